@@ -345,9 +345,6 @@ void Rules::CheckPipes(const std::string& section, const DataSourceConfig& sourc
   const bool streams = train && ReadsPipe(source) && config_.data.cache == DataCache::kNone;
   RefuseIf(train && ReadsPipe(source) && config_.data.validation_share > 0, "data.validation",
            "is a share, and of a pipe nobody knows the number of rows. Give a number of rows. Try 1000.");
-  RefuseIf(
-      streams && !config_.data.class_weights.empty() && !IsBad("data.class_weights"), "data.class_weights",
-      "count the rows of each class, and data.train comes through a pipe, once. Try data.cache: memory.");
   RefuseIf(streams && config_.train.epochs.value_or(1) > 1, "train.epochs",
            "data.train comes through a pipe, once. Try 1, or data.cache: memory.");
   RefuseIf(train && ReadsPipe(source) && config_.data.cache == DataCache::kFile, "data.cache",

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <thread>
 #include <utility>
 
@@ -62,16 +63,9 @@ Json ParsingOf(const DataConfig& data, const LabelRules& rules, const std::vecto
   return parsing;
 }
 
-// Returns size, times and identity of each file: whoever writes to a file changes the time of its last
-// change, which cannot be set.
 Json StatesOf(const std::vector<std::string>& files) {
   Json states = Json::array();
-  for (const std::string& file : files) {
-    struct stat about {};
-    if (stat(file.c_str(), &about) != 0) throw UserError("{}: cannot be opened: {}.", file, ErrnoText(errno));
-    states.push_back(Json(fmt::format("{} {} {}.{} {}.{}", about.st_size, about.st_ino, about.st_mtim.tv_sec,
-                                      about.st_mtim.tv_nsec, about.st_ctim.tv_sec, about.st_ctim.tv_nsec)));
-  }
+  for (const std::string& file : files) states.push_back(Json(FileState(file)));
   return states;
 }
 
@@ -92,6 +86,30 @@ int64_t NumberIn(const Json& object, const char* key) {
 
 }  // namespace
 
+std::string FileState(const std::string& path) {
+  struct stat about {};
+  if (stat(path.c_str(), &about) != 0) throw UserError("{}: cannot be opened: {}.", path, ErrnoText(errno));
+  return fmt::format("{} {} {}.{} {}.{}", about.st_size, about.st_ino, about.st_mtim.tv_sec,
+                     about.st_mtim.tv_nsec, about.st_ctim.tv_sec, about.st_ctim.tv_nsec);
+}
+
+std::vector<int32_t> SortedNumbers(const std::vector<std::string>& names) {
+  std::map<std::string, int32_t> number;
+  for (const std::string& name : names) number.emplace(name, 0);
+  int32_t next = 0;
+  for (auto& entry : number) entry.second = next++;
+  std::vector<int32_t> sorted;
+  for (const std::string& name : names) sorted.push_back(number[name]);
+  return sorted;
+}
+
+std::vector<int64_t> BySortedNumbers(const std::vector<std::string>& names, std::vector<int64_t> class_rows) {
+  const std::vector<int32_t> sorted = SortedNumbers(names);
+  std::vector<int64_t> counts = class_rows;
+  for (size_t i = 0; i < sorted.size(); ++i) counts[static_cast<size_t>(sorted[i])] = class_rows[i];
+  return counts;
+}
+
 std::string Describe(const CacheFile& file, const PassFacts& facts) {
   Json text = {{"made_of", file.made_of},
                {"rows", facts.rows},
@@ -101,6 +119,7 @@ std::string Describe(const CacheFile& file, const PassFacts& facts) {
                {"unseen", facts.skipped.unseen}};
   text["faults"] = Json(facts.skipped.faults);
   text["class_names"] = Json(facts.class_names);
+  text["class_rows"] = Json(facts.class_rows);
   return text.dump();
 }
 
@@ -112,6 +131,10 @@ std::optional<PassFacts> FactsIn(const CacheFile& file, std::string_view text) {
   PassFacts facts;
   facts.rows = NumberIn(described, "rows");
   facts.class_names = TextsIn(described, "class_names");
+  if (const Json* const rows = described.Find("class_rows"); rows != nullptr && rows->is_array()) {
+    for (const Json& one : *rows)
+      facts.class_rows.push_back(one.is_number_integer() ? one.get<int64_t>() : 0);
+  }
   facts.skipped = {NumberIn(described, "bad"), NumberIn(described, "with_gaps"),
                    NumberIn(described, "unseen"), TextsIn(described, "faults")};
   facts.fingerprint = {facts.rows, static_cast<uint32_t>(NumberIn(described, "labels_crc"))};
@@ -119,8 +142,9 @@ std::optional<PassFacts> FactsIn(const CacheFile& file, std::string_view text) {
 }
 
 void ThrowUnwritable(const std::string& path, int error) {
-  throw UserError("{}: cannot be written: {}. Set data.cache_dir to a directory with room for the rows.",
-                  path, ErrnoText(error));
+  throw UserError(
+      "{}: cannot be written: {}. Set data.cache_dir to a directory that can be written and has room.", path,
+      ErrnoText(error));
 }
 
 CacheFile CacheFileOf(const DataConfig& data, const LabelRules& rules, const std::vector<InputColumn>& how,

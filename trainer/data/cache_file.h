@@ -28,6 +28,10 @@ struct CacheFile {
 CacheFile CacheFileOf(const DataConfig& data, const LabelRules& rules, const std::vector<InputColumn>& how,
                       const char* ending);
 
+// Returns what changes when somebody writes to a file, or puts another one in its place: size, identity and
+// times, of which the time of the last change cannot be set.
+std::string FileState(const std::string& path);
+
 // Calls `open` until it finds the file, and `make` when it does not. One task at a time makes it; who dies
 // while it does holds up nobody.
 void OpenOrMake(const CacheFile& file, const std::function<bool()>& open, const std::function<void()>& make);
@@ -36,9 +40,15 @@ void OpenOrMake(const CacheFile& file, const std::function<bool()>& open, const 
 struct PassFacts {
   int64_t rows = 0;
   std::vector<std::string> class_names;
+  std::vector<int64_t> class_rows;  // of each class, up to the last that has any
   SkippedRows skipped;
   DataFingerprint fingerprint;
 };
+
+// Returns the numbers that names have in their sorted order.
+std::vector<int32_t> SortedNumbers(const std::vector<std::string>& names);
+// Gives counts by order of appearance the numbers of the names; without names they stay.
+std::vector<int64_t> BySortedNumbers(const std::vector<std::string>& names, std::vector<int64_t> class_rows);
 
 // Convert to and from the text with which a cache says what it is. Unset: it was made of something else.
 std::string Describe(const CacheFile& file, const PassFacts& facts);

@@ -33,31 +33,52 @@ size_t ClassOf(const std::string& name, const InputForm& form, int64_t classes) 
   if (found != form.classes.end()) return static_cast<size_t>(found - form.classes.begin());
   const std::optional<int32_t> number = ClassNumber(name, classes);
   if (form.classes.empty() && number) return static_cast<size_t>(*number);
-  throw UserError(
-      "data.class_weights = {}; no class of data.train has this name. The classes are {}.",
-      Quoted(Shown(name)),
-      form.classes.empty() ? fmt::format("0 to {}", classes - 1) : ListNames(form.classes, "and"));
+  throw UserError("data.class_weights = {}; no class of data.train has this name. The classes are {}.",
+                  Quoted(Shown(name)),
+                  !form.classes.empty() ? ListNames(form.classes, "and")
+                  : classes == 2        ? "0 and 1, also where the labels are -1 and 1"
+                                        : fmt::format("0 to {}", classes - 1));
 }
 
 }  // namespace
 
-std::vector<int64_t> CountClasses(const DataSet& train, int64_t first) {
-  std::vector<int64_t> counts(static_cast<size_t>(*train.classes()));
+std::vector<int64_t> CountClasses(const DataSet& set, int64_t begin, int64_t end) {
+  std::vector<int64_t> counts;
   std::vector<int64_t> rows(static_cast<size_t>(kRowsAtOnce));
   std::vector<int32_t> labels(rows.size());
-  for (; first < *train.rows(); first += kRowsAtOnce) {
-    const int64_t count = std::min(kRowsAtOnce, *train.rows() - first);
-    std::iota(rows.begin(), rows.begin() + count, first);
-    train.Gather(rows.data(), count, nullptr, labels.data(), nullptr);
-    for (int64_t i = 0; i < count; ++i) ++counts[static_cast<size_t>(labels[static_cast<size_t>(i)])];
+  for (; begin < end; begin += kRowsAtOnce) {
+    const int64_t count = std::min(kRowsAtOnce, end - begin);
+    std::iota(rows.begin(), rows.begin() + count, begin);
+    set.Gather(rows.data(), count, nullptr, labels.data(), nullptr);
+    for (int64_t i = 0; i < count; ++i) CountClass(labels[static_cast<size_t>(i)], &counts);
   }
+  return counts;
+}
+
+ClassCounts CountClasses(const DataSet& train, int64_t held_out) {
+  const int64_t rows = *train.rows();
+  held_out = std::min(held_out, rows);
+  ClassCounts counts{CountClasses(train, 0, held_out), {}};
+  if (train.class_rows() == nullptr) {
+    counts.trained = CountClasses(train, held_out, rows);
+    return counts;
+  }
+  counts.trained = *train.class_rows();
+  for (size_t label = 0; label < counts.held_out.size(); ++label) {
+    counts.trained[label] -= counts.held_out[label];
+  }
+  while (!counts.trained.empty() && counts.trained.back() == 0) counts.trained.pop_back();
   return counts;
 }
 
 std::vector<float> ClassWeightsOf(const DataConfig& data, const InputForm& form, int64_t classes,
                                   const std::function<std::vector<int64_t>()>& count) {
   if (data.class_weights.empty()) return {};
-  if (data.class_weights.front() == "balanced") return Balanced(count());
+  if (data.class_weights.front() == "balanced") {
+    std::vector<int64_t> counts = count();
+    counts.resize(static_cast<size_t>(classes));
+    return Balanced(counts);
+  }
   std::vector<float> weights(static_cast<size_t>(classes), 1);
   for (const std::string& item : data.class_weights) {
     const auto [name, weight] = *ParseClassWeight(item);

@@ -79,6 +79,7 @@ class WeightedSet : public DataSet {
   RowBlocks blocks() const override { return set_->blocks(); }
   void WillNeed(const std::vector<RowRun>& runs) const override { set_->WillNeed(runs); }
   std::optional<DataFingerprint> fingerprint() const override { return set_->fingerprint(); }
+  const std::vector<int64_t>* class_rows() const override { return set_->class_rows(); }
   bool weighted() const override { return !weights_.empty() || set_->weighted(); }
   void Weights(const int64_t* rows, int64_t count, float* weights) const override {
     if (weights_.empty()) return set_->Weights(rows, count, weights);

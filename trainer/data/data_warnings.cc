@@ -11,6 +11,7 @@
 
 #include "base/names.h"
 #include "trainer/config/user_text.h"
+#include "trainer/data/class_weights.h"
 #include "trainer/data/files/csv_columns.h"
 #include "trainer/data/files/held_out.h"
 #include "trainer/data/load_data.h"
@@ -18,27 +19,10 @@
 namespace dtrain {
 namespace {
 
-constexpr int64_t kRowsAtOnce = 4096;
-
-// Returns how often each class occurs in rows [first, end).
-std::vector<int64_t> CountsOf(const DataSet& set, int64_t first, int64_t end) {
-  std::vector<int64_t> counts;
-  std::vector<int64_t> rows(static_cast<size_t>(kRowsAtOnce));
-  std::vector<int32_t> labels(rows.size());
-  for (; first < end; first += kRowsAtOnce) {
-    const int64_t count = std::min(kRowsAtOnce, end - first);
-    std::iota(rows.begin(), rows.begin() + count, first);
-    set.Gather(rows.data(), count, nullptr, labels.data(), nullptr);
-    const auto largest = static_cast<size_t>(*std::max_element(labels.begin(), labels.begin() + count));
-    if (largest >= counts.size()) counts.resize(largest + 1);
-    for (int64_t i = 0; i < count; ++i) ++counts[static_cast<size_t>(labels[static_cast<size_t>(i)])];
-  }
-  return counts;
-}
-
 // Rows that are not in memory were counted by nobody.
 bool HasLabels(const DataSet* set) {
-  return set != nullptr && set->classes() && set->rows() && set->blocks() == nullptr;
+  return set != nullptr && set->classes() && set->rows() &&
+         (set->blocks() == nullptr || set->class_rows() != nullptr);
 }
 
 using Counts = std::vector<int64_t>;
@@ -243,14 +227,16 @@ std::string SkippedText(const std::string& section, const SkippedRows& skipped) 
 }
 
 LabelCounts CountLabels(const LoadedData& data, int64_t validation) {
+  constexpr int64_t kMaxRead = 1'000'000;  // of rows that are not in memory
   LabelCounts counts;
-  if (HasLabels(data.train.get())) {
-    const int64_t rows = *data.train->rows();
-    const int64_t held_out = std::min(validation, rows);  // all: refused when batches are made
-    counts.held_out = CountsOf(*data.train, 0, held_out);
-    counts.trained = CountsOf(*data.train, held_out, rows);
+  if (HasLabels(data.train.get()) && data.train->class_rows() != nullptr && validation > kMaxRead) {
+    counts.trained = *data.train->class_rows();
+  } else if (HasLabels(data.train.get())) {
+    ClassCounts of_train = CountClasses(*data.train, validation);
+    counts.held_out = std::move(of_train.held_out);
+    counts.trained = std::move(of_train.trained);
   }
-  if (HasLabels(data.test.get())) counts.test = CountsOf(*data.test, 0, *data.test->rows());
+  if (HasLabels(data.test.get())) counts.test = CountClasses(*data.test, 0, *data.test->rows());
   return counts;
 }
 

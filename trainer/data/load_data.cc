@@ -227,8 +227,9 @@ LoadedData LoadData(const Config& config, const InputForm* fitted,
   LoadedData data = csv ? LoadCsv(config, LabelRulesOf(config), fitted, environment) : LoadOther(config);
   if (!data.train->classes() || !data.train->rows()) return data;  // rows of a pipe are weighed as they come
   const int64_t held_out = HeldOutRows(config.data, data.train->rows());
-  std::vector<float> class_weights = ClassWeightsOf(config.data, data.form, *data.train->classes(),
-                                                    [&] { return CountClasses(*data.train, held_out); });
+  std::vector<float> class_weights = ClassWeightsOf(config.data, data.form, *data.train->classes(), [&] {
+    return CountClasses(*data.train, held_out).trained;
+  });
   if (!class_weights.empty()) {
     data.train =
         std::make_shared<WeightedSet>(std::move(data.train), std::vector<float>(), std::move(class_weights));

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "gpu/ops.h"
+#include "trainer/data/class_weights.h"
 #include "trainer/data/files/idx.h"
 #include "trainer/data/files/input_bytes.h"
 
@@ -32,6 +33,7 @@ MappedImages::MappedImages(const IdxFiles& files, const LabelRules& rules) : cla
                       files.labels[i]);
     }
     labels_.insert(labels_.end(), labels.begin(), labels.end());
+    for (const uint8_t label : labels) CountClass(label, &class_rows_);
   }
   blocks_ = EqualBlocks(shape.count, kBlockRows);
 }

@@ -26,6 +26,7 @@ class MappedImages : public DataSet {
   // Only the rows of one file lie together.
   gpu::MatrixView<const uint8_t> bytes() const override;
   RowBlocks blocks() const override { return blocks_; }
+  const std::vector<int64_t>* class_rows() const override { return &class_rows_; }
   void Gather(const int64_t* rows, int64_t count, float* inputs, int32_t* labels,
               float* targets) const override;
 
@@ -46,6 +47,7 @@ class MappedImages : public DataSet {
   int64_t inputs_ = 0;
   const std::optional<int64_t> classes_;
   std::vector<uint8_t> labels_;
+  std::vector<int64_t> class_rows_;
   RowBlocks blocks_;
   std::vector<File> files_;
 };

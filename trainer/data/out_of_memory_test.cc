@@ -14,6 +14,7 @@
 
 #include "base/random.h"
 #include "trainer/data/data_shape.h"
+#include "trainer/data/data_warnings.h"
 #include "trainer/data/files/data_test_util.h"
 #include "trainer/data/load_data.h"
 #include "trainer/data/order.h"
@@ -231,6 +232,50 @@ TEST_CASE("streamed set: a file that changes in a run is told") {
   CHECK(UserErrorOf([&] { Gathered(*set, {2000}); }).find("train.csv") != std::string::npos);
 }
 
+TEST_CASE("streamed set: rows that were written to in a run are told as a change, and never mixed") {
+  const std::string table = Table(3000);
+  Config config = TableConfig(table, DataCache::kNone);
+  const std::string& path = config.data.train.path.front();
+  for (const std::string by : {"no\n", "on\n", "\n\n\n"}) {
+    CAPTURE(by);
+    std::ofstream(path) << table;
+    const std::shared_ptr<const DataSet> set = LoadData(config).train;
+    std::string other = table;
+    for (size_t at = 0; (at = other.find("no\n", at)) != std::string::npos; ++at) other.replace(at, 3, by);
+    std::ofstream(path) << other;
+    CHECK(UserErrorOf([&] { Gathered(*set, {2000}); }).find("has changed since the start") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("out of memory: of several files some may be without rows, and not all") {
+  for (const DataCache cache : {DataCache::kMemory, DataCache::kNone, DataCache::kFile}) {
+    Config config = TableConfig("id,city,income,kind\n", cache);
+    CHECK(!UserErrorOf([&] { LoadData(config); }).empty());
+    const std::string empty = config.data.train.path.front();
+    fs::copy_file(empty, empty + ".empty", fs::copy_options::overwrite_existing);
+    const Config full = TableConfig(Table(50), cache);
+    config.data.train.path = {full.data.train.path.front(), empty + ".empty"};
+    CHECK(*LoadData(config).train->rows() == 50);
+  }
+}
+
+TEST_CASE("out of memory: the classes are counted as in memory, and what is held out is warned of alike") {
+  std::string table = "id,kind\n";
+  for (int row = 0; row < 600; ++row) table += fmt::format("{},{}\n", row, row < 400 ? "no" : "ah");
+  for (const DataCache cache : {DataCache::kMemory, DataCache::kNone, DataCache::kFile}) {
+    Config config = TableConfig(table, cache);
+    config.data.categories.clear();
+    config.data.missing = MissingValues::kError;
+    config.data.validation = 100;
+    const LoadedData loaded = LoadData(config);
+    const LabelCounts counts = CountLabels(loaded, 100);
+    CHECK(counts.held_out == std::vector<int64_t>{0, 100});
+    CHECK(counts.trained == std::vector<int64_t>{200, 300});
+    CHECK(UnseenClassesText(config.data, loaded.form, counts).find("all of class no") != std::string::npos);
+  }
+}
+
 std::string OnlyCache(const std::string& directory, const std::string& ending = ".rows") {
   std::string path;
   for (const auto& entry : fs::directory_iterator(directory)) {
@@ -344,6 +389,19 @@ TEST_CASE("row cache: one that is damaged, cut short or of something else is rem
     std::ofstream(path, std::ios::binary) << whole.substr(0, size);
     CHECK(Gathered(*LoadData(config).train, some).labels == rows.labels);
   }
+}
+
+TEST_CASE("row cache: damaged features are found when their rows are asked for, with the file") {
+  const Config config = TableConfig(Table(3000), DataCache::kFile);
+  LoadData(config);
+  const std::string path = OnlyCache(config.data.cache_dir);
+  std::string content = ReadBack(path);
+  content[4096 + 4 * 6 * 1500] ^= 0x10;
+  std::ofstream(path, std::ios::binary) << content;
+  const std::shared_ptr<const DataSet> set = LoadData(config).train;
+  Gathered(*set, {0, 1023, 2048, 2999});
+  const std::string error = UserErrorOf([&] { Gathered(*set, {1024}); });
+  CHECK(error.find(path + ": the rows 1024 to 2047 are damaged. Delete the file") == 0);
 }
 
 TEST_CASE("row cache: several tasks at once make one, and all have it") {

@@ -46,9 +46,9 @@ RowWindow TakeFirst(RowWindow* window, int64_t rows, int64_t inputs) {
   return first;
 }
 
-std::vector<int64_t> CountsOf(const std::vector<int32_t>& labels, int64_t classes) {
-  std::vector<int64_t> counts(static_cast<size_t>(classes));
-  for (const int32_t label : labels) ++counts[static_cast<size_t>(label)];
+std::vector<int64_t> CountsOf(const std::vector<int32_t>& labels) {
+  std::vector<int64_t> counts;
+  for (const int32_t label : labels) CountClass(label, &counts);
   return counts;
 }
 
@@ -338,7 +338,7 @@ PipedSet::PipedSet(const Config& config, const LabelRules& rules, SourceInputs* 
   }
   if (classes_) {
     pipe_->UseClassWeights(
-        ClassWeightsOf(config.data, *form, *classes_, [&] { return CountsOf(head.classes, *classes_); }));
+        ClassWeightsOf(config.data, *form, *classes_, [&] { return CountsOf(head.classes); }));
   }
   pipe_->GiveBack(std::move(head));
   if (held_out == 0) return;

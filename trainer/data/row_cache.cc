@@ -19,19 +19,22 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "trainer/data/cache_file.h"
+#include "trainer/data/class_weights.h"
 #include "trainer/data/files/csv_files.h"
 
 namespace dtrain {
 namespace {
 
-constexpr std::array<char, 8> kMagic = {'d', 't', 'r', 'o', 'w', 's', '0', '2'};
+constexpr std::array<char, 8> kMagic = {'d', 't', 'r', 'o', 'w', 's', '0', '3'};
 constexpr int64_t kFeaturesAt = 4096;  // where pages begin
 constexpr int64_t kBlockRows = 1024;
 constexpr size_t kBufferBytes = 1 << 20;
 
+int64_t BlockCount(int64_t rows) { return (rows + kBlockRows - 1) / kBlockRows; }
+
 // The file: this, zeros up to kFeaturesAt, features [rows, inputs] as float32, labels [rows] as int32 or
-// float32, with data.weight weights [rows] as float32, and the description as JSON up to the end. Numbers are
-// those of this machine.
+// float32, with data.weight weights [rows] as float32, the CRC-32C of the features of each kBlockRows rows as
+// uint32, and the description as JSON up to the end. Numbers are those of this machine.
 struct Header {
   std::array<char, 8> magic = kMagic;
   int64_t rows = 0;
@@ -43,7 +46,8 @@ struct Header {
 
   int64_t labels_at() const { return kFeaturesAt + rows * inputs * static_cast<int64_t>(sizeof(float)); }
   int64_t weights_at() const { return labels_at() + rows * static_cast<int64_t>(sizeof(int32_t)); }
-  int64_t text_at() const { return weights_at() + has_weights * rows * static_cast<int64_t>(sizeof(float)); }
+  int64_t crcs_at() const { return weights_at() + has_weights * rows * static_cast<int64_t>(sizeof(float)); }
+  int64_t text_at() const { return crcs_at() + BlockCount(rows) * static_cast<int64_t>(sizeof(uint32_t)); }
 };
 
 uint32_t ColumnCrc(uint32_t crc, const void* values, size_t rows) {
@@ -76,7 +80,7 @@ class CacheWriter {
   void AddWeights(const std::vector<float>& values) { Write(weights_, values); }
   // Gives the cache its name. `renumbered`: the new number of each class; empty: they stay. `text` makes the
   // description.
-  void Publish(Header header, const std::vector<int32_t>& renumbered,
+  void Publish(Header header, const std::vector<int32_t>& renumbered, const std::vector<uint32_t>& block_crcs,
                const std::function<std::string(uint32_t labels_crc)>& text);
 
  private:
@@ -125,9 +129,11 @@ uint32_t CacheWriter::Append(const FileDescriptor& column, int64_t rows,
 }
 
 void CacheWriter::Publish(Header header, const std::vector<int32_t>& renumbered,
+                          const std::vector<uint32_t>& block_crcs,
                           const std::function<std::string(uint32_t)>& text) {
   const std::string described = text(Append(labels_, header.rows, renumbered));
   if (header.has_weights == 1) header.weights_crc = Append(weights_, header.rows, {});
+  Write(file_, block_crcs);
   Write(file_, described);
   header.text_bytes = static_cast<int64_t>(described.size());
   header.text_crc = Crc32cExtend(0, described.data(), described.size());
@@ -138,23 +144,14 @@ void CacheWriter::Publish(Header header, const std::vector<int32_t>& renumbered,
   published_ = true;
 }
 
-std::vector<int32_t> SortedNumbers(const std::vector<std::string>& names) {
-  std::map<std::string, int32_t> number;
-  for (const std::string& name : names) number.emplace(name, 0);
-  int32_t next = 0;
-  for (auto& entry : number) entry.second = next++;
-  std::vector<int32_t> sorted;
-  for (const std::string& name : names) sorted.push_back(number[name]);
-  return sorted;
-}
-
 void MakeCache(const CacheFile& cache, const DataConfig& data, const LabelRules& rules,
                const std::vector<InputColumn>& how) {
   const CsvFiles files(data, how);
   CacheWriter writer(cache.path);
   CsvLabels labels(rules, files.path(0), ColumnTitle(files.columns(), files.columns().label));
   std::vector<float> features, weights;
-  SkippedRows skipped;
+  std::vector<uint32_t> block_crcs;
+  PassFacts facts;
   Header header;
   header.inputs = files.inputs();
   header.has_weights = data.weight.empty() ? 0 : 1;
@@ -169,9 +166,14 @@ void MakeCache(const CacheFile& cache, const DataConfig& data, const LabelRules&
   for (size_t file = 0; file < files.count(); ++file) {
     const std::unique_ptr<CsvReader> reader = files.Open(file);
     if (file > 0) labels.NextFile(files.path(file));
-    const std::unique_ptr<TableRows> rows = files.Rows(reader.get(), true, &skipped);
+    const std::unique_ptr<TableRows> rows = files.Rows(reader.get(), true, &facts.skipped);
     while (rows->Next(&features, &labels)) {
-      ++header.rows;
+      if (header.rows++ % kBlockRows == 0) block_crcs.push_back(0);
+      const float* const row = features.data() + features.size() - static_cast<size_t>(header.inputs);
+      block_crcs.back() = Crc32cExtend(
+          block_crcs.back(), row,
+          features.size() * sizeof(float) - static_cast<size_t>(row - features.data()) * sizeof(float));
+      if (rules.classes) CountClass(labels.classes().back(), &facts.class_rows);
       if (header.has_weights == 1) weights.push_back(rows->weight());
       if (features.size() * sizeof(float) >= kBufferBytes || labels.size() >= kBufferBytes) flush();
     }
@@ -182,9 +184,13 @@ void MakeCache(const CacheFile& cache, const DataConfig& data, const LabelRules&
                     files.path(0));
   }
   const std::vector<int32_t> renumbered = SortedNumbers(labels.names());
+  facts.class_rows = BySortedNumbers(labels.names(), std::move(facts.class_rows));
   labels.Finish();
-  writer.Publish(header, renumbered, [&](uint32_t labels_crc) {
-    return Describe(cache, {header.rows, labels.names(), skipped, {header.rows, labels_crc}});
+  facts.rows = header.rows;
+  facts.class_names = labels.names();
+  writer.Publish(header, renumbered, block_crcs, [&](uint32_t labels_crc) {
+    facts.fingerprint = {header.rows, labels_crc};
+    return Describe(cache, facts);
   });
 }
 
@@ -231,6 +237,9 @@ std::shared_ptr<CachedSet> CachedSet::Open(const CacheFile& cache, const LabelRu
   set->inputs_ = header.inputs;
   set->classes_ = rules.classes;
   set->blocks_ = EqualBlocks(header.rows, kBlockRows);
+  set->path_ = cache.path;
+  set->block_crcs_ = reinterpret_cast<const uint32_t*>(begin + header.crcs_at());
+  set->is_checked_ = std::vector<std::atomic<bool>>(static_cast<size_t>(BlockCount(header.rows)));
   // Labels are used as indexes.
   const auto rows = static_cast<size_t>(header.rows);
   if (ColumnCrc(0, set->labels_, rows) != set->facts_.fingerprint.labels) return nullptr;
@@ -252,9 +261,24 @@ gpu::MatrixView<const float> CachedSet::floats() const {
   return {features_, facts_.rows, inputs_};
 }
 
+// Features are checked when they are first asked for: a cache may be larger than memory.
+void CachedSet::CheckBlock(int64_t block) const {
+  std::atomic<bool>& is_checked = is_checked_[static_cast<size_t>(block)];
+  if (is_checked.load(std::memory_order_relaxed)) return;
+  const int64_t first = block * kBlockRows, end = std::min(first + kBlockRows, facts_.rows);
+  const uint32_t crc = Crc32cExtend(0, features_ + first * inputs_,
+                                    static_cast<size_t>((end - first) * inputs_) * sizeof(float));
+  if (crc != block_crcs_[block]) {
+    throw UserError("{}: the rows {} to {} are damaged. Delete the file; it is made anew.", path_, first,
+                    end - 1);
+  }
+  is_checked.store(true, std::memory_order_relaxed);
+}
+
 void CachedSet::Gather(const int64_t* rows, int64_t count, float* inputs, int32_t* labels,
                        float* targets) const {
   for (int64_t i = 0; i < count; ++i) {
+    CheckBlock(rows[i] / kBlockRows);
     if (inputs != nullptr) std::copy_n(features_ + rows[i] * inputs_, inputs_, inputs + i * inputs_);
     if (classes_.has_value()) {
       labels[i] = labels_[rows[i]];

@@ -2,6 +2,7 @@
 // data.train as float32, their labels and weights, mapped into memory.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -41,6 +42,8 @@ class CachedSet : public DataSet {
   bool weighted() const override { return weights_ != nullptr; }
   void Weights(const int64_t* rows, int64_t count, float* weights) const override;
 
+  const std::vector<int64_t>* class_rows() const override { return &facts_.class_rows; }
+
   // From now on rows are scaled as they are read. Call it before others use the set.
   void UseScale(const FittedScale& scale) { scale_ = scale; }
 
@@ -52,11 +55,16 @@ class CachedSet : public DataSet {
   // Returns null if there is no such cache of these data.
   static std::shared_ptr<CachedSet> Open(const CacheFile& cache, const LabelRules& rules);
 
+  void CheckBlock(int64_t block) const;
+
+  std::string path_;
   void* map_ = nullptr;
   size_t map_bytes_ = 0;
   const float* features_ = nullptr;  // [rows, inputs]
   const int32_t* labels_ = nullptr;  // or float targets
   const float* weights_ = nullptr;   // [rows]; null: there are none
+  const uint32_t* block_crcs_ = nullptr;
+  mutable std::vector<std::atomic<bool>> is_checked_;  // of each block
   int64_t inputs_ = 0;
   std::optional<int64_t> classes_;
   RowBlocks blocks_;

@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "trainer/data/cache_file.h"
+#include "trainer/data/class_weights.h"
 
 namespace dtrain {
 namespace {
@@ -70,15 +71,15 @@ RowIndex PassOverRows(const DataConfig& data, const LabelRules& rules, const Csv
       index.places.back().bytes = begin.byte - index.places.back().begin.byte;
       row.clear();
       rules.classes ? add_label(labels.classes()) : add_label(labels.targets());
+      if (rules.classes) CountClass(labels.classes().back(), &index.facts.class_rows);
       labels.Truncate(0);
     }
-    if (count == first_row) {
-      throw CsvError(
-          files.path(file), reader->record_end(),
-          "no rows after the header; data.train.path must name files with data. If the first line is "
-          "data, set data.train.header to false.");
-    }
   }
+  if (count == 0) {
+    throw UserError("{}: no rows; data.train.path must name files with data. Fetch them anew.",
+                    files.path(0));
+  }
+  index.facts.class_rows = BySortedNumbers(labels.names(), std::move(index.facts.class_rows));
   labels.Finish();
   index.facts.class_names = labels.names();
   index.facts.fingerprint = {count, crc};
@@ -92,19 +93,28 @@ void Keep(const RowIndex& index, const CacheFile& cache) {
   header.places = static_cast<int64_t>(index.places.size());
   body.append(BytesOf(index.places.data(), index.places.size()));
   header.crc = Crc32cExtend(0, body.data(), body.size());
-  WriteFileAtomically(cache.path, std::string(BytesOf(&header, 1)) + body);
+  try {
+    WriteFileAtomically(cache.path, std::string(BytesOf(&header, 1)) + body);
+  } catch (const IoError& error) {
+    throw UserError("{} Or set data.cache_dir to another directory.", error.what());
+  }
 }
 
 // Whether the places are those of so many rows in so many files.
 bool AreSound(const std::vector<RowIndex::Place>& places, int64_t rows, size_t files) {
-  if (places.empty() || places.front().first_row != 0 || places.back().first_row >= rows) return false;
+  int64_t file = -1;
   for (size_t i = 0; i < places.size(); ++i) {
     const RowIndex::Place& place = places[i];
-    if (place.file < 0 || place.file >= static_cast<int64_t>(files)) return false;
+    const bool is_next_file = place.file != file;
+    const int64_t end = i + 1 < places.size() ? places[i + 1].first_row : rows;
+    if (place.file < file || place.file >= static_cast<int64_t>(files)) return false;
+    if (place.is_reached != 1 && (place.is_reached != 0 || is_next_file)) return false;
     if (place.begin.byte < 0 || place.begin.line < 1 || place.bytes < 0) return false;
-    if (i > 0 && place.first_row <= places[i - 1].first_row) return false;
+    if (i == 0 && place.first_row != 0) return false;
+    if (end <= place.first_row || end - place.first_row > kMaxBlockRows) return false;
+    file = place.file;
   }
-  return true;
+  return !places.empty();
 }
 
 // Unset: there is none of these data.
@@ -119,9 +129,10 @@ std::optional<RowIndex> ReadKept(const CacheFile& cache, size_t files) {
     return std::nullopt;
   }
   const auto text_bytes = static_cast<size_t>(header.text_bytes);
-  std::string body(text_bytes + static_cast<size_t>(header.places) * sizeof(RowIndex::Place), '\0');
-  if (body.size() + sizeof(header) != static_cast<size_t>(about.st_size) ||
-      read(file.get(), body.data(), body.size()) != static_cast<ssize_t>(body.size()) ||
+  const size_t bytes = text_bytes + static_cast<size_t>(header.places) * sizeof(RowIndex::Place);
+  if (bytes + sizeof(header) != static_cast<size_t>(about.st_size)) return std::nullopt;
+  std::string body(bytes, '\0');
+  if (read(file.get(), body.data(), body.size()) != static_cast<ssize_t>(body.size()) ||
       Crc32cExtend(0, body.data(), body.size()) != header.crc) {
     return std::nullopt;
   }

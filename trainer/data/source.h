@@ -62,6 +62,9 @@ class DataSet {
   virtual std::unique_ptr<BatchSource> Stream(const Config&, int worker, int workers) const;
   // What is known of all labels without reading them again; unset: nothing.
   virtual std::optional<DataFingerprint> fingerprint() const { return std::nullopt; }
+  // How many rows each class has, up to the last that has any, where that is known without reading them;
+  // null: it is not.
+  virtual const std::vector<int64_t>* class_rows() const { return nullptr; }
 };
 
 // BatchSource: the batches of one worker, epoch by epoch, without the data.validation rows held out at the

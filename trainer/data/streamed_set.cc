@@ -20,12 +20,22 @@ UserError ChangedError(const std::string& path) {
       path);
 }
 
+std::vector<std::string> StatesOf(const CsvFiles& files) {
+  std::vector<std::string> states;
+  for (size_t file = 0; file < files.count(); ++file) states.push_back(FileState(files.path(file)));
+  return states;
+}
+
 size_t FileOf(const RowIndex::Place& place) { return static_cast<size_t>(place.file); }
 
 }  // namespace
 
 StreamedSet::StreamedSet(const DataConfig& data, const LabelRules& rules, const std::vector<InputColumn>& how)
-    : data_(data), rules_(rules), files_(data, how), index_(IndexRows(data, rules, how, files_)) {
+    : data_(data),
+      rules_(rules),
+      files_(data, how),
+      states_(StatesOf(files_)),
+      index_(IndexRows(data, rules, how, files_)) {
   auto order = std::make_shared<std::vector<int64_t>>();
   for (const RowIndex::Place& place : index_.places) {
     if (place.is_reached == 1) order->push_back(place.first_row);
@@ -175,7 +185,25 @@ CsvReader* StreamedSet::GoTo(size_t number, Cursor* cursor) const {
   return cursor->reader.get();
 }
 
+void StreamedSet::CheckUnchanged(size_t file) const {
+  if (FileState(files_.path(file)) != states_[file]) throw ChangedError(files_.path(file));
+}
+
+// Rows of a file that was written to are not of one table, and their faults are no faults of a row.
 std::shared_ptr<const ParsedRows> StreamedSet::Read(size_t number) const {
+  const size_t file = FileOf(index_.places[number]);
+  std::shared_ptr<const ParsedRows> rows;
+  try {
+    rows = Parse(number);
+  } catch (const UserError&) {
+    CheckUnchanged(file);
+    throw;
+  }
+  CheckUnchanged(file);
+  return rows;
+}
+
+std::shared_ptr<const ParsedRows> StreamedSet::Parse(size_t number) const {
   constexpr size_t kMaxOpen = 4;  // of one file
   const RowIndex::Place& place = index_.places[number];
   const int64_t count = EndOf(number) - place.first_row;

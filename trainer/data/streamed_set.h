@@ -41,6 +41,7 @@ class StreamedSet : public DataSet {
   void Gather(const int64_t* rows, int64_t count, float* inputs, int32_t* labels,
               float* targets) const override;
   void WillNeed(const std::vector<RowRun>& runs) const override;
+  const std::vector<int64_t>* class_rows() const override { return &index_.facts.class_rows; }
   bool weighted() const override { return !data_.weight.empty(); }
   void Weights(const int64_t* rows, int64_t count, float* weights) const override;
 
@@ -69,6 +70,8 @@ class StreamedSet : public DataSet {
   int64_t EndOf(size_t block) const;
   std::shared_ptr<const ParsedRows> Acquire(size_t block) const;
   std::shared_ptr<const ParsedRows> Read(size_t block) const;
+  std::shared_ptr<const ParsedRows> Parse(size_t block) const;
+  void CheckUnchanged(size_t file) const;
   CsvReader* GoTo(size_t block, Cursor* cursor) const;
   void Evict() const;
   void ReadAhead() const;
@@ -77,6 +80,7 @@ class StreamedSet : public DataSet {
   const LabelRules rules_;
   FittedScale scale_;
   const CsvFiles files_;
+  const std::vector<std::string> states_;  // of the files, before they were indexed
   const RowIndex index_;
   RowBlocks order_blocks_;
 

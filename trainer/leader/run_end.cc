@@ -122,6 +122,12 @@ void RunEnd::AskForEvaluation() {
   const Member* const evaluator = evaluations_.FinalEvaluator();
   if (evaluator == nullptr) {
     evaluating_ = false;
+    if (evaluator_ >= 0) {
+      log_.Warning(
+          "the final weights are not evaluated: no worker is left that could. Look at the workers' last "
+          "lines; "
+          "dtrain eval evaluates a checkpoint.");
+    }
   } else if (evaluator->task.index != evaluator_ && evaluator->end_request != 0) {
     OnWorkerWaits(*evaluator);
   }

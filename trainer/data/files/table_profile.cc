@@ -294,7 +294,8 @@ class HeaderFinder {
     const std::vector<size_t> numbers = NumbersOfFirst();
     if (numbers.empty()) return AreNames() ? Header::kNames : Header::kNone;
     if (AreYears(numbers)) return Header::kNames;
-    if (!IsCounting(numbers)) return Header::kNone;
+    // One column may be named by a number where several others have texts over numbers.
+    if (!IsCounting(numbers)) return TextsOverNumbers() > 1 ? Header::kNames : Header::kNone;
     if (rows_.size() == 1) return Header::kNumbered;
     for (const size_t column : numbers) {
       if (!IsWholeBelow(column)) return Header::kNumbered;
@@ -348,20 +349,30 @@ class HeaderFinder {
 
   // The first row has no numbers: it is names if other rows have some, or if its texts are nowhere below.
   bool AreNames() const {
-    bool is_new = true;
+    if (TextsOverNumbers() > 0) return true;
     for (size_t column = 0; column < columns_; ++column) {
+      for (size_t row = 1; row < rows_.size(); ++row) {
+        if (rows_[row]->fields[column].text == First(column).text) return false;
+      }
+    }
+    return true;
+  }
+
+  // In how many columns the first row has a text and most others have numbers or dates.
+  size_t TextsOverNumbers() const {
+    size_t columns = 0;
+    for (size_t column = 0; column < columns_; ++column) {
+      const CsvField& first = First(column);
+      if (IsMissing(first.text) || (!first.quoted && Number(first))) continue;
       int64_t numbers = 0, dates = 0;
       for (size_t row = 1; row < rows_.size(); ++row) {
-        const std::string_view text = rows_[row]->fields[column].text;
         numbers += Number(rows_[row]->fields[column]) ? 1 : 0;
-        dates += IsDate(text) ? 1 : 0;
-        is_new = is_new && text != First(column).text;
+        dates += IsDate(rows_[row]->fields[column].text) ? 1 : 0;
       }
       const int64_t half = static_cast<int64_t>(rows_.size() - 1) / 2;
-      const bool is_date = IsDate(First(column).text);
-      if (!IsMissing(First(column).text) && (numbers > half || (dates > half && !is_date))) return true;
+      columns += numbers > half || (dates > half && !IsDate(first.text)) ? 1 : 0;
     }
-    return is_new;
+    return columns;
   }
 
   const size_t columns_;

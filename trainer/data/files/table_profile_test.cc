@@ -79,6 +79,8 @@ TEST_CASE("table: a line of texts over numbers is a header, a row of numbers is 
   CHECK(ProfileOf("red,yes\nblue,no\nred,no\n").header == Header::kNone);
   CHECK(ProfileOf("colour,bought\nblue,no\nred,no\n").header == Header::kNames);
   CHECK(ProfileOf("\"0\",\"1\"\n5,6\n7,8\n").header == Header::kNames);
+  CHECK(ProfileOf("id,age,3,kind\n1,30,5,a\n2,41,6,b\n").header == Header::kNames);
+  CHECK(ProfileOf("a,age,3,b\nc,30,5,a\nd,41,6,b\n").header == Header::kNone);
 }
 
 TEST_CASE("table: a first row of counting numbers is not silently a header") {
