@@ -76,6 +76,7 @@ class ConnectionGuard {
 
   void Run();
   bool TakeEvents();
+  milliseconds PauseOfLooks() const;
   void Look(TimePoint now);
   void MakeRoom(std::vector<std::pair<TimePoint, int>> strangers, TimePoint now);
   void ForgetTheTaken();
