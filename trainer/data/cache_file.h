@@ -28,8 +28,8 @@ struct CacheFile {
 CacheFile CacheFileOf(const DataConfig& data, const LabelRules& rules, const std::vector<InputColumn>& how,
                       const char* ending);
 
-// Returns what changes when somebody writes to a file, or puts another one in its place: size, identity and
-// times, of which the time of the last change cannot be set.
+// Returns what changes when somebody writes to a file, or puts another one in its place: its size, its
+// identity, and its times. Nobody can set the time of its last change.
 std::string FileState(const std::string& path);
 
 // Calls `open` until it finds the file, and `make` when it does not. One task at a time makes it; who dies

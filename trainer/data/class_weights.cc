@@ -64,6 +64,7 @@ ClassCounts CountClasses(const DataSet& train, int64_t held_out) {
     return counts;
   }
   counts.trained = *train.class_rows();
+  counts.trained.resize(std::max(counts.trained.size(), counts.held_out.size()));
   for (size_t label = 0; label < counts.held_out.size(); ++label) {
     counts.trained[label] -= counts.held_out[label];
   }

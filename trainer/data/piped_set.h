@@ -42,7 +42,8 @@ class PipedSet : public DataSet {
   std::unique_ptr<BatchSource> Stream(const Config& config, int worker, int workers) const override;
 
   const CsvColumns& columns() const { return columns_; }
-  // Of the rows that the constructor read; of later ones those of the batches' source.
+  // What was left out of the rows that the constructor read. The batches' source tells what was left out
+  // later.
   const SkippedRows& skipped() const { return skipped_; }
 
  private:

@@ -22,7 +22,7 @@
 namespace dtrain {
 namespace {
 
-// Of a block: enough to make a seek cheap, few enough that a window has rows of many places.
+// A block has so many rows that a seek for it is cheap, and so few that a window has rows of many places.
 constexpr int64_t kMaxBlockRows = 1024;
 constexpr int64_t kMaxBlockBytes = 1 << 20;
 
