@@ -21,6 +21,8 @@ const char* KindName(ModelKind kind) {
       return "logistic";
     case ModelKind::kSoftmax:
       return "softmax";
+    case ModelKind::kFm:
+      return "fm";
     case ModelKind::kMlp:
       return "mlp";
   }
@@ -28,7 +30,8 @@ const char* KindName(ModelKind kind) {
 }
 
 std::string HeadText(const ModelConfig& model) {
-  if (model.kind != ModelKind::kMlp) return fmt::format("model.kind = {}", KindName(model.kind));
+  const bool by_head = model.kind == ModelKind::kMlp || model.kind == ModelKind::kFm;
+  if (!by_head) return fmt::format("model.kind = {}", KindName(model.kind));
   switch (model.head) {
     case ModelHead::kLinear:
       return "model.head = linear";
@@ -72,6 +75,28 @@ std::string FirstNondeterministicKey(const Config& config) {
   if (ReadsPipe(config.data.train) && config.data.cache == DataCache::kNone) return "data.train.path: a pipe";
   if (train.max_secs) return fmt::format("train.max_secs: {}", *train.max_secs);
   return "";
+}
+
+bool HasSparseRows(const DataConfig& data) {
+  switch (data.train.format) {
+    case DataFormat::kLibsvm:
+    case DataFormat::kVw:
+    case DataFormat::kCriteo:
+      return true;
+    default:
+      return !data.hash.empty();
+  }
+}
+
+bool UsesTable(const Config& config) {
+  const bool can = config.model.kind != ModelKind::kMlp && HasSparseRows(config.data);
+  return can && config.model.table != TableKind::kNone;
+}
+
+std::optional<int64_t> HashBits(const DataConfig& data) {
+  constexpr int64_t kDefaultBits = 18;  // Vowpal Wabbit's
+  const bool hashes = data.train.format == DataFormat::kVw || data.train.format == DataFormat::kCriteo;
+  return hashes || !data.hash.empty() ? data.hash_bits.value_or(kDefaultBits) : data.hash_bits;
 }
 
 bool TakesPixels(const Config& config) {

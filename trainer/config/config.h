@@ -12,12 +12,15 @@
 namespace dtrain {
 
 enum class Role { kPs, kWorker };
-enum class ModelKind { kLinear, kLogistic, kSoftmax, kMlp };
+enum class ModelKind { kLinear, kLogistic, kSoftmax, kMlp, kFm };
+// Where the weights of features lie: one tensor that travels whole, or a table of rows of which a step moves
+// those of its batch.
+enum class TableKind { kAuto, kNone, kRange };
 enum class Activation { kSigmoid, kTanh, kRelu };
 enum class InitKind { kZeros, kConstant, kNormal, kGlorot };
 enum class BiasInit { kSame, kZeros };
 enum class LabelType { kAuto, kNames };
-enum class DataFormat { kNone, kIdx, kCsv, kSynthetic };
+enum class DataFormat { kNone, kIdx, kCsv, kLibsvm, kVw, kCriteo, kSynthetic };
 enum class SyntheticName { kLinear, kDigits };
 enum class Split { kShard, kFull, kFeed };
 enum class DataCache { kMemory, kDevice, kNone, kFile };
@@ -66,7 +69,10 @@ struct ModelConfig {
   std::optional<int64_t> outputs;  // unset: 1, or with a softmax the 10 classes of digits
   std::vector<int64_t> hidden;     // mlp: units of each hidden layer
   Activation activation = Activation::kSigmoid;
-  ModelHead head = ModelHead::kSoftmax;  // mlp; HeadOf() is that of any kind
+  // mlp; fm: logistic or linear, and loading a file sets logistic. HeadOf() is that of any kind
+  ModelHead head = ModelHead::kSoftmax;
+  int64_t factors = 8;  // fm: of each feature
+  TableKind table = TableKind::kAuto;
   InitConfig init;
 };
 
@@ -80,6 +86,7 @@ inline ModelHead HeadOf(const ModelConfig& model) {
     case ModelKind::kSoftmax:
       return ModelHead::kSoftmax;
     case ModelKind::kMlp:
+    case ModelKind::kFm:
       break;
   }
   return model.head;
@@ -93,7 +100,8 @@ std::string HeadText(const ModelConfig& model);
 
 struct DataSourceConfig {
   DataFormat format = DataFormat::kNone;
-  std::vector<std::string> path;  // csv: files, patterns of names, "-" or "exec:COMMAND"; never empty there
+  // csv, libsvm, vw, criteo: files, patterns of names, "-" or "exec:COMMAND"; never empty there
+  std::vector<std::string> path;
   std::string label;              // a column's name, or its number (ColumnNumber)
   bool header = true;
   std::vector<std::string> images;  // idx: files and patterns of names, in the order of their `labels`
@@ -135,6 +143,12 @@ struct DataConfig {
   std::string cache_dir;         // of cache: file; empty: "dtrain-cache" in the working directory
   int64_t shuffle_rows = 65536;  // of cache: none and file
   int64_t fit_rows = 1'000'000;  // behind those held out
+  int64_t index_base = 1;        // libsvm: the index of the first feature, 0 or 1
+  // Features are numbered by a hash of so many bits of their names; unset: libsvm and csv number them as they
+  // stand, vw and criteo have a default (HashBits).
+  std::optional<int64_t> hash_bits;
+  std::vector<std::string> hash;     // csv: columns whose texts are hashed, by name or number
+  std::vector<std::string> crosses;  // vw: pairs of namespaces, by their first letters: "ab"
 };
 
 // The learning rate as a function of the update's number.
@@ -308,6 +322,13 @@ struct Config {
   SecurityConfig security;
   LaunchConfig launch;
 };
+
+// Whether rows of data.train have few features that are not 0, and are read as these.
+bool HasSparseRows(const DataConfig& data);
+// Whether the weights are rows of a table (TableKind).
+bool UsesTable(const Config& config);
+// The bits of the numbers of hashed features; unset: features are not hashed.
+std::optional<int64_t> HashBits(const DataConfig& data);
 
 // Whether the run goes on after a ps was lost: all go back to the newest checkpoint.
 inline bool RecoversPs(const Config& config) {

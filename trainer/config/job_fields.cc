@@ -44,9 +44,15 @@ std::vector<Field> SourceFields(const std::string& section) {
   const bool train = section == "data.train";
   const FieldRow kind = Choice(
       format, &SourceMember<source, &DataSourceConfig::format>, kRun,
-      {{"idx", DataFormat::kIdx}, {"csv", DataFormat::kCsv}, {"synthetic", DataFormat::kSynthetic}},
+      {{"idx", DataFormat::kIdx},
+       {"csv", DataFormat::kCsv},
+       {"libsvm", DataFormat::kLibsvm},
+       {"vw", DataFormat::kVw},
+       {"criteo", DataFormat::kCriteo},
+       {"synthetic", DataFormat::kSynthetic}},
       train ? "What workers train on. idx: MNIST's form, plain or gzip, bytes / 255; csv: a table with a "
-              "label; synthetic: made here."
+              "label; libsvm: LABEL INDEX:VALUE...; vw: Vowpal Wabbit's text; criteo: its table of clicks; "
+              "synthetic: made here."
             : "What is evaluated on; as for data.train.");
   return {
       train ? kind.Required() : kind.Unset("no test set"),
@@ -269,9 +275,11 @@ std::vector<Field> ModelFields() {
              {{"linear", ModelKind::kLinear},
               {"logistic", ModelKind::kLogistic},
               {"softmax", ModelKind::kSoftmax},
-              {"mlp", ModelKind::kMlp}},
+              {"mlp", ModelKind::kMlp},
+              {"fm", ModelKind::kFm}},
              "linear: mean squared error; logistic: labels 0 and 1; softmax: labels 0 to outputs - 1; mlp: "
-             "hidden layers, and behind them one of these as model.head says.")
+             "hidden layers, and behind them one of these as model.head says; fm: a factorization machine "
+             "of sparse rows.")
           .Required(),
       Number(DT_KEY(model.inputs), kRun, {1, 1e12}, "Features of one row.")
           .Unit("features of one row")
@@ -295,8 +303,17 @@ std::vector<Field> ModelFields() {
               {"logistic", ModelHead::kLogistic},
               {"linear", ModelHead::kLinear}},
              "What is behind the hidden layers. softmax: an output for each class; logistic: one output, "
-             "labels 0 and 1; linear: one output, real targets, mean squared error.")
-          .OnlyWith("model.kind", {"mlp"}),
+             "labels 0 and 1; linear: one output, real targets, mean squared error. fm: logistic, its "
+             "default, or linear.")
+          .OnlyWith("model.kind", {"mlp", "fm"}),
+      Number(DT_KEY(model.factors), kRun, {1, 1024},
+             "Factors of each feature: the product of those of two features is the weight of their pair.")
+          .OnlyWith("model.kind", {"fm"}),
+      Choice(DT_KEY(model.table), kRun,
+             {{"auto", TableKind::kAuto}, {"none", TableKind::kNone}, {"range", TableKind::kRange}},
+             "Where the weights of features lie. range: in a table of rows over all ps, of which a step moves "
+             "those of its batch; none: in a tensor that travels whole; auto: range where rows are sparse "
+             "(libsvm, vw, criteo, data.hash), else none."),
       Choice(DT_KEY(model.init.kind), kRun,
              {{"zeros", InitKind::kZeros},
               {"constant", InitKind::kConstant},

@@ -7,6 +7,14 @@
 
 namespace dtrain {
 
+// SparseRows: the features of rows that are 0 but for a few. The features of row i are [offsets[i],
+// offsets[i + 1]), in the order of the file; one that comes twice counts twice.
+struct SparseRows {
+  const int64_t* offsets = nullptr;  // [rows + 1], from 0; null: rows are not sparse
+  const uint64_t* ids = nullptr;     // features, each in [0, columns)
+  const float* values = nullptr;     // of these; null: all are 1
+};
+
 // Points into the source that filled it; valid until that source's next call. Features are floats, or bytes
 // if the data set keeps bytes.
 struct Batch {
@@ -19,6 +27,7 @@ struct Batch {
   gpu::Span<const int64_t> table_rows;
   const int32_t* labels = nullptr;  // [rows] classes, each in [0, outputs); null for linear
   const float* targets = nullptr;   // [rows] real values; null for classes
+  SparseRows sparse;
   // [rows] how much each row counts: its loss and its gradient are multiplied by it; null: all count 1.
   const float* weights = nullptr;
   // The identity of the batch: batch `number` of `source`. Null: it has none.
