@@ -1,0 +1,50 @@
+// SparseLine: one line of a text of sparse rows (libsvm, vw, criteo) as the row that it says.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainer/config/config.h"
+
+namespace dtrain {
+
+// SparseLine: a row. Its memory is kept for the next one; the views point into the line.
+struct SparseLine {
+  std::string_view label;     // empty: it has none
+  std::string_view tag;       // of vw; empty: it has none
+  double weight = 1;          // of vw
+  std::vector<uint64_t> ids;  // features in the order of the line, from 0; one may come twice
+  std::vector<float> values;  // of each
+
+  void Clear() {
+    label = tag = {};
+    weight = 1;
+    ids.clear();
+    values.clear();
+  }
+};
+
+// What is wrong with a line: at which byte of it, from 0, and which rule it breaks, with a remedy.
+struct LineFault {
+  size_t at = 0;
+  std::string rule;
+};
+
+// LineParser: the parser of one format. Owner: a reader. Thread: one.
+class LineParser {
+ public:
+  virtual ~LineParser() = default;
+  // Parses a line without its end. False: it has no row, as an empty one or a comment has not. A fault leaves
+  // `row` undefined.
+  virtual bool Parse(std::string_view line, SparseLine* row, std::optional<LineFault>* fault) = 0;
+};
+// The parser of data.train.format, for features [0, inputs); unset: of any number. A feature beyond is a
+// fault.
+std::unique_ptr<LineParser> MakeLineParser(const DataConfig& data, std::optional<int64_t> inputs);
+
+}  // namespace dtrain
