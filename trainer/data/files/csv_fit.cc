@@ -42,7 +42,7 @@ void CountText(const CsvReader& reader, const CsvField& field, ColumnFit* fit) {
   CheckName(reader.path(), field);
   fit->texts.emplace(text, 1);
   if (fit->texts.size() <= kMaxTexts) return;
-  throw CsvError(
+  throw FaultAt(
       reader.path(), field.place,
       fmt::format("{} has more than {} different texts; it cannot be in data.categories. Is it an id? "
                   "Name it in data.ignore.",
@@ -97,7 +97,7 @@ std::vector<int64_t> FindInputs(const std::vector<std::string>& listed, const st
     found.push_back(FindColumn(columns, text, key, reader));
     const bool label = found.back() == columns.label;
     if (!label && found.back() != columns.weight) continue;
-    throw CsvError(reader.path(), reader.fields()[0].place,
+    throw FaultAt(reader.path(), reader.fields()[0].place,
                    fmt::format("{} is in {} and {}; it is one of them. Take it out.",
                                ColumnTitle(columns, found.back()), key, label ? "the label" : "data.weight"));
   }
@@ -116,7 +116,7 @@ std::vector<ColumnFit> StartFit(const DataConfig& data, const CsvColumns& column
     fit.column.is_date = std::count(dates.begin(), dates.end(), input) > 0;
     fit.title = ColumnTitle(columns, input);
     if (fit.column.is_category && fit.column.is_date) {
-      throw CsvError(
+      throw FaultAt(
           reader.path(), reader.fields()[0].place,
           fmt::format("{} is in data.categories and data.dates; it is one of them. Take it out.", fit.title));
     }
@@ -130,7 +130,7 @@ bool NextRecord(const DataConfig& data, CsvReader* reader) {
   while (true) {
     try {
       return reader->Next();
-    } catch (const CsvFault&) {
+    } catch (const RowFault&) {
       if (data.bad_rows == BadRows::kStop) throw;
       reader->SkipFault();
     }
@@ -304,7 +304,7 @@ void CountLabel(const CsvReader& reader, const CsvField& field, const LabelRules
   if (is_number) counter->largest = std::max(counter->largest, static_cast<int64_t>(std::min(number, 1e9f)));
   if (!is_number && counter->names.find(label) == counter->names.end()) counter->names.emplace(label);
   if (counter->classes() <= kMaxClasses) return;
-  throw CsvError(
+  throw FaultAt(
       reader.path(), field.place,
       fmt::format("more than {} classes; is it the right label? For real numbers set model.kind to "
                   "linear, or model.head of an mlp.",

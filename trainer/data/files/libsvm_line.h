@@ -12,7 +12,7 @@
 
 namespace dtrain {
 
-// `inputs`: as for MakeLineParser(). The label stays a text, which CsvLabels reads.
+// `inputs`: as for MakeLineParser(). The label stays a text, which RowLabels reads.
 std::unique_ptr<LineParser> MakeLibsvmParser(const DataConfig& data, std::optional<int64_t> inputs);
 
 }  // namespace dtrain
