@@ -102,7 +102,7 @@ struct DataSourceConfig {
   DataFormat format = DataFormat::kNone;
   // csv, libsvm, vw, criteo: files, patterns of names, "-" or "exec:COMMAND"; never empty there
   std::vector<std::string> path;
-  std::string label;              // a column's name, or its number (ColumnNumber)
+  std::string label;  // a column's name, or its number (ColumnNumber)
   bool header = true;
   std::vector<std::string> images;  // idx: files and patterns of names, in the order of their `labels`
   std::vector<std::string> labels;

@@ -124,11 +124,11 @@ SparseTable ReadSparseTable(const DataConfig& data, const LabelRules& rules, int
                             SourceInputs* inputs, const std::vector<std::string>* train_names) {
   const std::string& path = inputs->files()[0];
   const std::string title = ColumnTitle(CsvColumns(), 0);
-  SparseTable table{CsrRows(width),
-                    train_names == nullptr ? RowLabels(rules, path, title)
-                                           : RowLabels(rules, path, title, *train_names),
-                    {},
-                    {}};
+  SparseTable table{
+      CsrRows(width),
+      train_names == nullptr ? RowLabels(rules, path, title) : RowLabels(rules, path, title, *train_names),
+      {},
+      {}};
   SparseReader(data, inputs, &table).Read();
   if (table.rows.count() == 0) {
     throw UserError("{}: no rows; {} must name files with data. Fetch them anew.", path, inputs->key());

@@ -58,17 +58,16 @@ std::shared_ptr<const DataSet> Weighted(std::shared_ptr<const DataSet> set, std:
 }
 
 std::shared_ptr<const DataSet> ToSet(CsvTable table, std::optional<int64_t> classes) {
-  return Weighted(std::make_shared<FloatSet>(std::move(table.parsed.features), table.inputs, classes,
-                                             std::move(table.labels.classes()),
-                                             std::move(table.labels.targets())),
-                  std::move(table.parsed.weights));
+  return Weighted(
+      std::make_shared<FloatSet>(std::move(table.parsed.features), table.inputs, classes,
+                                 std::move(table.labels.classes()), std::move(table.labels.targets())),
+      std::move(table.parsed.weights));
 }
 
 std::shared_ptr<const DataSet> ToSet(SparseTable table, std::optional<int64_t> classes) {
-  return Weighted(
-      std::make_shared<CsrSet>(std::move(table.rows), classes, std::move(table.labels.classes()),
-                               std::move(table.labels.targets())),
-      std::move(table.weights));
+  return Weighted(std::make_shared<CsrSet>(std::move(table.rows), classes, std::move(table.labels.classes()),
+                                           std::move(table.labels.targets())),
+                  std::move(table.weights));
 }
 
 // Moves the marked items to the front; both parts keep their order. An item is `width` values.

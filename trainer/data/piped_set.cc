@@ -305,7 +305,8 @@ class PipeBatches : public BatchSource {
     offsets_.assign(first, first + batch->rows + 1);
     for (int64_t& offset : offsets_) offset -= *first;
     const SparseRows all = window_.sparse.rows();
-    batch->sparse = {offsets_.data(), all.ids + *first, all.values == nullptr ? nullptr : all.values + *first};
+    batch->sparse = {offsets_.data(), all.ids + *first,
+                     all.values == nullptr ? nullptr : all.values + *first};
     if (sparse_) return;
     dense_.resize(static_cast<size_t>(batch->rows * pipe_->inputs()));
     WriteDense(batch->sparse, {dense_.data(), batch->rows, pipe_->inputs()});

@@ -22,9 +22,9 @@ namespace dtrain {
 // CachedSet: the rows of a cache. Owner: LoadedData, shared. Thread: any; immutable once it is scaled.
 class CachedSet : public DataSet {
  public:
-  // Takes the cache of these data, or makes it. `how` and `inputs`: as for OpenRowFile(). Throws UserError for the data's
-  // faults, and for a directory that cannot be written or is full; a cache that is not whole is never left
-  // under its name.
+  // Takes the cache of these data, or makes it. `how` and `inputs`: as for OpenRowFile(). Throws UserError
+  // for the data's faults, and for a directory that cannot be written or is full; a cache that is not whole
+  // is never left under its name.
   static std::shared_ptr<CachedSet> Of(const DataConfig& data, const LabelRules& rules,
                                        const std::vector<InputColumn>& how, int64_t inputs);
   ~CachedSet() override;
@@ -70,8 +70,8 @@ class CachedSet : public DataSet {
   const char* features_ = nullptr;    // [rows, inputs] float32, or sparse rows
   int64_t id_bytes_ = 0;              // of the number of a feature, 4 or 8; 0: rows are not sparse
   const int64_t* offsets_ = nullptr;  // of sparse rows, [rows + 1]
-  const int32_t* labels_ = nullptr;  // or float targets
-  const float* weights_ = nullptr;   // [rows]; null: there are none
+  const int32_t* labels_ = nullptr;   // or float targets
+  const float* weights_ = nullptr;    // [rows]; null: there are none
   const uint32_t* block_crcs_ = nullptr;
   mutable std::vector<std::atomic<bool>> is_checked_;  // of each block
   int64_t inputs_ = 0;

@@ -24,8 +24,8 @@ std::string ListQuoted(const std::vector<std::string>& names) {
 void CheckCount(const CsvReader& reader, int64_t count) {
   if (count >= 2) return;
   throw FaultAt(reader.path(), reader.fields()[0].place,
-                 "1 column; a label and at least one feature are needed. Is it the right file? Commas, tabs, "
-                 "semicolons or bars separate the fields (data.delimiter).");
+                "1 column; a label and at least one feature are needed. Is it the right file? Commas, tabs, "
+                "semicolons or bars separate the fields (data.delimiter).");
 }
 
 bool IsGood(const CsvReader& reader, int64_t column, float* number) {
@@ -133,7 +133,7 @@ std::vector<int64_t> InputsBesideLabel(const CsvColumns& columns, const CsvColum
 CsvColumns ReadFirst(const DataSourceConfig& source, const std::string& section, CsvReader* reader) {
   if (!reader->Next()) {
     throw FaultAt(reader->path(), {1, 1},
-                   fmt::format("no rows; {}.path must name a file with data. Fetch it anew.", section));
+                  fmt::format("no rows; {}.path must name a file with data. Fetch it anew.", section));
   }
   CsvColumns columns;
   columns.count = static_cast<int64_t>(reader->fields().size());
@@ -151,8 +151,8 @@ void FindWeight(const DataConfig& data, const CsvReader& reader, CsvColumns* col
   columns->weight = FindColumn(*columns, data.weight, "data.weight", reader);
   if (columns->weight != columns->label) return;
   throw FaultAt(reader.path(), reader.fields()[0].place,
-                 fmt::format("{} is the label and data.weight; it is one of them. Name another column.",
-                             ColumnTitle(*columns, columns->label)));
+                fmt::format("{} is the label and data.weight; it is one of them. Name another column.",
+                            ColumnTitle(*columns, columns->label)));
 }
 
 }  // namespace
@@ -171,7 +171,7 @@ CsvColumns ReadTrainColumns(const DataConfig& data, CsvReader* reader) {
   }
   if (columns.inputs.empty()) {
     throw FaultAt(reader->path(), reader->fields()[0].place,
-                   "no column is left beside the label, data.weight and data.ignore. Ignore fewer.");
+                  "no column is left beside the label, data.weight and data.ignore. Ignore fewer.");
   }
   return columns;
 }
@@ -188,9 +188,9 @@ CsvColumns ReadTestColumns(const DataConfig& data, const CsvColumns& train, CsvR
       if (found == columns.names.end()) {
         const std::string closest = ClosestName(name, columns.names);
         throw FaultAt(reader->path(), reader->fields()[0].place,
-                       fmt::format("no column {}, which is in {}.{} Name the columns as there.",
-                                   Quoted(Shown(name)), train_path,
-                                   closest.empty() ? "" : fmt::format(" Is it {}?", Quoted(Shown(closest)))));
+                      fmt::format("no column {}, which is in {}.{} Name the columns as there.",
+                                  Quoted(Shown(name)), train_path,
+                                  closest.empty() ? "" : fmt::format(" Is it {}?", Quoted(Shown(closest)))));
       }
       columns.inputs.push_back(found - columns.names.begin());
     }
@@ -198,8 +198,8 @@ CsvColumns ReadTestColumns(const DataConfig& data, const CsvColumns& train, CsvR
   }
   if (columns.count != train.count) {
     throw FaultAt(reader->path(), reader->fields()[0].place,
-                   fmt::format("{} columns; must be {}, as {} has. Name files of one kind.", columns.count,
-                               train.count, train_path));
+                  fmt::format("{} columns; must be {}, as {} has. Name files of one kind.", columns.count,
+                              train.count, train_path));
   }
   columns.inputs = InputsBesideLabel(columns, train);
   return columns;

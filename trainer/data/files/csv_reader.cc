@@ -219,8 +219,8 @@ CsvReader::After CsvReader::ReadField(Cursor* at) {
   at->next = SkipBlanks(at->next);
   if (fields_.size() == kMaxFields) {
     throw FaultAt(path(), PlaceOf(*at),
-                   fmt::format("more than {} fields in a row; is it a table? Give a file with fewer columns.",
-                               kMaxFields));
+                  fmt::format("more than {} fields in a row; is it a table? Give a file with fewer columns.",
+                              kMaxFields));
   }
   if (*at->next == '"') return ReadQuoted(at);
   const char* const begin = at->next;
@@ -228,8 +228,8 @@ CsvReader::After CsvReader::ReadField(Cursor* at) {
   at->next = ScanTo(stops_, begin);
   if (*at->next == '"') {
     throw FaultAt(path(), PlaceOf(*at),
-                   "a quote inside a field; it must stand around the whole field. Quote the field and double "
-                   "the quotes inside: \"5\"\" disk\".");
+                  "a quote inside a field; it must stand around the whole field. Quote the field and double "
+                  "the quotes inside: \"5\"\" disk\".");
   }
   const char* last = at->next;
   while (last > begin && IsBlank(last[-1])) --last;

@@ -22,7 +22,7 @@ namespace dtrain {
 
 struct CsvField {
   std::string_view text;  // without the quotes around it
-  TextPlace place;         // of its first byte, which may be a quote
+  TextPlace place;        // of its first byte, which may be a quote
   bool quoted = false;
 };
 
@@ -47,7 +47,7 @@ class CsvReader : public TextReader {
   bool Next();
   // The fields of the last record, at least one; valid until the next call.
   const std::vector<CsvField>& fields() const { return fields_; }
-  TextPlace record_end() const { return record_end_; }  // just behind its last field
+  TextPlace record_end() const { return record_end_; }   // just behind its last field
   TextMark record_mark() const { return record_mark_; }  // the begin of the last record
   // After Next() has thrown: goes on behind the line with the fault.
   void SkipFault();
@@ -79,7 +79,7 @@ class CsvReader : public TextReader {
   static TextPlace PlaceOf(const Cursor& at) { return {at.line, at.next - at.line_begin + 1}; }
 
   const CsvDialect dialect_;
-  bool in_record_ = false;    // Next() has failed within a record
+  bool in_record_ = false;  // Next() has failed within a record
   char delimiter_ = ',';
   std::array<bool, 256> stops_{};  // the bytes at which a field without quotes ends
   int64_t record_bytes_ = 0;       // of the records read so far

@@ -36,8 +36,8 @@ void CsvRows::CheckWhole() const {
   const TextPlace place =
       fields < count ? reader_.record_end() : reader_.fields()[static_cast<size_t>(count)].place;
   throw FaultAt(reader_.path(), place,
-                 fmt::format("{}; must be {}, as in the first line. Correct the row, or remove it.",
-                             Plural(fields, "field"), count));
+                fmt::format("{}; must be {}, as in the first line. Correct the row, or remove it.",
+                            Plural(fields, "field"), count));
 }
 
 bool CsvRows::Read(std::vector<float>* features, RowLabels* labels) {

@@ -29,7 +29,7 @@ struct SkippedRows {
 
 // ParsedRows: rows that follow each other, as numbers. Plain data.
 struct ParsedRows {
-  std::vector<float> features;   // [rows, inputs]; where rows are sparse they are in `sparse`
+  std::vector<float> features;  // [rows, inputs]; where rows are sparse they are in `sparse`
   SparseBuffer sparse;
   std::vector<int32_t> classes;  // or targets
   std::vector<float> targets;
@@ -90,8 +90,9 @@ class RowFile {
   SkippedRows& skipped_;
 };
 
-// Opens a file of data.train. `how`: as in CsvLayout; of a table alone. `inputs`: the features of sparse rows.
-// `first`: the columns that the first file of data.train has, and `first_path` its path; null: this is it.
+// Opens a file of data.train. `how`: as in CsvLayout; of a table alone. `inputs`: the features of sparse
+// rows. `first`: the columns that the first file of data.train has, and `first_path` its path; null: this is
+// it.
 std::unique_ptr<RowFile> OpenRowFile(const DataConfig& data, const std::vector<InputColumn>& how,
                                      int64_t inputs, std::unique_ptr<InputBytes> file, SkippedRows* skipped,
                                      const CsvColumns* first = nullptr, const std::string& first_path = "");

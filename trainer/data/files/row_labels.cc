@@ -141,4 +141,24 @@ void RowLabels::Finish() {
   for (int32_t& label : classes_) label = sorted[static_cast<size_t>(label)];
 }
 
+void ClassCounter::Count(const std::string& path, const CsvField& field) {
+  constexpr int64_t kMaxClasses = 1'000'000;  // of model.outputs
+  const auto renamed = rules_.renamed.find(field.text);
+  const std::string_view label = renamed == rules_.renamed.end() ? field.text : renamed->second;
+  float number = 0;
+  if (label.empty() || IsMissing(label)) return;
+  const bool is_number = !rules_.names && ParseNumber(label, &number) == NumberText::kGood;
+  if (is_number) largest_ = std::max(largest_, static_cast<int64_t>(std::min(number, 1e9f)));
+  if (!is_number && names_.find(label) == names_.end()) names_.emplace(label);
+  if (classes() <= kMaxClasses) return;
+  throw FaultAt(path, field.place,
+                fmt::format("more than {} classes; is it the right label? For real numbers set model.kind to "
+                            "linear, or model.head of an mlp.",
+                            kMaxClasses));
+}
+
+int64_t ClassCounter::classes() const {
+  return std::max({int64_t{2}, largest_ + 1, static_cast<int64_t>(names_.size())});
+}
+
 }  // namespace dtrain

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -67,6 +68,23 @@ class RowLabels {
   std::optional<bool> first_class_is_minus_;  // of two classes: it is -1 and not 0; unset: none came yet
   std::vector<int32_t> classes_;
   std::vector<float> targets_;
+};
+
+// ClassCounter: how many classes the labels of rows are: of names how many differ, of numbers the largest and
+// one, and at least 2. What is wrong with a label is told when its row is read. Owner: who passes over the
+// rows. Thread: one.
+class ClassCounter {
+ public:
+  explicit ClassCounter(const DataConfig& data) { AddLabelKeys(data, &rules_); }
+
+  // Throws UserError if there are too many. `path` is for messages.
+  void Count(const std::string& path, const CsvField& label);
+  int64_t classes() const;
+
+ private:
+  LabelRules rules_;
+  std::set<std::string, std::less<>> names_;
+  int64_t largest_ = -1;  // of the numbers
 };
 
 }  // namespace dtrain

@@ -8,6 +8,7 @@
 
 #include "trainer/config/config.h"
 #include "trainer/data/files/row_file.h"
+#include "trainer/data/files/sources.h"
 #include "trainer/data/files/sparse_line.h"
 #include "trainer/data/files/text_reader.h"
 
@@ -28,7 +29,6 @@ class SparseFile : public RowFile {
  private:
   Read ReadRow(ParsedRows* rows, RowLabels* labels) override;
   void SkipFault() override {}  // the reader is behind the line
-  TextPlace PlaceOf(size_t byte) const { return {reader_.number(), static_cast<int64_t>(byte) + 1}; }
 
   LineReader reader_;
   const int64_t inputs_;
@@ -36,5 +36,21 @@ class SparseFile : public RowFile {
   const std::unique_ptr<LineParser> parser_;
   SparseLine line_;
 };
+
+// SparseFacts: what a pass over all rows of data.train finds.
+struct SparseFacts {
+  int64_t inputs = 1;   // the largest feature and one
+  int64_t classes = 2;  // where labels are classes (ClassCounter)
+};
+// Reads data.train. Rows that cannot be read are left out, where data.bad_rows says so.
+SparseFacts ScanSparseRows(const DataConfig& data);
+
+// The rows of a source of sparse rows and their features, estimated from those of the first MiB of its first
+// file.
+struct SparseSize {
+  int64_t rows = 0;
+  double features = 0;  // of each
+};
+SparseSize EstimateSparseSize(const DataConfig& data, const SourceInputs& inputs);
 
 }  // namespace dtrain

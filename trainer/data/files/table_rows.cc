@@ -137,8 +137,7 @@ RawRows::RawRows(std::unique_ptr<InputBytes> file) : file_(std::move(file)), buf
   while (!at_end_ && static_cast<size_t>(end_ - next_) < kBlockBytes / 2) Fill();
   const std::string_view start(next_, static_cast<size_t>(std::min<int64_t>(end_ - next_, 3)));
   if (start.substr(0, 2) == "\xff\xfe" || start.substr(0, 2) == "\xfe\xff") {
-    throw FaultAt(file_->path(), {1, 1},
-                   "the text is UTF-16; it must be UTF-8. Save the file as CSV UTF-8.");
+    throw FaultAt(file_->path(), {1, 1}, "the text is UTF-16; it must be UTF-8. Save the file as CSV UTF-8.");
   }
   if (start == "\xef\xbb\xbf") next_ += 3;
 }
@@ -227,9 +226,9 @@ void RawRows::Fill() {
   const size_t kept = static_cast<size_t>(end_ - next_);
   if (kept >= kMaxRowBytes) {
     throw FaultAt(file_->path(), {line_, 1},
-                   fmt::format("a row of more than {} bytes; is it a table? Give a text file of rows and "
-                               "columns.",
-                               kMaxRowBytes - 1));
+                  fmt::format("a row of more than {} bytes; is it a table? Give a text file of rows and "
+                              "columns.",
+                              kMaxRowBytes - 1));
   }
   std::memmove(buffer_.data(), next_, kept);
   if (kept > buffer_.size() / 2) buffer_.resize(2 * buffer_.size());

@@ -24,7 +24,7 @@ struct SplitRow {
   std::deque<std::string> unescaped;  // texts of fields without their doubled quotes
   TextPlace begin;
   int64_t quote_faults = 0;  // quotes inside a field, texts after a closing quote, quotes that nothing closes
-  TextPlace quote_place;      // of the first of them
+  TextPlace quote_place;     // of the first of them
 };
 
 class RawRows {

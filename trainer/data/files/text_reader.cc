@@ -32,7 +32,7 @@ void TextReader::Fill() {
   const int64_t kept = end_ - begin_.next;
   if (kept >= kMaxRecordBytes) {
     throw FaultAt(path(), {begin_.line, 1},
-                   fmt::format("a row of more than {} bytes; {}", kMaxRecordBytes - 1, too_long_));
+                  fmt::format("a row of more than {} bytes; {}", kMaxRecordBytes - 1, too_long_));
   }
   std::memmove(buffer_.data(), begin_.next, static_cast<size_t>(kept));
   buffer_byte_ += begin_.next - buffer_.data();

@@ -1,5 +1,5 @@
-// TextReader: the text of a data file or of a pipe, plain or packed, in a buffer that holds the part being read:
-// a record of CSV (csv_reader.h) or a line. It is UTF-8, with or without a byte order mark. Errors are
+// TextReader: the text of a data file or of a pipe, plain or packed, in a buffer that holds the part being
+// read: a record of CSV (csv_reader.h) or a line. It is UTF-8, with or without a byte order mark. Errors are
 // UserErrors: "file:line:column: what is wrong; rule. remedy". Owner: the reader of the file. Thread: one.
 #pragma once
 

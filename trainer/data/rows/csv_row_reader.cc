@@ -149,17 +149,17 @@ void ColumnFinder::FindByName() {
     const auto [at, is_new] = places.emplace(layout_.columns.names[static_cast<size_t>(i)], i);
     if (is_new || !std::count(names_.begin(), names_.end(), at->first)) continue;
     throw FaultAt(reader_.path(), reader_.fields()[static_cast<size_t>(i)].place,
-                   fmt::format("more than one column {}; a feature must have one. Remove the others.",
-                               Quoted(Shown(at->first))));
+                  fmt::format("more than one column {}; a feature must have one. Remove the others.",
+                              Quoted(Shown(at->first))));
   }
   for (const std::string& name : names_) {
     const auto found = places.find(name);
     if (found == places.end()) {
       const std::string closest = ClosestName(name, layout_.columns.names);
       throw FaultAt(reader_.path(), reader_.fields()[0].place,
-                     fmt::format("no column {}; the model has this feature.{} {}", Quoted(Shown(name)),
-                                 closest.empty() ? "" : fmt::format(" Is it {}?", Quoted(Shown(closest))),
-                                 "Name the columns as the training data has them."));
+                    fmt::format("no column {}; the model has this feature.{} {}", Quoted(Shown(name)),
+                                closest.empty() ? "" : fmt::format(" Is it {}?", Quoted(Shown(closest))),
+                                "Name the columns as the training data has them."));
     }
     layout_.columns.inputs.push_back(found->second);
   }
