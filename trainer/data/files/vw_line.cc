@@ -71,9 +71,9 @@ class VwParser : public LineParser {
   VwParser(const DataConfig& data, std::optional<int64_t> inputs)
       : mask_(MaskOf(*HashBits(data))), end_(inputs ? static_cast<uint64_t>(*inputs) : UINT64_MAX) {
     slots_.fill(kNoSlot);
-    for (const std::string& letters : data.crosses) AddCross(letters);
-    std::sort(crosses_.begin(), crosses_.end());
-    crosses_.erase(std::unique(crosses_.begin(), crosses_.end()), crosses_.end());
+    std::vector<std::string> crosses = data.crosses;
+    std::sort(crosses.begin(), crosses.end());  // of ab and ba the first is taken
+    for (const std::string& letters : crosses) AddCross(letters);
   }
 
   bool Parse(std::string_view line, SparseLine* row, std::optional<LineFault>* fault) override {
@@ -102,14 +102,17 @@ class VwParser : public LineParser {
 
   static uint64_t MaskOf(int64_t bits) { return bits >= 64 ? UINT64_MAX : (uint64_t{1} << bits) - 1; }
 
-  // Both letters of a cross, in their order.
   void AddCross(const std::string& letters) {
     if (letters.size() != 2) {
       throw UserError("data.crosses: \"{}\" must be the first letters of two namespaces. Try ab.",
                       Printable(letters));
     }
-    auto first = static_cast<unsigned char>(letters[0]), second = static_cast<unsigned char>(letters[1]);
-    if (second < first) std::swap(first, second);
+    const auto first = static_cast<unsigned char>(letters[0]),
+               second = static_cast<unsigned char>(letters[1]);
+    const auto is_same = [&](const std::pair<unsigned char, unsigned char>& other) {
+      return other == std::pair(first, second) || other == std::pair(second, first);
+    };
+    if (std::any_of(crosses_.begin(), crosses_.end(), is_same)) return;
     crosses_.emplace_back(first, second);
     for (const unsigned char letter : {first, second}) {
       if (slots_[letter] != kNoSlot) continue;

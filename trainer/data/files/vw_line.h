@@ -8,12 +8,12 @@
 //     number stands for the namespace's, and its value is 1. Without a name (":0.5") it is that of the
 //     namespace plus its place among such;
 //   - of a pair (data.crosses) 16777619 times the first number, xor the second; its value is the product.
-// A pair of namespaces, which are told by their first letters as in -q, is taken in the order of the letters
-// and once, and a namespace with itself gives each pair of its features once, with those of a feature and
-// itself. Features with value 0 are left out. Vowpal Wabbit's constant feature is not added: dtrain's models
-// have a bias of their own.
-// What Vowpal Wabbit reads with a warning, and mostly not as it was meant, is a fault here. Numbers are the
-// nearest float32, which Vowpal Wabbit misses by up to some steps.
+// Namespaces are told by their first letters in data.crosses, as in -q. "ab" and "ba" differ in the numbers
+// of their pairs; of both "ab" is taken. A namespace with itself gives each pair of its features once, and
+// each feature with itself. Features with value 0 are left out. Vowpal Wabbit's constant feature is not
+// added: dtrain's models have a bias of their own. What Vowpal Wabbit reads with a warning, and mostly not as
+// it was meant, is a fault here. Numbers are the nearest float32, which Vowpal Wabbit misses by up to some
+// steps.
 #pragma once
 
 #include <cstdint>

@@ -120,7 +120,7 @@ TEST_CASE("vw: values are the nearest float32, and those that are 0 are left out
   CHECK(Row("|a:0 x y").features().empty());
 }
 
-TEST_CASE("vw: crosses are pairs of features of two namespaces, in the order of the letters, each once") {
+TEST_CASE("vw: crosses are pairs of features of two namespaces, each once") {
   const Row row("1 |b z:2 |a x y:3 |a w", ConfigOf({"ba", "aa", "ab"}));
   CHECK(row.features() == Features{{124687, 2},
                                    {55432, 1},
@@ -137,6 +137,10 @@ TEST_CASE("vw: crosses are pairs of features of two namespaces, in the order of 
                                    {80151, 2},
                                    {171394, 6},
                                    {198186, 2}});
+  CHECK(Row("1 |c z:2 |7 x y:3", ConfigOf({"c7"})).features() ==
+        Features{{243768, 2}, {13408, 1}, {132948, 3}, {209992, 2}, {67452, 6}});
+  CHECK(Row("|c z:2 |7 x y:3", ConfigOf({"c7", "7c"})).features() ==
+        Features{{243768, 2}, {13408, 1}, {132948, 3}, {117528, 2}, {143620, 6}});
   CHECK(Row("|a x", ConfigOf({"ab"})).features() == Row("|a x").features());
   CHECK(Row("| x |a y", ConfigOf({" a"})).features().size() == 3);
 }
