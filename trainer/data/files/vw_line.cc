@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/printable.h"
 #include "trainer/data/files/csv_reader.h"
+#include "trainer/data/files/hashed_feature.h"
 
 namespace dtrain {
 namespace {
@@ -69,7 +70,7 @@ bool BeginsAsNumber(std::string_view text) {
 class VwParser : public LineParser {
  public:
   VwParser(const DataConfig& data, std::optional<int64_t> inputs)
-      : mask_(MaskOf(*HashBits(data))), end_(inputs ? static_cast<uint64_t>(*inputs) : UINT64_MAX) {
+      : mask_(LowBits(*HashBits(data))), end_(inputs ? static_cast<uint64_t>(*inputs) : UINT64_MAX) {
     slots_.fill(kNoSlot);
     std::vector<std::string> crosses = data.crosses;
     std::sort(crosses.begin(), crosses.end());  // of ab and ba the first is taken
@@ -99,8 +100,6 @@ class VwParser : public LineParser {
 
  private:
   static constexpr uint8_t kNoSlot = 255;
-
-  static uint64_t MaskOf(int64_t bits) { return bits >= 64 ? UINT64_MAX : (uint64_t{1} << bits) - 1; }
 
   void AddCross(const std::string& letters) {
     if (letters.size() != 2) {
@@ -217,7 +216,7 @@ class VwParser : public LineParser {
       return Fail(
           at, fmt::format("the value times the weight of its namespace must be within float32{}", kRemedy));
     const uint64_t id = hash & mask_;
-    if (id >= end_) return Fail(at, BeyondRule(id));
+    if (id >= end_) return Fail(at, BeyondInputsRule(id, end_, mask_));
     if (row_->ids.size() == kMaxVwFeatures) return Fail(at, ManyRule());
     row_->ids.push_back(id);
     row_->values.push_back(value);
@@ -247,12 +246,6 @@ class VwParser : public LineParser {
                 fmt::format("the product of two values (data.crosses) must be within float32{}", kRemedy));
   }
 
-  std::string BeyondRule(uint64_t id) const {
-    return fmt::format(
-        "the feature's hash {} must be below model.inputs = {}. Set model.inputs: {}, or smaller "
-        "data.hash_bits.",
-        id, end_, mask_ + 1);
-  }
   static std::string ManyRule() {
     return fmt::format("a row must have at most {} features, with those of data.crosses{}", kMaxVwFeatures,
                        kRemedy);
