@@ -15,7 +15,7 @@ namespace dtrain {
 namespace {
 
 constexpr size_t kNumbers = 13, kCategories = 26, kFeatures = kNumbers + kCategories;
-constexpr int64_t kTabled = 4096;  // numbers below have their features in a table; most are small
+constexpr int64_t kTabled = 4096;  // numbers below have their features in tables; most are small
 
 std::string BucketText(int64_t number) {
   if (number <= 2) return fmt::format("{}", number);
@@ -29,10 +29,14 @@ class CriteoParser : public LineParser {
       : mask_(LowBits(bits)), end_(inputs ? static_cast<uint64_t>(*inputs) : UINT64_MAX) {
     for (size_t i = 1; i <= kNumbers; ++i) columns_.emplace_back(fmt::format("I{}", i), bits);
     for (size_t i = 1; i <= kCategories; ++i) columns_.emplace_back(fmt::format("C{}", i), bits);
-    std::vector<std::string> texts;
-    for (int64_t number = 0; number < kTabled; ++number) texts.push_back(BucketText(number));
-    for (size_t i = 0; i < kNumbers; ++i) {
-      for (const std::string& text : texts) tabled_[i].push_back(columns_[i].NumberOf(text));
+    // Texts come in order, each for a run of numbers.
+    std::string text;
+    for (int64_t number = 0; number < kTabled; ++number) {
+      if (std::string next = BucketText(number); next != text) {
+        text = std::move(next);
+        for (size_t i = 0; i < kNumbers; ++i) features_[i].push_back(columns_[i].NumberOf(text));
+      }
+      places_[static_cast<size_t>(number)] = static_cast<uint8_t>(features_[0].size() - 1);
     }
   }
 
@@ -102,14 +106,16 @@ class CriteoParser : public LineParser {
     const auto result = std::from_chars(text.data(), end, number);
     if (result.ptr != end || result.ec != std::errc()) return false;
     const bool tabled = number >= 0 && number < kTabled;
-    *id = tabled ? tabled_[i][static_cast<size_t>(number)] : columns_[i].NumberOf(BucketText(number));
+    *id = tabled ? features_[i][places_[static_cast<size_t>(number)]]
+                 : columns_[i].NumberOf(BucketText(number));
     return true;
   }
 
   const uint64_t mask_;
   const uint64_t end_;  // of the features
   std::vector<HashedColumn> columns_;
-  std::array<std::vector<uint64_t>, kNumbers> tabled_;
+  std::array<uint8_t, kTabled> places_{};                 // of a number, in features_
+  std::array<std::vector<uint64_t>, kNumbers> features_;  // of each column, of its small numbers
   std::array<size_t, kFeatures + 2> ends_{};
 };
 
