@@ -12,8 +12,8 @@
 
 namespace dtrain::fuzz {
 
-// Parses each line of `text`.
-inline void ParseLines(LineParser* parser, const std::string& text, uint64_t inputs) {
+// Parses each line of `text`. `zeros`: features may have the value 0.
+inline void ParseLines(LineParser* parser, const std::string& text, uint64_t inputs, bool zeros = false) {
   SparseLine row;
   for (size_t begin = 0; begin <= text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());
@@ -30,8 +30,9 @@ inline void ParseLines(LineParser* parser, const std::string& text, uint64_t inp
     if (!parsed) continue;
     Require(row.ids.size() == row.values.size(), "each feature has a value");
     for (const uint64_t id : row.ids) Require(id < inputs, "features are of the model");
-    for (const float value : row.values)
-      Require(std::isfinite(value) && value != 0, "values are finite and not 0");
+    for (const float value : row.values) {
+      Require(std::isfinite(value) && (zeros || value != 0), "values are finite and not 0");
+    }
     Require(row.weight >= 0 && std::isfinite(row.weight), "a weight is finite and at least 0");
     for (const std::string_view part : {row.label, row.tag}) {
       Require(part.empty() ||

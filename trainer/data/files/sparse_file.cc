@@ -17,6 +17,19 @@ CsvField LabelOf(const SparseLine& row, const LineReader& reader) {
   return {row.label, {reader.number(), at + 1}, false};
 }
 
+// A feature that is 0 is as one that is not there: its weight is not asked for.
+void DropZeros(SparseLine* row) {
+  if (std::find(row->values.begin(), row->values.end(), 0.0f) == row->values.end()) return;
+  size_t kept = 0;
+  for (size_t i = 0; i < row->ids.size(); ++i) {
+    if (row->values[i] == 0) continue;
+    row->ids[kept] = row->ids[i];
+    row->values[kept++] = row->values[i];
+  }
+  row->ids.resize(kept);
+  row->values.resize(kept);
+}
+
 }  // namespace
 
 SparseFile::SparseFile(const DataConfig& data, int64_t inputs, std::unique_ptr<InputBytes> file,
@@ -34,6 +47,7 @@ RowFile::Read SparseFile::ReadRow(ParsedRows* rows, RowLabels* labels) {
   } while (!parser_->Parse(reader_.line(), &line_, &fault) && !fault);
   if (fault) throw FaultOf(*fault, reader_);
   labels->Add(LabelOf(line_, reader_));
+  DropZeros(&line_);
   rows->sparse.Add(line_.ids.data(), line_.values.data(), line_.ids.size());
   if (weighted_) rows->weights.push_back(static_cast<float>(line_.weight));
   return Read::kRow;

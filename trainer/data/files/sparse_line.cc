@@ -1,8 +1,9 @@
 #include "trainer/data/files/sparse_line.h"
 
 #include "base/check.h"
-#include "base/error.h"
+#include "trainer/data/files/criteo_line.h"
 #include "trainer/data/files/libsvm_line.h"
+#include "trainer/data/files/vw_line.h"
 
 namespace dtrain {
 
@@ -11,9 +12,9 @@ std::unique_ptr<LineParser> MakeLineParser(const DataConfig& data, std::optional
     case DataFormat::kLibsvm:
       return MakeLibsvmParser(data, inputs);
     case DataFormat::kVw:
-      throw UserError("data.train.format = vw; is not read yet. Use libsvm.");
+      return MakeVwParser(data, inputs);
     case DataFormat::kCriteo:
-      throw UserError("data.train.format = criteo; is not read yet. Use libsvm.");
+      return MakeCriteoParser(data, inputs);
     default:
       break;
   }
