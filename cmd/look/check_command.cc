@@ -240,7 +240,7 @@ int RunCheckCommand(const CheckArguments& arguments) {
   const bool local = NeedsLocal(arguments.size, config.cluster);
   if (local) MakeLocal(arguments.size, &config);
   CheckFilesExist(config.data);
-  DataShape shape = PeekShape(config);
+  DataShape shape = PeekShape(config, Scan::kAny);
   ResolveModelShape(shape, &config);
   const Layout layout = MakeLayout(config, static_cast<int>(config.cluster.ps.size()));
   WarnOfMemory(config, layout);

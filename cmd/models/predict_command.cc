@@ -124,7 +124,7 @@ class Predictor {
   bool ReadRow(RowReader* rows) {
     try {
       return rows->Next(&block_);
-    } catch (const CsvFault& fault) {
+    } catch (const RowFault& fault) {
       if (skip_bad_ == 0) throw UserError("{} --skip-bad N leaves up to N such rows out.", fault.what());
       if (skipped_ == skip_bad_) {
         throw UserError("{} It is bad row {}, and --skip-bad is {}.", fault.what(), skipped_ + 1, skip_bad_);

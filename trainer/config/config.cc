@@ -119,7 +119,7 @@ std::vector<DataFile> DataFiles(const DataConfig& data) {
       for (const std::string& path : source.images) files.push_back({section + ".images", path});
       for (const std::string& path : source.labels) files.push_back({section + ".labels", path});
     }
-    if (source.format != DataFormat::kCsv) return;
+    if (!IsText(source.format)) return;
     for (const std::string& path : source.path) {
       if (!IsPipe(path)) files.push_back({section + ".path", path});
     }

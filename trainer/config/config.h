@@ -102,7 +102,7 @@ struct DataSourceConfig {
   DataFormat format = DataFormat::kNone;
   // csv, libsvm, vw, criteo: files, patterns of names, "-" or "exec:COMMAND"; never empty there
   std::vector<std::string> path;
-  std::string label;              // a column's name, or its number (ColumnNumber)
+  std::string label;  // a column's name, or its number (ColumnNumber)
   bool header = true;
   std::vector<std::string> images;  // idx: files and patterns of names, in the order of their `labels`
   std::vector<std::string> labels;
@@ -325,6 +325,10 @@ struct Config {
 
 // Whether rows of data.train have few features that are not 0, and are read as these.
 bool HasSparseRows(const DataConfig& data);
+// Whether rows have weights of their own, beside those of their classes.
+inline bool HasRowWeights(const DataConfig& data) {
+  return !data.weight.empty() || data.train.format == DataFormat::kVw;
+}
 // Whether the weights are rows of a table (TableKind).
 bool UsesTable(const Config& config);
 // The bits of the numbers of hashed features; unset: features are not hashed.
@@ -378,8 +382,13 @@ bool TakesPixels(const Config& config);
 inline bool IsStandardInput(const std::string& path) { return path == "-"; }
 inline bool IsCommand(const std::string& path) { return path.compare(0, 5, "exec:") == 0; }
 inline bool IsPipe(const std::string& path) { return IsStandardInput(path) || IsCommand(path); }
+// Whether rows are lines of a text, which `path` names.
+inline bool IsText(DataFormat format) {
+  return format == DataFormat::kCsv || format == DataFormat::kLibsvm || format == DataFormat::kVw ||
+         format == DataFormat::kCriteo;
+}
 inline bool ReadsPipe(const DataSourceConfig& source) {
-  return source.format == DataFormat::kCsv && source.path.size() == 1 && IsPipe(source.path[0]);
+  return IsText(source.format) && source.path.size() == 1 && IsPipe(source.path[0]);
 }
 // The files of rows: "a.csv", or "a.csv and 3 others".
 std::string PathText(const DataSourceConfig& source);

@@ -92,13 +92,31 @@ bool Applies(const Field& field, const Config& config) {
                      [&](const std::string& value) { return chosen == Value(value); });
 }
 
+namespace {
+
+std::string OtherText(const char* key, const std::string& now, const std::string& then) {
+  return fmt::format("{} = {}; must be {}", key, now, then);
+}
+
+}  // namespace
+
 std::optional<std::string> OtherMeaning(const Config& saved, const Config& config) {
-  for (const char* key : {"model.kind", "model.activation", "model.head", "data.scale", "data.ignore",
-                          "data.categories", "data.dates", "data.missing"}) {
+  for (const char* key :
+       {"model.kind", "model.activation", "model.head", "data.scale", "data.ignore", "data.categories",
+        "data.dates", "data.missing", "model.factors", "data.index_base", "data.hash", "data.crosses"}) {
     const Field& field = *FindField(key);
     const Value now = field.get(config), then = field.get(saved);
     if (!Applies(field, saved) || now == then) continue;
-    return fmt::format("{} = {}; must be {}", key, ValueText(field, now), ValueText(field, then));
+    return OtherText(key, ValueText(field, now), ValueText(field, then));
+  }
+  // Of these a default means the same as its value.
+  if (UsesTable(saved) != UsesTable(config)) {
+    const auto name = [](bool table) { return table ? "range" : "none"; };
+    return OtherText("model.table", name(UsesTable(config)), name(UsesTable(saved)));
+  }
+  if (HashBits(saved.data) != HashBits(config.data)) {
+    const auto text = [](std::optional<int64_t> bits) { return bits ? fmt::format("{}", *bits) : "null"; };
+    return OtherText("data.hash_bits", text(HashBits(config.data)), text(HashBits(saved.data)));
   }
   return std::nullopt;
 }

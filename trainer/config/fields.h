@@ -84,7 +84,9 @@ struct Field {
 // In the order of the documentation; the keys of a section are neighbours.
 const std::vector<Field>& Fields();
 // Its rows: those of job_fields.cc and of task_fields.cc, which follow each other in the documentation.
+// Those of data_fields.cc are among the first.
 std::vector<Field> JobFields();
+std::vector<Field> DataFields();
 std::vector<Field> TaskFields();
 
 // Null when there is no such key.

@@ -1,4 +1,4 @@
-// The table's rows of what is trained: cluster, model, data and train.
+// The table's rows of what is trained: cluster, model and train; data_fields.cc has those of data.
 #include <string>
 
 #include "trainer/config/field_row.h"
@@ -28,244 +28,6 @@ std::vector<Field> ClusterFields() {
              "join at any time.")
           .Unit("workers")
           .Unset("all of cluster.worker"),
-  };
-}
-
-// Where a member of data.train or of data.test lies.
-template <DataSourceConfig DataConfig::*source, auto DataSourceConfig::*member>
-auto& SourceMember(Config& config) {
-  return (config.data.*source).*member;
-}
-
-// The keys of data.train and data.test.
-template <DataSourceConfig DataConfig::*source>
-std::vector<Field> SourceFields(const std::string& section) {
-  const std::string format = section + ".format";
-  const bool train = section == "data.train";
-  const FieldRow kind = Choice(
-      format, &SourceMember<source, &DataSourceConfig::format>, kRun,
-      {{"idx", DataFormat::kIdx},
-       {"csv", DataFormat::kCsv},
-       {"libsvm", DataFormat::kLibsvm},
-       {"vw", DataFormat::kVw},
-       {"criteo", DataFormat::kCriteo},
-       {"synthetic", DataFormat::kSynthetic}},
-      train ? "What workers train on. idx: MNIST's form, plain or gzip, bytes / 255; csv: a table with a "
-              "label; libsvm: LABEL INDEX:VALUE...; vw: Vowpal Wabbit's text; criteo: its table of clicks; "
-              "synthetic: made here."
-            : "What is evaluated on; as for data.train.");
-  return {
-      train ? kind.Required() : kind.Unset("no test set"),
-      Row(section + ".path", &SourceMember<source, &DataSourceConfig::path>, FieldType::kInputPaths, kTask,
-          "CSV files, plain, .gz or .zst, which are one table in this order: a path, a pattern (part-*.csv, "
-          "in the order of names) or a list of them. exec:COMMAND reads what a shell's command prints, and - "
-          "standard input.")
-          .Try("table.csv")
-          .Required()
-          .OnlyWith(format, {"csv"}),
-      Row(section + ".label", &SourceMember<source, &DataSourceConfig::label>, FieldType::kColumn, kRun,
-          "The column of labels: its name in the header, or its number; the first is 0. A name that looks "
-          "like a number stands in quotes. All others but data.ignore are features. Labels are numbers, or "
-          "for classes names: these count from 0 in their sorted order.")
-          .Unit("a column's name, or its number")
-          .Try("0")
-          .Required()
-          .OnlyWith(format, {"csv"}),
-      Flag(section + ".header", &SourceMember<source, &DataSourceConfig::header>, kRun,
-           "Whether the first line names the columns.")
-          .OnlyWith(format, {"csv"}),
-      Row(section + ".images", &SourceMember<source, &DataSourceConfig::images>, FieldType::kInputPaths,
-          kTask,
-          "The IDX files of images, plain, .gz or .zst, which are one set in this order: a path, a pattern "
-          "(part-*-images, in the order of names) or a list of them.")
-          .Try("train-images-idx3-ubyte.gz")
-          .Required()
-          .OnlyWith(format, {"idx"}),
-      Row(section + ".labels", &SourceMember<source, &DataSourceConfig::labels>, FieldType::kInputPaths,
-          kTask, "The IDX files of labels, one for each file of images, in the same order.")
-          .Try("train-labels-idx1-ubyte.gz")
-          .Required()
-          .OnlyWith(format, {"idx"}),
-      Choice(section + ".name", &SourceMember<source, &DataSourceConfig::name>, kRun,
-             {{"linear", SyntheticName::kLinear}, {"digits", SyntheticName::kDigits}},
-             "linear: y = 2 x + 10 and noise; digits: drawn digits of 28 x 28 pixels with noise, 10 classes.")
-          .Required()
-          .OnlyWith(format, {"synthetic"}),
-      Number(section + ".rows", &SourceMember<source, &DataSourceConfig::rows>, kRun, {1, 1e12},
-             "How many rows are made.")
-          .Unit("rows")
-          .Try("10000")
-          .Unset(train ? "linear: without end; digits: the drawing's own number"
-                       : "digits: the drawing's own number")
-          .OnlyWith(format, {"synthetic"}),
-  };
-}
-
-// A whole number is of rows, and a number below 1 a share of them.
-Field HeldOut() {
-  FieldRow row = RowOf("data.validation", FieldType::kDouble, kRun,
-                       "Training rows that are held out, the first ones or as data.validation_by says: their "
-                       "number, or between 0 and 1 their share.");
-  row.get = [](const Config& config) {
-    const DataConfig& data = config.data;
-    return Value(data.validation_share > 0 ? data.validation_share : static_cast<double>(data.validation));
-  };
-  row.set = [](const Value& value, Config* config) {
-    const double number = IsNull(value) ? 0 : std::get<double>(value);
-    config->data.validation = number < 1 ? 0 : static_cast<int64_t>(number);
-    config->data.validation_share = number < 1 ? number : 0;
-  };
-  return row.Within({0, 1e15}).Unit("rows held out: their number, or a share below 1").Try("100");
-}
-
-std::vector<Field> CommonDataFields() {
-  return {
-      HeldOut(),
-      Choice(
-          DT_KEY(data.validation_by), kRun,
-          {{"first", HeldOutBy::kFirst}, {"seed", HeldOutBy::kSeed}, {"stratified", HeldOutBy::kStratified}},
-          "Which training rows are held out. seed: rows drawn by data.seed; stratified: drawn so that each "
-          "class has its share of them. Both need a share in data.validation, and CSV in memory."),
-      Choice(DT_KEY(data.split), kRun,
-             {{"shard", Split::kShard}, {"full", Split::kFull}, {"feed", Split::kFeed}},
-             "shard: each worker trains on its own 1/n of the rows; full: each on all of them; feed: as "
-             "shard, but worker 0 alone reads data and sends the others their batches."),
-      Flag(DT_KEY(data.shuffle), kRun, "Another order of the rows in each epoch."),
-      Number(DT_KEY(data.seed), kRun, kFromZero, "Seed of the order and of synthetic data."),
-      Choice(DT_KEY(data.last_batch), kRun, {{"keep", LastBatch::kKeep}, {"drop", LastBatch::kDrop}},
-             "What happens to the short batch at the end of an epoch."),
-      Choice(DT_KEY(data.scale), kRun,
-             {{"none", FeatureScale::kNone},
-              {"unit", FeatureScale::kUnit},
-              {"standard", FeatureScale::kStandard}},
-             "How features are scaled, fitted on the training rows without those held out. unit: least to "
-             "greatest become 0 to 1; standard: mean 0, standard deviation 1. Features that stand for a "
-             "category or a gap stay 0 and 1.")
-          .OnlyWith("data.train.format", {"csv"}),
-      Row(DT_KEY(data.ignore), FieldType::kColumns, kRun,
-          "Columns that are no features, such as ids and dates: names in the header, or numbers from 0.")
-          .Unit("columns by name, or by number")
-          .Try("[customer_id]")
-          .Unset("none")
-          .OnlyWith("data.train.format", {"csv"}),
-      Row(DT_KEY(data.categories), FieldType::kColumns, kRun,
-          "Columns of texts: each text that the training rows have becomes a feature of its own, 0 or 1.")
-          .Unit("columns by name, or by number")
-          .Try("[country]")
-          .Unset("none")
-          .OnlyWith("data.train.format", {"csv"}),
-      Number(DT_KEY(data.max_categories), kRun, {1, 100000},
-             "The features of one column of data.categories: those of its most frequent texts, and if it has "
-             "more texts one for all others together.")
-          .Unit("texts of a column")
-          .OnlyWith("data.train.format", {"csv"}),
-      Choice(
-          DT_KEY(data.unseen), kRun, {{"other", UnseenCategory::kOther}, {"error", UnseenCategory::kError}},
-          "What becomes of a text in a column of categories that the training rows did not have. other: the "
-          "feature of all others, or where there is none no feature at all, and counted; error: the row "
-          "cannot be read.")
-          .OnlyWith("data.train.format", {"csv"}),
-      Row(DT_KEY(data.dates), FieldType::kColumns, kRun,
-          "Columns of dates, 2024-01-31 with or without a time: they become days since 1970.")
-          .Unit("columns by name, or by number")
-          .Try("[signup]")
-          .Unset("none")
-          .OnlyWith("data.train.format", {"csv"}),
-      Row(DT_KEY(data.weight), FieldType::kColumn, kRun,
-          "A column that says how much each row counts: its gradient and its loss are multiplied by it. It "
-          "is no feature.")
-          .Unit("a column's name, or its number")
-          .Try("weight")
-          .Unset("all rows count 1")
-          .OnlyWith("data.train.format", {"csv"}),
-      Row(DT_KEY(data.class_weights), FieldType::kTexts, kRun,
-          "How much the rows of each class count in training: [balanced], which is rows / (classes x rows of "
-          "the class), or NAME=WEIGHT for some classes.")
-          .Unit("balanced, or NAME=WEIGHT")
-          .Try("[balanced]")
-          .Unset("all classes count 1"),
-      Row(DT_KEY(data.rename_labels), FieldType::kTexts, kRun,
-          "Other spellings of labels: \"<=50K. -> <=50K\" reads the first as the second.")
-          .Unit("\"FROM -> TO\"")
-          .Try("[\"yes. -> yes\"]")
-          .Unset("none")
-          .OnlyWith("data.train.format", {"csv"}),
-      Choice(DT_KEY(data.label_type), kRun, {{"auto", LabelType::kAuto}, {"names", LabelType::kNames}},
-             "What the labels of classes are. auto: whole numbers from 0, or names, as the first one is; "
-             "names: each different text is a class, also one that looks like a number, such as 1992.")
-          .OnlyWith("data.train.format", {"csv"}),
-      Choice(
-          DT_KEY(data.missing), kRun,
-          {{"error", MissingValues::kError},
-           {"mean", MissingValues::kMean},
-           {"zero", MissingValues::kZero},
-           {"drop", MissingValues::kDrop},
-           {"indicator", MissingValues::kIndicator}},
-          "What becomes of a missing value: an empty field, ?, NA, N/A, null or nan. mean: of the column, in "
-          "the "
-          "training rows; drop: the row is left out; indicator: the mean, and one more feature says where it "
-          "was missing. In a column of categories it is a category of its own.")
-          .OnlyWith("data.train.format", {"csv"}),
-      Choice(DT_KEY(data.delimiter), kRun,
-             {{"auto", Delimiter::kAuto},
-              {"comma", Delimiter::kComma},
-              {"tab", Delimiter::kTab},
-              {"semicolon", Delimiter::kSemicolon},
-              {"bar", Delimiter::kBar}},
-             "What separates the fields of CSV files. auto: what gives the first lines equally many fields.")
-          .OnlyWith("data.train.format", {"csv"}),
-      Choice(DT_KEY(data.decimal), kRun, {{"point", Decimal::kPoint}, {"comma", Decimal::kComma}},
-             "What separates the decimals of a number: 3.5 or 3,5. With comma, data.delimiter: auto finds no "
-             "commas.")
-          .OnlyWith("data.train.format", {"csv"}),
-      Number(DT_KEY(data.skip_lines), kRun, {0, 1e6},
-             "So many lines at the front of each file are neither header nor rows.")
-          .Unit("lines")
-          .OnlyWith("data.train.format", {"csv"}),
-      Row(DT_KEY(data.comment), FieldType::kText, kRun, "Lines that begin with this text are left out.")
-          .Unit("the beginning of a comment")
-          .Try("\"#\"")
-          .Unset("there are no comments")
-          .OnlyWith("data.train.format", {"csv"}),
-      Flag(DT_KEY(data.trim), kRun,
-           "Whether blanks inside the quotes of a field, at its ends, are left out too, as those outside "
-           "always are.")
-          .OnlyWith("data.train.format", {"csv"}),
-      Choice(DT_KEY(data.bad_rows), kRun, {{"stop", BadRows::kStop}, {"skip", BadRows::kSkip}},
-             "What becomes of a row that cannot be read. stop: the run ends with its place; skip: the row is "
-             "left out, counted, and the first ones are told with their places.")
-          .OnlyWith("data.train.format", {"csv"}),
-      Number(DT_KEY(data.bad_rows_limit), kRun, {0, 1e12},
-             "The run ends when a file has more rows that cannot be read.")
-          .Unit("rows")
-          .OnlyWith("data.bad_rows", {"skip"}),
-      Choice(DT_KEY(data.cache), kRun,
-             {{"memory", DataCache::kMemory},
-              {"device", DataCache::kDevice},
-              {"none", DataCache::kNone},
-              {"file", DataCache::kFile}},
-             "Where a worker keeps its training rows. device: in the memory of its GPU too, if they fit; a "
-             "step then sends the numbers of its rows and not the rows. Without a GPU it is memory. none: "
-             "nowhere, they are read from their files in each epoch, in constant memory; file: parsed, in a "
-             "file under data.cache_dir."),
-      Row(DT_KEY(data.cache_dir), FieldType::kOutputPath, kTask,
-          "The directory of cached rows (data.cache: file). Runs of the same data share one cache; delete it "
-          "when you like. With none it keeps where the rows are, so that tasks on one disk pass over all "
-          "rows "
-          "together, and later runs begin at once.")
-          .Unset("dtrain-cache in the working directory; with none nothing is kept")
-          .OnlyWith("data.cache", {"file", "none"}),
-      Number(
-          DT_KEY(data.shuffle_rows), kRun, {1, 1e9},
-          "The rows that are shuffled among each other: so many are in memory at a time, and at most 16 MiB "
-          "of them. They are of many places of the data.")
-          .Unit("rows")
-          .OnlyWith("data.cache", {"none", "file"}),
-      Number(DT_KEY(data.fit_rows), kRun, {1, 1e12},
-             "Categories, means and with data.cache: none or file the scale are those of the first so many "
-             "training rows behind data.validation.")
-          .Unit("rows")
-          .OnlyWith("data.train.format", {"csv"}),
   };
 }
 
@@ -309,11 +71,12 @@ std::vector<Field> ModelFields() {
       Number(DT_KEY(model.factors), kRun, {1, 1024},
              "Factors of each feature: the product of those of two features is the weight of their pair.")
           .OnlyWith("model.kind", {"fm"}),
-      Choice(DT_KEY(model.table), kRun,
-             {{"auto", TableKind::kAuto}, {"none", TableKind::kNone}, {"range", TableKind::kRange}},
-             "Where the weights of features lie. range: in a table of rows over all ps, of which a step moves "
-             "those of its batch; none: in a tensor that travels whole; auto: range where rows are sparse "
-             "(libsvm, vw, criteo, data.hash), else none."),
+      Choice(
+          DT_KEY(model.table), kRun,
+          {{"auto", TableKind::kAuto}, {"none", TableKind::kNone}, {"range", TableKind::kRange}},
+          "Where the weights of features lie. range: in a table of rows over all ps, of which a step moves "
+          "those of its batch; none: in a tensor that travels whole; auto: range where rows are sparse "
+          "(libsvm, vw, criteo, data.hash), else none."),
       Choice(DT_KEY(model.init.kind), kRun,
              {{"zeros", InitKind::kZeros},
               {"constant", InitKind::kConstant},
@@ -336,11 +99,6 @@ std::vector<Field> ModelFields() {
              "training need not find it.")
           .OnlyWith("model.init.bias", {"zeros"}),
   };
-}
-
-std::vector<Field> DataFields() {
-  return Joined({SourceFields<&DataConfig::train>("data.train"), SourceFields<&DataConfig::test>("data.test"),
-                 CommonDataFields()});
 }
 
 std::vector<Field> RuleFields() {

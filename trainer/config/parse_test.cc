@@ -39,8 +39,9 @@ TEST_CASE("parse: what is no whole number at all is refused with the rule and an
 
 TEST_CASE("parse: rows to hold out are a number or a share, and no percentage") {
   CHECK(Parse("data.validation", "0.2").value == Value(0.2));
-  CHECK(Parse("data.validation", "10%").problem ==
-        "must be a number, 0 to 1000000000000000 (rows held out: their number, or a share below 1). Try 100.");
+  CHECK(
+      Parse("data.validation", "10%").problem ==
+      "must be a number, 0 to 1000000000000000 (rows held out: their number, or a share below 1). Try 100.");
 }
 
 TEST_CASE("parse: a class with its weight, and a label with its new name") {

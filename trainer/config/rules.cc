@@ -51,7 +51,8 @@ class Rules {
   void CheckOutputs();
   std::string HeadKey() const;
   void CheckTargets(const std::string& section, const DataSourceConfig& source);
-  void CheckCsv();
+  void CheckText();
+  void CheckSparse();
   void CheckLabelColumn(const std::string& section, const DataSourceConfig& source);
 
   const Given* Find(const std::string& key) const {
@@ -85,6 +86,7 @@ bool IsEndless(const DataSourceConfig& source) {
 // The key that gives rows a weight; empty: all count the same.
 std::string WeightsKey(const DataConfig& data) {
   if (!data.weight.empty()) return "data.weight";
+  if (HasRowWeights(data)) return "data.train.format";
   return data.class_weights.empty() ? "" : "data.class_weights";
 }
 
@@ -105,7 +107,8 @@ void Rules::Run(const LoadOptions& options) {
   CheckOutputs();
   CheckTargets("data.train", config_.data.train);
   CheckTargets("data.test", config_.data.test);
-  CheckCsv();
+  CheckText();
+  CheckSparse();
   if (options.placed) CheckHosts();
 }
 
@@ -126,6 +129,9 @@ void Rules::SetDefaults() {
   OptimizerConfig& optimizer = config_.train.optimizer;
   const bool adam = optimizer.kind == OptimizerKind::kAdam || optimizer.kind == OptimizerKind::kAdamw;
   if (adam && Find("train.optimizer.learning_rate") == nullptr) optimizer.learning_rate = kAdamLearningRate;
+  if (config_.model.kind == ModelKind::kFm && Find("model.head") == nullptr) {
+    config_.model.head = ModelHead::kLogistic;
+  }
   // The kernels of GPUs know no weights.
   if (!WeightsKey(config_.data).empty() && config_.device.kind == DeviceKind::kAuto) {
     config_.device.kind = DeviceKind::kCpu;
@@ -298,7 +304,7 @@ void Rules::CheckWeights() {
   const DataConfig& data = config_.data;
   const std::string key = WeightsKey(data);
   if (key.empty() || IsBad(key)) return;
-  RefuseIf(data.split == Split::kFeed, key,
+  RefuseIf(data.split == Split::kFeed && !HasSparseRows(data), key,
            "does not go with data.split = feed, which sends rows without weights. Set data.split to shard.");
   RefuseIf(config_.device.kind == DeviceKind::kCuda, "device.kind",
            key + " is set, and GPUs compute all rows alike. Try cpu, or leave out " + key + ".");
@@ -336,7 +342,7 @@ void Rules::CheckPipes(const std::string& section, const DataSourceConfig& sourc
     RefuseIf(std::any_of(paths->begin(), paths->end(), IsPipe), section + name,
              "IDX is read of files, not of standard input or a command. Save it in a file, and name that.");
   }
-  if (source.format != DataFormat::kCsv || IsBad(key)) return;
+  if (!IsText(source.format) || IsBad(key)) return;
   const auto pipes = std::count_if(source.path.begin(), source.path.end(), IsPipe);
   RefuseIf(pipes > 0 && source.path.size() > 1, key,
            "- and exec: stand alone, and are no part of a list. Try exec:cat FILE...");
@@ -386,14 +392,15 @@ void Rules::CheckOutputs() {
 
 // The key that decides what the model's labels are. It is in the file.
 std::string Rules::HeadKey() const {
-  const bool by_head = config_.model.kind == ModelKind::kMlp && IsGood("model.head");
+  const bool behind = config_.model.kind == ModelKind::kMlp || config_.model.kind == ModelKind::kFm;
+  const bool by_head = behind && IsGood("model.head");
   return by_head ? "model.head" : "model.kind";
 }
 
 void Rules::CheckTargets(const std::string& section, const DataSourceConfig& source) {
   const bool synthetic = source.format == DataFormat::kSynthetic;
   const bool named = !synthetic || IsGood(section + ".name");
-  const bool labels_tell = source.format == DataFormat::kNone || source.format == DataFormat::kCsv;
+  const bool labels_tell = source.format == DataFormat::kNone || IsText(source.format);
   if (labels_tell || !named || !IsGood("model.kind") || IsBad("model.head")) return;
   const bool real_targets = synthetic && source.name == SyntheticName::kLinear;
   const bool classes = HasClasses(config_.model);
@@ -412,27 +419,55 @@ void Rules::CheckTargets(const std::string& section, const DataSourceConfig& sou
   }
 }
 
-void Rules::CheckCsv() {
+void Rules::CheckText() {
   const DataConfig& data = config_.data;
   CheckLabelColumn("data.train", data.train);
   CheckLabelColumn("data.test", data.test);
-  const bool train_csv = data.train.format == DataFormat::kCsv;
-  const bool test_csv = data.test.format == DataFormat::kCsv;
+  const bool texts = IsText(data.train.format) || IsText(data.test.format);
   const bool both = data.train.format != DataFormat::kNone && data.test.format != DataFormat::kNone;
-  if (both && train_csv != test_csv) {
-    const Field& format = *FindField("data.train.format");
+  if (both && texts && data.train.format != data.test.format) {
+    const Field &train = *FindField("data.train.format"), &test = *FindField("data.test.format");
+    const std::string text = ValueText(train, (IsText(data.train.format) ? train : test).get(config_));
     Refuse("data.test.format",
-           fmt::format("does not go with data.train.format = {}: csv is tested on csv. Use one for both.",
-                       ValueText(format, format.get(config_))));
+           fmt::format("does not go with data.train.format = {}: {} is tested on {}. Use one for both.",
+                       ValueText(train, train.get(config_)), text, text));
   }
   const bool classes = IsGood("model.kind") && !IsBad("model.head") && HasOutputPerClass(config_.model);
   // What comes through a pipe is read once, and by workers alone.
   const bool piped = std::any_of(data.train.path.begin(), data.train.path.end(), IsPipe);
-  if (train_csv && piped && classes && Find("model.outputs") == nullptr) {
+  if (IsText(data.train.format) && piped && classes && Find("model.outputs") == nullptr) {
     Add(PlaceOf("model.kind"),
         "model.outputs is missing; data that come through a pipe need it, the number of classes. Write "
         "\"outputs: 3\" under model.");
   }
+}
+
+void Rules::CheckSparse() {
+  const DataConfig& data = config_.data;
+  const ModelConfig& model = config_.model;
+  const bool sparse = HasSparseRows(data), fm = model.kind == ModelKind::kFm;
+  const bool range = model.table == TableKind::kRange;
+  if ((fm || range) && !sparse && IsGood("data.train.format") && !IsBad("data.hash")) {
+    Refuse(
+        fm ? "model.kind" : "model.table",
+        fmt::format("needs sparse rows: data.train.format libsvm, vw or criteo, or csv with data.hash. Try "
+                    "{}.",
+                    fm ? "logistic" : "auto"));
+  }
+  RefuseIf(fm && model.head == ModelHead::kSoftmax, "model.head",
+           "must be logistic or linear: a factorization machine has one output. Try logistic.");
+  RefuseIf(fm && model.table == TableKind::kNone, "model.table",
+           "must be range or auto: a factorization machine is a table of rows. Try auto.");
+  RefuseIf(range && sparse && model.kind == ModelKind::kMlp, "model.table",
+           "is not for mlp, whose first layer takes all features of a row. Try auto.");
+  RefuseIf(data.split == Split::kFeed && sparse, "data.split",
+           "worker 0 sends no sparse rows. Try shard: each worker reads its own.");
+  RefuseIf(data.train.format == DataFormat::kCsv && data.hash.empty() && IsGood("data.hash_bits"),
+           "data.hash_bits", "has no effect without data.hash. Leave it out, or name columns in data.hash.");
+  const std::optional<int64_t> bits = HashBits(data);
+  if (!bits || !model.inputs || *model.inputs == int64_t{1} << *bits || IsBad("data.hash_bits")) return;
+  Refuse("model.inputs", fmt::format("must be {}, which data.hash_bits = {} says. Leave it out.",
+                                     int64_t{1} << *bits, *bits));
 }
 
 void Rules::CheckLabelColumn(const std::string& section, const DataSourceConfig& source) {

@@ -22,7 +22,7 @@ struct SparseRows {
 // Points into the source that filled it; valid until that source's next call. Features are floats, or bytes
 // if the data set keeps bytes.
 struct Batch {
-  const float* inputs = nullptr;  // [rows, columns] row-major; null: see `bytes`
+  const float* inputs = nullptr;  // [rows, columns] row-major; null: see `bytes` and `sparse`
   gpu::ByteRows bytes;            // [rows, columns]
   int64_t rows = 0;
   int64_t columns = 0;

@@ -41,7 +41,7 @@ bool ChangesParsing(const std::string& key) {
 
 // Returns what determines the parsed rows, besides the content of the files.
 Json ParsingOf(const DataConfig& data, const LabelRules& rules, const std::vector<InputColumn>& how,
-               const std::vector<std::string>& files) {
+               int64_t inputs, const std::vector<std::string>& files) {
   Config config;
   config.data = data;
   Json parsing = Json::object();
@@ -49,6 +49,7 @@ Json ParsingOf(const DataConfig& data, const LabelRules& rules, const std::vecto
     if (ChangesParsing(field->key)) parsing[field->key] = ValueText(*field, field->get(config));
   }
   parsing["files"] = Json(files);
+  parsing["inputs"] = inputs;
   parsing["classes"] = rules.classes.value_or(0);
   Json columns = Json::array();
   for (const InputColumn& column : how) {
@@ -148,10 +149,10 @@ void ThrowUnwritable(const std::string& path, int error) {
 }
 
 CacheFile CacheFileOf(const DataConfig& data, const LabelRules& rules, const std::vector<InputColumn>& how,
-                      const char* ending) {
+                      int64_t inputs, const char* ending) {
   const std::vector<std::string> files = SourceFiles(data.train.path, "data.train.path");
   const std::string directory = data.cache_dir.empty() ? "dtrain-cache" : data.cache_dir;
-  const std::string parsing = ParsingOf(data, rules, how, files).dump();
+  const std::string parsing = ParsingOf(data, rules, how, inputs, files).dump();
   std::error_code error;
   fs::create_directories(directory, error);
   if (error) ThrowUnwritable(directory, error.value());

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "trainer/config/config.h"
-#include "trainer/data/files/csv_table.h"
 #include "trainer/data/files/input_form.h"
 #include "trainer/data/files/label_rules.h"
+#include "trainer/data/files/row_file.h"
 #include "trainer/data/source.h"
 
 namespace dtrain {
@@ -23,10 +23,11 @@ struct CacheFile {
   std::string made_of;  // a file that was made of something else is not used
 };
 
-// Returns the name of the cache of these data, and makes its directory. `how`: as in CsvLayout. `ending`: of
-// its name. Throws UserError for files that are not there, and as ThrowUnwritable().
+// Returns the name of the cache of these data, and makes its directory. `how`: as in CsvLayout. `inputs`: the
+// features of a row. `ending`: of its name. Throws UserError for files that are not there, and as
+// ThrowUnwritable().
 CacheFile CacheFileOf(const DataConfig& data, const LabelRules& rules, const std::vector<InputColumn>& how,
-                      const char* ending);
+                      int64_t inputs, const char* ending);
 
 // Returns what changes when somebody writes to a file, or puts another one in its place: its size, its
 // identity, and its times. Nobody can set the time of its last change.

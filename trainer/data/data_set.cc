@@ -53,6 +53,10 @@ void FloatSet::Gather(const int64_t* rows, int64_t count, float* inputs, int32_t
   }
 }
 
+std::unique_ptr<BatchSource> ForwardedSet::Stream(const Config& config, int worker, int workers) const {
+  return set_->Stream(config, worker, workers);
+}
+
 SyntheticLinear::SyntheticLinear(uint64_t seed, std::string_view part, int64_t inputs,
                                  std::optional<int64_t> rows)
     : random_(CounterRandom(seed).Stream("synthetic linear").Stream(part)), inputs_(inputs), rows_(rows) {}

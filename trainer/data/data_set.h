@@ -59,13 +59,10 @@ class FloatSet : public DataSet {
   const std::vector<float> targets_;
 };
 
-// WeightedSet: a set whose rows or classes have weights.
-class WeightedSet : public DataSet {
+// ForwardedSet: a set as another one is, but for what derived classes change.
+class ForwardedSet : public DataSet {
  public:
-  // `weights`: of each row; empty: as `set` has them. `class_weights`: by class; empty: all are 1.
-  WeightedSet(std::shared_ptr<const DataSet> set, std::vector<float> weights,
-              std::vector<float> class_weights)
-      : set_(std::move(set)), weights_(std::move(weights)), class_weights_(std::move(class_weights)) {}
+  explicit ForwardedSet(std::shared_ptr<const DataSet> set) : set_(std::move(set)) {}
 
   int64_t inputs() const override { return set_->inputs(); }
   std::optional<int64_t> classes() const override { return set_->classes(); }
@@ -76,13 +73,38 @@ class WeightedSet : public DataSet {
   }
   gpu::MatrixView<const uint8_t> bytes() const override { return set_->bytes(); }
   gpu::MatrixView<const float> floats() const override { return set_->floats(); }
+  bool sparse() const override { return set_->sparse(); }
+  void GatherSparse(const int64_t* rows, int64_t count, SparseBuffer* features) const override {
+    set_->GatherSparse(rows, count, features);
+  }
+  bool weighted() const override { return set_->weighted(); }
+  void Weights(const int64_t* rows, int64_t count, float* weights) const override {
+    set_->Weights(rows, count, weights);
+  }
+  gpu::Span<const float> class_weights() const override { return set_->class_weights(); }
   RowBlocks blocks() const override { return set_->blocks(); }
   void WillNeed(const std::vector<RowRun>& runs) const override { set_->WillNeed(runs); }
+  std::unique_ptr<BatchSource> Stream(const Config& config, int worker, int workers) const override;
   std::optional<DataFingerprint> fingerprint() const override { return set_->fingerprint(); }
   const std::vector<int64_t>* class_rows() const override { return set_->class_rows(); }
-  bool weighted() const override { return !weights_.empty() || set_->weighted(); }
+
+ private:
+  const std::shared_ptr<const DataSet> set_;
+};
+
+// WeightedSet: a set whose rows or classes have weights.
+class WeightedSet : public ForwardedSet {
+ public:
+  // `weights`: of each row; empty: as `set` has them. `class_weights`: by class; empty: all are 1.
+  WeightedSet(std::shared_ptr<const DataSet> set, std::vector<float> weights,
+              std::vector<float> class_weights)
+      : ForwardedSet(std::move(set)),
+        weights_(std::move(weights)),
+        class_weights_(std::move(class_weights)) {}
+
+  bool weighted() const override { return !weights_.empty() || ForwardedSet::weighted(); }
   void Weights(const int64_t* rows, int64_t count, float* weights) const override {
-    if (weights_.empty()) return set_->Weights(rows, count, weights);
+    if (weights_.empty()) return ForwardedSet::Weights(rows, count, weights);
     for (int64_t i = 0; i < count; ++i) weights[i] = weights_[static_cast<size_t>(rows[i])];
   }
   gpu::Span<const float> class_weights() const override {
@@ -90,9 +112,15 @@ class WeightedSet : public DataSet {
   }
 
  private:
-  const std::shared_ptr<const DataSet> set_;
   const std::vector<float> weights_;
   const std::vector<float> class_weights_;
+};
+
+// DenseSet: a set of sparse rows for a model that takes all features of a row.
+class DenseSet : public ForwardedSet {
+ public:
+  using ForwardedSet::ForwardedSet;
+  bool sparse() const override { return false; }
 };
 
 constexpr int64_t kLinearInputs = 1;  // of SyntheticLinear, if the config does not say

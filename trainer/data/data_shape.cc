@@ -1,5 +1,7 @@
 #include "trainer/data/data_shape.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <string>
@@ -15,6 +17,7 @@
 #include "trainer/data/files/input_bytes.h"
 #include "trainer/data/files/label_rules.h"
 #include "trainer/data/files/sources.h"
+#include "trainer/data/files/sparse_file.h"
 #include "trainer/data/order.h"
 
 namespace dtrain {
@@ -56,20 +59,24 @@ bool IsWidthGiven(const Config& config) {
       Shown(train.path[0]));
 }
 
+// The number of classes must be given where data.train is not here to count them in.
+void CheckCountable(const Config& config, bool is_here) {
+  if (is_here || config.model.outputs || !HasOutputPerClass(config.model)) return;
+  throw UserError(
+      "{}: is not here to count the classes in. A task that reads no data (a ps; with data.split: feed a "
+      "worker above 0), and all tasks where data.train comes through a pipe, need model.outputs in its "
+      "place: "
+      "give it to all tasks.",
+      PathText(config.data.train));
+}
+
 // Leaves the number of rows unset: counting them means reading the whole file.
 DataShape PeekCsvShape(const Config& config) {
   const DataSourceConfig& train = config.data.train;
   DataShape shape;
   const bool given = IsWidthGiven(config);
   const bool counts = HasOutputPerClass(config.model) && !config.model.outputs;
-  if (given && counts) {
-    throw UserError(
-        "{}: is not here to count the classes in. A task that reads no data (a ps; with data.split: feed a "
-        "worker above 0), and all tasks where data.train comes through a pipe, need model.outputs in its "
-        "place: "
-        "give it to all tasks.",
-        PathText(train));
-  }
+  CheckCountable(config, !given);
   if (HasClasses(config.model)) shape.classes = counts ? CountClasses(config.data) : ClassesOf(config.model);
   if (given) {
     shape.inputs = *config.model.inputs;
@@ -77,6 +84,38 @@ DataShape PeekCsvShape(const Config& config) {
   }
   SourceInputs inputs(train.path, "data.train.path");
   shape.inputs = FitColumns(config.data, &inputs).inputs;
+  return shape;
+}
+
+// Throws if the features are to be found in files that are too large for it.
+void CheckScan(const Config& config, Scan scan) {
+  constexpr int64_t kMaxBytes = 256 << 20;
+  const SourceInputs inputs(config.data.train.path, "data.train.path");
+  const int64_t bytes = inputs.FileBytesFrom(0);
+  if (bytes <= kMaxBytes) return;
+  const std::string large = fmt::format(
+      "{}: {} MiB, too large for each task to find its largest index, which is the number of features",
+      PathText(config.data.train), bytes >> 20);
+  if (scan == Scan::kShort) {
+    throw UserError("{}. Set model.inputs to it: dtrain check reads the files and tells it.", large);
+  }
+  throw UserError("{}. Set model.inputs: {}.", large, ScanSparseRows(config.data).inputs);
+}
+
+// The same for texts of sparse rows.
+DataShape PeekSparseShape(const Config& config, Scan scan) {
+  const std::optional<int64_t> bits = HashBits(config.data);
+  const bool known = bits || config.model.inputs;
+  const bool is_here = !ReadsPipe(config.data.train) && FirstMissing(config.data.train.path).empty();
+  if (!is_here && !known) IsWidthGiven(config);  // throws
+  CheckCountable(config, is_here);
+  const bool counts = HasOutputPerClass(config.model) && !config.model.outputs;
+  if (!known) CheckScan(config, scan);
+  SparseFacts facts;
+  if (!known || counts) facts = ScanSparseRows(config.data);
+  DataShape shape;
+  shape.inputs = bits ? int64_t{1} << *bits : config.model.inputs.value_or(facts.inputs);
+  if (HasClasses(config.model)) shape.classes = counts ? facts.classes : ClassesOf(config.model);
   return shape;
 }
 
@@ -148,14 +187,27 @@ SetSize CsvSize(const DataSourceConfig& source, const std::string& section, int6
   return {rows, 4 * static_cast<double>(rows) * static_cast<double>(inputs + 1)};
 }
 
+// The same for sparse rows.
+SetSize SparseSizeOf(const DataConfig& data, const DataSourceConfig& source, const std::string& section,
+                     int64_t inputs) {
+  if (ReadsPipe(source)) return {std::nullopt, 0};
+  if (!FirstMissing(source.path).empty()) return {};
+  const SparseSize size = EstimateSparseSize(data, SourceInputs(source.path, section + ".path"));
+  const double id_bytes = inputs > int64_t{1} << 32 ? 8 : 4;
+  // An offset, a label, and of each feature its number and its value.
+  const double row_bytes = 12 + size.features * (id_bytes + 4);
+  return {size.rows, static_cast<double>(size.rows) * row_bytes};
+}
+
 SetSize SyntheticSize(const DataSourceConfig& source, int64_t digit_rows) {
   if (source.name == SyntheticName::kLinear) return {source.rows, 0};
   const int64_t rows = source.rows.value_or(digit_rows);
   return {rows, static_cast<double>(rows) * static_cast<double>(kDigitInputs + 1)};
 }
 
-SetSize SizeOf(const DataSourceConfig& source, const std::string& section, int64_t inputs,
-               int64_t digit_rows) {
+SetSize SizeOf(const DataConfig& data, const DataSourceConfig& source, const std::string& section,
+               int64_t inputs, int64_t digit_rows) {
+  if (IsText(source.format) && HasSparseRows(data)) return SparseSizeOf(data, source, section, inputs);
   switch (source.format) {
     case DataFormat::kIdx:
       return IdxSize(source, section);
@@ -170,9 +222,10 @@ SetSize SizeOf(const DataSourceConfig& source, const std::string& section, int64
 
 }  // namespace
 
-DataShape PeekShape(const Config& config) {
+DataShape PeekShape(const Config& config, Scan scan) {
   const DataConfig& data = config.data;
   DataShape shape = data.train.format == DataFormat::kIdx   ? PeekIdx(config)
+                    : HasSparseRows(data)                   ? PeekSparseShape(config, scan)
                     : data.train.format == DataFormat::kCsv ? PeekCsvShape(config)
                                                             : PeekSynthetic(config);
   if (!shape.rows.has_value()) return shape;
@@ -203,13 +256,17 @@ void ResolveModelShape(const DataShape& shape, Config* config) {
 
 DataSize EstimateDataSize(const Config& config) {
   const DataSourceConfig& source = config.data.train;
-  const SetSize train = SizeOf(source, "data.train", *config.model.inputs, kDigitTrainRows);
-  const SetSize test = SizeOf(config.data.test, "data.test", *config.model.inputs, kDigitTestRows);
+  const SetSize train = SizeOf(config.data, source, "data.train", *config.model.inputs, kDigitTrainRows);
+  const SetSize test =
+      SizeOf(config.data, config.data.test, "data.test", *config.model.inputs, kDigitTestRows);
   DataSize size;
   // Rows that are read from files take two windows of memory. The pages of a cache do not count, since the
   // system can drop them.
-  const double windows =
-      2 * 4 * static_cast<double>(WindowRows(config)) * static_cast<double>(*config.model.inputs + 1);
+  const bool is_known = train.rows.value_or(0) > 0;
+  const double row_bytes = HasSparseRows(config.data) && is_known
+                               ? train.bytes / static_cast<double>(*train.rows)
+                               : 4 * static_cast<double>(*config.model.inputs + 1);
+  const double windows = 2 * static_cast<double>(WindowRows(config)) * row_bytes;
   const bool cached = config.data.cache == DataCache::kFile;
   const double of_train = cached ? 0 : windows > 0 ? std::min(windows, train.bytes) : train.bytes;
   size.bytes = of_train + test.bytes;

@@ -18,10 +18,14 @@ struct DataShape {
   int64_t held_out = 0;            // rows; 0 where `rows` is unknown
 };
 
-// Returns the shape from the headers alone; for CSV `rows` is then unknown. If the files do not exist here (a
-// ps may lack the data), `inputs` is model.inputs and `rows` is unset. Throws UserError if model.inputs is
-// unset too.
-DataShape PeekShape(const Config& config);
+// Whether finding the features of sparse rows, which no header tells, may take long.
+enum class Scan { kShort, kAny };
+
+// Returns the shape from the headers alone; for texts `rows` is then unknown. If the files do not exist here
+// (a ps may lack the data), `inputs` is model.inputs and `rows` is unset. Throws UserError if model.inputs is
+// unset too. Sparse rows that are not hashed are all read where model.inputs is unset; in files that are so
+// large that each task would take long, it must be set, and with Scan::kAny the error says to which number.
+DataShape PeekShape(const Config& config, Scan scan = Scan::kShort);
 
 // Sets model.inputs and model.outputs if the config leaves them out. Throws UserError if they disagree with
 // the data or the kind of model.

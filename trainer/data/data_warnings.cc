@@ -44,6 +44,10 @@ std::string ShuffleRemedy(const DataSourceConfig& train) {
     case DataFormat::kCsv:
       return fmt::format("Shuffle the rows of {} (shuf{})", PathText(train),
                          train.header ? ", without its header" : "");
+    case DataFormat::kLibsvm:
+    case DataFormat::kVw:
+    case DataFormat::kCriteo:
+      return fmt::format("Shuffle the rows of {} (shuf)", PathText(train));
     case DataFormat::kIdx:
       return "Shuffle the images and their labels together";
     default:

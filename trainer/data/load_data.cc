@@ -10,7 +10,9 @@
 #include "base/error.h"
 #include "base/names.h"
 #include "trainer/data/class_weights.h"
+#include "trainer/data/csr_set.h"
 #include "trainer/data/data_set.h"
+#include "trainer/data/data_shape.h"
 #include "trainer/data/digits.h"
 #include "trainer/data/files/csv_fit.h"
 #include "trainer/data/files/csv_table.h"
@@ -50,11 +52,22 @@ std::shared_ptr<const DataSet> Load(const Config& config, const DataSourceConfig
   return std::make_shared<ByteSet>(DrawDigits(seed, part, rows));
 }
 
+std::shared_ptr<const DataSet> Weighted(std::shared_ptr<const DataSet> set, std::vector<float> weights) {
+  if (weights.empty()) return set;
+  return std::make_shared<WeightedSet>(std::move(set), std::move(weights), std::vector<float>());
+}
+
 std::shared_ptr<const DataSet> ToSet(CsvTable table, std::optional<int64_t> classes) {
-  auto set = std::make_shared<FloatSet>(std::move(table.features), table.inputs, classes,
-                                        std::move(table.labels.classes()), std::move(table.labels.targets()));
-  if (table.weights.empty()) return set;
-  return std::make_shared<WeightedSet>(std::move(set), std::move(table.weights), std::vector<float>());
+  return Weighted(
+      std::make_shared<FloatSet>(std::move(table.parsed.features), table.inputs, classes,
+                                 std::move(table.labels.classes()), std::move(table.labels.targets())),
+      std::move(table.parsed.weights));
+}
+
+std::shared_ptr<const DataSet> ToSet(SparseTable table, std::optional<int64_t> classes) {
+  return Weighted(std::make_shared<CsrSet>(std::move(table.rows), classes, std::move(table.labels.classes()),
+                                           std::move(table.labels.targets())),
+                  std::move(table.weights));
 }
 
 // Moves the marked items to the front; both parts keep their order. An item is `width` values.
@@ -80,10 +93,10 @@ void MoveHeldOut(const DataConfig& data, CsvTable* train) {
   std::vector<int32_t> classes = train->labels.classes();
   classes.resize(static_cast<size_t>(train->Rows().rows));
   const std::vector<bool> marks = HeldOutMarks(data, classes);
-  MoveToFront(marks, static_cast<size_t>(train->inputs), &train->features);
+  MoveToFront(marks, static_cast<size_t>(train->inputs), &train->parsed.features);
   MoveToFront(marks, 1, &train->labels.classes());
   MoveToFront(marks, 1, &train->labels.targets());
-  MoveToFront(marks, 1, &train->weights);
+  MoveToFront(marks, 1, &train->parsed.weights);
 }
 
 // Returns the training rows without those held out, on which the scale is fitted.
@@ -126,13 +139,39 @@ void CheckPipeWidth(const Config& config, int64_t inputs) {
   throw UserError("model.inputs = {}; must be {}, as data.train has. Set it so.", *given, inputs);
 }
 
-// Loads data.train from files in each epoch, from a cache or from a pipe; data.test is kept in memory.
-LoadedData LoadCsvFromFiles(const Config& config, const LabelRules& labels, const InputForm* fitted,
-                            const std::vector<std::string>& environment) {
+// Loads data.test of sparse rows into memory, for a model that was trained on classes of these names.
+void LoadSparseTest(const Config& config, const LabelRules& labels, LoadedData* loaded) {
   const DataConfig& data = config.data;
+  if (data.test.format == DataFormat::kNone) return;
+  SourceInputs inputs(data.test.path, "data.test.path");
+  SparseTable test = ReadSparseTable(data, labels, *config.model.inputs, &inputs, &loaded->form.classes);
+  loaded->skipped_of_test = test.skipped;
+  loaded->test = ToSet(std::move(test), labels.classes);
+}
+
+// The same of a table, whose columns are those of `columns`.
+void LoadCsvTest(const Config& config, const LabelRules& labels, CsvColumns columns, LoadedData* loaded) {
+  const DataConfig& data = config.data;
+  if (data.test.format != DataFormat::kCsv) return;
+  RowLabels classes(labels, PathText(data.train), "", loaded->form.classes);
+  const CsvTable train{std::move(columns), loaded->form.columns, {}, std::move(classes), 0, {}};
+  SourceInputs inputs(data.test.path, "data.test.path");
+  CsvTable test = ReadTestTable(data, labels, train, &inputs);
+  loaded->skipped_of_test = test.skipped;
+  if (!loaded->form.scale.shift.empty()) ApplyScale(loaded->form.scale, test.Rows());
+  loaded->test = ToSet(std::move(test), labels.classes);
+}
+
+// Loads data.train from files in each epoch, from a cache or from a pipe; data.test is kept in memory. Of
+// sparse rows model.inputs is set.
+LoadedData LoadFromFiles(const Config& config, const LabelRules& labels, const InputForm* fitted,
+                         const std::vector<std::string>& environment) {
+  const DataConfig& data = config.data;
+  const bool sparse = HasSparseRows(data);
+  const int64_t width = sparse ? *config.model.inputs : 0;
   LoadedData loaded;
   SourceInputs inputs(data.train.path, "data.train.path", environment);
-  loaded.form = FormOf(data, fitted, &inputs);
+  if (!sparse) loaded.form = FormOf(data, fitted, &inputs);
   CsvColumns columns;
   if (inputs.is_pipe()) {
     if (fitted != nullptr) loaded.form.scale = fitted->scale;
@@ -142,28 +181,37 @@ LoadedData LoadCsvFromFiles(const Config& config, const LabelRules& labels, cons
     loaded.skipped = set->skipped();
     loaded.train = set;
   } else if (data.cache == DataCache::kFile) {
-    const std::shared_ptr<CachedSet> set = CachedSet::Of(data, labels, loaded.form.columns);
+    const std::shared_ptr<CachedSet> set = CachedSet::Of(data, labels, loaded.form.columns, width);
     ScaleSet(data, fitted, set.get(), &loaded.form);
     loaded.form.classes = set->class_names();
     loaded.skipped = set->skipped();
     loaded.train = set;
   } else {
-    const auto set = std::make_shared<StreamedSet>(data, labels, loaded.form.columns);
+    const auto set = std::make_shared<StreamedSet>(data, labels, loaded.form.columns, width);
     ScaleSet(data, fitted, set.get(), &loaded.form);
     loaded.form.classes = set->class_names();
     loaded.skipped = set->skipped();
     loaded.train = set;
   }
-  if (data.test.format == DataFormat::kCsv) {
-    if (!inputs.is_pipe()) columns = CsvFiles(data, loaded.form.columns).columns();
-    CsvLabels classes(labels, PathText(data.train), "", loaded.form.classes);
-    const CsvTable train{columns, loaded.form.columns, {}, std::move(classes), {}, 0, {}};
-    SourceInputs test_inputs(data.test.path, "data.test.path");
-    CsvTable test = ReadTestTable(data, labels, train, &test_inputs);
-    loaded.skipped_of_test = test.skipped;
-    if (!loaded.form.scale.shift.empty()) ApplyScale(loaded.form.scale, test.Rows());
-    loaded.test = ToSet(std::move(test), labels.classes);
+  if (sparse) {
+    LoadSparseTest(config, labels, &loaded);
+  } else {
+    if (!inputs.is_pipe()) columns = RowFiles(data, loaded.form.columns, width).columns();
+    LoadCsvTest(config, labels, std::move(columns), &loaded);
   }
+  return loaded;
+}
+
+// Loads data.train and data.test, those that exist, from texts of sparse rows. model.inputs is set.
+LoadedData LoadSparse(const Config& config, const LabelRules& labels,
+                      const std::vector<std::string>& environment) {
+  LoadedData loaded;
+  SourceInputs inputs(config.data.train.path, "data.train.path", environment);
+  SparseTable train = ReadSparseTable(config.data, labels, *config.model.inputs, &inputs);
+  loaded.form.classes = train.labels.names();
+  loaded.skipped = train.skipped;
+  loaded.train = ToSet(std::move(train), labels.classes);
+  LoadSparseTest(config, labels, &loaded);
   return loaded;
 }
 
@@ -171,8 +219,6 @@ LoadedData LoadCsvFromFiles(const Config& config, const LabelRules& labels, cons
 LoadedData LoadCsv(const Config& config, const LabelRules& labels, const InputForm* fitted,
                    const std::vector<std::string>& environment) {
   const DataConfig& data = config.data;
-  if (data.cache == DataCache::kNone || data.cache == DataCache::kFile)
-    return LoadCsvFromFiles(config, labels, fitted, environment);
   LoadedData loaded;
   SourceInputs train_inputs(data.train.path, "data.train.path", environment);
   // Without forms of columns the header has all, and it is read with the rows.
@@ -219,12 +265,25 @@ LoadedData LoadOther(const Config& config) {
   return data;
 }
 
+LoadedData LoadText(Config config, const InputForm* fitted, const std::vector<std::string>& environment) {
+  const bool sparse = HasSparseRows(config.data);
+  if (sparse && !config.model.inputs) config.model.inputs = PeekShape(config).inputs;
+  const LabelRules labels = LabelRulesOf(config);
+  if (config.data.cache == DataCache::kNone || config.data.cache == DataCache::kFile)
+    return LoadFromFiles(config, labels, fitted, environment);
+  return sparse ? LoadSparse(config, labels, environment) : LoadCsv(config, labels, fitted, environment);
+}
+
 }  // namespace
 
 LoadedData LoadData(const Config& config, const InputForm* fitted,
                     const std::vector<std::string>& environment) {
-  const bool csv = config.data.train.format == DataFormat::kCsv;
-  LoadedData data = csv ? LoadCsv(config, LabelRulesOf(config), fitted, environment) : LoadOther(config);
+  LoadedData data =
+      IsText(config.data.train.format) ? LoadText(config, fitted, environment) : LoadOther(config);
+  if (data.train->sparse() && !UsesTable(config)) {
+    data.train = std::make_shared<DenseSet>(std::move(data.train));
+    if (data.test != nullptr) data.test = std::make_shared<DenseSet>(std::move(data.test));
+  }
   if (!data.train->classes() || !data.train->rows()) return data;  // rows of a pipe are weighed as they come
   const int64_t held_out = HeldOutRows(config.data, data.train->rows());
   std::vector<float> class_weights = ClassWeightsOf(config.data, data.form, *data.train->classes(), [&] {

@@ -79,7 +79,9 @@ int64_t WindowRows(const Config& config) {
   if (data.cache != DataCache::kNone && data.cache != DataCache::kFile) return 0;
   const auto row_bytes =
       static_cast<int64_t>(sizeof(float)) * std::max<int64_t>(1, config.model.inputs.value_or(1));
-  const int64_t rows = std::min(data.shuffle_rows, kMaxBytes / row_bytes);
+  // How long sparse rows are nobody knows before they are read.
+  const int64_t max = HasSparseRows(data) ? data.shuffle_rows : kMaxBytes / row_bytes;
+  const int64_t rows = std::min(data.shuffle_rows, max);
   return std::max<int64_t>(1, rows / config.train.batch_size) * config.train.batch_size;
 }
 

@@ -41,7 +41,8 @@ struct OrderSpec {
   RowBlocks blocks;      // with windows; null: of a thousand rows
 };
 
-// Returns the rows of a window: data.shuffle_rows, at most 16 MiB of them, in whole batches; 0: the rows are
+// Returns the rows of a window: data.shuffle_rows, at most 16 MiB of them unless they are sparse, in whole
+// batches; 0: the rows are
 // in memory, and all are shuffled among each other. model.inputs is set.
 int64_t WindowRows(const Config& config);
 

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "trainer/data/class_weights.h"
+#include "trainer/data/csr_set.h"
 #include "trainer/data/data_set.h"
 #include "trainer/data/order.h"
 #include "trainer/data/running_scale.h"
@@ -24,6 +25,14 @@ namespace {
 struct RowWindow : ParsedRows {
   int64_t rows = 0;
 };
+
+// Moves the first rows of a buffer to another one.
+SparseBuffer TakenRows(SparseBuffer* rows, int64_t count) {
+  SparseBuffer taken, left;
+  for (int64_t row = 0; row < rows->count(); ++row) (row < count ? taken : left).AddRow(*rows, row);
+  *rows = std::move(left);
+  return taken;
+}
 
 template <typename Value>
 std::vector<Value> Taken(std::vector<Value>* values, size_t count) {
@@ -38,6 +47,7 @@ std::vector<Value> Taken(std::vector<Value>* values, size_t count) {
 RowWindow TakeFirst(RowWindow* window, int64_t rows, int64_t inputs) {
   RowWindow first;
   first.rows = std::min(rows, window->rows);
+  first.sparse = TakenRows(&window->sparse, first.rows);
   first.features = Taken(&window->features, static_cast<size_t>(first.rows * inputs));
   first.classes = Taken(&window->classes, static_cast<size_t>(first.rows));
   first.targets = Taken(&window->targets, static_cast<size_t>(first.rows));
@@ -62,6 +72,13 @@ void Permute(const std::vector<uint32_t>& order, size_t width, std::vector<Value
   values->swap(permuted);
 }
 
+void Permute(const std::vector<uint32_t>& order, SparseBuffer* rows) {
+  if (rows->count() == 0) return;
+  SparseBuffer permuted;
+  for (const uint32_t row : order) permuted.AddRow(*rows, row);
+  *rows = std::move(permuted);
+}
+
 }  // namespace
 
 // Pipe: reads rows and gives them window by window. Thread: first its owner, then the thread that Run() is
@@ -74,18 +91,15 @@ class Pipe {
         rules_(rules),
         window_(RowsOfWindow(config)),
         random_(CounterRandom(config.data.seed).Stream("pipe")),
-        reader_(inputs->Open(0), DialectOf(config.data)),
-        columns_(ReadTrainColumns(config.data, &reader_)),
-        inputs_(FeaturesOf(columns_, how)),
-        rows_(data_, "data.train", data_.train.header, &reader_, columns_, how, &skipped_) {}
+        rows_(OpenRowFile(data_, how, config.model.inputs.value_or(0), inputs->Open(0), &skipped_)) {}
 
-  const CsvColumns& columns() const { return columns_; }
-  int64_t inputs() const { return inputs_; }
+  const CsvColumns& columns() const { return rows_->columns(); }
+  int64_t inputs() const { return rows_->inputs(); }
   int64_t window() const { return window_; }
 
   // Reads the first rows, which say what the names of classes are.
   RowWindow ReadHead(int64_t rows) {
-    CsvLabels labels(rules_, reader_.path(), ColumnTitle(columns_, columns_.label));
+    RowLabels labels(rules_, rows_->path(), label_title());
     RowWindow window = Read(rows, &labels);
     names_ = labels.names();
     told_ = skipped_;
@@ -113,11 +127,11 @@ class Pipe {
   void Run() {
     try {
       while (true) {
-        CsvLabels labels(rules_, reader_.path(), ColumnTitle(columns_, columns_.label), names_);
+        RowLabels labels(rules_, rows_->path(), label_title(), names_);
         RowWindow window = Read(window_, &labels);
         const bool last = window.rows == 0;
         if (!last && ++read_ % turns_ != first_) continue;
-        if (!scale_.shift.empty()) ApplyScale(scale_, {window.features.data(), window.rows, inputs_});
+        if (!scale_.shift.empty()) ApplyScale(scale_, {window.features.data(), window.rows, inputs()});
         Weigh(&window);
         Shuffle(&window);
         std::unique_lock<std::mutex> lock(mutex_);
@@ -167,17 +181,15 @@ class Pipe {
     return config.data.shuffle ? std::max<int64_t>(1, WindowRows(config) / step) * step : step;
   }
 
-  RowWindow Read(int64_t max, CsvLabels* labels) {
+  RowWindow Read(int64_t max, RowLabels* labels) {
     RowWindow window;
-    while (window.rows < max && !abandoned() && rows_.Next(&window.features, labels)) {
-      ++window.rows;
-      if (!data_.weight.empty()) window.weights.push_back(rows_.weight());
-    }
+    while (window.rows < max && !abandoned() && rows_->Next(&window, labels)) ++window.rows;
     labels->Finish();
     window.classes = std::move(labels->classes());
     window.targets = std::move(labels->targets());
     return window;
   }
+  std::string label_title() const { return ColumnTitle(columns(), columns().label); }
   bool abandoned() {
     const std::lock_guard<std::mutex> lock(mutex_);
     return abandoned_;
@@ -197,7 +209,8 @@ class Pipe {
     for (uint64_t left = order.size(); left > 1; --left) {
       std::swap(order[left - 1], order[random.Below(left, left)]);
     }
-    Permute(order, static_cast<size_t>(inputs_), &window->features);
+    Permute(order, static_cast<size_t>(inputs()), &window->features);
+    Permute(order, &window->sparse);
     Permute(order, 1, &window->classes);
     Permute(order, 1, &window->targets);
     Permute(order, 1, &window->weights);
@@ -207,11 +220,8 @@ class Pipe {
   const LabelRules rules_;
   const int64_t window_;
   const CounterRandom random_;
-  CsvReader reader_;
-  const CsvColumns columns_;
-  const int64_t inputs_;
   SkippedRows skipped_;
-  TableRows rows_;
+  const std::unique_ptr<RowFile> rows_;
   std::vector<std::string> names_;
   FittedScale scale_;
   std::vector<float> class_weights_;
@@ -238,6 +248,7 @@ class PipeBatches : public BatchSource {
       : pipe_(std::move(pipe)),
         step_rows_(config.train.batch_size * config.device.towers()),
         drop_short_(config.data.last_batch == LastBatch::kDrop),
+        sparse_(UsesTable(config)),
         in_head_(pipe_->Skipped()) {
     // The thread may wait for the pipe when the run is over, so it is not waited for.
     std::thread([pipe = pipe_] { pipe->Run(); }).detach();
@@ -255,8 +266,8 @@ class PipeBatches : public BatchSource {
       return Next(batch);
     }
     *batch = Batch();
-    batch->inputs = window_.features.data() + begin * static_cast<size_t>(pipe_->inputs());
     batch->rows = rows;
+    FillFeatures(begin, batch);
     batch->columns = pipe_->inputs();
     batch->labels = window_.classes.empty() ? nullptr : window_.classes.data() + begin;
     batch->targets = window_.targets.empty() ? nullptr : window_.targets.data() + begin;
@@ -284,6 +295,25 @@ class PipeBatches : public BatchSource {
   int64_t batches_per_epoch() const override { return 0; }
 
  private:
+  // Rows of a table lie in the window, and sparse ones too, but that their offsets count from there.
+  void FillFeatures(size_t begin, Batch* batch) {
+    if (!window_.features.empty()) {
+      batch->inputs = window_.features.data() + begin * static_cast<size_t>(pipe_->inputs());
+      return;
+    }
+    const auto first = window_.sparse.offsets.begin() + static_cast<std::ptrdiff_t>(begin);
+    offsets_.assign(first, first + batch->rows + 1);
+    for (int64_t& offset : offsets_) offset -= *first;
+    const SparseRows all = window_.sparse.rows();
+    batch->sparse = {offsets_.data(), all.ids + *first,
+                     all.values == nullptr ? nullptr : all.values + *first};
+    if (sparse_) return;
+    dense_.resize(static_cast<size_t>(batch->rows * pipe_->inputs()));
+    WriteDense(batch->sparse, {dense_.data(), batch->rows, pipe_->inputs()});
+    batch->inputs = dense_.data();
+    batch->sparse = SparseRows();
+  }
+
   // Whether there is a row; waits for one.
   bool HasRows() {
     constexpr milliseconds kSlice{50};
@@ -303,10 +333,13 @@ class PipeBatches : public BatchSource {
   const std::shared_ptr<Pipe> pipe_;
   const int64_t step_rows_;
   const bool drop_short_;
+  const bool sparse_;          // batches have sparse rows as they are
   const SkippedRows in_head_;  // which the set has told
   std::function<bool()> attend_;
   DataPlan plan_;
   RowWindow window_;
+  std::vector<int64_t> offsets_;  // of the batch, where rows are sparse
+  std::vector<float> dense_;      // its features, where the model takes all of them
   int64_t next_row_ = 0;
   int64_t steps_ = 0;
   bool ended_ = false;
@@ -316,7 +349,9 @@ class PipeBatches : public BatchSource {
 }  // namespace
 
 PipedSet::PipedSet(const Config& config, const LabelRules& rules, SourceInputs* inputs, InputForm* form)
-    : classes_(rules.classes), pipe_(std::make_shared<Pipe>(config, rules, inputs, form->columns)) {
+    : classes_(rules.classes),
+      sparse_(HasSparseRows(config.data)),
+      pipe_(std::make_shared<Pipe>(config, rules, inputs, form->columns)) {
   columns_ = pipe_->columns();
   inputs_ = pipe_->inputs();
   const int64_t held_out = config.data.validation;
@@ -342,8 +377,15 @@ PipedSet::PipedSet(const Config& config, const LabelRules& rules, SourceInputs* 
   }
   pipe_->GiveBack(std::move(head));
   if (held_out == 0) return;
-  held_out_ = std::make_unique<FloatSet>(std::move(first.features), inputs_, classes_,
-                                         std::move(first.classes), std::move(first.targets));
+  if (HasSparseRows(config.data)) {
+    CsrRows features(inputs_);
+    features.Append(first.sparse);
+    held_out_ = std::make_unique<CsrSet>(std::move(features), classes_, std::move(first.classes),
+                                         std::move(first.targets));
+  } else {
+    held_out_ = std::make_unique<FloatSet>(std::move(first.features), inputs_, classes_,
+                                           std::move(first.classes), std::move(first.targets));
+  }
   if (first.weights.empty()) return;
   held_out_ =
       std::make_unique<WeightedSet>(std::move(held_out_), std::move(first.weights), std::vector<float>());
@@ -355,6 +397,10 @@ void PipedSet::Gather(const int64_t* rows, int64_t count, float* inputs, int32_t
                       float* targets) const {
   DT_CHECK(held_out_ != nullptr, count);
   held_out_->Gather(rows, count, inputs, labels, targets);
+}
+
+void PipedSet::GatherSparse(const int64_t* rows, int64_t count, SparseBuffer* features) const {
+  held_out_->GatherSparse(rows, count, features);
 }
 
 bool PipedSet::weighted() const { return held_out_ != nullptr && held_out_->weighted(); }

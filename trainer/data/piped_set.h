@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "trainer/config/config.h"
-#include "trainer/data/files/csv_table.h"
 #include "trainer/data/files/input_form.h"
 #include "trainer/data/files/label_rules.h"
+#include "trainer/data/files/row_file.h"
 #include "trainer/data/files/sources.h"
 #include "trainer/data/source.h"
 
@@ -34,6 +34,8 @@ class PipedSet : public DataSet {
   // Of rows that are held out.
   void Gather(const int64_t* rows, int64_t count, float* inputs, int32_t* labels,
               float* targets) const override;
+  bool sparse() const override { return sparse_; }
+  void GatherSparse(const int64_t* rows, int64_t count, SparseBuffer* features) const override;
   bool weighted() const override;
   void Weights(const int64_t* rows, int64_t count, float* weights) const override;
   // The batches of all other rows, in windows that are shuffled. With data.split: shard each worker has a
@@ -49,6 +51,7 @@ class PipedSet : public DataSet {
  private:
   int64_t inputs_ = 0;
   std::optional<int64_t> classes_;
+  const bool sparse_;
   CsvColumns columns_;
   SkippedRows skipped_;
   std::unique_ptr<DataSet> held_out_;  // null: none

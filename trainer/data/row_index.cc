@@ -22,10 +22,6 @@
 namespace dtrain {
 namespace {
 
-// A block has so many rows that a seek for it is cheap, and so few that a window has rows of many places.
-constexpr int64_t kMaxBlockRows = 1024;
-constexpr int64_t kMaxBlockBytes = 1 << 20;
-
 constexpr std::array<char, 8> kMagic = {'d', 't', 'r', 'i', 'd', 'x', '0', '1'};
 
 // The file: this, the description as JSON, and the places. Numbers are those of this machine.
@@ -42,34 +38,32 @@ std::string_view BytesOf(const Value* values, size_t count) {
   return {reinterpret_cast<const char*>(values), count * sizeof(Value)};
 }
 
-RowIndex PassOverRows(const DataConfig& data, const LabelRules& rules, const CsvFiles& files) {
+RowIndex PassOverRows(const RowFiles& files, const LabelRules& rules) {
   RowIndex index;
   int64_t& count = index.facts.rows;
-  CsvLabels labels(rules, files.path(0), ColumnTitle(files.columns(), files.columns().label));
-  const auto row_bytes = static_cast<int64_t>(sizeof(float)) * std::max<int64_t>(1, files.inputs());
-  const int64_t block_rows = std::clamp<int64_t>(kMaxBlockBytes / row_bytes, 1, kMaxBlockRows);
-  std::vector<float> row;
+  RowLabels labels(rules, files.path(0), files.label_title());
+  BlockCuts cuts;
+  ParsedRows row;
   uint32_t crc = 0;
   const auto add_label = [&](const auto& of_row) {
     crc =
         static_cast<uint32_t>(crc32_z(crc, reinterpret_cast<const Bytef*>(of_row.data()), sizeof(of_row[0])));
   };
   for (size_t file = 0; file < files.count(); ++file) {
-    const std::unique_ptr<CsvReader> reader = files.Open(file);
-    const std::unique_ptr<TableRows> rows = files.Rows(reader.get(), true, &index.facts.skipped);
+    const std::unique_ptr<RowFile> rows = files.Open(file, &index.facts.skipped);
     if (file > 0) labels.NextFile(files.path(file));
     const int64_t first_row = count;
-    // Without a header the first row is read already.
-    CsvMark begin = data.train.header ? reader->mark() : reader->record_mark();
+    cuts.NextFile();
+    TextMark begin = rows->mark();
     while (rows->Next(&row, &labels)) {
-      if ((count - first_row) % block_rows == 0) {
-        const bool is_reached = reader->CanSeek() || count == first_row;
+      if (cuts.Begins(row.feature_bytes())) {
+        const bool is_reached = rows->CanSeek() || count == first_row;
         index.places.push_back({count, static_cast<int64_t>(file), begin, 0, is_reached ? 1 : 0});
       }
       ++count;
-      begin = reader->mark();
+      begin = rows->mark();
       index.places.back().bytes = begin.byte - index.places.back().begin.byte;
-      row.clear();
+      row.Clear();
       rules.classes ? add_label(labels.classes()) : add_label(labels.targets());
       if (rules.classes) CountClass(labels.classes().back(), &index.facts.class_rows);
       labels.Truncate(0);
@@ -111,7 +105,7 @@ bool AreSound(const std::vector<RowIndex::Place>& places, int64_t rows, size_t f
     if (place.is_reached != 1 && (place.is_reached != 0 || is_next_file)) return false;
     if (place.begin.byte < 0 || place.begin.line < 1 || place.bytes < 0) return false;
     if (i == 0 && place.first_row != 0) return false;
-    if (end <= place.first_row || end - place.first_row > kMaxBlockRows) return false;
+    if (end <= place.first_row || end - place.first_row > BlockCuts::kMaxRows) return false;
     file = place.file;
   }
   return !places.empty();
@@ -148,13 +142,21 @@ std::optional<RowIndex> ReadKept(const CacheFile& cache, size_t files) {
 
 }  // namespace
 
+bool BlockCuts::Begins(int64_t bytes) {
+  constexpr int64_t kMaxBytes = 1 << 20;
+  const bool begins = rows_ == 0 || rows_ == kMaxRows || bytes_ + bytes > kMaxBytes;
+  rows_ = begins ? 1 : rows_ + 1;
+  bytes_ = begins ? bytes : bytes_ + bytes;
+  return begins;
+}
+
 RowIndex IndexRows(const DataConfig& data, const LabelRules& rules, const std::vector<InputColumn>& how,
-                   const CsvFiles& files) {
-  if (data.cache_dir.empty()) return PassOverRows(data, rules, files);
-  const CacheFile cache = CacheFileOf(data, rules, how, "index");
+                   const RowFiles& files) {
+  if (data.cache_dir.empty()) return PassOverRows(files, rules);
+  const CacheFile cache = CacheFileOf(data, rules, how, files.inputs(), "index");
   std::optional<RowIndex> index;
   const auto open_it = [&] { return (index = ReadKept(cache, files.count())).has_value(); };
-  OpenOrMake(cache, open_it, [&] { Keep(PassOverRows(data, rules, files), cache); });
+  OpenOrMake(cache, open_it, [&] { Keep(PassOverRows(files, rules), cache); });
   return std::move(*index);
 }
 

@@ -38,6 +38,10 @@ class BatchBuffer {
     float* const inputs = inputs_.empty() ? nullptr : inputs_.data();
     set_->Gather(rows.data, rows.size, inputs, labels_.data(), targets_.data());
     batch->inputs = inputs;
+    if (set_->sparse()) {
+      set_->GatherSparse(rows.data, rows.size, &sparse_);
+      batch->sparse = sparse_.rows();
+    }
     batch->bytes = {set_->bytes(), rows};
     batch->table = set_->floats();
     batch->table_rows = batch->table.data == nullptr ? gpu::Span<const int64_t>() : rows;
@@ -54,7 +58,7 @@ class BatchBuffer {
   void Grow(size_t rows) {
     if (rows <= rows_) return;
     rows_ = rows;
-    if (set_->bytes().data == nullptr && !without_inputs_) {
+    if (set_->bytes().data == nullptr && !without_inputs_ && !set_->sparse()) {
       inputs_.resize(rows * static_cast<size_t>(set_->inputs()));
     }
     set_->classes().has_value() ? labels_.resize(rows) : targets_.resize(rows);
@@ -79,6 +83,7 @@ class BatchBuffer {
   bool without_inputs_ = false;
   size_t rows_ = 0;  // for which there is memory
   std::vector<float> inputs_;
+  SparseBuffer sparse_;
   std::vector<int32_t> labels_;
   std::vector<float> targets_;
   std::vector<float> weights_;

@@ -13,6 +13,7 @@
 #include "trainer/data/batch.h"
 #include "trainer/data/data_plan.h"
 #include "trainer/data/files/input_form.h"
+#include "trainer/data/sparse_rows.h"
 #include "trainer/data/window_order.h"
 
 namespace dtrain {
@@ -29,20 +30,6 @@ struct DataFingerprint {
 
 class BatchSource;
 struct SkippedRows;
-
-// SparseBuffer: the memory of SparseRows. Thread: one.
-struct SparseBuffer {
-  std::vector<int64_t> offsets;
-  std::vector<uint64_t> ids;
-  std::vector<float> values;  // empty: all are 1
-
-  void Clear() {
-    offsets.assign(1, 0);
-    ids.clear();
-    values.clear();
-  }
-  SparseRows rows() const { return {offsets.data(), ids.data(), values.empty() ? nullptr : values.data()}; }
-};
 
 // DataSet: one data set in memory (bytes for IDX, floats for CSV) or a generator. Implementations:
 // data_set.h. Immutable once loaded, so that the threads of an in-process cluster share it. Thread: any.
@@ -62,8 +49,8 @@ class DataSet {
   virtual gpu::MatrixView<const uint8_t> bytes() const { return {}; }
   // The same if they are kept as floats.
   virtual gpu::MatrixView<const float> floats() const { return {}; }
-  // Whether rows are kept as the features that are not 0; GatherSparse() has them, and Gather() writes the
-  // others as 0.
+  // Whether batches have the features that are not 0 (Batch::sparse) in place of `inputs`. GatherSparse() has
+  // them, in place of what is in `features`, and Gather() would write the others as 0.
   virtual bool sparse() const { return false; }
   virtual void GatherSparse(const int64_t* /*rows*/, int64_t /*count*/, SparseBuffer* /*features*/) const {}
   // Whether rows have weights of their own (data.weight); else all count 1, and Weights() is not called.

@@ -20,7 +20,7 @@ UserError ChangedError(const std::string& path) {
       path);
 }
 
-std::vector<std::string> StatesOf(const CsvFiles& files) {
+std::vector<std::string> StatesOf(const RowFiles& files) {
   std::vector<std::string> states;
   for (size_t file = 0; file < files.count(); ++file) states.push_back(FileState(files.path(file)));
   return states;
@@ -30,10 +30,10 @@ size_t FileOf(const RowIndex::Place& place) { return static_cast<size_t>(place.f
 
 }  // namespace
 
-StreamedSet::StreamedSet(const DataConfig& data, const LabelRules& rules, const std::vector<InputColumn>& how)
-    : data_(data),
-      rules_(rules),
-      files_(data, how),
+StreamedSet::StreamedSet(const DataConfig& data, const LabelRules& rules, const std::vector<InputColumn>& how,
+                         int64_t inputs)
+    : rules_(rules),
+      files_(data, how, inputs),
       states_(StatesOf(files_)),
       index_(IndexRows(data, rules, how, files_)) {
   auto order = std::make_shared<std::vector<int64_t>>();
@@ -89,8 +89,13 @@ void StreamedSet::VisitRows(const int64_t* rows, int64_t count, Visit&& visit) c
 void StreamedSet::Gather(const int64_t* rows, int64_t count, float* inputs, int32_t* labels,
                          float* targets) const {
   const auto width = static_cast<size_t>(files_.inputs());
+  if (inputs != nullptr && sparse()) {
+    SparseBuffer features;
+    GatherSparse(rows, count, &features);
+    WriteDense(features.rows(), {inputs, count, files_.inputs()});
+  }
   VisitRows(rows, count, [&](int64_t i, const ParsedRows& block, size_t at) {
-    if (inputs != nullptr) {
+    if (inputs != nullptr && !sparse()) {
       std::copy_n(block.features.data() + at * width, width, inputs + static_cast<size_t>(i) * width);
     }
     if (rules_.classes.has_value()) {
@@ -98,6 +103,13 @@ void StreamedSet::Gather(const int64_t* rows, int64_t count, float* inputs, int3
     } else {
       targets[i] = block.targets[at];
     }
+  });
+}
+
+void StreamedSet::GatherSparse(const int64_t* rows, int64_t count, SparseBuffer* features) const {
+  features->Clear();
+  VisitRows(rows, count, [&](int64_t, const ParsedRows& block, size_t at) {
+    features->AddRow(block.sparse, static_cast<int64_t>(at));
   });
 }
 
@@ -164,7 +176,7 @@ void StreamedSet::Evict() const {
 }
 
 // Opens the block's file, or takes a reader that is there, and goes to the block.
-CsvReader* StreamedSet::GoTo(size_t number, Cursor* cursor) const {
+void StreamedSet::GoTo(size_t number, Cursor* cursor) const {
   const RowIndex::Place& place = index_.places[number];
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -172,7 +184,7 @@ CsvReader* StreamedSet::GoTo(size_t number, Cursor* cursor) const {
     // A compressed file cannot go back: the reader that is nearest in front of the block.
     auto best = free.end();
     for (auto one = free.begin(); one != free.end(); ++one) {
-      if (!one->reader->CanSeek() && one->next_row > place.first_row) continue;
+      if (!one->rows->CanSeek() && one->next_row > place.first_row) continue;
       if (best == free.end() || one->next_row > best->next_row) best = one;
     }
     if (best != free.end()) {
@@ -180,9 +192,12 @@ CsvReader* StreamedSet::GoTo(size_t number, Cursor* cursor) const {
       free.erase(best);
     }
   }
-  if (cursor->reader == nullptr) cursor->reader = files_.Open(FileOf(place));
-  cursor->reader->GoTo(place.begin, place.bytes);
-  return cursor->reader.get();
+  if (cursor->rows == nullptr) {
+    cursor->skipped = std::make_unique<SkippedRows>();
+    cursor->rows = files_.Open(FileOf(place), cursor->skipped.get());
+  }
+  *cursor->skipped = SkippedRows();
+  cursor->rows->GoTo(place.begin, place.bytes);
 }
 
 void StreamedSet::CheckUnchanged(size_t file) const {
@@ -208,17 +223,13 @@ std::shared_ptr<const ParsedRows> StreamedSet::Parse(size_t number) const {
   const RowIndex::Place& place = index_.places[number];
   const int64_t count = EndOf(number) - place.first_row;
   Cursor cursor;
-  CsvReader* const reader = GoTo(number, &cursor);
-  SkippedRows counted_before;  // when the rows were indexed
-  const std::unique_ptr<TableRows> rows = files_.Rows(reader, false, &counted_before);
-  CsvLabels labels(rules_, files_.path(FileOf(place)), ColumnTitle(files_.columns(), files_.columns().label),
-                   index_.facts.class_names);
+  GoTo(number, &cursor);
+  RowLabels labels(rules_, files_.path(FileOf(place)), files_.label_title(), index_.facts.class_names);
   auto parsed = std::make_shared<ParsedRows>();
-  parsed->features.reserve(static_cast<size_t>(count * files_.inputs()));
+  if (!sparse()) parsed->features.reserve(static_cast<size_t>(count * files_.inputs()));
   labels.Reserve(static_cast<size_t>(count));
   for (int64_t row = 0; row < count; ++row) {
-    if (!rows->Next(&parsed->features, &labels)) throw ChangedError(files_.path(FileOf(place)));
-    if (weighted()) parsed->weights.push_back(rows->weight());
+    if (!cursor.rows->Next(parsed.get(), &labels)) throw ChangedError(files_.path(FileOf(place)));
   }
   if (!scale_.shift.empty()) {
     ApplyScale(scale_, gpu::MatrixView<float>(parsed->features.data(), count, files_.inputs()));

@@ -1,4 +1,4 @@
-// StreamedSet: the rows of CSV files that do not stay in memory. Blocks of rows, whose places are those of a
+// StreamedSet: the rows of files that do not stay in memory. Blocks of rows, whose places are those of a
 // RowIndex, are read when they are asked for, parsed, and forgotten.
 // Plain files are read at any place; a compressed one is a sequence, which is read from its front again for a
 // row that lies behind. Owner: LoadedData, shared. Thread: any; blocks that are announced are read by a
@@ -18,10 +18,9 @@
 #include <vector>
 
 #include "trainer/config/config.h"
-#include "trainer/data/files/csv_files.h"
-#include "trainer/data/files/csv_table.h"
 #include "trainer/data/files/input_form.h"
 #include "trainer/data/files/label_rules.h"
+#include "trainer/data/files/row_file.h"
 #include "trainer/data/row_index.h"
 #include "trainer/data/source.h"
 
@@ -29,8 +28,9 @@ namespace dtrain {
 
 class StreamedSet : public DataSet {
  public:
-  // `how`: as in CsvLayout.
-  StreamedSet(const DataConfig& data, const LabelRules& rules, const std::vector<InputColumn>& how);
+  // `how` and `inputs`: as for OpenRowFile().
+  StreamedSet(const DataConfig& data, const LabelRules& rules, const std::vector<InputColumn>& how,
+              int64_t inputs);
   ~StreamedSet() override;
 
   int64_t inputs() const override { return files_.inputs(); }
@@ -40,9 +40,11 @@ class StreamedSet : public DataSet {
   std::optional<DataFingerprint> fingerprint() const override { return index_.facts.fingerprint; }
   void Gather(const int64_t* rows, int64_t count, float* inputs, int32_t* labels,
               float* targets) const override;
+  bool sparse() const override { return files_.sparse(); }
+  void GatherSparse(const int64_t* rows, int64_t count, SparseBuffer* features) const override;
   void WillNeed(const std::vector<RowRun>& runs) const override;
   const std::vector<int64_t>* class_rows() const override { return &index_.facts.class_rows; }
-  bool weighted() const override { return !data_.weight.empty(); }
+  bool weighted() const override { return files_.weighted(); }
   void Weights(const int64_t* rows, int64_t count, float* weights) const override;
 
   // From now on rows are scaled. Call it before others use the set.
@@ -60,8 +62,9 @@ class StreamedSet : public DataSet {
   };
   // A file that is open behind the last row that was read from it.
   struct Cursor {
-    std::unique_ptr<CsvReader> reader;
+    std::unique_ptr<RowFile> rows;
     int64_t next_row = -1;
+    std::unique_ptr<SkippedRows> skipped;  // which were counted when the rows were indexed
   };
 
   template <typename Visit>
@@ -72,14 +75,13 @@ class StreamedSet : public DataSet {
   std::shared_ptr<const ParsedRows> Read(size_t block) const;
   std::shared_ptr<const ParsedRows> Parse(size_t block) const;
   void CheckUnchanged(size_t file) const;
-  CsvReader* GoTo(size_t block, Cursor* cursor) const;
+  void GoTo(size_t block, Cursor* cursor) const;
   void Evict() const;
   void ReadAhead() const;
 
-  const DataConfig data_;
   const LabelRules rules_;
   FittedScale scale_;
-  const CsvFiles files_;
+  const RowFiles files_;
   const std::vector<std::string> states_;  // of the files, before they were indexed
   const RowIndex index_;
   RowBlocks order_blocks_;

@@ -23,9 +23,9 @@ std::string ListQuoted(const std::vector<std::string>& names) {
 
 void CheckCount(const CsvReader& reader, int64_t count) {
   if (count >= 2) return;
-  throw CsvError(reader.path(), reader.fields()[0].place,
-                 "1 column; a label and at least one feature are needed. Is it the right file? Commas, tabs, "
-                 "semicolons or bars separate the fields (data.delimiter).");
+  throw FaultAt(reader.path(), reader.fields()[0].place,
+                "1 column; a label and at least one feature are needed. Is it the right file? Commas, tabs, "
+                "semicolons or bars separate the fields (data.delimiter).");
 }
 
 bool IsGood(const CsvReader& reader, int64_t column, float* number) {
@@ -57,7 +57,7 @@ void CheckHeader(const CsvReader& reader, const DataSourceConfig& source, const 
     before = number;
   }
   if (counting) return;
-  throw CsvError(
+  throw FaultAt(
       reader.path(), reader.fields()[0].place,
       fmt::format("the header has only numbers{}; it must name the columns. If the file has no header, set "
                   "{}.header to false.{}",
@@ -79,7 +79,7 @@ std::vector<std::string> HeaderNames(const CsvReader& reader) {
 int64_t FindColumn(const CsvColumns& columns, const std::string& text, const std::string& key,
                    const CsvReader& reader) {
   const auto refuse = [&](const std::string& why) {
-    return CsvError(reader.path(), reader.fields()[0].place, why);
+    return FaultAt(reader.path(), reader.fields()[0].place, why);
   };
   const std::string name = ColumnNameIn(text);
   const auto found = std::find(columns.names.begin(), columns.names.end(), name);
@@ -132,8 +132,8 @@ std::vector<int64_t> InputsBesideLabel(const CsvColumns& columns, const CsvColum
 // Reads the first record: count, names and label.
 CsvColumns ReadFirst(const DataSourceConfig& source, const std::string& section, CsvReader* reader) {
   if (!reader->Next()) {
-    throw CsvError(reader->path(), {1, 1},
-                   fmt::format("no rows; {}.path must name a file with data. Fetch it anew.", section));
+    throw FaultAt(reader->path(), {1, 1},
+                  fmt::format("no rows; {}.path must name a file with data. Fetch it anew.", section));
   }
   CsvColumns columns;
   columns.count = static_cast<int64_t>(reader->fields().size());
@@ -150,9 +150,9 @@ void FindWeight(const DataConfig& data, const CsvReader& reader, CsvColumns* col
   if (data.weight.empty()) return;
   columns->weight = FindColumn(*columns, data.weight, "data.weight", reader);
   if (columns->weight != columns->label) return;
-  throw CsvError(reader.path(), reader.fields()[0].place,
-                 fmt::format("{} is the label and data.weight; it is one of them. Name another column.",
-                             ColumnTitle(*columns, columns->label)));
+  throw FaultAt(reader.path(), reader.fields()[0].place,
+                fmt::format("{} is the label and data.weight; it is one of them. Name another column.",
+                            ColumnTitle(*columns, columns->label)));
 }
 
 }  // namespace
@@ -170,8 +170,8 @@ CsvColumns ReadTrainColumns(const DataConfig& data, CsvReader* reader) {
     if (!left_out[static_cast<size_t>(column)]) columns.inputs.push_back(column);
   }
   if (columns.inputs.empty()) {
-    throw CsvError(reader->path(), reader->fields()[0].place,
-                   "no column is left beside the label, data.weight and data.ignore. Ignore fewer.");
+    throw FaultAt(reader->path(), reader->fields()[0].place,
+                  "no column is left beside the label, data.weight and data.ignore. Ignore fewer.");
   }
   return columns;
 }
@@ -187,19 +187,19 @@ CsvColumns ReadTestColumns(const DataConfig& data, const CsvColumns& train, CsvR
       const auto found = std::find(columns.names.begin(), columns.names.end(), name);
       if (found == columns.names.end()) {
         const std::string closest = ClosestName(name, columns.names);
-        throw CsvError(reader->path(), reader->fields()[0].place,
-                       fmt::format("no column {}, which is in {}.{} Name the columns as there.",
-                                   Quoted(Shown(name)), train_path,
-                                   closest.empty() ? "" : fmt::format(" Is it {}?", Quoted(Shown(closest)))));
+        throw FaultAt(reader->path(), reader->fields()[0].place,
+                      fmt::format("no column {}, which is in {}.{} Name the columns as there.",
+                                  Quoted(Shown(name)), train_path,
+                                  closest.empty() ? "" : fmt::format(" Is it {}?", Quoted(Shown(closest)))));
       }
       columns.inputs.push_back(found - columns.names.begin());
     }
     return columns;
   }
   if (columns.count != train.count) {
-    throw CsvError(reader->path(), reader->fields()[0].place,
-                   fmt::format("{} columns; must be {}, as {} has. Name files of one kind.", columns.count,
-                               train.count, train_path));
+    throw FaultAt(reader->path(), reader->fields()[0].place,
+                  fmt::format("{} columns; must be {}, as {} has. Name files of one kind.", columns.count,
+                              train.count, train_path));
   }
   columns.inputs = InputsBesideLabel(columns, train);
   return columns;
@@ -207,20 +207,20 @@ CsvColumns ReadTestColumns(const DataConfig& data, const CsvColumns& train, CsvR
 
 void CheckNextFile(const CsvColumns& first, const std::string& first_path, CsvReader* reader) {
   if (!reader->Next()) {
-    throw CsvError(
+    throw FaultAt(
         reader->path(), {1, 1},
         fmt::format("no rows; it must have the columns of {}. Fetch it anew, or leave it out.", first_path));
   }
   const std::vector<CsvField>& fields = reader->fields();
   if (static_cast<int64_t>(fields.size()) != first.count) {
-    throw CsvError(
+    throw FaultAt(
         reader->path(), fields[0].place,
         fmt::format("{}; must be {}, as {} has. Name files of one kind.",
                     Plural(static_cast<int64_t>(fields.size()), "column"), first.count, first_path));
   }
   for (size_t i = 0; i < first.names.size(); ++i) {
     if (fields[i].text == first.names[i]) continue;
-    throw CsvError(
+    throw FaultAt(
         reader->path(), fields[i].place,
         fmt::format("the column is {} and must be {}, as in {}: the files of a list are one table. "
                     "Give each file the same header.",
@@ -239,138 +239,6 @@ std::string ColumnTitle(const CsvColumns& columns, int64_t column) {
   const bool named = !columns.names.empty() && !columns.names[static_cast<size_t>(column)].empty();
   if (named) return Shown(columns.names[static_cast<size_t>(column)]);
   return column == columns.label ? "the label" : fmt::format("column {}", column + 1);
-}
-
-CsvLabels::CsvLabels(const LabelRules& rules, std::string path, std::string title)
-    : rules_(rules), path_(std::move(path)), title_(std::move(title)) {
-  if (!rules_.classes.has_value()) kind_ = Kind::kTargets;
-}
-
-CsvLabels::CsvLabels(const LabelRules& rules, std::string path, std::string title,
-                     const std::vector<std::string>& train_names)
-    : rules_(rules),
-      path_(std::move(path)),
-      title_(std::move(title)),
-      is_test_(true),
-      kind_(!rules.classes.has_value() ? Kind::kTargets
-            : train_names.empty()      ? Kind::kNumbers
-                                       : Kind::kNames),
-      names_(train_names) {
-  for (size_t i = 0; i < names_.size(); ++i) number_[names_[i]] = static_cast<int32_t>(i);
-}
-
-void CsvLabels::Reserve(size_t rows) {
-  kind_ == Kind::kTargets ? targets_.reserve(rows) : classes_.reserve(rows);
-}
-
-void CsvLabels::Add(const CsvField& field) {
-  const auto renamed = rules_.renamed.find(field.text);
-  if (renamed == rules_.renamed.end()) return AddRenamed(field);
-  CsvField other = field;
-  other.text = renamed->second;
-  AddRenamed(other);
-}
-
-void CsvLabels::AddRenamed(const CsvField& field) {
-  if (kind_ == Kind::kTargets) return AddTarget(field);
-  if (IsMissing(field.text)) {
-    const std::string rename =
-        field.text.empty()
-            ? ""
-            : fmt::format(" If it is a class, name it otherwise: data.rename_labels: [\"{} -> none\"].",
-                          field.text);
-    Refuse(field, "must be a class. Correct it, remove the row, or set data.bad_rows to skip." + rename);
-  }
-  if (kind_ == Kind::kUnknown) {
-    first_ = field.text;
-    kind_ = IsName(field) ? Kind::kNames : Kind::kNumbers;
-  }
-  kind_ == Kind::kNames ? AddName(field) : AddNumber(field);
-}
-
-// Classes are digits, whatever separates decimals.
-bool CsvLabels::IsName(const CsvField& field) const {
-  float number = 0;
-  return rules_.names || ParseNumber(field.text, &number) == NumberText::kNotANumber;
-}
-
-void CsvLabels::AddTarget(const CsvField& field) {
-  float number = 0;
-  const NumberText state = ParseNumber(field.text, rules_.decimal, &number);
-  if (state != NumberText::kGood) {
-    Refuse(field, fmt::format("{} ({}). Correct it, or remove the row.", NumberRule(state), rules_.source));
-  }
-  targets_.push_back(number);
-}
-
-// Two classes may be -1 and +1, in all rows.
-void CsvLabels::AddNumber(const CsvField& field) {
-  const bool minus = *rules_.classes == 2 && field.text.size() > 1 && field.text.front() == '-' &&
-                     ClassNumber(field.text.substr(1), 2) == 1;
-  const std::optional<int32_t> number = minus ? 0 : ClassNumber(field.text, *rules_.classes);
-  if (number == 0 && first_class_is_minus_.value_or(minus) != minus) {
-    Refuse(field,
-           "must be as in the rows before: two classes are 0 and 1, or -1 and 1. Correct it, or remove the "
-           "row.");
-  }
-  if (number == 0) first_class_is_minus_ = minus;
-  if (!number.has_value())
-    Refuse(field, IsName(field) ? KindRule("a number") : LabelRangeRule(rules_, field.text));
-  classes_.push_back(*number);
-}
-
-void CsvLabels::AddName(const CsvField& field) {
-  const auto found = number_.find(field.text);
-  if (found != number_.end()) {
-    classes_.push_back(found->second);
-    return;
-  }
-  if (!IsName(field)) Refuse(field, KindRule("a name"));
-  CheckName(path_, field);
-  if (is_test_ || static_cast<int64_t>(names_.size()) == *rules_.classes) RefuseNewName(field);
-  classes_.push_back(static_cast<int32_t>(names_.size()));
-  number_.emplace(field.text, classes_.back());
-  names_.emplace_back(field.text);
-}
-
-// Returns the rule for a name among numbers, or a number among names.
-std::string CsvLabels::KindRule(const char* kind) const {
-  const std::string others =
-      is_test_ ? "the labels of data.train are" : fmt::format("the first label, {}, is", Shown(first_));
-  return fmt::format(
-      "must be {}, as {}: classes are numbers in all rows, or names in all. Set data.label_type to names if "
-      "numbers are names, too; otherwise correct it, or remove the row.",
-      kind, others);
-}
-
-void CsvLabels::Refuse(const CsvField& field, const std::string& rule) const {
-  throw FieldError(path_, title_, field, rule);
-}
-
-void CsvLabels::RefuseNewName(const CsvField& field) const {
-  const std::string closest = ClosestName(std::string(field.text), names_);
-  const std::string meant = closest.empty() ? "" : fmt::format(" Did you mean {}?", Shown(closest));
-  if (is_test_) {
-    Refuse(field, fmt::format("must be a class of data.train: {}.{}", ListNames(names_, "or"), meant));
-  }
-  Refuse(field, fmt::format("must be one of {} classes ({}); before it came {}.{} Correct it, {}, or "
-                            "remove the row.",
-                            *rules_.classes, rules_.source, ListNames(names_, "and"), meant, rules_.remedy));
-}
-
-void CsvLabels::Truncate(size_t rows) {
-  if (classes_.size() > rows) classes_.resize(rows);
-  if (targets_.size() > rows) targets_.resize(rows);
-}
-
-void CsvLabels::Finish() {
-  if (is_test_ || names_.empty()) return;
-  std::sort(names_.begin(), names_.end());
-  std::vector<int32_t> sorted(names_.size());  // new number by old number
-  for (size_t i = 0; i < names_.size(); ++i) {
-    sorted[static_cast<size_t>(number_[names_[i]])] = static_cast<int32_t>(i);
-  }
-  for (int32_t& label : classes_) label = sorted[static_cast<size_t>(label)];
 }
 
 }  // namespace dtrain

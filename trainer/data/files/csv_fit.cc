@@ -13,7 +13,7 @@
 #include "trainer/data/files/csv_columns.h"
 #include "trainer/data/files/csv_reader.h"
 #include "trainer/data/files/held_out.h"
-#include "trainer/data/files/label_rules.h"
+#include "trainer/data/files/row_labels.h"
 #include "trainer/data/files/sources.h"
 
 namespace dtrain {
@@ -42,7 +42,7 @@ void CountText(const CsvReader& reader, const CsvField& field, ColumnFit* fit) {
   CheckName(reader.path(), field);
   fit->texts.emplace(text, 1);
   if (fit->texts.size() <= kMaxTexts) return;
-  throw CsvError(
+  throw FaultAt(
       reader.path(), field.place,
       fmt::format("{} has more than {} different texts; it cannot be in data.categories. Is it an id? "
                   "Name it in data.ignore.",
@@ -97,9 +97,9 @@ std::vector<int64_t> FindInputs(const std::vector<std::string>& listed, const st
     found.push_back(FindColumn(columns, text, key, reader));
     const bool label = found.back() == columns.label;
     if (!label && found.back() != columns.weight) continue;
-    throw CsvError(reader.path(), reader.fields()[0].place,
-                   fmt::format("{} is in {} and {}; it is one of them. Take it out.",
-                               ColumnTitle(columns, found.back()), key, label ? "the label" : "data.weight"));
+    throw FaultAt(reader.path(), reader.fields()[0].place,
+                  fmt::format("{} is in {} and {}; it is one of them. Take it out.",
+                              ColumnTitle(columns, found.back()), key, label ? "the label" : "data.weight"));
   }
   return found;
 }
@@ -116,7 +116,7 @@ std::vector<ColumnFit> StartFit(const DataConfig& data, const CsvColumns& column
     fit.column.is_date = std::count(dates.begin(), dates.end(), input) > 0;
     fit.title = ColumnTitle(columns, input);
     if (fit.column.is_category && fit.column.is_date) {
-      throw CsvError(
+      throw FaultAt(
           reader.path(), reader.fields()[0].place,
           fmt::format("{} is in data.categories and data.dates; it is one of them. Take it out.", fit.title));
     }
@@ -130,7 +130,7 @@ bool NextRecord(const DataConfig& data, CsvReader* reader) {
   while (true) {
     try {
       return reader->Next();
-    } catch (const CsvFault&) {
+    } catch (const RowFault&) {
       if (data.bad_rows == BadRows::kStop) throw;
       reader->SkipFault();
     }
@@ -282,51 +282,18 @@ FittedColumns FitColumns(const DataConfig& data, SourceInputs* inputs) {
   return fitted;
 }
 
-namespace {
-
-constexpr int64_t kMaxClasses = 1'000'000;  // of model.outputs
-
-// ClassCounter: the labels so far. Owner: CountClasses().
-struct ClassCounter {
-  std::set<std::string, std::less<>> names;
-  int64_t largest = -1;  // of the numbers
-
-  int64_t classes() const { return std::max(largest + 1, static_cast<int64_t>(names.size())); }
-};
-
-void CountLabel(const CsvReader& reader, const CsvField& field, const LabelRules& rules,
-                ClassCounter* counter) {
-  const auto renamed = rules.renamed.find(field.text);
-  const std::string_view label = renamed == rules.renamed.end() ? field.text : renamed->second;
-  float number = 0;
-  if (label.empty() || IsMissing(label)) return;
-  const bool is_number = !rules.names && ParseNumber(label, &number) == NumberText::kGood;
-  if (is_number) counter->largest = std::max(counter->largest, static_cast<int64_t>(std::min(number, 1e9f)));
-  if (!is_number && counter->names.find(label) == counter->names.end()) counter->names.emplace(label);
-  if (counter->classes() <= kMaxClasses) return;
-  throw CsvError(
-      reader.path(), field.place,
-      fmt::format("more than {} classes; is it the right label? For real numbers set model.kind to "
-                  "linear, or model.head of an mlp.",
-                  kMaxClasses));
-}
-
-}  // namespace
-
 int64_t CountClasses(const DataConfig& data) {
-  LabelRules rules;
-  AddLabelKeys(data, &rules);
-  ClassCounter counter;
+  ClassCounter counter(data);
   for (const std::string& file : SourceFiles(data.train.path, "data.train.path")) {
     CsvReader reader(file, "data.train.path", DialectOf(data));
     const CsvColumns columns = ReadTrainColumns(data, &reader);
     for (bool more = !data.train.header || NextRecord(data, &reader); more;
          more = NextRecord(data, &reader)) {
       if (static_cast<int64_t>(reader.fields().size()) != columns.count) continue;  // it is no row
-      CountLabel(reader, reader.fields()[static_cast<size_t>(columns.label)], rules, &counter);
+      counter.Count(reader.path(), reader.fields()[static_cast<size_t>(columns.label)]);
     }
   }
-  return std::max<int64_t>(2, counter.classes());
+  return counter.classes();
 }
 
 }  // namespace dtrain

@@ -20,10 +20,6 @@
 namespace dtrain {
 namespace {
 
-constexpr int64_t kBlockBytes = 1 << 20;
-constexpr int64_t kMaxRecordBytes = 64 << 20;
-constexpr int64_t kPadding =
-    sizeof(__m128i);                    // behind the bytes read: the added line end, and what a block reads
 constexpr size_t kMaxFields = 1 << 22;  // each takes tens of bytes of memory, and one byte of the file
 
 constexpr std::string_view kDelimiters = ",\t;|";
@@ -101,18 +97,8 @@ const char* CsvReader::SkipBlanks(const char* from) const {
   return from;
 }
 
-CsvFault CsvError(const std::string& path, CsvPlace place, const std::string& text) {
-  return CsvFault("{}:{}:{}: {}", path, place.line, place.column, text);
-}
-
 CsvReader::CsvReader(std::unique_ptr<InputBytes> file, const CsvDialect& dialect)
-    : file_(std::move(file)),
-      dialect_(dialect),
-      buffer_(kBlockBytes + kPadding, '\n'),
-      end_(buffer_.data()),
-      begin_{buffer_.data(), buffer_.data(), 1} {
-  Fill();
-  SkipByteOrderMark();
+    : TextReader(std::move(file), "is a quote left open in it? Close it."), dialect_(dialect) {
   for (int64_t line = 0; line < dialect_.skip_lines; ++line) SkipLine();
   const Delimiter given = dialect_.delimiter;
   delimiter_ = given == Delimiter::kAuto
@@ -161,7 +147,7 @@ bool CsvReader::SkipEmptyLines() {
     }
   }
   if (first == 0) return true;
-  throw CsvError(path(), {first, 1}, "an empty line; only the end of the file may have them. Remove it.");
+  throw FaultAt(path(), {first, 1}, "an empty line; only the end of the file may have them. Remove it.");
 }
 
 bool CsvReader::BeginsComment() {
@@ -184,6 +170,7 @@ inline void CsvReader::AddPlainField(const char* begin, const char* end) {
 // ReadRecord() reads it. Finds the ends of fields in blocks of 16 bytes, since a step for each byte took
 // longer than reading the numbers.
 bool CsvReader::ReadPlainRecord() {
+  static_assert(kPadding >= sizeof(__m128i));
   fields_.clear();
   const __m128i delimiters = _mm_set1_epi8(delimiter_), feeds = _mm_set1_epi8('\n');
   const __m128i returns = _mm_set1_epi8('\r'), quotes = _mm_set1_epi8('"');
@@ -231,18 +218,18 @@ bool CsvReader::ReadRecord() {
 CsvReader::After CsvReader::ReadField(Cursor* at) {
   at->next = SkipBlanks(at->next);
   if (fields_.size() == kMaxFields) {
-    throw CsvError(path(), PlaceOf(*at),
-                   fmt::format("more than {} fields in a row; is it a table? Give a file with fewer columns.",
-                               kMaxFields));
+    throw FaultAt(path(), PlaceOf(*at),
+                  fmt::format("more than {} fields in a row; is it a table? Give a file with fewer columns.",
+                              kMaxFields));
   }
   if (*at->next == '"') return ReadQuoted(at);
   const char* const begin = at->next;
-  const CsvPlace place = PlaceOf(*at);
+  const TextPlace place = PlaceOf(*at);
   at->next = ScanTo(stops_, begin);
   if (*at->next == '"') {
-    throw CsvError(path(), PlaceOf(*at),
-                   "a quote inside a field; it must stand around the whole field. Quote the field and double "
-                   "the quotes inside: \"5\"\" disk\".");
+    throw FaultAt(path(), PlaceOf(*at),
+                  "a quote inside a field; it must stand around the whole field. Quote the field and double "
+                  "the quotes inside: \"5\"\" disk\".");
   }
   const char* last = at->next;
   while (last > begin && IsBlank(last[-1])) --last;
@@ -251,14 +238,14 @@ CsvReader::After CsvReader::ReadField(Cursor* at) {
 }
 
 CsvReader::After CsvReader::ReadQuoted(Cursor* at) {
-  const CsvPlace place = PlaceOf(*at);
+  const TextPlace place = PlaceOf(*at);
   const char* const begin = ++at->next;
   bool doubled = false;
   while (true) {
     at->next = ScanTo(kQuotedStops, at->next);
     if (at->next == end_) {
       if (!at_end_) return After::kMoreBytes;
-      throw CsvError(path(), place, "a quote opens here and is not closed by the file's end. Close it.");
+      throw FaultAt(path(), place, "a quote opens here and is not closed by the file's end. Close it.");
     }
     if (*at->next != '"') {
       if (!EndLine(at)) return After::kMoreBytes;
@@ -276,7 +263,7 @@ CsvReader::After CsvReader::ReadQuoted(Cursor* at) {
   at->next = SkipBlanks(at->next + 1);
   if (at->next == end_ || *at->next == delimiter_ || *at->next == '\n' || *at->next == '\r')
     return EndField(at);
-  throw CsvError(
+  throw FaultAt(
       path(), PlaceOf(*at),
       "text after a closing quote; the next field or the line's end must follow. Double the quotes inside "
       "the field.");
@@ -288,7 +275,7 @@ CsvReader::After CsvReader::EndField(Cursor* at) {
     ++at->next;
     return After::kField;
   }
-  const CsvPlace end = PlaceOf(*at);
+  const TextPlace end = PlaceOf(*at);
   const bool last = at->next == end_;
   if (last ? !at_end_ : !EndLine(at)) return After::kMoreBytes;
   record_end_ = end;
@@ -308,53 +295,8 @@ void CsvReader::SkipLine() {
   }
 }
 
-// Steps over LF, CR LF or CR. Returns false if more bytes are needed to tell which.
-bool CsvReader::EndLine(Cursor* at) const {
-  const bool at_last = at->next + 1 == end_;
-  const bool carriage = *at->next == '\r';
-  if (carriage && at_last && !at_end_) return false;
-  at->next += carriage && !at_last && at->next[1] == '\n' ? 2 : 1;
-  at->line_begin = at->next;
-  ++at->line;
-  return true;
-}
-
-// Reads more: moves the begun record to the front of the buffer, which grows if it is full.
-void CsvReader::Fill() {
-  const int64_t kept = end_ - begin_.next;
-  if (kept >= kMaxRecordBytes) {
-    throw CsvError(path(), {begin_.line, 1},
-                   fmt::format("a row of more than {} bytes; is a quote left open in it? Close it.",
-                               kMaxRecordBytes - 1));
-  }
-  std::memmove(buffer_.data(), begin_.next, static_cast<size_t>(kept));
-  buffer_byte_ += begin_.next - buffer_.data();
-  int64_t space = static_cast<int64_t>(buffer_.size()) - kPadding;
-  if (kept > space / 2) buffer_.resize(static_cast<size_t>(std::min(2 * space, kMaxRecordBytes) + kPadding));
-  space = static_cast<int64_t>(buffer_.size()) - kPadding;
-  const int64_t asked = next_fill_ > 0 ? std::min(next_fill_, space - kept) : space - kept;
-  next_fill_ = 0;
-  const int64_t got = file_->ReadSome(buffer_.data() + kept, asked);
-  at_end_ = got == 0;
-  end_ = buffer_.data() + kept + got;
-  buffer_[static_cast<size_t>(kept + got)] = '\n';
-  begin_.next = begin_.line_begin = buffer_.data();
-}
-
-void CsvReader::GoTo(CsvMark mark, int64_t bytes) {
-  const int64_t buffered = end_ - buffer_.data();
-  if (mark.byte >= buffer_byte_ && mark.byte <= buffer_byte_ + buffered) {
-    begin_.next = buffer_.data() + (mark.byte - buffer_byte_);
-  } else {
-    file_->SkipTo(mark.byte);
-    buffer_byte_ = mark.byte;
-    begin_.next = end_ = buffer_.data();
-    *buffer_.data() = '\n';
-    at_end_ = false;
-  }
-  next_fill_ = bytes;
-  begin_.line_begin = begin_.next;
-  begin_.line = mark.line;
+void CsvReader::GoTo(TextMark mark, int64_t bytes) {
+  TextReader::GoTo(mark, bytes);
   in_record_ = false;
 }
 
@@ -382,20 +324,6 @@ bool CsvReader::HasWholeLine() const {
     if (comment.empty() || rest.substr(0, comment.size()) != comment) return true;
     text = static_cast<const char*>(line_end);
   }
-}
-
-// Waits for no more bytes than needed to decide: no text but a mark begins with these bytes, and the input
-// may be typed.
-void CsvReader::SkipByteOrderMark() {
-  const auto may_be_mark = [&] {
-    return end_ > begin_.next && static_cast<unsigned char>(*begin_.next) >= 0xef;
-  };
-  while (may_be_mark() && end_ - begin_.next < 3 && !at_end_) Fill();
-  const std::string_view start(begin_.next, static_cast<size_t>(std::min<int64_t>(end_ - begin_.next, 3)));
-  if (start.substr(0, 2) == "\xff\xfe" || start.substr(0, 2) == "\xfe\xff") {
-    throw CsvError(path(), {1, 1}, "the text is UTF-16; it must be UTF-8. Save the file as CSV UTF-8.");
-  }
-  if (start == "\xef\xbb\xbf") begin_.next = begin_.line_begin = begin_.next + 3;
 }
 
 std::string_view CsvReader::UnescapeQuotes(std::string_view quoted) {
@@ -565,7 +493,7 @@ const char* NumberRule(NumberText state) {
 
 void CheckName(const std::string& path, const CsvField& field) {
   if (IsUtf8(field.text)) return;
-  throw CsvError(
+  throw FaultAt(
       path, field.place,
       fmt::format("the name {} is not UTF-8; names of columns and classes must be. Save the file as "
                   "CSV UTF-8, or convert it: iconv -f latin1 -t utf-8 a.csv > b.csv.",
@@ -579,10 +507,10 @@ std::string TextInFile(const CsvField& field) {
   return text + '"';
 }
 
-CsvFault FieldError(const std::string& path, const std::string& title, const CsvField& field,
+RowFault FieldError(const std::string& path, const std::string& title, const CsvField& field,
                     const std::string& rule) {
   const std::string value = field.text.empty() ? "is empty" : "= " + Shown(TextInFile(field));
-  return CsvError(path, field.place, fmt::format("{} {}; {}", title, value, rule));
+  return FaultAt(path, field.place, fmt::format("{} {}; {}", title, value, rule));
 }
 
 }  // namespace dtrain

@@ -13,38 +13,17 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
-#include "base/error.h"
 #include "trainer/config/config.h"
-#include "trainer/data/files/input_bytes.h"
+#include "trainer/data/files/text_reader.h"
 
 namespace dtrain {
 
-// CsvPlace: a place in the file's content, from 1. Lines are physical lines; the column counts bytes.
-struct CsvPlace {
-  int64_t line = 1;
-  int64_t column = 1;
-};
-
-// CsvMark: where a record begins, so that a reader of the same file can go there.
-struct CsvMark {
-  int64_t byte = 0;  // of the content, from 0
-  int64_t line = 1;
-};
-
 struct CsvField {
   std::string_view text;  // without the quotes around it
-  CsvPlace place;         // of its first byte, which may be a quote
+  TextPlace place;        // of its first byte, which may be a quote
   bool quoted = false;
-};
-
-// CsvFault: what is wrong with a row, or at one place of a file. Only such faults may be skipped with their
-// rows (data.bad_rows): a file that is damaged or a command that failed ends the reading.
-class CsvFault : public UserError {
- public:
-  using UserError::UserError;
 };
 
 // CsvDialect: what a file differs in from others, by the keys of `data`.
@@ -57,54 +36,30 @@ struct CsvDialect {
 };
 CsvDialect DialectOf(const DataConfig& data);
 
-// Returns the error "file:line:column: text".
-CsvFault CsvError(const std::string& path, CsvPlace place, const std::string& text);
-
-class CsvReader {
+class CsvReader : public TextReader {
  public:
   // `key` is "data.train.path" or the like, for messages.
   CsvReader(const std::string& path, const std::string& key, const CsvDialect& dialect = {})
       : CsvReader(std::make_unique<InputBytes>(path, key), dialect) {}
   explicit CsvReader(std::unique_ptr<InputBytes> file, const CsvDialect& dialect = {});
-  CsvReader(const CsvReader&) = delete;
-  CsvReader& operator=(const CsvReader&) = delete;
 
   // Reads the next record. Returns false at the end of the file.
   bool Next();
   // The fields of the last record, at least one; valid until the next call.
   const std::vector<CsvField>& fields() const { return fields_; }
-  CsvPlace record_end() const { return record_end_; }  // just behind its last field
+  TextPlace record_end() const { return record_end_; }   // just behind its last field
+  TextMark record_mark() const { return record_mark_; }  // the begin of the last record
   // After Next() has thrown: goes on behind the line with the fault.
   void SkipFault();
-
-  // The begin of the next record.
-  CsvMark mark() const { return {buffer_byte_ + (begin_.next - buffer_.data()), begin_.line}; }
-  CsvMark record_mark() const { return record_mark_; }  // the begin of the last record
-  // Goes to a mark of this file, which is not before mark() unless the file can seek. `bytes`: how many are
-  // read at once there, about; 0: as many as usual.
-  void GoTo(CsvMark mark, int64_t bytes = 0);
-  bool CanSeek() const { return file_->CanSeek(); }
+  void GoTo(TextMark mark, int64_t bytes = 0);
 
   // Whether Next() can return without waiting for more of the file, as far as is known.
   bool HasWholeLine() const;
 
   Decimal decimal() const { return dialect_.decimal; }
   int64_t record_bytes() const { return record_bytes_; }  // of the records read so far
-  // The bytes of all records; for gzip, an estimate.
-  int64_t content_bytes() const { return file_->ExpectedContent(); }
-  // What is kept of a pipe for a second pass (InputBytes::KeepHead).
-  int64_t head_bytes() const { return file_->kept(); }
-  // Gives the file back. Nothing may be read from this any more.
-  std::unique_ptr<InputBytes> Release() { return std::move(file_); }
-  const std::string& path() const { return file_->path(); }
 
  private:
-  // Cursor: the begin of a record or of the field being read; points into buffer_.
-  struct Cursor {
-    const char* next;
-    const char* line_begin;
-    int64_t line;
-  };
   enum class After { kField, kRecord, kMoreBytes };  // kMoreBytes: the buffer ends within the record
 
   void SkipLine();
@@ -117,29 +72,19 @@ class CsvReader {
   After ReadField(Cursor* at);
   After ReadQuoted(Cursor* at);
   After EndField(Cursor* at);
-  bool EndLine(Cursor* at) const;
-  void Fill();
   void FillLine();
-  void SkipByteOrderMark();
   bool IsBlank(char c) const { return c == ' ' || (c == '\t' && delimiter_ != '\t'); }
   const char* SkipBlanks(const char* from) const;
   std::string_view UnescapeQuotes(std::string_view quoted);
-  static CsvPlace PlaceOf(const Cursor& at) { return {at.line, at.next - at.line_begin + 1}; }
+  static TextPlace PlaceOf(const Cursor& at) { return {at.line, at.next - at.line_begin + 1}; }
 
-  std::unique_ptr<InputBytes> file_;
   const CsvDialect dialect_;
-  std::vector<char> buffer_;  // *end_ is an added line end, at which scans stop; kPadding bytes more
-  const char* end_;           // the end of the bytes read
-  Cursor begin_;              // of the next record, which begins a line
-  int64_t buffer_byte_ = 0;   // of the content, where the buffer begins
-  bool at_end_ = false;       // the file has no bytes behind those of the buffer
-  bool in_record_ = false;    // Next() has failed within a record
+  bool in_record_ = false;  // Next() has failed within a record
   char delimiter_ = ',';
   std::array<bool, 256> stops_{};  // the bytes at which a field without quotes ends
   int64_t record_bytes_ = 0;       // of the records read so far
-  int64_t next_fill_ = 0;          // bytes that Fill() asks for next; 0: as many as fit
-  CsvMark record_mark_;
-  CsvPlace record_end_;
+  TextMark record_mark_;
+  TextPlace record_end_;
   std::vector<CsvField> fields_;
   std::deque<std::string> unescaped_;  // texts of fields without their doubled quotes
 };
@@ -182,7 +127,7 @@ std::string TextInFile(const CsvField& field);
 
 // Returns "file:line:column: width = abc; rule", with the value as it is in the file. `title` is
 // ColumnTitle().
-CsvFault FieldError(const std::string& path, const std::string& title, const CsvField& field,
+RowFault FieldError(const std::string& path, const std::string& title, const CsvField& field,
                     const std::string& rule);
 
 }  // namespace dtrain

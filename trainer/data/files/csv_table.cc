@@ -33,14 +33,14 @@ bool CsvRows::Next() {
 void CsvRows::CheckWhole() const {
   const int64_t fields = static_cast<int64_t>(reader_.fields().size()), count = layout_.columns.count;
   if (fields == count) return;
-  const CsvPlace place =
+  const TextPlace place =
       fields < count ? reader_.record_end() : reader_.fields()[static_cast<size_t>(count)].place;
-  throw CsvError(reader_.path(), place,
-                 fmt::format("{}; must be {}, as in the first line. Correct the row, or remove it.",
-                             Plural(fields, "field"), count));
+  throw FaultAt(reader_.path(), place,
+                fmt::format("{}; must be {}, as in the first line. Correct the row, or remove it.",
+                            Plural(fields, "field"), count));
 }
 
-bool CsvRows::Read(std::vector<float>* features, CsvLabels* labels) {
+bool CsvRows::Read(std::vector<float>* features, RowLabels* labels) {
   if (!ReadInputs(0, before_label_, features)) return false;
   if (labels != nullptr) {
     const CsvField& label = reader_.fields()[static_cast<size_t>(layout_.columns.label)];
@@ -166,39 +166,27 @@ int64_t FeaturesOf(const CsvColumns& columns, const std::vector<InputColumn>& ho
                          [](int64_t sum, const InputColumn& column) { return sum + column.features(); });
 }
 
-TableRows::TableRows(const DataConfig& data, const std::string& section, bool header, CsvReader* reader,
-                     const CsvColumns& columns, std::vector<InputColumn> how, SkippedRows* skipped)
-    : data_(data),
-      rows_(reader, LayoutOf(data, section, header, columns, std::move(how))),
-      skipped_(*skipped) {}
+CsvFile::CsvFile(const DataConfig& data, const std::string& section, bool header,
+                 std::unique_ptr<CsvReader> reader, const CsvColumns& columns, std::vector<InputColumn> how,
+                 SkippedRows* skipped)
+    : RowFile(data, skipped),
+      reader_(std::move(reader)),
+      rows_(reader_.get(), LayoutOf(data, section, header, columns, std::move(how))) {}
 
-bool TableRows::Next(std::vector<float>* features, CsvLabels* labels) {
-  const size_t values = features->size(), rows = labels->size();
-  while (true) {
-    try {
-      if (!rows_.Next()) return false;
-      const int64_t unseen = rows_.unseen();
-      if (rows_.Read(features, labels)) {
-        skipped_.unseen += rows_.unseen() - unseen;
-        return true;
-      }
-      ++skipped_.with_gaps;
-    } catch (const CsvFault& fault) {
-      Note(fault);
-    }
-    features->resize(values);
-    labels->Truncate(rows);
-  }
+int64_t CsvFile::inputs() const { return FeaturesOf(rows_.layout().columns, rows_.layout().how); }
+
+void CsvFile::GoTo(TextMark mark, int64_t bytes) {
+  reader_->GoTo(mark, bytes);
+  rows_.Restart();
 }
 
-void TableRows::Note(const CsvFault& fault) {
-  if (data_.bad_rows == BadRows::kStop) throw fault;
-  if (++skipped_.bad > data_.bad_rows_limit) {
-    throw UserError("{} It is bad row {}, and data.bad_rows_limit = {}.", fault.what(), skipped_.bad,
-                    data_.bad_rows_limit);
-  }
-  if (skipped_.faults.size() < SkippedRows::kToldFaults) skipped_.faults.emplace_back(fault.what());
-  rows_.SkipFault();
+RowFile::Read CsvFile::ReadRow(ParsedRows* rows, RowLabels* labels) {
+  if (!rows_.Next()) return Read::kEnd;
+  const int64_t unseen = rows_.unseen();
+  if (!rows_.Read(&rows->features, labels)) return Read::kGap;
+  skipped()->unseen += rows_.unseen() - unseen;
+  if (rows_.layout().columns.weight >= 0) rows->weights.push_back(rows_.weight());
+  return Read::kRow;
 }
 
 namespace {
@@ -210,10 +198,10 @@ class TableReader {
               SourceInputs* inputs, CsvTable* table);
 
   // Reads all rows. `first` has begun the first file. Throws UserError if there are none.
-  void Read(CsvReader* first);
+  void Read(std::unique_ptr<CsvReader> first);
 
  private:
-  void ReadFile(CsvReader* reader, size_t file);
+  TextPlace ReadFile(std::unique_ptr<CsvReader> reader, size_t file);
   void Reserve(const CsvReader& reader, size_t file);
 
   const DataConfig& data_;
@@ -233,41 +221,40 @@ TableReader::TableReader(const DataConfig& data, const DataSourceConfig& source,
   table_.inputs = FeaturesOf(table_.columns, table_.how);
 }
 
-// The content of the files behind this one is estimated by what this one shows of packing.
 void TableReader::Reserve(const CsvReader& reader, size_t file) {
-  const auto here = static_cast<double>(inputs_.FileBytesFrom(file) - inputs_.FileBytesFrom(file + 1));
-  const double ratio = here > 0 ? static_cast<double>(reader.content_bytes()) / here : 1;
-  const double behind = ratio * static_cast<double>(inputs_.FileBytesFrom(file + 1));
-  const int64_t content = row_bytes_ + reader.content_bytes() + static_cast<int64_t>(behind);
+  const int64_t content = row_bytes_ + inputs_.ExpectedContentFrom(file, reader.content_bytes());
   reserved_ = reserve_.NextRows(count_, row_bytes_ + reader.record_bytes(), content);
-  table_.features.reserve(static_cast<size_t>(reserved_ * table_.inputs));
+  table_.parsed.features.reserve(static_cast<size_t>(reserved_ * table_.inputs));
   table_.labels.Reserve(static_cast<size_t>(reserved_));
 }
 
-void TableReader::ReadFile(CsvReader* reader, size_t file) {
-  TableRows rows(data_, section_, source_.header, reader, table_.columns, table_.how, &table_.skipped);
+// Returns the place where the last record ends.
+TextPlace TableReader::ReadFile(std::unique_ptr<CsvReader> reader, size_t file) {
+  CsvFile rows(data_, section_, source_.header, std::move(reader), table_.columns, table_.how,
+               &table_.skipped);
   while (true) {
-    if (count_ == reserved_) Reserve(*reader, file);
-    if (!rows.Next(&table_.features, &table_.labels)) break;
-    if (table_.columns.weight >= 0) table_.weights.push_back(rows.weight());
+    if (count_ == reserved_) Reserve(rows.reader(), file);
+    if (!rows.Next(&table_.parsed, &table_.labels)) break;
     ++count_;
   }
-  row_bytes_ += reader->record_bytes();
+  row_bytes_ += rows.reader().record_bytes();
+  return rows.reader().record_end();
 }
 
-void TableReader::Read(CsvReader* first) {
-  ReadFile(first, 0);
+void TableReader::Read(std::unique_ptr<CsvReader> first) {
+  const std::string path = first->path();
+  const TextPlace end = ReadFile(std::move(first), 0);
   for (size_t file = 1; file < inputs_.size(); ++file) {
-    CsvReader reader(inputs_.Open(file), DialectOf(data_));
-    CheckNextFile(table_.columns, first->path(), &reader);
-    table_.labels.NextFile(reader.path());
-    ReadFile(&reader, file);
+    auto reader = std::make_unique<CsvReader>(inputs_.Open(file), DialectOf(data_));
+    CheckNextFile(table_.columns, path, reader.get());
+    table_.labels.NextFile(reader->path());
+    ReadFile(std::move(reader), file);
   }
   if (count_ == 0) {
-    throw CsvError(first->path(), first->record_end(),
-                   fmt::format("no rows after the header; {}.path must name a file with data. If the first "
-                               "line is data, set {}.header to false.",
-                               section_, section_));
+    throw FaultAt(path, end,
+                  fmt::format("no rows after the header; {}.path must name a file with data. If the first "
+                              "line is data, set {}.header to false.",
+                              section_, section_));
   }
   table_.labels.Finish();
 }
@@ -276,26 +263,24 @@ void TableReader::Read(CsvReader* first) {
 
 CsvTable ReadTrainTable(const DataConfig& data, const LabelRules& rules, std::vector<InputColumn> how,
                         SourceInputs* inputs) {
-  CsvReader reader(inputs->Open(0), DialectOf(data));
-  const CsvColumns columns = ReadTrainColumns(data, &reader);
+  auto reader = std::make_unique<CsvReader>(inputs->Open(0), DialectOf(data));
+  const CsvColumns columns = ReadTrainColumns(data, reader.get());
   CsvTable table{columns, std::move(how),
-                 {},      CsvLabels(rules, reader.path(), ColumnTitle(columns, columns.label)),
-                 {},      0,
-                 {}};
-  TableReader(data, data.train, "data.train", inputs, &table).Read(&reader);
+                 {},      RowLabels(rules, reader->path(), ColumnTitle(columns, columns.label)),
+                 0,       {}};
+  TableReader(data, data.train, "data.train", inputs, &table).Read(std::move(reader));
   return table;
 }
 
 CsvTable ReadTestTable(const DataConfig& data, const LabelRules& rules, const CsvTable& train,
                        SourceInputs* inputs) {
-  CsvReader reader(inputs->Open(0), DialectOf(data));
-  const CsvColumns columns = ReadTestColumns(data, train.columns, &reader);
+  auto reader = std::make_unique<CsvReader>(inputs->Open(0), DialectOf(data));
+  const CsvColumns columns = ReadTestColumns(data, train.columns, reader.get());
   CsvTable table{
       columns, train.how,
-      {},      CsvLabels(rules, reader.path(), ColumnTitle(columns, columns.label), train.labels.names()),
-      {},      0,
-      {}};
-  TableReader(data, data.test, "data.test", inputs, &table).Read(&reader);
+      {},      RowLabels(rules, reader->path(), ColumnTitle(columns, columns.label), train.labels.names()),
+      0,       {}};
+  TableReader(data, data.test, "data.test", inputs, &table).Read(std::move(reader));
   return table;
 }
 

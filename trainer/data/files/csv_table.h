@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,8 @@
 #include "trainer/data/files/csv_columns.h"
 #include "trainer/data/files/csv_reader.h"
 #include "trainer/data/files/input_form.h"
+#include "trainer/data/files/row_file.h"
+#include "trainer/data/files/row_labels.h"
 #include "trainer/data/files/sources.h"
 
 namespace dtrain {
@@ -43,13 +46,18 @@ class CsvRows {
   bool Next();
   // Appends the row to `features` and `labels`; null: the label is not read. False: a value is missing, and
   // such rows are dropped; what was appended of the row is undefined then, as after a UserError.
-  bool Read(std::vector<float>* features, CsvLabels* labels);
+  bool Read(std::vector<float>* features, RowLabels* labels);
   // After a UserError: the next call of Next() goes to the next row that can be read.
   void SkipFault() { reader_.SkipFault(); }
   // The weight of the row that was read last; 1 without a column of weights.
   float weight() const { return weight_; }
   // How many texts so far were in no list of categories.
   int64_t unseen() const { return unseen_; }
+
+  // Whether the reader's current record is the next row.
+  bool next_is_read() const { return next_is_read_; }
+  // The reader has gone to another record.
+  void Restart() { next_is_read_ = false; }
 
   // Whether Next() can return without waiting for more of the file, as far as is known.
   bool HasMore() const { return next_is_read_ || reader_.HasWholeLine(); }
@@ -77,49 +85,34 @@ class CsvRows {
   int64_t row_ = -1;           // from 0
 };
 
-// SkippedRows: the rows of a file that were left out.
-struct SkippedRows {
-  static constexpr size_t kToldFaults = 10;
-
-  int64_t bad = 0;                  // could not be read (data.bad_rows: skip)
-  int64_t with_gaps = 0;            // data.missing: drop
-  int64_t unseen = 0;               // texts of the other rows that are no category of the training rows
-  std::vector<std::string> faults;  // the first ones, with their places
-};
-
 // Returns the features of a row. `how`: as in CsvLayout.
 int64_t FeaturesOf(const CsvColumns& columns, const std::vector<InputColumn>& how);
 
-// TableRows: the rows of one file of data.train or data.test that the config does not leave out. Owner: the
-// reader of the file. Thread: one. Errors are UserErrors with file, line and column.
-class TableRows {
+// CsvFile: one open file of a table. Owner: who reads the rows. Thread: one. Errors are UserErrors with file,
+// line and column.
+class CsvFile : public RowFile {
  public:
-  // `reader` is at the first record: a header, or a row. It must outlive this, as must `data`. `section` is
-  // "data.train" or "data.test". `how`: as in CsvLayout. What is left out is counted in `skipped`, beside
-  // what it has of other files.
-  TableRows(const DataConfig& data, const std::string& section, bool header, CsvReader* reader,
-            const CsvColumns& columns, std::vector<InputColumn> how, SkippedRows* skipped);
+  // `reader` is at the first record: a header, or a row. `section` is "data.train" or "data.test". `how`: as
+  // in CsvLayout; `skipped`: as for RowFile.
+  CsvFile(const DataConfig& data, const std::string& section, bool header, std::unique_ptr<CsvReader> reader,
+          const CsvColumns& columns, std::vector<InputColumn> how, SkippedRows* skipped);
 
-  // Appends the next row; false at the end of the file. Throws for one that cannot be read, unless such rows
-  // are skipped.
-  bool Next(std::vector<float>* features, CsvLabels* labels);
-  // The weight of the row that was read last; 1 without data.weight.
-  float weight() const { return rows_.weight(); }
+  TextMark mark() const override { return rows_.next_is_read() ? reader_->record_mark() : reader_->mark(); }
+  void GoTo(TextMark mark, int64_t bytes) override;
+  bool CanSeek() const override { return reader_->CanSeek(); }
+  const std::string& path() const override { return reader_->path(); }
+  int64_t content_bytes() const override { return reader_->content_bytes(); }
+  int64_t inputs() const override;
+  const CsvColumns& columns() const override { return rows_.layout().columns; }
+
+  const CsvReader& reader() const { return *reader_; }
 
  private:
-  void Note(const CsvFault& fault);
+  Read ReadRow(ParsedRows* rows, RowLabels* labels) override;
+  void SkipFault() override { rows_.SkipFault(); }
 
-  const DataConfig& data_;
+  const std::unique_ptr<CsvReader> reader_;
   CsvRows rows_;
-  SkippedRows& skipped_;
-};
-
-// ParsedRows: rows that follow each other, as numbers. Plain data.
-struct ParsedRows {
-  std::vector<float> features;   // [rows, inputs]
-  std::vector<int32_t> classes;  // or targets
-  std::vector<float> targets;
-  std::vector<float> weights;  // empty without data.weight
 };
 
 // CsvTable: the CSV files of training or test data in memory, as one table: features as float32, and the
@@ -128,14 +121,13 @@ struct ParsedRows {
 struct CsvTable {
   CsvColumns columns;
   std::vector<InputColumn> how;  // as in CsvLayout
-  std::vector<float> features;   // [rows, inputs]
-  CsvLabels labels;
-  std::vector<float> weights;  // of rows; empty without data.weight
+  ParsedRows parsed;             // without labels
+  RowLabels labels;
   int64_t inputs = 0;
   SkippedRows skipped;
 
   gpu::MatrixView<float> Rows() {
-    return {features.data(), static_cast<int64_t>(features.size()) / inputs, inputs};
+    return {parsed.features.data(), static_cast<int64_t>(parsed.features.size()) / inputs, inputs};
   }
 };
 

@@ -117,4 +117,11 @@ int64_t SourceInputs::FileBytesFrom(size_t index) const {
   return bytes;
 }
 
+int64_t SourceInputs::ExpectedContentFrom(size_t index, int64_t content_bytes) const {
+  const int64_t all = FileBytesFrom(index), behind = FileBytesFrom(index + 1);
+  const double ratio =
+      all > behind ? static_cast<double>(content_bytes) / static_cast<double>(all - behind) : 1;
+  return content_bytes + static_cast<int64_t>(ratio * static_cast<double>(behind));
+}
+
 }  // namespace dtrain

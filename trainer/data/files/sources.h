@@ -52,6 +52,9 @@ class SourceInputs {
 
   // Returns the bytes of the files from `index` on, as they lie there; 0 for what is not a file.
   int64_t FileBytesFrom(size_t index) const;
+  // Returns about how long the content of the files from `index` on is, where that of `index` is so long and
+  // the others are packed as it is.
+  int64_t ExpectedContentFrom(size_t index, int64_t content_bytes) const;
 
  private:
   std::unique_ptr<InputBytes> Open(size_t index, bool again);

@@ -448,7 +448,7 @@ void ReadRows(RawRows* rows, std::vector<ColumnBuilder>* builders, std::vector<s
 
 }  // namespace
 
-void Faults::Add(CsvPlace place, std::string_view text) {
+void Faults::Add(TextPlace place, std::string_view text) {
   if (count++ > 0) return;
   first = place;
   example = Example(text);

@@ -16,10 +16,10 @@ namespace dtrain {
 // Faults: how many fields or rows have a fault, and the first of them.
 struct Faults {
   int64_t count = 0;
-  CsvPlace first;
+  TextPlace first;
   std::string example;  // the first one's text, or its number of fields
 
-  void Add(CsvPlace place, std::string_view text);
+  void Add(TextPlace place, std::string_view text);
 };
 
 enum class ColumnType {

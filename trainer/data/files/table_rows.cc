@@ -42,11 +42,11 @@ class Splitter {
   int64_t line() const { return line_; }
 
  private:
-  CsvPlace Place() const { return {line_, next_ - line_begin_ + 1}; }
+  TextPlace Place() const { return {line_, next_ - line_begin_ + 1}; }
   bool IsBlank(char c) const { return (c == ' ' || c == '\t') && c != delimiter_; }
   bool EndsField(char c) const { return c == delimiter_ || IsLineEnd(c); }
 
-  static void AddFault(SplitRow* row, CsvPlace place) {
+  static void AddFault(SplitRow* row, TextPlace place) {
     if (row->quote_faults++ == 0) row->quote_place = place;
   }
 
@@ -74,7 +74,7 @@ class Splitter {
   }
 
   bool Quoted(const char* close, SplitRow* row) {
-    const CsvPlace place = Place();
+    const TextPlace place = Place();
     const char* const begin = next_ + 1;
     for (const char* at = begin; at < close; ++at) {
       if (*at != '\n' && (*at != '\r' || at[1] == '\n')) continue;
@@ -102,7 +102,7 @@ class Splitter {
   }
 
   // A field from `begin` to the next delimiter or line end from next_ on.
-  bool Plain(SplitRow* row, const char* begin, CsvPlace place) {
+  bool Plain(SplitRow* row, const char* begin, TextPlace place) {
     const bool begins_here = begin == next_;
     while (next_ < end_ && !EndsField(*next_)) {
       if (*next_ == '"' && begins_here && next_ != begin) AddFault(row, Place());
@@ -137,8 +137,7 @@ RawRows::RawRows(std::unique_ptr<InputBytes> file) : file_(std::move(file)), buf
   while (!at_end_ && static_cast<size_t>(end_ - next_) < kBlockBytes / 2) Fill();
   const std::string_view start(next_, static_cast<size_t>(std::min<int64_t>(end_ - next_, 3)));
   if (start.substr(0, 2) == "\xff\xfe" || start.substr(0, 2) == "\xfe\xff") {
-    throw CsvError(file_->path(), {1, 1},
-                   "the text is UTF-16; it must be UTF-8. Save the file as CSV UTF-8.");
+    throw FaultAt(file_->path(), {1, 1}, "the text is UTF-16; it must be UTF-8. Save the file as CSV UTF-8.");
   }
   if (start == "\xef\xbb\xbf") next_ += 3;
 }
@@ -226,10 +225,10 @@ bool RawRows::SkipEmptyLines() {
 void RawRows::Fill() {
   const size_t kept = static_cast<size_t>(end_ - next_);
   if (kept >= kMaxRowBytes) {
-    throw CsvError(file_->path(), {line_, 1},
-                   fmt::format("a row of more than {} bytes; is it a table? Give a text file of rows and "
-                               "columns.",
-                               kMaxRowBytes - 1));
+    throw FaultAt(file_->path(), {line_, 1},
+                  fmt::format("a row of more than {} bytes; is it a table? Give a text file of rows and "
+                              "columns.",
+                              kMaxRowBytes - 1));
   }
   std::memmove(buffer_.data(), next_, kept);
   if (kept > buffer_.size() / 2) buffer_.resize(2 * buffer_.size());

@@ -22,9 +22,9 @@ namespace dtrain {
 struct SplitRow {
   std::vector<CsvField> fields;
   std::deque<std::string> unescaped;  // texts of fields without their doubled quotes
-  CsvPlace begin;
+  TextPlace begin;
   int64_t quote_faults = 0;  // quotes inside a field, texts after a closing quote, quotes that nothing closes
-  CsvPlace quote_place;      // of the first of them
+  TextPlace quote_place;     // of the first of them
 };
 
 class RawRows {
@@ -49,7 +49,7 @@ class RawRows {
   const SplitRow& row() const { return row_; }
   // Empty lines between rows so far, and the place of the first. Those at the file's end do not count.
   int64_t empty_lines() const { return empty_lines_; }
-  CsvPlace empty_place() const { return {empty_line_, 1}; }
+  TextPlace empty_place() const { return {empty_line_, 1}; }
 
  private:
   bool SkipEmptyLines();

@@ -88,7 +88,7 @@ bool ColumnFinder::LooksLikeHeader() const {
   const auto is_there = [&](const std::string& name) {
     return std::any_of(fields.begin(), fields.end(), [&](const CsvField& f) { return f.text == name; });
   };
-  const auto is_number = [&](const std::string& name) { return IsNumber({name, CsvPlace(), false}); };
+  const auto is_number = [&](const std::string& name) { return IsNumber({name, TextPlace(), false}); };
   const std::optional<int64_t> label = ColumnNumber(spec_.label);
   const auto is_label = [&](const CsvField& f) { return IsLabelName(std::string(f.text)); };
   if (!label && std::any_of(fields.begin(), fields.end(), is_label)) return true;
@@ -120,7 +120,7 @@ void ColumnFinder::FindWeight() {
   } else if (number && *number < columns.count && columns.count == spec_.form.table_columns) {
     columns.weight = *number;
   } else {
-    throw CsvError(
+    throw FaultAt(
         reader_.path(), reader_.fields()[0].place,
         fmt::format("no column {}, which says how much each row counts (data.weight). Add it, or set "
                     "data.weight to null.",
@@ -148,24 +148,24 @@ void ColumnFinder::FindByName() {
   for (int64_t i = 0; i < layout_.columns.count; ++i) {
     const auto [at, is_new] = places.emplace(layout_.columns.names[static_cast<size_t>(i)], i);
     if (is_new || !std::count(names_.begin(), names_.end(), at->first)) continue;
-    throw CsvError(reader_.path(), reader_.fields()[static_cast<size_t>(i)].place,
-                   fmt::format("more than one column {}; a feature must have one. Remove the others.",
-                               Quoted(Shown(at->first))));
+    throw FaultAt(reader_.path(), reader_.fields()[static_cast<size_t>(i)].place,
+                  fmt::format("more than one column {}; a feature must have one. Remove the others.",
+                              Quoted(Shown(at->first))));
   }
   for (const std::string& name : names_) {
     const auto found = places.find(name);
     if (found == places.end()) {
       const std::string closest = ClosestName(name, layout_.columns.names);
-      throw CsvError(reader_.path(), reader_.fields()[0].place,
-                     fmt::format("no column {}; the model has this feature.{} {}", Quoted(Shown(name)),
-                                 closest.empty() ? "" : fmt::format(" Is it {}?", Quoted(Shown(closest))),
-                                 "Name the columns as the training data has them."));
+      throw FaultAt(reader_.path(), reader_.fields()[0].place,
+                    fmt::format("no column {}; the model has this feature.{} {}", Quoted(Shown(name)),
+                                closest.empty() ? "" : fmt::format(" Is it {}?", Quoted(Shown(closest))),
+                                "Name the columns as the training data has them."));
     }
     layout_.columns.inputs.push_back(found->second);
   }
   if (spec_.labels &&
       std::count(layout_.columns.inputs.begin(), layout_.columns.inputs.end(), layout_.columns.label) > 0) {
-    throw CsvError(
+    throw FaultAt(
         reader_.path(), reader_.fields()[static_cast<size_t>(layout_.columns.label)].place,
         fmt::format("column {} is the label ({}), and a feature of the model by its name. Order the "
                     "columns as the training data has them.",
@@ -187,7 +187,7 @@ int64_t ColumnFinder::LabelPosition() const {
   const auto found = std::find_if(fields.begin(), fields.end(), is_label);
   if (layout_.first_is_row && found != fields.end()) return found - fields.begin();
   const bool named = !spec_.label.empty();
-  throw CsvError(
+  throw FaultAt(
       reader_.path(), fields[0].place,
       fmt::format("{}, and the model has {}: the checkpoint does not say where the label{} stands. {}, or "
                   "leave out the label.",
@@ -203,7 +203,7 @@ void ColumnFinder::CheckLabel() const {
   const std::vector<std::string>& classes = spec_.form.classes;
   if (classes.empty() || field.text.empty()) return;
   if (IsClass(field.text)) return;
-  throw CsvError(
+  throw FaultAt(
       reader_.path(), field.place,
       fmt::format("{} stands where the label does in the training data, and is no class of the model, "
                   "as {} is. Give a first line with the columns' names, or leave out the label.",
@@ -224,7 +224,7 @@ void ColumnFinder::FindByPosition() {
       CheckLabel();
     const int64_t features = columns.count - (columns.label >= 0 ? 1 : 0);
     if (features != inputs_) {
-      throw CsvError(
+      throw FaultAt(
           reader_.path(), reader_.fields()[0].place,
           fmt::format("{}{}; the model has {}, and a row may have a label besides. Is it the right "
                       "file?",
@@ -263,7 +263,7 @@ class CsvRowReader : public RowReader {
   const RowSpec spec_;
   CsvReader reader_;
   std::optional<CsvRows> rows_;      // unset: the file has no rows
-  std::optional<CsvLabels> labels_;  // of the current row
+  std::optional<RowLabels> labels_;  // of the current row
   std::vector<int64_t> kept_;        // columns
   std::vector<std::string> kept_names_;
 };
@@ -276,7 +276,7 @@ CsvRowReader::CsvRowReader(std::unique_ptr<InputBytes> file, const RowSpec& spec
   if (!spec_.labels) return;
   const CsvColumns& columns = rows_->layout().columns;
   if (columns.label < 0) {
-    throw CsvError(
+    throw FaultAt(
         reader_.path(), reader_.fields()[0].place,
         fmt::format("no column {}; rows are evaluated by their labels. Add it, or use dtrain predict.",
                     spec_.label.empty() ? "of labels" : Quoted(Shown(ColumnNameIn(spec_.label)))));

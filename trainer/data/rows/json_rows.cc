@@ -114,7 +114,7 @@ class JsonRows : public RowReader {
   float Number(const Json& value, size_t column) const;
   float Date(const std::string& text, size_t column) const;
   std::string Title(size_t column) const;
-  // Throws a CsvFault about the row on this line.
+  // Throws a RowFault about the row on this line.
   [[noreturn]] void Refuse(const std::string& text) const;
   [[noreturn]] void RefuseFrom(size_t byte) const;
 
@@ -286,12 +286,12 @@ std::string JsonRows::Title(size_t column) const {
 }
 
 void JsonRows::Refuse(const std::string& text) const {
-  throw CsvFault("{}:{}: {}", lines_.path(), lines_.line(), text);
+  throw RowFault("{}:{}: {}", lines_.path(), lines_.line(), text);
 }
 
 // `byte`: of the line, from 1.
 void JsonRows::RefuseFrom(size_t byte) const {
-  throw CsvFault(
+  throw RowFault(
       "{}:{}:{}: not JSON from here; a line must be one row, such as {{\"features\": [1, 2]}}. Correct it, "
       "or remove the line.",
       lines_.path(), lines_.line(), byte);

@@ -80,10 +80,10 @@ class RowReader {
  public:
   virtual ~RowReader() = default;
   virtual RowFormat format() const = 0;
-  // Appends the next row. Returns false at the end. Throws CsvFault if the row cannot be read; the block may
+  // Appends the next row. Returns false at the end. Throws RowFault if the row cannot be read; the block may
   // have a part of it then (RowBlock::DropUnfinished).
   virtual bool Next(RowBlock* block) = 0;
-  // After a CsvFault of Next(): the next call reads the row behind the fault.
+  // After a RowFault of Next(): the next call reads the row behind the fault.
   virtual void SkipFault() {}
   // What to call what is kept of each row: names of the header, or as RowSpec::keep has them.
   virtual std::vector<std::string> KeptNames() const { return {}; }

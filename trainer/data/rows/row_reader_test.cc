@@ -417,7 +417,7 @@ TEST_CASE("rows: what is behind a row that cannot be read is read") {
     for (bool more = true; more;) {
       try {
         more = rows->Next(&block);
-      } catch (const CsvFault&) {
+      } catch (const RowFault&) {
         ++faults;
         block.DropUnfinished();
         rows->SkipFault();

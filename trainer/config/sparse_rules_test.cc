@@ -1,0 +1,147 @@
+// Which keys go with sparse rows, and what a config with them says.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "trainer/config/fields.h"
+#include "trainer/config/load_test_util.h"
+
+namespace dtrain {
+namespace {
+
+// The file of a job on such data.
+std::string Job(const std::string& model, const std::string& data) {
+  return WriteTestFile("job.yaml", "cluster: {ps: [\"a:1\"], worker: [\"a:2\"]}\nmodel: {" + model +
+                                       "}\ndata: {" + data + "}\ntrain: {steps: 1}\n");
+}
+
+Config Load(const std::string& model, const std::string& data) {
+  return LoadConfig(Job(model, data), {}, {});
+}
+
+// The report, without the places.
+std::string Error(const std::string& model, const std::string& data) {
+  std::string report = LoadError(Job(model, data));
+  for (size_t at = 0; (at = report.find("job.yaml:", at)) != std::string::npos;) {
+    const size_t line = report.rfind('\n', at) == std::string::npos ? 0 : report.rfind('\n', at) + 1;
+    report.erase(line, report.find(": ", at) + 2 - line);
+    at = line;
+  }
+  return report;
+}
+
+const char kLibsvm[] = "train: {format: libsvm, path: a.txt}";
+const char kVw[] = "train: {format: vw, path: a.txt}";
+const char kCsv[] = "train: {format: csv, path: a.csv, label: y}";
+
+std::string With(const char* train, const std::string& keys) { return std::string(train) + ", " + keys; }
+
+TEST_CASE("sparse rules: sparse rows have a table, unless the model takes all features of a row") {
+  CHECK(UsesTable(Load("kind: logistic", kLibsvm)));
+  CHECK(UsesTable(Load("kind: softmax, outputs: 3, table: range", kVw)));
+  CHECK(UsesTable(Load("kind: linear", With(kCsv, "hash: [url]"))));
+  CHECK_FALSE(UsesTable(Load("kind: logistic, table: none", kLibsvm)));
+  CHECK_FALSE(UsesTable(Load("kind: mlp, hidden: [4], head: logistic", kLibsvm)));
+  CHECK_FALSE(UsesTable(Load("kind: linear", kCsv)));
+}
+
+TEST_CASE("sparse rules: a factorization machine is logistic unless it says linear") {
+  CHECK(Load("kind: fm", kVw).model.head == ModelHead::kLogistic);
+  CHECK(Load("kind: fm, head: linear, factors: 4", kVw).model.head == ModelHead::kLinear);
+  CHECK(Error("kind: fm, head: softmax", kVw) ==
+        "model.head = softmax; must be logistic or linear: a factorization machine has one output. Try "
+        "logistic.");
+  CHECK(Error("kind: fm, table: none", kVw) ==
+        "model.table = none; must be range or auto: a factorization machine is a table of rows. Try auto.");
+}
+
+TEST_CASE("sparse rules: tables and factorization machines need sparse rows") {
+  CHECK(Error("kind: fm", kCsv) ==
+        "model.kind = fm; needs sparse rows: data.train.format libsvm, vw or criteo, or csv with data.hash. "
+        "Try logistic.");
+  CHECK(Error("kind: linear, table: range", kCsv) ==
+        "model.table = range; needs sparse rows: data.train.format libsvm, vw or criteo, or csv with "
+        "data.hash. Try auto.");
+  CHECK(Error("kind: mlp, hidden: [4], table: range", kVw) ==
+        "model.table = range; is not for mlp, whose first layer takes all features of a row. Try auto.");
+}
+
+TEST_CASE("sparse rules: keys of other formats have no effect, and are told") {
+  for (const char* key : {"index_base: 0", "hash: [a]", "scale: unit", "categories: [a]", "missing: mean",
+                          "dates: [a]", "weight: a", "delimiter: tab"}) {
+    CAPTURE(key);
+    CHECK(Error("kind: logistic", With(kVw, key)).find("has no effect with data.train.format = vw") !=
+          std::string::npos);
+  }
+  for (const char* key : {"hash_bits: 20", "crosses: [ab]"}) {
+    CAPTURE(key);
+    CHECK(Error("kind: logistic", With(kLibsvm, key)).find("has no effect with data.train.format = libsvm") !=
+          std::string::npos);
+  }
+  CHECK(Error("kind: logistic", With(kCsv, "hash_bits: 20")) ==
+        "data.hash_bits = 20; has no effect without data.hash. Leave it out, or name columns in data.hash.");
+  CHECK(Error("kind: logistic", "train: {format: libsvm, path: a, label: y}")
+            .find("has no effect with data.train.format = libsvm") != std::string::npos);
+  CHECK(Error("kind: logistic", "train: {format: libsvm}") ==
+        "data.train.path is missing; data.train.format = libsvm needs it. Write \"path: table.csv\" under "
+        "data.train.");
+}
+
+TEST_CASE("sparse rules: what all texts have goes with sparse rows, too") {
+  const Config config = Load("kind: logistic", With(kLibsvm,
+                                                    "index_base: 0, bad_rows: skip, cache: none, "
+                                                    "validation: 0.5, rename_labels: [\"a -> b\"], "
+                                                    "class_weights: [balanced]"));
+  CHECK(config.data.index_base == 0);
+  CHECK(config.data.bad_rows == BadRows::kSkip);
+}
+
+TEST_CASE("sparse rules: a hash says how many features there are") {
+  CHECK(HashBits(Load("kind: linear", kVw).data) == 18);
+  CHECK(HashBits(Load("kind: linear", With(kVw, "hash_bits: 20")).data) == 20);
+  CHECK(HashBits(Load("kind: linear", kLibsvm).data) == std::nullopt);
+  CHECK(Error("kind: linear, inputs: 1024", With(kVw, "hash_bits: 10")) == "");
+  CHECK(Error("kind: linear, inputs: 1000", With(kVw, "hash_bits: 10")) ==
+        "model.inputs = 1000; must be 1024, which data.hash_bits = 10 says. Leave it out.");
+}
+
+TEST_CASE("sparse rules: each worker reads its own rows, and a test set has the same format") {
+  CHECK(Error("kind: linear", With(kLibsvm, "split: feed")) ==
+        "data.split = feed; worker 0 sends no sparse rows. Try shard: each worker reads its own.");
+  CHECK(
+      Error("kind: linear", With(kLibsvm, "test: {format: csv, path: b, label: y}")) ==
+      "data.test.format = csv; does not go with data.train.format = libsvm: libsvm is tested on libsvm. Use "
+      "one for both.");
+  CHECK(Error("kind: linear", With(kVw, "test: {format: vw, path: b}")) == "");
+}
+
+TEST_CASE("sparse rules: a pipe is a pipe whatever comes through it") {
+  CHECK(ReadsPipe(Load("kind: linear", "train: {format: libsvm, path: \"exec:cat a\"}").data.train));
+  CHECK(Error("kind: softmax", "train: {format: libsvm, path: \"exec:cat a\"}")
+            .find("model.outputs is missing") == 0);
+  CHECK(Error("kind: linear", "train: {format: vw, path: \"exec:cat a\"}, cache: file")
+            .find("a cache is of files") != std::string::npos);
+}
+
+TEST_CASE("sparse rules: weights that count features otherwise are of no use") {
+  const Config saved = Load("kind: fm, factors: 4", With(kVw, "hash_bits: 20, crosses: [ab]"));
+  const auto other = [&](const std::string& model, const std::string& data) {
+    return OtherMeaning(saved, Load(model, data)).value_or("");
+  };
+  CHECK(other("kind: fm, factors: 4", With(kVw, "hash_bits: 20, crosses: [ab]")) == "");
+  CHECK(other("kind: fm, factors: 5", With(kVw, "hash_bits: 20, crosses: [ab]")) ==
+        "model.factors = 5; must be 4");
+  CHECK(other("kind: fm, factors: 4", With(kVw, "crosses: [ab]")) == "data.hash_bits = 18; must be 20");
+  CHECK(other("kind: fm, factors: 4", With(kVw, "hash_bits: 20")) == "data.crosses = null; must be [\"ab\"]");
+  const Config by_default = Load("kind: logistic", kVw);
+  CHECK(OtherMeaning(by_default, Load("kind: logistic, table: range", With(kVw, "hash_bits: 18"))) ==
+        std::nullopt);
+  CHECK(OtherMeaning(by_default, Load("kind: logistic, table: none", kVw)) ==
+        "model.table = none; must be range");
+  CHECK(OtherMeaning(Load("kind: linear", kLibsvm), Load("kind: linear", With(kLibsvm, "index_base: 0"))) ==
+        "data.index_base = 0; must be 1");
+}
+
+}  // namespace
+}  // namespace dtrain

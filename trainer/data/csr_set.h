@@ -1,0 +1,78 @@
+// CsrSet: sparse rows in memory. Owner: LoadedData, shared. Thread: any; immutable.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainer/config/config.h"
+#include "trainer/data/files/label_rules.h"
+#include "trainer/data/files/row_file.h"
+#include "trainer/data/files/sources.h"
+#include "trainer/data/source.h"
+
+namespace dtrain {
+
+// CsrRows: the features of rows, 4 bytes each where their numbers fit, and 4 more where a value is not 1.
+// Owner: a CsrSet. Thread: one, until it is filled.
+class CsrRows {
+ public:
+  explicit CsrRows(int64_t inputs) : inputs_(inputs), wide_(inputs > int64_t{1} << 32) {}
+
+  void Append(const SparseBuffer& rows);
+  // Reserves memory for so many features.
+  void Reserve(size_t features);
+
+  int64_t inputs() const { return inputs_; }
+  int64_t count() const { return static_cast<int64_t>(offsets_.size()) - 1; }
+  int64_t features() const { return offsets_.back(); }
+  // Appends a row to `to`.
+  void CopyRow(int64_t row, SparseBuffer* to) const;
+
+ private:
+  const int64_t inputs_;
+  const bool wide_;
+  std::vector<int64_t> offsets_{0};
+  std::vector<uint32_t> narrow_ids_;
+  std::vector<uint64_t> wide_ids_;
+  std::vector<float> values_;  // empty: all are 1
+};
+
+class CsrSet : public DataSet {
+ public:
+  // If `classes` is set, `labels` holds one label in [0, classes) for each row and `targets` is empty;
+  // otherwise the reverse.
+  CsrSet(CsrRows rows, std::optional<int64_t> classes, std::vector<int32_t> labels,
+         std::vector<float> targets);
+
+  int64_t inputs() const override { return rows_.inputs(); }
+  std::optional<int64_t> classes() const override { return classes_; }
+  std::optional<int64_t> rows() const override { return rows_.count(); }
+  void Gather(const int64_t* rows, int64_t count, float* inputs, int32_t* labels,
+              float* targets) const override;
+  bool sparse() const override { return true; }
+  void GatherSparse(const int64_t* rows, int64_t count, SparseBuffer* features) const override;
+
+ private:
+  const CsrRows rows_;
+  const std::optional<int64_t> classes_;
+  const std::vector<int32_t> labels_;
+  const std::vector<float> targets_;
+};
+
+// SparseTable: the sparse rows of data.train or data.test in memory.
+struct SparseTable {
+  CsrRows rows;
+  RowLabels labels;
+  std::vector<float> weights;  // empty: all rows count 1
+  SkippedRows skipped;
+};
+
+// Reads all rows of `inputs`, those of data.train or data.test, with features [0, width). `train_names`: the
+// names of classes of data.train, for data.test; null: this is data.train. Throws UserError if there are no
+// rows.
+SparseTable ReadSparseTable(const DataConfig& data, const LabelRules& rules, int64_t width,
+                            SourceInputs* inputs, const std::vector<std::string>* train_names = nullptr);
+
+}  // namespace dtrain

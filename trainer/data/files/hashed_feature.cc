@@ -1,0 +1,24 @@
+#include "trainer/data/files/hashed_feature.h"
+
+#include <fmt/format.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace dtrain {
+
+HashedColumn::HashedColumn(std::string_view name, int64_t bits)
+    : seed_(XXH3_64bits(name.data(), name.size())), mask_(LowBits(bits)) {}
+
+uint64_t HashedColumn::NumberOf(std::string_view text) const {
+  return XXH3_64bits_withSeed(text.data(), text.size(), seed_) & mask_;
+}
+
+std::string BeyondInputsRule(uint64_t number, uint64_t inputs, uint64_t mask) {
+  return fmt::format(
+      "the feature's hash {} must be below model.inputs = {}. Set model.inputs: {}, or smaller "
+      "data.hash_bits.",
+      number, inputs, mask + 1);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,75 @@
+#include "trainer/data/files/row_file.h"
+
+#include <utility>
+
+#include "base/error.h"
+#include "trainer/data/files/csv_table.h"
+#include "trainer/data/files/sources.h"
+#include "trainer/data/files/sparse_file.h"
+
+namespace dtrain {
+namespace {
+
+constexpr const char* kKey = "data.train.path";
+
+}  // namespace
+
+const CsvColumns& RowFile::columns() const {
+  static const CsvColumns kNone;
+  return kNone;
+}
+
+bool RowFile::Next(ParsedRows* rows, RowLabels* labels) {
+  const size_t values = rows->features.size(), count = labels->size();
+  while (true) {
+    try {
+      const Read read = ReadRow(rows, labels);
+      if (read == Read::kRow) return true;
+      if (read == Read::kEnd) return false;
+      ++skipped_.with_gaps;
+    } catch (const RowFault& fault) {
+      Note(fault);
+    }
+    rows->features.resize(values);
+    labels->Truncate(count);
+  }
+}
+
+void RowFile::Note(const RowFault& fault) {
+  if (data_.bad_rows == BadRows::kStop) throw fault;
+  if (++skipped_.bad > data_.bad_rows_limit) {
+    throw UserError("{} It is bad row {}, and data.bad_rows_limit = {}.", fault.what(), skipped_.bad,
+                    data_.bad_rows_limit);
+  }
+  if (skipped_.faults.size() < SkippedRows::kToldFaults) skipped_.faults.emplace_back(fault.what());
+  SkipFault();
+}
+
+std::unique_ptr<RowFile> OpenRowFile(const DataConfig& data, const std::vector<InputColumn>& how,
+                                     int64_t inputs, std::unique_ptr<InputBytes> file, SkippedRows* skipped,
+                                     const CsvColumns* first, const std::string& first_path) {
+  if (data.train.format != DataFormat::kCsv) {
+    return std::make_unique<SparseFile>(data, inputs, std::move(file), skipped);
+  }
+  auto reader = std::make_unique<CsvReader>(std::move(file), DialectOf(data));
+  if (first != nullptr) CheckNextFile(*first, first_path, reader.get());
+  const CsvColumns columns = first != nullptr ? *first : ReadTrainColumns(data, reader.get());
+  return std::make_unique<CsvFile>(data, "data.train", data.train.header, std::move(reader), columns, how,
+                                   skipped);
+}
+
+RowFiles::RowFiles(const DataConfig& data, std::vector<InputColumn> how, int64_t inputs)
+    : data_(data), files_(SourceFiles(data.train.path, kKey)), how_(std::move(how)), inputs_(inputs) {
+  SkippedRows none;
+  const std::unique_ptr<RowFile> first =
+      OpenRowFile(data_, how_, inputs, OpenInput(files_.front(), kKey), &none);
+  columns_ = first->columns();
+  inputs_ = first->inputs();
+}
+
+std::unique_ptr<RowFile> RowFiles::Open(size_t file, SkippedRows* skipped) const {
+  return OpenRowFile(data_, how_, inputs_, OpenInput(files_[file], kKey), skipped,
+                     file == 0 ? nullptr : &columns_, files_.front());
+}
+
+}  // namespace dtrain

@@ -1,0 +1,125 @@
+// RowFile: the rows of one open file of data.train or data.test, whatever its format, one after the other, as
+// numbers. What reads rows again in each epoch, caches them or takes them from a pipe knows this alone.
+// Errors are UserErrors with file, line and column.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trainer/config/config.h"
+#include "trainer/data/files/csv_columns.h"
+#include "trainer/data/files/input_form.h"
+#include "trainer/data/files/row_labels.h"
+#include "trainer/data/files/text_reader.h"
+#include "trainer/data/sparse_rows.h"
+
+namespace dtrain {
+
+// SkippedRows: the rows of a file that were left out.
+struct SkippedRows {
+  static constexpr size_t kToldFaults = 10;
+
+  int64_t bad = 0;                  // could not be read (data.bad_rows: skip)
+  int64_t with_gaps = 0;            // data.missing: drop
+  int64_t unseen = 0;               // texts of the other rows that are no category of the training rows
+  std::vector<std::string> faults;  // the first ones, with their places
+};
+
+// ParsedRows: rows that follow each other, as numbers. Plain data.
+struct ParsedRows {
+  std::vector<float> features;  // [rows, inputs]; where rows are sparse they are in `sparse`
+  SparseBuffer sparse;
+  std::vector<int32_t> classes;  // or targets
+  std::vector<float> targets;
+  std::vector<float> weights;  // empty where all rows count 1
+
+  int64_t feature_bytes() const {
+    return static_cast<int64_t>(sizeof(float) * features.size() +
+                                (sizeof(uint64_t) + sizeof(float)) * sparse.ids.size());
+  }
+  void Clear() {
+    features.clear();
+    sparse.Clear();
+    classes.clear();
+    targets.clear();
+    weights.clear();
+  }
+};
+
+// Owner: who reads the rows. Thread: one.
+class RowFile {
+ public:
+  // What is left out is counted in `skipped`, beside what it has of other files. It and `data` must outlive
+  // this.
+  RowFile(const DataConfig& data, SkippedRows* skipped) : data_(data), skipped_(*skipped) {}
+  virtual ~RowFile() = default;
+  RowFile(const RowFile&) = delete;
+  RowFile& operator=(const RowFile&) = delete;
+
+  // Appends the features and the weight of the next row to `rows`, and its label to `labels`; false at the
+  // end of the file. Throws for a row that cannot be read, unless such rows are skipped.
+  bool Next(ParsedRows* rows, RowLabels* labels);
+
+  // As TextReader has them. The mark is where the next row begins, or an empty line or a comment before it.
+  virtual TextMark mark() const = 0;
+  virtual void GoTo(TextMark mark, int64_t bytes) = 0;
+  virtual bool CanSeek() const = 0;
+  virtual const std::string& path() const = 0;
+  virtual int64_t content_bytes() const = 0;
+
+  virtual int64_t inputs() const = 0;  // features of a row
+  // Of a table; lines of sparse rows have none.
+  virtual const CsvColumns& columns() const;
+
+ protected:
+  enum class Read { kRow, kGap, kEnd };  // kGap: a row that is left out because it has a gap
+  const DataConfig& data() const { return data_; }
+  SkippedRows* skipped() { return &skipped_; }
+
+ private:
+  // The same as Next(), for the next row whatever it is. What it has appended of a row that is left out, or
+  // before it throws, is taken back.
+  virtual Read ReadRow(ParsedRows* rows, RowLabels* labels) = 0;
+  // After ReadRow() has thrown: it goes on behind the row.
+  virtual void SkipFault() = 0;
+  void Note(const RowFault& fault);
+
+  const DataConfig& data_;
+  SkippedRows& skipped_;
+};
+
+// Opens a file of data.train. `how`: as in CsvLayout; of a table alone. `inputs`: the features of sparse
+// rows. `first`: the columns that the first file of data.train has, and `first_path` its path; null: this is
+// it.
+std::unique_ptr<RowFile> OpenRowFile(const DataConfig& data, const std::vector<InputColumn>& how,
+                                     int64_t inputs, std::unique_ptr<InputBytes> file, SkippedRows* skipped,
+                                     const CsvColumns* first = nullptr, const std::string& first_path = "");
+
+// RowFiles: the files of data.train as one sequence of rows. Thread: any.
+class RowFiles {
+ public:
+  // Opens the first file. `how` and `inputs`: as for OpenRowFile().
+  RowFiles(const DataConfig& data, std::vector<InputColumn> how, int64_t inputs);
+
+  const CsvColumns& columns() const { return columns_; }
+  int64_t inputs() const { return inputs_; }
+  bool sparse() const { return HasSparseRows(data_); }
+  bool weighted() const { return HasRowWeights(data_); }
+  size_t count() const { return files_.size(); }
+  const std::string& path(size_t file) const { return files_[file]; }
+  std::string label_title() const { return ColumnTitle(columns_, columns_.label); }
+
+  // Opens a file. Its columns must be those of the first.
+  std::unique_ptr<RowFile> Open(size_t file, SkippedRows* skipped) const;
+
+ private:
+  const DataConfig data_;
+  const std::vector<std::string> files_;
+  const std::vector<InputColumn> how_;
+  CsvColumns columns_;
+  int64_t inputs_ = 0;
+};
+
+}  // namespace dtrain

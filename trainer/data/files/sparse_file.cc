@@ -1,0 +1,97 @@
+#include "trainer/data/files/sparse_file.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace dtrain {
+namespace {
+
+RowFault FaultOf(const LineFault& fault, const LineReader& reader) {
+  return FaultAt(reader.path(), {reader.number(), static_cast<int64_t>(fault.at) + 1}, fault.rule);
+}
+
+// The label of the line that the reader is at. One that is not there has the place of the line.
+CsvField LabelOf(const SparseLine& row, const LineReader& reader) {
+  const int64_t at = row.label.empty() ? 0 : row.label.data() - reader.line().data();
+  return {row.label, {reader.number(), at + 1}, false};
+}
+
+// A feature that is 0 is as one that is not there: its weight is not asked for.
+void DropZeros(SparseLine* row) {
+  if (std::find(row->values.begin(), row->values.end(), 0.0f) == row->values.end()) return;
+  size_t kept = 0;
+  for (size_t i = 0; i < row->ids.size(); ++i) {
+    if (row->values[i] == 0) continue;
+    row->ids[kept] = row->ids[i];
+    row->values[kept++] = row->values[i];
+  }
+  row->ids.resize(kept);
+  row->values.resize(kept);
+}
+
+}  // namespace
+
+SparseFile::SparseFile(const DataConfig& data, int64_t inputs, std::unique_ptr<InputBytes> file,
+                       SkippedRows* skipped)
+    : RowFile(data, skipped),
+      reader_(std::move(file)),
+      inputs_(inputs),
+      weighted_(HasRowWeights(data)),
+      parser_(MakeLineParser(data, inputs)) {}
+
+RowFile::Read SparseFile::ReadRow(ParsedRows* rows, RowLabels* labels) {
+  std::optional<LineFault> fault;
+  do {
+    if (!reader_.Next()) return Read::kEnd;
+  } while (!parser_->Parse(reader_.line(), &line_, &fault) && !fault);
+  if (fault) throw FaultOf(*fault, reader_);
+  labels->Add(LabelOf(line_, reader_));
+  DropZeros(&line_);
+  rows->sparse.Add(line_.ids.data(), line_.values.data(), line_.ids.size());
+  if (weighted_) rows->weights.push_back(static_cast<float>(line_.weight));
+  return Read::kRow;
+}
+
+SparseFacts ScanSparseRows(const DataConfig& data) {
+  const SourceInputs inputs(data.train.path, "data.train.path");
+  const std::unique_ptr<LineParser> parser = MakeLineParser(data, std::nullopt);
+  ClassCounter counter(data);
+  SparseFacts facts;
+  SparseLine row;
+  for (const std::string& file : inputs.files()) {
+    LineReader reader(OpenInput(file, inputs.key()));
+    while (reader.Next()) {
+      std::optional<LineFault> fault;
+      if (!parser->Parse(reader.line(), &row, &fault)) {
+        if (fault && data.bad_rows == BadRows::kStop) throw FaultOf(*fault, reader);
+        continue;
+      }
+      counter.Count(file, LabelOf(row, reader));
+      for (const uint64_t id : row.ids) facts.inputs = std::max(facts.inputs, static_cast<int64_t>(id) + 1);
+    }
+  }
+  facts.classes = counter.classes();
+  return facts;
+}
+
+SparseSize EstimateSparseSize(const DataConfig& data, const SourceInputs& inputs) {
+  constexpr int64_t kSampleBytes = 1 << 20;
+  LineReader reader(OpenInput(inputs.files()[0], inputs.key()));
+  const std::unique_ptr<LineParser> parser = MakeLineParser(data, std::nullopt);
+  SparseLine row;
+  int64_t rows = 0;
+  double features = 0;
+  while (reader.mark().byte < kSampleBytes && reader.Next()) {
+    std::optional<LineFault> fault;
+    if (!parser->Parse(reader.line(), &row, &fault)) continue;
+    ++rows;
+    features += static_cast<double>(row.ids.size());
+  }
+  const auto read = static_cast<double>(std::max<int64_t>(1, reader.mark().byte));
+  const auto content = static_cast<double>(inputs.ExpectedContentFrom(0, reader.content_bytes()));
+  return {static_cast<int64_t>(content / read * static_cast<double>(rows)),
+          features / static_cast<double>(std::max<int64_t>(1, rows))};
+}
+
+}  // namespace dtrain
