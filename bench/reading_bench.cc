@@ -3,9 +3,11 @@
 // one thread, so the processor's seconds are those of the clock. Beside it the rows of a cache that was made
 // of the file, and the copying of as many bytes. Other readers: reading.py.
 //   reading_bench [--benchmark_...] [FILE...]: of these CSV files with a header, whose label is y
-// Without FILE it measures a made table of 20 numbers a row.
+// Without FILE it measures a made table of 20 numbers a row, and the parsers of lines of sparse rows on made
+// lines in memory, of 39 features each: Criteo's, and Vowpal Wabbit's with numbers and with words as names.
 #include <benchmark/benchmark.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -13,13 +15,16 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/check.h"
 #include "trainer/config/config.h"
+#include "trainer/data/files/criteo_line.h"
 #include "trainer/data/files/csv_table.h"
 #include "trainer/data/files/sources.h"
+#include "trainer/data/files/vw_line.h"
 #include "trainer/data/load_data.h"
 #include "trainer/data/source.h"
 #include "trainer/data/synth/synth_table.h"
@@ -162,10 +167,73 @@ void RegisterCached(const std::string& name, const std::string& given, void (Cac
   });
 }
 
+constexpr int64_t kLines = 50'000;
+constexpr int64_t kLineFeatures = 39, kLineWidth = 10'000'000;
+
+std::string TextOf(const std::unique_ptr<SynthTable>& table) {
+  std::string text;
+  table->Append(0, kLines, &text);
+  return text;
+}
+
+// The rows of a Criteo table with a namespace for each column: "1 |i1 5 |c1 68fd1e64 ...".
+std::string WordsOf(const std::string& criteo) {
+  std::string text;
+  int column = 0;
+  for (const char c : criteo) {
+    if (c == '\t') {
+      ++column;
+      text += fmt::format(" |{}{} ", column <= 13 ? 'i' : 'c', column <= 13 ? column : column - 13);
+    } else {
+      text += c;
+    }
+    if (c == '\n') column = 0;
+  }
+  return text;
+}
+
+using MakeParser = std::unique_ptr<LineParser> (*)(const DataConfig&, std::optional<int64_t>);
+
+void RegisterLines(const std::string& name, DataFormat format, MakeParser make, std::string (*text_of)()) {
+  benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) {
+    DataConfig data;
+    data.train.format = format;
+    data.hash_bits = 24;
+    const std::unique_ptr<LineParser> parser = make(data, std::nullopt);
+    const std::string text = text_of();
+    SparseLine row;
+    std::optional<LineFault> fault;
+    int64_t rows = 0;
+    for (auto _ : state) {
+      for (size_t begin = 0; begin < text.size();) {
+        const size_t end = text.find('\n', begin);
+        DT_CHECK(parser->Parse({text.data() + begin, end - begin}, &row, &fault), fault ? fault->rule : "");
+        benchmark::DoNotOptimize(row.ids.data());
+        begin = end + 1;
+        ++rows;
+      }
+    }
+    state.SetItemsProcessed(rows);
+    state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(text.size()));
+  });
+}
+
+void RegisterSparse() {
+  RegisterLines("lines_criteo/dtrain", DataFormat::kCriteo, MakeCriteoParser,
+                [] { return TextOf(NewCriteoTable(1, false)); });
+  RegisterLines("lines_vw_numbers/dtrain", DataFormat::kVw, MakeVwParser,
+                [] { return TextOf(NewSparseTable(1, SparseForm::kVw, kLineFeatures, kLineWidth)); });
+  RegisterLines("lines_vw_words/dtrain", DataFormat::kVw, MakeVwParser,
+                [] { return WordsOf(TextOf(NewCriteoTable(1, false))); });
+}
+
 int Main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   std::vector<std::string> files(argv + 1, argv + argc);
-  if (files.empty()) files.emplace_back();
+  if (files.empty()) {
+    files.emplace_back();
+    RegisterSparse();
+  }
   for (const std::string& file : files) {
     const std::string name = file.empty() ? "csv_linear" : file;
     Register(name + "/dtrain", file, ReadTable);
