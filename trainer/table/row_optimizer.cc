@@ -15,8 +15,9 @@ constexpr int64_t kTileValues = 1024;
 
 // The slots of a value that no update has changed.
 std::vector<float> InitialSlots(const Config& config) {
+  const std::unique_ptr<Optimizer> optimizer = MakeOptimizer(config, 1);
   std::vector<float> values;
-  for (const Slot& slot : MakeOptimizer(config, 1)->Slots()) values.push_back(slot.values[0]);
+  for (const Slot& slot : optimizer->Slots()) values.push_back(slot.values[0]);
   return values;
 }
 
