@@ -97,6 +97,18 @@ TEST_CASE("sparse rules: what all texts have goes with sparse rows, too") {
   CHECK(config.data.bad_rows == BadRows::kSkip);
 }
 
+TEST_CASE("sparse rules: of a table with hashed columns nothing is fitted") {
+  const auto error = [](const std::string& key) {
+    return Error("kind: linear", With(kCsv, "hash: [a], " + key));
+  };
+  CHECK(error("categories: [b]") ==
+        "data.categories = [...]; is not read with data.hash. Name all columns of texts in data.hash.");
+  CHECK(error("scale: unit") ==
+        "data.scale = unit; is for tables without data.hash, whose rows are sparse. Try none.");
+  CHECK(error("missing: mean") == "data.missing = mean; is for tables without data.hash. Try zero.");
+  CHECK(error("missing: zero, dates: [b], ignore: [c], weight: d, delimiter: tab") == "");
+}
+
 TEST_CASE("sparse rules: a hash says how many features there are") {
   CHECK(HashBits(Load("kind: linear", kVw).data) == 18);
   CHECK(HashBits(Load("kind: linear", With(kVw, "hash_bits: 20")).data) == 20);

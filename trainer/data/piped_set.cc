@@ -56,6 +56,13 @@ RowWindow TakeFirst(RowWindow* window, int64_t rows, int64_t inputs) {
   return first;
 }
 
+RowContext ContextOf(const Config& config, const std::vector<InputColumn>& how) {
+  RowContext context;
+  context.how = how;
+  context.inputs = config.model.inputs.value_or(0);
+  return context;
+}
+
 std::vector<int64_t> CountsOf(const std::vector<int32_t>& labels) {
   std::vector<int64_t> counts;
   for (const int32_t label : labels) CountClass(label, &counts);
@@ -91,7 +98,7 @@ class Pipe {
         rules_(rules),
         window_(RowsOfWindow(config)),
         random_(CounterRandom(config.data.seed).Stream("pipe")),
-        rows_(OpenRowFile(data_, how, config.model.inputs.value_or(0), inputs->Open(0), &skipped_)) {}
+        rows_(OpenRowFile(data_, ContextOf(config, how), inputs->Open(0), &skipped_)) {}
 
   const CsvColumns& columns() const { return rows_->columns(); }
   int64_t inputs() const { return rows_->inputs(); }
