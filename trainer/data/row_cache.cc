@@ -406,13 +406,14 @@ void CachedSet::Gather(const int64_t* rows, int64_t count, float* inputs, int32_
     SparseBuffer features;
     GatherSparse(rows, count, &features);
     WriteDense(features.rows(), {inputs, count, inputs_});
+  } else if (inputs != nullptr) {
+    const auto* const all = reinterpret_cast<const float*>(features_);
+    for (int64_t i = 0; i < count; ++i) {
+      CheckBlock(rows[i] / kBlockRows);
+      std::copy_n(all + rows[i] * inputs_, inputs_, inputs + i * inputs_);
+    }
   }
   for (int64_t i = 0; i < count; ++i) {
-    if (inputs != nullptr && !sparse()) {
-      CheckBlock(rows[i] / kBlockRows);
-      std::memcpy(inputs + i * inputs_, features_ + ByteOf(rows[i]),
-                  static_cast<size_t>(inputs_) * sizeof(float));
-    }
     if (classes_.has_value()) {
       labels[i] = labels_[rows[i]];
     } else {
