@@ -123,6 +123,19 @@ TEST_CASE("sparse streams: without a table rows from files and caches are dense"
   }
 }
 
+TEST_CASE("sparse streams: a cache of several MiB is the rows of its files, and of one row that row") {
+  Config config = LibsvmConfig(ModelKind::kLogistic, ManyRows(60'001));
+  config.model.inputs = 200'000;
+  const auto memory = EpochOf(config);
+  config.data.cache = DataCache::kFile;
+  config.data.cache_dir = NewCacheDirectory();
+  CHECK((EpochOf(config) == memory));
+  config = LibsvmConfig(ModelKind::kLogistic, "1 3:0.5\n");
+  config.data.cache = DataCache::kFile;
+  config.data.cache_dir = NewCacheDirectory();
+  CHECK(EpochOf(config) == std::vector<std::string>{"1: 2=0.5", ""});
+}
+
 TEST_CASE("sparse streams: a cache keeps ids of 8 bytes where the width needs them") {
   Config config = LibsvmConfig(ModelKind::kLogistic, "1 5000000000:2 4:1\n0 2:1\n1 7:1 8:1 9:3\n");
   config.model.inputs = 6'000'000'000;
