@@ -239,8 +239,8 @@ std::vector<Field> CommonDataFields() {
           .OnlyWith("data.cache", {"file", "none"}),
       Number(
           DT_KEY(data.shuffle_rows), kRun, {1, 1e9},
-          "The rows that are shuffled among each other: so many are in memory at a time, and at most 16 MiB "
-          "of them. They are of many places of the data.")
+          "The rows that are shuffled among each other: so many are in memory at a time, and unless they are "
+          "sparse at most 16 MiB of them. They are of many places of the data.")
           .Unit("rows")
           .OnlyWith("data.cache", {"none", "file"}),
       Number(DT_KEY(data.fit_rows), kRun, {1, 1e12},

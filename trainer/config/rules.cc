@@ -304,8 +304,10 @@ void Rules::CheckWeights() {
   if (key.empty() || IsBad(key)) return;
   RefuseIf(data.split == Split::kFeed && !HasSparseRows(data), key,
            "does not go with data.split = feed, which sends rows without weights. Set data.split to shard.");
+  const bool by_format = key == "data.train.format";
   RefuseIf(config_.device.kind == DeviceKind::kCuda, "device.kind",
-           key + " is set, and GPUs compute all rows alike. Try cpu, or leave out " + key + ".");
+           by_format ? "rows of vw have weights, and GPUs compute all rows alike. Try cpu."
+                     : key + " is set, and GPUs compute all rows alike. Try cpu, or leave out " + key + ".");
   const bool targets = IsGood("model.kind") && !IsBad("model.head") && !HasClasses(config_.model);
   if (data.class_weights.empty() || IsBad("data.class_weights")) return;
   RefuseIf(targets, "data.class_weights",

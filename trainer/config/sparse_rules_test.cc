@@ -136,6 +136,15 @@ TEST_CASE("sparse rules: a pipe is a pipe whatever comes through it") {
             .find("a cache is of files") != std::string::npos);
 }
 
+TEST_CASE("sparse rules: rows of Vowpal Wabbit have weights, which GPUs do not know") {
+  CHECK(Load("kind: linear", kVw).device.kind == DeviceKind::kCpu);
+  CHECK(
+      LoadError(Job("kind: linear", kVw), {"device.kind=cuda"}) ==
+      "--set device.kind=cuda: device.kind = cuda; rows of vw have weights, and GPUs compute all rows alike. "
+      "Try cpu.");
+  CHECK(Load("kind: linear", kLibsvm).device.kind == DeviceKind::kAuto);
+}
+
 TEST_CASE("sparse rules: weights that count features otherwise are of no use") {
   const Config saved = Load("kind: fm, factors: 4", With(kVw, "hash_bits: 20, crosses: [ab]"));
   const auto other = [&](const std::string& model, const std::string& data) {

@@ -29,6 +29,7 @@ struct RowWindow : ParsedRows {
 // Moves the first rows of a buffer to another one.
 SparseBuffer TakenRows(SparseBuffer* rows, int64_t count) {
   SparseBuffer taken, left;
+  if (count == 0) return taken;
   for (int64_t row = 0; row < rows->count(); ++row) (row < count ? taken : left).AddRow(*rows, row);
   *rows = std::move(left);
   return taken;

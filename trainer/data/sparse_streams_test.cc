@@ -217,7 +217,8 @@ TEST_CASE("sparse streams: through a pipe rows come once, in windows, sparse or 
   CHECK((SortedRows(shuffled) == SortedRows(memory)));
   const LoadedData data = LoadData(config);
   Batch batch;
-  REQUIRE(MakeSequentialSource(data.train, 0, 30, 30)->Next(&batch));
+  const auto held_out = MakeSequentialSource(data.train, 0, 30, 30);
+  REQUIRE(held_out->Next(&batch));
   CHECK(batch.sparse.offsets[30] > 30);
   config.model.table = TableKind::kNone;
   config.model.inputs = 70'000;
