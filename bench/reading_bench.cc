@@ -3,11 +3,11 @@
 // are one thread, so the processor's seconds are those of the clock. Beside it the rows of a cache that was
 // made of the file, and of a table the copying of as many bytes. Other readers: reading.py.
 //   reading_bench [--benchmark_...] [FILE...]: of these CSV files with a header, whose label is y
-// Without FILE it measures a made table of 20 numbers a row, and made rows of 39 features in libsvm's format,
-// with values and with ones, in Vowpal Wabbit's and in Criteo's.
+// Without FILE it measures a made table of 20 numbers a row, made rows of 39 features in libsvm's, Vowpal
+// Wabbit's and Criteo's formats, and the parsers of such lines alone, in memory, also with words as names.
 #include <benchmark/benchmark.h>
 #include <fcntl.h>
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <array>
@@ -17,15 +17,18 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
-#include "base/random.h"
 #include "trainer/config/config.h"
 #include "trainer/data/csr_set.h"
+#include "trainer/data/files/criteo_line.h"
 #include "trainer/data/files/csv_table.h"
 #include "trainer/data/files/sources.h"
+#include "trainer/data/files/vw_line.h"
 #include "trainer/data/load_data.h"
 #include "trainer/data/source.h"
 #include "trainer/data/synth/synth_table.h"
@@ -36,14 +39,13 @@ namespace {
 constexpr int64_t kRows = 200'000;
 constexpr int64_t kFeatures = 19;
 
-constexpr int64_t kSparseFeatures = 39;
-constexpr int64_t kSparseWidth = 10'000'000;
+constexpr int64_t kLines = 50'000;  // of those in memory
+constexpr int64_t kLineFeatures = 39, kLineWidth = 10'000'000;
 
 // A text to read: a CSV file of the user, or one that is made.
 struct Text {
   std::string name = "csv_linear";
   DataFormat format = DataFormat::kCsv;
-  bool ones = false;  // of libsvm: all values are 1
   std::string given;  // the user's file; empty: it is made
 };
 
@@ -54,7 +56,7 @@ Config ConfigOf(const Text& text, const std::string& path) {
   config.data.train.path = {path};
   config.data.train.label = "y";
   config.data.hash_bits = 22;
-  if (text.format == DataFormat::kLibsvm) config.model.inputs = kSparseWidth;
+  if (text.format == DataFormat::kLibsvm) config.model.inputs = kLineWidth;
   return config;
 }
 
@@ -139,35 +141,18 @@ class CachedEpochs {
   std::vector<char> from_, to_;
 };
 
-std::string LinearTable() {
-  const std::unique_ptr<SynthTable> table = NewLinearTable(1, kFeatures);
+std::string TextOf(const std::unique_ptr<SynthTable>& table, int64_t rows) {
   std::string text = table->Header();
-  table->Append(0, kRows, &text);
+  table->Append(0, rows, &text);
   return text;
 }
 
-std::string CriteoTable() {
-  const std::unique_ptr<SynthTable> table = NewCriteoTable(1, /*header=*/false);
-  std::string text;
-  table->Append(0, kRows, &text);
-  return text;
-}
-
-// Rows of libsvm's or Vowpal Wabbit's format, whose features are drawn evenly.
-std::string SparseRowsText(const Text& text) {
-  const CounterRandom random(1);
-  uint64_t drawn = 0;
-  std::string rows;
-  for (int64_t row = 0; row < kRows; ++row) {
-    rows += row % 3 == 0 ? "1" : "-1";
-    if (text.format == DataFormat::kVw) rows += " |";
-    for (int64_t i = 0; i < kSparseFeatures; ++i) {
-      rows += fmt::format(" {}:", 1 + random.Below(drawn++, kSparseWidth));
-      rows += text.ones ? "1" : fmt::format("0.{:04}", 1 + random.Below(drawn++, 9999));
-    }
-    rows += "\n";
-  }
-  return rows;
+std::string MadeText(DataFormat format, int64_t rows) {
+  const SparseForm form = format == DataFormat::kVw ? SparseForm::kVw : SparseForm::kLibsvm;
+  return TextOf(format == DataFormat::kCsv      ? NewLinearTable(1, kFeatures)
+                : format == DataFormat::kCriteo ? NewCriteoTable(1, false)
+                                                : NewSparseTable(1, form, kLineFeatures, kLineWidth),
+                rows);
 }
 
 // A text in the temporary directory, which is removed at the end of the process.
@@ -193,9 +178,7 @@ std::string PathOf(const Text& text) {
   static std::map<std::string, std::unique_ptr<MadeFile>> made;
   std::unique_ptr<MadeFile>& file = made[text.name];
   if (file == nullptr) {
-    file = std::make_unique<MadeFile>(text.format == DataFormat::kCsv      ? LinearTable()
-                                      : text.format == DataFormat::kCriteo ? CriteoTable()
-                                                                           : SparseRowsText(text));
+    file = std::make_unique<MadeFile>(MadeText(text.format, kRows));
   }
   return file->path();
 }
@@ -219,18 +202,69 @@ void RegisterCached(const std::string& name, const Text& text, void (CachedEpoch
   });
 }
 
+// The rows of a Criteo table with a namespace for each column: "1 |i1 5 |c1 68fd1e64 ...".
+std::string WordsOf(const std::string& criteo) {
+  std::string text;
+  int column = 0;
+  for (const char c : criteo) {
+    if (c == '\t') {
+      ++column;
+      text += fmt::format(" |{}{} ", column <= 13 ? 'i' : 'c', column <= 13 ? column : column - 13);
+    } else {
+      text += c;
+    }
+    if (c == '\n') column = 0;
+  }
+  return text;
+}
+
+using MakeParser = std::unique_ptr<LineParser> (*)(const DataConfig&, std::optional<int64_t>);
+
+void RegisterLines(const std::string& name, DataFormat format, MakeParser make, std::string (*text_of)()) {
+  benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) {
+    DataConfig data;
+    data.train.format = format;
+    data.hash_bits = 24;
+    const std::unique_ptr<LineParser> parser = make(data, std::nullopt);
+    const std::string text = text_of();
+    SparseLine row;
+    std::optional<LineFault> fault;
+    int64_t rows = 0;
+    for (auto _ : state) {
+      for (size_t begin = 0; begin < text.size();) {
+        const size_t end = text.find('\n', begin);
+        DT_CHECK(parser->Parse({text.data() + begin, end - begin}, &row, &fault), fault ? fault->rule : "");
+        benchmark::DoNotOptimize(row.ids.data());
+        begin = end + 1;
+        ++rows;
+      }
+    }
+    state.SetItemsProcessed(rows);
+    state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(text.size()));
+  });
+}
+
+void RegisterSparse() {
+  RegisterLines("lines_criteo/dtrain", DataFormat::kCriteo, MakeCriteoParser,
+                [] { return MadeText(DataFormat::kCriteo, kLines); });
+  RegisterLines("lines_vw_numbers/dtrain", DataFormat::kVw, MakeVwParser,
+                [] { return MadeText(DataFormat::kVw, kLines); });
+  RegisterLines("lines_vw_words/dtrain", DataFormat::kVw, MakeVwParser,
+                [] { return WordsOf(MadeText(DataFormat::kCriteo, kLines)); });
+}
+
 int Main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   std::vector<Text> texts;
-  for (int i = 1; i < argc; ++i) texts.push_back({argv[i], DataFormat::kCsv, false, argv[i]});
+  for (int i = 1; i < argc; ++i) texts.push_back({argv[i], DataFormat::kCsv, argv[i]});
   if (texts.empty()) {
     texts.emplace_back();
-    for (const auto& [name, format] : std::map<std::string, DataFormat>{{"libsvm", DataFormat::kLibsvm},
-                                                                        {"libsvm_ones", DataFormat::kLibsvm},
-                                                                        {"vw", DataFormat::kVw},
-                                                                        {"criteo", DataFormat::kCriteo}}) {
-      texts.push_back({name, format, name == "libsvm_ones", ""});
+    for (const auto& [name, format] : {std::pair("libsvm", DataFormat::kLibsvm),
+                                       {"vw", DataFormat::kVw},
+                                       {"criteo", DataFormat::kCriteo}}) {
+      texts.push_back({name, format, ""});
     }
+    RegisterSparse();
   }
   for (const Text& text : texts) {
     Register("/dtrain", text, ReadText);

@@ -36,7 +36,8 @@ class Range512 {
   const Layout& layout() const { return layout_; }
   void ApplyAll() {
     for (int64_t block = 0; block < shard_->block_count(); ++block) {
-      shard_->Apply(block, {reinterpret_cast<const std::byte*>(gradient_.data()), shard_->bytes(block)});
+      shard_->Apply(
+          block, net::TensorView{reinterpret_cast<const std::byte*>(gradient_.data()), shard_->bytes(block)});
     }
   }
 

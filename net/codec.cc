@@ -60,6 +60,9 @@ bool IsReadable(const wire::Envelope& envelope) {
 bool PayloadFits(const wire::Envelope& envelope, const Frame& payload) {
   if (payload.empty()) return true;
   if (const wire::Push* push = envelope.body_as_Push()) return push->values() == nullptr;
+  if (const wire::Pull* pull = envelope.body_as_Pull()) {
+    return pull->values() == nullptr && pull->keys() > 0;
+  }
   if (const wire::Weights* weights = envelope.body_as_Weights()) return weights->values() == nullptr;
   if (const wire::DataBatch* batch = envelope.body_as_DataBatch()) return batch->values() == nullptr;
   if (const wire::Piece* piece = envelope.body_as_Piece()) return piece->values() == nullptr;
@@ -105,9 +108,18 @@ flatbuffers::FlatBufferBuilder& Encoder::Begin() {
 }
 
 Message Encoder::Push(const Envelope& envelope, uint32_t block, uint32_t examples, uint64_t checksum,
-                      LentBytes gradient, uint64_t version, std::optional<float> loss) {
+                      LentBytes gradient, uint64_t version, std::optional<float> loss,
+                      const PushedRows& rows) {
   return WithTensor(*this, envelope, gradient, [&](auto& builder, auto values) {
-    return wire::CreatePush(builder, examples, checksum, values, block, version, loss);
+    return wire::CreatePush(builder, examples, checksum, values, block, version, loss, rows.of, rows.keys);
+  });
+}
+
+Message Encoder::Pull(const Envelope& envelope, const PullHead& head, LentBytes keys) {
+  return WithTensor(*this, envelope, keys, [&](auto& builder, auto values) {
+    const auto workers = head.workers.empty() ? 0 : builder.CreateVector(head.workers);
+    return wire::CreatePull(builder, head.block, head.enter, workers, head.clock, head.resume, head.version,
+                            values, head.keys, head.read);
   });
 }
 
@@ -141,8 +153,9 @@ Message Encoder::FinishUnion(const Envelope& envelope, wire::Body type, flatbuff
   // The receiver would drop an invalid message silently, so it is found here. The parts of one may come from
   // other tasks, so it ends this task and never aborts. Tensor messages are valid by construction, and
   // frequent.
-  const bool is_tensor = type == wire::Body::Push || type == wire::Body::Weights ||
-                         type == wire::Body::DataBatch || type == wire::Body::Piece;
+  const bool is_tensor = type == wire::Body::Push || type == wire::Body::Pull ||
+                         type == wire::Body::Weights || type == wire::Body::DataBatch ||
+                         type == wire::Body::Piece;
   if (is_tensor || Decode(message) != nullptr) return message;
   throw Failure(
       ExitCode::kInternal,
@@ -163,6 +176,8 @@ const wire::Envelope* Decode(const Message& message) {
 }
 
 TensorView Tensor(const Message& message, const wire::Push& push) { return TensorOf(message, push); }
+
+TensorView Tensor(const Message& message, const wire::Pull& pull) { return TensorOf(message, pull); }
 
 TensorView Tensor(const Message& message, const wire::Weights& weights) { return TensorOf(message, weights); }
 

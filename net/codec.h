@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "net/channel.h"
 #include "net/messages_generated.h"
@@ -14,7 +15,7 @@ namespace dtrain::net {
 
 // The version of the protocol. It is raised by each change of the schema, or of the order of messages, that
 // an older program would misread.
-constexpr uint32_t kProtocol = 13;
+constexpr uint32_t kProtocol = 14;
 
 // The largest tensor that travels inside the header frame. One frame costs less than two.
 constexpr size_t kInlineBytes = 2048;
@@ -43,6 +44,24 @@ struct BatchHead {
   uint32_t devices = 1;
 };
 
+// PushedRows: what the payload of a Push of a table is.
+struct PushedRows {
+  uint64_t of = 0;    // the request that asked for the rows whose gradient it is
+  uint32_t keys = 0;  // how many rows are asked for
+};
+
+// PullHead: what a Pull asks for.
+struct PullHead {
+  uint32_t block = 0;
+  bool enter = false;
+  std::vector<uint32_t> workers;
+  uint64_t clock = 0;
+  bool resume = false;
+  uint64_t version = 0;
+  uint32_t keys = 0;
+  bool read = false;
+};
+
 class Encoder {
  public:
   // Usage: auto& b = encoder.Begin(); Message m = encoder.Finish(envelope, wire::CreatePull(b));
@@ -54,11 +73,13 @@ class Encoder {
     return FinishUnion(envelope, wire::BodyTraits<Table>::enum_value, body.Union());
   }
 
-  // These four make the messages with a tensor. A tensor of up to kInlineBytes is copied into the header and
+  // These make the messages with a tensor. A tensor of up to kInlineBytes is copied into the header and
   // released before the call returns. `version`: in sync, the version of the weights that the gradient was
-  // computed from. `loss`: of the latest step that told none yet.
+  // computed from. `loss`: of the latest step that told none yet. `rows`: of a table.
   Message Push(const Envelope& envelope, uint32_t block, uint32_t examples, uint64_t checksum,
-               LentBytes gradient, uint64_t version = 0, std::optional<float> loss = std::nullopt);
+               LentBytes gradient, uint64_t version = 0, std::optional<float> loss = std::nullopt,
+               const PushedRows& rows = {});
+  Message Pull(const Envelope& envelope, const PullHead& head, LentBytes keys);
   // `held_us`: how long the answer was held back. `evaluate`: the local step after which to evaluate; 0:
   // none.
   Message Weights(const Envelope& envelope, uint64_t version, uint64_t global_step, uint32_t steps,
@@ -81,6 +102,7 @@ const wire::Envelope* Decode(const Message& message);
 
 // Returns the tensor of a decoded message, from the header or the payload. It has no alignment.
 TensorView Tensor(const Message& message, const wire::Push& push);
+TensorView Tensor(const Message& message, const wire::Pull& pull);
 TensorView Tensor(const Message& message, const wire::Weights& weights);
 TensorView Tensor(const Message& message, const wire::DataBatch& batch);
 TensorView Tensor(const Message& message, const wire::Piece& piece);

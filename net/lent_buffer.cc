@@ -101,4 +101,21 @@ void LentBuffer::Release(void* /*data*/, void* context) {
   ::operator delete(static_cast<void*>(slab), alignment);
 }
 
+LentBuffers::LentBuffers(size_t count, size_t bytes) {
+  for (size_t i = 0; i < count; ++i) buffers_.emplace_back(bytes);
+}
+
+// In turns, since the one that was lent last is free last.
+const LentBuffer& LentBuffers::Free(size_t bytes) {
+  for (size_t tried = 0; tried < buffers_.size(); ++tried) {
+    next_ = (next_ + 1) % buffers_.size();
+    LentBuffer& buffer = buffers_[next_];
+    if (buffer.lent()) continue;
+    if (buffer.bytes() < bytes) buffer = LentBuffer(bytes + bytes / 4);  // sizes that vary grow seldom
+    return buffer;
+  }
+  next_ = buffers_.size();
+  return buffers_.emplace_back(bytes);
+}
+
 }  // namespace dtrain::net

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <deque>
 #include <memory>
 #include <vector>
 
@@ -50,6 +51,22 @@ class LentBuffer {
   explicit LentBuffer(Block* block) : block_(block) {}
   static void Release(void* data, void* block);
   Block* block_;
+};
+
+// LentBuffers: buffers that are lent again and again. A buffer is written only while it is not lent. Thread:
+// one.
+class LentBuffers {
+ public:
+  LentBuffers() = default;
+  // Begins with `count` buffers of `bytes` each.
+  LentBuffers(size_t count, size_t bytes);
+  // A buffer of at least so many bytes that is not lent. It does not move.
+  const LentBuffer& Free(size_t bytes);
+  size_t count() const { return buffers_.size(); }
+
+ private:
+  std::deque<LentBuffer> buffers_;
+  size_t next_ = 0;
 };
 
 }  // namespace dtrain::net

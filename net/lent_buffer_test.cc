@@ -80,4 +80,36 @@ TEST_CASE("lent buffer: several of them are apart and aligned, and each may be t
   CHECK(LentBuffer::AllocateMany(0, 8).empty());
 }
 
+TEST_CASE("lent buffers: a buffer that is lent is not given out") {
+  LentBuffers buffers(2, 8);
+  const LentBuffer& first = buffers.Free(8);
+  const LentBuffer::Hold hold = first.KeepLent();
+  for (int i = 0; i < 3; ++i) CHECK(&buffers.Free(8) != &first);
+  CHECK(buffers.count() == 2);
+}
+
+TEST_CASE("lent buffers: there is one more where all are lent, and the others stay where they are") {
+  LentBuffers buffers(2, 8);
+  const LentBuffer& first = buffers.Free(8);
+  const LentBuffer::Hold hold = first.KeepLent();
+  const LentBuffer& second = buffers.Free(8);
+  LentBuffer::Hold other = second.KeepLent();
+  const LentBuffer& third = buffers.Free(8);
+  CHECK(&third != &first);
+  CHECK(&third != &second);
+  CHECK(third.bytes() == 8);
+  CHECK(first.lent());
+  other.reset();
+  CHECK(&buffers.Free(8) == &second);
+  CHECK(buffers.count() == 3);
+}
+
+TEST_CASE("lent buffers: one that is too small grows while it is not lent") {
+  LentBuffers buffers(1, 8);
+  const LentBuffer& buffer = buffers.Free(8);
+  CHECK(buffers.Free(100).bytes() >= 100);
+  CHECK(buffer.bytes() >= 100);
+  CHECK(buffers.count() == 1);
+}
+
 }  // namespace dtrain::net

@@ -111,14 +111,15 @@ struct InitArguments {
 
 // SynthArguments: dtrain synth
 struct SynthArguments {
-  std::string name;  // linear, digits or criteo
+  std::string name;  // linear, digits, criteo, libsvm or vw
   int64_t rows = 0;
   int64_t first = 0;  // the number of the first row
   uint64_t seed = 1;
-  std::string out;       // empty: standard output
-  int64_t features = 1;  // linear
-  bool header = false;   // criteo: CSV with names
-  bool truth = false;    // criteo: the true model's figures on standard error
+  std::string out;          // empty: standard output
+  int64_t features = 1;     // linear; libsvm and vw: of a row
+  int64_t width = 1000000;  // libsvm, vw: of all rows
+  bool header = false;      // criteo: CSV with names
+  bool truth = false;       // criteo, libsvm, vw: the true model's figures on standard error
 };
 
 // PlanArguments: dtrain plan

@@ -136,12 +136,19 @@ TEST_CASE("command line: synth has a table of its own, a number of rows, and opt
   CHECK(synth.truth);
   CHECK_FALSE(synth.header);
   CHECK(ErrorOf({"synth", "critoe", "--rows", "1"}) ==
-        "synth critoe: must be linear, digits or criteo. Did you mean criteo?");
+        "synth critoe: must be linear, digits, criteo, libsvm or vw. Did you mean criteo?");
   CHECK(ErrorOf({"synth", "linear"}) == "--rows is missing: how many rows? Try --rows 1000.");
   CHECK(ErrorOf({"synth", "linear", "--rows", "0"}) ==
         "--rows 0: must be a whole number >= 1. Try --rows 1000.");
   CHECK(ErrorOf({"synth", "digits", "--rows", "1", "--header"}) ==
         "--header: goes with synth criteo alone. Leave it out.");
+  const auto sparse = Parse<SynthArguments>({"synth", "vw", "--rows", "1", "--width", "4294967296"});
+  CHECK(sparse.features == 39);
+  CHECK(sparse.width == 4294967296);
+  CHECK(ErrorOf({"synth", "linear", "--rows", "1", "--width", "5"}) ==
+        "--width: goes with synth libsvm or vw alone. Leave it out.");
+  CHECK(ErrorOf({"synth", "libsvm", "--rows", "1", "--width", "38"}) ==
+        "--width 38: must be at least --features, 39, and at most 1000000000000.");
 }
 
 TEST_CASE("command line: numbers that are none, too small or too large are refused by name") {

@@ -1,4 +1,8 @@
 // The commands that write a config for a table, and tables: their options and their help.
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "base/error.h"
 #include "cmd/grammar/command_grammar.h"
 #include "trainer/config/user_text.h"
@@ -56,25 +60,31 @@ constexpr char kSynthFooter[] =
   dtrain synth digits --rows 5000 --seed 2 > digits.csv
   dtrain synth criteo --rows 1000000 --truth | head
   dtrain synth criteo --rows 1000 --first 1000000 --header --out test.csv    other rows of the same table
+  dtrain synth libsvm --rows 1000 --features 39 --width 10000000 --out rows.svm
 
 linear: x1, x2, ... and y = 2 (x1 + x2 + ...) + 10 and noise. digits: drawn digits as label and 784 bytes. criteo:
 clicks in the form of Criteo's files, label, 13 numbers and 26 categories with values missing, separated by tabs
-without a header. Its labels are drawn from a logistic model, so nothing can predict them better than --truth says.
+without a header. libsvm and vw: the same rows in either form, with few features of many, the first ones most often.
+Labels of criteo, libsvm and vw are drawn from a logistic model, so nothing can predict them better than --truth says.
 Each row is a function of the seed and its number.)";
 
 class SynthGrammar : public CommandGrammar {
  public:
   explicit SynthGrammar(CLI::App* root)
       : CommandGrammar(root->add_subcommand("synth", kSynthAbout), kSynthFooter) {
-    app()->add_option("name", synth_.name, "linear, digits or criteo")->type_name("");
+    app()->add_option("name", synth_.name, "linear, digits, criteo, libsvm or vw")->type_name("");
     app()->add_option("--rows", rows_, "How many rows")->type_name("N");
     app()->add_option("--first", first_, "The number of the first row; 0")->type_name("N");
     app()->add_option("--seed", seed_, "Another seed is another table; 1")->type_name("N");
     app()->add_option("--out", synth_.out, "The file to write; else standard output")->type_name("FILE");
-    app()->add_option("--features", features_, "linear: how many x; 1")->type_name("N");
+    app()
+        ->add_option("--features", features_, "linear: how many x; 1. libsvm, vw: of each row; 39")
+        ->type_name("N");
+    app()->add_option("--width", width_, "libsvm, vw: how many features there are; 1000000")->type_name("N");
     app()->add_flag("--header", synth_.header, "criteo: CSV with a header in place of tabs without one");
-    app()->add_flag("--truth", synth_.truth,
-                    "criteo: print the log loss and AUC of the true probabilities on standard error");
+    app()->add_flag(
+        "--truth", synth_.truth,
+        "criteo, libsvm, vw: print the log loss and AUC of the true probabilities on standard error");
   }
 
   Arguments ToArguments() const override {
@@ -85,9 +95,15 @@ class SynthGrammar : public CommandGrammar {
     synth.rows = ParseCount("--rows", rows_, 1, "1000");
     if (!first_.empty()) synth.first = ParseCount("--first", first_, 0, "0");
     if (!seed_.empty()) synth.seed = static_cast<uint64_t>(ParseCount("--seed", seed_, 0, "1"));
+    if (IsSparse()) synth.features = 39;
     if (!features_.empty()) synth.features = ParseCount("--features", features_, 1, "5");
+    if (!width_.empty()) synth.width = ParseCount("--width", width_, 1, "1000000");
     if (synth.features > kMaxFeatures) {
       throw UserError("--features {}: must be at most {}.", synth.features, kMaxFeatures);
+    }
+    if (IsSparse() && (synth.width < synth.features || synth.width > kMaxWidth)) {
+      throw UserError("--width {}: must be at least --features, {}, and at most {}.", synth.width,
+                      synth.features, kMaxWidth);
     }
     // The counters of random values are 64 bits, and a row takes as many as it has fields.
     if (synth.rows > kMaxRows || synth.first > kMaxRows) {
@@ -99,14 +115,19 @@ class SynthGrammar : public CommandGrammar {
  private:
   static constexpr int64_t kMaxFeatures = 100000;
   static constexpr int64_t kMaxRows = 1000000000000;
+  static constexpr int64_t kMaxWidth = 1000000000000;
+
+  bool IsSparse() const { return synth_.name == "libsvm" || synth_.name == "vw"; }
 
   void CheckName() const {
     if (synth_.name.empty()) {
-      throw UserError("synth: which table? linear, digits or criteo. Try dtrain synth linear --rows 1000.");
+      throw UserError(
+          "synth: which table? linear, digits, criteo, libsvm or vw. Try dtrain synth linear --rows 1000.");
     }
-    if (synth_.name == "linear" || synth_.name == "digits" || synth_.name == "criteo") return;
-    const std::string close = ClosestName(synth_.name, {"linear", "digits", "criteo"});
-    throw UserError("synth {}: must be linear, digits or criteo.{}", synth_.name,
+    const std::vector<std::string> names = {"linear", "digits", "criteo", "libsvm", "vw"};
+    if (std::find(names.begin(), names.end(), synth_.name) != names.end()) return;
+    const std::string close = ClosestName(synth_.name, names);
+    throw UserError("synth {}: must be linear, digits, criteo, libsvm or vw.{}", synth_.name,
                     close.empty() ? "" : " Did you mean " + close + "?");
   }
 
@@ -115,13 +136,15 @@ class SynthGrammar : public CommandGrammar {
     const auto refuse = [](const char* option, const char* name) {
       throw UserError("{}: goes with synth {} alone. Leave it out.", option, name);
     };
-    if (!features_.empty() && synth_.name != "linear") refuse("--features", "linear");
+    if (!features_.empty() && synth_.name != "linear" && !IsSparse())
+      refuse("--features", "linear, libsvm or vw");
+    if (!width_.empty() && !IsSparse()) refuse("--width", "libsvm or vw");
     if (synth_.header && !criteo) refuse("--header", "criteo");
-    if (synth_.truth && !criteo) refuse("--truth", "criteo");
+    if (synth_.truth && !criteo && !IsSparse()) refuse("--truth", "criteo, libsvm or vw");
   }
 
   SynthArguments synth_;
-  std::string rows_, first_, seed_, features_;
+  std::string rows_, first_, seed_, features_, width_;
 };
 
 }  // namespace

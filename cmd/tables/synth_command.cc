@@ -52,7 +52,9 @@ class Output {
 std::unique_ptr<SynthTable> NewTable(const SynthArguments& arguments) {
   if (arguments.name == "linear") return NewLinearTable(arguments.seed, arguments.features);
   if (arguments.name == "digits") return NewDigitsTable(arguments.seed);
-  return NewCriteoTable(arguments.seed, arguments.header);
+  if (arguments.name == "criteo") return NewCriteoTable(arguments.seed, arguments.header);
+  const SparseForm form = arguments.name == "vw" ? SparseForm::kVw : SparseForm::kLibsvm;
+  return NewSparseTable(arguments.seed, form, arguments.features, arguments.width);
 }
 
 }  // namespace

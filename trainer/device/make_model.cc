@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/names.h"
 #include "trainer/model/device_model.h"
+#include "trainer/model/sparse_model.h"
 #include "trainer/model/tower_model.h"
 #include "trainer/optim/optimizer.h"
 
@@ -14,6 +15,7 @@ namespace dtrain {
 std::unique_ptr<Model> MakeModelOn(const DeviceChoice& devices, const Config& config, const Layout& layout,
                                    int64_t max_rows, DeviceStore* store) {
   const Reduce reduce = config.train.reduce;
+  if (layout.table) return std::make_unique<SparseModel>(config.model, layout, max_rows, reduce);
   if (!devices.on_gpu()) return MakeTowers(config.model, layout, max_rows, config.device.towers(), reduce);
   if (store != nullptr) {
     return std::make_unique<DeviceModel>(

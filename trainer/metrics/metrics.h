@@ -11,6 +11,7 @@
 
 #include "gpu/view.h"
 #include "trainer/data/batch.h"
+#include "trainer/metrics/probability_figures.h"
 
 namespace dtrain {
 
@@ -154,6 +155,7 @@ struct Figures {
       : outputs(model_outputs),
         classifies(model_classifies),
         scores(model_outputs, max_scores),
+        probabilities(model_outputs),
         confusion(model_classifies ? ClassCount(model_outputs) : 0) {}
 
   // Adds a batch. `values` [batch.rows, outputs] are those of Model::Evaluate().
@@ -161,15 +163,21 @@ struct Figures {
     if (classifies) scores.Add({values, batch.rows, outputs}, {batch.labels, batch.rows});
     for (int64_t row = 0; row < batch.rows; ++row) {
       const float* const own = values + row * outputs;
-      classifies ? confusion.Add(batch.labels[row], PredictedClass(own, outputs))
-                 : regression.Add(*own, batch.targets[row]);
+      if (!classifies) {
+        regression.Add(*own, batch.targets[row]);
+        continue;
+      }
+      confusion.Add(batch.labels[row], PredictedClass(own, outputs));
+      probabilities.Add(own, batch.labels[row], batch.weights == nullptr ? 1 : batch.weights[row]);
     }
   }
 
   const int64_t outputs;
   const bool classifies;
   ScoreTable scores;
-  Confusion confusion;    // if the model classifies
+  // If the model classifies. Rows count by their weights in the probabilities alone.
+  ProbabilityFigures probabilities;
+  Confusion confusion;
   Regression regression;  // if it is linear
 };
 

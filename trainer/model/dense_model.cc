@@ -1,8 +1,5 @@
 #include "trainer/model/dense_model.h"
 
-#include <cstring>
-#include <numeric>
-
 #include "base/check.h"
 #include "gpu/cuda/queue.h"
 #include "trainer/model/model.h"
@@ -43,8 +40,7 @@ int64_t DenseNet::FloatsNeeded(const ModelConfig& config, int64_t max_rows) {
 
 DenseNet::DenseNet(const ModelConfig& config, const Layout& layout, int64_t max_rows, gpu::Stream& stream,
                    float* values, Reduce reduce)
-    : head_(HeadOf(config)),
-      reduce_(reduce),
+    : head_(config, reduce, stream),
       activation_(KernelOf(config.activation)),
       layers_(FindLayers(config, layout)),
       stream_(stream) {
@@ -62,77 +58,8 @@ DenseNet::DenseNet(const ModelConfig& config, const Layout& layout, int64_t max_
 
 void DenseNet::Compute(const float* parameters, const NetBatch& batch, const NetResults& results,
                        float* gradient, const std::function<void(size_t)>& on_layer) {
-  DT_CHECK((classifies() ? batch.labels != nullptr : batch.targets != nullptr) || batch.rows == 0);
-  const gpu::MatrixView<float> outputs = Forward(parameters, batch);
-  if (results.outputs != nullptr) CopyOut(outputs, results.outputs);
-  if (results.correct != nullptr) CountCorrect(batch, outputs, results.correct);
-  if (results.correct_weight != nullptr) *results.correct_weight = CorrectWeight(batch, outputs);
-  batch.weights == nullptr ? Loss(batch, outputs, results.loss) : WeightedLoss(batch, outputs, results.loss);
-  if (gradient == nullptr) return;
-  // Scaling the few values that all others follow from costs less than scaling the gradient.
-  if (reduce_ == Reduce::kSum) gpu::Scale(stream_, static_cast<float>(batch.rows), All(outputs));
-  Backward(parameters, batch, gradient, on_layer);
-}
-
-// Replaces the outputs by the gradient of the mean loss with respect to them.
-void DenseNet::Loss(const NetBatch& batch, gpu::MatrixView<float> outputs, float* loss) {
-  const gpu::Span<float> column(outputs.data, outputs.rows);
-  const gpu::Span<const int32_t> labels(batch.labels, batch.rows);
-  switch (head_) {
-    case ModelHead::kLinear:
-      return gpu::MeanSquaredError(stream_, column, {batch.targets, batch.rows}, column, loss);
-    case ModelHead::kLogistic:
-      return gpu::SigmoidXent(stream_, column, labels, column, loss);
-    case ModelHead::kSoftmax:
-      return gpu::SoftmaxXent(stream_, outputs, labels, outputs, loss);
-  }
-}
-
-namespace {
-
-// Row `row` of a batch, for the loss.
-NetBatch OneRow(const NetBatch& batch, int64_t row) {
-  NetBatch one;
-  one.rows = 1;
-  if (batch.labels != nullptr) one.labels = batch.labels + row;
-  if (batch.targets != nullptr) one.targets = batch.targets + row;
-  return one;
-}
-
-}  // namespace
-
-// Row by row, with the kernels of the mean over one row: they know no weights.
-void DenseNet::WeightedLoss(const NetBatch& batch, gpu::MatrixView<float> outputs, float* loss) {
-  DT_CHECK(stream_.backend() != gpu::Backend::kCuda);
-  double sum = 0;
-  for (int64_t row = 0; row < batch.rows; ++row) {
-    const gpu::MatrixView<float> own(outputs.row(row), 1, outputs.cols);
-    float own_loss = 0;
-    Loss(OneRow(batch, row), own, &own_loss);
-    const float weight = batch.weights[row];
-    gpu::Scale(stream_, weight / static_cast<float>(batch.rows), All(own));
-    sum += static_cast<double>(weight) * static_cast<double>(own_loss);
-  }
-  *loss = batch.rows == 0 ? 0 : static_cast<float>(sum / static_cast<double>(batch.rows));
-}
-
-double DenseNet::CorrectWeight(const NetBatch& batch, gpu::MatrixView<float> outputs) {
-  double sum = 0;
-  for (int64_t row = 0; classifies() && row < batch.rows; ++row) {
-    int64_t correct = 0;
-    CountCorrect(OneRow(batch, row), {outputs.row(row), 1, outputs.cols}, &correct);
-    sum += static_cast<double>(correct) * static_cast<double>(batch.weights[row]);
-  }
-  return sum;
-}
-
-void DenseNet::CopyOut(gpu::MatrixView<const float> from, float* to) {
-  const size_t bytes = static_cast<size_t>(from.size()) * sizeof(float);
-  if (stream_.backend() == gpu::Backend::kCuda) {
-    stream_.queue().Copy(to, from.data, static_cast<int64_t>(bytes));
-  } else if (bytes > 0) {
-    std::memcpy(to, from.data, bytes);
-  }
+  head_.Compute(batch, Forward(parameters, batch), results, gradient != nullptr);
+  if (gradient != nullptr) Backward(parameters, batch, gradient, on_layer);
 }
 
 gpu::MatrixView<float> DenseNet::Forward(const float* parameters, const NetBatch& batch) {
@@ -179,15 +106,6 @@ void DenseNet::Backward(const float* parameters, const NetBatch& batch, float* g
   }
 }
 
-void DenseNet::CountCorrect(const NetBatch& batch, gpu::MatrixView<const float> outputs, int64_t* correct) {
-  const gpu::Span<const int32_t> labels(batch.labels, batch.rows);
-  if (!classifies()) return;
-  if (head_ == ModelHead::kLogistic) {
-    return gpu::CountSignCorrect(stream_, {outputs.data, outputs.rows}, labels, correct);
-  }
-  gpu::CountArgmaxCorrect(stream_, outputs, labels, correct);
-}
-
 std::unique_ptr<Model> MakeModel(const ModelConfig& config, const Layout& layout, int64_t max_rows,
                                  Reduce reduce) {
   return std::make_unique<DenseModel>(config, layout, max_rows, reduce);
@@ -206,21 +124,12 @@ void DenseModel::Begin(const float* parameters, const Batch& batch, float* gradi
 }
 
 Evaluation DenseModel::Evaluate(const float* parameters, const Batch& batch, float* outputs) {
-  Evaluation evaluation;
   float loss = 0;
-  const bool weighted = batch.weights != nullptr;
-  double* const correct_weight = weighted ? &evaluation.correct_weight : nullptr;
-  net_.Compute(parameters, InputsOf(batch), {&loss, &evaluation.correct, outputs, correct_weight});
-  evaluation.rows = batch.rows;
-  evaluation.weight = static_cast<double>(batch.rows);
-  if (!weighted) {
-    evaluation.correct_weight = static_cast<double>(evaluation.correct);
-  } else {
-    evaluation.weight = std::accumulate(batch.weights, batch.weights + batch.rows, 0.0);
-  }
-  evaluation.classifies = net_.classifies();
-  evaluation.loss_sum = static_cast<double>(loss) * static_cast<double>(batch.rows);
-  return evaluation;
+  int64_t correct = 0;
+  double correct_weight = 0;
+  net_.Compute(parameters, InputsOf(batch),
+               {&loss, &correct, outputs, batch.weights != nullptr ? &correct_weight : nullptr});
+  return EvaluationOf(LabelsOf(batch), net_.classifies(), loss, correct, correct_weight);
 }
 
 // Returns the batch's rows for the first layer: bytes if that is faster, else floats.
@@ -229,10 +138,7 @@ NetBatch DenseModel::InputsOf(const Batch& batch) {
   DT_CHECK(batch.rows <= max_rows_ && batch.columns == first.inputs, batch.rows, max_rows_, batch.columns,
            first.inputs);
   NetBatch inputs;
-  inputs.rows = batch.rows;
-  inputs.labels = batch.labels;
-  inputs.targets = batch.targets;
-  inputs.weights = batch.weights;
+  static_cast<LabelledRows&>(inputs) = LabelsOf(batch);
   if (batch.inputs != nullptr || batch.rows == 0) {
     inputs.floats = {batch.inputs, batch.rows, batch.columns};
   } else if (gpu::BytesAreFaster(stream_, batch.rows, first.outputs)) {

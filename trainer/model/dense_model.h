@@ -9,6 +9,7 @@
 #include "gpu/ops.h"
 #include "trainer/config/config.h"
 #include "trainer/model/layout.h"
+#include "trainer/model/loss_head.h"
 #include "trainer/model/model.h"
 
 namespace dtrain {
@@ -27,22 +28,10 @@ struct DenseLayer {
 };
 
 // NetBatch: a batch for the first layer and the loss.
-struct NetBatch {
-  int64_t rows = 0;
+struct NetBatch : LabelledRows {
   bool as_bytes = false;  // `bytes` are read in place; else `floats`
   gpu::ByteRows bytes;
   gpu::MatrixView<const float> floats;
-  const int32_t* labels = nullptr;  // [rows]; null where targets are real
-  const float* targets = nullptr;   // [rows]; null for classes
-  const float* weights = nullptr;   // [rows]; null: all 1. Not on a device
-};
-
-// NetResults: where the results of a batch are written; see gpu/ops.h. Null: not wanted; the loss always is.
-struct NetResults {
-  float* loss = nullptr;
-  int64_t* correct = nullptr;        // stays as it is where the model does not classify
-  float* outputs = nullptr;          // [rows, outputs] of the last layer before the loss
-  double* correct_weight = nullptr;  // with weights: of the rows that are correct
 };
 
 class DenseNet {
@@ -64,24 +53,17 @@ class DenseNet {
   }
 
   const std::vector<DenseLayer>& layers() const { return layers_; }
-  bool classifies() const { return head_ != ModelHead::kLinear; }
+  bool classifies() const { return head_.classifies(); }
 
  private:
   gpu::MatrixView<float> Forward(const float* parameters, const NetBatch& batch);
   void Backward(const float* parameters, const NetBatch& batch, float* gradient,
                 const std::function<void(size_t)>& on_layer);
-  void CopyOut(gpu::MatrixView<const float> from, float* to);
-  void CountCorrect(const NetBatch& batch, gpu::MatrixView<const float> outputs, int64_t* correct);
   gpu::MatrixView<float> OutputsOf(size_t layer, int64_t rows) const {
     return {outputs_[layer], rows, layers_[layer].outputs};
   }
 
-  void Loss(const NetBatch& batch, gpu::MatrixView<float> outputs, float* loss);
-  void WeightedLoss(const NetBatch& batch, gpu::MatrixView<float> outputs, float* loss);
-  double CorrectWeight(const NetBatch& batch, gpu::MatrixView<float> outputs);
-
-  const ModelHead head_;
-  const Reduce reduce_;
+  LossHead head_;
   const gpu::Activation activation_;
   const std::vector<DenseLayer> layers_;
   gpu::Stream& stream_;

@@ -11,6 +11,14 @@
 namespace dtrain {
 namespace {
 
+// "3", or "3, 5" where there are several columns.
+std::string PlaceText(int64_t row, int64_t column, int64_t columns) {
+  return columns == 1 ? fmt::format("{}", row) : fmt::format("{}, {}", row, column);
+}
+
+// The sign of a NaN has no meaning.
+std::string NumberText(float value) { return std::isnan(value) ? "nan" : fmt::format("{:.6g}", value); }
+
 // Returns element `index` of the flat vector with the variable's name and indices.
 std::string ValueText(const Layout& layout, int64_t index, float value) {
   const auto holds = [index](const Variable& variable) {
@@ -21,23 +29,40 @@ std::string ValueText(const Layout& layout, int64_t index, float value) {
   DT_CHECK(at < layout.variables.size(), index);
   const Variable& variable = layout.variables[at];
   const int64_t i = index - variable.offset;
-  const std::string place =
-      variable.cols == 1 ? fmt::format("{}", i) : fmt::format("{}, {}", i / variable.cols, i % variable.cols);
-  // The sign of a NaN has no meaning.
-  const std::string text = std::isnan(value) ? "nan" : fmt::format("{:.6g}", value);
-  return fmt::format("{}[{}] is {}", variable.name, place, text);
+  return fmt::format("{}[{}] is {}", variable.name,
+                     PlaceText(i / variable.cols, i % variable.cols, variable.cols), NumberText(value));
+}
+
+// Calls `text(index, value)` for the first of `count` values that is not finite.
+template <typename Text>
+std::optional<std::string> FirstOf(const std::byte* values, int64_t count, Text&& text) {
+  gpu::Stream stream;
+  if (!gpu::AnyNonFinite(stream, values, count)) return std::nullopt;
+  for (int64_t i = 0;; ++i) {
+    float value = 0;
+    std::memcpy(&value, values + static_cast<size_t>(i) * sizeof value, sizeof value);
+    if (!std::isfinite(value)) return text(i, value);
+  }
 }
 
 }  // namespace
 
 std::optional<std::string> FirstNonFinite(const Layout& layout, Range range, const std::byte* values) {
-  gpu::Stream stream;
-  if (!gpu::AnyNonFinite(stream, values, range.size())) return std::nullopt;
-  for (int64_t i = 0;; ++i) {
-    float value = 0;
-    std::memcpy(&value, values + static_cast<size_t>(i) * sizeof value, sizeof value);
-    if (!std::isfinite(value)) return ValueText(layout, range.begin + i, value);
-  }
+  return FirstOf(values, range.size(),
+                 [&](int64_t i, float value) { return ValueText(layout, range.begin + i, value); });
+}
+
+std::optional<std::string> FirstNonFinite(const TableLayout& table, gpu::Span<const uint64_t> keys,
+                                          const std::byte* values) {
+  const int64_t width = table.width();
+  return FirstOf(values, keys.size * width, [&](int64_t i, float value) {
+    const uint64_t key = keys[i / width];
+    const bool bias = key == table.bias_row();
+    const auto row = static_cast<int64_t>(table.FeatureOf(key));
+    return fmt::format("{}[{}] is {}", bias ? "biases/b1" : "weights/W1",
+                       bias ? fmt::format("{}", i % width) : PlaceText(row, i % width, width),
+                       NumberText(value));
+  });
 }
 
 std::optional<std::string> FirstNonFinite(const Layout& layout, const float* values) {

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 
 #include "base/error.h"
+#include "gpu/view.h"
 #include "trainer/model/layout.h"
 
 namespace dtrain {
@@ -14,6 +16,9 @@ namespace dtrain {
 // Returns the first value that is not finite, as "weights/W1[3, 5] is nan"; unset if all are finite. `values`
 // are elements [range.begin, range.end) of the flat vector, at any address. One pass over memory.
 std::optional<std::string> FirstNonFinite(const Layout& layout, Range range, const std::byte* values);
+// The same for the weights [keys, width] of rows of a table, as "weights/W1[3] is nan".
+std::optional<std::string> FirstNonFinite(const TableLayout& table, gpu::Span<const uint64_t> keys,
+                                          const std::byte* values);
 // The same for all layout.size elements.
 std::optional<std::string> FirstNonFinite(const Layout& layout, const float* values);
 

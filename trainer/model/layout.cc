@@ -178,6 +178,15 @@ const Variable& Layout::Find(const std::string& name) const {
   return *found;
 }
 
+Layout TableLayoutOf(const ModelConfig& config, int ps_count) {
+  DT_CHECK(config.inputs.has_value() && config.outputs.has_value());
+  const int64_t width = config.kind == ModelKind::kFm ? 1 + config.factors : *config.outputs;
+  Layout layout;
+  layout.ps.resize(static_cast<size_t>(ps_count));
+  layout.table.emplace(*config.inputs, width, ps_count);
+  return layout;
+}
+
 std::string ModelChecksum(std::vector<ModelPart> parts) {
   std::sort(parts.begin(), parts.end(), [](const ModelPart& a, const ModelPart& b) {
     return std::tie(a.name, a.first_row) < std::tie(b.name, b.first_row);

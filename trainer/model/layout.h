@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "trainer/config/config.h"
+#include "trainer/model/table_layout.h"
 
 namespace dtrain {
 
@@ -42,12 +44,18 @@ struct Layout {
   std::vector<Variable> variables;
   int64_t size = 0;
   std::vector<Range> ps;  // ps i owns [begin, end); in order, without gaps
+  // The rows of a sparse model, which has them in place of variables.
+  std::optional<TableLayout> table;
 
   std::vector<Segment> SegmentsOf(int ps_index) const;
   // Returns "weights/W1 [0:392)".
   std::string RowsText(const Segment& segment) const;
   const Variable& Find(const std::string& name) const;
 };
+
+// The layout of a sparse model, whose weights are rows of a table. inputs and outputs of `config` must be
+// set.
+Layout TableLayoutOf(const ModelConfig& config, int ps_count);
 
 // Places the variables on the ps:
 //   bytes: the flat vector is cut at row boundaries into ranges of nearly equal size.
@@ -67,6 +75,11 @@ constexpr int64_t kBlockValues = 1 << 18;  // 1 MiB of float32
 // Returns at least 1: an empty range has one empty block.
 inline int64_t BlockCount(Range range) {
   return std::max<int64_t>(1, (range.size() + kBlockValues - 1) / kBlockValues);
+}
+
+// Returns the number of blocks of a ps: those of its range or, of a table, of its rows.
+inline int64_t BlocksOf(const Layout& layout, size_t ps) {
+  return layout.table ? layout.table->blocks_of_ps() : BlockCount(layout.ps[ps]);
 }
 
 // Returns block `index` of `range`, as a range of the flat vector.

@@ -67,9 +67,10 @@ bool IsOutputBias(const ModelConfig& model, const Variable& variable) {
   return variable.bias && variable.name == fmt::format("biases/b{}", LayerCount(model));
 }
 
-// Fills elements [begin, end) of one variable.
-void FillVariable(const ModelConfig& model, const Variable& variable, int64_t begin, int64_t end,
-                  float* values) {
+}  // namespace
+
+void InitialElements(const ModelConfig& model, const Variable& variable, int64_t begin, int64_t end,
+                     float* values) {
   const InitConfig& config = model.init;
   const CounterRandom random = CounterRandom(config.seed).Stream(variable.name);
   const double limit = std::sqrt(6.0 / static_cast<double>(variable.fan_in + variable.fan_out));
@@ -92,7 +93,29 @@ void FillVariable(const ModelConfig& model, const Variable& variable, int64_t be
   }
 }
 
-}  // namespace
+RowWeights::RowWeights(const ModelConfig& config, const TableLayout& table)
+    : config_(config),
+      weights_(ModelVariables(config)[0]),
+      biases_(ModelVariables(config)[1]),
+      features_(static_cast<uint64_t>(table.features())),
+      width_(table.width()) {
+  const InitKind kind = KindFor(config, weights_);
+  if (kind == InitKind::kZeros) constant_ = 0.0f;
+  if (kind == InitKind::kConstant) constant_ = static_cast<float>(config.init.value);
+}
+
+void RowWeights::Write(uint64_t feature, float* values) const {
+  if (feature > features_) {
+    std::fill_n(values, width_, 0.0f);
+  } else if (feature == features_) {
+    InitialElements(config_, biases_, 0, width_, values);
+  } else if (constant_) {
+    std::fill_n(values, width_, *constant_);
+  } else {
+    const auto first = static_cast<int64_t>(feature) * width_;
+    InitialElements(config_, weights_, first, first + width_, values);
+  }
+}
 
 void InitialValues(const ModelConfig& config, const Layout& layout, Range range, float* values) {
   DT_CHECK(range.begin >= 0 && range.end <= layout.size, range.begin, range.end, layout.size);
@@ -100,8 +123,8 @@ void InitialValues(const ModelConfig& config, const Layout& layout, Range range,
     const int64_t begin = std::max(range.begin, variable.offset);
     const int64_t end = std::min(range.end, variable.offset + variable.size());
     if (begin >= end) continue;
-    FillVariable(config, variable, begin - variable.offset, end - variable.offset,
-                 values + (begin - range.begin));
+    InitialElements(config, variable, begin - variable.offset, end - variable.offset,
+                    values + (begin - range.begin));
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "trainer/config/config.h"
@@ -85,6 +86,26 @@ class Model {
 // are of the rows (train.reduce).
 std::unique_ptr<Model> MakeModel(const ModelConfig& config, const Layout& layout, int64_t max_rows,
                                  Reduce reduce = Reduce::kMean);
+
+// Fills elements [begin, end) of one variable with initial values.
+void InitialElements(const ModelConfig& config, const Variable& variable, int64_t begin, int64_t end,
+                     float* values);
+// RowWeights: the initial weights of the rows of a table; those of a feature are a function of (seed,
+// feature), the same as of a dense model. Thread: any; a value.
+class RowWeights {
+ public:
+  RowWeights(const ModelConfig& config, const TableLayout& table);
+  // Writes the `width` values of a feature, or of the bias (number features()); of no feature: zeros.
+  void Write(uint64_t feature, float* values) const;
+
+ private:
+  const ModelConfig config_;
+  const Variable weights_;
+  const Variable biases_;
+  const uint64_t features_;
+  const int64_t width_;
+  std::optional<float> constant_;  // what every weight of a feature is; unset: they differ
+};
 
 // Fills `values`, elements [range.begin, range.end) of the flat vector, with initial values. Each is a
 // function of (seed, variable name, element), independent of the task that computes it and of how ranges are

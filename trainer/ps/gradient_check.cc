@@ -27,7 +27,9 @@ std::string GradientCheck::WhyNot(const Member& member, const wire::Push& push,
   if (push.block() != member.next_block) {
     return fmt::format("it has block {}, and block {} is the next", push.block(), member.next_block);
   }
-  if (gradient.size != shard_.tensor_bytes(push.block())) {
+  if (shard_.table() != nullptr) {
+    if (std::string wrong = WhyNotRows(member, push, gradient); !wrong.empty()) return wrong;
+  } else if (gradient.size != shard_.tensor_bytes(push.block())) {
     return fmt::format("block {} has {} bytes, that of {} has {}", push.block(), gradient.size,
                        TaskName(self_), shard_.tensor_bytes(push.block()));
   }
@@ -40,15 +42,37 @@ std::string GradientCheck::WhyNot(const Member& member, const wire::Push& push,
   return std::string();
 }
 
+// Each row that the gradient is of was asked for by an earlier request of this worker.
+std::string GradientCheck::WhyNotRows(const Member& member, const wire::Push& push,
+                                      net::TensorView payload) const {
+  const RowDesk::Keys keys = rule_.rows().Find(member.task.index, push.block(), push.of());
+  if (keys == nullptr) return fmt::format("it is of the rows of request {}, which are not here", push.of());
+  RowDesk::Parts parts;
+  const size_t row_bytes = static_cast<size_t>(shard_.table()->width()) * sizeof(float);
+  if (RowDesk::Split(payload, push.keys(), &parts) && parts.values.size == keys->size() * row_bytes)
+    return "";
+  return fmt::format("block {} has {} bytes with {} keys, and is of {} rows of {} bytes", push.block(),
+                     payload.size, push.keys(), keys->size(), row_bytes);
+}
+
+std::string GradientCheck::WhereNotFinite(const Member& member, const wire::Push& push,
+                                          net::TensorView gradient) const {
+  if (shard_.table() == nullptr) {
+    const Range range = BlockOf(layout_.ps[static_cast<size_t>(self_.index)], push.block());
+    return FirstNonFinite(layout_, range, gradient.data).value_or("");
+  }
+  const RowDesk::Keys keys = rule_.rows().Find(member.task.index, push.block(), push.of());
+  return FirstNonFinite(*shard_.table(), *keys, gradient.data).value_or("");
+}
+
 void GradientCheck::CheckFinite(const Member& member, const wire::Push& push,
                                 net::TensorView gradient) const {
   if (!config_.hooks.stop_on_nan || !shard_.reads_values()) return;
-  const Range range = BlockOf(layout_.ps[static_cast<size_t>(self_.index)], push.block());
-  const std::optional<std::string> wrong = FirstNonFinite(layout_, range, gradient.data);
-  if (!wrong) return;
+  const std::string wrong = WhereNotFinite(member, push, gradient);
+  if (wrong.empty()) return;
   throw Diverged(fmt::format("{}, local step {}, at version {} of {}: in its gradient {}",
                              TaskName(member.task), member.taken + 1, shard_.version(push.block()),
-                             TaskName(self_), *wrong));
+                             TaskName(self_), wrong));
 }
 
 }  // namespace dtrain

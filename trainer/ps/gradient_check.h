@@ -26,6 +26,8 @@ class GradientCheck {
 
  private:
   std::string WhyNot(const Member& member, const wire::Push& push, net::TensorView gradient) const;
+  std::string WhyNotRows(const Member& member, const wire::Push& push, net::TensorView payload) const;
+  std::string WhereNotFinite(const Member& member, const wire::Push& push, net::TensorView gradient) const;
   void CheckFinite(const Member& member, const wire::Push& push, net::TensorView gradient) const;
 
   const Config& config_;

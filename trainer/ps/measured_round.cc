@@ -21,9 +21,9 @@ void MeasuredRound::Measure(ParameterShard& shard) {
 
 void MeasuredRound::Gradients(int64_t block, RoundGradients* gradients) {
   gradients->Clear();
-  for (const net::Message& message : PartOf(block).gradients) {
-    const wire::Push& push = PushIn(message);
-    gradients->Add(net::Tensor(message, push), push.examples());
+  for (const Gradient& gradient : PartOf(block).gradients) {
+    const wire::Push& push = PushIn(gradient.message);
+    gradients->Add(GradientIn(gradient.message, push, gradient.keys.get()), push.examples());
   }
 }
 

@@ -12,6 +12,7 @@
 #include "gpu/optimizer_ops.h"
 #include "net/codec.h"
 #include "trainer/ps/leader.h"
+#include "trainer/ps/row_desk.h"
 #include "trainer/shard/parameter_shard.h"
 
 namespace dtrain {
@@ -35,8 +36,8 @@ class MeasuredRound {
   void Begin(uint64_t number);
   void Take(int64_t block, Waiting waiting) { PartOf(block).waiting.push_back(waiting); }
   // Adds a block of a gradient; call it in the order of the workers.
-  void TakeGradient(int64_t block, net::Message message) {
-    PartOf(block).gradients.push_back(std::move(message));
+  void TakeGradient(int64_t block, net::Message message, RowDesk::Keys keys) {
+    PartOf(block).gradients.push_back({std::move(message), std::move(keys)});
   }
   // Computes squares() of all gradients taken.
   void Measure(ParameterShard& shard);
@@ -53,9 +54,13 @@ class MeasuredRound {
   void Drop(int64_t block) { PartOf(block).gradients.clear(); }
 
  private:
+  struct Gradient {
+    net::Message message;
+    RowDesk::Keys keys;
+  };
   struct Part {
     std::vector<Waiting> waiting;
-    std::vector<net::Message> gradients;
+    std::vector<Gradient> gradients;
   };
   Part& PartOf(int64_t block) { return parts_[static_cast<size_t>(block)]; }
 

@@ -8,6 +8,7 @@
 #include "trainer/ps/update_rules.h"
 #include "trainer/shard/device_shard.h"
 #include "trainer/shard/host_shard.h"
+#include "trainer/shard/table_shard.h"
 
 namespace dtrain {
 namespace {
@@ -24,9 +25,11 @@ constexpr milliseconds kSavingTick{5};
 constexpr char kOtherKey[] = "it has the key of another task";
 constexpr char kNoMessage[] = "it is not a message of dtrain";
 constexpr char kNotInitialised[] = "a pull before the initial values";
+constexpr char kBadKeys[] = "it asks for rows that are not here";
 constexpr char kNoSuchBlock[] = "it asks for a block that is not here";
 
 std::unique_ptr<ParameterShard> MakeShard(const PsTask& task) {
+  if (task.layout.table) return std::make_unique<TableShard>(task.config, task.layout, task.self.index);
   if (task.store == nullptr) return std::make_unique<HostShard>(task.config, task.layout, task.self.index);
   return std::make_unique<DeviceShard>(task.config, task.layout, task.self.index, *task.store);
 }
@@ -189,11 +192,10 @@ void PsServer::HandleMember(Member& member, const wire::Envelope& envelope, net:
   if (tensor && !member.is_worker()) return DropFrame(member.node, "only workers exchange tensors");
   switch (envelope.body_type()) {
     case Body::Push:
-      if (repeated) return OnRepeated(member, request, envelope.body_as_Push()->block());
+      if (repeated) return OnRepeated(member, request, *envelope.body_as_Push(), message);
       return OnPush(member, request, *envelope.body_as_Push(), message);
     case Body::Pull:
-      if (repeated) return OnRepeatedPull(member, request, *envelope.body_as_Pull());
-      return OnPull(member, request, *envelope.body_as_Pull());
+      return OnPull(member, request, repeated, *envelope.body_as_Pull(), message);
     case Body::Done:
       if (!repeated) rule_->Left(member);
       break;
@@ -205,8 +207,9 @@ void PsServer::HandleMember(Member& member, const wire::Envelope& envelope, net:
 }
 
 void PsServer::OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message) {
-  const net::TensorView gradient = net::Tensor(message, push);
-  const std::string wrong = check_->Judge(member, push, gradient);
+  const net::TensorView payload = net::Tensor(message, push);
+  std::string wrong = check_->Judge(member, push, payload);
+  if (wrong.empty()) wrong = TakeKeys(member, request, push.block(), payload, push.keys(), true);
   if (!wrong.empty()) {
     log_.Error("a gradient of {} is refused: {}", members_.NameOf(member), wrong);
     // The number is not taken: a repeat is judged anew, and requests after it wait.
@@ -217,30 +220,43 @@ void PsServer::OnPush(Member& member, uint64_t request, const wire::Push& push, 
   rule_->OnPush(member, request, push, message);
 }
 
+// Takes the rows of a table that a message asks for. Returns what is wrong with them; empty: nothing.
+std::string PsServer::TakeKeys(const Member& member, uint64_t request, int64_t block, net::TensorView payload,
+                               uint32_t count, bool keeps) {
+  if (shard_.table() == nullptr) return std::string();
+  RowDesk::Parts parts;
+  if (!RowDesk::Split(payload, count, &parts)) {
+    return fmt::format("its {} bytes have no room for {} keys", payload.size, count);
+  }
+  return rule_->rows().Take(member.task.index, block, request, parts.keys, keeps);
+}
+
 void PsServer::SummariseStep() {
   summarised_step_ = leader_->global_step();
   if (summary_->Due(summarised_step_)) summary_->OnUpdate(summarised_step_, members_.workers());
 }
 
-void PsServer::OnPull(Member& member, uint64_t request, const wire::Pull& pull) {
+void PsServer::OnPull(Member& member, uint64_t request, bool repeated, const wire::Pull& pull,
+                      const net::Message& message) {
   if (!shard_.initialised()) return DropFrame(member.node, kNotInitialised);
   if (pull.block() >= shard_.block_count()) return DropFrame(member.node, kNoSuchBlock);
-  if (member.next_block != 0 || rule_->Waits(member, pull.block())) {
+  if (!repeated && (member.next_block != 0 || rule_->Waits(member, pull.block()))) {
     return DropFrame(member.node, "a pull before its gradient was answered");
   }
-  rule_->OnPull(member, request, pull);
+  const std::string wrong =
+      TakeKeys(member, request, pull.block(), net::Tensor(message, pull), pull.keys(), !pull.read());
+  if (!wrong.empty()) return DropFrame(member.node, kBadKeys);
+  repeated ? rule_->OnRepeatedPull(member, request, pull) : rule_->OnPull(member, request, pull);
 }
 
-void PsServer::OnRepeated(Member& member, uint64_t request, int64_t block) {
+void PsServer::OnRepeated(Member& member, uint64_t request, const wire::Push& push,
+                          const net::Message& message) {
   if (!shard_.initialised()) return DropFrame(member.node, kNotInitialised);
-  if (block >= shard_.block_count()) return DropFrame(member.node, kNoSuchBlock);
-  rule_->OnRepeated(member, request, block);
-}
-
-void PsServer::OnRepeatedPull(Member& member, uint64_t request, const wire::Pull& pull) {
-  if (!shard_.initialised()) return DropFrame(member.node, kNotInitialised);
-  if (pull.block() >= shard_.block_count()) return DropFrame(member.node, kNoSuchBlock);
-  rule_->OnRepeatedPull(member, request, pull);
+  if (push.block() >= shard_.block_count()) return DropFrame(member.node, kNoSuchBlock);
+  const std::string wrong =
+      TakeKeys(member, request, push.block(), net::Tensor(message, push), push.keys(), true);
+  if (!wrong.empty()) return DropFrame(member.node, kBadKeys);
+  rule_->OnRepeated(member, request, push.block());
 }
 
 std::optional<ShardReport> PsServer::Report() const {

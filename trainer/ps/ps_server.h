@@ -56,9 +56,11 @@ class PsServer {
   void HandleStranger(net::NodeId from, const net::Message& message);
   void HandleMember(Member& member, const wire::Envelope& request, net::Message& message);
   void OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message);
-  void OnPull(Member& member, uint64_t request, const wire::Pull& pull);
-  void OnRepeatedPull(Member& member, uint64_t request, const wire::Pull& pull);
-  void OnRepeated(Member& member, uint64_t request, int64_t block);
+  void OnPull(Member& member, uint64_t request, bool repeated, const wire::Pull& pull,
+              const net::Message& message);
+  void OnRepeated(Member& member, uint64_t request, const wire::Push& push, const net::Message& message);
+  std::string TakeKeys(const Member& member, uint64_t request, int64_t block, net::TensorView payload,
+                       uint32_t count, bool keeps);
   void SummariseStep();
   std::optional<ShardReport> Report() const;
   bool TakeRequest(Member& member, uint64_t request, bool* repeated);

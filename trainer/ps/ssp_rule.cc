@@ -74,14 +74,13 @@ void SspRule::OnPull(Member& member, uint64_t request, const wire::Pull& pull) {
   }
   if (pull.enter()) Enter(member.task.index, pull.block(), ClockIn(pull));
   if (pull.enter() && TakesSlots(pull.block())) member.turn = dtrain::Clock::now();
-  if (!pull.enter() && pull.block() == 0) Left(member);  // it evaluates and must not hold up the others
+  if (IsDoneWithSteps(pull)) Left(member);
   Answer(member, request, pull.block());
 }
 
 void SspRule::OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message) {
   const int64_t block = push.block();
-  const net::TensorView gradient = net::Tensor(message, push);
-  parts_.shard.Apply(block, gradient);
+  parts_.shard.Apply(block, GradientOf(member, push, message));
   Clock& clock = At(member.task.index, block);
   ++clock.gradients;
   clock.held = request;
@@ -148,7 +147,7 @@ void SspRule::Tick() {
   if (TakesSlots(last)) AnswerWithinBound(last, kNobody);
 }
 
-void SspRule::Lost(Member& member) {
+void SspRule::OnLost(Member& member) {
   if (!waits_for_lost() || member.task.role != Role::kWorker) return Left(member);
   member.turn.reset();
   for (int64_t block = 0; block < parts_.shard.block_count(); ++block) At(member.task.index, block).held = 0;

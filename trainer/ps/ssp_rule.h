@@ -34,9 +34,11 @@ class SspRule : public UpdateRule {
   void OnRepeated(Member& member, uint64_t request, int64_t block) override;
   bool Waits(const Member& member, int64_t block) const override;
   void Left(Member& member) override;
-  void Lost(Member& member) override;
   void Tick() override;
   uint64_t StartClock(Member& member) override;
+
+ protected:
+  void OnLost(Member& member) override;
 
  private:
   // The count of one worker on one block.

@@ -24,13 +24,15 @@ void SyncRule::OnPush(Member& member, uint64_t request, const wire::Push& push, 
   const int64_t block = push.block();
   const uint64_t version = push.version();
   if (rounds_wait_ && version < parts_.shard.version(block)) return AnswerCounted(member, request, block);
-  HeldOf(member.task.index, block).message = std::move(message);  // moves `push` too
+  Held& held = HeldOf(member.task.index, block);
+  held.keys = rows().KeysNamedBy(member.task.index, push);
+  held.message = std::move(message);  // moves `push` too
   Hold(member, request, block, version, true);
 }
 
 void SyncRule::OnPull(Member& member, uint64_t request, const wire::Pull& pull) {
   if (!pull.enter()) {
-    if (pull.block() == 0) Left(member);  // it evaluates and must not hold up the others
+    if (IsDoneWithSteps(pull)) Left(member);
     return Answer(member, request, pull.block());
   }
   if (pull.resume()) return Resume(member, request, pull.block(), pull.version());
@@ -98,7 +100,7 @@ void SyncRule::DropHeld(const Member& member) {
 
 void SyncRule::Left(Member& member) { TakeOut(member, /*comes_back=*/false); }
 
-void SyncRule::Lost(Member& member) { TakeOut(member, waits_for_lost()); }
+void SyncRule::OnLost(Member& member) { TakeOut(member, waits_for_lost()); }
 
 // Drops the worker's open exchanges. With `comes_back` rounds wait for it, else they go on without it.
 void SyncRule::TakeOut(Member& member, bool comes_back) {
@@ -208,7 +210,7 @@ void SyncRule::GatherGradients(int64_t block) {
   for (const Named& named : contributors_) {
     if (!named.held->is_push) continue;
     const wire::Push& push = PushIn(named.held->message);
-    gradients_.Add(net::Tensor(named.held->message, push), push.examples());
+    gradients_.Add(GradientIn(named.held->message, push, named.held->keys.get()), push.examples());
     if (IsLast(block)) Count(*named.member, push);
   }
 }
@@ -258,7 +260,7 @@ void SyncRule::TakeMeasured(const RoundExchange& exchange) {
     if (held.request == 0) continue;
     if (held.is_push) {
       if (IsLast(block)) Count(*member, PushIn(held.message));
-      measured_->TakeGradient(block, std::move(held.message));
+      measured_->TakeGradient(block, std::move(held.message), held.keys);
     }
     measured_->Take(block, {exchange, held.request});
   }

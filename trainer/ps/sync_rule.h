@@ -34,11 +34,13 @@ class SyncRule : public UpdateRule {
   void OnRepeatedPull(Member& member, uint64_t request, const wire::Pull& pull) override;
   bool Waits(const Member& member, int64_t block) const override;
   void Left(Member& member) override;
-  void Lost(Member& member) override;
   void OnRound(RoundDecision round) override;
   void Advance() override;
   void OnScale(uint64_t round, double scale) override;
   bool HasFinished(uint64_t round) const override { return round < OldestNext(); }
+
+ protected:
+  void OnLost(Member& member) override;
 
  private:
   // A block of an exchange that waits for its round.
@@ -48,6 +50,7 @@ class SyncRule : public UpdateRule {
     bool resumes = false;  // a pull that waits not for a round of its own, but for the block's next version
     TimePoint since;       // unset when it did not wait for other workers
     net::Message message;
+    RowDesk::Keys keys;  // of its gradient, of a table
   };
   struct Named {
     Member* member;

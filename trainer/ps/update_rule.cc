@@ -18,14 +18,32 @@ void UpdateRule::OnPull(Member& member, uint64_t request, const wire::Pull& pull
 }
 
 void UpdateRule::Answer(Member& member, uint64_t request, int64_t block, Clock::duration held) {
-  const ParameterShard& shard = parts_.shard;
-  SendWeights(member, request, block, shard.version(block), shard.checksum(block), shard.Lend(block), held);
+  ParameterShard& shard = parts_.shard;
+  if (shard.table() == nullptr) {
+    return SendWeights(member, request, block, shard.version(block), shard.checksum(block), shard.Lend(block),
+                       held);
+  }
+  const RowDesk::Keys keys = rows_.Find(member.task.index, block, request);
+  if (keys == nullptr) return;  // it repeats its question, with the keys
+  SendRows(member, request, block, shard.version(block), shard.LendRows(block, *keys), held);
 }
 
 void UpdateRule::AnswerPrevious(Member& member, uint64_t request, int64_t block) {
-  const ParameterShard& shard = parts_.shard;
-  SendWeights(member, request, block, shard.version(block) - 1, shard.previous_checksum(block),
-              shard.LendPrevious(block), {});
+  ParameterShard& shard = parts_.shard;
+  const uint64_t version = shard.version(block) - 1;
+  if (shard.table() == nullptr) {
+    return SendWeights(member, request, block, version, shard.previous_checksum(block),
+                       shard.LendPrevious(block), {});
+  }
+  const RowDesk::Keys keys = rows_.Find(member.task.index, block, request);
+  if (keys == nullptr) return;
+  SendRows(member, request, block, version, shard.LendPreviousRows(block, *keys), {});
+}
+
+void UpdateRule::SendRows(Member& member, uint64_t request, int64_t block, uint64_t version,
+                          net::LentBytes rows, Clock::duration held) {
+  const uint64_t checksum = parts_.config.net.checksum ? net::PayloadChecksum(rows.data, rows.size) : 0;
+  SendWeights(member, request, block, version, checksum, rows, held);
 }
 
 // Grants steps and asks for evaluations with the last block of a step.

@@ -13,6 +13,7 @@
 #include "trainer/config/config.h"
 #include "trainer/ps/leader.h"
 #include "trainer/ps/outbox.h"
+#include "trainer/ps/row_desk.h"
 #include "trainer/ps/task_table.h"
 #include "trainer/shard/parameter_shard.h"
 
@@ -29,7 +30,7 @@ struct PsParts {
 
 class UpdateRule {
  public:
-  explicit UpdateRule(const PsParts& parts) : parts_(parts) {}
+  explicit UpdateRule(const PsParts& parts) : parts_(parts), rows_(parts.config, parts.shard) {}
   virtual ~UpdateRule() = default;
 
   // Takes one block of a worker's gradient, of the right size and in turn. A rule that waits for other
@@ -47,7 +48,10 @@ class UpdateRule {
   virtual void Left(Member&) {}
   // The worker is gone, or was replaced, before it was done: drops its open exchanges. failure.worker_lost
   // says whether the others wait for it.
-  virtual void Lost(Member& member) { Left(member); }
+  void Lost(Member& member) {
+    if (member.is_worker()) rows_.Forget(member.task.index);
+    OnLost(member);
+  }
   // On ps 0, when the worker is told to start: the clock with which it begins on every ps (ssp).
   virtual uint64_t StartClock(Member&) { return 0; }
 
@@ -63,11 +67,25 @@ class UpdateRule {
   // Called at least every 50 ms, also when no message comes.
   virtual void Tick() {}
 
+  // Of a table: the rows that workers have asked for. The keys of a message are taken before the message is.
+  RowDesk& rows() { return rows_; }
+  const RowDesk& rows() const { return rows_; }
+
  protected:
+  virtual void OnLost(Member& member) { Left(member); }
   // Sends the current weights of the block and, with the last block of a step, the steps granted for it.
   // `held`: how long the answer was held back for other workers.
   void Answer(Member& member, uint64_t request, int64_t block, Clock::duration held = {});
   void AnswerPrevious(Member& member, uint64_t request, int64_t block);
+  // The gradient in a message of that worker.
+  BlockGradient GradientOf(const Member& member, const wire::Push& push, const net::Message& message) const {
+    return GradientIn(message, push, rows_.KeysNamedBy(member.task.index, push).get());
+  }
+  // Whether a pull says that the worker has no gradients any more: it evaluates the whole model, and must not
+  // hold up the others. Rows of a table are pulled by an evaluation too, and by a worker that reads ahead.
+  bool IsDoneWithSteps(const wire::Pull& pull) const {
+    return !pull.enter() && pull.block() == 0 && parts_.shard.table() == nullptr;
+  }
   bool waits_for_lost() const { return parts_.config.failure.worker_lost == WorkerLost::kWait; }
   bool IsLast(int64_t block) const { return block + 1 == parts_.shard.block_count(); }
   Leader& leader() { return *parts_.leader; }
@@ -77,6 +95,10 @@ class UpdateRule {
  private:
   void SendWeights(Member& member, uint64_t request, int64_t block, uint64_t version, uint64_t checksum,
                    net::LentBytes weights, Clock::duration held);
+  void SendRows(Member& member, uint64_t request, int64_t block, uint64_t version, net::LentBytes rows,
+                Clock::duration held);
+
+  RowDesk rows_;
 };
 
 }  // namespace dtrain

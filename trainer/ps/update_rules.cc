@@ -14,7 +14,7 @@ class AsyncRule : public UpdateRule {
   using UpdateRule::UpdateRule;
 
   void OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message) override {
-    parts_.shard.Apply(push.block(), net::Tensor(message, push));
+    parts_.shard.Apply(push.block(), GradientOf(member, push, message));
     if (IsLast(push.block())) {
       ++member.taken;
       leader().StepApplied(member, push);

@@ -90,7 +90,7 @@ std::shared_ptr<Snapshot> DeviceShard::TakeSnapshot() {
     if (wrong)
       throw Diverged(fmt::format("{}: at a checkpoint {}", TaskName({Role::kPs, ps_index_}), *wrong));
   }
-  snapshot_ = std::make_shared<Snapshot>(range_, slot_count, std::move(pieces), snapshot_buffers_);
+  snapshot_ = std::make_shared<RangeSnapshot>(range_, slot_count, std::move(pieces), snapshot_buffers_);
   return snapshot_;
 }
 
@@ -99,8 +99,8 @@ void DeviceShard::DropSnapshot() {
   snapshot_.reset();
 }
 
-void DeviceShard::Apply(int64_t block, net::TensorView gradient) {
-  ApplyScaled(block, AddressIn(gradient), 1);
+void DeviceShard::Apply(int64_t block, const BlockGradient& gradient) {
+  ApplyScaled(block, AddressIn(gradient.values), 1);
 }
 
 void DeviceShard::ApplyScaled(int64_t index, const float* gradient, float scale) {
@@ -121,7 +121,7 @@ void DeviceShard::ApplyMean(int64_t index, const RoundGradients& gradients, doub
   }
   const size_t count = gradients.tensors.size();
   const double divisor = gradients.Divisor(config_.train.reduce, &shares_);
-  const float* const sum = count == 1 ? AddressIn(gradients.tensors[0]) : SumOf(index, gradients).data;
+  const float* const sum = count == 1 ? AddressIn(gradients.tensors[0].values) : SumOf(index, gradients).data;
   ApplyScaled(index, sum, static_cast<float>(scale / divisor));
 }
 
@@ -129,7 +129,7 @@ void DeviceShard::ApplyMean(int64_t index, const RoundGradients& gradients, doub
 void DeviceShard::AddSquaresOfMean(int64_t index, const RoundGradients& gradients, gpu::SquareSum* sum) {
   if (gradients.empty()) return;
   const int64_t size = BlockOf(range_, index).size();
-  const float* mean = AddressIn(gradients.tensors[0]);
+  const float* mean = AddressIn(gradients.tensors[0].values);
   const size_t count = gradients.tensors.size();
   const double divisor = gradients.Divisor(config_.train.reduce, &shares_);
   if (count > 1) {
@@ -148,8 +148,8 @@ gpu::Span<float> DeviceShard::SumOf(int64_t index, const RoundGradients& gradien
   }
   inputs_.clear();
   floats_.clear();
-  for (const net::TensorView& gradient : gradients.tensors) {
-    floats_.push_back(AddressIn(gradient));
+  for (const BlockGradient& gradient : gradients.tensors) {
+    floats_.push_back(AddressIn(gradient.values));
     inputs_.push_back(reinterpret_cast<const std::byte*>(floats_.back()));
   }
   const gpu::Span<float> sum{sum_.data(), BlockOf(range_, index).size()};

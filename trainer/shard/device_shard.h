@@ -48,7 +48,7 @@ class DeviceShard : public ParameterShard {
   bool reads_values() const override { return false; }
   uint64_t version(int64_t block) const override { return versions_[static_cast<size_t>(block)]; }
 
-  void Apply(int64_t block, net::TensorView gradient) override;
+  void Apply(int64_t block, const BlockGradient& gradient) override;
   void ApplyMean(int64_t block, const RoundGradients& gradients, double scale) override;
   void AddSquaresOfMean(int64_t block, const RoundGradients& gradients, gpu::SquareSum* sum) override;
 
@@ -84,7 +84,7 @@ class DeviceShard : public ParameterShard {
   gpu::cuda::Buffer<float> sum_;          // of one block's gradients
   mutable std::vector<float> fetched_;    // one block, in host memory
   std::shared_ptr<SnapshotBuffers> snapshot_buffers_;
-  std::shared_ptr<Snapshot> snapshot_;
+  std::shared_ptr<RangeSnapshot> snapshot_;
   int64_t made_ = 0;  // the blocks that have initial values
   bool restoring_ = false;
   bool initialised_ = false;

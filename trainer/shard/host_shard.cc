@@ -92,7 +92,8 @@ std::shared_ptr<Snapshot> HostShard::TakeSnapshot() {
   }
   std::vector<gpu::Span<const float>> slots;
   for (const Slot& slot : optimizer_->Slots()) slots.push_back(slot.values);
-  snapshot_ = std::make_shared<Snapshot>(range_, std::move(weights), std::move(slots), snapshot_buffers_);
+  snapshot_ =
+      std::make_shared<RangeSnapshot>(range_, std::move(weights), std::move(slots), snapshot_buffers_);
   return snapshot_;
 }
 
@@ -126,7 +127,9 @@ void HostShard::Update(int64_t index, Make&& make) {
   Checksum(block);
 }
 
-void HostShard::Apply(int64_t index, net::TensorView gradient) { ApplyScaled(index, gradient, 1); }
+void HostShard::Apply(int64_t index, const BlockGradient& gradient) {
+  ApplyScaled(index, gradient.values, 1);
+}
 
 void HostShard::ApplyScaled(int64_t index, net::TensorView gradient, float scale) {
   const Block& block = At(index);
@@ -150,7 +153,7 @@ void HostShard::RepeatVersion(int64_t index) {
 void HostShard::ApplyMean(int64_t index, const RoundGradients& gradients, double scale) {
   if (gradients.empty()) return RepeatVersion(index);
   const auto factor = static_cast<float>(scale / gradients.Divisor(config_.train.reduce, &shares_));
-  if (gradients.tensors.size() == 1) return ApplyScaled(index, gradients.tensors[0], factor);
+  if (gradients.tensors.size() == 1) return ApplyScaled(index, gradients.tensors[0].values, factor);
   const Block& block = At(index);
   const UpdateStep step = {static_cast<int64_t>(block.version) + 1, factor};
   Update(index, [&](const float* weights, float* updated) {
@@ -183,7 +186,7 @@ void HostShard::AddSquaresOfMean(int64_t index, const RoundGradients& gradients,
   if (gradients.empty()) return;
   const auto divisor = static_cast<float>(gradients.Divisor(config_.train.reduce, &shares_));
   if (gradients.tensors.size() == 1) {
-    return gpu::AddSquares(stream_, gradients.tensors[0].data, values, sum);
+    return gpu::AddSquares(stream_, gradients.tensors[0].values.data, values, sum);
   }
   for (int64_t begin = 0; begin < values; begin += kTile) {
     const gpu::Span<float> mean = SumOf(gradients, begin, std::min(kTile, values - begin));
@@ -199,7 +202,7 @@ gpu::Span<float> HostShard::SumOf(const RoundGradients& gradients, int64_t begin
   sum_.resize(static_cast<size_t>(kTile));
   inputs_.resize(gradients.tensors.size());
   for (size_t i = 0; i < inputs_.size(); ++i) {
-    const net::TensorView gradient = gradients.tensors[i];
+    const net::TensorView gradient = gradients.tensors[i].values;
     DT_CHECK(from + bytes <= gradient.size, from, bytes, gradient.size);
     inputs_[i] = gradient.data + from;
   }

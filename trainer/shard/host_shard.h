@@ -46,7 +46,7 @@ class HostShard : public ParameterShard {
   bool reads_values() const override { return true; }
   uint64_t version(int64_t block) const override { return At(block).version; }
 
-  void Apply(int64_t block, net::TensorView gradient) override;
+  void Apply(int64_t block, const BlockGradient& gradient) override;
   void ApplyMean(int64_t block, const RoundGradients& gradients, double scale) override;
   void AddSquaresOfMean(int64_t block, const RoundGradients& gradients, gpu::SquareSum* sum) override;
 
@@ -104,7 +104,7 @@ class HostShard : public ParameterShard {
   std::vector<Block> blocks_;
   std::vector<net::LentBuffer> spares_;                // bounded by the replies that can be out
   std::shared_ptr<SnapshotBuffers> snapshot_buffers_;  // shared with snapshots, which may outlive this
-  std::shared_ptr<Snapshot> snapshot_;                 // null: none
+  std::shared_ptr<RangeSnapshot> snapshot_;            // null: none
   gpu::Stream stream_;
   // The sum of a round's gradients, for a few elements at a time that stay in the cache; kept to spare the
   // allocations.

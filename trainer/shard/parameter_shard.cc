@@ -4,7 +4,23 @@
 #include <functional>
 #include <numeric>
 
+#include "base/check.h"
+
 namespace dtrain {
+
+void ParameterShard::Restore(int64_t slot, int64_t first, net::TensorView) { DT_CHECK(false, slot, first); }
+
+void ParameterShard::RestoreRow(uint64_t row, const float*) { DT_CHECK(false, row); }
+
+net::LentBytes ParameterShard::LendRows(int64_t block, gpu::Span<const uint64_t>) {
+  DT_CHECK(false, block);
+  return {};
+}
+
+net::LentBytes ParameterShard::LendPreviousRows(int64_t block, gpu::Span<const uint64_t>) {
+  DT_CHECK(false, block);
+  return {};
+}
 
 double RoundGradients::Divisor(Reduce reduce, std::vector<float>* shares) const {
   shares->clear();

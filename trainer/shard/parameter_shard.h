@@ -1,6 +1,6 @@
 // ParameterShard: one contiguous range of the model's parameters and its optimizer slots, on one ps, in
 // blocks (model/layout.h). Implementations: host_shard.h (host memory), device_shard.h (a GPU, when ps and
-// workers are threads of one process).
+// workers are threads of one process), table_shard.h (rows of a table).
 // Owner: PsServer. Thread: the ps loop, hence no lock. Invariant: version(block) is the number of gradients
 // applied to the block since the initial values, across restores from checkpoints.
 #pragma once
@@ -27,9 +27,17 @@ inline bool FitsRange(Range range, size_t slots, uint64_t slot, uint64_t first, 
   return slot <= slots && bytes % sizeof(float) == 0 && first <= size && values <= size - first;
 }
 
+// BlockGradient: the values of one block of a gradient; of a table those of the rows `keys`.
+struct BlockGradient {
+  BlockGradient(net::TensorView of_block, gpu::Span<const uint64_t> of_rows = {})
+      : values(of_block), keys(of_rows) {}
+  net::TensorView values;
+  gpu::Span<const uint64_t> keys;
+};
+
 // RoundGradients: one block of the gradients of a round, in the order in which they are summed.
 struct RoundGradients {
-  std::vector<net::TensorView> tensors;
+  std::vector<BlockGradient> tensors;
   std::vector<uint32_t> rows;  // that each is the mean over; above 0
 
   void Clear() {
@@ -37,7 +45,7 @@ struct RoundGradients {
     rows.clear();
   }
   // A gradient of no rows counts nothing.
-  void Add(net::TensorView gradient, uint32_t of_rows) {
+  void Add(const BlockGradient& gradient, uint32_t of_rows) {
     if (of_rows == 0) return;
     tensors.push_back(gradient);
     rows.push_back(of_rows);
@@ -59,8 +67,10 @@ class ParameterShard {
   bool Initialise() { return Initialise(TimePoint::max()); }
   // Writes saved values to the elements from `first` on; they must fit. `slot`: 0 for the weights, then the
   // optimizer's slots in the order of slot_names(). Initialise() may still follow.
-  virtual void Restore(int64_t slot, int64_t first, net::TensorView values) = 0;
-  virtual bool Fits(uint64_t slot, uint64_t first, size_t bytes) const = 0;
+  virtual void Restore(int64_t slot, int64_t first, net::TensorView values);
+  virtual bool Fits(uint64_t /*slot*/, uint64_t /*first*/, size_t /*bytes*/) const { return false; }
+  // The same for a row of a table: its weights, then its slots.
+  virtual void RestoreRow(uint64_t row, const float* values);
   // All of the range is restored: it is initialised and has `version`, below 2^62.
   virtual void SetRestored(uint64_t version) = 0;
   virtual bool initialised() const = 0;
@@ -72,6 +82,9 @@ class ParameterShard {
   virtual std::shared_ptr<Snapshot> TakeSnapshot() = 0;
   virtual void DropSnapshot() = 0;
 
+  // The rows that this is a part of; null: it is a range of the flat vector.
+  virtual const TableLayout* table() const { return nullptr; }
+  virtual RowRange BlockRows(int64_t /*block*/) const { return {}; }
   virtual int64_t block_count() const = 0;
   virtual size_t bytes(int64_t block) const = 0;  // of the block's values
   // The size of a tensor in a message: of its values, or of an address in a device's memory.
@@ -80,8 +93,9 @@ class ParameterShard {
   virtual bool reads_values() const = 0;
   virtual uint64_t version(int64_t block) const = 0;
 
-  // Applies one gradient's part of a block: exactly tensor_bytes(block) bytes, at any alignment.
-  virtual void Apply(int64_t block, net::TensorView gradient) = 0;
+  // Applies one gradient's part of a block: exactly tensor_bytes(block) bytes, of a table the values of its
+  // keys, at any alignment.
+  virtual void Apply(int64_t block, const BlockGradient& gradient) = 0;
   // Applies the mean of `gradients` over all their rows (train.reduce: sum: their sum), times `scale`, as one
   // update, in one pass over memory. Without gradients it makes a new version of the same weights.
   virtual void ApplyMean(int64_t block, const RoundGradients& gradients, double scale) = 0;
@@ -94,6 +108,9 @@ class ParameterShard {
   // Whether the previous version is kept (RoundsWaitForLost).
   virtual bool has_previous(int64_t block) const = 0;
   virtual net::LentBytes LendPrevious(int64_t block) const = 0;
+  // The same of rows of a table, copied out: [keys, width]. Send them exactly once.
+  virtual net::LentBytes LendRows(int64_t block, gpu::Span<const uint64_t> keys);
+  virtual net::LentBytes LendPreviousRows(int64_t block, gpu::Span<const uint64_t> keys);
   virtual uint64_t previous_checksum(int64_t block) const = 0;
   // xxh3 of the current version; 0 without net.checksum.
   virtual uint64_t checksum(int64_t block) const = 0;

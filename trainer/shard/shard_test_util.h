@@ -28,7 +28,8 @@ struct ShardFixture {
   void Update() {
     for (int64_t block = 0; block < shard.block_count(); ++block) {
       const std::vector<float> ones(shard.bytes(block) / sizeof(float), 1);
-      shard.Apply(block, {reinterpret_cast<const std::byte*>(ones.data()), shard.bytes(block)});
+      shard.Apply(block,
+                  net::TensorView{reinterpret_cast<const std::byte*>(ones.data()), shard.bytes(block)});
     }
   }
 
@@ -37,6 +38,11 @@ struct ShardFixture {
   HostShard shard;
 };
 
+// Where a piece of a snapshot of a range is.
+inline RangePiece PieceOf(const Snapshot& snapshot, int64_t piece) {
+  return dynamic_cast<const RangeSnapshot&>(snapshot).At(piece);
+}
+
 // All values of a snapshot: the weights, then each slot, each of the whole range.
 inline std::vector<std::vector<float>> ValuesOf(const Snapshot& snapshot, size_t slots) {
   std::vector<std::vector<float>> values(1 + slots);
@@ -44,7 +50,7 @@ inline std::vector<std::vector<float>> ValuesOf(const Snapshot& snapshot, size_t
   for (int64_t piece = 0; piece < snapshot.piece_count(); ++piece) {
     const Snapshot::Piece read = *snapshot.Read(piece, scratch.data());
     const auto* const begin = reinterpret_cast<const float*>(read.bytes.data);
-    std::vector<float>& slot = values[static_cast<size_t>(snapshot.At(piece).slot)];
+    std::vector<float>& slot = values[static_cast<size_t>(PieceOf(snapshot, piece).slot)];
     slot.insert(slot.end(), begin, begin + read.bytes.size / sizeof(float));
   }
   return values;

@@ -30,8 +30,9 @@ size_t SnapshotBuffers::count() const {
   return buffers_.size();
 }
 
-Snapshot::Snapshot(Range range, std::vector<net::LentBuffer> weights,
-                   std::vector<gpu::Span<const float>> slots, std::shared_ptr<SnapshotBuffers> buffers)
+RangeSnapshot::RangeSnapshot(Range range, std::vector<net::LentBuffer> weights,
+                             std::vector<gpu::Span<const float>> slots,
+                             std::shared_ptr<SnapshotBuffers> buffers)
     : range_(range),
       slots_(std::move(slots)),
       buffers_(std::move(buffers)),
@@ -42,8 +43,8 @@ Snapshot::Snapshot(Range range, std::vector<net::LentBuffer> weights,
   }
 }
 
-Snapshot::Snapshot(Range range, int64_t slots, std::vector<net::LentBuffer> pieces,
-                   std::shared_ptr<SnapshotBuffers> buffers)
+RangeSnapshot::RangeSnapshot(Range range, int64_t slots, std::vector<net::LentBuffer> pieces,
+                             std::shared_ptr<SnapshotBuffers> buffers)
     : range_(range),
       slots_(static_cast<size_t>(slots)),
       buffers_(std::move(buffers)),
@@ -51,13 +52,13 @@ Snapshot::Snapshot(Range range, int64_t slots, std::vector<net::LentBuffer> piec
   for (net::LentBuffer& piece : pieces) kept_.emplace_back(std::move(piece));
 }
 
-void Snapshot::CopySlot(int64_t piece, float* to) const {
+void RangeSnapshot::CopySlot(int64_t piece, float* to) const {
   const RangePiece where = At(piece);
   const float* const values = slots_[static_cast<size_t>(where.slot - 1)].data + where.elements.begin;
   if (where.elements.size() > 0) std::memcpy(to, values, BytesOf(piece));
 }
 
-std::optional<Snapshot::Piece> Snapshot::Read(int64_t piece, float* scratch) const {
+std::optional<Snapshot::Piece> RangeSnapshot::Read(int64_t piece, float* scratch) const {
   const std::lock_guard lock(mutex_);
   if (!Has(piece)) return std::nullopt;
   std::optional<net::LentBuffer> hold;
@@ -71,7 +72,7 @@ std::optional<Snapshot::Piece> Snapshot::Read(int64_t piece, float* scratch) con
 }
 
 // A copy that is made only for the transport lives as long as its frame.
-std::optional<net::LentBytes> Snapshot::Lend(int64_t piece) const {
+std::optional<net::LentBytes> RangeSnapshot::Lend(int64_t piece) const {
   const std::lock_guard lock(mutex_);
   if (!Has(piece)) return std::nullopt;
   if (const auto& kept = kept_[static_cast<size_t>(piece)]) return kept->Lend(0, BytesOf(piece));
@@ -80,7 +81,7 @@ std::optional<net::LentBytes> Snapshot::Lend(int64_t piece) const {
   return copy.Lend(0, BytesOf(piece));
 }
 
-void Snapshot::ReleaseBefore(int64_t piece) {
+void RangeSnapshot::ReleaseBefore(int64_t piece) {
   std::vector<net::LentBuffer> released;
   {
     const std::lock_guard lock(mutex_);
@@ -93,7 +94,7 @@ void Snapshot::ReleaseBefore(int64_t piece) {
   for (net::LentBuffer& buffer : released) buffers_->Give(std::move(buffer));
 }
 
-void Snapshot::BeforeUpdate(int64_t block) {
+void RangeSnapshot::BeforeUpdate(int64_t block) {
   if (updated_[static_cast<size_t>(block)]) return;
   updated_[static_cast<size_t>(block)] = true;
   const auto pieces = static_cast<int64_t>(1 + slots_.size());

@@ -1,5 +1,6 @@
-// Snapshot: the weights and optimizer slots of a ps's range as they were at one moment, while training goes
-// on. Taking it copies nothing: it shares the weights, since a shared version is never written again
+// Snapshot: the weights and optimizer slots of a ps as they were at one moment, while training goes on, in
+// pieces. RangeSnapshot: of a range of the flat vector; rows of a table: table_snapshot.h.
+// Taking one of a range copies nothing: it shares the weights, since a shared version is never written again
 // (net/lent_buffer.h), and a block of a slot is copied before the first update of it. A piece that is
 // released before its update needs no copy, so a ps that reads the pieces itself, in order, releases each to
 // stay ahead of the updates. Pieces for ps 0 are released at the end, since ps 0 may ask again. Pieces:
@@ -45,6 +46,7 @@ class SnapshotBuffers {
   std::vector<net::LentBuffer> buffers_;
 };
 
+// Thread: any.
 class Snapshot {
  public:
   // The bytes of a piece and the buffer that keeps them; no buffer: the bytes are in the reader's scratch.
@@ -53,28 +55,37 @@ class Snapshot {
     std::optional<net::LentBuffer> hold;
   };
 
+  virtual ~Snapshot() = default;
+  virtual int64_t piece_count() const = 0;
+  // Reads a piece; unset: it is released, or there is no such piece. `scratch` has room for kBlockValues, for
+  // values that have no copy. The result outlives the snapshot.
+  virtual std::optional<Piece> Read(int64_t piece, float* scratch) const = 0;
+  // Lends a piece; send it exactly once.
+  virtual std::optional<net::LentBytes> Lend(int64_t piece) const = 0;
+  // Releases all pieces before this one: their memory is given back, and updates no longer copy them.
+  virtual void ReleaseBefore(int64_t piece) = 0;
+};
+
+class RangeSnapshot : public Snapshot {
+ public:
   // `weights`: shares of the blocks. `slots`: of the whole range; read until every piece is released.
   // `buffers`: for the copies, each of the size of the largest block.
-  Snapshot(Range range, std::vector<net::LentBuffer> weights, std::vector<gpu::Span<const float>> slots,
-           std::shared_ptr<SnapshotBuffers> buffers);
+  RangeSnapshot(Range range, std::vector<net::LentBuffer> weights, std::vector<gpu::Span<const float>> slots,
+                std::shared_ptr<SnapshotBuffers> buffers);
 
   // A snapshot that is copied already: `pieces` in order, of a range with `slots` slots.
-  Snapshot(Range range, int64_t slots, std::vector<net::LentBuffer> pieces,
-           std::shared_ptr<SnapshotBuffers> buffers);
+  RangeSnapshot(Range range, int64_t slots, std::vector<net::LentBuffer> pieces,
+                std::shared_ptr<SnapshotBuffers> buffers);
 
-  int64_t piece_count() const { return static_cast<int64_t>(kept_.size()); }
+  int64_t piece_count() const override { return static_cast<int64_t>(kept_.size()); }
   // The place of the piece in the range.
   RangePiece At(int64_t piece) const {
     return RangePieceAt(range_, static_cast<int64_t>(slots_.size()), piece);
   }
 
-  // Reads a piece; unset: it is released, or there is no such piece. `scratch` has room for the largest
-  // block, for values that have no copy. The result outlives the snapshot.
-  std::optional<Piece> Read(int64_t piece, float* scratch) const;
-  // Lends a piece; send it exactly once.
-  std::optional<net::LentBytes> Lend(int64_t piece) const;
-  // Releases all pieces before this one: their buffers go back, and updates no longer copy them.
-  void ReleaseBefore(int64_t piece);
+  std::optional<Piece> Read(int64_t piece, float* scratch) const override;
+  std::optional<net::LentBytes> Lend(int64_t piece) const override;
+  void ReleaseBefore(int64_t piece) override;
 
   // Call this before the slots of a block change.
   void BeforeUpdate(int64_t block);

@@ -57,7 +57,8 @@ class Walk {
     const auto factor = static_cast<float>(Below(1000) + 1) / 1000;
     Values gradient(shard_.bytes(block) / sizeof(float));
     for (size_t i = 0; i < gradient.size(); ++i) gradient[i] = factor * pattern_[i];
-    shard_.Apply(block, {reinterpret_cast<const std::byte*>(gradient.data()), shard_.bytes(block)});
+    shard_.Apply(block,
+                 net::TensorView{reinterpret_cast<const std::byte*>(gradient.data()), shard_.bytes(block)});
     plain_.Apply(block, gradient);
   }
   void Take() {
@@ -83,7 +84,7 @@ class Walk {
     if (lent.has_value() != here || (here && !SamePiece(*copy_, *snapshot_, piece))) ++wrong_;
     if (!lent) return;
     ++read_;
-    out_.push_back({copy_, snapshot_->At(piece), FrameOver(*lent)});
+    out_.push_back({copy_, PieceOf(*snapshot_, piece), FrameOver(*lent)});
     if (out_.size() > 6) out_.erase(out_.begin() + Below(Size(out_)));
   }
 
@@ -158,7 +159,7 @@ void RestoreFrom(const Snapshot& snapshot, unsigned seed, HostShard& shard) {
   std::mt19937 random(seed);
   std::vector<Part> parts;
   for (int64_t piece = 0; piece < snapshot.piece_count(); ++piece) {
-    const RangePiece where = snapshot.At(piece);
+    const RangePiece where = PieceOf(snapshot, piece);
     Values scratch(kBlockValues);
     const std::optional<Snapshot::Piece> read = snapshot.Read(piece, scratch.data());
     const float* const values = reinterpret_cast<const float*>(read->bytes.data);
@@ -187,7 +188,8 @@ TEST_CASE("shard: restored from any pieces it has the bits that were saved, and 
       saved.Initialise();
       const Values gradient = Pattern();
       const auto apply = [&](HostShard& shard, int64_t block) {
-        shard.Apply(block, {reinterpret_cast<const std::byte*>(gradient.data()), shard.bytes(block)});
+        shard.Apply(block,
+                    net::TensorView{reinterpret_cast<const std::byte*>(gradient.data()), shard.bytes(block)});
       };
       for (int i = 0; i < 3; ++i) {
         for (int64_t block = 0; block < saved.block_count(); ++block) {

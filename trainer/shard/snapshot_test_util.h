@@ -9,6 +9,7 @@
 #include "net/channel.h"
 #include "trainer/model/model.h"
 #include "trainer/shard/host_shard.h"
+#include "trainer/shard/shard_test_util.h"
 #include "trainer/shard/snapshot.h"
 #include "trainer/testing/small_config.h"
 
@@ -83,9 +84,9 @@ inline bool Same(const std::vector<Values>& copy, const RangePiece& where, const
 }
 
 inline bool SamePiece(const std::vector<Values>& copy, const Snapshot& snapshot, int64_t piece) {
-  Values scratch(static_cast<size_t>(snapshot.At(piece).elements.size()));
+  Values scratch(static_cast<size_t>(PieceOf(snapshot, piece).elements.size()));
   const std::optional<Snapshot::Piece> read = snapshot.Read(piece, scratch.data());
-  return read && Same(copy, snapshot.At(piece), read->bytes.data, read->bytes.size);
+  return read && Same(copy, PieceOf(snapshot, piece), read->bytes.data, read->bytes.size);
 }
 
 inline net::Frame FrameOver(const net::LentBytes& bytes) {

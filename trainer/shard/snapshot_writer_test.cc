@@ -16,7 +16,8 @@ void UpdateAround(HostShard& shard, int snapshots) {
   const auto update = [&] {
     for (int64_t block = 0; block < shard.block_count(); ++block) {
       const net::Frame reply = FrameOver(shard.Lend(block));  // so updates need another buffer
-      shard.Apply(block, {reinterpret_cast<const std::byte*>(gradient.data()), shard.bytes(block)});
+      shard.Apply(block,
+                  net::TensorView{reinterpret_cast<const std::byte*>(gradient.data()), shard.bytes(block)});
     }
   };
   for (int i = 0; i < snapshots; ++i) {
@@ -66,7 +67,8 @@ TEST_CASE("snapshot: a thread reads one while the ps loop applies gradients") {
         done = true;
       });
       do {
-        shard.Apply(block, {reinterpret_cast<const std::byte*>(gradient.data()), shard.bytes(block)});
+        shard.Apply(block,
+                    net::TensorView{reinterpret_cast<const std::byte*>(gradient.data()), shard.bytes(block)});
         plain.Apply(block, gradient);
         block = (block + 1) % shard.block_count();
       } while (!done);
@@ -90,10 +92,11 @@ TEST_CASE("snapshot: one may be dropped while a thread reads it") {
       }
     });
     for (int64_t i = 0; i < updates; ++i) {
-      shard.Apply(i % 3, {reinterpret_cast<const std::byte*>(gradient.data()), shard.bytes(i % 3)});
+      shard.Apply(i % 3,
+                  net::TensorView{reinterpret_cast<const std::byte*>(gradient.data()), shard.bytes(i % 3)});
     }
     shard.DropSnapshot();
-    shard.Apply(2, {reinterpret_cast<const std::byte*>(gradient.data()), shard.bytes(2)});
+    shard.Apply(2, net::TensorView{reinterpret_cast<const std::byte*>(gradient.data()), shard.bytes(2)});
     reader.join();
   }
 }
@@ -107,7 +110,8 @@ size_t BuffersNeeded(HostShard& shard, int64_t ahead) {
     const int64_t pieces = snapshot->piece_count() / shard.block_count();
     for (int64_t block = 0; block < shard.block_count(); ++block) {
       snapshot->ReleaseBefore((block + ahead) * pieces);
-      shard.Apply(block, {reinterpret_cast<const std::byte*>(gradient.data()), shard.bytes(block)});
+      shard.Apply(block,
+                  net::TensorView{reinterpret_cast<const std::byte*>(gradient.data()), shard.bytes(block)});
     }
     shard.DropSnapshot();
   }

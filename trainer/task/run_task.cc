@@ -176,6 +176,7 @@ std::unique_ptr<net::Transport> NewNetworkTransport(const Config& config,
 void PrepareProcess(const Config& config) { gpu::SetThreads(static_cast<int>(config.device.threads)); }
 
 Layout MakeLayout(const Config& config, int ps_count) {
+  if (UsesTable(config)) return TableLayoutOf(config.model, ps_count);
   return PlaceVariables(ModelVariables(config.model), ps_count, config.placement);
 }
 

@@ -17,37 +17,41 @@ namespace dtrain {
 Exchanges::Exchanges(const Config& config, const Layout& layout, const std::vector<Conversation*>& links)
     : config_(config),
       ring_(static_cast<size_t>(config.train.in_flight)),
-      staleness_(config.train.in_flight) {
+      staleness_(config.train.in_flight),
+      table_(layout.table ? &*layout.table : nullptr) {
   int64_t blocks = 0;
   for (size_t ps = 0; ps < links.size(); ++ps) {
     Flow flow;
     flow.link = links[ps];
     flow.range = layout.ps[ps];
-    flow.blocks = BlockCount(flow.range);
+    flow.blocks = BlocksOf(layout, ps);
     flow.first_block = std::exchange(blocks, blocks + flow.blocks);
-    flow.window = WindowOf(config.train, flow.range);
+    flow.window = WindowOf(config.train, layout, ps);
     flows_.push_back(flow);
   }
 }
 
-int64_t Exchanges::WindowOf(const TrainConfig& train, Range range) {
-  return MaxOpenBlocks(train, BlockCount(range));
+int64_t Exchanges::WindowOf(const TrainConfig& train, const Layout& layout, size_t ps) {
+  return MaxOpenBlocks(train, BlocksOf(layout, ps));
 }
 
-void Exchanges::Push(const net::LentBuffer& buffer, uint32_t examples, std::optional<float> loss) {
+void Exchanges::Push(const net::LentBuffer& buffer, uint32_t examples, std::optional<float> loss,
+                     ExchangeRows rows) {
   Exchange push;
   push.gradient = &buffer;
   push.hold = buffer.KeepLent();
   push.examples = examples;
   push.loss = loss;
+  push.rows = rows;
   Begin(std::move(push));
   staleness_.OnPushed();
   --steps_;
 }
 
-void Exchanges::Pull(std::optional<Entry> entry) {
-  DT_CHECK(open() == 0, open());
+void Exchanges::Pull(std::optional<Entry> entry, ExchangeRows rows) {
+  DT_CHECK(open() == 0 || table_ != nullptr, open());
   Exchange pull;
+  pull.rows = rows;
   pull.entry = std::move(entry);
   Begin(std::move(pull));
 }
@@ -71,22 +75,51 @@ void Exchanges::SendBlocks(Flow& flow) {
 void Exchanges::SendBlock(const Flow& flow, const Exchange& exchange, int64_t index) {
   const uint64_t request = flow.link->NextRequest();
   const auto number = static_cast<uint32_t>(index);
+  KeyedBatch* const asks = exchange.rows.asks;
+  const int64_t of_all = flow.first_block + index;
+  const auto keys = asks == nullptr ? 0u : static_cast<uint32_t>(asks->KeysIn(of_all).size);
+  if (asks != nullptr) asks->RequestOf(of_all) = request;
   if (exchange.gradient == nullptr) {
-    flatbuffers::FlatBufferBuilder& builder = encoder_.Begin();
     const Entry entry = exchange.entry.value_or(Entry());
-    const auto together = entry.together.empty() ? 0 : builder.CreateVector(entry.together);
-    const auto pull = wire::CreatePull(builder, number, exchange.entry.has_value(), together, entry.clock,
-                                       entry.resume, entry.version);
-    return flow.link->Send(request, encoder_.Finish(run_.Envelope(request), pull));
+    const net::PullHead head{
+        number, exchange.entry.has_value(), entry.together, entry.clock, entry.resume, entry.version,
+        keys,   exchange.rows.read};
+    const net::LentBytes rows = table_ == nullptr ? net::LentBytes() : RowsOf(exchange, of_all);
+    return flow.link->Send(request, encoder_.Pull(run_.Envelope(request), head, rows));
   }
-  const Bytes part = PartOf(flow, index);
-  const net::LentBytes bytes = exchange.gradient->Lend(part.offset, part.size);
+  const net::LentBytes bytes = GradientOf(flow, exchange, index);
   const uint64_t sum = config_.net.checksum ? net::PayloadChecksum(bytes.data, bytes.size) : 0;
   // What ps 0 counts it by is its last block.
   const bool is_counted = &flow == &flows_.front() && index + 1 == flow.blocks;
   const std::optional<float> loss = is_counted ? exchange.loss : std::nullopt;
+  net::PushedRows rows;
+  if (exchange.rows.of != nullptr) rows = {exchange.rows.of->RequestOf(of_all), keys};
   flow.link->Send(request, encoder_.Push(run_.Envelope(request), number, exchange.examples, sum, bytes,
-                                         versions_.version(), loss));
+                                         versions_.version(), loss, rows));
+}
+
+net::LentBytes Exchanges::GradientOf(const Flow& flow, const Exchange& exchange, int64_t index) {
+  if (table_ != nullptr) return RowsOf(exchange, flow.first_block + index);
+  const Bytes part = PartOf(flow, index);
+  return exchange.gradient->Lend(part.offset, part.size);
+}
+
+// The gradient of the rows in a block, and behind it the keys that are asked for. A copy, because a block's
+// rows and its keys are one frame.
+net::LentBytes Exchanges::RowsOf(const Exchange& exchange, int64_t block) {
+  const auto width = static_cast<size_t>(table_->width());
+  const KeyedBatch* const of = exchange.gradient == nullptr ? nullptr : exchange.rows.of;
+  const KeyedBatch* const asks = exchange.rows.asks;
+  const KeySpan keys = asks == nullptr ? KeySpan() : asks->KeysIn(block);
+  const size_t values = of == nullptr ? 0 : static_cast<size_t>(of->KeysIn(block).size) * width;
+  const size_t bytes = values * sizeof(float) + static_cast<size_t>(keys.size) * kKeyBytes;
+  const net::LentBuffer& buffer = sent_rows_.Free(bytes);
+  if (values > 0) {
+    const float* const from = exchange.gradient->floats() + static_cast<size_t>(of->FirstIn(block)) * width;
+    std::copy_n(from, values, buffer.floats());
+  }
+  EncodeKeys(keys, table_->RangeOf(block), reinterpret_cast<std::byte*>(buffer.floats() + values));
+  return buffer.Lend(0, bytes);
 }
 
 Exchanges::Bytes Exchanges::PartOf(const Flow& flow, int64_t index) const {
@@ -126,13 +159,29 @@ void Exchanges::OnWeights(size_t ps, const net::Message& message, const wire::En
   SendBlocks(flow);
 }
 
+// The bytes of the block that is answered next.
+size_t Exchanges::BytesAsked(const Flow& flow, int64_t block) {
+  if (by_address_) return sizeof(DeviceAddress);
+  if (table_ == nullptr) return static_cast<size_t>(BlockOf(flow.range, block).size()) * sizeof(float);
+  const KeyedBatch* const asks = ExchangeOf(ExchangeNumber(flow)).rows.asks;
+  const int64_t rows = asks == nullptr ? 0 : asks->KeysIn(flow.first_block + block).size;
+  return static_cast<size_t>(rows * table_->width()) * sizeof(float);
+}
+
+// Where they go.
+float* Exchanges::PlaceOf(const Flow& flow, int64_t block) {
+  if (table_ == nullptr) return parameters_ + BlockOf(flow.range, block).begin;
+  KeyedBatch& asks = *ExchangeOf(ExchangeNumber(flow)).rows.asks;
+  return asks.weights() + asks.FirstIn(flow.first_block + block) * table_->width();
+}
+
 void Exchanges::TakeIn(const Flow& flow, const net::Message& message, const wire::Weights& weights) {
-  const Range block = BlockOf(flow.range, flow.answered % flow.blocks);
+  const int64_t block = flow.answered % flow.blocks;
   const net::TensorView values = net::Tensor(message, weights);
-  const auto bytes = static_cast<size_t>(block.size()) * sizeof(float);
-  if (values.size != (by_address_ ? sizeof(DeviceAddress) : bytes)) {
-    throw Failure(ExitCode::kInternal, fmt::format("{} sent {} bytes for a block of {} values",
-                                                   flow.link->name(), values.size, block.size()));
+  const size_t bytes = BytesAsked(flow, block);
+  if (values.size != bytes) {
+    throw Failure(ExitCode::kInternal, fmt::format("{} sent {} bytes for a block of {} bytes",
+                                                   flow.link->name(), values.size, bytes));
   }
   if (weights.checksum() != 0 && weights.checksum() != net::PayloadChecksum(values.data, values.size)) {
     throw Failure(ExitCode::kInternal,
@@ -141,8 +190,8 @@ void Exchanges::TakeIn(const Flow& flow, const net::Message& message, const wire
                               flow.link->name(), weights.version()));
   }
   if (by_address_ || bytes == 0) return;
-  std::memcpy(parameters_ + block.begin, values.data, bytes);
-  if (on_weights_) on_weights_(parameters_, block);
+  std::memcpy(PlaceOf(flow, block), values.data, bytes);
+  if (on_weights_) on_weights_(parameters_, BlockOf(flow.range, block));
 }
 
 // Takes the version of the block that was answered last.

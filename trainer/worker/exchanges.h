@@ -2,6 +2,8 @@
 // whole flat weights back. Several may be open; they are answered in order. Tensors travel in blocks
 // (model/layout.h), and a window bounds the open blocks of each ps. Nothing here waits: blocks go out while
 // the windows have room, the rest when OnWeights() takes answers.
+// Of a table an exchange asks for the rows of one batch (keyed_source.h), whose weights come into that batch,
+// and its gradient is of the rows that an earlier exchange has asked for.
 // Owner: PsClient. Thread: the worker's.
 #pragma once
 
@@ -19,6 +21,7 @@
 #include "trainer/hooks/step_stats.h"
 #include "trainer/model/layout.h"
 #include "trainer/peer/conversation.h"
+#include "trainer/worker/keyed_source.h"
 
 namespace dtrain {
 
@@ -54,13 +57,20 @@ class RoundVersions {
   int64_t too_late_ = 0;
 };
 
+// The rows of a table that an exchange is about. The batches outlive it.
+struct ExchangeRows {
+  KeyedBatch* of = nullptr;    // whose gradient it is; null: the whole flat vector's
+  KeyedBatch* asks = nullptr;  // whose rows are asked for; null: none
+  bool read = false;           // in a pull: for an evaluation
+};
+
 class Exchanges {
  public:
-  // `links`: one per ps of the layout, with room for WindowOf() its range; they outlive this.
+  // `links`: one per ps of the layout, with room for WindowOf() its blocks. The arguments outlive this.
   Exchanges(const Config& config, const Layout& layout, const std::vector<Conversation*>& links);
 
-  // The max number of open blocks with the ps that owns `range`.
-  static int64_t WindowOf(const TrainConfig& train, Range range);
+  // The max number of open blocks with that ps.
+  static int64_t WindowOf(const TrainConfig& train, const Layout& layout, size_t ps);
 
   // How a worker enters the run, from its Start (net/messages.fbs).
   struct Entry {
@@ -82,11 +92,13 @@ class Exchanges {
   // Where weights are copied to: the whole flat vector. Set it before the first exchange.
   void set_parameters(float* parameters) { parameters_ = parameters; }
 
-  // Opens an exchange for the gradient in `buffer` (the whole flat vector), which is lent until it is sent.
-  // `loss`: as in the message.
-  void Push(const net::LentBuffer& buffer, uint32_t examples, std::optional<float> loss = std::nullopt);
-  // Opens an exchange without a gradient; no other may be open. With `entry` the worker enters the run.
-  void Pull(std::optional<Entry> entry = std::nullopt);
+  // Opens an exchange for the gradient in `buffer` (the whole flat vector or the rows of rows.of), which is
+  // lent until it is sent. `loss`: as in the message.
+  void Push(const net::LentBuffer& buffer, uint32_t examples, std::optional<float> loss = std::nullopt,
+            ExchangeRows rows = {});
+  // Opens an exchange without a gradient. With `entry` the worker enters the run. No other may be open, but
+  // of a table.
+  void Pull(std::optional<Entry> entry = std::nullopt, ExchangeRows rows = {});
   // Takes weights from a ps; `envelope` is that of `message`.
   void OnWeights(size_t ps, const net::Message& message, const wire::Envelope& envelope);
   // Closes the oldest open exchange. False: not every ps has answered all of it.
@@ -123,6 +135,7 @@ class Exchanges {
     uint32_t examples = 0;
     std::optional<float> loss;
     std::optional<Entry> entry;  // set for a pull with which the worker enters
+    ExchangeRows rows;
   };
   // The progress of one ps: the blocks sent to it and answered by it, over all exchanges.
   struct Flow {
@@ -143,8 +156,13 @@ class Exchanges {
   void Begin(Exchange exchange);
   void SendBlocks(Flow& flow);
   void SendBlock(const Flow& flow, const Exchange& exchange, int64_t block);
+  net::LentBytes GradientOf(const Flow& flow, const Exchange& exchange, int64_t block);
+  net::LentBytes RowsOf(const Exchange& exchange, int64_t block);
+  size_t BytesAsked(const Flow& flow, int64_t block);
+  float* PlaceOf(const Flow& flow, int64_t block);
   Bytes PartOf(const Flow& flow, int64_t block) const;
   void DropSent();
+  int64_t ExchangeNumber(const Flow& flow) const { return flow.answered / flow.blocks; }
   void TakeIn(const Flow& flow, const net::Message& message, const wire::Weights& weights);
   void CountVersion(size_t ps, const wire::Weights& weights);
   bool EveryPsAnswered(int64_t exchanges) const;
@@ -168,6 +186,8 @@ class Exchanges {
   float* parameters_ = nullptr;
   std::function<void(const float*, Range)> on_weights_;
   bool by_address_ = false;
+  const TableLayout* const table_;  // null: the flat vector travels
+  net::LentBuffers sent_rows_;      // gradients with keys, that a transport may still read
 };
 
 }  // namespace dtrain

@@ -52,7 +52,7 @@ struct Fixture {
     std::vector<Conversation*> pointers;
     config.cluster.ps.assign(blocks.size(), "127.0.0.1:10001");
     for (size_t ps = 0; ps < blocks.size(); ++ps) {
-      const size_t most = MaxOpenRequests(Exchanges::WindowOf(config.train, layout.ps[ps]));
+      const size_t most = MaxOpenRequests(Exchanges::WindowOf(config.train, layout, ps));
       links.emplace_back(channel, config.cluster, TaskId{Role::kPs, static_cast<int>(ps)}, most);
       pointers.push_back(&links.back());
     }
@@ -353,7 +353,7 @@ TEST_CASE("exchanges: weights that nobody asked for, of a wrong size or a wrong 
                        Failure);
   at.exchanges->Pull();
   CHECK_THROWS_WITH_AS(at.AnswerOldest(0, {}, 2),
-                       "ps 0 (127.0.0.1:10001) sent 8 bytes for a block of 1 values", Failure);
+                       "ps 0 (127.0.0.1:10001) sent 8 bytes for a block of 4 bytes", Failure);
   at.links[0].Clear();
   at.exchanges->DropOpen();
   at.exchanges->Pull();

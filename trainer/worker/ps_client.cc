@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/check.h"
 #include "base/error.h"
 #include "trainer/peer/peer_limits.h"
 
@@ -19,8 +20,8 @@ constexpr milliseconds kQueueSlice{10};
 
 std::vector<size_t> MaxOpenWith(const Config& config, const Layout& layout) {
   std::vector<size_t> max_open;
-  for (const Range range : layout.ps) {
-    max_open.push_back(MaxOpenRequests(Exchanges::WindowOf(config.train, range)));
+  for (size_t ps = 0; ps < layout.ps.size(); ++ps) {
+    max_open.push_back(MaxOpenRequests(Exchanges::WindowOf(config.train, layout, ps)));
   }
   return max_open;
 }
@@ -94,8 +95,14 @@ void PsClient::Wait(const char* what) {
   peers_.OnQuiet(Clock::now(), what);
 }
 
-void PsClient::Enter(const Exchanges::Entry& entry) {
-  exchanges_.Pull(entry);
+void PsClient::Enter(const Exchanges::Entry& entry, KeyedBatch* rows) {
+  exchanges_.Pull(entry, {nullptr, rows});
+  Collect();
+}
+
+void PsClient::Read(KeyedBatch* rows) {
+  DT_CHECK(exchanges_.open() == 0, exchanges_.open());
+  exchanges_.Pull(std::nullopt, {nullptr, rows, true});
   Collect();
 }
 

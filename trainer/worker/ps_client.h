@@ -40,8 +40,10 @@ class PsClient {
   }
 
   // Gets the worker's first weights; it takes part from now on. In sync this waits for the end of a round,
-  // unless the worker resumes.
-  void Enter(const Exchanges::Entry& entry);
+  // unless the worker resumes. `rows`: of a table, those of its first batch; null: it has none.
+  void Enter(const Exchanges::Entry& entry, KeyedBatch* rows = nullptr);
+  // Gets the current weights of the rows of a batch, for an evaluation. No exchange may be open.
+  void Read(KeyedBatch* rows);
   // Gets all current weights.
   void Pull();
   // Waits until every ps has answered the oldest exchange; its weights are then copied.

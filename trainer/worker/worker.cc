@@ -64,7 +64,8 @@ Worker::Worker(const Config& config, TaskId self, const Layout& layout, const De
       peers_(client_.peers()),
       exchanges_(client_.exchanges()),
       data_(
-          config, self.index, transport, activity_, [this] { client_.Attend(); }, log),
+          config, self.index, layout.table ? &*layout.table : nullptr, transport, activity_,
+          [this] { client_.Attend(); }, log),
       model_(config, layout, devices, store),
       more_hooks_(std::move(more_hooks)) {
   exchanges_.set_parameters(model_.here());
@@ -116,10 +117,21 @@ void Worker::Start() {
   Load();
   activity_.what = "wait";
   const Exchanges::Entry entry = WaitForStart();
-  if (!came_too_late_) client_.Enter(entry);
+  if (!came_too_late_) Enter(entry);
   peers_.Started();
   ended_early_ = false;
   evaluated_step_ = 0;
+}
+
+// Of a table the worker asks for the rows of as many batches as exchanges may be open; those of the first are
+// here when this returns.
+void Worker::Enter(const Exchanges::Entry& entry) {
+  KeyedSource* const keyed = data_.keyed();
+  client_.Enter(entry, keyed == nullptr ? nullptr : keyed->Ahead(1));
+  if (keyed == nullptr) return;
+  for (int64_t ahead = 2; ahead <= config_.train.in_flight; ++ahead) {
+    exchanges_.Pull(std::nullopt, {nullptr, keyed->Ahead(ahead)});
+  }
 }
 
 flatbuffers::Offset<wire::Ready> Worker::MakeReady(flatbuffers::FlatBufferBuilder& builder) {
@@ -206,16 +218,23 @@ bool Worker::HaveStep() {
 void Worker::Step(const Batch& batch, StepView& view) {
   times_.MarkBatch(Clock::now(), data_.source().TakeWaitedNanos());
   const bool count_correct = BeforeStep(batch, view);
-  const net::LentBuffer& gradient = model_.NextGradient();
-  model_.model().Begin(model_.parameters(), batch, model_.gradient(), count_correct);
+  KeyedSource* const keyed = data_.keyed();
+  const float* const parameters = keyed == nullptr ? model_.parameters() : keyed->current().weights();
+  const int64_t values =
+      keyed == nullptr ? layout_.size : keyed->current().keys().size * layout_.table->width();
+  const net::LentBuffer& gradient = model_.NextGradient(values);
+  model_.model().Begin(parameters, batch, model_.gradient(), count_correct);
   if (!model_.by_address()) {
     if (devices_.on_gpu()) StageNext();
     TakeResult(view);
     if (const auto& max = config_.train.optimizer.clip_norm; max && !NormOfRounds(config_.train)) {
-      ClipToNorm(*max, {gradient.floats(), layout_.size});
+      ClipToNorm(*max, {gradient.floats(), values});
     }
   }
-  exchanges_.Push(gradient, static_cast<uint32_t>(view.rows), std::exchange(untold_loss_, std::nullopt));
+  ExchangeRows rows;
+  if (keyed != nullptr) rows = {&keyed->current(), keyed->Ahead(config_.train.in_flight)};
+  exchanges_.Push(gradient, static_cast<uint32_t>(view.rows), std::exchange(untold_loss_, std::nullopt),
+                  rows);
   times_.Mark(StepPart::kCompute, Clock::now());
   StageNext();  // while the gradient travels
   times_.Mark(StepPart::kData, Clock::now());
@@ -263,7 +282,7 @@ void Worker::CollectWeights() {
   } else {
     client_.CollectArrived();
   }
-  while (exchanges_.torn()) client_.Enter({});
+  while (exchanges_.torn()) Enter({});
 }
 
 void Worker::AfterStep(StepView& view) {
@@ -306,10 +325,29 @@ std::optional<Evaluation> Worker::Evaluate(Figures* figures) {
   if (source == nullptr) return std::nullopt;
   const char* const before = activity_.what;
   activity_.what = "eval";
-  const Evaluation evaluation = EvaluateAll(
-      model_.model(), model_.parameters(), *source, [this] { client_.CheckAllAlive(); }, figures);
+  const auto check = [this] { client_.CheckAllAlive(); };
+  const Evaluation evaluation =
+      layout_.table ? EvaluateRows(*source, figures)
+                    : EvaluateAll(model_.model(), model_.parameters(), *source, check, figures);
   activity_.what = before;
   return evaluation;
+}
+
+// Each batch with the rows of the table that it touches, as they are when it comes.
+Evaluation Worker::EvaluateRows(BatchSource& source, Figures* figures) {
+  while (exchanges_.open() > 0) client_.Collect();
+  Evaluation sum;
+  KeySorter sorter;
+  KeyedBatch keyed;
+  Batch batch;
+  while (source.Next(&batch)) {
+    keyed.Fill(batch, *layout_.table, &sorter);
+    client_.Read(&keyed);
+    EvaluationSum one(model_.model(), keyed.weights(), figures);
+    one.Add(keyed.batch());
+    sum.Add(one.sum());
+  }
+  return sum;
 }
 
 // ps 0 asks with each answer until it has the figures. A restarted worker that has yet to reach this step is

@@ -63,6 +63,7 @@ class Worker {
  private:
   void Load();
   void Start();
+  void Enter(const Exchanges::Entry& entry);
   Exchanges::Entry WaitForStart();
   flatbuffers::Offset<wire::Ready> MakeReady(flatbuffers::FlatBufferBuilder& builder);
   void Train();
@@ -75,6 +76,7 @@ class Worker {
   void Ask(const HookRequests& requests);
   bool HaveStep();
   std::optional<Evaluation> Evaluate(Figures* figures = nullptr);
+  Evaluation EvaluateRows(BatchSource& source, Figures* figures);
   void EvaluateAfter(int64_t local_step);
   bool TellEvaluation(int64_t local_step, const Evaluation& evaluation, double auc);
   void EvaluateFinalWeights();

@@ -15,10 +15,11 @@
 
 namespace dtrain {
 
-WorkerData::WorkerData(const Config& config, int worker, net::Transport& transport, const Activity& activity,
-                       std::function<void()> attend, Logger& log)
+WorkerData::WorkerData(const Config& config, int worker, const TableLayout* table, net::Transport& transport,
+                       const Activity& activity, std::function<void()> attend, Logger& log)
     : config_(config),
       worker_(worker),
+      table_(table),
       transport_(transport),
       activity_(activity),
       attend_(std::move(attend)),
@@ -46,16 +47,25 @@ void WorkerData::Open(uint64_t run_id, uint64_t feed_token) {
     for (const std::string& warning : DataWarnings(config_, loaded_)) log_.Warning("{}", warning);
   }
   if (!loaded_.form.classes.empty()) log_.Info("{}", ClassNamesText(loaded_.form.classes));
-  source_ = MakeBatchSource(config_, loaded_.train, worker_, static_cast<int>(config_.cluster.worker.size()));
-  source_->Attend([this] {
-    attend_();
-    return !activity_.leaving();
-  });
+  MakeSource();
   if (feed_channel_) {
     feeder_ =
         std::make_unique<Feeder>(config_, loaded_.train, std::move(feed_channel_), run_id, feed_token, log_);
     log_.Info("feeds the other workers their batches");
   }
+}
+
+void WorkerData::MakeSource() {
+  source_ = MakeBatchSource(config_, loaded_.train, worker_, static_cast<int>(config_.cluster.worker.size()));
+  if (table_ != nullptr) {
+    auto keyed = std::make_unique<KeyedSource>(std::move(source_), *table_, config_.train.in_flight);
+    keyed_ = keyed.get();
+    source_ = std::move(keyed);
+  }
+  source_->Attend([this] {
+    attend_();
+    return !activity_.leaving();
+  });
 }
 
 // What a command that writes rows may want to know.
@@ -132,7 +142,7 @@ bool WorkerData::UseFit(const InputForm& fit) {
                     PathText(config_.data.train), Plural(loaded_.train->rows().value_or(0), "row"),
                     rows.value_or(0));
   }
-  source_ = MakeBatchSource(config_, loaded_.train, worker_, static_cast<int>(config_.cluster.worker.size()));
+  MakeSource();
   if (feeder_) feeder_->UseRows(loaded_.train);
   return true;
 }

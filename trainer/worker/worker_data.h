@@ -21,14 +21,16 @@
 #include "trainer/feed/feed_source.h"
 #include "trainer/peer/form_message.h"
 #include "trainer/peer/heartbeat.h"
+#include "trainer/worker/keyed_source.h"
 
 namespace dtrain {
 
 class WorkerData {
  public:
+  // `table`: of a sparse model, whose batches are numbered by its rows; else null. It outlives this.
   // `attend`: called now and then during a wait for worker 0, to serve the ps.
-  WorkerData(const Config& config, int worker, net::Transport& transport, const Activity& activity,
-             std::function<void()> attend, Logger& log);
+  WorkerData(const Config& config, int worker, const TableLayout* table, net::Transport& transport,
+             const Activity& activity, std::function<void()> attend, Logger& log);
 
   // Makes worker 0 serve the other workers through `channel`, which is bound (data.split: feed).
   void FeedOthersThrough(std::unique_ptr<net::Channel> channel) { feed_channel_ = std::move(channel); }
@@ -38,6 +40,8 @@ class WorkerData {
 
   // Valid after Join().
   BatchSource& source() { return *source_; }
+  // The same with a table; else null.
+  KeyedSource* keyed() { return keyed_; }
   const LoadedData& loaded() const { return loaded_; }
   // The rows of data.train that were left out. Call it at the end of the run: worker 0 warns of those that it
   // has not told when the data was loaded.
@@ -60,12 +64,14 @@ class WorkerData {
 
  private:
   void Open(uint64_t run_id, uint64_t feed_token);
+  void MakeSource();
   std::vector<std::string> Environment() const;
   bool UseFit(const InputForm& fit);
   void CompareRows(const DataFingerprint& chief);
 
   const Config& config_;
   const int worker_;
+  const TableLayout* const table_;
   net::Transport& transport_;
   const Activity& activity_;
   const std::function<void()> attend_;
@@ -75,6 +81,7 @@ class WorkerData {
   bool told_other_rows_ = false;
   bool told_too_long_ = false;
   std::unique_ptr<BatchSource> source_;
+  KeyedSource* keyed_ = nullptr;                // source_, with a table
   FeedSource* fed_ = nullptr;                   // source_, when worker 0 deals out the batches
   std::unique_ptr<net::Channel> feed_channel_;  // of worker 0 until it makes the feeder
   std::unique_ptr<Feeder> feeder_;

@@ -9,21 +9,6 @@
 
 namespace dtrain {
 
-GradientBuffers::GradientBuffers(size_t bytes, int64_t max_open) : bytes_(bytes) {
-  for (int64_t i = 0; i < max_open + 1; ++i) buffers_.emplace_back(bytes);
-}
-
-const net::LentBuffer& GradientBuffers::Free() {
-  for (size_t tried = 0; tried < buffers_.size(); ++tried) {
-    next_ = (next_ + 1) % buffers_.size();
-    if (!buffers_[next_].lent()) return buffers_[next_];
-  }
-  // A transport may keep bytes for a moment after they were answered.
-  buffers_.emplace_back(bytes_);
-  next_ = buffers_.size() - 1;
-  return buffers_.back();
-}
-
 WorkerModel::WorkerModel(const Config& config, const Layout& layout, const DeviceChoice& devices,
                          DeviceStore* store)
     : config_(config),
@@ -31,8 +16,8 @@ WorkerModel::WorkerModel(const Config& config, const Layout& layout, const Devic
       devices_(devices),
       store_(store),
       here_(store == nullptr ? static_cast<size_t>(layout.size) : 0),
-      buffers_(store == nullptr ? static_cast<size_t>(layout.size) * sizeof(float) : 0,
-               store == nullptr ? config.train.in_flight : 0) {
+      buffers_(store == nullptr ? static_cast<size_t>(config.train.in_flight) + 1 : 0,
+               static_cast<size_t>(layout.size) * sizeof(float)) {
   if (store == nullptr) return;
   queue_ = std::make_unique<gpu::cuda::Queue>(store->stream());
 }
@@ -85,13 +70,13 @@ const float* WorkerModel::Fetch() {
   return here_.data();
 }
 
-const net::LentBuffer& WorkerModel::NextGradient() {
+const net::LentBuffer& WorkerModel::NextGradient(int64_t values) {
   if (by_address()) {
     next_gradient_ = (next_gradient_ + 1) % gradients_.size();
     gradient_ = gradients_[next_gradient_].values;
     return gradients_[next_gradient_].addresses;
   }
-  const net::LentBuffer& buffer = buffers_.Free();
+  const net::LentBuffer& buffer = buffers_.Free(static_cast<size_t>(values) * sizeof(float));
   gradient_ = buffer.floats();
   return buffer;
 }

@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <vector>
 
@@ -21,22 +20,6 @@
 #include "trainer/model/model.h"
 
 namespace dtrain {
-
-// GradientBuffers: memory for gradients: one for each exchange that may be open, and one to write into. A
-// buffer is written only while it is not lent.
-class GradientBuffers {
- public:
-  // `bytes`: of each buffer.
-  GradientBuffers(size_t bytes, int64_t max_open);
-  // A buffer that is not lent. It does not move: an open exchange points to its gradient.
-  const net::LentBuffer& Free();
-  size_t count() const { return buffers_.size(); }
-
- private:
-  const size_t bytes_;
-  std::deque<net::LentBuffer> buffers_;
-  size_t next_ = 0;
-};
 
 class WorkerModel {
  public:
@@ -59,9 +42,9 @@ class WorkerModel {
   // Copies the latest parameters to host memory if they are on a device, and returns them.
   const float* Fetch();
 
-  // Turns to the memory for the next step's gradient. Returns the buffer to push: it holds the gradient, or
-  // the addresses of its blocks.
-  const net::LentBuffer& NextGradient();
+  // Turns to the memory for the next step's gradient, of `values` float32. Returns the buffer to push: it
+  // holds the gradient, or the addresses of its blocks.
+  const net::LentBuffer& NextGradient(int64_t values);
   // Where the model writes that gradient.
   float* gradient() { return gradient_; }
   // The gradient of the latest step in host memory. Call it after Model::End().
@@ -85,7 +68,7 @@ class WorkerModel {
   // Declared before the model, which pins it and must be destroyed first.
   std::vector<float> here_;
   std::vector<float> gradient_here_;
-  GradientBuffers buffers_;
+  net::LentBuffers buffers_;  // one for each exchange that may be open, and one to write into
   std::vector<DeviceGradient> gradients_;
   size_t next_gradient_ = 0;
   float* gradient_ = nullptr;  // of the latest step; see NextGradient()

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "trainer/data/synth/planted.h"
 #include "trainer/data/synth/synth_table.h"
 
 namespace dtrain {
@@ -77,76 +78,10 @@ constexpr std::array<ColumnRule, kColumns> kRules = {{
     {142572, 4400},
 }};
 
-// Returns a roughly normal value with mean 0 and deviation 1: the sum of four bytes of `bits`.
-double SumOfBytes(uint32_t bits) {
-  const uint32_t sum = (bits & 0xff) + (bits >> 8 & 0xff) + (bits >> 16 & 0xff) + (bits >> 24);
-  constexpr double kDeviation = 147.8;  // 2 * sqrt((256^2 - 1) / 12)
-  return (static_cast<double>(sum) - 510) / kDeviation;
-}
-
-// Zipf's law by rejection (after Devroye, "Non-uniform random variate generation", 1986): the numbers from
-// 2^j to 2^(j+1) - 1 are together about as likely for every j, so j is uniform; a number k of them is then
-// uniform too and is kept with probability 2^j / k, which is at least a half.
-class Zipf {
- public:
-  explicit Zipf(uint32_t values) : values_(values) {
-    while (values >> powers_ > 0) ++powers_;
-  }
-
-  uint32_t Draw(uint64_t bits) const {
-    while (true) {
-      const uint32_t power = static_cast<uint32_t>((bits >> 48) * powers_ >> 16);
-      const uint32_t k = (1u << power) + (static_cast<uint32_t>(bits >> 24) & 0xffffff & ((1u << power) - 1));
-      if (k <= values_ && (bits & 0xffffff) * k >> 24 < 1u << power) return k;
-      bits = Mix64(bits + 0x9e3779b97f4a7c15ull);
-    }
-  }
-
- private:
-  const uint32_t values_;  // below 2^24
-  uint32_t powers_ = 0;
-};
-
 char* AppendHex(uint32_t value, char* out) {
   for (int shift = 28; shift >= 0; shift -= 4) *out++ = "0123456789abcdef"[value >> shift & 15];
   return out;
 }
-
-// Truth: the log loss and the AUC of the true probabilities, from counts of rows by logit.
-class TrueScore {
- public:
-  void Add(double logit, bool positive) {
-    const double cell = std::min(std::max((logit + kRange) * (kCells / (2 * kRange)), 0.0), kCells - 1.0);
-    ++counts_[positive ? 1 : 0][static_cast<size_t>(cell)];
-    const double loss = std::log1p(std::exp(positive ? -logit : logit));
-    loss_ += loss;
-    ++rows_;
-    positives_ += positive ? 1 : 0;
-  }
-
-  std::string Text() const {
-    double below = 0, pairs = 0;
-    for (size_t cell = 0; cell < kCells; ++cell) {
-      const double negative = static_cast<double>(counts_[0][cell]);
-      pairs += static_cast<double>(counts_[1][cell]) * (below + negative / 2);
-      below += negative;
-    }
-    const double rows = static_cast<double>(rows_), ones = static_cast<double>(positives_);
-    if (rows_ == 0) return "no rows";
-    const std::string area =
-        ones > 0 && below > 0 ? fmt::format("{:.6f}", pairs / ones / below) : "undefined";
-    return fmt::format(
-        "{} rows, {:.4f} of them with label 1; the true probabilities have log loss {:.6f} and AUC {}", rows_,
-        ones / rows, loss_ / rows, area);
-  }
-
- private:
-  static constexpr size_t kCells = 1 << 16;
-  static constexpr double kRange = 16;  // logits beyond are counted at its ends
-  std::array<std::vector<int64_t>, 2> counts_{std::vector<int64_t>(kCells), std::vector<int64_t>(kCells)};
-  double loss_ = 0;
-  int64_t rows_ = 0, positives_ = 0;
-};
 
 class CriteoTable : public SynthTable {
  public:

@@ -1,0 +1,117 @@
+// Log loss and calibration against the plain formulas.
+#include "trainer/metrics/probability_figures.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "base/random.h"
+#include "trainer/metrics/metrics.h"
+
+namespace dtrain {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+TEST_CASE(
+    "log loss: of one output is the negative logarithm of the sigmoid, also where that rounds to 0 or 1") {
+  for (const float z : {-3.0f, -0.5f, 0.0f, 0.25f, 4.0f}) {
+    const double p = 1 / (1 + std::exp(-static_cast<double>(z)));
+    CHECK(LogLossOf(&z, 1, 1) == doctest::Approx(-std::log(p)).epsilon(1e-12));
+    CHECK(LogLossOf(&z, 1, 0) == doctest::Approx(-std::log(1 - p)).epsilon(1e-12));
+  }
+  const float large = 100, huge = 1e30f;
+  CHECK(LogLossOf(&large, 1, 0) == doctest::Approx(100));
+  CHECK(LogLossOf(&large, 1, 1) == doctest::Approx(std::exp(-100.0)).epsilon(1e-12));
+  CHECK(LogLossOf(&huge, 1, 0) == doctest::Approx(1e30));
+  CHECK(LogLossOf(&huge, 1, 1) == 0);
+}
+
+TEST_CASE("log loss: of several outputs is that of the softmax, and two are as their difference") {
+  const float logits[] = {1, -2, 0.5f};
+  const double sum = std::exp(1) + std::exp(-2) + std::exp(0.5);
+  for (int k = 0; k < 3; ++k) CHECK(LogLossOf(logits, 3, k) == doctest::Approx(std::log(sum) - logits[k]));
+  for (const float z : {-200.0f, -1.0f, 0.0f, 30.0f, 200.0f}) {
+    const float two[] = {0, z};
+    for (int k = 0; k < 2; ++k)
+      CHECK(LogLossOf(two, 2, k) == doctest::Approx(LogLossOf(&z, 1, k)).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("probabilities: figures are means by weight, and those of parts are merged") {
+  const CounterRandom random(1);
+  ProbabilityFigures all(1), parts[] = {ProbabilityFigures(1), ProbabilityFigures(1)};
+  double weights = 0, loss = 0, predicted = 0, observed = 0;
+  for (uint64_t i = 0; i < 1000; ++i) {
+    const float z = static_cast<float>(random.Normal(3 * i));
+    const int32_t label = random.Uniform(3 * i + 1) < 0.3 ? 1 : 0;
+    const double weight = static_cast<double>(random.Below(3 * i + 2, 4)) / 2;
+    all.Add(&z, label, weight);
+    parts[i % 2].Add(&z, label, weight);
+    const double p = 1 / (1 + std::exp(-static_cast<double>(z)));
+    weights += weight;
+    loss -= weight * std::log(label == 1 ? p : 1 - p);
+    predicted += weight * p;
+    observed += weight * label;
+  }
+  CHECK(*all.log_loss() == doctest::Approx(loss / weights).epsilon(1e-12));
+  CHECK(*all.calibration() == doctest::Approx(predicted / observed).epsilon(1e-12));
+  CHECK(all.weight() == weights);
+  parts[0].Merge(parts[1]);
+  CHECK(*parts[0].log_loss() == doctest::Approx(*all.log_loss()).epsilon(1e-12));
+  CHECK(*parts[0].calibration() == doctest::Approx(*all.calibration()).epsilon(1e-12));
+}
+
+TEST_CASE("probabilities: a row of weight 2 counts as the row twice, and one of weight 0 not at all") {
+  ProbabilityFigures weighted(1), twice(1);
+  const float a = 0.5f, b = -2, nan = kNan;
+  weighted.Add(&a, 1, 2);
+  weighted.Add(&b, 0, 1);
+  weighted.Add(&nan, 0, 0);
+  for (int i = 0; i < 2; ++i) twice.Add(&a, 1);
+  twice.Add(&b, 0);
+  CHECK(*weighted.log_loss() == doctest::Approx(*twice.log_loss()).epsilon(1e-15));
+  CHECK(*weighted.calibration() == doctest::Approx(*twice.calibration()).epsilon(1e-15));
+}
+
+TEST_CASE("probabilities: what the rows do not define is unset") {
+  ProbabilityFigures none(1), zeros(1), broken(1), infinite(1), several(3);
+  CHECK_FALSE(none.log_loss());
+  CHECK_FALSE(none.calibration());
+  const float z = 1, bad = kNan, endless = kInfinity, three[] = {1, 2, 3};
+  zeros.Add(&z, 0);
+  CHECK(zeros.log_loss());
+  CHECK_FALSE(zeros.calibration());
+  broken.Add(&z, 1);
+  broken.Add(&bad, 0);
+  CHECK_FALSE(broken.log_loss());
+  CHECK_FALSE(broken.calibration());
+  infinite.Add(&endless, 0);
+  CHECK_FALSE(infinite.log_loss());
+  several.Add(three, 2);
+  CHECK(several.log_loss());
+  CHECK_FALSE(several.calibration());
+}
+
+TEST_CASE("figures: have the log loss of a batch with the weights of its rows") {
+  const float logits[] = {1, -1, 3}, weights[] = {1, 2, 0};
+  const int32_t labels[] = {1, 1, 0};
+  Batch batch;
+  batch.rows = 3;
+  batch.labels = labels;
+  batch.weights = weights;
+  Figures figures(1, true);
+  figures.Add(batch, logits);
+  const double expected = (LogLossOf(&logits[0], 1, 1) + 2 * LogLossOf(&logits[1], 1, 1)) / 3;
+  CHECK(*figures.probabilities.log_loss() == doctest::Approx(expected).epsilon(1e-15));
+  batch.weights = nullptr;
+  Figures plain(1, true);
+  plain.Add(batch, logits);
+  CHECK(plain.probabilities.weight() == 3);
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,47 @@
+#include "trainer/model/table_layout.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace dtrain {
+namespace {
+
+int BitsFor(uint64_t count) {
+  int bits = 0;
+  while ((uint64_t{1} << bits) < count) ++bits;
+  return bits;
+}
+
+// Returns the x with factor * x = 1 modulo 2^64, for an odd factor, by Newton's iteration, which doubles the
+// number of right bits.
+uint64_t InverseOf(uint64_t factor) {
+  uint64_t inverse = factor;  // right in three bits
+  for (int i = 0; i < 5; ++i) inverse *= 2 - factor * inverse;
+  return inverse;
+}
+
+}  // namespace
+
+TableLayout::TableLayout(int64_t features, int64_t width, int64_t ps)
+    : features_(features), width_(width), ps_(ps) {
+  DT_CHECK(features >= 1 && features < kMaxFeatures && width >= 1 && ps >= 1, features, width, ps);
+  constexpr int kUnitBits = 4;
+  constexpr int kMinUnitsBits = 10;  // small tables are spread row by row
+  bits_ = BitsFor(static_cast<uint64_t>(features) + 1);
+  unit_bits_ = std::clamp(bits_ - kMinUnitsBits, 0, kUnitBits);
+  unit_mask_ = (uint64_t{1} << (bits_ - unit_bits_)) - 1;
+  constexpr uint64_t kGolden = 0x9e3779b97f4a7c15;  // 2^64 / the golden ratio
+  factor_ = kGolden >> (64 - (bits_ - unit_bits_)) | 1;
+  inverse_ = InverseOf(factor_);
+  const auto in_block = uint64_t{1} << kMaxBlockBits;
+  const uint64_t of_ps = (rows() + static_cast<uint64_t>(ps) - 1) / static_cast<uint64_t>(ps);
+  blocks_of_ps_ = static_cast<int64_t>((of_ps + in_block - 1) / in_block);
+}
+
+// 2^40 rows times 2^23 blocks fit into 64 bits.
+uint64_t TableLayout::Begin(int64_t block) const {
+  return rows() * static_cast<uint64_t>(block) / static_cast<uint64_t>(block_count());
+}
+
+}  // namespace dtrain

@@ -1,0 +1,60 @@
+#include "trainer/ps/row_desk.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace dtrain {
+
+// A gradient names the oldest of in_flight + 1 lists; one more may come when a worker enters again.
+RowDesk::RowDesk(const Config& config, const ParameterShard& shard)
+    : shard_(shard),
+      max_kept_(static_cast<size_t>(config.train.in_flight) + 2),
+      lists_(shard.table() == nullptr
+                 ? 0
+                 : config.cluster.worker.size() * static_cast<size_t>(shard.block_count())) {}
+
+std::string RowDesk::Take(int worker, int64_t block, uint64_t request, net::TensorView keys, bool keeps) {
+  if (Find(worker, block, request) != nullptr) return std::string();
+  auto list = std::make_shared<KeyList>();
+  std::string wrong = DecodeKeys(keys, shard_.BlockRows(block), list.get());
+  if (!wrong.empty()) return wrong;
+  Lists& lists = lists_[IndexOf(worker, block)];
+  if (!keeps) {
+    lists.read = {request, std::move(list)};
+    return wrong;
+  }
+  if (lists.kept.size() == max_kept_) lists.kept.pop_front();
+  lists.kept.push_back({request, std::move(list)});
+  return wrong;
+}
+
+RowDesk::Keys RowDesk::Find(int worker, int64_t block, uint64_t request) const {
+  const Lists& lists = lists_[IndexOf(worker, block)];
+  if (lists.read.keys != nullptr && lists.read.request == request) return lists.read.keys;
+  const auto found = std::find_if(lists.kept.rbegin(), lists.kept.rend(),
+                                  [&](const Asked& asked) { return asked.request == request; });
+  return found == lists.kept.rend() ? nullptr : found->keys;
+}
+
+void RowDesk::Forget(int worker) {
+  if (lists_.empty()) return;
+  for (int64_t block = 0; block < shard_.block_count(); ++block) lists_[IndexOf(worker, block)] = Lists();
+}
+
+bool RowDesk::Split(net::TensorView payload, uint64_t count, Parts* parts) {
+  if (count > payload.size / kKeyBytes) return false;
+  const size_t key_bytes = static_cast<size_t>(count) * kKeyBytes;
+  parts->values = {payload.data, payload.size - key_bytes};
+  parts->keys = {payload.data + parts->values.size, key_bytes};
+  return true;
+}
+
+BlockGradient GradientIn(const net::Message& message, const wire::Push& push, const KeyList* keys) {
+  const net::TensorView payload = net::Tensor(message, push);
+  if (keys == nullptr) return payload;
+  RowDesk::Parts parts;
+  RowDesk::Split(payload, push.keys(), &parts);
+  return {parts.values, *keys};
+}
+
+}  // namespace dtrain

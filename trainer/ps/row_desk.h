@@ -1,0 +1,71 @@
+// RowDesk: which rows of a table each worker has asked for, by request. A worker's message names the rows of
+// its next batch, and the gradient that it computes from their weights names that request in place of the
+// rows: so keys travel once.
+// Owner: PsServer. Thread: the ps loop.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "net/codec.h"
+#include "trainer/config/config.h"
+#include "trainer/shard/parameter_shard.h"
+#include "trainer/table/key_list.h"
+
+namespace dtrain {
+
+class RowDesk {
+ public:
+  using Keys = std::shared_ptr<const KeyList>;  // shared with gradients that wait for their round
+
+  // `shard` outlives this. For one that is no table, it does nothing.
+  RowDesk(const Config& config, const ParameterShard& shard);
+
+  // Takes the keys of a request of `worker`; one that is here already is not read again. `keeps`: a gradient
+  // will name them, and as many lists are kept as exchanges may be open. Returns what is wrong with the keys;
+  // empty: they are here.
+  std::string Take(int worker, int64_t block, uint64_t request, net::TensorView keys, bool keeps);
+  // The keys of a request; null: they are not here.
+  Keys Find(int worker, int64_t block, uint64_t request) const;
+  // The keys of the rows that a gradient is of; null: they are not here, or it is of no table.
+  Keys KeysNamedBy(int worker, const wire::Push& push) const {
+    return shard_.table() == nullptr ? nullptr : Find(worker, push.block(), push.of());
+  }
+  // Forgets all of a worker that has left or begins anew.
+  void Forget(int worker);
+
+  // The parts of a push: the values of its gradient, and the keys of the batch after. `count`: of these.
+  // False: its bytes do not hold as many keys, or are not whole rows.
+  struct Parts {
+    net::TensorView values;
+    net::TensorView keys;
+  };
+  static bool Split(net::TensorView payload, uint64_t count, Parts* parts);
+
+ private:
+  struct Asked {
+    uint64_t request = 0;
+    Keys keys;
+  };
+  // What a worker has asked of a block.
+  struct Lists {
+    std::deque<Asked> kept;  // oldest first
+    Asked read;              // of an evaluation
+  };
+  size_t IndexOf(int worker, int64_t block) const {
+    return static_cast<size_t>(worker) * static_cast<size_t>(shard_.block_count()) +
+           static_cast<size_t>(block);
+  }
+
+  const ParameterShard& shard_;
+  const size_t max_kept_;
+  std::vector<Lists> lists_;  // by worker, then block
+};
+
+// The gradient in a message, which is of the rows `keys`; null: of no table. The message is verified.
+BlockGradient GradientIn(const net::Message& message, const wire::Push& push, const KeyList* keys);
+
+}  // namespace dtrain

@@ -1,0 +1,130 @@
+#include "trainer/table/row_optimizer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/check.h"
+#include "trainer/model/model.h"
+
+namespace dtrain {
+namespace {
+
+// So many values, with their slots, stay in the nearest caches.
+constexpr int64_t kTileValues = 1024;
+
+// The slots of a value that no update has changed.
+std::vector<float> InitialSlots(const Config& config) {
+  const std::unique_ptr<Optimizer> optimizer = MakeOptimizer(config, 1);
+  std::vector<float> values;
+  for (const Slot& slot : optimizer->Slots()) values.push_back(slot.values[0]);
+  return values;
+}
+
+// FTRL keeps in z what the weights follow from, so a row's first z is that of its first weights, with the d
+// of gpu/optimizer_ops.h: z = -d w. The rate is constant (config/rules.cc).
+float FirstZ(const OptimizerConfig& config, float n, float weight) {
+  const double d = (config.beta + std::sqrt(static_cast<double>(n))) / config.learning_rate;
+  return weight == 0 ? 0 : static_cast<float>(-d * static_cast<double>(weight));
+}
+
+}  // namespace
+
+int64_t RowValues(const Config& config, int64_t width) {
+  return width * static_cast<int64_t>(1 + SlotNames(config).size());
+}
+
+RowStore::Initial InitialRows(const Config& config, const TableLayout& table) {
+  const std::vector<float> slots = InitialSlots(config);
+  const bool ftrl = config.train.optimizer.kind == OptimizerKind::kFtrl;
+  const int64_t width = table.width();
+  return [=, weights = RowWeights(config.model, table), optimizer = config.train.optimizer](uint64_t row,
+                                                                                            float* values) {
+    weights.Write(table.FeatureOf(row), values);
+    for (size_t slot = 0; slot < slots.size(); ++slot) {
+      std::fill_n(values + static_cast<int64_t>(slot + 1) * width, width, slots[slot]);
+    }
+    for (int64_t i = 0; ftrl && i < width; ++i) values[width + i] = FirstZ(optimizer, slots[1], values[i]);
+  };
+}
+
+RowOptimizer::RowOptimizer(const Config& config, const TableLayout& table)
+    : width_(table.width()),
+      tile_rows_(std::max<int64_t>(1, kTileValues / width_)),
+      decay_biases_(config.train.optimizer.decay_biases),
+      bias_row_(table.bias_row()),
+      is_ftrl_(config.train.optimizer.kind == OptimizerKind::kFtrl),
+      optimizer_(MakeOptimizer(config, tile_rows_ * width_)),
+      rows_(static_cast<size_t>(tile_rows_)),
+      weights_(static_cast<size_t>(tile_rows_ * width_)) {}
+
+void RowOptimizer::Apply(const UpdateStep& step, KeySpan keys, const std::byte* gradient, RowStore* rows) {
+  const uint64_t* const bias = std::lower_bound(keys.begin(), keys.end(), bias_row_);
+  if (decay_biases_ || bias == keys.end() || *bias != bias_row_) return ApplyRun(step, keys, gradient, rows);
+  const int64_t before = bias - keys.begin();
+  const auto row_bytes = static_cast<size_t>(width_) * sizeof(float);
+  UpdateStep undecayed = step;
+  undecayed.decay = false;
+  const auto part = [&](int64_t begin, int64_t end, const UpdateStep& its) {
+    ApplyRun(its, {keys.data + begin, end - begin}, gradient + static_cast<size_t>(begin) * row_bytes, rows);
+  };
+  part(0, before, step);
+  part(before, before + 1, undecayed);
+  part(before + 1, keys.size, step);
+}
+
+// FTRL's first update is for ranges whose z is not that of their weights yet.
+UpdateStep RowOptimizer::StepOf(const UpdateStep& step) const {
+  UpdateStep of_rows = step;
+  if (is_ftrl_) of_rows.number = std::max<int64_t>(step.number, 2);
+  return of_rows;
+}
+
+void RowOptimizer::ApplyRun(const UpdateStep& step, KeySpan keys, const std::byte* gradient, RowStore* rows) {
+  constexpr int64_t kAhead = 32;
+  for (int64_t begin = 0; begin < keys.size; begin += tile_rows_) {
+    const int64_t count = std::min(tile_rows_, keys.size - begin);
+    const uint64_t* const tile = keys.data + begin;
+    for (int64_t i = 0; i < count; ++i) {
+      if (begin + i + kAhead < keys.size) rows->WillFind(tile[i + kAhead]);
+      float* const row = rows->Touch(tile[i]);
+      __builtin_prefetch(row, 1);
+      rows_[static_cast<size_t>(i)] = row;
+    }
+    ApplyTile(step, count, gradient + static_cast<size_t>(begin * width_) * sizeof(float));
+  }
+}
+
+void RowOptimizer::ApplyTile(const UpdateStep& step, int64_t count, const std::byte* gradient) {
+  const std::vector<Slot> slots = optimizer_->Slots();
+  Copy(0, count, weights_.data());
+  for (size_t slot = 0; slot < slots.size(); ++slot) Copy(slot + 1, count, slots[slot].values.data);
+  optimizer_->Apply(StepOf(step), 0, weights_.data(), weights_.data(), gradient, count * width_);
+  CopyBack(0, count, weights_.data());
+  for (size_t slot = 0; slot < slots.size(); ++slot) CopyBack(slot + 1, count, slots[slot].values.data);
+}
+
+// Copies the weights (0) or a slot of the tile's rows into an array.
+void RowOptimizer::Copy(size_t part, int64_t count, float* array) const {
+  const auto offset = static_cast<int64_t>(part) * width_;
+  if (width_ == 1) {
+    for (int64_t i = 0; i < count; ++i) array[i] = rows_[static_cast<size_t>(i)][offset];
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    std::copy_n(rows_[static_cast<size_t>(i)] + offset, width_, array + i * width_);
+  }
+}
+
+void RowOptimizer::CopyBack(size_t part, int64_t count, const float* array) const {
+  const auto offset = static_cast<int64_t>(part) * width_;
+  if (width_ == 1) {
+    for (int64_t i = 0; i < count; ++i) rows_[static_cast<size_t>(i)][offset] = array[i];
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    std::copy_n(array + i * width_, width_, rows_[static_cast<size_t>(i)] + offset);
+  }
+}
+
+}  // namespace dtrain

@@ -1,0 +1,51 @@
+// RowOptimizer: updates rows of a table, each of which holds its weights and then the optimizer's slots for
+// them: [weights, slot 1, slot 2 ...], each of the table's width. It copies some rows into arrays, applies
+// the optimizer of dense ranges to these (optim/optimizer.h) and copies the result back: the same arithmetic,
+// with the same bits. What depends on time alone, as the decay of a momentum, happens to a row only when it
+// has a gradient. Owner: TableShard. Thread: one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "trainer/config/config.h"
+#include "trainer/model/table_layout.h"
+#include "trainer/optim/optimizer.h"
+#include "trainer/table/key_list.h"
+#include "trainer/table/row_store.h"
+
+namespace dtrain {
+
+// The values of a row: its weights and slots.
+int64_t RowValues(const Config& config, int64_t width);
+
+// The rows of a table as they were before their first write, as functions of (seed, feature).
+RowStore::Initial InitialRows(const Config& config, const TableLayout& table);
+
+class RowOptimizer {
+ public:
+  RowOptimizer(const Config& config, const TableLayout& table);
+
+  // Applies a gradient to the rows `keys`. `gradient`: [keys, width] float32, at any address.
+  void Apply(const UpdateStep& step, KeySpan keys, const std::byte* gradient, RowStore* rows);
+
+ private:
+  void ApplyRun(const UpdateStep& step, KeySpan keys, const std::byte* gradient, RowStore* rows);
+  void ApplyTile(const UpdateStep& step, int64_t count, const std::byte* gradient);
+  UpdateStep StepOf(const UpdateStep& step) const;
+  void Copy(size_t part, int64_t count, float* array) const;
+  void CopyBack(size_t part, int64_t count, const float* array) const;
+
+  const int64_t width_;
+  const int64_t tile_rows_;
+  const bool decay_biases_;
+  const uint64_t bias_row_;
+  const bool is_ftrl_;
+  const std::unique_ptr<Optimizer> optimizer_;  // of the rows of one tile
+  std::vector<float*> rows_;                    // of the tile
+  std::vector<float> weights_;
+};
+
+}  // namespace dtrain

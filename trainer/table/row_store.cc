@@ -1,0 +1,97 @@
+#include "trainer/table/row_store.h"
+
+#include <fmt/core.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "base/check.h"
+#include "base/error.h"
+
+namespace dtrain {
+namespace {
+
+constexpr size_t kHugePage = size_t{2} << 20;
+
+// A group is as large as what one access of memory brings anyway, some lines, and at most 64 rows.
+int GroupBits(int64_t values) {
+  constexpr int64_t kGroupBytes = 512;
+  constexpr int kMaxBits = 6;
+  int bits = 0;
+  while (bits < kMaxBits && (values * static_cast<int64_t>(sizeof(float)) << (bits + 1)) <= kGroupBytes)
+    ++bits;
+  return bits;
+}
+
+size_t GroupCount(const RowRange& rows, int bits) { return (rows.size() >> bits) + 1; }
+
+}  // namespace
+
+// Begins where a huge page may.
+MappedMemory::MappedMemory(size_t bytes, Pages pages, const char* what)
+    : bytes_((bytes + kHugePage - 1) / kHugePage * kHugePage), what_(what) {
+  const int protection = pages == Pages::kSmall ? PROT_READ | PROT_WRITE : PROT_NONE;
+  mapped_ = mmap(nullptr, bytes_ + kHugePage, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped_ == MAP_FAILED) {
+    throw Failure(ExitCode::kInternal, fmt::format("there is no room for {}, {} MiB: {}. Use more ps.", what,
+                                                   bytes_ >> 20, std::strerror(errno)));
+  }
+  const auto address = reinterpret_cast<uintptr_t>(mapped_);
+  data_ = static_cast<std::byte*>(mapped_) + (kHugePage - address % kHugePage) % kHugePage;
+  if (pages == Pages::kHuge) madvise(data_, bytes_, MADV_HUGEPAGE);  // where the system has them
+}
+
+MappedMemory::~MappedMemory() { munmap(mapped_, bytes_ + kHugePage); }
+
+void MappedMemory::Use(size_t bytes) {
+  if (mprotect(data_, std::min(bytes, bytes_), PROT_READ | PROT_WRITE) == 0) return;
+  throw Failure(ExitCode::kInternal, fmt::format("there is no memory for {}, {} MiB: {}. Use more ps.", what_,
+                                                 bytes >> 20, std::strerror(errno)));
+}
+
+void MappedMemory::Clear() { madvise(data_, bytes_, MADV_DONTNEED); }
+
+RowStore::RowStore(RowRange rows, int64_t values, Initial initial)
+    : rows_(rows),
+      values_(values),
+      initial_(std::move(initial)),
+      group_bits_(GroupBits(values)),
+      group_mask_((uint64_t{1} << group_bits_) - 1),
+      group_bytes_(static_cast<size_t>(values) * sizeof(float) << group_bits_),
+      places_(GroupCount(rows, group_bits_) * sizeof(uint32_t), MappedMemory::Pages::kSmall,
+              "the list of a table's rows"),
+      memory_(GroupCount(rows, group_bits_) * group_bytes_, MappedMemory::Pages::kHuge, "a table's rows") {
+  DT_CHECK(GroupCount(rows, group_bits_) < std::numeric_limits<uint32_t>::max(), rows.size());
+}
+
+uint64_t RowStore::NextGroup(uint64_t group) const {
+  const uint64_t count = group_count();
+  while (group < count && places()[group] == 0) ++group;
+  return group;
+}
+
+void RowStore::Clear() {
+  if (used_ == 0) return;
+  places_.Clear();
+  used_ = 0;
+}
+
+uint32_t RowStore::Make(uint64_t group) {
+  const size_t needed = static_cast<size_t>(used_ + 1) * group_bytes_;
+  if (needed > usable_) {
+    const size_t more = std::max(usable_ / 8, kHugePage);
+    usable_ = std::min((needed + more + kHugePage - 1) / kHugePage * kHugePage, memory_.bytes());
+    memory_.Use(usable_);
+  }
+  const auto place = static_cast<uint32_t>(++used_);
+  for (uint64_t i = 0; i <= group_mask_; ++i)
+    initial_(rows_.begin + (group << group_bits_) + i, RowIn(place, i));
+  reinterpret_cast<uint32_t*>(places_.data())[group] = place;
+  return place;
+}
+
+}  // namespace dtrain
