@@ -51,6 +51,7 @@ class Rules {
   void CheckTargets(const std::string& section, const DataSourceConfig& source);
   void CheckText();
   void CheckSparse();
+  void CheckTable();
   void CheckLabelColumn(const std::string& section, const DataSourceConfig& source);
 
   const Given* Find(const std::string& key) const {
@@ -442,6 +443,21 @@ void Rules::CheckText() {
   }
 }
 
+void Rules::CheckTable() {
+  const OptimizerConfig& optimizer = config_.train.optimizer;
+  RefuseIf(config_.device.towers() > 1, "device.ids",
+           "must be one device where weights are rows of a table. Start more workers in their place.");
+  RefuseIf(config_.placement.policy == PlacementPolicy::kPin, "placement.policy",
+           "is for tensors, and all weights are rows of a table, which are spread evenly. Try bytes.");
+  const bool constant =
+      optimizer.schedule.kind == ScheduleKind::kConstant && optimizer.schedule.warmup_steps == 0;
+  RefuseIf(optimizer.kind == OptimizerKind::kFtrl && !constant,
+           optimizer.schedule.warmup_steps == 0 ? "train.optimizer.schedule.kind"
+                                                : "train.optimizer.schedule.warmup_steps",
+           "is not for ftrl on rows of a table: a row that comes seldom would not know the rates that it has "
+           "missed. Try adagrad.");
+}
+
 void Rules::CheckSparse() {
   const DataConfig& data = config_.data;
   const ModelConfig& model = config_.model;
@@ -460,6 +476,7 @@ void Rules::CheckSparse() {
            "must be range or auto: a factorization machine is a table of rows. Try auto.");
   RefuseIf(range && sparse && model.kind == ModelKind::kMlp, "model.table",
            "is not for mlp, whose first layer takes all features of a row. Try auto.");
+  if (UsesTable(config_)) CheckTable();
   RefuseIf(data.split == Split::kFeed && sparse, "data.split",
            "worker 0 sends no sparse rows. Try shard: each worker reads its own.");
   RefuseIf(data.train.format == DataFormat::kCsv && data.hash.empty() && IsGood("data.hash_bits"),

@@ -33,6 +33,24 @@ std::string ValueText(const Layout& layout, int64_t index, float value) {
                      PlaceText(i / variable.cols, i % variable.cols, variable.cols), NumberText(value));
 }
 
+// The same of a value in a row of a table.
+std::string ValueText(const TableLayout& table, uint64_t key, int64_t column, float value) {
+  const bool bias = key == table.bias_row();
+  const auto row = static_cast<int64_t>(table.FeatureOf(key));
+  return fmt::format("{}[{}] is {}", bias ? "biases/b1" : "weights/W1",
+                     bias ? fmt::format("{}", column) : PlaceText(row, column, table.width()),
+                     NumberText(value));
+}
+
+// Returns the index of the value of the largest magnitude.
+int64_t IndexOfLargest(const float* values, int64_t count) {
+  int64_t largest = 0;
+  for (int64_t i = 1; i < count; ++i) {
+    if (std::fabs(values[i]) > std::fabs(values[largest])) largest = i;
+  }
+  return largest;
+}
+
 // Calls `text(index, value)` for the first of `count` values that is not finite.
 template <typename Text>
 std::optional<std::string> FirstOf(const std::byte* values, int64_t count, Text&& text) {
@@ -54,14 +72,8 @@ std::optional<std::string> FirstNonFinite(const Layout& layout, Range range, con
 
 std::optional<std::string> FirstNonFinite(const TableLayout& table, gpu::Span<const uint64_t> keys,
                                           const std::byte* values) {
-  const int64_t width = table.width();
-  return FirstOf(values, keys.size * width, [&](int64_t i, float value) {
-    const uint64_t key = keys[i / width];
-    const bool bias = key == table.bias_row();
-    const auto row = static_cast<int64_t>(table.FeatureOf(key));
-    return fmt::format("{}[{}] is {}", bias ? "biases/b1" : "weights/W1",
-                       bias ? fmt::format("{}", i % width) : PlaceText(row, i % width, width),
-                       NumberText(value));
+  return FirstOf(values, keys.size * table.width(), [&](int64_t i, float value) {
+    return ValueText(table, keys[i / table.width()], i % table.width(), value);
   });
 }
 
@@ -70,11 +82,13 @@ std::optional<std::string> FirstNonFinite(const Layout& layout, const float* val
 }
 
 std::string LargestValue(const Layout& layout, const float* values) {
-  int64_t largest = 0;
-  for (int64_t i = 1; i < layout.size; ++i) {
-    if (std::fabs(values[i]) > std::fabs(values[largest])) largest = i;
-  }
+  const int64_t largest = IndexOfLargest(values, layout.size);
   return ValueText(layout, largest, values[largest]);
+}
+
+std::string LargestValue(const TableLayout& table, gpu::Span<const uint64_t> keys, const float* values) {
+  const int64_t largest = IndexOfLargest(values, keys.size * table.width());
+  return ValueText(table, keys[largest / table.width()], largest % table.width(), values[largest]);
 }
 
 Failure Diverged(const std::string& what, const std::string& large_feature) {
