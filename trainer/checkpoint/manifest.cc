@@ -107,6 +107,7 @@ size_t BytesReferredTo(const stored::Manifest& from) {
 // The verifier does not check the alignment of structs in a list.
 bool PiecesAligned(const stored::Manifest& from) {
   for (const auto* shard : *from.shards()) {
+    if (shard->pieces()->size() == 0) continue;
     if (reinterpret_cast<uintptr_t>(shard->pieces()->Data()) % alignof(stored::Piece) != 0) return false;
   }
   return true;

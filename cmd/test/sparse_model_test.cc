@@ -1,0 +1,127 @@
+// Models of sparse rows, whose weights are rows of a table: what they learn, the same bits for any number of
+// ps, and checkpoints that any number of ps reads.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/testing/files.h"
+#include "cmd/testing/job.h"
+
+namespace dtrain::testing {
+namespace {
+
+// The folder of a9a; empty, with the case skipped, where it is not there.
+std::string A9a() {
+  const char* shared = std::getenv("DTRAIN_SHARED_DATA");
+  const std::string folder = shared == nullptr ? "" : std::string(shared) + "/a9a";
+  if (!folder.empty() && std::filesystem::is_directory(folder)) return folder;
+  Skip("a9a is not there; scripts/test.sh looks in ../shared/data/a9a");
+  return std::string();
+}
+
+// scikit-learn's LogisticRegression (C 1, lbfgs) ends with this log loss on the test rows.
+constexpr double kConverged = 0.3242;
+
+TEST_CASE("sparse model: a9a ends as scikit-learn's converged model, by three optimizers in three modes") {
+  const std::string folder = A9a();
+  if (folder.empty()) return;
+  const std::pair<const char*, const char*> optimizers[] = {
+      {"adagrad", "0.1"}, {"ftrl", "0.1"}, {"sgd", "0.2"}};
+  for (const auto& [optimizer, rate] : optimizers) {
+    for (const std::string mode : {"sync", "ssp", "async"}) {
+      CAPTURE(optimizer);
+      CAPTURE(mode);
+      std::vector<double> losses;
+      const int seeds = mode == "sync" ? 1 : 5;
+      for (int seed = 1; seed <= seeds; ++seed) {
+        const Json result =
+            RunLocal("configs/a9a.yaml",
+                     {"--set", fmt::format("data.train.path={}/a9a", folder), "--set",
+                      fmt::format("data.test.path={}/a9a.t", folder), "--set", "train.mode=" + mode, "--set",
+                      fmt::format("train.optimizer.kind={}", optimizer), "--set",
+                      fmt::format("train.optimizer.learning_rate={}", rate), "--set",
+                      fmt::format("data.seed={}", seed)});
+        REQUIRE(result.is_object());
+        CHECK(result.at("test_accuracy").get<double>() >= 0.847);
+        losses.push_back(result.at("test_loss").get<double>());
+      }
+      std::sort(losses.begin(), losses.end());
+      CHECK(losses[losses.size() / 2] <= kConverged + (mode == "sync" ? 0.002 : 0.004));
+    }
+  }
+}
+
+// A job of rows of 20 features out of 5,000, and its file.
+class SparseJob {
+ public:
+  explicit SparseJob(const std::string& model = "kind: logistic")
+      : job_(fmt::format("cluster: {{ps: [\"a:1\"], worker: [\"a:2\", \"a:3\"]}}\n"
+                         "model: {{inputs: 5000, {}}}\n"
+                         "data: {{train: {{format: libsvm, path: rows.svm}}}}\n"
+                         "train: {{mode: sync, batch_size: 50, epochs: 2,\n"
+                         "  optimizer: {{kind: adam, learning_rate: 0.01}}}}\n",
+                         model)) {
+    const Done made = testing::Run({"synth", "libsvm", "--rows", "3000", "--features", "20", "--width",
+                                    "5000", "--out", job_.directory + "/rows.svm"});
+    REQUIRE(made.code == 0);
+  }
+  const std::string& directory() const { return job_.directory; }
+  Json Run(int ps, std::vector<std::string> more = {}) const {
+    std::string addresses;
+    for (int i = 0; i < ps; ++i) addresses += (i == 0 ? "" : ",") + std::string("127.0.0.1:0");
+    more.insert(more.end(), {"--set", "cluster.ps=[" + addresses + "]"});
+    const Json result = RunLocal(job_.config, more);
+    REQUIRE(result.is_object());
+    return result;
+  }
+  std::string Crc(int ps, const std::vector<std::string>& more = {}) const {
+    return Run(ps, more).at("model_crc").get<std::string>();
+  }
+
+ private:
+  const LocalJob job_;
+};
+
+TEST_CASE("sparse model: in sync the bits are the same for 1, 2, 3 and 5 ps, as processes and as threads") {
+  for (const std::string model : {"kind: logistic", "kind: softmax, outputs: 2", "kind: linear"}) {
+    CAPTURE(model);
+    const SparseJob job(model);
+    const Json one = job.Run(1);
+    CHECK(one.at("deterministic") == true);
+    for (const int ps : {2, 3, 5}) CHECK(job.Crc(ps) == one.at("model_crc"));
+    for (const int ps : {1, 3}) CHECK(job.Crc(ps, {"--in-process"}) == one.at("model_crc"));
+  }
+}
+
+TEST_CASE(
+    "sparse model: half a run and the other half by another number of ps end with the bits of a whole one") {
+  const SparseJob job;
+  const std::string whole = job.Crc(1);
+  const std::string checkpoints = "checkpoint.dir=" + job.directory() + "/checkpoints";
+  CHECK(job.Crc(2, {"--set", "train.epochs=1", "--set", checkpoints}) != whole);
+  CHECK(job.Crc(3, {"--set", checkpoints}) == whole);
+}
+
+TEST_CASE(
+    "sparse model: clip_norm, checksums, backup workers and a run that keeps its best are as for others") {
+  const SparseJob job;
+  const std::vector<std::string> clipped = {"--set", "train.optimizer.clip_norm=0.01"};
+  const std::string crc = job.Crc(1, clipped);
+  CHECK(crc != job.Crc(1));
+  CHECK(job.Crc(3, clipped) == crc);
+  CHECK(job.Crc(2, {"--set", "net.checksum=true"}) == job.Crc(1));
+  CHECK(job.Run(2, {"--set", "train.aggregate=1"}).at("status") == "done");
+  const Json best = job.Run(
+      2, {"--set", "data.validation=300", "--set", "eval.on=validation", "--set", "eval.every_steps=10",
+          "--set", "eval.keep_best=true", "--set", "checkpoint.dir=" + job.directory() + "/best"});
+  CHECK(best.at("status") == "done");
+}
+
+}  // namespace
+}  // namespace dtrain::testing
