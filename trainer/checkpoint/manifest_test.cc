@@ -181,6 +181,69 @@ TEST_CASE("manifest: what breaks a rule is refused by name") {
   }
 }
 
+// Of a table of 100,000 features over two ps, each with a slot; the second has no rows.
+Manifest TableManifest() {
+  ModelConfig model;
+  model.kind = ModelKind::kLogistic;
+  model.inputs = 100000;
+  model.outputs = 1;
+  const Layout layout = TableLayoutOf(model, 2);
+  WrittenPart first, second;
+  const int64_t pieces = PartPieces(layout, 0, 1);
+  for (int64_t piece = 0; piece < pieces; ++piece) {
+    first.checksums.push_back(static_cast<uint64_t>(piece));
+    first.sizes.push_back(piece % 2 == 0 ? 100 : 0);
+  }
+  second.checksums.assign(static_cast<size_t>(PartPieces(layout, 1, 1)), 0);
+  second.sizes = second.checksums;
+  Manifest manifest = BuildManifest(layout, {"accumulator"}, {first, second});
+  manifest.sequence = 1;
+  manifest.optimizer = "adagrad";
+  manifest.mode = "sync";
+  return manifest;
+}
+
+TEST_CASE("manifest: of a table it is read as it was written, with pieces where there are rows") {
+  const Manifest manifest = TableManifest();
+  Manifest read;
+  CHECK_FALSE(FromBytes(ToBytes(manifest), &read));
+  REQUIRE(read.table);
+  CHECK(read.table->features == 100000);
+  CHECK(read.table->width == 1);
+  CHECK(read.tensors[0].name == kTableName);
+  CHECK(read.tensors[0].rows == 100001);
+  CHECK(read.shards[0].pieces.size() == manifest.shards[0].pieces.size());
+  CHECK(read.shards[0].pieces.size() > 0);
+  CHECK(read.shards[0].pieces[0].count == 25);
+  CHECK(read.shards[1].pieces.empty());
+  CHECK(read.shards[1].bytes == kShardAlignment);
+}
+
+TEST_CASE("manifest: pieces of a table that begin elsewhere, come twice or are too large are refused") {
+  const auto problem = [](void (*damage)(Manifest*)) {
+    Manifest manifest = TableManifest();
+    damage(&manifest);
+    return ManifestProblem(manifest).value_or("");
+  };
+  CHECK(problem([](Manifest*) {}) == "");
+  CHECK(problem([](Manifest* m) { m->shards[0].pieces[0].first = 1; }) ==
+        "piece 0 of shard-0-of-2 begins at row 1, where none begins");
+  CHECK(problem([](Manifest* m) { m->shards[0].pieces[0].count = 0; }) ==
+        "piece 0 of shard-0-of-2 has 0 bytes");
+  CHECK(problem([](Manifest* m) { m->shards[0].pieces[0].count = 1 << 20; }) ==
+        "piece 0 of shard-0-of-2 has 4194304 bytes");
+  CHECK(problem([](Manifest* m) { m->shards[0].pieces[0].slot = 1; }) ==
+        "piece 0 of shard-0-of-2 is of tensor 0");
+  CHECK(problem([](Manifest* m) { m->shards[0].pieces.push_back(m->shards[0].pieces[0]); }) ==
+        "piece 1 of shard-0-of-2 is not behind the one before it");
+  CHECK(problem([](Manifest* m) { m->shards[1].pieces = m->shards[0].pieces; }) ==
+        "piece 0 of shard-1-of-2 begins at row 0, where none begins");
+  CHECK(problem([](Manifest* m) { m->table->width = 2; }) == "tensors beside its table");
+  CHECK(problem([](Manifest* m) { m->table->features = int64_t{1} << 50; }) ==
+        "a table of 1125899906842624 features, 1 wide, with 1 slots");
+  CHECK(problem([](Manifest* m) { m->table.reset(); }) != "");
+}
+
 TEST_CASE("manifest: another number of checksums than pieces is a failure that names the ps") {
   const SmallCheckpoint of;
   CHECK_THROWS_WITH(

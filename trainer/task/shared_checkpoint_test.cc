@@ -35,6 +35,28 @@ Config SharedRun(int ps, OptimizerKind optimizer, int64_t steps, const std::stri
   return config;
 }
 
+// The same of a model of sparse rows: the weights are rows of a table, in several pieces on each ps.
+Config SparseRun(int ps, OptimizerKind optimizer, int64_t steps, const std::string& dir = "") {
+  static const std::string rows = [] {
+    const std::string path = testing::NewDirectory() + "/rows.svm";
+    std::ofstream file(path);
+    for (int64_t row = 0; row < 200; ++row) {
+      file << row % 2;
+      for (int64_t i = 1; i <= 9; ++i) file << " " << (row * row * 7919 + i * 50021) % 1000000 + 1 << ":1";
+      file << "\n";
+    }
+    return path;
+  }();
+  Config config = SharedRun(ps, optimizer, steps, dir);
+  config.model.kind = ModelKind::kLogistic;
+  config.model.inputs = 1000000;
+  config.data.train.format = DataFormat::kLibsvm;
+  config.data.train.path = {rows};
+  config.train.batch_size = 5;
+  config.train.optimizer.learning_rate = 0.01;
+  return config;
+}
+
 void Damage(const std::string& path) {
   std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
   file.seekp(1000);
@@ -78,19 +100,21 @@ void OwnDisk(See see, TaskId task, Config* config) {
 
 TEST_CASE(
     "shared checkpoint: whether all ps see the directory, some or none, any number restores the same bits") {
-  const std::string undisturbed = *Run(SharedRun(2, OptimizerKind::kAdam, kSteps)).model_crc;
-  for (const See see : {See::kAll, See::kSome, See::kNone}) {
-    for (const int saves : {1, 2, 3}) {
-      CAPTURE(static_cast<int>(see));
-      CAPTURE(saves);
-      const std::string dir = testing::NewDirectory();
-      const auto own = [see](TaskId task, Config* config) { OwnDisk(see, task, config); };
-      const RunSummary first = RunEach(SharedRun(saves, OptimizerKind::kAdam, 5, dir), own);
-      CHECK(first.checkpoint == dir + "/step-000000005");
-      CHECK(NamesIn(dir) == std::vector<std::string>{"step-000000000", "step-000000005"});
-      const int restores = saves % 3 + 1;
-      CHECK(RunEach(SharedRun(restores, OptimizerKind::kAdam, kSteps, dir), own).model_crc == undisturbed);
-      CHECK_FALSE(std::filesystem::exists(dir + "-of-no-one"));
+  for (const auto& job : {SharedRun, SparseRun}) {
+    const std::string undisturbed = *Run(job(2, OptimizerKind::kAdam, kSteps, "")).model_crc;
+    for (const See see : {See::kAll, See::kSome, See::kNone}) {
+      for (const int saves : {1, 2, 3}) {
+        CAPTURE(static_cast<int>(see));
+        CAPTURE(saves);
+        const std::string dir = testing::NewDirectory();
+        const auto own = [see](TaskId task, Config* config) { OwnDisk(see, task, config); };
+        const RunSummary first = RunEach(job(saves, OptimizerKind::kAdam, 5, dir), own);
+        CHECK(first.checkpoint == dir + "/step-000000005");
+        CHECK(NamesIn(dir) == std::vector<std::string>{"step-000000000", "step-000000005"});
+        const int restores = saves % 3 + 1;
+        CHECK(RunEach(job(restores, OptimizerKind::kAdam, kSteps, dir), own).model_crc == undisturbed);
+        CHECK_FALSE(std::filesystem::exists(dir + "-of-no-one"));
+      }
     }
   }
 }
