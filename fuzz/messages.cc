@@ -1,5 +1,6 @@
 #include "fuzz/messages.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -70,7 +71,7 @@ class Maker {
     return b_.CreateVectorOfStructs(exchanges);
   }
   Offset<wire::InputForm> Form();
-  net::LentBytes Tensor(size_t bytes);
+  net::LentBytes Tensor(size_t bytes, const std::vector<uint32_t>& keys = {});
   Offset<wire::Hello> Hello(const Config& config, TaskId from, int ps);
   Offset<wire::Ready> Ready();
   Offset<wire::Start> Start();
@@ -100,14 +101,31 @@ Offset<wire::InputForm> Maker::Form() {
 
 // Mostly of the expected size and finite. The bytes live for as long as the message, in memory of exactly
 // their size.
-net::LentBytes Maker::Tensor(size_t bytes) {
+// The rows that request `number` of a worker asks for, among the first four of a block: a message that names
+// an earlier one so knows how many they are.
+std::vector<uint32_t> KeysOf(uint64_t number) {
+  std::vector<uint32_t> keys;
+  for (uint32_t key = 0; key < 4; ++key) {
+    if (((number * 7 + 5) >> key & 1) != 0) keys.push_back(key);
+  }
+  return keys;
+}
+
+// Values, and behind them keys.
+net::LentBytes Maker::Tensor(size_t bytes, const std::vector<uint32_t>& keys) {
   const uint8_t how = in_.Byte();
+  bytes += keys.size() * sizeof(uint32_t);
   if (how >= 240) bytes = in_.Number() % 5000;
   std::vector<float> values(bytes / sizeof(float) + 1, static_cast<float>(how % 16) / 64);
   if (how == 239) values.front() = std::numeric_limits<float>::quiet_NaN();
   if (how == 238) values.back() = values.front() = std::numeric_limits<float>::max();
   auto memory = std::make_unique<std::byte[]>(bytes);
   std::memcpy(memory.get(), values.data(), bytes);
+  const size_t key_bytes = std::min(bytes, keys.size() * sizeof(uint32_t));
+  if (key_bytes > 0) std::memcpy(memory.get() + bytes - key_bytes, keys.data(), key_bytes);
+  // An order that is none, or a row that is not there.
+  if (how >= 232 && how < 238 && bytes > 0)
+    memory[bytes - 1 - how % std::min<size_t>(bytes, 8)] = std::byte{how};
   const auto release = [](void*, void* of) {
     std::default_delete<std::byte[]>()(static_cast<std::byte*>(of));
   };
@@ -230,17 +248,37 @@ net::Message Maker::Make(Body kind, size_t tensor_bytes, const Config& config, T
     case Body::Pull: {
       const auto workers = Workers();
       const Fields f(in_);
+      if (UsesTable(config)) {
+        const std::vector<uint32_t> keys = KeysOf(envelope_.request);
+        net::PullHead head;
+        head.block = f.Rare(0) ? f.Small(0) : 0;
+        head.enter = f.Flag(1);
+        head.clock = f[1];
+        head.resume = f.Rare(2);
+        head.version = f[2];
+        head.keys = f.Rare(3) ? f.Small(3) : static_cast<uint32_t>(keys.size());
+        head.read = f.Flag(3);
+        return encoder_.Pull(envelope_, head, Tensor(0, keys));
+      }
       return Finish(
           wire::CreatePull(b_, f.Rare(0) ? f.Small(0) : 0, f.Flag(1), workers, f[1], f.Rare(2), f[2]));
     }
     case Body::Push: {
       const uint32_t block = in_.Byte() > 240 ? Small() : 0, examples = 1 + Small();
       const uint64_t version = in_.Number();
-      const net::LentBytes gradient = Tensor(tensor_bytes);
+      net::PushedRows rows;
+      std::vector<uint32_t> keys;
+      if (UsesTable(config)) {
+        rows.of = envelope_.request - 1;
+        keys = KeysOf(envelope_.request);
+        rows.keys = static_cast<uint32_t>(keys.size());
+        tensor_bytes = KeysOf(rows.of).size() * sizeof(float);
+      }
+      const net::LentBytes gradient = Tensor(tensor_bytes, keys);
       const bool right = in_.Byte() < 240;
       const uint64_t checksum =
           config.net.checksum && right ? net::PayloadChecksum(gradient.data, gradient.size) : 0;
-      return encoder_.Push(envelope_, block, examples, checksum, gradient, version, LossOf(version));
+      return encoder_.Push(envelope_, block, examples, checksum, gradient, version, LossOf(version), rows);
     }
     case Body::Weights: {
       const uint64_t version = in_.Number(), step = in_.Number();
