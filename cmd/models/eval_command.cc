@@ -92,7 +92,7 @@ Config Evaluator::ConfigOf(const CheckpointReader& checkpoint) const {
 void Evaluator::ChooseOnce(const Config& config) {
   if (runtime_ != nullptr) return;
   runtime_ = new_runtime_();
-  devices_ = ChooseDevices(config.device, *runtime_);
+  devices_ = ChooseDevices(config, *runtime_);
   if (devices_.warn) errors_.Print(devices_.why_cpu);
 }
 

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "trainer/data/files/csv_table.h"
+#include "trainer/data/files/row_files.h"
 
 namespace dtrain {
 

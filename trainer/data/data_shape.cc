@@ -16,6 +16,7 @@
 #include "trainer/data/files/idx.h"
 #include "trainer/data/files/input_bytes.h"
 #include "trainer/data/files/label_rules.h"
+#include "trainer/data/files/row_files.h"
 #include "trainer/data/files/sources.h"
 #include "trainer/data/files/sparse_file.h"
 #include "trainer/data/order.h"

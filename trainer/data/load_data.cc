@@ -18,6 +18,7 @@
 #include "trainer/data/files/csv_table.h"
 #include "trainer/data/files/held_out.h"
 #include "trainer/data/files/idx.h"
+#include "trainer/data/files/row_files.h"
 #include "trainer/data/mapped_images.h"
 #include "trainer/data/piped_set.h"
 #include "trainer/data/row_cache.h"

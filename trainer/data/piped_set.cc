@@ -16,6 +16,7 @@
 #include "trainer/data/class_weights.h"
 #include "trainer/data/csr_set.h"
 #include "trainer/data/data_set.h"
+#include "trainer/data/files/row_files.h"
 #include "trainer/data/order.h"
 #include "trainer/data/running_scale.h"
 

@@ -20,6 +20,7 @@
 #include "base/file.h"
 #include "trainer/data/cache_file.h"
 #include "trainer/data/class_weights.h"
+#include "trainer/data/files/row_files.h"
 #include "trainer/data/row_index.h"
 
 namespace dtrain {

@@ -12,6 +12,7 @@
 #include "trainer/data/files/input_form.h"
 #include "trainer/data/files/label_rules.h"
 #include "trainer/data/files/row_file.h"
+#include "trainer/data/files/row_files.h"
 
 namespace dtrain {
 

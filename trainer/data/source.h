@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "trainer/batch/batch.h"
+#include "trainer/batch/sparse_rows.h"
 #include "trainer/config/config.h"
-#include "trainer/data/batch.h"
 #include "trainer/data/data_plan.h"
 #include "trainer/data/files/input_form.h"
-#include "trainer/data/sparse_rows.h"
 #include "trainer/data/window_order.h"
 
 namespace dtrain {

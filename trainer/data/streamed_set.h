@@ -21,6 +21,7 @@
 #include "trainer/data/files/input_form.h"
 #include "trainer/data/files/label_rules.h"
 #include "trainer/data/files/row_file.h"
+#include "trainer/data/files/row_files.h"
 #include "trainer/data/row_index.h"
 #include "trainer/data/source.h"
 

@@ -65,6 +65,18 @@ Problem Look(const DeviceConfig& config, gpu::cuda::Runtime& runtime, std::vecto
 
 }  // namespace
 
+DeviceChoice ChooseDevices(const Config& config, gpu::cuda::Runtime& runtime) {
+  const bool cpu = config.device.kind == DeviceKind::kCpu;
+  if (!UsesTable(config) || cpu) return ChooseDevices(config.device, runtime);
+  DeviceChoice choice;
+  choice.warn = config.device.kind == DeviceKind::kCuda;
+  choice.why_cpu = "a model of sparse rows computes on the processor";
+  if (choice.warn && !config.device.soft_placement) {
+    throw UserError("device.kind = cuda; {}. Set device.kind: cpu.", choice.why_cpu);
+  }
+  return choice;
+}
+
 DeviceChoice ChooseDevices(const DeviceConfig& config, gpu::cuda::Runtime& runtime) {
   DeviceChoice choice;
   if (config.kind == DeviceKind::kCpu) return choice;

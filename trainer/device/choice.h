@@ -27,6 +27,9 @@ struct DeviceChoice {
 // UserError if device.kind is cuda without device.soft_placement and a GPU or cuBLAS is missing.
 DeviceChoice ChooseDevices(const DeviceConfig& config, gpu::cuda::Runtime& runtime);
 
+// The same for the model of a config: one of sparse rows computes on the processor.
+DeviceChoice ChooseDevices(const Config& config, gpu::cuda::Runtime& runtime);
+
 // Returns the device of tower `tower` as in placement lines: "gpu:0", "cpu:3".
 std::string DeviceName(const DeviceConfig& config, const DeviceChoice& choice, size_t tower);
 // Returns the devices of all towers as in results: "cuda:0", "cuda:0,1", "cpu".

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "net/codec.h"
+#include "trainer/batch/batch.h"
 #include "trainer/config/config.h"
-#include "trainer/data/batch.h"
 #include "trainer/data/source.h"
 
 namespace dtrain {

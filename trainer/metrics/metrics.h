@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "gpu/view.h"
-#include "trainer/data/batch.h"
+#include "trainer/batch/batch.h"
 #include "trainer/metrics/probability_figures.h"
 
 namespace dtrain {

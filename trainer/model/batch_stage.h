@@ -9,7 +9,7 @@
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/queue.h"
 #include "gpu/view.h"
-#include "trainer/data/batch.h"
+#include "trainer/batch/batch.h"
 
 namespace dtrain {
 

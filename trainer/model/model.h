@@ -9,8 +9,8 @@
 #include <optional>
 #include <vector>
 
+#include "trainer/batch/batch.h"
 #include "trainer/config/config.h"
-#include "trainer/data/batch.h"
 #include "trainer/model/layout.h"
 
 namespace dtrain {

@@ -73,7 +73,7 @@ void RunThread(const Config& config, TaskId task, net::Transport& transport, con
 std::unique_ptr<DeviceStore> StoreOnDevice(const Config& given, const LogOptions& log_options,
                                            const TaskOptions& options) {
   if (options.runtime == nullptr) return nullptr;
-  const DeviceChoice devices = ChooseDevices(given.device, *options.runtime);
+  const DeviceChoice devices = ChooseDevices(given, *options.runtime);
   if (!devices.on_gpu()) return nullptr;
   LogOptions own_options = log_options;
   own_options.directory.clear();

@@ -88,7 +88,7 @@ void Listen(const Config& config, TaskId task, const TaskOptions& options, net::
 // A ps computes on the processor and asks no driver.
 DeviceChoice DevicesOf(const Config& config, TaskId task, const TaskOptions& options) {
   if (task.role == Role::kPs || options.runtime == nullptr) return {};
-  return ChooseDevices(config.device, *options.runtime);
+  return ChooseDevices(config, *options.runtime);
 }
 
 // The exit code of a task whose run another task has ended with `code`.

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/data/batch.h"
+#include "trainer/batch/batch.h"
 #include "trainer/data/files/csv_reader.h"
 #include "trainer/data/files/input_form.h"
 #include "trainer/data/files/label_rules.h"

@@ -1,4 +1,4 @@
-#include "trainer/data/sparse_rows.h"
+#include "trainer/batch/sparse_rows.h"
 
 #include <algorithm>
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gpu/view.h"
-#include "trainer/data/batch.h"
+#include "trainer/batch/batch.h"
 
 namespace dtrain {
 

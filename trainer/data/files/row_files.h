@@ -1,0 +1,56 @@
+// RowFiles: the files of rows of data.train or data.test, of whatever format, each as a RowFile.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trainer/config/config.h"
+#include "trainer/data/files/csv_columns.h"
+#include "trainer/data/files/input_form.h"
+#include "trainer/data/files/row_file.h"
+
+namespace dtrain {
+
+// RowContext: what a file of rows is read by beside its own text. Plain data.
+struct RowContext {
+  std::vector<InputColumn> how;  // as in CsvLayout, of a table whose rows are not sparse
+  int64_t inputs = 0;            // features of sparse rows
+  // For a table of data.test: the columns of data.train. Null: this is data.train.
+  const CsvColumns* train = nullptr;
+  // For a table that is not the first of its source: the columns of the first, and its path.
+  const CsvColumns* first = nullptr;
+  std::string first_path;
+};
+// Opens a file of data.train or data.test.
+std::unique_ptr<RowFile> OpenRowFile(const DataConfig& data, const RowContext& context,
+                                     std::unique_ptr<InputBytes> file, SkippedRows* skipped);
+
+// RowFiles: the files of data.train as one sequence of rows. Thread: any.
+class RowFiles {
+ public:
+  // Opens the first file. `how` and `inputs`: as in RowContext.
+  RowFiles(const DataConfig& data, std::vector<InputColumn> how, int64_t inputs);
+
+  const CsvColumns& columns() const { return columns_; }
+  int64_t inputs() const { return inputs_; }
+  bool sparse() const { return HasSparseRows(data_); }
+  bool weighted() const { return HasRowWeights(data_); }
+  size_t count() const { return files_.size(); }
+  const std::string& path(size_t file) const { return files_[file]; }
+  std::string label_title() const { return ColumnTitle(columns_, columns_.label); }
+
+  // Opens a file. Its columns must be those of the first.
+  std::unique_ptr<RowFile> Open(size_t file, SkippedRows* skipped) const;
+
+ private:
+  const DataConfig data_;
+  const std::vector<std::string> files_;
+  RowContext context_;
+  CsvColumns columns_;
+  int64_t inputs_ = 0;
+};
+
+}  // namespace dtrain
