@@ -15,7 +15,7 @@ namespace dtrain {
 std::unique_ptr<Model> MakeModelOn(const DeviceChoice& devices, const Config& config, const Layout& layout,
                                    int64_t max_rows, DeviceStore* store) {
   const Reduce reduce = config.train.reduce;
-  if (layout.table) return std::make_unique<SparseModel>(config.model, layout, max_rows, reduce);
+  if (layout.table) return MakeSparseModel(config.model, layout, max_rows, reduce);
   if (!devices.on_gpu()) return MakeTowers(config.model, layout, max_rows, config.device.towers(), reduce);
   if (store != nullptr) {
     return std::make_unique<DeviceModel>(

@@ -16,6 +16,15 @@ std::string PlaceText(int64_t row, int64_t column, int64_t columns) {
   return columns == 1 ? fmt::format("{}", row) : fmt::format("{}, {}", row, column);
 }
 
+// "weights/W1[3]", "factors/V1[3, 0]" or "biases/b1[0]", of a value of a row.
+std::string PlaceInTable(const TableLayout& table, uint64_t key, int64_t column) {
+  const int64_t outputs = table.width() - table.factors();
+  const auto row = static_cast<int64_t>(table.FeatureOf(key));
+  if (key == table.bias_row()) return fmt::format("biases/b1[{}]", column);
+  if (column < outputs) return fmt::format("weights/W1[{}]", PlaceText(row, column, outputs));
+  return fmt::format("{}[{}, {}]", kFactorsName, row, column - outputs);
+}
+
 // The sign of a NaN has no meaning.
 std::string NumberText(float value) { return std::isnan(value) ? "nan" : fmt::format("{:.6g}", value); }
 
@@ -56,12 +65,7 @@ std::optional<std::string> FirstNonFinite(const TableLayout& table, gpu::Span<co
                                           const std::byte* values) {
   const int64_t width = table.width();
   return FirstOf(values, keys.size * width, [&](int64_t i, float value) {
-    const uint64_t key = keys[i / width];
-    const bool bias = key == table.bias_row();
-    const auto row = static_cast<int64_t>(table.FeatureOf(key));
-    return fmt::format("{}[{}] is {}", bias ? "biases/b1" : "weights/W1",
-                       bias ? fmt::format("{}", i % width) : PlaceText(row, i % width, width),
-                       NumberText(value));
+    return fmt::format("{} is {}", PlaceInTable(table, keys[i / width], i % width), NumberText(value));
   });
 }
 
