@@ -242,6 +242,7 @@ struct HooksConfig {
   int64_t log_every_steps = 1000;  // local steps; 0: none
   int64_t log_every_epochs = 0;
   int64_t count_every_steps = 0;  // local steps; 0: none
+  bool progressive = false;       // loading a file: true for sparse rows
 };
 
 struct SummaryConfig {

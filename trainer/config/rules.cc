@@ -132,6 +132,7 @@ void Rules::SetDefaults() {
   const bool adam = optimizer.kind == OptimizerKind::kAdam || optimizer.kind == OptimizerKind::kAdamw;
   if (adam && Find("train.optimizer.learning_rate") == nullptr) optimizer.learning_rate = kAdamLearningRate;
   if (config_.model.kind == ModelKind::kFm) SetFmDefaults();
+  if (HasSparseRows(config_.data) && Find("hooks.progressive") == nullptr) config_.hooks.progressive = true;
   // The kernels of GPUs know no weights.
   if (!WeightsKey(config_.data).empty() && config_.device.kind == DeviceKind::kAuto) {
     config_.device.kind = DeviceKind::kCpu;
