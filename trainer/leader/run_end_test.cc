@@ -56,7 +56,7 @@ struct Ended : PsFixture {
     OtherPsReports();
     end.Tick(now);
     CHECK(end.Complete());
-    end.Tell({10, 0, 1, false}, now);
+    end.Tell({10, 0, 1, false, {}}, now);
     return end.summary();
   }
   int Asked(net::NodeId node, wire::Body kind) const {
@@ -119,7 +119,7 @@ TEST_CASE("run end: a worker that is lost while it evaluates is replaced; withou
   run.members.Worker(2)->node = 0;
   run.end.Tick(run.now);
   REQUIRE(run.end.Complete());
-  run.end.Tell({10, 0, 1, false}, run.now);
+  run.end.Tell({10, 0, 1, false, {}}, run.now);
   CHECK_FALSE(run.end.summary().test_loss.has_value());
 }
 
@@ -198,7 +198,7 @@ TEST_CASE("run end: a report of another part of the model than that of its ps is
   CHECK_FALSE(run.end.Complete());
   report(run.NameOf(1), 4, 1, 1);
   CHECK(run.end.Complete());
-  run.end.Tell({10, 0, 1, false}, run.now);
+  run.end.Tell({10, 0, 1, false, {}}, run.now);
   CHECK(run.end.summary().bytes_sent == kMaxCount);  // and no overflow
 }
 
@@ -228,7 +228,7 @@ TEST_CASE("run end: the end of a run of very many workers can be told, whatever 
     run.end.Tick(run.now);
     run.Evaluated(*run.members.Worker(0), 0.5);
     REQUIRE(run.end.Complete());
-    run.end.Tell({10, 0, 1, false}, run.now);
+    run.end.Tell({10, 0, 1, false, {}}, run.now);
     const wire::End* const end = run.channel.sent.back().envelope().body_as_End();
     REQUIRE(end != nullptr);
     RunSummary summary;
