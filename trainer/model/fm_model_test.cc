@@ -5,9 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <functional>
-#include <limits>
+#include <memory>
 #include <vector>
 
 #include "base/random.h"
@@ -94,8 +92,12 @@ struct Problem {
   Batch batch;
 };
 
+std::unique_ptr<FmModel> ModelOf(const Problem& problem) {
+  return std::make_unique<FmModel>(problem.config, problem.layout, Problem::kRows, Reduce::kMean);
+}
+
 void CheckGradient(const Problem& problem) {
-  const auto model = MakeSparseModel(problem.config, problem.layout, Problem::kRows);
+  const auto model = ModelOf(problem);
   std::vector<float> gradient(problem.parameters.size(), NAN);
   model->Begin(problem.parameters.data(), problem.batch, gradient.data(), false);
   std::vector<double> at(problem.parameters.begin(), problem.parameters.end());
@@ -131,7 +133,7 @@ TEST_CASE("fm: the gradient is that of central differences in double, of each he
 
 TEST_CASE("fm: outputs are the sums over all pairs, and a feature that comes twice is a pair with itself") {
   const Problem problem(ModelHead::kLinear);
-  const auto model = MakeSparseModel(problem.config, problem.layout, Problem::kRows);
+  const auto model = ModelOf(problem);
   const std::vector<double> at(problem.parameters.begin(), problem.parameters.end());
   const auto outputs = model->Outputs(problem.parameters.data(), problem.batch);
   for (int64_t row = 0; row < Problem::kRows; ++row) {
@@ -145,7 +147,7 @@ TEST_CASE("fm: outputs are the sums over all pairs, and a feature that comes twi
   std::fill(twice.parameters.begin(), twice.parameters.end(), 0.0f);
   float* const row = twice.parameters.data() + 3 * 3;
   row[0] = 1, row[1] = 0.5f, row[2] = -1;
-  const auto small = MakeSparseModel(twice.config, twice.layout, 1);
+  const auto small = ModelOf(twice);
   twice.batch.sparse.offsets = twice.offsets.data();
   twice.batch.sparse.places = twice.places.data();
   twice.batch.sparse.values = twice.values.data();
@@ -156,7 +158,7 @@ TEST_CASE("fm: a batch without rows has no gradient") {
   Problem problem(ModelHead::kLogistic);
   problem.batch = Batch();
   problem.batch.columns = 2;
-  const auto model = MakeSparseModel(problem.config, problem.layout, Problem::kRows);
+  const auto model = ModelOf(problem);
   std::vector<float> gradient(2 * static_cast<size_t>(problem.width()), NAN);
   model->Begin(problem.parameters.data(), problem.batch, gradient.data(), false);
   CHECK(gradient == std::vector<float>(gradient.size(), 0.0f));

@@ -108,7 +108,8 @@ RowWeights::RowWeights(const ModelConfig& config, const TableLayout& table)
   }
   const InitKind kind = KindFor(config, of_feature_.back());
   if (kind == InitKind::kZeros) constant_ = 0.0f;
-  if (kind == InitKind::kConstant && of_feature_.size() == 1) constant_ = static_cast<float>(config.init.value);
+  if (kind == InitKind::kConstant && of_feature_.size() == 1)
+    constant_ = static_cast<float>(config.init.value);
 }
 
 void RowWeights::Write(uint64_t feature, float* values) const {

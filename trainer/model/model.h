@@ -91,8 +91,8 @@ std::unique_ptr<Model> MakeModel(const ModelConfig& config, const Layout& layout
 // Fills elements [begin, end) of one variable with initial values.
 void InitialElements(const ModelConfig& config, const Variable& variable, int64_t begin, int64_t end,
                      float* values);
-// RowWeights: the initial values of the rows of a table; those of a feature are a function of (seed, feature),
-// the same as of a dense model. Thread: any; a value.
+// RowWeights: the initial values of the rows of a table; those of a feature are a function of (seed,
+// feature), the same as of a dense model. Thread: any; a value.
 class RowWeights {
  public:
   RowWeights(const ModelConfig& config, const TableLayout& table);

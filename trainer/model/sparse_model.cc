@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "trainer/model/fm_model.h"
 
 namespace dtrain {
 
@@ -65,12 +64,6 @@ void SparseLinear::Backward(const float*, const Batch& batch, const float* slope
       for (int64_t column = 0; column < width; ++column) weights[column] += value * slopes[column];
     }
   }
-}
-
-std::unique_ptr<SparseModel> MakeSparseModel(const ModelConfig& config, const Layout& layout,
-                                             int64_t max_rows, Reduce reduce) {
-  if (config.kind == ModelKind::kFm) return std::make_unique<FmModel>(config, layout, max_rows, reduce);
-  return std::make_unique<SparseLinear>(config, layout, max_rows, reduce);
 }
 
 }  // namespace dtrain

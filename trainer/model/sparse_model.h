@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "gpu/ops.h"
@@ -62,10 +61,6 @@ class SparseLinear : public SparseModel {
   void Forward(const float* parameters, const Batch& batch, float* outputs) override;
   void Backward(const float* parameters, const Batch& batch, const float* slopes, float* gradient) override;
 };
-
-// Returns the model of a layout that has a table.
-std::unique_ptr<SparseModel> MakeSparseModel(const ModelConfig& config, const Layout& layout,
-                                             int64_t max_rows, Reduce reduce = Reduce::kMean);
 
 // The value of a feature of sparse rows.
 inline float ValueOf(const SparseRows& rows, int64_t feature) {
