@@ -1,26 +1,30 @@
-// Measures the reading of CSV tables alone, without training: rows per second of our reader into float32, and
-// of a limit that only finds the separators and reads the digits, of the same file in the same run. Both are
-// one thread, so the processor's seconds are those of the clock. Beside it the rows of a cache that was made
-// of the file, and the copying of as many bytes. Other readers: reading.py.
+// Measures the reading of texts of rows alone, without training: rows per second of our reader into float32,
+// and of a limit that only finds the separators and reads the digits, of the same file in the same run. Both
+// are one thread, so the processor's seconds are those of the clock. Beside it the rows of a cache that was
+// made of the file, and of a table the copying of as many bytes. Other readers: reading.py.
 //   reading_bench [--benchmark_...] [FILE...]: of these CSV files with a header, whose label is y
-// Without FILE it measures a made table of 20 numbers a row, and the parsers of lines of sparse rows on made
-// lines in memory, of 39 features each: Criteo's, and Vowpal Wabbit's with numbers and with words as names.
+// Without FILE it measures a made table of 20 numbers a row, made rows of 39 features in libsvm's, Vowpal
+// Wabbit's and Criteo's formats, and the parsers of such lines alone, in memory, also with words as names.
 #include <benchmark/benchmark.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
 #include "trainer/config/config.h"
+#include "trainer/data/csr_set.h"
 #include "trainer/data/files/criteo_line.h"
 #include "trainer/data/files/csv_table.h"
 #include "trainer/data/files/sources.h"
@@ -35,26 +39,43 @@ namespace {
 constexpr int64_t kRows = 200'000;
 constexpr int64_t kFeatures = 19;
 
-DataConfig ConfigOf(const std::string& path) {
-  DataConfig data;
-  data.train.format = DataFormat::kCsv;
-  data.train.path = {path};
-  data.train.label = "y";
-  return data;
+constexpr int64_t kLines = 50'000;  // of those in memory
+constexpr int64_t kLineFeatures = 39, kLineWidth = 10'000'000;
+
+// A text to read: a CSV file of the user, or one that is made.
+struct Text {
+  std::string name = "csv_linear";
+  DataFormat format = DataFormat::kCsv;
+  std::string given;  // the user's file; empty: it is made
+};
+
+Config ConfigOf(const Text& text, const std::string& path) {
+  Config config;
+  config.model.kind = ModelKind::kLinear;
+  config.data.train.format = text.format;
+  config.data.train.path = {path};
+  config.data.train.label = "y";
+  config.data.hash_bits = 22;
+  if (text.format == DataFormat::kLibsvm) config.model.inputs = kLineWidth;
+  return config;
 }
 
-int64_t ReadTable(const std::string& path) {
-  const DataConfig data = ConfigOf(path);
-  SourceInputs inputs(data.train.path, "data.train.path");
-  CsvTable table = ReadTrainTable(data, LabelRules{std::nullopt, "model.kind = linear", ""}, {}, &inputs);
-  return table.Rows().rows;
+int64_t ReadText(const Text& text, const std::string& path) {
+  const Config config = ConfigOf(text, path);
+  const LabelRules rules{std::nullopt, "model.kind = linear", ""};
+  SourceInputs inputs(config.data.train.path, "data.train.path");
+  if (text.format == DataFormat::kCsv) return ReadTrainTable(config.data, rules, {}, &inputs).Rows().rows;
+  const int64_t width = config.model.inputs.value_or(int64_t{1} << *HashBits(config.data));
+  return ReadSparseTable(config.data, rules, width, &inputs).rows.count();
 }
 
 // Adds up the digits of each field as a whole number, whatever else is in it, and counts lines.
-int64_t ReadDigits(const std::string& path) {
+int64_t ReadDigits(const Text& text, const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   DT_CHECK(fd >= 0, path);
   std::vector<char> block(1 << 20);
+  std::array<bool, 256> is_stop{};
+  for (const char stop : {',', ' ', ':', '\t', '\n'}) is_stop[static_cast<unsigned char>(stop)] = true;
   uint64_t number = 0, sum = 0;
   int64_t lines = 0;
   for (ssize_t got; (got = read(fd, block.data(), block.size())) > 0;) {
@@ -62,7 +83,7 @@ int64_t ReadDigits(const std::string& path) {
       const auto digit = static_cast<uint64_t>(static_cast<unsigned char>(*at)) - '0';
       if (digit < 10) {
         number = 10 * number + digit;
-      } else if (*at == ',' || *at == '\n') {
+      } else if (is_stop[static_cast<unsigned char>(*at)]) {
         sum += number;
         number = 0;
         lines += *at == '\n' ? 1 : 0;
@@ -71,18 +92,16 @@ int64_t ReadDigits(const std::string& path) {
   }
   close(fd);
   benchmark::DoNotOptimize(sum);
-  return lines - 1;  // without the header
+  return lines - (text.format == DataFormat::kCsv ? 1 : 0);  // without the header
 }
 
 // The rows of a cache (data.cache: file), as a worker takes them in each epoch after the first: in batches,
 // shuffled in windows.
 class CachedEpochs {
  public:
-  explicit CachedEpochs(const std::string& path) {
+  CachedEpochs(const Text& text, const std::string& path) {
     DT_CHECK(mkdtemp(directory_.data()) != nullptr, directory_);
-    Config config;
-    config.model.kind = ModelKind::kLinear;
-    config.data = ConfigOf(path);
+    Config config = ConfigOf(text, path);
     config.data.cache = DataCache::kFile;
     config.data.cache_dir = directory_;
     config.train.batch_size = 100;
@@ -101,6 +120,7 @@ class CachedEpochs {
     for (int64_t rows = 0; rows < rows_; rows += batch.rows) {
       DT_CHECK(source_->Next(&batch));
       benchmark::DoNotOptimize(batch.inputs);
+      benchmark::DoNotOptimize(batch.sparse.ids);
     }
   }
   // Copies as many bytes in order.
@@ -121,59 +141,65 @@ class CachedEpochs {
   std::vector<char> from_, to_;
 };
 
-// A table in the temporary directory, which is removed at the end of the process.
-class MadeTable {
+std::string TextOf(const std::unique_ptr<SynthTable>& table, int64_t rows) {
+  std::string text = table->Header();
+  table->Append(0, rows, &text);
+  return text;
+}
+
+std::string MadeText(DataFormat format, int64_t rows) {
+  const SparseForm form = format == DataFormat::kVw ? SparseForm::kVw : SparseForm::kLibsvm;
+  return TextOf(format == DataFormat::kCsv      ? NewLinearTable(1, kFeatures)
+                : format == DataFormat::kCriteo ? NewCriteoTable(1, false)
+                                                : NewSparseTable(1, form, kLineFeatures, kLineWidth),
+                rows);
+}
+
+// A text in the temporary directory, which is removed at the end of the process.
+class MadeFile {
  public:
-  MadeTable() {
-    const std::unique_ptr<SynthTable> table = NewLinearTable(1, kFeatures);
-    std::string text = table->Header();
-    table->Append(0, kRows, &text);
+  explicit MadeFile(const std::string& text) {
     const int fd = mkstemp(path_.data());
     DT_CHECK(fd >= 0 && write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()), path_);
     close(fd);
   }
-  ~MadeTable() { unlink(path_.c_str()); }
-  MadeTable(const MadeTable&) = delete;
-  MadeTable& operator=(const MadeTable&) = delete;
+  ~MadeFile() { unlink(path_.c_str()); }
+  MadeFile(const MadeFile&) = delete;
+  MadeFile& operator=(const MadeFile&) = delete;
   const std::string& path() const { return path_; }
 
  private:
   std::string path_ = "/tmp/dtrain-reading.XXXXXX";
 };
 
-// The file to read: `given`, or if that is empty a table that is made when it is first measured.
-std::string PathOf(const std::string& given) {
-  if (!given.empty()) return given;
-  static const MadeTable made;
-  return made.path();
+// The file to read, which is made when it is first measured.
+std::string PathOf(const Text& text) {
+  if (!text.given.empty()) return text.given;
+  static std::map<std::string, std::unique_ptr<MadeFile>> made;
+  std::unique_ptr<MadeFile>& file = made[text.name];
+  if (file == nullptr) {
+    file = std::make_unique<MadeFile>(MadeText(text.format, kRows));
+  }
+  return file->path();
 }
 
-void Register(const std::string& name, const std::string& given, int64_t (*read)(const std::string&)) {
-  benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) {
-    const std::string path = PathOf(given);
-    int64_t rows = read(path);
-    for (auto _ : state) benchmark::DoNotOptimize(rows = read(path));
+void Register(const std::string& name, const Text& text, int64_t (*read)(const Text&, const std::string&)) {
+  benchmark::RegisterBenchmark((text.name + name).c_str(), [=](benchmark::State& state) {
+    const std::string path = PathOf(text);
+    int64_t rows = read(text, path);
+    for (auto _ : state) benchmark::DoNotOptimize(rows = read(text, path));
     state.SetItemsProcessed(state.iterations() * rows);
     state.SetBytesProcessed(state.iterations() * std::ifstream(path, std::ios::ate).tellg());
   });
 }
 
-void RegisterCached(const std::string& name, const std::string& given, void (CachedEpochs::*read)()) {
-  benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) {
-    CachedEpochs epochs(PathOf(given));
+void RegisterCached(const std::string& name, const Text& text, void (CachedEpochs::*read)()) {
+  benchmark::RegisterBenchmark((text.name + name).c_str(), [=](benchmark::State& state) {
+    CachedEpochs epochs(text, PathOf(text));
     (epochs.*read)();
     for (auto _ : state) (epochs.*read)();
     state.SetItemsProcessed(state.iterations() * epochs.rows());
   });
-}
-
-constexpr int64_t kLines = 50'000;
-constexpr int64_t kLineFeatures = 39, kLineWidth = 10'000'000;
-
-std::string TextOf(const std::unique_ptr<SynthTable>& table) {
-  std::string text;
-  table->Append(0, kLines, &text);
-  return text;
 }
 
 // The rows of a Criteo table with a namespace for each column: "1 |i1 5 |c1 68fd1e64 ...".
@@ -220,26 +246,31 @@ void RegisterLines(const std::string& name, DataFormat format, MakeParser make, 
 
 void RegisterSparse() {
   RegisterLines("lines_criteo/dtrain", DataFormat::kCriteo, MakeCriteoParser,
-                [] { return TextOf(NewCriteoTable(1, false)); });
+                [] { return MadeText(DataFormat::kCriteo, kLines); });
   RegisterLines("lines_vw_numbers/dtrain", DataFormat::kVw, MakeVwParser,
-                [] { return TextOf(NewSparseTable(1, SparseForm::kVw, kLineFeatures, kLineWidth)); });
+                [] { return MadeText(DataFormat::kVw, kLines); });
   RegisterLines("lines_vw_words/dtrain", DataFormat::kVw, MakeVwParser,
-                [] { return WordsOf(TextOf(NewCriteoTable(1, false))); });
+                [] { return WordsOf(MadeText(DataFormat::kCriteo, kLines)); });
 }
 
 int Main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
-  std::vector<std::string> files(argv + 1, argv + argc);
-  if (files.empty()) {
-    files.emplace_back();
+  std::vector<Text> texts;
+  for (int i = 1; i < argc; ++i) texts.push_back({argv[i], DataFormat::kCsv, argv[i]});
+  if (texts.empty()) {
+    texts.emplace_back();
+    for (const auto& [name, format] : {std::pair("libsvm", DataFormat::kLibsvm),
+                                       {"vw", DataFormat::kVw},
+                                       {"criteo", DataFormat::kCriteo}}) {
+      texts.push_back({name, format, ""});
+    }
     RegisterSparse();
   }
-  for (const std::string& file : files) {
-    const std::string name = file.empty() ? "csv_linear" : file;
-    Register(name + "/dtrain", file, ReadTable);
-    Register(name + "/limit", file, ReadDigits);
-    RegisterCached(name + "_cached/dtrain", file, &CachedEpochs::Read);
-    RegisterCached(name + "_cached/limit", file, &CachedEpochs::Copy);
+  for (const Text& text : texts) {
+    Register("/dtrain", text, ReadText);
+    Register("/limit", text, ReadDigits);
+    RegisterCached("_cached/dtrain", text, &CachedEpochs::Read);
+    if (text.format == DataFormat::kCsv) RegisterCached("_cached/limit", text, &CachedEpochs::Copy);
   }
   benchmark::RunSpecifiedBenchmarks();
   return 0;

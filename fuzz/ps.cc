@@ -109,17 +109,20 @@ class Directory {
     directory.Prepare();
     const std::vector<std::string> slots = SlotNames(config_);
     const std::string temporary = directory.BeginSave(kSavedStep);
-    std::vector<std::vector<uint64_t>> checksums;
+    std::vector<WrittenPart> parts;
     const std::vector<float> zeros(static_cast<size_t>(layout.size));
     for (size_t ps = 0; ps < layout.ps.size(); ++ps) {
       RangeWriter writer(layout, static_cast<int>(ps), static_cast<int64_t>(slots.size()), temporary);
       for (int64_t piece = 0; piece < writer.piece_count(); ++piece) {
-        writer.Add(reinterpret_cast<const std::byte*>(zeros.data()));
+        const Range elements =
+            RangePieceAt(layout.ps[ps], static_cast<int64_t>(slots.size()), piece).elements;
+        writer.Add({reinterpret_cast<const std::byte*>(zeros.data()),
+                    static_cast<size_t>(elements.size()) * sizeof(float)});
       }
-      checksums.push_back(writer.Finish());
+      parts.push_back(writer.Finish());
     }
     const SavedMoment moment{kRun.id, kRun.epoch, kSavedStep, ToJson(StartOfData(config_, std::nullopt))};
-    directory.Seal(temporary, RunManifest(config_, layout, slots, checksums, moment), DumpConfig(config_));
+    directory.Seal(temporary, RunManifest(config_, layout, slots, parts, moment), DumpConfig(config_));
     const std::string path = directory.Publish(temporary);
     name_ = path.substr(path.rfind('/') + 1);
     manifest_ = ManifestChecksum(CheckpointReader(path).manifest());

@@ -28,7 +28,10 @@ bool IsAligned(const wire::InputForm* form) {
 }
 
 bool IsAligned(const wire::Report& report) {
-  if (report.snapshot() != nullptr && !IsAligned(report.snapshot()->checksums())) return false;
+  if (report.snapshot() != nullptr &&
+      !(IsAligned(report.snapshot()->checksums()) && IsAligned(report.snapshot()->sizes()))) {
+    return false;
+  }
   if (report.checksums() == nullptr) return true;
   const auto& parts = *report.checksums()->parts();
   return std::all_of(parts.begin(), parts.end(), [](const wire::Part* part) {

@@ -96,17 +96,9 @@ std::string TakeScale(const TensorFile& file, const std::string& path, const Con
   return line;
 }
 
-// Returns the slots before a first update: one value for each slot, the same for all elements.
-std::vector<float> FirstSlots(const Config& config) {
-  const std::unique_ptr<Optimizer> optimizer = MakeOptimizer(config, 1);  // owns the values of the slots
-  std::vector<float> values;
-  for (const Slot& slot : optimizer->Slots()) values.push_back(slot.values[0]);
-  return values;
-}
-
-std::vector<std::vector<uint64_t>> WriteShard(const std::string& directory, const Config& config,
-                                              const Layout& layout, const std::vector<float>& weights) {
-  const std::vector<float> slots = FirstSlots(config);
+std::vector<WrittenPart> WriteShard(const std::string& directory, const Config& config, const Layout& layout,
+                                    const std::vector<float>& weights) {
+  const std::vector<float> slots = InitialSlots(config);
   ShardWriter writer(directory + "/" + ShardName(0, 1));
   std::vector<uint64_t> checksums;
   std::vector<float> values;
@@ -120,7 +112,7 @@ std::vector<std::vector<uint64_t>> WriteShard(const std::string& directory, cons
     checksums.push_back(writer.Add(from, bytes));
   }
   writer.Finish();
-  return {checksums};
+  return {std::move(checksums)};
 }
 
 std::string Save(const std::string& path, const Config& config, const Layout& layout,
@@ -139,8 +131,8 @@ std::string Save(const std::string& path, const Config& config, const Layout& la
   moment.run_id = std::random_device()();
   moment.positions = ToJson(StartOfData(run, data.rows));
   const std::string temporary = directory.BeginSave(0);
-  const auto checksums = WriteShard(temporary, config, layout, weights);
-  Manifest manifest = RunManifest(config, layout, SlotNames(config), checksums, moment);
+  const auto parts = WriteShard(temporary, config, layout, weights);
+  Manifest manifest = RunManifest(config, layout, SlotNames(config), parts, moment);
   manifest.inputs = data.form;
   directory.Seal(temporary, std::move(manifest), DumpConfig(config));
   return directory.Publish(temporary);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -26,16 +27,19 @@ namespace {
 // What a worker's steps were, in a cluster in this process.
 struct Steps {
   std::vector<float> losses;
-  std::vector<float> slopes;  // the first value of each gradient
+  std::map<uint64_t, float> weights;  // by feature, before the last step that had it; one value of each
   RunSummary summary;
 };
 
 class StepRecorder : public Hook {
  public:
   explicit StepRecorder(Steps* steps) : steps_(*steps) {}
-  void OnGradient(const StepView& view, const float* gradient) override {
+  void OnGradient(const StepView& view, const float*) override {
     steps_.losses.push_back(view.loss);
-    steps_.slopes.push_back(gradient[0]);
+    const TableLayout& table = *view.layout.table;
+    for (int64_t i = 0; i < view.keys.size; ++i) {
+      steps_.weights[table.FeatureOf(view.keys[i])] = view.weights[i * table.width()];
+    }
   }
 
  private:
@@ -69,8 +73,6 @@ std::vector<double> NumbersOf(const std::string& command) {
 
 constexpr int kFeatures = 100;
 constexpr int kRows = 3000;
-// Rows that weigh so little change no weight, and their slopes have all digits.
-constexpr float kNothing = 1e-20f;
 
 // Lines of features with values and weights of rows, whose labels are those of a model. `repeats`: some stand
 // in a line twice.
@@ -95,20 +97,11 @@ std::string VwLines(bool classes, bool repeats) {
   return text;
 }
 
-// Rows of each feature alone, the first of none.
-std::string Probes(bool classes) {
-  std::string text;
-  for (int feature = -1; feature < kFeatures; ++feature) {
-    text += fmt::format("{} {:g} |", classes ? -1 : 0, static_cast<double>(kNothing));
-    text += feature < 0 ? "\n" : fmt::format(" {}:1\n", feature);
-  }
-  return text;
-}
-
-// The output of a row of label 0, from its slope.
-double OutputFrom(float slope, bool classes) {
-  const double s = static_cast<double>(slope) / static_cast<double>(kNothing);
-  return classes ? std::log(s / (1 - s)) : s / 2;
+// A row of all features that weighs nothing: the worker asks for all weights, and changes none.
+std::string LastRow() {
+  std::string text = "1 0 |";
+  for (int feature = 0; feature < kFeatures; ++feature) text += fmt::format(" {}:1", feature);
+  return text + "\n";
 }
 
 // Trains here and there. `tolerance`: of each weight, relative.
@@ -121,26 +114,24 @@ void CompareWithVw(const std::string& kind, const std::string& optimizer, const 
   // Vowpal Wabbit updates a feature twice that stands in a row twice, and dtrain once, with the sum of its
   // gradients. That is the same to sgd alone.
   WriteFile(directory + "/rows.vw", VwLines(classes, flags.find("--sgd") != std::string::npos));
-  WriteFile(directory + "/probes.vw", Probes(classes));
+  WriteFile(directory + "/last.vw", LastRow());
   const std::vector<double> theirs =
       NumbersOf(fmt::format("{} cmd/test/testdata/vw_train.py {}/rows.vw {} -b 18 {} --loss_function {}",
                             Python(), directory, kFeatures, flags, classes ? "logistic" : "squared"));
   REQUIRE(theirs.size() == kFeatures + 2);
   const Steps ours = RunRecorded(
       directory, fmt::format("model: {{kind: {}}}\n"
-                             "data: {{train: {{format: vw, path: [rows.vw, probes.vw]}}, shuffle: false}}\n"
+                             "data: {{train: {{format: vw, path: [rows.vw, last.vw]}}, shuffle: false}}\n"
                              "train: {{batch_size: 1, epochs: 1, reduce: sum, optimizer: {}}}\n",
                              kind, optimizer));
-  REQUIRE(ours.slopes.size() == kRows + kFeatures + 1);
+  REQUIRE(ours.losses.size() == kRows + 1);
   CHECK(ours.summary.progressive_loss.value() == doctest::Approx(theirs[0]).epsilon(1e-5));
-  const auto probed = [&](int at) {
-    return OutputFrom(ours.slopes[static_cast<size_t>(kRows + at)], classes);
-  };
-  const double bias = probed(0);
   double size = 0;
-  for (int at = 0; at <= kFeatures; ++at) {
-    CAPTURE(at);
-    const double weight = at == 0 ? bias : probed(at) - bias, vw = theirs[static_cast<size_t>(at + 1)];
+  for (int feature = -1; feature < kFeatures; ++feature) {
+    CAPTURE(feature);
+    const double vw = theirs[static_cast<size_t>(feature + 2)];
+    const uint64_t number = feature < 0 ? uint64_t{1} << 18 : static_cast<uint64_t>(feature);  // of the bias
+    const auto weight = static_cast<double>(ours.weights.at(number));
     CHECK(std::fabs(weight - vw) <= tolerance * std::fabs(vw) + 1e-6);
     size += std::fabs(vw);
   }

@@ -146,6 +146,26 @@ void CheckpointReader::Read(const std::string& tensor, const std::string& slot, 
   }
 }
 
+void CheckpointReader::ReadRows(RowRange range, const VisitRow& visit) {
+  DT_CHECK(manifest_.table.has_value());
+  const int64_t width = manifest_.table->width;
+  const int64_t values = width * static_cast<int64_t>(1 + manifest_.slots.size());
+  for (size_t shard = 0; shard < manifest_.shards.size(); ++shard) {
+    const RowPieces pieces = manifest_.RowPiecesOf(shard);
+    const std::vector<StoredPiece>& stored = manifest_.shards[shard].pieces;
+    for (size_t i = 0; i < stored.size(); ++i) {
+      const RowRange rows = pieces.At(pieces.Of(static_cast<uint64_t>(stored[i].first)));
+      if (rows.end <= range.begin || rows.begin >= range.end) continue;
+      const auto* const bytes = reinterpret_cast<const std::byte*>(Load(shard, i));
+      const std::string wrong =
+          ReadRowPiece({bytes, static_cast<size_t>(stored[i].bytes())}, rows, width, values, range, visit);
+      if (wrong.empty()) continue;
+      throw BadCheckpoint(path_, fmt::format("{} is damaged in the piece at byte {}: {}",
+                                             manifest_.shards[shard].file, stored[i].offset, wrong));
+    }
+  }
+}
+
 InputFile::InputFile(std::string checkpoint, std::string name)
     : checkpoint_(std::move(checkpoint)), name_(std::move(name)) {
   // O_NONBLOCK: otherwise open() would wait on a pipe in the place of a file.
@@ -215,6 +235,9 @@ void CheckpointReader::CheckFits(const Layout& layout, const std::vector<std::st
   }
   for (const Variable& variable : layout.variables) {
     tensors[variable.name].there = fmt::format("{} x {}", variable.rows, variable.cols);
+  }
+  if (layout.table) {
+    tensors[kTableName].there = fmt::format("{} x {}", layout.table->features() + 1, layout.table->width());
   }
   for (const auto& [name, shapes] : tensors) {
     if (shapes.here == shapes.there) continue;

@@ -64,6 +64,10 @@ class CheckpointReader {
   static constexpr char kWeights[] = "";
   void Read(const std::string& tensor, const std::string& slot, int64_t first, int64_t count, float* out);
 
+  // Calls `visit` for the rows of the table in [range.begin, range.end) that are not as they were in the
+  // beginning, in ascending order, each with its weights and slots. The manifest has a table.
+  void ReadRows(RowRange range, const VisitRow& visit);
+
   // Whether the checkpoint fits the model of `layout` and an optimizer with these slots. Throws UserError
   // with the first tensor, by name, that is missing or has another shape, or with the optimizer that differs.
   void CheckFits(const Layout& layout, const std::vector<std::string>& slots) const;

@@ -68,9 +68,8 @@ inline std::vector<uint64_t> WriteShard(const std::string& directory, const Smal
   return checksums;
 }
 
-inline dtrain::Manifest ManifestOf(const SmallCheckpoint& of,
-                                   const std::vector<std::vector<uint64_t>>& checksums) {
-  dtrain::Manifest manifest = BuildManifest(of.layout, of.slots, checksums);
+inline dtrain::Manifest ManifestOf(const SmallCheckpoint& of, const std::vector<dtrain::WrittenPart>& parts) {
+  dtrain::Manifest manifest = BuildManifest(of.layout, of.slots, parts);
   manifest.step = of.step;
   manifest.saved_unix_ms = 1767225600000;  // 2026-01-01 00:00 UTC
   manifest.run_id = 0x1122334455667788;
@@ -83,11 +82,11 @@ inline dtrain::Manifest ManifestOf(const SmallCheckpoint& of,
 
 inline std::string SaveSmall(CheckpointDirectory* directory, const SmallCheckpoint& of) {
   const std::string temporary = directory->BeginSave(of.step);
-  std::vector<std::vector<uint64_t>> checksums;
+  std::vector<dtrain::WrittenPart> parts;
   for (size_t ps = 0; ps < of.layout.ps.size(); ++ps) {
-    checksums.push_back(WriteShard(temporary, of, static_cast<int>(ps)));
+    parts.push_back(WriteShard(temporary, of, static_cast<int>(ps)));
   }
-  directory->Seal(temporary, ManifestOf(of, checksums), "train: {steps: 1}\n");
+  directory->Seal(temporary, ManifestOf(of, parts), "train: {steps: 1}\n");
   return directory->Publish(temporary);
 }
 

@@ -105,13 +105,13 @@ TEST_CASE("disk full: when it is full for the manifest alone, the same") {
           CheckpointDirectory directory(root);
           const SmallCheckpoint of;
           const std::string temporary = directory.BeginSave(of.step);
-          const std::vector<std::vector<uint64_t>> checksums = {WriteShard(temporary, of, 0),
-                                                                WriteShard(temporary, of, 1)};
+          const std::vector<dtrain::WrittenPart> parts = {WriteShard(temporary, of, 0),
+                                                          WriteShard(temporary, of, 1)};
           signal(SIGXFSZ, SIG_IGN);
           const rlimit limit{100, 100};
           if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return kNotPossible;
           try {
-            directory.Seal(temporary, ManifestOf(of, checksums), "a: b\n");
+            directory.Seal(temporary, ManifestOf(of, parts), "a: b\n");
             return 1;
           } catch (const IoError& error) {
             if (std::string(error.what()).find(temporary + "/manifest") != 0) return 2;

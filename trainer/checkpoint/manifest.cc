@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/clock.h"
@@ -17,6 +18,7 @@ namespace {
 using flatbuffers::Offset;
 
 constexpr uint32_t kFormat = 1;
+constexpr uint32_t kTableFormat = 2;           // has a table, which a reader of format 1 would miss
 constexpr size_t kTrailer = sizeof(uint64_t);  // XXH3-64 of the bytes before it, little-endian
 
 Offset<stored::Shard> Encode(const StoredShard& shard, flatbuffers::FlatBufferBuilder* builder) {
@@ -66,10 +68,13 @@ Offset<stored::Manifest> Encode(const Manifest& manifest, flatbuffers::FlatBuffe
   const auto all_shards = builder->CreateVector(shards);
   const auto positions = builder->CreateString(manifest.positions);
   const auto inputs = manifest.inputs ? Encode(*manifest.inputs, builder) : 0;
-  return stored::CreateManifest(*builder, kFormat, manifest.sequence, manifest.step, manifest.saved_unix_ms,
-                                manifest.run_id, version, optimizer, mode, all_tensors, slots, all_shards,
-                                positions, manifest.config_bytes, manifest.config_checksum, manifest.loss,
-                                manifest.accuracy, inputs, manifest.run_epoch);
+  const std::optional<StoredTable>& its = manifest.table;
+  const auto table = its ? stored::CreateRowTable(*builder, its->features, its->width) : 0;
+  return stored::CreateManifest(*builder, its ? kTableFormat : kFormat, manifest.sequence, manifest.step,
+                                manifest.saved_unix_ms, manifest.run_id, version, optimizer, mode,
+                                all_tensors, slots, all_shards, positions, manifest.config_bytes,
+                                manifest.config_checksum, manifest.loss, manifest.accuracy, inputs,
+                                manifest.run_epoch, table);
 }
 
 size_t BytesReferredTo(const stored::InputColumn& column) {
@@ -168,6 +173,10 @@ Manifest Decode(const stored::Manifest& from) {
   manifest.loss = from.loss();
   manifest.accuracy = from.accuracy();
   if (from.inputs() != nullptr) manifest.inputs = Decode(*from.inputs());
+  if (from.table() != nullptr) {
+    manifest.table = {static_cast<int64_t>(from.table()->features()),
+                      static_cast<int64_t>(from.table()->width())};
+  }
   return manifest;
 }
 
@@ -212,8 +221,9 @@ std::optional<std::string> FromBytes(std::string_view bytes, Manifest* manifest)
                                  static_cast<flatbuffers::uoffset_t>(body.size() / 4));
   if (!stored::VerifyManifestBuffer(verifier)) return "it is no manifest of a dtrain checkpoint";
   const stored::Manifest& from = *stored::GetManifest(data);
-  if (from.format() != kFormat) {
-    return fmt::format("its format is {}, and this dtrain reads {}", from.format(), kFormat);
+  if (from.format() != (from.table() == nullptr ? kFormat : kTableFormat)) {
+    return fmt::format("its format is {}, and this dtrain reads {} and, with a table, {}", from.format(),
+                       kFormat, kTableFormat);
   }
   if (BytesReferredTo(from) > body.size()) return "its parts overlap";
   if (!PiecesAligned(from)) return "its pieces are not at a multiple of 8 bytes";
@@ -225,19 +235,38 @@ std::optional<std::string> FromBytes(std::string_view bytes, Manifest* manifest)
 
 namespace {
 
-StoredShard BuildShard(const Layout& layout, int ps, size_t slots, const std::vector<uint64_t>& checksums) {
+Failure WrongNumber(int ps, size_t said, size_t pieces) {
+  return Failure(ExitCode::kInternal,
+                 fmt::format("ps {}: {} checksums for the {} pieces of its part of a checkpoint. Does it run "
+                             "the same dtrain and the same file?",
+                             ps, said, pieces));
+}
+
+StoredShard BuildShard(const Layout& layout, int ps, size_t slots, const WrittenPart& part) {
   const std::vector<Piece> pieces = PiecesOf(layout, ps, static_cast<int>(slots));
-  if (pieces.size() != checksums.size()) {
-    throw Failure(
-        ExitCode::kInternal,
-        fmt::format("ps {}: {} checksums for the {} pieces of its part of a checkpoint. Does it run "
-                    "the same dtrain and the same file?",
-                    ps, checksums.size(), pieces.size()));
-  }
+  if (pieces.size() != part.checksums.size()) throw WrongNumber(ps, part.checksums.size(), pieces.size());
   StoredShard shard{ShardName(ps, static_cast<int64_t>(layout.ps.size())), kShardAlignment, {}};
   for (size_t i = 0; i < pieces.size(); ++i) {
     const Piece& piece = pieces[i];
-    shard.pieces.push_back({piece.variable, piece.slot, piece.first, piece.count, shard.bytes, checksums[i]});
+    shard.pieces.push_back(
+        {piece.variable, piece.slot, piece.first, piece.count, shard.bytes, part.checksums[i]});
+    shard.bytes += Padded(shard.pieces.back().bytes());
+  }
+  return shard;
+}
+
+StoredShard BuildTableShard(const RowPieces& pieces, int ps, int64_t shards, const WrittenPart& part) {
+  const auto count = static_cast<size_t>(pieces.count());
+  if (part.checksums.size() != count || part.sizes.size() != count) {
+    throw WrongNumber(ps, part.checksums.size(), count);
+  }
+  StoredShard shard{ShardName(ps, shards), kShardAlignment, {}};
+  for (size_t i = 0; i < count; ++i) {
+    if (part.sizes[i] == 0) continue;
+    const RowRange rows = pieces.At(static_cast<int64_t>(i));
+    const auto size = static_cast<int64_t>(std::min<uint64_t>(part.sizes[i], 2 * kMaxRowPieceBytes));
+    shard.pieces.push_back({0, 0, static_cast<int64_t>(rows.begin),
+                            size / static_cast<int64_t>(sizeof(float)), shard.bytes, part.checksums[i]});
     shard.bytes += Padded(shard.pieces.back().bytes());
   }
   return shard;
@@ -245,11 +274,17 @@ StoredShard BuildShard(const Layout& layout, int ps, size_t slots, const std::ve
 
 }  // namespace
 
+RowPieces Manifest::RowPiecesOf(size_t shard) const {
+  const TableLayout layout(table->features, table->width, static_cast<int64_t>(shards.size()));
+  return RowPieces(layout.PartOf(static_cast<int64_t>(shard)),
+                   table->width * static_cast<int64_t>(1 + slots.size()));
+}
+
 Manifest BuildManifest(const Layout& layout, const std::vector<std::string>& slots,
-                       const std::vector<std::vector<uint64_t>>& checksums) {
-  if (checksums.size() != layout.ps.size()) {
+                       const std::vector<WrittenPart>& parts) {
+  if (parts.size() != layout.ps.size()) {
     throw Failure(ExitCode::kInternal, fmt::format("a checkpoint of {} ps has the checksums of {}.",
-                                                   layout.ps.size(), checksums.size()));
+                                                   layout.ps.size(), parts.size()));
   }
   Manifest manifest;
   manifest.version = kVersion;
@@ -257,8 +292,16 @@ Manifest BuildManifest(const Layout& layout, const std::vector<std::string>& slo
   for (const Variable& variable : layout.variables) {
     manifest.tensors.push_back({variable.name, variable.rows, variable.cols});
   }
+  if (layout.table) {
+    manifest.table = {layout.table->features(), layout.table->width()};
+    manifest.tensors.push_back({kTableName, layout.table->features() + 1, layout.table->width()});
+  }
+  manifest.shards.resize(layout.ps.size());  // their number decides what each has
   for (size_t ps = 0; ps < layout.ps.size(); ++ps) {
-    manifest.shards.push_back(BuildShard(layout, static_cast<int>(ps), slots.size(), checksums[ps]));
+    const auto index = static_cast<int>(ps);
+    manifest.shards[ps] = layout.table ? BuildTableShard(manifest.RowPiecesOf(ps), index,
+                                                         static_cast<int64_t>(layout.ps.size()), parts[ps])
+                                       : BuildShard(layout, index, slots.size(), parts[ps]);
   }
   return manifest;
 }
@@ -273,8 +316,8 @@ std::string ChoiceText(const char* key, const Config& config) {
 }  // namespace
 
 Manifest RunManifest(const Config& config, const Layout& layout, const std::vector<std::string>& slots,
-                     const std::vector<std::vector<uint64_t>>& checksums, const SavedMoment& moment) {
-  Manifest manifest = BuildManifest(layout, slots, checksums);
+                     const std::vector<WrittenPart>& parts, const SavedMoment& moment) {
+  Manifest manifest = BuildManifest(layout, slots, parts);
   manifest.step = moment.step;
   manifest.saved_unix_ms = WallNanos() / 1000000;
   manifest.run_id = moment.run_id;

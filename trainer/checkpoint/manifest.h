@@ -7,11 +7,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "trainer/config/config.h"
 #include "trainer/data/files/input_form.h"
 #include "trainer/model/layout.h"
+#include "trainer/table/row_pieces.h"
 
 namespace dtrain {
 
@@ -22,11 +24,13 @@ struct StoredTensor {
   int64_t size() const { return rows * cols; }
 };
 
+// A piece of a table (trainer/table/row_pieces.h) has the first row of its range as `first`, slot 0, and its
+// size in the file as `count`. A piece without rows is left out.
 struct StoredPiece {
-  int64_t tensor = 0;  // index into tensors
-  int64_t slot = 0;    // 0: weights; then slots, from 1
-  int64_t first = 0;   // first element of the tensor
-  int64_t count = 0;
+  int64_t tensor = 0;     // index into tensors
+  int64_t slot = 0;       // 0: weights; then slots, from 1
+  int64_t first = 0;      // first element of the tensor
+  int64_t count = 0;      // float32
   int64_t offset = 0;     // in the file, in bytes
   uint64_t checksum = 0;  // of the padded bytes
   int64_t bytes() const { return count * static_cast<int64_t>(sizeof(float)); }
@@ -36,6 +40,13 @@ struct StoredShard {
   std::string file;
   int64_t bytes = 0;
   std::vector<StoredPiece> pieces;
+};
+
+// The table of a sparse model. Its tensor is named kTableName and has a row for each feature and for the
+// bias.
+struct StoredTable {
+  int64_t features = 0;
+  int64_t width = 0;
 };
 
 struct Manifest {
@@ -56,7 +67,10 @@ struct Manifest {
   double loss = std::numeric_limits<double>::quiet_NaN();  // NaN: not evaluated
   double accuracy = std::numeric_limits<double>::quiet_NaN();
   std::optional<InputForm> inputs;  // unset: the writer did not know the data
+  std::optional<StoredTable> table;
 
+  // The rows that the pieces of shard file `shard` are of. `table` is set.
+  RowPieces RowPiecesOf(size_t shard) const;
   // The size of all files without the manifest.
   int64_t bytes() const;
 };
@@ -68,10 +82,19 @@ std::optional<std::string> FromBytes(std::string_view bytes, Manifest* manifest)
 // The rules that every manifest keeps and readers rely on: what breaks one, if anything.
 std::optional<std::string> ManifestProblem(const Manifest& manifest);
 
-// The tensors, slots and shards of the ps of `layout`. `checksums`: of the pieces of each ps, in the order of
-// PiecesOf(). Throws Failure when a ps has reported another number of them.
+// What the writer of a shard file says of it: the checksums of its pieces, in the order of PiecesOf(), and of
+// a table also their bytes; 0: a piece without rows.
+struct WrittenPart {
+  WrittenPart() = default;
+  WrittenPart(std::vector<uint64_t> of_pieces) : checksums(std::move(of_pieces)) {}
+  std::vector<uint64_t> checksums;
+  std::vector<uint64_t> sizes;
+};
+
+// The tensors, slots and shards of the ps of `layout`. Throws Failure when a ps has reported another number
+// of pieces.
 Manifest BuildManifest(const Layout& layout, const std::vector<std::string>& slots,
-                       const std::vector<std::vector<uint64_t>>& checksums);
+                       const std::vector<WrittenPart>& parts);
 
 // The moment of a run that a checkpoint holds.
 struct SavedMoment {
@@ -87,6 +110,6 @@ struct SavedMoment {
 
 // BuildManifest() with the facts about the run, saved now.
 Manifest RunManifest(const Config& config, const Layout& layout, const std::vector<std::string>& slots,
-                     const std::vector<std::vector<uint64_t>>& checksums, const SavedMoment& moment);
+                     const std::vector<WrittenPart>& parts, const SavedMoment& moment);
 
 }  // namespace dtrain

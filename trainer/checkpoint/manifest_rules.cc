@@ -15,6 +15,8 @@ using Problem = std::optional<std::string>;
 
 constexpr size_t kMaxName = 1024;
 constexpr int64_t kMaxSide = int64_t{1} << 46;  // a tensor's size in bytes fits into an int64_t
+constexpr int64_t kMaxTableWidth = 1 << 14;
+constexpr size_t kMaxTableSlots = 8;
 constexpr int64_t kMaxStep = (int64_t{1} << 62) - 1;
 constexpr size_t kMaxPositions = 512 * 1024;      // they travel in a message's header
 constexpr int64_t kMaxConfig = int64_t{1} << 26;  // bytes
@@ -50,8 +52,34 @@ Problem TextProblem(const Manifest& manifest) {
   return std::nullopt;
 }
 
-// A piece lies within its tensor and at `offset`, the end of the piece before it.
-Problem PieceProblem(const Manifest& manifest, const StoredPiece& piece, int64_t offset) {
+// A table is all that a sparse model has.
+Problem TableProblem(const Manifest& manifest) {
+  const StoredTable& table = *manifest.table;
+  if (table.features < 1 || table.features >= TableLayout::kMaxFeatures || table.width < 1 ||
+      table.width > kMaxTableWidth || manifest.slots.size() > kMaxTableSlots) {
+    return fmt::format("a table of {} features, {} wide, with {} slots", table.features, table.width,
+                       manifest.slots.size());
+  }
+  const bool one = manifest.tensors.size() == 1 && manifest.tensors[0].name == kTableName &&
+                   manifest.tensors[0].rows == table.features + 1 && manifest.tensors[0].cols == table.width;
+  return one ? std::nullopt : Problem("tensors beside its table");
+}
+
+// A piece of a table is one of its shard, behind the one before it.
+Problem RowPieceProblem(const RowPieces& pieces, const StoredPiece& piece, int64_t number) {
+  if (piece.tensor != 0 || piece.slot != 0) return fmt::format("is of tensor {}", piece.tensor);
+  if (number < 0 || number >= pieces.count() ||
+      static_cast<int64_t>(pieces.At(number).begin) != piece.first) {
+    return fmt::format("begins at row {}, where none begins", piece.first);
+  }
+  if (piece.count < 1 || piece.bytes() > static_cast<int64_t>(kMaxRowPieceBytes)) {
+    return fmt::format("has {} bytes", piece.bytes());
+  }
+  return std::nullopt;
+}
+
+// A piece lies within its tensor.
+Problem PieceProblem(const Manifest& manifest, const StoredPiece& piece) {
   if (piece.tensor < 0 || piece.tensor >= static_cast<int64_t>(manifest.tensors.size())) {
     return fmt::format("is of tensor {} of {}", piece.tensor, manifest.tensors.size());
   }
@@ -67,7 +95,6 @@ Problem PieceProblem(const Manifest& manifest, const StoredPiece& piece, int64_t
                        static_cast<uint64_t>(piece.first) + static_cast<uint64_t>(piece.count), tensor.size(),
                        tensor.name);
   }
-  if (piece.offset != offset) return fmt::format("is at byte {}; must be {}", piece.offset, offset);
   return std::nullopt;
 }
 
@@ -78,10 +105,26 @@ Problem ShardProblem(const Manifest& manifest) {
     const std::string name = ShardName(i, count);
     if (shard.file != name) return fmt::format("file {} has another name than {}", i, name);
     int64_t end = kShardAlignment;
+    std::optional<RowPieces> rows;
+    if (manifest.table) rows = manifest.RowPiecesOf(static_cast<size_t>(i));
+    int64_t before = -1;  // the number of the piece before, of a table
     for (size_t k = 0; k < shard.pieces.size(); ++k) {
-      if (Problem problem = PieceProblem(manifest, shard.pieces[k], end)) {
-        return fmt::format("piece {} of {} {}", k, name, *problem);
+      const StoredPiece& piece = shard.pieces[k];
+      Problem problem;
+      if (rows) {
+        const int64_t number = piece.first < static_cast<int64_t>(rows->At(0).begin)
+                                   ? -1
+                                   : rows->Of(static_cast<uint64_t>(piece.first));
+        problem = RowPieceProblem(*rows, piece, number);
+        if (!problem && number <= before) problem = "is not behind the one before it";
+        before = number;
+      } else {
+        problem = PieceProblem(manifest, piece);
       }
+      if (!problem && piece.offset != end) {
+        problem = fmt::format("is at byte {}; must be {}", piece.offset, end);
+      }
+      if (problem) return fmt::format("piece {} of {} {}", k, name, *problem);
       end += Padded(shard.pieces[k].bytes());
     }
     if (shard.bytes != end) return fmt::format("{} has {} bytes; must be {}", name, shard.bytes, end);
@@ -134,11 +177,14 @@ Problem ManifestProblem(const Manifest& manifest) {
   if (manifest.shards.empty()) return "there are no shard files";
   if (Problem problem = TextProblem(manifest)) return problem;
   if (Problem problem = TensorProblem(manifest)) return problem;
+  if (manifest.table) {
+    if (Problem problem = TableProblem(manifest)) return problem;
+  }
   if (Problem problem = ShardProblem(manifest)) return problem;
   if (manifest.inputs) {
     if (Problem problem = FormProblem(*manifest.inputs)) return problem;
   }
-  return CoverProblem(manifest);
+  return manifest.table ? std::nullopt : CoverProblem(manifest);
 }
 
 }  // namespace dtrain

@@ -15,9 +15,11 @@
 namespace dtrain::testing {
 namespace {
 
+using Sums = std::vector<uint64_t>;
+
 Manifest SmallManifest() {
   const SmallCheckpoint of;
-  Manifest manifest = ManifestOf(of, {{1, 2, 3}, {4, 5, 6, 7, 8, 9}});
+  Manifest manifest = ManifestOf(of, {Sums{1, 2, 3}, Sums{4, 5, 6, 7, 8, 9}});
   manifest.sequence = 7;
   manifest.config_bytes = 100;
   manifest.config_checksum = 0xabcdef;
@@ -182,10 +184,10 @@ TEST_CASE("manifest: what breaks a rule is refused by name") {
 TEST_CASE("manifest: another number of checksums than pieces is a failure that names the ps") {
   const SmallCheckpoint of;
   CHECK_THROWS_WITH(
-      BuildManifest(of.layout, of.slots, {{1, 2, 3}, {4}}),
+      BuildManifest(of.layout, of.slots, {Sums{1, 2, 3}, Sums{4}}),
       "ps 1: 1 checksums for the 6 pieces of its part of a checkpoint. Does it run the same dtrain "
       "and the same file?");
-  CHECK_THROWS_AS(BuildManifest(of.layout, of.slots, {{1, 2, 3}}), Failure);
+  CHECK_THROWS_AS(BuildManifest(of.layout, of.slots, {Sums{1, 2, 3}}), Failure);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "trainer/model/layout.h"
+#include "trainer/table/row_pieces.h"
 
 namespace dtrain {
 
@@ -44,7 +45,15 @@ struct Piece {
 };
 
 // The pieces of one ps's shard file in the order of the file: for each block its weights, then each of the
-// `slots` optimizer slots. Empty for an empty range.
+// `slots` optimizer slots. Empty for an empty range, and of a table, which has pieces of its own kind.
 std::vector<Piece> PiecesOf(const Layout& layout, int ps, int slots);
+
+// The pieces of the rows of one ps. `layout` has a table.
+RowPieces RowPiecesOf(const Layout& layout, int ps, int64_t slots);
+
+// The number of pieces that a ps gives to a writer: of its range (trainer/model/layout.h), or of its rows.
+int64_t PartPieces(const Layout& layout, int ps, int64_t slots);
+// Whether piece `piece` of these can have so many bytes.
+bool PieceFits(const Layout& layout, int ps, int64_t slots, int64_t piece, size_t bytes);
 
 }  // namespace dtrain

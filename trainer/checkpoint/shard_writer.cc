@@ -116,27 +116,36 @@ void ShardWriter::Fail(int error) const { throw SaveError(path_, "written", erro
 RangeWriter::RangeWriter(const Layout& layout, int ps, int64_t slots, const std::string& directory)
     : range_(layout.ps.at(static_cast<size_t>(ps))),
       slots_(slots),
-      count_(range_.size() == 0 ? 0 : RangePieceCount(range_, slots)),
+      is_table_(layout.table.has_value()),
+      count_(PartPieces(layout, ps, slots)),
       pieces_(PiecesOf(layout, ps, static_cast<int>(slots))),
       file_(directory + "/" + ShardName(ps, static_cast<int64_t>(layout.ps.size()))) {
-  checksums_.reserve(pieces_.size());
+  written_.checksums.reserve(is_table_ ? static_cast<size_t>(count_) : pieces_.size());
 }
 
-void RangeWriter::Add(const std::byte* values) {
+void RangeWriter::Add(net::TensorView values) {
   DT_CHECK(added_ < count_, added_, count_);
+  if (!is_table_) return AddRange(values);
+  ++added_;
+  written_.sizes.push_back(values.size);
+  written_.checksums.push_back(values.size == 0 ? 0 : file_.Add(values.data, values.size));
+}
+
+void RangeWriter::AddRange(net::TensorView values) {
   const Range elements = RangePieceAt(range_, slots_, added_++).elements;
   for (int64_t at = elements.begin; at < elements.end;) {
-    const Piece& piece = pieces_[checksums_.size()];
+    const Piece& piece = pieces_[written_.checksums.size()];
     const size_t offset = static_cast<size_t>(at - elements.begin) * sizeof(float);
-    checksums_.push_back(file_.Add(values + offset, static_cast<size_t>(piece.count) * sizeof(float)));
+    const size_t bytes = static_cast<size_t>(piece.count) * sizeof(float);
+    written_.checksums.push_back(file_.Add(values.data + offset, bytes));
     at += piece.count;
   }
 }
 
-std::vector<uint64_t> RangeWriter::Finish() {
+WrittenPart RangeWriter::Finish() {
   DT_CHECK(added_ == count_, added_, count_);
   file_.Finish();
-  return std::move(checksums_);
+  return std::move(written_);
 }
 
 }  // namespace dtrain

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "net/codec.h"
+#include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/shard_format.h"
 #include "trainer/model/layout.h"
 
@@ -53,28 +55,31 @@ class ShardWriter {
   int64_t pushed_ = 0;   // bytes that the system was told to write to the disk
 };
 
-// RangeWriter: writes the shard file of one ps from the pieces of its range (trainer/model/layout.h). The
-// file's pieces are also cut where variables meet. Owner: a ps that writes a part. Thread: one at a time.
+// RangeWriter: writes the shard file of one ps from the pieces of its range (trainer/model/layout.h), which
+// in the file are also cut where variables meet, or of its rows of a table (trainer/table/row_pieces.h).
+// Owner: a ps that writes a part. Thread: one at a time.
 class RangeWriter {
  public:
   // Makes the file in `directory`. `slots`: the number of optimizer slots. Throws IoError, like all calls.
   RangeWriter(const Layout& layout, int ps, int64_t slots, const std::string& directory);
 
-  // The number of pieces of the range; 0 for an empty range.
   int64_t piece_count() const { return count_; }
   // Appends the next piece, with all its values.
-  void Add(const std::byte* values);
-  // Waits until all pieces are on the disk; returns the checksums of the file's pieces.
-  std::vector<uint64_t> Finish();
+  void Add(net::TensorView values);
+  // Waits until all pieces are on the disk.
+  WrittenPart Finish();
 
  private:
+  void AddRange(net::TensorView values);
+
   const Range range_;
   const int64_t slots_;
+  const bool is_table_;
   const int64_t count_;
-  const std::vector<Piece> pieces_;  // of the file
+  const std::vector<Piece> pieces_;  // of the file, of a range
   ShardWriter file_;
   int64_t added_ = 0;
-  std::vector<uint64_t> checksums_;
+  WrittenPart written_;
 };
 
 }  // namespace dtrain

@@ -107,7 +107,7 @@ std::vector<Field> CommonDataFields() {
           DT_KEY(data.validation_by), kRun,
           {{"first", HeldOutBy::kFirst}, {"seed", HeldOutBy::kSeed}, {"stratified", HeldOutBy::kStratified}},
           "Which training rows are held out. seed: rows drawn by data.seed; stratified: drawn so that each "
-          "class has its share of them. Both need a share in data.validation, and CSV in memory."),
+          "class has its share of them. Both need a share in data.validation, and texts in memory."),
       Choice(DT_KEY(data.split), kRun,
              {{"shard", Split::kShard}, {"full", Split::kFull}, {"feed", Split::kFeed}},
              "shard: each worker trains on its own 1/n of the rows; full: each on all of them; feed: as "
@@ -239,8 +239,8 @@ std::vector<Field> CommonDataFields() {
           .OnlyWith("data.cache", {"file", "none"}),
       Number(
           DT_KEY(data.shuffle_rows), kRun, {1, 1e9},
-          "The rows that are shuffled among each other: so many are in memory at a time, and at most 16 MiB "
-          "of them. They are of many places of the data.")
+          "The rows that are shuffled among each other: so many are in memory at a time, and unless they are "
+          "sparse at most 16 MiB of them. They are of many places of the data.")
           .Unit("rows")
           .OnlyWith("data.cache", {"none", "file"}),
       Number(DT_KEY(data.fit_rows), kRun, {1, 1e12},

@@ -1,6 +1,7 @@
 // Fields: the one table of config keys. A row gives name, type, limits, scope, help and where the value lies
 // in Config; loader, dump, handshake and docs/config.md all read it. The default is what a fresh Config
-// holds. To add a key: one member in config.h and one row in job_fields.cc or task_fields.cc.
+// holds. To add a key: one member in config.h and one row in job_fields.cc, data_fields.cc or
+// task_fields.cc.
 // Thread: any; the table is immutable.
 #pragma once
 

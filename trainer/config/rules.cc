@@ -8,9 +8,7 @@
 #include <iterator>
 #include <map>
 #include <set>
-#include <tuple>
 
-#include "base/error.h"
 #include "trainer/config/config.h"
 #include "trainer/config/parse.h"
 #include "trainer/config/user_text.h"
@@ -55,6 +53,7 @@ class Rules {
   void CheckTargets(const std::string& section, const DataSourceConfig& source);
   void CheckText();
   void CheckSparse();
+  void CheckTable();
   void CheckLabelColumn(const std::string& section, const DataSourceConfig& source);
 
   const Given* Find(const std::string& key) const {
@@ -301,8 +300,8 @@ void Rules::CheckHeldOut() {
            "needs a share in data.validation. Try data.validation: 0.2.");
   RefuseIf(read_again, "data.validation_by",
            "needs all rows in memory, and data.cache is none or file. Try first.");
-  RefuseIf(data.train.format != DataFormat::kCsv && IsGood("data.train.format"), "data.validation_by",
-           "is about CSV, and data.train is not. Try first.");
+  RefuseIf(!IsText(data.train.format) && IsGood("data.train.format"), "data.validation_by",
+           "is about texts of rows, as CSV, and data.train is none. Try first.");
   const bool targets = IsGood("model.kind") && !IsBad("model.head") && !HasClasses(config_.model);
   RefuseIf(targets && data.validation_by == HeldOutBy::kStratified, "data.validation_by",
            "is about classes, and the model's targets are real numbers. Try seed.");
@@ -314,8 +313,10 @@ void Rules::CheckWeights() {
   if (key.empty() || IsBad(key)) return;
   RefuseIf(data.split == Split::kFeed && !HasSparseRows(data), key,
            "does not go with data.split = feed, which sends rows without weights. Set data.split to shard.");
+  const bool by_format = key == "data.train.format";
   RefuseIf(config_.device.kind == DeviceKind::kCuda, "device.kind",
-           key + " is set, and GPUs compute all rows alike. Try cpu, or leave out " + key + ".");
+           by_format ? "rows of vw have weights, and GPUs compute all rows alike. Try cpu."
+                     : key + " is set, and GPUs compute all rows alike. Try cpu, or leave out " + key + ".");
   const bool targets = IsGood("model.kind") && !IsBad("model.head") && !HasClasses(config_.model);
   if (data.class_weights.empty() || IsBad("data.class_weights")) return;
   RefuseIf(targets, "data.class_weights",
@@ -448,6 +449,21 @@ void Rules::CheckText() {
   }
 }
 
+void Rules::CheckTable() {
+  const OptimizerConfig& optimizer = config_.train.optimizer;
+  RefuseIf(config_.device.towers() > 1, "device.ids",
+           "must be one device where weights are rows of a table. Start more workers in their place.");
+  RefuseIf(config_.placement.policy == PlacementPolicy::kPin, "placement.policy",
+           "is for tensors, and all weights are rows of a table, which are spread evenly. Try bytes.");
+  const bool constant =
+      optimizer.schedule.kind == ScheduleKind::kConstant && optimizer.schedule.warmup_steps == 0;
+  RefuseIf(optimizer.kind == OptimizerKind::kFtrl && !constant,
+           optimizer.schedule.warmup_steps == 0 ? "train.optimizer.schedule.kind"
+                                                : "train.optimizer.schedule.warmup_steps",
+           "is not for ftrl on rows of a table: a row that comes seldom would not know the rates that it has "
+           "missed. Try adagrad.");
+}
+
 void Rules::CheckSparse() {
   const DataConfig& data = config_.data;
   const ModelConfig& model = config_.model;
@@ -469,10 +485,19 @@ void Rules::CheckSparse() {
            "must be range or auto: a factorization machine is a table of rows. Try auto.");
   RefuseIf(range && sparse && model.kind == ModelKind::kMlp, "model.table",
            "is not for mlp, whose first layer takes all features of a row. Try auto.");
+  if (UsesTable(config_)) CheckTable();
   RefuseIf(data.split == Split::kFeed && sparse, "data.split",
            "worker 0 sends no sparse rows. Try shard: each worker reads its own.");
   RefuseIf(data.train.format == DataFormat::kCsv && data.hash.empty() && IsGood("data.hash_bits"),
            "data.hash_bits", "has no effect without data.hash. Leave it out, or name columns in data.hash.");
+  if (!data.hash.empty() && !IsBad("data.hash")) {
+    RefuseIf(!data.categories.empty(), "data.categories",
+             "is not read with data.hash. Name all columns of texts in data.hash.");
+    RefuseIf(data.scale != FeatureScale::kNone, "data.scale",
+             "is for tables without data.hash, whose rows are sparse. Try none.");
+    RefuseIf(data.missing == MissingValues::kMean || data.missing == MissingValues::kIndicator,
+             "data.missing", "is for tables without data.hash. Try zero.");
+  }
   const std::optional<int64_t> bits = HashBits(data);
   if (!bits || !model.inputs || *model.inputs == int64_t{1} << *bits || IsBad("data.hash_bits")) return;
   Refuse("model.inputs", fmt::format("must be {}, which data.hash_bits = {} says. Leave it out.",
@@ -490,23 +515,5 @@ void Rules::CheckLabelColumn(const std::string& section, const DataSourceConfig&
 }  // namespace
 
 void CheckRules(const LoadOptions& options, Draft* draft) { Rules(draft).Run(options); }
-
-void Problems::Add(const Place& place, const std::string& text) { lines_.push_back({place, text}); }
-
-void Problems::ThrowIfAny() {
-  if (lines_.empty()) return;
-  const auto rank = [](const Line& line) {
-    const bool nowhere = !line.place.flag() && line.place.line == 0;
-    return std::make_tuple(nowhere, line.place.source, line.place.line);
-  };
-  std::stable_sort(lines_.begin(), lines_.end(),
-                   [&](const Line& a, const Line& b) { return rank(a) < rank(b); });
-  std::vector<std::string> report;
-  for (const auto& [place, text] : lines_) {
-    const std::string line = place.line > 0 ? fmt::format(":{}", place.line) : "";
-    report.push_back(fmt::format("{}{}: {}", place.name, line, text));
-  }
-  throw UserError("{}", fmt::join(report, "\n"));
-}
 
 }  // namespace dtrain

@@ -97,6 +97,18 @@ TEST_CASE("sparse rules: what all texts have goes with sparse rows, too") {
   CHECK(config.data.bad_rows == BadRows::kSkip);
 }
 
+TEST_CASE("sparse rules: of a table with hashed columns nothing is fitted") {
+  const auto error = [](const std::string& key) {
+    return Error("kind: linear", With(kCsv, "hash: [a], " + key));
+  };
+  CHECK(error("categories: [b]") ==
+        "data.categories = [...]; is not read with data.hash. Name all columns of texts in data.hash.");
+  CHECK(error("scale: unit") ==
+        "data.scale = unit; is for tables without data.hash, whose rows are sparse. Try none.");
+  CHECK(error("missing: mean") == "data.missing = mean; is for tables without data.hash. Try zero.");
+  CHECK(error("missing: zero, dates: [b], ignore: [c], weight: d, delimiter: tab") == "");
+}
+
 TEST_CASE("sparse rules: a hash says how many features there are") {
   CHECK(HashBits(Load("kind: linear", kVw).data) == 18);
   CHECK(HashBits(Load("kind: linear", With(kVw, "hash_bits: 20")).data) == 20);
@@ -140,6 +152,15 @@ TEST_CASE("sparse rules: a pipe is a pipe whatever comes through it") {
             .find("model.outputs is missing") == 0);
   CHECK(Error("kind: linear", "train: {format: vw, path: \"exec:cat a\"}, cache: file")
             .find("a cache is of files") != std::string::npos);
+}
+
+TEST_CASE("sparse rules: rows of Vowpal Wabbit have weights, which GPUs do not know") {
+  CHECK(Load("kind: linear", kVw).device.kind == DeviceKind::kCpu);
+  CHECK(
+      LoadError(Job("kind: linear", kVw), {"device.kind=cuda"}) ==
+      "--set device.kind=cuda: device.kind = cuda; rows of vw have weights, and GPUs compute all rows alike. "
+      "Try cpu.");
+  CHECK(Load("kind: linear", kLibsvm).device.kind == DeviceKind::kAuto);
 }
 
 TEST_CASE("sparse rules: weights that count features otherwise are of no use") {

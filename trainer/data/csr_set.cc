@@ -73,15 +73,15 @@ namespace {
 // SparseReader: reads all files of a source into a table. Owner: ReadSparseTable(). Thread: one.
 class SparseReader {
  public:
-  SparseReader(const DataConfig& data, SourceInputs* inputs, SparseTable* table)
-      : data_(data), inputs_(*inputs), table_(*table) {}
+  SparseReader(const DataConfig& data, SourceInputs* inputs, SkippedRows* skipped, SparseTable* table)
+      : data_(data), inputs_(*inputs), skipped_(*skipped), table_(*table) {}
 
-  void Read() {
-    for (size_t file = 0; file < inputs_.size(); ++file) {
-      const std::unique_ptr<RowFile> rows =
-          OpenRowFile(data_, {}, table_.rows.inputs(), inputs_.Open(file), &table_.skipped);
-      if (file > 0) table_.labels.NextFile(rows->path());
-      ReadFile(rows.get(), file);
+  // `first` is the first file, and `context` that of the others.
+  void Read(std::unique_ptr<RowFile> first, const RowContext& context) {
+    ReadFile(std::move(first), 0);
+    for (size_t file = 1; file < inputs_.size(); ++file) {
+      table_.labels.NextFile(inputs_.files()[file]);
+      ReadFile(OpenRowFile(data_, context, inputs_.Open(file), &skipped_), file);
     }
   }
 
@@ -89,7 +89,7 @@ class SparseReader {
   // Ids are narrowed part by part, so that no second copy of all of them is in memory.
   static constexpr int64_t kPartBytes = 1 << 20;
 
-  void ReadFile(RowFile* rows, size_t file) {
+  void ReadFile(std::unique_ptr<RowFile> rows, size_t file) {
     while (rows->Next(&part_, &table_.labels)) {
       if (part_.feature_bytes() >= kPartBytes) AppendPart(*rows, file);
     }
@@ -111,6 +111,7 @@ class SparseReader {
 
   const DataConfig& data_;
   SourceInputs& inputs_;
+  SkippedRows& skipped_;
   SparseTable& table_;
   ParsedRows part_;
   CsvReserve reserve_;    // of features
@@ -121,19 +122,29 @@ class SparseReader {
 }  // namespace
 
 SparseTable ReadSparseTable(const DataConfig& data, const LabelRules& rules, int64_t width,
-                            SourceInputs* inputs, const std::vector<std::string>* train_names) {
-  const std::string& path = inputs->files()[0];
-  const std::string title = ColumnTitle(CsvColumns(), 0);
+                            SourceInputs* inputs, const CsvColumns* train_columns,
+                            const std::vector<std::string>* train_names) {
+  RowContext context;
+  context.inputs = width;
+  context.train = train_columns;
+  SkippedRows skipped;  // which the first file must know before there is a table
+  std::unique_ptr<RowFile> first = OpenRowFile(data, context, inputs->Open(0), &skipped);
+  const CsvColumns columns = first->columns();
+  const std::string path = first->path(), title = ColumnTitle(columns, columns.label);
   SparseTable table{
       CsrRows(width),
       train_names == nullptr ? RowLabels(rules, path, title) : RowLabels(rules, path, title, *train_names),
       {},
-      {}};
-  SparseReader(data, inputs, &table).Read();
+      {},
+      columns};
+  context.first = &columns;
+  context.first_path = path;
+  SparseReader(data, inputs, &skipped, &table).Read(std::move(first), context);
   if (table.rows.count() == 0) {
     throw UserError("{}: no rows; {} must name files with data. Fetch them anew.", path, inputs->key());
   }
   table.labels.Finish();
+  table.skipped = std::move(skipped);
   const auto counts_one = [](float weight) { return weight == 1; };
   if (std::all_of(table.weights.begin(), table.weights.end(), counts_one)) table.weights.clear();
   return table;

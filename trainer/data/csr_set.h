@@ -31,8 +31,8 @@ class CsrRows {
   void CopyRow(int64_t row, SparseBuffer* to) const;
 
  private:
-  const int64_t inputs_;
-  const bool wide_;
+  int64_t inputs_;
+  bool wide_;
   std::vector<int64_t> offsets_{0};
   std::vector<uint32_t> narrow_ids_;
   std::vector<uint64_t> wide_ids_;
@@ -67,12 +67,14 @@ struct SparseTable {
   RowLabels labels;
   std::vector<float> weights;  // empty: all rows count 1
   SkippedRows skipped;
+  CsvColumns columns;  // of a table; lines of sparse rows have none
 };
 
-// Reads all rows of `inputs`, those of data.train or data.test, with features [0, width). `train_names`: the
-// names of classes of data.train, for data.test; null: this is data.train. Throws UserError if there are no
-// rows.
+// Reads all rows of `inputs`, those of data.train or data.test, with features [0, width). For data.test,
+// `train_columns` and `train_names` are the columns of data.train and the names of its classes; null: this is
+// data.train. Throws UserError if there are no rows.
 SparseTable ReadSparseTable(const DataConfig& data, const LabelRules& rules, int64_t width,
-                            SourceInputs* inputs, const std::vector<std::string>* train_names = nullptr);
+                            SourceInputs* inputs, const CsvColumns* train_columns = nullptr,
+                            const std::vector<std::string>* train_names = nullptr);
 
 }  // namespace dtrain

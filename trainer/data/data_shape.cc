@@ -112,7 +112,11 @@ DataShape PeekSparseShape(const Config& config, Scan scan) {
   const bool counts = HasOutputPerClass(config.model) && !config.model.outputs;
   if (!known) CheckScan(config, scan);
   SparseFacts facts;
-  if (!known || counts) facts = ScanSparseRows(config.data);
+  if (config.data.train.format == DataFormat::kCsv) {
+    if (counts) facts.classes = CountClasses(config.data);
+  } else if (!known || counts) {
+    facts = ScanSparseRows(config.data);
+  }
   DataShape shape;
   shape.inputs = bits ? int64_t{1} << *bits : config.model.inputs.value_or(facts.inputs);
   if (HasClasses(config.model)) shape.classes = counts ? facts.classes : ClassesOf(config.model);
@@ -192,7 +196,13 @@ SetSize SparseSizeOf(const DataConfig& data, const DataSourceConfig& source, con
                      int64_t inputs) {
   if (ReadsPipe(source)) return {std::nullopt, 0};
   if (!FirstMissing(source.path).empty()) return {};
-  const SparseSize size = EstimateSparseSize(data, SourceInputs(source.path, section + ".path"));
+  SparseSize size;
+  if (source.format == DataFormat::kCsv) {
+    size.rows = CsvSize(source, section, inputs).rows.value_or(0);
+    size.features = static_cast<double>(RowFiles(data, {}, inputs).columns().inputs.size());
+  } else {
+    size = EstimateSparseSize(data, SourceInputs(source.path, section + ".path"));
+  }
   const double id_bytes = inputs > int64_t{1} << 32 ? 8 : 4;
   // An offset, a label, and of each feature its number and its value.
   const double row_bytes = 12 + size.features * (id_bytes + 4);

@@ -87,16 +87,44 @@ void MoveToFront(const std::vector<bool>& marks, size_t width, std::vector<T>* v
   std::copy(front.begin(), front.end(), values->begin());
 }
 
-// Held-out rows are the first ones of a set.
+// Held-out rows are the first ones of a set. Returns which of `rows` they are; empty: the first as they come.
+std::vector<bool> MarksOf(const DataConfig& data, int64_t rows, const RowLabels& labels) {
+  if (data.validation_by == HeldOutBy::kFirst) return {};
+  std::vector<int32_t> classes = labels.classes();
+  classes.resize(static_cast<size_t>(rows));
+  return HeldOutMarks(data, classes);
+}
+
+void MoveLabels(const std::vector<bool>& marks, RowLabels* labels) {
+  MoveToFront(marks, 1, &labels->classes());
+  MoveToFront(marks, 1, &labels->targets());
+}
+
 void MoveHeldOut(const DataConfig& data, CsvTable* train) {
-  if (data.validation_by == HeldOutBy::kFirst) return;
-  std::vector<int32_t> classes = train->labels.classes();
-  classes.resize(static_cast<size_t>(train->Rows().rows));
-  const std::vector<bool> marks = HeldOutMarks(data, classes);
+  const std::vector<bool> marks = MarksOf(data, train->Rows().rows, train->labels);
+  if (marks.empty()) return;
   MoveToFront(marks, static_cast<size_t>(train->inputs), &train->parsed.features);
-  MoveToFront(marks, 1, &train->labels.classes());
-  MoveToFront(marks, 1, &train->labels.targets());
   MoveToFront(marks, 1, &train->parsed.weights);
+  MoveLabels(marks, &train->labels);
+}
+
+void MoveHeldOut(const DataConfig& data, SparseTable* train) {
+  const std::vector<bool> marks = MarksOf(data, train->rows.count(), train->labels);
+  if (marks.empty()) return;
+  CsrRows moved(train->rows.inputs());
+  moved.Reserve(static_cast<size_t>(train->rows.features()));
+  SparseBuffer row;
+  for (const bool held_out : {true, false}) {
+    for (int64_t i = 0; i < train->rows.count(); ++i) {
+      if (marks[static_cast<size_t>(i)] != held_out) continue;
+      row.Clear();
+      train->rows.CopyRow(i, &row);
+      moved.Append(row);
+    }
+  }
+  train->rows = std::move(moved);
+  MoveToFront(marks, 1, &train->weights);
+  MoveLabels(marks, &train->labels);
 }
 
 // Returns the training rows without those held out, on which the scale is fitted.
@@ -139,22 +167,25 @@ void CheckPipeWidth(const Config& config, int64_t inputs) {
   throw UserError("model.inputs = {}; must be {}, as data.train has. Set it so.", *given, inputs);
 }
 
-// Loads data.test of sparse rows into memory, for a model that was trained on classes of these names.
-void LoadSparseTest(const Config& config, const LabelRules& labels, LoadedData* loaded) {
+// Loads data.test of sparse rows into memory; `columns`: of data.train, if that is a table.
+void LoadSparseTest(const Config& config, const LabelRules& labels, const CsvColumns& columns,
+                    LoadedData* loaded) {
   const DataConfig& data = config.data;
   if (data.test.format == DataFormat::kNone) return;
   SourceInputs inputs(data.test.path, "data.test.path");
-  SparseTable test = ReadSparseTable(data, labels, *config.model.inputs, &inputs, &loaded->form.classes);
+  SparseTable test =
+      ReadSparseTable(data, labels, *config.model.inputs, &inputs, &columns, &loaded->form.classes);
   loaded->skipped_of_test = test.skipped;
   loaded->test = ToSet(std::move(test), labels.classes);
 }
 
-// The same of a table, whose columns are those of `columns`.
-void LoadCsvTest(const Config& config, const LabelRules& labels, CsvColumns columns, LoadedData* loaded) {
+// The same of a table whose rows are not sparse.
+void LoadCsvTest(const Config& config, const LabelRules& labels, const CsvColumns& columns,
+                 LoadedData* loaded) {
   const DataConfig& data = config.data;
-  if (data.test.format != DataFormat::kCsv) return;
+  if (data.test.format == DataFormat::kNone) return;
   RowLabels classes(labels, PathText(data.train), "", loaded->form.classes);
-  const CsvTable train{std::move(columns), loaded->form.columns, {}, std::move(classes), 0, {}};
+  const CsvTable train{columns, loaded->form.columns, {}, std::move(classes), 0, {}};
   SourceInputs inputs(data.test.path, "data.test.path");
   CsvTable test = ReadTestTable(data, labels, train, &inputs);
   loaded->skipped_of_test = test.skipped;
@@ -193,12 +224,9 @@ LoadedData LoadFromFiles(const Config& config, const LabelRules& labels, const I
     loaded.skipped = set->skipped();
     loaded.train = set;
   }
-  if (sparse) {
-    LoadSparseTest(config, labels, &loaded);
-  } else {
-    if (!inputs.is_pipe()) columns = RowFiles(data, loaded.form.columns, width).columns();
-    LoadCsvTest(config, labels, std::move(columns), &loaded);
-  }
+  if (data.test.format == DataFormat::kNone) return loaded;
+  if (!inputs.is_pipe()) columns = RowFiles(data, loaded.form.columns, width).columns();
+  sparse ? LoadSparseTest(config, labels, columns, &loaded) : LoadCsvTest(config, labels, columns, &loaded);
   return loaded;
 }
 
@@ -208,10 +236,12 @@ LoadedData LoadSparse(const Config& config, const LabelRules& labels,
   LoadedData loaded;
   SourceInputs inputs(config.data.train.path, "data.train.path", environment);
   SparseTable train = ReadSparseTable(config.data, labels, *config.model.inputs, &inputs);
+  MoveHeldOut(config.data, &train);
   loaded.form.classes = train.labels.names();
   loaded.skipped = train.skipped;
+  const CsvColumns columns = train.columns;
   loaded.train = ToSet(std::move(train), labels.classes);
-  LoadSparseTest(config, labels, &loaded);
+  LoadSparseTest(config, labels, columns, &loaded);
   return loaded;
 }
 

@@ -29,6 +29,7 @@ struct RowWindow : ParsedRows {
 // Moves the first rows of a buffer to another one.
 SparseBuffer TakenRows(SparseBuffer* rows, int64_t count) {
   SparseBuffer taken, left;
+  if (count == 0) return taken;
   for (int64_t row = 0; row < rows->count(); ++row) (row < count ? taken : left).AddRow(*rows, row);
   *rows = std::move(left);
   return taken;
@@ -54,6 +55,13 @@ RowWindow TakeFirst(RowWindow* window, int64_t rows, int64_t inputs) {
   first.weights = Taken(&window->weights, static_cast<size_t>(first.rows));
   window->rows -= first.rows;
   return first;
+}
+
+RowContext ContextOf(const Config& config, const std::vector<InputColumn>& how) {
+  RowContext context;
+  context.how = how;
+  context.inputs = config.model.inputs.value_or(0);
+  return context;
 }
 
 std::vector<int64_t> CountsOf(const std::vector<int32_t>& labels) {
@@ -91,7 +99,7 @@ class Pipe {
         rules_(rules),
         window_(RowsOfWindow(config)),
         random_(CounterRandom(config.data.seed).Stream("pipe")),
-        rows_(OpenRowFile(data_, how, config.model.inputs.value_or(0), inputs->Open(0), &skipped_)) {}
+        rows_(OpenRowFile(data_, ContextOf(config, how), inputs->Open(0), &skipped_)) {}
 
   const CsvColumns& columns() const { return rows_->columns(); }
   int64_t inputs() const { return rows_->inputs(); }

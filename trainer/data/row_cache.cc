@@ -209,7 +209,9 @@ class CacheMaker {
                       files_.path(0));
     }
     if (files_.sparse()) offsets_.push_back(header_.feature_bytes);
-    bytes_.resize((bytes_.size() + kAlignment - 1) / kAlignment * kAlignment);
+    const int64_t end = (header_.feature_bytes + kAlignment - 1) / kAlignment * kAlignment;
+    bytes_.append(static_cast<size_t>(end - header_.feature_bytes), '\0');
+    header_.feature_bytes = end;
     Flush();
   }
 
@@ -219,7 +221,6 @@ class CacheMaker {
     labels_.Finish();
     facts_.rows = header_.rows;
     facts_.class_names = labels_.names();
-    header_.feature_bytes = (header_.feature_bytes + kAlignment - 1) / kAlignment * kAlignment;
     writer_.Publish(header_, blocks_, renumbered, block_crcs_, [&](uint32_t labels_crc) {
       facts_.fingerprint = {header_.rows, labels_crc};
       return Describe(cache, facts_);
@@ -227,7 +228,7 @@ class CacheMaker {
   }
 
  private:
-  static constexpr size_t kAlignment = sizeof(int64_t);  // behind the features
+  static constexpr int64_t kAlignment = sizeof(int64_t);  // of what is behind the features
 
   // Takes the row that was read last.
   void AddRow() {
@@ -266,7 +267,7 @@ class CacheMaker {
   const LabelRules& rules_;
   CacheWriter writer_;
   RowLabels labels_;
-  Header header_;  // feature_bytes: without what is added behind them
+  Header header_;
   PassFacts facts_;
   BlockCuts cuts_;
   ParsedRows part_;  // the row that was read, and the weights that are not written
@@ -308,7 +309,8 @@ bool IsSound(const Header& header, int64_t file_bytes) {
   int64_t values = 0, value_bytes = 0;
   const bool overflows = __builtin_mul_overflow(header.rows, header.inputs, &values) ||
                          __builtin_mul_overflow(values, int64_t{4}, &value_bytes);
-  if (!sparse && (overflows || (value_bytes + 7) / 8 * 8 != header.feature_bytes)) return false;
+  if (!sparse && (overflows || !fits(value_bytes) || (value_bytes + 7) / 8 * 8 != header.feature_bytes))
+    return false;
   return header.text_at() + header.text_bytes == file_bytes;
 }
 
@@ -406,13 +408,14 @@ void CachedSet::Gather(const int64_t* rows, int64_t count, float* inputs, int32_
     SparseBuffer features;
     GatherSparse(rows, count, &features);
     WriteDense(features.rows(), {inputs, count, inputs_});
+  } else if (inputs != nullptr) {
+    const auto* const all = reinterpret_cast<const float*>(features_);
+    for (int64_t i = 0; i < count; ++i) {
+      CheckBlock(rows[i] / kBlockRows);
+      std::copy_n(all + rows[i] * inputs_, inputs_, inputs + i * inputs_);
+    }
   }
   for (int64_t i = 0; i < count; ++i) {
-    if (inputs != nullptr && !sparse()) {
-      CheckBlock(rows[i] / kBlockRows);
-      std::memcpy(inputs + i * inputs_, features_ + ByteOf(rows[i]),
-                  static_cast<size_t>(inputs_) * sizeof(float));
-    }
     if (classes_.has_value()) {
       labels[i] = labels_[rows[i]];
     } else {

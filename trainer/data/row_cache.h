@@ -22,7 +22,7 @@ namespace dtrain {
 // CachedSet: the rows of a cache. Owner: LoadedData, shared. Thread: any; immutable once it is scaled.
 class CachedSet : public DataSet {
  public:
-  // Takes the cache of these data, or makes it. `how` and `inputs`: as for OpenRowFile(). Throws UserError
+  // Takes the cache of these data, or makes it. `how` and `inputs`: as in RowContext. Throws UserError
   // for the data's faults, and for a directory that cannot be written or is full; a cache that is not whole
   // is never left under its name.
   static std::shared_ptr<CachedSet> Of(const DataConfig& data, const LabelRules& rules,

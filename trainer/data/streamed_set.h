@@ -28,7 +28,7 @@ namespace dtrain {
 
 class StreamedSet : public DataSet {
  public:
-  // `how` and `inputs`: as for OpenRowFile().
+  // `how` and `inputs`: as in RowContext.
   StreamedSet(const DataConfig& data, const LabelRules& rules, const std::vector<InputColumn>& how,
               int64_t inputs);
   ~StreamedSet() override;

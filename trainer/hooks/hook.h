@@ -25,14 +25,16 @@ struct StepView {
   const BatchSource& source;  // epoch() and batch_in_epoch() of the step's batch, batches_per_epoch()
   const StepTimes& times;     // until the step before
   // All weights, placed by `layout`: the latest that this worker has. Where parameters stay on a device they
-  // are in its memory, which only the model reads, except in OnGradient().
+  // are in its memory, which only the model reads, except in OnGradient(). Of a table those of the rows that
+  // the step's batch touches, [keys, width], before the step.
   const float* weights;
   int64_t local_step = 0;   // the number of the current step, from 1; in Begin() and End(): steps taken
   int64_t global_step = 0;  // as last reported by ps 0
   int64_t rows = 0;         // of the step's batch; 0: only others have rows in this step, and it has no loss
   float loss = 0;  // of the step's batch, before its update; valid from OnGradient() on, and so is `correct`
-  int64_t correct = 0;   // rows classified right, if count_correct was requested
-  int workers_here = 0;  // as last reported by ps 0; 0: none yet
+  int64_t correct = 0;                  // rows classified right, if count_correct was requested
+  int workers_here = 0;                 // as last reported by ps 0; 0: none yet
+  gpu::Span<const uint64_t> keys = {};  // of a table: the rows of the step's batch
 };
 
 // What a hook may request.
@@ -49,8 +51,9 @@ class Hook {
   virtual void Begin(const StepView&) {}
   // The batch is here; its gradient comes next.
   virtual void BeforeStep(const StepView&, HookRequests*) {}
-  // `gradient`: layout.size values, none of them sent yet. Where parameters stay on a device this is called
-  // only when the loss or a value of the gradient is not finite, and the gradient is sent already.
+  // `gradient`: layout.size values, or of a table [keys, width], none of them sent yet. Where parameters stay
+  // on a device this is called only when the loss or a value of the gradient is not finite, and the gradient
+  // is sent already.
   virtual void OnGradient(const StepView&, const float* /*gradient*/) {}
   // The weights after the step are here; with train.in_flight above 1, those after an earlier step.
   virtual void AfterStep(const StepView&, HookRequests*) {}

@@ -15,17 +15,27 @@
 namespace dtrain {
 namespace {
 
+std::optional<std::string> NonFiniteIn(const StepView& view, const float* values) {
+  const auto* const bytes = reinterpret_cast<const std::byte*>(values);
+  if (view.layout.table) return FirstNonFinite(*view.layout.table, view.keys, bytes);
+  return FirstNonFinite(view.layout, values);
+}
+
+std::string LargestWeight(const StepView& view) {
+  if (view.layout.table) return LargestValue(*view.layout.table, view.keys, view.weights);
+  return LargestValue(view.layout, view.weights);
+}
+
 // The tensor to look at. A loss may overflow while everything else is still finite.
 std::string Culprit(const StepView& view, const std::optional<std::string>& in_gradient) {
   if (in_gradient) return "in its gradient " + *in_gradient;
-  if (const auto in_weights = FirstNonFinite(view.layout, view.weights))
-    return "of its weights " + *in_weights;
-  return fmt::format("of its weights {}, the largest", LargestValue(view.layout, view.weights));
+  if (const auto in_weights = NonFiniteIn(view, view.weights)) return "of its weights " + *in_weights;
+  return fmt::format("of its weights {}, the largest", LargestWeight(view));
 }
 
 // A gradient of such weights says nothing about the batch, and a smaller learning rate would not help.
 void ThrowIfBegunSo(const StepView& view) {
-  const std::optional<std::string> wrong = FirstNonFinite(view.layout, view.weights);
+  const std::optional<std::string> wrong = NonFiniteIn(view, view.weights);
   if (!wrong) return;
   throw Failure(
       ExitCode::kDiverged,
@@ -38,7 +48,7 @@ void ThrowIfBegunSo(const StepView& view) {
 }  // namespace
 
 void StopOnNan::OnGradient(const StepView& view, const float* gradient) {
-  const std::optional<std::string> in_gradient = FirstNonFinite(view.layout, gradient);
+  const std::optional<std::string> in_gradient = NonFiniteIn(view, gradient);
   if (std::isfinite(view.loss) && !in_gradient) return;
   if (view.local_step == first_step_) ThrowIfBegunSo(view);
   const std::string loss = std::isnan(view.loss) ? "nan" : fmt::format("{:.6g}", view.loss);

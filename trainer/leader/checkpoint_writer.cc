@@ -56,7 +56,7 @@ void CheckpointWriter::Begin(uint64_t number, SavedMoment moment, std::vector<bo
 void CheckpointWriter::OnPart(size_t ps, const std::string& name, const ShardSaver::Outcome& part) {
   if (phase_ != Phase::kWriting || pulled_[ps]) return;
   if (!part.error.empty()) return Fail((ps == 0 ? self_ : name) + ": " + part.error);
-  parts_[ps] = part.checksums;
+  parts_[ps] = part.part;
   names_[ps] = name;
   PublishWhenComplete();
 }
@@ -68,7 +68,7 @@ void CheckpointWriter::PullParts() {
     if (!outcome) return pull_->Tick(Clock::now());
     pull_.reset();
     if (!outcome->error.empty()) return Fail(self_ + ": " + outcome->error);
-    parts_[pulling_] = outcome->checksums;
+    parts_[pulling_] = outcome->part;
     return PublishWhenComplete();
   }
   for (; pulling_ < pulled_.size(); ++pulling_) {
@@ -92,14 +92,13 @@ void CheckpointWriter::Fail(const std::string& error) {
 }
 
 void CheckpointWriter::PublishWhenComplete() {
-  std::vector<std::vector<uint64_t>> checksums;
+  std::vector<WrittenPart> written;
   for (const auto& part : parts_) {
     if (!part) return;
-    checksums.push_back(*part);
+    written.push_back(*part);
   }
   phase_ = Phase::kEnding;
-  ending_ =
-      std::async(std::launch::async, [this, checksums = std::move(checksums)] { return Publish(checksums); });
+  ending_ = std::async(std::launch::async, [this, written = std::move(written)] { return Publish(written); });
 }
 
 // Runs on a thread. Reads what other ps say that they have written; what ps 0 has written itself it knows.
@@ -122,12 +121,12 @@ std::string CheckpointWriter::WhyNotThere(const Manifest& manifest) const {
 }
 
 // Runs on a thread.
-CheckpointWriter::Outcome CheckpointWriter::Publish(const std::vector<std::vector<uint64_t>>& checksums) {
+CheckpointWriter::Outcome CheckpointWriter::Publish(const std::vector<WrittenPart>& parts) {
   Outcome outcome;
   double best_before = 0;
   try {
     best_before = directory_.ReadBestLoss();
-    const Manifest manifest = RunManifest(config_, layout_, slots_, checksums, moment_);
+    const Manifest manifest = RunManifest(config_, layout_, slots_, parts, moment_);
     if (const std::string wrong = WhyNotThere(manifest); !wrong.empty()) {
       directory_.Abandon(temporary_);
       return {"", wrong};

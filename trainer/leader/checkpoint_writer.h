@@ -67,7 +67,7 @@ class CheckpointWriter {
   void PullParts();
   void Fail(const std::string& error);
   void PublishWhenComplete();
-  Outcome Publish(const std::vector<std::vector<uint64_t>>& checksums);
+  Outcome Publish(const std::vector<WrittenPart>& parts);
   std::string WhyNotThere(const Manifest& manifest) const;
   Outcome End(Outcome outcome);
 
@@ -83,11 +83,11 @@ class CheckpointWriter {
   uint64_t number_ = 0;
   SavedMoment moment_;
   std::string temporary_;
-  std::string given_up_;                                     // why, before the directory was made; else empty
-  std::vector<std::optional<std::vector<uint64_t>>> parts_;  // by ps: checksums
-  std::vector<std::string> names_;                           // by ps: who reported the part, for errors
-  std::vector<bool> pulled_;                                 // by ps
-  size_t pulling_ = 0;                                       // the ps whose part is pulled now
+  std::string given_up_;                           // why, before the directory was made; else empty
+  std::vector<std::optional<WrittenPart>> parts_;  // by ps
+  std::vector<std::string> names_;                 // by ps: who reported the part, for errors
+  std::vector<bool> pulled_;                       // by ps
+  size_t pulling_ = 0;                             // the ps whose part is pulled now
   std::unique_ptr<PulledPart> pull_;
   // One at a time is in use. The last members: their destructors wait for threads that use the others.
   std::future<Outcome> beginning_;  // its path is the temporary directory

@@ -89,7 +89,7 @@ struct Saving {
     saver.Begin(number, ps1.shard.TakeSnapshot(), Temporary(number));
     PollUntil([&] { return saver.Poll(); });
     REQUIRE(saver.Of(number)->error == "");
-    return saver.Of(number)->checksums;
+    return saver.Of(number)->part.checksums;
   }
   // ps 1 reports its part.
   void Tell(const Checksums& checksums, const std::string& error = "") {

@@ -120,7 +120,8 @@ void Checkpoints::OnSnapshotState(Member& ps, const wire::SnapshotState& state) 
     part.error = state.error()->size() == 0 ? "it gives no reason" : ShortText(state.error()->str());
   }
   if (state.checksums() != nullptr)
-    part.checksums.assign(state.checksums()->begin(), state.checksums()->end());
+    part.part.checksums.assign(state.checksums()->begin(), state.checksums()->end());
+  if (state.sizes() != nullptr) part.part.sizes.assign(state.sizes()->begin(), state.sizes()->end());
   if (state.written() || state.error() != nullptr) {
     writer_.OnPart(static_cast<size_t>(ps.task.index), members_.NameOf(ps), part);
   }

@@ -107,7 +107,7 @@ struct CheckpointsFixture : PsTaskFixture {
       PollUntil([&] { return saver.Poll(); });
       REQUIRE(saver.Of(number)->error == "");
       Tell(Make([&](auto& builder) {
-        const auto checksums = builder.CreateVector(saver.Of(number)->checksums);
+        const auto checksums = builder.CreateVector(saver.Of(number)->part.checksums);
         return wire::CreateReport(builder, 0, wire::CreateSnapshotState(builder, number, true, 0, checksums));
       }));
     }

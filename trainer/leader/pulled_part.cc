@@ -18,9 +18,7 @@ PulledPart::PulledPart(const Layout& layout, int ps, int64_t slots, uint64_t num
       slots_(slots),
       number_(number),
       ask_(std::move(ask)),
-      count_(layout.ps.at(static_cast<size_t>(ps)).size() == 0
-                 ? 0
-                 : RangePieceCount(layout.ps.at(static_cast<size_t>(ps)), slots)),
+      count_(PartPieces(layout, ps, slots)),
       ask_again_(Clock::now() + kAskForPieceAgain),
       writing_(std::async(std::launch::async, [this, directory] { return Write(directory); })) {
   Tick(Clock::now());
@@ -64,9 +62,7 @@ void PulledPart::Tick(TimePoint now) {
 
 bool PulledPart::Fits(const wire::Piece& piece, net::TensorView values) const {
   if (piece.number() != number_ || piece.piece() >= static_cast<uint64_t>(asked_)) return false;
-  const Range range = layout_.ps[static_cast<size_t>(ps_)];
-  const Range elements = RangePieceAt(range, slots_, static_cast<int64_t>(piece.piece())).elements;
-  if (values.size != static_cast<size_t>(elements.size()) * sizeof(float)) return false;
+  if (!PieceFits(layout_, ps_, slots_, static_cast<int64_t>(piece.piece()), values.size)) return false;
   const uint64_t sum = piece.checksum();
   return sum == 0 || sum == net::PayloadChecksum(values.data, values.size);
 }
@@ -99,7 +95,7 @@ ShardSaver::Outcome PulledPart::Write(const std::string& directory) {
     for (int64_t piece = 0; piece < count_; ++piece) {
       const std::optional<net::Message> message = WaitForPiece();
       if (!message) return {{}, "the checkpoint was given up"};
-      writer.Add(net::Tensor(*message, *net::Decode(*message)->body_as_Piece()).data);
+      writer.Add(net::Tensor(*message, *net::Decode(*message)->body_as_Piece()));
       const std::lock_guard lock(mutex_);
       here_.erase(written_++);  // it may have come again meanwhile
     }

@@ -70,7 +70,7 @@ TEST_CASE("pulled part: the file is what the ps would have written, whatever the
     Pull f(inputs);
     const ShardSaver::Outcome outcome = f.End();
     CHECK(outcome.error == "");
-    CHECK(outcome.checksums.size() == PiecesOf(f.layout, 1, kSlots).size());
+    CHECK(outcome.part.checksums.size() == PiecesOf(f.layout, 1, kSlots).size());
     CHECK(testing::FileContent(f.directory + "/" + ShardName(1, 2)) == f.Written());
   }
   Pull f;

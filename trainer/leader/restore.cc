@@ -194,23 +194,47 @@ void Restore::GoOnWhenAllHave() {
 
 void Restore::OnReadPiece(const Member& ps, const wire::ReadPiece& question) {
   if (phase_ != Phase::kFilling || !reader_ || question.number() != order_.number) return;
-  std::vector<Piece>& pieces = pieces_[static_cast<size_t>(ps.task.index)];
-  if (pieces.empty()) pieces = PiecesOf(parts_.layout, ps.task.index, static_cast<int>(slots_.size()));
-  if (question.piece() >= pieces.size()) return;
-  const Piece& piece = pieces[question.piece()];
-  const std::string& slot =
-      piece.slot == 0 ? CheckpointReader::kWeights : slots_[static_cast<size_t>(piece.slot) - 1];
-  const net::LentBuffer values(static_cast<size_t>(piece.count) * sizeof(float));
+  net::LentBytes values;
   try {
-    reader_->Read(parts_.layout.variables[static_cast<size_t>(piece.variable)].name, slot, piece.first,
-                  piece.count, values.floats());
+    const std::optional<net::LentBytes> read = parts_.layout.table
+                                                   ? ReadRows(ps.task.index, question.piece())
+                                                   : ReadPiece(ps.task.index, question.piece());
+    if (!read) return;
+    values = *read;
   } catch (const BadCheckpoint& bad) {
     Skip(bad.problem());
     return TryNext();
   }
-  const uint64_t sum = parts_.config.net.checksum ? net::PayloadChecksum(values.floats(), values.bytes()) : 0;
+  const uint64_t sum = parts_.config.net.checksum ? net::PayloadChecksum(values.data, values.size) : 0;
   const FaultScope fault("start.piece");
-  parts_.outbox.Piece(ps.node, question.number(), question.piece(), sum, values.Lend(0, values.bytes()));
+  parts_.outbox.Piece(ps.node, question.number(), question.piece(), sum, values);
+}
+
+// A piece of that ps's range; unset: there is none of this number.
+std::optional<net::LentBytes> Restore::ReadPiece(int ps, uint64_t number) {
+  std::vector<Piece>& pieces = pieces_[static_cast<size_t>(ps)];
+  if (pieces.empty()) pieces = PiecesOf(parts_.layout, ps, static_cast<int>(slots_.size()));
+  if (number >= pieces.size()) return std::nullopt;
+  const Piece& piece = pieces[number];
+  const std::string& slot =
+      piece.slot == 0 ? CheckpointReader::kWeights : slots_[static_cast<size_t>(piece.slot) - 1];
+  const net::LentBuffer values(static_cast<size_t>(piece.count) * sizeof(float));
+  reader_->Read(parts_.layout.variables[static_cast<size_t>(piece.variable)].name, slot, piece.first,
+                piece.count, values.floats());
+  return values.Lend(0, values.bytes());
+}
+
+// The same of its rows of a table.
+std::optional<net::LentBytes> Restore::ReadRows(int ps, uint64_t number) {
+  const auto slots = static_cast<int64_t>(slots_.size());
+  const RowPieces pieces = RowPiecesOf(parts_.layout, ps, slots);
+  if (number >= static_cast<uint64_t>(pieces.count())) return std::nullopt;
+  const RowRange rows = pieces.At(static_cast<int64_t>(number));
+  const int64_t width = parts_.layout.table->width();
+  RowPieceWriter writer(width, width * (1 + slots));
+  reader_->ReadRows(rows, [&](uint64_t row, const float* values) { writer.Add(row, values); });
+  const net::LentBuffer piece(kMaxRowPieceBytes);
+  return piece.Lend(0, writer.Finish(rows, reinterpret_cast<std::byte*>(piece.floats())));
 }
 
 void Restore::Finish() {

@@ -79,6 +79,8 @@ class Restore {
   void TryNext();
   void Open(const Candidate& candidate);
   void Skip(const std::string& problem);
+  std::optional<net::LentBytes> ReadPiece(int ps, uint64_t number);
+  std::optional<net::LentBytes> ReadRows(int ps, uint64_t number);
   void OrderAll();
   void Order(size_t ps);
   void GoOnWhenAllHave();

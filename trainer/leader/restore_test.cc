@@ -296,9 +296,9 @@ void SaveScaled(const Config& config, size_t features) {
   of.layout = PlaceVariables(ModelVariables(config.model), 2, PlacementConfig());
   of.slots = SlotNames(config);
   const std::string temporary = directory.BeginSave(of.step);
-  std::vector<std::vector<uint64_t>> checksums;
-  for (const int ps : {0, 1}) checksums.push_back(testing::WriteShard(temporary, of, ps));
-  Manifest manifest = ManifestOf(of, checksums);
+  std::vector<WrittenPart> parts;
+  for (const int ps : {0, 1}) parts.push_back(testing::WriteShard(temporary, of, ps));
+  Manifest manifest = ManifestOf(of, parts);
   manifest.positions = ToJson(StartOfData(config, std::nullopt));
   manifest.inputs.emplace();
   manifest.inputs->scale = {std::vector<double>(features, 1), std::vector<double>(features, 2)};

@@ -16,15 +16,6 @@ std::string PlaceText(int64_t row, int64_t column, int64_t columns) {
   return columns == 1 ? fmt::format("{}", row) : fmt::format("{}, {}", row, column);
 }
 
-// "weights/W1[3]", "factors/V1[3, 0]" or "biases/b1[0]", of a value of a row.
-std::string PlaceInTable(const TableLayout& table, uint64_t key, int64_t column) {
-  const int64_t outputs = table.width() - table.factors();
-  const auto row = static_cast<int64_t>(table.FeatureOf(key));
-  if (key == table.bias_row()) return fmt::format("biases/b1[{}]", column);
-  if (column < outputs) return fmt::format("weights/W1[{}]", PlaceText(row, column, outputs));
-  return fmt::format("{}[{}, {}]", kFactorsName, row, column - outputs);
-}
-
 // The sign of a NaN has no meaning.
 std::string NumberText(float value) { return std::isnan(value) ? "nan" : fmt::format("{:.6g}", value); }
 
@@ -40,6 +31,27 @@ std::string ValueText(const Layout& layout, int64_t index, float value) {
   const int64_t i = index - variable.offset;
   return fmt::format("{}[{}] is {}", variable.name,
                      PlaceText(i / variable.cols, i % variable.cols, variable.cols), NumberText(value));
+}
+
+// The same of a value in a row of a table: "weights/W1[3]", "factors/V1[3, 0]" or "biases/b1[0]".
+std::string ValueText(const TableLayout& table, uint64_t key, int64_t column, float value) {
+  const int64_t outputs = table.width() - table.factors();
+  const auto feature = static_cast<int64_t>(table.FeatureOf(key));
+  const auto text = [&](const char* name, const std::string& place) {
+    return fmt::format("{}[{}] is {}", name, place, NumberText(value));
+  };
+  if (key == table.bias_row()) return text("biases/b1", fmt::format("{}", column));
+  if (column < outputs) return text("weights/W1", PlaceText(feature, column, outputs));
+  return text(kFactorsName, fmt::format("{}, {}", feature, column - outputs));
+}
+
+// Returns the index of the value of the largest magnitude.
+int64_t IndexOfLargest(const float* values, int64_t count) {
+  int64_t largest = 0;
+  for (int64_t i = 1; i < count; ++i) {
+    if (std::fabs(values[i]) > std::fabs(values[largest])) largest = i;
+  }
+  return largest;
 }
 
 // Calls `text(index, value)` for the first of `count` values that is not finite.
@@ -63,9 +75,8 @@ std::optional<std::string> FirstNonFinite(const Layout& layout, Range range, con
 
 std::optional<std::string> FirstNonFinite(const TableLayout& table, gpu::Span<const uint64_t> keys,
                                           const std::byte* values) {
-  const int64_t width = table.width();
-  return FirstOf(values, keys.size * width, [&](int64_t i, float value) {
-    return fmt::format("{} is {}", PlaceInTable(table, keys[i / width], i % width), NumberText(value));
+  return FirstOf(values, keys.size * table.width(), [&](int64_t i, float value) {
+    return ValueText(table, keys[i / table.width()], i % table.width(), value);
   });
 }
 
@@ -74,11 +85,13 @@ std::optional<std::string> FirstNonFinite(const Layout& layout, const float* val
 }
 
 std::string LargestValue(const Layout& layout, const float* values) {
-  int64_t largest = 0;
-  for (int64_t i = 1; i < layout.size; ++i) {
-    if (std::fabs(values[i]) > std::fabs(values[largest])) largest = i;
-  }
+  const int64_t largest = IndexOfLargest(values, layout.size);
   return ValueText(layout, largest, values[largest]);
+}
+
+std::string LargestValue(const TableLayout& table, gpu::Span<const uint64_t> keys, const float* values) {
+  const int64_t largest = IndexOfLargest(values, keys.size * table.width());
+  return ValueText(table, keys[largest / table.width()], largest % table.width(), values[largest]);
 }
 
 Failure Diverged(const std::string& what, const std::string& large_feature) {

@@ -25,6 +25,8 @@ std::optional<std::string> FirstNonFinite(const Layout& layout, const float* val
 // Returns the value of the largest magnitude, as "weights/W1[3, 5] is -1.5e+30". `values` has layout.size
 // elements, at least one, all finite.
 std::string LargestValue(const Layout& layout, const float* values);
+// The same of the weights [keys, width] of rows of a table.
+std::string LargestValue(const TableLayout& table, gpu::Span<const uint64_t> keys, const float* values);
 
 // Returns the failure that ends the run with exit code 3. `what` says which task found which value, and when.
 // `large_feature`: what features are too large without data.scale (LargeFeatureText()), which is then the

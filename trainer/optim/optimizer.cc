@@ -235,6 +235,13 @@ std::vector<std::string> SlotNames(const Config& config) {
   return names;
 }
 
+std::vector<float> InitialSlots(const Config& config) {
+  const std::unique_ptr<Optimizer> optimizer = MakeOptimizer(config, 1);  // owns the values of the slots
+  std::vector<float> values;
+  for (const Slot& slot : optimizer->Slots()) values.push_back(slot.values[0]);
+  return values;
+}
+
 namespace {
 
 constexpr double kPi = 3.14159265358979323846;

@@ -56,6 +56,9 @@ std::unique_ptr<Optimizer> MakeOptimizer(const Config& config, int64_t size,
 // Returns the names of the optimizer's slots, in the order of Slots().
 std::vector<std::string> SlotNames(const Config& config);
 
+// Returns the value of each slot before the first update, the same for all elements.
+std::vector<float> InitialSlots(const Config& config);
+
 // Returns the learning rate of update `number`, from 1 (train.optimizer.schedule): 0 to 1e30. During the
 // warm-up it is number / warmup_steps of the full rate. Thread: any, as for all functions below.
 double LearningRate(const OptimizerConfig& optimizer, int64_t number);

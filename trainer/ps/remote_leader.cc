@@ -187,9 +187,10 @@ void RemoteLeader::OnSnapshot(uint64_t number, const ShardSaver::Outcome* part) 
   const FaultScope fault(part == nullptr ? "save.range_kept" : "save.part_written");
   leader().Tell(run(), [&](auto& builder) {
     const auto error = failed ? builder.CreateString(part->error) : 0;
-    const auto checksums = written ? builder.CreateVector(part->checksums) : 0;
+    const auto checksums = written ? builder.CreateVector(part->part.checksums) : 0;
+    const auto sizes = written && !part->part.sizes.empty() ? builder.CreateVector(part->part.sizes) : 0;
     return wire::CreateReport(builder, 0,
-                              wire::CreateSnapshotState(builder, number, written, error, checksums));
+                              wire::CreateSnapshotState(builder, number, written, error, checksums, sizes));
   });
 }
 

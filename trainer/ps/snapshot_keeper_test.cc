@@ -172,7 +172,7 @@ TEST_CASE("snapshot keeper: a ps writes its part when it is told to, once, and t
   ps.WaitForEnd();
   REQUIRE(ps.Part());
   CHECK(ps.Part()->error == "");
-  CHECK(ps.Part()->checksums.size() == PiecesOf(ps.layout, 1, 0).size());
+  CHECK(ps.Part()->part.checksums.size() == PiecesOf(ps.layout, 1, 0).size());
   CHECK(testing::NamesIn(ps.directory) == std::vector<std::string>{ShardName(1, 2)});
   const size_t told = ps.Told().size();
   ps.Order(true);  // repeated: the leader has missed the answer

@@ -48,7 +48,10 @@ void RangeFiller::Begin() {
     state_ = State::kMaking;
     return;
   }
-  pieces_ = PiecesOf(parts_.layout, parts_.ps, static_cast<int>(slots_.size()));
+  const auto slots = static_cast<int64_t>(slots_.size());
+  pieces_ = PiecesOf(parts_.layout, parts_.ps, static_cast<int>(slots));
+  count_ =
+      parts_.layout.table ? static_cast<size_t>(PartPieces(parts_.layout, parts_.ps, slots)) : pieces_.size();
   const std::string path = PathHere();
   if (!path.empty() && OpenHere(path)) return;
   if (state_ != State::kDone) BeginToFetch();
@@ -89,14 +92,14 @@ bool RangeFiller::OpenHere(const std::string& path) {
 
 void RangeFiller::BeginToFetch() {
   state_ = State::kFetching;
-  here_.assign(pieces_.size(), false);
+  here_.assign(count_, false);
   AskForMore(Clock::now());
-  if (pieces_.empty()) End("");
+  if (count_ == 0) End("");
 }
 
 void RangeFiller::AskForMore(TimePoint now) {
   ask_again_ = now + kAskForPieceAgain;
-  for (; asked_ < std::min(pieces_.size(), next_ + kOpenPieces); ++asked_) {
+  for (; asked_ < std::min(count_, next_ + kOpenPieces); ++asked_) {
     parts_.ask(order_.number, static_cast<int64_t>(asked_));
   }
 }
@@ -104,18 +107,37 @@ void RangeFiller::AskForMore(TimePoint now) {
 void RangeFiller::OnPiece(const wire::Piece& piece, net::TensorView values) {
   if (state_ != State::kFetching || piece.number() != order_.number) return;
   if (piece.piece() >= asked_ || here_[piece.piece()]) return;
-  const Piece& asked = pieces_[piece.piece()];
-  if (values.size != static_cast<size_t>(asked.count) * sizeof(float)) return;
   const uint64_t sum = piece.checksum();
   if (sum != 0 && sum != net::PayloadChecksum(values.data, values.size)) return;
-  parts_.shard.Restore(asked.slot, asked.begin, values);
+  if (!TakePiece(piece.piece(), values)) return;
   here_[piece.piece()] = true;
-  while (next_ < pieces_.size() && here_[next_]) ++next_;
+  while (next_ < count_ && here_[next_]) ++next_;
   AskForMore(Clock::now());
-  if (next_ == pieces_.size()) End("");
+  if (next_ == count_) End("");
+}
+
+// False: these are no values of that piece.
+bool RangeFiller::TakePiece(size_t number, net::TensorView values) {
+  const auto slots = static_cast<int64_t>(slots_.size());
+  if (parts_.layout.table) {
+    const RowRange rows = RowPiecesOf(parts_.layout, parts_.ps, slots).At(static_cast<int64_t>(number));
+    const int64_t width = parts_.layout.table->width();
+    return ReadRowPiece(values, rows, width, width * (1 + slots), rows,
+                        [this](uint64_t row, const float* of_row) { TakeRow(row, of_row); })
+        .empty();
+  }
+  const Piece& asked = pieces_[number];
+  if (values.size != static_cast<size_t>(asked.count) * sizeof(float)) return false;
+  parts_.shard.Restore(asked.slot, asked.begin, values);
+  return true;
 }
 
 void RangeFiller::ReadNext() {
+  if (parts_.layout.table) {
+    const RowPieces pieces = RowPiecesOf(parts_.layout, parts_.ps, static_cast<int64_t>(slots_.size()));
+    return reader_->ReadRows(pieces.At(static_cast<int64_t>(next_++)),
+                             [this](uint64_t row, const float* values) { TakeRow(row, values); });
+  }
   const Piece& piece = pieces_[next_++];
   const std::string& slot =
       piece.slot == 0 ? CheckpointReader::kWeights : slots_[static_cast<size_t>(piece.slot) - 1];
@@ -129,11 +151,11 @@ void RangeFiller::ReadNext() {
 void RangeFiller::ReadSome() {
   const TimePoint end = Clock::now() + kTurn;
   try {
-    while (next_ < pieces_.size() && Clock::now() < end) ReadNext();
+    while (next_ < count_ && Clock::now() < end) ReadNext();
   } catch (const BadCheckpoint& bad) {
     return End(bad.problem());
   }
-  if (next_ == pieces_.size()) End("");
+  if (next_ == count_) End("");
 }
 
 void RangeFiller::End(const std::string& error) {

@@ -81,6 +81,8 @@ class RangeFiller {
   void AskForMore(TimePoint now);
   void ReadSome();
   void ReadNext();
+  bool TakePiece(size_t piece, net::TensorView values);
+  void TakeRow(uint64_t row, const float* values) { parts_.shard.RestoreRow(row, values); }
   void End(const std::string& error);
 
   const Parts parts_;
@@ -88,8 +90,9 @@ class RangeFiller {
   State state_ = State::kIdle;
   FillOrder order_;
   FillOutcome outcome_;
-  bool tells_ = false;  // the outcome must be told
-  std::vector<Piece> pieces_;
+  bool tells_ = false;                        // the outcome must be told
+  size_t count_ = 0;                          // of the pieces of this ps's part
+  std::vector<Piece> pieces_;                 // these, of a range
   size_t next_ = 0;                           // all pieces before this one are here
   std::unique_ptr<CheckpointReader> reader_;  // set while it reads
   std::vector<float> values_;

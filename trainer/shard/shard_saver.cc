@@ -16,6 +16,7 @@ constexpr size_t kMaxChecksums = (net::kMaxHeaderBytes - 64 * 1024) / sizeof(uin
 }  // namespace
 
 bool HasTooManyPieces(const Layout& layout, int ps, int64_t slots) {
+  if (layout.table) return 2 * RowPiecesOf(layout, ps, slots).count() > static_cast<int64_t>(kMaxChecksums);
   return PiecesOf(layout, ps, static_cast<int>(slots)).size() > kMaxChecksums;
 }
 
@@ -47,7 +48,7 @@ ShardSaver::Outcome ShardSaver::Write(Snapshot& snapshot, const std::string& dir
     for (int64_t piece = 0; piece < writer.piece_count(); ++piece) {
       const std::optional<Snapshot::Piece> read = snapshot.Read(piece, scratch.data());
       if (!read) return {{}, "the checkpoint was given up"};
-      writer.Add(read->bytes.data);
+      writer.Add(read->bytes);
       snapshot.ReleaseBefore(piece + 1);
     }
     return {writer.Finish(), ""};

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/checkpoint/manifest.h"
 #include "trainer/config/config.h"
 #include "trainer/model/layout.h"
 #include "trainer/shard/snapshot.h"
@@ -18,9 +19,9 @@ namespace dtrain {
 
 class ShardSaver {
  public:
-  // The checksums of the written pieces, or why the file could not be written.
+  // What was written, or why the file could not be written.
   struct Outcome {
-    std::vector<uint64_t> checksums;
+    WrittenPart part;
     std::string error;
   };
 

@@ -68,7 +68,7 @@ TEST_CASE(
       CHECK(saver.Of(1)->error == "");
       CHECK(ValuesOf(*f.shard.TakeSnapshot(), kSlots) != expected);
       CheckFile(FileContent(directory + "/" + ShardName(ps, 2)), f.layout, ps, expected,
-                saver.Of(1)->checksums);
+                saver.Of(1)->part.checksums);
     }
   }
 }
@@ -116,7 +116,7 @@ TEST_CASE("shard saver: a directory that is not there, or full, is told by the f
   }
   CHECK(saver.Of(2)->error.find(directory + "/shard-0-of-2") != std::string::npos);
   CHECK(saver.Of(2)->error.find("File too large") != std::string::npos);
-  CHECK(saver.Of(2)->checksums.empty());
+  CHECK(saver.Of(2)->part.checksums.empty());
   std::filesystem::remove(directory + "/shard-0-of-2");
   saver.Begin(3, f.shard.TakeSnapshot(), directory);
   Wait(saver);

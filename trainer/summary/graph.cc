@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "trainer/model/model.h"
 #include "trainer/summary/event.pb.h"
 
 namespace dtrain {
@@ -351,6 +352,11 @@ void TrainingStep::AddGlobalStep() {
 }  // namespace
 
 std::string ModelGraph(const Config& config, const Layout& layout, const std::string& device) {
+  if (layout.table) {  // as if its rows were those of tensors, each ps with its part of them
+    const auto ps = static_cast<int>(layout.ps.size());
+    const Layout dense = PlaceVariables(ModelVariables(config.model), ps, PlacementConfig());
+    return TrainingStep(config, dense, device).Build();
+  }
   return TrainingStep(config, layout, device).Build();
 }
 

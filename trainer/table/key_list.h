@@ -24,7 +24,7 @@ class KeySorter {
  public:
   // The memory for `count` numbers, to be filled by the caller before Sort().
   uint64_t* Numbers(size_t count);
-  // Sorts them by bits [from, from + bits); valid until the next call.
+  // Sorts them by bits [from, from + bits), above which they have none; valid until the next call.
   const uint64_t* Sort(int from, int bits);
 
  private:

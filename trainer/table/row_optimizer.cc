@@ -13,14 +13,6 @@ namespace {
 // So many values, with their slots, stay in the nearest caches.
 constexpr int64_t kTileValues = 1024;
 
-// The slots of a value that no update has changed.
-std::vector<float> InitialSlots(const Config& config) {
-  const std::unique_ptr<Optimizer> optimizer = MakeOptimizer(config, 1);
-  std::vector<float> values;
-  for (const Slot& slot : optimizer->Slots()) values.push_back(slot.values[0]);
-  return values;
-}
-
 // FTRL keeps in z what the weights follow from, so a row's first z is that of its first weights, with the d
 // of gpu/optimizer_ops.h: z = -d w. The rate is constant (config/rules.cc).
 float FirstZ(const OptimizerConfig& config, float n, float weight) {

@@ -16,7 +16,7 @@
 namespace dtrain {
 namespace {
 
-constexpr uint64_t kSeeds = 80;
+constexpr uint64_t kSeeds = 100;
 const std::vector<uint64_t> kOnlySeeds = {};  // empty: 1 to kSeeds
 
 // Ends the process when a case takes longer than any deadline of the product.
@@ -271,8 +271,21 @@ void CheckMayBeCombined(const RandomCase& c) {
   std::filesystem::remove_all(directory);
 }
 
+// Removes what a case has written.
+class Files {
+ public:
+  explicit Files(std::string directory) : directory_(std::move(directory)) {}
+  ~Files() {
+    if (!directory_.empty()) std::filesystem::remove_all(directory_);
+  }
+
+ private:
+  const std::string directory_;
+};
+
 void CheckSeed(uint64_t seed) {
   const RandomCase c = CaseMaker(seed).Make();
+  const Files files(c.directory);
   const std::string description = Describe(c);
   INFO(description);
   CheckMayBeCombined(c);
@@ -282,6 +295,7 @@ void CheckSeed(uint64_t seed) {
   if (outcome.summaries.empty() || !verdict.summary().deterministic) return;
   CHECK(verdict.summary().model_crc == ReferenceCrc(c));
 }
+
 
 TEST_CASE("cluster: whatever its config, each step counts once, and every task goes on where it should") {
   PrepareProcess(Config());

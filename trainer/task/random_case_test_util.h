@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <fstream>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include "base/random.h"
+#include "base/testing/files.h"
 #include "trainer/config/config.h"
 #include "trainer/config/dump.h"
 #include "trainer/model/layout.h"
@@ -43,6 +45,8 @@ struct RandomCase {
   int late_worker = -1;      // started only after the others; -1: none
   int64_t late_at = 0;       // at this local step of worker 0, or at its end
   int64_t repeat_every = 0;  // workers send every n-th request twice; 0: none
+  int64_t rows = 0;          // of data.train; not used where they have no end
+  std::string directory;     // of the file of rows of a sparse model; empty: none
 
   int workers() const { return static_cast<int>(config.cluster.worker.size()); }
   int ps() const { return static_cast<int>(config.cluster.ps.size()); }
@@ -53,7 +57,7 @@ struct RandomCase {
   // The local steps of the worker's own epochs.
   int64_t OwnSteps(int worker) const {
     if (!config.train.epochs) return kUnbounded;
-    const int64_t rows = *config.data.train.rows, batch = config.train.batch_size;
+    const int64_t batch = config.train.batch_size;
     const bool keep = config.data.last_batch == LastBatch::kKeep;
     const int64_t batches = keep ? (rows + batch - 1) / batch : rows / batch;
     const int64_t dealt = all_in_each_round() ? 0 : worker;  // in step with worker 0
@@ -67,7 +71,7 @@ struct RandomCase {
     const Layout layout = MakeLayout(config, ps());
     std::vector<int> owners;
     for (int i = 0; i < ps(); ++i) {
-      owners.insert(owners.end(), static_cast<size_t>(BlockCount(layout.ps[static_cast<size_t>(i)])), i);
+      owners.insert(owners.end(), static_cast<size_t>(BlocksOf(layout, static_cast<size_t>(i))), i);
     }
     return owners;
   }
@@ -98,8 +102,12 @@ class CaseMaker {
     DrawModel();
     DrawOptimizer();
     DrawData();
-    config_.data.test = config_.data.train;  // the evaluation pulls the final weights
-    config_.data.test.rows = 10;
+    if (sparse_) {
+      MakeSparse();
+    } else {
+      config_.data.test = config_.data.train;  // the evaluation pulls the final weights
+      config_.data.test.rows = 10;
+    }
     DrawTrouble();
     return case_;
   }
@@ -122,6 +130,13 @@ class CaseMaker {
   void DrawModel() {
     const int64_t kind = Between(1, 12);
     wide_ = kind == 1;
+    if (kind > 9) {
+      sparse_ = true;
+      config_.model.kind = ModelKind::kLogistic;
+      config_.model.inputs = Between(3, 400);
+      config_.device.ids = {0};
+      return;
+    }
     if (kind > 6) {
       config_.model.inputs = Between(1, 9);
       return;
@@ -142,18 +157,36 @@ class CaseMaker {
   void DrawData() {
     DataConfig& data = config_.data;
     TrainConfig& train = config_.train;
-    data.split = static_cast<Split>(Between(0, 2));
+    data.split = static_cast<Split>(Between(0, sparse_ ? 1 : 2));
     data.shuffle = !OneIn(4);
     train.batch_size = Between(2, 9);
     data.last_batch = OneIn(3) ? LastBatch::kDrop : LastBatch::kKeep;
     const int64_t shares = case_.workers() * config_.device.towers();
     const int64_t batches = shares + Between(0, wide_ ? 4 : 6 * case_.workers());
     data.train.rows = batches * train.batch_size + Between(0, train.batch_size - 1);
+    case_.rows = *data.train.rows;
     const int64_t ends = Between(1, 3);
     if (ends != 1) train.epochs = Between(1, wide_ ? 1 : 5);
     train.steps.reset();
     if (ends != 2) train.steps = wide_ ? Between(1, 8) : Between(1, 150);
     if (ends == 1 && config_.model.kind == ModelKind::kLinear && OneIn(2)) data.train.rows.reset();
+  }
+  // The drawn rows as a file of libsvm. Each row has some of the features, not in order, and one may come twice.
+  void MakeSparse() {
+    DataConfig& data = config_.data;
+    case_.directory = testing::NewDirectory();
+    data.train.format = DataFormat::kLibsvm;
+    data.train.path = {case_.directory + "/rows.svm"};
+    data.train.rows.reset();
+    std::ofstream file(data.train.path[0]);
+    for (int64_t row = 0; row < case_.rows; ++row) {
+      file << Between(0, 1);
+      for (int64_t features = Between(0, 8); features > 0; --features) {
+        file << fmt::format(" {}:{}", Between(1, *config_.model.inputs), OneIn(2) ? 1 : 0.5);
+      }
+      file << "\n";
+    }
+    data.test = data.train;
   }
   void DrawTrouble() {
     if (OneIn(4)) case_.repeat_every = Between(1, 7);
@@ -190,6 +223,7 @@ class CaseMaker {
   const CounterRandom random_;
   uint64_t counter_ = 0;
   bool wide_ = false;
+  bool sparse_ = false;
   RandomCase case_;
   Config& config_ = case_.config;
 };

@@ -214,7 +214,8 @@ std::string RisenLossLine(const Config& config, const RunSummary& summary) {
   if (!summary.first_loss || !summary.final_loss) return "";
   const double first = *summary.first_loss, last = *summary.final_loss;
   if (!std::isfinite(last) || !(last > kRisen * first)) return "";
-  const bool raw = config.data.train.format == DataFormat::kCsv && config.data.scale == FeatureScale::kNone;
+  const bool raw = config.data.train.format == DataFormat::kCsv && !HasSparseRows(config.data) &&
+                   config.data.scale == FeatureScale::kNone;
   return fmt::format(
       "the loss has risen from {:.6g} in the first steps to {:.6g}: the training may have diverged. {}",
       first, last,

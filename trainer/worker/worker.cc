@@ -226,11 +226,14 @@ void Worker::Step(const Batch& batch, StepView& view) {
   times_.MarkBatch(Clock::now(), data_.source().TakeWaitedNanos());
   const bool count_correct = BeforeStep(batch, view);
   KeyedSource* const keyed = data_.keyed();
-  const float* const parameters = keyed == nullptr ? model_.parameters() : keyed->current().weights();
-  const int64_t values =
-      keyed == nullptr ? layout_.size : keyed->current().keys().size * layout_.table->width();
+  int64_t values = layout_.size;
+  if (keyed != nullptr) {
+    view.keys = keyed->current().keys();
+    view.weights = keyed->current().weights();
+    values = view.keys.size * layout_.table->width();
+  }
   const net::LentBuffer& gradient = model_.NextGradient(values);
-  model_.model().Begin(parameters, batch, model_.gradient(), count_correct);
+  model_.model().Begin(view.weights, batch, model_.gradient(), count_correct);
   if (!model_.by_address()) {
     if (devices_.on_gpu()) StageNext();
     TakeResult(view);

@@ -143,6 +143,8 @@ std::string FirstRowRemedy(const CsvColumns& columns, const std::string& section
   return fmt::format("Correct it, or remove the row. {}", kTextColumn);
 }
 
+}  // namespace
+
 CsvLayout LayoutOf(const DataConfig& data, const std::string& section, bool header, const CsvColumns& columns,
                    std::vector<InputColumn> how) {
   CsvLayout layout;
@@ -158,20 +160,15 @@ CsvLayout LayoutOf(const DataConfig& data, const std::string& section, bool head
   return layout;
 }
 
-}  // namespace
-
 int64_t FeaturesOf(const CsvColumns& columns, const std::vector<InputColumn>& how) {
   if (how.empty()) return static_cast<int64_t>(columns.inputs.size());
   return std::accumulate(how.begin(), how.end(), int64_t{0},
                          [](int64_t sum, const InputColumn& column) { return sum + column.features(); });
 }
 
-CsvFile::CsvFile(const DataConfig& data, const std::string& section, bool header,
-                 std::unique_ptr<CsvReader> reader, const CsvColumns& columns, std::vector<InputColumn> how,
+CsvFile::CsvFile(const DataConfig& data, std::unique_ptr<CsvReader> reader, CsvLayout layout,
                  SkippedRows* skipped)
-    : RowFile(data, skipped),
-      reader_(std::move(reader)),
-      rows_(reader_.get(), LayoutOf(data, section, header, columns, std::move(how))) {}
+    : RowFile(data, skipped), reader_(std::move(reader)), rows_(reader_.get(), std::move(layout)) {}
 
 int64_t CsvFile::inputs() const { return FeaturesOf(rows_.layout().columns, rows_.layout().how); }
 
@@ -230,8 +227,8 @@ void TableReader::Reserve(const CsvReader& reader, size_t file) {
 
 // Returns the place where the last record ends.
 TextPlace TableReader::ReadFile(std::unique_ptr<CsvReader> reader, size_t file) {
-  CsvFile rows(data_, section_, source_.header, std::move(reader), table_.columns, table_.how,
-               &table_.skipped);
+  CsvFile rows(data_, std::move(reader),
+               LayoutOf(data_, section_, source_.header, table_.columns, table_.how), &table_.skipped);
   while (true) {
     if (count_ == reserved_) Reserve(rows.reader(), file);
     if (!rows.Next(&table_.parsed, &table_.labels)) break;

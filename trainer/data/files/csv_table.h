@@ -85,6 +85,11 @@ class CsvRows {
   int64_t row_ = -1;           // from 0
 };
 
+// Returns the layout of a file of data.train or data.test, which `section` says, with such columns. `header`:
+// whether the reader's current record is one, and no row.
+CsvLayout LayoutOf(const DataConfig& data, const std::string& section, bool header, const CsvColumns& columns,
+                   std::vector<InputColumn> how);
+
 // Returns the features of a row. `how`: as in CsvLayout.
 int64_t FeaturesOf(const CsvColumns& columns, const std::vector<InputColumn>& how);
 
@@ -92,10 +97,8 @@ int64_t FeaturesOf(const CsvColumns& columns, const std::vector<InputColumn>& ho
 // line and column.
 class CsvFile : public RowFile {
  public:
-  // `reader` is at the first record: a header, or a row. `section` is "data.train" or "data.test". `how`: as
-  // in CsvLayout; `skipped`: as for RowFile.
-  CsvFile(const DataConfig& data, const std::string& section, bool header, std::unique_ptr<CsvReader> reader,
-          const CsvColumns& columns, std::vector<InputColumn> how, SkippedRows* skipped);
+  // `reader` is at the first record, a header or a row as `layout` says. `skipped`: as for RowFile.
+  CsvFile(const DataConfig& data, std::unique_ptr<CsvReader> reader, CsvLayout layout, SkippedRows* skipped);
 
   TextMark mark() const override { return rows_.next_is_read() ? reader_->record_mark() : reader_->mark(); }
   void GoTo(TextMark mark, int64_t bytes) override;
@@ -107,8 +110,10 @@ class CsvFile : public RowFile {
 
   const CsvReader& reader() const { return *reader_; }
 
- private:
+ protected:
   Read ReadRow(ParsedRows* rows, RowLabels* labels) override;
+
+ private:
   void SkipFault() override { rows_.SkipFault(); }
 
   const std::unique_ptr<CsvReader> reader_;

@@ -40,6 +40,10 @@ class LibsvmParser : public LineParser {
     if (row->label.find(':') != std::string_view::npos) {
       return Refuse(next, "stands where the label must; a row is LABEL INDEX:VALUE INDEX:VALUE", fault);
     }
+    if (row->label.find(',') != std::string_view::npos) {
+      return Refuse(next, "is no label: a row has one. For a table with commas set data.train.format: csv",
+                    fault);
+    }
     next = SkipBlanks(behind);
     if (TextOf(next, end_).substr(0, sizeof kGroup - 1) == kGroup) next = SkipBlanks(TokenEnd(next));
     while (next < end_ && *next != '#') {

@@ -112,6 +112,13 @@ TEST_CASE("libsvm: a row without its label is told") {
         "row.");
 }
 
+TEST_CASE("libsvm: a table with commas is not taken for labels") {
+  CHECK(
+      FaultOf("1,2,3").rule ==
+      "1,2,3 is no label: a row has one. For a table with commas set data.train.format: csv. Correct it, or "
+      "remove the row.");
+}
+
 TEST_CASE("libsvm: index 0 names the key for files that count from 0") {
   const Fault fault = FaultOf("1 0:1");
   CHECK(fault.at == 2);

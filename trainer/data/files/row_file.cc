@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "trainer/data/files/csv_table.h"
+#include "trainer/data/files/hashed_csv.h"
 #include "trainer/data/files/sources.h"
 #include "trainer/data/files/sparse_file.h"
 
@@ -45,31 +46,43 @@ void RowFile::Note(const RowFault& fault) {
   SkipFault();
 }
 
-std::unique_ptr<RowFile> OpenRowFile(const DataConfig& data, const std::vector<InputColumn>& how,
-                                     int64_t inputs, std::unique_ptr<InputBytes> file, SkippedRows* skipped,
-                                     const CsvColumns* first, const std::string& first_path) {
+std::unique_ptr<RowFile> OpenRowFile(const DataConfig& data, const RowContext& context,
+                                     std::unique_ptr<InputBytes> file, SkippedRows* skipped) {
   if (data.train.format != DataFormat::kCsv) {
-    return std::make_unique<SparseFile>(data, inputs, std::move(file), skipped);
+    return std::make_unique<SparseFile>(data, context.inputs, std::move(file), skipped);
   }
   auto reader = std::make_unique<CsvReader>(std::move(file), DialectOf(data));
-  if (first != nullptr) CheckNextFile(*first, first_path, reader.get());
-  const CsvColumns columns = first != nullptr ? *first : ReadTrainColumns(data, reader.get());
-  return std::make_unique<CsvFile>(data, "data.train", data.train.header, std::move(reader), columns, how,
-                                   skipped);
+  if (context.first != nullptr) CheckNextFile(*context.first, context.first_path, reader.get());
+  const CsvColumns columns = context.first != nullptr   ? *context.first
+                             : context.train != nullptr ? ReadTestColumns(data, *context.train, reader.get())
+                                                        : ReadTrainColumns(data, reader.get());
+  const char* const section = context.train != nullptr ? "data.test" : "data.train";
+  const bool header = (context.train != nullptr ? data.test : data.train).header;
+  if (!HasSparseRows(data)) {
+    return std::make_unique<CsvFile>(data, std::move(reader),
+                                     LayoutOf(data, section, header, columns, context.how), skipped);
+  }
+  return std::make_unique<HashedCsvFile>(data, section, header, std::move(reader), columns,
+                                         context.train != nullptr ? *context.train : columns, skipped);
 }
 
 RowFiles::RowFiles(const DataConfig& data, std::vector<InputColumn> how, int64_t inputs)
-    : data_(data), files_(SourceFiles(data.train.path, kKey)), how_(std::move(how)), inputs_(inputs) {
+    : data_(data), files_(SourceFiles(data.train.path, kKey)) {
+  context_.how = std::move(how);
+  context_.inputs = inputs;
   SkippedRows none;
-  const std::unique_ptr<RowFile> first =
-      OpenRowFile(data_, how_, inputs, OpenInput(files_.front(), kKey), &none);
+  const std::unique_ptr<RowFile> first = OpenRowFile(data_, context_, OpenInput(files_.front(), kKey), &none);
   columns_ = first->columns();
   inputs_ = first->inputs();
 }
 
 std::unique_ptr<RowFile> RowFiles::Open(size_t file, SkippedRows* skipped) const {
-  return OpenRowFile(data_, how_, inputs_, OpenInput(files_[file], kKey), skipped,
-                     file == 0 ? nullptr : &columns_, files_.front());
+  RowContext context = context_;
+  if (file > 0) {
+    context.first = &columns_;
+    context.first_path = files_.front();
+  }
+  return OpenRowFile(data_, context, OpenInput(files_[file], kKey), skipped);
 }
 
 }  // namespace dtrain

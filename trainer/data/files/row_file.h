@@ -90,17 +90,24 @@ class RowFile {
   SkippedRows& skipped_;
 };
 
-// Opens a file of data.train. `how`: as in CsvLayout; of a table alone. `inputs`: the features of sparse
-// rows. `first`: the columns that the first file of data.train has, and `first_path` its path; null: this is
-// it.
-std::unique_ptr<RowFile> OpenRowFile(const DataConfig& data, const std::vector<InputColumn>& how,
-                                     int64_t inputs, std::unique_ptr<InputBytes> file, SkippedRows* skipped,
-                                     const CsvColumns* first = nullptr, const std::string& first_path = "");
+// RowContext: what a file of rows is read by beside its own text. Plain data.
+struct RowContext {
+  std::vector<InputColumn> how;  // as in CsvLayout, of a table whose rows are not sparse
+  int64_t inputs = 0;            // features of sparse rows
+  // For a table of data.test: the columns of data.train. Null: this is data.train.
+  const CsvColumns* train = nullptr;
+  // For a table that is not the first of its source: the columns of the first, and its path.
+  const CsvColumns* first = nullptr;
+  std::string first_path;
+};
+// Opens a file of data.train or data.test.
+std::unique_ptr<RowFile> OpenRowFile(const DataConfig& data, const RowContext& context,
+                                     std::unique_ptr<InputBytes> file, SkippedRows* skipped);
 
 // RowFiles: the files of data.train as one sequence of rows. Thread: any.
 class RowFiles {
  public:
-  // Opens the first file. `how` and `inputs`: as for OpenRowFile().
+  // Opens the first file. `how` and `inputs`: as in RowContext.
   RowFiles(const DataConfig& data, std::vector<InputColumn> how, int64_t inputs);
 
   const CsvColumns& columns() const { return columns_; }
@@ -117,7 +124,7 @@ class RowFiles {
  private:
   const DataConfig data_;
   const std::vector<std::string> files_;
-  const std::vector<InputColumn> how_;
+  RowContext context_;
   CsvColumns columns_;
   int64_t inputs_ = 0;
 };

@@ -42,6 +42,7 @@ class RowLabels {
 
   // The labels, after Finish(): the one that the rules ask for.
   std::vector<int32_t>& classes() { return classes_; }
+  const std::vector<int32_t>& classes() const { return classes_; }
   std::vector<float>& targets() { return targets_; }
   const std::vector<std::string>& names() const { return names_; }  // by number; empty: labels are numbers
 

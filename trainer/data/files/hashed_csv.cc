@@ -1,0 +1,99 @@
+#include "trainer/data/files/hashed_csv.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace dtrain {
+namespace {
+
+std::string NameOf(const CsvColumns& columns, int64_t column) {
+  return columns.names.empty() ? fmt::format("{}", column) : columns.names[static_cast<size_t>(column)];
+}
+
+// Returns the columns of data.train that `key` lists.
+std::set<int64_t> Listed(const std::vector<std::string>& list, const std::string& key,
+                         const CsvColumns& train, const CsvReader& reader) {
+  std::set<int64_t> columns;
+  for (const std::string& text : list) columns.insert(FindColumn(train, text, key, reader));
+  return columns;
+}
+
+}  // namespace
+
+HashedCsvFile::Split HashedCsvFile::SplitOf(const DataConfig& data, const std::string& section, bool header,
+                                            const CsvReader& reader, const CsvColumns& columns,
+                                            const CsvColumns& train) {
+  const std::set<int64_t> hash = Listed(data.hash, "data.hash", train, reader);
+  const std::set<int64_t> dates = Listed(data.dates, "data.dates", train, reader);
+  for (const int64_t column : hash) {
+    if (std::count(train.inputs.begin(), train.inputs.end(), column) > 0 && dates.count(column) == 0)
+      continue;
+    throw FaultAt(reader.path(), {1, 1},
+                  fmt::format("{} is in data.hash, and is the label, or in data.weight, data.ignore or "
+                              "data.dates; it is one of them. Take it out.",
+                              ColumnTitle(train, column)));
+  }
+  Split split;
+  CsvColumns numbers = columns;
+  numbers.inputs.clear();
+  std::vector<InputColumn> how;
+  for (size_t i = 0; i < train.inputs.size(); ++i) {
+    const int64_t column = train.inputs[i];
+    const HashedColumn texts(NameOf(train, column), *HashBits(data));
+    if (hash.count(column) > 0) {
+      split.hashed.push_back({columns.inputs[i], texts});
+      continue;
+    }
+    InputColumn number;
+    number.column = column;
+    number.is_date = dates.count(column) > 0;
+    if (data.missing == MissingValues::kZero) number.fill = 0;
+    how.push_back(number);
+    numbers.inputs.push_back(columns.inputs[i]);
+    split.ids.push_back(texts.NumberOf(""));
+  }
+  split.numbers = LayoutOf(data, section, header, numbers, std::move(how));
+  return split;
+}
+
+HashedCsvFile::HashedCsvFile(const DataConfig& data, const std::string& section, bool header,
+                             std::unique_ptr<CsvReader> reader, const CsvColumns& columns,
+                             const CsvColumns& train, SkippedRows* skipped)
+    : HashedCsvFile(data, std::move(reader), SplitOf(data, section, header, *reader, columns, train), columns,
+                    skipped) {}
+
+HashedCsvFile::HashedCsvFile(const DataConfig& data, std::unique_ptr<CsvReader> reader, Split split,
+                             const CsvColumns& columns, SkippedRows* skipped)
+    : CsvFile(data, std::move(reader), std::move(split.numbers), skipped),
+      columns_(columns),
+      inputs_(int64_t{1} << *HashBits(data)),
+      number_ids_(std::move(split.ids)),
+      hashed_(std::move(split.hashed)) {}
+
+RowFile::Read HashedCsvFile::ReadRow(ParsedRows* rows, RowLabels* labels) {
+  numbers_.Clear();
+  const Read read = CsvFile::ReadRow(&numbers_, labels);
+  if (read != Read::kRow) return read;
+  ids_.clear();
+  values_.clear();
+  for (size_t i = 0; i < number_ids_.size(); ++i) {
+    if (numbers_.features[i] == 0) continue;
+    ids_.push_back(number_ids_[i]);
+    values_.push_back(numbers_.features[i]);
+  }
+  for (const Hashed& column : hashed_) {
+    const std::string_view text = reader().fields()[static_cast<size_t>(column.column)].text;
+    const bool missing = IsMissing(text);
+    if (missing && data().missing == MissingValues::kDrop) return Read::kGap;
+    ids_.push_back(column.texts.NumberOf(missing ? std::string_view() : text));
+    values_.push_back(1);
+  }
+  rows->sparse.Add(ids_.data(), values_.data(), ids_.size());
+  rows->weights.insert(rows->weights.end(), numbers_.weights.begin(), numbers_.weights.end());
+  return Read::kRow;
+}
+
+}  // namespace dtrain

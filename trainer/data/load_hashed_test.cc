@@ -1,0 +1,120 @@
+// Tables of which columns are hashed (data.hash), as a run reads them.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "trainer/data/data_shape.h"
+#include "trainer/data/files/data_test_util.h"
+#include "trainer/data/files/hashed_feature.h"
+#include "trainer/data/load_data.h"
+#include "trainer/data/sparse_test_util.h"
+
+namespace dtrain {
+namespace {
+
+constexpr int64_t kBits = 20;
+
+Config Hashed(const std::string& content, const std::vector<std::string>& hash) {
+  Config config = SparseConfig(DataFormat::kCsv, ModelKind::kLogistic, content);
+  config.data.train.label = "y";
+  config.data.hash = hash;
+  config.data.hash_bits = kBits;
+  return config;
+}
+
+std::string Id(const std::string& column, const std::string& text = "") {
+  return fmt::format("{}", HashedColumn(column, kBits).NumberOf(text));
+}
+
+const char kTable[] = "url,age,y,plan\na.org,7,1,pro\nb.org,0,0,\n";
+
+std::vector<std::string> RowsOfTable() {
+  return {"1: " + Id("age") + "=7 " + Id("url", "a.org") + "=1 " + Id("plan", "pro") + "=1",
+          "0: " + Id("url", "b.org") + "=1 " + Id("plan") + "=1", ""};
+}
+
+TEST_CASE("hashed csv: a text is a feature of its column, and so are a missing one and a number") {
+  const Config config = Hashed(kTable, {"url", "plan"});
+  CHECK(PeekShape(config).inputs == 1 << kBits);
+  CHECK(EpochOf(config) == RowsOfTable());
+  CHECK(LoadData(config).train->sparse());
+}
+
+TEST_CASE("hashed csv: rows from files, from a cache and through a pipe are those of memory") {
+  Config config = Hashed(kTable, {"url", "3"});
+  config.data.cache_dir = NewCacheDirectory();
+  for (const DataCache cache : {DataCache::kNone, DataCache::kFile, DataCache::kFile}) {
+    config.data.cache = cache;
+    CHECK(EpochOf(config) == RowsOfTable());
+  }
+  config.data.train.path = {"exec:cat " + config.data.train.path[0]};
+  for (const DataCache cache : {DataCache::kNone, DataCache::kMemory}) {
+    config.data.cache = cache;
+    CHECK(EpochOf(config) == RowsOfTable());
+  }
+}
+
+TEST_CASE("hashed csv: files of a list have the same header, and a test file may have another order") {
+  Config config = Hashed(kTable, {"url", "plan"});
+  config.data.train.path.push_back(WritePlain("b.csv", kTable));
+  TestOn("plan,y,extra,url,age\npro,1,9,a.org,7\n", &config);
+  config.data.test.label = "y";
+  const LoadedData data = LoadData(config);
+  CHECK(data.train->rows() == 4);
+  SparseBuffer train, test;
+  const int64_t first = 0;
+  data.train->GatherSparse(&first, 1, &train);
+  data.test->GatherSparse(&first, 1, &test);
+  CHECK(train.ids == test.ids);
+  CHECK(train.values == test.values);
+  config.data.train.path[1] = WritePlain("b.csv", "url,age,plan,y\na.org,7,pro,1\n");
+  CHECK(UserErrorOf([&] { LoadData(config); }).find("the files of a list are one table") !=
+        std::string::npos);
+}
+
+TEST_CASE("hashed csv: without a header columns are named by their numbers") {
+  Config config = Hashed("a.org,7,1\nb.org,2,0\n", {"0"});
+  config.data.train.header = false;
+  config.data.train.label = "2";
+  CHECK(EpochOf(config) == std::vector<std::string>{"1: " + Id("1") + "=7 " + Id("0", "a.org") + "=1",
+                                                    "0: " + Id("1") + "=2 " + Id("0", "b.org") + "=1", ""});
+}
+
+TEST_CASE("hashed csv: gaps of numbers are as data.missing says, and dates are days") {
+  Config config = Hashed("url,age,day,y\na,,1970-01-03,1\n,5,1970-01-02,0\n", {"url"});
+  config.data.dates = {"day"};
+  CHECK(UserErrorOf([&] { LoadData(config); }).find(":2:3: age is empty; must be a number.") !=
+        std::string::npos);
+  config.data.missing = MissingValues::kZero;
+  CHECK(EpochOf(config) ==
+        std::vector<std::string>{"1: " + Id("day") + "=2 " + Id("url", "a") + "=1",
+                                 "0: " + Id("age") + "=5 " + Id("day") + "=1 " + Id("url") + "=1", ""});
+  config.data.missing = MissingValues::kDrop;
+  CHECK(UserErrorOf([&] { LoadData(config); }).find("no rows") != std::string::npos);
+}
+
+TEST_CASE("hashed csv: weights are those of their column, and a bad row leaves nothing behind") {
+  Config config = Hashed("url,w,x,y\na,2,1,1\nb,1,x,0\nc,3,1,0\n", {"url"});
+  config.data.weight = "w";
+  config.data.bad_rows = BadRows::kSkip;
+  CHECK(EpochOf(config) == std::vector<std::string>{"1: " + Id("x") + "=1 " + Id("url", "a") + "=1 *2",
+                                                    "0: " + Id("x") + "=1 " + Id("url", "c") + "=1 *3", ""});
+  CHECK(LoadData(config).skipped.bad == 1);
+}
+
+TEST_CASE("hashed csv: the label and columns that are left out are no hashed columns") {
+  Config config = Hashed(kTable, {"y"});
+  CHECK(
+      UserErrorOf([&] { LoadData(config); })
+          .find(
+              "y is in data.hash, and is the label, or in data.weight, data.ignore or data.dates; it is one "
+              "of them. Take it out.") != std::string::npos);
+  config.data.hash = {"no such"};
+  CHECK(UserErrorOf([&] { LoadData(config); }).find("no column \"no such\" (data.hash)") !=
+        std::string::npos);
+}
+
+}  // namespace
+}  // namespace dtrain
