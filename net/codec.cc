@@ -111,10 +111,10 @@ flatbuffers::FlatBufferBuilder& Encoder::Begin() {
 }
 
 Message Encoder::Push(const Envelope& envelope, uint32_t block, uint32_t examples, uint64_t checksum,
-                      LentBytes gradient, uint64_t version, std::optional<float> loss,
-                      const PushedRows& rows) {
+                      LentBytes gradient, uint64_t version, const PushedLoss& loss, const PushedRows& rows) {
   return WithTensor(*this, envelope, gradient, [&](auto& builder, auto values) {
-    return wire::CreatePush(builder, examples, checksum, values, block, version, loss, rows.of, rows.keys);
+    return wire::CreatePush(builder, examples, checksum, values, block, version, loss.mean, rows.of,
+                            rows.keys, loss.weight);
   });
 }
 

@@ -44,6 +44,14 @@ struct BatchHead {
   uint32_t devices = 1;
 };
 
+// PushedLoss: how a Push tells a loss: as the mean over rows that weigh so much together.
+struct PushedLoss {
+  PushedLoss(std::optional<float> the_mean = std::nullopt, std::optional<double> the_weight = std::nullopt)
+      : mean(the_mean), weight(the_weight) {}
+  std::optional<float> mean;
+  std::optional<double> weight;  // unset: each row weighs 1
+};
+
 // PushedRows: what the payload of a Push of a table is.
 struct PushedRows {
   uint64_t of = 0;    // the request that asked for the rows whose gradient it is
@@ -77,7 +85,7 @@ class Encoder {
   // released before the call returns. `version`: in sync, the version of the weights that the gradient was
   // computed from. `loss`: of the latest step that told none yet. `rows`: of a table.
   Message Push(const Envelope& envelope, uint32_t block, uint32_t examples, uint64_t checksum,
-               LentBytes gradient, uint64_t version = 0, std::optional<float> loss = std::nullopt,
+               LentBytes gradient, uint64_t version = 0, const PushedLoss& loss = {},
                const PushedRows& rows = {});
   Message Pull(const Envelope& envelope, const PullHead& head, LentBytes keys);
   // `held_us`: how long the answer was held back. `evaluate`: the local step after which to evaluate; 0:

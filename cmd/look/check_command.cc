@@ -145,8 +145,8 @@ void PrintAssignment(const Config& config, const Scheduled& scheduled) {
 }
 
 void PrintModel(const ModelConfig& model, const Layout& layout) {
-  const char* const head = model.kind != ModelKind::kMlp || HasOutputPerClass(model) ? ""
-                           : HasClasses(model)                                       ? " with a logistic head"
+  const char* const head = !HasHeadKey(model) || HasOutputPerClass(model) ? ""
+                           : HasClasses(model)                           ? " with a logistic head"
                                                                                      : " with a linear head";
   fmt::print("model: {}{}, {}, {}, {} ({})\n", KindName(model.kind), head, Plural(*model.inputs, "input"),
              Plural(*model.outputs, "output"), Plural(layout.size, "parameter"),

@@ -30,8 +30,7 @@ const char* KindName(ModelKind kind) {
 }
 
 std::string HeadText(const ModelConfig& model) {
-  const bool by_head = model.kind == ModelKind::kMlp || model.kind == ModelKind::kFm;
-  if (!by_head) return fmt::format("model.kind = {}", KindName(model.kind));
+  if (!HasHeadKey(model)) return fmt::format("model.kind = {}", KindName(model.kind));
   switch (model.head) {
     case ModelHead::kLinear:
       return "model.head = linear";

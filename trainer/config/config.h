@@ -55,9 +55,9 @@ struct ClusterConfig {
 };
 
 struct InitConfig {
-  std::optional<InitKind> kind;  // unset: glorot for mlp, else zeros
+  std::optional<InitKind> kind;  // unset: glorot for mlp, else zeros; loading a file: normal for fm
   double value = 0;              // of constant
-  double stddev = 1;
+  double stddev = 1;             // loading a file: 0.01 for fm
   uint64_t seed = 1;
   BiasInit bias = BiasInit::kZeros;
   double output_bias = 0;  // of the last layer, where biases are zeros
@@ -90,6 +90,10 @@ inline ModelHead HeadOf(const ModelConfig& model) {
       break;
   }
   return model.head;
+}
+// Whether model.head names the head; else the kind does.
+inline bool HasHeadKey(const ModelConfig& model) {
+  return model.kind == ModelKind::kMlp || model.kind == ModelKind::kFm;
 }
 // Whether the model tells classes; else its targets are real numbers.
 inline bool HasClasses(const ModelConfig& model) { return HeadOf(model) != ModelHead::kLinear; }
@@ -238,6 +242,7 @@ struct HooksConfig {
   int64_t log_every_steps = 1000;  // local steps; 0: none
   int64_t log_every_epochs = 0;
   int64_t count_every_steps = 0;  // local steps; 0: none
+  bool progressive = false;       // loading a file: true for sparse rows
 };
 
 struct SummaryConfig {

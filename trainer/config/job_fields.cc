@@ -69,7 +69,8 @@ std::vector<Field> ModelFields() {
              "default, or linear.")
           .OnlyWith("model.kind", {"mlp", "fm"}),
       Number(DT_KEY(model.factors), kRun, {1, 1024},
-             "Factors of each feature: the product of those of two features is the weight of their pair.")
+             "Factors of each feature. The sum of the products of two features' factors is the weight of their "
+             "pair.")
           .OnlyWith("model.kind", {"fm"}),
       Choice(
           DT_KEY(model.table), kRun,
@@ -82,13 +83,14 @@ std::vector<Field> ModelFields() {
               {"constant", InitKind::kConstant},
               {"normal", InitKind::kNormal},
               {"glorot", InitKind::kGlorot}},
-             "Initial weights. normal: mean 0; glorot: uniform, by the numbers of inputs and outputs.")
-          .Unset("zeros; glorot for mlp"),
+             "Initial weights. normal: mean 0; glorot: uniform, by the numbers of inputs and outputs. fm: normal "
+             "alone, for the factors; weights begin at 0.")
+          .Unset("zeros; glorot for mlp, normal for fm"),
       Number(DT_KEY(model.init.value), kRun, {-1e30, 1e30}, "The initial weight of constant.")
           .Try("0.5")
           .Required()
           .OnlyWith("model.init.kind", {"constant"}),
-      Number(DT_KEY(model.init.stddev), kRun, {0, 1e30, true}, "Standard deviation of normal.")
+      Number(DT_KEY(model.init.stddev), kRun, {0, 1e30, true}, "Standard deviation of normal; 0.01 where it is left out with fm.")
           .OnlyWith("model.init.kind", {"normal"}),
       Number(DT_KEY(model.init.seed), kRun, kFromZero,
              "Seed of the initial weights: the same seed gives the same weights, however they are placed."),

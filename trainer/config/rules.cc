@@ -22,6 +22,7 @@ constexpr int64_t kMaxTowers = 64;
 // those of processes that the kernel kills.
 constexpr int64_t kTakenExitCodes[] = {1, 2, 3, 127, 128, 130, 137, 139, 143};
 constexpr double kAdamLearningRate = 0.001;  // TensorFlow's and PyTorch's, also of adamw
+constexpr double kFactorsStddev = 0.01;      // of the first factors of a factorization machine
 
 class Rules {
  public:
@@ -32,6 +33,7 @@ class Rules {
  private:
   void DropOverridden();
   void SetDefaults();
+  void SetFmDefaults();
   void CheckEffect(const Field& field);
   void CheckRequired(const Field& field);
   void CheckTraining();
@@ -128,13 +130,19 @@ void Rules::SetDefaults() {
   OptimizerConfig& optimizer = config_.train.optimizer;
   const bool adam = optimizer.kind == OptimizerKind::kAdam || optimizer.kind == OptimizerKind::kAdamw;
   if (adam && Find("train.optimizer.learning_rate") == nullptr) optimizer.learning_rate = kAdamLearningRate;
-  if (config_.model.kind == ModelKind::kFm && Find("model.head") == nullptr) {
-    config_.model.head = ModelHead::kLogistic;
-  }
+  if (config_.model.kind == ModelKind::kFm) SetFmDefaults();
+  if (HasSparseRows(config_.data) && Find("hooks.progressive") == nullptr) config_.hooks.progressive = true;
   // The kernels of GPUs know no weights.
   if (!WeightsKey(config_.data).empty() && config_.device.kind == DeviceKind::kAuto) {
     config_.device.kind = DeviceKind::kCpu;
   }
+}
+
+void Rules::SetFmDefaults() {
+  ModelConfig& model = config_.model;
+  if (Find("model.head") == nullptr) model.head = ModelHead::kLogistic;
+  if (Find("model.init.kind") == nullptr) model.init.kind = InitKind::kNormal;
+  if (Find("model.init.stddev") == nullptr) model.init.stddev = kFactorsStddev;
 }
 
 void Rules::CheckEffect(const Field& field) {
@@ -393,9 +401,7 @@ void Rules::CheckOutputs() {
 
 // The key that decides what the model's labels are. It is in the file.
 std::string Rules::HeadKey() const {
-  const bool behind = config_.model.kind == ModelKind::kMlp || config_.model.kind == ModelKind::kFm;
-  const bool by_head = behind && IsGood("model.head");
-  return by_head ? "model.head" : "model.kind";
+  return HasHeadKey(config_.model) && IsGood("model.head") ? "model.head" : "model.kind";
 }
 
 void Rules::CheckTargets(const std::string& section, const DataSourceConfig& source) {
@@ -472,6 +478,9 @@ void Rules::CheckSparse() {
   }
   RefuseIf(fm && model.head == ModelHead::kSoftmax, "model.head",
            "must be logistic or linear: a factorization machine has one output. Try logistic.");
+  RefuseIf(fm && model.init.kind != InitKind::kNormal && IsGood("model.init.kind"), "model.init.kind",
+           "must be normal: factors that begin alike stay alike, and what is learnt must be small at first. "
+           "Try normal, with model.init.stddev: 0.01.");
   RefuseIf(fm && model.table == TableKind::kNone, "model.table",
            "must be range or auto: a factorization machine is a table of rows. Try auto.");
   RefuseIf(range && sparse && model.kind == ModelKind::kMlp, "model.table",

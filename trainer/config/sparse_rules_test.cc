@@ -118,6 +118,24 @@ TEST_CASE("sparse rules: a hash says how many features there are") {
         "model.inputs = 1000; must be 1024, which data.hash_bits = 10 says. Leave it out.");
 }
 
+TEST_CASE("sparse rules: the factors of a factorization machine begin small and different from each other") {
+  const InitConfig init = Load("kind: fm", kVw).model.init;
+  CHECK(init.kind == InitKind::kNormal);
+  CHECK(init.stddev == 0.01);
+  CHECK(Load("kind: fm, init: {stddev: 0.1}", kVw).model.init.stddev == 0.1);
+  CHECK(Load("kind: logistic, init: {kind: normal}", kVw).model.init.stddev == 1);
+  for (const char* kind : {"zeros", "constant, value: 1", "glorot"}) {
+    CAPTURE(kind);
+    CHECK(Error(std::string("kind: fm, init: {kind: ") + kind + "}", kVw).find("must be normal") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("sparse rules: progressive loss is told unless it is switched off") {
+  CHECK(Load("kind: logistic", kVw).hooks.progressive);
+  CHECK_FALSE(Load("kind: logistic", kCsv).hooks.progressive);
+}
+
 TEST_CASE("sparse rules: each worker reads its own rows, and a test set has the same format") {
   CHECK(Error("kind: linear", With(kLibsvm, "split: feed")) ==
         "data.split = feed; worker 0 sends no sparse rows. Try shard: each worker reads its own.");

@@ -94,6 +94,9 @@ std::vector<Field> RunningFields() {
       Number(DT_KEY(hooks.count_every_steps), kTask, kFromZero,
              "A line with global and local steps a second every N local steps; 0: none.")
           .Unit("local steps"),
+      Flag(DT_KEY(hooks.progressive), kTask,
+           "Of ps 0: add up the loss of all rows, of each before the model has learnt from it, and log the "
+           "mean each time the number of rows has doubled; true where it is left out with sparse rows."),
       Number("hooks.stop_at_step", DT_AT(train.steps), kRun, kFromOne, "Another name for train.steps.")
           .Unit("global steps")
           .Try("1000")

@@ -49,10 +49,12 @@ int64_t SumOfSteps(const Positions& positions) {
 void KeepTotals(const Positions& saved, Positions* now) {
   now->plan.earlier_steps = saved.plan.earlier_steps + SumOfSteps(saved);
   now->other_examples = saved.other_examples;
+  now->other_progress = saved.other_progress;
   for (size_t worker = 0; worker < saved.examples.size(); ++worker) {
     int64_t& sum = worker < now->examples.size() ? now->examples[worker] : now->other_examples;
     sum += saved.examples[worker];
     if (worker < now->losses.size()) now->losses[worker] = saved.losses[worker];
+    (worker < now->progress.size() ? now->progress[worker] : now->other_progress) += saved.progress[worker];
   }
 }
 
@@ -144,6 +146,7 @@ bool StepsAreEqual(const Positions& saved, int64_t batches) {
 
 constexpr size_t kMaxText = 1 << 22;
 constexpr const char* kLosses = "recent_losses";
+constexpr const char* kProgress = "progressive_losses";
 constexpr size_t kMaxLosses = 10000;  // of all workers: a manifest has no room for more of very many
 constexpr int64_t kMaxNumber = int64_t{1} << 53;  // exact in every reader of JSON
 constexpr int64_t kMaxDevices = 1 << 16;
@@ -264,11 +267,60 @@ Json ToValue(const std::vector<RecentLosses>& losses) {
   return value;
 }
 
+// [rows, weight, loss], where null is a sum that is not finite.
+Json ToValue(const LossSums& sums) {
+  Json value = Json::array();
+  value.push_back(sums.rows);
+  for (const double sum : {sums.weight, sums.loss}) {
+    value.push_back(std::isfinite(sum) ? Json(sum) : Json(nullptr));
+  }
+  return value;
+}
+
+bool FromValue(const Json& value, LossSums* sums) {
+  if (!value.is_array() || value.size() != 3 || !value.at(0).is_number_unsigned()) return false;
+  if (value.at(0).get<uint64_t>() > static_cast<uint64_t>(kMaxNumber)) return false;
+  sums->rows = value.at(0).get<int64_t>();
+  for (const size_t at : {1, 2}) {
+    double& sum = at == 1 ? sums->weight : sums->loss;
+    if (!value.at(at).is_number() && !value.at(at).is_null()) return false;
+    sum = value.at(at).is_number() ? value.at(at).get<double>() : std::nan("");
+  }
+  return !(sums->weight < 0);
+}
+
+// Reads the sums of each of so many workers, and behind them those of the others; where hooks.progressive
+// was not set there are none.
+bool ReadProgress(const Json& object, size_t workers, Positions* positions) {
+  positions->progress.resize(workers);
+  const Json* const found = object.Find(kProgress);
+  if (found == nullptr) return true;
+  if (!found->is_array() || found->size() != workers + 1) return false;
+  for (size_t i = 0; i < workers; ++i) {
+    if (!FromValue(found->at(i), &positions->progress[i])) return false;
+  }
+  return FromValue(found->at(workers), &positions->other_progress);
+}
+
+Json ProgressValue(const Positions& positions) {
+  Json value = Json::array();
+  for (const LossSums& sums : positions.progress) value.push_back(ToValue(sums));
+  value.push_back(ToValue(positions.other_progress));
+  return value;
+}
+
+bool AnyProgress(const Positions& positions) {
+  const auto any = [](const LossSums& sums) { return sums.rows > 0; };
+  return any(positions.other_progress) ||
+         std::any_of(positions.progress.begin(), positions.progress.end(), any);
+}
+
 bool FromValue(const Json& value, Positions* positions) {
   if (!Read(value, "local_steps", &positions->local_steps) ||
       !Read(value, "examples", &positions->examples) ||
       positions->examples.size() != positions->local_steps.size() ||
       !ReadLosses(value, positions->local_steps.size(), &positions->losses) ||
+      !ReadProgress(value, positions->local_steps.size(), positions) ||
       !Read(value, "other_examples", 0, kMaxNumber, &positions->other_examples) ||
       !ReadDevices(value, &positions->devices) || !ReadInStep(value, &positions->in_step) ||
       !ReadChunk(value, &positions->chunk)) {
@@ -315,6 +367,7 @@ Positions StartOfData(const Config& config, std::optional<int64_t> train_rows) {
   positions.local_steps.resize(config.cluster.worker.size());
   positions.examples.resize(config.cluster.worker.size());
   positions.losses.resize(config.cluster.worker.size());
+  positions.progress.resize(config.cluster.worker.size());
   positions.devices = config.device.towers();
   positions.in_step = EndsInStep(config) && train_rows;
   for (const char* key : kOrderKeys) {
@@ -408,6 +461,7 @@ std::string ToJson(const Positions& positions) {
                 {"other_examples", positions.other_examples}, {"devices", positions.devices},
                 {"dealt", ToValue(positions.plan)},           {"order", std::move(order)},
                 {kLosses, ToValue(positions.losses)}};
+  if (AnyProgress(positions)) value[kProgress] = ProgressValue(positions);
   if (positions.in_step) value["in_step"] = true;
   if (positions.chunk > 1) value["chunk"] = positions.chunk;
   if (const std::optional<CountedEvaluations>& counted = positions.evaluations) {

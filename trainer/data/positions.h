@@ -37,11 +37,27 @@ class RecentLosses {
   size_t count_ = 0;                  // of all that were added
 };
 
+// LossSums: sums over the rows of gradients that were counted, each with its loss before the step.
+struct LossSums {
+  int64_t rows = 0;
+  double weight = 0;
+  double loss = 0;  // weight times loss
+
+  LossSums& operator+=(const LossSums& other) {
+    rows += other.rows;
+    weight += other.weight;
+    loss += other.loss;
+    return *this;
+  }
+};
+
 struct Positions {
   std::vector<int64_t> local_steps;  // by worker: its gradients counted so far, its next step
   std::vector<int64_t> examples;     // by worker
   std::vector<RecentLosses> losses;  // by worker
+  std::vector<LossSums> progress;    // by worker, with hooks.progressive
   int64_t other_examples = 0;        // of workers that no longer exist
+  LossSums other_progress;           // the same
   int64_t devices = 1;               // of each worker, as a local step counts them
   bool in_step = false;              // the workers end each epoch in step (order.h)
   int64_t chunk = 1;                 // batches of a turn, as they are dealt to workers

@@ -220,6 +220,8 @@ Positions Rich() {
   positions.in_step = positions.plan.taken[1].in_step = true;
   positions.evaluations = CountedEvaluations{0.25, 40, 2};
   for (const float loss : {0.1f, 2.5f}) positions.losses[3].Add(loss);
+  positions.progress[2] = {100, 50.5, 0.1 + 0.2};
+  positions.other_progress = {7, 7, std::numeric_limits<double>::quiet_NaN()};
   return positions;
 }
 
@@ -265,6 +267,22 @@ TEST_CASE("recent losses: who was there goes on with them, also with other worke
   CHECK(Resume(saved, Workers(1), 1000).positions.losses.size() == 1);
 }
 
+TEST_CASE("progressive loss: who was there goes on with its sums, and those of the others are kept") {
+  Positions saved = StartOfData(Workers(2), 1000);
+  saved.local_steps = {7, 7};
+  saved.progress = {{10, 10, 1}, {20, 20, 4}};
+  saved.other_progress = {1, 1, 0.5};
+  const Positions same = Resume(saved, Workers(2), 1000).positions;
+  CHECK(same.progress[1].loss == 4);
+  CHECK(same.other_progress.loss == 0.5);
+  const Positions less = Resume(saved, Workers(1), 1000).positions;
+  REQUIRE(less.progress.size() == 1);
+  CHECK(less.progress[0].rows == 10);
+  CHECK(less.other_progress.rows == 21);
+  CHECK(less.other_progress.loss == 4.5);
+  CHECK(ToJson(StartOfData(Workers(2), 1000)).find("progressive") == std::string::npos);
+}
+
 TEST_CASE("positions: as JSON and back they are the same") {
   const Positions positions = Rich();
   Positions read;
@@ -279,6 +297,11 @@ TEST_CASE("positions: as JSON and back they are the same") {
   CHECK(read.evaluations->in_vain == 2);
   CHECK(read.losses[0].empty());
   CHECK(read.losses[3].Latest(100) == std::vector<float>{0.1f, 2.5f});
+  CHECK(read.progress[2].rows == 100);
+  CHECK(read.progress[2].weight == 50.5);
+  CHECK(read.progress[2].loss == 0.1 + 0.2);
+  CHECK(read.other_progress.rows == 7);
+  CHECK(std::isnan(read.other_progress.loss));
   DataPlan plan;
   REQUIRE(FromJson(ToJson(positions.plan), &plan));
   CHECK(plan == positions.plan);
@@ -300,6 +323,7 @@ TEST_CASE("positions: text that is none is refused and changes nothing") {
   refused(std::string(1 << 20, '['));
   refused(std::string(5 << 20, ' ') + text);
   refused(text.substr(0, text.size() - 1) + ",\"recent_losses\":[[-1],[],[],[]]}");
+  refused(text.substr(0, text.size() - 1) + ",\"progressive_losses\":[[1,1,1]]}");
   const auto replaced = [&](const std::string& what, const std::string& by) {
     std::string other = text;
     const size_t at = other.find(what);
@@ -310,6 +334,10 @@ TEST_CASE("positions: text that is none is refused and changes nothing") {
        {"-1", "1.5", "1e3", "9223372036854775807", "99999999999999999999", "null", "\"3\""}) {
     refused(replaced("\"local_steps\":[3", std::string("\"local_steps\":[") + number));
     refused(replaced("\"devices\":2", std::string("\"devices\":") + number));
+  }
+  for (const char* sums :
+       {"[-100,50.5,1]", "[100,-1,1]", "[100,50.5]", "[100,\"x\",1]", "100", "[1.5,1,1]"}) {
+    refused(replaced("[100,50.5,0.30000000000000004]", sums));
   }
   refused(replaced("\"devices\":2", "\"devices\":0"));
   refused(replaced("\"in_step\":true", "\"in_step\":1"));

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/names.h"
 #include "trainer/model/device_model.h"
-#include "trainer/model/sparse_model.h"
+#include "trainer/model/fm_model.h"
 #include "trainer/model/tower_model.h"
 #include "trainer/optim/optimizer.h"
 
@@ -15,7 +15,7 @@ namespace dtrain {
 std::unique_ptr<Model> MakeModelOn(const DeviceChoice& devices, const Config& config, const Layout& layout,
                                    int64_t max_rows, DeviceStore* store) {
   const Reduce reduce = config.train.reduce;
-  if (layout.table) return std::make_unique<SparseModel>(config.model, layout, max_rows, reduce);
+  if (layout.table) return MakeSparseModel(config.model, layout, max_rows, reduce);
   if (!devices.on_gpu()) return MakeTowers(config.model, layout, max_rows, config.device.towers(), reduce);
   if (store != nullptr) {
     return std::make_unique<DeviceModel>(
@@ -32,6 +32,12 @@ std::unique_ptr<Model> MakeModelOn(const DeviceChoice& devices, const Config& co
   }
   if (models.size() == 1) return std::move(models[0]);
   return std::make_unique<TowerModel>(std::move(models), max_rows, reduce);
+}
+
+std::unique_ptr<SparseModel> MakeSparseModel(const ModelConfig& config, const Layout& layout,
+                                             int64_t max_rows, Reduce reduce) {
+  if (config.kind == ModelKind::kFm) return std::make_unique<FmModel>(config, layout, max_rows, reduce);
+  return std::make_unique<SparseLinear>(config, layout, max_rows, reduce);
 }
 
 namespace {

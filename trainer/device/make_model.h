@@ -11,6 +11,7 @@
 #include "trainer/device/device_store.h"
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
+#include "trainer/model/sparse_model.h"
 
 namespace dtrain {
 
@@ -19,6 +20,10 @@ namespace dtrain {
 // they are in this machine's memory. Throws UserError if a device has too little memory.
 std::unique_ptr<Model> MakeModelOn(const DeviceChoice& devices, const Config& config, const Layout& layout,
                                    int64_t max_rows, DeviceStore* store);
+
+// Returns the model of a layout that has a table. It computes on the processor.
+std::unique_ptr<SparseModel> MakeSparseModel(const ModelConfig& config, const Layout& layout,
+                                             int64_t max_rows, Reduce reduce = Reduce::kMean);
 
 // If ps and workers are threads of one process, the parameters stay on the workers' GPU, so that no step
 // copies them. Returns the key that prevents this although there is a GPU, with the reason; empty if they

@@ -1,6 +1,7 @@
 #include "trainer/leader/local_leader.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/check.h"
@@ -220,6 +221,7 @@ void LocalLeader::TakeStart(const StartedFrom& from) {
     history_.first_nanos = WallNanos();
     history_.first_examples = positions_.first_examples();
   }
+  progressive_.BeginAt(positions_.Progress());
   steps_.BeginAt(positions_.first_step());
   rounds_.BeginAt(positions_.first_step());
 }
@@ -234,6 +236,33 @@ void LocalLeader::StartAll() {
   for (Member& other : members_.all()) {
     if (const uint64_t waiting = other.ready_request) Start(other, waiting);
   }
+}
+
+// A loss that a step on a GPU tells with the next push (docs/wire.md) counts with the rows of that.
+void LocalLeader::CountLoss(Member& worker, const wire::Push& push, float loss) {
+  worker.result.losses.Add(loss);
+  if (!config_.hooks.progressive) return;
+  const double rows = push.examples();
+  LossSums& sums = worker.result.progress;
+  sums.rows = AddCounts(sums.rows, int64_t{push.examples()});
+  sums.weight += std::fmax(0, push.weight().value_or(rows));
+  sums.loss += rows * static_cast<double>(loss);
+  if (progressive_.Count(push.examples())) LogProgress();
+}
+
+void LocalLeader::LogProgress() {
+  if (progressive_.lines() == 0) {
+    for (const char* const line : kProgressHeader) log_.Info("{}", line);
+  }
+  const ProgressLine line = progressive_.TakeLine(positions_.Progress());
+  const auto figure = [](std::optional<double> mean) {
+    return mean ? LogField::Value(*mean) : LogField::Value();
+  };
+  log_.Record(LogLevel::kInfo, ProgressText(line),
+              {{"progressive_loss", figure(line.average)},
+               {"progressive_loss_since_last", figure(line.since_last)},
+               {"rows", line.rows},
+               {"weight", line.weight}});
 }
 
 void LocalLeader::StepApplied(Member& member, const wire::Push& push) {
@@ -301,6 +330,7 @@ void LocalLeader::EndWhenOutOfTime(TimePoint now) {
 
 void LocalLeader::CloseWhenAllDone(TimePoint now) {
   if (phase_ != RunPhase::kRunning || all_done_ || !members_.AllDone() || MayGoOn()) return;
+  if (progressive_.rows_since_line() > 0) LogProgress();
   if (checkpoints_) checkpoints_->Finish();
   all_done_ = true;
   std::optional<ShardReport> own = parts_.report();
@@ -312,7 +342,11 @@ void LocalLeader::CloseWhenAllDone(TimePoint now) {
 void LocalLeader::EndWhenComplete(TimePoint now) {
   if (phase_ != RunPhase::kRunning || !end_.Complete() || (checkpoints_ && !checkpoints_->idle())) return;
   phase_ = RunPhase::kEnded;
-  end_.Tell({global_step(), positions_.other_examples(), steps_.first_applied_nanos(), disturbed_}, now);
+  std::optional<double> progressive;
+  if (config_.hooks.progressive) progressive = MeanOf(positions_.Progress());
+  end_.Tell(
+      {global_step(), positions_.other_examples(), steps_.first_applied_nanos(), disturbed_, progressive},
+      now);
 }
 
 // A requested checkpoint has ended. The run waits for the first and the last one, which must succeed, and for

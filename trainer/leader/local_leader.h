@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "trainer/leader/checkpoints.h"
 #include "trainer/leader/evaluations.h"
+#include "trainer/leader/progressive_loss.h"
 #include "trainer/leader/recovery.h"
 #include "trainer/leader/restore.h"
 #include "trainer/leader/rounds.h"
@@ -42,7 +43,7 @@ class LocalLeader : public Leader {
   }
   void CountGradient(Member& worker, const wire::Push& push) override {
     worker.result.examples = AddCounts(worker.result.examples, int64_t{push.examples()});
-    if (const auto loss = push.loss()) worker.result.losses.Add(*loss);
+    if (const auto loss = push.loss()) CountLoss(worker, push, *loss);
   }
   void StepApplied(Member& worker, const wire::Push& push) override;
   uint32_t GrantNext(Member& worker) override {
@@ -108,6 +109,8 @@ class LocalLeader : public Leader {
   void LearnOfData(Member& member, const wire::DataFacts& said);
   void BeginWhenEnoughAreReady();
   void TakeStart(const StartedFrom& from);
+  void CountLoss(Member& worker, const wire::Push& push, float loss);
+  void LogProgress();
   void StartAll();
   void Start(Member& member, uint64_t request);
   void AfterStep();
@@ -136,6 +139,7 @@ class LocalLeader : public Leader {
   RecoveryStats recovery_;
   StartBarrier barrier_;
   RunPositions positions_;
+  ProgressiveLoss progressive_;  // with hooks.progressive
   Evaluations evaluations_;
   Steps steps_;
   Rounds rounds_;

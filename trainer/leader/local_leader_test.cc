@@ -287,6 +287,28 @@ TEST_CASE("leader: examples add up to a number that a checkpoint can hold, whate
   CHECK(f.members.Worker(0)->result.examples == kMaxCount);
 }
 
+TEST_CASE(
+    "leader: progressive loss counts the rows of each gradient by their weights, where it is asked for") {
+  for (const bool asked : {true, false}) {
+    Config config = LinearCluster(1, 1, 10);
+    config.hooks.progressive = asked;
+    LeaderFixture f(config);
+    net::Encoder encoder;
+    const auto push = [&](uint32_t rows, const net::PushedLoss& loss) {
+      const net::Message message = encoder.Push({}, 0, rows, 0, {}, 0, loss);
+      f.leader->CountGradient(*f.members.Worker(0), *net::Decode(message)->body_as_Push());
+    };
+    push(4, {0.5f});
+    push(2, {1.0f, 3.0});
+    push(2, {});
+    const LossSums& sums = f.members.Worker(0)->result.progress;
+    CHECK(sums.rows == (asked ? 6 : 0));
+    CHECK(sums.weight == (asked ? 7 : 0));
+    CHECK(sums.loss == (asked ? 4 : 0));
+    CHECK(f.members.Worker(0)->result.losses.Latest(9).size() == 2);
+  }
+}
+
 TEST_CASE("leader: who is missing of very many tasks still fits into a heartbeat") {
   Config config = LinearCluster(1, 1, 10);
   config.cluster.worker.assign(15000, "a-host-with-a-rather-long-name.example:10000");

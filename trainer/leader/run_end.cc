@@ -167,6 +167,8 @@ void RunEnd::OnEvaluated(const Member& worker, const wire::Evaluated& said) {
   summary_.test_loss = said.loss();
   summary_.test_accuracy = Figure(said.accuracy());
   summary_.test_auc = Figure(said.auc());
+  summary_.test_log_loss = said.log_loss();
+  summary_.test_calibration = said.calibration();
 }
 
 // Steps from a checkpoint may be of an earlier run, except when this ps 0 was restarted in the middle of one.
@@ -209,6 +211,7 @@ void RunEnd::SumUpWorkers(const Reached& reached) {
     (TookPart(member) ? summary_.lost_workers : summary_.absent_workers).push_back(member.task.index);
   }
   summary_.examples = reached.other_examples;
+  summary_.progressive_loss = reached.progressive_loss;
   // A restarted ps 0 knows only the steps since its own start.
   const int64_t since = history_.peers_returned ? history_.first_nanos : 0;
   SumUp(results, reached.first_applied_nanos, {history_.first_step, history_.first_examples, since},

@@ -47,7 +47,7 @@ struct Ended : PsFixture {
   }
   void Evaluated(const Member& worker, double accuracy) {
     const net::Message figures = Make([&](auto& builder) {
-      return wire::CreateEvaluated(builder, 0, 10, 50, 0.5, accuracy, 0.75, 20, 10);
+      return wire::CreateEvaluated(builder, 0, 10, 50, 0.5, accuracy, 0.75, 20, 10, 0.625);
     });
     end.OnEvaluated(worker, *net::Decode(figures)->body_as_Evaluated());
   }
@@ -56,7 +56,7 @@ struct Ended : PsFixture {
     OtherPsReports();
     end.Tick(now);
     CHECK(end.Complete());
-    end.Tell({10, 0, 1, false}, now);
+    end.Tell({10, 0, 1, false, {}}, now);
     return end.summary();
   }
   int Asked(net::NodeId node, wire::Body kind) const {
@@ -89,7 +89,7 @@ TEST_CASE(
   CHECK(run.Asked(worker.node, wire::Body::Grant) == 1);
   run.Evaluated(worker, 0.875);
   REQUIRE(run.end.Complete());
-  run.end.Tell({10, 0, 1, false}, run.now);
+  run.end.Tell({10, 0, 1, false, 0.875}, run.now);
   const RunSummary& summary = run.end.summary();
   CHECK(summary.model_crc == ModelChecksum({{run.NameOf(0), 0, 4, 11}, {run.NameOf(1), 0, 4, 12}}));
   CHECK(summary.weights.at(run.NameOf(0)) == std::vector<float>{2});
@@ -99,6 +99,9 @@ TEST_CASE(
   CHECK(summary.test_loss == 0.5);
   CHECK(summary.test_accuracy == 0.875);
   CHECK(summary.test_auc == 0.75);
+  CHECK(summary.test_log_loss == 0.625);
+  CHECK_FALSE(summary.test_calibration);
+  CHECK(summary.progressive_loss == 0.875);
 }
 
 TEST_CASE("run end: a worker that is lost while it evaluates is replaced; without one there are no figures") {
@@ -116,7 +119,7 @@ TEST_CASE("run end: a worker that is lost while it evaluates is replaced; withou
   run.members.Worker(2)->node = 0;
   run.end.Tick(run.now);
   REQUIRE(run.end.Complete());
-  run.end.Tell({10, 0, 1, false}, run.now);
+  run.end.Tell({10, 0, 1, false, {}}, run.now);
   CHECK_FALSE(run.end.summary().test_loss.has_value());
 }
 
@@ -195,7 +198,7 @@ TEST_CASE("run end: a report of another part of the model than that of its ps is
   CHECK_FALSE(run.end.Complete());
   report(run.NameOf(1), 4, 1, 1);
   CHECK(run.end.Complete());
-  run.end.Tell({10, 0, 1, false}, run.now);
+  run.end.Tell({10, 0, 1, false, {}}, run.now);
   CHECK(run.end.summary().bytes_sent == kMaxCount);  // and no overflow
 }
 
@@ -225,7 +228,7 @@ TEST_CASE("run end: the end of a run of very many workers can be told, whatever 
     run.end.Tick(run.now);
     run.Evaluated(*run.members.Worker(0), 0.5);
     REQUIRE(run.end.Complete());
-    run.end.Tell({10, 0, 1, false}, run.now);
+    run.end.Tell({10, 0, 1, false, {}}, run.now);
     const wire::End* const end = run.channel.sent.back().envelope().body_as_End();
     REQUIRE(end != nullptr);
     RunSummary summary;

@@ -101,11 +101,13 @@ void RunPositions::Take(const Positions& positions, int64_t step) {
   first_.local_steps.resize(workers);
   first_.examples.resize(workers);
   first_.losses.resize(workers);
+  first_.progress.resize(workers);
   for (size_t worker = 0; worker < workers; ++worker) {
     Member& member = *members_.Worker(static_cast<int64_t>(worker));
     member.taken = first_.local_steps[worker];
     member.result.examples = first_.examples[worker];
     member.result.losses = first_.losses[worker];
+    member.result.progress = first_.progress[worker];
   }
   first_step_ = step;
 }
@@ -118,8 +120,17 @@ std::string RunPositions::Now(const std::optional<Patience>& patience) const {
     now.local_steps[worker] = member.taken;
     now.examples[worker] = member.result.examples;
     now.losses[worker] = member.result.losses;
+    now.progress[worker] = member.result.progress;
   }
   return ToJson(now);
+}
+
+LossSums RunPositions::Progress() const {
+  LossSums sums = first_.other_progress;
+  for (size_t worker = 0; worker < config_.cluster.worker.size(); ++worker) {
+    sums += members_.Worker(static_cast<int64_t>(worker))->result.progress;
+  }
+  return sums;
 }
 
 int64_t RunPositions::first_examples() const {

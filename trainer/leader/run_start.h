@@ -72,6 +72,9 @@ class RunPositions {
   int64_t first_step() const { return first_step_; }  // the global step at which the run began
   int64_t first_examples() const;                     // in the gradients up to that step
   int64_t other_examples() const { return first_.other_examples; }
+  // The sums of all rows up to now, with hooks.progressive: over the workers in their order, so that equal
+  // parts give equal bits.
+  LossSums Progress() const;
   // The plan of the data as JSON; empty: the data was never dealt anew.
   std::string DealtText() const { return first_.plan == DataPlan() ? "" : ToJson(first_.plan); }
 

@@ -33,13 +33,16 @@ std::string ValueText(const Layout& layout, int64_t index, float value) {
                      PlaceText(i / variable.cols, i % variable.cols, variable.cols), NumberText(value));
 }
 
-// The same of a value in a row of a table.
+// The same of a value in a row of a table: "weights/W1[3]", "factors/V1[3, 0]" or "biases/b1[0]".
 std::string ValueText(const TableLayout& table, uint64_t key, int64_t column, float value) {
-  const bool bias = key == table.bias_row();
-  const auto row = static_cast<int64_t>(table.FeatureOf(key));
-  return fmt::format("{}[{}] is {}", bias ? "biases/b1" : "weights/W1",
-                     bias ? fmt::format("{}", column) : PlaceText(row, column, table.width()),
-                     NumberText(value));
+  const int64_t outputs = table.width() - table.factors();
+  const auto feature = static_cast<int64_t>(table.FeatureOf(key));
+  const auto text = [&](const char* name, const std::string& place) {
+    return fmt::format("{}[{}] is {}", name, place, NumberText(value));
+  };
+  if (key == table.bias_row()) return text("biases/b1", fmt::format("{}", column));
+  if (column < outputs) return text("weights/W1", PlaceText(feature, column, outputs));
+  return text(kFactorsName, fmt::format("{}, {}", feature, column - outputs));
 }
 
 // Returns the index of the value of the largest magnitude.

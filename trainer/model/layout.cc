@@ -180,10 +180,10 @@ const Variable& Layout::Find(const std::string& name) const {
 
 Layout TableLayoutOf(const ModelConfig& config, int ps_count) {
   DT_CHECK(config.inputs.has_value() && config.outputs.has_value());
-  const int64_t width = config.kind == ModelKind::kFm ? 1 + config.factors : *config.outputs;
+  const int64_t factors = config.kind == ModelKind::kFm ? config.factors : 0;
   Layout layout;
   layout.ps.resize(static_cast<size_t>(ps_count));
-  layout.table.emplace(*config.inputs, width, ps_count);
+  layout.table.emplace(*config.inputs, *config.outputs + factors, ps_count, factors);
   return layout;
 }
 

@@ -14,9 +14,12 @@
 
 namespace dtrain {
 
+// The name of the variable that has the factors of a factorization machine.
+constexpr char kFactorsName[] = "factors/V1";
+
 // Variable: a [rows, cols] row-major tensor; vectors have cols 1.
 struct Variable {
-  std::string name;  // "weights/W1", "biases/b1"
+  std::string name;  // "weights/W1", "biases/b1", "factors/V1"
   int64_t rows = 0;
   int64_t cols = 1;
   bool bias = false;

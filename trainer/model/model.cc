@@ -36,6 +36,12 @@ std::vector<Variable> ModelVariables(const ModelConfig& config) {
     variables.push_back(weights);
     variables.push_back(biases);
   }
+  if (config.kind == ModelKind::kFm) {
+    Variable factors = variables.front();
+    factors.name = kFactorsName;
+    factors.cols = factors.fan_out = config.factors;
+    variables.push_back(factors);
+  }
   return variables;
 }
 
@@ -59,6 +65,8 @@ namespace {
 
 InitKind KindFor(const ModelConfig& config, const Variable& variable) {
   if (variable.bias && config.init.bias == BiasInit::kZeros) return InitKind::kZeros;
+  // Of a factorization machine only the factors are drawn.
+  if (config.kind == ModelKind::kFm && variable.name != kFactorsName) return InitKind::kZeros;
   // A model of one layer may start from zero. With hidden layers, equal units would stay equal.
   return config.init.kind.value_or(config.kind == ModelKind::kMlp ? InitKind::kGlorot : InitKind::kZeros);
 }
@@ -94,26 +102,28 @@ void InitialElements(const ModelConfig& model, const Variable& variable, int64_t
 }
 
 RowWeights::RowWeights(const ModelConfig& config, const TableLayout& table)
-    : config_(config),
-      weights_(ModelVariables(config)[0]),
-      biases_(ModelVariables(config)[1]),
-      features_(static_cast<uint64_t>(table.features())),
-      width_(table.width()) {
-  const InitKind kind = KindFor(config, weights_);
+    : config_(config), features_(static_cast<uint64_t>(table.features())), width_(table.width()) {
+  for (const Variable& variable : ModelVariables(config)) {
+    variable.bias ? void(biases_ = variable) : of_feature_.push_back(variable);
+  }
+  const InitKind kind = KindFor(config, of_feature_.back());
   if (kind == InitKind::kZeros) constant_ = 0.0f;
-  if (kind == InitKind::kConstant) constant_ = static_cast<float>(config.init.value);
+  if (kind == InitKind::kConstant && of_feature_.size() == 1)
+    constant_ = static_cast<float>(config.init.value);
 }
 
 void RowWeights::Write(uint64_t feature, float* values) const {
-  if (feature > features_) {
+  if (feature >= features_) {
     std::fill_n(values, width_, 0.0f);
-  } else if (feature == features_) {
-    InitialElements(config_, biases_, 0, width_, values);
+    if (feature == features_) InitialElements(config_, biases_, 0, biases_.rows, values);
   } else if (constant_) {
     std::fill_n(values, width_, *constant_);
   } else {
-    const auto first = static_cast<int64_t>(feature) * width_;
-    InitialElements(config_, weights_, first, first + width_, values);
+    for (const Variable& variable : of_feature_) {
+      const auto first = static_cast<int64_t>(feature) * variable.cols;
+      InitialElements(config_, variable, first, first + variable.cols, values);
+      values += variable.cols;
+    }
   }
 }
 

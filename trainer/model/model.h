@@ -15,8 +15,9 @@
 
 namespace dtrain {
 
-// Returns the variables of a model, with shapes, in a fixed order; offsets are not set yet. inputs and
-// outputs of `config` must be set.
+// Returns the variables of a model, with shapes, in a fixed order: weights and biases of each layer in turn,
+// and behind them the factors of a factorization machine. Offsets are not set yet. inputs and outputs of
+// `config` must be set.
 std::vector<Variable> ModelVariables(const ModelConfig& config);
 
 // Returns the floats that a model keeps for each row of its largest batch: outputs of all layers, and
@@ -90,7 +91,7 @@ std::unique_ptr<Model> MakeModel(const ModelConfig& config, const Layout& layout
 // Fills elements [begin, end) of one variable with initial values.
 void InitialElements(const ModelConfig& config, const Variable& variable, int64_t begin, int64_t end,
                      float* values);
-// RowWeights: the initial weights of the rows of a table; those of a feature are a function of (seed,
+// RowWeights: the initial values of the rows of a table; those of a feature are a function of (seed,
 // feature), the same as of a dense model. Thread: any; a value.
 class RowWeights {
  public:
@@ -100,11 +101,11 @@ class RowWeights {
 
  private:
   const ModelConfig config_;
-  const Variable weights_;
-  const Variable biases_;
+  std::vector<Variable> of_feature_;  // a row of the table has a row of each
+  Variable biases_;
   const uint64_t features_;
   const int64_t width_;
-  std::optional<float> constant_;  // what every weight of a feature is; unset: they differ
+  std::optional<float> constant_;  // what every value of a feature is; unset: they differ
 };
 
 // Fills `values`, elements [range.begin, range.end) of the flat vector, with initial values. Each is a

@@ -23,9 +23,9 @@ uint64_t InverseOf(uint64_t factor) {
 
 }  // namespace
 
-TableLayout::TableLayout(int64_t features, int64_t width, int64_t ps)
-    : features_(features), width_(width), ps_(ps) {
-  DT_CHECK(features >= 1 && features < kMaxFeatures && width >= 1 && ps >= 1, features, width, ps);
+TableLayout::TableLayout(int64_t features, int64_t width, int64_t ps, int64_t factors)
+    : features_(features), width_(width), ps_(ps), factors_(factors) {
+  DT_CHECK(features >= 1 && features < kMaxFeatures && width > factors && ps >= 1, features, width, ps);
   constexpr int kUnitBits = 4;
   constexpr int kMinUnitsBits = 10;  // small tables are spread row by row
   bits_ = BitsFor(static_cast<uint64_t>(features) + 1);

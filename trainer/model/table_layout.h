@@ -26,11 +26,13 @@ class TableLayout {
   static constexpr int kMaxBlockBits = 32;
   static constexpr int64_t kMaxFeatures = int64_t{1} << 40;
 
-  // A table of `features` rows and one for the bias, over `ps` ps.
-  TableLayout(int64_t features, int64_t width, int64_t ps);
+  // A table of `features` rows and one for the bias, over `ps` ps. `factors`: so many of the values of a row
+  // are those of a factorization machine, behind its weight; 0: all are weights.
+  TableLayout(int64_t features, int64_t width, int64_t ps, int64_t factors = 0);
 
   int64_t features() const { return features_; }
   int64_t width() const { return width_; }                // values of a row
+  int64_t factors() const { return factors_; }            // of which so many, the last ones, are factors
   uint64_t rows() const { return uint64_t{1} << bits_; }  // of which some belong to no feature
 
   // The row of a feature, or of the bias, which is number features(). The two are inverse to each other: a
@@ -59,6 +61,7 @@ class TableLayout {
   int64_t features_;
   int64_t width_;
   int64_t ps_;
+  int64_t factors_;
   int64_t blocks_of_ps_ = 1;
   int bits_ = 0;
   int unit_bits_ = 0;  // so many low bits of a number stay: neighbours share a line of the cache

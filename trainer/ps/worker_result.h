@@ -20,6 +20,7 @@ struct WorkerResult {
   bool done = false;     // the worker has reported
   int64_t examples = 0;  // in applied gradients
   RecentLosses losses;   // of applied gradients
+  LossSums progress;     // the same, with hooks.progressive
   int64_t local_steps = 0;
   int64_t first_step_nanos = 0;  // wall clock
   int64_t last_step_nanos = 0;

@@ -22,9 +22,12 @@ void VisitKeys(Summary& summary, Visitor& visit) {
   visit("steps_per_s", summary.steps_per_s);
   visit("examples_per_s", summary.examples_per_s);
   visit("final_loss", summary.final_loss);
+  visit("progressive_loss", summary.progressive_loss);
   visit("test_loss", summary.test_loss);
   visit("test_accuracy", summary.test_accuracy);
   visit("test_auc", summary.test_auc);
+  visit("test_log_loss", summary.test_log_loss);
+  visit("test_calibration", summary.test_calibration);
   visit("model_crc", summary.model_crc);
   visit("deterministic", summary.deterministic);
   visit("checkpoint", summary.checkpoint);

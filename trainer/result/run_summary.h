@@ -57,10 +57,14 @@ struct RunSummary {
   std::optional<double> steps_per_s;
   std::optional<double> examples_per_s;
   std::optional<double> final_loss;  // mean over the workers' last 100 steps
+  // The mean over all rows, by weight, of each one's loss before its step; with hooks.progressive.
+  std::optional<double> progressive_loss;
   std::optional<double> test_loss;
   std::optional<double> test_accuracy;
   std::optional<double> test_auc;
-  std::optional<std::string> model_crc;  // 8 hex digits
+  std::optional<double> test_log_loss;
+  std::optional<double> test_calibration;  // of models that classify by one logit
+  std::optional<std::string> model_crc;    // 8 hex digits
   bool deterministic = false;
   std::optional<std::string> checkpoint;
   // Payload and headers of all tasks, until they report; without heartbeats sent by workers.

@@ -21,7 +21,10 @@ RunSummary FullSummary() {
   summary.steps_per_s = 7333.3333333333333;
   summary.examples_per_s = 733333.25;
   summary.final_loss = 0.1 + 0.2;
+  summary.progressive_loss = 0.5;
   summary.test_loss = 0.4;
+  summary.test_log_loss = 0.4 + 1e-9;
+  summary.test_calibration = 1.25;
   summary.test_accuracy = 0.8891;
   summary.model_crc = "0badcafe";
   summary.deterministic = true;
@@ -84,10 +87,11 @@ TEST_CASE("run summary: the result has the documented keys in the documented ord
   std::vector<std::string> keys;
   for (const auto& [key, value] : document.items()) keys.push_back(key);
   const std::vector<std::string> documented = {
-      "status",      "global_step",    "local_steps", "examples",    "wall_s",         "train_s",
-      "steps_per_s", "examples_per_s", "final_loss",  "test_loss",   "test_accuracy",  "test_auc",
-      "model_crc",   "deterministic",  "checkpoint",  "bytes_sent",  "bytes_received", "startup_s",
-      "weights",     "workers",        "device",      "lost_workers"};
+      "status",    "global_step",   "local_steps",    "examples",      "wall_s",
+      "train_s",   "steps_per_s",   "examples_per_s", "final_loss",    "progressive_loss",
+      "test_loss", "test_accuracy", "test_auc",       "test_log_loss", "test_calibration",
+      "model_crc", "deterministic", "checkpoint",     "bytes_sent",    "bytes_received",
+      "startup_s", "weights",       "workers",        "device",        "lost_workers"};
   CHECK(keys == documented);
 }
 
@@ -96,8 +100,9 @@ TEST_CASE("run summary: what does not apply is null") {
   summary.status = "failed";
   const Json document = Json::Parse(ToJson(summary));
   for (const char* key :
-       {"train_s", "steps_per_s", "examples_per_s", "final_loss", "test_loss", "test_accuracy", "test_auc",
-        "model_crc", "checkpoint", "startup_s", "weights", "workers", "device", "lost_workers"}) {
+       {"train_s", "steps_per_s", "examples_per_s", "final_loss", "progressive_loss", "test_loss",
+        "test_accuracy", "test_auc", "test_log_loss", "test_calibration", "model_crc", "checkpoint",
+        "startup_s", "weights", "workers", "device", "lost_workers"}) {
     CAPTURE(key);
     CHECK(document.at(key).is_null());
   }

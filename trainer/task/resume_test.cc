@@ -102,6 +102,22 @@ TEST_CASE("resume: rounds that end epochs in step go on with the same bits, wher
   }
 }
 
+TEST_CASE("resume: progressive loss goes on with the sums of the checkpoint, to the bit") {
+  const auto rounds = [](int64_t steps, const std::string& directory) {
+    Config config = Rounds(1, 2, steps, directory);
+    config.data.train.rows = 1010;  // the last batch of an epoch has 10
+    config.hooks.progressive = true;
+    return config;
+  };
+  const RunSummary whole = Run(rounds(100, ""));
+  REQUIRE(whole.progressive_loss);
+  Directory saved;
+  // Rows are known better later.
+  CHECK(Run(rounds(50, saved.path())).progressive_loss > whole.progressive_loss);
+  CHECK(Run(rounds(100, saved.path())).progressive_loss == whole.progressive_loss);
+  CHECK_FALSE(Run(Rounds(1, 2, 10, "")).progressive_loss);
+}
+
 TEST_CASE("resume: async and ssp end at the step too, and count what was before") {
   for (const TrainMode mode : {TrainMode::kAsync, TrainMode::kSsp}) {
     Directory saved;

@@ -35,7 +35,7 @@ int64_t Exchanges::WindowOf(const TrainConfig& train, const Layout& layout, size
   return MaxOpenBlocks(train, BlocksOf(layout, ps));
 }
 
-void Exchanges::Push(const net::LentBuffer& buffer, uint32_t examples, std::optional<float> loss,
+void Exchanges::Push(const net::LentBuffer& buffer, uint32_t examples, const net::PushedLoss& loss,
                      ExchangeRows rows) {
   Exchange push;
   push.gradient = &buffer;
@@ -91,7 +91,7 @@ void Exchanges::SendBlock(const Flow& flow, const Exchange& exchange, int64_t in
   const uint64_t sum = config_.net.checksum ? net::PayloadChecksum(bytes.data, bytes.size) : 0;
   // What ps 0 counts it by is its last block.
   const bool is_counted = &flow == &flows_.front() && index + 1 == flow.blocks;
-  const std::optional<float> loss = is_counted ? exchange.loss : std::nullopt;
+  const net::PushedLoss loss = is_counted ? exchange.loss : net::PushedLoss();
   net::PushedRows rows;
   if (exchange.rows.of != nullptr) rows = {exchange.rows.of->RequestOf(of_all), keys};
   flow.link->Send(request, encoder_.Push(run_.Envelope(request), number, exchange.examples, sum, bytes,

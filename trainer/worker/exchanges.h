@@ -94,7 +94,7 @@ class Exchanges {
 
   // Opens an exchange for the gradient in `buffer` (the whole flat vector or the rows of rows.of), which is
   // lent until it is sent. `loss`: as in the message.
-  void Push(const net::LentBuffer& buffer, uint32_t examples, std::optional<float> loss = std::nullopt,
+  void Push(const net::LentBuffer& buffer, uint32_t examples, const net::PushedLoss& loss = {},
             ExchangeRows rows = {});
   // Opens an exchange without a gradient. With `entry` the worker enters the run. No other may be open, but
   // of a table.
@@ -133,7 +133,7 @@ class Exchanges {
     const net::LentBuffer* gradient = nullptr;  // null: a pull
     net::LentBuffer::Hold hold;                 // keeps the gradient unchanged until all of it is sent
     uint32_t examples = 0;
-    std::optional<float> loss;
+    net::PushedLoss loss;
     std::optional<Entry> entry;  // set for a pull with which the worker enters
     ExchangeRows rows;
   };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <numeric>
 #include <utility>
 
 #include "base/clock.h"
@@ -30,6 +31,12 @@ TimeSpread Spread(const LogHistogram& nanos) {
 net::ChannelStats Sum(const net::ChannelStats& a, const net::ChannelStats& b) {
   return {a.bytes_sent + b.bytes_sent, a.bytes_received + b.bytes_received,
           a.frames_dropped + b.frames_dropped};
+}
+
+// The sum of the rows' weights; unset: each weighs 1.
+std::optional<double> WeightOf(const Batch& batch) {
+  if (batch.weights == nullptr) return std::nullopt;
+  return std::accumulate(batch.weights, batch.weights + batch.rows, 0.0);
 }
 
 const auto kWaitEnd = [](auto& builder) { return wire::CreateWaitEnd(builder); };
@@ -236,8 +243,8 @@ void Worker::Step(const Batch& batch, StepView& view) {
   }
   ExchangeRows rows;
   if (keyed != nullptr) rows = {&keyed->current(), keyed->Ahead(config_.train.in_flight)};
-  exchanges_.Push(gradient, static_cast<uint32_t>(view.rows), std::exchange(untold_loss_, std::nullopt),
-                  rows);
+  exchanges_.Push(gradient, static_cast<uint32_t>(view.rows),
+                  {std::exchange(untold_loss_, std::nullopt), WeightOf(batch)}, rows);
   times_.Mark(StepPart::kCompute, Clock::now());
   StageNext();  // while the gradient travels
   times_.Mark(StepPart::kData, Clock::now());
@@ -363,12 +370,12 @@ void Worker::EvaluateAfter(int64_t local_step) {
     if (summary_) summary_->OnEvaluation(exchanges_.global_step(), *evaluation);
   }
   while (exchanges_.open() > 0) client_.Collect();
-  if (TellEvaluation(local_step, evaluation.value_or(Evaluation()), kNoFigure)) ended_early_ = true;
+  if (TellEvaluation(local_step, evaluation.value_or(Evaluation()), {})) ended_early_ = true;
   evaluated_step_ = local_step;
 }
 
 // Returns whether the evaluation ends the run early.
-bool Worker::TellEvaluation(int64_t local_step, const Evaluation& evaluation, double auc) {
+bool Worker::TellEvaluation(int64_t local_step, const Evaluation& evaluation, const FinalFigures& figures) {
   const bool any = evaluation.rows > 0;
   const net::ChannelStats since_done = local_step == 0 ? SinceDone() : net::ChannelStats();
   const wire::Grant* answer =
@@ -379,8 +386,9 @@ bool Worker::TellEvaluation(int64_t local_step, const Evaluation& evaluation, do
                       builder, static_cast<uint64_t>(local_step),
                       static_cast<uint64_t>(exchanges_.global_step()), static_cast<uint64_t>(evaluation.rows),
                       any ? evaluation.loss() : kNoFigure,
-                      any && evaluation.classifies ? evaluation.accuracy() : kNoFigure, auc,
-                      since_done.bytes_sent, since_done.bytes_received);
+                      any && evaluation.classifies ? evaluation.accuracy() : kNoFigure,
+                      figures.auc.value_or(kNoFigure), since_done.bytes_sent, since_done.bytes_received,
+                      figures.log_loss, figures.calibration);
                 })
           .body_as_Grant();
   if (answer == nullptr) throw Failure(ExitCode::kInternal, "ps 0 answered Evaluated with something else");
@@ -422,11 +430,13 @@ void Worker::EvaluateFinalWeights() {
   Figures figures(model_.model().outputs(), HasClasses(config_.model), ScoreTable::kMaxScoresInRun);
   const std::optional<Evaluation> evaluation = config_.eval.at_end ? Evaluate(&figures) : std::nullopt;
   if (evaluation && summary_) summary_->OnEvaluation(exchanges_.global_step(), *evaluation);
-  std::optional<double> auc;
+  FinalFigures last;
   if (evaluation && evaluation->classifies) {
-    auc = figures.scores.Area([this] { client_.CheckAllAlive(); });
+    last.auc = figures.scores.Area([this] { client_.CheckAllAlive(); });
+    last.log_loss = figures.probabilities.log_loss();
+    last.calibration = figures.probabilities.calibration();
   }
-  TellEvaluation(0, evaluation.value_or(Evaluation()), auc.value_or(kNoFigure));
+  TellEvaluation(0, evaluation.value_or(Evaluation()), last);
 }
 
 // The other workers go on, and get the steps granted to this one.

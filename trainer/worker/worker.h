@@ -61,6 +61,11 @@ class Worker {
   }
 
  private:
+  // What is told of the final weights besides; unset: there is none.
+  struct FinalFigures {
+    std::optional<double> auc, log_loss, calibration;
+  };
+
   void Load();
   void Start();
   void Enter(const Exchanges::Entry& entry);
@@ -78,7 +83,7 @@ class Worker {
   std::optional<Evaluation> Evaluate(Figures* figures = nullptr);
   Evaluation EvaluateRows(BatchSource& source, Figures* figures);
   void EvaluateAfter(int64_t local_step);
-  bool TellEvaluation(int64_t local_step, const Evaluation& evaluation, double auc);
+  bool TellEvaluation(int64_t local_step, const Evaluation& evaluation, const FinalFigures& figures);
   void EvaluateFinalWeights();
   void SayDone();
   net::ChannelStats SinceDone() const;

@@ -24,7 +24,7 @@ std::string_view WholeDigits(std::string_view text) {
 }  // namespace
 
 LabelRules LabelRulesOf(const ModelConfig& model) {
-  const char* const head_key = model.kind == ModelKind::kMlp ? "model.head" : "model.kind";
+  const char* const head_key = HasHeadKey(model) ? "model.head" : "model.kind";
   if (!HasClasses(model)) return {std::nullopt, HeadText(model), "", head_key};
   const int64_t classes = ClassesOf(model);
   if (HeadOf(model) == ModelHead::kLogistic) {
