@@ -168,6 +168,7 @@ struct PredictArguments {
   std::vector<std::string> keep;  // columns that go through to the predictions
   int64_t skip_bad = 0;           // rows that may be left out
   std::string format;             // csv or jsonl; empty: the format of the input
+  bool raw = false;               // the model's outputs in place of classes and probabilities
 };
 
 // ExportArguments: dtrain export

@@ -116,6 +116,9 @@ class PredictGrammar : public CommandGrammar {
                      "Leave out up to N rows that cannot be read, and say where they are; else the first one "
                      "ends the command")
         ->type_name("N");
+    app()->add_flag(
+        "--raw", predict_.raw,
+        "The model's outputs in place of classes and probabilities: logits, with all their digits");
     app()
         ->add_option("--format", predict_.format, "csv or jsonl; as the rows, else csv")
         ->type_name("csv|jsonl");

@@ -22,6 +22,8 @@
 #include "trainer/config/config.h"
 #include "trainer/config/fields.h"
 #include "trainer/config/load.h"
+#include "trainer/data/files/row_file.h"
+#include "trainer/data/files/row_files.h"
 #include "trainer/data/files/sources.h"
 #include "trainer/data/load_data.h"
 #include "trainer/data/source.h"
@@ -46,10 +48,11 @@ const StoredTensor* FindTensor(const Manifest& manifest, const std::string& name
 // If the tensors have other shapes than these, LayoutFor() reports it.
 void TakeShape(const Manifest& manifest, ModelConfig* model) {
   const StoredTensor* const first = FindTensor(manifest, "weights/W1");
-  if (!model->inputs) model->inputs = first != nullptr ? first->rows : 1;
+  const std::optional<StoredTable>& table = manifest.table;
+  if (!model->inputs) model->inputs = table ? table->features : first != nullptr ? first->rows : 1;
   if (!HasOutputPerClass(*model)) model->outputs = 1;
   if (model->outputs) return;
-  model->outputs = 1;
+  model->outputs = table ? table->width : 1;
   for (int layer = 1; const StoredTensor* biases = FindTensor(manifest, fmt::format("biases/b{}", layer));
        ++layer) {
     model->outputs = biases->rows;
@@ -100,7 +103,7 @@ void DropPipes(const std::vector<std::string>& sets, const std::string& section,
 InputForm KnownForm(const CheckpointReader& checkpoint, const Config& config) {
   if (checkpoint.manifest().inputs) return *checkpoint.manifest().inputs;
   const DataSourceConfig& train = config.data.train;
-  if (train.format != DataFormat::kCsv) return InputForm();
+  if (train.format != DataFormat::kCsv || HasSparseRows(config.data)) return InputForm();
   if (!ReadsPipe(train) && FirstMissing(train.path).empty()) return LoadData(config).form;
   if (config.data.scale == FeatureScale::kNone) return InputForm();
   throw UserError(
@@ -277,8 +280,27 @@ InputForm FormFor(const CheckpointReader& checkpoint, const Config& config) {
   return form;
 }
 
+namespace {
+
+// How sparse rows are written. A table's columns are those of data.train, where it can be read.
+SparseSpec SparseSpecFor(const Config& config) {
+  SparseSpec spec;
+  spec.data = config.data;
+  spec.data.test = config.data.train;
+  spec.data.bad_rows = BadRows::kStop;
+  const DataSourceConfig& train = config.data.train;
+  const bool is_here = !ReadsPipe(train) && train.path[0] != kNotTaken && FirstMissing(train.path).empty();
+  if (train.format == DataFormat::kCsv && is_here) {
+    spec.train_columns = RowFiles(config.data, {}, *config.model.inputs).columns();
+  }
+  return spec;
+}
+
+}  // namespace
+
 RowSpec RowSpecFor(const Config& config, const InputForm& form) {
   RowSpec spec;
+  if (HasSparseRows(config.data)) spec.sparse = SparseSpecFor(config);
   spec.inputs = *config.model.inputs;
   spec.form = form;
   spec.pixels = TakesPixels(config);

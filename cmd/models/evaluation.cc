@@ -5,12 +5,12 @@
 #include "base/error.h"
 
 #include "cmd/models/checkpoint_model.h"
+#include "cmd/models/trained_model.h"
 #include "trainer/data/files/idx.h"
 #include "trainer/data/files/sources.h"
 #include "trainer/data/load_data.h"
 #include "trainer/data/rows/open_rows.h"
 #include "trainer/data/source.h"
-#include "trainer/device/make_model.h"
 #include "trainer/task/memory_need.h"
 #include "trainer/task/run_task.h"
 #include "trainer/worker/evaluate.h"
@@ -59,6 +59,16 @@ std::vector<std::string> FilesOf(const RowSet& set) {
       set.key);
 }
 
+// Rows of a set are read as a run reads them, which may leave out bad ones. The columns of a table whose
+// data.train cannot be read are those of the set itself.
+void AsInRun(const Config& config, const RowSet& set, SparseSpec* spec) {
+  spec->data.bad_rows = config.data.bad_rows;
+  spec->data.test = set.source;
+  if (spec->train_columns) return;
+  spec->data.train.label = set.source.label;
+  spec->data.train.header = set.source.header;
+}
+
 RowSpec LabelledSpec(const Config& config, const InputForm& form, const RowSet& set) {
   RowSpec spec = RowSpecFor(config, form);
   spec.label = set.source.label;
@@ -67,37 +77,61 @@ RowSpec LabelledSpec(const Config& config, const InputForm& form, const RowSet& 
   if (csv) spec.header = set.source.header;
   spec.labels = LabelRulesOf(config);
   spec.key = set.key;
+  if (spec.sparse) AsInRun(config, set, &*spec.sparse);
   return spec;
 }
 
-void AddRows(const RowSet& set, const RowSpec& spec, int64_t batch_rows, EvaluationSum* sum,
-             const std::function<void()>& between_batches) {
+// SetSum: the evaluation of a set, a batch after the other. Calls `between_batches`, which may throw, after
+// each.
+class SetSum {
+ public:
+  SetSum(TrainedModel* model, EvaluationOutcome* outcome, const std::function<void()>& between_batches)
+      : model_(*model), outcome_(*outcome), between_batches_(between_batches) {}
+
+  void Add(const Batch& batch) {
+    model_.Evaluate(batch, &outcome_.figures, &outcome_.evaluation);
+    between_batches_();
+  }
+  int64_t rows() const { return outcome_.evaluation.rows; }
+
+ private:
+  TrainedModel& model_;
+  EvaluationOutcome& outcome_;
+  const std::function<void()>& between_batches_;
+};
+
+// Batches are those of a run, which may have rows of several files.
+void AddRows(const RowSet& set, const RowSpec& spec, int64_t batch_rows, SetSum* sum) {
   const bool idx = set.source.format == DataFormat::kIdx;
   int64_t left = set.max;
   RowBlock block(spec.inputs);
+  const auto add = [&] {
+    if (block.rows > 0) sum->Add(block.AsBatch());
+    block.Clear();
+  };
   const IdxFiles files =
       idx ? FindIdxFiles(set.source.images, set.source.labels, set.key) : IdxFiles{FilesOf(set), {}};
   for (size_t i = 0; i < files.images.size(); ++i) {
     const std::unique_ptr<RowReader> rows = OpenRows(files.images[i], spec, idx ? files.labels[i] : "");
-    for (bool more = true; more && left > 0;) {
-      block.Clear();
-      while (block.rows < std::min(batch_rows, left) && (more = rows->Next(&block))) continue;
-      left -= block.rows;
-      if (block.rows > 0) sum->Add(block.AsBatch());
-      between_batches();
+    while (left > 0 && rows->Next(&block)) {
+      --left;
+      if (block.rows == batch_rows) add();
     }
   }
-  if (sum->sum().rows == 0) throw UserError("{}: no rows in it. Name a set with rows.", set.key);
+  add();
+  if (sum->rows() == 0) throw UserError("{}: no rows in it. Name a set with rows.", set.key);
 }
 
-bool IsFiles(DataFormat format) { return format == DataFormat::kIdx || format == DataFormat::kCsv; }
+bool IsFiles(DataFormat format) { return format == DataFormat::kIdx || IsText(format); }
 
-// Returns an upper bound of the number of rows. A field of CSV has at least one byte and a separator.
-int64_t MaxRowsOf(const std::string& file, const RowSet& set, int64_t inputs) {
+// Returns an upper bound of the number of rows. A field of CSV has at least one byte and a separator, and so
+// has a row of sparse features.
+int64_t MaxRowsOf(const std::string& file, const RowSet& set, const Config& config) {
   if (IsPipe(file)) return INT64_MAX;
   if (set.source.format == DataFormat::kIdx) return PeekIdxImages(file, set.key).count;
   const InputBytes bytes(file, set.key);
-  return bytes.compressed() ? INT64_MAX : static_cast<int64_t>(bytes.file_size()) / inputs / 2 + 1;
+  const int64_t fields = HasSparseRows(config.data) ? 1 : *config.model.inputs;
+  return bytes.compressed() ? INT64_MAX : static_cast<int64_t>(bytes.file_size()) / fields / 2 + 1;
 }
 
 // Returns the rows of the largest batch of one device, for which memory is allocated.
@@ -105,24 +139,21 @@ int64_t MaxRowsOfBatch(const RowSet& set, const Config& config) {
   if (!IsFiles(set.source.format)) {
     return std::min({config.train.batch_size, set.max, set.source.rows.value_or(INT64_MAX)});
   }
-  int64_t max = 1;
+  int64_t max = 0;
   for (const std::string& file : FilesOf(set)) {
-    max = std::max(max, MaxRowsOf(file, set, *config.model.inputs));
+    const int64_t rows = MaxRowsOf(file, set, config);
+    max = rows < INT64_MAX - max ? max + rows : INT64_MAX;
   }
   return std::min({config.train.batch_size, set.max, max});
 }
 
 // Generated rows, and held-out rows that are a share of the table, which must be read to its end for them.
-void AddLoaded(const Config& config, const InputForm* form, EvaluationSum* sum,
-               const std::function<void()>& between_batches) {
+void AddLoaded(const Config& config, const InputForm* form, SetSum* sum) {
   CheckFits(DataNeed(EstimateDataSize(config), "dtrain eval, which reads the data,"));
   const LoadedData data = LoadData(config, form);
   const std::unique_ptr<BatchSource> source = EvaluationSource(config, data);
   if (source == nullptr) throw UserError(kNoSet);
-  for (Batch batch; source->Next(&batch);) {
-    sum->Add(batch);
-    between_batches();
-  }
+  for (Batch batch; source->Next(&batch);) sum->Add(batch);
 }
 
 }  // namespace
@@ -161,23 +192,21 @@ EvaluationOutcome EvaluateCheckpoint(const Config& config, const DeviceChoice& d
                             Figures(*config.model.outputs, HasClasses(config.model)),
                             {},
                             {}};
-  const std::vector<float> weights = ReadWeights(layout, checkpoint, &outcome.model_crc);
   const int64_t max_rows = MaxRowsOfBatch(set, config);
-  const auto model = MakeModelOn(devices, config, layout, max_rows, nullptr);
-  model->Arrived(weights.data(), {0, layout.size});
-  EvaluationSum sum(*model, weights.data(), &outcome.figures);
+  TrainedModel model(devices, config, layout, max_rows, checkpoint);
+  outcome.model_crc = model.model_crc();
+  SetSum sum(&model, &outcome, between_batches);
   const bool files = IsFiles(set.source.format);
   const InputForm form = files ? FormFor(*checkpoint, config) : InputForm();
   outcome.class_names = form.classes;
   if (!files || (config.eval.on == EvalOn::kValidation && config.data.validation_share > 0)) {
-    AddLoaded(config, files ? &form : nullptr, &sum, between_batches);
+    AddLoaded(config, files ? &form : nullptr, &sum);
   } else {
     // A file that has grown since has more rows than that.
     const bool all = max_rows < config.train.batch_size;
     const int64_t batch_rows = all ? max_rows : config.train.batch_size * config.device.towers();
-    AddRows(set, LabelledSpec(config, form, set), batch_rows, &sum, between_batches);
+    AddRows(set, LabelledSpec(config, form, set), batch_rows, &sum);
   }
-  outcome.evaluation = sum.sum();
   if (outcome.evaluation.classifies) outcome.auc = outcome.figures.scores.Area(between_batches);
   return outcome;
 }

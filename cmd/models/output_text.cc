@@ -1,6 +1,7 @@
 #include "cmd/models/output_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -155,9 +156,7 @@ std::string KeptCsv(const KeptField& kept) {
   return CsvFieldText(kept.text[0] == '"' ? Json::Parse(kept.text).get<std::string>() : kept.text);
 }
 
-std::string KeptJson(const KeptField& kept) {
-  return kept.is_json ? kept.text : JsonText(kept.text);
-}
+std::string KeptJson(const KeptField& kept) { return kept.is_json ? kept.text : JsonText(kept.text); }
 
 // JSON has no infinity and no NaN.
 std::string JsonNumber(float value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; }
@@ -188,6 +187,8 @@ std::string EvaluationJson(const EvaluationOutcome& outcome) {
   if (evaluation.classifies) {
     json["accuracy"] = evaluation.accuracy();
     json["auc"] = OrNull(outcome.auc);
+    json["log_loss"] = OrNull(outcome.figures.probabilities.log_loss());
+    json["calibration"] = OrNull(outcome.figures.probabilities.calibration());
     json["classes"] = ClassesJson(outcome);
     const Means means = MeansOf(outcome.figures.confusion.classes());
     json["mean"] = {
@@ -215,11 +216,13 @@ RunSummary EvaluationSummary(const EvaluationOutcome& outcome) {
   return summary;
 }
 
-PredictionText::PredictionText(PredictionFormat format, const ModelConfig& model,
+PredictionText::PredictionText(PredictionFormat format, const ModelConfig& model, bool raw,
                                std::vector<std::string> class_names, const std::vector<std::string>& kept)
-    : format_(format), linear_(!HasClasses(model)), outputs_(*model.outputs) {
-  std::set<std::string> names{"prediction"};
-  if (format == PredictionFormat::kJsonLines) names.insert("probabilities");
+    : format_(format), linear_(!HasClasses(model)), raw_(raw && !linear_), outputs_(*model.outputs) {
+  std::set<std::string> names;
+  if (!raw_) names.insert("prediction");
+  if (format == PredictionFormat::kJsonLines)
+    names.insert(!raw_ ? "probabilities" : outputs_ == 1 ? "logit" : "logits");
   AddClasses(class_names, &names);
   for (const std::string& name : kept) {
     if (!names.insert(name).second) {
@@ -235,12 +238,12 @@ PredictionText::PredictionText(PredictionFormat format, const ModelConfig& model
 
 void PredictionText::AddClasses(const std::vector<std::string>& class_names, std::set<std::string>* names) {
   if (linear_) return;
-  const auto classes = static_cast<size_t>(ClassCount(outputs_));
+  const auto classes = static_cast<size_t>(raw_ ? outputs_ : ClassCount(outputs_));
   probabilities_.resize(classes);
   for (size_t k = 0; k < classes; ++k) {
     const bool named = k < class_names.size();
     const std::string name = named ? class_names[k] : fmt::format("{}", k);
-    const std::string column = "probability_" + name;
+    const std::string column = !raw_ ? "probability_" + name : outputs_ == 1 ? "logit" : "logit_" + name;
     const bool csv = format_ == PredictionFormat::kCsv;
     if (csv) names->insert(column);
     texts_.push_back(csv ? CsvFieldText(name) : named ? JsonText(name) : name);
@@ -252,20 +255,21 @@ std::string PredictionText::Header() const {
   if (format_ == PredictionFormat::kJsonLines) return "";
   std::string line;
   for (const std::string& name : kept_) line += name + ",";
-  line += "prediction";
-  for (const std::string& column : columns_) line += "," + column;
-  return line + "\n";
+  if (!raw_) line += "prediction,";
+  for (const std::string& column : columns_) line += column + ",";
+  line.back() = '\n';
+  return line;
 }
 
 std::string PredictionText::Row(const float* outputs, const std::string& id, const KeptField* kept) {
-  if (!linear_) Probabilities(outputs, outputs_, probabilities_.data());
+  if (!linear_ && !raw_) Probabilities(outputs, outputs_, probabilities_.data());
   return format_ == PredictionFormat::kCsv ? CsvRow(outputs, kept) : JsonRow(outputs, id, kept);
 }
 
 std::string PredictionText::CsvRow(const float* outputs, const KeptField* kept) {
   std::string row;
   for (size_t i = 0; i < kept_.size(); ++i) row += KeptCsv(kept[i]) + ",";
-  if (linear_) return row + fmt::format("{}\n", *outputs);
+  if (linear_ || raw_) return row + fmt::format("{}\n", fmt::join(outputs, outputs + outputs_, ","));
   row += ClassText(static_cast<size_t>(PredictedClass(outputs, outputs_)));
   for (const float probability : probabilities_) row += fmt::format(",{}", probability);
   return row + "\n";
@@ -275,12 +279,19 @@ std::string PredictionText::JsonRow(const float* outputs, const std::string& id,
   std::string row = id.empty() || keeps_id_ ? "{" : "{\"id\":" + id + ",";
   for (size_t i = 0; i < kept_.size(); ++i) row += kept_[i] + ":" + KeptJson(kept[i]) + ",";
   if (linear_) return row + "\"prediction\":" + JsonNumber(*outputs) + "}\n";
+  if (raw_ && outputs_ == 1) return row + "\"logit\":" + JsonNumber(*outputs) + "}\n";
+  if (raw_) return row + "\"logits\":" + ByClass(outputs) + "}\n";
   row += "\"prediction\":" + ClassText(static_cast<size_t>(PredictedClass(outputs, outputs_)));
-  row += ",\"probabilities\":{";
-  for (size_t k = 0; k < probabilities_.size(); ++k) {
-    row += (k > 0 ? "," : "") + columns_[k] + ":" + JsonNumber(probabilities_[k]);
+  return row + ",\"probabilities\":" + ByClass(probabilities_.data()) + "}\n";
+}
+
+// A JSON object with a number for each class.
+std::string PredictionText::ByClass(const float* numbers) const {
+  std::string text = "{";
+  for (size_t k = 0; k < columns_.size(); ++k) {
+    text += (k > 0 ? "," : "") + columns_[k] + ":" + JsonNumber(numbers[k]);
   }
-  return row + "}}\n";
+  return text + "}";
 }
 
 }  // namespace dtrain

@@ -29,10 +29,11 @@ enum class PredictionFormat { kCsv, kJsonLines };
 // reads back as the same float32.
 class PredictionText {
  public:
-  // `class_names`: by class number; empty: classes have no names. `kept`: the names of what is passed on of
-  // each row. Throws UserError if one is the name of another or of a prediction.
-  PredictionText(PredictionFormat format, const ModelConfig& model, std::vector<std::string> class_names,
-                 const std::vector<std::string>& kept = {});
+  // `raw`: classes and probabilities are left out, and the logits take their place. `class_names`: by class
+  // number; empty: classes have no names. `kept`: the names of what is passed on of each row. Throws
+  // UserError if one is the name of another or of a prediction.
+  PredictionText(PredictionFormat format, const ModelConfig& model, bool raw,
+                 std::vector<std::string> class_names, const std::vector<std::string>& kept = {});
 
   // Returns the first line of CSV; empty for JSON lines.
   std::string Header() const;
@@ -45,12 +46,14 @@ class PredictionText {
   const std::string& ClassText(size_t number) const { return texts_[number]; }
   std::string CsvRow(const float* outputs, const KeptField* kept);
   std::string JsonRow(const float* outputs, const std::string& id, const KeptField* kept);
+  std::string ByClass(const float* numbers) const;
 
   const PredictionFormat format_;
   const bool linear_;
+  const bool raw_;  // and it classifies
   const int64_t outputs_;
   std::vector<std::string> texts_;    // the class names, escaped for the format
-  std::vector<std::string> columns_;  // the names of the probabilities
+  std::vector<std::string> columns_;  // the names of the probabilities, or of the logits
   std::vector<std::string> kept_;     // the names of what is kept, escaped for the format
   bool keeps_id_ = false;             // an id is among it
   std::vector<float> probabilities_;

@@ -13,12 +13,12 @@
 
 #include "cmd/models/checkpoint_model.h"
 #include "cmd/models/output_text.h"
+#include "cmd/models/trained_model.h"
 
 #include "trainer/data/files/csv_reader.h"
 #include "trainer/data/files/sources.h"
 #include "trainer/data/rows/open_rows.h"
 #include "trainer/export/output_file.h"
-#include "trainer/model/dense_model.h"
 #include "trainer/task/run_task.h"
 
 namespace dtrain {
@@ -57,15 +57,15 @@ class Output {
 
 class Predictor {
  public:
-  Predictor(const Config& config, const Layout& layout, std::vector<float> weights, const InputForm& form,
+  Predictor(const Config& config, const Layout& layout, CheckpointReader* checkpoint, const InputForm& form,
             const PredictArguments& arguments, const ErrorLines& errors)
       : config_(config),
         spec_(SpecFor(config, form, arguments.keep)),
         skip_bad_(arguments.skip_bad),
+        raw_(arguments.raw),
         errors_(errors),
-        max_rows_(std::clamp<int64_t>(kMaxValues / spec_.inputs, 1, kMaxRows)),
-        weights_(std::move(weights)),
-        model_(config.model, layout, max_rows_),
+        max_rows_(layout.table ? kMaxRows : std::clamp<int64_t>(kMaxValues / spec_.inputs, 1, kMaxRows)),
+        model_(DeviceChoice(), config, layout, max_rows_, checkpoint),
         block_(spec_.inputs, spec_.keep.size()) {}
 
   void Run(const std::vector<std::string>& files, const std::string& format, Output* output) {
@@ -97,7 +97,7 @@ class Predictor {
 
   void Begin(const std::string& asked, const RowReader& rows, Output* output) {
     const bool lines = asked.empty() ? rows.format() == RowFormat::kJsonLines : asked == "jsonl";
-    text_.emplace(lines ? PredictionFormat::kJsonLines : PredictionFormat::kCsv, config_.model,
+    text_.emplace(lines ? PredictionFormat::kJsonLines : PredictionFormat::kCsv, config_.model, raw_,
                   spec_.form.classes, rows.KeptNames());
     if (const std::string header = text_->Header(); !header.empty()) output->Write(header);
   }
@@ -143,7 +143,7 @@ class Predictor {
       for (const float value : block_.floats) max_feature_ = std::max(max_feature_, value);
       if (!block_.bytes.empty()) max_feature_ = 1;  // images have values in [0, 1]
     }
-    const gpu::MatrixView<const float> outputs = model_.Outputs(weights_.data(), block_.AsBatch());
+    const gpu::MatrixView<const float> outputs = model_.Outputs(block_.AsBatch());
     std::string answer;
     for (int64_t row = 0; row < block_.rows; ++row) {
       answer += text_->Row(outputs.row(row), block_.ids[static_cast<size_t>(row)],
@@ -155,11 +155,11 @@ class Predictor {
   const Config& config_;
   const RowSpec spec_;
   const int64_t skip_bad_;
+  const bool raw_;
   const ErrorLines& errors_;
   int64_t skipped_ = 0;
   const int64_t max_rows_;
-  const std::vector<float> weights_;
-  DenseModel model_;
+  TrainedModel model_;
   RowBlock block_;
   std::optional<PredictionText> text_;
   float max_feature_ = 0;  // the largest feature of an image so far, as scaled for the model
@@ -184,8 +184,8 @@ int RunPredictCommand(const PredictArguments& arguments, const ErrorLines& error
                    [&](CheckpointReader* checkpoint, const Config& config) {
                      const Layout layout = LayoutFor(*checkpoint, config);
                      PrepareProcess(config);
-                     Predictor predictor(config, layout, ReadWeights(layout, checkpoint, nullptr),
-                                         FormFor(*checkpoint, config), arguments, errors);
+                     Predictor predictor(config, layout, checkpoint, FormFor(*checkpoint, config), arguments,
+                                         errors);
                      const std::vector<std::string> files = SourceFiles(arguments.data, "--data");
                      CheckOut(files, arguments.out);
                      Output output(arguments.out);

@@ -13,7 +13,7 @@ struct SparseRows {
   const int64_t* offsets = nullptr;  // [rows + 1], from 0; null: rows are not sparse
   const uint64_t* ids = nullptr;     // features, each in [0, columns)
   const float* values = nullptr;     // of these; null: all are 1
-  // Of a batch that has the rows of a table which it touches (trainer/worker/keyed_source.h): of each
+  // Of a batch that has the rows of a table which it touches (trainer/table/keyed_batch.h): of each
   // feature, the number of its row among these, and that of the bias. `columns` is then their number.
   const uint32_t* places = nullptr;
   uint32_t bias = 0;

@@ -129,25 +129,34 @@ std::vector<int64_t> InputsBesideLabel(const CsvColumns& columns, const CsvColum
   return inputs;
 }
 
+// Whether a column that is no input may be missing, as it is.
+bool IsLeftOut(const CsvColumns& columns, const std::string& text, bool labels) {
+  return !labels && !columns.names.empty() && !ColumnNumber(text) &&
+         std::count(columns.names.begin(), columns.names.end(), ColumnNameIn(text)) == 0;
+}
+
 // Reads the first record: count, names and label.
-CsvColumns ReadFirst(const DataSourceConfig& source, const std::string& section, CsvReader* reader) {
+CsvColumns ReadFirst(const DataSourceConfig& source, const std::string& section, CsvReader* reader,
+                     bool labels) {
   if (!reader->Next()) {
     throw FaultAt(reader->path(), {1, 1},
                   fmt::format("no rows; {}.path must name a file with data. Fetch it anew.", section));
   }
   CsvColumns columns;
   columns.count = static_cast<int64_t>(reader->fields().size());
-  CheckCount(*reader, columns.count);
+  if (labels) CheckCount(*reader, columns.count);
   if (source.header) {
     CheckHeader(*reader, source, section);
     columns.names = HeaderNames(*reader);
   }
-  columns.label = FindColumn(columns, source.label, section + ".label", *reader);
+  columns.label = IsLeftOut(columns, source.label, labels)
+                      ? -1
+                      : FindColumn(columns, source.label, section + ".label", *reader);
   return columns;
 }
 
-void FindWeight(const DataConfig& data, const CsvReader& reader, CsvColumns* columns) {
-  if (data.weight.empty()) return;
+void FindWeight(const DataConfig& data, const CsvReader& reader, bool labels, CsvColumns* columns) {
+  if (data.weight.empty() || IsLeftOut(*columns, data.weight, labels)) return;
   columns->weight = FindColumn(*columns, data.weight, "data.weight", reader);
   if (columns->weight != columns->label) return;
   throw FaultAt(reader.path(), reader.fields()[0].place,
@@ -157,13 +166,14 @@ void FindWeight(const DataConfig& data, const CsvReader& reader, CsvColumns* col
 
 }  // namespace
 
-CsvColumns ReadTrainColumns(const DataConfig& data, CsvReader* reader) {
-  CsvColumns columns = ReadFirst(data.train, "data.train", reader);
+CsvColumns ReadTrainColumns(const DataConfig& data, CsvReader* reader, bool labels) {
+  CsvColumns columns = ReadFirst(data.train, "data.train", reader, labels);
   std::vector<bool> left_out(static_cast<size_t>(columns.count));
-  left_out[static_cast<size_t>(columns.label)] = true;
-  FindWeight(data, *reader, &columns);
+  if (columns.label >= 0) left_out[static_cast<size_t>(columns.label)] = true;
+  FindWeight(data, *reader, labels, &columns);
   if (columns.weight >= 0) left_out[static_cast<size_t>(columns.weight)] = true;
   for (const std::string& text : data.ignore) {
+    if (IsLeftOut(columns, text, labels)) continue;
     left_out[static_cast<size_t>(FindColumn(columns, text, "data.ignore", *reader))] = true;
   }
   for (int64_t column = 0; column < columns.count; ++column) {
@@ -173,13 +183,14 @@ CsvColumns ReadTrainColumns(const DataConfig& data, CsvReader* reader) {
     throw FaultAt(reader->path(), reader->fields()[0].place,
                   "no column is left beside the label, data.weight and data.ignore. Ignore fewer.");
   }
+  if (!labels) columns.weight = -1;  // how much a row counts matters beside its label alone
   return columns;
 }
 
-CsvColumns ReadTestColumns(const DataConfig& data, const CsvColumns& train, CsvReader* reader) {
+CsvColumns ReadTestColumns(const DataConfig& data, const CsvColumns& train, CsvReader* reader, bool labels) {
   const std::string train_path = PathText(data.train);
-  CsvColumns columns = ReadFirst(data.test, "data.test", reader);
-  FindWeight(data, *reader, &columns);
+  CsvColumns columns = ReadFirst(data.test, "data.test", reader, labels);
+  if (labels) FindWeight(data, *reader, labels, &columns);
   if (!columns.names.empty() && !train.names.empty() &&
       !std::equal(columns.names.begin(), columns.names.end(), train.names.begin(), train.names.end())) {
     for (const int64_t input : train.inputs) {

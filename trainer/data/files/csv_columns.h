@@ -25,13 +25,16 @@ struct CsvColumns {
 };
 
 // Returns the columns of data.train; all but the label, data.weight and data.ignore are inputs. Reads the
-// first record, which stays the reader's current one.
-CsvColumns ReadTrainColumns(const DataConfig& data, CsvReader* reader);
+// first record, which stays the reader's current one. Without `labels`, a header may lack what is no input,
+// and without a header all of it must be there.
+CsvColumns ReadTrainColumns(const DataConfig& data, CsvReader* reader, bool labels = true);
 
 // Returns the columns of data.test for a model of the training file with `train`: inputs are found by their
 // names where both files have them, else they stand where they do in the training file. Reads the first
 // record, which stays the reader's current one.
-CsvColumns ReadTestColumns(const DataConfig& data, const CsvColumns& train, CsvReader* reader);
+// `labels`: as for ReadTrainColumns().
+CsvColumns ReadTestColumns(const DataConfig& data, const CsvColumns& train, CsvReader* reader,
+                           bool labels = true);
 
 // Reads the first record of a later file of a source, which stays the reader's current one. Throws UserError
 // unless the file has the columns of the first one, `first` in `first_path`: as many, and with a header of

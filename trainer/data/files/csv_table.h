@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gpu/view.h"
@@ -107,6 +108,14 @@ class CsvFile : public RowFile {
   int64_t content_bytes() const override { return reader_->content_bytes(); }
   int64_t inputs() const override;
   const CsvColumns& columns() const override { return rows_.layout().columns; }
+  bool HasMore() const override { return rows_.HasMore(); }
+  void SkipFault() override { rows_.SkipFault(); }
+  int64_t FindField(const std::string& name) const override {
+    return FindColumn(columns(), name, "--keep", *reader_);
+  }
+  std::string_view Field(int64_t field) const override {
+    return reader_->fields()[static_cast<size_t>(field)].text;
+  }
 
   const CsvReader& reader() const { return *reader_; }
 
@@ -114,8 +123,6 @@ class CsvFile : public RowFile {
   Read ReadRow(ParsedRows* rows, RowLabels* labels) override;
 
  private:
-  void SkipFault() override { rows_.SkipFault(); }
-
   const std::unique_ptr<CsvReader> reader_;
   CsvRows rows_;
 };

@@ -26,8 +26,8 @@ std::string_view TextOf(const char* begin, const char* end) {
 
 class LibsvmParser : public LineParser {
  public:
-  LibsvmParser(int64_t base, std::optional<int64_t> inputs)
-      : base_(static_cast<uint64_t>(base)), inputs_(inputs) {}
+  LibsvmParser(int64_t base, std::optional<int64_t> inputs, bool labels)
+      : base_(static_cast<uint64_t>(base)), inputs_(inputs), labels_(labels) {}
 
   bool Parse(std::string_view line, SparseLine* row, std::optional<LineFault>* fault) override {
     row->Clear();
@@ -35,10 +35,14 @@ class LibsvmParser : public LineParser {
     end_ = line.data() + line.size();
     const char* next = SkipBlanks(line.data());
     if (next == end_ || *next == '#') return false;
-    const char* const behind = TokenEnd(next);
+    const char* behind = TokenEnd(next);
     row->label = TextOf(next, behind);
     if (row->label.find(':') != std::string_view::npos) {
-      return Refuse(next, "stands where the label must; a row is LABEL INDEX:VALUE INDEX:VALUE", fault);
+      if (labels_) {
+        return Refuse(next, "stands where the label must; a row is LABEL INDEX:VALUE INDEX:VALUE", fault);
+      }
+      row->label = {};
+      behind = next;
     }
     if (row->label.find(',') != std::string_view::npos) {
       return Refuse(next, "is no label: a row has one. For a table with commas set data.train.format: csv",
@@ -122,14 +126,16 @@ class LibsvmParser : public LineParser {
 
   const uint64_t base_;
   const std::optional<int64_t> inputs_;
+  const bool labels_;
   std::string_view line_;
   const char* end_ = nullptr;  // of line_
 };
 
 }  // namespace
 
-std::unique_ptr<LineParser> MakeLibsvmParser(const DataConfig& data, std::optional<int64_t> inputs) {
-  return std::make_unique<LibsvmParser>(data.index_base, inputs);
+std::unique_ptr<LineParser> MakeLibsvmParser(const DataConfig& data, std::optional<int64_t> inputs,
+                                             bool labels) {
+  return std::make_unique<LibsvmParser>(data.index_base, inputs, labels);
 }
 
 }  // namespace dtrain

@@ -12,7 +12,8 @@
 
 namespace dtrain {
 
-// `inputs`: as for MakeLineParser(). The label stays a text, which RowLabels reads.
-std::unique_ptr<LineParser> MakeLibsvmParser(const DataConfig& data, std::optional<int64_t> inputs);
+// `inputs` and `labels`: as for MakeLineParser(). The label stays a text, which RowLabels reads.
+std::unique_ptr<LineParser> MakeLibsvmParser(const DataConfig& data, std::optional<int64_t> inputs,
+                                             bool labels);
 
 }  // namespace dtrain

@@ -3,13 +3,14 @@
 #include "base/error.h"
 
 namespace dtrain {
+
 const CsvColumns& RowFile::columns() const {
   static const CsvColumns kNone;
   return kNone;
 }
 
 bool RowFile::Next(ParsedRows* rows, RowLabels* labels) {
-  const size_t values = rows->features.size(), count = labels->size();
+  const size_t values = rows->features.size(), count = labels == nullptr ? 0 : labels->size();
   while (true) {
     try {
       const Read read = ReadRow(rows, labels);
@@ -20,7 +21,7 @@ bool RowFile::Next(ParsedRows* rows, RowLabels* labels) {
       Note(fault);
     }
     rows->features.resize(values);
-    labels->Truncate(count);
+    if (labels != nullptr) labels->Truncate(count);
   }
 }
 

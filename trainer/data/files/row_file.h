@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trainer/batch/sparse_rows.h"
@@ -58,8 +59,9 @@ class RowFile {
   RowFile(const RowFile&) = delete;
   RowFile& operator=(const RowFile&) = delete;
 
-  // Appends the features and the weight of the next row to `rows`, and its label to `labels`; false at the
-  // end of the file. Throws for a row that cannot be read, unless such rows are skipped.
+  // Appends the features and the weight of the next row to `rows`, and its label to `labels`; null: labels
+  // are not read (RowContext::labels). False at the end of the file. Throws for a row that cannot be read,
+  // unless such rows are skipped.
   bool Next(ParsedRows* rows, RowLabels* labels);
 
   // As TextReader has them. The mark is where the next row begins, or an empty line or a comment before it.
@@ -68,6 +70,16 @@ class RowFile {
   virtual bool CanSeek() const = 0;
   virtual const std::string& path() const = 0;
   virtual int64_t content_bytes() const = 0;
+
+  // Whether Next() can return without waiting for more of the file, as far as is known.
+  virtual bool HasMore() const = 0;
+  // After Next() has thrown a RowFault: it goes on behind the row.
+  virtual void SkipFault() = 0;
+  // A field of a row that is passed on as it is: of a table a column, by its name or number; of a line of
+  // sparse rows "label", and of vw "tag". Throws UserError for another one.
+  virtual int64_t FindField(const std::string& name) const = 0;
+  // The text of such a field in the row of the last Next(), until the next one.
+  virtual std::string_view Field(int64_t field) const = 0;
 
   virtual int64_t inputs() const = 0;  // features of a row
   // Of a table; lines of sparse rows have none.
@@ -82,12 +94,22 @@ class RowFile {
   // The same as Next(), for the next row whatever it is. What it has appended of a row that is left out, or
   // before it throws, is taken back.
   virtual Read ReadRow(ParsedRows* rows, RowLabels* labels) = 0;
-  // After ReadRow() has thrown: it goes on behind the row.
-  virtual void SkipFault() = 0;
   void Note(const RowFault& fault);
 
   const DataConfig& data_;
   SkippedRows& skipped_;
+};
+
+// RowContext: what a file of rows is read by beside its own text. Plain data.
+struct RowContext {
+  std::vector<InputColumn> how;  // as in CsvLayout, of a table whose rows are not sparse
+  int64_t inputs = 0;            // features of sparse rows
+  // For a table of data.test: the columns of data.train. Null: this is data.train.
+  const CsvColumns* train = nullptr;
+  // For a table that is not the first of its source: the columns of the first, and its path.
+  const CsvColumns* first = nullptr;
+  std::string first_path;
+  bool labels = true;  // each row has one; false: none is read, and a table need not have their column
 };
 
 }  // namespace dtrain

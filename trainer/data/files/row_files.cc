@@ -17,13 +17,14 @@ constexpr const char* kKey = "data.train.path";
 std::unique_ptr<RowFile> OpenRowFile(const DataConfig& data, const RowContext& context,
                                      std::unique_ptr<InputBytes> file, SkippedRows* skipped) {
   if (data.train.format != DataFormat::kCsv) {
-    return std::make_unique<SparseFile>(data, context.inputs, std::move(file), skipped);
+    return std::make_unique<SparseFile>(data, context, std::move(file), skipped);
   }
   auto reader = std::make_unique<CsvReader>(std::move(file), DialectOf(data));
   if (context.first != nullptr) CheckNextFile(*context.first, context.first_path, reader.get());
-  const CsvColumns columns = context.first != nullptr   ? *context.first
-                             : context.train != nullptr ? ReadTestColumns(data, *context.train, reader.get())
-                                                        : ReadTrainColumns(data, reader.get());
+  const CsvColumns columns = context.first != nullptr ? *context.first
+                             : context.train != nullptr
+                                 ? ReadTestColumns(data, *context.train, reader.get(), context.labels)
+                                 : ReadTrainColumns(data, reader.get(), context.labels);
   const char* const section = context.train != nullptr ? "data.test" : "data.train";
   const bool header = (context.train != nullptr ? data.test : data.train).header;
   if (!HasSparseRows(data)) {

@@ -14,16 +14,6 @@
 
 namespace dtrain {
 
-// RowContext: what a file of rows is read by beside its own text. Plain data.
-struct RowContext {
-  std::vector<InputColumn> how;  // as in CsvLayout, of a table whose rows are not sparse
-  int64_t inputs = 0;            // features of sparse rows
-  // For a table of data.test: the columns of data.train. Null: this is data.train.
-  const CsvColumns* train = nullptr;
-  // For a table that is not the first of its source: the columns of the first, and its path.
-  const CsvColumns* first = nullptr;
-  std::string first_path;
-};
 // Opens a file of data.train or data.test.
 std::unique_ptr<RowFile> OpenRowFile(const DataConfig& data, const RowContext& context,
                                      std::unique_ptr<InputBytes> file, SkippedRows* skipped);

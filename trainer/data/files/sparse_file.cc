@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/error.h"
+
 namespace dtrain {
 namespace {
 
@@ -32,13 +34,21 @@ void DropZeros(SparseLine* row) {
 
 }  // namespace
 
-SparseFile::SparseFile(const DataConfig& data, int64_t inputs, std::unique_ptr<InputBytes> file,
+SparseFile::SparseFile(const DataConfig& data, const RowContext& context, std::unique_ptr<InputBytes> file,
                        SkippedRows* skipped)
     : RowFile(data, skipped),
       reader_(std::move(file)),
-      inputs_(inputs),
+      inputs_(context.inputs),
       weighted_(HasRowWeights(data)),
-      parser_(MakeLineParser(data, inputs)) {}
+      parser_(MakeLineParser(data, inputs_, context.labels)) {}
+
+int64_t SparseFile::FindField(const std::string& name) const {
+  const bool tags = data().train.format == DataFormat::kVw;
+  if (name == "label") return 0;
+  if (name == "tag" && tags) return 1;
+  throw UserError("--keep {}: a row of {} has no columns to keep. Try {}.", name, path(),
+                  tags ? "tag, or label" : "label");
+}
 
 RowFile::Read SparseFile::ReadRow(ParsedRows* rows, RowLabels* labels) {
   std::optional<LineFault> fault;
@@ -46,7 +56,7 @@ RowFile::Read SparseFile::ReadRow(ParsedRows* rows, RowLabels* labels) {
     if (!reader_.Next()) return Read::kEnd;
   } while (!parser_->Parse(reader_.line(), &line_, &fault) && !fault);
   if (fault) throw FaultOf(*fault, reader_);
-  labels->Add(LabelOf(line_, reader_));
+  if (labels != nullptr) labels->Add(LabelOf(line_, reader_));
   DropZeros(&line_);
   rows->sparse.Add(line_.ids.data(), line_.values.data(), line_.ids.size());
   if (weighted_) rows->weights.push_back(static_cast<float>(line_.weight));

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "trainer/config/config.h"
 #include "trainer/data/files/row_file.h"
@@ -16,8 +17,9 @@ namespace dtrain {
 
 class SparseFile : public RowFile {
  public:
-  // `inputs`: features of a row; `skipped` as for RowFile.
-  SparseFile(const DataConfig& data, int64_t inputs, std::unique_ptr<InputBytes> file, SkippedRows* skipped);
+  // `skipped` as for RowFile.
+  SparseFile(const DataConfig& data, const RowContext& context, std::unique_ptr<InputBytes> file,
+             SkippedRows* skipped);
 
   TextMark mark() const override { return reader_.mark(); }
   void GoTo(TextMark mark, int64_t bytes) override { reader_.GoTo(mark, bytes); }
@@ -25,10 +27,13 @@ class SparseFile : public RowFile {
   const std::string& path() const override { return reader_.path(); }
   int64_t content_bytes() const override { return reader_.content_bytes(); }
   int64_t inputs() const override { return inputs_; }
+  bool HasMore() const override { return reader_.HasWholeLine(); }
+  void SkipFault() override {}  // the reader is behind the line
+  int64_t FindField(const std::string& name) const override;
+  std::string_view Field(int64_t field) const override { return field == 0 ? line_.label : line_.tag; }
 
  private:
   Read ReadRow(ParsedRows* rows, RowLabels* labels) override;
-  void SkipFault() override {}  // the reader is behind the line
 
   LineReader reader_;
   const int64_t inputs_;

@@ -7,10 +7,11 @@
 
 namespace dtrain {
 
-std::unique_ptr<LineParser> MakeLineParser(const DataConfig& data, std::optional<int64_t> inputs) {
+std::unique_ptr<LineParser> MakeLineParser(const DataConfig& data, std::optional<int64_t> inputs,
+                                           bool labels) {
   switch (data.train.format) {
     case DataFormat::kLibsvm:
-      return MakeLibsvmParser(data, inputs);
+      return MakeLibsvmParser(data, inputs, labels);
     case DataFormat::kVw:
       return MakeVwParser(data, inputs);
     case DataFormat::kCriteo:

@@ -102,4 +102,8 @@ bool LineReader::Next() {
   }
 }
 
+bool LineReader::HasWholeLine() const {
+  return std::memchr(begin_.next, '\n', static_cast<size_t>(end_ - begin_.next)) != nullptr;
+}
+
 }  // namespace dtrain

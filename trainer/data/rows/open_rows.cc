@@ -39,6 +39,7 @@ void RefuseJson(InputBytes* file, const std::string& key) {
 }
 
 RowFormat FormatOf(InputBytes* file, const RowSpec& spec) {
+  if (spec.sparse) return RowFormat::kSparse;
   if (spec.format == RowFormat::kCsv) RefuseJson(file, spec.key);
   if (spec.format) return *spec.format;
   if (file->ContinuesWith(std::string_view("\0", 1))) return RowFormat::kIdx;
@@ -132,6 +133,8 @@ std::unique_ptr<RowReader> OpenRows(const std::string& path, const RowSpec& spec
       return OpenIdxRows(std::move(file), spec, idx_labels);
     case RowFormat::kJsonLines:
       return OpenJsonRows(std::move(file), spec);
+    case RowFormat::kSparse:
+      return OpenSparseRows(std::move(file), spec);
     case RowFormat::kCsv:
       break;
   }

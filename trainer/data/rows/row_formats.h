@@ -1,5 +1,5 @@
-// The openers of each row format, for row_reader.cc and open_rows.cc only. CSV and JSON are in files of their
-// own, IDX is in row_reader.cc.
+// The openers of each row format, for open_rows.cc only, which has that of IDX; the others are in files of
+// their own.
 #pragma once
 
 #include <memory>
@@ -24,6 +24,10 @@ std::unique_ptr<RowReader> OpenJsonRows(std::unique_ptr<InputBytes> file, const 
 // Opens images of an IDX file, with their labels from the file `labels` if the spec asks for them.
 std::unique_ptr<RowReader> OpenIdxRows(std::unique_ptr<InputBytes> file, const RowSpec& spec,
                                        const std::string& labels);
+
+// Opens a text of sparse rows, or a table with hashed columns, as RowSpec::sparse says. Of lines a row's tag
+// is its id.
+std::unique_ptr<RowReader> OpenSparseRows(std::unique_ptr<InputBytes> file, const RowSpec& spec);
 
 // Returns a member of a JSON object as text, unchanged, so that what is passed on keeps every digit. `object`
 // is the text of a valid object. Of members with the same name the last is returned, as parsers do; empty if

@@ -9,6 +9,7 @@ void RowBlock::Clear() {
   rows = 0;
   floats.clear();
   bytes.clear();
+  sparse.Clear();
   labels.clear();
   targets.clear();
   weights.clear();
@@ -30,6 +31,10 @@ Batch RowBlock::AsBatch() {
   batch.labels = labels.empty() ? nullptr : labels.data();
   batch.targets = targets.empty() ? nullptr : targets.data();
   batch.weights = weights.empty() ? nullptr : weights.data();
+  if (sparse.count() > 0) {
+    batch.sparse = sparse.rows();
+    return batch;
+  }
   if (bytes.empty()) {
     batch.inputs = floats.data();
     return batch;

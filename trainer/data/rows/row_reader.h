@@ -1,7 +1,7 @@
-// RowReader: reads the rows of CSV files, JSON lines or IDX images, one after the other and in bounded
-// memory, as the model needs them: features in the model's order, found by name, and scaled. Implementations:
-// csv_row_reader.cc, json_rows.cc, row_reader.cc (IDX). Errors are UserErrors with file, line and column, as
-// in trainer/data/files. Owner: the command. Thread: one.
+// RowReader: reads the rows of CSV files, JSON lines, IDX images or texts of sparse rows, one after the other
+// and in bounded memory, as the model needs them: features in the model's order, found by name, and scaled.
+// Implementations: csv_row_reader.cc, json_rows.cc, open_rows.cc (IDX), sparse_row_reader.cc. Errors are
+// UserErrors with file, line and column, as in trainer/data/files. Owner: the command. Thread: one.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,22 @@
 #include <vector>
 
 #include "trainer/batch/batch.h"
+#include "trainer/config/config.h"
+#include "trainer/data/files/csv_columns.h"
 #include "trainer/data/files/csv_reader.h"
 #include "trainer/data/files/input_form.h"
 #include "trainer/data/files/label_rules.h"
+#include "trainer/batch/sparse_rows.h"
 
 namespace dtrain {
 
-enum class RowFormat { kCsv, kJsonLines, kIdx };
+enum class RowFormat { kCsv, kJsonLines, kIdx, kSparse };
+
+// SparseSpec: how sparse rows are written.
+struct SparseSpec {
+  DataConfig data;                          // as data.train and, for tables with labels, data.test say
+  std::optional<CsvColumns> train_columns;  // of a table; unset: the columns of each file are those
+};
 
 // RowSpec: what rows are read for.
 struct RowSpec {
@@ -39,6 +48,7 @@ struct RowSpec {
   std::string key = "--data";                               // for messages
   // Columns of the file that are passed on as they are, by name or number; of JSON lines the members.
   std::vector<std::string> keep;
+  std::optional<SparseSpec> sparse;  // set: all files are texts of sparse rows
 };
 
 // KeptField: what is passed on of a row.
@@ -65,6 +75,7 @@ struct RowBlock {
   // [rows, inputs], one of the two: scaled values, or bytes, which are features times 255.
   std::vector<float> floats;
   std::vector<uint8_t> bytes;
+  SparseBuffer sparse;  // or this, with `rows` rows
   // One of the two, if labels are read.
   std::vector<int32_t> labels;
   std::vector<float> targets;

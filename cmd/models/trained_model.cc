@@ -1,0 +1,130 @@
+#include "cmd/models/trained_model.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/crc32c.h"
+#include "cmd/models/checkpoint_model.h"
+#include "trainer/batch/sparse_rows.h"
+#include "trainer/device/make_model.h"
+
+namespace dtrain {
+namespace {
+
+// RowsChecksum: what the ps report of their rows (TableShard::Report), of all of them: the checksum of those
+// whose weights are not the initial ones, by number.
+class RowsChecksum {
+ public:
+  RowsChecksum(const RowWeights& initial, const TableLayout& table)
+      : initial_(initial), table_(table), values_(static_cast<size_t>(table.width())) {}
+
+  // Adds a row; call it in ascending order.
+  void Add(uint64_t row, const float* weights) {
+    const size_t bytes = values_.size() * sizeof(float);
+    initial_.Write(table_.FeatureOf(row), values_.data());
+    if (std::memcmp(values_.data(), weights, bytes) == 0) return;
+    sum_.crc = Crc32cExtend(sum_.crc, &row, sizeof row);
+    sum_.crc = Crc32cExtend(sum_.crc, weights, bytes);
+    sum_.bytes += static_cast<int64_t>(sizeof row + bytes);
+  }
+  std::string Text() const { return ModelChecksum({sum_}); }
+
+ private:
+  const RowWeights& initial_;
+  const TableLayout& table_;
+  std::vector<float> values_;
+  ModelPart sum_{kTableName, 0, 0, 0};
+};
+
+}  // namespace
+
+TableWeights::TableWeights(const ModelConfig& config, const TableLayout& table, CheckpointReader* checkpoint)
+    : table_(table), initial_(config, table) {
+  const auto write_initial = [this](uint64_t row, float* values) {
+    initial_.Write(table_.FeatureOf(row), values);
+  };
+  const int64_t width = table_.width();
+  for (int64_t block = 0; block < table_.block_count(); ++block) {
+    blocks_.push_back(std::make_unique<RowStore>(table_.RangeOf(block), width, write_initial));
+  }
+  RowsChecksum checksum(initial_, table_);
+  checkpoint->ReadRows({0, table_.rows()}, [&](uint64_t row, const float* values) {
+    checksum.Add(row, values);
+    std::copy_n(values, width, blocks_[row >> TableLayout::kMaxBlockBits]->Touch(row));
+  });
+  model_crc_ = checksum.Text();
+}
+
+void TableWeights::Fetch(KeyedBatch* batch) const {
+  constexpr int64_t kAhead = 16;  // rows that are on their way from memory
+  const KeySpan keys = batch->keys();
+  const int64_t width = table_.width();
+  const auto block_of = [&](int64_t i) -> const RowStore& {
+    return *blocks_[keys[i] >> TableLayout::kMaxBlockBits];
+  };
+  float* weights = batch->weights();
+  for (int64_t i = 0; i < keys.size; ++i, weights += width) {
+    if (i + kAhead < keys.size) block_of(i + kAhead).WillFind(keys[i + kAhead]);
+    if (const float* const values = block_of(i).Find(keys[i])) {
+      std::copy_n(values, width, weights);
+    } else {
+      initial_.Write(table_.FeatureOf(keys[i]), weights);
+    }
+  }
+}
+
+TrainedModel::TrainedModel(const DeviceChoice& devices, const Config& config, const Layout& layout,
+                           int64_t max_rows, CheckpointReader* checkpoint)
+    : inputs_(*config.model.inputs),
+      model_(MakeModelOn(devices, config, layout, max_rows, nullptr)),
+      layout_(layout) {
+  if (layout_.table) {
+    table_ = std::make_unique<TableWeights>(config.model, *layout_.table, checkpoint);
+    model_crc_ = table_->model_crc();
+    return;
+  }
+  weights_ = ReadWeights(layout_, checkpoint, &model_crc_);
+  model_->Arrived(weights_.data(), {0, layout_.size});
+  frozen_ = model_->Freeze(weights_.data());
+}
+
+// Returns the parameters for a batch, and makes the batch one that the model takes.
+const float* TrainedModel::Bring(Batch* batch) {
+  if (table_ != nullptr) {
+    keyed_.Fill(*batch, *layout_.table, &sorter_);
+    table_->Fetch(&keyed_);
+    *batch = keyed_.batch();
+    return keyed_.weights();
+  }
+  if (batch->sparse.offsets != nullptr) {
+    dense_.resize(static_cast<size_t>(batch->rows * inputs_));
+    WriteDense(batch->sparse, {dense_.data(), batch->rows, inputs_});
+    batch->inputs = dense_.data();
+    batch->sparse = SparseRows();
+  }
+  return frozen_;
+}
+
+void TrainedModel::Evaluate(const Batch& batch, Figures* figures, Evaluation* sum) {
+  Batch ready = batch;
+  const float* const parameters = Bring(&ready);
+  outputs_.resize(std::max(outputs_.size(), static_cast<size_t>(batch.rows * outputs())));
+  sum->Add(model_->Evaluate(parameters, ready, outputs_.data()));
+  figures->Add(ready, outputs_.data());
+}
+
+// A model evaluates rows by their labels; here any label will do.
+gpu::MatrixView<const float> TrainedModel::Outputs(Batch batch) {
+  const auto rows = static_cast<size_t>(batch.rows);
+  labels_.resize(std::max(labels_.size(), rows));
+  targets_.resize(std::max(targets_.size(), rows));
+  batch.labels = labels_.data();
+  batch.targets = targets_.data();
+  const float* const parameters = Bring(&batch);
+  outputs_.resize(std::max(outputs_.size(), rows * static_cast<size_t>(outputs())));
+  model_->Evaluate(parameters, batch, outputs_.data());
+  return {outputs_.data(), batch.rows, outputs()};
+}
+
+}  // namespace dtrain

@@ -1,0 +1,73 @@
+// TrainedModel: the model of a checkpoint with its weights, ready for batches of rows. Of a dense model it
+// has all weights; of a table the rows that the checkpoint has, while all others read as they were in the
+// beginning. Owner: the command. Thread: one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trainer/checkpoint/checkpoint_reader.h"
+#include "trainer/config/config.h"
+#include "trainer/device/choice.h"
+#include "trainer/metrics/metrics.h"
+#include "trainer/model/layout.h"
+#include "trainer/model/model.h"
+#include "trainer/table/keyed_batch.h"
+#include "trainer/table/row_store.h"
+
+namespace dtrain {
+
+// TableWeights: the weights of a table's rows, without the optimizer's slots. Owner: a TrainedModel. Thread:
+// one.
+class TableWeights {
+ public:
+  // Reads all rows of the checkpoint, which has such a table.
+  TableWeights(const ModelConfig& config, const TableLayout& table, CheckpointReader* checkpoint);
+
+  // Writes the weights of all rows of a batch into it.
+  void Fetch(KeyedBatch* batch) const;
+  // As ModelChecksum() of all rows has it.
+  const std::string& model_crc() const { return model_crc_; }
+
+ private:
+  const TableLayout table_;
+  const RowWeights initial_;
+  std::vector<std::unique_ptr<RowStore>> blocks_;  // of TableLayout::kMaxBlockBits rows each
+  std::string model_crc_;
+};
+
+class TrainedModel {
+ public:
+  // `max_rows`: of the largest batch of one device. `checkpoint` fits `layout`.
+  TrainedModel(const DeviceChoice& devices, const Config& config, const Layout& layout, int64_t max_rows,
+               CheckpointReader* checkpoint);
+
+  int64_t outputs() const { return model_->outputs(); }
+  const std::string& model_crc() const { return model_crc_; }
+
+  // Adds a batch with labels to `sum` and `figures`.
+  void Evaluate(const Batch& batch, Figures* figures, Evaluation* sum);
+  // Returns the outputs [rows, outputs()] of a batch whose labels do not matter; valid until the next call.
+  gpu::MatrixView<const float> Outputs(Batch batch);
+
+ private:
+  const float* Bring(Batch* batch);
+
+  const int64_t inputs_;
+  const std::unique_ptr<Model> model_;
+  std::vector<float> weights_;           // of a dense model
+  const float* frozen_ = nullptr;        // these, as they are computed with
+  std::unique_ptr<TableWeights> table_;  // null: the model is dense
+  const Layout layout_;
+  KeySorter sorter_;
+  KeyedBatch keyed_;
+  std::vector<float> dense_;  // of a dense model, sparse rows with all their features
+  std::vector<float> outputs_;
+  std::vector<int32_t> labels_;
+  std::vector<float> targets_;
+  std::string model_crc_;
+};
+
+}  // namespace dtrain

@@ -1,0 +1,80 @@
+#include "trainer/table/keyed_batch.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace dtrain {
+
+void KeyedBatch::Clear(const TableLayout& table) {
+  batch_ = Batch();
+  keys_.clear();
+  weights_.clear();
+  FindBlocks(table);
+}
+
+void KeyedBatch::Fill(const Batch& batch, const TableLayout& table, KeySorter* sorter) {
+  batch_ = Batch();
+  batch_.rows = batch.rows;
+  CopyLabels(batch);
+  Number(batch, table, sorter);
+  weights_.resize(keys_.size() * static_cast<size_t>(table.width()));
+  FindBlocks(table);
+}
+
+void KeyedBatch::CopyLabels(const Batch& batch) {
+  const auto copy = [&](const auto* from, auto* to) {
+    to->assign(from, from == nullptr ? from : from + batch.rows);
+    return from == nullptr ? nullptr : to->data();
+  };
+  batch_.labels = copy(batch.labels, &labels_);
+  batch_.targets = copy(batch.targets, &targets_);
+  batch_.weights = copy(batch.weights, &row_weights_);
+}
+
+// Sorts the keys of all features, each with its place among them, and of the bias behind these.
+void KeyedBatch::Number(const Batch& batch, const TableLayout& table, KeySorter* sorter) {
+  const SparseRows& rows = batch.sparse;
+  const int64_t features = batch.rows == 0 ? 0 : rows.offsets[batch.rows];
+  const size_t count = batch.rows == 0 ? 0 : static_cast<size_t>(features) + 1;
+  const int place_bits = BitsBelow(count), key_bits = BitsBelow(table.rows());
+  if (place_bits + key_bits > 64) {
+    throw UserError("train.batch_size: a batch has {} features, too many of {}. Use a smaller one.", features,
+                    table.rows());
+  }
+  uint64_t* const numbers = sorter->Numbers(count);
+  for (int64_t i = 0; i < features; ++i) {
+    numbers[i] = table.RowOf(rows.ids[i]) << place_bits | static_cast<uint64_t>(i);
+  }
+  if (count > 0) numbers[features] = table.bias_row() << place_bits | static_cast<uint64_t>(features);
+  const uint64_t* const sorted = sorter->Sort(place_bits, key_bits);
+  keys_.clear();
+  places_.resize(count);
+  const uint64_t place_mask = (uint64_t{1} << place_bits) - 1;
+  for (size_t i = 0; i < count; ++i) {
+    const uint64_t key = sorted[i] >> place_bits;
+    if (keys_.empty() || keys_.back() != key) keys_.push_back(key);
+    places_[sorted[i] & place_mask] = static_cast<uint32_t>(keys_.size() - 1);
+  }
+  batch_.columns = static_cast<int64_t>(keys_.size());
+  if (count == 0) return;
+  offsets_.assign(rows.offsets, rows.offsets + batch.rows + 1);
+  values_.assign(rows.values, rows.values == nullptr ? rows.values : rows.values + features);
+  batch_.sparse.offsets = offsets_.data();
+  batch_.sparse.values = rows.values == nullptr ? nullptr : values_.data();
+  batch_.sparse.places = places_.data();
+  batch_.sparse.bias = places_.back();
+}
+
+void KeyedBatch::FindBlocks(const TableLayout& table) {
+  const int64_t blocks = table.block_count();
+  requests_.assign(static_cast<size_t>(blocks), 0);
+  firsts_.assign(1, 0);
+  auto first = keys_.begin();
+  for (int64_t block = 0; block < blocks; ++block) {
+    first = std::lower_bound(first, keys_.end(), table.RangeOf(block).end);
+    firsts_.push_back(first - keys_.begin());
+  }
+}
+
+}  // namespace dtrain

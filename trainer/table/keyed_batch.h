@@ -1,0 +1,59 @@
+// KeyedBatch: a batch whose features are numbered by the rows of a table that it touches, the keys of these
+// rows, and their weights once they are here. Owner: the worker, or an evaluator. Thread: one.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "trainer/batch/batch.h"
+#include "trainer/model/table_layout.h"
+#include "trainer/table/key_list.h"
+
+namespace dtrain {
+
+class KeyedBatch {
+ public:
+  // Copies a batch. Throws UserError if it has more features than can be numbered.
+  void Fill(const Batch& batch, const TableLayout& table, KeySorter* sorter);
+  // Makes it a batch of nothing.
+  void Clear(const TableLayout& table);
+
+  // Its `columns` are the keys, and its `sparse.places` say which of them a feature has.
+  const Batch& batch() const { return batch_; }
+  KeySpan keys() const { return keys_; }
+  // Those in block `block` of all (TableLayout::RangeOf), and the number of the first among all keys.
+  KeySpan KeysIn(int64_t block) const {
+    const int64_t begin = FirstIn(block);
+    return {keys_.data() + begin, FirstIn(block + 1) - begin};
+  }
+  int64_t FirstIn(int64_t block) const { return firsts_[static_cast<size_t>(block)]; }
+  // [keys, width], to be written.
+  float* weights() { return weights_.data(); }
+  const float* weights() const { return weights_.data(); }
+  // By block of all: the request that asked for its keys.
+  uint64_t& RequestOf(int64_t block) { return requests_[static_cast<size_t>(block)]; }
+
+  // Where the batch is in its source's data (BatchSource).
+  int64_t epoch = 0;
+  int64_t batch_in_epoch = 0;
+  int64_t batches_per_epoch = 0;
+
+ private:
+  void CopyLabels(const Batch& batch);
+  void Number(const Batch& batch, const TableLayout& table, KeySorter* sorter);
+  void FindBlocks(const TableLayout& table);
+
+  Batch batch_;
+  std::vector<int64_t> offsets_;
+  std::vector<uint32_t> places_;
+  std::vector<float> values_;
+  std::vector<int32_t> labels_;
+  std::vector<float> targets_;
+  std::vector<float> row_weights_;
+  KeyList keys_;
+  std::vector<int64_t> firsts_;  // by block, and behind the last
+  std::vector<uint64_t> requests_;
+  std::vector<float> weights_;
+};
+
+}  // namespace dtrain
