@@ -209,7 +209,7 @@ void PsServer::HandleMember(Member& member, const wire::Envelope& envelope, net:
 void PsServer::OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message) {
   const net::TensorView payload = net::Tensor(message, push);
   std::string wrong = check_->Judge(member, push, payload);
-  if (wrong.empty()) wrong = TakeKeys(member, request, push.block(), payload, push.keys(), true);
+  if (wrong.empty()) wrong = TakeKeys(member, request, push.block(), payload, push.keys(), true, push.of());
   if (!wrong.empty()) {
     log_.Error("a gradient of {} is refused: {}", members_.NameOf(member), wrong);
     // The number is not taken: a repeat is judged anew, and requests after it wait.
@@ -222,13 +222,13 @@ void PsServer::OnPush(Member& member, uint64_t request, const wire::Push& push, 
 
 // Takes the rows of a table that a message asks for. Returns what is wrong with them; empty: nothing.
 std::string PsServer::TakeKeys(const Member& member, uint64_t request, int64_t block, net::TensorView payload,
-                               uint32_t count, bool keeps) {
+                               uint32_t count, bool keeps, uint64_t of) {
   if (shard_.table() == nullptr) return std::string();
   RowDesk::Parts parts;
   if (!RowDesk::Split(payload, count, &parts)) {
     return fmt::format("its {} bytes have no room for {} keys", payload.size, count);
   }
-  return rule_->rows().Take(member.task.index, block, request, parts.keys, keeps);
+  return rule_->rows().Take(member.task.index, block, request, parts.keys, keeps, of);
 }
 
 void PsServer::SummariseStep() {

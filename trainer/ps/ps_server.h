@@ -60,7 +60,7 @@ class PsServer {
               const net::Message& message);
   void OnRepeated(Member& member, uint64_t request, const wire::Push& push, const net::Message& message);
   std::string TakeKeys(const Member& member, uint64_t request, int64_t block, net::TensorView payload,
-                       uint32_t count, bool keeps);
+                       uint32_t count, bool keeps, uint64_t of = 0);
   void SummariseStep();
   std::optional<ShardReport> Report() const;
   bool TakeRequest(Member& member, uint64_t request, bool* repeated);

@@ -13,7 +13,8 @@ RowDesk::RowDesk(const Config& config, const ParameterShard& shard)
                  ? 0
                  : config.cluster.worker.size() * static_cast<size_t>(shard.block_count())) {}
 
-std::string RowDesk::Take(int worker, int64_t block, uint64_t request, net::TensorView keys, bool keeps) {
+std::string RowDesk::Take(int worker, int64_t block, uint64_t request, net::TensorView keys, bool keeps,
+                          uint64_t of) {
   if (Find(worker, block, request) != nullptr) return std::string();
   auto list = std::make_shared<KeyList>();
   std::string wrong = DecodeKeys(keys, shard_.BlockRows(block), list.get());
@@ -23,7 +24,9 @@ std::string RowDesk::Take(int worker, int64_t block, uint64_t request, net::Tens
     lists.read = {request, std::move(list)};
     return wrong;
   }
-  if (lists.kept.size() == max_kept_) lists.kept.pop_front();
+  if (lists.kept.size() == max_kept_) {
+    lists.kept.erase(lists.kept.begin() + (lists.kept.front().request == of ? 1 : 0));
+  }
   lists.kept.push_back({request, std::move(list)});
   return wrong;
 }

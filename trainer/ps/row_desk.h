@@ -25,9 +25,10 @@ class RowDesk {
   RowDesk(const Config& config, const ParameterShard& shard);
 
   // Takes the keys of a request of `worker`; one that is here already is not read again. `keeps`: a gradient
-  // will name them, and as many lists are kept as exchanges may be open. Returns what is wrong with the keys;
-  // empty: they are here.
-  std::string Take(int worker, int64_t block, uint64_t request, net::TensorView keys, bool keeps);
+  // will name them, and as many lists are kept as exchanges may be open; the oldest goes first, but not `of`,
+  // which the gradient in the same message names. Returns what is wrong with the keys; empty: they are here.
+  std::string Take(int worker, int64_t block, uint64_t request, net::TensorView keys, bool keeps,
+                   uint64_t of = 0);
   // The keys of a request; null: they are not here.
   Keys Find(int worker, int64_t block, uint64_t request) const;
   // The keys of the rows that a gradient is of; null: they are not here, or it is of no table.
