@@ -48,6 +48,7 @@ std::vector<Variable> ModelVariables(const ModelConfig& config) {
 int64_t ValuesPerRow(const ModelConfig& config) {
   int64_t values = *config.outputs;
   for (size_t i = 0; i + 1 < LayerCount(config); ++i) values += 2 * config.hidden[i];
+  if (config.kind == ModelKind::kFm) values += config.factors;
   return values;
 }
 

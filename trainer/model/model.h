@@ -21,7 +21,7 @@ namespace dtrain {
 std::vector<Variable> ModelVariables(const ModelConfig& config);
 
 // Returns the floats that a model keeps for each row of its largest batch: outputs of all layers, and
-// gradients of the hidden ones.
+// gradients of the hidden ones; of a factorization machine the sums of its factors.
 int64_t ValuesPerRow(const ModelConfig& config);
 
 // Evaluation: sums over rows, so that batches can be added up.

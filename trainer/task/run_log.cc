@@ -126,9 +126,12 @@ std::vector<std::string> OperationLines(const Config& config, const Layout& layo
         i < hidden ? std::string(", ") + ActivationName(config.model.activation) : "";
     lines.push_back(fmt::format("layer {} matmul, bias{} -> {}", i + 1, activation, where));
   }
+  const bool fm = config.model.kind == ModelKind::kFm;
+  if (fm) lines.push_back(fmt::format("pairs of features, {} factors -> {}", config.model.factors, where));
   lines.push_back(fmt::format("loss {} -> {}", LossName(HeadOf(config.model)), where));
   for (size_t i = hidden + 1; i > 0; --i) {
-    lines.push_back(fmt::format("gradient weights/W{}, biases/b{} -> {}", i, i, where));
+    lines.push_back(fmt::format("gradient weights/W{}{}, biases/b{} -> {}", i,
+                                fm ? fmt::format(", {}", kFactorsName) : "", i, where));
   }
   const Field& optimizer = *FindField("train.optimizer.kind");
   const std::string kind = ValueText(optimizer, optimizer.get(config));

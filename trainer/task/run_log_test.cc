@@ -107,6 +107,19 @@ TEST_CASE("device lines: every operation of an mlp on its device, the updates on
                                  "update adam -> /job:ps/task:1/cpu:0"});
 }
 
+TEST_CASE("device lines: a factorization machine has pairs of features") {
+  Config config = LinearCluster(1, 1, 1);
+  config.model.kind = ModelKind::kFm;
+  config.model.head = ModelHead::kLogistic;
+  config.model.factors = 3;
+  CHECK(OperationLines(config, TableLayoutOf(config.model, 1), {}, "cpu:0") ==
+        std::vector<std::string>{"layer 1 matmul, bias -> /job:worker/task:0/cpu:0",
+                                 "pairs of features, 3 factors -> /job:worker/task:0/cpu:0",
+                                 "loss sigmoid_cross_entropy -> /job:worker/task:0/cpu:0",
+                                 "gradient weights/W1, factors/V1, biases/b1 -> /job:worker/task:0/cpu:0",
+                                 "update sgd -> /job:ps/task:0/cpu:0"});
+}
+
 TEST_CASE("device lines: without hidden layers there is one layer, and several devices are towers") {
   Config config = LinearCluster(1, 1, 1);
   config.device.ids = {0, 4};
