@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/data/files/sparse_file.h"
+
 namespace dtrain {
 namespace {
 

@@ -58,4 +58,9 @@ struct SparseSize {
 };
 SparseSize EstimateSparseSize(const DataConfig& data, const SourceInputs& inputs);
 
+// The parser of data.train.format, for features [0, inputs); unset: of any number. A feature beyond is a
+// fault. `labels`: each row has one; else libsvm's may lack it. Lines of vw and criteo may lack it anyway.
+std::unique_ptr<LineParser> MakeLineParser(const DataConfig& data, std::optional<int64_t> inputs,
+                                           bool labels = true);
+
 }  // namespace dtrain

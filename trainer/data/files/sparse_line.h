@@ -43,9 +43,5 @@ class LineParser {
   // `row` undefined.
   virtual bool Parse(std::string_view line, SparseLine* row, std::optional<LineFault>* fault) = 0;
 };
-// The parser of data.train.format, for features [0, inputs); unset: of any number. A feature beyond is a
-// fault. `labels`: each row has one; else libsvm's may lack it. Lines of vw and criteo may lack it anyway.
-std::unique_ptr<LineParser> MakeLineParser(const DataConfig& data, std::optional<int64_t> inputs,
-                                           bool labels = true);
 
 }  // namespace dtrain
