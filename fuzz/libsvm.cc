@@ -15,7 +15,9 @@ void ReadFile(const DataConfig& config, const std::string& text, int64_t inputs)
   const MemoryFile file(text);
   try {
     SkippedRows skipped;
-    SparseFile rows(config, inputs, std::make_unique<InputBytes>(file.path(), "data.train.path"), &skipped);
+    RowContext context;
+    context.inputs = inputs;
+    SparseFile rows(config, context, std::make_unique<InputBytes>(file.path(), "data.train.path"), &skipped);
     RowLabels labels(LabelRules(), file.path(), "the label");
     ParsedRows parsed;
     int64_t read = 0;
