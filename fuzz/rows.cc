@@ -1,4 +1,4 @@
-// Rows for a trained model, from CSV files, JSON lines and IDX images.
+// Rows for a trained model, from CSV files, JSON lines, IDX images and texts of sparse rows.
 #include "base/error.h"
 #include "fuzz/input.h"
 #include "fuzz/target.h"
@@ -6,6 +6,19 @@
 
 namespace dtrain::fuzz {
 namespace {
+
+SparseSpec SparseOf(int choice) {
+  SparseSpec sparse;
+  const DataFormat formats[] = {DataFormat::kLibsvm, DataFormat::kVw, DataFormat::kCriteo, DataFormat::kCsv};
+  DataConfig& data = sparse.data;
+  data.train.format = formats[choice & 3];
+  data.train.label = "label";
+  data.train.header = true;
+  data.hash_bits = 1;
+  if (data.train.format == DataFormat::kCsv) data.hash = {"x"};
+  data.test = data.train;
+  return sparse;
+}
 
 int FuzzOne(const uint8_t* data, size_t size) {
   Input input(data, size);
@@ -18,6 +31,7 @@ int FuzzOne(const uint8_t* data, size_t size) {
   if (input.Flag()) spec.header = input.Flag();
   const uint8_t columns = input.Byte();
   if ((columns & 1) != 0) spec.label = "label";
+  if ((columns & 8) != 0) spec.sparse = SparseOf(columns >> 4);
   for (int kept = columns >> 1 & 3; kept > 0; --kept) spec.keep.push_back(input.Text(8));
   const MemoryFile file(input.Rest());
   try {
@@ -25,8 +39,12 @@ int FuzzOne(const uint8_t* data, size_t size) {
     RowBlock block(spec.inputs, spec.keep.size());
     Require(reader->KeptNames().size() == spec.keep.size(), "each column that is kept has a name");
     while (reader->Next(&block)) {
+      if (spec.sparse) {
+        Require(block.sparse.count() == block.rows, "a row is one, whatever its features");
+        for (const uint64_t id : block.sparse.ids) Require(id < 3, "a feature is one of the model");
+      }
       const size_t values = spec.pixels && !block.bytes.empty() ? block.bytes.size() : block.floats.size();
-      Require(values == static_cast<size_t>(block.rows * spec.inputs), "a row has all values");
+      Require(spec.sparse || values == static_cast<size_t>(block.rows * spec.inputs), "a row has all values");
       Require(block.kept.size() == static_cast<size_t>(block.rows) * spec.keep.size(),
               "a row has all that is kept of it");
       if (block.rows > 100) block.Clear();

@@ -175,8 +175,9 @@ struct PredictArguments {
 struct ExportArguments {
   CheckpointArguments checkpoint;
   ConfigArguments config;
-  std::string to;  // safetensors, npz or onnx; empty: by the ending of `out`
+  std::string to;  // safetensors, npz, onnx, tsv or liblinear; empty: by the ending of `out`
   std::string out;
+  bool dense = false;  // a table as safetensors with all its rows
 };
 
 // ImportArguments: dtrain import

@@ -143,13 +143,14 @@ class PredictGrammar : public CommandGrammar {
   std::string skip_bad_;
 };
 
-constexpr char kExportAbout[] = "Write a checkpoint's model as safetensors, npz or ONNX";
+constexpr char kExportAbout[] = "Write a checkpoint's model as safetensors, npz, ONNX, or text";
 
 constexpr char kExportFooter[] =
     R"(Examples:
   dtrain export run/ckpt --to safetensors --out model.safetensors
   dtrain export run/ckpt --out model.npz                        numpy.load reads it
   dtrain export run/ckpt/step-000012000 --out model.onnx        from raw features to predictions
+  dtrain export run/ckpt --out model.tsv                        of a table the features that are not 0
 
 The file is there when it is complete; an older one of that name is replaced then. docs/models.md says what is in it.)";
 
@@ -159,8 +160,11 @@ class ExportGrammar : public CommandGrammar {
       : CommandGrammar(root->add_subcommand("export", kExportAbout), kExportFooter) {
     AddCheckpointOptions(app(), &export_.checkpoint);
     app()
-        ->add_option("--to", export_.to, "safetensors, npz or onnx; as --out ends")
-        ->type_name("safetensors|npz|onnx");
+        ->add_option("--to", export_.to,
+                     "safetensors, npz or onnx, and of a table also tsv or liblinear; as --out ends")
+        ->type_name("FORMAT");
+    app()->add_flag("--dense", export_.dense,
+                    "Of a table: all its rows as weights/W1 and biases/b1, as of a dense model");
     app()->add_option("--out", export_.out, "The file to write")->type_name("FILE");
     AddConfigOptions(app(), &export_.config);
   }

@@ -144,10 +144,26 @@ void PrintAssignment(const Config& config, const Scheduled& scheduled) {
   if (!scheduled.replaced.empty()) fmt::print("{}\n", scheduled.replaced);
 }
 
-void PrintModel(const ModelConfig& model, const Layout& layout) {
+// Prints what a table may take, and on which ps.
+void PrintTable(const Config& config, const TableLayout& table) {
+  fmt::print("  {}: {}\n", kTableName, TableText(config, table));
+  for (size_t ps = 0; ps < config.cluster.ps.size(); ++ps) {
+    const RowRange rows = table.PartOf(static_cast<int64_t>(ps));
+    fmt::print("  ps {}: {}[{}:{}), at most {}\n", ps, kTableName, rows.begin, rows.end,
+               BytesText(MaxTableBytes(config, table, static_cast<int>(ps))));
+  }
+}
+
+void PrintModel(const Config& config, const Layout& layout) {
+  const ModelConfig& model = config.model;
   const char* const head = !HasHeadKey(model) || HasOutputPerClass(model) ? ""
-                           : HasClasses(model)                           ? " with a logistic head"
-                                                                                     : " with a linear head";
+                           : HasClasses(model)                            ? " with a logistic head"
+                                                                          : " with a linear head";
+  if (layout.table) {
+    fmt::print("model: {}{}, {}, {}\n", KindName(model.kind), head, Plural(*model.inputs, "input"),
+               Plural(*model.outputs, "output"));
+    return PrintTable(config, *layout.table);
+  }
   fmt::print("model: {}{}, {}, {}, {} ({})\n", KindName(model.kind), head, Plural(*model.inputs, "input"),
              Plural(*model.outputs, "output"), Plural(layout.size, "parameter"),
              Plural(layout.size * static_cast<int64_t>(sizeof(float)), "byte"));
@@ -259,7 +275,7 @@ int RunCheckCommand(const CheckArguments& arguments) {
   if (scheduled.assignment) PrintAssignment(config, scheduled);
   PrintTasks(config.cluster, local);
   if (!keys.empty()) fmt::print("{}\n", keys);
-  PrintModel(config.model, layout);
+  PrintModel(config, layout);
   PrintData(config.data, loaded);
   PrintLength(config, shape);
   if (!start.empty()) fmt::print("{}\n", start);

@@ -33,7 +33,21 @@ void PrintRow(const std::string& who, int64_t bytes, double share, const Traffic
   fmt::print("\n");
 }
 
-void PrintPs(const Layout& layout, size_t ps, const Traffic& step, const std::optional<Traffic>& run) {
+// The bytes of a ps's parameters; of a table those if all its rows were written, with the optimizer's slots.
+int64_t BytesOf(const Config& config, const Layout& layout, size_t ps) {
+  if (!layout.table) return BytesOf(layout.ps[ps]);
+  return static_cast<int64_t>(MaxTableBytes(config, *layout.table, static_cast<int>(ps)));
+}
+
+void PrintPs(const Config& config, const Layout& layout, size_t ps, const Traffic& step,
+             const std::optional<Traffic>& run) {
+  if (layout.table) {
+    const RowRange rows = layout.table->PartOf(static_cast<int64_t>(ps));
+    const double share = static_cast<double>(rows.size()) / static_cast<double>(layout.table->rows());
+    PrintRow(fmt::format("{}", ps), BytesOf(config, layout, ps), share, step, run);
+    fmt::print("        {}[{}:{})\n", kTableName, rows.begin, rows.end);
+    return;
+  }
   const double share = static_cast<double>(layout.ps[ps].size()) / static_cast<double>(layout.size);
   PrintRow(fmt::format("{}", ps), BytesOf(layout.ps[ps]), share, step, run);
   for (const Segment& segment : layout.SegmentsOf(static_cast<int>(ps))) {
@@ -52,21 +66,41 @@ void PrintBalance(const Layout& layout) {
 }
 
 void PrintTable(const Config& config, const Layout& layout, int workers,
-                const std::optional<int64_t>& gradients) {
-  fmt::print("{:>4}  {:>14}  {:>10}  {:>7}  {:>10}  {:>10}{}\n", "ps", "bytes", "", "share", "in / step",
-             "out / step", gradients ? fmt::format("  {:>10}  {:>10}", "in / run", "out / run") : "");
+                const std::optional<int64_t>& gradients, double keys) {
+  fmt::print("{:>4}  {:>14}  {:>10}  {:>7}  {:>10}  {:>10}{}\n", "ps",
+             layout.table ? "at most bytes" : "bytes", "", "share", "in / step", "out / step",
+             gradients ? fmt::format("  {:>10}  {:>10}", "in / run", "out / run") : "");
   Traffic all_step;
   std::optional<Traffic> all_run;
+  int64_t bytes = 0;
   for (size_t i = 0; i < layout.ps.size(); ++i) {
     const int ps = static_cast<int>(i);
-    const Traffic step = StepTraffic(config, layout, ps);
+    const Traffic step = StepTraffic(config, layout, ps, keys);
     std::optional<Traffic> run;
-    if (gradients) run = RunTraffic(config, layout, ps, workers, *gradients);
-    PrintPs(layout, i, step, run);
+    if (gradients) run = RunTraffic(config, layout, ps, workers, *gradients, keys);
+    PrintPs(config, layout, i, step, run);
+    bytes += BytesOf(config, layout, i);
     all_step += step;
     if (run) (all_run ? *all_run : all_run.emplace()) += *run;
   }
-  PrintRow("all", layout.size * static_cast<int64_t>(sizeof(float)), 1, all_step, all_run);
+  PrintRow("all", bytes, 1, all_step, all_run);
+}
+
+// Says what the traffic of a table was reckoned from.
+void PrintKeys(const Config& config, const std::optional<BatchKeys>& keys) {
+  if (!keys) {
+    fmt::print(
+        "How many rows a batch touches is not known, as {} cannot be read here: steps have headers alone.\n",
+        PathText(config.data.train));
+    return;
+  }
+  fmt::print(
+      "A step is one gradient of one worker: to each ps the gradient of the rows that its batch touches and "
+      "the "
+      "keys of another batch, and back the weights of those.\n"
+      "A batch touches {:.0f} rows, as in the first {} of {}, on all ps alike: that is assumed of all "
+      "batches.\n",
+      keys->keys, Plural(keys->rows, "row"), PathText(config.data.train));
 }
 
 // Prints the traffic of the batches that worker 0 feeds to the others, for about the largest batch.
@@ -119,17 +153,29 @@ int RunPlanCommand(const PlanArguments& arguments) {
   ResolveModelShape(shape, &config);
   const Layout layout = MakeLayout(config, static_cast<int>(config.cluster.ps.size()));
   const auto workers = static_cast<int>(config.cluster.worker.size());
-  fmt::print("{}, {} on {} ps; {}\n", Plural(layout.size, "parameter"),
-             BytesText(static_cast<double>(layout.size) * sizeof(float)), layout.ps.size(),
-             Plural(workers, "worker"));
   const std::optional<int64_t> gradients = KnownGradients(config, shape, workers);
-  PrintTable(config, layout, workers, gradients);
-  PrintBalance(layout);
-  fmt::print(
-      "A step is one gradient of one worker: to each ps its part of the gradient, and back its new "
-      "weights.\n"
-      "In and out are messages with their headers; ZMTP, TCP and IP add their own.\n");
-  if (gradients) {
+  if (layout.table) {
+    const std::optional<BatchKeys> keys = MeasureBatchKeys(config);
+    fmt::print("{}: {}\n{} ps; {}\n", kTableName, TableText(config, *layout.table), layout.ps.size(),
+               Plural(workers, "worker"));
+    PrintTable(config, layout, workers, gradients, keys ? keys->keys : 0);
+    PrintKeys(config, keys);
+  } else {
+    fmt::print("{}, {} on {} ps; {}\n", Plural(layout.size, "parameter"),
+               BytesText(static_cast<double>(layout.size) * sizeof(float)), layout.ps.size(),
+               Plural(workers, "worker"));
+    PrintTable(config, layout, workers, gradients, 0);
+    PrintBalance(layout);
+    fmt::print(
+        "A step is one gradient of one worker: to each ps its part of the gradient, and back its new "
+        "weights.\n");
+  }
+  fmt::print("In and out are messages with their headers; ZMTP, TCP and IP add their own.\n");
+  if (gradients && layout.table) {
+    fmt::print(
+        "A run is {}, and the rows of each worker's first batch; those that it evaluates come on top.\n",
+        Plural(*gradients, "step"));
+  } else if (gradients) {
     fmt::print("A run is {}, and the weights that the workers pull before, after and to evaluate.\n",
                Plural(*gradients, "step"));
   } else if (!config.train.epochs) {

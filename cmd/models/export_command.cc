@@ -1,14 +1,25 @@
 #include "cmd/models/models.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
 #include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "base/names.h"
 
 #include "cmd/models/checkpoint_model.h"
+#include "trainer/config/config.h"
+#include "trainer/data/files/label_rules.h"
+#include "trainer/data/files/sources.h"
+#include "trainer/data/rows/open_rows.h"
 #include "trainer/export/exported_model.h"
+#include "trainer/export/exported_table.h"
+#include "trainer/metrics/metrics.h"
 #include "trainer/model/model.h"
 
 namespace dtrain {
@@ -18,12 +29,16 @@ using Write = void (*)(const ExportedModel& model, OutputFile* file);
 
 struct Format {
   std::string name;  // also the ending of its files
-  Write write;
+  Write write;       // null: it is for tables
 };
 
 // Returns null if there is no format with this name.
 const Format* FindFormat(const std::string& name) {
-  static const Format formats[] = {{"safetensors", WriteSafetensors}, {"npz", WriteNpz}, {"onnx", WriteOnnx}};
+  static const Format formats[] = {{"safetensors", WriteSafetensors},
+                                   {"npz", WriteNpz},
+                                   {"onnx", WriteOnnx},
+                                   {"tsv", nullptr},
+                                   {"liblinear", nullptr}};
   for (const Format& format : formats) {
     if (format.name == name) return &format;
   }
@@ -37,8 +52,9 @@ const Format& FormatOf(const ExportArguments& arguments) {
   const Format* const ended = ending.empty() ? nullptr : FindFormat(ending.substr(1));
   const Format* const format = arguments.to.empty() ? ended : FindFormat(arguments.to);
   if (format == nullptr) {
-    throw UserError("--to {}: must be safetensors, npz or onnx. Try --to safetensors.",
-                    arguments.to.empty() ? "is missing, and --out does not end with it" : arguments.to);
+    throw UserError("--to {}: must be safetensors, npz or onnx, or of a table tsv or liblinear. Try --to {}.",
+                    arguments.to.empty() ? "is missing, and --out does not end with it" : arguments.to,
+                    "safetensors");
   }
   if (ended != nullptr && ended != format) {
     throw UserError(
@@ -48,26 +64,121 @@ const Format& FormatOf(const ExportArguments& arguments) {
   return *format;
 }
 
-void Export(const ExportArguments& arguments, Write write, CheckpointReader* checkpoint, const Config& config,
-            const ErrorLines& errors) {
-  LayoutFor(*checkpoint, config);
+// Whether the labels of data.train are -1 and +1, by its first rows. The checkpoint does not say it.
+bool HasMinusOne(const Config& config, RowSpec spec) {
+  constexpr int kRows = 1000;
+  const DataSourceConfig& train = config.data.train;
+  if (ReadsPipe(train) || train.path[0] == kNotTaken || !FirstMissing(train.path).empty()) return false;
+  const bool csv = train.format == DataFormat::kCsv;
+  spec.keep = {csv ? train.label : "label"};
+  const std::unique_ptr<RowReader> rows = OpenRows(SourceFiles(train.path, "data.train.path")[0], spec);
+  RowBlock block(spec.inputs, 1);
+  while (block.rows < kRows && rows->Next(&block)) continue;
+  return std::any_of(block.kept.begin(), block.kept.end(), [](const KeptField& label) {
+    return label.text.size() > 1 && label.text[0] == '-' && ClassNumber(label.text.substr(1), 2) == 1;
+  });
+}
+
+// Returns the labels of the classes as LIBLINEAR has them, whole numbers: their names where all are such,
+// else their numbers.
+std::vector<std::string> WholeLabels(const ExportedModel& model) {
+  const ModelConfig& config = model.config.model;
+  if (!HasClasses(config)) return {};
+  const auto is_whole = [](const std::string& name) {
+    int number = 0;
+    const auto read = std::from_chars(name.data(), name.data() + name.size(), number);
+    return read.ec == std::errc() && read.ptr == name.data() + name.size();
+  };
+  const std::vector<std::string>& names = model.form.classes;
+  const auto classes = static_cast<size_t>(ClassCount(*config.outputs));
+  if (names.size() == classes && std::all_of(names.begin(), names.end(), is_whole)) return names;
+  std::vector<std::string> labels;
+  for (size_t k = 0; k < classes; ++k) labels.push_back(fmt::format("{}", k));
+  if (names.empty() && classes == 2 && HasMinusOne(model.config, RowSpecFor(model.config, model.form))) {
+    labels[0] = "-1";
+  }
+  return labels;
+}
+
+[[noreturn]] void RefuseKind(const ExportArguments& arguments, const char* name) {
+  throw UserError(
+      "--out {}: {} has no pairs of features, and the model is a factorization machine. Try --to {}.",
+      arguments.out, name, "safetensors, without --dense");
+}
+
+// Writes the rows of a table that are not 0. Returns what there is of them.
+std::string ExportRows(const ExportArguments& arguments, const std::string& format,
+                       const ExportedModel& model, OutputFile* file, const ErrorLines& errors) {
+  const bool fm = model.config.model.kind == ModelKind::kFm;
+  if (fm && format == "liblinear") RefuseKind(arguments, "LIBLINEAR");
+  const ExportedTable table(model);
+  if (format == "tsv") {
+    WriteTableText(table, file);
+  } else if (format == "safetensors") {
+    WriteTableTensors(table, file);
+  } else {
+    WriteLiblinear(table, WholeLabels(model), file);
+  }
+  if (table.leaves_out()) {
+    errors.Print(fmt::format(
+        "warning: the file has no row of features that were never trained, whose weights are "
+        "those of model.init and not 0. {}",
+        fm ? "They have a weight of 0 and small factors." : "With --dense all rows are written."));
+  }
+  return fmt::format("{} and the bias", Plural(static_cast<int64_t>(table.count()), "row"));
+}
+
+// Gives the model all rows of its table.
+void FillDense(const ExportArguments& arguments, ExportedModel* model) {
+  if (model->config.model.kind == ModelKind::kFm) RefuseKind(arguments, "a dense model");
+  const double values = static_cast<double>(model->bytes()) / sizeof(float);
+  if (values >= kMaxDenseValues) {
+    throw UserError(
+        "--out {}: a dense model of {:.0f} values; of a table it may have less than {}. Try {}, which have "
+        "the "
+        "rows that are not 0.",
+        arguments.out, values, kMaxDenseValues, "--to safetensors without --dense, or --to tsv");
+  }
+  model->table = DenseRows(model->config, &model->checkpoint);
+}
+
+void CheckChoice(const ExportArguments& arguments, const Format& format, bool table) {
+  if (!table && format.write == nullptr) {
+    throw UserError("--to {}: is for tables, and this model has none (model.table). Try --to safetensors.",
+                    format.name);
+  }
+  if (!arguments.dense || (table && format.write != nullptr)) return;
+  throw UserError("--dense: {}. Leave it out.",
+                  table ? "a file of " + format.name + " has the rows that are not 0"
+                        : "is for tables, and this model has none (model.table)");
+}
+
+void Export(const ExportArguments& arguments, const Format& format, CheckpointReader* checkpoint,
+            const Config& config, const ErrorLines& errors) {
+  const bool table = LayoutFor(*checkpoint, config).table.has_value();
+  CheckChoice(arguments, format, table);
   const InputForm form = FormFor(*checkpoint, config);
-  const ExportedModel model{config, form, RowSpecFor(config, form).pixels, *checkpoint,
-                            ModelVariables(config.model)};
+  ExportedModel model{config, form, TakesPixels(config), *checkpoint, ModelVariables(config.model)};
+  const bool rows = table && !arguments.dense && format.write != WriteNpz && format.write != WriteOnnx;
+  if (table && !rows) FillDense(arguments, &model);
   OutputFile file(arguments.out);
-  write(model, &file);
+  std::string what = Plural(static_cast<int64_t>(model.variables.size()), "tensor");
+  if (rows) {
+    what = ExportRows(arguments, format.name, model, &file, errors);
+  } else {
+    format.write(model, &file);
+  }
   const int64_t bytes = file.size();
   file.Finish();
-  fmt::print("{}: {}, {} bytes, from {}\n", arguments.out,
-             Plural(static_cast<int64_t>(model.variables.size()), "tensor"), bytes, checkpoint->path());
-  const std::string encodings = write == WriteOnnx ? model.EncodingsText() : "";
+  fmt::print("{}: {}, {} bytes, from {}\n", arguments.out, what, bytes, checkpoint->path());
+  const std::string encodings = format.write == WriteOnnx ? model.EncodingsText() : "";
   if (!encodings.empty()) {
     errors.Print(
         fmt::format("warning: the graph takes features and {}. It does not make them from rows, as "
                     "dtrain predict does: {}",
                     form.scale.shift.empty() ? "does not scale them" : "scales them", encodings));
   }
-  if (write != WriteNpz) return;
+  if (format.write != WriteNpz) return;
   const bool scaled = !form.scale.shift.empty();
   if (!scaled && !model.pixels) return;
   errors.Print(fmt::format(
@@ -79,10 +190,10 @@ void Export(const ExportArguments& arguments, Write write, CheckpointReader* che
 }  // namespace
 
 int RunExportCommand(const ExportArguments& arguments, const ErrorLines& errors) {
-  const Write write = FormatOf(arguments).write;
+  const Format& format = FormatOf(arguments);
   return WithModel(arguments.checkpoint, arguments.config, errors,
                    [&](CheckpointReader* checkpoint, const Config& config) {
-                     Export(arguments, write, checkpoint, config, errors);
+                     Export(arguments, format, checkpoint, config, errors);
                    });
 }
 

@@ -153,6 +153,12 @@ std::string SaveAt(const std::string& path, const Config& config, const Layout& 
 int RunImportCommand(const ImportArguments& arguments, const ErrorLines& errors) {
   if (arguments.config.dump) return DumpEffectiveConfig(arguments.config, JobOptions());
   const Config config = LoadJob(arguments.config);
+  if (UsesTable(config)) {
+    throw UserError(
+        "{}: a table takes no weights of files, and the config's model is one ({}). Resume from a checkpoint "
+        "of a run (checkpoint.resume), or set model.table: none, for which all weights travel in each step.",
+        arguments.path, arguments.config.path);
+  }
   Config together = config;
   together.placement = PlacementConfig();
   const Layout layout = MakeLayout(together, 1);

@@ -74,18 +74,56 @@ TensorStatistics StatisticsOf(CheckpointReader* reader, const StoredTensor& tens
   return statistics;
 }
 
+// `name` and `shape` are empty for all slots but the first.
+void PrintStatistics(const std::string& name, const std::string& shape, const std::string& slot,
+                     const TensorStatistics& of) {
+  fmt::print("  {:<20}  {:>14}  {:<12}  {:>11.4g}  {:>11.4g}  {:>11.4g}  {:>11.4g}  {:>11.4g}  {:>10}", name,
+             shape, slot == CheckpointReader::kWeights ? "weights" : slot, of.min(), of.max(), of.mean(),
+             of.stddev(), of.norm(), of.not_finite());
+}
+
+void PrintStatisticsHeading() {
+  fmt::print("  {:<20}  {:>14}  {:<12}  {:>11}  {:>11}  {:>11}  {:>11}  {:>11}  {:>10}", "tensor", "shape",
+             "", "min", "max", "mean", "stddev", "norm", "not finite");
+}
+
 void PrintTensor(CheckpointReader* reader, const StoredTensor& tensor, const std::string& slot) {
-  const TensorStatistics of = StatisticsOf(reader, tensor, slot);
   const bool weights = slot == CheckpointReader::kWeights;
-  fmt::print("  {:<20}  {:>14}  {:<12}  {:>11.4g}  {:>11.4g}  {:>11.4g}  {:>11.4g}  {:>11.4g}  {:>10}\n",
-             weights ? tensor.name : "", weights ? fmt::format("{} x {}", tensor.rows, tensor.cols) : "",
-             weights ? "weights" : slot, of.min(), of.max(), of.mean(), of.stddev(), of.norm(),
-             of.not_finite());
+  PrintStatistics(weights ? tensor.name : "", weights ? fmt::format("{} x {}", tensor.rows, tensor.cols) : "",
+                  slot, StatisticsOf(reader, tensor, slot));
+  fmt::print("\n");
+}
+
+// The statistics are those of the rows that are in the checkpoint.
+void PrintTable(CheckpointReader* reader) {
+  const Manifest& manifest = reader->manifest();
+  const StoredTable& table = *manifest.table;
+  const auto width = table.width;
+  std::vector<std::string> slots = {CheckpointReader::kWeights};
+  slots.insert(slots.end(), manifest.slots.begin(), manifest.slots.end());
+  std::vector<TensorStatistics> statistics(slots.size());
+  int64_t rows = 0;
+  reader->ReadRows({0, TableLayout(table.features, width, 1).rows()}, [&](uint64_t, const float* values) {
+    ++rows;
+    for (size_t i = 0; i < slots.size(); ++i, values += width) statistics[i].Add(values, width);
+  });
+  const double row_bytes = static_cast<double>(slots.size()) * static_cast<double>(width) * sizeof(float);
+  fmt::print("  {}: {} and the bias, {} each; {} stored, {} with slots; all others are as they began\n",
+             kTableName, Plural(table.features, "feature"), Plural(width, "value"), Plural(rows, "row"),
+             BytesText(static_cast<double>(rows) * row_bytes));
+  PrintStatisticsHeading();
+  fmt::print("  {:>12}\n", "not zero");
+  for (size_t i = 0; i < slots.size(); ++i) {
+    PrintStatistics(i == 0 ? kTableName : "", i == 0 ? fmt::format("{} x {}", rows, width) : "", slots[i],
+                    statistics[i]);
+    fmt::print("  {:>12}\n", statistics[i].not_zero());
+  }
 }
 
 void PrintTensors(CheckpointReader* reader) {
-  fmt::print("  {:<20}  {:>14}  {:<12}  {:>11}  {:>11}  {:>11}  {:>11}  {:>11}  {:>10}\n", "tensor", "shape",
-             "", "min", "max", "mean", "stddev", "norm", "not finite");
+  if (reader->manifest().table) return PrintTable(reader);
+  PrintStatisticsHeading();
+  fmt::print("\n");
   for (const StoredTensor& tensor : reader->manifest().tensors) {
     PrintTensor(reader, tensor, CheckpointReader::kWeights);
     for (const std::string& slot : reader->manifest().slots) PrintTensor(reader, tensor, slot);

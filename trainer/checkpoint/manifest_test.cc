@@ -253,5 +253,21 @@ TEST_CASE("manifest: another number of checksums than pieces is a failure that n
   CHECK_THROWS_AS(BuildManifest(of.layout, of.slots, {Sums{1, 2, 3}}), Failure);
 }
 
+TEST_CASE("manifest: a table to which nothing was written comes back") {
+  for (const char* const name : {"a", "ab", "abc", "abcd", "abcde", "abcdef", "abcdefg", "abcdefgh"}) {
+    Manifest from = SmallManifest();
+    from.positions = name;  // which moves what is behind it
+    from.tensors = {{kTableName, 9, 1}};
+    from.table = {8, 1};
+    for (StoredShard& shard : from.shards) {
+      shard.pieces.clear();
+      shard.bytes = 64;
+    }
+    Manifest to;
+    CHECK(FromBytes(ToBytes(from), &to) == std::nullopt);
+    CHECK(to.shards.size() == 2);
+  }
+}
+
 }  // namespace
 }  // namespace dtrain::testing

@@ -14,6 +14,7 @@ void TensorStatistics::Add(const float* values, int64_t count) {
     }
     if (finite_ == 0) shift_ = value;
     ++finite_;
+    if (value != 0) ++not_zero_;
     min_ = std::min(min_, value);
     max_ = std::max(max_, value);
     const double exact = value;

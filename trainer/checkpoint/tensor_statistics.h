@@ -11,6 +11,7 @@ class TensorStatistics {
   void Add(const float* values, int64_t count);
 
   int64_t not_finite() const { return not_finite_; }
+  int64_t not_zero() const { return not_zero_; }  // of the finite ones
   // Over the finite values; NaN if there are none.
   double min() const { return finite_ == 0 ? kNone : min_; }
   double max() const { return finite_ == 0 ? kNone : max_; }
@@ -23,6 +24,7 @@ class TensorStatistics {
 
   int64_t finite_ = 0;
   int64_t not_finite_ = 0;
+  int64_t not_zero_ = 0;
   float min_ = std::numeric_limits<float>::infinity();
   float max_ = -std::numeric_limits<float>::infinity();
   double squares_ = 0;

@@ -22,6 +22,7 @@ TEST_CASE("statistics: of a few values, however they were added") {
     CHECK(of.stddev() == doctest::Approx(std::sqrt(6.5)));
     CHECK(of.norm() == doctest::Approx(std::sqrt(30)));
     CHECK(of.not_finite() == 0);
+    CHECK(of.not_zero() == 4);
   }
 }
 

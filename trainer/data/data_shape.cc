@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "trainer/data/files/idx.h"
 #include "trainer/data/files/input_bytes.h"
 #include "trainer/data/files/label_rules.h"
+#include "trainer/data/files/row_file.h"
 #include "trainer/data/files/row_files.h"
 #include "trainer/data/files/sources.h"
 #include "trainer/data/files/sparse_file.h"
@@ -286,6 +288,37 @@ DataSize EstimateDataSize(const Config& config) {
   const bool mapped = config.data.cache == DataCache::kNone;  // bytes only if they lie together
   size.as_bytes = TakesPixels(config) && !(mapped && train.idx_files > 1);
   return size;
+}
+
+std::optional<BatchKeys> MeasureBatchKeys(const Config& config) {
+  constexpr int64_t kRows = 10'000;
+  const DataSourceConfig& source = config.data.train;
+  if (ReadsPipe(source) || !FirstMissing(source.path).empty()) return std::nullopt;
+  const RowFiles files(config.data, {}, *config.model.inputs);
+  RowContext context;
+  context.inputs = files.inputs();
+  context.labels = false;
+  SkippedRows skipped;
+  const std::unique_ptr<RowFile> rows =
+      OpenRowFile(config.data, context, OpenInput(files.path(0), "data.train.path"), &skipped);
+  BatchKeys found;
+  int64_t batches = 0;
+  ParsedRows batch;
+  for (bool more = true; more && found.rows < kRows;) {
+    batch.Clear();
+    int64_t count = 0;
+    const int64_t wanted = std::min(config.train.batch_size, kRows - found.rows);
+    while (count < wanted && (more = rows->Next(&batch, nullptr))) ++count;
+    found.rows += count;
+    if (count == 0 || (batches > 0 && count < config.train.batch_size)) continue;
+    std::vector<uint64_t>& ids = batch.sparse.ids;
+    std::sort(ids.begin(), ids.end());
+    found.keys += static_cast<double>(std::unique(ids.begin(), ids.end()) - ids.begin()) + 1;
+    ++batches;
+  }
+  if (batches == 0) return std::nullopt;
+  found.keys /= static_cast<double>(batches);
+  return found;
 }
 
 }  // namespace dtrain

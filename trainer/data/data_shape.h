@@ -42,4 +42,12 @@ struct DataSize {
 // PeekShape() throws.
 DataSize EstimateDataSize(const Config& config);
 
+// How many rows of a table a batch touches, the bias's among them, measured on the first rows of data.train.
+struct BatchKeys {
+  int64_t rows = 0;  // that were read
+  double keys = 0;   // in the mean of their batches
+};
+// Unset if data.train cannot be read here, or only once. model.inputs must be set, and rows be sparse.
+std::optional<BatchKeys> MeasureBatchKeys(const Config& config);
+
 }  // namespace dtrain

@@ -30,6 +30,7 @@ struct ExportedModel {
   bool pixels = false;  // raw inputs are 0 to 255 and become 0 to 1
   CheckpointReader& checkpoint;
   std::vector<Variable> variables;  // weights and biases of each layer in turn
+  std::vector<float> table = {};    // of a table's model all of their values in turn; else they are read
 
   // Returns the shape for other programs, in which a vector has one dimension.
   static std::vector<int64_t> ShapeOf(const Variable& variable);
@@ -49,6 +50,11 @@ struct ExportedModel {
 template <typename Take>
 void ExportedModel::ForEachBlock(const Variable& variable, Take take) const {
   constexpr int64_t kBlock = 1 << 18;  // 1 MiB, as the pieces of checkpoints
+  if (!table.empty()) {
+    const float* values = table.data();
+    for (size_t i = 0; variables[i].name != variable.name; ++i) values += variables[i].size();
+    return take(values, variable.size());
+  }
   std::vector<float> values(static_cast<size_t>(std::min(kBlock, variable.size())));
   for (int64_t first = 0; first < variable.size(); first += kBlock) {
     const int64_t count = std::min(kBlock, variable.size() - first);
@@ -59,6 +65,17 @@ void ExportedModel::ForEachBlock(const Variable& variable, Take take) const {
 
 // The formats of dtrain export. Each function writes to `file`, which the caller finishes. Memory is bounded,
 // except for ONNX. docs/models.md describes the content.
+
+// An entry of a safetensors header.
+struct SafetensorsEntry {
+  std::string name;
+  std::string dtype;
+  std::vector<int64_t> shape;
+  int64_t bytes = 0;
+};
+// Returns what a safetensors file begins with; the entries follow in this order.
+std::string SafetensorsHeader(const std::vector<std::pair<std::string, std::string>>& metadata,
+                              const std::vector<SafetensorsEntry>& entries);
 
 // https://huggingface.co/docs/safetensors: 8 bytes with the length of a JSON header, the header, the tensors.
 void WriteSafetensors(const ExportedModel& model, OutputFile* file);

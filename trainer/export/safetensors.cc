@@ -163,32 +163,36 @@ void SafetensorsFile::Read(size_t index, float* out) {
 // The tensors begin at this alignment behind the header, so each is aligned for float32.
 constexpr size_t kAlignment = 64;
 
-std::string Header(const ExportedModel& model) {
+}  // namespace
+
+std::string SafetensorsHeader(const std::vector<std::pair<std::string, std::string>>& metadata,
+                              const std::vector<SafetensorsEntry>& entries) {
   Json header;
-  for (const auto& [name, text] : model.Metadata()) header["__metadata__"][name] = text;
+  for (const auto& [name, text] : metadata) header["__metadata__"][name] = text;
   int64_t offset = 0;
-  for (const Variable& variable : model.variables) {
-    const int64_t end = offset + variable.size() * static_cast<int64_t>(sizeof(float));
-    header[variable.name] = {
-        {"dtype", "F32"}, {"shape", ExportedModel::ShapeOf(variable)}, {"data_offsets", {offset, end}}};
+  for (const SafetensorsEntry& entry : entries) {
+    const int64_t end = offset + entry.bytes;
+    header[entry.name] = {{"dtype", entry.dtype}, {"shape", entry.shape}, {"data_offsets", {offset, end}}};
     offset = end;
   }
   std::string text = header.dump();
-  const size_t end = sizeof(uint64_t) + text.size();
-  return text.append((kAlignment - end % kAlignment) % kAlignment, ' ');
+  const size_t unpadded = sizeof(uint64_t) + text.size();
+  text.append((kAlignment - unpadded % kAlignment) % kAlignment, ' ');
+  const uint64_t size = text.size();  // little-endian, like this machine
+  return std::string(reinterpret_cast<const char*>(&size), sizeof size) + text;
 }
-
-}  // namespace
 
 std::unique_ptr<TensorFile> OpenSafetensors(std::unique_ptr<SourceFile> file) {
   return std::make_unique<SafetensorsFile>(std::move(file));
 }
 
 void WriteSafetensors(const ExportedModel& model, OutputFile* file) {
-  const std::string header = Header(model);
-  const uint64_t size = header.size();  // little-endian, like this machine
-  file->Write(&size, sizeof size);
-  file->Write(header);
+  std::vector<SafetensorsEntry> entries;
+  for (const Variable& variable : model.variables) {
+    entries.push_back({variable.name, "F32", ExportedModel::ShapeOf(variable),
+                       variable.size() * static_cast<int64_t>(sizeof(float))});
+  }
+  file->Write(SafetensorsHeader(model.Metadata(), entries));
   for (const Variable& variable : model.variables) {
     model.ForEachBlock(variable, [&](const float* values, int64_t count) {
       file->Write(values, static_cast<size_t>(count) * sizeof(float));

@@ -98,6 +98,10 @@ std::string BytesText(double bytes) {
 
 namespace {
 
+int64_t RowValues(const Config& config, const TableLayout& table) {
+  return table.width() * static_cast<int64_t>(1 + SlotNames(config).size());
+}
+
 constexpr const char* kSmallerModel = "Use a smaller model";
 constexpr const char* kSmallerBatch = "Lower train.batch_size";
 constexpr const char* kLessData = "Use less data";
@@ -106,8 +110,9 @@ double BytesOfFloats(int64_t values) { return 4.0 * static_cast<double>(values);
 
 double Product(int64_t a, int64_t b) { return static_cast<double>(a) * static_cast<double>(b); }
 
-// The features of a batch as floats; 0 if the first layer reads them as bytes.
+// The features of a batch as floats; 0 if the first layer reads them as bytes, or if they are sparse and few.
 double InputBytes(const Config& config, const DataSize& data, int64_t rows) {
+  if (UsesTable(config)) return 0;
   const ModelConfig& model = config.model;
   const int64_t first_outputs = model.kind == ModelKind::kMlp ? model.hidden.front() : *model.outputs;
   if (data.as_bytes && gpu::BytesAreFaster(gpu::Stream(), rows, first_outputs)) return 0;
@@ -146,6 +151,20 @@ void Add(const MemoryNeed& need, MemoryNeed* sum) {
 }
 
 }  // namespace
+
+double MaxTableBytes(const Config& config, const TableLayout& table, int ps) {
+  return 4 * Product(static_cast<int64_t>(table.PartOf(ps).size()), RowValues(config, table));
+}
+
+std::string TableText(const Config& config, const TableLayout& table) {
+  const int64_t values = RowValues(config, table);
+  const std::string slots =
+      values == table.width() ? "" : fmt::format(", {} with the optimizer's slots", values);
+  return fmt::format(
+      "{} and the bias, {} each{}; at most {} on all ps: rows take memory when they are first written",
+      Plural(table.features(), "feature"), Plural(table.width(), "value"), slots,
+      BytesText(4 * Product(static_cast<int64_t>(table.rows()), values)));
+}
 
 double MemoryNeed::bytes() const {
   double sum = 0;

@@ -26,6 +26,12 @@ MachineMemory ReadMachineMemory(const std::string& root = "/");
 // With one decimal place from KiB on: "812 B", "7.7 GiB".
 std::string BytesText(double bytes);
 
+// What is said of a sparse model's table: "123 features and the bias, 1 value each, 2 with the optimizer's
+// slots; at most 992 B on all ps: rows take memory when they are first written".
+std::string TableText(const Config& config, const TableLayout& table);
+// The bytes of a ps's part of a table if all of its rows are written, with the optimizer's slots.
+double MaxTableBytes(const Config& config, const TableLayout& table, int ps);
+
 // MemoryNeed: roughly the bytes that a task needs, from the config and the size of the data alone. Only large
 // and certain parts count, so it is slightly less than the truth.
 struct MemoryPart {
@@ -42,7 +48,8 @@ struct MemoryNeed {
   const MemoryPart& largest() const;
 };
 
-// model.inputs and model.outputs must be set.
+// model.inputs and model.outputs must be set. A table counts as nothing, since rows that nobody touches take
+// no memory.
 MemoryNeed PsNeed(const Config& config, const Layout& layout, int ps);
 MemoryNeed WorkerNeed(const Config& config, const Layout& layout, const DataSize& data, int worker);
 // For the data alone.

@@ -214,5 +214,19 @@ TEST_CASE("machine memory: bytes are shown with a unit") {
   CHECK(BytesText(7.7 * 1024 * 1024 * 1024) == "7.7 GiB");
 }
 
+TEST_CASE("memory need: a table counts as what is touched, which is little, and what it may take is said") {
+  Config config = LinearCluster(4, 1, 10);
+  config.data.train.format = DataFormat::kLibsvm;
+  config.model.inputs = (int64_t{1} << 32) - 1;
+  config.train.optimizer.kind = OptimizerKind::kAdam;
+  const Layout layout = TableLayoutOf(config.model, 4);
+  CHECK(WhyTooLarge(ClusterNeed(config, layout, DataSize()), kEight).empty());
+  CHECK(MaxTableBytes(config, *layout.table, 3) == 12.0 * (1 << 30));
+  CHECK(TableText(config, *layout.table) ==
+        "4294967295 features and the bias, 1 value each, 3 with the optimizer's slots; at most 48.0 GiB on "
+        "all ps: "
+        "rows take memory when they are first written");
+}
+
 }  // namespace
 }  // namespace dtrain

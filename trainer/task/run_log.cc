@@ -14,6 +14,7 @@
 #include "trainer/data/files/held_out.h"
 #include "trainer/device/choice.h"
 #include "trainer/peer/this_host.h"
+#include "trainer/task/memory_need.h"
 
 namespace dtrain {
 namespace {
@@ -130,8 +131,9 @@ std::vector<std::string> OperationLines(const Config& config, const Layout& layo
   if (fm) lines.push_back(fmt::format("pairs of features, {} factors -> {}", config.model.factors, where));
   lines.push_back(fmt::format("loss {} -> {}", LossName(HeadOf(config.model)), where));
   for (size_t i = hidden + 1; i > 0; --i) {
-    lines.push_back(fmt::format("gradient weights/W{}{}, biases/b{} -> {}", i,
-                                fm ? fmt::format(", {}", kFactorsName) : "", i, where));
+    const std::string of = layout.table ? fmt::format("rows of {} in a batch", kTableName)
+                                        : fmt::format("weights/W{}, biases/b{}", i, i);
+    lines.push_back(fmt::format("gradient {} -> {}", of, where));
   }
   const Field& optimizer = *FindField("train.optimizer.kind");
   const std::string kind = ValueText(optimizer, optimizer.get(config));
@@ -161,6 +163,10 @@ void LogDevices(const Config& config, TaskId task, const DeviceChoice& choice, L
 }
 
 void LogPlacement(const Layout& layout, const std::string& parameters, Logger& log) {
+  for (size_t ps = 0; layout.table && ps < layout.ps.size(); ++ps) {
+    const RowRange rows = layout.table->PartOf(static_cast<int64_t>(ps));
+    log.Info("{}[{}:{}) -> /job:ps/task:{}/{}", kTableName, rows.begin, rows.end, ps, parameters);
+  }
   for (size_t ps = 0; ps < layout.ps.size(); ++ps) {
     for (const Segment& segment : layout.SegmentsOf(static_cast<int>(ps))) {
       log.Info("{} -> /job:ps/task:{}/{}", layout.RowsText(segment), ps, parameters);
@@ -175,6 +181,7 @@ void LogStart(const Config& config, TaskId task, const Layout& layout, const Dev
   const ClusterConfig& cluster = config.cluster;
   log.Info("cluster: {} ps {}, {}", cluster.ps.size(), fmt::join(cluster.ps, " "), WorkersText(cluster));
   LogDevices(config, task, choice, log);
+  if (layout.table && task.index == 0) log.Info("{}: {}", kTableName, TableText(config, *layout.table));
   if (config.placement.log) LogLines(TowerLines(config, task, choice), log);
   if (task.index != 0) return;
   if (config.placement.log) {

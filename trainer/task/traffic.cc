@@ -6,6 +6,7 @@
 #include "net/codec.h"
 #include "trainer/feed/feed_batch.h"
 #include "trainer/model/layout.h"
+#include "trainer/table/key_list.h"
 
 namespace dtrain {
 namespace {
@@ -68,6 +69,49 @@ class Gauge {
   net::Encoder encoder_;
 };
 
+// RowGauge: the same of a table, whose messages have the rows that a batch touches.
+class RowGauge {
+ public:
+  RowGauge(const Config& config, const Layout& layout, int ps, double keys)
+      : blocks_(layout.table->blocks_of_ps()),
+        keys_(static_cast<size_t>(
+            keys / static_cast<double>(layout.ps.size() * static_cast<size_t>(blocks_)) + 0.5)),
+        row_bytes_(static_cast<size_t>(layout.table->width()) * sizeof(float)),
+        checksum_(config.net.checksum ? 1 : 0),
+        coordinates_(ps == 0),
+        values_(std::min(keys_ * (row_bytes_ + kKeyBytes), net::kInlineBytes)) {}
+
+  // The gradient of the rows of a batch, and the keys of another one.
+  int64_t Push() {
+    const std::optional<float> loss = coordinates_ ? std::optional(1.0f) : std::nullopt;
+    return blocks_ * Size(encoder_.Push(kEnvelope, 0, 1, checksum_, Lend(keys_ * (row_bytes_ + kKeyBytes)), 1,
+                                        loss, {1, static_cast<uint32_t>(keys_)}));
+  }
+  int64_t Pull() {
+    net::PullHead head;
+    head.keys = static_cast<uint32_t>(keys_);
+    return blocks_ * Size(encoder_.Pull(kEnvelope, head, Lend(keys_ * kKeyBytes)));
+  }
+  int64_t Weights(uint32_t granted) {
+    return blocks_ * Size(encoder_.Weights(kEnvelope, 1, coordinates_ ? 1 : 0, coordinates_ ? granted : 0,
+                                           checksum_, Lend(keys_ * row_bytes_)));
+  }
+
+ private:
+  static constexpr net::Envelope kEnvelope{1, 0, 1};
+
+  // Larger values are not read.
+  net::LentBytes Lend(size_t bytes) const { return {values_.data(), bytes, nullptr, nullptr}; }
+
+  const int64_t blocks_;
+  const size_t keys_;  // of a block
+  const size_t row_bytes_;
+  const uint64_t checksum_;
+  const bool coordinates_;
+  const std::vector<std::byte> values_;
+  net::Encoder encoder_;
+};
+
 bool HasEvaluationSet(const Config& config) {
   return config.eval.on == EvalOn::kValidation || config.data.test.format != DataFormat::kNone;
 }
@@ -90,15 +134,26 @@ Traffic& Traffic::operator+=(const Traffic& other) {
 
 Traffic operator*(double count, const Traffic& traffic) { return {count * traffic.in, count * traffic.out}; }
 
-Traffic StepTraffic(const Config& config, const Layout& layout, int ps) {
+Traffic StepTraffic(const Config& config, const Layout& layout, int ps, double keys) {
+  if (layout.table) {
+    RowGauge gauge(config, layout, ps, keys);
+    return {static_cast<double>(gauge.Push()), static_cast<double>(gauge.Weights(1))};
+  }
   Gauge gauge(config, layout, ps);
   return {static_cast<double>(gauge.Push()), static_cast<double>(gauge.Weights(1))};
 }
 
-Traffic RunTraffic(const Config& config, const Layout& layout, int ps, int workers, int64_t steps) {
+Traffic RunTraffic(const Config& config, const Layout& layout, int ps, int workers, int64_t steps,
+                   double keys) {
+  Traffic traffic = static_cast<double>(steps) * StepTraffic(config, layout, ps, keys);
+  if (layout.table) {
+    RowGauge gauge(config, layout, ps, keys);
+    const Traffic first{static_cast<double>(gauge.Pull()), static_cast<double>(gauge.Weights(0))};
+    traffic += static_cast<double>(workers) * first;
+    return traffic;
+  }
   Gauge gauge(config, layout, ps);
   const Traffic pull{static_cast<double>(gauge.Pull()), static_cast<double>(gauge.Weights(0))};
-  Traffic traffic = static_cast<double>(steps) * StepTraffic(config, layout, ps);
   traffic += static_cast<double>(Pulls(config, workers)) * pull;
   return traffic;
 }

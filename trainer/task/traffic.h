@@ -18,11 +18,13 @@ struct Traffic {
 };
 Traffic operator*(double count, const Traffic& traffic);
 
-// One gradient of one worker, and the weights that answer it.
-Traffic StepTraffic(const Config& config, const Layout& layout, int ps);
-// `steps` steps, and the weights that workers pull at the start, at the end and for their evaluation.
-// `config`: as RunTask() completes it.
-Traffic RunTraffic(const Config& config, const Layout& layout, int ps, int workers, int64_t steps);
+// One gradient of one worker, and the weights that answer it. `keys`: of a table, how many of its rows a
+// batch touches on all ps, over which they are spread evenly.
+Traffic StepTraffic(const Config& config, const Layout& layout, int ps, double keys = 0);
+// `steps` steps, and the weights that workers pull at the start, at the end and for their evaluation; of a
+// table the rows for evaluations are not counted. `config`: as RunTask() completes it.
+Traffic RunTraffic(const Config& config, const Layout& layout, int ps, int workers, int64_t steps,
+                   double keys = 0);
 
 // A batch of `rows` rows from worker 0 to another worker (data.split: feed), and the request for it. Counted
 // at worker 0. `config`: as RunTask() completes it.

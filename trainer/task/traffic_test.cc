@@ -76,5 +76,20 @@ TEST_CASE("traffic: a batch that is fed is its features as the data set keeps th
   CHECK(FeedTraffic(config, 1000000000, true).out > 788e9);  // and takes no memory
 }
 
+TEST_CASE("traffic: a step of a table moves the rows of its batch and the keys of another one") {
+  Config config = LinearCluster(2, 1, 1);
+  config.data.train.format = DataFormat::kLibsvm;
+  config.model.inputs = 1 << 20;
+  const Layout layout = TableLayoutOf(config.model, 2);
+  const auto step = [&](double keys) { return StepTraffic(config, layout, 1, keys); };
+  CHECK(step(20000).in - step(10000).in == 5000 * (4 + 4));
+  CHECK(step(20000).out - step(10000).out == 5000 * 4);
+  CHECK(step(20000).out > 40000);
+  const Traffic first = RunTraffic(config, layout, 1, 1, 0, 20000);  // which pulls rows and pushes none
+  CHECK(first.in > 40000);
+  CHECK(first.in < 40000 + 200);
+  CHECK(RunTraffic(config, layout, 1, 3, 10, 20000).in == 10 * step(20000).in + 3 * first.in);
+}
+
 }  // namespace
 }  // namespace dtrain

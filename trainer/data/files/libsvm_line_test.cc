@@ -194,5 +194,24 @@ TEST_CASE("libsvm: 20,000 random lines are read as a ten-line reader reads them"
   }
 }
 
+TEST_CASE("libsvm line: where labels are not needed a row may begin with its features") {
+  const auto parser = MakeLineParser(Libsvm(), 9, /*labels=*/false);
+  SparseLine row;
+  std::optional<LineFault> fault;
+  for (const auto& [line, label] :
+       std::vector<std::pair<std::string, std::string>>{{"3:1 5:2", ""},
+                                                        {"  qid:7 3:1 5:2 # x", ""},
+                                                        {"-4 3:1 5:2", "-4"},
+                                                        {"none qid:1 3:1 5:2", "none"}}) {
+    CAPTURE(line);
+    CHECK(parser->Parse(line, &row, &fault));
+    CHECK(row.label == label);
+    CHECK(FeaturesOf(row) == Features{{2, 1}, {4, 2}});
+  }
+  CHECK_FALSE(parser->Parse("3:x", &row, &fault));
+  REQUIRE(fault.has_value());
+  CHECK(fault->at == 2);
+}
+
 }  // namespace
 }  // namespace dtrain

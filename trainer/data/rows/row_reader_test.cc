@@ -438,5 +438,86 @@ TEST_CASE("row reader: a file without rows keeps the names of what is kept, for 
   CHECK(OpenRows(WritePlain("empty", "\n"), spec)->KeptNames() == spec.keep);
 }
 
+RowSpec Sparse(DataFormat format, int64_t inputs) {
+  RowSpec spec;
+  spec.inputs = inputs;
+  spec.sparse.emplace();
+  spec.sparse->data.train.format = format;
+  return spec;
+}
+
+std::vector<uint64_t> IdsOf(const RowBlock& block, int64_t row) {
+  const std::vector<int64_t>& offsets = block.sparse.offsets;
+  return {block.sparse.ids.begin() + offsets[static_cast<size_t>(row)],
+          block.sparse.ids.begin() + offsets[static_cast<size_t>(row) + 1]};
+}
+
+TEST_CASE("row reader: sparse rows come with their features, and with labels where these are asked for") {
+  RowSpec spec = Sparse(DataFormat::kLibsvm, 9);
+  const std::string text = "+1 1:2 9:1\n\n# none\n-1\n+1 4:0 3:1";
+  const RowBlock plain = ReadAll("s.txt", text, spec);
+  CHECK(plain.rows == 3);
+  CHECK(plain.labels.empty());
+  CHECK(IdsOf(plain, 0) == std::vector<uint64_t>{0, 8});
+  CHECK(IdsOf(plain, 1).empty());
+  CHECK(IdsOf(plain, 2) == std::vector<uint64_t>{2});
+  spec.labels = LabelRules{2, "model.kind = logistic", "remove the row"};
+  RowBlock block = ReadAll("s.txt", text, spec);
+  CHECK(block.labels == std::vector<int32_t>{1, 0, 1});
+  CHECK(block.AsBatch().sparse.offsets != nullptr);
+  CHECK(block.AsBatch().rows == 3);
+  CHECK(ErrorOf("1 1:1\n2:1\n", spec).find("bad.csv:2:1: 2:1 stands where the label must") == 0);
+}
+
+TEST_CASE("row reader: behind a sparse row that cannot be read the next one is") {
+  RowSpec spec = Sparse(DataFormat::kLibsvm, 9);
+  spec.keep = {"label"};
+  const std::unique_ptr<RowReader> rows = OpenRows(WritePlain("s.txt", "1 1:1\n2 10:1\n3 3:1\n"), spec);
+  RowBlock block(spec.inputs, 1);
+  CHECK(rows->Next(&block));
+  CHECK(rows->HasMore());
+  CHECK_THROWS_AS(rows->Next(&block), RowFault);
+  block.DropUnfinished();
+  rows->SkipFault();
+  CHECK(rows->Next(&block));
+  CHECK_FALSE(rows->HasMore());
+  CHECK_FALSE(rows->Next(&block));
+  REQUIRE(block.kept.size() == 2);
+  CHECK(block.kept[1].text == "3");
+  CHECK(block.sparse.count() == 2);
+}
+
+TEST_CASE("row reader: a tag of a vw row is its id, and its importance counts with labels alone") {
+  RowSpec spec = Sparse(DataFormat::kVw, 1 << 18);
+  CHECK(ReadAll("s.txt", "1 2 tag|a x\n|a x\n", spec).ids == std::vector<std::string>{"\"tag\"", ""});
+  spec.labels = LabelRules{std::nullopt, "model.kind = linear", ""};
+  const RowBlock block = ReadAll("s.txt", "1 2 tag|a x\n3 |a x\n", spec);
+  CHECK(block.targets == Floats{1, 3});
+  CHECK(block.weights == Floats{2, 1});
+}
+
+TEST_CASE(
+    "row reader: a table with hashed columns may lack what is no feature, and has the columns of "
+    "data.train") {
+  RowSpec spec = Sparse(DataFormat::kCsv, 1 << 18);
+  DataConfig& data = spec.sparse->data;
+  data.train.label = "y";
+  data.train.header = true;
+  data.hash = {"a"};
+  data.ignore = {"id"};
+  data.test = data.train;
+  const RowBlock whole = ReadAll("t.csv", "id,a,b,y\n7,x,2,1\n", spec);
+  CHECK(whole.sparse.ids.size() == 2);
+  CHECK(ReadAll("t.csv", "a,b\nx,2\n", spec).sparse.ids == whole.sparse.ids);
+  CsvColumns train;
+  train.names = {"id", "a", "b", "y"};
+  train.count = 4;
+  train.label = 3;
+  train.inputs = {1, 2};
+  spec.sparse->train_columns = train;
+  CHECK(ReadAll("t.csv", "more,b,a\n9,2,x\n", spec).sparse.ids == std::vector<uint64_t>(whole.sparse.ids));
+  CHECK(ErrorOf("a,y\nx,1\n", spec).find("bad.csv:1:1: no column \"b\"") == 0);
+}
+
 }  // namespace
 }  // namespace dtrain

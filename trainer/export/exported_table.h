@@ -1,0 +1,66 @@
+// ExportedTable: the rows of a table by feature, for formats that have those alone which say something. And
+// these formats. Owner: the command. Thread: one.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "trainer/export/exported_model.h"
+#include "trainer/export/output_file.h"
+#include "trainer/model/table_layout.h"
+
+namespace dtrain {
+
+class ExportedTable {
+ public:
+  // Reads the rows of the model's checkpoint of which a weight is not 0; `model` outlives this.
+  explicit ExportedTable(const ExportedModel& model);
+
+  const ExportedModel& model() const { return model_; }
+  int64_t features() const { return table_.features(); }
+  int64_t width() const { return table_.width(); }
+  // Features with rows, without the bias.
+  size_t count() const { return order_.size(); }
+  // The i-th of them in ascending order, and its weights.
+  uint64_t feature(size_t i) const { return order_[i].feature; }
+  const float* weights(size_t i) const { return values_.data() + order_[i].at; }
+  const std::vector<float>& bias() const { return bias_; }
+  // Whether features that the checkpoint does not have are not 0 either, and so are missing here.
+  bool leaves_out() const { return leaves_out_; }
+
+ private:
+  struct Place {
+    uint64_t feature = 0;
+    size_t at = 0;  // in values_
+  };
+
+  const ExportedModel& model_;
+  const TableLayout table_;
+  std::vector<Place> order_;
+  std::vector<float> values_;
+  std::vector<float> bias_;
+  bool leaves_out_ = false;
+};
+
+// The most values that a table's model may have as a dense one: 64 MiB.
+constexpr int64_t kMaxDenseValues = 1 << 24;
+
+// Returns all rows of a table, those of features and then the bias, as the weights and biases of a dense
+// model (ExportedModel::table). There are at most kMaxDenseValues.
+std::vector<float> DenseRows(const Config& config, CheckpointReader* checkpoint);
+
+// The formats of dtrain export for tables alone. docs/models.md describes the content.
+
+// A line for each feature, with tabs: number, index in the file, weights.
+void WriteTableText(const ExportedTable& table, OutputFile* file);
+
+// Safetensors: table.keys, table.rows and bias.
+void WriteTableTensors(const ExportedTable& table, OutputFile* file);
+
+// LIBLINEAR's text of a model (https://www.csie.ntu.edu.tw/~cjlin/liblinear). `labels`: by class, as whole
+// numbers; empty for real targets.
+void WriteLiblinear(const ExportedTable& table, const std::vector<std::string>& labels, OutputFile* file);
+
+}  // namespace dtrain
