@@ -208,6 +208,23 @@ TEST_CASE("table models: exported rows, dense tensors and LIBLINEAR's model pred
   CHECK(OutputOf(Python() + " cmd/test/testdata/table_exports.py " + model.directory) == "fine\n");
 }
 
+TEST_CASE("table models: LIBLINEAR's model has the labels of the rows, and a solver for each kind of model") {
+  const auto header = [](const std::string& model, const std::string& rows) {
+    Trained trained;
+    WriteFile(trained.Path("a.txt"), rows);
+    trained.Train(
+        fmt::format("model: {{{}, inputs: 5}}\ndata: {{train: {{format: libsvm, path: a.txt}}}}\n", model));
+    REQUIRE(Run({"export", trained.checkpoints, "--to", "liblinear", "--out", trained.Path("m")}).code == 0);
+    const std::string text = FileContent(trained.Path("m"));
+    return text.substr(0, text.find("nr_feature"));
+  };
+  CHECK(header("kind: logistic", "-1 1:1\n+1 2:1\n") == "solver_type L2R_LR\nnr_class 2\nlabel 1 -1\n");
+  CHECK(header("kind: logistic", "0 1:1\n1 2:1\n") == "solver_type L2R_LR\nnr_class 2\nlabel 1 0\n");
+  CHECK(header("kind: softmax, outputs: 3", "a 1:1\nb 2:1\nc 3:1\n") ==
+        "solver_type MCSVM_CS\nnr_class 3\nlabel 0 1 2\n");
+  CHECK(header("kind: linear", "0.5 1:1\n1 2:1\n") == "solver_type L2R_L2LOSS_SVR\nnr_class 2\n");
+}
+
 TEST_CASE("table models: what a table cannot be exported to or imported from is refused with the remedy") {
   const Trained& model = Standard();
   const auto refused = [&](const std::vector<std::string>& arguments) {
