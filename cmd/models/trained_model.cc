@@ -4,7 +4,6 @@
 #include <cstring>
 #include <utility>
 
-#include "base/crc32c.h"
 #include "cmd/models/checkpoint_model.h"
 #include "trainer/batch/sparse_rows.h"
 #include "trainer/device/make_model.h"
@@ -21,12 +20,9 @@ class RowsChecksum {
 
   // Adds a row; call it in ascending order.
   void Add(uint64_t row, const float* weights) {
-    const size_t bytes = values_.size() * sizeof(float);
     initial_.Write(table_.FeatureOf(row), values_.data());
-    if (std::memcmp(values_.data(), weights, bytes) == 0) return;
-    sum_.crc = Crc32cExtend(sum_.crc, &row, sizeof row);
-    sum_.crc = Crc32cExtend(sum_.crc, weights, bytes);
-    sum_.bytes += static_cast<int64_t>(sizeof row + bytes);
+    if (std::memcmp(values_.data(), weights, values_.size() * sizeof(float)) == 0) return;
+    AddTableRow(row, weights, table_.width(), &sum_);
   }
   std::string Text() const { return ModelChecksum({sum_}); }
 

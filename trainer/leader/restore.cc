@@ -16,6 +16,11 @@
 namespace dtrain {
 namespace {
 
+std::string InitialText(const Layout& layout) {
+  if (layout.table) return fmt::format("a table of {} rows", layout.table->features() + 1);
+  return fmt::format("{} variables, {} values", layout.variables.size(), layout.size);
+}
+
 // How often a ps that has not answered gets its order again.
 constexpr milliseconds kOrderAgain{100};
 
@@ -251,8 +256,7 @@ void Restore::Finish() {
     parts_.log.Info("restored {} in {:.2f} s: global step {}", from.path, SecondsSince(begun_), from.step);
     reader_.reset();
   } else {
-    parts_.log.Info("initialised {} variables, {} values", parts_.layout.variables.size(),
-                    parts_.layout.size);
+    parts_.log.Info("initialised {}", InitialText(parts_.layout));
   }
   // The best checkpoint here is of an earlier training.
   if (!again_ && from.path.empty() && parts_.config.eval.keep_best && parts_.directory != nullptr) {

@@ -187,6 +187,13 @@ Layout TableLayoutOf(const ModelConfig& config, int ps_count) {
   return layout;
 }
 
+void AddTableRow(uint64_t row, const float* weights, int64_t width, ModelPart* part) {
+  const size_t bytes = static_cast<size_t>(width) * sizeof(float);
+  part->crc = Crc32cExtend(part->crc, &row, sizeof row);
+  part->crc = Crc32cExtend(part->crc, weights, bytes);
+  part->bytes += static_cast<int64_t>(sizeof row + bytes);
+}
+
 std::string ModelChecksum(std::vector<ModelPart> parts) {
   std::sort(parts.begin(), parts.end(), [](const ModelPart& a, const ModelPart& b) {
     return std::tie(a.name, a.first_row) < std::tie(b.name, b.first_row);

@@ -116,6 +116,10 @@ struct ModelPart {
   uint32_t crc = 0;  // CRC-32C of the little-endian float32 values
 };
 
+// Adds a row of a table, whose weights are not the initial ones, to the part of it: its number and its
+// weights. Rows are added in the order of their numbers.
+void AddTableRow(uint64_t row, const float* weights, int64_t width, ModelPart* part);
+
 // Returns the CRC-32C over all weights, variables by name in byte order, rows in order, as 8 hex digits.
 std::string ModelChecksum(std::vector<ModelPart> parts);
 

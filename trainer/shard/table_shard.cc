@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "base/crc32c.h"
 #include "trainer/model/finite.h"
 #include "trainer/optim/optimizer.h"
 
@@ -162,9 +161,7 @@ ShardReport TableShard::Report() const {
   for (const Block& block : blocks_) {
     ShardReport::Part part{{kTableName, static_cast<int64_t>(block.rows.begin), 0, 0}, {}};
     VisitChanged(block.rows, [&](uint64_t row, const float* weights) {
-      part.sum.crc = Crc32cExtend(part.sum.crc, &row, sizeof row);
-      part.sum.crc = Crc32cExtend(part.sum.crc, weights, row_bytes());
-      part.sum.bytes += static_cast<int64_t>(sizeof row + row_bytes());
+      AddTableRow(row, weights, table_.width(), &part.sum);
       if (!report.non_finite.empty()) return;
       const auto* const bytes = reinterpret_cast<const std::byte*>(weights);
       report.non_finite = FirstNonFinite(table_, {&row, 1}, bytes).value_or("");
