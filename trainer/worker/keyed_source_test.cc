@@ -1,0 +1,180 @@
+#include "trainer/worker/keyed_source.h"
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "base/error.h"
+#include "trainer/testing/fake_channel.h"
+#include "trainer/testing/small_config.h"
+#include "trainer/worker/exchanges.h"
+
+namespace dtrain {
+namespace {
+
+// Batch `step` has one row with the feature `step`.
+class Counted : public BatchSource {
+ public:
+  explicit Counted(int64_t batches) : batches_(batches) {}
+  bool Next(Batch* batch) override {
+    if (next_ == batches_) return false;
+    id_ = static_cast<uint64_t>(next_++);
+    *batch = Batch();
+    batch->rows = 1;
+    batch->sparse = {offsets_.data(), &id_, nullptr};
+    return true;
+  }
+  void ReadAhead() override {}
+  void Seek(int64_t local_step) override { next_ = local_step; }
+  void Follow(const DataPlan&) override { next_ = 0; }
+  const DataPlan& plan() const override { return plan_; }
+  int64_t epoch() const override { return (next_ - 1) / 10; }
+  int64_t batch_in_epoch() const override { return (next_ - 1) % 10; }
+  int64_t batches_per_epoch() const override { return 10; }
+  int64_t read() const { return next_; }
+
+ private:
+  const int64_t batches_;
+  const std::vector<int64_t> offsets_ = {0, 1};
+  uint64_t id_ = 0;
+  int64_t next_ = 0;
+  DataPlan plan_;
+};
+
+struct Source {
+  explicit Source(int64_t batches, int64_t ahead) : counted(new Counted(batches)) {
+    keyed = std::make_unique<KeyedSource>(std::unique_ptr<BatchSource>(counted), table, ahead);
+  }
+  // The feature of a batch.
+  uint64_t FeatureOf(const KeyedBatch& batch) const {
+    const uint64_t key = batch.keys()[batch.batch().sparse.places[0]];
+    return table.FeatureOf(key);
+  }
+  const TableLayout table{1000, 1, 2};
+  Counted* counted;  // owned by `keyed`
+  std::unique_ptr<KeyedSource> keyed;
+};
+
+TEST_CASE("keyed source: batches come in order, and those ahead are the ones that come next") {
+  Source at(30, 3);
+  CHECK(at.FeatureOf(*at.keyed->Ahead(1)) == 0);
+  CHECK(at.FeatureOf(*at.keyed->Ahead(3)) == 2);
+  Batch batch;
+  for (int64_t step = 0; step < 30; ++step) {
+    REQUIRE(at.keyed->Next(&batch));
+    CHECK(at.FeatureOf(at.keyed->current()) == static_cast<uint64_t>(step));
+    CHECK(at.keyed->epoch() == step / 10);
+    CHECK(at.keyed->batch_in_epoch() == step % 10);
+    for (int64_t ahead = 1; ahead <= 3; ++ahead) {
+      const KeyedBatch* const next = at.keyed->Ahead(ahead);
+      REQUIRE((next != nullptr) == (step + ahead < 30));
+      if (next != nullptr) CHECK(at.FeatureOf(*next) == static_cast<uint64_t>(step + ahead));
+    }
+    at.keyed->ReadAhead();
+    CHECK(at.counted->read() <= step + 5);
+  }
+  CHECK_FALSE(at.keyed->Next(&batch));
+}
+
+TEST_CASE("keyed source: a worker that returns goes on at its step, whatever was read ahead") {
+  Source at(30, 2);
+  Batch batch;
+  REQUIRE(at.keyed->Next(&batch));
+  at.keyed->Ahead(2);
+  at.keyed->Seek(20);
+  CHECK(at.FeatureOf(*at.keyed->Ahead(1)) == 20);
+  REQUIRE(at.keyed->Next(&batch));
+  CHECK(at.FeatureOf(at.keyed->current()) == 20);
+  at.keyed->Follow(DataPlan());
+  CHECK(at.FeatureOf(*at.keyed->Ahead(1)) == 0);
+}
+
+// Exchanges of a table with two ps; the test plays these.
+struct Fixture {
+  Fixture() : source(30, 1) {
+    config = LinearCluster(2, 1, 30);
+    config.net.checksum = false;
+    layout.ps.resize(2);
+    layout.table = source.table;
+    std::vector<Conversation*> pointers;
+    for (size_t ps = 0; ps < 2; ++ps) {
+      const size_t most = MaxOpenRequests(Exchanges::WindowOf(config.train, layout, ps));
+      links.emplace_back(channel, config.cluster, TaskId{Role::kPs, static_cast<int>(ps)}, most);
+      pointers.push_back(&links.back());
+    }
+    exchanges = std::make_unique<Exchanges>(config, layout, pointers);
+  }
+  // The latest message to a ps.
+  const wire::Envelope& Last(size_t ps) const {
+    for (auto sent = channel.sent.rbegin(); sent != channel.sent.rend(); ++sent) {
+      if (sent->to == links[ps].node()) return sent->envelope();
+    }
+    throw std::runtime_error("nothing was sent");
+  }
+  void Answer(size_t ps, const std::vector<float>& rows) {
+    net::Encoder encoder;
+    const net::Message message =
+        encoder.Weights({1, 0, links[ps].oldest_open()}, 1, 1, 0, 0,
+                        {rows.data(), rows.size() * sizeof(float), nullptr, nullptr});
+    exchanges->OnWeights(ps, message, *net::Decode(message));
+  }
+
+  Config config;
+  Source source;
+  Layout layout;
+  FakeChannel channel;
+  std::deque<Conversation> links;
+  std::unique_ptr<Exchanges> exchanges;
+};
+
+TEST_CASE(
+    "exchanges of a table: keys go to the ps that has their rows, and gradients name who asked for them") {
+  Fixture at;
+  KeyedBatch* const first = at.source.keyed->Ahead(1);
+  at.exchanges->Pull(Exchanges::Entry(), {nullptr, first});
+  std::vector<uint64_t> requests;
+  for (size_t ps = 0; ps < 2; ++ps) {
+    const wire::Pull& pull = *at.Last(ps).body_as_Pull();
+    CHECK(pull.keys() == first->KeysIn(static_cast<int64_t>(ps)).size);
+    requests.push_back(at.Last(ps).request());
+    std::vector<float> rows(pull.keys());
+    for (float& row : rows) row = static_cast<float>(ps + 1);
+    at.Answer(ps, rows);
+  }
+  REQUIRE(at.exchanges->CloseOldest());
+  for (int64_t key = 0; key < first->keys().size; ++key) {
+    CHECK(first->weights()[key] == (key < first->FirstIn(1) ? 1.0f : 2.0f));
+  }
+  Batch batch;
+  REQUIRE(at.source.keyed->Next(&batch));
+  at.exchanges->AddSteps(1);
+  const net::LentBuffer gradient(static_cast<size_t>(first->keys().size) * sizeof(float));
+  for (int64_t key = 0; key < first->keys().size; ++key)
+    gradient.floats()[key] = static_cast<float>(10 + key);
+  KeyedBatch* const second = at.source.keyed->Ahead(1);
+  at.exchanges->Push(gradient, 1, {}, {&at.source.keyed->current(), second});
+  for (size_t ps = 0; ps < 2; ++ps) {
+    const wire::Push& push = *at.Last(ps).body_as_Push();
+    CHECK(push.of() == requests[ps]);
+    const auto block = static_cast<int64_t>(ps);
+    CHECK(push.keys() == second->KeysIn(block).size);
+    REQUIRE(push.values() != nullptr);
+    const size_t values = static_cast<size_t>(first->KeysIn(block).size);
+    CHECK(push.values()->size() == (values + push.keys()) * sizeof(float));
+    if (values == 0) continue;
+    float value = 0;
+    std::memcpy(&value, push.values()->data(), sizeof value);
+    CHECK(value == static_cast<float>(10 + first->FirstIn(block)));
+  }
+}
+
+TEST_CASE("exchanges of a table: an answer with other rows than were asked for ends the task") {
+  Fixture at;
+  at.exchanges->Pull(Exchanges::Entry(), {nullptr, at.source.keyed->Ahead(1)});
+  CHECK_THROWS_AS(at.Answer(0, std::vector<float>(9)), Failure);
+}
+
+}  // namespace
+}  // namespace dtrain
