@@ -116,7 +116,7 @@ TEST_CASE("device lines: a factorization machine has pairs of features") {
         std::vector<std::string>{"layer 1 matmul, bias -> /job:worker/task:0/cpu:0",
                                  "pairs of features, 3 factors -> /job:worker/task:0/cpu:0",
                                  "loss sigmoid_cross_entropy -> /job:worker/task:0/cpu:0",
-                                 "gradient weights/W1, factors/V1, biases/b1 -> /job:worker/task:0/cpu:0",
+                                 "gradient rows of table in a batch -> /job:worker/task:0/cpu:0",
                                  "update sgd -> /job:ps/task:0/cpu:0"});
 }
 
