@@ -211,13 +211,17 @@ void PsServer::OnPush(Member& member, uint64_t request, const wire::Push& push, 
   std::string wrong = check_->Judge(member, push, payload);
   if (wrong.empty()) wrong = TakeKeys(member, request, push.block(), payload, push.keys(), true, push.of());
   if (!wrong.empty()) {
-    log_.Error("a gradient of {} is refused: {}", members_.NameOf(member), wrong);
-    // The number is not taken: a repeat is judged anew, and requests after it wait.
-    member.last_request = request - 1;
-    return outbox_.Refuse(member.node, request, Reason::BadRequest, wrong);
+    return RefuseRequest(member, request, "a gradient", wrong);
   }
   if (++member.next_block == shard_.block_count()) member.next_block = 0;
   rule_->OnPush(member, request, push, message);
+}
+
+// The number is not taken: a repeat is judged anew, and requests after it wait.
+void PsServer::RefuseRequest(Member& member, uint64_t request, const char* what, const std::string& why) {
+  log_.Error("{} of {} is refused: {}", what, members_.NameOf(member), why);
+  member.last_request = request - 1;
+  outbox_.Refuse(member.node, request, Reason::BadRequest, why);
 }
 
 // Takes the rows of a table that a message asks for. Returns what is wrong with them; empty: nothing.
@@ -227,6 +231,11 @@ std::string PsServer::TakeKeys(const Member& member, uint64_t request, int64_t b
   RowDesk::Parts parts;
   if (!RowDesk::Split(payload, count, &parts)) {
     return fmt::format("its {} bytes have no room for {} keys", payload.size, count);
+  }
+  const uint64_t answer = uint64_t{count} * static_cast<uint64_t>(shard_.table()->width()) * sizeof(float);
+  if (answer > static_cast<uint64_t>(config_.net.max_message_mb) << 20) {
+    return fmt::format("it asks for {} rows, {} MiB, and net.max_message_mb = {}", count, answer >> 20,
+                       config_.net.max_message_mb);
   }
   return rule_->rows().Take(member.task.index, block, request, parts.keys, keeps, of);
 }
@@ -245,7 +254,9 @@ void PsServer::OnPull(Member& member, uint64_t request, bool repeated, const wir
   }
   const std::string wrong =
       TakeKeys(member, request, pull.block(), net::Tensor(message, pull), pull.keys(), !pull.read());
-  if (!wrong.empty()) return DropFrame(member.node, kBadKeys);
+  if (!wrong.empty()) {
+    return repeated ? DropFrame(member.node, kBadKeys) : RefuseRequest(member, request, "a pull", wrong);
+  }
   repeated ? rule_->OnRepeatedPull(member, request, pull) : rule_->OnPull(member, request, pull);
 }
 

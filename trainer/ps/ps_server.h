@@ -59,6 +59,7 @@ class PsServer {
   void OnPull(Member& member, uint64_t request, bool repeated, const wire::Pull& pull,
               const net::Message& message);
   void OnRepeated(Member& member, uint64_t request, const wire::Push& push, const net::Message& message);
+  void RefuseRequest(Member& member, uint64_t request, const char* what, const std::string& why);
   std::string TakeKeys(const Member& member, uint64_t request, int64_t block, net::TensorView payload,
                        uint32_t count, bool keeps, uint64_t of = 0);
   void SummariseStep();

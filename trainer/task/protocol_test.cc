@@ -45,6 +45,57 @@ TEST_CASE("exchange: a push sent twice is answered twice and applied once") {
   CHECK(run.ps.Wait().global_step == 1);
 }
 
+Config OneSparseWorker() {
+  Config config = OneWorker();
+  config.model.inputs = 6;  // the rows 0 to 7
+  config.data.train.format = DataFormat::kLibsvm;
+  config.data.train.path = {"rows.svm"};
+  return config;
+}
+
+TEST_CASE("exchange of rows: a push sent twice is answered twice with its rows, and applied once") {
+  OneWorkerRun run(OneSparseWorker());
+  RawWorker& worker = run.worker;
+  worker.SendRows(4, {1, 5});
+  CHECK(worker.Values(*worker.Expect<wire::Weights>()) == std::vector<float>(2));
+  for (int copy = 0; copy < 3; ++copy) {
+    worker.SendRows(5, {0, 1, 5, 7}, 4, {2, 3});
+    const wire::Weights* weights = worker.Expect<wire::Weights>();
+    REQUIRE(weights != nullptr);
+    CHECK(weights->version() == 1);
+    CHECK(weights->steps() == 1);
+    CHECK(worker.Values(*weights) == std::vector<float>{0, -2, -3, 0});
+  }
+  worker.SendRows(6, {}, 5, {1, 0, 0, 1});
+  CHECK(worker.Values(*worker.Expect<wire::Weights>()).empty());
+  worker.End(7);
+  CHECK(run.ps.Wait().global_step == 2);
+}
+
+TEST_CASE("exchange of rows: keys that are none, and gradients of rows that nobody asked for, are refused") {
+  OneWorkerRun run(OneSparseWorker());
+  RawWorker& worker = run.worker;
+  const auto refused = [&](uint64_t request, const std::vector<uint32_t>& keys, uint64_t of,
+                           const std::vector<float>& gradient) {
+    worker.SendRows(request, keys, of, gradient);
+    const wire::Refuse* refuse = worker.Expect<wire::Refuse>();
+    REQUIRE(refuse != nullptr);
+    CHECK(refuse->reason() == wire::Reason::BadRequest);
+    return refuse->text()->str();
+  };
+  CHECK(refused(4, {5, 1}, 0, {}) == "key 1 of 2 is 1; must be from 6 to 7");
+  CHECK(refused(4, {8}, 0, {}) == "key 0 of 1 is 8; must be from 0 to 7");
+  worker.SendRows(4, {1, 5});
+  REQUIRE(worker.Expect<wire::Weights>() != nullptr);
+  CHECK(refused(5, {1}, 3, {1, 1}) == "it is of the rows of request 3, which are not here");
+  CHECK(refused(5, {1}, 4, {1}) == "block 0 has 8 bytes with 1 keys, and is of 2 rows of 4 bytes");
+  CHECK(refused(5, {1, 1}, 4, {1, 1}) == "key 1 of 2 is 1; must be from 2 to 7");
+  worker.SendRows(5, {1, 5}, 4, {1, 1});  // none of these was applied
+  CHECK(worker.Values(*worker.Expect<wire::Weights>()) == std::vector<float>{-1, -1});
+  worker.End(6);
+  CHECK(run.ps.Wait().global_step == 1);
+}
+
 TEST_CASE("exchange: a push behind a lost one waits until the lost one has come again") {
   OneWorkerRun run;
   RawWorker& worker = run.worker;

@@ -65,6 +65,22 @@ class RawWorker {
                       {gradient.data(), gradient.size() * sizeof(float), nullptr, nullptr}, version);
     channel_->Send(node_, message);
   }
+  // Of a table: asks for rows, with the gradient of those that request `of` asked for; without it a pull.
+  void SendRows(uint64_t request, const std::vector<uint32_t>& keys, uint64_t of = 0,
+                const std::vector<float>& gradient = {}) {
+    std::vector<uint32_t> words(gradient.size());
+    if (!gradient.empty()) std::memcpy(words.data(), gradient.data(), gradient.size() * sizeof(float));
+    words.insert(words.end(), keys.begin(), keys.end());
+    const net::LentBytes payload{words.data(), words.size() * sizeof(uint32_t), nullptr, nullptr};
+    const auto count = static_cast<uint32_t>(keys.size());
+    net::PullHead head;
+    head.enter = true;
+    head.keys = count;
+    const net::Envelope envelope{run_id_, 0, request};
+    net::Message message = of == 0 ? encoder_.Pull(envelope, head, payload)
+                                   : encoder_.Push(envelope, 0, 1, 0, payload, 0, {}, {of, count});
+    channel_->Send(node_, message);
+  }
   void SendHello() {
     Send(0, [&](flatbuffers::FlatBufferBuilder& builder) {
       return wire::CreateHello(builder, net::kProtocol, wire::Role::Worker, static_cast<uint32_t>(index_),
