@@ -262,7 +262,7 @@ std::vector<Field> CommonDataFields() {
           .Unset("18, as Vowpal Wabbit has it; csv without data.hash: features are not hashed")
           .OnlyWith("data.train.format", {"csv", "vw", "criteo"}),
       Row(DT_KEY(data.hash), FieldType::kColumns, kRun,
-          "Columns of texts of which there are too many for data.categories: each text is a feature, whose "
+          "Columns with more texts than data.categories is for: each text is a feature, whose "
           "number is a hash of column and text. Rows are then sparse, and all other columns are numbers.")
           .Unit("columns by name, or by number")
           .Try("[url]")

@@ -75,7 +75,7 @@ std::vector<Field> ModelFields() {
       Choice(
           DT_KEY(model.table), kRun,
           {{"auto", TableKind::kAuto}, {"none", TableKind::kNone}, {"range", TableKind::kRange}},
-          "Where the weights of features lie. range: in a table of rows over all ps, of which a step moves "
+          "Where the weights of features lie. range: in a table of rows over all ps: a step moves only "
           "those of its batch; none: in a tensor that travels whole; auto: range where rows are sparse "
           "(libsvm, vw, criteo, data.hash), else none."),
       Choice(DT_KEY(model.init.kind), kRun,
