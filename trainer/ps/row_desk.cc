@@ -16,19 +16,34 @@ RowDesk::RowDesk(const Config& config, const ParameterShard& shard)
 std::string RowDesk::Take(int worker, int64_t block, uint64_t request, net::TensorView keys, bool keeps,
                           uint64_t of) {
   if (Find(worker, block, request) != nullptr) return std::string();
-  auto list = std::make_shared<KeyList>();
-  std::string wrong = DecodeKeys(keys, shard_.BlockRows(block), list.get());
-  if (!wrong.empty()) return wrong;
+  Asked asked{request, FreeList()};
+  std::string wrong = DecodeKeys(keys, shard_.BlockRows(block), asked.keys.get());
   Lists& lists = lists_[IndexOf(worker, block)];
-  if (!keeps) {
-    lists.read = {request, std::move(list)};
-    return wrong;
+  if (!wrong.empty()) {
+    Drop(std::move(asked));
+  } else if (!keeps) {
+    Drop(std::exchange(lists.read, std::move(asked)));
+  } else {
+    if (lists.kept.size() == max_kept_) {
+      const auto oldest = lists.kept.begin() + (lists.kept.front().request == of ? 1 : 0);
+      Drop(std::move(*oldest));
+      lists.kept.erase(oldest);
+    }
+    lists.kept.push_back(std::move(asked));
   }
-  if (lists.kept.size() == max_kept_) {
-    lists.kept.erase(lists.kept.begin() + (lists.kept.front().request == of ? 1 : 0));
-  }
-  lists.kept.push_back({request, std::move(list)});
   return wrong;
+}
+
+std::shared_ptr<KeyList> RowDesk::FreeList() {
+  if (free_.empty()) return std::make_shared<KeyList>();
+  std::shared_ptr<KeyList> list = std::move(free_.back());
+  free_.pop_back();
+  return list;
+}
+
+void RowDesk::Drop(Asked asked) {
+  // A gradient that waits for its round may still name it.
+  if (asked.keys != nullptr && asked.keys.use_count() == 1) free_.push_back(std::move(asked.keys));
 }
 
 RowDesk::Keys RowDesk::Find(int worker, int64_t block, uint64_t request) const {

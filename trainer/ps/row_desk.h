@@ -49,7 +49,7 @@ class RowDesk {
  private:
   struct Asked {
     uint64_t request = 0;
-    Keys keys;
+    std::shared_ptr<KeyList> keys;
   };
   // What a worker has asked of a block.
   struct Lists {
@@ -61,9 +61,14 @@ class RowDesk {
            static_cast<size_t>(block);
   }
 
+  std::shared_ptr<KeyList> FreeList();
+  // Keeps the memory of a list that nothing names any more.
+  void Drop(Asked asked);
+
   const ParameterShard& shard_;
   const size_t max_kept_;
   std::vector<Lists> lists_;  // by worker, then block
+  std::vector<std::shared_ptr<KeyList>> free_;
 };
 
 // The gradient in a message, which is of the rows `keys`; null: of no table. The message is verified.

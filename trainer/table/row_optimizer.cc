@@ -47,6 +47,7 @@ RowOptimizer::RowOptimizer(const Config& config, const TableLayout& table)
       bias_row_(table.bias_row()),
       is_ftrl_(config.train.optimizer.kind == OptimizerKind::kFtrl),
       optimizer_(MakeOptimizer(config, tile_rows_ * width_)),
+      slots_(optimizer_->Slots()),
       rows_(static_cast<size_t>(tile_rows_)),
       weights_(static_cast<size_t>(tile_rows_ * width_)) {}
 
@@ -88,12 +89,11 @@ void RowOptimizer::ApplyRun(const UpdateStep& step, KeySpan keys, const std::byt
 }
 
 void RowOptimizer::ApplyTile(const UpdateStep& step, int64_t count, const std::byte* gradient) {
-  const std::vector<Slot> slots = optimizer_->Slots();
   Copy(0, count, weights_.data());
-  for (size_t slot = 0; slot < slots.size(); ++slot) Copy(slot + 1, count, slots[slot].values.data);
+  for (size_t slot = 0; slot < slots_.size(); ++slot) Copy(slot + 1, count, slots_[slot].values.data);
   optimizer_->Apply(StepOf(step), 0, weights_.data(), weights_.data(), gradient, count * width_);
   CopyBack(0, count, weights_.data());
-  for (size_t slot = 0; slot < slots.size(); ++slot) CopyBack(slot + 1, count, slots[slot].values.data);
+  for (size_t slot = 0; slot < slots_.size(); ++slot) CopyBack(slot + 1, count, slots_[slot].values.data);
 }
 
 // Copies the weights (0) or a slot of the tile's rows into an array.

@@ -44,6 +44,7 @@ class RowOptimizer {
   const uint64_t bias_row_;
   const bool is_ftrl_;
   const std::unique_ptr<Optimizer> optimizer_;  // of the rows of one tile
+  const std::vector<Slot> slots_;               // its own
   std::vector<float*> rows_;                    // of the tile
   std::vector<float> weights_;
 };
