@@ -208,7 +208,7 @@ class Judge {
 
   const ScriptChannel& channel_;
   const uint64_t restored_;   // the version that the weights may begin with
-  const bool same_for_all_;   // not of a table, of which each asks for other rows
+  const bool same_for_all_;   // not of a table: each worker asks for other rows
   const bool counts_pushes_;  // the leader of another ps may decide rounds without gradients
   const bool counts_grants_;
   std::map<net::NodeId, bool> welcomed_;

@@ -1,4 +1,4 @@
-// A table of 2^28 rows of which few are touched: what every command takes is what these rows take. A binary
+// A table of 2^28 rows, few of them touched: every command takes the memory and time of these few. A binary
 // of its own, because the largest child of this process is what is measured.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
