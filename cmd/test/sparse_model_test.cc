@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -15,15 +13,6 @@
 
 namespace dtrain::testing {
 namespace {
-
-// The folder of a9a; empty, with the case skipped, where it is not there.
-std::string A9a() {
-  const char* shared = std::getenv("DTRAIN_SHARED_DATA");
-  const std::string folder = shared == nullptr ? "" : std::string(shared) + "/a9a";
-  if (!folder.empty() && std::filesystem::is_directory(folder)) return folder;
-  Skip("a9a is not there; scripts/test.sh looks in ../shared/data/a9a");
-  return std::string();
-}
 
 // scikit-learn's LogisticRegression (C 1, lbfgs) ends with this log loss on the test rows.
 constexpr double kConverged = 0.3242;

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "base/check.h"
@@ -78,6 +79,14 @@ void WriteFile(const std::string& path, const std::string& content) {
 Json ReadResult(const std::string& path) {
   const Json document = Json::Parse(FileContent(path));
   return document.is_object() ? document : Json();
+}
+
+std::string A9a() {
+  const char* shared = std::getenv("DTRAIN_SHARED_DATA");
+  const std::string folder = shared == nullptr ? "" : std::string(shared) + "/a9a";
+  if (!folder.empty() && std::filesystem::is_directory(folder)) return folder;
+  Skip("a9a is not there; scripts/test.sh looks in ../shared/data/a9a");
+  return std::string();
 }
 
 Json RunLocal(const std::string& config, const std::vector<std::string>& more) {

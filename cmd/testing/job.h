@@ -53,6 +53,9 @@ void WriteFile(const std::string& path, const std::string& content);
 // What `--result` wrote; null when there is no file, or not JSON.
 Json ReadResult(const std::string& path);
 
+// The folder of the data set a9a; empty, with the running case skipped, where it is not there.
+std::string A9a();
+
 // Runs `dtrain local --config CONFIG MORE...` to its end. Its result; null, and its log on standard output,
 // where it does not exit with 0.
 Json RunLocal(const std::string& config, const std::vector<std::string>& more);
