@@ -112,5 +112,50 @@ TEST_CASE(
   CHECK(best.at("status") == "done");
 }
 
+// A job of rows of many features.
+class WideRows {
+ public:
+  WideRows(const std::string& model, int64_t rows, int64_t features, int64_t batch)
+      : job_(fmt::format("model: {{inputs: 10000000, {}}}\n"
+                         "data: {{train: {{format: libsvm, path: rows.svm}}}}\n"
+                         "train: {{mode: sync, batch_size: {}, steps: 4}}\n"
+                         "eval: {{at_end: false}}\n",
+                         model, batch)) {
+    const Done made = testing::Run({"synth", "libsvm", "--rows", fmt::to_string(rows), "--features",
+                                    fmt::to_string(features), "--width", "10000000", "--out",
+                                    job_.directory + "/rows.svm"});
+    REQUIRE(made.code == 0);
+  }
+  const std::string& config() const { return job_.config; }
+
+ private:
+  const LocalJob job_;
+};
+
+TEST_CASE("sparse model: batches whose messages are longer than a block of a dense model are trained on") {
+  const WideRows many_features("kind: logistic", 4000, 400, 2000);
+  const WideRows many_blocks("kind: logistic", 16'000, 40, 8000);
+  for (const WideRows* job : {&many_features, &many_blocks}) {
+    const Json threads = RunLocal(job->config(), {"--workers", "1", "--in-process"});
+    REQUIRE(threads.is_object());
+    for (const std::string ps : {"1", "2"}) {
+      const Json processes = RunLocal(job->config(), {"--ps", ps, "--workers", "1"});
+      REQUIRE(processes.is_object());
+      CHECK(processes.at("bytes_sent").get<double>() > 4 * (1 << 20));  // of four steps
+      CHECK(processes.at("model_crc") == threads.at("model_crc"));
+    }
+  }
+}
+
+TEST_CASE("sparse model: a batch that touches more rows than a message holds is an error, with what to do") {
+  const WideRows job("kind: fm, factors: 200", 40, 10'000, 20);
+  const Done done = testing::Run({"local", "--config", job.config()});
+  CHECK(done.code == 2);
+  CHECK(done.error.find(
+            "train.batch_size = 20: a batch touches so many rows of the table that a message has") !=
+        std::string::npos);
+  CHECK(done.error.find("Use a smaller batch, or more ps.") != std::string::npos);
+}
+
 }  // namespace
 }  // namespace dtrain::testing

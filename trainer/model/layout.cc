@@ -178,12 +178,29 @@ const Variable& Layout::Find(const std::string& name) const {
   return *found;
 }
 
-Layout TableLayoutOf(const ModelConfig& config, int ps_count) {
+namespace {
+
+// Every task knows the size of batches, but not all know how many features a row has: it counts as this many.
+constexpr int64_t kFeaturesOfRow = 64;
+// A message of about so many bytes is worth a block more, up to so many blocks.
+constexpr int64_t kRowsBytes = 512 << 10;
+constexpr int64_t kMaxBlocks = 16;
+
+int64_t TableBlocks(int64_t width, int ps_count, int64_t batch_rows) {
+  const int64_t row_bytes = (width + 1) * static_cast<int64_t>(sizeof(float));  // with its key
+  const int64_t bytes = batch_rows * kFeaturesOfRow * row_bytes / ps_count;
+  return std::clamp<int64_t>(bytes / kRowsBytes, 1, kMaxBlocks);
+}
+
+}  // namespace
+
+Layout TableLayoutOf(const ModelConfig& config, int ps_count, int64_t batch_rows) {
   DT_CHECK(config.inputs.has_value() && config.outputs.has_value());
   const int64_t factors = config.kind == ModelKind::kFm ? config.factors : 0;
+  const int64_t width = *config.outputs + factors;
   Layout layout;
   layout.ps.resize(static_cast<size_t>(ps_count));
-  layout.table.emplace(*config.inputs, *config.outputs + factors, ps_count, factors);
+  layout.table.emplace(*config.inputs, width, ps_count, factors, TableBlocks(width, ps_count, batch_rows));
   return layout;
 }
 

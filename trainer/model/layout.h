@@ -57,8 +57,9 @@ struct Layout {
 };
 
 // The layout of a sparse model, whose weights are rows of a table. inputs and outputs of `config` must be
-// set.
-Layout TableLayoutOf(const ModelConfig& config, int ps_count);
+// set. `batch_rows`: of the batches that are exchanged; the rows of large ones travel in several blocks, so
+// that a ps works on one while the next is on its way.
+Layout TableLayoutOf(const ModelConfig& config, int ps_count, int64_t batch_rows = 1);
 
 // Places the variables on the ps:
 //   bytes: the flat vector is cut at row boundaries into ranges of nearly equal size.

@@ -123,6 +123,21 @@ TEST_CASE("layout: a pin to nowhere or of nothing is a user error that says what
 
 uint32_t Crc(const std::string& text) { return Crc32cExtend(0, text.data(), text.size()); }
 
+TEST_CASE("layout: the rows of large batches travel in blocks, fewer where they are spread over more ps") {
+  ModelConfig model;
+  model.kind = ModelKind::kLogistic;
+  model.inputs = 10'000'000;
+  model.outputs = 1;
+  const auto blocks = [&](int ps, int64_t batch_rows) {
+    return TableLayoutOf(model, ps, batch_rows).table->blocks_of_ps();
+  };
+  CHECK(blocks(1, 1) == 1);
+  CHECK(blocks(1, 1024) == 1);
+  CHECK(blocks(1, 4096) == 4);
+  CHECK(blocks(2, 4096) == 2);
+  CHECK(blocks(1, 1'000'000'000) == 16);
+}
+
 TEST_CASE("model checksum: it is over names in byte order and rows in order, however it is cut") {
   const uint32_t whole = Crc("biasesfirst rowslater rows");
   const std::vector<ModelPart> parts = {{"weights/W1", 10, 10, Crc("later rows")},

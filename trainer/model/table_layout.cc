@@ -23,7 +23,7 @@ uint64_t InverseOf(uint64_t factor) {
 
 }  // namespace
 
-TableLayout::TableLayout(int64_t features, int64_t width, int64_t ps, int64_t factors)
+TableLayout::TableLayout(int64_t features, int64_t width, int64_t ps, int64_t factors, int64_t min_blocks)
     : features_(features), width_(width), ps_(ps), factors_(factors) {
   DT_CHECK(features >= 1 && features < kMaxFeatures && width > factors && ps >= 1, features, width, ps);
   constexpr int kUnitBits = 4;
@@ -36,7 +36,7 @@ TableLayout::TableLayout(int64_t features, int64_t width, int64_t ps, int64_t fa
   inverse_ = InverseOf(factor_);
   const auto in_block = uint64_t{1} << kMaxBlockBits;
   const uint64_t of_ps = (rows() + static_cast<uint64_t>(ps) - 1) / static_cast<uint64_t>(ps);
-  blocks_of_ps_ = static_cast<int64_t>((of_ps + in_block - 1) / in_block);
+  blocks_of_ps_ = std::max(min_blocks, static_cast<int64_t>((of_ps + in_block - 1) / in_block));
 }
 
 // 2^40 rows times 2^23 blocks fit into 64 bits.

@@ -5,6 +5,7 @@
 // numbers spread them over all ps. Thread: any; a plain value.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -20,6 +21,9 @@ struct RowRange {
 // What reports and checkpoints call the rows.
 constexpr char kTableName[] = "table";
 
+// The max bytes of a message about the rows of one block: a gradient, and the keys that are asked for.
+constexpr size_t kMaxRowsBytes = size_t{16} << 20;
+
 class TableLayout {
  public:
   // Rows of a block can be numbered by 32 bits.
@@ -27,8 +31,8 @@ class TableLayout {
   static constexpr int64_t kMaxFeatures = int64_t{1} << 40;
 
   // A table of `features` rows and one for the bias, over `ps` ps. `factors`: so many of the values of a row
-  // are those of a factorization machine, behind its weight; 0: all are weights.
-  TableLayout(int64_t features, int64_t width, int64_t ps, int64_t factors = 0);
+  // are those of a factorization machine, behind its weight; 0: all are weights. `min_blocks`: of each ps.
+  TableLayout(int64_t features, int64_t width, int64_t ps, int64_t factors = 0, int64_t min_blocks = 1);
 
   int64_t features() const { return features_; }
   int64_t width() const { return width_; }                // values of a row

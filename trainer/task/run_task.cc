@@ -35,8 +35,9 @@ int QueueMessages(const TrainConfig& train) {
 
 // They encrypt, each for connections of its own.
 constexpr int kIoThreadsWithKeys = 2;
-// The longest frame that is sent to who listens: a block of a tensor, and room for what is around it.
-constexpr int64_t kMaxRequestBytes = (1 << 20) + (64 << 10);
+// The longest frame that is sent to who listens has a block of a tensor, and room for what is around it.
+constexpr int64_t kMaxBlockBytes = 1 << 20;
+constexpr int64_t kRoomBytes = 64 << 10;
 // How many connections that are no task's a listening task bears beside those of its tasks before they say
 // who they are. A task has two connections, and may come again before the old ones are gone.
 constexpr int64_t kStrangers = 64;
@@ -154,9 +155,11 @@ std::unique_ptr<net::Transport> NewNetworkTransport(const Config& config,
                                                     std::shared_ptr<net::KeyRing> keys) {
   net::ZmqOptions options;
   options.max_message_bytes = config.net.max_message_mb << 20;
-  options.max_request_bytes = kMaxRequestBytes;
+  const int64_t block_bytes = UsesTable(config) ? int64_t{kMaxRowsBytes} : kMaxBlockBytes;
+  options.max_request_bytes = block_bytes + kRoomBytes;
   options.queue_messages = QueueMessages(config.train);
   options.guard.emplace();
+  options.guard->message_bytes = static_cast<uint64_t>(block_bytes + 4 * kRoomBytes);
   const int64_t tasks = TaskCount(config.cluster);
   const int64_t room = net::RaiseDescriptorLimit() - kOtherDescriptors - 2 * tasks;
   options.guard->strangers =
@@ -176,7 +179,9 @@ std::unique_ptr<net::Transport> NewNetworkTransport(const Config& config,
 void PrepareProcess(const Config& config) { gpu::SetThreads(static_cast<int>(config.device.threads)); }
 
 Layout MakeLayout(const Config& config, int ps_count) {
-  if (UsesTable(config)) return TableLayoutOf(config.model, ps_count);
+  if (UsesTable(config)) {
+    return TableLayoutOf(config.model, ps_count, config.train.batch_size);
+  }
   return PlaceVariables(ModelVariables(config.model), ps_count, config.placement);
 }
 

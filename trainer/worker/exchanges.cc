@@ -113,6 +113,13 @@ net::LentBytes Exchanges::RowsOf(const Exchange& exchange, int64_t block) {
   const KeySpan keys = asks == nullptr ? KeySpan() : asks->KeysIn(block);
   const size_t values = of == nullptr ? 0 : static_cast<size_t>(of->KeysIn(block).size) * width;
   const size_t bytes = values * sizeof(float) + static_cast<size_t>(keys.size) * kKeyBytes;
+  if (bytes > kMaxRowsBytes) {
+    throw UserError(
+        "train.batch_size = {}: a batch touches so many rows of the table that a message has {} bytes; at "
+        "most {} "
+        "bytes. Use a smaller batch, or more ps.",
+        config_.train.batch_size, bytes, kMaxRowsBytes);
+  }
   const net::LentBuffer& buffer = sent_rows_.Free(bytes);
   if (values > 0) {
     const float* const from = exchange.gradient->floats() + static_cast<size_t>(of->FirstIn(block)) * width;
