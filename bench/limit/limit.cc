@@ -1,18 +1,12 @@
 #include "bench/limit/limit.h"
 
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <array>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "bench/limit/client_processes.h"
 #include "bench/limit/passes.h"
 #include "bench/limit/raw_socket.h"
 #include "bench/limit/step.h"
@@ -213,41 +207,14 @@ LimitResult LimitServer::Run() {
   return {count / seconds, static_cast<double>(bytes_) / count};
 }
 
-namespace {
-
-constexpr ssize_t kEndpointBytes = 256;
-using Endpoint = std::array<char, kEndpointBytes>;
-
-// The clients learn the endpoint through a pipe: they are forked before there is a ZeroMQ context, because
-// its threads do not survive a fork.
-void StartClients(const LimitPlan& plan, const int (&pipe)[2]) {
-  for (int64_t i = 0; i < plan.clients; ++i) {
-    if (fork() != 0) continue;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    Endpoint endpoint{};
-    if (read(pipe[0], endpoint.data(), endpoint.size()) != kEndpointBytes) std::_Exit(1);
-    RunLimitClient(plan, endpoint.data());
-    std::_Exit(0);
-  }
-}
-
-}  // namespace
-
 LimitResult RunLimit(const LimitPlan& plan) {
-  int pipe_ends[2];
-  if (pipe(pipe_ends) != 0) FailRaw("pipe");
-  StartClients(plan, pipe_ends);
+  ClientProcesses clients(plan.clients,
+                          [&plan](const std::string& endpoint) { RunLimitClient(plan, endpoint); });
   RawSocket socket(ZMQ_ROUTER);
   LimitServer server(plan, socket);
-  const std::string bound = socket.Bind();
-  Endpoint endpoint{};
-  bound.copy(endpoint.data(), endpoint.size() - 1);
-  for (int64_t i = 0; i < plan.clients; ++i) {
-    if (write(pipe_ends[1], endpoint.data(), endpoint.size()) != kEndpointBytes) FailRaw("write");
-  }
+  clients.Begin(socket.Bind());
   const LimitResult result = server.Run();
-  while (wait(nullptr) > 0) {
-  }
+  clients.Wait();
   return result;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bench/limit/limit.h"
+#include "bench/limit/rows.h"
 #include "bench/limit/step.h"
 
 namespace dtrain::bench {
@@ -205,6 +206,39 @@ TEST_CASE("limit: without passes blocks are moved and weights stay as they are")
   const Ending ending = RunOneClient(plan);
   CHECK(ending.server == std::vector<float>(1024, kFirstValue));
   CHECK(ending.client == std::vector<float>(1024, 0));
+}
+
+TEST_CASE("limit of rows: the table has the updates of each step, one after another") {
+  if (!CanExchange()) return;
+  RowPlan plan;
+  plan.exchanges = 20;
+  plan.batch = 4;
+  plan.features = 3;
+  plan.rows = 64;
+  plan.used_rows = 50;
+  plan.pool = 20;
+  plan.blocks = 3;
+  plan.rate = 0.125f;
+  RawSocket socket(ZMQ_ROUTER);
+  RowServer server(plan, socket);
+  const std::string endpoint = socket.Bind();
+  std::thread client([&] { RunRowClient(plan, endpoint); });
+  const LimitResult result = server.Run();
+  client.join();
+  CHECK(result.bytes_per_exchange > 3 * 2 * 64);
+  const std::vector<uint32_t> ids = DrawFeatures(plan);
+  std::vector<float> weights(64);
+  for (int64_t step = 0; step < plan.exchanges; ++step) {
+    const uint32_t* const batch = ids.data() + step % 5 * 12;
+    std::vector<float> gradient(64);
+    for (int row = 0; row < 4; ++row) {
+      float sum = 1;
+      for (int i = 0; i < 3; ++i) sum += weights[batch[row * 3 + i]];
+      for (int i = 0; i < 3; ++i) gradient[batch[row * 3 + i]] += sum;
+    }
+    for (size_t i = 0; i < 64; ++i) weights[i] -= plan.rate * gradient[i];
+  }
+  CheckClose({server.weights(), server.weights() + 64}, weights);
 }
 
 }  // namespace dtrain::bench

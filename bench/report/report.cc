@@ -43,8 +43,8 @@ std::string BinaryDirectory() {
 
 std::vector<Case> AllCases(const Settings& settings) {
   std::vector<Case> all;
-  for (const auto& some :
-       {TrainingCases, StreamCases, KeysCases, FootprintCases, CheckpointCases, KernelCases, AttackCases}) {
+  for (const auto& some : {TrainingCases, SparseCases, StreamCases, KeysCases, FootprintCases,
+                           CheckpointCases, KernelCases, AttackCases}) {
     for (Case& one : some(settings)) all.push_back(std::move(one));
   }
   return all;

@@ -49,6 +49,7 @@ struct Settings {
 };
 
 std::vector<Case> TrainingCases(const Settings& settings);    // global steps per second, and threads
+std::vector<Case> SparseCases(const Settings& settings);      // rows of a table
 std::vector<Case> StreamCases(const Settings& settings);      // many parameters
 std::vector<Case> KeysCases(const Settings& settings);        // what encryption costs
 std::vector<Case> FootprintCases(const Settings& settings);   // start-up time and memory

@@ -1,0 +1,28 @@
+// The limit of sparse models: a server with a table of rows and one client in a process of its own over TCP
+// loopback, with the frames, the sort of keys, and the reads and updates of rows that a step needs. It shares
+// no code with net/, trainer/ or gpu/. Prints one JSON object. See docs/performance.md.
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+
+#include "bench/limit/rows.h"
+
+int main(int argc, char** argv) {
+  dtrain::bench::RowPlan plan;
+  CLI::App app("What raw ZeroMQ, a radix sort and plain reads and updates of rows do with dtrain's bytes");
+  app.add_option("--exchanges", plan.exchanges, "how many");
+  app.add_option("--open", plan.open, "exchanges that are open at a time");
+  app.add_option("--batch", plan.batch, "rows of a batch");
+  app.add_option("--features", plan.features, "of a row");
+  app.add_option("--rows", plan.rows, "of the table");
+  app.add_option("--used-rows", plan.used_rows, "that features are drawn from");
+  app.add_option("--pool", plan.pool, "rows of data that are drawn in advance");
+  app.add_option("--blocks", plan.blocks, "messages of an exchange");
+  app.add_option("--request-header", plan.request_header, "bytes")->check(CLI::Range(16, 1 << 20));
+  app.add_option("--reply-header", plan.reply_header, "bytes")->check(CLI::Range(16, 1 << 20));
+  CLI11_PARSE(app, argc, argv);
+  const dtrain::bench::LimitResult result = dtrain::bench::RunRowLimit(plan);
+  fmt::print("{{\"exchanges_per_s\": {:.3f}, \"bytes_per_exchange\": {:.1f}}}\n", result.exchanges_per_s,
+             result.bytes_per_exchange);
+  return 0;
+}
