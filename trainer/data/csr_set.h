@@ -29,6 +29,9 @@ class CsrRows {
   int64_t features() const { return offsets_.back(); }
   // Appends a row to `to`.
   void CopyRow(int64_t row, SparseBuffer* to) const;
+  // Bring a row near to the processor: first where it begins, then the row.
+  void WillFind(int64_t row) const { __builtin_prefetch(offsets_.data() + row); }
+  void WillCopy(int64_t row) const;
 
  private:
   int64_t inputs_;

@@ -41,6 +41,16 @@ void SparseLinear::Forward(const float* parameters, const Batch& batch, float* o
   const SparseRows& rows = batch.sparse;
   const int64_t width = this->width();
   const float* const bias = parameters + rows.bias * width;
+  if (width == 1) {  // the sum stays in a register
+    for (int64_t row = 0; row < batch.rows; ++row) {
+      float sum = *bias;
+      for (int64_t i = rows.offsets[row]; i < rows.offsets[row + 1]; ++i) {
+        sum += ValueOf(rows, i) * parameters[rows.places[i]];
+      }
+      output[row] = sum;
+    }
+    return;
+  }
   for (int64_t row = 0; row < batch.rows; ++row, output += width) {
     std::copy_n(bias, width, output);
     for (int64_t i = rows.offsets[row]; i < rows.offsets[row + 1]; ++i) {
