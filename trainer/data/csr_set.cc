@@ -42,24 +42,6 @@ void CsrRows::CopyRow(int64_t row, SparseBuffer* to) const {
   }
 }
 
-namespace {
-
-template <typename T>
-void Prefetch(const std::vector<T>& values, int64_t begin, int64_t end) {
-  constexpr int64_t kInLine = 64 / sizeof(T);
-  for (int64_t i = begin; i < end; i += kInLine) __builtin_prefetch(values.data() + i);
-}
-
-}  // namespace
-
-void CsrRows::WillCopy(int64_t row) const {
-  constexpr int64_t kMaxFeatures = 64;  // longer rows are read in order, which the processor sees itself
-  const int64_t begin = offsets_[static_cast<size_t>(row)];
-  const int64_t end = std::min(offsets_[static_cast<size_t>(row) + 1], begin + kMaxFeatures);
-  wide_ ? Prefetch(wide_ids_, begin, end) : Prefetch(narrow_ids_, begin, end);
-  if (!values_.empty()) Prefetch(values_, begin, end);
-}
-
 CsrSet::CsrSet(CsrRows rows, std::optional<int64_t> classes, std::vector<int32_t> labels,
                std::vector<float> targets)
     : rows_(std::move(rows)), classes_(classes), labels_(std::move(labels)), targets_(std::move(targets)) {

@@ -1,6 +1,7 @@
 // CsrSet: sparse rows in memory. Owner: LoadedData, shared. Thread: any; immutable.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -30,10 +31,24 @@ class CsrRows {
   // Appends a row to `to`.
   void CopyRow(int64_t row, SparseBuffer* to) const;
   // Bring a row near to the processor: first where it begins, then the row.
-  void WillFind(int64_t row) const { __builtin_prefetch(offsets_.data() + row); }
-  void WillCopy(int64_t row) const;
+  // Always inline, because GCC takes a function that only prefetches for one without effects and leaves out
+  // its call.
+  [[gnu::always_inline]] void WillFind(int64_t row) const { __builtin_prefetch(offsets_.data() + row); }
+  [[gnu::always_inline]] void WillCopy(int64_t row) const {
+    constexpr int64_t kMaxFeatures = 64;  // longer rows are read in order, which the processor sees itself
+    const int64_t begin = offsets_[static_cast<size_t>(row)];
+    const int64_t end = std::min(offsets_[static_cast<size_t>(row) + 1], begin + kMaxFeatures);
+    wide_ ? Prefetch(wide_ids_, begin, end) : Prefetch(narrow_ids_, begin, end);
+    if (!values_.empty()) Prefetch(values_, begin, end);
+  }
 
  private:
+  template <typename T>
+  [[gnu::always_inline]] static void Prefetch(const std::vector<T>& values, int64_t begin, int64_t end) {
+    constexpr int64_t kInLine = 64 / sizeof(T);
+    for (int64_t i = begin; i < end; i += kInLine) __builtin_prefetch(values.data() + i);
+  }
+
   int64_t inputs_;
   bool wide_;
   std::vector<int64_t> offsets_{0};

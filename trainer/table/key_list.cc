@@ -27,9 +27,11 @@ uint64_t* KeySorter::Numbers(size_t count) {
 
 const uint64_t* KeySorter::Sort(int from, int bits) {
   // Fewer passes pay for longer lists of places only where there are many numbers.
-  const int digit_bits = count_ < 4096 ? 8 : 11;
+  const int max_digit_bits = count_ < 2048 ? 8 : 12;
+  const int passes = (bits + max_digit_bits - 1) / max_digit_bits;
+  const int digit_bits = passes == 0 ? 0 : (bits + passes - 1) / passes;
   const uint64_t mask = (uint64_t{1} << digit_bits) - 1;
-  for (int shift = from; shift < from + bits; shift += digit_bits) {
+  for (int pass = 0, shift = from; pass < passes; ++pass, shift += digit_bits) {
     places_.assign(mask + 1, 0);
     for (size_t i = 0; i < count_; ++i) ++places_[numbers_[i] >> shift & mask];
     uint32_t place = 0;

@@ -48,14 +48,17 @@ void KeyedBatch::Number(const Batch& batch, const TableLayout& table, KeySorter*
   }
   if (count > 0) numbers[features] = table.bias_row() << place_bits | static_cast<uint64_t>(features);
   const uint64_t* const sorted = sorter->Sort(place_bits, key_bits);
-  keys_.clear();
+  keys_.resize(count);
   places_.resize(count);
   const uint64_t place_mask = (uint64_t{1} << place_bits) - 1;
+  size_t last = 0;  // the number of the key that was found last
   for (size_t i = 0; i < count; ++i) {
     const uint64_t key = sorted[i] >> place_bits;
-    if (keys_.empty() || keys_.back() != key) keys_.push_back(key);
-    places_[sorted[i] & place_mask] = static_cast<uint32_t>(keys_.size() - 1);
+    last += i > 0 && key != keys_[last] ? 1 : 0;
+    keys_[last] = key;
+    places_[sorted[i] & place_mask] = static_cast<uint32_t>(last);
   }
+  keys_.resize(count == 0 ? 0 : last + 1);
   batch_.columns = static_cast<int64_t>(keys_.size());
   if (count == 0) return;
   offsets_.assign(rows.offsets, rows.offsets + batch.rows + 1);
