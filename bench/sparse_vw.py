@@ -4,7 +4,7 @@
 
 Needs vowpalwabbit 9.11.9 for the other side, which is left out where it is missing. Both read what `dtrain synth vw`
 writes, 39 features of 10,000,000 by Zipf's law, some with a value, and hash it to 24 bits: the text, or the cache of
-each side that is there already. Updates are adaptive or plain sgd, with the rate that was best of some on 2^20 rows of it
+each side that is there already. Updates are adaptive or plain sgd, with the best of some rates on 2^20 rows
 (RATES). dtrain is `local --in-process`, 1 ps and 1 worker as threads, async, train.reduce: sum. It keeps the order of
 the file as Vowpal Wabbit does, unless --shuffle is given. With data.cache: none it goes through a file twice, to check
 it and to train; a pipe (`exec:cat FILE`) is read once.
@@ -109,9 +109,10 @@ def main():
         table.append(row + [""] * (11 - len(row)))
     race.print_table(["source", "update", "side", "rows/s, training", "rows/s, whole", "threads", "processor s",
                       "progressive loss", "ratio, training", "ratio, whole", "to reach"], table)
+    equal |= options.rows != RATES_ROWS  # the rates are not for these rows
     if not equal:
         print(f"progressive losses differ by more than {LOSS_WITHIN}")
-    return 0 if equal or options.rows != RATES_ROWS else 1
+    return 0 if equal else 1
 
 
 if __name__ == "__main__":
