@@ -99,6 +99,24 @@ TEST_CASE("sparse model: in sync the bits are the same for 1, 2, 3 and 5 ps, as 
   }
 }
 
+TEST_CASE("sparse model: the rows of a batch may be more than a MiB, but no more than a message may have") {
+  const LocalJob wide(
+      "cluster: {ps: [\"a:1\"], worker: [\"a:2\"]}\n"
+      "model: {kind: fm, factors: 255}\n"
+      "data: {train: {format: vw, path: rows.vw}, test: {format: vw, path: rows.vw}, hash_bits: 14}\n"
+      "train: {mode: sync, batch_size: 400, steps: 3, optimizer: {kind: sgd, learning_rate: 0.1}}\n");
+  const Done made = Run({"synth", "vw", "--rows", "400", "--features", "20", "--width", "5000", "--out",
+                         wide.directory + "/rows.vw"});
+  REQUIRE(made.code == 0);
+  const Json result = RunLocal(wide.config, {});
+  REQUIRE(result.is_object());
+  CHECK(result.at("global_step") == 3);
+  const Done refused = Run({"local", "--config", wide.config, "--set", "net.max_message_mb=1"});
+  CHECK(refused.code == 2);
+  CHECK(Contains(refused.error, "train.batch_size = 400: a batch has "));
+  CHECK(Contains(refused.error, "net.max_message_mb = 1. Use a smaller batch or more ps"));
+}
+
 TEST_CASE(
     "sparse model: half a run and the other half by another number of ps end with the bits of a whole one") {
   const SparseJob job;
