@@ -181,9 +181,15 @@ const Variable& Layout::Find(const std::string& name) const {
 Layout TableLayoutOf(const ModelConfig& config, int ps_count) {
   DT_CHECK(config.inputs.has_value() && config.outputs.has_value());
   const int64_t factors = config.kind == ModelKind::kFm ? config.factors : 0;
+  const int64_t width = *config.outputs + factors;
+  if (width > TableLayout::kMaxWidth) {
+    throw UserError(
+        "model.outputs = {}; must be at most {} where weights are rows of a table. Try model.table: none.",
+        *config.outputs, TableLayout::kMaxWidth - factors);
+  }
   Layout layout;
   layout.ps.resize(static_cast<size_t>(ps_count));
-  layout.table.emplace(*config.inputs, *config.outputs + factors, ps_count, factors);
+  layout.table.emplace(*config.inputs, width, ps_count, factors);
   return layout;
 }
 

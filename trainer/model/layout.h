@@ -57,7 +57,7 @@ struct Layout {
 };
 
 // The layout of a sparse model, whose weights are rows of a table. inputs and outputs of `config` must be
-// set.
+// set. Throws UserError if a row has too many values.
 Layout TableLayoutOf(const ModelConfig& config, int ps_count);
 
 // Places the variables on the ps:
