@@ -99,6 +99,29 @@ TEST_CASE("sparse model: in sync the bits are the same for 1, 2, 3 and 5 ps, as 
   }
 }
 
+TEST_CASE(
+    "sparse model: a run that goes on with other hashes, factors or first values is refused by the key") {
+  const LocalJob job(
+      "cluster: {ps: [\"a:1\"], worker: [\"a:2\"]}\n"
+      "model: {kind: fm, factors: 4}\n"
+      "data: {train: {format: vw, path: rows.vw}, hash_bits: 10}\n"
+      "train: {mode: sync, batch_size: 2, steps: 3, optimizer: {kind: sgd, learning_rate: 0.1}}\n");
+  WriteFile(job.directory + "/rows.vw", "1 |a x:1 y\n-1 |a y z\n1 |a x\n");
+  const std::string dir = "checkpoint.dir=" + job.directory + "/checkpoints";
+  REQUIRE(RunLocal(job.config, {"--set", dir}).is_object());
+  for (const auto& [set, expected] : {std::pair("data.hash_bits=11", "data.hash_bits = 11; must be 10"),
+                                      std::pair("model.factors=5", "model.factors = 5; must be 4"),
+                                      std::pair("model.init.seed=2", "model.init.seed = 2; must be 1")}) {
+    for (const char* command : {"local", "check"}) {
+      CAPTURE(command);
+      const Done done =
+          Run({command, "--config", job.config, "--set", dir, "--set", "train.steps=4", "--set", set});
+      CHECK(done.code == 2);
+      CHECK(Contains(done.error, std::string(": another model: ") + expected));
+    }
+  }
+}
+
 TEST_CASE("sparse model: the rows of a batch may be more than a MiB, but no more than a message may have") {
   const LocalJob wide(
       "cluster: {ps: [\"a:1\"], worker: [\"a:2\"]}\n"
