@@ -65,8 +65,8 @@ std::string StartLine(const Config& config, const Layout& layout, const InputFor
   if (!path) return fmt::format("start: anew, since {} has no checkpoint", config.checkpoint.dir);
   CheckpointReader checkpoint(*path);
   if (config.checkpoint.resume != "auto") checkpoint.Verify();  // FindNewest() verifies otherwise
-  checkpoint.CheckFits(layout, SlotNames(config));
   CheckMeaning(*path, checkpoint.manifest(), config, form);
+  checkpoint.CheckFits(layout, SlotNames(config));
   const std::optional<InputForm>& saved = checkpoint.manifest().inputs;
   const bool other_scale = saved && !saved->scale.shift.empty() && saved->scale != form.scale;
   return fmt::format("start: from {}, at global step {}{}", *path, checkpoint.manifest().step,

@@ -89,6 +89,29 @@ TEST_CASE("sparse model: in sync the bits are the same for 1, 2, 3 and 5 ps, as 
 }
 
 TEST_CASE(
+    "sparse model: a run that goes on with other hashes, factors or first values is refused by the key") {
+  const LocalJob job(
+      "cluster: {ps: [\"a:1\"], worker: [\"a:2\"]}\n"
+      "model: {kind: fm, factors: 4}\n"
+      "data: {train: {format: vw, path: rows.vw}, hash_bits: 10}\n"
+      "train: {mode: sync, batch_size: 2, steps: 3, optimizer: {kind: sgd, learning_rate: 0.1}}\n");
+  WriteFile(job.directory + "/rows.vw", "1 |a x:1 y\n-1 |a y z\n1 |a x\n");
+  const std::string dir = "checkpoint.dir=" + job.directory + "/checkpoints";
+  REQUIRE(RunLocal(job.config, {"--set", dir}).is_object());
+  for (const auto& [set, expected] : {std::pair("data.hash_bits=11", "data.hash_bits = 11; must be 10"),
+                                      std::pair("model.factors=5", "model.factors = 5; must be 4"),
+                                      std::pair("model.init.seed=2", "model.init.seed = 2; must be 1")}) {
+    for (const char* command : {"local", "check"}) {
+      CAPTURE(command);
+      const Done done =
+          Run({command, "--config", job.config, "--set", dir, "--set", "train.steps=4", "--set", set});
+      CHECK(done.code == 2);
+      CHECK(Contains(done.error, std::string(": another model: ") + expected));
+    }
+  }
+}
+
+TEST_CASE(
     "sparse model: half a run and the other half by another number of ps end with the bits of a whole one") {
   const SparseJob job;
   const std::string whole = job.Crc(1);
@@ -147,14 +170,15 @@ TEST_CASE("sparse model: batches whose messages are longer than a block of a den
   }
 }
 
-TEST_CASE("sparse model: a batch that touches more rows than a message holds is an error, with what to do") {
-  const WideRows job("kind: fm, factors: 200", 40, 10'000, 20);
-  const Done done = testing::Run({"local", "--config", job.config()});
-  CHECK(done.code == 2);
-  CHECK(done.error.find(
-            "train.batch_size = 20: a batch touches so many rows of the table that a message has") !=
-        std::string::npos);
-  CHECK(done.error.find("Use a smaller batch, or more ps.") != std::string::npos);
+TEST_CASE(
+    "sparse model: a message has as many rows as net.max_message_mb allows, and a batch of more is an "
+    "error") {
+  const WideRows job("kind: fm, factors: 100", 40, 2000, 10);
+  CHECK(RunLocal(job.config(), {"--workers", "1"}).is_object());
+  const Done refused = testing::Run({"local", "--config", job.config(), "--set", "net.max_message_mb=1"});
+  CHECK(refused.code == 2);
+  CHECK(Contains(refused.error, "train.batch_size = 10: a batch has "));
+  CHECK(Contains(refused.error, "net.max_message_mb = 1. Use a smaller batch or more ps"));
 }
 
 }  // namespace

@@ -153,9 +153,15 @@ void CheckpointReader::ReadRows(RowRange range, const VisitRow& visit) {
   for (size_t shard = 0; shard < manifest_.shards.size(); ++shard) {
     const RowPieces pieces = manifest_.RowPiecesOf(shard);
     const std::vector<StoredPiece>& stored = manifest_.shards[shard].pieces;
-    for (size_t i = 0; i < stored.size(); ++i) {
-      const RowRange rows = pieces.At(pieces.Of(static_cast<uint64_t>(stored[i].first)));
-      if (rows.end <= range.begin || rows.begin >= range.end) continue;
+    const auto rows_of = [&](const StoredPiece& piece) {
+      return pieces.At(pieces.Of(static_cast<uint64_t>(piece.first)));
+    };
+    const auto first = std::partition_point(stored.begin(), stored.end(), [&](const StoredPiece& piece) {
+      return rows_of(piece).end <= range.begin;
+    });
+    for (auto i = static_cast<size_t>(first - stored.begin()); i < stored.size(); ++i) {
+      const RowRange rows = rows_of(stored[i]);
+      if (rows.begin >= range.end) break;
       const auto* const bytes = reinterpret_cast<const std::byte*>(Load(shard, i));
       const std::string wrong =
           ReadRowPiece({bytes, static_cast<size_t>(stored[i].bytes())}, rows, width, values, range, visit);

@@ -15,7 +15,6 @@ using Problem = std::optional<std::string>;
 
 constexpr size_t kMaxName = 1024;
 constexpr int64_t kMaxSide = int64_t{1} << 46;  // a tensor's size in bytes fits into an int64_t
-constexpr int64_t kMaxTableWidth = 1 << 14;
 constexpr size_t kMaxTableSlots = 8;
 constexpr int64_t kMaxStep = (int64_t{1} << 62) - 1;
 constexpr size_t kMaxPositions = 512 * 1024;      // they travel in a message's header
@@ -56,7 +55,7 @@ Problem TextProblem(const Manifest& manifest) {
 Problem TableProblem(const Manifest& manifest) {
   const StoredTable& table = *manifest.table;
   if (table.features < 1 || table.features >= TableLayout::kMaxFeatures || table.width < 1 ||
-      table.width > kMaxTableWidth || manifest.slots.size() > kMaxTableSlots) {
+      table.width > TableLayout::kMaxWidth || manifest.slots.size() > kMaxTableSlots) {
     return fmt::format("a table of {} features, {} wide, with {} slots", table.features, table.width,
                        manifest.slots.size());
   }

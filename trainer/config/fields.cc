@@ -98,12 +98,25 @@ std::string OtherText(const char* key, const std::string& now, const std::string
   return fmt::format("{} = {}; must be {}", key, now, then);
 }
 
+// How the rows of a table begin.
+InitKind InitOf(const ModelConfig& model) { return model.init.kind.value_or(InitKind::kZeros); }
+
 }  // namespace
 
 std::optional<std::string> OtherMeaning(const Config& saved, const Config& config) {
-  for (const char* key :
-       {"model.kind", "model.activation", "model.head", "data.scale", "data.ignore", "data.categories",
-        "data.dates", "data.missing", "model.factors", "data.index_base", "data.hash", "data.crosses"}) {
+  std::vector<const char*> keys = {"model.kind",    "model.activation", "model.head", "data.scale",
+                                   "data.ignore",   "data.categories",  "data.dates", "data.missing",
+                                   "model.factors", "data.index_base",  "data.hash",  "data.crosses"};
+  // Rows of a table that were never updated are in no checkpoint.
+  const InitKind init = InitOf(saved.model);
+  if (UsesTable(saved)) {
+    if (init != InitOf(config.model)) keys.push_back("model.init.kind");
+    keys.insert(keys.end(), {"model.init.value", "model.init.stddev"});
+    if (init == InitKind::kNormal || init == InitKind::kGlorot) keys.push_back("model.init.seed");
+  }
+  // Each has hashes of its own.
+  if (HashBits(saved.data) && HashBits(config.data)) keys.push_back("data.train.format");
+  for (const char* key : keys) {
     const Field& field = *FindField(key);
     const Value now = field.get(config), then = field.get(saved);
     if (!Applies(field, saved) || now == then) continue;

@@ -182,5 +182,27 @@ TEST_CASE("sparse rules: weights that count features otherwise are of no use") {
         "data.index_base = 0; must be 1");
 }
 
+TEST_CASE(
+    "sparse rules: a checkpoint of a table has no rows that were never updated, so they begin as before") {
+  const auto other = [](const std::string& then, const std::string& now) {
+    return OtherMeaning(Load(then, kLibsvm), Load(now, kLibsvm)).value_or("");
+  };
+  CHECK(other("kind: fm, init: {seed: 3}", "kind: fm, init: {seed: 3, kind: normal, stddev: 0.01}") == "");
+  CHECK(other("kind: fm, init: {seed: 3}", "kind: fm") == "model.init.seed = 1; must be 3");
+  CHECK(other("kind: fm", "kind: fm, init: {stddev: 0.5}") == "model.init.stddev = 0.5; must be 0.01");
+  CHECK(other("kind: logistic", "kind: logistic, init: {seed: 3}") == "");  // all zeros
+  CHECK(other("kind: logistic", "kind: logistic, init: {kind: normal, stddev: 0.1}") ==
+        "model.init.kind = normal; must be null");
+  CHECK(other("kind: logistic", "kind: logistic, init: {kind: zeros}") == "");
+  CHECK(other("kind: logistic, table: none", "kind: logistic, table: none, init: {seed: 3, kind: normal}") ==
+        "");
+}
+
+TEST_CASE("sparse rules: hashes of one format mean nothing to another") {
+  CHECK(OtherMeaning(Load("kind: logistic", kVw),
+                     Load("kind: logistic", "train: {format: criteo, path: a.txt}")) ==
+        "data.train.format = criteo; must be vw");
+}
+
 }  // namespace
 }  // namespace dtrain

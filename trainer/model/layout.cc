@@ -198,6 +198,11 @@ Layout TableLayoutOf(const ModelConfig& config, int ps_count, int64_t batch_rows
   DT_CHECK(config.inputs.has_value() && config.outputs.has_value());
   const int64_t factors = config.kind == ModelKind::kFm ? config.factors : 0;
   const int64_t width = *config.outputs + factors;
+  if (width > TableLayout::kMaxWidth) {
+    throw UserError(
+        "model.outputs = {}; must be at most {} where weights are rows of a table. Try model.table: none.",
+        *config.outputs, TableLayout::kMaxWidth - factors);
+  }
   Layout layout;
   layout.ps.resize(static_cast<size_t>(ps_count));
   layout.table.emplace(*config.inputs, width, ps_count, factors, TableBlocks(width, ps_count, batch_rows));

@@ -58,7 +58,7 @@ struct Layout {
 
 // The layout of a sparse model, whose weights are rows of a table. inputs and outputs of `config` must be
 // set. `batch_rows`: of the batches that are exchanged; the rows of large ones travel in several blocks, so
-// that a ps works on one while the next is on its way.
+// that a ps works on one while the next is on its way. Throws UserError if a row has too many values.
 Layout TableLayoutOf(const ModelConfig& config, int ps_count, int64_t batch_rows = 1);
 
 // Places the variables on the ps:

@@ -148,5 +148,23 @@ TEST_CASE("model checksum: it is over names in byte order and rows in order, how
                        {"biases/b1", 0, 6, Crc("biases")}}) == fmt::format("{:08x}", whole));
 }
 
+TEST_CASE("layout: a row of a table has as many values as a checkpoint takes, and no more") {
+  ModelConfig model;
+  model.kind = ModelKind::kSoftmax;
+  model.inputs = 100;
+  model.outputs = TableLayout::kMaxWidth;
+  CHECK(TableLayoutOf(model, 2).table->width() == TableLayout::kMaxWidth);
+  model.outputs = TableLayout::kMaxWidth + 1;
+  std::string error;
+  try {
+    TableLayoutOf(model, 2);
+  } catch (const UserError& refused) {
+    error = refused.what();
+  }
+  CHECK(error ==
+        "model.outputs = 16385; must be at most 16384 where weights are rows of a table. Try model.table: "
+        "none.");
+}
+
 }  // namespace
 }  // namespace dtrain

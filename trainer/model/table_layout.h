@@ -21,14 +21,13 @@ struct RowRange {
 // What reports and checkpoints call the rows.
 constexpr char kTableName[] = "table";
 
-// The max bytes of a message about the rows of one block: a gradient, and the keys that are asked for.
-constexpr size_t kMaxRowsBytes = size_t{16} << 20;
-
 class TableLayout {
  public:
   // Rows of a block can be numbered by 32 bits.
   static constexpr int kMaxBlockBits = 32;
   static constexpr int64_t kMaxFeatures = int64_t{1} << 40;
+  // A row with the optimizer's slots fits into a piece of a checkpoint (table/row_pieces.h).
+  static constexpr int64_t kMaxWidth = 1 << 14;
 
   // A table of `features` rows and one for the bias, over `ps` ps. `factors`: so many of the values of a row
   // are those of a factorization machine, behind its weight; 0: all are weights. `min_blocks`: of each ps.

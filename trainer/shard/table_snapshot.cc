@@ -13,8 +13,7 @@ TableSnapshot::TableSnapshot(const RowStore& rows, int64_t width)
       initial_(static_cast<size_t>(rows.values())) {}
 
 const float* TableSnapshot::GroupAtTheMoment(uint64_t group) const {
-  const auto copy = copies_.find(group);
-  return copy == copies_.end() ? rows_.Group(group) : copy->second.get();
+  return is_copied_[group] ? copies_.at(group).get() : rows_.Group(group);
 }
 
 // Puts together the rows that are not as they were in the beginning. The lock is held.
@@ -56,10 +55,7 @@ void TableSnapshot::ReleaseBefore(int64_t piece) {
   const std::lock_guard lock(mutex_);
   released_ = std::max(released_, std::min(piece, piece_count()));
   if (released_ == piece_count()) return copies_.clear();
-  const uint64_t first = rows_.GroupOf(pieces_.At(released_).begin);
-  for (auto copy = copies_.begin(); copy != copies_.end();) {
-    copy = copy->first < first ? copies_.erase(copy) : std::next(copy);
-  }
+  copies_.erase(copies_.begin(), copies_.lower_bound(rows_.GroupOf(pieces_.At(released_).begin)));
 }
 
 void TableSnapshot::BeforeUpdate(KeySpan keys) {

@@ -6,10 +6,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 #include "trainer/shard/snapshot.h"
@@ -39,10 +39,11 @@ class TableSnapshot : public Snapshot {
 
   const RowStore& rows_;
   const RowPieces pieces_;
-  std::vector<bool> is_copied_;  // by group; used by the ps loop
   mutable std::mutex mutex_;     // guards what follows, and reading `rows_`
-  // Groups that have changed, as they were; null: nothing of it was written.
-  std::unordered_map<uint64_t, std::unique_ptr<float[]>> copies_;
+  std::vector<bool> is_copied_;  // by group
+  // Groups that have changed, as they were; null: nothing of it was written. In order, so that those of a
+  // released piece are found at once.
+  std::map<uint64_t, std::unique_ptr<float[]>> copies_;
   mutable RowPieceWriter writer_;
   mutable std::vector<float> initial_;
   int64_t released_ = 0;  // all pieces before this one are released

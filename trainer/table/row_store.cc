@@ -9,7 +9,6 @@
 #include <limits>
 #include <utility>
 
-#include "base/check.h"
 #include "base/error.h"
 
 namespace dtrain {
@@ -17,17 +16,26 @@ namespace {
 
 constexpr size_t kHugePage = size_t{2} << 20;
 
-// A group is as large as what one access of memory brings anyway, some lines, and at most 64 rows.
-int GroupBits(int64_t values) {
+// A place in the list of groups is 32 bits.
+constexpr uint64_t kMaxGroups = std::numeric_limits<uint32_t>::max() - 1;
+constexpr int kMaxBits = 6;
+
+size_t GroupCount(const RowRange& rows, int bits) { return (rows.size() >> bits) + 1; }
+
+// A group is as large as what one access of memory brings anyway, some lines, and at most 64 rows; larger
+// where there would be too many groups.
+int GroupBits(const RowRange& rows, int64_t values) {
   constexpr int64_t kGroupBytes = 512;
-  constexpr int kMaxBits = 6;
   int bits = 0;
   while (bits < kMaxBits && (values * static_cast<int64_t>(sizeof(float)) << (bits + 1)) <= kGroupBytes)
     ++bits;
-  return bits;
+  while (bits < kMaxBits && GroupCount(rows, bits) > kMaxGroups) ++bits;
+  if (GroupCount(rows, bits) <= kMaxGroups) return bits;
+  throw UserError(
+      "model.inputs: one ps has {} rows of the table, and can have at most {}. Use more ps or fewer "
+      "features.",
+      rows.size(), (kMaxGroups - 1) << kMaxBits);
 }
-
-size_t GroupCount(const RowRange& rows, int bits) { return (rows.size() >> bits) + 1; }
 
 }  // namespace
 
@@ -59,14 +67,12 @@ RowStore::RowStore(RowRange rows, int64_t values, Initial initial)
     : rows_(rows),
       values_(values),
       initial_(std::move(initial)),
-      group_bits_(GroupBits(values)),
+      group_bits_(GroupBits(rows, values)),
       group_mask_((uint64_t{1} << group_bits_) - 1),
       group_bytes_(static_cast<size_t>(values) * sizeof(float) << group_bits_),
       places_(GroupCount(rows, group_bits_) * sizeof(uint32_t), MappedMemory::Pages::kSmall,
               "the list of a table's rows"),
-      memory_(GroupCount(rows, group_bits_) * group_bytes_, MappedMemory::Pages::kHuge, "a table's rows") {
-  DT_CHECK(GroupCount(rows, group_bits_) < std::numeric_limits<uint32_t>::max(), rows.size());
-}
+      memory_(GroupCount(rows, group_bits_) * group_bytes_, MappedMemory::Pages::kHuge, "a table's rows") {}
 
 uint64_t RowStore::NextGroup(uint64_t group) const {
   const uint64_t count = group_count();

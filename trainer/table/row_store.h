@@ -45,7 +45,8 @@ class RowStore {
   // Writes the initial values of a row.
   using Initial = std::function<void(uint64_t row, float* values)>;
 
-  // `values`: of a row.
+  // `values`: of a row. Throws UserError if there are too many rows, Failure if the system gives no address
+  // space.
   RowStore(RowRange rows, int64_t values, Initial initial);
 
   int64_t values() const { return values_; }

@@ -35,9 +35,15 @@ int QueueMessages(const TrainConfig& train) {
 
 // They encrypt, each for connections of its own.
 constexpr int kIoThreadsWithKeys = 2;
-// The longest frame that is sent to who listens has a block of a tensor, and room for what is around it.
-constexpr int64_t kMaxBlockBytes = 1 << 20;
-constexpr int64_t kRoomBytes = 64 << 10;
+// The longest frame that is sent to who listens: a block of a tensor, or of a table the gradient of as many
+// rows as an answer may have, and as many keys; and room for what is around it.
+int64_t MaxRequestBytes(const Config& config) {
+  constexpr int64_t kRoom = 64 << 10;
+  const int64_t answer = config.net.max_message_mb << 20;
+  return (UsesTable(config) ? 2 * answer : kBlockValues * static_cast<int64_t>(sizeof(float))) + kRoom;
+}
+// What a connection may hold of a message that is not whole, beside the longest frame.
+constexpr uint64_t kRoomOfPart = 192 << 10;
 // How many connections that are no task's a listening task bears beside those of its tasks before they say
 // who they are. A task has two connections, and may come again before the old ones are gone.
 constexpr int64_t kStrangers = 64;
@@ -155,11 +161,10 @@ std::unique_ptr<net::Transport> NewNetworkTransport(const Config& config,
                                                     std::shared_ptr<net::KeyRing> keys) {
   net::ZmqOptions options;
   options.max_message_bytes = config.net.max_message_mb << 20;
-  const int64_t block_bytes = UsesTable(config) ? int64_t{kMaxRowsBytes} : kMaxBlockBytes;
-  options.max_request_bytes = block_bytes + kRoomBytes;
+  options.max_request_bytes = MaxRequestBytes(config);
   options.queue_messages = QueueMessages(config.train);
   options.guard.emplace();
-  options.guard->message_bytes = static_cast<uint64_t>(block_bytes + 4 * kRoomBytes);
+  options.guard->message_bytes = static_cast<uint64_t>(options.max_request_bytes) + kRoomOfPart;
   const int64_t tasks = TaskCount(config.cluster);
   const int64_t room = net::RaiseDescriptorLimit() - kOtherDescriptors - 2 * tasks;
   options.guard->strangers =

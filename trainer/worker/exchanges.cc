@@ -58,9 +58,24 @@ void Exchanges::Pull(std::optional<Entry> entry, ExchangeRows rows) {
 
 void Exchanges::Begin(Exchange exchange) {
   DT_CHECK(open() < static_cast<int64_t>(ring_.size()), open());
+  if (exchange.rows.asks != nullptr) CheckSize(*exchange.rows.asks);
   ExchangeOf(begun_) = std::move(exchange);
   ++begun_;
   for (Flow& flow : flows_) SendBlocks(flow);
+}
+
+// The rows of a block are one message, and a transport ends the connection over one that is too large.
+void Exchanges::CheckSize(const KeyedBatch& asks) const {
+  for (int64_t block = 0; block < table_->block_count(); ++block) {
+    const int64_t rows = asks.KeysIn(block).size;
+    const int64_t bytes = rows * table_->width() * static_cast<int64_t>(sizeof(float));
+    if (bytes <= config_.net.max_message_mb << 20) continue;
+    throw UserError(
+        "train.batch_size = {}: a batch has {} rows of the table on one ps, which are one message, of {} "
+        "bytes, and net.max_message_mb = {}. Use a smaller batch or more ps, or raise net.max_message_mb for "
+        "all tasks.",
+        config_.train.batch_size, rows, bytes, config_.net.max_message_mb);
+  }
 }
 
 // Sends blocks of the open exchanges, in order, while the window has room.
@@ -113,13 +128,6 @@ net::LentBytes Exchanges::RowsOf(const Exchange& exchange, int64_t block) {
   const KeySpan keys = asks == nullptr ? KeySpan() : asks->KeysIn(block);
   const size_t values = of == nullptr ? 0 : static_cast<size_t>(of->KeysIn(block).size) * width;
   const size_t bytes = values * sizeof(float) + static_cast<size_t>(keys.size) * kKeyBytes;
-  if (bytes > kMaxRowsBytes) {
-    throw UserError(
-        "train.batch_size = {}: a batch touches so many rows of the table that a message has {} bytes; at "
-        "most {} "
-        "bytes. Use a smaller batch, or more ps.",
-        config_.train.batch_size, bytes, kMaxRowsBytes);
-  }
   const net::LentBuffer& buffer = sent_rows_.Free(bytes);
   if (values > 0) {
     const float* const from = exchange.gradient->floats() + static_cast<size_t>(of->FirstIn(block)) * width;

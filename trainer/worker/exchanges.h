@@ -154,6 +154,7 @@ class Exchanges {
   };
 
   void Begin(Exchange exchange);
+  void CheckSize(const KeyedBatch& asks) const;
   void SendBlocks(Flow& flow);
   void SendBlock(const Flow& flow, const Exchange& exchange, int64_t block);
   net::LentBytes GradientOf(const Flow& flow, const Exchange& exchange, int64_t block);
