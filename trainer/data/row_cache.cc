@@ -441,8 +441,14 @@ void AddSparse(const char* bytes, SparseBuffer* rows) {
 }  // namespace
 
 void CachedSet::GatherSparse(const int64_t* rows, int64_t count, SparseBuffer* features) const {
+  constexpr int64_t kAheadOfOffset = 16, kAhead = 8, kLine = 64, kMaxBytes = 256;
   features->Clear();
   for (int64_t i = 0; i < count; ++i) {
+    if (i + kAheadOfOffset < count) __builtin_prefetch(offsets_ + rows[i + kAheadOfOffset]);
+    if (i + kAhead < count) {
+      const char* const ahead = features_ + ByteOf(rows[i + kAhead]);
+      for (int64_t byte = 0; byte < kMaxBytes; byte += kLine) __builtin_prefetch(ahead + byte);
+    }
     CheckBlock(rows[i] / kBlockRows);
     const char* const row = features_ + ByteOf(rows[i]);
     id_bytes_ == 4 ? AddSparse<uint32_t>(row, features) : AddSparse<uint64_t>(row, features);

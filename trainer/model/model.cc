@@ -111,6 +111,9 @@ RowWeights::RowWeights(const ModelConfig& config, const TableLayout& table)
   if (kind == InitKind::kZeros) constant_ = 0.0f;
   if (kind == InitKind::kConstant && of_feature_.size() == 1)
     constant_ = static_cast<float>(config.init.value);
+  std::vector<float> bias(static_cast<size_t>(width_));
+  Write(features_, bias.data());
+  zero_bias_ = std::all_of(bias.begin(), bias.end(), [](float value) { return value == 0; });
 }
 
 void RowWeights::Write(uint64_t feature, float* values) const {

@@ -98,6 +98,8 @@ class RowWeights {
   RowWeights(const ModelConfig& config, const TableLayout& table);
   // Writes the `width` values of a feature, or of the bias (number features()); of no feature: zeros.
   void Write(uint64_t feature, float* values) const;
+  // Whether all of them are 0, of every feature and of the bias.
+  bool AreZero() const { return constant_ == 0.0f && zero_bias_; }
 
  private:
   const ModelConfig config_;
@@ -106,6 +108,7 @@ class RowWeights {
   const uint64_t features_;
   const int64_t width_;
   std::optional<float> constant_;  // what every value of a feature is; unset: they differ
+  bool zero_bias_ = false;
 };
 
 // Fills `values`, elements [range.begin, range.end) of the flat vector, with initial values. Each is a

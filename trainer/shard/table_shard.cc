@@ -14,7 +14,7 @@ TableShard::TableShard(const Config& config, const Layout& layout, int ps_index)
       table_(*layout.table),
       slot_names_(SlotNames(config)),
       keeps_previous_(RoundsWaitForLost(config)),
-      rows_(table_.PartOf(ps_index), RowValues(config, table_.width()), InitialRows(config, table_)),
+      rows_(EmptyRows(config, table_, table_.PartOf(ps_index))),
       optimizer_(config, table_),
       sum_(table_.width()),
       initial_(static_cast<size_t>(rows_.values())) {
@@ -183,8 +183,7 @@ void TableShard::VisitChanged(RowRange range, Visit&& visit) const {
     if (row >= range.end) return;
     for (int64_t i = 0; i < rows_.group_rows(); ++i, ++row, values += rows_.values()) {
       if (row < range.begin || row >= range.end) continue;
-      rows_.InitialRow(row, initial.data());
-      if (std::memcmp(values, initial.data(), row_bytes()) != 0) visit(row, values);
+      if (rows_.IsChanged(row, values, table_.width(), initial.data())) visit(row, values);
     }
   }
 }

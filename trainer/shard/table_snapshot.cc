@@ -20,15 +20,13 @@ const float* TableSnapshot::GroupAtTheMoment(uint64_t group) const {
 size_t TableSnapshot::Write(int64_t piece, std::byte* bytes) const {
   const RowRange range = pieces_.At(piece);
   const auto group_rows = static_cast<uint64_t>(rows_.group_rows());
-  const size_t row_bytes = initial_.size() * sizeof(float);
   for (uint64_t group = rows_.GroupOf(range.begin); group <= rows_.GroupOf(range.end - 1); ++group) {
     const float* values = GroupAtTheMoment(group);
     if (values == nullptr) continue;
     uint64_t row = rows_.rows().begin + group * group_rows;
     for (uint64_t i = 0; i < group_rows; ++i, ++row, values += initial_.size()) {
       if (row < range.begin || row >= range.end) continue;
-      rows_.InitialRow(row, initial_.data());
-      if (std::memcmp(values, initial_.data(), row_bytes) != 0) writer_.Add(row, values);
+      if (rows_.IsChanged(row, values, rows_.values(), initial_.data())) writer_.Add(row, values);
     }
   }
   return writer_.Finish(range, bytes);

@@ -26,18 +26,27 @@ int64_t RowValues(const Config& config, int64_t width) {
   return width * static_cast<int64_t>(1 + SlotNames(config).size());
 }
 
-RowStore::Initial InitialRows(const Config& config, const TableLayout& table) {
+RowStore EmptyRows(const Config& config, const TableLayout& table, RowRange rows) {
   const std::vector<float> slots = InitialSlots(config);
   const bool ftrl = config.train.optimizer.kind == OptimizerKind::kFtrl;
   const int64_t width = table.width();
-  return [=, weights = RowWeights(config.model, table), optimizer = config.train.optimizer](uint64_t row,
-                                                                                            float* values) {
-    weights.Write(table.FeatureOf(row), values);
+  const auto add_slots = [=, optimizer = config.train.optimizer](float* values) {
     for (size_t slot = 0; slot < slots.size(); ++slot) {
       std::fill_n(values + static_cast<int64_t>(slot + 1) * width, width, slots[slot]);
     }
     for (int64_t i = 0; ftrl && i < width; ++i) values[width + i] = FirstZ(optimizer, slots[1], values[i]);
   };
+  const RowWeights weights(config.model, table);
+  std::vector<float> constant;
+  if (weights.AreZero()) {
+    constant.resize(static_cast<size_t>(RowValues(config, width)));
+    add_slots(constant.data());
+  }
+  const auto write = [=](uint64_t row, float* values) {
+    weights.Write(table.FeatureOf(row), values);
+    add_slots(values);
+  };
+  return RowStore(rows, RowValues(config, width), write, std::move(constant));
 }
 
 RowOptimizer::RowOptimizer(const Config& config, const TableLayout& table)

@@ -21,8 +21,8 @@ namespace dtrain {
 // The values of a row: its weights and slots.
 int64_t RowValues(const Config& config, int64_t width);
 
-// The rows of a table as they were before their first write, as functions of (seed, feature).
-RowStore::Initial InitialRows(const Config& config, const TableLayout& table);
+// An empty store for `rows` of a table, with slots. Their initial values are functions of (seed, feature).
+RowStore EmptyRows(const Config& config, const TableLayout& table, RowRange rows);
 
 class RowOptimizer {
  public:

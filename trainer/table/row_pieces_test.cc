@@ -24,9 +24,10 @@ std::vector<std::byte> Written(const Rows& rows, RowRange range) {
 }
 
 std::string Read(const std::vector<std::byte>& bytes, RowRange piece, RowRange range, Rows* rows) {
-  return ReadRowPiece(
-      {bytes.data(), bytes.size()}, piece, kWidth, kValues, range,
-      [&](uint64_t row, const float* values) { rows->emplace(row, std::vector<float>(values, values + kValues)); });
+  return ReadRowPiece({bytes.data(), bytes.size()}, piece, kWidth, kValues, range,
+                      [&](uint64_t row, const float* values) {
+                        rows->emplace(row, std::vector<float>(values, values + kValues));
+                      });
 }
 
 Rows SomeRows(RowRange range, int one_in, uint32_t seed) {

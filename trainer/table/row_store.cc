@@ -63,29 +63,49 @@ void MappedMemory::Use(size_t bytes) {
 
 void MappedMemory::Clear() { madvise(data_, bytes_, MADV_DONTNEED); }
 
-RowStore::RowStore(RowRange rows, int64_t values, Initial initial)
+RowStore::RowStore(RowRange rows, int64_t values, Initial initial, std::vector<float> constant)
     : rows_(rows),
       values_(values),
       initial_(std::move(initial)),
+      constant_(std::move(constant)),
       group_bits_(GroupBits(rows, values)),
       group_mask_((uint64_t{1} << group_bits_) - 1),
       group_bytes_(static_cast<size_t>(values) * sizeof(float) << group_bits_),
-      places_(GroupCount(rows, group_bits_) * sizeof(uint32_t), MappedMemory::Pages::kSmall,
+      whole_(GroupCount(rows, group_bits_) <= kMaxWholeBytes / group_bytes_),
+      places_(whole_ ? 0 : GroupCount(rows, group_bits_) * sizeof(uint32_t), MappedMemory::Pages::kSmall,
               "the list of a table's rows"),
-      memory_(GroupCount(rows, group_bits_) * group_bytes_, MappedMemory::Pages::kHuge, "a table's rows") {}
+      memory_(GroupCount(rows, group_bits_) * group_bytes_, MappedMemory::Pages::kHuge, "a table's rows") {
+  if (!whole_) return;
+  written_.resize(GroupCount(rows, group_bits_) / 64 + 1);
+  memory_.Use(memory_.bytes());
+}
 
 uint64_t RowStore::NextGroup(uint64_t group) const {
   const uint64_t count = group_count();
-  while (group < count && places()[group] == 0) ++group;
+  while (group < count && Group(group) == nullptr) ++group;
   return group;
 }
 
 void RowStore::Clear() {
   if (used_ == 0) return;
   places_.Clear();
+  std::fill(written_.begin(), written_.end(), 0);
   used_ = 0;
 }
 
+void RowStore::Fill(uint64_t group, float* values) const {
+  const uint64_t first = rows_.begin + (group << group_bits_);
+  for (uint64_t row = first; row <= first + group_mask_; ++row, values += values_) InitialRow(row, values);
+}
+
+// Gives a group of a whole range its initial values.
+void RowStore::Begin(uint64_t group) {
+  Fill(group, RowAt(group << group_bits_));
+  written_[group / 64] |= uint64_t{1} << group % 64;
+  ++used_;
+}
+
+// Returns the place of a group of a large range, with its initial values.
 uint32_t RowStore::Make(uint64_t group) {
   const size_t needed = static_cast<size_t>(used_ + 1) * group_bytes_;
   if (needed > usable_) {
@@ -94,8 +114,7 @@ uint32_t RowStore::Make(uint64_t group) {
     memory_.Use(usable_);
   }
   const auto place = static_cast<uint32_t>(++used_);
-  for (uint64_t i = 0; i <= group_mask_; ++i)
-    initial_(rows_.begin + (group << group_bits_) + i, RowIn(place, i));
+  Fill(group, RowIn(place, 0));
   reinterpret_cast<uint32_t*>(places_.data())[group] = place;
   return place;
 }

@@ -1,14 +1,18 @@
 // RowStore: the rows of a range of a table that were written, in memory. A row is `values` float32 that lie
-// together. Rows come in groups of neighbours: a group takes memory when one of its rows is first written, at
-// the end of what is in use, so that memory is as dense as the groups are, and pages of 2 MiB pay however
-// the rows are spread. A list of one number for each group, which the system fills with zeros page by page,
-// says where the group lies.
+// together. Rows come in groups of neighbours, and a group has values when one of its rows is first written.
+// A small range lies in memory as a whole, with a bit for each group. In a large one a group takes memory at
+// the end of what is in use, so that memory is as dense as the groups are, and pages of 2 MiB pay however the
+// rows are spread; a list of one number for each group, which the system fills with zeros page by page, says
+// where the group lies.
 // Owner: TableShard. Thread: one; Find() any while nothing is written.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
+#include <vector>
 
 #include "trainer/model/table_layout.h"
 
@@ -45,27 +49,37 @@ class RowStore {
   // Writes the initial values of a row.
   using Initial = std::function<void(uint64_t row, float* values)>;
 
-  // `values`: of a row. Throws UserError if there are too many rows, Failure if the system gives no address
-  // space.
-  RowStore(RowRange rows, int64_t values, Initial initial);
+  // The max bytes of a range that lies in memory as a whole.
+  static constexpr size_t kMaxWholeBytes = size_t{128} << 20;
+
+  // `values`: of a row. `constant`: where the initial values of all rows are the same, those; else empty.
+  // Throws UserError if there are too many rows, Failure if the system gives no address space.
+  RowStore(RowRange rows, int64_t values, Initial initial, std::vector<float> constant = {});
 
   int64_t values() const { return values_; }
   // The values of a row; null: nothing of its group was written.
   const float* Find(uint64_t row) const {
-    const uint64_t at = row - rows_.begin;
-    const uint32_t place = places()[at >> group_bits_];
+    const uint64_t at = row - rows_.begin, group = at >> group_bits_;
+    if (whole_) return IsWritten(group) ? RowAt(at) : nullptr;
+    const uint32_t place = places()[group];
     return place == 0 ? nullptr : RowIn(place, at);
   }
   // The values of a row, to be written. Throws Failure if there is no memory for them.
   float* Touch(uint64_t row) {
-    const uint64_t at = row - rows_.begin;
-    const uint32_t place = places()[at >> group_bits_];
-    return RowIn(place != 0 ? place : Make(at >> group_bits_), at);
+    const uint64_t at = row - rows_.begin, group = at >> group_bits_;
+    if (whole_) {
+      if (!IsWritten(group)) Begin(group);
+      return RowAt(at);
+    }
+    const uint32_t place = places()[group];
+    return RowIn(place != 0 ? place : Make(group), at);
   }
   // Forgets all that was written.
   void Clear();
-  // Brings the number of the row's group, and then the row, near to the processor.
-  void WillFind(uint64_t row) const { __builtin_prefetch(places() + ((row - rows_.begin) >> group_bits_)); }
+  // Brings near to the processor what says where the row is.
+  void WillFind(uint64_t row) const {
+    if (!whole_) __builtin_prefetch(places() + ((row - rows_.begin) >> group_bits_));
+  }
 
   // Groups, by number: those of rows [begin + g * group_rows(), ...).
   int64_t group_rows() const { return int64_t{1} << group_bits_; }
@@ -75,6 +89,7 @@ class RowStore {
   uint64_t GroupOf(uint64_t row) const { return (row - rows_.begin) >> group_bits_; }
   // The rows of a group, [group_rows(), values()]; null: none was written.
   const float* Group(uint64_t group) const {
+    if (whole_) return IsWritten(group) ? RowAt(group << group_bits_) : nullptr;
     const uint32_t place = places()[group];
     return place == 0 ? nullptr : RowIn(place, 0);
   }
@@ -83,23 +98,42 @@ class RowStore {
   size_t group_bytes() const { return group_bytes_; }
   int64_t groups_written() const { return used_; }
   const RowRange& rows() const { return rows_; }
-  void InitialRow(uint64_t row, float* values) const { initial_(row, values); }
+  void InitialRow(uint64_t row, float* values) const {
+    constant_.empty() ? initial_(row, values) : void(std::copy(constant_.begin(), constant_.end(), values));
+  }
+  // Whether the first `count` of a row's values differ from its initial ones. `scratch` has room for
+  // values().
+  bool IsChanged(uint64_t row, const float* values, int64_t count, float* scratch) const {
+    if (constant_.empty()) initial_(row, scratch);
+    const float* const initial = constant_.empty() ? scratch : constant_.data();
+    if (count == 1) return std::memcmp(values, initial, sizeof(float)) != 0;
+    return std::memcmp(values, initial, static_cast<size_t>(count) * sizeof(float)) != 0;
+  }
 
  private:
+  bool IsWritten(uint64_t group) const { return (written_[group / 64] >> group % 64 & 1) != 0; }
+  float* RowAt(uint64_t at) const {
+    return reinterpret_cast<float*>(memory_.data()) + at * static_cast<uint64_t>(values_);
+  }
   const uint32_t* places() const { return reinterpret_cast<const uint32_t*>(places_.data()); }
   float* RowIn(uint32_t place, uint64_t at) const {
     std::byte* const group = memory_.data() + (static_cast<size_t>(place) - 1) * group_bytes_;
     return reinterpret_cast<float*>(group) + (at & group_mask_) * static_cast<uint64_t>(values_);
   }
   uint32_t Make(uint64_t group);
+  void Begin(uint64_t group);
+  void Fill(uint64_t group, float* values) const;
 
   const RowRange rows_;
   const int64_t values_;
   const Initial initial_;
+  const std::vector<float> constant_;
   int group_bits_ = 0;
   uint64_t group_mask_ = 0;
   size_t group_bytes_ = 0;
-  MappedMemory places_;  // uint32 of each group: from 1, its number in memory_; 0: it has none
+  const bool whole_;
+  std::vector<uint64_t> written_;  // whole: a bit for each group
+  MappedMemory places_;            // uint32 of each group: from 1, its number in memory_; 0: it has none
   MappedMemory memory_;
   int64_t used_ = 0;   // groups in memory_
   size_t usable_ = 0;  // bytes of memory_

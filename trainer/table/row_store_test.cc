@@ -26,6 +26,41 @@ TEST_CASE("row store: a row that was touched keeps its values, and its group the
   CHECK(*rows.Touch(1003) == 1003);
 }
 
+TEST_CASE("row store: a large range keeps and forgets rows as a small one does") {
+  constexpr uint64_t kRows = RowStore::kMaxWholeBytes / sizeof(float) * 2;
+  RowStore large({0, kRows}, 1, Fill);
+  *large.Touch(kRows - 1) = -1;
+  *large.Touch(5) = -2;
+  CHECK(*large.Find(kRows - 1) == -1);
+  CHECK(*large.Find(kRows - 2) == static_cast<float>(kRows - 2));
+  CHECK(*large.Find(5) == -2);
+  CHECK(large.Find(1000) == nullptr);
+  CHECK(large.groups_written() == 2);
+  CHECK(large.NextGroup(1) == large.GroupOf(kRows - 1));
+  large.Clear();
+  CHECK(large.Find(5) == nullptr);
+  CHECK(*large.Touch(5) == 5);
+}
+
+TEST_CASE(
+    "row store: rows are changed where they differ from their initial values, drawn or the same for all") {
+  RowStore drawn({0, 100}, 2,
+                 [](uint64_t row, float* values) { values[0] = values[1] = static_cast<float>(row); });
+  RowStore same({0, 100}, 2, {}, {0, 0.5f});
+  float scratch[2];
+  for (RowStore* rows : {&drawn, &same}) {
+    float* const row = rows->Touch(7);
+    CHECK_FALSE(rows->IsChanged(7, row, 2, scratch));
+    row[1] = 9;
+    CHECK_FALSE(rows->IsChanged(7, row, 1, scratch));
+    CHECK(rows->IsChanged(7, row, 2, scratch));
+    row[0] = -0.5f;
+    CHECK(rows->IsChanged(7, row, 1, scratch));
+  }
+  same.InitialRow(3, scratch);
+  CHECK(scratch[1] == 0.5f);
+}
+
 TEST_CASE("row store: more rows than one ps can have are refused, with the key and what to do") {
   std::string error;
   try {
