@@ -41,13 +41,15 @@ TableWeights::TableWeights(const ModelConfig& config, const TableLayout& table, 
     initial_.Write(table_.FeatureOf(row), values);
   };
   const int64_t width = table_.width();
-  for (int64_t block = 0; block < table_.block_count(); ++block) {
-    blocks_.push_back(std::make_unique<RowStore>(table_.RangeOf(block), width, write_initial));
+  constexpr uint64_t kBlockRows = uint64_t{1} << kBlockBits;
+  for (uint64_t begin = 0; begin < table_.rows(); begin += kBlockRows) {
+    const RowRange rows = {begin, std::min(table_.rows(), begin + kBlockRows)};
+    blocks_.push_back(std::make_unique<RowStore>(rows, width, write_initial));
   }
   RowsChecksum checksum(initial_, table_);
   checkpoint->ReadRows({0, table_.rows()}, [&](uint64_t row, const float* values) {
     checksum.Add(row, values);
-    std::copy_n(values, width, blocks_[row >> TableLayout::kMaxBlockBits]->Touch(row));
+    std::copy_n(values, width, blocks_[row >> kBlockBits]->Touch(row));
   });
   model_crc_ = checksum.Text();
 }
@@ -56,9 +58,7 @@ void TableWeights::Fetch(KeyedBatch* batch) const {
   constexpr int64_t kAhead = 16;  // rows that are on their way from memory
   const KeySpan keys = batch->keys();
   const int64_t width = table_.width();
-  const auto block_of = [&](int64_t i) -> const RowStore& {
-    return *blocks_[keys[i] >> TableLayout::kMaxBlockBits];
-  };
+  const auto block_of = [&](int64_t i) -> const RowStore& { return *blocks_[keys[i] >> kBlockBits]; };
   float* weights = batch->weights();
   for (int64_t i = 0; i < keys.size; ++i, weights += width) {
     if (i + kAhead < keys.size) block_of(i + kAhead).WillFind(keys[i + kAhead]);

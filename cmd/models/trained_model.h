@@ -32,9 +32,11 @@ class TableWeights {
   const std::string& model_crc() const { return model_crc_; }
 
  private:
+  static constexpr int kBlockBits = 32;  // a RowStore has fewer rows than a table may have
+
   const TableLayout table_;
   const RowWeights initial_;
-  std::vector<std::unique_ptr<RowStore>> blocks_;  // of TableLayout::kMaxBlockBits rows each
+  std::vector<std::unique_ptr<RowStore>> blocks_;  // of 2^kBlockBits rows each, the last one of fewer
   std::string model_crc_;
 };
 

@@ -292,8 +292,8 @@ TEST_CASE("table models: check and plan say what a table may take and what a ste
   CHECK(check.code == 0);
   CHECK(Contains(check.output,
                  "table: 3000 features and the bias, 1 value each, 2 with the optimizer's slots; at "
-                 "most 32.0 KiB on all ps: rows take memory when they are first written"));
-  CHECK(Contains(check.output, "ps 1: table[2048:4096), at most 16.0 KiB"));
+                 "most 24.0 KiB on all ps: rows take memory when they are first written"));
+  CHECK(Contains(check.output, "ps 1: table[1536:3073), at most 12.0 KiB"));
   const Done plan = Run({"plan", "--config", model.config, "--ps", "2"});
   CHECK(plan.code == 0);
   CHECK(Contains(plan.output, " rows, as in the first 3000 rows of "));

@@ -18,7 +18,7 @@ namespace {
 using flatbuffers::Offset;
 
 constexpr uint32_t kFormat = 1;
-constexpr uint32_t kTableFormat = 2;           // has a table, which a reader of format 1 would miss
+constexpr uint32_t kTableFormat = 3;           // has a table; in format 2 its rows had other numbers
 constexpr size_t kTrailer = sizeof(uint64_t);  // XXH3-64 of the bytes before it, little-endian
 
 Offset<stored::Shard> Encode(const StoredShard& shard, flatbuffers::FlatBufferBuilder* builder) {

@@ -27,19 +27,25 @@ TableLayout::TableLayout(int64_t features, int64_t width, int64_t ps, int64_t fa
     : features_(features), width_(width), ps_(ps), factors_(factors) {
   DT_CHECK(features >= 1 && features < kMaxFeatures && width > factors && ps >= 1, features, width, ps);
   constexpr int kUnitBits = 4;
-  constexpr int kMinUnitsBits = 10;  // small tables are spread row by row
-  bits_ = BitsFor(static_cast<uint64_t>(features) + 1);
-  unit_bits_ = std::clamp(bits_ - kMinUnitsBits, 0, kUnitBits);
-  unit_mask_ = (uint64_t{1} << (bits_ - unit_bits_)) - 1;
+  constexpr int kMinUnitsBits = 10;    // small tables are spread row by row
+  constexpr int kStripeUnitsBits = 3;  // a stripe has some units, so that few are of no feature
+  constexpr int kMaxStripeBits = 12;   // enough for the frequent features to be even on hundreds of ps
+  const auto count = static_cast<uint64_t>(features);
+  unit_bits_ = std::clamp(BitsFor(count) - kMinUnitsBits, 0, kUnitBits);
+  unit_mask_ = (uint64_t{1} << unit_bits_) - 1;
+  const uint64_t units = (count + unit_mask_) >> unit_bits_;
+  stripe_bits_ = std::clamp(BitsFor(units) - kStripeUnitsBits, 0, kMaxStripeBits);
+  stripe_mask_ = (uint64_t{1} << stripe_bits_) - 1;
+  stripe_units_ = (units + stripe_mask_) >> stripe_bits_;
   constexpr uint64_t kGolden = 0x9e3779b97f4a7c15;  // 2^64 / the golden ratio
-  factor_ = kGolden >> (64 - (bits_ - unit_bits_)) | 1;
+  factor_ = stripe_bits_ == 0 ? 1 : kGolden >> (64 - stripe_bits_) | 1;
   inverse_ = InverseOf(factor_);
   const auto in_block = uint64_t{1} << kMaxBlockBits;
   const uint64_t of_ps = (rows() + static_cast<uint64_t>(ps) - 1) / static_cast<uint64_t>(ps);
   blocks_of_ps_ = std::max(min_blocks, static_cast<int64_t>((of_ps + in_block - 1) / in_block));
 }
 
-// 2^40 rows times 2^23 blocks fit into 64 bits.
+// Somewhat more than 2^40 rows times 2^23 blocks fit into 64 bits.
 uint64_t TableLayout::Begin(int64_t block) const {
   return rows() * static_cast<uint64_t>(block) / static_cast<uint64_t>(block_count());
 }

@@ -34,16 +34,29 @@ class TableLayout {
   TableLayout(int64_t features, int64_t width, int64_t ps, int64_t factors = 0, int64_t min_blocks = 1);
 
   int64_t features() const { return features_; }
-  int64_t width() const { return width_; }                // values of a row
-  int64_t factors() const { return factors_; }            // of which so many, the last ones, are factors
-  uint64_t rows() const { return uint64_t{1} << bits_; }  // of which some belong to no feature
+  int64_t width() const { return width_; }      // values of a row
+  int64_t factors() const { return factors_; }  // of which so many, the last ones, are factors
+  // Those of the features, some that belong to none, fewer than there are in a line of the cache, and last
+  // the bias.
+  uint64_t rows() const { return bias_row() + 1; }
 
-  // The row of a feature, or of the bias, which is number features(). The two are inverse to each other: a
-  // multiplication by an odd number modulo a power of two is a permutation, and one near the golden ratio
-  // keeps neighbours far apart (Knuth, The Art of Computer Programming, 6.4).
-  uint64_t RowOf(uint64_t feature) const { return Permute(feature, factor_); }
-  uint64_t FeatureOf(uint64_t row) const { return Permute(row, inverse_); }
-  uint64_t bias_row() const { return RowOf(static_cast<uint64_t>(features_)); }
+  // The row of a feature, or of the bias, which is number features(). The two are inverse to each other.
+  // Units of features go round many stripes of the rows. The stripes are taken in an order in which
+  // neighbours are far apart: by multiples of a number near the golden ratio (Knuth, The Art of Computer
+  // Programming, 6.4).
+  uint64_t RowOf(uint64_t feature) const {
+    if (feature == static_cast<uint64_t>(features_)) return bias_row();
+    const uint64_t unit = feature >> unit_bits_, stripe = unit * factor_ & stripe_mask_;
+    return (stripe * stripe_units_ + (unit >> stripe_bits_)) << unit_bits_ | (feature & unit_mask_);
+  }
+  uint64_t FeatureOf(uint64_t row) const {
+    if (row == bias_row()) return static_cast<uint64_t>(features_);
+    const uint64_t unit = row >> unit_bits_, turn = unit / stripe_units_ * inverse_ & stripe_mask_;
+    const uint64_t number =
+        ((unit % stripe_units_) << stripe_bits_ | turn) << unit_bits_ | (row & unit_mask_);
+    return number + (number < static_cast<uint64_t>(features_) ? 0 : 1);  // more than features(): of none
+  }
+  uint64_t bias_row() const { return stripe_units_ << (stripe_bits_ + unit_bits_); }
   // Whether a row belongs to a feature or is the bias.
   bool IsUsed(uint64_t row) const { return FeatureOf(row) <= static_cast<uint64_t>(features_); }
 
@@ -55,10 +68,6 @@ class TableLayout {
   RowRange RangeOf(int64_t block) const { return {Begin(block), Begin(block + 1)}; }
 
  private:
-  uint64_t Permute(uint64_t number, uint64_t factor) const {
-    const uint64_t low = number & ((uint64_t{1} << unit_bits_) - 1);
-    return (((number >> unit_bits_) * factor) & unit_mask_) << unit_bits_ | low;
-  }
   uint64_t Begin(int64_t block) const;
 
   int64_t features_;
@@ -66,11 +75,13 @@ class TableLayout {
   int64_t ps_;
   int64_t factors_;
   int64_t blocks_of_ps_ = 1;
-  int bits_ = 0;
   int unit_bits_ = 0;  // so many low bits of a number stay: neighbours share a line of the cache
   uint64_t unit_mask_ = 0;
-  uint64_t factor_ = 1;
-  uint64_t inverse_ = 1;
+  int stripe_bits_ = 0;
+  uint64_t stripe_mask_ = 0;
+  uint64_t stripe_units_ = 1;  // units of a stripe
+  uint64_t factor_ = 1;        // odd
+  uint64_t inverse_ = 1;       // factor_ * inverse_ = 1 modulo 2^64
 };
 
 }  // namespace dtrain

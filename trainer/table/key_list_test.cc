@@ -76,7 +76,7 @@ TEST_CASE("keys: an order that is none, a key twice or beyond the block, and cut
 }
 
 TEST_CASE("table layout: each feature and the bias has a row of its own, and the way back is known") {
-  for (const int64_t features : {1, 2, 123, 1000, 5000}) {
+  for (const int64_t features : {1, 2, 8, 123, 1000, 5000, 40'000, 1 << 16}) {
     const TableLayout table(features, 1, 3);
     std::vector<bool> taken(table.rows());
     for (int64_t feature = 0; feature <= features; ++feature) {
@@ -89,6 +89,17 @@ TEST_CASE("table layout: each feature and the bias has a row of its own, and the
     }
     CHECK(table.RowOf(static_cast<uint64_t>(features)) == table.bias_row());
     CHECK(std::count(taken.begin(), taken.end(), true) == features + 1);
+    for (uint64_t row = 0; row < table.rows(); ++row) CHECK(table.IsUsed(row) == taken[row]);
+  }
+}
+
+TEST_CASE(
+    "table layout: few rows belong to no feature, and none but the bias where features are a power of two") {
+  for (const int64_t features : {int64_t{100}, int64_t{3000}, int64_t{100'000}, int64_t{10'000'000}}) {
+    CHECK(TableLayout(features, 1, 1).rows() < static_cast<uint64_t>(features + features / 6));
+  }
+  for (const int bits : {5, 10, 20, 32}) {
+    CHECK(TableLayout(int64_t{1} << bits, 1, 1).rows() == (uint64_t{1} << bits) + 1);
   }
 }
 
@@ -109,11 +120,12 @@ TEST_CASE("table layout: blocks follow each other, and their rows can be numbere
 }
 
 TEST_CASE("table layout: the first features, which are the most frequent ones, are spread over all ps") {
-  const TableLayout table(1 << 20, 1, 4);
-  std::vector<int> counts(4);
-  constexpr int kFirst = 2000;
+  constexpr int kPs = 7;
+  const TableLayout table(1 << 20, 1, kPs);
+  std::vector<int> counts(kPs);
+  constexpr int kFirst = 4000;
   for (uint64_t feature = 0; feature < kFirst; ++feature) {
-    for (int ps = 0; ps < 4; ++ps) {
+    for (int ps = 0; ps < kPs; ++ps) {
       const RowRange part = table.PartOf(ps);
       const uint64_t row = table.RowOf(feature);
       if (row >= part.begin && row < part.end) ++counts[static_cast<size_t>(ps)];

@@ -32,41 +32,42 @@ void KeyedBatch::CopyLabels(const Batch& batch) {
   batch_.weights = copy(batch.weights, &row_weights_);
 }
 
-// Sorts the keys of all features, each with its place among them, and of the bias behind these.
+// Sorts the keys of all features, each with its place among them. The bias is behind all of them.
 void KeyedBatch::Number(const Batch& batch, const TableLayout& table, KeySorter* sorter) {
   const SparseRows& rows = batch.sparse;
   const int64_t features = batch.rows == 0 ? 0 : rows.offsets[batch.rows];
-  const size_t count = batch.rows == 0 ? 0 : static_cast<size_t>(features) + 1;
-  const int place_bits = BitsBelow(count), key_bits = BitsBelow(table.rows());
+  const auto count = static_cast<size_t>(features);
+  const int place_bits = BitsBelow(count), key_bits = BitsBelow(table.bias_row());
   if (place_bits + key_bits > 64) {
     throw UserError("train.batch_size: a batch has {} features, too many of {}. Use a smaller one.", features,
                     table.rows());
   }
   uint64_t* const numbers = sorter->Numbers(count);
-  for (int64_t i = 0; i < features; ++i) {
-    numbers[i] = table.RowOf(rows.ids[i]) << place_bits | static_cast<uint64_t>(i);
+  const TableLayout layout = table;  // the numbers cannot be its own: it stays in registers
+  for (size_t i = 0; i < count; ++i) {
+    numbers[i] = layout.RowOf(rows.ids[i]) << place_bits | static_cast<uint64_t>(i);
   }
-  if (count > 0) numbers[features] = table.bias_row() << place_bits | static_cast<uint64_t>(features);
   const uint64_t* const sorted = sorter->Sort(place_bits, key_bits);
-  keys_.resize(count);
+  keys_.resize(count + 1);
   places_.resize(count);
   const uint64_t place_mask = (uint64_t{1} << place_bits) - 1;
-  size_t last = 0;  // the number of the key that was found last
+  size_t found = 0;  // keys
   for (size_t i = 0; i < count; ++i) {
     const uint64_t key = sorted[i] >> place_bits;
-    last += i > 0 && key != keys_[last] ? 1 : 0;
-    keys_[last] = key;
-    places_[sorted[i] & place_mask] = static_cast<uint32_t>(last);
+    found += found == 0 || key != keys_[found - 1] ? 1 : 0;
+    keys_[found - 1] = key;
+    places_[sorted[i] & place_mask] = static_cast<uint32_t>(found - 1);
   }
-  keys_.resize(count == 0 ? 0 : last + 1);
+  if (batch.rows > 0) keys_[found++] = table.bias_row();
+  keys_.resize(found);
   batch_.columns = static_cast<int64_t>(keys_.size());
-  if (count == 0) return;
+  if (batch.rows == 0) return;
   offsets_.assign(rows.offsets, rows.offsets + batch.rows + 1);
   values_.assign(rows.values, rows.values == nullptr ? rows.values : rows.values + features);
   batch_.sparse.offsets = offsets_.data();
   batch_.sparse.values = rows.values == nullptr ? nullptr : values_.data();
   batch_.sparse.places = places_.data();
-  batch_.sparse.bias = places_.back();
+  batch_.sparse.bias = static_cast<uint32_t>(found - 1);
 }
 
 void KeyedBatch::FindBlocks(const TableLayout& table) {

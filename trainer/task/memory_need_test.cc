@@ -221,7 +221,7 @@ TEST_CASE("memory need: a table counts as what is touched, which is little, and 
   config.train.optimizer.kind = OptimizerKind::kAdam;
   const Layout layout = TableLayoutOf(config.model, 4);
   CHECK(WhyTooLarge(ClusterNeed(config, layout, DataSize()), kEight).empty());
-  CHECK(MaxTableBytes(config, *layout.table, 3) == 12.0 * (1 << 30));
+  CHECK(MaxTableBytes(config, *layout.table, 3) == 12.0 * ((1 << 30) + 1));
   CHECK(TableText(config, *layout.table) ==
         "4294967295 features and the bias, 1 value each, 3 with the optimizer's slots; at most 48.0 GiB on "
         "all ps: "

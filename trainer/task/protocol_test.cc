@@ -47,7 +47,7 @@ TEST_CASE("exchange: a push sent twice is answered twice and applied once") {
 
 Config OneSparseWorker() {
   Config config = OneWorker();
-  config.model.inputs = 6;  // the rows 0 to 7
+  config.model.inputs = 7;  // the rows 0 to 6, and 7 for the bias
   config.data.train.format = DataFormat::kLibsvm;
   config.data.train.path = {"rows.svm"};
   return config;
