@@ -26,17 +26,22 @@ int64_t RowValues(const Config& config, int64_t width) {
   return width * static_cast<int64_t>(1 + SlotNames(config).size());
 }
 
-RowStore::Initial InitialRows(const Config& config, const TableLayout& table) {
+std::function<void(float* row)> FirstSlots(const Config& config, int64_t width) {
   const std::vector<float> slots = InitialSlots(config);
   const bool ftrl = config.train.optimizer.kind == OptimizerKind::kFtrl;
-  const int64_t width = table.width();
-  return [=, weights = RowWeights(config.model, table), optimizer = config.train.optimizer](uint64_t row,
-                                                                                            float* values) {
-    weights.Write(table.FeatureOf(row), values);
+  return [=, optimizer = config.train.optimizer](float* row) {
     for (size_t slot = 0; slot < slots.size(); ++slot) {
-      std::fill_n(values + static_cast<int64_t>(slot + 1) * width, width, slots[slot]);
+      std::fill_n(row + static_cast<int64_t>(slot + 1) * width, width, slots[slot]);
     }
-    for (int64_t i = 0; ftrl && i < width; ++i) values[width + i] = FirstZ(optimizer, slots[1], values[i]);
+    for (int64_t i = 0; ftrl && i < width; ++i) row[width + i] = FirstZ(optimizer, slots[1], row[i]);
+  };
+}
+
+RowStore::Initial InitialRows(const Config& config, const TableLayout& table) {
+  return [=, weights = RowWeights(config.model, table), slots = FirstSlots(config, table.width())](
+             uint64_t row, float* values) {
+    weights.Write(table.FeatureOf(row), values);
+    slots(values);
   };
 }
 
