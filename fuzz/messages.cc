@@ -181,7 +181,8 @@ Offset<wire::Order> Maker::Order() {
     case 0: {
       const auto name = in_.Byte() > 200 ? Text() : 0;
       const Fields f(in_);
-      return wire::CreateOrder(b_, wire::CreateFill(b_, 1 + f[0], name, f[1], f[2], f.Flag(0)));
+      return wire::CreateOrder(b_,
+                               wire::CreateFill(b_, 1 + f[0], name, f[1], f[2], f.Flag(0), f.Rare(1), f[3]));
     }
     case 1: {
       const Fields f(in_);

@@ -46,31 +46,73 @@ bool IsReadHere(const Config& config) {
   return IsLoopbackHost(host) || OwnNames().count(host) > 0;
 }
 
-// Returns the checkpoint that the run would resume from; nothing if it starts from step 0. Prints which ones
-// are damaged.
-std::optional<std::string> Choose(const CheckpointConfig& checkpoint, const ErrorLines& errors) {
-  if (checkpoint.resume != "auto") return checkpoint.resume;
-  std::vector<std::string> skipped;
-  const std::optional<std::string> newest = CheckpointDirectory(checkpoint.dir).FindNewest(&skipped);
-  for (const std::string& line : skipped) {
-    errors.Print(fmt::format("warning: {}: {}", checkpoint.dir, line));
+// Whether checkpoint.resume is a path.
+bool NamesCheckpoint(const CheckpointConfig& checkpoint) {
+  return checkpoint.resume != "auto" && checkpoint.resume != "never";
+}
+
+struct StartOfRun {
+  std::string path;     // of a checkpoint; empty: initial values
+  bool begins = false;  // it is that of checkpoint.start_from
+};
+
+// Returns the first checkpoint of checkpoint.start_from whose bytes are all intact.
+std::string ChooseStart(const std::string& start_from, const ErrorLines& errors) {
+  const std::string named = WithoutSlashes(start_from);
+  std::vector<std::string> unreadable;
+  const std::vector<std::string> choices = ChoicesOf(named, &unreadable);
+  for (const std::string& line : unreadable) errors.Print(fmt::format("warning: {}: {}", named, line));
+  for (const std::string& path : choices) {
+    try {
+      CheckpointReader(path).Verify();
+      return path;
+    } catch (const BadCheckpoint& bad) {
+      if (path == named) throw;
+      errors.Print(fmt::format("warning: {}: {}; skipped", path, bad.problem()));
+    }
   }
-  if (!newest && !skipped.empty()) throw NoneComplete(checkpoint.dir);
-  return newest;
+  throw NothingToBeginWith(start_from);
+}
+
+// Returns what the run would begin with. Prints which checkpoints are damaged.
+StartOfRun Choose(const CheckpointConfig& checkpoint, const ErrorLines& errors) {
+  if (NamesCheckpoint(checkpoint)) {
+    CheckpointReader(checkpoint.resume).Verify();
+    return {checkpoint.resume};
+  }
+  if (checkpoint.resume == "auto" && !checkpoint.dir.empty()) {
+    std::vector<std::string> skipped;
+    const std::optional<std::string> newest = CheckpointDirectory(checkpoint.dir).FindNewest(&skipped);
+    for (const std::string& line : skipped) {
+      errors.Print(fmt::format("warning: {}: {}", checkpoint.dir, line));
+    }
+    if (!newest && !skipped.empty()) throw NoneComplete(checkpoint.dir);
+    if (newest) return {*newest};
+  }
+  if (checkpoint.start_from.empty()) return {};
+  return {ChooseStart(checkpoint.start_from, errors), true};
 }
 
 std::string StartLine(const Config& config, const Layout& layout, const InputForm& form,
                       const ErrorLines& errors) {
-  const std::optional<std::string> path = Choose(config.checkpoint, errors);
-  if (!path) return fmt::format("start: anew, since {} has no checkpoint", config.checkpoint.dir);
-  CheckpointReader checkpoint(*path);
-  if (config.checkpoint.resume != "auto") checkpoint.Verify();  // FindNewest() verifies otherwise
-  CheckMeaning(*path, checkpoint.manifest(), config, form);
-  checkpoint.CheckFits(layout, SlotNames(config));
-  const std::optional<InputForm>& saved = checkpoint.manifest().inputs;
+  const StartOfRun start = Choose(config.checkpoint, errors);
+  if (start.path.empty())
+    return fmt::format("start: anew, since {} has no checkpoint", config.checkpoint.dir);
+  CheckpointReader checkpoint(start.path);
+  const Manifest& manifest = checkpoint.manifest();
+  CheckMeaning(start.path, manifest, config, form, start.begins ? kStartWords : MeaningWords());
+  start.begins ? checkpoint.BeginWith(config, layout) : checkpoint.CheckFits(layout, SlotNames(config));
+  const std::optional<InputForm>& saved = manifest.inputs;
   const bool other_scale = saved && !saved->scale.shift.empty() && saved->scale != form.scale;
-  return fmt::format("start: from {}, at global step {}{}", *path, checkpoint.manifest().step,
-                     other_scale ? ", with its data.scale: that of these rows is another one" : "");
+  const std::string scale = other_scale ? ", with its data.scale: that of these rows is another one" : "";
+  if (!start.begins)
+    return fmt::format("start: from {}, at global step {}{}", start.path, manifest.step, scale);
+  return fmt::format("start: at global step 0, with the weights of {}, of its global step {}{}{}", start.path,
+                     manifest.step,
+                     checkpoint.slots_begin_anew()
+                         ? fmt::format("; its optimizer was {}: the slots begin anew", manifest.optimizer)
+                         : "",
+                     scale);
 }
 
 // Checks the checkpoint that the run would resume from: reads all of it, verifies every byte, and compares it
@@ -80,14 +122,17 @@ std::string StartLine(const Config& config, const Layout& layout, const InputFor
 std::string CheckResume(const Config& config, const Layout& layout, const InputForm& form,
                         const ErrorLines& errors) {
   const CheckpointConfig& checkpoint = config.checkpoint;
-  if (checkpoint.resume == "never" || (checkpoint.resume == "auto" && checkpoint.dir.empty())) return "";
+  const bool own = NamesCheckpoint(checkpoint) || (checkpoint.resume == "auto" && !checkpoint.dir.empty());
+  if (!own && checkpoint.start_from.empty()) return "";
   const bool here = IsReadHere(config);
   try {
     const std::string line = StartLine(config, layout, form, errors);
     return here ? line : "";
   } catch (const UserError& error) {
     if (here) throw;
-    const char* key = checkpoint.resume == "auto" ? "checkpoint.dir" : "checkpoint.resume";
+    const char* key = NamesCheckpoint(checkpoint)      ? "checkpoint.resume"
+                      : !checkpoint.start_from.empty() ? "checkpoint.start_from"
+                                                       : "checkpoint.dir";
     errors.Print(fmt::format("warning: {}, as this machine sees it: {} ps 0 reads it where it runs.", key,
                              error.what()));
     return "";

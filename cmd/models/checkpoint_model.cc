@@ -140,17 +140,6 @@ void CheckForm(const CheckpointReader& checkpoint, const ModelConfig& model, con
 
 namespace fs = std::filesystem;
 
-std::string WithoutSlashes(std::string path) {
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
-  return path;
-}
-
-bool IsOneCheckpoint(const std::string& path) {
-  std::error_code ignored;
-  return IsCheckpointName(fs::path(path).filename().string()) ||
-         fs::exists(path + "/" + kManifestName, ignored);
-}
-
 void RefuseAsCheckpoint(const std::string& path) {
   throw UserError(
       "{}: neither a checkpoint nor a directory of checkpoints. Name checkpoint.dir of a run, or "

@@ -19,10 +19,6 @@ namespace dtrain {
 // The path of data in place of "-" or exec: in a checkpoint's config, which runs nothing. It is no file.
 constexpr char kNotTaken[] = "";
 
-// Returns `path` without trailing slashes, as the next two functions expect it.
-std::string WithoutSlashes(std::string path);
-// Whether `path` names one checkpoint; otherwise it is a directory of checkpoints.
-bool IsOneCheckpoint(const std::string& path);
 [[noreturn]] void RefuseAsCheckpoint(const std::string& path);
 
 // Returns the checkpoint if the path names one. In a directory that is the best one, and a line says so, or

@@ -155,8 +155,9 @@ int RunImportCommand(const ImportArguments& arguments, const ErrorLines& errors)
   const Config config = LoadJob(arguments.config);
   if (UsesTable(config)) {
     throw UserError(
-        "{}: a table takes no weights of files, and the config's model is one ({}). Resume from a checkpoint "
-        "of a run (checkpoint.resume), or set model.table: none, for which all weights travel in each step.",
+        "{}: a table takes no weights of files, and the config's model is one ({}). Begin with a "
+        "checkpoint of a run (checkpoint.start_from), or set model.table: none, for which all weights travel "
+        "in each step.",
         arguments.path, arguments.config.path);
   }
   Config together = config;

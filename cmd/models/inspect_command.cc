@@ -51,6 +51,11 @@ void PrintRun(const CheckpointReader& reader) {
              manifest.mode, manifest.optimizer,
              manifest.slots.empty() ? "no slots" : fmt::format("{}", fmt::join(manifest.slots, ", ")));
   fmt::print("  loss {}, accuracy {}\n", FigureText(manifest.loss), FigureText(manifest.accuracy));
+  if (const Origin& origin = manifest.origin; !origin.path.empty()) {
+    const std::string slots =
+        origin.updates == 0 ? "" : fmt::format(", and its slots after {}", Plural(origin.updates, "update"));
+    fmt::print("  began with the weights of {}{}\n", origin.path, slots);
+  }
   fmt::print("  config: {}/{}\n", reader.path(), kConfigName);
   fmt::print("  positions: {}\n", manifest.positions.empty() ? "none" : Printable(manifest.positions));
 }

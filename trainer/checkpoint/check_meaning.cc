@@ -38,7 +38,7 @@ void CheckKeys(const std::string& path, const Config& saved, const Config& confi
   if (other) RefuseMeaning(path, *other + ", as its weights were trained with", "Leave it as it was", words);
 }
 
-void CheckKeys(const std::string& path, const Config& config) {
+void CheckKeys(const std::string& path, const Config& config, const MeaningWords& words) {
   LoadOptions options;
   options.cluster_optional = true;
   Config saved;
@@ -47,7 +47,7 @@ void CheckKeys(const std::string& path, const Config& config) {
   } catch (const UserError&) {
     return;
   }
-  CheckKeys(path, saved, config);
+  CheckKeys(path, saved, config, words);
 }
 
 void CheckForm(const std::string& path, const InputForm& saved, const InputForm& form,
@@ -72,9 +72,9 @@ void CheckForm(const std::string& path, const InputForm& saved, const InputForm&
 }
 
 void CheckMeaning(const std::string& path, const Manifest& manifest, const Config& config,
-                  const InputForm& form) {
-  CheckKeys(path, config);
-  if (manifest.inputs) CheckForm(path, *manifest.inputs, form);
+                  const InputForm& form, const MeaningWords& words) {
+  CheckKeys(path, config, words);
+  if (manifest.inputs) CheckForm(path, *manifest.inputs, form, words);
 }
 
 }  // namespace dtrain

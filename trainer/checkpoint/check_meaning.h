@@ -16,6 +16,8 @@ struct MeaningWords {
   const char* origin = "checkpoint";
   const char* otherwise = "begin anew: another checkpoint.dir, or checkpoint.resume: never";
 };
+// Those for checkpoint.start_from.
+constexpr MeaningWords kStartWords{"checkpoint", "begin with initial values: without checkpoint.start_from"};
 
 // Throws the UserError "`path`: another model: `what`", with `remedy` or the general one of `words`.
 [[noreturn]] void RefuseMeaning(const std::string& path, const std::string& what, const char* remedy,
@@ -27,13 +29,13 @@ void CheckKeys(const std::string& path, const Config& saved, const Config& confi
                const MeaningWords& words = {});
 // The same for the config saved in the checkpoint at `path`; does nothing when this dtrain cannot read it, as
 // it is another version's.
-void CheckKeys(const std::string& path, const Config& config);
+void CheckKeys(const std::string& path, const Config& config, const MeaningWords& words = {});
 // Throws UserError with the first feature or class that differs. `saved`: of the weights; `form`: of the
 // run's data. Does not compare the scale of the features: the saved one counts.
 void CheckForm(const std::string& path, const InputForm& saved, const InputForm& form,
                const MeaningWords& words = {});
 // Both checks, as far as `manifest`, that of the checkpoint, allows.
 void CheckMeaning(const std::string& path, const Manifest& manifest, const Config& config,
-                  const InputForm& form);
+                  const InputForm& form, const MeaningWords& words = {});
 
 }  // namespace dtrain

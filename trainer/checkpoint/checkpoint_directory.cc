@@ -83,6 +83,35 @@ bool IsGone(const std::string& path) {
   return fs::symlink_status(path, failed).type() == fs::file_type::not_found;
 }
 
+std::string WithoutSlashes(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
+bool IsOneCheckpoint(const std::string& path) {
+  std::error_code ignored;
+  return IsCheckpointName(fs::path(path).filename().string()) ||
+         fs::exists(path + "/" + kManifestName, ignored);
+}
+
+std::vector<std::string> ChoicesOf(const std::string& path, std::vector<std::string>* unreadable) {
+  if (IsOneCheckpoint(path)) return {path};
+  const CheckpointDirectory directory(path, "checkpoint.start_from");
+  std::vector<std::string> choices;
+  const std::optional<std::string> best = directory.ReadBest();
+  if (best) choices.push_back(directory.PathOf(*best));
+  for (const ListedCheckpoint& each : directory.List(unreadable)) {
+    if (each.name != best) choices.push_back(directory.PathOf(each.name));
+  }
+  return choices;
+}
+
+bool IsChoiceOf(const std::string& path, const std::string& choice) {
+  if (path.empty() || choice == path) return !path.empty();
+  const fs::path chosen(choice);
+  return IsCheckpointName(chosen.filename().string()) && chosen.parent_path() == path;
+}
+
 CheckpointDirectory::~CheckpointDirectory() {
   while (!saves_.empty()) Abandon(saves_.begin()->first);
 }

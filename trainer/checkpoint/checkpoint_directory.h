@@ -24,6 +24,16 @@ struct ListedCheckpoint {
 // Whether a checkpoint that was just found is gone: a run has removed it (checkpoint.keep).
 bool IsGone(const std::string& path);
 
+// Returns `path` without trailing slashes, as the next functions expect it.
+std::string WithoutSlashes(std::string path);
+// Whether `path` names one checkpoint; otherwise it is a directory of checkpoints.
+bool IsOneCheckpoint(const std::string& path);
+// The paths of the checkpoints that `path` may mean, the first choice first: itself, or of a directory the
+// best one, then all, the newest first. `unreadable` gets the reason for each that is none.
+std::vector<std::string> ChoicesOf(const std::string& path, std::vector<std::string>* unreadable);
+// Whether `choice` may be one of them, by its name alone.
+bool IsChoiceOf(const std::string& path, const std::string& choice);
+
 class CheckpointDirectory {
  public:
   // `setting`: the key or option that gave `path`, for messages.

@@ -96,6 +96,27 @@ TEST_CASE("directory: pruning keeps the newest and the one that stays, and what 
         Names{"step-000000001", "step-000000003", "step-000000005", "step-000000006"});
 }
 
+TEST_CASE("directory: the choices are the best one and then the newest, and a checkpoint is itself") {
+  const std::string root = NewDirectory();
+  CheckpointDirectory directory(root);
+  std::vector<std::string> paths;
+  for (const int64_t step : {2, 4, 6}) {
+    SmallCheckpoint of;
+    of.step = step;
+    paths.push_back(SaveSmall(&directory, of));
+  }
+  std::vector<std::string> unreadable;
+  CHECK(ChoicesOf(root, &unreadable) == std::vector<std::string>{paths[2], paths[1], paths[0]});
+  directory.WriteBest("step-000000004");
+  CHECK(ChoicesOf(root, &unreadable) == std::vector<std::string>{paths[1], paths[2], paths[0]});
+  CHECK(ChoicesOf(paths[0], &unreadable) == std::vector<std::string>{paths[0]});
+  for (const std::string& path : paths) CHECK(IsChoiceOf(root, path));
+  CHECK(IsChoiceOf(paths[0], paths[0]));
+  for (const std::string& path : {paths[0], std::string("step-000000002")}) CHECK_FALSE(IsChoiceOf("", path));
+  CHECK_FALSE(IsChoiceOf(root, root + "/other"));
+  CHECK_FALSE(IsChoiceOf(root, root + "/../x/step-000000002"));
+}
+
 TEST_CASE("directory: the best one is known by name, also when that step is saved again") {
   CheckpointDirectory directory(NewDirectory());
   CHECK(directory.ReadBest() == std::nullopt);

@@ -32,6 +32,14 @@ inline UserError NoneComplete(const std::string& directory) {
       directory);
 }
 
+// The error of a run that was to begin with a checkpoint of a directory that has none.
+inline UserError NothingToBeginWith(const std::string& start_from) {
+  return UserError(
+      "checkpoint.start_from = {}: there is no complete checkpoint. Name checkpoint.dir of a run, or one of "
+      "the checkpoints in it.",
+      start_from);
+}
+
 // SaveError: something cannot be written for a checkpoint, as on a full disk or in another user's directory.
 class SaveError : public IoError {
  public:

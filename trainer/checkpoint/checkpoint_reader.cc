@@ -16,6 +16,8 @@
 #include "base/error.h"
 #include "trainer/checkpoint/checkpoint_errors.h"
 #include "trainer/checkpoint/shard_format.h"
+#include "trainer/optim/optimizer.h"
+#include "trainer/table/row_optimizer.h"
 
 namespace dtrain {
 namespace {
@@ -130,6 +132,12 @@ const std::vector<CheckpointReader::Place>& CheckpointReader::PlacesOf(const std
 
 void CheckpointReader::Read(const std::string& tensor, const std::string& slot, int64_t first, int64_t count,
                             float* out) {
+  if (slots_begin_anew() && slot != kWeights) {
+    const auto found = std::find(slot_names_.begin(), slot_names_.end(), slot);
+    DT_CHECK(found != slot_names_.end(), slot);
+    std::fill_n(out, count, slot_values_[static_cast<size_t>(found - slot_names_.begin())]);
+    return;
+  }
   const std::vector<Place>& places = PlacesOf(tensor, slot);
   const auto behind = [](int64_t element, const Place& place) { return element < place.first; };
   auto place = std::upper_bound(places.begin(), places.end(), first, behind);
@@ -148,6 +156,17 @@ void CheckpointReader::Read(const std::string& tensor, const std::string& slot, 
 
 void CheckpointReader::ReadRows(RowRange range, const VisitRow& visit) {
   DT_CHECK(manifest_.table.has_value());
+  const int64_t width = manifest_.table->width;
+  if (!slots_begin_anew()) return ReadStoredRows(range, visit);
+  std::vector<float> values(static_cast<size_t>(width) * (1 + slot_names_.size()));
+  ReadStoredRows(range, [&](uint64_t row, const float* stored) {
+    std::copy_n(stored, width, values.begin());
+    first_slots_(values.data());
+    visit(row, values.data());
+  });
+}
+
+void CheckpointReader::ReadStoredRows(RowRange range, const VisitRow& visit) {
   const int64_t width = manifest_.table->width;
   const int64_t values = width * static_cast<int64_t>(1 + manifest_.slots.size());
   for (size_t shard = 0; shard < manifest_.shards.size(); ++shard) {
@@ -234,7 +253,8 @@ std::string SlotsText(const std::vector<std::string>& slots) {
 
 }  // namespace
 
-void CheckpointReader::CheckFits(const Layout& layout, const std::vector<std::string>& slots) const {
+void CheckpointReader::CheckFits(const Layout& layout, const std::vector<std::string>& slots,
+                                 const char* otherwise) const {
   std::map<std::string, Shapes> tensors;
   for (const StoredTensor& tensor : manifest_.tensors) {
     tensors[tensor.name].here = fmt::format("{} x {}", tensor.rows, tensor.cols);
@@ -249,14 +269,27 @@ void CheckpointReader::CheckFits(const Layout& layout, const std::vector<std::st
     if (shapes.here == shapes.there) continue;
     throw UserError(
         "{}: another model: {} is {} in the checkpoint and {} in this run. Use the file that it was written "
-        "with ({}/config.yaml), or another checkpoint.dir.",
-        path_, name, shapes.here, shapes.there, path_);
+        "with ({}/config.yaml), or {}.",
+        path_, name, shapes.here, shapes.there, path_, otherwise);
   }
   if (manifest_.slots == slots) return;
   throw UserError(
       "{}: another optimizer: the checkpoint is of {} ({}), and train.optimizer of this run has {}. Use the "
-      "file that it was written with ({}/config.yaml), or another checkpoint.dir.",
-      path_, manifest_.optimizer, SlotsText(manifest_.slots), SlotsText(slots), path_);
+      "file that it was written with ({}/config.yaml), or {}.",
+      path_, manifest_.optimizer, SlotsText(manifest_.slots), SlotsText(slots), path_, otherwise);
+}
+
+void CheckpointReader::BeginWith(const dtrain::Config& config, const Layout& layout) {
+  CheckFits(layout, manifest_.slots, "another checkpoint");
+  slot_names_ = SlotNames(config);
+  if (slot_names_ == manifest_.slots) return;
+  slot_values_ = InitialSlots(config);
+  first_slots_ = FirstSlots(config, layout.table ? layout.table->width() : 1);
+}
+
+int64_t CheckpointReader::slot_updates() const {
+  if (slots_begin_anew() || manifest_.slots.empty()) return 0;
+  return std::min(manifest_.step + manifest_.origin.updates, kMaxStep);
 }
 
 }  // namespace dtrain

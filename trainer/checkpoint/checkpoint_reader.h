@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -70,7 +71,16 @@ class CheckpointReader {
 
   // Whether the checkpoint fits the model of `layout` and an optimizer with these slots. Throws UserError
   // with the first tensor, by name, that is missing or has another shape, or with the optimizer that differs.
-  void CheckFits(const Layout& layout, const std::vector<std::string>& slots) const;
+  // `otherwise`: what the user may name in its place.
+  void CheckFits(const Layout& layout, const std::vector<std::string>& slots,
+                 const char* otherwise = "another checkpoint.dir") const;
+
+  // For a run that begins with it (checkpoint.start_from): the same for the model, and any optimizer. If that
+  // of `config` has other slots, Read() and ReadRows() give the slots that it begins with from now on.
+  void BeginWith(const dtrain::Config& config, const Layout& layout);
+  bool slots_begin_anew() const { return first_slots_ != nullptr; }
+  // The updates that the slots have had, of the run that wrote them and before; 0 if they begin anew.
+  int64_t slot_updates() const;
 
  private:
   struct Place {
@@ -78,6 +88,7 @@ class CheckpointReader {
     size_t piece;
     int64_t first;  // element of the tensor
   };
+  void ReadStoredRows(RowRange range, const VisitRow& visit);
   const std::vector<Place>& PlacesOf(const std::string& tensor, const std::string& slot) const;
   // Reads and verifies a piece; returns its elements, valid until the next call.
   const float* Load(size_t shard, size_t piece);
@@ -87,6 +98,10 @@ class CheckpointReader {
   std::vector<InputFile> shards_;
   std::vector<std::vector<Place>> places_;  // [tensor * (slots + 1) + slot], by first element
   std::vector<float> values_;               // of the last piece read
+  // With slots that begin anew: their names and values, and those of a row of a table.
+  std::vector<std::string> slot_names_;
+  std::vector<float> slot_values_;
+  std::function<void(float* row)> first_slots_;
   size_t loaded_shard_ = 0;
   size_t loaded_piece_ = 0;
   bool loaded_ = false;

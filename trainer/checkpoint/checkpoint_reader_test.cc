@@ -135,6 +135,31 @@ TEST_CASE(
   CHECK(WhyNot(reader, of.layout, {}).find("this run has no slots.") != std::string::npos);
 }
 
+TEST_CASE("reader: for a run that begins with it, slots of another optimizer have their first values") {
+  CheckpointDirectory directory(NewDirectory());
+  const SmallCheckpoint of;
+  dtrain::Config config;
+  config.train.optimizer.kind = OptimizerKind::kAdam;
+  const std::string path = SaveSmall(&directory, of);
+  CheckpointReader same(path);
+  same.BeginWith(config, of.layout);
+  CHECK_FALSE(same.slots_begin_anew());
+  CHECK(same.slot_updates() == of.step);
+  config.train.optimizer.kind = OptimizerKind::kAdagrad;
+  config.train.optimizer.initial_accumulator = 0.5;
+  CheckpointReader other(path);
+  other.BeginWith(config, of.layout);
+  CHECK(other.slots_begin_anew());
+  CHECK(other.slot_updates() == 0);
+  std::vector<float> values(2);
+  other.Read("weights/W1", "accumulator", 1, 2, values.data());
+  CHECK(values == std::vector<float>{0.5, 0.5});
+  other.Read("weights/W1", "", 1, 2, values.data());
+  CHECK(values[0] == ValueOf(of.salt, "weights/W1", 0, 1));
+  CHECK_THROWS_WITH_AS(CheckpointReader(path).BeginWith(config, SmallLayout(2, 6)),
+                       doctest::Contains("or another checkpoint."), UserError);
+}
+
 TEST_CASE("reader: a directory that is none, and a pipe in the place of a file, are told") {
   const std::string root = NewDirectory();
   CHECK_THROWS_WITH_AS(CheckpointReader(root + "/nowhere"), doctest::Contains("there is no such directory."),

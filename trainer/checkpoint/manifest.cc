@@ -70,11 +70,13 @@ Offset<stored::Manifest> Encode(const Manifest& manifest, flatbuffers::FlatBuffe
   const auto inputs = manifest.inputs ? Encode(*manifest.inputs, builder) : 0;
   const std::optional<StoredTable>& its = manifest.table;
   const auto table = its ? stored::CreateRowTable(*builder, its->features, its->width) : 0;
+  const Origin& origin = manifest.origin;
+  const auto began_with = origin.path.empty() ? 0 : builder->CreateString(origin.path);
   return stored::CreateManifest(*builder, its ? kTableFormat : kFormat, manifest.sequence, manifest.step,
                                 manifest.saved_unix_ms, manifest.run_id, version, optimizer, mode,
                                 all_tensors, slots, all_shards, positions, manifest.config_bytes,
                                 manifest.config_checksum, manifest.loss, manifest.accuracy, inputs,
-                                manifest.run_epoch, table);
+                                manifest.run_epoch, table, began_with, origin.updates);
 }
 
 size_t BytesReferredTo(const stored::InputColumn& column) {
@@ -94,6 +96,7 @@ size_t BytesReferredTo(const stored::Manifest& from) {
   for (const auto* shard : *from.shards()) {
     bytes += kTable + shard->file()->size() + sizeof(stored::Piece) * shard->pieces()->size();
   }
+  if (from.began_with() != nullptr) bytes += sizeof(uint32_t) + from.began_with()->size();
   if (from.inputs() == nullptr) return bytes;
   for (const auto* names : {from.inputs()->features(), from.inputs()->classes()}) {
     for (const auto* name : *names) bytes += sizeof(uint32_t) + name->size();
@@ -174,6 +177,8 @@ Manifest Decode(const stored::Manifest& from) {
   manifest.config_checksum = from.config_checksum();
   manifest.loss = from.loss();
   manifest.accuracy = from.accuracy();
+  if (from.began_with() != nullptr) manifest.origin.path = from.began_with()->str();
+  manifest.origin.updates = static_cast<int64_t>(from.earlier_updates());
   if (from.inputs() != nullptr) manifest.inputs = Decode(*from.inputs());
   if (from.table() != nullptr) {
     manifest.table = {static_cast<int64_t>(from.table()->features()),
@@ -331,6 +336,7 @@ Manifest RunManifest(const Config& config, const Layout& layout, const std::vect
   manifest.loss = moment.loss;
   manifest.accuracy = moment.accuracy;
   manifest.inputs = moment.inputs;
+  manifest.origin = moment.origin;
   return manifest;
 }
 

@@ -49,6 +49,12 @@ struct StoredTable {
   int64_t width = 0;
 };
 
+// Origin: what a run began with (checkpoint.start_from).
+struct Origin {
+  std::string path;     // of the checkpoint, as ps 0 saw it; empty: initial values
+  int64_t updates = 0;  // that the optimizer's slots had had there; 0: they began anew, or there are none
+};
+
 struct Manifest {
   int64_t sequence = 0;  // from 1; the newest checkpoint of a directory has the largest
   int64_t step = 0;
@@ -68,12 +74,16 @@ struct Manifest {
   double accuracy = std::numeric_limits<double>::quiet_NaN();
   std::optional<InputForm> inputs;  // unset: the writer did not know the data
   std::optional<StoredTable> table;
+  Origin origin;
 
   // The rows that the pieces of shard file `shard` are of. `table` is set.
   RowPieces RowPiecesOf(size_t shard) const;
   // The size of all files without the manifest.
   int64_t bytes() const;
 };
+
+// The largest step, and number of updates.
+constexpr int64_t kMaxStep = (int64_t{1} << 62) - 1;
 
 // The bytes of the file. FromBytes() must accept the manifest.
 std::string ToBytes(const Manifest& manifest);
@@ -106,6 +116,7 @@ struct SavedMoment {
   double loss = std::numeric_limits<double>::quiet_NaN();
   double accuracy = std::numeric_limits<double>::quiet_NaN();  // NaN: the model does not classify
   std::optional<InputForm> inputs = std::nullopt;              // unset: the writer does not know the data
+  Origin origin = {};
 };
 
 // BuildManifest() with the facts about the run, saved now.

@@ -16,14 +16,19 @@ using Problem = std::optional<std::string>;
 constexpr size_t kMaxName = 1024;
 constexpr int64_t kMaxSide = int64_t{1} << 46;  // a tensor's size in bytes fits into an int64_t
 constexpr size_t kMaxTableSlots = 8;
-constexpr int64_t kMaxStep = (int64_t{1} << 62) - 1;
-constexpr size_t kMaxPositions = 512 * 1024;      // they travel in a message's header
+constexpr size_t kMaxPositions = 512 * 1024;  // they travel in a message's header
+constexpr size_t kMaxPath = 4096;
 constexpr int64_t kMaxConfig = int64_t{1} << 26;  // bytes
 
 // Names appear on terminals and in logs.
 bool IsName(const std::string& name) {
   const auto fits = [](unsigned char c) { return c >= 0x20 && c != 0x7f; };
   return !name.empty() && name.size() <= kMaxName && std::all_of(name.begin(), name.end(), fits);
+}
+
+bool IsPath(const std::string& path) {
+  return path.size() <= kMaxPath &&
+         std::none_of(path.begin(), path.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
 }
 
 Problem TensorProblem(const Manifest& manifest) {
@@ -43,6 +48,7 @@ Problem TextProblem(const Manifest& manifest) {
   for (const std::string* text : {&manifest.version, &manifest.optimizer, &manifest.mode}) {
     if (!IsName(*text)) return "version, optimizer or mode is no name";
   }
+  if (!manifest.origin.path.empty() && !IsPath(manifest.origin.path)) return "what it began with is no path";
   std::set<std::string_view> names;
   for (const std::string& slot : manifest.slots) {
     if (!IsName(slot)) return "a slot has a name that is none";
@@ -165,6 +171,9 @@ Problem ManifestProblem(const Manifest& manifest) {
   if (manifest.sequence < 1) return fmt::format("sequence {}; must be >= 1", manifest.sequence);
   if (manifest.step < 0 || manifest.step > kMaxStep) {
     return fmt::format("step {}; must be 0 to {}", manifest.step, kMaxStep);
+  }
+  if (manifest.origin.updates < 0 || manifest.origin.updates > kMaxStep) {
+    return fmt::format("{} earlier updates; must be 0 to {}", manifest.origin.updates, kMaxStep);
   }
   if (manifest.positions.size() > kMaxPositions) {
     return fmt::format("positions of {} bytes; must be at most {}", manifest.positions.size(), kMaxPositions);

@@ -61,6 +61,21 @@ TEST_CASE("manifest: all fields come back from the bytes") {
   CHECK(ToBytes(to) == ToBytes(from));
 }
 
+TEST_CASE("manifest: what the run began with comes back, and one that breaks its rules is refused") {
+  Manifest from = SmallManifest();
+  from.origin = {"/run/monday/step-000000010", 10};
+  Manifest to;
+  REQUIRE(FromBytes(ToBytes(from), &to) == std::nullopt);
+  CHECK(to.origin.path == from.origin.path);
+  CHECK(to.origin.updates == 10);
+  REQUIRE(FromBytes(ToBytes(SmallManifest()), &to) == std::nullopt);
+  CHECK(to.origin.path == "");
+  from.origin.path = "a\nb";
+  CHECK(ManifestProblem(from) == "what it began with is no path");
+  from.origin = {"a", -1};
+  CHECK(ManifestProblem(from) == "-1 earlier updates; must be 0 to 4611686018427387903");
+}
+
 TEST_CASE("manifest: what the inputs are comes back, and one that breaks its rules is refused") {
   Manifest from = SmallManifest();
   from.inputs = InputForm{{"width", "height"}, {"elm", "oak"}, {{0.1, -2}, {3, 0}}, 1};

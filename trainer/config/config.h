@@ -226,6 +226,7 @@ struct CheckpointConfig {
   double timeout_s = 1800;      // for one of them, from its cut to its name
   int64_t keep = 5;             // the newest ones
   std::string resume = "auto";  // auto, never, or the path of one checkpoint
+  std::string start_from;       // a checkpoint, or a directory of them; empty: initial values
 };
 
 struct EvalConfig {

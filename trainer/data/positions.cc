@@ -333,6 +333,11 @@ bool FromValue(const Json& value, Positions* positions) {
     if (!text.is_string()) return false;
     positions->order.emplace_back(key, text.get<std::string>());
   }
+  if (value.Find("labels") != nullptr) {
+    int64_t labels = 0;
+    if (!Read(value, "labels", 0, std::numeric_limits<uint32_t>::max(), &labels)) return false;
+    positions->labels = static_cast<uint32_t>(labels);
+  }
   const Json* const evaluations = value.Find("evaluations");
   return evaluations == nullptr || FromValue(*evaluations, &positions->evaluations.emplace());
 }
@@ -391,12 +396,31 @@ Positions StartOfData(const Config& config, std::optional<int64_t> train_rows) {
   return positions;
 }
 
+namespace {
+
+// The number of rows as text; empty: not known.
+std::string RowsOf(const Positions& positions) {
+  for (const auto& [key, text] : positions.order) {
+    if (key == kRows) return text;
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string OtherData(const Positions& saved, const Positions& now) {
+  const std::string then = RowsOf(saved), here = RowsOf(now);
+  if (!then.empty() && !here.empty() && then != here) {
+    return fmt::format("data.train has {} rows here and had {} there", here, then);
+  }
+  if (!saved.labels || !now.labels || *saved.labels == *now.labels) return "";
+  return "the rows of data.train have other labels here than there";
+}
+
 bool AllEpochsTaken(const Positions& saved, const Config& config) {
-  const auto rows_entry = std::find_if(saved.order.begin(), saved.order.end(),
-                                       [](const auto& entry) { return entry.first == kRows; });
   int64_t rows = 0;
-  if (!config.train.epochs || rows_entry == saved.order.end()) return false;
-  const std::string& text = rows_entry->second;
+  if (!config.train.epochs) return false;
+  const std::string text = RowsOf(saved);
   if (std::from_chars(text.data(), text.data() + text.size(), rows).ec != std::errc()) return false;
   if (rows <= HeldOutRows(config.data, rows)) return false;
   for (size_t worker = 0; worker < saved.local_steps.size(); ++worker) {
@@ -462,6 +486,7 @@ std::string ToJson(const Positions& positions) {
                 {"dealt", ToValue(positions.plan)},           {"order", std::move(order)},
                 {kLosses, ToValue(positions.losses)}};
   if (AnyProgress(positions)) value[kProgress] = ProgressValue(positions);
+  if (positions.labels) value["labels"] = *positions.labels;
   if (positions.in_step) value["in_step"] = true;
   if (positions.chunk > 1) value["chunk"] = positions.chunk;
   if (const std::optional<CountedEvaluations>& counted = positions.evaluations) {

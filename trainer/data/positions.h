@@ -66,6 +66,7 @@ struct Positions {
   // rows before the hold-out.
   std::vector<std::pair<std::string, std::string>> order;
   std::optional<CountedEvaluations> evaluations;  // unset: none, or none counts
+  std::optional<uint32_t> labels;                 // of the data (DataFingerprint); unset: not known
 };
 
 // Convert to and from one line of JSON. FromJson reads untrusted text: it returns false and leaves
@@ -84,6 +85,10 @@ bool AllEpochsTaken(const Positions& saved, const Config& config);
 // "data.seed = 2 here and 1 in the checkpoint". Empty if there is none. The numbers of workers and devices do
 // not count.
 std::string PositionsDiffer(const Positions& saved, const Positions& now);
+
+// Returns by what the data of `saved` are known to be others than those of `now`: "40 rows here and 30 in the
+// checkpoint"; empty: nothing.
+std::string OtherData(const Positions& saved, const Positions& now);
 
 // Resumption: where a run begins that resumes from a checkpoint with `saved`.
 struct Resumption {

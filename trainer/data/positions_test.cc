@@ -307,6 +307,23 @@ TEST_CASE("positions: as JSON and back they are the same") {
   CHECK(plan == positions.plan);
 }
 
+TEST_CASE("positions: other data are known by the number of rows, or by their labels") {
+  Config config;
+  config.cluster.worker = {"a:1"};
+  Positions saved = StartOfData(config, 40), now = StartOfData(config, 50);
+  CHECK(OtherData(saved, now) == "data.train has 50 rows here and had 40 there");
+  now = StartOfData(config, 40);
+  CHECK(OtherData(saved, now) == "");
+  now.labels = 7;
+  CHECK(OtherData(saved, now) == "");  // of an older checkpoint
+  saved.labels = 4294967295;
+  CHECK(OtherData(saved, now) == "the rows of data.train have other labels here than there");
+  Positions read;
+  REQUIRE(FromJson(ToJson(saved), &read));
+  CHECK(read.labels == saved.labels);
+  CHECK(OtherData(read, saved) == "");
+}
+
 TEST_CASE("positions: text that is none is refused and changes nothing") {
   Positions positions = Rich();
   const std::string text = ToJson(positions);

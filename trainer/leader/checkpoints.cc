@@ -155,6 +155,7 @@ SavedMoment Checkpoints::MomentOfSnapshot() const {
     moment.accuracy = best_->accuracy;
   }
   moment.inputs = history_.inputs;
+  moment.origin = history_.origin;
   return moment;
 }
 

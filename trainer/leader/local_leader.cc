@@ -208,7 +208,9 @@ void LocalLeader::Begin(const StartedFrom& from) {
 
 void LocalLeader::TakeStart(const StartedFrom& from) {
   positions_.Take(from.positions, from.step);
-  history_.from_initial = !history_.begun && from.path.empty();
+  history_.from_initial = !history_.begun && from.path.empty() && from.origin.path.empty();
+  history_.origin = from.origin;
+  history_.other_data = from.other_data;
   history_.inputs = from.inputs;
   history_.fit = from.fit;
   if (data_ && data_->read) history_.data = {data_->rows.value_or(0), data_->labels};

@@ -12,6 +12,7 @@
 #include "trainer/checkpoint/checkpoint_names.h"
 #include "trainer/checkpoint/shard_format.h"
 #include "trainer/optim/optimizer.h"
+#include "trainer/peer/peer_limits.h"
 
 namespace dtrain {
 namespace {
@@ -44,11 +45,27 @@ void Restore::Begin(bool again, std::optional<DataFacts> data) {
 // Empty: the run starts from initial values.
 std::vector<Restore::Candidate> Restore::Choose() {
   const std::string& resume = parts_.config.checkpoint.resume;
+  begins_ = false;
   named_ = !again_ && resume != "auto" && resume != "never";
   if (named_) return {{resume, resume}};
-  if (!again_ && resume == "never") return {};
-  std::vector<Candidate> found = ListDirectory();
-  if (found.empty() && again_) NothingToGoBackTo();
+  if (again_ || resume == "auto") {
+    std::vector<Candidate> found = ListDirectory();
+    if (found.empty() && again_) NothingToGoBackTo();
+    if (!found.empty()) return found;
+  }
+  if (parts_.config.checkpoint.start_from.empty()) return {};
+  return ListChoices();
+}
+
+std::vector<Restore::Candidate> Restore::ListChoices() {
+  const std::string start_from = WithoutSlashes(parts_.config.checkpoint.start_from);
+  begins_ = true;
+  named_ = IsOneCheckpoint(start_from);
+  std::vector<std::string> unreadable;
+  std::vector<Candidate> found;
+  for (const std::string& path : ChoicesOf(start_from, &unreadable)) found.push_back({path, path});
+  for (const std::string& line : unreadable) parts_.log.Warning("{}: {}; skipped", start_from, line);
+  if (found.empty()) NoneIsComplete();
   return found;
 }
 
@@ -102,6 +119,7 @@ void Restore::NothingToGoBackTo() const {
 
 void Restore::NoneIsComplete() const {
   const std::string& dir = parts_.config.checkpoint.dir;
+  if (begins_) throw NothingToBeginWith(parts_.config.checkpoint.start_from);
   if (!again_) throw NoneComplete(dir);
   throw IoError(
       "checkpoint.dir = {}: the run goes back to a checkpoint, and all that are here are damaged (see "
@@ -122,7 +140,11 @@ void Restore::TryNext() {
   if (next_ == candidates_.size() && !candidates_.empty()) NoneIsComplete();
   ++order_.number;
   order_.checkpoint = reader_ ? candidates_[next_].name : "";
-  order_.step = reader_ ? reader_->manifest().step : 0;
+  order_.step = reader_ && !begins_ ? reader_->manifest().step : 0;
+  order_.begins = reader_ && begins_;
+  order_.earlier_updates = !reader_  ? 0
+                           : begins_ ? reader_->slot_updates()
+                                     : reader_->manifest().origin.updates;
   order_.manifest = reader_ ? ManifestChecksum(reader_->manifest()) : 0;
   order_.keep = false;
   phase_ = Phase::kFilling;
@@ -131,11 +153,12 @@ void Restore::TryNext() {
 
 void Restore::Open(const Candidate& candidate) {
   auto reader = std::make_unique<CheckpointReader>(candidate.path);
-  if (!again_) CheckKeys(candidate.path, parts_.config);  // names the key of many a shape that differs
-  reader->CheckFits(parts_.layout, slots_);
+  const MeaningWords words = begins_ ? kStartWords : MeaningWords();
+  if (!again_) CheckKeys(candidate.path, parts_.config, words);  // names the key of many a shape that differs
+  begins_ ? reader->BeginWith(parts_.config, parts_.layout) : reader->CheckFits(parts_.layout, slots_);
   if (!again_) {
     const std::optional<InputForm>& saved = reader->manifest().inputs;
-    if (saved && data_ && data_->form) CheckForm(candidate.path, *saved, *data_->form);
+    if (saved && data_ && data_->form) CheckForm(candidate.path, *saved, *data_->form, words);
     if (!saved) {
       parts_.log.Info("{} does not say of which columns and classes it is: they are not compared",
                       candidate.path);
@@ -147,7 +170,8 @@ void Restore::Open(const Candidate& candidate) {
 void Restore::Skip(const std::string& problem) {
   const Candidate& bad = candidates_[next_];
   if (named_) throw BadCheckpoint(bad.path, problem);
-  parts_.log.Warning("{}: {}: {}; skipped", parts_.config.checkpoint.dir, bad.name, problem);
+  parts_.log.Warning("{}: {}; skipped", begins_ ? bad.path : parts_.config.checkpoint.dir + ": " + bad.name,
+                     problem);
   ++next_;
 }
 
@@ -166,7 +190,8 @@ void Restore::Order(size_t ps) {
     const auto checkpoint = order_.checkpoint.empty() ? 0 : builder.CreateString(order_.checkpoint);
     return wire::CreateOrder(
         builder, wire::CreateFill(builder, order_.number, checkpoint, static_cast<uint64_t>(order_.step),
-                                  order_.manifest, order_.keep));
+                                  order_.manifest, order_.keep, order_.begins,
+                                  static_cast<uint64_t>(order_.earlier_updates)));
   });
 }
 
@@ -247,13 +272,13 @@ void Restore::Finish() {
   pieces_.assign(pieces_.size(), {});
   StartedFrom from;
   from.positions = StartOfData(parts_.config, data_ ? data_->rows : std::nullopt);
+  if (data_ && data_->read) from.positions.labels = data_->labels;
   if (data_ && data_->form) {
     from.inputs = data_->form;
     from.fit = FitOf(*data_->form);
   }
   if (reader_) {
     TakeCheckpoint(&from);
-    parts_.log.Info("restored {} in {:.2f} s: global step {}", from.path, SecondsSince(begun_), from.step);
     reader_.reset();
   } else {
     parts_.log.Info("initialised {}", InitialText(parts_.layout));
@@ -267,23 +292,52 @@ void Restore::Finish() {
 
 void Restore::TakeCheckpoint(StartedFrom* from) const {
   const Manifest& manifest = reader_->manifest();
-  from->path = reader_->path();
-  from->step = manifest.step;
-  Positions saved;
-  if (!FromJson(manifest.positions, &saved)) {
-    throw UserError("{}: manifest: the positions of its workers cannot be read. Name another one.",
-                    from->path);
+  const std::string& path = reader_->path();
+  if (begins_) {
+    from->origin = {ShortText(path), reader_->slot_updates()};
+    parts_.log.Info("begins with the weights{} of {}, of global step {}, read in {:.2f} s",
+                    manifest.slots.empty() || reader_->slots_begin_anew() ? "" : " and optimizer slots", path,
+                    manifest.step, SecondsSince(begun_));
+    if (reader_->slots_begin_anew()) {
+      parts_.log.Info("its optimizer was {}: the slots of this run's begin anew", manifest.optimizer);
+    }
+  } else {
+    from->path = path;
+    from->step = manifest.step;
+    from->origin = manifest.origin;
+    TakePositions(from);
+    parts_.log.Info("restored {} in {:.2f} s: global step {}", path, SecondsSince(begun_), from->step);
   }
-  Resumption resumption = Resume(saved, parts_.config, data_ ? data_->rows : std::nullopt);
-  if (!resumption.said.empty()) parts_.log.Info("{}", resumption.said);
-  from->positions = std::move(resumption.positions);
-  if (!manifest.inputs || !IsFitted(*manifest.inputs)) return;
-  from->fit = FitFor(from->path, FitOf(*manifest.inputs));
+  if (!manifest.inputs) return;
+  // The last classes may be missing in the rows of now.
+  if (from->inputs && from->inputs->classes.size() < manifest.inputs->classes.size()) {
+    from->inputs->classes = manifest.inputs->classes;
+  }
+  if (!IsFitted(*manifest.inputs)) return;
+  from->fit = FitFor(path, FitOf(*manifest.inputs));
   if (!from->inputs) return;
   from->inputs->scale = manifest.inputs->scale;
   if (manifest.inputs->columns.empty()) return;
   from->inputs->columns = manifest.inputs->columns;
   from->inputs->features = manifest.inputs->features;
+}
+
+void Restore::TakePositions(StartedFrom* from) const {
+  Positions saved;
+  if (!FromJson(reader_->manifest().positions, &saved)) {
+    throw UserError("{}: manifest: the positions of its workers cannot be read. Name another one.",
+                    from->path);
+  }
+  Resumption resumption = Resume(saved, parts_.config, data_ ? data_->rows : std::nullopt);
+  if (!resumption.said.empty()) parts_.log.Info("{}", resumption.said);
+  resumption.positions.labels = from->positions.labels;
+  if (!again_ && data_) from->other_data = OtherData(saved, from->positions);
+  from->positions = std::move(resumption.positions);
+  if (from->other_data.empty()) return;
+  parts_.log.Warning(
+      "{} was trained on other data: {}. The run goes on from it all the same. To begin anew with its "
+      "weights, name another checkpoint.dir, and checkpoint.start_from: {}",
+      from->path, from->other_data, from->path);
 }
 
 // What the weights were trained with counts. Where it is too long for a message, that of the data must be the

@@ -1,7 +1,7 @@
 // Restore: chooses what a run starts from and has every ps fill its range with it: the checkpoint of
-// checkpoint.resume, the newest complete one, or initial values. When a ps finds the checkpoint damaged,
-// Restore takes the next older one. A ps that does not see the checkpoint gets its pieces from here.
-// Owner: LocalLeader. Thread: the ps loop. Messages: docs/wire.md, Orders to a ps.
+// checkpoint.resume, the newest complete one, that of checkpoint.start_from, or initial values. When a ps
+// finds the checkpoint damaged, Restore takes the next older one. A ps that does not see the checkpoint gets
+// its pieces from here. Owner: LocalLeader. Thread: the ps loop. Messages: docs/wire.md, Orders to a ps.
 #pragma once
 
 #include <cstddef>
@@ -31,8 +31,10 @@ namespace dtrain {
 
 // What all ps have filled their ranges from.
 struct StartedFrom {
-  std::string path;  // of the checkpoint; empty: initial values
-  int64_t step = 0;  // the checkpoint's global step
+  std::string path;        // of the run's own checkpoint; empty: the run is new
+  int64_t step = 0;        // the checkpoint's global step
+  Origin origin;           // what the run began with
+  std::string other_data;  // how the data differ from those of `path`; empty: not known to
   Positions positions;
   std::optional<InputForm> inputs;  // the form of the data; unset: not known
   InputForm fit;                    // FitOf() what all workers use; empty: not fitted, or not known
@@ -67,12 +69,13 @@ class Restore {
  private:
   enum class Phase { kIdle, kFilling, kKeeping };
   struct Candidate {
-    std::string name;  // a name in checkpoint.dir, or the path of checkpoint.resume
+    std::string name;  // a name in checkpoint.dir; a path, of checkpoint.resume and checkpoint.start_from
     std::string path;
   };
 
   std::vector<Candidate> Choose();
   std::vector<Candidate> ListDirectory();
+  std::vector<Candidate> ListChoices();
   void CheckNoneIsMissing(const std::vector<ListedCheckpoint>& listed) const;
   [[noreturn]] void NothingToGoBackTo() const;
   [[noreturn]] void NoneIsComplete() const;
@@ -86,6 +89,7 @@ class Restore {
   void GoOnWhenAllHave();
   void Finish();
   void TakeCheckpoint(StartedFrom* from) const;
+  void TakePositions(StartedFrom* from) const;
   InputForm FitFor(const std::string& path, const InputForm& saved) const;
 
   const Parts parts_;
@@ -94,7 +98,8 @@ class Restore {
   bool again_ = false;
   std::optional<DataFacts> data_;
   std::vector<Candidate> candidates_;  // newest first
-  bool named_ = false;                 // by checkpoint.resume: the only candidate
+  bool named_ = false;                 // by checkpoint.resume or start_from: the only candidate
+  bool begins_ = false;                // the candidates are those of checkpoint.start_from
   size_t next_ = 0;
   FillOrder order_;
   std::unique_ptr<CheckpointReader> reader_;  // of the current candidate; null: initial values

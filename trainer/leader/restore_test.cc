@@ -149,6 +149,50 @@ TEST_CASE("restore: the newest is loaded by all, and counts when all have it") {
   CHECK(f.from->step == 7);
 }
 
+TEST_CASE(
+    "restore: a run without a checkpoint of its own begins with start_from, at step 0 and its data anew") {
+  Config config = Job(testing::NewDirectory());
+  config.train.optimizer.kind = OptimizerKind::kAdam;
+  config.checkpoint.start_from = testing::NewDirectory();
+  Save(config, config.checkpoint.start_from, 5);
+  Save(config, config.checkpoint.start_from, 7);
+  const std::string path = config.checkpoint.start_from + "/step-000000007";
+  {
+    Leader f(config);
+    f.Begin();
+    const wire::Fill* fill = f.Told();
+    REQUIRE(fill != nullptr);
+    CHECK(fill->checkpoint()->str() == path);
+    CHECK(fill->step() == 0);
+    CHECK(fill->begins());
+    CHECK(fill->earlier_updates() == 7);
+    f.Finish();
+    REQUIRE(f.from);
+    CHECK(f.from->path == "");
+    CHECK(f.from->step == 0);
+    CHECK(f.from->origin.path == path);
+    CHECK(f.from->origin.updates == 7);
+    CHECK(f.Logged().find("begins with the weights and optimizer slots of " + path) != std::string::npos);
+  }
+  {
+    Leader damaged(config);
+    damaged.Begin();
+    damaged.Both("shard-1-of-2 is damaged at byte 64");
+    CHECK(damaged.own.checkpoint == config.checkpoint.start_from + "/step-000000005");
+    CHECK_THROWS_WITH_AS(damaged.Both("damaged"), doctest::Contains("checkpoint.start_from = "), UserError);
+  }
+  Save(config, config.checkpoint.dir, 3);
+  Leader own(config);
+  own.Begin();
+  CHECK(own.own.checkpoint == "step-000000003");
+  CHECK_FALSE(own.own.begins);
+  own.Finish();
+  CHECK(own.from->step == 3);
+  std::filesystem::remove_all(config.checkpoint.dir + "/step-000000003");
+  Leader again(config);
+  CHECK_THROWS_WITH_AS(again.Begin(true), doctest::Contains("nothing was begun anew"), UserError);
+}
+
 TEST_CASE("restore: one that any ps finds damaged is skipped for all, with who has found it") {
   const Config config = Job(testing::NewDirectory());
   for (const int64_t step : {5, 7, 9}) Save(config, config.checkpoint.dir, step);

@@ -157,12 +157,12 @@ class Adam : public SlottedOptimizer {
  protected:
   void Step(const UpdateStep& step, int64_t first, const gpu::Update& update) override {
     gpu::AdamRule rule;
-    rule.step = Rounded(Rate(step.number) / (1 - WholePower(config_.beta1, step.number)));
+    rule.step = Rounded(Rate(step.number) / (1 - WholePower(config_.beta1, step.age())));
     rule.beta1 = Rounded(config_.beta1);
     rule.new_share1 = Rounded(1 - config_.beta1);
     rule.beta2 = Rounded(config_.beta2);
     rule.new_share2 = Rounded(1 - config_.beta2);
-    rule.root_scale = Rounded(1 / std::sqrt(1 - WholePower(config_.beta2, step.number)));
+    rule.root_scale = Rounded(1 / std::sqrt(1 - WholePower(config_.beta2, step.age())));
     rule.epsilon = Rounded(config_.epsilon);
     gpu::AdamStep(stream_, update, rule, Part(0, first, update), Part(1, first, update));
   }
@@ -195,7 +195,8 @@ class Ftrl : public SlottedOptimizer {
   void Step(const UpdateStep& step, int64_t first, const gpu::Update& update) override {
     gpu::FtrlRule rule;
     rule.inverse_rate = InverseRate(step.number);
-    rule.inverse_rate_before = step.number == 1 ? 0 : InverseRate(step.number - 1);
+    // What the slots had before the first update of the run counts at that update's rate.
+    rule.inverse_rate_before = step.age() == 1 ? 0 : InverseRate(std::max<int64_t>(step.number - 1, 1));
     rule.beta = Rounded(config_.beta);
     rule.l1 = step.decay ? Rounded(config_.l1) : 0;
     rule.l2 = step.decay ? Rounded(config_.l2) : 0;

@@ -22,9 +22,14 @@ namespace dtrain {
 
 // UpdateStep: which update of the range this is, and what it does with the gradient.
 struct UpdateStep {
-  int64_t number = 1;  // of this update in the range, from 1; sets learning rate and bias correction
+  int64_t number = 1;  // of this update in the range, from 1; sets the learning rate
   float scale = 1;     // factor of the gradient: 1 / contributors if it is a sum
   bool decay = true;   // l1, l2 and weight_decay act on these elements
+  // Updates of the slots before the first of the range, in the run that they come from
+  // (checkpoint.start_from).
+  int64_t earlier = 0;
+  // Of this update in the slots, from 1; sets the bias correction.
+  int64_t age() const { return number + earlier; }
 };
 
 // Slot: one number for each element of the range, with a name: "velocity".

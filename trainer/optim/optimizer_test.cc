@@ -164,6 +164,26 @@ TEST_CASE("optimizer: one whose slots were read and written back goes on with th
   }
 }
 
+TEST_CASE("optimizer: updates of a new run that count earlier ones are as the updates after those") {
+  for (const OptimizerKind kind : kKinds) {
+    CAPTURE(static_cast<int>(kind));
+    const auto make = [&] { return Cut(With(kind), Normals(7, 1), {0, 7}); };
+    Cut whole = make(), parts = make();
+    for (int64_t step = 1; step <= 9; ++step) {
+      const std::vector<float> gradient = Normals(7, static_cast<uint64_t>(step) + 10);
+      UpdateStep counted;
+      counted.number = step;
+      whole.Step(counted, Bytes(gradient), false);
+      if (step > 4) {
+        counted.number = step - 4;
+        counted.earlier = 4;
+      }
+      parts.Step(counted, Bytes(gradient), false);
+      CHECK(parts.weights() == whole.weights());
+    }
+  }
+}
+
 TEST_CASE("optimizer: slots have names and one number for each element") {
   const std::vector<std::vector<std::string>> names = {
       {}, {"velocity"}, {"accumulator"}, {"mean_square"}, {"m", "v"}, {"m", "v"}, {"z", "n"}};

@@ -126,7 +126,8 @@ void RemoteLeader::OnMessage(const wire::Envelope& envelope, net::Message& messa
 void RemoteLeader::CarryOut(const wire::Order& order) {
   if (const wire::Fill* const fill = order.fill()) {
     parts_.filler.Take({fill->number(), fill->checkpoint() == nullptr ? "" : fill->checkpoint()->str(),
-                        static_cast<int64_t>(fill->step() & kMaxSteps), fill->manifest(), fill->keep()});
+                        static_cast<int64_t>(fill->step() & kMaxSteps), fill->manifest(), fill->keep(),
+                        fill->begins(), static_cast<int64_t>(fill->earlier_updates() & kMaxSteps)});
   }
   if (order.snapshot() != nullptr) parts_.snapshots.OnOrder(*order.snapshot());
   if (order.checksums()) SendReport();

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/names.h"
+#include "trainer/checkpoint/manifest.h"
 #include "trainer/config/config.h"
 #include "trainer/data/files/input_form.h"
 #include "trainer/data/positions.h"
@@ -91,6 +92,8 @@ struct RunHistory {
   int64_t checkpoint_step = 0;       // its global step
   bool from_initial = false;         // the run began with initial values and has not gone back since
   std::optional<Patience> patience;  // with all evaluations so far; unset: none
+  Origin origin;                     // what the run began with
+  std::string other_data;            // how the data differ from those of its checkpoint; empty: not known to
   std::optional<InputForm> inputs;   // of the data, for checkpoints; unset: not known
   InputForm fit;                     // FitOf() the data, for all workers; empty: not fitted, or not known
   DataFingerprint data;              // of the training rows of the lowest worker

@@ -62,6 +62,7 @@ void VisitWireKeys(Summary& summary, Visitor& visit) {
   visit("worker_accuracy", summary.worker_accuracy);
   visit("first_loss", summary.first_loss);
   visit("absent_workers", summary.absent_workers);
+  visit("other_data", summary.other_data);
 }
 
 Json ToValue(const WorkerFigures& value);

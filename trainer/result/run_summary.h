@@ -80,6 +80,7 @@ struct RunSummary {
   std::vector<std::optional<double>> worker_accuracy;  // by each worker that evaluated itself
   std::optional<double> first_loss;                    // the largest of the workers, from initial values
   std::vector<int64_t> absent_workers;                 // never took part
+  std::optional<std::string> other_data;  // already_done: how the data differ from those of the checkpoint
 };
 
 // RunStopped: a run that was asked to end before it was done, with its summary so far. The exit code is that

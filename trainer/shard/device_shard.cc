@@ -106,7 +106,7 @@ void DeviceShard::Apply(int64_t block, const BlockGradient& gradient) {
 void DeviceShard::ApplyScaled(int64_t index, const float* gradient, float scale) {
   uint64_t& version = versions_[static_cast<size_t>(index)];
   const Range block = BlockOf(range_, index);
-  const UpdateStep step = {static_cast<int64_t>(version) + 1, scale};
+  const UpdateStep step = StepAfter(version, scale);
   float* const weights = WeightsOf(block);
   const std::lock_guard order(store_.stream()->order());
   ApplyUpdate({step, block, weights, weights, reinterpret_cast<const std::byte*>(gradient)},

@@ -134,7 +134,7 @@ void HostShard::Apply(int64_t index, const BlockGradient& gradient) {
 void HostShard::ApplyScaled(int64_t index, net::TensorView gradient, float scale) {
   const Block& block = At(index);
   DT_CHECK(gradient.size == block.bytes(), gradient.size, block.bytes());
-  const UpdateStep step = {static_cast<int64_t>(block.version) + 1, scale};
+  const UpdateStep step = StepAfter(block.version, scale);
   Update(index, [&](const float* weights, float* updated) {
     UpdateElements({step, block.range, weights, updated, gradient.data});
   });
@@ -155,7 +155,7 @@ void HostShard::ApplyMean(int64_t index, const RoundGradients& gradients, double
   const auto factor = static_cast<float>(scale / gradients.Divisor(config_.train.reduce, &shares_));
   if (gradients.tensors.size() == 1) return ApplyScaled(index, gradients.tensors[0].values, factor);
   const Block& block = At(index);
-  const UpdateStep step = {static_cast<int64_t>(block.version) + 1, factor};
+  const UpdateStep step = StepAfter(block.version, factor);
   Update(index, [&](const float* weights, float* updated) {
     for (int64_t begin = 0; begin < block.range.size(); begin += kTile) {
       const int64_t size = std::min(kTile, block.range.size() - begin);

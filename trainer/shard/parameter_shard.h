@@ -2,7 +2,7 @@
 // blocks (model/layout.h). Implementations: host_shard.h (host memory), device_shard.h (a GPU, when ps and
 // workers are threads of one process), table_shard.h (rows of a table).
 // Owner: PsServer. Thread: the ps loop, hence no lock. Invariant: version(block) is the number of gradients
-// applied to the block since the initial values, across restores from checkpoints.
+// applied to the block since global step 0, across restores from checkpoints.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,7 @@
 #include "net/codec.h"
 #include "trainer/config/config.h"
 #include "trainer/model/layout.h"
+#include "trainer/optim/optimizer.h"
 #include "trainer/shard/shard_report.h"
 #include "trainer/shard/snapshot.h"
 
@@ -73,6 +74,8 @@ class ParameterShard {
   virtual void RestoreRow(uint64_t row, const float* values);
   // All of the range is restored: it is initialised and has `version`, below 2^62.
   virtual void SetRestored(uint64_t version) = 0;
+  // The updates that restored slots have had before version 0 (UpdateStep::earlier), below 2^62.
+  void set_earlier_updates(int64_t earlier) { earlier_updates_ = earlier; }
   virtual bool initialised() const = 0;
 
   // The optimizer's slots.
@@ -117,6 +120,15 @@ class ParameterShard {
 
   // The report on the current weights; makes one pass over them.
   virtual ShardReport Report() const = 0;
+
+ protected:
+  // The update that follows `version`.
+  UpdateStep StepAfter(uint64_t version, float scale) const {
+    return {static_cast<int64_t>(version) + 1, scale, true, earlier_updates_};
+  }
+
+ private:
+  int64_t earlier_updates_ = 0;
 };
 
 }  // namespace dtrain

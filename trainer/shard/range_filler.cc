@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/checkpoint/checkpoint_errors.h"
 #include "trainer/checkpoint/checkpoint_names.h"
 #include "trainer/checkpoint/shard_format.h"
@@ -33,6 +34,7 @@ void RangeFiller::Take(const FillOrder& order) {
   }
   if (state_ != State::kDone) return;
   if (order.keep && outcome_.error.empty() && !parts_.shard.initialised()) {
+    parts_.shard.set_earlier_updates(order_.earlier_updates);
     parts_.shard.SetRestored(static_cast<uint64_t>(order_.step));
   }
   outcome_.kept = parts_.shard.initialised();
@@ -64,7 +66,9 @@ std::string RangeFiller::PathHere() const {
   if (IsCheckpointName(order_.checkpoint) && !config.dir.empty()) {
     return leads || parts_.sees_directory() ? config.dir + "/" + order_.checkpoint : "";
   }
-  return leads || order_.checkpoint == config.resume ? order_.checkpoint : "";
+  const bool named =
+      order_.checkpoint == config.resume || IsChoiceOf(WithoutSlashes(config.start_from), order_.checkpoint);
+  return leads || named ? order_.checkpoint : "";
 }
 
 // False: the checkpoint is not here, or is another one. On ps 0, which has chosen it, that is an error.
@@ -73,7 +77,8 @@ bool RangeFiller::OpenHere(const std::string& path) {
   state_ = State::kReading;
   try {
     reader_ = std::make_unique<CheckpointReader>(path);
-    reader_->CheckFits(parts_.layout, slots_);
+    order_.begins ? reader_->BeginWith(parts_.config, parts_.layout)
+                  : reader_->CheckFits(parts_.layout, slots_);
     if (ManifestChecksum(reader_->manifest()) == order_.manifest) return true;
   } catch (const BadCheckpoint& bad) {
     problem = bad.problem();

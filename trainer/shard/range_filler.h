@@ -24,11 +24,13 @@ namespace dtrain {
 
 // An order of ps 0.
 struct FillOrder {
-  uint64_t number = 0;     // from 1; the largest number counts
-  std::string checkpoint;  // a name in checkpoint.dir, or a path; empty: initial values
-  int64_t step = 0;        // the checkpoint's global step
-  uint64_t manifest = 0;   // its ManifestChecksum()
-  bool keep = false;       // every ps has its values, and they count
+  uint64_t number = 0;          // from 1; the largest number counts
+  std::string checkpoint;       // a name in checkpoint.dir, or a path; empty: initial values
+  int64_t step = 0;             // the global step that the run is at with it
+  uint64_t manifest = 0;        // its ManifestChecksum()
+  bool keep = false;            // every ps has its values, and they count
+  bool begins = false;          // the run begins with it (checkpoint.start_from)
+  int64_t earlier_updates = 0;  // that its slots have had before global step 0; below 2^62
 };
 
 // The result of an order.

@@ -244,6 +244,30 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("range filler: what a run begins with is at version 0, and is read where the config names it") {
+  Config config = Adam(2, 4);
+  const std::string dir = Saved(config), path = dir + "/" + kName;
+  FillOrder order{1, path, 0, ChecksumOf(path), false, true, kStep};
+  FillOrder keep = order;
+  keep.keep = true;
+  config.checkpoint.start_from = dir + "/";
+  Filling f(config, 1, "");
+  CHECK(f.Fill(order).error == "");
+  CHECK(f.asked.empty());
+  CHECK(f.Fill(keep).kept);
+  CHECK(f.Wrong() == 0);
+  CHECK(f.empty.version(0) == 0);
+  config.checkpoint.start_from = "";
+  Filling asks(config, 1, "");
+  asks.filler.Take(order);
+  CHECK_FALSE(asks.asked.empty());
+  config.train.optimizer.kind = OptimizerKind::kSgd;
+  Filling weights(config, 0, "");
+  CHECK(weights.Fill(order).error == "");
+  order = {2, path, kStep, ChecksumOf(path)};
+  CHECK(weights.Fill(order).error.find("another optimizer") != std::string::npos);
+}
+
 TEST_CASE("range filler: of a damaged one nothing counts, and an older one may follow") {
   const Config config = Adam(1, 600000);
   const std::string dir = Saved(config), older = Saved(config, 99);

@@ -59,7 +59,7 @@ void TableShard::Apply(int64_t index, const BlockGradient& gradient) {
 void TableShard::Update(Block* block, KeySpan keys, const std::byte* gradient, float scale) {
   if (snapshot_) snapshot_->BeforeUpdate(keys);
   if (keeps_previous_) KeepPrevious(block, keys);
-  const UpdateStep step = {static_cast<int64_t>(block->version) + 1, scale};
+  const UpdateStep step = StepAfter(block->version, scale);
   optimizer_.Apply(step, keys, gradient, &rows_);
   ++block->version;
 }

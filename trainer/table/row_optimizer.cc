@@ -26,27 +26,30 @@ int64_t RowValues(const Config& config, int64_t width) {
   return width * static_cast<int64_t>(1 + SlotNames(config).size());
 }
 
-RowStore EmptyRows(const Config& config, const TableLayout& table, RowRange rows) {
+std::function<void(float* row)> FirstSlots(const Config& config, int64_t width) {
   const std::vector<float> slots = InitialSlots(config);
   const bool ftrl = config.train.optimizer.kind == OptimizerKind::kFtrl;
-  const int64_t width = table.width();
-  const auto add_slots = [=, optimizer = config.train.optimizer](float* values) {
+  return [=, optimizer = config.train.optimizer](float* row) {
     for (size_t slot = 0; slot < slots.size(); ++slot) {
-      std::fill_n(values + static_cast<int64_t>(slot + 1) * width, width, slots[slot]);
+      std::fill_n(row + static_cast<int64_t>(slot + 1) * width, width, slots[slot]);
     }
-    for (int64_t i = 0; ftrl && i < width; ++i) values[width + i] = FirstZ(optimizer, slots[1], values[i]);
+    for (int64_t i = 0; ftrl && i < width; ++i) row[width + i] = FirstZ(optimizer, slots[1], row[i]);
   };
+}
+
+RowStore EmptyRows(const Config& config, const TableLayout& table, RowRange rows) {
+  const auto first_slots = FirstSlots(config, table.width());
   const RowWeights weights(config.model, table);
   std::vector<float> constant;
   if (weights.AreZero()) {
-    constant.resize(static_cast<size_t>(RowValues(config, width)));
-    add_slots(constant.data());
+    constant.resize(static_cast<size_t>(RowValues(config, table.width())));
+    first_slots(constant.data());
   }
   const auto write = [=](uint64_t row, float* values) {
     weights.Write(table.FeatureOf(row), values);
-    add_slots(values);
+    first_slots(values);
   };
-  return RowStore(rows, RowValues(config, width), write, std::move(constant));
+  return RowStore(rows, RowValues(config, table.width()), write, std::move(constant));
 }
 
 RowOptimizer::RowOptimizer(const Config& config, const TableLayout& table)

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -20,6 +21,9 @@ namespace dtrain {
 
 // The values of a row: its weights and slots.
 int64_t RowValues(const Config& config, int64_t width);
+
+// Writes the slots of a row, whose weights are there, as they are before its first update.
+std::function<void(float* row)> FirstSlots(const Config& config, int64_t width);
 
 // An empty store for `rows` of a table, with slots. Their initial values are functions of (seed, feature).
 RowStore EmptyRows(const Config& config, const TableLayout& table, RowRange rows);

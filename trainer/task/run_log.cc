@@ -308,10 +308,18 @@ bool LogAlreadyDone(const RunSummary& summary, Logger& log) {
   if (summary.status != "already_done") return false;
   const std::string accuracy =
       summary.test_accuracy ? fmt::format(", accuracy {:.4f}", *summary.test_accuracy) : "";
-  log.Info(
-      "already done: {} has the last step, {}{}, model crc {}; raise train.steps or train.epochs to go on, "
-      "or set checkpoint.resume: never to train anew",
-      summary.checkpoint.value_or("-"), summary.global_step, accuracy, summary.model_crc.value_or("-"));
+  const std::string checkpoint = summary.checkpoint.value_or("-");
+  const std::string done = fmt::format("already done: {} has the last step, {}{}, model crc {}", checkpoint,
+                                       summary.global_step, accuracy, summary.model_crc.value_or("-"));
+  if (summary.other_data) {
+    log.Warning(
+        "{}; but these are other data: {}. To train its model on them, name another checkpoint.dir, and "
+        "checkpoint.start_from: {}",
+        done, *summary.other_data, checkpoint);
+  } else {
+    log.Info("{}; raise train.steps or train.epochs to go on, or set checkpoint.resume: never to train anew",
+             done);
+  }
   return true;
 }
 

@@ -228,6 +228,19 @@ TEST_CASE("end lines: of a run that was done before there is one line") {
   CHECK(text.find('\n') == text.size() - 1);
 }
 
+TEST_CASE("end lines: of a run that was done before on other data it says so, and how to train on these") {
+  RunSummary summary = DoneRun();
+  summary.status = "already_done";
+  summary.checkpoint = "run/ckpt/step-000000020";
+  summary.other_data = "data.train has 50 rows here and had 40 there";
+  const std::string text = Logged([&](Logger& log) { LogRunEnd(Config(), summary, log); });
+  CHECK(text.find(
+            "; but these are other data: data.train has 50 rows here and had 40 there. To train its model "
+            "on them, name another checkpoint.dir, and checkpoint.start_from: run/ckpt/step-000000020") !=
+        std::string::npos);
+  CHECK(text.find("raise train.steps") == std::string::npos);
+}
+
 TEST_CASE("closing lines: done, and which workers were lost on the way") {
   RunSummary summary;
   summary.absent_workers = {4};

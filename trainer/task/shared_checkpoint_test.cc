@@ -131,6 +131,22 @@ TEST_CASE("shared checkpoint: damage in a part that ps 0 sends is found, and the
   CHECK(NamesIn(dir).back() == "step-000000012");
 }
 
+TEST_CASE("shared checkpoint: weights that only ps 0 sees are what all begin with, with any optimizer") {
+  for (const auto& job : {SharedRun, SparseRun}) {
+    const std::string dir = testing::NewDirectory();
+    Run(job(2, OptimizerKind::kAdam, 5, dir));
+    for (const OptimizerKind kind : {OptimizerKind::kAdam, OptimizerKind::kAdagrad}) {
+      CAPTURE(static_cast<int>(kind));
+      Config seen = job(1, kind, 4, "");
+      seen.checkpoint.start_from = dir;
+      const auto own = [&](TaskId task, Config* config) {
+        if (task.role == Role::kPs && task.index == 0) config->checkpoint.start_from = dir;
+      };
+      CHECK(RunEach(job(3, kind, 4, ""), own).model_crc == Run(seen).model_crc);
+    }
+  }
+}
+
 TEST_CASE("shared checkpoint: a path that only ps 0 sees is restored by all") {
   const std::string undisturbed = *Run(SharedRun(2, OptimizerKind::kSgd, kSteps)).model_crc;
   const std::string dir = testing::NewDirectory();
