@@ -65,6 +65,7 @@ std::string StartLine(const Config& config, const Layout& layout, const InputFor
   if (!path) return fmt::format("start: anew, since {} has no checkpoint", config.checkpoint.dir);
   CheckpointReader checkpoint(*path);
   if (config.checkpoint.resume != "auto") checkpoint.Verify();  // FindNewest() verifies otherwise
+  CheckKeys(*path, config);  // shapes follow from the keys
   checkpoint.CheckFits(layout, SlotNames(config));
   CheckMeaning(*path, checkpoint.manifest(), config, form);
   const std::optional<InputForm>& saved = checkpoint.manifest().inputs;

@@ -242,7 +242,11 @@ void OpenCheckpoint(const CheckpointArguments& arguments, const ErrorLines& erro
 }
 
 Config ConfigFor(const CheckpointReader& checkpoint, const ConfigArguments& arguments) {
-  Config config = LoadConfig(PathFor(checkpoint, arguments), arguments.sets, ConfigOptions());
+  std::vector<std::string> sets = arguments.sets;
+  // The saved file has the number that its own data.hash_bits gave.
+  const bool hashed_otherwise = arguments.path.empty() && IsSet(sets, "data.hash_bits");
+  if (hashed_otherwise && !IsSet(sets, "model.inputs")) sets.emplace_back("model.inputs=null");
+  Config config = LoadConfig(PathFor(checkpoint, arguments), sets, ConfigOptions());
   if (!arguments.path.empty() || !arguments.sets.empty()) CheckTrainedWith(checkpoint, config);
   TakeShape(checkpoint.manifest(), &config.model);
   if (arguments.path.empty()) {

@@ -152,6 +152,22 @@ TEST_CASE("table models: predict takes rows with any label or none, and passes l
       0);
 }
 
+TEST_CASE("table models: other data.hash_bits than the checkpoint's are refused by their name") {
+  Trained vw;
+  WriteFile(vw.Path("a.txt"), "1 |a x\n-1 |a y\n");
+  vw.Train("model: {kind: logistic}\ndata: {train: {format: vw, path: a.txt}, hash_bits: 10}\n");
+  const std::string told = "data.hash_bits = 12; must be 10, as ";
+  const Done predicted = vw.Predict(vw.Path("a.txt"), {"--set", "data.hash_bits=12"});
+  CHECK(predicted.code == 2);
+  CHECK(Contains(predicted.error, told));
+  for (const char* command : {"check", "local"}) {
+    const Done resumed = Run({command, "--config", vw.config, "--workers", "1", "--ps", "1", "--set",
+                              "data.hash_bits=12", "--set", "checkpoint.dir=" + vw.checkpoints});
+    CHECK(resumed.code == 2);
+    CHECK(Contains(resumed.error, told));
+  }
+}
+
 TEST_CASE("table models: a table with hashed columns is read by its names, with and without data.train") {
   Trained model;
   std::string train = "url,age,user,clicked\n", test = "clicked,user,age,url\n";

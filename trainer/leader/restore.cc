@@ -131,9 +131,10 @@ void Restore::TryNext() {
 
 void Restore::Open(const Candidate& candidate) {
   auto reader = std::make_unique<CheckpointReader>(candidate.path);
+  // Shapes follow from the keys, which say more.
+  if (!again_) CheckKeys(candidate.path, parts_.config);
   reader->CheckFits(parts_.layout, slots_);
   if (!again_) {
-    CheckKeys(candidate.path, parts_.config);
     const std::optional<InputForm>& saved = reader->manifest().inputs;
     if (saved && data_ && data_->form) CheckForm(candidate.path, *saved, *data_->form);
     if (!saved) {
