@@ -215,6 +215,30 @@ TEST_CASE("table models: scikit-learn's log loss and AUC of raw logits are those
   CHECK(std::abs(measured["log_loss"].get<double>() - eval["log_loss"].get<double>()) < 1e-9);
 }
 
+TEST_CASE("table models: log loss and AUC of rows with weights are scikit-learn's, in a run and in eval") {
+  if (Python().empty()) return;
+  Trained model;
+  std::string rows = "label,url,weight\n";
+  for (int i = 0; i < 400; ++i) {
+    rows += fmt::format("{},/p{},{}\n", i * 7 % 11 > 4 ? 1 : 0, i * 5 % 13, i % 9 * 0.25);
+  }
+  WriteFile(model.Path("rows.csv"), rows);
+  model.Train(
+      "model: {kind: logistic}\n"
+      "data: {train: {format: csv, path: rows.csv, label: label}, hash: [url], hash_bits: 12,\n"
+      "  test: {format: csv, path: rows.csv, label: label}, weight: weight}\n");
+  const std::string logits = model.Path("logits.csv");
+  REQUIRE(
+      model.Predict(model.Path("rows.csv"), {"--raw", "--keep", "label", "--keep", "weight", "--out", logits})
+          .code == 0);
+  const Json measured = Json::Parse(OutputOf(Python() + " cmd/test/testdata/raw_logits.py " + logits));
+  const Json eval = model.Eval();
+  REQUIRE(measured.is_object());
+  CHECK(std::abs(measured["auc"].get<double>() - eval["auc"].get<double>()) < 1e-9);
+  CHECK(std::abs(measured["log_loss"].get<double>() - eval["log_loss"].get<double>()) < 1e-9);
+  CHECK(model.result["test_auc"] == eval["auc"]);
+}
+
 TEST_CASE("table models: exported rows, dense tensors and LIBLINEAR's model predict as dtrain does") {
   if (Python().empty()) return;
   const Trained& model = Standard();
