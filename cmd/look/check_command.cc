@@ -14,6 +14,7 @@
 
 #include "cmd/common/load_config.h"
 #include "cmd/common/report.h"
+#include "cmd/common/signal_pipe.h"
 
 #include "trainer/checkpoint/check_meaning.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
@@ -49,8 +50,14 @@ bool IsReadHere(const Config& config) {
 // Returns the checkpoint that the run would resume from; nothing if it starts from step 0. Prints which ones
 // are damaged.
 std::optional<std::string> Choose(const CheckpointConfig& checkpoint, const ErrorLines& errors) {
-  if (checkpoint.resume != "auto") return checkpoint.resume;
   std::vector<std::string> skipped;
+  if (checkpoint.resume != "auto") {
+    const std::string path = NamedCheckpoint(checkpoint.resume, &skipped);
+    for (const std::string& line : skipped) {
+      errors.Print(fmt::format("warning: {}: {}", checkpoint.resume, line));
+    }
+    return path;
+  }
   const std::optional<std::string> newest = CheckpointDirectory(checkpoint.dir).FindNewest(&skipped);
   for (const std::string& line : skipped) {
     errors.Print(fmt::format("warning: {}: {}", checkpoint.dir, line));
@@ -65,7 +72,7 @@ std::string StartLine(const Config& config, const Layout& layout, const InputFor
   if (!path) return fmt::format("start: anew, since {} has no checkpoint", config.checkpoint.dir);
   CheckpointReader checkpoint(*path);
   if (config.checkpoint.resume != "auto") checkpoint.Verify();  // FindNewest() verifies otherwise
-  CheckKeys(*path, config);  // shapes follow from the keys
+  CheckKeys(*path, config);
   checkpoint.CheckFits(layout, SlotNames(config));
   CheckMeaning(*path, checkpoint.manifest(), config, form);
   const std::optional<InputForm>& saved = checkpoint.manifest().inputs;
@@ -248,6 +255,7 @@ void CheckTasks(const Config& config, const LoadedData& loaded) {
 }  // namespace
 
 int RunCheckCommand(const CheckArguments& arguments) {
+  EndWithReader();
   LoadOptions options = SizedOptions(arguments.size);
   options.placed = !arguments.from.has_value();
   Scheduled scheduled;

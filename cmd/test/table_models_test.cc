@@ -2,6 +2,7 @@
 // for tables of each format of rows.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <cmath>
 #include <filesystem>
@@ -166,6 +167,31 @@ TEST_CASE("table models: other data.hash_bits than the checkpoint's are refused 
     CHECK(resumed.code == 2);
     CHECK(Contains(resumed.error, told));
   }
+}
+
+TEST_CASE("table models: rows as JSON lines are refused, and lines of sparse rows are no table") {
+  const Trained& model = Standard();
+  WriteFile(model.Path("rows.jsonl"), "{\"features\": [1, 2]}\n");
+  const Done json = model.Predict(model.Path("rows.jsonl"));
+  CHECK(json.code == 2);
+  CHECK(Contains(json.error, "is JSON lines (--data); sparse models have none."));
+  WriteFile(model.Path("rows.vw"), "1 |a x |b y:2\n-1 | z\n");
+  for (const char* command : {"check", "init"}) {
+    const Done svm = Run({command, model.Path("train.txt")}), vw = Run({command, model.Path("rows.vw")});
+    CHECK(svm.code == 2);
+    CHECK(Contains(svm.error, "look like those of libsvm and not like a table. Write a file with model: "));
+    CHECK(vw.code == 2);
+    CHECK(Contains(vw.error, "data: {train: {format: vw, path: "));
+  }
+}
+
+TEST_CASE("table models: inspect tells losses by their number, and a reader may stop at any line") {
+  const Trained& model = Standard();
+  const std::string inspect = "cmd/dtrain inspect " + model.checkpoints;
+  CHECK(Contains(OutputOf(inspect), "\"recent_losses\":\""));
+  const std::string pipe = model.Path("pipe");  // of which nobody reads
+  CHECK(OutputOf(fmt::format("bash -c 'mkfifo {0}; exec 3<>{0} 4>{0} 3>&-; {1} 2>&1 >&4 4>&-; echo $?'", pipe,
+                             inspect)) == fmt::format("{}\n", 128 + SIGPIPE));
 }
 
 TEST_CASE("table models: a table with hashed columns is read by its names, with and without data.train") {

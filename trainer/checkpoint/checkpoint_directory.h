@@ -24,6 +24,10 @@ struct ListedCheckpoint {
 // Whether a checkpoint that was just found is gone: a run has removed it (checkpoint.keep).
 bool IsGone(const std::string& path);
 
+// Returns the checkpoint that checkpoint.resume names: `path` itself, or of a directory of checkpoints the
+// newest good one. `skipped`: as in FindNewest().
+std::string NamedCheckpoint(const std::string& path, std::vector<std::string>* skipped);
+
 class CheckpointDirectory {
  public:
   // `setting`: the key or option that gave `path`, for messages.

@@ -159,7 +159,7 @@ std::vector<Field> CheckpointFields() {
           .Unit("checkpoints"),
       Row(DT_KEY(checkpoint.resume), FieldType::kText, kTask,
           "auto: a run begins with the newest complete checkpoint in checkpoint.dir, if there is one; never: "
-          "with initial values; a path: with that checkpoint.")
+          "with initial values; a path: with that checkpoint, or the newest good one of that directory.")
           .Unit("auto, never or a path"),
   };
 }
