@@ -155,6 +155,14 @@ void PrintAssignment(const Config& config, const Scheduled& scheduled) {
 // Prints what a table may take, and on which ps.
 void PrintTable(const Config& config, const TableLayout& table) {
   fmt::print("  {}: {}\n", kTableName, TableText(config, table));
+  const TrainConfig& train = config.train;
+  const bool scaled =
+      train.optimizer.kind == OptimizerKind::kAdagrad || train.optimizer.kind == OptimizerKind::kFtrl;
+  if (scaled && train.reduce == Reduce::kMean && train.batch_size >= 32) {
+    fmt::print(
+        "  train.reduce = mean: a feature of one row gets 1/{} of its gradient; for rare features try sum\n",
+        train.batch_size);
+  }
   for (size_t ps = 0; ps < config.cluster.ps.size(); ++ps) {
     const RowRange rows = table.PartOf(static_cast<int64_t>(ps));
     fmt::print("  ps {}: {}[{}:{}), at most {}\n", ps, kTableName, rows.begin, rows.end,
