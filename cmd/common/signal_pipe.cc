@@ -81,4 +81,6 @@ bool SignalPipe::IsDuplicate(int signal, int64_t nanos) const {
   return soon && (signal == last_ || last_ == SIGHUP);
 }
 
+void EndWithReader() { signal(SIGPIPE, SIG_DFL); }
+
 }  // namespace dtrain

@@ -49,4 +49,8 @@ inline int PollTimeout(TimePoint deadline) {
   return static_cast<int>(std::max<int64_t>(left.count(), 0));
 }
 
+// From now on this process ends by SIGPIPE when the reader of its output goes away, as other tools do: for
+// commands that only print.
+void EndWithReader();
+
 }  // namespace dtrain

@@ -87,7 +87,8 @@ constexpr char kPredictFooter[] =
   producer | dtrain predict run/ckpt --data - | consumer        each row is answered at once
   dtrain predict run/ckpt --data new.csv --keep id name --skip-bad 10
 
-Rows are CSV, JSON lines ({"features": [1, 2]}, or features by name) or IDX images; the first byte tells. CSV columns
+Rows are CSV, JSON lines ({"features": [1, 2]}, or features by name) or IDX images; the first byte tells. For a model
+of sparse rows they are in the form of its training data: libsvm, vw, criteo, or CSV with hashed columns. CSV columns
 are found by their names where the training data had names; the label's column may be missing. A row that cannot be
 read is exit code 2 with its file, line and column; the rows before it are answered. docs/models.md has the rest.)";
 

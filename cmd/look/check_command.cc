@@ -14,6 +14,7 @@
 
 #include "cmd/common/load_config.h"
 #include "cmd/common/report.h"
+#include "cmd/common/signal_pipe.h"
 
 #include "trainer/checkpoint/check_meaning.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
@@ -76,12 +77,16 @@ std::string ChooseStart(const std::string& start_from, const ErrorLines& errors)
 
 // Returns what the run would begin with. Prints which checkpoints are damaged.
 StartOfRun Choose(const CheckpointConfig& checkpoint, const ErrorLines& errors) {
+  std::vector<std::string> skipped;
   if (NamesCheckpoint(checkpoint)) {
-    CheckpointReader(checkpoint.resume).Verify();
-    return {checkpoint.resume};
+    const std::string path = NamedCheckpoint(checkpoint.resume, &skipped);
+    for (const std::string& line : skipped) {
+      errors.Print(fmt::format("warning: {}: {}", checkpoint.resume, line));
+    }
+    CheckpointReader(path).Verify();
+    return {path};
   }
   if (checkpoint.resume == "auto" && !checkpoint.dir.empty()) {
-    std::vector<std::string> skipped;
     const std::optional<std::string> newest = CheckpointDirectory(checkpoint.dir).FindNewest(&skipped);
     for (const std::string& line : skipped) {
       errors.Print(fmt::format("warning: {}: {}", checkpoint.dir, line));
@@ -192,6 +197,14 @@ void PrintAssignment(const Config& config, const Scheduled& scheduled) {
 // Prints what a table may take, and on which ps.
 void PrintTable(const Config& config, const TableLayout& table) {
   fmt::print("  {}: {}\n", kTableName, TableText(config, table));
+  const TrainConfig& train = config.train;
+  const bool scaled =
+      train.optimizer.kind == OptimizerKind::kAdagrad || train.optimizer.kind == OptimizerKind::kFtrl;
+  if (scaled && train.reduce == Reduce::kMean && train.batch_size >= 32) {
+    fmt::print(
+        "  train.reduce = mean: a feature of one row gets 1/{} of its gradient; for rare features try sum\n",
+        train.batch_size);
+  }
   for (size_t ps = 0; ps < config.cluster.ps.size(); ++ps) {
     const RowRange rows = table.PartOf(static_cast<int64_t>(ps));
     fmt::print("  ps {}: {}[{}:{}), at most {}\n", ps, kTableName, rows.begin, rows.end,
@@ -292,6 +305,7 @@ void CheckTasks(const Config& config, const LoadedData& loaded) {
 }  // namespace
 
 int RunCheckCommand(const CheckArguments& arguments) {
+  EndWithReader();
   LoadOptions options = SizedOptions(arguments.size);
   options.placed = !arguments.from.has_value();
   Scheduled scheduled;

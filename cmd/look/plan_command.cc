@@ -10,6 +10,7 @@
 #include "base/names.h"
 
 #include "cmd/common/load_config.h"
+#include "cmd/common/signal_pipe.h"
 
 #include "trainer/data/data_shape.h"
 #include "trainer/data/order.h"
@@ -145,6 +146,7 @@ void WarnOfMemory(const Config& config, const Layout& layout) {
 }
 
 int RunPlanCommand(const PlanArguments& arguments) {
+  EndWithReader();
   const LoadOptions options = SizedOptions(arguments.size);
   if (arguments.config.dump) return DumpEffectiveConfig(arguments.config, options);
   Config config = LoadConfig(arguments.config.path, arguments.config.sets, options);

@@ -231,7 +231,11 @@ void OpenCheckpoint(const CheckpointArguments& arguments, const ErrorLines& erro
 }
 
 Config ConfigFor(const CheckpointReader& checkpoint, const ConfigArguments& arguments) {
-  Config config = LoadConfig(PathFor(checkpoint, arguments), arguments.sets, ConfigOptions());
+  std::vector<std::string> sets = arguments.sets;
+  // The saved file has the number that its own data.hash_bits gave.
+  const bool hashed_otherwise = arguments.path.empty() && IsSet(sets, "data.hash_bits");
+  if (hashed_otherwise && !IsSet(sets, "model.inputs")) sets.emplace_back("model.inputs=null");
+  Config config = LoadConfig(PathFor(checkpoint, arguments), sets, ConfigOptions());
   if (!arguments.path.empty() || !arguments.sets.empty()) CheckTrainedWith(checkpoint, config);
   TakeShape(checkpoint.manifest(), &config.model);
   if (arguments.path.empty()) {
@@ -266,18 +270,47 @@ Layout LayoutFor(const CheckpointReader& checkpoint, const Config& config) {
 InputForm FormFor(const CheckpointReader& checkpoint, const Config& config) {
   InputForm form = KnownForm(checkpoint, config);
   CheckForm(checkpoint, config.model, form);
+  if (HasHashedColumns(form) && !HasSparseRows(config.data)) {
+    throw UserError(
+        "{}: its manifest has columns without features, as of data.hash, and its config has none. "
+        "Use another checkpoint.",
+        checkpoint.path());
+  }
   return form;
 }
 
 namespace {
 
-// How sparse rows are written. A table's columns are those of data.train, where it can be read.
-SparseSpec SparseSpecFor(const Config& config) {
+// The columns of data.train, as far as they are known: names of those that are no features are not, except
+// the label's.
+CsvColumns TrainColumnsOf(const Config& config, const InputForm& form) {
+  CsvColumns columns;
+  columns.count = form.table_columns;
+  columns.label = form.label_column;
+  for (const InputColumn& column : form.columns) columns.inputs.push_back(column.column);
+  if (ColumnNames(form).empty()) return columns;
+  columns.names.resize(static_cast<size_t>(columns.count));
+  for (const InputColumn& column : form.columns) {
+    columns.names[static_cast<size_t>(column.column)] = column.name;
+  }
+  const std::string& label = config.data.train.label;
+  if (columns.label >= 0 && columns.label < columns.count && !ColumnNumber(label))
+    columns.names[static_cast<size_t>(columns.label)] = ColumnNameIn(label);
+  return columns;
+}
+
+// How sparse rows are written. A table's columns are those that were trained on; if the checkpoint does not
+// have them, as one of an older dtrain, those of data.train, where it can be read.
+SparseSpec SparseSpecFor(const Config& config, const InputForm& form) {
   SparseSpec spec;
   spec.data = config.data;
   spec.data.test = config.data.train;
   spec.data.bad_rows = BadRows::kStop;
   const DataSourceConfig& train = config.data.train;
+  if (HasHashedColumns(form)) {
+    spec.train_columns = TrainColumnsOf(config, form);
+    return spec;
+  }
   const bool is_here = !ReadsPipe(train) && train.path[0] != kNotTaken && FirstMissing(train.path).empty();
   if (train.format == DataFormat::kCsv && is_here) {
     spec.train_columns = RowFiles(config.data, {}, *config.model.inputs).columns();
@@ -289,7 +322,7 @@ SparseSpec SparseSpecFor(const Config& config) {
 
 RowSpec RowSpecFor(const Config& config, const InputForm& form) {
   RowSpec spec;
-  if (HasSparseRows(config.data)) spec.sparse = SparseSpecFor(config);
+  if (HasSparseRows(config.data)) spec.sparse = SparseSpecFor(config, form);
   spec.inputs = *config.model.inputs;
   spec.form = form;
   spec.pixels = TakesPixels(config);

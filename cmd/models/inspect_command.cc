@@ -9,8 +9,10 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/names.h"
 
+#include "cmd/common/signal_pipe.h"
 #include "cmd/models/checkpoint_model.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/checkpoint/checkpoint_errors.h"
@@ -44,6 +46,18 @@ std::string Printable(std::string text) {
   return text;
 }
 
+// The positions without their lists of losses, which are told by their lengths.
+std::string PositionsText(const std::string& positions) {
+  const Json all = Json::Parse(positions);
+  if (!all.is_object()) return Printable(positions);
+  Json shown = Json::object();
+  for (const auto& [name, value] : all.items()) {
+    const bool losses = value.is_array() && name.find("losses") != std::string::npos;
+    shown[name] = losses ? Json(fmt::format("{} values", value.size())) : value;
+  }
+  return Printable(shown.dump());
+}
+
 void PrintRun(const CheckpointReader& reader) {
   const Manifest& manifest = reader.manifest();
   fmt::print("  step {}, sequence {}, saved {}\n", manifest.step, manifest.sequence, TimeText(manifest));
@@ -57,7 +71,7 @@ void PrintRun(const CheckpointReader& reader) {
     fmt::print("  began with the weights of {}{}\n", origin.path, slots);
   }
   fmt::print("  config: {}/{}\n", reader.path(), kConfigName);
-  fmt::print("  positions: {}\n", manifest.positions.empty() ? "none" : Printable(manifest.positions));
+  fmt::print("  positions: {}\n", manifest.positions.empty() ? "none" : PositionsText(manifest.positions));
 }
 
 void PrintFiles(const Manifest& manifest) {
@@ -303,6 +317,7 @@ void PrintDirectory(const std::string& path) {
 }  // namespace
 
 int RunInspectCommand(const InspectArguments& arguments) {
+  EndWithReader();
   const std::string path = WithoutSlashes(arguments.path);
   if (IsOneCheckpoint(path)) {
     PrintCheckpoint(path);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <optional>
 #include <string>
@@ -77,6 +78,8 @@ std::vector<ChildCommand> LocalCommands(const ConfigArguments& config, const Con
       command.inherited = {listens->fd};
     }
     if (worker_0 && live) add({"--relay-live"});
+    const std::vector<std::string>& train = spec.data.train.path;
+    if (worker_0 && !train.empty() && IsStandardInput(train[0])) command.input = STDIN_FILENO;
     if (ParentLogsEnd(spec.log)) add({"--end-told"});
   }
   return commands;

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 
+#include "cmd/common/signal_pipe.h"
 #include "cmd/tables/profile_text.h"
 #include "cmd/tables/proposal.h"
 #include "cmd/tables/tables.h"
@@ -77,6 +78,7 @@ void WriteNew(const std::string& path, const std::string& content) {
 }  // namespace
 
 int RunCheckTableCommand(const CheckTableArguments& arguments) {
+  EndWithReader();
   const TableProfile table = ProfileTable(arguments.path);
   fmt::print("{}", ColumnsText(table));
   PrintPart(

@@ -97,6 +97,24 @@ TEST_CASE(
   CHECK(Contains(none_left.error, dir + ": none of its checkpoints is complete (see above)"));
 }
 
+TEST_CASE("check: checkpoint.resume may name a directory of checkpoints, of which the newest is taken") {
+  const LocalJob job(
+      "model: {kind: mlp, hidden: [3], outputs: 2}\n"
+      "data: {train: {format: csv, path: PATH, label: y}}\n"
+      "train: {batch_size: 2, epochs: 2, optimizer: {learning_rate: 0.1}}\n");
+  WriteFile(job.directory + "/t.csv", "a,b,y\n1,9,no\n2,8,yes\n3,7,no\n4,5,yes\n");
+  const std::string path = "data.train.path=" + job.directory + "/t.csv", old = job.directory + "/old";
+  REQUIRE(RunToEnd(*job.Start({"--set", path, "--set", "checkpoint.dir=" + old})) == 0);
+  for (const char* command : {"check", "local"}) {
+    const Done done = Check(
+        job, {path, "train.epochs=3", "checkpoint.dir=" + job.directory + "/new", "checkpoint.resume=" + old},
+        command);
+    CAPTURE(done.error);
+    CHECK(done.code == 0);
+    CHECK(Contains(done.output + done.error, old + "/step-"));
+  }
+}
+
 TEST_CASE(
     "check: what the weights of a checkpoint mean is the run's, too: names and order of columns, classes") {
   const LocalJob job(

@@ -12,6 +12,7 @@
 #include "base/testing/files.h"
 #include "cmd/testing/job.h"
 #include "cmd/testing/process.h"
+#include "cmd/testing/python.h"
 #include "trainer/data/files/data_test_util.h"
 
 namespace dtrain::testing {
@@ -54,6 +55,19 @@ struct SourceJob {
     return done.code == 0 ? ReadResult(Path("result.json"))["model_crc"].get<std::string>() : "";
   }
 };
+
+TEST_CASE("sources: standard input is read by the only worker of dtrain local") {
+  const SourceJob job;
+  const std::string expected = job.Crc(job.Path("all.csv"));
+  for (const char* more : {"", "--in-process"}) {
+    const std::string result = NewDirectory() + "/result.json";
+    const std::string told = OutputOf(fmt::format(
+        "cmd/dtrain local --config {} --workers 1 --set data.train.path=- --result {} {} <{} 2>&1; true",
+        job.config, result, more, job.Path("all.csv")));
+    CAPTURE(told);
+    CHECK(ReadResult(result)["model_crc"] == expected);
+  }
+}
 
 TEST_CASE("sources: one table gives the same weights from a file, a list, a pattern, packed, and a command") {
   const SourceJob job;

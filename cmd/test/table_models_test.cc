@@ -2,6 +2,7 @@
 // for tables of each format of rows.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <cmath>
 #include <filesystem>
@@ -152,6 +153,47 @@ TEST_CASE("table models: predict takes rows with any label or none, and passes l
       0);
 }
 
+TEST_CASE("table models: other data.hash_bits than the checkpoint's are refused by their name") {
+  Trained vw;
+  WriteFile(vw.Path("a.txt"), "1 |a x\n-1 |a y\n");
+  vw.Train("model: {kind: logistic}\ndata: {train: {format: vw, path: a.txt}, hash_bits: 10}\n");
+  const std::string told = "data.hash_bits = 12; must be 10, as ";
+  const Done predicted = vw.Predict(vw.Path("a.txt"), {"--set", "data.hash_bits=12"});
+  CHECK(predicted.code == 2);
+  CHECK(Contains(predicted.error, told));
+  for (const char* command : {"check", "local"}) {
+    const Done resumed = Run({command, "--config", vw.config, "--workers", "1", "--ps", "1", "--set",
+                              "data.hash_bits=12", "--set", "checkpoint.dir=" + vw.checkpoints});
+    CHECK(resumed.code == 2);
+    CHECK(Contains(resumed.error, told));
+  }
+}
+
+TEST_CASE("table models: rows as JSON lines are refused, and lines of sparse rows are no table") {
+  const Trained& model = Standard();
+  WriteFile(model.Path("rows.jsonl"), "{\"features\": [1, 2]}\n");
+  const Done json = model.Predict(model.Path("rows.jsonl"));
+  CHECK(json.code == 2);
+  CHECK(Contains(json.error, "is JSON lines (--data); sparse models have none."));
+  WriteFile(model.Path("rows.vw"), "1 |a x |b y:2\n-1 | z\n");
+  for (const char* command : {"check", "init"}) {
+    const Done svm = Run({command, model.Path("train.txt")}), vw = Run({command, model.Path("rows.vw")});
+    CHECK(svm.code == 2);
+    CHECK(Contains(svm.error, "look like those of libsvm and not like a table. Write a file with model: "));
+    CHECK(vw.code == 2);
+    CHECK(Contains(vw.error, "data: {train: {format: vw, path: "));
+  }
+}
+
+TEST_CASE("table models: inspect tells losses by their number, and a reader may stop at any line") {
+  const Trained& model = Standard();
+  const std::string inspect = "cmd/dtrain inspect " + model.checkpoints;
+  CHECK(Contains(OutputOf(inspect), "\"recent_losses\":\""));
+  const std::string pipe = model.Path("pipe");  // of which nobody reads
+  CHECK(OutputOf(fmt::format("bash -c 'mkfifo {0}; exec 3<>{0} 4>{0} 3>&-; {1} 2>&1 >&4 4>&-; echo $?'", pipe,
+                             inspect)) == fmt::format("{}\n", 128 + SIGPIPE));
+}
+
 TEST_CASE("table models: a table with hashed columns is read by its names, with and without data.train") {
   Trained model;
   std::string train = "url,age,user,clicked\n", test = "clicked,user,age,url\n";
@@ -173,14 +215,17 @@ TEST_CASE("table models: a table with hashed columns is read by its names, with 
   CAPTURE(predicted.error);
   CHECK(predicted.code == 0);
   CHECK(predicted.output.find("user,prediction,probability_0,probability_1\nu1,") == 0);
-  // The features of a row then come in the order of its own columns, and sums are rounded in another order.
   std::filesystem::remove(model.Path("train.csv"));
-  CHECK(std::abs(model.Eval()["loss"].get<double>() - eval["loss"].get<double>()) < 1e-6);
+  CHECK(model.Eval()["loss"] == eval["loss"]);
   CHECK(model.Predict(model.Path("new.csv")).output.find("prediction,probability_0,probability_1\n") == 0);
-  WriteFile(model.Path("new.csv"), "user,age\nu1,1\n");
-  const Done missing = model.Predict(model.Path("new.csv"));
-  CHECK(missing.code == 2);
-  CHECK(Contains(missing.error, "no column \"url\" (data.hash)"));
+  for (const char* name : {"url", "age"}) {
+    std::string header = "user,url,age\n";
+    header[header.find(name)] -= 'a' - 'A';
+    WriteFile(model.Path("new.csv"), header + "u1,/p3,1\n");
+    const Done other = model.Predict(model.Path("new.csv"));
+    CHECK(other.code == 2);
+    CHECK(Contains(other.error, fmt::format("no column \"{}\", which is in ", name)));
+  }
 }
 
 TEST_CASE("table models: scikit-learn's log loss and AUC of raw logits are those of eval to 1e-9") {
@@ -194,6 +239,30 @@ TEST_CASE("table models: scikit-learn's log loss and AUC of raw logits are those
   CHECK(measured["rows"] == 833);
   CHECK(std::abs(measured["auc"].get<double>() - eval["auc"].get<double>()) < 1e-9);
   CHECK(std::abs(measured["log_loss"].get<double>() - eval["log_loss"].get<double>()) < 1e-9);
+}
+
+TEST_CASE("table models: log loss and AUC of rows with weights are scikit-learn's, in a run and in eval") {
+  if (Python().empty()) return;
+  Trained model;
+  std::string rows = "label,url,weight\n";
+  for (int i = 0; i < 400; ++i) {
+    rows += fmt::format("{},/p{},{}\n", i * 7 % 11 > 4 ? 1 : 0, i * 5 % 13, i % 9 * 0.25);
+  }
+  WriteFile(model.Path("rows.csv"), rows);
+  model.Train(
+      "model: {kind: logistic}\n"
+      "data: {train: {format: csv, path: rows.csv, label: label}, hash: [url], hash_bits: 12,\n"
+      "  test: {format: csv, path: rows.csv, label: label}, weight: weight}\n");
+  const std::string logits = model.Path("logits.csv");
+  REQUIRE(
+      model.Predict(model.Path("rows.csv"), {"--raw", "--keep", "label", "--keep", "weight", "--out", logits})
+          .code == 0);
+  const Json measured = Json::Parse(OutputOf(Python() + " cmd/test/testdata/raw_logits.py " + logits));
+  const Json eval = model.Eval();
+  REQUIRE(measured.is_object());
+  CHECK(std::abs(measured["auc"].get<double>() - eval["auc"].get<double>()) < 1e-9);
+  CHECK(std::abs(measured["log_loss"].get<double>() - eval["log_loss"].get<double>()) < 1e-9);
+  CHECK(model.result["test_auc"] == eval["auc"]);
 }
 
 TEST_CASE("table models: exported rows, dense tensors and LIBLINEAR's model predict as dtrain does") {

@@ -207,8 +207,16 @@ TEST_CASE("vw: pairs of features of 10,000 lines are those that Vowpal Wabbit ma
   DataConfig data;
   data.train.format = DataFormat::kVw;
   data.hash_bits = 20;
-  data.crosses = {"ba", "ab", "aa", "c7", "bc", "1a"};
-  Compare("crosses", data, kSixDigits);
+  for (const std::vector<std::string>& crosses :
+       std::vector<std::vector<std::string>>{{"ba", "ab", "aa", "c7", "bc", "1a"},
+                                             {"::"},
+                                             {"b:"},
+                                             {":b"},
+                                             {"ba", "71", "b:", ":7", "::"},
+                                             {":a", "ab"}}) {
+    data.crosses = crosses;
+    Compare("crosses", data, kSixDigits);
+  }
 }
 
 }  // namespace

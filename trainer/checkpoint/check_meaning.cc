@@ -53,7 +53,11 @@ void CheckKeys(const std::string& path, const Config& config, const MeaningWords
 void CheckForm(const std::string& path, const InputForm& saved, const InputForm& form,
                const MeaningWords& words) {
   // How columns become features is not compared: the run takes it from the checkpoint.
-  const std::vector<std::string> columns = ColumnNames(saved), here = ColumnNames(form);
+  std::vector<std::string> columns = ColumnNames(saved), here = ColumnNames(form);
+  if (HasHashedColumns(saved)) {
+    std::sort(columns.begin(), columns.end());
+    std::sort(here.begin(), here.end());
+  }
   CheckNames(path, "feature", columns, here, words);
   const bool named = !columns.empty() || !here.empty();
   const bool known = saved.label_column >= 0 && form.label_column >= 0;

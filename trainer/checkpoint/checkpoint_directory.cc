@@ -361,4 +361,12 @@ double CheckpointDirectory::ReadBestLoss() const {
   return std::isnan(loss) ? std::numeric_limits<double>::infinity() : loss;
 }
 
+std::string NamedCheckpoint(const std::string& path, std::vector<std::string>* skipped) {
+  std::error_code error;
+  const bool one = IsCheckpointName(fs::path(path).filename().string()) ||
+                   fs::exists(fs::path(path) / kManifestName, error);
+  if (one || !fs::is_directory(path, error)) return path;
+  return CheckpointDirectory(path, "checkpoint.resume").FindNewest(skipped).value_or(path);
+}
+
 }  // namespace dtrain

@@ -33,6 +33,9 @@ bool IsOneCheckpoint(const std::string& path);
 std::vector<std::string> ChoicesOf(const std::string& path, std::vector<std::string>* unreadable);
 // Whether `choice` may be one of them, by its name alone.
 bool IsChoiceOf(const std::string& path, const std::string& choice);
+// Returns the checkpoint that checkpoint.resume names: `path` itself, or of a directory of checkpoints the
+// newest good one. `skipped`: as in FindNewest().
+std::string NamedCheckpoint(const std::string& path, std::vector<std::string>* skipped);
 
 class CheckpointDirectory {
  public:

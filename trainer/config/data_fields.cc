@@ -269,9 +269,8 @@ std::vector<Field> CommonDataFields() {
           .Unset("none")
           .OnlyWith("data.train.format", {"csv"}),
       Row(DT_KEY(data.crosses), FieldType::kTexts, kRun,
-          "Pairs of namespaces, each by its first letter: a pair of their features is a feature, too, as "
-          "with "
-          "Vowpal Wabbit's -q.")
+          "Pairs of namespaces, each by its first letter, or : for any: a pair of their features is a "
+          "feature, too, as with Vowpal Wabbit's -q.")
           .Unit("two letters each")
           .Try("[\"ab\"]")
           .Unset("none")

@@ -166,9 +166,11 @@ void Loader::ReadSet(int number, const std::string& text) {
   if (FirstNonText(text) != std::string::npos) {
     return draft_.problems.Add(place, "is not UTF-8 text. Check the terminal's encoding.");
   }
+  // Of YAML a - alone begins a list. Here it is standard input.
+  const std::string value = text.substr(equals + 1);
   YamlNode node;
   try {
-    node = ParseYaml(text.substr(equals + 1));
+    node = ParseYaml(value == "-" ? "\"-\"" : value);
   } catch (const YamlError& error) {
     return draft_.problems.Add(
         place,

@@ -365,7 +365,7 @@ void Rules::CheckPipes(const std::string& section, const DataSourceConfig& sourc
   RefuseIf(train && ReadsPipe(source) && config_.data.cache == DataCache::kFile, "data.cache",
            "a cache is of files, and data.train comes through a pipe. Try none or memory.");
   RefuseIf(standard_input && section == "data.train" && config_.cluster.worker.size() > 1, key,
-           "standard input is read by one worker. Use exec:COMMAND, or 1 worker.");
+           "standard input is read by one worker. Use exec:COMMAND, or 1 worker (--workers 1).");
 }
 
 void Rules::CheckEvaluation() {

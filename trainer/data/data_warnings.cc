@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <set>
 #include <string_view>
 
 #include "base/names.h"
@@ -14,6 +15,9 @@
 #include "trainer/data/class_weights.h"
 #include "trainer/data/files/csv_columns.h"
 #include "trainer/data/files/held_out.h"
+#include "trainer/data/files/sources.h"
+#include "trainer/data/files/text_reader.h"
+#include "trainer/data/files/vw_line.h"
 #include "trainer/data/load_data.h"
 
 namespace dtrain {
@@ -330,6 +334,32 @@ std::string CountingHeaderText(const DataConfig& data, const InputForm& form) {
       PathText(train), ListNames(names, "and"));
 }
 
+// Reads until each letter of data.crosses was found, or as much as the limit. A pipe cannot be read again.
+std::string UnknownNamespacesText(const DataConfig& data) {
+  constexpr int64_t kMaxBytes = int64_t{64} << 20;
+  std::set<char> letters = CrossedLetters(data);
+  if (letters.empty() || data.train.format != DataFormat::kVw || ReadsPipe(data.train)) return "";
+  const SourceInputs inputs(data.train.path, "data.train.path");
+  int64_t bytes = 0, rows = 0;
+  for (const std::string& file : inputs.files()) {
+    LineReader reader(OpenInput(file, inputs.key()));
+    while (!letters.empty() && bytes < kMaxBytes && reader.Next()) {
+      EraseLettersOf(reader.line(), &letters);
+      bytes += static_cast<int64_t>(reader.line().size()) + 1;
+      ++rows;
+    }
+  }
+  if (letters.empty()) return "";
+  std::vector<std::string> names;
+  for (const char letter : letters) names.emplace_back(1, letter);
+  return fmt::format(
+      "data.crosses: no namespace in {}{} begins with {}: such pairs are no features. Correct the letters, "
+      "or "
+      "leave the pairs out.",
+      bytes < kMaxBytes ? "" : fmt::format("the first {} of ", Plural(rows, "row")), PathText(data.train),
+      ListNames(names, "or"));
+}
+
 }  // namespace
 
 std::vector<std::string> DataWarnings(const Config& config, const LoadedData& data) {
@@ -339,7 +369,8 @@ std::vector<std::string> DataWarnings(const Config& config, const LoadedData& da
   for (const std::string& text :
        {UnusedOutputsText(config.model, data.form, counts), UnseenClassesText(config.data, data.form, counts),
         RoundedFeaturesText(config.data, data), CountingHeaderText(config.data, data.form),
-        SkippedText("data.train", data.skipped), SkippedText("data.test", data.skipped_of_test)}) {
+        UnknownNamespacesText(config.data), SkippedText("data.train", data.skipped),
+        SkippedText("data.test", data.skipped_of_test)}) {
     if (!text.empty()) warnings.push_back(text);
   }
   return warnings;

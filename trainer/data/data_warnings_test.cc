@@ -218,5 +218,24 @@ TEST_CASE("data warnings: a first line of numbers that count may be a row, and i
   CHECK_FALSE(told("0,1,y\n5,6,7\n8,9,10\n", "y"));
 }
 
+TEST_CASE("data warnings: a letter of data.crosses that no namespace begins with is told") {
+  Config config;
+  config.model.kind = ModelKind::kLogistic;
+  config.model.inputs = 1 << 18;
+  config.model.outputs = 1;
+  config.data.train.format = DataFormat::kVw;
+  config.data.train.path = {WritePlain("namespaces.vw", "1 |a x |b y\n-1 | z\n")};
+  const auto told = [&](std::vector<std::string> crosses) {
+    config.data.crosses = std::move(crosses);
+    for (const std::string& warning : DataWarnings(config, LoadData(config))) {
+      const size_t at = warning.find("begins with ");
+      if (at != warning.npos) return warning.substr(at, warning.find('.', at) - at);
+    }
+    return std::string();
+  };
+  CHECK(told({"ac", "db", "::"}) == "begins with c or d: such pairs are no features");
+  CHECK(told({"ab", " a", "::"}) == "");
+}
+
 }  // namespace
 }  // namespace dtrain

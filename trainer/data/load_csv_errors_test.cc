@@ -117,9 +117,10 @@ TEST_CASE("csv errors: labels that are no classes") {
                        remedy);
   };
   for (const char* label : {"3", "+3.0", "4294967296"}) {
-    CHECK(error(label) == expected(label,
-                                   "; labels start at 0. Subtract 1 from labels that start at 1; otherwise "
-                                   "raise model.outputs, or remove the row."));
+    CHECK(error(label) ==
+          expected(label,
+                   "; labels start at 0. If yours start at 1, set data.label_type to names; otherwise "
+                   "raise model.outputs, or remove the row."));
   }
   for (const char* label : {"-1", "-1.0"}) {
     CHECK(error(label) == expected(label,
@@ -134,7 +135,8 @@ TEST_CASE("csv errors: labels that are no classes") {
   CHECK(Error("a,y\n1,1\n1,2\n1,3\n").find("train.csv:4:3: y = 3; must be") == 0);
   CHECK(Error("a,y\n1,2\n", ModelKind::kLogistic) ==
         "train.csv:2:3: y = 2; must be a whole number in 0..1 (model.kind = logistic); labels start at 0. "
-        "Subtract 1 from labels that start at 1; otherwise use softmax for more classes, or remove the row.");
+        "If yours start at 1, set data.label_type to names; otherwise use softmax for more classes, or "
+        "remove the row.");
   CHECK(Error("a,y\n1,\n") ==
         "train.csv:2:3: y is empty; must be a class. Correct it, remove the row, or set data.bad_rows to "
         "skip.");

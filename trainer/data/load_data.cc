@@ -168,6 +168,17 @@ void CheckPipeWidth(const Config& config, int64_t inputs) {
   throw UserError("model.inputs = {}; must be {}, as data.train has. Set it so.", *given, inputs);
 }
 
+// What rows need to be read for a model of a table with hashed columns.
+void TakeColumns(const CsvColumns& columns, InputForm* form) {
+  form->label_column = columns.label;
+  form->table_columns = columns.count;
+  for (const int64_t input : columns.inputs) {
+    form->columns.emplace_back();
+    form->columns.back().column = input;
+    if (!columns.names.empty()) form->columns.back().name = columns.names[static_cast<size_t>(input)];
+  }
+}
+
 // Loads data.test of sparse rows into memory; `columns`: of data.train, if that is a table.
 void LoadSparseTest(const Config& config, const LabelRules& labels, const CsvColumns& columns,
                     LoadedData* loaded) {
@@ -225,8 +236,11 @@ LoadedData LoadFromFiles(const Config& config, const LabelRules& labels, const I
     loaded.skipped = set->skipped();
     loaded.train = set;
   }
-  if (data.test.format == DataFormat::kNone) return loaded;
+  const bool hashed = sparse && data.train.format == DataFormat::kCsv;
+  if (data.test.format == DataFormat::kNone && !hashed) return loaded;
   if (!inputs.is_pipe()) columns = RowFiles(data, loaded.form.columns, width).columns();
+  if (hashed) TakeColumns(columns, &loaded.form);
+  if (data.test.format == DataFormat::kNone) return loaded;
   sparse ? LoadSparseTest(config, labels, columns, &loaded) : LoadCsvTest(config, labels, columns, &loaded);
   return loaded;
 }
@@ -241,6 +255,7 @@ LoadedData LoadSparse(const Config& config, const LabelRules& labels,
   loaded.form.classes = train.labels.names();
   loaded.skipped = train.skipped;
   const CsvColumns columns = train.columns;
+  if (config.data.train.format == DataFormat::kCsv) TakeColumns(columns, &loaded.form);
   loaded.train = ToSet(std::move(train), labels.classes);
   LoadSparseTest(config, labels, columns, &loaded);
   return loaded;

@@ -47,7 +47,12 @@ std::vector<Restore::Candidate> Restore::Choose() {
   const std::string& resume = parts_.config.checkpoint.resume;
   begins_ = false;
   named_ = !again_ && resume != "auto" && resume != "never";
-  if (named_) return {{resume, resume}};
+  if (named_) {
+    std::vector<std::string> skipped;
+    const std::string path = NamedCheckpoint(resume, &skipped);
+    for (const std::string& line : skipped) parts_.log.Warning("{}: {}; skipped", resume, line);
+    return {{path, path}};
+  }
   if (again_ || resume == "auto") {
     std::vector<Candidate> found = ListDirectory();
     if (found.empty() && again_) NothingToGoBackTo();

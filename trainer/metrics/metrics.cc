@@ -9,16 +9,16 @@
 namespace dtrain {
 
 std::optional<double> AreaUnderCurve(gpu::Span<const float> scores, gpu::Span<const int32_t> labels,
-                                     int32_t positive) {
+                                     int32_t positive, gpu::Span<const float> weights) {
   std::vector<uint32_t> order(static_cast<size_t>(scores.size));
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return scores[a] < scores[b]; });
-  double below = 0, pairs_won = 0, positives = 0;  // `below`: rows of other classes with a smaller score
+  double below = 0, pairs_won = 0, positives = 0;  // `below`: of other classes with a smaller score
   for (size_t i = 0; i < order.size();) {
     double ours = 0, others = 0;
     const float score = scores[order[i]];
     for (; i < order.size() && scores[order[i]] == score; ++i) {
-      (labels[order[i]] == positive ? ours : others) += 1;
+      (labels[order[i]] == positive ? ours : others) += weights.size == 0 ? 1 : weights[order[i]];
     }
     pairs_won += ours * (below + others / 2);
     below += others;
@@ -33,7 +33,8 @@ ScoreTable::ScoreTable(int64_t outputs, int64_t max_scores)
   if (outputs > kMaxClasses) why_none_ = "more than 64 classes";
 }
 
-void ScoreTable::Add(gpu::MatrixView<const float> outputs, gpu::Span<const int32_t> labels) {
+void ScoreTable::Add(gpu::MatrixView<const float> outputs, gpu::Span<const int32_t> labels,
+                     const float* weights) {
   if (*why_none_ != '\0') return;
   if (static_cast<int64_t>(labels_.size() + static_cast<size_t>(labels.size)) * outputs.cols > max_scores_) {
     return Drop("too many rows");
@@ -47,12 +48,14 @@ void ScoreTable::Add(gpu::MatrixView<const float> outputs, gpu::Span<const int32
     KeepRow(logits);
   }
   labels_.insert(labels_.end(), labels.begin(), labels.end());
+  if (weights != nullptr) weights_.insert(weights_.end(), weights, weights + labels.size);
 }
 
 void ScoreTable::Drop(const char* why) {
   why_none_ = why;
   scores_ = {};
   labels_ = {};
+  weights_ = {};
 }
 
 // Keeps the log-odds of each class: its logit minus the log-sum-exp of the others. They rank rows as the
@@ -86,12 +89,12 @@ void ScoreTable::KeepRow(const float* logits) {
 
 std::optional<double> ScoreTable::Area(const std::function<void()>& before_class) const {
   if (*why_none_ != '\0') return std::nullopt;
-  if (outputs_ == 1) return AreaUnderCurve(scores_[0], labels_, 1);
+  if (outputs_ == 1) return AreaUnderCurve(scores_[0], labels_, 1, weights_);
   double sum = 0;
   int classes = 0;
   for (size_t k = 0; k < outputs_; ++k) {
     before_class();
-    const std::optional<double> area = AreaUnderCurve(scores_[k], labels_, static_cast<int32_t>(k));
+    const std::optional<double> area = AreaUnderCurve(scores_[k], labels_, static_cast<int32_t>(k), weights_);
     if (!area) continue;
     sum += *area;
     ++classes;

@@ -29,15 +29,17 @@ void Probabilities(const float* logits, int64_t outputs, float* probabilities);
 // Returns the exact area under the ROC curve: of all pairs of a row of the class and a row of another class,
 // the fraction in which the first has the larger score; a tie counts half (Mann and Whitney's U over its
 // maximum; Hanley and McNeil, "The meaning and use of the area under a ROC curve", Radiology 143, 1982).
-// `scores` has one score for each row; rows with label `positive` are of the class. Unset if all rows are of
+// `scores` has one score for each row; rows with label `positive` are of the class. A pair counts by the
+// product of the rows' `weights`, which are at least 0; without them all count 1. Unset if all rows are of
 // one kind. No score may be NaN, and there are at most ScoreTable::kMaxScores. Sorts: O(n log n).
 std::optional<double> AreaUnderCurve(gpu::Span<const float> scores, gpu::Span<const int32_t> labels,
-                                     int32_t positive);
+                                     int32_t positive, gpu::Span<const float> weights = {nullptr, 0});
 
-// ScoreTable: the scores of all rows of a set, 4 bytes for each class of each row, and the area under the
-// curve computed from them at the end. With several classes it is the mean of the areas of each class against
-// all others (Provost and Domingos, 2000), over the classes that some rows have and some have not. With more
-// than kMaxClasses classes, or more scores than `max_scores`, it keeps nothing and there is no area.
+// ScoreTable: the scores of all rows of a set, 4 bytes for each class of each row (and 4 for its weight), and
+// the area under the curve computed from them at the end. With several classes it is the mean of the areas of
+// each class against all others (Provost and Domingos, 2000), over the classes that some rows have and some
+// have not. With more than kMaxClasses classes, or more scores than `max_scores`, it keeps nothing and there
+// is no area.
 class ScoreTable {
  public:
   static constexpr int64_t kMaxClasses = 64;
@@ -49,7 +51,9 @@ class ScoreTable {
   // kMaxScores.
   explicit ScoreTable(int64_t outputs, int64_t max_scores = kMaxScores);
 
-  void Add(gpu::MatrixView<const float> outputs, gpu::Span<const int32_t> labels);
+  // `weights` are those of the rows; null: all of the set count 1.
+  void Add(gpu::MatrixView<const float> outputs, gpu::Span<const int32_t> labels,
+           const float* weights = nullptr);
   // Returns the area. `before_class` is called before the scores of each of several classes are sorted; it
   // may throw.
   std::optional<double> Area(const std::function<void()>& before_class = [] {}) const;
@@ -65,6 +69,7 @@ class ScoreTable {
   const char* why_none_ = "";
   std::vector<std::vector<float>> scores_;  // by class; ranks rows as the probability of the class does
   std::vector<int32_t> labels_;
+  std::vector<float> weights_;  // empty: all rows count 1
 };
 
 // Confusion: how often rows of each class were predicted as each class, and the figures that follow (van
@@ -160,7 +165,7 @@ struct Figures {
 
   // Adds a batch. `values` [batch.rows, outputs] are those of Model::Evaluate().
   void Add(const Batch& batch, const float* values) {
-    if (classifies) scores.Add({values, batch.rows, outputs}, {batch.labels, batch.rows});
+    if (classifies) scores.Add({values, batch.rows, outputs}, {batch.labels, batch.rows}, batch.weights);
     for (int64_t row = 0; row < batch.rows; ++row) {
       const float* const own = values + row * outputs;
       if (!classifies) {
@@ -175,7 +180,8 @@ struct Figures {
   const int64_t outputs;
   const bool classifies;
   ScoreTable scores;
-  // If the model classifies. Rows count by their weights in the probabilities alone.
+  // If the model classifies. Rows count by their weights in the scores and the probabilities; `confusion`
+  // counts them.
   ProbabilityFigures probabilities;
   Confusion confusion;
   Regression regression;  // if it is linear

@@ -47,6 +47,28 @@ TEST_CASE("auc: is the part of all pairs that are in order, a tie counting half"
   }
 }
 
+TEST_CASE("auc: a row of weight 3 counts as three rows, and one of weight 0 not at all") {
+  const Rows rows(211, 3, 9);
+  std::vector<float> logits, weights, repeated_logits;
+  std::vector<int32_t> repeated;
+  for (size_t i = 0; i < rows.scores.size(); ++i) {
+    const std::vector<float> own{rows.scores[i], rows.scores[(i * 7) % 211], rows.scores[(i * 11) % 211]};
+    logits.insert(logits.end(), own.begin(), own.end());
+    weights.push_back(static_cast<float>(i % 4));
+    for (size_t k = 0; k < i % 4; ++k) {
+      repeated_logits.insert(repeated_logits.end(), own.begin(), own.end());
+      repeated.push_back(rows.labels[i]);
+    }
+  }
+  const auto count = static_cast<int64_t>(repeated.size());
+  ScoreTable weighted(3), all(3);
+  weighted.Add({logits.data(), 100, 3}, {rows.labels.data(), 100}, weights.data());
+  weighted.Add({logits.data() + 300, 111, 3}, {rows.labels.data() + 100, 111}, weights.data() + 100);
+  all.Add({repeated_logits.data(), count, 3}, {repeated.data(), count});
+  REQUIRE(all.Area());
+  CHECK(*weighted.Area() == doctest::Approx(*all.Area()).epsilon(1e-12));
+}
+
 TEST_CASE("auc: without rows of both kinds there is none") {
   const std::vector<float> scores{1, 2};
   CHECK_FALSE(AreaUnderCurve(scores, std::vector<int32_t>{1, 1}, 1));

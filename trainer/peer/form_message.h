@@ -25,7 +25,9 @@ std::optional<InputForm> DecodeForm(const wire::InputForm& said);
 // Returns the part of a form that rows are read with: the scale, and the columns with the names of their
 // features.
 InputForm FitOf(const InputForm& form);
-inline bool IsFitted(const InputForm& form) { return !form.scale.shift.empty() || !form.columns.empty(); }
+inline bool IsFitted(const InputForm& form) {
+  return !form.scale.shift.empty() || (!form.columns.empty() && !HasHashedColumns(form));
+}
 
 struct DataFacts {
   std::optional<InputForm> form;  // unset: too long for a message

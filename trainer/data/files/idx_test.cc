@@ -177,7 +177,7 @@ TEST_CASE("idx: a label beyond the outputs is refused with file, byte, row and r
   CHECK(
       Has(SetError(images, labels),
           "labels: byte 9: label of row 1 = 10; must be a whole number in 0..9 (model.outputs = 10); labels "
-          "start at 0. Subtract 1 from labels that start at 1; otherwise raise model.outputs, or remove the "
+          "start at 0. If yours start at 1, subtract 1; otherwise raise model.outputs, or remove the "
           "row."));
 }
 

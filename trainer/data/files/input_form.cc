@@ -135,6 +135,17 @@ void AppendNumber(const InputColumn& column, std::optional<float> number, std::v
 
 namespace {
 
+// Of a table with hashed columns only the place and the name of each are known.
+std::optional<std::string> HashedProblem(const InputForm& form) {
+  constexpr int64_t kMaxColumns = 1 << 24;
+  if (form.table_columns > kMaxColumns) return fmt::format("its table has {} columns", form.table_columns);
+  for (const InputColumn& column : form.columns) {
+    if (column.column >= form.table_columns) return fmt::format("a column has the number {}", column.column);
+    if (column.features() != 1 || column.fill || column.is_category) return "a hashed column has a form";
+  }
+  return form.scale.shift.empty() ? std::nullopt : std::optional<std::string>("hashed columns have a scale");
+}
+
 std::optional<std::string> ColumnsProblem(const InputForm& form) {
   size_t features = 0;
   for (const InputColumn& column : form.columns) {
@@ -146,6 +157,7 @@ std::optional<std::string> ColumnsProblem(const InputForm& form) {
     }
     features += static_cast<size_t>(column.features());
   }
+  if (HasHashedColumns(form)) return HashedProblem(form);
   if (form.columns.empty() || features == form.features.size()) return std::nullopt;
   return fmt::format("{} features have names, and its columns make {}", form.features.size(), features);
 }

@@ -59,10 +59,14 @@ struct InputForm {
   std::vector<std::string> classes;  // names, by number; empty: classes have no names
   FittedScale scale;                 // empty: features are not scaled
   int64_t label_column = -1;         // in the training data, from 0; -1: unknown
-  // Empty: each feature is a column of numbers without gaps.
+  // Empty: each feature is a column of numbers without gaps. Of a table with hashed columns (data.hash) it
+  // has the place and the name of each, and `features` is empty.
   std::vector<InputColumn> columns{};
   int64_t table_columns = 0;  // of the training data, ignored ones and the label included; 0: unknown
 };
+
+// Whether the columns are those of a table with hashed ones. Their order means nothing to the model.
+inline bool HasHashedColumns(const InputForm& form) { return !form.columns.empty() && form.features.empty(); }
 
 // Returns the names of the features of a column: of column 3 without a name "column 3", "column 3=pro".
 std::vector<std::string> FeatureNamesOf(const InputColumn& column);

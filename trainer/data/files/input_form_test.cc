@@ -72,5 +72,24 @@ TEST_CASE("form text: classes by number and name") {
   CHECK(ClassNamesText({"elm"}) == "1 class: 0 = elm");
 }
 
+TEST_CASE("form: columns without features are those of a table with hashed ones, and have names alone") {
+  InputForm form;
+  form.table_columns = 3;
+  form.columns.resize(2);
+  form.columns[1].column = 2;
+  CHECK_FALSE(FormProblem(form));
+  form.columns[1].column = 3;
+  CHECK(FormProblem(form));
+  form.columns[1] = {1, "plan", true, {"free"}, false, {}, false};
+  CHECK(FormProblem(form));
+  form.columns[1] = {1, "age", false, {}, false, {}, false};
+  CHECK_FALSE(FormProblem(form));
+  form.scale = {{1}, {1}};
+  CHECK(FormProblem(form));
+  form.scale = {};
+  form.table_columns = int64_t{1} << 40;
+  CHECK(FormProblem(form));
+}
+
 }  // namespace
 }  // namespace dtrain

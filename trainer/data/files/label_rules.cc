@@ -41,6 +41,7 @@ void AddLabelKeys(const DataConfig& data, LabelRules* rules) {
 LabelRules LabelRulesOf(const Config& config) {
   LabelRules rules = LabelRulesOf(config.model);
   rules.decimal = config.data.decimal;
+  rules.is_text = IsText(config.data.train.format);
   AddLabelKeys(config.data, &rules);
   return rules;
 }
@@ -60,9 +61,8 @@ std::string LabelRangeRule(const LabelRules& rules, std::string_view label) {
            "; labels start at 0. Number the classes from 0 in all rows, or name them in all; "
            "otherwise remove the row.";
   }
-  return fmt::format(
-      "{}; labels start at 0. Subtract 1 from labels that start at 1; otherwise {}, or remove the row.",
-      range, rules.remedy);
+  return fmt::format("{}; labels start at 0. If yours start at 1, {}; otherwise {}, or remove the row.",
+                     range, rules.is_text ? "set data.label_type to names" : "subtract 1", rules.remedy);
 }
 
 // Compares digits and not float32 values, which would round 0.99999999 to a class.

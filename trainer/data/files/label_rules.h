@@ -28,6 +28,7 @@ struct LabelRules {
   std::map<std::string, std::string, std::less<>>
       renamed{};                      // other spellings of labels (data.rename_labels)
   Decimal decimal = Decimal::kPoint;  // of real targets
+  bool is_text = false;               // data.label_type can be set
   bool names = false;                 // each text is a class, also a number (data.label_type)
 };
 
@@ -39,8 +40,9 @@ void AddLabelKeys(const DataConfig& data, LabelRules* rules);
 LabelRules LabelRulesOf(const Config& config);
 
 // Returns the rule for `label`, a number that is not a class: "must be a whole number in 0..2 (model.outputs
-// = 3); labels start at 0. Subtract 1 from labels that start at 1; otherwise raise model.outputs, or remove
-// the row.", which is that for 3. Negative and fractional labels have other remedies. `classes` must be set.
+// = 3); labels start at 0. If yours start at 1, set data.label_type to names; otherwise raise model.outputs,
+// or remove the row.", which is that for 3 in a text. Negative and fractional labels have other remedies.
+// `classes` must be set.
 std::string LabelRangeRule(const LabelRules& rules, std::string_view label);
 
 // Returns the class written as digits, which may have a plus sign or zeros before them and a point and zeros

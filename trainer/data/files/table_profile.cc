@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/error.h"
 #include "trainer/config/user_text.h"
 #include "trainer/data/files/input_bytes.h"
 #include "trainer/data/files/sources.h"
@@ -446,6 +447,57 @@ void ReadRows(RawRows* rows, std::vector<ColumnBuilder>* builders, std::vector<s
   table->empty_lines = {rows->empty_lines(), rows->empty_place(), ""};
 }
 
+bool IsNumber(std::string_view text) {
+  float number = 0;
+  return ParseNumber(text, &number) == NumberText::kGood;
+}
+
+// A label and INDEX:VALUE.
+bool LooksLikeLibsvm(const std::vector<CsvField>& words) {
+  const auto is_feature = [](const CsvField& word) {
+    const size_t colon = word.text.find(':');
+    return colon != word.text.npos && IsNumber(word.text.substr(0, colon)) &&
+           IsNumber(word.text.substr(colon + 1));
+  };
+  return words.size() > 1 && IsNumber(words[0].text) &&
+         std::all_of(words.begin() + 1, words.end(), is_feature);
+}
+
+// A label, and namespaces with features: bars stand before names, and alone at most once.
+bool LooksLikeVw(const std::vector<CsvField>& words) {
+  const auto bars = [&](bool alone) {
+    return std::count_if(words.begin(), words.end(), [&](const CsvField& word) {
+      return !word.text.empty() && word.text.front() == '|' && (word.text.size() == 1) == alone;
+    });
+  };
+  return words.size() > 2 && IsNumber(words[0].text) &&
+         words.back().text.find('|') == std::string_view::npos &&
+         (bars(true) == 1 || (bars(true) == 0 && bars(false) > 0));
+}
+
+// Sparse rows are no table: they have no columns that could be described.
+void RefuseSparseRows(const RawRows& rows, const std::string& path) {
+  constexpr size_t kLooked = 20;
+  size_t lines = 0, libsvm = 0, vw = 0;
+  for (const SplitRow& row : rows.Peek(' ', kLooked)) {
+    std::vector<CsvField> words;
+    for (const CsvField& field : row.fields) {
+      if (!field.text.empty()) words.push_back(field);
+    }
+    if (words.empty() || words[0].text.front() == '#') continue;
+    ++lines;
+    libsvm += LooksLikeLibsvm(words) ? 1 : 0;
+    vw += LooksLikeVw(words) ? 1 : 0;
+  }
+  if (lines == 0 || (libsvm < lines && vw < lines)) return;
+  throw UserError(
+      "{}: its lines look like {} and not like a table. Write a file with model: {{kind: logistic}} and "
+      "data: "
+      "{{train: {{format: {}, path: {}}}}} (docs/data.md, Sparse rows).",
+      path, libsvm == lines ? "those of libsvm" : "those of Vowpal Wabbit", libsvm == lines ? "libsvm" : "vw",
+      path);
+}
+
 }  // namespace
 
 void Faults::Add(TextPlace place, std::string_view text) {
@@ -464,6 +516,7 @@ TableProfile ProfileTable(const std::string& path) {
   TableProfile table;
   table.path = file->path();
   RawRows rows(std::move(file));
+  RefuseSparseRows(rows, table.path);
   const Form form = FindForm(rows);
   table.delimiter = form.delimiter;
   FindPreamble(rows.Peek(form.delimiter, kHeaderRows), form.columns, &table);

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -73,8 +74,10 @@ class VwParser : public LineParser {
       : mask_(LowBits(*HashBits(data))), end_(inputs ? static_cast<uint64_t>(*inputs) : UINT64_MAX) {
     slots_.fill(kNoSlot);
     std::vector<std::string> crosses = data.crosses;
-    std::sort(crosses.begin(), crosses.end());  // of ab and ba the first is taken
-    for (const std::string& letters : crosses) AddCross(letters);
+    std::sort(crosses.begin(), crosses.end());
+    for (const std::string& letters : crosses) AddPattern(letters);
+    for (const char letter : CrossedLetters(data)) AddLetter(static_cast<unsigned char>(letter));
+    MakeCrosses();
   }
 
   bool Parse(std::string_view line, SparseLine* row, std::optional<LineFault>* fault) override {
@@ -99,26 +102,51 @@ class VwParser : public LineParser {
   }
 
  private:
-  static constexpr uint8_t kNoSlot = 255;
+  static constexpr int16_t kNoSlot = -1;
+  static constexpr unsigned char kAnyLetter = ':';  // no name begins with it
+  static constexpr unsigned char kFirstOfAny = ' ', kLastOfAny = '~';
 
-  void AddCross(const std::string& letters) {
+  // Of ":a" and "a:" the first is taken.
+  void AddPattern(const std::string& letters) {
     if (letters.size() != 2) {
-      throw UserError("data.crosses: \"{}\" must be the first letters of two namespaces. Try ab.",
-                      Printable(letters));
+      throw UserError(
+          "data.crosses: \"{}\" must be the first letters of two namespaces, or : for any. Try ab.",
+          Printable(letters));
     }
-    const auto first = static_cast<unsigned char>(letters[0]),
-               second = static_cast<unsigned char>(letters[1]);
-    const auto is_same = [&](const std::pair<unsigned char, unsigned char>& other) {
-      return other == std::pair(first, second) || other == std::pair(second, first);
-    };
-    if (std::any_of(crosses_.begin(), crosses_.end(), is_same)) return;
-    crosses_.emplace_back(first, second);
-    for (const unsigned char letter : {first, second}) {
-      if (slots_[letter] != kNoSlot) continue;
-      if (crossed_.size() == kNoSlot) throw UserError("data.crosses: has too many letters. Leave some out.");
-      slots_[letter] = static_cast<uint8_t>(crossed_.size());
-      crossed_.emplace_back();
+    const std::string other = {letters[1], letters[0]};
+    if (std::count(patterns_.begin(), patterns_.end(), other) > 0) return;
+    has_any_ = has_any_ || letters.find(static_cast<char>(kAnyLetter)) != letters.npos;
+    patterns_.push_back(letters);
+  }
+
+  void AddLetter(unsigned char letter) {
+    slots_[letter] = static_cast<int16_t>(crossed_.size());
+    crossed_.emplace_back();
+  }
+
+  // Makes the pairs of all letters that are known, each once: ab and not ba. A letter that is found later
+  // leaves the order of the others as it is.
+  void MakeCrosses() {
+    std::set<std::pair<unsigned char, unsigned char>> all;
+    for (const std::string& pattern : patterns_) {
+      for (const unsigned char first : LettersOf(pattern[0])) {
+        for (const unsigned char second : LettersOf(pattern[1])) all.emplace(first, second);
+      }
     }
+    crosses_.clear();
+    for (const auto& [first, second] : all) {
+      if (first <= second || all.count({second, first}) == 0) crosses_.emplace_back(first, second);
+    }
+  }
+
+  std::vector<unsigned char> LettersOf(char letter) const {
+    const auto wanted = static_cast<unsigned char>(letter);
+    if (wanted != kAnyLetter) return {wanted};
+    std::vector<unsigned char> letters;
+    for (unsigned char known = kFirstOfAny; known <= kLastOfAny; ++known) {
+      if (slots_[known] != kNoSlot) letters.push_back(known);
+    }
+    return letters;
   }
 
   bool Fail(const char* at, std::string rule) {
@@ -177,9 +205,14 @@ class VwParser : public LineParser {
     }
     if (at_ < End() && *at_ != '|')
       return Fail(at_, "behind a name or a value must be a blank or a |. Put a blank there.");
-    const uint8_t slot = slots_[text.empty() ? ' ' : static_cast<unsigned char>(text.front())];
-    if (slot == kNoSlot) return true;
-    for (size_t i = first; i < row_->ids.size(); ++i) crossed_[slot].push_back(static_cast<uint32_t>(i));
+    const unsigned char letter = text.empty() ? ' ' : static_cast<unsigned char>(text.front());
+    if (slots_[letter] == kNoSlot) {
+      if (!has_any_ || letter < kFirstOfAny || letter > kLastOfAny) return true;
+      AddLetter(letter);
+      MakeCrosses();
+    }
+    std::vector<uint32_t>& crossed = CrossedOf(letter);
+    for (size_t i = first; i < row_->ids.size(); ++i) crossed.push_back(static_cast<uint32_t>(i));
     return true;
   }
 
@@ -225,8 +258,8 @@ class VwParser : public LineParser {
 
   bool AddCrosses(const char* bar) {
     for (const auto& [first, second] : crosses_) {
-      const std::vector<uint32_t>& ones = crossed_[slots_[first]];
-      const std::vector<uint32_t>& others = crossed_[slots_[second]];
+      const std::vector<uint32_t>& ones = CrossedOf(first);
+      const std::vector<uint32_t>& others = CrossedOf(second);
       // At most; a namespace with itself has half as many.
       if (ones.size() * others.size() > 2 * kMaxVwFeatures) return Fail(bar, ManyRule());
       for (size_t i = 0; i < ones.size(); ++i) {
@@ -251,6 +284,10 @@ class VwParser : public LineParser {
                        kRemedy);
   }
 
+  std::vector<uint32_t>& CrossedOf(unsigned char letter) {
+    return crossed_[static_cast<size_t>(slots_[letter])];
+  }
+
   const char* End() const { return line_.data() + line_.size(); }
   void SkipName() {
     while (at_ < End() && !kStops[static_cast<unsigned char>(*at_)]) ++at_;
@@ -267,9 +304,11 @@ class VwParser : public LineParser {
   static constexpr char kRemedy[] = ". Correct it, or remove the row.";
 
   const uint64_t mask_;
-  const uint64_t end_;  // of the features
+  const uint64_t end_;                 // of the features
+  std::vector<std::string> patterns_;  // of two letters; kAnyLetter stands for all
+  bool has_any_ = false;
   std::vector<std::pair<unsigned char, unsigned char>> crosses_;
-  std::array<uint8_t, 256> slots_{};            // of crossed_, by letter
+  std::array<int16_t, 256> slots_{};            // of crossed_, by letter
   std::vector<std::vector<uint32_t>> crossed_;  // the features of a letter, by their places in the row
 
   std::string_view line_;
@@ -300,6 +339,20 @@ uint32_t Murmur3(std::string_view bytes, uint32_t seed) {
   hash = (hash ^ hash >> 16) * 0x85ebca6b;
   hash = (hash ^ hash >> 13) * 0xc2b2ae35;
   return hash ^ hash >> 16;
+}
+
+std::set<char> CrossedLetters(const DataConfig& data) {
+  std::set<char> letters;
+  for (const std::string& pair : data.crosses) letters.insert(pair.begin(), pair.end());
+  letters.erase(':');
+  return letters;
+}
+
+void EraseLettersOf(std::string_view line, std::set<char>* letters) {
+  for (size_t bar = line.find('|'); bar != line.npos; bar = line.find('|', bar + 1)) {
+    const bool named = bar + 1 < line.size() && !kStops[static_cast<unsigned char>(line[bar + 1])];
+    letters->erase(named ? line[bar + 1] : ' ');
+  }
 }
 
 std::unique_ptr<LineParser> MakeVwParser(const DataConfig& data, std::optional<int64_t> inputs) {

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -145,6 +146,23 @@ TEST_CASE("vw: crosses are pairs of features of two namespaces, each once") {
   CHECK(Row("| x |a y", ConfigOf({" a"})).features().size() == 3);
 }
 
+TEST_CASE("vw: the letter : in a cross is each namespace of the row, and each pair comes once") {
+  const std::string line = "1 |b z:2 |a x";
+  const Features alone = Row(line).features();
+  Features all = alone;
+  for (const auto& pair : Features{{1680, 1}, {80151, 2}, {220050, 4}}) all.push_back(pair);
+  CHECK(Row(line, ConfigOf({"::"})).features() == all);
+  CHECK(Row(line, ConfigOf({"ab", "::", ":b", "a:"})).features() == all);
+  all.pop_back();
+  CHECK(Row(line, ConfigOf({"a:"})).features() == all);
+  CHECK(Row(line, ConfigOf({"c:"})).features() == alone);
+  // Of :S and S: the first in their order is taken.
+  const Features with_s{{218612, 1}, {28755, 1}, {203496, 1}, {231261, 1}};
+  Features both = Row("1 |S s1 | n1", ConfigOf({"S:", ":S"})).features();
+  std::sort(both.begin() + 2, both.end());
+  CHECK(both == with_s);
+}
+
 TEST_CASE("vw: data.hash_bits says how many low bits of a number count") {
   DataConfig data = ConfigOf();
   data.hash_bits = 8;
@@ -205,6 +223,7 @@ TEST_CASE("vw: a line cannot ask for more features than a row may have") {
 
 TEST_CASE("vw: crosses that are not two letters are refused") {
   CHECK_THROWS_AS(MakeVwParser(ConfigOf({"abc"}), std::nullopt), const UserError&);
+  CHECK_THROWS_AS(MakeVwParser(ConfigOf({":"}), std::nullopt), const UserError&);
   CHECK_THROWS_AS(MakeVwParser(ConfigOf({""}), std::nullopt), const UserError&);
 }
 

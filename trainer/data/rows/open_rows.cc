@@ -39,7 +39,11 @@ void RefuseJson(InputBytes* file, const std::string& key) {
 }
 
 RowFormat FormatOf(InputBytes* file, const RowSpec& spec) {
-  if (spec.sparse) return RowFormat::kSparse;
+  if (spec.sparse) {
+    if (!file->ContinuesWith("{\"")) return RowFormat::kSparse;
+    throw UserError("{}: is JSON lines ({}); sparse models have none. Give rows in the form of data.train.",
+                    file->path(), spec.key);
+  }
   if (spec.format == RowFormat::kCsv) RefuseJson(file, spec.key);
   if (spec.format) return *spec.format;
   if (file->ContinuesWith(std::string_view("\0", 1))) return RowFormat::kIdx;
