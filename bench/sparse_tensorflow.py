@@ -160,7 +160,7 @@ def main():
     for (who, batch, opened, threads), values in rates.items():
         row = [who, batch, opened, threads, *(round(f(values)) for f in (statistics.median, min, max))]
         if who == "dtrain" and best:
-            row += ["%.2f (%.2f to %.2f)" % race.ratios(values, best[batch, 1]), str(BARS[opened]),
+            row += ["%.2f (%.2f to %.2f)" % race.ratios(values, best[batch, 1]), str(BARS[opened]) if batch == BATCHES[0] else "",
                     "%.2f (%.2f to %.2f)" % race.ratios(values, best[batch, 2])]
         table.append(row + [""] * (10 - len(row)))
     race.print_table(["side", "batch", "open steps", "threads", "rows/s", "smallest", "largest",
