@@ -23,10 +23,12 @@ int BitsBelow(uint64_t count) {
 
 // The features of a batch, each with its place, sorted by a radix sort from the least significant digit on.
 void RowBatch::Sort(int64_t count, int key_bits) {
-  const int digit = count < 4096 ? 8 : 11;
+  const int max_digit = count < 2048 ? 8 : 12;
+  const int passes = (key_bits + max_digit - 1) / max_digit;
+  const int digit = (key_bits + passes - 1) / passes;
   const uint64_t mask = (uint64_t{1} << digit) - 1;
   sorted_.resize(static_cast<size_t>(count));
-  for (int shift = 32; shift < 32 + key_bits; shift += digit) {
+  for (int pass = 0, shift = 32; pass < passes; ++pass, shift += digit) {
     counts_.assign(mask + 1, 0);
     for (const uint64_t number : numbers_) ++counts_[number >> shift & mask];
     uint32_t place = 0;
@@ -42,13 +44,16 @@ void RowBatch::Fill(const uint32_t* ids, int64_t count, const RowPlan& plan) {
     numbers_[static_cast<size_t>(i)] = uint64_t{ids[i]} << 32 | static_cast<uint64_t>(i);
   }
   Sort(count, BitsBelow(static_cast<uint64_t>(plan.rows)));
-  keys_.clear();
+  keys_.resize(static_cast<size_t>(count));
   places_.resize(static_cast<size_t>(count));
+  size_t found = 0;
   for (const uint64_t number : numbers_) {
     const auto key = static_cast<uint32_t>(number >> 32);
-    if (keys_.empty() || keys_.back() != key) keys_.push_back(key);
-    places_[number & 0xffffffff] = static_cast<uint32_t>(keys_.size() - 1);
+    found += found == 0 || keys_[found - 1] != key ? 1 : 0;
+    keys_[found - 1] = key;
+    places_[number & 0xffffffff] = static_cast<uint32_t>(found - 1);
   }
+  keys_.resize(found);
   firsts_.assign(1, 0);
   for (int64_t block = 1; block <= plan.blocks; ++block) {
     const auto end = static_cast<uint32_t>(plan.rows * block / plan.blocks);

@@ -81,6 +81,7 @@ std::vector<std::string> LimitFlags(const SparseJob& job, int64_t header, double
           "--open",           std::to_string(job.in_flight),
           "--batch",          std::to_string(job.batch),
           "--features",       std::to_string(kFeatures),
+          "--rows",           std::to_string(kWidth),
           "--used-rows",      std::to_string(kWidth),
           "--pool",           std::to_string(kRows),
           "--blocks",         std::to_string(job.blocks()),

@@ -83,7 +83,6 @@ StartOfRun Choose(const CheckpointConfig& checkpoint, const ErrorLines& errors) 
     for (const std::string& line : skipped) {
       errors.Print(fmt::format("warning: {}: {}", checkpoint.resume, line));
     }
-    CheckpointReader(path).Verify();
     return {path};
   }
   if (checkpoint.resume == "auto" && !checkpoint.dir.empty()) {
@@ -200,7 +199,9 @@ void PrintTable(const Config& config, const TableLayout& table) {
   const TrainConfig& train = config.train;
   const bool scaled =
       train.optimizer.kind == OptimizerKind::kAdagrad || train.optimizer.kind == OptimizerKind::kFtrl;
-  if (scaled && train.reduce == Reduce::kMean && train.batch_size >= 32) {
+  constexpr double kSmall = 0.001;  // the squares of mean gradients count beside such an accumulator
+  if (scaled && train.reduce == Reduce::kMean && train.batch_size >= 32 &&
+      train.optimizer.initial_accumulator > kSmall) {
     fmt::print(
         "  train.reduce = mean: a feature of one row gets 1/{} of its gradient; for rare features try sum\n",
         train.batch_size);

@@ -363,10 +363,13 @@ double CheckpointDirectory::ReadBestLoss() const {
 
 std::string NamedCheckpoint(const std::string& path, std::vector<std::string>* skipped) {
   std::error_code error;
-  const bool one = IsCheckpointName(fs::path(path).filename().string()) ||
-                   fs::exists(fs::path(path) / kManifestName, error);
-  if (one || !fs::is_directory(path, error)) return path;
-  return CheckpointDirectory(path, "checkpoint.resume").FindNewest(skipped).value_or(path);
+  if (IsOneCheckpoint(path) || !fs::is_directory(path, error)) {
+    CheckpointReader(path).Verify();
+    return path;
+  }
+  const auto newest = CheckpointDirectory(path, "checkpoint.resume").FindNewest(skipped);
+  if (!newest) throw NoneComplete(path, "checkpoint.resume");
+  return *newest;
 }
 
 }  // namespace dtrain

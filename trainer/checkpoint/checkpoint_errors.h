@@ -25,11 +25,11 @@ class BadCheckpoint : public UserError {
 
 // The error of a run that would start anew in a directory of damaged checkpoints only, and gradually replace
 // them with its own. The damage was logged line by line.
-inline UserError NoneComplete(const std::string& directory) {
+inline UserError NoneComplete(const std::string& directory, const char* key = "checkpoint.dir") {
   return UserError(
-      "checkpoint.dir = {}: none of its checkpoints is complete (see above). Fetch one back, or begin anew "
+      "{} = {}: none of its checkpoints is complete (see above). Fetch one back, or begin anew "
       "with checkpoint.resume: never.",
-      directory);
+      key, directory);
 }
 
 // The error of a run that was to begin with a checkpoint of a directory that has none.

@@ -354,8 +354,7 @@ std::string UnknownNamespacesText(const DataConfig& data) {
   for (const char letter : letters) names.emplace_back(1, letter);
   return fmt::format(
       "data.crosses: no namespace in {}{} begins with {}: such pairs are no features. Correct the letters, "
-      "or "
-      "leave the pairs out.",
+      "or leave the pairs out.",
       bytes < kMaxBytes ? "" : fmt::format("the first {} of ", Plural(rows, "row")), PathText(data.train),
       ListNames(names, "or"));
 }

@@ -86,8 +86,8 @@ bool AllEpochsTaken(const Positions& saved, const Config& config);
 // not count.
 std::string PositionsDiffer(const Positions& saved, const Positions& now);
 
-// Returns by what the data of `saved` are known to be others than those of `now`: "40 rows here and 30 in the
-// checkpoint"; empty: nothing.
+// Returns how the data of `saved` differ from those of `now`, as far as both are known: "data.train has 40
+// rows here and had 30 there"; empty: they do not.
 std::string OtherData(const Positions& saved, const Positions& now);
 
 // Resumption: where a run begins that resumes from a checkpoint with `saved`.

@@ -1,6 +1,7 @@
 #include "trainer/leader/restore.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "base/error.h"
@@ -21,6 +22,9 @@ std::string InitialText(const Layout& layout) {
   if (layout.table) return fmt::format("a table of {} rows", layout.table->features() + 1);
   return fmt::format("{} variables, {} values", layout.variables.size(), layout.size);
 }
+
+// Whether checkpoint.resume is a path.
+bool IsAPath(const std::string& resume) { return resume != "auto" && resume != "never"; }
 
 // How often a ps that has not answered gets its order again.
 constexpr milliseconds kOrderAgain{100};
@@ -46,13 +50,8 @@ void Restore::Begin(bool again, std::optional<DataFacts> data) {
 std::vector<Restore::Candidate> Restore::Choose() {
   const std::string& resume = parts_.config.checkpoint.resume;
   begins_ = false;
-  named_ = !again_ && resume != "auto" && resume != "never";
-  if (named_) {
-    std::vector<std::string> skipped;
-    const std::string path = NamedCheckpoint(resume, &skipped);
-    for (const std::string& line : skipped) parts_.log.Warning("{}: {}; skipped", resume, line);
-    return {{path, path}};
-  }
+  named_ = false;
+  if (!again_ && IsAPath(resume)) return ListNamed();
   if (again_ || resume == "auto") {
     std::vector<Candidate> found = ListDirectory();
     if (found.empty() && again_) NothingToGoBackTo();
@@ -60,6 +59,24 @@ std::vector<Restore::Candidate> Restore::Choose() {
   }
   if (parts_.config.checkpoint.start_from.empty()) return {};
   return ListChoices();
+}
+
+// What checkpoint.resume names: one checkpoint, or those of a directory, the newest first.
+std::vector<Restore::Candidate> Restore::ListNamed() {
+  const std::string resume = WithoutSlashes(parts_.config.checkpoint.resume);
+  std::error_code ignored;
+  named_ = IsOneCheckpoint(resume) || !std::filesystem::is_directory(resume, ignored);
+  if (named_) return {{resume, resume}};
+  const CheckpointDirectory directory(resume, "checkpoint.resume");
+  std::vector<std::string> unreadable;
+  std::vector<Candidate> found;
+  for (const ListedCheckpoint& each : directory.List(&unreadable)) {
+    const std::string path = directory.PathOf(each.name);
+    found.push_back({path, path});
+  }
+  for (const std::string& line : unreadable) parts_.log.Warning("{}: {}; skipped", resume, line);
+  if (found.empty()) throw NoneComplete(resume, "checkpoint.resume");
+  return found;
 }
 
 std::vector<Restore::Candidate> Restore::ListChoices() {
@@ -125,7 +142,8 @@ void Restore::NothingToGoBackTo() const {
 void Restore::NoneIsComplete() const {
   const std::string& dir = parts_.config.checkpoint.dir;
   if (begins_) throw NothingToBeginWith(parts_.config.checkpoint.start_from);
-  if (!again_) throw NoneComplete(dir);
+  const std::string& resume = parts_.config.checkpoint.resume;
+  if (!again_) throw IsAPath(resume) ? NoneComplete(resume, "checkpoint.resume") : NoneComplete(dir);
   throw IoError(
       "checkpoint.dir = {}: the run goes back to a checkpoint, and all that are here are damaged (see "
       "above). Fetch a copy of one back, then start the run again: it goes on from there.",
@@ -175,7 +193,8 @@ void Restore::Open(const Candidate& candidate) {
 void Restore::Skip(const std::string& problem) {
   const Candidate& bad = candidates_[next_];
   if (named_) throw BadCheckpoint(bad.path, problem);
-  parts_.log.Warning("{}: {}; skipped", begins_ ? bad.path : parts_.config.checkpoint.dir + ": " + bad.name,
+  const bool has_path = bad.name == bad.path;  // it is not of checkpoint.dir
+  parts_.log.Warning("{}: {}; skipped", has_path ? bad.path : parts_.config.checkpoint.dir + ": " + bad.name,
                      problem);
   ++next_;
 }
@@ -277,7 +296,7 @@ void Restore::Finish() {
   pieces_.assign(pieces_.size(), {});
   StartedFrom from;
   from.positions = StartOfData(parts_.config, data_ ? data_->rows : std::nullopt);
-  if (data_ && data_->read) from.positions.labels = data_->labels;
+  if (data_ && data_->read && data_->rows) from.positions.labels = data_->labels;
   if (data_ && data_->form) {
     from.inputs = data_->form;
     from.fit = FitOf(*data_->form);

@@ -34,7 +34,7 @@ struct StartedFrom {
   std::string path;        // of the run's own checkpoint; empty: the run is new
   int64_t step = 0;        // the checkpoint's global step
   Origin origin;           // what the run began with
-  std::string other_data;  // how the data differ from those of `path`; empty: not known to
+  std::string other_data;  // how the data differ from those of `path`; empty: not, as far as known
   Positions positions;
   std::optional<InputForm> inputs;  // the form of the data; unset: not known
   InputForm fit;                    // FitOf() what all workers use; empty: not fitted, or not known
@@ -75,6 +75,7 @@ class Restore {
 
   std::vector<Candidate> Choose();
   std::vector<Candidate> ListDirectory();
+  std::vector<Candidate> ListNamed();
   std::vector<Candidate> ListChoices();
   void CheckNoneIsMissing(const std::vector<ListedCheckpoint>& listed) const;
   [[noreturn]] void NothingToGoBackTo() const;

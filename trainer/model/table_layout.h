@@ -36,8 +36,8 @@ class TableLayout {
   int64_t features() const { return features_; }
   int64_t width() const { return width_; }      // values of a row
   int64_t factors() const { return factors_; }  // of which so many, the last ones, are factors
-  // Those of the features, some that belong to none, fewer than there are in a line of the cache, and last
-  // the bias.
+  // Those of the features, some that belong to none (at most a quarter, and hardly any of large tables or
+  // where features are a power of two), and last the bias.
   uint64_t rows() const { return bias_row() + 1; }
 
   // The row of a feature, or of the bias, which is number features(). The two are inverse to each other.

@@ -93,12 +93,12 @@ struct RunHistory {
   bool from_initial = false;         // the run began with initial values and has not gone back since
   std::optional<Patience> patience;  // with all evaluations so far; unset: none
   Origin origin;                     // what the run began with
-  std::string other_data;            // how the data differ from those of its checkpoint; empty: not known to
-  std::optional<InputForm> inputs;   // of the data, for checkpoints; unset: not known
-  InputForm fit;                     // FitOf() the data, for all workers; empty: not fitted, or not known
-  DataFingerprint data;              // of the training rows of the lowest worker
-  KnownCheckpoint known;             // the newest that this ps or, on ps 0, any task that returned knows of
-  std::string known_by;              // the task that knows of it
+  std::string other_data;  // how the data differ from those of its checkpoint; empty: not, as far as known
+  std::optional<InputForm> inputs;  // of the data, for checkpoints; unset: not known
+  InputForm fit;                    // FitOf() the data, for all workers; empty: not fitted, or not known
+  DataFingerprint data;             // of the training rows of the lowest worker
+  KnownCheckpoint known;            // the newest that this ps or, on ps 0, any task that returned knows of
+  std::string known_by;             // the task that knows of it
 
   // The newest complete checkpoint, for other tasks.
   KnownCheckpoint Newest() const {

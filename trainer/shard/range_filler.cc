@@ -66,8 +66,8 @@ std::string RangeFiller::PathHere() const {
   if (IsCheckpointName(order_.checkpoint) && !config.dir.empty()) {
     return leads || parts_.sees_directory() ? config.dir + "/" + order_.checkpoint : "";
   }
-  const bool named =
-      order_.checkpoint == config.resume || IsChoiceOf(WithoutSlashes(config.start_from), order_.checkpoint);
+  const bool named = IsChoiceOf(WithoutSlashes(config.resume), order_.checkpoint) ||
+                     IsChoiceOf(WithoutSlashes(config.start_from), order_.checkpoint);
   return leads || named ? order_.checkpoint : "";
 }
 

@@ -76,7 +76,7 @@ class RowStore {
   }
   // Forgets all that was written.
   void Clear();
-  // Brings near to the processor what says where the row is.
+  // Prefetches the entry of the list of groups that says where the row lies.
   void WillFind(uint64_t row) const {
     if (!whole_) __builtin_prefetch(places() + ((row - rows_.begin) >> group_bits_));
   }
@@ -106,7 +106,7 @@ class RowStore {
   bool IsChanged(uint64_t row, const float* values, int64_t count, float* scratch) const {
     if (constant_.empty()) initial_(row, scratch);
     const float* const initial = constant_.empty() ? scratch : constant_.data();
-    if (count == 1) return std::memcmp(values, initial, sizeof(float)) != 0;
+    if (count == 1) return std::memcmp(values, initial, sizeof(float)) != 0;  // one comparison, no call
     return std::memcmp(values, initial, static_cast<size_t>(count) * sizeof(float)) != 0;
   }
 

@@ -69,9 +69,10 @@ void Exchanges::CheckSize(const KeyedBatch& asks) const {
   for (int64_t block = 0; block < table_->block_count(); ++block) {
     const int64_t rows = asks.KeysIn(block).size;
     const int64_t bytes = rows * table_->width() * static_cast<int64_t>(sizeof(float));
-    if (bytes <= config_.net.max_message_mb << 20) continue;
+    constexpr int64_t kRoom = 1 << 10;  // for what is around them
+    if (bytes + kRoom <= config_.net.max_message_mb << 20) continue;
     throw UserError(
-        "train.batch_size = {}: a batch has {} rows of the table on one ps, which are one message, of {} "
+        "train.batch_size = {}: a batch has {} rows of the table in one message to a ps, of {} "
         "bytes, and net.max_message_mb = {}. Use a smaller batch or more ps, or raise net.max_message_mb for "
         "all tasks.",
         config_.train.batch_size, rows, bytes, config_.net.max_message_mb);

@@ -492,8 +492,7 @@ void RefuseSparseRows(const RawRows& rows, const std::string& path) {
   if (lines == 0 || (libsvm < lines && vw < lines)) return;
   throw UserError(
       "{}: its lines look like {} and not like a table. Write a file with model: {{kind: logistic}} and "
-      "data: "
-      "{{train: {{format: {}, path: {}}}}} (docs/data.md, Sparse rows).",
+      "data: {{train: {{format: {}, path: {}}}}} (docs/data.md, Sparse rows).",
       path, libsvm == lines ? "those of libsvm" : "those of Vowpal Wabbit", libsvm == lines ? "libsvm" : "vw",
       path);
 }
