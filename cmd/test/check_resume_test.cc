@@ -97,7 +97,7 @@ TEST_CASE(
   CHECK(Contains(none_left.error, dir + ": none of its checkpoints is complete (see above)"));
 }
 
-TEST_CASE("check: checkpoint.resume may name a directory of checkpoints, of which the newest is taken") {
+TEST_CASE("check: checkpoint.resume may name a directory of checkpoints, and takes its newest one") {
   const LocalJob job(
       "model: {kind: mlp, hidden: [3], outputs: 2}\n"
       "data: {train: {format: csv, path: PATH, label: y}}\n"

@@ -189,7 +189,7 @@ TEST_CASE("table models: inspect tells losses by their number, and a reader may 
   const Trained& model = Standard();
   const std::string inspect = "cmd/dtrain inspect " + model.checkpoints;
   CHECK(Contains(OutputOf(inspect), "\"recent_losses\":\""));
-  const std::string pipe = model.Path("pipe");  // of which nobody reads
+  const std::string pipe = model.Path("pipe");  // nobody reads from it
   CHECK(OutputOf(fmt::format("bash -c 'mkfifo {0}; exec 3<>{0} 4>{0} 3>&-; {1} 2>&1 >&4 4>&-; echo $?'", pipe,
                              inspect)) == fmt::format("{}\n", 128 + SIGPIPE));
 }

@@ -34,8 +34,8 @@ std::vector<std::string> ChoicesOf(const std::string& path, std::vector<std::str
 // Whether `choice` may be one of them, by its name alone.
 bool IsChoiceOf(const std::string& path, const std::string& choice);
 // Returns the checkpoint that checkpoint.resume names: `path` itself, or of a directory of checkpoints the
-// newest good one, all of which is read. Throws BadCheckpoint, or UserError if there is none. `skipped`: as
-// in FindNewest().
+// newest good one. It reads and verifies all of the checkpoint. Throws BadCheckpoint, or UserError if there
+// is none. `skipped`: as in FindNewest().
 std::string NamedCheckpoint(const std::string& path, std::vector<std::string>* skipped);
 
 class CheckpointDirectory {

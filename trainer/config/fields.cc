@@ -114,7 +114,7 @@ std::optional<std::string> OtherMeaning(const Config& saved, const Config& confi
     keys.insert(keys.end(), {"model.init.value", "model.init.stddev"});
     if (init == InitKind::kNormal || init == InitKind::kGlorot) keys.push_back("model.init.seed");
   }
-  // Each has hashes of its own.
+  // Each format hashes in a way of its own.
   if (HashBits(saved.data) && HashBits(config.data)) keys.push_back("data.train.format");
   for (const char* key : keys) {
     const Field& field = *FindField(key);

@@ -166,7 +166,7 @@ void Loader::ReadSet(int number, const std::string& text) {
   if (FirstNonText(text) != std::string::npos) {
     return draft_.problems.Add(place, "is not UTF-8 text. Check the terminal's encoding.");
   }
-  // Of YAML a - alone begins a list. Here it is standard input.
+  // A single - begins a list in YAML. Here it means standard input.
   const std::string value = text.substr(equals + 1);
   YamlNode node;
   try {

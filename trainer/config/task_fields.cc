@@ -160,8 +160,7 @@ std::vector<Field> CheckpointFields() {
       Row(DT_KEY(checkpoint.resume), FieldType::kText, kTask,
           "auto: a run begins with the newest complete checkpoint in checkpoint.dir, if there is one; never: "
           "with initial values, or those of checkpoint.start_from; a path: with that checkpoint, or the "
-          "newest good "
-          "one of that directory.")
+          "newest good one of that directory.")
           .Unit("auto, never or a path"),
       Row(DT_KEY(checkpoint.start_from), FieldType::kOutputPath, kTask,
           "A run without a checkpoint of its own begins with the weights and optimizer slots of this one, at "

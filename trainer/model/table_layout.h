@@ -5,7 +5,6 @@
 // numbers spread them over all ps. Thread: any; a plain value.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 

@@ -135,7 +135,7 @@ void AppendNumber(const InputColumn& column, std::optional<float> number, std::v
 
 namespace {
 
-// Of a table with hashed columns only the place and the name of each are known.
+// A table with hashed columns has the place and the name of each column, and nothing else about it.
 std::optional<std::string> HashedProblem(const InputForm& form) {
   constexpr int64_t kMaxColumns = 1 << 24;
   if (form.table_columns > kMaxColumns) return fmt::format("its table has {} columns", form.table_columns);

@@ -106,7 +106,7 @@ class VwParser : public LineParser {
   static constexpr unsigned char kAnyLetter = ':';  // no name begins with it
   static constexpr unsigned char kFirstOfAny = ' ', kLastOfAny = '~';
 
-  // Of ":a" and "a:" the first is taken.
+  // ":a" and "a:" are the same cross: the first one counts.
   void AddPattern(const std::string& letters) {
     if (letters.size() != 2) {
       throw UserError(
