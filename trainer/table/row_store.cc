@@ -72,12 +72,11 @@ RowStore::RowStore(RowRange rows, int64_t values, Initial initial, std::vector<f
       group_mask_((uint64_t{1} << group_bits_) - 1),
       group_bytes_(static_cast<size_t>(values) * sizeof(float) << group_bits_),
       whole_(GroupCount(rows, group_bits_) <= kMaxWholeBytes / group_bytes_),
+      written_(whole_ ? GroupCount(rows, group_bits_) / 64 + 1 : 0),
       places_(whole_ ? 0 : GroupCount(rows, group_bits_) * sizeof(uint32_t), MappedMemory::Pages::kSmall,
               "the list of a table's rows"),
       memory_(GroupCount(rows, group_bits_) * group_bytes_, MappedMemory::Pages::kHuge, "a table's rows") {
-  if (!whole_) return;
-  written_.resize(GroupCount(rows, group_bits_) / 64 + 1);
-  memory_.Use(memory_.bytes());
+  if (whole_) memory_.Use(memory_.bytes());
 }
 
 uint64_t RowStore::NextGroup(uint64_t group) const {
@@ -89,7 +88,7 @@ uint64_t RowStore::NextGroup(uint64_t group) const {
 void RowStore::Clear() {
   if (used_ == 0) return;
   places_.Clear();
-  std::fill(written_.begin(), written_.end(), 0);
+  for (std::atomic<uint64_t>& word : written_) word.store(0, std::memory_order_relaxed);
   used_ = 0;
 }
 
@@ -101,7 +100,8 @@ void RowStore::Fill(uint64_t group, float* values) const {
 // Gives a group of a whole range its initial values.
 void RowStore::Begin(uint64_t group) {
   Fill(group, RowAt(group << group_bits_));
-  written_[group / 64] |= uint64_t{1} << group % 64;
+  std::atomic<uint64_t>& word = written_[group / 64];  // only this thread writes it
+  word.store(word.load(std::memory_order_relaxed) | uint64_t{1} << group % 64, std::memory_order_relaxed);
   ++used_;
 }
 

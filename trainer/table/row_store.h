@@ -8,6 +8,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -111,7 +112,9 @@ class RowStore {
   }
 
  private:
-  bool IsWritten(uint64_t group) const { return (written_[group / 64] >> group % 64 & 1) != 0; }
+  bool IsWritten(uint64_t group) const {
+    return (written_[group / 64].load(std::memory_order_relaxed) >> group % 64 & 1) != 0;
+  }
   float* RowAt(uint64_t at) const {
     return reinterpret_cast<float*>(memory_.data()) + at * static_cast<uint64_t>(values_);
   }
@@ -132,8 +135,10 @@ class RowStore {
   uint64_t group_mask_ = 0;
   size_t group_bytes_ = 0;
   const bool whole_;
-  std::vector<uint64_t> written_;  // whole: a bit for each group
-  MappedMemory places_;            // uint32 of each group: from 1, its number in memory_; 0: it has none
+  // Whole: a bit for each group. Atomic, because the writer of a snapshot reads the bit of one group while
+  // the ps loop sets that of another in the same word.
+  std::vector<std::atomic<uint64_t>> written_;
+  MappedMemory places_;  // uint32 of each group: from 1, its number in memory_; 0: it has none
   MappedMemory memory_;
   int64_t used_ = 0;   // groups in memory_
   size_t usable_ = 0;  // bytes of memory_
