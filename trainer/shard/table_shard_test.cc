@@ -41,8 +41,8 @@ class Beside {
       : config_(config),
         table_layout_(TableLayoutOf(config.model, 1)),
         dense_layout_(PlaceVariables(ModelVariables(config.model), 1, PlacementConfig())),
-        table_(config, table_layout_, 0),
-        dense_(config, dense_layout_, 0),
+        table_(config_, table_layout_, 0),
+        dense_(config_, dense_layout_, 0),
         width_(static_cast<size_t>(table_layout_.table->width())) {
     table_.Initialise();
     dense_.Initialise();
