@@ -27,7 +27,7 @@ import race
 
 RATES = {"vw adaptive": 0.25, "vw sgd": 0.006, "dtrain adaptive": 0.04, "dtrain sgd": 0.006}
 RATES_ROWS, LOSS_WITHIN, BAR = 1 << 20, 0.003, 2
-STEPS = ((32, 1), (128, 1), (128, 2))  # batch, train.in_flight
+STEPS = ((32, 1), (32, 2), (128, 1), (128, 2))  # batch, train.in_flight
 
 
 def vowpal_wabbit(arguments):

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <mutex>
@@ -99,6 +100,7 @@ class Pipe {
       : data_(config.data),
         rules_(rules),
         window_(RowsOfWindow(config)),
+        max_ready_(config.data.shuffle ? 1 : 16),
         random_(CounterRandom(config.data.seed).Stream("pipe")),
         rows_(OpenRowFile(data_, ContextOf(config, how), inputs->Open(0), &skipped_)) {}
 
@@ -122,14 +124,14 @@ class Pipe {
   void GiveBack(RowWindow window) {
     Weigh(&window);
     Shuffle(&window);
-    ready_ = std::move(window);
+    ready_.push_back(std::move(window));
   }
 
   // Call it before Run(): of the windows, this worker takes every `turns`-th, from number `first` on.
   void TakeTurns(int64_t first, int64_t turns) {
     first_ = first;
     turns_ = turns;
-    if (first != 0) ready_.reset();
+    if (first != 0) ready_.clear();
   }
 
   // Reads window after window, until the pipe or the reader ends.
@@ -144,9 +146,9 @@ class Pipe {
         Weigh(&window);
         Shuffle(&window);
         std::unique_lock<std::mutex> lock(mutex_);
-        changed_.wait(lock, [&] { return !ready_ || abandoned_; });
+        changed_.wait(lock, [&] { return ready_.size() < max_ready_ || abandoned_; });
         if (abandoned_) return;
-        ready_ = std::move(window);
+        ready_.push_back(std::move(window));
         told_ = skipped_;
         changed_.notify_all();
         if (last) return;
@@ -162,9 +164,13 @@ class Pipe {
   // Run() met, behind the windows before it.
   std::optional<RowWindow> Take(milliseconds wait) {
     std::unique_lock<std::mutex> lock(mutex_);
-    changed_.wait_for(lock, wait, [&] { return ready_ || fault_ != nullptr; });
-    if (!ready_ && fault_ != nullptr) std::rethrow_exception(fault_);
-    std::optional<RowWindow> taken = std::exchange(ready_, std::nullopt);
+    changed_.wait_for(lock, wait, [&] { return !ready_.empty() || fault_ != nullptr; });
+    if (ready_.empty()) {
+      if (fault_ != nullptr) std::rethrow_exception(fault_);
+      return std::nullopt;
+    }
+    std::optional<RowWindow> taken = std::move(ready_.front());
+    ready_.pop_front();
     changed_.notify_all();
     return taken;
   }
@@ -172,10 +178,6 @@ class Pipe {
   SkippedRows Skipped() {
     const std::lock_guard<std::mutex> lock(mutex_);
     return told_;
-  }
-  bool IsReady() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return ready_.has_value();
   }
   void Abandon() {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -228,6 +230,7 @@ class Pipe {
   const DataConfig data_;
   const LabelRules rules_;
   const int64_t window_;
+  const size_t max_ready_;  // windows; a few small ones, so that the two threads seldom wait for each other
   const CounterRandom random_;
   SkippedRows skipped_;
   const std::unique_ptr<RowFile> rows_;
@@ -241,7 +244,7 @@ class Pipe {
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
-  std::optional<RowWindow> ready_;
+  std::deque<RowWindow> ready_;  // at most max_ready_
   SkippedRows told_;  // skipped_ when the last window was ready
   std::exception_ptr fault_;
   bool abandoned_ = false;

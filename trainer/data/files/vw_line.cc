@@ -201,7 +201,7 @@ class VwParser : public LineParser {
     const size_t first = row_->ids.size();
     while (at_ < End() && (*at_ == ' ' || *at_ == '\t')) {
       ++at_;
-      if (at_ < End() && !EndsNumber(*at_) && !ReadFeature()) return false;
+      if (!ReadNumbered() && at_ < End() && !EndsNumber(*at_) && !ReadFeature()) return false;
     }
     if (at_ < End() && *at_ != '|')
       return Fail(at_, "behind a name or a value must be a blank or a |. Put a blank there.");
@@ -221,6 +221,32 @@ class VwParser : public LineParser {
     const NumberText state = ParseNumber(text, &weight_);
     if (state == NumberText::kGood) return true;
     return Fail(text.data(), fmt::format("the weight of a namespace {}{}", NumberRule(state), kRemedy));
+  }
+
+  // Reads a feature whose name is a number, the most frequent case, in one go. False: it is another one, or
+  // has a fault, and nothing is read.
+  bool ReadNumbered() {
+    const char* at = at_;
+    const char* const end = End();
+    uint64_t number = 0;
+    for (; at < end && IsDigit(*at); ++at) number = 10 * number + static_cast<uint64_t>(*at - '0');
+    if (at == at_) return false;
+    float value = 1;
+    const char* behind = at;
+    if (at < end && *at == ':') {
+      const char* const text = ++behind;
+      while (behind < end && !EndsNumber(*behind)) ++behind;
+      if (ParseNumber({text, static_cast<size_t>(behind - text)}, &value) != NumberText::kGood) return false;
+    }
+    if (behind < end && !EndsNumber(*behind)) return false;
+    const uint64_t id = (number + space_) & mask_;
+    value *= weight_;
+    if (id >= end_ || !std::isfinite(value) || row_->ids.size() == kMaxVwFeatures) return false;
+    at_ = behind;
+    if (value == 0) return true;
+    row_->ids.push_back(id);
+    row_->values.push_back(value);
+    return true;
   }
 
   bool ReadFeature() {
