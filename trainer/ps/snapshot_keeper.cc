@@ -1,5 +1,7 @@
 #include "trainer/ps/snapshot_keeper.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -46,8 +48,18 @@ bool SnapshotKeeper::Write(uint64_t number, const std::string& directory) {
 void SnapshotKeeper::Drop(uint64_t number) {
   if (number != number_) return;
   due_ = false;
+  if (snapshot_) TellCost(snapshot_->Cost());
   parts_.shard.DropSnapshot();
   snapshot_.reset();
+}
+
+void SnapshotKeeper::TellCost(const SnapshotCost& cost) const {
+  if (cost.max_bytes == 0) return;
+  const std::string text = fmt::format(
+      "while the checkpoint was written, the rows that changed took {:.1f} MiB; one update waited {:.1f} ms, "
+      "all together {:.2f} s",
+      static_cast<double>(cost.max_bytes) / (1 << 20), cost.longest_wait_s * 1e3, cost.waited_s);
+  cost.waited_s > 0 ? parts_.log.Info("{}", text) : parts_.log.Debug("{}", text);
 }
 
 void SnapshotKeeper::TakeWhenFinished() {

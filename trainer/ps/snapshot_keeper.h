@@ -59,6 +59,7 @@ class SnapshotKeeper {
  private:
   bool Kept(uint64_t number) const { return snapshot_ && number == number_; }
   void TakeWhenFinished();
+  void TellCost(const SnapshotCost& cost) const;
   void Tell() const { parts_.leader->OnSnapshot(number_, saver_.Of(number_)); }
 
   const Parts parts_;

@@ -46,6 +46,13 @@ class SnapshotBuffers {
   std::vector<net::LentBuffer> buffers_;
 };
 
+// What a snapshot of a table has cost the updates beside it.
+struct SnapshotCost {
+  size_t max_bytes = 0;       // of rows as they were, at the same time
+  double waited_s = 0;        // that updates waited, all together
+  double longest_wait_s = 0;  // of one update, with the copying of its rows
+};
+
 // Thread: any.
 class Snapshot {
  public:
@@ -64,6 +71,7 @@ class Snapshot {
   virtual std::optional<net::LentBytes> Lend(int64_t piece) const = 0;
   // Releases all pieces before this one: their memory is given back, and updates no longer copy them.
   virtual void ReleaseBefore(int64_t piece) = 0;
+  virtual SnapshotCost Cost() const { return {}; }
 };
 
 class RangeSnapshot : public Snapshot {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 
 #include "base/check.h"
 #include "trainer/model/finite.h"
@@ -57,7 +58,8 @@ void TableShard::Apply(int64_t index, const BlockGradient& gradient) {
 }
 
 void TableShard::Update(Block* block, KeySpan keys, const std::byte* gradient, float scale) {
-  if (snapshot_) snapshot_->BeforeUpdate(keys);
+  std::unique_lock<std::mutex> lock;  // a reader of the snapshot sees no row that is half updated
+  if (snapshot_) lock = snapshot_->BeforeUpdate(keys);
   if (keeps_previous_) KeepPrevious(block, keys);
   const UpdateStep step = StepAfter(block->version, scale);
   optimizer_.Apply(step, keys, gradient, &rows_);
