@@ -3,7 +3,7 @@
 // what was updated since the moment. Where that comes near its limit, updates wait, each a little, so
 // that it lasts until the end of the reading. Pieces: table/row_pieces.h.
 // Owner: TableShard and its readers. Thread: BeforeUpdate() the ps loop, the other calls any. The lock is
-// held while the rows of one piece are copied, and while rows are updated.
+// held while some thousand rows are copied, and while rows are updated.
 #pragma once
 
 #include <cstdint>
@@ -41,14 +41,18 @@ class TableSnapshot : public Snapshot {
   std::unique_lock<std::mutex> BeforeUpdate(KeySpan keys);
 
  private:
-  size_t Write(int64_t piece, std::byte* bytes) const;
-  bool CopyRows(int64_t piece) const;
+  std::optional<size_t> Write(int64_t piece, std::byte* bytes) const;
+  bool CopySlice(int64_t piece, RowRange slice) const;
+  int64_t SliceOf(uint64_t row) const {
+    return static_cast<int64_t>((row - rows_.rows().begin) >> slice_bits_);
+  }
   void Wait();
   void PlanNext(TimePoint now, size_t added);
   bool Has(int64_t piece) const { return piece >= released_ && piece < piece_count(); }
 
   const RowStore& rows_;
   const RowPieces pieces_;
+  const int slice_bits_;  // 2^so many rows are copied at once
   const size_t max_bytes_;
   const TimePoint taken_;
 
@@ -58,9 +62,9 @@ class TableSnapshot : public Snapshot {
   int64_t released_ = 0;  // all pieces before this one are released
   TimePoint next_;        // no update before it
 
-  mutable std::mutex reading_;  // guards what follows: a reader's memory for a piece
-  mutable std::vector<float> copied_;     // the piece's rows [rows, values]
-  mutable std::vector<bool> is_written_;  // by group of the piece
+  mutable std::mutex reading_;  // guards what follows: a reader's memory
+  mutable std::vector<float> copied_;     // the rows of a slice [rows, values]
+  mutable std::vector<bool> is_written_;  // by group of it
   mutable RowPieceWriter writer_;
   mutable std::vector<float> initial_;
 };

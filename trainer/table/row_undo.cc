@@ -1,49 +1,58 @@
 #include "trainer/table/row_undo.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace dtrain {
 
-size_t RowUndo::BytesOf(const Piece& piece) {
-  return piece.places.capacity() * sizeof(uint32_t) + piece.at.capacity() * sizeof(uint32_t) +
-         piece.values.capacity() * sizeof(float);
+uint32_t RowUndo::NumberIn(const float* entry) {
+  uint32_t number = 0;
+  std::memcpy(&number, entry, sizeof number);
+  return number;
 }
 
-// The place of a row, or the one where it belongs. Multiplicative hashing (Knuth, The Art of Computer
+// The entry of a number, or the free one where it belongs. Multiplicative hashing (Knuth, The Art of Computer
 // Programming, 6.4).
-uint32_t* RowUndo::PlaceOf(Piece* piece, uint32_t at) {
-  const size_t mask = piece->places.size() - 1;
-  size_t place = (at * uint64_t{0x9E3779B97F4A7C15} >> 32) & mask;
-  while (piece->places[place] != 0 && piece->at[piece->places[place] - 1] != at) place = (place + 1) & mask;
-  return &piece->places[place];
-}
-
-void RowUndo::Widen(Piece* piece) {
-  piece->places.assign(std::max<size_t>(16, 2 * piece->places.size()), 0);
-  for (size_t i = 0; i < piece->at.size(); ++i) {
-    *PlaceOf(piece, piece->at[i]) = static_cast<uint32_t>(i + 1);
+float* RowUndo::PlaceOf(std::vector<float>* entries, uint32_t number) const {
+  const size_t mask = entries->size() / entry_ - 1;
+  size_t place = (number * uint64_t{0x9E3779B97F4A7C15} >> 32) & mask;
+  float* entry = entries->data() + place * entry_;
+  while (NumberIn(entry) != 0 && NumberIn(entry) != number) {
+    place = (place + 1) & mask;
+    entry = entries->data() + place * entry_;
   }
+  return entry;
 }
 
-bool RowUndo::Has(int64_t number, uint32_t at, float** kept) {
-  Piece& piece = At(number);
-  const size_t before = BytesOf(piece);
-  if (piece.places.empty()) Widen(&piece);
-  uint32_t* const place = PlaceOf(&piece, at);
-  if (*place != 0) return true;
-  piece.at.push_back(at);
-  piece.values.resize(piece.values.size() + values_);
-  *place = static_cast<uint32_t>(piece.at.size());
-  if (4 * piece.at.size() > 3 * piece.places.size()) Widen(&piece);
-  bytes_ += BytesOf(piece) - before;
-  *kept = piece.values.data() + piece.values.size() - values_;
-  return false;
+void RowUndo::Widen(Slice* slice) {
+  std::vector<float> wider(std::max(4 * entry_, 2 * slice->entries.size()));
+  for (size_t i = 0; i < slice->entries.size(); i += entry_) {
+    const float* const entry = &slice->entries[i];
+    if (NumberIn(entry) != 0) std::memcpy(PlaceOf(&wider, NumberIn(entry)), entry, entry_ * sizeof(float));
+  }
+  bytes_ += (wider.size() - slice->entries.size()) * sizeof(float);
+  slice->entries.swap(wider);
+}
+
+float* RowUndo::Keep(int64_t number, uint32_t at) {
+  Slice& slice = At(number);
+  if (slice.entries.empty()) Widen(&slice);
+  float* entry = PlaceOf(&slice.entries, at + 1);
+  if (NumberIn(entry) != 0) return nullptr;
+  if (4 * (slice.used + 1) * entry_ > 3 * slice.entries.size()) {
+    Widen(&slice);
+    entry = PlaceOf(&slice.entries, at + 1);
+  }
+  ++slice.used;
+  ++at;
+  std::memcpy(entry, &at, sizeof at);
+  return entry + 1;
 }
 
 void RowUndo::Drop(int64_t number) {
-  Piece& piece = At(number);
-  bytes_ -= BytesOf(piece);
-  piece = Piece();
+  Slice& slice = At(number);
+  bytes_ -= slice.entries.size() * sizeof(float);
+  slice = Slice();
 }
 
 }  // namespace dtrain
