@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <utility>
 
 #include "base/error.h"
+#include "base/machine_memory.h"
 
 namespace dtrain {
 namespace {
@@ -97,6 +100,35 @@ void RowStore::Fill(uint64_t group, float* values) const {
   for (uint64_t row = first; row <= first + group_mask_; ++row, values += values_) InitialRow(row, values);
 }
 
+// The memory of `more` bytes of groups, with the pages of the list of groups that they touch first. Groups
+// are written all over the range, so of n pages about n e^(-g/n) are untouched after g groups.
+size_t RowStore::BytesWith(size_t more) const {
+  constexpr double kPage = 4096;
+  const double pages = static_cast<double>(places_.bytes()) / kPage;
+  const double untouched = pages * std::exp(-static_cast<double>(used_) / pages);
+  return more + static_cast<size_t>(kPage * std::min(untouched, static_cast<double>(more / group_bytes_)));
+}
+
+// Takes an eighth more than is in use, or less where the memory of the machine or of the control group comes
+// to its end: behind that the kernel would kill the process.
+void RowStore::Grow() {
+  constexpr size_t kReserve = 8 * kHugePage;  // for what else the process does
+  const MachineMemory left = ReadMemoryLeft();
+  const size_t room = left.bytes == 0 ? SIZE_MAX : static_cast<size_t>(left.bytes);
+  size_t more = std::max(usable_ / 8 / kHugePage, size_t{1}) * kHugePage;
+  while (more > kHugePage && BytesWith(more) > (room - std::min(room, kReserve)) / 2) more -= kHugePage;
+  if (BytesWith(more) + kReserve > room) {
+    throw Failure(ExitCode::kInternal,
+                  fmt::format("the rows of the table that were written take {}, and there is no memory for more: "
+                              "{} are left ({}). Use more ps, fewer features (model.inputs or data.hash_bits), "
+                              "or more memory; the last checkpoint is good.",
+                              BytesText(static_cast<double>(usable_)), BytesText(static_cast<double>(left.bytes)),
+                              left.source));
+  }
+  usable_ = std::min(usable_ + more, memory_.bytes());
+  memory_.Use(usable_);
+}
+
 // Gives a group of a whole range its initial values.
 void RowStore::Begin(uint64_t group) {
   Fill(group, RowAt(group << group_bits_));
@@ -108,11 +140,7 @@ void RowStore::Begin(uint64_t group) {
 // Returns the place of a group of a large range, with its initial values.
 uint32_t RowStore::Make(uint64_t group) {
   const size_t needed = static_cast<size_t>(used_ + 1) * group_bytes_;
-  if (needed > usable_) {
-    const size_t more = std::max(usable_ / 8, kHugePage);
-    usable_ = std::min((needed + more + kHugePage - 1) / kHugePage * kHugePage, memory_.bytes());
-    memory_.Use(usable_);
-  }
+  while (needed > usable_) Grow();
   const auto place = static_cast<uint32_t>(++used_);
   Fill(group, RowIn(place, 0));
   reinterpret_cast<uint32_t*>(places_.data())[group] = place;

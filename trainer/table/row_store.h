@@ -124,6 +124,8 @@ class RowStore {
     return reinterpret_cast<float*>(group) + (at & group_mask_) * static_cast<uint64_t>(values_);
   }
   uint32_t Make(uint64_t group);
+  void Grow();
+  size_t BytesWith(size_t more) const;
   void Begin(uint64_t group);
   void Fill(uint64_t group, float* values) const;
 

@@ -3,9 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <fstream>
-#include <iterator>
 
 #include "base/error.h"
 #include "base/names.h"
@@ -20,82 +17,6 @@
 #include "trainer/optim/optimizer.h"
 
 namespace dtrain {
-namespace {
-
-void Lower(int64_t bytes, const std::string& source, MachineMemory* memory) {
-  if (bytes <= 0 || (memory->bytes != 0 && memory->bytes <= bytes)) return;
-  *memory = {bytes, source};
-}
-
-std::string Named(const std::string& source, int64_t swap) {
-  return swap > 0 ? source + ", and swap" : source;
-}
-
-// A value of /proc/meminfo in bytes; 0: not there.
-int64_t MemInfo(const std::string& root, const std::string& wanted) {
-  std::ifstream file(root + "proc/meminfo");
-  std::string key;
-  int64_t kib = 0;
-  for (std::string rest; file >> key >> kib; std::getline(file, rest)) {
-    if (key == wanted) return kib * 1024;
-  }
-  return 0;
-}
-
-// `path` without `root` is the source in messages. "max" is no limit. A group's limits do not count swap.
-void LowerByFile(const std::string& root, const std::string& path, MachineMemory* memory) {
-  std::ifstream file(root + path);
-  std::string text;
-  file >> text;
-  int64_t bytes = 0;
-  const auto result = std::from_chars(text.data(), text.data() + text.size(), bytes);
-  const int64_t swap = MemInfo(root, "SwapTotal:");
-  if (result.ec == std::errc() && bytes < INT64_MAX - swap)
-    Lower(bytes + swap, Named("/" + path, swap), memory);
-}
-
-// Takes the limits of `group`, such as "/user.slice/job", and of its ancestors. In a container the path may
-// exist only on the host; then the mount's own limit counts.
-void LowerByGroup(const std::string& root, const std::string& mount, std::string group,
-                  const std::string& name, MachineMemory* memory) {
-  while (!group.empty()) {
-    LowerByFile(root, mount + (group == "/" ? "" : group) + "/" + name, memory);
-    group.erase(group == "/" ? 0 : std::max<size_t>(group.rfind('/'), 1));
-  }
-}
-
-// A line is "number:controllers:group"; version 2 has no controllers.
-void LowerByGroups(const std::string& root, MachineMemory* memory) {
-  std::ifstream file(root + "proc/self/cgroup");
-  for (std::string line; std::getline(file, line);) {
-    const size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (second == std::string::npos || line.compare(second + 1, 1, "/") != 0) continue;
-    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-    const std::string group = line.substr(second + 1);
-    if (controllers == ",,") LowerByGroup(root, "sys/fs/cgroup", group, "memory.max", memory);
-    if (controllers.find(",memory,") != std::string::npos) {
-      LowerByGroup(root, "sys/fs/cgroup/memory", group, "memory.limit_in_bytes", memory);
-    }
-  }
-}
-
-}  // namespace
-
-MachineMemory ReadMachineMemory(const std::string& root) {
-  MachineMemory memory;
-  const int64_t swap = MemInfo(root, "SwapTotal:"), total = MemInfo(root, "MemTotal:");
-  if (total > 0) Lower(total + swap, Named("MemTotal of /proc/meminfo", swap), &memory);
-  LowerByGroups(root, &memory);
-  return memory;
-}
-
-std::string BytesText(double bytes) {
-  const char* const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-  size_t unit = 0;
-  for (; bytes >= 1024 && unit + 1 < std::size(units); ++unit) bytes /= 1024;
-  return fmt::format(unit == 0 ? "{:.0f} {}" : "{:.1f} {}", bytes, units[unit]);
-}
-
 namespace {
 
 int64_t RowValues(const Config& config, const TableLayout& table) {

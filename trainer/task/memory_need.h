@@ -1,5 +1,4 @@
-// Estimates the memory that a task needs and reads how much this machine has, to refuse a task that cannot
-// fit before it takes any.
+// Estimates the memory that a task needs, to refuse a task that cannot fit before it takes any.
 // Thread: any; free functions.
 #pragma once
 
@@ -7,24 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "base/machine_memory.h"
 #include "trainer/config/config.h"
 #include "trainer/data/data_shape.h"
 #include "trainer/model/layout.h"
 
 namespace dtrain {
-
-// MachineMemory: the max memory of this machine, or of this process's control group.
-struct MachineMemory {
-  int64_t bytes = 0;   // 0: unknown
-  std::string source;  // where that is set: "MemTotal of /proc/meminfo"
-};
-
-// The minimum of the physical memory and the limits of the process's control group and its ancestors, version
-// 1 or 2. `root`: the directory with proc/ and sys/.
-MachineMemory ReadMachineMemory(const std::string& root = "/");
-
-// With one decimal place from KiB on: "812 B", "7.7 GiB".
-std::string BytesText(double bytes);
 
 // What is said of a sparse model's table: "123 features and the bias, 1 value each, 2 with the optimizer's
 // slots; at most 992 B on all ps: rows take memory when they are first written".
