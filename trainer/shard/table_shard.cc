@@ -1,6 +1,7 @@
 #include "trainer/shard/table_shard.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <mutex>
 
@@ -73,23 +74,31 @@ void TableShard::KeepPrevious(Block* block, KeySpan keys) {
   ReadRows(keys, block->previous_weights.data());
 }
 
-// Copies the weights of rows to [keys, width]. A row that was never written stays so.
+// Copies the weights of rows to [keys, width]. A row that was never written stays so. All rows of a tile are
+// found, and on their way from memory, before the first is read.
 void TableShard::ReadRows(KeySpan keys, float* weights) {
-  constexpr int64_t kAheadOfList = 32, kAhead = 16;
+  constexpr int64_t kTile = 256, kAheadOfList = 32;
   const int64_t width = table_.width();
-  const auto find = [&](int64_t i) { return rows_.Find(keys[i]); };
-  for (int64_t i = 0; i < keys.size; ++i) {
-    if (i + kAheadOfList < keys.size) rows_.WillFind(keys[i + kAheadOfList]);
-    if (i + kAhead < keys.size) __builtin_prefetch(find(i + kAhead));
-    const float* row = find(i);
-    if (row == nullptr) {
-      rows_.InitialRow(keys[i], initial_.data());
-      row = initial_.data();
+  std::array<const float*, kTile> found;
+  for (int64_t begin = 0; begin < keys.size; begin += kTile) {
+    const int64_t end = std::min(begin + kTile, keys.size);
+    for (int64_t i = begin; i < end; ++i) {
+      if (i + kAheadOfList < keys.size) rows_.WillFind(keys[i + kAheadOfList]);
+      const float* const row = rows_.Find(keys[i]);
+      __builtin_prefetch(row);
+      found[static_cast<size_t>(i - begin)] = row;
     }
-    if (width == 1) {
-      *weights++ = *row;
-    } else {
-      weights = std::copy_n(row, width, weights);
+    for (int64_t i = begin; i < end; ++i) {
+      const float* row = found[static_cast<size_t>(i - begin)];
+      if (row == nullptr) {
+        rows_.InitialRow(keys[i], initial_.data());
+        row = initial_.data();
+      }
+      if (width == 1) {
+        *weights++ = *row;
+      } else {
+        weights = std::copy_n(row, width, weights);
+      }
     }
   }
 }
