@@ -99,20 +99,19 @@ MachineMemory ReadMachineMemory(const std::string& root) {
   return memory;
 }
 
+// A group may be allowed no swap, so it counts for the machine alone.
 MachineMemory ReadMemoryLeft(const std::string& root) {
   MachineMemory memory;
   const int64_t swap = MemInfo(root, "SwapFree:"), available = MemInfo(root, "MemAvailable:");
-  if (available > 0) {
-    Lower(available + swap, Named("MemAvailable of /proc/meminfo", swap), &memory);
-  }
+  if (available > 0) Lower(available + swap, Named("MemAvailable of /proc/meminfo", swap), &memory);
   VisitGroups(root, [&](const GroupFiles& files, const std::string& directory) {
     const std::optional<int64_t> limit = NumberIn(root + directory + files.limit);
     const std::optional<int64_t> usage = NumberIn(root + directory + files.usage);
-    if (!limit || !usage || *limit >= INT64_MAX - swap) return;
+    if (!limit || !usage) return;
     const std::string stat = root + directory + "memory.stat";
     const int64_t files_bytes = NumberOf(stat, files.inactive_files) + NumberOf(stat, files.active_files);
-    Lower(std::max<int64_t>(1, *limit + swap - *usage + std::min(files_bytes, *usage)),
-          Named("/" + directory + files.limit, swap), &memory);
+    Lower(std::max<int64_t>(1, *limit - *usage + std::min(files_bytes, *usage)),
+          "/" + directory + files.limit, &memory);
   });
   return memory;
 }

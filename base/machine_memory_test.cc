@@ -46,7 +46,7 @@ TEST_CASE("machine memory: swap is added, also to a control group's limit") {
   CHECK(root.Read().bytes == 1024000 + 1000 * 1024);
 }
 
-TEST_CASE("machine memory: the least limit of the control group and of those above it counts") {
+TEST_CASE("machine memory: the lowest limit of the control group and of those above it counts") {
   const Root root;
   root.Write("proc/self/cgroup", "0::/user.slice/job\n");
   root.Write("sys/fs/cgroup/user.slice/job/memory.max", "max\n");
@@ -76,7 +76,6 @@ TEST_CASE("memory left: what the machine has, or less if its control group has l
   root.Write("proc/meminfo", "MemTotal:  8000 kB\nMemAvailable:  3000 kB\nSwapFree:  100 kB\n");
   CHECK(root.Left().bytes == 3100 * 1024);
   CHECK(root.Left().source == "MemAvailable of /proc/meminfo, and swap");
-  root.Write("proc/meminfo", "MemTotal:  8000 kB\nMemAvailable:  3000 kB\n");
   root.Write("proc/self/cgroup", "0::/slice/job\n");
   root.Write("sys/fs/cgroup/slice/memory.max", "2048000\n");
   root.Write("sys/fs/cgroup/slice/memory.current", "1048000\n");

@@ -73,7 +73,7 @@ std::string WideRows(int rows) {
 
 // Sanitizers take memory and address space of their own.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-TEST_CASE("memory group: a table that grows beyond it ends the run with 1, keys to change and a checkpoint") {
+TEST_CASE("memory group: a table that grows beyond it ends the run with 1, keys to change and a good checkpoint") {
   const LocalJob job(
       "model: {kind: logistic}\n"
       "data: {train: {format: vw, path: rows.vw}, hash_bits: 32, crosses: [ab], cache: none, shuffle: false}\n"
@@ -91,12 +91,10 @@ TEST_CASE("memory group: a table that grows beyond it ends the run with 1, keys 
   const Done done = Run({"-c", local}, Program{"/bin/sh", {}});
   CAPTURE(done.error);
   CHECK(done.code == 1);
-  CHECK(Contains(done.error, "Use more ps"));
+  CHECK(Contains(done.error, "more ps"));
   if (group.path().empty()) return;
-  CHECK(Contains(done.error, "fewer features (model.inputs or data.hash_bits), or more memory"));
-  CHECK(Contains(done.error, "the last checkpoint is good"));
+  CHECK(Contains(done.error, "Use more memory, fewer features (model.inputs or data.hash_bits)"));
   CHECK(group.max_usage() > kLimit / 2);
-  CHECK(group.max_usage() < kLimit);
   CHECK(Run({"inspect", job.directory + "/ckpt"}).code == 0);
 }
 #endif

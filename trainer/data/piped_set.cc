@@ -26,6 +26,7 @@ namespace {
 
 struct RowWindow : ParsedRows {
   int64_t rows = 0;
+  SkippedRows skipped;  // in this window and all before it
 };
 
 // Moves the first rows of a buffer to another one.
@@ -100,7 +101,6 @@ class Pipe {
       : data_(config.data),
         rules_(rules),
         window_(RowsOfWindow(config)),
-        max_ready_(config.data.shuffle ? 1 : 16),
         random_(CounterRandom(config.data.seed).Stream("pipe")),
         rows_(OpenRowFile(data_, ContextOf(config, how), inputs->Open(0), &skipped_)) {}
 
@@ -124,6 +124,8 @@ class Pipe {
   void GiveBack(RowWindow window) {
     Weigh(&window);
     Shuffle(&window);
+    window.skipped = skipped_;
+    ready_bytes_ += window.feature_bytes();
     ready_.push_back(std::move(window));
   }
 
@@ -131,7 +133,9 @@ class Pipe {
   void TakeTurns(int64_t first, int64_t turns) {
     first_ = first;
     turns_ = turns;
-    if (first != 0) ready_.clear();
+    if (first == 0) return;
+    ready_.clear();
+    ready_bytes_ = 0;
   }
 
   // Reads window after window, until the pipe or the reader ends.
@@ -146,10 +150,11 @@ class Pipe {
         Weigh(&window);
         Shuffle(&window);
         std::unique_lock<std::mutex> lock(mutex_);
-        changed_.wait(lock, [&] { return ready_.size() < max_ready_ || abandoned_; });
+        changed_.wait(lock, [&] { return HasRoom() || abandoned_; });
         if (abandoned_) return;
+        window.skipped = skipped_;
+        ready_bytes_ += window.feature_bytes();
         ready_.push_back(std::move(window));
-        told_ = skipped_;
         changed_.notify_all();
         if (last) return;
       }
@@ -171,10 +176,12 @@ class Pipe {
     }
     std::optional<RowWindow> taken = std::move(ready_.front());
     ready_.pop_front();
+    ready_bytes_ -= taken->feature_bytes();
+    told_ = taken->skipped;
     changed_.notify_all();
     return taken;
   }
-  // The rows that were left out of the windows so far.
+  // The rows that were left out of the windows that were taken.
   SkippedRows Skipped() {
     const std::lock_guard<std::mutex> lock(mutex_);
     return told_;
@@ -199,6 +206,12 @@ class Pipe {
     window.classes = std::move(labels->classes());
     window.targets = std::move(labels->targets());
     return window;
+  }
+  // Whether another window may be ready. Without shuffling windows are small, and several of them spare the
+  // two threads to wait for each other. The lock is held.
+  bool HasRoom() const {
+    constexpr int64_t kMaxBytes = 1 << 20;
+    return ready_.empty() || (!data_.shuffle && ready_bytes_ < kMaxBytes);
   }
   std::string label_title() const { return ColumnTitle(columns(), columns().label); }
   bool abandoned() {
@@ -230,7 +243,6 @@ class Pipe {
   const DataConfig data_;
   const LabelRules rules_;
   const int64_t window_;
-  const size_t max_ready_;  // windows; a few small ones, so that the two threads seldom wait for each other
   const CounterRandom random_;
   SkippedRows skipped_;
   const std::unique_ptr<RowFile> rows_;
@@ -244,8 +256,9 @@ class Pipe {
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
-  std::deque<RowWindow> ready_;  // at most max_ready_
-  SkippedRows told_;  // skipped_ when the last window was ready
+  std::deque<RowWindow> ready_;
+  int64_t ready_bytes_ = 0;  // of their features
+  SkippedRows told_;         // of the last window that was taken
   std::exception_ptr fault_;
   bool abandoned_ = false;
 };

@@ -51,6 +51,8 @@ struct SnapshotCost {
   size_t max_bytes = 0;       // of rows as they were, at the same time
   double waited_s = 0;        // that updates waited, all together
   double longest_wait_s = 0;  // of one update, with the copying of its rows
+  bool slowed = false;        // updates waited for the sake of the memory
+  bool given_up = false;      // the memory came to its limit
 };
 
 // Thread: any.

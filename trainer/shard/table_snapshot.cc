@@ -4,6 +4,8 @@
 #include <cstring>
 #include <thread>
 
+#include "base/check.h"
+
 namespace dtrain {
 namespace {
 
@@ -11,16 +13,29 @@ constexpr uint64_t kMaxSliceRows = 1 << 13;
 
 }  // namespace
 
-TableSnapshot::TableSnapshot(const RowStore& rows, int64_t width, size_t max_undo_bytes)
+std::chrono::nanoseconds WaitAfterUpdate(const UndoLimits& limits, size_t used, size_t added, double read,
+                                         double passed_s) {
+  if (used < limits.aim_bytes / 2) return {};
+  if (used >= limits.aim_bytes || read <= 0) return limits.max_wait;
+  const double left_s = passed_s * (1 - read) / read;
+  const double share = static_cast<double>(added) / static_cast<double>(limits.aim_bytes - used);
+  const std::chrono::duration<double> wait(share * left_s);
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::min<decltype(wait)>(wait, limits.max_wait));
+}
+
+TableSnapshot::TableSnapshot(const RowStore& rows, int64_t width, const UndoLimits& limits)
     : rows_(rows),
       pieces_(rows.rows(), rows.values()),
       slice_bits_(BitsBelow(std::min(kMaxSliceRows, pieces_.rows()))),  // those of a piece are 2^n
-      max_bytes_(max_undo_bytes),
+      limits_(limits),
       taken_(Clock::now()),
-      undo_(SliceOf(rows.rows().end - 1) + 1, rows.values()),
+      undo_(static_cast<int64_t>(((rows.rows().size() + (uint64_t{1} << slice_bits_) - 1) >> slice_bits_)),
+            rows.values()),
       next_(taken_),
       writer_(width, rows.values()),
-      initial_(static_cast<size_t>(rows.values())) {}
+      initial_(static_cast<size_t>(rows.values())) {
+  DT_CHECK(uint64_t{1} << slice_bits_ >= static_cast<uint64_t>(rows.group_rows()), slice_bits_);
+}
 
 // Copies rows as they were. False: their piece is released.
 bool TableSnapshot::CopySlice(int64_t piece, RowRange slice) const {
@@ -47,7 +62,7 @@ bool TableSnapshot::CopySlice(int64_t piece, RowRange slice) const {
 // changes between two slices is kept, so all slices are of the one moment.
 std::optional<size_t> TableSnapshot::Write(int64_t piece, std::byte* bytes) const {
   if (piece < 0 || piece >= piece_count()) return std::nullopt;
-  const std::lock_guard reading(reading_);
+  const std::lock_guard reading(reading_);  // from here on the rows stay until it goes, or CopySlice() says no
   const RowRange range = pieces_.At(piece);
   const auto group_rows = static_cast<uint64_t>(rows_.group_rows());
   const uint64_t slice_rows = uint64_t{1} << slice_bits_;
@@ -79,17 +94,25 @@ std::optional<Snapshot::Piece> TableSnapshot::Read(int64_t piece, float* scratch
 
 std::optional<net::LentBytes> TableSnapshot::Lend(int64_t piece) const {
   const net::LentBuffer buffer(kMaxRowPieceBytes);
+  {
+    const std::lock_guard lock(mutex_);
+    lends_ = true;
+  }
   const std::optional<size_t> size = Write(piece, reinterpret_cast<std::byte*>(buffer.floats()));
   if (!size) return std::nullopt;
   return buffer.Lend(0, *size);
 }
 
+// When all pieces are released no reader is in the rows any more: they may go.
 void TableSnapshot::ReleaseBefore(int64_t piece) {
+  std::unique_lock reading(reading_, std::defer_lock);
+  if (piece >= piece_count()) reading.lock();
   const std::lock_guard lock(mutex_);
   for (; released_ < std::min(piece, piece_count()); ++released_) {
     const RowRange range = pieces_.At(released_);
     for (int64_t slice = SliceOf(range.begin); slice <= SliceOf(range.end - 1); ++slice) undo_.Drop(slice);
   }
+  if (released_ == piece_count()) undo_.DropAll();
 }
 
 SnapshotCost TableSnapshot::Cost() const {
@@ -102,7 +125,25 @@ std::unique_lock<std::mutex> TableSnapshot::BeforeUpdate(KeySpan keys) {
   Wait();
   std::unique_lock lock(mutex_);
   if (released_ == piece_count()) return {};
+  const TimePoint locked = Clock::now();
   const size_t before = undo_.bytes();
+  KeepRows(keys);
+  const size_t used = undo_.bytes();
+  const TimePoint now = Clock::now();
+  cost_.max_bytes = std::max(cost_.max_bytes, used);
+  cost_.waited_s += SecondsBetween(begun, locked);
+  cost_.longest_wait_s = std::max(cost_.longest_wait_s, SecondsBetween(begun, now));
+  if (!lends_ && used > limits_.max_bytes) {
+    cost_.given_up = true;
+    released_ = piece_count();
+    undo_.DropAll();
+  }
+  const double read = static_cast<double>(released_) / static_cast<double>(piece_count());
+  next_ = now + WaitAfterUpdate(limits_, used, used - before, read, SecondsBetween(taken_, now));
+  return lock;
+}
+
+void TableSnapshot::KeepRows(KeySpan keys) {
   const uint64_t first = pieces_.At(released_).begin;
   const uint64_t mask = (uint64_t{1} << slice_bits_) - 1;
   constexpr int64_t kAhead = 16;
@@ -116,38 +157,17 @@ std::unique_lock<std::mutex> TableSnapshot::BeforeUpdate(KeySpan keys) {
     const float* const row = rows_.Find(keys[i]);
     row != nullptr ? void(std::copy_n(row, rows_.values(), kept)) : rows_.InitialRow(keys[i], kept);
   }
-  const TimePoint now = Clock::now();
-  cost_.max_bytes = std::max(cost_.max_bytes, undo_.bytes());
-  cost_.longest_wait_s = std::max(cost_.longest_wait_s, SecondsBetween(begun, now));
-  PlanNext(now, undo_.bytes() - before);
-  return lock;
 }
 
 void TableSnapshot::Wait() {
   TimePoint until;
   {
     const std::lock_guard lock(mutex_);
-    if (released_ == piece_count()) return;
+    if (released_ == piece_count() || lends_) return;
     until = next_;
+    cost_.slowed = cost_.slowed || until > Clock::now();
   }
-  const TimePoint now = Clock::now();
-  if (until <= now) return;
   std::this_thread::sleep_until(until);
-  const std::lock_guard lock(mutex_);
-  cost_.waited_s += SecondsBetween(now, Clock::now());
-}
-
-// Where more than half of the memory is taken, an update that took `added` bytes has the share of the time
-// until the end of the reading that it took of what is left. The lock is held.
-void TableSnapshot::PlanNext(TimePoint now, size_t added) {
-  const size_t used = undo_.bytes();
-  if (used < max_bytes_ / 2) return;
-  const double read = static_cast<double>(std::max<int64_t>(released_, 1));
-  const double left_s =
-      SecondsBetween(taken_, now) * (static_cast<double>(piece_count()) - read) / read;
-  const double left_bytes = static_cast<double>(max_bytes_ - std::min(used, max_bytes_ - 1));
-  const std::chrono::duration<double> share(static_cast<double>(added) / left_bytes * left_s);
-  next_ = now + std::chrono::duration_cast<Clock::duration>(std::min<decltype(share)>(share, kMaxWait));
 }
 
 }  // namespace dtrain

@@ -1,7 +1,7 @@
 // TableSnapshot: the rows of a table on one ps as they were at one moment, while updates go on. Taking it
 // copies nothing. A row is copied before its first update, unless its piece is released already; so memory is
-// what was updated since the moment. Where that comes near its limit, updates wait, each a little, so
-// that it lasts until the end of the reading. Pieces: table/row_pieces.h.
+// what was updated since the moment. Where that comes near its limit, updates wait, each a little, so that
+// the limit lasts until the end of the reading. Pieces: table/row_pieces.h.
 // Owner: TableShard and its readers. Thread: BeforeUpdate() the ps loop, the other calls any. The lock is
 // held while some thousand rows are copied, and while rows are updated.
 #pragma once
@@ -21,15 +21,23 @@
 
 namespace dtrain {
 
+// What rows as they were may take.
+struct UndoLimits {
+  size_t aim_bytes = size_t{128} << 20;  // updates wait so that it stays below
+  size_t max_bytes = size_t{1} << 30;    // beyond it the snapshot is given up
+  std::chrono::nanoseconds max_wait = std::chrono::milliseconds(15);  // of one update
+};
+
+// How long the next update waits after one that took `added` bytes: from half of the aim on, as much of the
+// time until the end of the reading as it took of the memory that is left. `read`: the part of the pieces
+// that is released, `passed` seconds after the moment.
+std::chrono::nanoseconds WaitAfterUpdate(const UndoLimits& limits, size_t used, size_t added, double read,
+                                         double passed_s);
+
 class TableSnapshot : public Snapshot {
  public:
-  // The memory for rows as they were.
-  static constexpr size_t kMaxUndoBytes = size_t{128} << 20;
-  // The longest time that an update waits.
-  static constexpr std::chrono::milliseconds kMaxWait{15};
-
   // `rows` are read until every piece is released. `width`: as in RowPieceWriter.
-  TableSnapshot(const RowStore& rows, int64_t width, size_t max_undo_bytes = kMaxUndoBytes);
+  TableSnapshot(const RowStore& rows, int64_t width, const UndoLimits& limits = {});
 
   int64_t piece_count() const override { return pieces_.count(); }
   std::optional<Piece> Read(int64_t piece, float* scratch) const override;
@@ -47,20 +55,21 @@ class TableSnapshot : public Snapshot {
     return static_cast<int64_t>((row - rows_.rows().begin) >> slice_bits_);
   }
   void Wait();
-  void PlanNext(TimePoint now, size_t added);
+  void KeepRows(KeySpan keys);
   bool Has(int64_t piece) const { return piece >= released_ && piece < piece_count(); }
 
   const RowStore& rows_;
   const RowPieces pieces_;
-  const int slice_bits_;  // 2^so many rows are copied at once
-  const size_t max_bytes_;
+  const int slice_bits_;  // a slice, the rows that are copied at once, has 2^slice_bits_
+  const UndoLimits limits_;
   const TimePoint taken_;
 
   mutable std::mutex mutex_;  // guards what follows, and reading `rows_`
   RowUndo undo_;
   SnapshotCost cost_;
   int64_t released_ = 0;  // all pieces before this one are released
-  TimePoint next_;        // no update before it
+  TimePoint next_;        // of the next update, at the earliest
+  mutable bool lends_ = false;  // the ps loop reads the pieces itself, so it would wait for itself
 
   mutable std::mutex reading_;  // guards what follows: a reader's memory
   mutable std::vector<float> copied_;     // the rows of a slice [rows, values]

@@ -1,48 +1,98 @@
-// The memory and the waits of updates beside a reader; what a snapshot has is tested with TableShard.
+// The memory and the waits of updates beside a reader; what a snapshot has is tested with TableShard, too.
 #include "trainer/shard/table_snapshot.h"
 
 #include <doctest/doctest.h>
 
 #include <atomic>
 #include <random>
+#include <string>
 #include <thread>
+#include <vector>
 
 namespace dtrain {
 namespace {
 
-constexpr uint64_t kRows = uint64_t{1} << 24;
+constexpr uint64_t kRows = uint64_t{1} << 20;
 
-// Updates random rows until `ends`, as the ps loop does.
-void Update(RowStore* rows, TableSnapshot* snapshot, const std::atomic<bool>& ends) {
-  std::mt19937_64 random(3);
-  KeyList keys(5000);
-  while (!ends) {
-    uint64_t key = random() % 3000;
-    for (uint64_t& each : keys) each = key += 1 + random() % 3000;
-    const auto lock = snapshot->BeforeUpdate({keys.data(), static_cast<int64_t>(keys.size())});
-    for (const uint64_t row : keys) *rows->Touch(row) += 1;
-  }
+// Updates random rows, as the ps loop does.
+void Update(RowStore* rows, TableSnapshot* snapshot, std::mt19937_64* random) {
+  KeyList keys(300);
+  uint64_t key = (*random)() % 3000;
+  for (uint64_t& each : keys) each = key += 1 + (*random)() % 3000;
+  const auto lock = snapshot->BeforeUpdate({keys.data(), static_cast<int64_t>(keys.size())});
+  for (const uint64_t row : keys) *rows->Touch(row) += 1;
 }
 
-TEST_CASE("table snapshot: updates beside a slow reader wait, so that the rows kept stay within the limit") {
-  constexpr size_t kLimit = 8 << 20;
-  RowStore rows({0, kRows}, 1, {}, {0});
-  for (uint64_t row = 0; row < kRows; row += 64) *rows.Touch(row) = 1;
-  TableSnapshot snapshot(rows, 1, kLimit);
-  std::atomic<bool> ends{false};
-  std::thread updates([&] { Update(&rows, &snapshot, ends); });
+std::string PieceOf(const TableSnapshot& snapshot, int64_t piece) {
   std::vector<float> scratch(static_cast<size_t>(kBlockValues));
+  const auto read = snapshot.Read(piece, scratch.data());
+  if (!read) return "none";
+  return {reinterpret_cast<const char*>(read->bytes.data), read->bytes.size};
+}
+
+TEST_CASE("table snapshot: a thread that reads and releases has the rows of one moment while others change") {
+  RowStore rows({0, kRows}, 1, {}, {0});
+  std::mt19937_64 random(3);
+  std::vector<std::string> before;
+  {
+    TableSnapshot first(rows, 1);
+    for (int i = 0; i < 100; ++i) Update(&rows, &first, &random);
+  }
+  TableSnapshot still(rows, 1), snapshot(rows, 1);
+  for (int64_t piece = 0; piece < still.piece_count(); ++piece) before.push_back(PieceOf(still, piece));
+  REQUIRE(before.size() > 4);
+  std::atomic<bool> ends{false};
+  std::atomic<int> updates{0};
+  std::thread updater([&] {
+    for (; !ends; ++updates) Update(&rows, &snapshot, &random);
+  });
   for (int64_t piece = 0; piece < snapshot.piece_count(); ++piece) {
-    CHECK(snapshot.Read(piece, scratch.data()));
-    std::this_thread::sleep_for(std::chrono::milliseconds(8));
+    const int seen = updates;
+    while (updates < seen + 3) std::this_thread::yield();
+    CHECK(PieceOf(snapshot, piece) == before[static_cast<size_t>(piece)]);
     snapshot.ReleaseBefore(piece + 1);
   }
   ends = true;
-  updates.join();
-  const SnapshotCost cost = snapshot.Cost();
-  CHECK(cost.max_bytes > kLimit / 2);
-  CHECK(cost.max_bytes < 2 * kLimit);
-  CHECK(cost.waited_s > 0);
+  updater.join();
+  CHECK(snapshot.Cost().max_bytes > 0);
+  CHECK_FALSE(snapshot.Cost().given_up);
+}
+
+TEST_CASE("table snapshot: beyond its limit it is given up, unless the ps loop itself reads it") {
+  RowStore rows({0, kRows}, 1, {}, {0});
+  std::mt19937_64 random(3);
+  UndoLimits limits;
+  limits.aim_bytes = 1000;
+  limits.max_bytes = 100'000;
+  limits.max_wait = std::chrono::milliseconds(1);
+  TableSnapshot lent(rows, 1, limits), snapshot(rows, 1, limits);
+  CHECK(lent.Lend(0));
+  for (int i = 0; i < 100; ++i) {
+    Update(&rows, &lent, &random);
+    Update(&rows, &snapshot, &random);
+  }
+  CHECK(snapshot.Cost().given_up);
+  CHECK(snapshot.Cost().slowed);
+  CHECK(PieceOf(snapshot, 0) == "none");
+  CHECK_FALSE(lent.Cost().given_up);
+  CHECK_FALSE(lent.Cost().slowed);
+  CHECK(lent.Lend(0));
+}
+
+TEST_CASE("table snapshot: updates wait by their share of what is left, so that it lasts") {
+  UndoLimits limits;
+  limits.aim_bytes = 1000;
+  const auto wait_ms = [&](size_t used, size_t added, double read, double passed_s) {
+    return std::chrono::duration<double, std::milli>(WaitAfterUpdate(limits, used, added, read, passed_s)).count();
+  };
+  CHECK(wait_ms(499, 400, 0.5, 1) == 0);
+  CHECK(wait_ms(600, 1, 0.5, 1) == doctest::Approx(2.5));   // a second is left for 400 bytes
+  CHECK(wait_ms(600, 1, 0.75, 3) == doctest::Approx(2.5));  // so it is here
+  CHECK(wait_ms(600, 1, 0.9, 1) < 1);
+  CHECK(wait_ms(600, 100, 0.5, 1) == 15);
+  CHECK(wait_ms(600, 1, 0, 1) == 15);
+  CHECK(wait_ms(1000, 1, 0.999, 1) == 15);
+  CHECK(wait_ms(600, 0, 0.5, 1) == 0);
 }
 
 TEST_CASE("table snapshot: where all pieces are released, an update is as free as without a snapshot") {
@@ -52,6 +102,13 @@ TEST_CASE("table snapshot: where all pieces are released, an update is as free a
   const uint64_t key = 7;
   CHECK_FALSE(snapshot.BeforeUpdate({&key, 1}).owns_lock());
   CHECK(snapshot.Cost().max_bytes == 0);
+}
+
+TEST_CASE("table snapshot: of no rows there are no pieces") {
+  RowStore rows({7, 7}, 1, {}, {0});
+  TableSnapshot snapshot(rows, 1);
+  CHECK(snapshot.piece_count() == 0);
+  CHECK(PieceOf(snapshot, 0) == "none");
 }
 
 }  // namespace

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "trainer/model/model.h"
@@ -18,6 +21,13 @@ constexpr int64_t kTileValues = 1024;
 float FirstZ(const OptimizerConfig& config, float n, float weight) {
   const double d = (config.beta + std::sqrt(static_cast<double>(n))) / config.learning_rate;
   return weight == 0 ? 0 : static_cast<float>(-d * static_cast<double>(weight));
+}
+
+int64_t MaxPsOfOneHost(const std::vector<std::string>& addresses) {
+  std::map<std::string, int64_t> counts;
+  int64_t max = 1;
+  for (const std::string& address : addresses) max = std::max(max, ++counts[address.substr(0, address.rfind(':'))]);
+  return max;
 }
 
 }  // namespace
@@ -49,7 +59,9 @@ RowStore EmptyRows(const Config& config, const TableLayout& table, RowRange rows
     weights.Write(table.FeatureOf(row), values);
     first_slots(values);
   };
-  return RowStore(rows, RowValues(config, table.width()), write, std::move(constant));
+  RowMemory memory;
+  memory.sharers = MaxPsOfOneHost(config.cluster.ps);
+  return RowStore(rows, RowValues(config, table.width()), write, std::move(constant), std::move(memory));
 }
 
 RowOptimizer::RowOptimizer(const Config& config, const TableLayout& table)

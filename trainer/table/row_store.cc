@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/machine_memory.h"
 
 namespace dtrain {
 namespace {
@@ -53,7 +52,7 @@ MappedMemory::MappedMemory(size_t bytes, Pages pages, const char* what)
   }
   const auto address = reinterpret_cast<uintptr_t>(mapped_);
   data_ = static_cast<std::byte*>(mapped_) + (kHugePage - address % kHugePage) % kHugePage;
-  if (pages == Pages::kHuge) madvise(data_, bytes_, MADV_HUGEPAGE);  // where the system has them
+  madvise(data_, bytes_, pages == Pages::kHuge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);  // where it has such
 }
 
 MappedMemory::~MappedMemory() { munmap(mapped_, bytes_ + kHugePage); }
@@ -66,7 +65,8 @@ void MappedMemory::Use(size_t bytes) {
 
 void MappedMemory::Clear() { madvise(data_, bytes_, MADV_DONTNEED); }
 
-RowStore::RowStore(RowRange rows, int64_t values, Initial initial, std::vector<float> constant)
+RowStore::RowStore(RowRange rows, int64_t values, Initial initial, std::vector<float> constant,
+                   RowMemory memory)
     : rows_(rows),
       values_(values),
       initial_(std::move(initial)),
@@ -75,6 +75,7 @@ RowStore::RowStore(RowRange rows, int64_t values, Initial initial, std::vector<f
       group_mask_((uint64_t{1} << group_bits_) - 1),
       group_bytes_(static_cast<size_t>(values) * sizeof(float) << group_bits_),
       whole_(GroupCount(rows, group_bits_) <= kMaxWholeBytes / group_bytes_),
+      ask_(std::move(memory)),
       written_(whole_ ? GroupCount(rows, group_bits_) / 64 + 1 : 0),
       places_(whole_ ? 0 : GroupCount(rows, group_bits_) * sizeof(uint32_t), MappedMemory::Pages::kSmall,
               "the list of a table's rows"),
@@ -91,7 +92,7 @@ uint64_t RowStore::NextGroup(uint64_t group) const {
 void RowStore::Clear() {
   if (used_ == 0) return;
   places_.Clear();
-  for (std::atomic<uint64_t>& word : written_) word.store(0, std::memory_order_relaxed);
+  std::fill(written_.begin(), written_.end(), 0);
   used_ = 0;
 }
 
@@ -110,18 +111,19 @@ size_t RowStore::BytesWith(size_t more) const {
 }
 
 // Takes an eighth more than is in use, or less where the memory of the machine or of the control group comes
-// to its end: behind that the kernel would kill the process.
+// to its end: the kernel would kill the process there. Of the room each of those that share it takes a part.
 void RowStore::Grow() {
   constexpr size_t kReserve = 8 * kHugePage;  // for what else the process does
-  const MachineMemory left = ReadMemoryLeft();
-  const size_t room = left.bytes == 0 ? SIZE_MAX : static_cast<size_t>(left.bytes);
+  const MachineMemory left = ask_.left();
+  const size_t all = left.bytes == 0 ? SIZE_MAX : static_cast<size_t>(left.bytes);
+  const size_t room = (all - std::min(all, kReserve)) / static_cast<size_t>(ask_.sharers);
   size_t more = std::max(usable_ / 8 / kHugePage, size_t{1}) * kHugePage;
-  while (more > kHugePage && BytesWith(more) > (room - std::min(room, kReserve)) / 2) more -= kHugePage;
-  if (BytesWith(more) + kReserve > room) {
+  while (more > kHugePage && BytesWith(more) > room / 2) more -= kHugePage;
+  if (BytesWith(more) > room) {
     throw Failure(ExitCode::kInternal,
                   fmt::format("the rows of the table that were written take {}, and there is no memory for more: "
-                              "{} are left ({}). Use more ps, fewer features (model.inputs or data.hash_bits), "
-                              "or more memory; the last checkpoint is good.",
+                              "{} are left ({}). Use more memory, fewer features (model.inputs or "
+                              "data.hash_bits) or, for a run, more ps on other machines.",
                               BytesText(static_cast<double>(usable_)), BytesText(static_cast<double>(left.bytes)),
                               left.source));
   }
@@ -132,8 +134,7 @@ void RowStore::Grow() {
 // Gives a group of a whole range its initial values.
 void RowStore::Begin(uint64_t group) {
   Fill(group, RowAt(group << group_bits_));
-  std::atomic<uint64_t>& word = written_[group / 64];  // only this thread writes it
-  word.store(word.load(std::memory_order_relaxed) | uint64_t{1} << group % 64, std::memory_order_relaxed);
+  written_[group / 64] |= uint64_t{1} << group % 64;
   ++used_;
 }
 

@@ -8,13 +8,13 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <functional>
 #include <vector>
 
+#include "base/machine_memory.h"
 #include "trainer/model/table_layout.h"
 
 namespace dtrain {
@@ -45,6 +45,12 @@ class MappedMemory {
   const char* const what_;
 };
 
+// What a large range asks before it takes more memory.
+struct RowMemory {
+  std::function<MachineMemory()> left = [] { return ReadMemoryLeft(); };
+  int64_t sharers = 1;  // stores on this host that may ask at the same time
+};
+
 class RowStore {
  public:
   // Writes the initial values of a row.
@@ -55,7 +61,8 @@ class RowStore {
 
   // `values`: of a row. `constant`: where the initial values of all rows are the same, those; else empty.
   // Throws UserError if there are too many rows, Failure if the system gives no address space.
-  RowStore(RowRange rows, int64_t values, Initial initial, std::vector<float> constant = {});
+  RowStore(RowRange rows, int64_t values, Initial initial, std::vector<float> constant = {},
+           RowMemory memory = {});
 
   int64_t values() const { return values_; }
   // The values of a row; null: nothing of its group was written.
@@ -65,7 +72,7 @@ class RowStore {
     const uint32_t place = places()[group];
     return place == 0 ? nullptr : RowIn(place, at);
   }
-  // The values of a row, to be written. Throws Failure if there is no memory for them.
+  // The values of a row, to be written. Throws Failure if there is no memory for them; nothing is changed then.
   float* Touch(uint64_t row) {
     const uint64_t at = row - rows_.begin, group = at >> group_bits_;
     if (whole_) {
@@ -96,7 +103,6 @@ class RowStore {
   }
   // The next group from this one on that was written; group_count(): none.
   uint64_t NextGroup(uint64_t group) const;
-  size_t group_bytes() const { return group_bytes_; }
   int64_t groups_written() const { return used_; }
   const RowRange& rows() const { return rows_; }
   void InitialRow(uint64_t row, float* values) const {
@@ -113,7 +119,7 @@ class RowStore {
 
  private:
   bool IsWritten(uint64_t group) const {
-    return (written_[group / 64].load(std::memory_order_relaxed) >> group % 64 & 1) != 0;
+    return (written_[group / 64] >> group % 64 & 1) != 0;
   }
   float* RowAt(uint64_t at) const {
     return reinterpret_cast<float*>(memory_.data()) + at * static_cast<uint64_t>(values_);
@@ -137,9 +143,8 @@ class RowStore {
   uint64_t group_mask_ = 0;
   size_t group_bytes_ = 0;
   const bool whole_;
-  // Whole: a bit for each group. Atomic, because the writer of a snapshot reads the bit of one group while
-  // the ps loop sets that of another in the same word.
-  std::vector<std::atomic<uint64_t>> written_;
+  const RowMemory ask_;
+  std::vector<uint64_t> written_;  // whole: a bit for each group
   MappedMemory places_;  // uint32 of each group: from 1, its number in memory_; 0: it has none
   MappedMemory memory_;
   int64_t used_ = 0;   // groups in memory_

@@ -43,6 +43,40 @@ TEST_CASE("row store: a large range keeps and forgets rows as a small one does")
   CHECK(*large.Touch(5) == 5);
 }
 
+TEST_CASE("row store: a large range asks for what is left before it takes memory, and keeps what it has") {
+  constexpr uint64_t kRows = RowStore::kMaxWholeBytes / sizeof(float) * 2;
+  int64_t left = int64_t{1} << 30, asked = 0;
+  RowMemory memory;
+  memory.left = [&] {
+    ++asked;
+    return MachineMemory{left, "the test"};
+  };
+  memory.sharers = 2;
+  RowStore rows({0, kRows}, 1, {}, {0}, memory);
+  CHECK(asked == 0);
+  *rows.Touch(0) = 1;
+  CHECK(asked == 1);
+  left = 20 << 20;
+  const auto fill = [&] {
+    for (uint64_t row = 64; row < kRows; row += 64) *rows.Touch(row) = 1;
+  };
+  std::string error;
+  try {
+    fill();
+  } catch (const Failure& failure) {
+    error = failure.what();
+  }
+  CHECK(error.find("and there is no memory for more: 20.0 MiB are left (the test)") != std::string::npos);
+  CHECK(asked == 2);
+  const int64_t written = rows.groups_written();
+  CHECK(written == (2 << 20) / 256);
+  CHECK(rows.Find(static_cast<uint64_t>(written) * 64) == nullptr);
+  CHECK(*rows.Find(static_cast<uint64_t>(written - 1) * 64) == 1);
+  left = int64_t{1} << 40;
+  fill();
+  CHECK(rows.groups_written() == static_cast<int64_t>(kRows / 64));
+}
+
 TEST_CASE(
     "row store: rows are changed where they differ from their initial values, drawn or the same for all") {
   RowStore drawn({0, 100}, 2,

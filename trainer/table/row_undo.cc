@@ -11,6 +11,15 @@ uint32_t RowUndo::NumberIn(const float* entry) {
   return number;
 }
 
+RowUndo::Slice& RowUndo::At(int64_t slice) {
+  std::unique_ptr<Chunk>& chunk = chunks_[static_cast<size_t>(slice / kChunkSlices)];
+  if (chunk == nullptr) {
+    chunk = std::make_unique<Chunk>();
+    bytes_ += sizeof(Chunk);
+  }
+  return (*chunk)[static_cast<size_t>(slice % kChunkSlices)];
+}
+
 // The entry of a number, or the free one where it belongs. Multiplicative hashing (Knuth, The Art of Computer
 // Programming, 6.4).
 float* RowUndo::PlaceOf(std::vector<float>* entries, uint32_t number) const {
@@ -49,10 +58,21 @@ float* RowUndo::Keep(int64_t number, uint32_t at) {
   return entry + 1;
 }
 
+// Slices are dropped in ascending order, so a chunk goes with its last one.
 void RowUndo::Drop(int64_t number) {
-  Slice& slice = At(number);
+  std::unique_ptr<Chunk>& chunk = chunks_[static_cast<size_t>(number / kChunkSlices)];
+  if (chunk == nullptr) return;
+  Slice& slice = (*chunk)[static_cast<size_t>(number % kChunkSlices)];
   bytes_ -= slice.entries.size() * sizeof(float);
   slice = Slice();
+  if (number % kChunkSlices != kChunkSlices - 1) return;
+  bytes_ -= sizeof(Chunk);
+  chunk.reset();
+}
+
+void RowUndo::DropAll() {
+  for (std::unique_ptr<Chunk>& chunk : chunks_) chunk.reset();
+  bytes_ = 0;
 }
 
 }  // namespace dtrain

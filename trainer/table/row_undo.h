@@ -1,10 +1,12 @@
-// RowUndo: rows of a table as they were at one moment, of those that have changed since. They lie by slices
-// of neighbours, in which a row goes by its number: so those of a slice are found together, and given back
+// RowUndo: rows of a table as they were at one moment, of those that have changed since. They lie in slices
+// of neighbours, and `at` is the number of a row in its slice; the rows of a slice are found, and given back,
 // together. Owner: TableSnapshot. Thread: one at a time.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace dtrain {
@@ -13,23 +15,28 @@ class RowUndo {
  public:
   // `values`: of a row.
   RowUndo(int64_t slices, int64_t values)
-      : entry_(1 + static_cast<size_t>(values)), slices_(static_cast<size_t>(slices)) {}
+      : entry_(1 + static_cast<size_t>(values)),
+        chunks_(static_cast<size_t>((slices + kChunkSlices - 1) / kChunkSlices)) {}
 
   // Returns where the values of a row are to be written; null: it is kept already.
   float* Keep(int64_t slice, uint32_t at);
   // Calls `visit(at, values)` for the rows of a slice.
   template <typename Visit>
   void VisitRows(int64_t slice, Visit&& visit) const {
-    const std::vector<float>& entries = At(slice).entries;
-    for (size_t i = 0; i < entries.size(); i += entry_) {
-      if (const uint32_t row = NumberIn(&entries[i]); row != 0) visit(row - 1, &entries[i + 1]);
+    const Slice* const rows = Find(slice);
+    for (size_t i = 0; rows != nullptr && i < rows->entries.size(); i += entry_) {
+      const float* const entry = rows->entries.data() + i;
+      if (const uint32_t row = NumberIn(entry); row != 0) visit(row - 1, entry + 1);
     }
   }
-  // Forgets the rows of a slice.
+  // Forgets the rows of a slice. Slices are dropped in ascending order.
   void Drop(int64_t slice);
+  void DropAll();
   // Prefetches what Keep() of a slice reads first, and what it reads then.
-  void WillKeep(int64_t slice) const { __builtin_prefetch(&At(slice)); }
-  void WillKeepSoon(int64_t slice) const { __builtin_prefetch(At(slice).entries.data()); }
+  void WillKeep(int64_t slice) const { __builtin_prefetch(Find(slice)); }
+  void WillKeepSoon(int64_t slice) const {
+    if (const Slice* const rows = Find(slice)) __builtin_prefetch(rows->entries.data());
+  }
 
   // The memory of all rows that are kept.
   size_t bytes() const { return bytes_; }
@@ -40,14 +47,21 @@ class RowUndo {
     std::vector<float> entries;  // a power of two of them, at most three quarters used
     size_t used = 0;
   };
-  Slice& At(int64_t slice) { return slices_[static_cast<size_t>(slice)]; }
-  const Slice& At(int64_t slice) const { return slices_[static_cast<size_t>(slice)]; }
+  // Slices are made in chunks, so that those that nobody updates take no memory.
+  static constexpr int64_t kChunkSlices = 64;
+  using Chunk = std::array<Slice, kChunkSlices>;
+
+  const Slice* Find(int64_t slice) const {
+    const Chunk* const chunk = chunks_[static_cast<size_t>(slice / kChunkSlices)].get();
+    return chunk == nullptr ? nullptr : &(*chunk)[static_cast<size_t>(slice % kChunkSlices)];
+  }
+  Slice& At(int64_t slice);
   static uint32_t NumberIn(const float* entry);
   float* PlaceOf(std::vector<float>* entries, uint32_t number) const;
   void Widen(Slice* slice);
 
   const size_t entry_;  // values of one
-  std::vector<Slice> slices_;
+  std::vector<std::unique_ptr<Chunk>> chunks_;
   size_t bytes_ = 0;
 };
 
