@@ -92,10 +92,16 @@ bool UsesTable(const Config& config) {
   return can && config.model.table != TableKind::kNone;
 }
 
+TableKind TableOf(const Config& config) {
+  if (!UsesTable(config)) return TableKind::kNone;
+  return config.model.table == TableKind::kHash ? TableKind::kHash : TableKind::kRange;
+}
+
 std::optional<int64_t> HashBits(const DataConfig& data) {
   constexpr int64_t kDefaultBits = 18;  // Vowpal Wabbit's
   const bool hashes = data.train.format == DataFormat::kVw || data.train.format == DataFormat::kCriteo;
-  return hashes || !data.hash.empty() ? data.hash_bits.value_or(kDefaultBits) : data.hash_bits;
+  const int64_t bits = data.whole_keys ? 64 : data.hash_bits.value_or(kDefaultBits);
+  return hashes || !data.hash.empty() ? bits : data.hash_bits;
 }
 
 bool TakesPixels(const Config& config) {

@@ -15,7 +15,7 @@ enum class Role { kPs, kWorker };
 enum class ModelKind { kLinear, kLogistic, kSoftmax, kMlp, kFm };
 // Where the weights of features lie: one tensor that travels whole, or a table of rows of which a step moves
 // those of its batch.
-enum class TableKind { kAuto, kNone, kRange };
+enum class TableKind { kAuto, kNone, kRange, kHash };
 enum class Activation { kSigmoid, kTanh, kRelu };
 enum class InitKind { kZeros, kConstant, kNormal, kGlorot };
 enum class BiasInit { kSame, kZeros };
@@ -63,6 +63,11 @@ struct InitConfig {
   double output_bias = 0;  // of the last layer, where biases are zeros
 };
 
+// model.inputs of a model whose features are keys, any numbers below 2^64 - 1 (model.table: hash).
+constexpr int64_t kKeyInputs = -1;
+// Whether the numbers of features need more than 32 bits.
+inline bool HasWideNumbers(int64_t inputs) { return static_cast<uint64_t>(inputs) > uint64_t{1} << 32; }
+
 struct ModelConfig {
   ModelKind kind = ModelKind::kLinear;
   std::optional<int64_t> inputs;   // unset: as the data says
@@ -73,6 +78,10 @@ struct ModelConfig {
   ModelHead head = ModelHead::kSoftmax;
   int64_t factors = 8;  // fm: of each feature
   TableKind table = TableKind::kAuto;
+  // table: hash
+  int64_t admit_after = 1;             // updates that name a key before it has a row, with the one that makes it
+  std::optional<int64_t> evict_after;  // updates without it after which a row leaves; unset: never
+  std::optional<int64_t> max_rows;     // over all ps, with candidates; unset: without end
   InitConfig init;
 };
 
@@ -151,6 +160,8 @@ struct DataConfig {
   // Features are numbered by a hash of so many bits of their names; unset: libsvm and csv number them as they
   // stand, vw and criteo have a default (HashBits).
   std::optional<int64_t> hash_bits;
+  // Set by loading a file: features are keys of 64 bits (model.table: hash), and hash_bits is not read.
+  bool whole_keys = false;
   std::vector<std::string> hash;     // csv: columns whose texts are hashed, by name or number
   std::vector<std::string> crosses;  // vw: pairs of namespaces, by their first letters: "ab"
 };
@@ -337,6 +348,8 @@ inline bool HasRowWeights(const DataConfig& data) {
 }
 // Whether the weights are rows of a table (TableKind).
 bool UsesTable(const Config& config);
+// The kind of that table: none, range or hash.
+TableKind TableOf(const Config& config);
 // The bits of the numbers of hashed features; unset: features are not hashed.
 std::optional<int64_t> HashBits(const DataConfig& data);
 

@@ -123,9 +123,11 @@ std::optional<std::string> OtherMeaning(const Config& saved, const Config& confi
     return OtherText(key, ValueText(field, now), ValueText(field, then));
   }
   // Of these a default means the same as its value.
-  if (UsesTable(saved) != UsesTable(config)) {
-    const auto name = [](bool table) { return table ? "range" : "none"; };
-    return OtherText("model.table", name(UsesTable(config)), name(UsesTable(saved)));
+  if (TableOf(saved) != TableOf(config)) {
+    const auto name = [](TableKind kind) {
+      return kind == TableKind::kNone ? "none" : kind == TableKind::kRange ? "range" : "hash";
+    };
+    return OtherText("model.table", name(TableOf(config)), name(TableOf(saved)));
   }
   if (HashBits(saved.data) != HashBits(config.data)) {
     const auto text = [](std::optional<int64_t> bits) { return bits ? fmt::format("{}", *bits) : "null"; };

@@ -44,6 +44,7 @@ std::vector<Field> ModelFields() {
              "of sparse rows.")
           .Required(),
       Number(DT_KEY(model.inputs), kRun, {1, 1e12}, "Features of one row.")
+          .OnlyWith("model.table", {"auto", "none", "range"})
           .Unit("features of one row")
           .Try("784")
           .Unset("as the data says"),
@@ -74,10 +75,32 @@ std::vector<Field> ModelFields() {
           .OnlyWith("model.kind", {"fm"}),
       Choice(
           DT_KEY(model.table), kRun,
-          {{"auto", TableKind::kAuto}, {"none", TableKind::kNone}, {"range", TableKind::kRange}},
+          {{"auto", TableKind::kAuto},
+           {"none", TableKind::kNone},
+           {"range", TableKind::kRange},
+           {"hash", TableKind::kHash}},
           "Where the weights of features lie. range: in a table of rows over all ps: a step moves only "
-          "those of its batch; none: in a tensor that travels whole; auto: range where rows are sparse "
-          "(libsvm, vw, criteo, data.hash), else none."),
+          "those of its batch; hash: the same, and features are keys of 64 bits, as many as come; none: in a "
+          "tensor that travels whole; auto: range where rows are sparse (libsvm, vw, criteo, data.hash), "
+          "else none."),
+      Number(DT_KEY(model.admit_after), kRun, {1, 1e6},
+             "A key gets a row with the so many-th update that names it. Until then it has the initial values "
+             "and its gradients are dropped.")
+          .Unit("updates")
+          .OnlyWith("model.table", {"hash"}),
+      Number(DT_KEY(model.evict_after), kRun, {1, 1e9},
+             "A row that no update has named for so many steps leaves, and so does a key without one.")
+          .Unit("steps")
+          .Try("100000")
+          .Unset("never")
+          .OnlyWith("model.table", {"hash"}),
+      Number(DT_KEY(model.max_rows), kRun, {65536, 1e13},
+             "Rows on all ps, with keys that have none yet. Those that were named longest ago make room for "
+             "more.")
+          .Unit("rows")
+          .Try("10000000")
+          .Unset("without end")
+          .OnlyWith("model.table", {"hash"}),
       Choice(DT_KEY(model.init.kind), kRun,
              {{"zeros", InitKind::kZeros},
               {"constant", InitKind::kConstant},

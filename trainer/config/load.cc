@@ -389,6 +389,7 @@ Config Loader::Finish(const LoadOptions& options) {
   for (const auto& [key, report] : contradictions_) draft_.problems.Add(report.first, report.second);
   const bool is_old = IsOfCheckpoint(draft_.path) && draft_.given.count("data.label_type") == 0;
   NumberColumns(is_old, &draft_.config.data);
+  draft_.config.data.whole_keys = draft_.config.model.table == TableKind::kHash;
   CheckRules(options, &draft_);
   if (options.log_json != nullptr) *options.log_json = draft_.config.log.json;
   draft_.problems.ThrowIfAny();

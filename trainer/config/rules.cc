@@ -18,6 +18,7 @@ namespace {
 
 constexpr int kDigitClasses = 10;
 constexpr int64_t kMaxTowers = 64;
+constexpr int64_t kMaxHashPs = 4096;  // the ranges of a hash table (model/table_layout.h)
 // Exit codes that have a meaning already: those of docs/operations.md, the shell's "cannot be executed", and
 // those of processes that the kernel kills.
 constexpr int64_t kTakenExitCodes[] = {1, 2, 3, 127, 128, 130, 137, 139, 143};
@@ -468,8 +469,9 @@ void Rules::CheckSparse() {
   const DataConfig& data = config_.data;
   const ModelConfig& model = config_.model;
   const bool sparse = HasSparseRows(data), fm = model.kind == ModelKind::kFm;
-  const bool range = model.table == TableKind::kRange;
-  if ((fm || range) && !sparse && IsGood("data.train.format") && !IsBad("data.hash")) {
+  const bool hash = model.table == TableKind::kHash;
+  const bool table = hash || model.table == TableKind::kRange;
+  if ((fm || table) && !sparse && IsGood("data.train.format") && !IsBad("data.hash")) {
     Refuse(
         fm ? "model.kind" : "model.table",
         fmt::format("needs sparse rows: data.train.format libsvm, vw or criteo, or csv with data.hash. Try "
@@ -482,8 +484,8 @@ void Rules::CheckSparse() {
            "must be normal: factors that begin alike stay alike, and what is learnt must be small at first. "
            "Try normal, with model.init.stddev: 0.01.");
   RefuseIf(fm && model.table == TableKind::kNone, "model.table",
-           "must be range or auto: a factorization machine is a table of rows. Try auto.");
-  RefuseIf(range && sparse && model.kind == ModelKind::kMlp, "model.table",
+           "must be range, hash or auto: a factorization machine is a table of rows. Try auto.");
+  RefuseIf(table && sparse && model.kind == ModelKind::kMlp, "model.table",
            "is not for mlp, whose first layer takes all features of a row. Try auto.");
   if (UsesTable(config_)) CheckTable();
   RefuseIf(data.split == Split::kFeed && sparse, "data.split",
@@ -498,8 +500,15 @@ void Rules::CheckSparse() {
     RefuseIf(data.missing == MissingValues::kMean || data.missing == MissingValues::kIndicator,
              "data.missing", "is for tables without data.hash. Try zero.");
   }
+  RefuseIf(hash && data.hash_bits.has_value(), "data.hash_bits",
+           "has no effect with model.table: hash, whose keys have all 64 bits. Leave it out.");
+  RefuseIf(hash && model.init.kind == InitKind::kGlorot, "model.init.kind",
+           "must be another one: glorot needs the number of features, and model.table: hash has none. Try "
+           "zeros.");
+  RefuseIf(hash && config_.cluster.ps.size() > static_cast<size_t>(kMaxHashPs), "cluster.ps",
+           fmt::format("must be at most {} for model.table: hash. Use fewer.", kMaxHashPs));
   const std::optional<int64_t> bits = HashBits(data);
-  if (!bits || !model.inputs || *model.inputs == int64_t{1} << *bits || IsBad("data.hash_bits")) return;
+  if (hash || !bits || !model.inputs || *model.inputs == int64_t{1} << *bits || IsBad("data.hash_bits")) return;
   Refuse("model.inputs", fmt::format("must be {}, which data.hash_bits = {} says. Leave it out.",
                                      int64_t{1} << *bits, *bits));
 }

@@ -19,7 +19,7 @@ namespace dtrain {
 // Owner: a CsrSet. Thread: one, until it is filled.
 class CsrRows {
  public:
-  explicit CsrRows(int64_t inputs) : inputs_(inputs), wide_(inputs > int64_t{1} << 32) {}
+  explicit CsrRows(int64_t inputs) : inputs_(inputs), wide_(HasWideNumbers(inputs)) {}
 
   void Append(const SparseBuffer& rows);
   // Reserves memory for so many features.

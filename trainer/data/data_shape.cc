@@ -108,7 +108,7 @@ void CheckScan(const Config& config, Scan scan) {
 // The same for texts of sparse rows.
 DataShape PeekSparseShape(const Config& config, Scan scan) {
   const std::optional<int64_t> bits = HashBits(config.data);
-  const bool known = bits || config.model.inputs;
+  const bool known = bits || config.model.inputs || config.data.whole_keys;
   const bool is_here = !ReadsPipe(config.data.train) && FirstMissing(config.data.train.path).empty();
   if (!is_here && !known) IsWidthGiven(config);  // throws
   CheckCountable(config, is_here);
@@ -121,7 +121,9 @@ DataShape PeekSparseShape(const Config& config, Scan scan) {
     facts = ScanSparseRows(config.data);
   }
   DataShape shape;
-  shape.inputs = bits ? int64_t{1} << *bits : config.model.inputs.value_or(facts.inputs);
+  shape.inputs = config.data.whole_keys ? kKeyInputs
+                 : bits                 ? int64_t{1} << *bits
+                                        : config.model.inputs.value_or(facts.inputs);
   if (HasClasses(config.model)) shape.classes = counts ? facts.classes : ClassesOf(config.model);
   return shape;
 }
@@ -206,7 +208,7 @@ SetSize SparseSizeOf(const DataConfig& data, const DataSourceConfig& source, con
   } else {
     size = EstimateSparseSize(data, SourceInputs(source.path, section + ".path"));
   }
-  const double id_bytes = inputs > int64_t{1} << 32 ? 8 : 4;
+  const double id_bytes = HasWideNumbers(inputs) ? 8 : 4;
   // An offset, a label, and of each feature its number and its value.
   const double row_bytes = 12 + size.features * (id_bytes + 4);
   return {size.rows, static_cast<double>(size.rows) * row_bytes};

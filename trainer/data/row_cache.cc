@@ -195,7 +195,7 @@ class CacheMaker {
       : files_(files), rules_(rules), writer_(path), labels_(rules, files.path(0), files.label_title()) {
     header_.inputs = files.inputs();
     header_.has_weights = files.weighted() ? 1 : 0;
-    if (files.sparse()) header_.id_bytes = files.inputs() > int64_t{1} << 32 ? 8 : 4;
+    if (files.sparse()) header_.id_bytes = HasWideNumbers(files.inputs()) ? 8 : 4;
   }
 
   void ReadAll() {
@@ -298,7 +298,8 @@ namespace {
 
 // Whether the header is that of a file of so many bytes.
 bool IsSound(const Header& header, int64_t file_bytes) {
-  if (header.magic != kMagic || header.rows < 1 || header.inputs < 1 || header.text_bytes < 2) return false;
+  const bool has_inputs = header.inputs >= 1 || (header.inputs == kKeyInputs && header.id_bytes == 8);
+  if (header.magic != kMagic || header.rows < 1 || !has_inputs || header.text_bytes < 2) return false;
   if (header.has_weights != 0 && header.has_weights != 1) return false;
   // None of these numbers can be larger than the file, so that sums of them are no overflow.
   const auto fits = [&](int64_t number) { return number >= 0 && number <= file_bytes; };

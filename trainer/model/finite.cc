@@ -12,7 +12,7 @@ namespace dtrain {
 namespace {
 
 // "3", or "3, 5" where there are several columns.
-std::string PlaceText(int64_t row, int64_t column, int64_t columns) {
+std::string PlaceText(uint64_t row, int64_t column, int64_t columns) {
   return columns == 1 ? fmt::format("{}", row) : fmt::format("{}, {}", row, column);
 }
 
@@ -30,13 +30,13 @@ std::string ValueText(const Layout& layout, int64_t index, float value) {
   const Variable& variable = layout.variables[at];
   const int64_t i = index - variable.offset;
   return fmt::format("{}[{}] is {}", variable.name,
-                     PlaceText(i / variable.cols, i % variable.cols, variable.cols), NumberText(value));
+                     PlaceText(static_cast<uint64_t>(i / variable.cols), i % variable.cols, variable.cols), NumberText(value));
 }
 
 // The same of a value in a row of a table: "weights/W1[3]", "factors/V1[3, 0]" or "biases/b1[0]".
 std::string ValueText(const TableLayout& table, uint64_t key, int64_t column, float value) {
   const int64_t outputs = table.width() - table.factors();
-  const auto feature = static_cast<int64_t>(table.FeatureOf(key));
+  const uint64_t feature = table.FeatureOf(key);
   const auto text = [&](const char* name, const std::string& place) {
     return fmt::format("{}[{}] is {}", name, place, NumberText(value));
   };

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <tuple>
 
 #include "base/check.h"
 #include "base/crc32c.h"
@@ -205,7 +204,7 @@ Layout TableLayoutOf(const ModelConfig& config, int ps_count, int64_t batch_rows
   }
   Layout layout;
   layout.ps.resize(static_cast<size_t>(ps_count));
-  layout.table.emplace(*config.inputs, width, ps_count, factors, TableBlocks(width, ps_count, batch_rows));
+  layout.table.emplace(config.table == TableKind::kHash ? TableLayout::kHashed : *config.inputs, width, ps_count, factors, TableBlocks(width, ps_count, batch_rows));
   return layout;
 }
 
@@ -218,7 +217,8 @@ void AddTableRow(uint64_t row, const float* weights, int64_t width, ModelPart* p
 
 std::string ModelChecksum(std::vector<ModelPart> parts) {
   std::sort(parts.begin(), parts.end(), [](const ModelPart& a, const ModelPart& b) {
-    return std::tie(a.name, a.first_row) < std::tie(b.name, b.first_row);
+    if (a.name != b.name) return a.name < b.name;
+    return static_cast<uint64_t>(a.first_row) < static_cast<uint64_t>(b.first_row);  // of a hash table
   });
   uint32_t crc = 0;
   for (const ModelPart& part : parts) crc = Crc32cCombine(crc, part.crc, static_cast<uint64_t>(part.bytes));

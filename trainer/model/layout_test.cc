@@ -4,6 +4,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <iterator>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -146,6 +148,45 @@ TEST_CASE("model checksum: it is over names in byte order and rows in order, how
   CHECK(ModelChecksum(parts) == fmt::format("{:08x}", whole));
   CHECK(ModelChecksum({{"weights/W1", 0, 20, Crc("first rowslater rows")},
                        {"biases/b1", 0, 6, Crc("biases")}}) == fmt::format("{:08x}", whole));
+}
+
+TEST_CASE("table layout: rows and keys of a hash table are inverse to each other, and the bias is the last row") {
+  const TableLayout table(TableLayout::kHashed, 3, 5, 0, 4);
+  CHECK(table.hashed());
+  std::set<uint64_t> rows;
+  for (uint64_t i = 0; i < 10'000; ++i) {
+    const uint64_t key = i % 2 == 0 ? i : i * 0x123456789abcdef;
+    const uint64_t row = table.RowOf(key);
+    CHECK(row == table.RowOfKey(key));
+    CHECK(table.FeatureOf(row) == key);
+    rows.insert(row);
+  }
+  CHECK(table.RowOfKey(1) == 0x5692161d100b05e5);  // a fixed function: checkpoints rely on it
+  CHECK(table.rows() == ~uint64_t{0});
+  CHECK(table.RowOf(static_cast<uint64_t>(table.features())) == table.bias_row());
+  CHECK(table.FeatureOf(table.bias_row()) == static_cast<uint64_t>(table.features()));
+  // Every ps has about as many.
+  for (int64_t ps = 0; ps < 5; ++ps) {
+    const RowRange part = table.PartOf(ps);
+    const auto count = std::distance(rows.lower_bound(part.begin), rows.lower_bound(part.end));
+    CHECK(count > static_cast<ptrdiff_t>(rows.size()) / 5 * 9 / 10);
+    CHECK(count < static_cast<ptrdiff_t>(rows.size()) / 5 * 11 / 10);
+  }
+}
+
+TEST_CASE("table layout: blocks of a hash table have whole hash ranges") {
+  for (const int64_t ps : {1, 2, 3, 5, 200, 4096}) {
+    const TableLayout table(TableLayout::kHashed, 1, ps, 0, 3);
+    uint64_t next = 0;
+    for (int64_t block = 0; block < table.block_count(); ++block) {
+      const RowRange rows = table.RangeOf(block);
+      CHECK(rows.begin == next);
+      CHECK(rows.begin % (uint64_t{1} << 52) == 0);
+      CHECK(rows.size() > 0);
+      next = rows.end;
+    }
+    CHECK(next == table.rows());
+  }
 }
 
 TEST_CASE("layout: a row of a table has as many values as a checkpoint takes, and no more") {

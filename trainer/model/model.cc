@@ -124,7 +124,10 @@ void RowWeights::Write(uint64_t feature, float* values) const {
     std::fill_n(values, width_, *constant_);
   } else {
     for (const Variable& variable : of_feature_) {
-      const auto first = static_cast<int64_t>(feature) * variable.cols;
+      // Keys of a hash table are any numbers: of two that differ by as much, the values are the same.
+      constexpr uint64_t kElements = uint64_t{1} << 62;
+      const auto first =
+          static_cast<int64_t>(feature * static_cast<uint64_t>(variable.cols) & (kElements - 1));
       InitialElements(config_, variable, first, first + variable.cols, values);
       values += variable.cols;
     }

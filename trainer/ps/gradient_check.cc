@@ -49,8 +49,10 @@ std::string GradientCheck::WhyNotRows(const Member& member, const wire::Push& pu
   if (keys == nullptr) return fmt::format("it is of the rows of request {}, which are not here", push.of());
   RowDesk::Parts parts;
   const size_t row_bytes = static_cast<size_t>(shard_.table()->width()) * sizeof(float);
-  if (RowDesk::Split(payload, push.keys(), &parts) && parts.values.size == keys->size() * row_bytes)
+  if (RowDesk::Split(payload, push.keys(), *shard_.table(), &parts) &&
+      parts.values.size == keys->size() * row_bytes) {
     return "";
+  }
   return fmt::format("block {} has {} bytes with {} keys, and is of {} rows of {} bytes", push.block(),
                      payload.size, push.keys(), keys->size(), row_bytes);
 }

@@ -229,7 +229,7 @@ std::string PsServer::TakeKeys(const Member& member, uint64_t request, int64_t b
                                uint32_t count, bool keeps, uint64_t of) {
   if (shard_.table() == nullptr) return std::string();
   RowDesk::Parts parts;
-  if (!RowDesk::Split(payload, count, &parts)) {
+  if (!RowDesk::Split(payload, count, *shard_.table(), &parts)) {
     return fmt::format("its {} bytes have no room for {} keys", payload.size, count);
   }
   const uint64_t answer = uint64_t{count} * static_cast<uint64_t>(shard_.table()->width()) * sizeof(float);

@@ -59,19 +59,20 @@ void RowDesk::Forget(int worker) {
   for (int64_t block = 0; block < shard_.block_count(); ++block) lists_[IndexOf(worker, block)] = Lists();
 }
 
-bool RowDesk::Split(net::TensorView payload, uint64_t count, Parts* parts) {
-  if (count > payload.size / kKeyBytes) return false;
-  const size_t key_bytes = static_cast<size_t>(count) * kKeyBytes;
+bool RowDesk::Split(net::TensorView payload, uint64_t count, const TableLayout& table, Parts* parts) {
+  if (count > payload.size / table.key_bytes()) return false;
+  const size_t key_bytes = static_cast<size_t>(count) * table.key_bytes();
   parts->values = {payload.data, payload.size - key_bytes};
   parts->keys = {payload.data + parts->values.size, key_bytes};
   return true;
 }
 
-BlockGradient GradientIn(const net::Message& message, const wire::Push& push, const KeyList* keys) {
+BlockGradient GradientIn(const net::Message& message, const wire::Push& push, const KeyList* keys,
+                         const ParameterShard& shard) {
   const net::TensorView payload = net::Tensor(message, push);
   if (keys == nullptr) return payload;
   RowDesk::Parts parts;
-  RowDesk::Split(payload, push.keys(), &parts);
+  RowDesk::Split(payload, push.keys(), *shard.table(), &parts);
   return {parts.values, *keys};
 }
 

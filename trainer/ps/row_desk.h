@@ -44,7 +44,7 @@ class RowDesk {
     net::TensorView values;
     net::TensorView keys;
   };
-  static bool Split(net::TensorView payload, uint64_t count, Parts* parts);
+  static bool Split(net::TensorView payload, uint64_t count, const TableLayout& table, Parts* parts);
 
  private:
   struct Asked {
@@ -71,7 +71,9 @@ class RowDesk {
   std::vector<std::shared_ptr<KeyList>> free_;
 };
 
-// The gradient in a message, which is of the rows `keys`; null: of no table. The message is verified.
-BlockGradient GradientIn(const net::Message& message, const wire::Push& push, const KeyList* keys);
+// The gradient in a message for `shard`, which is of the rows `keys`; null: of no table. The message is
+// verified.
+BlockGradient GradientIn(const net::Message& message, const wire::Push& push, const KeyList* keys,
+                         const ParameterShard& shard);
 
 }  // namespace dtrain

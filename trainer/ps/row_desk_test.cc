@@ -24,7 +24,7 @@ class Desk {
   std::string Take(int worker, uint64_t request, const std::vector<uint32_t>& keys, bool keeps = true,
                    uint64_t of = 0) {
     return desk_.Take(worker, 0, request,
-                      {reinterpret_cast<const std::byte*>(keys.data()), keys.size() * kKeyBytes}, keeps, of);
+                      {reinterpret_cast<const std::byte*>(keys.data()), keys.size() * sizeof(uint32_t)}, keeps, of);
   }
   bool Has(int worker, uint64_t request) const { return desk_.Find(worker, 0, request) != nullptr; }
   RowDesk& desk() { return desk_; }
@@ -81,14 +81,14 @@ TEST_CASE("row desk: rows for an evaluation take the place of no other list, and
 TEST_CASE("row desk: a payload is split into values and keys, if it has room for them") {
   const std::vector<std::byte> payload(20);
   RowDesk::Parts parts;
-  CHECK(RowDesk::Split({payload.data(), payload.size()}, 2, &parts));
+  CHECK(RowDesk::Split({payload.data(), payload.size()}, 2, *at.shard().table(), &parts));
   CHECK(parts.values.size == 12);
   CHECK(parts.keys.data == payload.data() + 12);
   CHECK(parts.keys.size == 8);
-  CHECK(RowDesk::Split({payload.data(), payload.size()}, 5, &parts));
+  CHECK(RowDesk::Split({payload.data(), payload.size()}, 5, *at.shard().table(), &parts));
   CHECK(parts.values.size == 0);
-  CHECK_FALSE(RowDesk::Split({payload.data(), payload.size()}, 6, &parts));
-  CHECK_FALSE(RowDesk::Split({payload.data(), payload.size()}, 0xffffffff, &parts));
+  CHECK_FALSE(RowDesk::Split({payload.data(), payload.size()}, 6, *at.shard().table(), &parts));
+  CHECK_FALSE(RowDesk::Split({payload.data(), payload.size()}, 0xffffffff, *at.shard().table(), &parts));
 }
 
 }  // namespace

@@ -26,6 +26,10 @@ class KeySorter {
   uint64_t* Numbers(size_t count);
   // Sorts them by bits [from, from + bits), above which they have none; valid until the next call.
   const uint64_t* Sort(int from, int bits);
+  // Sorts keys of up to 64 bits: returns their places among `keys` in the low BitsBelow(count) bits of
+  // numbers, in the order of the keys, of equal ones in that of the places; valid until the next call. It is
+  // fast where the first bits of keys tell most of them apart.
+  const uint64_t* SortKeys(KeySpan keys);
 
  private:
   size_t count_ = 0;
@@ -37,8 +41,8 @@ class KeySorter {
 // The bits that a number below `count` needs.
 int BitsBelow(uint64_t count);
 
-// Bytes of the keys of one block in messages: each key minus the block's first row, as little-endian uint32.
-constexpr size_t kKeyBytes = sizeof(uint32_t);
+// Bytes of the keys of one block in messages: each key minus the block's first row, little-endian, as uint32
+// or, of a hash table, as uint64.
 void EncodeKeys(KeySpan keys, RowRange block, std::byte* bytes);
 // Reads keys of a message, at any alignment. They are verified: a whole number, ascending, each once, in the
 // block. Returns what is wrong with them; empty: `keys` has them.

@@ -13,7 +13,7 @@ namespace dtrain {
 namespace {
 
 std::vector<std::byte> Encoded(const std::vector<uint32_t>& keys) {
-  std::vector<std::byte> bytes(keys.size() * kKeyBytes);
+  std::vector<std::byte> bytes(keys.size() * sizeof(uint32_t));
   if (!bytes.empty()) std::memcpy(bytes.data(), keys.data(), bytes.size());
   return bytes;
 }
@@ -42,6 +42,31 @@ TEST_CASE("key sorter: sorts stably by a part of the bits, whatever the number o
   }
 }
 
+TEST_CASE("key sorter: whole keys come in order, equal ones in that of their places, whatever they have in common") {
+  std::mt19937_64 random(2);
+  KeySorter sorter;
+  for (const size_t count : {0, 1, 2, 100, 2047, 5000, 70000}) {
+    for (const int kind : {0, 1, 2}) {
+      CAPTURE(count);
+      CAPTURE(kind);
+      KeyList keys(count);
+      for (uint64_t& key : keys) {
+        const uint64_t number = random() % (count + 1);
+        // Spread as hashes are; with the first bits in common; of few first bits.
+        key = kind == 0 ? number * 0x9e3779b97f4a7c15 : kind == 1 ? number : number << 58 | random() % 4;
+      }
+      std::vector<uint64_t> expected(count);
+      for (size_t i = 0; i < count; ++i) expected[i] = i;
+      std::stable_sort(expected.begin(), expected.end(), [&](uint64_t a, uint64_t b) { return keys[a] < keys[b]; });
+      const uint64_t* const sorted = sorter.SortKeys({keys.data(), static_cast<int64_t>(count)});
+      const uint64_t place_mask = (uint64_t{1} << BitsBelow(count)) - 1;
+      std::vector<uint64_t> places(count);
+      for (size_t i = 0; i < count; ++i) places[i] = sorted[i] & place_mask;
+      CHECK(places == expected);
+    }
+  }
+}
+
 TEST_CASE("bits below: as many as the largest number needs") {
   CHECK(BitsBelow(0) == 0);
   CHECK(BitsBelow(1) == 0);
@@ -54,13 +79,31 @@ TEST_CASE("bits below: as many as the largest number needs") {
 TEST_CASE("keys: what is encoded is decoded, at any alignment") {
   const RowRange block{uint64_t{5} << 32, (uint64_t{5} << 32) + 1000};
   const KeyList keys = {block.begin, block.begin + 3, block.begin + 999};
-  std::vector<std::byte> bytes(1 + keys.size() * kKeyBytes);
+  std::vector<std::byte> bytes(1 + keys.size() * sizeof(uint32_t));
   EncodeKeys(keys, block, bytes.data() + 1);
   KeyList decoded;
   CHECK(DecodeKeys({bytes.data() + 1, bytes.size() - 1}, block, &decoded) == "");
   CHECK(decoded == keys);
   CHECK(DecodeKeys({nullptr, 0}, block, &decoded) == "");
   CHECK(decoded.empty());
+}
+
+TEST_CASE("keys: those of a hash table have 64 bits, and are verified as the others are") {
+  const TableLayout table(TableLayout::kHashed, 1, 3);
+  const RowRange block = table.PartOf(2);
+  const KeyList keys = {block.begin, block.begin + 7, block.end - 1};
+  std::vector<std::byte> bytes(keys.size() * table.key_bytes());
+  EncodeKeys(keys, block, bytes.data());
+  KeyList decoded;
+  CHECK(Decoded(bytes, block, &decoded) == "");
+  CHECK(decoded == keys);
+  bytes[8] = std::byte{0};  // the first again
+  CHECK(Decoded(bytes, block, &decoded).find("key 1 of 3 is 0; must be from 1 to") == 0);
+  bytes.back() = std::byte{0xff};
+  bytes[8] = std::byte{7};
+  CHECK(Decoded(bytes, block, &decoded).find("key 2 of 3 is") == 0);
+  bytes.pop_back();
+  CHECK(Decoded(bytes, block, &decoded) == "23 bytes are no whole number of keys");
 }
 
 TEST_CASE("keys: an order that is none, a key twice or beyond the block, and cut bytes are refused") {

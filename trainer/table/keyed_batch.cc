@@ -37,26 +37,34 @@ void KeyedBatch::Number(const Batch& batch, const TableLayout& table, KeySorter*
   const SparseRows& rows = batch.sparse;
   const int64_t features = batch.rows == 0 ? 0 : rows.offsets[batch.rows];
   const auto count = static_cast<size_t>(features);
-  const int place_bits = BitsBelow(count), key_bits = BitsBelow(table.bias_row());
-  if (place_bits + key_bits > 64) {
-    throw UserError("train.batch_size: a batch has {} features, too many of {}. Use a smaller one.", features,
-                    table.rows());
-  }
-  uint64_t* const numbers = sorter->Numbers(count);
-  const TableLayout layout = table;  // the numbers cannot be its own: it stays in registers
-  for (size_t i = 0; i < count; ++i) {
-    numbers[i] = layout.RowOf(rows.ids[i]) << place_bits | static_cast<uint64_t>(i);
-  }
-  const uint64_t* const sorted = sorter->Sort(place_bits, key_bits);
+  const int place_bits = BitsBelow(count);
+  const uint64_t place_mask = (uint64_t{1} << place_bits) - 1;
   keys_.resize(count + 1);
   places_.resize(count);
-  const uint64_t place_mask = (uint64_t{1} << place_bits) - 1;
   size_t found = 0;  // keys
-  for (size_t i = 0; i < count; ++i) {
-    const uint64_t key = sorted[i] >> place_bits;
+  const auto take = [&](uint64_t key, uint64_t place) {
     found += found == 0 || key != keys_[found - 1] ? 1 : 0;
     keys_[found - 1] = key;
-    places_[sorted[i] & place_mask] = static_cast<uint32_t>(found - 1);
+    places_[place] = static_cast<uint32_t>(found - 1);
+  };
+  const TableLayout layout = table;  // the numbers cannot be its own: it stays in registers
+  if (table.hashed()) {
+    rows_.resize(count);
+    for (size_t i = 0; i < count; ++i) rows_[i] = layout.RowOfKey(rows.ids[i]);
+    const uint64_t* const sorted = sorter->SortKeys({rows_.data(), features});
+    for (size_t i = 0; i < count; ++i) take(rows_[sorted[i] & place_mask], sorted[i] & place_mask);
+  } else {
+    const int key_bits = BitsBelow(table.bias_row());
+    if (place_bits + key_bits > 64) {
+      throw UserError("train.batch_size: a batch has {} features, too many of {}. Use a smaller one.",
+                      features, table.rows());
+    }
+    uint64_t* const numbers = sorter->Numbers(count);
+    for (size_t i = 0; i < count; ++i) {
+      numbers[i] = layout.RowOfNumber(rows.ids[i]) << place_bits | static_cast<uint64_t>(i);
+    }
+    const uint64_t* const sorted = sorter->Sort(place_bits, key_bits);
+    for (size_t i = 0; i < count; ++i) take(sorted[i] >> place_bits, sorted[i] & place_mask);
   }
   if (batch.rows > 0) keys_[found++] = table.bias_row();
   keys_.resize(found);

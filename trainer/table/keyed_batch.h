@@ -51,6 +51,7 @@ class KeyedBatch {
   std::vector<float> targets_;
   std::vector<float> row_weights_;
   KeyList keys_;
+  std::vector<uint64_t> rows_;  // of a hash table: of each feature
   std::vector<int64_t> firsts_;  // by block, and behind the last
   std::vector<uint64_t> requests_;
   std::vector<float> weights_;

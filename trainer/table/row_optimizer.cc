@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <string>
 #include <utility>
@@ -47,21 +48,49 @@ std::function<void(float* row)> FirstSlots(const Config& config, int64_t width) 
   };
 }
 
-RowStore EmptyRows(const Config& config, const TableLayout& table, RowRange rows) {
-  const auto first_slots = FirstSlots(config, table.width());
-  const RowWeights weights(config.model, table);
-  std::vector<float> constant;
-  if (weights.AreZero()) {
-    constant.resize(static_cast<size_t>(RowValues(config, table.width())));
-    first_slots(constant.data());
-  }
-  const auto write = [=](uint64_t row, float* values) {
+namespace {
+
+RowStore::Initial InitialRows(const Config& config, const TableLayout& table, const RowWeights& weights) {
+  return [=, first_slots = FirstSlots(config, table.width())](uint64_t row, float* values) {
     weights.Write(table.FeatureOf(row), values);
     first_slots(values);
   };
+}
+
+// The values of every row, where all begin with the same ones; else empty.
+std::vector<float> ConstantRow(const Config& config, const TableLayout& table, const RowWeights& weights) {
+  std::vector<float> constant;
+  if (weights.AreZero()) {
+    constant.resize(static_cast<size_t>(RowValues(config, table.width())));
+    FirstSlots(config, table.width())(constant.data());
+  }
+  return constant;
+}
+
+HashLimits LimitsOf(const ModelConfig& model) {
+  return {model.admit_after, model.evict_after.value_or(0),
+          static_cast<uint64_t>(model.max_rows.value_or(0) / TableLayout::kHashRanges)};
+}
+
+}  // namespace
+
+RowStore EmptyRows(const Config& config, const TableLayout& table, RowRange rows) {
+  const RowWeights weights(config.model, table);
   RowMemory memory;
   memory.sharers = MaxPsOfOneHost(config.cluster.ps);
-  return RowStore(rows, RowValues(config, table.width()), write, std::move(constant), std::move(memory));
+  return RowStore(rows, RowValues(config, table.width()), InitialRows(config, table, weights),
+                  ConstantRow(config, table, weights), std::move(memory));
+}
+
+HashStore EmptyHashRows(const Config& config, const TableLayout& table, RowRange rows) {
+  const RowWeights weights(config.model, table);
+  RowStore::Initial initial = InitialRows(config, table, weights);
+  if (std::vector<float> constant = ConstantRow(config, table, weights); !constant.empty()) {
+    initial = [constant = std::move(constant)](uint64_t, float* values) {
+      std::copy(constant.begin(), constant.end(), values);
+    };
+  }
+  return HashStore(rows, RowValues(config, table.width()), std::move(initial), LimitsOf(config.model));
 }
 
 RowOptimizer::RowOptimizer(const Config& config, const TableLayout& table)
@@ -75,7 +104,8 @@ RowOptimizer::RowOptimizer(const Config& config, const TableLayout& table)
       rows_(static_cast<size_t>(tile_rows_)),
       weights_(static_cast<size_t>(tile_rows_ * width_)) {}
 
-void RowOptimizer::Apply(const UpdateStep& step, KeySpan keys, const std::byte* gradient, RowStore* rows) {
+template <typename Rows>
+void RowOptimizer::Apply(const UpdateStep& step, KeySpan keys, const std::byte* gradient, Rows* rows) {
   const uint64_t* const bias = std::lower_bound(keys.begin(), keys.end(), bias_row_);
   if (decay_biases_ || bias == keys.end() || *bias != bias_row_) return ApplyRun(step, keys, gradient, rows);
   const int64_t before = bias - keys.begin();
@@ -89,6 +119,9 @@ void RowOptimizer::Apply(const UpdateStep& step, KeySpan keys, const std::byte* 
   part(before, before + 1, undecayed);
   part(before + 1, keys.size, step);
 }
+
+template void RowOptimizer::Apply(const UpdateStep&, KeySpan, const std::byte*, RowStore*);
+template void RowOptimizer::Apply(const UpdateStep&, KeySpan, const std::byte*, HashStore*);
 
 // FTRL's first update is for ranges whose z is not that of their weights yet.
 UpdateStep RowOptimizer::StepOf(const UpdateStep& step) const {
@@ -109,6 +142,25 @@ void RowOptimizer::ApplyRun(const UpdateStep& step, KeySpan keys, const std::byt
       rows_[static_cast<size_t>(i)] = row;
     }
     ApplyTile(step, count, gradient + static_cast<size_t>(begin * width_) * sizeof(float));
+  }
+}
+
+void RowOptimizer::ApplyRun(const UpdateStep& step, KeySpan keys, const std::byte* gradient,
+                            HashStore* rows) {
+  const auto row_bytes = static_cast<size_t>(width_) * sizeof(float);
+  gradient_.resize(static_cast<size_t>(tile_rows_ * width_));
+  for (int64_t begin = 0; begin < keys.size; begin += tile_rows_) {
+    const int64_t count = std::min(tile_rows_, keys.size - begin);
+    rows->Touch({keys.data + begin, count}, static_cast<uint64_t>(step.number), rows_.data());
+    size_t with_values = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      if (rows_[static_cast<size_t>(i)] == nullptr) continue;
+      std::memcpy(gradient_.data() + with_values * static_cast<size_t>(width_),
+                  gradient + static_cast<size_t>(begin + i) * row_bytes, row_bytes);
+      rows_[with_values++] = rows_[static_cast<size_t>(i)];
+    }
+    if (with_values == 0) continue;
+    ApplyTile(step, static_cast<int64_t>(with_values), reinterpret_cast<const std::byte*>(gradient_.data()));
   }
 }
 

@@ -1,8 +1,8 @@
 // RowOptimizer: updates rows of a table, each of which holds its weights and then the optimizer's slots for
 // them: [weights, slot 1, slot 2 ...], each of the table's width. It copies some rows into arrays, applies
 // the optimizer of dense ranges to these (optim/optimizer.h) and copies the result back: the same arithmetic,
-// with the same bits. What depends on time alone, as the decay of a momentum, happens to a row only when it
-// has a gradient. Owner: TableShard. Thread: one.
+// with the same bits. A gradient of a row that a hash table has no values for is dropped. What depends on time alone, as the decay of a momentum, happens to a row only when it
+// has a gradient. Owner: RowShard. Thread: one.
 #pragma once
 
 #include <cstddef>
@@ -14,6 +14,7 @@
 #include "trainer/config/config.h"
 #include "trainer/model/table_layout.h"
 #include "trainer/optim/optimizer.h"
+#include "trainer/table/hash_store.h"
 #include "trainer/table/key_list.h"
 #include "trainer/table/row_store.h"
 
@@ -27,16 +28,21 @@ std::function<void(float* row)> FirstSlots(const Config& config, int64_t width);
 
 // An empty store for `rows` of a table, with slots. Their initial values are functions of (seed, feature).
 RowStore EmptyRows(const Config& config, const TableLayout& table, RowRange rows);
+// The same of a hash table.
+HashStore EmptyHashRows(const Config& config, const TableLayout& table, RowRange rows);
 
 class RowOptimizer {
  public:
   RowOptimizer(const Config& config, const TableLayout& table);
 
-  // Applies a gradient to the rows `keys`. `gradient`: [keys, width] float32, at any address.
-  void Apply(const UpdateStep& step, KeySpan keys, const std::byte* gradient, RowStore* rows);
+  // Applies a gradient to the rows `keys`. `gradient`: [keys, width] float32, at any address. `rows`: a
+  // RowStore or a HashStore.
+  template <typename Rows>
+  void Apply(const UpdateStep& step, KeySpan keys, const std::byte* gradient, Rows* rows);
 
  private:
   void ApplyRun(const UpdateStep& step, KeySpan keys, const std::byte* gradient, RowStore* rows);
+  void ApplyRun(const UpdateStep& step, KeySpan keys, const std::byte* gradient, HashStore* rows);
   void ApplyTile(const UpdateStep& step, int64_t count, const std::byte* gradient);
   UpdateStep StepOf(const UpdateStep& step) const;
   void Copy(size_t part, int64_t count, float* array) const;
@@ -51,6 +57,7 @@ class RowOptimizer {
   const std::vector<Slot> slots_;               // its own
   std::vector<float*> rows_;                    // of the tile
   std::vector<float> weights_;
+  std::vector<float> gradient_;  // of the rows of a tile of a hash table that have values
 };
 
 }  // namespace dtrain

@@ -17,21 +17,28 @@ void RowSum::Add(const std::vector<Part>& parts, RowRange rows) {
     count += static_cast<size_t>(part.keys.size);
   }
   const int place_bits = BitsBelow(count), key_bits = BitsBelow(rows.size());
-  DT_CHECK(place_bits + key_bits <= 64, count, rows.size());
+  const uint64_t place_mask = (uint64_t{1} << place_bits) - 1;
+  keys_.clear();
+  values_.clear();
+  const auto take = [&](uint64_t key, uint64_t place) {
+    const bool is_new = keys_.empty() || keys_.back() != key;
+    if (is_new) keys_.push_back(key);
+    AddRow(parts, place, is_new);
+  };
+  if (place_bits + key_bits > 64) {
+    all_keys_.clear();
+    for (const Part& part : parts) all_keys_.insert(all_keys_.end(), part.keys.begin(), part.keys.end());
+    const uint64_t* const sorted = sorter_.SortKeys({all_keys_.data(), static_cast<int64_t>(count)});
+    for (size_t i = 0; i < count; ++i) take(all_keys_[sorted[i] & place_mask], sorted[i] & place_mask);
+    return;
+  }
   uint64_t* numbers = sorter_.Numbers(count);
   size_t place = 0;
   for (const Part& part : parts) {
     for (const uint64_t key : part.keys) *numbers++ = (key - rows.begin) << place_bits | place++;
   }
   const uint64_t* const sorted = sorter_.Sort(place_bits, key_bits);
-  keys_.clear();
-  values_.clear();
-  for (size_t i = 0; i < count; ++i) {
-    const uint64_t key = rows.begin + (sorted[i] >> place_bits);
-    const bool is_new = keys_.empty() || keys_.back() != key;
-    if (is_new) keys_.push_back(key);
-    AddRow(parts, sorted[i] & ((uint64_t{1} << place_bits) - 1), is_new);
-  }
+  for (size_t i = 0; i < count; ++i) take(rows.begin + (sorted[i] >> place_bits), sorted[i] & place_mask);
 }
 
 void RowSum::AddRow(const std::vector<Part>& parts, size_t place, bool is_new) {

@@ -32,6 +32,7 @@ class RowSum {
 
   const int64_t width_;
   KeySorter sorter_;
+  KeyList all_keys_;            // of all parts, where keys are too long to be sorted with their places
   std::vector<size_t> begins_;  // of each part among all keys
   std::vector<float> row_;
   KeyList keys_;

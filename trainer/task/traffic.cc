@@ -76,21 +76,22 @@ class RowGauge {
       : blocks_(layout.table->blocks_of_ps()),
         keys_(static_cast<size_t>(
             keys / static_cast<double>(layout.ps.size() * static_cast<size_t>(blocks_)) + 0.5)),
+        key_bytes_(layout.table->key_bytes()),
         row_bytes_(static_cast<size_t>(layout.table->width()) * sizeof(float)),
         checksum_(config.net.checksum ? 1 : 0),
         coordinates_(ps == 0),
-        values_(std::min(keys_ * (row_bytes_ + kKeyBytes), net::kInlineBytes)) {}
+        values_(std::min(keys_ * (row_bytes_ + key_bytes_), net::kInlineBytes)) {}
 
   // The gradient of the rows of a batch, and the keys of another one.
   int64_t Push() {
     const std::optional<float> loss = coordinates_ ? std::optional(1.0f) : std::nullopt;
-    return blocks_ * Size(encoder_.Push(kEnvelope, 0, 1, checksum_, Lend(keys_ * (row_bytes_ + kKeyBytes)), 1,
+    return blocks_ * Size(encoder_.Push(kEnvelope, 0, 1, checksum_, Lend(keys_ * (row_bytes_ + key_bytes_)), 1,
                                         loss, {1, static_cast<uint32_t>(keys_)}));
   }
   int64_t Pull() {
     net::PullHead head;
     head.keys = static_cast<uint32_t>(keys_);
-    return blocks_ * Size(encoder_.Pull(kEnvelope, head, Lend(keys_ * kKeyBytes)));
+    return blocks_ * Size(encoder_.Pull(kEnvelope, head, Lend(keys_ * key_bytes_)));
   }
   int64_t Weights(uint32_t granted) {
     return blocks_ * Size(encoder_.Weights(kEnvelope, 1, coordinates_ ? 1 : 0, coordinates_ ? granted : 0,
@@ -105,6 +106,7 @@ class RowGauge {
 
   const int64_t blocks_;
   const size_t keys_;  // of a block
+  const size_t key_bytes_;
   const size_t row_bytes_;
   const uint64_t checksum_;
   const bool coordinates_;

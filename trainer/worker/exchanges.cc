@@ -128,7 +128,7 @@ net::LentBytes Exchanges::RowsOf(const Exchange& exchange, int64_t block) {
   const KeyedBatch* const asks = exchange.rows.asks;
   const KeySpan keys = asks == nullptr ? KeySpan() : asks->KeysIn(block);
   const size_t values = of == nullptr ? 0 : static_cast<size_t>(of->KeysIn(block).size) * width;
-  const size_t bytes = values * sizeof(float) + static_cast<size_t>(keys.size) * kKeyBytes;
+  const size_t bytes = values * sizeof(float) + static_cast<size_t>(keys.size) * table_->key_bytes();
   const net::LentBuffer& buffer = sent_rows_.Free(bytes);
   if (values > 0) {
     const float* const from = exchange.gradient->floats() + static_cast<size_t>(of->FirstIn(block)) * width;

@@ -69,7 +69,7 @@ HashedCsvFile::HashedCsvFile(const DataConfig& data, std::unique_ptr<CsvReader> 
                              const CsvColumns& columns, SkippedRows* skipped)
     : CsvFile(data, std::move(reader), std::move(split.numbers), skipped),
       columns_(columns),
-      inputs_(int64_t{1} << *HashBits(data)),
+      inputs_(data.whole_keys ? kKeyInputs : int64_t{1} << *HashBits(data)),
       number_ids_(std::move(split.ids)),
       hashed_(std::move(split.hashed)) {}
 

@@ -14,8 +14,22 @@ namespace {
 
 constexpr char kGroup[] = "qid:";
 constexpr char kRemedy[] = "Correct it, or remove the row.";
-// Behind any index that model.inputs can allow, and far from what a uint64_t holds.
+// Behind any index that model.inputs can allow.
 constexpr uint64_t kMaxIndex = 1'000'000'000'000;
+// Numbers of so many digits fit into a uint64_t.
+constexpr ptrdiff_t kSafeDigits = 19;
+
+// The number that digits are, or the largest one.
+uint64_t LongNumber(const char* begin, const char* end) {
+  uint64_t number = 0;
+  for (const char* next = begin; next < end; ++next) {
+    if (__builtin_mul_overflow(number, uint64_t{10}, &number) ||
+        __builtin_add_overflow(number, static_cast<uint64_t>(*next - '0'), &number)) {
+      return UINT64_MAX;
+    }
+  }
+  return number;
+}
 
 bool IsBlank(char c) { return c == ' ' || c == '\t'; }
 bool EndsToken(char c) { return IsBlank(c) || c == '#'; }
@@ -75,8 +89,9 @@ class LibsvmParser : public LineParser {
     for (; next < end_; ++next) {
       const auto digit = static_cast<unsigned>(*next - '0');
       if (digit >= 10) break;
-      index = std::min(kMaxIndex, index * 10 + digit);
+      index = index * 10 + digit;
     }
+    if (next - begin > kSafeDigits) index = LongNumber(begin, next);
     if (next == begin || next == end_ || *next != ':') {
       Refuse(begin, fmt::format("must be INDEX:VALUE, where INDEX is a whole number from {} on", base_),
              fault);
@@ -120,7 +135,8 @@ class LibsvmParser : public LineParser {
                                     title)
         : inputs_ ? fmt::format("{}; must be {} to {} (model.inputs = {}; where it is not set, the features "
                                 "of data.train). Raise model.inputs, or remove the row.",
-                                title, base_, static_cast<uint64_t>(*inputs_) + base_ - 1, *inputs_)
+                                title, base_, static_cast<uint64_t>(*inputs_) + base_ - 1,
+                                static_cast<uint64_t>(*inputs_))
                   : fmt::format("{}; must be below {}. {}", title, kMaxIndex, kRemedy)};
   }
 

@@ -1,0 +1,43 @@
+// BlockMemory: memory in blocks of up to some MiB that come and go. A block that is given back takes no memory
+// any more, so what a process takes is what its blocks take, whatever their order. Owner: HashStore.
+// Thread: one.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <vector>
+
+namespace dtrain {
+
+class BlockMemory {
+ public:
+  BlockMemory() = default;
+  ~BlockMemory();
+  BlockMemory(const BlockMemory&) = delete;
+  BlockMemory& operator=(const BlockMemory&) = delete;
+
+  // The bytes that a block of `bytes` takes.
+  static size_t Taken(size_t bytes);
+
+  // Returns a block, at a multiple of 16. Throws Failure if the system gives no memory.
+  std::byte* Take(size_t bytes);
+  // `bytes`: as it was taken.
+  void Give(std::byte* block, size_t bytes);
+  // What all blocks take.
+  size_t bytes() const { return bytes_; }
+
+ private:
+  static constexpr size_t kPage = 4096;
+  // Smaller blocks come from the heap.
+  static constexpr size_t kMinBytes = 4 * kPage;
+  static constexpr size_t kRegionBytes = size_t{64} << 20;
+
+  std::byte* TakePages(size_t bytes);
+
+  std::vector<std::byte*> regions_;  // of address space
+  size_t used_ = kRegionBytes;       // of the last one
+  std::map<size_t, std::vector<std::byte*>> free_;  // by bytes: address space without memory
+  size_t bytes_ = 0;
+};
+
+}  // namespace dtrain

@@ -1,0 +1,45 @@
+// HashPieces: the units in which the rows of a hash table are written to a checkpoint and sent to its writer.
+// A piece has rows that follow each other, with candidates for rows, of at most 1 MiB. How many there are and
+// where they begin follows from the rows; a piece begins where its first row does.
+//
+// The bytes of a piece, little-endian:
+//   uint32 count         rows, at least 1
+//   uint32 with_values   of which so many have values
+//   uint64 [count]       their numbers, ascending
+//   uint64 [count]       the latest update that named each
+//   uint32 [count]       of a candidate the updates that named it; 0: the row has values
+//   float32 [with_values, width]: the weights of those, then each of the optimizer's slots in turn
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "net/codec.h"
+#include "trainer/table/hash_store.h"
+
+namespace dtrain {
+
+constexpr uint64_t kMaxHashStep = (uint64_t{1} << HashEntry::kStepBits) - 1;
+
+// The bytes of a piece of so many rows. `values`: of a row with its slots.
+size_t HashPieceBytes(size_t rows, size_t with_values, int64_t values);
+
+// Writes a piece of rows in ascending order. `width`: values of a row without its slots. `bytes` has room for
+// HashPieceBytes(). Returns how many it wrote; 0 of no rows.
+size_t WriteHashPiece(const std::vector<HashRow>& rows, int64_t width, int64_t values, std::byte* bytes);
+
+using VisitHashRow = std::function<void(const HashRow&)>;
+
+// Reads the bytes of a piece, any bytes, whose rows lie in `piece`. Calls `visit` for those in `range`, in
+// ascending order; their values are valid during the call. Returns what is wrong with them; empty: nothing.
+// Nothing is visited of a piece that is wrong.
+std::string ReadHashPiece(net::TensorView bytes, RowRange piece, int64_t width, int64_t values, RowRange range,
+                          const VisitHashRow& visit);
+
+// The first row of a piece; `bytes` has one.
+uint64_t FirstRowOf(net::TensorView bytes);
+
+}  // namespace dtrain

@@ -1,0 +1,76 @@
+#include "trainer/table/hash_pieces.h"
+
+#include <doctest/doctest.h>
+
+#include <random>
+
+namespace dtrain {
+namespace {
+
+const float kValues[] = {1, 2, 10, 20, 3, 4, 30, 40};  // two rows: two weights and a slot of them
+
+std::vector<HashRow> Rows() { return {{5, 7, 0, kValues}, {6, 8, 2, nullptr}, {~uint64_t{0} - 1, 9, 0, kValues + 4}}; }
+
+std::vector<std::byte> Piece() {
+  std::vector<std::byte> bytes(HashPieceBytes(3, 2, 4));
+  REQUIRE(WriteHashPiece(Rows(), 2, 4, bytes.data()) == bytes.size());
+  return bytes;
+}
+
+std::string Read(const std::vector<std::byte>& bytes, RowRange piece, RowRange range, std::vector<HashRow>* rows,
+                 std::vector<float>* values) {
+  return ReadHashPiece({bytes.data(), bytes.size()}, piece, 2, 4, range, [&](const HashRow& row) {
+    rows->push_back(row);
+    if (row.values != nullptr) values->insert(values->end(), row.values, row.values + 4);
+  });
+}
+
+constexpr RowRange kAll{0, ~uint64_t{0}};
+
+TEST_CASE("hash pieces: rows and candidates are read as they were written") {
+  std::vector<HashRow> rows;
+  std::vector<float> values;
+  const std::vector<std::byte> bytes = Piece();
+  CHECK(FirstRowOf({bytes.data(), bytes.size()}) == 5);
+  CHECK(Read(bytes, {5, kAll.end}, kAll, &rows, &values) == "");
+  REQUIRE(rows.size() == 3);
+  CHECK(rows[1].row == 6);
+  CHECK(rows[1].step == 8);
+  CHECK(rows[1].count == 2);
+  CHECK(values == std::vector<float>(kValues, kValues + 8));
+  rows.clear();
+  values.clear();
+  CHECK(Read(bytes, kAll, {6, kAll.end}, &rows, &values) == "");
+  CHECK(rows.size() == 2);
+  CHECK(values == std::vector<float>(kValues + 4, kValues + 8));
+}
+
+TEST_CASE("hash pieces: bytes that are no piece are told, and nothing is visited") {
+  std::vector<HashRow> rows;
+  std::vector<float> values;
+  std::vector<std::byte> bytes = Piece();
+  CHECK(Read(bytes, {6, kAll.end}, kAll, &rows, &values) == "row 0 of it is 5, not from 6 to 18446744073709551614");
+  CHECK(Read(bytes, {0, 7}, kAll, &rows, &values).find("row 2 of it is") == 0);
+  bytes.resize(bytes.size() - 4);
+  CHECK(Read(bytes, kAll, kAll, &rows, &values) == "it has 96 bytes, not 100");
+  bytes = Piece();
+  bytes[8 + 8] = std::byte{5};  // the row of the first again
+  CHECK(Read(bytes, kAll, kAll, &rows, &values).find("row 1 of it is 5, not from 6") == 0);
+  bytes = Piece();
+  bytes[8 + 48] = std::byte{1};  // the first becomes a candidate
+  CHECK(Read(bytes, kAll, kAll, &rows, &values) == "it has values of 2 rows, not 1");
+  bytes = Piece();
+  bytes[8 + 24 + 7] = std::byte{1};  // a step of more than 40 bits
+  CHECK(Read(bytes, kAll, kAll, &rows, &values) == "row 0 of it has a count or a step that is none");
+  CHECK(rows.empty());
+  std::mt19937 random(1);
+  for (int i = 0; i < 20'000; ++i) {  // whatever the bytes are, none outside of them are read
+    bytes = Piece();
+    for (int k = 0; k < 3; ++k) bytes[random() % bytes.size()] = static_cast<std::byte>(random());
+    bytes.resize(random() % 3 == 0 ? random() % bytes.size() : bytes.size());
+    Read(bytes, kAll, kAll, &rows, &values);
+  }
+}
+
+}  // namespace
+}  // namespace dtrain
