@@ -209,7 +209,9 @@ void PrintTable(const Config& config, const TableLayout& table) {
   for (size_t ps = 0; ps < config.cluster.ps.size(); ++ps) {
     const RowRange rows = table.PartOf(static_cast<int64_t>(ps));
     fmt::print("  ps {}: {}[{}:{}), at most {}\n", ps, kTableName, rows.begin, rows.end,
-               BytesText(MaxTableBytes(config, table, static_cast<int>(ps))));
+               table.hashed() && !config.model.max_rows
+                   ? "as many as come"
+                   : BytesText(MaxTableBytes(config, table, static_cast<int>(ps))));
   }
 }
 
@@ -219,7 +221,8 @@ void PrintModel(const Config& config, const Layout& layout) {
                            : HasClasses(model)                            ? " with a logistic head"
                                                                           : " with a linear head";
   if (layout.table) {
-    fmt::print("model: {}{}, {}, {}\n", KindName(model.kind), head, Plural(*model.inputs, "input"),
+    fmt::print("model: {}{}, {}, {}\n", KindName(model.kind), head,
+               layout.table->hashed() ? "any keys" : Plural(*model.inputs, "input"),
                Plural(*model.outputs, "output"));
     return PrintTable(config, *layout.table);
   }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "base/console.h"
@@ -23,21 +24,27 @@
 namespace dtrain {
 namespace {
 
+constexpr int64_t kNoLimit = -1;
+
 int64_t BytesOf(const Range& range) { return range.size() * static_cast<int64_t>(sizeof(float)); }
 
 // Prints a row of the table, for one ps or for all.
 void PrintRow(const std::string& who, int64_t bytes, double share, const Traffic& step,
               const std::optional<Traffic>& run) {
-  fmt::print("{:>4}  {:>14}  {:>10}  {:>5.1f} %  {:>10}  {:>10}", who, bytes,
-             BytesText(static_cast<double>(bytes)), 100 * share, BytesText(step.in), BytesText(step.out));
+  const bool limited = bytes != kNoLimit;
+  fmt::print("{:>4}  {:>14}  {:>10}  {:>5.1f} %  {:>10}  {:>10}", who,
+             limited ? fmt::format("{}", bytes) : "no limit",
+             limited ? BytesText(static_cast<double>(bytes)) : "", 100 * share, BytesText(step.in), BytesText(step.out));
   if (run) fmt::print("  {:>10}  {:>10}", BytesText(run->in), BytesText(run->out));
   fmt::print("\n");
 }
 
-// The bytes of a ps's parameters; of a table those if all its rows were written, with the optimizer's slots.
+// The bytes of a ps's parameters; of a table those if all its rows were written, with the optimizer's slots;
+// kNoLimit: a hash table without model.max_rows.
 int64_t BytesOf(const Config& config, const Layout& layout, size_t ps) {
   if (!layout.table) return BytesOf(layout.ps[ps]);
-  return static_cast<int64_t>(MaxTableBytes(config, *layout.table, static_cast<int>(ps)));
+  const double bytes = MaxTableBytes(config, *layout.table, static_cast<int>(ps));
+  return std::isfinite(bytes) ? static_cast<int64_t>(bytes) : kNoLimit;
 }
 
 void PrintPs(const Config& config, const Layout& layout, size_t ps, const Traffic& step,
@@ -80,7 +87,8 @@ void PrintTable(const Config& config, const Layout& layout, int workers,
     std::optional<Traffic> run;
     if (gradients) run = RunTraffic(config, layout, ps, workers, *gradients, keys);
     PrintPs(config, layout, i, step, run);
-    bytes += BytesOf(config, layout, i);
+    const int64_t here = BytesOf(config, layout, i);
+    bytes = here == kNoLimit ? kNoLimit : bytes + here;
     all_step += step;
     if (run) (all_run ? *all_run : all_run.emplace()) += *run;
   }

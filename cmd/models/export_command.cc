@@ -106,11 +106,20 @@ std::vector<std::string> WholeLabels(const ExportedModel& model) {
       arguments.out, name, "safetensors, without --dense");
 }
 
+void RefuseHashed(const ExportArguments& arguments, const Config& config) {
+  if (TableOf(config) != TableKind::kHash) return;
+  throw UserError(
+      "--out {}: its format has a row of each feature in turn, and features of model.table: hash are any "
+      "keys. Try --to safetensors without --dense, or --to tsv.",
+      arguments.out);
+}
+
 // Writes the rows of a table that are not 0. Returns what there is of them.
 std::string ExportRows(const ExportArguments& arguments, const std::string& format,
                        const ExportedModel& model, OutputFile* file, const ErrorLines& errors) {
   const bool fm = model.config.model.kind == ModelKind::kFm;
   if (fm && format == "liblinear") RefuseKind(arguments, "LIBLINEAR");
+  if (format == "liblinear") RefuseHashed(arguments, model.config);
   const ExportedTable table(model);
   if (format == "tsv") {
     WriteTableText(table, file);
@@ -123,7 +132,9 @@ std::string ExportRows(const ExportArguments& arguments, const std::string& form
     errors.Print(fmt::format(
         "warning: the file has no row of features that were never trained, whose weights are "
         "those of model.init and not 0. {}",
-        fm ? "They have a weight of 0 and small factors." : "With --dense all rows are written."));
+        fm               ? "They have a weight of 0 and small factors."
+        : table.hashed() ? "Set them where you use it."
+                         : "With --dense all rows are written."));
   }
   return fmt::format("{} and the bias", Plural(static_cast<int64_t>(table.count()), "row"));
 }
@@ -131,6 +142,7 @@ std::string ExportRows(const ExportArguments& arguments, const std::string& form
 // Gives the model all rows of its table.
 void FillDense(const ExportArguments& arguments, ExportedModel* model) {
   if (model->config.model.kind == ModelKind::kFm) RefuseKind(arguments, "a dense model");
+  RefuseHashed(arguments, model->config);
   const double values = static_cast<double>(model->bytes()) / sizeof(float);
   if (values >= kMaxDenseValues) {
     throw UserError(

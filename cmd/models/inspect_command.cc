@@ -128,7 +128,7 @@ void PrintTable(CheckpointReader* reader) {
   });
   const double row_bytes = static_cast<double>(slots.size()) * static_cast<double>(width) * sizeof(float);
   fmt::print("  {}: {} and the bias, {} each; {} stored, {} with slots; all others are as they began\n",
-             kTableName, Plural(table.features, "feature"), Plural(width, "value"), Plural(rows, "row"),
+             kTableName, table.hashed() ? "any keys" : Plural(table.features, "feature"), Plural(width, "value"), Plural(rows, "row"),
              BytesText(static_cast<double>(rows) * row_bytes));
   PrintStatisticsHeading();
   fmt::print("  {:>12}\n", "not zero");

@@ -42,13 +42,17 @@ TableWeights::TableWeights(const ModelConfig& config, const TableLayout& table, 
   };
   const int64_t width = table_.width();
   constexpr uint64_t kBlockRows = uint64_t{1} << kBlockBits;
-  for (uint64_t begin = 0; begin < table_.rows(); begin += kBlockRows) {
+  if (table_.hashed()) {
+    hashed_ = std::make_unique<HashStore>(RowRange{0, table_.rows()}, width, write_initial);
+  }
+  for (uint64_t begin = 0; !table_.hashed() && begin < table_.rows(); begin += kBlockRows) {
     const RowRange rows = {begin, std::min(table_.rows(), begin + kBlockRows)};
     blocks_.push_back(std::make_unique<RowStore>(rows, width, write_initial));
   }
   RowsChecksum checksum(initial_, table_);
   checkpoint->ReadRows({0, table_.rows()}, [&](uint64_t row, const float* values) {
     checksum.Add(row, values);
+    if (hashed_ != nullptr) return hashed_->Put({row, 0, 0, values});
     std::copy_n(values, width, blocks_[row >> kBlockBits]->Touch(row));
   });
   model_crc_ = checksum.Text();
@@ -58,6 +62,7 @@ void TableWeights::Fetch(KeyedBatch* batch) const {
   constexpr int64_t kAhead = 16;  // rows that are on their way from memory
   const KeySpan keys = batch->keys();
   const int64_t width = table_.width();
+  if (hashed_ != nullptr) return hashed_->Read(keys, width, batch->weights());
   const auto block_of = [&](int64_t i) -> const RowStore& { return *blocks_[keys[i] >> kBlockBits]; };
   float* weights = batch->weights();
   for (int64_t i = 0; i < keys.size; ++i, weights += width) {

@@ -14,6 +14,7 @@
 #include "trainer/metrics/metrics.h"
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
+#include "trainer/table/hash_store.h"
 #include "trainer/table/keyed_batch.h"
 #include "trainer/table/row_store.h"
 
@@ -37,6 +38,7 @@ class TableWeights {
   const TableLayout table_;
   const RowWeights initial_;
   std::vector<std::unique_ptr<RowStore>> blocks_;  // of 2^kBlockBits rows each, the last one of fewer
+  std::unique_ptr<HashStore> hashed_;              // in their place, of a hash table
   std::string model_crc_;
 };
 

@@ -89,6 +89,54 @@ CheckpointReader::CheckpointReader(const std::string& path) : path_(path), manif
   }
   const auto before = [](const Place& a, const Place& b) { return a.first < b.first; };
   for (std::vector<Place>& places : places_) std::sort(places.begin(), places.end(), before);
+  if (manifest_.table && manifest_.table->hashed()) FindHashPlaces();
+}
+
+// A rule of manifests is that they are in order.
+void CheckpointReader::FindHashPlaces() {
+  for (size_t shard = 0; shard < manifest_.shards.size(); ++shard) {
+    const std::vector<StoredPiece>& pieces = manifest_.shards[shard].pieces;
+    const uint64_t end = manifest_.RowsOf(shard).end;
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      const auto next = i + 1 < pieces.size() ? static_cast<uint64_t>(pieces[i + 1].first) : end;
+      hash_places_.push_back({shard, i, {static_cast<uint64_t>(pieces[i].first), next}});
+    }
+  }
+}
+
+gpu::Span<const CheckpointReader::HashPlace> CheckpointReader::HashPlaces(RowRange range) const {
+  const auto first =
+      std::partition_point(hash_places_.begin(), hash_places_.end(),
+                           [&](const HashPlace& place) { return place.rows.end <= range.begin; });
+  const auto behind =
+      std::partition_point(first, hash_places_.end(),
+                           [&](const HashPlace& place) { return place.rows.begin < range.end; });
+  return {hash_places_.data() + (first - hash_places_.begin()), behind - first};
+}
+
+void CheckpointReader::ReadHashPiece(RowRange range, size_t number, const VisitHashRow& visit) {
+  const HashPlace& place = HashPlaces(range).data[number];
+  const int64_t width = manifest_.table->width;
+  const int64_t values = width * static_cast<int64_t>(1 + manifest_.slots.size());
+  std::vector<float> anew(static_cast<size_t>(width) * (1 + slot_names_.size()));
+  const auto take = [&](const HashRow& stored) {
+    if (!slots_begin_anew() || stored.values == nullptr) return visit(stored);
+    std::copy_n(stored.values, width, anew.begin());
+    first_slots_(anew.data());
+    HashRow row = stored;
+    row.values = anew.data();
+    visit(row);
+  };
+  const auto* const bytes = reinterpret_cast<const std::byte*>(Load(place.shard, place.piece));
+  const auto size = static_cast<size_t>(manifest_.shards[place.shard].pieces[place.piece].bytes());
+  const std::string wrong = dtrain::ReadHashPiece({bytes, size}, place.rows, width, values, range, take);
+  if (!wrong.empty()) FailPiece(place.shard, place.piece, wrong);
+}
+
+void CheckpointReader::FailPiece(size_t shard, size_t piece, const std::string& wrong) const {
+  const StoredShard& file = manifest_.shards[shard];
+  throw BadCheckpoint(path_, fmt::format("{} is damaged in the piece at byte {}: {}", file.file,
+                                         file.pieces[piece].offset, wrong));
 }
 
 void CheckpointReader::Verify() {
@@ -157,6 +205,14 @@ void CheckpointReader::Read(const std::string& tensor, const std::string& slot, 
 void CheckpointReader::ReadRows(RowRange range, const VisitRow& visit) {
   DT_CHECK(manifest_.table.has_value());
   const int64_t width = manifest_.table->width;
+  if (manifest_.table->hashed()) {
+    for (size_t piece = 0; piece < HashPieces(range); ++piece) {
+      ReadHashPiece(range, piece, [&](const HashRow& row) {
+        if (row.values != nullptr) visit(row.row, row.values);
+      });
+    }
+    return;
+  }
   if (!slots_begin_anew()) return ReadStoredRows(range, visit);
   std::vector<float> values(static_cast<size_t>(width) * (1 + slot_names_.size()));
   ReadStoredRows(range, [&](uint64_t row, const float* stored) {
@@ -184,9 +240,7 @@ void CheckpointReader::ReadStoredRows(RowRange range, const VisitRow& visit) {
       const auto* const bytes = reinterpret_cast<const std::byte*>(Load(shard, i));
       const std::string wrong =
           ReadRowPiece({bytes, static_cast<size_t>(stored[i].bytes())}, rows, width, values, range, visit);
-      if (wrong.empty()) continue;
-      throw BadCheckpoint(path_, fmt::format("{} is damaged in the piece at byte {}: {}",
-                                             manifest_.shards[shard].file, stored[i].offset, wrong));
+      if (!wrong.empty()) FailPiece(shard, i, wrong);
     }
   }
 }
@@ -247,6 +301,10 @@ struct Shapes {
   std::string there = "no such tensor";  // in the model
 };
 
+std::string ShapeText(bool hashed, int64_t rows, int64_t cols) {
+  return hashed ? fmt::format("any keys x {}", cols) : fmt::format("{} x {}", rows, cols);
+}
+
 std::string SlotsText(const std::vector<std::string>& slots) {
   return slots.empty() ? "no slots" : fmt::format("{}", fmt::join(slots, ", "));
 }
@@ -257,13 +315,14 @@ void CheckpointReader::CheckFits(const Layout& layout, const std::vector<std::st
                                  const char* otherwise) const {
   std::map<std::string, Shapes> tensors;
   for (const StoredTensor& tensor : manifest_.tensors) {
-    tensors[tensor.name].here = fmt::format("{} x {}", tensor.rows, tensor.cols);
+    tensors[tensor.name].here = ShapeText(manifest_.table && manifest_.table->hashed(), tensor.rows, tensor.cols);
   }
   for (const Variable& variable : layout.variables) {
     tensors[variable.name].there = fmt::format("{} x {}", variable.rows, variable.cols);
   }
   if (layout.table) {
-    tensors[kTableName].there = fmt::format("{} x {}", layout.table->features() + 1, layout.table->width());
+    tensors[kTableName].there =
+        ShapeText(layout.table->hashed(), layout.table->features() + 1, layout.table->width());
   }
   for (const auto& [name, shapes] : tensors) {
     if (shapes.here == shapes.there) continue;

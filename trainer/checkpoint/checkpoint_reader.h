@@ -11,6 +11,7 @@
 
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/model/layout.h"
+#include "trainer/table/hash_pieces.h"
 
 namespace dtrain {
 
@@ -69,6 +70,11 @@ class CheckpointReader {
   // beginning, in ascending order, each with its weights and slots. The manifest has a table.
   void ReadRows(RowRange range, const VisitRow& visit);
 
+  // Of a hash table: the number of pieces that may have rows of a range, and what is kept of the rows in one
+  // of them, in ascending order.
+  size_t HashPieces(RowRange range) const { return static_cast<size_t>(HashPlaces(range).size); }
+  void ReadHashPiece(RowRange range, size_t number, const VisitHashRow& visit);
+
   // Whether the checkpoint fits the model of `layout` and an optimizer with these slots. Throws UserError
   // with the first tensor, by name, that is missing or has another shape, or with the optimizer that differs.
   // `otherwise`: what the user may name in its place.
@@ -88,7 +94,16 @@ class CheckpointReader {
     size_t piece;
     int64_t first;  // element of the tensor
   };
+  // A piece of a hash table, and the rows up to the next one.
+  struct HashPlace {
+    size_t shard;
+    size_t piece;
+    RowRange rows;
+  };
   void ReadStoredRows(RowRange range, const VisitRow& visit);
+  gpu::Span<const HashPlace> HashPlaces(RowRange range) const;
+  void FindHashPlaces();
+  [[noreturn]] void FailPiece(size_t shard, size_t piece, const std::string& wrong) const;
   const std::vector<Place>& PlacesOf(const std::string& tensor, const std::string& slot) const;
   // Reads and verifies a piece; returns its elements, valid until the next call.
   const float* Load(size_t shard, size_t piece);
@@ -97,6 +112,7 @@ class CheckpointReader {
   const Manifest manifest_;
   std::vector<InputFile> shards_;
   std::vector<std::vector<Place>> places_;  // [tensor * (slots + 1) + slot], by first element
+  std::vector<HashPlace> hash_places_;      // in order
   std::vector<float> values_;               // of the last piece read
   // With slots that begin anew: their names and values, and those of a row of a table.
   std::vector<std::string> slot_names_;

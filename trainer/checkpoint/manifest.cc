@@ -19,6 +19,7 @@ using flatbuffers::Offset;
 
 constexpr uint32_t kFormat = 1;
 constexpr uint32_t kTableFormat = 3;           // has a table; in format 2 its rows had other numbers
+constexpr uint32_t kHashFormat = 4;            // has a hash table
 constexpr size_t kTrailer = sizeof(uint64_t);  // XXH3-64 of the bytes before it, little-endian
 
 Offset<stored::Shard> Encode(const StoredShard& shard, flatbuffers::FlatBufferBuilder* builder) {
@@ -69,10 +70,11 @@ Offset<stored::Manifest> Encode(const Manifest& manifest, flatbuffers::FlatBuffe
   const auto positions = builder->CreateString(manifest.positions);
   const auto inputs = manifest.inputs ? Encode(*manifest.inputs, builder) : 0;
   const std::optional<StoredTable>& its = manifest.table;
-  const auto table = its ? stored::CreateRowTable(*builder, its->features, its->width) : 0;
+  const bool hashed = its && its->hashed();
+  const auto table = its ? stored::CreateRowTable(*builder, hashed ? 0 : its->features, its->width, hashed) : 0;
   const Origin& origin = manifest.origin;
   const auto began_with = origin.path.empty() ? 0 : builder->CreateString(origin.path);
-  return stored::CreateManifest(*builder, its ? kTableFormat : kFormat, manifest.sequence, manifest.step,
+  return stored::CreateManifest(*builder, hashed ? kHashFormat : its ? kTableFormat : kFormat, manifest.sequence, manifest.step,
                                 manifest.saved_unix_ms, manifest.run_id, version, optimizer, mode,
                                 all_tensors, slots, all_shards, positions, manifest.config_bytes,
                                 manifest.config_checksum, manifest.loss, manifest.accuracy, inputs,
@@ -181,8 +183,10 @@ Manifest Decode(const stored::Manifest& from) {
   manifest.origin.updates = static_cast<int64_t>(from.earlier_updates());
   if (from.inputs() != nullptr) manifest.inputs = Decode(*from.inputs());
   if (from.table() != nullptr) {
-    manifest.table = {static_cast<int64_t>(from.table()->features()),
-                      static_cast<int64_t>(from.table()->width())};
+    const stored::RowTable& table = *from.table();
+    constexpr uint64_t kMax = TableLayout::kMaxFeatures;  // which is refused
+    const auto features = static_cast<int64_t>(std::min(table.features(), kMax));
+    manifest.table = {table.hashed() ? TableLayout::kHashed : features, static_cast<int64_t>(table.width())};
   }
   return manifest;
 }
@@ -228,9 +232,12 @@ std::optional<std::string> FromBytes(std::string_view bytes, Manifest* manifest)
                                  static_cast<flatbuffers::uoffset_t>(body.size() / 4));
   if (!stored::VerifyManifestBuffer(verifier)) return "it is no manifest of a dtrain checkpoint";
   const stored::Manifest& from = *stored::GetManifest(data);
-  if (from.format() != (from.table() == nullptr ? kFormat : kTableFormat)) {
-    return fmt::format("its format is {}, and this dtrain reads {} and, with a table, {}", from.format(),
-                       kFormat, kTableFormat);
+  const uint32_t format = from.table() == nullptr     ? kFormat
+                          : from.table()->hashed() ? kHashFormat
+                                                     : kTableFormat;
+  if (from.format() != format) {
+    return fmt::format("its format is {}, and this dtrain reads {} and, with a table, {} or {}", from.format(),
+                       kFormat, kTableFormat, kHashFormat);
   }
   if (BytesReferredTo(from) > body.size()) return "its parts overlap";
   if (!PiecesAligned(from)) return "its pieces are not at a multiple of 8 bytes";
@@ -262,6 +269,26 @@ StoredShard BuildShard(const Layout& layout, int ps, size_t slots, const Written
   return shard;
 }
 
+// A size that is beyond the limit stays so.
+int64_t ValuesIn(uint64_t bytes) {
+  const auto size = static_cast<int64_t>(std::min<uint64_t>(bytes, 2 * kMaxRowPieceBytes));
+  return size / static_cast<int64_t>(sizeof(float));
+}
+
+StoredShard BuildHashShard(int ps, int64_t shards, const WrittenPart& part) {
+  const size_t count = part.checksums.size();
+  if (part.sizes.size() != count || part.firsts.size() != count) {
+    throw WrongNumber(ps, count, std::min(part.sizes.size(), part.firsts.size()));
+  }
+  StoredShard shard{ShardName(ps, shards), kShardAlignment, {}};
+  for (size_t i = 0; i < count; ++i) {
+    shard.pieces.push_back({0, 0, static_cast<int64_t>(part.firsts[i]), ValuesIn(part.sizes[i]), shard.bytes,
+                            part.checksums[i]});
+    shard.bytes += Padded(shard.pieces.back().bytes());
+  }
+  return shard;
+}
+
 StoredShard BuildTableShard(const RowPieces& pieces, int ps, int64_t shards, const WrittenPart& part) {
   const auto count = static_cast<size_t>(pieces.count());
   if (part.checksums.size() != count || part.sizes.size() != count) {
@@ -271,9 +298,8 @@ StoredShard BuildTableShard(const RowPieces& pieces, int ps, int64_t shards, con
   for (size_t i = 0; i < count; ++i) {
     if (part.sizes[i] == 0) continue;
     const RowRange rows = pieces.At(static_cast<int64_t>(i));
-    const auto size = static_cast<int64_t>(std::min<uint64_t>(part.sizes[i], 2 * kMaxRowPieceBytes));
-    shard.pieces.push_back({0, 0, static_cast<int64_t>(rows.begin),
-                            size / static_cast<int64_t>(sizeof(float)), shard.bytes, part.checksums[i]});
+    shard.pieces.push_back({0, 0, static_cast<int64_t>(rows.begin), ValuesIn(part.sizes[i]), shard.bytes,
+                            part.checksums[i]});
     shard.bytes += Padded(shard.pieces.back().bytes());
   }
   return shard;
@@ -281,10 +307,13 @@ StoredShard BuildTableShard(const RowPieces& pieces, int ps, int64_t shards, con
 
 }  // namespace
 
-RowPieces Manifest::RowPiecesOf(size_t shard) const {
+RowRange Manifest::RowsOf(size_t shard) const {
   const TableLayout layout(table->features, table->width, static_cast<int64_t>(shards.size()));
-  return RowPieces(layout.PartOf(static_cast<int64_t>(shard)),
-                   table->width * static_cast<int64_t>(1 + slots.size()));
+  return layout.PartOf(static_cast<int64_t>(shard));
+}
+
+RowPieces Manifest::RowPiecesOf(size_t shard) const {
+  return RowPieces(RowsOf(shard), table->width * static_cast<int64_t>(1 + slots.size()));
 }
 
 Manifest BuildManifest(const Layout& layout, const std::vector<std::string>& slots,
@@ -301,14 +330,15 @@ Manifest BuildManifest(const Layout& layout, const std::vector<std::string>& slo
   }
   if (layout.table) {
     manifest.table = {layout.table->features(), layout.table->width()};
-    manifest.tensors.push_back({kTableName, layout.table->features() + 1, layout.table->width()});
+    manifest.tensors.push_back({kTableName, manifest.table->tensor_rows(), layout.table->width()});
   }
   manifest.shards.resize(layout.ps.size());  // their number decides what each has
   for (size_t ps = 0; ps < layout.ps.size(); ++ps) {
     const auto index = static_cast<int>(ps);
-    manifest.shards[ps] = layout.table ? BuildTableShard(manifest.RowPiecesOf(ps), index,
-                                                         static_cast<int64_t>(layout.ps.size()), parts[ps])
-                                       : BuildShard(layout, index, slots.size(), parts[ps]);
+    const auto count = static_cast<int64_t>(layout.ps.size());
+    manifest.shards[ps] = layout.has_hash_table() ? BuildHashShard(index, count, parts[ps])
+                          : layout.table ? BuildTableShard(manifest.RowPiecesOf(ps), index, count, parts[ps])
+                                         : BuildShard(layout, index, slots.size(), parts[ps]);
   }
   return manifest;
 }

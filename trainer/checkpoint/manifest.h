@@ -25,7 +25,8 @@ struct StoredTensor {
 };
 
 // A piece of a table (trainer/table/row_pieces.h) has the first row of its range as `first`, slot 0, and its
-// size in the file as `count`. A piece without rows is left out.
+// size in the file as `count`. A piece without rows is left out. That of a hash table has its own first row,
+// as an unsigned number (trainer/table/hash_pieces.h).
 struct StoredPiece {
   int64_t tensor = 0;     // index into tensors
   int64_t slot = 0;       // 0: weights; then slots, from 1
@@ -43,10 +44,12 @@ struct StoredShard {
 };
 
 // The table of a sparse model. Its tensor is named kTableName and has a row for each feature and for the
-// bias.
+// bias; that of a hash table (TableLayout::kHashed features) stands for all keys with one row.
 struct StoredTable {
   int64_t features = 0;
   int64_t width = 0;
+  bool hashed() const { return features == TableLayout::kHashed; }
+  int64_t tensor_rows() const { return hashed() ? 1 : features + 1; }
 };
 
 // Origin: what a run began with (checkpoint.start_from).
@@ -76,8 +79,10 @@ struct Manifest {
   std::optional<StoredTable> table;
   Origin origin;
 
-  // The rows that the pieces of shard file `shard` are of. `table` is set.
+  // The rows that the pieces of shard file `shard` are of. `table` is set, and no hash table.
   RowPieces RowPiecesOf(size_t shard) const;
+  // The rows of that file. `table` is set.
+  RowRange RowsOf(size_t shard) const;
   // The size of all files without the manifest.
   int64_t bytes() const;
 };
@@ -93,12 +98,13 @@ std::optional<std::string> FromBytes(std::string_view bytes, Manifest* manifest)
 std::optional<std::string> ManifestProblem(const Manifest& manifest);
 
 // What the writer of a shard file says of it: the checksums of its pieces, in the order of PiecesOf(), and of
-// a table also their bytes; 0: a piece without rows.
+// a table also their bytes; 0: a piece without rows. Of a hash table also their first rows.
 struct WrittenPart {
   WrittenPart() = default;
   WrittenPart(std::vector<uint64_t> of_pieces) : checksums(std::move(of_pieces)) {}
   std::vector<uint64_t> checksums;
   std::vector<uint64_t> sizes;
+  std::vector<uint64_t> firsts;
 };
 
 // The tensors, slots and shards of the ps of `layout`. Throws Failure when a ps has reported another number

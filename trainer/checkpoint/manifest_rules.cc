@@ -60,27 +60,42 @@ Problem TextProblem(const Manifest& manifest) {
 // A table is all that a sparse model has.
 Problem TableProblem(const Manifest& manifest) {
   const StoredTable& table = *manifest.table;
-  if (table.features < 1 || table.features >= TableLayout::kMaxFeatures || table.width < 1 ||
-      table.width > TableLayout::kMaxWidth || manifest.slots.size() > kMaxTableSlots) {
+  const bool fits = table.hashed() ? static_cast<int64_t>(manifest.shards.size()) <= TableLayout::kHashRanges
+                                   : table.features >= 1 && table.features < TableLayout::kMaxFeatures;
+  if (!fits || table.width < 1 || table.width > TableLayout::kMaxWidth || manifest.slots.size() > kMaxTableSlots) {
     return fmt::format("a table of {} features, {} wide, with {} slots", table.features, table.width,
                        manifest.slots.size());
   }
   const bool one = manifest.tensors.size() == 1 && manifest.tensors[0].name == kTableName &&
-                   manifest.tensors[0].rows == table.features + 1 && manifest.tensors[0].cols == table.width;
+                   manifest.tensors[0].rows == table.tensor_rows() && manifest.tensors[0].cols == table.width;
   return one ? std::nullopt : Problem("tensors beside its table");
 }
 
-// A piece of a table is one of its shard, behind the one before it.
-Problem RowPieceProblem(const RowPieces& pieces, const StoredPiece& piece, int64_t number) {
+Problem RowPieceSizeProblem(const StoredPiece& piece) {
   if (piece.tensor != 0 || piece.slot != 0) return fmt::format("is of tensor {}", piece.tensor);
-  if (number < 0 || number >= pieces.count() ||
-      static_cast<int64_t>(pieces.At(number).begin) != piece.first) {
-    return fmt::format("begins at row {}, where none begins", piece.first);
-  }
   if (piece.count < 1 || piece.bytes() > static_cast<int64_t>(kMaxRowPieceBytes)) {
     return fmt::format("has {} bytes", piece.bytes());
   }
   return std::nullopt;
+}
+
+// A piece of a hash table begins in its shard, behind the beginning of the one before it.
+Problem HashPieceProblem(const StoredPiece& piece, RowRange* rows) {
+  const auto first = static_cast<uint64_t>(piece.first);
+  if (first < rows->begin || first >= rows->end) {
+    return fmt::format("begins at row {}; must be {} to {}", first, rows->begin, rows->end - 1);
+  }
+  rows->begin = first + 1;
+  return RowPieceSizeProblem(piece);
+}
+
+// A piece of another table is one of its shard, behind the one before it.
+Problem RowPieceProblem(const RowPieces& pieces, const StoredPiece& piece, int64_t number) {
+  if (number < 0 || number >= pieces.count() ||
+      static_cast<int64_t>(pieces.At(number).begin) != piece.first) {
+    return fmt::format("begins at row {}, where none begins", piece.first);
+  }
+  return RowPieceSizeProblem(piece);
 }
 
 // A piece lies within its tensor.
@@ -111,12 +126,17 @@ Problem ShardProblem(const Manifest& manifest) {
     if (shard.file != name) return fmt::format("file {} has another name than {}", i, name);
     int64_t end = kShardAlignment;
     std::optional<RowPieces> rows;
-    if (manifest.table) rows = manifest.RowPiecesOf(static_cast<size_t>(i));
+    RowRange left;  // of a hash table, behind the beginning of the piece before
+    const bool hashed = manifest.table && manifest.table->hashed();
+    if (hashed) left = manifest.RowsOf(static_cast<size_t>(i));
+    if (manifest.table && !hashed) rows = manifest.RowPiecesOf(static_cast<size_t>(i));
     int64_t before = -1;  // the number of the piece before, of a table
     for (size_t k = 0; k < shard.pieces.size(); ++k) {
       const StoredPiece& piece = shard.pieces[k];
       Problem problem;
-      if (rows) {
+      if (hashed) {
+        problem = HashPieceProblem(piece, &left);
+      } else if (rows) {
         const int64_t number = piece.first < static_cast<int64_t>(rows->At(0).begin)
                                    ? -1
                                    : rows->Of(static_cast<uint64_t>(piece.first));

@@ -5,6 +5,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "trainer/model/layout.h"
 
@@ -55,6 +56,7 @@ RowPieces RowPiecesOf(const Layout& layout, int ps, int64_t slots) {
 }
 
 int64_t PartPieces(const Layout& layout, int ps, int64_t slots) {
+  if (layout.has_hash_table()) return std::numeric_limits<int64_t>::max();
   if (layout.table) return RowPiecesOf(layout, ps, slots).count();
   const Range range = layout.ps.at(static_cast<size_t>(ps));
   return range.size() == 0 ? 0 : RangePieceCount(range, slots);

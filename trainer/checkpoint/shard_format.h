@@ -48,10 +48,11 @@ struct Piece {
 // `slots` optimizer slots. Empty for an empty range, and of a table, which has pieces of its own kind.
 std::vector<Piece> PiecesOf(const Layout& layout, int ps, int slots);
 
-// The pieces of the rows of one ps. `layout` has a table.
+// The pieces of the rows of one ps. `layout` has a table that is no hash table.
 RowPieces RowPiecesOf(const Layout& layout, int ps, int64_t slots);
 
-// The number of pieces that a ps gives to a writer: of its range (trainer/model/layout.h), or of its rows.
+// The number of pieces that a ps gives to a writer: of its range (trainer/model/layout.h), or of its rows; of a
+// hash table the max, since their number follows from its rows (trainer/table/hash_pieces.h).
 int64_t PartPieces(const Layout& layout, int ps, int64_t slots);
 // Whether piece `piece` of these can have so many bytes.
 bool PieceFits(const Layout& layout, int ps, int64_t slots, int64_t piece, size_t bytes);

@@ -14,6 +14,7 @@
 #include "trainer/checkpoint/checkpoint_errors.h"
 #include "trainer/checkpoint/shard_format.h"
 #include "trainer/model/layout.h"
+#include "trainer/table/hash_pieces.h"
 
 namespace dtrain {
 namespace {
@@ -117,15 +118,17 @@ RangeWriter::RangeWriter(const Layout& layout, int ps, int64_t slots, const std:
     : range_(layout.ps.at(static_cast<size_t>(ps))),
       slots_(slots),
       is_table_(layout.table.has_value()),
+      is_hashed_(layout.has_hash_table()),
       count_(PartPieces(layout, ps, slots)),
       pieces_(PiecesOf(layout, ps, static_cast<int>(slots))),
       file_(directory + "/" + ShardName(ps, static_cast<int64_t>(layout.ps.size()))) {
-  written_.checksums.reserve(is_table_ ? static_cast<size_t>(count_) : pieces_.size());
+  if (!is_hashed_) written_.checksums.reserve(is_table_ ? static_cast<size_t>(count_) : pieces_.size());
 }
 
 void RangeWriter::Add(net::TensorView values) {
   DT_CHECK(added_ < count_, added_, count_);
   if (!is_table_) return AddRange(values);
+  if (is_hashed_) written_.firsts.push_back(FirstRowOf(values));
   ++added_;
   written_.sizes.push_back(values.size);
   written_.checksums.push_back(values.size == 0 ? 0 : file_.Add(values.data, values.size));
@@ -143,7 +146,7 @@ void RangeWriter::AddRange(net::TensorView values) {
 }
 
 WrittenPart RangeWriter::Finish() {
-  DT_CHECK(added_ == count_, added_, count_);
+  DT_CHECK(added_ == count_ || is_hashed_, added_, count_);
   file_.Finish();
   return std::move(written_);
 }

@@ -63,7 +63,7 @@ class RangeWriter {
   // Makes the file in `directory`. `slots`: the number of optimizer slots. Throws IoError, like all calls.
   RangeWriter(const Layout& layout, int ps, int64_t slots, const std::string& directory);
 
-  int64_t piece_count() const { return count_; }
+  int64_t piece_count() const { return count_; }  // PartPieces()
   // Appends the next piece, with all its values.
   void Add(net::TensorView values);
   // Waits until all pieces are on the disk.
@@ -75,6 +75,7 @@ class RangeWriter {
   const Range range_;
   const int64_t slots_;
   const bool is_table_;
+  const bool is_hashed_;
   const int64_t count_;
   const std::vector<Piece> pieces_;  // of the file, of a range
   ShardWriter file_;

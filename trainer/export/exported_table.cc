@@ -116,7 +116,7 @@ void WriteTableText(const ExportedTable& table, OutputFile* file) {
     AddWeights(table.weights(i), table.width(), "\t", "\t", &text);
     text.Add("\n");
   }
-  text.AddNumber(table.features());
+  table.hashed() ? text.Add("-") : text.AddNumber(table.features());
   text.Add("\tbias");
   AddWeights(table.bias().data(), table.width(), "\t", "\t", &text);
   text.Add("\n");
@@ -127,7 +127,7 @@ void WriteTableTensors(const ExportedTable& table, OutputFile* file) {
   const auto count = static_cast<int64_t>(table.count()), width = table.width();
   const auto row_bytes = static_cast<size_t>(width) * sizeof(float);
   file->Write(
-      SafetensorsHeader(table.model().Metadata(), {{"table.keys", "I64", {count}, 8 * count},
+      SafetensorsHeader(table.model().Metadata(), {{"table.keys", table.hashed() ? "U64" : "I64", {count}, 8 * count},
                                                    {"table.rows", "F32", {count, width}, 4 * count * width},
                                                    {"bias", "F32", {width}, 4 * width}}));
   std::vector<int64_t> keys;

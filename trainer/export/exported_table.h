@@ -20,6 +20,7 @@ class ExportedTable {
 
   const ExportedModel& model() const { return model_; }
   int64_t features() const { return table_.features(); }
+  bool hashed() const { return table_.hashed(); }
   int64_t width() const { return table_.width(); }
   // Features with rows, without the bias.
   size_t count() const { return order_.size(); }
@@ -53,7 +54,7 @@ std::vector<float> DenseRows(const Config& config, CheckpointReader* checkpoint)
 
 // The formats of dtrain export for tables alone. docs/models.md describes the content.
 
-// A line for each feature, with tabs: number, index in the file, weights.
+// A line for each feature, with tabs: number or key, index in the file, weights.
 void WriteTableText(const ExportedTable& table, OutputFile* file);
 
 // Safetensors: table.keys, table.rows and bias.

@@ -122,6 +122,7 @@ void Checkpoints::OnSnapshotState(Member& ps, const wire::SnapshotState& state) 
   if (state.checksums() != nullptr)
     part.part.checksums.assign(state.checksums()->begin(), state.checksums()->end());
   if (state.sizes() != nullptr) part.part.sizes.assign(state.sizes()->begin(), state.sizes()->end());
+  if (state.firsts() != nullptr) part.part.firsts.assign(state.firsts()->begin(), state.firsts()->end());
   if (state.written() || state.error() != nullptr) {
     writer_.OnPart(static_cast<size_t>(ps.task.index), members_.NameOf(ps), part);
   }

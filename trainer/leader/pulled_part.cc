@@ -95,7 +95,9 @@ ShardSaver::Outcome PulledPart::Write(const std::string& directory) {
     for (int64_t piece = 0; piece < count_; ++piece) {
       const std::optional<net::Message> message = WaitForPiece();
       if (!message) return {{}, "the checkpoint was given up"};
-      writer.Add(net::Tensor(*message, *net::Decode(*message)->body_as_Piece()));
+      const net::TensorView values = net::Tensor(*message, *net::Decode(*message)->body_as_Piece());
+      if (layout_.has_hash_table() && values.size == 0) break;  // the end
+      writer.Add(values);
       const std::lock_guard lock(mutex_);
       here_.erase(written_++);  // it may have come again meanwhile
     }

@@ -19,6 +19,7 @@ namespace dtrain {
 namespace {
 
 std::string InitialText(const Layout& layout) {
+  if (layout.has_hash_table()) return "an empty hash table";
   if (layout.table) return fmt::format("a table of {} rows", layout.table->features() + 1);
   return fmt::format("{} variables, {} values", layout.variables.size(), layout.size);
 }
@@ -281,6 +282,7 @@ std::optional<net::LentBytes> Restore::ReadPiece(int ps, uint64_t number) {
 // The same of its rows of a table.
 std::optional<net::LentBytes> Restore::ReadRows(int ps, uint64_t number) {
   const auto slots = static_cast<int64_t>(slots_.size());
+  if (parts_.layout.has_hash_table()) return ReadHashRows(ps, number);
   const RowPieces pieces = RowPiecesOf(parts_.layout, ps, slots);
   if (number >= static_cast<uint64_t>(pieces.count())) return std::nullopt;
   const RowRange rows = pieces.At(static_cast<int64_t>(number));
@@ -289,6 +291,20 @@ std::optional<net::LentBytes> Restore::ReadRows(int ps, uint64_t number) {
   reader_->ReadRows(rows, [&](uint64_t row, const float* values) { writer.Add(row, values); });
   const net::LentBuffer piece(kMaxRowPieceBytes);
   return piece.Lend(0, writer.Finish(rows, reinterpret_cast<std::byte*>(piece.floats())));
+}
+
+// A piece behind the last one has no bytes.
+net::LentBytes Restore::ReadHashRows(int ps, uint64_t number) {
+  const RowRange rows = parts_.layout.table->PartOf(ps);
+  const net::LentBuffer piece(kMaxRowPieceBytes);
+  if (number >= reader_->HashPieces(rows)) return piece.Lend(0, 0);
+  const int64_t width = parts_.layout.table->width();
+  const int64_t values = width * static_cast<int64_t>(1 + slots_.size());
+  HashRowList list(values);
+  reader_->ReadHashPiece(rows, number, [&](const HashRow& row) { list.Add(row); });
+  std::vector<HashRow> found;
+  list.AppendTo(&found);
+  return piece.Lend(0, WriteHashPiece(found, width, values, reinterpret_cast<std::byte*>(piece.floats())));
 }
 
 void Restore::Finish() {

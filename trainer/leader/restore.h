@@ -85,6 +85,7 @@ class Restore {
   void Skip(const std::string& problem);
   std::optional<net::LentBytes> ReadPiece(int ps, uint64_t number);
   std::optional<net::LentBytes> ReadRows(int ps, uint64_t number);
+  net::LentBytes ReadHashRows(int ps, uint64_t number);
   void OrderAll();
   void Order(size_t ps);
   void GoOnWhenAllHave();

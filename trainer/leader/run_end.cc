@@ -112,6 +112,10 @@ void RunEnd::OnChecksums(const Member& ps, const wire::ChecksumList& list) {
     report.parts.back().values.assign(part->values()->begin(), part->values()->end());
   }
   if (list.non_finite() != nullptr) report.non_finite = ShortText(list.non_finite()->str());
+  if (const wire::TableFigures* const table = list.table()) {
+    report.table = {CountIn(table->rows()), CountIn(table->candidates()), CountIn(table->evicted()),
+                    CountIn(table->bytes())};
+  }
   report.bytes_sent = CountIn(list.bytes_sent());
   report.bytes_received = CountIn(list.bytes_received());
   TakeReport(index, std::move(report));
@@ -178,12 +182,25 @@ bool RunEnd::TookPart(const Member& member) const {
   return started || (history_.peers_returned && member.taken > 0);
 }
 
+namespace {
+
+void Add(const TableFigures& figures, std::optional<TableFigures>* sum) {
+  if (!*sum) sum->emplace();
+  (*sum)->rows = AddCounts((*sum)->rows, figures.rows);
+  (*sum)->candidates = AddCounts((*sum)->candidates, figures.candidates);
+  (*sum)->evicted = AddCounts((*sum)->evicted, figures.evicted);
+  (*sum)->bytes = AddCounts((*sum)->bytes, figures.bytes);
+}
+
+}  // namespace
+
 void RunEnd::SumUpShards() {
   std::vector<ModelPart> parts;
   std::map<std::string, std::map<int64_t, std::vector<float>>> values;  // by variable and first row
   for (std::optional<ShardReport>& report : reports_) {
     summary_.bytes_sent = AddCounts(summary_.bytes_sent, report->bytes_sent);
     summary_.bytes_received = AddCounts(summary_.bytes_received, report->bytes_received);
+    if (report->table) Add(*report->table, &summary_.table);
     for (ShardReport::Part& part : report->parts) {
       if (!part.values.empty()) values[part.sum.name][part.sum.first_row] = std::move(part.values);
       parts.push_back(std::move(part.sum));

@@ -49,6 +49,7 @@ struct Layout {
   std::vector<Range> ps;  // ps i owns [begin, end); in order, without gaps
   // The rows of a sparse model, which has them in place of variables.
   std::optional<TableLayout> table;
+  bool has_hash_table() const { return table && table->hashed(); }
 
   std::vector<Segment> SegmentsOf(int ps_index) const;
   // Returns "weights/W1 [0:392)".

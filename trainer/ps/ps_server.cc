@@ -8,6 +8,7 @@
 #include "trainer/ps/update_rules.h"
 #include "trainer/shard/device_shard.h"
 #include "trainer/shard/host_shard.h"
+#include "trainer/shard/hash_shard.h"
 #include "trainer/shard/table_shard.h"
 
 namespace dtrain {
@@ -29,6 +30,9 @@ constexpr char kBadKeys[] = "it asks for rows that are not here";
 constexpr char kNoSuchBlock[] = "it asks for a block that is not here";
 
 std::unique_ptr<ParameterShard> MakeShard(const PsTask& task) {
+  if (task.layout.table && task.layout.table->hashed()) {
+    return std::make_unique<HashShard>(task.config, task.layout, task.self.index);
+  }
   if (task.layout.table) return std::make_unique<TableShard>(task.config, task.layout, task.self.index);
   if (task.store == nullptr) return std::make_unique<HostShard>(task.config, task.layout, task.self.index);
   return std::make_unique<DeviceShard>(task.config, task.layout, task.self.index, *task.store);

@@ -190,8 +190,9 @@ void RemoteLeader::OnSnapshot(uint64_t number, const ShardSaver::Outcome* part) 
     const auto error = failed ? builder.CreateString(part->error) : 0;
     const auto checksums = written ? builder.CreateVector(part->part.checksums) : 0;
     const auto sizes = written && !part->part.sizes.empty() ? builder.CreateVector(part->part.sizes) : 0;
-    return wire::CreateReport(builder, 0,
-                              wire::CreateSnapshotState(builder, number, written, error, checksums, sizes));
+    const auto firsts = written && !part->part.firsts.empty() ? builder.CreateVector(part->part.firsts) : 0;
+    return wire::CreateReport(
+        builder, 0, wire::CreateSnapshotState(builder, number, written, error, checksums, sizes, firsts));
   });
 }
 
@@ -215,9 +216,15 @@ void RemoteLeader::SendReport() {
                                        static_cast<uint64_t>(part.sum.bytes), part.sum.crc, values));
     }
     const auto non_finite = report_->non_finite.empty() ? 0 : builder.CreateString(report_->non_finite);
-    const auto list = wire::CreateChecksumList(builder, builder.CreateVector(parts),
-                                               static_cast<uint64_t>(report_->bytes_sent),
-                                               static_cast<uint64_t>(report_->bytes_received), non_finite);
+    flatbuffers::Offset<wire::TableFigures> table;
+    if (const std::optional<TableFigures>& its = report_->table) {
+      table = wire::CreateTableFigures(
+          builder, static_cast<uint64_t>(its->rows), static_cast<uint64_t>(its->candidates),
+          static_cast<uint64_t>(its->evicted), static_cast<uint64_t>(its->bytes));
+    }
+    const auto list = wire::CreateChecksumList(
+        builder, builder.CreateVector(parts), static_cast<uint64_t>(report_->bytes_sent),
+        static_cast<uint64_t>(report_->bytes_received), non_finite, table);
     return wire::CreateReport(builder, 0, 0, list);
   });
 }

@@ -38,6 +38,7 @@ void VisitKeys(Summary& summary, Visitor& visit) {
   visit("workers", summary.workers);
   visit("device", summary.device);
   visit("lost_workers", summary.lost_workers);
+  visit("table", summary.table);
 }
 
 template <typename Figures, typename Visitor>
@@ -71,6 +72,12 @@ Json ToValue(const TimeSpread& value) {
 }
 Json ToValue(const StalenessSpread& value) {
   return {{"mean", value.mean}, {"p50", value.p50}, {"p95", value.p95}, {"max", value.max}};
+}
+Json ToValue(const TableFigures& value) {
+  return {{"rows", value.rows},
+          {"candidates", value.candidates},
+          {"evicted", value.evicted},
+          {"bytes", value.bytes}};
 }
 Json ToValue(const std::string& value) { return value; }
 Json ToValue(int64_t value) { return value; }
@@ -162,6 +169,14 @@ bool NumberFromValue(const Json& object, const char* key, double* out) {
 bool FromValue(const Json& value, TimeSpread* out) {
   return value.is_object() && NumberFromValue(value, "total_s", &out->total_s) &&
          NumberFromValue(value, "p50_ms", &out->p50_ms) && NumberFromValue(value, "p95_ms", &out->p95_ms);
+}
+bool FromValue(const Json& value, TableFigures* out) {
+  const auto take = [&](const char* key, int64_t* number) {
+    const Json* const found = value.Find(key);
+    return found != nullptr && FromValue(*found, number);
+  };
+  return value.is_object() && take("rows", &out->rows) && take("candidates", &out->candidates) &&
+         take("evicted", &out->evicted) && take("bytes", &out->bytes);
 }
 bool FromValue(const Json& value, StalenessSpread* out) {
   return value.is_object() && NumberFromValue(value, "mean", &out->mean) &&

@@ -47,6 +47,14 @@ std::string FiguresToJson(const WorkerFigures& figures);
 // Reads `figures` from JSON. Returns false and leaves `figures` unchanged if the text is not valid.
 bool FiguresFromJson(const std::string& text, WorkerFigures* figures);
 
+// TableFigures: what there is of a hash table at the end (trainer/table/hash_store.h).
+struct TableFigures {
+  int64_t rows = 0;        // with values
+  int64_t candidates = 0;  // keys that have none yet
+  int64_t evicted = 0;     // of both, since the start or the checkpoint
+  int64_t bytes = 0;       // of memory
+};
+
 struct RunSummary {
   std::string status;  // done, already_done, stopped, diverged, peer_lost, failed
   int64_t global_step = 0;
@@ -75,6 +83,7 @@ struct RunSummary {
   std::vector<WorkerFigures> workers;                 // by worker
   std::optional<std::string> device;                  // of the first worker: "cpu", "cuda:0", "cuda:0,1"
   std::vector<int64_t> lost_workers;                  // took part and were gone at the end
+  std::optional<TableFigures> table;                  // of a hash table, on all ps
   // These are not keys of the result, but needed to print or complete it.
   int64_t first_step_nanos = 0;                        // wall clock; 0: no step was begun
   std::vector<std::optional<double>> worker_accuracy;  // by each worker that evaluated itself

@@ -41,6 +41,7 @@ RunSummary FullSummary() {
   summary.workers[1].staleness = StalenessSpread{1.9, 2, 3, 70};
   summary.first_step_nanos = 1769860800123456789;
   summary.lost_workers = {2};
+  summary.table = TableFigures{5, 7, 9, int64_t{1} << 33};
   summary.first_loss = 2.3;
   summary.worker_accuracy = {0.889, std::nullopt, 0.887};
   return summary;
@@ -64,6 +65,7 @@ TEST_CASE("run summary: the wire text brings back every field, to the last bit")
   CHECK(got.workers[0].compute.p50_ms == 0.1 + 0.2);
   CHECK_FALSE(got.workers[0].staleness.has_value());
   CHECK(got.workers[1].staleness->max == 70);
+  CHECK(got.table->candidates == 7);
 }
 
 TEST_CASE("run summary: a worker's figures come back from its text; what is not one leaves them alone") {
@@ -91,7 +93,8 @@ TEST_CASE("run summary: the result has the documented keys in the documented ord
       "train_s",   "steps_per_s",   "examples_per_s", "final_loss",    "progressive_loss",
       "test_loss", "test_accuracy", "test_auc",       "test_log_loss", "test_calibration",
       "model_crc", "deterministic", "checkpoint",     "bytes_sent",    "bytes_received",
-      "startup_s", "weights",       "workers",        "device",        "lost_workers"};
+      "startup_s", "weights",       "workers",        "device",        "lost_workers",
+      "table"};
   CHECK(keys == documented);
 }
 

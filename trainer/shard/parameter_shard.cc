@@ -12,6 +12,8 @@ void ParameterShard::Restore(int64_t slot, int64_t first, net::TensorView) { DT_
 
 void ParameterShard::RestoreRow(uint64_t row, const float*) { DT_CHECK(false, row); }
 
+void ParameterShard::RestoreHashRow(const HashRow& row) { DT_CHECK(false, row.row); }
+
 net::LentBytes ParameterShard::LendRows(int64_t block, gpu::Span<const uint64_t>) {
   DT_CHECK(false, block);
   return {};

@@ -1,6 +1,6 @@
 // ParameterShard: one contiguous range of the model's parameters and its optimizer slots, on one ps, in
 // blocks (model/layout.h). Implementations: host_shard.h (host memory), device_shard.h (a GPU, when ps and
-// workers are threads of one process), table_shard.h (rows of a table).
+// workers are threads of one process), table_shard.h and hash_shard.h (rows of a table).
 // Owner: PsServer. Thread: the ps loop, hence no lock. Invariant: version(block) is the number of gradients
 // applied to the block since global step 0, across restores from checkpoints.
 #pragma once
@@ -18,6 +18,7 @@
 #include "trainer/optim/optimizer.h"
 #include "trainer/shard/shard_report.h"
 #include "trainer/shard/snapshot.h"
+#include "trainer/table/hash_store.h"
 
 namespace dtrain {
 
@@ -72,6 +73,7 @@ class ParameterShard {
   virtual bool Fits(uint64_t /*slot*/, uint64_t /*first*/, size_t /*bytes*/) const { return false; }
   // The same for a row of a table: its weights, then its slots.
   virtual void RestoreRow(uint64_t row, const float* values);
+  virtual void RestoreHashRow(const HashRow& row);  // of a hash table
   // All of the range is restored: it is initialised and has `version`, below 2^62.
   virtual void SetRestored(uint64_t version) = 0;
   // The updates that restored slots have had before version 0 (UpdateStep::earlier), below 2^62.

@@ -79,7 +79,12 @@ bool RangeFiller::OpenHere(const std::string& path) {
     reader_ = std::make_unique<CheckpointReader>(path);
     order_.begins ? reader_->BeginWith(parts_.config, parts_.layout)
                   : reader_->CheckFits(parts_.layout, slots_);
-    if (ManifestChecksum(reader_->manifest()) == order_.manifest) return true;
+    if (ManifestChecksum(reader_->manifest()) == order_.manifest) {
+      if (parts_.layout.has_hash_table()) {
+        count_ = reader_->HashPieces(parts_.layout.table->PartOf(parts_.ps));
+      }
+      return true;
+    }
   } catch (const BadCheckpoint& bad) {
     problem = bad.problem();
   } catch (const UserError& misfit) {
@@ -97,7 +102,7 @@ bool RangeFiller::OpenHere(const std::string& path) {
 
 void RangeFiller::BeginToFetch() {
   state_ = State::kFetching;
-  here_.assign(count_, false);
+  here_.clear();
   AskForMore(Clock::now());
   if (count_ == 0) End("");
 }
@@ -107,6 +112,7 @@ void RangeFiller::AskForMore(TimePoint now) {
   for (; asked_ < std::min(count_, next_ + kOpenPieces); ++asked_) {
     parts_.ask(order_.number, static_cast<int64_t>(asked_));
   }
+  here_.resize(asked_);
 }
 
 void RangeFiller::OnPiece(const wire::Piece& piece, net::TensorView values) {
@@ -116,14 +122,15 @@ void RangeFiller::OnPiece(const wire::Piece& piece, net::TensorView values) {
   if (sum != 0 && sum != net::PayloadChecksum(values.data, values.size)) return;
   if (!TakePiece(piece.piece(), values)) return;
   here_[piece.piece()] = true;
-  while (next_ < count_ && here_[next_]) ++next_;
+  while (next_ < asked_ && here_[next_]) ++next_;
   AskForMore(Clock::now());
-  if (next_ == count_) End("");
+  if (next_ >= count_) End("");
 }
 
 // False: these are no values of that piece.
 bool RangeFiller::TakePiece(size_t number, net::TensorView values) {
   const auto slots = static_cast<int64_t>(slots_.size());
+  if (parts_.layout.has_hash_table()) return TakeHashPiece(number, values);
   if (parts_.layout.table) {
     const RowRange rows = RowPiecesOf(parts_.layout, parts_.ps, slots).At(static_cast<int64_t>(number));
     const int64_t width = parts_.layout.table->width();
@@ -137,7 +144,30 @@ bool RangeFiller::TakePiece(size_t number, net::TensorView values) {
   return true;
 }
 
+// A piece without bytes is behind the last one.
+bool RangeFiller::TakeHashPiece(size_t number, net::TensorView values) {
+  if (values.size == 0) {
+    count_ = std::min(count_, number);
+    return true;
+  }
+  const RowRange rows = parts_.layout.table->PartOf(parts_.ps);
+  const int64_t width = parts_.layout.table->width();
+  return ReadHashPiece(values, rows, width, width * static_cast<int64_t>(1 + slots_.size()), rows,
+                       [this](const HashRow& row) { TakeHashRow(row); })
+      .empty();
+}
+
+// A run that begins with a checkpoint has made no steps yet.
+void RangeFiller::TakeHashRow(HashRow row) {
+  row.step = std::min(row.step, static_cast<uint64_t>(order_.step));
+  parts_.shard.RestoreHashRow(row);
+}
+
 void RangeFiller::ReadNext() {
+  if (parts_.layout.has_hash_table()) {
+    return reader_->ReadHashPiece(parts_.layout.table->PartOf(parts_.ps), next_++,
+                                  [this](const HashRow& row) { TakeHashRow(row); });
+  }
   if (parts_.layout.table) {
     const RowPieces pieces = RowPiecesOf(parts_.layout, parts_.ps, static_cast<int64_t>(slots_.size()));
     return reader_->ReadRows(pieces.At(static_cast<int64_t>(next_++)),

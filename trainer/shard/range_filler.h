@@ -84,6 +84,8 @@ class RangeFiller {
   void ReadSome();
   void ReadNext();
   bool TakePiece(size_t piece, net::TensorView values);
+  bool TakeHashPiece(size_t piece, net::TensorView values);
+  void TakeHashRow(HashRow row);
   void TakeRow(uint64_t row, const float* values) { parts_.shard.RestoreRow(row, values); }
   void End(const std::string& error);
 

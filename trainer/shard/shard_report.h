@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "trainer/model/layout.h"
+#include "trainer/result/run_summary.h"
 
 namespace dtrain {
 
@@ -20,6 +22,7 @@ struct ShardReport {
   // Of the ps's channel so far, headers and payloads.
   int64_t bytes_sent = 0;
   int64_t bytes_received = 0;
+  std::optional<TableFigures> table;  // of a hash table
   std::string non_finite;  // the first such value, "weights/W1[3, 5] is nan"; empty: none
 
   // The result shows the values of models up to this size.

@@ -1,5 +1,8 @@
 #include "trainer/shard/shard_saver.h"
 
+#include <fmt/core.h>
+
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
@@ -16,6 +19,7 @@ constexpr size_t kMaxChecksums = (net::kMaxHeaderBytes - 64 * 1024) / sizeof(uin
 }  // namespace
 
 bool HasTooManyPieces(const Layout& layout, int ps, int64_t slots) {
+  if (layout.has_hash_table()) return false;  // they are counted when they are there
   if (layout.table) return 2 * RowPiecesOf(layout, ps, slots).count() > static_cast<int64_t>(kMaxChecksums);
   return PiecesOf(layout, ps, static_cast<int>(slots)).size() > kMaxChecksums;
 }
@@ -45,7 +49,11 @@ ShardSaver::Outcome ShardSaver::Write(Snapshot& snapshot, const std::string& dir
   try {
     std::vector<float> scratch(kBlockValues);
     RangeWriter writer(layout_, ps_, slots_, directory);
-    for (int64_t piece = 0; piece < writer.piece_count(); ++piece) {
+    const int64_t count = std::min(writer.piece_count(), snapshot.piece_count());
+    if (layout_.has_hash_table() && 3 * count > static_cast<int64_t>(kMaxChecksums)) {
+      return {{}, fmt::format("its rows are {} pieces of 1 MiB, too many for one message. Use more ps", count)};
+    }
+    for (int64_t piece = 0; piece < count; ++piece) {
       const std::optional<Snapshot::Piece> read = snapshot.Read(piece, scratch.data());
       if (!read) return {{}, "the checkpoint was given up"};
       writer.Add(read->bytes);

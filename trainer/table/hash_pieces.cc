@@ -60,7 +60,6 @@ size_t HashPieceBytes(size_t rows, size_t with_values, int64_t values) {
 }
 
 size_t WriteHashPiece(const std::vector<HashRow>& rows, int64_t width, int64_t values, std::byte* bytes) {
-  if (rows.empty()) return 0;
   std::byte* at = bytes;
   uint32_t with_values = 0;
   for (const HashRow& row : rows) with_values += row.values != nullptr ? 1 : 0;
@@ -80,11 +79,26 @@ size_t WriteHashPiece(const std::vector<HashRow>& rows, int64_t width, int64_t v
   return static_cast<size_t>(at - bytes);
 }
 
+void HashRowList::Add(const HashRow& row) {
+  rows_.push_back({row.row, row.step, row.count, nullptr});
+  if (row.values != nullptr) row_values_.insert(row_values_.end(), row.values, row.values + values_);
+}
+
+void HashRowList::AppendTo(std::vector<HashRow>* rows) const {
+  const float* values = row_values_.data();
+  for (const HashRow& row : rows_) {
+    rows->push_back(row);
+    if (row.count != 0) continue;
+    rows->back().values = values;
+    values += values_;
+  }
+}
+
 uint64_t FirstRowOf(net::TensorView bytes) { return Get<uint64_t>(bytes.data + kHeadBytes); }
 
 std::string ReadHashPiece(net::TensorView bytes, RowRange piece, int64_t width, int64_t values, RowRange range,
                           const VisitHashRow& visit) {
-  if (bytes.size < kHeadBytes + kRowBytes) return fmt::format("it has {} bytes", bytes.size);
+  if (bytes.size < kHeadBytes) return fmt::format("it has {} bytes", bytes.size);
   const auto rows = size_t{Get<uint32_t>(bytes.data)}, with_values = size_t{Get<uint32_t>(bytes.data, 1)};
   const size_t needed = HashPieceBytes(rows, with_values, values);
   if (bytes.size != needed) return fmt::format("it has {} bytes, not {}", bytes.size, needed);

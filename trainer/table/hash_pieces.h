@@ -3,7 +3,7 @@
 // where they begin follows from the rows; a piece begins where its first row does.
 //
 // The bytes of a piece, little-endian:
-//   uint32 count         rows, at least 1
+//   uint32 count         rows
 //   uint32 with_values   of which so many have values
 //   uint64 [count]       their numbers, ascending
 //   uint64 [count]       the latest update that named each
@@ -28,7 +28,7 @@ constexpr uint64_t kMaxHashStep = (uint64_t{1} << HashEntry::kStepBits) - 1;
 size_t HashPieceBytes(size_t rows, size_t with_values, int64_t values);
 
 // Writes a piece of rows in ascending order. `width`: values of a row without its slots. `bytes` has room for
-// HashPieceBytes(). Returns how many it wrote; 0 of no rows.
+// HashPieceBytes(). Returns how many it wrote.
 size_t WriteHashPiece(const std::vector<HashRow>& rows, int64_t width, int64_t values, std::byte* bytes);
 
 using VisitHashRow = std::function<void(const HashRow&)>;
@@ -38,6 +38,23 @@ using VisitHashRow = std::function<void(const HashRow&)>;
 // Nothing is visited of a piece that is wrong.
 std::string ReadHashPiece(net::TensorView bytes, RowRange piece, int64_t width, int64_t values, RowRange range,
                           const VisitHashRow& visit);
+
+// HashRowList: rows with their values. Owner: any. Thread: one.
+class HashRowList {
+ public:
+  explicit HashRowList(int64_t values) : values_(static_cast<size_t>(values)) {}
+
+  void Add(const HashRow& row);
+  // Appends them to `rows`, whose values are those here.
+  void AppendTo(std::vector<HashRow>* rows) const;
+  bool empty() const { return rows_.empty(); }
+  size_t bytes() const { return rows_.size() * sizeof(HashRow) + row_values_.size() * sizeof(float); }
+
+ private:
+  size_t values_;               // of a row
+  std::vector<HashRow> rows_;   // without values
+  std::vector<float> row_values_;  // of those that have some
+};
 
 // The first row of a piece; `bytes` has one.
 uint64_t FirstRowOf(net::TensorView bytes);

@@ -20,6 +20,16 @@ uint64_t Leaving(uint64_t range_rows) { return std::max<uint64_t>(1, range_rows 
 
 }  // namespace
 
+size_t HashStore::RangeBytes(uint64_t rows, int64_t values) {
+  const auto bytes_of = [&](uint64_t segments) {
+    const auto in_one = static_cast<size_t>((rows + segments - 1) / segments);
+    return HashSegment::BytesFor(in_one, in_one, static_cast<size_t>(values));
+  };
+  uint64_t segments = 1;
+  while (segments < rows && bytes_of(segments) > HashSegment::kMaxBytes) segments *= 2;
+  return static_cast<size_t>(segments) * BlockMemory::Taken(bytes_of(segments));
+}
+
 HashStore::HashStore(RowRange rows, int64_t values, RowStore::Initial initial, HashLimits limits)
     : rows_(rows),
       values_(values),

@@ -43,6 +43,9 @@ class HashStore {
   static constexpr int64_t kMaxAdmitAfter = 1'000'000;  // what an entry can count
   static constexpr int kMaxSlices = 1 << 16;
 
+  // The memory of a hash range that has so many rows, all with values.
+  static size_t RangeBytes(uint64_t rows, int64_t values);
+
   // `values`: of a row, as those that `initial` writes.
   HashStore(RowRange rows, int64_t values, RowStore::Initial initial, HashLimits limits = {});
   ~HashStore() { FreeAll(); }

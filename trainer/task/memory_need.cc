@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "base/error.h"
 #include "base/names.h"
@@ -15,6 +16,7 @@
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
 #include "trainer/optim/optimizer.h"
+#include "trainer/table/hash_store.h"
 
 namespace dtrain {
 namespace {
@@ -73,7 +75,21 @@ void Add(const MemoryNeed& need, MemoryNeed* sum) {
 
 }  // namespace
 
+namespace {
+
+double HashBytes(const Config& config, const TableLayout& table, int64_t rows, double ranges) {
+  const auto of_range = static_cast<uint64_t>(rows / TableLayout::kHashRanges);
+  return ranges * static_cast<double>(HashStore::RangeBytes(of_range, RowValues(config, table)));
+}
+
+}  // namespace
+
 double MaxTableBytes(const Config& config, const TableLayout& table, int ps) {
+  if (table.hashed()) {
+    if (!config.model.max_rows) return std::numeric_limits<double>::infinity();
+    const double share = static_cast<double>(table.PartOf(ps).size()) / static_cast<double>(table.rows());
+    return HashBytes(config, table, *config.model.max_rows, share * TableLayout::kHashRanges);
+  }
   return 4 * Product(static_cast<int64_t>(table.PartOf(ps).size()), RowValues(config, table));
 }
 
@@ -81,6 +97,14 @@ std::string TableText(const Config& config, const TableLayout& table) {
   const int64_t values = RowValues(config, table);
   const std::string slots =
       values == table.width() ? "" : fmt::format(", {} with the optimizer's slots", values);
+  if (table.hashed()) {
+    constexpr int64_t kMany = 10'000'000;
+    const int64_t rows = config.model.max_rows.value_or(kMany);
+    return fmt::format("any keys and the bias, {} each{}; {} on all ps for {} rows{}",
+                       Plural(table.width(), "value"), slots,
+                       BytesText(HashBytes(config, table, rows, TableLayout::kHashRanges)), rows,
+                       config.model.max_rows ? ", the max" : ", and no limit (model.max_rows)");
+  }
   return fmt::format(
       "{} and the bias, {} each{}; at most {} on all ps: rows take memory when they are first written",
       Plural(table.features(), "feature"), Plural(table.width(), "value"), slots,
@@ -111,6 +135,10 @@ MemoryNeed PsNeed(const Config& config, const Layout& layout, int ps) {
                    {"gradients that wait for their norm (train.optimizer.clip_norm)",
                     "Use more ps, or clip_value", Product(held, 4 * range.size())},
                    {"spare blocks of ps", kSmallerModel, Product(open, 4 * BlockOf(range, 0).size())}}};
+  if (layout.has_hash_table() && config.model.max_rows) {
+    need.parts.push_back({"rows of the table (model.max_rows)", "Use a smaller model.max_rows or more ps",
+                          MaxTableBytes(config, *layout.table, ps)});
+  }
   if (!config.checkpoint.dir.empty()) {  // what updates change while a checkpoint is written
     need.parts.push_back(
         {"the weights and slots that a checkpoint keeps while it is written (checkpoint.dir)", "Use more ps",

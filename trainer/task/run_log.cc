@@ -337,6 +337,11 @@ void LogTotals(const RunSummary& summary, Logger& log) {
   log.Info("{}, {}, {:.1f} steps/s, {:.0f} examples/s, {} bytes sent",
            Plural(summary.global_step, "global step"), Plural(summary.examples, "example"),
            summary.steps_per_s.value_or(0), summary.examples_per_s.value_or(0), summary.bytes_sent);
+  if (const std::optional<TableFigures>& table = summary.table) {
+    log.Info("{}: {} and {} for more, {}; {} have left", kTableName, Plural(table->rows, "row"),
+             Plural(table->candidates, "candidate"), BytesText(static_cast<double>(table->bytes)),
+             table->evicted);
+  }
   LogLosses(summary, log);
   for (const auto& [name, values] : summary.weights) {
     if (values.size() <= 4) log.Info("{} = {:.6g}", name, fmt::join(values, " "));

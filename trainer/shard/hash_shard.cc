@@ -1,0 +1,78 @@
+#include "trainer/shard/hash_shard.h"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+
+namespace dtrain {
+
+HashShard::HashShard(const Config& config, const Layout& layout, int ps_index)
+    : RowShard(config, layout, ps_index),
+      rows_(EmptyHashRows(config, *table(), table()->PartOf(ps_index))),
+      keep_changing_([this](const HashRow& row) { snapshot_->Keep(row); }),
+      keep_leaving_([this](const HashRow& row) { KeepLeaving(row); }) {
+  if (keeps_previous()) rows_.TellLeaving(&keep_leaving_);
+}
+
+void HashShard::RestoreHashRow(const HashRow& row) {
+  if (!initialised()) rows_.Put(row);
+}
+
+std::shared_ptr<Snapshot> HashShard::TakeSnapshot() {
+  DropSnapshot();
+  std::vector<HashSnapshot::Block> blocks;
+  for (int64_t block = 0; block < block_count(); ++block) {
+    blocks.push_back({BlockRows(block), version(block)});
+    snapshot_steps_.push_back(version(block));
+  }
+  snapshot_ = std::make_shared<HashSnapshot>(rows_, blocks, table()->width());
+  return snapshot_;
+}
+
+void HashShard::DropSnapshot() {
+  if (snapshot_) snapshot_->ReleaseBefore(snapshot_->piece_count());
+  snapshot_.reset();
+  snapshot_steps_.clear();
+  rows_.TellChanges(0, nullptr);
+}
+
+void HashShard::UpdateRows(int64_t block, const UpdateStep& step, KeySpan keys, const std::byte* gradient) {
+  std::unique_lock<std::mutex> lock;  // a reader of the snapshot sees no row that is half updated
+  if (snapshot_) {
+    lock = snapshot_->BeforeUpdate();
+    rows_.TellChanges(snapshot_steps_[static_cast<size_t>(block)], &keep_changing_);
+  }
+  optimizer().Apply(step, keys, gradient, &rows_);
+  rows_.Sweep(BlockRows(block), static_cast<uint64_t>(step.number));
+  if (left_.empty()) return;
+  KeepPrevious(block, left_, left_weights_.data());
+  left_.clear();
+  left_weights_.clear();
+}
+
+ShardReport HashShard::Report() const {
+  ShardReport report = RowShard::Report();
+  report.table = {rows_.value_rows(), rows_.entries() - rows_.value_rows(), rows_.evicted(),
+                  static_cast<int64_t>(rows_.bytes())};
+  return report;
+}
+
+void HashShard::KeepLeaving(const HashRow& row) {
+  if (row.values == nullptr) return;
+  left_.push_back(row.row);
+  left_weights_.insert(left_weights_.end(), row.values, row.values + table()->width());
+}
+
+void HashShard::ReadRows(KeySpan keys, float* weights) { rows_.Read(keys, table()->width(), weights); }
+
+void HashShard::VisitChanged(RowRange range, const VisitRow& visit) const {
+  std::vector<float> initial(static_cast<size_t>(rows_.values()));
+  const size_t bytes = static_cast<size_t>(table()->width()) * sizeof(float);
+  rows_.VisitRange(range, [&](const HashRow& row) {
+    if (row.values == nullptr) return;
+    rows_.InitialRow(row.row, initial.data());
+    if (std::memcmp(row.values, initial.data(), bytes) != 0) visit(row.row, row.values);
+  });
+}
+
+}  // namespace dtrain

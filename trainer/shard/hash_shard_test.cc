@@ -1,0 +1,237 @@
+#include "trainer/shard/hash_shard.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "trainer/shard/table_shard.h"
+#include "trainer/table/hash_pieces.h"
+#include "trainer/testing/small_config.h"
+
+namespace dtrain {
+namespace {
+
+Config JobOf(OptimizerKind kind, TableKind table) {
+  Config config = LinearCluster(1, 2, 10);
+  config.model.kind = ModelKind::kSoftmax;
+  config.model.inputs = 200;
+  config.model.outputs = 3;
+  config.model.table = table;
+  config.train.optimizer.kind = kind;
+  config.train.optimizer.learning_rate = 0.1;
+  return config;
+}
+
+net::TensorView Bytes(const std::vector<float>& values) {
+  return {reinterpret_cast<const std::byte*>(values.data()), values.size() * sizeof(float)};
+}
+
+// A shard, and what is done with it by features, of which number 200 is the bias.
+template <typename Shard>
+class Job {
+ public:
+  explicit Job(const Config& config)
+      : config_(config), layout_(TableLayoutOf(config_.model, 1)), shard_(config_, layout_, 0) {
+    shard_.Initialise();
+  }
+  // A gradient of these features whose values are functions of them and of `seed`.
+  void Apply(const std::vector<uint64_t>& features, unsigned seed) {
+    std::map<uint64_t, std::vector<float>> rows;
+    for (const uint64_t feature : features) {
+      std::mt19937 random(static_cast<unsigned>(feature) * 1000 + seed);
+      for (int i = 0; i < 3; ++i) {
+        rows[RowOf(feature)].push_back(static_cast<float>(random() % 2001) / 1000 - 1);
+      }
+    }
+    KeyList keys;
+    std::vector<float> gradient;
+    for (const auto& [row, values] : rows) {
+      keys.push_back(row);
+      gradient.insert(gradient.end(), values.begin(), values.end());
+    }
+    shard_.Apply(0, {Bytes(gradient), keys});
+  }
+  std::vector<float> WeightsOf(uint64_t feature, bool previous = false) {
+    const KeyList key{RowOf(feature)};
+    const net::LentBytes lent = previous ? shard_.LendPreviousRows(0, key) : shard_.LendRows(0, key);
+    std::vector<float> weights(3);
+    std::memcpy(weights.data(), lent.data, lent.size);
+    lent.release(const_cast<void*>(lent.data), lent.context);
+    return weights;
+  }
+  Shard& shard() { return shard_; }
+  const Layout& layout() const { return layout_; }
+  const Config& config() const { return config_; }
+
+ private:
+  uint64_t RowOf(uint64_t feature) const {
+    return feature == 200 ? layout_.table->bias_row() : layout_.table->RowOf(feature);
+  }
+
+  const Config config_;
+  const Layout layout_;
+  Shard shard_;
+};
+
+std::vector<uint64_t> SomeFeatures(std::mt19937* random, unsigned of = 200) {
+  std::vector<uint64_t> features{200};
+  for (uint64_t feature = 0; feature < of; ++feature) {
+    if ((*random)() % 7 == 0) features.push_back(feature);
+  }
+  return features;
+}
+
+TEST_CASE("hash shard: with every optimizer a row has the bits of the same row of a range table") {
+  for (const OptimizerKind kind :
+       {OptimizerKind::kSgd, OptimizerKind::kMomentum, OptimizerKind::kAdagrad, OptimizerKind::kAdam,
+        OptimizerKind::kAdamw, OptimizerKind::kRmsprop, OptimizerKind::kFtrl}) {
+    CAPTURE(static_cast<int>(kind));
+    Config range = JobOf(kind, TableKind::kRange), hash = JobOf(kind, TableKind::kHash);
+    for (Config* config : {&range, &hash}) {
+      config->model.init.kind = InitKind::kNormal;
+      config->model.init.bias = BiasInit::kSame;
+    }
+    Job<TableShard> plain(range);
+    Job<HashShard> hashed(hash);
+    std::mt19937 random(1);
+    for (unsigned step = 0; step < 40; ++step) {
+      const std::vector<uint64_t> features = SomeFeatures(&random);
+      plain.Apply(features, step);
+      hashed.Apply(features, step);
+    }
+    for (uint64_t feature = 0; feature <= 200; ++feature) {
+      CHECK(plain.WeightsOf(feature) == hashed.WeightsOf(feature));
+    }
+  }
+}
+
+TEST_CASE("hash shard: gradients before the update that admits a key are dropped, and its row then begins anew") {
+  Config config = JobOf(OptimizerKind::kSgd, TableKind::kHash);
+  config.model.admit_after = 3;
+  config.model.evict_after = 16;
+  Job<HashShard> job(config);
+  const std::vector<float> initial = job.WeightsOf(7);
+  job.Apply({7}, 1);
+  job.Apply({7}, 2);
+  CHECK(job.WeightsOf(7) == initial);
+  CHECK(job.shard().Report().table->candidates == 1);
+  job.Apply({7}, 3);
+  CHECK(job.WeightsOf(7) != initial);
+  CHECK(job.shard().Report().table->rows == 1);
+  CHECK(job.shard().Report().table->candidates == 0);
+  for (unsigned step = 4; step < 40; ++step) job.Apply({200}, step);
+  CHECK(job.WeightsOf(7) == initial);
+  CHECK(job.shard().Report().table->evicted == 1);
+}
+
+using Rows = std::map<uint64_t, std::vector<float>>;
+
+// What a snapshot has of each row: step, count, and values.
+Rows RowsOf(const Snapshot& snapshot, const Config& config, const Layout& layout) {
+  Rows rows;
+  const int64_t width = layout.table->width(), values = RowValues(config, width);
+  const RowRange all{0, layout.table->rows()};
+  std::vector<float> scratch(static_cast<size_t>(kBlockValues));
+  uint64_t last = 0;
+  for (int64_t piece = 0; piece < snapshot.piece_count(); ++piece) {
+    const std::optional<Snapshot::Piece> read = snapshot.Read(piece, scratch.data());
+    REQUIRE(read);
+    CHECK(FirstRowOf(read->bytes) >= last);
+    CHECK(ReadHashPiece(read->bytes, all, width, values, all, [&](const HashRow& row) {
+            std::vector<float>& kept = rows[row.row];
+            kept = {static_cast<float>(row.step), static_cast<float>(row.count)};
+            if (row.values != nullptr) kept.insert(kept.end(), row.values, row.values + values);
+            last = row.row;
+          }) == "");
+  }
+  return rows;
+}
+
+Config Busy() {
+  Config config = JobOf(OptimizerKind::kAdam, TableKind::kHash);
+  config.model.admit_after = 2;
+  config.model.evict_after = 30;
+  config.model.max_rows = 2 * TableLayout::kHashRanges;
+  return config;
+}
+
+void Work(Job<HashShard>* job, unsigned steps, unsigned seed) {
+  std::mt19937 random(seed);
+  for (unsigned step = 0; step < steps; ++step) {
+    std::vector<uint64_t> features = SomeFeatures(&random, 100);
+    for (int i = 0; i < 600; ++i) features.push_back(201 + random() % 20000);
+    std::sort(features.begin(), features.end());
+    features.erase(std::unique(features.begin(), features.end()), features.end());
+    job->Apply(features, seed + step);
+  }
+}
+
+TEST_CASE("hash shard: a snapshot stays as it was while rows come, change and leave, and fills another shard") {
+  Job<HashShard> job(Busy());
+  Work(&job, 60, 1);
+  const std::shared_ptr<Snapshot> snapshot = job.shard().TakeSnapshot();
+  const Rows before = RowsOf(*snapshot, job.config(), job.layout());
+  CHECK(before.size() > 5000);
+  CHECK(job.shard().Report().table->evicted > 1000);
+  const uint32_t crc = job.shard().Report().parts[0].sum.crc;
+  Work(&job, 60, 2);
+  CHECK(RowsOf(*snapshot, job.config(), job.layout()) == before);
+  CHECK(snapshot->Cost().max_bytes > 0);
+
+  HashShard other(job.config(), job.layout(), 0);
+  const RowRange all{0, job.layout().table->rows()};
+  std::vector<float> scratch(static_cast<size_t>(kBlockValues));
+  for (int64_t piece = 0; piece < snapshot->piece_count(); ++piece) {
+    const net::TensorView bytes = snapshot->Read(piece, scratch.data())->bytes;
+    ReadHashPiece(bytes, all, 3, RowValues(job.config(), 3), all,
+                  [&](const HashRow& row) { other.RestoreHashRow(row); });
+  }
+  other.SetRestored(60);
+  CHECK(other.Report().parts[0].sum.crc == crc);
+  CHECK(RowsOf(*other.TakeSnapshot(), job.config(), job.layout()) == before);
+}
+
+TEST_CASE("hash shard: a thread reads a snapshot while rows change") {
+  Job<HashShard> job(Busy());
+  Work(&job, 30, 1);
+  const std::shared_ptr<Snapshot> snapshot = job.shard().TakeSnapshot();
+  Rows read;
+  std::thread reader([&] { read = RowsOf(*snapshot, job.config(), job.layout()); });
+  Work(&job, 30, 2);
+  reader.join();
+  CHECK(RowsOf(*snapshot, job.config(), job.layout()) == read);
+  job.shard().DropSnapshot();
+  CHECK_FALSE(snapshot->Lend(0));
+  CHECK(snapshot->Lend(snapshot->piece_count())->size == 0);  // the end, for a reader elsewhere
+  Work(&job, 2, 3);
+}
+
+TEST_CASE("hash shard: the version before has the rows that left with the latest update") {
+  Config config = JobOf(OptimizerKind::kSgd, TableKind::kHash);
+  config.train.mode = TrainMode::kSync;
+  config.failure.worker_lost = WorkerLost::kWait;
+  config.model.evict_after = 8;
+  Job<HashShard> job(config);
+  job.Apply({7, 8}, 1);
+  const std::vector<float> seven = job.WeightsOf(7);
+  CHECK(job.WeightsOf(7, /*previous=*/true) == std::vector<float>(3));
+  for (unsigned step = 2; step < 20; ++step) {
+    job.Apply({8}, step);
+    const bool left = job.WeightsOf(7) == std::vector<float>(3);
+    if (!left) continue;
+    CHECK(job.WeightsOf(7, /*previous=*/true) == seven);  // as before this update
+    job.Apply({8}, step);
+    CHECK(job.WeightsOf(7, /*previous=*/true) == std::vector<float>(3));
+    return;
+  }
+  FAIL("it has not left");
+}
+
+}  // namespace
+}  // namespace dtrain

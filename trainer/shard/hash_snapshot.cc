@@ -1,0 +1,93 @@
+#include "trainer/shard/hash_snapshot.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "trainer/table/row_pieces.h"
+
+namespace dtrain {
+
+HashSnapshot::HashSnapshot(const HashStore& rows, const std::vector<Block>& blocks, int64_t width)
+    : rows_(rows), width_(width) {
+  for (const Block& block : blocks) AddPieces(block);
+  if (!rows_.has_bias()) return;
+  // A piece of its own: it is what was kept of no other rows.
+  const uint64_t row = rows_.rows().end - 1;
+  pieces_.push_back({{row, row}, 0, HashRowList(rows_.values())});
+  pieces_.back().kept.Add(rows_.Bias());
+}
+
+// A piece has the rows of some segments; none has no rows.
+void HashSnapshot::AddPieces(const Block& block) {
+  size_t rows = 0, with_values = 0;
+  rows_.VisitSegments([&](const HashSegment& segment) {
+    if (segment.rows().begin < block.rows.begin || segment.rows().begin >= block.rows.end) return;
+    if (segment.count() == 0) return;
+    rows += segment.count();
+    with_values += segment.value_rows();
+    if (rows == segment.count() || HashPieceBytes(rows, with_values, rows_.values()) > kMaxRowPieceBytes) {
+      rows = segment.count();
+      with_values = segment.value_rows();
+      pieces_.push_back({segment.rows(), block.step, HashRowList(rows_.values())});
+    }
+    pieces_.back().rows.end = std::min(segment.rows().end, ~uint64_t{0} - 1);  // without the bias
+  });
+}
+
+void HashSnapshot::Keep(const HashRow& row) {
+  const auto behind = std::upper_bound(
+      pieces_.begin(), pieces_.end(), row.row,
+      [](uint64_t its, const HashPiece& piece) { return its < piece.rows.begin; });
+  DT_CHECK(behind != pieces_.begin(), row.row);  // it was there, so it is in a piece
+  if (behind - pieces_.begin() <= released_) return;
+  HashPiece& piece = *(behind - 1);
+  kept_bytes_ -= piece.kept.bytes();
+  piece.kept.Add(row);
+  kept_bytes_ += piece.kept.bytes();
+  cost_.max_bytes = std::max(cost_.max_bytes, kept_bytes_);
+}
+
+// Those that were there and have not changed, and those that were kept. The lock is held.
+size_t HashSnapshot::Write(int64_t number, std::byte* bytes) const {
+  const HashPiece& piece = pieces_[static_cast<size_t>(number)];
+  found_.clear();
+  rows_.VisitRange(piece.rows, [&](const HashRow& row) {
+    if (row.step <= piece.step) found_.push_back(row);
+  });
+  piece.kept.AppendTo(&found_);
+  const auto is_before = [](const HashRow& a, const HashRow& b) { return a.row < b.row; };
+  if (!piece.kept.empty()) std::sort(found_.begin(), found_.end(), is_before);
+  return WriteHashPiece(found_, width_, rows_.values(), bytes);
+}
+
+std::optional<Snapshot::Piece> HashSnapshot::Read(int64_t piece, float* scratch) const {
+  const std::lock_guard lock(mutex_);
+  if (!Has(piece)) return std::nullopt;
+  auto* const bytes = reinterpret_cast<std::byte*>(scratch);
+  const size_t size = Write(piece, bytes);
+  return Piece{{bytes, size}, std::nullopt};
+}
+
+std::optional<net::LentBytes> HashSnapshot::Lend(int64_t piece) const {
+  const net::LentBuffer buffer(kMaxRowPieceBytes);
+  const std::lock_guard lock(mutex_);
+  if (piece >= piece_count()) return buffer.Lend(0, 0);
+  if (!Has(piece)) return std::nullopt;
+  return buffer.Lend(0, Write(piece, reinterpret_cast<std::byte*>(buffer.floats())));
+}
+
+void HashSnapshot::ReleaseBefore(int64_t piece) {
+  const std::lock_guard lock(mutex_);
+  for (; released_ < std::min(piece, piece_count()); ++released_) {
+    HashPiece& its = pieces_[static_cast<size_t>(released_)];
+    kept_bytes_ -= std::min(kept_bytes_, its.kept.bytes());  // the bias was never counted
+    its.kept = HashRowList(rows_.values());
+  }
+}
+
+SnapshotCost HashSnapshot::Cost() const {
+  const std::lock_guard lock(mutex_);
+  return cost_;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,64 @@
+// HashSnapshot: the rows of a hash table on one ps as they were at one moment, while updates go on. Taking it
+// copies nothing but the bias. A row is kept before it changes for the first time, unless its piece is released
+// already; a row that came later has a later step, by which it is left out. Pieces: table/hash_pieces.h.
+// Owner: HashShard and its readers. Thread: BeforeUpdate() and Keep() the ps loop, the other calls any. The
+// lock is held while one piece is put together, and while rows are updated.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "trainer/shard/snapshot.h"
+#include "trainer/table/hash_pieces.h"
+#include "trainer/table/hash_store.h"
+
+namespace dtrain {
+
+class HashSnapshot : public Snapshot {
+ public:
+  // A block of rows and the number of its latest update.
+  struct Block {
+    RowRange rows;
+    uint64_t step = 0;
+  };
+
+  // `rows` are read until every piece is released. `blocks`: all of them, in order. `width`: as of pieces.
+  HashSnapshot(const HashStore& rows, const std::vector<Block>& blocks, int64_t width);
+
+  int64_t piece_count() const override { return static_cast<int64_t>(pieces_.size()); }
+  std::optional<Piece> Read(int64_t piece, float* scratch) const override;
+  // A piece behind the last one has no bytes: so a reader that does not know their number finds the end.
+  std::optional<net::LentBytes> Lend(int64_t piece) const override;
+  void ReleaseBefore(int64_t piece) override;
+  SnapshotCost Cost() const override;
+
+  // Call this before rows change, and hold the lock until they have.
+  std::unique_lock<std::mutex> BeforeUpdate() { return std::unique_lock(mutex_); }
+  // Keeps a row as it is; the lock is held.
+  void Keep(const HashRow& row);
+
+ private:
+  struct HashPiece {
+    RowRange rows;
+    uint64_t step = 0;  // of its block
+    HashRowList kept;   // rows that have changed, as they were
+  };
+
+  void AddPieces(const Block& block);
+  size_t Write(int64_t piece, std::byte* bytes) const;
+  bool Has(int64_t piece) const { return piece >= released_ && piece < piece_count(); }
+
+  const HashStore& rows_;
+  const int64_t width_;
+
+  mutable std::mutex mutex_;  // guards what follows, and reading `rows_`
+  std::vector<HashPiece> pieces_;
+  int64_t released_ = 0;  // all pieces before this one are released
+  size_t kept_bytes_ = 0;
+  SnapshotCost cost_;
+  mutable std::vector<HashRow> found_;  // of a piece; kept to spare the allocation
+};
+
+}  // namespace dtrain

@@ -1,0 +1,156 @@
+#include "trainer/shard/row_shard.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "base/check.h"
+#include "trainer/model/finite.h"
+#include "trainer/optim/optimizer.h"
+
+namespace dtrain {
+
+RowShard::RowShard(const Config& config, const Layout& layout, int ps_index)
+    : config_(config),
+      table_(*layout.table),
+      slot_names_(SlotNames(config)),
+      keeps_previous_(RoundsWaitForLost(config)),
+      optimizer_(config, table_),
+      sum_(table_.width()) {
+  blocks_.resize(static_cast<size_t>(table_.blocks_of_ps()));
+  for (int64_t block = 0; block < block_count(); ++block) At(block).rows = table_.BlockOf(ps_index, block);
+}
+
+// An unfinished restore may have left rows.
+bool RowShard::Initialise(TimePoint) {
+  if (!initialised_) ClearRows();
+  initialised_ = true;
+  return true;
+}
+
+void RowShard::SetRestored(uint64_t version) {
+  if (initialised_) return;
+  for (Block& block : blocks_) block.version = version;
+  initialised_ = true;
+}
+
+void RowShard::Apply(int64_t index, const BlockGradient& gradient) {
+  DT_CHECK(gradient.values.size == static_cast<size_t>(gradient.keys.size) * row_bytes(),
+           gradient.values.size);
+  Update(index, gradient.keys, gradient.values.data, 1);
+}
+
+void RowShard::Update(int64_t index, KeySpan keys, const std::byte* gradient, float scale) {
+  Block& block = At(index);
+  if (keeps_previous_) BeginPrevious(&block, keys);
+  UpdateRows(index, StepAfter(block.version, scale), keys, gradient);
+  ++block.version;
+}
+
+void RowShard::BeginPrevious(Block* block, KeySpan keys) {
+  block->has_previous = true;
+  block->previous_keys.assign(keys.begin(), keys.end());
+  block->previous_weights.resize(static_cast<size_t>(keys.size * table_.width()));
+  ReadRows(keys, block->previous_weights.data());
+}
+
+// Of a row that is there twice the first counts.
+void RowShard::KeepPrevious(int64_t index, KeySpan keys, const float* weights) {
+  Block& block = At(index);
+  const auto width = static_cast<size_t>(table_.width());
+  KeyList all = block.previous_keys;
+  all.insert(all.end(), keys.begin(), keys.end());
+  std::vector<float> all_weights = block.previous_weights;
+  all_weights.insert(all_weights.end(), weights, weights + static_cast<size_t>(keys.size) * width);
+  std::vector<size_t> order(all.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return all[a] < all[b]; });
+  block.previous_keys.clear();
+  block.previous_weights.clear();
+  for (const size_t at : order) {
+    if (!block.previous_keys.empty() && block.previous_keys.back() == all[at]) continue;
+    block.previous_keys.push_back(all[at]);
+    const float* const row = all_weights.data() + at * width;
+    block.previous_weights.insert(block.previous_weights.end(), row, row + width);
+  }
+}
+
+void RowShard::ApplyMean(int64_t index, const RoundGradients& gradients, double scale) {
+  if (gradients.empty()) {
+    if (keeps_previous_) BeginPrevious(&At(index), {});
+    ++At(index).version;
+    return;
+  }
+  const auto factor = static_cast<float>(scale / gradients.Divisor(config_.train.reduce, &shares_));
+  if (gradients.tensors.size() == 1) {
+    const BlockGradient& only = gradients.tensors[0];
+    return Update(index, only.keys, only.values.data, factor);
+  }
+  Sum(index, gradients);
+  Update(index, sum_.keys(), reinterpret_cast<const std::byte*>(sum_.values().data), factor);
+}
+
+void RowShard::Sum(int64_t index, const RoundGradients& gradients) {
+  parts_.clear();
+  for (size_t i = 0; i < gradients.tensors.size(); ++i) {
+    const BlockGradient& gradient = gradients.tensors[i];
+    parts_.push_back({gradient.keys, gradient.values.data, shares_.empty() ? 1 : shares_[i]});
+  }
+  sum_.Add(parts_, At(index).rows);
+}
+
+void RowShard::AddSquaresOfMean(int64_t index, const RoundGradients& gradients, gpu::SquareSum* sum) {
+  if (gradients.empty()) return;
+  const auto divisor = static_cast<float>(gradients.Divisor(config_.train.reduce, &shares_));
+  if (gradients.tensors.size() == 1) {
+    const net::TensorView values = gradients.tensors[0].values;
+    return gpu::AddSquares(stream_, values.data, static_cast<int64_t>(values.size / sizeof(float)), sum);
+  }
+  Sum(index, gradients);
+  const gpu::Span<float> mean = sum_.values();
+  if (divisor != 1) gpu::Scale(stream_, 1 / divisor, mean);
+  gpu::AddSquares(stream_, reinterpret_cast<const std::byte*>(mean.data), mean.size, sum);
+}
+
+net::LentBytes RowShard::LendRows(int64_t, KeySpan keys) {
+  const size_t bytes = static_cast<size_t>(keys.size) * row_bytes();
+  const net::LentBuffer& buffer = answers_.Free(bytes);
+  ReadRows(keys, buffer.floats());
+  return buffer.Lend(0, bytes);
+}
+
+// The rows as they are now, but those that the latest update changed as they were before it.
+net::LentBytes RowShard::LendPreviousRows(int64_t index, KeySpan keys) {
+  const Block& block = At(index);
+  const net::LentBytes now = LendRows(index, keys);
+  auto* const weights = static_cast<std::byte*>(const_cast<void*>(now.data));
+  auto changed = block.previous_keys.begin();
+  for (int64_t i = 0; i < keys.size; ++i) {
+    changed = std::lower_bound(changed, block.previous_keys.end(), keys[i]);
+    if (changed == block.previous_keys.end()) break;
+    if (*changed != keys[i]) continue;
+    const auto at = static_cast<size_t>(changed - block.previous_keys.begin());
+    std::memcpy(weights + static_cast<size_t>(i) * row_bytes(),
+                block.previous_weights.data() + at * static_cast<size_t>(table_.width()), row_bytes());
+  }
+  return now;
+}
+
+// The checksum is over the rows whose weights differ from their initial values, in the order of their
+// numbers, each as its number and its weights: it does not depend on what was written with the values it had.
+ShardReport RowShard::Report() const {
+  ShardReport report;
+  for (const Block& block : blocks_) {
+    ShardReport::Part part{{kTableName, static_cast<int64_t>(block.rows.begin), 0, 0}, {}};
+    VisitChanged(block.rows, [&](uint64_t row, const float* weights) {
+      AddTableRow(row, weights, table_.width(), &part.sum);
+      if (!report.non_finite.empty()) return;
+      const auto* const bytes = reinterpret_cast<const std::byte*>(weights);
+      report.non_finite = FirstNonFinite(table_, {&row, 1}, bytes).value_or("");
+    });
+    report.parts.push_back(std::move(part));
+  }
+  return report;
+}
+
+}  // namespace dtrain
