@@ -5,6 +5,7 @@
 // worker's work, and not counted.
 //   hash_table_bench [distinct keys, 1e7] [max_rows, 0: no limit] [admit_after, 3] [keys of a push, 4992]
 #include <fmt/format.h>
+#include <time.h>
 
 #include <algorithm>
 #include <cmath>
@@ -30,6 +31,12 @@ double ResidentMiB() {
   int64_t all = 0, resident = 0;
   file >> all >> resident;
   return static_cast<double>(resident) * 4096 / (1 << 20);
+}
+
+double ThreadSeconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
 Config JobOf(int64_t max_rows, int64_t admit_after) {
@@ -76,10 +83,12 @@ class Stream {
 // Times: how long pushes took.
 class Times {
  public:
-  void Add(double seconds) {
+  // `busy_s`: the part in which the thread had a processor.
+  void Add(double seconds, double busy_s) {
     sum_ += seconds;
     max_ = std::max(max_, seconds);
-    const double ms = seconds * 1e3;
+    max_busy_ = std::max(max_busy_, busy_s);
+    const double ms = busy_s * 1e3;
     size_t at = 0;
     while (at + 1 < kCounts && ms > kLimitsMs[at]) ++at;
     ++counts_[at];
@@ -90,7 +99,8 @@ class Times {
       fmt::print("  {} {:>5} ms: {}\n", i + 1 < kCounts ? "up to" : "above",
                  kLimitsMs[std::min(i, kCounts - 2)], counts_[i]);
     }
-    fmt::print("  longest: {:.2f} ms\n", max_ * 1e3);
+    fmt::print("  longest: {:.2f} ms, with the time in which others had the processor {:.2f} ms\n",
+               max_busy_ * 1e3, max_ * 1e3);
   }
 
  private:
@@ -99,6 +109,7 @@ class Times {
   int64_t counts_[kCounts] = {};
   double sum_ = 0;
   double max_ = 0;
+  double max_busy_ = 0;
 };
 
 void Run(int64_t distinct, int64_t max_rows, int64_t admit_after, int64_t keys) {
@@ -121,9 +132,10 @@ void Run(int64_t distinct, int64_t max_rows, int64_t admit_after, int64_t keys) 
       const net::TensorView values{reinterpret_cast<const std::byte*>(gradient.data()),
                                    rows.size() * sizeof(float)};
       const TimePoint begun = Clock::now();
+      const double busy = ThreadSeconds();
       shard.Apply(0, {values, rows});
       const net::LentBytes lent = shard.LendRows(0, rows);
-      times.Add(SecondsBetween(begun, Clock::now()));
+      times.Add(SecondsBetween(begun, Clock::now()), ThreadSeconds() - busy);
       lent.release(const_cast<void*>(lent.data), lent.context);
       named += count;
     }

@@ -63,14 +63,18 @@ TEST_CASE("sparse rules: features of a hash table are keys, of which nothing say
   CHECK(config.model.admit_after == 3);
   CHECK(TableOf(config) == TableKind::kHash);
   CHECK_FALSE(HashBits(Load("kind: logistic, table: hash", kLibsvm).data));
-  CHECK(Error("kind: logistic, table: hash, inputs: 10", kLibsvm) == "");
+  CHECK(Error("kind: logistic, table: hash, inputs: 10", kLibsvm) ==
+        "model.inputs = 10; has no effect with model.table = hash. Leave it out, or set model.table to auto, "
+        "none or range.");
   CHECK(Error("kind: logistic, table: hash", With(kVw, "hash_bits: 20")) ==
         "data.hash_bits = 20; has no effect with model.table: hash, whose keys have all 64 bits. Leave it out.");
   CHECK(Error("kind: logistic, table: hash, init: {kind: glorot}", kVw) ==
         "model.init.kind = glorot; must be another one: glorot needs the number of features, and model.table: "
         "hash has none. Try zeros.");
-  CHECK(Error("kind: logistic, table: hash, max_rows: 1000", kVw) == "");
-  CHECK(Error("kind: logistic, admit_after: 3", kVw) == "");
+  CHECK(Error("kind: logistic, table: hash, max_rows: 1000", kVw) ==
+        "model.max_rows = 1000; must be >= 65536 (rows). Try 10000000.");
+  CHECK(Error("kind: logistic, admit_after: 3", kVw) ==
+        "model.admit_after = 3; has no effect with model.table = auto. Leave it out, or set model.table to hash.");
   CHECK(Error("kind: logistic, table: hash", kCsv) ==
         "model.table = hash; needs sparse rows: data.train.format libsvm, vw or criteo, or csv with data.hash. "
         "Try auto.");
