@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/machine_memory.h"
 
 namespace dtrain {
 
@@ -36,20 +37,28 @@ std::byte* BlockMemory::TakePages(size_t bytes) {
     return block;
   }
   if (used_ + bytes > kRegionBytes) {
+    constexpr int64_t kReserve = 16 << 20;  // for what else the process does
+    const MachineMemory left = ReadMemoryLeft();
+    if (left.bytes != 0 && left.bytes < static_cast<int64_t>(kRegionBytes) + kReserve) {
+      Fail(fmt::format("{} are left ({})", BytesText(static_cast<double>(left.bytes)), left.source));
+    }
     void* const region =
         mmap(nullptr, kRegionBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (region == MAP_FAILED) {
-      throw Failure(ExitCode::kInternal,
-                    fmt::format("there is no memory for a table's rows, which take {} MiB: {}. Set a smaller "
-                                "model.max_rows, or use more ps.",
-                                bytes_ >> 20, std::strerror(errno)));
-    }
+    if (region == MAP_FAILED) Fail(std::strerror(errno));
     regions_.push_back(static_cast<std::byte*>(region));
     used_ = 0;
   }
   std::byte* const block = regions_.back() + used_;
   used_ += bytes;
   return block;
+}
+
+// Behind that the kernel would kill the process.
+void BlockMemory::Fail(const std::string& why) const {
+  throw Failure(ExitCode::kInternal,
+                fmt::format("the rows of the table take {}, and there is no memory for more: {}. Set a smaller "
+                            "model.max_rows, or use more ps or more memory; the last checkpoint is good.",
+                            BytesText(static_cast<double>(bytes_)), why));
 }
 
 void BlockMemory::Give(std::byte* block, size_t bytes) {

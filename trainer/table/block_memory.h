@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <map>
+#include <string>
 #include <vector>
 
 namespace dtrain {
@@ -19,7 +20,7 @@ class BlockMemory {
   // The bytes that a block of `bytes` takes.
   static size_t Taken(size_t bytes);
 
-  // Returns a block, at a multiple of 16. Throws Failure if the system gives no memory.
+  // Returns a block, at a multiple of 16. Throws Failure if the machine or the control group has no memory left.
   std::byte* Take(size_t bytes);
   // `bytes`: as it was taken.
   void Give(std::byte* block, size_t bytes);
@@ -33,6 +34,7 @@ class BlockMemory {
   static constexpr size_t kRegionBytes = size_t{64} << 20;
 
   std::byte* TakePages(size_t bytes);
+  [[noreturn]] void Fail(const std::string& why) const;
 
   std::vector<std::byte*> regions_;  // of address space
   size_t used_ = kRegionBytes;       // of the last one
