@@ -41,16 +41,17 @@ std::string Job(const std::string& mode) {
 }
 
 // The same on sparse rows: the ps have the rows of a table.
-std::string SparseJob(const std::string& mode, const std::string& rows) {
+std::string SparseJob(const std::string& mode, const std::string& rows,
+                      const std::string& table = "inputs: 50000") {
   return fmt::format(
       "cluster: {{ps: [\"a:1\", \"a:2\"], worker: [\"a:3\", \"a:4\", \"a:5\"]}}\n"
-      "model: {{kind: logistic, inputs: 50000}}\n"
+      "model: {{kind: logistic, {4}}}\n"
       "data: {{train: {{format: libsvm, path: \"{0}\"}}, test: {{format: libsvm, path: \"{0}\"}}}}\n"
       "train: {{batch_size: 500, steps: {1}, mode: {2}, optimizer: {{kind: adagrad, learning_rate: 0.02}}}}\n"
       "hooks: {{log_every_steps: {3}}}\n"
       "checkpoint: {{every_secs: 0.2}}\n"
       "failure: {{detect_s: 1, worker_lost: wait, restarts: 3}}\n",
-      rows, StepsIn(mode), mode, kLogEvery);
+      rows, StepsIn(mode), mode, kLogEvery, table);
 }
 
 // How often each task is killed, each time in a run of its own.
@@ -138,6 +139,8 @@ TEST_CASE("recovery: so it is where the weights are rows of a table") {
   REQUIRE(made.code == 0);
   KillEach("sync", SparseJob("sync", rows), 1, CheckSame);
   KillEach("async", SparseJob("async", rows), 1, CheckClose);
+  // Rows that come late and leave again do so at the same steps.
+  KillEach("sync", SparseJob("sync", rows, "table: hash, admit_after: 2, evict_after: 40"), 1, CheckSame);
   std::filesystem::remove_all(directory);
 }
 

@@ -73,6 +73,9 @@ void SnapshotKeeper::TakeWhenFinished() {
   if (!parts_.shard.initialised() || !parts_.rule.HasFinished(round_)) return;
   due_ = false;
   snapshot_ = parts_.shard.TakeSnapshot();
+  if (const std::optional<TableFigures> table = parts_.shard.Figures()) {
+    parts_.log.Info("{} in this checkpoint: {}", kTableName, TableText(*table));
+  }
   Tell();
 }
 

@@ -1,10 +1,14 @@
 #include "trainer/result/run_summary.h"
 
+#include <fmt/core.h>
+
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 
 #include "base/json.h"
+#include "base/machine_memory.h"
+#include "base/names.h"
 #include "base/printable.h"
 
 namespace dtrain {
@@ -238,6 +242,12 @@ bool FiguresFromJson(const std::string& text, WorkerFigures* figures) {
   if (!FromValue(document, &read)) return false;
   *figures = read;
   return true;
+}
+
+std::string TableText(const TableFigures& figures) {
+  return fmt::format("{} and {} for more, {}; {} have left", Plural(figures.rows, "row"),
+                     Plural(figures.candidates, "candidate"), BytesText(static_cast<double>(figures.bytes)),
+                     figures.evicted);
 }
 
 std::string ToJson(const RunSummary& summary) {

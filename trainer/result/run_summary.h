@@ -54,6 +54,8 @@ struct TableFigures {
   int64_t evicted = 0;     // of both, since the start or the checkpoint
   int64_t bytes = 0;       // of memory
 };
+// "5 rows and 7 candidates for more, 1.5 MiB; 9 have left".
+std::string TableText(const TableFigures& figures);
 
 struct RunSummary {
   std::string status;  // done, already_done, stopped, diverged, peer_lost, failed

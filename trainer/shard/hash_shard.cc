@@ -50,11 +50,9 @@ void HashShard::UpdateRows(int64_t block, const UpdateStep& step, KeySpan keys, 
   left_weights_.clear();
 }
 
-ShardReport HashShard::Report() const {
-  ShardReport report = RowShard::Report();
-  report.table = {rows_.value_rows(), rows_.entries() - rows_.value_rows(), rows_.evicted(),
-                  static_cast<int64_t>(rows_.bytes())};
-  return report;
+std::optional<TableFigures> HashShard::Figures() const {
+  return TableFigures{rows_.value_rows(), rows_.entries() - rows_.value_rows(), rows_.evicted(),
+                      static_cast<int64_t>(rows_.bytes())};
 }
 
 void HashShard::KeepLeaving(const HashRow& row) {

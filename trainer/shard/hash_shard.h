@@ -24,7 +24,7 @@ class HashShard : public RowShard {
   std::shared_ptr<Snapshot> TakeSnapshot() override;
   void DropSnapshot() override;
 
-  ShardReport Report() const override;
+  std::optional<TableFigures> Figures() const override;
   const HashStore& rows() const { return rows_; }
 
  private:

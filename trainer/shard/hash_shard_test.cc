@@ -120,14 +120,14 @@ TEST_CASE("hash shard: gradients before the update that admits a key are dropped
   job.Apply({7}, 1);
   job.Apply({7}, 2);
   CHECK(job.WeightsOf(7) == initial);
-  CHECK(job.shard().Report().table->candidates == 1);
+  CHECK(job.shard().Figures()->candidates == 1);
   job.Apply({7}, 3);
   CHECK(job.WeightsOf(7) != initial);
-  CHECK(job.shard().Report().table->rows == 1);
-  CHECK(job.shard().Report().table->candidates == 0);
+  CHECK(job.shard().Figures()->rows == 1);
+  CHECK(job.shard().Figures()->candidates == 0);
   for (unsigned step = 4; step < 40; ++step) job.Apply({200}, step);
   CHECK(job.WeightsOf(7) == initial);
-  CHECK(job.shard().Report().table->evicted == 1);
+  CHECK(job.shard().Figures()->evicted == 1);
 }
 
 using Rows = std::map<uint64_t, std::vector<float>>;
@@ -178,7 +178,7 @@ TEST_CASE("hash shard: a snapshot stays as it was while rows come, change and le
   const std::shared_ptr<Snapshot> snapshot = job.shard().TakeSnapshot();
   const Rows before = RowsOf(*snapshot, job.config(), job.layout());
   CHECK(before.size() > 5000);
-  CHECK(job.shard().Report().table->evicted > 1000);
+  CHECK(job.shard().Figures()->evicted > 1000);
   const uint32_t crc = job.shard().Report().parts[0].sum.crc;
   Work(&job, 60, 2);
   CHECK(RowsOf(*snapshot, job.config(), job.layout()) == before);

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -120,6 +121,8 @@ class ParameterShard {
   // xxh3 of the current version; 0 without net.checksum.
   virtual uint64_t checksum(int64_t block) const = 0;
 
+  // Of a hash table: what there is of it now.
+  virtual std::optional<TableFigures> Figures() const { return std::nullopt; }
   // The report on the current weights; makes one pass over them.
   virtual ShardReport Report() const = 0;
 

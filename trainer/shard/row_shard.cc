@@ -140,6 +140,7 @@ net::LentBytes RowShard::LendPreviousRows(int64_t index, KeySpan keys) {
 // numbers, each as its number and its weights: it does not depend on what was written with the values it had.
 ShardReport RowShard::Report() const {
   ShardReport report;
+  report.table = Figures();
   for (const Block& block : blocks_) {
     ShardReport::Part part{{kTableName, static_cast<int64_t>(block.rows.begin), 0, 0}, {}};
     VisitChanged(block.rows, [&](uint64_t row, const float* weights) {

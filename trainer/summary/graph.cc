@@ -354,8 +354,10 @@ void TrainingStep::AddGlobalStep() {
 std::string ModelGraph(const Config& config, const Layout& layout, const std::string& device) {
   if (layout.table) {  // as if its rows were those of tensors, each ps with its part of them
     const auto ps = static_cast<int>(layout.ps.size());
-    const Layout dense = PlaceVariables(ModelVariables(config.model), ps, PlacementConfig());
-    return TrainingStep(config, dense, device).Build();
+    Config shown = config;
+    if (layout.has_hash_table()) shown.model.inputs = TableLayout::kHashRanges;  // features have no number
+    const Layout dense = PlaceVariables(ModelVariables(shown.model), ps, PlacementConfig());
+    return TrainingStep(shown, dense, device).Build();
   }
   return TrainingStep(config, layout, device).Build();
 }

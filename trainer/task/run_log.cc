@@ -338,9 +338,7 @@ void LogTotals(const RunSummary& summary, Logger& log) {
            Plural(summary.global_step, "global step"), Plural(summary.examples, "example"),
            summary.steps_per_s.value_or(0), summary.examples_per_s.value_or(0), summary.bytes_sent);
   if (const std::optional<TableFigures>& table = summary.table) {
-    log.Info("{}: {} and {} for more, {}; {} have left", kTableName, Plural(table->rows, "row"),
-             Plural(table->candidates, "candidate"), BytesText(static_cast<double>(table->bytes)),
-             table->evicted);
+    log.Info("{}: {}", kTableName, TableText(*table));
   }
   LogLosses(summary, log);
   for (const auto& [name, values] : summary.weights) {
