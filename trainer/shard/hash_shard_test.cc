@@ -212,6 +212,21 @@ TEST_CASE("hash shard: a thread reads a snapshot while rows change") {
   Work(&job, 2, 3);
 }
 
+TEST_CASE("hash shard: a snapshot whose changed rows take too much memory is given up") {
+  HashStore store({0, ~uint64_t{0}}, 1, [](uint64_t, float* values) { *values = 0; });
+  KeyList keys;
+  for (uint64_t key = 0; key < 1000; ++key) keys.push_back(key << 50);
+  std::vector<float*> values(keys.size());
+  store.Touch(keys, 1, values.data());
+  HashSnapshot snapshot(store, {{store.rows(), 1}}, 1, 1000);
+  std::vector<float> scratch(static_cast<size_t>(kBlockValues));
+  CHECK(snapshot.Read(0, scratch.data()));
+  store.VisitRange(store.rows(), [&](const HashRow& row) { snapshot.Keep(row); });
+  CHECK_FALSE(snapshot.Read(0, scratch.data()));
+  CHECK(snapshot.Cost().given_up);
+  CHECK(snapshot.Cost().max_bytes < 1100);
+}
+
 TEST_CASE("hash shard: the version before has the rows that left with the latest update") {
   Config config = JobOf(OptimizerKind::kSgd, TableKind::kHash);
   config.train.mode = TrainMode::kSync;

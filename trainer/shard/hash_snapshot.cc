@@ -7,8 +7,9 @@
 
 namespace dtrain {
 
-HashSnapshot::HashSnapshot(const HashStore& rows, const std::vector<Block>& blocks, int64_t width)
-    : rows_(rows), width_(width) {
+HashSnapshot::HashSnapshot(const HashStore& rows, const std::vector<Block>& blocks, int64_t width,
+                           size_t max_kept_bytes)
+    : rows_(rows), width_(width), max_kept_bytes_(max_kept_bytes) {
   for (const Block& block : blocks) AddPieces(block);
   if (!rows_.has_bias()) return;
   // A piece of its own: it is what was kept of no other rows.
@@ -45,6 +46,9 @@ void HashSnapshot::Keep(const HashRow& row) {
   piece.kept.Add(row);
   kept_bytes_ += piece.kept.bytes();
   cost_.max_bytes = std::max(cost_.max_bytes, kept_bytes_);
+  if (kept_bytes_ <= max_kept_bytes_) return;
+  cost_.given_up = true;
+  Release(piece_count());
 }
 
 // Those that were there and have not changed, and those that were kept. The lock is held.
@@ -78,7 +82,12 @@ std::optional<net::LentBytes> HashSnapshot::Lend(int64_t piece) const {
 
 void HashSnapshot::ReleaseBefore(int64_t piece) {
   const std::lock_guard lock(mutex_);
-  for (; released_ < std::min(piece, piece_count()); ++released_) {
+  Release(std::min(piece, piece_count()));
+}
+
+// The lock is held.
+void HashSnapshot::Release(int64_t end) {
+  for (; released_ < end; ++released_) {
     HashPiece& its = pieces_[static_cast<size_t>(released_)];
     kept_bytes_ -= std::min(kept_bytes_, its.kept.bytes());  // the bias was never counted
     its.kept = HashRowList(rows_.values());

@@ -24,8 +24,12 @@ class HashSnapshot : public Snapshot {
     uint64_t step = 0;
   };
 
+  // The memory for rows as they were; where they take more the snapshot is given up: it has no pieces any more.
+  static constexpr size_t kMaxKeptBytes = size_t{512} << 20;
+
   // `rows` are read until every piece is released. `blocks`: all of them, in order. `width`: as of pieces.
-  HashSnapshot(const HashStore& rows, const std::vector<Block>& blocks, int64_t width);
+  HashSnapshot(const HashStore& rows, const std::vector<Block>& blocks, int64_t width,
+               size_t max_kept_bytes = kMaxKeptBytes);
 
   int64_t piece_count() const override { return static_cast<int64_t>(pieces_.size()); }
   std::optional<Piece> Read(int64_t piece, float* scratch) const override;
@@ -47,11 +51,13 @@ class HashSnapshot : public Snapshot {
   };
 
   void AddPieces(const Block& block);
+  void Release(int64_t end);
   size_t Write(int64_t piece, std::byte* bytes) const;
   bool Has(int64_t piece) const { return piece >= released_ && piece < piece_count(); }
 
   const HashStore& rows_;
   const int64_t width_;
+  const size_t max_kept_bytes_;
 
   mutable std::mutex mutex_;  // guards what follows, and reading `rows_`
   std::vector<HashPiece> pieces_;
