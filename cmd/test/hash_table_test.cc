@@ -102,7 +102,9 @@ TEST_CASE("hash table: the keys of libsvm are the indexes of the file, up to the
   const HashJob job("libsvm");
   WriteFile(job.Path("a.txt"), "1 1:1 18446744073709551614:1\n0 2:1 1099511627777:1\n");
   WriteFile(job.Path("b.txt"), "1 1:1\n");
-  job.Train(2, job.Saving());
+  std::vector<std::string> each_row = job.Saving();
+  each_row.insert(each_row.end(), {"--set", "train.batch_size=1"});
+  job.Train(2, each_row);
   REQUIRE(Run({"export", job.checkpoints(), "--out", job.Path("m.tsv")}).code == 0);
   const std::string text = FileContent(job.Path("m.tsv"));
   CHECK(Contains(text, "\n18446744073709551613\t18446744073709551614\t"));
