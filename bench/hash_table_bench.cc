@@ -118,9 +118,8 @@ void Run(int64_t distinct, int64_t max_rows, int64_t admit_after, int64_t keys) 
   HashShard shard(config, layout, 0);
   shard.Initialise();
   const double before_mib = ResidentMiB();
-  const auto planned = static_cast<double>(TableLayout::kHashRanges) *
-                       static_cast<double>(HashStore::RangeBytes(
-                           static_cast<uint64_t>(max_rows / TableLayout::kHashRanges), 1));
+  const auto planned = static_cast<double>(
+      HashStore::BytesOfRanges(static_cast<uint64_t>(max_rows / TableLayout::kHashRanges), 1));
   Stream stream(*layout.table, keys);
   Times times;
   const std::vector<float> gradient(static_cast<size_t>(keys), 0.1f);

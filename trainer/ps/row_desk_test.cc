@@ -28,6 +28,7 @@ class Desk {
   }
   bool Has(int worker, uint64_t request) const { return desk_.Find(worker, 0, request) != nullptr; }
   RowDesk& desk() { return desk_; }
+  const TableShard& shard() const { return shard_; }
 
  private:
   const Config config_ = SparseJob();
@@ -80,6 +81,7 @@ TEST_CASE("row desk: rows for an evaluation take the place of no other list, and
 
 TEST_CASE("row desk: a payload is split into values and keys, if it has room for them") {
   const std::vector<std::byte> payload(20);
+  const Desk at;
   RowDesk::Parts parts;
   CHECK(RowDesk::Split({payload.data(), payload.size()}, 2, *at.shard().table(), &parts));
   CHECK(parts.values.size == 12);
@@ -89,6 +91,10 @@ TEST_CASE("row desk: a payload is split into values and keys, if it has room for
   CHECK(parts.values.size == 0);
   CHECK_FALSE(RowDesk::Split({payload.data(), payload.size()}, 6, *at.shard().table(), &parts));
   CHECK_FALSE(RowDesk::Split({payload.data(), payload.size()}, 0xffffffff, *at.shard().table(), &parts));
+  const TableLayout hashed(TableLayout::kHashed, 1, 1);  // whose keys have 8 bytes
+  CHECK(RowDesk::Split({payload.data(), payload.size()}, 2, hashed, &parts));
+  CHECK(parts.values.size == 4);
+  CHECK_FALSE(RowDesk::Split({payload.data(), payload.size()}, 3, hashed, &parts));
 }
 
 }  // namespace

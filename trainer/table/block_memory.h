@@ -29,8 +29,8 @@ class BlockMemory {
 
  private:
   static constexpr size_t kPage = 4096;
-  // Smaller blocks come from the heap.
-  static constexpr size_t kMinBytes = 4 * kPage;
+  // Smaller blocks come from the heap, which keeps what was given back to it.
+  static constexpr size_t kMinBytes = kPage;
   static constexpr size_t kRegionBytes = size_t{64} << 20;
 
   std::byte* TakePages(size_t bytes);

@@ -8,9 +8,11 @@ namespace {
 
 constexpr size_t kMinSlots = 8;
 
-// Sizes grow by an eighth: of what is taken, little is not used, and an entry is copied some ten times.
-size_t SizeFor(size_t count) {
-  size_t size = 1;
+// Sizes grow by an eighth: of what is taken, little is not used, and an entry is copied some ten times. The
+// steps of hash ranges that follow each other lie between those of the others.
+size_t SizeFor(size_t count, uint64_t range) {
+  constexpr size_t kSteps = 8, kFirst = kSteps * kSteps;
+  size_t size = count <= kFirst ? 1 : kFirst + range % kSteps;
   while (size < count) size += std::max<size_t>(1, size / 8);
   return size;
 }
@@ -25,19 +27,19 @@ struct Sizes {
   size_t bytes = 0;
 };
 
-Sizes SizesFor(size_t entries, size_t rows, size_t values) {
+Sizes SizesFor(size_t entries, size_t rows, size_t values, uint64_t range) {
   Sizes sizes;
-  sizes.slots = std::max(kMinSlots, SizeFor((entries * 8 + 6) / 7));
+  sizes.slots = std::max(kMinSlots, SizeFor((entries * 8 + 6) / 7, range));
   sizes.places = sizes.slots + std::min<size_t>(64, 8 + sizes.slots / 8) + 1;
-  sizes.room = SizeFor(rows);
+  sizes.room = SizeFor(rows, range);
   sizes.bytes = sizes.places * sizeof(HashEntry) + sizes.room * values * sizeof(float);
   return sizes;
 }
 
 }  // namespace
 
-size_t HashSegment::BytesFor(size_t entries, size_t rows, size_t values) {
-  return SizesFor(entries + 1, rows + 1, values).bytes;
+size_t HashSegment::BytesFor(size_t entries, size_t rows, size_t values, uint64_t range) {
+  return SizesFor(entries + 1, rows + 1, values, range).bytes;
 }
 
 std::optional<HashSegment> HashSegment::Make(RowRange rows, gpu::Span<const HashEntry> entries,
@@ -45,7 +47,7 @@ std::optional<HashSegment> HashSegment::Make(RowRange rows, gpu::Span<const Hash
   const auto count = static_cast<size_t>(entries.size);
   const auto with_values = static_cast<size_t>(
       std::count_if(entries.begin(), entries.end(), [](const HashEntry& entry) { return entry.has_values; }));
-  const Sizes sizes = SizesFor(count + 1, with_values + 1, values);
+  const Sizes sizes = SizesFor(count + 1, with_values + 1, values, HashRangeOf(rows.begin));
   if (sizes.bytes > kMaxBytes && count > 1) return std::nullopt;
   HashSegment made;
   made.rows_ = rows;

@@ -16,6 +16,10 @@
 
 namespace dtrain {
 
+// The hash range of a row.
+constexpr int kHashRangeShift = 64 - TableLayout::kHashRangeBits;
+inline uint64_t HashRangeOf(uint64_t row) { return row >> kHashRangeShift; }
+
 // HashEntry: a row of a hash table that has values, or a candidate for one, which has a count.
 struct HashEntry {
   static constexpr uint64_t kNoRow = ~uint64_t{0};
@@ -38,8 +42,9 @@ class HashSegment {
   // values. `values`: float32 of a row. Unset: it would be too large, or the entries lie too close together.
   static std::optional<HashSegment> Make(RowRange rows, gpu::Span<const HashEntry> entries,
                                          const HashSegment& from, size_t values, BlockMemory* memory);
-  // The bytes of a segment that has so many entries and rows with values, and may get one more.
-  static size_t BytesFor(size_t entries, size_t rows, size_t values);
+  // The bytes of a segment that has so many entries and rows with values, and may get one more, in hash range
+  // `range`: segments that fill alike grow at different times.
+  static size_t BytesFor(size_t entries, size_t rows, size_t values, uint64_t range);
   void Free(BlockMemory* memory);
 
   const RowRange& rows() const { return rows_; }

@@ -20,14 +20,18 @@ uint64_t Leaving(uint64_t range_rows) { return std::max<uint64_t>(1, range_rows 
 
 }  // namespace
 
-size_t HashStore::RangeBytes(uint64_t rows, int64_t values) {
-  const auto bytes_of = [&](uint64_t segments) {
-    const auto in_one = static_cast<size_t>((rows + segments - 1) / segments);
-    return HashSegment::BytesFor(in_one, in_one, static_cast<size_t>(values));
-  };
-  uint64_t segments = 1;
-  while (segments < rows && bytes_of(segments) > HashSegment::kMaxBytes) segments *= 2;
-  return static_cast<size_t>(segments) * BlockMemory::Taken(bytes_of(segments));
+size_t HashStore::BytesOfRanges(uint64_t rows, int64_t values) {
+  size_t sum = 0;
+  for (uint64_t range = 0; range < TableLayout::kHashRanges; ++range) {
+    const auto bytes_of = [&](uint64_t segments) {
+      const auto in_one = static_cast<size_t>((rows + segments - 1) / segments);
+      return HashSegment::BytesFor(in_one, in_one, static_cast<size_t>(values), range);
+    };
+    uint64_t segments = 1;
+    while (segments < rows && bytes_of(segments) > HashSegment::kMaxBytes) segments *= 2;
+    sum += static_cast<size_t>(segments) * BlockMemory::Taken(bytes_of(segments));
+  }
+  return sum;
 }
 
 HashStore::HashStore(RowRange rows, int64_t values, RowStore::Initial initial, HashLimits limits)
@@ -36,8 +40,8 @@ HashStore::HashStore(RowRange rows, int64_t values, RowStore::Initial initial, H
       initial_(std::move(initial)),
       limits_(limits),
       slices_(SlicesFor(limits.evict_after)),
-      first_range_(rows.begin >> kRangeShift),
-      ranges_(static_cast<size_t>(((rows.end - 1) >> kRangeShift) - first_range_ + 1)),
+      first_range_(HashRangeOf(rows.begin)),
+      ranges_(static_cast<size_t>(HashRangeOf(rows.end - 1) - first_range_ + 1)),
       bias_(rows.end == ~uint64_t{0} ? static_cast<size_t>(values) : 0),
       unmade_(static_cast<size_t>(values)) {
   DT_CHECK(limits.admit_after >= 1 && limits.admit_after <= kMaxAdmitAfter, limits.admit_after);
@@ -59,8 +63,8 @@ void HashStore::Clear() {
 void HashStore::Begin() {
   for (size_t at = 0; at < ranges_.size(); ++at) {
     HashRange& range = ranges_[at];
-    const uint64_t begin = (first_range_ + at) << kRangeShift;
-    const uint64_t end = std::min(begin + ((uint64_t{1} << kRangeShift) - 1), rows_.end - 1) + 1;
+    const uint64_t begin = (first_range_ + at) << kHashRangeShift;
+    const uint64_t end = std::min(begin + ((uint64_t{1} << kHashRangeShift) - 1), rows_.end - 1) + 1;
     range.segments.assign(1, *HashSegment::Make({begin, end}, {}, {}, static_cast<size_t>(values_), &memory_));
     range.count = 0;
   }

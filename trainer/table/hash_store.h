@@ -43,8 +43,8 @@ class HashStore {
   static constexpr int64_t kMaxAdmitAfter = 1'000'000;  // what an entry can count
   static constexpr int kMaxSlices = 1 << 16;
 
-  // The memory of a hash range that has so many rows, all with values.
-  static size_t RangeBytes(uint64_t rows, int64_t values);
+  // The memory of all hash ranges that have so many rows each, all with values.
+  static size_t BytesOfRanges(uint64_t rows, int64_t values);
 
   // `values`: of a row, as those that `initial` writes.
   HashStore(RowRange rows, int64_t values, RowStore::Initial initial, HashLimits limits = {});
@@ -115,9 +115,7 @@ class HashStore {
     uint64_t count = 0;                 // entries
   };
 
-  static constexpr int kRangeShift = 64 - TableLayout::kHashRangeBits;
-
-  size_t RangeOf(uint64_t row) const { return static_cast<size_t>((row >> kRangeShift) - first_range_); }
+  size_t RangeOf(uint64_t row) const { return static_cast<size_t>(HashRangeOf(row) - first_range_); }
   const HashSegment& SegmentOf(uint64_t row) const {
     const std::vector<HashSegment>& segments = ranges_[RangeOf(row)].segments;
     return segments.size() == 1 ? segments[0] : segments[SegmentAt(segments, row)];

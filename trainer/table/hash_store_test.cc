@@ -214,6 +214,20 @@ TEST_CASE("hash store: it tells rows before they change for the first time, and 
   CHECK(told == KeyList{1, 3, 2});
 }
 
+TEST_CASE("hash store: a table that is full takes what is foretold") {
+  for (const uint64_t range_rows : {uint64_t{20}, uint64_t{100}}) {
+    HashStore store(kAll, 2, Fill, {1, 0, range_rows});
+    std::mt19937_64 random(6);
+    for (uint64_t step = 1; step <= 2 * range_rows; ++step) {
+      KeyList keys;
+      for (uint64_t range = 0; range < 4096; ++range) keys.push_back(range * kRangeSize + (random() >> 12));
+      Touch(&store, keys, step);
+    }
+    const auto foretold = static_cast<double>(HashStore::BytesOfRanges(range_rows, 2));
+    CHECK(static_cast<double>(store.bytes()) == doctest::Approx(foretold).epsilon(0.03));
+  }
+}
+
 TEST_CASE("hash store: what was visited and put elsewhere is the same") {
   const HashLimits limits{3, 0, 50};
   HashStore store(kAll, 2, Fill, limits);

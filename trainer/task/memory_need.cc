@@ -77,9 +77,10 @@ void Add(const MemoryNeed& need, MemoryNeed* sum) {
 
 namespace {
 
-double HashBytes(const Config& config, const TableLayout& table, int64_t rows, double ranges) {
+// The memory of a hash table on all ps.
+double HashBytes(const Config& config, const TableLayout& table, int64_t rows) {
   const auto of_range = static_cast<uint64_t>(rows / TableLayout::kHashRanges);
-  return ranges * static_cast<double>(HashStore::RangeBytes(of_range, RowValues(config, table)));
+  return static_cast<double>(HashStore::BytesOfRanges(of_range, RowValues(config, table)));
 }
 
 }  // namespace
@@ -88,7 +89,7 @@ double MaxTableBytes(const Config& config, const TableLayout& table, int ps) {
   if (table.hashed()) {
     if (!config.model.max_rows) return std::numeric_limits<double>::infinity();
     const double share = static_cast<double>(table.PartOf(ps).size()) / static_cast<double>(table.rows());
-    return HashBytes(config, table, *config.model.max_rows, share * TableLayout::kHashRanges);
+    return share * HashBytes(config, table, *config.model.max_rows);
   }
   return 4 * Product(static_cast<int64_t>(table.PartOf(ps).size()), RowValues(config, table));
 }
@@ -102,7 +103,7 @@ std::string TableText(const Config& config, const TableLayout& table) {
     const int64_t rows = config.model.max_rows.value_or(kMany);
     return fmt::format("any keys and the bias, {} each{}; {} on all ps for {} rows{}",
                        Plural(table.width(), "value"), slots,
-                       BytesText(HashBytes(config, table, rows, TableLayout::kHashRanges)), rows,
+                       BytesText(HashBytes(config, table, rows)), rows,
                        config.model.max_rows ? ", the max" : ", and no limit (model.max_rows)");
   }
   return fmt::format(
