@@ -194,7 +194,8 @@ void PrintAssignment(const Config& config, const Scheduled& scheduled) {
 }
 
 // Prints what a table may take, and on which ps.
-void PrintTable(const Config& config, const TableLayout& table) {
+void PrintTable(const Config& config, const Layout& layout) {
+  const TableLayout& table = *layout.table;
   fmt::print("  {}: {}\n", kTableName, TableText(config, table));
   const TrainConfig& train = config.train;
   const bool scaled =
@@ -215,6 +216,17 @@ void PrintTable(const Config& config, const TableLayout& table) {
   }
 }
 
+void PrintTensors(const Layout& layout) {
+  for (size_t ps = 0; ps < layout.ps.size(); ++ps) {
+    fmt::print("  ps {}: {}, {}:", ps, Plural(layout.ps[ps].size(), "parameter"),
+               Plural(layout.ps[ps].size() * static_cast<int64_t>(sizeof(float)), "byte"));
+    for (const Segment& segment : layout.SegmentsOf(static_cast<int>(ps))) {
+      fmt::print(" {}", layout.RowsText(segment));
+    }
+    fmt::print("\n");
+  }
+}
+
 void PrintModel(const Config& config, const Layout& layout) {
   const ModelConfig& model = config.model;
   const char* const head = !HasHeadKey(model) || HasOutputPerClass(model) ? ""
@@ -224,19 +236,14 @@ void PrintModel(const Config& config, const Layout& layout) {
     fmt::print("model: {}{}, {}, {}\n", KindName(model.kind), head,
                layout.table->hashed() ? "any keys" : Plural(*model.inputs, "input"),
                Plural(*model.outputs, "output"));
-    return PrintTable(config, *layout.table);
+    PrintTable(config, layout);
+    if (layout.size > 0) PrintTensors(layout);
+    return;
   }
   fmt::print("model: {}{}, {}, {}, {} ({})\n", KindName(model.kind), head, Plural(*model.inputs, "input"),
              Plural(*model.outputs, "output"), Plural(layout.size, "parameter"),
              Plural(layout.size * static_cast<int64_t>(sizeof(float)), "byte"));
-  for (size_t ps = 0; ps < layout.ps.size(); ++ps) {
-    fmt::print("  ps {}: {}, {}:", ps, Plural(layout.ps[ps].size(), "parameter"),
-               Plural(layout.ps[ps].size() * static_cast<int64_t>(sizeof(float)), "byte"));
-    for (const Segment& segment : layout.SegmentsOf(static_cast<int>(ps))) {
-      fmt::print(" {}", layout.RowsText(segment));
-    }
-    fmt::print("\n");
-  }
+  PrintTensors(layout);
 }
 
 std::string SourceText(const DataSourceConfig& source, const DataSet* set) {

@@ -42,9 +42,15 @@ void PrintRow(const std::string& who, int64_t bytes, double share, const Traffic
 // The bytes of a ps's parameters; of a table those if all its rows were written, with the optimizer's slots;
 // kNoLimit: a hash table without model.max_rows.
 int64_t BytesOf(const Config& config, const Layout& layout, size_t ps) {
-  if (!layout.table) return BytesOf(layout.ps[ps]);
-  const double bytes = MaxTableBytes(config, *layout.table, static_cast<int>(ps));
-  return std::isfinite(bytes) ? static_cast<int64_t>(bytes) : kNoLimit;
+  const int64_t of_range = BytesOf(layout.ps[ps]);
+  if (!layout.table) return of_range;
+  const double of_rows = MaxTableBytes(config, *layout.table, static_cast<int>(ps));
+  return std::isfinite(of_rows) ? of_range + static_cast<int64_t>(of_rows) : kNoLimit;
+}
+
+std::string TensorsText(const Layout& layout) {
+  return fmt::format("{}, {}", Plural(layout.size, "parameter"),
+                     BytesText(static_cast<double>(layout.size) * sizeof(float)));
 }
 
 void PrintPs(const Config& config, const Layout& layout, size_t ps, const Traffic& step,
@@ -54,10 +60,10 @@ void PrintPs(const Config& config, const Layout& layout, size_t ps, const Traffi
     const double share = static_cast<double>(rows.size()) / static_cast<double>(layout.table->rows());
     PrintRow(fmt::format("{}", ps), BytesOf(config, layout, ps), share, step, run);
     fmt::print("        {}[{}:{})\n", kTableName, rows.begin, rows.end);
-    return;
+  } else {
+    const double share = static_cast<double>(layout.ps[ps].size()) / static_cast<double>(layout.size);
+    PrintRow(fmt::format("{}", ps), BytesOf(layout.ps[ps]), share, step, run);
   }
-  const double share = static_cast<double>(layout.ps[ps].size()) / static_cast<double>(layout.size);
-  PrintRow(fmt::format("{}", ps), BytesOf(layout.ps[ps]), share, step, run);
   for (const Segment& segment : layout.SegmentsOf(static_cast<int>(ps))) {
     fmt::print("        {}\n", layout.RowsText(segment));
   }
@@ -169,11 +175,12 @@ int RunPlanCommand(const PlanArguments& arguments) {
     fmt::print("{}: {}\n{} ps; {}\n", kTableName, TableText(config, *layout.table), layout.ps.size(),
                Plural(workers, "worker"));
     PrintTable(config, layout, workers, gradients, keys ? keys->keys : 0);
+    if (layout.size > 0) {
+      fmt::print("Beside the table there are {}, which travel whole.\n", TensorsText(layout));
+    }
     PrintKeys(config, keys);
   } else {
-    fmt::print("{}, {} on {} ps; {}\n", Plural(layout.size, "parameter"),
-               BytesText(static_cast<double>(layout.size) * sizeof(float)), layout.ps.size(),
-               Plural(workers, "worker"));
+    fmt::print("{} on {} ps; {}\n", TensorsText(layout), layout.ps.size(), Plural(workers, "worker"));
     PrintTable(config, layout, workers, gradients, 0);
     PrintBalance(layout);
     fmt::print(

@@ -47,9 +47,14 @@ const StoredTensor* FindTensor(const Manifest& manifest, const std::string& name
 
 // If the tensors have other shapes than these, LayoutFor() reports it.
 void TakeShape(const Manifest& manifest, ModelConfig* model) {
-  const StoredTensor* const first = FindTensor(manifest, "weights/W1");
+  const StoredTensor* const first = FindTensor(manifest, LayerNamesOf(*model, 1).weights);
+  const bool given = model->inputs.has_value();
   const std::optional<StoredTable>& table = manifest.table;
   if (!model->inputs) model->inputs = table ? table->features : first != nullptr ? first->rows : 1;
+  if (!given && model->kind == ModelKind::kWideDeep) {  // its numbers are inputs of its layers alone
+    const int64_t numbers = (first == nullptr ? 0 : first->rows) - LayerInputs(*model);
+    model->inputs = *model->inputs + std::max<int64_t>(0, numbers);
+  }
   if (!HasOutputPerClass(*model)) model->outputs = 1;
   if (model->outputs) return;
   model->outputs = table ? table->width : 1;
@@ -335,17 +340,15 @@ RowSpec RowSpecFor(const Config& config, const InputForm& form) {
   return spec;
 }
 
-std::vector<float> ReadWeights(const Layout& layout, CheckpointReader* checkpoint, std::string* model_crc) {
+std::vector<float> ReadWeights(const Layout& layout, CheckpointReader* checkpoint,
+                               std::vector<ModelPart>* parts) {
   std::vector<float> weights(static_cast<size_t>(layout.size));
-  std::vector<ModelPart> parts;
   for (const Variable& variable : layout.variables) {
     float* values = weights.data() + variable.offset;
     checkpoint->Read(variable.name, CheckpointReader::kWeights, 0, variable.size(), values);
     const size_t bytes = static_cast<size_t>(variable.size()) * sizeof(float);
-    if (model_crc == nullptr) continue;
-    parts.push_back({variable.name, 0, static_cast<int64_t>(bytes), Crc32cExtend(0, values, bytes)});
+    parts->push_back({variable.name, 0, static_cast<int64_t>(bytes), Crc32cExtend(0, values, bytes)});
   }
-  if (model_crc != nullptr) *model_crc = ModelChecksum(std::move(parts));
   return weights;
 }
 

@@ -54,7 +54,8 @@ InputForm FormFor(const CheckpointReader& checkpoint, const Config& config);
 // Returns the form of rows without labels.
 RowSpec RowSpecFor(const Config& config, const InputForm& form);
 
-// Returns the weights in the order of `layout`. Sets `model_crc`, unless it is null, to their checksum.
-std::vector<float> ReadWeights(const Layout& layout, CheckpointReader* checkpoint, std::string* model_crc);
+// Returns the weights of tensors in the order of `layout`. Adds the checksum of each to `parts`.
+std::vector<float> ReadWeights(const Layout& layout, CheckpointReader* checkpoint,
+                               std::vector<ModelPart>* parts);
 
 }  // namespace dtrain

@@ -100,10 +100,16 @@ std::vector<std::string> WholeLabels(const ExportedModel& model) {
   return labels;
 }
 
-[[noreturn]] void RefuseKind(const ExportArguments& arguments, const char* name) {
-  throw UserError(
-      "--out {}: {} has no pairs of features, and the model is a factorization machine. Try --to {}.",
-      arguments.out, name, "safetensors, without --dense");
+// Whether the model has more than a linear one.
+bool HasMore(const ModelConfig& model) {
+  return model.kind == ModelKind::kFm || model.kind == ModelKind::kWideDeep;
+}
+
+[[noreturn]] void RefuseKind(const ExportArguments& arguments, const ModelConfig& model, const char* name) {
+  const bool fm = model.kind == ModelKind::kFm;
+  throw UserError("--out {}: {} has no {}, and the model is {}. Try --to safetensors, without --dense.",
+                  arguments.out, name, fm ? "pairs of features" : "embeddings in front of layers",
+                  fm ? "a factorization machine" : "wide_deep");
 }
 
 void RefuseHashed(const ExportArguments& arguments, const Config& config) {
@@ -117,14 +123,17 @@ void RefuseHashed(const ExportArguments& arguments, const Config& config) {
 // Writes the rows of a table that are not 0. Returns what there is of them.
 std::string ExportRows(const ExportArguments& arguments, const std::string& format,
                        const ExportedModel& model, OutputFile* file, const ErrorLines& errors) {
-  const bool fm = model.config.model.kind == ModelKind::kFm;
-  if (fm && format == "liblinear") RefuseKind(arguments, "LIBLINEAR");
+  const ModelConfig& kind = model.config.model;
+  const bool deep = kind.kind == ModelKind::kWideDeep;
+  if (HasMore(kind) && format == "liblinear") RefuseKind(arguments, kind, "LIBLINEAR");
   if (format == "liblinear") RefuseHashed(arguments, model.config);
+  if (deep && format == "tsv") RefuseKind(arguments, kind, "a table of text");
+  const std::vector<Variable> tensors = deep ? model.variables : std::vector<Variable>();
   const ExportedTable table(model);
   if (format == "tsv") {
     WriteTableText(table, file);
   } else if (format == "safetensors") {
-    WriteTableTensors(table, file);
+    WriteTableTensors(table, tensors, file);
   } else {
     WriteLiblinear(table, WholeLabels(model), file);
   }
@@ -132,16 +141,17 @@ std::string ExportRows(const ExportArguments& arguments, const std::string& form
     errors.Print(fmt::format(
         "warning: the file has no row of features that were never trained, whose weights are "
         "those of model.init and not 0. {}",
-        fm               ? "They have a weight of 0 and small factors."
+        HasMore(kind)    ? fmt::format("They have a weight of 0 and small {}.", deep ? "embeddings" : "factors")
         : table.hashed() ? "Set them where you use it."
                          : "With --dense all rows are written."));
   }
-  return fmt::format("{} and the bias", Plural(static_cast<int64_t>(table.count()), "row"));
+  const std::string rows = fmt::format("{} and the bias", Plural(static_cast<int64_t>(table.count()), "row"));
+  return deep ? fmt::format("{}, {}", rows, Plural(static_cast<int64_t>(tensors.size()), "tensor")) : rows;
 }
 
 // Gives the model all rows of its table.
 void FillDense(const ExportArguments& arguments, ExportedModel* model) {
-  if (model->config.model.kind == ModelKind::kFm) RefuseKind(arguments, "a dense model");
+  if (HasMore(model->config.model)) RefuseKind(arguments, model->config.model, "a dense model");
   RefuseHashed(arguments, model->config);
   const double values = static_cast<double>(model->bytes()) / sizeof(float);
   if (values >= kMaxDenseValues) {

@@ -140,10 +140,13 @@ void PrintTable(CheckpointReader* reader) {
 }
 
 void PrintTensors(CheckpointReader* reader) {
-  if (reader->manifest().table) return PrintTable(reader);
+  if (reader->manifest().table) PrintTable(reader);
+  std::vector<StoredTensor> tensors = reader->manifest().tensors;
+  if (reader->manifest().table) tensors.pop_back();
+  if (tensors.empty()) return;
   PrintStatisticsHeading();
   fmt::print("\n");
-  for (const StoredTensor& tensor : reader->manifest().tensors) {
+  for (const StoredTensor& tensor : tensors) {
     PrintTensor(reader, tensor, CheckpointReader::kWeights);
     for (const std::string& slot : reader->manifest().slots) PrintTensor(reader, tensor, slot);
   }

@@ -24,7 +24,7 @@ class RowsChecksum {
     if (std::memcmp(values_.data(), weights, values_.size() * sizeof(float)) == 0) return;
     AddTableRow(row, weights, table_.width(), &sum_);
   }
-  std::string Text() const { return ModelChecksum({sum_}); }
+  const ModelPart& sum() const { return sum_; }
 
  private:
   const RowWeights& initial_;
@@ -55,16 +55,14 @@ TableWeights::TableWeights(const ModelConfig& config, const TableLayout& table, 
     if (hashed_ != nullptr) return hashed_->Put({row, 0, 0, values});
     std::copy_n(values, width, blocks_[row >> kBlockBits]->Touch(row));
   });
-  model_crc_ = checksum.Text();
+  sum_ = checksum.sum();
 }
 
-void TableWeights::Fetch(KeyedBatch* batch) const {
+void TableWeights::Fetch(KeySpan keys, float* weights) const {
   constexpr int64_t kAhead = 16;  // rows that are on their way from memory
-  const KeySpan keys = batch->keys();
   const int64_t width = table_.width();
-  if (hashed_ != nullptr) return hashed_->Read(keys, width, batch->weights());
+  if (hashed_ != nullptr) return hashed_->Read(keys, width, weights);
   const auto block_of = [&](int64_t i) -> const RowStore& { return *blocks_[keys[i] >> kBlockBits]; };
-  float* weights = batch->weights();
   for (int64_t i = 0; i < keys.size; ++i, weights += width) {
     if (i + kAhead < keys.size) block_of(i + kAhead).WillFind(keys[i + kAhead]);
     if (const float* const values = block_of(i).Find(keys[i])) {
@@ -80,12 +78,14 @@ TrainedModel::TrainedModel(const DeviceChoice& devices, const Config& config, co
     : inputs_(*config.model.inputs),
       model_(MakeModelOn(devices, config, layout, max_rows, nullptr)),
       layout_(layout) {
+  std::vector<ModelPart> parts;
+  weights_ = ReadWeights(layout_, checkpoint, &parts);
   if (layout_.table) {
     table_ = std::make_unique<TableWeights>(config.model, *layout_.table, checkpoint);
-    model_crc_ = table_->model_crc();
-    return;
+    parts.push_back(table_->sum());
   }
-  weights_ = ReadWeights(layout_, checkpoint, &model_crc_);
+  model_crc_ = ModelChecksum(std::move(parts));
+  if (layout_.table) return;
   model_->Arrived(weights_.data(), {0, layout_.size});
   frozen_ = model_->Freeze(weights_.data());
 }
@@ -93,10 +93,10 @@ TrainedModel::TrainedModel(const DeviceChoice& devices, const Config& config, co
 // Returns the parameters for a batch, and makes the batch one that the model takes.
 const float* TrainedModel::Bring(Batch* batch) {
   if (table_ != nullptr) {
-    keyed_.Fill(*batch, *layout_.table, &sorter_);
-    table_->Fetch(&keyed_);
+    keyed_.Fill(*batch, *layout_.table, &sorter_, layout_.form);
+    table_->Fetch(keyed_.keys(), std::copy(weights_.begin(), weights_.end(), keyed_.parameters()));
     *batch = keyed_.batch();
-    return keyed_.weights();
+    return keyed_.parameters();
   }
   if (batch->sparse.offsets != nullptr) {
     dense_.resize(static_cast<size_t>(batch->rows * inputs_));

@@ -1,6 +1,6 @@
-// TrainedModel: the model of a checkpoint with its weights, ready for batches of rows. Of a dense model it
-// has all weights; of a table the rows that the checkpoint has, while all others read as they were in the
-// beginning. Owner: the command. Thread: one.
+// TrainedModel: the model of a checkpoint with its weights, ready for batches of rows. Of tensors it has all
+// weights; of a table the rows that the checkpoint has, while all others read as they were in the beginning.
+// Owner: the command. Thread: one.
 #pragma once
 
 #include <cstdint>
@@ -27,10 +27,10 @@ class TableWeights {
   // Reads all rows of the checkpoint, which has such a table.
   TableWeights(const ModelConfig& config, const TableLayout& table, CheckpointReader* checkpoint);
 
-  // Writes the weights of all rows of a batch into it.
-  void Fetch(KeyedBatch* batch) const;
-  // As ModelChecksum() of all rows has it.
-  const std::string& model_crc() const { return model_crc_; }
+  // Writes the weights of rows, [keys, width].
+  void Fetch(KeySpan keys, float* weights) const;
+  // The checksum of all rows.
+  const ModelPart& sum() const { return sum_; }
 
  private:
   static constexpr int kBlockBits = 32;  // a RowStore has fewer rows than a table may have
@@ -39,7 +39,7 @@ class TableWeights {
   const RowWeights initial_;
   std::vector<std::unique_ptr<RowStore>> blocks_;  // of 2^kBlockBits rows each, the last one of fewer
   std::unique_ptr<HashStore> hashed_;              // in their place, of a hash table
-  std::string model_crc_;
+  ModelPart sum_;
 };
 
 class TrainedModel {
@@ -61,9 +61,9 @@ class TrainedModel {
 
   const int64_t inputs_;
   const std::unique_ptr<Model> model_;
-  std::vector<float> weights_;           // of a dense model
-  const float* frozen_ = nullptr;        // these, as they are computed with
-  std::unique_ptr<TableWeights> table_;  // null: the model is dense
+  std::vector<float> weights_;           // of tensors
+  const float* frozen_ = nullptr;        // these, as a model without a table computes with them
+  std::unique_ptr<TableWeights> table_;  // null: the model has none
   const Layout layout_;
   KeySorter sorter_;
   KeyedBatch keyed_;

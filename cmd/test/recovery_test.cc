@@ -40,18 +40,18 @@ std::string Job(const std::string& mode) {
          "failure: {detect_s: 1, worker_lost: wait, restarts: 3}\n";
 }
 
-// The same on sparse rows: the ps have the rows of a table.
+// The same on sparse rows: the ps have the rows of a table. `model`: the members of that section.
 std::string SparseJob(const std::string& mode, const std::string& rows,
-                      const std::string& table = "inputs: 50000") {
+                      const std::string& model = "kind: logistic, inputs: 50000") {
   return fmt::format(
       "cluster: {{ps: [\"a:1\", \"a:2\"], worker: [\"a:3\", \"a:4\", \"a:5\"]}}\n"
-      "model: {{kind: logistic, {4}}}\n"
+      "model: {{{4}}}\n"
       "data: {{train: {{format: libsvm, path: \"{0}\"}}, test: {{format: libsvm, path: \"{0}\"}}}}\n"
       "train: {{batch_size: 500, steps: {1}, mode: {2}, optimizer: {{kind: adagrad, learning_rate: 0.02}}}}\n"
       "hooks: {{log_every_steps: {3}}}\n"
       "checkpoint: {{every_secs: 0.2}}\n"
       "failure: {{detect_s: 1, worker_lost: wait, restarts: 3}}\n",
-      rows, StepsIn(mode), mode, kLogEvery, table);
+      rows, StepsIn(mode), mode, kLogEvery, model);
 }
 
 // How often each task is killed, each time in a run of its own.
@@ -133,14 +133,17 @@ TEST_CASE("recovery: in sync the weights are the bits of an undisturbed run, whi
   KillEach("sync", Job("sync"), Rounds(), CheckSame);
 }
 
-TEST_CASE("recovery: so it is where the weights are rows of a table") {
+TEST_CASE("recovery: so it is where the weights are rows of a table, or tensors and rows") {
   const std::string directory = NewDirectory(), rows = directory + "/rows.svm";
   const Done made = Run({"synth", "libsvm", "--rows", "6000", "--width", "50000", "--out", rows});
   REQUIRE(made.code == 0);
   KillEach("sync", SparseJob("sync", rows), 1, CheckSame);
   KillEach("async", SparseJob("async", rows), 1, CheckClose);
+  KillEach("sync", SparseJob("sync", rows, "kind: wide_deep, hidden: [16, 8], embedding: 4, inputs: 50000"), 1,
+           CheckSame);
   // Rows that come late and leave again do so at the same steps.
-  KillEach("sync", SparseJob("sync", rows, "table: hash, admit_after: 2, evict_after: 40"), 1, CheckSame);
+  KillEach("sync", SparseJob("sync", rows, "kind: logistic, table: hash, admit_after: 2, evict_after: 40"), 1,
+           CheckSame);
   std::filesystem::remove_all(directory);
 }
 

@@ -1,5 +1,5 @@
 // Runs of sparse models beside programs that learn the same: Vowpal Wabbit, scikit-learn's logistic
-// regression, and a factorization machine in numpy.
+// regression, and a factorization machine and wide_deep in numpy.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -17,6 +17,7 @@
 #include "cmd/testing/job.h"
 #include "cmd/testing/python.h"
 #include "trainer/config/load.h"
+#include "trainer/data/files/sparse_file.h"
 #include "trainer/metrics/metrics.h"
 #include "trainer/model/model.h"
 #include "trainer/task/run_task.h"
@@ -38,7 +39,7 @@ class StepRecorder : public Hook {
     steps_.losses.push_back(view.loss);
     const TableLayout& table = *view.layout.table;
     for (int64_t i = 0; i < view.keys.size; ++i) {
-      steps_.weights[table.FeatureOf(view.keys[i])] = view.weights[i * table.width()];
+      steps_.weights[table.FeatureOf(view.keys[i])] = view.weights[view.layout.size + i * table.width()];
     }
   }
 
@@ -289,6 +290,77 @@ TEST_CASE("fm: the losses of 100 steps are those of its formulas in numpy") {
     CHECK(std::fabs(static_cast<double>(ours.losses[step]) - theirs[step]) <= 1e-4);
   }
   CHECK(theirs.back() < 0.6);  // its pairs were learnt
+}
+
+// Rows of Criteo's form as wide_deep_train.py takes them, with the first values of all that they touch.
+Json RowsOf(const Config& config, const std::string& path) {
+  Json rows = Json::array(), embeddings = Json::object(), layers = Json::array();
+  const Layout layout = MakeLayout(config, 1);
+  const RowWeights initial(config.model, *layout.table);
+  std::vector<float> values(static_cast<size_t>(layout.table->width()));
+  std::istringstream text(FileContent(path));
+  SparseLine row;
+  std::optional<LineFault> fault;
+  for (std::string line; std::getline(text, line);) {
+    REQUIRE(MakeLineParser(config.data, config.model.inputs)->Parse(line, &row, &fault));
+    Json ids = Json::array();
+    for (size_t i = kCriteoNumbers; i < row.ids.size(); ++i) {
+      ids.push_back(static_cast<int64_t>(row.ids[i]));
+      initial.Write(row.ids[i], values.data());
+      embeddings[fmt::format("{}", row.ids[i])] = Json(std::vector<double>(values.begin() + 1, values.end()));
+    }
+    const std::vector<double> numbers(row.values.begin(), row.values.begin() + kCriteoNumbers);
+    Json one = Json::array();
+    for (Json part : {Json(row.label == "1" ? 1 : 0), Json(numbers), ids}) one.push_back(std::move(part));
+    rows.push_back(std::move(one));
+  }
+  std::vector<float> flat(static_cast<size_t>(layout.size));
+  InitialValues(config.model, layout, {0, layout.size}, flat.data());
+  for (size_t layer = 1; layer <= config.model.hidden.size() + 1; ++layer) {
+    const LayerNames names = LayerNamesOf(config.model, layer);
+    const Variable &weights = layout.Find(names.weights), &biases = layout.Find(names.biases);
+    Json matrix = Json::array(), both = Json::array();
+    for (int64_t i = 0; i < weights.rows; ++i) {
+      const auto begin = flat.begin() + weights.offset + i * weights.cols;
+      matrix.push_back(Json(std::vector<double>(begin, begin + weights.cols)));
+    }
+    both.push_back(std::move(matrix));
+    const auto begin = flat.begin() + biases.offset;
+    both.push_back(Json(std::vector<double>(begin, begin + biases.rows)));
+    layers.push_back(std::move(both));
+  }
+  const bool join = config.model.combine == Combine::kJoin;
+  return {{"columns", join ? config.model.columns : 1},
+          {"rows", rows},
+          {"embeddings", embeddings},
+          {"layers", layers}};
+}
+
+TEST_CASE("wide_deep: the losses of 100 steps are those of its formulas in numpy") {
+  if (Python().empty()) return;
+  const std::string directory = NewDirectory();
+  REQUIRE(Run({"synth", "criteo", "--rows", "2000", "--out", directory + "/train"}).code == 0);
+  for (const std::string combine : {"join", "sum"}) {
+    CAPTURE(combine);
+    const Steps ours = RunRecorded(
+        directory, fmt::format("model: {{kind: wide_deep, embedding: 4, hidden: [16, 8], activation: relu,\n"
+                               "  combine: {}, init: {{stddev: 0.3}}}}\n"
+                               "data: {{train: {{format: criteo, path: train}}, shuffle: false}}\n"
+                               "train: {{batch_size: 20, epochs: 1, optimizer: {{learning_rate: 0.02}}}}\n",
+                               combine));
+    Config config = LoadConfig(directory + "/job.yaml", {}, {});
+    config.model.inputs = (config.model.columns << config.model.column_bits) + kCriteoNumbers;
+    config.model.outputs = 1;
+    WriteFile(directory + "/rows.json", RowsOf(config, directory + "/train").dump());
+    const std::vector<double> theirs = NumbersOf(
+        fmt::format("{} cmd/test/testdata/wide_deep_train.py {}/rows.json 20 0.02", Python(), directory));
+    REQUIRE(theirs.size() == 100);
+    REQUIRE(ours.losses.size() == 100);
+    for (size_t step = 0; step < 100; ++step) {
+      CAPTURE(step);
+      CHECK(std::fabs(static_cast<double>(ours.losses[step]) - theirs[step]) <= 1e-4);
+    }
+  }
 }
 
 }  // namespace

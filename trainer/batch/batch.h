@@ -17,6 +17,16 @@ struct SparseRows {
   // feature, the number of its row among these, and that of the bias. `columns` is then their number.
   const uint32_t* places = nullptr;
   uint32_t bias = 0;
+  // Of each feature the column that it comes from, where the model asks for it (BatchForm).
+  const uint32_t* columns = nullptr;
+};
+
+// BatchForm: what a batch of a table has beside the rows that it touches.
+struct BatchForm {
+  int64_t flat = 0;     // values of the model's flat vector, in front of the rows' weights
+  int64_t numbers = 0;  // features behind those of the table: numbers of a row, which are no rows
+  // A feature is of the column that stands above so many of its bits; 0: the model does not ask for columns.
+  int column_bits = 0;
 };
 
 // Points into the source that filled it; valid until that source's next call. Features are floats, or bytes
@@ -32,6 +42,7 @@ struct Batch {
   const int32_t* labels = nullptr;  // [rows] classes, each in [0, outputs); null for linear
   const float* targets = nullptr;   // [rows] real values; null for classes
   SparseRows sparse;
+  const float* numbers = nullptr;  // [rows, BatchForm::numbers]; null: there are none
   // [rows] how much each row counts: its loss and its gradient are multiplied by it; null: all count 1.
   const float* weights = nullptr;
   // The identity of the batch: batch `number` of `source`. Null: it has none.

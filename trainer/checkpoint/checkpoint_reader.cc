@@ -232,7 +232,7 @@ void CheckpointReader::ReadStoredRows(RowRange range, const VisitRow& visit) {
       return pieces.At(pieces.Of(static_cast<uint64_t>(piece.first)));
     };
     const auto first = std::partition_point(stored.begin(), stored.end(), [&](const StoredPiece& piece) {
-      return rows_of(piece).end <= range.begin;
+      return piece.tensor != manifest_.table_tensor() || rows_of(piece).end <= range.begin;
     });
     for (auto i = static_cast<size_t>(first - stored.begin()); i < stored.size(); ++i) {
       const RowRange rows = rows_of(stored[i]);

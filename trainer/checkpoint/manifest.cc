@@ -256,17 +256,10 @@ Failure WrongNumber(int ps, size_t said, size_t pieces) {
                              ps, said, pieces));
 }
 
-StoredShard BuildShard(const Layout& layout, int ps, size_t slots, const WrittenPart& part) {
-  const std::vector<Piece> pieces = PiecesOf(layout, ps, static_cast<int>(slots));
-  if (pieces.size() != part.checksums.size()) throw WrongNumber(ps, part.checksums.size(), pieces.size());
-  StoredShard shard{ShardName(ps, static_cast<int64_t>(layout.ps.size())), kShardAlignment, {}};
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    const Piece& piece = pieces[i];
-    shard.pieces.push_back(
-        {piece.variable, piece.slot, piece.first, piece.count, shard.bytes, part.checksums[i]});
-    shard.bytes += Padded(shard.pieces.back().bytes());
-  }
-  return shard;
+void AddPiece(StoredPiece piece, StoredShard* shard) {
+  piece.offset = shard->bytes;
+  shard->bytes += Padded(piece.bytes());
+  shard->pieces.push_back(piece);
 }
 
 // A size that is beyond the limit stays so.
@@ -275,32 +268,41 @@ int64_t ValuesIn(uint64_t bytes) {
   return size / static_cast<int64_t>(sizeof(float));
 }
 
-StoredShard BuildHashShard(int ps, int64_t shards, const WrittenPart& part) {
-  const size_t count = part.checksums.size();
-  if (part.sizes.size() != count || part.firsts.size() != count) {
-    throw WrongNumber(ps, count, std::min(part.sizes.size(), part.firsts.size()));
+void AddRowPieces(const RowPieces& pieces, int64_t tensor, const uint64_t* checksums, const uint64_t* sizes,
+                  StoredShard* shard) {
+  for (int64_t i = 0; i < pieces.count(); ++i) {
+    if (sizes[i] == 0) continue;
+    AddPiece({tensor, 0, static_cast<int64_t>(pieces.At(i).begin), ValuesIn(sizes[i]), 0, checksums[i]}, shard);
   }
-  StoredShard shard{ShardName(ps, shards), kShardAlignment, {}};
-  for (size_t i = 0; i < count; ++i) {
-    shard.pieces.push_back({0, 0, static_cast<int64_t>(part.firsts[i]), ValuesIn(part.sizes[i]), shard.bytes,
-                            part.checksums[i]});
-    shard.bytes += Padded(shard.pieces.back().bytes());
-  }
-  return shard;
 }
 
-StoredShard BuildTableShard(const RowPieces& pieces, int ps, int64_t shards, const WrittenPart& part) {
-  const auto count = static_cast<size_t>(pieces.count());
-  if (part.checksums.size() != count || part.sizes.size() != count) {
+// A hash table is the only tensor.
+void AddHashPieces(const WrittenPart& part, StoredShard* shard) {
+  for (size_t i = 0; i < part.checksums.size(); ++i) {
+    AddPiece({0, 0, static_cast<int64_t>(part.firsts[i]), ValuesIn(part.sizes[i]), 0, part.checksums[i]}, shard);
+  }
+}
+
+StoredShard BuildShard(const Layout& layout, int ps, size_t slots, const WrittenPart& part) {
+  const std::vector<Piece> pieces = PiecesOf(layout, ps, static_cast<int>(slots));
+  std::optional<RowPieces> rows;
+  const bool hashed = layout.has_hash_table();
+  if (layout.table && !hashed) rows = RowPiecesOf(layout, ps, static_cast<int64_t>(slots));
+  const size_t of_rows = hashed ? part.checksums.size() : rows ? static_cast<size_t>(rows->count()) : 0;
+  const size_t count = pieces.size() + of_rows;
+  if (part.checksums.size() != count || part.sizes.size() != of_rows ||
+      part.firsts.size() != (hashed ? of_rows : 0)) {
     throw WrongNumber(ps, part.checksums.size(), count);
   }
-  StoredShard shard{ShardName(ps, shards), kShardAlignment, {}};
-  for (size_t i = 0; i < count; ++i) {
-    if (part.sizes[i] == 0) continue;
-    const RowRange rows = pieces.At(static_cast<int64_t>(i));
-    shard.pieces.push_back({0, 0, static_cast<int64_t>(rows.begin), ValuesIn(part.sizes[i]), shard.bytes,
-                            part.checksums[i]});
-    shard.bytes += Padded(shard.pieces.back().bytes());
+  StoredShard shard{ShardName(ps, static_cast<int64_t>(layout.ps.size())), kShardAlignment, {}};
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const Piece& piece = pieces[i];
+    AddPiece({piece.variable, piece.slot, piece.first, piece.count, 0, part.checksums[i]}, &shard);
+  }
+  if (layout.has_hash_table()) AddHashPieces(part, &shard);
+  if (rows) {
+    AddRowPieces(*rows, static_cast<int64_t>(layout.variables.size()), part.checksums.data() + pieces.size(),
+                 part.sizes.data(), &shard);
   }
   return shard;
 }
@@ -332,13 +334,8 @@ Manifest BuildManifest(const Layout& layout, const std::vector<std::string>& slo
     manifest.table = {layout.table->features(), layout.table->width()};
     manifest.tensors.push_back({kTableName, manifest.table->tensor_rows(), layout.table->width()});
   }
-  manifest.shards.resize(layout.ps.size());  // their number decides what each has
   for (size_t ps = 0; ps < layout.ps.size(); ++ps) {
-    const auto index = static_cast<int>(ps);
-    const auto count = static_cast<int64_t>(layout.ps.size());
-    manifest.shards[ps] = layout.has_hash_table() ? BuildHashShard(index, count, parts[ps])
-                          : layout.table ? BuildTableShard(manifest.RowPiecesOf(ps), index, count, parts[ps])
-                                         : BuildShard(layout, index, slots.size(), parts[ps]);
+    manifest.shards.push_back(BuildShard(layout, static_cast<int>(ps), slots.size(), parts[ps]));
   }
   return manifest;
 }

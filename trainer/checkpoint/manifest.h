@@ -43,8 +43,9 @@ struct StoredShard {
   std::vector<StoredPiece> pieces;
 };
 
-// The table of a sparse model. Its tensor is named kTableName and has a row for each feature and for the
-// bias; that of a hash table (TableLayout::kHashed features) stands for all keys with one row.
+// The table of a sparse model. Its tensor, the last one, is named kTableName and has a row for each feature
+// and for the bias; that of a hash table (TableLayout::kHashed features), the only one, stands for all keys
+// with one row. In a shard file its pieces are behind those of all others.
 struct StoredTable {
   int64_t features = 0;
   int64_t width = 0;
@@ -79,7 +80,9 @@ struct Manifest {
   std::optional<StoredTable> table;
   Origin origin;
 
-  // The rows that the pieces of shard file `shard` are of. `table` is set, and no hash table.
+  // The index of the table in `tensors`, of which it is the last. `table` is set.
+  int64_t table_tensor() const { return static_cast<int64_t>(tensors.size()) - 1; }
+  // The rows that the pieces of the table in shard file `shard` are of. `table` is set, and no hash table.
   RowPieces RowPiecesOf(size_t shard) const;
   // The rows of that file. `table` is set.
   RowRange RowsOf(size_t shard) const;
@@ -97,8 +100,9 @@ std::optional<std::string> FromBytes(std::string_view bytes, Manifest* manifest)
 // The rules that every manifest keeps and readers rely on: what breaks one, if anything.
 std::optional<std::string> ManifestProblem(const Manifest& manifest);
 
-// What the writer of a shard file says of it: the checksums of its pieces, in the order of PiecesOf(), and of
-// a table also their bytes; 0: a piece without rows. Of a hash table also their first rows.
+// What the writer of a shard file says of it: the checksums of its pieces, in the order of PiecesOf(), and
+// behind them those of rows of a table, of which it also says the bytes; 0: a piece without rows. Of a hash
+// table also their first rows.
 struct WrittenPart {
   WrittenPart() = default;
   WrittenPart(std::vector<uint64_t> of_pieces) : checksums(std::move(of_pieces)) {}

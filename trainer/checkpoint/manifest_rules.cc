@@ -57,7 +57,6 @@ Problem TextProblem(const Manifest& manifest) {
   return std::nullopt;
 }
 
-// A table is all that a sparse model has.
 Problem TableProblem(const Manifest& manifest) {
   const StoredTable& table = *manifest.table;
   const bool fits = table.hashed() ? static_cast<int64_t>(manifest.shards.size()) <= TableLayout::kHashRanges
@@ -66,13 +65,15 @@ Problem TableProblem(const Manifest& manifest) {
     return fmt::format("a table of {} features, {} wide, with {} slots", table.features, table.width,
                        manifest.slots.size());
   }
-  const bool one = manifest.tensors.size() == 1 && manifest.tensors[0].name == kTableName &&
-                   manifest.tensors[0].rows == table.tensor_rows() && manifest.tensors[0].cols == table.width;
-  return one ? std::nullopt : Problem("tensors beside its table");
+  const StoredTensor& last = manifest.tensors.back();
+  const bool same = last.name == kTableName && last.rows == table.tensor_rows() && last.cols == table.width;
+  if (!same) return "another tensor than its table in the last place";
+  if (table.hashed() && manifest.tensors.size() > 1) return "tensors beside its hash table";
+  return std::nullopt;
 }
 
 Problem RowPieceSizeProblem(const StoredPiece& piece) {
-  if (piece.tensor != 0 || piece.slot != 0) return fmt::format("is of tensor {}", piece.tensor);
+  if (piece.slot != 0) return fmt::format("is of slot {}", piece.slot);
   if (piece.count < 1 || piece.bytes() > static_cast<int64_t>(kMaxRowPieceBytes)) {
     return fmt::format("has {} bytes", piece.bytes());
   }
@@ -130,13 +131,13 @@ Problem ShardProblem(const Manifest& manifest) {
     const bool hashed = manifest.table && manifest.table->hashed();
     if (hashed) left = manifest.RowsOf(static_cast<size_t>(i));
     if (manifest.table && !hashed) rows = manifest.RowPiecesOf(static_cast<size_t>(i));
-    int64_t before = -1;  // the number of the piece before, of a table
+    int64_t before = -1;  // the number of the piece of the table before
     for (size_t k = 0; k < shard.pieces.size(); ++k) {
       const StoredPiece& piece = shard.pieces[k];
       Problem problem;
-      if (hashed) {
+      if (hashed && piece.tensor == manifest.table_tensor()) {
         problem = HashPieceProblem(piece, &left);
-      } else if (rows) {
+      } else if (manifest.table && piece.tensor == manifest.table_tensor()) {
         const int64_t number = piece.first < static_cast<int64_t>(rows->At(0).begin)
                                    ? -1
                                    : rows->Of(static_cast<uint64_t>(piece.first));
@@ -145,6 +146,7 @@ Problem ShardProblem(const Manifest& manifest) {
         before = number;
       } else {
         problem = PieceProblem(manifest, piece);
+        if (!problem && before >= 0) problem = "is behind one of the table";
       }
       if (!problem && piece.offset != end) {
         problem = fmt::format("is at byte {}; must be {}", piece.offset, end);
@@ -157,17 +159,19 @@ Problem ShardProblem(const Manifest& manifest) {
   return std::nullopt;
 }
 
-// Every element of every tensor, in weights and slots, is in exactly one piece.
+// Every element of every tensor but the table, in weights and slots, is in exactly one piece.
 Problem CoverProblem(const Manifest& manifest) {
   std::vector<std::tuple<int64_t, int64_t, int64_t, int64_t>> parts;  // tensor, slot, first, end
   for (const StoredShard& shard : manifest.shards) {
     for (const StoredPiece& piece : shard.pieces) {
+      if (manifest.table && piece.tensor == manifest.table_tensor()) continue;
       parts.emplace_back(piece.tensor, piece.slot, piece.first, piece.first + piece.count);
     }
   }
   std::sort(parts.begin(), parts.end());
   size_t next = 0;
-  for (size_t tensor = 0; tensor < manifest.tensors.size(); ++tensor) {
+  const size_t tensors = manifest.tensors.size() - (manifest.table ? 1 : 0);
+  for (size_t tensor = 0; tensor < tensors; ++tensor) {
     for (size_t slot = 0; slot <= manifest.slots.size(); ++slot) {
       const int64_t size = manifest.tensors[tensor].size();
       for (int64_t covered = 0; covered < size; ++next) {
@@ -212,7 +216,7 @@ Problem ManifestProblem(const Manifest& manifest) {
   if (manifest.inputs) {
     if (Problem problem = FormProblem(*manifest.inputs)) return problem;
   }
-  return manifest.table ? std::nullopt : CoverProblem(manifest);
+  return CoverProblem(manifest);
 }
 
 }  // namespace dtrain

@@ -11,6 +11,7 @@
 #include "trainer/checkpoint/checkpoint_test_util.h"
 #include "trainer/checkpoint/manifest_generated.h"
 #include "trainer/model/layout.h"
+#include "trainer/model/model.h"
 
 namespace dtrain::testing {
 namespace {
@@ -248,15 +249,76 @@ TEST_CASE("manifest: pieces of a table that begin elsewhere, come twice or are t
   CHECK(problem([](Manifest* m) { m->shards[0].pieces[0].count = 1 << 20; }) ==
         "piece 0 of shard-0-of-2 has 4194304 bytes");
   CHECK(problem([](Manifest* m) { m->shards[0].pieces[0].slot = 1; }) ==
-        "piece 0 of shard-0-of-2 is of tensor 0");
+        "piece 0 of shard-0-of-2 is of slot 1");
   CHECK(problem([](Manifest* m) { m->shards[0].pieces.push_back(m->shards[0].pieces[0]); }) ==
         "piece 1 of shard-0-of-2 is not behind the one before it");
   CHECK(problem([](Manifest* m) { m->shards[1].pieces = m->shards[0].pieces; }) ==
         "piece 0 of shard-1-of-2 begins at row 0, where none begins");
-  CHECK(problem([](Manifest* m) { m->table->width = 2; }) == "tensors beside its table");
+  CHECK(problem([](Manifest* m) { m->table->width = 2; }) ==
+        "another tensor than its table in the last place");
   CHECK(problem([](Manifest* m) { m->table->features = int64_t{1} << 50; }) ==
         "a table of 1125899906842624 features, 1 wide, with 1 slots");
   CHECK(problem([](Manifest* m) { m->table.reset(); }) != "");
+}
+
+// Of a model with layers and a table over two ps, each with a slot.
+Manifest JointManifest() {
+  ModelConfig model;
+  model.kind = ModelKind::kWideDeep;
+  model.head = ModelHead::kLogistic;
+  model.hidden = {3};
+  model.embedding = 2;
+  model.inputs = 1000;
+  model.outputs = 1;
+  const Layout layout = JointLayout(PlaceVariables(ModelVariables(model), 2, PlacementConfig()),
+                                    TableLayoutOf(model, 2), model);
+  std::vector<WrittenPart> parts;
+  for (int ps = 0; ps < 2; ++ps) {
+    const size_t tensors = PiecesOf(layout, ps, 1).size();
+    WrittenPart part(std::vector<uint64_t>(tensors, 7));
+    part.checksums.push_back(9);  // the rows of a ps are one piece
+    part.sizes.push_back(36);
+    parts.push_back(part);
+  }
+  Manifest manifest = BuildManifest(layout, {"accumulator"}, parts);
+  manifest.sequence = 1;
+  manifest.optimizer = "adagrad";
+  manifest.mode = "sync";
+  return manifest;
+}
+
+TEST_CASE("manifest: of tensors and a table it is read as it was written, with the table behind them") {
+  Manifest read;
+  CHECK(FromBytes(ToBytes(JointManifest()), &read) == std::nullopt);
+  REQUIRE(read.tensors.size() == 5);
+  CHECK(read.tensors[0].name == "deep/W1");
+  CHECK(read.table_tensor() == 4);
+  CHECK(read.tensors[4].name == kTableName);
+  for (const StoredShard& shard : read.shards) {
+    CHECK(shard.pieces.back().tensor == 4);
+    CHECK(shard.pieces.back().count == 9);
+    CHECK(shard.pieces.back().checksum == 9);
+    CHECK(shard.pieces[0].tensor < 4);
+  }
+  const auto problem = [](void (*damage)(Manifest*)) {
+    Manifest manifest = JointManifest();
+    damage(&manifest);
+    return ManifestProblem(manifest).value_or("");
+  };
+  CHECK(problem([](Manifest* m) { m->shards[0].pieces[0].tensor = 4; }) ==
+        "piece 1 of shard-0-of-2 is behind one of the table");
+  CHECK(problem([](Manifest* m) { m->table.reset(); }) != "");
+  CHECK(problem([](Manifest* m) { std::swap(m->tensors[3], m->tensors[4]); }) ==
+        "another tensor than its table in the last place");
+  CHECK(problem([](Manifest* m) {
+          m->shards[0].pieces.erase(m->shards[0].pieces.begin());
+          int64_t at = kShardAlignment;
+          for (StoredPiece& piece : m->shards[0].pieces) {
+            piece.offset = at;
+            at += Padded(piece.bytes());
+          }
+          m->shards[0].bytes = at;
+        }) == "element 0 of deep/W1 is in no piece, or in two");
 }
 
 TEST_CASE("manifest: another number of checksums than pieces is a failure that names the ps") {

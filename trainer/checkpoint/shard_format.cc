@@ -44,8 +44,7 @@ void AddBlock(const Layout& layout, Range range, Range block, int slot, std::vec
 std::vector<Piece> PiecesOf(const Layout& layout, int ps, int slots) {
   const Range range = layout.ps.at(static_cast<size_t>(ps));
   std::vector<Piece> pieces;
-  if (layout.table) return pieces;
-  for (int64_t block = 0; block < BlockCount(range); ++block) {
+  for (int64_t block = 0; block < RangeBlocksOf(layout, static_cast<size_t>(ps)); ++block) {
     for (int slot = 0; slot <= slots; ++slot) AddBlock(layout, range, BlockOf(range, block), slot, &pieces);
   }
   return pieces;
@@ -55,16 +54,20 @@ RowPieces RowPiecesOf(const Layout& layout, int ps, int64_t slots) {
   return RowPieces(layout.table->PartOf(ps), layout.table->width() * (1 + slots));
 }
 
-int64_t PartPieces(const Layout& layout, int ps, int64_t slots) {
-  if (layout.has_hash_table()) return std::numeric_limits<int64_t>::max();
-  if (layout.table) return RowPiecesOf(layout, ps, slots).count();
+int64_t RangePiecesOf(const Layout& layout, int ps, int64_t slots) {
   const Range range = layout.ps.at(static_cast<size_t>(ps));
   return range.size() == 0 ? 0 : RangePieceCount(range, slots);
 }
 
+int64_t PartPieces(const Layout& layout, int ps, int64_t slots) {
+  return RangePiecesOf(layout, ps, slots) + (layout.table ? RowPiecesOf(layout, ps, slots).count() : 0);
+}
+
 bool PieceFits(const Layout& layout, int ps, int64_t slots, int64_t piece, size_t bytes) {
   if (piece < 0 || piece >= PartPieces(layout, ps, slots)) return false;
-  if (layout.table) return bytes <= kMaxRowPieceBytes && bytes % sizeof(float) == 0;
+  if (piece >= RangePiecesOf(layout, ps, slots)) {
+    return bytes <= kMaxRowPieceBytes && bytes % sizeof(float) == 0;
+  }
   const Range elements = RangePieceAt(layout.ps[static_cast<size_t>(ps)], slots, piece).elements;
   return bytes == static_cast<size_t>(elements.size()) * sizeof(float);
 }

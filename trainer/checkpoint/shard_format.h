@@ -45,14 +45,16 @@ struct Piece {
 };
 
 // The pieces of one ps's shard file in the order of the file: for each block its weights, then each of the
-// `slots` optimizer slots. Empty for an empty range, and of a table, which has pieces of its own kind.
+// `slots` optimizer slots. Empty for an empty range. Those of rows of a table are of their own kind.
 std::vector<Piece> PiecesOf(const Layout& layout, int ps, int slots);
 
 // The pieces of the rows of one ps. `layout` has a table that is no hash table.
 RowPieces RowPiecesOf(const Layout& layout, int ps, int64_t slots);
 
-// The number of pieces that a ps gives to a writer: of its range (trainer/model/layout.h), or of its rows; of a
-// hash table the max, since their number follows from its rows (trainer/table/hash_pieces.h).
+// The number of pieces of its range (trainer/model/layout.h) that a ps gives to a writer.
+int64_t RangePiecesOf(const Layout& layout, int ps, int64_t slots);
+// The number of all pieces that it gives: behind those of its range are those of its rows; of a hash table the
+// max, since their number follows from its rows (trainer/table/hash_pieces.h).
 int64_t PartPieces(const Layout& layout, int ps, int64_t slots);
 // Whether piece `piece` of these can have so many bytes.
 bool PieceFits(const Layout& layout, int ps, int64_t slots, int64_t piece, size_t bytes);

@@ -117,17 +117,17 @@ void ShardWriter::Fail(int error) const { throw SaveError(path_, "written", erro
 RangeWriter::RangeWriter(const Layout& layout, int ps, int64_t slots, const std::string& directory)
     : range_(layout.ps.at(static_cast<size_t>(ps))),
       slots_(slots),
-      is_table_(layout.table.has_value()),
       is_hashed_(layout.has_hash_table()),
+      of_range_(RangePiecesOf(layout, ps, slots)),
       count_(PartPieces(layout, ps, slots)),
       pieces_(PiecesOf(layout, ps, static_cast<int>(slots))),
       file_(directory + "/" + ShardName(ps, static_cast<int64_t>(layout.ps.size()))) {
-  if (!is_hashed_) written_.checksums.reserve(is_table_ ? static_cast<size_t>(count_) : pieces_.size());
+  if (!is_hashed_) written_.checksums.reserve(pieces_.size() + static_cast<size_t>(count_ - of_range_));
 }
 
 void RangeWriter::Add(net::TensorView values) {
   DT_CHECK(added_ < count_, added_, count_);
-  if (!is_table_) return AddRange(values);
+  if (added_ < of_range_) return AddRange(values);
   if (is_hashed_) written_.firsts.push_back(FirstRowOf(values));
   ++added_;
   written_.sizes.push_back(values.size);

@@ -56,7 +56,8 @@ class ShardWriter {
 };
 
 // RangeWriter: writes the shard file of one ps from the pieces of its range (trainer/model/layout.h), which
-// in the file are also cut where variables meet, or of its rows of a table (trainer/table/row_pieces.h).
+// in the file are also cut where variables meet, and behind them of its rows of a table
+// (trainer/table/row_pieces.h).
 // Owner: a ps that writes a part. Thread: one at a time.
 class RangeWriter {
  public:
@@ -74,9 +75,9 @@ class RangeWriter {
 
   const Range range_;
   const int64_t slots_;
-  const bool is_table_;
   const bool is_hashed_;
-  const int64_t count_;
+  const int64_t of_range_;           // pieces
+  const int64_t count_;              // of all
   const std::vector<Piece> pieces_;  // of the file, of a range
   ShardWriter file_;
   int64_t added_ = 0;

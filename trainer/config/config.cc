@@ -25,6 +25,8 @@ const char* KindName(ModelKind kind) {
       return "fm";
     case ModelKind::kMlp:
       return "mlp";
+    case ModelKind::kWideDeep:
+      return "wide_deep";
   }
   return "";
 }
@@ -102,6 +104,11 @@ std::optional<int64_t> HashBits(const DataConfig& data) {
   const bool hashes = data.train.format == DataFormat::kVw || data.train.format == DataFormat::kCriteo;
   const int64_t bits = data.whole_keys ? 64 : data.hash_bits.value_or(kDefaultBits);
   return hashes || !data.hash.empty() ? bits : data.hash_bits;
+}
+
+int64_t CategoryColumns(const DataConfig& data) {
+  return data.train.format == DataFormat::kCriteo ? kCriteoCategories
+                                                  : static_cast<int64_t>(data.hash.size());
 }
 
 bool TakesPixels(const Config& config) {

@@ -12,7 +12,9 @@
 namespace dtrain {
 
 enum class Role { kPs, kWorker };
-enum class ModelKind { kLinear, kLogistic, kSoftmax, kMlp, kFm };
+enum class ModelKind { kLinear, kLogistic, kSoftmax, kMlp, kFm, kWideDeep };
+// How the embeddings of a row become inputs of the layers: all added up, or one sum for each column.
+enum class Combine { kSum, kJoin };
 // Where the weights of features lie: one tensor that travels whole, or a table of rows of which a step moves
 // those of its batch.
 enum class TableKind { kAuto, kNone, kRange, kHash };
@@ -33,6 +35,8 @@ enum class Decimal { kPoint, kComma };
 // Which training rows are held out: the first ones, or rows drawn by data.seed, equally of each class.
 enum class HeldOutBy { kFirst, kSeed, kStratified };
 enum class FeatureScale { kNone, kUnit, kStandard };
+// What becomes of the numbers of a row that are inputs of layers: sign(x) ln(1 + |x|), or themselves.
+enum class NumberScale { kLog, kPlain };
 // What the outputs of a model are: classes under a softmax, two classes by one logit, or one real value.
 enum class ModelHead { kSoftmax, kLogistic, kLinear };
 // How the gradients of the rows of an update become one.
@@ -55,9 +59,10 @@ struct ClusterConfig {
 };
 
 struct InitConfig {
-  std::optional<InitKind> kind;  // unset: glorot for mlp, else zeros; loading a file: normal for fm
-  double value = 0;              // of constant
-  double stddev = 1;             // loading a file: 0.01 for fm
+  // Unset: glorot for mlp, else zeros; loading a file: normal for fm and wide_deep
+  std::optional<InitKind> kind;
+  double value = 0;   // of constant
+  double stddev = 1;  // loading a file: 0.01 for fm and wide_deep
   uint64_t seed = 1;
   BiasInit bias = BiasInit::kZeros;
   double output_bias = 0;  // of the last layer, where biases are zeros
@@ -72,11 +77,17 @@ struct ModelConfig {
   ModelKind kind = ModelKind::kLinear;
   std::optional<int64_t> inputs;   // unset: as the data says
   std::optional<int64_t> outputs;  // unset: 1, or with a softmax the 10 classes of digits
-  std::vector<int64_t> hidden;     // mlp: units of each hidden layer
+  std::vector<int64_t> hidden;     // mlp, wide_deep: units of each hidden layer
   Activation activation = Activation::kSigmoid;
-  // mlp; fm: logistic or linear, and loading a file sets logistic. HeadOf() is that of any kind
+  // mlp; fm, wide_deep: logistic or linear, and loading a file sets logistic. HeadOf() is that of any kind
   ModelHead head = ModelHead::kSoftmax;
-  int64_t factors = 8;  // fm: of each feature
+  int64_t factors = 8;              // fm: of each feature
+  int64_t embedding = 8;            // wide_deep: values of each feature's
+  Combine combine = Combine::kSum;  // wide_deep; loading a file: join where rows have columns
+  // wide_deep: the columns of categories that the data has, each of 2^column_bits features, before all other
+  // inputs, which are numbers. Loading a file sets both; 0: rows have no columns
+  int64_t columns = 0;
+  int column_bits = 0;
   TableKind table = TableKind::kAuto;
   // table: hash
   int64_t admit_after = 1;             // updates that name a key before it has a row, with the one that makes it
@@ -96,13 +107,20 @@ inline ModelHead HeadOf(const ModelConfig& model) {
       return ModelHead::kSoftmax;
     case ModelKind::kMlp:
     case ModelKind::kFm:
+    case ModelKind::kWideDeep:
       break;
   }
   return model.head;
 }
+// Whether it has hidden layers.
+inline bool HasLayers(const ModelConfig& model) {
+  return model.kind == ModelKind::kMlp || model.kind == ModelKind::kWideDeep;
+}
 // Whether model.head names the head; else the kind does.
-inline bool HasHeadKey(const ModelConfig& model) {
-  return model.kind == ModelKind::kMlp || model.kind == ModelKind::kFm;
+inline bool HasHeadKey(const ModelConfig& model) { return HasLayers(model) || model.kind == ModelKind::kFm; }
+// The features that have a row of a model's table. All other inputs are numbers.
+inline int64_t TableFeatures(const ModelConfig& model) {
+  return model.columns == 0 ? *model.inputs : model.columns << model.column_bits;
 }
 // Whether the model tells classes; else its targets are real numbers.
 inline bool HasClasses(const ModelConfig& model) { return HeadOf(model) != ModelHead::kLinear; }
@@ -134,6 +152,10 @@ struct DataConfig {
   uint64_t seed = 1;
   LastBatch last_batch = LastBatch::kKeep;
   FeatureScale scale = FeatureScale::kNone;
+  NumberScale numbers = NumberScale::kLog;  // where by_column is set
+  // Hashed features are numbered column by column, and numbers are features of their own behind those of
+  // categories. Loading a file sets it for wide_deep.
+  bool by_column = false;
   // csv: columns by name or number (ColumnNumber)
   std::vector<std::string> ignore;
   std::vector<std::string> categories;
@@ -352,6 +374,10 @@ bool UsesTable(const Config& config);
 TableKind TableOf(const Config& config);
 // The bits of the numbers of hashed features; unset: features are not hashed.
 std::optional<int64_t> HashBits(const DataConfig& data);
+// The columns and numbers of a line of Criteo's logs.
+constexpr int64_t kCriteoNumbers = 13, kCriteoCategories = 26;
+// Where data.by_column is set: the columns of categories of a row.
+int64_t CategoryColumns(const DataConfig& data);
 
 // Whether the run goes on after a ps was lost: all go back to the newest checkpoint.
 inline bool RecoversPs(const Config& config) {

@@ -124,6 +124,10 @@ std::vector<Field> CommonDataFields() {
              "greatest become 0 to 1; standard: mean 0, standard deviation 1. Features that stand for a "
              "category or a gap stay 0 and 1.")
           .OnlyWith("data.train.format", {"csv"}),
+      Choice(DT_KEY(data.numbers), kRun, {{"log", NumberScale::kLog}, {"plain", NumberScale::kPlain}},
+             "What becomes of a number x of a row before layers take it. log: ln(1 + x), and of one below 0 "
+             "-ln(1 - x); plain: x itself. A missing one is 0.")
+          .OnlyWith("model.kind", {"wide_deep"}),
       Row(DT_KEY(data.ignore), FieldType::kColumns, kRun,
           "Columns that are no features, such as ids and dates: names in the header, or numbers from 0.")
           .Unit("columns by name, or by number")

@@ -33,15 +33,18 @@ std::vector<Field> ClusterFields() {
 
 std::vector<Field> ModelFields() {
   return {
-      Choice(DT_KEY(model.kind), kRun,
-             {{"linear", ModelKind::kLinear},
-              {"logistic", ModelKind::kLogistic},
-              {"softmax", ModelKind::kSoftmax},
-              {"mlp", ModelKind::kMlp},
-              {"fm", ModelKind::kFm}},
-             "linear: mean squared error; logistic: labels 0 and 1; softmax: labels 0 to outputs - 1; mlp: "
-             "hidden layers, and behind them one of these as model.head says; fm: a factorization machine "
-             "of sparse rows.")
+      Choice(
+          DT_KEY(model.kind), kRun,
+          {{"linear", ModelKind::kLinear},
+           {"logistic", ModelKind::kLogistic},
+           {"softmax", ModelKind::kSoftmax},
+           {"mlp", ModelKind::kMlp},
+           {"fm", ModelKind::kFm},
+           {"wide_deep", ModelKind::kWideDeep}},
+          "linear: mean squared error; logistic: labels 0 and 1; softmax: labels 0 to outputs - 1; mlp: "
+          "hidden layers, and behind them one of these as model.head says; fm: a factorization machine "
+          "of sparse rows; wide_deep: a linear model of sparse rows and hidden layers on embeddings of their "
+          "features, added up.")
           .Required(),
       Number(DT_KEY(model.inputs), kRun, {1, 1e12}, "Features of one row.")
           .OnlyWith("model.table", {"auto", "none", "range"})
@@ -56,23 +59,32 @@ std::vector<Field> ModelFields() {
           .Unit("units")
           .Try("[100]")
           .Required()
-          .OnlyWith("model.kind", {"mlp"}),
+          .OnlyWith("model.kind", {"mlp", "wide_deep"}),
       Choice(DT_KEY(model.activation), kRun,
              {{"sigmoid", Activation::kSigmoid}, {"tanh", Activation::kTanh}, {"relu", Activation::kRelu}},
              "What hidden layers apply to their outputs.")
-          .OnlyWith("model.kind", {"mlp"}),
+          .OnlyWith("model.kind", {"mlp", "wide_deep"}),
       Choice(DT_KEY(model.head), kRun,
              {{"softmax", ModelHead::kSoftmax},
               {"logistic", ModelHead::kLogistic},
               {"linear", ModelHead::kLinear}},
              "What is behind the hidden layers. softmax: an output for each class; logistic: one output, "
-             "labels 0 and 1; linear: one output, real targets, mean squared error. fm: logistic, its "
-             "default, or linear.")
-          .OnlyWith("model.kind", {"mlp", "fm"}),
-      Number(DT_KEY(model.factors), kRun, {1, 1024},
-             "Factors of each feature. The sum of the products of two features' factors is the weight of their "
-             "pair.")
+             "labels 0 and 1; linear: one output, real targets, mean squared error. fm and wide_deep: "
+             "logistic, their default, or linear.")
+          .OnlyWith("model.kind", {"mlp", "fm", "wide_deep"}),
+      Number(
+          DT_KEY(model.factors), kRun, {1, 1024},
+          "Factors of each feature. The sum of the products of two features' factors is the weight of their "
+          "pair.")
           .OnlyWith("model.kind", {"fm"}),
+      Number(DT_KEY(model.embedding), kRun, {1, 1024}, "Values of the embedding of each feature.")
+          .Unit("values")
+          .OnlyWith("model.kind", {"wide_deep"}),
+      Choice(DT_KEY(model.combine), kRun, {{"sum", Combine::kSum}, {"join", Combine::kJoin}},
+             "How the embeddings of a row become inputs of the first layer. sum: all are added up; join: one "
+             "sum for each column of categories, side by side. Left out it is join where rows have columns "
+             "(criteo, csv with data.hash).")
+          .OnlyWith("model.kind", {"wide_deep"}),
       Choice(
           DT_KEY(model.table), kRun,
           {{"auto", TableKind::kAuto},
@@ -106,14 +118,17 @@ std::vector<Field> ModelFields() {
               {"constant", InitKind::kConstant},
               {"normal", InitKind::kNormal},
               {"glorot", InitKind::kGlorot}},
-             "Initial weights. normal: mean 0; glorot: uniform, by the numbers of inputs and outputs. fm: normal "
-             "alone, for the factors; weights begin at 0.")
-          .Unset("zeros; glorot for mlp, normal for fm"),
+             "Initial weights. normal: mean 0; glorot: uniform, by the numbers of inputs and outputs. fm and "
+             "wide_deep: "
+             "normal alone, for factors and embeddings; their weights begin at 0, and layers as glorot has "
+             "them.")
+          .Unset("zeros; glorot for mlp, normal for fm and wide_deep"),
       Number(DT_KEY(model.init.value), kRun, {-1e30, 1e30}, "The initial weight of constant.")
           .Try("0.5")
           .Required()
           .OnlyWith("model.init.kind", {"constant"}),
-      Number(DT_KEY(model.init.stddev), kRun, {0, 1e30, true}, "Standard deviation of normal; 0.01 where it is left out with fm.")
+      Number(DT_KEY(model.init.stddev), kRun, {0, 1e30, true},
+             "Standard deviation of normal; 0.01 where it is left out with fm or wide_deep.")
           .OnlyWith("model.init.kind", {"normal"}),
       Number(DT_KEY(model.init.seed), kRun, kFromZero,
              "Seed of the initial weights: the same seed gives the same weights, however they are placed."),

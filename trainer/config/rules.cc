@@ -23,7 +23,7 @@ constexpr int64_t kMaxHashPs = 4096;  // the ranges of a hash table (model/table
 // those of processes that the kernel kills.
 constexpr int64_t kTakenExitCodes[] = {1, 2, 3, 127, 128, 130, 137, 139, 143};
 constexpr double kAdamLearningRate = 0.001;  // TensorFlow's and PyTorch's, also of adamw
-constexpr double kFactorsStddev = 0.01;      // of the first factors of a factorization machine
+constexpr double kFactorsStddev = 0.01;      // of the first factors and embeddings
 
 class Rules {
  public:
@@ -34,7 +34,8 @@ class Rules {
  private:
   void DropOverridden();
   void SetDefaults();
-  void SetFmDefaults();
+  void SetFactorDefaults();
+  void SetColumns();
   void CheckEffect(const Field& field);
   void CheckRequired(const Field& field);
   void CheckTraining();
@@ -55,6 +56,8 @@ class Rules {
   void CheckText();
   void CheckSparse();
   void CheckTable();
+  void CheckFactors();
+  void CheckColumns();
   void CheckLabelColumn(const std::string& section, const DataSourceConfig& source);
 
   const Given* Find(const std::string& key) const {
@@ -131,7 +134,9 @@ void Rules::SetDefaults() {
   OptimizerConfig& optimizer = config_.train.optimizer;
   const bool adam = optimizer.kind == OptimizerKind::kAdam || optimizer.kind == OptimizerKind::kAdamw;
   if (adam && Find("train.optimizer.learning_rate") == nullptr) optimizer.learning_rate = kAdamLearningRate;
-  if (config_.model.kind == ModelKind::kFm) SetFmDefaults();
+  const bool deep = config_.model.kind == ModelKind::kWideDeep;
+  if (config_.model.kind == ModelKind::kFm || deep) SetFactorDefaults();
+  if (deep) SetColumns();
   if (HasSparseRows(config_.data) && Find("hooks.progressive") == nullptr) config_.hooks.progressive = true;
   // The kernels of GPUs know no weights.
   if (!WeightsKey(config_.data).empty() && config_.device.kind == DeviceKind::kAuto) {
@@ -139,11 +144,22 @@ void Rules::SetDefaults() {
   }
 }
 
-void Rules::SetFmDefaults() {
+void Rules::SetFactorDefaults() {
   ModelConfig& model = config_.model;
   if (Find("model.head") == nullptr) model.head = ModelHead::kLogistic;
   if (Find("model.init.kind") == nullptr) model.init.kind = InitKind::kNormal;
   if (Find("model.init.stddev") == nullptr) model.init.stddev = kFactorsStddev;
+}
+
+// The layers of wide_deep tell columns from each other, where the data has columns.
+void Rules::SetColumns() {
+  ModelConfig& model = config_.model;
+  DataConfig& data = config_.data;
+  data.by_column = data.train.format == DataFormat::kCriteo || !data.hash.empty();
+  if (!data.by_column) return;
+  model.columns = CategoryColumns(data);
+  model.column_bits = static_cast<int>(*HashBits(data));
+  if (Find("model.combine") == nullptr) model.combine = Combine::kJoin;
 }
 
 void Rules::CheckEffect(const Field& field) {
@@ -454,7 +470,8 @@ void Rules::CheckTable() {
   const OptimizerConfig& optimizer = config_.train.optimizer;
   RefuseIf(config_.device.towers() > 1, "device.ids",
            "must be one device where weights are rows of a table. Start more workers in their place.");
-  RefuseIf(config_.placement.policy == PlacementPolicy::kPin, "placement.policy",
+  const bool all_rows = config_.model.kind != ModelKind::kWideDeep;
+  RefuseIf(all_rows && config_.placement.policy == PlacementPolicy::kPin, "placement.policy",
            "is for tensors, and all weights are rows of a table, which are spread evenly. Try bytes.");
   const bool constant =
       optimizer.schedule.kind == ScheduleKind::kConstant && optimizer.schedule.warmup_steps == 0;
@@ -468,23 +485,24 @@ void Rules::CheckTable() {
 void Rules::CheckSparse() {
   const DataConfig& data = config_.data;
   const ModelConfig& model = config_.model;
-  const bool sparse = HasSparseRows(data), fm = model.kind == ModelKind::kFm;
+  const bool sparse = HasSparseRows(data);
+  const bool factors = model.kind == ModelKind::kFm || model.kind == ModelKind::kWideDeep;
   const bool hash = model.table == TableKind::kHash;
   const bool table = hash || model.table == TableKind::kRange;
-  if ((fm || table) && !sparse && IsGood("data.train.format") && !IsBad("data.hash")) {
+  if ((factors || table) && !sparse && IsGood("data.train.format") && !IsBad("data.hash")) {
     Refuse(
-        fm ? "model.kind" : "model.table",
+        factors ? "model.kind" : "model.table",
         fmt::format("needs sparse rows: data.train.format libsvm, vw or criteo, or csv with data.hash. Try "
                     "{}.",
-                    fm ? "logistic" : "auto"));
+                    model.kind == ModelKind::kWideDeep ? "mlp"
+                    : factors                          ? "logistic"
+                                                       : "auto"));
   }
-  RefuseIf(fm && model.head == ModelHead::kSoftmax, "model.head",
-           "must be logistic or linear: a factorization machine has one output. Try logistic.");
-  RefuseIf(fm && model.init.kind != InitKind::kNormal && IsGood("model.init.kind"), "model.init.kind",
-           "must be normal: factors that begin alike stay alike, and what is learnt must be small at first. "
-           "Try normal, with model.init.stddev: 0.01.");
-  RefuseIf(fm && model.table == TableKind::kNone, "model.table",
-           "must be range, hash or auto: a factorization machine is a table of rows. Try auto.");
+  if (factors) CheckFactors();
+  if (model.kind == ModelKind::kWideDeep) CheckColumns();
+  RefuseIf(hash && model.kind == ModelKind::kWideDeep, "model.table",
+           "must be range or auto for wide_deep, which tells numbers from categories by the numbers of features. "
+           "Try range, with data.hash_bits.");
   RefuseIf(table && sparse && model.kind == ModelKind::kMlp, "model.table",
            "is not for mlp, whose first layer takes all features of a row. Try auto.");
   if (UsesTable(config_)) CheckTable();
@@ -508,9 +526,51 @@ void Rules::CheckSparse() {
   RefuseIf(hash && config_.cluster.ps.size() > static_cast<size_t>(kMaxHashPs), "cluster.ps",
            fmt::format("must be at most {} for model.table: hash. Use fewer.", kMaxHashPs));
   const std::optional<int64_t> bits = HashBits(data);
-  if (hash || !bits || !model.inputs || *model.inputs == int64_t{1} << *bits || IsBad("data.hash_bits")) return;
+  if (hash || !bits || data.by_column || !model.inputs || *model.inputs == int64_t{1} << *bits ||
+      IsBad("data.hash_bits")) {
+    return;
+  }
   Refuse("model.inputs", fmt::format("must be {}, which data.hash_bits = {} says. Leave it out.",
                                      int64_t{1} << *bits, *bits));
+}
+
+void Rules::CheckFactors() {
+  const ModelConfig& model = config_.model;
+  const bool fm = model.kind == ModelKind::kFm;
+  const std::string who = fm ? "a factorization machine" : "wide_deep";
+  RefuseIf(model.head == ModelHead::kSoftmax, "model.head",
+           fmt::format("must be logistic or linear: {} has one output. Try logistic.", who));
+  RefuseIf(model.init.kind != InitKind::kNormal && IsGood("model.init.kind"), "model.init.kind",
+           fmt::format("must be normal: {} that begin alike stay alike, and what is learnt must be small at "
+                       "first. Try normal, with model.init.stddev: 0.01.",
+                       fm ? "factors" : "embeddings"));
+  RefuseIf(model.table == TableKind::kNone, "model.table",
+           fm ? "must be range, hash or auto: a factorization machine is a table of rows. Try auto."
+              : "must be range or auto: wide_deep has a table of rows. Try auto.");
+}
+
+void Rules::CheckColumns() {
+  const ModelConfig& model = config_.model;
+  const DataConfig& data = config_.data;
+  RefuseIf(model.combine == Combine::kJoin && !data.by_column && IsGood("model.combine"), "model.combine",
+           "needs rows with columns: data.train.format criteo, or csv with data.hash. Try sum.");
+  if (!data.by_column || IsBad("data.hash") || IsBad("data.hash_bits")) return;
+  constexpr int kMaxBits = 39;  // of all features of a table
+  int bits_of_columns = 0;
+  while (int64_t{1} << bits_of_columns < model.columns) ++bits_of_columns;
+  if (model.column_bits + bits_of_columns > kMaxBits) {
+    Refuse("data.hash_bits",
+           fmt::format("must be at most {} with {} columns of so many features each. Try 20.",
+                       kMaxBits - bits_of_columns, model.columns));
+    return;
+  }
+  const bool criteo = data.train.format == DataFormat::kCriteo;
+  const int64_t categories = model.columns << model.column_bits;
+  const int64_t inputs = categories + (criteo ? kCriteoNumbers : 0);
+  const bool fits = criteo ? model.inputs == inputs : model.inputs >= inputs;
+  RefuseIf(model.inputs && !fits, "model.inputs",
+           fmt::format("must be {}{}: {} columns of 2^{} features, and the numbers of a row. Leave it out.",
+                       criteo ? "" : "at least ", inputs, model.columns, model.column_bits));
 }
 
 void Rules::CheckLabelColumn(const std::string& section, const DataSourceConfig& source) {

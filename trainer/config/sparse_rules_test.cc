@@ -71,6 +71,9 @@ TEST_CASE("sparse rules: features of a hash table are keys, of which nothing say
   CHECK(Error("kind: logistic, table: hash, init: {kind: glorot}", kVw) ==
         "model.init.kind = glorot; must be another one: glorot needs the number of features, and model.table: "
         "hash has none. Try zeros.");
+  CHECK(Error("kind: wide_deep, hidden: [4], table: hash", kVw) ==
+        "model.table = hash; must be range or auto for wide_deep, which tells numbers from categories by the "
+        "numbers of features. Try range, with data.hash_bits.");
   CHECK(Error("kind: logistic, table: hash, max_rows: 1000", kVw) ==
         "model.max_rows = 1000; must be >= 65536 (rows). Try 10000000.");
   CHECK(Error("kind: logistic, admit_after: 3", kVw) ==
@@ -226,6 +229,55 @@ TEST_CASE("sparse rules: hashes of one format mean nothing to another") {
   CHECK(OtherMeaning(Load("kind: logistic", kVw),
                      Load("kind: logistic", "train: {format: criteo, path: a.txt}")) ==
         "data.train.format = criteo; must be vw");
+}
+
+TEST_CASE("sparse rules: wide_deep joins embeddings where rows have columns, and adds them up elsewhere") {
+  const std::string model = "kind: wide_deep, hidden: [4]";
+  const Config criteo = Load(model, "train: {format: criteo, path: a.txt}, hash_bits: 20");
+  CHECK(criteo.model.combine == Combine::kJoin);
+  CHECK(criteo.model.head == ModelHead::kLogistic);
+  CHECK(criteo.model.init.kind == InitKind::kNormal);
+  CHECK(criteo.model.columns == 26);
+  CHECK(criteo.model.column_bits == 20);
+  CHECK(criteo.data.by_column);
+  CHECK(UsesTable(criteo));
+  const Config csv = Load(model, With(kCsv, "hash: [url, plan]"));
+  CHECK(csv.model.columns == 2);
+  CHECK(csv.model.combine == Combine::kJoin);
+  const Config vw = Load(model, kVw);
+  CHECK(vw.model.columns == 0);
+  CHECK(vw.model.combine == Combine::kSum);
+  CHECK_FALSE(vw.data.by_column);
+  CHECK_FALSE(Load("kind: fm", "train: {format: criteo, path: a.txt}").data.by_column);
+}
+
+TEST_CASE("sparse rules: what wide_deep cannot have is refused by its key, with the remedy") {
+  const std::string model = "kind: wide_deep, hidden: [4]";
+  const std::string criteo = "train: {format: criteo, path: a.txt}";
+  CHECK(Error(model, kCsv) ==
+        "model.kind = wide_deep; needs sparse rows: data.train.format libsvm, vw or criteo, or csv with "
+        "data.hash. Try mlp.");
+  CHECK(Error(model + ", combine: join", kVw) ==
+        "model.combine = join; needs rows with columns: data.train.format criteo, or csv with data.hash. Try "
+        "sum.");
+  CHECK(Error(model + ", head: softmax", kVw) ==
+        "model.head = softmax; must be logistic or linear: wide_deep has one output. Try logistic.");
+  CHECK(Error(model + ", table: none", kVw) ==
+        "model.table = none; must be range or auto: wide_deep has a table of rows. Try auto.");
+  CHECK(
+      Error(model + ", init: {kind: glorot}", kVw) ==
+      "model.init.kind = glorot; must be normal: embeddings that begin alike stay alike, and what is learnt "
+      "must be small at first. Try normal, with model.init.stddev: 0.01.");
+  CHECK(Error("kind: wide_deep", kVw).find("model.hidden is missing; model.kind = wide_deep needs it.") == 0);
+  CHECK(
+      Error(model + ", inputs: 1000", criteo) ==
+      "model.inputs = 1000; must be 6815757: 26 columns of 2^18 features, and the numbers of a row. Leave it "
+      "out.");
+  CHECK(Error(model, criteo + ", hash_bits: 35") ==
+        "data.hash_bits = 35; must be at most 34 with 26 columns of so many features each. Try 20.");
+  CHECK(Error("kind: logistic", criteo + ", numbers: plain") ==
+        "data.numbers = plain; has no effect with model.kind = logistic. Leave it out, or set model.kind to "
+        "wide_deep.");
 }
 
 }  // namespace

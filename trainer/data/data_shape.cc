@@ -105,25 +105,32 @@ void CheckScan(const Config& config, Scan scan) {
   throw UserError("{}. Set model.inputs: {}.", large, ScanSparseRows(config.data).inputs);
 }
 
+// The features of sparse rows, as far as the config says them.
+std::optional<int64_t> SaidInputs(const Config& config) {
+  const DataConfig& data = config.data;
+  const std::optional<int64_t> bits = HashBits(data);
+  if (!bits) return config.model.inputs;
+  if (!data.by_column) return int64_t{1} << *bits;
+  if (data.train.format == DataFormat::kCsv) return config.model.inputs;  // its header says the numbers
+  return (CategoryColumns(data) << *bits) + kCriteoNumbers;
+}
+
 // The same for texts of sparse rows.
 DataShape PeekSparseShape(const Config& config, Scan scan) {
-  const std::optional<int64_t> bits = HashBits(config.data);
-  const bool known = bits || config.model.inputs || config.data.whole_keys;
+  const bool csv = config.data.train.format == DataFormat::kCsv;
   const bool is_here = !ReadsPipe(config.data.train) && FirstMissing(config.data.train.path).empty();
-  if (!is_here && !known) IsWidthGiven(config);  // throws
+  const bool in_header = csv && config.data.by_column && is_here;
+  const std::optional<int64_t> said = in_header ? std::nullopt : SaidInputs(config);
+  if (!is_here && !said) IsWidthGiven(config);  // throws
   CheckCountable(config, is_here);
   const bool counts = HasOutputPerClass(config.model) && !config.model.outputs;
-  if (!known) CheckScan(config, scan);
+  if (!csv && !said) CheckScan(config, scan);
   SparseFacts facts;
-  if (config.data.train.format == DataFormat::kCsv) {
-    if (counts) facts.classes = CountClasses(config.data);
-  } else if (!known || counts) {
-    facts = ScanSparseRows(config.data);
-  }
+  if (csv && counts) facts.classes = CountClasses(config.data);
+  if (csv && !said) facts.inputs = RowFiles(config.data, {}, 0).inputs();
+  if (!csv && (!said || counts)) facts = ScanSparseRows(config.data);
   DataShape shape;
-  shape.inputs = config.data.whole_keys ? kKeyInputs
-                 : bits                 ? int64_t{1} << *bits
-                                        : config.model.inputs.value_or(facts.inputs);
+  shape.inputs = config.data.whole_keys ? kKeyInputs : said.value_or(facts.inputs);
   if (HasClasses(config.model)) shape.classes = counts ? facts.classes : ClassesOf(config.model);
   return shape;
 }
@@ -315,7 +322,10 @@ std::optional<BatchKeys> MeasureBatchKeys(const Config& config) {
     if (count == 0 || (batches > 0 && count < config.train.batch_size)) continue;
     std::vector<uint64_t>& ids = batch.sparse.ids;
     std::sort(ids.begin(), ids.end());
-    found.keys += static_cast<double>(std::unique(ids.begin(), ids.end()) - ids.begin()) + 1;
+    const auto end = std::unique(ids.begin(), ids.end());
+    const auto numbers =
+        std::lower_bound(ids.begin(), end, static_cast<uint64_t>(TableFeatures(config.model)));
+    found.keys += static_cast<double>(numbers - ids.begin()) + 1;
     ++batches;
   }
   if (batches == 0) return std::nullopt;

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -114,6 +115,26 @@ TEST_CASE("hashed csv: the label and columns that are left out are no hashed col
   config.data.hash = {"no such"};
   CHECK(UserErrorOf([&] { LoadData(config); }).find("no column \"no such\" (data.hash)") !=
         std::string::npos);
+}
+
+TEST_CASE("hashed csv: with columns apart each has its own features, and behind them are the numbers") {
+  Config config = Hashed(kTable, {"url", "plan"});
+  config.model.kind = ModelKind::kWideDeep;
+  config.model.head = ModelHead::kLogistic;
+  config.model.columns = 2;
+  config.model.column_bits = kBits;
+  config.data.by_column = true;
+  CHECK(PeekShape(config).inputs == (2 << kBits) + 1);
+  const std::string age = fmt::format("{}", 2 << kBits);
+  const auto plan = [](const std::string& text) {
+    return fmt::format("{}", (1 << kBits) + HashedColumn("plan", kBits).NumberOf(text));
+  };
+  CHECK(EpochOf(config) == std::vector<std::string>{"1: " + age + "=" + fmt::format("{}", std::log1p(7.0f)) +
+                                                        " " + Id("url", "a.org") + "=1 " + plan("pro") + "=1",
+                                                    "0: " + Id("url", "b.org") + "=1 " + plan("") + "=1",
+                                                    ""});
+  config.data.numbers = NumberScale::kPlain;
+  CHECK(EpochOf(config)[0].find(age + "=7 ") != std::string::npos);
 }
 
 }  // namespace

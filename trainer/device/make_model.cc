@@ -8,6 +8,7 @@
 #include "trainer/model/device_model.h"
 #include "trainer/model/fm_model.h"
 #include "trainer/model/tower_model.h"
+#include "trainer/model/wide_deep_model.h"
 #include "trainer/optim/optimizer.h"
 
 namespace dtrain {
@@ -37,6 +38,9 @@ std::unique_ptr<Model> MakeModelOn(const DeviceChoice& devices, const Config& co
 std::unique_ptr<SparseModel> MakeSparseModel(const ModelConfig& config, const Layout& layout,
                                              int64_t max_rows, Reduce reduce) {
   if (config.kind == ModelKind::kFm) return std::make_unique<FmModel>(config, layout, max_rows, reduce);
+  if (config.kind == ModelKind::kWideDeep) {
+    return std::make_unique<WideDeepModel>(config, layout, max_rows, reduce);
+  }
   return std::make_unique<SparseLinear>(config, layout, max_rows, reduce);
 }
 

@@ -189,10 +189,12 @@ std::vector<std::pair<std::string, std::string>> ExportedModel::Metadata() const
       {"producer", std::string(kProducer) + kVersion},
       {"model.kind", KindName(config.model.kind)},
       {"global_step", fmt::format("{}", checkpoint.manifest().step)}};
-  if (config.model.kind == ModelKind::kMlp) {
+  if (HasLayers(config.model)) {
     all.emplace_back("model.activation", KeyText("model.activation", config));
     const bool softmax = config.model.head == ModelHead::kSoftmax;
     if (!softmax) all.emplace_back("model.head", KeyText("model.head", config));
+    const bool deep = config.model.kind == ModelKind::kWideDeep;
+    if (deep) all.emplace_back("model.combine", KeyText("model.combine", config));
   }
   if (!form.classes.empty()) all.emplace_back("classes", NamesText(form.classes));
   if (!form.features.empty()) all.emplace_back("features", NamesText(form.features));

@@ -123,13 +123,16 @@ void WriteTableText(const ExportedTable& table, OutputFile* file) {
   text.Flush();
 }
 
-void WriteTableTensors(const ExportedTable& table, OutputFile* file) {
+void WriteTableTensors(const ExportedTable& table, const std::vector<Variable>& tensors, OutputFile* file) {
   const auto count = static_cast<int64_t>(table.count()), width = table.width();
   const auto row_bytes = static_cast<size_t>(width) * sizeof(float);
-  file->Write(
-      SafetensorsHeader(table.model().Metadata(), {{"table.keys", table.hashed() ? "U64" : "I64", {count}, 8 * count},
-                                                   {"table.rows", "F32", {count, width}, 4 * count * width},
-                                                   {"bias", "F32", {width}, 4 * width}}));
+  std::vector<SafetensorsEntry> entries = {{"table.keys", table.hashed() ? "U64" : "I64", {count}, 8 * count},
+                                           {"table.rows", "F32", {count, width}, 4 * count * width},
+                                           {"bias", "F32", {width}, 4 * width}};
+  for (const Variable& tensor : tensors) {
+    entries.push_back({tensor.name, "F32", ExportedModel::ShapeOf(tensor), 4 * tensor.size()});
+  }
+  file->Write(SafetensorsHeader(table.model().Metadata(), entries));
   std::vector<int64_t> keys;
   for (size_t first = 0; first < table.count(); first += keys.size()) {
     keys.clear();
@@ -144,6 +147,11 @@ void WriteTableTensors(const ExportedTable& table, OutputFile* file) {
   }
   rows.Add({reinterpret_cast<const char*>(table.bias().data()), row_bytes});
   rows.Flush();
+  for (const Variable& tensor : tensors) {
+    table.model().ForEachBlock(tensor, [&](const float* values, int64_t size) {
+      file->Write(values, static_cast<size_t>(size) * sizeof(float));
+    });
+  }
 }
 
 // LIBLINEAR numbers features from 1, has a line for each up to the last, then one for the bias, and reads the

@@ -57,8 +57,8 @@ std::vector<float> DenseRows(const Config& config, CheckpointReader* checkpoint)
 // A line for each feature, with tabs: number or key, index in the file, weights.
 void WriteTableText(const ExportedTable& table, OutputFile* file);
 
-// Safetensors: table.keys, table.rows and bias.
-void WriteTableTensors(const ExportedTable& table, OutputFile* file);
+// Safetensors: table.keys, table.rows, bias, and behind them `tensors`, variables of the model.
+void WriteTableTensors(const ExportedTable& table, const std::vector<Variable>& tensors, OutputFile* file);
 
 // LIBLINEAR's text of a model (https://www.csie.ntu.edu.tw/~cjlin/liblinear). `labels`: by class, as whole
 // numbers; empty for real targets.

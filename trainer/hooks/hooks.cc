@@ -16,14 +16,19 @@ namespace dtrain {
 namespace {
 
 std::optional<std::string> NonFiniteIn(const StepView& view, const float* values) {
-  const auto* const bytes = reinterpret_cast<const std::byte*>(values);
-  if (view.layout.table) return FirstNonFinite(*view.layout.table, view.keys, bytes);
-  return FirstNonFinite(view.layout, values);
+  std::optional<std::string> wrong = FirstNonFinite(view.layout, values);
+  if (wrong || !view.layout.table) return wrong;
+  const auto* const rows = reinterpret_cast<const std::byte*>(values + view.layout.size);
+  return FirstNonFinite(*view.layout.table, view.keys, rows, view.layout.factors_name());
 }
 
 std::string LargestWeight(const StepView& view) {
-  if (view.layout.table) return LargestValue(*view.layout.table, view.keys, view.weights);
-  return LargestValue(view.layout, view.weights);
+  if (!view.layout.table) return LargestValue(view.layout, view.weights).text;
+  const NamedValue of_rows = LargestValue(*view.layout.table, view.keys, view.weights + view.layout.size,
+                                          view.layout.factors_name());
+  if (view.layout.size == 0) return of_rows.text;
+  const NamedValue of_tensors = LargestValue(view.layout, view.weights);
+  return of_tensors.magnitude > of_rows.magnitude ? of_tensors.text : of_rows.text;
 }
 
 // The tensor to look at. A loss may overflow while everything else is still finite.

@@ -20,8 +20,10 @@ namespace {
 
 std::string InitialText(const Layout& layout) {
   if (layout.has_hash_table()) return "an empty hash table";
-  if (layout.table) return fmt::format("a table of {} rows", layout.table->features() + 1);
-  return fmt::format("{} variables, {} values", layout.variables.size(), layout.size);
+  const std::string tensors = fmt::format("{} variables, {} values", layout.variables.size(), layout.size);
+  if (!layout.table) return tensors;
+  const std::string table = fmt::format("a table of {} rows", layout.table->features() + 1);
+  return layout.size == 0 ? table : table + ", and " + tensors;
 }
 
 // Whether checkpoint.resume is a path.
@@ -251,9 +253,7 @@ void Restore::OnReadPiece(const Member& ps, const wire::ReadPiece& question) {
   if (phase_ != Phase::kFilling || !reader_ || question.number() != order_.number) return;
   net::LentBytes values;
   try {
-    const std::optional<net::LentBytes> read = parts_.layout.table
-                                                   ? ReadRows(ps.task.index, question.piece())
-                                                   : ReadPiece(ps.task.index, question.piece());
+    const std::optional<net::LentBytes> read = ReadPiece(ps.task.index, question.piece());
     if (!read) return;
     values = *read;
   } catch (const BadCheckpoint& bad) {
@@ -265,11 +265,11 @@ void Restore::OnReadPiece(const Member& ps, const wire::ReadPiece& question) {
   parts_.outbox.Piece(ps.node, question.number(), question.piece(), sum, values);
 }
 
-// A piece of that ps's range; unset: there is none of this number.
+// A piece of that ps's range, or behind them of its rows; unset: there is none of this number.
 std::optional<net::LentBytes> Restore::ReadPiece(int ps, uint64_t number) {
   std::vector<Piece>& pieces = pieces_[static_cast<size_t>(ps)];
   if (pieces.empty()) pieces = PiecesOf(parts_.layout, ps, static_cast<int>(slots_.size()));
-  if (number >= pieces.size()) return std::nullopt;
+  if (number >= pieces.size()) return ReadRows(ps, number - pieces.size());
   const Piece& piece = pieces[number];
   const std::string& slot =
       piece.slot == 0 ? CheckpointReader::kWeights : slots_[static_cast<size_t>(piece.slot) - 1];
@@ -279,8 +279,8 @@ std::optional<net::LentBytes> Restore::ReadPiece(int ps, uint64_t number) {
   return values.Lend(0, values.bytes());
 }
 
-// The same of its rows of a table.
 std::optional<net::LentBytes> Restore::ReadRows(int ps, uint64_t number) {
+  if (!parts_.layout.table) return std::nullopt;
   const auto slots = static_cast<int64_t>(slots_.size());
   if (parts_.layout.has_hash_table()) return ReadHashRows(ps, number);
   const RowPieces pieces = RowPiecesOf(parts_.layout, ps, slots);

@@ -67,7 +67,6 @@ void RunEnd::AskPs() {
 // Whether the list has the parts of that ps's range. Compares in place: a hostile message may refer to one
 // long text many times.
 bool RunEnd::IsOf(size_t ps, const wire::ChecksumList& list) const {
-  if (layout_.table) return IsOfTable(ps, list);
   const std::vector<Segment> segments = layout_.SegmentsOf(static_cast<int>(ps));
   const auto same = [&](const Segment& segment, const wire::Part* part) {
     const Variable& variable = layout_.variables[static_cast<size_t>(segment.variable)];
@@ -77,16 +76,21 @@ bool RunEnd::IsOf(size_t ps, const wire::ChecksumList& list) const {
            part->bytes() == values * sizeof(float) &&
            (part->values() == nullptr || part->values()->size() == values);
   };
-  return std::equal(segments.begin(), segments.end(), list.parts()->begin(), list.parts()->end(), same);
+  const auto of_rows = static_cast<flatbuffers::uoffset_t>(segments.size());
+  return list.parts()->size() >= of_rows &&
+         std::equal(segments.begin(), segments.end(), list.parts()->begin(), same) &&
+         AreOfRows(ps, list, of_rows);
 }
 
-// A part of a table counts the rows that have changed, each with its number.
-bool RunEnd::IsOfTable(size_t ps, const wire::ChecksumList& list) const {
+// Whether the parts from `first` on are of the ps's rows. A part of a table counts the rows that have
+// changed, each with its number.
+bool RunEnd::AreOfRows(size_t ps, const wire::ChecksumList& list, flatbuffers::uoffset_t first) const {
+  if (!layout_.table) return list.parts()->size() == first;
   const TableLayout& table = *layout_.table;
   const auto row_bytes = static_cast<uint64_t>(table.width()) * sizeof(float) + sizeof(uint64_t);
-  if (list.parts()->size() != static_cast<size_t>(table.blocks_of_ps())) return false;
+  if (list.parts()->size() != first + static_cast<size_t>(table.blocks_of_ps())) return false;
   for (int64_t block = 0; block < table.blocks_of_ps(); ++block) {
-    const wire::Part& part = *list.parts()->Get(static_cast<flatbuffers::uoffset_t>(block));
+    const wire::Part& part = *list.parts()->Get(first + static_cast<flatbuffers::uoffset_t>(block));
     const RowRange rows = table.BlockOf(static_cast<int64_t>(ps), block);
     const bool same = part.name()->string_view() == kTableName && part.first_row() == rows.begin &&
                       part.bytes() % row_bytes == 0 && part.bytes() / row_bytes <= rows.size() &&

@@ -57,7 +57,7 @@ class RunEnd {
 
  private:
   bool IsOf(size_t ps, const wire::ChecksumList& list) const;
-  bool IsOfTable(size_t ps, const wire::ChecksumList& list) const;
+  bool AreOfRows(size_t ps, const wire::ChecksumList& list, flatbuffers::uoffset_t first) const;
   void TakeReport(size_t ps, ShardReport report);
   void CheckFinite() const;
   void AskPs();

@@ -1,5 +1,7 @@
 #include "trainer/model/dense_model.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "gpu/cuda/queue.h"
 #include "trainer/model/model.h"
@@ -59,7 +61,13 @@ DenseNet::DenseNet(const ModelConfig& config, const Layout& layout, int64_t max_
 void DenseNet::Compute(const float* parameters, const NetBatch& batch, const NetResults& results,
                        float* gradient, const std::function<void(size_t)>& on_layer) {
   head_.Compute(batch, Forward(parameters, batch), results, gradient != nullptr);
-  if (gradient != nullptr) Backward(parameters, batch, gradient, on_layer);
+  if (gradient != nullptr) Backward(parameters, batch, gradient, on_layer, nullptr);
+}
+
+void DenseNet::GradientFrom(const float* parameters, const NetBatch& batch, const float* slopes,
+                            float* gradient, float* input_slopes) {
+  std::copy_n(slopes, batch.rows * layers_.back().outputs, outputs_.back());
+  Backward(parameters, batch, gradient, {}, input_slopes);
 }
 
 gpu::MatrixView<float> DenseNet::Forward(const float* parameters, const NetBatch& batch) {
@@ -81,9 +89,9 @@ gpu::MatrixView<float> DenseNet::Forward(const float* parameters, const NetBatch
   return OutputsOf(layers_.size() - 1, batch.rows);
 }
 
-// On entry the last layer's outputs hold the gradient of the loss for them.
+// On entry the last layer's outputs hold the gradient of the loss for them. `input_slopes`: null: not wanted.
 void DenseNet::Backward(const float* parameters, const NetBatch& batch, float* gradient,
-                        const std::function<void(size_t)>& on_layer) {
+                        const std::function<void(size_t)>& on_layer, float* input_slopes) {
   gpu::MatrixView<float> slopes = OutputsOf(layers_.size() - 1, batch.rows);
   for (size_t i = layers_.size(); i-- > 0;) {
     const DenseLayer& layer = layers_[i];
@@ -97,10 +105,12 @@ void DenseNet::Backward(const float* parameters, const NetBatch& batch, float* g
       gpu::LinearGradient(stream_, OutputsOf(i - 1, batch.rows), slopes, weights, biases);
     }
     if (on_layer) on_layer(i);
-    if (i == 0) return;
-    const gpu::MatrixView<float> slopes_below(slopes_[i - 1], batch.rows, layer.inputs);
+    if (i == 0 && input_slopes == nullptr) return;
+    const gpu::MatrixView<float> slopes_below(i == 0 ? input_slopes : slopes_[i - 1], batch.rows,
+                                              layer.inputs);
     gpu::LinearInputGradient(stream_, slopes, {parameters + layer.weights, layer.inputs, layer.outputs},
                              slopes_below);
+    if (i == 0) return;
     gpu::ActivationGradient(stream_, activation_, All(OutputsOf(i - 1, batch.rows)), All(slopes_below));
     slopes = slopes_below;
   }

@@ -52,13 +52,19 @@ class DenseNet {
     return Forward(parameters, batch);
   }
 
+  // Computes the gradient from the gradient of the loss for the outputs that Outputs() has just computed.
+  // Replaces those by `slopes` [rows, outputs]. `input_slopes` [rows, inputs] receives the gradient of the
+  // loss for the batch's floats.
+  void GradientFrom(const float* parameters, const NetBatch& batch, const float* slopes, float* gradient,
+                    float* input_slopes);
+
   const std::vector<DenseLayer>& layers() const { return layers_; }
   bool classifies() const { return head_.classifies(); }
 
  private:
   gpu::MatrixView<float> Forward(const float* parameters, const NetBatch& batch);
   void Backward(const float* parameters, const NetBatch& batch, float* gradient,
-                const std::function<void(size_t)>& on_layer);
+                const std::function<void(size_t)>& on_layer, float* input_slopes);
   gpu::MatrixView<float> OutputsOf(size_t layer, int64_t rows) const {
     return {outputs_[layer], rows, layers_[layer].outputs};
   }

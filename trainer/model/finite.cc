@@ -34,15 +34,16 @@ std::string ValueText(const Layout& layout, int64_t index, float value) {
 }
 
 // The same of a value in a row of a table: "weights/W1[3]", "factors/V1[3, 0]" or "biases/b1[0]".
-std::string ValueText(const TableLayout& table, uint64_t key, int64_t column, float value) {
+std::string ValueText(const TableLayout& table, uint64_t key, int64_t column, float value,
+                      const char* factors) {
   const int64_t outputs = table.width() - table.factors();
   const uint64_t feature = table.FeatureOf(key);
   const auto text = [&](const char* name, const std::string& place) {
     return fmt::format("{}[{}] is {}", name, place, NumberText(value));
   };
-  if (key == table.bias_row()) return text("biases/b1", fmt::format("{}", column));
-  if (column < outputs) return text("weights/W1", PlaceText(feature, column, outputs));
-  return text(kFactorsName, fmt::format("{}, {}", feature, column - outputs));
+  if (key == table.bias_row()) return text(kTableBiases, fmt::format("{}", column));
+  if (column < outputs) return text(kTableWeights, PlaceText(feature, column, outputs));
+  return text(factors, fmt::format("{}, {}", feature, column - outputs));
 }
 
 // Returns the index of the value of the largest magnitude.
@@ -74,9 +75,9 @@ std::optional<std::string> FirstNonFinite(const Layout& layout, Range range, con
 }
 
 std::optional<std::string> FirstNonFinite(const TableLayout& table, gpu::Span<const uint64_t> keys,
-                                          const std::byte* values) {
+                                          const std::byte* values, const char* factors) {
   return FirstOf(values, keys.size * table.width(), [&](int64_t i, float value) {
-    return ValueText(table, keys[i / table.width()], i % table.width(), value);
+    return ValueText(table, keys[i / table.width()], i % table.width(), value, factors);
   });
 }
 
@@ -84,14 +85,16 @@ std::optional<std::string> FirstNonFinite(const Layout& layout, const float* val
   return FirstNonFinite(layout, {0, layout.size}, reinterpret_cast<const std::byte*>(values));
 }
 
-std::string LargestValue(const Layout& layout, const float* values) {
+NamedValue LargestValue(const Layout& layout, const float* values) {
   const int64_t largest = IndexOfLargest(values, layout.size);
-  return ValueText(layout, largest, values[largest]);
+  return {ValueText(layout, largest, values[largest]), std::fabs(values[largest])};
 }
 
-std::string LargestValue(const TableLayout& table, gpu::Span<const uint64_t> keys, const float* values) {
+NamedValue LargestValue(const TableLayout& table, gpu::Span<const uint64_t> keys, const float* values,
+                        const char* factors) {
   const int64_t largest = IndexOfLargest(values, keys.size * table.width());
-  return ValueText(table, keys[largest / table.width()], largest % table.width(), values[largest]);
+  return {ValueText(table, keys[largest / table.width()], largest % table.width(), values[largest], factors),
+          std::fabs(values[largest])};
 }
 
 Failure Diverged(const std::string& what, const std::string& large_feature) {

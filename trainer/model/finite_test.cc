@@ -49,7 +49,7 @@ TEST_CASE("finite: the value of the largest magnitude is named with its place") 
   const Layout layout = MatrixAndBias();
   std::vector<float> values(16, 1.0f);
   values[6] = -2e30f;
-  CHECK(LargestValue(layout, values.data()) == "weights/W[1, 2] is -2e+30");
+  CHECK(LargestValue(layout, values.data()).text == "weights/W[1, 2] is -2e+30");
 }
 
 }  // namespace

@@ -1,25 +1,15 @@
 #include "trainer/model/fm_model.h"
 
 #include <algorithm>
-#include <type_traits>
 
 #include "base/check.h"
 
 namespace dtrain {
 namespace {
 
-// Calls `step(f, count)` for runs of all factors. The compiler knows each count, and makes vectors of a run.
-template <typename Step>
-inline void ForFactors(int64_t factors, const Step& step) {
-  int64_t f = 0;
-  for (; f + 8 <= factors; f += 8) step(f, std::integral_constant<int64_t, 8>());
-  for (; f + 4 <= factors; f += 4) step(f, std::integral_constant<int64_t, 4>());
-  for (; f < factors; ++f) step(f, std::integral_constant<int64_t, 1>());
-}
-
 // Adds the terms x v_f of a feature, and their squares.
 inline void AddTerms(float value, const float* factors, int64_t count, float* sums, float* squares) {
-  ForFactors(count, [&](int64_t f, auto run) {
+  ForRuns(count, [&](int64_t f, auto run) {
     const float* __restrict from = factors + f;
     float* __restrict sum = sums + f;
     float* __restrict square = squares + f;
@@ -35,7 +25,7 @@ inline void AddTerms(float value, const float* factors, int64_t count, float* su
 inline void AddSlopes(float slope, float value, const float* factors, const float* sums, int64_t count,
                       float* gradient) {
   const float scale = slope * value;
-  ForFactors(count, [&](int64_t f, auto run) {
+  ForRuns(count, [&](int64_t f, auto run) {
     const float* __restrict from = factors + f;
     const float* __restrict sum = sums + f;
     float* __restrict to = gradient + f;

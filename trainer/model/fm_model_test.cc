@@ -205,7 +205,8 @@ TEST_CASE("fm: a value that is not finite is named by its variable, feature and 
   const auto named = [&](size_t at) {
     std::vector<float> values(6, 0.0f);
     values[at] = NAN;
-    return FirstNonFinite(table, {keys, 2}, reinterpret_cast<const std::byte*>(values.data())).value_or("");
+    return FirstNonFinite(table, {keys, 2}, reinterpret_cast<const std::byte*>(values.data()), kFactorsName)
+        .value_or("");
   };
   CHECK(named(0) == "weights/W1[7] is nan");
   CHECK(named(2) == "factors/V1[7, 1] is nan");

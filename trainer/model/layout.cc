@@ -195,7 +195,9 @@ int64_t TableBlocks(int64_t width, int ps_count, int64_t batch_rows) {
 
 Layout TableLayoutOf(const ModelConfig& config, int ps_count, int64_t batch_rows) {
   DT_CHECK(config.inputs.has_value() && config.outputs.has_value());
-  const int64_t factors = config.kind == ModelKind::kFm ? config.factors : 0;
+  const int64_t factors = config.kind == ModelKind::kFm         ? config.factors
+                          : config.kind == ModelKind::kWideDeep ? config.embedding
+                                                                : 0;
   const int64_t width = *config.outputs + factors;
   if (width > TableLayout::kMaxWidth) {
     throw UserError(
@@ -204,8 +206,17 @@ Layout TableLayoutOf(const ModelConfig& config, int ps_count, int64_t batch_rows
   }
   Layout layout;
   layout.ps.resize(static_cast<size_t>(ps_count));
-  layout.table.emplace(config.table == TableKind::kHash ? TableLayout::kHashed : *config.inputs, width, ps_count, factors, TableBlocks(width, ps_count, batch_rows));
+  const int64_t features = config.table == TableKind::kHash ? TableLayout::kHashed : TableFeatures(config);
+  layout.table.emplace(features, width, ps_count, factors, TableBlocks(width, ps_count, batch_rows));
   return layout;
+}
+
+Layout JointLayout(Layout tensors, const Layout& rows, const ModelConfig& config) {
+  tensors.table = rows.table;
+  tensors.form.flat = tensors.size;
+  tensors.form.numbers = *config.inputs - TableFeatures(config);
+  tensors.form.column_bits = config.combine == Combine::kJoin ? config.column_bits : 0;
+  return tensors;
 }
 
 void AddTableRow(uint64_t row, const float* weights, int64_t width, ModelPart* part) {

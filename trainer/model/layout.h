@@ -9,13 +9,19 @@
 #include <string>
 #include <vector>
 
+#include "trainer/batch/batch.h"
 #include "trainer/config/config.h"
 #include "trainer/model/table_layout.h"
 
 namespace dtrain {
 
+// The names of the variables that have the weights and the bias of a table's rows.
+constexpr char kTableWeights[] = "weights/W1";
+constexpr char kTableBiases[] = "biases/b1";
 // The name of the variable that has the factors of a factorization machine.
 constexpr char kFactorsName[] = "factors/V1";
+// The same of the embeddings of a model of the kind wide_deep.
+constexpr char kEmbeddingsName[] = "embeddings/E1";
 
 // Variable: a [rows, cols] row-major tensor; vectors have cols 1.
 struct Variable {
@@ -47,20 +53,26 @@ struct Layout {
   std::vector<Variable> variables;
   int64_t size = 0;
   std::vector<Range> ps;  // ps i owns [begin, end); in order, without gaps
-  // The rows of a sparse model, which has them in place of variables.
+  // The rows of a sparse model, which has them in place of variables or beside them.
   std::optional<TableLayout> table;
+  BatchForm form;  // of its batches
   bool has_hash_table() const { return table && table->hashed(); }
 
   std::vector<Segment> SegmentsOf(int ps_index) const;
   // Returns "weights/W1 [0:392)".
   std::string RowsText(const Segment& segment) const;
   const Variable& Find(const std::string& name) const;
+  // What the factors of a table's rows are called.
+  const char* factors_name() const { return variables.empty() ? kFactorsName : kEmbeddingsName; }
 };
 
 // The layout of a sparse model, whose weights are rows of a table. inputs and outputs of `config` must be
 // set. `batch_rows`: of the batches that are exchanged; the rows of large ones travel in several blocks, so
 // that a ps works on one while the next is on its way. Throws UserError if a row has too many values.
 Layout TableLayoutOf(const ModelConfig& config, int ps_count, int64_t batch_rows = 1);
+
+// The layout of a model with both: that of its tensors, and a table beside them.
+Layout JointLayout(Layout tensors, const Layout& rows, const ModelConfig& config);
 
 // Places the variables on the ps:
 //   bytes: the flat vector is cut at row boundaries into ranges of nearly equal size.
@@ -82,9 +94,14 @@ inline int64_t BlockCount(Range range) {
   return std::max<int64_t>(1, (range.size() + kBlockValues - 1) / kBlockValues);
 }
 
-// Returns the number of blocks of a ps: those of its range or, of a table, of its rows.
+// Returns the number of blocks of a ps's range. With a table an empty range has none.
+inline int64_t RangeBlocksOf(const Layout& layout, size_t ps) {
+  return layout.table && layout.ps[ps].size() == 0 ? 0 : BlockCount(layout.ps[ps]);
+}
+
+// Returns the number of blocks of a ps: those of its range, and behind them those of its rows.
 inline int64_t BlocksOf(const Layout& layout, size_t ps) {
-  return layout.table ? layout.table->blocks_of_ps() : BlockCount(layout.ps[ps]);
+  return RangeBlocksOf(layout, ps) + (layout.table ? layout.table->blocks_of_ps() : 0);
 }
 
 // Returns block `index` of `range`, as a range of the flat vector.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/check.h"
 #include "base/random.h"
@@ -11,37 +12,62 @@
 namespace dtrain {
 namespace {
 
-size_t LayerCount(const ModelConfig& config) {
-  return config.kind == ModelKind::kMlp ? config.hidden.size() + 1 : 1;
+size_t LayerCount(const ModelConfig& config) { return HasLayers(config) ? config.hidden.size() + 1 : 1; }
+
+void AddLayer(LayerNames names, int64_t inputs, int64_t outputs, std::vector<Variable>* variables) {
+  Variable weights;
+  weights.name = std::move(names.weights);
+  weights.rows = weights.fan_in = inputs;
+  weights.cols = weights.fan_out = outputs;
+  Variable biases = weights;
+  biases.name = std::move(names.biases);
+  biases.rows = outputs;
+  biases.cols = 1;
+  biases.bias = true;
+  variables->push_back(weights);
+  variables->push_back(biases);
+}
+
+void AddFactors(const char* name, int64_t factors, std::vector<Variable>* variables) {
+  Variable added = variables->front();
+  added.name = name;
+  added.cols = added.fan_out = factors;
+  variables->push_back(added);
 }
 
 }  // namespace
 
+LayerNames LayerNamesOf(const ModelConfig& config, size_t number) {
+  const bool deep = config.kind == ModelKind::kWideDeep;  // others have these names without layers
+  return {fmt::format("{}/W{}", deep ? "deep" : "weights", number),
+          fmt::format("{}/b{}", deep ? "deep" : "biases", number)};
+}
+
+int64_t LayerInputs(const ModelConfig& config) {
+  if (config.kind != ModelKind::kWideDeep) return *config.inputs;
+  const int64_t columns = config.combine == Combine::kJoin ? config.columns : 1;
+  return columns * config.embedding + *config.inputs - TableFeatures(config);
+}
+
 std::vector<Variable> ModelVariables(const ModelConfig& config) {
   DT_CHECK(config.inputs.has_value() && config.outputs.has_value());
   std::vector<Variable> variables;
-  int64_t inputs = *config.inputs;
+  int64_t inputs = LayerInputs(config);
   const size_t layers = LayerCount(config);
   for (size_t i = 0; i < layers; ++i) {
-    Variable weights;
-    weights.name = fmt::format("weights/W{}", i + 1);
-    weights.rows = weights.fan_in = inputs;
-    weights.cols = weights.fan_out = i + 1 == layers ? *config.outputs : config.hidden[i];
-    Variable biases = weights;
-    biases.name = fmt::format("biases/b{}", i + 1);
-    biases.rows = weights.cols;
-    biases.cols = 1;
-    biases.bias = true;
-    inputs = weights.cols;
-    variables.push_back(weights);
-    variables.push_back(biases);
+    const int64_t outputs = i + 1 == layers ? *config.outputs : config.hidden[i];
+    AddLayer(LayerNamesOf(config, i + 1), inputs, outputs, &variables);
+    inputs = outputs;
   }
-  if (config.kind == ModelKind::kFm) {
-    Variable factors = variables.front();
-    factors.name = kFactorsName;
-    factors.cols = factors.fan_out = config.factors;
-    variables.push_back(factors);
-  }
+  if (config.kind == ModelKind::kFm) AddFactors(kFactorsName, config.factors, &variables);
+  return variables;
+}
+
+std::vector<Variable> TableVariables(const ModelConfig& config) {
+  if (config.kind != ModelKind::kWideDeep) return ModelVariables(config);
+  std::vector<Variable> variables;
+  AddLayer({kTableWeights, kTableBiases}, TableFeatures(config), *config.outputs, &variables);
+  AddFactors(kEmbeddingsName, config.embedding, &variables);
   return variables;
 }
 
@@ -49,6 +75,7 @@ int64_t ValuesPerRow(const ModelConfig& config) {
   int64_t values = *config.outputs;
   for (size_t i = 0; i + 1 < LayerCount(config); ++i) values += 2 * config.hidden[i];
   if (config.kind == ModelKind::kFm) values += config.factors;
+  if (config.kind == ModelKind::kWideDeep) values += *config.outputs + 2 * LayerInputs(config);
   return values;
 }
 
@@ -66,14 +93,20 @@ namespace {
 
 InitKind KindFor(const ModelConfig& config, const Variable& variable) {
   if (variable.bias && config.init.bias == BiasInit::kZeros) return InitKind::kZeros;
-  // Of a factorization machine only the factors are drawn.
+  // Of a factorization machine only the factors are drawn, and of wide_deep embeddings and layers.
   if (config.kind == ModelKind::kFm && variable.name != kFactorsName) return InitKind::kZeros;
+  if (config.kind == ModelKind::kWideDeep) {
+    if (variable.name == kEmbeddingsName) return config.init.kind.value_or(InitKind::kNormal);
+    return variable.name == kTableWeights || variable.bias ? InitKind::kZeros : InitKind::kGlorot;
+  }
   // A model of one layer may start from zero. With hidden layers, equal units would stay equal.
   return config.init.kind.value_or(config.kind == ModelKind::kMlp ? InitKind::kGlorot : InitKind::kZeros);
 }
 
 bool IsOutputBias(const ModelConfig& model, const Variable& variable) {
-  return variable.bias && variable.name == fmt::format("biases/b{}", LayerCount(model));
+  if (!variable.bias) return false;
+  const bool deep = model.kind == ModelKind::kWideDeep;
+  return variable.name == (deep ? kTableBiases : LayerNamesOf(model, LayerCount(model)).biases);
 }
 
 }  // namespace
@@ -81,30 +114,27 @@ bool IsOutputBias(const ModelConfig& model, const Variable& variable) {
 void InitialElements(const ModelConfig& model, const Variable& variable, int64_t begin, int64_t end,
                      float* values) {
   const InitConfig& config = model.init;
+  const InitKind kind = KindFor(model, variable);
+  if (kind == InitKind::kZeros || kind == InitKind::kConstant) {
+    const double zero = IsOutputBias(model, variable) ? config.output_bias : 0;
+    return std::fill(values, values + (end - begin),
+                     static_cast<float>(kind == InitKind::kZeros ? zero : config.value));
+  }
   const CounterRandom random = CounterRandom(config.seed).Stream(variable.name);
+  if (kind == InitKind::kNormal) {
+    for (int64_t i = begin; i < end; ++i) *values++ = static_cast<float>(config.stddev * random.Normal(i));
+    return;
+  }
+  // glorot: uniform in +-limit; Glorot and Bengio (2010)
   const double limit = std::sqrt(6.0 / static_cast<double>(variable.fan_in + variable.fan_out));
-  switch (KindFor(model, variable)) {
-    case InitKind::kZeros:
-      std::fill(values, values + (end - begin),
-                IsOutputBias(model, variable) ? static_cast<float>(config.output_bias) : 0.0f);
-      return;
-    case InitKind::kConstant:
-      std::fill(values, values + (end - begin), static_cast<float>(config.value));
-      return;
-    case InitKind::kNormal:
-      for (int64_t i = begin; i < end; ++i) *values++ = static_cast<float>(config.stddev * random.Normal(i));
-      return;
-    case InitKind::kGlorot:  // uniform in +-limit; Glorot and Bengio (2010)
-      for (int64_t i = begin; i < end; ++i) {
-        *values++ = static_cast<float>(limit * (2 * random.Uniform(i) - 1));
-      }
-      return;
+  for (int64_t i = begin; i < end; ++i) {
+    *values++ = static_cast<float>(limit * (2 * random.Uniform(i) - 1));
   }
 }
 
 RowWeights::RowWeights(const ModelConfig& config, const TableLayout& table)
     : config_(config), features_(static_cast<uint64_t>(table.features())), width_(table.width()) {
-  for (const Variable& variable : ModelVariables(config)) {
+  for (const Variable& variable : TableVariables(config)) {
     variable.bias ? void(biases_ = variable) : of_feature_.push_back(variable);
   }
   const InitKind kind = KindFor(config, of_feature_.back());

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "trainer/batch/batch.h"
@@ -15,13 +16,28 @@
 
 namespace dtrain {
 
-// Returns the variables of a model, with shapes, in a fixed order: weights and biases of each layer in turn,
-// and behind them the factors of a factorization machine. Offsets are not set yet. inputs and outputs of
-// `config` must be set.
+// Returns the variables of a model that are tensors, with shapes, in a fixed order: weights and biases of
+// each layer in turn, and behind them the factors of a factorization machine. Offsets are not set yet. inputs
+// and outputs of `config` must be set.
 std::vector<Variable> ModelVariables(const ModelConfig& config);
+// Returns those that are rows of a table, where a model has one. Of all kinds but wide_deep they are the
+// same.
+std::vector<Variable> TableVariables(const ModelConfig& config);
+
+// The names of a layer's variables; the first layer has the number 1.
+struct LayerNames {
+  std::string weights;
+  std::string biases;
+};
+LayerNames LayerNamesOf(const ModelConfig& config, size_t number);
+
+// The inputs of a model's first layer of hidden units. Of wide_deep they are the embeddings of its rows, and
+// behind them the numbers.
+int64_t LayerInputs(const ModelConfig& config);
 
 // Returns the floats that a model keeps for each row of its largest batch: outputs of all layers, and
-// gradients of the hidden ones; of a factorization machine the sums of its factors.
+// gradients of the hidden ones; of a factorization machine the sums of its factors, and of wide_deep the
+// inputs of its layers and their gradients.
 int64_t ValuesPerRow(const ModelConfig& config);
 
 // Evaluation: sums over rows, so that batches can be added up.

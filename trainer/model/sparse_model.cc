@@ -16,7 +16,7 @@ void SparseModel::Begin(const float* parameters, const Batch& batch, float* grad
   result_ = StepResult();
   head_.Compute(LabelsOf(batch), Compute(parameters, batch),
                 {&result_.loss, count_correct ? &result_.correct : nullptr}, true);
-  std::fill_n(gradient, batch.columns * width(), 0.0f);
+  std::fill_n(gradient, layout_.size + batch.columns * width(), 0.0f);
   if (batch.rows > 0) Backward(parameters, batch, values_.data(), gradient);
 }
 

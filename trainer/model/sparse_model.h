@@ -1,10 +1,11 @@
-// SparseModel: models of sparse rows, on this processor. Parameters and gradient are the rows of a table that
-// a batch touches, one after another: [batch.columns, width]. What stands behind the outputs is the same for
-// all; a kind says how they follow from the rows. Owner: the worker, or an evaluator. Thread: one at a time,
-// because it keeps outputs.
+// SparseModel: models of sparse rows, on this processor. Parameters and gradient are the model's flat vector,
+// if it has one, and the rows of a table that a batch touches, one after another: [batch.columns, width].
+// What stands behind the outputs is the same for all; a kind says how they follow from the rows. Owner: the
+// worker, or an evaluator. Thread: one at a time, because it keeps outputs.
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "gpu/ops.h"
@@ -32,6 +33,7 @@ class SparseModel : public Model {
   SparseModel(const ModelConfig& config, const Layout& layout, int64_t max_rows, Reduce reduce);
 
   int64_t width() const { return layout_.table->width(); }  // of a row of the table
+  gpu::Stream& stream() { return stream_; }
   // Writes the outputs [batch.rows, outputs]. There are rows.
   virtual void Forward(const float* parameters, const Batch& batch, float* outputs) = 0;
   // Adds to the gradient, which is 0, from the slopes [batch.rows, outputs] of the loss for the outputs that
@@ -49,6 +51,16 @@ class SparseModel : public Model {
   std::vector<float> values_;  // [max_rows, outputs]: the outputs of the last batch, or their slopes
   StepResult result_;
 };
+
+// Calls `step(i, count)` for runs of `count` values from i on, until it has had all of [0, values). The
+// compiler knows each count, and makes vectors of a run.
+template <typename Step>
+inline void ForRuns(int64_t values, const Step& step) {
+  int64_t i = 0;
+  for (; i + 8 <= values; i += 8) step(i, std::integral_constant<int64_t, 8>());
+  for (; i + 4 <= values; i += 4) step(i, std::integral_constant<int64_t, 4>());
+  for (; i < values; ++i) step(i, std::integral_constant<int64_t, 1>());
+}
 
 // SparseLinear: an output is the bias plus the products of the features with their weights; a row of the
 // table has the weights of a feature for all outputs. The kinds linear, logistic and softmax.

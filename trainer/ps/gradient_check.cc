@@ -27,7 +27,7 @@ std::string GradientCheck::WhyNot(const Member& member, const wire::Push& push,
   if (push.block() != member.next_block) {
     return fmt::format("it has block {}, and block {} is the next", push.block(), member.next_block);
   }
-  if (shard_.table() != nullptr) {
+  if (shard_.table(push.block()) != nullptr) {
     if (std::string wrong = WhyNotRows(member, push, gradient); !wrong.empty()) return wrong;
   } else if (gradient.size != shard_.tensor_bytes(push.block())) {
     return fmt::format("block {} has {} bytes, that of {} has {}", push.block(), gradient.size,
@@ -48,9 +48,9 @@ std::string GradientCheck::WhyNotRows(const Member& member, const wire::Push& pu
   const RowDesk::Keys keys = rule_.rows().Find(member.task.index, push.block(), push.of());
   if (keys == nullptr) return fmt::format("it is of the rows of request {}, which are not here", push.of());
   RowDesk::Parts parts;
-  const size_t row_bytes = static_cast<size_t>(shard_.table()->width()) * sizeof(float);
-  if (RowDesk::Split(payload, push.keys(), *shard_.table(), &parts) &&
-      parts.values.size == keys->size() * row_bytes) {
+  const TableLayout& table = *shard_.table(push.block());
+  const size_t row_bytes = static_cast<size_t>(table.width()) * sizeof(float);
+  if (RowDesk::Split(payload, push.keys(), table, &parts) && parts.values.size == keys->size() * row_bytes) {
     return "";
   }
   return fmt::format("block {} has {} bytes with {} keys, and is of {} rows of {} bytes", push.block(),
@@ -59,12 +59,13 @@ std::string GradientCheck::WhyNotRows(const Member& member, const wire::Push& pu
 
 std::string GradientCheck::WhereNotFinite(const Member& member, const wire::Push& push,
                                           net::TensorView gradient) const {
-  if (shard_.table() == nullptr) {
+  if (shard_.table(push.block()) == nullptr) {
     const Range range = BlockOf(layout_.ps[static_cast<size_t>(self_.index)], push.block());
     return FirstNonFinite(layout_, range, gradient.data).value_or("");
   }
   const RowDesk::Keys keys = rule_.rows().Find(member.task.index, push.block(), push.of());
-  return FirstNonFinite(*shard_.table(), *keys, gradient.data).value_or("");
+  return FirstNonFinite(*shard_.table(push.block()), *keys, gradient.data, layout_.factors_name())
+      .value_or("");
 }
 
 void GradientCheck::CheckFinite(const Member& member, const wire::Push& push,

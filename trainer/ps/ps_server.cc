@@ -9,6 +9,7 @@
 #include "trainer/shard/device_shard.h"
 #include "trainer/shard/host_shard.h"
 #include "trainer/shard/hash_shard.h"
+#include "trainer/shard/joint_shard.h"
 #include "trainer/shard/table_shard.h"
 
 namespace dtrain {
@@ -30,8 +31,11 @@ constexpr char kBadKeys[] = "it asks for rows that are not here";
 constexpr char kNoSuchBlock[] = "it asks for a block that is not here";
 
 std::unique_ptr<ParameterShard> MakeShard(const PsTask& task) {
-  if (task.layout.table && task.layout.table->hashed()) {
+  if (task.layout.has_hash_table()) {
     return std::make_unique<HashShard>(task.config, task.layout, task.self.index);
+  }
+  if (task.layout.table && RangeBlocksOf(task.layout, static_cast<size_t>(task.self.index)) > 0) {
+    return std::make_unique<JointShard>(task.config, task.layout, task.self.index);
   }
   if (task.layout.table) return std::make_unique<TableShard>(task.config, task.layout, task.self.index);
   if (task.store == nullptr) return std::make_unique<HostShard>(task.config, task.layout, task.self.index);
@@ -231,12 +235,13 @@ void PsServer::RefuseRequest(Member& member, uint64_t request, const char* what,
 // Takes the rows of a table that a message asks for. Returns what is wrong with them; empty: nothing.
 std::string PsServer::TakeKeys(const Member& member, uint64_t request, int64_t block, net::TensorView payload,
                                uint32_t count, bool keeps, uint64_t of) {
-  if (shard_.table() == nullptr) return std::string();
+  if (shard_.table(block) == nullptr) return std::string();
   RowDesk::Parts parts;
-  if (!RowDesk::Split(payload, count, *shard_.table(), &parts)) {
+  if (!RowDesk::Split(payload, count, *shard_.table(block), &parts)) {
     return fmt::format("its {} bytes have no room for {} keys", payload.size, count);
   }
-  const uint64_t answer = uint64_t{count} * static_cast<uint64_t>(shard_.table()->width()) * sizeof(float);
+  const uint64_t answer =
+      uint64_t{count} * static_cast<uint64_t>(shard_.table(block)->width()) * sizeof(float);
   if (answer > static_cast<uint64_t>(config_.net.max_message_mb) << 20) {
     return fmt::format("it asks for {} rows, {} MiB, and net.max_message_mb = {}", count, answer >> 20,
                        config_.net.max_message_mb);

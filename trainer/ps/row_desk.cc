@@ -9,9 +9,8 @@ namespace dtrain {
 RowDesk::RowDesk(const Config& config, const ParameterShard& shard)
     : shard_(shard),
       max_kept_(static_cast<size_t>(config.train.in_flight) + 2),
-      lists_(shard.table() == nullptr
-                 ? 0
-                 : config.cluster.worker.size() * static_cast<size_t>(shard.block_count())) {}
+      lists_(shard.has_table() ? config.cluster.worker.size() * static_cast<size_t>(shard.block_count())
+                               : 0) {}
 
 std::string RowDesk::Take(int worker, int64_t block, uint64_t request, net::TensorView keys, bool keeps,
                           uint64_t of) {
@@ -72,7 +71,7 @@ BlockGradient GradientIn(const net::Message& message, const wire::Push& push, co
   const net::TensorView payload = net::Tensor(message, push);
   if (keys == nullptr) return payload;
   RowDesk::Parts parts;
-  RowDesk::Split(payload, push.keys(), *shard.table(), &parts);
+  RowDesk::Split(payload, push.keys(), *shard.table(push.block()), &parts);
   return {parts.values, *keys};
 }
 

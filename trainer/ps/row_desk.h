@@ -21,7 +21,7 @@ class RowDesk {
  public:
   using Keys = std::shared_ptr<const KeyList>;  // shared with gradients that wait for their round
 
-  // `shard` outlives this. For one that is no table, it does nothing.
+  // `shard` outlives this. For one without a table, it does nothing.
   RowDesk(const Config& config, const ParameterShard& shard);
 
   // Takes the keys of a request of `worker`; one that is here already is not read again. `keeps`: a gradient
@@ -33,7 +33,7 @@ class RowDesk {
   Keys Find(int worker, int64_t block, uint64_t request) const;
   // The keys of the rows that a gradient is of; null: they are not here, or it is of no table.
   Keys KeysNamedBy(int worker, const wire::Push& push) const {
-    return shard_.table() == nullptr ? nullptr : Find(worker, push.block(), push.of());
+    return shard_.table(push.block()) == nullptr ? nullptr : Find(worker, push.block(), push.of());
   }
   // Forgets all of a worker that has left or begins anew.
   void Forget(int worker);

@@ -83,14 +83,14 @@ TEST_CASE("row desk: a payload is split into values and keys, if it has room for
   const std::vector<std::byte> payload(20);
   const Desk at;
   RowDesk::Parts parts;
-  CHECK(RowDesk::Split({payload.data(), payload.size()}, 2, *at.shard().table(), &parts));
+  CHECK(RowDesk::Split({payload.data(), payload.size()}, 2, *at.shard().table(0), &parts));
   CHECK(parts.values.size == 12);
   CHECK(parts.keys.data == payload.data() + 12);
   CHECK(parts.keys.size == 8);
-  CHECK(RowDesk::Split({payload.data(), payload.size()}, 5, *at.shard().table(), &parts));
+  CHECK(RowDesk::Split({payload.data(), payload.size()}, 5, *at.shard().table(0), &parts));
   CHECK(parts.values.size == 0);
-  CHECK_FALSE(RowDesk::Split({payload.data(), payload.size()}, 6, *at.shard().table(), &parts));
-  CHECK_FALSE(RowDesk::Split({payload.data(), payload.size()}, 0xffffffff, *at.shard().table(), &parts));
+  CHECK_FALSE(RowDesk::Split({payload.data(), payload.size()}, 6, *at.shard().table(0), &parts));
+  CHECK_FALSE(RowDesk::Split({payload.data(), payload.size()}, 0xffffffff, *at.shard().table(0), &parts));
   const TableLayout hashed(TableLayout::kHashed, 1, 1);  // whose keys have 8 bytes
   CHECK(RowDesk::Split({payload.data(), payload.size()}, 2, hashed, &parts));
   CHECK(parts.values.size == 4);

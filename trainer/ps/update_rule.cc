@@ -19,7 +19,7 @@ void UpdateRule::OnPull(Member& member, uint64_t request, const wire::Pull& pull
 
 void UpdateRule::Answer(Member& member, uint64_t request, int64_t block, Clock::duration held) {
   ParameterShard& shard = parts_.shard;
-  if (shard.table() == nullptr) {
+  if (shard.table(block) == nullptr) {
     return SendWeights(member, request, block, shard.version(block), shard.checksum(block), shard.Lend(block),
                        held);
   }
@@ -31,7 +31,7 @@ void UpdateRule::Answer(Member& member, uint64_t request, int64_t block, Clock::
 void UpdateRule::AnswerPrevious(Member& member, uint64_t request, int64_t block) {
   ParameterShard& shard = parts_.shard;
   const uint64_t version = shard.version(block) - 1;
-  if (shard.table() == nullptr) {
+  if (shard.table(block) == nullptr) {
     return SendWeights(member, request, block, version, shard.previous_checksum(block),
                        shard.LendPrevious(block), {});
   }

@@ -84,7 +84,7 @@ class UpdateRule {
   // Whether a pull says that the worker has no gradients any more: it evaluates the whole model, and must not
   // hold up the others. Rows of a table are pulled by an evaluation too, and by a worker that reads ahead.
   bool IsDoneWithSteps(const wire::Pull& pull) const {
-    return !pull.enter() && pull.block() == 0 && parts_.shard.table() == nullptr;
+    return !pull.enter() && pull.block() == 0 && !parts_.shard.has_table();
   }
   bool waits_for_lost() const { return parts_.config.failure.worker_lost == WorkerLost::kWait; }
   bool IsLast(int64_t block) const { return block + 1 == parts_.shard.block_count(); }

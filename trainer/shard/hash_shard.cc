@@ -8,7 +8,7 @@ namespace dtrain {
 
 HashShard::HashShard(const Config& config, const Layout& layout, int ps_index)
     : RowShard(config, layout, ps_index),
-      rows_(EmptyHashRows(config, *table(), table()->PartOf(ps_index))),
+      rows_(EmptyHashRows(config, *layout.table, layout.table->PartOf(ps_index))),
       keep_changing_([this](const HashRow& row) { snapshot_->Keep(row); }),
       keep_leaving_([this](const HashRow& row) { KeepLeaving(row); }) {
   if (keeps_previous()) rows_.TellLeaving(&keep_leaving_);
@@ -25,7 +25,7 @@ std::shared_ptr<Snapshot> HashShard::TakeSnapshot() {
     blocks.push_back({BlockRows(block), version(block)});
     snapshot_steps_.push_back(version(block));
   }
-  snapshot_ = std::make_shared<HashSnapshot>(rows_, blocks, table()->width());
+  snapshot_ = std::make_shared<HashSnapshot>(rows_, blocks, layout().width());
   return snapshot_;
 }
 
@@ -58,14 +58,14 @@ std::optional<TableFigures> HashShard::Figures() const {
 void HashShard::KeepLeaving(const HashRow& row) {
   if (row.values == nullptr) return;
   left_.push_back(row.row);
-  left_weights_.insert(left_weights_.end(), row.values, row.values + table()->width());
+  left_weights_.insert(left_weights_.end(), row.values, row.values + layout().width());
 }
 
-void HashShard::ReadRows(KeySpan keys, float* weights) { rows_.Read(keys, table()->width(), weights); }
+void HashShard::ReadRows(KeySpan keys, float* weights) { rows_.Read(keys, layout().width(), weights); }
 
 void HashShard::VisitChanged(RowRange range, const VisitRow& visit) const {
   std::vector<float> initial(static_cast<size_t>(rows_.values()));
-  const size_t bytes = static_cast<size_t>(table()->width()) * sizeof(float);
+  const size_t bytes = static_cast<size_t>(layout().width()) * sizeof(float);
   rows_.VisitRange(range, [&](const HashRow& row) {
     if (row.values == nullptr) return;
     rows_.InitialRow(row.row, initial.data());

@@ -1,6 +1,7 @@
 // ParameterShard: one contiguous range of the model's parameters and its optimizer slots, on one ps, in
 // blocks (model/layout.h). Implementations: host_shard.h (host memory), device_shard.h (a GPU, when ps and
-// workers are threads of one process), table_shard.h and hash_shard.h (rows of a table).
+// workers are threads of one process), table_shard.h and hash_shard.h (rows of a table), joint_shard.h (a range
+// and rows).
 // Owner: PsServer. Thread: the ps loop, hence no lock. Invariant: version(block) is the number of gradients
 // applied to the block since global step 0, across restores from checkpoints.
 #pragma once
@@ -78,7 +79,7 @@ class ParameterShard {
   // All of the range is restored: it is initialised and has `version`, below 2^62.
   virtual void SetRestored(uint64_t version) = 0;
   // The updates that restored slots have had before version 0 (UpdateStep::earlier), below 2^62.
-  void set_earlier_updates(int64_t earlier) { earlier_updates_ = earlier; }
+  virtual void SetEarlierUpdates(int64_t earlier) { earlier_updates_ = earlier; }
   virtual bool initialised() const = 0;
 
   // The optimizer's slots.
@@ -88,8 +89,9 @@ class ParameterShard {
   virtual std::shared_ptr<Snapshot> TakeSnapshot() = 0;
   virtual void DropSnapshot() = 0;
 
-  // The rows that this is a part of; null: it is a range of the flat vector.
-  virtual const TableLayout* table() const { return nullptr; }
+  // The rows that a block is a part of; null: it is a part of the flat vector. Rows are behind those.
+  virtual const TableLayout* table(int64_t /*block*/) const { return nullptr; }
+  bool has_table() const { return table(block_count() - 1) != nullptr; }
   virtual RowRange BlockRows(int64_t /*block*/) const { return {}; }
   virtual int64_t block_count() const = 0;
   virtual size_t bytes(int64_t block) const = 0;  // of the block's values

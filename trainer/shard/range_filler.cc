@@ -34,7 +34,7 @@ void RangeFiller::Take(const FillOrder& order) {
   }
   if (state_ != State::kDone) return;
   if (order.keep && outcome_.error.empty() && !parts_.shard.initialised()) {
-    parts_.shard.set_earlier_updates(order_.earlier_updates);
+    parts_.shard.SetEarlierUpdates(order_.earlier_updates);
     parts_.shard.SetRestored(static_cast<uint64_t>(order_.step));
   }
   outcome_.kept = parts_.shard.initialised();
@@ -52,8 +52,9 @@ void RangeFiller::Begin() {
   }
   const auto slots = static_cast<int64_t>(slots_.size());
   pieces_ = PiecesOf(parts_.layout, parts_.ps, static_cast<int>(slots));
-  count_ =
-      parts_.layout.table ? static_cast<size_t>(PartPieces(parts_.layout, parts_.ps, slots)) : pieces_.size();
+  count_ = pieces_.size();
+  if (parts_.layout.table)
+    count_ += static_cast<size_t>(RowPiecesOf(parts_.layout, parts_.ps, slots).count());
   const std::string path = PathHere();
   if (!path.empty() && OpenHere(path)) return;
   if (state_ != State::kDone) BeginToFetch();
@@ -127,12 +128,18 @@ void RangeFiller::OnPiece(const wire::Piece& piece, net::TensorView values) {
   if (next_ >= count_) End("");
 }
 
+// Of a piece behind those of the range.
+RowRange RangeFiller::RowsOf(size_t piece) const {
+  return RowPiecesOf(parts_.layout, parts_.ps, static_cast<int64_t>(slots_.size()))
+      .At(static_cast<int64_t>(piece - pieces_.size()));
+}
+
 // False: these are no values of that piece.
 bool RangeFiller::TakePiece(size_t number, net::TensorView values) {
   const auto slots = static_cast<int64_t>(slots_.size());
   if (parts_.layout.has_hash_table()) return TakeHashPiece(number, values);
-  if (parts_.layout.table) {
-    const RowRange rows = RowPiecesOf(parts_.layout, parts_.ps, slots).At(static_cast<int64_t>(number));
+  if (number >= pieces_.size()) {
+    const RowRange rows = RowsOf(number);
     const int64_t width = parts_.layout.table->width();
     return ReadRowPiece(values, rows, width, width * (1 + slots), rows,
                         [this](uint64_t row, const float* of_row) { TakeRow(row, of_row); })
@@ -168,9 +175,8 @@ void RangeFiller::ReadNext() {
     return reader_->ReadHashPiece(parts_.layout.table->PartOf(parts_.ps), next_++,
                                   [this](const HashRow& row) { TakeHashRow(row); });
   }
-  if (parts_.layout.table) {
-    const RowPieces pieces = RowPiecesOf(parts_.layout, parts_.ps, static_cast<int64_t>(slots_.size()));
-    return reader_->ReadRows(pieces.At(static_cast<int64_t>(next_++)),
+  if (next_ >= pieces_.size()) {
+    return reader_->ReadRows(RowsOf(next_++),
                              [this](uint64_t row, const float* values) { TakeRow(row, values); });
   }
   const Piece& piece = pieces_[next_++];

@@ -86,6 +86,7 @@ class RangeFiller {
   bool TakePiece(size_t piece, net::TensorView values);
   bool TakeHashPiece(size_t piece, net::TensorView values);
   void TakeHashRow(HashRow row);
+  RowRange RowsOf(size_t piece) const;
   void TakeRow(uint64_t row, const float* values) { parts_.shard.RestoreRow(row, values); }
   void End(const std::string& error);
 
@@ -96,7 +97,7 @@ class RangeFiller {
   FillOutcome outcome_;
   bool tells_ = false;                        // the outcome must be told
   size_t count_ = 0;                          // of the pieces of this ps's part
-  std::vector<Piece> pieces_;                 // these, of a range
+  std::vector<Piece> pieces_;                 // those of its range; behind them are those of rows
   size_t next_ = 0;                           // all pieces before this one are here
   std::unique_ptr<CheckpointReader> reader_;  // set while it reads
   std::vector<float> values_;

@@ -13,6 +13,7 @@ namespace dtrain {
 RowShard::RowShard(const Config& config, const Layout& layout, int ps_index)
     : config_(config),
       table_(*layout.table),
+      factors_name_(layout.factors_name()),
       slot_names_(SlotNames(config)),
       keeps_previous_(RoundsWaitForLost(config)),
       optimizer_(config, table_),
@@ -147,7 +148,7 @@ ShardReport RowShard::Report() const {
       AddTableRow(row, weights, table_.width(), &part.sum);
       if (!report.non_finite.empty()) return;
       const auto* const bytes = reinterpret_cast<const std::byte*>(weights);
-      report.non_finite = FirstNonFinite(table_, {&row, 1}, bytes).value_or("");
+      report.non_finite = FirstNonFinite(table_, {&row, 1}, bytes, factors_name_).value_or("");
     });
     report.parts.push_back(std::move(part));
   }

@@ -31,7 +31,7 @@ class RowShard : public ParameterShard {
 
   std::vector<std::string> slot_names() const override { return slot_names_; }
 
-  const TableLayout* table() const override { return &table_; }
+  const TableLayout* table(int64_t) const override { return &table_; }
   int64_t block_count() const override { return static_cast<int64_t>(blocks_.size()); }
   RowRange BlockRows(int64_t block) const override { return At(block).rows; }
   size_t bytes(int64_t) const override { return 0; }
@@ -56,6 +56,7 @@ class RowShard : public ParameterShard {
 
  protected:
   const Config& config() const { return config_; }
+  const TableLayout& layout() const { return table_; }
   RowOptimizer& optimizer() { return optimizer_; }
   bool keeps_previous() const { return keeps_previous_; }
   // Adds rows to those that the latest update of a block changed, as they were. `weights`: [keys, width].
@@ -89,6 +90,7 @@ class RowShard : public ParameterShard {
 
   const Config& config_;
   const TableLayout table_;
+  const char* const factors_name_;
   const std::vector<std::string> slot_names_;
   const bool keeps_previous_;
   RowOptimizer optimizer_;

@@ -20,8 +20,8 @@ constexpr size_t kMaxChecksums = (net::kMaxHeaderBytes - 64 * 1024) / sizeof(uin
 
 bool HasTooManyPieces(const Layout& layout, int ps, int64_t slots) {
   if (layout.has_hash_table()) return false;  // they are counted when they are there
-  if (layout.table) return 2 * RowPiecesOf(layout, ps, slots).count() > static_cast<int64_t>(kMaxChecksums);
-  return PiecesOf(layout, ps, static_cast<int>(slots)).size() > kMaxChecksums;
+  const size_t of_rows = layout.table ? static_cast<size_t>(RowPiecesOf(layout, ps, slots).count()) : 0;
+  return PiecesOf(layout, ps, static_cast<int>(slots)).size() + 2 * of_rows > kMaxChecksums;
 }
 
 ShardSaver::~ShardSaver() {

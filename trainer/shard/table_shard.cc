@@ -28,7 +28,7 @@ UndoLimits LimitsOf(const Config& config) {
 
 TableShard::TableShard(const Config& config, const Layout& layout, int ps_index)
     : RowShard(config, layout, ps_index),
-      rows_(EmptyRows(config, *table(), table()->PartOf(ps_index))),
+      rows_(EmptyRows(config, *layout.table, layout.table->PartOf(ps_index))),
       initial_(static_cast<size_t>(rows_.values())) {}
 
 void TableShard::RestoreRow(uint64_t row, const float* values) {
@@ -37,7 +37,7 @@ void TableShard::RestoreRow(uint64_t row, const float* values) {
 
 std::shared_ptr<Snapshot> TableShard::TakeSnapshot() {
   DropSnapshot();
-  snapshot_ = std::make_shared<TableSnapshot>(rows_, table()->width(), LimitsOf(config()));
+  snapshot_ = std::make_shared<TableSnapshot>(rows_, layout().width(), LimitsOf(config()));
   return snapshot_;
 }
 
@@ -56,7 +56,7 @@ void TableShard::UpdateRows(int64_t, const UpdateStep& step, KeySpan keys, const
 // found, and on their way from memory, before the first is read.
 void TableShard::ReadRows(KeySpan keys, float* weights) {
   constexpr int64_t kTile = 256, kAheadOfList = 32;
-  const int64_t width = table()->width();
+  const int64_t width = layout().width();
   std::array<const float*, kTile> found;
   for (int64_t begin = 0; begin < keys.size; begin += kTile) {
     const int64_t end = std::min(begin + kTile, keys.size);
@@ -91,7 +91,7 @@ void TableShard::VisitChanged(RowRange range, const VisitRow& visit) const {
     if (row >= range.end) return;
     for (int64_t i = 0; i < rows_.group_rows(); ++i, ++row, values += rows_.values()) {
       if (row < range.begin || row >= range.end) continue;
-      if (rows_.IsChanged(row, values, table()->width(), initial.data())) visit(row, values);
+      if (rows_.IsChanged(row, values, layout().width(), initial.data())) visit(row, values);
     }
   }
 }

@@ -257,8 +257,9 @@ const VariableNodes* TrainingStep::Find(const std::string& name) const {
 
 void TrainingStep::FindLayers() {
   for (int number = 1;; ++number) {
-    const VariableNodes* weights = Find(fmt::format("weights/W{}", number));
-    const VariableNodes* biases = Find(fmt::format("biases/b{}", number));
+    const LayerNames names = LayerNamesOf(config_.model, static_cast<size_t>(number));
+    const VariableNodes* weights = Find(names.weights);
+    const VariableNodes* biases = Find(names.biases);
     if (weights == nullptr || biases == nullptr) break;
     layers_.push_back({fmt::format("layer_{}", number), weights, biases, "", "", ""});
   }

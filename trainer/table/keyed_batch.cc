@@ -9,16 +9,35 @@ namespace dtrain {
 void KeyedBatch::Clear(const TableLayout& table) {
   batch_ = Batch();
   keys_.clear();
-  weights_.clear();
+  parameters_.clear();
   FindBlocks(table);
 }
 
-void KeyedBatch::Fill(const Batch& batch, const TableLayout& table, KeySorter* sorter) {
+void KeyedBatch::Fill(const Batch& batch, const TableLayout& table, KeySorter* sorter,
+                      const BatchForm& form) {
   batch_ = Batch();
   batch_.rows = batch.rows;
   CopyLabels(batch);
-  Number(batch, table, sorter);
-  weights_.resize(keys_.size() * static_cast<size_t>(table.width()));
+  keys_.clear();
+  if (batch.rows > 0) {
+    const uint64_t* ids = batch.sparse.ids;
+    if (form.numbers == 0) {
+      CopyFeatures(batch);
+    } else {
+      SplitFeatures(batch, static_cast<uint64_t>(table.features()), form.numbers);
+      ids = ids_.data();
+    }
+    Number(ids, table, sorter);
+    if (form.column_bits > 0) {
+      columns_.resize(places_.size());
+      for (size_t i = 0; i < columns_.size(); ++i) {
+        columns_[i] = static_cast<uint32_t>(ids[i] >> form.column_bits);
+      }
+      batch_.sparse.columns = columns_.data();
+    }
+  }
+  batch_.columns = static_cast<int64_t>(keys_.size());
+  parameters_.resize(static_cast<size_t>(form.flat) + keys_.size() * static_cast<size_t>(table.width()));
   FindBlocks(table);
 }
 
@@ -32,10 +51,46 @@ void KeyedBatch::CopyLabels(const Batch& batch) {
   batch_.weights = copy(batch.weights, &row_weights_);
 }
 
-// Sorts the keys of all features, each with its place among them. The bias is behind all of them.
-void KeyedBatch::Number(const Batch& batch, const TableLayout& table, KeySorter* sorter) {
+void KeyedBatch::CopyFeatures(const Batch& batch) {
   const SparseRows& rows = batch.sparse;
-  const int64_t features = batch.rows == 0 ? 0 : rows.offsets[batch.rows];
+  offsets_.assign(rows.offsets, rows.offsets + batch.rows + 1);
+  values_.assign(rows.values, rows.values == nullptr ? rows.values : rows.values + offsets_.back());
+  batch_.sparse.offsets = offsets_.data();
+  batch_.sparse.values = rows.values == nullptr ? nullptr : values_.data();
+}
+
+// Copies the features below `numbers_begin`, and those from there on, which are numbers, as [rows, numbers].
+void KeyedBatch::SplitFeatures(const Batch& batch, uint64_t numbers_begin, int64_t numbers) {
+  const SparseRows& rows = batch.sparse;
+  const auto features = static_cast<size_t>(rows.offsets[batch.rows]);
+  offsets_.assign(1, 0);
+  ids_.resize(features);
+  values_.resize(features);
+  numbers_.assign(static_cast<size_t>(batch.rows * numbers), 0.0f);
+  size_t kept = 0;
+  bool all_one = true;
+  for (int64_t row = 0; row < batch.rows; ++row) {
+    for (int64_t i = rows.offsets[row]; i < rows.offsets[row + 1]; ++i) {
+      const uint64_t id = rows.ids[i];
+      const float value = rows.values == nullptr ? 1.0f : rows.values[i];
+      if (id >= numbers_begin) {
+        numbers_[static_cast<size_t>(row * numbers) + (id - numbers_begin)] += value;
+        continue;
+      }
+      ids_[kept] = id;
+      values_[kept++] = value;
+      all_one &= value == 1.0f;
+    }
+    offsets_.push_back(static_cast<int64_t>(kept));
+  }
+  batch_.sparse.offsets = offsets_.data();
+  batch_.sparse.values = all_one ? nullptr : values_.data();
+  batch_.numbers = numbers_.data();
+}
+
+// Sorts the keys of all features, each with its place among them. The bias is behind all of them.
+void KeyedBatch::Number(const uint64_t* ids, const TableLayout& table, KeySorter* sorter) {
+  const int64_t features = offsets_.back();
   const auto count = static_cast<size_t>(features);
   const int place_bits = BitsBelow(count);
   const uint64_t place_mask = (uint64_t{1} << place_bits) - 1;
@@ -50,7 +105,7 @@ void KeyedBatch::Number(const Batch& batch, const TableLayout& table, KeySorter*
   const TableLayout layout = table;  // the numbers cannot be its own: it stays in registers
   if (table.hashed()) {
     rows_.resize(count);
-    for (size_t i = 0; i < count; ++i) rows_[i] = layout.RowOfKey(rows.ids[i]);
+    for (size_t i = 0; i < count; ++i) rows_[i] = layout.RowOfKey(ids[i]);
     const uint64_t* const sorted = sorter->SortKeys({rows_.data(), features});
     for (size_t i = 0; i < count; ++i) take(rows_[sorted[i] & place_mask], sorted[i] & place_mask);
   } else {
@@ -61,19 +116,13 @@ void KeyedBatch::Number(const Batch& batch, const TableLayout& table, KeySorter*
     }
     uint64_t* const numbers = sorter->Numbers(count);
     for (size_t i = 0; i < count; ++i) {
-      numbers[i] = layout.RowOfNumber(rows.ids[i]) << place_bits | static_cast<uint64_t>(i);
+      numbers[i] = layout.RowOfNumber(ids[i]) << place_bits | static_cast<uint64_t>(i);
     }
     const uint64_t* const sorted = sorter->Sort(place_bits, key_bits);
     for (size_t i = 0; i < count; ++i) take(sorted[i] >> place_bits, sorted[i] & place_mask);
   }
-  if (batch.rows > 0) keys_[found++] = table.bias_row();
+  keys_[found++] = table.bias_row();
   keys_.resize(found);
-  batch_.columns = static_cast<int64_t>(keys_.size());
-  if (batch.rows == 0) return;
-  offsets_.assign(rows.offsets, rows.offsets + batch.rows + 1);
-  values_.assign(rows.values, rows.values == nullptr ? rows.values : rows.values + features);
-  batch_.sparse.offsets = offsets_.data();
-  batch_.sparse.values = rows.values == nullptr ? nullptr : values_.data();
   batch_.sparse.places = places_.data();
   batch_.sparse.bias = static_cast<uint32_t>(found - 1);
 }

@@ -1,5 +1,6 @@
 // KeyedBatch: a batch whose features are numbered by the rows of a table that it touches, the keys of these
-// rows, and their weights once they are here. Owner: the worker, or an evaluator. Thread: one.
+// rows, and the parameters of its step once they are here: the model's flat vector, if it has one, and the
+// weights of the rows. Owner: the worker, or an evaluator. Thread: one.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ namespace dtrain {
 class KeyedBatch {
  public:
   // Copies a batch. Throws UserError if it has more features than can be numbered.
-  void Fill(const Batch& batch, const TableLayout& table, KeySorter* sorter);
+  void Fill(const Batch& batch, const TableLayout& table, KeySorter* sorter, const BatchForm& form = {});
   // Makes it a batch of nothing.
   void Clear(const TableLayout& table);
 
@@ -27,9 +28,9 @@ class KeyedBatch {
     return {keys_.data() + begin, FirstIn(block + 1) - begin};
   }
   int64_t FirstIn(int64_t block) const { return firsts_[static_cast<size_t>(block)]; }
-  // [keys, width], to be written.
-  float* weights() { return weights_.data(); }
-  const float* weights() const { return weights_.data(); }
+  // [form.flat], and behind them [keys, width], to be written.
+  float* parameters() { return parameters_.data(); }
+  const float* parameters() const { return parameters_.data(); }
   // By block of all: the request that asked for its keys.
   uint64_t& RequestOf(int64_t block) { return requests_[static_cast<size_t>(block)]; }
 
@@ -40,7 +41,9 @@ class KeyedBatch {
 
  private:
   void CopyLabels(const Batch& batch);
-  void Number(const Batch& batch, const TableLayout& table, KeySorter* sorter);
+  void CopyFeatures(const Batch& batch);
+  void SplitFeatures(const Batch& batch, uint64_t numbers_begin, int64_t numbers);
+  void Number(const uint64_t* ids, const TableLayout& table, KeySorter* sorter);
   void FindBlocks(const TableLayout& table);
 
   Batch batch_;
@@ -50,11 +53,14 @@ class KeyedBatch {
   std::vector<int32_t> labels_;
   std::vector<float> targets_;
   std::vector<float> row_weights_;
+  std::vector<uint64_t> ids_;      // features without those of numbers
+  std::vector<float> numbers_;     // [rows, form.numbers]
+  std::vector<uint32_t> columns_;  // of each feature
   KeyList keys_;
   std::vector<uint64_t> rows_;  // of a hash table: of each feature
   std::vector<int64_t> firsts_;  // by block, and behind the last
   std::vector<uint64_t> requests_;
-  std::vector<float> weights_;
+  std::vector<float> parameters_;
 };
 
 }  // namespace dtrain

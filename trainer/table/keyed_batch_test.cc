@@ -83,5 +83,33 @@ TEST_CASE("keyed batch: one of no rows has no keys, and values that are all 1 st
   CHECK(keyed.batch().sparse.values == nullptr);
 }
 
+TEST_CASE("keyed batch: features behind those of the table are numbers, and the others know their columns") {
+  const TableLayout table(12, 1, 2);  // three columns of 4 features
+  KeySorter sorter;
+  KeyedBatch keyed;
+  const std::vector<int64_t> offsets = {0, 3, 3, 6};
+  const std::vector<uint64_t> ids = {13, 2, 9, 12, 7, 13};
+  const std::vector<float> values = {0.5f, 1, 1, -2, 1, 3};
+  Batch batch;
+  batch.rows = 3;
+  batch.sparse = {offsets.data(), ids.data(), values.data()};
+  BatchForm form;
+  form.flat = 5;
+  form.numbers = 2;
+  form.column_bits = 2;
+  keyed.Fill(batch, table, &sorter, form);
+  const Batch& local = keyed.batch();
+  CHECK(std::vector<int64_t>(local.sparse.offsets, local.sparse.offsets + 4) ==
+        std::vector<int64_t>{0, 2, 2, 3});
+  CHECK(std::vector<float>(local.numbers, local.numbers + 6) == std::vector<float>{0, 0.5f, 0, 0, -2, 3});
+  CHECK(std::vector<uint32_t>(local.sparse.columns, local.sparse.columns + 3) ==
+        std::vector<uint32_t>{0, 2, 1});
+  CHECK(local.sparse.values == nullptr);  // those that are left are 1
+  const uint64_t expected[] = {2, 9, 7};
+  for (size_t i = 0; i < 3; ++i) CHECK(keyed.keys()[local.sparse.places[i]] == table.RowOf(expected[i]));
+  CHECK(local.columns == 4);
+  keyed.parameters()[5 + local.columns - 1] = 1;  // there is room for the flat vector and all rows
+}
+
 }  // namespace
 }  // namespace dtrain

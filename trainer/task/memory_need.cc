@@ -37,7 +37,7 @@ double Product(int64_t a, int64_t b) { return static_cast<double>(a) * static_ca
 double InputBytes(const Config& config, const DataSize& data, int64_t rows) {
   if (UsesTable(config)) return 0;
   const ModelConfig& model = config.model;
-  const int64_t first_outputs = model.kind == ModelKind::kMlp ? model.hidden.front() : *model.outputs;
+  const int64_t first_outputs = HasLayers(model) ? model.hidden.front() : *model.outputs;
   if (data.as_bytes && gpu::BytesAreFaster(gpu::Stream(), rows, first_outputs)) return 0;
   return 4 * Product(rows, *model.inputs);
 }

@@ -135,6 +135,13 @@ class CaseMaker {
       config_.model.kind = ModelKind::kLogistic;
       config_.model.inputs = Between(3, 400);
       config_.device.ids = {0};
+      if (kind == 12) {  // with layers beside the table
+        config_.model.kind = ModelKind::kWideDeep;
+        config_.model.head = ModelHead::kLogistic;
+        config_.model.hidden = {Between(1, 9)};
+        config_.model.embedding = Between(1, 9);
+        config_.model.init.stddev = 0.1;
+      }
       return;
     }
     if (kind > 6) {

@@ -13,6 +13,7 @@
 #include "trainer/config/user_text.h"
 #include "trainer/data/files/held_out.h"
 #include "trainer/device/choice.h"
+#include "trainer/model/model.h"
 #include "trainer/peer/this_host.h"
 #include "trainer/task/memory_need.h"
 
@@ -116,8 +117,7 @@ std::vector<std::string> TowerLines(const Config& config, TaskId task, const Dev
 
 std::vector<std::string> OperationLines(const Config& config, const Layout& layout,
                                         const DeviceChoice& choice, const std::string& parameters) {
-  const bool mlp = config.model.kind == ModelKind::kMlp;
-  const size_t hidden = mlp ? config.model.hidden.size() : 0;
+  const size_t hidden = HasLayers(config.model) ? config.model.hidden.size() : 0;
   const int64_t towers = config.device.towers();
   const std::string where =
       towers == 1 ? WorkerPath(config, 0, choice, 0) : fmt::format("towers 0 to {}", towers - 1);
@@ -128,13 +128,17 @@ std::vector<std::string> OperationLines(const Config& config, const Layout& layo
     lines.push_back(fmt::format("layer {} matmul, bias{} -> {}", i + 1, activation, where));
   }
   const bool fm = config.model.kind == ModelKind::kFm;
+  if (layout.table && layout.size > 0) {
+    lines.push_back(fmt::format("embeddings of {} values, and the weights of features -> {}",
+                                config.model.embedding, where));
+  }
   if (fm) lines.push_back(fmt::format("pairs of features, {} factors -> {}", config.model.factors, where));
   lines.push_back(fmt::format("loss {} -> {}", LossName(HeadOf(config.model)), where));
-  for (size_t i = hidden + 1; i > 0; --i) {
-    const std::string of = layout.table ? fmt::format("rows of {} in a batch", kTableName)
-                                        : fmt::format("weights/W{}, biases/b{}", i, i);
-    lines.push_back(fmt::format("gradient {} -> {}", of, where));
+  for (size_t i = layout.variables.empty() ? 0 : hidden + 1; i > 0; --i) {
+    const LayerNames names = LayerNamesOf(config.model, i);
+    lines.push_back(fmt::format("gradient {}, {} -> {}", names.weights, names.biases, where));
   }
+  if (layout.table) lines.push_back(fmt::format("gradient rows of {} in a batch -> {}", kTableName, where));
   const Field& optimizer = *FindField("train.optimizer.kind");
   const std::string kind = ValueText(optimizer, optimizer.get(config));
   for (size_t ps = 0; ps < layout.ps.size(); ++ps) {

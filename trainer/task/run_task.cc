@@ -184,10 +184,10 @@ std::unique_ptr<net::Transport> NewNetworkTransport(const Config& config,
 void PrepareProcess(const Config& config) { gpu::SetThreads(static_cast<int>(config.device.threads)); }
 
 Layout MakeLayout(const Config& config, int ps_count) {
-  if (UsesTable(config)) {
-    return TableLayoutOf(config.model, ps_count, config.train.batch_size);
-  }
-  return PlaceVariables(ModelVariables(config.model), ps_count, config.placement);
+  const auto place = [&] { return PlaceVariables(ModelVariables(config.model), ps_count, config.placement); };
+  if (!UsesTable(config)) return place();
+  Layout rows = TableLayoutOf(config.model, ps_count, config.train.batch_size);
+  return config.model.kind == ModelKind::kWideDeep ? JointLayout(place(), rows, config.model) : rows;
 }
 
 RunSummary RunTask(const Config& given, TaskId task, net::Transport& transport, Logger& log,

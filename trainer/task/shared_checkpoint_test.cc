@@ -68,6 +68,18 @@ Config HashRun(int ps, OptimizerKind optimizer, int64_t steps, const std::string
   return config;
 }
 
+// The same of a model that has both: layers, and a table.
+Config JointRun(int ps, OptimizerKind optimizer, int64_t steps, const std::string& dir = "") {
+  Config config = SparseRun(ps, optimizer, steps, dir);
+  config.model.kind = ModelKind::kWideDeep;
+  config.model.head = ModelHead::kLogistic;
+  config.model.hidden = {5, 3};
+  config.model.embedding = 2;
+  config.model.init.kind = InitKind::kNormal;
+  config.model.init.stddev = 0.1;
+  return config;
+}
+
 void Damage(const std::string& path) {
   std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
   file.seekp(1000);
@@ -111,7 +123,7 @@ void OwnDisk(See see, TaskId task, Config* config) {
 
 TEST_CASE(
     "shared checkpoint: whether all ps see the directory, some or none, any number restores the same bits") {
-  for (const auto& job : {SharedRun, SparseRun, HashRun}) {
+  for (const auto& job : {SharedRun, SparseRun, HashRun, JointRun}) {
     const std::string undisturbed = *Run(job(2, OptimizerKind::kAdam, kSteps, "")).model_crc;
     for (const See see : {See::kAll, See::kSome, See::kNone}) {
       for (const int saves : {1, 2, 3}) {
@@ -143,7 +155,7 @@ TEST_CASE("shared checkpoint: damage in a part that ps 0 sends is found, and the
 }
 
 TEST_CASE("shared checkpoint: weights that only ps 0 sees are what all begin with, with any optimizer") {
-  for (const auto& job : {SharedRun, SparseRun, HashRun}) {
+  for (const auto& job : {SharedRun, SparseRun, HashRun, JointRun}) {
     const std::string dir = testing::NewDirectory();
     Run(job(2, OptimizerKind::kAdam, 5, dir));
     for (const OptimizerKind kind : {OptimizerKind::kAdam, OptimizerKind::kAdagrad}) {

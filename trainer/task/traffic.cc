@@ -136,27 +136,34 @@ Traffic& Traffic::operator+=(const Traffic& other) {
 
 Traffic operator*(double count, const Traffic& traffic) { return {count * traffic.in, count * traffic.out}; }
 
-Traffic StepTraffic(const Config& config, const Layout& layout, int ps, double keys) {
-  if (layout.table) {
-    RowGauge gauge(config, layout, ps, keys);
-    return {static_cast<double>(gauge.Push()), static_cast<double>(gauge.Weights(1))};
-  }
-  Gauge gauge(config, layout, ps);
+namespace {
+
+template <typename Of>
+Traffic StepOf(Of gauge) {
   return {static_cast<double>(gauge.Push()), static_cast<double>(gauge.Weights(1))};
+}
+template <typename Of>
+Traffic PullOf(Of gauge) {
+  return {static_cast<double>(gauge.Pull()), static_cast<double>(gauge.Weights(0))};
+}
+
+}  // namespace
+
+Traffic StepTraffic(const Config& config, const Layout& layout, int ps, double keys) {
+  Traffic traffic;
+  if (RangeBlocksOf(layout, static_cast<size_t>(ps)) > 0) traffic += StepOf(Gauge(config, layout, ps));
+  if (layout.table) traffic += StepOf(RowGauge(config, layout, ps, keys));
+  return traffic;
 }
 
 Traffic RunTraffic(const Config& config, const Layout& layout, int ps, int workers, int64_t steps,
                    double keys) {
   Traffic traffic = static_cast<double>(steps) * StepTraffic(config, layout, ps, keys);
-  if (layout.table) {
-    RowGauge gauge(config, layout, ps, keys);
-    const Traffic first{static_cast<double>(gauge.Pull()), static_cast<double>(gauge.Weights(0))};
-    traffic += static_cast<double>(workers) * first;
-    return traffic;
+  if (RangeBlocksOf(layout, static_cast<size_t>(ps)) > 0) {
+    const int pulls = static_cast<int>(layout.table ? workers : Pulls(config, workers));
+    traffic += static_cast<double>(pulls) * PullOf(Gauge(config, layout, ps));
   }
-  Gauge gauge(config, layout, ps);
-  const Traffic pull{static_cast<double>(gauge.Pull()), static_cast<double>(gauge.Weights(0))};
-  traffic += static_cast<double>(Pulls(config, workers)) * pull;
+  if (layout.table) traffic += static_cast<double>(workers) * PullOf(RowGauge(config, layout, ps, keys));
   return traffic;
 }
 

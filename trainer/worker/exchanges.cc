@@ -18,14 +18,17 @@ Exchanges::Exchanges(const Config& config, const Layout& layout, const std::vect
     : config_(config),
       ring_(static_cast<size_t>(config.train.in_flight)),
       staleness_(config.train.in_flight),
-      table_(layout.table ? &*layout.table : nullptr) {
-  int64_t blocks = 0;
+      table_(layout.table ? &*layout.table : nullptr),
+      flat_(layout.size) {
+  int64_t in_ranges = 0, of_rows = 0;
   for (size_t ps = 0; ps < links.size(); ++ps) {
     Flow flow;
     flow.link = links[ps];
     flow.range = layout.ps[ps];
     flow.blocks = BlocksOf(layout, ps);
-    flow.first_block = std::exchange(blocks, blocks + flow.blocks);
+    flow.range_blocks = RangeBlocksOf(layout, ps);
+    flow.first_in_range = std::exchange(in_ranges, in_ranges + flow.range_blocks);
+    flow.first_of_rows = std::exchange(of_rows, of_rows + flow.blocks - flow.range_blocks);
     flow.window = WindowOf(config.train, layout, ps);
     flows_.push_back(flow);
   }
@@ -91,8 +94,9 @@ void Exchanges::SendBlocks(Flow& flow) {
 void Exchanges::SendBlock(const Flow& flow, const Exchange& exchange, int64_t index) {
   const uint64_t request = flow.link->NextRequest();
   const auto number = static_cast<uint32_t>(index);
-  KeyedBatch* const asks = exchange.rows.asks;
-  const int64_t of_all = flow.first_block + index;
+  const bool of_rows = IsOfRows(flow, index);
+  KeyedBatch* const asks = of_rows ? exchange.rows.asks : nullptr;
+  const int64_t of_all = RowBlock(flow, index);
   const auto keys = asks == nullptr ? 0u : static_cast<uint32_t>(asks->KeysIn(of_all).size);
   if (asks != nullptr) asks->RequestOf(of_all) = request;
   if (exchange.gradient == nullptr) {
@@ -100,7 +104,7 @@ void Exchanges::SendBlock(const Flow& flow, const Exchange& exchange, int64_t in
     const net::PullHead head{
         number, exchange.entry.has_value(), entry.together, entry.clock, entry.resume, entry.version,
         keys,   exchange.rows.read};
-    const net::LentBytes rows = table_ == nullptr ? net::LentBytes() : RowsOf(exchange, of_all);
+    const net::LentBytes rows = of_rows ? RowsOf(exchange, of_all) : net::LentBytes();
     return flow.link->Send(request, encoder_.Pull(run_.Envelope(request), head, rows));
   }
   const net::LentBytes bytes = GradientOf(flow, exchange, index);
@@ -109,13 +113,13 @@ void Exchanges::SendBlock(const Flow& flow, const Exchange& exchange, int64_t in
   const bool is_counted = &flow == &flows_.front() && index + 1 == flow.blocks;
   const net::PushedLoss loss = is_counted ? exchange.loss : net::PushedLoss();
   net::PushedRows rows;
-  if (exchange.rows.of != nullptr) rows = {exchange.rows.of->RequestOf(of_all), keys};
+  if (of_rows) rows = {exchange.rows.of->RequestOf(of_all), keys};
   flow.link->Send(request, encoder_.Push(run_.Envelope(request), number, exchange.examples, sum, bytes,
                                          versions_.version(), loss, rows));
 }
 
 net::LentBytes Exchanges::GradientOf(const Flow& flow, const Exchange& exchange, int64_t index) {
-  if (table_ != nullptr) return RowsOf(exchange, flow.first_block + index);
+  if (IsOfRows(flow, index)) return RowsOf(exchange, RowBlock(flow, index));
   const Bytes part = PartOf(flow, index);
   return exchange.gradient->Lend(part.offset, part.size);
 }
@@ -131,8 +135,8 @@ net::LentBytes Exchanges::RowsOf(const Exchange& exchange, int64_t block) {
   const size_t bytes = values * sizeof(float) + static_cast<size_t>(keys.size) * table_->key_bytes();
   const net::LentBuffer& buffer = sent_rows_.Free(bytes);
   if (values > 0) {
-    const float* const from = exchange.gradient->floats() + static_cast<size_t>(of->FirstIn(block)) * width;
-    std::copy_n(from, values, buffer.floats());
+    const float* const rows = exchange.gradient->floats() + flat_;
+    std::copy_n(rows + static_cast<size_t>(of->FirstIn(block)) * width, values, buffer.floats());
   }
   EncodeKeys(keys, table_->RangeOf(block), reinterpret_cast<std::byte*>(buffer.floats() + values));
   return buffer.Lend(0, bytes);
@@ -140,7 +144,7 @@ net::LentBytes Exchanges::RowsOf(const Exchange& exchange, int64_t block) {
 
 Exchanges::Bytes Exchanges::PartOf(const Flow& flow, int64_t index) const {
   if (by_address_) {
-    return {static_cast<size_t>(flow.first_block + index) * sizeof(DeviceAddress), sizeof(DeviceAddress)};
+    return {static_cast<size_t>(flow.first_in_range + index) * sizeof(DeviceAddress), sizeof(DeviceAddress)};
   }
   const Range block = BlockOf(flow.range, index);
   return {static_cast<size_t>(block.begin) * sizeof(float),
@@ -178,17 +182,18 @@ void Exchanges::OnWeights(size_t ps, const net::Message& message, const wire::En
 // The bytes of the block that is answered next.
 size_t Exchanges::BytesAsked(const Flow& flow, int64_t block) {
   if (by_address_) return sizeof(DeviceAddress);
-  if (table_ == nullptr) return static_cast<size_t>(BlockOf(flow.range, block).size()) * sizeof(float);
+  if (!IsOfRows(flow, block)) return static_cast<size_t>(BlockOf(flow.range, block).size()) * sizeof(float);
   const KeyedBatch* const asks = ExchangeOf(ExchangeNumber(flow)).rows.asks;
-  const int64_t rows = asks == nullptr ? 0 : asks->KeysIn(flow.first_block + block).size;
+  const int64_t rows = asks == nullptr ? 0 : asks->KeysIn(RowBlock(flow, block)).size;
   return static_cast<size_t>(rows * table_->width()) * sizeof(float);
 }
 
 // Where they go.
 float* Exchanges::PlaceOf(const Flow& flow, int64_t block) {
-  if (table_ == nullptr) return parameters_ + BlockOf(flow.range, block).begin;
-  KeyedBatch& asks = *ExchangeOf(ExchangeNumber(flow)).rows.asks;
-  return asks.weights() + asks.FirstIn(flow.first_block + block) * table_->width();
+  KeyedBatch* const asks = ExchangeOf(ExchangeNumber(flow)).rows.asks;
+  float* const parameters = asks == nullptr ? parameters_ : asks->parameters();
+  if (!IsOfRows(flow, block)) return parameters + BlockOf(flow.range, block).begin;
+  return parameters + flat_ + asks->FirstIn(RowBlock(flow, block)) * table_->width();
 }
 
 void Exchanges::TakeIn(const Flow& flow, const net::Message& message, const wire::Weights& weights) {

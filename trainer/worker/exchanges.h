@@ -3,7 +3,8 @@
 // (model/layout.h), and a window bounds the open blocks of each ps. Nothing here waits: blocks go out while
 // the windows have room, the rest when OnWeights() takes answers.
 // Of a table an exchange asks for the rows of one batch (keyed_source.h), whose weights come into that batch,
-// and its gradient is of the rows that an earlier exchange has asked for.
+// and its gradient is of the rows that an earlier exchange has asked for. Where the model has both, the flat
+// vector comes into that batch too, and the gradient is that of the flat vector and behind it that of rows.
 // Owner: PsClient. Thread: the worker's.
 #pragma once
 
@@ -89,11 +90,12 @@ class Exchanges {
   void set_on_weights(std::function<void(const float*, Range)> on_weights) {
     on_weights_ = std::move(on_weights);
   }
-  // Where weights are copied to: the whole flat vector. Set it before the first exchange.
+  // Where weights are copied to: the whole flat vector. Set it before the first exchange. Where an exchange
+  // asks for rows, its batch gets them in its place.
   void set_parameters(float* parameters) { parameters_ = parameters; }
 
   // Opens an exchange for the gradient in `buffer` (the whole flat vector or the rows of rows.of), which is
-  // lent until it is sent. `loss`: as in the message.
+  // lent until it is sent; of both, in this order. `loss`: as in the message.
   void Push(const net::LentBuffer& buffer, uint32_t examples, const net::PushedLoss& loss = {},
             ExchangeRows rows = {});
   // Opens an exchange without a gradient. With `entry` the worker enters the run. No other may be open, but
@@ -142,7 +144,9 @@ class Exchanges {
     Conversation* link = nullptr;
     Range range;
     int64_t blocks = 1;
-    int64_t first_block = 0;  // its first one among the blocks of all ps
+    int64_t range_blocks = 1;    // the first of them, which are of `range`; the others are of rows
+    int64_t first_in_range = 0;  // its first one among the blocks of the ranges of all ps
+    int64_t first_of_rows = 0;   // and among those of all rows
     int64_t window = 1;       // the max number of open blocks
     int64_t sent = 0;
     int64_t answered = 0;
@@ -152,6 +156,12 @@ class Exchanges {
     size_t offset = 0;
     size_t size = 0;
   };
+
+  // Whether a block is of rows, and its number among the blocks of all rows.
+  static bool IsOfRows(const Flow& flow, int64_t block) { return block >= flow.range_blocks; }
+  static int64_t RowBlock(const Flow& flow, int64_t block) {
+    return flow.first_of_rows + block - flow.range_blocks;
+  }
 
   void Begin(Exchange exchange);
   void CheckSize(const KeyedBatch& asks) const;
@@ -187,7 +197,8 @@ class Exchanges {
   float* parameters_ = nullptr;
   std::function<void(const float*, Range)> on_weights_;
   bool by_address_ = false;
-  const TableLayout* const table_;  // null: the flat vector travels
+  const TableLayout* const table_;  // null: only the flat vector travels
+  const int64_t flat_;              // values of the flat vector
   net::LentBuffers sent_rows_;      // gradients with keys, that a transport may still read
 };
 

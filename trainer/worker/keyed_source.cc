@@ -4,8 +4,13 @@
 
 namespace dtrain {
 
-KeyedSource::KeyedSource(std::unique_ptr<BatchSource> source, const TableLayout& table, int64_t ahead)
-    : source_(std::move(source)), table_(table), ahead_(ahead), current_(std::make_unique<KeyedBatch>()) {
+KeyedSource::KeyedSource(std::unique_ptr<BatchSource> source, const TableLayout& table, int64_t ahead,
+                         const BatchForm& form)
+    : source_(std::move(source)),
+      table_(table),
+      ahead_(ahead),
+      form_(form),
+      current_(std::make_unique<KeyedBatch>()) {
   current_->Clear(table_);
 }
 
@@ -24,7 +29,7 @@ bool KeyedSource::Read() {
     keyed = std::move(free_.front());
     free_.pop_front();
   }
-  keyed->Fill(batch, table_, &sorter_);
+  keyed->Fill(batch, table_, &sorter_, form_);
   keyed->epoch = source_->epoch();
   keyed->batch_in_epoch = source_->batch_in_epoch();
   keyed->batches_per_epoch = source_->batches_per_epoch();

@@ -17,7 +17,8 @@ namespace dtrain {
 class KeyedSource : public BatchSource {
  public:
   // `table` outlives this. `ahead`: how many batches behind the one that Next() gave may be asked for.
-  KeyedSource(std::unique_ptr<BatchSource> source, const TableLayout& table, int64_t ahead);
+  KeyedSource(std::unique_ptr<BatchSource> source, const TableLayout& table, int64_t ahead,
+              const BatchForm& form = {});
 
   bool Next(Batch* batch) override;
   // Reads one batch more, if there is room for it.
@@ -46,6 +47,7 @@ class KeyedSource : public BatchSource {
   const std::unique_ptr<BatchSource> source_;
   const TableLayout& table_;
   const int64_t ahead_;
+  const BatchForm form_;
   KeySorter sorter_;
   Owned current_;           // never null
   std::deque<Owned> next_;  // those behind it, in order

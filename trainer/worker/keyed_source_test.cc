@@ -145,7 +145,7 @@ TEST_CASE(
   }
   REQUIRE(at.exchanges->CloseOldest());
   for (int64_t key = 0; key < first->keys().size; ++key) {
-    CHECK(first->weights()[key] == (key < first->FirstIn(1) ? 1.0f : 2.0f));
+    CHECK(first->parameters()[key] == (key < first->FirstIn(1) ? 1.0f : 2.0f));
   }
   Batch batch;
   REQUIRE(at.source.keyed->Next(&batch));

@@ -71,8 +71,7 @@ Worker::Worker(const Config& config, TaskId self, const Layout& layout, const De
       peers_(client_.peers()),
       exchanges_(client_.exchanges()),
       data_(
-          config, self.index, layout.table ? &*layout.table : nullptr, transport, activity_,
-          [this] { client_.Attend(); }, log),
+          config, self.index, layout, transport, activity_, [this] { client_.Attend(); }, log),
       model_(config, layout, devices, store),
       more_hooks_(std::move(more_hooks)) {
   exchanges_.set_parameters(model_.here());
@@ -229,8 +228,8 @@ void Worker::Step(const Batch& batch, StepView& view) {
   int64_t values = layout_.size;
   if (keyed != nullptr) {
     view.keys = keyed->current().keys();
-    view.weights = keyed->current().weights();
-    values = view.keys.size * layout_.table->width();
+    view.weights = keyed->current().parameters();
+    values += view.keys.size * layout_.table->width();
   }
   const net::LentBuffer& gradient = model_.NextGradient(values);
   model_.model().Begin(view.weights, batch, model_.gradient(), count_correct);
@@ -351,9 +350,9 @@ Evaluation Worker::EvaluateRows(BatchSource& source, Figures* figures) {
   KeyedBatch keyed;
   Batch batch;
   while (source.Next(&batch)) {
-    keyed.Fill(batch, *layout_.table, &sorter);
+    keyed.Fill(batch, *layout_.table, &sorter, layout_.form);
     client_.Read(&keyed);
-    EvaluationSum one(model_.model(), keyed.weights(), figures);
+    EvaluationSum one(model_.model(), keyed.parameters(), figures);
     one.Add(keyed.batch());
     sum.Add(one.sum());
   }

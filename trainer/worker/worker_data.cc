@@ -15,11 +15,11 @@
 
 namespace dtrain {
 
-WorkerData::WorkerData(const Config& config, int worker, const TableLayout* table, net::Transport& transport,
+WorkerData::WorkerData(const Config& config, int worker, const Layout& layout, net::Transport& transport,
                        const Activity& activity, std::function<void()> attend, Logger& log)
     : config_(config),
       worker_(worker),
-      table_(table),
+      layout_(layout),
       transport_(transport),
       activity_(activity),
       attend_(std::move(attend)),
@@ -57,8 +57,9 @@ void WorkerData::Open(uint64_t run_id, uint64_t feed_token) {
 
 void WorkerData::MakeSource() {
   source_ = MakeBatchSource(config_, loaded_.train, worker_, static_cast<int>(config_.cluster.worker.size()));
-  if (table_ != nullptr) {
-    auto keyed = std::make_unique<KeyedSource>(std::move(source_), *table_, config_.train.in_flight);
+  if (layout_.table) {
+    auto keyed = std::make_unique<KeyedSource>(std::move(source_), *layout_.table, config_.train.in_flight,
+                                               layout_.form);
     keyed_ = keyed.get();
     source_ = std::move(keyed);
   }

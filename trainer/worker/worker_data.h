@@ -19,6 +19,7 @@
 #include "trainer/data/source.h"
 #include "trainer/feed/feed_server.h"
 #include "trainer/feed/feed_source.h"
+#include "trainer/model/layout.h"
 #include "trainer/peer/form_message.h"
 #include "trainer/peer/heartbeat.h"
 #include "trainer/worker/keyed_source.h"
@@ -27,9 +28,9 @@ namespace dtrain {
 
 class WorkerData {
  public:
-  // `table`: of a sparse model, whose batches are numbered by its rows; else null. It outlives this.
+  // Batches are numbered by the rows of `layout`'s table, if it has one. It outlives this.
   // `attend`: called now and then during a wait for worker 0, to serve the ps.
-  WorkerData(const Config& config, int worker, const TableLayout* table, net::Transport& transport,
+  WorkerData(const Config& config, int worker, const Layout& layout, net::Transport& transport,
              const Activity& activity, std::function<void()> attend, Logger& log);
 
   // Makes worker 0 serve the other workers through `channel`, which is bound (data.split: feed).
@@ -71,7 +72,7 @@ class WorkerData {
 
   const Config& config_;
   const int worker_;
-  const TableLayout* const table_;
+  const Layout& layout_;
   net::Transport& transport_;
   const Activity& activity_;
   const std::function<void()> attend_;

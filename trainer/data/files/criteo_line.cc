@@ -14,7 +14,8 @@
 namespace dtrain {
 namespace {
 
-constexpr size_t kNumbers = 13, kCategories = 26, kFeatures = kNumbers + kCategories;
+constexpr size_t kNumbers = static_cast<size_t>(kCriteoNumbers),
+                 kCategories = static_cast<size_t>(kCriteoCategories), kFeatures = kNumbers + kCategories;
 constexpr int64_t kTabled = 4096;  // numbers below have their features in tables; most are small
 
 std::string BucketText(int64_t number) {
@@ -25,10 +26,21 @@ std::string BucketText(int64_t number) {
 
 class CriteoParser : public LineParser {
  public:
-  CriteoParser(int64_t bits, std::optional<int64_t> inputs)
-      : mask_(LowBits(bits)), end_(inputs ? static_cast<uint64_t>(*inputs) : UINT64_MAX) {
+  CriteoParser(const DataConfig& data, std::optional<int64_t> inputs)
+      : mask_(LowBits(*HashBits(data))), end_(inputs ? static_cast<uint64_t>(*inputs) : UINT64_MAX) {
+    const int64_t bits = *HashBits(data);
     for (size_t i = 1; i <= kNumbers; ++i) columns_.emplace_back(fmt::format("I{}", i), bits);
-    for (size_t i = 1; i <= kCategories; ++i) columns_.emplace_back(fmt::format("C{}", i), bits);
+    for (int64_t i = 0; i < kCriteoCategories; ++i) {
+      columns_.emplace_back(fmt::format("C{}", i + 1), bits, data.by_column ? FirstOfColumn(i, bits) : 0);
+    }
+    if (data.by_column) {
+      scale_ = data.numbers;
+      first_number_ = FirstOfColumn(kCriteoCategories, bits);
+      for (int64_t number = 0; number < kTabled; ++number) {
+        scaled_.push_back(ScaledNumber(static_cast<float>(number), data.numbers));
+      }
+      return;
+    }
     // Texts come in order, each for a run of numbers.
     std::string text;
     for (int64_t number = 0; number < kTabled; ++number) {
@@ -58,9 +70,9 @@ class CriteoParser : public LineParser {
       const size_t begin = first + i == 0 ? 0 : ends_[first + i - 1] + 1;
       const std::string_view text = line.substr(begin, ends_[first + i] - begin);
       uint64_t* const id = &row->ids[i];
-      if (i >= kNumbers || text.empty()) {
+      if (i >= kNumbers || (text.empty() && !by_column())) {
         *id = columns_[i].NumberOf(text);
-      } else if (!NumberedFeature(i, text, id)) {
+      } else if (by_column() ? !NumberItself(i, text, id, &row->values[i]) : !NumberedFeature(i, text, id)) {
         return fail(begin, fmt::format("I{} must be a whole number. Correct it, or remove the row.", i + 1));
       }
       if (*id >= end_) return fail(begin, BeyondInputsRule(*id, end_, mask_));
@@ -99,13 +111,30 @@ class CriteoParser : public LineParser {
         count > kFeatures + 1 ? "more than " : "", count > kFeatures + 1 ? kFeatures + 1 : count);
   }
 
+  bool by_column() const { return !scaled_.empty(); }
+
+  static bool ReadNumber(std::string_view text, int64_t* number) {
+    const char* const end = text.data() + text.size();
+    const auto result = std::from_chars(text.data(), end, *number);
+    return result.ptr == end && result.ec == std::errc();
+  }
+  static bool IsTabled(int64_t number) { return number >= 0 && number < kTabled; }
+
+  // Number `i` as a feature of its own; a missing one is 0. Returns false if `text` is none.
+  bool NumberItself(size_t i, std::string_view text, uint64_t* id, float* value) const {
+    int64_t number = 0;
+    if (!text.empty() && !ReadNumber(text, &number)) return false;
+    *id = first_number_ + i;
+    *value = IsTabled(number) ? scaled_[static_cast<size_t>(number)]
+                              : ScaledNumber(static_cast<float>(number), scale_);
+    return true;
+  }
+
   // Of a number, column `i`. Returns false if `text` is none.
   bool NumberedFeature(size_t i, std::string_view text, uint64_t* id) const {
     int64_t number = 0;
-    const char* const end = text.data() + text.size();
-    const auto result = std::from_chars(text.data(), end, number);
-    if (result.ptr != end || result.ec != std::errc()) return false;
-    const bool tabled = number >= 0 && number < kTabled;
+    if (!ReadNumber(text, &number)) return false;
+    const bool tabled = IsTabled(number);
     *id = tabled ? features_[i][places_[static_cast<size_t>(number)]]
                  : columns_[i].NumberOf(BucketText(number));
     return true;
@@ -116,13 +145,17 @@ class CriteoParser : public LineParser {
   std::vector<HashedColumn> columns_;
   std::array<uint8_t, kTabled> places_{};                 // of a number, in features_
   std::array<std::vector<uint64_t>, kNumbers> features_;  // of each column, of its small numbers
+  // With data.by_column, else empty: the values of small numbers; the feature of the first number.
+  std::vector<float> scaled_;
+  NumberScale scale_ = NumberScale::kLog;
+  uint64_t first_number_ = 0;
   std::array<size_t, kFeatures + 2> ends_{};
 };
 
 }  // namespace
 
 std::unique_ptr<LineParser> MakeCriteoParser(const DataConfig& data, std::optional<int64_t> inputs) {
-  return std::make_unique<CriteoParser>(*HashBits(data), inputs);
+  return std::make_unique<CriteoParser>(data, inputs);
 }
 
 }  // namespace dtrain

@@ -7,7 +7,9 @@
 //   a
 //     linear model can follow counts that spread over powers of ten, and few of them fall together;
 //   - of a missing value no text. That it is missing tells something too.
-// These are the features of the usual baselines of that competition.
+// These are the features of the usual baselines of that competition. With data.by_column a number x is no
+// category: it is a feature of its own, whose value is ln(1 + x) or x itself (data.numbers), or 0 where it is
+// missing.
 #pragma once
 
 #include <cstdint>

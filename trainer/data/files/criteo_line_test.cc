@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <set>
 #include <string>
 #include <vector>
@@ -120,6 +121,33 @@ TEST_CASE("criteo: a fault tells its byte in the line, the rule and a remedy") {
     CHECK(FaultOf(LineOf({"1", text})).find("2: I1 must be a whole number") == 0);
   }
   CHECK(FaultOf(LineOf({"1", "5"}), 1).find("2: the feature's hash ") == 0);
+}
+
+TEST_CASE("criteo: with columns apart a category has features of its column alone, and a number is itself") {
+  DataConfig data = ConfigOf(10);
+  data.by_column = true;
+  const std::string line =
+      LineOf({"1", "0", "-3", "5000", "", "7", "", "", "", "", "", "", "", "", "68fd1e64"});
+  const SparseLine row = RowOf(line, data);
+  REQUIRE(row.ids.size() == 39);
+  for (uint64_t i = 0; i < 13; ++i) CHECK(row.ids[i] == (26 << 10) + i);
+  for (uint64_t i = 0; i < 26; ++i) CHECK((row.ids[13 + i] >> 10) == i);
+  CHECK((row.ids[13] & 1023) == (Number("C1", "68fd1e64") & 1023));
+  CHECK(row.values[0] == 0);
+  CHECK(row.values[1] == -std::log1p(3.0f));
+  CHECK(row.values[2] == std::log1p(5000.0f));
+  CHECK(row.values[3] == 0);  // missing
+  CHECK(row.values[4] == std::log1p(7.0f));
+  CHECK(row.values[13] == 1);
+  data.numbers = NumberScale::kPlain;
+  const SparseLine plain = RowOf(line, data);
+  CHECK(plain.ids == row.ids);
+  CHECK(plain.values[1] == -3);
+  CHECK(plain.values[2] == 5000);
+  SparseLine bad;
+  std::optional<LineFault> fault;
+  CHECK_FALSE(MakeCriteoParser(data, std::nullopt)->Parse(LineOf({"1", "x"}), &bad, &fault));
+  CHECK(fault->rule == "I1 must be a whole number. Correct it, or remove the row.");
 }
 
 }  // namespace

@@ -40,11 +40,14 @@ HashedCsvFile::Split HashedCsvFile::SplitOf(const DataConfig& data, const std::s
   CsvColumns numbers = columns;
   numbers.inputs.clear();
   std::vector<InputColumn> how;
+  const int64_t bits = *HashBits(data);
+  const auto first_of = [&](int64_t at) { return data.by_column ? FirstOfColumn(at, bits) : 0; };
   for (size_t i = 0; i < train.inputs.size(); ++i) {
     const int64_t column = train.inputs[i];
-    const HashedColumn texts(NameOf(train, column), *HashBits(data));
+    const std::string name = NameOf(train, column);
     if (hash.count(column) > 0) {
-      split.hashed.push_back({columns.inputs[i], texts});
+      const auto at = static_cast<int64_t>(split.hashed.size());
+      split.hashed.push_back({columns.inputs[i], HashedColumn(name, bits, first_of(at))});
       continue;
     }
     InputColumn number;
@@ -53,8 +56,11 @@ HashedCsvFile::Split HashedCsvFile::SplitOf(const DataConfig& data, const std::s
     if (data.missing == MissingValues::kZero) number.fill = 0;
     how.push_back(number);
     numbers.inputs.push_back(columns.inputs[i]);
-    split.ids.push_back(texts.NumberOf(""));
+    split.ids.push_back(data.by_column ? first_of(CategoryColumns(data)) + split.ids.size()
+                                       : HashedColumn(name, bits).NumberOf(""));
   }
+  split.inputs = data.by_column ? static_cast<int64_t>(first_of(CategoryColumns(data)) + split.ids.size())
+                                : int64_t{1} << bits;
   split.numbers = LayoutOf(data, section, header, numbers, std::move(how));
   return split;
 }
@@ -69,7 +75,7 @@ HashedCsvFile::HashedCsvFile(const DataConfig& data, std::unique_ptr<CsvReader> 
                              const CsvColumns& columns, SkippedRows* skipped)
     : CsvFile(data, std::move(reader), std::move(split.numbers), skipped),
       columns_(columns),
-      inputs_(data.whole_keys ? kKeyInputs : int64_t{1} << *HashBits(data)),
+      inputs_(data.whole_keys ? kKeyInputs : split.inputs),
       number_ids_(std::move(split.ids)),
       hashed_(std::move(split.hashed)) {}
 
@@ -82,7 +88,8 @@ RowFile::Read HashedCsvFile::ReadRow(ParsedRows* rows, RowLabels* labels) {
   for (size_t i = 0; i < number_ids_.size(); ++i) {
     if (numbers_.features[i] == 0) continue;
     ids_.push_back(number_ids_[i]);
-    values_.push_back(numbers_.features[i]);
+    values_.push_back(data().by_column ? ScaledNumber(numbers_.features[i], data().numbers)
+                                       : numbers_.features[i]);
   }
   for (const Hashed& column : hashed_) {
     const std::string_view text = reader().fields()[static_cast<size_t>(column.column)].text;

@@ -1,8 +1,9 @@
 // HashedCsvFile: an open table of which some columns have too many texts for a feature each (data.hash): its
 // rows are sparse. A feature of such a column is the hash of the column's name and the text
 // (hashed_feature.h) with value 1, and a missing value is a text of its own. Of any other column it is the
-// hash of the name, with the number as value. A column without a name is named by its number, from 0. Owner:
-// who reads the rows. Thread: one. Errors are UserErrors with file, line and column.
+// hash of the name, with the number as value; with data.by_column it is one behind all hashes, scaled as
+// data.numbers says. A column without a name is named by its number, from 0. Owner: who reads the rows.
+// Thread: one. Errors are UserErrors with file, line and column.
 #pragma once
 
 #include <cstdint>
@@ -38,6 +39,7 @@ class HashedCsvFile : public CsvFile {
     CsvLayout numbers;
     std::vector<uint64_t> ids;  // of `numbers`
     std::vector<Hashed> hashed;
+    int64_t inputs = 0;
   };
 
   static Split SplitOf(const DataConfig& data, const std::string& section, bool header,

@@ -1,0 +1,179 @@
+// Wide & deep models, whose weights are both tensors and rows of a table: the same bits for any number of ps,
+// checkpoints that any number of ps reads, and what each command makes of them.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/testing/files.h"
+#include "cmd/testing/job.h"
+
+namespace dtrain::testing {
+namespace {
+
+// A job of 3,000 rows of Criteo's form, and its files.
+class WideDeepJob {
+ public:
+  explicit WideDeepJob(const std::string& model = "embedding: 4, hidden: [16, 8], activation: relu")
+      : job_(fmt::format(
+            "model: {{kind: wide_deep, {}}}\n"
+            "data: {{train: {{format: criteo, path: train}}, test: {{format: criteo, path: test}},\n"
+            "  hash_bits: 12}}\n"
+            "train: {{mode: sync, batch_size: 50, epochs: 2,\n"
+            "  optimizer: {{kind: adam, learning_rate: 0.003}}}}\n",
+            model)) {
+    Make("train", {"--rows", "3000"});
+    Make("test", {"--rows", "1000", "--first", "3000"});
+  }
+  const std::string& directory() const { return job_.directory; }
+  const std::string& config() const { return job_.config; }
+  std::string checkpoints() const { return job_.directory + "/checkpoints"; }
+  Json Run(int ps, std::vector<std::string> more = {}) const {
+    more.insert(more.end(), {"--ps", fmt::to_string(ps), "--workers", "2"});
+    const Json result = RunLocal(job_.config, more);
+    REQUIRE(result.is_object());
+    return result;
+  }
+  std::string Crc(int ps, const std::vector<std::string>& more = {}) const {
+    return Run(ps, more).at("model_crc").get<std::string>();
+  }
+  std::string Path(const char* name) const { return job_.directory + "/" + name; }
+
+ private:
+  void Make(const char* name, std::vector<std::string> more) const {
+    more.insert(more.begin(), {"synth", "criteo", "--out", Path(name)});
+    REQUIRE(testing::Run(more).code == 0);
+  }
+
+  const LocalJob job_;
+};
+
+TEST_CASE("wide_deep: in sync the bits are the same for 1, 2, 3 and 5 ps, as processes and as threads") {
+  for (const char* combine : {"join", "sum"}) {
+    CAPTURE(combine);
+    const WideDeepJob job(fmt::format("embedding: 4, hidden: [16], combine: {}", combine));
+    const Json one = job.Run(1);
+    CHECK(one.at("deterministic") == true);
+    CHECK(one.at("test_loss").get<double>() < 0.6);
+    for (const int ps : {2, 3, 5}) CHECK(job.Crc(ps) == one.at("model_crc"));
+    for (const int ps : {1, 3}) CHECK(job.Crc(ps, {"--in-process"}) == one.at("model_crc"));
+  }
+}
+
+TEST_CASE("wide_deep: placement, layers of many blocks and rows of many blocks do not change the bits") {
+  const WideDeepJob job("embedding: 64, hidden: [200], combine: join");
+  const std::vector<std::string> large = {"--set", "train.batch_size=500"};
+  const std::string one = job.Crc(1, large);
+  CHECK(job.Crc(3, large) == one);
+  std::vector<std::string> pinned = large;
+  pinned.insert(pinned.end(), {"--set", "placement.policy=pin", "--set", "placement.pin=[\"deep/*=1\"]"});
+  CHECK(job.Crc(2, pinned) == one);  // ps 0 has rows alone
+}
+
+TEST_CASE(
+    "wide_deep: half a run and the other half by another number of ps end with the bits of a whole one") {
+  const WideDeepJob job;
+  const std::string whole = job.Crc(1), dir = "checkpoint.dir=" + job.checkpoints();
+  CHECK(job.Crc(2, {"--set", "train.epochs=1", "--set", dir}) != whole);
+  CHECK(job.Crc(3, {"--set", dir}) == whole);
+}
+
+TEST_CASE("wide_deep: clip_norm, checksums, ssp and several open exchanges are as for others") {
+  const WideDeepJob job;
+  const std::vector<std::string> clipped = {"--set", "train.optimizer.clip_norm=0.01"};
+  const std::string crc = job.Crc(1, clipped);
+  CHECK(crc != job.Crc(1));
+  CHECK(job.Crc(3, clipped) == crc);
+  CHECK(job.Crc(2, {"--set", "net.checksum=true"}) == job.Crc(1));
+  CHECK(job.Run(2, {"--set", "train.mode=ssp"}).at("test_loss").get<double>() < 0.6);
+  const Json open = job.Run(2, {"--set", "train.mode=async", "--set", "train.in_flight=3"});
+  CHECK(open.at("test_loss").get<double>() < 0.6);
+  const Json best = job.Run(2, {"--set", "eval.every_steps=10", "--set", "eval.keep_best=true", "--set",
+                                "checkpoint.dir=" + job.checkpoints(), "--set", "train.optimizer.kind=ftrl"});
+  CHECK(best.at("status") == "done");
+}
+
+TEST_CASE("wide_deep: a checkpoint is evaluated, predicted from, looked at and exported") {
+  const WideDeepJob job;
+  const Json result = job.Run(2, {"--set", "checkpoint.dir=" + job.checkpoints()});
+  const std::string out = job.Path("eval.json");
+  REQUIRE(Run({"eval", job.checkpoints(), "--result", out}).code == 0);
+  const Json evaluated = ReadResult(out);
+  CHECK(evaluated.at("model_crc") == result.at("model_crc"));
+  CHECK(evaluated.at("test_loss").get<double>() ==
+        doctest::Approx(result.at("test_loss").get<double>()).epsilon(1e-6));
+  const Done predicted = Run({"predict", job.checkpoints(), "--data", job.Path("test")});
+  CHECK(predicted.code == 0);
+  const Done inspected = Run({"inspect", job.checkpoints()});
+  CHECK(inspected.code == 0);
+  CHECK(Contains(inspected.output, "table: 106496 features and the bias, 5 values each"));
+  CHECK(Contains(inspected.output, "deep/W1"));
+  CHECK(Contains(inspected.output, "117 x 16"));
+  const Done exported = Run({"export", job.checkpoints(), "--out", job.Path("model.safetensors")});
+  CHECK(exported.code == 0);
+  CHECK(Contains(exported.output, "rows and the bias, 6 tensors, "));
+  for (const char* format : {"onnx", "npz", "tsv", "liblinear"}) {
+    CAPTURE(format);
+    const Done refused = Run({"export", job.checkpoints(), "--to", format, "--out", job.Path("model")});
+    CHECK(refused.code == 2);
+    CHECK(Contains(refused.error,
+                   "has no embeddings in front of layers, and the model is wide_deep. Try --to "
+                   "safetensors, without --dense."));
+  }
+}
+
+TEST_CASE("wide_deep: plan and check say what is where, and a run that goes on as another model is refused") {
+  const WideDeepJob job;
+  const std::string dir = "checkpoint.dir=" + job.checkpoints();
+  job.Run(1, {"--set", dir, "--set", "train.epochs=1"});
+  const Done plan = Run({"plan", "--config", job.config(), "--ps", "2"});
+  CHECK(plan.code == 0);
+  CHECK(Contains(plan.output, "table: 106496 features and the bias, 5 values each"));
+  CHECK(Contains(plan.output, "Beside the table there are 2033 parameters, 7.9 KiB, which travel whole."));
+  CHECK(Contains(plan.output, "deep/W1 ["));
+  const Done check = Run({"check", "--config", job.config()});
+  CHECK(check.code == 0);
+  CHECK(Contains(check.output, "model: wide_deep with a logistic head, 106509 inputs, 1 output"));
+  CHECK(Contains(check.output, "deep/b3 [0:1)"));
+  for (const auto& [set, expected] :
+       {std::pair("model.embedding=5", "model.embedding = 5; must be 4"),
+        std::pair("model.combine=sum", "model.combine = sum; must be join"),
+        std::pair("data.numbers=plain", "data.numbers = plain; must be log"),
+        std::pair("model.hidden=[16, 9]", "deep/W2 is 16 x 8 in the checkpoint and 16 x 9 in this run")}) {
+    const Done refused = Run({"check", "--config", job.config(), "--set", dir, "--set", set});
+    CHECK(refused.code == 2);
+    CHECK(Contains(refused.error, expected));
+  }
+}
+
+TEST_CASE("wide_deep: CSV with hashed columns joins them, and lines of vw add up, on any number of ps") {
+  const std::string train =
+      "train: {mode: sync, batch_size: 100, epochs: 1, reduce: sum,\n"
+      "  optimizer: {kind: adagrad, learning_rate: 0.02}}\n";
+  const LocalJob csv(
+      "model: {kind: wide_deep, hidden: [8], embedding: 3}\n"
+      "data: {train: {format: csv, path: rows, label: label}, hash: [C1, C2, C9], hash_bits: 10,\n"
+      "  missing: zero, ignore: [C3, C4, C5, C6, C7, C8, C10, C11, C12, C13, C14, C15, C16, C17, C18, C19,\n"
+      "  C20, C21, C22, C23, C24, C25, C26]}\n" +
+      train);
+  REQUIRE(Run({"synth", "criteo", "--rows", "2000", "--header", "--out", csv.directory + "/rows"}).code == 0);
+  const LocalJob vw(
+      "model: {kind: wide_deep, hidden: [8], embedding: 3, head: linear}\n"
+      "data: {train: {format: vw, path: rows}, hash_bits: 12}\n" +
+      train);
+  REQUIRE(Run({"synth", "vw", "--rows", "2000", "--out", vw.directory + "/rows"}).code == 0);
+  for (const LocalJob* job : {&csv, &vw}) {
+    Json first;
+    for (const char* ps : {"1", "3"}) {
+      const Json result = RunLocal(job->config, {"--ps", ps, "--workers", "2"});
+      REQUIRE(result.is_object());
+      if (!first.is_object()) first = result;
+      CHECK(result.at("model_crc") == first.at("model_crc"));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace dtrain::testing

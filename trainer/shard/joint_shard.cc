@@ -1,0 +1,41 @@
+#include "trainer/shard/joint_shard.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace dtrain {
+
+void JointSnapshot::ReleaseBefore(int64_t piece) {
+  range_->ReleaseBefore(std::min(piece, of_range_));
+  rows_->ReleaseBefore(std::max<int64_t>(0, piece - of_range_));
+}
+
+void JointShard::SetRestored(uint64_t version) {
+  range_.SetRestored(version);
+  rows_.SetRestored(version);
+}
+
+void JointShard::SetEarlierUpdates(int64_t earlier) {
+  range_.SetEarlierUpdates(earlier);
+  rows_.SetEarlierUpdates(earlier);
+}
+
+std::shared_ptr<Snapshot> JointShard::TakeSnapshot() {
+  return std::make_shared<JointSnapshot>(range_.TakeSnapshot(), rows_.TakeSnapshot());
+}
+
+void JointShard::DropSnapshot() {
+  range_.DropSnapshot();
+  rows_.DropSnapshot();
+}
+
+ShardReport JointShard::Report() const {
+  ShardReport report = range_.Report();
+  ShardReport of_rows = rows_.Report();
+  std::move(of_rows.parts.begin(), of_rows.parts.end(), std::back_inserter(report.parts));
+  if (report.non_finite.empty()) report.non_finite = std::move(of_rows.non_finite);
+  return report;
+}
+
+}  // namespace dtrain
