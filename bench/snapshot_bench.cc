@@ -1,6 +1,6 @@
 // Measures what a checkpoint costs the ps loop: taking a snapshot of a range of 512 MiB, applying a block of
 // a gradient before, during and after one, and sending the range to ps 0, which writes it. With momentum the
-// range has as many bytes of slots again.
+// range has as many bytes of slots again. Of a table of 2^26 rows: saving all of it, or what has changed.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -19,6 +19,8 @@
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
 #include "trainer/shard/host_shard.h"
+#include "trainer/shard/shard_saver.h"
+#include "trainer/shard/table_shard.h"
 
 namespace dtrain::bench {
 namespace {
@@ -134,6 +136,87 @@ void SendPart(benchmark::State& state) {
   state.counters["longest_of_ps_0_ms"] = takes.milliseconds();
 }
 
+// A table of 2^26 rows, one value and one slot each, all of which were updated.
+class Table {
+ public:
+  explicit Table(int64_t delta) : config_(MakeConfig(delta)), layout_(TableLayoutOf(config_.model, 1)) {
+    shard_ = std::make_unique<TableShard>(config_, layout_, 0);
+    shard_->Initialise();
+    Update(1);
+  }
+  TableShard& shard() { return *shard_; }
+  const Layout& layout() const { return layout_; }
+  // Updates every row of the next `every`, from `first` on.
+  void Update(uint64_t every, uint64_t first = 0) {
+    constexpr size_t kKeys = 8192;
+    const std::vector<float> gradient(kKeys, 0.5f);
+    KeyList keys;
+    for (uint64_t row = first; row < layout_.table->rows(); row += every) {
+      keys.push_back(row);
+      if (keys.size() == kKeys || row + every >= layout_.table->rows()) {
+        const auto* const bytes = reinterpret_cast<const std::byte*>(gradient.data());
+        shard_->Apply(0, {net::TensorView{bytes, keys.size() * sizeof(float)}, keys});
+        keys.clear();
+      }
+    }
+  }
+
+ private:
+  static Config MakeConfig(int64_t delta) {
+    Config config;
+    config.cluster.ps = {"localhost:1"};
+    config.cluster.worker = {"localhost:2"};
+    config.model.kind = ModelKind::kLogistic;
+    config.model.inputs = (int64_t{1} << 26) - 1;
+    config.data.train.format = DataFormat::kLibsvm;
+    config.train.optimizer.kind = OptimizerKind::kAdagrad;
+    config.checkpoint.delta = delta;
+    return config;
+  }
+
+  const Config config_;
+  const Layout layout_;
+  std::unique_ptr<TableShard> shard_;
+};
+
+// The file of a ps, with one row of each hundredth group of 64 rows updated since the one before.
+void SaveTable(benchmark::State& state, SnapshotOf of) {
+  Table table(/*delta=*/1);
+  const auto begin_chain = [&] {
+    table.shard().TakeSnapshot();
+    table.shard().DropSnapshot();
+  };
+  begin_chain();
+  const std::string directory = std::filesystem::temp_directory_path() / "dtrain_snapshot_bench";
+  uint64_t number = 0, bytes = 0;
+  for (auto _ : state) {
+    state.PauseTiming();
+    table.Update(6400, 64 * (number % 100));
+    std::filesystem::create_directories(directory);
+    state.ResumeTiming();
+    ShardSaver saver(table.layout(), 0, 1);
+    saver.Begin(++number, table.shard().TakeSnapshot(of), directory);
+    while (!saver.Poll()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    state.PauseTiming();
+    if (!saver.Of(number)->error.empty()) state.SkipWithError(saver.Of(number)->error.c_str());
+    begin_chain();
+    bytes = std::filesystem::file_size(directory + "/shard-0-of-1");
+    std::filesystem::remove_all(directory);
+    state.ResumeTiming();
+  }
+  state.counters["MiB"] = static_cast<double>(bytes) / (1 << 20);
+}
+
+// Updates of every 100th row, with and without the notes of what has changed.
+void UpdateTable(benchmark::State& state, int64_t delta) {
+  Table table(delta);
+  for (auto _ : state) table.Update(100);
+}
+
+BENCHMARK_CAPTURE(SaveTable, all, SnapshotOf::kAll)->Unit(benchmark::kMillisecond)->Iterations(3);
+BENCHMARK_CAPTURE(SaveTable, changes, SnapshotOf::kChanges)->Unit(benchmark::kMillisecond)->Iterations(10);
+BENCHMARK_CAPTURE(UpdateTable, without_delta, 0)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(UpdateTable, with_delta, 1)->Unit(benchmark::kMillisecond);
 BENCHMARK(SendPart)->Unit(benchmark::kMillisecond)->Iterations(1);
 BENCHMARK(TakeSnapshot)->Unit(benchmark::kMicrosecond)->Iterations(100);
 BENCHMARK_CAPTURE(Apply, without_a_snapshot, Taken::kNone)->Unit(benchmark::kMillisecond);

@@ -186,8 +186,9 @@ Offset<wire::Order> Maker::Order() {
     }
     case 1: {
       const Fields f(in_);
-      return wire::CreateOrder(b_, 0,
-                               wire::CreateSnapshotOrder(b_, 1 + f[0], f[1], f.Rare(0), f[2], f.Flag(1)));
+      return wire::CreateOrder(
+          b_, 0,
+          wire::CreateSnapshotOrder(b_, 1 + f[0], f[1], f.Rare(0), f[2], f.Flag(1), f.Rare(2) ? f[3] : 0));
     }
     case 2:
       return wire::CreateOrder(b_, 0, 0, true);

@@ -130,7 +130,7 @@ class Directory {
     directory.Seal(temporary, RunManifest(config_, layout, slots, parts, moment), DumpConfig(config_));
     const std::string path = directory.Publish(temporary);
     name_ = path.substr(path.rfind('/') + 1);
-    manifest_ = ManifestChecksum(CheckpointReader(path).manifest());
+    manifest_ = ReadManifest(path).checksum;
   }
 
   const Config& config_;

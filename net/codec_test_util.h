@@ -60,7 +60,7 @@ inline void AddOrders(Encoder& encoder, std::vector<Message>* all) {
   const auto add = [all](Message message) { all->push_back(std::move(message)); };
   flatbuffers::FlatBufferBuilder& builder = encoder.Begin();
   const auto fill = wire::CreateFillDirect(builder, 2, "step-000001000", 1000, 99, true, true, 7);
-  const auto snapshot = wire::CreateSnapshotOrder(builder, 3, 12, true, 1000, true);
+  const auto snapshot = wire::CreateSnapshotOrder(builder, 3, 12, true, 1000, true, 2);
   add(encoder.Finish(e, wire::CreateOrder(builder, fill, snapshot, true)));
   add(SampleReport(encoder));
   add(encoder.Finish(e, wire::CreateReadPiece(encoder.Begin(), 3, 8)));
@@ -184,7 +184,8 @@ inline uint64_t Walk(const wire::Order& order) {
   uint64_t sum = order.checksums();
   if (const wire::Fill* fill = order.fill())
     sum += Walk(fill->checkpoint()) + fill->manifest() + fill->earlier_updates();
-  if (const wire::SnapshotOrder* snapshot = order.snapshot()) sum += snapshot->number() + snapshot->step();
+  if (const wire::SnapshotOrder* snapshot = order.snapshot())
+    sum += snapshot->number() + snapshot->step() + snapshot->base();
   return sum;
 }
 

@@ -64,6 +64,10 @@ void PrintRun(const CheckpointReader& reader) {
   fmt::print("  by dtrain {}, run {:016x}, mode {}, optimizer {} ({})\n", manifest.version, manifest.run_id,
              manifest.mode, manifest.optimizer,
              manifest.slots.empty() ? "no slots" : fmt::format("{}", fmt::join(manifest.slots, ", ")));
+  if (const std::optional<StoredBase>& base = manifest.base) {
+    fmt::print("  a delta: what changed since {} (sequence {}), which it needs\n", CheckpointName(base->step),
+               base->sequence);
+  }
   fmt::print("  loss {}, accuracy {}\n", FigureText(manifest.loss), FigureText(manifest.accuracy));
   if (const Origin& origin = manifest.origin; !origin.path.empty()) {
     const std::string slots =
@@ -275,9 +279,10 @@ std::optional<std::string> PrintList(const CheckpointDirectory& directory,
                  each.name);
       continue;
     }
-    fmt::print("{:>8}  {:>12}  {:<23}  {}  {}: {}{}\n", each.sequence, each.step, TimeText(seen->manifest),
+    fmt::print("{:>8}  {:>12}  {:<23}  {}  {}: {}{}{}\n", each.sequence, each.step, TimeText(seen->manifest),
                SizeText(seen->manifest.bytes()), each.name, seen->state,
-               each.name == best ? ", the best" : "");
+               each.name == best ? ", the best" : "",
+               each.base ? ", a delta of " + CheckpointName(each.base->step) : "");
     if (seen->state != "good") {
       ++*damaged;
     } else if (!newest) {

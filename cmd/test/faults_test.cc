@@ -34,6 +34,7 @@ struct Stage {
   std::string before{};   // a directory as it is when the run begins
   std::set<std::string> reached{};
   Json result{};
+  std::string job = Job();
 };
 
 // Those of one row run one after the other in one directory: one that begins, one that begins again, where
@@ -64,8 +65,9 @@ void RunLocally(const std::vector<std::string>& arguments, const Program& progra
 }
 
 // Runs each task by itself, with a ps 1 that has no directory. One that is killed is started again.
-void RunTasks(const std::vector<std::string>& arguments, const Program& program, const std::string& result) {
-  const Cluster cluster(2, 2, Job());
+void RunTasks(const std::string& job, const std::vector<std::string>& arguments, const Program& program,
+              const std::string& result) {
+  const Cluster cluster(2, 2, job);
   const std::vector<std::vector<std::string>> tasks = {
       {"ps", "0", "--result", result},
       {"ps", "1", "--set", "checkpoint.dir=" + cluster.directory() + "/of-no-one"},
@@ -101,9 +103,9 @@ Json Run(const Stage& stage, const std::string& directory, const std::vector<std
   std::vector<std::string> arguments = {"--set", "checkpoint.dir=" + directory + "/ckpt"};
   arguments.insert(arguments.end(), stage.more.begin(), stage.more.end());
   if (stage.streamed) {
-    RunTasks(arguments, program, result);
+    RunTasks(stage.job, arguments, program, result);
   } else {
-    WriteFile(config, "cluster: {ps: [\"a:1\", \"a:2\"], worker: [\"a:3\", \"a:4\"]}\n" + Job());
+    WriteFile(config, "cluster: {ps: [\"a:1\", \"a:2\"], worker: [\"a:3\", \"a:4\"]}\n" + stage.job);
     const std::vector<std::string> local = {"local", "--config", config, "--result", result};
     arguments.insert(arguments.begin(), local.begin(), local.end());
     RunLocally(arguments, program);
@@ -115,19 +117,22 @@ void CopyAll(const std::string& from, const std::string& to) {
   std::filesystem::copy(from, to, std::filesystem::copy_options::recursive);
 }
 
+// Runs a stage in a directory that nothing disturbs.
+Stage RunTraced(Stage stage, const std::string& directory) {
+  stage.before = NewDirectory();
+  CopyAll(directory, stage.before);
+  const std::string trace = stage.before + ".trace";
+  stage.result = Run(stage, directory, {"DTRAIN_FAULT_TRACE=" + trace});
+  std::istringstream lines(FileContent(trace));
+  for (std::string line; std::getline(lines, line);) stage.reached.insert(line);
+  return stage;
+}
+
 std::vector<Stage> RunAll() {
   std::vector<Stage> stages;
   for (const std::vector<Stage>& row : kRuns) {
     const std::string directory = NewDirectory();
-    for (Stage stage : row) {
-      stage.before = NewDirectory();
-      CopyAll(directory, stage.before);
-      const std::string trace = stage.before + ".trace";
-      stage.result = Run(stage, directory, {"DTRAIN_FAULT_TRACE=" + trace});
-      std::istringstream lines(FileContent(trace));
-      for (std::string line; std::getline(lines, line);) stage.reached.insert(line);
-      stages.push_back(std::move(stage));
-    }
+    for (const Stage& stage : row) stages.push_back(RunTraced(stage, directory));
   }
   return stages;
 }
@@ -187,6 +192,36 @@ TEST_CASE("faults: the same where the part of a ps goes over the network") {
     const std::string of = name.substr(0, name.find('.'));
     if (of == "end" || of == "file" || of == "best" || of == "replaced") continue;
     if (const Stage* const stage = StageThatReaches(name, true)) CheckKilledAt(name, *stage);
+  }
+}
+
+// All rows are saved at steps 0 and 15, what has changed at 5, 10 and 20. The second time that a point is
+// reached is in a save of what has changed, or where a delta makes room.
+TEST_CASE("faults: so it is in a save of what has changed, whether a ps sees the directory or not") {
+  const std::string rows = NewDirectory() + "/rows.txt";
+  const std::vector<std::string> synth = {"synth",   "libsvm", "--rows", "400",
+                                          "--width", "3000",   "--out",  rows};
+  REQUIRE(testing::Run(synth).code == 0);
+  Stage stage{{"--set", "train.steps=20"}};
+  stage.job = fmt::format(
+      "model: {{kind: logistic, inputs: 3000}}\n"
+      "data: {{train: {{format: libsvm, path: \"{}\"}}}}\n"
+      "train: {{batch_size: 20, mode: sync, optimizer: {{kind: adagrad, learning_rate: 0.1}}}}\n"
+      "checkpoint: {{every_secs: 0, every_steps: 5, delta: 2, keep: 1}}\n"
+      "failure: {{detect_s: 2, worker_lost: wait, restarts: 3}}\n",
+      rows);
+  const std::set<std::string> of_saves = {"shard",     "config",     "manifest", "temporary",
+                                          "directory", "checkpoint", "save"};
+  for (const bool streamed : {false, true}) {
+    stage.streamed = streamed;
+    const Stage traced = RunTraced(stage, NewDirectory());
+    int killed = 0;
+    for (const std::string& name : traced.reached) {
+      if (of_saves.count(name.substr(0, name.find('.'))) == 0) continue;
+      CheckKilledAt(name, traced, 2);
+      ++killed;
+    }
+    CHECK(killed >= 20);
   }
 }
 

@@ -49,7 +49,7 @@ std::string SparseJob(const std::string& mode, const std::string& rows,
       "data: {{train: {{format: libsvm, path: \"{0}\"}}, test: {{format: libsvm, path: \"{0}\"}}}}\n"
       "train: {{batch_size: 500, steps: {1}, mode: {2}, optimizer: {{kind: adagrad, learning_rate: 0.02}}}}\n"
       "hooks: {{log_every_steps: {3}}}\n"
-      "checkpoint: {{every_secs: 0.2}}\n"
+      "checkpoint: {{every_secs: 0.2, delta: 3}}\n"
       "failure: {{detect_s: 1, worker_lost: wait, restarts: 3}}\n",
       rows, StepsIn(mode), mode, kLogEvery, model);
 }

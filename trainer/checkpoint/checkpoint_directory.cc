@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <set>
 #include <tuple>
 
 #include "base/check.h"
@@ -190,15 +191,18 @@ std::string CheckpointDirectory::MakeTemporary(int64_t step, const std::string& 
   return temporary;
 }
 
-void CheckpointDirectory::Seal(const std::string& temporary, Manifest manifest, const std::string& config) {
+StoredBase CheckpointDirectory::Seal(const std::string& temporary, Manifest manifest,
+                                     const std::string& config) {
   DT_CHECK(saves_.count(temporary) == 1, temporary);
   const std::vector<ListedCheckpoint> there = List();
   manifest.sequence = there.empty() ? 1 : there.front().sequence + 1;
   manifest.config_bytes = static_cast<int64_t>(config.size());
   manifest.config_checksum = Checksum(config.data(), config.size());
   WriteFileAtomically(temporary + "/" + kConfigName, config);
-  WriteFileAtomically(temporary + "/" + kManifestName, ToBytes(manifest));
+  StoredBase sealed{manifest.sequence, manifest.step, 0};
+  WriteFileAtomically(temporary + "/" + kManifestName, ToBytes(manifest, &sealed.checksum));
   SyncDirectory(temporary);
+  return sealed;
 }
 
 std::string CheckpointDirectory::Publish(const std::string& temporary) {
@@ -247,8 +251,15 @@ void CheckpointDirectory::Abandon(const std::string& temporary) {
 
 void CheckpointDirectory::Prune(int64_t keep, const std::optional<std::string>& stays) {
   const std::vector<ListedCheckpoint> there = List();
-  for (size_t i = static_cast<size_t>(keep); i < there.size(); ++i) {
-    if (there[i].name != stays) Remove(there[i].name);
+  std::vector<bool> kept(there.size());
+  std::set<uint64_t> bases;  // of those that are kept, by their checksums
+  for (size_t i = 0; i < there.size(); ++i) {
+    kept[i] = i < static_cast<size_t>(keep) || there[i].name == stays;
+    if (kept[i] && there[i].base) bases.insert(there[i].base->checksum);
+  }
+  // A delta is newer than its base and goes first.
+  for (size_t i = 0; i < there.size(); ++i) {
+    if (!kept[i] && bases.count(there[i].checksum) == 0) Remove(there[i].name);
   }
 }
 
@@ -290,7 +301,7 @@ std::vector<ListedCheckpoint> CheckpointDirectory::List(std::vector<std::string>
     for (const std::string& name : names) {
       try {
         const Manifest manifest = ReadManifest(PathOf(name));
-        listed.push_back({name, manifest.sequence, manifest.step});
+        listed.push_back({name, manifest.sequence, manifest.step, manifest.checksum, manifest.base});
       } catch (const BadCheckpoint& bad) {
         if (!IsGone(PathOf(name))) problems.push_back(fmt::format("{}: {}", name, bad.problem()));
       }

@@ -19,6 +19,8 @@ struct ListedCheckpoint {
   std::string name;
   int64_t sequence = 0;
   int64_t step = 0;
+  uint64_t checksum = 0;           // Manifest::checksum
+  std::optional<StoredBase> base;  // set: it is a delta
 };
 
 // Whether a checkpoint that was just found is gone: a run has removed it (checkpoint.keep).
@@ -69,16 +71,17 @@ class CheckpointDirectory {
   // The path of that directory for the other writers of a save that has begun.
   std::string TemporaryPath(int64_t step, const std::string& token) const;
   // Writes config.yaml and, last, the manifest, when all shard files are finished. Everything but the name is
-  // on the disk then. Sets the manifest's sequence and the size and checksum of the config.
-  void Seal(const std::string& temporary, Manifest manifest, const std::string& config);
+  // on the disk then. Sets the manifest's sequence and the size and checksum of the config. Returns what the
+  // checkpoint is as a base.
+  StoredBase Seal(const std::string& temporary, Manifest manifest, const std::string& config);
   // Gives the checkpoint its name and returns its path. An older one of the same name is moved aside and
   // stays complete. Throws PeerLost, and changes nothing, when another process has taken the claim.
   std::string Publish(const std::string& temporary);
   // Removes a save that is not published; at any time after BeginSave(). Never throws.
   void Abandon(const std::string& temporary);
 
-  // Removes all complete checkpoints but the newest `keep` and the one named `stays`. Keeps those without a
-  // readable manifest, for people to look at.
+  // Removes all complete checkpoints but the newest `keep`, the one named `stays`, and the bases of these.
+  // Keeps those without a readable manifest, for people to look at.
   void Prune(int64_t keep, const std::optional<std::string>& stays = std::nullopt);
 
   // The names that look like checkpoints, in byte order. Throws UserError when the directory cannot be read.

@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "trainer/checkpoint/checkpoint_errors.h"
+#include "trainer/checkpoint/checkpoint_names.h"
 #include "trainer/checkpoint/shard_format.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/table/row_optimizer.h"
@@ -75,7 +76,25 @@ Manifest ReadManifest(const std::string& path) {
   return manifest;
 }
 
-CheckpointReader::CheckpointReader(const std::string& path) : path_(path), manifest_(ReadManifest(path)) {
+// The directory is that of the checkpoint and not of its path, which may be a link from elsewhere.
+FoundBase FindBase(const std::string& delta, const StoredBase& base) {
+  const std::string name = CheckpointName(base.step);
+  std::string problem;
+  for (const std::string& each : {name, ReplacedName(name, base.sequence)}) {
+    FoundBase found{delta + "/../" + each, {}};
+    try {
+      found.manifest = ReadManifest(found.path);
+      if (found.manifest.checksum == base.checksum && !found.manifest.base) return found;
+      if (problem.empty()) problem = "is another checkpoint than when the delta was written";
+    } catch (const BadCheckpoint& bad) {
+      if (problem.empty()) problem = bad.problem();
+    }
+  }
+  throw BadCheckpoint(delta, fmt::format("its base {}: {}", name, problem));
+}
+
+CheckpointReader::CheckpointReader(const std::string& path, Manifest manifest)
+    : path_(path), manifest_(std::move(manifest)) {
   Config();
   for (const StoredShard& shard : manifest_.shards) shards_.push_back(OpenShard(path_, shard));
   places_.resize(manifest_.tensors.size() * (manifest_.slots.size() + 1));
@@ -90,6 +109,7 @@ CheckpointReader::CheckpointReader(const std::string& path) : path_(path), manif
   const auto before = [](const Place& a, const Place& b) { return a.first < b.first; };
   for (std::vector<Place>& places : places_) std::sort(places.begin(), places.end(), before);
   if (manifest_.table && manifest_.table->hashed()) FindHashPlaces();
+  if (manifest_.base) OpenBase();
 }
 
 // A rule of manifests is that they are in order.
@@ -139,10 +159,34 @@ void CheckpointReader::FailPiece(size_t shard, size_t piece, const std::string& 
                                          file.pieces[piece].offset, wrong));
 }
 
+// Calls `call`, which reads the base: an error of it is one of the delta.
+template <typename Call>
+auto CheckpointReader::OfBase(Call&& call) {
+  try {
+    return call();
+  } catch (const BadCheckpoint& bad) {
+    throw BadCheckpoint(path_,
+                        fmt::format("its base {}: {}", CheckpointName(manifest_.base->step), bad.problem()));
+  }
+}
+
+void CheckpointReader::OpenBase() {
+  FoundBase found = FindBase(path_, *manifest_.base);
+  const Manifest& base = found.manifest;
+  const bool fits = base.table && base.table->features == manifest_.table->features &&
+                    base.table->width == manifest_.table->width && base.slots == manifest_.slots &&
+                    base.shards.size() == manifest_.shards.size();
+  if (!fits) throw BadCheckpoint(path_, "its base is of another model");
+  OfBase([&] {
+    base_.reset(new CheckpointReader(found.path, std::move(found.manifest)));  // the constructor is private
+  });
+}
+
 void CheckpointReader::Verify() {
   for (size_t shard = 0; shard < shards_.size(); ++shard) {
     for (size_t piece = 0; piece < manifest_.shards[shard].pieces.size(); ++piece) Load(shard, piece);
   }
+  if (base_) OfBase([&] { base_->Verify(); });
 }
 
 std::string CheckpointReader::Config() const {
@@ -223,26 +267,45 @@ void CheckpointReader::ReadRows(RowRange range, const VisitRow& visit) {
 }
 
 void CheckpointReader::ReadStoredRows(RowRange range, const VisitRow& visit) {
-  const int64_t width = manifest_.table->width;
-  const int64_t values = width * static_cast<int64_t>(1 + manifest_.slots.size());
   for (size_t shard = 0; shard < manifest_.shards.size(); ++shard) {
     const RowPieces pieces = manifest_.RowPiecesOf(shard);
-    const std::vector<StoredPiece>& stored = manifest_.shards[shard].pieces;
-    const auto rows_of = [&](const StoredPiece& piece) {
-      return pieces.At(pieces.Of(static_cast<uint64_t>(piece.first)));
-    };
-    const auto first = std::partition_point(stored.begin(), stored.end(), [&](const StoredPiece& piece) {
-      return piece.tensor != manifest_.table_tensor() || rows_of(piece).end <= range.begin;
-    });
-    for (auto i = static_cast<size_t>(first - stored.begin()); i < stored.size(); ++i) {
-      const RowRange rows = rows_of(stored[i]);
-      if (rows.begin >= range.end) break;
-      const auto* const bytes = reinterpret_cast<const std::byte*>(Load(shard, i));
-      const std::string wrong =
-          ReadRowPiece({bytes, static_cast<size_t>(stored[i].bytes())}, rows, width, values, range, visit);
-      if (!wrong.empty()) FailPiece(shard, i, wrong);
+    if (pieces.count() == 0) continue;
+    const uint64_t begin = std::max(range.begin, pieces.At(0).begin),
+                   end = std::min(range.end, pieces.At(pieces.count() - 1).end);
+    if (begin >= end) continue;
+    for (int64_t piece = pieces.Of(begin); piece <= pieces.Of(end - 1); ++piece) {
+      ReadPieceRows(shard, pieces.At(piece), range, visit);
     }
   }
+}
+
+void CheckpointReader::ReadPieceRows(size_t shard, RowRange piece, RowRange range, const VisitRow& visit) {
+  const int64_t width = manifest_.table->width;
+  const int64_t values = width * static_cast<int64_t>(1 + manifest_.slots.size());
+  const net::TensorView bytes = LoadRows(shard, piece);
+  std::string wrong;
+  if (base_) {
+    const net::TensorView of_base = OfBase([&] { return base_->LoadRows(shard, piece); });
+    wrong = ReadDeltaPiece(bytes, of_base, piece, width, values, range, visit);
+  } else {
+    wrong = ReadRowPiece(bytes, piece, width, values, range, visit);
+  }
+  if (wrong.empty()) return;
+  throw BadCheckpoint(path_, fmt::format("{} is damaged in the piece from row {} on: {}",
+                                         manifest_.shards[shard].file, piece.begin, wrong));
+}
+
+// The bytes of a piece of rows, valid until the next one is loaded; none: it has no rows.
+net::TensorView CheckpointReader::LoadRows(size_t shard, RowRange piece) {
+  const std::vector<StoredPiece>& stored = manifest_.shards[shard].pieces;
+  const auto first = static_cast<int64_t>(piece.begin);
+  const auto at = std::partition_point(stored.begin(), stored.end(),
+                                       [&](const StoredPiece& each) {
+                                         return each.tensor != manifest_.table_tensor() || each.first < first;
+                                       });
+  if (at == stored.end() || at->first != first) return {nullptr, 0};
+  const float* const values = Load(shard, static_cast<size_t>(at - stored.begin()));
+  return {reinterpret_cast<const std::byte*>(values), static_cast<size_t>(at->bytes())};
 }
 
 InputFile::InputFile(std::string checkpoint, std::string name)

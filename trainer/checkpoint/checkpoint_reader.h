@@ -1,11 +1,13 @@
 // CheckpointReader: reads the tensors of one checkpoint by name and element, independent of the pieces in
-// which they were written. Each piece is verified when it is read. The files stay open, so a checkpoint that
+// which they were written. Of a delta it reads the base too, which lies beside it, and gives the rows of both
+// together. Each piece is verified when it is read. The files stay open, so a checkpoint that
 // is pruned in the meantime can be read to its end.
 // Owner: a task that restores or inspects. Thread: one at a time.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -43,6 +45,15 @@ class InputFile {
   int64_t size_ = 0;
 };
 
+// The manifest of a delta's base, and where it is.
+struct FoundBase {
+  std::string path;
+  Manifest manifest;
+};
+// Finds the base of the delta at `delta`, or of one that is not published yet, in the directory where that
+// lies. Throws BadCheckpoint if it is not there.
+FoundBase FindBase(const std::string& delta, const StoredBase& base);
+
 // Verifies every byte of a shard file of the checkpoint, or of a save that is not published yet. Throws
 // BadCheckpoint.
 void VerifyShard(const std::string& checkpoint, const StoredShard& shard);
@@ -51,7 +62,7 @@ class CheckpointReader {
  public:
   // Reads the manifest and everything outside the pieces: config.yaml, the sizes and headers of the shard
   // files. Throws BadCheckpoint, like all calls that read.
-  explicit CheckpointReader(const std::string& path);
+  explicit CheckpointReader(const std::string& path) : CheckpointReader(path, ReadManifest(path)) {}
 
   const std::string& path() const { return path_; }
   const Manifest& manifest() const { return manifest_; }
@@ -100,10 +111,16 @@ class CheckpointReader {
     size_t piece;
     RowRange rows;
   };
-  void ReadStoredRows(RowRange range, const VisitRow& visit);
   gpu::Span<const HashPlace> HashPlaces(RowRange range) const;
   void FindHashPlaces();
   [[noreturn]] void FailPiece(size_t shard, size_t piece, const std::string& wrong) const;
+  CheckpointReader(const std::string& path, Manifest manifest);
+  void OpenBase();
+  template <typename Call>
+  auto OfBase(Call&& call);
+  void ReadStoredRows(RowRange range, const VisitRow& visit);
+  void ReadPieceRows(size_t shard, RowRange piece, RowRange range, const VisitRow& visit);
+  net::TensorView LoadRows(size_t shard, RowRange piece);
   const std::vector<Place>& PlacesOf(const std::string& tensor, const std::string& slot) const;
   // Reads and verifies a piece; returns its elements, valid until the next call.
   const float* Load(size_t shard, size_t piece);
@@ -111,6 +128,7 @@ class CheckpointReader {
   const std::string path_;
   const Manifest manifest_;
   std::vector<InputFile> shards_;
+  std::unique_ptr<CheckpointReader> base_;  // of a delta
   std::vector<std::vector<Place>> places_;  // [tensor * (slots + 1) + slot], by first element
   std::vector<HashPlace> hash_places_;      // in order
   std::vector<float> values_;               // of the last piece read

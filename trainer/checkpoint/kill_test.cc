@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "trainer/checkpoint/checkpoint_reader.h"
-#include "trainer/checkpoint/checkpoint_test_util.h"
+#include "trainer/checkpoint/table_test_util.h"
 
 namespace dtrain::testing {
 namespace {
@@ -31,14 +31,15 @@ std::string MakeModel() {
   return root;
 }
 
-// Runs SaveAndPrune() in a process that is killed as it begins or ends its system call number `stop`. False:
-// the process ended first.
-bool SaveKilledAt(const std::string& root, int64_t stop) {
+// Calls `save` in a process that is killed as it begins or ends its system call number `stop`. False: the
+// process ended first.
+template <typename Save>
+bool KilledAt(int64_t stop, Save&& save) {
   const pid_t child = fork();
   if (child == 0) {
     if (ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) _exit(3);
     raise(SIGSTOP);
-    SaveAndPrune(root);
+    save();
     _exit(0);
   }
   int status = 0;
@@ -71,7 +72,7 @@ TEST_CASE(
     CAPTURE(stop);
     const std::string root = NewDirectory();
     std::filesystem::copy(model, root, std::filesystem::copy_options::recursive);
-    killed = SaveKilledAt(root, stop);
+    killed = KilledAt(stop, [&] { SaveAndPrune(root); });
     CheckpointDirectory directory(root);
     std::vector<std::string> skipped;
     const auto newest = directory.FindNewest(&skipped);
@@ -95,6 +96,50 @@ TEST_CASE(
   }
   CHECK(seen == 3);
   CHECK(stop > 100);
+}
+
+TEST_CASE(
+    "killed: at each system call of a save of what has changed, and of the next of all, none lacks its "
+    "base") {
+  const std::string model = NewDirectory();
+  SmallTable table(1);
+  std::vector<TableRows> states;
+  {
+    CheckpointDirectory directory(model);
+    table.SetEach(0, 5000, 1);
+    table.SaveAll(&directory, 1);
+    table.Set(70, 2);
+    table.SaveDelta(&directory, 2);
+    states.push_back(table.rows());
+  }
+  table.SetEach(3, 9000, 3);
+  states.push_back(table.rows());
+  size_t seen = 0;
+  int64_t stop = 1;
+  for (bool killed = true; killed; ++stop) {
+    CAPTURE(stop);
+    const std::string root = NewDirectory();
+    std::filesystem::copy(model, root, std::filesystem::copy_options::recursive);
+    killed = KilledAt(stop, [&] {
+      CheckpointDirectory directory(root);
+      table.SaveDelta(&directory, 3);
+      directory.Prune(1);
+      table.SaveAll(&directory, 4);
+      directory.Prune(1);
+    });
+    CheckpointDirectory directory(root);
+    for (const std::string& name : directory.Names()) CheckpointReader(directory.PathOf(name)).Verify();
+    std::vector<std::string> skipped;
+    const auto newest = directory.FindNewest(&skipped);
+    REQUIRE(newest);
+    const auto state =
+        std::find(states.begin() + static_cast<int64_t>(seen), states.end(), ReadTable(*newest));
+    REQUIRE(state != states.end());  // once the new rows are there they stay
+    seen = static_cast<size_t>(state - states.begin());
+    std::filesystem::remove_all(root);
+  }
+  CHECK(seen == 1);
+  CHECK(stop > 200);
 }
 
 }  // namespace

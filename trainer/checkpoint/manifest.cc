@@ -20,6 +20,7 @@ using flatbuffers::Offset;
 constexpr uint32_t kFormat = 1;
 constexpr uint32_t kTableFormat = 3;           // has a table; in format 2 its rows had other numbers
 constexpr uint32_t kHashFormat = 4;            // has a hash table
+constexpr uint32_t kDeltaFormat = 5;           // has a table and a base
 constexpr size_t kTrailer = sizeof(uint64_t);  // XXH3-64 of the bytes before it, little-endian
 
 Offset<stored::Shard> Encode(const StoredShard& shard, flatbuffers::FlatBufferBuilder* builder) {
@@ -74,11 +75,17 @@ Offset<stored::Manifest> Encode(const Manifest& manifest, flatbuffers::FlatBuffe
   const auto table = its ? stored::CreateRowTable(*builder, hashed ? 0 : its->features, its->width, hashed) : 0;
   const Origin& origin = manifest.origin;
   const auto began_with = origin.path.empty() ? 0 : builder->CreateString(origin.path);
-  return stored::CreateManifest(*builder, hashed ? kHashFormat : its ? kTableFormat : kFormat, manifest.sequence, manifest.step,
-                                manifest.saved_unix_ms, manifest.run_id, version, optimizer, mode,
-                                all_tensors, slots, all_shards, positions, manifest.config_bytes,
-                                manifest.config_checksum, manifest.loss, manifest.accuracy, inputs,
-                                manifest.run_epoch, table, began_with, origin.updates);
+  const std::optional<StoredBase>& since = manifest.base;
+  const auto base = since ? stored::CreateBase(*builder, since->sequence, since->step, since->checksum) : 0;
+  const uint32_t format = since    ? kDeltaFormat
+                          : hashed ? kHashFormat
+                          : its    ? kTableFormat
+                                   : kFormat;
+  return stored::CreateManifest(*builder, format, manifest.sequence, manifest.step, manifest.saved_unix_ms,
+                                manifest.run_id, version, optimizer, mode, all_tensors, slots, all_shards,
+                                positions, manifest.config_bytes, manifest.config_checksum, manifest.loss,
+                                manifest.accuracy, inputs, manifest.run_epoch, table, began_with,
+                                origin.updates, base);
 }
 
 size_t BytesReferredTo(const stored::InputColumn& column) {
@@ -188,6 +195,10 @@ Manifest Decode(const stored::Manifest& from) {
     const auto features = static_cast<int64_t>(std::min(table.features(), kMax));
     manifest.table = {table.hashed() ? TableLayout::kHashed : features, static_cast<int64_t>(table.width())};
   }
+  if (from.base() != nullptr) {
+    manifest.base = {static_cast<int64_t>(from.base()->sequence()), static_cast<int64_t>(from.base()->step()),
+                     from.base()->checksum()};
+  }
   return manifest;
 }
 
@@ -199,7 +210,7 @@ int64_t Manifest::bytes() const {
   return all;
 }
 
-std::string ToBytes(const Manifest& manifest) {
+std::string ToBytes(const Manifest& manifest, uint64_t* checksum_out) {
   const std::optional<std::string> problem = ManifestProblem(manifest);
   if (problem) throw Failure(ExitCode::kInternal, fmt::format("the checkpoint's manifest has {}.", *problem));
   flatbuffers::FlatBufferBuilder builder;
@@ -207,6 +218,7 @@ std::string ToBytes(const Manifest& manifest) {
   std::string bytes(reinterpret_cast<const char*>(builder.GetBufferPointer()), builder.GetSize());
   const uint64_t checksum = Checksum(bytes.data(), bytes.size());
   bytes.append(reinterpret_cast<const char*>(&checksum), sizeof checksum);
+  if (checksum_out != nullptr) *checksum_out = checksum;
   return bytes;
 }
 
@@ -232,18 +244,20 @@ std::optional<std::string> FromBytes(std::string_view bytes, Manifest* manifest)
                                  static_cast<flatbuffers::uoffset_t>(body.size() / 4));
   if (!stored::VerifyManifestBuffer(verifier)) return "it is no manifest of a dtrain checkpoint";
   const stored::Manifest& from = *stored::GetManifest(data);
-  const uint32_t format = from.table() == nullptr     ? kFormat
+  const uint32_t format = from.base() != nullptr     ? kDeltaFormat
+                          : from.table() == nullptr  ? kFormat
                           : from.table()->hashed() ? kHashFormat
                                                      : kTableFormat;
   if (from.format() != format) {
-    return fmt::format("its format is {}, and this dtrain reads {} and, with a table, {} or {}", from.format(),
-                       kFormat, kTableFormat, kHashFormat);
+    return fmt::format("its format is {}, and this dtrain reads {}; with a table {} or {}, and with a base {}",
+                       from.format(), kFormat, kTableFormat, kHashFormat, kDeltaFormat);
   }
   if (BytesReferredTo(from) > body.size()) return "its parts overlap";
   if (!PiecesAligned(from)) return "its pieces are not at a multiple of 8 bytes";
   Manifest decoded = Decode(from);
   if (std::optional<std::string> problem = ManifestProblem(decoded)) return problem;
   *manifest = std::move(decoded);
+  manifest->checksum = checksum;
   return std::nullopt;
 }
 
@@ -364,6 +378,7 @@ Manifest RunManifest(const Config& config, const Layout& layout, const std::vect
   manifest.accuracy = moment.accuracy;
   manifest.inputs = moment.inputs;
   manifest.origin = moment.origin;
+  manifest.base = moment.base;
   return manifest;
 }
 

@@ -59,6 +59,14 @@ struct Origin {
   int64_t updates = 0;  // that the optimizer's slots had had there; 0: they began anew, or there are none
 };
 
+// StoredBase: the checkpoint of all rows since which those of a delta have changed. Both are in one
+// directory.
+struct StoredBase {
+  int64_t sequence = 0;
+  int64_t step = 0;
+  uint64_t checksum = 0;  // Manifest::checksum
+};
+
 struct Manifest {
   int64_t sequence = 0;  // from 1; the newest checkpoint of a directory has the largest
   int64_t step = 0;
@@ -79,6 +87,8 @@ struct Manifest {
   std::optional<InputForm> inputs;  // unset: the writer did not know the data
   std::optional<StoredTable> table;
   Origin origin;
+  std::optional<StoredBase> base;  // set: this is a delta
+  uint64_t checksum = 0;           // that the file ends with; 0: it was not read from one
 
   // The index of the table in `tensors`, of which it is the last. `table` is set.
   int64_t table_tensor() const { return static_cast<int64_t>(tensors.size()) - 1; }
@@ -93,8 +103,9 @@ struct Manifest {
 // The largest step, and number of updates.
 constexpr int64_t kMaxStep = (int64_t{1} << 62) - 1;
 
-// The bytes of the file. FromBytes() must accept the manifest.
-std::string ToBytes(const Manifest& manifest);
+// The bytes of the file. FromBytes() must accept the manifest. `checksum`, if not null, gets
+// Manifest::checksum.
+std::string ToBytes(const Manifest& manifest, uint64_t* checksum = nullptr);
 // Reads any bytes: fills `manifest`, or returns what is wrong with them.
 std::optional<std::string> FromBytes(std::string_view bytes, Manifest* manifest);
 // The rules that every manifest keeps and readers rely on: what breaks one, if anything.
@@ -127,6 +138,7 @@ struct SavedMoment {
   double accuracy = std::numeric_limits<double>::quiet_NaN();  // NaN: the model does not classify
   std::optional<InputForm> inputs = std::nullopt;              // unset: the writer does not know the data
   Origin origin = {};
+  std::optional<StoredBase> base = std::nullopt;  // set: it has what has changed since that one
 };
 
 // BuildManifest() with the facts about the run, saved now.

@@ -72,6 +72,16 @@ Problem TableProblem(const Manifest& manifest) {
   return std::nullopt;
 }
 
+// A delta is of rows, and later than its base.
+Problem BaseProblem(const Manifest& manifest) {
+  const StoredBase& base = *manifest.base;
+  if (!manifest.table || manifest.table->hashed()) return "a base, and no table of a range";
+  if (base.sequence < 1 || base.sequence >= manifest.sequence || base.step < 0 || base.step > kMaxStep) {
+    return fmt::format("a base of sequence {}, step {}", base.sequence, base.step);
+  }
+  return std::nullopt;
+}
+
 Problem RowPieceSizeProblem(const StoredPiece& piece) {
   if (piece.slot != 0) return fmt::format("is of slot {}", piece.slot);
   if (piece.count < 1 || piece.bytes() > static_cast<int64_t>(kMaxRowPieceBytes)) {
@@ -211,6 +221,9 @@ Problem ManifestProblem(const Manifest& manifest) {
   if (Problem problem = TensorProblem(manifest)) return problem;
   if (manifest.table) {
     if (Problem problem = TableProblem(manifest)) return problem;
+  }
+  if (manifest.base) {
+    if (Problem problem = BaseProblem(manifest)) return problem;
   }
   if (Problem problem = ShardProblem(manifest)) return problem;
   if (manifest.inputs) {

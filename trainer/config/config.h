@@ -258,6 +258,7 @@ struct CheckpointConfig {
   int64_t every_steps = 0;      // global steps; 0: not by steps
   double timeout_s = 1800;      // for one of them, from its cut to its name
   int64_t keep = 5;             // the newest ones
+  int64_t delta = 0;            // after one of all rows, so many of those that have changed since; 0: none
   std::string resume = "auto";  // auto, never, or the path of a checkpoint or of a directory of them
   std::string start_from;       // a checkpoint, or a directory of them; empty: initial values
 };

@@ -506,6 +506,11 @@ void Rules::CheckSparse() {
   RefuseIf(table && sparse && model.kind == ModelKind::kMlp, "model.table",
            "is not for mlp, whose first layer takes all features of a row. Try auto.");
   if (UsesTable(config_)) CheckTable();
+  RefuseIf(config_.checkpoint.delta > 0 && hash, "checkpoint.delta",
+           "is not for model.table: hash, whose rows come and leave. Try 0.");
+  RefuseIf(config_.checkpoint.delta > 0 && !UsesTable(config_) && IsGood("model.kind"), "checkpoint.delta",
+           "is for models whose weights are rows of a table (model.table), and this one's change in every "
+           "step. Try 0.");
   RefuseIf(data.split == Split::kFeed && sparse, "data.split",
            "worker 0 sends no sparse rows. Try shard: each worker reads its own.");
   RefuseIf(data.train.format == DataFormat::kCsv && data.hash.empty() && IsGood("data.hash_bits"),

@@ -94,6 +94,24 @@ TEST_CASE("sparse rules: tables and factorization machines need sparse rows") {
         "model.table = range; is not for mlp, whose first layer takes all features of a row. Try auto.");
 }
 
+TEST_CASE("sparse rules: what has changed is saved of the rows of a table alone") {
+  const auto load = [](const char* model) {
+    return LoadConfig(Job(model, kLibsvm), {"checkpoint.delta=3"}, {});
+  };
+  CHECK(load("kind: logistic").checkpoint.delta == 3);
+  CHECK(load("kind: wide_deep, hidden: [4]").checkpoint.delta == 3);
+  CHECK_THROWS_WITH_AS(load("kind: logistic, table: hash"),
+                       doctest::Contains("checkpoint.delta = 3; is not for model.table: hash"), UserError);
+  for (const char* model : {"kind: logistic, table: none", "kind: mlp, hidden: [4], head: logistic"}) {
+    CAPTURE(model);
+    CHECK_THROWS_WITH_AS(
+        load(model),
+        doctest::Contains("checkpoint.delta = 3; is for models whose weights are rows of a "
+                          "table (model.table), and this one's change in every step. Try 0."),
+        UserError);
+  }
+}
+
 TEST_CASE("sparse rules: keys of other formats have no effect, and are told") {
   for (const char* key : {"index_base: 0", "hash: [a]", "scale: unit", "categories: [a]", "missing: mean",
                           "dates: [a]", "weight: a", "delimiter: tab"}) {

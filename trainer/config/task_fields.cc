@@ -157,6 +157,10 @@ std::vector<Field> CheckpointFields() {
           .Unit("seconds"),
       Number(DT_KEY(checkpoint.keep), kRun, kFromOne, "How many checkpoints are kept: the newest.")
           .Unit("checkpoints"),
+      Number(DT_KEY(checkpoint.delta), kRun, kFromZero,
+             "After a checkpoint of all rows of a table, so many that have the rows that changed since that "
+             "one (docs/checkpoint.md), then one of all rows again; 0: all rows in each.")
+          .Unit("checkpoints"),
       Row(DT_KEY(checkpoint.resume), FieldType::kText, kTask,
           "auto: a run begins with the newest complete checkpoint in checkpoint.dir, if there is one; never: "
           "with initial values, or those of checkpoint.start_from; a path: with that checkpoint, or the "

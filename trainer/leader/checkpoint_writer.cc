@@ -126,12 +126,13 @@ CheckpointWriter::Outcome CheckpointWriter::Publish(const std::vector<WrittenPar
   double best_before = 0;
   try {
     best_before = directory_.ReadBestLoss();
+    if (moment_.base) FindBase(temporary_, *moment_.base);  // a delta alone is no checkpoint
     const Manifest manifest = RunManifest(config_, layout_, slots_, parts, moment_);
     if (const std::string wrong = WhyNotThere(manifest); !wrong.empty()) {
       directory_.Abandon(temporary_);
       return {"", wrong};
     }
-    directory_.Seal(temporary_, manifest, DumpConfig(config_));
+    outcome.sealed = directory_.Seal(temporary_, manifest, DumpConfig(config_));
     outcome.path = directory_.Publish(temporary_);
   } catch (const PeerLost&) {
     directory_.Abandon(temporary_);

@@ -32,6 +32,7 @@ class CheckpointWriter {
   struct Outcome {
     std::string path;
     std::string error;
+    StoredBase sealed = {};  // what it is as a base of later ones
   };
 
   // Asks a ps for a piece of its range; the question may get lost.

@@ -5,6 +5,7 @@
 
 #include "base/fault_point.h"
 #include "base/names.h"
+#include "trainer/checkpoint/checkpoint_names.h"
 #include "trainer/ps/ps_task.h"
 #include "trainer/shard/shared_directory.h"
 
@@ -78,7 +79,16 @@ void Checkpoints::Begin() {
   held_since_ = Clock::now();
   deadline_ = held_since_ + Seconds(config_.checkpoint.timeout_s);
   round_ = parts_.rounds.Hold();
-  own_.Take(number(), round_);
+  ChooseBase();
+  own_.Take(number(), round_, base_number());
+}
+
+// A full one begins a chain of at most checkpoint.delta others, each of which needs that one alone. The ps
+// know what has changed since the latest full one that they have taken, whatever became of it: so it is no
+// base any more when the next one begins, and after any failure.
+void Checkpoints::ChooseBase() {
+  is_delta_ = base_ && base_->deltas < config_.checkpoint.delta;
+  if (!is_delta_) base_.reset();
 }
 
 // The snapshot of ps 0 has the rounds up to round_, or outside sync all updates until now; so the global step
@@ -103,8 +113,9 @@ void Checkpoints::OrderOthers(TimePoint now) {
     const FaultScope fault("save.order");
     outbox_.Send(ps.node, 0, [&](auto& builder) {
       const auto step = static_cast<uint64_t>(step_);
-      return wire::CreateOrder(builder, 0,
-                               wire::CreateSnapshotOrder(builder, number(), round_, false, step, write));
+      return wire::CreateOrder(
+          builder, 0,
+          wire::CreateSnapshotOrder(builder, number(), round_, false, step, write, base_number()));
     });
   });
 }
@@ -157,6 +168,7 @@ SavedMoment Checkpoints::MomentOfSnapshot() const {
   }
   moment.inputs = history_.inputs;
   moment.origin = history_.origin;
+  if (is_delta_) moment.base = base_->stored;
   return moment;
 }
 
@@ -168,7 +180,7 @@ void Checkpoints::LetRoundsGoOn() {
 
 void Checkpoints::WatchWriter(TimePoint now) {
   if (const std::optional<CheckpointWriter::Outcome> outcome = writer_.Poll()) {
-    return End(outcome->path, outcome->error);
+    return End(*outcome);
   }
   if (writer_.writing() && now >= next_order_) OrderOthers(now);
 }
@@ -178,7 +190,7 @@ void Checkpoints::GiveUp(TimePoint now) {
   const double max_s = config_.checkpoint.timeout_s;
   const std::string error = fmt::format("it is not complete after {} s (checkpoint.timeout_s)", max_s);
   if (phase_ == Phase::kTaking) LetRoundsGoOn();
-  if (phase_ == Phase::kTaking) return End("", error);
+  if (phase_ == Phase::kTaking) return End({"", error});
   deadline_ = now + Seconds(max_s);
   log_.Error("the checkpoint of global step {} is given up: {}", step_, error);
   writer_.GiveUp(error);
@@ -194,7 +206,14 @@ void Checkpoints::DropSnapshots() {
   });
 }
 
-void Checkpoints::End(const std::string& path, const std::string& error) {
+void Checkpoints::NoteBase(const CheckpointWriter::Outcome& outcome) {
+  if (outcome.path.empty()) return base_.reset();
+  if (is_delta_) ++base_->deltas;
+  if (!is_delta_ && config_.checkpoint.delta > 0) base_ = Base{number(), outcome.sealed};
+}
+
+void Checkpoints::End(const CheckpointWriter::Outcome& outcome) {
+  const std::string &path = outcome.path, &error = outcome.error;
   phase_ = Phase::kIdle;
   DropSnapshots();
   next_due_ = Clock::now() + Seconds(config_.checkpoint.every_secs);
@@ -206,9 +225,10 @@ void Checkpoints::End(const std::string& path, const std::string& error) {
     restored_ = false;
     history_.checkpoint = path;
     history_.checkpoint_step = step_;
-    log_.Info("saved {} in {:.2f} s; steps were held for {:.1f} ms", path, SecondsSince(writing_since_),
-              held_ms_);
+    log_.Info("saved {} in {:.2f} s; steps were held for {:.1f} ms{}", path, SecondsSince(writing_since_),
+              held_ms_, is_delta_ ? "; it has what changed since " + CheckpointName(base_->stored.step) : "");
   }
+  NoteBase(outcome);
   // In sync another checkpoint of the same step would be the same.
   const bool same = saved_step_ == global_step() && config_.train.mode == TrainMode::kSync;
   if (asked_ && (!same || asked_best_)) return Begin();

@@ -94,16 +94,19 @@ class Checkpoints {
   enum class Phase { kIdle, kTaking, kWriting };
   int64_t global_step() const { return parts_.steps.applied(); }
   uint64_t number() const { return history_.last_save; }
+  uint64_t base_number() const { return is_delta_ ? base_->number : 0; }
   void Begin();
   bool NothingNew() const;
   void OrderOthers(TimePoint now);
   void GoOnWhenAllAreKept();
+  void ChooseBase();
   void LetRoundsGoOn();
   SavedMoment MomentOfSnapshot() const;
   void GiveUp(TimePoint now);
   void DropSnapshots();
   void WatchWriter(TimePoint now);
-  void End(const std::string& path, const std::string& error);
+  void NoteBase(const CheckpointWriter::Outcome& outcome);
+  void End(const CheckpointWriter::Outcome& outcome);
   template <typename Send>
   void ForOthers(Send&& send) {
     for (Member& member : members_.all()) {
@@ -127,7 +130,15 @@ class Checkpoints {
   bool stays_ = false;
   bool finished_ = false;
   std::optional<EvaluationFigures> asked_best_;  // for the next checkpoint
+  // With checkpoint.delta: the checkpoint of all rows that deltas may follow.
+  struct Base {
+    uint64_t number = 0;
+    StoredBase stored = {};
+    int64_t deltas = 0;  // that have followed
+  };
+  std::optional<Base> base_;
   // The current checkpoint.
+  bool is_delta_ = false;  // since base_
   uint64_t round_ = 0;
   int64_t step_ = 0;
   std::string positions_;

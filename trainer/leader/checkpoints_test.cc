@@ -64,6 +64,27 @@ TEST_CASE(
   CHECK(manifest.run_epoch == kTestRun.epoch);
 }
 
+TEST_CASE("checkpoints: changes are ordered since the latest of all, and after a failure all again") {
+  Config config = Saving(TrainMode::kAsync);
+  config.checkpoint.delta = 2;
+  CheckpointsFixture f(config);
+  const auto ordered_base = [&](int64_t step) {
+    f.SetStep(step);
+    f.checkpoints->Ask(false);
+    const wire::SnapshotOrder* order = f.LastOrder();
+    REQUIRE(order != nullptr);
+    return order->base();
+  };
+  CHECK(ordered_base(7) == 0);
+  f.Complete(1);
+  CHECK(ordered_base(8) == 1);
+  f.Kept(2);
+  f.FailsToWrite(2, "no space");
+  CHECK(ordered_base(9) == 0);
+  f.Complete(3);
+  CHECK(ordered_base(10) == 3);
+}
+
 TEST_CASE("checkpoints: one is due at every multiple of checkpoint.every_steps, while the run goes on") {
   Config config = Saving(TrainMode::kAsync);
   config.checkpoint.every_steps = 10;

@@ -171,7 +171,7 @@ void Restore::TryNext() {
   order_.earlier_updates = !reader_  ? 0
                            : begins_ ? reader_->slot_updates()
                                      : reader_->manifest().origin.updates;
-  order_.manifest = reader_ ? ManifestChecksum(reader_->manifest()) : 0;
+  order_.manifest = reader_ ? reader_->manifest().checksum : 0;
   order_.keep = false;
   phase_ = Phase::kFilling;
   OrderAll();

@@ -26,15 +26,17 @@ void SnapshotKeeper::OnOrder(const wire::SnapshotOrder& order) {
       parts_.log.Debug("writes its part of the checkpoint of global step {}", step);
     }
   }
-  Take(order.number(), order.round());
+  Take(order.number(), order.round(), order.base());
 }
 
-void SnapshotKeeper::Take(uint64_t number, uint64_t round) {
+void SnapshotKeeper::Take(uint64_t number, uint64_t round, uint64_t base) {
   if (Kept(number)) return Tell();
   if (number <= number_) return;
+  if (base != 0 && (base != last_full_ || parts_.config.checkpoint.delta == 0)) return;
   Drop(number_);
   number_ = number;
   round_ = round;
+  base_ = base;
   due_ = true;
   AfterMessage();
 }
@@ -72,7 +74,8 @@ void SnapshotKeeper::TellCost(const SnapshotCost& cost) const {
 void SnapshotKeeper::TakeWhenFinished() {
   if (!parts_.shard.initialised() || !parts_.rule.HasFinished(round_)) return;
   due_ = false;
-  snapshot_ = parts_.shard.TakeSnapshot();
+  if (base_ == 0) last_full_ = number_;
+  snapshot_ = parts_.shard.TakeSnapshot(base_ == 0 ? SnapshotOf::kAll : SnapshotOf::kChanges);
   if (const std::optional<TableFigures> table = parts_.shard.Figures()) {
     parts_.log.Info("{} in this checkpoint: {}", kTableName, TableText(*table));
   }

@@ -38,10 +38,11 @@ class SnapshotKeeper {
   // Carries out an order of the leader over the network: take, write or drop. A drop is not answered; if it
   // gets lost, the next checkpoint drops the snapshot.
   void OnOrder(const wire::SnapshotOrder& order);
-  // The three orders. `number` is at least 1. The leader repeats an order to write until it has ended;
-  // Write() returns whether the writing has begun with this call: not while the snapshot is not taken, or an
-  // earlier one is still being written.
-  void Take(uint64_t number, uint64_t round);
+  // The three orders. `number` is at least 1. `base`: the number of a checkpoint of all, for one of what has
+  // changed since; 0: it is one of all. If this ps has not taken `base`, the order is dropped. The leader
+  // repeats an order to write until it has ended; Write() returns whether the writing has begun with this
+  // call: not while the snapshot is not taken, or an earlier one is still being written.
+  void Take(uint64_t number, uint64_t round, uint64_t base = 0);
   bool Write(uint64_t number, const std::string& directory);
   void Drop(uint64_t number);
   // Sends a piece to the leader. No answer when there is none or the queue is full: the leader asks again.
@@ -66,6 +67,8 @@ class SnapshotKeeper {
   ShardSaver saver_;
   uint64_t number_ = 0;  // of the newest known checkpoint; 0: none yet
   uint64_t round_ = 0;
+  uint64_t base_ = 0;                   // of checkpoint `number_`
+  uint64_t last_full_ = 0;              // the latest that was taken of all; 0: none yet
   bool due_ = false;                    // ordered and not taken yet
   std::shared_ptr<Snapshot> snapshot_;  // shared with the thread that writes it
 };

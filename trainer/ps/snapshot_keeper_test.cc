@@ -19,10 +19,10 @@ constexpr net::NodeId kLeader = 6;
 
 struct Fixture : PsTaskFixture {
   explicit Fixture(const Config& of = LinearCluster(1, 1, 100), int ps = 0) : PsTaskFixture(of, ps) {}
-  void Order(uint64_t number, uint64_t round, bool drop = false, bool write = false) {
+  void Order(uint64_t number, uint64_t round, bool drop = false, bool write = false, uint64_t base = 0) {
     const net::Message message = Make([&](auto& builder) {
       return wire::CreateOrder(builder, 0,
-                               wire::CreateSnapshotOrder(builder, number, round, drop, kStep, write));
+                               wire::CreateSnapshotOrder(builder, number, round, drop, kStep, write, base));
     });
     keeper.OnOrder(*net::Decode(message)->body_as_Order()->snapshot());
   }
@@ -63,6 +63,27 @@ TEST_CASE(
   f.keeper.AfterMessage();
   f.Order(1, 5);
   CHECK(f.Told() == Numbers{1, 1});
+}
+
+TEST_CASE("snapshot keeper: changes are kept since the checkpoint of all that was taken here, and no other") {
+  Config config = LinearCluster(1, 1, 100);
+  Fixture whole(config);
+  whole.Order(1, 0);
+  whole.Order(2, 0, false, false, /*base=*/1);  // the run takes none of changes
+  CHECK(whole.Told() == Numbers{1});
+
+  config.checkpoint.delta = 2;
+  Fixture f(config);
+  f.Order(1, 0, false, false, /*base=*/1);
+  CHECK(f.Told().empty());
+  f.Order(2, 0);
+  f.Order(3, 0, false, false, 2);
+  f.Order(4, 0, false, false, 3);  // 3 had changes alone
+  f.Order(4, 0, false, false, 2);
+  f.Order(5, 7);  // of all, and never taken: its round does not end
+  f.Order(6, 0, false, false, 5);
+  f.Order(6, 0, false, false, 2);
+  CHECK(f.Told() == Numbers{2, 3, 4, 6});
 }
 
 TEST_CASE("snapshot keeper: before there are values none is taken") {

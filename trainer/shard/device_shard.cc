@@ -72,7 +72,7 @@ std::vector<std::string> DeviceShard::slot_names() const {
 }
 
 // Never saves a value that is not finite: throws Diverged. A worker would notice it only a moment later.
-std::shared_ptr<Snapshot> DeviceShard::TakeSnapshot() {
+std::shared_ptr<Snapshot> DeviceShard::TakeSnapshot(SnapshotOf) {
   DropSnapshot();
   const std::vector<Slot> slots = optimizer_->Slots();
   const auto slot_count = static_cast<int64_t>(slots.size());

@@ -37,7 +37,8 @@ class DeviceShard : public ParameterShard {
   bool initialised() const override { return initialised_; }
 
   std::vector<std::string> slot_names() const override;
-  std::shared_ptr<Snapshot> TakeSnapshot() override;
+  using ParameterShard::TakeSnapshot;
+  std::shared_ptr<Snapshot> TakeSnapshot(SnapshotOf of) override;
   void DropSnapshot() override;
 
   int64_t block_count() const override { return static_cast<int64_t>(versions_.size()); }

@@ -18,7 +18,7 @@ void HashShard::RestoreHashRow(const HashRow& row) {
   if (!initialised()) rows_.Put(row);
 }
 
-std::shared_ptr<Snapshot> HashShard::TakeSnapshot() {
+std::shared_ptr<Snapshot> HashShard::TakeSnapshot(SnapshotOf) {
   DropSnapshot();
   std::vector<HashSnapshot::Block> blocks;
   for (int64_t block = 0; block < block_count(); ++block) {

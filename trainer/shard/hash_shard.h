@@ -21,7 +21,8 @@ class HashShard : public RowShard {
   HashShard& operator=(const HashShard&) = delete;
 
   void RestoreHashRow(const HashRow& row) override;
-  std::shared_ptr<Snapshot> TakeSnapshot() override;
+  using RowShard::TakeSnapshot;
+  std::shared_ptr<Snapshot> TakeSnapshot(SnapshotOf of) override;
   void DropSnapshot() override;
 
   std::optional<TableFigures> Figures() const override;

@@ -83,7 +83,7 @@ std::vector<std::string> HostShard::slot_names() const {
   return names;
 }
 
-std::shared_ptr<Snapshot> HostShard::TakeSnapshot() {
+std::shared_ptr<Snapshot> HostShard::TakeSnapshot(SnapshotOf) {
   DropSnapshot();
   std::vector<net::LentBuffer> weights;
   for (Block& block : blocks_) {

@@ -21,8 +21,8 @@ void JointShard::SetEarlierUpdates(int64_t earlier) {
   rows_.SetEarlierUpdates(earlier);
 }
 
-std::shared_ptr<Snapshot> JointShard::TakeSnapshot() {
-  return std::make_shared<JointSnapshot>(range_.TakeSnapshot(), rows_.TakeSnapshot());
+std::shared_ptr<Snapshot> JointShard::TakeSnapshot(SnapshotOf of) {
+  return std::make_shared<JointSnapshot>(range_.TakeSnapshot(of), rows_.TakeSnapshot(of));
 }
 
 void JointShard::DropSnapshot() {

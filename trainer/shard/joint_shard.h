@@ -50,13 +50,15 @@ class JointShard : public ParameterShard {
   bool Fits(uint64_t slot, uint64_t first, size_t bytes) const override {
     return range_.Fits(slot, first, bytes);
   }
+  void BeginRestore() override { rows_.BeginRestore(); }
   void RestoreRow(uint64_t row, const float* values) override { rows_.RestoreRow(row, values); }
   void SetRestored(uint64_t version) override;
   void SetEarlierUpdates(int64_t earlier) override;
   bool initialised() const override { return range_.initialised() && rows_.initialised(); }
 
   std::vector<std::string> slot_names() const override { return rows_.slot_names(); }
-  std::shared_ptr<Snapshot> TakeSnapshot() override;
+  using ParameterShard::TakeSnapshot;
+  std::shared_ptr<Snapshot> TakeSnapshot(SnapshotOf of) override;
   void DropSnapshot() override;
 
   const TableLayout* table(int64_t block) const override { return Of(block).table(Local(block)); }

@@ -61,6 +61,10 @@ struct RoundGradients {
   double Divisor(Reduce reduce, std::vector<float>* shares) const;
 };
 
+// SnapshotOf: what a snapshot has: everything, or of a table the groups of rows that have changed since the
+// latest snapshot of everything (checkpoint.delta).
+enum class SnapshotOf { kAll, kChanges };
+
 class ParameterShard {
  public:
   virtual ~ParameterShard() = default;
@@ -69,6 +73,9 @@ class ParameterShard {
   // done. Once initialised(), neither this nor Restore() and SetRestored() change anything.
   virtual bool Initialise(TimePoint until) = 0;
   bool Initialise() { return Initialise(TimePoint::max()); }
+  // A checkpoint is to be restored. What an earlier one that was given up has left in rows of a table is
+  // forgotten: a row that the next one does not have is as it was in the beginning.
+  virtual void BeginRestore() {}
   // Writes saved values to the elements from `first` on; they must fit. `slot`: 0 for the weights, then the
   // optimizer's slots in the order of slot_names(). Initialise() may still follow.
   virtual void Restore(int64_t slot, int64_t first, net::TensorView values);
@@ -85,8 +92,10 @@ class ParameterShard {
   // The optimizer's slots.
   virtual std::vector<std::string> slot_names() const = 0;
   // The range as it is now. The snapshot has its pieces until DropSnapshot() or the next TakeSnapshot();
-  // readers on any thread may keep the object longer.
-  virtual std::shared_ptr<Snapshot> TakeSnapshot() = 0;
+  // readers on any thread may keep the object longer. kChanges is for a run with checkpoint.delta that has
+  // taken one of kAll; a range of the flat vector is whole all the same.
+  virtual std::shared_ptr<Snapshot> TakeSnapshot(SnapshotOf of) = 0;
+  std::shared_ptr<Snapshot> TakeSnapshot() { return TakeSnapshot(SnapshotOf::kAll); }
   virtual void DropSnapshot() = 0;
 
   // The rows that a block is a part of; null: it is a part of the flat vector. Rows are behind those.

@@ -18,11 +18,6 @@ constexpr milliseconds kTurn{20};
 
 }  // namespace
 
-uint64_t ManifestChecksum(const Manifest& manifest) {
-  const std::string bytes = ToBytes(manifest);
-  return Checksum(bytes.data(), bytes.size());
-}
-
 RangeFiller::RangeFiller(Parts parts) : parts_(std::move(parts)), slots_(SlotNames(parts_.config)) {}
 
 void RangeFiller::Take(const FillOrder& order) {
@@ -42,6 +37,7 @@ void RangeFiller::Take(const FillOrder& order) {
 }
 
 void RangeFiller::Begin() {
+  state_ = State::kIdle;  // whatever became of an order before this one
   outcome_ = {order_.number, "", false};
   tells_ = false;
   reader_.reset();
@@ -50,6 +46,7 @@ void RangeFiller::Begin() {
     state_ = State::kMaking;
     return;
   }
+  parts_.shard.BeginRestore();
   const auto slots = static_cast<int64_t>(slots_.size());
   pieces_ = PiecesOf(parts_.layout, parts_.ps, static_cast<int>(slots));
   count_ = pieces_.size();
@@ -80,7 +77,7 @@ bool RangeFiller::OpenHere(const std::string& path) {
     reader_ = std::make_unique<CheckpointReader>(path);
     order_.begins ? reader_->BeginWith(parts_.config, parts_.layout)
                   : reader_->CheckFits(parts_.layout, slots_);
-    if (ManifestChecksum(reader_->manifest()) == order_.manifest) {
+    if (reader_->manifest().checksum == order_.manifest) {
       if (parts_.layout.has_hash_table()) {
         count_ = reader_->HashPieces(parts_.layout.table->PartOf(parts_.ps));
       }

@@ -27,7 +27,7 @@ struct FillOrder {
   uint64_t number = 0;          // from 1; the largest number counts
   std::string checkpoint;       // a name in checkpoint.dir, or a path; empty: initial values
   int64_t step = 0;             // the global step that the run is at with it
-  uint64_t manifest = 0;        // its ManifestChecksum()
+  uint64_t manifest = 0;        // its Manifest::checksum
   bool keep = false;            // every ps has its values, and they count
   bool begins = false;          // the run begins with it (checkpoint.start_from)
   int64_t earlier_updates = 0;  // that its slots have had before global step 0; below 2^62
@@ -39,9 +39,6 @@ struct FillOutcome {
   std::string error;  // empty: the range is filled
   bool kept = false;
 };
-
-// Tells apart two checkpoints with the same name.
-uint64_t ManifestChecksum(const Manifest& manifest);
 
 // The max number of pieces, of 1 MiB each, that a task has asked for and not received: its memory for them.
 constexpr int64_t kOpenPieces = 8;

@@ -39,7 +39,7 @@ std::string Saved(const Config& config, uint64_t salt = SmallCheckpoint().salt) 
   return root;
 }
 
-uint64_t ChecksumOf(const std::string& path) { return ManifestChecksum(ReadManifest(path)); }
+uint64_t ChecksumOf(const std::string& path) { return ReadManifest(path).checksum; }
 
 // A ps that sees the directory of ps 0, or gets the pieces from `leader`.
 struct Filling : ShardFixture {
@@ -61,7 +61,7 @@ struct Filling : ShardFixture {
   }
   FillOutcome Keep(uint64_t number = 1) { return Fill({number, kName, kStep, 0, true}); }
   // Answers the questions from the checkpoint at `path`. `spoil`: with values that do not match the checksum.
-  void Answer(const std::string& path, bool spoil = false) {
+  void Answer(const std::string& path, bool spoil = false, uint64_t order = 1) {
     CheckpointReader reader(path);
     const std::vector<std::string> slots = SlotNames(config);
     const std::vector<Piece> pieces = PiecesOf(layout, index, static_cast<int>(slots.size()));
@@ -71,7 +71,7 @@ struct Filling : ShardFixture {
       reader.Read(layout.variables[static_cast<size_t>(piece.variable)].name,
                   piece.slot == 0 ? "" : slots[static_cast<size_t>(piece.slot - 1)], piece.first, piece.count,
                   values.data());
-      Send(1, number, values, spoil);
+      Send(order, number, values, spoil);
     }
   }
   void Send(uint64_t order, int64_t number, const std::vector<float>& values, bool spoil = false) {
@@ -158,6 +158,27 @@ TEST_CASE("range filler: a ps that does not see the directory gets the same, of 
     CHECK(f.Keep().kept);
     CHECK(f.Wrong() == 0);
   }
+}
+
+TEST_CASE(
+    "range filler: a ps that has fetched its part of one that is damaged elsewhere fetches the next one") {
+  const Config config = Adam(2, 600000);
+  Filling f(config, 1, "");
+  f.sees = false;
+  const std::string paths[] = {Saved(config) + "/" + kName, Saved(config, 99) + "/" + kName};
+  for (const uint64_t number : {1, 2}) {
+    const std::string& path = paths[number - 1];
+    f.told.clear();
+    f.filler.Take({number, path, kStep, ChecksumOf(path)});
+    while (f.told.empty()) {
+      REQUIRE(!f.asked.empty());
+      f.Answer(path, false, number);
+      f.filler.Turn(Clock::now());
+    }
+    CHECK(f.told.back().error == "");
+  }
+  CHECK(f.Fill({2, paths[1], kStep, 0, true}).kept);
+  CHECK(f.Wrong(99) == 0);
 }
 
 TEST_CASE("range filler: a piece that does not come, or is not what was asked for, is asked for again") {

@@ -22,9 +22,12 @@ RowShard::RowShard(const Config& config, const Layout& layout, int ps_index)
   for (int64_t block = 0; block < block_count(); ++block) At(block).rows = table_.BlockOf(ps_index, block);
 }
 
-// An unfinished restore may have left rows.
-bool RowShard::Initialise(TimePoint) {
+void RowShard::BeginRestore() {
   if (!initialised_) ClearRows();
+}
+
+bool RowShard::Initialise(TimePoint) {
+  BeginRestore();  // an unfinished restore may have left rows
   initialised_ = true;
   return true;
 }

@@ -25,7 +25,9 @@ class RowShard : public ParameterShard {
 
   using ParameterShard::ApplyMean;
   using ParameterShard::Initialise;
+  using ParameterShard::TakeSnapshot;
   bool Initialise(TimePoint until) override;
+  void BeginRestore() override;
   void SetRestored(uint64_t version) override;
   bool initialised() const override { return initialised_; }
 

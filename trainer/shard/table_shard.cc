@@ -29,15 +29,20 @@ UndoLimits LimitsOf(const Config& config) {
 TableShard::TableShard(const Config& config, const Layout& layout, int ps_index)
     : RowShard(config, layout, ps_index),
       rows_(EmptyRows(config, *layout.table, layout.table->PartOf(ps_index))),
+      changed_(config.checkpoint.delta > 0 ? rows_.group_count() : 0),
       initial_(static_cast<size_t>(rows_.values())) {}
 
 void TableShard::RestoreRow(uint64_t row, const float* values) {
   if (!initialised()) std::copy_n(values, rows_.values(), rows_.Touch(row));
 }
 
-std::shared_ptr<Snapshot> TableShard::TakeSnapshot() {
+std::shared_ptr<Snapshot> TableShard::TakeSnapshot(SnapshotOf of) {
   DropSnapshot();
-  snapshot_ = std::make_shared<TableSnapshot>(rows_, layout().width(), LimitsOf(config()));
+  const bool all = of == SnapshotOf::kAll;
+  DT_CHECK(all || config().checkpoint.delta > 0);
+  snapshot_ = std::make_shared<TableSnapshot>(rows_, layout().width(), LimitsOf(config()),
+                                              all ? std::vector<bool>() : changed_);
+  if (all) changed_.assign(changed_.size(), false);
   return snapshot_;
 }
 
@@ -49,7 +54,12 @@ void TableShard::DropSnapshot() {
 void TableShard::UpdateRows(int64_t, const UpdateStep& step, KeySpan keys, const std::byte* gradient) {
   std::unique_lock<std::mutex> lock;  // a reader of the snapshot sees no row that is half updated
   if (snapshot_) lock = snapshot_->BeforeUpdate(keys);
+  if (!changed_.empty()) NoteChanges(keys);
   optimizer().Apply(step, keys, gradient, &rows_);
+}
+
+void TableShard::NoteChanges(KeySpan keys) {
+  for (const uint64_t key : keys) changed_[rows_.GroupOf(key)] = true;
 }
 
 // Copies the weights of rows to [keys, width]. A row that was never written stays so. All rows of a tile are

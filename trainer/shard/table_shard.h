@@ -19,8 +19,9 @@ class TableShard : public RowShard {
   TableShard(const TableShard&) = delete;
   TableShard& operator=(const TableShard&) = delete;
 
+  using RowShard::TakeSnapshot;
   void RestoreRow(uint64_t row, const float* values) override;
-  std::shared_ptr<Snapshot> TakeSnapshot() override;
+  std::shared_ptr<Snapshot> TakeSnapshot(SnapshotOf of) override;
   void DropSnapshot() override;
 
   // Rows whose group takes memory, and the bytes that all take.
@@ -32,9 +33,13 @@ class TableShard : public RowShard {
   void UpdateRows(int64_t block, const UpdateStep& step, KeySpan keys, const std::byte* gradient) override;
   void VisitChanged(RowRange range, const VisitRow& visit) const override;
 
+  void NoteChanges(KeySpan keys);
+
   RowStore rows_;
   std::shared_ptr<TableSnapshot> snapshot_;  // null: none
-  std::vector<float> initial_;               // a row, for those that were never written
+  // With checkpoint.delta, by group: it has changed since the latest snapshot of all; else empty.
+  std::vector<bool> changed_;
+  std::vector<float> initial_;  // a row, for those that were never written
 };
 
 }  // namespace dtrain

@@ -171,11 +171,46 @@ std::map<uint64_t, std::vector<float>> RowsOf(Snapshot& snapshot, const Config& 
   return rows;
 }
 
+using PieceBytes = std::vector<std::vector<std::byte>>;
+
+PieceBytes BytesOf(const Snapshot& snapshot) {
+  PieceBytes all;
+  std::vector<float> scratch(static_cast<size_t>(kBlockValues));
+  for (int64_t piece = 0; piece < snapshot.piece_count(); ++piece) {
+    const net::TensorView bytes = snapshot.Read(piece, scratch.data())->bytes;
+    all.emplace_back(bytes.data, bytes.data + bytes.size);
+  }
+  return all;
+}
+
+size_t SizeOf(const PieceBytes& pieces) {
+  return std::accumulate(pieces.begin(), pieces.end(), size_t{0},
+                         [](size_t sum, const std::vector<std::byte>& piece) { return sum + piece.size(); });
+}
+
+// The rows of a snapshot of all together with those of one of the changes since.
+std::map<uint64_t, std::vector<float>> RowsOf(const PieceBytes& delta, const PieceBytes& base,
+                                              const Config& config, const Layout& layout) {
+  std::map<uint64_t, std::vector<float>> rows;
+  const int64_t width = layout.table->width(), values = RowValues(config, width);
+  const RowPieces pieces(layout.table->PartOf(0), values);
+  for (size_t i = 0; i < base.size(); ++i) {
+    const RowRange range = pieces.At(static_cast<int64_t>(i));
+    CHECK(ReadDeltaPiece({delta[i].data(), delta[i].size()}, {base[i].data(), base[i].size()}, range, width,
+                         values, range, [&](uint64_t row, const float* of_row) {
+                           rows.emplace(row, std::vector<float>(of_row, of_row + values));
+                         }) == "");
+  }
+  return rows;
+}
+
 class LargeTable {
  public:
-  explicit LargeTable(int64_t inputs = 1 << 20)
-      : config_(JobOf(OptimizerKind::kAdam, inputs, 1)), layout_(TableLayoutOf(config_.model, 1)) {
+  explicit LargeTable(int64_t inputs = 1 << 20, int64_t delta = 0,
+                      OptimizerKind optimizer = OptimizerKind::kAdam)
+      : config_(JobOf(optimizer, inputs, 1)), layout_(TableLayoutOf(config_.model, 1)) {
     config_.model.kind = ModelKind::kLogistic;
+    config_.checkpoint.delta = delta;
     shard_ = std::make_unique<TableShard>(config_, layout_, 0);
     shard_->Initialise();
   }
@@ -220,6 +255,67 @@ TEST_CASE("table shard: a snapshot stays as it was while rows change, and fills 
   CHECK(std::to_string(other.Report().parts[0].sum.crc) == report);
   const std::shared_ptr<Snapshot> again = other.TakeSnapshot();
   CHECK(RowsOf(*again, table.config(), table.layout()) == before);
+}
+
+TEST_CASE(
+    "table shard: a snapshot of changes has what has changed since the latest of all, beside updates too") {
+  // One lies in memory as a whole, the other does not.
+  for (const int64_t inputs : {int64_t{1} << 16, int64_t{1} << 25}) {
+    LargeTable table(inputs, /*delta=*/1);
+    for (int i = 0; i < 20; ++i) table.Touch(500);
+    const PieceBytes base = BytesOf(*table.shard().TakeSnapshot());
+    for (int saves = 0; saves < 2; ++saves) {
+      table.Touch(50);
+      const std::shared_ptr<Snapshot> snapshot = table.shard().TakeSnapshot(SnapshotOf::kChanges);
+      const PieceBytes delta = BytesOf(*snapshot);
+      CHECK(SizeOf(delta) > 50 * 3 * sizeof(float));
+      CHECK((saves > 0 || SizeOf(delta) < SizeOf(base) / 5));
+      for (int i = 0; i < 3; ++i) table.Touch(500);
+      CHECK(BytesOf(*snapshot) == delta);
+      table.shard().DropSnapshot();
+    }
+    const PieceBytes delta = BytesOf(*table.shard().TakeSnapshot(SnapshotOf::kChanges));
+    const std::shared_ptr<Snapshot> all = table.shard().TakeSnapshot();
+    CHECK(RowsOf(delta, base, table.config(), table.layout()) ==
+          RowsOf(*all, table.config(), table.layout()));
+    // Nothing has changed since that one.
+    CHECK(SizeOf(BytesOf(*table.shard().TakeSnapshot(SnapshotOf::kChanges))) == 0);
+  }
+}
+
+TEST_CASE("table shard: of a restore that is given up no row stays") {
+  // One lies in memory as a whole, the other does not.
+  for (const int64_t inputs : {int64_t{1} << 16, int64_t{1} << 25}) {
+    LargeTable table(inputs);
+    TableShard shard(table.config(), table.layout(), 0);
+    const std::vector<float> first = {1, 2, 3}, second = {4, 5, 6};
+    shard.BeginRestore();
+    shard.RestoreRow(7, first.data());
+    shard.RestoreRow(8, first.data());
+    shard.BeginRestore();
+    shard.RestoreRow(8, second.data());
+    shard.SetRestored(1);
+    CHECK(RowsOf(*shard.TakeSnapshot(), table.config(), table.layout()) ==
+          std::map<uint64_t, std::vector<float>>{{8, second}});
+    shard.BeginRestore();  // its values count
+    CHECK(RowsOf(*shard.TakeSnapshot(), table.config(), table.layout()).size() == 1);
+  }
+}
+
+TEST_CASE("table shard: a row that has its initial values again is not that of the base any more") {
+  LargeTable table(1 << 16, 1, OptimizerKind::kSgd);
+  const KeyList keys = {77, 5000};
+  const auto update = [&](float gradient) {
+    const std::vector<float> values(keys.size(), gradient);
+    table.shard().Apply(0, {Beside::Bytes(values), keys});
+  };
+  update(0.5f);
+  const PieceBytes base = BytesOf(*table.shard().TakeSnapshot());
+  CHECK(RowsOf(PieceBytes(base.size()), base, table.config(), table.layout()).size() == 2);
+  update(-0.5f);
+  const PieceBytes delta = BytesOf(*table.shard().TakeSnapshot(SnapshotOf::kChanges));
+  CHECK(SizeOf(delta) > 0);
+  CHECK(RowsOf(delta, base, table.config(), table.layout()).empty());
 }
 
 TEST_CASE("table shard: a piece that is released is not copied any more, and a dropped snapshot has none") {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "base/check.h"
 
@@ -23,16 +24,18 @@ std::chrono::nanoseconds WaitAfterUpdate(const UndoLimits& limits, size_t used, 
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::min<decltype(wait)>(wait, limits.max_wait));
 }
 
-TableSnapshot::TableSnapshot(const RowStore& rows, int64_t width, const UndoLimits& limits)
+TableSnapshot::TableSnapshot(const RowStore& rows, int64_t width, const UndoLimits& limits,
+                             std::vector<bool> changed)
     : rows_(rows),
       pieces_(rows.rows(), rows.values()),
       slice_bits_(BitsBelow(std::min(kMaxSliceRows, pieces_.rows()))),  // those of a piece are 2^n
       limits_(limits),
+      changed_(std::move(changed)),
       taken_(Clock::now()),
       undo_(static_cast<int64_t>(((rows.rows().size() + (uint64_t{1} << slice_bits_) - 1) >> slice_bits_)),
             rows.values()),
       next_(taken_),
-      writer_(width, rows.values()),
+      writer_(width, rows.values(), changed_.empty() ? 0 : rows.group_rows()),
       initial_(static_cast<size_t>(rows.values())) {
   DT_CHECK(uint64_t{1} << slice_bits_ >= static_cast<uint64_t>(rows.group_rows()), slice_bits_);
 }
@@ -47,7 +50,7 @@ bool TableSnapshot::CopySlice(int64_t piece, RowRange slice) const {
   const std::lock_guard lock(mutex_);
   if (!Has(piece)) return false;
   for (size_t group = 0; group < is_written_.size(); ++group) {
-    const float* const from = rows_.Group(first + group);
+    const float* const from = HasGroup(first + group) ? rows_.Group(first + group) : nullptr;
     if (from == nullptr) continue;
     is_written_[group] = true;
     std::memcpy(copied_.data() + group * group_values, from, group_values * sizeof(float));
@@ -75,6 +78,7 @@ std::optional<size_t> TableSnapshot::Write(int64_t piece, std::byte* bytes) cons
     uint64_t row = begin;
     const float* values = copied_.data();
     for (const bool is_written : is_written_) {
+      if (is_written && !changed_.empty()) writer_.Cover(row);
       for (uint64_t i = 0; i < group_rows && row < slice.end; ++i, ++row, values += initial_.size()) {
         if (is_written && rows_.IsChanged(row, values, rows_.values(), initial_.data()))
           writer_.Add(row, values);
@@ -150,7 +154,7 @@ void TableSnapshot::KeepRows(KeySpan keys) {
   for (int64_t i = 0; i < keys.size; ++i) {
     if (i + 2 * kAhead < keys.size) undo_.WillKeep(SliceOf(keys[i + 2 * kAhead]));
     if (i + kAhead < keys.size) undo_.WillKeepSoon(SliceOf(keys[i + kAhead]));
-    if (keys[i] < first) continue;
+    if (keys[i] < first || !HasGroup(rows_.GroupOf(keys[i]))) continue;
     const auto at = static_cast<uint32_t>((keys[i] - rows_.rows().begin) & mask);
     float* const kept = undo_.Keep(SliceOf(keys[i]), at);
     if (kept == nullptr) continue;

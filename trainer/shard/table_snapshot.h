@@ -36,8 +36,10 @@ std::chrono::nanoseconds WaitAfterUpdate(const UndoLimits& limits, size_t used, 
 
 class TableSnapshot : public Snapshot {
  public:
-  // `rows` are read until every piece is released. `width`: as in RowPieceWriter.
-  TableSnapshot(const RowStore& rows, int64_t width, const UndoLimits& limits = {});
+  // `rows` are read until every piece is released. `width`: as in RowPieceWriter. `changed`: by group,
+  // whether a delta has it; empty: the snapshot is of all.
+  TableSnapshot(const RowStore& rows, int64_t width, const UndoLimits& limits = {},
+                std::vector<bool> changed = {});
 
   int64_t piece_count() const override { return pieces_.count(); }
   std::optional<Piece> Read(int64_t piece, float* scratch) const override;
@@ -56,12 +58,14 @@ class TableSnapshot : public Snapshot {
   }
   void Wait();
   void KeepRows(KeySpan keys);
+  bool HasGroup(uint64_t group) const { return changed_.empty() || changed_[group]; }
   bool Has(int64_t piece) const { return piece >= released_ && piece < piece_count(); }
 
   const RowStore& rows_;
   const RowPieces pieces_;
   const int slice_bits_;  // a slice, the rows that are copied at once, has 2^slice_bits_
   const UndoLimits limits_;
+  const std::vector<bool> changed_;
   const TimePoint taken_;
 
   mutable std::mutex mutex_;  // guards what follows, and reading `rows_`
@@ -73,7 +77,7 @@ class TableSnapshot : public Snapshot {
 
   mutable std::mutex reading_;  // guards what follows: a reader's memory
   mutable std::vector<float> copied_;     // the rows of a slice [rows, values]
-  mutable std::vector<bool> is_written_;  // by group of it
+  mutable std::vector<bool> is_written_;  // by group of it, of those that the snapshot has
   mutable RowPieceWriter writer_;
   mutable std::vector<float> initial_;
 };

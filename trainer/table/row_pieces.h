@@ -5,11 +5,15 @@
 //
 // The bytes of a piece; none if it has no rows; else little-endian:
 //   uint32 count      rows that it has
-//   uint32 form       0: numbers, 1: bits
+//   uint32 form       0: numbers, 1: bits; in a delta 2: numbers, 3: bits
+//   in a delta        uint32, the rows of a group; a bit for each group of the range, padded to 4 bytes: 1,
+//   the
+//                     piece has all of its rows that are not as they were in the beginning
 //   numbers           uint32 of each row: its number less the piece's first, ascending;
 //   or bits           a bit for each row of the range, the lowest bit of a byte first, padded to 4 bytes
 //   values            float32 [count, width]: the weights, then each of the optimizer's slots in turn
-// The shorter form is taken.
+// The shorter form is taken. A delta has the groups that have changed since its base: of a group that it
+// covers its rows count, and those of the base do not; of all others those of the base count.
 #pragma once
 
 #include <cstddef>
@@ -47,8 +51,12 @@ using VisitRow = std::function<void(uint64_t row, const float* values)>;
 // RowPieceWriter: puts rows together to a piece. Thread: one.
 class RowPieceWriter {
  public:
-  // `width`: values of a row without its slots; `values`: with them.
-  RowPieceWriter(int64_t width, int64_t values) : width_(width), values_(values) {}
+  // `width`: values of a row without its slots; `values`: with them. `group_rows`: of a group, if the pieces
+  // are those of a delta; else 0.
+  RowPieceWriter(int64_t width, int64_t values, int64_t group_rows = 0)
+      : width_(width), values_(values), group_rows_(static_cast<uint64_t>(group_rows)) {}
+  // A delta covers the group that begins with this row; call it in ascending order.
+  void Cover(uint64_t first_row) { groups_.push_back(first_row); }
   // Adds a row; call it in ascending order. `values`: [1 + slots, width].
   void Add(uint64_t row, const float* values);
   // Writes the piece of these rows, which all lie in `range`, and begins a new one. `bytes` has room for
@@ -58,14 +66,31 @@ class RowPieceWriter {
  private:
   const int64_t width_;
   const int64_t values_;
+  const uint64_t group_rows_;
+  std::vector<uint64_t> groups_;
   std::vector<uint64_t> rows_;
   std::vector<float> row_values_;  // [rows, values]
 };
 
+// RowCover: the groups of rows that a piece of a delta covers.
+struct RowCover {
+  uint64_t first = 0;  // row of the piece's range
+  uint64_t group_rows = 1;
+  std::vector<bool> groups;  // empty: none
+
+  bool Has(uint64_t row) const { return !groups.empty() && groups[(row - first) / group_rows]; }
+};
+
 // Reads the bytes of a piece, any bytes. Calls `visit` for the rows in [range.begin, range.end), of which the
-// piece has those of `piece`; `values`: of a row with its slots. Returns what is wrong with them; empty:
-// nothing, and all rows are visited. Nothing is visited of a piece that is wrong.
+// piece has those of `piece`; `values`: of a row with its slots. `cover`: for a piece of a delta, what it
+// covers; null: it is none. Returns what is wrong with the bytes; empty: nothing, and all rows are visited.
+// Nothing is visited of a piece that is wrong.
 std::string ReadRowPiece(net::TensorView bytes, RowRange piece, int64_t width, int64_t values, RowRange range,
-                         const VisitRow& visit);
+                         const VisitRow& visit, RowCover* cover = nullptr);
+
+// Visits the rows of a delta and of its base together in ascending order, as ReadRowPiece() does for those of
+// one of them. `delta`, `base`: the bytes of the same piece in each.
+std::string ReadDeltaPiece(net::TensorView delta, net::TensorView base, RowRange piece, int64_t width,
+                           int64_t values, RowRange range, const VisitRow& visit);
 
 }  // namespace dtrain

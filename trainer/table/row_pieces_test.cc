@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 #include <string>
@@ -106,6 +107,120 @@ TEST_CASE("row pieces: bytes that are no piece are refused, and none of their ro
     }
     CHECK(refused > 500);
   }
+}
+
+constexpr int64_t kGroupRows = 16;
+
+// The bytes of a delta that covers the groups of these numbers.
+std::vector<std::byte> WrittenDelta(const Rows& rows, const std::vector<uint64_t>& groups, RowRange range) {
+  RowPieceWriter writer(kWidth, kValues, kGroupRows);
+  for (const uint64_t group : groups) writer.Cover(range.begin + group * kGroupRows);
+  for (const auto& [row, values] : rows) writer.Add(row, values.data());
+  std::vector<std::byte> bytes(kMaxRowPieceBytes);
+  bytes.resize(writer.Finish(range, bytes.data()));
+  return bytes;
+}
+
+std::string ReadBoth(const std::vector<std::byte>& delta, const std::vector<std::byte>& base, RowRange piece,
+                     RowRange range, std::vector<uint64_t>* order, Rows* rows) {
+  return ReadDeltaPiece({delta.data(), delta.size()}, {base.data(), base.size()}, piece, kWidth, kValues,
+                        range, [&](uint64_t row, const float* values) {
+                          order->push_back(row);
+                          rows->emplace(row, std::vector<float>(values, values + kValues));
+                        });
+}
+
+TEST_CASE("row pieces: the rows of a delta replace the groups of its base that it covers, and only these") {
+  const RowRange piece{3200, 3200 + 1600};
+  for (const uint32_t seed : {1, 2, 3, 4}) {
+    const Rows base = SomeRows(piece, 3, seed);
+    std::vector<uint64_t> groups;
+    Rows delta, expected = base;
+    for (uint64_t group = seed; group < 100; group += 7) {
+      groups.push_back(group);
+      const RowRange of_group{piece.begin + group * kGroupRows, piece.begin + (group + 1) * kGroupRows};
+      expected.erase(expected.lower_bound(of_group.begin), expected.lower_bound(of_group.end));
+      delta.merge(SomeRows(of_group, 2, seed + 100));
+    }
+    expected.insert(delta.begin(), delta.end());
+    const std::vector<std::byte> of_delta = WrittenDelta(delta, groups, piece),
+                                 of_base = Written(base, piece);
+    for (const RowRange range : {piece, RowRange{3300, 4000}}) {
+      std::vector<uint64_t> order;
+      Rows rows;
+      CHECK(ReadBoth(of_delta, of_base, piece, range, &order, &rows) == "");
+      CHECK(rows == Rows(expected.lower_bound(range.begin), expected.lower_bound(range.end)));
+      CHECK(order.size() == rows.size());
+      CHECK(std::is_sorted(order.begin(), order.end()));
+    }
+  }
+}
+
+TEST_CASE("row pieces: a row that is as it was in the beginning again is not that of the base") {
+  const RowRange piece{0, 64};
+  const Rows base = SomeRows(piece, 1, 9);
+  const std::vector<std::byte> emptied = WrittenDelta({}, {1}, piece), of_base = Written(base, piece);
+  CHECK(emptied.size() == 8 + 4 + 4);
+  std::vector<uint64_t> order;
+  Rows rows;
+  CHECK(ReadBoth(emptied, of_base, piece, piece, &order, &rows) == "");
+  CHECK(rows.size() == 48);
+  CHECK(rows.count(15) == 1);
+  CHECK(rows.count(16) == 0);
+  CHECK(rows.count(32) == 1);
+
+  CHECK(WrittenDelta({}, {}, piece).empty());
+  rows.clear();
+  CHECK(ReadBoth({}, of_base, piece, piece, &order, &rows) == "");
+  CHECK(rows == base);
+}
+
+TEST_CASE("row pieces: a full piece of a delta is at most as large as a piece may be") {
+  for (const int64_t values : {1, 3, 16, 4096, 49152}) {
+    const RowPieces pieces({0, 1 << 20}, values);
+    const RowRange range = pieces.At(0);
+    RowPieceWriter writer(1, values, 1);
+    const std::vector<float> row(static_cast<size_t>(values));
+    for (uint64_t i = range.begin; i < range.end; ++i) {
+      writer.Cover(i);
+      writer.Add(i, row.data());
+    }
+    std::vector<std::byte> bytes(kMaxRowPieceBytes);
+    CHECK(writer.Finish(range, bytes.data()) <= kMaxRowPieceBytes);
+  }
+}
+
+TEST_CASE("row pieces: a piece of a delta is none of a full checkpoint, and the other way round") {
+  const RowRange piece{0, 64};
+  const std::vector<std::byte> full = Written(SomeRows(piece, 2, 1), piece);
+  const std::vector<std::byte> delta = WrittenDelta(SomeRows({16, 32}, 2, 1), {1}, piece);
+  std::vector<uint64_t> order;
+  Rows rows;
+  CHECK(Read(delta, piece, piece, &rows) == "its form is unknown");
+  CHECK(ReadBoth(full, full, piece, piece, &order, &rows) == "its form is unknown");
+  CHECK(ReadBoth(delta, delta, piece, piece, &order, &rows) == "in its base its form is unknown");
+  CHECK(ReadBoth(WrittenDelta(SomeRows({16, 32}, 1, 1), {2}, piece), full, piece, piece, &order, &rows) ==
+        "row 16 is in no group that it covers");
+  CHECK(rows.empty());
+}
+
+TEST_CASE("row pieces: damaged bytes of a delta are refused, and none of their rows is visited") {
+  const RowRange piece{0, 640};
+  const std::vector<std::byte> base = Written(SomeRows(piece, 2, 1), piece);
+  const std::vector<std::byte> good = WrittenDelta(SomeRows({160, 176}, 2, 1), {10, 11}, piece);
+  std::mt19937 random(11);
+  int refused = 0;
+  for (int i = 0; i < 2000; ++i) {
+    std::vector<std::byte> bad = good;
+    bad[random() % 28] ^= static_cast<std::byte>(1 + random() % 255);
+    if (i % 10 == 0) bad.resize(random() % bad.size());
+    std::vector<uint64_t> order;
+    Rows rows;
+    if (!ReadBoth(bad, base, piece, piece, &order, &rows).empty()) ++refused;
+    CHECK(order.size() == rows.size());
+    if (!rows.empty()) CHECK(rows.rbegin()->first < piece.end);
+  }
+  CHECK(refused > 500);
 }
 
 }  // namespace

@@ -35,8 +35,12 @@ std::string CheckpointLine(const Config& config) {
   if (checkpoint.dir.empty()) {
     return "no checkpoint.dir: a lost ps or a signal ends the run with nothing saved";
   }
-  return fmt::format("checkpoints: {}{}, the newest {}{} kept", checkpoint.dir, WhenText(checkpoint),
-                     checkpoint.keep == 1 ? "one" : fmt::format("{}", checkpoint.keep),
+  std::string deltas;
+  if (checkpoint.delta > 0) {
+    deltas = fmt::format(", up to {} after each of all rows", Plural(checkpoint.delta, "delta"));
+  }
+  return fmt::format("checkpoints: {}{}{}, the newest {}{} kept", checkpoint.dir, WhenText(checkpoint),
+                     deltas, checkpoint.keep == 1 ? "one" : fmt::format("{}", checkpoint.keep),
                      config.eval.keep_best  ? " and the best are"
                      : checkpoint.keep == 1 ? " is"
                                             : " are");

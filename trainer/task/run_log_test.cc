@@ -30,6 +30,12 @@ TEST_CASE("checkpoint line: it says where, when and how many") {
   CHECK(CheckpointLine(config) ==
         "checkpoints: run/ckpt every 1000 global steps, the newest one and the best are kept");
   config.checkpoint.every_steps = 0;
+  config.checkpoint.delta = 3;
+  CHECK(
+      CheckpointLine(config) ==
+      "checkpoints: run/ckpt at the start and at the end, up to 3 deltas after each of all rows, the newest "
+      "one and the best are kept");
+  config.checkpoint.delta = 0;
   CHECK(CheckpointLine(config) ==
         "checkpoints: run/ckpt at the start and at the end, the newest one and the best are kept");
 }

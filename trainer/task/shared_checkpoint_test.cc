@@ -8,10 +8,15 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "net/inproc_transport.h"
+#include "trainer/checkpoint/checkpoint_names.h"
+#include "trainer/checkpoint/checkpoint_reader.h"
 #include "trainer/checkpoint/checkpoint_test_util.h"
 #include "trainer/task/quiet_run_test_util.h"
 #include "trainer/testing/small_config.h"
@@ -140,6 +145,101 @@ TEST_CASE(
       }
     }
   }
+}
+
+// Keeps worker 0 from its next step until the step before is saved, so that there is a checkpoint of each.
+class WaitingHook : public Hook {
+ public:
+  explicit WaitingHook(std::string dir) : dir_(std::move(dir)) {}
+  void AfterStep(const StepView& view, HookRequests*) override {
+    const std::string path = dir_ + "/" + CheckpointName(view.local_step);
+    const TimePoint deadline = Clock::now() + std::chrono::seconds(60);
+    while (!std::filesystem::exists(path) && Clock::now() < deadline) {
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+  }
+
+ private:
+  const std::string dir_;
+};
+
+using Job = Config (*)(int ps, OptimizerKind optimizer, int64_t steps, const std::string& dir);
+
+// Runs on rows and saves after every step, with two deltas after each checkpoint of all rows.
+RunSummary RunDeltas(int ps, int64_t steps, const std::string& dir, See see = See::kAll, Job job = SparseRun) {
+  Config config = job(ps, OptimizerKind::kAdam, steps, dir);
+  config.checkpoint.every_steps = 1;
+  config.checkpoint.delta = 2;
+  config.checkpoint.keep = 100;
+  TaskOptions options;
+  options.more_hooks = [&dir](TaskId task) {
+    HookList hooks;
+    if (task.index == 0) hooks.push_back(std::make_unique<WaitingHook>(dir));
+    return hooks;
+  };
+  return RunEach(
+      config, [see](TaskId task, Config* own) { OwnDisk(see, task, own); }, options);
+}
+
+std::string Step(const std::string& dir, int64_t step) { return dir + "/" + CheckpointName(step); }
+
+TEST_CASE("shared checkpoint: deltas follow one of all rows, and any number of ps restores the same bits") {
+  for (const auto& [job, see] : {std::pair<Job, See>(SparseRun, See::kAll), {SparseRun, See::kNone},
+                                 {JointRun, See::kAll}, {JointRun, See::kNone}}) {
+    const std::string undisturbed = *Run(job(2, OptimizerKind::kAdam, kSteps, "")).model_crc;
+    const auto own = [seen = see](TaskId task, Config* config) { OwnDisk(seen, task, config); };
+    for (const int saves : {1, 2, 3, 5}) {
+      CAPTURE(static_cast<int>(see));
+      CAPTURE(saves);
+      const std::string dir = testing::NewDirectory();
+      CHECK(RunDeltas(saves, 8, dir, see, job).checkpoint == Step(dir, 8));
+      for (int64_t step = 0; step <= 8; ++step) {
+        CAPTURE(step);
+        const Manifest manifest = ReadManifest(Step(dir, step));
+        CHECK(manifest.base.has_value() == (step % 3 != 0));
+        if (manifest.base) CHECK(manifest.base->step == step / 3 * 3);
+      }
+      CHECK(ReadManifest(Step(dir, 7)).bytes() < ReadManifest(Step(dir, 6)).bytes());
+      const int restores = saves % 5 + 1;
+      CHECK(RunEach(job(restores, OptimizerKind::kAdam, kSteps, dir), own).model_crc == undisturbed);
+    }
+  }
+}
+
+TEST_CASE("shared checkpoint: a run that goes on from a delta begins with a checkpoint of all rows") {
+  const std::string undisturbed = *Run(SparseRun(2, OptimizerKind::kAdam, kSteps)).model_crc;
+  const std::string dir = testing::NewDirectory();
+  RunDeltas(2, 2, dir);
+  REQUIRE(ReadManifest(Step(dir, 2)).base);
+  CHECK(RunDeltas(2, kSteps, dir).model_crc == undisturbed);
+  for (int64_t step = 3; step <= kSteps; ++step) {
+    CHECK(ReadManifest(Step(dir, step)).base.has_value() == (step % 3 != 0));
+  }
+}
+
+TEST_CASE("shared checkpoint: where the base of the newest ones is damaged, an older chain is restored") {
+  const std::string undisturbed = *Run(SparseRun(2, OptimizerKind::kAdam, kSteps)).model_crc;
+  for (const See see : {See::kAll, See::kNone}) {
+    CAPTURE(static_cast<int>(see));
+    const std::string dir = testing::NewDirectory();
+    RunDeltas(2, 8, dir, see);
+    Damage(Step(dir, 6) + "/shard-1-of-2");
+    const auto own = [see](TaskId task, Config* config) { OwnDisk(see, task, config); };
+    CHECK(RunEach(SparseRun(3, OptimizerKind::kAdam, kSteps, dir), own).model_crc == undisturbed);
+  }
+}
+
+TEST_CASE("shared checkpoint: a delta is what a run begins with, as a checkpoint of all rows is") {
+  const std::string whole = testing::NewDirectory(), deltas = testing::NewDirectory();
+  Run(SparseRun(2, OptimizerKind::kAdam, 5, whole));
+  RunDeltas(2, 5, deltas);
+  REQUIRE(ReadManifest(Step(deltas, 5)).base);
+  const auto begin = [](int ps, const std::string& from) {
+    Config config = SparseRun(ps, OptimizerKind::kAdam, 4);
+    config.checkpoint.start_from = from;
+    return *Run(config).model_crc;
+  };
+  CHECK(begin(3, deltas) == begin(1, whole));
 }
 
 TEST_CASE("shared checkpoint: damage in a part that ps 0 sends is found, and the next older one restored") {

@@ -1,0 +1,172 @@
+// Deltas (checkpoint.delta) in the real binary: a run saves and goes on from them, and every command that
+// reads a checkpoint reads them.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/testing/files.h"
+#include "cmd/testing/job.h"
+
+namespace dtrain::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A synchronous run on rows of a table. It saves at once after step 10, and every 10 steps where it is not
+// saving yet.
+class DeltaJob {
+ public:
+  DeltaJob() {
+    REQUIRE(Run({"synth", "libsvm", "--rows", "2000", "--features", "20", "--width", "3000", "--out", rows()})
+                .code == 0);
+    WriteFile(
+        config(),
+        "model: {kind: logistic, inputs: 3000}\n"
+        "data: {train: {format: libsvm, path: rows.txt}, test: {format: libsvm, path: rows.txt}}\n"
+        "train: {mode: sync, batch_size: 50, steps: 40, optimizer: {kind: adagrad, learning_rate: 0.1}}\n"
+        "checkpoint: {every_secs: 0, every_steps: 10, keep: 9}\n");
+  }
+  std::string config() const { return directory_ + "/job.yaml"; }
+  std::string rows() const { return directory_ + "/rows.txt"; }
+  std::string Path(const std::string& name) const { return directory_ + "/" + name; }
+  std::string Step(int step) const { return Path(fmt::format("ckpt/step-{:09}", step)); }
+  // Trains, with checkpoints in the directory `name`.
+  Json Train(const std::string& name, const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> arguments = {"--workers", "2",     "--ps",
+                                          "2",         "--set", "checkpoint.dir=" + Path(name)};
+    for (const std::string& set : more) arguments.insert(arguments.end(), {"--set", set});
+    const Json result = RunLocal(config(), arguments);
+    REQUIRE(result.is_object());
+    return result;
+  }
+
+ private:
+  const std::string directory_ = NewDirectory();
+};
+
+const DeltaJob& Standard() {
+  static const DeltaJob* const made = [] {
+    auto* const job = new DeltaJob;  // lives until the end of the process
+    const Json whole = job->Train("whole");
+    // All rows are saved at step 20 and, by the run that goes on, at step 30; a delta of these at the end.
+    job->Train("ckpt", {"train.steps=20"});
+    const Json deltas = job->Train("ckpt", {"checkpoint.delta=9"});
+    CHECK(deltas.at("model_crc") == whole.at("model_crc"));
+    return job;
+  }();
+  return *made;
+}
+
+// A copy of the checkpoints of the standard job, to be damaged.
+std::string Copy() {
+  const std::string copy = NewDirectory() + "/ckpt";
+  fs::copy(Standard().Path("ckpt"), copy, fs::copy_options::recursive);
+  return copy;
+}
+
+TEST_CASE("delta: inspect says which are deltas, and of which base") {
+  const Done listed = Run({"inspect", Standard().Path("ckpt")});
+  CAPTURE(listed.output);
+  CHECK(listed.code == 0);
+  for (const char* line : {"step-000000020: good\n", "step-000000030: good\n",
+                           "step-000000040: good, a delta of step-000000030\n"}) {
+    CAPTURE(line);
+    CHECK(Contains(listed.output, line));
+  }
+  const Done one = Run({"inspect", Standard().Step(40)});
+  CHECK(one.code == 0);
+  CHECK(Contains(one.output, "\n  a delta: what changed since step-000000030 (sequence "));
+  const auto table_of = [](const std::string& output) { return output.substr(output.find("  table: ")); };
+  CHECK(table_of(one.output) == table_of(Run({"inspect", Standard().Path("whole/step-000000040")}).output));
+}
+
+TEST_CASE("delta: eval, predict and export give what they give of a checkpoint of all rows") {
+  const DeltaJob& job = Standard();
+  const std::string delta = job.Step(40), whole = job.Path("whole/step-000000040");
+  const auto out = [](const std::vector<std::string>& arguments) {
+    const Done done = Run(arguments);
+    CAPTURE(done.error);
+    CHECK(done.code == 0);
+    return done.output;
+  };
+  const auto loss = [&](const std::string& path) {
+    return Json::Parse(out({"eval", path, "--json"})).at("loss");
+  };
+  CHECK(loss(delta) == loss(whole));
+  CHECK(out({"predict", delta, "--data", job.rows()}) == out({"predict", whole, "--data", job.rows()}));
+  out({"export", delta, "--out", job.Path("delta.tsv")});
+  out({"export", whole, "--out", job.Path("whole.tsv")});
+  CHECK(FileContent(job.Path("delta.tsv")) == FileContent(job.Path("whole.tsv")));
+}
+
+TEST_CASE("delta: a run goes on from one and ends with the bits of a run that never stopped") {
+  const DeltaJob& job = Standard();
+  const Json undisturbed = job.Train("undisturbed", {"train.steps=60"});
+  const std::string copy = Copy();
+  const Done check = Run({"check", "--config", job.config(), "--set", "checkpoint.dir=" + copy});
+  CHECK(Contains(check.output, "start: from " + copy + "/step-000000040, at global step 40"));
+  const auto more = [&](const std::string& dir, const std::string& ps) {
+    return RunLocal(job.config(), {"--workers", "2", "--ps", ps, "--set", "train.steps=60", "--set",
+                                   "checkpoint.dir=" + dir, "--set", "checkpoint.delta=9"});
+  };
+  CHECK(more(copy, "3").at("model_crc") == undisturbed.at("model_crc"));
+
+  // The base is gone: the newest one that is whole is another one of all rows.
+  const std::string damaged = Copy();
+  fs::remove(damaged + "/step-000000030/shard-0-of-2");
+  Process run({"local", "--config", job.config(), "--workers", "2", "--ps", "1", "--result",
+               damaged + ".json", "--set", "train.steps=60", "--set", "checkpoint.dir=" + damaged});
+  CHECK(RunToEnd(run) == 0);
+  CAPTURE(run.standard_error());
+  CHECK(Contains(run.standard_error(),
+                 "step-000000040: its base step-000000030: shard-0-of-2 is missing; skipped"));
+  CHECK(Contains(run.standard_error(), "restored " + damaged + "/step-000000020 "));
+  CHECK(ReadResult(damaged + ".json").at("model_crc") == undisturbed.at("model_crc"));
+}
+
+TEST_CASE("delta: one that was copied without its base is an error that names it") {
+  const std::string copy = NewDirectory() + "/step-000000040";
+  fs::copy(Standard().Step(40), copy, fs::copy_options::recursive);
+  for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
+           {"inspect", copy},
+           {"eval", copy},
+           {"predict", copy, "--data", Standard().rows()},
+           {"export", copy, "--out", copy + ".tsv"},
+           {"check", "--config", Standard().config(), "--set", "checkpoint.start_from=" + copy}}) {
+    CAPTURE(command[0]);
+    const Done done = Run(command);
+    CHECK(done.code == 2);
+    CAPTURE(done.error);
+    CHECK(Contains(done.error, copy + ": its base step-000000030: there is no such directory"));
+  }
+}
+
+TEST_CASE("delta: checkpoint.keep keeps the base of a delta, and the best one with its base") {
+  const DeltaJob& job = Standard();
+  const std::string kept = "kept";
+  job.Train(kept, {"checkpoint.delta=99", "checkpoint.keep=1", "eval.every_steps=4", "eval.keep_best=true"});
+  const Done listed = Run({"inspect", job.Path(kept)});
+  CAPTURE(listed.output);
+  CHECK(listed.code == 0);
+  CHECK(Contains(listed.output, "step-000000000: good\n"));
+  CHECK(Contains(listed.output, "step-000000040: good, "));
+  CHECK(Contains(listed.output, ", the best, a delta of step-000000000\n"));
+  CHECK(Run({"eval", job.Path(kept)}).code == 0);
+}
+
+TEST_CASE("delta: a model without a table is refused, with the rule and the remedy") {
+  const Done done =
+      Run({"check", "--config", "configs/quickstart_digits.yaml", "--set", "checkpoint.delta=3"});
+  CHECK(done.code == 2);
+  CAPTURE(done.error);
+  CHECK(Contains(
+      done.error,
+      "checkpoint.delta = 3; is for models whose weights are rows of a table (model.table), and this "
+      "one's change in every step. Try 0."));
+}
+
+}  // namespace
+}  // namespace dtrain::testing
