@@ -168,6 +168,7 @@ class Table {
     config.cluster.worker = {"localhost:2"};
     config.model.kind = ModelKind::kLogistic;
     config.model.inputs = (int64_t{1} << 26) - 1;
+    config.model.outputs = 1;
     config.data.train.format = DataFormat::kLibsvm;
     config.train.optimizer.kind = OptimizerKind::kAdagrad;
     config.checkpoint.delta = delta;

@@ -196,7 +196,7 @@ TEST_CASE("faults: the same where the part of a ps goes over the network") {
 }
 
 // All rows are saved at steps 0 and 15, what has changed at 5, 10 and 20. The second time that a point is
-// reached is in a save of what has changed, or where a delta makes room.
+// reached is in a save of what has changed, or where a delta makes room; a temporary directory is renamed once.
 TEST_CASE("faults: so it is in a save of what has changed, whether a ps sees the directory or not") {
   const std::string rows = NewDirectory() + "/rows.txt";
   const std::vector<std::string> synth = {"synth",   "libsvm", "--rows", "400",
@@ -210,8 +210,7 @@ TEST_CASE("faults: so it is in a save of what has changed, whether a ps sees the
       "checkpoint: {{every_secs: 0, every_steps: 5, delta: 2, keep: 1}}\n"
       "failure: {{detect_s: 2, worker_lost: wait, restarts: 3}}\n",
       rows);
-  const std::set<std::string> of_saves = {"shard",     "config",     "manifest", "temporary",
-                                          "directory", "checkpoint", "save"};
+  const std::set<std::string> of_saves = {"shard", "config", "manifest", "directory", "checkpoint", "save"};
   for (const bool streamed : {false, true}) {
     stage.streamed = streamed;
     const Stage traced = RunTraced(stage, NewDirectory());
@@ -221,7 +220,7 @@ TEST_CASE("faults: so it is in a save of what has changed, whether a ps sees the
       CheckKilledAt(name, traced, 2);
       ++killed;
     }
-    CHECK(killed >= 20);
+    CHECK(killed >= 16);
   }
 }
 

@@ -60,6 +60,7 @@ int64_t RangePiecesOf(const Layout& layout, int ps, int64_t slots) {
 }
 
 int64_t PartPieces(const Layout& layout, int ps, int64_t slots) {
+  if (layout.has_hash_table()) return std::numeric_limits<int64_t>::max();
   return RangePiecesOf(layout, ps, slots) + (layout.table ? RowPiecesOf(layout, ps, slots).count() : 0);
 }
 

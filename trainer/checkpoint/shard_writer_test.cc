@@ -67,11 +67,13 @@ TEST_CASE(
 
 // Older tmpfs takes no writes past the cache; others take only whole sectors.
 TEST_CASE("shard writer: a file of any length is the same on a file system in memory") {
+  std::string in_memory = "/dev/shm/dtrain.XXXXXX";
+  REQUIRE(mkdtemp(in_memory.data()) != nullptr);
   for (const size_t values : {size_t{1}, size_t{1008}, size_t{1} << 20, (size_t{1} << 20) + 17}) {
     const std::vector<float> piece(values, 2.5f);
     std::vector<std::string> contents;
-    for (const std::string& root : {NewDirectory(), std::string("/dev/shm")}) {
-      const std::string path = fmt::format("{}/shard-{}-{}", root, getpid(), values);
+    for (const std::string& root : {NewDirectory(), in_memory}) {
+      const std::string path = fmt::format("{}/shard-{}", root, values);
       ShardWriter writer(path);
       writer.Add(piece.data(), piece.size() * sizeof(float));
       writer.Finish();
@@ -81,6 +83,7 @@ TEST_CASE("shard writer: a file of any length is the same on a file system in me
     CHECK(contents[0].size() == 64 + static_cast<size_t>(Padded(static_cast<int64_t>(values) * 4)));
     CHECK(contents[0] == contents[1]);
   }
+  CHECK(rmdir(in_memory.c_str()) == 0);
 }
 
 TEST_CASE("pieces: each element of each range and slot is in one, within a block and a variable") {

@@ -108,6 +108,7 @@ void CheckScan(const Config& config, Scan scan) {
 // The features of sparse rows, as far as the config says them.
 std::optional<int64_t> SaidInputs(const Config& config) {
   const DataConfig& data = config.data;
+  if (data.whole_keys) return kKeyInputs;
   const std::optional<int64_t> bits = HashBits(data);
   if (!bits) return config.model.inputs;
   if (!data.by_column) return int64_t{1} << *bits;
@@ -130,7 +131,7 @@ DataShape PeekSparseShape(const Config& config, Scan scan) {
   if (csv && !said) facts.inputs = RowFiles(config.data, {}, 0).inputs();
   if (!csv && (!said || counts)) facts = ScanSparseRows(config.data);
   DataShape shape;
-  shape.inputs = config.data.whole_keys ? kKeyInputs : said.value_or(facts.inputs);
+  shape.inputs = said.value_or(facts.inputs);
   if (HasClasses(config.model)) shape.classes = counts ? facts.classes : ClassesOf(config.model);
   return shape;
 }

@@ -50,8 +50,11 @@ void RangeFiller::Begin() {
   const auto slots = static_cast<int64_t>(slots_.size());
   pieces_ = PiecesOf(parts_.layout, parts_.ps, static_cast<int>(slots));
   count_ = pieces_.size();
-  if (parts_.layout.table)
+  if (parts_.layout.has_hash_table()) {
+    count_ = static_cast<size_t>(PartPieces(parts_.layout, parts_.ps, slots));
+  } else if (parts_.layout.table) {
     count_ += static_cast<size_t>(RowPiecesOf(parts_.layout, parts_.ps, slots).count());
+  }
   const std::string path = PathHere();
   if (!path.empty() && OpenHere(path)) return;
   if (state_ != State::kDone) BeginToFetch();

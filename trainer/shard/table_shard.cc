@@ -5,6 +5,7 @@
 #include <chrono>
 #include <mutex>
 
+#include "base/check.h"
 #include "base/machine_memory.h"
 
 namespace dtrain {

@@ -41,7 +41,7 @@ std::string_view TextOf(const char* begin, const char* end) {
 class LibsvmParser : public LineParser {
  public:
   LibsvmParser(int64_t base, std::optional<int64_t> inputs, bool labels)
-      : base_(static_cast<uint64_t>(base)), inputs_(inputs), labels_(labels) {}
+      : base_(static_cast<uint64_t>(base)), inputs_(inputs), width_(Width()), labels_(labels) {}
 
   bool Parse(std::string_view line, SparseLine* row, std::optional<LineFault>* fault) override {
     row->Clear();
@@ -97,7 +97,7 @@ class LibsvmParser : public LineParser {
              fault);
       return nullptr;
     }
-    if (index < base_ || index - base_ >= Width()) {
+    if (index < base_ || index - base_ >= width_) {
       RefuseIndex(begin, next, index, fault);
       return nullptr;
     }
@@ -116,7 +116,11 @@ class LibsvmParser : public LineParser {
     return behind;
   }
 
-  uint64_t Width() const { return inputs_ ? static_cast<uint64_t>(*inputs_) : kMaxIndex - base_; }
+  // Behind the last feature.
+  uint64_t Width() const {
+    if (inputs_ == kKeyInputs) return UINT64_MAX - base_;  // LongNumber() gives this for all that is larger
+    return inputs_ ? static_cast<uint64_t>(*inputs_) : kMaxIndex - base_;
+  }
   size_t At(const char* place) const { return static_cast<size_t>(place - line_.data()); }
 
   // Sets the fault of the token at `place`. Returns false.
@@ -133,15 +137,16 @@ class LibsvmParser : public LineParser {
         index < base_ ? fmt::format("{}; indexes begin at 1. If those of this file begin at 0, set "
                                     "data.index_base: 0.",
                                     title)
-        : inputs_ ? fmt::format("{}; must be {} to {} (model.inputs = {}; where it is not set, the features "
+        : inputs_ && inputs_ != kKeyInputs
+            ? fmt::format("{}; must be {} to {} (model.inputs = {}; where it is not set, the features "
                                 "of data.train). Raise model.inputs, or remove the row.",
-                                title, base_, static_cast<uint64_t>(*inputs_) + base_ - 1,
-                                static_cast<uint64_t>(*inputs_))
-                  : fmt::format("{}; must be below {}. {}", title, kMaxIndex, kRemedy)};
+                                title, base_, *inputs_ + static_cast<int64_t>(base_) - 1, *inputs_)
+                  : fmt::format("{}; must be below {}. {}", title, width_ + base_, kRemedy)};
   }
 
   const uint64_t base_;
   const std::optional<int64_t> inputs_;
+  const uint64_t width_;
   const bool labels_;
   std::string_view line_;
   const char* end_ = nullptr;  // of line_
