@@ -109,7 +109,8 @@ class Cluster:
             "data": {"train": {"format": "libsvm", "path": str(work / "rows.svm")}, "shuffle": False},
             "train": {"mode": "async", "batch_size": batch, "in_flight": IN_FLIGHT, "max_secs": seconds,
                       "optimizer": {"kind": "sgd", "learning_rate": RATE}},
-            "eval": {"at_end": False}, "hooks": {"log_every_steps": 0}}
+            "eval": {"at_end": False}, "hooks": {"log_every_steps": 0},
+            "security": {"insecure": bool(link)}}  # nobody else is in the namespaces
         (work / "cluster.yaml").write_text(json.dumps(config))
         tasks = {}
         for role, count in (("ps", ps), ("worker", workers)):
