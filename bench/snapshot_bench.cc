@@ -136,7 +136,7 @@ void SendPart(benchmark::State& state) {
   state.counters["longest_of_ps_0_ms"] = takes.milliseconds();
 }
 
-// A table of 2^26 rows, one value and one slot each, all of which were updated.
+// A table of 2^26 rows with one value and one slot each. All rows were updated.
 class Table {
  public:
   explicit Table(int64_t delta) : config_(MakeConfig(delta)), layout_(TableLayoutOf(config_.model, 1)) {

@@ -67,7 +67,7 @@ std::string Copy() {
   return copy;
 }
 
-TEST_CASE("delta: inspect says which are deltas, and of which base") {
+TEST_CASE("delta: inspect says which checkpoints are deltas, and names their bases") {
   const Done listed = Run({"inspect", Standard().Path("ckpt")});
   CAPTURE(listed.output);
   CHECK(listed.code == 0);

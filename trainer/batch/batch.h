@@ -17,7 +17,7 @@ struct SparseRows {
   // feature, the number of its row among these, and that of the bias. `columns` is then their number.
   const uint32_t* places = nullptr;
   uint32_t bias = 0;
-  // Of each feature the column that it comes from, where the model asks for it (BatchForm).
+  // The column of each feature, where the model asks for it (BatchForm).
   const uint32_t* columns = nullptr;
 };
 

@@ -81,8 +81,8 @@ class CheckpointReader {
   // beginning, in ascending order, each with its weights and slots. The manifest has a table.
   void ReadRows(RowRange range, const VisitRow& visit);
 
-  // Of a hash table: the number of pieces that may have rows of a range, and what is kept of the rows in one
-  // of them, in ascending order.
+  // For a hash table: the number of pieces that may have rows of a range, and what one of them has of these
+  // rows, in ascending order.
   size_t HashPieces(RowRange range) const { return static_cast<size_t>(HashPlaces(range).size); }
   void ReadHashPiece(RowRange range, size_t number, const VisitHashRow& visit);
 

@@ -53,11 +53,11 @@ std::byte* BlockMemory::TakePages(size_t bytes) {
   return block;
 }
 
-// Behind that the kernel would kill the process.
+// With less memory than that the kernel would kill the process.
 void BlockMemory::Fail(const std::string& why) const {
   throw Failure(ExitCode::kInternal,
-                fmt::format("the rows of the table take {}, and there is no memory for more: {}. Set a smaller "
-                            "model.max_rows, or use more ps or more memory; the last checkpoint is good.",
+                fmt::format("the rows of the table take {}, and there is no memory for more: {}. Use more memory or, "
+                            "for a run, a smaller model.max_rows or more ps on other machines.",
                             BytesText(static_cast<double>(bytes_)), why));
 }
 
