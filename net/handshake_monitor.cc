@@ -21,7 +21,7 @@ constexpr int kEvents = ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | ZMQ_EVENT_HANDSHAKE_FA
 }  // namespace
 
 HandshakeMonitor::HandshakeMonitor(void* context, void* socket)
-    : events_(zmq_socket(context, ZMQ_PAIR), zmq_close) {
+    : socket_(socket), events_(zmq_socket(context, ZMQ_PAIR), zmq_close) {
   const std::string endpoint = fmt::format("inproc://handshakes-{:x}", NewNodeId());
   const int unlimited = 0;  // a thread of libzmq waits where a queue of events is full
   if (events_ == nullptr || zmq_socket_monitor(socket, endpoint.c_str(), kEvents) != 0) {
@@ -31,6 +31,10 @@ HandshakeMonitor::HandshakeMonitor(void* context, void* socket)
   DT_CHECK(zmq_setsockopt(events_.get(), ZMQ_RCVHWM, &unlimited, sizeof(unlimited)) == 0, errno);
   DT_CHECK(zmq_connect(events_.get(), endpoint.c_str()) == 0, errno);
 }
+
+// The socket has to stop first: an event that nobody can receive would hold libzmq's thread for ever, and
+// with it all connections of the process.
+HandshakeMonitor::~HandshakeMonitor() { zmq_socket_monitor(socket_, nullptr, 0); }
 
 // An event has two frames: its number and a value of 32 bits, then the address.
 void HandshakeMonitor::Read() {

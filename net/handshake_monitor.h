@@ -16,6 +16,9 @@ class HandshakeMonitor {
  public:
   // Throws IoError when too many files are open.
   HandshakeMonitor(void* context, void* socket);
+  ~HandshakeMonitor();
+  HandshakeMonitor(const HandshakeMonitor&) = delete;
+  HandshakeMonitor& operator=(const HandshakeMonitor&) = delete;
 
   // Takes what has happened. It never waits.
   void Read();
@@ -38,6 +41,7 @@ class HandshakeMonitor {
     kClosed,     // the peer has closed the connection
   };
 
+  void* const socket_;
   const std::unique_ptr<void, int (*)(void*)> events_;
   Failure failure_ = Failure::kUnknown;
   std::optional<TimePoint> unanswered_since_;  // when Read() saw that it is connected
