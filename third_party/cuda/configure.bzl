@@ -1,7 +1,7 @@
 """Finds the CUDA toolkit (CUDA_HOME, else /usr/local/cuda) or says that there is none.
 
 @local_cuda//:defs.bzl then holds HAVE_CUDA, and with a toolkit NVCC, the path of its compiler, NVCC_VERSION, and
-GENCODE, for which devices to compile. @local_cuda//:cudart is the static runtime library with the headers (empty without a
+GENCODE, for which devices to compile and how to compress that. @local_cuda//:cudart is the static runtime library with the headers (empty without a
 toolkit), so that one BUILD file serves both kinds of machine.
 """
 
@@ -45,6 +45,11 @@ def _gencode(ctx, nvcc):
         flags.append("-gencode=arch=compute_{0},code=compute_{0}".format(portable))
     return flags
 
+# The best compression needs a driver of CUDA 12.4 or newer, which a toolkit that has it needs anyway.
+def _compression(ctx, nvcc):
+    newer = "--compress-mode" in ctx.execute([nvcc, "--help"]).stdout
+    return "--compress-mode=size" if newer else "-Xfatbin=-compress-all"
+
 def _cuda_configure(ctx):
     home = ctx.os.environ.get("CUDA_HOME", "/usr/local/cuda")
     nvcc = ctx.path(home + "/bin/nvcc")
@@ -55,7 +60,7 @@ def _cuda_configure(ctx):
     version = ""
     if have:
         version = ctx.execute([nvcc, "--version"]).stdout.strip().split("\n")[-1]
-        gencode = _gencode(ctx, nvcc)
+        gencode = _gencode(ctx, nvcc) + [_compression(ctx, nvcc)]
         ctx.symlink(archive, "lib/libcudart_static.a")
         ctx.symlink(ctx.path(home + "/include"), "include")
     ctx.file("BUILD", _WITH if have else _WITHOUT)
