@@ -335,9 +335,15 @@ void LocalLeader::CloseWhenAllDone(TimePoint now) {
   if (progressive_.rows_since_line() > 0) LogProgress();
   if (checkpoints_) checkpoints_->Finish();
   all_done_ = true;
-  std::optional<ShardReport> own = parts_.report();
-  DT_CHECK(own.has_value());  // steps were taken, so there are weights
-  end_.Begin(std::move(*own), now);
+  end_.Begin(now);
+  WorkOnEnd(now);
+}
+
+void LocalLeader::WorkOnEnd(TimePoint now) {
+  if (end_.lacks_own()) {
+    if (std::optional<ShardReport> own = parts_.report()) end_.TakeOwn(std::move(*own));
+  }
+  end_.Tick(now);
   EndWhenComplete(now);
 }
 
@@ -508,8 +514,7 @@ void LocalLeader::Tick(TimePoint now) {
   if (phase_ == RunPhase::kRunning) {
     if (!all_done_) EndWhenOutOfTime(now);
     CloseWhenAllDone(now);  // a lost worker that might have returned may be too late now
-    end_.Tick(now);
-    EndWhenComplete(now);
+    WorkOnEnd(now);
   }
   if (checkpoints_) checkpoints_->Tick(now);
   restore_.Tick(now);

@@ -82,7 +82,9 @@ class LocalLeader : public Leader {
   bool SeesDirectory() const override { return true; }
 
   void Tick(TimePoint now) override;
-  bool busy() const override { return checkpoints_ != nullptr && checkpoints_->writing(); }
+  bool busy() const override {
+    return end_.lacks_own() || (checkpoints_ != nullptr && checkpoints_->writing());
+  }
   bool Finished(TimePoint now) const override { return phase_ == RunPhase::kEnded && end_.Finished(now); }
   RunSummary Summary() const override { return end_.summary(); }
   void Leave(const std::string& why) override;
@@ -120,6 +122,7 @@ class LocalLeader : public Leader {
   void OnReport(Member& ps, const wire::Report& report);
   void EndWhenOutOfTime(TimePoint now);
   void CloseWhenAllDone(TimePoint now);
+  void WorkOnEnd(TimePoint now);
   bool MayGoOn() const;
   void OnWaitEnd(Member& member, uint64_t request, const wire::WaitEnd& question);
   void OnLost(Member& member, const std::string& why);

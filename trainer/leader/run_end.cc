@@ -39,10 +39,9 @@ RunEnd::RunEnd(const Config& config, const Layout& layout, TaskTable& members, c
       reports_(config.cluster.ps.size()),
       missing_reports_(reports_.size()) {}
 
-void RunEnd::Begin(ShardReport own, TimePoint now) {
+void RunEnd::Begin(TimePoint now) {
   begun_ = true;
   evaluating_ = true;
-  TakeReport(0, std::move(own));
   next_question_ = now;
   Tick(now);
 }

@@ -29,9 +29,11 @@ class RunEnd {
          const RunHistory& history, Outbox& outbox, Logger& log);
 
   // Every worker is done: asks for the reports and the evaluation; Tick() repeats the unanswered questions.
-  // `own`: the report of ps 0. Throws Failure (diverged) when a final weight is not finite and
-  // hooks.stop_on_nan is set.
-  void Begin(ShardReport own, TimePoint now);
+  void Begin(TimePoint now);
+  // The report of ps 0 itself. This and OnChecksums() throw Failure (diverged) when a final weight is not
+  // finite and hooks.stop_on_nan is set.
+  void TakeOwn(ShardReport own) { TakeReport(0, std::move(own)); }
+  bool lacks_own() const { return begun_ && !reports_[0]; }
   void Tick(TimePoint now);
   void OnChecksums(const Member& ps, const wire::ChecksumList& list);
   void OnEvaluated(const Member& worker, const wire::Evaluated& said);

@@ -52,7 +52,8 @@ struct Ended : PsFixture {
     end.OnEvaluated(worker, *net::Decode(figures)->body_as_Evaluated());
   }
   const RunSummary& Reported() {
-    end.Begin(own, now);
+    end.Begin(now);
+    end.TakeOwn(own);
     OtherPsReports();
     end.Tick(now);
     CHECK(end.Complete());
@@ -78,7 +79,8 @@ TEST_CASE(
     "worker") {
   Ended run;
   const Member& worker = run.Waits(0);
-  run.end.Begin(run.own, run.now);
+  run.end.Begin(run.now);
+  run.end.TakeOwn(run.own);
   CHECK(run.Asked(100, wire::Body::Order) == 1);
   run.end.Tick(run.now + milliseconds(1000));
   CHECK(run.Asked(100, wire::Body::Order) == 2);
@@ -108,7 +110,8 @@ TEST_CASE("run end: a worker that is lost while it evaluates is replaced; withou
   Ended run;
   const Member& first = run.Waits(1);
   const Member& second = run.Waits(2);
-  run.end.Begin(run.own, run.now);
+  run.end.Begin(run.now);
+  run.end.TakeOwn(run.own);
   run.OtherPsReports();
   run.end.Tick(run.now);
   CHECK(run.Asked(first.node, wire::Body::Grant) == 1);
@@ -125,7 +128,8 @@ TEST_CASE("run end: a worker that is lost while it evaluates is replaced; withou
 
 TEST_CASE("run end: a final weight that is not finite, on any ps, ends the run as diverged") {
   Ended run;
-  run.end.Begin(run.own, run.now);
+  run.end.Begin(run.now);
+  run.end.TakeOwn(run.own);
   CHECK_THROWS_WITH_AS(run.OtherPsReports("weights/W1[0] is nan"),
                        doctest::Contains("at the end of the run weights/W1[0] is nan: the run has diverged"),
                        Failure);
@@ -178,7 +182,8 @@ TEST_CASE("run end: the first loss is that of the worker that had learnt least, 
 
 TEST_CASE("run end: a report of another part of the model than that of its ps is dropped") {
   Ended run;
-  run.end.Begin(run.own, run.now);
+  run.end.Begin(run.now);
+  run.end.TakeOwn(run.own);
   const auto report = [&](const std::string& name, uint64_t bytes, size_t copies, size_t values) {
     const net::Message list = run.Make([&](auto& builder) {
       const auto floats = builder.CreateVector(std::vector<float>(values));
@@ -223,7 +228,8 @@ TEST_CASE("run end: the end of a run of very many workers can be told, whatever 
       member.result.Take(*net::Decode(done)->body_as_Done());
     }
     run.Waits(0);
-    run.end.Begin(run.own, run.now);
+    run.end.Begin(run.now);
+    run.end.TakeOwn(run.own);
     run.OtherPsReports();
     run.end.Tick(run.now);
     run.Evaluated(*run.members.Worker(0), 0.5);

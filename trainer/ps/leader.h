@@ -122,7 +122,7 @@ class Leader {
   // Call this at least every 50 ms: it checks deadlines, logs status lines and repeats questions. Throws as
   // above, or RunStopped.
   virtual void Tick(TimePoint now) = 0;
-  // A checkpoint is being written: call Tick() soon.
+  // A checkpoint is being written, or the report on the final weights made: call Tick() soon.
   virtual bool busy() const = 0;
   // The run is over, and every task knows it or has had time to ask.
   virtual bool Finished(TimePoint now) const = 0;
@@ -146,7 +146,7 @@ struct LeaderParts {
   UpdateRule& rule;
   SnapshotKeeper& snapshots;
   RangeFiller& filler;
-  // The report on the current weights; unset: there are none yet.
+  // Works on the report on the final weights for a few milliseconds; unset: call it again.
   std::function<std::optional<ShardReport>()> report;
 };
 // Makes the leader of a PsServer, which owns it.

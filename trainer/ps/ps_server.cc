@@ -22,8 +22,10 @@ using wire::Reason;
 constexpr int kMessagesPerTick = 256;
 // How soon to try again to send weights that a full queue did not take.
 constexpr milliseconds kLateTick{1};
-// How soon to look again at a checkpoint that is being written here.
+// How soon to look again at a checkpoint that is being written here, and to go on with a report.
 constexpr milliseconds kSavingTick{5};
+// How long to work on the report on the final weights before the next messages.
+constexpr milliseconds kReportTurn{5};
 constexpr char kOtherKey[] = "it has the key of another task";
 constexpr char kNoMessage[] = "it is not a message of dtrain";
 constexpr char kNotInitialised[] = "a pull before the initial values";
@@ -279,12 +281,14 @@ void PsServer::OnRepeated(Member& member, uint64_t request, const wire::Push& pu
   rule_->OnRepeated(member, request, push.block());
 }
 
-std::optional<ShardReport> PsServer::Report() const {
+// Between the parts of a large table's report the ps answers and tells that it is alive.
+std::optional<ShardReport> PsServer::Report() {
   if (!shard_.initialised()) return std::nullopt;
-  ShardReport report = shard_.Report();
+  std::optional<ShardReport> report = shard_.Report(Clock::now() + kReportTurn);
+  if (!report) return std::nullopt;
   const net::ChannelStats stats = channel_.stats();
-  report.bytes_sent = static_cast<int64_t>(stats.bytes_sent);
-  report.bytes_received = static_cast<int64_t>(stats.bytes_received);
+  report->bytes_sent = static_cast<int64_t>(stats.bytes_sent);
+  report->bytes_received = static_cast<int64_t>(stats.bytes_received);
   return report;
 }
 

@@ -63,7 +63,7 @@ class PsServer {
   std::string TakeKeys(const Member& member, uint64_t request, int64_t block, net::TensorView payload,
                        uint32_t count, bool keeps, uint64_t of = 0);
   void SummariseStep();
-  std::optional<ShardReport> Report() const;
+  std::optional<ShardReport> Report();
   bool TakeRequest(Member& member, uint64_t request, bool* repeated);
   void SendLate();
   void DropFrame(net::NodeId from, const char* why);

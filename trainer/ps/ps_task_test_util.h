@@ -33,10 +33,9 @@ struct PsTaskFixture : PsFixture {
   ~PsTaskFixture() { leader.reset(); }  // it may have threads that use the rest
   // `of`: the rule that gets the leader's rounds.
   LeaderParts PartsWith(UpdateRule& of) {
-    return {task,    history, activity,
-            members, outbox,  of,
-            keeper,  filler,  [this] {
-              return std::optional<ShardReport>(shard.Report()); }};
+    return {task, history, activity, members, outbox, of, keeper, filler, [this] {
+              return reporting-- > 0 ? std::nullopt : std::optional<ShardReport>(shard.Report());
+            }};
   }
   LeaderParts Parts() { return PartsWith(rule); }
   std::string Logged() const { return testing::FileContent(log.path()); }
@@ -54,6 +53,7 @@ struct PsTaskFixture : PsFixture {
   PsTask task;
   SnapshotKeeper keeper;
   RangeFiller filler;
+  int reporting = 0;  // how often the report is not ready
 };
 
 // The Registrar of ps 0; the test plays all other tasks.

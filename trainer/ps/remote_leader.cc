@@ -205,7 +205,8 @@ void RemoteLeader::AskForPiece(uint64_t number, int64_t piece) {
 // The weights are final, so a repeated question gets the same answer.
 void RemoteLeader::SendReport() {
   if (!report_) report_ = parts_.report();
-  if (!report_) return;
+  reporting_ = !report_;
+  if (reporting_) return;
   const FaultScope fault("end.report");
   leader().Tell(run(), [&](auto& builder) {
     std::vector<flatbuffers::Offset<wire::Part>> parts;
@@ -238,6 +239,7 @@ void RemoteLeader::Tick(TimePoint now) {
     parts_.history.known = std::move(told);
   }
   peers_.OnQuiet(now, nullptr);
+  if (reporting_) SendReport();
   SayReadyWhenDirectoryIsKnown();
 }
 

@@ -53,7 +53,7 @@ class RemoteLeader : public Leader {
   bool SeesDirectory() const override { return shared_.seen(); }
 
   void Tick(TimePoint now) override;
-  bool busy() const override { return false; }
+  bool busy() const override { return reporting_; }
   bool Finished(TimePoint) const override { return end_.has_value(); }
   RunSummary Summary() const override;
   void Leave(const std::string& why) override;
@@ -78,7 +78,8 @@ class RemoteLeader : public Leader {
   uint64_t next_round_ = 0;
   bool owes_norm_ = false;
   std::optional<gpu::SquareSum> squares_;
-  std::optional<ShardReport> report_;  // on the final weights; unset: ps 0 has not asked
+  std::optional<ShardReport> report_;  // on the final weights
+  bool reporting_ = false;             // ps 0 has asked for it, and it is not ready
   std::optional<std::string> end_;     // the run's summary from ps 0
 };
 

@@ -103,6 +103,27 @@ TEST_CASE("remote leader: an order is handed on, and what became of the snapshot
   CHECK(ps.State().error()->str() == "the disk is full");
 }
 
+TEST_CASE("remote leader: a report that takes long is told once, when it is whole") {
+  Ps1 ps;
+  ps.shard.Initialise();
+  ps.reporting = 3;
+  const auto ask = [&] {
+    ps.Receive(ps.encoder.Finish(kTestRun.Envelope(0), wire::CreateOrder(ps.encoder.Begin(), 0, 0, true)));
+  };
+  ask();
+  CHECK(ps.leader->busy());
+  ask();  // again, since it has not come
+  ps.leader->Tick(Clock::now());
+  CHECK(ps.leader->busy());
+  CHECK(ps.Told(wire::Body::Report) == nullptr);
+  ps.leader->Tick(Clock::now());
+  CHECK_FALSE(ps.leader->busy());
+  REQUIRE(ps.Told(wire::Body::Report) != nullptr);
+  const size_t sent = ps.channel.sent.size();
+  ps.leader->Tick(Clock::now());
+  CHECK(ps.channel.sent.size() == sent);
+}
+
 TEST_CASE("remote leader: with clip_norm a round is measured and scaled before the next one is asked for") {
   Config config = Saving();
   config.train.mode = TrainMode::kSync;

@@ -157,7 +157,7 @@ gpu::Span<float> DeviceShard::SumOf(int64_t index, const RoundGradients& gradien
   return sum;
 }
 
-ShardReport DeviceShard::Report() const {
+std::optional<ShardReport> DeviceShard::Report(TimePoint) {
   return ReportShard(layout_, ps_index_, [&](int64_t index) {
     const Range block = BlockOf(range_, index);
     return Fetch(WeightsOf(block), block.size());

@@ -61,7 +61,8 @@ class DeviceShard : public ParameterShard {
   uint64_t previous_checksum(int64_t) const override { return 0; }
   uint64_t checksum(int64_t) const override { return 0; }
 
-  ShardReport Report() const override;
+  using ParameterShard::Report;
+  std::optional<ShardReport> Report(TimePoint) override;
 
  private:
   float* WeightsOf(Range elements) const { return store_.weights() + elements.begin; }

@@ -63,7 +63,10 @@ void HashShard::KeepLeaving(const HashRow& row) {
 
 void HashShard::ReadRows(KeySpan keys, float* weights) { rows_.Read(keys, layout().width(), weights); }
 
-void HashShard::VisitChanged(RowRange range, const VisitRow& visit) const {
+uint64_t HashShard::VisitChanged(RowRange range, const VisitRow& visit) const {
+  const RowRange all = rows_.rows();
+  const auto turns = static_cast<uint64_t>(rows_.entries() / kRowsAtOnce) + 1;
+  range.end = range.begin + std::min(range.end - range.begin, (all.end - all.begin) / turns + 1);
   std::vector<float> initial(static_cast<size_t>(rows_.values()));
   const size_t bytes = static_cast<size_t>(layout().width()) * sizeof(float);
   rows_.VisitRange(range, [&](const HashRow& row) {
@@ -71,6 +74,7 @@ void HashShard::VisitChanged(RowRange range, const VisitRow& visit) const {
     rows_.InitialRow(row.row, initial.data());
     if (std::memcmp(row.values, initial.data(), bytes) != 0) visit(row.row, row.values);
   });
+  return range.end;
 }
 
 }  // namespace dtrain

@@ -112,7 +112,8 @@ TEST_CASE("hash shard: with every optimizer a row has the bits of the same row o
   }
 }
 
-TEST_CASE("hash shard: gradients before the update that admits a key are dropped, and its row then begins anew") {
+TEST_CASE(
+    "hash shard: gradients before the update that admits a key are dropped, and its row then begins anew") {
   Config config = JobOf(OptimizerKind::kSgd, TableKind::kHash);
   config.model.admit_after = 3;
   config.model.evict_after = 16;
@@ -173,7 +174,20 @@ void Work(Job<HashShard>* job, unsigned steps, unsigned seed) {
   }
 }
 
-TEST_CASE("hash shard: a snapshot stays as it was while rows come, change and leave, and fills another shard") {
+TEST_CASE("hash shard: a report is made in parts") {
+  Job<HashShard> job(Busy());
+  Work(&job, 60, 1);
+  const uint32_t whole = job.shard().Report().parts[0].sum.crc;
+  int parts = 1;
+  std::optional<ShardReport> report;
+  while (!(report = job.shard().Report(TimePoint::min()))) ++parts;
+  CHECK(parts >= 2);
+  CHECK(report->parts[0].sum.crc == whole);
+  CHECK(report->table->rows == job.shard().Figures()->rows);
+}
+
+TEST_CASE(
+    "hash shard: a snapshot stays as it was while rows come, change and leave, and fills another shard") {
   Job<HashShard> job(Busy());
   Work(&job, 60, 1);
   const std::shared_ptr<Snapshot> snapshot = job.shard().TakeSnapshot();

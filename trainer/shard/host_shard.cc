@@ -245,7 +245,7 @@ void HostShard::Checksum(Block& block) {
   if (config_.net.checksum) block.checksum = net::PayloadChecksum(block.weights.floats(), block.bytes());
 }
 
-ShardReport HostShard::Report() const {
+std::optional<ShardReport> HostShard::Report(TimePoint) {
   return ReportShard(layout_, ps_index_, [&](int64_t block) { return At(block).weights.floats(); });
 }
 

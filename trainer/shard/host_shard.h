@@ -59,7 +59,8 @@ class HostShard : public ParameterShard {
   uint64_t previous_checksum(int64_t block) const override { return At(block).previous_checksum; }
   uint64_t checksum(int64_t block) const override { return At(block).checksum; }
 
-  ShardReport Report() const override;
+  using ParameterShard::Report;
+  std::optional<ShardReport> Report(TimePoint) override;
   // Buffers that belong to no block and no snapshot, and those kept for the next snapshot.
   size_t spare_count() const { return spares_.size(); }
   size_t snapshot_buffer_count() const { return snapshot_buffers_->count(); }

@@ -30,11 +30,12 @@ void JointShard::DropSnapshot() {
   rows_.DropSnapshot();
 }
 
-ShardReport JointShard::Report() const {
+std::optional<ShardReport> JointShard::Report(TimePoint until) {
+  std::optional<ShardReport> of_rows = rows_.Report(until);
+  if (!of_rows) return std::nullopt;
   ShardReport report = range_.Report();
-  ShardReport of_rows = rows_.Report();
-  std::move(of_rows.parts.begin(), of_rows.parts.end(), std::back_inserter(report.parts));
-  if (report.non_finite.empty()) report.non_finite = std::move(of_rows.non_finite);
+  std::move(of_rows->parts.begin(), of_rows->parts.end(), std::back_inserter(report.parts));
+  if (report.non_finite.empty()) report.non_finite = std::move(of_rows->non_finite);
   return report;
 }
 

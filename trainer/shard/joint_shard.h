@@ -93,7 +93,8 @@ class JointShard : public ParameterShard {
   }
   uint64_t checksum(int64_t block) const override { return Of(block).checksum(Local(block)); }
 
-  ShardReport Report() const override;
+  using ParameterShard::Report;
+  std::optional<ShardReport> Report(TimePoint until) override;
 
  private:
   bool IsOfRange(int64_t block) const { return block < range_.block_count(); }

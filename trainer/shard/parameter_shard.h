@@ -134,8 +134,10 @@ class ParameterShard {
 
   // Of a hash table: what there is of it now.
   virtual std::optional<TableFigures> Figures() const { return std::nullopt; }
-  // The report on the current weights; makes one pass over them.
-  virtual ShardReport Report() const = 0;
+  // The report on the current weights, which takes one pass over them. Over the rows of a table it works until
+  // about `until`; unset: it has not ended, call it again. It begins anew after an update.
+  virtual std::optional<ShardReport> Report(TimePoint until) = 0;
+  ShardReport Report() { return *Report(TimePoint::max()); }
 
  protected:
   // The update that follows `version`.

@@ -23,6 +23,7 @@ RowShard::RowShard(const Config& config, const Layout& layout, int ps_index)
 }
 
 void RowShard::BeginRestore() {
+  reporting_.reset();
   if (!initialised_) ClearRows();
 }
 
@@ -46,6 +47,7 @@ void RowShard::Apply(int64_t index, const BlockGradient& gradient) {
 
 void RowShard::Update(int64_t index, KeySpan keys, const std::byte* gradient, float scale) {
   Block& block = At(index);
+  reporting_.reset();
   if (keeps_previous_) BeginPrevious(&block, keys);
   UpdateRows(index, StepAfter(block.version, scale), keys, gradient);
   ++block.version;
@@ -140,22 +142,33 @@ net::LentBytes RowShard::LendPreviousRows(int64_t index, KeySpan keys) {
   return now;
 }
 
+std::optional<ShardReport> RowShard::Report(TimePoint until) {
+  if (!reporting_) reporting_.emplace();
+  while (reporting_->report.parts.size() < blocks_.size() || reporting_->rest.begin < reporting_->rest.end) {
+    ReportSome();
+    if (Clock::now() >= until) return std::nullopt;
+  }
+  ShardReport report = std::move(reporting_->report);
+  reporting_.reset();
+  report.table = Figures();
+  return report;
+}
+
 // The checksum is over the rows whose weights differ from their initial values, in the order of their
 // numbers, each as its number and its weights: it does not depend on what was written with the values it had.
-ShardReport RowShard::Report() const {
-  ShardReport report;
-  report.table = Figures();
-  for (const Block& block : blocks_) {
-    ShardReport::Part part{{kTableName, static_cast<int64_t>(block.rows.begin), 0, 0}, {}};
-    VisitChanged(block.rows, [&](uint64_t row, const float* weights) {
-      AddTableRow(row, weights, table_.width(), &part.sum);
-      if (!report.non_finite.empty()) return;
-      const auto* const bytes = reinterpret_cast<const std::byte*>(weights);
-      report.non_finite = FirstNonFinite(table_, {&row, 1}, bytes, factors_name_).value_or("");
-    });
-    report.parts.push_back(std::move(part));
+void RowShard::ReportSome() {
+  ShardReport& report = reporting_->report;
+  RowRange& rest = reporting_->rest;
+  if (rest.begin == rest.end) {
+    rest = blocks_[report.parts.size()].rows;
+    report.parts.push_back({{kTableName, static_cast<int64_t>(rest.begin), 0, 0}, {}});
   }
-  return report;
+  rest.begin = VisitChanged(rest, [&](uint64_t row, const float* weights) {
+    AddTableRow(row, weights, table_.width(), &report.parts.back().sum);
+    if (!report.non_finite.empty()) return;
+    const auto* const bytes = reinterpret_cast<const std::byte*>(weights);
+    report.non_finite = FirstNonFinite(table_, {&row, 1}, bytes, factors_name_).value_or("");
+  });
 }
 
 }  // namespace dtrain

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -54,7 +55,8 @@ class RowShard : public ParameterShard {
   bool has_previous(int64_t block) const override { return At(block).has_previous; }
   net::LentBytes LendPreviousRows(int64_t block, KeySpan keys) override;
 
-  ShardReport Report() const override;
+  using ParameterShard::Report;
+  std::optional<ShardReport> Report(TimePoint until) override;
 
  protected:
   const Config& config() const { return config_; }
@@ -70,8 +72,10 @@ class RowShard : public ParameterShard {
   virtual void ReadRows(KeySpan keys, float* weights) = 0;
   // Applies the gradient of a block's update to rows.
   virtual void UpdateRows(int64_t block, const UpdateStep& step, KeySpan keys, const std::byte* gradient) = 0;
-  // Calls `visit` in ascending order for the rows of a range whose weights are not the initial ones.
-  virtual void VisitChanged(RowRange range, const VisitRow& visit) const = 0;
+  // Calls `visit` in ascending order for the rows of a range whose weights are not the initial ones, until it
+  // has looked at about kRowsAtOnce. Returns the row to go on with; the range's end: none.
+  static constexpr int64_t kRowsAtOnce = 4096;
+  virtual uint64_t VisitChanged(RowRange range, const VisitRow& visit) const = 0;
 
  private:
   struct Block {
@@ -83,6 +87,13 @@ class RowShard : public ParameterShard {
     std::vector<float> previous_weights;  // [keys, width]
   };
 
+  // A report that has not ended.
+  struct Reporting {
+    ShardReport report;
+    RowRange rest;  // of the block of the latest part
+  };
+
+  void ReportSome();
   Block& At(int64_t block) { return blocks_[static_cast<size_t>(block)]; }
   const Block& At(int64_t block) const { return blocks_[static_cast<size_t>(block)]; }
   size_t row_bytes() const { return static_cast<size_t>(table_.width()) * sizeof(float); }
@@ -102,6 +113,7 @@ class RowShard : public ParameterShard {
   gpu::Stream stream_;
   std::vector<RowSum::Part> parts_;  // of a round; kept to spare the allocation
   std::vector<float> shares_;
+  std::optional<Reporting> reporting_;
   bool initialised_ = false;
 };
 

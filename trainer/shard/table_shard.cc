@@ -92,19 +92,23 @@ void TableShard::ReadRows(KeySpan keys, float* weights) {
   }
 }
 
-void TableShard::VisitChanged(RowRange range, const VisitRow& visit) const {
+uint64_t TableShard::VisitChanged(RowRange range, const VisitRow& visit) const {
   std::vector<float> initial(static_cast<size_t>(rows_.values()));
   const uint64_t begin = rows_.rows().begin;
+  int64_t looked = 0;
   for (uint64_t group = rows_.NextGroup(rows_.GroupOf(range.begin)); group < rows_.group_count();
        group = rows_.NextGroup(group + 1)) {
     const float* values = rows_.Group(group);
     uint64_t row = begin + group * static_cast<uint64_t>(rows_.group_rows());
-    if (row >= range.end) return;
+    if (row >= range.end) break;
+    if (looked >= kRowsAtOnce) return row;
+    looked += rows_.group_rows();
     for (int64_t i = 0; i < rows_.group_rows(); ++i, ++row, values += rows_.values()) {
       if (row < range.begin || row >= range.end) continue;
       if (rows_.IsChanged(row, values, layout().width(), initial.data())) visit(row, values);
     }
   }
+  return range.end;
 }
 
 }  // namespace dtrain

@@ -410,6 +410,24 @@ TEST_CASE("table shard: a value that is not finite is named by its feature") {
   CHECK(other.Report().non_finite == "biases/b1[1] is nan");
 }
 
+TEST_CASE("table shard: a report is made in parts, and begins anew after an update") {
+  LargeTable table;
+  for (int i = 0; i < 40; ++i) table.Touch(500);
+  const uint32_t whole = table.shard().Report().parts[0].sum.crc;
+  int parts = 1;
+  std::optional<ShardReport> report;
+  while (!(report = table.shard().Report(TimePoint::min()))) ++parts;
+  CHECK(parts >= 4);
+  CHECK(report->parts.size() == 1);
+  CHECK(report->parts[0].sum.crc == whole);
+
+  CHECK_FALSE(table.shard().Report(TimePoint::min()));
+  table.Touch(500);
+  const uint32_t anew = table.shard().Report().parts[0].sum.crc;
+  CHECK(anew != whole);
+  CHECK(anew == table.shard().Report().parts[0].sum.crc);
+}
+
 TEST_CASE("table shard: a few rows of many take memory for few") {
   Config config = JobOf(OptimizerKind::kAdagrad, (int64_t{1} << 28) - 1, 1);
   config.model.kind = ModelKind::kLogistic;

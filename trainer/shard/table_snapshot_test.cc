@@ -92,7 +92,8 @@ TEST_CASE("table snapshot: updates wait by their share of what is left, so that 
   UndoLimits limits;
   limits.aim_bytes = 1000;
   const auto wait_ms = [&](size_t used, size_t added, double read, double passed_s) {
-    return std::chrono::duration<double, std::milli>(WaitAfterUpdate(limits, used, added, read, passed_s)).count();
+    return std::chrono::duration<double, std::milli>(WaitAfterUpdate(limits, used, added, read, passed_s))
+        .count();
   };
   CHECK(wait_ms(499, 400, 0.5, 1) == 0);
   CHECK(wait_ms(600, 1, 0.5, 1) == doctest::Approx(2.5));   // a second is left for 400 bytes
