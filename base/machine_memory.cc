@@ -1,6 +1,7 @@
 #include "base/machine_memory.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -114,6 +115,13 @@ MachineMemory ReadMemoryLeft(const std::string& root) {
           "/" + directory + files.limit, &memory);
   });
   return memory;
+}
+
+int64_t ReadOwnMemory() {
+  std::ifstream file("/proc/self/statm");
+  int64_t all = 0, resident = 0;
+  file >> all >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
 }
 
 std::string BytesText(double bytes) {

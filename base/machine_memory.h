@@ -20,6 +20,9 @@ MachineMemory ReadMachineMemory(const std::string& root = "/");
 // left.
 MachineMemory ReadMemoryLeft(const std::string& root = "/");
 
+// The resident memory of this process; 0: unknown.
+int64_t ReadOwnMemory();
+
 // With one decimal place from KiB on: "812 B", "7.7 GiB".
 std::string BytesText(double bytes);
 

@@ -15,6 +15,7 @@
 #include "cmd/look/look.h"
 #include "cmd/models/models.h"
 #include "cmd/run/run.h"
+#include "cmd/status/status.h"
 #include "cmd/tables/tables.h"
 #include "gpu/cuda/runtime.h"
 
@@ -54,6 +55,7 @@ struct Commands {
   int operator()(const PredictArguments& arguments) const { return RunPredictCommand(arguments, errors); }
   int operator()(const ExportArguments& arguments) const { return RunExportCommand(arguments, errors); }
   int operator()(const ImportArguments& arguments) const { return RunImportCommand(arguments, errors); }
+  int operator()(const StatusArguments& arguments) const { return RunStatusCommand(arguments); }
   int operator()(const DevicesArguments& arguments) const {
     return RunDevicesCommand(arguments, gpu::cuda::MakeRuntime);
   }

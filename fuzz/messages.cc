@@ -363,6 +363,10 @@ net::Message Maker::Make(Body kind, size_t tensor_bytes, const Config& config, T
       const auto end_run = in_.Byte() > 200 ? Text() : 0;
       return Finish(wire::CreateHookRequest(b_, in_.Flag(), end_run));
     }
+    case Body::AskStatus:
+      return Finish(wire::CreateAskStatus(b_, in_.Flag() ? Text() : 0));
+    case Body::Status:
+      return Finish(wire::CreateStatus(b_, Text()));
     case Body::Order:
       return Finish(Order());
     case Body::Report:

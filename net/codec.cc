@@ -29,7 +29,8 @@ bool IsAligned(const wire::InputForm* form) {
 
 bool IsAligned(const wire::Report& report) {
   if (report.snapshot() != nullptr &&
-      !(IsAligned(report.snapshot()->checksums()) && IsAligned(report.snapshot()->sizes()))) {
+      !(IsAligned(report.snapshot()->checksums()) && IsAligned(report.snapshot()->sizes()) &&
+        IsAligned(report.snapshot()->firsts()))) {
     return false;
   }
   if (report.checksums() == nullptr) return true;
@@ -52,6 +53,7 @@ bool IsReadable(const wire::Envelope& envelope) {
   if (const wire::Round* round = envelope.body_as_Round()) {
     return IsAligned(round->contributors()) && IsAligned(round->answered());
   }
+  if (const wire::Heartbeat* beat = envelope.body_as_Heartbeat()) return IsAligned(beat->parts_us());
   if (const wire::Start* start = envelope.body_as_Start()) return IsAligned(start->inputs());
   if (const wire::Ready* ready = envelope.body_as_Ready()) {
     return ready->data() == nullptr || IsAligned(ready->data()->inputs());

@@ -39,7 +39,8 @@ inline Message SampleReport(Encoder& encoder) {
   auto& b = encoder.Begin();
   const std::vector<uint64_t> checksums = {5, 6};
   const auto filled = wire::CreateFilledDirect(b, 2, "no such file", true);
-  const auto state = wire::CreateSnapshotStateDirect(b, 3, true, "disk full", &checksums);
+  const auto state =
+      wire::CreateSnapshotStateDirect(b, 3, true, "disk full", &checksums, &checksums, &checksums);
   const std::vector<float> values = {1, 2, 3};
   const std::vector<flatbuffers::Offset<wire::Part>> parts = {
       wire::CreatePartDirect(b, "softmax/bias", 0, 40, 0x9a41c07e, &values),
@@ -65,6 +66,8 @@ inline void AddOrders(Encoder& encoder, std::vector<Message>* all) {
   add(SampleReport(encoder));
   add(encoder.Finish(e, wire::CreateReadPiece(encoder.Begin(), 3, 8)));
   add(encoder.Piece(e, 3, 8, 81, Lent(Ramp(9))));
+  add(encoder.Finish(e, wire::CreateAskStatusDirect(encoder.Begin(), "0123456789abcdef")));
+  add(encoder.Finish(e, wire::CreateStatusDirect(encoder.Begin(), "{}")));
 }
 
 inline flatbuffers::Offset<wire::InputForm> SampleForm(flatbuffers::FlatBufferBuilder& builder) {
@@ -116,7 +119,9 @@ inline std::vector<Message> SampleMessages() {
   add(SampleRound(encoder));
   add(encoder.Finish(e, wire::CreateEndDirect(encoder.Begin(), "{}")));
   add(encoder.Finish(e, wire::CreateBye(encoder.Begin())));
-  add(encoder.Finish(e, wire::CreateHeartbeatDirect(encoder.Begin(), "step", 31, "waiting for ps 1")));
+  const std::vector<uint64_t> parts_us = {1, 2, 3, 4, 5};
+  add(encoder.Finish(e, wire::CreateHeartbeatDirect(encoder.Begin(), "step", 31, "waiting for ps 1", 0, 0, 0,
+                                                    0, nullptr, 0, &parts_us, 1 << 20)));
   add(encoder.Finish(e, wire::CreateAbortDirect(encoder.Begin(), 4, wire::Role::Ps, 1, "ps 1: no reply")));
   add(encoder.Finish(e, wire::CreateNeedBatch(encoder.Begin(), 2, 31, true)));
   add(encoder.DataBatch(e, {31, false, 3, true, 1, 2, 29, 5, 79}, Lent(Ramp(6))));
@@ -193,7 +198,7 @@ inline uint64_t Walk(const wire::Report& report) {
   uint64_t sum = 0;
   if (const wire::Filled* filled = report.filled()) sum += Walk(filled->error()) + filled->number();
   if (const wire::SnapshotState* state = report.snapshot()) {
-    sum += Walk(state->error()) + Walk(state->checksums());
+    sum += Walk(state->error()) + Walk(state->checksums()) + Walk(state->sizes()) + Walk(state->firsts());
   }
   if (report.checksums() == nullptr) return sum;
   for (const wire::Part* part : *report.checksums()->parts()) {
@@ -261,7 +266,7 @@ inline uint64_t Walk(const Message& message, const wire::Envelope& e) {
       return sum + Walk(*e.body_as_End()->json());
     case wire::Body::Heartbeat:
       return sum + Walk(*e.body_as_Heartbeat()->activity()) + Walk(*e.body_as_Heartbeat()->status()) +
-             Walk(e.body_as_Heartbeat()->checkpoint());
+             Walk(e.body_as_Heartbeat()->checkpoint()) + Walk(e.body_as_Heartbeat()->parts_us());
     case wire::Body::Abort:
       return sum + Walk(*e.body_as_Abort()->text()) + e.body_as_Abort()->index();
     case wire::Body::Round:
@@ -273,6 +278,10 @@ inline uint64_t Walk(const Message& message, const wire::Envelope& e) {
       return sum + Walk(Tensor(message, *e.body_as_DataBatch())) + e.body_as_DataBatch()->rows();
     case wire::Body::HookRequest:
       return sum + Walk(e.body_as_HookRequest()->end_run());
+    case wire::Body::AskStatus:
+      return sum + Walk(e.body_as_AskStatus()->token());
+    case wire::Body::Status:
+      return sum + Walk(*e.body_as_Status()->json());
     default:
       return sum + WalkOrder(message, e);
   }

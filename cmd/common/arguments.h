@@ -194,10 +194,19 @@ struct DevicesArguments {
   bool json = false;
 };
 
+// StatusArguments: dtrain status
+struct StatusArguments {
+  std::string run;    // the directory of a run, or the address of its ps 0
+  std::string token;  // the file of the token, for an address; empty: none
+  std::string keys;   // the directory with the status key; empty: the run has no keys, or its config names it
+  bool json = false;
+  bool watch = false;  // shows it again each second, until the run ends
+};
+
 using Arguments =
     std::variant<ShowText, ShowVersion, TaskArguments, LocalArguments, LaunchArguments, GuardArguments,
                  CheckArguments, CheckTableArguments, InitArguments, SynthArguments, PlanArguments,
                  KeygenArguments, InspectArguments, EvalArguments, PredictArguments, ExportArguments,
-                 ImportArguments, DevicesArguments>;
+                 ImportArguments, DevicesArguments, StatusArguments>;
 
 }  // namespace dtrain

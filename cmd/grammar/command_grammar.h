@@ -51,6 +51,7 @@ std::unique_ptr<CommandGrammar> NewPredictGrammar(CLI::App* root);
 std::unique_ptr<CommandGrammar> NewExportGrammar(CLI::App* root);
 std::unique_ptr<CommandGrammar> NewImportGrammar(CLI::App* root);
 std::unique_ptr<CommandGrammar> NewDevicesGrammar(CLI::App* root);
+std::unique_ptr<CommandGrammar> NewStatusGrammar(CLI::App* root);
 
 // Options that several commands share. Numbers stay text here, so that the messages about them are ours.
 

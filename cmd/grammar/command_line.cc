@@ -118,7 +118,7 @@ Grammar::Grammar() : root_(kAbout, "dtrain"), task_(NewTaskGrammar(&root_)) {
   root_.add_flag("--version", version_, "Print version, commit and libraries, and end");
   for (auto* const new_command :
        {NewLocalGrammar, NewLaunchGrammar, NewGuardGrammar, NewCheckGrammar, NewInitGrammar, NewPlanGrammar,
-        NewKeygenGrammar, NewInspectGrammar, NewEvalGrammar, NewPredictGrammar, NewExportGrammar,
+        NewKeygenGrammar, NewStatusGrammar, NewInspectGrammar, NewEvalGrammar, NewPredictGrammar, NewExportGrammar,
         NewImportGrammar, NewSynthGrammar, NewDevicesGrammar}) {
     commands_.push_back(new_command(&root_));
     commands_.back()->app()->allow_extras();

@@ -45,14 +45,10 @@ class StepTimes {
   }
   void EndStep() {
     for (size_t part = 0; part < kStepParts; ++part) parts_[part].Add(step_[part]);
-    own_nanos_ +=
-        step_[Index(StepPart::kData)] + step_[Index(StepPart::kCompute)] + step_[Index(StepPart::kHooks)];
     step_.fill(0);
   }
 
   double SecondsSinceMark() const { return SecondsSince(marked_); }
-  // The time over all steps that this worker used itself, without waits and network.
-  int64_t own_nanos() const { return own_nanos_; }
   // Nanoseconds per step.
   const LogHistogram& Of(StepPart part) const { return parts_[Index(part)]; }
 
@@ -66,7 +62,6 @@ class StepTimes {
 
   TimePoint marked_;
   std::array<int64_t, kStepParts> step_{};  // of the current step
-  int64_t own_nanos_ = 0;
   std::array<LogHistogram, kStepParts> parts_;
 };
 

@@ -9,6 +9,8 @@
 #include "base/fault_point.h"
 #include "base/names.h"
 #include "base/signals.h"
+#include "trainer/data/files/held_out.h"
+#include "trainer/data/order.h"
 #include "trainer/peer/abort.h"
 #include "trainer/peer/heartbeat.h"
 #include "trainer/peer/peer_limits.h"
@@ -20,6 +22,8 @@ namespace dtrain {
 namespace {
 
 using wire::Body;
+
+constexpr milliseconds kStatusEvery{1000};
 
 std::unique_ptr<Checkpoints> CheckpointsFor(Checkpoints::Parts parts) {
   if (parts.leader.task.config.checkpoint.dir.empty()) return nullptr;
@@ -45,6 +49,7 @@ LocalLeader::LocalLeader(const LeaderParts& parts)
       stop_(config_, members_, history_, log_),
       end_(config_, parts.task.layout, members_, evaluations_, history_, outbox_, log_),
       slow_workers_(config_.cluster.worker.size()),
+      status_(config_, members_, history_),
       checkpoints_(CheckpointsFor(
           {parts_, rounds_, steps_, positions_, [this](const std::string& error) { OnSaved(error); }})),
       restore_(RestoreParts()) {}
@@ -355,6 +360,7 @@ void LocalLeader::EndWhenComplete(TimePoint now) {
   end_.Tell(
       {global_step(), positions_.other_examples(), steps_.first_applied_nanos(), disturbed_, progressive},
       now);
+  TellStatus(now);
 }
 
 // A requested checkpoint has ended. The run waits for the first and the last one, which must succeed, and for
@@ -404,6 +410,7 @@ void LocalLeader::Left(Member& member) {
   }
   member.Leave();
   if (member.is_worker()) slow_workers_.Forget(member.task.index);
+  status_.Forget(member);
   if (phase_ == RunPhase::kEnded) member.told = true;
   steps_.ServeWaiting();
   CloseWhenAllDone(Clock::now());
@@ -485,6 +492,7 @@ void LocalLeader::RollBack(const std::string& why) {
 }
 
 RunStatus LocalLeader::OnHeartbeat(const Member& member, const wire::Heartbeat& beat) {
+  status_.OnHeartbeat(member, beat, Clock::now());
   if (member.is_worker()) {
     const std::optional<SlowWorkers::Change> change =
         slow_workers_.Report(member.task.index, PaceIn(beat), members_.workers());
@@ -518,6 +526,37 @@ void LocalLeader::Tick(TimePoint now) {
   }
   if (checkpoints_) checkpoints_->Tick(now);
   restore_.Tick(now);
+  status_.Tick(now, global_step());
+  if (now >= next_status_) TellStatus(now);
+}
+
+void LocalLeader::TellStatus(TimePoint now) {
+  next_status_ = now + kStatusEvery;
+  if (parts_.task.on_status) parts_.task.on_status(*StatusJson());
+}
+
+const char* LocalLeader::PhaseName() const {
+  if (phase_ == RunPhase::kJoining) return "joining";
+  if (phase_ == RunPhase::kEnded) return "ended";
+  if (stop_.asked()) return "stopping";
+  if (phase_ == RunPhase::kInitialising) return "initialising";
+  return all_done_ ? "ending" : "training";
+}
+
+std::optional<int64_t> LocalLeader::AllSteps() const {
+  std::optional<int64_t> rows = data_ ? data_->rows : std::nullopt;
+  if (rows) *rows -= HeldOutRows(config_.data, rows);
+  return TotalSteps(config_, rows, static_cast<int>(config_.cluster.worker.size()), positions_.plan());
+}
+
+std::optional<std::string> LocalLeader::StatusJson() {
+  StatusReport::Now now;
+  now.phase = PhaseName();
+  if (phase_ == RunPhase::kJoining) now.waiting = barrier_.Status();
+  now.global_step = global_step();
+  now.steps = AllSteps();
+  now.saving = checkpoints_ != nullptr && !checkpoints_->idle();
+  return status_.ToJson(now, Clock::now());
 }
 
 // From now on messages belong to the next run epoch; the tasks that this refusal reaches join that.

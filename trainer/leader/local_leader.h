@@ -22,6 +22,7 @@
 #include "trainer/leader/run_start.h"
 #include "trainer/leader/run_stop.h"
 #include "trainer/leader/slow_workers.h"
+#include "trainer/leader/status_report.h"
 #include "trainer/leader/steps.h"
 #include "trainer/peer/form_message.h"
 #include "trainer/peer/peer_limits.h"
@@ -90,6 +91,8 @@ class LocalLeader : public Leader {
   void Leave(const std::string& why) override;
   void Abort(int exit_code, const std::string& text, const RunSummary* summary) override;
 
+  std::optional<std::string> StatusJson() override;
+
   // The run waits for tasks or for the first weights.
   bool starting() const { return phase_ == RunPhase::kJoining || phase_ == RunPhase::kInitialising; }
   // Every ps has its values: starts the run, or lets it go on.
@@ -97,6 +100,9 @@ class LocalLeader : public Leader {
 
  private:
   Restore::Parts RestoreParts();
+  const char* PhaseName() const;
+  void TellStatus(TimePoint now);
+  std::optional<int64_t> AllSteps() const;
   // Grants no more steps (sync: decides no more rounds).
   void EndEarly();
   // Ends the run on a signal: saves it, then throws RunStopped. Later signals change nothing.
@@ -150,6 +156,8 @@ class LocalLeader : public Leader {
   RunStop stop_;
   RunEnd end_;
   SlowWorkers slow_workers_;
+  StatusReport status_;
+  TimePoint next_status_;
   const std::unique_ptr<Checkpoints> checkpoints_;  // null without checkpoint.dir
   Restore restore_;
   std::optional<DataFacts> data_;  // the facts of the lowest worker about its data

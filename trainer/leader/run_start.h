@@ -75,6 +75,7 @@ class RunPositions {
   // The sums of all rows up to now, with hooks.progressive: over the workers in their order, so that equal
   // parts give equal bits.
   LossSums Progress() const;
+  const DataPlan& plan() const { return first_.plan; }
   // The plan of the data as JSON; empty: the data was never dealt anew.
   std::string DealtText() const { return first_.plan == DataPlan() ? "" : ToJson(first_.plan); }
 

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/machine_memory.h"
 #include "base/printable.h"
 #include "net/codec.h"
 #include "trainer/peer/abort.h"
@@ -144,6 +145,7 @@ uint64_t Heartbeat::Progress() const {
 void Heartbeat::SendBeats(int signal, bool due) {
   net::Encoder encoder;
   const uint64_t progress = Progress();
+  const auto memory = static_cast<uint64_t>(ReadOwnMemory());
   std::vector<RunId> runs;
   {
     std::lock_guard<std::mutex> hold(mutex_);
@@ -154,10 +156,15 @@ void Heartbeat::SendBeats(int signal, bool due) {
     if (due) counted_beats_[i].fetch_add(1);
     flatbuffers::FlatBufferBuilder& builder = encoder.Begin();
     const auto what = builder.CreateString(activity_.what.load());
-    const uint64_t steps = activity_.steps.load(), own_us = activity_.own_nanos.load() / 1000;
+    const uint64_t steps = activity_.steps.load();
+    std::vector<uint64_t> parts_us;
+    for (const auto& nanos : activity_.part_nanos) parts_us.push_back(nanos.load() / 1000);
+    const uint64_t own_us = parts_us[0] + parts_us[1] + parts_us[2];
+    const auto parts = steps == 0 ? 0 : builder.CreateVector(parts_us);
     net::Message beat = encoder.Finish(
         runs[i].Envelope(0),
-        wire::CreateHeartbeat(builder, what, progress, builder.CreateString(""), 0, steps, own_us, signal));
+        wire::CreateHeartbeat(builder, what, progress, builder.CreateString(""), 0, steps, own_us, signal, 0,
+                              0, parts, memory));
     channel_->Send(nodes_[i], beat);
   }
 }

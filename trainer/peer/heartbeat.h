@@ -5,6 +5,7 @@
 
 #include <signal.h>
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -36,9 +37,10 @@ struct Activity {
   // Changes when the main thread does something, and with each look around while it waits.
   std::atomic<uint64_t> turns{0};
   std::atomic<uint64_t> local_step{0};  // a worker's
-  // A worker's: the steps since it was started, and the nanoseconds that it used in them, without waits.
+  // A worker's: the steps since it was started, and where their time went in nanoseconds: data, compute,
+  // hooks, wait, network.
   std::atomic<uint64_t> steps{0};
-  std::atomic<uint64_t> own_nanos{0};
+  std::array<std::atomic<uint64_t>, 5> part_nanos{};
   const StopRequest* const stop;  // null: nobody asks this task to stop
   const bool leaves;              // SIGTERM and SIGHUP make only this task leave (failure.on_sigterm)
 

@@ -65,7 +65,7 @@ TEST_CASE("heartbeat: each beat goes to every ps, beside its main connection, an
   Task task;
   task.activity.what = "load";
   task.activity.steps = 4;
-  task.activity.own_nanos = 5000;
+  task.activity.part_nanos[1] = 5000;
   task.Beat();  // the waiting beat was sent before
   task.activity.turns = 1000000;
   task.Beat(2);
@@ -77,6 +77,9 @@ TEST_CASE("heartbeat: each beat goes to every ps, beside its main connection, an
   CHECK(beat.activity()->str() == "load");
   CHECK(beat.steps() == 4);
   CHECK(beat.own_us() == 5);
+  REQUIRE(beat.parts_us()->size() == 5);
+  CHECK(beat.parts_us()->Get(1) == 5);
+  CHECK(beat.memory_bytes() > 1 << 20);
   CHECK(beat.stop() == 0);
   CHECK(beat.progress() >= before.progress() + 1000000);
 }

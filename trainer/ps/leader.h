@@ -119,6 +119,9 @@ class Leader {
   // Whether this ps itself reads and writes the leader's checkpoint.dir.
   virtual bool SeesDirectory() const = 0;
 
+  // What the run does now, as JSON, for an operator. Unset: this ps does not lead.
+  virtual std::optional<std::string> StatusJson() { return std::nullopt; }
+
   // Call this at least every 50 ms: it checks deadlines, logs status lines and repeats questions. Throws as
   // above, or RunStopped.
   virtual void Tick(TimePoint now) = 0;

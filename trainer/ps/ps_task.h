@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -27,6 +28,8 @@ struct PsTask {
   std::function<void()> on_begun;          // ps 0: called when the workers start; may be empty
   const StopRequest* stop = nullptr;       // null: nobody asks this task to stop
   DeviceStore* store = nullptr;            // the parameters stay on this device; null: in host memory
+  std::string status_token = {};           // ps 0, without keys: lets an operator ask; empty: nobody may
+  std::function<void(std::string)> on_status = {};  // ps 0: called each second with StatusJson(); may be empty
 };
 
 }  // namespace dtrain

@@ -113,6 +113,7 @@ class FakeLeader : public Leader {
   void AskForPiece(uint64_t, int64_t piece) override { pieces.push_back(piece); }
   bool SeesDirectory() const override { return sees_directory; }
 
+  std::optional<std::string> StatusJson() override { return json; }
   void Tick(TimePoint) override {}
   bool busy() const override { return false; }
   bool Finished(TimePoint) const override { return false; }
@@ -124,6 +125,7 @@ class FakeLeader : public Leader {
   bool may_step = true;
   bool sees_directory = true;
   RunStatus status;  // the answer to heartbeats
+  std::optional<std::string> json = "{}";
   int beats = 0;
   std::vector<TaskId> welcome, replaced, left, overdue, aborted;
   std::string why_overdue;

@@ -40,7 +40,8 @@ class Registrar {
   // Takes a member's heartbeat. One that does not name the run says only that the member is alive.
   void OnHeartbeat(Member& member, net::NodeId from, const wire::Envelope& envelope,
                    const wire::Heartbeat& beat);
-  // Answers a message of no member. Heartbeats with the status key get heartbeats.
+  // Answers a message of no member. An operator is one who has the status key or, without keys, the run's
+  // token: the heartbeats of the first get heartbeats, and the questions of either for the status get that.
   void RefuseStranger(net::NodeId from, uint32_t key, const wire::Envelope& envelope);
 
  private:
@@ -48,6 +49,8 @@ class Registrar {
   void RefuseHello(net::NodeId from, const wire::Envelope& envelope, const wire::Hello& hello,
                    const TaskTable::Decision& decision);
   void Welcome(Member& member, bool was_here, bool replaces);
+  bool IsToken(const flatbuffers::String* said) const;
+  void TellStatus(net::NodeId to, const wire::Envelope& question);
   void SendBeat(net::NodeId to, const RunStatus& status);
   void Forget(Member& member);
   void ForgetWorkers();

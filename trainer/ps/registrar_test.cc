@@ -174,6 +174,35 @@ TEST_CASE("registrar: the status key gets heartbeats for heartbeats, and is refu
   CHECK(f.Refused() == wire::Reason::Unregistered);
 }
 
+TEST_CASE("registrar: the status is told to who has the run's token or, with keys, the status key") {
+  RegistrarFixture f(LinearCluster(1, 1, 10));
+  const auto told = [&](uint32_t key, const char* token) {
+    flatbuffers::FlatBufferBuilder& builder = f.encoder.Begin();
+    const net::Message ask = f.encoder.Finish({0, 0, 7}, wire::CreateAskStatusDirect(builder, token));
+    f.registrar->RefuseStranger(kNew, key, *net::Decode(ask));
+    const wire::Envelope& answer = f.Last().envelope();
+    CHECK(answer.request() == 7);
+    return answer.body_type() == wire::Body::Status;
+  };
+  CHECK_FALSE(told(0, ""));  // the run has none
+  CHECK(f.Last().envelope().run_id() == 0);
+  f.task.status_token = "0123456789abcdef";
+  for (const char* const wrong : {"", "0123456789abcdee", "0123456789abcdef0", "0123456789abcde"}) {
+    CAPTURE(wrong);
+    CHECK_FALSE(told(0, wrong));
+  }
+  CHECK_FALSE(told(0, nullptr));
+  CHECK(told(0, "0123456789abcdef"));
+  f.fake().json.reset();
+  CHECK_FALSE(told(0, "0123456789abcdef"));
+  CHECK(f.Refused() == wire::Reason::WrongTask);
+
+  f.fake().json = "{}";
+  f.channel.keys = {{1, "worker 0"}, {4, "status"}};
+  CHECK(told(4, nullptr));
+  CHECK_FALSE(told(1, "0123456789abcdef"));
+}
+
 TEST_CASE("registrar: a heartbeat is answered beside the main connection, with what the leader tells") {
   RegistrarFixture f(LinearCluster(2, 2, 10));
   f.Hello(f.NodeOf(kWorker0), kWorker0);

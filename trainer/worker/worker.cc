@@ -312,7 +312,10 @@ void Worker::AfterStep(StepView& view) {
     times_.Mark(StepPart::kHooks, Clock::now());
   }
   times_.EndStep();
-  activity_.own_nanos.store(static_cast<uint64_t>(times_.own_nanos()), std::memory_order_relaxed);
+  for (size_t part = 0; part < kStepParts; ++part) {
+    const auto nanos = static_cast<uint64_t>(times_.Of(static_cast<StepPart>(part)).sum());
+    activity_.part_nanos[part].store(nanos, std::memory_order_relaxed);
+  }
   activity_.steps.store(static_cast<uint64_t>(times_.Of(StepPart::kCompute).count()),
                         std::memory_order_relaxed);
 }

@@ -1,0 +1,12 @@
+// The command that looks at a run.
+#pragma once
+
+#include "cmd/common/arguments.h"
+
+namespace dtrain {
+
+// dtrain status: prints what a run does, or how it ended. Returns 0. Throws UserError for a run that is none,
+// and Failure (kPeerLost) when the ps 0 at an address does not answer.
+int RunStatusCommand(const StatusArguments& arguments);
+
+}  // namespace dtrain

@@ -1,0 +1,146 @@
+#include <fmt/core.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "cmd/status/status.h"
+#include "cmd/status/status_text.h"
+#include "trainer/peer/ask_status.h"
+#include "trainer/task/status_file.h"
+
+namespace dtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr milliseconds kPatience{2000};
+constexpr milliseconds kWatchEvery{1000};
+constexpr int kWideColumns = 200;  // where the output is no terminal
+
+std::string ContentOf(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// What is known of the run now.
+struct Seen {
+  Json status;        // null: nothing is known
+  std::string where;  // "run", or "file": the last one that was written
+  std::string why;    // why the run itself did not answer
+  Json result;        // of a run that has ended; otherwise null
+};
+
+Json WithResult(const Seen& seen) {
+  Json document = seen.status.is_object() ? seen.status : Json::object();
+  document["source"] = seen.where.empty() ? Json(nullptr) : Json(seen.where);
+  document["no_answer"] = seen.why.empty() ? Json(nullptr) : Json(seen.why);
+  document["result"] = seen.result;
+  return document;
+}
+
+std::string MemberText(const Json& object, const char* key) {
+  const Json* const found = object.Find(key);
+  return found != nullptr && found->is_string() ? found->get<std::string>() : "";
+}
+
+// The address of ps 0 in the record of a run (cmd/common/run_directory.h).
+std::string AddressIn(const Json& record) {
+  const Json* const ps = record.Find("ps");
+  return ps != nullptr && ps->is_array() && !ps->empty() && ps->at(0).is_string()
+             ? ps->at(0).get<std::string>()
+             : "";
+}
+
+Seen LookAtDirectory(const StatusArguments& arguments) {
+  const std::string& directory = arguments.run;
+  const Json record = Json::Parse(ContentOf(directory + "/run.json"));
+  if (!record.is_object()) {
+    throw UserError(
+        "{}: not the directory of a run: it has no run.json. Name one of runs/, or HOST:PORT of a ps 0.",
+        directory);
+  }
+  Seen seen;
+  seen.result = Json::Parse(ContentOf(directory + "/result.json"));
+  const std::string token = ContentOf(directory + "/" + StatusFile::kToken), address = AddressIn(record);
+  if (!seen.result.is_object() && !address.empty()) {
+    const StatusAnswer answer = AskStatus(address, token, arguments.keys, kPatience);
+    seen.why = answer.why;
+    seen.status = Json::Parse(answer.json);
+    if (seen.status.is_object()) seen.where = "run";
+  }
+  if (seen.status.is_object()) return seen;
+  seen.status = Json::Parse(ContentOf(directory + "/" + StatusFile::kName));
+  if (seen.status.is_object()) seen.where = "file";
+  return seen;
+}
+
+Seen LookAtAddress(const StatusArguments& arguments) {
+  std::string token;
+  if (!arguments.token.empty()) {
+    token = ContentOf(arguments.token);
+    if (token.empty()) throw UserError("--token {}: cannot be read, or is empty", arguments.token);
+  }
+  const StatusAnswer answer = AskStatus(arguments.run, token, arguments.keys, kPatience);
+  if (answer.json.empty()) throw Failure(ExitCode::kPeerLost, answer.why);
+  return {Json::Parse(answer.json), "run", "", nullptr};
+}
+
+Seen Look(const StatusArguments& arguments) {
+  return fs::is_directory(arguments.run) ? LookAtDirectory(arguments) : LookAtAddress(arguments);
+}
+
+bool Ended(const Seen& seen) {
+  return seen.result.is_object() || seen.where != "run" || MemberText(seen.status, "phase") == "ended";
+}
+
+std::string TextOf(const Seen& seen, int columns) {
+  std::string text;
+  if (seen.result.is_object()) {
+    text = MemberText(seen.result, "status");
+    if (const std::string error = MemberText(seen.result, "error"); !error.empty()) text += ": " + error;
+    text += "\n";
+  } else if (!seen.why.empty()) {
+    text = "the run does not answer, and has left no result: it was killed, or its machine is away\n" +
+           seen.why + "\n";
+  }
+  if (!seen.status.is_object()) return text + "no status was written\n";
+  if (seen.where == "file") text += "the last status that it wrote:\n";
+  return text + StatusText(seen.status, columns);
+}
+
+int Columns() {
+  winsize size{};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kWideColumns;
+}
+
+void Show(const StatusArguments& arguments, const Seen& seen) {
+  const std::string text =
+      arguments.json ? WithResult(seen).dump(arguments.watch ? -1 : 2) + "\n" : TextOf(seen, Columns());
+  // Draws over the last one: the cursor goes home, and what is below is erased.
+  const bool draws = arguments.watch && !arguments.json && isatty(STDOUT_FILENO) == 1;
+  fmt::print("{}{}{}", draws ? "\x1b[H\x1b[2J" : "", text,
+             arguments.watch && !draws && !arguments.json ? "\n" : "");
+  if (fflush(stdout) != 0) throw IoError("standard output cannot be written");
+}
+
+}  // namespace
+
+int RunStatusCommand(const StatusArguments& arguments) {
+  while (true) {
+    const Seen seen = Look(arguments);
+    Show(arguments, seen);
+    if (!arguments.watch || Ended(seen)) return 0;
+    std::this_thread::sleep_for(kWatchEvery);
+  }
+}
+
+}  // namespace dtrain

@@ -1,0 +1,153 @@
+#include "cmd/status/status_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+#include <vector>
+
+#include "base/machine_memory.h"
+#include "base/names.h"
+#include "base/printable.h"
+
+namespace dtrain {
+namespace {
+
+std::optional<double> NumberOf(const Json& object, const char* key) {
+  const Json* const found = object.Find(key);
+  if (found == nullptr || !found->is_number()) return std::nullopt;
+  const double number = found->get<double>();
+  return std::isfinite(number) ? std::make_optional(number) : std::nullopt;
+}
+
+std::string TextOf(const Json& object, const char* key) {
+  const Json* const found = object.Find(key);
+  return found != nullptr && found->is_string() ? Printable(found->get<std::string>()) : "";
+}
+
+// A figure with its unit, or "-".
+std::string Figure(std::optional<double> number, const char* format) {
+  return number ? fmt::format(fmt::runtime(format), *number) : "-";
+}
+
+std::string PaceText(std::optional<double> per_s) {
+  return Figure(per_s, per_s && *per_s < 100 ? "{:.1f}" : "{:.0f}");
+}
+
+// "training, step 300 of 1200 (25 %), 4100 steps/s, 410000 examples/s, 0:13 left, loss 0.42".
+std::string RunLine(const Json& status) {
+  std::string line = TextOf(status, "phase");
+  const std::optional<double> step = NumberOf(status, "global_step"), steps = NumberOf(status, "steps");
+  if (step) line += fmt::format(", step {:.0f}", *step);
+  if (step && steps && *steps > 0) {
+    line += fmt::format(" of {:.0f} ({:.0f} %)", *steps, std::floor(std::min(100 * *step / *steps, 100.0)));
+  }
+  if (const auto pace = NumberOf(status, "steps_per_s")) line += fmt::format(", {} steps/s", PaceText(pace));
+  if (const auto pace = NumberOf(status, "examples_per_s")) {
+    line += fmt::format(", {} examples/s", PaceText(pace));
+  }
+  if (const auto left = NumberOf(status, "left_s")) line += fmt::format(", {} left", ClockText(*left));
+  if (const auto loss = NumberOf(status, "loss")) line += fmt::format(", loss {:.4g}", *loss);
+  return line;
+}
+
+std::string CheckpointLine(const Json& status) {
+  const Json* const found = status.Find("checkpoint");
+  if (found == nullptr || !found->is_object()) return "";
+  std::string line = fmt::format("checkpoint of step {:.0f}", NumberOf(*found, "step").value_or(0));
+  if (const auto age = NumberOf(*found, "age_s")) line += fmt::format(", {} old", ClockText(*age));
+  return fmt::format("{}: {}", line, TextOf(*found, "path"));
+}
+
+// The parts of the time that count: "compute 62 % network 30 %".
+std::string TimeText(const Json& task) {
+  const Json* const found = task.Find("time");
+  if (found == nullptr || !found->is_object()) return "-";
+  std::string text;
+  for (const char* const part : {"data", "compute", "hooks", "wait", "network"}) {
+    const double share = std::round(100 * NumberOf(*found, part).value_or(0));
+    if (share >= 1) text += fmt::format("{}{} {:.0f} %", text.empty() ? "" : ", ", part, share);
+  }
+  return text.empty() ? "-" : text;
+}
+
+using Row = std::array<std::string, 7>;
+
+Row RowOf(const Json& task) {
+  const std::string process = TextOf(task, "process");
+  const auto heard = NumberOf(task, "heard_s");
+  const auto memory = NumberOf(task, "memory_bytes");
+  const bool worker = TextOf(task, "role") == "worker";
+  return {fmt::format("{} {:.0f}", TextOf(task, "role"), NumberOf(task, "index").value_or(0)),
+          TextOf(task, "state"),
+          process.empty() ? TextOf(task, "address") : process,
+          Figure(heard, "{:.1f} s"),
+          memory ? BytesText(*memory) : "-",
+          worker ? PaceText(NumberOf(task, "steps_per_s")) : "",
+          worker ? TimeText(task) : ""};
+}
+
+std::string TableOf(const Json& tasks) {
+  std::vector<Row> rows = {{"task", "state", "process", "heard", "memory", "steps/s", "time of steps"}};
+  for (const Json& task : tasks) {
+    if (task.is_object()) rows.push_back(RowOf(task));
+  }
+  std::array<size_t, std::tuple_size_v<Row>> widths{};
+  for (const Row& row : rows) {
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string table;
+  for (const Row& row : rows) {
+    std::string line;
+    for (size_t i = 0; i < row.size(); ++i) line += fmt::format("{:<{}}  ", row[i], widths[i]);
+    line.erase(line.find_last_not_of(' ') + 1);
+    table += line + "\n";
+  }
+  return table;
+}
+
+// Each line within `columns`. The texts are ASCII but for names of hosts.
+std::string Cut(const std::string& text, int columns) {
+  std::string cut;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string line = text.substr(begin, end - begin);
+    const auto room = static_cast<size_t>(std::max(columns, 4));
+    cut += (line.size() <= room ? line : Printable(line, room - 3)) + "\n";
+    begin = end + 1;
+  }
+  return cut;
+}
+
+}  // namespace
+
+std::string ClockText(double seconds) {
+  const auto whole = static_cast<int64_t>(std::min(std::ceil(std::max(seconds, 0.0)), 1e9));
+  const int64_t minutes = whole / 60;
+  if (minutes < 60) return fmt::format("{}:{:02}", minutes, whole % 60);
+  return fmt::format("{}:{:02}:{:02}", minutes / 60, minutes % 60, whole % 60);
+}
+
+std::string StatusText(const Json& status, int columns) {
+  std::string text = RunLine(status) + "\n";
+  if (const std::string waiting = TextOf(status, "waiting"); !waiting.empty()) text += waiting + "\n";
+  if (const std::string line = CheckpointLine(status); !line.empty()) text += line + "\n";
+  const Json* const best = status.Find("evaluation");
+  if (best != nullptr && best->is_object()) {
+    text += fmt::format("best evaluation: loss {:.4g} at step {:.0f}\n",
+                        NumberOf(*best, "best_loss").value_or(0), NumberOf(*best, "best_step").value_or(0));
+  }
+  const Json* const warnings = status.Find("warnings");
+  if (warnings != nullptr && warnings->is_array()) {
+    for (const Json& warning : *warnings) {
+      if (warning.is_string()) text += "warning: " + Printable(warning.get<std::string>()) + "\n";
+    }
+  }
+  const Json* const tasks = status.Find("tasks");
+  if (tasks != nullptr && tasks->is_array()) text += "\n" + TableOf(*tasks);
+  return Cut(text, columns);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,68 @@
+#include "cmd/status/status_text.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+namespace dtrain {
+namespace {
+
+const char kStatus[] = R"({"phase": "training", "waiting": null, "global_step": 300, "steps": 1200,
+  "steps_per_s": 41.25, "examples_per_s": 4125.0, "left_s": 21.8, "loss": 0.42,
+  "checkpoint": {"path": "run/step-200", "step": 200, "age_s": 2.4},
+  "evaluation": {"best_loss": 0.5, "best_step": 250}, "warnings": ["worker 1 is slow"],
+  "tasks": [
+    {"role": "ps", "index": 0, "address": "a:1", "process": "node1, pid 7", "state": "here", "heard_s": 0.0,
+     "memory_bytes": 10485760},
+    {"role": "worker", "index": 0, "address": "a:2", "process": null, "state": "lost", "heard_s": null,
+     "memory_bytes": null, "steps_per_s": null, "time": null},
+    {"role": "worker", "index": 1, "address": "a:3", "process": "node2, pid 9", "state": "here", "heard_s": 0.31,
+     "memory_bytes": 20971520, "steps_per_s": 1234.5,
+     "time": {"data": 0.004, "compute": 0.62, "hooks": 0.0, "wait": 0.08, "network": 0.296}}]})";
+
+TEST_CASE("status text: the run in a line, then what matters, then a row for each task") {
+  CHECK(StatusText(Json::Parse(kStatus), 200) ==
+        "training, step 300 of 1200 (25 %), 41.2 steps/s, 4125 examples/s, 0:22 left, loss 0.42\n"
+        "checkpoint of step 200, 0:03 old: run/step-200\n"
+        "best evaluation: loss 0.5 at step 250\n"
+        "warning: worker 1 is slow\n"
+        "\n"
+        "task      state  process       heard  memory    steps/s  time of steps\n"
+        "ps 0      here   node1, pid 7  0.0 s  10.0 MiB\n"
+        "worker 0  lost   a:2           -      -         -        -\n"
+        "worker 1  here   node2, pid 9  0.3 s  20.0 MiB  1234     compute 62 %, wait 8 %, network 30 %\n");
+}
+
+TEST_CASE("status text: no line is longer than the terminal is wide") {
+  const std::string text = StatusText(Json::Parse(kStatus), 40);
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = text.find('\n', begin);
+    CHECK(end - begin <= 40);
+    begin = end + 1;
+  }
+}
+
+TEST_CASE("status text: what is missing or of another kind is left out") {
+  CHECK(StatusText(Json::Parse(R"({"phase": "joining", "waiting": "joined 1 of 3; missing: ps 1"})"), 80) ==
+        "joining\njoined 1 of 3; missing: ps 1\n");
+  CHECK(
+      StatusText(Json::Parse(
+                     R"({"phase": 7, "global_step": "x", "steps": [], "checkpoint": 1, "tasks": [1, null]})"),
+                 80) == "\n\ntask  state  process  heard  memory  steps/s  time of steps\n");
+}
+
+TEST_CASE("status text: what a task sends cannot move the cursor") {
+  const Json status = Json::Parse(R"({"phase": "training", "tasks": [{"role": "worker", "index": 0,
+    "process": "\u001b[2Jnode", "state": "here"}]})");
+  CHECK(StatusText(status, 200).find('\x1b') == std::string::npos);
+}
+
+TEST_CASE("clock text: minutes and seconds, and hours") {
+  CHECK(ClockText(6.2) == "0:07");
+  CHECK(ClockText(750) == "12:30");
+  CHECK(ClockText(11100) == "3:05:00");
+  CHECK(ClockText(-5) == "0:00");
+}
+
+}  // namespace
+}  // namespace dtrain

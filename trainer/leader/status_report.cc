@@ -1,0 +1,169 @@
+#include "trainer/leader/status_report.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/machine_memory.h"
+#include "base/printable.h"
+#include "trainer/peer/this_host.h"
+#include "trainer/version.h"
+
+namespace dtrain {
+namespace {
+
+// Of a message's header, with room for its other fields.
+constexpr size_t kMaxBytes = net::kMaxHeaderBytes - 4096;
+constexpr milliseconds kSampleEvery{500};
+constexpr const char* kParts[] = {"data", "compute", "hooks", "wait", "network"};
+
+template <typename Number>
+Json OrNull(std::optional<Number> number) {
+  return number && std::isfinite(static_cast<double>(*number)) ? Json(*number) : Json(nullptr);
+}
+
+Json OrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(Printable(text)); }
+
+const char* StateOf(const Member& member) {
+  if (member.done) return "done";
+  if (!member.here()) return member.lost ? "lost" : "missing";
+  return member.ready || member.takes_part ? "here" : "preparing";
+}
+
+// The share of a worker's time in each part of its steps.
+Json SharesOf(const PaceWindow<6>& window) {
+  int64_t all = 0;
+  for (size_t part = 0; part < std::size(kParts); ++part) all += std::max<int64_t>(window.Of(1 + part), 0);
+  if (all <= 0) return nullptr;
+  Json shares = Json::object();
+  for (size_t part = 0; part < std::size(kParts); ++part) {
+    const auto time = static_cast<double>(std::max<int64_t>(window.Of(1 + part), 0));
+    shares[kParts[part]] = std::round(1000 * time / static_cast<double>(all)) / 1000;
+  }
+  return shares;
+}
+
+}  // namespace
+
+StatusReport::StatusReport(const Config& config, const TaskTable& members, const RunHistory& history)
+    : config_(config),
+      members_(members),
+      history_(history),
+      begun_nanos_(ProcessStartWallNanos()),
+      ps_(config.cluster.ps.size()),
+      workers_(config.cluster.worker.size()) {}
+
+StatusReport::Pace& StatusReport::PaceOf(TaskId task) {
+  return (task.role == Role::kPs ? ps_ : workers_)[static_cast<size_t>(task.index)];
+}
+
+int64_t StatusReport::Examples() const {
+  int64_t examples = 0;
+  for (const Member& member : members_.all()) examples += member.result.examples;
+  return examples;
+}
+
+void StatusReport::Tick(TimePoint now, int64_t global_step) {
+  if (now < next_sample_) return;
+  next_sample_ = now + kSampleEvery;
+  run_.Add(now, {global_step, Examples()});
+  if (history_.checkpoint == checkpoint_) return;
+  checkpoint_ = history_.checkpoint;
+  checkpoint_since_ = now;
+}
+
+// Numbers of peers are bounded: sums of them must not overflow.
+void StatusReport::OnHeartbeat(const Member& member, const wire::Heartbeat& beat, TimePoint now) {
+  const auto bounded = [](uint64_t number) {
+    return static_cast<int64_t>(std::min<uint64_t>(number, uint64_t{1} << 53));
+  };
+  Pace& pace = PaceOf(member.task);
+  pace.memory_bytes = static_cast<uint64_t>(bounded(beat.memory_bytes()));
+  if (beat.parts_us() == nullptr || beat.parts_us()->size() != std::size(kParts)) return;
+  PaceWindow<6>::Counts counts{bounded(beat.steps())};
+  for (size_t part = 0; part < std::size(kParts); ++part) {
+    counts[1 + part] = bounded(beat.parts_us()->Get(static_cast<flatbuffers::uoffset_t>(part)));
+  }
+  pace.window.Add(now, counts);
+}
+
+Json StatusReport::Named(TaskId task, const std::string& process, const char* state) const {
+  return {{"role", task.role == Role::kPs ? "ps" : "worker"},
+          {"index", task.index},
+          {"address", KnownAddress(config_.cluster, task)},
+          {"process", OrNull(process)},
+          {"state", state}};
+}
+
+Json StatusReport::OfTask(const Member& member) const {
+  const Pace& pace = PaceOf(member.task);
+  Json task = Named(member.task, member.process, StateOf(member));
+  const double heard_s = 1e-3 * static_cast<double>(member.silent.count());
+  task["activity"] = member.here() ? OrNull(member.activity) : Json(nullptr);
+  task["heard_s"] = member.here() ? Json(heard_s) : Json(nullptr);
+  task["memory_bytes"] = pace.memory_bytes > 0 ? Json(pace.memory_bytes) : Json(nullptr);
+  if (!member.is_worker()) return task;
+  const bool has_loss = !member.result.losses.empty();
+  task["local_steps"] = pace.window.latest()[0];
+  task["steps_per_s"] = OrNull(pace.window.PerSecond(0));
+  task["examples"] = member.result.examples;
+  task["loss"] = OrNull(has_loss ? std::make_optional(member.result.losses.Mean()) : std::nullopt);
+  task["time"] = SharesOf(pace.window);
+  return task;
+}
+
+std::string StatusReport::ToJson(const Now& now, TimePoint at) const {
+  const std::optional<double> steps_per_s = run_.PerSecond(0);
+  std::optional<double> left_s;
+  if (now.steps && steps_per_s && *steps_per_s > 0) {
+    left_s = static_cast<double>(std::max<int64_t>(*now.steps - now.global_step, 0)) / *steps_per_s;
+  }
+  double losses = 0;
+  int64_t with_loss = 0;
+  Json tasks = Json::array();
+  Json own = Named({Role::kPs, 0}, ProcessText(), "here");
+  own["activity"] = "serve";
+  own["heard_s"] = 0.0;
+  own["memory_bytes"] = ReadOwnMemory();
+  tasks.push_back(std::move(own));
+  for (const Member& member : members_.all()) {
+    if (!member.result.losses.empty()) {
+      losses += member.result.losses.Mean();
+      ++with_loss;
+    }
+    tasks.push_back(OfTask(member));
+  }
+  Json document = {
+      {"version", kVersion},
+      {"run_id", fmt::format("{:016x}", history_.run.id)},
+      {"restarts_from_checkpoint", history_.run.epoch},
+      {"phase", now.phase},
+      {"waiting", OrNull(now.waiting)},
+      {"global_step", now.global_step},
+      {"steps", OrNull(now.steps)},
+      {"steps_per_s", OrNull(steps_per_s)},
+      {"examples_per_s", OrNull(run_.PerSecond(1))},
+      {"left_s", OrNull(left_s)},
+      {"elapsed_s", 1e-9 * static_cast<double>(WallNanos() - begun_nanos_)},
+      {"loss",
+       OrNull(with_loss > 0 ? std::make_optional(losses / static_cast<double>(with_loss)) : std::nullopt)},
+      {"saving", now.saving},
+      {"checkpoint", nullptr},
+      {"evaluation", nullptr},
+      {"tasks", std::move(tasks)},
+  };
+  if (!history_.checkpoint.empty()) {
+    document["checkpoint"] = Json{{"path", history_.checkpoint},
+                                  {"step", history_.checkpoint_step},
+                                  {"age_s", SecondsBetween(checkpoint_since_, at)}};
+  }
+  if (history_.patience && std::isfinite(history_.patience->best_loss())) {
+    document["evaluation"] =
+        Json{{"best_loss", history_.patience->best_loss()}, {"best_step", history_.patience->best_step()}};
+  }
+  std::string text = document.dump();
+  if (text.size() <= kMaxBytes) return text;
+  document["tasks"] = nullptr;
+  return document.dump();
+}
+
+}  // namespace dtrain

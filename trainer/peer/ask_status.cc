@@ -1,0 +1,62 @@
+#include "trainer/peer/ask_status.h"
+
+#include <fmt/core.h>
+
+#include "net/codec.h"
+#include "net/key_files.h"
+#include "net/tcp.h"
+#include "net/zmq_transport.h"
+
+namespace dtrain {
+namespace {
+
+// How often the question is repeated: it may be lost among those of strangers.
+constexpr milliseconds kAskAgain{200};
+constexpr milliseconds kTryAgain{2};
+
+// Of an answer that came; nothing: it was none.
+StatusAnswer Read(const net::Message& message) {
+  const wire::Envelope* const envelope = net::Decode(message);
+  if (envelope == nullptr) return {};
+  if (const wire::Status* const status = envelope->body_as_Status()) return {status->json()->str(), ""};
+  if (const wire::Refuse* const refuse = envelope->body_as_Refuse()) return {"", refuse->text()->str()};
+  return {};
+}
+
+}  // namespace
+
+StatusAnswer AskStatus(const std::string& address, const std::string& token, const std::string& keys,
+                       milliseconds timeout) {
+  net::ParseAddress(address);
+  net::ZmqOptions options;
+  options.linger_ms = 0;
+  options.max_message_bytes = 2 * static_cast<int64_t>(net::kMaxHeaderBytes);
+  if (!keys.empty()) options.keys = net::OpenKeyRing(keys, "status");
+  options.servers[address] = "ps 0";
+  net::ZmqTransport transport(options);
+  const std::unique_ptr<net::Channel> channel = transport.NewChannel();
+  const net::NodeId ps = net::NewNodeId();
+  channel->Connect(ps, address);
+  net::Encoder encoder;
+  const TimePoint deadline = Clock::now() + timeout;
+  bool sent = false;
+  for (TimePoint next; Clock::now() < deadline;) {
+    if (Clock::now() >= next) {
+      net::Message question =
+          encoder.Finish({0, 0, 1}, wire::CreateAskStatusDirect(encoder.Begin(), token.c_str()));
+      const bool taken = channel->Send(ps, question) == net::SendResult::kSent;
+      sent |= taken;
+      next = Clock::now() + (taken ? kAskAgain : kTryAgain);
+    }
+    net::NodeId from = 0;
+    net::Message message;
+    if (channel->Receive(std::min(next, deadline), &from, &message) != net::ReceiveResult::kMessage) continue;
+    StatusAnswer answer = Read(message);
+    if (!answer.json.empty() || !answer.why.empty()) return answer;
+  }
+  std::string why = channel->WhyNotConnected(ps);
+  if (why.empty()) why = sent ? "it does not answer" : "nothing listens there, or it cannot be reached";
+  return {"", fmt::format("ps 0 at {}: {} ({} ms)", address, why, timeout.count())};
+}
+
+}  // namespace dtrain
