@@ -23,6 +23,9 @@ int64_t WallNanos();
 // Returns a wall time as local time, "2026-01-31 23:59:59.123".
 std::string WallText(int64_t wall_nanos);
 
+// Returns the same for programs, with its distance from UTC: "2026-01-31T23:59:59.123+01:00" (RFC 3339).
+std::string Rfc3339(int64_t wall_nanos);
+
 // Returns when this process was started, in nanoseconds since the Unix epoch, to the kernel's tick (10 ms).
 int64_t ProcessStartWallNanos();
 

@@ -1,9 +1,24 @@
 #include "base/clock.h"
 
 #include <doctest/doctest.h>
+#include <stdlib.h>
+#include <time.h>
 
 namespace dtrain {
 namespace {
+
+TEST_CASE("clock: a time for programs has its distance from UTC, whole and in minutes, on both sides") {
+  const auto at = [](const char* zone) {
+    setenv("TZ", zone, 1);
+    tzset();
+    return Rfc3339(1'000'000'000'123'456'789);
+  };
+  CHECK(at("UTC") == "2001-09-09T01:46:40.123+00:00");
+  CHECK(at("XXX-5:45") == "2001-09-09T07:31:40.123+05:45");
+  CHECK(at("XXX3:30") == "2001-09-08T22:16:40.123-03:30");
+  unsetenv("TZ");
+  tzset();
+}
 
 // A loop of rounds that take `round` each, by a clock of its own.
 struct Loop {

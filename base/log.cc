@@ -58,11 +58,13 @@ struct Logger::Sinks {
   Console& console;
   const bool standard_error;
   std::optional<LogFile> file;
+  const decltype(LogOptions::watch) watch;
   std::mutex mutex;  // keeps lines in the same order in both sinks
 
   explicit Sinks(const LogOptions& options)
       : console(options.console != nullptr ? *options.console : own_console),
-        standard_error(options.standard_error) {}
+        standard_error(options.standard_error),
+        watch(options.watch) {}
 };
 
 Logger::Logger(std::string task, const LogOptions& options)
@@ -93,6 +95,7 @@ void Logger::WriteFormatted(LogLevel level, fmt::string_view format, fmt::format
 
 void Logger::Record(LogLevel level, std::string_view text, std::initializer_list<LogField> fields) {
   if (!Enabled(level)) return;
+  if (sinks_->watch && level >= LogLevel::kWarning) sinks_->watch(task_, level, text);
   const std::string line = Line(level, text, fields);
   Console& console = sinks_->console;
   std::lock_guard<std::mutex> hold(sinks_->mutex);

@@ -33,6 +33,19 @@ TEST_CASE("log: a line holds time, task, level and text; lower levels are left o
   CHECK(log.path().find("worker-1.log") != std::string::npos);
 }
 
+TEST_CASE("log: who watches it gets the warnings and errors that are written, and nothing else") {
+  std::string seen;
+  LogOptions options = FileOnly(testing::NewDirectory(), false);
+  options.watch = [&](const std::string& task, LogLevel level, std::string_view text) {
+    seen += fmt::format("{} {} {};", task, level == LogLevel::kError ? "error" : "warning", text);
+  };
+  Logger log("worker 1", options);
+  log.Info("step");
+  log.Warning("late {}", 3);
+  log.Error("lost");
+  CHECK(seen == "worker 1 warning late 3;worker 1 error lost;");
+}
+
 TEST_CASE("log: json lines survive quotes, newlines and bytes that are not UTF-8") {
   Logger log("ps 0", FileOnly(testing::NewDirectory(), true));
   log.Info("a \"b\"\nc {}", "\xff");

@@ -252,8 +252,19 @@ struct DeviceConfig {
   int64_t towers() const { return static_cast<int64_t>(ids.size()); }
 };
 
+// The value of run.dir with which a run has no directory.
+constexpr char kNoRunDirectory[] = "none";
+
+// The directory of a run (cmd/common/run_directory.h).
+struct RunConfig {
+  std::string dir;    // empty: `dtrain local` and `dtrain launch` make one; kNoRunDirectory: there is none
+  int64_t keep = 20;  // how many of those that dtrain has named stay
+
+  bool has_directory() const { return !dir.empty() && dir != kNoRunDirectory; }
+};
+
 struct CheckpointConfig {
-  std::string dir;              // empty: none are written
+  std::string dir;              // empty: none are written; loading a file: in run.dir, if there is one
   double every_secs = 600;      // 0: not by time
   int64_t every_steps = 0;      // global steps; 0: not by steps
   double timeout_s = 1800;      // for one of them, from its cut to its name
@@ -352,6 +363,7 @@ struct Config {
   TrainConfig train;
   PlacementConfig placement;
   DeviceConfig device;
+  RunConfig run;
   CheckpointConfig checkpoint;
   EvalConfig eval;
   HooksConfig hooks;

@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <map>
+#include <type_traits>
+#include <variant>
 
 #include "net/codec.h"
 #include "trainer/config/fields.h"
@@ -37,6 +39,31 @@ std::string DumpConfig(const Config& config) {
   return text;
 }
 
+Json FlatConfig(const Config& config) {
+  Config shown = config;
+  for (auto& [name, host] : shown.launch.hosts) {
+    for (auto& [variable, value] : host.environment) value.clear();
+  }
+  Json flat = Json::object();
+  for (const Field& field : Fields()) {
+    if (!field.alias_of.empty()) continue;
+    const Value value = EffectiveValue(field, shown);
+    flat[field.key] = std::visit(
+        [&](const auto& given) -> Json {
+          using Type = std::decay_t<decltype(given)>;
+          if constexpr (std::is_same_v<Type, std::monostate>) {
+            return nullptr;
+          } else if constexpr (std::is_same_v<Type, LaunchHosts>) {
+            return ValueText(field, value);
+          } else {
+            return given;
+          }
+        },
+        value);
+  }
+  return flat;
+}
+
 Settings RunSettings(const Config& config) {
   Settings settings;
   for (const Field& field : Fields()) {
@@ -50,6 +77,10 @@ uint64_t SettingsHash(const Settings& settings) {
   std::string bytes;
   for (const auto& [key, value] : settings) bytes.append(key).append(1, '\0').append(value).append(1, '\0');
   return net::PayloadChecksum(bytes.data(), bytes.size());
+}
+
+std::string ConfigDigest(const Config& config) {
+  return fmt::format("{:016x}", SettingsHash(RunSettings(config)));
 }
 
 std::optional<SettingDifference> FirstDifference(const Settings& ours, const Settings& theirs) {

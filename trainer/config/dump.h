@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/json.h"
 #include "trainer/config/config.h"
 
 namespace dtrain {
@@ -20,9 +21,16 @@ std::string DumpConfig(const Config& config);
 using Settings = std::vector<std::pair<std::string, std::string>>;
 Settings RunSettings(const Config& config);
 
+// Every key with its value in effect, by its name in full: {"train.batch_size": 100, ...}. What only names
+// secrets or may hold one, the environment of launch.hosts, has the names alone.
+Json FlatConfig(const Config& config);
+
 // XXH3-64 over key, a zero byte, value and a zero byte of each setting, in their order. Two tasks whose
 // hashes are equal need not compare the lists.
 uint64_t SettingsHash(const Settings& settings);
+
+// The hash of the config's RunSettings(), as 16 hex digits: two runs with one digest had the same job.
+std::string ConfigDigest(const Config& config);
 
 struct SettingDifference {
   std::string key;

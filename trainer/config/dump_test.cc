@@ -27,6 +27,26 @@ TEST_CASE("dump: holds every key, whatever its value") {
   }
 }
 
+TEST_CASE("dump: as one flat object every key has its value in effect, and variables of machines have none") {
+  const std::vector<std::string> sets = {"train.batch_size=7",
+                                         "launch.hosts={127.0.0.1: {environment: {TOKEN: s3cret}}}"};
+  const Json flat = FlatConfig(LoadConfig(kSmall, sets, {}));
+  CHECK(flat.at("train.batch_size") == 7);
+  CHECK(flat.at("data.shuffle") == true);
+  CHECK(flat.at("train.mode") == "async");
+  CHECK(flat.at("train.max_secs").is_null());
+  CHECK_FALSE(flat.contains("hooks.stop_at_step"));  // another name
+  CHECK(flat.dump().find("TOKEN") != std::string::npos);
+  CHECK(flat.dump().find("s3cret") == std::string::npos);
+}
+
+TEST_CASE("dump: the digest of a config changes with the job, and not with what each task may choose") {
+  const std::string digest = ConfigDigest(LoadConfig(kSmall, {}, {}));
+  CHECK(digest.size() == 16);
+  CHECK(ConfigDigest(LoadConfig(kSmall, {"log.level=debug", "run.dir=a"}, {})) == digest);
+  CHECK(ConfigDigest(LoadConfig(kSmall, {"train.batch_size=7"}, {})) != digest);
+}
+
 TEST_CASE("dump: loads to itself, with texts that YAML could misread") {
   const std::vector<std::string> sets = {
       "log={dir: \"a: b # \\\"c\\\" \\t \\u00e9\", format: json, level: error}",

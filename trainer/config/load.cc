@@ -385,6 +385,12 @@ void NumberColumns(bool is_old, DataConfig* data) {
 }
 
 Config Loader::Finish(const LoadOptions& options) {
+  RunConfig& run = draft_.config.run;
+  if (run.dir.empty()) run.dir = options.made_up_run;
+  const bool given = draft_.given.count("checkpoint.dir") > 0;
+  if (run.has_directory() && draft_.config.checkpoint.dir.empty() && !given) {
+    draft_.config.checkpoint.dir = run.dir + "/checkpoints";
+  }
   if (options.new_cluster) SetCluster(options.cluster_source, options.new_cluster(draft_.config.cluster));
   for (const auto& [key, report] : contradictions_) draft_.problems.Add(report.first, report.second);
   const bool is_old = IsOfCheckpoint(draft_.path) && draft_.given.count("data.label_type") == 0;

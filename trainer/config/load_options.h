@@ -21,6 +21,8 @@ struct LoadOptions {
   // Where to say whether log.format is json, as far as that is known, before errors are thrown; null:
   // nowhere.
   bool* log_json = nullptr;
+  // The value of run.dir where neither the file nor a flag has one.
+  std::string made_up_run;
   // What takes the place of cluster.ps and cluster.worker: gets them as the file and the flags have them,
   // before any rule is checked. What it throws comes before the file's own errors. Empty: they stay.
   std::function<ClusterConfig(const ClusterConfig& given)> new_cluster;

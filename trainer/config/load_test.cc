@@ -76,6 +76,26 @@ TEST_CASE("load: hooks.stop_at_step is train.steps by another name") {
         "Leave one of them.");
 }
 
+TEST_CASE("load: checkpoints are in run.dir where they have no place of their own") {
+  const std::string here = fs::current_path().string();
+  CHECK(Load(kSmall).checkpoint.dir == "");
+  CHECK(Load(kSmall, {"run.dir=none"}).checkpoint.dir == "");
+  CHECK(Load(kSmall, {"run.dir=runs/a"}).checkpoint.dir == here + "/runs/a/checkpoints");
+  CHECK(Load(kSmall, {"run.dir=runs/a", "checkpoint.dir=kept"}).checkpoint.dir == here + "/kept");
+  CHECK(Load(kSmall, {"run.dir=runs/a", "eval={every_steps: 5, keep_best: true, on: validation}",
+                      "data.validation=5", "data.train={format: synthetic, name: digits, rows: 90}",
+                      "model={kind: softmax, inputs: 784}"})
+            .eval.keep_best);
+}
+
+TEST_CASE("load: a command's own run.dir is for who has not said one") {
+  LoadOptions options;
+  options.made_up_run = "/made/up";
+  CHECK(LoadConfig(kSmall, {}, options).checkpoint.dir == "/made/up/checkpoints");
+  CHECK(LoadConfig(kSmall, {"run.dir=none"}, options).run.dir == kNoRunDirectory);
+  CHECK(LoadConfig(kSmall, {"run.dir=/mine"}, options).run.dir == "/mine");
+}
+
 TEST_CASE("set: beats the file, and a later one an earlier") {
   const Config config = Load(kSmall, {"train.batch_size=5", "data.shuffle=false", "train.batch_size=6"});
   CHECK(config.train.batch_size == 6);

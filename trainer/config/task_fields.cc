@@ -138,13 +138,29 @@ std::vector<Field> RunningFields() {
   };
 }
 
+std::vector<Field> RunDirectoryFields() {
+  return {
+      Row(DT_KEY(run.dir), FieldType::kOutputPath, kTask,
+          "The directory of the run, on the host of ps 0 (docs/operations.md): checkpoints/, logs/, "
+          "summaries/, result.json, config.yaml and run.json, where no key or flag names another place. "
+          "none: there is none. `--run DIR` is the same.")
+          .OrWord(kNoRunDirectory)
+          .Try("runs/first")
+          .Unset("`dtrain local` and `dtrain launch` make runs/NAME-TIME"),
+      Number(DT_KEY(run.keep), kTask, kFromOne,
+             "How many directories that dtrain has named itself stay beside each other; the oldest are removed, "
+             "but none in use and none that was renamed.")
+          .Unit("directories"),
+  };
+}
+
 std::vector<Field> CheckpointFields() {
   return {
       Row(DT_KEY(checkpoint.dir), FieldType::kOutputPath, kTask,
           "A directory for checkpoints (docs/checkpoint.md), of ps 0; another ps that sees it writes its "
           "part there itself. Without it a lost ps ends the run, and so does a signal, with nothing saved.")
           .Try("run/ckpt")
-          .Unset("none are written"),
+          .Unset("checkpoints/ in run.dir; without run.dir none are written"),
       Number(DT_KEY(checkpoint.every_secs), kRun, {0, kMaxSeconds},
              "A checkpoint every N seconds; 0: not by time. One is written at the start, one at the end.")
           .Unit("seconds"),
@@ -180,7 +196,7 @@ std::vector<Field> SummaryFields() {
       Row(DT_KEY(summary.dir), FieldType::kOutputPath, kTask,
           "A directory for TensorBoard's event files: chief/, worker-1/, ..., ps-0/ (docs/summaries.md).")
           .Try("run/logs")
-          .Unset("none"),
+          .Unset("summaries/ in run.dir; without run.dir none"),
       Number(DT_KEY(summary.every_steps), kTask, kFromZero,
              "A point of each curve every N local steps of the task that writes it; 0: not by steps.")
           .Unit("local steps"),
@@ -204,7 +220,7 @@ std::vector<Field> HostFields() {
       Flag(DT_KEY(net.checksum), kRun, "Put a checksum on all tensors and verify it: for finding faults."),
       Row(DT_KEY(log.dir), FieldType::kOutputPath, kTask, "A directory: each task writes its log there too.")
           .Try("run/logs")
-          .Unset("no file"),
+          .Unset("logs/ in run.dir; without run.dir no file"),
       Choice("log.format", DT_AT(log.json), kTask, {{"text", false}, {"json", true}},
              "Log lines as text, or as one JSON object each."),
       Choice(DT_KEY(log.level), kTask,
@@ -253,7 +269,7 @@ std::vector<Field> LaunchFields() {
 }  // namespace
 
 std::vector<Field> TaskFields() {
-  return Joined({PlacementFields(), DeviceFields(), RunningFields(), CheckpointFields(), SummaryFields(),
+  return Joined({PlacementFields(), DeviceFields(), RunningFields(), RunDirectoryFields(), CheckpointFields(), SummaryFields(),
                  HostFields(), LaunchFields()});
 }
 

@@ -239,7 +239,7 @@ void LocalLeader::StartAll() {
   if (history_.training_since == TimePoint()) history_.training_since = Clock::now();
   evaluations_.Begin(global_step());
   if (checkpoints_) checkpoints_->Run();
-  if (parts_.task.on_begun) parts_.task.on_begun();
+  if (parts_.task.on_begun) parts_.task.on_begun(IdentityOf(history_.run, members_));
   for (Member& other : members_.all()) {
     if (const uint64_t waiting = other.ready_request) Start(other, waiting);
   }

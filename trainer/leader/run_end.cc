@@ -221,6 +221,7 @@ void RunEnd::SumUpWorkers(const Reached& reached) {
   const bool nothing_left = reached.global_step == history_.first_step && reached.global_step > 0;
   summary_.status = nothing_left ? "already_done" : "done";
   if (nothing_left && !history_.other_data.empty()) summary_.other_data = history_.other_data;
+  summary_.identity = IdentityOf(history_.run, members_);
   summary_.deterministic = !reached.disturbed && FirstNondeterministicKey(config_).empty();
   summary_.global_step = reached.global_step;
   std::vector<WorkerResult> results;

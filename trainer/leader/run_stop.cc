@@ -39,6 +39,7 @@ void RunStop::End(const Reached& reached, const std::string& unsaved) const {
   const bool kept = unsaved.empty() && !config_.checkpoint.dir.empty();
   RunSummary summary;
   summary.status = "stopped";
+  summary.identity = IdentityOf(history_.run, members_);
   // Outside sync the run may have applied a few more gradients after the checkpoint.
   summary.global_step = kept && reached.saved_step >= 0 ? reached.saved_step : reached.global_step;
   const bool goes_back = reached.starting && history_.begun && !history_.checkpoint.empty();

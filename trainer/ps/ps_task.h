@@ -11,6 +11,7 @@
 #include "trainer/config/config.h"
 #include "trainer/device/device_store.h"
 #include "trainer/model/layout.h"
+#include "trainer/result/run_summary.h"
 
 namespace dtrain {
 
@@ -25,7 +26,8 @@ struct PsTask {
   Logger& log;
   std::function<void(TaskId)> on_lost;     // called with each task that is given up; may be empty
   std::function<void(ExitCode)> on_abort;  // ps i > 0: the run has failed or was stopped; may be empty
-  std::function<void()> on_begun;          // ps 0: called when the workers start; may be empty
+  // ps 0: called when the workers start; may be empty.
+  std::function<void(const RunIdentity&)> on_begun;
   const StopRequest* stop = nullptr;       // null: nobody asks this task to stop
   DeviceStore* store = nullptr;            // the parameters stay on this device; null: in host memory
   std::string status_token = {};           // ps 0, without keys: lets an operator ask; empty: nobody may

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/names.h"
 #include "trainer/peer/conversation.h"
 #include "trainer/peer/heartbeat.h"
 #include "trainer/peer/peer_limits.h"
@@ -287,6 +288,17 @@ std::string TaskTable::WhyOverdue(const Member& member) const {
   }
   return fmt::format("{} is alive but has done nothing for {:.1f} s (failure.detect_s = {}); it was in '{}'",
                      NameOf(member), seconds(member.stuck), config_.failure.detect_s, member.activity);
+}
+
+RunIdentity IdentityOf(const RunId& run, const TaskTable& members) {
+  RunIdentity identity;
+  identity.run_id = fmt::format("{:016x}", run.id);
+  identity.hosts[TaskName({Role::kPs, 0})] = HostName();
+  for (const Member& member : members.all()) {
+    const std::string host = member.process.substr(0, member.process.find(','));
+    if (!host.empty()) identity.hosts[TaskName(member.task)] = host;
+  }
+  return identity;
 }
 
 std::string TaskTable::NameOf(const Member& member) const {

@@ -16,7 +16,9 @@
 #include "net/codec.h"
 #include "trainer/config/config.h"
 #include "trainer/config/dump.h"
+#include "trainer/peer/run_id.h"
 #include "trainer/ps/worker_result.h"
+#include "trainer/result/run_summary.h"
 
 namespace dtrain {
 
@@ -71,6 +73,10 @@ struct Member {
   // The task has left: it is not ready, takes no part, and what it asked is not answered.
   void Leave();
 };
+
+class TaskTable;
+// The run as ps 0 knows it.
+RunIdentity IdentityOf(const RunId& run, const TaskTable& members);
 
 // The task that says this Hello, which may be none of the spec.
 TaskId TaskOf(const wire::Hello& hello);

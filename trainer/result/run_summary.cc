@@ -63,6 +63,7 @@ void VisitFigures(Figures& figures, Visitor& visit) {
 template <typename Summary, typename Visitor>
 void VisitWireKeys(Summary& summary, Visitor& visit) {
   VisitKeys(summary, visit);
+  visit("identity", summary.identity);
   visit("first_step_nanos", summary.first_step_nanos);
   visit("worker_accuracy", summary.worker_accuracy);
   visit("first_loss", summary.first_loss);
@@ -71,6 +72,11 @@ void VisitWireKeys(Summary& summary, Visitor& visit) {
 }
 
 Json ToValue(const WorkerFigures& value);
+Json ToValue(const RunIdentity& value) {
+  Json hosts = Json::object();
+  for (const auto& [task, host] : value.hosts) hosts[task] = host;
+  return {{"run_id", value.run_id}, {"hosts", hosts}};
+}
 Json ToValue(const TimeSpread& value) {
   return {{"total_s", value.total_s}, {"p50_ms", value.p50_ms}, {"p95_ms", value.p95_ms}};
 }
@@ -188,6 +194,17 @@ bool FromValue(const Json& value, StalenessSpread* out) {
          NumberFromValue(value, "max", &out->max);
 }
 
+bool FromValue(const Json& value, RunIdentity* out) {
+  const Json* const id = value.Find("run_id");
+  const Json* const hosts = value.Find("hosts");
+  if (id == nullptr || !FromValue(*id, &out->run_id) || hosts == nullptr || !hosts->is_object()) return false;
+  out->hosts.clear();
+  for (const auto& [task, host] : hosts->items()) {
+    if (!FromValue(host, &out->hosts[Printable(task)])) return false;
+  }
+  return true;
+}
+
 template <typename T>
 bool FromValue(const Json& value, std::optional<T>* out) {
   out->reset();
@@ -244,13 +261,22 @@ bool FiguresFromJson(const std::string& text, WorkerFigures* figures) {
   return true;
 }
 
+std::string IdentityToJson(const RunIdentity& identity) { return ToValue(identity).dump(); }
+
+bool IdentityFromJson(const std::string& text, RunIdentity* identity) {
+  RunIdentity read;
+  if (!FromValue(Json::Parse(text), &read)) return false;
+  *identity = std::move(read);
+  return true;
+}
+
 std::string TableText(const TableFigures& figures) {
   return fmt::format("{} and {} for more, {}; {} have left", Plural(figures.rows, "row"),
                      Plural(figures.candidates, "candidate"), BytesText(static_cast<double>(figures.bytes)),
                      figures.evicted);
 }
 
-std::string ToJson(const RunSummary& summary) {
+Json ResultFigures(const RunSummary& summary) {
   Writer writer;
   VisitKeys(summary, writer);
   // The run ended before the workers' counts were collected: unknown, not zero.
@@ -264,7 +290,7 @@ std::string ToJson(const RunSummary& summary) {
     // For an evaluation the step is known, though nothing was counted.
     if (summary.status != "done" && !summary.test_loss) writer.document["global_step"] = nullptr;
   }
-  return writer.document.dump(2) + "\n";
+  return std::move(writer.document);
 }
 
 std::string ToWireJson(const RunSummary& summary) {
@@ -278,6 +304,7 @@ bool Shorten(size_t max_bytes, RunSummary* summary) {
   if (fits()) return false;
   summary->workers.clear();
   if (fits()) return true;
+  summary->identity.hosts.clear();
   summary->worker_accuracy.clear();
   summary->local_steps.clear();
   summary->lost_workers.clear();

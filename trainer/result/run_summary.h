@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/json.h"
 
 namespace dtrain {
 
@@ -57,6 +58,15 @@ struct TableFigures {
 // "5 rows and 7 candidates for more, 1.5 MiB; 9 have left".
 std::string TableText(const TableFigures& figures);
 
+// RunIdentity: a run as ps 0 knows it once it has begun.
+struct RunIdentity {
+  std::string run_id;                        // 16 hex digits; another one after each start of ps 0
+  std::map<std::string, std::string> hosts;  // of each task that has been there: "ps 0" -> "node1"
+};
+std::string IdentityToJson(const RunIdentity& identity);
+// Returns false and leaves `identity` unchanged if the text is not valid.
+bool IdentityFromJson(const std::string& text, RunIdentity* identity);
+
 struct RunSummary {
   std::string status;  // done, already_done, stopped, diverged, peer_lost, failed
   int64_t global_step = 0;
@@ -86,6 +96,7 @@ struct RunSummary {
   std::optional<std::string> device;                  // of the first worker: "cpu", "cuda:0", "cuda:0,1"
   std::vector<int64_t> lost_workers;                  // took part and were gone at the end
   std::optional<TableFigures> table;                  // of a hash table, on all ps
+  RunIdentity identity;                               // keys of RunAccount
   // These are not keys of the result, but needed to print or complete it.
   int64_t first_step_nanos = 0;                        // wall clock; 0: no step was begun
   std::vector<std::optional<double>> worker_accuracy;  // by each worker that evaluated itself
@@ -109,9 +120,9 @@ class RunStopped : public Failure {
 // The message of such a run without a place to save.
 constexpr char kNothingKept[] = "nothing was saved: there is no checkpoint.dir";
 
-// Returns the JSON document of `--result`, indented, with a final newline. Keys that do not apply are null.
-std::string ToJson(const RunSummary& summary);
-// Returns the same with the fields that are not keys, on one line, for the End and Report messages.
+// Returns the members of `--result` that the summary has. Keys that do not apply are null.
+Json ResultFigures(const RunSummary& summary);
+// Returns all fields as JSON on one line, for the End and Report messages.
 std::string ToWireJson(const RunSummary& summary);
 // Leaves out the lists by worker if ToWireJson() is longer than `max_bytes`: where the time of each worker
 // went, and if that is not enough all of them. Returns whether it had to.

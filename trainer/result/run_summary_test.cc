@@ -1,3 +1,4 @@
+#include "trainer/result/run_account.h"
 #include "trainer/result/run_summary.h"
 
 #include <doctest/doctest.h>
