@@ -13,7 +13,7 @@
 #include "cmd/status/status.h"
 #include "cmd/status/status_text.h"
 #include "trainer/peer/ask_status.h"
-#include "trainer/task/status_file.h"
+#include "trainer/monitor/run_monitor.h"
 
 namespace dtrain {
 namespace {
@@ -70,7 +70,7 @@ Seen LookAtDirectory(const StatusArguments& arguments) {
   }
   Seen seen;
   seen.result = Json::Parse(ContentOf(directory + "/result.json"));
-  const std::string token = ContentOf(directory + "/" + StatusFile::kToken), address = AddressIn(record);
+  const std::string token = ContentOf(directory + "/" + RunMonitor::kToken), address = AddressIn(record);
   if (!seen.result.is_object() && !address.empty()) {
     const StatusAnswer answer = AskStatus(address, token, arguments.keys, kPatience);
     seen.why = answer.why;
@@ -78,7 +78,7 @@ Seen LookAtDirectory(const StatusArguments& arguments) {
     if (seen.status.is_object()) seen.where = "run";
   }
   if (seen.status.is_object()) return seen;
-  seen.status = Json::Parse(ContentOf(directory + "/" + StatusFile::kName));
+  seen.status = Json::Parse(ContentOf(directory + "/" + RunMonitor::kStatus));
   if (seen.status.is_object()) seen.where = "file";
   return seen;
 }

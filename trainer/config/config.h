@@ -328,6 +328,14 @@ struct LogConfig {
 // The value of security.keys with which the parent of the tasks makes their keys.
 constexpr char kAutoKeys[] = "auto";
 
+// What ps 0 tells Prometheus (docs/watching.md).
+struct MetricsConfig {
+  std::optional<int64_t> port;      // unset: none is opened; 0: a free one
+  std::string bind = "127.0.0.1";   // the address that the port is opened at
+  std::string password;             // a file with the password that readers must have; empty: they need none
+  std::string file;                 // for the textfile collector of node_exporter; empty: none
+};
+
 struct SecurityConfig {
   bool insecure = false;
   std::string keys;  // the directory of key files, or "auto"; empty: no keys
@@ -371,6 +379,7 @@ struct Config {
   FailureConfig failure;
   NetConfig net;
   LogConfig log;
+  MetricsConfig metrics;
   SecurityConfig security;
   LaunchConfig launch;
 };

@@ -147,9 +147,10 @@ std::vector<Field> RunDirectoryFields() {
           .OrWord(kNoRunDirectory)
           .Try("runs/first")
           .Unset("`dtrain local` and `dtrain launch` make runs/NAME-TIME"),
-      Number(DT_KEY(run.keep), kTask, kFromOne,
-             "How many directories that dtrain has named itself stay beside each other; the oldest are removed, "
-             "but none in use and none that was renamed.")
+      Number(
+          DT_KEY(run.keep), kTask, kFromOne,
+          "How many directories that dtrain has named itself stay beside each other; the oldest are removed, "
+          "but none in use and none that was renamed.")
           .Unit("directories"),
   };
 }
@@ -203,6 +204,29 @@ std::vector<Field> SummaryFields() {
       Number(DT_KEY(summary.every_secs), kTask, {0, kMaxSeconds},
              "A point of each curve also every N seconds; 0: not by time.")
           .Unit("seconds"),
+  };
+}
+
+std::vector<Field> MetricsFields() {
+  return {
+      Number(DT_KEY(metrics.port), kTask, {0, 65535},
+             "ps 0 tells Prometheus what the run does, at http://BIND:PORT/metrics (docs/watching.md); 0: a "
+             "free port, which the log names.")
+          .Unit("port")
+          .Unset("no port is opened"),
+      Row(DT_KEY(metrics.bind), FieldType::kText, kTask,
+          "The address of this machine that the port is opened at. One that other machines reach needs "
+          "metrics.password, or security.insecure.")
+          .Unit("address"),
+      Row(DT_KEY(metrics.password), FieldType::kInputPath, kTask,
+          "A file that only its owner can read (mode 0600), with the password of the user dtrain for the "
+          "port.")
+          .Try("metrics.password")
+          .Unset("whoever reaches the port may read"),
+      Row(DT_KEY(metrics.file), FieldType::kOutputPath, kTask,
+          "A file that ps 0 replaces each second, for the textfile collector of node_exporter.")
+          .Try("/var/lib/node_exporter/dtrain.prom")
+          .Unset("none"),
   };
 }
 
@@ -269,8 +293,8 @@ std::vector<Field> LaunchFields() {
 }  // namespace
 
 std::vector<Field> TaskFields() {
-  return Joined({PlacementFields(), DeviceFields(), RunningFields(), RunDirectoryFields(), CheckpointFields(), SummaryFields(),
-                 HostFields(), LaunchFields()});
+  return Joined({PlacementFields(), DeviceFields(), RunningFields(), RunDirectoryFields(), CheckpointFields(),
+                 SummaryFields(), HostFields(), MetricsFields(), LaunchFields()});
 }
 
 }  // namespace dtrain

@@ -11,6 +11,7 @@
 namespace dtrain {
 namespace {
 
+constexpr size_t kStalenessSum = 6, kStalenessCount = 7;  // in the counts of a task
 // Of a message's header, with room for its other fields.
 constexpr size_t kMaxBytes = net::kMaxHeaderBytes - 4096;
 constexpr milliseconds kSampleEvery{500};
@@ -30,7 +31,8 @@ const char* StateOf(const Member& member) {
 }
 
 // The share of a worker's time in each part of its steps.
-Json SharesOf(const PaceWindow<6>& window) {
+template <size_t kCounts>
+Json SharesOf(const PaceWindow<kCounts>& window) {
   int64_t all = 0;
   for (size_t part = 0; part < std::size(kParts); ++part) all += std::max<int64_t>(window.Of(1 + part), 0);
   if (all <= 0) return nullptr;
@@ -79,10 +81,12 @@ void StatusReport::OnHeartbeat(const Member& member, const wire::Heartbeat& beat
   Pace& pace = PaceOf(member.task);
   pace.memory_bytes = static_cast<uint64_t>(bounded(beat.memory_bytes()));
   if (beat.parts_us() == nullptr || beat.parts_us()->size() != std::size(kParts)) return;
-  PaceWindow<6>::Counts counts{bounded(beat.steps())};
+  TaskWindow::Counts counts{bounded(beat.steps())};
   for (size_t part = 0; part < std::size(kParts); ++part) {
     counts[1 + part] = bounded(beat.parts_us()->Get(static_cast<flatbuffers::uoffset_t>(part)));
   }
+  counts[kStalenessSum] = bounded(beat.staleness_sum());
+  counts[kStalenessCount] = bounded(beat.staleness_count());
   pace.window.Add(now, counts);
 }
 
@@ -108,6 +112,9 @@ Json StatusReport::OfTask(const Member& member) const {
   task["examples"] = member.result.examples;
   task["loss"] = OrNull(has_loss ? std::make_optional(member.result.losses.Mean()) : std::nullopt);
   task["time"] = SharesOf(pace.window);
+  const auto gradients = static_cast<double>(pace.window.Of(kStalenessCount));
+  const auto missed = static_cast<double>(pace.window.Of(kStalenessSum));
+  task["staleness"] = gradients > 0 ? Json(missed / gradients) : Json(nullptr);
   return task;
 }
 

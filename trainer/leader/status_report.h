@@ -77,9 +77,11 @@ class StatusReport {
   std::string ToJson(const Now& now, TimePoint at) const;
 
  private:
-  // A task's, by its heartbeats: local steps, then the microseconds in each part of them.
+  // A task's, by its heartbeats: local steps, the microseconds in each part of them, then the staleness of
+  // its gradients, all together, and their number.
+  using TaskWindow = PaceWindow<8>;
   struct Pace {
-    PaceWindow<6> window;
+    TaskWindow window;
     uint64_t memory_bytes = 0;
   };
   Pace& PaceOf(TaskId task);

@@ -20,9 +20,9 @@ struct Reported : RegistrarFixture {
   }
   void Beat(int worker, uint64_t steps, const std::vector<uint64_t>& parts_us) {
     flatbuffers::FlatBufferBuilder& builder = encoder.Begin();
-    const net::Message beat = encoder.Finish(
-        {},
-        wire::CreateHeartbeatDirect(builder, "step", 1, "", 0, steps, 0, 0, nullptr, 0, &parts_us, 5 << 20));
+    const net::Message beat =
+        encoder.Finish({}, wire::CreateHeartbeatDirect(builder, "step", 1, "", 0, steps, 0, 0, nullptr, 0,
+                                                       &parts_us, 5 << 20, 3 * steps, 2 * steps));
     report.OnHeartbeat(*members.Worker(worker), *net::Decode(beat)->body_as_Heartbeat(), now);
   }
   Json Now(int64_t step, std::optional<int64_t> steps) const {
@@ -75,6 +75,7 @@ TEST_CASE("status report: where a worker's time goes comes from its heartbeats")
   CHECK(worker["memory_bytes"] == 5 << 20);
   CHECK(worker["time"]["compute"].get<double>() == doctest::Approx(0.6));
   CHECK(worker["time"]["hooks"].get<double>() == 0);
+  CHECK(worker["staleness"].get<double>() == doctest::Approx(1.5));
   CHECK(tasks[2]["time"].is_null());
 
   run.report.Forget(*run.members.Worker(0));

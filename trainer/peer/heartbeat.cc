@@ -161,10 +161,11 @@ void Heartbeat::SendBeats(int signal, bool due) {
     for (const auto& nanos : activity_.part_nanos) parts_us.push_back(nanos.load() / 1000);
     const uint64_t own_us = parts_us[0] + parts_us[1] + parts_us[2];
     const auto parts = steps == 0 ? 0 : builder.CreateVector(parts_us);
-    net::Message beat = encoder.Finish(
-        runs[i].Envelope(0),
-        wire::CreateHeartbeat(builder, what, progress, builder.CreateString(""), 0, steps, own_us, signal, 0,
-                              0, parts, memory));
+    net::Message beat =
+        encoder.Finish(runs[i].Envelope(0),
+                       wire::CreateHeartbeat(
+                           builder, what, progress, builder.CreateString(""), 0, steps, own_us, signal, 0, 0,
+                           parts, memory, activity_.staleness_sum.load(), activity_.staleness_count.load()));
     channel_->Send(nodes_[i], beat);
   }
 }

@@ -41,6 +41,8 @@ struct Activity {
   // hooks, wait, network.
   std::atomic<uint64_t> steps{0};
   std::array<std::atomic<uint64_t>, 5> part_nanos{};
+  std::atomic<uint64_t> staleness_sum{0};  // over its applied gradients
+  std::atomic<uint64_t> staleness_count{0};
   const StopRequest* const stop;  // null: nobody asks this task to stop
   const bool leaves;              // SIGTERM and SIGHUP make only this task leave (failure.on_sigterm)
 

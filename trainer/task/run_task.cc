@@ -15,6 +15,7 @@
 #include "trainer/device/choice.h"
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
+#include "trainer/monitor/run_monitor.h"
 #include "trainer/peer/abort.h"
 #include "trainer/peer/conversation.h"
 #include "trainer/task/memory_need.h"
@@ -211,8 +212,15 @@ RunSummary RunTask(const Config& given, TaskId task, net::Transport& transport, 
   RunSummary summary;
   if (task.role == Role::kPs) {
     Listen(config, task, options, *channel, log);
-    PsRun run({config, task, layout, *channel, transport, hooks, log, options.on_lost, on_abort,
-               options.on_begun, options.stop, options.store});
+    std::optional<RunMonitor> monitor;
+    if (task.index == 0) monitor.emplace(config, log);
+    PsTask ps{config,   task,            layout,   *channel,         transport,    hooks,
+              log,      options.on_lost, on_abort, options.on_begun, options.stop, options.store};
+    if (monitor) {
+      ps.status_token = monitor->token();
+      ps.on_status = [&monitor](std::string json) { monitor->Put(std::move(json)); };
+    }
+    PsRun run(ps);
     try {
       summary = run.Run();
     } catch (const std::exception&) {

@@ -316,6 +316,9 @@ void Worker::AfterStep(StepView& view) {
     const auto nanos = static_cast<uint64_t>(times_.Of(static_cast<StepPart>(part)).sum());
     activity_.part_nanos[part].store(nanos, std::memory_order_relaxed);
   }
+  const LogHistogram& staleness = exchanges_.staleness().all();
+  activity_.staleness_sum.store(static_cast<uint64_t>(staleness.sum()), std::memory_order_relaxed);
+  activity_.staleness_count.store(static_cast<uint64_t>(staleness.count()), std::memory_order_relaxed);
   activity_.steps.store(static_cast<uint64_t>(times_.Of(StepPart::kCompute).count()),
                         std::memory_order_relaxed);
 }

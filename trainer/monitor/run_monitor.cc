@@ -1,0 +1,175 @@
+#include "trainer/monitor/run_monitor.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <prometheus/exposer.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "net/address.h"
+#include "net/channel.h"
+#include "trainer/monitor/run_metrics.h"
+
+namespace dtrain {
+namespace {
+
+constexpr char kUser[] = "dtrain";
+constexpr size_t kMaxPassword = 1024;
+
+// Replaces a file without waiting for the disk: after a crash of the machine the older one may be there.
+// Returns 0, or the errno of what failed.
+int Replace(const std::string& path, std::string_view content, mode_t mode) {
+  const std::string temporary = path + ".tmp";
+  unlink(temporary.c_str());
+  {
+    const FileDescriptor file(
+        open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
+    if (file.get() < 0) return errno;
+    if (const int failed = WriteAll(file.get(), content)) return failed;
+  }
+  return rename(temporary.c_str(), path.c_str()) == 0 ? 0 : errno;
+}
+
+// The first line of a file that others may not read.
+std::string ReadPassword(const std::string& path) {
+  const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat about {};
+  if (file.get() < 0 || fstat(file.get(), &about) != 0) {
+    throw UserError("metrics.password = {}: cannot be read: {}.", path, ErrnoText(errno));
+  }
+  if (!S_ISREG(about.st_mode) || (about.st_mode & 077) != 0) {
+    throw UserError("metrics.password = {}: others may read it; refused. Try chmod 600 {}.", path, path);
+  }
+  std::string text(kMaxPassword + 1, '\0');
+  const ssize_t got = read(file.get(), text.data(), text.size());
+  text.resize(static_cast<size_t>(std::max<ssize_t>(got, 0)));
+  text.resize(std::min(text.find('\n'), text.size()));
+  if (text.empty() || text.size() > kMaxPassword) {
+    throw UserError("metrics.password = {}: must be a file with one line of 1 to {} characters.", path,
+                    kMaxPassword);
+  }
+  return text;
+}
+
+// Takes as long for a wrong password as for a right one of its length.
+bool Same(const std::string& a, const std::string& b) {
+  unsigned char differs = a.size() == b.size() ? 0 : 1;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i)
+    differs |= static_cast<unsigned char>(a[i] ^ b[i]);
+  return differs == 0;
+}
+
+int64_t FreeBytes(const std::string& directory) {
+  struct statvfs disk {};
+  if (directory.empty() || statvfs(directory.c_str(), &disk) != 0) return -1;
+  return static_cast<int64_t>(disk.f_bavail) * static_cast<int64_t>(disk.f_frsize);
+}
+
+}  // namespace
+
+RunMonitor::RunMonitor(const Config& config, Logger& log)
+    : config_(config), log_(log), metrics_(std::make_shared<RunMetrics>()) {
+  if (config.run.has_directory()) {
+    const std::string token = fmt::format("{:016x}{:016x}", net::NewNodeId(), net::NewNodeId());
+    if (Replace(config.run.dir + "/" + kToken, token, 0600) == 0) token_ = token;
+  }
+  if (config.metrics.port) OpenPort();
+  thread_ = std::thread([this] { Run(); });
+}
+
+RunMonitor::~RunMonitor() {
+  {
+    std::lock_guard<std::mutex> hold(mutex_);
+    over_ = true;
+  }
+  changed_.notify_one();
+  thread_.join();
+}
+
+void RunMonitor::OpenPort() {
+  const MetricsConfig& metrics = config_.metrics;
+  const bool reachable = !net::IsLoopback(metrics.bind);
+  if (reachable && metrics.password.empty() && !config_.security.insecure) {
+    throw UserError(
+        "metrics.bind = {}: other machines could read what the run does; refused. Set metrics.password to a "
+        "file with a password, or security.insecure: true if the network is trusted.",
+        metrics.bind);
+  }
+  const bool ipv6 = metrics.bind.find(':') != std::string::npos;
+  const std::string address = fmt::format(ipv6 ? "[{}]:{}" : "{}:{}", metrics.bind, *metrics.port);
+  const std::string password = metrics.password.empty() ? "" : ReadPassword(metrics.password);
+  try {
+    // A reader that says nothing holds a thread for the timeout, and nobody else.
+    port_ = std::make_unique<prometheus::Exposer>(std::vector<std::string>{
+        "listening_ports", address, "num_threads", "8", "request_timeout_ms", "500"});
+  } catch (const std::exception& failed) {
+    throw UserError("metrics.port = {}: cannot listen at {}: {}. Is the port in use?", *metrics.port, address,
+                    failed.what());
+  }
+  if (!password.empty()) {
+    port_->RegisterAuth([password](const std::string& user, const std::string& given) {
+      return user == kUser && Same(given, password);
+    });
+  }
+  port_->RegisterCollectable(metrics_);
+  log_.Info("metrics at http://{}/metrics{}", fmt::format(ipv6 ? "[{}]:{}" : "{}:{}", metrics.bind, port()),
+            password.empty() ? "" : " with a password");
+}
+
+int RunMonitor::port() const {
+  const std::vector<int> ports = port_ == nullptr ? std::vector<int>() : port_->GetListeningPorts();
+  return ports.empty() ? 0 : ports[0];
+}
+
+void RunMonitor::Put(std::string json) {
+  {
+    std::lock_guard<std::mutex> hold(mutex_);
+    next_ = std::move(json);
+  }
+  changed_.notify_one();
+}
+
+void RunMonitor::Run() {
+  std::unique_lock<std::mutex> hold(mutex_);
+  while (true) {
+    changed_.wait(hold, [this] { return over_ || !next_.empty(); });
+    if (next_.empty()) return;
+    const std::string json = std::exchange(next_, {});
+    hold.unlock();
+    HandOn(json);
+    hold.lock();
+  }
+}
+
+// A directory that cannot be written is not a reason to end a run; a later status may get there.
+void RunMonitor::HandOn(const std::string& json) {
+  if (!token_.empty()) Replace(config_.run.dir + "/" + kStatus, json + "\n", 0644);
+  if (port_ == nullptr && config_.metrics.file.empty()) return;
+  const std::string name =
+      config_.run.has_directory() ? std::filesystem::path(config_.run.dir).filename().string() : "";
+  auto metrics = MetricsOf(Json::Parse(json), {name, FreeBytes(config_.checkpoint.dir), WallNanos()});
+  if (!config_.metrics.file.empty()) {
+    const int failed = Replace(config_.metrics.file, MetricsText(metrics), 0644);
+    if (failed != 0 && !file_failed_) {
+      log_.Warning("metrics.file = {}: cannot be written: {}. The run goes on without it.",
+                   config_.metrics.file, ErrnoText(failed));
+    }
+    file_failed_ = failed != 0;
+  }
+  metrics_->Set(std::move(metrics));
+}
+
+}  // namespace dtrain
