@@ -100,8 +100,8 @@ class Run:
 def dtrain_local(program, cwd, config, *arguments):
     """`dtrain local` with 1 ps and 1 worker: its Run, and in `result` what --result says."""
     (cwd / "config.yaml").write_text(json.dumps(config))  # JSON is YAML
-    run = Run([program, "local", "--config", "config.yaml", "--ps", 1, "--workers", 1, "--result", "result.json",
-               *arguments], cwd)
+    run = Run([program, "local", "--run", "none", "--config", "config.yaml", "--ps", 1, "--workers", 1,
+               "--result", "result.json", *arguments], cwd)
     run.result = json.loads((cwd / "result.json").read_text())
     return run
 

@@ -112,7 +112,7 @@ def dtrain(program, work, table, label, seed):
         run("init", table, "--label", label)
     checkpoint = f"run/{name}-{seed}"
     sets = ["--set", f"data.seed={seed}", "--set", f"checkpoint.dir={checkpoint}"]
-    run("local", "--config", config, *sets)
+    run("local", "--run", "none", "--config", config, *sets)
     result = json.loads(run("eval", checkpoint, "--json"))
     return result.get("accuracy", result.get("r2")), result["loss"]
 

@@ -79,7 +79,7 @@ double PeakMibOfRows(const Settings& settings, int64_t rows) {
       "cache: none}}\n"
       "train: {{batch_size: 100, epochs: 1}}\nhooks: {{log_every_steps: 0}}\n",
       dtrain, rows);
-  Process process({dtrain, "local", "--in-process", "--config", config},
+  Process process({dtrain, "local", "--run", "none", "--in-process", "--config", config},
                   fmt::format("{}/piped-{}", settings.scratch, rows));
   return static_cast<double>(process.Wait()) / kMib;
 }

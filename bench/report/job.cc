@@ -86,6 +86,7 @@ JobResult RunJob(const Settings& settings, const Job& job, int64_t steps,
   command.insert(command.end(), flags.begin(), flags.end());
   command.insert(command.end(), more.begin(), more.end());
   Set(&command, "eval.at_end=false");
+  Set(&command, "run.dir=none");
   command.insert(command.end(), {"--result", path + ".json"});
   OutputOf(command, path);
   const auto result = nlohmann::json::parse(ReadFile(path + ".json"));

@@ -54,6 +54,7 @@ struct TaskArguments {
   bool reports = false;     // standard output carries the report to the parent (report.h)
   bool relay_live = false;  // the parent draws this task's live line
   bool end_told = false;    // the parent tells how the run ended, once for all tasks
+  std::string start_id;     // RunDirectory::Writer
 };
 
 // ClusterSize: --ps and --workers. They override the cluster of the file.

@@ -13,17 +13,22 @@
 #include "base/console.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/names.h"
+#include "cmd/common/program.h"
+#include "cmd/common/run_directory.h"
+#include "trainer/config/dump.h"
+#include "trainer/version.h"
 
 namespace dtrain {
 
-void ErrorLines::Print(const std::string& text) const {
+void ErrorLines::Say(LogLevel level, const std::string& text) const {
   LogOptions options;
   options.json = true;
   Logger log("dtrain", options);
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     if (json) {
-      log.Error("{}", line);
+      log.Write(level, line);
     } else {
       StandardError().Write(fmt::format("dtrain: {}\n", line));
     }
@@ -46,19 +51,85 @@ ResultFile::ResultFile(const std::string& path, const ErrorLines& errors, int re
   unlink(path_.c_str());
 }
 
-void ResultFile::NoteBegun() {
-  std::lock_guard<std::mutex> hold(mutex_);
-  if (!written_) Report(kBegunWord, "");
+ResultFile::~ResultFile() = default;
+
+void ResultFile::Begin(const Config& config, std::unique_ptr<RunDirectory> directory) {
+  const std::lock_guard<std::mutex> hold(mutex_);
+  account_.config = FlatConfig(config);
+  account_.config_digest = ConfigDigest(config);
+  account_.seed = config.model.init.seed;
+  directory_ = std::move(directory);
+}
+
+void ResultFile::Note(const std::function<void(RunAccount&)>& change) {
+  const std::lock_guard<std::mutex> hold(mutex_);
+  change(account_);
+}
+
+std::function<void(const std::string&, LogLevel, std::string_view)> ResultFile::Watch() {
+  return [this](const std::string& task, LogLevel level, std::string_view text) {
+    if (level != LogLevel::kWarning) return;
+    Note([&](RunAccount& account) { account.AddWarning(task, std::string(text)); });
+  };
+}
+
+void ResultFile::NoteBegun(const RunIdentity& identity) {
+  const std::lock_guard<std::mutex> hold(mutex_);
+  account_.Learn(identity);
+  if (!written_) Report(kBegunWord, IdentityToJson(identity));
 }
 
 void ResultFile::Write(const RunSummary& summary) {
-  std::lock_guard<std::mutex> hold(mutex_);
+  const std::lock_guard<std::mutex> hold(mutex_);
   if (written_) return;
+  account_.exit_code = 0;
+  account_.blame = {};
+  WriteLocked(summary);
+}
+
+void ResultFile::WriteEnding(const Ending& ending, RunSummary summary) {
+  const std::lock_guard<std::mutex> hold(mutex_);
+  if (written_) return;
+  account_.exit_code = ending.exit_code;
+  account_.blame = ending.blame;
+  // The host of another task may be known from the start of the run.
+  if (account_.blame.task && account_.blame.host.empty()) {
+    const auto& hosts = account_.identity.hosts;
+    const auto found = hosts.find(TaskName(*account_.blame.task));
+    if (found != hosts.end()) account_.blame.host = found->second;
+  }
+  summary.status = ending.status;
+  if (summary.wall_s == 0) summary.wall_s = SecondsSinceStart();
+  try {
+    WriteLocked(summary);
+  } catch (const Failure& failure) {
+    errors_.Print(failure.what());
+  }
+}
+
+void ResultFile::WriteLocked(const RunSummary& summary) {
   written_ = true;
-  if (!path_.empty()) WriteFileAtomically(path_, ToJson(summary));
+  account_.Learn(summary.identity);
+  account_.version = kVersion;
+  account_.commit = ProgramCommit();
+  account_.start_nanos = ProcessStartWallNanos();
+  account_.end_nanos = WallNanos();
+  const std::string document = ToJson(summary, account_);
+  if (directory_) {
+    try {
+      directory_->End(summary, account_, document);
+    } catch (const Failure& failure) {
+      errors_.Print(failure.what());
+    }
+  }
+  if (!path_.empty()) WriteFileAtomically(path_, document);
   if (const int failed = Report(kResultWord, ToWireJson(summary))) {
     throw IoError("the result cannot be handed to the parent: {}", ErrnoText(failed));
   }
+}
+
+void ResultFile::TellDirectory() const {
+  if (directory_) errors_.Say(LogLevel::kInfo, directory_->NextLine());
 }
 
 int ResultFile::Report(const char* word, const std::string& text) {
@@ -67,19 +138,11 @@ int ResultFile::Report(const char* word, const std::string& text) {
   return WriteAll(report_fd_, fmt::format("{}{}{}\n", word, text.empty() ? "" : " ", text));
 }
 
-void ResultFile::WriteEnding(const RunSummary& summary) {
-  try {
-    Write(summary);
-  } catch (const Failure& failure) {
-    errors_.Print(failure.what());
-  }
-}
-
-void ResultFile::WriteEnding(const std::string& status) {
-  RunSummary summary;
-  summary.status = status;
-  summary.wall_s = SecondsSinceStart();
-  WriteEnding(summary);
+Ending EndingOf(const std::exception& failure) {
+  const auto* const known = dynamic_cast<const Failure*>(&failure);
+  const ExitCode code = known != nullptr ? known->code() : ExitCode::kInternal;
+  const std::string text = FailureText(failure);
+  return {StatusOf(code), static_cast<int>(code), {std::nullopt, HostName(), text.substr(0, text.find('\n'))}};
 }
 
 double SecondsSinceStart() { return static_cast<double>(WallNanos() - ProcessStartWallNanos()) / 1e9; }

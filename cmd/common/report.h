@@ -2,18 +2,26 @@
 // --result. A child task reports to its parent on standard output.
 #pragma once
 
+#include <exception>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/signals.h"
-
+#include "trainer/config/config.h"
+#include "trainer/result/run_account.h"
 #include "trainer/result/run_summary.h"
 
 namespace dtrain {
 
+class RunDirectory;
+
 // The first words of a report line that a task started with --reports writes to standard output.
-constexpr char kBegunWord[] = "@begun";    // the run has begun
+constexpr char kBegunWord[] = "@begun";    // the run has begun; followed by its identity as JSON
 constexpr char kResultWord[] = "@result";  // followed by the summary as wire JSON
 constexpr char kLostWord[] = "@lost";      // followed by a task that this one has given up, "ps 1"
 
@@ -23,41 +31,69 @@ constexpr char kLostWord[] = "@lost";      // followed by a task that this one h
 struct ErrorLines {
   bool json = false;  // set when the config has been read
 
-  // Prints `text`, one line or several.
-  void Print(const std::string& text) const;
+  // Prints `text`, one line or several, as an error.
+  void Print(const std::string& text) const { Say(LogLevel::kError, text); }
+  // Prints it as what it is, which only JSON tells.
+  void Say(LogLevel level, const std::string& text) const;
 };
 
-// ResultFile: writes the JSON document of --result, atomically and at most once, however the run ends. Owner:
-// the command. Thread: any; ProcessEnd's thread may write while the run ends.
+// Ending: how a run ended that is not done.
+struct Ending {
+  std::string status;
+  int exit_code = 1;
+  Blame blame;
+};
+
+// ResultFile: writes the JSON document of --result, and of the run's directory, atomically and at most once,
+// however the run ends. It gathers for it what happens in the run. Owner: the command. Thread: any;
+// ProcessEnd's thread may write while the run ends.
 class ResultFile {
  public:
   // `path` is empty for no result. Removes an older file there, so that a file found later is this run's.
   // Throws UserError now, not after hours, if no file can be written. `errors` reports failures of
   // WriteEnding(). `report_fd` is the pipe to the parent; -1: there is none.
   ResultFile(const std::string& path, const ErrorLines& errors, int report_fd = -1);
+  ~ResultFile();
+
+  // From now on the result is for this run: it has the config, and goes to the directory too, if there is one.
+  void Begin(const Config& config, std::unique_ptr<RunDirectory> directory);
+  // Changes what the result says beside the figures.
+  void Note(const std::function<void(RunAccount&)>& change);
+  // The LogOptions::watch that takes the warnings of a log.
+  std::function<void(const std::string&, LogLevel, std::string_view)> Watch();
 
   // Report to the parent, if there is one. A failure shows when the result itself is written.
-  void NoteBegun();
+  void NoteBegun(const RunIdentity& identity);
   void NoteLost(const std::string& task) { Report(kLostWord, task); }
-  // Writes the result. Only the first call writes. Throws IoError if the disk fails.
+  // Writes the result of a run that is done. Only the first call writes. Throws IoError if the disk fails.
   void Write(const RunSummary& summary);
-  // Writes the result of a run that is not complete. A failure is printed and not thrown, because the cause
-  // of the end and its exit code matter more.
-  void WriteEnding(const RunSummary& summary);
-  // The same for a run that has no summary yet.
-  void WriteEnding(const std::string& status);
+  // Writes the result of a run that is not done, with `summary` as far as there is one. A failure is printed
+  // and not thrown, because the cause of the end and its exit code matter more.
+  void WriteEnding(const Ending& ending, RunSummary summary = {});
+  // Says where the run is and what to do with it, after its result is written. Does nothing if it has no
+  // directory.
+  void TellDirectory() const;
+
+  // The directory of the run; null: there is none.
+  RunDirectory* directory() const { return directory_.get(); }
 
  private:
+  void WriteLocked(const RunSummary& summary);
   // Returns 0 or the errno of the failure.
   int Report(const char* word, const std::string& text);
 
   std::mutex mutex_;
   bool written_ = false;
+  RunAccount account_;
+  std::unique_ptr<RunDirectory> directory_;
   std::mutex report_mutex_;  // keeps lines whole
   const std::string path_;
   const ErrorLines& errors_;
   const int report_fd_;
 };
+
+// Returns how the run ends that has thrown `failure` in this process, which is not one of a task's.
+Ending EndingOf(const std::exception& failure);
 
 // Returns the time since this process was started.
 double SecondsSinceStart();

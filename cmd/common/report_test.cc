@@ -26,7 +26,7 @@ TEST_CASE("result file: the first ending is the one that is written") {
   summary.global_step = 7;
   summary.local_steps = {7};
   result.Write(summary);
-  result.WriteEnding("stopped");
+  result.WriteEnding({"stopped", 143, {}});
   CHECK(Read(path).at("status") == "done");
   CHECK(Read(path).at("global_step") == 7);
 }
@@ -34,7 +34,7 @@ TEST_CASE("result file: the first ending is the one that is written") {
 TEST_CASE("result file: an ending without a summary has its status and the time it took") {
   const std::string path = PathOf("ending.json");
   ResultFile result(path, kErrors);
-  result.WriteEnding("peer_lost");
+  result.WriteEnding({"peer_lost", 4, {}});
   CHECK(Read(path).at("status") == "peer_lost");
   CHECK(Read(path).at("wall_s").get<double>() >= 0);
   CHECK(Read(path).at("steps_per_s").is_null());
@@ -50,7 +50,7 @@ TEST_CASE("result file: an older file is gone once the run has begun") {
 TEST_CASE("result file: missing directories are made") {
   const std::string path = PathOf("a/b/c.json");
   ResultFile result(path, kErrors);
-  result.WriteEnding("done");
+  result.WriteEnding({"failed", 1, {}});
   CHECK(Read(path).is_object());
 }
 
@@ -68,14 +68,14 @@ TEST_CASE("result file: a place that cannot be written is refused at once, and l
 
 TEST_CASE("result file: without a path nothing is written") {
   ResultFile result("", kErrors);
-  result.WriteEnding("done");
+  result.WriteEnding({"failed", 1, {}});
 }
 
 TEST_CASE("result file: its parent hears in lines that the run has begun, of lost tasks and of the result") {
   int ends[2];
   REQUIRE(pipe(ends) == 0);
   ResultFile result("", kErrors, ends[1]);
-  result.NoteBegun();
+  result.NoteBegun({"00000000000000ab", {{"ps 0", "node1"}}});
   result.NoteLost("ps 1");
   RunSummary summary;
   summary.status = "done";
@@ -85,7 +85,7 @@ TEST_CASE("result file: its parent hears in lines that the run has begun, of los
   char c = 0;
   while (read(ends[0], &c, 1) == 1) text += c;
   close(ends[0]);
-  const std::string before = "@begun\n@lost ps 1\n@result ";
+  const std::string before = "@begun {\"run_id\":\"00000000000000ab\",\"hosts\":{\"ps 0\":\"node1\"}}\n@lost ps 1\n@result ";
   REQUIRE(text.rfind(before, 0) == 0);
   CHECK(text.back() == '\n');
   const std::string line = text.substr(before.size(), text.size() - before.size() - 1);

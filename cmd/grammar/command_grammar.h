@@ -68,6 +68,9 @@ UserError NeedsConfigOption(const std::string& word);
 // Adds the positional argument "table" and --label.
 void AddTableOptions(CLI::App* app, std::string* path, std::string* label);
 
+// Adds --run, which is a --set of run.dir.
+void AddRunOption(CLI::App* app, ConfigArguments* config);
+
 void AddResultOption(CLI::App* app, std::string* path,
                      const char* what = "Write what the run came to, as JSON; at every ending");
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "cmd/common/program.h"
 #include "cmd/grammar/command_grammar.h"
 #include "trainer/config/user_text.h"
 
@@ -240,6 +241,13 @@ void AddConfigOptions(CLI::App* app, ConfigArguments* config) {
 
 void AddResultOption(CLI::App* app, std::string* path, const char* what) {
   app->add_option("--result", *path, what)->type_name("FILE");
+}
+
+void AddRunOption(CLI::App* app, ConfigArguments* config) {
+  app->add_option_function<std::string>(
+         "--run", [config](const std::string& path) { config->sets.push_back(SetText("run.dir", path)); },
+         "The directory of the run, for its model, logs, curves and result; none: there is none")
+      ->type_name("DIR");
 }
 
 void AddWorkersOption(CLI::App* app, std::string* text) {

@@ -37,12 +37,14 @@ class TaskGrammar : public CommandGrammar {
     app()->add_option("--role", role_, "What this process is: ps or worker")->type_name("ps|worker");
     app()->add_option("--index", index_, "Which of them, from 0")->type_name("N");
     AddSchedulerOptions(app(), &scheduler_);
+    AddRunOption(app(), &task_.config);
     AddResultOption(app(), &task_.result);
     app()->add_option("--listen-fd", task_.listening_fd)->group("");
     app()->add_option("--keys-fd", task_.keys_fd)->group("");
     app()->add_flag("--reports", task_.reports)->group("");
     app()->add_flag("--relay-live", task_.relay_live)->group("");
     app()->add_flag("--end-told", task_.end_told)->group("");
+    app()->add_option("--start-id", task_.start_id)->group("");
   }
 
   Arguments ToArguments() const override {
@@ -102,6 +104,7 @@ class LocalGrammar : public CommandGrammar {
     AddConfigOptions(app(), &local_.config);
     AddSizeOptions(app(), &size_);
     app()->add_flag("--in-process", local_.in_process, "Threads of one process in place of processes");
+    AddRunOption(app(), &local_.config);
     AddResultOption(app(), &local_.result);
   }
 
@@ -137,6 +140,7 @@ class LaunchGrammar : public CommandGrammar {
     AddConfigOptions(app(), &launch_.config);
     app()->add_flag("--dry-run", launch_.dry_run,
                     "Print what would be copied and the commands, and start nothing");
+    AddRunOption(app(), &launch_.config);
     AddResultOption(app(), &launch_.result);
   }
 

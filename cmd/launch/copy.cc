@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/names.h"
 
+#include "cmd/common/program.h"
 #include "cmd/launch/ssh.h"
 
 #include "trainer/config/config.h"

@@ -11,7 +11,9 @@
 
 #include "base/log.h"
 #include "cmd/common/load_config.h"
+#include "cmd/common/program.h"
 #include "cmd/common/report.h"
+#include "cmd/common/run_directory.h"
 #include "cmd/common/signal_pipe.h"
 #include "cmd/launch/copy.h"
 #include "cmd/launch/plan.h"
@@ -40,9 +42,11 @@ bool ListensBeyond(const Config& config) {
          (FeedsOthers(config) && beyond(config.cluster.worker[0]));
 }
 
-Config LoadLaunched(const LaunchArguments& arguments, bool* log_json) {
+// `made_up`: the value of run.dir if none is given.
+Config LoadLaunched(const LaunchArguments& arguments, bool* log_json, const std::string& made_up = "") {
   LoadOptions options;
   options.placed = true;
+  options.made_up_run = made_up;
   options.log_json = log_json;
   Config config = LoadConfig(arguments.config.path, arguments.config.sets, options);
   RequireRegularFile(arguments.config.path);
@@ -117,22 +121,35 @@ int RunLaunchCommand(const LaunchArguments& arguments, ErrorLines& errors) {
   ResultFile result(arguments.result, errors);
   try {
     std::optional<ProcessEnd> loading(std::in_place, signals, result, errors);
-    const Config config = LoadLaunched(arguments, &errors.json);
-    CheckHere(config);
+    const std::string start_id = NewStartId();
+    PlacedRun placed = PlaceRun(
+        arguments.config.path, {"launch", start_id}, errors,
+        [&](const std::string& made_up) {
+          Config config = LoadLaunched(arguments, &errors.json, made_up);
+          CheckHere(config);
+          return config;
+        });
+    const Config& config = placed.config;
     Console console(LiveLineOf(config.log));
-    const std::vector<PlannedTask> tasks =
-        PlanLaunch(arguments.config, config, {/*launcher=*/true, console.live(), ParentLogsEnd(config.log)});
-    Logger log("launch", OwnLogOptions(config.log, console));
+    const std::string run = placed.directory != nullptr ? placed.directory->Shown() : "";
+    const PlanFor who{/*launcher=*/true, console.live(), ParentLogsEnd(config.log), run, start_id};
+    result.Begin(config, std::move(placed.directory));
+    const std::vector<PlannedTask> tasks = PlanLaunch(arguments.config, config, who);
+    result.Note([&](RunAccount& account) {
+      for (const PlannedTask& planned : tasks) {
+        account.identity.hosts[TaskName(planned.task)] = planned.machine.name;
+      }
+    });
+    LogOptions log_options = OwnLogOptions(config.log, console);
+    log_options.watch = result.Watch();
+    Logger log("launch", log_options);
     CopyToMachines(FilesToCopy(tasks, arguments.config.path), config.launch, log);
     loading.reset();
     const Outcome outcome = RunTasks(tasks, config, signals, console);
     console.End();
     return FinishRun(config, outcome, log, errors, result);
-  } catch (const Failure& failure) {
-    result.WriteEnding(StatusOf(failure.code()));
-    throw;
-  } catch (...) {
-    result.WriteEnding(StatusOf(ExitCode::kInternal));
+  } catch (const std::exception& failure) {
+    result.WriteEnding(EndingOf(failure));
     throw;
   }
 }

@@ -53,10 +53,11 @@ struct LaunchJob {
   LaunchJob& operator=(const LaunchJob&) = delete;
 
   std::unique_ptr<Process> Start(const std::vector<std::string>& more = {},
-                                 const std::string& program = "cmd/dtrain") const {
+                                 const std::string& program = "cmd/dtrain",
+                                 const std::string& from = "") const {
     std::vector<std::string> arguments = {"launch", "--config", config, "--result", result};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    return std::make_unique<Process>(arguments, Program{program, {}});
+    return std::make_unique<Process>(arguments, Program{program, {}, from});
   }
   // Returns "NAME: VALUE", an environment variable for the tasks, since sshd does not pass on ours.
   std::string MarkEntry() const {

@@ -65,6 +65,53 @@ TEST_CASE(
   CHECK(std::distance(std::filesystem::directory_iterator(logs), std::filesystem::directory_iterator()) == 3);
 }
 
+// The only directory in `runs`.
+std::string RunIn(const std::string& directory) {
+  std::vector<std::string> found;
+  for (const auto& entry : std::filesystem::directory_iterator(directory + "/runs")) found.push_back(entry.path());
+  REQUIRE(found.size() == 1);
+  return found[0];
+}
+
+TEST_CASE("launch: the run has a directory here with result, config and logs, and one with the model at ps 0") {
+  const SshServer server;
+  if (!server.running()) return;
+  const LaunchJob job = Job(LinearJob(300), server);
+  const std::string here = NewDirectory();
+  const auto run = job.Start({kMakesDirectory}, "cmd/dtrain", here);
+  CheckEnd(*run);
+  const std::string ours = RunIn(here), theirs = RunIn(job.directory);
+  CHECK(std::filesystem::path(ours).filename() == std::filesystem::path(theirs).filename());
+  const Json result = ReadResult(ours + "/result.json");
+  REQUIRE(result.is_object());
+  CHECK(result.at("status") == "done");
+  CHECK(result.at("hosts").size() == 3);
+  CHECK(std::filesystem::exists(ours + "/config.yaml"));
+  CHECK(std::filesystem::exists(ours + "/logs/worker-1.log"));
+  CHECK_FALSE(std::filesystem::exists(ours + "/checkpoints"));
+  CHECK_FALSE(std::filesystem::exists(theirs + "/logs"));
+  CHECK(ReadResult(ours + "/run.json").at("written_by") == "launch");
+  CHECK(ReadResult(theirs + "/run.json").at("written_by") == "ps 0");
+  CHECK(ReadResult(theirs + "/result.json").at("status") == "done");
+  CHECK(Run({"inspect", theirs}).code == 0);
+}
+
+TEST_CASE("launch: where ps 0 works in the directory of the launcher there is one directory, and it evaluates") {
+  const SshServer server;
+  if (!server.running()) return;
+  const LaunchJob job = Job(LinearJob(300), server);
+  const auto run = job.Start({kMakesDirectory}, "cmd/dtrain", job.directory);
+  CheckEnd(*run);
+  const std::string only = RunIn(job.directory);
+  CHECK(ReadResult(only + "/run.json").at("written_by") == "launch");
+  CHECK(std::filesystem::exists(only + "/logs/ps-0.log"));
+  CHECK(std::filesystem::exists(only + "/summaries/ps-0"));
+  CHECK(Run({"inspect", only}).code == 0);
+  CHECK(Contains(run->standard_error(),
+                 fmt::format("dtrain: run: runs/{0}; next: dtrain eval runs/{0}",
+                             std::filesystem::path(only).filename().string())));
+}
+
 TEST_CASE("launch: security.keys: auto gives each task keys of the run, also one that is started again") {
   const SshServer server;
   if (!server.running()) return;

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/names.h"
 #include "cmd/common/load_config.h"
+#include "cmd/common/program.h"
 
 #include "cmd/launch/ssh.h"
 #include "cmd/run/supervisor.h"
@@ -62,8 +63,10 @@ std::string RemotePath(const std::string& path, bool copied) {
   return copied && !inside ? given.filename().string() : path;
 }
 
-std::vector<std::string> GuardWords(const PlannedTask& planned, const std::vector<std::string>& sets,
-                                    const Config& config, PlanFor who) {
+// `leader`: the machine of ps 0.
+std::vector<std::string> GuardWords(const PlannedTask& planned, const Machine& leader,
+                                    const std::vector<std::string>& sets, const Config& config,
+                                    const PlanFor& who) {
   const bool auto_keys = config.security.keys == kAutoKeys;
   const LaunchHost& how = planned.machine.how;
   std::vector<std::string> words = ProgramWords(planned.machine);
@@ -81,6 +84,14 @@ std::vector<std::string> GuardWords(const PlannedTask& planned, const std::vecto
   const std::string keys = fmt::format("security.keys={}", kAutoKeys);
   if (auto_keys && std::find(sets.begin(), sets.end(), keys) == sets.end()) add({"--set=" + keys});
   add({"--set=log.dir=null"});  // `dtrain launch` keeps the logs on its own machine
+  if (!who.run.empty()) {
+    add({"--set=" + SetText("run.dir", who.run), "--start-id=" + who.start_id});
+    // The directory is on the machine of ps 0 alone, so tasks of other machines have no curves in it.
+    const bool beside_leader = how.directory == leader.how.directory && planned.machine.name == leader.name;
+    if (beside_leader && config.summary.dir == config.run.dir + "/summaries") {
+      add({"--set=" + SetText("summary.dir", who.run + "/summaries")});
+    }
+  }
   if (who.tells_end) add({"--end-told"});
   add(TaskWords(planned.task));
   if (who.live && planned.task.role == Role::kWorker && planned.task.index == 0) add({"--relay-live"});
@@ -147,7 +158,8 @@ std::string CopiedProgram() {
   return ".dtrain/" + ChecksumLine(OwnProgram()).substr(0, kDigits) + "/bin/dtrain";
 }
 
-std::vector<PlannedTask> PlanLaunch(const ConfigArguments& arguments, const Config& config, PlanFor who) {
+std::vector<PlannedTask> PlanLaunch(const ConfigArguments& arguments, const Config& config,
+                                    const PlanFor& who) {
   RefuseLineBreak("--config", arguments.path);
   for (const std::string& set : arguments.sets) RefuseLineBreak("--set " + set.substr(0, set.find('=')), set);
   LaunchHost defaults;
@@ -168,8 +180,9 @@ std::vector<PlannedTask> PlanLaunch(const ConfigArguments& arguments, const Conf
     planned.gets_program = planned.gets_copy && how.program.empty();
     if (planned.gets_program && copied.empty()) copied = CopiedProgram();
     if (how.program.empty()) how.program = planned.gets_program ? copied : OwnProgram();
+    const Machine& leader = tasks.empty() ? planned.machine : tasks.front().machine;
     planned.command =
-        RemoteWords(planned.machine, GuardWords(planned, arguments.sets, config, who), config.launch);
+        RemoteWords(planned.machine, GuardWords(planned, leader, arguments.sets, config, who), config.launch);
     tasks.push_back(std::move(planned));
   }
   return tasks;

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/names.h"
 
+#include "cmd/common/program.h"
 #include "cmd/launch/copy.h"
 
 #include "cmd/launch/ssh.h"

@@ -1,4 +1,4 @@
-// Commands on this or another machine: quoting, running and retrying them, and explaining their failures to
+// Commands on this or another machine: running and retrying them, and explaining their failures to
 // the user. Thread: any; a call that runs a command waits for its end.
 #pragma once
 
@@ -10,11 +10,6 @@
 #include "base/clock.h"
 
 namespace dtrain {
-
-// Quotes `word` for a POSIX shell, whatever it contains except a line break.
-std::string ShellQuoted(const std::string& word);
-// Quotes all words and puts spaces between them.
-std::string ShellLine(const std::vector<std::string>& words);
 
 struct CommandResult {
   int exit_code = 0;       // 128 + the signal that killed it

@@ -20,6 +20,7 @@
 #include <string_view>
 
 #include "base/names.h"
+#include "cmd/common/program.h"
 #include "trainer/device/choice.h"
 #include "trainer/peer/this_host.h"
 #include "trainer/version.h"
@@ -27,13 +28,8 @@
 namespace dtrain {
 namespace {
 
-// scripts/package.sh writes the commit into this section of the finished program, so that a new commit causes
-// no compilation or linking. Volatile, because the compiler must not assume its content.
-__attribute__((section(".dtrain_commit"), used)) const volatile char kCommit[64] = {0};
-
 std::string Commit() {
-  std::string commit;
-  for (const volatile char* at = kCommit; at < kCommit + sizeof kCommit && *at != 0; ++at) commit += *at;
+  const std::string commit = ProgramCommit();
   return commit.empty() ? "unknown (a package of scripts/package.sh knows it)" : commit;
 }
 

@@ -14,6 +14,7 @@
 #include "base/names.h"
 
 #include "cmd/common/load_config.h"
+#include "cmd/common/run_directory.h"
 
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/checkpoint/checkpoint_errors.h"
@@ -156,7 +157,7 @@ namespace {
 
 // The file `best` stands for the checkpoint that it names.
 CheckpointArguments FollowBest(CheckpointArguments arguments) {
-  arguments.path = WithoutSlashes(arguments.path);
+  arguments.path = CheckpointsOf(arguments.path);
   const fs::path path(arguments.path);
   std::error_code ignored;
   if (path.filename() != "best" || !fs::is_regular_file(path, ignored)) return arguments;
@@ -224,7 +225,7 @@ std::string FindCheckpoint(const CheckpointArguments& arguments, const ErrorLine
 
 void OpenCheckpoint(const CheckpointArguments& arguments, const ErrorLines& errors,
                     const std::function<void(const std::string&)>& open) {
-  const bool one = IsOneCheckpoint(WithoutSlashes(arguments.path));
+  const bool one = IsOneCheckpoint(CheckpointsOf(arguments.path));
   for (int left = one ? 0 : kMaxRetries;; --left) {
     const std::string found = FindCheckpoint(arguments, errors);
     try {

@@ -21,6 +21,7 @@
 #include "base/signals.h"
 #include "cmd/common/arguments.h"
 #include "cmd/common/report.h"
+#include "cmd/common/run_directory.h"
 #include "cmd/common/signal_pipe.h"
 #include "cmd/models/checkpoint_model.h"
 #include "cmd/models/evaluation.h"
@@ -229,7 +230,7 @@ class FollowRun {
 FollowRun::FollowRun(const EvalArguments& arguments, Evaluator* evaluator, const ErrorLines& errors,
                      ResultFile* result)
     : arguments_(arguments),
-      directory_(WithoutSlashes(arguments.checkpoint.path)),
+      directory_(CheckpointsOf(arguments.checkpoint.path)),
       evaluator_(*evaluator),
       errors_(errors),
       result_(*result),
@@ -317,23 +318,19 @@ void FollowRun::GiveUp(milliseconds timeout) {
         "checkpoint.dir?",
         directory_, seconds);
   }
-  summary_->status = StatusOf(ExitCode::kPeerLost);
-  result_.WriteEnding(*summary_);
-  throw PeerLost(
+  const PeerLost lost(
       "{}, global step {}: no newer checkpoint in {:g} s (failure.wait_s, and twice the time between two), "
       "and the run was not at its end. See its log, and start this again when it goes on.",
       directory_, summary_->global_step, seconds);
+  result_.WriteEnding(EndingOf(lost), *summary_);
+  throw lost;
 }
 
 int FollowRun::Stop() {
-  if (summary_) {
-    summary_->status = "stopped";
-    result_.WriteEnding(*summary_);
-  } else {
-    result_.WriteEnding("stopped");
-  }
+  const int exit_code = static_cast<int>(StopExitCode(follower_.signal()));
+  result_.WriteEnding({"stopped", exit_code, {}}, summary_.value_or(RunSummary()));
   errors_.Print(fmt::format("ended by {}", SignalName(follower_.signal())));
-  return static_cast<int>(StopExitCode(follower_.signal()));
+  return exit_code;
 }
 
 int EvaluateOne(const EvalArguments& arguments, Evaluator* evaluator, const ErrorLines& errors,
@@ -355,7 +352,7 @@ int RunEvalCommand(const EvalArguments& arguments, NewRuntime new_runtime, Error
     return follow ? FollowRun(arguments, &evaluator, errors, &result).Run()
                   : EvaluateOne(arguments, &evaluator, errors, &result);
   } catch (const Failure& failure) {
-    result.WriteEnding(StatusOf(failure.code()));
+    result.WriteEnding(EndingOf(failure));
     throw;
   }
 }

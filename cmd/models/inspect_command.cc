@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/names.h"
 
+#include "cmd/common/run_directory.h"
 #include "cmd/common/signal_pipe.h"
 #include "cmd/models/checkpoint_model.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
@@ -326,7 +327,7 @@ void PrintDirectory(const std::string& path) {
 
 int RunInspectCommand(const InspectArguments& arguments) {
   EndWithReader();
-  const std::string path = WithoutSlashes(arguments.path);
+  const std::string path = CheckpointsOf(arguments.path);
   if (IsOneCheckpoint(path)) {
     PrintCheckpoint(path);
   } else {

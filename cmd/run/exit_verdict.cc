@@ -56,20 +56,26 @@ std::string LogsText(const std::vector<ChildEnd>& ends, const std::string& direc
   return text;
 }
 
-// Returns the text of an error line in a task's log of either format; empty for other lines.
-std::string ErrorOf(const std::string& line) {
-  constexpr std::string_view kMark = " | error: ";
-  const size_t mark = line.find(kMark);
-  if (mark != std::string::npos) return line.substr(mark + kMark.size());
-  constexpr std::string_view kCommand = "dtrain: ";  // the prefix of a task that has no log yet
-  if (line.rfind(kCommand, 0) == 0) return line.substr(kCommand.size());
+// Returns the text of a line of this level, "error" or "warning", in a task's log of either format; empty for
+// other lines.
+std::string TextAt(const std::string& level, const std::string& line) {
+  const std::string mark = " | " + level + ": ";
+  const size_t at = line.find(mark);
+  if (at != std::string::npos) return line.substr(at + mark.size());
+  if (line.find(level) == std::string::npos || line.front() != '{') return std::string();
   const nlohmann::json object = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
   const auto text_of = [&](const char* key) {
     return object.is_object() && object.contains(key) && object[key].is_string()
                ? object[key].get<std::string>()
                : std::string();
   };
-  return text_of("level") == "error" ? text_of("text") : std::string();
+  return text_of("level") == level ? text_of("text") : std::string();
+}
+
+// The same of an error; also of a task that has no log yet.
+std::string ErrorOf(const std::string& line) {
+  constexpr std::string_view kCommand = "dtrain: ";
+  return line.rfind(kCommand, 0) == 0 ? line.substr(kCommand.size()) : TextAt("error", line);
 }
 
 // Returns ": " and the last reason that the child itself gave, or the meaning of a signal.
@@ -133,31 +139,50 @@ std::string WhyNotRestarted(const Config& config, const ChildEnd& cause, RunStag
   return " It was not started again, since its parameters are in no checkpoint. Set checkpoint.dir.";
 }
 
-// Returns the exit code of the run, and prints on standard error why it failed.
-ExitCode RunExitCode(const Config& config, const Outcome& outcome, const RunSummary& summary,
-                     const ErrorLines& errors) {
+// Verdict: what became of the run, and what to print about it.
+struct Verdict {
+  ExitCode code = ExitCode::kOk;
+  Blame blame;
+  std::string report;  // lines for standard error; empty: there is nothing to say
+};
+
+Verdict Judge(const Config& config, const Outcome& outcome, const RunSummary& summary) {
   const RunStage stage = outcome.results.Stage();
   const bool done = stage == RunStage::kDone;
-  if (done) ReportLossesAndRestarts(outcome, errors);
   const std::vector<ChildEnd> ends = RelevantEnds(outcome.ends, done);
   const std::optional<size_t> cause = FindCause(ends);
   // A failure before the signal has precedence, unless the run had gone on.
   if (outcome.stop_signal != 0 && !done && (!cause || ends[*cause].run_went_on)) {
     const ExitCode code = StopCode(outcome, stage != RunStage::kStarting);
-    errors.Print(StopReport(config, outcome, code, summary));
-    return code;
+    Verdict verdict{code, {}, StopReport(config, outcome, code, summary)};
+    if (code == ExitCode::kInternal) verdict.blame.error = verdict.report;
+    return verdict;
   }
   if (cause) {
-    const std::string why_not_back = WhyNotRestarted(config, ends[*cause], stage);
-    errors.Print(FailureReport(ends[*cause], outcome, config.log.dir, why_not_back));
-    return ExitCodeOf(ends[*cause]);
+    const ChildEnd& end = ends[*cause];
+    return {ExitCodeOf(end), BlameOf(end, !config.log.dir.empty()),
+            FailureReport(end, outcome, config.log.dir, WhyNotRestarted(config, end, stage))};
   }
   const bool stuck = std::any_of(ends.begin(), ends.end(), [](const ChildEnd& end) {
     return end.ended_by_us && (end.signal != 0 || end.exit_code != 0);
   });
-  if (!stuck) return ExitCode::kOk;
-  errors.Print("the run was over, but some tasks did not end and were killed");
-  return ExitCode::kInternal;
+  if (!stuck) return {};
+  const std::string text = "the run was over, but some tasks did not end and were killed";
+  return {ExitCode::kInternal, {std::nullopt, "", text}, text};
+}
+
+// Fills in what this process has seen of the run.
+void NoteOutcome(const Config& config, const Outcome& outcome, RunAccount* account) {
+  account->Learn(outcome.results.Identity());
+  for (const auto& [task, text] : outcome.results.Warnings()) account->AddWarning(task, text);
+  for (const Restart& restart : outcome.restarts) {
+    if (account->restarts.size() == RunAccount::kMaxRestarts) break;
+    account->restarts.push_back({restart.end.name, restart.wall_nanos, EndText(restart.end)});
+  }
+  if (config.log.dir.empty()) return;
+  for (const TaskId task : TasksOf(config.cluster)) {
+    account->logs.push_back(LogPath(config.log.dir, TaskName(task)));
+  }
 }
 
 }  // namespace
@@ -167,6 +192,8 @@ void RunResults::Take(const std::string& task, const std::string& word, const st
   RunSummary summary;
   if (word == kResultWord) {
     FromWireJson(text, &summary);  // stays empty if the text was cut off
+  } else if (word == kBegunWord && first) {
+    IdentityFromJson(text, &identity_);
   } else if (word != kBegunWord) {
     return;
   }
@@ -174,6 +201,15 @@ void RunResults::Take(const std::string& task, const std::string& word, const st
   if (!first) return;
   begun_ = true;
   first_ = summary;
+}
+
+void RunResults::TakeLine(const std::string& task, const std::string& line) {
+  if (warnings_.size() >= RunAccount::kMaxWarnings) return;
+  std::string text = TextAt("warning", line);
+  text = text.substr(0, text.find('\n'));
+  if (text.empty()) return;
+  const auto warning = std::pair(task, std::move(text));
+  if (std::find(warnings_.begin(), warnings_.end(), warning) == warnings_.end()) warnings_.push_back(warning);
 }
 
 RunStage RunResults::Stage() const {
@@ -246,6 +282,13 @@ ExitCode StopCode(const Outcome& outcome, bool begun) {
   return kept && !outcome.ended_at_once ? code : ExitCode::kInternal;
 }
 
+Blame BlameOf(const ChildEnd& cause, bool logged) {
+  std::optional<TaskId> task = TaskNamed(cause.name);
+  const std::string reason = EndReason(cause, logged);
+  if (task && reason.compare(0, 2, ": ") == 0) return BlameFor(*task, "", reason.substr(2));
+  return {task, "", cause.name + " " + EndText(cause) + reason};
+}
+
 std::string FailureReport(const ChildEnd& cause, const Outcome& outcome, const std::string& log_directory,
                           const std::string& advice) {
   std::string report;
@@ -274,16 +317,24 @@ int FinishRun(const Config& config, const Outcome& outcome, Logger& log, const E
   if (summary.first_step_nanos != 0) {
     summary.startup_s = static_cast<double>(summary.first_step_nanos - ProcessStartWallNanos()) * 1e-9;
   }
+  result.Note([&](RunAccount& account) { NoteOutcome(config, outcome, &account); });
   LogClosingLines(config, summary, log);
-  const ExitCode code = RunExitCode(config, outcome, summary, errors);
-  const bool stopped = outcome.stop_signal != 0 && code == ExitCode::kInternal;
-  if (code == ExitCode::kOk) {
+  if (outcome.results.Stage() == RunStage::kDone) ReportLossesAndRestarts(outcome, errors);
+  const Verdict verdict = Judge(config, outcome, summary);
+  const int exit_code = ProcessExitCode(verdict.code, config.failure);
+  if (verdict.code == ExitCode::kOk) {
     result.Write(summary);
-  } else {
-    summary.status = stopped ? "stopped" : StatusOf(code);
-    result.WriteEnding(summary);
+    result.TellDirectory();
+    return exit_code;
   }
-  return ProcessExitCode(code, config.failure);
+  const bool stopped = outcome.stop_signal != 0 && verdict.code == ExitCode::kInternal;
+  result.WriteEnding({stopped ? "stopped" : StatusOf(verdict.code), exit_code, verdict.blame}, summary);
+  // Of a stop the last line says how to go on; of a failure it is the cause.
+  const bool stop_told = outcome.stop_signal != 0 && !verdict.blame.task;
+  if (!stop_told) result.TellDirectory();
+  errors.Print(verdict.report);
+  if (stop_told) result.TellDirectory();
+  return exit_code;
 }
 
 }  // namespace dtrain

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -31,9 +32,18 @@ class RunResults {
   // Returns the summary of a run that is done; otherwise the last one reported by ps 0, which is empty if it
   // has reported none.
   const RunSummary& Summary() const { return done_ ? *done_ : first_; }
+  // The run as ps 0 knew it when it began; empty before.
+  const RunIdentity& Identity() const { return identity_; }
+
+  // Takes a line of a task's log: of a warning it is kept.
+  void TakeLine(const std::string& task, const std::string& line);
+  // The warnings, each as task and text.
+  const std::vector<std::pair<std::string, std::string>>& Warnings() const { return warnings_; }
 
  private:
   bool begun_ = false;
+  RunIdentity identity_;
+  std::vector<std::pair<std::string, std::string>> warnings_;
   RunSummary first_;  // reported by ps 0
   std::optional<RunSummary> done_;
 };
@@ -66,6 +76,7 @@ struct Restart {
   ChildEnd end;  // of the process before
   int64_t number = 0;
   int64_t max = 0;
+  int64_t wall_nanos = 0;  // when
 };
 
 // Outcome: what became of all children.
@@ -96,6 +107,10 @@ std::string LossReport(const ChildEnd& end);
 // 3)".
 std::string RestartReport(const Restart& restart);
 
+// Returns why the run failed: the child that was the cause, and in one line how and why it ended. `logged`: its
+// log was kept.
+Blame BlameOf(const ChildEnd& cause, bool logged);
+
 // Returns the last lines for standard error: the last output of the cause, the restarts, where the logs are,
 // and as the very last line who failed, how, why and what to do, ending with `advice`. `log_directory` is
 // empty if there are no logs.
@@ -112,8 +127,8 @@ bool IsJsonObject(const std::string& line);
 ExitCode StopCode(const Outcome& outcome, bool begun);
 
 // Ends a launching command after all its children have ended. Makes the children's result this command's
-// result. Prints what the run achieved and went through (in `log`), or why it failed. Returns the exit code.
-// Throws IoError.
+// result. Prints what the run achieved and went through (in `log`), or why it failed, and where its directory
+// is. Returns the exit code. Throws IoError.
 int FinishRun(const Config& config, const Outcome& outcome, Logger& log, const ErrorLines& errors,
               ResultFile& result);
 

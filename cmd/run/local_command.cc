@@ -11,9 +11,12 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/names.h"
 #include "cmd/common/arguments.h"
 #include "cmd/common/load_config.h"
+#include "cmd/common/program.h"
 #include "cmd/common/report.h"
+#include "cmd/common/run_directory.h"
 #include "cmd/common/signal_pipe.h"
 #include "cmd/run/child_process.h"
 #include "cmd/run/exit_verdict.h"
@@ -47,6 +50,12 @@ std::vector<std::string> CommonArguments(const ConfigArguments& config, const Co
   sets.push_back(SetAddresses("cluster.worker", names));
   sets.push_back("net.bind=null");
   if (spec.security.keys == kAutoKeys) sets.push_back("security.keys=null");
+  if (spec.run.has_directory()) {  // this process writes its record
+    sets.push_back(SetText("run.dir", kNoRunDirectory));
+    sets.push_back(SetText("checkpoint.dir", spec.checkpoint.dir));
+    sets.push_back(SetText("log.dir", spec.log.dir));
+    sets.push_back(SetText("summary.dir", spec.summary.dir));
+  }
   std::vector<std::string> common = {"--config", config.path};
   for (const std::string& set : sets) {
     common.push_back("--set");
@@ -93,9 +102,11 @@ void NameForThreads(ClusterConfig* cluster) {
 }
 
 // Loads the config in the parent first, so that its errors are printed once and not by every child.
-Config LoadLocal(const LocalArguments& arguments, bool* log_json) {
+// `made_up`: the value of run.dir if none is given.
+Config LoadLocal(const LocalArguments& arguments, bool* log_json, const std::string& made_up = "") {
   LoadOptions options = SizedOptions(arguments.size);
   options.log_json = log_json;
+  options.made_up_run = made_up;
   Config config = LoadConfig(arguments.config.path, arguments.config.sets, options);
   if (!arguments.in_process) RequireRegularFile(arguments.config.path);
   MakeLocal(arguments.size, &config);
@@ -114,8 +125,11 @@ void CheckMemory(const Config& given) {
 int RunThreads(const Config& config, NewRuntime new_runtime, SignalPipe& signals, const ErrorLines& errors,
                ResultFile& result) {
   Console console(LiveLineOf(config.log));
-  const LogOptions log_options = LogOptionsOf(config.log, console);
-  Logger log("local", OwnLogOptions(config.log, console));
+  LogOptions log_options = LogOptionsOf(config.log, console);
+  log_options.watch = result.Watch();
+  LogOptions own_options = OwnLogOptions(config.log, console);
+  own_options.watch = result.Watch();
+  Logger log("local", own_options);
   ExitHooks hooks;
   StopRequest stop;
   const ProcessEnd end(signals, result,
@@ -132,22 +146,31 @@ int RunThreads(const Config& config, NewRuntime new_runtime, SignalPipe& signals
     console.End();
     LogClosingLines(config, summary, log);
     result.Write(summary);
+    result.TellDirectory();
     return 0;
   } catch (const RunStopped& stopped) {
     console.End();
     errors.Print(FailureText(stopped));
-    result.WriteEnding(stopped.summary());
-    return ProcessExitCode(stopped.code(), config.failure);
+    Ending ending = EndingOf(stopped);
+    ending.status = stopped.summary().status;
+    if (stopped.code() != ExitCode::kInternal) ending.blame = {};
+    result.WriteEnding(ending, stopped.summary());
+    result.TellDirectory();
+    return ending.exit_code;
   } catch (const Failure& failure) {
     console.End();
+    Ending ending = EndingOf(failure);
+    ending.status = StatusOf(failure.code(), stop);
+    ending.exit_code = ProcessExitCode(failure.code(), config.failure);
+    result.WriteEnding(ending);
+    result.TellDirectory();
     errors.Print(FailureText(failure));
-    result.WriteEnding(StatusOf(failure.code(), stop));
-    return ProcessExitCode(failure.code(), config.failure);
+    return ending.exit_code;
   }
 }
 
 Outcome RunChildren(const LocalArguments& arguments, const Config& config, SignalPipe& signals,
-                    Console& console) {
+                    Console& console, RunDirectory* directory) {
   Supervisor supervisor(TimeoutsOf(config.failure), RestartRulesOf(config.failure), signals, console,
                         config.log.json);
   PrivateSockets sockets;
@@ -156,6 +179,11 @@ Outcome RunChildren(const LocalArguments& arguments, const Config& config, Signa
     listeners.ps.push_back(sockets.Listen(fmt::format("ps-{}", ps)));
   }
   if (FeedsOthers(config)) listeners.feed = sockets.Listen("worker-0");
+  if (directory != nullptr) {
+    std::vector<std::string> addresses;
+    for (const PrivateSockets::Listening& ps : listeners.ps) addresses.push_back(ps.address);
+    directory->SetAddresses(addresses);
+  }
   supervisor.Start(LocalCommands(arguments.config, config, listeners, console.live()));
   // The socket of a dead ps must refuse connections, unless a new process takes it over.
   if (config.failure.restarts == 0) sockets.Close();
@@ -174,20 +202,26 @@ int RunLocalCommand(const LocalArguments& arguments, NewRuntime new_runtime, Err
   ResultFile result(arguments.result, errors);
   try {
     std::optional<ProcessEnd> loading(std::in_place, signals, result, errors);
-    const Config config = LoadLocal(arguments, &errors.json);
+    PlacedRun placed = PlaceRun(
+        arguments.config.path, {"local", ""}, errors,
+        [&](const std::string& made_up) { return LoadLocal(arguments, &errors.json, made_up); });
+    const Config& config = placed.config;
+    result.Begin(config, std::move(placed.directory));
+    result.Note([&](RunAccount& account) {
+      for (const TaskId task : TasksOf(config.cluster)) account.identity.hosts[TaskName(task)] = HostName();
+    });
     CheckMemory(config);
     loading.reset();
     if (arguments.in_process) return RunThreads(config, new_runtime, signals, errors, result);
     Console console(LiveLineOf(config.log));
-    const Outcome outcome = RunChildren(arguments, config, signals, console);
+    const Outcome outcome = RunChildren(arguments, config, signals, console, result.directory());
     console.End();
-    Logger log("local", OwnLogOptions(config.log, console));
+    LogOptions log_options = OwnLogOptions(config.log, console);
+    log_options.watch = result.Watch();
+    Logger log("local", log_options);
     return FinishRun(config, outcome, log, errors, result);
-  } catch (const Failure& failure) {
-    result.WriteEnding(StatusOf(failure.code()));
-    throw;
-  } catch (...) {
-    result.WriteEnding(StatusOf(ExitCode::kInternal));
+  } catch (const std::exception& failure) {
+    result.WriteEnding(EndingOf(failure));
     throw;
   }
 }

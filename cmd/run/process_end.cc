@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/names.h"
 #include "base/signals.h"
 
 namespace dtrain {
@@ -66,12 +67,12 @@ ProcessEnd::~ProcessEnd() {
   g_exit_code = -1;
 }
 
-void ProcessEnd::EndBy(int exit_code, milliseconds timeout, const std::string& status) {
+void ProcessEnd::EndBy(int exit_code, milliseconds timeout, const std::optional<Ending>& ending) {
   {
     const std::lock_guard<std::mutex> hold(mutex_);
     const TimePoint at = Clock::now() + timeout;
-    if (!deadline_ || at < deadline_->at) deadline_ = {at, exit_code, status};
-    LimitTo(exit_code, status.empty() ? timeout : timeout + kWriteTimeout);
+    if (!deadline_ || at < deadline_->at) deadline_ = {at, exit_code, ending};
+    LimitTo(exit_code, ending ? timeout + kWriteTimeout : timeout);
   }
   eventfd_write(wake_fd_, 1);
 }
@@ -98,7 +99,7 @@ void ProcessEnd::Watch() {
     const std::optional<Deadline> deadline = NextDeadline();
     const TimePoint next = deadline ? std::min(grace_ends_, deadline->at) : grace_ends_;
     if (deadline && Clock::now() >= deadline->at) {
-      if (!deadline->status.empty()) result_.WriteEnding(deadline->status);
+      if (deadline->ending) result_.WriteEnding(*deadline->ending);
       _exit(deadline->exit_code);
     }
     if (poll(waiting, 2, PollTimeout(next)) < 0) continue;
@@ -132,10 +133,12 @@ void ProcessEnd::OnSignal(int signal) {
 }
 
 void ProcessEnd::EndLoading(int signal) {
+  const int exit_code = static_cast<int>(StopExitCode(signal));
   errors_->Print(StoppedBeforeStep(signal));
-  result_.WriteEnding("stopped");
+  result_.WriteEnding({"stopped", exit_code, {}});
+  result_.TellDirectory();
   // The main thread is still working, so nothing that it uses is destroyed.
-  _exit(static_cast<int>(StopExitCode(signal)));
+  _exit(exit_code);
 }
 
 void ProcessEnd::EndWithoutSave(const std::string& why) {
@@ -151,7 +154,7 @@ void ProcessEnd::EndAtOnce(LogLevel level, const std::string& why) {
   }
   tasks_->console.End();
   tasks_->log.Write(level, why);
-  result_.WriteEnding("stopped");
+  result_.WriteEnding({"stopped", kCode, {std::nullopt, HostName(), why}});
   tasks_->hooks.Run();
   // Other threads are still working, so nothing that they use is destroyed.
   _exit(kCode);

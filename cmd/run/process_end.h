@@ -48,15 +48,15 @@ class ProcessEnd {
   ProcessEnd(const ProcessEnd&) = delete;
   ProcessEnd& operator=(const ProcessEnd&) = delete;
 
-  // Ends the process with `exit_code` after `timeout`, unless this object is destroyed before. A `status`
-  // that is not empty is written as the result. Of several calls the earliest end counts.
-  void EndBy(int exit_code, milliseconds timeout, const std::string& status = "");
+  // Ends the process with `exit_code` after `timeout`, unless this object is destroyed before. `ending` is
+  // written as the result. Of several calls the earliest end counts.
+  void EndBy(int exit_code, milliseconds timeout, const std::optional<Ending>& ending = std::nullopt);
 
  private:
   struct Deadline {
     TimePoint at;
     int exit_code;
-    std::string status;
+    std::optional<Ending> ending;
   };
 
   void Start();

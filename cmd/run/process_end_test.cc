@@ -17,7 +17,7 @@
 namespace dtrain {
 namespace {
 
-struct Ending {
+struct ProcessEnding {
   int exit_code = -1;
   std::string result;  // what the result file has
   std::string hook;    // and what a hook has written
@@ -26,7 +26,7 @@ struct Ending {
 // How a process ends whose tasks run and take no notice of a request, and that does `act` meanwhile; an end
 // of its own is exit code 77.
 template <typename Act>
-Ending EndWhile(const Act& act, milliseconds grace = std::chrono::hours(1)) {
+ProcessEnding EndWhile(const Act& act, milliseconds grace = std::chrono::hours(1)) {
   const std::string folder = testing::NewDirectory();
   const pid_t pid = fork();
   if (pid == 0) {
@@ -44,7 +44,7 @@ Ending EndWhile(const Act& act, milliseconds grace = std::chrono::hours(1)) {
   }
   int status = 0;
   DT_CHECK(waitpid(pid, &status, 0) == pid);
-  const Ending ending{WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+  const ProcessEnding ending{WIFEXITED(status) ? WEXITSTATUS(status) : -1,
                       testing::FileContent(folder + "/result.json"), testing::FileContent(folder + "/hook")};
   std::filesystem::remove_all(folder);
   return ending;
@@ -62,7 +62,7 @@ void Raise(const RunningTasks& tasks, const std::vector<int>& signals) {
   }
 }
 
-Ending EndOf(milliseconds grace, const std::vector<int>& signals) {
+ProcessEnding EndOf(milliseconds grace, const std::vector<int>& signals) {
   const auto act = [&](SignalPipe& pipe, ResultFile& result, const RunningTasks& tasks) {
     const ProcessEnd end(pipe, result, tasks);
     Raise(tasks, signals);
@@ -71,7 +71,7 @@ Ending EndOf(milliseconds grace, const std::vector<int>& signals) {
   return EndWhile(act, grace);
 }
 
-void CheckStopped(const Ending& ending) {
+void CheckStopped(const ProcessEnding& ending) {
   CHECK(ending.exit_code == 1);
   CHECK(ending.result.find("\"status\": \"stopped\"") != std::string::npos);
   CHECK(ending.hook == "written");
@@ -88,16 +88,16 @@ TEST_CASE("process end: so does the end of failure.grace_s") {
 }
 
 TEST_CASE("process end: without a signal nothing happens") {
-  const Ending ending = EndOf(milliseconds(0), {});
+  const ProcessEnding ending = EndOf(milliseconds(0), {});
   CHECK(ending.exit_code == 77);
   CHECK(ending.result.empty());
 }
 
 TEST_CASE("process end: of several deadlines the earliest ends the process, with its code and its status") {
-  const Ending ending = EndWhile([](SignalPipe& pipe, ResultFile& result, const RunningTasks& tasks) {
+  const ProcessEnding ending = EndWhile([](SignalPipe& pipe, ResultFile& result, const RunningTasks& tasks) {
     ProcessEnd end(pipe, result, tasks);
-    end.EndBy(9, std::chrono::hours(1), "failed");
-    end.EndBy(4, milliseconds(10), "peer_lost");
+    end.EndBy(9, std::chrono::hours(1), Ending{"failed", 9, {}});
+    end.EndBy(4, milliseconds(10), Ending{"peer_lost", 4, {}});
     end.EndBy(8, std::chrono::hours(1));
     WaitForEver();
   });
@@ -106,7 +106,7 @@ TEST_CASE("process end: of several deadlines the earliest ends the process, with
 }
 
 TEST_CASE("process end: a deadline counts no longer when its owner is gone") {
-  const Ending ending = EndWhile([](SignalPipe& pipe, ResultFile& result, const RunningTasks& tasks) {
+  const ProcessEnding ending = EndWhile([](SignalPipe& pipe, ResultFile& result, const RunningTasks& tasks) {
     { ProcessEnd(pipe, result, tasks).EndBy(4, milliseconds(50)); }
     std::this_thread::sleep_for(milliseconds(200));
   });
@@ -114,7 +114,7 @@ TEST_CASE("process end: a deadline counts no longer when its owner is gone") {
 }
 
 TEST_CASE("process end: a hook that hangs keeps the process no longer than a few seconds") {
-  const Ending ending = EndWhile([](SignalPipe& pipe, ResultFile& result, const RunningTasks& tasks) {
+  const ProcessEnding ending = EndWhile([](SignalPipe& pipe, ResultFile& result, const RunningTasks& tasks) {
     const ExitHooks::Hook hangs(tasks.hooks, [] { WaitForEver(); });
     const ProcessEnd end(pipe, result, tasks);
     Raise(tasks, {SIGTERM, SIGINT});
@@ -125,7 +125,7 @@ TEST_CASE("process end: a hook that hangs keeps the process no longer than a few
 }
 
 TEST_CASE("process end: a deadline that is due while the thread hangs is kept all the same") {
-  const Ending ending = EndWhile([](SignalPipe& pipe, ResultFile& result, const RunningTasks& tasks) {
+  const ProcessEnding ending = EndWhile([](SignalPipe& pipe, ResultFile& result, const RunningTasks& tasks) {
     ProcessEnd end(pipe, result, tasks);
     const ExitHooks::Hook hangs(tasks.hooks, [&end] {
       end.EndBy(6, milliseconds(10));

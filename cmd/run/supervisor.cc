@@ -103,6 +103,7 @@ void Supervisor::ReadAll() {
 }
 
 void Supervisor::PassOn(const std::string& name, const std::string& line) {
+  outcome_.results.TakeLine(name, line);
   if (!json_ || IsJsonObject(line) || Console::IsRelayed(line)) return console_.PassOn(line);
   LogOptions options;
   options.json = true;
@@ -218,7 +219,7 @@ void Supervisor::StartDue() {
 }
 
 void Supervisor::StartAgain(Task& task) {
-  Restart restart{*task.end, ++task.restarts, rules_.max};
+  Restart restart{*task.end, ++task.restarts, rules_.max, WallNanos()};
   task.process = StartChild(task.command);
   task.started = Clock::now();
   task.begun = task.given_up = task.told_to_end = false;

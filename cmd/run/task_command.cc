@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/names.h"
 #include "cmd/common/load_config.h"
 #include "cmd/common/report.h"
+#include "cmd/common/run_directory.h"
 #include "cmd/common/signal_pipe.h"
 #include "cmd/models/models.h"
 #include "cmd/run/process_end.h"
@@ -51,36 +53,56 @@ TaskOptions OptionsFor(const TaskArguments& arguments, const Config& config, con
   options.listening_fd = arguments.listening_fd;
   options.started_nanos = ProcessStartWallNanos();
   options.exit_hooks = &hooks;
-  options.on_begun = [&result] { result.NoteBegun(); };
+  options.on_begun = [&result](const RunIdentity& identity) { result.NoteBegun(identity); };
   options.stop = &stop;
   options.tells_end = !arguments.end_told;
   options.supervised = arguments.reports;
   options.on_lost = [&result](TaskId lost) { result.NoteLost(TaskName(lost)); };
   options.on_abort = [&config, &end](ExitCode code) {
-    end.EndBy(ProcessExitCode(code, config.failure), kBusy, StatusOf(code));
+    const int exit_code = ProcessExitCode(code, config.failure);
+    end.EndBy(exit_code, kBusy, Ending{StatusOf(code), exit_code, {}});
   };
   return options;
 }
 
-// The exit code of a run that has just thrown: call it where that is caught. Its log and its result get why.
-ExitCode ReportFailure(const StopRequest& stop, Logger& log, ResultFile& result) {
+// Returns the exit code of a run that has just thrown: call it where that is caught. Its log and its result get
+// why.
+int ReportFailure(const Config& config, TaskId task, const StopRequest& stop, Logger& log, ResultFile& result) {
   ExitCode code = ExitCode::kInternal;
+  std::string why;
+  RunSummary summary;
   try {
     throw;
   } catch (const RunStopped& stopped) {
     code = stopped.code();
-    log.Error("{}", stopped.what());
-    RunSummary summary = stopped.summary();
-    summary.wall_s = SecondsSinceStart();
-    result.WriteEnding(summary);
+    why = stopped.what();
+    summary = stopped.summary();
   } catch (const Failure& failure) {
     code = failure.code();
-    log.Error("{}", failure.what());
+    why = failure.what();
   } catch (const std::exception& error) {
-    log.Error("{}", FailureText(error));
+    why = FailureText(error);
   }
-  result.WriteEnding(StatusOf(code, stop));
-  return code;
+  log.Error("{}", why);
+  Ending ending{StatusOf(code, stop), ProcessExitCode(code, config.failure), {}};
+  if (!summary.status.empty()) ending.status = summary.status;
+  const bool as_asked = code == ExitCode::kInterrupted || code == ExitCode::kTerminated;
+  if (!as_asked) ending.blame = BlameFor(task, HostName(), why);
+  result.WriteEnding(ending, std::move(summary));
+  return ending.exit_code;
+}
+
+// Makes the directory of the run if this task has to: a ps 0 whose parent does not write the same one. Sets
+// the places in it of what this task writes.
+std::unique_ptr<RunDirectory> PlaceTask(const TaskArguments& arguments, TaskId task, Config* config) {
+  const bool leads = task.role == Role::kPs && task.index == 0;
+  if (!leads || !config->run.has_directory()) return nullptr;
+  if (arguments.start_id.empty()) PlaceOutputs(config);  // a launcher has said where its tasks write
+  const RunDirectory::Writer writer{TaskName(task), arguments.start_id};
+  if (RunDirectory::IsWrittenByOther(config->run.dir, writer)) return nullptr;
+  std::unique_ptr<RunDirectory> directory = RunDirectory::Open(config->run.dir, writer);
+  directory->Begin(*config, arguments.config.path);
+  return directory;
 }
 
 // Returns standard output as a descriptor for the report alone. Other output to it goes to standard error.
@@ -107,7 +129,7 @@ Config Load(const TaskArguments& arguments, const LoadOptions& options, const Sc
     if (!scheduled.assignment->task) EvaluatedDirectory(config, scheduled);
     return config;
   } catch (const Failure& failure) {
-    ResultFile(ResultOf(arguments.result, scheduled), errors).WriteEnding(StatusOf(failure.code()));
+    ResultFile(ResultOf(arguments.result, scheduled), errors).WriteEnding(EndingOf(failure));
     throw;
   }
 }
@@ -164,10 +186,14 @@ int RunTaskCommand(const TaskArguments& arguments, NewRuntime new_runtime, Error
     const TaskId task = *arguments.task;
     LoadOptions load_options;
     load_options.log_json = &errors.json;
-    const Config config = LoadConfig(arguments.config.path, arguments.config.sets, load_options);
+    Config config = LoadConfig(arguments.config.path, arguments.config.sets, load_options);
     CheckIndex(config.cluster, task);
+    result.Begin(config, PlaceTask(arguments, task, &config));
     Console console(arguments.relay_live ? LiveLine::kRelayed : LiveLineOf(config.log));
-    Logger log(TaskName(task), LogOptionsOf(config.log, console));
+    LogOptions log_options = LogOptionsOf(config.log, console);
+    log_options.watch = result.Watch();
+    Logger log(TaskName(task), log_options);
+    if (!log.path().empty()) result.Note([&](RunAccount& account) { account.logs = {log.path()}; });
     for (const std::string& note : arguments.notes) log.Info("{}", note);
     PrepareProcess(config);
     ExitHooks hooks;
@@ -181,17 +207,19 @@ int RunTaskCommand(const TaskArguments& arguments, NewRuntime new_runtime, Error
     const auto transport = NewNetworkTransport(config, keys);
     TaskOptions options = OptionsFor(arguments, config, stop, hooks, result, end);
     options.runtime = runtime.get();
-    ExitCode code = ExitCode::kOk;
+    int exit_code = 0;
     try {
       result.Write(RunTask(config, task, *transport, log, options));
     } catch (const std::exception&) {
-      code = ReportFailure(stop, log, result);
+      exit_code = ReportFailure(config, task, stop, log, result);
     }
-    const int exit_code = ProcessExitCode(code, config.failure);
+    if (!arguments.reports) result.TellDirectory();
     end.EndBy(exit_code, kTeardownTimeout);
     return exit_code;
   } catch (const Failure& failure) {
-    result.WriteEnding(StatusOf(failure.code()));
+    Ending ending = EndingOf(failure);
+    ending.blame.task = arguments.task;
+    result.WriteEnding(ending);
     throw;
   }
 }

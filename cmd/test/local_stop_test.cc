@@ -80,7 +80,7 @@ TEST_CASE("local: where nobody takes what it says any more, SIGTERM saves and en
   const std::string said = job.directory + "/said";
   REQUIRE(mkfifo(said.c_str(), 0600) == 0);
   const std::string command =
-      fmt::format("exec cmd/dtrain local --config {0} --result {1} --set checkpoint.dir={2}/ckpt 2>{3}",
+      fmt::format("exec cmd/dtrain local --run none --config {0} --result {1} --set checkpoint.dir={2}/ckpt 2>{3}",
                   job.config, job.result, job.directory, said);
   Process run({"-c", command}, Program{"/bin/sh", {}});
   const int reader = open(said.c_str(), O_RDONLY | O_CLOEXEC);
@@ -127,7 +127,7 @@ TEST_CASE("local: where SIGHUP is ignored, as by nohup, the run goes on, and so 
   AdoptOrphans();
   const LocalJob job(EndlessJob());
   const std::string command = fmt::format(
-      "trap '' HUP; exec cmd/dtrain local --config {0} --result {1} --set checkpoint.dir={2}/ckpt",
+      "trap '' HUP; exec cmd/dtrain local --run none --config {0} --result {1} --set checkpoint.dir={2}/ckpt",
       job.config, job.result, job.directory);
   Process run({"-c", command}, Program{"/bin/sh", {}});
   REQUIRE(run.WaitForLine("worker 0 | epoch"));

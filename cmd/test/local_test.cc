@@ -126,13 +126,13 @@ TEST_CASE("local: what can be read only once is no config, and too few open file
   const auto shell = [&](const std::string& command) {
     return Run({"-c", command}, Program{"/bin/bash", {}});
   };
-  const Done pipe = shell("cat " + job.config + " | exec cmd/dtrain local --config /dev/stdin");
+  const Done pipe = shell("cat " + job.config + " | exec cmd/dtrain local --run none --config /dev/stdin");
   CHECK(pipe.code == 2);
   CHECK(Contains(pipe.error, "--config /dev/stdin: is no regular file"));
   for (const char* limit : {"8", "12", "16", "24"}) {
     CAPTURE(limit);
     const Done few =
-        shell(fmt::format("ulimit -n {}; exec cmd/dtrain local --config {} --workers 8", limit, job.config));
+        shell(fmt::format("ulimit -n {}; exec cmd/dtrain local --run none --config {} --workers 8", limit, job.config));
     CHECK(few.code == 1);
     CHECK(Contains(few.error, "Raise the limit of open files (ulimit -n)."));
   }

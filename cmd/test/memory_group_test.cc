@@ -85,7 +85,7 @@ TEST_CASE("memory group: a table that grows beyond it ends the run with 1, keys 
   if (group.path().empty()) MESSAGE("no control group can be made here: a limit of address space stands in");
   const std::string enter = group.path().empty() ? "ulimit -v 1000000"
                                                  : "echo $$ > " + group.path() + "/cgroup.procs";
-  const std::string local = fmt::format("{} && exec cmd/dtrain local --config {} --ps 1 --workers 1 "
+  const std::string local = fmt::format("{} && exec cmd/dtrain local --run none --config {} --ps 1 --workers 1 "
                                         "--set checkpoint.dir={}/ckpt",
                                         enter, job.config, job.directory);
   const Done done = Run({"-c", local}, Program{"/bin/sh", {}});

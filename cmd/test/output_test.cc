@@ -220,7 +220,7 @@ TEST_CASE("output: a run whose standard files are closed is done as any other") 
   for (const char* closed : {" >&- 2>&-", " <&- >&- 2>&-", " <&-"}) {
     CAPTURE(closed);
     const auto run = StartWithout(
-        closed, "local --config " + job.config + " --result " + result + " --set log.dir=" + directory);
+        closed, "local --run none --config " + job.config + " --result " + result + " --set log.dir=" + directory);
     CHECK(RunToEnd(*run) == 0);
     CHECK(ReadResult(result).at("status") == "done");
     std::filesystem::remove(result);

@@ -62,7 +62,7 @@ TEST_CASE("sources: standard input is read by the only worker of dtrain local") 
   for (const char* more : {"", "--in-process"}) {
     const std::string result = NewDirectory() + "/result.json";
     const std::string told = OutputOf(fmt::format(
-        "cmd/dtrain local --config {} --workers 1 --set data.train.path=- --result {} {} <{} 2>&1; true",
+        "cmd/dtrain local --run none --config {} --workers 1 --set data.train.path=- --result {} {} <{} 2>&1; true",
         job.config, result, more, job.Path("all.csv")));
     CAPTURE(told);
     CHECK(ReadResult(result)["model_crc"] == expected);

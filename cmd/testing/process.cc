@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <sstream>
 #include <utility>
 
@@ -58,6 +59,18 @@ std::string LastOf(const std::string& said) {
   return said.substr(said.size() > kShown ? said.size() - kShown : 0);
 }
 
+// Returns the words of the command line, with --run none unless it says something else.
+std::vector<std::string> WithRun(std::vector<std::string> words) {
+  const bool has_run = !words.empty() && (words[0] == "local" || words[0] == "launch");
+  const auto as_user = std::find(words.begin(), words.end(), kMakesDirectory);
+  if (as_user != words.end()) {
+    words.erase(as_user);
+  } else if (has_run && std::find(words.begin(), words.end(), "--run") == words.end()) {
+    words.insert(words.begin() + 1, {"--run", "none"});
+  }
+  return words;
+}
+
 void LimitFilesOf(pid_t pid, rlim_t bytes) {
   const rlimit limit{bytes, RLIM_INFINITY};
   REQUIRE(prlimit(pid, RLIMIT_FSIZE, &limit, nullptr) == 0);
@@ -68,7 +81,8 @@ void LimitFilesOf(pid_t pid, rlim_t bytes) {
 Process::Process(const std::vector<std::string>& arguments, int terminal_columns, const char* output_path,
                  const Program& program)
     : begun_(Clock::now()), mark_(NewMark()) {
-  std::vector<std::string> words = arguments;
+  std::vector<std::string> words = WithRun(arguments);
+  const std::string path = std::filesystem::absolute(program.path);
   words.insert(words.begin(), program.path == Program().path ? "dtrain" : program.path);
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
@@ -94,7 +108,8 @@ Process::Process(const std::vector<std::string>& arguments, int terminal_columns
     dup2(nothing, STDIN_FILENO);
     dup2(output_path != nullptr ? open(output_path, O_WRONLY) : output[1], STDOUT_FILENO);
     dup2(error[1], STDERR_FILENO);
-    execve(program.path.c_str(), argv.data(), environment.data());
+    if (!program.directory.empty() && chdir(program.directory.c_str()) != 0) _exit(126);
+    execve(path.c_str(), argv.data(), environment.data());
     _exit(127);
   }
   DT_CHECK(pid_ > 0, errno);

@@ -24,15 +24,22 @@ constexpr milliseconds kPatience{600000};
 constexpr milliseconds kPatience{180000};
 #endif
 
+// An argument of `dtrain local` or `dtrain launch` that is taken out: a directory of the run is made as for a
+// user who says nothing about it.
+constexpr char kMakesDirectory[] = "--run-as-a-user-does";
+
 // What a Process runs.
 struct Program {
   std::string path = "cmd/dtrain";       // in the runfiles
   std::vector<std::string> environment;  // "NAME=value", before the test's own
+  std::string directory = {};            // where it works; empty: where the test does
 };
 
 class Process {
  public:
   // Runs `dtrain arguments...` in the test's working directory. Two starts never wait for each other.
+  // `dtrain local` and `dtrain launch` make no directory of the run, unless the arguments name one (--run);
+  // kMakesDirectory stands for the default.
   // With `terminal_columns` standard error is a terminal so wide; with `output_path` standard output is that
   // file.
   explicit Process(const std::vector<std::string>& arguments, int terminal_columns = 0,

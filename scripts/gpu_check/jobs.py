@@ -43,7 +43,7 @@ def train(bundle, results, name, config, settings, in_process=True):
     result = results.path(name + ".result.json")
     if os.path.exists(result):
         os.remove(result)
-    command = ["cmd/dtrain", "local", "--config", "configs/%s.yaml" % config, "--result", result]
+    command = ["cmd/dtrain", "local", "--run", "none", "--config", "configs/%s.yaml" % config, "--result", result]
     command += (["--in-process"] if in_process else []) + flags(settings)
     try:
         done = bundle.run(command, results.seconds_left(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)

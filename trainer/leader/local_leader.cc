@@ -458,11 +458,13 @@ void LocalLeader::OnOverdue(Member& member, const std::string& why) {
 // Ends the run if it diverges or has not begun; otherwise counts the task as lost.
 void LocalLeader::OnAbort(Member& member, const wire::Abort& abort) {
   const bool of_run = abort.exit_code() == static_cast<int>(ExitCode::kDiverged);
+  const std::string name = members_.NameOf(member);
+  const std::string how =
+      fmt::format("with exit code {}: {}", abort.exit_code(), ShortText(abort.text()->str()));
   if (of_run || starting() || WhatIfLost(member) == Loss::kEnds) {
-    throw RunEnded(CauseOf(abort), AbortText(config_.cluster, abort));
+    throw RunEnded(CauseOf(abort), fmt::format("{} ended the run {}", name, how));
   }
-  OnLost(member, fmt::format("{} ended with exit code {}: {}", members_.NameOf(member), abort.exit_code(),
-                             ShortText(abort.text()->str())));
+  OnLost(member, fmt::format("{} ended {}", name, how));
 }
 
 // Ends the run, or lets it go on, by failure.worker_lost.

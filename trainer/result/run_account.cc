@@ -95,8 +95,9 @@ std::string BlameText(const Blame& blame) {
   if (!blame.task) return blame.error;
   const std::string name = TaskName(*blame.task);
   const std::string where = blame.host.empty() ? "" : " on " + blame.host;
-  // The line already begins with the task.
-  if (blame.error.compare(0, name.size() + 1, name + " ") == 0) {
+  // The line may begin with the task itself.
+  const char behind = blame.error.compare(0, name.size(), name) == 0 ? blame.error[name.size()] : '0';
+  if (behind == ' ' || behind == ',') {
     return name + where + blame.error.substr(name.size());
   }
   return fmt::format("{}{}: {}", name, where, blame.error);

@@ -20,6 +20,12 @@ TEST_CASE("run account: a peer that is not heard any more is to blame, once by i
   CHECK(BlameText(blame) == "worker 2 on node3 (node3, pid 17) has not been heard for 2 s");
 }
 
+TEST_CASE("run account: a task that names itself is named once") {
+  const Blame blame = BlameFor({Role::kWorker, 0}, "node1", "worker 0, local step 1: the loss is inf");
+  CHECK(BlameText(blame) == "worker 0 on node1, local step 1: the loss is inf");
+  CHECK(BlameText(BlameFor({Role::kWorker, 0}, "node1", "worker 0")) == "worker 0 on node1: worker 0");
+}
+
 TEST_CASE("run account: any other failure is the teller's own") {
   const Blame blame = BlameFor({Role::kPs, 0}, "node1", "/data/ckpt: the disk is full");
   CHECK(BlameText(blame) == "ps 0 on node1: /data/ckpt: the disk is full");
@@ -47,6 +53,13 @@ TEST_CASE("run account: the result has the keys of both, and null for what is no
   CHECK(result.at("failed_task").at("index") == 2);
   CHECK(result.at("host") == "node3");
   CHECK(result.at("restarts").at(0).at("task") == "ps 0");
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : result.items()) keys.push_back(key);
+  const std::vector<std::string> documented = {
+      "error",         "exit_code", "failed_task", "host",    "logs",   "restarts", "warnings",   "config",
+      "config_digest", "seed",      "run_id",      "version", "commit", "hosts",    "start_time", "end_time"};
+  CHECK(std::vector<std::string>(keys.end() - static_cast<std::ptrdiff_t>(documented.size()), keys.end()) ==
+        documented);
   for (const char* key : {"config", "seed", "run_id", "commit", "hosts", "start_time"}) {
     CAPTURE(key);
     CHECK(result.at(key).is_null());

@@ -1,0 +1,319 @@
+#include "cmd/common/run_directory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <tuple>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/names.h"
+#include "cmd/common/program.h"
+#include "cmd/common/report.h"
+#include "trainer/checkpoint/checkpoint_directory.h"
+#include "trainer/config/dump.h"
+#include "trainer/version.h"
+
+namespace dtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kMadeUpIn[] = "runs";
+constexpr int kMaxNames = 1000;  // of runs that begin in one second
+constexpr char kHiddenKey[] = "launch.hosts";
+
+// Locks the directory for this process; below 0 if that fails. Its descriptor is not inherited.
+int Lock(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
+  const int failed = errno;
+  // A file system without locks does not keep anybody out.
+  if (failed != EWOULDBLOCK) return fd;
+  close(fd);
+  errno = failed;
+  return -1;
+}
+
+Json ReadRecord(const std::string& directory) {
+  std::ifstream file(directory + "/" + RunDirectory::kRecord);
+  return Json::Parse(std::string((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>()));
+}
+
+std::string TextIn(const Json& record, const char* key) {
+  const Json* const found = record.Find(key);
+  return found != nullptr && found->is_string() ? found->get<std::string>() : "";
+}
+
+Json TextOrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+// Returns "pid 12 on node1", of the run that has the directory.
+std::string Holder(const std::string& path) {
+  const Json record = ReadRecord(path);
+  const Json* const pid = record.Find("pid");
+  if (pid == nullptr || !pid->is_number_integer()) return "another run";
+  return fmt::format("another run (pid {} on {})", pid->get<int64_t>(), TextIn(record, "host"));
+}
+
+// The command line for the record: without what may hold secrets.
+std::vector<std::string> ShownWords() {
+  std::vector<std::string> words = OwnWords();
+  for (std::string& word : words) {
+    const size_t key = word.find(kHiddenKey);
+    if (key != std::string::npos && key <= sizeof "--set=") word = word.substr(0, key) + kHiddenKey + "=...";
+  }
+  return words;
+}
+
+// Returns the command of this process for the same run again, which goes on in `directory`.
+std::string AgainCommand(const std::string& directory) {
+  std::vector<std::string> words;
+  bool value = false;
+  for (const std::string& word : OwnWords()) {
+    const bool run = std::exchange(value, word == "--run") || value || word.rfind("--run=", 0) == 0;
+    if (!run) words.push_back(word);
+  }
+  words.insert(words.end(), {"--run", directory});
+  return ShellLine(words);
+}
+
+std::string StemOf(const std::string& config_path) {
+  std::string stem = fs::path(config_path).stem().string();
+  std::replace_if(
+      stem.begin(), stem.end(), [](unsigned char c) { return c <= ' ' || c == 0x7f; }, '_');
+  return stem.empty() ? "run" : stem;
+}
+
+// Returns "runs/quickstart-20261127-210501"; from the second on with its number.
+std::string MadeUpName(const std::string& config_path, int number) {
+  const std::string now = WallText(WallNanos());  // "2026-01-31 23:59:59.123"
+  std::string digits;
+  for (const char c : now.substr(0, now.find('.'))) {
+    if (c >= '0' && c <= '9') digits += c;
+    if (c == ' ') digits += '-';
+  }
+  const std::string again = number == 1 ? "" : fmt::format("-{}", number);
+  return fmt::format("{}/{}-{}{}", kMadeUpIn, StemOf(config_path), digits, again);
+}
+
+std::string Absolute(const std::string& path) { return fs::absolute(path).lexically_normal().string(); }
+
+}  // namespace
+
+RunDirectory::RunDirectory(std::string path, const Writer& writer, bool is_named, int lock_fd)
+    : path_(std::move(path)), writer_(writer), is_named_(is_named), lock_fd_(lock_fd) {}
+
+RunDirectory::~RunDirectory() {
+  if (lock_fd_ >= 0) close(lock_fd_);
+}
+
+std::unique_ptr<RunDirectory> RunDirectory::Open(const std::string& path, const Writer& writer) {
+  std::error_code failed;
+  fs::create_directories(path, failed);
+  if (failed) {
+    throw UserError("run.dir = {}: cannot be made: {}. Name a directory that can be written, or none.", path,
+                    ErrnoText(failed.value()));
+  }
+  const int fd = Lock(path);
+  if (fd < 0 && errno == EWOULDBLOCK) {
+    throw UserError("run.dir = {}: in use by {}. Give each run a directory of its own, or end that one first.",
+                    path, Holder(path));
+  }
+  if (fd < 0 || access(path.c_str(), W_OK) != 0) {
+    const std::string why = ErrnoText(errno);
+    if (fd >= 0) close(fd);
+    throw UserError("run.dir = {}: cannot be written: {}. Name a directory that can be written, or none.", path,
+                    why);
+  }
+  const Json old = ReadRecord(path);
+  const Json* const named = old.Find("named_by_dtrain");
+  const bool is_named = named != nullptr && named->is_boolean() && named->get<bool>();
+  return std::unique_ptr<RunDirectory>(new RunDirectory(path, writer, is_named, fd));
+}
+
+std::unique_ptr<RunDirectory> RunDirectory::Make(const std::string& path, const Writer& writer) {
+  std::error_code failed;
+  fs::create_directories(fs::path(path).parent_path(), failed);
+  if (failed) throw IoError("{}: {}", fs::path(path).parent_path().string(), ErrnoText(failed.value()));
+  if (mkdir(path.c_str(), 0777) != 0) {
+    if (errno == EEXIST) return nullptr;
+    throw IoError("{}: {}", path, ErrnoText(errno));
+  }
+  return std::unique_ptr<RunDirectory>(new RunDirectory(path, writer, /*is_named=*/true, Lock(path)));
+}
+
+bool RunDirectory::IsWrittenByOther(const std::string& path, const Writer& writer) {
+  const Json record = ReadRecord(path);
+  return !writer.start_id.empty() && TextIn(record, "start_id") == writer.start_id &&
+         TextIn(record, "written_by") != writer.name;
+}
+
+void RunDirectory::Begin(const Config& config, const std::string& config_path) {
+  status_ = "running";
+  Json& record = record_;
+  record["name"] = fs::path(path_).filename().string();
+  record["named_by_dtrain"] = is_named_;
+  record["status"] = status_;
+  record["error"] = nullptr;
+  record["exit_code"] = nullptr;
+  record["command_line"] = ShownWords();
+  record["working_directory"] = fs::current_path().string();
+  record["config_file"] = Absolute(config_path);
+  record["version"] = kVersion;
+  record["commit"] = TextOrNull(ProgramCommit());
+  record["config_digest"] = ConfigDigest(config);
+  record["run_id"] = nullptr;
+  record["start_id"] = writer_.start_id;
+  record["written_by"] = writer_.name;
+  record["host"] = HostName();
+  record["pid"] = static_cast<int64_t>(getpid());
+  record["hosts"] = Json::object();
+  record["ps"] = Json(config.cluster.ps);
+  record["workers"] = static_cast<int64_t>(config.cluster.worker.size());
+  record["start_time"] = Rfc3339(ProcessStartWallNanos());
+  record["end_time"] = nullptr;
+  record["checkpoints"] = config.checkpoint.dir;
+  record["logs"] = config.log.dir;
+  record["summaries"] = config.summary.dir;
+  WriteFileAtomically(path_ + "/config.yaml", DumpConfig(config));
+  unlink((path_ + "/result.json").c_str());  // of the run before
+  Write();
+}
+
+void RunDirectory::SetAddresses(const std::vector<std::string>& ps) {
+  record_["ps"] = Json(ps);
+  Write();
+}
+
+void RunDirectory::End(const RunSummary& summary, const RunAccount& account, const std::string& result) {
+  status_ = summary.status;
+  model_ = summary.checkpoint.value_or("");
+  const auto leader = account.identity.hosts.find(TaskName({Role::kPs, 0}));
+  const bool is_here = model_.empty() || fs::exists(model_) || leader == account.identity.hosts.end();
+  model_at_ = is_here ? "" : leader->second;
+  // A run that diverged, or that failed by its config or data, would only do so again.
+  goes_on_ = status_ == "stopped" || status_ == "peer_lost" ||
+             account.exit_code == static_cast<int>(ExitCode::kInternal);
+  record_["status"] = status_;
+  record_["error"] = TextOrNull(BlameText(account.blame));
+  record_["exit_code"] = account.exit_code ? Json(*account.exit_code) : Json(nullptr);
+  if (!account.identity.run_id.empty()) record_["run_id"] = account.identity.run_id;
+  Json hosts = Json::object();
+  for (const auto& [task, host] : account.identity.hosts) hosts[task] = host;
+  record_["hosts"] = hosts;
+  record_["end_time"] = Rfc3339(account.end_nanos);
+  WriteFileAtomically(path_ + "/result.json", result);
+  Write();
+}
+
+void RunDirectory::Write() const { WriteFileAtomically(path_ + "/" + kRecord, record_.dump(2) + "\n"); }
+
+std::string RunDirectory::Shown() const {
+  std::error_code failed;
+  const fs::path relative = fs::path(path_).lexically_relative(fs::current_path(failed));
+  const bool below = !failed && !relative.empty() && *relative.begin() != "..";
+  return below ? relative.string() : path_;
+}
+
+std::string RunDirectory::NextLine() const {
+  const std::string where = "run: " + Shown();
+  const bool done = status_ == "done" || status_ == "already_done";
+  if (done && !model_at_.empty()) return fmt::format("{}; the model is {} on {}", where, model_, model_at_);
+  if (done && !model_.empty()) {
+    return fmt::format("{}; next: {}", where, ShellLine({OwnWords().at(0), "eval", Shown()}));
+  }
+  return goes_on_ ? fmt::format("{}; to go on: {}", where, AgainCommand(Shown())) : where;
+}
+
+void RunDirectory::RemoveOld(int64_t keep) const {
+  std::vector<std::tuple<bool, std::string, std::string>> others;  // has a model, start_time, path
+  std::error_code failed;
+  for (fs::directory_iterator entry(fs::path(path_).parent_path(), failed), end; !failed && entry != end;
+       entry.increment(failed)) {
+    const std::string path = entry->path().string();
+    if (!fs::is_directory(entry->symlink_status()) || path == path_) continue;
+    const Json record = ReadRecord(path);
+    const Json* const named = record.Find("named_by_dtrain");
+    const bool is_ours = named != nullptr && named->is_boolean() && named->get<bool>() &&
+                         TextIn(record, "name") == entry->path().filename().string();
+    const std::string checkpoints = path + "/checkpoints";
+    const bool has_model = fs::is_directory(checkpoints, failed) && !fs::is_empty(checkpoints, failed);
+    if (is_ours) others.emplace_back(has_model, TextIn(record, "start_time"), path);
+    failed.clear();
+  }
+  std::sort(others.begin(), others.end());
+  for (size_t left = others.size(), i = 0; i < others.size() && static_cast<int64_t>(left) >= keep; ++i) {
+    const std::string& path = std::get<2>(others[i]);
+    const int fd = Lock(path);
+    if (fd < 0) continue;
+    fs::remove_all(path, failed);
+    close(fd);
+    --left;
+  }
+}
+
+void PlaceOutputs(Config* config) {
+  if (!config->run.has_directory()) return;
+  if (config->log.dir.empty()) config->log.dir = config->run.dir + "/logs";
+  if (config->summary.dir.empty()) config->summary.dir = config->run.dir + "/summaries";
+}
+
+PlacedRun PlaceRun(const std::string& config_path, const RunDirectory::Writer& writer, const ErrorLines& errors,
+                   const std::function<Config(const std::string& made_up)>& load) {
+  PlacedRun placed;
+  std::string why = "there are too many of this name";
+  for (int number = 1; number <= kMaxNames; ++number) {
+    const std::string made_up = Absolute(MadeUpName(config_path, number));
+    placed.config = load(made_up);
+    Config& config = placed.config;
+    if (!config.run.has_directory()) return placed;
+    const bool explicitly = config.run.dir != made_up;
+    PlaceOutputs(&config);
+    try {
+      placed.directory = explicitly ? RunDirectory::Open(config.run.dir, writer)
+                                    : RunDirectory::Make(config.run.dir, writer);
+      if (placed.directory == nullptr) continue;
+      placed.directory->Begin(config, config_path);
+      if (!explicitly) placed.directory->RemoveOld(config.run.keep);
+      return placed;
+    } catch (const IoError& error) {
+      placed.directory.reset();
+      if (explicitly) throw UserError("run.dir = {}", error.what());
+      why = error.what();
+      break;
+    }
+  }
+  errors.Say(LogLevel::kWarning,
+             fmt::format("{}; this run has no directory, so it keeps no model. Run it where files can be made, or "
+                         "name a place: --run DIR",
+                         why));
+  placed.config = load(kNoRunDirectory);
+  return placed;
+}
+
+std::string NewStartId() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}", random(), random());
+}
+
+std::string CheckpointsOf(const std::string& path) {
+  const std::string place = WithoutSlashes(path);
+  std::error_code failed;
+  if (!fs::exists(place + "/" + RunDirectory::kRecord, failed)) return place;
+  const std::string inside = place + "/checkpoints";
+  if (fs::is_directory(inside, failed)) return inside;
+  const std::string recorded = TextIn(ReadRecord(place), "checkpoints");
+  return recorded.empty() ? inside : recorded;
+}
+
+}  // namespace dtrain

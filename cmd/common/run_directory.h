@@ -1,0 +1,98 @@
+// RunDirectory: the directory of one run (run.dir): checkpoints/, logs/, summaries/, result.json, config.yaml,
+// and run.json, its record: which run this is, by which command, where its files are, and how it ended.
+// `dtrain local`, `dtrain launch` and a ps 0 that was started by hand write one. Owner: ResultFile, which
+// ends the record however the run ends. Thread: one at a time.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "cmd/common/arguments.h"
+#include "trainer/config/config.h"
+#include "trainer/result/run_account.h"
+
+namespace dtrain {
+
+struct ErrorLines;
+
+class RunDirectory {
+ public:
+  static constexpr char kRecord[] = "run.json";
+
+  // Who writes the record.
+  struct Writer {
+    std::string name;  // "local", "launch" or "ps 0"
+    // Tasks and their parent that were started together have one; it tells them that they see one directory.
+    std::string start_id;
+  };
+
+  ~RunDirectory();  // gives it free for other runs
+  RunDirectory(const RunDirectory&) = delete;
+  RunDirectory& operator=(const RunDirectory&) = delete;
+
+  // Makes the directory, or takes an old one, and keeps other runs out of it as long as this lives. Throws
+  // UserError if it cannot be written, or if another run has it.
+  static std::unique_ptr<RunDirectory> Open(const std::string& path, const Writer& writer);
+  // Makes a new one. Returns null if there is one of this name. Throws IoError.
+  static std::unique_ptr<RunDirectory> Make(const std::string& path, const Writer& writer);
+  // Whether the record in `path` is that of this start, written by another process.
+  static bool IsWrittenByOther(const std::string& path, const Writer& writer);
+
+  // Writes config.yaml, and the record of a run that has begun with `config`, which was read from
+  // `config_path`. Throws IoError.
+  void Begin(const Config& config, const std::string& config_path);
+  // The addresses of the ps, where they are not those of the config.
+  void SetAddresses(const std::vector<std::string>& ps);
+  // Writes result.json and ends the record. Throws IoError.
+  void End(const RunSummary& summary, const RunAccount& account, const std::string& result);
+
+  const std::string& path() const { return path_; }
+  // The path as this command's user would write it: relative to the working directory if it is below.
+  std::string Shown() const;
+  // The last line of the run, after End(): where it is and what to do with it.
+  std::string NextLine() const;
+  // Removes the directories beside this one beyond `keep`: only those that dtrain has named, that have their
+  // name still, and that are not in use; those without a model first, then the oldest.
+  void RemoveOld(int64_t keep) const;
+
+ private:
+  RunDirectory(std::string path, const Writer& writer, bool is_named, int lock_fd);
+  void Write() const;
+
+  const std::string path_;
+  const Writer writer_;
+  const bool is_named_;  // by dtrain
+  const int lock_fd_;
+  Json record_;
+  std::string status_;
+  std::string model_;     // the newest checkpoint; empty: there is none
+  std::string model_at_;  // the host that has it; empty: this one
+  bool goes_on_ = false;  // the same command may do better
+};
+
+// Sets log.dir and summary.dir of `config` where they are not set and it has a directory of the run.
+void PlaceOutputs(Config* config);
+
+// PlacedRun: a config and the directory of its run; null: it has none.
+struct PlacedRun {
+  Config config;
+  std::unique_ptr<RunDirectory> directory;
+};
+// For a parent of tasks: loads the config by `load`, whose argument stands for a run.dir that is not given,
+// and makes the directory that the config names, or a new one in runs/. If a new one cannot be made, a warning
+// says so and the run has none. Throws what `load` throws, and UserError if run.dir cannot be used.
+PlacedRun PlaceRun(const std::string& config_path, const RunDirectory::Writer& writer, const ErrorLines& errors,
+                   const std::function<Config(const std::string& made_up)>& load);
+
+// Returns a random id for Writer.
+std::string NewStartId();
+
+// Returns the directory of checkpoints of a path that a command line names: that of a run if it is the
+// directory of one, otherwise the path itself.
+std::string CheckpointsOf(const std::string& path);
+
+}  // namespace dtrain

@@ -1,0 +1,126 @@
+// The result of a run that did not go well: which task, on which host, why, and what happened on the way.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <filesystem>
+
+#include "base/json.h"
+#include "base/names.h"
+#include "cmd/testing/job.h"
+
+namespace dtrain::testing {
+namespace {
+
+void CheckFailed(const Json& result, const std::string& status, int exit_code, const std::string& role) {
+  CAPTURE(result.dump());
+  REQUIRE(result.is_object());
+  CHECK(result.at("status") == status);
+  CHECK(result.at("exit_code") == exit_code);
+  REQUIRE(result.at("failed_task").is_object());
+  CHECK(result.at("failed_task").at("role") == role);
+  CHECK(result.at("host") == HostName());
+  CHECK(Contains(result.at("error"), fmt::format("{} {} on {}", role,
+                                                 result.at("failed_task").at("index").get<int64_t>(), HostName())));
+  CHECK(result.at("config").at("train.batch_size").is_number());
+  CHECK(result.at("start_time").get<std::string>() < result.at("end_time").get<std::string>());
+  CHECK(result.at("version").is_string());
+}
+
+std::string CsvJob(const std::string& path) {
+  return fmt::format(
+      "model: {{kind: linear}}\ndata: {{train: {{format: csv, path: {}, label: y}}}}\n"
+      "train: {{batch_size: 2, epochs: 1}}\n",
+      path);
+}
+
+TEST_CASE("result: of a table with a fault it has the file, the line and the task that has read it") {
+  const std::string table = NewDirectory() + "/table.csv";
+  WriteFile(table, "x,y\n1,2\nfour,3\n5,6\n");
+  const LocalJob job(CsvJob(table));
+  const auto run = job.Start({"--set", "log.dir=" + job.directory + "/logs"});
+  CheckEnd(*run, 2);
+  const Json result = ReadResult(job.result);
+  CheckFailed(result, "failed", 2, "worker");
+  CHECK(Contains(result.at("error"), table + ":3:1: "));
+  REQUIRE(result.at("logs").size() == 3);
+  CHECK(std::filesystem::exists(result.at("logs").at(0).get<std::string>()));
+}
+
+TEST_CASE("result: of a file that is not there, or a key that is none, it has the reason") {
+  const LocalJob job(CsvJob("/nowhere/table.csv"));
+  CheckEnd(*job.Start(), 2);
+  CHECK(Contains(ReadResult(job.result).at("error"), "/nowhere/table.csv"));
+  CheckEnd(*job.Start({"--set", "train.bach_size=3"}), 2);
+  const Json result = ReadResult(job.result);
+  CHECK(Contains(result.at("error"), "batch_size"));
+  CHECK(result.at("exit_code") == 2);
+  CHECK(result.at("host") == HostName());
+}
+
+TEST_CASE("result: of a ps that was killed it has the signal") {
+  const LocalJob job(EndlessJob());
+  const auto run = job.Start();
+  REQUIRE(run->WaitForLine("| epoch"));
+  kill(ChildOf(*run, "ps", 0), SIGKILL);
+  CheckEnd(*run, 4);
+  const Json result = ReadResult(job.result);
+  CheckFailed(result, "peer_lost", 4, "ps");
+  CHECK(Contains(result.at("error"), "SIGKILL"));
+  CHECK(result.at("run_id").get<std::string>().size() == 16);
+}
+
+TEST_CASE("result: of a run that diverged it has the worker, and of one that may have, the warning") {
+  const LocalJob job(LinearJob(100000) + "hooks: {log_every_steps: 0}\n");
+  CheckEnd(*job.Start({"--set", "train.optimizer.learning_rate=100000000"}), 3);
+  const Json result = ReadResult(job.result);
+  CAPTURE(result.dump());
+  CHECK(result.at("status") == "diverged");
+  CHECK(result.at("exit_code") == 3);
+  CHECK(result.at("failed_task").is_object());
+  CHECK(Contains(result.at("error"), "the run has diverged"));
+}
+
+TEST_CASE("result: a run that is done tells which tasks were started again, when and why") {
+  const LocalJob job(LongJob("steps: 2000") + "failure: {restarts: 2, detect_s: 2}\n");
+  const auto run = job.Start({"--set", "checkpoint.dir=" + job.directory + "/ckpt"});
+  REQUIRE(run->WaitForLine("worker 1 | epoch"));
+  kill(ChildOf(*run, "worker", 1), SIGKILL);
+  CheckEnd(*run);
+  const Json result = ReadResult(job.result);
+  CAPTURE(result.dump());
+  REQUIRE(result.at("restarts").size() == 1);
+  const Json& restart = result.at("restarts").at(0);
+  CHECK(restart.at("task") == "worker 1");
+  CHECK(restart.at("why") == "was killed by SIGKILL");
+  CHECK(restart.at("time").get<std::string>() > result.at("start_time").get<std::string>());
+  CHECK(result.at("error").is_null());
+}
+
+TEST_CASE("result: tasks by hand tell each for itself who has failed") {
+  const std::string table = NewDirectory() + "/table.csv";
+  WriteFile(table, "x,y\n1,2\nfour,3\n5,6\n");
+  const Cluster cluster(1, 1, CsvJob(table));
+  const std::string results = cluster.directory();
+  const auto ps = cluster.Start("ps", 0, {"--result", results + "/ps.json"});
+  const auto worker = cluster.Start("worker", 0, {"--result", results + "/worker.json"});
+  CheckEnd(*ps, 2);
+  CheckEnd(*worker, 2);
+  CheckFailed(ReadResult(results + "/worker.json"), "failed", 2, "worker");
+  const Json told = ReadResult(results + "/ps.json");
+  CAPTURE(told.dump());
+  CheckFailed(told, "failed", 2, "worker");
+  CHECK(Contains(told.at("error"), table + ":3:1: "));
+}
+
+TEST_CASE("result: values of the environment of launch.hosts are not in it, nor in the record") {
+  const LocalJob job(LinearJob(20));
+  const std::string secret = "launch.hosts={node1: {environment: {TOKEN: s3cret}}}";
+  CheckEnd(*job.Start({"--set", secret, "--run", job.directory + "/run"}));
+  CHECK_FALSE(Contains(FileContent(job.result), "s3cret"));
+  CHECK_FALSE(Contains(FileContent(job.directory + "/run/run.json"), "s3cret"));
+  CHECK(Contains(FileContent(job.result), "TOKEN"));
+}
+
+}  // namespace
+}  // namespace dtrain::testing

@@ -1,0 +1,231 @@
+// The directory of a run: made where nothing is said, left out, named, resumed, full of others' files.
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <sstream>
+
+#include "base/json.h"
+#include "base/names.h"
+#include "cmd/testing/job.h"
+
+namespace dtrain::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> EntriesOf(const std::string& directory) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(directory)) names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// A user in a directory of its own, who starts jobs there.
+struct User {
+  const std::string directory = NewDirectory();
+  const std::string runs = directory + "/runs";
+  const Program program{"cmd/dtrain", {}, directory};
+
+  explicit User(const std::string& job = DigitsJob("kind: softmax", 300, 100, "batch_size: 50, steps: 20")) {
+    WriteFile(directory + "/job.yaml", job);
+  }
+  std::unique_ptr<Process> Start(std::vector<std::string> more = {kMakesDirectory}) const {
+    more.insert(more.begin(), {"local", "--config", "job.yaml"});
+    return std::make_unique<Process>(more, program);
+  }
+  Done Train(const std::vector<std::string>& more = {kMakesDirectory}) const {
+    const auto process = Start(more);
+    const int code = RunToEnd(*process);
+    return {code, process->standard_output(), process->standard_error()};
+  }
+  // Runs the words of a printed command; the first of them is the program.
+  Done Say(const std::string& command) const {
+    std::istringstream text(command);
+    std::vector<std::string> words;
+    for (std::string word; text >> word;) words.push_back(word);
+    REQUIRE(words.size() > 1);
+    return Run({words.begin() + 1, words.end()}, program);
+  }
+  Json Read(const std::string& file) const { return Json::Parse(FileContent(directory + "/" + file)); }
+};
+
+std::string LastLine(const std::string& text) {
+  const size_t end = text.find_last_not_of('\n');
+  const size_t begin = text.rfind('\n', end);
+  return text.substr(begin + 1, end - begin);
+}
+
+// Returns what follows `word` in the last line.
+std::string After(const std::string& word, const std::string& said) {
+  const std::string line = LastLine(said);
+  const size_t at = line.find(word);
+  CAPTURE(line);
+  REQUIRE(at != std::string::npos);
+  return line.substr(at + word.size());
+}
+
+TEST_CASE("run directory: without a word about it the model is kept, and the last line evaluates it") {
+  const User user;
+  const Done done = user.Train();
+  CAPTURE(done.error);
+  REQUIRE(done.code == 0);
+  const std::vector<std::string> names = EntriesOf(user.runs);
+  REQUIRE(names.size() == 1);
+  const std::string run = "runs/" + names[0];
+  CHECK(names[0].rfind("job-2", 0) == 0);
+  CHECK(LastLine(done.error) == fmt::format("dtrain: run: {0}; next: dtrain eval {0}", run));
+  CHECK(EntriesOf(user.directory + "/" + run) ==
+        std::vector<std::string>{"checkpoints", "config.yaml", "logs", "result.json", "run.json", "summaries"});
+  CHECK(EntriesOf(user.directory + "/" + run + "/logs") ==
+        std::vector<std::string>{"ps-0.log", "worker-0.log", "worker-1.log"});
+  const Json result = user.Read(run + "/result.json"), record = user.Read(run + "/run.json");
+  CHECK(result.at("status") == "done");
+  CHECK(result.at("exit_code") == 0);
+  CHECK(result.at("error").is_null());
+  CHECK(result.at("failed_task").is_null());
+  CHECK(result.at("config").at("train.batch_size") == 50);
+  CHECK(result.at("config_digest").get<std::string>().size() == 16);
+  CHECK(result.at("run_id").get<std::string>().size() == 16);
+  CHECK(result.at("hosts").at("worker 1") == HostName());
+  CHECK(result.at("logs").size() == 3);
+  CHECK(record.at("status") == "done");
+  CHECK(record.at("run_id") == result.at("run_id"));
+  CHECK(record.at("command_line").at(1) == "local");
+  CHECK(record.at("ps").size() == 1);
+  CHECK(fs::exists(record.at("config_file").get<std::string>()));
+  for (const char* command : {"eval", "inspect"}) {
+    const Done again = user.Say(fmt::format("dtrain {} {}", command, run));
+    CAPTURE(again.error);
+    CHECK(again.code == 0);
+  }
+  CHECK(user.Say("dtrain export " + run + " --out model.npz").code == 0);
+  const Done same = user.Say(fmt::format("dtrain local --run none --config {}/config.yaml", run));
+  CAPTURE(same.error);
+  CHECK(same.code == 0);
+}
+
+TEST_CASE("run directory: two runs of one second have two directories, and threads have one too") {
+  const User user;
+  const auto first = user.Start(), second = user.Start();
+  CheckEnd(*first);
+  CheckEnd(*second);
+  CHECK(user.Train({"--in-process", kMakesDirectory}).code == 0);
+  const std::vector<std::string> names = EntriesOf(user.runs);
+  CHECK(names.size() == 3);
+  for (const std::string& name : names) CHECK(user.Read("runs/" + name + "/result.json").at("status") == "done");
+}
+
+TEST_CASE("run directory: --run none and run.dir: none make nothing") {
+  const User user;
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{"--run", "none"}, {"--set", "run.dir=none", kMakesDirectory}}) {
+    const Done done = user.Train(more);
+    CHECK(done.code == 0);
+    CHECK_FALSE(Contains(done.error, "run: "));
+  }
+  CHECK(EntriesOf(user.directory) == std::vector<std::string>{"job.yaml"});
+}
+
+TEST_CASE("run directory: one that is named goes on from its checkpoints, and other keys win over it") {
+  const User user;
+  CHECK(user.Train({"--run", "mine"}).code == 0);
+  const Done more = user.Train({"--run", "mine", "--set", "train.steps=30", "--set", "log.dir=logs", "--result",
+                                "result.json"});
+  CAPTURE(more.error);
+  CHECK(more.code == 0);
+  CHECK(Contains(more.error, "global step 20"));
+  CHECK(user.Read("result.json").at("global_step") == 30);
+  CHECK(user.Read("mine/result.json").at("global_step") == 30);
+  CHECK(EntriesOf(user.directory + "/logs").size() == 3);
+  CHECK(Contains(user.Read("mine/run.json").at("checkpoints").get<std::string>(), "/mine/checkpoints"));
+  // Checkpoints of another place are found by the record.
+  CHECK(user.Train({"--run", "other", "--set", "checkpoint.dir=kept"}).code == 0);
+  CHECK_FALSE(fs::exists(user.directory + "/other/checkpoints"));
+  CHECK(user.Say("dtrain eval other").code == 0);
+}
+
+TEST_CASE("run directory: after Ctrl-C the last line is the command that goes on") {
+  const User user(EndlessJob());
+  const auto run = user.Start({kMakesDirectory, "--workers", "1"});
+  REQUIRE(run->WaitForLine("| epoch"));
+  run->Signal(SIGINT);
+  CheckEnd(*run, 130);
+  const std::string again = After("to go on: ", run->standard_error());
+  const std::string name = EntriesOf(user.runs).at(0);
+  CHECK(again == "dtrain local --config job.yaml --workers 1 --run runs/" + name);
+  CHECK(user.Read("runs/" + name + "/run.json").at("status") == "stopped");
+  CHECK(user.Read("runs/" + name + "/result.json").at("error").is_null());
+  Process resumed({"local", "--config", "job.yaml", "--workers", "1", "--run", "runs/" + name}, user.program);
+  REQUIRE(resumed.WaitForLine("restored"));
+  REQUIRE(resumed.WaitForLine("| epoch"));
+  // Meanwhile nobody else gets the directory.
+  const Done other = user.Train({"--run", "runs/" + name});
+  CHECK(other.code == 2);
+  CHECK(Contains(other.error, "in use by another run (pid"));
+  resumed.Signal(SIGTERM);
+  CheckEnd(resumed, 143);
+}
+
+TEST_CASE("run directory: where none can be made the run goes on with a warning, unless it was named") {
+  const User user;
+  WriteFile(user.runs, "a file");
+  const Done done = user.Train({kMakesDirectory, "--result", "result.json"});
+  CAPTURE(done.error);
+  CHECK(done.code == 0);
+  CHECK(Contains(done.error, "this run has no directory"));
+  CHECK(user.Read("result.json").at("status") == "done");
+  const Done named = user.Train({"--run", "runs/mine"});
+  CHECK(named.code == 2);
+  CHECK(Contains(named.error, "run.dir = "));
+  CHECK_FALSE(Contains(named.error, "listening"));
+}
+
+TEST_CASE("run directory: of those that dtrain has named the oldest go, and no others") {
+  const User user;
+  const std::string keep = "run.keep=2";
+  CHECK(user.Train().code == 0);
+  const std::string renamed = user.runs + "/good";
+  fs::rename(user.runs + "/" + EntriesOf(user.runs).at(0), renamed);
+  CHECK(user.Train({"--run", "runs/mine"}).code == 0);
+  fs::create_directories(user.runs + "/notes");
+  CHECK(user.Train().code == 0);
+  const auto named = [&] {
+    std::vector<std::string> names = EntriesOf(user.runs);
+    names.erase(std::remove_if(names.begin(), names.end(), [](auto& name) { return name.rfind("job-", 0) != 0; }),
+                names.end());
+    return names;
+  };
+  const std::string oldest = named().at(0);
+  const int held = open((user.runs + "/" + oldest).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  REQUIRE(flock(held, LOCK_EX | LOCK_NB) == 0);
+  for (int i = 0; i < 2; ++i) CHECK(user.Train({"--set", keep, kMakesDirectory}).code == 0);
+  CHECK(named().at(0) == oldest);  // in use
+  close(held);
+  CHECK(user.Train({"--set", keep, kMakesDirectory}).code == 0);
+  CHECK(named().size() == 2);
+  CHECK(named().at(0) != oldest);
+  for (const char* name : {"/good/result.json", "/mine/result.json", "/notes"}) CHECK(fs::exists(user.runs + name));
+}
+
+TEST_CASE("run directory: of a cluster by hand ps 0 alone writes one, and says where it is") {
+  const Cluster cluster(1, 1, LinearJob(200));
+  const std::string run = cluster.directory() + "/run";
+  const auto ps = cluster.Start("ps", 0, {"--run", run}), worker = cluster.Start("worker", 0, {"--run", run});
+  CheckEnd(*ps);
+  CheckEnd(*worker);
+  CHECK(LastLine(ps->standard_error()) == fmt::format("dtrain: run: {0}; next: dtrain eval {0}", run));
+  CHECK_FALSE(Contains(worker->standard_error(), "run: "));
+  CHECK(EntriesOf(run + "/logs") == std::vector<std::string>{"ps-0.log"});
+  const Json result = ReadResult(run + "/result.json");
+  CHECK(result.at("status") == "done");
+  CHECK(result.at("hosts").at("worker 0") == HostName());
+  CHECK(ReadResult(run + "/run.json").at("ps").at(0) == cluster.address("ps", 0));
+}
+
+}  // namespace
+}  // namespace dtrain::testing
