@@ -208,6 +208,7 @@ int RunLocalCommand(const LocalArguments& arguments, NewRuntime new_runtime, Err
     const Config& config = placed.config;
     result.Begin(config, std::move(placed.directory));
     result.Note([&](RunAccount& account) {
+      account.logs = LogPaths(config);
       for (const TaskId task : TasksOf(config.cluster)) account.identity.hosts[TaskName(task)] = HostName();
     });
     CheckMemory(config);
