@@ -4,6 +4,7 @@
 #include "trainer/config/config.h"
 #include "trainer/data/positions.h"
 #include "trainer/ps/worker_result.h"
+#include "trainer/result/run_account.h"
 #include "trainer/result/run_summary.h"
 
 namespace dtrain::fuzz {

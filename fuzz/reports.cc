@@ -1,4 +1,4 @@
-// The report lines of a task on another machine, as dtrain launch takes them.
+// The report lines of a task on another machine, and those of its log, as dtrain launch takes them.
 #include "cmd/run/exit_verdict.h"
 #include "fuzz/input.h"
 #include "fuzz/target.h"
@@ -17,6 +17,7 @@ int FuzzOne(const uint8_t* data, size_t size) {
     std::string text;
     while (text.size() < length && !input.empty()) text += input.Text(255);
     results.Take(task, word, text);
+    results.TakeLine(task, text + "\n");
   }
   results.Stage();
   ToJson(results.Summary());

@@ -49,12 +49,13 @@ struct TaskArguments {
   std::vector<std::string> notes;  // the first lines of the log
   std::string result;              // --result; empty: none
   // These are set by a parent of tasks only.
-  int listening_fd = -1;    // an open descriptor
-  int keys_fd = -1;         // an open descriptor with the keys of this task
-  bool reports = false;     // standard output carries the report to the parent (report.h)
-  bool relay_live = false;  // the parent draws this task's live line
-  bool end_told = false;    // the parent tells how the run ended, once for all tasks
-  std::string start_id;     // RunDirectory::Writer
+  int listening_fd = -1;         // an open descriptor
+  int keys_fd = -1;              // an open descriptor with the keys of this task
+  bool reports = false;          // standard output carries the report to the parent (report.h)
+  bool relay_live = false;       // the parent draws this task's live line
+  bool end_told = false;         // the parent tells how the run ended, once for all tasks
+  std::string status_directory;  // of a ps 0: the run's, which the parent has made; empty: none
+  std::string start_id;          // RunDirectory::Writer
 };
 
 // ClusterSize: --ps and --workers. They override the cluster of the file.

@@ -20,6 +20,11 @@
 #include "trainer/version.h"
 
 namespace dtrain {
+namespace {
+
+constexpr size_t kMaxErrorsTold = 100;
+
+}  // namespace
 
 void ErrorLines::Say(LogLevel level, const std::string& text) const {
   LogOptions options;
@@ -68,8 +73,9 @@ void ResultFile::Note(const std::function<void(RunAccount&)>& change) {
 
 std::function<void(const std::string&, LogLevel, std::string_view)> ResultFile::Watch() {
   return [this](const std::string& task, LogLevel level, std::string_view text) {
-    if (level != LogLevel::kWarning) return;
-    Note([&](RunAccount& account) { account.AddWarning(task, std::string(text)); });
+    const std::lock_guard<std::mutex> hold(mutex_);
+    if (level == LogLevel::kWarning) return account_.AddWarning(task, std::string(text));
+    if (errors_told_.size() < kMaxErrorsTold) errors_told_.emplace_back(task, text);
   };
 }
 
@@ -92,6 +98,12 @@ void ResultFile::WriteEnding(const Ending& ending, RunSummary summary) {
   if (written_) return;
   account_.exit_code = ending.exit_code;
   account_.blame = ending.blame;
+  // Of tasks as threads the one that has logged this error is to blame.
+  for (const auto& [task, text] : errors_told_) {
+    const std::optional<TaskId> teller = TaskNamed(task);
+    if (account_.blame.task || !teller || text != account_.blame.error) continue;
+    account_.blame = BlameFor(*teller, account_.blame.host, text);
+  }
   // The host of another task may be known from the start of the run.
   if (account_.blame.task && account_.blame.host.empty()) {
     const auto& hosts = account_.identity.hosts;

@@ -8,6 +8,8 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -59,7 +61,7 @@ class ResultFile {
   void Begin(const Config& config, std::unique_ptr<RunDirectory> directory);
   // Changes what the result says beside the figures.
   void Note(const std::function<void(RunAccount&)>& change);
-  // The LogOptions::watch that takes the warnings of a log.
+  // The LogOptions::watch that takes the warnings of a log, and who has told an error.
   std::function<void(const std::string&, LogLevel, std::string_view)> Watch();
 
   // Report to the parent, if there is one. A failure shows when the result itself is written.
@@ -85,6 +87,7 @@ class ResultFile {
   std::mutex mutex_;
   bool written_ = false;
   RunAccount account_;
+  std::vector<std::pair<std::string, std::string>> errors_told_;  // task and text, the first ones
   std::unique_ptr<RunDirectory> directory_;
   std::mutex report_mutex_;  // keeps lines whole
   const std::string path_;

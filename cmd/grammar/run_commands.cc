@@ -44,6 +44,7 @@ class TaskGrammar : public CommandGrammar {
     app()->add_flag("--reports", task_.reports)->group("");
     app()->add_flag("--relay-live", task_.relay_live)->group("");
     app()->add_flag("--end-told", task_.end_told)->group("");
+    app()->add_option("--status-dir", task_.status_directory)->group("");
     app()->add_option("--start-id", task_.start_id)->group("");
   }
 
@@ -91,7 +92,8 @@ constexpr char kLocalFooter[] =
   dtrain local --config configs/quickstart_digits.yaml --ps 2 --workers 3 --result result.json
   dtrain local --config configs/quickstart_digits.yaml --in-process --set train.steps=20
 
-The addresses in the file are not used.
+The addresses in the file are not used. Model, logs, curves and result are in a new directory, runs/NAME-TIME, or where
+--run says; the last line tells it, and how to evaluate the model or to go on.
 A task that dies or hangs is started again up to failure.restarts times. After that the others are ended too, and
 the last lines are what the first that failed said last, the logs (log.dir), and who it was and why it ended. The
 exit code is that task's own; 4 when a signal killed it. Ctrl-C, SIGTERM and SIGHUP go to all tasks, which save and

@@ -136,6 +136,7 @@ int RunLaunchCommand(const LaunchArguments& arguments, ErrorLines& errors) {
     result.Begin(config, std::move(placed.directory));
     const std::vector<PlannedTask> tasks = PlanLaunch(arguments.config, config, who);
     result.Note([&](RunAccount& account) {
+      account.logs = LogPaths(config);
       for (const PlannedTask& planned : tasks) {
         account.identity.hosts[TaskName(planned.task)] = planned.machine.name;
       }

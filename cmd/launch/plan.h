@@ -51,8 +51,8 @@ struct PlanFor {
   bool launcher = false;   // the launcher, which sends alive lines; false: a person
   bool live = false;       // worker 0 sends its live line
   bool tells_end = false;  // the launcher logs how the run ended, once for all tasks
-  std::string run;         // the directory of the run in each machine's; empty: as the config says
-  std::string start_id;    // RunDirectory::Writer
+  std::string run = {};       // the directory of the run in each machine's; empty: as the config says
+  std::string start_id = {};  // RunDirectory::Writer
 };
 
 // Returns the ps, then the workers. Throws UserError for a value that cannot stand in a command line.

@@ -172,16 +172,12 @@ Verdict Judge(const Config& config, const Outcome& outcome, const RunSummary& su
 }
 
 // Fills in what this process has seen of the run.
-void NoteOutcome(const Config& config, const Outcome& outcome, RunAccount* account) {
+void NoteOutcome(const Outcome& outcome, RunAccount* account) {
   account->Learn(outcome.results.Identity());
   for (const auto& [task, text] : outcome.results.Warnings()) account->AddWarning(task, text);
   for (const Restart& restart : outcome.restarts) {
     if (account->restarts.size() == RunAccount::kMaxRestarts) break;
     account->restarts.push_back({restart.end.name, restart.wall_nanos, EndText(restart.end)});
-  }
-  if (config.log.dir.empty()) return;
-  for (const TaskId task : TasksOf(config.cluster)) {
-    account->logs.push_back(LogPath(config.log.dir, TaskName(task)));
   }
 }
 
@@ -218,6 +214,13 @@ RunStage RunResults::Stage() const {
 }
 
 bool ParentLogsEnd(const LogConfig& config) { return config.level > static_cast<int>(LogLevel::kDebug); }
+
+std::vector<std::string> LogPaths(const Config& config) {
+  std::vector<std::string> paths;
+  if (config.log.dir.empty()) return paths;
+  for (const TaskId task : TasksOf(config.cluster)) paths.push_back(LogPath(config.log.dir, TaskName(task)));
+  return paths;
+}
 
 void LogClosingLines(const Config& config, const RunSummary& summary, Logger& log) {
   if (!IsDone(summary)) return;
@@ -317,7 +320,7 @@ int FinishRun(const Config& config, const Outcome& outcome, Logger& log, const E
   if (summary.first_step_nanos != 0) {
     summary.startup_s = static_cast<double>(summary.first_step_nanos - ProcessStartWallNanos()) * 1e-9;
   }
-  result.Note([&](RunAccount& account) { NoteOutcome(config, outcome, &account); });
+  result.Note([&](RunAccount& account) { NoteOutcome(outcome, &account); });
   LogClosingLines(config, summary, log);
   if (outcome.results.Stage() == RunStage::kDone) ReportLossesAndRestarts(outcome, errors);
   const Verdict verdict = Judge(config, outcome, summary);

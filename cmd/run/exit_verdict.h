@@ -52,6 +52,9 @@ class RunResults {
 // one log. Not with log.level debug.
 bool ParentLogsEnd(const LogConfig& config);
 
+// Returns the paths of all tasks' logs; none without log.dir.
+std::vector<std::string> LogPaths(const Config& config);
+
 // Logs the closing lines of a run that is done: one block in `log`, the parent's own log, and each task's
 // lines in the task's log file. Tasks that ended before the run get none. Does nothing if the run is not
 // done.

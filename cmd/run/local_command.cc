@@ -90,6 +90,8 @@ std::vector<ChildCommand> LocalCommands(const ConfigArguments& config, const Con
     const std::vector<std::string>& train = spec.data.train.path;
     if (worker_0 && !train.empty() && IsStandardInput(train[0])) command.input = STDIN_FILENO;
     if (ParentLogsEnd(spec.log)) add({"--end-told"});
+    const bool leads = task.role == Role::kPs && index == 0;
+    if (leads && spec.run.has_directory()) add({"--status-dir", spec.run.dir});
   }
   return commands;
 }
@@ -141,6 +143,8 @@ int RunThreads(const Config& config, NewRuntime new_runtime, SignalPipe& signals
   const std::unique_ptr<gpu::cuda::Runtime> runtime = new_runtime();
   options.runtime = runtime.get();
   options.tells_end = !ParentLogsEnd(config.log);
+  if (config.run.has_directory()) options.status_directory = config.run.dir;
+  if (result.directory() != nullptr) result.directory()->SetAddresses({});  // nobody can connect to a thread
   try {
     const RunSummary summary = RunClusterInProcess(config, log_options, options);
     console.End();
@@ -208,6 +212,7 @@ int RunLocalCommand(const LocalArguments& arguments, NewRuntime new_runtime, Err
     const Config& config = placed.config;
     result.Begin(config, std::move(placed.directory));
     result.Note([&](RunAccount& account) {
+      account.logs = LogPaths(config);
       for (const TaskId task : TasksOf(config.cluster)) account.identity.hosts[TaskName(task)] = HostName();
     });
     CheckMemory(config);

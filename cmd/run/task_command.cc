@@ -56,6 +56,8 @@ TaskOptions OptionsFor(const TaskArguments& arguments, const Config& config, con
   options.on_begun = [&result](const RunIdentity& identity) { result.NoteBegun(identity); };
   options.stop = &stop;
   options.tells_end = !arguments.end_told;
+  options.status_directory = arguments.status_directory;
+  if (config.run.has_directory()) options.status_directory = config.run.dir;
   options.supervised = arguments.reports;
   options.on_lost = [&result](TaskId lost) { result.NoteLost(TaskName(lost)); };
   options.on_abort = [&config, &end](ExitCode code) {

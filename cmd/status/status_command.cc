@@ -12,8 +12,8 @@
 #include "base/json.h"
 #include "cmd/status/status.h"
 #include "cmd/status/status_text.h"
-#include "trainer/peer/ask_status.h"
 #include "trainer/monitor/run_monitor.h"
+#include "trainer/peer/ask_status.h"
 
 namespace dtrain {
 namespace {

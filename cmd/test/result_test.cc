@@ -47,6 +47,16 @@ TEST_CASE("result: of a table with a fault it has the file, the line and the tas
   CHECK(std::filesystem::exists(result.at("logs").at(0).get<std::string>()));
 }
 
+TEST_CASE("result: of tasks as threads it has the one that has failed") {
+  const std::string table = NewDirectory() + "/table.csv";
+  WriteFile(table, "x,y\n1,2\nfour,3\n5,6\n");
+  const LocalJob job(CsvJob(table));
+  CheckEnd(*job.Start({"--in-process"}), 2);
+  const Json result = ReadResult(job.result);
+  CheckFailed(result, "failed", 2, "worker");
+  CHECK(Contains(result.at("error"), table + ":3:1: "));
+}
+
 TEST_CASE("result: of a file that is not there, or a key that is none, it has the reason") {
   const LocalJob job(CsvJob("/nowhere/table.csv"));
   CheckEnd(*job.Start(), 2);

@@ -1,10 +1,12 @@
 #include "trainer/monitor/run_metrics.h"
 
 #include <fmt/core.h>
+#include <prometheus/metric_family.h>
 #include <prometheus/text_serializer.h>
 
 #include <sstream>
 #include <utility>
+#include <vector>
 
 namespace dtrain {
 namespace {
@@ -86,7 +88,7 @@ class Families {
       Add(metric, word == one ? 1 : 0, std::move(all));
     }
   }
-  std::vector<MetricFamily> Take() { return std::move(families_); }
+  const std::vector<MetricFamily>& all() const { return families_; }
 
  private:
   MetricFamily& Of(const Metric& metric) {
@@ -126,7 +128,7 @@ void AddTask(const Json& task, Families* families) {
 
 }  // namespace
 
-std::vector<MetricFamily> MetricsOf(const Json& status, const HostFacts& facts) {
+std::string MetricsText(const Json& status, const HostFacts& facts) {
   Families families(facts.run.empty() ? Labels() : Labels{{"run", facts.run}});
   families.Add({"", "dtrain_info", "1; the labels tell which run of which program this is"}, 1,
                {{"version", TextOf(status, "version")}, {"run_id", TextOf(status, "run_id")}});
@@ -145,23 +147,9 @@ std::vector<MetricFamily> MetricsOf(const Json& status, const HostFacts& facts) 
   if (tasks != nullptr && tasks->is_array()) {
     for (const Json& task : *tasks) AddTask(task, &families);
   }
-  return families.Take();
-}
-
-std::string MetricsText(const std::vector<MetricFamily>& metrics) {
   std::ostringstream text;
-  prometheus::TextSerializer().Serialize(text, metrics);
+  prometheus::TextSerializer().Serialize(text, families.all());
   return text.str();
-}
-
-void RunMetrics::Set(std::vector<MetricFamily> metrics) {
-  std::lock_guard<std::mutex> hold(mutex_);
-  metrics_ = std::move(metrics);
-}
-
-std::vector<MetricFamily> RunMetrics::Collect() const {
-  std::lock_guard<std::mutex> hold(mutex_);
-  return metrics_;
 }
 
 }  // namespace dtrain

@@ -19,7 +19,7 @@ const char kStatus[] =
      "local_steps": 150, "staleness": 0.5, "time": {"data": 0.25, "compute": 0.75}}]})";
 
 TEST_CASE("metrics: the figures of the run and of each task, with the run's name as a label") {
-  const std::string text = MetricsText(MetricsOf(Json::Parse(kStatus), {"monday", 5000, 1500000000}));
+  const std::string text = MetricsText(Json::Parse(kStatus), {"monday", 5000, 1500000000});
   CAPTURE(text);
   for (const char* const line :
        {"# TYPE dtrain_global_step gauge\ndtrain_global_step{run=\"monday\"} 300\n",
@@ -44,18 +44,18 @@ TEST_CASE("metrics: the figures of the run and of each task, with the run's name
 }
 
 TEST_CASE("metrics: names and labels that a status has not, or that are of another kind, are left out") {
-  const std::string text = MetricsText(MetricsOf(
+  const std::string text = MetricsText(
       Json::Parse(R"({"global_step": "x", "checkpoint": 5, "tasks": [7, {"role": "ps"}, {"index": "1"}]})"),
-      {"", -1, 0}));
+      {"", -1, 0});
   CHECK(Contains(text, "dtrain_info{version=\"\",run_id=\"\"} 1\n"));
   CHECK_FALSE(Contains(text, "dtrain_global_step"));
   CHECK_FALSE(Contains(text, "dtrain_task"));
   CHECK_FALSE(Contains(text, "disk_free"));
-  CHECK(MetricsText(MetricsOf(Json(), {"", -1, 0})) != "");
+  CHECK(MetricsText(Json(), {"", -1, 0}) != "");
 }
 
 TEST_CASE("metrics: a name with quotes and line ends stays inside its label") {
-  const std::string text = MetricsText(MetricsOf(Json::Parse("{}"), {"a\"b\n} 1", -1, 0}));
+  const std::string text = MetricsText(Json::Parse("{}"), {"a\"b\n} 1", -1, 0});
   CHECK(Contains(text, "dtrain_info{run=\"a\\\"b\\n} 1\","));
 }
 

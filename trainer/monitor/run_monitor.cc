@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
-#include <prometheus/exposer.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -10,7 +9,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <exception>
 #include <filesystem>
 #include <string_view>
 #include <utility>
@@ -21,12 +19,12 @@
 #include "base/file.h"
 #include "net/address.h"
 #include "net/channel.h"
+#include "trainer/monitor/metrics_port.h"
 #include "trainer/monitor/run_metrics.h"
 
 namespace dtrain {
 namespace {
 
-constexpr char kUser[] = "dtrain";
 constexpr size_t kMaxPassword = 1024;
 
 // Replaces a file without waiting for the disk: after a crash of the machine the older one may be there.
@@ -64,14 +62,6 @@ std::string ReadPassword(const std::string& path) {
   return text;
 }
 
-// Takes as long for a wrong password as for a right one of its length.
-bool Same(const std::string& a, const std::string& b) {
-  unsigned char differs = a.size() == b.size() ? 0 : 1;
-  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i)
-    differs |= static_cast<unsigned char>(a[i] ^ b[i]);
-  return differs == 0;
-}
-
 int64_t FreeBytes(const std::string& directory) {
   struct statvfs disk {};
   if (directory.empty() || statvfs(directory.c_str(), &disk) != 0) return -1;
@@ -80,11 +70,11 @@ int64_t FreeBytes(const std::string& directory) {
 
 }  // namespace
 
-RunMonitor::RunMonitor(const Config& config, Logger& log)
-    : config_(config), log_(log), metrics_(std::make_shared<RunMetrics>()) {
-  if (config.run.has_directory()) {
+RunMonitor::RunMonitor(const Config& config, const std::string& directory, Logger& log)
+    : config_(config), directory_(directory), log_(log) {
+  if (!directory.empty()) {
     const std::string token = fmt::format("{:016x}{:016x}", net::NewNodeId(), net::NewNodeId());
-    if (Replace(config.run.dir + "/" + kToken, token, 0600) == 0) token_ = token;
+    if (Replace(directory + "/" + kToken, token, 0600) == 0) token_ = token;
   }
   if (config.metrics.port) OpenPort();
   thread_ = std::thread([this] { Run(); });
@@ -111,27 +101,15 @@ void RunMonitor::OpenPort() {
   const bool ipv6 = metrics.bind.find(':') != std::string::npos;
   const std::string address = fmt::format(ipv6 ? "[{}]:{}" : "{}:{}", metrics.bind, *metrics.port);
   const std::string password = metrics.password.empty() ? "" : ReadPassword(metrics.password);
-  try {
-    // A reader that says nothing holds a thread for the timeout, and nobody else.
-    port_ = std::make_unique<prometheus::Exposer>(std::vector<std::string>{
-        "listening_ports", address, "num_threads", "8", "request_timeout_ms", "500"});
-  } catch (const std::exception& failed) {
-    throw UserError("metrics.port = {}: cannot listen at {}: {}. Is the port in use?", *metrics.port, address,
-                    failed.what());
-  }
-  if (!password.empty()) {
-    port_->RegisterAuth([password](const std::string& user, const std::string& given) {
-      return user == kUser && Same(given, password);
-    });
-  }
-  port_->RegisterCollectable(metrics_);
-  log_.Info("metrics at http://{}/metrics{}", fmt::format(ipv6 ? "[{}]:{}" : "{}:{}", metrics.bind, port()),
-            password.empty() ? "" : " with a password");
+  port_ = std::make_unique<MetricsPort>(address, password, [this] { return MetricsOnPort(); });
+  log_.Info("metrics at http://{}/metrics{}", port_->address(), password.empty() ? "" : " with a password");
 }
 
-int RunMonitor::port() const {
-  const std::vector<int> ports = port_ == nullptr ? std::vector<int>() : port_->GetListeningPorts();
-  return ports.empty() ? 0 : ports[0];
+std::string RunMonitor::address() const { return port_ == nullptr ? "" : port_->address(); }
+
+std::string RunMonitor::MetricsOnPort() {
+  std::lock_guard<std::mutex> hold(mutex_);
+  return metrics_;
 }
 
 void RunMonitor::Put(std::string json) {
@@ -156,20 +134,20 @@ void RunMonitor::Run() {
 
 // A directory that cannot be written is not a reason to end a run; a later status may get there.
 void RunMonitor::HandOn(const std::string& json) {
-  if (!token_.empty()) Replace(config_.run.dir + "/" + kStatus, json + "\n", 0644);
+  if (!token_.empty()) Replace(directory_ + "/" + kStatus, json + "\n", 0644);
   if (port_ == nullptr && config_.metrics.file.empty()) return;
-  const std::string name =
-      config_.run.has_directory() ? std::filesystem::path(config_.run.dir).filename().string() : "";
-  auto metrics = MetricsOf(Json::Parse(json), {name, FreeBytes(config_.checkpoint.dir), WallNanos()});
+  const std::string name = std::filesystem::path(directory_).filename().string();
+  std::string text = MetricsText(Json::Parse(json), {name, FreeBytes(config_.checkpoint.dir), WallNanos()});
   if (!config_.metrics.file.empty()) {
-    const int failed = Replace(config_.metrics.file, MetricsText(metrics), 0644);
+    const int failed = Replace(config_.metrics.file, text, 0644);
     if (failed != 0 && !file_failed_) {
       log_.Warning("metrics.file = {}: cannot be written: {}. The run goes on without it.",
                    config_.metrics.file, ErrnoText(failed));
     }
     file_failed_ = failed != 0;
   }
-  metrics_->Set(std::move(metrics));
+  std::lock_guard<std::mutex> hold(mutex_);
+  metrics_ = std::move(text);
 }
 
 }  // namespace dtrain

@@ -12,30 +12,26 @@
 #include "base/log.h"
 #include "trainer/config/config.h"
 
-namespace prometheus {
-class Exposer;
-}
-
 namespace dtrain {
 
-class RunMetrics;
+class MetricsPort;
 
 class RunMonitor {
  public:
   static constexpr char kStatus[] = "status.json";
   static constexpr char kToken[] = "status.token";
 
-  // Throws UserError when the port, its password or the file of metrics cannot be used. If the run's
-  // directory is not on this host or cannot be written, nothing is kept there, and token() is empty.
-  RunMonitor(const Config& config, Logger& log);
+  // `directory`: of the run; empty: it has none. If that is not on this host or cannot be written, nothing is
+  // kept there, and token() is empty. Throws UserError when the port or its password cannot be used.
+  RunMonitor(const Config& config, const std::string& directory, Logger& log);
   ~RunMonitor();  // hands on what was put last
   RunMonitor(const RunMonitor&) = delete;
   RunMonitor& operator=(const RunMonitor&) = delete;
 
   // Whoever knows it may ask the run itself (dtrain status).
   const std::string& token() const { return token_; }
-  // The port of the metrics; 0: there is none.
-  int port() const;
+  // Where the metrics are told, "127.0.0.1:9100"; empty: there is no port.
+  std::string address() const;
   // Takes the newest status; never waits.
   void Put(std::string json);
 
@@ -43,16 +39,18 @@ class RunMonitor {
   void OpenPort();
   void Run();
   void HandOn(const std::string& json);
+  std::string MetricsOnPort();
 
   const Config& config_;
+  const std::string directory_;
   Logger& log_;
   std::string token_;
-  std::shared_ptr<RunMetrics> metrics_;
-  std::unique_ptr<prometheus::Exposer> port_;
+  std::unique_ptr<MetricsPort> port_;
   bool file_failed_ = false;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::string next_;  // empty: the newest is handed on
+  std::string next_;     // empty: the newest is handed on
+  std::string metrics_;  // the text of the newest
   bool over_ = false;
   std::thread thread_;
 };

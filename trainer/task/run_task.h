@@ -37,6 +37,7 @@ struct TaskOptions {
   bool supervised = false;
   const StopRequest* stop = nullptr;      // read while the task runs; null: nobody asks it to stop
   gpu::cuda::Runtime* runtime = nullptr;  // finds a worker's GPUs; null: it computes on the processor
+  std::string status_directory = {};      // of ps 0: where it keeps the status of the run; empty: nowhere
   bool tells_end = true;                  // by LogEnd(); false: the caller does that for all tasks
   DeviceStore* store = nullptr;           // the device with the parameters of all tasks; null: host memory
 };

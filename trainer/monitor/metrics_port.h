@@ -1,0 +1,56 @@
+// MetricsPort: an HTTP port with one page, /metrics. It has one thread, at most kMaxReaders connections, and
+// a deadline for each, so that readers who say nothing, without end, or very slowly cost the run nothing and
+// keep others out for a moment only. It is no prometheus::Exposer because the threads of that have stacks of
+// 100 KiB, of which the thread-local memory of OpenBLAS takes 61: they overflow. Owner: RunMonitor. Thread:
+// any.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+
+namespace dtrain {
+
+class MetricsPort {
+ public:
+  static constexpr size_t kMaxReaders = 32;
+  static constexpr size_t kMaxRequest = 8192;
+  static constexpr milliseconds kPatience{2000};  // for a request and its answer
+
+  // Listens at `address`, "127.0.0.1:9100"; port 0: a free one. `password`: of the user dtrain; empty:
+  // readers need none. `text()` makes the page, on the port's thread. Throws UserError.
+  MetricsPort(const std::string& address, const std::string& password, std::function<std::string()> text);
+  ~MetricsPort();
+  MetricsPort(const MetricsPort&) = delete;
+  MetricsPort& operator=(const MetricsPort&) = delete;
+
+  const std::string& address() const { return address_; }
+
+ private:
+  struct Reader {
+    int fd = -1;
+    TimePoint deadline;
+    std::string request;
+    std::string answer;  // empty: the request is not whole yet
+    size_t sent = 0;
+  };
+
+  void Run();
+  void Accept();
+  // Goes on with a reader whose socket is ready. Returns false when it is served, or gone.
+  bool Serve(Reader* reader) const;
+  std::string Answer(const std::string& request) const;
+
+  const std::string authorization_;  // what the header must say; empty: anything
+  const std::function<std::string()> text_;
+  const int listener_;
+  const std::string address_;
+  const int stop_;
+  std::vector<Reader> readers_;  // of the thread
+  std::thread thread_;
+};
+
+}  // namespace dtrain
