@@ -1,8 +1,10 @@
 #include <fmt/core.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -10,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/names.h"
 #include "cmd/status/status.h"
 #include "cmd/status/status_text.h"
 #include "trainer/monitor/run_monitor.h"
@@ -60,6 +63,17 @@ std::string AddressIn(const Json& record) {
              : "";
 }
 
+// Why a run that nobody can connect to, since its tasks are threads, says nothing; empty: it is alive.
+std::string WhyThreadsAreSilent(const Json& record) {
+  const std::string host = MemberText(record, "host");
+  const Json* const pid = record.Find("pid");
+  if (host != HostName())
+    return fmt::format("its tasks are threads of a process on {}: look from there", host);
+  if (pid == nullptr || !pid->is_number_integer()) return "its record has no pid";
+  const bool alive = kill(pid->get<pid_t>(), 0) == 0 || errno == EPERM;
+  return alive ? "" : fmt::format("its process, pid {}, is gone", pid->get<pid_t>());
+}
+
 Seen LookAtDirectory(const StatusArguments& arguments) {
   const std::string& directory = arguments.run;
   const Json record = Json::Parse(ContentOf(directory + "/run.json"));
@@ -71,7 +85,9 @@ Seen LookAtDirectory(const StatusArguments& arguments) {
   Seen seen;
   seen.result = Json::Parse(ContentOf(directory + "/result.json"));
   const std::string token = ContentOf(directory + "/" + RunMonitor::kToken), address = AddressIn(record);
-  if (!seen.result.is_object() && !address.empty()) {
+  if (!seen.result.is_object() && address.empty()) {
+    seen.why = WhyThreadsAreSilent(record);
+  } else if (!seen.result.is_object()) {
     const StatusAnswer answer = AskStatus(address, token, arguments.keys, kPatience);
     seen.why = answer.why;
     seen.status = Json::Parse(answer.json);
@@ -99,7 +115,7 @@ Seen Look(const StatusArguments& arguments) {
 }
 
 bool Ended(const Seen& seen) {
-  return seen.result.is_object() || seen.where != "run" || MemberText(seen.status, "phase") == "ended";
+  return seen.result.is_object() || !seen.why.empty() || MemberText(seen.status, "phase") == "ended";
 }
 
 std::string TextOf(const Seen& seen, int columns) {
@@ -109,11 +125,10 @@ std::string TextOf(const Seen& seen, int columns) {
     if (const std::string error = MemberText(seen.result, "error"); !error.empty()) text += ": " + error;
     text += "\n";
   } else if (!seen.why.empty()) {
-    text = "the run does not answer, and has left no result: it was killed, or its machine is away\n" +
-           seen.why + "\n";
+    text = "the run does not answer, and has left no result: " + seen.why + "\n";
   }
   if (!seen.status.is_object()) return text + "no status was written\n";
-  if (seen.where == "file") text += "the last status that it wrote:\n";
+  if (!text.empty() && seen.where == "file") text += "the last status that it wrote:\n";
   return text + StatusText(seen.status, columns);
 }
 

@@ -159,9 +159,10 @@ std::string StatusReport::ToJson(const Now& now, TimePoint at) const {
       {"tasks", std::move(tasks)},
   };
   if (!history_.checkpoint.empty()) {
-    document["checkpoint"] = Json{{"path", history_.checkpoint},
-                                  {"step", history_.checkpoint_step},
-                                  {"age_s", SecondsBetween(checkpoint_since_, at)}};
+    document["checkpoint"] =
+        Json{{"path", history_.checkpoint},
+             {"step", history_.checkpoint_step},
+             {"age_s", history_.checkpoint == checkpoint_ ? SecondsBetween(checkpoint_since_, at) : 0}};
   }
   if (history_.patience && std::isfinite(history_.patience->best_loss())) {
     document["evaluation"] =

@@ -114,6 +114,7 @@ TEST_CASE("status report: the newest checkpoint and the best evaluation are in i
   CHECK(run.Now(1, 1000)["evaluation"].is_null());
   run.history.checkpoint = "/ckpt/step-7";
   run.history.checkpoint_step = 7;
+  CHECK(run.Now(1, 1000)["checkpoint"]["age_s"].get<double>() == 0);
   run.Tick(1, 10);
   run.Tick(3, 20);
   const Json checkpoint = run.Now(20, 1000)["checkpoint"];

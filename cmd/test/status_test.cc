@@ -1,0 +1,272 @@
+// `dtrain status` and the metrics of runs, with the real binary, real sockets and Prometheus's own tools.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "cmd/testing/job.h"
+
+namespace dtrain::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+Done StatusOf(const std::vector<std::string>& words) {
+  std::vector<std::string> all = {"status"};
+  all.insert(all.end(), words.begin(), words.end());
+  return Run(all);
+}
+
+Json StatusJson(const std::vector<std::string>& words) {
+  std::vector<std::string> all = words;
+  all.insert(all.begin(), "--json");
+  const Done done = StatusOf(all);
+  CAPTURE(done.error);
+  CHECK(done.code == 0);
+  return Json::Parse(done.output);
+}
+
+// Asks until the run is in that phase.
+Json WaitForPhase(const std::vector<std::string>& words, const std::string& phase) {
+  const TimePoint deadline = Clock::now() + kPatience;
+  Json status;
+  while (Clock::now() < deadline) {
+    const Done done = StatusOf({"--json", words[0]});
+    status = Json::Parse(done.output);
+    const Json* const now = status.Find("phase");
+    if (done.code == 0 && now != nullptr && *now == Json(phase) &&
+        status.at("global_step").get<int64_t>() > 0)
+      return status;
+  }
+  FAIL("the run did not get to " << phase << ": " << status.dump());
+  return status;
+}
+
+struct LocalRun {
+  explicit LocalRun(const std::vector<std::string>& more = {}) {
+    WriteFile(directory + "/job.yaml", LongJob("steps: 1000000"));
+    std::vector<std::string> words = {"local", "--config", directory + "/job.yaml", "--run", run};
+    words.insert(words.end(), more.begin(), more.end());
+    process = std::make_unique<Process>(words);
+  }
+
+  const std::string directory = NewDirectory(), run = directory + "/run";
+  std::unique_ptr<Process> process;
+};
+
+TEST_CASE("status: a run tells what each task does, by its directory") {
+  for (const bool threads : {false, true}) {
+    CAPTURE(threads);
+    LocalRun local(threads ? std::vector<std::string>{"--in-process"} : std::vector<std::string>());
+    const Json status = WaitForPhase({local.run}, "training");
+    CHECK(status.at("source") == Json(threads ? "file" : "run"));
+    CHECK(status.at("no_answer").is_null());
+    CHECK(status.at("result").is_null());
+    CHECK(status.at("loss").is_number());
+    REQUIRE(status.at("tasks").size() == 3);
+    std::set<std::string> tasks;
+    for (const Json& task : status.at("tasks")) {
+      tasks.insert(fmt::format("{} {}", task.at("role").get<std::string>(), task.at("index").get<int>()));
+      CHECK(task.at("state") == "here");
+      CHECK(task.at("memory_bytes").get<int64_t>() > 1 << 20);
+    }
+    CHECK(tasks == std::set<std::string>{"ps 0", "worker 0", "worker 1"});
+
+    const Done text = StatusOf({local.run});
+    CHECK(text.code == 0);
+    CHECK(text.output.find("training, step ") == 0);
+    CHECK(Contains(text.output, "\nworker 1  here "));
+
+    local.process->Signal(SIGTERM);
+    CHECK(RunToEnd(*local.process) == 143);
+    const Json ended = StatusJson({local.run});
+    CHECK(ended.at("result").at("status") == "stopped");
+    CHECK(StatusOf({local.run}).output.find("stopped\n") == 0);
+  }
+}
+
+TEST_CASE("status: of a run that was killed it says so, and shows the last that it wrote") {
+  LocalRun local;
+  WaitForPhase({local.run}, "training");
+  local.process->Signal(SIGKILL);
+  RunToEnd(*local.process);
+  const Done text = StatusOf({local.run});
+  CHECK(text.code == 0);
+  CHECK(text.output.find("the run does not answer, and has left no result: ps 0 at ") == 0);
+  CHECK(Contains(text.output, "\nthe last status that it wrote:\ntraining, step "));
+  // One that watches ends then.
+  CHECK(StatusOf({"--watch", local.run}).code == 0);
+}
+
+TEST_CASE("status: a run that failed says why") {
+  const std::string directory = NewDirectory();
+  WriteFile(directory + "/rows.csv", "x,y\n1,2\n2,oak\n");
+  WriteFile(directory + "/job.yaml",
+            "model: {kind: linear}\ndata: {train: {format: csv, path: rows.csv, label: y}}\n");
+  CHECK(Run({"local", "--config", directory + "/job.yaml", "--run", directory + "/run"}).code == 2);
+  const Done text = StatusOf({directory + "/run"});
+  CHECK(text.code == 0);
+  CHECK(text.output.find("failed: ") == 0);
+  CHECK(Contains(text.output, "rows.csv:3"));
+}
+
+TEST_CASE("status: over the network it takes the run's token, or with keys the status key") {
+  Cluster cluster(1, 1, LongJob("steps: 1000000"));
+  const std::string run = cluster.directory() + "/run", address = cluster.address("ps", 0);
+  {
+    const auto ps = cluster.Start("ps", 0, {"--set", "run.dir=" + run});
+    const auto worker = cluster.Start("worker", 0);
+    WaitForPhase({run}, "training");
+    CHECK(StatusJson({address, "--token", run + "/status.token"}).at("phase") == "training");
+    WriteFile(cluster.directory() + "/wrong", "0123456789abcdef0123456789abcdef");
+    for (const std::vector<std::string>& more :
+         {std::vector<std::string>{}, {"--token", cluster.directory() + "/wrong"}}) {
+      std::vector<std::string> words = {address};
+      words.insert(words.end(), more.begin(), more.end());
+      const Done refused = StatusOf(words);
+      CHECK(refused.code == 4);
+      CHECK(refused.output == "");
+      CHECK(Contains(refused.error, "it answers who has the token of its run's directory"));
+    }
+    ps->Signal(SIGTERM);
+    RunToEnd(*ps);
+    RunToEnd(*worker);
+  }
+  const Done nobody = StatusOf({address});
+  CHECK(nobody.code == 4);
+  CHECK(Contains(nobody.error, "nothing listens there"));
+
+  const std::string keys = NewKeys(cluster.config());
+  const auto ps = cluster.Start("ps", 0, {"--set", "security.keys=" + keys, "--run", run});
+  const auto worker = cluster.Start("worker", 0, {"--set", "security.keys=" + keys});
+  const TimePoint deadline = Clock::now() + kPatience;
+  Json status;
+  while (Clock::now() < deadline && status.Find("phase") == nullptr) {
+    status = Json::Parse(StatusOf({"--json", address, "--keys", keys}).output);
+  }
+  CHECK(status.Find("phase") != nullptr);
+  // The token does not count beside keys.
+  CHECK(StatusOf({address, "--token", run + "/status.token"}).code == 4);
+  ps->Signal(SIGTERM);
+  RunToEnd(*ps);
+  RunToEnd(*worker);
+}
+
+TEST_CASE("status: a path that is no run, and an address that is none, are told") {
+  const std::string directory = NewDirectory();
+  const Done no_run = StatusOf({directory});
+  CHECK(no_run.code == 2);
+  CHECK(Contains(no_run.error, directory + ": not the directory of a run: it has no run.json"));
+  CHECK(StatusOf({"runs/nothing"}).code == 2);
+  CHECK(StatusOf({}).code == 2);
+}
+
+std::string Shell(const std::string& command) {
+  Process shell({"-euo", "pipefail", "-c", command}, Program{"/bin/bash", {}});
+  const int code = RunToEnd(shell);
+  CAPTURE(command);
+  CAPTURE(shell.standard_output());
+  CAPTURE(shell.standard_error());
+  CHECK(code == 0);
+  return shell.standard_output();
+}
+
+// The address in "metrics at http://ADDRESS/metrics" of the log of ps 0.
+std::string MetricsAddress(const std::string& run) {
+  const TimePoint deadline = Clock::now() + kPatience;
+  std::string log;
+  size_t at = std::string::npos;
+  while (at == std::string::npos && Clock::now() < deadline) {
+    log = FileContent(run + "/logs/ps-0.log");
+    at = log.find("metrics at http://");
+  }
+  REQUIRE(at != std::string::npos);
+  const size_t begin = at + std::string("metrics at http://").size();
+  return log.substr(begin, log.find("/metrics", begin) - begin);
+}
+
+TEST_CASE("metrics: Prometheus takes what a run tells, and finds nothing to object to") {
+  LocalRun local({"--set", "metrics.port=0", "--set", "metrics.file=" + NewDirectory() + "/dtrain.prom"});
+  const std::string url = "http://" + MetricsAddress(local.run) + "/metrics";
+  WaitForPhase({local.run}, "training");
+  Shell(fmt::format("curl -sf {} | promtool check metrics", url));
+  CHECK(Contains(Shell("curl -sf " + url), "dtrain_phase{run=\"run\",phase=\"training\"} 1\n"));
+  local.process->Signal(SIGTERM);
+  RunToEnd(*local.process);
+}
+
+TEST_CASE("metrics: each alert fires when its time has come, and not before") {
+  Shell("promtool check rules deploy/grafana/alerts.yaml");
+  const std::string directory = NewDirectory();
+  fs::copy_file("deploy/grafana/alerts.yaml", directory + "/alerts.yaml");
+  fs::copy_file("cmd/test/testdata/alerts_test.yaml", directory + "/alerts_test.yaml");
+  Shell(fmt::format("cd {} && promtool test rules alerts_test.yaml", directory));
+  // No alert without a test.
+  const std::string tests = FileContent("cmd/test/testdata/alerts_test.yaml");
+  std::istringstream rules(FileContent("deploy/grafana/alerts.yaml"));
+  int alerts = 0;
+  for (std::string line; std::getline(rules, line);) {
+    const size_t at = line.find("- alert: ");
+    if (at == std::string::npos) continue;
+    CAPTURE(line);
+    CHECK(Contains(tests, "alertname: " + line.substr(at + 9)));
+    ++alerts;
+  }
+  CHECK(alerts >= 7);
+}
+
+void VisitExpressions(const Json& json, std::vector<std::string>* expressions) {
+  if (json.is_array()) {
+    for (const Json& element : json) VisitExpressions(element, expressions);
+  }
+  if (!json.is_object()) return;
+  for (const auto& [key, value] : json.items()) {
+    if (key == "expr") expressions->push_back(value.get<std::string>());
+    VisitExpressions(value, expressions);
+  }
+}
+
+TEST_CASE("metrics: a real Prometheus scrapes a run, and each expression of the dashboard has data") {
+  LocalRun local({"--set", "metrics.port=0"});
+  const std::string directory = NewDirectory(), target = MetricsAddress(local.run);
+  WriteFile(
+      directory + "/prometheus.yml",
+      fmt::format("global: {{scrape_interval: 1s}}\n"
+                  "scrape_configs:\n  - job_name: dtrain\n    static_configs: [{{targets: [\"{}\"]}}]\n",
+                  target));
+  std::string port;
+  {
+    const ReservedPort reserved;
+    port = reserved.address();
+  }
+  Process prometheus({"--config.file=" + directory + "/prometheus.yml",
+                      "--storage.tsdb.path=" + directory + "/data", "--web.listen-address=" + port},
+                     Program{"/usr/bin/prometheus", {}});
+  std::vector<std::string> expressions;
+  VisitExpressions(Json::Parse(FileContent("deploy/grafana/dashboard.json")), &expressions);
+  CHECK(expressions.size() >= 12);
+  for (std::string expression : expressions) {
+    for (size_t at; (at = expression.find("$run")) != std::string::npos;) expression.replace(at, 4, ".*");
+    CAPTURE(expression);
+    const TimePoint deadline = Clock::now() + kPatience;
+    std::string data;
+    while (data.empty() && Clock::now() < deadline) {
+      Process query({"query", "instant", "http://" + port, expression}, Program{"/usr/bin/promtool", {}});
+      if (RunToEnd(query) == 0) data = query.standard_output();
+    }
+    CHECK(data != "");
+  }
+  prometheus.Signal(SIGTERM);
+  RunToEnd(prometheus);
+  local.process->Signal(SIGTERM);
+  RunToEnd(*local.process);
+}
+
+}  // namespace
+}  // namespace dtrain::testing
