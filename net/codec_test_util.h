@@ -37,7 +37,7 @@ inline Message SampleHello(Encoder& encoder) {
 // A report with all that one may hold.
 inline Message SampleReport(Encoder& encoder) {
   auto& b = encoder.Begin();
-  const std::vector<uint64_t> checksums = {5, 6}, sizes = {400, 0}, firsts = {70, 80};
+  const std::vector<uint64_t> checksums = {5, 6}, sizes = {400, 0}, firsts = {1, 80};
   const auto filled = wire::CreateFilledDirect(b, 2, "no such file", true);
   const auto state = wire::CreateSnapshotStateDirect(b, 3, true, "disk full", &checksums, &sizes, &firsts);
   const std::vector<float> values = {1, 2, 3};
