@@ -35,7 +35,8 @@ Saved Take(const CheckpointDirectory& directory) {
     saved.names.push_back(checkpoint);
     const std::string path = directory.PathOf(checkpoint);
     Files& files = saved.files.emplace_back();
-    for (const std::string& name : testing::NamesIn(path)) files[name] = testing::FileContent(path + "/" + name);
+    for (const std::string& name : testing::NamesIn(path))
+      files[name] = testing::FileContent(path + "/" + name);
   }
   fs::remove_all(directory.path());
   return saved;
@@ -152,7 +153,8 @@ void Damage(Input& input, Saved* saved) {
   while (!input.empty()) {
     const uint64_t which = input.Below(saved->files[0].size() * saved->files.size());
     Files& files = saved->files[which / saved->files[0].size()];
-    std::string& content = std::next(files.begin(), static_cast<int64_t>(which % saved->files[0].size()))->second;
+    std::string& content =
+        std::next(files.begin(), static_cast<int64_t>(which % saved->files[0].size()))->second;
     const size_t at = input.Short();
     const uint8_t change = input.Byte();
     if (change == 0) {

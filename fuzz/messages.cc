@@ -268,8 +268,7 @@ net::Message Maker::Pull(const Config& config, int ps) {
     head.read = f.Flag(3);
     return encoder_.Pull(envelope_, head, Tensor(0, KeyBytes(keys, config)));
   }
-  return Finish(
-      wire::CreatePull(b_, f.Rare(0) ? f.Small(0) : 0, f.Flag(1), workers, f[1], f.Rare(2), f[2]));
+  return Finish(wire::CreatePull(b_, f.Rare(0) ? f.Small(0) : 0, f.Flag(1), workers, f[1], f.Rare(2), f[2]));
 }
 
 net::Message Maker::Push(size_t tensor_bytes, const Config& config, int ps) {
@@ -289,7 +288,8 @@ net::Message Maker::Push(size_t tensor_bytes, const Config& config, int ps) {
   }
   const net::LentBytes gradient = Tensor(tensor_bytes, keys);
   const bool right = in_.Byte() < 240;
-  const uint64_t checksum = config.net.checksum && right ? net::PayloadChecksum(gradient.data, gradient.size) : 0;
+  const uint64_t checksum =
+      config.net.checksum && right ? net::PayloadChecksum(gradient.data, gradient.size) : 0;
   return encoder_.Push(envelope_, block, examples, checksum, gradient, version, LossOf(version), rows);
 }
 

@@ -23,7 +23,8 @@ net::TensorView ViewOf(const std::string& bytes) {
 
 // Of a range table, or of its delta with the base.
 void ReadRange(Input& input, const Shape& shape, bool is_delta) {
-  const RowRange piece = {1000, 1000 + 1 + input.Short() % 700}, range = {1000 + input.Short() % 8, piece.end};
+  const RowRange piece = {1000, 1000 + 1 + input.Short() % 700},
+                 range = {1000 + input.Short() % 8, piece.end};
   const std::string delta = is_delta ? input.Text(255) : "", rest = input.Rest();
   std::optional<uint64_t> last;
   const auto visit = [&](uint64_t row, const float* values) {
@@ -34,20 +35,20 @@ void ReadRange(Input& input, const Shape& shape, bool is_delta) {
     static_cast<void>(sum);
   };
   const std::string wrong =
-      is_delta
-          ? ReadDeltaPiece(ViewOf(delta), ViewOf(rest), piece, shape.width, shape.values, range, visit)
-          : ReadRowPiece(ViewOf(rest), piece, shape.width, shape.values, range, visit);
+      is_delta ? ReadDeltaPiece(ViewOf(delta), ViewOf(rest), piece, shape.width, shape.values, range, visit)
+               : ReadRowPiece(ViewOf(rest), piece, shape.width, shape.values, range, visit);
   Require(wrong.empty() || !last, "nothing is visited of a piece that is wrong");
 }
 
 // Of a hash table: one of its ranges, the last one with the bias.
 void ReadHashed(Input& input, const Shape& shape) {
   constexpr uint64_t kRows = uint64_t{1} << kHashRangeShift;
-  const RowRange rows = input.Flag() ? RowRange{~uint64_t{0} << kHashRangeShift, ~uint64_t{0}} : RowRange{0, kRows};
+  const RowRange rows =
+      input.Flag() ? RowRange{~uint64_t{0} << kHashRangeShift, ~uint64_t{0}} : RowRange{0, kRows};
   HashLimits limits;
   limits.admit_after = 1 + static_cast<int64_t>(input.Below(3));
-  HashStore store(rows, shape.values,
-                  [&](uint64_t, float* values) { std::fill_n(values, shape.values, 0.5F); }, limits);
+  HashStore store(
+      rows, shape.values, [&](uint64_t, float* values) { std::fill_n(values, shape.values, 0.5F); }, limits);
   const std::string bytes = input.Rest();
   const std::string wrong = ReadHashPiece(ViewOf(bytes), rows, shape.width, shape.values, rows,
                                           [&](const HashRow& row) { store.Put(row); });

@@ -116,8 +116,8 @@ std::string ZeroPiece(const Layout& layout, int ps, int64_t slots, int64_t piece
   return std::string(static_cast<size_t>(elements.size()) * sizeof(float), '\0');
 }
 
-// The one piece of the rows of a ps: it has the second of them, of a hash table also the first as a candidate,
-// and the bias. `delta`: it covers their group.
+// The one piece of the rows of a ps: it has the second of them, of a hash table also the first as a
+// candidate, and the bias. `delta`: it covers their group.
 std::string RowPieceOf(const Layout& layout, int ps, int64_t slots, bool delta) {
   const TableLayout& table = *layout.table;
   const RowRange part = table.PartOf(ps);
@@ -192,7 +192,8 @@ class Directory {
     }
     SavedMoment moment{kRun.id, kRun.epoch, step, ToJson(StartOfData(config_, std::nullopt))};
     moment.base = *base;
-    *base = directory->Seal(temporary, RunManifest(config_, layout, slots, parts, moment), DumpConfig(config_));
+    *base =
+        directory->Seal(temporary, RunManifest(config_, layout, slots, parts, moment), DumpConfig(config_));
     const std::string path = directory->Publish(temporary);
     return path.substr(path.rfind('/') + 1);
   }

@@ -29,7 +29,8 @@ bool IsAligned(const wire::InputForm* form) {
 
 bool IsAligned(const wire::Report& report) {
   if (const wire::SnapshotState* state = report.snapshot()) {
-    if (!IsAligned(state->checksums()) || !IsAligned(state->sizes()) || !IsAligned(state->firsts())) return false;
+    if (!IsAligned(state->checksums()) || !IsAligned(state->sizes()) || !IsAligned(state->firsts()))
+      return false;
   }
   if (report.checksums() == nullptr) return true;
   const auto& parts = *report.checksums()->parts();

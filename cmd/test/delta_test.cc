@@ -165,12 +165,14 @@ std::vector<std::string> Listed(const std::string& dir, bool deltas) {
   return names;
 }
 
-TEST_CASE("delta: one that a full disk cuts off is followed by one of all rows, and a damaged one is passed over") {
+TEST_CASE(
+    "delta: one that a full disk cuts off is followed by one of all rows, and a damaged one is passed over") {
   const DeltaJob job;
   const std::string dir = job.Path("full");
-  Process run({"local", "--config", job.config(), "--ps", "2", "--workers", "1", "--set", "train.steps=1000000000",
-               "--set", "checkpoint.dir=" + dir, "--set", "checkpoint.every_steps=0", "--set",
-               "checkpoint.every_secs=0.05", "--set", "checkpoint.delta=1000", "--set", "checkpoint.keep=1000"});
+  Process run({"local", "--config", job.config(), "--ps", "2", "--workers", "1", "--set",
+               "train.steps=1000000000", "--set", "checkpoint.dir=" + dir, "--set",
+               "checkpoint.every_steps=0", "--set", "checkpoint.every_secs=0.05", "--set",
+               "checkpoint.delta=1000", "--set", "checkpoint.keep=1000"});
   const auto wait_for_saved = [&](size_t count) {
     const TimePoint deadline = Clock::now() + kPatience;
     const auto saved = [&] {

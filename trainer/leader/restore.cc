@@ -293,7 +293,8 @@ std::optional<net::LentBytes> Restore::ReadRows(int ps, uint64_t number) {
   return piece.Lend(0, writer.Finish(rows, reinterpret_cast<std::byte*>(piece.floats())));
 }
 
-// A piece behind the last one has no bytes. With the slots of another optimizer one takes more than in its file.
+// A piece behind the last one has no bytes. With the slots of another optimizer one takes more than in its
+// file.
 net::LentBytes Restore::ReadHashRows(int ps, uint64_t number) {
   const RowRange rows = parts_.layout.table->PartOf(ps);
   if (number >= reader_->HashPieces(rows)) {

@@ -194,9 +194,10 @@ TEST_CASE(
   CHECK_THROWS_WITH_AS(again.Begin(true), doctest::Contains("nothing was begun anew"), UserError);
 }
 
-// A hash table that was trained without slots, whose one piece is as large as one may be. ps 1 has no rows in it
-// where the last of them is still of ps 0.
-TEST_CASE("restore: a piece of a hash table is sent with the slots of another optimizer, and one of no rows") {
+// A hash table that was trained without slots, whose one piece is as large as one may be. ps 1 has no rows in
+// it where the last of them is still of ps 0.
+TEST_CASE(
+    "restore: a piece of a hash table is sent with the slots of another optimizer, and one of no rows") {
   Config config = Job(testing::NewDirectory());
   config.train.optimizer.kind = OptimizerKind::kAdam;
   config.checkpoint.start_from = testing::NewDirectory();
@@ -232,9 +233,10 @@ TEST_CASE("restore: a piece of a hash table is sent with the slots of another op
     const net::TensorView piece = net::Tensor(sent, *net::Decode(sent)->body_as_Piece());
     size_t found = 0;
     CHECK(piece.size > 0);
-    CHECK(ReadHashPiece(piece, f.layout.table->PartOf(1), 1, 3, f.layout.table->PartOf(1), [&](const HashRow& row) {
-            found += row.row == rows[found].row && row.values[0] == weight && row.values[1] == 0 ? 1 : 0;
-          }) == "");
+    CHECK(ReadHashPiece(
+              piece, f.layout.table->PartOf(1), 1, 3, f.layout.table->PartOf(1), [&](const HashRow& row) {
+                found += row.row == rows[found].row && row.values[0] == weight && row.values[1] == 0 ? 1 : 0;
+              }) == "");
     CHECK(found == (of_ps1 ? rows.size() : 0));
     REQUIRE(f.Read(f.own.number, 1) != nullptr);
     const net::Message& last = f.channel.sent.back().message;
