@@ -9,7 +9,6 @@
 
 #include "net/codec.h"
 #include "trainer/config/dump.h"
-#include "trainer/model/layout.h"
 #include "trainer/result/run_summary.h"
 
 namespace dtrain::fuzz {
@@ -283,7 +282,7 @@ net::Message Maker::Push(size_t tensor_bytes, const Config& config, int ps) {
     const std::vector<uint64_t> asked = KeysOf(envelope_.request, config, ps);
     rows.keys = static_cast<uint32_t>(asked.size());
     keys = KeyBytes(asked, config);
-    const auto width = static_cast<size_t>(TableLayoutOf(config.model, 1).table->width());
+    const size_t width = joint ? 1 + static_cast<size_t>(config.model.embedding) : 1;  // its weight first
     tensor_bytes = KeysOf(rows.of, config, ps).size() * width * sizeof(float);
   }
   const net::LentBytes gradient = Tensor(tensor_bytes, keys);
