@@ -1,12 +1,17 @@
-// Checkpoints: a damaged one is refused, whatever its checksums say; no file is read beyond its end.
+// Checkpoints, deltas with their bases too: a damaged one is refused, whatever its checksums say; no file is
+// read beyond its end.
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include "base/error.h"
 #include "fuzz/input.h"
 #include "fuzz/target.h"
+#include "trainer/checkpoint/checkpoint_names.h"
 #include "trainer/checkpoint/checkpoint_reader.h"
-#include "trainer/checkpoint/checkpoint_test_util.h"
+#include "trainer/checkpoint/table_test_util.h"
+#include "trainer/table/hash_pieces.h"
+#include "trainer/table/hash_store.h"
 
 namespace dtrain::fuzz {
 namespace {
@@ -15,25 +20,89 @@ namespace fs = std::filesystem;
 
 constexpr size_t kTrailer = sizeof(uint64_t);
 
-// A good checkpoint: its files' names and contents.
-const std::vector<std::pair<std::string, std::string>>& GoodFiles() {
-  static const auto files = [] {
-    const std::string made = testing::NewDirectory();
-    CheckpointDirectory directory(made);
-    const std::string path = testing::SaveSmall(&directory, {});
-    std::vector<std::pair<std::string, std::string>> found;
-    for (const std::string& name : testing::NamesIn(path)) {
-      found.emplace_back(name, testing::FileContent(path + "/" + name));
-    }
-    fs::remove_all(made);
-    return found;
-  }();
-  return files;
+using Files = std::map<std::string, std::string>;  // contents by name
+
+// Good checkpoints of one directory: a delta is behind its base.
+struct Saved {
+  std::vector<std::string> names;
+  std::vector<Files> files;
+};
+
+Saved Take(const CheckpointDirectory& directory) {
+  Saved saved;
+  for (const std::string& checkpoint : testing::NamesIn(directory.path())) {
+    if (!IsCheckpointName(checkpoint)) continue;
+    saved.names.push_back(checkpoint);
+    const std::string path = directory.PathOf(checkpoint);
+    Files& files = saved.files.emplace_back();
+    for (const std::string& name : testing::NamesIn(path))
+      files[name] = testing::FileContent(path + "/" + name);
+  }
+  fs::remove_all(directory.path());
+  return saved;
+}
+
+// A hash table of 2 ps, with one slot.
+void SaveHashed(CheckpointDirectory* directory) {
+  testing::SmallCheckpoint of;
+  of.layout = Layout();
+  of.layout.table.emplace(TableLayout::kHashed, 2, 2);
+  of.layout.ps.resize(2);
+  of.slots = {"sum"};
+  const std::string temporary = directory->BeginSave(of.step);
+  const float values[] = {1, 2, 3, 4};
+  std::vector<dtrain::WrittenPart> parts;
+  for (int ps = 0; ps < 2; ++ps) {
+    const RowRange part = of.layout.table->PartOf(ps);
+    std::vector<HashRow> rows = {{part.begin + 5, 7, 0, values}, {part.begin + 9, 8, 1, nullptr}};
+    if (ps == 1) rows.push_back({of.layout.table->bias_row(), 8, 0, values});
+    std::vector<std::byte> bytes(HashPieceBytes(3, 2, 4));
+    RangeWriter writer(of.layout, ps, 1, temporary);
+    writer.Add({bytes.data(), WriteHashPiece(rows, 2, 4, bytes.data())});
+    parts.push_back(writer.Finish());
+  }
+  directory->Seal(temporary, testing::ManifestOf(of, parts), "train: {steps: 1}\n");
+  directory->Publish(temporary);
+}
+
+// Of tensors, of a hash table, and of a table with a base.
+Saved MakeSaved(size_t kind) {
+  CheckpointDirectory directory(testing::NewDirectory());
+  directory.Prepare();
+  if (kind == 0) testing::SaveSmall(&directory, {});
+  if (kind == 1) SaveHashed(&directory);
+  if (kind == 2) {
+    testing::SmallTable table;
+    table.SetEach(3, 20011, 1);
+    table.SaveAll(&directory, 1);
+    table.SetEach(5, 50021, 2);
+    table.Set(3, 0);
+    table.SaveDelta(&directory, 2);
+  }
+  return Take(directory);
+}
+
+constexpr size_t kKinds = 3;
+
+const Saved& GoodOf(size_t kind) {
+  static const Saved all[kKinds] = {MakeSaved(0), MakeSaved(1), MakeSaved(2)};
+  return all[kind];
 }
 
 std::string WithChecksum(std::string body) {
   const uint64_t checksum = Checksum(body.data(), body.size());
   return body.append(reinterpret_cast<const char*>(&checksum), sizeof checksum);
+}
+
+// Restores rows of a hash table as a ps does.
+void ReadHashed(CheckpointReader* reader) {
+  const StoredTable& table = *reader->manifest().table;
+  const int64_t values = table.width * static_cast<int64_t>(1 + reader->manifest().slots.size());
+  const RowRange all = {0, TableLayout(table.features, table.width, 1).rows()};
+  HashStore store(all, values, [&](uint64_t, float* row) { std::fill_n(row, values, 0.F); });
+  for (size_t piece = 0; piece < reader->HashPieces(all); ++piece) {
+    reader->ReadHashPiece(all, piece, [&](const HashRow& row) { store.Put(row); });
+  }
 }
 
 // Reads all that the manifest promises.
@@ -42,20 +111,50 @@ void ReadAll(const std::string& path) {
   reader.Verify();
   reader.Config();
   for (const StoredTensor& tensor : reader.manifest().tensors) {
+    if (reader.manifest().table && tensor.name == kTableName) continue;
     std::vector<float> values(static_cast<size_t>(tensor.size()));
     reader.Read(tensor.name, CheckpointReader::kWeights, 0, tensor.size(), values.data());
     for (const std::string& slot : reader.manifest().slots) {
       reader.Read(tensor.name, slot, 0, tensor.size(), values.data());
     }
   }
+  if (!reader.manifest().table) return;
+  uint64_t next = 0;
+  reader.ReadRows({0, ~uint64_t{0}}, [&](uint64_t row, const float*) {
+    Require(row >= next, "rows come in ascending order");
+    next = row + 1;
+  });
+  if (reader.manifest().table->hashed()) ReadHashed(&reader);
 }
 
-// Changes bytes of the files as the input says. A manifest gets a fitting checksum unless the input says no.
-std::vector<std::pair<std::string, std::string>> Damaged(Input input) {
-  auto files = GoodFiles();
-  const bool fits = !input.Flag();
+// Makes the checksums of a checkpoint fit its files, as far as its manifest can be read. `base`: the checksum
+// of the manifest of its base. Returns that of its own.
+uint64_t Fit(Files* files, uint64_t base) {
+  std::string& bytes = (*files)[kManifestName];
+  bytes = WithChecksum(bytes.substr(0, bytes.size() - std::min(bytes.size(), kTrailer)));
+  dtrain::Manifest manifest;
+  if (FromBytes(bytes, &manifest)) return 0;
+  for (StoredShard& shard : manifest.shards) {
+    const auto file = files->find(shard.file);
+    if (file == files->end()) continue;
+    const std::string& content = file->second;
+    for (StoredPiece& piece : shard.pieces) {
+      const auto at = static_cast<size_t>(piece.offset), size = static_cast<size_t>(Padded(piece.bytes()));
+      if (at + size <= content.size()) piece.checksum = Checksum(content.data() + at, size);
+    }
+  }
+  if (manifest.base) manifest.base->checksum = base;
+  bytes = ToBytes(manifest, &manifest.checksum);
+  return manifest.checksum;
+}
+
+// Changes bytes of the files as the input says.
+void Damage(Input& input, Saved* saved) {
   while (!input.empty()) {
-    std::string& content = files[input.Below(files.size())].second;
+    const uint64_t which = input.Below(saved->files[0].size() * saved->files.size());
+    Files& files = saved->files[which / saved->files[0].size()];
+    std::string& content =
+        std::next(files.begin(), static_cast<int64_t>(which % saved->files[0].size()))->second;
     const size_t at = input.Short();
     const uint8_t change = input.Byte();
     if (change == 0) {
@@ -66,34 +165,43 @@ std::vector<std::pair<std::string, std::string>> Damaged(Input input) {
       content.append(1, static_cast<char>(change));
     }
   }
-  for (auto& [name, content] : files) {
-    if (name != kManifestName || !fits) continue;
-    content = WithChecksum(content.substr(0, content.size() - std::min(content.size(), kTrailer)));
+}
+
+// Writes and reads them.
+void Try(const Saved& saved) {
+  for (size_t i = 0; i < saved.names.size(); ++i) {
+    const std::string path = ScratchDirectory() + "/" + saved.names[i];
+    fs::create_directories(path);
+    for (const auto& [name, content] : saved.files[i]) {
+      std::ofstream(path + "/" + name, std::ios::binary | std::ios::trunc) << content;
+    }
   }
-  return files;
+  try {
+    ReadAll(ScratchDirectory() + "/" + saved.names.back());
+  } catch (const UserError&) {
+  }
 }
 
 int FuzzOne(const uint8_t* data, size_t size) {
   Input input(data, size);
-  auto files = GoodFiles();
-  if (input.Flag()) {
-    files = Damaged(input);
+  const uint8_t how = input.Byte();
+  Saved saved = GoodOf(how / 2 % kKinds);
+  bool fits = true;
+  if (how % 2 != 0) {
+    fits = !input.Flag();
+    Damage(input, &saved);
   } else {
-    const std::string manifest = WithChecksum(input.Rest());
+    const std::string bytes = WithChecksum(input.Rest());
     dtrain::Manifest read;
-    if (FromBytes(manifest, &read)) return 0;
+    if (FromBytes(bytes, &read)) return 0;
     Require(!ManifestProblem(read), "a manifest that was read keeps the rules");
-    for (auto& [name, content] : files) {
-      if (name == kManifestName) content = manifest;
-    }
+    saved.files.back()[kManifestName] = bytes;
   }
-  for (const auto& [name, content] : files) {
-    std::ofstream(ScratchDirectory() + "/" + name, std::ios::binary | std::ios::trunc) << content;
+  uint64_t base = 0;
+  for (Files& files : saved.files) {
+    if (fits) base = Fit(&files, base);
   }
-  try {
-    ReadAll(ScratchDirectory());
-  } catch (const UserError&) {
-  }
+  Try(saved);
   return 0;
 }
 

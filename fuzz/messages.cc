@@ -71,12 +71,14 @@ class Maker {
     return b_.CreateVectorOfStructs(exchanges);
   }
   Offset<wire::InputForm> Form();
-  net::LentBytes Tensor(size_t bytes, const std::vector<uint32_t>& keys = {});
+  net::LentBytes Tensor(size_t bytes, const std::string& keys = {});
+  net::Message Push(size_t tensor_bytes, const Config& config, int ps);
+  net::Message Pull(const Config& config, int ps);
   Offset<wire::Hello> Hello(const Config& config, TaskId from, int ps);
   Offset<wire::Ready> Ready();
   Offset<wire::Start> Start();
   Offset<wire::Order> Order();
-  Offset<wire::Report> Report();
+  Offset<wire::Report> Report(const Config& config);
   template <typename Table>
   net::Message Finish(Offset<Table> table) {
     return encoder_.Finish(envelope_, table);
@@ -99,29 +101,44 @@ Offset<wire::InputForm> Maker::Form() {
                                b_.CreateVector(shift), b_.CreateVector(factor));
 }
 
-// Mostly of the expected size and finite. The bytes live for as long as the message, in memory of exactly
-// their size.
 // The rows that request `number` of a worker asks for, among the first four of a block: a message that names
-// an earlier one so knows how many they are.
-std::vector<uint32_t> KeysOf(uint64_t number) {
-  std::vector<uint32_t> keys;
-  for (uint32_t key = 0; key < 4; ++key) {
-    if (((number * 7 + 5) >> key & 1) != 0) keys.push_back(key);
+// an earlier one so knows how many they are. Of a hash table others each time, and the bias.
+std::vector<uint64_t> KeysOf(uint64_t number, const Config& config, int ps) {
+  const bool hashed = TableOf(config) == TableKind::kHash;
+  std::vector<uint64_t> keys;
+  for (uint64_t key = 0; key < 4; ++key) {
+    if (((number * 7 + 5) >> key & 1) != 0) keys.push_back(hashed ? number % 32 * 4 + key : key);
   }
+  const bool whole = config.cluster.ps.size() == 1;
+  if (hashed && (whole || ps == 1)) keys.push_back(whole ? ~uint64_t{1} : INT64_MAX - 1);
   return keys;
 }
 
-// Values, and behind them keys.
-net::LentBytes Maker::Tensor(size_t bytes, const std::vector<uint32_t>& keys) {
+// The same in the bytes of a message.
+std::string KeyBytes(const std::vector<uint64_t>& keys, const Config& config) {
+  const size_t size = TableOf(config) == TableKind::kHash ? sizeof(uint64_t) : sizeof(uint32_t);
+  std::string bytes;
+  for (const uint64_t key : keys) bytes.append(reinterpret_cast<const char*>(&key), size);  // little-endian
+  return bytes;
+}
+
+// A message in two is of the tensors that travel whole, where the model has some beside its table.
+bool IsOfRange(uint64_t number, const Config& config) {
+  return config.model.kind == ModelKind::kWideDeep && number % 2 == 0;
+}
+
+// Values, and behind them keys. Mostly of the expected size and finite. The bytes live for as long as the
+// message, in memory of exactly their size.
+net::LentBytes Maker::Tensor(size_t bytes, const std::string& keys) {
   const uint8_t how = in_.Byte();
-  bytes += keys.size() * sizeof(uint32_t);
+  bytes += keys.size();
   if (how >= 240) bytes = in_.Number() % 5000;
   std::vector<float> values(bytes / sizeof(float) + 1, static_cast<float>(how % 16) / 64);
   if (how == 239) values.front() = std::numeric_limits<float>::quiet_NaN();
   if (how == 238) values.back() = values.front() = std::numeric_limits<float>::max();
   auto memory = std::make_unique<std::byte[]>(bytes);
   std::memcpy(memory.get(), values.data(), bytes);
-  const size_t key_bytes = std::min(bytes, keys.size() * sizeof(uint32_t));
+  const size_t key_bytes = std::min(bytes, keys.size());
   if (key_bytes > 0) std::memcpy(memory.get() + bytes - key_bytes, keys.data(), key_bytes);
   // An order that is none, or a row that is not there.
   if (how >= 232 && how < 238 && bytes > 0)
@@ -197,7 +214,7 @@ Offset<wire::Order> Maker::Order() {
   }
 }
 
-Offset<wire::Report> Maker::Report() {
+Offset<wire::Report> Maker::Report(const Config& config) {
   switch (in_.Below(4)) {
     case 0: {
       const auto error = in_.Byte() > 200 ? Text() : 0;
@@ -208,7 +225,10 @@ Offset<wire::Report> Maker::Report() {
       const auto error = in_.Byte() > 200 ? Text() : 0;
       const auto checksums = in_.Flag() ? Numbers(6) : 0;
       const Fields f(in_);
-      return wire::CreateReport(b_, 0, wire::CreateSnapshotState(b_, 1 + f[0], f.Flag(0), error, checksums));
+      const auto sizes = UsesTable(config) ? Numbers(6) : 0;
+      const auto firsts = TableOf(config) == TableKind::kHash ? Numbers(6) : 0;
+      return wire::CreateReport(
+          b_, 0, wire::CreateSnapshotState(b_, 1 + f[0], f.Flag(0), error, checksums, sizes, firsts));
     }
     case 2: {
       std::vector<Offset<wire::Part>> parts;
@@ -222,11 +242,54 @@ Offset<wire::Report> Maker::Report() {
       const auto list = b_.CreateVector(parts);
       const auto non_finite = MaybeText();
       const Fields f(in_);
-      return wire::CreateReport(b_, 0, 0, wire::CreateChecksumList(b_, list, f[0], f[1], non_finite));
+      const auto table =
+          TableOf(config) == TableKind::kHash ? wire::CreateTableFigures(b_, f[2], f[3], f[4], f[5]) : 0;
+      return wire::CreateReport(b_, 0, 0, wire::CreateChecksumList(b_, list, f[0], f[1], non_finite, table));
     }
     default:
       return wire::CreateReport(b_);
   }
+}
+
+net::Message Maker::Pull(const Config& config, int ps) {
+  const auto workers = Workers();
+  const Fields f(in_);
+  const uint64_t number = envelope_.request;
+  if (UsesTable(config) && !IsOfRange(number, config)) {
+    const std::vector<uint64_t> keys = KeysOf(number, config, ps);
+    net::PullHead head;
+    head.block = f.Rare(0) ? f.Small(0) : config.model.kind == ModelKind::kWideDeep;
+    head.enter = f.Flag(1);
+    head.clock = f[1];
+    head.resume = f.Rare(2);
+    head.version = f[2];
+    head.keys = f.Rare(3) ? f.Small(3) : static_cast<uint32_t>(keys.size());
+    head.read = f.Flag(3);
+    return encoder_.Pull(envelope_, head, Tensor(0, KeyBytes(keys, config)));
+  }
+  return Finish(wire::CreatePull(b_, f.Rare(0) ? f.Small(0) : 0, f.Flag(1), workers, f[1], f.Rare(2), f[2]));
+}
+
+net::Message Maker::Push(size_t tensor_bytes, const Config& config, int ps) {
+  const bool of_rows = UsesTable(config) && !IsOfRange(envelope_.request, config);
+  const bool joint = config.model.kind == ModelKind::kWideDeep;
+  const uint32_t block = in_.Byte() > 240 ? Small() : of_rows && joint, examples = 1 + Small();
+  const uint64_t version = in_.Number();
+  net::PushedRows rows;
+  std::string keys;
+  if (of_rows) {
+    rows.of = envelope_.request - (joint ? 2 : 1);
+    const std::vector<uint64_t> asked = KeysOf(envelope_.request, config, ps);
+    rows.keys = static_cast<uint32_t>(asked.size());
+    keys = KeyBytes(asked, config);
+    const size_t width = joint ? 1 + static_cast<size_t>(config.model.embedding) : 1;  // its weight first
+    tensor_bytes = KeysOf(rows.of, config, ps).size() * width * sizeof(float);
+  }
+  const net::LentBytes gradient = Tensor(tensor_bytes, keys);
+  const bool right = in_.Byte() < 240;
+  const uint64_t checksum =
+      config.net.checksum && right ? net::PayloadChecksum(gradient.data, gradient.size) : 0;
+  return encoder_.Push(envelope_, block, examples, checksum, gradient, version, LossOf(version), rows);
 }
 
 net::Message Maker::Make(Body kind, size_t tensor_bytes, const Config& config, TaskId from, int ps) {
@@ -247,41 +310,10 @@ net::Message Maker::Make(Body kind, size_t tensor_bytes, const Config& config, T
       return Finish(Start());
     case Body::Ack:
       return Finish(wire::CreateAck(b_));
-    case Body::Pull: {
-      const auto workers = Workers();
-      const Fields f(in_);
-      if (UsesTable(config)) {
-        const std::vector<uint32_t> keys = KeysOf(envelope_.request);
-        net::PullHead head;
-        head.block = f.Rare(0) ? f.Small(0) : 0;
-        head.enter = f.Flag(1);
-        head.clock = f[1];
-        head.resume = f.Rare(2);
-        head.version = f[2];
-        head.keys = f.Rare(3) ? f.Small(3) : static_cast<uint32_t>(keys.size());
-        head.read = f.Flag(3);
-        return encoder_.Pull(envelope_, head, Tensor(0, keys));
-      }
-      return Finish(
-          wire::CreatePull(b_, f.Rare(0) ? f.Small(0) : 0, f.Flag(1), workers, f[1], f.Rare(2), f[2]));
-    }
-    case Body::Push: {
-      const uint32_t block = in_.Byte() > 240 ? Small() : 0, examples = 1 + Small();
-      const uint64_t version = in_.Number();
-      net::PushedRows rows;
-      std::vector<uint32_t> keys;
-      if (UsesTable(config)) {
-        rows.of = envelope_.request - 1;
-        keys = KeysOf(envelope_.request);
-        rows.keys = static_cast<uint32_t>(keys.size());
-        tensor_bytes = KeysOf(rows.of).size() * sizeof(float);
-      }
-      const net::LentBytes gradient = Tensor(tensor_bytes, keys);
-      const bool right = in_.Byte() < 240;
-      const uint64_t checksum =
-          config.net.checksum && right ? net::PayloadChecksum(gradient.data, gradient.size) : 0;
-      return encoder_.Push(envelope_, block, examples, checksum, gradient, version, LossOf(version), rows);
-    }
+    case Body::Pull:
+      return Pull(config, ps);
+    case Body::Push:
+      return Push(tensor_bytes, config, ps);
     case Body::Weights: {
       const uint64_t version = in_.Number(), step = in_.Number();
       const uint32_t steps = Small(), held = Small();
@@ -370,7 +402,7 @@ net::Message Maker::Make(Body kind, size_t tensor_bytes, const Config& config, T
     case Body::Order:
       return Finish(Order());
     case Body::Report:
-      return Finish(Report());
+      return Finish(Report(config));
     case Body::ReadPiece: {
       const Fields f(in_);
       return Finish(wire::CreateReadPiece(b_, f[0], f[1]));

@@ -10,11 +10,14 @@
 #include "fuzz/target.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/checkpoint/checkpoint_reader.h"
+#include "trainer/checkpoint/shard_format.h"
 #include "trainer/checkpoint/shard_writer.h"
 #include "trainer/config/dump.h"
 #include "trainer/data/positions.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/shard/shared_directory.h"
+#include "trainer/table/hash_pieces.h"
+#include "trainer/table/row_pieces.h"
 #include "trainer/task/ps_run.h"
 #include "trainer/task/run_task.h"
 #include "trainer/testing/small_config.h"
@@ -54,6 +57,32 @@ struct Setup {
 constexpr RunId kRun{7, 0};
 constexpr int64_t kSavedStep = 9;
 
+// Sparse rows: the weights are rows of a table of a range, of a hash table, or of one beside layers.
+void UseTable(uint8_t bits, Config* config) {
+  ModelConfig& model = config->model;
+  model.kind = ModelKind::kLogistic;
+  config->data.train.format = DataFormat::kLibsvm;
+  config->data.train.path = {"rows.svm"};
+  if ((bits & 3) == 1) {
+    model.table = TableKind::kHash;
+    model.inputs = kKeyInputs;
+    config->data.whole_keys = true;
+    if ((bits & 8) != 0) model.admit_after = 2;
+    if ((bits & 16) != 0) model.evict_after = 3;
+    if ((bits & 32) != 0) model.max_rows = 2 * TableLayout::kHashRanges;
+    return;
+  }
+  if ((bits & 3) == 2) {
+    model.kind = ModelKind::kWideDeep;
+    model.head = ModelHead::kLogistic;
+    model.hidden = {2};
+    model.embedding = 2;
+    model.init.kind = InitKind::kNormal;
+  }
+  model.inputs = 8;  // each of 2 ps has the rows that workers ask for
+  if ((bits & 4) != 0) config->checkpoint.delta = 2;
+}
+
 Setup SetupOf(Input& input) {
   const uint8_t mode = input.Byte(), bits = input.Byte();
   Setup setup;
@@ -62,11 +91,7 @@ Setup SetupOf(Input& input) {
   setup.self = ps == 2 && (bits & 2) != 0 ? 1 : 0;
   Config& config = setup.config = LinearCluster(ps, 2, 20);
   config.model.inputs = 6;
-  if ((mode & 8) != 0) {  // sparse rows: the weights are rows of a table
-    config.model.kind = ModelKind::kLogistic;
-    config.data.train.format = DataFormat::kLibsvm;
-    config.data.train.path = {"rows.svm"};
-  }
+  if ((mode & 8) != 0) UseTable(input.Byte(), &config);
   config.train.mode = static_cast<TrainMode>(mode % 3);
   if ((bits & 4) != 0) config.train.optimizer.clip_norm = 1;
   if ((bits & 8) != 0) config.failure.worker_lost = WorkerLost::kWait;
@@ -83,6 +108,34 @@ Setup SetupOf(Input& input) {
     setup.restores = (mode & 32) != 0;
   }
   return setup;
+}
+
+// A piece of the range of a ps.
+std::string ZeroPiece(const Layout& layout, int ps, int64_t slots, int64_t piece) {
+  const Range elements = RangePieceAt(layout.ps[static_cast<size_t>(ps)], slots, piece).elements;
+  return std::string(static_cast<size_t>(elements.size()) * sizeof(float), '\0');
+}
+
+// The one piece of the rows of a ps: it has the second of them, of a hash table also the first as a
+// candidate, and the bias. `delta`: it covers their group.
+std::string RowPieceOf(const Layout& layout, int ps, int64_t slots, bool delta) {
+  const TableLayout& table = *layout.table;
+  const RowRange part = table.PartOf(ps);
+  const int64_t values = table.width() * (1 + slots);
+  const std::vector<float> zeros(static_cast<size_t>(values));
+  std::string bytes(kMaxRowPieceBytes, '\0');
+  auto* const at = reinterpret_cast<std::byte*>(bytes.data());
+  if (table.hashed()) {
+    std::vector<HashRow> rows = {{part.begin, 1, 1, nullptr}, {part.begin + 1, 1, 0, zeros.data()}};
+    if (part.end == table.rows()) rows.push_back({table.bias_row(), 1, 0, zeros.data()});
+    bytes.resize(WriteHashPiece(rows, table.width(), values, at));
+    return bytes;
+  }
+  RowPieceWriter writer(table.width(), values, delta ? 2 : 0);
+  if (delta) writer.Cover(part.begin);
+  writer.Add(part.begin + 1, zeros.data());
+  bytes.resize(writer.Finish(part, at));
+  return bytes;
 }
 
 // checkpoint.dir as ps 0 leaves it: with a checkpoint, if the run is to restore one, and for a ps that
@@ -109,28 +162,40 @@ class Directory {
   const std::string& name() const { return name_; }
 
  private:
+  // With checkpoint.delta it is one, with its base.
   void Save(const Layout& layout) {
     CheckpointDirectory directory(config_.checkpoint.dir);
     directory.Prepare();
+    std::optional<StoredBase> base;
+    if (config_.checkpoint.delta > 0) SaveOne(layout, kSavedStep - 1, &directory, &base);
+    name_ = SaveOne(layout, kSavedStep, &directory, &base);
+    manifest_ = ReadManifest(config_.checkpoint.dir + "/" + name_).checksum;
+  }
+  // Saves what has changed since `base`, or all, and that is the base then. Returns the name.
+  std::string SaveOne(const Layout& layout, int64_t step, CheckpointDirectory* directory,
+                      std::optional<StoredBase>* base) const {
     const std::vector<std::string> slots = SlotNames(config_);
-    const std::string temporary = directory.BeginSave(kSavedStep);
+    const auto slot_count = static_cast<int64_t>(slots.size());
+    const std::string temporary = directory->BeginSave(step);
     std::vector<WrittenPart> parts;
-    const std::vector<float> zeros(static_cast<size_t>(layout.size));
-    for (size_t ps = 0; ps < layout.ps.size(); ++ps) {
-      RangeWriter writer(layout, static_cast<int>(ps), static_cast<int64_t>(slots.size()), temporary);
-      for (int64_t piece = 0; piece < writer.piece_count(); ++piece) {
-        const Range elements =
-            RangePieceAt(layout.ps[ps], static_cast<int64_t>(slots.size()), piece).elements;
-        writer.Add({reinterpret_cast<const std::byte*>(zeros.data()),
-                    static_cast<size_t>(elements.size()) * sizeof(float)});
+    for (int ps = 0; ps < static_cast<int>(layout.ps.size()); ++ps) {
+      RangeWriter writer(layout, ps, slot_count, temporary);
+      for (int64_t piece = 0; piece < RangePiecesOf(layout, ps, slot_count); ++piece) {
+        const std::string bytes = ZeroPiece(layout, ps, slot_count, piece);
+        writer.Add({reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()});
+      }
+      if (layout.table) {
+        const std::string bytes = RowPieceOf(layout, ps, slot_count, base->has_value());
+        writer.Add({reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()});
       }
       parts.push_back(writer.Finish());
     }
-    const SavedMoment moment{kRun.id, kRun.epoch, kSavedStep, ToJson(StartOfData(config_, std::nullopt))};
-    directory.Seal(temporary, RunManifest(config_, layout, slots, parts, moment), DumpConfig(config_));
-    const std::string path = directory.Publish(temporary);
-    name_ = path.substr(path.rfind('/') + 1);
-    manifest_ = ReadManifest(path).checksum;
+    SavedMoment moment{kRun.id, kRun.epoch, step, ToJson(StartOfData(config_, std::nullopt))};
+    moment.base = *base;
+    *base =
+        directory->Seal(temporary, RunManifest(config_, layout, slots, parts, moment), DumpConfig(config_));
+    const std::string path = directory->Publish(temporary);
+    return path.substr(path.rfind('/') + 1);
   }
 
   const Config& config_;
@@ -268,7 +333,7 @@ void Begin(const Setup& setup, const Directory& directory, ScriptChannel& channe
 
 // ps 1 does what ps 0 orders: it fills its range, takes a snapshot, and sends the pieces. The tasks are
 // ready, once they are let in.
-void AnswerHonestly(const Setup& setup, ScriptChannel& channel, ScriptChannel::Peer& to,
+void AnswerHonestly(const Setup& setup, const Layout& layout, ScriptChannel& channel, ScriptChannel::Peer& to,
                     const wire::Envelope& envelope) {
   if (setup.self != 0 || setup.prefix != 2) return;
   const auto index = static_cast<size_t>(&to - channel.peers.data());
@@ -287,9 +352,17 @@ void AnswerHonestly(const Setup& setup, ScriptChannel& channel, ScriptChannel::P
     return channel.Deliver(index, encoder.Finish(answer, wire::CreateReport(b, 0, taken)));
   }
   if (const auto* read = envelope.body_as_ReadPiece()) {
-    const std::vector<std::byte> zeros(to.tensor_bytes);  // small enough to travel in the header
+    const auto piece = static_cast<int64_t>(read->piece());
+    const auto slots = static_cast<int64_t>(SlotNames(setup.config).size());
+    const int64_t of_range = RangePiecesOf(layout, 1, slots);
+    std::string bytes;  // so few that they travel in the header
+    if (piece < of_range) {
+      bytes = ZeroPiece(layout, 1, slots, piece);
+    } else if (piece == of_range) {
+      bytes = RowPieceOf(layout, 1, slots, false);
+    }
     channel.Deliver(index, encoder.Piece(answer, read->number(), read->piece(), 0,
-                                         {zeros.data(), zeros.size(), nullptr, nullptr}));
+                                         {bytes.data(), bytes.size(), nullptr, nullptr}));
   }
 }
 
@@ -314,7 +387,7 @@ void RunScript(Input& input, const Setup& setup) {
   channel.on_tried = [&](ScriptChannel::Peer& to, const wire::Envelope& envelope,
                          const net::Message& message) { judge->OnSent(to, envelope, message); };
   channel.on_sent = [&](ScriptChannel::Peer& to, const wire::Envelope& envelope) {
-    AnswerHonestly(setup, channel, to, envelope);
+    AnswerHonestly(setup, layout, channel, to, envelope);
   };
   ScriptTransport transport;
   ExitHooks hooks;

@@ -28,10 +28,9 @@ bool IsAligned(const wire::InputForm* form) {
 }
 
 bool IsAligned(const wire::Report& report) {
-  if (report.snapshot() != nullptr &&
-      !(IsAligned(report.snapshot()->checksums()) && IsAligned(report.snapshot()->sizes()) &&
-        IsAligned(report.snapshot()->firsts()))) {
-    return false;
+  if (const wire::SnapshotState* state = report.snapshot()) {
+    if (!IsAligned(state->checksums()) || !IsAligned(state->sizes()) || !IsAligned(state->firsts()))
+      return false;
   }
   if (report.checksums() == nullptr) return true;
   const auto& parts = *report.checksums()->parts();

@@ -37,15 +37,15 @@ inline Message SampleHello(Encoder& encoder) {
 // A report with all that one may hold.
 inline Message SampleReport(Encoder& encoder) {
   auto& b = encoder.Begin();
-  const std::vector<uint64_t> checksums = {5, 6};
+  const std::vector<uint64_t> checksums = {5, 6}, sizes = {400, 0}, firsts = {1, 80};
   const auto filled = wire::CreateFilledDirect(b, 2, "no such file", true);
-  const auto state =
-      wire::CreateSnapshotStateDirect(b, 3, true, "disk full", &checksums, &checksums, &checksums);
+  const auto state = wire::CreateSnapshotStateDirect(b, 3, true, "disk full", &checksums, &sizes, &firsts);
   const std::vector<float> values = {1, 2, 3};
   const std::vector<flatbuffers::Offset<wire::Part>> parts = {
       wire::CreatePartDirect(b, "softmax/bias", 0, 40, 0x9a41c07e, &values),
       wire::CreatePartDirect(b, "softmax/weight", 5, 15680, 0x1f22b870)};
-  const auto list = wire::CreateChecksumListDirect(b, &parts, 1000, 2000);
+  const auto table = wire::CreateTableFigures(b, 7, 3, 2, 4096);
+  const auto list = wire::CreateChecksumListDirect(b, &parts, 1000, 2000, nullptr, table);
   return encoder.Finish(kSampleEnvelope, wire::CreateReport(b, filled, state, list));
 }
 
@@ -104,11 +104,10 @@ inline std::vector<Message> SampleMessages() {
   add(encoder.Finish(e, wire::CreateWelcome(encoder.Begin(), 2500)));
   add(encoder.Finish(e, wire::CreateRefuseDirect(encoder.Begin(), wire::Reason::Index, "index 7 of 3")));
   add(SampleReady(encoder));
-  const std::vector<uint32_t> workers = {0, 1, 5};
   add(SampleStart(encoder));
   add(encoder.Finish(e, wire::CreateAck(encoder.Begin())));
-  add(encoder.Finish(e, wire::CreatePullDirect(encoder.Begin(), 2, true, &workers)));
-  add(encoder.Push(e, 3, 100, 77, Lent(Ramp(11))));
+  add(encoder.Pull(e, {2, true, {0, 1, 5}, 0, false, 0, 3, true}, Lent(Ramp(6))));
+  add(encoder.Push(e, 3, 100, 77, Lent(Ramp(11)), 9, {0.5F, 2.0}, {41, 2}));
   add(encoder.Weights(e, 9, 17, 2, 78, Lent(Ramp(13))));
   add(encoder.Finish(e, wire::CreateNeedStep(encoder.Begin())));
   add(encoder.Finish(e, wire::CreateGrant(encoder.Begin(), 4, true, 1000, true)));
@@ -121,7 +120,7 @@ inline std::vector<Message> SampleMessages() {
   add(encoder.Finish(e, wire::CreateBye(encoder.Begin())));
   const std::vector<uint64_t> parts_us = {1, 2, 3, 4, 5};
   add(encoder.Finish(e, wire::CreateHeartbeatDirect(encoder.Begin(), "step", 31, "waiting for ps 1", 0, 0, 0,
-                                                    0, nullptr, 0, &parts_us, 1 << 20)));
+                                                    0, nullptr, 0, &parts_us, 1 << 20, 7, 5)));
   add(encoder.Finish(e, wire::CreateAbortDirect(encoder.Begin(), 4, wire::Role::Ps, 1, "ps 1: no reply")));
   add(encoder.Finish(e, wire::CreateNeedBatch(encoder.Begin(), 2, 31, true)));
   add(encoder.DataBatch(e, {31, false, 3, true, 1, 2, 29, 5, 79}, Lent(Ramp(6))));
@@ -205,6 +204,7 @@ inline uint64_t Walk(const wire::Report& report) {
     const bool any = part->values() != nullptr && part->values()->size() > 0;
     sum += Walk(*part->name()) + part->crc() + (any && part->values()->Get(0) >= 0 ? 1 : 0);
   }
+  if (const wire::TableFigures* table = report.checksums()->table()) sum += table->rows() + table->bytes();
   return sum + Walk(report.checksums()->non_finite());
 }
 
@@ -248,9 +248,11 @@ inline uint64_t Walk(const Message& message, const wire::Envelope& e) {
              Walk(e.body_as_Start()->workers()) + Walk(e.body_as_Start()->inputs()) +
              Walk(e.body_as_Start()->checkpoint());
     case wire::Body::Pull:
-      return sum + e.body_as_Pull()->block() + Walk(e.body_as_Pull()->workers());
+      return sum + e.body_as_Pull()->block() + Walk(e.body_as_Pull()->workers()) +
+             Walk(Tensor(message, *e.body_as_Pull())) + e.body_as_Pull()->keys();
     case wire::Body::Push:
-      return sum + Walk(Tensor(message, *e.body_as_Push())) + e.body_as_Push()->checksum();
+      return sum + Walk(Tensor(message, *e.body_as_Push())) + e.body_as_Push()->checksum() +
+             e.body_as_Push()->of() + e.body_as_Push()->keys() + e.body_as_Push()->weight().has_value();
     case wire::Body::Weights:
       return sum + Walk(Tensor(message, *e.body_as_Weights())) + e.body_as_Weights()->version();
     case wire::Body::Grant:

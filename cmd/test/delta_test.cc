@@ -2,13 +2,18 @@
 // reads a checkpoint reads them.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/testing/files.h"
 #include "cmd/testing/job.h"
+#include "cmd/testing/leftovers.h"
 
 namespace dtrain::testing {
 namespace {
@@ -142,6 +147,67 @@ TEST_CASE("delta: one that was copied without its base is an error that names it
     CAPTURE(done.error);
     CHECK(Contains(done.error, copy + ": its base step-000000030: there is no such directory"));
   }
+}
+
+// The names of the checkpoints in `dir` whose line of `dtrain inspect` says so, the newest first.
+std::vector<std::string> Listed(const std::string& dir, bool deltas) {
+  const Done listed = Run({"inspect", dir});
+  CAPTURE(listed.output);
+  CHECK(listed.code == 0);
+  std::vector<std::string> names;
+  std::istringstream lines(listed.output);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t end = line.find(": good");
+    const bool is_of_list = line[0] == ' ' && end != std::string::npos;
+    if (!is_of_list || Contains(line, ", a delta of ") != deltas) continue;
+    names.push_back(line.substr(line.rfind(' ', end) + 1, end - line.rfind(' ', end) - 1));
+  }
+  return names;
+}
+
+TEST_CASE(
+    "delta: one that a full disk cuts off is followed by one of all rows, and a damaged one is passed over") {
+  const DeltaJob job;
+  const std::string dir = job.Path("full");
+  Process run({"local", "--config", job.config(), "--ps", "2", "--workers", "1", "--set",
+               "train.steps=1000000000", "--set", "checkpoint.dir=" + dir, "--set",
+               "checkpoint.every_steps=0", "--set", "checkpoint.every_secs=0.05", "--set",
+               "checkpoint.delta=1000", "--set", "checkpoint.keep=1000"});
+  const auto wait_for_saved = [&](size_t count) {
+    const TimePoint deadline = Clock::now() + kPatience;
+    const auto saved = [&] {
+      const std::string said = run.standard_error();
+      size_t found = 0;
+      for (size_t at = 0; (at = said.find("| saved ", at)) != std::string::npos; ++at) ++found;
+      return found;
+    };
+    while (saved() < count && Clock::now() < deadline) std::this_thread::yield();
+    REQUIRE(saved() >= count);
+    return saved();
+  };
+  wait_for_saved(2);
+  const pid_t full = ChildOf(run, "ps", 1);
+  FillDiskOf(full);
+  REQUIRE(run.WaitForLine("could not be written: "));
+  CHECK(Contains(run.standard_error(), "/shard-1-of-2: cannot be written: File too large"));
+  GiveRoomTo(full);
+  wait_for_saved(wait_for_saved(0) + 3);
+  run.Signal(SIGTERM);
+  CHECK(RunToEnd(run) == 128 + SIGTERM);
+  CHECK(UnfinishedFiles(dir) == "");
+  const std::vector<std::string> deltas = Listed(dir, true);
+  REQUIRE(deltas.size() >= 2);
+  CHECK(Listed(dir, false).size() == 2);  // the first one, and the one after the failure
+
+  const std::string shard = dir + "/" + deltas[0] + "/shard-0-of-2";
+  std::fstream file(shard, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(70);
+  file.put('\x55');
+  file.close();
+  const Done check = Run({"check", "--config", job.config(), "--set", "train.steps=1000000000", "--set",
+                          "checkpoint.dir=" + dir});
+  CAPTURE(check.output);
+  CHECK(Contains(check.output, "start: from " + dir + "/" + deltas[1] + ", at global step "));
 }
 
 TEST_CASE("delta: checkpoint.keep keeps the base of a delta, and the best one with its base") {

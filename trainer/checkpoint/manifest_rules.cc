@@ -84,8 +84,9 @@ Problem BaseProblem(const Manifest& manifest) {
 
 Problem RowPieceSizeProblem(const StoredPiece& piece) {
   if (piece.slot != 0) return fmt::format("is of slot {}", piece.slot);
-  if (piece.count < 1 || piece.bytes() > static_cast<int64_t>(kMaxRowPieceBytes)) {
-    return fmt::format("has {} bytes", piece.bytes());
+  constexpr auto kMaxValues = static_cast<int64_t>(kMaxRowPieceBytes / sizeof(float));
+  if (piece.count < 1 || piece.count > kMaxValues) {
+    return fmt::format("has {} elements; must be 1 to {}", piece.count, kMaxValues);
   }
   return std::nullopt;
 }

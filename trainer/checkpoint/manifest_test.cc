@@ -245,9 +245,11 @@ TEST_CASE("manifest: pieces of a table that begin elsewhere, come twice or are t
   CHECK(problem([](Manifest* m) { m->shards[0].pieces[0].first = 1; }) ==
         "piece 0 of shard-0-of-2 begins at row 1, where none begins");
   CHECK(problem([](Manifest* m) { m->shards[0].pieces[0].count = 0; }) ==
-        "piece 0 of shard-0-of-2 has 0 bytes");
+        "piece 0 of shard-0-of-2 has 0 elements; must be 1 to 262144");
   CHECK(problem([](Manifest* m) { m->shards[0].pieces[0].count = 1 << 20; }) ==
-        "piece 0 of shard-0-of-2 has 4194304 bytes");
+        "piece 0 of shard-0-of-2 has 1048576 elements; must be 1 to 262144");
+  CHECK(problem([](Manifest* m) { m->shards[0].pieces[0].count = int64_t{1} << 62; }) ==
+        "piece 0 of shard-0-of-2 has 4611686018427387904 elements; must be 1 to 262144");
   CHECK(problem([](Manifest* m) { m->shards[0].pieces[0].slot = 1; }) ==
         "piece 0 of shard-0-of-2 is of slot 1");
   CHECK(problem([](Manifest* m) { m->shards[0].pieces.push_back(m->shards[0].pieces[0]); }) ==

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "trainer/model/layout.h"
+#include "trainer/table/hash_pieces.h"
 
 namespace dtrain {
 
@@ -67,7 +68,8 @@ int64_t PartPieces(const Layout& layout, int ps, int64_t slots) {
 bool PieceFits(const Layout& layout, int ps, int64_t slots, int64_t piece, size_t bytes) {
   if (piece < 0 || piece >= PartPieces(layout, ps, slots)) return false;
   if (piece >= RangePiecesOf(layout, ps, slots)) {
-    return bytes <= kMaxRowPieceBytes && bytes % sizeof(float) == 0;
+    const size_t min_bytes = layout.has_hash_table() ? kMinHashPieceBytes : 0;
+    return bytes <= kMaxRowPieceBytes && bytes % sizeof(float) == 0 && (bytes == 0 || bytes >= min_bytes);
   }
   const Range elements = RangePieceAt(layout.ps[static_cast<size_t>(ps)], slots, piece).elements;
   return bytes == static_cast<size_t>(elements.size()) * sizeof(float);

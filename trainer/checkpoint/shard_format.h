@@ -56,7 +56,8 @@ int64_t RangePiecesOf(const Layout& layout, int ps, int64_t slots);
 // The number of all pieces that it gives: behind those of its range are those of its rows; of a hash table the
 // max, since their number follows from its rows (trainer/table/hash_pieces.h).
 int64_t PartPieces(const Layout& layout, int ps, int64_t slots);
-// Whether piece `piece` of these can have so many bytes.
+// Whether piece `piece` of these can have so many bytes. One of a hash table has a row, or no bytes: it is
+// behind the last one.
 bool PieceFits(const Layout& layout, int ps, int64_t slots, int64_t piece, size_t bytes);
 
 }  // namespace dtrain

@@ -11,6 +11,7 @@
 #include "trainer/checkpoint/checkpoint_test_util.h"
 #include "trainer/ps/ps_test_util.h"
 #include "trainer/shard/range_filler.h"
+#include "trainer/table/hash_pieces.h"
 
 namespace dtrain {
 namespace {
@@ -108,6 +109,30 @@ TEST_CASE("pulled part: what was not asked for, is of another save, or is not wh
   CHECK(f.asked.size() == kOpenPieces);
   CHECK(f.End().error == "");
   CHECK(testing::FileContent(f.directory + "/" + ShardName(1, 2)) == f.Written());
+}
+
+// It would have no room for the number of its first row.
+TEST_CASE("pulled part: a piece of a hash table that is too short for a row is dropped") {
+  Config config = LinearCluster(2, 1, 100);
+  config.model.kind = ModelKind::kLogistic;
+  config.model.table = TableKind::kHash;
+  config.model.inputs = kKeyInputs;
+  const Layout layout = TableLayoutOf(config.model, 2);
+  PulledPart part(layout, 1, 0, kNumber, testing::NewDirectory(), [](int64_t) {});
+  const HashRow row = {layout.table->PartOf(1).begin + 3, 7, 1, nullptr};
+  std::vector<std::byte> bytes(HashPieceBytes(1, 0, 1));
+  WriteHashPiece({row}, 1, 1, bytes.data());
+  net::Encoder encoder;
+  const auto give = [&](uint64_t piece, size_t size) {
+    part.OnPiece(encoder.Piece({}, kNumber, piece, 0, {bytes.data(), size, nullptr, nullptr}));
+  };
+  for (size_t size = 4; size < bytes.size(); size += 4) give(0, size);
+  give(0, bytes.size());
+  give(1, 0);
+  const auto outcome = PollUntil([&] { return part.Poll(); });
+  CHECK(outcome->error == "");
+  CHECK(outcome->part.sizes == std::vector<uint64_t>{bytes.size()});
+  CHECK(outcome->part.firsts == std::vector<uint64_t>{row.row});
 }
 
 TEST_CASE("pulled part: a disk that is full is the outcome, and so is that it is given up") {

@@ -293,17 +293,25 @@ std::optional<net::LentBytes> Restore::ReadRows(int ps, uint64_t number) {
   return piece.Lend(0, writer.Finish(rows, reinterpret_cast<std::byte*>(piece.floats())));
 }
 
-// A piece behind the last one has no bytes.
+// A piece behind the last one has no bytes. With the slots of another optimizer one takes more than in its
+// file.
 net::LentBytes Restore::ReadHashRows(int ps, uint64_t number) {
   const RowRange rows = parts_.layout.table->PartOf(ps);
-  const net::LentBuffer piece(kMaxRowPieceBytes);
-  if (number >= reader_->HashPieces(rows)) return piece.Lend(0, 0);
+  if (number >= reader_->HashPieces(rows)) {
+    const net::LentBuffer none(sizeof(float));
+    return none.Lend(0, 0);
+  }
   const int64_t width = parts_.layout.table->width();
   const int64_t values = width * static_cast<int64_t>(1 + slots_.size());
   HashRowList list(values);
-  reader_->ReadHashPiece(rows, number, [&](const HashRow& row) { list.Add(row); });
+  size_t with_values = 0;
+  reader_->ReadHashPiece(rows, number, [&](const HashRow& row) {
+    list.Add(row);
+    with_values += row.values != nullptr ? 1 : 0;
+  });
   std::vector<HashRow> found;
   list.AppendTo(&found);
+  const net::LentBuffer piece(HashPieceBytes(found.size(), with_values, values));
   return piece.Lend(0, WriteHashPiece(found, width, values, reinterpret_cast<std::byte*>(piece.floats())));
 }
 

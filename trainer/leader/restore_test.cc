@@ -12,6 +12,7 @@
 #include "trainer/checkpoint/checkpoint_test_util.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/ps/ps_task_test_util.h"
+#include "trainer/table/hash_pieces.h"
 
 namespace dtrain {
 namespace {
@@ -191,6 +192,56 @@ TEST_CASE(
   std::filesystem::remove_all(config.checkpoint.dir + "/step-000000003");
   Leader again(config);
   CHECK_THROWS_WITH_AS(again.Begin(true), doctest::Contains("nothing was begun anew"), UserError);
+}
+
+// A hash table that was trained without slots, whose one piece is as large as one may be. ps 1 has no rows in
+// it where the last of them is still of ps 0.
+TEST_CASE(
+    "restore: a piece of a hash table is sent with the slots of another optimizer, and one of no rows") {
+  Config config = Job(testing::NewDirectory());
+  config.train.optimizer.kind = OptimizerKind::kAdam;
+  config.checkpoint.start_from = testing::NewDirectory();
+  Layout one;
+  one.table.emplace(TableLayout::kHashed, 1, 1);
+  one.ps.resize(1);
+  for (const bool of_ps1 : {true, false}) {
+    const uint64_t first = of_ps1 ? uint64_t{1} << 63 : 0;
+    const float weight = 0.5F;
+    std::vector<HashRow> rows;
+    while (HashPieceBytes(rows.size() + 1, rows.size() + 1, 1) <= kMaxRowPieceBytes) {
+      rows.push_back({first + 3 * rows.size(), 7, 0, &weight});
+    }
+    CheckpointDirectory directory(config.checkpoint.start_from);
+    const std::string temporary = directory.BeginSave(of_ps1 ? 5 : 6);
+    std::vector<std::byte> bytes(kMaxRowPieceBytes);
+    RangeWriter writer(one, 0, 0, temporary);
+    writer.Add({bytes.data(), WriteHashPiece(rows, 1, 1, bytes.data())});
+    SmallCheckpoint of;
+    of.layout = one;
+    of.slots = {};
+    of.positions = ToJson(StartOfData(config, std::nullopt));
+    directory.Seal(temporary, testing::ManifestOf(of, {writer.Finish()}), "train: {steps: 1}\n");
+    directory.Publish(temporary);
+
+    Leader f(config);
+    f.layout = Layout();
+    f.layout.table.emplace(TableLayout::kHashed, 1, 2);
+    f.layout.ps.resize(2);
+    f.Begin();
+    REQUIRE(f.Read(f.own.number, 0) != nullptr);
+    const net::Message& sent = f.channel.sent.back().message;
+    const net::TensorView piece = net::Tensor(sent, *net::Decode(sent)->body_as_Piece());
+    size_t found = 0;
+    CHECK(piece.size > 0);
+    CHECK(ReadHashPiece(
+              piece, f.layout.table->PartOf(1), 1, 3, f.layout.table->PartOf(1), [&](const HashRow& row) {
+                found += row.row == rows[found].row && row.values[0] == weight && row.values[1] == 0 ? 1 : 0;
+              }) == "");
+    CHECK(found == (of_ps1 ? rows.size() : 0));
+    REQUIRE(f.Read(f.own.number, 1) != nullptr);
+    const net::Message& last = f.channel.sent.back().message;
+    CHECK(net::Tensor(last, *net::Decode(last)->body_as_Piece()).size == 0);
+  }
 }
 
 TEST_CASE("restore: one that any ps finds damaged is skipped for all, with who has found it") {

@@ -9,6 +9,8 @@ namespace {
 
 constexpr size_t kHeadBytes = 2 * sizeof(uint32_t);
 constexpr size_t kRowBytes = 2 * sizeof(uint64_t) + sizeof(uint32_t);
+static_assert(kMinHashPieceBytes == kHeadBytes + kRowBytes);
+constexpr uint64_t kBiasRow = ~uint64_t{0} - 1;  // of every hash table (TableLayout)
 
 template <typename Number>
 void Put(Number number, std::byte** at) {
@@ -49,6 +51,7 @@ std::string RowProblem(const Parts& parts, size_t rows, size_t with_values, RowR
     if (count > HashStore::kMaxAdmitAfter || Get<uint64_t>(parts.steps, i) > kMaxHashStep) {
       return fmt::format("row {} of it has a count or a step that is none", i);
     }
+    if (row == kBiasRow && count != 0) return "it has no values of the bias";
   }
   return found == with_values ? "" : fmt::format("it has values of {} rows, not {}", with_values, found);
 }

@@ -24,6 +24,9 @@ namespace dtrain {
 
 constexpr uint64_t kMaxHashStep = (uint64_t{1} << HashEntry::kStepBits) - 1;
 
+// The min number of bytes of a piece, which has a candidate.
+constexpr size_t kMinHashPieceBytes = 3 * sizeof(uint32_t) + 2 * sizeof(uint64_t);
+
 // The bytes of a piece of so many rows. `values`: of a row with its slots.
 size_t HashPieceBytes(size_t rows, size_t with_values, int64_t values);
 
@@ -34,8 +37,8 @@ size_t WriteHashPiece(const std::vector<HashRow>& rows, int64_t width, int64_t v
 using VisitHashRow = std::function<void(const HashRow&)>;
 
 // Reads the bytes of a piece, any bytes, whose rows lie in `piece`. Calls `visit` for those in `range`, in
-// ascending order; their values are valid during the call. Returns what is wrong with them; empty: nothing.
-// Nothing is visited of a piece that is wrong.
+// ascending order; their values are valid during the call. The row of the bias always has values. Returns what
+// is wrong with them; empty: nothing. Nothing is visited of a piece that is wrong.
 std::string ReadHashPiece(net::TensorView bytes, RowRange piece, int64_t width, int64_t values, RowRange range,
                           const VisitHashRow& visit);
 

@@ -62,6 +62,13 @@ TEST_CASE("hash pieces: bytes that are no piece are told, and nothing is visited
   bytes = Piece();
   bytes[8 + 24 + 7] = std::byte{1};  // a step of more than 40 bits
   CHECK(Read(bytes, kAll, kAll, &rows, &values) == "row 0 of it has a count or a step that is none");
+  bytes = Piece();
+  bytes[8 + 48] = std::byte{1};  // the first and the bias become candidates, and the second gets values
+  bytes[8 + 48 + 4] = std::byte{0};
+  bytes[8 + 48 + 8] = std::byte{1};
+  bytes[4] = std::byte{1};
+  bytes.resize(HashPieceBytes(3, 1, 4));
+  CHECK(Read(bytes, kAll, kAll, &rows, &values) == "it has no values of the bias");
   CHECK(rows.empty());
   std::mt19937 random(1);
   for (int i = 0; i < 20'000; ++i) {  // whatever the bytes are, none outside of them are read

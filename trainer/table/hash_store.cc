@@ -266,7 +266,7 @@ void HashStore::Put(const HashRow& row) {
   if (entry == nullptr) entry = Insert(&range, row.row);
   entry->step = row.step;
   if (row.values == nullptr) {
-    entry->place = row.count;
+    if (!entry->has_values) entry->place = row.count;
     return;
   }
   if (!entry->has_values) Admit(&range, entry);

@@ -63,7 +63,7 @@ class HashStore {
   void Touch(KeySpan keys, uint64_t step, float** values);
   // Removes what has become too old by update `step` in its slice of these rows.
   void Sweep(RowRange rows, uint64_t step);
-  // Sets a row to what was kept of it.
+  // Sets a row to what was kept of it. One that has values keeps them if this is a candidate.
   void Put(const HashRow& row);
   // Forgets all.
   void Clear();

@@ -248,5 +248,16 @@ TEST_CASE("hash store: what was visited and put elsewhere is the same") {
   }
 }
 
+TEST_CASE("hash store: a row that has values keeps them when it is put as a candidate") {
+  HashStore store(kAll, 2, Fill);
+  const float first[] = {1, 2}, second[] = {3, 4};
+  store.Put({7, 1, 0, first});
+  store.Put({8, 1, 0, second});
+  store.Put({7, 1, 900000, nullptr});
+  REQUIRE(store.Find(7) != nullptr);
+  CHECK(std::equal(first, first + 2, store.Find(7)));
+  CHECK(store.value_rows() == 2);
+}
+
 }  // namespace
 }  // namespace dtrain
