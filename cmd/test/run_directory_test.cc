@@ -79,8 +79,9 @@ TEST_CASE("run directory: without a word about it the model is kept, and the las
   const std::string run = "runs/" + names[0];
   CHECK(names[0].rfind("job-2", 0) == 0);
   CHECK(LastLine(done.error) == fmt::format("dtrain: run: {0}; next: dtrain eval {0}", run));
-  CHECK(EntriesOf(user.directory + "/" + run) ==
-        std::vector<std::string>{"checkpoints", "config.yaml", "logs", "result.json", "run.json", "summaries"});
+  CHECK(EntriesOf(user.directory + "/" + run) == std::vector<std::string>{"checkpoints", "config.yaml",
+                                                                          "logs", "result.json", "run.json",
+                                                                          "summaries"});
   CHECK(EntriesOf(user.directory + "/" + run + "/logs") ==
         std::vector<std::string>{"ps-0.log", "worker-0.log", "worker-1.log"});
   const Json result = user.Read(run + "/result.json"), record = user.Read(run + "/run.json");
@@ -117,7 +118,8 @@ TEST_CASE("run directory: two runs of one second have two directories, and threa
   CHECK(user.Train({"--in-process", kMakesDirectory}).code == 0);
   const std::vector<std::string> names = EntriesOf(user.runs);
   CHECK(names.size() == 3);
-  for (const std::string& name : names) CHECK(user.Read("runs/" + name + "/result.json").at("status") == "done");
+  for (const std::string& name : names)
+    CHECK(user.Read("runs/" + name + "/result.json").at("status") == "done");
 }
 
 TEST_CASE("run directory: --run none and run.dir: none make nothing") {
@@ -134,8 +136,8 @@ TEST_CASE("run directory: --run none and run.dir: none make nothing") {
 TEST_CASE("run directory: one that is named goes on from its checkpoints, and other keys win over it") {
   const User user;
   CHECK(user.Train({"--run", "mine"}).code == 0);
-  const Done more = user.Train({"--run", "mine", "--set", "train.steps=30", "--set", "log.dir=logs", "--result",
-                                "result.json"});
+  const Done more = user.Train(
+      {"--run", "mine", "--set", "train.steps=30", "--set", "log.dir=logs", "--result", "result.json"});
   CAPTURE(more.error);
   CHECK(more.code == 0);
   CHECK(Contains(more.error, "global step 20"));
@@ -196,12 +198,13 @@ TEST_CASE("run directory: of those that dtrain has named the oldest go, and no o
   CHECK(user.Train().code == 0);
   const auto named = [&] {
     std::vector<std::string> names = EntriesOf(user.runs);
-    names.erase(std::remove_if(names.begin(), names.end(), [](auto& name) { return name.rfind("job-", 0) != 0; }),
-                names.end());
+    names.erase(
+        std::remove_if(names.begin(), names.end(), [](auto& name) { return name.rfind("job-", 0) != 0; }),
+        names.end());
     return names;
   };
   const std::string oldest = named().at(0);
-  const int held = open((user.runs + "/" + oldest).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int held = open((user.runs + "/" + oldest + "/.in-use").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   REQUIRE(flock(held, LOCK_EX | LOCK_NB) == 0);
   for (int i = 0; i < 2; ++i) CHECK(user.Train({"--set", keep, kMakesDirectory}).code == 0);
   CHECK(named().at(0) == oldest);  // in use
@@ -209,7 +212,8 @@ TEST_CASE("run directory: of those that dtrain has named the oldest go, and no o
   CHECK(user.Train({"--set", keep, kMakesDirectory}).code == 0);
   CHECK(named().size() == 2);
   CHECK(named().at(0) != oldest);
-  for (const char* name : {"/good/result.json", "/mine/result.json", "/notes"}) CHECK(fs::exists(user.runs + name));
+  for (const char* name : {"/good/result.json", "/mine/result.json", "/notes"})
+    CHECK(fs::exists(user.runs + name));
 }
 
 TEST_CASE("run directory: of a cluster by hand ps 0 alone writes one, and says where it is") {

@@ -147,9 +147,10 @@ std::vector<Field> RunDirectoryFields() {
           .OrWord(kNoRunDirectory)
           .Try("runs/first")
           .Unset("`dtrain local` and `dtrain launch` make runs/NAME-TIME"),
-      Number(DT_KEY(run.keep), kTask, kFromOne,
-             "How many directories that dtrain has named itself stay beside each other; the oldest are removed, "
-             "but none in use and none that was renamed.")
+      Number(
+          DT_KEY(run.keep), kTask, kFromOne,
+          "How many directories that dtrain has named itself stay beside each other; the oldest are removed, "
+          "but none in use and none that was renamed.")
           .Unit("directories"),
   };
 }
@@ -269,8 +270,8 @@ std::vector<Field> LaunchFields() {
 }  // namespace
 
 std::vector<Field> TaskFields() {
-  return Joined({PlacementFields(), DeviceFields(), RunningFields(), RunDirectoryFields(), CheckpointFields(), SummaryFields(),
-                 HostFields(), LaunchFields()});
+  return Joined({PlacementFields(), DeviceFields(), RunningFields(), RunDirectoryFields(), CheckpointFields(),
+                 SummaryFields(), HostFields(), LaunchFields()});
 }
 
 }  // namespace dtrain
