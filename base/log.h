@@ -26,7 +26,7 @@ struct LogOptions {
   Console* console = nullptr;  // shared with other loggers; null: the logger makes one without a live line
   // Also gets each warning and error that is written, without time and level; called by any thread, with no
   // lock of the logger held; may be empty.
-  std::function<void(const std::string& task, LogLevel level, std::string_view text)> watch;
+  std::function<void(const std::string& task, LogLevel level, std::string_view text)> watch = {};
 };
 
 // LogField: one figure of a record and its name in JSON: an integer, a real number, or null when it does not

@@ -67,8 +67,8 @@ JobResult RunSparse(const Settings& settings, const SparseJob& job, int64_t step
       "hooks: {{log_every_steps: 0}}\n"
       "eval: {{at_end: false}}\n",
       kWidth, FileOfRows(settings), job.batch, job.in_flight, steps);
-  OutputOf({settings.Program("cmd/dtrain"), "local", "--run", "none", "--config", path + ".yaml", "--ps", "1", "--workers",
-            "1", "--result", path + ".json"},
+  OutputOf({settings.Program("cmd/dtrain"), "local", "--run", "none", "--config", path + ".yaml", "--ps", "1",
+            "--workers", "1", "--result", path + ".json"},
            path);
   const auto result = nlohmann::json::parse(ReadFile(path + ".json"));
   return {result.at("steps_per_s"), result.at("startup_s"), result.at("bytes_sent"),

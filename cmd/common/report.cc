@@ -154,7 +154,8 @@ Ending EndingOf(const std::exception& failure) {
   const auto* const known = dynamic_cast<const Failure*>(&failure);
   const ExitCode code = known != nullptr ? known->code() : ExitCode::kInternal;
   const std::string text = FailureText(failure);
-  return {StatusOf(code), static_cast<int>(code), {std::nullopt, HostName(), text.substr(0, text.find('\n'))}};
+  return {
+      StatusOf(code), static_cast<int>(code), {std::nullopt, HostName(), text.substr(0, text.find('\n'))}};
 }
 
 double SecondsSinceStart() { return static_cast<double>(WallNanos() - ProcessStartWallNanos()) / 1e9; }

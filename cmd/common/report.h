@@ -57,7 +57,8 @@ class ResultFile {
   ResultFile(const std::string& path, const ErrorLines& errors, int report_fd = -1);
   ~ResultFile();
 
-  // From now on the result is for this run: it has the config, and goes to the directory too, if there is one.
+  // From now on the result is for this run: it has the config, and goes to the directory too, if there is
+  // one.
   void Begin(const Config& config, std::unique_ptr<RunDirectory> directory);
   // Changes what the result says beside the figures.
   void Note(const std::function<void(RunAccount&)>& change);

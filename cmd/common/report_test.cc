@@ -85,7 +85,8 @@ TEST_CASE("result file: its parent hears in lines that the run has begun, of los
   char c = 0;
   while (read(ends[0], &c, 1) == 1) text += c;
   close(ends[0]);
-  const std::string before = "@begun {\"run_id\":\"00000000000000ab\",\"hosts\":{\"ps 0\":\"node1\"}}\n@lost ps 1\n@result ";
+  const std::string before =
+      "@begun {\"run_id\":\"00000000000000ab\",\"hosts\":{\"ps 0\":\"node1\"}}\n@lost ps 1\n@result ";
   REQUIRE(text.rfind(before, 0) == 0);
   CHECK(text.back() == '\n');
   const std::string line = text.substr(before.size(), text.size() - before.size() - 1);

@@ -33,16 +33,25 @@ constexpr char kMadeUpIn[] = "runs";
 constexpr int kMaxNames = 1000;  // of runs that begin in one second
 constexpr char kHiddenKey[] = "launch.hosts";
 
-// Locks the directory for this process; below 0 if that fails. Its descriptor is not inherited.
-int Lock(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
-  const int failed = errno;
-  // A file system without locks does not keep anybody out.
-  if (failed != EWOULDBLOCK) return fd;
-  close(fd);
-  errno = failed;
-  return -1;
+// Returns the file that is locked while a run has the directory; some file systems lock only files.
+std::string LockFile(const std::string& directory) { return directory + "/.in-use"; }
+
+// Locks the directory for this process; below 0 if that fails. The descriptor is not inherited. A file system
+// without locks keeps nobody out; if `strictly`, that is a failure.
+int Lock(const std::string& directory, bool strictly) {
+  while (true) {
+    const int fd = open(LockFile(directory).c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (fd < 0) return fd;
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0 && (strictly || errno == EWOULDBLOCK)) {
+      const int failed = errno;
+      close(fd);
+      errno = failed;
+      return -1;
+    }
+    struct stat status {};
+    if (fstat(fd, &status) == 0 && status.st_nlink > 0) return fd;
+    close(fd);  // another process has removed it with its lock
+  }
 }
 
 Json ReadRecord(const std::string& directory) {
@@ -114,7 +123,9 @@ RunDirectory::RunDirectory(std::string path, const Writer& writer, bool is_named
     : path_(std::move(path)), writer_(writer), is_named_(is_named), lock_fd_(lock_fd) {}
 
 RunDirectory::~RunDirectory() {
-  if (lock_fd_ >= 0) close(lock_fd_);
+  if (lock_fd_ < 0) return;
+  unlink(LockFile(path_).c_str());
+  close(lock_fd_);
 }
 
 std::unique_ptr<RunDirectory> RunDirectory::Open(const std::string& path, const Writer& writer) {
@@ -124,16 +135,15 @@ std::unique_ptr<RunDirectory> RunDirectory::Open(const std::string& path, const 
     throw UserError("run.dir = {}: cannot be made: {}. Name a directory that can be written, or none.", path,
                     ErrnoText(failed.value()));
   }
-  const int fd = Lock(path);
+  const int fd = Lock(path, /*strictly=*/false);
   if (fd < 0 && errno == EWOULDBLOCK) {
-    throw UserError("run.dir = {}: in use by {}. Give each run a directory of its own, or end that one first.",
-                    path, Holder(path));
+    throw UserError(
+        "run.dir = {}: in use by {}. Give each run a directory of its own, or end that one first.", path,
+        Holder(path));
   }
-  if (fd < 0 || access(path.c_str(), W_OK) != 0) {
-    const std::string why = ErrnoText(errno);
-    if (fd >= 0) close(fd);
-    throw UserError("run.dir = {}: cannot be written: {}. Name a directory that can be written, or none.", path,
-                    why);
+  if (fd < 0) {
+    throw UserError("run.dir = {}: cannot be written: {}. Name a directory that can be written, or none.",
+                    path, ErrnoText(errno));
   }
   const Json old = ReadRecord(path);
   const Json* const named = old.Find("named_by_dtrain");
@@ -149,7 +159,8 @@ std::unique_ptr<RunDirectory> RunDirectory::Make(const std::string& path, const 
     if (errno == EEXIST) return nullptr;
     throw IoError("{}: {}", path, ErrnoText(errno));
   }
-  return std::unique_ptr<RunDirectory>(new RunDirectory(path, writer, /*is_named=*/true, Lock(path)));
+  return std::unique_ptr<RunDirectory>(
+      new RunDirectory(path, writer, /*is_named=*/true, Lock(path, /*strictly=*/false)));
 }
 
 bool RunDirectory::IsWrittenByOther(const std::string& path, const Writer& writer) {
@@ -254,7 +265,7 @@ void RunDirectory::RemoveOld(int64_t keep) const {
   std::sort(others.begin(), others.end());
   for (size_t left = others.size(), i = 0; i < others.size() && static_cast<int64_t>(left) >= keep; ++i) {
     const std::string& path = std::get<2>(others[i]);
-    const int fd = Lock(path);
+    const int fd = Lock(path, /*strictly=*/true);
     if (fd < 0) continue;
     fs::remove_all(path, failed);
     close(fd);
@@ -268,8 +279,8 @@ void PlaceOutputs(Config* config) {
   if (config->summary.dir.empty()) config->summary.dir = config->run.dir + "/summaries";
 }
 
-PlacedRun PlaceRun(const std::string& config_path, const RunDirectory::Writer& writer, const ErrorLines& errors,
-                   const std::function<Config(const std::string& made_up)>& load) {
+PlacedRun PlaceRun(const std::string& config_path, const RunDirectory::Writer& writer,
+                   const ErrorLines& errors, const std::function<Config(const std::string& made_up)>& load) {
   PlacedRun placed;
   std::string why = "there are too many of this name";
   for (int number = 1; number <= kMaxNames; ++number) {
@@ -293,10 +304,11 @@ PlacedRun PlaceRun(const std::string& config_path, const RunDirectory::Writer& w
       break;
     }
   }
-  errors.Say(LogLevel::kWarning,
-             fmt::format("{}; this run has no directory, so it keeps no model. Run it where files can be made, or "
-                         "name a place: --run DIR",
-                         why));
+  errors.Say(
+      LogLevel::kWarning,
+      fmt::format("{}; this run has no directory, so it keeps no model. Run it where files can be made, or "
+                  "name a place: --run DIR",
+                  why));
   placed.config = load(kNoRunDirectory);
   return placed;
 }

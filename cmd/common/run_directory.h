@@ -1,7 +1,7 @@
-// RunDirectory: the directory of one run (run.dir): checkpoints/, logs/, summaries/, result.json, config.yaml,
-// and run.json, its record: which run this is, by which command, where its files are, and how it ended.
-// `dtrain local`, `dtrain launch` and a ps 0 that was started by hand write one. Owner: ResultFile, which
-// ends the record however the run ends. Thread: one at a time.
+// RunDirectory: the directory of one run (run.dir): checkpoints/, logs/, summaries/, result.json,
+// config.yaml, and run.json, its record: which run this is, by which command, where its files are, and how it
+// ended. `dtrain local`, `dtrain launch` and a ps 0 that was started by hand write one. Owner: ResultFile,
+// which ends the record however the run ends. Thread: one at a time.
 #pragma once
 
 #include <functional>
@@ -83,10 +83,10 @@ struct PlacedRun {
   std::unique_ptr<RunDirectory> directory;
 };
 // For a parent of tasks: loads the config by `load`, whose argument stands for a run.dir that is not given,
-// and makes the directory that the config names, or a new one in runs/. If a new one cannot be made, a warning
-// says so and the run has none. Throws what `load` throws, and UserError if run.dir cannot be used.
-PlacedRun PlaceRun(const std::string& config_path, const RunDirectory::Writer& writer, const ErrorLines& errors,
-                   const std::function<Config(const std::string& made_up)>& load);
+// and makes the directory that the config names, or a new one in runs/. If a new one cannot be made, a
+// warning says so and the run has none. Throws what `load` throws, and UserError if run.dir cannot be used.
+PlacedRun PlaceRun(const std::string& config_path, const RunDirectory::Writer& writer,
+                   const ErrorLines& errors, const std::function<Config(const std::string& made_up)>& load);
 
 // Returns a random id for Writer.
 std::string NewStartId();

@@ -122,9 +122,8 @@ int RunLaunchCommand(const LaunchArguments& arguments, ErrorLines& errors) {
   try {
     std::optional<ProcessEnd> loading(std::in_place, signals, result, errors);
     const std::string start_id = NewStartId();
-    PlacedRun placed = PlaceRun(
-        arguments.config.path, {"launch", start_id}, errors,
-        [&](const std::string& made_up) {
+    PlacedRun placed =
+        PlaceRun(arguments.config.path, {"launch", start_id}, errors, [&](const std::string& made_up) {
           Config config = LoadLaunched(arguments, &errors.json, made_up);
           CheckHere(config);
           return config;

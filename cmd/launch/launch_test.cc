@@ -68,12 +68,14 @@ TEST_CASE(
 // The only directory in `runs`.
 std::string RunIn(const std::string& directory) {
   std::vector<std::string> found;
-  for (const auto& entry : std::filesystem::directory_iterator(directory + "/runs")) found.push_back(entry.path());
+  for (const auto& entry : std::filesystem::directory_iterator(directory + "/runs"))
+    found.push_back(entry.path());
   REQUIRE(found.size() == 1);
   return found[0];
 }
 
-TEST_CASE("launch: the run has a directory here with result, config and logs, and one with the model at ps 0") {
+TEST_CASE(
+    "launch: the run has a directory here with result, config and logs, and one with the model at ps 0") {
   const SshServer server;
   if (!server.running()) return;
   const LaunchJob job = Job(LinearJob(300), server);
@@ -96,7 +98,8 @@ TEST_CASE("launch: the run has a directory here with result, config and logs, an
   CHECK(Run({"inspect", theirs}).code == 0);
 }
 
-TEST_CASE("launch: where ps 0 works in the directory of the launcher there is one directory, and it evaluates") {
+TEST_CASE(
+    "launch: where ps 0 works in the directory of the launcher there is one directory, and it evaluates") {
   const SshServer server;
   if (!server.running()) return;
   const LaunchJob job = Job(LinearJob(300), server);
@@ -107,9 +110,8 @@ TEST_CASE("launch: where ps 0 works in the directory of the launcher there is on
   CHECK(std::filesystem::exists(only + "/logs/ps-0.log"));
   CHECK(std::filesystem::exists(only + "/summaries/ps-0"));
   CHECK(Run({"inspect", only}).code == 0);
-  CHECK(Contains(run->standard_error(),
-                 fmt::format("dtrain: run: runs/{0}; next: dtrain eval runs/{0}",
-                             std::filesystem::path(only).filename().string())));
+  CHECK(Contains(run->standard_error(), fmt::format("dtrain: run: runs/{0}; next: dtrain eval runs/{0}",
+                                                    std::filesystem::path(only).filename().string())));
 }
 
 TEST_CASE("launch: security.keys: auto gives each task keys of the run, also one that is started again") {
@@ -117,9 +119,8 @@ TEST_CASE("launch: security.keys: auto gives each task keys of the run, also one
   if (!server.running()) return;
   const LaunchJob job = Job(EndlessJob(), server);
   // A worker that is not heard for so long would be lost, and its successor would replace nobody.
-  const auto run =
-      job.Start({"--set", "security.keys=auto", "--set", "failure.restarts=1", "--set",
-                 "failure.detect_s=300", "--set", "checkpoint.dir=" + job.directory + "/ckpt"});
+  const auto run = job.Start({"--set", "security.keys=auto", "--set", "failure.restarts=1", "--set",
+                              "failure.detect_s=300", "--set", "checkpoint.dir=" + job.directory + "/ckpt"});
   REQUIRE(run->WaitForLine("worker 0 | epoch"));
   const pid_t worker = TaskProcess(job, "worker", 1);
   CHECK(Contains(CommandLine(worker), "--keys-fd "));

@@ -48,9 +48,9 @@ struct PlannedTask {
 
 // PlanFor: the user of the plan.
 struct PlanFor {
-  bool launcher = false;   // the launcher, which sends alive lines; false: a person
-  bool live = false;       // worker 0 sends its live line
-  bool tells_end = false;  // the launcher logs how the run ended, once for all tasks
+  bool launcher = false;      // the launcher, which sends alive lines; false: a person
+  bool live = false;          // worker 0 sends its live line
+  bool tells_end = false;     // the launcher logs how the run ended, once for all tasks
   std::string run = {};       // the directory of the run in each machine's; empty: as the config says
   std::string start_id = {};  // RunDirectory::Writer
 };

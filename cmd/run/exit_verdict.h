@@ -110,8 +110,8 @@ std::string LossReport(const ChildEnd& end);
 // 3)".
 std::string RestartReport(const Restart& restart);
 
-// Returns why the run failed: the child that was the cause, and in one line how and why it ended. `logged`: its
-// log was kept.
+// Returns why the run failed: the child that was the cause, and in one line how and why it ended. `logged`:
+// its log was kept.
 Blame BlameOf(const ChildEnd& cause, bool logged);
 
 // Returns the last lines for standard error: the last output of the cause, the restarts, where the logs are,

@@ -45,7 +45,8 @@ ProcessEnding EndWhile(const Act& act, milliseconds grace = std::chrono::hours(1
   int status = 0;
   DT_CHECK(waitpid(pid, &status, 0) == pid);
   const ProcessEnding ending{WIFEXITED(status) ? WEXITSTATUS(status) : -1,
-                      testing::FileContent(folder + "/result.json"), testing::FileContent(folder + "/hook")};
+                             testing::FileContent(folder + "/result.json"),
+                             testing::FileContent(folder + "/hook")};
   std::filesystem::remove_all(folder);
   return ending;
 }

@@ -67,9 +67,10 @@ TaskOptions OptionsFor(const TaskArguments& arguments, const Config& config, con
   return options;
 }
 
-// Returns the exit code of a run that has just thrown: call it where that is caught. Its log and its result get
-// why.
-int ReportFailure(const Config& config, TaskId task, const StopRequest& stop, Logger& log, ResultFile& result) {
+// Returns the exit code of a run that has just thrown: call it where that is caught. Its log and its result
+// get why.
+int ReportFailure(const Config& config, TaskId task, const StopRequest& stop, Logger& log,
+                  ResultFile& result) {
   ExitCode code = ExitCode::kInternal;
   std::string why;
   RunSummary summary;

@@ -79,9 +79,9 @@ TEST_CASE("local: where nobody takes what it says any more, SIGTERM saves and en
   const LocalJob job(EndlessJob());
   const std::string said = job.directory + "/said";
   REQUIRE(mkfifo(said.c_str(), 0600) == 0);
-  const std::string command =
-      fmt::format("exec cmd/dtrain local --run none --config {0} --result {1} --set checkpoint.dir={2}/ckpt 2>{3}",
-                  job.config, job.result, job.directory, said);
+  const std::string command = fmt::format(
+      "exec cmd/dtrain local --run none --config {0} --result {1} --set checkpoint.dir={2}/ckpt 2>{3}",
+      job.config, job.result, job.directory, said);
   Process run({"-c", command}, Program{"/bin/sh", {}});
   const int reader = open(said.c_str(), O_RDONLY | O_CLOEXEC);
   REQUIRE(reader >= 0);

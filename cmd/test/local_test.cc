@@ -131,8 +131,8 @@ TEST_CASE("local: what can be read only once is no config, and too few open file
   CHECK(Contains(pipe.error, "--config /dev/stdin: is no regular file"));
   for (const char* limit : {"8", "12", "16", "24"}) {
     CAPTURE(limit);
-    const Done few =
-        shell(fmt::format("ulimit -n {}; exec cmd/dtrain local --run none --config {} --workers 8", limit, job.config));
+    const Done few = shell(fmt::format(
+        "ulimit -n {}; exec cmd/dtrain local --run none --config {} --workers 8", limit, job.config));
     CHECK(few.code == 1);
     CHECK(Contains(few.error, "Raise the limit of open files (ulimit -n)."));
   }

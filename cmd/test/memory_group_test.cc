@@ -73,21 +73,24 @@ std::string WideRows(int rows) {
 
 // Sanitizers take memory and address space of their own.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-TEST_CASE("memory group: a table that grows beyond it ends the run with 1, keys to change and a good checkpoint") {
+TEST_CASE(
+    "memory group: a table that grows beyond it ends the run with 1, keys to change and a good checkpoint") {
   const LocalJob job(
       "model: {kind: logistic}\n"
-      "data: {train: {format: vw, path: rows.vw}, hash_bits: 32, crosses: [ab], cache: none, shuffle: false}\n"
+      "data: {train: {format: vw, path: rows.vw}, hash_bits: 32, crosses: [ab], cache: none, shuffle: "
+      "false}\n"
       "train: {batch_size: 4, epochs: 1, optimizer: {kind: adagrad, learning_rate: 0.1}}\n"
       "checkpoint: {dir: ckpt, every_steps: 5}\n");
   WriteFile(job.directory + "/rows.vw", WideRows(1500));
   constexpr int64_t kLimit = 200 << 20;
   const MemoryGroup group(kLimit);
   if (group.path().empty()) MESSAGE("no control group can be made here: a limit of address space stands in");
-  const std::string enter = group.path().empty() ? "ulimit -v 1000000"
-                                                 : "echo $$ > " + group.path() + "/cgroup.procs";
-  const std::string local = fmt::format("{} && exec cmd/dtrain local --run none --config {} --ps 1 --workers 1 "
-                                        "--set checkpoint.dir={}/ckpt",
-                                        enter, job.config, job.directory);
+  const std::string enter =
+      group.path().empty() ? "ulimit -v 1000000" : "echo $$ > " + group.path() + "/cgroup.procs";
+  const std::string local = fmt::format(
+      "{} && exec cmd/dtrain local --run none --config {} --ps 1 --workers 1 "
+      "--set checkpoint.dir={}/ckpt",
+      enter, job.config, job.directory);
   const Done done = Run({"-c", local}, Program{"/bin/sh", {}});
   CAPTURE(done.error);
   CHECK(done.code == 1);

@@ -219,8 +219,8 @@ TEST_CASE("output: a run whose standard files are closed is done as any other") 
   const std::string directory = NewDirectory(), result = directory + "/result.json";
   for (const char* closed : {" >&- 2>&-", " <&- >&- 2>&-", " <&-"}) {
     CAPTURE(closed);
-    const auto run = StartWithout(
-        closed, "local --run none --config " + job.config + " --result " + result + " --set log.dir=" + directory);
+    const auto run = StartWithout(closed, "local --run none --config " + job.config + " --result " + result +
+                                              " --set log.dir=" + directory);
     CHECK(RunToEnd(*run) == 0);
     CHECK(ReadResult(result).at("status") == "done");
     std::filesystem::remove(result);

@@ -20,8 +20,9 @@ void CheckFailed(const Json& result, const std::string& status, int exit_code, c
   REQUIRE(result.at("failed_task").is_object());
   CHECK(result.at("failed_task").at("role") == role);
   CHECK(result.at("host") == HostName());
-  CHECK(Contains(result.at("error"), fmt::format("{} {} on {}", role,
-                                                 result.at("failed_task").at("index").get<int64_t>(), HostName())));
+  CHECK(Contains(
+      result.at("error"),
+      fmt::format("{} {} on {}", role, result.at("failed_task").at("index").get<int64_t>(), HostName())));
   CHECK(result.at("config").at("train.batch_size").is_number());
   CHECK(result.at("start_time").get<std::string>() < result.at("end_time").get<std::string>());
   CHECK(result.at("version").is_string());

@@ -204,7 +204,7 @@ TEST_CASE("run directory: of those that dtrain has named the oldest go, and no o
     return names;
   };
   const std::string oldest = named().at(0);
-  const int held = open((user.runs + "/" + oldest).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int held = open((user.runs + "/" + oldest + "/.in-use").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   REQUIRE(flock(held, LOCK_EX | LOCK_NB) == 0);
   for (int i = 0; i < 2; ++i) CHECK(user.Train({"--set", keep, kMakesDirectory}).code == 0);
   CHECK(named().at(0) == oldest);  // in use

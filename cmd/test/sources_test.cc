@@ -61,9 +61,10 @@ TEST_CASE("sources: standard input is read by the only worker of dtrain local") 
   const std::string expected = job.Crc(job.Path("all.csv"));
   for (const char* more : {"", "--in-process"}) {
     const std::string result = NewDirectory() + "/result.json";
-    const std::string told = OutputOf(fmt::format(
-        "cmd/dtrain local --run none --config {} --workers 1 --set data.train.path=- --result {} {} <{} 2>&1; true",
-        job.config, result, more, job.Path("all.csv")));
+    const std::string told =
+        OutputOf(fmt::format("cmd/dtrain local --run none --config {} --workers 1 --set data.train.path=- "
+                             "--result {} {} <{} 2>&1; true",
+                             job.config, result, more, job.Path("all.csv")));
     CAPTURE(told);
     CHECK(ReadResult(result)["model_crc"] == expected);
   }

@@ -82,9 +82,9 @@ TEST_CASE("load: checkpoints are in run.dir where they have no place of their ow
   CHECK(Load(kSmall, {"run.dir=none"}).checkpoint.dir == "");
   CHECK(Load(kSmall, {"run.dir=runs/a"}).checkpoint.dir == here + "/runs/a/checkpoints");
   CHECK(Load(kSmall, {"run.dir=runs/a", "checkpoint.dir=kept"}).checkpoint.dir == here + "/kept");
-  CHECK(Load(kSmall, {"run.dir=runs/a", "eval={every_steps: 5, keep_best: true, on: validation}",
-                      "data.validation=5", "data.train={format: synthetic, name: digits, rows: 90}",
-                      "model={kind: softmax, inputs: 784}"})
+  CHECK(Load(kSmall,
+             {"run.dir=runs/a", "eval={every_steps: 5, keep_best: true, on: validation}", "data.validation=5",
+              "data.train={format: synthetic, name: digits, rows: 90}", "model={kind: softmax, inputs: 784}"})
             .eval.keep_best);
 }
 

@@ -7,8 +7,9 @@ namespace {
 
 TEST_CASE("run account: a failure that a task tells of another is that one's, with its host and its words") {
   const TaskId teller{Role::kWorker, 1};
-  const Blame blame = BlameFor(
-      teller, "node1", "ps 1 (10.0.0.2:9001; node3, pid 17) ended the run with exit code 2: a.csv:3: bad\nmore");
+  const Blame blame =
+      BlameFor(teller, "node1",
+               "ps 1 (10.0.0.2:9001; node3, pid 17) ended the run with exit code 2: a.csv:3: bad\nmore");
   REQUIRE(blame.task.has_value());
   CHECK(TaskName(*blame.task) == "ps 1");
   CHECK(blame.host == "node3");
@@ -16,7 +17,8 @@ TEST_CASE("run account: a failure that a task tells of another is that one's, wi
 }
 
 TEST_CASE("run account: a peer that is not heard any more is to blame, once by its name") {
-  const Blame blame = BlameFor({Role::kPs, 0}, "node1", "worker 2 (node3, pid 17) has not been heard for 2 s");
+  const Blame blame =
+      BlameFor({Role::kPs, 0}, "node1", "worker 2 (node3, pid 17) has not been heard for 2 s");
   CHECK(BlameText(blame) == "worker 2 on node3 (node3, pid 17) has not been heard for 2 s");
 }
 

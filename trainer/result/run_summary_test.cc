@@ -1,5 +1,5 @@
-#include "trainer/result/run_account.h"
 #include "trainer/result/run_summary.h"
+#include "trainer/result/run_account.h"
 
 #include <doctest/doctest.h>
 
