@@ -21,6 +21,19 @@ struct Loop {
   }
 };
 
+TEST_CASE("wall text: the local time with its offset from UTC") {
+  const auto text_in = [](const char* zone) {
+    setenv("TZ", zone, 1);
+    tzset();
+    return WallText(1767225600123000000);
+  };
+  CHECK(text_in("UTC") == "2026-01-01T00:00:00.123+00:00");
+  CHECK(text_in("XXX-05:30") == "2026-01-01T05:30:00.123+05:30");
+  CHECK(text_in("XXX+03:30") == "2025-12-31T20:30:00.123-03:30");
+  unsetenv("TZ");
+  tzset();
+}
+
 TEST_CASE("paced timer: a fast loop reads the clock about eight times in a period") {
   Loop loop;
   PacedTimer timer(milliseconds(200), loop.now);
