@@ -65,13 +65,14 @@ void CheckHere(const Config& config) {
 }
 
 Outcome RunTasks(const std::vector<PlannedTask>& tasks, const Config& config, SignalPipe& signals,
-                 Console& console) {
+                 Console& console, bool quiet) {
   ShutdownTimeouts timeouts = TimeoutsOf(config.failure);
   timeouts.after_failure = kAfterFailure;
   timeouts.before_restart = kRemoteEnd;
   const KeepAlive keep_alive(tasks.size());
   std::deque<LogFile> logs;
-  Supervisor supervisor(timeouts, RestartRulesOf(config.failure), signals, console, config.log.json);
+  Supervisor supervisor(timeouts, RestartRulesOf(config.failure), signals, console,
+                        {config.log.json, quiet});
   std::optional<RunKeys> keys;
   if (config.security.keys == kAutoKeys) keys.emplace(config.cluster);
   std::vector<ChildCommand> commands;
@@ -113,19 +114,20 @@ int RunLaunchCommand(const LaunchArguments& arguments, ErrorLines& errors) {
     return 0;
   }
   if (arguments.dry_run) return PrintPlan(arguments);
+  errors.quiet = arguments.quiet;
   SignalPipe signals({SIGINT, SIGTERM, SIGHUP, SIGCHLD});
   ResultFile result(arguments.result, errors);
   try {
     std::optional<ProcessEnd> loading(std::in_place, signals, result, errors);
     const Config config = LoadLaunched(arguments, &errors.json);
     CheckHere(config);
-    Console console(LiveLineOf(config.log));
+    Console console(LiveLineOf(config.log, arguments.quiet));
     const std::vector<PlannedTask> tasks =
         PlanLaunch(arguments.config, config, {/*launcher=*/true, console.live(), ParentLogsEnd(config.log)});
-    Logger log("launch", OwnLogOptions(config.log, console));
+    Logger log("launch", OwnLogOptions(config, console, arguments.quiet));
     CopyToMachines(FilesToCopy(tasks, arguments.config.path), config.launch, log);
     loading.reset();
-    const Outcome outcome = RunTasks(tasks, config, signals, console);
+    const Outcome outcome = RunTasks(tasks, config, signals, console, arguments.quiet);
     console.End();
     return FinishRun(config, outcome, log, errors, result);
   } catch (const Failure& failure) {

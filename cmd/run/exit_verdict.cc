@@ -29,7 +29,7 @@ bool Has(const std::vector<int64_t>& indices, int index) {
 
 void WriteOwnEnd(const Config& config, TaskId task, const RunSummary& summary) {
   Console unused(LiveLine::kNone);
-  LogOptions options = LogOptionsOf(config.log, unused);
+  LogOptions options = LogOptionsOf(config, unused);
   options.standard_error = false;
   Logger file(TaskName(task), options);
   LogEnd(config, task, summary, file);
@@ -49,40 +49,20 @@ std::string LogPath(const std::string& directory, std::string name) {
   return fmt::format("{}/{}.log", directory, name);
 }
 
-std::string LogsText(const std::vector<ChildEnd>& ends, const std::string& directory) {
-  if (directory.empty()) return "no logs were kept. Set log.dir to keep one for each task.";
-  std::string text = "logs:";
-  for (const ChildEnd& end : ends) text += " " + LogPath(directory, end.name);
-  return text;
-}
-
-// Returns the text of an error line in a task's log of either format; empty for other lines.
-std::string ErrorOf(const std::string& line) {
-  constexpr std::string_view kMark = " | error: ";
-  const size_t mark = line.find(kMark);
-  if (mark != std::string::npos) return line.substr(mark + kMark.size());
-  constexpr std::string_view kCommand = "dtrain: ";  // the prefix of a task that has no log yet
-  if (line.rfind(kCommand, 0) == 0) return line.substr(kCommand.size());
-  const nlohmann::json object = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-  const auto text_of = [&](const char* key) {
-    return object.is_object() && object.contains(key) && object[key].is_string()
-               ? object[key].get<std::string>()
-               : std::string();
-  };
-  return text_of("level") == "error" ? text_of("text") : std::string();
-}
-
-// Returns ": " and the last reason that the child itself gave, or the meaning of a signal.
+// Returns ": " and the reason that the child itself gave, or the meaning of a signal.
 std::string EndReason(const ChildEnd& end, bool logged) {
   if (end.given_up)
     return ": not heard for failure.detect_s. Was it stopped, or short of memory or processors?";
   if (end.signal == SIGKILL) return ". If nobody did that, memory ran out: see dmesg.";
-  for (auto line = end.last_lines.rbegin(); end.signal == 0 && line != end.last_lines.rend(); ++line) {
-    const std::string error = ErrorOf(*line);
-    if (!error.empty()) return ": " + error.substr(0, error.find('\n'));
-  }
-  if (!end.last_lines.empty()) return ". Look at its last lines above.";
+  if (end.signal == 0 && !end.error.empty()) return ": " + end.error;
+  if (end.spoke) return ". Look at its last lines above.";
   return logged ? ". Look at its log." : " without a word. Set log.dir and run again.";
+}
+
+// Whether the task has failed by itself, for another reason than `cause`.
+bool HasOtherError(const ChildEnd& end, const ChildEnd& cause) {
+  if (end.error.empty() || end.ended_by_us || end.lost_peer || end.name == cause.name) return false;
+  return cause.error.empty() || end.error.find(cause.error) == std::string::npos;
 }
 
 // Returns the ends that decide the outcome. If the run is done, children that it went on without do not
@@ -97,11 +77,13 @@ std::vector<ChildEnd> RelevantEnds(const std::vector<ChildEnd>& ends, bool done)
 
 // Prints the losses and restarts of a run that is done, one per line.
 void ReportLossesAndRestarts(const Outcome& outcome, const ErrorLines& errors) {
-  for (const Restart& restart : outcome.restarts) errors.Print("while it ran, " + RestartReport(restart));
+  for (const Restart& restart : outcome.restarts) {
+    errors.Print("while it ran, " + RestartReport(restart), LogLevel::kWarning);
+  }
   for (const ChildEnd& end : outcome.ends) {
     if (end.signal == 0 && end.exit_code == 0) continue;
     // A task that was started too late is no loss.
-    if (end.late ? !end.ended_by_us : end.may_be_lost) errors.Print(LossReport(end));
+    if (end.late ? !end.ended_by_us : end.may_be_lost) errors.Print(LossReport(end), LogLevel::kWarning);
   }
 }
 
@@ -144,13 +126,15 @@ ExitCode RunExitCode(const Config& config, const Outcome& outcome, const RunSumm
   // A failure before the signal has precedence, unless the run had gone on.
   if (outcome.stop_signal != 0 && !done && (!cause || ends[*cause].run_went_on)) {
     const ExitCode code = StopCode(outcome, stage != RunStage::kStarting);
-    errors.Print(StopReport(config, outcome, code, summary));
+    errors.Print(StopReport(config, outcome, code, summary), LevelOf(code), kEventRunEnded);
     return code;
   }
   if (cause) {
     const std::string why_not_back = WhyNotRestarted(config, ends[*cause], stage);
-    errors.Print(FailureReport(ends[*cause], outcome, config.log.dir, why_not_back));
-    return ExitCodeOf(ends[*cause]);
+    const ExitCode code = ExitCodeOf(ends[*cause]);
+    errors.Print(FailureReport(ends[*cause], outcome, config.log.dir), LevelOf(code));
+    errors.Print(EndLine(ends[*cause], !config.log.dir.empty()) + why_not_back, LevelOf(code), kEventRunEnded);
+    return code;
   }
   const bool stuck = std::any_of(ends.begin(), ends.end(), [](const ChildEnd& end) {
     return end.ended_by_us && (end.signal != 0 || end.exit_code != 0);
@@ -246,25 +230,21 @@ ExitCode StopCode(const Outcome& outcome, bool begun) {
   return kept && !outcome.ended_at_once ? code : ExitCode::kInternal;
 }
 
-std::string FailureReport(const ChildEnd& cause, const Outcome& outcome, const std::string& log_directory,
-                          const std::string& advice) {
+std::string EndLine(const ChildEnd& end, bool logged) {
+  return fmt::format("{} {}{}", end.name, EndText(end), EndReason(end, logged));
+}
+
+std::string FailureReport(const ChildEnd& cause, const Outcome& outcome, const std::string& log_directory) {
   std::string report;
-  if (cause.last_lines.empty()) {
-    report = fmt::format("{} had said nothing\n", cause.name);
-  } else {
-    const size_t lines = cause.last_lines.size();
-    report = lines == 1 ? fmt::format("the last line of {}:\n", cause.name)
-                        : fmt::format("the last {} lines of {}:\n", lines, cause.name);
-    for (const std::string& line : cause.last_lines) report += "    " + line;
-  }
   for (const Restart& restart : outcome.restarts) report += RestartReport(restart) + "\n";
   for (const ChildEnd& end : outcome.ends) {
+    if (HasOtherError(end, cause)) report += EndLine(end, /*logged=*/true) + "\n";
     if (end.ended_by_us && end.signal == SIGKILL)
       report += fmt::format("{} did not end and was killed\n", end.name);
   }
-  return report + LogsText(outcome.ends, log_directory) + "\n" +
-         fmt::format("{} {}{}{}\n", cause.name, EndText(cause), EndReason(cause, !log_directory.empty()),
-                     advice);
+  if (log_directory.empty()) return report;
+  return report +
+         fmt::format("logs: {}, and those of the others beside it\n", LogPath(log_directory, cause.name));
 }
 
 int FinishRun(const Config& config, const Outcome& outcome, Logger& log, const ErrorLines& errors,

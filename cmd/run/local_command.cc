@@ -113,13 +113,14 @@ void CheckMemory(const Config& given) {
 
 int RunThreads(const Config& config, NewRuntime new_runtime, SignalPipe& signals, const ErrorLines& errors,
                ResultFile& result) {
-  Console console(LiveLineOf(config.log));
-  const LogOptions log_options = LogOptionsOf(config.log, console);
-  Logger log("local", OwnLogOptions(config.log, console));
+  Console console(LiveLineOf(config.log, errors.quiet));
+  const LogOptions log_options = LogOptionsOf(config, console, errors.quiet);
+  Logger log("local", OwnLogOptions(config, console, errors.quiet));
   ExitHooks hooks;
   StopRequest stop;
   const ProcessEnd end(signals, result,
-                       RunningTasks{stop, hooks, log, console, GraceOf(config.failure), /*leaves=*/false});
+                       RunningTasks{stop, hooks, log, console, GraceOf(config.failure), /*leaves=*/false,
+                                    /*parent_tells=*/false});
   TaskOptions options;
   options.started_nanos = ProcessStartWallNanos();
   options.exit_hooks = &hooks;
@@ -135,12 +136,12 @@ int RunThreads(const Config& config, NewRuntime new_runtime, SignalPipe& signals
     return 0;
   } catch (const RunStopped& stopped) {
     console.End();
-    errors.Print(FailureText(stopped));
+    errors.Print(FailureText(stopped), LevelOf(stopped.code()), kEventRunEnded);
     result.WriteEnding(stopped.summary());
     return ProcessExitCode(stopped.code(), config.failure);
   } catch (const Failure& failure) {
     console.End();
-    errors.Print(FailureText(failure));
+    errors.Print(FailureText(failure), LogLevel::kError, kEventRunEnded);
     result.WriteEnding(StatusOf(failure.code(), stop));
     return ProcessExitCode(failure.code(), config.failure);
   }
@@ -149,7 +150,7 @@ int RunThreads(const Config& config, NewRuntime new_runtime, SignalPipe& signals
 Outcome RunChildren(const LocalArguments& arguments, const Config& config, SignalPipe& signals,
                     Console& console) {
   Supervisor supervisor(TimeoutsOf(config.failure), RestartRulesOf(config.failure), signals, console,
-                        config.log.json);
+                        {config.log.json, arguments.quiet});
   PrivateSockets sockets;
   Listeners listeners;
   for (size_t ps = 0; ps < config.cluster.ps.size(); ++ps) {
@@ -169,6 +170,7 @@ int RunLocalCommand(const LocalArguments& arguments, NewRuntime new_runtime, Err
     fmt::print("{}", DumpConfig(LoadLocal(arguments, nullptr)));
     return 0;
   }
+  errors.quiet = arguments.quiet;
   SignalPipe signals = arguments.in_process ? SignalPipe({SIGINT, SIGTERM, SIGHUP})
                                             : SignalPipe({SIGINT, SIGTERM, SIGHUP, SIGCHLD});
   ResultFile result(arguments.result, errors);
@@ -178,10 +180,10 @@ int RunLocalCommand(const LocalArguments& arguments, NewRuntime new_runtime, Err
     CheckMemory(config);
     loading.reset();
     if (arguments.in_process) return RunThreads(config, new_runtime, signals, errors, result);
-    Console console(LiveLineOf(config.log));
+    Console console(LiveLineOf(config.log, arguments.quiet));
     const Outcome outcome = RunChildren(arguments, config, signals, console);
     console.End();
-    Logger log("local", OwnLogOptions(config.log, console));
+    Logger log("local", OwnLogOptions(config, console, arguments.quiet));
     return FinishRun(config, outcome, log, errors, result);
   } catch (const Failure& failure) {
     result.WriteEnding(StatusOf(failure.code()));

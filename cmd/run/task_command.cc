@@ -62,6 +62,16 @@ TaskOptions OptionsFor(const TaskArguments& arguments, const Config& config, con
   return options;
 }
 
+// Tells the parent why this task ends, and the log the rest.
+void TellEnd(ExitCode code, const std::string& why, Logger& log, ResultFile& result) {
+  const LogLevel level = LevelOf(code);
+  if (result.NoteEnd(level, why)) {
+    log.WriteToFile(level, why);
+  } else {
+    log.RecordAlways(level, why, {{"event", kEventRunEnded}});
+  }
+}
+
 // The exit code of a run that has just thrown: call it where that is caught. Its log and its result get why.
 ExitCode ReportFailure(const StopRequest& stop, Logger& log, ResultFile& result) {
   ExitCode code = ExitCode::kInternal;
@@ -69,15 +79,15 @@ ExitCode ReportFailure(const StopRequest& stop, Logger& log, ResultFile& result)
     throw;
   } catch (const RunStopped& stopped) {
     code = stopped.code();
-    log.Error("{}", stopped.what());
+    TellEnd(code, stopped.what(), log, result);
     RunSummary summary = stopped.summary();
     summary.wall_s = SecondsSinceStart();
     result.WriteEnding(summary);
   } catch (const Failure& failure) {
     code = failure.code();
-    log.Error("{}", failure.what());
+    TellEnd(code, failure.what(), log, result);
   } catch (const std::exception& error) {
-    log.Error("{}", FailureText(error));
+    TellEnd(code, FailureText(error), log, result);
   }
   result.WriteEnding(StatusOf(code, stop));
   return code;
@@ -94,7 +104,7 @@ int ReserveOutput() {
 // `path` is for worker 0, or for a process that fails before it knows which task it is.
 std::string ResultOf(const std::string& path, const Scheduled& scheduled) {
   if (path.empty() || !scheduled.assignment) return path;
-  if (!scheduled.assignment->task) return path + ".evaluator";
+  if (!scheduled.assignment->task) return path == kStandardOutput ? path : path + ".evaluator";
   const TaskId task = *scheduled.assignment->task;
   return task.role == Role::kWorker && task.index == 0 ? path : "";
 }
@@ -157,6 +167,7 @@ int RunScheduledTask(const TaskArguments& arguments, NewRuntime new_runtime, Err
 }  // namespace
 
 int RunTaskCommand(const TaskArguments& arguments, NewRuntime new_runtime, ErrorLines& errors) {
+  errors.quiet = arguments.quiet;
   if (arguments.from) return RunScheduledTask(arguments, new_runtime, errors);
   if (arguments.config.dump) return DumpEffectiveConfig(arguments.config, {});
   ResultFile result(arguments.result, errors, arguments.reports ? ReserveOutput() : -1);
@@ -166,8 +177,8 @@ int RunTaskCommand(const TaskArguments& arguments, NewRuntime new_runtime, Error
     load_options.log_json = &errors.json;
     const Config config = LoadConfig(arguments.config.path, arguments.config.sets, load_options);
     CheckIndex(config.cluster, task);
-    Console console(arguments.relay_live ? LiveLine::kRelayed : LiveLineOf(config.log));
-    Logger log(TaskName(task), LogOptionsOf(config.log, console));
+    Console console(arguments.relay_live ? LiveLine::kRelayed : LiveLineOf(config.log, arguments.quiet));
+    Logger log(TaskName(task), LogOptionsOf(config, console, arguments.quiet));
     for (const std::string& note : arguments.notes) log.Info("{}", note);
     PrepareProcess(config);
     ExitHooks hooks;
@@ -175,7 +186,8 @@ int RunTaskCommand(const TaskArguments& arguments, NewRuntime new_runtime, Error
     SignalPipe signals({SIGINT, SIGTERM, SIGHUP});
     ProcessEnd end(
         signals, result,
-        RunningTasks{stop, hooks, log, console, GraceOf(config.failure), LeavesAlone(config.failure, task)});
+        RunningTasks{stop, hooks, log, console, GraceOf(config.failure), LeavesAlone(config.failure, task),
+                     arguments.reports});
     const auto runtime = task.role == Role::kWorker ? new_runtime() : nullptr;  // a ps computes on no GPU
     const auto keys = OpenKeys(config.security, task, arguments.keys_fd, log);
     const auto transport = NewNetworkTransport(config, keys);
@@ -192,7 +204,8 @@ int RunTaskCommand(const TaskArguments& arguments, NewRuntime new_runtime, Error
     return exit_code;
   } catch (const Failure& failure) {
     result.WriteEnding(StatusOf(failure.code()));
-    throw;
+    if (!result.NoteEnd(LogLevel::kError, FailureText(failure))) throw;
+    return static_cast<int>(failure.code());
   }
 }
 
