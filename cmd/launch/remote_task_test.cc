@@ -142,7 +142,7 @@ TEST_CASE("remote task: one that does not start in time is given up") {
   remote.config.failure.startup_timeout_s = 0.1;
   const auto task = remote.Start("read x");
   CHECK(remote.End(*task).code == 2);
-  CHECK(remote.lines.find("it has not started in 0.1 s (failure.startup_timeout_s)") != std::string::npos);
+  CHECK(remote.reports.find("it has not started in 0.1 s (failure.startup_timeout_s)") != std::string::npos);
 }
 
 TEST_CASE("remote task: a machine that turns it away is asked again") {

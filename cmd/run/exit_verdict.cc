@@ -61,7 +61,8 @@ std::string EndReason(const ChildEnd& end, bool logged) {
 
 // Whether the task has failed by itself, for another reason than `cause`.
 bool HasOtherError(const ChildEnd& end, const ChildEnd& cause) {
-  if (end.error.empty() || end.ended_by_us || end.lost_peer || end.name == cause.name) return false;
+  const bool is_victim = end.lost_peer && !cause.lost_peer;
+  if (end.error.empty() || end.ended_by_us || is_victim || end.name == cause.name) return false;
   return cause.error.empty() || end.error.find(cause.error) == std::string::npos;
 }
 

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/printable.h"
+#include "base/signals.h"
 #include "cmd/common/load_config.h"
 
 namespace dtrain {
@@ -154,6 +155,7 @@ void Supervisor::TakeSignals() {
     if (again) {
       Enter(Phase::kKilled, timeouts_.after_sigterm);
     } else if (phase_ == Phase::kRunning) {
+      Say(SignalName(signal) + ": asks the run to save and end");
       Enter(Phase::kStopping, timeouts_.after_stop);
     } else {
       Enter(Phase::kAsked, timeouts_.after_sigterm);  // the run is ending: nothing to save
