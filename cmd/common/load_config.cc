@@ -91,6 +91,7 @@ LogOptions LogOptionsOf(const Config& config, Console& console, bool quiet) {
 LogOptions OwnLogOptions(const Config& config, Console& console, bool quiet) {
   LogOptions options = LogOptionsOf(config, console, quiet);
   options.directory.clear();
+  options.show_host = false;
   return options;
 }
 

@@ -36,7 +36,7 @@ milliseconds GraceOf(const FailureConfig& failure);
 // Returns the log options for tasks in this process, which share `console`. `quiet`: -q.
 LogOptions LogOptionsOf(const Config& config, Console& console, bool quiet = false);
 
-// Returns the log options for a parent of tasks, which has no log file of its own.
+// Returns the log options for a parent of tasks, which has no log file of its own and no host to tell.
 LogOptions OwnLogOptions(const Config& config, Console& console, bool quiet);
 
 // Returns how this process shows live lines: drawn at a terminal, unless the log is JSON or -q was given.

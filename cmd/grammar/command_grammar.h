@@ -77,7 +77,7 @@ void AddJsonFlag(CLI::App* app, bool* json, const char* in_place_of);
 void AddTableOptions(CLI::App* app, std::string* path, std::string* label);
 
 void AddResultOption(CLI::App* app, std::string* path,
-                     const char* what = "Write what the run came to, as JSON; at every ending");
+                     const char* what = "Write a JSON summary, however the run ends; - is standard output");
 
 struct SizeTexts {
   std::string ps, workers;

@@ -31,6 +31,7 @@ void WriteOwnEnd(const Config& config, TaskId task, const RunSummary& summary) {
   Console unused(LiveLine::kNone);
   LogOptions options = LogOptionsOf(config, unused);
   options.standard_error = false;
+  options.show_host = false;  // the task may have run elsewhere
   Logger file(TaskName(task), options);
   LogEnd(config, task, summary, file);
 }
