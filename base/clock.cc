@@ -20,18 +20,16 @@ std::string WallText(int64_t wall_nanos) {
   const time_t seconds = static_cast<time_t>(wall_nanos / 1000000000);
   tm parts{};
   localtime_r(&seconds, &parts);
-  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}.{:03}", parts.tm_year + 1900, parts.tm_mon + 1,
-                     parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec, wall_nanos / 1000000 % 1000);
+  const long offset = parts.tm_gmtoff / 60;  // in minutes east of UTC
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}{}{:02}:{:02}", parts.tm_year + 1900,
+                     parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
+                     wall_nanos / 1000000 % 1000, offset < 0 ? '-' : '+', std::abs(offset) / 60,
+                     std::abs(offset) % 60);
 }
 
-std::string Rfc3339(int64_t wall_nanos) {
-  const time_t seconds = static_cast<time_t>(wall_nanos / 1000000000);
-  tm parts{};
-  localtime_r(&seconds, &parts);
-  std::string text = WallText(wall_nanos);
-  text[text.find(' ')] = 'T';
-  const long minutes = std::abs(parts.tm_gmtoff) / 60;
-  return fmt::format("{}{}{:02}:{:02}", text, parts.tm_gmtoff < 0 ? '-' : '+', minutes / 60, minutes % 60);
+std::string TimeOfDay(TimePoint at) {
+  const std::string text = WallText(WallNanos() + std::chrono::nanoseconds(at - Clock::now()).count());
+  return text.substr(text.find('T') + 1, std::string("23:59:59").size());
 }
 
 int64_t ProcessStartWallNanos() {

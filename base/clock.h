@@ -20,11 +20,12 @@ inline double SecondsSince(TimePoint from) { return SecondsBetween(from, Clock::
 // Returns the wall time in nanoseconds since the Unix epoch.
 int64_t WallNanos();
 
-// Returns a wall time as local time, "2026-01-31 23:59:59.123".
+// Returns a wall time as local time with its offset from UTC, as RFC 3339 has it:
+// "2026-01-31T23:59:59.123+01:00".
 std::string WallText(int64_t wall_nanos);
 
-// Returns the same for programs, with its distance from UTC: "2026-01-31T23:59:59.123+01:00" (RFC 3339).
-std::string Rfc3339(int64_t wall_nanos);
+// Returns the local time of day at which the steady clock comes to `at`: "23:59:59".
+std::string TimeOfDay(TimePoint at);
 
 // Returns when this process was started, in nanoseconds since the Unix epoch, to the kernel's tick (10 ms).
 int64_t ProcessStartWallNanos();

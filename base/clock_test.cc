@@ -7,19 +7,6 @@
 namespace dtrain {
 namespace {
 
-TEST_CASE("clock: a time for programs has its distance from UTC, whole and in minutes, on both sides") {
-  const auto at = [](const char* zone) {
-    setenv("TZ", zone, 1);
-    tzset();
-    return Rfc3339(1'000'000'000'123'456'789);
-  };
-  CHECK(at("UTC") == "2001-09-09T01:46:40.123+00:00");
-  CHECK(at("XXX-5:45") == "2001-09-09T07:31:40.123+05:45");
-  CHECK(at("XXX3:30") == "2001-09-08T22:16:40.123-03:30");
-  unsetenv("TZ");
-  tzset();
-}
-
 // A loop of rounds that take `round` each, by a clock of its own.
 struct Loop {
   TimePoint now;
@@ -35,6 +22,19 @@ struct Loop {
     }
   }
 };
+
+TEST_CASE("wall text: the local time with its offset from UTC") {
+  const auto text_in = [](const char* zone) {
+    setenv("TZ", zone, 1);
+    tzset();
+    return WallText(1767225600123000000);
+  };
+  CHECK(text_in("UTC") == "2026-01-01T00:00:00.123+00:00");
+  CHECK(text_in("XXX-05:30") == "2026-01-01T05:30:00.123+05:30");
+  CHECK(text_in("XXX+03:30") == "2025-12-31T20:30:00.123-03:30");
+  unsetenv("TZ");
+  tzset();
+}
 
 TEST_CASE("paced timer: a fast loop reads the clock about eight times in a period") {
   Loop loop;

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/names.h"
 
 namespace dtrain {
 namespace {
@@ -33,21 +34,18 @@ const char* LevelName(LogLevel level) {
   return "";
 }
 
-std::string JsonLine(const std::string& time, const std::string& task, LogLevel level, std::string_view text,
-                     std::initializer_list<LogField> fields) {
-  Json line = {{"time", time}, {"task", task}, {"level", LevelName(level)}, {"text", std::string(text)}};
+void AddFields(std::initializer_list<LogField> fields, Json* line) {
   for (const LogField& field : fields) {
-    Json& value = line[field.name];
+    Json& value = (*line)[field.name];
     if (field.value.kind == LogField::Value::kWhole) value = field.value.whole;
     if (field.value.kind == LogField::Value::kReal) value = field.value.real;
+    if (field.value.kind == LogField::Value::kWord) value = field.value.word;
   }
-  return line.dump() + "\n";
 }
 
-std::string TextLine(const std::string& time, const std::string& task, LogLevel level,
-                     std::string_view text) {
+std::string TextLine(const std::string& time, const std::string& who, LogLevel level, std::string_view text) {
   const char* mark = level == LogLevel::kError ? "error: " : level == LogLevel::kWarning ? "warning: " : "";
-  return fmt::format("{} {} | {}{}\n", time, task, mark, text);
+  return fmt::format("{} {} | {}{}\n", time, who, mark, text);
 }
 
 }  // namespace
@@ -69,8 +67,11 @@ struct Logger::Sinks {
 
 Logger::Logger(std::string task, const LogOptions& options)
     : task_(std::move(task)),
+      host_(HostName()),
       level_(options.level),
       json_(options.json),
+      quiet_(options.quiet),
+      show_host_(options.show_host),
       sinks_(std::make_unique<Sinks>(options)) {
   if (!options.directory.empty()) sinks_->file.emplace(task_, options.directory);
 }
@@ -86,7 +87,13 @@ std::string Logger::path() const { return sinks_->file ? sinks_->file->path() : 
 std::string Logger::Line(LogLevel level, std::string_view text,
                          std::initializer_list<LogField> fields) const {
   const std::string time = WallText(WallNanos());
-  return json_ ? JsonLine(time, task_, level, text, fields) : TextLine(time, task_, level, text);
+  if (!json_) return TextLine(time, show_host_ ? task_ + "@" + host_ : task_, level, text);
+  Json line = {{"time", time}, {"task", task_}, {"host", host_}};
+  if (run_ != 0) line["run"] = fmt::format("{:016x}", run_.load());
+  line["level"] = LevelName(level);
+  line["text"] = std::string(text);
+  AddFields(fields, &line);
+  return line.dump() + "\n";
 }
 
 void Logger::WriteFormatted(LogLevel level, fmt::string_view format, fmt::format_args args) {
@@ -94,19 +101,37 @@ void Logger::WriteFormatted(LogLevel level, fmt::string_view format, fmt::format
 }
 
 void Logger::Record(LogLevel level, std::string_view text, std::initializer_list<LogField> fields) {
-  if (!Enabled(level)) return;
-  if (sinks_->watch && level >= LogLevel::kWarning) sinks_->watch(task_, level, text);
+  if (Enabled(level)) RecordAlways(level, text, fields);
+}
+
+void Logger::RecordAlways(LogLevel level, std::string_view text, std::initializer_list<LogField> fields) {
+  Watch(level, text);
   const std::string line = Line(level, text, fields);
   Console& console = sinks_->console;
   std::lock_guard<std::mutex> hold(sinks_->mutex);
-  if (sinks_->standard_error) {
+  if (sinks_->standard_error && (!quiet_ || level == LogLevel::kError)) {
     const int64_t missing = StandardError().TakeMissing();
     if (missing > 0) console.WriteLine(Line(LogLevel::kWarning, MissingText(missing), {}));
     console.WriteLine(line);
   }
+  AppendLocked(line);
+}
+
+void Logger::WriteToFile(LogLevel level, std::string_view text) {
+  Watch(level, text);
+  const std::string line = Line(level, text);
+  std::lock_guard<std::mutex> hold(sinks_->mutex);
+  AppendLocked(line);
+}
+
+void Logger::Watch(LogLevel level, std::string_view text) const {
+  if (sinks_->watch && level >= LogLevel::kWarning) sinks_->watch(task_, level, text);
+}
+
+void Logger::AppendLocked(const std::string& line) {
   if (!sinks_->file) return;
   const std::string failure = sinks_->file->Append(line);
-  if (!failure.empty()) console.WriteLine(Line(LogLevel::kWarning, failure, {}));
+  if (!failure.empty()) sinks_->console.WriteLine(Line(LogLevel::kWarning, failure, {}));
 }
 
 LogFile::LogFile(const std::string& task, const std::string& directory) {

@@ -1,16 +1,19 @@
-// Logger: the log of one task, with levels: "2026-01-31 12:00:00.123 worker 1 | text". Lines go to standard
-// error and, with log.dir, to a file of the task. With log.format json each line is one JSON object, which
-// holds the fields of a record beside the text. Owner: the task. Thread: any; each line is written whole.
+// Logger: the log of one task, with levels: "2026-01-31T12:00:00.123+01:00 worker 1 | text", and in a cluster
+// of several hosts "worker 1@node7 | text". Lines go to standard error and, with log.dir, to a file of the
+// task. With log.format json each line is one JSON object. It holds the host, the run once that is known, and
+// the fields of a record beside the text. Owner: the task. Thread: any; each line is written whole.
 #pragma once
 
 #include <fmt/core.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace dtrain {
 
@@ -23,26 +26,40 @@ struct LogOptions {
   bool json = false;
   std::string directory;  // empty: no file
   bool standard_error = true;
+  bool quiet = false;          // standard error gets errors only
+  bool show_host = false;      // in the text format; JSON always has it
   Console* console = nullptr;  // shared with other loggers; null: the logger makes one without a live line
   // Also gets each warning and error that is written, without time and level; called by any thread, with no
   // lock of the logger held; may be empty.
   std::function<void(const std::string& task, LogLevel level, std::string_view text)> watch = {};
 };
 
-// LogField: one figure of a record and its name in JSON: an integer, a real number, or null when it does not
-// apply.
+// LogField: one figure of a record and its name in JSON: an integer, a real number, a word, or null when it
+// does not apply.
 struct LogField {
   struct Value {
     Value() = default;
     Value(int64_t number) : kind(kWhole), whole(number) {}
     Value(double number) : kind(kReal), real(number) {}
-    enum { kNull, kWhole, kReal } kind = kNull;
+    Value(const char* text) : kind(kWord), word(text) {}
+    enum { kNull, kWhole, kReal, kWord } kind = kNull;
     int64_t whole = 0;
     double real = 0;
+    const char* word = nullptr;
   };
   const char* name;
   Value value;
 };
+
+// The member `event` of JSON lines that programs watch for; docs/operations.md describes each.
+constexpr char kEventRunStarted[] = "run_started";
+constexpr char kEventRunEnded[] = "run_ended";
+constexpr char kEventWorkerLost[] = "worker_lost";
+constexpr char kEventPsLost[] = "ps_lost";
+constexpr char kEventRecovered[] = "recovered";
+constexpr char kEventCheckpointSaved[] = "checkpoint_saved";
+constexpr char kEventCheckpointFailed[] = "checkpoint_failed";
+constexpr char kEventDivergence[] = "divergence";
 
 class Logger {
  public:
@@ -56,6 +73,16 @@ class Logger {
   void Write(LogLevel level, std::string_view text) { Record(level, text, {}); }
   // Writes a record. `fields` hold for programs what `text` says to people; they appear in JSON only.
   void Record(LogLevel level, std::string_view text, std::initializer_list<LogField> fields);
+  // Writes a line about one of the events above.
+  void Event(const char* event, LogLevel level, std::string_view text) {
+    Record(level, text, {{"event", event}});
+  }
+  // The same as Record(), at any log.level.
+  void RecordAlways(LogLevel level, std::string_view text, std::initializer_list<LogField> fields = {});
+  // Writes a line to the file alone: standard error gets it from somebody else.
+  void WriteToFile(LogLevel level, std::string_view text);
+  // Sets the run that the lines from now on belong to.
+  void SetRun(uint64_t id) { run_ = id; }
   bool Enabled(LogLevel level) const { return level >= level_; }
   // Returns the line that Record() writes, with its newline.
   std::string Line(LogLevel level, std::string_view text, std::initializer_list<LogField> fields = {}) const;
@@ -78,6 +105,12 @@ class Logger {
     WriteFormatted(LogLevel::kError, format, fmt::make_format_args(args...));
   }
 
+  // Writes a line of the run's result, which no log.level hides.
+  template <typename... Args>
+  void Result(fmt::format_string<Args...> format, Args&&... args) {
+    RecordAlways(LogLevel::kInfo, fmt::format(format, std::forward<Args>(args)...));
+  }
+
   // Whether a live line would be shown; see Console::SetLive().
   bool live() const;
   void SetLive(std::string_view text);
@@ -89,10 +122,17 @@ class Logger {
   struct Sinks;
 
   void WriteFormatted(LogLevel level, fmt::string_view format, fmt::format_args args);
+  // Needs the mutex of the sinks.
+  void AppendLocked(const std::string& line);
+  void Watch(LogLevel level, std::string_view text) const;
 
   const std::string task_;
+  const std::string host_;
   const LogLevel level_;
   const bool json_;
+  const bool quiet_;
+  const bool show_host_;
+  std::atomic<uint64_t> run_{0};        // 0: not known yet
   const std::unique_ptr<Sinks> sinks_;  // behind a pointer, because nearly every file includes this header
 };
 

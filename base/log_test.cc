@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/names.h"
 #include "base/testing/file_limit.h"
 #include "base/testing/files.h"
 
@@ -69,6 +70,37 @@ TEST_CASE("log: a record's fields are members in json, null where they do not ap
   Logger text("ps 0", FileOnly(testing::NewDirectory(), false));
   record(text);
   CHECK(testing::FileContent(text.path()).find(" ps 0 | step 7\n") != std::string::npos);
+}
+
+TEST_CASE("log: json lines have the host, the run once it is known, and the name of an event") {
+  Logger log("ps 0", FileOnly(testing::NewDirectory(), true));
+  log.Info("before");
+  log.SetRun(0xabc);
+  log.Event(kEventRunStarted, LogLevel::kInfo, "all are here");
+  const std::string text = testing::FileContent(log.path());
+  const Json before = Json::Parse(text.substr(0, text.find('\n')));
+  const Json event = Json::Parse(text.substr(text.find('\n') + 1));
+  CHECK(before.at("host") == HostName());
+  CHECK(before.Find("run") == nullptr);
+  CHECK(event.at("run") == "0000000000000abc");
+  CHECK(event.at("event") == "run_started");
+}
+
+TEST_CASE("log: where hosts are shown, a text line has the task's") {
+  LogOptions options = FileOnly(testing::NewDirectory(), false);
+  options.show_host = true;
+  Logger log("worker 7", options);
+  log.Info("hello");
+  CHECK(testing::FileContent(log.path()).find(" worker 7@" + HostName() + " | hello\n") != std::string::npos);
+}
+
+TEST_CASE("log: no level hides a result") {
+  LogOptions options = FileOnly(testing::NewDirectory(), false);
+  options.level = LogLevel::kWarning;
+  Logger log("ps 0", options);
+  log.Info("hidden");
+  log.Result("accuracy {}", 1);
+  CHECK(testing::FileContent(log.path()).find(" ps 0 | accuracy 1\n") == 29);
 }
 
 TEST_CASE("log: a file that cannot be written is said once, and lines that come later are tried") {

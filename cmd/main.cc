@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "cmd/common/report.h"
 #include "cmd/grammar/command_line.h"
+#include "cmd/grammar/manual.h"
 #include "cmd/keys/keys.h"
 #include "cmd/launch/launch.h"
 #include "cmd/look/look.h"
@@ -32,6 +33,10 @@ struct Commands {
   }
   int operator()(const ShowVersion&) const {
     fmt::print("{}", VersionText());
+    return 0;
+  }
+  int operator()(const ShowGenerated& generated) const {
+    fmt::print("{}", Generated(generated.what));
     return 0;
   }
   int operator()(const TaskArguments& arguments) const {

@@ -5,7 +5,7 @@
 # it is unpacked:
 #   bin/dtrain    stripped, with the commit that `dtrain --version` prints
 #   lib/          every shared library that it needs besides glibc's own, found through $ORIGIN
-#   configs/ docs/ deploy/ README.md share/ (man page, completions for bash and zsh) licenses/
+#   configs/ docs/ deploy/ README.md share/ (man page, completions for bash, zsh and fish) licenses/
 # cuBLAS is not in it: it is loaded at run time when a GPU is used, and is larger than everything else together.
 #
 # The same commit gives the same bytes: sorted names, root as the owner, the time of the commit (SOURCE_DATE_EPOCH).
@@ -38,7 +38,7 @@ if [ -z "$commit" ]; then
 fi
 : "${SOURCE_DATE_EPOCH:?the time of the commit, in seconds since 1970}"
 if [ -z "$built" ]; then
-  bazel build //cmd:dtrain //cmd/grammar:pages </dev/null
+  bazel build //cmd:dtrain </dev/null
   built=bazel-bin
 fi
 program=$built/cmd/dtrain
@@ -50,7 +50,7 @@ trap 'rm -rf "$work"' EXIT
 name=dtrain-$version
 root=$work/$name
 mkdir -p "$root"/{bin,lib,docs,configs/data,share/man/man1} \
-  "$root"/share/{bash-completion/completions,zsh/site-functions}
+  "$root"/share/{bash-completion/completions,zsh/site-functions,fish/vendor_completions.d}
 
 strip -o "$root/bin/dtrain" "$program"
 # The section has 64 bytes; the program reads up to the first zero.
@@ -107,9 +107,10 @@ if [ -d deploy ]; then
   cp -rL deploy "$root/deploy"
   find "$root/deploy" -name BUILD -delete
 fi
-cp -L "$built/cmd/grammar/dtrain.1" "$root/share/man/man1/dtrain.1"
-cp -L "$built/cmd/grammar/dtrain.bash" "$root/share/bash-completion/completions/dtrain"
-cp -L "$built/cmd/grammar/dtrain.zsh" "$root/share/zsh/site-functions/_dtrain"
+"$program" --generate man >"$root/share/man/man1/dtrain.1"
+"$program" --generate bash >"$root/share/bash-completion/completions/dtrain"
+"$program" --generate zsh >"$root/share/zsh/site-functions/_dtrain"
+"$program" --generate fish >"$root/share/fish/vendor_completions.d/dtrain.fish"
 
 mkdir -p "$out"
 archive=$out/$name-linux-x86_64.tar.zst

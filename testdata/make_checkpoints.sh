@@ -85,7 +85,7 @@ train_elastic() {
 record() {
   local name=$1 ps=$2 workers=$3
   local here=$cases/$name
-  "$dtrain" inspect "$here/ckpt" | sed -E 's/[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:.]{12}/TIME/' > "$here/inspect.txt"
+  "$dtrain" inspect "$here/ckpt" | sed -E 's/[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.+-]{18}/TIME/' > "$here/inspect.txt"
   "$dtrain" eval "$here/ckpt" --config "$here/job.yaml" --result eval.json > eval.txt
   local form
   for form in safetensors npz onnx; do

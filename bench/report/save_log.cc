@@ -13,10 +13,10 @@
 namespace dtrain::bench {
 namespace {
 
-// Reads "2026-11-22 04:18:23.399".
+// Reads "2026-11-22T04:18:23.399+01:00". All lines are of one machine, so their offset does not matter.
 double Seconds(const std::string& time) {
   tm parts{};
-  const char* const rest = strptime(time.c_str(), "%Y-%m-%d %H:%M:%S", &parts);
+  const char* const rest = strptime(time.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
   if (rest == nullptr) throw std::runtime_error("no time of a log line: " + time);
   return static_cast<double>(timegm(&parts)) + std::stod(std::string("0") + rest);
 }

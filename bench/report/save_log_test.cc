@@ -5,10 +5,10 @@
 namespace dtrain::bench {
 
 constexpr char kPsLog[] =
-    R"({"time":"2026-11-22 23:59:58.000","task":"ps 0","level":"info","text":"saved /a/step-000000000 in 5.04 s; steps were held for 0.6 ms"}
+    R"({"time":"2026-11-22T23:59:58.000+00:00","task":"ps 0","level":"info","text":"saved /a/step-000000000 in 5.04 s; steps were held for 0.6 ms"}
 no JSON
-{"time":"2026-11-23 00:00:01.500","task":"ps 0","level":"info","text":"saved /a b/step-000000012 in 2.50 s; steps were held for 15.5 ms"}
-{"time":"2026-11-23 00:00:02.500","task":"ps 0","level":"info","text":"saved nothing"}
+{"time":"2026-11-23T00:00:01.500+00:00","task":"ps 0","level":"info","text":"saved /a b/step-000000012 in 2.50 s; steps were held for 15.5 ms"}
+{"time":"2026-11-23T00:00:02.500+00:00","task":"ps 0","level":"info","text":"saved nothing"}
 )";
 
 TEST_CASE("save log: the saves of ps 0, with their step, length and pause") {
@@ -23,8 +23,8 @@ TEST_CASE("save log: the saves of ps 0, with their step, length and pause") {
 
 TEST_CASE("save log: the steps of a worker") {
   const std::vector<LoggedStep> steps = StepsIn(
-      R"({"time":"2026-11-22 04:18:47.070","text":"epoch 1","local_step":7,"ms_per_step":570.0}
-{"time":"2026-11-22 04:18:48.070","text":"done"})");
+      R"({"time":"2026-11-22T04:18:47.070+00:00","text":"epoch 1","local_step":7,"ms_per_step":570.0}
+{"time":"2026-11-22T04:18:48.070+00:00","text":"done"})");
   REQUIRE(steps.size() == 1);
   CHECK(steps[0].step == 7);
   CHECK(steps[0].end - steps[0].begin == doctest::Approx(0.57));

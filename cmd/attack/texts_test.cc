@@ -12,7 +12,7 @@ namespace dtrain::testing {
 namespace {
 
 constexpr size_t kLong = 1000000;  // nearly as long as a header may be
-const std::string kForgedLine = "2026-01-01 00:00:00.000 ps 0 | saved /forged/step-000000009 in 0.01 s";
+const std::string kForgedLine = "2026-01-01T00:00:00.000+00:00 ps 0 | saved /forged/step-000000009 in 0.01 s";
 const std::string kHostile = "\x1b[2J\x1b]0;owned\x07 \r\n" + kForgedLine + "\n\x1b[31m\xc2\x9b 5m\xff";
 
 // Lines of a log that a peer has written; and control characters.

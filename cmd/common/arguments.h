@@ -29,6 +29,11 @@ struct ShowText {
 // ShowVersion: --version
 struct ShowVersion {};
 
+// ShowGenerated: --generate
+struct ShowGenerated {
+  std::string what;  // man, bash, zsh or fish
+};
+
 struct ConfigArguments {
   std::string path;
   std::vector<std::string> sets;  // "key.path=value", in order
@@ -47,7 +52,8 @@ struct TaskArguments {
   std::optional<SchedulerArguments> from;
   std::optional<TaskId> task;      // unset only with `from` and with config.dump
   std::vector<std::string> notes;  // the first lines of the log
-  std::string result;              // --result; empty: none
+  std::string result;              // --result; empty: none; "-": standard output
+  bool quiet = false;              // standard error gets errors only
   // These are set by a parent of tasks only.
   int listening_fd = -1;         // an open descriptor
   int keys_fd = -1;              // an open descriptor with the keys of this task
@@ -70,6 +76,7 @@ struct LocalArguments {
   ClusterSize size;
   bool in_process = false;
   std::string result;
+  bool quiet = false;
 };
 
 // LaunchArguments: dtrain launch
@@ -77,6 +84,7 @@ struct LaunchArguments {
   ConfigArguments config;
   std::string result;
   bool dry_run = false;
+  bool quiet = false;
 };
 
 // GuardArguments: dtrain guard, which only `dtrain launch` runs, on a task's machine
@@ -95,12 +103,14 @@ struct CheckArguments {
   ConfigArguments config;
   ClusterSize size;  // not together with `from`
   std::optional<SchedulerArguments> from;
+  bool json = false;
 };
 
 // CheckTableArguments: dtrain check TABLE
 struct CheckTableArguments {
   std::string path;   // a table of text, or "-"
   std::string label;  // a column's name or number; empty: the command chooses
+  bool json = false;
 };
 
 // InitArguments: dtrain init
@@ -128,6 +138,7 @@ struct SynthArguments {
 struct PlanArguments {
   ConfigArguments config;
   ClusterSize size;
+  bool json = false;
 };
 
 // KeygenArguments: dtrain keygen
@@ -141,6 +152,7 @@ struct KeygenArguments {
 // InspectArguments: dtrain inspect
 struct InspectArguments {
   std::string path;  // a checkpoint, or a directory of them
+  bool json = false;
 };
 
 // CheckpointArguments: which checkpoint a command takes. In a directory that is the best one if a run kept it
@@ -206,7 +218,7 @@ struct StatusArguments {
 };
 
 using Arguments =
-    std::variant<ShowText, ShowVersion, TaskArguments, LocalArguments, LaunchArguments, GuardArguments,
+    std::variant<ShowText, ShowVersion, ShowGenerated, TaskArguments, LocalArguments, LaunchArguments, GuardArguments,
                  CheckArguments, CheckTableArguments, InitArguments, SynthArguments, PlanArguments,
                  KeygenArguments, InspectArguments, EvalArguments, PredictArguments, ExportArguments,
                  ImportArguments, DevicesArguments, StatusArguments>;

@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <set>
+
 #include "base/error.h"
 #include "base/names.h"
 #include "trainer/config/dump.h"
@@ -21,6 +23,18 @@ int Count(const std::optional<int>& flag, const std::vector<std::string>& named,
 
 std::string SourceOf(Scheduler scheduler) {
   return scheduler == Scheduler::kTfConfig ? "TF_CONFIG" : fmt::format("--from {}", SchedulerName(scheduler));
+}
+
+// Whether the tasks run on more than one machine, as their addresses say.
+bool HasSeveralHosts(const ClusterConfig& cluster) {
+  std::set<std::string> hosts;
+  for (const auto* const addresses : {&cluster.ps, &cluster.worker}) {
+    for (const std::string& address : *addresses) {
+      const std::string host = HostOf(address);
+      hosts.insert(IsLoopbackHost(host) || host.empty() ? "localhost" : host);
+    }
+  }
+  return hosts.size() > 1;
 }
 
 bool Same(const ClusterConfig& a, const ClusterConfig& b) { return a.ps == b.ps && a.worker == b.worker; }
@@ -63,23 +77,26 @@ int DumpEffectiveConfig(const ConfigArguments& arguments, const LoadOptions& opt
   return 0;
 }
 
-LogOptions LogOptionsOf(const LogConfig& config, Console& console) {
+LogOptions LogOptionsOf(const Config& config, Console& console, bool quiet) {
   LogOptions options;
-  options.level = static_cast<LogLevel>(config.level);
-  options.json = config.json;
-  options.directory = config.dir;
+  options.level = static_cast<LogLevel>(config.log.level);
+  options.json = config.log.json;
+  options.directory = config.log.dir;
   options.console = &console;
+  options.quiet = quiet;
+  options.show_host = HasSeveralHosts(config.cluster);
   return options;
 }
 
-LogOptions OwnLogOptions(const LogConfig& config, Console& console) {
-  LogOptions options = LogOptionsOf(config, console);
+LogOptions OwnLogOptions(const Config& config, Console& console, bool quiet) {
+  LogOptions options = LogOptionsOf(config, console, quiet);
   options.directory.clear();
+  options.show_host = false;
   return options;
 }
 
-LiveLine LiveLineOf(const LogConfig& config) {
-  const bool shown = !config.json && config.level <= static_cast<int>(LogLevel::kInfo);
+LiveLine LiveLineOf(const LogConfig& config, bool quiet) {
+  const bool shown = !config.json && !quiet;
   return shown && Console::IsTerminal() ? LiveLine::kDrawn : LiveLine::kNone;
 }
 

@@ -33,15 +33,14 @@ int ProcessExitCode(ExitCode code, const FailureConfig& failure);
 // Returns failure.grace_s as a duration.
 milliseconds GraceOf(const FailureConfig& failure);
 
-// Returns the log options for tasks in this process, which share `console`.
-LogOptions LogOptionsOf(const LogConfig& config, Console& console);
+// Returns the log options for tasks in this process, which share `console`. `quiet`: -q.
+LogOptions LogOptionsOf(const Config& config, Console& console, bool quiet = false);
 
-// Returns the log options for a parent of tasks, which has no log file of its own.
-LogOptions OwnLogOptions(const LogConfig& config, Console& console);
+// Returns the log options for a parent of tasks, which has no log file of its own and no host to tell.
+LogOptions OwnLogOptions(const Config& config, Console& console, bool quiet);
 
-// Returns how this process shows live lines: drawn at a terminal, unless the log is JSON or shows no
-// progress.
-LiveLine LiveLineOf(const LogConfig& config);
+// Returns how this process shows live lines: drawn at a terminal, unless the log is JSON or -q was given.
+LiveLine LiveLineOf(const LogConfig& config, bool quiet);
 
 // Returns the LoadConfig() options for a cluster that `dtrain local` makes, which check and plan are about
 // too. Its size is that of --ps and --workers, else the file's, else 1 ps and 2 workers. The file need not

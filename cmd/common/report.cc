@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/console.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/names.h"
 #include "cmd/common/program.h"
@@ -26,13 +27,16 @@ constexpr size_t kMaxErrorsTold = 100;
 
 }  // namespace
 
-void ErrorLines::Say(LogLevel level, const std::string& text) const {
+void ErrorLines::Print(const std::string& text, LogLevel level, const char* event) const {
+  if (quiet && level != LogLevel::kError) return;
   LogOptions options;
   options.json = true;
   Logger log("dtrain", options);
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
-    if (json) {
+    if (json && event != nullptr) {
+      log.Event(event, level, line);
+    } else if (json) {
       log.Write(level, line);
     } else {
       StandardError().Write(fmt::format("dtrain: {}\n", line));
@@ -42,7 +46,7 @@ void ErrorLines::Say(LogLevel level, const std::string& text) const {
 
 ResultFile::ResultFile(const std::string& path, const ErrorLines& errors, int report_fd)
     : path_(path), errors_(errors), report_fd_(report_fd) {
-  if (path_.empty()) return;
+  if (path_.empty() || path_ == kStandardOutput) return;
   struct stat found {};
   if (stat(path_.c_str(), &found) == 0 && !S_ISREG(found.st_mode)) {
     throw UserError("--result {}: is not a regular file. Name a file.", path_);
@@ -134,14 +138,29 @@ void ResultFile::WriteLocked(const RunSummary& summary) {
       errors_.Print(failure.what());
     }
   }
-  if (!path_.empty()) WriteFileAtomically(path_, document);
+  WriteDocument(document);
   if (const int failed = Report(kResultWord, ToWireJson(summary))) {
     throw IoError("the result cannot be handed to the parent: {}", ErrnoText(failed));
   }
 }
 
 void ResultFile::TellDirectory() const {
-  if (directory_) errors_.Say(LogLevel::kInfo, directory_->NextLine());
+  if (directory_) errors_.Print(directory_->NextLine(), LogLevel::kInfo);
+}
+
+void ResultFile::WriteDocument(const std::string& json) const {
+  if (path_ != kStandardOutput) {
+    if (!path_.empty()) WriteFileAtomically(path_, json);
+    return;
+  }
+  const int failed = WriteAll(STDOUT_FILENO, json);
+  if (failed != 0) throw IoError("standard output: {}", ErrnoText(failed));
+}
+
+bool ResultFile::NoteEnd(LogLevel level, const std::string& why) {
+  if (report_fd_ < 0) return false;
+  Report(level == LogLevel::kError ? kErrorWord : kStoppedWord, Json(why).dump());
+  return true;
 }
 
 int ResultFile::Report(const char* word, const std::string& text) {

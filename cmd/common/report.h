@@ -26,17 +26,22 @@ class RunDirectory;
 constexpr char kBegunWord[] = "@begun";    // the run has begun; followed by its identity as JSON
 constexpr char kResultWord[] = "@result";  // followed by the summary as wire JSON
 constexpr char kLostWord[] = "@lost";      // followed by a task that this one has given up, "ps 1"
+// Why this task ends, as a JSON string: an error, or a stop that was asked for.
+constexpr char kErrorWord[] = "@error";
+constexpr char kStoppedWord[] = "@stopped";
+
+// The path that stands for standard output.
+constexpr char kStandardOutput[] = "-";
 
 // ErrorLines: messages on standard error in the name of the command, not of a task's log. Lines begin with
 // "dtrain: "; if the config of a task or of `dtrain local` has log.format json, each is a JSON object. Owner:
 // main. Thread: any, once `json` is set.
 struct ErrorLines {
-  bool json = false;  // set when the config has been read
+  bool json = false;   // set when the config has been read
+  bool quiet = false;  // prints errors only
 
-  // Prints `text`, one line or several, as an error.
-  void Print(const std::string& text) const { Say(LogLevel::kError, text); }
-  // Prints it as what it is, which only JSON tells.
-  void Say(LogLevel level, const std::string& text) const;
+  // Prints `text`, one line or several. `event`: of its JSON lines (base/log.h); null: none.
+  void Print(const std::string& text, LogLevel level = LogLevel::kError, const char* event = nullptr) const;
 };
 
 // Ending: how a run ended that is not done.
@@ -51,9 +56,9 @@ struct Ending {
 // ProcessEnd's thread may write while the run ends.
 class ResultFile {
  public:
-  // `path` is empty for no result. Removes an older file there, so that a file found later is this run's.
-  // Throws UserError now, not after hours, if no file can be written. `errors` reports failures of
-  // WriteEnding(). `report_fd` is the pipe to the parent; -1: there is none.
+  // `path` is empty for no result, and "-" for standard output. Removes an older file there, so that a file
+  // found later is this run's. Throws UserError now, not after hours, if no file can be written. `errors`
+  // reports failures of WriteEnding(). `report_fd` is the pipe to the parent; -1: there is none.
   ResultFile(const std::string& path, const ErrorLines& errors, int report_fd = -1);
   ~ResultFile();
 
@@ -68,6 +73,9 @@ class ResultFile {
   // Report to the parent, if there is one. A failure shows when the result itself is written.
   void NoteBegun(const RunIdentity& identity);
   void NoteLost(const std::string& task) { Report(kLostWord, task); }
+  // Tells the parent why this task ends; a stop that was asked for is a warning. The parent shows it, so the
+  // task itself must not. Returns false if there is no parent.
+  bool NoteEnd(LogLevel level, const std::string& why);
   // Writes the result of a run that is done. Only the first call writes. Throws IoError if the disk fails.
   void Write(const RunSummary& summary);
   // Writes the result of a run that is not done, with `summary` as far as there is one. A failure is printed
@@ -82,6 +90,7 @@ class ResultFile {
 
  private:
   void WriteLocked(const RunSummary& summary);
+  void WriteDocument(const std::string& json) const;
   // Returns 0 or the errno of the failure.
   int Report(const char* word, const std::string& text);
 

@@ -105,11 +105,11 @@ std::string StemOf(const std::string& config_path) {
 
 // Returns "runs/quickstart-20261127-210501"; from the second on with its number.
 std::string MadeUpName(const std::string& config_path, int number) {
-  const std::string now = WallText(WallNanos());  // "2026-01-31 23:59:59.123"
+  const std::string now = WallText(WallNanos());  // "2026-01-31T23:59:59.123+01:00"
   std::string digits;
   for (const char c : now.substr(0, now.find('.'))) {
     if (c >= '0' && c <= '9') digits += c;
-    if (c == ' ') digits += '-';
+    if (c == 'T') digits += '-';
   }
   const std::string again = number == 1 ? "" : fmt::format("-{}", number);
   return fmt::format("{}/{}-{}{}", kMadeUpIn, StemOf(config_path), digits, again);
@@ -191,7 +191,7 @@ void RunDirectory::Begin(const Config& config, const std::string& config_path) {
   record["hosts"] = Json::object();
   record["ps"] = Json(config.cluster.ps);
   record["workers"] = static_cast<int64_t>(config.cluster.worker.size());
-  record["start_time"] = Rfc3339(ProcessStartWallNanos());
+  record["start_time"] = WallText(ProcessStartWallNanos());
   record["end_time"] = nullptr;
   record["checkpoints"] = config.checkpoint.dir;
   record["logs"] = config.log.dir;
@@ -222,7 +222,7 @@ void RunDirectory::End(const RunSummary& summary, const RunAccount& account, con
   Json hosts = Json::object();
   for (const auto& [task, host] : account.identity.hosts) hosts[task] = host;
   record_["hosts"] = hosts;
-  record_["end_time"] = Rfc3339(account.end_nanos);
+  record_["end_time"] = WallText(account.end_nanos);
   WriteFileAtomically(path_ + "/result.json", result);
   Write();
 }
@@ -304,11 +304,11 @@ PlacedRun PlaceRun(const std::string& config_path, const RunDirectory::Writer& w
       break;
     }
   }
-  errors.Say(
-      LogLevel::kWarning,
-      fmt::format("{}; this run has no directory, so it keeps no model. Run it where files can be made, or "
-                  "name a place: --run DIR",
-                  why));
+  errors.Print(
+      fmt::format("{}; this run has no directory, so it keeps no model. Run it where files can be made, "
+                  "or name a place: --run DIR",
+                  why),
+      LogLevel::kWarning);
   placed.config = load(kNoRunDirectory);
   return placed;
 }

@@ -52,18 +52,27 @@ std::unique_ptr<CommandGrammar> NewExportGrammar(CLI::App* root);
 std::unique_ptr<CommandGrammar> NewImportGrammar(CLI::App* root);
 std::unique_ptr<CommandGrammar> NewDevicesGrammar(CLI::App* root);
 std::unique_ptr<CommandGrammar> NewStatusGrammar(CLI::App* root);
+std::unique_ptr<CommandGrammar> NewHelpGrammar(CLI::App* root);
+std::unique_ptr<CommandGrammar> NewVersionGrammar(CLI::App* root);
 
 // Options that several commands share. Numbers stay text here, so that the messages about them are ours.
 
 // Adds --config, --set and --dump-config.
 void AddConfigOptions(CLI::App* app, ConfigArguments* config);
+// Adds the positional argument "config", which is --config without the word.
+void AddConfigArgument(CLI::App* app, ConfigArguments* config);
+// Takes a config that is named without --config. Throws UserError if there is another one.
+void TakeConfig(const std::string& path, ConfigArguments* config);
 // Throws UserError if there is no --config.
 void RequireConfig(const ConfigArguments& config);
 
 // Whether `word` is named like a config, x.yaml.
 bool IsConfigName(const std::string& word);
-// The error of a config without --config, as in `dtrain local x.yaml`.
-UserError NeedsConfigOption(const std::string& word);
+
+// Adds -q.
+void AddQuietFlag(CLI::App* app, bool* quiet);
+// Adds --json. `in_place_of`: what the command prints otherwise.
+void AddJsonFlag(CLI::App* app, bool* json, const char* in_place_of);
 
 // Adds the positional argument "table" and --label.
 void AddTableOptions(CLI::App* app, std::string* path, std::string* label);
@@ -72,7 +81,7 @@ void AddTableOptions(CLI::App* app, std::string* path, std::string* label);
 void AddRunOption(CLI::App* app, ConfigArguments* config);
 
 void AddResultOption(CLI::App* app, std::string* path,
-                     const char* what = "Write what the run came to, as JSON; at every ending");
+                     const char* what = "Write a JSON summary, however the run ends; - is standard output");
 
 struct SizeTexts {
   std::string ps, workers;

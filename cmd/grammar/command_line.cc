@@ -81,10 +81,14 @@ class Usage : public CLI::Formatter {
   }
 };
 
-// Whether `word` is a config without --config, as in `dtrain local x.yaml`.
+// Whether `word` is a config without --config, as in `dtrain eval run/ckpt x.yaml`.
 bool IsMeantAsConfig(const std::string& word, const CLI::App& command) {
   const CLI::Option* const config = command.get_option_no_throw("--config");
-  return config != nullptr && config->count() == 0 && IsConfigName(word);
+  const auto options = command.get_options([](const CLI::Option* each) { return each->get_positional(); });
+  const bool takes_one = std::any_of(options.begin(), options.end(), [](const CLI::Option* each) {
+    return each->get_name(/*positional=*/true) == "config";
+  });
+  return config != nullptr && config->count() == 0 && !takes_one && IsConfigName(word);
 }
 
 // Grammar: the whole command line of dtrain, built with the parser library.
@@ -103,11 +107,13 @@ class Grammar {
   // Moves the words after "--" aside. Returns how many words the library is to parse.
   int TakeRest(int argc, const char* const* argv);
   Arguments ToArguments() const;
+  ShowGenerated ToGenerated() const;
   void RefuseExtras() const;
   void RefuseMisplaced() const;
 
   CLI::App root_;
   bool version_ = false;
+  std::string generate_;
   std::unique_ptr<CommandGrammar> task_;
   std::vector<std::unique_ptr<CommandGrammar>> commands_;
 };
@@ -116,11 +122,14 @@ Grammar::Grammar() : root_(kAbout, "dtrain"), task_(NewTaskGrammar(&root_)) {
   root_.allow_extras();
   root_.formatter(std::make_shared<Usage>());  // before the commands are added: they inherit it
   root_.require_subcommand(0, 1);
-  root_.add_flag("--version", version_, "Print version, commit and libraries, and end");
+  root_.add_flag("-V,--version", version_, "Print version, commit and libraries, and end");
+  root_.add_option("--generate", generate_, "Print the man page, or completions for a shell, and end")
+      ->type_name("man|bash|zsh|fish");
   for (auto* const new_command :
        {NewLocalGrammar, NewLaunchGrammar, NewGuardGrammar, NewCheckGrammar, NewInitGrammar, NewPlanGrammar,
-        NewKeygenGrammar, NewStatusGrammar, NewInspectGrammar, NewEvalGrammar, NewPredictGrammar, NewExportGrammar,
-        NewImportGrammar, NewSynthGrammar, NewDevicesGrammar}) {
+        NewKeygenGrammar, NewStatusGrammar, NewInspectGrammar, NewEvalGrammar, NewPredictGrammar,
+        NewExportGrammar, NewImportGrammar, NewSynthGrammar, NewDevicesGrammar, NewHelpGrammar,
+        NewVersionGrammar}) {
     commands_.push_back(new_command(&root_));
     commands_.back()->app()->allow_extras();
   }
@@ -167,14 +176,24 @@ Arguments Grammar::ToArguments() const {
   RefuseExtras();
   if (version_) return ShowVersion{};
   RefuseMisplaced();
+  if (!generate_.empty()) return ToGenerated();
   return Parsed() != nullptr ? Parsed()->ToArguments() : task_->ToArguments();
+}
+
+ShowGenerated Grammar::ToGenerated() const {
+  const std::vector<std::string> known = {"man", "bash", "zsh", "fish"};
+  if (std::count(known.begin(), known.end(), generate_) > 0) return {generate_};
+  throw UserError("--generate {}: must be {}.", generate_, ListText(known, "or"));
 }
 
 void Grammar::RefuseExtras() const {
   const std::vector<std::string> extras = root_.remaining(/*recurse=*/true);
   if (extras.empty()) return;
   const CLI::App* const command = Parsed() != nullptr ? Parsed()->app() : &root_;
-  if (IsMeantAsConfig(extras.front(), *command)) throw NeedsConfigOption(extras.front());
+  if (IsMeantAsConfig(extras.front(), *command)) {
+    throw UserError("{0}: a config file needs its option here. Write --config {0}{1}.", extras.front(),
+                    command == &root_ ? ", or dtrain local " + extras.front() : "");
+  }
   const std::string name = extras.front().substr(0, extras.front().find('='));
   std::vector<std::string> known;
   const bool is_option = name.compare(0, 1, "-") == 0;
@@ -216,8 +235,26 @@ bool IsConfigName(const std::string& word) {
   return (ending == ".yaml" || ending == ".yml") && word.front() != '-';
 }
 
-UserError NeedsConfigOption(const std::string& word) {
-  return UserError("{0}: a config file needs its option. Write --config {0}.", word);
+void TakeConfig(const std::string& path, ConfigArguments* config) {
+  if (!config->path.empty()) {
+    throw UserError("{}: a second config file, beside {}. Leave one of them out.", path, config->path);
+  }
+  config->path = path;
+}
+
+void AddConfigArgument(CLI::App* app, ConfigArguments* config) {
+  app->add_option_function<std::string>(
+         "config", [config](const std::string& path) { TakeConfig(path, config); },
+         "The YAML file, as with --config")
+      ->type_name("");
+}
+
+void AddQuietFlag(CLI::App* app, bool* quiet) {
+  app->add_flag("-q,--quiet", *quiet, "Print errors only, and not the result either");
+}
+
+void AddJsonFlag(CLI::App* app, bool* json, const char* in_place_of) {
+  app->add_flag("--json", *json, fmt::format("One JSON document in place of {}", in_place_of));
 }
 
 void AddTableOptions(CLI::App* app, std::string* path, std::string* label) {
@@ -228,7 +265,7 @@ void AddTableOptions(CLI::App* app, std::string* path, std::string* label) {
 }
 
 void AddConfigOptions(CLI::App* app, ConfigArguments* config) {
-  app->add_option("--config", config->path, "The YAML file that describes model, data and cluster")
+  app->add_option("-c,--config", config->path, "The YAML file that describes model, data and cluster")
       ->type_name("FILE");
   // One value per flag: the help of a list option would promise several.
   app->add_option_function<std::string>(

@@ -59,22 +59,50 @@ TEST_CASE("command line: one --set takes one value") {
   CHECK(ErrorOf({"check", "--config", "a", "--set", "a=1", "b=2"}).find("b: unknown") != std::string::npos);
 }
 
-TEST_CASE("command line: a config file without its option is told how to be written") {
-  const std::string told = "x.yaml: a config file needs its option. Write --config x.yaml.";
-  CHECK(ErrorOf({"x.yaml"}) == told);
-  for (const char* command : {"local", "launch", "check", "plan"}) {
-    CAPTURE(command);
-    CHECK(ErrorOf({command, "x.yaml"}) == told);
-    CHECK(ErrorOf({command, "--set", "a=1", "x.yaml"}) == told);
-  }
-  CHECK(ErrorOf({"eval", "run/ckpt", "x.yaml"}) == told);
-  for (const std::vector<const char*>& words : {std::vector<const char*>{"local", "--config", "a", "x.yaml"},
-                                                {"local", ""},
-                                                {"local", "x.yam"},
-                                                {"inspect", "run/ckpt", "x.yaml"}}) {
-    CHECK(ErrorOf(words).find("unknown command or argument") != std::string::npos);
+TEST_CASE("command line: the commands about a config take it without --config") {
+  CHECK(Parse<LocalArguments>({"local", "x.yaml"}).config.path == "x.yaml");
+  CHECK(Parse<LocalArguments>({"local", "--set", "a=1", "x", "--ps", "2"}).config.path == "x");
+  CHECK(Parse<LaunchArguments>({"launch", "x.yaml"}).config.path == "x.yaml");
+  CHECK(Parse<PlanArguments>({"plan", "-c", "x.yaml"}).config.path == "x.yaml");
+  const auto check = Parse<CheckArguments>({"check", "x.yaml", "--ps", "3", "--json"});
+  CHECK(check.config.path == "x.yaml");
+  CHECK(check.size.ps == 3);
+  CHECK(check.json);
+}
+
+TEST_CASE("command line: a second config is refused, and one where none is taken is told how to be written") {
+  const std::string second = "x.yaml: a second config file, beside a. Leave one of them out.";
+  CHECK(ErrorOf({"local", "--config", "a", "x.yaml"}) == second);
+  CHECK(ErrorOf({"check", "x.yaml", "--config", "a"}) == second);
+  CHECK(ErrorOf({"x.yaml"}) ==
+        "x.yaml: a config file needs its option here. Write --config x.yaml, or dtrain local x.yaml.");
+  CHECK(ErrorOf({"eval", "run/ckpt", "x.yaml"}) ==
+        "x.yaml: a config file needs its option here. Write --config x.yaml.");
+  for (const std::vector<const char*>& words :
+       {std::vector<const char*>{"local", "a.yaml", "x.yaml"}, {"inspect", "run/ckpt", "x.yaml"}}) {
+    CHECK(ErrorOf(words).find("x.yaml: unknown command or argument") == 0);
   }
   CHECK(ErrorOf({"local", "--cfg=x.yaml"}).find("unknown option") != std::string::npos);
+}
+
+TEST_CASE("command line: help and version are commands too") {
+  CHECK(Parse<ShowText>({"help"}).text == Parse<ShowText>({"--help"}).text);
+  CHECK(Parse<ShowText>({"help", "local"}).text == Parse<ShowText>({"local", "--help"}).text);
+  CHECK(ErrorOf({"help", "lokal"}) == "lokal: unknown command. Did you mean local? See dtrain --help.");
+  Parse<ShowVersion>({"version"});
+  Parse<ShowVersion>({"-V"});
+}
+
+TEST_CASE("command line: what is generated is one of four") {
+  CHECK(Parse<ShowGenerated>({"--generate", "fish"}).what == "fish");
+  CHECK(ErrorOf({"--generate", "csh"}) == "--generate csh: must be man, bash, zsh or fish.");
+}
+
+TEST_CASE("command line: -q is of what runs tasks") {
+  CHECK(Parse<LocalArguments>({"local", "x", "-q"}).quiet);
+  CHECK(Parse<LaunchArguments>({"launch", "x", "--quiet"}).quiet);
+  CHECK(Parse<TaskArguments>({"-c", "x", "--role", "ps", "--index", "0", "-q"}).quiet);
+  CHECK_FALSE(Parse<LocalArguments>({"local", "x"}).quiet);
 }
 
 TEST_CASE("command line: local has counts where given") {
@@ -114,7 +142,7 @@ TEST_CASE("command line: check takes a table or a config, and not both") {
         "t.csv: unknown command or argument beside --config, which is about a config.");
   CHECK(ErrorOf({"check", "--label", "x", "--config", "a"}) ==
         "--label x: goes with a table. Write dtrain check table.csv --label x.");
-  CHECK(ErrorOf({"check"}).find("--config is missing: no YAML file to read.") == 0);
+  CHECK(ErrorOf({"check"}).find("check: what? Name a YAML file") == 0);
 }
 
 TEST_CASE("command line: init has a table, a label and a file") {

@@ -8,11 +8,19 @@
 #include <string>
 #include <vector>
 
+#include "cmd/grammar/command_line.h"
 #include "trainer/config/fields.h"
 #include "trainer/version.h"
 
 namespace dtrain {
 namespace {
+
+// Returns the items with `separator` between them.
+std::string Joined(const std::vector<std::string>& items, const std::string& separator) {
+  std::string text;
+  for (const std::string& item : items) text += (text.empty() ? "" : separator) + item;
+  return text;
+}
 
 // Escapes a text for roff: no line is a request, and a minus stays a minus that can be copied.
 std::string Roff(const std::string& text) {
@@ -139,18 +147,10 @@ std::string Places() {
          Item("--result FILE", "", "One JSON document, written at every ending.");
 }
 
-}  // namespace
-
-std::string Joined(const std::vector<std::string>& items, const std::string& separator) {
-  std::string text;
-  for (const std::string& item : items) text += (text.empty() ? "" : separator) + item;
-  return text;
-}
-
 std::string ManPage(const CommandLineText& line) {
   const CommandText& root = line.root;
   std::string roff = fmt::format(
-      ".\\\" Made by cmd/grammar/write_manual.\n.TH DTRAIN 1 \"\" \"dtrain {}\"\n.nh\n.ad l\n", kVersion);
+      ".\\\" Made by dtrain --generate man.\n.TH DTRAIN 1 \"\" \"dtrain {}\"\n.nh\n.ad l\n", kVersion);
   roff += ".SH NAME\ndtrain \\- trains models with parameter servers and workers, as a YAML file says\n";
   roff += ".SH SYNOPSIS\n" + Synopsis("dtrain", root);
   for (const CommandText& command : line.commands) roff += Synopsis("dtrain " + command.name, command);
@@ -161,8 +161,6 @@ std::string ManPage(const CommandLineText& line) {
   roff += ".SH CONFIG FILE\n" + Paragraph(kConfig) + Keys();
   return roff + ".SH ENVIRONMENT\n" + Variables() + ".SH FILES\n" + Places();
 }
-
-namespace {
 
 std::string ActionFor(const Field& field, const std::string& files) {
   switch (field.type) {
@@ -201,7 +199,7 @@ std::string KeyCases(const std::string& files) {
   return cases;
 }
 
-constexpr const char* kBashHead = R"sh(# Completions of dtrain for bash. Made by cmd/grammar/write_manual.
+constexpr const char* kBashHead = R"sh(# Completions of dtrain for bash. Made by dtrain --generate bash.
 
 # What may stand behind KEY= of --set.
 _dtrain_values() {{
@@ -326,7 +324,7 @@ std::string BehindCases(const std::string& name, const CommandText& command) {
 }
 
 constexpr const char* kZshHead = R"(#compdef dtrain
-# Completions of dtrain for zsh. Made by cmd/grammar/write_manual.
+# Completions of dtrain for zsh. Made by dtrain --generate zsh.
 
 # What may stand behind KEY= of --set.
 _dtrain_values() {{
@@ -420,8 +418,6 @@ std::string ZshCase(const CommandText& command) {
                      command.name, ZshSpecs(command, "        "));
 }
 
-}  // namespace
-
 std::string BashCompletions(const CommandLineText& line) {
   std::string options, behind = BehindCases("", line.root);
   std::vector<std::string> commands;
@@ -443,6 +439,89 @@ std::string ZshCompletions(const CommandLineText& line) {
   }
   return fmt::format(kZshHead, KeyCases("echo /files"), KeyWords(), described, cases,
                      ZshSpecs(line.root, "        "));
+}
+
+constexpr const char* kFishHead = R"(# Completions of dtrain for fish. Made by dtrain --generate fish.
+
+# What may stand behind KEY= of --set.
+function __dtrain_values
+  switch $argv[1]
+{}  end
+end
+
+# A key, or KEY=VALUE.
+function __dtrain_set
+  set -l parts (string split -m 1 = -- (commandline -ct))
+  if test (count $parts) -lt 2
+    printf '%s\n' {}
+    return
+  end
+  set -l values (__dtrain_values $parts[1])
+  if test "$values" = /files
+    set values (__fish_complete_path $parts[2])
+  end
+  test -n "$values"; and printf "$parts[1]=%s\n" $values
+end
+
+complete -c dtrain -f
+)";
+
+// Returns what completes the value of an option, in the words of fish's `complete`.
+std::string FishValue(const OptionText& option) {
+  switch (option.kind) {
+    case ValueKind::kNone:
+      return "";
+    case ValueKind::kFile:
+      return " -r -F";
+    case ValueKind::kDirectory:
+      return " -x -a '(__fish_complete_directories)'";
+    case ValueKind::kKey:
+      return " -x -a '(__dtrain_set)'";
+    case ValueKind::kChoice:
+      return fmt::format(" -x -a '{}'", Joined(option.choices, " "));
+    case ValueKind::kOther:
+      return " -x";
+  }
+  return "";
+}
+
+// Returns the `complete` lines of a command's options. `condition`: when they are offered.
+std::string FishOptions(const CommandText& command, const std::string& condition) {
+  std::string lines;
+  for (const OptionText& option : command.options) {
+    const std::string begin = fmt::format("complete -c dtrain -n '{}'", condition);
+    if (option.is_argument) {
+      lines += begin + " -F\n";
+    } else {
+      lines += fmt::format("{} -l {}{} -d '{}'\n", begin, option.name.substr(2), FishValue(option),
+                           Escaped(option.text, ""));
+    }
+  }
+  return lines;
+}
+
+std::string FishCompletions(const CommandLineText& line) {
+  std::string cases;
+  for (const Field& field : Fields()) {
+    const std::string action = ActionFor(field, "echo /files");
+    if (!action.empty()) cases += fmt::format("    case {}\n      string split ' ' -- ({})\n", field.key, action);
+  }
+  std::string text = fmt::format(kFishHead, cases, KeyWords());
+  for (const CommandText& command : line.commands) {
+    text += fmt::format("complete -c dtrain -n __fish_use_subcommand -a {} -d '{}'\n", command.name,
+                        Escaped(command.text, ""));
+    text += FishOptions(command, "__fish_seen_subcommand_from " + command.name);
+  }
+  return text + FishOptions(line.root, "__fish_use_subcommand");
+}
+
+}  // namespace
+
+std::string Generated(const std::string& what) {
+  const CommandLineText line = DescribeCommandLine();
+  if (what == "man") return ManPage(line);
+  if (what == "bash") return BashCompletions(line);
+  return what == "zsh" ? ZshCompletions(line) : FishCompletions(line);
 }
 
 }  // namespace dtrain

@@ -10,9 +10,11 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 
 #include "base/testing/files.h"
 #include "cmd/grammar/command_line.h"
+#include "cmd/grammar/manual.h"
 #include "cmd/testing/job.h"
 #include "cmd/testing/python.h"
 #include "trainer/config/fields.h"
@@ -105,10 +107,17 @@ void CheckCompletions(Shell& shell) {
   CHECK(shell.Type("dtrain check --in-p\t") == "check\n--in-p\n");
 }
 
+// Writes what --generate prints into a new file.
+std::string WriteGenerated(const std::string& what, const std::string& name) {
+  std::string path = NewDirectory() + "/" + name;
+  std::ofstream(path) << Generated(what);
+  return path;
+}
+
 TEST_CASE("completions: bash completes commands, options, keys, values and files") {
   if (!Have("bash") || !fs::exists("/usr/share/bash-completion/bash_completion")) return;
   Shell shell({"bash", "--noprofile", "--rcfile", "cmd/grammar/testdata/bashrc", "-i"},
-              {{"PAGES", "cmd/grammar"}});
+              {{"COMPLETIONS", WriteGenerated("bash", "dtrain.bash")}});
   CheckCompletions(shell);
 }
 
@@ -116,20 +125,42 @@ TEST_CASE("completions: zsh completes the same") {
   if (!Have("zsh")) return;
   const std::string folder = NewDirectory();
   fs::copy_file("cmd/grammar/testdata/zshrc", folder + "/.zshrc");
-  fs::copy_file("cmd/grammar/dtrain.zsh", folder + "/_dtrain");
+  fs::copy_file(WriteGenerated("zsh", "_dtrain"), folder + "/_dtrain");
   Shell shell({"zsh", "-d", "-i"}, {{"ZDOTDIR", folder}});
   CheckCompletions(shell);
 }
 
+TEST_CASE("completions: fish completes the same") {
+  if (!Have("fish")) return;
+  const std::string path = WriteGenerated("fish", "dtrain.fish");
+  // What fish offers behind `line`, without the descriptions.
+  const auto offered = [&](const std::string& line) {
+    const std::string script =
+        fmt::format("source {}; complete -C '{}' | string replace -r '\\t.*' ''; true", path, line);
+    return OutputOf(fmt::format("fish --no-config -c \"{}\"", script));
+  };
+  CHECK(offered("dtrain loc") == "local\n");
+  CHECK(offered("dtrain --vers") == "--version\n");
+  CHECK(offered("dtrain --role w") == "worker\n");
+  CHECK(offered("dtrain local --in-p") == "--in-process\n");
+  CHECK(offered("dtrain check --in-p") == "");
+  CHECK(offered("dtrain local --set train.mod") == "train.mode=\n");
+  CHECK(offered("dtrain local --set train.mode=sy") == "train.mode=sync\n");
+  CHECK(offered("dtrain local --set log.dir=cmd/grammar/testd") == "log.dir=cmd/grammar/testdata/\n");
+  CHECK(offered("dtrain check --config cmd/grammar/testdata/bash") == "cmd/grammar/testdata/bashrc\n");
+}
+
 TEST_CASE("completions: bash finds no fault in its own, and shellcheck no trap") {
-  CHECK(std::system("bash -n cmd/grammar/dtrain.bash") == 0);
+  const std::string path = WriteGenerated("bash", "dtrain.bash");
+  CHECK(std::system(("bash -n " + path).c_str()) == 0);
   if (!Have("shellcheck")) return;
-  CHECK(std::system("shellcheck -s bash cmd/grammar/dtrain.bash") == 0);
+  CHECK(std::system(("shellcheck -s bash " + path).c_str()) == 0);
 }
 
 TEST_CASE("man page: groff reads it without a warning, and shows every command, key and exit code") {
   if (!Have("groff")) return;
-  const std::string groff = "groff -man -ww -Tascii -P-cbou -rLL=400n cmd/grammar/dtrain.1 ";
+  const std::string groff =
+      "groff -man -ww -Tascii -P-cbou -rLL=400n " + WriteGenerated("man", "dtrain.1") + " ";
   CHECK(OutputOf(groff + "2>&1 >/dev/null") == "");
   const std::string text = OutputOf(groff);
   for (const CommandText& command : DescribeCommandLine().commands) {
@@ -143,7 +174,7 @@ TEST_CASE("man page: groff reads it without a warning, and shows every command, 
   }
   for (const char* part : {"EXIT CODES", "130 SIGINT, 143 SIGTERM", "ENVIRONMENT", "CUDA_VISIBLE_DEVICES",
                            "FILES", "EXAMPLES", "-h,--help", "checkpoint.dir/best", "ps-0/, eval/",
-                           "dtrain local --config configs/quickstart_digits.yaml"}) {
+                           "dtrain local configs/quickstart_digits.yaml"}) {
     CAPTURE(part);
     CHECK(Contains(text, part));
   }

@@ -19,6 +19,7 @@ class InspectGrammar : public CommandGrammar {
   explicit InspectGrammar(CLI::App* root)
       : CommandGrammar(root->add_subcommand("inspect", kInspectAbout), kInspectFooter) {
     AddCheckpointArgument(app(), &inspect_.path);
+    AddJsonFlag(app(), &inspect_.json, "the lists");
   }
 
   Arguments ToArguments() const override {
@@ -61,7 +62,7 @@ class EvalGrammar : public CommandGrammar {
             "Labelled rows in place of the set of eval.on: a file, a glob, -, or exec:COMMAND; repeatable")
         ->type_name("FILE")
         ->trigger_on_parse();
-    app()->add_flag("--json", eval_.json, "One JSON document in place of the tables");
+    AddJsonFlag(app(), &eval_.json, "the tables");
     app()->add_flag("--follow", eval_.follow, "Evaluate each new checkpoint, until the run has ended");
     AddConfigOptions(app(), &eval_.config);
     AddResultOption(app(), &eval_.result,

@@ -9,7 +9,7 @@ namespace {
 
 constexpr char kTaskFooter[] =
     R"(Examples:
-  dtrain local --config configs/quickstart_digits.yaml             a whole cluster on this machine
+  dtrain local configs/quickstart_digits.yaml                      a whole cluster on this machine
   dtrain --config cluster.yaml --role ps --index 0                 one task of a real one
   dtrain --config cluster.yaml --role worker --index 1 --set train.steps=1000
   srun dtrain --config x.yaml --from slurm --ps 1                  role, index and cluster as Slurm has them
@@ -39,6 +39,7 @@ class TaskGrammar : public CommandGrammar {
     AddSchedulerOptions(app(), &scheduler_);
     AddRunOption(app(), &task_.config);
     AddResultOption(app(), &task_.result);
+    AddQuietFlag(app(), &task_.quiet);
     app()->add_option("--listen-fd", task_.listening_fd)->group("");
     app()->add_option("--keys-fd", task_.keys_fd)->group("");
     app()->add_flag("--reports", task_.reports)->group("");
@@ -88,15 +89,16 @@ constexpr char kLocalAbout[] = "Run the whole cluster on this machine, as child 
 
 constexpr char kLocalFooter[] =
     R"(Examples:
-  dtrain local --config configs/first_cluster.yaml
-  dtrain local --config configs/quickstart_digits.yaml --ps 2 --workers 3 --result result.json
-  dtrain local --config configs/quickstart_digits.yaml --in-process --set train.steps=20
+  dtrain local configs/first_cluster.yaml
+  dtrain local configs/quickstart_digits.yaml --ps 2 --workers 3 --result result.json
+  dtrain local configs/quickstart_digits.yaml --in-process --set train.steps=20
+  dtrain local configs/quickstart_digits.yaml -q --result - | jq .test_accuracy
 
 The addresses in the file are not used. Model, logs, curves and result are in a new directory, runs/NAME-TIME, or where
 --run says; the last line tells it, and how to evaluate the model or to go on.
 A task that dies or hangs is started again up to failure.restarts times. After that the others are ended too, and
-the last lines are what the first that failed said last, the logs (log.dir), and who it was and why it ended. The
-exit code is that task's own; 4 when a signal killed it. Ctrl-C, SIGTERM and SIGHUP go to all tasks, which save and
+the last lines are where the logs are (log.dir), and which task failed first, how and why. The exit code is that
+task's own; 4 when a signal killed it. Ctrl-C, SIGTERM and SIGHUP go to all tasks, which save and
 end: 130 of Ctrl-C, otherwise 143, or 1 when nothing was saved. A second one ends all at once.)";
 
 class LocalGrammar : public CommandGrammar {
@@ -104,10 +106,12 @@ class LocalGrammar : public CommandGrammar {
   explicit LocalGrammar(CLI::App* root)
       : CommandGrammar(root->add_subcommand("local", kLocalAbout), kLocalFooter) {
     AddConfigOptions(app(), &local_.config);
+    AddConfigArgument(app(), &local_.config);
     AddSizeOptions(app(), &size_);
     app()->add_flag("--in-process", local_.in_process, "Threads of one process in place of processes");
     AddRunOption(app(), &local_.config);
     AddResultOption(app(), &local_.result);
+    AddQuietFlag(app(), &local_.quiet);
   }
 
   Arguments ToArguments() const override {
@@ -126,9 +130,9 @@ constexpr char kLaunchAbout[] = "Run the whole cluster, each task where its addr
 
 constexpr char kLaunchFooter[] =
     R"(Examples:
-  dtrain launch --config cluster.yaml --dry-run          the commands that it would run, one for each task
-  dtrain launch --config cluster.yaml --result result.json
-  dtrain launch --config cluster.yaml --set launch.copy=true --set 'launch.hosts={node1: {directory: /data/job}}'
+  dtrain launch cluster.yaml --dry-run                   the commands that it would run, one for each task
+  dtrain launch cluster.yaml --result result.json
+  dtrain launch cluster.yaml --set launch.copy=true --set 'launch.hosts={node1: {directory: /data/job}}'
 
 A task whose address is of this machine runs here, any other over ssh: with your keys, without questions, on hosts
 whose keys are known. Output, restarts, signals and exit codes are those of dtrain local. When this command ends,
@@ -140,10 +144,12 @@ class LaunchGrammar : public CommandGrammar {
   explicit LaunchGrammar(CLI::App* root)
       : CommandGrammar(root->add_subcommand("launch", kLaunchAbout), kLaunchFooter) {
     AddConfigOptions(app(), &launch_.config);
+    AddConfigArgument(app(), &launch_.config);
     app()->add_flag("--dry-run", launch_.dry_run,
                     "Print what would be copied and the commands, and start nothing");
     AddRunOption(app(), &launch_.config);
     AddResultOption(app(), &launch_.result);
+    AddQuietFlag(app(), &launch_.quiet);
   }
 
   Arguments ToArguments() const override {
@@ -185,15 +191,15 @@ constexpr char kCheckFooter[] =
     R"(Examples:
   dtrain check table.csv                       a first look at a table: columns, faults, and a config for it
   dtrain check table.csv --label churned
-  dtrain check --config cluster.yaml
-  dtrain check --config cluster.yaml --set 'cluster.ps=[a:9001, b:9001]'
-  dtrain check --config cluster.yaml --ps 1 --workers 4
-  srun dtrain check --config x.yaml --from slurm --ps 1
+  dtrain check cluster.yaml
+  dtrain check cluster.yaml --set 'cluster.ps=[a:9001, b:9001]'
+  dtrain check cluster.yaml --ps 1 --workers 4
+  srun dtrain check x.yaml --from slurm --ps 1
 
 With a table, one pass shows the type, gaps and values of each column, every kind of fault with its first place and
 how often it is there, and the YAML that would train on it (dtrain init writes it). Exit code 0, with faults too.
 
-With --config it reads the file and all data. Exit code 0 when both are good, else 2: of the file every error is told,
+With a config it reads the file and all data. Exit code 0 when both are good, else 2: of the file every error is told,
 of the data the first. With --ps and --workers it is about the cluster that dtrain local makes with them; with --from
 it shows the cluster, and the place that this process would have in it.)";
 
@@ -205,21 +211,25 @@ class CheckGrammar : public CommandGrammar {
     AddConfigOptions(app(), &check_.config);
     AddSchedulerOptions(app(), &scheduler_, "How many ps; with --from slurm or mpi: of the first ranks");
     AddWorkersOption(app(), &workers_);
+    AddJsonFlag(app(), &check_.json, "the lines");
   }
 
   Arguments ToArguments() const override {
-    if (!table_.path.empty()) return ToTable();
+    CheckArguments check = check_;
+    if (IsConfigName(table_.path)) {
+      TakeConfig(table_.path, &check.config);
+    } else if (!table_.path.empty()) {
+      return ToTable();
+    }
     if (!table_.label.empty()) {
       throw UserError("--label {}: goes with a table. Write dtrain check table.csv --label {}.", table_.label,
                       table_.label);
     }
-    if (check_.config.path.empty()) {
+    if (check.config.path.empty()) {
       throw UserError(
-          "--config is missing: no YAML file to read. Try --config configs/quickstart_digits.yaml, or for a "
-          "first "
-          "look at a table dtrain check table.csv.");
+          "check: what? Name a YAML file, or for a first look a table: dtrain check x.yaml, dtrain check "
+          "table.csv.");
     }
-    CheckArguments check = check_;
     SchedulerTexts scheduler = scheduler_;
     if (scheduler.from.empty()) {
       check.size = ParseSize({std::exchange(scheduler.ps, ""), workers_});
@@ -233,15 +243,17 @@ class CheckGrammar : public CommandGrammar {
 
  private:
   Arguments ToTable() const {
-    const bool config = !check_.config.path.empty();
-    if (!config && IsConfigName(table_.path)) throw NeedsConfigOption(table_.path);
     for (const CLI::Option* option : app()->get_options()) {
       const std::string name = option->get_name();
-      if (option->count() == 0 || option->get_positional() || name == "--label") continue;
+      if (option->count() == 0 || option->get_positional() || name == "--label" ||
+          name == "--json")
+        continue;
       throw UserError("{}: unknown command or argument beside {}, which is about a config.",
                       table_.path.substr(0, table_.path.find('=')), name);
     }
-    return table_;
+    CheckTableArguments table = table_;
+    table.json = check_.json;
+    return table;
   }
 
   CheckTableArguments table_;
@@ -254,9 +266,9 @@ constexpr char kPlanAbout[] = "Show which ps will hold what, in bytes, and what 
 
 constexpr char kPlanFooter[] =
     R"(Examples:
-  dtrain plan --config cluster.yaml
-  dtrain plan --config cluster.yaml --set placement.policy=round_robin
-  dtrain plan --config cluster.yaml --ps 16 --workers 64
+  dtrain plan cluster.yaml
+  dtrain plan cluster.yaml --set placement.policy=round_robin
+  dtrain plan cluster.yaml --ps 16 --workers 64
 
 Reads no more of the data than their shape.)";
 
@@ -265,7 +277,9 @@ class PlanGrammar : public CommandGrammar {
   explicit PlanGrammar(CLI::App* root)
       : CommandGrammar(root->add_subcommand("plan", kPlanAbout), kPlanFooter) {
     AddConfigOptions(app(), &plan_.config);
+    AddConfigArgument(app(), &plan_.config);
     AddSizeOptions(app(), &size_);
+    AddJsonFlag(app(), &plan_.json, "the tables");
   }
 
   Arguments ToArguments() const override {
@@ -338,7 +352,7 @@ class DevicesGrammar : public CommandGrammar {
  public:
   explicit DevicesGrammar(CLI::App* root)
       : CommandGrammar(root->add_subcommand("devices", kDevicesAbout), kDevicesFooter) {
-    app()->add_flag("--json", devices_.json, "One JSON document in place of the table");
+    AddJsonFlag(app(), &devices_.json, "the table");
   }
 
   Arguments ToArguments() const override { return devices_; }

@@ -69,13 +69,13 @@ void CheckHere(const Config& config) {
 }
 
 Outcome RunTasks(const std::vector<PlannedTask>& tasks, const Config& config, SignalPipe& signals,
-                 Console& console) {
+                 Console& console, bool quiet) {
   ShutdownTimeouts timeouts = TimeoutsOf(config.failure);
   timeouts.after_failure = kAfterFailure;
   timeouts.before_restart = kRemoteEnd;
   const KeepAlive keep_alive(tasks.size());
   std::deque<LogFile> logs;
-  Supervisor supervisor(timeouts, RestartRulesOf(config.failure), signals, console, config.log.json);
+  Supervisor supervisor(timeouts, RestartRulesOf(config.failure), signals, console, {config.log.json, quiet});
   std::optional<RunKeys> keys;
   if (config.security.keys == kAutoKeys) keys.emplace(config.cluster);
   std::vector<ChildCommand> commands;
@@ -117,6 +117,7 @@ int RunLaunchCommand(const LaunchArguments& arguments, ErrorLines& errors) {
     return 0;
   }
   if (arguments.dry_run) return PrintPlan(arguments);
+  errors.quiet = arguments.quiet;
   SignalPipe signals({SIGINT, SIGTERM, SIGHUP, SIGCHLD});
   ResultFile result(arguments.result, errors);
   try {
@@ -129,7 +130,7 @@ int RunLaunchCommand(const LaunchArguments& arguments, ErrorLines& errors) {
           return config;
         });
     const Config& config = placed.config;
-    Console console(LiveLineOf(config.log));
+    Console console(LiveLineOf(config.log, arguments.quiet));
     const std::string run = placed.directory != nullptr ? placed.directory->Shown() : "";
     const PlanFor who{/*launcher=*/true, console.live(), ParentLogsEnd(config.log), run, start_id};
     result.Begin(config, std::move(placed.directory));
@@ -140,12 +141,12 @@ int RunLaunchCommand(const LaunchArguments& arguments, ErrorLines& errors) {
         account.identity.hosts[TaskName(planned.task)] = planned.machine.name;
       }
     });
-    LogOptions log_options = OwnLogOptions(config.log, console);
+    LogOptions log_options = OwnLogOptions(config, console, arguments.quiet);
     log_options.watch = result.Watch();
     Logger log("launch", log_options);
     CopyToMachines(FilesToCopy(tasks, arguments.config.path), config.launch, log);
     loading.reset();
-    const Outcome outcome = RunTasks(tasks, config, signals, console);
+    const Outcome outcome = RunTasks(tasks, config, signals, console, arguments.quiet);
     console.End();
     return FinishRun(config, outcome, log, errors, result);
   } catch (const std::exception& failure) {

@@ -23,8 +23,8 @@ TEST_CASE("launch over machines: where a link is cut nothing is left anywhere, a
   const LaunchJob beside(EndlessJob(), network.client_config(), {"10.77.0.2", "10.77.0.2"}, "");
   const auto other = beside.Start();
   const auto run = job.Start();
-  REQUIRE(run->WaitForLine("worker 0 | epoch"));
-  REQUIRE(other->WaitForLine("worker 0 | epoch"));
+  REQUIRE(run->WaitForLine("worker 0@host1 | epoch"));
+  REQUIRE(other->WaitForLine("worker 0 | epoch"));  // all on one host
   network.hosts().Cut(1);
   const bool none_left = NoneCarries(job.mark, kGone);
   network.hosts().Mend(1);
@@ -32,7 +32,7 @@ TEST_CASE("launch over machines: where a link is cut nothing is left anywhere, a
   CHECK(RunToEnd(*run) == 4);
   CHECK(ReadResult(job.result).at("status") == "peer_lost");
   CAPTURE(run->standard_error());
-  CHECK(Contains(run->standard_error(), "error: the connection to 10.77.0.3 broke"));
+  CHECK(Contains(run->standard_error(), ": the connection to 10.77.0.3 broke"));
   CHECK_FALSE(NoneCarries(beside.mark, milliseconds(0)));
   other->Signal(SIGINT);
   RunToEnd(*other);
@@ -44,7 +44,7 @@ TEST_CASE("launch over machines: with failure.restarts a run whose link is cut a
   const LaunchJob job =
       Job(LongJob("mode: sync, steps: 3000") + "failure: {worker_lost: wait, restarts: 5}\n", network);
   const auto run = job.Start();
-  REQUIRE(run->WaitForLine("worker 0 | epoch"));  // on the machine that is cut off
+  REQUIRE(run->WaitForLine("worker 0@host1 | epoch"));  // on the machine that is cut off
   network.hosts().Cut(1);
   const bool noticed = run->WaitForLine("the connection to 10.77.0.3 broke");
   network.hosts().Mend(1);

@@ -220,7 +220,7 @@ TEST_CASE("launch: with failure.restarts a run goes on where a worker is killed,
     kill(victim, SIGKILL);
     CheckEnd(*run);
     CHECK(Contains(run->standard_error(),
-                   connection ? "worker 1 | error: the connection to 127.0.0.2 broke"
+                   connection ? "started again (restart 1 of 1): the connection to 127.0.0.2 broke"
                               : "worker 1 was killed by SIGKILL; started again (restart 1 of 1)"));
     CHECK(ReadResult(job.result).at("global_step") == steps);
   }

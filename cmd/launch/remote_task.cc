@@ -14,6 +14,7 @@
 #include "base/console.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/printable.h"
 
 namespace dtrain {
@@ -181,6 +182,7 @@ void RemoteTask::TakeReport(const std::string& line) {
   } else if (word == kSignalWord) {
     reported_ = ProcessExit{0, number()};
   } else {
+    if (word == kErrorWord || word == kStoppedWord) KeepEnd(line);
     return ChildProcess::TakeReport(line);
   }
   if (reported_) deadline_ = std::min(deadline_, Clock::now() + kCloseTimeout);
@@ -210,8 +212,17 @@ ProcessExit RemoteTask::End() {
 }
 
 ProcessExit RemoteTask::Failed(int exit_code, const std::string& why) {
-  TakeLine(log_.Line(LogLevel::kError, why));
+  TakeReport(fmt::format("{} {}\n", kErrorWord, Json(why).dump()));
   return {exit_code, 0};
+}
+
+// The task's log here has why it ended, which the launcher shows at the end.
+void RemoteTask::KeepEnd(const std::string& line) {
+  const size_t text = line.find(' ');
+  const Json why = Json::Parse(text == std::string::npos ? "" : line.substr(text));
+  if (command_.log == nullptr || !why.is_string()) return;
+  const LogLevel level = line.rfind(kErrorWord, 0) == 0 ? LogLevel::kError : LogLevel::kWarning;
+  command_.log->Append(log_.Line(level, Printable(why.get<std::string>())));
 }
 
 std::string RemoteTask::StartFailureText() const {

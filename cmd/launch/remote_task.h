@@ -64,7 +64,7 @@ class RemoteTask : public ChildProcess {
   TimePoint Await(std::vector<pollfd>* waiting) const override;
   // Retries the connection if the machine refused it. The exit is that of the task. If the task could not be
   // started it is 2; if the connection broke, or the run had begun already, it is that of a lost peer. A line
-  // in the task's log says why.
+  // in the task's log says why, and so does a report.
   bool HasEnded() override;
   // Sends the signal to the remote task. A repeated SIGKILL, one without effect for 2 s, or any signal to a
   // task that has not started ends the connection.
@@ -74,6 +74,7 @@ class RemoteTask : public ChildProcess {
   void TakeLine(const std::string& line) override;
   void TakeReport(const std::string& line) override;
   void SendKeys();
+  void KeepEnd(const std::string& line);
   // Whether it is waiting to connect again.
   bool WaitsToRetry();
   ProcessExit End();

@@ -122,17 +122,15 @@ TEST_CASE("remote task: a connection that breaks is a lost peer, and its line ha
   const auto task = remote.Start(
       "echo @started; sleep 0.2; echo '1 worker 1 | a line' >&2; echo 'Broken pipe' >&2; exit 255");
   CHECK(remote.End(*task).code == 4);
-  CHECK(remote.lines.find(
-            "worker 1 | error: the connection to node1 broke: Broken pipe. The task there ends by "
-            "itself.\n") != std::string::npos);
-  CHECK(task->last_lines().size() == 3);
+  CHECK(remote.reports.find("@error \"the connection to node1 broke: Broken pipe. The task there ends by "
+                            "itself.\"\n") != std::string::npos);
 }
 
 TEST_CASE("remote task: one that cannot be started is the user's to mend, or lost where the run has begun") {
   Remote remote;
   const auto before = remote.Start("echo 'Host key verification failed.' >&2; exit 255");
   CHECK(remote.End(*before).code == 2);
-  CHECK(remote.lines.find("cannot be started on node1: Host key verification failed. Its key") !=
+  CHECK(remote.reports.find("cannot be started on node1: Host key verification failed. Its key") !=
         std::string::npos);
   remote.results.Take("ps 0", kBegunWord, "");
   const auto after = remote.Start("exit 255");
@@ -144,7 +142,7 @@ TEST_CASE("remote task: one that does not start in time is given up") {
   remote.config.failure.startup_timeout_s = 0.1;
   const auto task = remote.Start("read x");
   CHECK(remote.End(*task).code == 2);
-  CHECK(remote.lines.find("it has not started in 0.1 s (failure.startup_timeout_s)") != std::string::npos);
+  CHECK(remote.reports.find("it has not started in 0.1 s (failure.startup_timeout_s)") != std::string::npos);
 }
 
 TEST_CASE("remote task: a machine that turns it away is asked again") {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/names.h"
 
 #include "cmd/common/load_config.h"
@@ -286,6 +287,48 @@ void PrintLength(const Config& config, const DataShape& shape) {
   fmt::print("run: batches of {}{}{}{}{}\n", config.train.batch_size, where, epochs, by_steps, by_time);
 }
 
+Json SourceJson(const DataSourceConfig& source, const DataSet* set) {
+  if (set == nullptr) return nullptr;
+  return {{"source", SourceText(source, set)}, {"rows", set->rows() ? Json(*set->rows()) : Json(nullptr)}};
+}
+
+Json DataJson(const DataConfig& data, const LoadedData& loaded) {
+  return {{"train", SourceJson(data.train, loaded.train.get())},
+          {"held_out_rows", HeldOutRows(data, loaded.train->rows())},
+          {"test", SourceJson(data.test, loaded.test.get())},
+          {"features", loaded.form.features},
+          {"classes", loaded.form.classes}};
+}
+
+Json ModelJson(const Config& config, const Layout& layout) {
+  Json ps = Json::array();
+  for (size_t i = 0; i < layout.ps.size(); ++i) {
+    Json tensors = Json::array();
+    for (const Segment& segment : layout.SegmentsOf(static_cast<int>(i))) {
+      tensors.push_back(layout.RowsText(segment));
+    }
+    ps.push_back({{"parameters", layout.ps[i].size()}, {"tensors", tensors}});
+  }
+  const ModelConfig& model = config.model;
+  return {{"kind", KindName(model.kind)},
+          {"inputs", layout.table && layout.table->hashed() ? Json(nullptr) : Json(*model.inputs)},
+          {"outputs", *model.outputs},
+          {"parameters", layout.size},
+          {"table", layout.table ? Json(TableText(config, *layout.table)) : Json(nullptr)},
+          {"ps", ps}};
+}
+
+Json LengthJson(const Config& config, const DataShape& shape) {
+  const std::optional<int64_t> steps =
+      TotalSteps(config, shape.rows, static_cast<int>(config.cluster.worker.size()));
+  return {{"batch_size", config.train.batch_size},
+          {"epochs", config.train.epochs ? Json(*config.train.epochs) : Json(nullptr)},
+          {"steps", steps ? Json(*steps) : Json(nullptr)},
+          {"max_secs", config.train.max_secs ? Json(*config.train.max_secs) : Json(nullptr)}};
+}
+
+Json TextOrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
 // Checks the keys that are on this machine. Returns a line for the user; empty: the run has no key files.
 std::string CheckKeys(const Config& config) {
   const std::string& path = config.security.keys;
@@ -338,9 +381,25 @@ int RunCheckCommand(const CheckArguments& arguments) {
     shape.rows = *loaded.train->rows() - HeldOutRows(config.data, loaded.train->rows());
   CheckTasks(config, loaded);
   const std::string keys = local ? "" : CheckKeys(config);
-  for (const std::string& warning : DataWarnings(config, loaded)) errors.Print("warning: " + warning);
+  const std::vector<std::string> warnings = DataWarnings(config, loaded);
   const bool evaluator = scheduled.assignment && !scheduled.assignment->task;
   if (evaluator) EvaluatedDirectory(config, scheduled);
+  if (arguments.json) {
+    const Json document = {
+        {"file", arguments.config.path},
+        {"this_process", scheduled.assignment ? Json(scheduled.assignment->name) : Json(nullptr)},
+        {"ps", config.cluster.ps},
+        {"worker", config.cluster.worker},
+        {"keys", TextOrNull(keys)},
+        {"model", ModelJson(config, layout)},
+        {"data", DataJson(config.data, loaded)},
+        {"run", LengthJson(config, shape)},
+        {"start", TextOrNull(start)},
+        {"warnings", warnings}};
+    fmt::print("{}\n", document.dump(2));
+    return 0;
+  }
+  for (const std::string& warning : warnings) errors.Print("warning: " + warning);
   fmt::print("{}: good\n", arguments.config.path);
   if (scheduled.assignment) PrintAssignment(config, scheduled);
   PrintTasks(config.cluster, local);

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/console.h"
+#include "base/json.h"
 #include "base/names.h"
 
 #include "cmd/common/load_config.h"
@@ -53,20 +54,10 @@ std::string TensorsText(const Layout& layout) {
                      BytesText(static_cast<double>(layout.size) * sizeof(float)));
 }
 
-void PrintPs(const Config& config, const Layout& layout, size_t ps, const Traffic& step,
-             const std::optional<Traffic>& run) {
-  if (layout.table) {
-    const RowRange rows = layout.table->PartOf(static_cast<int64_t>(ps));
-    const double share = static_cast<double>(rows.size()) / static_cast<double>(layout.table->rows());
-    PrintRow(fmt::format("{}", ps), BytesOf(config, layout, ps), share, step, run);
-    fmt::print("        {}[{}:{})\n", kTableName, rows.begin, rows.end);
-  } else {
-    const double share = static_cast<double>(layout.ps[ps].size()) / static_cast<double>(layout.size);
-    PrintRow(fmt::format("{}", ps), BytesOf(layout.ps[ps]), share, step, run);
-  }
-  for (const Segment& segment : layout.SegmentsOf(static_cast<int>(ps))) {
-    fmt::print("        {}\n", layout.RowsText(segment));
-  }
+double ShareOf(const Layout& layout, size_t ps) {
+  if (!layout.table) return static_cast<double>(layout.ps[ps].size()) / static_cast<double>(layout.size);
+  const RowRange rows = layout.table->PartOf(static_cast<int64_t>(ps));
+  return static_cast<double>(rows.size()) / static_cast<double>(layout.table->rows());
 }
 
 void PrintBalance(const Layout& layout) {
@@ -79,26 +70,85 @@ void PrintBalance(const Layout& layout) {
   fmt::print("largest / smallest: {}\n", ratio);
 }
 
-void PrintTable(const Config& config, const Layout& layout, int workers,
-                const std::optional<int64_t>& gradients, double keys) {
-  fmt::print("{:>4}  {:>14}  {:>10}  {:>7}  {:>10}  {:>10}{}\n", "ps",
-             layout.table ? "at most bytes" : "bytes", "", "share", "in / step", "out / step",
-             gradients ? fmt::format("  {:>10}  {:>10}", "in / run", "out / run") : "");
-  Traffic all_step;
-  std::optional<Traffic> all_run;
-  int64_t bytes = 0;
+// PsLoad: what one ps holds, and what travels to and from it.
+struct PsLoad {
+  int64_t bytes = 0;  // or kNoLimit
+  double share = 0;   // of all parameters, or of the table's rows
+  Traffic step;
+  std::optional<Traffic> run;  // unset: the run's length is not known
+};
+
+void PrintPs(const Layout& layout, size_t ps, const PsLoad& load) {
+  PrintRow(fmt::format("{}", ps), load.bytes, load.share, load.step, load.run);
+  if (layout.table) {
+    const RowRange rows = layout.table->PartOf(static_cast<int64_t>(ps));
+    fmt::print("        {}[{}:{})\n", kTableName, rows.begin, rows.end);
+  }
+  for (const Segment& segment : layout.SegmentsOf(static_cast<int>(ps))) {
+    fmt::print("        {}\n", layout.RowsText(segment));
+  }
+}
+
+std::vector<PsLoad> LoadsOf(const Config& config, const Layout& layout, int workers,
+                            const std::optional<int64_t>& gradients, double keys) {
+  std::vector<PsLoad> loads;
   for (size_t i = 0; i < layout.ps.size(); ++i) {
     const int ps = static_cast<int>(i);
-    const Traffic step = StepTraffic(config, layout, ps, keys);
-    std::optional<Traffic> run;
-    if (gradients) run = RunTraffic(config, layout, ps, workers, *gradients, keys);
-    PrintPs(config, layout, i, step, run);
-    const int64_t here = BytesOf(config, layout, i);
-    bytes = here == kNoLimit ? kNoLimit : bytes + here;
-    all_step += step;
-    if (run) (all_run ? *all_run : all_run.emplace()) += *run;
+    PsLoad& load = loads.emplace_back();
+    load.bytes = BytesOf(config, layout, i);
+    load.share = ShareOf(layout, i);
+    load.step = StepTraffic(config, layout, ps, keys);
+    if (gradients) load.run = RunTraffic(config, layout, ps, workers, *gradients, keys);
   }
-  PrintRow("all", bytes, 1, all_step, all_run);
+  return loads;
+}
+
+void PrintTable(const Layout& layout, const std::vector<PsLoad>& loads, bool knows_run) {
+  fmt::print("{:>4}  {:>14}  {:>10}  {:>7}  {:>10}  {:>10}{}\n", "ps",
+             layout.table ? "at most bytes" : "bytes", "", "share", "in / step", "out / step",
+             knows_run ? fmt::format("  {:>10}  {:>10}", "in / run", "out / run") : "");
+  PsLoad all;
+  for (size_t ps = 0; ps < loads.size(); ++ps) {
+    const PsLoad& load = loads[ps];
+    PrintPs(layout, ps, load);
+    all.bytes = load.bytes == kNoLimit || all.bytes == kNoLimit ? kNoLimit : all.bytes + load.bytes;
+    all.step += load.step;
+    if (load.run) (all.run ? *all.run : all.run.emplace()) += *load.run;
+  }
+  PrintRow("all", all.bytes, 1, all.step, all.run);
+}
+
+Json LoadJson(const Layout& layout, size_t ps, const PsLoad& load) {
+  Json tensors = Json::array();
+  for (const Segment& segment : layout.SegmentsOf(static_cast<int>(ps))) {
+    tensors.push_back(layout.RowsText(segment));
+  }
+  Json json = {{"index", static_cast<int64_t>(ps)},
+               {"bytes", load.bytes == kNoLimit ? Json(nullptr) : Json(load.bytes)},
+               {"share", load.share},
+               {"in_bytes_per_step", load.step.in},
+               {"out_bytes_per_step", load.step.out},
+               {"in_bytes_per_run", load.run ? Json(load.run->in) : Json(nullptr)},
+               {"out_bytes_per_run", load.run ? Json(load.run->out) : Json(nullptr)},
+               {"tensors", tensors}};
+  if (layout.table) {
+    const RowRange rows = layout.table->PartOf(static_cast<int64_t>(ps));
+    json["first_row"] = rows.begin;
+    json["rows"] = rows.size();
+  }
+  return json;
+}
+
+void PrintJson(const Layout& layout, const std::vector<PsLoad>& loads, int workers,
+               const std::optional<int64_t>& gradients, const std::optional<BatchKeys>& keys) {
+  Json ps = Json::array();
+  for (size_t i = 0; i < loads.size(); ++i) ps.push_back(LoadJson(layout, i, loads[i]));
+  const Json document = {{"parameters", layout.size},
+                         {"workers", workers},
+                         {"gradients", gradients ? Json(*gradients) : Json(nullptr)},
+                         {"rows_per_batch", keys ? Json(keys->keys) : Json(nullptr)},
+                         {"ps", ps}};
+  fmt::print("{}\n", document.dump(2));
 }
 
 // Says what the traffic of a table was reckoned from.
@@ -170,18 +220,25 @@ int RunPlanCommand(const PlanArguments& arguments) {
   const Layout layout = MakeLayout(config, static_cast<int>(config.cluster.ps.size()));
   const auto workers = static_cast<int>(config.cluster.worker.size());
   const std::optional<int64_t> gradients = KnownGradients(config, shape, workers);
+  std::optional<BatchKeys> keys;
+  if (layout.table) keys = MeasureBatchKeys(config);
+  const std::vector<PsLoad> loads = LoadsOf(config, layout, workers, gradients, keys ? keys->keys : 0);
+  if (arguments.json) {
+    PrintJson(layout, loads, workers, gradients, keys);
+    WarnOfMemory(config, layout);
+    return 0;
+  }
   if (layout.table) {
-    const std::optional<BatchKeys> keys = MeasureBatchKeys(config);
     fmt::print("{}: {}\n{} ps; {}\n", kTableName, TableText(config, *layout.table), layout.ps.size(),
                Plural(workers, "worker"));
-    PrintTable(config, layout, workers, gradients, keys ? keys->keys : 0);
+    PrintTable(layout, loads, gradients.has_value());
     if (layout.size > 0) {
       fmt::print("Beside the table there are {}, which travel whole.\n", TensorsText(layout));
     }
     PrintKeys(config, keys);
   } else {
     fmt::print("{} on {} ps; {}\n", TensorsText(layout), layout.ps.size(), Plural(workers, "worker"));
-    PrintTable(config, layout, workers, gradients, 0);
+    PrintTable(layout, loads, gradients.has_value());
     PrintBalance(layout);
     fmt::print(
         "A step is one gradient of one worker: to each ps its part of the gradient, and back its new "

@@ -101,6 +101,7 @@ EvaluationOutcome Evaluator::Evaluate(const Config& config, CheckpointReader* ch
                                       const std::function<void()>& between_batches) {
   ChooseOnce(config);
   EvaluationOutcome outcome = EvaluateCheckpoint(config, devices_, checkpoint, between_batches);
+  if (arguments_.result == kStandardOutput) return outcome;
   fmt::print("{}", arguments_.json ? EvaluationJson(outcome)
                    : line          ? EvaluationLine(outcome)
                                    : EvaluationText(outcome));

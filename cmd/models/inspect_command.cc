@@ -118,23 +118,39 @@ void PrintTensor(CheckpointReader* reader, const StoredTensor& tensor, const std
   fmt::print("\n");
 }
 
-// The statistics are those of the rows that are in the checkpoint.
-void PrintTable(CheckpointReader* reader) {
+// TableStatistics: of the rows that are in the checkpoint, the weights first and then each slot.
+struct TableStatistics {
+  std::vector<std::string> slots;
+  std::vector<TensorStatistics> of;
+  int64_t rows = 0;
+};
+
+TableStatistics StatisticsOfTable(CheckpointReader* reader) {
   const Manifest& manifest = reader->manifest();
   const StoredTable& table = *manifest.table;
-  const auto width = table.width;
-  std::vector<std::string> slots = {CheckpointReader::kWeights};
-  slots.insert(slots.end(), manifest.slots.begin(), manifest.slots.end());
-  std::vector<TensorStatistics> statistics(slots.size());
-  int64_t rows = 0;
-  reader->ReadRows({0, TableLayout(table.features, width, 1).rows()}, [&](uint64_t, const float* values) {
-    ++rows;
-    for (size_t i = 0; i < slots.size(); ++i, values += width) statistics[i].Add(values, width);
+  TableStatistics statistics;
+  statistics.slots = {CheckpointReader::kWeights};
+  statistics.slots.insert(statistics.slots.end(), manifest.slots.begin(), manifest.slots.end());
+  statistics.of.resize(statistics.slots.size());
+  const auto rows = TableLayout(table.features, table.width, 1).rows();
+  reader->ReadRows({0, rows}, [&](uint64_t, const float* values) {
+    ++statistics.rows;
+    for (TensorStatistics& each : statistics.of) {
+      each.Add(values, table.width);
+      values += table.width;
+    }
   });
+  return statistics;
+}
+
+void PrintTable(CheckpointReader* reader) {
+  const StoredTable& table = *reader->manifest().table;
+  const auto width = table.width;
+  const auto [slots, statistics, rows] = StatisticsOfTable(reader);
   const double row_bytes = static_cast<double>(slots.size()) * static_cast<double>(width) * sizeof(float);
   fmt::print("  {}: {} and the bias, {} each; {} stored, {} with slots; all others are as they began\n",
-             kTableName, table.hashed() ? "any keys" : Plural(table.features, "feature"), Plural(width, "value"), Plural(rows, "row"),
-             BytesText(static_cast<double>(rows) * row_bytes));
+             kTableName, table.hashed() ? "any keys" : Plural(table.features, "feature"),
+             Plural(width, "value"), Plural(rows, "row"), BytesText(static_cast<double>(rows) * row_bytes));
   PrintStatisticsHeading();
   fmt::print("  {:>12}\n", "not zero");
   for (size_t i = 0; i < slots.size(); ++i) {
@@ -144,10 +160,16 @@ void PrintTable(CheckpointReader* reader) {
   }
 }
 
+// The table's own entry, which comes last, is not among them.
+std::vector<StoredTensor> DenseTensors(const Manifest& manifest) {
+  std::vector<StoredTensor> tensors = manifest.tensors;
+  if (manifest.table) tensors.pop_back();
+  return tensors;
+}
+
 void PrintTensors(CheckpointReader* reader) {
   if (reader->manifest().table) PrintTable(reader);
-  std::vector<StoredTensor> tensors = reader->manifest().tensors;
-  if (reader->manifest().table) tensors.pop_back();
+  const std::vector<StoredTensor> tensors = DenseTensors(reader->manifest());
   if (tensors.empty()) return;
   PrintStatisticsHeading();
   fmt::print("\n");
@@ -237,7 +259,68 @@ void PrintFeatures(CheckpointReader* reader) {
   PrintRow("(bias)", biases.data(), biases.size());
 }
 
-void PrintCheckpoint(const std::string& path) {
+Json StatisticsJson(const std::string& tensor, int64_t rows, int64_t columns, const std::string& slot,
+                    const TensorStatistics& of) {
+  return {{"tensor", tensor},       {"rows", rows},
+          {"columns", columns},     {"slot", slot == CheckpointReader::kWeights ? "weights" : slot},
+          {"min", of.min()},        {"max", of.max()},
+          {"mean", of.mean()},      {"stddev", of.stddev()},
+          {"norm", of.norm()},      {"not_finite", of.not_finite()},
+          {"not_zero", of.not_zero()}};
+}
+
+Json TensorsJson(CheckpointReader* reader) {
+  const Manifest& manifest = reader->manifest();
+  Json tensors = Json::array();
+  if (manifest.table) {
+    const TableStatistics table = StatisticsOfTable(reader);
+    for (size_t i = 0; i < table.slots.size(); ++i) {
+      tensors.push_back(
+          StatisticsJson(kTableName, table.rows, manifest.table->width, table.slots[i], table.of[i]));
+    }
+  }
+  std::vector<std::string> slots = manifest.slots;
+  slots.insert(slots.begin(), CheckpointReader::kWeights);
+  for (const StoredTensor& tensor : DenseTensors(manifest)) {
+    for (const std::string& slot : slots) {
+      tensors.push_back(
+          StatisticsJson(tensor.name, tensor.rows, tensor.cols, slot, StatisticsOf(reader, tensor, slot)));
+    }
+  }
+  return tensors;
+}
+
+Json FigureJson(double figure) { return std::isnan(figure) ? Json(nullptr) : Json(figure); }
+
+// Throws BadCheckpoint.
+Json CheckpointJson(const std::string& path) {
+  CheckpointReader reader(path);
+  reader.Verify();
+  const Manifest& manifest = reader.manifest();
+  Json files = Json::array();
+  for (const StoredShard& shard : manifest.shards) {
+    files.push_back({{"file", shard.file}, {"bytes", shard.bytes}});
+  }
+  return {{"path", path},
+          {"step", manifest.step},
+          {"sequence", manifest.sequence},
+          {"saved", TimeText(manifest)},
+          {"version", manifest.version},
+          {"run", fmt::format("{:016x}", manifest.run_id)},
+          {"mode", manifest.mode},
+          {"optimizer", manifest.optimizer},
+          {"loss", FigureJson(manifest.loss)},
+          {"accuracy", FigureJson(manifest.accuracy)},
+          {"base", manifest.base ? Json(CheckpointName(manifest.base->step)) : Json(nullptr)},
+          {"files", files},
+          {"tensors", TensorsJson(&reader)}};
+}
+
+void PrintCheckpoint(const std::string& path, bool json) {
+  if (json) {
+    fmt::print("{}\n", CheckpointJson(path).dump(2));
+    return;
+  }
   CheckpointReader reader(path);
   reader.Verify();
   fmt::print("{}: good\n", path);
@@ -266,61 +349,102 @@ std::optional<Inspected> Inspect(const std::string& path) {
   return inspected;
 }
 
-// Prints the list. Returns the path of the newest good checkpoint and counts the damaged ones.
-std::optional<std::string> PrintList(const CheckpointDirectory& directory,
-                                     const std::vector<ListedCheckpoint>& listed, int64_t* damaged) {
-  const std::optional<std::string> best = directory.ReadBest();
-  std::optional<std::string> newest;
-  fmt::print("{:>8}  {:>12}  {:<23}  {:>14}  {:>10}  name\n", "sequence", "step", "saved", "bytes", "");
-  for (const ListedCheckpoint& each : listed) {
+// InspectedDirectory: what became of each checkpoint that was listed.
+struct InspectedDirectory {
+  std::vector<ListedCheckpoint> listed;
+  std::vector<std::optional<Inspected>> seen;  // unset: removed meanwhile
+  std::vector<std::string> unreadable;
+  std::optional<std::string> best;
+  std::optional<std::string> newest;  // the path of the newest good one
+
+  int64_t count() const { return static_cast<int64_t>(listed.size() + unreadable.size()); }
+  int64_t damaged() const {
+    return static_cast<int64_t>(unreadable.size()) +
+           std::count_if(seen.begin(), seen.end(), [](const auto& each) { return each && each->state != "good"; });
+  }
+};
+
+InspectedDirectory InspectAll(const CheckpointDirectory& directory) {
+  InspectedDirectory all;
+  all.listed = directory.List(&all.unreadable);
+  all.best = directory.ReadBest();
+  for (const ListedCheckpoint& each : all.listed) {
     const std::string path = directory.PathOf(each.name);
-    const std::optional<Inspected> seen = Inspect(path);
+    all.seen.push_back(Inspect(path));
+    if (!all.newest && all.seen.back() && all.seen.back()->state == "good") all.newest = path;
+  }
+  return all;
+}
+
+void PrintList(const InspectedDirectory& all) {
+  fmt::print("{:>8}  {:>12}  {:<29}  {:>14}  {:>10}  name\n", "sequence", "step", "saved", "bytes", "");
+  for (size_t i = 0; i < all.listed.size(); ++i) {
+    const ListedCheckpoint& each = all.listed[i];
+    const std::optional<Inspected>& seen = all.seen[i];
     if (!seen) {
-      fmt::print("{:>8}  {:>12}  {:<23}  {:>26}  {}: removed meanwhile\n", each.sequence, each.step, "", "",
+      fmt::print("{:>8}  {:>12}  {:<29}  {:>26}  {}: removed meanwhile\n", each.sequence, each.step, "", "",
                  each.name);
       continue;
     }
-    fmt::print("{:>8}  {:>12}  {:<23}  {}  {}: {}{}{}\n", each.sequence, each.step, TimeText(seen->manifest),
+    fmt::print("{:>8}  {:>12}  {:<29}  {}  {}: {}{}{}\n", each.sequence, each.step, TimeText(seen->manifest),
                SizeText(seen->manifest.bytes()), each.name, seen->state,
-               each.name == best ? ", the best" : "",
+               each.name == all.best ? ", the best" : "",
                each.base ? ", a delta of " + CheckpointName(each.base->step) : "");
-    if (seen->state != "good") {
-      ++*damaged;
-    } else if (!newest) {
-      newest = path;
-    }
   }
-  return newest;
 }
 
-// Prints `newest`; if it was removed meanwhile, or all that were listed were, the newest one now.
-void PrintNewest(const CheckpointDirectory& directory, std::optional<std::string> newest) {
-  std::vector<std::string> warned;  // already printed in the list
+Json ListJson(const InspectedDirectory& all) {
+  Json list = Json::array();
+  for (size_t i = 0; i < all.listed.size(); ++i) {
+    const ListedCheckpoint& each = all.listed[i];
+    const std::optional<Inspected>& seen = all.seen[i];
+    if (!seen) continue;
+    list.push_back({{"name", each.name},
+                    {"sequence", each.sequence},
+                    {"step", each.step},
+                    {"saved", TimeText(seen->manifest)},
+                    {"bytes", seen->manifest.bytes()},
+                    {"state", seen->state},
+                    {"best", each.name == all.best}});
+  }
+  return list;
+}
+
+// Calls `use` with the newest good checkpoint; if it was removed meanwhile, with the newest one now. Not if
+// there is none.
+template <typename Use>
+void WithNewest(const CheckpointDirectory& directory, std::optional<std::string> newest, Use&& use) {
+  std::vector<std::string> warned;  // already in the list
   for (int left = 10; newest || (newest = directory.FindNewest(&warned)); newest.reset(), --left) {
     try {
-      return PrintCheckpoint(*newest);
+      return use(*newest);
     } catch (const BadCheckpoint&) {
       if (left == 0 || !IsGone(*newest)) throw;
     }
   }
 }
 
-void PrintDirectory(const std::string& path) {
+void PrintDirectory(const std::string& path, bool json) {
   const CheckpointDirectory directory(path);
-  std::vector<std::string> unreadable;
-  const std::vector<ListedCheckpoint> listed = directory.List(&unreadable);
-  const auto count = static_cast<int64_t>(listed.size() + unreadable.size());
-  if (count == 0) RefuseAsCheckpoint(path);
-  fmt::print("{}: {}\n", path, Plural(count, "checkpoint"));
-  auto damaged = static_cast<int64_t>(unreadable.size());
-  const std::optional<std::string> newest = PrintList(directory, listed, &damaged);
-  for (const std::string& problem : unreadable) fmt::print("{}\n", problem);
-  PrintNewest(directory, newest);
-  if (damaged == 0) return;
+  const InspectedDirectory all = InspectAll(directory);
+  if (all.count() == 0) RefuseAsCheckpoint(path);
+  if (json) {
+    Json document = {
+        {"path", path}, {"checkpoints", ListJson(all)}, {"unreadable", all.unreadable}, {"newest", nullptr}};
+    WithNewest(directory, all.newest,
+               [&](const std::string& newest) { document["newest"] = CheckpointJson(newest); });
+    fmt::print("{}\n", document.dump(2));
+  } else {
+    fmt::print("{}: {}\n", path, Plural(all.count(), "checkpoint"));
+    PrintList(all);
+    for (const std::string& problem : all.unreadable) fmt::print("{}\n", problem);
+    WithNewest(directory, all.newest, [](const std::string& newest) { PrintCheckpoint(newest, false); });
+  }
+  if (all.damaged() == 0) return;
   throw UserError(
       "{}: {} of {} cannot be restored (see above). Remove what is of no use; a run takes the newest "
       "good one.",
-      path, damaged, Plural(count, "checkpoint"));
+      path, all.damaged(), Plural(all.count(), "checkpoint"));
 }
 
 }  // namespace
@@ -329,9 +453,9 @@ int RunInspectCommand(const InspectArguments& arguments) {
   EndWithReader();
   const std::string path = CheckpointsOf(arguments.path);
   if (IsOneCheckpoint(path)) {
-    PrintCheckpoint(path);
+    PrintCheckpoint(path, arguments.json);
   } else {
-    PrintDirectory(path);
+    PrintDirectory(path, arguments.json);
   }
   return 0;
 }

@@ -222,8 +222,7 @@ void ChildProcess::TakeLine(const std::string& line) {
   if (Console::IsRelayed(line)) return;
   const std::string failure = command_.log != nullptr ? command_.log->Append(line) : "";
   if (!failure.empty() && sinks_.line) sinks_.line("dtrain: " + failure + "\n");
-  last_lines_.push_back(line);
-  if (last_lines_.size() > kKeptLines) last_lines_.pop_front();
+  spoke_ = true;
 }
 
 void ChildProcess::TakeReport(const std::string& line) {

@@ -6,7 +6,6 @@
 #include <sys/types.h>
 
 #include <cstddef>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -119,9 +118,8 @@ class ChildProcess {
   const std::string& name() const { return command_.name; }
   // How the child ended; only after HasEnded().
   const ProcessExit& exit() const { return *exit_; }
-  // The last lines of standard error, at most kKeptLines, each with its newline; without live lines.
-  const std::deque<std::string>& last_lines() const { return last_lines_; }
-  static constexpr size_t kKeptLines = 20;
+  // Whether it has written a line to standard error, other than live lines.
+  bool spoke() const { return spoke_; }
 
  protected:
   // Starts the command again after the process has ended.
@@ -138,7 +136,7 @@ class ChildProcess {
 
   pid_t pid_ = -1;
   std::optional<PipeLines> error_, output_;
-  std::deque<std::string> last_lines_;
+  bool spoke_ = false;
 };
 
 }  // namespace dtrain

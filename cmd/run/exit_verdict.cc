@@ -29,8 +29,9 @@ bool Has(const std::vector<int64_t>& indices, int index) {
 
 void WriteOwnEnd(const Config& config, TaskId task, const RunSummary& summary) {
   Console unused(LiveLine::kNone);
-  LogOptions options = LogOptionsOf(config.log, unused);
+  LogOptions options = LogOptionsOf(config, unused);
   options.standard_error = false;
+  options.show_host = false;  // the task may have run elsewhere
   Logger file(TaskName(task), options);
   LogEnd(config, task, summary, file);
 }
@@ -49,46 +50,36 @@ std::string LogPath(const std::string& directory, std::string name) {
   return fmt::format("{}/{}.log", directory, name);
 }
 
-std::string LogsText(const std::vector<ChildEnd>& ends, const std::string& directory) {
-  if (directory.empty()) return "no logs were kept. Set log.dir to keep one for each task.";
-  std::string text = "logs:";
-  for (const ChildEnd& end : ends) text += " " + LogPath(directory, end.name);
-  return text;
-}
-
-// Returns the text of a line of this level, "error" or "warning", in a task's log of either format; empty for
-// other lines.
-std::string TextAt(const std::string& level, const std::string& line) {
-  const std::string mark = " | " + level + ": ";
-  const size_t at = line.find(mark);
-  if (at != std::string::npos) return line.substr(at + mark.size());
-  if (line.find(level) == std::string::npos || line.front() != '{') return std::string();
+// Returns the text of a warning in a line of a task's log, of either format; empty for other lines.
+std::string WarningIn(const std::string& line) {
+  constexpr std::string_view kMark = " | warning: ";
+  const size_t at = line.find(kMark);
+  if (at != std::string::npos) return line.substr(at + kMark.size());
+  if (line.find("warning") == std::string::npos || line.front() != '{') return std::string();
   const nlohmann::json object = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
   const auto text_of = [&](const char* key) {
     return object.is_object() && object.contains(key) && object[key].is_string()
                ? object[key].get<std::string>()
                : std::string();
   };
-  return text_of("level") == level ? text_of("text") : std::string();
+  return text_of("level") == "warning" ? text_of("text") : std::string();
 }
 
-// The same of an error; also of a task that has no log yet.
-std::string ErrorOf(const std::string& line) {
-  constexpr std::string_view kCommand = "dtrain: ";
-  return line.rfind(kCommand, 0) == 0 ? line.substr(kCommand.size()) : TextAt("error", line);
-}
-
-// Returns ": " and the last reason that the child itself gave, or the meaning of a signal.
+// Returns ": " and the reason that the child itself gave, or the meaning of a signal.
 std::string EndReason(const ChildEnd& end, bool logged) {
   if (end.given_up)
     return ": not heard for failure.detect_s. Was it stopped, or short of memory or processors?";
   if (end.signal == SIGKILL) return ". If nobody did that, memory ran out: see dmesg.";
-  for (auto line = end.last_lines.rbegin(); end.signal == 0 && line != end.last_lines.rend(); ++line) {
-    const std::string error = ErrorOf(*line);
-    if (!error.empty()) return ": " + error.substr(0, error.find('\n'));
-  }
-  if (!end.last_lines.empty()) return ". Look at its last lines above.";
+  if (end.signal == 0 && !end.error.empty()) return ": " + end.error;
+  if (end.spoke) return ". Look at its last lines above.";
   return logged ? ". Look at its log." : " without a word. Set log.dir and run again.";
+}
+
+// Whether the task has failed by itself, for another reason than `cause`.
+bool HasOtherError(const ChildEnd& end, const ChildEnd& cause) {
+  const bool is_victim = end.lost_peer && !cause.lost_peer;
+  if (end.error.empty() || end.ended_by_us || is_victim || end.name == cause.name) return false;
+  return cause.error.empty() || end.error.find(cause.error) == std::string::npos;
 }
 
 // Returns the ends that decide the outcome. If the run is done, children that it went on without do not
@@ -103,11 +94,13 @@ std::vector<ChildEnd> RelevantEnds(const std::vector<ChildEnd>& ends, bool done)
 
 // Prints the losses and restarts of a run that is done, one per line.
 void ReportLossesAndRestarts(const Outcome& outcome, const ErrorLines& errors) {
-  for (const Restart& restart : outcome.restarts) errors.Print("while it ran, " + RestartReport(restart));
+  for (const Restart& restart : outcome.restarts) {
+    errors.Print("while it ran, " + RestartReport(restart), LogLevel::kWarning);
+  }
   for (const ChildEnd& end : outcome.ends) {
     if (end.signal == 0 && end.exit_code == 0) continue;
     // A task that was started too late is no loss.
-    if (end.late ? !end.ended_by_us : end.may_be_lost) errors.Print(LossReport(end));
+    if (end.late ? !end.ended_by_us : end.may_be_lost) errors.Print(LossReport(end), LogLevel::kWarning);
   }
 }
 
@@ -143,7 +136,8 @@ std::string WhyNotRestarted(const Config& config, const ChildEnd& cause, RunStag
 struct Verdict {
   ExitCode code = ExitCode::kOk;
   Blame blame;
-  std::string report;  // lines for standard error; empty: there is nothing to say
+  std::string before;  // lines for standard error; may be empty
+  std::string last;    // the last of them; empty: there is nothing to say
 };
 
 Verdict Judge(const Config& config, const Outcome& outcome, const RunSummary& summary) {
@@ -154,21 +148,22 @@ Verdict Judge(const Config& config, const Outcome& outcome, const RunSummary& su
   // A failure before the signal has precedence, unless the run had gone on.
   if (outcome.stop_signal != 0 && !done && (!cause || ends[*cause].run_went_on)) {
     const ExitCode code = StopCode(outcome, stage != RunStage::kStarting);
-    Verdict verdict{code, {}, StopReport(config, outcome, code, summary)};
-    if (code == ExitCode::kInternal) verdict.blame.error = verdict.report;
+    Verdict verdict{code, {}, "", StopReport(config, outcome, code, summary)};
+    if (code == ExitCode::kInternal) verdict.blame.error = verdict.last;
     return verdict;
   }
   if (cause) {
     const ChildEnd& end = ends[*cause];
-    return {ExitCodeOf(end), BlameOf(end, !config.log.dir.empty()),
-            FailureReport(end, outcome, config.log.dir, WhyNotRestarted(config, end, stage))};
+    const bool logged = !config.log.dir.empty();
+    return {ExitCodeOf(end), BlameOf(end, logged), FailureReport(end, outcome, config.log.dir),
+            EndLine(end, logged) + WhyNotRestarted(config, end, stage)};
   }
   const bool stuck = std::any_of(ends.begin(), ends.end(), [](const ChildEnd& end) {
     return end.ended_by_us && (end.signal != 0 || end.exit_code != 0);
   });
   if (!stuck) return {};
   const std::string text = "the run was over, but some tasks did not end and were killed";
-  return {ExitCode::kInternal, {std::nullopt, "", text}, text};
+  return {ExitCode::kInternal, {std::nullopt, "", text}, "", text};
 }
 
 // Fills in what this process has seen of the run.
@@ -201,7 +196,7 @@ void RunResults::Take(const std::string& task, const std::string& word, const st
 
 void RunResults::TakeLine(const std::string& task, const std::string& line) {
   if (warnings_.size() >= RunAccount::kMaxWarnings) return;
-  std::string text = TextAt("warning", line);
+  std::string text = WarningIn(line);
   text = text.substr(0, text.find('\n'));
   if (text.empty()) return;
   const auto warning = std::pair(task, std::move(text));
@@ -289,28 +284,24 @@ Blame BlameOf(const ChildEnd& cause, bool logged) {
   std::optional<TaskId> task = TaskNamed(cause.name);
   const std::string reason = EndReason(cause, logged);
   if (task && reason.compare(0, 2, ": ") == 0) return BlameFor(*task, "", reason.substr(2));
-  return {task, "", cause.name + " " + EndText(cause) + reason};
+  return {task, "", EndLine(cause, logged)};
 }
 
-std::string FailureReport(const ChildEnd& cause, const Outcome& outcome, const std::string& log_directory,
-                          const std::string& advice) {
+std::string EndLine(const ChildEnd& end, bool logged) {
+  return fmt::format("{} {}{}", end.name, EndText(end), EndReason(end, logged));
+}
+
+std::string FailureReport(const ChildEnd& cause, const Outcome& outcome, const std::string& log_directory) {
   std::string report;
-  if (cause.last_lines.empty()) {
-    report = fmt::format("{} had said nothing\n", cause.name);
-  } else {
-    const size_t lines = cause.last_lines.size();
-    report = lines == 1 ? fmt::format("the last line of {}:\n", cause.name)
-                        : fmt::format("the last {} lines of {}:\n", lines, cause.name);
-    for (const std::string& line : cause.last_lines) report += "    " + line;
-  }
   for (const Restart& restart : outcome.restarts) report += RestartReport(restart) + "\n";
   for (const ChildEnd& end : outcome.ends) {
+    if (HasOtherError(end, cause)) report += EndLine(end, /*logged=*/true) + "\n";
     if (end.ended_by_us && end.signal == SIGKILL)
       report += fmt::format("{} did not end and was killed\n", end.name);
   }
-  return report + LogsText(outcome.ends, log_directory) + "\n" +
-         fmt::format("{} {}{}{}\n", cause.name, EndText(cause), EndReason(cause, !log_directory.empty()),
-                     advice);
+  if (log_directory.empty()) return report;
+  return report +
+         fmt::format("logs: {}, and those of the others beside it\n", LogPath(log_directory, cause.name));
 }
 
 int FinishRun(const Config& config, const Outcome& outcome, Logger& log, const ErrorLines& errors,
@@ -335,7 +326,8 @@ int FinishRun(const Config& config, const Outcome& outcome, Logger& log, const E
   // Of a stop the last line says how to go on; of a failure it is the cause.
   const bool stop_told = outcome.stop_signal != 0 && !verdict.blame.task;
   if (!stop_told) result.TellDirectory();
-  errors.Print(verdict.report);
+  errors.Print(verdict.before, LevelOf(verdict.code));
+  errors.Print(verdict.last, LevelOf(verdict.code), kEventRunEnded);
   if (stop_told) result.TellDirectory();
   return exit_code;
 }

@@ -64,14 +64,15 @@ void LogClosingLines(const Config& config, const RunSummary& summary, Logger& lo
 struct ChildEnd {
   std::string name;  // "worker 1"
   int exit_code = 0;
-  int signal = 0;                       // the signal that killed it; 0: it exited
-  bool ended_by_us = false;             // this process had told it to end
-  bool lost_peer = false;               // its exit code says that it lost a peer
-  bool given_up = false;                // killed by this process because other tasks had given it up
-  bool may_be_lost = false;             // the run may have gone on without it
-  bool run_went_on = false;             // the run had begun, so it went on without this child
-  bool late = false;                    // it ended when the run was done without it
-  std::vector<std::string> last_lines;  // each with its newline
+  int signal = 0;            // the signal that killed it; 0: it exited
+  bool ended_by_us = false;  // this process had told it to end
+  bool lost_peer = false;    // its exit code says that it lost a peer
+  bool given_up = false;     // killed by this process because other tasks had given it up
+  bool may_be_lost = false;  // the run may have gone on without it
+  bool run_went_on = false;  // the run had begun, so it went on without this child
+  bool late = false;         // it ended when the run was done without it
+  bool spoke = false;        // it has written lines
+  std::string error;         // why it ended, in its own words; empty: it has not said
 };
 
 // Restart: a child that was started again.
@@ -114,11 +115,13 @@ std::string RestartReport(const Restart& restart);
 // its log was kept.
 Blame BlameOf(const ChildEnd& cause, bool logged);
 
-// Returns the last lines for standard error: the last output of the cause, the restarts, where the logs are,
-// and as the very last line who failed, how, why and what to do, ending with `advice`. `log_directory` is
-// empty if there are no logs.
-std::string FailureReport(const ChildEnd& cause, const Outcome& outcome, const std::string& log_directory,
-                          const std::string& advice = "");
+// Returns what precedes the last line of a run that failed, in lines: the restarts, what other tasks failed
+// of by themselves, the children that had to be killed, and where the logs are. `log_directory` is empty if
+// there are no logs.
+std::string FailureReport(const ChildEnd& cause, const Outcome& outcome, const std::string& log_directory);
+
+// Returns the last line: which child, how it ended, why, and what to do. `logged`: it has a log.
+std::string EndLine(const ChildEnd& end, bool logged);
 
 // Whether a line of a task with JSON log is a complete object. A truncated line, or one that is not from the
 // log, is not.

@@ -101,43 +101,50 @@ TEST_CASE("exit verdict: a run ended by a signal is a lost peer, otherwise it ha
   CHECK(ExitCodeOf(Ended("worker 0", 3)) == ExitCode::kDiverged);
 }
 
-TEST_CASE("exit verdict: the report shows who, how, the last lines and every log") {
-  ChildEnd cause = Killed("worker 1", SIGSEGV);
-  cause.last_lines = {"one\n", "two\n"};
-  Outcome outcome;
-  outcome.ends = {cause, Ended("ps 0", 4), Killed("worker 0", SIGKILL, true)};
-  CHECK(FailureReport(cause, outcome, "logs") ==
-        "the last 2 lines of worker 1:\n"
-        "    one\n"
-        "    two\n"
-        "worker 0 did not end and was killed\n"
-        "logs: logs/worker-1.log logs/ps-0.log logs/worker-0.log\n"
-        "worker 1 was killed by SIGSEGV. Look at its last lines above.\n");
+TEST_CASE("exit verdict: the last line is who, how and why, in the task's own words") {
+  ChildEnd cause = Ended("worker 0", 3);
+  cause.error = "the loss is nan. Try less.";
+  CHECK(EndLine(cause, true) == "worker 0 ended with exit code 3: the loss is nan. Try less.");
 }
 
-TEST_CASE("exit verdict: one line is its last line; without lines and logs the report says so") {
-  ChildEnd cause = Ended("ps 0", 1);
-  cause.last_lines = {"one\n"};
-  CHECK(FailureReport(cause, {}, "").find("the last line of ps 0:\n    one\n") != std::string::npos);
-  CHECK(FailureReport(Ended("ps 0", 1), {}, "") ==
-        "ps 0 had said nothing\n"
-        "no logs were kept. Set log.dir to keep one for each task.\n"
-        "ps 0 ended with exit code 1 without a word. Set log.dir and run again.\n");
+TEST_CASE("exit verdict: a task that has not said why is described by its end") {
+  CHECK(EndLine(Ended("ps 0", 1), false) ==
+        "ps 0 ended with exit code 1 without a word. Set log.dir and run again.");
+  CHECK(EndLine(Ended("ps 0", 1), true) == "ps 0 ended with exit code 1. Look at its log.");
+  ChildEnd crashed = Killed("worker 1", SIGSEGV);
+  crashed.spoke = true;
+  CHECK(EndLine(crashed, false) == "worker 1 was killed by SIGSEGV. Look at its last lines above.");
+  ChildEnd silent = Killed("ps 1", SIGKILL);
+  silent.given_up = true;
+  CHECK(EndLine(silent, true) ==
+        "ps 1 was given up by the others and killed: not heard for failure.detect_s. Was it stopped, or short "
+        "of memory or processors?");
 }
 
-TEST_CASE("exit verdict: the report tells who had been started again, and who was given up") {
-  ChildEnd cause = Killed("ps 1", SIGKILL);
-  cause.given_up = true;
+TEST_CASE("exit verdict: before the last line are restarts, who had to be killed, and where the logs are") {
+  const ChildEnd cause = Killed("worker 1", SIGSEGV);
   Outcome outcome;
   outcome.restarts = {{Killed("ps 1", SIGSEGV), 1, 1}};
-  outcome.ends = {cause};
-  CHECK(
-      FailureReport(cause, outcome, "logs") ==
-      "ps 1 had said nothing\n"
-      "ps 1 was killed by SIGSEGV; started again (restart 1 of 1)\n"
-      "logs: logs/ps-1.log\n"
-      "ps 1 was given up by the others and killed: not heard for failure.detect_s. Was it stopped, or short "
-      "of memory or processors?\n");
+  outcome.ends = {cause, Ended("ps 0", 4), Killed("worker 0", SIGKILL, true)};
+  CHECK(FailureReport(cause, outcome, "logs") ==
+        "ps 1 was killed by SIGSEGV; started again (restart 1 of 1)\n"
+        "worker 0 did not end and was killed\n"
+        "logs: logs/worker-1.log, and those of the others beside it\n");
+  CHECK(FailureReport(cause, {}, "") == "");
+}
+
+TEST_CASE("exit verdict: an error is told once, and one of another task only if it is another error") {
+  const auto ended = [](const char* name, int code, const char* error) {
+    ChildEnd end = Ended(name, code);
+    end.error = error;
+    return end;
+  };
+  const ChildEnd cause = ended("worker 0", 2, "a.csv:3: bad");
+  Outcome outcome;
+  outcome.ends = {ended("ps 0", 4, "worker 0 ended the run with exit code 2: a.csv:3: bad"), cause,
+                  ended("worker 1", 2, "ps 0 ended the run: a.csv:3: bad"),
+                  ended("worker 2", 1, "the disk is full")};
+  CHECK(FailureReport(cause, outcome, "") == "worker 2 ended with exit code 1: the disk is full\n");
 }
 
 TEST_CASE(
@@ -168,28 +175,6 @@ TEST_CASE("exit verdict: a stopped run is saved when ps 0 says so, whatever beca
   CHECK(code(Killed("ps 0", SIGHUP, true), false, false) == ExitCode::kTerminated);
   CHECK(code(Killed("ps 0", SIGTERM, true), false, true) == ExitCode::kInternal);
   CHECK(code(Killed("ps 0", SIGTERM, true), true, false) == ExitCode::kInternal);
-}
-
-// The last line of the report on a task that ended with exit code 3 behind these lines.
-std::string LastLine(const std::vector<std::string>& lines) {
-  ChildEnd cause = Ended("worker 0", 3);
-  cause.last_lines = lines;
-  const std::string report = FailureReport(cause, {{cause}, {}, 0, false, {}}, "logs");
-  return report.substr(report.rfind('\n', report.size() - 2) + 1);
-}
-
-TEST_CASE(
-    "exit verdict: the last line is who, how and the reason that the task gave last, in either format") {
-  const char* const expected = "worker 0 ended with exit code 3: the loss is nan. Try less.\n";
-  CHECK(LastLine({"1 worker 0 | error: an older one\n", "2 worker 0 | error: the loss is nan. Try less.\n",
-                  "3 worker 0 | total\n"}) == expected);
-  CHECK(LastLine({R"({"level":"error","text":"the loss is nan. Try less."})"
-                  "\n",
-                  R"({"level":"info","text":"total"})"
-                  "\n",
-                  "[1]\n", "{\n"}) == expected);
-  // A task that had not got as far as its log.
-  CHECK(LastLine({"dtrain: the loss is nan. Try less.\n"}) == expected);
 }
 
 }  // namespace

@@ -126,16 +126,17 @@ void CheckMemory(const Config& given) {
 
 int RunThreads(const Config& config, NewRuntime new_runtime, SignalPipe& signals, const ErrorLines& errors,
                ResultFile& result) {
-  Console console(LiveLineOf(config.log));
-  LogOptions log_options = LogOptionsOf(config.log, console);
+  Console console(LiveLineOf(config.log, errors.quiet));
+  LogOptions log_options = LogOptionsOf(config, console, errors.quiet);
   log_options.watch = result.Watch();
-  LogOptions own_options = OwnLogOptions(config.log, console);
+  LogOptions own_options = OwnLogOptions(config, console, errors.quiet);
   own_options.watch = result.Watch();
   Logger log("local", own_options);
   ExitHooks hooks;
   StopRequest stop;
   const ProcessEnd end(signals, result,
-                       RunningTasks{stop, hooks, log, console, GraceOf(config.failure), /*leaves=*/false});
+                       RunningTasks{stop, hooks, log, console, GraceOf(config.failure), /*leaves=*/false,
+                                    /*parent_tells=*/false});
   TaskOptions options;
   options.started_nanos = ProcessStartWallNanos();
   options.exit_hooks = &hooks;
@@ -154,7 +155,7 @@ int RunThreads(const Config& config, NewRuntime new_runtime, SignalPipe& signals
     return 0;
   } catch (const RunStopped& stopped) {
     console.End();
-    errors.Print(FailureText(stopped));
+    errors.Print(FailureText(stopped), LevelOf(stopped.code()), kEventRunEnded);
     Ending ending = EndingOf(stopped);
     ending.status = stopped.summary().status;
     if (stopped.code() != ExitCode::kInternal) ending.blame = {};
@@ -168,7 +169,7 @@ int RunThreads(const Config& config, NewRuntime new_runtime, SignalPipe& signals
     ending.exit_code = ProcessExitCode(failure.code(), config.failure);
     result.WriteEnding(ending);
     result.TellDirectory();
-    errors.Print(FailureText(failure));
+    errors.Print(FailureText(failure), LogLevel::kError, kEventRunEnded);
     return ending.exit_code;
   }
 }
@@ -176,7 +177,7 @@ int RunThreads(const Config& config, NewRuntime new_runtime, SignalPipe& signals
 Outcome RunChildren(const LocalArguments& arguments, const Config& config, SignalPipe& signals,
                     Console& console, RunDirectory* directory) {
   Supervisor supervisor(TimeoutsOf(config.failure), RestartRulesOf(config.failure), signals, console,
-                        config.log.json);
+                        {config.log.json, arguments.quiet});
   PrivateSockets sockets;
   Listeners listeners;
   for (size_t ps = 0; ps < config.cluster.ps.size(); ++ps) {
@@ -201,6 +202,7 @@ int RunLocalCommand(const LocalArguments& arguments, NewRuntime new_runtime, Err
     fmt::print("{}", DumpConfig(LoadLocal(arguments, nullptr)));
     return 0;
   }
+  errors.quiet = arguments.quiet;
   SignalPipe signals = arguments.in_process ? SignalPipe({SIGINT, SIGTERM, SIGHUP})
                                             : SignalPipe({SIGINT, SIGTERM, SIGHUP, SIGCHLD});
   ResultFile result(arguments.result, errors);
@@ -218,10 +220,10 @@ int RunLocalCommand(const LocalArguments& arguments, NewRuntime new_runtime, Err
     CheckMemory(config);
     loading.reset();
     if (arguments.in_process) return RunThreads(config, new_runtime, signals, errors, result);
-    Console console(LiveLineOf(config.log));
+    Console console(LiveLineOf(config.log, arguments.quiet));
     const Outcome outcome = RunChildren(arguments, config, signals, console, result.directory());
     console.End();
-    LogOptions log_options = OwnLogOptions(config.log, console);
+    LogOptions log_options = OwnLogOptions(config, console, arguments.quiet);
     log_options.watch = result.Watch();
     Logger log("local", log_options);
     return FinishRun(config, outcome, log, errors, result);

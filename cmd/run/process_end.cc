@@ -43,6 +43,11 @@ std::string StoppedBeforeStep(int signal) {
   return "stopped by " + SignalName(signal) + " before a step was taken; nothing was lost";
 }
 
+LogLevel LevelOf(ExitCode code) {
+  const bool saved = code == ExitCode::kInterrupted || code == ExitCode::kTerminated;
+  return saved ? LogLevel::kWarning : LogLevel::kError;
+}
+
 ProcessEnd::ProcessEnd(SignalPipe& signals, ResultFile& result, const ErrorLines& errors)
     : signals_(signals), result_(result), errors_(&errors) {
   Start();
@@ -128,13 +133,14 @@ void ProcessEnd::OnSignal(int signal) {
   tasks_->stop.Ask(signal);
   const bool leaves = tasks_->leaves && signal != SIGINT;
   // The last thing to do, because the log may block.
-  tasks_->log.Warning("{}: {}", SignalName(signal),
-                      leaves ? "this worker leaves the run" : "asks the run to save and end");
+  const std::string text = fmt::format(
+      "{}: {}", SignalName(signal), leaves ? "this worker leaves the run" : "asks the run to save and end");
+  tasks_->parent_tells ? tasks_->log.WriteToFile(LogLevel::kWarning, text) : tasks_->log.Warning("{}", text);
 }
 
 void ProcessEnd::EndLoading(int signal) {
   const int exit_code = static_cast<int>(StopExitCode(signal));
-  errors_->Print(StoppedBeforeStep(signal));
+  errors_->Print(StoppedBeforeStep(signal), LogLevel::kWarning, kEventRunEnded);
   result_.WriteEnding({"stopped", exit_code, {}});
   result_.TellDirectory();
   // The main thread is still working, so nothing that it uses is destroyed.

@@ -23,6 +23,9 @@ constexpr char kNothingSaved[] = "nothing was saved since the last checkpoint";
 // Returns "stopped by SIGTERM before a step was taken; nothing was lost".
 std::string StoppedBeforeStep(int signal);
 
+// Returns the level of the line about an ending: a stop that was asked for is no error if the run was saved.
+LogLevel LevelOf(ExitCode code);
+
 // RunningTasks: the tasks that run in this process.
 struct RunningTasks {
   StopRequest& stop;
@@ -31,6 +34,7 @@ struct RunningTasks {
   Console& console;
   milliseconds grace;  // failure.grace_s
   bool leaves;         // this worker leaves a run that goes on, at SIGTERM and SIGHUP (failure.on_sigterm)
+  bool parent_tells;   // the parent, which sends the signal to all tasks, tells that they are to end
 };
 
 class ProcessEnd {

@@ -38,7 +38,7 @@ ProcessEnding EndWhile(const Act& act, milliseconds grace = std::chrono::hours(1
     Logger log("worker 0", LogOptions());
     StopRequest stop;
     SignalPipe pipe({SIGINT, SIGTERM});
-    const RunningTasks tasks{stop, hooks, log, console, grace, /*leaves=*/false};
+    const RunningTasks tasks{stop, hooks, log, console, grace, /*leaves=*/false, /*parent_tells=*/false};
     act(pipe, result, tasks);
     _exit(77);
   }

@@ -4,9 +4,13 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <sstream>
 
 #include "base/console.h"
+#include "base/json.h"
 #include "base/log.h"
+#include "base/printable.h"
+#include "base/signals.h"
 #include "cmd/common/load_config.h"
 
 namespace dtrain {
@@ -20,6 +24,22 @@ milliseconds PauseAfter(int64_t restarts, milliseconds max) {
   constexpr int64_t kMaxDoublings = 30;  // avoids overflow
   if (restarts == 0) return milliseconds(0);
   return std::min<milliseconds>(milliseconds(500) * (1LL << std::min(restarts - 1, kMaxDoublings)), max);
+}
+
+// Whether a line of a child is an error in its log, or is not of its log, such as the message of a crash.
+bool MayBeError(const std::string& line) {
+  if (Console::IsRelayed(line)) return false;
+  if (line.front() == '{') return line.find("\"level\":\"error\"") != std::string::npos;
+  return line.find(" | ") == std::string::npos || line.find(" | error: ") != std::string::npos;
+}
+
+// Returns the text of a JSON string, each line in characters that may be shown; empty if it is none.
+std::string ShownText(const std::string& json) {
+  const Json text = Json::Parse(json);
+  std::string shown;
+  std::istringstream lines(text.is_string() ? text.get<std::string>() : "");
+  for (std::string line; std::getline(lines, line);) shown += (shown.empty() ? "" : "\n") + Printable(line);
+  return shown;
 }
 
 bool Failed(const ChildEnd& end) { return end.signal != 0 || end.exit_code != 0; }
@@ -55,8 +75,8 @@ std::vector<std::string> TaskWords(TaskId task) {
 }
 
 Supervisor::Supervisor(ShutdownTimeouts timeouts, RestartRules rules, SignalPipe& signals, Console& console,
-                       bool json)
-    : timeouts_(timeouts), rules_(rules), console_(console), json_(json), signals_(signals) {}
+                       LineRules lines)
+    : timeouts_(timeouts), rules_(rules), console_(console), lines_(lines), signals_(signals) {}
 
 void Supervisor::Start(const std::vector<ChildCommand>& commands) {
   for (const ChildCommand& command : commands) {
@@ -104,7 +124,8 @@ void Supervisor::ReadAll() {
 
 void Supervisor::PassOn(const std::string& name, const std::string& line) {
   outcome_.results.TakeLine(name, line);
-  if (!json_ || IsJsonObject(line) || Console::IsRelayed(line)) return console_.PassOn(line);
+  if (lines_.quiet && !MayBeError(line)) return;
+  if (!lines_.json || IsJsonObject(line) || Console::IsRelayed(line)) return console_.PassOn(line);
   LogOptions options;
   options.json = true;
   options.console = &console_;
@@ -117,7 +138,9 @@ void Supervisor::TakeReport(const std::string& name, const std::string& line) {
   const std::string text = word.size() < report.size() ? report.substr(word.size() + 1) : "";
   if (word == kLostWord) return TakeLost(text);
   for (Task& task : tasks_) {
-    if (task.command.name == name && word == kBegunWord) task.begun = true;
+    if (task.command.name != name) continue;
+    if (word == kBegunWord) task.begun = true;
+    if (word == kErrorWord || word == kStoppedWord) task.error = ShownText(text);
   }
   outcome_.results.Take(name, word, text);
 }
@@ -133,6 +156,7 @@ void Supervisor::TakeSignals() {
     if (again) {
       Enter(Phase::kKilled, timeouts_.after_sigterm);
     } else if (phase_ == Phase::kRunning) {
+      Say(SignalName(signal) + ": asks the run to save and end");
       Enter(Phase::kStopping, timeouts_.after_stop);
     } else {
       Enter(Phase::kAsked, timeouts_.after_sigterm);  // the run is ending: nothing to save
@@ -185,7 +209,8 @@ ChildEnd Supervisor::EndOf(const Task& task) const {
   end.lost_peer = end.exit_code == rules_.peer_lost_exit;
   end.given_up = task.given_up && end.signal == SIGKILL;
   end.ended_by_us = phase_ >= Phase::kStopping || task.told_to_end;
-  end.last_lines.assign(child.last_lines().begin(), child.last_lines().end());
+  end.error = task.error;
+  end.spoke = child.spoke();
   end.may_be_lost = task.command.may_be_lost;
   end.run_went_on = Failed(end) && task.command.may_be_lost && Stage() != RunStage::kStarting;
   return end;
@@ -223,10 +248,11 @@ void Supervisor::StartAgain(Task& task) {
   task.process = StartChild(task.command);
   task.started = Clock::now();
   task.begun = task.given_up = task.told_to_end = false;
+  task.error.clear();
   task.missed_stop = phase_ == Phase::kStopping;
   task.end.reset();
   task.start_at = TimePoint::max();
-  Say(RestartReport(restart));
+  Say(RestartReport(restart) + (restart.end.error.empty() ? "" : ": " + restart.end.error));
   outcome_.restarts.push_back(std::move(restart));
 }
 
@@ -341,7 +367,8 @@ void Supervisor::Enter(Phase phase, milliseconds timeout) {
 }
 
 void Supervisor::Say(const std::string& text) {
-  if (!json_) return console_.WriteLine("dtrain: " + text + "\n");
+  if (lines_.quiet) return;
+  if (!lines_.json) return console_.WriteLine("dtrain: " + text + "\n");
   LogOptions options;
   options.json = true;
   options.console = &console_;

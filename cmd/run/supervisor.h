@@ -39,6 +39,12 @@ struct RestartRules {
   milliseconds never_lost_before{0};  // a child cannot have been lost so soon after its start
 };
 
+// LineRules: which lines of children are shown, and how.
+struct LineRules {
+  bool json = false;   // a line that is not an object, such as a crash message, becomes the text of one
+  bool quiet = false;  // errors only
+};
+
 // Returns the rules of a config.
 RestartRules RestartRulesOf(const FailureConfig& failure);
 ShutdownTimeouts TimeoutsOf(const FailureConfig& failure);
@@ -51,9 +57,9 @@ std::vector<std::string> TaskWords(TaskId task);
 
 class Supervisor {
  public:
-  // Lines of children go to `console`. With `json`, a line that is not an object, such as a crash message,
-  // becomes the text of one. `signals` must deliver SIGINT, SIGTERM, SIGHUP and SIGCHLD.
-  Supervisor(ShutdownTimeouts timeouts, RestartRules rules, SignalPipe& signals, Console& console, bool json);
+  // Lines of children go to `console`. `signals` must deliver SIGINT, SIGTERM, SIGHUP and SIGCHLD.
+  Supervisor(ShutdownTimeouts timeouts, RestartRules rules, SignalPipe& signals, Console& console,
+             LineRules lines);
   // Starts every child. Throws IoError; the destructor kills the children that run.
   void Start(const std::vector<ChildCommand>& commands);
   // What the children have reported so far.
@@ -77,6 +83,7 @@ class Supervisor {
     bool given_up = false;     // other tasks have given up the current process
     bool missed_stop = false;  // the current process was started after the signal to all
     bool told_to_end = false;  // the current process was told to end because it is late
+    std::string error;         // why the current process ends, as it has reported
     int64_t restarts = 0;
     std::optional<ChildEnd> end;            // of the latest process, once it has ended
     TimePoint start_at = TimePoint::max();  // when the next process starts
@@ -119,7 +126,7 @@ class Supervisor {
   const ShutdownTimeouts timeouts_;
   const RestartRules rules_;
   Console& console_;
-  const bool json_;
+  const LineRules lines_;
   SignalPipe& signals_;
   std::vector<Task> tasks_;
   Phase phase_ = Phase::kRunning;

@@ -78,7 +78,7 @@ struct Runner {
 
   explicit Runner(int64_t max, milliseconds never_lost_before = milliseconds(0),
                   ShutdownTimeouts how_long = {})
-      : timeouts(how_long), supervisor(timeouts, Rules(max, never_lost_before), signals, console, false) {}
+      : timeouts(how_long), supervisor(timeouts, Rules(max, never_lost_before), signals, console, {}) {}
   // `stage`: how far the run is from the start.
   Outcome Run(const std::vector<ChildCommand>& commands, RunStage stage = RunStage::kRunning) {
     if (stage != RunStage::kStarting) supervisor.TakeReport("ps 0", kBegunWord);

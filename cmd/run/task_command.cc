@@ -67,6 +67,16 @@ TaskOptions OptionsFor(const TaskArguments& arguments, const Config& config, con
   return options;
 }
 
+// Tells the parent why this task ends, and the log the rest.
+void TellEnd(ExitCode code, const std::string& why, Logger& log, ResultFile& result) {
+  const LogLevel level = LevelOf(code);
+  if (result.NoteEnd(level, why)) {
+    log.WriteToFile(level, why);
+  } else {
+    log.RecordAlways(level, why, {{"event", kEventRunEnded}});
+  }
+}
+
 // Returns the exit code of a run that has just thrown: call it where that is caught. Its log and its result
 // get why.
 int ReportFailure(const Config& config, TaskId task, const StopRequest& stop, Logger& log,
@@ -86,7 +96,7 @@ int ReportFailure(const Config& config, TaskId task, const StopRequest& stop, Lo
   } catch (const std::exception& error) {
     why = FailureText(error);
   }
-  log.Error("{}", why);
+  TellEnd(code, why, log, result);
   Ending ending{StatusOf(code, stop), ProcessExitCode(code, config.failure), {}};
   if (!summary.status.empty()) ending.status = summary.status;
   const bool as_asked = code == ExitCode::kInterrupted || code == ExitCode::kTerminated;
@@ -119,7 +129,7 @@ int ReserveOutput() {
 // `path` is for worker 0, or for a process that fails before it knows which task it is.
 std::string ResultOf(const std::string& path, const Scheduled& scheduled) {
   if (path.empty() || !scheduled.assignment) return path;
-  if (!scheduled.assignment->task) return path + ".evaluator";
+  if (!scheduled.assignment->task) return path == kStandardOutput ? path : path + ".evaluator";
   const TaskId task = *scheduled.assignment->task;
   return task.role == Role::kWorker && task.index == 0 ? path : "";
 }
@@ -182,6 +192,7 @@ int RunScheduledTask(const TaskArguments& arguments, NewRuntime new_runtime, Err
 }  // namespace
 
 int RunTaskCommand(const TaskArguments& arguments, NewRuntime new_runtime, ErrorLines& errors) {
+  errors.quiet = arguments.quiet;
   if (arguments.from) return RunScheduledTask(arguments, new_runtime, errors);
   if (arguments.config.dump) return DumpEffectiveConfig(arguments.config, {});
   ResultFile result(arguments.result, errors, arguments.reports ? ReserveOutput() : -1);
@@ -192,8 +203,8 @@ int RunTaskCommand(const TaskArguments& arguments, NewRuntime new_runtime, Error
     Config config = LoadConfig(arguments.config.path, arguments.config.sets, load_options);
     CheckIndex(config.cluster, task);
     result.Begin(config, PlaceTask(arguments, task, &config));
-    Console console(arguments.relay_live ? LiveLine::kRelayed : LiveLineOf(config.log));
-    LogOptions log_options = LogOptionsOf(config.log, console);
+    Console console(arguments.relay_live ? LiveLine::kRelayed : LiveLineOf(config.log, arguments.quiet));
+    LogOptions log_options = LogOptionsOf(config, console, arguments.quiet);
     log_options.watch = result.Watch();
     Logger log(TaskName(task), log_options);
     if (!log.path().empty()) result.Note([&](RunAccount& account) { account.logs = {log.path()}; });
@@ -202,9 +213,9 @@ int RunTaskCommand(const TaskArguments& arguments, NewRuntime new_runtime, Error
     ExitHooks hooks;
     StopRequest stop;
     SignalPipe signals({SIGINT, SIGTERM, SIGHUP});
-    ProcessEnd end(
-        signals, result,
-        RunningTasks{stop, hooks, log, console, GraceOf(config.failure), LeavesAlone(config.failure, task)});
+    ProcessEnd end(signals, result,
+                   RunningTasks{stop, hooks, log, console, GraceOf(config.failure),
+                                LeavesAlone(config.failure, task), arguments.reports});
     const auto runtime = task.role == Role::kWorker ? new_runtime() : nullptr;  // a ps computes on no GPU
     const auto keys = OpenKeys(config.security, task, arguments.keys_fd, log);
     const auto transport = NewNetworkTransport(config, keys);
@@ -223,7 +234,8 @@ int RunTaskCommand(const TaskArguments& arguments, NewRuntime new_runtime, Error
     Ending ending = EndingOf(failure);
     ending.blame.task = arguments.task;
     result.WriteEnding(ending);
-    throw;
+    if (!result.NoteEnd(LogLevel::kError, FailureText(failure))) throw;
+    return static_cast<int>(failure.code());
   }
 }
 

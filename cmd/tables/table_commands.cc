@@ -4,10 +4,12 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <sstream>
 #include <vector>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 
 #include "cmd/common/signal_pipe.h"
 #include "cmd/tables/profile_text.h"
@@ -59,6 +61,34 @@ void PrintProposal(const TableProfile& table, const CheckTableArguments& argumen
              name, proposal.yaml);
 }
 
+std::vector<std::string> LinesOf(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line.substr(line.find_first_not_of(' ')));
+  return lines;
+}
+
+void PrintJson(const TableProfile& table, const CheckTableArguments& arguments) {
+  Json columns = Json::array();
+  for (const ColumnProfile& column : table.columns) {
+    columns.push_back({{"name", column.name},
+                       {"type", TypeName(column.type)},
+                       {"missing", column.missing},
+                       {"distinct", column.distinct},
+                       {"more_distinct", column.more_distinct}});
+  }
+  const LabelChoice label = ChooseLabel(table, arguments.label);
+  const std::string config = TableName(arguments.path) + ".yaml";
+  const Json document = {{"file", table.path},
+                         {"rows", table.rows},
+                         {"columns", columns},
+                         {"faults", LinesOf(FaultsText(table))},
+                         {"suspects", LinesOf(SuspectsText(table))},
+                         {"label", ColumnName(table, label.column)},
+                         {"yaml", Propose(table, label, arguments.path, config, "").yaml}};
+  fmt::print("{}\n", document.dump(2));
+}
+
 // Writes a file that is not there yet.
 void WriteNew(const std::string& path, const std::string& content) {
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -80,6 +110,10 @@ void WriteNew(const std::string& path, const std::string& content) {
 int RunCheckTableCommand(const CheckTableArguments& arguments) {
   EndWithReader();
   const TableProfile table = ProfileTable(arguments.path);
+  if (arguments.json) {
+    PrintJson(table, arguments);
+    return 0;
+  }
   fmt::print("{}", ColumnsText(table));
   PrintPart(
       "faults, the first of each kind; training stops there unless data.bad_rows is skip or the column is "

@@ -38,7 +38,7 @@ TEST_CASE("inspect: a directory is listed, the newest first, and that one is sho
   CHECK(inspect.code == 0);
   const std::string expected = fmt::format(
       R"({0}: 3 checkpoints
-sequence          step  saved                             bytes              name
+sequence          step  saved                                   bytes              name
        3             3  {1}             722       722 B  step-000000003: good
        2             2  {1}             722       722 B  step-000000002: good, the best
        1             1  {1}             722       722 B  step-000000001: good

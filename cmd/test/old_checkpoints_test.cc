@@ -56,7 +56,7 @@ std::vector<Old> All() {
 }
 
 std::string WithoutTimes(const std::string& text) {
-  static const std::regex kTime("[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:.]{12}");
+  static const std::regex kTime("[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.+-]{18}");
   return std::regex_replace(text, kTime, "TIME");
 }
 

@@ -68,7 +68,7 @@ void CheckRows(const Screen& screen) {
   for (const std::string& line : screen.lines()) {
     if (line.find("| epoch ") == std::string::npos) continue;
     ++rows;
-    CHECK(line.find(" worker ") == 23);  // it begins its line, behind the time
+    CHECK(line.find(" worker ") == 29);  // it begins its line, behind the time
     CHECK(line.find("step ", line.find("ms/step") + 8) == std::string::npos);
   }
   CHECK(rows >= 2);
@@ -144,7 +144,7 @@ std::vector<Json> Objects(const std::string& log) {
     CAPTURE(line);
     objects.push_back(Json::Parse(line));
     REQUIRE(objects.back().is_object());
-    for (const char* key : {"time", "task", "level", "text"}) CHECK(objects.back().at(key).is_string());
+    for (const char* key : {"time", "task", "host", "level", "text"}) CHECK(objects.back().at(key).is_string());
   }
   REQUIRE_FALSE(objects.empty());
   return objects;
@@ -206,6 +206,106 @@ TEST_CASE("output: log.format json is one object a line, at a terminal too; rows
     for (const char* key : {"loss", "examples_per_s", "ms_per_step"}) CHECK(object.at(key).is_number_float());
   }
   CHECK(rows >= 10);
+}
+
+size_t Count(const std::string& text, const std::string& word) {
+  size_t count = 0;
+  for (size_t at = 0; (at = text.find(word, at)) != std::string::npos; at += word.size()) ++count;
+  return count;
+}
+
+// A job whose only data row that is bad comes late, so that only reading all of the data finds it.
+std::string BadCsvJob() {
+  const std::string path = NewDirectory() + "/bad.csv";
+  std::string rows = "a,b,c\n";
+  for (int i = 0; i < 200; ++i) rows += i == 150 ? "1,x1,3\n" : "1,2,3\n";
+  WriteFile(path, rows);
+  return "model: linear\ndata: {train: {format: csv, path: " + path + ", label: c}}\ntrain: {steps: 20}\n";
+}
+
+TEST_CASE("output: an error is told once, however many tasks end with it") {
+  const LocalJob job(BadCsvJob());
+  for (const char* how : {"text", "json"}) {
+    CAPTURE(how);
+    const auto run =
+        job.Start({"--ps", "2", "--workers", "3", "--set", std::string("log.format=") + how});
+    CHECK(RunToEnd(*run) == 2);
+    CHECK(Count(run->standard_error(), "b = x1; must be a number") == 1);
+    if (how != std::string("json")) continue;
+    int errors = 0;
+    for (const Json& object : Objects(run->standard_error())) {
+      if (object.at("level") != "error") continue;
+      ++errors;
+      CHECK(object.at("event") == "run_ended");
+    }
+    CHECK(errors == 1);
+  }
+  const auto threads = job.Start({"--in-process"});
+  CHECK(RunToEnd(*threads) == 2);
+  CHECK(Count(threads->standard_error(), "b = x1; must be a number") == 1);
+}
+
+TEST_CASE("output: every task's own log says why it ended") {
+  const LocalJob job(BadCsvJob());
+  const std::string logs = job.directory + "/logs";
+  CHECK(RunToEnd(*job.Start({"--set", "log.dir=" + logs})) == 2);
+  for (const char* name : {"/ps-0.log", "/worker-0.log", "/worker-1.log"}) {
+    CAPTURE(name);
+    CHECK(Contains(FileContent(logs + name), "b = x1; must be a number"));
+  }
+}
+
+TEST_CASE("output: a stop that was asked for and saved is told once, and is no error") {
+  const LocalJob job(LinearJob(kForEver) + "hooks: {log_every_steps: 100}\n");
+  for (const bool threads : {false, true}) {
+    CAPTURE(threads);
+    std::vector<std::string> more = {"--set", "log.format=json", "--set",
+                                     "checkpoint.dir=" + NewDirectory() + "/ckpt"};
+    if (threads) more.push_back("--in-process");
+    const auto run = job.Start(more);
+    REQUIRE(run->WaitForLine("epoch"));
+    run->Signal(SIGTERM);
+    CheckEnd(*run, 143);
+    const std::string said = run->standard_error();
+    CHECK(Count(said, "stopped by SIGTERM") == 1);
+    for (const Json& object : Objects(said)) CHECK(object.at("level") != "error");
+    const Json last = Objects(said).back();
+    CHECK(last.at("level") == "warning");
+    CHECK(last.at("event") == "run_ended");
+  }
+}
+
+TEST_CASE("output: -q leaves errors, and log.level warning the result") {
+  const LocalJob good(LinearJob(200)), bad(BadCsvJob());
+  const auto quiet = good.Start({"-q"});
+  CHECK(RunToEnd(*quiet) == 0);
+  CHECK(quiet->standard_error() == "");
+  const auto refused = bad.Start({"-q"});
+  CHECK(RunToEnd(*refused) == 2);
+  CHECK(Count(refused->standard_error(), "\n") == 1);
+  CHECK(Contains(refused->standard_error(), "b = x1; must be a number"));
+  const auto warnings = good.Start({"--set", "log.level=warning"});
+  CHECK(RunToEnd(*warnings) == 0);
+  CHECK(Contains(warnings->standard_error(), "local | done\n"));
+  CHECK_FALSE(Contains(warnings->standard_error(), "worker 0 |"));
+}
+
+TEST_CASE("output: --result - and --json leave standard output to one JSON document") {
+  const LocalJob job(LinearJob(200));
+  const std::string checkpoints = NewDirectory() + "/ckpt";
+  Process run({"local", job.config, "--result", "-", "--set", "checkpoint.dir=" + checkpoints});
+  REQUIRE(RunToEnd(run) == 0);
+  CHECK(Json::Parse(run.standard_output()).at("status") == "done");
+  CHECK_FALSE(std::filesystem::exists("-"));
+  const std::vector<std::vector<std::string>> commands = {
+      {"check", job.config}, {"plan", job.config}, {"inspect", checkpoints}};
+  for (std::vector<std::string> words : commands) {
+    CAPTURE(words[0]);
+    words.push_back("--json");
+    Process command(words);
+    CHECK(RunToEnd(command) == 0);
+    CHECK(Json::Parse(command.standard_output()).is_object());
+  }
 }
 
 // `dtrain arguments...`, started by a shell with these descriptors closed.

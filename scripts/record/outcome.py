@@ -7,6 +7,7 @@ import socket
 
 # Numbers of tasks and exit codes are compared; all others belong to this run.
 NUMBER = re.compile(r"(?<!ps )(?<!worker )(?<!code )(?<![A-Za-z_])\d+(\.\d+)?(e[-+]?\d+)?\b")
+TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+[+-]\d\d:\d\d")
 HEX = re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{7,}\b")
 TEMPORARY = re.compile(r"\.step-\d+\.tmp-[0-9a-f]+")
 # Facets in which the frequent values of the new binary must be values of the old one.
@@ -16,6 +17,7 @@ STRICT = ("codes of ", "status of ", "moment", "left behind")
 def masked(text, folder):
     text = text.replace(folder, "DIR").replace(socket.gethostname(), "HOST")
     text = re.sub(r"(127\.0\.0\.\d+|localhost):\d+", "ADDRESS", text)
+    text = TIME.sub("TIME", text)
     text = TEMPORARY.sub(".step-N.tmp-H", text)
     text = HEX.sub("H", text)
     return NUMBER.sub("N", re.sub(r"(step|pid)[- ]\d+", r"\1 N", text))

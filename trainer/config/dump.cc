@@ -114,6 +114,8 @@ One YAML file describes the whole run; every task reads the same file.
   YAML: `--set train.steps=500`, `--set 'cluster.ps=[a:1, b:2]'`,
   `--set 'train.optimizer={kind: sgd, learning_rate: 0.5}'` (a map sets the keys that it names).
   `--set train.epochs=null` puts the default back. A flag beats the file, the file beats the default.
+- **Short forms.** A kind alone may stand for its map: `model: softmax` is `model: {kind: softmax}`, and
+  `optimizer: adam` is `optimizer: {kind: adam}`, with adam's default learning rate.
 - **Paths.** Input paths in the file are relative to the file. Output paths, and all paths in `--set`, are relative
   to the working directory.
 - **Addresses** are `host:port`; IPv6 in brackets and quotes: `"[::1]:9001"`.

@@ -92,6 +92,17 @@ Value ListValue(const std::vector<Value>& items) {
   return texts;
 }
 
+// The remedy of a --set without a key or without "=".
+std::string SetAdvice(const std::string& text) {
+  if (text.empty() || text[0] == '=') {
+    return "Write the key in front of the =, as in --set train.batch_size=64.";
+  }
+  const Field* const field = FindField(text);
+  const std::string example = field == nullptr ? "" : ExampleOf(*field);
+  return example.empty() ? fmt::format("Write --set {}=VALUE.", Shown(text))
+                         : fmt::format("Try --set {}={}.", text, example);
+}
+
 // What takes the place of a key that has ended; null for any other.
 const char* SuccessorOf(const std::string& key) {
   if (key != "checkpoint.writer") return nullptr;
@@ -161,7 +172,7 @@ void Loader::ReadSet(int number, const std::string& text) {
   const Place place = {number, 0, "--set " + Shown(text)};
   const size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0) {
-    return draft_.problems.Add(place, "must be key.path=value. Try --set train.batch_size=64.");
+    return draft_.problems.Add(place, "must be KEY=VALUE. " + SetAdvice(text));
   }
   if (FirstNonText(text) != std::string::npos) {
     return draft_.problems.Add(place, "is not UTF-8 text. Check the terminal's encoding.");
@@ -200,6 +211,8 @@ void Loader::ReadSection(const std::string& section, const YamlNode& node, const
     if (place.flag()) ResetSection(section);
     return;
   }
+  const Field* const kind = FindField(JoinKey(section, "kind"));
+  if (node.kind == YamlNode::Kind::kScalar && kind != nullptr) return ReadScalar(*kind, node, place);
   if (node.kind != YamlNode::Kind::kMap) return RefuseSection(section, node, place);
   std::set<std::string> seen;
   for (const YamlNode& child : node.children) {

@@ -50,7 +50,15 @@ TEST_CASE("load: adam learns at 0.001 where nothing else is said") {
   CHECK(Load(kSmall, {"train.optimizer.kind=adam"}).train.optimizer.learning_rate == 0.001);
   CHECK(Load(kSmall, {"train.optimizer={kind: adam, learning_rate: 0.01}"}).train.optimizer.learning_rate ==
         0.01);
+  CHECK(Load(kSmall, {"train.optimizer=adam"}).train.optimizer.learning_rate == 0.001);
   CHECK(Load(kSmall, {"train.optimizer.kind=ftrl"}).train.optimizer.learning_rate == 0.01);
+}
+
+TEST_CASE("load: a kind alone stands for its map") {
+  CHECK(Load(kSmall, {"model=linear"}).model.kind == ModelKind::kLinear);
+  CHECK(LoadError(kSmall, {"train.optimizer=adma"}).find("train.optimizer.kind = adma; must be sgd") !=
+        std::string::npos);
+  CHECK(LoadError(kSmall, {"train.optimizer=adma"}).find("Did you mean adam?") != std::string::npos);
 }
 
 TEST_CASE("load: failure.peer_lost_exit is any code but those of other endings") {
@@ -137,7 +145,13 @@ TEST_CASE("set: mistakes are reported with the flag as their place") {
   CHECK(LoadError(kSmall, {"batch_size=5"}) ==
         "--set batch_size=5: unknown key \"batch_size\"; did you mean \"train.batch_size\"?");
   CHECK(LoadError(kSmall, {"train.batch_size"}) ==
-        "--set train.batch_size: must be key.path=value. Try --set train.batch_size=64.");
+        "--set train.batch_size: must be KEY=VALUE. Try --set train.batch_size=64.");
+  CHECK(LoadError(kSmall, {"train.epochs"}) ==
+        "--set train.epochs: must be KEY=VALUE. Try --set train.epochs=5.");
+  CHECK(LoadError(kSmall, {"train.epoch"}) ==
+        "--set train.epoch: must be KEY=VALUE. Write --set train.epoch=VALUE.");
+  CHECK(LoadError(kSmall, {"=3"}) ==
+        "--set =3: must be KEY=VALUE. Write the key in front of the =, as in --set train.batch_size=64.");
   CHECK(LoadError(kSmall, {"train.steps=a\nb: c"}).find("--set train.steps=a\\x0ab: c: ") == 0);
   CHECK(LoadError(kSmall, {"log.dir=\xff"}) ==
         "--set log.dir=\\xff: is not UTF-8 text. Check the terminal's encoding.");

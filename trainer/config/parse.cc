@@ -206,11 +206,15 @@ std::string RuleText(const Field& field) {
   }
 }
 
-std::string RemedyText(const Field& field) {
-  if (!field.example.empty()) return fmt::format(" Try {}.", field.example);
-  if (field.required) return "";
+std::string ExampleOf(const Field& field) {
+  if (!field.example.empty() || field.required) return field.example;
   const Value standard = field.get(Config{});
-  return IsNull(standard) ? "" : fmt::format(" Try {}.", ValueText(field, standard));
+  return IsNull(standard) ? "" : ValueText(field, standard);
+}
+
+std::string RemedyText(const Field& field) {
+  const std::string example = ExampleOf(field);
+  return example.empty() ? "" : fmt::format(" Try {}.", example);
 }
 
 std::string RuleAndRemedy(const Field& field) { return RuleText(field) + "." + RemedyText(field); }

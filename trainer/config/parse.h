@@ -26,6 +26,8 @@ std::string RuleText(const Field& field);
 
 // " Try 64.", with the leading space; empty where no value can be proposed.
 std::string RemedyText(const Field& field);
+// A value to propose: the field's example, otherwise its default; empty: there is none.
+std::string ExampleOf(const Field& field);
 
 // "must be a whole number >= 1 (examples per step). Try 64."
 std::string RuleAndRemedy(const Field& field);

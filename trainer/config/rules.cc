@@ -173,8 +173,10 @@ void Rules::CheckEffect(const Field& field) {
 void Rules::CheckRequired(const Field& field) {
   if (!field.required || Find(field.key) != nullptr || !Applies(field, config_)) return;
   const size_t dot = field.key.rfind('.');
-  const std::string example = field.example.empty() ? field.choices.front() : field.example;
   const Field* const chooser = FindField(field.only_key);
+  // Where the line lists the choices none is proposed: only the user knows the data and the model.
+  const std::string choice = chooser == nullptr || field.choices.empty() ? "..." : field.choices.front();
+  const std::string example = field.example.empty() ? choice : field.example;
   const std::string why = chooser == nullptr ? RuleText(field)
                                              : fmt::format("{} = {} needs it", chooser->key,
                                                            ValueText(*chooser, chooser->get(config_)));

@@ -158,6 +158,17 @@ class TreeBuilder : public YAML::EventHandler {
   std::map<YAML::anchor_t, YamlNode> anchors_;
 };
 
+// Refuses a tab that indents one of the lines up to `mark`, which the parser reports as something else.
+void RefuseTabs(const std::string& text, const YAML::Mark& mark) {
+  std::istringstream stream(text);
+  std::string line;
+  for (YAML::Mark at; at.line <= mark.line && std::getline(stream, line); ++at.line) {
+    at.column = static_cast<int>(line.find_first_not_of(' '));
+    if (at.column < 0 || line[static_cast<size_t>(at.column)] != '\t') continue;
+    Refuse(at, "a tab indents this line. Write spaces, as many as in the lines beside it");
+  }
+}
+
 }  // namespace
 
 YamlNode ParseYaml(const std::string& text) {
@@ -168,6 +179,7 @@ YamlNode ParseYaml(const std::string& text) {
     while (parser.HandleNextDocument(builder)) {
     }
   } catch (const YAML::Exception& error) {
+    RefuseTabs(text, error.mark);
     Refuse(error.mark, error.msg + ". Check indentation, colons, brackets and quotes");
   }
   return builder.TakeRoot();

@@ -192,7 +192,8 @@ void Checkpoints::GiveUp(TimePoint now) {
   if (phase_ == Phase::kTaking) LetRoundsGoOn();
   if (phase_ == Phase::kTaking) return End({"", error});
   deadline_ = now + Seconds(max_s);
-  log_.Error("the checkpoint of global step {} is given up: {}", step_, error);
+  log_.Event(kEventCheckpointFailed, LogLevel::kError,
+             fmt::format("the checkpoint of global step {} is given up: {}", step_, error));
   writer_.GiveUp(error);
   parts_.ended(error);  // tells the requester now; the next checkpoint begins when this one has ended
 }
@@ -218,15 +219,19 @@ void Checkpoints::End(const CheckpointWriter::Outcome& outcome) {
   DropSnapshots();
   next_due_ = Clock::now() + Seconds(config_.checkpoint.every_secs);
   if (path.empty()) {
-    log_.Error("the checkpoint of global step {} could not be written: {}", step_, error);
+    log_.Event(kEventCheckpointFailed, LogLevel::kError,
+               fmt::format("the checkpoint of global step {} could not be written: {}", step_, error));
   } else {
     saved_again_ = saved_step_ == step_;
     saved_step_ = step_;
     restored_ = false;
     history_.checkpoint = path;
     history_.checkpoint_step = step_;
-    log_.Info("saved {} in {:.2f} s; steps were held for {:.1f} ms{}", path, SecondsSince(writing_since_),
-              held_ms_, is_delta_ ? "; it has what changed since " + CheckpointName(base_->stored.step) : "");
+    const std::string of =
+        is_delta_ ? "; it has what changed since " + CheckpointName(base_->stored.step) : std::string();
+    log_.Event(kEventCheckpointSaved, LogLevel::kInfo,
+               fmt::format("saved {} in {:.2f} s; steps were held for {:.1f} ms{}", path,
+                           SecondsSince(writing_since_), held_ms_, of));
   }
   NoteBase(outcome);
   // In sync another checkpoint of the same step would be the same.

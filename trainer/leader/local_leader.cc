@@ -478,11 +478,11 @@ void LocalLeader::OnLost(Member& member, const std::string& why) {
                    : members_.FeedsOthers(member)                   ? "it feeds all others (data.split: feed)"
                                                                     : "no other worker is left to go on");
   }
-  if (loss == Loss::kWaits) {
-    log_.Warning("{}; the run waits for it up to {} s (failure.wait_s)", why, config_.failure.wait_s);
-  } else {
-    log_.Warning("{}{}", why, begun() ? "; the run goes on without it" : "");
-  }
+  const std::string waits =
+      fmt::format("; the run waits for it up to {} s (failure.wait_s)", config_.failure.wait_s);
+  const char* const goes_on = begun() ? "; the run goes on without it" : "";
+  log_.Event(member.is_worker() ? kEventWorkerLost : kEventPsLost, LogLevel::kWarning,
+             why + (loss == Loss::kWaits ? waits : goes_on));
 }
 
 // All tasks start again from the newest checkpoint; this LocalLeader is dropped.
@@ -490,7 +490,7 @@ void LocalLeader::RollBack(const std::string& why) {
   recovery_.Begin(global_step());
   history_.disturbed |= disturbed_ || config_.eval.patience > 0;  // an evaluation may have been cut short
   history_.here = members_.WorkersNow();
-  throw RolledBack{why};
+  throw RolledBack{why, true};
 }
 
 RunStatus LocalLeader::OnHeartbeat(const Member& member, const wire::Heartbeat& beat) {

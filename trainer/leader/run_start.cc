@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/fault_point.h"
+#include "trainer/peer/conversations.h"
 #include "trainer/peer/form_message.h"
 #include "trainer/peer/peer_limits.h"
 
@@ -65,8 +66,10 @@ std::optional<StartBarrier::Enough> StartBarrier::Look(TimePoint now) {
   if (ready->workers < MinWorkers(now)) return std::nullopt;
   const size_t others = members_.all().size();
   const bool all = ready->tasks == others;
-  log_.Info("{} {} tasks are here after {:.2f} s{}", all ? "all" : fmt::format("{} of", ready->tasks + 1),
-            others + 1, SecondsBetween(begun_, now), all ? "" : "; the others may join at any time");
+  log_.Event(kEventRunStarted, LogLevel::kInfo,
+             fmt::format("{} {} tasks are here after {:.2f} s{}",
+                         all ? "all" : fmt::format("{} of", ready->tasks + 1), others + 1,
+                         SecondsBetween(begun_, now), all ? "" : "; the others may join at any time"));
   return Enough{all};
 }
 
@@ -92,7 +95,8 @@ void StartBarrier::Check(TimePoint now) {
   }
   if (now < next_status_) return;
   next_status_ = now + kStatusEvery;
-  log_.Info("waiting: {}", Status());
+  const bool waits = !members_.Missing(MinWorkers(now)).empty();
+  log_.Info("waiting: {}{}", Status(), waits ? "; " + GivesUpText(config_, begun_, max_s) : "");
 }
 
 void RunPositions::Take(const Positions& positions, int64_t step) {

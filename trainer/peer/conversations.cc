@@ -46,6 +46,16 @@ uint32_t WorkersAtOnce(const DeviceConfig& device) {
 
 }  // namespace
 
+std::string GivesUpText(const Config& config, TimePoint since, double limit_s) {
+  const auto limit = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limit_s));
+  return fmt::format("gives up at {} with exit {}", TimeOfDay(since + limit), config.failure.peer_lost_exit);
+}
+
+void LogRollback(const RolledBack& rolled_back, const char* next, Logger& log) {
+  const std::string text = fmt::format("{}; {}", rolled_back.why, next);
+  rolled_back.ps_lost ? log.Event(kEventPsLost, LogLevel::kWarning, text) : log.Warning("{}", text);
+}
+
 Conversations::Conversations(const Config& config, TaskId self, const std::vector<size_t>& max_open,
                              net::Channel& channel, net::Transport& transport, const Activity& activity,
                              Logger& log, bool was_in_run)
@@ -109,12 +119,13 @@ TimePoint Conversations::SayHello(TimePoint now) {
     if (!peers_[ps].welcomed) SayHelloTo(ps);
   }
   const double limit_s = started_once_ ? config_.failure.wait_s : config_.failure.startup_timeout_s;
-  if (SecondsBetween(lost_since_ == TimePoint() ? begun_ : lost_since_, now) > limit_s) {
+  const TimePoint since = lost_since_ == TimePoint() ? begun_ : lost_since_;
+  if (SecondsBetween(since, now) > limit_s) {
     throw PeerLost("{} s ({}) have passed; waiting for {}. Start what is missing, or look at its log.",
                    limit_s, started_once_ ? "failure.wait_s" : "failure.startup_timeout_s", Missing());
   }
   if (!peers_[0].welcomed) CheckStop(now);
-  if (StatusIsDue(now)) log_.Info("waiting for {}", Missing());
+  if (StatusIsDue(now)) log_.Info("waiting for {}; {}", Missing(), GivesUpText(config_, since, limit_s));
   next_hello_ = now + (now - begun_ < kEagerFor ? kEagerHello : kPatientHello);
   return next_hello_;
 }
@@ -206,6 +217,7 @@ void Conversations::OnWelcome(size_t ps, RunId run, const wire::Welcome& welcome
   }
   joined_ = true;
   run_ = peers_[0].run;
+  log_.SetRun(run_.id);
   for (size_t i = 0; i < size(); ++i) heartbeat_->Watch(i, run_);
 }
 
@@ -279,7 +291,7 @@ void Conversations::OnLost(size_t ps) {
                   heartbeat_->SilentSeconds(ps), config_.failure.detect_s);
   if (!RunRecovers()) throw PeerLost("{}. Look at its log.", why);
   if (ps == 0 && on_lost_) on_lost_({Role::kPs, 0});
-  throw RolledBack{why};
+  throw RolledBack{why, true};
 }
 
 void Conversations::OnQuiet(TimePoint now, const char* what) {

@@ -25,6 +25,12 @@
 
 namespace dtrain {
 
+// "gives up at 23:59:59 with exit 4": for who has waited since `since` and waits for `limit_s`.
+std::string GivesUpText(const Config& config, TimePoint since, double limit_s);
+
+// Warns that the task joins the run anew. `next`: what it does now.
+void LogRollback(const RolledBack& rolled_back, const char* next, Logger& log);
+
 class Conversations {
  public:
   // Starts to connect to the first ps of the cluster, one for each element of `max_open` (see Conversation).

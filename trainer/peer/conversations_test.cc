@@ -69,6 +69,14 @@ Config Recovering(int ps) {
   return config;
 }
 
+TEST_CASE("conversations: who waits says until when, and how it ends then") {
+  Config config;
+  config.failure.peer_lost_exit = 75;
+  const TimePoint since = Clock::now();
+  CHECK(GivesUpText(config, since, 30) ==
+        "gives up at " + TimeOfDay(since + std::chrono::seconds(30)) + " with exit 75");
+}
+
 TEST_CASE(
     "conversations: Hello carries who is asking, whom it looks for, and the hash of all run-scope keys") {
   Fixture task(LinearCluster(2, 3, 10), false, 2);

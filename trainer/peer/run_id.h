@@ -38,6 +38,7 @@ struct KnownCheckpoint {
 // checkpoint.
 struct RolledBack {
   std::string why;
+  bool ps_lost = false;  // this task has seen that a ps was lost
 };
 
 inline RunId RunIdOf(const wire::Envelope& envelope) { return {envelope.run_id(), envelope.run_epoch()}; }

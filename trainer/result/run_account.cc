@@ -13,7 +13,7 @@ namespace dtrain {
 namespace {
 
 Json TextOrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
-Json TimeOrNull(int64_t wall_nanos) { return wall_nanos == 0 ? Json(nullptr) : Json(Rfc3339(wall_nanos)); }
+Json TimeOrNull(int64_t wall_nanos) { return wall_nanos == 0 ? Json(nullptr) : Json(WallText(wall_nanos)); }
 
 Json TaskOrNull(const std::optional<TaskId>& task) {
   if (!task) return nullptr;
@@ -30,7 +30,7 @@ Json HostsOrNull(const std::map<std::string, std::string>& hosts) {
 Json RestartList(const std::vector<TaskRestart>& restarts) {
   Json list = Json::array();
   for (const TaskRestart& restart : restarts) {
-    list.push_back({{"task", restart.task}, {"time", Rfc3339(restart.wall_nanos)}, {"why", restart.why}});
+    list.push_back({{"task", restart.task}, {"time", WallText(restart.wall_nanos)}, {"why", restart.why}});
   }
   return list;
 }

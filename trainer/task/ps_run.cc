@@ -20,6 +20,7 @@ PsRun::PsRun(const PsTask& task) : task_(task) {
   if (task.self.index == 0) {
     history_.run = {net::NewNodeId(), 0};
     history_.feed_token = net::NewNodeId();
+    task.log.SetRun(history_.run.id);
     task.log.Info("run id {:016x}", history_.run.id);
     summary_ = PsSummary::Open(task.config, task.hooks, task.log);
   }
@@ -34,8 +35,8 @@ RunSummary PsRun::Run() {
     } catch (const RolledBack& why) {
       rolled_back = why;
     }
-    task_.log.Warning("{}; {}", rolled_back->why,
-                      history_.begun ? "the run goes back to its newest checkpoint" : "joining again");
+    LogRollback(*rolled_back, history_.begun ? "the run goes back to its newest checkpoint" : "joining again",
+                task_.log);
     server_->Leave(rolled_back->why);
     server_.reset();  // frees its memory for the next one
     server_ = std::make_unique<PsServer>(task_, LeaderFor, history_, summary_.get());

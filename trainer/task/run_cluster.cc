@@ -40,7 +40,7 @@ void RunOne(const Config& config, TaskId task, net::Transport& transport, const 
     std::lock_guard<std::mutex> hold(outcome->mutex);
     outcome->summary = std::move(summary);
   } catch (const std::exception& error) {
-    log.Error("{}", FailureText(error));
+    log.WriteToFile(LogLevel::kError, FailureText(error));  // the command tells why the run has failed
     throw;
   }
 }

@@ -325,7 +325,7 @@ bool LogAlreadyDone(const RunSummary& summary, Logger& log) {
         "checkpoint.start_from: {}",
         done, *summary.other_data, checkpoint);
   } else {
-    log.Info("{}; raise train.steps or train.epochs to go on, or set checkpoint.resume: never to train anew",
+    log.Result("{}; raise train.steps or train.epochs to go on, or set checkpoint.resume: never to train anew",
              done);
   }
   return true;
@@ -338,40 +338,40 @@ void LogLosses(const RunSummary& summary, Logger& log) {
     const int64_t steps = index < summary.local_steps.size() ? summary.local_steps[index] : 0;
     log.Warning("worker {} was lost after {} and did not come back", worker, Plural(steps, "local step"));
   }
-  for (const int64_t worker : summary.absent_workers) log.Info("worker {} took no part", worker);
+  for (const int64_t worker : summary.absent_workers) log.Result("worker {} took no part", worker);
 }
 
 void LogTotals(const RunSummary& summary, Logger& log) {
-  log.Info("{}, {}, {:.1f} steps/s, {:.0f} examples/s, {} bytes sent",
+  log.Result("{}, {}, {:.1f} steps/s, {:.0f} examples/s, {} bytes sent",
            Plural(summary.global_step, "global step"), Plural(summary.examples, "example"),
            summary.steps_per_s.value_or(0), summary.examples_per_s.value_or(0), summary.bytes_sent);
   if (const std::optional<TableFigures>& table = summary.table) {
-    log.Info("{}: {}", kTableName, TableText(*table));
+    log.Result("{}: {}", kTableName, TableText(*table));
   }
   LogLosses(summary, log);
   for (const auto& [name, values] : summary.weights) {
-    if (values.size() <= 4) log.Info("{} = {:.6g}", name, fmt::join(values, " "));
+    if (values.size() <= 4) log.Result("{} = {:.6g}", name, fmt::join(values, " "));
   }
 }
 
 void LogFinalWeights(const Config& config, const RunSummary& summary, Logger& log) {
   const char* set = SetName(config);
   if (summary.test_accuracy)
-    log.Info("{} accuracy of the final weights: {:.4f}", set, *summary.test_accuracy);
-  if (summary.test_loss) log.Info("{} loss of the final weights: {:.6g}", set, *summary.test_loss);
+    log.Result("{} accuracy of the final weights: {:.4f}", set, *summary.test_accuracy);
+  if (summary.test_loss) log.Result("{} loss of the final weights: {:.6g}", set, *summary.test_loss);
 }
 
 // Logs what the user may want to change.
 void LogAdvice(const Config& config, const RunSummary& summary, Logger& log) {
   const std::string risen = RisenLossLine(config, summary);
-  if (!risen.empty()) log.Warning("{}", risen);
+  if (!risen.empty()) log.Event(kEventDivergence, LogLevel::kWarning, risen);
   const std::string no_test = NoTestLine(config, summary);
-  if (!no_test.empty()) log.Info("{}", no_test);
+  if (!no_test.empty()) log.Result("{}", no_test);
 }
 
 void LogTime(const RunSummary& summary, Logger& log) {
   const std::string cost = summary.final_loss ? fmt::format("{:.6g}", *summary.final_loss) : "-";
-  log.Info("total time: {:.2f} s, final cost: {}, model crc {}", summary.wall_s, cost,
+  log.Result("total time: {:.2f} s, final cost: {}, model crc {}", summary.wall_s, cost,
            summary.model_crc.value_or("-"));
 }
 
@@ -384,13 +384,13 @@ void LogEnd(const Config& config, TaskId task, const RunSummary& summary, Logger
     const auto& own = summary.worker_accuracy;
     const auto index = static_cast<size_t>(task.index);
     if (index < own.size() && own[index])
-      log.Info("{} accuracy of this worker: {:.4f}", SetName(config), *own[index]);
+      log.Result("{} accuracy of this worker: {:.4f}", SetName(config), *own[index]);
     LogFinalWeights(config, summary, log);
   }
   LogWorkers(task, summary, log);
   LogTime(summary, log);
   if (TellsForAll(task, summary)) LogAdvice(config, summary, log);
-  log.Info("{}", DoneLine(summary));
+  log.RecordAlways(LogLevel::kInfo, DoneLine(summary), {{"event", kEventRunEnded}});
 }
 
 void LogRunEnd(const Config& config, const RunSummary& summary, Logger& log) {
@@ -398,13 +398,13 @@ void LogRunEnd(const Config& config, const RunSummary& summary, Logger& log) {
   LogTotals(summary, log);
   for (size_t worker = 0; worker < summary.worker_accuracy.size(); ++worker) {
     const auto& accuracy = summary.worker_accuracy[worker];
-    if (accuracy) log.Info("{} accuracy of worker {}: {:.4f}", SetName(config), worker, *accuracy);
+    if (accuracy) log.Result("{} accuracy of worker {}: {:.4f}", SetName(config), worker, *accuracy);
   }
   LogFinalWeights(config, summary, log);
   LogWorkers(kChief, summary, log);
   LogTime(summary, log);
   LogAdvice(config, summary, log);
-  log.Info("{}", DoneLine(summary));
+  log.RecordAlways(LogLevel::kInfo, DoneLine(summary), {{"event", kEventRunEnded}});
 }
 
 }  // namespace dtrain

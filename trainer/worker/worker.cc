@@ -103,7 +103,7 @@ RunSummary Worker::Run() {
       if (KnownCheckpoint told = peers_.heartbeat().checkpoint(); !told.where.empty())
         newest_ = std::move(told);
     }
-    log_.Warning("{}; joining again", rolled_back->why);
+    LogRollback(*rolled_back, "joining again", log_);
   }
 }
 
