@@ -218,9 +218,9 @@ struct StatusArguments {
 };
 
 using Arguments =
-    std::variant<ShowText, ShowVersion, ShowGenerated, TaskArguments, LocalArguments, LaunchArguments, GuardArguments,
-                 CheckArguments, CheckTableArguments, InitArguments, SynthArguments, PlanArguments,
-                 KeygenArguments, InspectArguments, EvalArguments, PredictArguments, ExportArguments,
-                 ImportArguments, DevicesArguments, StatusArguments>;
+    std::variant<ShowText, ShowVersion, ShowGenerated, TaskArguments, LocalArguments, LaunchArguments,
+                 GuardArguments, CheckArguments, CheckTableArguments, InitArguments, SynthArguments,
+                 PlanArguments, KeygenArguments, InspectArguments, EvalArguments, PredictArguments,
+                 ExportArguments, ImportArguments, DevicesArguments, StatusArguments>;
 
 }  // namespace dtrain

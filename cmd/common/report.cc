@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/names.h"
+#include "cmd/common/end_command.h"
 #include "cmd/common/program.h"
 #include "cmd/common/run_directory.h"
 #include "trainer/config/dump.h"
@@ -139,8 +140,31 @@ void ResultFile::WriteLocked(const RunSummary& summary) {
     }
   }
   WriteDocument(document);
+  TellEndCommand(summary);
   if (const int failed = Report(kResultWord, ToWireJson(summary))) {
     throw IoError("the result cannot be handed to the parent: {}", ErrnoText(failed));
+  }
+}
+
+void ResultFile::SetEndCommand(const RunConfig& run) {
+  const std::lock_guard<std::mutex> hold(mutex_);
+  end_ = run;
+}
+
+// A command that fails changes neither the result nor the exit code of the run.
+void ResultFile::TellEndCommand(const RunSummary& summary) const {
+  if (end_.on_end.empty()) return;
+  const std::string file = path_ == kStandardOutput ? "" : path_;
+  const std::string failed =
+      RunEndCommand(end_.on_end,
+                    {{"DTRAIN_STATUS", summary.status},
+                     {"DTRAIN_EXIT_CODE", account_.exit_code ? std::to_string(*account_.exit_code) : ""},
+                     {"DTRAIN_ERROR", BlameText(account_.blame)},
+                     {"DTRAIN_RUN", directory_ ? directory_->path() : ""},
+                     {"DTRAIN_RESULT", directory_ ? directory_->path() + "/result.json" : file}},
+                    milliseconds(static_cast<int64_t>(1000 * end_.on_end_timeout_s)));
+  if (!failed.empty()) {
+    errors_.Print(fmt::format("run.on_end: {}: {}", end_.on_end, failed), LogLevel::kWarning);
   }
 }
 

@@ -85,11 +85,15 @@ class ResultFile {
   // directory.
   void TellDirectory() const;
 
+  // From now on the end of the run runs the command of run.on_end, if there is one.
+  void SetEndCommand(const RunConfig& run);
+
   // The directory of the run; null: there is none.
   RunDirectory* directory() const { return directory_.get(); }
 
  private:
   void WriteLocked(const RunSummary& summary);
+  void TellEndCommand(const RunSummary& summary) const;
   void WriteDocument(const std::string& json) const;
   // Returns 0 or the errno of the failure.
   int Report(const char* word, const std::string& text);
@@ -99,6 +103,7 @@ class ResultFile {
   RunAccount account_;
   std::vector<std::pair<std::string, std::string>> errors_told_;  // task and text, the first ones
   std::unique_ptr<RunDirectory> directory_;
+  RunConfig end_;            // whose command is run at the end
   std::mutex report_mutex_;  // keeps lines whole
   const std::string path_;
   const ErrorLines& errors_;

@@ -19,7 +19,6 @@
 #include "base/file.h"
 #include "base/names.h"
 #include "cmd/common/program.h"
-#include "cmd/common/report.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/config/dump.h"
 #include "trainer/version.h"
@@ -280,7 +279,8 @@ void PlaceOutputs(Config* config) {
 }
 
 PlacedRun PlaceRun(const std::string& config_path, const RunDirectory::Writer& writer,
-                   const ErrorLines& errors, const std::function<Config(const std::string& made_up)>& load) {
+                   const std::function<void(const std::string&)>& warn,
+                   const std::function<Config(const std::string& made_up)>& load) {
   PlacedRun placed;
   std::string why = "there are too many of this name";
   for (int number = 1; number <= kMaxNames; ++number) {
@@ -304,11 +304,10 @@ PlacedRun PlaceRun(const std::string& config_path, const RunDirectory::Writer& w
       break;
     }
   }
-  errors.Print(
+  warn(
       fmt::format("{}; this run has no directory, so it keeps no model. Run it where files can be made, "
                   "or name a place: --run DIR",
-                  why),
-      LogLevel::kWarning);
+                  why));
   placed.config = load(kNoRunDirectory);
   return placed;
 }

@@ -17,8 +17,6 @@
 
 namespace dtrain {
 
-struct ErrorLines;
-
 class RunDirectory {
  public:
   static constexpr char kRecord[] = "run.json";
@@ -84,9 +82,10 @@ struct PlacedRun {
 };
 // For a parent of tasks: loads the config by `load`, whose argument stands for a run.dir that is not given,
 // and makes the directory that the config names, or a new one in runs/. If a new one cannot be made, a
-// warning says so and the run has none. Throws what `load` throws, and UserError if run.dir cannot be used.
+// `warn` is told, and the run has none. Throws what `load` throws, and UserError if run.dir cannot be used.
 PlacedRun PlaceRun(const std::string& config_path, const RunDirectory::Writer& writer,
-                   const ErrorLines& errors, const std::function<Config(const std::string& made_up)>& load);
+                   const std::function<void(const std::string&)>& warn,
+                   const std::function<Config(const std::string& made_up)>& load);
 
 // Returns a random id for Writer.
 std::string NewStartId();

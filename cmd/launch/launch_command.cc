@@ -123,8 +123,10 @@ int RunLaunchCommand(const LaunchArguments& arguments, ErrorLines& errors) {
   try {
     std::optional<ProcessEnd> loading(std::in_place, signals, result, errors);
     const std::string start_id = NewStartId();
-    PlacedRun placed =
-        PlaceRun(arguments.config.path, {"launch", start_id}, errors, [&](const std::string& made_up) {
+    PlacedRun placed = PlaceRun(
+        arguments.config.path, {"launch", start_id},
+        [&](const std::string& text) { errors.Print(text, LogLevel::kWarning); },
+        [&](const std::string& made_up) {
           Config config = LoadLaunched(arguments, &errors.json, made_up);
           CheckHere(config);
           return config;
@@ -134,6 +136,7 @@ int RunLaunchCommand(const LaunchArguments& arguments, ErrorLines& errors) {
     const std::string run = placed.directory != nullptr ? placed.directory->Shown() : "";
     const PlanFor who{/*launcher=*/true, console.live(), ParentLogsEnd(config.log), run, start_id};
     result.Begin(config, std::move(placed.directory));
+    result.SetEndCommand(config.run);
     const std::vector<PlannedTask> tasks = PlanLaunch(arguments.config, config, who);
     result.Note([&](RunAccount& account) {
       account.logs = LogPaths(config);

@@ -203,6 +203,8 @@ int RunTaskCommand(const TaskArguments& arguments, NewRuntime new_runtime, Error
     Config config = LoadConfig(arguments.config.path, arguments.config.sets, load_options);
     CheckIndex(config.cluster, task);
     result.Begin(config, PlaceTask(arguments, task, &config));
+    const bool leads = task.role == Role::kPs && task.index == 0;
+    if (leads && !arguments.reports) result.SetEndCommand(config.run);
     Console console(arguments.relay_live ? LiveLine::kRelayed : LiveLineOf(config.log, arguments.quiet));
     LogOptions log_options = LogOptionsOf(config, console, arguments.quiet);
     log_options.watch = result.Watch();

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <set>
 #include <sstream>
+#include <thread>
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -93,7 +94,10 @@ TEST_CASE("status: a run tells what each task does, by its directory") {
 
 TEST_CASE("status: of a run that was killed it says so, and shows the last that it wrote") {
   LocalRun local;
-  WaitForPhase({local.run}, "training");
+  const TimePoint deadline = Clock::now() + kPatience;
+  while (!Contains(FileContent(local.run + "/status.json"), "\"training\"") && Clock::now() < deadline) {
+    std::this_thread::sleep_for(milliseconds(5));
+  }
   local.process->Signal(SIGKILL);
   RunToEnd(*local.process);
   const Done text = StatusOf({local.run});
@@ -108,7 +112,8 @@ TEST_CASE("status: a run that failed says why") {
   const std::string directory = NewDirectory();
   WriteFile(directory + "/rows.csv", "x,y\n1,2\n2,oak\n");
   WriteFile(directory + "/job.yaml",
-            "model: {kind: linear}\ndata: {train: {format: csv, path: rows.csv, label: y}}\n");
+            "model: {kind: linear}\ndata: {train: {format: csv, path: rows.csv, label: y}}\n"
+            "train: {epochs: 1}\n");
   CHECK(Run({"local", "--config", directory + "/job.yaml", "--run", directory + "/run"}).code == 2);
   const Done text = StatusOf({directory + "/run"});
   CHECK(text.code == 0);

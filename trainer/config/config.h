@@ -259,6 +259,8 @@ constexpr char kNoRunDirectory[] = "none";
 struct RunConfig {
   std::string dir;    // empty: `dtrain local` and `dtrain launch` make one; kNoRunDirectory: there is none
   int64_t keep = 20;  // how many of those that dtrain has named stay
+  std::string on_end;  // a command for /bin/sh; empty: none
+  double on_end_timeout_s = 30;
 
   bool has_directory() const { return !dir.empty() && dir != kNoRunDirectory; }
 };

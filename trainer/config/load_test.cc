@@ -193,7 +193,7 @@ TEST_CASE("load: mistakes of the file and of several flags are listed together, 
         "has classes. Try softmax.\n"
         "--set train.epochs=0: train.epochs = 0; must be >= 1 (passes over the data). Try 5.\n"
         "--set x=1: unknown key \"x\"; this version knows cluster, model, data, train, placement, device, "
-        "eval, hooks, failure, run, checkpoint, summary, net, log, metrics, security and launch.");
+        "eval, hooks, failure, run, checkpoint, summary, net, log, security, metrics and launch.");
 }
 
 TEST_CASE("load: dtrain local needs no cluster, and checks the one that is there") {

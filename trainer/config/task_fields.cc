@@ -152,6 +152,15 @@ std::vector<Field> RunDirectoryFields() {
           "How many directories that dtrain has named itself stay beside each other; the oldest are removed, "
           "but none in use and none that was renamed.")
           .Unit("directories"),
+      Row(DT_KEY(run.on_end), FieldType::kText, kTask,
+          "A command that /bin/sh runs once when the run has ended, however it did: by `dtrain local`, `dtrain "
+          "launch`, or a ps 0 that was started by hand. DTRAIN_STATUS, DTRAIN_EXIT_CODE, DTRAIN_ERROR, DTRAIN_RUN "
+          "and DTRAIN_RESULT tell it how (docs/watching.md).")
+          .Try("./tell_me.sh")
+          .Unset("none"),
+      Number(DT_KEY(run.on_end_timeout_s), kTask, {0, kMaxSeconds, true},
+             "How many seconds that command has before it is killed.")
+          .Unit("seconds"),
   };
 }
 

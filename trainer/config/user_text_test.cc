@@ -45,11 +45,11 @@ TEST_CASE("did you mean: has the full names") {
   CHECK(DidYouMean("", "seed").names == std::vector<std::string>{"data.seed", "model.init.seed"});
   CHECK(DidYouMean("", "batchsize").names == std::vector<std::string>{"train.batch_size"});
   CHECK(DidYouMean("", "train.steps").names == std::vector<std::string>{"train.steps"});
-  CHECK(DidYouMean("", "metrics").names.empty());
+  CHECK(DidYouMean("", "telemetry").names.empty());
 }
 
 TEST_CASE("did you mean: has nothing to say of keys that later versions may have") {
-  CHECK(DidYouMean("", "metrics").question == "");
+  CHECK(DidYouMean("", "telemetry").question == "");
   CHECK(DidYouMean("model", "dropout").question == "");
   CHECK(DidYouMean("eval", "warm_up").question == "");
   CHECK(DidYouMean("summary", "kind").question == "");  // other sections have a "kind", of other things

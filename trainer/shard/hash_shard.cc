@@ -66,7 +66,7 @@ void HashShard::ReadRows(KeySpan keys, float* weights) { rows_.Read(keys, layout
 uint64_t HashShard::VisitChanged(RowRange range, const VisitRow& visit) const {
   const RowRange all = rows_.rows();
   const auto turns = static_cast<uint64_t>(rows_.entries() / kRowsAtOnce) + 1;
-  range.end = range.begin + std::min(range.end - range.begin, (all.end - all.begin) / turns + 1);
+  range.end = range.begin + std::min(range.end - range.begin, (all.end - all.begin - 1) / turns + 1);
   std::vector<float> initial(static_cast<size_t>(rows_.values()));
   const size_t bytes = static_cast<size_t>(layout().width()) * sizeof(float);
   rows_.VisitRange(range, [&](const HashRow& row) {

@@ -174,6 +174,13 @@ void Work(Job<HashShard>* job, unsigned steps, unsigned seed) {
   }
 }
 
+TEST_CASE("hash shard: a report on few rows of all keys ends") {
+  Job<HashShard> job(JobOf(OptimizerKind::kSgd, TableKind::kHash));
+  job.Apply({1, 7, 900}, 1);
+  int parts = 1;
+  while (!job.shard().Report(TimePoint::min())) REQUIRE(++parts < 10);
+}
+
 TEST_CASE("hash shard: a report is made in parts") {
   Job<HashShard> job(Busy());
   Work(&job, 60, 1);
