@@ -169,7 +169,7 @@ void ResultFile::TellEndCommand(const RunSummary& summary) const {
 }
 
 void ResultFile::TellDirectory() const {
-  if (directory_) errors_.Print(directory_->NextLine(), LogLevel::kInfo);
+  if (directory_ && report_fd_ < 0) errors_.Print(directory_->NextLine(), LogLevel::kInfo);
 }
 
 void ResultFile::WriteDocument(const std::string& json) const {

@@ -82,7 +82,7 @@ class ResultFile {
   // and not thrown, because the cause of the end and its exit code matter more.
   void WriteEnding(const Ending& ending, RunSummary summary = {});
   // Says where the run is and what to do with it, after its result is written. Does nothing if it has no
-  // directory.
+  // directory, or if a parent says it.
   void TellDirectory() const;
 
   // From now on the end of the run runs the command of run.on_end, if there is one.

@@ -96,12 +96,15 @@ int ReportFailure(const Config& config, TaskId task, const StopRequest& stop, Lo
   } catch (const std::exception& error) {
     why = FailureText(error);
   }
-  TellEnd(code, why, log, result);
   Ending ending{StatusOf(code, stop), ProcessExitCode(code, config.failure), {}};
   if (!summary.status.empty()) ending.status = summary.status;
   const bool as_asked = code == ExitCode::kInterrupted || code == ExitCode::kTerminated;
   if (!as_asked) ending.blame = BlameFor(task, HostName(), why);
   result.WriteEnding(ending, std::move(summary));
+  // Of a stop the last line says how to go on; of a failure it is the cause.
+  if (!as_asked) result.TellDirectory();
+  TellEnd(code, why, log, result);
+  if (as_asked) result.TellDirectory();
   return ending.exit_code;
 }
 
@@ -226,10 +229,10 @@ int RunTaskCommand(const TaskArguments& arguments, NewRuntime new_runtime, Error
     int exit_code = 0;
     try {
       result.Write(RunTask(config, task, *transport, log, options));
+      result.TellDirectory();
     } catch (const std::exception&) {
       exit_code = ReportFailure(config, task, stop, log, result);
     }
-    if (!arguments.reports) result.TellDirectory();
     end.EndBy(exit_code, kTeardownTimeout);
     return exit_code;
   } catch (const Failure& failure) {

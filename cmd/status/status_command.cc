@@ -10,6 +10,7 @@
 #include <sstream>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/names.h"
@@ -25,6 +26,8 @@ namespace fs = std::filesystem;
 
 constexpr milliseconds kPatience{2000};
 constexpr milliseconds kWatchEvery{1000};
+// How long one that watches waits for a ps 0 that may be started again.
+constexpr std::chrono::seconds kWatchPatience{60};
 constexpr int kWideColumns = 200;  // where the output is no terminal
 
 std::string ContentOf(const std::string& path) {
@@ -74,6 +77,19 @@ std::string WhyThreadsAreSilent(const Json& record) {
   return alive ? "" : fmt::format("its process, pid {}, is gone", pid->get<pid_t>());
 }
 
+// What to do about a run that has not answered, if that is known; begins with a blank.
+std::string RemedyFor(const StatusArguments& arguments, const std::string& token_path) {
+  if (!arguments.keys.empty()) return "";
+  const bool unreadable = access(token_path.c_str(), F_OK) == 0 && access(token_path.c_str(), R_OK) != 0;
+  if (unreadable) return fmt::format(" {} is for its owner alone: ask as that user.", token_path);
+  const std::string config = ContentOf(arguments.run + "/config.yaml");
+  const size_t at = config.find("\n  keys: ");
+  const std::string keys = at == config.npos ? "" : config.substr(at + 9, config.find('\n', at + 1) - at - 9);
+  if (keys.empty() || keys == "null") return "";
+  return fmt::format(
+      " The run has keys: add --keys with the directory that has status.key (security.keys: {}).", keys);
+}
+
 Seen LookAtDirectory(const StatusArguments& arguments) {
   const std::string& directory = arguments.run;
   const Json record = Json::Parse(ContentOf(directory + "/run.json"));
@@ -89,9 +105,11 @@ Seen LookAtDirectory(const StatusArguments& arguments) {
     seen.why = WhyThreadsAreSilent(record);
   } else if (!seen.result.is_object()) {
     const StatusAnswer answer = AskStatus(address, token, arguments.keys, kPatience);
-    seen.why = answer.why;
     seen.status = Json::Parse(answer.json);
     if (seen.status.is_object()) seen.where = "run";
+    if (!answer.why.empty()) {
+      seen.why = answer.why + "." + RemedyFor(arguments, directory + "/" + RunMonitor::kToken);
+    }
   }
   if (seen.status.is_object()) return seen;
   seen.status = Json::Parse(ContentOf(directory + "/" + RunMonitor::kStatus));
@@ -111,11 +129,17 @@ Seen LookAtAddress(const StatusArguments& arguments) {
 }
 
 Seen Look(const StatusArguments& arguments) {
-  return fs::is_directory(arguments.run) ? LookAtDirectory(arguments) : LookAtAddress(arguments);
+  if (fs::is_directory(arguments.run)) return LookAtDirectory(arguments);
+  if (arguments.run.find(':') == std::string::npos) {
+    throw UserError(
+        "{}: no such directory. Name that of a run, such as one of runs/, or HOST:PORT of its ps 0.",
+        arguments.run);
+  }
+  return LookAtAddress(arguments);
 }
 
 bool Ended(const Seen& seen) {
-  return seen.result.is_object() || !seen.why.empty() || MemberText(seen.status, "phase") == "ended";
+  return seen.result.is_object() || MemberText(seen.status, "phase") == "ended";
 }
 
 std::string TextOf(const Seen& seen, int columns) {
@@ -125,10 +149,12 @@ std::string TextOf(const Seen& seen, int columns) {
     if (const std::string error = MemberText(seen.result, "error"); !error.empty()) text += ": " + error;
     text += "\n";
   } else if (!seen.why.empty()) {
-    text = "the run does not answer, and has left no result: " + seen.why + "\n";
+    text = "no answer, and no result yet: " + seen.why + "\n";
   }
   if (!seen.status.is_object()) return text + "no status was written\n";
-  if (!text.empty() && seen.where == "file") text += "the last status that it wrote:\n";
+  if (!text.empty() && seen.where == "file") {
+    text += fmt::format("the last status that it wrote, at {}:\n", MemberText(seen.status, "time"));
+  }
   return text + StatusText(seen.status, columns);
 }
 
@@ -150,10 +176,11 @@ void Show(const StatusArguments& arguments, const Seen& seen) {
 }  // namespace
 
 int RunStatusCommand(const StatusArguments& arguments) {
-  while (true) {
+  for (TimePoint answered = Clock::now();;) {
     const Seen seen = Look(arguments);
     Show(arguments, seen);
-    if (!arguments.watch || Ended(seen)) return 0;
+    if (seen.why.empty()) answered = Clock::now();
+    if (!arguments.watch || Ended(seen) || Clock::now() - answered > kWatchPatience) return 0;
     std::this_thread::sleep_for(kWatchEvery);
   }
 }

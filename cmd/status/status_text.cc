@@ -40,6 +40,7 @@ std::string PaceText(std::optional<double> per_s) {
 std::string RunLine(const Json& status) {
   std::string line = TextOf(status, "phase");
   const std::optional<double> step = NumberOf(status, "global_step"), steps = NumberOf(status, "steps");
+  if (step.value_or(0) == 0 && line != "training") return line;  // nothing has begun
   if (step) line += fmt::format(", step {:.0f}", *step);
   if (step && steps && *steps > 0) {
     line += fmt::format(" of {:.0f} ({:.0f} %)", *steps, std::floor(std::min(100 * *step / *steps, 100.0)));

@@ -196,8 +196,9 @@ TEST_CASE("deploy: systemd takes the unit, and its instance is role and index") 
   if (access("/usr/bin/systemd-analyze", X_OK) != 0) {
     Skip("there is no systemd-analyze");
   } else {
-    const std::string path = NewDirectory() + "/dtrain@worker-1.service";
+    const std::string directory = NewDirectory(), path = directory + "/dtrain@worker-1.service";
     WriteFile(path, unit);
+    WriteFile(directory + "/dtrain-failed@.service", FileContent("deploy/systemd/dtrain-failed@.service"));
     CHECK(OutputOf(fmt::format("systemd-analyze verify --man=no {} 2>&1 && echo good", path)) == "good\n");
     WriteFile(path, Replaced(unit, "[Service]\n", "[Service]\nRestarts=no\n"));
     CHECK(OutputOf(fmt::format("systemd-analyze verify --man=no {} 2>&1; true", path)) != "");

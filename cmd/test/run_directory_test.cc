@@ -110,6 +110,25 @@ TEST_CASE("run directory: without a word about it the model is kept, and the las
   CHECK(same.code == 0);
 }
 
+TEST_CASE("run directory: a command at the end learns how the run has ended, and cannot change that") {
+  const User user;
+  const std::string told = user.directory + "/told";
+  const std::string command =
+      "run.on_end=printf '%s|%s|%s|%s' \"$DTRAIN_STATUS\" \"$DTRAIN_EXIT_CODE\" \"$DTRAIN_ERROR\" "
+      "\"$DTRAIN_RESULT\" > " +
+      told + "; exit 7";
+  const Done done = user.Train({"--run", "a", "--set", command});
+  CAPTURE(done.error);
+  CHECK(done.code == 0);
+  CHECK(FileContent(told) == "done|0||" + user.directory + "/a/result.json");
+  CHECK(Contains(done.error, "; exit 7: ended with exit code 7\n"));
+  CHECK(user.Train({"--run", "a", "--in-process", "--set", command}).code == 0);
+  CHECK(FileContent(told).rfind("already_done|0||", 0) == 0);
+  const Done failed = user.Train({"--run", "b", "--set", command, "--set", "data.train.rows=0"});
+  CAPTURE(failed.error);
+  CHECK(failed.code == 2);
+}
+
 TEST_CASE("run directory: two runs of one second have two directories, and threads have one too") {
   const User user;
   const auto first = user.Start(), second = user.Start();

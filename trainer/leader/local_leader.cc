@@ -238,6 +238,7 @@ void LocalLeader::StartAll() {
   history_.begun = true;
   if (history_.training_since == TimePoint()) history_.training_since = Clock::now();
   evaluations_.Begin(global_step());
+  status_.Begin();
   if (checkpoints_) checkpoints_->Run();
   if (parts_.task.on_begun) parts_.task.on_begun(IdentityOf(history_.run, members_));
   for (Member& other : members_.all()) {
@@ -538,6 +539,7 @@ void LocalLeader::TellStatus(TimePoint now) {
 }
 
 const char* LocalLeader::PhaseName() const {
+  if (aborted_) return "ended";
   if (phase_ == RunPhase::kJoining) return "joining";
   if (phase_ == RunPhase::kEnded) return "ended";
   if (stop_.asked()) return "stopping";
@@ -555,10 +557,11 @@ std::optional<std::string> LocalLeader::StatusJson() {
   StatusReport::Now now;
   now.phase = PhaseName();
   if (phase_ == RunPhase::kJoining) now.waiting = barrier_.Status();
-  now.global_step = global_step();
+  // A run that goes back to a checkpoint is there already, before all tasks are here again.
+  now.global_step = starting() && history_.begun ? history_.checkpoint_step : global_step();
   now.steps = AllSteps();
   now.saving = checkpoints_ != nullptr && !checkpoints_->idle();
-  return status_.ToJson(now, Clock::now());
+  return status_.ToJson(now);
 }
 
 // From now on messages belong to the next run epoch; the tasks that this refusal reaches join that.
@@ -571,6 +574,8 @@ void LocalLeader::Leave(const std::string& why) {
 }
 
 void LocalLeader::Abort(int exit_code, const std::string& text, const RunSummary* summary) {
+  aborted_ = true;
+  TellStatus(Clock::now());
   const milliseconds every =
       std::min<milliseconds>(Heartbeat::Interval(config_.failure.detect_s), milliseconds(50));
   TellOfAbort({parts_.task.self, exit_code, text, summary}, every, members_, parts_.task.channel, outbox_);

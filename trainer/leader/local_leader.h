@@ -164,6 +164,7 @@ class LocalLeader : public Leader {
   int data_from_ = 0;              // the index of that worker
   bool out_of_time_ = false;       // train.max_secs have passed
   bool all_done_ = false;          // no worker takes another step
+  bool aborted_ = false;           // the run has failed, or was stopped
   bool disturbed_ = false;         // rounds went on without a worker that was lost or came late
 };
 

@@ -1,5 +1,7 @@
 #include "trainer/leader/status_report.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -24,9 +26,17 @@ Json OrNull(std::optional<Number> number) {
 
 Json OrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(Printable(text)); }
 
-const char* StateOf(const Member& member) {
+// When a checkpoint was written: a run that goes on from one did not write it.
+int64_t WrittenAt(const std::string& path) {
+  struct stat about {};
+  if (stat(path.c_str(), &about) != 0) return WallNanos();
+  return about.st_mtim.tv_sec * int64_t{1'000'000'000} + about.st_mtim.tv_nsec;
+}
+
+// `begun`: the run had all that it needs before.
+const char* StateOf(const Member& member, bool begun) {
   if (member.done) return "done";
-  if (!member.here()) return member.lost ? "lost" : "missing";
+  if (!member.here()) return member.lost || (begun && !member.is_worker()) ? "lost" : "missing";
   return member.ready || member.takes_part ? "here" : "preparing";
 }
 
@@ -70,7 +80,7 @@ void StatusReport::Tick(TimePoint now, int64_t global_step) {
   run_.Add(now, {global_step, Examples()});
   if (history_.checkpoint == checkpoint_) return;
   checkpoint_ = history_.checkpoint;
-  checkpoint_since_ = now;
+  checkpoint_nanos_ = WrittenAt(checkpoint_);
 }
 
 // Numbers of peers are bounded: sums of them must not overflow.
@@ -100,14 +110,14 @@ Json StatusReport::Named(TaskId task, const std::string& process, const char* st
 
 Json StatusReport::OfTask(const Member& member) const {
   const Pace& pace = PaceOf(member.task);
-  Json task = Named(member.task, member.process, StateOf(member));
+  Json task = Named(member.task, member.process, StateOf(member, history_.begun));
   const double heard_s = 1e-3 * static_cast<double>(member.silent.count());
   task["activity"] = member.here() ? OrNull(member.activity) : Json(nullptr);
   task["heard_s"] = member.here() ? Json(heard_s) : Json(nullptr);
   task["memory_bytes"] = pace.memory_bytes > 0 ? Json(pace.memory_bytes) : Json(nullptr);
   if (!member.is_worker()) return task;
   const bool has_loss = !member.result.losses.empty();
-  task["local_steps"] = pace.window.latest()[0];
+  task["local_steps"] = member.done ? member.result.local_steps : pace.window.latest()[0];
   task["steps_per_s"] = OrNull(pace.window.PerSecond(0));
   task["examples"] = member.result.examples;
   task["loss"] = OrNull(has_loss ? std::make_optional(member.result.losses.Mean()) : std::nullopt);
@@ -118,7 +128,7 @@ Json StatusReport::OfTask(const Member& member) const {
   return task;
 }
 
-std::string StatusReport::ToJson(const Now& now, TimePoint at) const {
+std::string StatusReport::ToJson(const Now& now) const {
   const std::optional<double> steps_per_s = run_.PerSecond(0);
   std::optional<double> left_s;
   if (now.steps && steps_per_s && *steps_per_s > 0) {
@@ -140,6 +150,7 @@ std::string StatusReport::ToJson(const Now& now, TimePoint at) const {
     tasks.push_back(OfTask(member));
   }
   Json document = {
+      {"time", WallText(WallNanos())},
       {"version", kVersion},
       {"run_id", fmt::format("{:016x}", history_.run.id)},
       {"restarts_from_checkpoint", history_.run.epoch},
@@ -159,10 +170,12 @@ std::string StatusReport::ToJson(const Now& now, TimePoint at) const {
       {"tasks", std::move(tasks)},
   };
   if (!history_.checkpoint.empty()) {
+    const int64_t written =
+        history_.checkpoint == checkpoint_ ? checkpoint_nanos_ : WrittenAt(history_.checkpoint);
     document["checkpoint"] =
         Json{{"path", history_.checkpoint},
              {"step", history_.checkpoint_step},
-             {"age_s", history_.checkpoint == checkpoint_ ? SecondsBetween(checkpoint_since_, at) : 0}};
+             {"age_s", 1e-9 * static_cast<double>(std::max<int64_t>(WallNanos() - written, 0))}};
   }
   if (history_.patience && std::isfinite(history_.patience->best_loss())) {
     document["evaluation"] =

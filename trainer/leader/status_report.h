@@ -71,10 +71,14 @@ class StatusReport {
   // Takes a sample of the run when one is due. Cheap enough for every tick.
   void Tick(TimePoint now, int64_t global_step);
   void OnHeartbeat(const Member& member, const wire::Heartbeat& beat, TimePoint now);
-  // The member's process is gone.
-  void Forget(const Member& member) { PaceOf(member.task) = {}; }
+  // The run starts, or goes on, at a step: what came before is not of its pace.
+  void Begin() { run_ = {}; }
+  // The member's process is gone. What it has done stays, if it was done.
+  void Forget(const Member& member) {
+    if (!member.done) PaceOf(member.task) = {};
+  }
 
-  std::string ToJson(const Now& now, TimePoint at) const;
+  std::string ToJson(const Now& now) const;
 
  private:
   // A task's, by its heartbeats: local steps, the microseconds in each part of them, then the staleness of
@@ -97,8 +101,8 @@ class StatusReport {
   TimePoint next_sample_;
   PaceWindow<2> run_;  // global steps, examples
   std::vector<Pace> ps_, workers_;
-  std::string checkpoint_;  // history_.checkpoint as Tick() saw it
-  TimePoint checkpoint_since_;
+  std::string checkpoint_;        // history_.checkpoint as Tick() saw it
+  int64_t checkpoint_nanos_ = 0;  // wall clock of its directory
 };
 
 }  // namespace dtrain

@@ -101,7 +101,14 @@ void RunMonitor::OpenPort() {
   const bool ipv6 = metrics.bind.find(':') != std::string::npos;
   const std::string address = fmt::format(ipv6 ? "[{}]:{}" : "{}:{}", metrics.bind, *metrics.port);
   const std::string password = metrics.password.empty() ? "" : ReadPassword(metrics.password);
-  port_ = std::make_unique<MetricsPort>(address, password, [this] { return MetricsOnPort(); });
+  try {
+    port_ = std::make_unique<MetricsPort>(address, password, [this] { return MetricsOnPort(); });
+  } catch (const UserError&) {
+    throw UserError(
+        "metrics.port = {}: cannot listen at {}. Another program may have this port, or metrics.bind is no "
+        "address of this machine.",
+        *metrics.port, address);
+  }
   log_.Info("metrics at http://{}/metrics{}", port_->address(), password.empty() ? "" : " with a password");
 }
 

@@ -141,7 +141,7 @@ TEST_CASE("monitor: a port that is in use is named") {
   Monitored first, second;
   first.Begin();
   second.config.metrics.port = first.port();
-  CHECK_THROWS_WITH_AS(second.Begin(), doctest::Contains("127.0.0.1"), UserError);
+  CHECK_THROWS_WITH_AS(second.Begin(), doctest::Contains("cannot listen at 127.0.0.1:"), UserError);
 }
 
 TEST_CASE("monitor: the directory of the run gets the last status, and a token for its owner alone") {

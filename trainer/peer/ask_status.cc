@@ -55,7 +55,10 @@ StatusAnswer AskStatus(const std::string& address, const std::string& token, con
     if (!answer.json.empty() || !answer.why.empty()) return answer;
   }
   std::string why = channel->WhyNotConnected(ps);
-  if (why.empty()) why = sent ? "it does not answer" : "nothing listens there, or it cannot be reached";
+  if (why.empty()) {
+    why = channel->Connections(ps) > 0 || sent ? "something listens there, and does not answer"
+                                               : "nothing listens there, or it cannot be reached";
+  }
   return {"", fmt::format("ps 0 at {}: {} ({} ms)", address, why, timeout.count())};
 }
 

@@ -26,6 +26,8 @@ namespace dtrain {
 
 // The activity of a task that waits for others; such a task never counts as hung.
 constexpr char kJoining[] = "join";
+// That of a task that reads its data before it takes part.
+constexpr char kLoading[] = "load";
 
 // Activity: what a task is doing, for its heartbeats. Thread: the main thread writes it, the heartbeat thread
 // reads it.

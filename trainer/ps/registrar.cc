@@ -83,10 +83,17 @@ void Registrar::RefuseStranger(net::NodeId from, uint32_t key, const wire::Envel
   const bool status = key != 0 && parts_.task.channel.MayActAs(key, "status");
   if (status && envelope.body_as_Heartbeat() != nullptr) return SendBeat(from, RunStatus());
   if (const wire::AskStatus* const ask = envelope.body_as_AskStatus()) {
+    if (parts_.task.self.index != 0) {
+      return outbox_.RefuseQuestion(from, envelope, Reason::WrongTask,
+                                    fmt::format("this is {}: ask ps 0 at {}", TaskName(parts_.task.self),
+                                                KnownAddress(config_.cluster, {Role::kPs, 0})));
+    }
     if (status || (key == 0 && IsToken(ask->token()))) return TellStatus(from, envelope);
-    return outbox_.RefuseQuestion(from, envelope, Reason::Unregistered,
-                                  key == 0 ? "it answers who has the token of its run's directory (run.dir)"
-                                           : "it answers who has the status key");
+    return outbox_.RefuseQuestion(
+        from, envelope, Reason::Unregistered,
+        key == 0 ? "it answers who has the token of its run's directory: name that by --token "
+                   "run.dir/status.token"
+                 : "it answers who has the status key: name its directory by --keys");
   }
   const RunId run = RunIdOf(envelope);
   if (!run.known() || run != outbox_.run()) {
@@ -104,16 +111,16 @@ bool Registrar::IsToken(const flatbuffers::String* said) const {
   const std::string& token = parts_.task.status_token;
   if (token.empty() || said == nullptr || said->size() != token.size()) return false;
   unsigned char differs = 0;
-  for (size_t i = 0; i < token.size(); ++i) differs |= static_cast<unsigned char>(token[i] ^ said->c_str()[i]);
+  for (size_t i = 0; i < token.size(); ++i)
+    differs |= static_cast<unsigned char>(token[i] ^ said->c_str()[i]);
   return differs == 0;
 }
 
 void Registrar::TellStatus(net::NodeId to, const wire::Envelope& question) {
   const std::optional<std::string> json = leader_.StatusJson();
   if (!json) return outbox_.RefuseQuestion(to, question, Reason::WrongTask, "ps 0 knows the status: ask it");
-  outbox_.Send(to, question.request(), [&](auto& builder) {
-    return wire::CreateStatus(builder, builder.CreateString(*json));
-  });
+  outbox_.Send(to, question.request(),
+               [&](auto& builder) { return wire::CreateStatus(builder, builder.CreateString(*json)); });
 }
 
 // A member that has not got its Welcome yet names no run.

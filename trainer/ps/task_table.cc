@@ -43,6 +43,7 @@ TaskTable::TaskTable(const Config& config, TaskId self, int64_t blocks)
       settings_hash_(SettingsHash(settings_)),
       self_(self),
       detect_(static_cast<int64_t>(config.failure.detect_s * 1000)),
+      startup_(static_cast<int64_t>(config.failure.startup_timeout_s * 1000)),
       last_tick_(Clock::now()) {
   // More blocks of a round may be open, but only the last has a grant, and no request follows before its
   // answer.
@@ -286,8 +287,12 @@ std::string TaskTable::WhyOverdue(const Member& member) const {
     return fmt::format("{} has not been heard for {:.1f} s (failure.detect_s = {})", NameOf(member),
                        seconds(member.silent), config_.failure.detect_s);
   }
-  return fmt::format("{} is alive but has done nothing for {:.1f} s (failure.detect_s = {}); it was in '{}'",
-                     NameOf(member), seconds(member.stuck), config_.failure.detect_s, member.activity);
+  const bool loads = member.activity == kLoading;
+  return fmt::format("{} is alive but has {} for {:.1f} s ({} = {}){}", NameOf(member),
+                     loads ? "got none of its data" : "done nothing", seconds(member.stuck),
+                     loads ? "failure.startup_timeout_s" : "failure.detect_s",
+                     loads ? config_.failure.startup_timeout_s : config_.failure.detect_s,
+                     loads ? "" : fmt::format("; it was in '{}'", member.activity));
 }
 
 RunIdentity IdentityOf(const RunId& run, const TaskTable& members) {

@@ -145,7 +145,7 @@ class TaskTable {
   const std::string& last_refusal() const { return last_refusal_; }
   // "worker 1 (...) has not been heard for 1.2 s (failure.detect_s = 1)"; for a member that Tick() returned.
   std::string WhyOverdue(const Member& member) const;
-  bool Stuck(const Member& member) const { return member.stuck > std::max(detect_, kMinStuck); }
+  bool Stuck(const Member& member) const { return member.stuck > MaxStuck(member); }
   std::string NameOf(const Member& member) const;  // "worker 1 (address; host, pid 123)"
 
   // The functions below are the leader's.
@@ -169,6 +169,10 @@ class TaskTable {
   void CheckAwaited(TimePoint now) const;
 
  private:
+  // A task that reads its data may wait long for the first byte: of a command, a queue, or a slow disk.
+  milliseconds MaxStuck(const Member& member) const {
+    return member.activity == kLoading ? std::max(detect_, startup_) : std::max(detect_, kMinStuck);
+  }
   std::optional<Decision> RefuseStranger(const wire::Hello& hello);
   std::optional<Decision> CompareSettings(const wire::Hello& hello);
   bool IsClosed(Member& member, const std::function<bool(net::NodeId)>& closed);
@@ -179,6 +183,7 @@ class TaskTable {
   const uint64_t settings_hash_;
   const TaskId self_;
   const milliseconds detect_;
+  const milliseconds startup_;
   TimePoint last_tick_;
   std::vector<Member> members_;  // ps first, then workers, without this ps
   std::unordered_map<net::NodeId, size_t> by_node_;

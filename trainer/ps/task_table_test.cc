@@ -333,6 +333,7 @@ class Beat {
 TEST_CASE("task table: heartbeats that tell the same for detect_s are of a task that hangs") {
   Config config = LinearCluster(1, 1, 10);
   config.failure.detect_s = 1;
+  config.failure.startup_timeout_s = 2.5;
   TaskTable members(config, {Role::kPs, 0});
   TimePoint now = Clock::now();
   REQUIRE(members.Admit(kFirst, HelloMessage(config, wire::Role::Worker, 0).get(), Open).welcome);
@@ -353,13 +354,20 @@ TEST_CASE("task table: heartbeats that tell the same for detect_s are of a task 
     CHECK_FALSE(beats([](int i) { return Beat(i % 2 == 0 ? "load" : "wait", 7); }, 20));
   }
   SUBCASE("one that does not is") {
-    CHECK_FALSE(beats([](int) { return Beat("load", 7); }, 6));
-    CHECK(beats([](int) { return Beat("load", 7); }, 1));
+    CHECK_FALSE(beats([](int) { return Beat("step", 7); }, 6));
+    CHECK(beats([](int) { return Beat("step", 7); }, 1));
     CHECK(members.Stuck(worker));
     CHECK(
         members.WhyOverdue(worker) ==
         "worker 0 (127.0.0.1:11001; host, pid 7) is alive but has done nothing for 1.2 s (failure.detect_s = "
-        "1); it was in 'load'");
+        "1); it was in 'step'");
+  }
+  SUBCASE("one that waits for its data has as long as a start may take") {
+    CHECK_FALSE(beats([](int) { return Beat("load", 7); }, 11));
+    CHECK(beats([](int) { return Beat("load", 7); }, 5));
+    CHECK(members.WhyOverdue(worker) ==
+          "worker 0 (127.0.0.1:11001; host, pid 7) is alive but has got none of its data for 3.0 s "
+          "(failure.startup_timeout_s = 2.5)");
   }
   SUBCASE("one that is silent is not taken for it") {
     CHECK_FALSE(beats([](int) { return Beat("step", 7); }, 1));

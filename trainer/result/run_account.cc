@@ -85,8 +85,9 @@ Blame BlameFor(TaskId teller, const std::string& host, const std::string& text) 
   if (!other) return {teller, host, line};
   const bool self = other->role == teller.role && other->index == teller.index;
   Blame blame{other, self ? host : std::string(HostIn(details)), line};
+  // What that task told may be about another one in its turn.
   if (Take(" ended the run with exit code ", &rest) && rest.find(": ") != std::string_view::npos) {
-    blame.error = rest.substr(rest.find(": ") + 2);
+    return BlameFor(*other, blame.host, std::string(rest.substr(rest.find(": ") + 2)));
   }
   return blame;
 }

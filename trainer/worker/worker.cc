@@ -109,7 +109,7 @@ RunSummary Worker::Run() {
 
 // Runs after each joining. Loaded data stays; batches are dealt within one run.
 void Worker::Load() {
-  activity_.what = "load";
+  activity_.what = kLoading;
   data_.Join(peers_.run().id, peers_.feed_token());
   if (model_.made()) return;
   model_.Make(data_.MaxRows(), data_.loaded(), data_.source(), log_);
