@@ -16,6 +16,7 @@
 #include "net/codec.h"
 #include "trainer/config/config.h"
 #include "trainer/config/dump.h"
+#include "trainer/peer/heartbeat.h"
 #include "trainer/peer/run_id.h"
 #include "trainer/ps/worker_result.h"
 #include "trainer/result/run_summary.h"
