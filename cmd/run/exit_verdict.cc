@@ -161,7 +161,8 @@ Verdict Judge(const Config& config, const Outcome& outcome, const RunSummary& su
   const bool stuck = std::any_of(ends.begin(), ends.end(), [](const ChildEnd& end) {
     return end.ended_by_us && (end.signal != 0 || end.exit_code != 0);
   });
-  if (!stuck) return {};
+  // One that was started again when some had ended waits for those in vain, and the others wait with it.
+  if (!stuck || (done && !outcome.restarts.empty())) return {};
   const std::string text = "the run was over, but some tasks did not end and were killed";
   return {ExitCode::kInternal, {std::nullopt, "", text}, "", text};
 }

@@ -57,7 +57,8 @@ std::vector<Old> All() {
 
 std::string WithoutTimes(const std::string& text) {
   static const std::regex kTime("[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.+-]{18}");
-  return std::regex_replace(text, kTime, "TIME");
+  static const std::regex kBlanks(" +");  // a time has the width of its column
+  return std::regex_replace(std::regex_replace(text, kTime, "TIME"), kBlanks, " ");
 }
 
 // Whether products are computed here as they were for what was recorded: other kernels round otherwise.
@@ -70,7 +71,7 @@ TEST_CASE("old checkpoints: inspect says of each what it said") {
     CAPTURE(old.directory);
     const Done inspect = Run({"inspect", old.checkpoints});
     CHECK(inspect.code == 0);
-    CHECK(WithoutTimes(inspect.output) == FileContent(old.directory + "/inspect.txt"));
+    CHECK(WithoutTimes(inspect.output) == WithoutTimes(FileContent(old.directory + "/inspect.txt")));
     CHECK(inspect.error == "");
   }
 }

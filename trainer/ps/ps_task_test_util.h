@@ -78,7 +78,7 @@ struct RegistrarFixture : PsTaskFixture {
   }
   void Beat(Member& member, int stop = 0, RunId run = kTestRun) {
     flatbuffers::FlatBufferBuilder& builder = encoder.Begin();
-    const auto what = builder.CreateString("load");
+    const auto what = builder.CreateString("step");
     const net::Message beat = encoder.Finish(
         run.Envelope(0), wire::CreateHeartbeat(builder, what, 7, builder.CreateString(""), 0, 0, 0, stop));
     const wire::Envelope& envelope = *net::Decode(beat);

@@ -101,7 +101,7 @@ TEST_CASE("registrar: a heartbeat that names no run, or another one, says only t
     f.Beat(*f.members.Worker(0), 15, run);
     CHECK(f.Refused() == wire::Reason::Run);
     CHECK(RunIdOf(f.Last().envelope()) == run);
-    CHECK(f.members.Worker(0)->activity == "load");
+    CHECK(f.members.Worker(0)->activity == "step");
   }
   CHECK(f.fake().beats == 0);
   f.Beat(*f.members.Worker(0), 15);
