@@ -63,7 +63,8 @@ class Stream {
     for (int64_t i = keys_ / 2; i < keys_; ++i) {
       // Zipf with exponent 1: the rank is the number of keys to the power of a uniform number.
       const double share = static_cast<double>(random_.Below(drawn_++, 1 << 30)) / (1 << 30);
-      rows_.push_back(table_.RowOfKey(static_cast<uint64_t>(std::pow(static_cast<double>(distinct_), share))));
+      rows_.push_back(
+          table_.RowOfKey(static_cast<uint64_t>(std::pow(static_cast<double>(distinct_), share))));
     }
     std::sort(rows_.begin(), rows_.end());
     rows_.erase(std::unique(rows_.begin(), rows_.end()), rows_.end());

@@ -31,11 +31,14 @@ TEST_CASE("fuzz: the undamaged seeds of whole tasks get through the door, train,
     uint64_t steps;     // at least, of each
     int seen = 0;
   } expected[] = {
-      {"feed/seed-fed-", 12},   {"feed/seed-feeds-", 14}, {"ps/seed-0-", 12},
-      {"ps/seed-1-", 6},        {"ps/seed-2-", 12},       {"ps/seed-follow-", 4},
-      {"ps/seed-table-", 4},    {"ps/seed-hash-", 4},     {"ps/seed-joint-", 4},
-      {"ps/seed-delta-", 4},    {"ps/seed-saves-", 4},    {"ps/seed-restores-", 4}, {"worker/seed-0-", 12},
-      {"worker/seed-1-", 12},   {"worker/seed-2-", 12},   {"worker/seed-in-flight", 12},
+      {"feed/seed-fed-", 12},   {"feed/seed-feeds-", 14},
+      {"ps/seed-0-", 12},       {"ps/seed-1-", 6},
+      {"ps/seed-2-", 12},       {"ps/seed-follow-", 4},
+      {"ps/seed-table-", 4},    {"ps/seed-hash-", 4},
+      {"ps/seed-joint-", 4},    {"ps/seed-delta-", 4},
+      {"ps/seed-saves-", 4},    {"ps/seed-restores-", 4},
+      {"worker/seed-0-", 12},   {"worker/seed-1-", 12},
+      {"worker/seed-2-", 12},   {"worker/seed-in-flight", 12},
       {"worker/seed-goes-", 8},
   };
   for (const Target& target : Targets()) {

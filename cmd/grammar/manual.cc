@@ -504,7 +504,8 @@ std::string FishCompletions(const CommandLineText& line) {
   std::string cases;
   for (const Field& field : Fields()) {
     const std::string action = ActionFor(field, "echo /files");
-    if (!action.empty()) cases += fmt::format("    case {}\n      string split ' ' -- ({})\n", field.key, action);
+    if (!action.empty())
+      cases += fmt::format("    case {}\n      string split ' ' -- ({})\n", field.key, action);
   }
   std::string text = fmt::format(kFishHead, cases, KeyWords());
   for (const CommandText& command : line.commands) {

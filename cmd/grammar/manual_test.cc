@@ -172,9 +172,9 @@ TEST_CASE("man page: groff reads it without a warning, and shows every command, 
     CAPTURE(field.key);
     CHECK(Contains(text, field.key));
   }
-  for (const char* part : {"EXIT CODES", "130 SIGINT, 143 SIGTERM", "ENVIRONMENT", "CUDA_VISIBLE_DEVICES",
-                           "FILES", "EXAMPLES", "-h,--help", "checkpoint.dir/best", "ps-0/, eval/",
-                           "dtrain local configs/quickstart_digits.yaml"}) {
+  for (const char* part :
+       {"EXIT CODES", "130 SIGINT, 143 SIGTERM", "ENVIRONMENT", "CUDA_VISIBLE_DEVICES", "FILES", "EXAMPLES",
+        "-h,--help", "checkpoint.dir/best", "ps-0/, eval/", "dtrain local configs/quickstart_digits.yaml"}) {
     CAPTURE(part);
     CHECK(Contains(text, part));
   }

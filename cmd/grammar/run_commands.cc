@@ -245,9 +245,7 @@ class CheckGrammar : public CommandGrammar {
   Arguments ToTable() const {
     for (const CLI::Option* option : app()->get_options()) {
       const std::string name = option->get_name();
-      if (option->count() == 0 || option->get_positional() || name == "--label" ||
-          name == "--json")
-        continue;
+      if (option->count() == 0 || option->get_positional() || name == "--label" || name == "--json") continue;
       throw UserError("{}: unknown command or argument beside {}, which is about a config.",
                       table_.path.substr(0, table_.path.find('=')), name);
     }

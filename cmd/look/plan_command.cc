@@ -35,7 +35,8 @@ void PrintRow(const std::string& who, int64_t bytes, double share, const Traffic
   const bool limited = bytes != kNoLimit;
   fmt::print("{:>4}  {:>14}  {:>10}  {:>5.1f} %  {:>10}  {:>10}", who,
              limited ? fmt::format("{}", bytes) : "no limit",
-             limited ? BytesText(static_cast<double>(bytes)) : "", 100 * share, BytesText(step.in), BytesText(step.out));
+             limited ? BytesText(static_cast<double>(bytes)) : "", 100 * share, BytesText(step.in),
+             BytesText(step.out));
   if (run) fmt::print("  {:>10}  {:>10}", BytesText(run->in), BytesText(run->out));
   fmt::print("\n");
 }

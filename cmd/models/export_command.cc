@@ -141,7 +141,7 @@ std::string ExportRows(const ExportArguments& arguments, const std::string& form
     errors.Print(fmt::format(
         "warning: the file has no row of features that were never trained, whose weights are "
         "those of model.init and not 0. {}",
-        HasMore(kind)    ? fmt::format("They have a weight of 0 and small {}.", deep ? "embeddings" : "factors")
+        HasMore(kind) ? fmt::format("They have a weight of 0 and small {}.", deep ? "embeddings" : "factors")
         : table.hashed() ? "Set them where you use it."
                          : "With --dense all rows are written."));
   }

@@ -261,11 +261,11 @@ void PrintFeatures(CheckpointReader* reader) {
 
 Json StatisticsJson(const std::string& tensor, int64_t rows, int64_t columns, const std::string& slot,
                     const TensorStatistics& of) {
-  return {{"tensor", tensor},       {"rows", rows},
-          {"columns", columns},     {"slot", slot == CheckpointReader::kWeights ? "weights" : slot},
-          {"min", of.min()},        {"max", of.max()},
-          {"mean", of.mean()},      {"stddev", of.stddev()},
-          {"norm", of.norm()},      {"not_finite", of.not_finite()},
+  return {{"tensor", tensor},         {"rows", rows},
+          {"columns", columns},       {"slot", slot == CheckpointReader::kWeights ? "weights" : slot},
+          {"min", of.min()},          {"max", of.max()},
+          {"mean", of.mean()},        {"stddev", of.stddev()},
+          {"norm", of.norm()},        {"not_finite", of.not_finite()},
           {"not_zero", of.not_zero()}};
 }
 
@@ -360,7 +360,8 @@ struct InspectedDirectory {
   int64_t count() const { return static_cast<int64_t>(listed.size() + unreadable.size()); }
   int64_t damaged() const {
     return static_cast<int64_t>(unreadable.size()) +
-           std::count_if(seen.begin(), seen.end(), [](const auto& each) { return each && each->state != "good"; });
+           std::count_if(seen.begin(), seen.end(),
+                         [](const auto& each) { return each && each->state != "good"; });
   }
 };
 

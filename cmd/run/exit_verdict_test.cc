@@ -116,9 +116,10 @@ TEST_CASE("exit verdict: a task that has not said why is described by its end") 
   CHECK(EndLine(crashed, false) == "worker 1 was killed by SIGSEGV. Look at its last lines above.");
   ChildEnd silent = Killed("ps 1", SIGKILL);
   silent.given_up = true;
-  CHECK(EndLine(silent, true) ==
-        "ps 1 was given up by the others and killed: not heard for failure.detect_s. Was it stopped, or short "
-        "of memory or processors?");
+  CHECK(
+      EndLine(silent, true) ==
+      "ps 1 was given up by the others and killed: not heard for failure.detect_s. Was it stopped, or short "
+      "of memory or processors?");
 }
 
 TEST_CASE("exit verdict: before the last line are restarts, who had to be killed, and where the logs are") {

@@ -208,10 +208,10 @@ int RunLocalCommand(const LocalArguments& arguments, NewRuntime new_runtime, Err
   ResultFile result(arguments.result, errors);
   try {
     std::optional<ProcessEnd> loading(std::in_place, signals, result, errors);
-    PlacedRun placed =
-        PlaceRun(arguments.config.path, {"local", ""},
-                 [&](const std::string& text) { errors.Print(text, LogLevel::kWarning); },
-                 [&](const std::string& made_up) { return LoadLocal(arguments, &errors.json, made_up); });
+    PlacedRun placed = PlaceRun(
+        arguments.config.path, {"local", ""},
+        [&](const std::string& text) { errors.Print(text, LogLevel::kWarning); },
+        [&](const std::string& made_up) { return LoadLocal(arguments, &errors.json, made_up); });
     const Config& config = placed.config;
     result.Begin(config, std::move(placed.directory));
     result.SetEndCommand(config.run);

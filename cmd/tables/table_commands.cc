@@ -64,7 +64,8 @@ void PrintProposal(const TableProfile& table, const CheckTableArguments& argumen
 std::vector<std::string> LinesOf(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) lines.push_back(line.substr(line.find_first_not_of(' ')));
+  for (std::string line; std::getline(stream, line);)
+    lines.push_back(line.substr(line.find_first_not_of(' ')));
   return lines;
 }
 

@@ -196,7 +196,8 @@ TEST_CASE("faults: the same where the part of a ps goes over the network") {
 }
 
 // All rows are saved at steps 0 and 15, what has changed at 5, 10 and 20. The second time that a point is
-// reached is in a save of what has changed, or where a delta makes room; a temporary directory is renamed once.
+// reached is in a save of what has changed, or where a delta makes room; a temporary directory is renamed
+// once.
 TEST_CASE("faults: so it is in a save of what has changed, whether a ps sees the directory or not") {
   const std::string rows = NewDirectory() + "/rows.txt";
   const std::vector<std::string> synth = {"synth",   "libsvm", "--rows", "400",

@@ -72,7 +72,8 @@ TEST_CASE("hash table: in sync the bits are the same for 1, 2, 3 and 5 ps, while
   CHECK(job.Train(3, {"--in-process"}).at("model_crc") == one.at("model_crc"));
 }
 
-TEST_CASE("hash table: half a run and the other half by another number of ps end with the bits of a whole one") {
+TEST_CASE(
+    "hash table: half a run and the other half by another number of ps end with the bits of a whole one") {
   const HashJob job("libsvm", kLimits);
   const Json whole = job.Train(1, {"--set", "summary.dir=" + job.Path("curves")});
   std::vector<std::string> half = job.Saving();
@@ -81,7 +82,8 @@ TEST_CASE("hash table: half a run and the other half by another number of ps end
   CHECK(job.Train(3, job.Saving()).at("model_crc") == whole.at("model_crc"));
 }
 
-TEST_CASE("hash table: eval gives the figures of the run's own evaluation, and predict answers, for each format") {
+TEST_CASE(
+    "hash table: eval gives the figures of the run's own evaluation, and predict answers, for each format") {
   for (const std::string format : {"libsvm", "vw", "criteo"}) {
     CAPTURE(format);
     const HashJob job(format, "kind: fm, factors: 3");
@@ -113,7 +115,8 @@ TEST_CASE("hash table: the keys of libsvm are the indexes of the file, up to the
   WriteFile(job.Path("c.txt"), "1 18446744073709551616:1\n");
   const Done refused = Run({"predict", job.checkpoints(), "--data", job.Path("c.txt")});
   CHECK(refused.code == 2);
-  CHECK(Contains(refused.error, "c.txt:1:3: feature 18446744073709551616; must be below 18446744073709551615."));
+  CHECK(Contains(refused.error,
+                 "c.txt:1:3: feature 18446744073709551616; must be below 18446744073709551615."));
 }
 
 TEST_CASE("hash table: it is exported as keys and rows, and what numbers features from 0 is refused") {
@@ -149,10 +152,10 @@ TEST_CASE("hash table: check, plan and inspect tell of keys and of the memory fo
   const Done inspect = Run({"inspect", job.checkpoints()});
   CHECK(inspect.code == 0);
   CHECK(Contains(inspect.output, "table: any keys and the bias, 1 value each;"));
-  const Done other = Run({"local", "--config", config, "--ps", "2", "--workers", "1", "--set",
-                          "checkpoint.dir=" + job.checkpoints(), "--set", "model.table=range", "--set",
-                          "model.admit_after=null", "--set", "model.evict_after=null", "--set",
-                          "model.max_rows=null"});
+  const Done other =
+      Run({"local", "--config", config, "--ps", "2", "--workers", "1", "--set",
+           "checkpoint.dir=" + job.checkpoints(), "--set", "model.table=range", "--set",
+           "model.admit_after=null", "--set", "model.evict_after=null", "--set", "model.max_rows=null"});
   CHECK(other.code == 2);
   CHECK(Contains(other.error, "model.table = range; must be hash"));
 }

@@ -144,7 +144,8 @@ std::vector<Json> Objects(const std::string& log) {
     CAPTURE(line);
     objects.push_back(Json::Parse(line));
     REQUIRE(objects.back().is_object());
-    for (const char* key : {"time", "task", "host", "level", "text"}) CHECK(objects.back().at(key).is_string());
+    for (const char* key : {"time", "task", "host", "level", "text"})
+      CHECK(objects.back().at(key).is_string());
   }
   REQUIRE_FALSE(objects.empty());
   return objects;
@@ -227,8 +228,7 @@ TEST_CASE("output: an error is told once, however many tasks end with it") {
   const LocalJob job(BadCsvJob());
   for (const char* how : {"text", "json"}) {
     CAPTURE(how);
-    const auto run =
-        job.Start({"--ps", "2", "--workers", "3", "--set", std::string("log.format=") + how});
+    const auto run = job.Start({"--ps", "2", "--workers", "3", "--set", std::string("log.format=") + how});
     CHECK(RunToEnd(*run) == 2);
     CHECK(Count(run->standard_error(), "b = x1; must be a number") == 1);
     if (how != std::string("json")) continue;

@@ -161,10 +161,9 @@ TEST_CASE("package: it has all that is promised, and the terms of each library")
   for (const char* file :
        {"bin/dtrain", "README.md", "docs/config.md", "docs/tutorial.md", "configs/quickstart_digits.yaml",
         "configs/data/flowers.csv", "share/man/man1/dtrain.1", "share/bash-completion/completions/dtrain",
-        "share/fish/vendor_completions.d/dtrain.fish",
-        "share/zsh/site-functions/_dtrain", "licenses/libzmq5/copyright",
-        "licenses/libopenblas0-pthread/copyright", "licenses/libstdc++6/copyright",
-        "licenses/nlohmann-json3-dev/copyright"}) {
+        "share/fish/vendor_completions.d/dtrain.fish", "share/zsh/site-functions/_dtrain",
+        "licenses/libzmq5/copyright", "licenses/libopenblas0-pthread/copyright",
+        "licenses/libstdc++6/copyright", "licenses/nlohmann-json3-dev/copyright"}) {
     CAPTURE(file);
     CHECK(fs::is_regular_file(Unpacked() + "/" + file));
   }

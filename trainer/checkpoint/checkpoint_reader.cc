@@ -128,9 +128,8 @@ gpu::Span<const CheckpointReader::HashPlace> CheckpointReader::HashPlaces(RowRan
   const auto first =
       std::partition_point(hash_places_.begin(), hash_places_.end(),
                            [&](const HashPlace& place) { return place.rows.end <= range.begin; });
-  const auto behind =
-      std::partition_point(first, hash_places_.end(),
-                           [&](const HashPlace& place) { return place.rows.begin < range.end; });
+  const auto behind = std::partition_point(
+      first, hash_places_.end(), [&](const HashPlace& place) { return place.rows.begin < range.end; });
   return {hash_places_.data() + (first - hash_places_.begin()), behind - first};
 }
 
@@ -299,10 +298,9 @@ void CheckpointReader::ReadPieceRows(size_t shard, RowRange piece, RowRange rang
 net::TensorView CheckpointReader::LoadRows(size_t shard, RowRange piece) {
   const std::vector<StoredPiece>& stored = manifest_.shards[shard].pieces;
   const auto first = static_cast<int64_t>(piece.begin);
-  const auto at = std::partition_point(stored.begin(), stored.end(),
-                                       [&](const StoredPiece& each) {
-                                         return each.tensor != manifest_.table_tensor() || each.first < first;
-                                       });
+  const auto at = std::partition_point(stored.begin(), stored.end(), [&](const StoredPiece& each) {
+    return each.tensor != manifest_.table_tensor() || each.first < first;
+  });
   if (at == stored.end() || at->first != first) return {nullptr, 0};
   const float* const values = Load(shard, static_cast<size_t>(at - stored.begin()));
   return {reinterpret_cast<const std::byte*>(values), static_cast<size_t>(at->bytes())};
@@ -378,7 +376,8 @@ void CheckpointReader::CheckFits(const Layout& layout, const std::vector<std::st
                                  const char* otherwise) const {
   std::map<std::string, Shapes> tensors;
   for (const StoredTensor& tensor : manifest_.tensors) {
-    tensors[tensor.name].here = ShapeText(manifest_.table && manifest_.table->hashed(), tensor.rows, tensor.cols);
+    tensors[tensor.name].here =
+        ShapeText(manifest_.table && manifest_.table->hashed(), tensor.rows, tensor.cols);
   }
   for (const Variable& variable : layout.variables) {
     tensors[variable.name].there = fmt::format("{} x {}", variable.rows, variable.cols);

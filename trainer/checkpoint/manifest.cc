@@ -72,15 +72,13 @@ Offset<stored::Manifest> Encode(const Manifest& manifest, flatbuffers::FlatBuffe
   const auto inputs = manifest.inputs ? Encode(*manifest.inputs, builder) : 0;
   const std::optional<StoredTable>& its = manifest.table;
   const bool hashed = its && its->hashed();
-  const auto table = its ? stored::CreateRowTable(*builder, hashed ? 0 : its->features, its->width, hashed) : 0;
+  const auto table =
+      its ? stored::CreateRowTable(*builder, hashed ? 0 : its->features, its->width, hashed) : 0;
   const Origin& origin = manifest.origin;
   const auto began_with = origin.path.empty() ? 0 : builder->CreateString(origin.path);
   const std::optional<StoredBase>& since = manifest.base;
   const auto base = since ? stored::CreateBase(*builder, since->sequence, since->step, since->checksum) : 0;
-  const uint32_t format = since    ? kDeltaFormat
-                          : hashed ? kHashFormat
-                          : its    ? kTableFormat
-                                   : kFormat;
+  const uint32_t format = since ? kDeltaFormat : hashed ? kHashFormat : its ? kTableFormat : kFormat;
   return stored::CreateManifest(*builder, format, manifest.sequence, manifest.step, manifest.saved_unix_ms,
                                 manifest.run_id, version, optimizer, mode, all_tensors, slots, all_shards,
                                 positions, manifest.config_bytes, manifest.config_checksum, manifest.loss,
@@ -244,13 +242,14 @@ std::optional<std::string> FromBytes(std::string_view bytes, Manifest* manifest)
                                  static_cast<flatbuffers::uoffset_t>(body.size() / 4));
   if (!stored::VerifyManifestBuffer(verifier)) return "it is no manifest of a dtrain checkpoint";
   const stored::Manifest& from = *stored::GetManifest(data);
-  const uint32_t format = from.base() != nullptr     ? kDeltaFormat
-                          : from.table() == nullptr  ? kFormat
-                          : from.table()->hashed() ? kHashFormat
-                                                     : kTableFormat;
+  const uint32_t format = from.base() != nullptr    ? kDeltaFormat
+                          : from.table() == nullptr ? kFormat
+                          : from.table()->hashed()  ? kHashFormat
+                                                    : kTableFormat;
   if (from.format() != format) {
-    return fmt::format("its format is {}, and this dtrain reads {}; with a table {} or {}, and with a base {}",
-                       from.format(), kFormat, kTableFormat, kHashFormat, kDeltaFormat);
+    return fmt::format(
+        "its format is {}, and this dtrain reads {}; with a table {} or {}, and with a base {}",
+        from.format(), kFormat, kTableFormat, kHashFormat, kDeltaFormat);
   }
   if (BytesReferredTo(from) > body.size()) return "its parts overlap";
   if (!PiecesAligned(from)) return "its pieces are not at a multiple of 8 bytes";
@@ -286,14 +285,16 @@ void AddRowPieces(const RowPieces& pieces, int64_t tensor, const uint64_t* check
                   StoredShard* shard) {
   for (int64_t i = 0; i < pieces.count(); ++i) {
     if (sizes[i] == 0) continue;
-    AddPiece({tensor, 0, static_cast<int64_t>(pieces.At(i).begin), ValuesIn(sizes[i]), 0, checksums[i]}, shard);
+    AddPiece({tensor, 0, static_cast<int64_t>(pieces.At(i).begin), ValuesIn(sizes[i]), 0, checksums[i]},
+             shard);
   }
 }
 
 // A hash table is the only tensor.
 void AddHashPieces(const WrittenPart& part, StoredShard* shard) {
   for (size_t i = 0; i < part.checksums.size(); ++i) {
-    AddPiece({0, 0, static_cast<int64_t>(part.firsts[i]), ValuesIn(part.sizes[i]), 0, part.checksums[i]}, shard);
+    AddPiece({0, 0, static_cast<int64_t>(part.firsts[i]), ValuesIn(part.sizes[i]), 0, part.checksums[i]},
+             shard);
   }
 }
 

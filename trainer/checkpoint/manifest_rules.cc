@@ -61,7 +61,8 @@ Problem TableProblem(const Manifest& manifest) {
   const StoredTable& table = *manifest.table;
   const bool fits = table.hashed() ? static_cast<int64_t>(manifest.shards.size()) <= TableLayout::kHashRanges
                                    : table.features >= 1 && table.features < TableLayout::kMaxFeatures;
-  if (!fits || table.width < 1 || table.width > TableLayout::kMaxWidth || manifest.slots.size() > kMaxTableSlots) {
+  if (!fits || table.width < 1 || table.width > TableLayout::kMaxWidth ||
+      manifest.slots.size() > kMaxTableSlots) {
     return fmt::format("a table of {} features, {} wide, with {} slots", table.features, table.width,
                        manifest.slots.size());
   }

@@ -53,8 +53,8 @@ RowPieces RowPiecesOf(const Layout& layout, int ps, int64_t slots);
 
 // The number of pieces of its range (trainer/model/layout.h) that a ps gives to a writer.
 int64_t RangePiecesOf(const Layout& layout, int ps, int64_t slots);
-// The number of all pieces that it gives: behind those of its range are those of its rows; of a hash table the
-// max, since their number follows from its rows (trainer/table/hash_pieces.h).
+// The number of all pieces that it gives: behind those of its range are those of its rows; of a hash table
+// the max, since their number follows from its rows (trainer/table/hash_pieces.h).
 int64_t PartPieces(const Layout& layout, int ps, int64_t slots);
 // Whether piece `piece` of these can have so many bytes. One of a hash table has a row, or no bytes: it is
 // behind the last one.

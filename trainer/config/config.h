@@ -90,7 +90,7 @@ struct ModelConfig {
   int column_bits = 0;
   TableKind table = TableKind::kAuto;
   // table: hash
-  int64_t admit_after = 1;             // updates that name a key before it has a row, with the one that makes it
+  int64_t admit_after = 1;  // updates that name a key before it has a row, with the one that makes it
   std::optional<int64_t> evict_after;  // updates without it after which a row leaves; unset: never
   std::optional<int64_t> max_rows;     // over all ps, with candidates; unset: without end
   InitConfig init;
@@ -257,8 +257,8 @@ constexpr char kNoRunDirectory[] = "none";
 
 // The directory of a run (cmd/common/run_directory.h).
 struct RunConfig {
-  std::string dir;    // empty: `dtrain local` and `dtrain launch` make one; kNoRunDirectory: there is none
-  int64_t keep = 20;  // how many of those that dtrain has named stay
+  std::string dir;     // empty: `dtrain local` and `dtrain launch` make one; kNoRunDirectory: there is none
+  int64_t keep = 20;   // how many of those that dtrain has named stay
   std::string on_end;  // a command for /bin/sh; empty: none
   double on_end_timeout_s = 30;
 
@@ -332,10 +332,10 @@ constexpr char kAutoKeys[] = "auto";
 
 // What ps 0 tells Prometheus (docs/watching.md).
 struct MetricsConfig {
-  std::optional<int64_t> port;      // unset: none is opened; 0: a free one
-  std::string bind = "127.0.0.1";   // the address that the port is opened at
-  std::string password;             // a file with the password that readers must have; empty: they need none
-  std::string file;                 // for the textfile collector of node_exporter; empty: none
+  std::optional<int64_t> port;     // unset: none is opened; 0: a free one
+  std::string bind = "127.0.0.1";  // the address that the port is opened at
+  std::string password;            // a file with the password that readers must have; empty: they need none
+  std::string file;                // for the textfile collector of node_exporter; empty: none
 };
 
 struct SecurityConfig {

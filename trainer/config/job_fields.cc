@@ -95,9 +95,10 @@ std::vector<Field> ModelFields() {
           "those of its batch; hash: the same, and features are keys of 64 bits, as many as come; none: in a "
           "tensor that travels whole; auto: range where rows are sparse (libsvm, vw, criteo, data.hash), "
           "else none."),
-      Number(DT_KEY(model.admit_after), kRun, {1, 1e6},
-             "A key gets a row with the so many-th update that names it. Until then it has the initial values "
-             "and its gradients are dropped.")
+      Number(
+          DT_KEY(model.admit_after), kRun, {1, 1e6},
+          "A key gets a row with the so many-th update that names it. Until then it has the initial values "
+          "and its gradients are dropped.")
           .Unit("updates")
           .OnlyWith("model.table", {"hash"}),
       Number(DT_KEY(model.evict_after), kRun, {1, 1e9},

@@ -502,9 +502,10 @@ void Rules::CheckSparse() {
   }
   if (factors) CheckFactors();
   if (model.kind == ModelKind::kWideDeep) CheckColumns();
-  RefuseIf(hash && model.kind == ModelKind::kWideDeep, "model.table",
-           "must be range or auto for wide_deep, which tells numbers from categories by the numbers of features. "
-           "Try range, with data.hash_bits.");
+  RefuseIf(
+      hash && model.kind == ModelKind::kWideDeep, "model.table",
+      "must be range or auto for wide_deep, which tells numbers from categories by the numbers of features. "
+      "Try range, with data.hash_bits.");
   RefuseIf(table && sparse && model.kind == ModelKind::kMlp, "model.table",
            "is not for mlp, whose first layer takes all features of a row. Try auto.");
   if (UsesTable(config_)) CheckTable();

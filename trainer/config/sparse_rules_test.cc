@@ -53,11 +53,13 @@ TEST_CASE("sparse rules: a factorization machine is logistic unless it says line
         "model.head = softmax; must be logistic or linear: a factorization machine has one output. Try "
         "logistic.");
   CHECK(Error("kind: fm, table: none", kVw) ==
-        "model.table = none; must be range, hash or auto: a factorization machine is a table of rows. Try auto.");
+        "model.table = none; must be range, hash or auto: a factorization machine is a table of rows. Try "
+        "auto.");
 }
 
 TEST_CASE("sparse rules: features of a hash table are keys, of which nothing says how many there are") {
-  const Config config = Load("kind: fm, table: hash, admit_after: 3, evict_after: 1000, max_rows: 100000", kVw);
+  const Config config =
+      Load("kind: fm, table: hash, admit_after: 3, evict_after: 1000, max_rows: 100000", kVw);
   CHECK(config.data.whole_keys);
   CHECK(*HashBits(config.data) == 64);
   CHECK(config.model.admit_after == 3);
@@ -67,20 +69,24 @@ TEST_CASE("sparse rules: features of a hash table are keys, of which nothing say
         "model.inputs = 10; has no effect with model.table = hash. Leave it out, or set model.table to auto, "
         "none or range.");
   CHECK(Error("kind: logistic, table: hash", With(kVw, "hash_bits: 20")) ==
-        "data.hash_bits = 20; has no effect with model.table: hash, whose keys have all 64 bits. Leave it out.");
-  CHECK(Error("kind: logistic, table: hash, init: {kind: glorot}", kVw) ==
-        "model.init.kind = glorot; must be another one: glorot needs the number of features, and model.table: "
-        "hash has none. Try zeros.");
+        "data.hash_bits = 20; has no effect with model.table: hash, whose keys have all 64 bits. Leave it "
+        "out.");
+  CHECK(
+      Error("kind: logistic, table: hash, init: {kind: glorot}", kVw) ==
+      "model.init.kind = glorot; must be another one: glorot needs the number of features, and model.table: "
+      "hash has none. Try zeros.");
   CHECK(Error("kind: wide_deep, hidden: [4], table: hash", kVw) ==
         "model.table = hash; must be range or auto for wide_deep, which tells numbers from categories by the "
         "numbers of features. Try range, with data.hash_bits.");
   CHECK(Error("kind: logistic, table: hash, max_rows: 1000", kVw) ==
         "model.max_rows = 1000; must be >= 65536 (rows). Try 10000000.");
   CHECK(Error("kind: logistic, admit_after: 3", kVw) ==
-        "model.admit_after = 3; has no effect with model.table = auto. Leave it out, or set model.table to hash.");
-  CHECK(Error("kind: logistic, table: hash", kCsv) ==
-        "model.table = hash; needs sparse rows: data.train.format libsvm, vw or criteo, or csv with data.hash. "
-        "Try auto.");
+        "model.admit_after = 3; has no effect with model.table = auto. Leave it out, or set model.table to "
+        "hash.");
+  CHECK(
+      Error("kind: logistic, table: hash", kCsv) ==
+      "model.table = hash; needs sparse rows: data.train.format libsvm, vw or criteo, or csv with data.hash. "
+      "Try auto.");
 }
 
 TEST_CASE("sparse rules: tables and factorization machines need sparse rows") {

@@ -153,8 +153,10 @@ std::vector<Field> RunDirectoryFields() {
           "but none in use and none that was renamed.")
           .Unit("directories"),
       Row(DT_KEY(run.on_end), FieldType::kText, kTask,
-          "A command that /bin/sh runs once when the run has ended, however it did: by `dtrain local`, `dtrain "
-          "launch`, or a ps 0 that was started by hand. DTRAIN_STATUS, DTRAIN_EXIT_CODE, DTRAIN_ERROR, DTRAIN_RUN "
+          "A command that /bin/sh runs once when the run has ended, however it did: by `dtrain local`, "
+          "`dtrain "
+          "launch`, or a ps 0 that was started by hand. DTRAIN_STATUS, DTRAIN_EXIT_CODE, DTRAIN_ERROR, "
+          "DTRAIN_RUN "
           "and DTRAIN_RESULT tell it how (docs/watching.md).")
           .Try("./tell_me.sh")
           .Unset("none"),

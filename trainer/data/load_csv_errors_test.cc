@@ -116,9 +116,10 @@ TEST_CASE("csv errors: labels that are no classes") {
     return fmt::format("train.csv:2:3: y = {}; must be a whole number in 0..2 (model.outputs = 3){}", label,
                        remedy);
   };
-  CHECK(error("4294967296") == expected("4294967296",
-                                        ". For labels that are quantities set model.kind to linear; otherwise "
-                                        "raise model.outputs, or remove the row."));
+  CHECK(error("4294967296") ==
+        expected("4294967296",
+                 ". For labels that are quantities set model.kind to linear; otherwise "
+                 "raise model.outputs, or remove the row."));
   for (const char* label : {"3", "+3.0"}) {
     CHECK(error(label) ==
           expected(label,

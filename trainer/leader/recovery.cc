@@ -48,10 +48,10 @@ void RecoveryStats::Learn(const wire::Ready& returning) {
 
 void RecoveryStats::End(int64_t global_step) {
   const int64_t lost = std::max<int64_t>(0, history_.lost_step - global_step);
-  log_.Event(kEventRecovered, LogLevel::kInfo,
-             fmt::format("stepping again {:.2f} s after the loss, from global step {}: {} of {} lost",
-                         SecondsSince(history_.lost_since), global_step, Plural(lost, "step"),
-                         history_.lost_step));
+  log_.Event(
+      kEventRecovered, LogLevel::kInfo,
+      fmt::format("stepping again {:.2f} s after the loss, from global step {}: {} of {} lost",
+                  SecondsSince(history_.lost_since), global_step, Plural(lost, "step"), history_.lost_step));
   history_.lost_since = TimePoint();
   history_.lost_step = 0;
 }

@@ -30,7 +30,8 @@ std::string ValueText(const Layout& layout, int64_t index, float value) {
   const Variable& variable = layout.variables[at];
   const int64_t i = index - variable.offset;
   return fmt::format("{}[{}] is {}", variable.name,
-                     PlaceText(static_cast<uint64_t>(i / variable.cols), i % variable.cols, variable.cols), NumberText(value));
+                     PlaceText(static_cast<uint64_t>(i / variable.cols), i % variable.cols, variable.cols),
+                     NumberText(value));
 }
 
 // The same of a value in a row of a table: "weights/W1[3]", "factors/V1[3, 0]" or "biases/b1[0]".

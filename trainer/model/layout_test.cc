@@ -150,7 +150,8 @@ TEST_CASE("model checksum: it is over names in byte order and rows in order, how
                        {"biases/b1", 0, 6, Crc("biases")}}) == fmt::format("{:08x}", whole));
 }
 
-TEST_CASE("table layout: rows and keys of a hash table are inverse to each other, and the bias is the last row") {
+TEST_CASE(
+    "table layout: rows and keys of a hash table are inverse to each other, and the bias is the last row") {
   const TableLayout table(TableLayout::kHashed, 3, 5, 0, 4);
   CHECK(table.hashed());
   std::set<uint64_t> rows;

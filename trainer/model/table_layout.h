@@ -4,8 +4,8 @@
 // to each other are often as frequent as each other, as in files that number features by frequency; the new
 // numbers spread them over all ps.
 // A hash table has rows for any 64-bit keys as features, and its numbers are a bijection of 64 bits. They
-// fall into kHashRanges ranges by their first bits, and a block has whole ranges: what a range does depends on
-// its own keys alone, however many ps there are. Thread: any; a plain value.
+// fall into kHashRanges ranges by their first bits, and a block has whole ranges: what a range does depends
+// on its own keys alone, however many ps there are. Thread: any; a plain value.
 #pragma once
 
 #include <algorithm>
@@ -37,14 +37,15 @@ class TableLayout {
   // A row with the optimizer's slots fits into a piece of a checkpoint (table/row_pieces.h).
   static constexpr int64_t kMaxWidth = 1 << 14;
 
-  // A table of `features` rows, or kHashed, and one for the bias, over `ps` ps. `factors`: so many of the values of a row
-  // are those of a factorization machine, behind its weight; 0: all are weights. `min_blocks`: of each ps.
+  // A table of `features` rows, or kHashed, and one for the bias, over `ps` ps. `factors`: so many of the
+  // values of a row are those of a factorization machine, behind its weight; 0: all are weights.
+  // `min_blocks`: of each ps.
   TableLayout(int64_t features, int64_t width, int64_t ps, int64_t factors = 0, int64_t min_blocks = 1);
 
   int64_t features() const { return features_; }
   bool hashed() const { return features_ == kHashed; }
   size_t key_bytes() const { return hashed() ? sizeof(uint64_t) : sizeof(uint32_t); }  // in messages
-  int64_t width() const { return width_; }      // values of a row
+  int64_t width() const { return width_; }                                             // values of a row
   int64_t factors() const { return factors_; }  // of which so many, the last ones, are factors
   // Those of the features, some that belong to none (at most a quarter, and hardly any of large tables or
   // where features are a power of two), and last the bias.

@@ -7,8 +7,8 @@
 #include "trainer/peer/heartbeat.h"
 #include "trainer/ps/update_rules.h"
 #include "trainer/shard/device_shard.h"
-#include "trainer/shard/host_shard.h"
 #include "trainer/shard/hash_shard.h"
+#include "trainer/shard/host_shard.h"
 #include "trainer/shard/joint_shard.h"
 #include "trainer/shard/table_shard.h"
 

@@ -28,10 +28,11 @@ struct PsTask {
   std::function<void(ExitCode)> on_abort;  // ps i > 0: the run has failed or was stopped; may be empty
   // ps 0: called when the workers start; may be empty.
   std::function<void(const RunIdentity&)> on_begun;
-  const StopRequest* stop = nullptr;       // null: nobody asks this task to stop
-  DeviceStore* store = nullptr;            // the parameters stay on this device; null: in host memory
-  std::string status_token = {};           // ps 0, without keys: lets an operator ask; empty: nobody may
-  std::function<void(std::string)> on_status = {};  // ps 0: called each second with StatusJson(); may be empty
+  const StopRequest* stop = nullptr;  // null: nobody asks this task to stop
+  DeviceStore* store = nullptr;       // the parameters stay on this device; null: in host memory
+  std::string status_token = {};      // ps 0, without keys: lets an operator ask; empty: nobody may
+  std::function<void(std::string)> on_status =
+      {};  // ps 0: called each second with StatusJson(); may be empty
 };
 
 }  // namespace dtrain

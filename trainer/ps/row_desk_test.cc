@@ -24,7 +24,8 @@ class Desk {
   std::string Take(int worker, uint64_t request, const std::vector<uint32_t>& keys, bool keeps = true,
                    uint64_t of = 0) {
     return desk_.Take(worker, 0, request,
-                      {reinterpret_cast<const std::byte*>(keys.data()), keys.size() * sizeof(uint32_t)}, keeps, of);
+                      {reinterpret_cast<const std::byte*>(keys.data()), keys.size() * sizeof(uint32_t)},
+                      keeps, of);
   }
   bool Has(int worker, uint64_t request) const { return desk_.Find(worker, 0, request) != nullptr; }
   RowDesk& desk() { return desk_; }
@@ -55,7 +56,8 @@ TEST_CASE("row desk: keys that are none are told, and nothing is kept") {
   CHECK_FALSE(at.Has(0, 5));
 }
 
-TEST_CASE("row desk: as many lists are kept as exchanges may be open, and the one that a gradient names stays") {
+TEST_CASE(
+    "row desk: as many lists are kept as exchanges may be open, and the one that a gradient names stays") {
   Desk at;
   for (const uint64_t request : {1, 2, 3}) CHECK(at.Take(0, request, {1}) == "");
   CHECK(at.Take(0, 4, {2}, true, 1) == "");
@@ -66,7 +68,8 @@ TEST_CASE("row desk: as many lists are kept as exchanges may be open, and the on
   CHECK(at.Has(0, 3));
 }
 
-TEST_CASE("row desk: rows for an evaluation take the place of no other list, and a worker that left has none") {
+TEST_CASE(
+    "row desk: rows for an evaluation take the place of no other list, and a worker that left has none") {
   Desk at;
   for (const uint64_t request : {1, 2, 3}) CHECK(at.Take(0, request, {1}) == "");
   for (uint64_t request = 4; request < 20; ++request) CHECK(at.Take(0, request, {3}, false) == "");

@@ -57,12 +57,13 @@ void SnapshotKeeper::Drop(uint64_t number) {
 
 void SnapshotKeeper::TellCost(const SnapshotCost& cost) const {
   if (cost.max_bytes == 0) return;
-  const std::string text =
-      fmt::format("the rows that changed took {:.1f} MiB; updates waited {:.2f} s in all, the longest {:.1f} ms",
-                  static_cast<double>(cost.max_bytes) / (1 << 20), cost.waited_s, cost.longest_wait_s * 1e3);
+  const std::string text = fmt::format(
+      "the rows that changed took {:.1f} MiB; updates waited {:.2f} s in all, the longest {:.1f} ms",
+      static_cast<double>(cost.max_bytes) / (1 << 20), cost.waited_s, cost.longest_wait_s * 1e3);
   if (cost.given_up) {
     parts_.log.Warning(
-        "a checkpoint was given up, because {}. Use a faster disk for checkpoint.dir, more memory or more ps.",
+        "a checkpoint was given up, because {}. Use a faster disk for checkpoint.dir, more memory or more "
+        "ps.",
         text);
   } else if (cost.slowed) {
     parts_.log.Info("while the checkpoint was written, {}", text);

@@ -1,6 +1,6 @@
 // HashShard: the rows of a hash table on one ps (model/table_layout.h), with their optimizer slots: those of
-// the keys that came, as admission and eviction have it (table/hash_store.h). A key without a row reads as its
-// initial values. Owner: PsServer. Thread: the ps loop.
+// the keys that came, as admission and eviction have it (table/hash_store.h). A key without a row reads as
+// its initial values. Owner: PsServer. Thread: the ps loop.
 #pragma once
 
 #include <cstdint>

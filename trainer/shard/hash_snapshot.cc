@@ -36,9 +36,9 @@ void HashSnapshot::AddPieces(const Block& block) {
 }
 
 void HashSnapshot::Keep(const HashRow& row) {
-  const auto behind = std::upper_bound(
-      pieces_.begin(), pieces_.end(), row.row,
-      [](uint64_t its, const HashPiece& piece) { return its < piece.rows.begin; });
+  const auto behind =
+      std::upper_bound(pieces_.begin(), pieces_.end(), row.row,
+                       [](uint64_t its, const HashPiece& piece) { return its < piece.rows.begin; });
   DT_CHECK(behind != pieces_.begin(), row.row);  // it was there, so it is in a piece
   if (behind - pieces_.begin() <= released_) return;
   HashPiece& piece = *(behind - 1);

@@ -1,8 +1,8 @@
 // HashSnapshot: the rows of a hash table on one ps as they were at one moment, while updates go on. Taking it
-// copies nothing but the bias. A row is kept before it changes for the first time, unless its piece is released
-// already; a row that came later has a later step, by which it is left out. Pieces: table/hash_pieces.h.
-// Owner: HashShard and its readers. Thread: BeforeUpdate() and Keep() the ps loop, the other calls any. The
-// lock is held while one piece is put together, and while rows are updated.
+// copies nothing but the bias. A row is kept before it changes for the first time, unless its piece is
+// released already; a row that came later has a later step, by which it is left out. Pieces:
+// table/hash_pieces.h. Owner: HashShard and its readers. Thread: BeforeUpdate() and Keep() the ps loop, the
+// other calls any. The lock is held while one piece is put together, and while rows are updated.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,8 @@ class HashSnapshot : public Snapshot {
     uint64_t step = 0;
   };
 
-  // The memory for rows as they were; where they take more the snapshot is given up: it has no pieces any more.
+  // The memory for rows as they were; where they take more the snapshot is given up: it has no pieces any
+  // more.
   static constexpr size_t kMaxKeptBytes = size_t{512} << 20;
 
   // `rows` are read until every piece is released. `blocks`: all of them, in order. `width`: as of pieces.

@@ -1,9 +1,8 @@
 // ParameterShard: one contiguous range of the model's parameters and its optimizer slots, on one ps, in
 // blocks (model/layout.h). Implementations: host_shard.h (host memory), device_shard.h (a GPU, when ps and
-// workers are threads of one process), table_shard.h and hash_shard.h (rows of a table), joint_shard.h (a range
-// and rows).
-// Owner: PsServer. Thread: the ps loop, hence no lock. Invariant: version(block) is the number of gradients
-// applied to the block since global step 0, across restores from checkpoints.
+// workers are threads of one process), table_shard.h and hash_shard.h (rows of a table), joint_shard.h (a
+// range and rows). Owner: PsServer. Thread: the ps loop, hence no lock. Invariant: version(block) is the
+// number of gradients applied to the block since global step 0, across restores from checkpoints.
 #pragma once
 
 #include <cstdint>
@@ -134,8 +133,8 @@ class ParameterShard {
 
   // Of a hash table: what there is of it now.
   virtual std::optional<TableFigures> Figures() const { return std::nullopt; }
-  // The report on the current weights, which takes one pass over them. Over the rows of a table it works until
-  // about `until`; unset: it has not ended, call it again. It begins anew after an update.
+  // The report on the current weights, which takes one pass over them. Over the rows of a table it works
+  // until about `until`; unset: it has not ended, call it again. It begins anew after an update.
   virtual std::optional<ShardReport> Report(TimePoint until) = 0;
   ShardReport Report() { return *Report(TimePoint::max()); }
 

@@ -1,7 +1,7 @@
-// RowShard: what the shards of all tables do alike (model/table_layout.h): the versions of blocks, the sums of
-// rounds, the version before, and answers with rows. Where rows lie and how they are updated is the part of a
-// subclass, which is asked for spans of keys: TableShard (ranges of numbers), HashShard (keys of 64 bits).
-// Owner: PsServer. Thread: the ps loop.
+// RowShard: what the shards of all tables do alike (model/table_layout.h): the versions of blocks, the sums
+// of rounds, the version before, and answers with rows. Where rows lie and how they are updated is the part
+// of a subclass, which is asked for spans of keys: TableShard (ranges of numbers), HashShard (keys of 64
+// bits). Owner: PsServer. Thread: the ps loop.
 #pragma once
 
 #include <cstdint>

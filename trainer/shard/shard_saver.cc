@@ -51,7 +51,8 @@ ShardSaver::Outcome ShardSaver::Write(Snapshot& snapshot, const std::string& dir
     RangeWriter writer(layout_, ps_, slots_, directory);
     const int64_t count = std::min(writer.piece_count(), snapshot.piece_count());
     if (layout_.has_hash_table() && 3 * count > static_cast<int64_t>(kMaxChecksums)) {
-      return {{}, fmt::format("its rows are {} pieces of 1 MiB, too many for one message. Use more ps", count)};
+      return {{},
+              fmt::format("its rows are {} pieces of 1 MiB, too many for one message. Use more ps", count)};
     }
     for (int64_t piece = 0; piece < count; ++piece) {
       const std::optional<Snapshot::Piece> read = snapshot.Read(piece, scratch.data());

@@ -11,8 +11,8 @@
 namespace dtrain {
 namespace {
 
-// Of the memory that is left, a part. All workers may have sent an update before their next heartbeat, so what
-// these wait together stays well below the time after which a worker takes the ps for lost.
+// Of the memory that is left, a part. All workers may have sent an update before their next heartbeat, so
+// what these wait together stays well below the time after which a worker takes the ps for lost.
 UndoLimits LimitsOf(const Config& config) {
   UndoLimits limits;
   if (const int64_t left = ReadMemoryLeft().bytes; left > 0) {

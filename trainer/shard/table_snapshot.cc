@@ -21,7 +21,8 @@ std::chrono::nanoseconds WaitAfterUpdate(const UndoLimits& limits, size_t used, 
   const double left_s = passed_s * (1 - read) / read;
   const double share = static_cast<double>(added) / static_cast<double>(limits.aim_bytes - used);
   const std::chrono::duration<double> wait(share * left_s);
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::min<decltype(wait)>(wait, limits.max_wait));
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::min<decltype(wait)>(wait, limits.max_wait));
 }
 
 TableSnapshot::TableSnapshot(const RowStore& rows, int64_t width, const UndoLimits& limits,
@@ -65,7 +66,8 @@ bool TableSnapshot::CopySlice(int64_t piece, RowRange slice) const {
 // changes between two slices is kept, so all slices are of the one moment.
 std::optional<size_t> TableSnapshot::Write(int64_t piece, std::byte* bytes) const {
   if (piece < 0 || piece >= piece_count()) return std::nullopt;
-  const std::lock_guard reading(reading_);  // from here on the rows stay until it goes, or CopySlice() says no
+  const std::lock_guard reading(
+      reading_);  // from here on the rows stay until it goes, or CopySlice() says no
   const RowRange range = pieces_.At(piece);
   const auto group_rows = static_cast<uint64_t>(rows_.group_rows());
   const uint64_t slice_rows = uint64_t{1} << slice_bits_;

@@ -23,8 +23,8 @@ namespace dtrain {
 
 // What rows as they were may take.
 struct UndoLimits {
-  size_t aim_bytes = size_t{128} << 20;  // updates wait so that it stays below
-  size_t max_bytes = size_t{1} << 30;    // beyond it the snapshot is given up
+  size_t aim_bytes = size_t{128} << 20;                               // updates wait so that it stays below
+  size_t max_bytes = size_t{1} << 30;                                 // beyond it the snapshot is given up
   std::chrono::nanoseconds max_wait = std::chrono::milliseconds(15);  // of one update
 };
 
@@ -71,11 +71,11 @@ class TableSnapshot : public Snapshot {
   mutable std::mutex mutex_;  // guards what follows, and reading `rows_`
   RowUndo undo_;
   SnapshotCost cost_;
-  int64_t released_ = 0;  // all pieces before this one are released
-  TimePoint next_;        // of the next update, at the earliest
+  int64_t released_ = 0;        // all pieces before this one are released
+  TimePoint next_;              // of the next update, at the earliest
   mutable bool lends_ = false;  // the ps loop reads the pieces itself, so it would wait for itself
 
-  mutable std::mutex reading_;  // guards what follows: a reader's memory
+  mutable std::mutex reading_;            // guards what follows: a reader's memory
   mutable std::vector<float> copied_;     // the rows of a slice [rows, values]
   mutable std::vector<bool> is_written_;  // by group of it, of those that the snapshot has
   mutable RowPieceWriter writer_;

@@ -42,8 +42,8 @@ std::byte* BlockMemory::TakePages(size_t bytes) {
     if (left.bytes != 0 && left.bytes < static_cast<int64_t>(kRegionBytes) + kReserve) {
       Fail(fmt::format("{} are left ({})", BytesText(static_cast<double>(left.bytes)), left.source));
     }
-    void* const region =
-        mmap(nullptr, kRegionBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* const region = mmap(nullptr, kRegionBytes, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (region == MAP_FAILED) Fail(std::strerror(errno));
     regions_.push_back(static_cast<std::byte*>(region));
     used_ = 0;
@@ -55,10 +55,11 @@ std::byte* BlockMemory::TakePages(size_t bytes) {
 
 // With less memory than that the kernel would kill the process.
 void BlockMemory::Fail(const std::string& why) const {
-  throw Failure(ExitCode::kInternal,
-                fmt::format("the rows of the table take {}, and there is no memory for more: {}. Use more memory or, "
-                            "for a run, a smaller model.max_rows or more ps on other machines.",
-                            BytesText(static_cast<double>(bytes_)), why));
+  throw Failure(
+      ExitCode::kInternal,
+      fmt::format("the rows of the table take {}, and there is no memory for more: {}. Use more memory or, "
+                  "for a run, a smaller model.max_rows or more ps on other machines.",
+                  BytesText(static_cast<double>(bytes_)), why));
 }
 
 void BlockMemory::Give(std::byte* block, size_t bytes) {

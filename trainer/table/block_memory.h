@@ -1,5 +1,5 @@
-// BlockMemory: memory in blocks of up to some MiB that come and go. A block that is given back takes no memory
-// any more, so what a process takes is what its blocks take, whatever their order. Owner: HashStore.
+// BlockMemory: memory in blocks of up to some MiB that come and go. A block that is given back takes no
+// memory any more, so what a process takes is what its blocks take, whatever their order. Owner: HashStore.
 // Thread: one.
 #pragma once
 
@@ -20,7 +20,8 @@ class BlockMemory {
   // The bytes that a block of `bytes` takes.
   static size_t Taken(size_t bytes);
 
-  // Returns a block, at a multiple of 16. Throws Failure if the machine or the control group has no memory left.
+  // Returns a block, at a multiple of 16. Throws Failure if the machine or the control group has no memory
+  // left.
   std::byte* Take(size_t bytes);
   // `bytes`: as it was taken.
   void Give(std::byte* block, size_t bytes);
@@ -36,8 +37,8 @@ class BlockMemory {
   std::byte* TakePages(size_t bytes);
   [[noreturn]] void Fail(const std::string& why) const;
 
-  std::vector<std::byte*> regions_;  // of address space
-  size_t used_ = kRegionBytes;       // of the last one
+  std::vector<std::byte*> regions_;                 // of address space
+  size_t used_ = kRegionBytes;                      // of the last one
   std::map<size_t, std::vector<std::byte*>> free_;  // by bytes: address space without memory
   size_t bytes_ = 0;
 };

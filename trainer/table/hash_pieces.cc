@@ -99,8 +99,8 @@ void HashRowList::AppendTo(std::vector<HashRow>* rows) const {
 
 uint64_t FirstRowOf(net::TensorView bytes) { return Get<uint64_t>(bytes.data + kHeadBytes); }
 
-std::string ReadHashPiece(net::TensorView bytes, RowRange piece, int64_t width, int64_t values, RowRange range,
-                          const VisitHashRow& visit) {
+std::string ReadHashPiece(net::TensorView bytes, RowRange piece, int64_t width, int64_t values,
+                          RowRange range, const VisitHashRow& visit) {
   if (bytes.size < kHeadBytes) return fmt::format("it has {} bytes", bytes.size);
   const auto rows = size_t{Get<uint32_t>(bytes.data)}, with_values = size_t{Get<uint32_t>(bytes.data, 1)};
   const size_t needed = HashPieceBytes(rows, with_values, values);
@@ -112,8 +112,8 @@ std::string ReadHashPiece(net::TensorView bytes, RowRange piece, int64_t width, 
   std::vector<float> row_values(static_cast<size_t>(values));
   size_t at = 0;  // among those with values
   for (size_t i = 0; i < rows; ++i) {
-    HashRow row{Get<uint64_t>(parts.numbers, i), Get<uint64_t>(parts.steps, i), Get<uint32_t>(parts.counts, i),
-                nullptr};
+    HashRow row{Get<uint64_t>(parts.numbers, i), Get<uint64_t>(parts.steps, i),
+                Get<uint32_t>(parts.counts, i), nullptr};
     const size_t here = at;
     at += row.count == 0 ? 1 : 0;
     if (row.row < range.begin || row.row >= range.end) continue;

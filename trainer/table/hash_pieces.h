@@ -37,10 +37,10 @@ size_t WriteHashPiece(const std::vector<HashRow>& rows, int64_t width, int64_t v
 using VisitHashRow = std::function<void(const HashRow&)>;
 
 // Reads the bytes of a piece, any bytes, whose rows lie in `piece`. Calls `visit` for those in `range`, in
-// ascending order; their values are valid during the call. The row of the bias always has values. Returns what
-// is wrong with them; empty: nothing. Nothing is visited of a piece that is wrong.
-std::string ReadHashPiece(net::TensorView bytes, RowRange piece, int64_t width, int64_t values, RowRange range,
-                          const VisitHashRow& visit);
+// ascending order; their values are valid during the call. The row of the bias always has values. Returns
+// what is wrong with them; empty: nothing. Nothing is visited of a piece that is wrong.
+std::string ReadHashPiece(net::TensorView bytes, RowRange piece, int64_t width, int64_t values,
+                          RowRange range, const VisitHashRow& visit);
 
 // HashRowList: rows with their values. Owner: any. Thread: one.
 class HashRowList {
@@ -54,8 +54,8 @@ class HashRowList {
   size_t bytes() const { return rows_.size() * sizeof(HashRow) + row_values_.size() * sizeof(float); }
 
  private:
-  size_t values_;               // of a row
-  std::vector<HashRow> rows_;   // without values
+  size_t values_;                  // of a row
+  std::vector<HashRow> rows_;      // without values
   std::vector<float> row_values_;  // of those that have some
 };
 

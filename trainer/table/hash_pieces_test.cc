@@ -9,7 +9,9 @@ namespace {
 
 const float kValues[] = {1, 2, 10, 20, 3, 4, 30, 40};  // two rows: two weights and a slot of them
 
-std::vector<HashRow> Rows() { return {{5, 7, 0, kValues}, {6, 8, 2, nullptr}, {~uint64_t{0} - 1, 9, 0, kValues + 4}}; }
+std::vector<HashRow> Rows() {
+  return {{5, 7, 0, kValues}, {6, 8, 2, nullptr}, {~uint64_t{0} - 1, 9, 0, kValues + 4}};
+}
 
 std::vector<std::byte> Piece() {
   std::vector<std::byte> bytes(HashPieceBytes(3, 2, 4));
@@ -17,8 +19,8 @@ std::vector<std::byte> Piece() {
   return bytes;
 }
 
-std::string Read(const std::vector<std::byte>& bytes, RowRange piece, RowRange range, std::vector<HashRow>* rows,
-                 std::vector<float>* values) {
+std::string Read(const std::vector<std::byte>& bytes, RowRange piece, RowRange range,
+                 std::vector<HashRow>* rows, std::vector<float>* values) {
   return ReadHashPiece({bytes.data(), bytes.size()}, piece, 2, 4, range, [&](const HashRow& row) {
     rows->push_back(row);
     if (row.values != nullptr) values->insert(values->end(), row.values, row.values + 4);
@@ -49,7 +51,8 @@ TEST_CASE("hash pieces: bytes that are no piece are told, and nothing is visited
   std::vector<HashRow> rows;
   std::vector<float> values;
   std::vector<std::byte> bytes = Piece();
-  CHECK(Read(bytes, {6, kAll.end}, kAll, &rows, &values) == "row 0 of it is 5, not from 6 to 18446744073709551614");
+  CHECK(Read(bytes, {6, kAll.end}, kAll, &rows, &values) ==
+        "row 0 of it is 5, not from 6 to 18446744073709551614");
   CHECK(Read(bytes, {0, 7}, kAll, &rows, &values).find("row 2 of it is") == 0);
   bytes.resize(bytes.size() - 4);
   CHECK(Read(bytes, kAll, kAll, &rows, &values) == "it has 96 bytes, not 100");

@@ -86,9 +86,7 @@ bool HashSegment::Fill(gpu::Span<const HashEntry> entries, const HashSegment& fr
   return true;
 }
 
-void HashSegment::Free(BlockMemory* memory) {
-  memory->Give(reinterpret_cast<std::byte*>(entries_), bytes_);
-}
+void HashSegment::Free(BlockMemory* memory) { memory->Give(reinterpret_cast<std::byte*>(entries_), bytes_); }
 
 HashEntry* HashSegment::Insert(uint64_t row) {
   if (IsFull(count_ + 1, slots_)) return nullptr;

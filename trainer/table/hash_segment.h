@@ -1,9 +1,9 @@
 // HashSegment: the entries of a contiguous range of rows of a hash table, in one block of memory of at most
-// 768 KiB, behind them the values of those that have some. Rows are numbered by a hash, so the number of a row
-// tells about where its entry is; from there entries lie in ascending order (linear probing in the order of
-// the hash; Amble and Knuth, Ordered hash tables, 1974). So to find one takes some steps through one or two
-// lines of memory, and a copy in order is a sequential pass. A plain value, whose memory its owner gives back.
-// Owner: HashStore. Thread: one; the const calls any while nothing changes.
+// 768 KiB, behind them the values of those that have some. Rows are numbered by a hash, so the number of a
+// row tells about where its entry is; from there entries lie in ascending order (linear probing in the order
+// of the hash; Amble and Knuth, Ordered hash tables, 1974). So to find one takes some steps through one or
+// two lines of memory, and a copy in order is a sequential pass. A plain value, whose memory its owner gives
+// back. Owner: HashStore. Thread: one; the const calls any while nothing changes.
 #pragma once
 
 #include <cstddef>
@@ -26,10 +26,10 @@ struct HashEntry {
   static constexpr int kStepBits = 40;
   static constexpr int kPlaceBits = 23;
 
-  uint64_t row = kNoRow;           // kNoRow: the place is empty
-  uint64_t step : kStepBits;       // of the latest update that named it
+  uint64_t row = kNoRow;      // kNoRow: the place is empty
+  uint64_t step : kStepBits;  // of the latest update that named it
   uint64_t has_values : 1;
-  uint64_t place : kPlaceBits;     // which values of the segment; of a candidate: the updates that named it
+  uint64_t place : kPlaceBits;  // which values of the segment; of a candidate: the updates that named it
 };
 static_assert(sizeof(HashEntry) == 16);
 
@@ -48,7 +48,7 @@ class HashSegment {
   void Free(BlockMemory* memory);
 
   const RowRange& rows() const { return rows_; }
-  size_t count() const { return count_; }             // entries
+  size_t count() const { return count_; }            // entries
   size_t value_rows() const { return value_rows_; }  // those with values
   size_t bytes() const { return bytes_; }
 
@@ -107,9 +107,9 @@ class HashSegment {
   uint32_t places_ = 0;  // of entries; those behind the homes are for the last ones, and the last is empty
   uint32_t count_ = 0;
   uint32_t value_rows_ = 0;
-  uint32_t room_ = 0;    // of rows with values
-  uint32_t fresh_ = 0;   // of which so many were used
-  uint32_t free_ = 0;    // the first that is free again, from 1; it says which is the next
+  uint32_t room_ = 0;   // of rows with values
+  uint32_t fresh_ = 0;  // of which so many were used
+  uint32_t free_ = 0;   // the first that is free again, from 1; it says which is the next
   uint32_t row_values_ = 0;
   size_t bytes_ = 0;
 };

@@ -65,7 +65,8 @@ void HashStore::Begin() {
     HashRange& range = ranges_[at];
     const uint64_t begin = (first_range_ + at) << kHashRangeShift;
     const uint64_t end = std::min(begin + ((uint64_t{1} << kHashRangeShift) - 1), rows_.end - 1) + 1;
-    range.segments.assign(1, *HashSegment::Make({begin, end}, {}, {}, static_cast<size_t>(values_), &memory_));
+    range.segments.assign(1,
+                          *HashSegment::Make({begin, end}, {}, {}, static_cast<size_t>(values_), &memory_));
     range.count = 0;
   }
   entries_ = value_rows_ = evicted_ = 0;
@@ -74,9 +75,9 @@ void HashStore::Begin() {
 }
 
 size_t HashStore::SegmentAt(const std::vector<HashSegment>& segments, uint64_t row) {
-  const auto behind = std::upper_bound(
-      segments.begin(), segments.end(), row,
-      [](uint64_t its, const HashSegment& segment) { return its < segment.rows().begin; });
+  const auto behind =
+      std::upper_bound(segments.begin(), segments.end(), row,
+                       [](uint64_t its, const HashSegment& segment) { return its < segment.rows().begin; });
   return static_cast<size_t>(behind - segments.begin()) - 1;
 }
 
@@ -220,8 +221,8 @@ void HashStore::EvictOldest(HashRange* range) {
   const auto leaving = static_cast<ptrdiff_t>(Leaving(limits_.range_rows));
   std::nth_element(steps_.begin(), steps_.begin() + leaving - 1, steps_.end());
   const uint64_t last = steps_[static_cast<size_t>(leaving) - 1];
-  const auto older = std::count_if(steps_.begin(), steps_.begin() + leaving,
-                                   [&](uint64_t step) { return step < last; });
+  const auto older =
+      std::count_if(steps_.begin(), steps_.begin() + leaving, [&](uint64_t step) { return step < last; });
   int64_t of_last = leaving - older;
   for (HashSegment& segment : range->segments) {
     RemoveIf(range, &segment, [&](const HashEntry& entry) {

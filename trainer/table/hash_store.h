@@ -1,7 +1,8 @@
-// HashStore: the rows of a range of a hash table, for keys that are not known before. A row is made by updates
-// that name it, and a row without one reads as its initial values. Rows are numbered by a hash
-// (TableLayout::RowOfKey) and lie in order in segments, each of some part of one hash range. A segment that is
-// full grows, or becomes two: other segments do not move, so no update waits for more than the copy of one.
+// HashStore: the rows of a range of a hash table, for keys that are not known before. A row is made by
+// updates that name it, and a row without one reads as its initial values. Rows are numbered by a hash
+// (TableLayout::RowOfKey) and lie in order in segments, each of some part of one hash range. A segment that
+// is full grows, or becomes two: other segments do not move, so no update waits for more than the copy of
+// one.
 //
 // Admission: a row gets values with the admit_after-th update that names it; until then it is a candidate, an
 // entry with a count, and gradients are dropped. Eviction: entries that no update has named for evict_after
@@ -94,8 +95,8 @@ class HashStore {
   bool has_bias() const { return !bias_.empty(); }
   HashRow Bias() const { return {rows_.end - 1, bias_step_, 0, bias_.data()}; }
 
-  // Called with a row before it changes for the first time since update `cut`, and before it leaves if that is
-  // the first change. Not with the bias. Null: nobody asks.
+  // Called with a row before it changes for the first time since update `cut`, and before it leaves if that
+  // is the first change. Not with the bias. Null: nobody asks.
   using Told = std::function<void(const HashRow&)>;
   void TellChanges(uint64_t cut, const Told* told) {
     cut_ = cut;

@@ -42,8 +42,8 @@ class Plain {
 
  private:
   size_t CountIn(uint64_t range) const {
-    return static_cast<size_t>(std::count_if(rows_.begin(), rows_.end(),
-                                             [&](const auto& row) { return row.first >> 52 == range; }));
+    return static_cast<size_t>(
+        std::count_if(rows_.begin(), rows_.end(), [&](const auto& row) { return row.first >> 52 == range; }));
   }
   void EvictOldest(uint64_t range) {
     std::vector<std::pair<uint64_t, uint64_t>> all;  // step, row
@@ -100,7 +100,8 @@ TEST_CASE("hash store: it keeps what a map keeps, with admission and the oldest 
         std::set<uint64_t> keys;
         for (int i = 0; i < 100; ++i) {
           const uint64_t range = random() % 3 * 1000;
-          const uint64_t row = range * kRangeSize + random() % 2000 * (random() % 2 == 0 ? 1 : kRangeSize / 2000);
+          const uint64_t row =
+              range * kRangeSize + random() % 2000 * (random() % 2 == 0 ? 1 : kRangeSize / 2000);
           keys.insert(row);
         }
         Touch(&store, KeyList(keys.begin(), keys.end()), step);

@@ -42,7 +42,9 @@ TEST_CASE("key sorter: sorts stably by a part of the bits, whatever the number o
   }
 }
 
-TEST_CASE("key sorter: whole keys come in order, equal ones in that of their places, whatever they have in common") {
+TEST_CASE(
+    "key sorter: whole keys come in order, equal ones in that of their places, whatever they have in "
+    "common") {
   std::mt19937_64 random(2);
   KeySorter sorter;
   for (const size_t count : {0, 1, 2, 100, 2047, 5000, 70000}) {
@@ -57,7 +59,8 @@ TEST_CASE("key sorter: whole keys come in order, equal ones in that of their pla
       }
       std::vector<uint64_t> expected(count);
       for (size_t i = 0; i < count; ++i) expected[i] = i;
-      std::stable_sort(expected.begin(), expected.end(), [&](uint64_t a, uint64_t b) { return keys[a] < keys[b]; });
+      std::stable_sort(expected.begin(), expected.end(),
+                       [&](uint64_t a, uint64_t b) { return keys[a] < keys[b]; });
       const uint64_t* const sorted = sorter.SortKeys({keys.data(), static_cast<int64_t>(count)});
       const uint64_t place_mask = (uint64_t{1} << BitsBelow(count)) - 1;
       std::vector<uint64_t> places(count);

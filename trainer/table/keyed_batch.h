@@ -57,7 +57,7 @@ class KeyedBatch {
   std::vector<float> numbers_;     // [rows, form.numbers]
   std::vector<uint32_t> columns_;  // of each feature
   KeyList keys_;
-  std::vector<uint64_t> rows_;  // of a hash table: of each feature
+  std::vector<uint64_t> rows_;   // of a hash table: of each feature
   std::vector<int64_t> firsts_;  // by block, and behind the last
   std::vector<uint64_t> requests_;
   std::vector<float> parameters_;

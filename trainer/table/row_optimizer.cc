@@ -27,7 +27,8 @@ float FirstZ(const OptimizerConfig& config, float n, float weight) {
 int64_t MaxPsOfOneHost(const std::vector<std::string>& addresses) {
   std::map<std::string, int64_t> counts;
   int64_t max = 1;
-  for (const std::string& address : addresses) max = std::max(max, ++counts[address.substr(0, address.rfind(':'))]);
+  for (const std::string& address : addresses)
+    max = std::max(max, ++counts[address.substr(0, address.rfind(':'))]);
   return max;
 }
 

@@ -120,12 +120,13 @@ void RowStore::Grow() {
   size_t more = std::max(usable_ / 8 / kHugePage, size_t{1}) * kHugePage;
   while (more > kHugePage && BytesWith(more) > room / 2) more -= kHugePage;
   if (BytesWith(more) > room) {
-    throw Failure(ExitCode::kInternal,
-                  fmt::format("the rows of the table that were written take {}, and there is no memory for more: "
-                              "{} are left ({}). Use more memory, fewer features (model.inputs or "
-                              "data.hash_bits) or, for a run, more ps on other machines.",
-                              BytesText(static_cast<double>(usable_)), BytesText(static_cast<double>(left.bytes)),
-                              left.source));
+    throw Failure(
+        ExitCode::kInternal,
+        fmt::format("the rows of the table that were written take {}, and there is no memory for more: "
+                    "{} are left ({}). Use more memory, fewer features (model.inputs or "
+                    "data.hash_bits) or, for a run, more ps on other machines.",
+                    BytesText(static_cast<double>(usable_)), BytesText(static_cast<double>(left.bytes)),
+                    left.source));
   }
   usable_ = std::min(usable_ + more, memory_.bytes());
   memory_.Use(usable_);

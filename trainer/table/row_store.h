@@ -72,7 +72,8 @@ class RowStore {
     const uint32_t place = places()[group];
     return place == 0 ? nullptr : RowIn(place, at);
   }
-  // The values of a row, to be written. Throws Failure if there is no memory for them; nothing is changed then.
+  // The values of a row, to be written. Throws Failure if there is no memory for them; nothing is changed
+  // then.
   float* Touch(uint64_t row) {
     const uint64_t at = row - rows_.begin, group = at >> group_bits_;
     if (whole_) {
@@ -118,9 +119,7 @@ class RowStore {
   }
 
  private:
-  bool IsWritten(uint64_t group) const {
-    return (written_[group / 64] >> group % 64 & 1) != 0;
-  }
+  bool IsWritten(uint64_t group) const { return (written_[group / 64] >> group % 64 & 1) != 0; }
   float* RowAt(uint64_t at) const {
     return reinterpret_cast<float*>(memory_.data()) + at * static_cast<uint64_t>(values_);
   }
@@ -145,7 +144,7 @@ class RowStore {
   const bool whole_;
   const RowMemory ask_;
   std::vector<uint64_t> written_;  // whole: a bit for each group
-  MappedMemory places_;  // uint32 of each group: from 1, its number in memory_; 0: it has none
+  MappedMemory places_;            // uint32 of each group: from 1, its number in memory_; 0: it has none
   MappedMemory memory_;
   int64_t used_ = 0;   // groups in memory_
   size_t usable_ = 0;  // bytes of memory_

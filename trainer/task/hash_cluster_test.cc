@@ -1,5 +1,5 @@
-// Whole clusters whose model is a hash table: the bits of sync whatever the number of ps, also while rows come
-// and leave, and what a run tells of its table. Saves and restores: shared_checkpoint_test.cc.
+// Whole clusters whose model is a hash table: the bits of sync whatever the number of ps, also while rows
+// come and leave, and what a run tells of its table. Saves and restores: shared_checkpoint_test.cc.
 #include <doctest/doctest.h>
 
 #include <fstream>
@@ -20,7 +20,8 @@ std::string Rows() {
     uint64_t key = 1;
     for (int row = 0; row < 3000; ++row) {
       file << row % 2 << " " << row % 2 + 1 << ":1 " << row % 97 + 10 << ":0.5";
-      for (int i = 0; i < 6; ++i) file << " " << (key = key * 6364136223846793005 + 1442695040888963407) << ":1";
+      for (int i = 0; i < 6; ++i)
+        file << " " << (key = key * 6364136223846793005 + 1442695040888963407) << ":1";
       file << "\n";
     }
     return name;
@@ -77,7 +78,8 @@ TEST_CASE("hash cluster: a row of a range table and one of a hash table learn th
   Config range = HashJob(2, 2, 60);
   range.data.train.path = {testing::NewDirectory() + "/rows.svm"};
   std::ofstream file(range.data.train.path[0]);
-  for (int row = 0; row < 600; ++row) file << row % 2 << " " << row % 2 + 1 << ":1 " << row % 97 + 3 << ":0.5\n";
+  for (int row = 0; row < 600; ++row)
+    file << row % 2 << " " << row % 2 + 1 << ":1 " << row % 97 + 3 << ":0.5\n";
   file.close();
   range.data.test = range.data.train;
   Config hash = range;

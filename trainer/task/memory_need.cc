@@ -102,8 +102,7 @@ std::string TableText(const Config& config, const TableLayout& table) {
     constexpr int64_t kMany = 10'000'000;
     const int64_t rows = config.model.max_rows.value_or(kMany);
     return fmt::format("any keys and the bias, {} each{}; {} on all ps for {} rows{}",
-                       Plural(table.width(), "value"), slots,
-                       BytesText(HashBytes(config, table, rows)), rows,
+                       Plural(table.width(), "value"), slots, BytesText(HashBytes(config, table, rows)), rows,
                        config.model.max_rows ? ", the max" : ", and no limit (model.max_rows)");
   }
   return fmt::format(

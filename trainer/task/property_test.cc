@@ -296,7 +296,6 @@ void CheckSeed(uint64_t seed) {
   CHECK(verdict.summary().model_crc == ReferenceCrc(c));
 }
 
-
 TEST_CASE("cluster: whatever its config, each step counts once, and every task goes on where it should") {
   PrepareProcess(Config());
   std::vector<uint64_t> seeds = kOnlySeeds;

@@ -178,7 +178,8 @@ class CaseMaker {
     if (ends != 2) train.steps = wide_ ? Between(1, 8) : Between(1, 150);
     if (ends == 1 && config_.model.kind == ModelKind::kLinear && OneIn(2)) data.train.rows.reset();
   }
-  // The drawn rows as a file of libsvm. Each row has some of the features, not in order, and one may come twice.
+  // The drawn rows as a file of libsvm. Each row has some of the features, not in order, and one may come
+  // twice.
   void MakeSparse() {
     DataConfig& data = config_.data;
     case_.directory = testing::NewDirectory();

@@ -325,8 +325,9 @@ bool LogAlreadyDone(const RunSummary& summary, Logger& log) {
         "checkpoint.start_from: {}",
         done, *summary.other_data, checkpoint);
   } else {
-    log.Result("{}; raise train.steps or train.epochs to go on, or set checkpoint.resume: never to train anew",
-             done);
+    log.Result(
+        "{}; raise train.steps or train.epochs to go on, or set checkpoint.resume: never to train anew",
+        done);
   }
   return true;
 }
@@ -343,8 +344,8 @@ void LogLosses(const RunSummary& summary, Logger& log) {
 
 void LogTotals(const RunSummary& summary, Logger& log) {
   log.Result("{}, {}, {:.1f} steps/s, {:.0f} examples/s, {} bytes sent",
-           Plural(summary.global_step, "global step"), Plural(summary.examples, "example"),
-           summary.steps_per_s.value_or(0), summary.examples_per_s.value_or(0), summary.bytes_sent);
+             Plural(summary.global_step, "global step"), Plural(summary.examples, "example"),
+             summary.steps_per_s.value_or(0), summary.examples_per_s.value_or(0), summary.bytes_sent);
   if (const std::optional<TableFigures>& table = summary.table) {
     log.Result("{}: {}", kTableName, TableText(*table));
   }
@@ -372,7 +373,7 @@ void LogAdvice(const Config& config, const RunSummary& summary, Logger& log) {
 void LogTime(const RunSummary& summary, Logger& log) {
   const std::string cost = summary.final_loss ? fmt::format("{:.6g}", *summary.final_loss) : "-";
   log.Result("total time: {:.2f} s, final cost: {}, model crc {}", summary.wall_s, cost,
-           summary.model_crc.value_or("-"));
+             summary.model_crc.value_or("-"));
 }
 
 }  // namespace

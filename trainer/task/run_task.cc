@@ -214,8 +214,8 @@ RunSummary RunTask(const Config& given, TaskId task, net::Transport& transport, 
     Listen(config, task, options, *channel, log);
     std::optional<RunMonitor> monitor;
     if (task.index == 0) monitor.emplace(config, options.status_directory, log);
-    PsTask ps{config,   task,            layout,   *channel,         transport,    hooks,
-              log,      options.on_lost, on_abort, options.on_begun, options.stop, options.store};
+    PsTask ps{config,          task,     layout,           *channel,     transport,    hooks, log,
+              options.on_lost, on_abort, options.on_begun, options.stop, options.store};
     if (monitor) {
       ps.status_token = monitor->token();
       ps.on_status = [&monitor](std::string json) { monitor->Put(std::move(json)); };

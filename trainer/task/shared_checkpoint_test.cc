@@ -166,7 +166,8 @@ class WaitingHook : public Hook {
 using Job = Config (*)(int ps, OptimizerKind optimizer, int64_t steps, const std::string& dir);
 
 // Runs on rows and saves after every step, with two deltas after each checkpoint of all rows.
-RunSummary RunDeltas(int ps, int64_t steps, const std::string& dir, See see = See::kAll, Job job = SparseRun) {
+RunSummary RunDeltas(int ps, int64_t steps, const std::string& dir, See see = See::kAll,
+                     Job job = SparseRun) {
   Config config = job(ps, OptimizerKind::kAdam, steps, dir);
   config.checkpoint.every_steps = 1;
   config.checkpoint.delta = 2;
@@ -184,8 +185,10 @@ RunSummary RunDeltas(int ps, int64_t steps, const std::string& dir, See see = Se
 std::string Step(const std::string& dir, int64_t step) { return dir + "/" + CheckpointName(step); }
 
 TEST_CASE("shared checkpoint: deltas follow one of all rows, and any number of ps restores the same bits") {
-  for (const auto& [job, see] : {std::pair<Job, See>(SparseRun, See::kAll), {SparseRun, See::kNone},
-                                 {JointRun, See::kAll}, {JointRun, See::kNone}}) {
+  for (const auto& [job, see] : {std::pair<Job, See>(SparseRun, See::kAll),
+                                 {SparseRun, See::kNone},
+                                 {JointRun, See::kAll},
+                                 {JointRun, See::kNone}}) {
     const std::string undisturbed = *Run(job(2, OptimizerKind::kAdam, kSteps, "")).model_crc;
     const auto own = [seen = see](TaskId task, Config* config) { OwnDisk(seen, task, config); };
     for (const int saves : {1, 2, 3, 5}) {

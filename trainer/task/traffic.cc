@@ -85,8 +85,8 @@ class RowGauge {
   // The gradient of the rows of a batch, and the keys of another one.
   int64_t Push() {
     const std::optional<float> loss = coordinates_ ? std::optional(1.0f) : std::nullopt;
-    return blocks_ * Size(encoder_.Push(kEnvelope, 0, 1, checksum_, Lend(keys_ * (row_bytes_ + key_bytes_)), 1,
-                                        loss, {1, static_cast<uint32_t>(keys_)}));
+    return blocks_ * Size(encoder_.Push(kEnvelope, 0, 1, checksum_, Lend(keys_ * (row_bytes_ + key_bytes_)),
+                                        1, loss, {1, static_cast<uint32_t>(keys_)}));
   }
   int64_t Pull() {
     net::PullHead head;

@@ -72,8 +72,8 @@ void Exchanges::CheckSize(const KeyedBatch& asks) const {
   for (int64_t block = 0; block < table_->block_count(); ++block) {
     const int64_t rows = asks.KeysIn(block).size;
     // A message has the values of one batch and the keys of a later one; both are checked.
-    const int64_t row_bytes = table_->width() * static_cast<int64_t>(sizeof(float)) +
-                              static_cast<int64_t>(table_->key_bytes());
+    const int64_t row_bytes =
+        table_->width() * static_cast<int64_t>(sizeof(float)) + static_cast<int64_t>(table_->key_bytes());
     const int64_t bytes = rows * row_bytes;
     constexpr int64_t kRoom = 1 << 10;  // for what is around them
     if (bytes + kRoom <= config_.net.max_message_mb << 20) continue;

@@ -147,7 +147,7 @@ class Exchanges {
     int64_t range_blocks = 1;    // the first of them, which are of `range`; the others are of rows
     int64_t first_in_range = 0;  // its first one among the blocks of the ranges of all ps
     int64_t first_of_rows = 0;   // and among those of all rows
-    int64_t window = 1;       // the max number of open blocks
+    int64_t window = 1;          // the max number of open blocks
     int64_t sent = 0;
     int64_t answered = 0;
   };

@@ -62,8 +62,9 @@ std::string LabelRangeRule(const LabelRules& rules, std::string_view label) {
            "otherwise remove the row.";
   }
   if (rules.is_text && !ClassNumber(label, *rules.classes + 1)) {
-    return fmt::format("{}. For labels that are quantities set {} to linear; otherwise {}, or remove the row.",
-                       range, rules.head_key, rules.remedy);
+    return fmt::format(
+        "{}. For labels that are quantities set {} to linear; otherwise {}, or remove the row.", range,
+        rules.head_key, rules.remedy);
   }
   return fmt::format("{}; labels start at 0. If yours start at 1, {}; otherwise {}, or remove the row.",
                      range, rules.is_text ? "set data.label_type to names" : "subtract 1", rules.remedy);

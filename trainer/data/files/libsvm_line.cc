@@ -139,9 +139,9 @@ class LibsvmParser : public LineParser {
                                     title)
         : inputs_ && inputs_ != kKeyInputs
             ? fmt::format("{}; must be {} to {} (model.inputs = {}; where it is not set, the features "
-                                "of data.train). Raise model.inputs, or remove the row.",
-                                title, base_, *inputs_ + static_cast<int64_t>(base_) - 1, *inputs_)
-                  : fmt::format("{}; must be below {}. {}", title, width_ + base_, kRemedy)};
+                          "of data.train). Raise model.inputs, or remove the row.",
+                          title, base_, *inputs_ + static_cast<int64_t>(base_) - 1, *inputs_)
+            : fmt::format("{}; must be below {}. {}", title, width_ + base_, kRemedy)};
   }
 
   const uint64_t base_;

@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "trainer/batch/batch.h"
+#include "trainer/batch/sparse_rows.h"
 #include "trainer/config/config.h"
 #include "trainer/data/files/csv_columns.h"
 #include "trainer/data/files/csv_reader.h"
 #include "trainer/data/files/input_form.h"
 #include "trainer/data/files/label_rules.h"
-#include "trainer/batch/sparse_rows.h"
 
 namespace dtrain {
 
