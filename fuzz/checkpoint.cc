@@ -65,7 +65,7 @@ void SaveHashed(CheckpointDirectory* directory) {
   directory->Publish(temporary);
 }
 
-// Of tensors, of a hash table, and of a table with a base.
+// The checkpoints have tensors, a hash table, or a table with its base.
 Saved MakeSaved(size_t kind) {
   CheckpointDirectory directory(testing::NewDirectory());
   directory.Prepare();

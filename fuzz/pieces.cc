@@ -21,7 +21,7 @@ net::TensorView ViewOf(const std::string& bytes) {
   return {reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()};
 }
 
-// Of a range table, or of its delta with the base.
+// The piece is one of a range table, or of its delta with the base.
 void ReadRange(Input& input, const Shape& shape, bool is_delta) {
   const RowRange piece = {1000, 1000 + 1 + input.Short() % 700},
                  range = {1000 + input.Short() % 8, piece.end};
@@ -40,7 +40,7 @@ void ReadRange(Input& input, const Shape& shape, bool is_delta) {
   Require(wrong.empty() || !last, "nothing is visited of a piece that is wrong");
 }
 
-// Of a hash table: one of its ranges, the last one with the bias.
+// The piece is one range of a hash table; the last range has the bias.
 void ReadHashed(Input& input, const Shape& shape) {
   constexpr uint64_t kRows = uint64_t{1} << kHashRangeShift;
   const RowRange rows =

@@ -103,7 +103,7 @@ void ResultFile::WriteEnding(const Ending& ending, RunSummary summary) {
   if (written_) return;
   account_.exit_code = ending.exit_code;
   account_.blame = ending.blame;
-  // Of tasks as threads the one that has logged this error is to blame.
+  // If the tasks are threads, the one that has logged this error is to blame.
   for (const auto& [task, text] : errors_told_) {
     const std::optional<TaskId> teller = TaskNamed(task);
     if (account_.blame.task || !teller || text != account_.blame.error) continue;

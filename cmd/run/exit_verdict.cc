@@ -324,7 +324,7 @@ int FinishRun(const Config& config, const Outcome& outcome, Logger& log, const E
   }
   const bool stopped = outcome.stop_signal != 0 && verdict.code == ExitCode::kInternal;
   result.WriteEnding({stopped ? "stopped" : StatusOf(verdict.code), exit_code, verdict.blame}, summary);
-  // Of a stop the last line says how to go on; of a failure it is the cause.
+  // The last line after a stop says how to go on; after a failure it is the cause.
   const bool stop_told = outcome.stop_signal != 0 && !verdict.blame.task;
   if (!stop_told) result.TellDirectory();
   errors.Print(verdict.before, LevelOf(verdict.code));

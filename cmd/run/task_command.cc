@@ -101,7 +101,7 @@ int ReportFailure(const Config& config, TaskId task, const StopRequest& stop, Lo
   const bool as_asked = code == ExitCode::kInterrupted || code == ExitCode::kTerminated;
   if (!as_asked) ending.blame = BlameFor(task, HostName(), why);
   result.WriteEnding(ending, std::move(summary));
-  // Of a stop the last line says how to go on; of a failure it is the cause.
+  // The last line after a stop says how to go on; after a failure it is the cause.
   if (!as_asked) result.TellDirectory();
   TellEnd(code, why, log, result);
   if (as_asked) result.TellDirectory();

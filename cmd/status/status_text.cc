@@ -11,6 +11,7 @@
 #include "base/machine_memory.h"
 #include "base/names.h"
 #include "base/printable.h"
+#include "trainer/hooks/progress.h"
 
 namespace dtrain {
 namespace {
@@ -49,7 +50,7 @@ std::string RunLine(const Json& status) {
   if (const auto pace = NumberOf(status, "examples_per_s")) {
     line += fmt::format(", {} examples/s", PaceText(pace));
   }
-  if (const auto left = NumberOf(status, "left_s")) line += fmt::format(", {} left", ClockText(*left));
+  if (const auto left = NumberOf(status, "left_s")) line += fmt::format(", {} left", DurationText(*left));
   if (const auto loss = NumberOf(status, "loss")) line += fmt::format(", loss {:.4g}", *loss);
   return line;
 }
@@ -58,7 +59,7 @@ std::string CheckpointLine(const Json& status) {
   const Json* const found = status.Find("checkpoint");
   if (found == nullptr || !found->is_object()) return "";
   std::string line = fmt::format("checkpoint of step {:.0f}", NumberOf(*found, "step").value_or(0));
-  if (const auto age = NumberOf(*found, "age_s")) line += fmt::format(", {} old", ClockText(*age));
+  if (const auto age = NumberOf(*found, "age_s")) line += fmt::format(", {} old", DurationText(*age));
   return fmt::format("{}: {}", line, TextOf(*found, "path"));
 }
 
@@ -123,13 +124,6 @@ std::string Cut(const std::string& text, int columns) {
 }
 
 }  // namespace
-
-std::string ClockText(double seconds) {
-  const auto whole = static_cast<int64_t>(std::min(std::ceil(std::max(seconds, 0.0)), 1e9));
-  const int64_t minutes = whole / 60;
-  if (minutes < 60) return fmt::format("{}:{:02}", minutes, whole % 60);
-  return fmt::format("{}:{:02}:{:02}", minutes / 60, minutes % 60, whole % 60);
-}
 
 std::string StatusText(const Json& status, int columns) {
   std::string text = RunLine(status) + "\n";

@@ -11,7 +11,4 @@ namespace dtrain {
 // trainer/leader/status_report.h; what is not there, or of another type, is left out.
 std::string StatusText(const Json& status, int columns);
 
-// "0:07", "12:30", "3:05:00".
-std::string ClockText(double seconds);
-
 }  // namespace dtrain

@@ -57,12 +57,5 @@ TEST_CASE("status text: what a task sends cannot move the cursor") {
   CHECK(StatusText(status, 200).find('\x1b') == std::string::npos);
 }
 
-TEST_CASE("clock text: minutes and seconds, and hours") {
-  CHECK(ClockText(6.2) == "0:07");
-  CHECK(ClockText(750) == "12:30");
-  CHECK(ClockText(11100) == "3:05:00");
-  CHECK(ClockText(-5) == "0:00");
-}
-
 }  // namespace
 }  // namespace dtrain

@@ -66,15 +66,14 @@ constexpr milliseconds kDrawEvery{200};
 // The pace is a mean over about this many seconds: steady, but the ETA follows changes.
 constexpr double kSmoothSeconds = 5;
 
-// "0:07", "12:30", "3:05:00".
-std::string Duration(double seconds) {
-  const auto whole = static_cast<int64_t>(std::min(std::ceil(seconds), 1e9));
+}  // namespace
+
+std::string DurationText(double seconds) {
+  const auto whole = static_cast<int64_t>(std::min(std::ceil(std::max(seconds, 0.0)), 1e9));
   const int64_t minutes = whole / 60;
   if (minutes < 60) return fmt::format("{}:{:02}", minutes, whole % 60);
   return fmt::format("{}:{:02}:{:02}", minutes / 60, minutes % 60, whole % 60);
 }
-
-}  // namespace
 
 std::string LiveText(const LiveFigures& figures) {
   std::string text = fmt::format("step {}", figures.global_step);
@@ -83,7 +82,7 @@ std::string LiveText(const LiveFigures& figures) {
     text += fmt::format("/{} {}%", total, std::min<int64_t>(figures.global_step * 100 / total, 100));
   }
   text += fmt::format("  loss {:.4g}  {:.0f} examples/s", figures.loss, figures.examples_per_s);
-  if (figures.left_s) text += "  ETA " + Duration(*figures.left_s);
+  if (figures.left_s) text += "  ETA " + DurationText(*figures.left_s);
   if (figures.workers_here > 0) {
     text += fmt::format("  {}/{}", figures.workers_here, Plural(figures.workers, "worker"));
   }

@@ -52,6 +52,8 @@ struct LiveFigures {
   int workers_here = 0;  // 0: unknown
   int workers = 0;
 };
+// "0:07", "12:30", "3:05:00".
+std::string DurationText(double seconds);
 // "step 300/1200 25%  loss 0.4213  61000 examples/s  ETA 1:05  3/3 workers"
 std::string LiveText(const LiveFigures& figures);
 

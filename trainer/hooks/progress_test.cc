@@ -134,5 +134,12 @@ TEST_CASE(
   CHECK(figures.examples_per_s < 130);
 }
 
+TEST_CASE("duration text: minutes and seconds, and hours") {
+  CHECK(DurationText(6.2) == "0:07");
+  CHECK(DurationText(750) == "12:30");
+  CHECK(DurationText(11100) == "3:05:00");
+  CHECK(DurationText(-5) == "0:00");
+}
+
 }  // namespace
 }  // namespace dtrain

@@ -213,7 +213,9 @@ RunSummary RunTask(const Config& given, TaskId task, net::Transport& transport, 
   if (task.role == Role::kPs) {
     Listen(config, task, options, *channel, log);
     std::optional<RunMonitor> monitor;
-    if (task.index == 0) monitor.emplace(config, options.status_directory, log);
+    const bool watched =
+        !options.status_directory.empty() || config.metrics.port || !config.metrics.file.empty();
+    if (task.index == 0 && watched) monitor.emplace(config, options.status_directory, log);
     PsTask ps{config,          task,     layout,           *channel,     transport,    hooks, log,
               options.on_lost, on_abort, options.on_begun, options.stop, options.store};
     if (monitor) {
