@@ -188,7 +188,8 @@ void RunDirectory::Begin(const Config& config, const std::string& config_path) {
   record["host"] = HostName();
   record["pid"] = static_cast<int64_t>(getpid());
   record["hosts"] = Json::object();
-  record["ps"] = Json(config.cluster.ps);
+  // `local` finds the ports later, or has threads, to which nobody can connect.
+  record["ps"] = writer_.name == "local" ? Json::array() : Json(config.cluster.ps);
   record["workers"] = static_cast<int64_t>(config.cluster.worker.size());
   record["start_time"] = WallText(ProcessStartWallNanos());
   record["end_time"] = nullptr;

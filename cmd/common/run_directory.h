@@ -43,7 +43,7 @@ class RunDirectory {
   // Writes config.yaml, and the record of a run that has begun with `config`, which was read from
   // `config_path`. Throws IoError.
   void Begin(const Config& config, const std::string& config_path);
-  // The addresses of the ps, where they are not those of the config.
+  // The addresses of the ps of `local`, once its ports are known.
   void SetAddresses(const std::vector<std::string>& ps);
   // Writes result.json and ends the record. Throws IoError.
   void End(const RunSummary& summary, const RunAccount& account, const std::string& result);

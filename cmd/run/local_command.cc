@@ -145,7 +145,6 @@ int RunThreads(const Config& config, NewRuntime new_runtime, SignalPipe& signals
   options.runtime = runtime.get();
   options.tells_end = !ParentLogsEnd(config.log);
   if (config.run.has_directory()) options.status_directory = config.run.dir;
-  if (result.directory() != nullptr) result.directory()->SetAddresses({});  // nobody can connect to a thread
   try {
     const RunSummary summary = RunClusterInProcess(config, log_options, options);
     console.End();

@@ -33,7 +33,14 @@ Json StatusJson(const std::vector<std::string>& words) {
   return Json::Parse(done.output);
 }
 
-// Asks until the run is in that phase.
+bool HasHeardOfAll(const Json& status) {
+  for (const Json& task : status.at("tasks")) {
+    if (task.at("memory_bytes").is_null()) return false;
+  }
+  return true;
+}
+
+// Asks until the run is in that phase and has had a heartbeat of each task.
 Json WaitForPhase(const std::vector<std::string>& words, const std::string& phase) {
   const TimePoint deadline = Clock::now() + kPatience;
   Json status;
@@ -42,7 +49,7 @@ Json WaitForPhase(const std::vector<std::string>& words, const std::string& phas
     status = Json::Parse(done.output);
     const Json* const now = status.Find("phase");
     if (done.code == 0 && now != nullptr && *now == Json(phase) &&
-        status.at("global_step").get<int64_t>() > 0)
+        status.at("global_step").get<int64_t>() > 0 && HasHeardOfAll(status))
       return status;
   }
   FAIL("the run did not get to " << phase << ": " << status.dump());
@@ -66,6 +73,8 @@ TEST_CASE("status: a run tells what each task does, by its directory") {
     CAPTURE(threads);
     LocalRun local(threads ? std::vector<std::string>{"--in-process"} : std::vector<std::string>());
     const Json status = WaitForPhase({local.run}, "training");
+    const std::string document = status.dump();
+    CAPTURE(document);
     CHECK(status.at("source") == Json(threads ? "file" : "run"));
     CHECK(status.at("no_answer").is_null());
     CHECK(status.at("result").is_null());

@@ -77,16 +77,22 @@ class Chaos:
             return time.monotonic() < self.full_until
         return code in (4, -signal.SIGKILL)
 
+    def list_checkpoints(self):
+        return [os.path.join(self.checkpoints, name) for name in os.listdir(self.checkpoints)
+                if name.startswith("step-")]
+
     def newest_checkpoint(self):
         try:
-            names = [name for name in os.listdir(self.checkpoints) if name.startswith("step-")]
-            paths = [os.path.join(self.checkpoints, name) for name in names]
-            return max(paths, key=os.path.getmtime) if paths else None
+            return max(self.list_checkpoints(), key=os.path.getmtime, default=None)
         except OSError:
             return None
 
+    def whole_checkpoints(self):
+        """Returns those that no deed has damaged; one that was written again at the same step counts as damaged."""
+        return set(self.list_checkpoints()) - self.damaged
+
     def open_cluster(self, mode, checkpoints):
-        self.actions, self.full_until = [], 0
+        self.actions, self.full_until, self.damaged = [], 0, set()
         self.checkpoints = checkpoints
         sets = ["train.mode=" + mode, "train.steps=%d" % self.steps]
         if checkpoints:

@@ -99,6 +99,9 @@ def damage(state):
     newest = state.newest_checkpoint()
     if newest is None:
         return
+    # A run all of whose checkpoints are damaged ends, and says so.
+    if not state.whole_checkpoints() - {newest}:
+        return state.tell("no damage: %s is the only whole checkpoint" % os.path.basename(newest))
     try:
         path = os.path.join(newest, state.random.choice(sorted(os.listdir(newest))))
         size = os.path.getsize(path)
@@ -111,6 +114,7 @@ def damage(state):
                 file.write(bytes([byte ^ (1 << state.random.randrange(8))]))
             else:
                 file.truncate(at)
+        state.damaged.add(newest)
     except (OSError, ValueError):
         return state.tell("the newest checkpoint went away meanwhile")
     task = state.pick("ps")
