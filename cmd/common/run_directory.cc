@@ -193,6 +193,7 @@ void RunDirectory::Begin(const Config& config, const std::string& config_path) {
   record["workers"] = static_cast<int64_t>(config.cluster.worker.size());
   record["start_time"] = WallText(ProcessStartWallNanos());
   record["end_time"] = nullptr;
+  record["next"] = nullptr;
   record["checkpoints"] = config.checkpoint.dir;
   record["logs"] = config.log.dir;
   record["summaries"] = config.summary.dir;
@@ -223,6 +224,7 @@ void RunDirectory::End(const RunSummary& summary, const RunAccount& account, con
   for (const auto& [task, host] : account.identity.hosts) hosts[task] = host;
   record_["hosts"] = hosts;
   record_["end_time"] = WallText(account.end_nanos);
+  record_["next"] = TextOrNull(NextCommand());
   WriteFileAtomically(path_ + "/result.json", result);
   Write();
 }
@@ -236,14 +238,21 @@ std::string RunDirectory::Shown() const {
   return below ? relative.string() : path_;
 }
 
+bool RunDirectory::is_done() const { return status_ == "done" || status_ == "already_done"; }
+
+std::string RunDirectory::NextCommand() const {
+  const bool has_model = is_done() && !model_.empty() && model_at_.empty();
+  if (has_model) return ShellLine({OwnWords().at(0), "eval", Shown()});
+  return goes_on_ ? AgainCommand(Shown()) : "";
+}
+
 std::string RunDirectory::NextLine() const {
-  const std::string where = "run: " + Shown();
-  const bool done = status_ == "done" || status_ == "already_done";
-  if (done && !model_at_.empty()) return fmt::format("{}; the model is {} on {}", where, model_, model_at_);
-  if (done && !model_.empty()) {
-    return fmt::format("{}; next: {}", where, ShellLine({OwnWords().at(0), "eval", Shown()}));
+  const std::string where = "run: " + Shown(), next = NextCommand();
+  if (is_done() && !model_at_.empty()) {
+    return fmt::format("{}; the model is {} on {}", where, model_, model_at_);
   }
-  return goes_on_ ? fmt::format("{}; to go on: {}", where, AgainCommand(Shown())) : where;
+  if (next.empty()) return where;
+  return fmt::format("{}; {}: {}", where, is_done() ? "next" : "to go on", next);
 }
 
 void RunDirectory::RemoveOld(int64_t keep) const {

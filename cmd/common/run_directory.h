@@ -51,6 +51,8 @@ class RunDirectory {
   const std::string& path() const { return path_; }
   // The path as this command's user would write it: relative to the working directory if it is below.
   std::string Shown() const;
+  // After End(), the command that comes next, to evaluate or to go on; empty: there is none.
+  std::string NextCommand() const;
   // The last line of the run, after End(): where it is and what to do with it.
   std::string NextLine() const;
   // Removes the directories beside this one beyond `keep`: only those that dtrain has named, that have their
@@ -60,6 +62,7 @@ class RunDirectory {
  private:
   RunDirectory(std::string path, const Writer& writer, bool is_named, int lock_fd);
   void Write() const;
+  bool is_done() const;
 
   const std::string path_;
   const Writer writer_;

@@ -14,6 +14,8 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/names.h"
+#include "base/printable.h"
+#include "cmd/common/load_config.h"
 #include "cmd/status/status.h"
 #include "cmd/status/status_text.h"
 #include "trainer/monitor/run_monitor.h"
@@ -42,6 +44,7 @@ struct Seen {
   Json status;        // null: nothing is known
   std::string where;  // "run", or "file": the last one that was written
   std::string why;    // why the run itself did not answer
+  Json record;        // run.json (cmd/common/run_directory.h); null: only an address was given
   Json result;        // of a run that has ended; otherwise null
 };
 
@@ -77,15 +80,22 @@ std::string WhyThreadsAreSilent(const Json& record) {
   return alive ? "" : fmt::format("its process, pid {}, is gone", pid->get<pid_t>());
 }
 
+// security.keys of a run's config; empty: it has none, or cannot be read.
+std::string KeysOf(const std::string& config) {
+  try {
+    return LoadConfig(config, {}, SizedOptions({})).security.keys;
+  } catch (const Failure&) {
+    return "";
+  }
+}
+
 // What to do about a run that has not answered, if that is known; begins with a blank.
 std::string RemedyFor(const StatusArguments& arguments, const std::string& token_path) {
   if (!arguments.keys.empty()) return "";
   const bool unreadable = access(token_path.c_str(), F_OK) == 0 && access(token_path.c_str(), R_OK) != 0;
   if (unreadable) return fmt::format(" {} is for its owner alone: ask as that user.", token_path);
-  const std::string config = ContentOf(arguments.run + "/config.yaml");
-  const size_t at = config.find("\n  keys: ");
-  const std::string keys = at == config.npos ? "" : config.substr(at + 9, config.find('\n', at + 1) - at - 9);
-  if (keys.empty() || keys == "null") return "";
+  const std::string keys = KeysOf(arguments.run + "/config.yaml");
+  if (keys.empty()) return "";
   return fmt::format(
       " The run has keys: add --keys with the directory that has status.key (security.keys: {}).", keys);
 }
@@ -99,6 +109,7 @@ Seen LookAtDirectory(const StatusArguments& arguments) {
         directory);
   }
   Seen seen;
+  seen.record = record;
   seen.result = Json::Parse(ContentOf(directory + "/result.json"));
   const std::string token = ContentOf(directory + "/" + RunMonitor::kToken), address = AddressIn(record);
   if (!seen.result.is_object() && address.empty()) {
@@ -125,7 +136,7 @@ Seen LookAtAddress(const StatusArguments& arguments) {
   }
   const StatusAnswer answer = AskStatus(arguments.run, token, arguments.keys, kPatience);
   if (answer.json.empty()) throw Failure(ExitCode::kPeerLost, answer.why);
-  return {Json::Parse(answer.json), "run", "", nullptr};
+  return {Json::Parse(answer.json), "run", "", nullptr, nullptr};
 }
 
 Seen Look(const StatusArguments& arguments) {
@@ -142,12 +153,19 @@ bool Ended(const Seen& seen) {
   return seen.result.is_object() || MemberText(seen.status, "phase") == "ended";
 }
 
+// What to do with a run that has ended; empty: nothing.
+std::string NextText(const Json& record) {
+  const std::string next = MemberText(record, "next"), where = MemberText(record, "working_directory");
+  if (next.empty()) return "";
+  std::error_code failed;
+  const bool here = fs::equivalent(where, fs::current_path(failed), failed) && !failed;
+  return fmt::format("next{}: {}\n", here ? "" : " in " + Printable(where), Printable(next));
+}
+
 std::string TextOf(const Seen& seen, int columns) {
   std::string text;
   if (seen.result.is_object()) {
-    text = MemberText(seen.result, "status");
-    if (const std::string error = MemberText(seen.result, "error"); !error.empty()) text += ": " + error;
-    text += "\n";
+    text = ResultLine(seen.result) + "\n" + NextText(seen.record);
   } else if (!seen.why.empty()) {
     text = "no answer, and no result yet: " + seen.why + "\n";
   }
@@ -158,16 +176,14 @@ std::string TextOf(const Seen& seen, int columns) {
   return text + StatusText(seen.status, columns);
 }
 
-int Columns() {
-  winsize size{};
-  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kWideColumns;
-}
-
 void Show(const StatusArguments& arguments, const Seen& seen) {
-  const std::string text =
-      arguments.json ? WithResult(seen).dump(arguments.watch ? -1 : 2) + "\n" : TextOf(seen, Columns());
+  winsize size{};
+  const bool terminal = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_row > 0;
   // Draws over the last one: the cursor goes home, and what is below is erased.
-  const bool draws = arguments.watch && !arguments.json && isatty(STDOUT_FILENO) == 1;
+  const bool draws = arguments.watch && !arguments.json && terminal;
+  std::string text = arguments.json ? WithResult(seen).dump(arguments.watch ? -1 : 2) + "\n"
+                                    : TextOf(seen, terminal ? size.ws_col : kWideColumns);
+  if (draws) text = FirstLines(text, size.ws_row - 1);
   fmt::print("{}{}{}", draws ? "\x1b[H\x1b[2J" : "", text,
              arguments.watch && !draws && !arguments.json ? "\n" : "");
   if (fflush(stdout) != 0) throw IoError("standard output cannot be written");

@@ -145,4 +145,27 @@ std::string StatusText(const Json& status, int columns) {
   return Cut(text, columns);
 }
 
+std::string ResultLine(const Json& result) {
+  std::string line = TextOf(result, "status");
+  if (const auto step = NumberOf(result, "global_step")) line += fmt::format(", step {:.0f}", *step);
+  const auto tested = NumberOf(result, "test_loss");
+  if (const auto loss = tested ? tested : NumberOf(result, "final_loss")) {
+    line += fmt::format(", {} {:.4g}", tested ? "test loss" : "loss", *loss);
+  }
+  if (const auto accuracy = NumberOf(result, "test_accuracy")) {
+    line += fmt::format(", accuracy {:.4g}", *accuracy);
+  }
+  if (const auto wall = NumberOf(result, "wall_s")) line += fmt::format(", in {}", DurationText(*wall));
+  if (const std::string error = TextOf(result, "error"); !error.empty()) line += ": " + error;
+  return line;
+}
+
+std::string FirstLines(const std::string& text, int lines) {
+  const auto count = std::count(text.begin(), text.end(), '\n');
+  if (count <= lines || lines < 1) return text;
+  size_t end = 0;
+  for (int line = 1; line < lines; ++line) end = text.find('\n', end) + 1;
+  return fmt::format("{}... and {} more lines\n", text.substr(0, end), count - lines + 1);
+}
+
 }  // namespace dtrain

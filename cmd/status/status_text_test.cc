@@ -57,5 +57,20 @@ TEST_CASE("status text: what a task sends cannot move the cursor") {
   CHECK(StatusText(status, 200).find('\x1b') == std::string::npos);
 }
 
+TEST_CASE("status text: a result is a line") {
+  CHECK(
+      ResultLine(Json::Parse(R"({"status": "done", "global_step": 1200, "final_loss": 0.5, "test_loss": 0.42,
+    "test_accuracy": 0.97, "wall_s": 12.1, "error": null})")) ==
+      "done, step 1200, test loss 0.42, accuracy 0.97, in 0:13");
+  CHECK(
+      ResultLine(Json::Parse(R"({"status": "failed", "final_loss": null, "error": "worker 1: no rows"})")) ==
+      "failed: worker 1: no rows");
+}
+
+TEST_CASE("status text: a terminal that is too low gets the first lines") {
+  CHECK(FirstLines("a\nb\nc\n", 3) == "a\nb\nc\n");
+  CHECK(FirstLines("a\nb\nc\nd\n", 3) == "a\nb\n... and 2 more lines\n");
+}
+
 }  // namespace
 }  // namespace dtrain

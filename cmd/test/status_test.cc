@@ -97,7 +97,9 @@ TEST_CASE("status: a run tells what each task does, by its directory") {
     CHECK(RunToEnd(*local.process) == 143);
     const Json ended = StatusJson({local.run});
     CHECK(ended.at("result").at("status") == "stopped");
-    CHECK(StatusOf({local.run}).output.find("stopped\n") == 0);
+    const std::string last = StatusOf({local.run}).output;
+    CHECK(last.find("stopped, step ") == 0);
+    CHECK(Contains(last, "\nnext: "));
     // The last status is that of the end; steps may have been taken after the last save.
     CHECK(ended.at("phase") == "ended");
     CHECK(ended.at("global_step").get<int64_t>() >= ended.at("result").at("global_step").get<int64_t>());
@@ -128,7 +130,7 @@ TEST_CASE("status: a run that failed says why") {
   CHECK(Run({"local", "--config", directory + "/job.yaml", "--run", directory + "/run"}).code == 2);
   const Done text = StatusOf({directory + "/run"});
   CHECK(text.code == 0);
-  CHECK(text.output.find("failed: ") == 0);
+  CHECK(text.output.find("failed") == 0);
   CHECK(Contains(text.output, "rows.csv:3"));
 }
 
