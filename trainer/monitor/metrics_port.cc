@@ -19,6 +19,7 @@ namespace dtrain {
 namespace {
 
 constexpr char kEnd[] = "\r\n\r\n";
+constexpr int kPause = 100;  // ms
 
 // RFC 4648, section 4.
 std::string Base64(std::string_view bytes) {
@@ -117,7 +118,11 @@ void MetricsPort::Run() {
 // One for each turn, so that a crowd at the door does not keep those inside from being served.
 void MetricsPort::Accept() {
   const int fd = accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-  if (fd >= 0) readers_.push_back({fd, Clock::now() + kPatience, "", "", 0});
+  if (fd >= 0) return readers_.push_back({fd, Clock::now() + kPatience, "", "", 0});
+  // The process has no descriptors left, say: the reader stays at the door, and looking again at once is in
+  // vain.
+  pollfd stop{stop_, POLLIN, 0};
+  if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) poll(&stop, 1, kPause);
 }
 
 bool MetricsPort::Serve(Reader* reader) const {
