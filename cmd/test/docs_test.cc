@@ -167,7 +167,10 @@ TEST_CASE("docs: every command of README.md and docs runs") {
   int runs = RunDocument("README.md");
   std::vector<std::string> paths;
   for (const auto& entry : fs::directory_iterator("docs")) {
-    if (entry.path().extension() == ".md") paths.push_back(entry.path().string());
+    const std::string name = entry.path().filename().string();
+    // Pages in Chinese have the same commands: docs/pages_test.cc.
+    const bool translated = name.find(".zh.") != std::string::npos;
+    if (entry.path().extension() == ".md" && !translated) paths.push_back(entry.path().string());
   }
   std::sort(paths.begin(), paths.end());
   for (const std::string& path : paths) runs += RunDocument(path);

@@ -168,9 +168,23 @@ std::string DefaultText(const Field& field, const Config& defaults) {
   return IsNull(value) ? fmt::format("null ({})", field.unset) : ValueText(field, value);
 }
 
+// "see docs/wire.md" as a link of a page in docs/.
+std::string WithLinks(std::string text) {
+  const std::string folder = "docs/", ending = ".md";
+  for (size_t at = 0; (at = text.find(folder, at)) != std::string::npos;) {
+    const size_t end = text.find(ending, at) + ending.size();
+    const std::string page = text.substr(at + folder.size(), end - at - folder.size());
+    const std::string link = fmt::format("[{0}]({0})", page);
+    text.replace(at, end - at, link);
+    at += link.size();
+  }
+  return text;
+}
+
 std::string Meaning(const Field& field) {
-  if (field.only_key.empty()) return field.help;
-  return fmt::format("Only with `{}: {}`. {}", field.only_key, ListText(field.only_values, "or"), field.help);
+  const std::string help = WithLinks(field.help);
+  if (field.only_key.empty()) return help;
+  return fmt::format("Only with `{}: {}`. {}", field.only_key, ListText(field.only_values, "or"), help);
 }
 
 }  // namespace
