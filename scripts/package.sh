@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
 # scripts/package.sh [--out DIR] [--built DIR] [--commit HASH]
 #
-# Makes DIR/dtrain-VERSION-linux-x86_64.tar.zst, which runs on any x86-64-v2 Linux with glibc 2.36 or later, wherever
-# it is unpacked:
+# Makes three packages for any x86-64-v2 Linux with the glibc that docs/packages.md names:
+#   DIR/dtrain-VERSION-linux-x86_64.tar.zst            runs wherever it is unpacked
+#   DIR/dtrain_VERSION_amd64.deb                       the same, where Debian expects each file
+#   DIR/dtrain-VERSION-py3-none-manylinux_*.whl        the program alone, for pip
+# In the archive are
 #   bin/dtrain    stripped, with the commit that `dtrain --version` prints
-#   lib/          every shared library that it needs besides glibc's own, found through $ORIGIN
-#   configs/ docs/ deploy/ README.md share/ (man page, completions for bash, zsh and fish) licenses/
-# cuBLAS is not in it: it is loaded at run time when a GPU is used, and is larger than everything else together.
+#   lib/          every shared library that it needs besides those of glibc and libgcc_s, found through $ORIGIN
+#   configs/ docs/ deploy/ scripts/ README.md share/ (man page, completions for bash, zsh and fish) licenses/
+# cuBLAS is in none: it is loaded at run time when a GPU is used, and is larger than everything else together.
 #
 # The same commit gives the same bytes: sorted names, root as the owner, the time of the commit (SOURCE_DATE_EPOCH).
 # --out: the destination, by default dist. --built: the directory of Bazel's outputs; nothing is built then. --commit: for
@@ -37,6 +40,7 @@ if [ -z "$commit" ]; then
   SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git show -s --format=%ct HEAD)}
 fi
 : "${SOURCE_DATE_EPOCH:?the time of the commit, in seconds since 1970}"
+export SOURCE_DATE_EPOCH
 if [ -z "$built" ]; then
   bazel build //cmd:dtrain </dev/null
   built=bazel-bin
@@ -49,7 +53,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 name=dtrain-$version
 root=$work/$name
-mkdir -p "$root"/{bin,lib,docs,configs/data,share/man/man1} \
+mkdir -p "$root"/{bin,lib,docs,configs/data,scripts,share/man/man1} \
   "$root"/share/{bash-completion/completions,zsh/site-functions,fish/vendor_completions.d}
 
 strip -o "$root/bin/dtrain" "$program"
@@ -70,16 +74,49 @@ copy_licence() { # a file of the package
   cp -L "$terms" "$root/licenses/$package/copyright"
 }
 
+# Links libstdc++.so.6 from Debian's objects. Its own needs glibc 2.36, for arc4random alone, and std::random_device
+# is all that calls that.
+link_libstdcxx() { # the file to write
+  local objects
+  objects=$(gcc -print-file-name=libstdc++_pic.a)
+  [ -f "$objects" ] || fail "libstdc++_pic.a is missing: run scripts/install.sh"
+  cat >"$work/random.c" <<'END'
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+uint32_t arc4random(void) {
+  uint32_t value;
+  if (getrandom(&value, sizeof value, 0) != (ssize_t)sizeof value) abort();
+  return value;
+}
+END
+  gcc -O2 -fPIC -fvisibility=hidden -c -o "$work/random.o" "$work/random.c"
+  # What libstdc++_pic.a lacks is taken from libstdc++.a.
+  gcc -shared -nodefaultlibs -o "$1" -Wl,-soname,libstdc++.so.6 "-Wl,--version-script=${objects%.a}.map" \
+    -Wl,-z,relro,-z,defs,--hash-style=gnu "$work/random.o" -Wl,--whole-archive "$objects" -Wl,--no-whole-archive \
+    "${objects%_pic.a}.a" -lm -lc -l:ld-linux-x86-64.so.2 -lgcc_s -lgcc
+  strip "$1"
+}
+
 while read -r library _ path _; do
   case "$library" in
     linux-vdso.so.* | /lib64/ld-linux-*) continue ;;
     libc.so.* | libm.so.* | libdl.so.* | libpthread.so.* | librt.so.* | libresolv.so.* | libutil.so.*) continue ;;
+    # The glibc packages of all distributions depend on it, and that of Debian 12 needs glibc 2.35.
+    libgcc_s.so.*) continue ;;
   esac
   [ -f "$path" ] || fail "$library: not found on this machine"
-  cp -L "$path" "$root/lib/$library"
-  chmod u+w "$root/lib/$library"
   copy_licence "$(realpath "$path")"
+  case "$library" in
+    libstdc++.so.6) link_libstdcxx "$root/lib/$library" ;;
+    *) cp -L "$path" "$root/lib/$library" ;;
+  esac
+  chmod u+w "$root/lib/$library"
 done < <(ldd "$program")
+# The highest version of glibc whose symbols any of these files needs.
+glibc=$(objdump -T "$root"/bin/* "$root"/lib/* | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1)
+glibc=${glibc#GLIBC_}
 # The libraries that are compiled in.
 for header in flatbuffers/base.h CLI/CLI.hpp nlohmann/json.hpp xxhash.h; do
   copy_licence "/usr/include/$header"
@@ -99,21 +136,53 @@ if grep -q '^with CUDA' <<<"$said"; then
   cp -L "$terms" "$root/licenses/cuda-runtime/EULA.txt"
 fi
 
-cp -L README.md "$root/"
+cp -L README.md README.zh.md CHANGELOG.md "$root/"
 cp -L docs/*.md "$root/docs/"
 cp -L configs/*.yaml "$root/configs/"
 cp -L configs/data/*.csv "$root/configs/data/"
-if [ -d deploy ]; then
-  cp -rL deploy "$root/deploy"
-  find "$root/deploy" -name BUILD -delete
-fi
+cp -L scripts/fetch_mnist.sh "$root/scripts/"
+cp -rL deploy "$root/deploy"
+find "$root/deploy" -name BUILD -delete
 "$program" --generate man >"$root/share/man/man1/dtrain.1"
 "$program" --generate bash >"$root/share/bash-completion/completions/dtrain"
 "$program" --generate zsh >"$root/share/zsh/site-functions/_dtrain"
 "$program" --generate fish >"$root/share/fish/vendor_completions.d/dtrain.fish"
+
+# The files of the archive where Debian expects them. The program finds its libraries in lib/ beside its own bin/, so
+# both stay together and /usr/bin has a link.
+debian_root() { # the directory to fill
+  local doc=$1/usr/share/doc/dtrain share=$1/usr/share
+  mkdir -p "$1"/{DEBIAN,usr/bin,usr/lib/dtrain} "$doc" "$share"/{man/man1,bash-completion,zsh/vendor-completions,fish}
+  cp -r "$root"/{bin,lib} "$1/usr/lib/dtrain/"
+  ln -s ../lib/dtrain/bin/dtrain "$1/usr/bin/dtrain"
+  cp -r "$root"/{README.md,README.zh.md,CHANGELOG.md,configs,deploy,docs,licenses,scripts} "$doc/"
+  gzip -9n <"$root/share/man/man1/dtrain.1" >"$share/man/man1/dtrain.1.gz"
+  cp -r "$root/share/bash-completion/completions" "$share/bash-completion/"
+  cp "$root/share/zsh/site-functions/_dtrain" "$share/zsh/vendor-completions/"
+  cp -r "$root/share/fish/vendor_completions.d" "$share/fish/"
+  cat >"$1/DEBIAN/control" <<END
+Package: dtrain
+Version: $version
+Architecture: amd64
+Maintainer: the owners of dtrain <root@localhost>
+Installed-Size: $(du -sk --apparent-size "$1/usr" | cut -f 1)
+Depends: libc6 (>= $glibc), libgcc-s1
+Section: science
+Priority: optional
+Description: trains models on one machine or many, with parameter servers
+ One YAML file describes model, data and cluster. The package brings all libraries that the program needs besides
+ those of glibc and libgcc_s.
+END
+  chmod -R u=rwX,go=rX "$1"
+}
 
 mkdir -p "$out"
 archive=$out/$name-linux-x86_64.tar.zst
 tar -C "$work" --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner \
   --mode=u=rwX,go=rX --format=gnu -cf - "$name" | zstd -q -10 -T0 -f -o "$archive"
 echo "$archive"
+debian_root "$work/deb"
+package=$out/dtrain_${version}_amd64.deb
+dpkg-deb --root-owner-group -Zxz -z3 --build "$work/deb" "$package" >/dev/null
+echo "$package"
+python3 scripts/package_wheel.py "$root" "$version" "$glibc" "$out"

@@ -1,9 +1,11 @@
 // What scripts/package.sh makes: it is small, the same every time, and runs where there is nothing but glibc.
+// And the data that scripts/fetch_mnist.sh fetches.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <regex>
 #include <sstream>
@@ -34,22 +36,32 @@ bool IsSanitized() {
   return true;
 }
 
-// The archive, made of the program that Bazel has built.
-std::string Package(const std::string& directory) {
-  Do(fmt::format("SOURCE_DATE_EPOCH=1700000000 scripts/package.sh --out {} --built . --commit {} >&2",
-                 directory, kCommit));
-  return fmt::format("{}/{}-linux-x86_64.tar.zst", directory, kName);
+// The packages of the program that Bazel has built: archive, Debian package, wheel.
+struct Packages {
+  std::string archive, debian, wheel;
+};
+
+Packages Package() {
+  const std::string directory = NewDirectory();
+  const std::string made = OutputOf(fmt::format(
+      "SOURCE_DATE_EPOCH=1700000000 scripts/package.sh --out {} --built . --commit {}", directory, kCommit));
+  std::istringstream lines(made);
+  Packages packages;
+  lines >> packages.archive >> packages.debian >> packages.wheel;
+  CAPTURE(made);
+  REQUIRE(fs::is_regular_file(packages.wheel));
+  return packages;
 }
 
-// Made once, and so is what it is unpacked to.
-const std::string& Archive() {
-  static const std::string archive = Package(NewDirectory());
-  return archive;
+// Made once, and so is what the archive is unpacked to.
+const Packages& Made() {
+  static const Packages packages = Package();
+  return packages;
 }
 const std::string& Unpacked() {
   static const std::string folder = [] {
     const std::string directory = NewDirectory();
-    Do(fmt::format("tar -C {} --zstd -xf {}", directory, Archive()));
+    Do(fmt::format("tar -C {} --zstd -xf {}", directory, Made().archive));
     return directory + "/" + kName;
   }();
   return folder;
@@ -68,10 +80,11 @@ std::vector<std::string> Libraries(const std::string& program) {
   return paths;
 }
 
-bool IsOfGlibc(const std::string& path) {
+// Of glibc, or libgcc_s, which every package of glibc depends on.
+bool IsOfSystem(const std::string& path) {
   const std::string name = fs::path(path).filename().string();
   for (const char* each : {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1",
-                           "libresolv.so.2", "libutil.so.1"}) {
+                           "libresolv.so.2", "libutil.so.1", "libgcc_s.so.1"}) {
     if (name == each) return true;
   }
   return false;
@@ -95,13 +108,13 @@ std::string EnterRoot(const std::string& root) {
   return std::string();
 }
 
-// A root with glibc, the unpacked package, and nothing else.
+// A root with glibc and nothing else.
 std::string NewRoot() {
   const std::string root = NewDirectory();
-  Do(fmt::format("mkdir {0}/tmp {0}/proc && cp -r {1} {0}/dtrain", root, Unpacked()));
+  Do(fmt::format("mkdir {0}/tmp {0}/proc", root));
   Do("cp -L --parents /lib64/ld-linux-x86-64.so.2 " + root);
   for (const std::string& path : Libraries("cmd/dtrain")) {
-    if (IsOfGlibc(path)) Do(fmt::format("cp -L --parents {} {}", path, root));
+    if (IsOfSystem(path)) Do(fmt::format("cp -L --parents {} {}", path, root));
   }
   return root;
 }
@@ -140,27 +153,30 @@ TEST_CASE("package: the program is hardened") {
   CHECK(Count(text, probe) > 10);                    // -fstack-clash-protection
 }
 
-TEST_CASE("package: shellcheck finds nothing in the script") {
+TEST_CASE("package: shellcheck finds nothing in the scripts") {
   if (std::system("command -v shellcheck >/dev/null") != 0) {
     Skip("shellcheck is not installed (scripts/install.sh --tests)");
     return;
   }
-  Do("shellcheck scripts/package.sh");
+  Do("shellcheck scripts/package.sh scripts/fetch_mnist.sh");
 }
 
 TEST_CASE("package: the same program and commit give the same bytes, whoever packs and when") {
   if (IsSanitized()) return;
   const mode_t before = umask(0077);
-  const std::string again = Package(NewDirectory());
+  const Packages again = Package();
   umask(before);
-  CHECK(FileContent(again) == FileContent(Archive()));
+  CHECK(FileContent(again.archive) == FileContent(Made().archive));
+  CHECK(FileContent(again.debian) == FileContent(Made().debian));
+  CHECK(FileContent(again.wheel) == FileContent(Made().wheel));
 }
 
 TEST_CASE("package: it has all that is promised, and the terms of each library") {
   if (IsSanitized()) return;
   for (const char* file :
-       {"bin/dtrain", "README.md", "docs/config.md", "docs/tutorial.md", "configs/quickstart_digits.yaml",
-        "configs/data/flowers.csv", "share/man/man1/dtrain.1", "share/bash-completion/completions/dtrain",
+       {"bin/dtrain", "README.md", "README.zh.md", "CHANGELOG.md", "docs/config.md", "docs/tutorial.zh.md",
+        "configs/quickstart_digits.yaml", "configs/data/flowers.csv", "deploy/Dockerfile",
+        "scripts/fetch_mnist.sh", "share/man/man1/dtrain.1", "share/bash-completion/completions/dtrain",
         "share/fish/vendor_completions.d/dtrain.fish", "share/zsh/site-functions/_dtrain",
         "licenses/libzmq5/copyright", "licenses/libopenblas0-pthread/copyright",
         "licenses/libstdc++6/copyright", "licenses/nlohmann-json3-dev/copyright"}) {
@@ -171,20 +187,86 @@ TEST_CASE("package: it has all that is promised, and the terms of each library")
   CHECK(fs::is_regular_file(Unpacked() + "/licenses/cuda-runtime/EULA.txt") == with_cuda);
 }
 
-TEST_CASE("package: it trains in a root that has nothing but glibc") {
-  if (IsSanitized()) return;
-  const std::string root = NewRoot(), enter = EnterRoot(root);
+// Has `program`, a path in `root`, train there.
+void TrainIn(const std::string& root, const std::string& program, const std::string& configs) {
+  const std::string enter = EnterRoot(root);
   if (enter.empty()) return;
-  const std::string version = OutputOf(enter + " /dtrain/bin/dtrain --version");
+  const std::string version = OutputOf(enter + " " + program + " --version");
   CHECK(Contains(version, fmt::format("dtrain {}\ncommit {}\n", kVersion, kCommit)));
   for (const char* config : {"first_cluster.yaml", "flowers.yaml"}) {
-    Process run({"-c", fmt::format("exec {} /dtrain/bin/dtrain local --config /dtrain/configs/{} --result "
-                                   "/tmp/result.json",
-                                   enter, config)},
+    Process run({"-c", fmt::format("exec {} {} local {}/{} --run none --result /tmp/result.json", enter,
+                                   program, configs, config)},
                 Program{"/bin/sh", {}});
     CheckEnd(run);
     CHECK(ReadResult(root + "/tmp/result.json").at("status") == "done");
   }
+}
+
+TEST_CASE("package: the archive trains in a root that has nothing but glibc") {
+  if (IsSanitized()) return;
+  const std::string root = NewRoot();
+  Do(fmt::format("cp -r {} {}/dtrain", Unpacked(), root));
+  TrainIn(root, "/dtrain/bin/dtrain", "/dtrain/configs");
+}
+
+TEST_CASE("package: the Debian package trains in a root that has nothing but glibc") {
+  if (IsSanitized()) return;
+  const std::string root = NewRoot();
+  Do(fmt::format("dpkg-deb -x {} {}", Made().debian, root));
+  TrainIn(root, "/usr/bin/dtrain", "/usr/share/doc/dtrain/configs");
+  CHECK(fs::is_regular_file(root + "/usr/share/man/man1/dtrain.1.gz"));
+  const std::string control = OutputOf("dpkg-deb -f " + Made().debian);
+  CHECK(Contains(control, fmt::format("Package: dtrain\nVersion: {}\nArchitecture: amd64\n", kVersion)));
+}
+
+TEST_CASE("package: pip installs the wheel, the program trains through a link, and pip removes it all") {
+  if (IsSanitized()) return;
+  const std::string venv = NewDirectory() + "/a b",
+                    found = fmt::format(
+                        "find '{}' -type f '(' -name '*dtrain*' -o -path '*/lib/dtrain/*' ')'", venv);
+  Do(fmt::format("python3 -m venv '{}'", venv));
+  const std::string pip = fmt::format("'{}/bin/pip' --quiet --disable-pip-version-check ", venv);
+  Do(pip + "install --no-index " + Made().wheel);
+  const std::string link = NewDirectory() + "/dtrain";
+  fs::create_symlink(venv + "/bin/dtrain", link);
+  CHECK(Contains(OutputOf(link + " --version"), kCommit));
+  Process run({"local", "configs/flowers.yaml"}, Program{link, {}});
+  CheckEnd(run);
+  Do(pip + "uninstall --yes dtrain");
+  CHECK(OutputOf(found) == "");
+}
+
+// "GLIBC_2.34", the highest one that the file needs.
+std::string NeededGlibc(const std::string& file) {
+  return OutputOf("objdump -T '" + file + "' | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1 | tr -d '\\n'");
+}
+
+TEST_CASE("package: no file needs a later glibc than pages, Debian package and wheel say") {
+  if (IsSanitized()) return;
+  std::string highest = "GLIBC_2.0";
+  for (const char* part : {"bin", "lib"}) {
+    for (const auto& entry : fs::directory_iterator(Unpacked() + "/" + part)) {
+      const std::string needed = NeededGlibc(entry.path().string());
+      fmt::print("{} needs {}\n", entry.path().filename().string(), needed);
+      if (strverscmp(needed.c_str(), highest.c_str()) > 0) highest = needed;
+    }
+  }
+  const std::string version = highest.substr(6),
+                    tag = "_" + std::regex_replace(version, std::regex("\\."), "_");
+  CHECK(version == "2.34");
+  CHECK(Contains(FileContent("README.md"), fmt::format("glibc {} or later", version)));
+  CHECK(Contains(FileContent("docs/packages.md"), fmt::format("glibc {} or later", version)));
+  CHECK(
+      Contains(OutputOf("dpkg-deb -f " + Made().debian + " Depends"), fmt::format("libc6 (>= {})", version)));
+  CHECK(Contains(Made().wheel, "-py3-none-manylinux" + tag + "_x86_64.whl"));
+}
+
+// The libstdc++ of the package is linked by scripts/package.sh.
+TEST_CASE("package: every symbol that its libraries need is there") {
+  if (IsSanitized()) return;
+  const std::string program = Unpacked() + "/bin/dtrain";
+  CHECK(Contains(OutputOf("LD_BIND_NOW=1 " + program + " --version"), kCommit));
+  CHECK(OutputOf("ldd -r " + program + " | grep -E 'undefined|not found'") == "");
 }
 
 TEST_CASE("package: bin and lib alone run from any other place, with these libraries and no others") {
@@ -195,8 +277,46 @@ TEST_CASE("package: bin and lib alone run from any other place, with these libra
   CHECK(Contains(OutputOf(program + " --version"), kCommit));
   for (const std::string& path : Libraries(program)) {
     CAPTURE(path);
-    CHECK((IsOfGlibc(path) || path.compare(0, elsewhere.size(), elsewhere) == 0));
+    CHECK((IsOfSystem(path) || path.compare(0, elsewhere.size(), elsewhere) == 0));
   }
+}
+
+// A web server of `directory`; prints a line with its port.
+constexpr const char* kServer =
+    "import functools, http.server as h, sys\n"
+    "handler = functools.partial(h.SimpleHTTPRequestHandler, directory=sys.argv[1])\n"
+    "server = h.ThreadingHTTPServer(('127.0.0.1', 0), handler)\n"
+    "print('port', server.server_port, '.', file=sys.stderr, flush=True)\n"
+    "server.serve_forever()\n";
+
+TEST_CASE("fetch_mnist: fetches what is missing from a mirror, and refuses what is not MNIST") {
+  const char* const data = std::getenv("DTRAIN_SHARED_DATA");
+  if (data == nullptr || !fs::is_directory(std::string(data) + "/mnist")) {
+    Skip("the files of MNIST are not there (DTRAIN_SHARED_DATA)");
+    return;
+  }
+  const std::string mirror = NewDirectory(), sets = NewDirectory(), images = "/train-images-idx3-ubyte.gz";
+  fs::copy(std::string(data) + "/mnist", mirror);
+  Process server({"-c", kServer, mirror}, Program{"/usr/bin/python3", {}});
+  REQUIRE(server.WaitForLine(" ."));
+  const std::string port = server.standard_error().substr(5, server.standard_error().find(" .") - 5);
+  const std::string fetch =
+      fmt::format("DTRAIN_DATA={} MNIST_MIRROR=http://127.0.0.1:{} scripts/fetch_mnist.sh 2>&1", sets, port);
+
+  const std::string said = OutputOf(fetch), again = OutputOf(fetch);
+  CHECK(Count(said, "ubyte.gz\n") == 4);
+  CHECK(Count(again, "ubyte.gz is there\n") == 4);
+  CHECK(FileContent(sets + "/mnist" + images) == FileContent(mirror + images));
+  Process run({"local", "configs/mnist_softmax_sync.yaml", "--set", "train.steps=10"},
+              Program{"cmd/dtrain", {"DTRAIN_DATA=" + sets}});
+  CheckEnd(run);
+
+  fs::remove(sets + "/mnist" + images);
+  WriteFile(mirror + images, "<html>not here</html>");
+  CHECK(Contains(OutputOf(fetch + " || true"), "is not MNIST's train-images-idx3-ubyte: a broken download"));
+  fs::remove(mirror + images);
+  CHECK(Contains(OutputOf(fetch + " || true"), "cannot be fetched. Set MNIST_MIRROR"));
+  CHECK(OutputOf("ls " + sets + "/mnist | wc -l") == "3\n");  // and no part of a file
 }
 
 }  // namespace

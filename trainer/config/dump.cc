@@ -117,7 +117,8 @@ One YAML file describes the whole run; every task reads the same file.
 - **Short forms.** A kind alone may stand for its map: `model: softmax` is `model: {kind: softmax}`, and
   `optimizer: adam` is `optimizer: {kind: adam}`, with adam's default learning rate.
 - **Paths.** Input paths in the file are relative to the file. Output paths, and all paths in `--set`, are relative
-  to the working directory.
+  to the working directory. A file under `shared/data/` whose directory is not there is looked for in the directory
+  that the environment's `DTRAIN_DATA` names.
 - **Addresses** are `host:port`; IPv6 in brackets and quotes: `"[::1]:9001"`.
 - **Scope.** `run`: must be equal in every task; a task that joins with another value is refused, with the key and
   both values. `task`: each task may have its own.

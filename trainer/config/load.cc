@@ -6,6 +6,7 @@
 #include <cctype>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -250,14 +251,26 @@ void Loader::ReadKey(const Field& field, const YamlNode& node, const Place& plac
   }
 }
 
+// Data sets that our configs look for in shared/data beside the checkout may be in the directory that
+// DTRAIN_DATA names instead. Returns where a file of theirs is then; else `path`.
+std::string InDataDirectory(const std::string& path) {
+  const std::string shared = "/shared/data/";
+  const size_t at = path.rfind(shared);
+  const char* const directory = std::getenv("DTRAIN_DATA");
+  std::error_code none;
+  if (at == std::string::npos || directory == nullptr || fs::exists(fs::path(path).parent_path(), none))
+    return path;
+  return AbsolutePath(directory, path.substr(at + shared.size()));
+}
+
 // Returns an absolute path for a path; any other value, a command and standard input as they are.
 Value Loader::Located(const Field& field, Value value, const Place& place) const {
   const bool input = field.type == FieldType::kInputPath || field.type == FieldType::kInputPaths;
   if (!input && field.type != FieldType::kOutputPath) return value;
   const std::string& text = std::get<std::string>(value);
   if (field.type == FieldType::kInputPaths && IsPipe(text)) return value;
-  const fs::path base = input && !place.flag() ? fs::path(draft_.path).parent_path() : fs::path();
-  return AbsolutePath(base, text);
+  if (!input || place.flag()) return AbsolutePath(fs::path(), text);
+  return InDataDirectory(AbsolutePath(fs::path(draft_.path).parent_path(), text));
 }
 
 void Loader::ReadScalar(const Field& field, const YamlNode& node, const Place& place) {

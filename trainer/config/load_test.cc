@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -219,6 +220,22 @@ TEST_CASE(
   CHECK(config.data.train.images == std::vector<std::string>{directory + "/sub/images.gz"});
   CHECK(config.data.train.labels == std::vector<std::string>{"/labels"});
   CHECK(config.log.dir == (fs::current_path() / "logs/x").string());
+}
+
+TEST_CASE("load: what is not in shared/data of a file's path is looked for in DTRAIN_DATA") {
+  const fs::path above = testing::NewDirectory();
+  fs::create_directories(above / "shared/data/some");
+  fs::create_directory(above / "job");
+  const std::string path = above / "job/data.yaml";
+  std::ofstream(path)
+      << "cluster: {ps: [a:1], worker: [a:2]}\nmodel: {kind: softmax}\ntrain: {epochs: 1}\n"
+         "data: {train: {format: idx, images: ../shared/data/no/i.gz, labels: ../shared/data/some/l.gz}}\n";
+  setenv("DTRAIN_DATA", "/sets", 1);
+  const Config found = Load(path);
+  unsetenv("DTRAIN_DATA");
+  CHECK(found.data.train.images == std::vector<std::string>{"/sets/no/i.gz"});
+  CHECK(found.data.train.labels == std::vector{(above / "shared/data/some/l.gz").string()});
+  CHECK(Load(path).data.train.images == std::vector{(above / "shared/data/no/i.gz").string()});
 }
 
 TEST_CASE("load: IDX is read of lists of files and patterns, and not of a pipe") {

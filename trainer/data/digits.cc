@@ -66,7 +66,9 @@ float DistanceToPiece(Point p, Point a, Point b) {
   const float length2 = dx * dx + dy * dy;
   const float along = length2 == 0 ? 0 : ((p.x - a.x) * dx + (p.y - a.y) * dy) / length2;
   const float share = std::clamp(along, 0.0f, 1.0f);
-  return std::hypot(p.x - a.x - share * dx, p.y - a.y - share * dy);
+  // In double, which rounds as glibc's hypotf does. That one would need glibc 2.35.
+  const double x = p.x - a.x - share * dx, y = p.y - a.y - share * dy;
+  return static_cast<float>(std::sqrt(x * x + y * y));
 }
 
 Point FromBox(Point p) { return {(p.x - 0.5f) * kAspect, p.y - 0.5f}; }
