@@ -141,7 +141,9 @@ TEST_CASE("pages: a page in Chinese has the commands, keys and output of the Eng
   for (const std::string& path : Pages()) {
     if (!IsChinese(path)) continue;
     CAPTURE(path);
-    CHECK(Commands(Page(path)) == Commands(Page(English(path))));
+    const std::vector<std::string> theirs = Commands(Page(path)), ours = Commands(Page(English(path)));
+    CHECK(theirs.size() == ours.size());
+    for (size_t i = 0; i < std::min(theirs.size(), ours.size()); ++i) CHECK(theirs[i] == ours[i]);
     ++pages;
   }
   CHECK(pages == 2);
