@@ -327,14 +327,4 @@ std::string NewStartId() {
   return fmt::format("{:08x}{:08x}", random(), random());
 }
 
-std::string CheckpointsOf(const std::string& path) {
-  const std::string place = WithoutSlashes(path);
-  std::error_code failed;
-  if (!fs::exists(place + "/" + RunDirectory::kRecord, failed)) return place;
-  const std::string inside = place + "/checkpoints";
-  if (fs::is_directory(inside, failed)) return inside;
-  const std::string recorded = TextIn(ReadRecord(place), "checkpoints");
-  return recorded.empty() ? inside : recorded;
-}
-
 }  // namespace dtrain

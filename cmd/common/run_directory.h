@@ -12,6 +12,7 @@
 
 #include "base/json.h"
 #include "cmd/common/arguments.h"
+#include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/config/config.h"
 #include "trainer/result/run_account.h"
 
@@ -19,7 +20,7 @@ namespace dtrain {
 
 class RunDirectory {
  public:
-  static constexpr char kRecord[] = "run.json";
+  static constexpr const char* kRecord = kRunRecord;
 
   // Who writes the record.
   struct Writer {
@@ -92,9 +93,5 @@ PlacedRun PlaceRun(const std::string& config_path, const RunDirectory::Writer& w
 
 // Returns a random id for Writer.
 std::string NewStartId();
-
-// Returns the directory of checkpoints of a path that a command line names: that of a run if it is the
-// directory of one, otherwise the path itself.
-std::string CheckpointsOf(const std::string& path);
 
 }  // namespace dtrain

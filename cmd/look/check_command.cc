@@ -60,7 +60,7 @@ struct StartOfRun {
 
 // Returns the first checkpoint of checkpoint.start_from whose bytes are all intact.
 std::string ChooseStart(const std::string& start_from, const ErrorLines& errors) {
-  const std::string named = WithoutSlashes(start_from);
+  const std::string named = CheckpointsOf(start_from);
   std::vector<std::string> unreadable;
   const std::vector<std::string> choices = ChoicesOf(named, &unreadable);
   for (const std::string& line : unreadable) errors.Print(fmt::format("warning: {}: {}", named, line));
@@ -80,7 +80,7 @@ std::string ChooseStart(const std::string& start_from, const ErrorLines& errors)
 StartOfRun Choose(const CheckpointConfig& checkpoint, const ErrorLines& errors) {
   std::vector<std::string> skipped;
   if (NamesCheckpoint(checkpoint)) {
-    const std::string path = NamedCheckpoint(checkpoint.resume, &skipped);
+    const std::string path = NamedCheckpoint(CheckpointsOf(checkpoint.resume), &skipped);
     for (const std::string& line : skipped) {
       errors.Print(fmt::format("warning: {}: {}", checkpoint.resume, line));
     }

@@ -14,7 +14,6 @@
 #include "base/names.h"
 
 #include "cmd/common/load_config.h"
-#include "cmd/common/run_directory.h"
 
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/checkpoint/checkpoint_errors.h"

@@ -21,7 +21,6 @@
 #include "base/signals.h"
 #include "cmd/common/arguments.h"
 #include "cmd/common/report.h"
-#include "cmd/common/run_directory.h"
 #include "cmd/common/signal_pipe.h"
 #include "cmd/models/checkpoint_model.h"
 #include "cmd/models/evaluation.h"

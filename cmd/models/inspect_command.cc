@@ -12,7 +12,6 @@
 #include "base/json.h"
 #include "base/names.h"
 
-#include "cmd/common/run_directory.h"
 #include "cmd/common/signal_pipe.h"
 #include "cmd/models/checkpoint_model.h"
 #include "trainer/checkpoint/checkpoint_directory.h"

@@ -91,6 +91,29 @@ TEST_CASE("start_from: the loss before the first step is that of the day before,
   }
 }
 
+TEST_CASE("start_from: the directory of a run stands for its checkpoints, and resume takes it too") {
+  const Job job(kModels[1].model, kModels[1].optimizer);
+  const Done monday = job.Command("local", {Ps(2), "--run", job.Path("monday")});
+  CAPTURE(monday.error);
+  REQUIRE(monday.code == 0);
+  for (const char* const key : {"checkpoint.start_from", "checkpoint.resume"}) {
+    CAPTURE(key);
+    const std::vector<std::string> sets = {Ps(3), Set(key, job.Path("monday") + "/"),
+                                           Set("train.steps", "20")};
+    const Done check = job.Command("check", sets);
+    CAPTURE(check.error);
+    CHECK(Contains(check.output, Newest(job.Path("monday/checkpoints"), 10)));
+    const Done run = job.Command("local", sets, {"--run", job.Path(key)});
+    CAPTURE(run.error);
+    CHECK(run.code == 0);
+  }
+  const auto steps = [&](const char* key) {
+    return Json::Parse(FileContent(job.Path(std::string(key) + "/result.json"))).at("local_steps").dump();
+  };
+  CHECK(steps("checkpoint.start_from") == "[20,20]");
+  CHECK(Contains(FileContent(job.Path("checkpoint.resume/logs/ps-0.log")), "global step 10"));
+}
+
 TEST_CASE("start_from: three days and three ps end with the bits of one run that took the same batches") {
   for (const Model& each : kModels) {
     CAPTURE(each.model);

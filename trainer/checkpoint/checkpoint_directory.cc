@@ -11,12 +11,14 @@
 #include <fstream>
 #include <limits>
 #include <set>
+#include <sstream>
 #include <tuple>
 
 #include "base/check.h"
 #include "base/error.h"
 #include "base/fault_point.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "trainer/checkpoint/checkpoint_errors.h"
 #include "trainer/checkpoint/checkpoint_names.h"
 #include "trainer/checkpoint/checkpoint_reader.h"
@@ -28,6 +30,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kBest[] = "best";
+constexpr char kInRun[] = "/checkpoints";  // of a run's directory, if it is not told another place
 
 // Returns 0 or the errno.
 int Sync(int fd, const std::string& path) {
@@ -89,6 +92,21 @@ std::string WithoutSlashes(std::string path) {
   return path;
 }
 
+std::string CheckpointsOf(const std::string& path) {
+  const std::string place = WithoutSlashes(path), inside = place + kInRun;
+  std::error_code failed;
+  std::ifstream record(place + "/" + kRunRecord);
+  if (!record) return place;
+  if (fs::is_directory(inside, failed)) return inside;
+  std::ostringstream text;
+  text << record.rdbuf();
+  const Json document = Json::Parse(text.str());
+  const Json* const recorded = document.Find("checkpoints");
+  const std::string elsewhere =
+      recorded != nullptr && recorded->is_string() ? recorded->get<std::string>() : "";
+  return elsewhere.empty() ? inside : elsewhere;
+}
+
 bool IsOneCheckpoint(const std::string& path) {
   std::error_code ignored;
   return IsCheckpointName(fs::path(path).filename().string()) ||
@@ -110,7 +128,8 @@ std::vector<std::string> ChoicesOf(const std::string& path, std::vector<std::str
 bool IsChoiceOf(const std::string& path, const std::string& choice) {
   if (path.empty() || choice == path) return !path.empty();
   const fs::path chosen(choice);
-  return IsCheckpointName(chosen.filename().string()) && chosen.parent_path() == path;
+  return IsCheckpointName(chosen.filename().string()) &&
+         (chosen.parent_path() == path || chosen.parent_path() == path + kInRun);
 }
 
 CheckpointDirectory::~CheckpointDirectory() {

@@ -26,14 +26,20 @@ struct ListedCheckpoint {
 // Whether a checkpoint that was just found is gone: a run has removed it (checkpoint.keep).
 bool IsGone(const std::string& path);
 
-// Returns `path` without trailing slashes, as the next functions expect it.
+// The record of a run, in its directory (cmd/common/run_directory.h).
+constexpr char kRunRecord[] = "run.json";
+
+// Returns `path` without trailing slashes.
 std::string WithoutSlashes(std::string path);
+// Returns where the checkpoints are that `path` names, as the next functions expect it: those of the run whose
+// directory it is, or `path` without trailing slashes.
+std::string CheckpointsOf(const std::string& path);
 // Whether `path` names one checkpoint; otherwise it is a directory of checkpoints.
 bool IsOneCheckpoint(const std::string& path);
 // The paths of the checkpoints that `path` may mean, the first choice first: itself, or of a directory the
 // best one, then all, the newest first. `unreadable` gets the reason for each that is none.
 std::vector<std::string> ChoicesOf(const std::string& path, std::vector<std::string>* unreadable);
-// Whether `choice` may be one of them, by its name alone.
+// Whether `choice` may be one of them, by its name alone: this host need not have the run's directory.
 bool IsChoiceOf(const std::string& path, const std::string& choice);
 // Returns the checkpoint that checkpoint.resume names: `path` itself, or of a directory of checkpoints the
 // newest good one. It reads and verifies all of the checkpoint. Throws BadCheckpoint, or UserError if there

@@ -96,6 +96,17 @@ TEST_CASE("directory: pruning keeps the newest and the one that stays, and what 
         Names{"step-000000001", "step-000000003", "step-000000005", "step-000000006"});
 }
 
+TEST_CASE("directory: a run's directory stands for its checkpoints") {
+  const std::string run = NewDirectory();
+  CHECK(CheckpointsOf(run + "//") == run);
+  std::ofstream(run + "/run.json") << R"({"checkpoints": "/elsewhere"})";
+  CHECK(CheckpointsOf(run) == "/elsewhere");
+  std::filesystem::create_directory(run + "/checkpoints");
+  CHECK(CheckpointsOf(run + "/") == run + "/checkpoints");
+  CHECK(IsChoiceOf(run, run + "/checkpoints/step-000000002"));
+  CHECK_FALSE(IsChoiceOf(run, run + "/checkpoints/deeper/step-000000002"));
+}
+
 TEST_CASE("directory: the choices are the best one and then the newest, and a checkpoint is itself") {
   const std::string root = NewDirectory();
   CheckpointDirectory directory(root);

@@ -192,12 +192,12 @@ std::vector<Field> CheckpointFields() {
       Row(DT_KEY(checkpoint.resume), FieldType::kText, kTask,
           "auto: a run begins with the newest complete checkpoint in checkpoint.dir, if there is one; never: "
           "with initial values, or those of checkpoint.start_from; a path: with that checkpoint, or the "
-          "newest good one of that directory.")
+          "newest good one of that directory, or of that run's directory.")
           .Unit("auto, never or a path"),
       Row(DT_KEY(checkpoint.start_from), FieldType::kOutputPath, kTask,
           "A run without a checkpoint of its own begins with the weights and optimizer slots of this one, at "
           "global step 0 and the start of its data (docs/checkpoint.md), as ps 0 sees the path. Of a "
-          "directory it is the best one, else the newest.")
+          "directory, of checkpoints or of a run, it is the best one, else the newest.")
           .Try("run/monday")
           .Unset("initial values"),
   };

@@ -66,7 +66,7 @@ std::vector<Restore::Candidate> Restore::Choose() {
 
 // What checkpoint.resume names: one checkpoint, or those of a directory, the newest first.
 std::vector<Restore::Candidate> Restore::ListNamed() {
-  const std::string resume = WithoutSlashes(parts_.config.checkpoint.resume);
+  const std::string resume = CheckpointsOf(parts_.config.checkpoint.resume);
   std::error_code ignored;
   named_ = IsOneCheckpoint(resume) || !std::filesystem::is_directory(resume, ignored);
   if (named_) return {{resume, resume}};
@@ -83,7 +83,7 @@ std::vector<Restore::Candidate> Restore::ListNamed() {
 }
 
 std::vector<Restore::Candidate> Restore::ListChoices() {
-  const std::string start_from = WithoutSlashes(parts_.config.checkpoint.start_from);
+  const std::string start_from = CheckpointsOf(parts_.config.checkpoint.start_from);
   begins_ = true;
   named_ = IsOneCheckpoint(start_from);
   std::vector<std::string> unreadable;

@@ -67,8 +67,8 @@ std::string RangeFiller::PathHere() const {
   if (IsCheckpointName(order_.checkpoint) && !config.dir.empty()) {
     return leads || parts_.sees_directory() ? config.dir + "/" + order_.checkpoint : "";
   }
-  const bool named = IsChoiceOf(WithoutSlashes(config.resume), order_.checkpoint) ||
-                     IsChoiceOf(WithoutSlashes(config.start_from), order_.checkpoint);
+  const bool named = IsChoiceOf(CheckpointsOf(config.resume), order_.checkpoint) ||
+                     IsChoiceOf(CheckpointsOf(config.start_from), order_.checkpoint);
   return leads || named ? order_.checkpoint : "";
 }
 
