@@ -84,6 +84,7 @@ struct LaunchArguments {
   ConfigArguments config;
   std::string result;
   bool dry_run = false;
+  bool fetch = false;  // the checkpoints are brought here at the end
   bool quiet = false;
 };
 

@@ -211,7 +211,9 @@ void RunDirectory::End(const RunSummary& summary, const RunAccount& account, con
   status_ = summary.status;
   model_ = summary.checkpoint.value_or("");
   const auto leader = account.identity.hosts.find(TaskName({Role::kPs, 0}));
-  const bool is_here = model_.empty() || fs::exists(model_) || leader == account.identity.hosts.end();
+  const std::string fetched = path_ + "/checkpoints/" + fs::path(model_).filename().string();
+  const bool is_here =
+      model_.empty() || fs::exists(model_) || fs::exists(fetched) || leader == account.identity.hosts.end();
   model_at_ = is_here ? "" : leader->second;
   // A run that diverged, or that failed by its config or data, would only do so again.
   goes_on_ = status_ == "stopped" || status_ == "peer_lost" ||

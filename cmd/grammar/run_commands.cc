@@ -148,6 +148,8 @@ class LaunchGrammar : public CommandGrammar {
     app()->add_flag("--dry-run", launch_.dry_run,
                     "Print what would be copied and the commands, and start nothing");
     AddRunOption(app(), &launch_.config);
+    app()->add_flag("--fetch", launch_.fetch,
+                    "Bring the checkpoints too into the run's directory here, at the end");
     AddResultOption(app(), &launch_.result);
     AddQuietFlag(app(), &launch_.quiet);
   }

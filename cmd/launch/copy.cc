@@ -17,7 +17,6 @@
 #include "base/names.h"
 
 #include "cmd/common/program.h"
-#include "cmd/launch/ssh.h"
 
 #include "trainer/config/config.h"
 #include "trainer/config/user_text.h"
@@ -85,19 +84,6 @@ std::string Trouble(const Machine& machine, const CommandResult& ran, const Laun
                               ? WithRemedy(ran.last_error, machine.name, SshLogin(machine, launch))
                               : AsSentence(ran.last_error);
   return fmt::format("{}:{}: cannot copy there: {}", machine.name, machine.how.directory, why);
-}
-
-// Runs the script; retries if the machine refuses the connection.
-CommandResult RunScript(const Machine& machine, const std::string& script, const LaunchConfig& launch,
-                        int input) {
-  for (Retry retry;;) {
-    lseek(input, 0, SEEK_SET);
-    CommandResult ran = RunCommand(machine.name, RemoteShell(machine, script, launch), input);
-    if (ran.exit_code != kSshFailed || !IsTransient(ran.last_error)) return ran;
-    const std::optional<TimePoint> next = retry.Next();
-    if (!next) return ran;
-    std::this_thread::sleep_until(*next);
-  }
 }
 
 // The parsed output of SumsScript().
@@ -172,6 +158,21 @@ struct Threads {
 };
 
 }  // namespace
+
+CommandResult RunScript(const Machine& machine, const std::string& script, const LaunchConfig& launch,
+                        int input, const ScriptOptions& options) {
+  std::vector<std::string> words = options.before;
+  const std::vector<std::string> there = RemoteShell(machine, script, launch);
+  words.insert(words.end(), there.begin(), there.end());
+  for (Retry retry;;) {
+    lseek(input, 0, SEEK_SET);
+    CommandResult ran = RunCommand(machine.name, words, input, kNoAnswer, options.stop);
+    if (ran.exit_code != kSshFailed || !IsTransient(ran.last_error)) return ran;
+    const std::optional<TimePoint> next = retry.Next();
+    if (!next || (options.stop != nullptr && *options.stop)) return ran;
+    std::this_thread::sleep_until(*next);
+  }
+}
 
 std::vector<MachineFiles> FilesToCopy(const std::vector<PlannedTask>& tasks, const std::string& config) {
   std::vector<MachineFiles> copies;

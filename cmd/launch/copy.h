@@ -3,12 +3,14 @@
 // at all. Thread: any.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <string>
 #include <vector>
 
 #include "base/log.h"
 #include "cmd/launch/plan.h"
+#include "cmd/launch/ssh.h"
 
 namespace dtrain {
 
@@ -37,6 +39,17 @@ std::string DataText(const std::vector<PlannedTask>& tasks, const DataConfig& da
 // Copies to all machines in parallel; files that are there already are kept. Logs each directory that it
 // makes, because it may be a mistyped one. Throws UserError with a line for each machine that failed.
 void CopyToMachines(const std::vector<MachineFiles>& copies, const LaunchConfig& launch, Logger& log);
+
+// ScriptOptions: of RunScript().
+struct ScriptOptions {
+  std::vector<std::string> before = {};     // words before the command on this machine
+  const std::atomic<bool>* stop = nullptr;  // true: no longer wanted; null: never
+};
+
+// Runs a script of /bin/sh on a machine with the file `input`, from its begin, as standard input. Tries again
+// if the machine refuses the connection.
+CommandResult RunScript(const Machine& machine, const std::string& script, const LaunchConfig& launch,
+                        int input, const ScriptOptions& options = {});
 
 // The scripts that CopyToMachines() runs there with /bin/sh. They need nothing but coreutils.
 

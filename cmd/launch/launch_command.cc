@@ -16,6 +16,7 @@
 #include "cmd/common/run_directory.h"
 #include "cmd/common/signal_pipe.h"
 #include "cmd/launch/copy.h"
+#include "cmd/launch/fetch.h"
 #include "cmd/launch/plan.h"
 #include "cmd/launch/remote_task.h"
 #include "cmd/launch/ssh.h"
@@ -151,6 +152,9 @@ int RunLaunchCommand(const LaunchArguments& arguments, ErrorLines& errors) {
     loading.reset();
     const Outcome outcome = RunTasks(tasks, config, signals, console, arguments.quiet);
     console.End();
+    if (outcome.results.Stage() != RunStage::kStarting) {
+      FetchFolders(tasks, run, FoldersToFetch(config, arguments.fetch), config, signals, log);
+    }
     return FinishRun(config, outcome, log, errors, result);
   } catch (const std::exception& failure) {
     result.WriteEnding(EndingOf(failure));

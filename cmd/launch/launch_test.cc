@@ -74,6 +74,16 @@ std::string RunIn(const std::string& directory) {
   return found[0];
 }
 
+// The curves of a task, as bytes.
+std::string CurvesIn(const std::string& run, const std::string& task) {
+  std::string content;
+  if (!std::filesystem::exists(run + "/summaries/" + task)) return content;
+  for (const auto& entry : std::filesystem::directory_iterator(run + "/summaries/" + task)) {
+    content += FileContent(entry.path());
+  }
+  return content;
+}
+
 TEST_CASE(
     "launch: the run has a directory here with result, config and logs, and one with the model at ps 0") {
   const SshServer server;
@@ -90,12 +100,74 @@ TEST_CASE(
   CHECK(result.at("hosts").size() == 3);
   CHECK(std::filesystem::exists(ours + "/config.yaml"));
   CHECK(std::filesystem::exists(ours + "/logs/worker-1.log"));
+  for (const char* const task : {"ps-0", "worker-0", "worker-1"}) {
+    CHECK(CurvesIn(ours, task) == CurvesIn(theirs, task));
+    CHECK_FALSE(CurvesIn(ours, task).empty());
+  }
   CHECK_FALSE(std::filesystem::exists(ours + "/checkpoints"));
   CHECK_FALSE(std::filesystem::exists(theirs + "/logs"));
   CHECK(ReadResult(ours + "/run.json").at("written_by") == "launch");
   CHECK(ReadResult(theirs + "/run.json").at("written_by") == "ps 0");
   CHECK(ReadResult(theirs + "/result.json").at("status") == "done");
   CHECK(Run({"inspect", theirs}).code == 0);
+}
+
+TEST_CASE("launch: --fetch brings the checkpoints, whatever a login prints") {
+  const SshServer server("ForceCommand printf 'welcome '; eval \"$SSH_ORIGINAL_COMMAND\"\n");
+  if (!server.running()) return;
+  const LaunchJob job = Job(LinearJob(300), server);
+  const std::string here = NewDirectory();
+  const auto run = job.Start({kMakesDirectory, "--fetch"}, "cmd/dtrain", here);
+  CheckEnd(*run);
+  const std::string ours = RunIn(here), theirs = RunIn(job.directory);
+  const Json model = Json::Parse(Run({"eval", ours, "--result", "-"}).output);
+  CHECK(model.at("model_crc") == ReadResult(ours + "/result.json").at("model_crc"));
+  for (const auto& entry : std::filesystem::directory_iterator(ours)) {
+    CHECK(entry.path().filename().string().rfind(".fetch", 0) != 0);
+  }
+}
+
+// A machine whose tar is this script, in a directory of its own.
+struct WithTar {
+  explicit WithTar(const std::string& script) {
+    WriteFile(bin + "/tar", "#!/bin/sh\n" + script);
+    std::filesystem::permissions(bin + "/tar", std::filesystem::perms::owner_all);
+  }
+  const std::string bin = NewDirectory();
+  const SshServer server{fmt::format("ForceCommand PATH={}:$PATH; eval \"$SSH_ORIGINAL_COMMAND\"\n", bin)};
+};
+
+TEST_CASE("launch: curves that do not come are told, and the run is done all the same") {
+  const WithTar machine("echo 'no tar today' >&2\nexit 3\n");
+  if (!machine.server.running()) return;
+  const LaunchJob job = Job(LinearJob(300), machine.server);
+  const std::string here = NewDirectory();
+  const auto run = job.Start({kMakesDirectory}, "cmd/dtrain", here);
+  CheckEnd(*run);
+  CHECK(Contains(run->standard_error(),
+                 "warning: 127.0.0.3: summaries of the run were not fetched, and are "
+                 "still in " +
+                     RunIn(job.directory) + ": no tar today."));
+  CHECK_FALSE(std::filesystem::exists(RunIn(here) + "/summaries"));
+}
+
+TEST_CASE("launch: Ctrl-C while curves come ends only that, and the result is that of the run") {
+  const std::string begun = NewDirectory() + "/begun";
+  const WithTar machine(fmt::format("touch {}\nwhile echo x; do sleep 0.1; done\n", begun));
+  if (!machine.server.running()) return;
+  const LaunchJob job = Job(LinearJob(300), machine.server);
+  const std::string here = NewDirectory();
+  const auto run = job.Start({kMakesDirectory}, "cmd/dtrain", here);
+  const TimePoint deadline = Clock::now() + kPatience;
+  while (!std::filesystem::exists(begun) && Clock::now() < deadline) {
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  REQUIRE(std::filesystem::exists(begun));
+  run->Signal(SIGINT);
+  CheckEnd(*run);
+  CHECK(Contains(run->standard_error(), "of the run were not fetched"));
+  CHECK(Contains(run->standard_error(), ": stopped."));
+  CHECK(ReadResult(RunIn(here) + "/result.json").at("status") == "done");
 }
 
 TEST_CASE(

@@ -80,7 +80,7 @@ std::string Remedy(const std::string& said, const std::string& machine, const st
 }  // namespace
 
 CommandResult RunCommand(const std::string& name, const std::vector<std::string>& command, int input,
-                         milliseconds timeout) {
+                         milliseconds timeout, const std::atomic<bool>* stop) {
   ChildCommand child;
   child.name = name;
   child.program = command.front();
@@ -88,13 +88,13 @@ CommandResult RunCommand(const std::string& name, const std::vector<std::string>
   child.input = input;
   CommandResult result;
   int64_t said = 0, progress = 0;
+  bool killed = false;
   const auto take_line = [&](const std::string& line) {
-    result.last_error = Printable(line.substr(0, line.find_first_of("\r\n")));
+    if (!killed) result.last_error = Printable(line.substr(0, line.find_first_of("\r\n")));
     said += static_cast<int64_t>(line.size());
   };
   ChildProcess process(child, {take_line, [&](const std::string& line) { result.output += line; }});
   TimePoint give_up_at = Clock::now() + timeout;
-  bool killed = false;
   while (!process.HasEnded()) {
     std::vector<pollfd> waiting;
     process.Await(&waiting);
@@ -104,12 +104,12 @@ CommandResult RunCommand(const std::string& name, const std::vector<std::string>
     // The file offset is shared by all processes that have the file open.
     const int64_t so_far = said + static_cast<int64_t>(result.output.size()) + lseek(input, 0, SEEK_CUR);
     if (std::exchange(progress, so_far) != so_far) give_up_at = Clock::now() + timeout;
-    if (killed || Clock::now() < give_up_at) continue;
+    const bool stopped = stop != nullptr && *stop;
+    if (killed || (Clock::now() < give_up_at && !stopped)) continue;
     killed = true;
+    result.last_error =
+        stopped ? "stopped." : fmt::format("no answer for {} s.", static_cast<double>(timeout.count()) / 1e3);
     process.KillGroup();
-  }
-  if (killed) {
-    result.last_error = fmt::format("no answer for {} s.", static_cast<double>(timeout.count()) / 1e3);
   }
   result.exit_code = process.exit().signal != 0 ? 128 + process.exit().signal : process.exit().code;
   return result;

@@ -2,6 +2,7 @@
 // the user. Thread: any; a call that runs a command waits for its end.
 #pragma once
 
+#include <atomic>
 #include <optional>
 #include <random>
 #include <string>
@@ -21,9 +22,9 @@ struct CommandResult {
 constexpr milliseconds kNoAnswer{60000};
 
 // Runs `command` with `input` as standard input, until it ends. Kills it if it neither writes nor reads for
-// `timeout`. Throws IoError if no process can be made.
+// `timeout`, and soon after `stop`, if there is one, is true. Throws IoError if no process can be made.
 CommandResult RunCommand(const std::string& name, const std::vector<std::string>& command, int input,
-                         milliseconds timeout = kNoAnswer);
+                         milliseconds timeout = kNoAnswer, const std::atomic<bool>* stop = nullptr);
 
 // OpenFile: a file as the standard input of a command. Owner: the caller of RunCommand().
 class OpenFile {
