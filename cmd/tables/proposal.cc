@@ -155,11 +155,10 @@ const char* DelimiterKey(char delimiter) {
 class ConfigWriter {
  public:
   ConfigWriter(const TableProfile& table, const LabelChoice& label, const std::string& path,
-               const std::string& run, const TestTable* test)
+               const TestTable* test)
       : table_(table),
         label_(label.column),
         path_(path),
-        run_(run),
         test_(test),
         plan_(PlanModel(Label())),
         comment_(table.comment),
@@ -381,7 +380,6 @@ class ConfigWriter {
     Add("    l2: {:.2g}    # 1 / rows\n    decay_biases: false\n", 1 / static_cast<double>(rows));
     if (HoldsOut()) Add("eval: {{on: validation}}\n");
     if (test_ != nullptr) Add("eval: {{on: test}}\n");
-    Add("checkpoint: {{dir: {}}}\n", YamlText(run_));
   }
 
   bool IsLinear() const { return std::string_view(plan_.kind) == "linear"; }
@@ -423,7 +421,7 @@ class ConfigWriter {
   const TableProfile& table_;
   const size_t label_;
   const std::set<std::string> repeated_ = RepeatedNames(table_);
-  const std::string path_, run_;
+  const std::string path_;
   const TestTable* const test_;  // null: there is none
   ModelPlan plan_;
   std::string comment_;  // of both tables
@@ -480,8 +478,8 @@ LabelChoice ChooseLabel(const TableProfile& table, const std::string& wanted) {
 }
 
 Proposal ProposeConfig(const TableProfile& table, const LabelChoice& label, const std::string& path,
-                       const std::string& run, const TestTable* test) {
-  return ConfigWriter(table, label, path, run, test).Write();
+                       const TestTable* test) {
+  return ConfigWriter(table, label, path, test).Write();
 }
 
 std::string IgnoredBecause(const ColumnProfile& column) {

@@ -31,11 +31,11 @@ struct TestTable {
   std::string path;  // as the config is to name it
 };
 
-// `path` is the table's path as the config is to name it, and `run` the directory of its checkpoints. With a
-// test table no rows are held out. Throws UserError if the table cannot be trained on, or if the test table
-// needs other keys than it, with the reason.
+// `path` is the table's path as the config is to name it. With a test table no rows are held out. Throws
+// UserError if the table cannot be trained on, or if the test table needs other keys than it, with the
+// reason.
 Proposal ProposeConfig(const TableProfile& table, const LabelChoice& label, const std::string& path,
-                       const std::string& run, const TestTable* test = nullptr);
+                       const TestTable* test = nullptr);
 
 // Returns why a column is no feature: "an index"; empty if it is one.
 std::string IgnoredBecause(const ColumnProfile& column);

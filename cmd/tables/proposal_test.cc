@@ -27,7 +27,7 @@ TableProfile Customers(const std::string& name, Label label) {
 }
 
 std::string YamlOf(const TableProfile& table, const std::string& label = "") {
-  return ProposeConfig(table, ChooseLabel(table, label), "table.csv", "run/table").yaml;
+  return ProposeConfig(table, ChooseLabel(table, label), "table.csv").yaml;
 }
 
 TEST_CASE(
@@ -42,7 +42,7 @@ TEST_CASE(
   CHECK(Has(yaml, "  validation: 0.2 "));
   CHECK(Has(yaml, "  validation_by: stratified\n"));
   CHECK(Has(yaml, "  scale: standard\n"));
-  CHECK(Has(yaml, "eval: {on: validation}\ncheckpoint: {dir: run/table}\n"));
+  CHECK(Has(yaml, "eval: {on: validation}\n"));
   CHECK_FALSE(Has(yaml, "bad_rows"));
   CHECK_FALSE(Has(yaml, "delimiter"));
 }
@@ -102,7 +102,7 @@ TEST_CASE("proposal: a test table has its source, the keys of both, and takes th
   }
   const TableProfile table = ProfileOf(text);
   const TestTable test{ProfileTable(WritePlain("adult.test", other)), "adult.test"};
-  const Proposal proposal = ProposeConfig(table, ChooseLabel(table, ""), "adult.data", "run/a", &test);
+  const Proposal proposal = ProposeConfig(table, ChooseLabel(table, ""), "adult.data", &test);
   const std::string& yaml = proposal.yaml;
   CAPTURE(yaml);
   CHECK(Has(yaml, "  train: {format: csv, path: adult.data, label: 2, header: false}\n"));
@@ -120,7 +120,7 @@ TEST_CASE("proposal: the label of a test table without a header is given by its 
   std::string rows;
   for (int i = 0; i < 40; ++i) rows += fmt::format("C{},2024-01-01,{},pro,{}\n", i, i, i % 2);
   const TestTable test{ProfileTable(WritePlain("bare.csv", rows)), "bare.csv"};
-  const std::string yaml = ProposeConfig(table, ChooseLabel(table, "y"), "t.csv", "run/t", &test).yaml;
+  const std::string yaml = ProposeConfig(table, ChooseLabel(table, "y"), "t.csv", &test).yaml;
   CAPTURE(yaml);
   CHECK(Has(yaml, "  train: {format: csv, path: t.csv, label: \"y\"}\n"));
   CHECK(Has(yaml, "  test: {format: csv, path: bare.csv, label: 4, header: false}\n"));
@@ -131,7 +131,7 @@ TEST_CASE("proposal: a test table that needs other keys is refused with the diff
   const TableProfile table = Customers("y", label);
   const auto error = [&](const std::string& content) {
     const TestTable test{ProfileTable(WritePlain("other.csv", content)), "other.csv"};
-    return UserErrorOf([&] { ProposeConfig(table, ChooseLabel(table, "y"), "t", "run/t", &test); });
+    return UserErrorOf([&] { ProposeConfig(table, ChooseLabel(table, "y"), "t", &test); });
   };
   std::string tabs = "customer_id\tday\tage\tplan\ty\n", less = "age,plan\n",
               title = "A title\nage,plan,day,y\n";
@@ -193,7 +193,7 @@ TEST_CASE("proposal: a table without features says why each column is none") {
 
 TEST_CASE("proposal: rows without a label are told") {
   const TableProfile sorted = Customers("y", [](int i) { return i == 39 ? "" : i < 20 ? "a" : "b"; });
-  const Proposal proposal = ProposeConfig(sorted, ChooseLabel(sorted, ""), "t", "run/t");
+  const Proposal proposal = ProposeConfig(sorted, ChooseLabel(sorted, ""), "t");
   REQUIRE(proposal.notes.size() == 1);
   CHECK(Has(proposal.notes[0], "Nothing can be learnt from 1 row without y"));
   CHECK(Has(proposal.yaml, "bad_rows: skip"));

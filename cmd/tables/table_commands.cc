@@ -40,10 +40,10 @@ std::string PathFrom(const std::string& config, const std::string& table) {
 
 Proposal Propose(const TableProfile& table, const LabelChoice& label, const std::string& path,
                  const std::string& config, const std::string& test) {
-  const std::string train = PathFrom(config, path), run = "run/" + TableName(path);
-  if (test.empty()) return ProposeConfig(table, label, train, run);
+  const std::string train = PathFrom(config, path);
+  if (test.empty()) return ProposeConfig(table, label, train);
   const TestTable other{ProfileTable(test), PathFrom(config, test)};
-  return ProposeConfig(table, label, train, run, &other);
+  return ProposeConfig(table, label, train, &other);
 }
 
 void PrintPart(const char* title, const std::string& lines) {
