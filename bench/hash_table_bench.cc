@@ -95,6 +95,7 @@ class Times {
     ++counts_[at];
   }
   double sum() const { return sum_; }
+  int64_t Slow() const { return counts_[kCounts - 2] + counts_[kCounts - 1]; }
   void Print() const {
     for (size_t i = 0; i < kCounts; ++i) {
       fmt::print("  {} {:>5} ms: {}\n", i + 1 < kCounts ? "up to" : "above",
@@ -119,12 +120,14 @@ void Run(int64_t distinct, int64_t max_rows, int64_t admit_after, int64_t keys) 
   HashShard shard(config, layout, 0);
   shard.Initialise();
   const double before_mib = ResidentMiB();
-  const auto planned = static_cast<double>(
-      HashStore::BytesOfRanges(static_cast<uint64_t>(max_rows / TableLayout::kHashRanges), 1));
+  const auto planned = [&](HashStore::Filled filled) {
+    const auto of_range = static_cast<uint64_t>(max_rows / TableLayout::kHashRanges);
+    return static_cast<double>(HashStore::BytesOfRanges(of_range, 1, filled)) / (1 << 20);
+  };
   Stream stream(*layout.table, keys);
   Times times;
   const std::vector<float> gradient(static_cast<size_t>(keys), 0.1f);
-  int64_t named = 0;
+  int64_t named = 0, slow = 0;
   for (int64_t tenth = 1; tenth <= 10; ++tenth) {
     while (stream.distinct() < distinct / 10 * tenth) {
       const KeyList& rows = stream.Next();
@@ -142,11 +145,14 @@ void Run(int64_t distinct, int64_t max_rows, int64_t admit_after, int64_t keys) 
     const HashStore& store = shard.rows();
     fmt::print(
         "{:>11} distinct keys: {:>11} rows, {:>11} candidates, {:>11} evicted; {:.1f} MiB of blocks, {:.1f} "
-        "MiB resident{}; {:.2f} M keys/s\n",
+        "MiB resident{}; {:.2f} M keys/s; {} pushes above 5 ms\n",
         stream.distinct(), store.value_rows(), store.entries() - store.value_rows(), store.evicted(),
         static_cast<double>(store.bytes()) / (1 << 20), ResidentMiB() - before_mib,
-        max_rows > 0 ? fmt::format(" ({:.1f} planned)", planned / (1 << 20)) : "",
-        static_cast<double>(named) / times.sum() / 1e6);
+        max_rows > 0 ? fmt::format(" ({:.1f} planned, {:.1f} if all are candidates)",
+                                   planned(HashStore::Filled::kRows), planned(HashStore::Filled::kCandidates))
+                     : "",
+        static_cast<double>(named) / times.sum() / 1e6, times.Slow() - slow);
+    slow = times.Slow();
   }
   fmt::print("pushes of {} keys:\n", keys);
   times.Print();

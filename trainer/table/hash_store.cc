@@ -20,15 +20,16 @@ uint64_t Leaving(uint64_t range_rows) { return std::max<uint64_t>(1, range_rows 
 
 }  // namespace
 
-size_t HashStore::BytesOfRanges(uint64_t rows, int64_t values) {
+size_t HashStore::BytesOfRanges(uint64_t entries, int64_t values, Filled filled) {
   size_t sum = 0;
   for (uint64_t range = 0; range < TableLayout::kHashRanges; ++range) {
     const auto bytes_of = [&](uint64_t segments) {
-      const auto in_one = static_cast<size_t>((rows + segments - 1) / segments);
-      return HashSegment::BytesFor(in_one, in_one, static_cast<size_t>(values), range);
+      const auto in_one = static_cast<size_t>((entries + segments - 1) / segments);
+      const size_t rows = filled == Filled::kRows ? in_one : 0;
+      return HashSegment::BytesFor(in_one, rows, static_cast<size_t>(values), range);
     };
     uint64_t segments = 1;
-    while (segments < rows && bytes_of(segments) > HashSegment::kMaxBytes) segments *= 2;
+    while (segments < entries && bytes_of(segments) > HashSegment::kMaxBytes) segments *= 2;
     sum += static_cast<size_t>(segments) * BlockMemory::Taken(bytes_of(segments));
   }
   return sum;

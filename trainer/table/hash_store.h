@@ -44,8 +44,9 @@ class HashStore {
   static constexpr int64_t kMaxAdmitAfter = 1'000'000;  // what an entry can count
   static constexpr int kMaxSlices = 1 << 16;
 
-  // The memory of all hash ranges that have so many rows each, all with values.
-  static size_t BytesOfRanges(uint64_t rows, int64_t values);
+  // The memory of all hash ranges that have so many entries each, all rows with values, or all candidates.
+  enum class Filled { kRows, kCandidates };
+  static size_t BytesOfRanges(uint64_t entries, int64_t values, Filled filled = Filled::kRows);
 
   // `values`: of a row, as those that `initial` writes.
   HashStore(RowRange rows, int64_t values, RowStore::Initial initial, HashLimits limits = {});

@@ -216,15 +216,17 @@ TEST_CASE("hash store: it tells rows before they change for the first time, and 
 }
 
 TEST_CASE("hash store: a table that is full takes what is foretold") {
-  for (const uint64_t range_rows : {uint64_t{20}, uint64_t{100}}) {
-    HashStore store(kAll, 2, Fill, {1, 0, range_rows});
+  using Filled = HashStore::Filled;
+  for (const auto& [range_rows, filled] : std::vector<std::pair<uint64_t, Filled>>{
+           {20, Filled::kRows}, {100, Filled::kRows}, {100, Filled::kCandidates}}) {
+    HashStore store(kAll, 2, Fill, {filled == Filled::kRows ? 1 : 100, 0, range_rows});
     std::mt19937_64 random(6);
     for (uint64_t step = 1; step <= 2 * range_rows; ++step) {
       KeyList keys;
       for (uint64_t range = 0; range < 4096; ++range) keys.push_back(range * kRangeSize + (random() >> 12));
       Touch(&store, keys, step);
     }
-    const auto foretold = static_cast<double>(HashStore::BytesOfRanges(range_rows, 2));
+    const auto foretold = static_cast<double>(HashStore::BytesOfRanges(range_rows, 2, filled));
     CHECK(static_cast<double>(store.bytes()) == doctest::Approx(foretold).epsilon(0.03));
   }
 }

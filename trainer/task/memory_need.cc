@@ -78,9 +78,10 @@ void Add(const MemoryNeed& need, MemoryNeed* sum) {
 namespace {
 
 // The memory of a hash table on all ps.
-double HashBytes(const Config& config, const TableLayout& table, int64_t rows) {
+double HashBytes(const Config& config, const TableLayout& table, int64_t rows,
+                 HashStore::Filled filled = HashStore::Filled::kRows) {
   const auto of_range = static_cast<uint64_t>(rows / TableLayout::kHashRanges);
-  return static_cast<double>(HashStore::BytesOfRanges(of_range, RowValues(config, table)));
+  return static_cast<double>(HashStore::BytesOfRanges(of_range, RowValues(config, table), filled));
 }
 
 }  // namespace
@@ -101,9 +102,14 @@ std::string TableText(const Config& config, const TableLayout& table) {
   if (table.hashed()) {
     constexpr int64_t kMany = 10'000'000;
     const int64_t rows = config.model.max_rows.value_or(kMany);
-    return fmt::format("any keys and the bias, {} each{}; {} on all ps for {} rows{}",
-                       Plural(table.width(), "value"), slots, BytesText(HashBytes(config, table, rows)), rows,
-                       config.model.max_rows ? ", the max" : ", and no limit (model.max_rows)");
+    const double candidates = HashBytes(config, table, rows, HashStore::Filled::kCandidates);
+    return fmt::format(
+        "any keys and the bias, {} each{}; {} on all ps for {} rows{}{}", Plural(table.width(), "value"),
+        slots, BytesText(HashBytes(config, table, rows)), rows,
+        config.model.max_rows ? ", the max" : ", and no limit (model.max_rows)",
+        config.model.admit_after > 1
+            ? fmt::format("; {} if all are candidates (model.admit_after)", BytesText(candidates))
+            : "");
   }
   return fmt::format(
       "{} and the bias, {} each{}; at most {} on all ps: rows take memory when they are first written",
