@@ -11,8 +11,8 @@ namespace dtrain {
 // trainer/leader/status_report.h; what is not there, or of another type, is left out.
 std::string StatusText(const Json& status, int columns);
 
-// Returns what a run came to, in a line without its end: "done, step 1200, test loss 0.42, accuracy 0.97, in 0:13".
-// `result`: docs/results.md.
+// Returns what a run came to, in a line without its end: "done, step 1200, test loss 0.42, accuracy 0.97, in
+// 0:13". `result`: docs/results.md.
 std::string ResultLine(const Json& result);
 
 // Returns the first lines of a text, as many as fit into `lines`; the last then says how many are left out.
