@@ -108,13 +108,12 @@ void AppendLittleEndian(uint64_t value, int bytes, std::string* out) {
   for (int i = 0; i < bytes; ++i) out->push_back(static_cast<char>(value >> (8 * i) & 0xff));
 }
 
-// Masked as the format requires: a checksum over data that contains checksums would be weak.
-void AppendMaskedCrc(std::string_view data, std::string* out) {
-  const uint32_t crc = Crc32cExtend(0, data.data(), data.size());
-  AppendLittleEndian(((crc >> 15) | (crc << 17)) + 0xa282ead8u, 4, out);
-}
-
 }  // namespace
+
+uint32_t MaskedCrc(std::string_view data) {
+  const uint32_t crc = Crc32cExtend(0, data.data(), data.size());
+  return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
+}
 
 RecordFile::~RecordFile() {
   Flush();
@@ -130,9 +129,9 @@ void RecordFile::Append(std::string_view record) {
   if (fd_ < 0) return;
   const size_t begin = waiting_.size();
   AppendLittleEndian(record.size(), 8, &waiting_);
-  AppendMaskedCrc(std::string_view(waiting_).substr(begin, 8), &waiting_);
+  AppendLittleEndian(MaskedCrc(std::string_view(waiting_).substr(begin, 8)), 4, &waiting_);
   waiting_.append(record);
-  AppendMaskedCrc(record, &waiting_);
+  AppendLittleEndian(MaskedCrc(record), 4, &waiting_);
 }
 
 int RecordFile::Flush() {

@@ -17,6 +17,10 @@
 
 namespace dtrain {
 
+// Returns the checksum of a part of a record: its CRC-32C, masked as the format requires, since a checksum
+// over data that contains checksums would be weak.
+uint32_t MaskedCrc(std::string_view data);
+
 class RecordFile {
  public:
   RecordFile() = default;

@@ -1,8 +1,11 @@
 #include <doctest/doctest.h>
 #include <errno.h>
 
+#include <fstream>
+
 #include "base/error.h"
 #include "base/testing/file_limit.h"
+#include "base/testing/files.h"
 #include "trainer/summary/event_test_util.h"
 #include "trainer/summary/event_writer.h"
 

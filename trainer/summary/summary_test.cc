@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/testing/files.h"
 #include "trainer/summary/event_test_util.h"
 #include "trainer/testing/small_config.h"
 
