@@ -173,7 +173,9 @@ struct Figures {
         continue;
       }
       confusion.Add(batch.labels[row], PredictedClass(own, outputs));
-      probabilities.Add(own, batch.labels[row], batch.weights == nullptr ? 1 : batch.weights[row]);
+      const double weight = batch.weights == nullptr ? 1 : batch.weights[row];
+      probabilities.Add(own, batch.labels[row], weight);
+      if (outputs == 1) reliability.Add(*own, batch.labels[row], weight);
     }
   }
 
@@ -184,7 +186,8 @@ struct Figures {
   // counts them.
   ProbabilityFigures probabilities;
   Confusion confusion;
-  Regression regression;  // if it is linear
+  Reliability reliability;  // if it has one output
+  Regression regression;    // if it is linear
 };
 
 }  // namespace dtrain

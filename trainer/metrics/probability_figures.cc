@@ -55,4 +55,13 @@ std::optional<double> ProbabilityFigures::calibration() const {
   return predicted_ / observed_;
 }
 
+void Reliability::Add(float logit, int32_t label, double weight) {
+  if (std::isnan(logit)) return;
+  const double p = Sigmoid(logit);
+  Bin& bin = bins_[std::min(static_cast<size_t>(p * kBins), kBins - 1)];
+  bin.weight += weight;
+  bin.predicted += weight * p;
+  if (label == 1) bin.observed += weight;
+}
+
 }  // namespace dtrain

@@ -6,6 +6,8 @@
 // equal order give equal bits. Owner: who evaluates. Thread: one.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -35,6 +37,26 @@ class ProbabilityFigures {
   double loss_ = 0;
   double predicted_ = 0;  // of class 1
   double observed_ = 0;
+};
+
+// Reliability: whether what a model with one output promises comes true: rows by the probability of class 1
+// that it gives them, in bins of equal width (DeGroot and Fienberg, "The comparison and evaluation of
+// forecasters", The Statistician 32, 1983). Owner: who evaluates. Thread: one.
+class Reliability {
+ public:
+  static constexpr size_t kBins = 10;
+  struct Bin {
+    double weight = 0;     // of its rows
+    double predicted = 0;  // the sum of their probabilities, by weight
+    double observed = 0;   // the weight of those that are of class 1
+  };
+
+  // Adds a row. A logit that is no number is left out.
+  void Add(float logit, int32_t label, double weight = 1);
+  const std::array<Bin, kBins>& bins() const { return bins_; }
+
+ private:
+  std::array<Bin, kBins> bins_;
 };
 
 }  // namespace dtrain

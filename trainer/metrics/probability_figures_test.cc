@@ -113,5 +113,25 @@ TEST_CASE("figures: have the log loss of a batch with the weights of its rows") 
   CHECK(plain.probabilities.weight() == 3);
 }
 
+TEST_CASE("reliability: a row counts in the bin of its probability, also at 0 and 1, and no number in none") {
+  Reliability reliability;
+  reliability.Add(0.2f, 1, 2);  // 0.55
+  reliability.Add(0.3f, 0);     // 0.57
+  reliability.Add(-kInfinity, 0);
+  reliability.Add(kInfinity, 1);
+  reliability.Add(kNan, 1);
+  const auto& bins = reliability.bins();
+  CHECK(bins[5].weight == 3);
+  CHECK(bins[5].observed == 2);
+  CHECK(bins[5].predicted == doctest::Approx(2 / (1 + std::exp(-0.2)) + 1 / (1 + std::exp(-0.3))));
+  CHECK(bins[0].weight == 1);
+  CHECK(bins[0].observed == 0);
+  CHECK(bins[9].weight == 1);
+  CHECK(bins[9].predicted == 1);
+  double all = 0;
+  for (const Reliability::Bin& bin : bins) all += bin.weight;
+  CHECK(all == 5);
+}
+
 }  // namespace
 }  // namespace dtrain

@@ -1,0 +1,145 @@
+#include "cmd/report/run_files.h"
+
+#include <fmt/core.h>
+#include <signal.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/names.h"
+#include "cmd/common/run_directory.h"
+#include "trainer/config/dump.h"
+#include "trainer/config/load.h"
+#include "trainer/monitor/run_monitor.h"
+
+namespace dtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A run that lives rewrites its status each second.
+constexpr double kFreshS = 15;
+// What dtrain writes is far smaller.
+constexpr uintmax_t kMaxBytes = 256 << 20;
+
+std::string ContentOf(const std::string& path) {
+  std::error_code failed;
+  if (!fs::is_regular_file(path, failed) || fs::file_size(path, failed) > kMaxBytes) return "";
+  std::ifstream file(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+Json ReadJson(RunFiles* run, const char* name) {
+  const std::string text = ContentOf(run->path + "/" + name);
+  Json json = Json::Parse(text);
+  if (json.is_object()) return json;
+  if (!text.empty()) run->problems.push_back(fmt::format("{} is damaged.", name));
+  return nullptr;
+}
+
+bool IsFresh(const Json& status) {
+  const std::optional<double> time = WallSeconds(TextIn(status, "time"));
+  return time && std::abs(static_cast<double>(WallNanos()) * 1e-9 - *time) < kFreshS;
+}
+
+// Whether the process that wrote the record is gone, as far as that can be seen from here.
+bool IsGone(const Json& record) {
+  const std::optional<double> pid = NumberIn(record, "pid");
+  if (TextIn(record, "host") != HostName() || !pid) return false;
+  return kill(static_cast<pid_t>(*pid), 0) != 0 && errno == ESRCH;
+}
+
+std::string StateOf(const RunFiles& run) {
+  if (const std::string status = TextIn(run.result, "status"); !status.empty()) return status;
+  if (IsFresh(run.status)) return "running";
+  const bool dead = IsGone(run.record) || TextIn(run.record, "host") != HostName();
+  return dead ? "dead" : "running";
+}
+
+// The config of a run without a result is that of its config.yaml.
+void ReadConfig(RunFiles* run) {
+  run->config = PartOf(run->result, "config");
+  const std::string path = run->path + "/config.yaml";
+  run->config_yaml = ContentOf(path);
+  if (run->config.is_object() || run->config_yaml.empty()) return;
+  try {
+    LoadOptions options;
+    options.cluster_optional = true;
+    run->config = FlatConfig(LoadConfig(path, {}, options));
+  } catch (const Failure& failure) {
+    run->problems.push_back(fmt::format("config.yaml cannot be read: {}", failure.what()));
+  }
+}
+
+}  // namespace
+
+std::string RunFiles::Place(const char* record_key, const char* place) const {
+  const std::string here = path + "/" + place, there = TextIn(record, record_key);
+  std::error_code failed;
+  return fs::is_directory(here, failed) || there.empty() || !fs::is_directory(there, failed) ? here : there;
+}
+
+bool IsRun(const std::string& path) {
+  std::error_code failed;
+  return fs::is_regular_file(path + "/" + RunDirectory::kRecord, failed);
+}
+
+RunFiles ReadRun(const std::string& path) {
+  if (!IsRun(path)) {
+    throw UserError("{}: not the directory of a run: it has no {}. Name one of runs/.", path,
+                    RunDirectory::kRecord);
+  }
+  RunFiles run;
+  run.path = path;
+  run.record = ReadJson(&run, RunDirectory::kRecord);
+  run.result = ReadJson(&run, "result.json");
+  run.status = ReadJson(&run, RunMonitor::kStatus);
+  run.name = TextIn(run.record, "name");
+  if (run.name.empty()) run.name = fs::path(path).lexically_normal().filename().string();
+  if (run.name.empty()) run.name = path;
+  ReadConfig(&run);
+  run.state = StateOf(run);
+  return run;
+}
+
+std::optional<double> NumberIn(const Json& object, const char* key) {
+  const Json* const found = object.Find(key);
+  if (found == nullptr || !found->is_number()) return std::nullopt;
+  const double number = found->get<double>();
+  return std::isfinite(number) ? std::make_optional(number) : std::nullopt;
+}
+
+std::string TextIn(const Json& object, const char* key) {
+  const Json* const found = object.Find(key);
+  return found != nullptr && found->is_string() ? found->get<std::string>() : "";
+}
+
+const Json& PartOf(const Json& object, const char* key) {
+  static const Json none;
+  const Json* const found = object.Find(key);
+  return found != nullptr && (found->is_object() || found->is_array()) ? *found : none;
+}
+
+std::optional<double> WallSeconds(const std::string& time) {
+  tm parts{};
+  double seconds = 0;
+  char sign = 0;
+  int hours = 0, minutes = 0;
+  const int found =
+      std::sscanf(time.c_str(), "%4d-%2d-%2dT%2d:%2d:%lf%c%2d:%2d", &parts.tm_year, &parts.tm_mon,
+                  &parts.tm_mday, &parts.tm_hour, &parts.tm_min, &seconds, &sign, &hours, &minutes);
+  if (found < 7 || (found < 9 && sign != 'Z') || !(seconds >= 0 && seconds < 61)) return std::nullopt;
+  parts.tm_year -= 1900;
+  parts.tm_mon -= 1;
+  const int offset = (hours * 60 + minutes) * 60 * (sign == '-' ? -1 : sign == '+' ? 1 : 0);
+  return static_cast<double>(timegm(&parts)) + seconds - offset;
+}
+
+}  // namespace dtrain
