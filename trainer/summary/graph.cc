@@ -291,8 +291,8 @@ void TrainingStep::AddCost() {
   const std::string op = linear()     ? "SquaredDifference"
                          : logistic() ? "SigmoidCrossEntropyWithLogits"
                                       : "SparseSoftmaxCrossEntropyWithLogits";
-  const std::string losses = graph_.Add("cost/" + op, op, {sums, kTarget}, {{-1}});
-  graph_.Add("cost/Mean", "Mean", {losses}, {});
+  const std::string losses = graph_.Add("loss/" + op, op, {sums, kTarget}, {{-1}});
+  graph_.Add("loss/Mean", "Mean", {losses}, {});
 }
 
 void TrainingStep::AddAccuracy() {
@@ -306,9 +306,9 @@ void TrainingStep::AddAccuracy() {
 void TrainingStep::AddGradients() {
   const std::string gradients = "gradients/";
   const Shape last = Rows(layers_.back().weights->variable->cols);
-  // The difference of prediction and target is the slope of every cost here, up to a factor.
+  // The difference of prediction and target is the slope of every loss here, up to a factor.
   std::string delta =
-      graph_.Add(gradients + "cost/Sub", "Sub", {predictions_, kTarget, "^cost/Mean"}, {last});
+      graph_.Add(gradients + "loss/Sub", "Sub", {predictions_, kTarget, "^loss/Mean"}, {last});
   for (size_t i = layers_.size(); i-- > 0;) {
     const LayerNodes& layer = layers_[i];
     const Variable& weights = *layer.weights->variable;

@@ -9,7 +9,7 @@
 
 namespace dtrain {
 
-// Returns a serialised GraphDef of one training step of the first worker: inputs, layers, cost, gradients and
+// Returns a serialised GraphDef of one training step of the first worker: inputs, layers, loss, gradients and
 // accuracy on the worker; each variable and its update on the ps that owns it, in parts if several do. The
 // layers follow from the layout's variables weights/W1, biases/b1, weights/W2, ... `device` is that of the
 // worker, "gpu:0".

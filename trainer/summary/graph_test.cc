@@ -91,7 +91,7 @@ TEST_CASE("graph: a linear model has real targets and no accuracy") {
   const auto nodes = NodesOf(ModelKind::kLinear, {Weights("weights/W1", 2, 1), Biases("biases/b1", 1)}, 1);
   CHECK(nodes.at("input/y-input").attr().at("dtype").type() == event::DT_FLOAT);
   CHECK(nodes.count("accuracy/Mean") == 0);
-  CHECK(nodes.count("cost/SquaredDifference") == 1);
+  CHECK(nodes.count("loss/SquaredDifference") == 1);
 }
 
 }  // namespace

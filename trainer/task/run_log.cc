@@ -371,8 +371,8 @@ void LogAdvice(const Config& config, const RunSummary& summary, Logger& log) {
 }
 
 void LogTime(const RunSummary& summary, Logger& log) {
-  const std::string cost = summary.final_loss ? fmt::format("{:.6g}", *summary.final_loss) : "-";
-  log.Result("total time: {:.2f} s, final cost: {}, model crc {}", summary.wall_s, cost,
+  const std::string loss = summary.final_loss ? fmt::format("{:.6g}", *summary.final_loss) : "-";
+  log.Result("total time: {:.2f} s, final loss: {}, model crc {}", summary.wall_s, loss,
              summary.model_crc.value_or("-"));
 }
 
