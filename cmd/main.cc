@@ -15,6 +15,7 @@
 #include "cmd/launch/launch.h"
 #include "cmd/look/look.h"
 #include "cmd/models/models.h"
+#include "cmd/report/run_report.h"
 #include "cmd/run/run.h"
 #include "cmd/status/status.h"
 #include "cmd/tables/tables.h"
@@ -61,6 +62,7 @@ struct Commands {
   int operator()(const ExportArguments& arguments) const { return RunExportCommand(arguments, errors); }
   int operator()(const ImportArguments& arguments) const { return RunImportCommand(arguments, errors); }
   int operator()(const StatusArguments& arguments) const { return RunStatusCommand(arguments); }
+  int operator()(const ReportArguments& arguments) const { return RunReportCommand(arguments, errors); }
   int operator()(const DevicesArguments& arguments) const {
     return RunDevicesCommand(arguments, gpu::cuda::MakeRuntime);
   }

@@ -218,10 +218,19 @@ struct StatusArguments {
   bool watch = false;  // shows it again each second, until the run ends
 };
 
+// ReportArguments: dtrain report
+struct ReportArguments {
+  std::vector<std::string> runs;  // directories of runs, or of such directories
+  std::string out;                // the file to write; "-": standard output; empty: by what is written
+  std::string by;                 // the figure that makes a run the best one; empty: the command chooses
+  bool csv = false;               // the table of the runs in place of a page
+  bool json = false;              // the same as a JSON document
+};
+
 using Arguments =
     std::variant<ShowText, ShowVersion, ShowGenerated, TaskArguments, LocalArguments, LaunchArguments,
                  GuardArguments, CheckArguments, CheckTableArguments, InitArguments, SynthArguments,
                  PlanArguments, KeygenArguments, InspectArguments, EvalArguments, PredictArguments,
-                 ExportArguments, ImportArguments, DevicesArguments, StatusArguments>;
+                 ExportArguments, ImportArguments, DevicesArguments, StatusArguments, ReportArguments>;
 
 }  // namespace dtrain

@@ -52,6 +52,7 @@ std::unique_ptr<CommandGrammar> NewExportGrammar(CLI::App* root);
 std::unique_ptr<CommandGrammar> NewImportGrammar(CLI::App* root);
 std::unique_ptr<CommandGrammar> NewDevicesGrammar(CLI::App* root);
 std::unique_ptr<CommandGrammar> NewStatusGrammar(CLI::App* root);
+std::unique_ptr<CommandGrammar> NewReportGrammar(CLI::App* root);
 std::unique_ptr<CommandGrammar> NewHelpGrammar(CLI::App* root);
 std::unique_ptr<CommandGrammar> NewVersionGrammar(CLI::App* root);
 

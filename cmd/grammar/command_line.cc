@@ -127,9 +127,9 @@ Grammar::Grammar() : root_(kAbout, "dtrain"), task_(NewTaskGrammar(&root_)) {
       ->type_name("man|bash|zsh|fish");
   for (auto* const new_command :
        {NewLocalGrammar, NewLaunchGrammar, NewGuardGrammar, NewCheckGrammar, NewInitGrammar, NewPlanGrammar,
-        NewKeygenGrammar, NewStatusGrammar, NewInspectGrammar, NewEvalGrammar, NewPredictGrammar,
-        NewExportGrammar, NewImportGrammar, NewSynthGrammar, NewDevicesGrammar, NewHelpGrammar,
-        NewVersionGrammar}) {
+        NewKeygenGrammar, NewStatusGrammar, NewReportGrammar, NewInspectGrammar, NewEvalGrammar,
+        NewPredictGrammar, NewExportGrammar, NewImportGrammar, NewSynthGrammar, NewDevicesGrammar,
+        NewHelpGrammar, NewVersionGrammar}) {
     commands_.push_back(new_command(&root_));
     commands_.back()->app()->allow_extras();
   }

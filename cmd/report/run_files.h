@@ -14,11 +14,10 @@ namespace dtrain {
 struct RunFiles {
   std::string path;  // the directory
   std::string name;
-  Json record;              // run.json
-  Json result;              // null: it has not ended, or was killed
-  Json status;              // status.json; null: there is none
-  Json config;              // every key with its value in effect; null: not known
-  std::string config_yaml;  // empty: there is none
+  Json record;  // run.json
+  Json result;  // null: it has not ended, or was killed
+  Json status;  // status.json; null: there is none
+  Json config;  // every key with its value in effect, without secrets; null: not known
   // done, already_done, stopped, diverged, peer_lost or failed, as in the result; without one "running", or
   // "dead" if it can be seen that nobody works on it.
   std::string state;

@@ -1,0 +1,280 @@
+#include "cmd/report/comparison.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "base/error.h"
+#include "base/names.h"
+#include "base/printable.h"
+#include "cmd/report/charts.h"
+#include "cmd/report/curves.h"
+#include "cmd/report/html.h"
+#include "cmd/report/run_page.h"
+#include "trainer/config/user_text.h"
+
+namespace dtrain {
+namespace {
+
+// The figures of a result that runs are compared by, in the order of their columns.
+struct ComparedFigure {
+  const char* name;
+  bool more_is_better;
+};
+constexpr ComparedFigure kFigures[] = {
+    {"test_accuracy", true},     {"test_auc", true},      {"test_loss", false},  {"test_log_loss", false},
+    {"progressive_loss", false}, {"final_loss", false},   {"global_step", true}, {"train_s", false},
+    {"steps_per_s", true},       {"examples_per_s", true}};
+// What makes a run the best one if nobody says.
+constexpr const char* kUsual[] = {"test_accuracy", "test_loss", "progressive_loss", "final_loss"};
+
+// Keys that say where a run was and what it wrote, and nothing about its job. A key that ends with a point
+// stands for a section.
+constexpr const char* kNoDifference[] = {"run.",          "log.",           "metrics.", "launch.",
+                                         "security.",     "checkpoint.dir", "summary.", "net.bind",
+                                         "placement.log", "data.cache_dir"};
+
+bool SaysNothing(const std::string& key) {
+  return std::any_of(std::begin(kNoDifference), std::end(kNoDifference), [&](const std::string& each) {
+    return each.back() == '.' ? key.compare(0, each.size(), each) == 0 : key == each;
+  });
+}
+
+std::string Shown(const Json& value) {
+  return value.is_null() ? "-" : value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+// The value of a key. Of addresses only their number is of interest: ports are others each time.
+Json ComparedValue(const RunFiles& run, const std::string& key) {
+  const Json* const found = run.config.Find(key);
+  if (found == nullptr) return nullptr;
+  const bool addresses = key == "cluster.ps" || key == "cluster.worker";
+  return addresses && found->is_array() ? Json(static_cast<int64_t>(found->size())) : *found;
+}
+
+// A figure of the result; the steps of a run without one are those of its status.
+std::optional<double> NumberOf(const RunFiles& run, const std::string& figure) {
+  const auto number = NumberIn(run.result, figure.c_str());
+  return number || figure != "global_step" ? number : NumberIn(run.status, "global_step");
+}
+
+const ComparedFigure* FigureNamed(const std::string& name) {
+  const auto* const found = std::find_if(std::begin(kFigures), std::end(kFigures),
+                                         [&](const ComparedFigure& each) { return name == each.name; });
+  return found == std::end(kFigures) ? nullptr : found;
+}
+
+std::string CsvField(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == text.npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + "\"";
+}
+
+std::string CsvLine(const std::vector<std::string>& fields) {
+  std::string line;
+  for (const std::string& field : fields) line += (line.empty() ? "" : ",") + CsvField(field);
+  return line + "\n";
+}
+
+}  // namespace
+
+Comparison::Comparison(std::vector<RunFiles> runs, const std::string& by) : runs_(std::move(runs)) {
+  ChooseFigure(by);
+  const ComparedFigure& figure = *FigureNamed(by_);
+  // Worse than any number: there is none, or the run is not done.
+  const auto rank = [&](const RunFiles& run) {
+    const std::optional<double> number = NumberOf(run, by_);
+    const double sign = figure.more_is_better ? -1 : 1;
+    return std::tuple(!number, !run.ended_well(), sign * number.value_or(0));
+  };
+  std::stable_sort(runs_.begin(), runs_.end(),
+                   [&](const RunFiles& a, const RunFiles& b) { return rank(a) < rank(b); });
+  FindFigures();
+  FindKeys();
+}
+
+void Comparison::ChooseFigure(const std::string& by) {
+  if (!by.empty()) {
+    std::vector<std::string> names;
+    for (const ComparedFigure& each : kFigures) names.push_back(each.name);
+    if (FigureNamed(by) == nullptr) throw UserError("--by {}: must be {}.", by, ListText(names, "or"));
+    by_ = by;
+    return;
+  }
+  for (const char* const usual : kUsual) {
+    by_ = usual;
+    const auto has = [&](const RunFiles& run) {
+      return !run.ended_well() || NumberOf(run, usual).has_value();
+    };
+    const auto is_done = [&](const RunFiles& run) { return run.ended_well(); };
+    if (std::any_of(runs_.begin(), runs_.end(), is_done) && std::all_of(runs_.begin(), runs_.end(), has))
+      return;
+  }
+}
+
+void Comparison::FindFigures() {
+  const auto add = [&](const std::string& name) {
+    const bool there = std::any_of(runs_.begin(), runs_.end(),
+                                   [&](const RunFiles& run) { return NumberOf(run, name).has_value(); });
+    if (there) figures_.push_back(name);
+  };
+  add(by_);
+  for (const ComparedFigure& figure : kFigures) {
+    if (figure.name != by_) add(figure.name);
+  }
+}
+
+void Comparison::FindKeys() {
+  std::set<std::string> seen;
+  for (const RunFiles& run : runs_) {
+    if (!run.config.is_object()) continue;
+    for (const auto& [key, value] : run.config.items()) {
+      if (SaysNothing(key) || !seen.insert(key).second) continue;
+      const auto differs = [&, &name = key](const RunFiles& other) {
+        return other.config.is_object() && ComparedValue(other, name) != ComparedValue(run, name);
+      };
+      if (std::any_of(runs_.begin(), runs_.end(), differs)) keys_.push_back(key);
+    }
+  }
+}
+
+std::string Comparison::FigureOf(const RunFiles& run, const std::string& figure) {
+  return FigureText(NumberOf(run, figure));
+}
+
+std::string Comparison::ValueOf(const RunFiles& run, const std::string& key) {
+  return Shown(ComparedValue(run, key));
+}
+
+std::string Comparison::Text(size_t columns) const {
+  std::vector<std::vector<std::string>> rows(1, {"run", "state"});
+  rows[0].insert(rows[0].end(), figures_.begin(), figures_.end());
+  rows[0].insert(rows[0].end(), keys_.begin(), keys_.end());
+  for (const RunFiles& run : runs_) {
+    std::vector<std::string>& row = rows.emplace_back();
+    row = {Printable(run.name), Printable(run.state)};
+    for (const std::string& figure : figures_) row.push_back(FigureOf(run, figure));
+    for (const std::string& key : keys_) row.push_back(Printable(ValueOf(run, key), 40));
+  }
+  std::vector<size_t> widths(rows[0].size());
+  for (const auto& row : rows) {
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  // Figures are always there, keys as far as there is room.
+  size_t shown = 0, length = 0;
+  while (shown < widths.size() && (shown < 2 + figures_.size() || length + widths[shown] <= columns)) {
+    length += widths[shown++] + 2;
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (size_t i = 0; i < shown; ++i) {
+      const bool number = i >= 2 && i < 2 + figures_.size();
+      line +=
+          number ? fmt::format("{:>{}}  ", row[i], widths[i]) : fmt::format("{:<{}}  ", row[i], widths[i]);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  const auto more = static_cast<int64_t>(widths.size() - shown);
+  if (more > 0) {
+    text += fmt::format("{} {}: --csv and --json have {}\n", Plural(more, "more key"),
+                        more == 1 ? "differs" : "differ", more == 1 ? "it" : "them");
+  }
+  return text;
+}
+
+std::string Comparison::Csv() const {
+  std::vector<std::string> fields = {"run", "path", "state"};
+  fields.insert(fields.end(), figures_.begin(), figures_.end());
+  fields.insert(fields.end(), keys_.begin(), keys_.end());
+  std::string csv = CsvLine(fields);
+  for (const RunFiles& run : runs_) {
+    fields = {run.name, run.path, run.state};
+    for (const std::string& figure : figures_) {
+      const auto number = NumberOf(run, figure);
+      fields.push_back(number ? Json(*number).dump() : "");
+    }
+    for (const std::string& key : keys_) {
+      const Json value = ComparedValue(run, key);
+      fields.push_back(value.is_null() ? "" : Shown(value));
+    }
+    csv += CsvLine(fields);
+  }
+  return csv;
+}
+
+Json Comparison::ToJson() const {
+  Json list = Json::array();
+  for (const RunFiles& run : runs_) {
+    Json row = {{"run", run.name}, {"path", run.path}, {"state", run.state}};
+    for (const std::string& figure : figures_) {
+      const auto number = NumberOf(run, figure);
+      row[figure] = number ? Json(*number) : Json(nullptr);
+    }
+    Json config = Json::object();
+    for (const std::string& key : keys_) config[key] = ComparedValue(run, key);
+    row["config"] = config;
+    list.push_back(row);
+  }
+  return {{"by", by_}, {"runs", list}};
+}
+
+std::string Comparison::Curves() const {
+  std::vector<RunCurves> curves;
+  std::vector<std::string> notes;
+  for (const RunFiles& run : runs_) {
+    curves.push_back(ReadRunCurves(run.Place("summaries", "summaries")));
+    for (const std::string& problem : curves.back().problems) notes.push_back(run.name + ": " + problem);
+  }
+  std::string html;
+  const auto chart = [&](const char* tag, const ChartOptions& options) {
+    std::vector<Series> series;
+    for (size_t i = 0; i < runs_.size(); ++i) {
+      const CurvesByTask& tasks = curves[i].Of(tag);
+      if (tasks.empty()) continue;
+      const Curve& curve = tasks.begin()->second;  // of the first task: the others have the like
+      series.push_back({runs_[i].name, &curve, curve.points().front().wall_s});
+    }
+    html += LineChart(options, series);
+  };
+  chart("loss", {"Loss of training", "of the first worker, by global step", false, false, false});
+  chart("loss", {"Loss of training", "of the first worker, by time", true, false, false});
+  chart("accuracy", {"Accuracy of training", "of the first worker, by global step", false, false, false});
+  chart("eval/loss", {"Loss of evaluations", "by global step", false, false, true});
+  chart("eval/accuracy", {"Accuracy of evaluations", "by global step", false, false, true});
+  chart("global_step/sec", {"Pace: global steps/s", "by time", true, true, false});
+  if (!html.empty()) html = "<div class=\"charts\">\n" + html + "</div>\n";
+  return html + HtmlNotes(notes);
+}
+
+std::string Comparison::Page() const {
+  std::vector<std::string> heading = {"run", "state"};
+  for (const std::string& figure : figures_) heading.push_back(Html(figure));
+  for (const std::string& key : keys_) heading.push_back(Html(key));
+  std::vector<std::vector<std::string>> rows;
+  std::vector<std::string> notes;
+  for (const RunFiles& run : runs_) {
+    std::vector<std::string>& row = rows.emplace_back();
+    row = {Html(run.name), StateHtml(run)};
+    for (const std::string& figure : figures_) row.push_back(FigureOf(run, figure));
+    for (const std::string& key : keys_) row.push_back(Html(ValueOf(run, key)));
+    for (const std::string& problem : run.problems) notes.push_back(run.name + ": " + problem);
+    if (const std::string error = TextIn(run.result, "error"); !error.empty()) {
+      notes.push_back(run.name + ": " + error);
+    }
+  }
+  const std::string title = fmt::format("{} runs", runs_.size());
+  const std::string head = fmt::format(
+      "<section>\n<h1>{}</h1>\n<p class=\"soft\">The best one first, by {}. Of the config: the keys that "
+      "differ.</p>\n{}{}</section>\n",
+      title, Html(by_), HtmlTable(heading, rows, 2), HtmlNotes(notes));
+  return HtmlPage(title + " - dtrain", head + HtmlSection("Curves", Curves()));
+}
+
+}  // namespace dtrain

@@ -1,0 +1,50 @@
+// Comparison: several runs in a table, the best one first, with the keys of their configs that differ.
+// Thread: any.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "cmd/report/run_files.h"
+
+namespace dtrain {
+
+class Comparison {
+ public:
+  // `by`: the figure that makes a run the best one, a key of the result; empty: test_accuracy or, if runs
+  // that are done have none, the first of test_loss, progressive_loss and final_loss that they all have.
+  // Throws UserError for a figure that runs cannot be compared by.
+  Comparison(std::vector<RunFiles> runs, const std::string& by);
+
+  const std::vector<RunFiles>& runs() const { return runs_; }  // the best one first; those without it last
+  const std::string& by() const { return by_; }
+  // The figures that some run has, the one that counts first, and the keys that differ.
+  const std::vector<std::string>& figures() const { return figures_; }
+  const std::vector<std::string>& keys() const { return keys_; }
+
+  // Returns a figure of a run as people read it.
+  static std::string FigureOf(const RunFiles& run, const std::string& figure);
+  // Returns the value of a key; "-" if it is null or not known.
+  static std::string ValueOf(const RunFiles& run, const std::string& key);
+
+  // Each has a row for each run. The text leaves out the last keys if lines were longer than `columns`.
+  std::string Text(size_t columns = std::string::npos) const;
+  std::string Csv() const;
+  Json ToJson() const;
+  // The same as a page, and the curves of all runs together.
+  std::string Page() const;
+
+ private:
+  void ChooseFigure(const std::string& by);
+  void FindFigures();
+  void FindKeys();
+  std::string Curves() const;
+
+  std::vector<RunFiles> runs_;
+  std::string by_;
+  std::vector<std::string> figures_, keys_;
+};
+
+}  // namespace dtrain

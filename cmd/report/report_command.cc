@@ -1,0 +1,93 @@
+#include <fmt/core.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "cmd/common/signal_pipe.h"
+#include "cmd/report/comparison.h"
+#include "cmd/report/run_files.h"
+#include "cmd/report/run_page.h"
+#include "cmd/report/run_report.h"
+
+namespace dtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The runs that a directory of runs has, by name.
+std::vector<std::string> RunsIn(const std::string& directory) {
+  std::vector<std::string> paths;
+  std::error_code failed;
+  for (fs::directory_iterator entry(directory, failed), end; !failed && entry != end;
+       entry.increment(failed)) {
+    if (IsRun(entry->path().string())) paths.push_back(entry->path().string());
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+// The runs that are named: themselves, or the directory that they are in. Among several, what is none is
+// left out with a warning: they may come from a pattern.
+std::vector<RunFiles> ReadRuns(const std::vector<std::string>& named, const ErrorLines& errors) {
+  std::vector<RunFiles> runs;
+  for (const std::string& path : named) {
+    std::vector<std::string> paths = IsRun(path) ? std::vector<std::string>{path} : RunsIn(path);
+    if (paths.empty() && named.size() == 1) ReadRun(path);  // throws
+    if (paths.empty()) {
+      errors.Print(fmt::format("{}: not the directory of a run; left out", path), LogLevel::kWarning);
+    }
+    for (const std::string& each : paths) runs.push_back(ReadRun(each));
+  }
+  if (runs.empty()) throw UserError("none of these is the directory of a run. Name some of runs/.");
+  return runs;
+}
+
+void Put(const std::string& text, const std::string& file) {
+  if (!file.empty() && file != kStandardOutput) return WriteFileAtomically(file, text);
+  fmt::print("{}", text);
+  if (std::fflush(stdout) != 0) throw IoError("standard output cannot be written");
+}
+
+// The width of the terminal; without one lines may have any length.
+size_t Columns() {
+  winsize size{};
+  const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : std::string::npos;
+}
+
+// Writes a page and says where it is.
+void PutPage(const std::string& html, const std::string& file) {
+  Put(html, file);
+  if (file != kStandardOutput) fmt::print("report: {}\n", file);
+}
+
+}  // namespace
+
+int RunReportCommand(const ReportArguments& arguments, const ErrorLines& errors) {
+  EndWithReader();
+  std::vector<RunFiles> runs = ReadRuns(arguments.runs, errors);
+  const bool table = arguments.csv || arguments.json;
+  if (runs.size() == 1 && !table) {
+    const std::string beside = (fs::path(runs[0].path) / "report.html").string();
+    PutPage(RunPage(runs[0]), arguments.out.empty() ? beside : arguments.out);
+    return 0;
+  }
+  const Comparison comparison(std::move(runs), arguments.by);
+  if (table) {
+    Put(arguments.csv ? comparison.Csv() : comparison.ToJson().dump(2) + "\n", arguments.out);
+    return 0;
+  }
+  if (arguments.out != kStandardOutput) fmt::print("{}", comparison.Text(Columns()));
+  if (!arguments.out.empty()) PutPage(comparison.Page(), arguments.out);
+  return 0;
+}
+
+}  // namespace dtrain
