@@ -142,8 +142,9 @@ std::string Places() {
               "The name of the checkpoint with the best evaluation (eval.keep_best).") +
          Item("checkpoint.dir/.in-use", "", "Whose run writes there.") +
          Item("log.dir/", "", "The log of each task, appended to.") +
-         Item("summary.dir/chief/, worker-1/, ps-0/, eval/", "",
-              "Event files for TensorBoard; eval/ is of dtrain eval --follow.") +
+         Item("summary.dir/, and in it worker-1/, ps-0/, eval/", "",
+              "Event files for TensorBoard: of worker 0 and the run, and of others; eval/ is of dtrain eval "
+              "--follow.") +
          Item("--result FILE", "", "One JSON document, written at every ending.");
 }
 

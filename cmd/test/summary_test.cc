@@ -74,7 +74,7 @@ void AwaitGrowth(const std::string& file, uintmax_t size) {
 }
 
 void CheckWorkerCurves(const Json& events, size_t local_steps) {
-  const std::vector<double> steps = Steps(events, "cost");
+  const std::vector<double> steps = Steps(events, "loss");
   CHECK(steps.size() == local_steps);
   for (const char* tag : {"accuracy", "global_step/sec", "examples/sec", "staleness", "staleness/p50",
                           "staleness/p95", "staleness/max"}) {
@@ -89,7 +89,19 @@ void CheckWorkerCurves(const Json& events, size_t local_steps) {
   const std::vector<double> accuracy = Values(events, "accuracy");
   CHECK(*std::max_element(accuracy.begin(), accuracy.end()) <= 1);
   CHECK(accuracy.back() > accuracy.front());
-  CHECK(Values(events, "cost").back() < Values(events, "cost").front());
+  CHECK(Values(events, "loss").back() < Values(events, "loss").front());
+}
+
+// The hyperparameters, the config as text, and how the run has ended.
+void CheckSession(const Json& events, const Json& result) {
+  const Json& hparams = events.at("hparams");
+  CHECK(hparams.at("train.batch_size") == 50);
+  CHECK(hparams.at("train.optimizer.kind") == "sgd");
+  CHECK(hparams.at("train.mode") == result.at("config").at("train.mode"));
+  CHECK(hparams.at("cluster.worker") == 2);
+  CHECK_FALSE(hparams.contains("run.dir"));
+  CHECK(events.at("session") == "STATUS_SUCCESS");
+  CHECK(Contains(events.at("text").at("config").get<std::string>(), "    train.batch_size: 50\n"));
 }
 
 TEST_CASE(
@@ -99,13 +111,18 @@ TEST_CASE(
       DigitsJob("kind: softmax", 4000, 500, "batch_size: 50, epochs: 2, optimizer: {learning_rate: 0.2}"));
   CheckEnd(*job.Start());
   const Json result = ReadResult(job.result);
-  const Json chief = ReadEvents(job.logs + "/chief"), worker = ReadEvents(job.logs + "/worker-1");
+  const Json chief = ReadEvents(job.logs), worker = ReadEvents(job.logs + "/worker-1");
+  CheckSession(chief, result);
+  CHECK(worker.at("hparams").is_null());
+  CHECK(Values(chief, "learning_rate").front() == doctest::Approx(0.2));
+  CHECK(chief.at("descriptions").at("loss") ==
+        "The loss of the step's batch before its update: the mean over the rows.");
   CheckWorkerCurves(chief, result.at("local_steps").at(0).get<size_t>());
   CheckWorkerCurves(worker, result.at("local_steps").at(1).get<size_t>());
   const double total = result.at("global_step").get<double>();
   std::set<double> all;
   for (const auto* events : {&chief, &worker}) {
-    for (const double step : Steps(*events, "cost")) all.insert(step);
+    for (const double step : Steps(*events, "loss")) all.insert(step);
   }
   CHECK(static_cast<double>(all.size()) == total);
   CHECK(*all.begin() == 1);
@@ -137,16 +154,19 @@ TEST_CASE("summary: a killed run leaves a readable file, and so does one that is
   const Job job(LinearJob(kForEver));
   const auto run = job.Start();
   REQUIRE(run->WaitForLine("worker 0 | epoch"));
-  const std::string file = fs::directory_iterator(job.logs + "/chief")->path().string();
+  std::string file;
+  for (const auto& entry : fs::directory_iterator(job.logs)) {
+    if (entry.is_regular_file()) file = entry.path().string();
+  }
   AwaitGrowth(file, fs::file_size(file));
   run->Signal(SIGKILL);
   REQUIRE(run->WaitForEnd());
   REQUIRE(NoneLeft());
-  const std::vector<double> steps = Steps(ReadEvents(job.logs + "/chief"), "cost");
+  const std::vector<double> steps = Steps(ReadEvents(job.logs), "loss");
   CHECK(steps.size() > 100);
   CHECK(std::is_sorted(steps.begin(), steps.end()));
   REQUIRE(truncate(file.c_str(), static_cast<off_t>(fs::file_size(file) - 3)) == 0);
-  const std::vector<double> left = Steps(ReadEvents(job.logs + "/chief"), "cost");
+  const std::vector<double> left = Steps(ReadEvents(job.logs), "loss");
   CHECK(left.size() + 1 == steps.size());
 }
 
@@ -184,7 +204,9 @@ TEST_CASE(
     }
     CheckEnd(*run, code);
     const double logged = LastLoggedStep(run->standard_error());
-    CHECK(LastStep(ReadEvents(job.logs + "/chief"), "cost") >= logged);
+    const Json chief = ReadEvents(job.logs);
+    CHECK(LastStep(chief, "loss") >= logged);
+    CHECK(chief.at("session") != "STATUS_SUCCESS");
     // A ps notes a step when it has answered it.
     if (code == 1) CHECK(LastStep(ReadEvents(job.logs + "/ps-0"), "workers") >= logged - 1);
   }

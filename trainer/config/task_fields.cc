@@ -206,7 +206,8 @@ std::vector<Field> CheckpointFields() {
 std::vector<Field> SummaryFields() {
   return {
       Row(DT_KEY(summary.dir), FieldType::kOutputPath, kTask,
-          "A directory for TensorBoard's event files: chief/, worker-1/, ..., ps-0/ (docs/summaries.md).")
+          "A directory for TensorBoard's event files: of worker 0, and below worker-1/, ..., ps-0/ "
+          "(docs/summaries.md).")
           .Try("run/logs")
           .Unset("summaries/ in run.dir; without run.dir none"),
       Number(DT_KEY(summary.every_steps), kTask, kFromZero,

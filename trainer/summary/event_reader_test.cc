@@ -21,7 +21,7 @@ std::string TenPoints() {
   ExitHooks hooks;
   EventWriter writer(testing::NewDirectory(), hooks, log);
   for (int step = 1; step <= 10; ++step) {
-    writer.Add("loss", 1.0 / step);
+    writer.Add("loss", 1.0 / step, "The loss.");
     writer.WriteScalars(step, Clock::now());
   }
   return writer.path();

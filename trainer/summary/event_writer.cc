@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 
@@ -62,10 +63,23 @@ void EventWriter::WriteGraph(const std::string& graph) {
   Flush();
 }
 
-void EventWriter::Add(std::string_view tag, double value) {
+void EventWriter::WriteSummary(const std::string& summary) {
+  event_->mutable_summary()->ParseFromString(summary);
+  Append(0, Clock::now());
+  event_->mutable_summary()->clear_value();
+  Flush();
+}
+
+void EventWriter::Add(std::string_view tag, double value, const char* description) {
   event::Summary::Value& point = *event_->mutable_summary()->add_value();
   point.set_tag(tag.data(), tag.size());
   point.set_simple_value(static_cast<float>(value));
+  // Its address stands for a literal: a point must cost no search among texts.
+  if (std::find(described_.begin(), described_.end(), description) != described_.end()) return;
+  described_.push_back(description);
+  point.mutable_metadata()->mutable_plugin_data()->set_plugin_name("scalars");
+  point.mutable_metadata()->set_summary_description(description);
+  point.mutable_metadata()->set_data_class(event::SummaryMetadata::SCALAR);
 }
 
 void EventWriter::WriteScalars(int64_t step, TimePoint now) {

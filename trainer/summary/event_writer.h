@@ -10,6 +10,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -60,8 +61,11 @@ class EventWriter {
 
   // `graph`: a serialised GraphDef.
   void WriteGraph(const std::string& graph);
-  // Adds one point of the curve `tag` to the next WriteScalars().
-  void Add(std::string_view tag, double value);
+  // Writes values that are no points of curves. `summary`: a serialised Summary.
+  void WriteSummary(const std::string& summary);
+  // Adds one point of the curve `tag` to the next WriteScalars(). `description`: a sentence on the curve,
+  // which goes with its first point; a literal.
+  void Add(std::string_view tag, double value, const char* description);
   // Writes one event at `now` with the added points; `step` is the x axis.
   void WriteScalars(int64_t step, TimePoint now);
   void Flush();
@@ -80,7 +84,8 @@ class EventWriter {
   std::string path_;
   std::unique_ptr<event::Event> event_;  // kept to reuse its memory
   std::string bytes_;
-  std::mutex mutex_;  // guards the next two
+  std::vector<const char*> described_;  // the descriptions that were written
+  std::mutex mutex_;                    // guards the next two
   RecordFile file_;
   TimePoint next_flush_;
   const ExitHooks::Hook hook_;  // the last member, so destroyed first

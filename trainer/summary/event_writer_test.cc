@@ -25,10 +25,10 @@ TEST_CASE("event writer: the version comes first, then the points with tag, valu
   {
     EventWriter writer(testing::NewDirectory(), hooks, log);
     path = writer.path();
-    writer.Add("cost", 0.5);
-    writer.Add("staleness", 0);
+    writer.Add("loss", 0.5, "");
+    writer.Add("staleness", 0, "");
     writer.WriteScalars(7, Clock::now());
-    writer.Add("cost", 0.25);
+    writer.Add("loss", 0.25, "");
     writer.WriteScalars(9, Clock::now());
   }
   const std::vector<event::Event> events = ReadEvents(path);
@@ -36,7 +36,7 @@ TEST_CASE("event writer: the version comes first, then the points with tag, valu
   CHECK(events[0].file_version() == "brain.Event:2");
   CHECK(events[1].step() == 7);
   REQUIRE(events[1].summary().value_size() == 2);
-  CHECK(events[1].summary().value(0).tag() == "cost");
+  CHECK(events[1].summary().value(0).tag() == "loss");
   CHECK(events[1].summary().value(0).simple_value() == 0.5f);
   CHECK(events[1].summary().value(1).value_case() == event::Summary::Value::kSimpleValue);
   CHECK(events[2].step() == 9);
@@ -44,15 +44,34 @@ TEST_CASE("event writer: the version comes first, then the points with tag, valu
   CHECK(events[2].wall_time() >= events[1].wall_time());
 }
 
+TEST_CASE("event writer: a description goes with the first point of its curve, with the class of a scalar") {
+  Logger log("worker 0", Quiet());
+  ExitHooks hooks;
+  EventWriter writer(testing::NewDirectory(), hooks, log);
+  constexpr char kText[] = "The loss.";
+  for (const int step : {1, 2}) {
+    writer.Add("loss", 1, kText);
+    writer.WriteScalars(step, Clock::now());
+  }
+  writer.Flush();
+  const std::vector<event::Event> events = ReadEvents(writer.path());
+  REQUIRE(events.size() == 3);
+  const event::SummaryMetadata& metadata = events[1].summary().value(0).metadata();
+  CHECK(metadata.summary_description() == kText);
+  CHECK(metadata.plugin_data().plugin_name() == "scalars");
+  CHECK(metadata.data_class() == event::SummaryMetadata::SCALAR);
+  CHECK_FALSE(events[2].summary().value(0).has_metadata());
+}
+
 TEST_CASE("event writer: points wait in memory for about a second") {
   Logger log("worker 0", Quiet());
   ExitHooks hooks;
   EventWriter writer(testing::NewDirectory(), hooks, log);
   const TimePoint now = Clock::now();
-  writer.Add("cost", 1);
+  writer.Add("loss", 1, "");
   writer.WriteScalars(1, now);
   CHECK(ReadEvents(writer.path()).size() == 1);
-  writer.Add("cost", 1);
+  writer.Add("loss", 1, "");
   writer.WriteScalars(2, now + milliseconds(1500));
   CHECK(ReadEvents(writer.path()).size() == 3);
 }
@@ -62,7 +81,7 @@ TEST_CASE("event writer: an exit hook writes the points that wait") {
   static ExitHooks hooks;
   // For ever: after the hook it is locked until the process ends.
   static EventWriter& writer = *new EventWriter(testing::NewDirectory(), hooks, log);
-  writer.Add("cost", 1);
+  writer.Add("loss", 1, "");
   writer.WriteScalars(1, Clock::now());
   hooks.Run();
   CHECK(ReadEvents(writer.path()).size() == 2);

@@ -4,13 +4,42 @@
 
 #include <algorithm>
 
+#include "trainer/optim/optimizer.h"
 #include "trainer/summary/graph.h"
+#include "trainer/summary/session.h"
 
 namespace dtrain {
 namespace {
 
+// What TensorBoard says of a curve.
+constexpr char kLoss[] = "The loss of the step's batch before its update: the mean over the rows.";
+constexpr char kAccuracy[] =
+    "The fraction of the step's batch that is classified correctly before its update.";
+constexpr char kLearningRate[] = "The learning rate of the update (train.optimizer.schedule).";
+constexpr char kStepsPerS[] = "Global steps of all workers in a second, since the last point.";
+constexpr char kExamplesPerS[] = "Examples of this worker in a second, since the last point.";
+constexpr char kStaleness[] =
+    "How many other updates the weights of a gradient had missed when it was applied: the mean since the "
+    "last "
+    "point.";
+constexpr char kStalenessP50[] = "The median of the staleness since the last point.";
+constexpr char kStalenessP95[] = "The 95 % quantile of the staleness since the last point.";
+constexpr char kStalenessMax[] = "The largest staleness since the last point.";
+constexpr char kEvalLoss[] = "The loss of the weights on the set of eval.on.";
+constexpr char kEvalAccuracy[] = "The accuracy of the weights on the set of eval.on.";
+constexpr char kEvalAuc[] = "The area under the ROC curve of the weights on the set of eval.on.";
+constexpr char kWorkers[] = "Workers that are connected.";
+
+// Worker 0 writes into the directory of the run itself, and all others below: so TensorBoard lists them.
 std::string DirectoryOf(const std::string& root, int index) {
-  return index == 0 ? root + "/chief" : fmt::format("{}/worker-{}", root, index);
+  return index == 0 ? root : fmt::format("{}/worker-{}", root, index);
+}
+
+double WallSeconds() { return static_cast<double>(WallNanos()) * 1e-9; }
+
+void AddEvaluation(const Evaluation& evaluation, EventWriter* writer) {
+  writer->Add("eval/loss", evaluation.loss(), kEvalLoss);
+  if (evaluation.classifies) writer->Add("eval/accuracy", evaluation.accuracy(), kEvalAccuracy);
 }
 
 }  // namespace
@@ -23,12 +52,21 @@ std::unique_ptr<WorkerSummary> WorkerSummary::Open(const Config& config, int ind
 
 WorkerSummary::WorkerSummary(const Config& config, int index, const std::string& device, const Layout& layout,
                              ExitHooks& hooks, Logger& log)
-    : classifies_(HasClasses(config.model)),
+    : optimizer_(config.train.optimizer),
+      is_first_(index == 0),
+      classifies_(HasClasses(config.model)),
       writer_(DirectoryOf(config.summary.dir, index), hooks, log),
       schedule_(config.summary),
       point_at_(Clock::now()) {
-  if (index == 0) writer_.WriteGraph(ModelGraph(config, layout, device));
+  if (is_first_) {
+    writer_.WriteGraph(ModelGraph(config, layout, device));
+    writer_.WriteSummary(SessionStart(config, WallSeconds()));
+  }
   log.Info("summaries for TensorBoard: {}", writer_.path());
+}
+
+WorkerSummary::~WorkerSummary() {
+  if (is_first_) writer_.WriteSummary(SessionEnd(is_done_, WallSeconds()));
 }
 
 void WorkerSummary::Begin(int64_t global_step) {
@@ -39,17 +77,21 @@ void WorkerSummary::Begin(int64_t global_step) {
 void WorkerSummary::OnStep(const StepFigures& step) {
   const TimePoint now = Clock::now();
   const double seconds = std::max(SecondsBetween(point_at_, now), 1e-9);
-  writer_.Add("cost", static_cast<double>(step.loss));
+  writer_.Add("loss", static_cast<double>(step.loss), kLoss);
   if (classifies_ && step.rows > 0) {
-    writer_.Add("accuracy", static_cast<double>(step.correct) / static_cast<double>(step.rows));
+    writer_.Add("accuracy", static_cast<double>(step.correct) / static_cast<double>(step.rows), kAccuracy);
   }
-  writer_.Add("global_step/sec", static_cast<double>(step.global_step - point_step_) / seconds);
-  writer_.Add("examples/sec", static_cast<double>(examples_) / seconds);
+  if (is_first_) {
+    const int64_t update = std::max<int64_t>(step.global_step, 1);
+    writer_.Add("learning_rate", LearningRate(optimizer_, update), kLearningRate);
+  }
+  writer_.Add("global_step/sec", static_cast<double>(step.global_step - point_step_) / seconds, kStepsPerS);
+  writer_.Add("examples/sec", static_cast<double>(examples_) / seconds, kExamplesPerS);
   if (step.staleness) {
-    writer_.Add("staleness", step.staleness->mean);
-    writer_.Add("staleness/p50", step.staleness->p50);
-    writer_.Add("staleness/p95", step.staleness->p95);
-    writer_.Add("staleness/max", step.staleness->max);
+    writer_.Add("staleness", step.staleness->mean, kStaleness);
+    writer_.Add("staleness/p50", step.staleness->p50, kStalenessP50);
+    writer_.Add("staleness/p95", step.staleness->p95, kStalenessP95);
+    writer_.Add("staleness/max", step.staleness->max, kStalenessMax);
   }
   writer_.WriteScalars(step.global_step, now);
   point_at_ = now;
@@ -59,8 +101,7 @@ void WorkerSummary::OnStep(const StepFigures& step) {
 }
 
 void WorkerSummary::OnEvaluation(int64_t global_step, const Evaluation& evaluation) {
-  writer_.Add("eval/loss", evaluation.loss());
-  if (evaluation.classifies) writer_.Add("eval/accuracy", evaluation.accuracy());
+  AddEvaluation(evaluation, &writer_);
   writer_.WriteScalars(global_step, Clock::now());
   writer_.Flush();
 }
@@ -83,11 +124,20 @@ void PsSummary::Begin(int64_t global_step) {
 void PsSummary::OnUpdate(int64_t global_step, int workers) {
   const TimePoint now = Clock::now();
   const auto steps = static_cast<double>(global_step - point_step_);
-  if (steps > 0) writer_.Add("global_step/sec", steps / std::max(SecondsBetween(point_at_, now), 1e-9));
-  writer_.Add("workers", workers);
+  if (steps > 0) {
+    writer_.Add("global_step/sec", steps / std::max(SecondsBetween(point_at_, now), 1e-9), kStepsPerS);
+  }
+  writer_.Add("workers", workers, kWorkers);
   writer_.WriteScalars(global_step, now);
   point_at_ = now;
   point_step_ = global_step;
+}
+
+void EvaluationCurves::Add(int64_t global_step, const Evaluation& evaluation, std::optional<double> auc) {
+  AddEvaluation(evaluation, &writer_);
+  if (auc) writer_.Add("eval/auc", *auc, kEvalAuc);
+  writer_.WriteScalars(global_step, Clock::now());
+  writer_.Flush();
 }
 
 }  // namespace dtrain

@@ -48,14 +48,16 @@ struct StepFigures {
   std::optional<HistogramFigures> staleness;  // since the last point; unset: no gradient was answered since
 };
 
-// WorkerSummary: the curves of a worker's training in summary.dir; for the first worker also the model's
-// graph and the final evaluation. Owner and thread: the worker's.
+// WorkerSummary: the curves of a worker's training in summary.dir; for the first worker also the learning
+// rate, the model's graph, and the run's config and end (session.h). Owner and thread: the worker's.
 class WorkerSummary {
  public:
   // Returns null without summary.dir. `device` is what the worker computes on, "gpu:0". Throws UserError or
   // IoError if the directory cannot be written.
   static std::unique_ptr<WorkerSummary> Open(const Config& config, int index, const std::string& device,
                                              const Layout& layout, ExitHooks& hooks, Logger& log);
+
+  ~WorkerSummary();  // writes how the run has ended: done only after End()
 
   // Begins training: the time before counts as start-up.
   void Begin(int64_t global_step);
@@ -73,12 +75,17 @@ class WorkerSummary {
   void OnStep(const StepFigures& step);
   void OnEvaluation(int64_t global_step, const Evaluation& evaluation);
   void Flush() { writer_.Flush(); }
+  // The run is done.
+  void End() { is_done_ = true; }
 
  private:
   WorkerSummary(const Config& config, int index, const std::string& device, const Layout& layout,
                 ExitHooks& hooks, Logger& log);
 
+  const OptimizerConfig optimizer_;
+  const bool is_first_;
   const bool classifies_;
+  bool is_done_ = false;
   EventWriter writer_;
   Schedule schedule_;
   bool due_ = false;
@@ -119,13 +126,7 @@ class EvaluationCurves {
   explicit EvaluationCurves(const std::string& directory)
       : log_("evaluator", LogOptions()), writer_(directory, hooks_, log_) {}
 
-  void Add(int64_t global_step, const Evaluation& evaluation, std::optional<double> auc) {
-    writer_.Add("eval/loss", evaluation.loss());
-    if (evaluation.classifies) writer_.Add("eval/accuracy", evaluation.accuracy());
-    if (auc) writer_.Add("eval/auc", *auc);
-    writer_.WriteScalars(global_step, Clock::now());
-    writer_.Flush();
-  }
+  void Add(int64_t global_step, const Evaluation& evaluation, std::optional<double> auc);
 
  private:
   Logger log_;

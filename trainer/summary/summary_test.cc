@@ -12,13 +12,13 @@
 namespace dtrain {
 namespace {
 
-// The x of every point of `cost` in the one file of `directory`.
-std::vector<int64_t> CostSteps(const std::string& directory) {
+// The x of every point of `loss` in the one file of `directory`.
+std::vector<int64_t> LossSteps(const std::string& directory) {
   std::vector<int64_t> steps;
   for (const auto& entry : std::filesystem::directory_iterator(directory)) {
     for (const event::Event& event : ReadEvents(entry.path().string())) {
       for (const auto& value : event.summary().value()) {
-        if (value.tag() == "cost") steps.push_back(event.step());
+        if (value.tag() == "loss") steps.push_back(event.step());
       }
     }
   }
@@ -42,7 +42,7 @@ TEST_CASE("worker summary: a point that is due waits for the global step to move
       if (summary->Due(++local_step) && summary->Moved(step)) summary->OnStep({step, 0.5f, 0, 1, {}});
     }
   }
-  CHECK(CostSteps(config.summary.dir + "/worker-1") == std::vector<int64_t>{4, 5, 7});
+  CHECK(LossSteps(config.summary.dir + "/worker-1") == std::vector<int64_t>{4, 5, 7});
 }
 
 }  // namespace
