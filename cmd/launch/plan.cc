@@ -94,7 +94,11 @@ std::vector<std::string> GuardWords(const PlannedTask& planned, const Machine& l
   }
   if (who.tells_end) add({"--end-told"});
   add(TaskWords(planned.task));
-  if (who.live && planned.task.role == Role::kWorker && planned.task.index == 0) add({"--relay-live"});
+  if (who.live && planned.task.role == Role::kWorker && planned.task.index == 0) {
+    add({"--relay-live"});
+    // The log on this machine has its rows all the same.
+    if (config.hooks.HasDefaultRows()) add({fmt::format("--set=hooks.log_every_secs={}", kLogEverySecs)});
+  }
   return words;
 }
 

@@ -118,7 +118,7 @@ TEST_CASE("plan: a task's command has its variables, directory, flags and device
   CHECK(tasks[1].command.back() ==
         "exec env 'A=$(x)' /opt/dtrain guard '--directory=/data/a b' --config=job.yaml --silence-s=5 "
         "--kept-alive -- --set=train.steps=5 '--set=device.ids=[0, 1]' --set=log.dir=null --role worker "
-        "--index 0 --relay-live");
+        "--index 0 --relay-live --set=hooks.log_every_secs=10");
 }
 
 TEST_CASE("plan: a program with a slash lies below the directory; without, PATH has it") {

@@ -285,12 +285,20 @@ struct EvalConfig {
   bool keep_best = false;  // the checkpoint of the smallest loss
 };
 
+constexpr double kLogEverySecs = 10;
+
 struct HooksConfig {
   bool stop_on_nan = true;
-  int64_t log_every_steps = 1000;  // local steps; 0: none
+  std::optional<double> log_every_secs;  // 0: none; unset: LogEverySecs()
+  int64_t log_every_steps = 0;           // local steps; 0: none
   int64_t log_every_epochs = 0;
   int64_t count_every_steps = 0;  // local steps; 0: none
   bool progressive = false;       // loading a file: true for sparse rows
+
+  // Whether the user has not said when rows are logged.
+  bool HasDefaultRows() const { return !log_every_secs && log_every_steps == 0 && log_every_epochs == 0; }
+  // Seconds between rows; 0: none by time.
+  double LogEverySecs() const { return HasDefaultRows() ? kLogEverySecs : log_every_secs.value_or(0); }
 };
 
 struct SummaryConfig {

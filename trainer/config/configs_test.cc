@@ -58,7 +58,7 @@ TEST_CASE("configs: linear_regression is a million steps of one example") {
   CHECK(config.train.optimizer.learning_rate == 3e-5);
   CHECK(config.checkpoint.dir == (fs::current_path() / "checkpoint").string());
   CHECK(config.checkpoint.every_secs == 60);
-  CHECK(config.hooks.log_every_steps == 1000);
+  CHECK(config.hooks.HasDefaultRows());
   CHECK(config.cluster.worker.size() == 2);
 }
 

@@ -114,7 +114,7 @@ TEST_CASE("set: beats the file, and a later one an earlier") {
 TEST_CASE("set: null puts the default back, of a key, of its other name and of a section") {
   CHECK(Load(kSmall, {"train.steps=null", "train.epochs=1", "data.train.rows=9"}).train.steps ==
         std::nullopt);
-  CHECK(Load(kSmall, {"hooks=null", "train.steps=9"}).hooks.log_every_steps == 1000);
+  CHECK(Load(kSmall, {"hooks=null", "train.steps=9"}).hooks.log_every_steps == 0);
   CHECK(Load(kSmall, {"train.batch_size=5", "train.batch_size=~"}).train.batch_size == 100);
 }
 

@@ -87,9 +87,15 @@ std::vector<Field> RunningFields() {
       Flag(DT_KEY(hooks.stop_on_nan), kRun,
            "Check every loss and every gradient, at the worker and at the ps, and end the run with exit code "
            "3 where one is not finite."),
-      Number(DT_KEY(hooks.log_every_steps), kTask, kFromZero, "A line every N local steps; 0: none.")
+      Number(DT_KEY(hooks.log_every_secs), kTask, {0, kMaxSeconds},
+             "A row of the table of training every so many seconds; 0: none by time. Where it is left out, "
+             "rows go to the log file only while a terminal shows the live line.")
+          .Unit("seconds")
+          .Try("10")
+          .Unset("10; none if log_every_steps or log_every_epochs is above 0"),
+      Number(DT_KEY(hooks.log_every_steps), kTask, kFromZero, "A row every N local steps; 0: none by steps.")
           .Unit("local steps"),
-      Number(DT_KEY(hooks.log_every_epochs), kTask, kFromZero, "A line every N epochs; 0: none.")
+      Number(DT_KEY(hooks.log_every_epochs), kTask, kFromZero, "A row every N epochs; 0: none by epochs.")
           .Unit("epochs"),
       Number(DT_KEY(hooks.count_every_steps), kTask, kFromZero,
              "A line with global and local steps a second every N local steps; 0: none.")

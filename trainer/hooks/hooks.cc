@@ -113,7 +113,7 @@ HookList MakeHooks(const HookParts& parts) {
   if (parts.summary != nullptr) {
     hooks.push_back(std::make_unique<SummaryHook>(*parts.summary, parts.staleness));
   }
-  if (config.log_every_steps > 0 || config.log_every_epochs > 0) {
+  if (config.LogEverySecs() > 0 || config.log_every_steps > 0 || config.log_every_epochs > 0) {
     hooks.push_back(std::make_unique<Progress>(config, parts.log));
   }
   if (config.count_every_steps > 0) {

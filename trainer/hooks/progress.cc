@@ -9,8 +9,15 @@
 
 namespace dtrain {
 
-bool Progress::Due(const StepView& view) const {
+Progress::Progress(const HooksConfig& hooks, Logger& log)
+    : hooks_(hooks), log_(log), file_only_(hooks.HasDefaultRows() && log.live()), row_began_(Clock::now()) {
+  const std::chrono::duration<double> every(hooks.LogEverySecs());
+  if (every.count() > 0) timer_.emplace(std::chrono::duration_cast<Clock::duration>(every), row_began_);
+}
+
+bool Progress::Due(const StepView& view) {
   const BatchSource& source = view.source;
+  if (timer_ && timer_->Due()) return true;
   if (hooks_.log_every_steps > 0 && view.local_step % hooks_.log_every_steps == 0) return true;
   return hooks_.log_every_epochs > 0 && source.batches_per_epoch() > 0 &&
          source.batch_in_epoch() + 1 == source.batches_per_epoch() &&
@@ -49,6 +56,7 @@ void Progress::WriteRow(const StepView& view, double seconds) {
     in_epoch.value = batch;
     of_epoch.value = batches;
   }
+  if (file_only_) return log_.WriteToFile(LogLevel::kInfo, text);
   log_.Record(LogLevel::kInfo, text,
               {{"epoch", epoch},
                in_epoch,

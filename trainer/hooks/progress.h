@@ -13,25 +13,29 @@
 
 namespace dtrain {
 
-// Progress (hooks.log_every_steps, hooks.log_every_epochs): logs the table of training, one row every so many
-// local steps or epochs, in stable columns, which are separate members with log.format: json:
+// Progress (hooks.log_every_secs, hooks.log_every_steps, hooks.log_every_epochs): logs the table of training,
+// one row every so many seconds, local steps or epochs, in stable columns, which are separate members with
+// log.format: json:
 //   epoch, batch i/n, global step, local step, loss, examples/s, ms/step
 // Loss, examples/s and ms/step are means since the row before. There is no row as long as there is no loss.
+// Where the user has asked for no rows and a terminal shows the live line, they go to the log file only.
 class Progress : public Hook {
  public:
-  Progress(const HooksConfig& hooks, Logger& log) : hooks_(hooks), log_(log) {}
+  Progress(const HooksConfig& hooks, Logger& log);
 
   // The time before this was start-up.
   void Begin(const StepView&) override { row_began_ = Clock::now(); }
-  // Reads the clock only when a row is due.
+  // Reads the clock only when a row may be due.
   void AfterStep(const StepView& view, HookRequests* requests) override;
 
  private:
   void WriteRow(const StepView& view, double seconds);
-  bool Due(const StepView& view) const;
+  bool Due(const StepView& view);
 
   const HooksConfig& hooks_;
   Logger& log_;
+  const bool file_only_;
+  std::optional<PacedTimer> timer_;  // unset: no rows by time
   TimePoint row_began_;
   int64_t steps_ = 0;  // since the last row, like the three below
   int64_t examples_ = 0;

@@ -35,6 +35,26 @@ TEST_CASE("progress: a row every log_every_steps local steps, with means since t
         std::string::npos);
 }
 
+TEST_CASE("progress: a row every log_every_secs, beside those by steps") {
+  HooksConfig hooks;
+  hooks.log_every_secs = 1e-9;
+  CHECK(RowsOf(hooks, 5).size() == 5);
+  hooks.log_every_secs = 0;
+  CHECK(RowsOf(hooks, 5).empty());
+  hooks.log_every_secs = 1e6;
+  hooks.log_every_steps = 2;
+  CHECK(RowsOf(hooks, 5).size() == 2);
+}
+
+TEST_CASE("progress: rows are by time unless the user says when") {
+  HooksConfig hooks;
+  CHECK(hooks.LogEverySecs() == 10);
+  hooks.log_every_epochs = 1;
+  CHECK(hooks.LogEverySecs() == 0);
+  hooks.log_every_secs = 3;
+  CHECK(hooks.LogEverySecs() == 3);
+}
+
 TEST_CASE("progress: a step without rows counts in the pace and not in the loss, and makes no row alone") {
   HooksConfig hooks;
   hooks.log_every_steps = 1;

@@ -19,7 +19,7 @@ inline Config LinearCluster(int ps, int workers, int64_t steps) {
   config.data.train.name = SyntheticName::kLinear;
   config.train.batch_size = 1;
   config.train.steps = steps;
-  config.hooks.log_every_steps = 0;
+  config.hooks.log_every_secs = 0;
   config.placement.log = false;
   config.failure.detect_s = 2;
   config.failure.startup_timeout_s = 20;
