@@ -34,6 +34,7 @@
 #include "trainer/keys/cluster_keys.h"
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
+#include "trainer/monitor/run_monitor.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/task/memory_need.h"
 #include "trainer/task/run_task.h"
@@ -41,8 +42,8 @@
 namespace dtrain {
 namespace {
 
-// Whether ps 0, which chooses the checkpoint, runs on this machine.
-bool IsReadHere(const Config& config) {
+// Whether ps 0, which chooses the checkpoint and tells the metrics, runs on this machine.
+bool LeadsHere(const Config& config) {
   if (config.cluster.ps.empty()) return true;
   const std::string host = HostOf(config.cluster.ps.front());
   return IsLoopbackHost(host) || OwnNames().count(host) > 0;
@@ -129,7 +130,7 @@ std::string CheckResume(const Config& config, const Layout& layout, const InputF
   const CheckpointConfig& checkpoint = config.checkpoint;
   const bool own = NamesCheckpoint(checkpoint) || (checkpoint.resume == "auto" && !checkpoint.dir.empty());
   if (!own && checkpoint.start_from.empty()) return "";
-  const bool here = IsReadHere(config);
+  const bool here = LeadsHere(config);
   try {
     const std::string line = StartLine(config, layout, form, errors);
     return here ? line : "";
@@ -380,6 +381,7 @@ int RunCheckCommand(const CheckArguments& arguments) {
   if (!shape.rows && loaded.train->rows())
     shape.rows = *loaded.train->rows() - HeldOutRows(config.data, loaded.train->rows());
   CheckTasks(config, loaded);
+  if (LeadsHere(config)) CheckMetrics(config);
   const std::string keys = local ? "" : CheckKeys(config);
   const std::vector<std::string> warnings = DataWarnings(config, loaded);
   const bool evaluator = scheduled.assignment && !scheduled.assignment->task;

@@ -41,6 +41,7 @@ class Rules {
   void CheckTraining();
   void CheckExitCode();
   void CheckWorkers(const LoadOptions& options);
+  void CheckMetrics();
   void CheckDevices();
   void CheckAddresses();
   void CheckHosts();
@@ -104,6 +105,7 @@ void Rules::Run(const LoadOptions& options) {
   }
   CheckTraining();
   CheckExitCode();
+  CheckMetrics();
   CheckWorkers(options);
   CheckDevices();
   CheckAddresses();
@@ -220,6 +222,12 @@ void Rules::CheckWorkers(const LoadOptions& options) {
     Refuse(key, fmt::format("must be at most the number of workers ({}{}). Try {}{}.", workers, source,
                             workers, options.workers ? fmt::format(", or --workers {}", given) : ""));
   }
+}
+
+void Rules::CheckMetrics() {
+  const MetricsConfig& metrics = config_.metrics;
+  RefuseIf(!metrics.port && !metrics.password.empty(), "metrics.password",
+           "has no effect without metrics.port. Set metrics.port, or leave it out.");
 }
 
 void Rules::CheckDevices() {

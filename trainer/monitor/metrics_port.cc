@@ -68,11 +68,10 @@ std::string Response(const char* status, const char* more, const std::string& bo
 
 }  // namespace
 
-MetricsPort::MetricsPort(const std::string& address, const std::string& password,
-                         std::function<std::string()> text)
+MetricsPort::MetricsPort(int listener, const std::string& password, std::function<std::string()> text)
     : authorization_(password.empty() ? "" : "Basic " + Base64("dtrain:" + password)),
       text_(std::move(text)),
-      listener_(net::Listen(address)),
+      listener_(listener),
       address_(net::ListeningAddress(listener_)),
       stop_(eventfd(0, EFD_CLOEXEC)) {
   DT_CHECK(stop_ >= 0 && fcntl(listener_, F_SETFL, O_NONBLOCK) == 0, errno);

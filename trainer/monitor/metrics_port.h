@@ -20,9 +20,9 @@ class MetricsPort {
   static constexpr size_t kMaxRequest = 8192;
   static constexpr milliseconds kPatience{2000};  // for a request and its answer
 
-  // Listens at `address`, "127.0.0.1:9100"; port 0: a free one. `password`: of the user dtrain; empty:
-  // readers need none. `text()` makes the page, on the port's thread. Throws UserError.
-  MetricsPort(const std::string& address, const std::string& password, std::function<std::string()> text);
+  // Takes over `listener`, a socket that listens. `password`: of the user dtrain; empty: readers need none.
+  // `text()` makes the page, on the port's thread.
+  MetricsPort(int listener, const std::string& password, std::function<std::string()> text);
   ~MetricsPort();
   MetricsPort(const MetricsPort&) = delete;
   MetricsPort& operator=(const MetricsPort&) = delete;

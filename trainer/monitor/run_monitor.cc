@@ -19,6 +19,7 @@
 #include "base/file.h"
 #include "net/address.h"
 #include "net/channel.h"
+#include "net/tcp.h"
 #include "trainer/monitor/metrics_port.h"
 #include "trainer/monitor/run_metrics.h"
 
@@ -62,6 +63,38 @@ std::string ReadPassword(const std::string& path) {
   return text;
 }
 
+std::string PasswordOf(const MetricsConfig& metrics) {
+  return metrics.password.empty() ? "" : ReadPassword(metrics.password);
+}
+
+// Returns a socket that listens where the metrics are told.
+int ListenFor(const Config& config) {
+  const MetricsConfig& metrics = config.metrics;
+  const bool ipv6 = metrics.bind.find(':') != std::string::npos;
+  const std::string address = fmt::format(ipv6 ? "[{}]:{}" : "{}:{}", metrics.bind, *metrics.port);
+  if (const net::Resolved found = net::Resolve(net::ParseAddress(address)); found.addresses.empty()) {
+    throw UserError(
+        "metrics.bind = {}: is no address of this machine: {}. Try 127.0.0.1, or 0.0.0.0 for all its "
+        "addresses.",
+        metrics.bind, found.error);
+  }
+  const bool reachable = !net::IsLoopback(metrics.bind);
+  if (reachable && metrics.password.empty() && !config.security.insecure) {
+    throw UserError(
+        "metrics.bind = {}: other machines could read what the run does; refused. Set metrics.password to a "
+        "file with a password, or security.insecure: true if the network is trusted.",
+        metrics.bind);
+  }
+  try {
+    return net::Listen(address);
+  } catch (const UserError&) {
+    throw UserError(
+        "metrics.port = {}: cannot listen at {}. Another program may have this port, or metrics.bind is no "
+        "address of this machine.",
+        *metrics.port, address);
+  }
+}
+
 int64_t FreeBytes(const std::string& directory) {
   struct statvfs disk {};
   if (directory.empty() || statvfs(directory.c_str(), &disk) != 0) return -1;
@@ -80,6 +113,12 @@ RunMonitor::RunMonitor(const Config& config, const std::string& directory, Logge
   thread_ = std::thread([this] { Run(); });
 }
 
+void CheckMetrics(const Config& config) {
+  if (!config.metrics.port) return;
+  PasswordOf(config.metrics);
+  close(ListenFor(config));
+}
+
 RunMonitor::~RunMonitor() {
   {
     std::lock_guard<std::mutex> hold(mutex_);
@@ -90,25 +129,8 @@ RunMonitor::~RunMonitor() {
 }
 
 void RunMonitor::OpenPort() {
-  const MetricsConfig& metrics = config_.metrics;
-  const bool reachable = !net::IsLoopback(metrics.bind);
-  if (reachable && metrics.password.empty() && !config_.security.insecure) {
-    throw UserError(
-        "metrics.bind = {}: other machines could read what the run does; refused. Set metrics.password to a "
-        "file with a password, or security.insecure: true if the network is trusted.",
-        metrics.bind);
-  }
-  const bool ipv6 = metrics.bind.find(':') != std::string::npos;
-  const std::string address = fmt::format(ipv6 ? "[{}]:{}" : "{}:{}", metrics.bind, *metrics.port);
-  const std::string password = metrics.password.empty() ? "" : ReadPassword(metrics.password);
-  try {
-    port_ = std::make_unique<MetricsPort>(address, password, [this] { return MetricsOnPort(); });
-  } catch (const UserError&) {
-    throw UserError(
-        "metrics.port = {}: cannot listen at {}. Another program may have this port, or metrics.bind is no "
-        "address of this machine.",
-        *metrics.port, address);
-  }
+  const std::string password = PasswordOf(config_.metrics);
+  port_ = std::make_unique<MetricsPort>(ListenFor(config_), password, [this] { return MetricsOnPort(); });
   log_.Info("metrics at http://{}/metrics{}", port_->address(), password.empty() ? "" : " with a password");
 }
 

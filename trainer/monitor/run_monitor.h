@@ -55,4 +55,7 @@ class RunMonitor {
   std::thread thread_;
 };
 
+// Throws the UserError of a run whose port for metrics, or its password, cannot be used. For ps 0's machine.
+void CheckMetrics(const Config& config);
+
 }  // namespace dtrain

@@ -137,11 +137,19 @@ TEST_CASE("monitor: an address that other machines reach needs a password or a t
   run.Begin();
 }
 
-TEST_CASE("monitor: a port that is in use is named") {
+TEST_CASE("monitor: a port that is in use is named, by a check too, and so is a name that nobody knows") {
   Monitored first, second;
   first.Begin();
   second.config.metrics.port = first.port();
   CHECK_THROWS_WITH_AS(second.Begin(), doctest::Contains("cannot listen at 127.0.0.1:"), UserError);
+  CHECK_THROWS_WITH_AS(CheckMetrics(second.config), doctest::Contains("cannot listen at 127.0.0.1:"),
+                       UserError);
+  second.config.metrics.port = 0;
+  CHECK_NOTHROW(CheckMetrics(second.config));
+  second.config.metrics.bind = "nowhere.invalid";
+  CHECK_THROWS_WITH_AS(CheckMetrics(second.config),
+                       doctest::Contains("metrics.bind = nowhere.invalid: is no address of this machine: "),
+                       UserError);
 }
 
 TEST_CASE("monitor: the directory of the run gets the last status, and a token for its owner alone") {
