@@ -12,6 +12,7 @@
 #include "trainer/data/files/held_out.h"
 #include "trainer/data/order.h"
 #include "trainer/peer/abort.h"
+#include "trainer/peer/conversations.h"
 #include "trainer/peer/heartbeat.h"
 #include "trainer/peer/peer_limits.h"
 #include "trainer/ps/ps_task.h"
@@ -24,6 +25,8 @@ namespace {
 using wire::Body;
 
 constexpr milliseconds kStatusEvery{1000};
+// How often the log says for which lost workers the run waits.
+constexpr milliseconds kTellAwaitedEvery{10000};
 
 std::unique_ptr<Checkpoints> CheckpointsFor(Checkpoints::Parts parts) {
   if (parts.leader.task.config.checkpoint.dir.empty()) return nullptr;
@@ -48,7 +51,7 @@ LocalLeader::LocalLeader(const LeaderParts& parts)
       start_({members_, positions_, history_, steps_, rounds_, parts.rule, outbox_, log_}),
       stop_(config_, members_, history_, log_),
       end_(config_, parts.task.layout, members_, evaluations_, history_, outbox_, log_),
-      slow_workers_(config_.cluster.worker.size()),
+      slow_workers_(config_.cluster.worker.size(), config_.failure.detect_s),
       status_(config_, members_, history_),
       checkpoints_(CheckpointsFor(
           {parts_, rounds_, steps_, positions_, [this](const std::string& error) { OnSaved(error); }})),
@@ -301,7 +304,7 @@ void LocalLeader::OnDone(Member& member, uint64_t request, const wire::Done& don
   if (member.done) return;
   member.done = true;
   member.result.Take(done);
-  log_.Info("{} is done: {}", TaskName(member.task), Plural(member.result.local_steps, "local step"));
+  log_.Detail("{} is done: {}", TaskName(member.task), Plural(member.result.local_steps, "local step"));
   CloseWhenAllDone(Clock::now());
 }
 
@@ -498,7 +501,7 @@ RunStatus LocalLeader::OnHeartbeat(const Member& member, const wire::Heartbeat& 
   status_.OnHeartbeat(member, beat, Clock::now());
   if (member.is_worker()) {
     const std::optional<SlowWorkers::Change> change =
-        slow_workers_.Report(member.task.index, PaceIn(beat), members_.workers());
+        slow_workers_.Report(member.task.index, PaceIn(beat), members_.workers(), Clock::now());
     if (change) {
       const std::string text = fmt::format("{} {}", members_.NameOf(member), PaceText(*change));
       change->slow ? log_.Warning("{}", text) : log_.Info("{}", text);
@@ -521,7 +524,7 @@ void LocalLeader::Tick(TimePoint now) {
   if (const std::string why = stop_.Overdue(now); !why.empty()) EndStopped(why);
   if (phase_ == RunPhase::kJoining) BeginWhenEnoughAreReady();
   if (phase_ == RunPhase::kJoining) barrier_.Check(now);
-  if (begun()) members_.CheckAwaited(now);
+  if (begun()) WaitForLost(now);
   if (phase_ == RunPhase::kRunning) {
     if (!all_done_) EndWhenOutOfTime(now);
     CloseWhenAllDone(now);  // a lost worker that might have returned may be too late now
@@ -531,6 +534,25 @@ void LocalLeader::Tick(TimePoint now) {
   restore_.Tick(now);
   status_.Tick(now, global_step());
   if (now >= next_status_) TellStatus(now);
+}
+
+// Ends the run when a lost worker that it waits for is away for too long.
+void LocalLeader::WaitForLost(TimePoint now) {
+  members_.CheckAwaited(now);
+  const std::optional<TaskTable::Awaited> awaited = members_.AwaitedNow();
+  if (!awaited) next_awaited_ = now + kTellAwaitedEvery;
+  if (now < next_awaited_) return;
+  next_awaited_ = now + kTellAwaitedEvery;
+  log_.Info("waiting for {}; {}", awaited->names,
+            GivesUpText(config_, awaited->since, config_.failure.wait_s));
+}
+
+std::string LocalLeader::WaitingText(TimePoint now) const {
+  if (phase_ == RunPhase::kJoining) return barrier_.StatusUntil(now);
+  const std::optional<TaskTable::Awaited> awaited = begun() ? members_.AwaitedNow() : std::nullopt;
+  if (!awaited) return std::string();
+  return fmt::format("waiting for {}{}", awaited->names,
+                     GivesUpInText(awaited->since, config_.failure.wait_s, now));
 }
 
 void LocalLeader::TellStatus(TimePoint now) {
@@ -556,7 +578,7 @@ std::optional<int64_t> LocalLeader::AllSteps() const {
 std::optional<std::string> LocalLeader::StatusJson() {
   StatusReport::Now now;
   now.phase = PhaseName();
-  if (phase_ == RunPhase::kJoining) now.waiting = barrier_.Status();
+  now.waiting = WaitingText(Clock::now());
   // A run that goes back to a checkpoint is there already, before all tasks are here again.
   now.global_step = starting() && history_.begun ? history_.checkpoint_step : global_step();
   now.steps = AllSteps();

@@ -101,6 +101,9 @@ class LocalLeader : public Leader {
  private:
   Restore::Parts RestoreParts();
   const char* PhaseName() const;
+  void WaitForLost(TimePoint now);
+  // For whom the run waits, and how long yet; empty: for nobody.
+  std::string WaitingText(TimePoint now) const;
   void TellStatus(TimePoint now);
   std::optional<int64_t> AllSteps() const;
   // Grants no more steps (sync: decides no more rounds).
@@ -158,6 +161,7 @@ class LocalLeader : public Leader {
   SlowWorkers slow_workers_;
   StatusReport status_;
   TimePoint next_status_;
+  TimePoint next_awaited_ = TimePoint::max();
   const std::unique_ptr<Checkpoints> checkpoints_;  // null without checkpoint.dir
   Restore restore_;
   std::optional<DataFacts> data_;  // the facts of the lowest worker about its data

@@ -85,9 +85,18 @@ std::string StartBarrier::Status() const {
                      unready.empty() ? "" : "; still preparing: ", unready);
 }
 
+double StartBarrier::MaxSeconds() const {
+  return history_.begun ? config_.failure.wait_s : config_.failure.startup_timeout_s;
+}
+
+std::string StartBarrier::StatusUntil(TimePoint now) const {
+  const bool waits = !members_.Missing(MinWorkers(now)).empty();
+  return Status() + (waits ? GivesUpInText(begun_, MaxSeconds(), now) : "");
+}
+
 void StartBarrier::Check(TimePoint now) {
   const char* const key = history_.begun ? "failure.wait_s" : "failure.startup_timeout_s";
-  const double max_s = history_.begun ? config_.failure.wait_s : config_.failure.startup_timeout_s;
+  const double max_s = MaxSeconds();
   if (!members_.Missing(MinWorkers(now)).empty() && SecondsBetween(begun_, now) > max_s) {
     const std::string& refused = members_.last_refusal();
     throw PeerLost("not all tasks came in {} s ({}); {}. Start them, or look at their logs.{}", max_s, key,

@@ -37,6 +37,8 @@ class StartBarrier {
   void Check(TimePoint now);
   // "joined 3 of 5; missing: ps 1 (10.0.0.2:9001)".
   std::string Status() const;
+  // The same with when the wait ends: "...; gives up in 80 s".
+  std::string StatusUntil(TimePoint now) const;
 
  private:
   // The tasks that are ready, without ps 0.
@@ -46,6 +48,7 @@ class StartBarrier {
   };
   std::optional<Ready> CountReady() const;
   int64_t MinWorkers(TimePoint now) const;
+  double MaxSeconds() const;
   bool WaitedLong(TimePoint now) const;
 
   const Config& config_;

@@ -26,7 +26,7 @@ void RunStop::Ask(int signal, TimePoint now) {
   asked_at_ = now;
   const char* const what =
       config_.checkpoint.dir.empty() ? "ends, and nothing is saved" : "is saved and ends";
-  log_.Warning("{}: the run {}", SignalName(signal), what);
+  log_.Info("{}: the run {}", SignalName(signal), what);
 }
 
 std::string RunStop::Overdue(TimePoint now) const {
@@ -45,7 +45,9 @@ void RunStop::End(const Reached& reached, const std::string& unsaved) const {
   const bool goes_back = reached.starting && history_.begun && !history_.checkpoint.empty();
   if (goes_back) summary.global_step = history_.checkpoint_step;
   for (const Member& member : members_.all()) {
-    if (member.task.role == Role::kWorker) summary.local_steps.push_back(member.taken);
+    if (!member.is_worker()) continue;
+    summary.local_steps.push_back(member.taken);
+    if (member.lost && !member.here() && !member.done) summary.lost_workers.push_back(member.task.index);
   }
   const std::string& newest = history_.checkpoint;
   if (!newest.empty()) summary.checkpoint = newest;

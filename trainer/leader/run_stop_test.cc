@@ -24,6 +24,7 @@ class Stopped {
     config_.checkpoint.dir = dir;
     config_.failure.grace_s = 10;
     members_.Worker(1)->taken = 4;
+    members_.Worker(1)->lost = true;
     stop_.Ask(SIGTERM, now_);
   }
   std::string OverdueAfter(int seconds) const { return stop_.Overdue(now_ + std::chrono::seconds(seconds)); }
@@ -102,6 +103,7 @@ TEST_CASE("run stop: how it ends, and what it says") {
     CHECK(end.what() == "stopped by SIGTERM " + each.text);
     CHECK(end.code() == each.code);
     CHECK(end.summary().status == "stopped");
+    CHECK(end.summary().lost_workers == std::vector<int64_t>{1});
     CHECK(end.summary().global_step == each.global_step);
     CHECK(end.summary().local_steps == std::vector<int64_t>{0, 4});
   }

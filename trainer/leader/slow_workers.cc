@@ -7,8 +7,8 @@
 namespace dtrain {
 namespace {
 
-constexpr double kSlow = 1.5;  // times the median
-constexpr int kReportsInARow = 2;
+constexpr double kSlow = 1.5;      // times the median
+constexpr double kSlowByMs = 1.0;  // and so much more per step
 
 }  // namespace
 
@@ -33,16 +33,21 @@ std::optional<double> SlowWorkers::Median(int workers_here) const {
   return *middle;
 }
 
-std::optional<SlowWorkers::Change> SlowWorkers::Report(int worker, Pace pace, int workers_here) {
+std::optional<SlowWorkers::Change> SlowWorkers::Report(int worker, Pace pace, int workers_here,
+                                                       TimePoint now) {
   Record& record = workers_[static_cast<size_t>(worker)];
   if (!Measure(record, pace)) return std::nullopt;
   const std::optional<double> median = Median(workers_here);
   if (!median) return std::nullopt;
-  const bool slow = *record.step_ms > kSlow * *median;
-  record.against = slow == record.slow ? 0 : record.against + 1;
-  if (record.against < kReportsInARow) return std::nullopt;
+  const bool slow = *record.step_ms > std::max(kSlow * *median, *median + kSlowByMs);
+  if (slow == record.slow) {
+    record.against.reset();
+    return std::nullopt;
+  }
+  if (!record.against) record.against = now;
+  if (SecondsBetween(*record.against, now) < detect_s_) return std::nullopt;
   record.slow = slow;
-  record.against = 0;
+  record.against.reset();
   return Change{slow, *record.step_ms, *median};
 }
 

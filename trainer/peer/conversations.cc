@@ -51,6 +51,10 @@ std::string GivesUpText(const Config& config, TimePoint since, double limit_s) {
   return fmt::format("gives up at {} with exit {}", TimeOfDay(since + limit), config.failure.peer_lost_exit);
 }
 
+std::string GivesUpInText(TimePoint since, double limit_s, TimePoint now) {
+  return fmt::format("; gives up in {:.0f} s", std::max(limit_s - SecondsBetween(since, now), 0.0));
+}
+
 void LogRollback(const RolledBack& rolled_back, const char* next, Logger& log) {
   const std::string text = fmt::format("{}; {}", rolled_back.why, next);
   rolled_back.ps_lost ? log.Event(kEventPsLost, LogLevel::kWarning, text) : log.Warning("{}", text);

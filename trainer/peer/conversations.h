@@ -27,6 +27,8 @@ namespace dtrain {
 
 // "gives up at 23:59:59 with exit 4": for who has waited since `since` and waits for `limit_s`.
 std::string GivesUpText(const Config& config, TimePoint since, double limit_s);
+// "; gives up in 80 s": the same for people whose clock may be another.
+std::string GivesUpInText(TimePoint since, double limit_s, TimePoint now);
 
 // Warns that the task joins the run anew. `next`: what it does now.
 void LogRollback(const RolledBack& rolled_back, const char* next, Logger& log);

@@ -75,6 +75,8 @@ TEST_CASE("conversations: who waits says until when, and how it ends then") {
   const TimePoint since = Clock::now();
   CHECK(GivesUpText(config, since, 30) ==
         "gives up at " + TimeOfDay(since + std::chrono::seconds(30)) + " with exit 75");
+  CHECK(GivesUpInText(since, 30, since + std::chrono::seconds(12)) == "; gives up in 18 s");
+  CHECK(GivesUpInText(since, 30, since + std::chrono::seconds(31)) == "; gives up in 0 s");
 }
 
 TEST_CASE(

@@ -363,4 +363,15 @@ void TaskTable::CheckAwaited(TimePoint now) const {
   }
 }
 
+std::optional<TaskTable::Awaited> TaskTable::AwaitedNow() const {
+  std::optional<Awaited> awaited;
+  for (const Member& member : members_) {
+    if (!IsAwaited(member) || member.here() || member.done) continue;
+    if (!awaited) awaited = {"", member.lost_at};
+    awaited->names += (awaited->names.empty() ? "" : ", ") + TaskName(member.task);
+    awaited->since = std::min(awaited->since, member.lost_at);
+  }
+  return awaited;
+}
+
 }  // namespace dtrain

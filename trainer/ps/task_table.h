@@ -168,6 +168,12 @@ class TaskTable {
   bool AllTold() const;
   // Throws PeerLost when a worker that is waited for has been lost for longer than failure.wait_s.
   void CheckAwaited(TimePoint now) const;
+  // The lost workers that are waited for, and when the first of them was lost; nothing: there are none.
+  struct Awaited {
+    std::string names;  // "worker 1, worker 3"
+    TimePoint since;
+  };
+  std::optional<Awaited> AwaitedNow() const;
 
  private:
   // A task that reads its data may wait long for the first byte: of a command, a queue, or a slow disk.

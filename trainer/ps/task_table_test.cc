@@ -445,13 +445,18 @@ TEST_CASE("task table: who is not here needs not be told of the end") {
 TEST_CASE("task table: one that is waited for has failure.wait_s to come back") {
   const TimePoint now = Clock::now();
   Run run(WorkerLost::kWait);
+  CHECK_FALSE(run.members.AwaitedNow());
   run.Lose(1, now);
+  REQUIRE(run.members.AwaitedNow());
+  CHECK(run.members.AwaitedNow()->names == "worker 1");
+  CHECK(run.members.AwaitedNow()->since == now);
   CHECK_NOTHROW(run.members.CheckAwaited(now + std::chrono::seconds(30)));
   CHECK_THROWS_WITH_AS(run.members.CheckAwaited(now + std::chrono::seconds(31)),
                        "worker 1 (127.0.0.1:11002; never seen) was lost and is not back after 30 s "
                        "(failure.wait_s). Look at its log.",
                        PeerLost);
   run.Of(1).node = 4;
+  CHECK_FALSE(run.members.AwaitedNow());
   CHECK_NOTHROW(run.members.CheckAwaited(now + std::chrono::seconds(31)));
 }
 
