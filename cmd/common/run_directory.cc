@@ -53,9 +53,13 @@ int Lock(const std::string& directory, bool strictly) {
   }
 }
 
+std::string ReadText(const std::string& path) {
+  std::ifstream file(path);
+  return std::string((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+}
+
 Json ReadRecord(const std::string& directory) {
-  std::ifstream file(directory + "/" + RunDirectory::kRecord);
-  return Json::Parse(std::string((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>()));
+  return Json::Parse(ReadText(directory + "/" + RunDirectory::kRecord));
 }
 
 std::string TextIn(const Json& record, const char* key) {
@@ -170,6 +174,9 @@ bool RunDirectory::IsWrittenByOther(const std::string& path, const Writer& write
 
 void RunDirectory::Begin(const Config& config, const std::string& config_path) {
   status_ = "running";
+  if (!TextIn(ReadRecord(path_), "run_id").empty()) {
+    for (const char* const name : {kRecord, kResult, kConfig}) earlier_[name] = ReadText(path_ + "/" + name);
+  }
   Json& record = record_;
   record["name"] = fs::path(path_).filename().string();
   record["named_by_dtrain"] = is_named_;
@@ -197,8 +204,8 @@ void RunDirectory::Begin(const Config& config, const std::string& config_path) {
   record["checkpoints"] = config.checkpoint.dir;
   record["logs"] = config.log.dir;
   record["summaries"] = config.summary.dir;
-  WriteFileAtomically(path_ + "/config.yaml", DumpConfig(config));
-  unlink((path_ + "/result.json").c_str());  // of the run before
+  WriteFileAtomically(path_ + "/" + kConfig, DumpConfig(config));
+  unlink((path_ + "/" + kResult).c_str());  // of the run before
   Write();
 }
 
@@ -209,6 +216,13 @@ void RunDirectory::SetAddresses(const std::vector<std::string>& ps) {
 
 void RunDirectory::End(const RunSummary& summary, const RunAccount& account, const std::string& result) {
   status_ = summary.status;
+  keeps_earlier_ = account.identity.run_id.empty() && !earlier_.empty() && !earlier_[kResult].empty();
+  if (keeps_earlier_) {
+    for (const auto& [name, text] : earlier_) {
+      if (!text.empty()) WriteFileAtomically(path_ + "/" + name, text);
+    }
+    return;
+  }
   model_ = summary.checkpoint.value_or("");
   const auto leader = account.identity.hosts.find(TaskName({Role::kPs, 0}));
   const std::string fetched = path_ + "/checkpoints/" + fs::path(model_).filename().string();
@@ -227,7 +241,7 @@ void RunDirectory::End(const RunSummary& summary, const RunAccount& account, con
   record_["hosts"] = hosts;
   record_["end_time"] = WallText(account.end_nanos);
   record_["next"] = TextOrNull(NextCommand());
-  WriteFileAtomically(path_ + "/result.json", result);
+  WriteFileAtomically(ResultPath(), result);
   Write();
 }
 
@@ -250,6 +264,7 @@ std::string RunDirectory::NextCommand() const {
 
 std::string RunDirectory::NextLine() const {
   const std::string where = "run: " + Shown(), next = NextCommand();
+  if (keeps_earlier_) return where + " keeps the result of the run before";
   if (is_done() && !model_at_.empty()) {
     return fmt::format("{}; the model is {} on {}", where, model_, model_at_);
   }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +22,8 @@ namespace dtrain {
 class RunDirectory {
  public:
   static constexpr const char* kRecord = kRunRecord;
+  static constexpr char kResult[] = "result.json";
+  static constexpr char kConfig[] = "config.yaml";
 
   // Who writes the record.
   struct Writer {
@@ -46,8 +49,11 @@ class RunDirectory {
   void Begin(const Config& config, const std::string& config_path);
   // The addresses of the ps of `local`, once its ports are known.
   void SetAddresses(const std::vector<std::string>& ps);
-  // Writes result.json and ends the record. Throws IoError.
+  // Writes result.json and ends the record. Throws IoError. A run that never began leaves a directory as it
+  // was if an earlier run has its result there.
   void End(const RunSummary& summary, const RunAccount& account, const std::string& result);
+  // The result of this run; empty: that in the directory is of an earlier one.
+  std::string ResultPath() const { return keeps_earlier_ ? "" : path_ + "/" + kResult; }
 
   const std::string& path() const { return path_; }
   // The path as this command's user would write it: relative to the working directory if it is below.
@@ -71,9 +77,11 @@ class RunDirectory {
   const int lock_fd_;
   Json record_;
   std::string status_;
-  std::string model_;     // the newest checkpoint; empty: there is none
-  std::string model_at_;  // the host that has it; empty: this one
-  bool goes_on_ = false;  // the same command may do better
+  std::string model_;                           // the newest checkpoint; empty: there is none
+  std::string model_at_;                        // the host that has it; empty: this one
+  bool goes_on_ = false;                        // the same command may do better
+  std::map<std::string, std::string> earlier_;  // the files of an earlier run that has begun, by name
+  bool keeps_earlier_ = false;                  // they are back
 };
 
 // Sets log.dir and summary.dir of `config` where they are not set and it has a directory of the run.

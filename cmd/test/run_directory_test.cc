@@ -170,6 +170,30 @@ TEST_CASE("run directory: one that is named goes on from its checkpoints, and ot
   CHECK(user.Say("dtrain eval other").code == 0);
 }
 
+TEST_CASE("run directory: a start that fails leaves what a run that has begun keeps there") {
+  const User user;
+  REQUIRE(user.Train({"--run", "mine"}).code == 0);
+  const auto kept = [&] {
+    std::string all;
+    for (const char* file : {"run.json", "result.json", "config.yaml"}) {
+      all += FileContent(user.directory + "/mine/" + file);
+    }
+    return all;
+  };
+  const std::string before = kept();
+  const std::vector<std::vector<std::string>> bad = {
+      {"data.train={format: csv, path: nowhere.csv, label: a}"},    // found before the tasks start
+      {"model={kind: mlp, hidden: [3], inputs: 784, outputs: 10}"}  // not the model of the checkpoint
+  };
+  for (const std::vector<std::string>& set : bad) {
+    CAPTURE(set[0]);
+    const Done failed = user.Train({"--run", "mine", "--set", set[0], "--result", "failed.json"});
+    CHECK(failed.code == 2);
+    CHECK(user.Read("failed.json").at("status") == "failed");
+    CHECK(kept() == before);
+  }
+}
+
 TEST_CASE("run directory: after Ctrl-C the last line is the command that goes on") {
   const User user(EndlessJob());
   const auto run = user.Start({kMakesDirectory, "--workers", "1"});

@@ -61,6 +61,15 @@ std::optional<TaskId> TakeTask(std::string_view* text, std::string_view* details
   return task;
 }
 
+// Returns where a text that does not begin with the task that it is about names it: whom it waited for.
+size_t PlaceOfMissing(const std::string& line) {
+  for (const std::string_view before : {"; waiting for ", "; missing: "}) {
+    const size_t at = line.find(before);
+    if (at != std::string::npos) return at + before.size();
+  }
+  return 0;
+}
+
 // Returns "node3" of "10.0.0.4:9002; node3, pid 17"; empty if there is no host.
 std::string_view HostIn(std::string_view details) {
   const size_t pid = details.find(", pid ");
@@ -80,9 +89,14 @@ std::optional<TaskId> TaskNamed(const std::string& name) {
 
 Blame BlameFor(TaskId teller, const std::string& host, const std::string& text) {
   const std::string line = Printable(text.substr(0, text.find('\n')));
-  std::string_view rest = line, details;
-  const std::optional<TaskId> other = TakeTask(&rest, &details);
+  std::string_view rest = std::string_view(line).substr(PlaceOfMissing(line)), details;
+  std::optional<TaskId> other = TakeTask(&rest, &details);
   if (!other) return {teller, host, line};
+  // "ps 0 (10.0.0.4:9001) refuses worker 1: ...": the one that was refused has to change something.
+  if (Take(" refuses ", &rest)) {
+    details = {};
+    if (const std::optional<TaskId> refused = TakeTask(&rest, &details)) other = refused;
+  }
   const bool self = other->role == teller.role && other->index == teller.index;
   Blame blame{other, self ? host : std::string(HostIn(details)), line};
   // What that task told may be about another one in its turn.

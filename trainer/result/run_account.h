@@ -23,8 +23,9 @@ struct Blame {
 // Returns the task of this name, "worker 1"; nothing if it is not one.
 std::optional<TaskId> TaskNamed(const std::string& name);
 // Returns who is to blame for a failure that `teller` tells with `text`. A message about another task begins
-// with its name: "worker 1 (10.0.0.4:9002; node3, pid 17) ended the run with exit code 2: ...". Any other one
-// is about the teller itself, which is on `host`.
+// with its name: "worker 1 (10.0.0.4:9002; node3, pid 17) ended the run with exit code 2: ...", or names whom
+// the teller has waited for in vain. Any other one is about the teller itself, which is on `host`, and so is
+// one about a ps that refuses it.
 Blame BlameFor(TaskId teller, const std::string& host, const std::string& text);
 // Returns "worker 1 on node3: " and the error, without what is not known.
 std::string BlameText(const Blame& blame);

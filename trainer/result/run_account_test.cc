@@ -28,6 +28,28 @@ TEST_CASE("run account: a task that names itself is named once") {
   CHECK(BlameText(BlameFor({Role::kWorker, 0}, "node1", "worker 0")) == "worker 0 on node1: worker 0");
 }
 
+TEST_CASE("run account: who was waited for in vain is to blame, and who was refused") {
+  const TaskId worker{Role::kWorker, 1};
+  const Blame gone =
+      BlameFor(worker, "node2",
+               "300 s (failure.wait_s) have passed; waiting for ps 0 (10.0.0.4:9001): Connection "
+               "refused (111). Start what is missing, or look at its log.");
+  REQUIRE(gone.task.has_value());
+  CHECK(TaskName(*gone.task) == "ps 0");
+  CHECK(gone.host == "");
+  const Blame absent =
+      BlameFor({Role::kPs, 0}, "node1",
+               "not all tasks came in 9 s (failure.startup_timeout_s); joined 3 of 4; missing: "
+               "worker 1 (b:2). Start them, or look at their logs.");
+  REQUIRE(absent.task.has_value());
+  CHECK(TaskName(*absent.task) == "worker 1");
+  const Blame refused =
+      BlameFor(worker, "node2", "ps 0 (10.0.0.4:9001) refuses worker 1: train.steps is 1 there and 2 here.");
+  REQUIRE(refused.task.has_value());
+  CHECK(TaskName(*refused.task) == "worker 1");
+  CHECK(refused.host == "node2");
+}
+
 TEST_CASE("run account: any other failure is the teller's own") {
   const Blame blame = BlameFor({Role::kPs, 0}, "node1", "/data/ckpt: the disk is full");
   CHECK(BlameText(blame) == "ps 0 on node1: /data/ckpt: the disk is full");
