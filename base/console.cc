@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include "base/names.h"
@@ -113,6 +114,32 @@ void Show(std::string_view text) { StandardError().Write(text); }
 
 }  // namespace
 
+bool ShowsColours(int fd) {
+  const char* const no_color = std::getenv("NO_COLOR");
+  const char* const terminal = std::getenv("TERM");
+  return isatty(fd) == 1 && (no_color == nullptr || *no_color == 0) &&
+         (terminal == nullptr || std::string_view(terminal) != "dumb");
+}
+
+std::string Coloured(Colour colour, std::string_view text) {
+  const bool ends = !text.empty() && text.back() == '\n';
+  if (ends) text.remove_suffix(1);
+  const int code = colour == Colour::kBold ? 1 : colour == Colour::kRed ? 31 : 33;
+  return fmt::format("\x1b[{}m{}\x1b[0m{}", code, text, ends ? "\n" : "");
+}
+
+namespace {
+
+std::string ShownLine(std::string_view line) {
+  static const bool colours = ShowsColours(STDERR_FILENO);
+  const bool error = line.find(" | error: ") != std::string_view::npos;
+  const bool warning = line.find(" | warning: ") != std::string_view::npos;
+  if (!colours || (!error && !warning)) return std::string(line);
+  return Coloured(error ? Colour::kRed : Colour::kYellow, line);
+}
+
+}  // namespace
+
 bool Console::IsTerminal() { return isatty(STDERR_FILENO) == 1; }
 
 // The last column stays free: a terminal would go to the next line there.
@@ -131,8 +158,9 @@ void Console::SetLive(std::string_view text) {
 
 void Console::WriteLine(std::string_view line) {
   std::lock_guard<std::mutex> hold(mutex_);
-  if (live_ != LiveLine::kDrawn || text_.empty()) return Show(line);
-  Show(std::string(kErase).append(line) + Drawing());
+  const std::string shown = ShownLine(line);
+  if (live_ != LiveLine::kDrawn || text_.empty()) return Show(shown);
+  Show(kErase + shown + Drawing());
 }
 
 void Console::PassOn(std::string_view line) {

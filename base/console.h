@@ -51,6 +51,12 @@ TimedOutput& StandardError();
 // Returns the line that is written in place of dropped ones: "3 lines are missing here: ...".
 std::string MissingText(int64_t lines);
 
+enum class Colour { kBold, kRed, kYellow };
+// Whether text on this descriptor may be coloured: it is a terminal, and NO_COLOR is not set.
+bool ShowsColours(int fd);
+// Returns the text with the codes that colour it on a terminal. A line end at its end stays the last.
+std::string Coloured(Colour colour, std::string_view text);
+
 // How the live line is shown.
 enum class LiveLine {
   kNone,     // not shown
@@ -73,7 +79,8 @@ class Console {
   // Replaces the live line; an empty text removes it. `text` is ASCII without control characters. It is cut
   // off at the width of the terminal.
   void SetLive(std::string_view text);
-  // Writes `line`, which ends with its newline.
+  // Writes `line`, which ends with its newline. A terminal shows errors of a log in red and warnings in
+  // yellow.
   void WriteLine(std::string_view line);
   // Writes a line of a child process. A live line of the child becomes this console's live line.
   void PassOn(std::string_view line);

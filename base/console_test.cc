@@ -10,25 +10,12 @@
 #include <utility>
 
 #include "base/console.h"
+#include "base/testing/captured.h"
 
 namespace dtrain {
 namespace {
 
-// What `act` writes to standard error.
-std::string Captured(const std::function<void()>& act) {
-  int ends[2];
-  REQUIRE(pipe(ends) == 0);
-  const int kept = dup(STDERR_FILENO);
-  dup2(ends[1], STDERR_FILENO);
-  close(ends[1]);
-  act();
-  dup2(kept, STDERR_FILENO);
-  close(kept);
-  char buffer[4096];
-  const ssize_t got = read(ends[0], buffer, sizeof buffer);
-  close(ends[0]);
-  return std::string(buffer, static_cast<size_t>(got > 0 ? got : 0));
-}
+using testing::Captured;
 
 TEST_CASE("console: a live line is erased before a line and drawn again below it") {
   CHECK(Captured([] {
@@ -37,6 +24,15 @@ TEST_CASE("console: a live line is erased before a line and drawn again below it
           console.WriteLine("a line\n");
           console.SetLive("step 2");
         }) == "\r\x1b[Kstep 1\r\x1b[Ka line\n\r\x1b[Kstep 1\r\x1b[Kstep 2\r\x1b[K");
+}
+
+TEST_CASE("console: a colour leaves the line end behind it; what is no terminal shows none") {
+  CHECK(Coloured(Colour::kRed, "a line\n") == "\x1b[31ma line\x1b[0m\n");
+  CHECK(Coloured(Colour::kBold, "done") == "\x1b[1mdone\x1b[0m");
+  CHECK(Captured([] {
+          CHECK_FALSE(ShowsColours(STDERR_FILENO));
+          Console(LiveLine::kNone).WriteLine("12:00 ps 0 | error: lost\n");
+        }) == "12:00 ps 0 | error: lost\n");
 }
 
 TEST_CASE("console: without a live line, lines are plain; after the end none is drawn") {

@@ -71,6 +71,7 @@ Logger::Logger(std::string task, const LogOptions& options)
       level_(options.level),
       json_(options.json),
       quiet_(options.quiet),
+      brief_(options.brief),
       show_host_(options.show_host),
       sinks_(std::make_unique<Sinks>(options)) {
   if (!options.directory.empty()) sinks_->file.emplace(task_, options.directory);
@@ -104,12 +105,12 @@ void Logger::Record(LogLevel level, std::string_view text, std::initializer_list
   if (Enabled(level)) RecordAlways(level, text, fields);
 }
 
-void Logger::RecordAlways(LogLevel level, std::string_view text, std::initializer_list<LogField> fields) {
+void Logger::Put(LogLevel level, std::string_view text, std::initializer_list<LogField> fields, bool shown) {
   Watch(level, text);
   const std::string line = Line(level, text, fields);
   Console& console = sinks_->console;
   std::lock_guard<std::mutex> hold(sinks_->mutex);
-  if (sinks_->standard_error && (!quiet_ || level == LogLevel::kError)) {
+  if (shown && sinks_->standard_error && (!quiet_ || level == LogLevel::kError)) {
     const int64_t missing = StandardError().TakeMissing();
     if (missing > 0) console.WriteLine(Line(LogLevel::kWarning, MissingText(missing), {}));
     console.WriteLine(line);

@@ -27,6 +27,7 @@ struct LogOptions {
   std::string directory;  // empty: no file
   bool standard_error = true;
   bool quiet = false;          // standard error gets errors only
+  bool brief = false;          // standard error, as text, gets no details
   bool show_host = false;      // in the text format; JSON always has it
   Console* console = nullptr;  // shared with other loggers; null: the logger makes one without a live line
   // Also gets each warning and error that is written, without time and level; called by any thread, with no
@@ -78,12 +79,20 @@ class Logger {
     Record(level, text, {{"event", event}});
   }
   // The same as Record(), at any log.level.
-  void RecordAlways(LogLevel level, std::string_view text, std::initializer_list<LogField> fields = {});
+  void RecordAlways(LogLevel level, std::string_view text, std::initializer_list<LogField> fields = {}) {
+    Put(level, text, fields, /*shown=*/true);
+  }
+  // Writes a line of the run's result, at any log.level. As text only the file gets it, and with log.level
+  // debug standard error: people read the result on standard output.
+  void RecordResult(std::string_view text, std::initializer_list<LogField> fields = {}) {
+    Put(LogLevel::kInfo, text, fields, /*shown=*/json_ || Enabled(LogLevel::kDebug));
+  }
   // Writes a line to the file alone: standard error gets it from somebody else.
   void WriteToFile(LogLevel level, std::string_view text);
   // Sets the run that the lines from now on belong to.
   void SetRun(uint64_t id) { run_ = id; }
   bool Enabled(LogLevel level) const { return level >= level_; }
+  bool json() const { return json_; }
   // Returns the line that Record() writes, with its newline.
   std::string Line(LogLevel level, std::string_view text, std::initializer_list<LogField> fields = {}) const;
 
@@ -105,10 +114,16 @@ class Logger {
     WriteFormatted(LogLevel::kError, format, fmt::make_format_args(args...));
   }
 
-  // Writes a line of the run's result, which no log.level hides.
+  // Writes a line that few read: a brief log has it in the file only.
+  template <typename... Args>
+  void Detail(fmt::format_string<Args...> format, Args&&... args) {
+    if (!Enabled(LogLevel::kInfo)) return;
+    const bool shown = json_ || !brief_ || Enabled(LogLevel::kDebug);
+    Put(LogLevel::kInfo, fmt::format(format, std::forward<Args>(args)...), {}, shown);
+  }
   template <typename... Args>
   void Result(fmt::format_string<Args...> format, Args&&... args) {
-    RecordAlways(LogLevel::kInfo, fmt::format(format, std::forward<Args>(args)...));
+    RecordResult(fmt::format(format, std::forward<Args>(args)...));
   }
 
   // Whether a live line would be shown; see Console::SetLive().
@@ -121,6 +136,8 @@ class Logger {
  private:
   struct Sinks;
 
+  // `shown`: standard error gets the line, too.
+  void Put(LogLevel level, std::string_view text, std::initializer_list<LogField> fields, bool shown);
   void WriteFormatted(LogLevel level, fmt::string_view format, fmt::format_args args);
   // Needs the mutex of the sinks.
   void AppendLocked(const std::string& line);
@@ -131,6 +148,7 @@ class Logger {
   const LogLevel level_;
   const bool json_;
   const bool quiet_;
+  const bool brief_;
   const bool show_host_;
   std::atomic<uint64_t> run_{0};        // 0: not known yet
   const std::unique_ptr<Sinks> sinks_;  // behind a pointer, because nearly every file includes this header

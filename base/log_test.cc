@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/names.h"
+#include "base/testing/captured.h"
 #include "base/testing/file_limit.h"
 #include "base/testing/files.h"
 
@@ -101,6 +102,30 @@ TEST_CASE("log: no level hides a result") {
   log.Info("hidden");
   log.Result("accuracy {}", 1);
   CHECK(testing::FileContent(log.path()).find(" ps 0 | accuracy 1\n") == 29);
+}
+
+TEST_CASE(
+    "log: results and, in a brief log, details go to the file; JSON and debug have them on standard error") {
+  const auto shown = [](bool json, LogLevel level) {
+    LogOptions options;
+    options.directory = testing::NewDirectory();
+    options.json = json;
+    options.level = level;
+    options.brief = true;
+    Logger log("ps 0", options);
+    const std::string text = testing::Captured([&] {
+      log.Detail("device {}", 7);
+      log.Result("accuracy {}", 1);
+    });
+    const std::string file = testing::FileContent(log.path());
+    CHECK(file.find("device 7") != std::string::npos);
+    CHECK(file.find("accuracy 1") != std::string::npos);
+    return (text.find("device 7") != std::string::npos ? 1 : 0) +
+           (text.find("accuracy 1") != std::string::npos ? 2 : 0);
+  };
+  CHECK(shown(false, LogLevel::kInfo) == 0);
+  CHECK(shown(false, LogLevel::kDebug) == 3);
+  CHECK(shown(true, LogLevel::kInfo) == 3);
 }
 
 TEST_CASE("log: a file that cannot be written is said once, and lines that come later are tried") {

@@ -94,10 +94,10 @@ int main(int argc, char** argv) {
     if (std::fflush(stdout) != 0) throw IoError("standard output: {}", ErrnoText(errno));
     return code;
   } catch (const Failure& failure) {
-    errors.Print(FailureText(failure));
+    errors.Print(FailureText(failure), LogLevel::kError, kEventRunEnded);  // JSON is of a run
     return static_cast<int>(failure.code());
   } catch (const std::exception& error) {
-    errors.Print(FailureText(error));
+    errors.Print(FailureText(error), LogLevel::kError, kEventRunEnded);
     return static_cast<int>(ExitCode::kInternal);
   }
 }

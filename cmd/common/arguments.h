@@ -58,7 +58,8 @@ struct TaskArguments {
   int listening_fd = -1;         // an open descriptor
   int keys_fd = -1;              // an open descriptor with the keys of this task
   bool reports = false;          // standard output carries the report to the parent (report.h)
-  bool relay_live = false;       // the parent draws this task's live line
+  bool relay_live = false;       // the parent draws a live line, which worker 0 tells it
+  bool brief = false;            // standard error gets no details; the log file has them
   bool end_told = false;         // the parent tells how the run ended, once for all tasks
   std::string status_directory;  // of a ps 0: the run's, which the parent has made; empty: none
   std::string start_id;          // RunDirectory::Writer

@@ -35,12 +35,14 @@ void ErrorLines::Print(const std::string& text, LogLevel level, const char* even
   Logger log("dtrain", options);
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
-    if (json && event != nullptr) {
+    if (json && event != nullptr && lines.peek() == EOF) {
       log.Event(event, level, line);
     } else if (json) {
       log.Write(level, line);
     } else {
-      StandardError().Write(fmt::format("dtrain: {}\n", line));
+      const std::string shown = fmt::format("dtrain: {}\n", line);
+      const bool red = level == LogLevel::kError && ShowsColours(STDERR_FILENO);
+      StandardError().Write(red ? Coloured(Colour::kRed, shown) : shown);
     }
   }
 }
@@ -98,9 +100,9 @@ void ResultFile::Write(const RunSummary& summary) {
   WriteLocked(summary);
 }
 
-void ResultFile::WriteEnding(const Ending& ending, RunSummary summary) {
+bool ResultFile::WriteEnding(const Ending& ending, RunSummary summary) {
   const std::lock_guard<std::mutex> hold(mutex_);
-  if (written_) return;
+  if (written_) return false;
   account_.exit_code = ending.exit_code;
   account_.blame = ending.blame;
   // If the tasks are threads, the one that has logged this error is to blame.
@@ -122,6 +124,7 @@ void ResultFile::WriteEnding(const Ending& ending, RunSummary summary) {
   } catch (const Failure& failure) {
     errors_.Print(failure.what());
   }
+  return true;
 }
 
 void ResultFile::WriteLocked(const RunSummary& summary) {
@@ -155,13 +158,14 @@ void ResultFile::SetEndCommand(const RunConfig& run) {
 void ResultFile::TellEndCommand(const RunSummary& summary) const {
   if (end_.on_end.empty()) return;
   const std::string file = path_ == kStandardOutput ? "" : path_;
+  const std::string in_directory = directory_ ? directory_->ResultPath() : "";
   const std::string failed =
       RunEndCommand(end_.on_end,
                     {{"DTRAIN_STATUS", summary.status},
                      {"DTRAIN_EXIT_CODE", account_.exit_code ? std::to_string(*account_.exit_code) : ""},
                      {"DTRAIN_ERROR", BlameText(account_.blame)},
                      {"DTRAIN_RUN", directory_ ? directory_->path() : ""},
-                     {"DTRAIN_RESULT", directory_ ? directory_->path() + "/result.json" : file}},
+                     {"DTRAIN_RESULT", in_directory.empty() ? file : in_directory}},
                     milliseconds(static_cast<int64_t>(1000 * end_.on_end_timeout_s)));
   if (!failed.empty()) {
     errors_.Print(fmt::format("run.on_end: {}: {}", end_.on_end, failed), LogLevel::kWarning);

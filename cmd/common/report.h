@@ -40,7 +40,7 @@ struct ErrorLines {
   bool json = false;   // set when the config has been read
   bool quiet = false;  // prints errors only
 
-  // Prints `text`, one line or several. `event`: of its JSON lines (base/log.h); null: none.
+  // Prints `text`, one line or several. `event`: of the JSON of its last line (base/log.h); null: none.
   void Print(const std::string& text, LogLevel level = LogLevel::kError, const char* event = nullptr) const;
 };
 
@@ -79,8 +79,9 @@ class ResultFile {
   // Writes the result of a run that is done. Only the first call writes. Throws IoError if the disk fails.
   void Write(const RunSummary& summary);
   // Writes the result of a run that is not done, with `summary` as far as there is one. A failure is printed
-  // and not thrown, because the cause of the end and its exit code matter more.
-  void WriteEnding(const Ending& ending, RunSummary summary = {});
+  // and not thrown, because the cause of the end and its exit code matter more. Returns false if the result
+  // was written before.
+  bool WriteEnding(const Ending& ending, RunSummary summary = {});
   // Says where the run is and what to do with it, after its result is written. Does nothing if it has no
   // directory, or if a parent says it.
   void TellDirectory() const;
@@ -88,6 +89,8 @@ class ResultFile {
   // From now on the end of the run runs the command of run.on_end, if there is one.
   void SetEndCommand(const RunConfig& run);
 
+  // Whether the JSON goes to standard output.
+  bool on_standard_output() const { return path_ == kStandardOutput; }
   // The directory of the run; null: there is none.
   RunDirectory* directory() const { return directory_.get(); }
 

@@ -44,6 +44,7 @@ class TaskGrammar : public CommandGrammar {
     app()->add_option("--keys-fd", task_.keys_fd)->group("");
     app()->add_flag("--reports", task_.reports)->group("");
     app()->add_flag("--relay-live", task_.relay_live)->group("");
+    app()->add_flag("--brief", task_.brief)->group("");
     app()->add_flag("--end-told", task_.end_told)->group("");
     app()->add_option("--status-dir", task_.status_directory)->group("");
     app()->add_option("--start-id", task_.start_id)->group("");

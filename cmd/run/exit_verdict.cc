@@ -14,6 +14,7 @@
 #include "base/signals.h"
 #include "cmd/common/load_config.h"
 #include "cmd/run/process_end.h"
+#include "cmd/run/run_result.h"
 #include "trainer/task/run_log.h"
 
 namespace dtrain {
@@ -136,8 +137,9 @@ std::string WhyNotRestarted(const Config& config, const ChildEnd& cause, RunStag
 struct Verdict {
   ExitCode code = ExitCode::kOk;
   Blame blame;
-  std::string before;  // lines for standard error; may be empty
-  std::string last;    // the last of them; empty: there is nothing to say
+  std::string before;  // warnings for standard error, in lines; may be empty
+  std::string logs;    // where they are; may be empty
+  std::string last;    // the last line; empty: there is nothing to say
 };
 
 Verdict Judge(const Config& config, const Outcome& outcome, const RunSummary& summary) {
@@ -148,14 +150,17 @@ Verdict Judge(const Config& config, const Outcome& outcome, const RunSummary& su
   // A failure before the signal has precedence, unless the run had gone on.
   if (outcome.stop_signal != 0 && !done && (!cause || ends[*cause].run_went_on)) {
     const ExitCode code = StopCode(outcome, stage != RunStage::kStarting);
-    Verdict verdict{code, {}, "", StopReport(config, outcome, code, summary)};
+    Verdict verdict{code, {}, "", "", StopReport(config, outcome, code, summary)};
     if (code == ExitCode::kInternal) verdict.blame.error = verdict.last;
     return verdict;
   }
   if (cause) {
     const ChildEnd& end = ends[*cause];
     const bool logged = !config.log.dir.empty();
-    return {ExitCodeOf(end), BlameOf(end, logged), FailureReport(end, outcome, config.log.dir),
+    const std::string logs =
+        logged ? fmt::format("logs: {}, and those of the others beside it", LogPath(config.log.dir, end.name))
+               : "";
+    return {ExitCodeOf(end), BlameOf(end, logged), FailureReport(end, outcome), logs,
             EndLine(end, logged) + WhyNotRestarted(config, end, stage)};
   }
   const bool stuck = std::any_of(ends.begin(), ends.end(), [](const ChildEnd& end) {
@@ -164,7 +169,7 @@ Verdict Judge(const Config& config, const Outcome& outcome, const RunSummary& su
   // One that was started again when some had ended waits for those in vain, and the others wait with it.
   if (!stuck || (done && !outcome.restarts.empty())) return {};
   const std::string text = "the run was over, but some tasks did not end and were killed";
-  return {ExitCode::kInternal, {std::nullopt, "", text}, "", text};
+  return {ExitCode::kInternal, {std::nullopt, "", text}, "", "", text};
 }
 
 // Fills in what this process has seen of the run.
@@ -292,7 +297,7 @@ std::string EndLine(const ChildEnd& end, bool logged) {
   return fmt::format("{} {}{}", end.name, EndText(end), EndReason(end, logged));
 }
 
-std::string FailureReport(const ChildEnd& cause, const Outcome& outcome, const std::string& log_directory) {
+std::string FailureReport(const ChildEnd& cause, const Outcome& outcome) {
   std::string report;
   for (const Restart& restart : outcome.restarts) report += RestartReport(restart) + "\n";
   for (const ChildEnd& end : outcome.ends) {
@@ -300,9 +305,7 @@ std::string FailureReport(const ChildEnd& cause, const Outcome& outcome, const s
     if (end.ended_by_us && end.signal == SIGKILL)
       report += fmt::format("{} did not end and was killed\n", end.name);
   }
-  if (log_directory.empty()) return report;
-  return report +
-         fmt::format("logs: {}, and those of the others beside it\n", LogPath(log_directory, cause.name));
+  return report;
 }
 
 int FinishRun(const Config& config, const Outcome& outcome, Logger& log, const ErrorLines& errors,
@@ -318,6 +321,8 @@ int FinishRun(const Config& config, const Outcome& outcome, Logger& log, const E
   const Verdict verdict = Judge(config, outcome, summary);
   const int exit_code = ProcessExitCode(verdict.code, config.failure);
   if (verdict.code == ExitCode::kOk) {
+    ShowTable(config, summary, std::nullopt, errors);
+    ShowResult(config, summary, errors, result);
     result.Write(summary);
     result.TellDirectory();
     return exit_code;
@@ -327,7 +332,8 @@ int FinishRun(const Config& config, const Outcome& outcome, Logger& log, const E
   // The last line after a stop says how to go on; after a failure it is the cause.
   const bool stop_told = outcome.stop_signal != 0 && !verdict.blame.task;
   if (!stop_told) result.TellDirectory();
-  errors.Print(verdict.before, LevelOf(verdict.code));
+  errors.Print(verdict.before, LogLevel::kWarning);
+  errors.Print(verdict.logs, LogLevel::kInfo);
   errors.Print(verdict.last, LevelOf(verdict.code), kEventRunEnded);
   if (stop_told) result.TellDirectory();
   return exit_code;

@@ -116,9 +116,8 @@ std::string RestartReport(const Restart& restart);
 Blame BlameOf(const ChildEnd& cause, bool logged);
 
 // Returns what precedes the last line of a run that failed, in lines: the restarts, what other tasks failed
-// of by themselves, the children that had to be killed, and where the logs are. `log_directory` is empty if
-// there are no logs.
-std::string FailureReport(const ChildEnd& cause, const Outcome& outcome, const std::string& log_directory);
+// of by themselves, and the children that had to be killed.
+std::string FailureReport(const ChildEnd& cause, const Outcome& outcome);
 
 // Returns the last line: which child, how it ended, why, and what to do. `logged`: it has a log.
 std::string EndLine(const ChildEnd& end, bool logged);

@@ -122,16 +122,15 @@ TEST_CASE("exit verdict: a task that has not said why is described by its end") 
       "of memory or processors?");
 }
 
-TEST_CASE("exit verdict: before the last line are restarts, who had to be killed, and where the logs are") {
+TEST_CASE("exit verdict: before the last line are the restarts and who had to be killed") {
   const ChildEnd cause = Killed("worker 1", SIGSEGV);
   Outcome outcome;
   outcome.restarts = {{Killed("ps 1", SIGSEGV), 1, 1}};
   outcome.ends = {cause, Ended("ps 0", 4), Killed("worker 0", SIGKILL, true)};
-  CHECK(FailureReport(cause, outcome, "logs") ==
+  CHECK(FailureReport(cause, outcome) ==
         "ps 1 was killed by SIGSEGV; started again (restart 1 of 1)\n"
-        "worker 0 did not end and was killed\n"
-        "logs: logs/worker-1.log, and those of the others beside it\n");
-  CHECK(FailureReport(cause, {}, "") == "");
+        "worker 0 did not end and was killed\n");
+  CHECK(FailureReport(cause, {}) == "");
 }
 
 TEST_CASE("exit verdict: an error is told once, and one of another task only if it is another error") {
@@ -145,7 +144,7 @@ TEST_CASE("exit verdict: an error is told once, and one of another task only if 
   outcome.ends = {ended("ps 0", 4, "worker 0 ended the run with exit code 2: a.csv:3: bad"), cause,
                   ended("worker 1", 2, "ps 0 ended the run: a.csv:3: bad"),
                   ended("worker 2", 1, "the disk is full")};
-  CHECK(FailureReport(cause, outcome, "") == "worker 2 ended with exit code 1: the disk is full\n");
+  CHECK(FailureReport(cause, outcome) == "worker 2 ended with exit code 1: the disk is full\n");
 }
 
 TEST_CASE(

@@ -22,6 +22,7 @@
 #include "cmd/run/exit_verdict.h"
 #include "cmd/run/private_sockets.h"
 #include "cmd/run/process_end.h"
+#include "cmd/run/run_result.h"
 #include "cmd/run/supervisor.h"
 #include "trainer/config/config.h"
 #include "trainer/config/dump.h"
@@ -76,7 +77,7 @@ std::vector<ChildCommand> LocalCommands(const ConfigArguments& config, const Con
       command.arguments.insert(command.arguments.end(), words.begin(), words.end());
     };
     add(TaskWords(task));
-    add({"--reports"});
+    add({"--reports", "--brief"});
     const auto index = static_cast<size_t>(task.index);
     const bool worker_0 = task.role == Role::kWorker && index == 0;
     const PrivateSockets::Listening* const listens = task.role == Role::kPs       ? &listeners.ps[index]
@@ -86,7 +87,7 @@ std::vector<ChildCommand> LocalCommands(const ConfigArguments& config, const Con
       add({"--listen-fd", std::to_string(listens->fd)});
       command.inherited = {listens->fd};
     }
-    if (worker_0 && live) add({"--relay-live"});
+    if (live && task.role == Role::kWorker) add({"--relay-live"});
     const std::vector<std::string>& train = spec.data.train.path;
     if (worker_0 && !train.empty() && IsStandardInput(train[0])) command.input = STDIN_FILENO;
     if (ParentLogsEnd(spec.log)) add({"--end-told"});
@@ -124,11 +125,20 @@ void CheckMemory(const Config& given) {
   CheckFits(ClusterNeed(config, layout, EstimateDataSize(config)));
 }
 
+// Returns "1 ps and 2 workers here; to watch the run: dtrain status runs/flowers-20260131-120000".
+std::string StartLine(const Config& config, const RunDirectory* directory) {
+  const std::string size = fmt::format("{} ps and {} here", config.cluster.ps.size(),
+                                       Plural(static_cast<int64_t>(config.cluster.worker.size()), "worker"));
+  if (directory == nullptr) return size;
+  return size + "; to watch the run: " + ShellLine({OwnWords().at(0), "status", directory->Shown()});
+}
+
 int RunThreads(const Config& config, NewRuntime new_runtime, SignalPipe& signals, const ErrorLines& errors,
                ResultFile& result) {
   Console console(LiveLineOf(config.log, errors.quiet));
   LogOptions log_options = LogOptionsOf(config, console, errors.quiet);
   log_options.watch = result.Watch();
+  log_options.brief = true;
   LogOptions own_options = OwnLogOptions(config, console, errors.quiet);
   own_options.watch = result.Watch();
   Logger log("local", own_options);
@@ -136,7 +146,7 @@ int RunThreads(const Config& config, NewRuntime new_runtime, SignalPipe& signals
   StopRequest stop;
   const ProcessEnd end(signals, result,
                        RunningTasks{stop, hooks, log, console, GraceOf(config.failure), /*leaves=*/false,
-                                    /*parent_tells=*/false});
+                                    /*others_tell=*/false});
   TaskOptions options;
   options.started_nanos = ProcessStartWallNanos();
   options.exit_hooks = &hooks;
@@ -149,6 +159,8 @@ int RunThreads(const Config& config, NewRuntime new_runtime, SignalPipe& signals
     const RunSummary summary = RunClusterInProcess(config, log_options, options);
     console.End();
     LogClosingLines(config, summary, log);
+    ShowTable(config, summary, std::nullopt, errors);
+    ShowResult(config, summary, errors, result);
     result.Write(summary);
     result.TellDirectory();
     return 0;
@@ -219,6 +231,9 @@ int RunLocalCommand(const LocalArguments& arguments, NewRuntime new_runtime, Err
       for (const TaskId task : TasksOf(config.cluster)) account.identity.hosts[TaskName(task)] = HostName();
     });
     CheckMemory(config);
+    if (config.log.level <= static_cast<int>(LogLevel::kInfo)) {
+      errors.Print(StartLine(config, result.directory()), LogLevel::kInfo);
+    }
     loading.reset();
     if (arguments.in_process) return RunThreads(config, new_runtime, signals, errors, result);
     Console console(LiveLineOf(config.log, arguments.quiet));

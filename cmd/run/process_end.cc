@@ -72,12 +72,12 @@ ProcessEnd::~ProcessEnd() {
   g_exit_code = -1;
 }
 
-void ProcessEnd::EndBy(int exit_code, milliseconds timeout, const std::optional<Ending>& ending) {
+void ProcessEnd::EndBy(int exit_code, milliseconds timeout, std::function<void()> tell) {
   {
     const std::lock_guard<std::mutex> hold(mutex_);
     const TimePoint at = Clock::now() + timeout;
-    if (!deadline_ || at < deadline_->at) deadline_ = {at, exit_code, ending};
-    LimitTo(exit_code, ending ? timeout + kWriteTimeout : timeout);
+    LimitTo(exit_code, tell ? timeout + kWriteTimeout : timeout);
+    if (!deadline_ || at < deadline_->at) deadline_ = {at, exit_code, std::move(tell)};
   }
   eventfd_write(wake_fd_, 1);
 }
@@ -104,7 +104,7 @@ void ProcessEnd::Watch() {
     const std::optional<Deadline> deadline = NextDeadline();
     const TimePoint next = deadline ? std::min(grace_ends_, deadline->at) : grace_ends_;
     if (deadline && Clock::now() >= deadline->at) {
-      if (deadline->ending) result_.WriteEnding(*deadline->ending);
+      if (deadline->tell) deadline->tell();
       _exit(deadline->exit_code);
     }
     if (poll(waiting, 2, PollTimeout(next)) < 0) continue;
@@ -135,7 +135,7 @@ void ProcessEnd::OnSignal(int signal) {
   // The last thing to do, because the log may block.
   const std::string text = fmt::format(
       "{}: {}", SignalName(signal), leaves ? "this worker leaves the run" : "asks the run to save and end");
-  tasks_->parent_tells ? tasks_->log.WriteToFile(LogLevel::kWarning, text) : tasks_->log.Warning("{}", text);
+  tasks_->others_tell ? tasks_->log.WriteToFile(LogLevel::kInfo, text) : tasks_->log.Info("{}", text);
 }
 
 void ProcessEnd::EndLoading(int signal) {

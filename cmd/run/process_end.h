@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -34,7 +35,7 @@ struct RunningTasks {
   Console& console;
   milliseconds grace;  // failure.grace_s
   bool leaves;         // this worker leaves a run that goes on, at SIGTERM and SIGHUP (failure.on_sigterm)
-  bool parent_tells;   // the parent, which sends the signal to all tasks, tells that they are to end
+  bool others_tell;    // the parent, or this ps 0, tells that the run is to end
 };
 
 class ProcessEnd {
@@ -52,15 +53,15 @@ class ProcessEnd {
   ProcessEnd(const ProcessEnd&) = delete;
   ProcessEnd& operator=(const ProcessEnd&) = delete;
 
-  // Ends the process with `exit_code` after `timeout`, unless this object is destroyed before. `ending` is
-  // written as the result. Of several calls the earliest end counts.
-  void EndBy(int exit_code, milliseconds timeout, const std::optional<Ending>& ending = std::nullopt);
+  // Ends the process with `exit_code` after `timeout`, unless this object is destroyed before. The thread
+  // calls `tell` then, to write the result and the log. Of several calls the earliest end counts.
+  void EndBy(int exit_code, milliseconds timeout, std::function<void()> tell = {});
 
  private:
   struct Deadline {
     TimePoint at;
     int exit_code;
-    std::optional<Ending> ending;
+    std::function<void()> tell;
   };
 
   void Start();

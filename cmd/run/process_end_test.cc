@@ -38,7 +38,7 @@ ProcessEnding EndWhile(const Act& act, milliseconds grace = std::chrono::hours(1
     Logger log("worker 0", LogOptions());
     StopRequest stop;
     SignalPipe pipe({SIGINT, SIGTERM});
-    const RunningTasks tasks{stop, hooks, log, console, grace, /*leaves=*/false, /*parent_tells=*/false};
+    const RunningTasks tasks{stop, hooks, log, console, grace, /*leaves=*/false, /*others_tell=*/false};
     act(pipe, result, tasks);
     _exit(77);
   }
@@ -97,8 +97,8 @@ TEST_CASE("process end: without a signal nothing happens") {
 TEST_CASE("process end: of several deadlines the earliest ends the process, with its code and its status") {
   const ProcessEnding ending = EndWhile([](SignalPipe& pipe, ResultFile& result, const RunningTasks& tasks) {
     ProcessEnd end(pipe, result, tasks);
-    end.EndBy(9, std::chrono::hours(1), Ending{"failed", 9, {}});
-    end.EndBy(4, milliseconds(10), Ending{"peer_lost", 4, {}});
+    end.EndBy(9, std::chrono::hours(1), [&] { result.WriteEnding({"failed", 9, {}}); });
+    end.EndBy(4, milliseconds(10), [&] { result.WriteEnding({"peer_lost", 4, {}}); });
     end.EndBy(8, std::chrono::hours(1));
     WaitForEver();
   });

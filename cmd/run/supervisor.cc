@@ -118,7 +118,8 @@ void Supervisor::WaitForEvents() {
 }
 
 void Supervisor::ReadAll() {
-  if (const int64_t missing = StandardError().TakeMissing(); missing > 0) Say(MissingText(missing));
+  if (const int64_t missing = StandardError().TakeMissing(); missing > 0)
+    Say(MissingText(missing), LogLevel::kWarning);
   for (const Task& task : tasks_) task.process->Read();
 }
 
@@ -252,7 +253,9 @@ void Supervisor::StartAgain(Task& task) {
   task.missed_stop = phase_ == Phase::kStopping;
   task.end.reset();
   task.start_at = TimePoint::max();
-  Say(RestartReport(restart) + (restart.end.error.empty() ? "" : ": " + restart.end.error));
+  const bool ps = task.command.name.rfind("ps", 0) == 0;
+  Say(RestartReport(restart) + (restart.end.error.empty() ? "" : ": " + restart.end.error),
+      LogLevel::kWarning, ps ? kEventPsLost : kEventWorkerLost);
   outcome_.restarts.push_back(std::move(restart));
 }
 
@@ -366,13 +369,14 @@ void Supervisor::Enter(Phase phase, milliseconds timeout) {
   deadline_ = Clock::now() + timeout;
 }
 
-void Supervisor::Say(const std::string& text) {
+void Supervisor::Say(const std::string& text, LogLevel level, const char* event) {
   if (lines_.quiet) return;
   if (!lines_.json) return console_.WriteLine("dtrain: " + text + "\n");
   LogOptions options;
   options.json = true;
   options.console = &console_;
-  Logger("dtrain", options).Warning("{}", text);
+  Logger log("dtrain", options);
+  event != nullptr ? log.Event(event, level, text) : log.Write(level, text);
 }
 
 }  // namespace dtrain

@@ -119,7 +119,7 @@ class Supervisor {
   void SignalAll(int signal);
   // Moves to `phase` if it is later than the current one.
   void Enter(Phase phase, milliseconds timeout);
-  void Say(const std::string& text);
+  void Say(const std::string& text, LogLevel level = LogLevel::kInfo, const char* event = nullptr);
   RunStage Stage() const { return outcome_.results.Stage(); }
   bool AllEnded() const { return outcome_.ends.size() == tasks_.size(); }
 

@@ -13,6 +13,8 @@
 #include "cmd/common/signal_pipe.h"
 #include "cmd/models/models.h"
 #include "cmd/run/process_end.h"
+#include "cmd/run/run_result.h"
+#include "trainer/task/run_log.h"
 #include "trainer/task/run_task.h"
 
 namespace dtrain {
@@ -46,9 +48,35 @@ bool LeavesAlone(const FailureConfig& failure, TaskId task) {
   return failure.on_sigterm == OnSigterm::kLeave && task.role == Role::kWorker && task.index != 0;
 }
 
+// Tells the parent why this task ends, and the log the rest.
+void TellEnd(ExitCode code, const std::string& why, Logger& log, ResultFile& result) {
+  const LogLevel level = LevelOf(code);
+  if (result.NoteEnd(level, why)) {
+    log.WriteToFile(level, why);
+  } else {
+    log.RecordAlways(level, why, {{"event", kEventRunEnded}});
+  }
+}
+
+// Writes the result and the last lines of a task that ends with `code`, for `why`, unless they are written.
+// Returns the exit code of the process. Thread: any.
+int TellFailure(const Config& config, TaskId task, ExitCode code, const std::string& why, RunSummary summary,
+                const StopRequest& stop, Logger& log, ResultFile& result) {
+  Ending ending{StatusOf(code, stop), ProcessExitCode(code, config.failure), {}};
+  if (!summary.status.empty()) ending.status = summary.status;
+  const bool as_asked = code == ExitCode::kInterrupted || code == ExitCode::kTerminated;
+  if (!as_asked) ending.blame = BlameFor(task, HostName(), why);
+  if (!result.WriteEnding(ending, std::move(summary))) return ending.exit_code;
+  // The last line after a stop says how to go on; after a failure it is the cause.
+  if (!as_asked) result.TellDirectory();
+  TellEnd(code, why, log, result);
+  if (as_asked) result.TellDirectory();
+  return ending.exit_code;
+}
+
 // How the task runs in this process. What is given outlives the options.
 TaskOptions OptionsFor(const TaskArguments& arguments, const Config& config, const StopRequest& stop,
-                       ExitHooks& hooks, ResultFile& result, ProcessEnd& end) {
+                       ExitHooks& hooks, Logger& log, ResultFile& result, ProcessEnd& end) {
   TaskOptions options;
   options.listening_fd = arguments.listening_fd;
   options.started_nanos = ProcessStartWallNanos();
@@ -60,21 +88,12 @@ TaskOptions OptionsFor(const TaskArguments& arguments, const Config& config, con
   if (config.run.has_directory()) options.status_directory = config.run.dir;
   options.supervised = arguments.reports;
   options.on_lost = [&result](TaskId lost) { result.NoteLost(TaskName(lost)); };
-  options.on_abort = [&config, &end](ExitCode code) {
-    const int exit_code = ProcessExitCode(code, config.failure);
-    end.EndBy(exit_code, kBusy, Ending{StatusOf(code), exit_code, {}});
+  options.on_abort = [&, task = *arguments.task](ExitCode code, const std::string& why) {
+    end.EndBy(ProcessExitCode(code, config.failure), kBusy, [&config, task, code, why, &stop, &log, &result] {
+      TellFailure(config, task, code, why, {}, stop, log, result);
+    });
   };
   return options;
-}
-
-// Tells the parent why this task ends, and the log the rest.
-void TellEnd(ExitCode code, const std::string& why, Logger& log, ResultFile& result) {
-  const LogLevel level = LevelOf(code);
-  if (result.NoteEnd(level, why)) {
-    log.WriteToFile(level, why);
-  } else {
-    log.RecordAlways(level, why, {{"event", kEventRunEnded}});
-  }
 }
 
 // Returns the exit code of a run that has just thrown: call it where that is caught. Its log and its result
@@ -96,16 +115,17 @@ int ReportFailure(const Config& config, TaskId task, const StopRequest& stop, Lo
   } catch (const std::exception& error) {
     why = FailureText(error);
   }
-  Ending ending{StatusOf(code, stop), ProcessExitCode(code, config.failure), {}};
-  if (!summary.status.empty()) ending.status = summary.status;
-  const bool as_asked = code == ExitCode::kInterrupted || code == ExitCode::kTerminated;
-  if (!as_asked) ending.blame = BlameFor(task, HostName(), why);
-  result.WriteEnding(ending, std::move(summary));
-  // The last line after a stop says how to go on; after a failure it is the cause.
-  if (!as_asked) result.TellDirectory();
-  TellEnd(code, why, log, result);
-  if (as_asked) result.TellDirectory();
-  return ending.exit_code;
+  return TellFailure(config, task, code, why, std::move(summary), stop, log, result);
+}
+
+// Shows the end of a run that is done to the person who has started this task. The run's result is shown
+// once.
+void ShowOwnEnd(const Config& config, TaskId task, const RunSummary& summary, const ErrorLines& errors,
+                const ResultFile& result) {
+  const bool for_all = TellsForAll(task, summary);
+  if (task.role != Role::kWorker) return;
+  ShowTable(config, summary, for_all ? std::nullopt : std::optional<int>(task.index), errors);
+  if (for_all) ShowResult(config, summary, errors, result);
 }
 
 // Makes the directory of the run if this task has to: a ps 0 whose parent does not write the same one. Sets
@@ -211,6 +231,7 @@ int RunTaskCommand(const TaskArguments& arguments, NewRuntime new_runtime, Error
     Console console(arguments.relay_live ? LiveLine::kRelayed : LiveLineOf(config.log, arguments.quiet));
     LogOptions log_options = LogOptionsOf(config, console, arguments.quiet);
     log_options.watch = result.Watch();
+    log_options.brief = arguments.brief;
     Logger log(TaskName(task), log_options);
     if (!log.path().empty()) result.Note([&](RunAccount& account) { account.logs = {log.path()}; });
     for (const std::string& note : arguments.notes) log.Info("{}", note);
@@ -220,15 +241,17 @@ int RunTaskCommand(const TaskArguments& arguments, NewRuntime new_runtime, Error
     SignalPipe signals({SIGINT, SIGTERM, SIGHUP});
     ProcessEnd end(signals, result,
                    RunningTasks{stop, hooks, log, console, GraceOf(config.failure),
-                                LeavesAlone(config.failure, task), arguments.reports});
+                                LeavesAlone(config.failure, task), arguments.reports || leads});
     const auto runtime = task.role == Role::kWorker ? new_runtime() : nullptr;  // a ps computes on no GPU
     const auto keys = OpenKeys(config.security, task, arguments.keys_fd, log);
     const auto transport = NewNetworkTransport(config, keys);
-    TaskOptions options = OptionsFor(arguments, config, stop, hooks, result, end);
+    TaskOptions options = OptionsFor(arguments, config, stop, hooks, log, result, end);
     options.runtime = runtime.get();
     int exit_code = 0;
     try {
-      result.Write(RunTask(config, task, *transport, log, options));
+      const RunSummary summary = RunTask(config, task, *transport, log, options);
+      if (!arguments.reports) ShowOwnEnd(config, task, summary, errors, result);
+      result.Write(summary);
       result.TellDirectory();
     } catch (const std::exception&) {
       exit_code = ReportFailure(config, task, stop, log, result);

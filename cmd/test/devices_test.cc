@@ -64,7 +64,9 @@ TEST_CASE(
 
 TEST_CASE("devices: without a visible GPU a run goes on the processor, and each worker says why once") {
   const LocalJob job(LinearJob(40));
-  Process run({"local", "--config", job.config, "--workers", "2", "--result", job.result}, kHidden);
+  Process run(
+      {"local", "--config", job.config, "--workers", "2", "--result", job.result, "--set", "log.level=debug"},
+      kHidden);
   CHECK(RunToEnd(run) == 0);
   const std::string said = run.standard_error();
   CHECK(Count(said, "no GPU") == 2);
@@ -101,6 +103,7 @@ TEST_CASE("devices: a run trains on the GPU over sockets and in one process, and
     const LocalJob job(DigitsJob("kind: softmax", 400, 100, "batch_size: 20, steps: 30"));
     std::vector<std::string> words = {
         "local", "--config", job.config, "--result", job.result, "--set", "checkpoint.dir=" + checkpoints};
+    words.insert(words.end(), {"--set", "log.level=debug"});
     if (in_process) words.push_back("--in-process");
     Process run(words, kFakeGpu);
     REQUIRE(RunToEnd(run) == 0);

@@ -38,7 +38,10 @@ TEST_CASE("hung: the run goes on without a worker that does nothing, whose proce
   const Cluster cluster(1, 2, LinearJob(20000) + "failure: {detect_s: 1}\n");
   const UnreadLog log(cluster.directory() + "/unread", "worker-1");
   const auto ps = cluster.Start("ps", 0), first = cluster.Start("worker", 0);
-  const auto hung = cluster.Start("worker", 1, log.Arguments());
+  std::vector<std::string> arguments = log.Arguments();
+  const std::string result = cluster.directory() + "/hung.json";
+  arguments.insert(arguments.end(), {"--result", result});
+  const auto hung = cluster.Start("worker", 1, arguments);
   CheckEnd(*hung, 4);
   CheckEnd(*first);
   CheckEnd(*ps);
@@ -46,6 +49,10 @@ TEST_CASE("hung: the run goes on without a worker that does nothing, whose proce
   CHECK(Contains(ps->standard_error(), "worker 1 (" + cluster.address("worker", 1)));
   CHECK(Contains(ps->standard_error(), "is alive but has done nothing for"));
   CHECK(Contains(ps->standard_error(), "it was in 'step'"));
+  const Json told = ReadResult(result);
+  CHECK(told.at("status") == "peer_lost");
+  CHECK(Contains(told.at("error"), "is alive but has done nothing for"));
+  CHECK(told.at("failed_task") == Json({{"role", "worker"}, {"index", 1}}));
 }
 
 }  // namespace

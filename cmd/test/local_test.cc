@@ -25,9 +25,9 @@ TEST_CASE("local: without a cluster section it is 1 ps and 2 workers, and the re
   CHECK(result.at("local_steps").size() == 2);
   CHECK(result.at("startup_s").get<double>() > 0);
   CHECK(result.at("startup_s").get<double>() <= result.at("wall_s").get<double>());
-  CHECK(Contains(run->standard_error(), "local | done"));
-  CHECK(Contains(run->standard_error(), "local | no test data, so no test loss: set data.test"));
-  CHECK_FALSE(Contains(run->standard_error(), "worker 0 | no test data"));
+  CHECK(Contains(run->standard_output(), "done: 100 global steps, 800 examples"));
+  CHECK(Contains(run->standard_output(), "\nno test data, so no test loss: set data.test"));
+  CHECK_FALSE(Contains(run->standard_error(), "no test data"));
   CHECK(NamesIn(job.directory) == std::vector<std::string>{"job.yaml", "result.json"});
   CHECK(NoneLeft());
 }

@@ -280,14 +280,29 @@ TEST_CASE("output: -q leaves errors, and log.level warning the result") {
   const auto quiet = good.Start({"-q"});
   CHECK(RunToEnd(*quiet) == 0);
   CHECK(quiet->standard_error() == "");
+  CHECK(quiet->standard_output() == "");
   const auto refused = bad.Start({"-q"});
   CHECK(RunToEnd(*refused) == 2);
   CHECK(Count(refused->standard_error(), "\n") == 1);
   CHECK(Contains(refused->standard_error(), "b = x1; must be a number"));
   const auto warnings = good.Start({"--set", "log.level=warning"});
   CHECK(RunToEnd(*warnings) == 0);
-  CHECK(Contains(warnings->standard_error(), "local | done\n"));
-  CHECK_FALSE(Contains(warnings->standard_error(), "worker 0 |"));
+  CHECK(warnings->standard_output().rfind("done: 200 global steps", 0) == 0);
+  CHECK(warnings->standard_error() == "");
+}
+
+TEST_CASE("output: the start is at most eight lines, with 2 workers and with 20") {
+  for (const char* const workers : {"2", "20"}) {
+    CAPTURE(workers);
+    const LocalJob job(LinearJob(4000) + "hooks: {log_every_steps: 1}\n");
+    const auto run = job.Start({"--workers", workers});
+    REQUIRE(RunToEnd(*run) == 0);
+    const std::string said = run->standard_error();
+    const std::string start = said.substr(0, said.find(" | epoch "));
+    CAPTURE(start);
+    CHECK(Count(start, "\n") <= 8);
+    CHECK(Contains(start, "all "));
+  }
 }
 
 TEST_CASE("output: --result - and --json leave standard output to one JSON document") {

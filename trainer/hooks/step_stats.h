@@ -109,23 +109,4 @@ class Staleness {
   LogHistogram all_;
 };
 
-// FirstLoss: the mean loss of the first step, or of the first steps with 20 rows in all: fewer rows say
-// little, and later losses may already show a learning rate that is too high.
-class FirstLoss {
- public:
-  void Add(float loss, int64_t rows) {
-    if (rows_ >= kRows) return;
-    sum_ += static_cast<double>(loss) * static_cast<double>(rows);
-    rows_ += rows;
-  }
-  // NaN if there is none.
-  double Mean() const { return sum_ / static_cast<double>(rows_); }
-
- private:
-  static constexpr int64_t kRows = 20;
-
-  double sum_ = 0;  // weighted by rows
-  int64_t rows_ = 0;
-};
-
 }  // namespace dtrain

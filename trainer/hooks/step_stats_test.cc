@@ -100,20 +100,5 @@ TEST_CASE("staleness: quantiles are of the gradients since the last call, and of
   CHECK(staleness.all().Figures().max == 19);
 }
 
-TEST_CASE("first loss: it is that of the first step, or as many small ones as have twenty rows") {
-  FirstLoss large;
-  CHECK(std::isnan(large.Mean()));
-  large.Add(2.3f, 64);
-  for (int i = 0; i < 300; ++i) large.Add(1000, 64);
-  CHECK(large.Mean() == doctest::Approx(2.3));
-  FirstLoss small;
-  small.Add(5, 8);
-  CHECK(small.Mean() == 5);
-  small.Add(3, 8);
-  small.Add(1, 4);
-  small.Add(1000, 8);
-  CHECK(small.Mean() == doctest::Approx((5 * 8 + 3 * 8 + 1 * 4) / 20.0));
-}
-
 }  // namespace
 }  // namespace dtrain

@@ -185,14 +185,16 @@ void Heartbeat::Drain() {
 
 void Heartbeat::KeepAbort(const wire::Abort& abort, net::Message& message) {
   const ExitCode exit_code = ExitCodeOf(abort);
-  std::function<void(ExitCode)> on_abort;
+  const std::string why =
+      abort.summary() == nullptr ? AbortText(ClusterConfig(), abort) : ShortText(abort.text()->str());
+  std::function<void(ExitCode, const std::string&)> on_abort;
   {
     std::lock_guard<std::mutex> hold(mutex_);
     if (!abort_.header.empty()) return;
     abort_ = std::move(message);
     on_abort = std::exchange(on_abort_, nullptr);
   }
-  if (on_abort) on_abort(exit_code);
+  if (on_abort) on_abort(exit_code, why);
 }
 
 KnownCheckpoint Heartbeat::checkpoint() const {

@@ -95,9 +95,9 @@ class Heartbeat {
   // The Abort of ps 0; empty: none. It comes here too, since the main connection may close before a busy task
   // reads.
   net::Message TakeAbort();
-  // Called once by the thread, with the exit code for this task, when an Abort comes; may be empty. Set it
-  // before ps 0 can know of this task.
-  void set_on_abort(std::function<void(ExitCode)> on_abort) {
+  // Called once by the thread, with the exit code for this task and why, when an Abort comes; may be empty.
+  // Set it before ps 0 can know of this task.
+  void set_on_abort(std::function<void(ExitCode, const std::string& why)> on_abort) {
     std::lock_guard<std::mutex> hold(mutex_);
     on_abort_ = std::move(on_abort);
   }
@@ -128,7 +128,7 @@ class Heartbeat {
   std::string status_;
   KnownCheckpoint checkpoint_;
   net::Message abort_;
-  std::function<void(ExitCode)> on_abort_;
+  std::function<void(ExitCode, const std::string& why)> on_abort_;
   std::vector<RunId> runs_;     // by target: the run that heartbeats to it name
   std::vector<RunId> refused_;  // by target: the run that it said not to be in
   std::atomic<int> workers_{0};

@@ -177,13 +177,18 @@ TEST_CASE("heartbeat: a ps has left the run when it refuses that run, until it i
 TEST_CASE("heartbeat: the first Abort of ps 0 is kept and told once; no other ps ends the run") {
   Task task;
   std::vector<ExitCode> told;
-  task.heartbeat.set_on_abort([&](ExitCode code) { told.push_back(code); });
+  std::string why;
+  task.heartbeat.set_on_abort([&](ExitCode code, const std::string& text) {
+    told.push_back(code);
+    why = text;
+  });
   task.ReceiveAbort(kPs1, "of ps 1");
   CHECK(told.empty());
   CHECK(task.heartbeat.TakeAbort().header.empty());
   task.ReceiveAbort(kPs0, "first");
   task.ReceiveAbort(kPs0, "second");
   CHECK(told == std::vector<ExitCode>{ExitCode::kUser});
+  CHECK(why.find("ended the run with exit code 2: first") != std::string::npos);
   const net::Message kept = task.heartbeat.TakeAbort();
   REQUIRE_FALSE(kept.header.empty());
   CHECK(net::Decode(kept)->body_as_Abort()->text()->str() == "first");

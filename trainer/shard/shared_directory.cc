@@ -38,7 +38,7 @@ std::optional<bool> SharedDirectory::Seen(RunId run, bool saves) {
   if (!seen_ || !saves) return seen_;
   const std::string& dir = config_.checkpoint.dir;
   if (*seen_) {
-    log_.Info("reads and writes its part of checkpoints in {}", dir);
+    log_.Detail("reads and writes its part of checkpoints in {}", dir);
   } else {
     log_.Info("sends its part of checkpoints to ps 0: {}",
               !why_not_.empty() ? why_not_

@@ -62,7 +62,7 @@ WorkerSummary::WorkerSummary(const Config& config, int index, const std::string&
     writer_.WriteGraph(ModelGraph(config, layout, device));
     writer_.WriteSummary(SessionStart(config, WallSeconds()));
   }
-  log.Info("summaries for TensorBoard: {}", writer_.path());
+  log.Detail("summaries for TensorBoard: {}", writer_.path());
 }
 
 WorkerSummary::~WorkerSummary() {
@@ -113,7 +113,7 @@ std::unique_ptr<PsSummary> PsSummary::Open(const Config& config, ExitHooks& hook
 
 PsSummary::PsSummary(const Config& config, ExitHooks& hooks, Logger& log)
     : writer_(config.summary.dir + "/ps-0", hooks, log), schedule_(config.summary) {
-  log.Info("summaries for TensorBoard: {}", writer_.path());
+  log.Detail("summaries for TensorBoard: {}", writer_.path());
 }
 
 void PsSummary::Begin(int64_t global_step) {

@@ -21,7 +21,7 @@ PsRun::PsRun(const PsTask& task) : task_(task) {
     history_.run = {net::NewNodeId(), 0};
     history_.feed_token = net::NewNodeId();
     task.log.SetRun(history_.run.id);
-    task.log.Info("run id {:016x}", history_.run.id);
+    task.log.Detail("run id {:016x}", history_.run.id);
     summary_ = PsSummary::Open(task.config, task.hooks, task.log);
   }
   server_ = std::make_unique<PsServer>(task_, LeaderFor, history_, summary_.get());

@@ -153,15 +153,18 @@ std::vector<std::string> OperationLines(const Config& config, const Layout& layo
 
 namespace {
 
-void LogLines(const std::vector<std::string>& lines, Logger& log) {
-  for (const std::string& line : lines) log.Info("{}", line);
+void LogDetails(const std::vector<std::string>& lines, Logger& log) {
+  for (const std::string& line : lines) log.Detail("{}", line);
 }
 
 void LogDevices(const Config& config, TaskId task, const DeviceChoice& choice, Logger& log) {
   if (!choice.why_cpu.empty()) {
-    log.Write(choice.warn ? LogLevel::kWarning : LogLevel::kInfo, choice.why_cpu);
+    choice.warn ? log.Warning("{}", choice.why_cpu) : log.Detail("{}", choice.why_cpu);
   }
-  LogLines(DeviceLines(config, task, choice), log);
+  const std::vector<std::string> lines = DeviceLines(config, task, choice);
+  // One for all: mostly the others compute on the same.
+  const bool first = task.role == Role::kWorker && task.index == 0 && lines.size() == 1;
+  first ? log.Info("{}", lines[0]) : LogDetails(lines, log);
   const int64_t towers = config.device.towers();
   if (task.role == Role::kWorker && !choice.on_gpu() && towers > 1 && towers > Processors()) {
     log.Warning(
@@ -173,11 +176,11 @@ void LogDevices(const Config& config, TaskId task, const DeviceChoice& choice, L
 void LogPlacement(const Layout& layout, const std::string& parameters, Logger& log) {
   for (size_t ps = 0; layout.table && ps < layout.ps.size(); ++ps) {
     const RowRange rows = layout.table->PartOf(static_cast<int64_t>(ps));
-    log.Info("{}[{}:{}) -> /job:ps/task:{}/{}", kTableName, rows.begin, rows.end, ps, parameters);
+    log.Detail("{}[{}:{}) -> /job:ps/task:{}/{}", kTableName, rows.begin, rows.end, ps, parameters);
   }
   for (size_t ps = 0; ps < layout.ps.size(); ++ps) {
     for (const Segment& segment : layout.SegmentsOf(static_cast<int>(ps))) {
-      log.Info("{} -> /job:ps/task:{}/{}", layout.RowsText(segment), ps, parameters);
+      log.Detail("{} -> /job:ps/task:{}/{}", layout.RowsText(segment), ps, parameters);
     }
   }
 }
@@ -187,25 +190,26 @@ void LogPlacement(const Layout& layout, const std::string& parameters, Logger& l
 void LogStart(const Config& config, TaskId task, const Layout& layout, const DeviceChoice& choice,
               const std::string& parameters, Logger& log) {
   const ClusterConfig& cluster = config.cluster;
-  log.Info("cluster: {} ps {}, {}", cluster.ps.size(), fmt::join(cluster.ps, " "), WorkersText(cluster));
+  log.Detail("cluster: {} ps {}, {}", cluster.ps.size(), fmt::join(cluster.ps, " "), WorkersText(cluster));
   LogDevices(config, task, choice, log);
-  if (layout.table && task.index == 0) log.Info("{}: {}", kTableName, TableText(config, *layout.table));
-  if (config.placement.log) LogLines(TowerLines(config, task, choice), log);
+  if (layout.table && task.index == 0) log.Detail("{}: {}", kTableName, TableText(config, *layout.table));
+  if (config.placement.log) LogDetails(TowerLines(config, task, choice), log);
   if (task.index != 0) return;
   if (config.placement.log) {
     LogPlacement(layout, parameters, log);
-    if (task.role == Role::kWorker) LogLines(OperationLines(config, layout, choice, parameters), log);
+    if (task.role == Role::kWorker) LogDetails(OperationLines(config, layout, choice, parameters), log);
   }
   if (task.role != Role::kPs) return;
   log.Info("{}", CheckpointLine(config));
   const std::string key = FirstNondeterministicKey(config);
-  if (!key.empty()) log.Info("the run is not deterministic: {}", key);
+  if (!key.empty()) log.Detail("the run is not deterministic: {}", key);
 }
 
 namespace {
 
-// A loss this many times the first one is not the noise of small batches.
+// A loss this many times that of the first step is not the noise of a batch of kRows; fewer rows say less.
 constexpr double kRisen = 5;
+constexpr double kRows = 20;
 
 }  // namespace
 
@@ -231,15 +235,30 @@ std::string NoTestLine(const Config& config, const RunSummary& summary) {
 std::string RisenLossLine(const Config& config, const RunSummary& summary) {
   if (!summary.first_loss || !summary.final_loss) return "";
   const double first = *summary.first_loss, last = *summary.final_loss;
-  if (!std::isfinite(last) || !(last > kRisen * first)) return "";
+  const auto rows = static_cast<double>(config.train.batch_size * config.device.towers());
+  if (!std::isfinite(last) || !(last > kRisen * std::max(kRows / rows, 1.0) * first)) return "";
   const bool raw = config.data.train.format == DataFormat::kCsv && !HasSparseRows(config.data) &&
                    config.data.scale == FeatureScale::kNone;
   return fmt::format(
-      "the loss has risen from {:.6g} in the first steps to {:.6g}: the training may have diverged. {}",
-      first, last,
+      "the loss has risen from {:.6g} in the first step to {:.6g}: the training may have diverged. {}", first,
+      last,
       raw ? "Set data.scale: standard if features are larger than some 10, or lower "
             "train.optimizer.learning_rate."
           : "Lower train.optimizer.learning_rate.");
+}
+
+const char* SetName(const Config& config) { return config.eval.on == EvalOn::kTest ? "test" : "validation"; }
+
+double WaitedPercent(const WorkerFigures& figures) {
+  return figures.total_s() > 0 ? 100 * figures.wait.total_s / figures.total_s() : 0;
+}
+
+std::string AlreadyDoneLine(const RunSummary& summary) {
+  const std::string accuracy =
+      summary.test_accuracy ? fmt::format(", accuracy {:.4f}", *summary.test_accuracy) : "";
+  return fmt::format("already done: {} has the last step, {}{}, model crc {}",
+                     summary.checkpoint.value_or("-"), summary.global_step, accuracy,
+                     summary.model_crc.value_or("-"));
 }
 
 std::string DoneLine(const RunSummary& summary) {
@@ -257,26 +276,20 @@ std::string PartText(const char* name, const TimeSpread& part) {
   return fmt::format("{} {:.2f} s ({:.3f}, {:.3f})", name, part.total_s, part.p50_ms, part.p95_ms);
 }
 
-double WaitedPercent(const WorkerFigures& figures) {
-  return figures.total_s() > 0 ? 100 * figures.wait.total_s / figures.total_s() : 0;
-}
-
 void LogWorker(int worker, const WorkerFigures& figures, Logger& log) {
-  log.Record(LogLevel::kInfo, TimesLine(worker, figures),
-             {{"worker", int64_t{worker}},
-              {"waited_percent", WaitedPercent(figures)},
-              {"data_s", figures.data.total_s},
-              {"compute_s", figures.compute.total_s},
-              {"hooks_s", figures.hooks.total_s},
-              {"wait_s", figures.wait.total_s},
-              {"network_s", figures.network.total_s}});
+  log.RecordResult(TimesLine(worker, figures), {{"worker", int64_t{worker}},
+                                                {"waited_percent", WaitedPercent(figures)},
+                                                {"data_s", figures.data.total_s},
+                                                {"compute_s", figures.compute.total_s},
+                                                {"hooks_s", figures.hooks.total_s},
+                                                {"wait_s", figures.wait.total_s},
+                                                {"network_s", figures.network.total_s}});
   if (!figures.staleness) return;
-  log.Record(LogLevel::kInfo, StalenessLine(worker, *figures.staleness),
-             {{"worker", int64_t{worker}},
-              {"staleness_mean", figures.staleness->mean},
-              {"staleness_p50", figures.staleness->p50},
-              {"staleness_p95", figures.staleness->p95},
-              {"staleness_max", figures.staleness->max}});
+  log.RecordResult(StalenessLine(worker, *figures.staleness), {{"worker", int64_t{worker}},
+                                                               {"staleness_mean", figures.staleness->mean},
+                                                               {"staleness_p50", figures.staleness->p50},
+                                                               {"staleness_p95", figures.staleness->p95},
+                                                               {"staleness_max", figures.staleness->max}});
 }
 
 }  // namespace
@@ -306,28 +319,22 @@ void LogWorkers(TaskId task, const RunSummary& summary, Logger& log) {
 
 namespace {
 
+constexpr char kToGoOn[] =
+    "; raise train.steps or train.epochs to go on, or set checkpoint.resume: never to train anew";
+
 // Worker 0 logs the lines about every worker.
 constexpr TaskId kChief{Role::kWorker, 0};
-
-const char* SetName(const Config& config) { return config.eval.on == EvalOn::kTest ? "test" : "validation"; }
 
 // True: there is nothing else to log.
 bool LogAlreadyDone(const RunSummary& summary, Logger& log) {
   if (summary.status != "already_done") return false;
-  const std::string accuracy =
-      summary.test_accuracy ? fmt::format(", accuracy {:.4f}", *summary.test_accuracy) : "";
-  const std::string checkpoint = summary.checkpoint.value_or("-");
-  const std::string done = fmt::format("already done: {} has the last step, {}{}, model crc {}", checkpoint,
-                                       summary.global_step, accuracy, summary.model_crc.value_or("-"));
   if (summary.other_data) {
-    log.Warning(
-        "{}; but these are other data: {}. To train its model on them, name another checkpoint.dir, and "
-        "checkpoint.start_from: {}",
-        done, *summary.other_data, checkpoint);
+    log.Event(kEventRunEnded, LogLevel::kWarning,
+              fmt::format("{}; but these are other data: {}. To train its model on them, name another "
+                          "checkpoint.dir, and checkpoint.start_from: {}",
+                          AlreadyDoneLine(summary), *summary.other_data, summary.checkpoint.value_or("-")));
   } else {
-    log.Result(
-        "{}; raise train.steps or train.epochs to go on, or set checkpoint.resume: never to train anew",
-        done);
+    log.RecordResult(AlreadyDoneLine(summary) + kToGoOn, {{"event", kEventRunEnded}});
   }
   return true;
 }
@@ -405,7 +412,7 @@ void LogRunEnd(const Config& config, const RunSummary& summary, Logger& log) {
   LogWorkers(kChief, summary, log);
   LogTime(summary, log);
   LogAdvice(config, summary, log);
-  log.RecordAlways(LogLevel::kInfo, DoneLine(summary), {{"event", kEventRunEnded}});
+  log.RecordResult(DoneLine(summary), {{"event", kEventRunEnded}});
 }
 
 }  // namespace dtrain

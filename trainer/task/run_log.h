@@ -47,6 +47,12 @@ std::string NoTestLine(const Config& config, const RunSummary& summary);
 // A warning that the loss has risen far above the first ones, and what to set; empty: it has not, or is
 // unknown.
 std::string RisenLossLine(const Config& config, const RunSummary& summary);
+// "test" or "validation", by eval.on.
+const char* SetName(const Config& config);
+// The share of a worker's time in which it waited for others.
+double WaitedPercent(const WorkerFigures& figures);
+// "already done: run/ckpt/step-000000020 has the last step, 20, accuracy 0.9000, model crc 12ab34cd".
+std::string AlreadyDoneLine(const RunSummary& summary);
 // "done", or "done, but worker 2 was lost", with the workers that did not come back.
 std::string DoneLine(const RunSummary& summary);
 

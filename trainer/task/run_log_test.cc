@@ -301,6 +301,17 @@ TEST_CASE("closing lines: where nothing was evaluated, what to set") {
   CHECK(NoTestLine(config, summary) == "");
 }
 
+TEST_CASE("closing lines: with small batches the first loss says less of a risen one") {
+  Config config = DigitsCluster(1, 1, 1);
+  config.train.batch_size = 4;
+  RunSummary summary;
+  summary.first_loss = 2;
+  summary.final_loss = 49;
+  CHECK(RisenLossLine(config, summary) == "");
+  summary.final_loss = 51;
+  CHECK(RisenLossLine(config, summary) != "");
+}
+
 TEST_CASE("closing lines: a final loss of more than five times the first is told, with the remedy") {
   Config config = DigitsCluster(1, 1, 1);
   RunSummary summary;
@@ -309,7 +320,7 @@ TEST_CASE("closing lines: a final loss of more than five times the first is told
   CHECK(RisenLossLine(config, summary) == "");
   summary.first_loss = 2.3;
   CHECK(RisenLossLine(config, summary) ==
-        "the loss has risen from 2.3 in the first steps to 11.6: the training may have diverged. Lower "
+        "the loss has risen from 2.3 in the first step to 11.6: the training may have diverged. Lower "
         "train.optimizer.learning_rate.");
   config.data.train.format = DataFormat::kCsv;
   CHECK(RisenLossLine(config, summary).find("Set data.scale: standard if ") != std::string::npos);

@@ -89,8 +89,9 @@ void Listen(const Config& config, TaskId task, const TaskOptions& options, net::
   if (config.security.keys.empty() && !net::IsLoopback(net::ParseAddress(address).host)) {
     log.Warning("listening at {} without keys (security.insecure): anybody who reaches it can join", address);
   }
-  log.Info("listening at {}{}", given ? channel.BindDescriptor(options.listening_fd) : channel.Bind(address),
-           config.security.keys.empty() ? "" : " with keys");
+  log.Detail("listening at {}{}",
+             given ? channel.BindDescriptor(options.listening_fd) : channel.Bind(address),
+             config.security.keys.empty() ? "" : " with keys");
 }
 
 // A ps computes on the processor and asks no driver.
@@ -111,7 +112,7 @@ template <typename Task>
 [[noreturn]] void AbortAndThrow(Task& task, const TaskOptions& options) {
   const auto abort = [&](ExitCode code, const std::string& text, const RunSummary* summary) {
     task.Abort(static_cast<int>(code), text, summary);
-    if (options.on_abort) options.on_abort(code);
+    if (options.on_abort) options.on_abort(code, text);
   };
   try {
     throw;
@@ -121,7 +122,7 @@ template <typename Task>
   } catch (const RunEnded& ended) {
     task.Abort(static_cast<int>(ended.cause()), ended.what(), nullptr);
     const ExitCode code = CodeAfterAbort(options, ended.cause());
-    if (options.on_abort) options.on_abort(code);
+    if (options.on_abort) options.on_abort(code, ended.what());
     if (options.supervised || code == ExitCode::kPeerLost) throw;
     throw Failure(code, ended.what());
   } catch (const Failure& failure) {
@@ -206,8 +207,8 @@ RunSummary RunTask(const Config& given, TaskId task, net::Transport& transport, 
   const std::unique_ptr<net::Channel> channel = transport.NewChannel();
   ExitHooks unused;
   ExitHooks& hooks = options.exit_hooks != nullptr ? *options.exit_hooks : unused;
-  const auto on_abort = [&options](ExitCode code) {
-    if (options.on_abort) options.on_abort(CodeAfterAbort(options, code));
+  const auto on_abort = [&options](ExitCode code, const std::string& why) {
+    if (options.on_abort) options.on_abort(CodeAfterAbort(options, code), why);
   };
   RunSummary summary;
   if (task.role == Role::kPs) {

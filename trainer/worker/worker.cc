@@ -295,7 +295,7 @@ void Worker::CollectWeights() {
 }
 
 void Worker::AfterStep(StepView& view) {
-  first_loss_.Add(view.loss, view.rows);
+  if (!first_loss_ && view.rows > 0) first_loss_ = static_cast<double>(view.loss);
   ++local_step_;
   data_.CheckFeeder();
   activity_.local_step.store(static_cast<uint64_t>(local_step_), std::memory_order_relaxed);
@@ -405,7 +405,7 @@ void Worker::SayDone() {
   activity_.what = "wait";
   const bool classifies = own_evaluation_ && own_evaluation_->classifies;
   const double accuracy = classifies ? own_evaluation_->accuracy() : kNoFigure;
-  const double first_loss = from_initial_values_ ? first_loss_.Mean() : kNoFigure;
+  const double first_loss = from_initial_values_ ? first_loss_.value_or(kNoFigure) : kNoFigure;
   WorkerFigures own = FiguresOf(times_, exchanges_.staleness());
   const SkippedRows skipped = data_.Skipped();
   own.rows_skipped = skipped.bad;

@@ -50,7 +50,7 @@ class Worker {
   // Called when ps 0 is given up.
   void set_on_lost(std::function<void(TaskId)> on_lost) { peers_.set_on_lost(std::move(on_lost)); }
   // Called by another thread when the run has failed or was stopped; may be empty. Set it before Run().
-  void set_on_abort(std::function<void(ExitCode)> on_abort) {
+  void set_on_abort(std::function<void(ExitCode, const std::string& why)> on_abort) {
     peers_.heartbeat().set_on_abort(std::move(on_abort));
   }
   // Runs from Hello to the end of the run, through all rollbacks. Throws Failure; Abort() then tells the
@@ -116,7 +116,7 @@ class Worker {
   int64_t first_step_nanos_ = 0;
   int64_t last_step_nanos_ = 0;
   int64_t evaluated_step_ = 0;        // the latest local step whose evaluation ps 0 has
-  FirstLoss first_loss_;              // of this incarnation's steps
+  std::optional<double> first_loss_;  // of this incarnation's first step with rows
   std::optional<float> untold_loss_;  // of the latest step, until ps 0 has it
   bool from_initial_values_ = false;  // the first step was from initial values
 };

@@ -36,7 +36,7 @@ void WorkerData::Open(uint64_t run_id, uint64_t feed_token) {
     auto source = std::make_unique<FeedSource>(config_, worker_, transport_, activity_, attend_);
     fed_ = source.get();
     source_ = std::move(source);
-    log_.Info("all batches come from {}", TaskNameAndAddress(config_.cluster, {Role::kWorker, 0}));
+    log_.Detail("all batches come from {}", TaskNameAndAddress(config_.cluster, {Role::kWorker, 0}));
     return;
   }
   loaded_ = LoadData(config_, nullptr, Environment());
@@ -46,12 +46,12 @@ void WorkerData::Open(uint64_t run_id, uint64_t feed_token) {
   if (worker_ == 0) {
     for (const std::string& warning : DataWarnings(config_, loaded_)) log_.Warning("{}", warning);
   }
-  if (!loaded_.form.classes.empty()) log_.Info("{}", ClassNamesText(loaded_.form.classes));
+  if (!loaded_.form.classes.empty()) log_.Detail("{}", ClassNamesText(loaded_.form.classes));
   MakeSource();
   if (feed_channel_) {
     feeder_ =
         std::make_unique<Feeder>(config_, loaded_.train, std::move(feed_channel_), run_id, feed_token, log_);
-    log_.Info("feeds the other workers their batches");
+    log_.Detail("feeds the other workers their batches");
   }
 }
 

@@ -53,11 +53,11 @@ void WorkerModel::UseData(const LoadedData& data, BatchSource& source, Logger& l
 void WorkerModel::KeepData(const LoadedData& data, Logger& log) {
   const DataSet* const set = data.train.get();
   if (set == nullptr || (set->bytes().data == nullptr && set->floats().data == nullptr)) {
-    return log.Info("the training set does not lie in memory here: its batches travel (data.cache)");
+    return log.Detail("the training set does not lie in memory here: its batches travel (data.cache)");
   }
   try {
     const int64_t bytes = model_->Keep(set->bytes(), set->floats());
-    log.Info("the training set stays on the device: {:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
+    log.Detail("the training set stays on the device: {:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
   } catch (const UserError& error) {
     log.Warning("{} The training set's batches travel.", error.what());
   }

@@ -1,0 +1,98 @@
+#include "cmd/run/run_result.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+namespace dtrain {
+namespace {
+
+RunSummary Done() {
+  RunSummary summary;
+  summary.status = "done";
+  summary.global_step = 20;
+  summary.examples = 200;
+  summary.wall_s = 1.5;
+  summary.train_s = 1.25;
+  summary.steps_per_s = 16;
+  summary.examples_per_s = 160;
+  summary.final_loss = 0.25;
+  summary.model_crc = "0123abcd";
+  summary.bytes_sent = 1536;
+  summary.local_steps = {12, 8};
+  summary.workers.resize(2);
+  for (WorkerFigures& worker : summary.workers) {
+    worker.steps = 10;
+    worker.compute.total_s = 0.5;
+    worker.wait.total_s = 0.5;
+  }
+  return summary;
+}
+
+TEST_CASE("run result: what was done, how good it is, how long it took, and where the model is") {
+  RunSummary summary = Done();
+  summary.test_accuracy = 0.9;
+  summary.test_loss = 0.5;
+  summary.checkpoint = "run/ckpt/step-000000020";
+  CHECK(ResultLines(Config(), summary) ==
+        std::vector<std::string>{
+            "done: 20 global steps, 200 examples in 1.25 s, 16.0 steps/s, 160 examples/s",
+            "test: accuracy 0.9000, loss 0.5", "total time: 1.50 s, final cost: 0.25, 1.5 KiB sent, model crc 0123abcd",
+            "checkpoint: run/ckpt/step-000000020"});
+}
+
+TEST_CASE("run result: it never has more than eight lines") {
+  Config config;
+  config.model.kind = ModelKind::kLinear;
+  RunSummary summary = Done();
+  summary.lost_workers = {1};
+  summary.absent_workers = {2, 3};
+  summary.table = TableFigures{};
+  summary.weights = {{"biases/b1", {10}}, {"weights/W1", {2}}};
+  summary.checkpoint = "run/ckpt/step-000000020";
+  const std::vector<std::string> lines = ResultLines(config, summary);
+  CHECK(lines.size() == 8);
+  CHECK(lines[0].rfind("done, but worker 1 was lost: ", 0) == 0);
+  CHECK(std::count(lines.begin(), lines.end(), "took no part: worker 2 and worker 3") == 1);
+  CHECK(std::count(lines.begin(), lines.end(), "weights/W1 = 2") == 1);
+}
+
+TEST_CASE("run result: one line of a run that was done before") {
+  RunSummary summary = Done();
+  summary.status = "already_done";
+  summary.checkpoint = "run/ckpt/step-000000020";
+  REQUIRE(ResultLines(Config(), summary).size() == 1);
+  CHECK(ResultLines(Config(), summary)[0].rfind("already done: run/ckpt/step-000000020 has the last step",
+                                                0) == 0);
+}
+
+TEST_CASE("worker table: a row for each worker that took steps, of columns that say something") {
+  RunSummary summary = Done();
+  CHECK(WorkerTable(summary) ==
+        std::vector<std::string>{"worker  steps  examples/s  waited  data  compute  hooks  network",
+                                 "     0     10         100    50 %   0 %     50 %    0 %      0 %",
+                                 "     1     10         100    50 %   0 %     50 %    0 %      0 %"});
+  summary.workers[1].staleness = StalenessSpread{1.94, 2, 3, 7};
+  summary.worker_accuracy = {0.875, std::nullopt};
+  CHECK(WorkerTable(summary, 1) ==
+        std::vector<std::string>{
+            "worker steps examples/s waited data compute hooks network staleness accuracy",
+            "     1    10        100   50 %  0 %    50 %   0 %     0 %       1.9        -"});
+  for (WorkerFigures& worker : summary.workers) worker.steps = 0;
+  CHECK(WorkerTable(summary).empty());
+}
+
+TEST_CASE("worker table: its rows fit into 80 columns") {
+  RunSummary summary = Done();
+  summary.workers.assign(20, summary.workers[0]);
+  for (WorkerFigures& worker : summary.workers) {
+    worker.steps = 99'999'999;
+    worker.wait.total_s = 1e5;
+    worker.staleness = StalenessSpread{12345.6, 2, 3, 7};
+  }
+  summary.worker_accuracy.assign(20, 0.8925);
+  for (const std::string& line : WorkerTable(summary)) CHECK(line.size() <= 80);
+}
+
+}  // namespace
+}  // namespace dtrain
