@@ -317,11 +317,13 @@ int FinishRun(const Config& config, const Outcome& outcome, Logger& log, const E
   }
   result.Note([&](RunAccount& account) { NoteOutcome(outcome, &account); });
   LogClosingLines(config, summary, log);
-  if (outcome.results.Stage() == RunStage::kDone) ReportLossesAndRestarts(outcome, errors);
+  if (outcome.results.Stage() == RunStage::kDone) {
+    ShowTable(config, summary, std::nullopt, errors);
+    ReportLossesAndRestarts(outcome, errors);
+  }
   const Verdict verdict = Judge(config, outcome, summary);
   const int exit_code = ProcessExitCode(verdict.code, config.failure);
   if (verdict.code == ExitCode::kOk) {
-    ShowTable(config, summary, std::nullopt, errors);
     ShowResult(config, summary, errors, result);
     result.Write(summary);
     result.TellDirectory();

@@ -73,7 +73,7 @@ TEST_CASE("restart: a ps that is killed while the others load their data takes i
       "data: {train: {format: synthetic, name: digits, rows: 100000}}\n"
       "train: {batch_size: 100, steps: 100}\n"
       "failure: {restarts: 1}\n");
-  const auto run = job.Start();
+  const auto run = job.Start({"--set", "log.level=debug"});
   REQUIRE(run->WaitForLine("ps 0 | listening"));
   Kill(*run, "ps", 0);
   CheckEnd(*run);

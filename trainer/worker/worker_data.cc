@@ -46,7 +46,9 @@ void WorkerData::Open(uint64_t run_id, uint64_t feed_token) {
   if (worker_ == 0) {
     for (const std::string& warning : DataWarnings(config_, loaded_)) log_.Warning("{}", warning);
   }
-  if (!loaded_.form.classes.empty()) log_.Detail("{}", ClassNamesText(loaded_.form.classes));
+  if (const auto& classes = loaded_.form.classes; !classes.empty()) {
+    worker_ == 0 ? log_.Info("{}", ClassNamesText(classes)) : log_.Detail("{}", ClassNamesText(classes));
+  }
   MakeSource();
   if (feed_channel_) {
     feeder_ =
