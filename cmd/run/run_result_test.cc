@@ -38,7 +38,7 @@ TEST_CASE("run result: what was done, how good it is, how long it took, and wher
       ResultLines(Config(), summary) ==
       std::vector<std::string>{"done: 20 global steps, 200 examples in 1.25 s, 16.0 steps/s, 160 examples/s",
                                "test: accuracy 0.9000, loss 0.5",
-                               "total time: 1.50 s, final cost: 0.25, 1.5 KiB sent, model crc 0123abcd",
+                               "total time: 1.50 s, final loss: 0.25, 1.5 KiB sent, model crc 0123abcd",
                                "checkpoint: run/ckpt/step-000000020"});
 }
 
