@@ -193,11 +193,11 @@ EvaluationOutcome EvaluateCheckpoint(const Config& config, const DeviceChoice& d
                             {},
                             {}};
   const int64_t max_rows = MaxRowsOfBatch(set, config);
-  TrainedModel model(devices, config, layout, max_rows, checkpoint);
-  outcome.model_crc = model.model_crc();
-  SetSum sum(&model, &outcome, between_batches);
   const bool files = IsFiles(set.source.format);
   const InputForm form = files ? FormFor(*checkpoint, config) : InputForm();
+  TrainedModel model(devices, config, layout, form.scale, max_rows, checkpoint);
+  outcome.model_crc = model.model_crc();
+  SetSum sum(&model, &outcome, between_batches);
   outcome.class_names = form.classes;
   if (!files || (config.eval.on == EvalOn::kValidation && config.data.validation_share > 0)) {
     AddLoaded(config, files ? &form : nullptr, &sum);

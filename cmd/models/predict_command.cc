@@ -65,7 +65,7 @@ class Predictor {
         raw_(arguments.raw),
         errors_(errors),
         max_rows_(layout.table ? kMaxRows : std::clamp<int64_t>(kMaxValues / spec_.inputs, 1, kMaxRows)),
-        model_(DeviceChoice(), config, layout, max_rows_, checkpoint),
+        model_(DeviceChoice(), config, layout, form.scale, max_rows_, checkpoint),
         block_(spec_.inputs, spec_.keep.size()) {}
 
   void Run(const std::vector<std::string>& files, const std::string& format, Output* output) {

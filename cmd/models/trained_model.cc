@@ -74,10 +74,12 @@ void TableWeights::Fetch(KeySpan keys, float* weights) const {
 }
 
 TrainedModel::TrainedModel(const DeviceChoice& devices, const Config& config, const Layout& layout,
-                           int64_t max_rows, CheckpointReader* checkpoint)
+                           const FittedScale& scale, int64_t max_rows, CheckpointReader* checkpoint)
     : inputs_(*config.model.inputs),
       model_(MakeModelOn(devices, config, layout, max_rows, nullptr)),
-      layout_(layout) {
+      layout_(layout),
+      form_(layout.form) {
+  if (form_.numbers.count > 0) form_.scale = scale;
   std::vector<ModelPart> parts;
   weights_ = ReadWeights(layout_, checkpoint, &parts);
   if (layout_.table) {
@@ -93,7 +95,7 @@ TrainedModel::TrainedModel(const DeviceChoice& devices, const Config& config, co
 // Returns the parameters for a batch, and makes the batch one that the model takes.
 const float* TrainedModel::Bring(Batch* batch) {
   if (table_ != nullptr) {
-    keyed_.Fill(*batch, *layout_.table, &sorter_, layout_.form);
+    keyed_.Fill(*batch, *layout_.table, &sorter_, form_);
     table_->Fetch(keyed_.keys(), std::copy(weights_.begin(), weights_.end(), keyed_.parameters()));
     *batch = keyed_.batch();
     return keyed_.parameters();

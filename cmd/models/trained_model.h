@@ -44,9 +44,10 @@ class TableWeights {
 
 class TrainedModel {
  public:
-  // `max_rows`: of the largest batch of one device. `checkpoint` fits `layout`.
-  TrainedModel(const DeviceChoice& devices, const Config& config, const Layout& layout, int64_t max_rows,
-               CheckpointReader* checkpoint);
+  // `scale`: of the run's features; rows come scaled, but for numbers of sparse ones. `max_rows`: of the
+  // largest batch of one device. `checkpoint` fits `layout`.
+  TrainedModel(const DeviceChoice& devices, const Config& config, const Layout& layout,
+               const FittedScale& scale, int64_t max_rows, CheckpointReader* checkpoint);
 
   int64_t outputs() const { return model_->outputs(); }
   const std::string& model_crc() const { return model_crc_; }
@@ -65,6 +66,7 @@ class TrainedModel {
   const float* frozen_ = nullptr;        // these, as a model without a table computes with them
   std::unique_ptr<TableWeights> table_;  // null: the model has none
   const Layout layout_;
+  BatchForm form_;
   KeySorter sorter_;
   KeyedBatch keyed_;
   std::vector<float> dense_;  // of a dense model, sparse rows with all their features

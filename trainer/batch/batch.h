@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "gpu/view.h"
+#include "trainer/config/config.h"
 
 namespace dtrain {
 
@@ -21,10 +23,38 @@ struct SparseRows {
   const uint32_t* columns = nullptr;
 };
 
+// FittedScale: the fitted data.scale, which brings features to similar sizes. It is fitted on training rows
+// alone and applied to every set, so that equal values mean the same everywhere; other rows may leave the
+// fitted range. The arithmetic is in double and in row order, so that fitting the same rows gives the same
+// bits. A feature becomes (value - shift) * factor. A feature that is constant in the fitted rows has factor
+// 0 and becomes 0 in every set.
+struct FittedScale {
+  std::vector<double> shift;
+  std::vector<double> factor;
+  bool empty() const { return shift.empty(); }  // features are not scaled
+  bool operator==(const FittedScale& other) const { return shift == other.shift && factor == other.factor; }
+  bool operator!=(const FittedScale& other) const { return !(*this == other); }
+};
+
+// Scales `rows` in place; they must have as many columns as were fitted.
+void ApplyScale(const FittedScale& scale, gpu::MatrixView<float> rows);
+
+// NumberFeatures: the features of sparse rows that stand for numbers, and are no rows of a table.
+struct NumberFeatures {
+  uint64_t begin = 0;  // the first of them; they are behind all others
+  int64_t count = 0;
+};
+// Of a model whose inputs are known.
+inline NumberFeatures NumbersOf(const ModelConfig& model) {
+  const int64_t features = TableFeatures(model);
+  return {static_cast<uint64_t>(features), *model.inputs - features};
+}
+
 // BatchForm: what a batch of a table has beside the rows that it touches.
 struct BatchForm {
-  int64_t flat = 0;     // values of the model's flat vector, in front of the rows' weights
-  int64_t numbers = 0;  // features behind those of the table: numbers of a row, which are no rows
+  int64_t flat = 0;  // values of the model's flat vector, in front of the rows' weights
+  NumberFeatures numbers;
+  FittedScale scale;  // of these
   // A feature is of the column that stands above so many of its bits; 0: the model does not ask for columns.
   int column_bits = 0;
 };
@@ -42,7 +72,7 @@ struct Batch {
   const int32_t* labels = nullptr;  // [rows] classes, each in [0, outputs); null for linear
   const float* targets = nullptr;   // [rows] real values; null for classes
   SparseRows sparse;
-  const float* numbers = nullptr;  // [rows, BatchForm::numbers]; null: there are none
+  const float* numbers = nullptr;  // [rows, BatchForm::numbers.count]; null: there are none
   // [rows] how much each row counts: its loss and its gradient are multiplied by it; null: all count 1.
   const float* weights = nullptr;
   // The identity of the batch: batch `number` of `source`. Null: it has none.

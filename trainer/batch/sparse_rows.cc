@@ -24,6 +24,16 @@ void SparseBuffer::AddRow(const SparseBuffer& from, int64_t row) {
   Add(from.ids.data() + begin, from.values.empty() ? nullptr : from.values.data() + begin, end - begin);
 }
 
+void WriteNumbers(const SparseRows& rows, const NumberFeatures& numbers, gpu::MatrixView<float> out) {
+  std::fill_n(out.data, out.size(), 0.0f);
+  for (int64_t row = 0; row < out.rows; ++row) {
+    for (int64_t i = rows.offsets[row]; i < rows.offsets[row + 1]; ++i) {
+      if (rows.ids[i] < numbers.begin) continue;
+      out.row(row)[rows.ids[i] - numbers.begin] += rows.values == nullptr ? 1 : rows.values[i];
+    }
+  }
+}
+
 void WriteDense(const SparseRows& rows, gpu::MatrixView<float> out) {
   std::fill_n(out.data, out.rows * out.cols, 0.0f);
   for (int64_t row = 0; row < out.rows; ++row) {

@@ -39,6 +39,9 @@ struct SparseBuffer {
   void AddValues(const float* row_values, size_t size);
 };
 
+// Writes the numbers of rows as [count, numbers]; one that a row has not is 0.
+void WriteNumbers(const SparseRows& rows, const NumberFeatures& numbers, gpu::MatrixView<float> out);
+
 // Writes rows as [count, columns]; what is none of their features becomes 0, and a feature that comes twice
 // counts twice.
 void WriteDense(const SparseRows& rows, gpu::MatrixView<float> out);

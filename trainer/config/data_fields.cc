@@ -122,8 +122,9 @@ std::vector<Field> CommonDataFields() {
               {"standard", FeatureScale::kStandard}},
              "How features are scaled, fitted on the training rows without those held out. unit: least to "
              "greatest become 0 to 1; standard: mean 0, standard deviation 1. Features that stand for a "
-             "category or a gap stay 0 and 1.")
-          .OnlyWith("data.train.format", {"csv"}),
+             "category or a gap stay 0 and 1. Of wide_deep it is for the numbers of a row, as data.numbers "
+             "has them.")
+          .OnlyWith("data.train.format", {"csv", "criteo"}),
       Choice(DT_KEY(data.numbers), kRun, {{"log", NumberScale::kLog}, {"plain", NumberScale::kPlain}},
              "What becomes of a number x of a row before layers take it. log: ln(1 + x), and of one below 0 "
              "-ln(1 - x); plain: x itself. A missing one is 0.")
@@ -251,7 +252,7 @@ std::vector<Field> CommonDataFields() {
              "Categories, means and with data.cache: none or file the scale are those of the first so many "
              "training rows behind data.validation.")
           .Unit("rows")
-          .OnlyWith("data.train.format", {"csv"}),
+          .OnlyWith("data.train.format", {"csv", "criteo"}),
       Number(
           DT_KEY(data.index_base), kRun, {0, 1},
           "The index of the first feature. scikit-learn's dump_svmlight_file begins at 0 unless it is told "

@@ -529,11 +529,13 @@ void Rules::CheckSparse() {
   if (!data.hash.empty() && !IsBad("data.hash")) {
     RefuseIf(!data.categories.empty(), "data.categories",
              "is not read with data.hash. Name all columns of texts in data.hash.");
-    RefuseIf(data.scale != FeatureScale::kNone, "data.scale",
-             "is for tables without data.hash, whose rows are sparse. Try none.");
     RefuseIf(data.missing == MissingValues::kMean || data.missing == MissingValues::kIndicator,
              "data.missing", "is for tables without data.hash. Try zero.");
   }
+  RefuseIf(sparse && data.scale != FeatureScale::kNone && !data.by_column && IsGood("model.kind"),
+           "data.scale",
+           "is for tables without data.hash, and for the numbers of wide_deep: other sparse rows have "
+           "categories. Try none.");
   RefuseIf(hash && data.hash_bits.has_value(), "data.hash_bits",
            "has no effect with model.table: hash, whose keys have all 64 bits. Leave it out.");
   RefuseIf(hash && model.init.kind == InitKind::kGlorot, "model.init.kind",

@@ -285,6 +285,7 @@ std::string UnseenClassesText(const DataConfig& data, const InputForm& form, con
 
 std::string RoundedFeaturesText(const DataConfig& data, const LoadedData& loaded) {
   if (data.train.format != DataFormat::kCsv || data.bad_rows == BadRows::kSkip) return "";
+  if (HasSparseRows(data)) return "";    // they have no columns of floats
   if (ReadsPipe(data.train)) return "";  // it cannot be read again
   const bool scaled = !loaded.form.scale.shift.empty();
   const std::vector<int64_t> narrow =

@@ -145,20 +145,33 @@ InputForm FormOf(const DataConfig& data, const InputForm* fitted, SourceInputs* 
   return form;
 }
 
-// Scales a set that is not in memory, as its first rows say.
-template <typename Set>
-void ScaleSet(const DataConfig& data, const InputForm* fitted, Set* set, InputForm* form) {
+// Fits the scale of a set's rows, or of the numbers of sparse ones, unless there is one: of rows that are not
+// in memory to the first ones.
+void FitScaleTo(const Config& config, const InputForm* fitted, const DataSet& set, InputForm* form) {
+  const DataConfig& data = config.data;
   if (data.scale == FeatureScale::kNone) return;
-  if (fitted != nullptr && !fitted->scale.shift.empty()) {
+  if (fitted != nullptr && !fitted->scale.empty()) {
     form->scale = fitted->scale;
-  } else {
-    const int64_t rows = *set->rows();
-    const int64_t held_out = HeldOutRows(data, rows);
-    const int64_t first = held_out < rows ? held_out : 0;  // else refused when batches are made
-    const int64_t count = std::min(data.fit_rows, rows - first);
-    form->scale = WithoutFlags(FitScaleOfRows(data.scale, *set, first, count), form->columns);
+    return;
   }
-  set->UseScale(form->scale);
+  const int64_t rows = *set.rows();
+  const int64_t held_out = HeldOutRows(data, rows);
+  const int64_t first = held_out < rows ? held_out : 0;  // else refused when batches are made
+  const int64_t count =
+      data.cache == DataCache::kMemory ? rows - first : std::min(data.fit_rows, rows - first);
+  if (set.sparse()) {
+    form->scale = FitScaleOfRows(data.scale, set, first, count, NumbersOf(config.model));
+  } else {
+    form->scale = WithoutFlags(FitScaleOfRows(data.scale, set, first, count), form->columns);
+  }
+}
+
+// Scales a set that is not in memory. Numbers of sparse rows are scaled where batches are numbered by rows of
+// a table.
+template <typename Set>
+void ScaleSet(const Config& config, const InputForm* fitted, Set* set, InputForm* form) {
+  FitScaleTo(config, fitted, *set, form);
+  if (!set->sparse()) set->UseScale(form->scale);
 }
 
 // The model was made before anything was read of a pipe.
@@ -225,13 +238,13 @@ LoadedData LoadFromFiles(const Config& config, const LabelRules& labels, const I
     loaded.train = set;
   } else if (data.cache == DataCache::kFile) {
     const std::shared_ptr<CachedSet> set = CachedSet::Of(data, labels, loaded.form.columns, width);
-    ScaleSet(data, fitted, set.get(), &loaded.form);
+    ScaleSet(config, fitted, set.get(), &loaded.form);
     loaded.form.classes = set->class_names();
     loaded.skipped = set->skipped();
     loaded.train = set;
   } else {
     const auto set = std::make_shared<StreamedSet>(data, labels, loaded.form.columns, width);
-    ScaleSet(data, fitted, set.get(), &loaded.form);
+    ScaleSet(config, fitted, set.get(), &loaded.form);
     loaded.form.classes = set->class_names();
     loaded.skipped = set->skipped();
     loaded.train = set;
@@ -246,7 +259,7 @@ LoadedData LoadFromFiles(const Config& config, const LabelRules& labels, const I
 }
 
 // Loads data.train and data.test, those that exist, from texts of sparse rows. model.inputs is set.
-LoadedData LoadSparse(const Config& config, const LabelRules& labels,
+LoadedData LoadSparse(const Config& config, const LabelRules& labels, const InputForm* fitted,
                       const std::vector<std::string>& environment) {
   LoadedData loaded;
   SourceInputs inputs(config.data.train.path, "data.train.path", environment);
@@ -257,6 +270,7 @@ LoadedData LoadSparse(const Config& config, const LabelRules& labels,
   const CsvColumns columns = train.columns;
   if (config.data.train.format == DataFormat::kCsv) TakeColumns(columns, &loaded.form);
   loaded.train = ToSet(std::move(train), labels.classes);
+  FitScaleTo(config, fitted, *loaded.train, &loaded.form);
   LoadSparseTest(config, labels, columns, &loaded);
   return loaded;
 }
@@ -317,7 +331,8 @@ LoadedData LoadText(Config config, const InputForm* fitted, const std::vector<st
   const LabelRules labels = LabelRulesOf(config);
   if (config.data.cache == DataCache::kNone || config.data.cache == DataCache::kFile)
     return LoadFromFiles(config, labels, fitted, environment);
-  return sparse ? LoadSparse(config, labels, environment) : LoadCsv(config, labels, fitted, environment);
+  return sparse ? LoadSparse(config, labels, fitted, environment)
+                : LoadCsv(config, labels, fitted, environment);
 }
 
 }  // namespace

@@ -137,5 +137,40 @@ TEST_CASE("hashed csv: with columns apart each has its own features, and behind 
   CHECK(EpochOf(config)[0].find(age + "=7 ") != std::string::npos);
 }
 
+TEST_CASE("hashed csv: the scale of numbers is that of the training rows, and the same wherever they lie") {
+  Config config = Hashed("url,y,age,size\na,1,0,5\nb,0,6,5\nc,0,3,5\nd,1,1000,1000\n", {"url"});
+  config.model.kind = ModelKind::kWideDeep;
+  config.model.head = ModelHead::kLogistic;
+  config.model.columns = 1;
+  config.model.column_bits = kBits;
+  config.data.by_column = true;
+  config.data.numbers = NumberScale::kPlain;
+  config.data.scale = FeatureScale::kStandard;
+  config.data.fit_rows = 3;
+  config.data.cache_dir = NewCacheDirectory();
+  config.model.inputs = PeekShape(config).inputs;
+  for (const DataCache cache : {DataCache::kNone, DataCache::kFile, DataCache::kFile}) {
+    config.data.cache = cache;
+    const FittedScale scale = LoadData(config).form.scale;
+    CHECK(scale.shift == std::vector<double>{3, 5});
+    REQUIRE(scale.factor.size() == 2);
+    CHECK(scale.factor[0] == doctest::Approx(1 / std::sqrt(6.0)));
+    CHECK(scale.factor[1] == 0);  // it is constant
+  }
+  InputForm fitted;
+  fitted.scale = {{1, 2}, {3, 4}};
+  CHECK(LoadData(config, &fitted).form.scale == fitted.scale);
+  config.data.cache = DataCache::kMemory;
+  config.data.validation = 3;
+  CHECK(LoadData(config).form.scale.shift == std::vector<double>{1000, 1000});  // without those held out
+  config.data.validation = 1;
+  config.data.train.path = {"exec:cat " + config.data.train.path[0]};
+  config.data.cache = DataCache::kNone;
+  config.train.batch_size = 2;
+  config.data.shuffle = false;
+  CHECK(LoadData(config).form.scale.shift == std::vector<double>{4.5, 5});  // of the first window
+  CHECK(LoadData(config, &fitted).form.scale == fitted.scale);
+}
+
 }  // namespace
 }  // namespace dtrain

@@ -60,6 +60,15 @@ RowWindow TakeFirst(RowWindow* window, int64_t rows, int64_t inputs) {
   return first;
 }
 
+// The scale of the numbers of sparse rows.
+FittedScale FitNumbers(const Config& config, const RowWindow& window) {
+  const NumberFeatures numbers = NumbersOf(config.model);
+  std::vector<float> values(static_cast<size_t>(window.rows * numbers.count));
+  const gpu::MatrixView<float> rows(values.data(), window.rows, numbers.count);
+  WriteNumbers(window.sparse.rows(), numbers, rows);
+  return FitScale(config.data.scale, rows);
+}
+
 RowContext ContextOf(const Config& config, const std::vector<InputColumn>& how) {
   RowContext context;
   context.how = how;
@@ -389,7 +398,9 @@ PipedSet::PipedSet(const Config& config, const LabelRules& rules, SourceInputs* 
   skipped_ = pipe_->Skipped();
   RowWindow first = TakeFirst(&head, held_out, inputs_);
   const gpu::MatrixView<float> rows(head.features.data(), head.rows, inputs_);
-  if (config.data.scale != FeatureScale::kNone) {
+  if (config.data.scale != FeatureScale::kNone && sparse_) {
+    if (form->scale.empty()) form->scale = FitNumbers(config, head);
+  } else if (config.data.scale != FeatureScale::kNone) {
     if (form->scale.shift.empty())
       form->scale = WithoutFlags(FitScale(config.data.scale, rows), form->columns);
     ApplyScale(form->scale, rows);

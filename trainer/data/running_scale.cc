@@ -50,17 +50,25 @@ class RunningScale {
 
 }  // namespace
 
-FittedScale FitScaleOfRows(FeatureScale kind, const DataSet& set, int64_t first, int64_t count) {
+FittedScale FitScaleOfRows(FeatureScale kind, const DataSet& set, int64_t first, int64_t count,
+                           const NumberFeatures& numbers) {
   DT_CHECK(kind != FeatureScale::kNone && count >= 1, count);
-  RunningScale scale(kind, set.inputs());
+  const int64_t columns = set.sparse() ? numbers.count : set.inputs();
+  RunningScale scale(kind, columns);
   std::vector<int64_t> rows(static_cast<size_t>(kRowsAtOnce));
-  std::vector<float> inputs(rows.size() * static_cast<size_t>(set.inputs())), targets(rows.size());
+  std::vector<float> inputs(rows.size() * static_cast<size_t>(columns)), targets(rows.size());
   std::vector<int32_t> labels(rows.size());
+  SparseBuffer features;
   for (const int64_t end = first + count; first < end; first += kRowsAtOnce) {
     const int64_t part = std::min(kRowsAtOnce, end - first);
     std::iota(rows.begin(), rows.begin() + part, first);
-    set.Gather(rows.data(), part, inputs.data(), labels.data(), targets.data());
-    for (int64_t row = 0; row < part; ++row) scale.Add(inputs.data() + row * set.inputs());
+    if (set.sparse()) {
+      set.GatherSparse(rows.data(), part, &features);
+      WriteNumbers(features.rows(), numbers, {inputs.data(), part, columns});
+    } else {
+      set.Gather(rows.data(), part, inputs.data(), labels.data(), targets.data());
+    }
+    for (int64_t row = 0; row < part; ++row) scale.Add(inputs.data() + row * columns);
   }
   return scale.Scale();
 }

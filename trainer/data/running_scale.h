@@ -13,7 +13,9 @@ namespace dtrain {
 // Fits a scale, as FitScale() does, to rows [first, first + count) of a set. `kind` must not be kNone. Mean
 // and deviation are updated row by row, as Welford has it ("Note on a method for calculating corrected sums
 // of squares and products", 1962), so that one pass is enough.
-FittedScale FitScaleOfRows(FeatureScale kind, const DataSet& set, int64_t first, int64_t count);
+// Of sparse rows it is the scale of `numbers`.
+FittedScale FitScaleOfRows(FeatureScale kind, const DataSet& set, int64_t first, int64_t count,
+                           const NumberFeatures& numbers = {});
 
 // Features that say which category it is, or that a value is missing, are 0 and 1: returns `scale` so that
 // they stay so.

@@ -214,7 +214,7 @@ Layout TableLayoutOf(const ModelConfig& config, int ps_count, int64_t batch_rows
 Layout JointLayout(Layout tensors, const Layout& rows, const ModelConfig& config) {
   tensors.table = rows.table;
   tensors.form.flat = tensors.size;
-  tensors.form.numbers = *config.inputs - TableFeatures(config);
+  tensors.form.numbers = NumbersOf(config);
   tensors.form.column_bits = config.combine == Combine::kJoin ? config.column_bits : 0;
   return tensors;
 }

@@ -46,7 +46,7 @@ LayerNames LayerNamesOf(const ModelConfig& config, size_t number) {
 int64_t LayerInputs(const ModelConfig& config) {
   if (config.kind != ModelKind::kWideDeep) return *config.inputs;
   const int64_t columns = config.combine == Combine::kJoin ? config.columns : 1;
-  return columns * config.embedding + *config.inputs - TableFeatures(config);
+  return columns * config.embedding + NumbersOf(config).count;
 }
 
 std::vector<Variable> ModelVariables(const ModelConfig& config) {

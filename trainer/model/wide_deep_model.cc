@@ -26,7 +26,7 @@ inline int64_t PlaceOf(const SparseRows& rows, int64_t feature, int64_t embeddin
 WideDeepModel::WideDeepModel(const ModelConfig& config, const Layout& layout, int64_t max_rows, Reduce reduce)
     : SparseModel(config, layout, max_rows, reduce),
       embedding_(config.embedding),
-      numbers_(layout.form.numbers),
+      numbers_(layout.form.numbers.count),
       inputs_(LayerInputs(config)),
       values_(static_cast<size_t>(DenseNet::FloatsNeeded(config, max_rows))),
       net_(config, layout, max_rows, stream(), values_.data(), reduce),

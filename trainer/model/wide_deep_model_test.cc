@@ -193,7 +193,7 @@ TEST_CASE(
   CHECK(layout.table->width() == 4);
   CHECK(layout.size == 15 * 7 + 7 + 7 * 5 + 5 + 5 + 1);
   CHECK(layout.form.flat == layout.size);
-  CHECK(layout.form.numbers == kNumbers);
+  CHECK(layout.form.numbers.count == kNumbers);
   CHECK(layout.form.column_bits == 2);
   CHECK(layout.factors_name() == std::string("embeddings/E1"));
   ModelConfig rows = join;  // of a table without numbers

@@ -21,10 +21,10 @@ void KeyedBatch::Fill(const Batch& batch, const TableLayout& table, KeySorter* s
   keys_.clear();
   if (batch.rows > 0) {
     const uint64_t* ids = batch.sparse.ids;
-    if (form.numbers == 0) {
+    if (form.numbers.count == 0) {
       CopyFeatures(batch);
     } else {
-      SplitFeatures(batch, static_cast<uint64_t>(table.features()), form.numbers);
+      SplitFeatures(batch, form);
       ids = ids_.data();
     }
     Number(ids, table, sorter);
@@ -59,8 +59,9 @@ void KeyedBatch::CopyFeatures(const Batch& batch) {
   batch_.sparse.values = rows.values == nullptr ? nullptr : values_.data();
 }
 
-// Copies the features below `numbers_begin`, and those from there on, which are numbers, as [rows, numbers].
-void KeyedBatch::SplitFeatures(const Batch& batch, uint64_t numbers_begin, int64_t numbers) {
+// Copies the features that have rows, and those that are numbers, scaled, as [rows, numbers].
+void KeyedBatch::SplitFeatures(const Batch& batch, const BatchForm& form) {
+  const auto [numbers_begin, numbers] = form.numbers;
   const SparseRows& rows = batch.sparse;
   const auto features = static_cast<size_t>(rows.offsets[batch.rows]);
   offsets_.assign(1, 0);
@@ -85,6 +86,7 @@ void KeyedBatch::SplitFeatures(const Batch& batch, uint64_t numbers_begin, int64
   }
   batch_.sparse.offsets = offsets_.data();
   batch_.sparse.values = all_one ? nullptr : values_.data();
+  if (!form.scale.empty()) ApplyScale(form.scale, {numbers_.data(), batch.rows, numbers});
   batch_.numbers = numbers_.data();
 }
 

@@ -42,7 +42,7 @@ class KeyedBatch {
  private:
   void CopyLabels(const Batch& batch);
   void CopyFeatures(const Batch& batch);
-  void SplitFeatures(const Batch& batch, uint64_t numbers_begin, int64_t numbers);
+  void SplitFeatures(const Batch& batch, const BatchForm& form);
   void Number(const uint64_t* ids, const TableLayout& table, KeySorter* sorter);
   void FindBlocks(const TableLayout& table);
 
@@ -54,7 +54,7 @@ class KeyedBatch {
   std::vector<float> targets_;
   std::vector<float> row_weights_;
   std::vector<uint64_t> ids_;      // features without those of numbers
-  std::vector<float> numbers_;     // [rows, form.numbers]
+  std::vector<float> numbers_;     // [rows, form.numbers.count]
   std::vector<uint32_t> columns_;  // of each feature
   KeyList keys_;
   std::vector<uint64_t> rows_;   // of a hash table: of each feature

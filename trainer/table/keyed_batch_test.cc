@@ -95,7 +95,7 @@ TEST_CASE("keyed batch: features behind those of the table are numbers, and the 
   batch.sparse = {offsets.data(), ids.data(), values.data()};
   BatchForm form;
   form.flat = 5;
-  form.numbers = 2;
+  form.numbers = {12, 2};
   form.column_bits = 2;
   keyed.Fill(batch, table, &sorter, form);
   const Batch& local = keyed.batch();
@@ -109,6 +109,35 @@ TEST_CASE("keyed batch: features behind those of the table are numbers, and the 
   for (size_t i = 0; i < 3; ++i) CHECK(keyed.keys()[local.sparse.places[i]] == table.RowOf(expected[i]));
   CHECK(local.columns == 4);
   keyed.parameters()[5 + local.columns - 1] = 1;  // there is room for the flat vector and all rows
+  form.scale = {{1, -1}, {0.5, 2}};
+  keyed.Fill(batch, table, &sorter, form);  // one that a row has not is scaled as a 0
+  CHECK(std::vector<float>(local.numbers, local.numbers + 6) ==
+        std::vector<float>{-0.5f, 3, -0.5f, 2, -1.5f, 8});
+}
+
+TEST_CASE("keyed batch: keys of a hash table tell their columns, and those of numbers have no rows") {
+  const TableLayout table(TableLayout::kHashed, 1, 2);
+  constexpr int kBits = 61;
+  const auto key = [](uint64_t column, uint64_t hash) { return column << kBits | hash; };
+  KeySorter sorter;
+  KeyedBatch keyed;
+  const std::vector<int64_t> offsets = {0, 3};
+  const std::vector<uint64_t> ids = {key(2, 0), key(0, 77), key(1, 77)};
+  const std::vector<float> values = {4, 1, 1};
+  Batch batch;
+  batch.rows = 1;
+  batch.sparse = {offsets.data(), ids.data(), values.data()};
+  BatchForm form;
+  form.numbers = {key(2, 0), 1};
+  form.column_bits = kBits;
+  keyed.Fill(batch, table, &sorter, form);
+  const Batch& local = keyed.batch();
+  CHECK(local.numbers[0] == 4);
+  CHECK(local.columns == 3);  // with the bias
+  for (uint32_t i = 0; i < 2; ++i) {
+    CHECK(local.sparse.columns[i] == i);
+    CHECK(keyed.keys()[local.sparse.places[i]] == table.RowOf(key(i, 77)));
+  }
 }
 
 }  // namespace

@@ -354,9 +354,10 @@ Evaluation Worker::EvaluateRows(BatchSource& source, Figures* figures) {
   Evaluation sum;
   KeySorter sorter;
   KeyedBatch keyed;
+  const BatchForm form = data_.batch_form();
   Batch batch;
   while (source.Next(&batch)) {
-    keyed.Fill(batch, *layout_.table, &sorter, layout_.form);
+    keyed.Fill(batch, *layout_.table, &sorter, form);
     client_.Read(&keyed);
     EvaluationSum one(model_.model(), keyed.parameters(), figures);
     one.Add(keyed.batch());

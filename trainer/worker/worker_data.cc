@@ -61,7 +61,7 @@ void WorkerData::MakeSource() {
   source_ = MakeBatchSource(config_, loaded_.train, worker_, static_cast<int>(config_.cluster.worker.size()));
   if (layout_.table) {
     auto keyed = std::make_unique<KeyedSource>(std::move(source_), *layout_.table, config_.train.in_flight,
-                                               layout_.form);
+                                               batch_form());
     keyed_ = keyed.get();
     source_ = std::move(keyed);
   }
@@ -69,6 +69,12 @@ void WorkerData::MakeSource() {
     attend_();
     return !activity_.leaving();
   });
+}
+
+BatchForm WorkerData::batch_form() const {
+  BatchForm form = layout_.form;
+  if (form.numbers.count > 0) form.scale = loaded_.form.scale;
+  return form;
 }
 
 // What a command that writes rows may want to know.
@@ -121,11 +127,13 @@ bool WorkerData::UseFit(const InputForm& fit) {
   const InputForm& here = loaded_.form;
   const bool same_scale = fit.scale.shift.empty() || fit.scale == here.scale;
   if (same_scale && (fit.columns.empty() || fit.columns == here.columns)) return false;
+  const bool sparse = HasSparseRows(config_.data);  // only numbers are scaled
   const auto features =
-      static_cast<int64_t>(fit.columns.empty() ? fit.scale.shift.size() : fit.features.size());
-  if (features != loaded_.train->inputs()) {
-    throw Failure(ExitCode::kInternal, fmt::format("the run has {}, and the data has {}",
-                                                   Plural(features, "feature"), loaded_.train->inputs()));
+      static_cast<int64_t>(sparse || fit.columns.empty() ? fit.scale.shift.size() : fit.features.size());
+  const int64_t there = sparse ? layout_.form.numbers.count : loaded_.train->inputs();
+  if (features != there) {
+    throw Failure(ExitCode::kInternal,
+                  fmt::format("the run has {}, and the data has {}", Plural(features, "feature"), there));
   }
   const std::vector<std::string>& paths = config_.data.train.path;
   if (!paths.empty() && IsStandardInput(paths[0])) {

@@ -44,6 +44,8 @@ class WorkerData {
   // The same with a table; else null.
   KeyedSource* keyed() { return keyed_; }
   const LoadedData& loaded() const { return loaded_; }
+  // How batches are numbered by the rows of a table.
+  BatchForm batch_form() const;
   // The rows of data.train that were left out. Call it at the end of the run: worker 0 warns of those that it
   // has not told when the data was loaded.
   SkippedRows Skipped();

@@ -75,16 +75,6 @@ FittedScale FitScale(FeatureScale kind, gpu::MatrixView<const float> rows) {
   return scale;
 }
 
-void ApplyScale(const FittedScale& scale, gpu::MatrixView<float> rows) {
-  DT_CHECK(scale.shift.size() == static_cast<size_t>(rows.cols), scale.shift.size(), rows.cols);
-  for (int64_t r = 0; r < rows.rows; ++r) {
-    float* const row = rows.row(r);
-    for (size_t c = 0; c < scale.shift.size(); ++c) {
-      row[c] = static_cast<float>((row[c] - scale.shift[c]) * scale.factor[c]);
-    }
-  }
-}
-
 bool InputColumn::operator==(const InputColumn& other) const {
   return column == other.column && name == other.name && is_category == other.is_category &&
          is_date == other.is_date && categories == other.categories && has_other == other.has_other &&
@@ -143,7 +133,8 @@ std::optional<std::string> HashedProblem(const InputForm& form) {
     if (column.column >= form.table_columns) return fmt::format("a column has the number {}", column.column);
     if (column.features() != 1 || column.fill || column.is_category) return "a hashed column has a form";
   }
-  return form.scale.shift.empty() ? std::nullopt : std::optional<std::string>("hashed columns have a scale");
+  if (form.scale.shift.size() <= form.columns.size()) return std::nullopt;
+  return fmt::format("{} columns and {} scales", form.columns.size(), form.scale.shift.size());
 }
 
 std::optional<std::string> ColumnsProblem(const InputForm& form) {

@@ -10,28 +10,14 @@
 #include <vector>
 
 #include "gpu/view.h"
+#include "trainer/batch/batch.h"
 #include "trainer/config/config.h"
 
 namespace dtrain {
 
-// FittedScale: the fitted data.scale, which brings features to similar sizes. It is fitted on training rows
-// alone and applied to every set, so that equal values mean the same everywhere; other rows may leave the
-// fitted range. The arithmetic is in double and in row order, so that fitting the same rows gives the same
-// bits. A feature becomes (value - shift) * factor. A feature that is constant in the fitted rows has factor
-// 0 and becomes 0 in every set.
-struct FittedScale {
-  std::vector<double> shift;
-  std::vector<double> factor;
-  bool operator==(const FittedScale& other) const { return shift == other.shift && factor == other.factor; }
-  bool operator!=(const FittedScale& other) const { return !(*this == other); }
-};
-
 // Fits a scale. unit: (x - min) / (max - min). standard: (x - mean) / standard deviation, with the rows as
 // the whole population. `kind` must not be kNone.
 FittedScale FitScale(FeatureScale kind, gpu::MatrixView<const float> rows);
-
-// Scales `rows` in place; it must have as many columns as were fitted.
-void ApplyScale(const FittedScale& scale, gpu::MatrixView<float> rows);
 
 // InputColumn: how a column of a table becomes features. A number is one feature, and so is a date, in days
 // since 1970; a category is one feature for each text of the list: the row's is 1, and the others are 0.

@@ -72,7 +72,9 @@ TEST_CASE("form text: classes by number and name") {
   CHECK(ClassNamesText({"elm"}) == "1 class: 0 = elm");
 }
 
-TEST_CASE("form: columns without features are those of a table with hashed ones, and have names alone") {
+TEST_CASE(
+    "form: columns without features are those of a table with hashed ones, and have names, and scales of "
+    "numbers") {
   InputForm form;
   form.table_columns = 3;
   form.columns.resize(2);
@@ -84,7 +86,9 @@ TEST_CASE("form: columns without features are those of a table with hashed ones,
   CHECK(FormProblem(form));
   form.columns[1] = {1, "age", false, {}, false, {}, false};
   CHECK_FALSE(FormProblem(form));
-  form.scale = {{1}, {1}};
+  form.scale = {{1}, {1}};  // of its numbers
+  CHECK_FALSE(FormProblem(form));
+  form.scale = {{1, 2, 3}, {1, 2, 3}};
   CHECK(FormProblem(form));
   form.scale = {};
   form.table_columns = int64_t{1} << 40;
