@@ -48,13 +48,14 @@ const StoredTensor* FindTensor(const Manifest& manifest, const std::string& name
 // If the tensors have other shapes than these, LayoutFor() reports it.
 void TakeShape(const Manifest& manifest, ModelConfig* model) {
   const StoredTensor* const first = FindTensor(manifest, LayerNamesOf(*model, 1).weights);
-  const bool given = model->inputs.has_value();
   const std::optional<StoredTable>& table = manifest.table;
-  if (!model->inputs) model->inputs = table ? table->features : first != nullptr ? first->rows : 1;
-  if (!given && model->kind == ModelKind::kWideDeep) {  // its numbers are inputs of its layers alone
+  const bool by_column = model->kind == ModelKind::kWideDeep && model->columns > 0;
+  if (by_column && !model->inputs) {  // its numbers are inputs of its layers alone
+    model->inputs = TableFeatures(*model);
     const int64_t numbers = (first == nullptr ? 0 : first->rows) - LayerInputs(*model);
     model->inputs = *model->inputs + std::max<int64_t>(0, numbers);
   }
+  if (!model->inputs) model->inputs = table ? table->features : first != nullptr ? first->rows : 1;
   if (!HasOutputPerClass(*model)) model->outputs = 1;
   if (model->outputs) return;
   model->outputs = table ? table->width : 1;
@@ -134,7 +135,11 @@ void CheckForm(const CheckpointReader& checkpoint, const ModelConfig& model, con
   if (!form.features.empty() && form.features.size() != inputs) {
     refuse(form.features.size(), "names", features);
   }
-  if (!scale.shift.empty() && scale.shift.size() != inputs) refuse(scale.shift.size(), "scales", features);
+  const auto scaled =
+      model.kind == ModelKind::kWideDeep ? static_cast<size_t>(NumbersOf(model).count) : inputs;
+  if (!scale.empty() && scale.shift.size() != scaled) {
+    refuse(scale.shift.size(), "scales", Plural(static_cast<int64_t>(scaled), "feature"));
+  }
   const int64_t classes = HasClasses(model) ? ClassCount(*model.outputs) : 0;
   if (form.classes.size() > static_cast<size_t>(classes)) {
     refuse(form.classes.size(), "names of classes", Plural(classes, "class", "classes"));

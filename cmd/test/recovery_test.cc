@@ -142,12 +142,14 @@ TEST_CASE("recovery: so it is where the weights are rows of a table, or tensors 
   KillEach("sync", SparseJob("sync", rows, "kind: wide_deep, hidden: [16, 8], embedding: 4, inputs: 50000"),
            1, CheckSame);
   // Rows that come late and leave again do so at the same steps. A row of the data comes every fourth step.
-  KillEach("sync", SparseJob("sync", rows, "kind: logistic, table: hash, admit_after: 2, evict_after: 2", 0),
-           1, [](const Json& result, const Json& expected) {
-             CHECK(expected.at("table").at("evicted").get<int64_t>() > 10000);
-             CHECK(result.at("table").at("candidates") == expected.at("table").at("candidates"));
-             CheckSame(result, expected);
-           });
+  for (const char* kind : {"kind: logistic", "kind: wide_deep, hidden: [16, 8], embedding: 4"}) {
+    const std::string model = std::string(kind) + ", table: hash, admit_after: 2, evict_after: 2";
+    KillEach("sync", SparseJob("sync", rows, model, 0), 1, [](const Json& result, const Json& expected) {
+      CHECK(expected.at("table").at("evicted").get<int64_t>() > 10000);
+      CHECK(result.at("table").at("candidates") == expected.at("table").at("candidates"));
+      CheckSame(result, expected);
+    });
+  }
   std::filesystem::remove_all(directory);
 }
 

@@ -13,17 +13,21 @@
 namespace dtrain::testing {
 namespace {
 
+const char kModel[] = "embedding: 4, hidden: [16, 8], activation: relu";
+const char kHashed[] =
+    "embedding: 4, hidden: [16, 8], table: hash, admit_after: 2, evict_after: 40, max_rows: 65536";
+
 // A job of 3,000 rows of Criteo's form, and its files.
 class WideDeepJob {
  public:
-  explicit WideDeepJob(const std::string& model = "embedding: 4, hidden: [16, 8], activation: relu")
+  explicit WideDeepJob(const std::string& model = kModel, const std::string& data = "hash_bits: 12")
       : job_(fmt::format(
             "model: {{kind: wide_deep, {}}}\n"
             "data: {{train: {{format: criteo, path: train}}, test: {{format: criteo, path: test}},\n"
-            "  hash_bits: 12}}\n"
+            "  {}}}\n"
             "train: {{mode: sync, batch_size: 50, epochs: 2,\n"
             "  optimizer: {{kind: adam, learning_rate: 0.003}}}}\n",
-            model)) {
+            model, data)) {
     Make("train", {"--rows", "3000"});
     Make("test", {"--rows", "1000", "--first", "3000"});
   }
@@ -148,6 +152,99 @@ TEST_CASE("wide_deep: plan and check say what is where, and a run that goes on a
   }
 }
 
+TEST_CASE(
+    "wide_deep: the bits of a hash table are the same for 1, 2, 3 and 5 ps, while rows come and leave") {
+  const WideDeepJob job(kHashed, "scale: standard");
+  const Json one = job.Run(1);
+  CHECK(one.at("deterministic") == true);
+  CHECK(one.at("table").at("evicted").get<int64_t>() > 1000);
+  CHECK(one.at("test_loss").get<double>() < 0.6);
+  for (const int ps : {2, 3, 5}) {
+    const Json other = job.Run(ps);
+    CHECK(other.at("model_crc") == one.at("model_crc"));
+    CHECK(other.at("table").at("rows") == one.at("table").at("rows"));
+  }
+  CHECK(job.Crc(3, {"--in-process"}) == one.at("model_crc"));
+  // Layers that lie on one ps alone, and an optimizer that needs the norm of a round.
+  const std::vector<std::string> pinned = {"--set", "placement.policy=pin",
+                                           "--set", "placement.pin=[\"deep/*=1\"]",
+                                           "--set", "train.optimizer.clip_norm=0.05"};
+  const std::vector<std::string> clipped(pinned.end() - 2, pinned.end());
+  CHECK(job.Crc(2, pinned) == job.Crc(1, clipped));
+}
+
+TEST_CASE(
+    "wide_deep: half a run with a hash table and the other half by another number of ps are a whole one") {
+  const WideDeepJob job(kHashed, "scale: standard");
+  const Json whole = job.Run(1);
+  const std::string dir = "checkpoint.dir=" + job.checkpoints();
+  CHECK(job.Crc(2, {"--set", "train.epochs=1", "--set", dir}) != whole.at("model_crc"));
+  const Json rest = job.Run(3, {"--set", dir});
+  CHECK(rest.at("model_crc") == whole.at("model_crc"));
+  CHECK(rest.at("table").at("rows") == whole.at("table").at("rows"));
+  const Json begun = job.Run(2, {"--set", "checkpoint.start_from=" + job.checkpoints()});
+  CHECK(begun.at("test_loss").get<double>() < 0.6);
+}
+
+TEST_CASE("wide_deep: a checkpoint with a hash table is evaluated, predicted from, looked at and exported") {
+  const WideDeepJob job(kHashed, "scale: standard");
+  const Json result = job.Run(
+      2, {"--set", "checkpoint.dir=" + job.checkpoints(), "--set", "summary.dir=" + job.Path("curves")});
+  const std::string out = job.Path("eval.json");
+  REQUIRE(Run({"eval", job.checkpoints(), "--result", out}).code == 0);
+  const Json evaluated = ReadResult(out);
+  CHECK(evaluated.at("model_crc") == result.at("model_crc"));
+  CHECK(evaluated.at("test_loss").get<double>() ==
+        doctest::Approx(result.at("test_loss").get<double>()).epsilon(1e-6));
+  CHECK(Run({"predict", job.checkpoints(), "--data", job.Path("test")}).code == 0);
+  const Done inspected = Run({"inspect", job.checkpoints()});
+  CHECK(inspected.code == 0);
+  CHECK(Contains(inspected.output, "table: any keys and the bias, 5 values each"));
+  CHECK(Contains(inspected.output, "117 x 16"));
+  const Done exported = Run({"export", job.checkpoints(), "--out", job.Path("model.safetensors")});
+  CHECK(exported.code == 0);
+  CHECK(Contains(exported.output, "rows and the bias, 6 tensors, "));
+  const Done plan = Run({"plan", "--config", job.config(), "--ps", "2"});
+  CHECK(plan.code == 0);
+  CHECK(
+      Contains(plan.output, "table: any keys and the bias, 5 values each, 15 with the optimizer's slots; "));
+  CHECK(Contains(plan.output, "Beside the table there are 2033 parameters, 7.9 KiB, which travel whole."));
+  const Done check = Run({"check", "--config", job.config(), "--set", "checkpoint.dir=" + job.checkpoints()});
+  CHECK(check.code == 0);
+  CHECK(Contains(check.output, "model: wide_deep with a logistic head, any keys, 1 output"));
+  const Done refused = Run({"check", "--config", job.config(), "--set", "checkpoint.dir=" + job.checkpoints(),
+                            "--set", "model.hidden=[16, 9]"});
+  CHECK(refused.code == 2);
+  CHECK(Contains(refused.error, "deep/W2 is 16 x 8 in the checkpoint and 16 x 9 in this run"));
+}
+
+TEST_CASE("wide_deep: the scale of numbers is the run's, wherever rows lie, and is kept in its checkpoint") {
+  const WideDeepJob job(kModel, "hash_bits: 12, scale: standard, shuffle: false");
+  const std::string dir = "checkpoint.dir=" + job.checkpoints();
+  const Json memory = job.Run(2, {"--set", dir});
+  CHECK(memory.at("model_crc") != job.Crc(2, {"--set", "data.scale=none"}));
+  CHECK(job.Crc(3) == memory.at("model_crc"));
+  const std::string cache = "data.cache_dir=" + job.Path("cache");
+  const std::string streamed = job.Crc(2, {"--set", "data.cache=none"});
+  CHECK(job.Crc(1, {"--set", "data.cache=file", "--set", cache}) == streamed);
+  // Its rows are other ones than those that the scale is of: the checkpoint's counts.
+  const std::string out = job.Path("eval.json");
+  REQUIRE(Run({"eval", job.checkpoints(), "--result", out}).code == 0);
+  CHECK(ReadResult(out).at("test_loss").get<double>() ==
+        doctest::Approx(memory.at("test_loss").get<double>()).epsilon(1e-6));
+  const Done refused = Run({"check", "--config", job.config(), "--set", dir, "--set", "data.scale=none"});
+  CHECK(refused.code == 2);
+  CHECK(Contains(refused.error, "data.scale = none; must be standard"));
+  // A run that goes on with other rows keeps the scale.
+  const Done more = Run({"synth", "criteo", "--rows", "3000", "--first", "9000", "--out", job.Path("other")});
+  REQUIRE(more.code == 0);
+  const Json other =
+      job.Run(2, {"--set", dir, "--set", "data.train.path=" + job.Path("other"), "--set", "train.epochs=3"});
+  REQUIRE(Run({"eval", job.checkpoints(), "--result", out}).code == 0);
+  CHECK(ReadResult(out).at("test_loss").get<double>() ==
+        doctest::Approx(other.at("test_loss").get<double>()).epsilon(1e-6));
+}
+
 TEST_CASE("wide_deep: CSV with hashed columns joins them, and lines of vw add up, on any number of ps") {
   const std::string train =
       "train: {mode: sync, batch_size: 100, epochs: 1, reduce: sum,\n"
@@ -158,13 +255,28 @@ TEST_CASE("wide_deep: CSV with hashed columns joins them, and lines of vw add up
       "  missing: zero, ignore: [C3, C4, C5, C6, C7, C8, C10, C11, C12, C13, C14, C15, C16, C17, C18, C19,\n"
       "  C20, C21, C22, C23, C24, C25, C26]}\n" +
       train);
-  REQUIRE(Run({"synth", "criteo", "--rows", "2000", "--header", "--out", csv.directory + "/rows"}).code == 0);
   const LocalJob vw(
       "model: {kind: wide_deep, hidden: [8], embedding: 3, head: linear}\n"
       "data: {train: {format: vw, path: rows}, hash_bits: 12}\n" +
       train);
-  REQUIRE(Run({"synth", "vw", "--rows", "2000", "--out", vw.directory + "/rows"}).code == 0);
-  for (const LocalJob* job : {&csv, &vw}) {
+  const LocalJob keys(
+      "model: {kind: wide_deep, hidden: [8], embedding: 3, head: linear, table: hash}\n"
+      "data: {train: {format: vw, path: rows}}\n" +
+      train);
+  const LocalJob csv_keys(
+      "model: {kind: wide_deep, hidden: [8], embedding: 3, table: hash}\n"
+      "data: {train: {format: csv, path: rows, label: label}, hash: [C1, C2], scale: unit,\n"
+      "  missing: zero, ignore: [C3, C4, C5, C6, C7, C8, C9, C10, C11, C12, C13, C14, C15, C16, C17, C18,\n"
+      "  C19, C20, C21, C22, C23, C24, C25, C26]}\n" +
+      train);
+  for (const LocalJob* job : {&csv, &csv_keys}) {
+    REQUIRE(Run({"synth", "criteo", "--rows", "2000", "--header", "--out", job->directory + "/rows"}).code ==
+            0);
+  }
+  for (const LocalJob* job : {&vw, &keys}) {
+    REQUIRE(Run({"synth", "vw", "--rows", "2000", "--out", job->directory + "/rows"}).code == 0);
+  }
+  for (const LocalJob* job : {&csv, &vw, &keys, &csv_keys}) {
     Json first;
     for (const char* ps : {"1", "3"}) {
       const Json result = RunLocal(job->config, {"--ps", ps, "--workers", "2"});

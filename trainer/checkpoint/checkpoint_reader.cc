@@ -118,6 +118,7 @@ void CheckpointReader::FindHashPlaces() {
     const std::vector<StoredPiece>& pieces = manifest_.shards[shard].pieces;
     const uint64_t end = manifest_.RowsOf(shard).end;
     for (size_t i = 0; i < pieces.size(); ++i) {
+      if (pieces[i].tensor != manifest_.table_tensor()) continue;
       const auto next = i + 1 < pieces.size() ? static_cast<uint64_t>(pieces[i + 1].first) : end;
       hash_places_.push_back({shard, i, {static_cast<uint64_t>(pieces[i].first), next}});
     }
@@ -376,8 +377,8 @@ void CheckpointReader::CheckFits(const Layout& layout, const std::vector<std::st
                                  const char* otherwise) const {
   std::map<std::string, Shapes> tensors;
   for (const StoredTensor& tensor : manifest_.tensors) {
-    tensors[tensor.name].here =
-        ShapeText(manifest_.table && manifest_.table->hashed(), tensor.rows, tensor.cols);
+    const bool hashed = manifest_.table && manifest_.table->hashed() && tensor.name == kTableName;
+    tensors[tensor.name].here = ShapeText(hashed, tensor.rows, tensor.cols);
   }
   for (const Variable& variable : layout.variables) {
     tensors[variable.name].there = fmt::format("{} x {}", variable.rows, variable.cols);

@@ -290,10 +290,11 @@ void AddRowPieces(const RowPieces& pieces, int64_t tensor, const uint64_t* check
   }
 }
 
-// A hash table is the only tensor.
-void AddHashPieces(const WrittenPart& part, StoredShard* shard) {
-  for (size_t i = 0; i < part.checksums.size(); ++i) {
-    AddPiece({0, 0, static_cast<int64_t>(part.firsts[i]), ValuesIn(part.sizes[i]), 0, part.checksums[i]},
+// The checksums of `before` other pieces come first.
+void AddHashPieces(const WrittenPart& part, int64_t tensor, size_t before, StoredShard* shard) {
+  for (size_t i = 0; i < part.firsts.size(); ++i) {
+    AddPiece({tensor, 0, static_cast<int64_t>(part.firsts[i]), ValuesIn(part.sizes[i]), 0,
+              part.checksums[before + i]},
              shard);
   }
 }
@@ -303,7 +304,7 @@ StoredShard BuildShard(const Layout& layout, int ps, size_t slots, const Written
   std::optional<RowPieces> rows;
   const bool hashed = layout.has_hash_table();
   if (layout.table && !hashed) rows = RowPiecesOf(layout, ps, static_cast<int64_t>(slots));
-  const size_t of_rows = hashed ? part.checksums.size() : rows ? static_cast<size_t>(rows->count()) : 0;
+  const size_t of_rows = hashed ? part.firsts.size() : rows ? static_cast<size_t>(rows->count()) : 0;
   const size_t count = pieces.size() + of_rows;
   if (part.checksums.size() != count || part.sizes.size() != of_rows ||
       part.firsts.size() != (hashed ? of_rows : 0)) {
@@ -314,11 +315,9 @@ StoredShard BuildShard(const Layout& layout, int ps, size_t slots, const Written
     const Piece& piece = pieces[i];
     AddPiece({piece.variable, piece.slot, piece.first, piece.count, 0, part.checksums[i]}, &shard);
   }
-  if (layout.has_hash_table()) AddHashPieces(part, &shard);
-  if (rows) {
-    AddRowPieces(*rows, static_cast<int64_t>(layout.variables.size()), part.checksums.data() + pieces.size(),
-                 part.sizes.data(), &shard);
-  }
+  const auto table = static_cast<int64_t>(layout.variables.size());
+  if (hashed) AddHashPieces(part, table, pieces.size(), &shard);
+  if (rows) AddRowPieces(*rows, table, part.checksums.data() + pieces.size(), part.sizes.data(), &shard);
   return shard;
 }
 

@@ -69,7 +69,6 @@ Problem TableProblem(const Manifest& manifest) {
   const StoredTensor& last = manifest.tensors.back();
   const bool same = last.name == kTableName && last.rows == table.tensor_rows() && last.cols == table.width;
   if (!same) return "another tensor than its table in the last place";
-  if (table.hashed() && manifest.tensors.size() > 1) return "tensors beside its hash table";
   return std::nullopt;
 }
 
@@ -149,6 +148,7 @@ Problem ShardProblem(const Manifest& manifest) {
       Problem problem;
       if (hashed && piece.tensor == manifest.table_tensor()) {
         problem = HashPieceProblem(piece, &left);
+        before = 0;
       } else if (manifest.table && piece.tensor == manifest.table_tensor()) {
         const int64_t number = piece.first < static_cast<int64_t>(rows->At(0).begin)
                                    ? -1

@@ -264,8 +264,9 @@ TEST_CASE("manifest: pieces of a table that begin elsewhere, come twice or are t
 }
 
 // Of a model with layers and a table over two ps, each with a slot.
-Manifest JointManifest() {
+Manifest JointManifest(TableKind kind = TableKind::kRange) {
   ModelConfig model;
+  model.table = kind;
   model.kind = ModelKind::kWideDeep;
   model.head = ModelHead::kLogistic;
   model.hidden = {3};
@@ -280,6 +281,7 @@ Manifest JointManifest() {
     WrittenPart part(std::vector<uint64_t>(tensors, 7));
     part.checksums.push_back(9);  // the rows of a ps are one piece
     part.sizes.push_back(36);
+    if (kind == TableKind::kHash) part.firsts.push_back(layout.table->PartOf(ps).begin + 5);
     parts.push_back(part);
   }
   Manifest manifest = BuildManifest(layout, {"accumulator"}, parts);
@@ -321,6 +323,27 @@ TEST_CASE("manifest: of tensors and a table it is read as it was written, with t
           }
           m->shards[0].bytes = at;
         }) == "element 0 of deep/W1 is in no piece, or in two");
+}
+
+TEST_CASE("manifest: of tensors and a hash table it is read as it was written, with the table behind them") {
+  Manifest read;
+  CHECK(FromBytes(ToBytes(JointManifest(TableKind::kHash)), &read) == std::nullopt);
+  REQUIRE(read.table_tensor() == 4);
+  for (size_t shard = 0; shard < 2; ++shard) {
+    const StoredPiece& last = read.shards[shard].pieces.back();
+    CHECK(last.tensor == 4);
+    CHECK(static_cast<uint64_t>(last.first) == read.RowsOf(shard).begin + 5);
+    CHECK(last.checksum == 9);
+  }
+  Manifest swapped = JointManifest(TableKind::kHash);
+  std::vector<StoredPiece>& pieces = swapped.shards[0].pieces;
+  std::rotate(pieces.begin(), pieces.end() - 1, pieces.end());
+  int64_t at = kShardAlignment;
+  for (StoredPiece& piece : pieces) {
+    piece.offset = at;
+    at += Padded(piece.bytes());
+  }
+  CHECK(ManifestProblem(swapped) == "piece 1 of shard-0-of-2 is behind one of the table");
 }
 
 TEST_CASE("manifest: another number of checksums than pieces is a failure that names the ps") {

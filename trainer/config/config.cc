@@ -99,10 +99,22 @@ TableKind TableOf(const Config& config) {
   return config.model.table == TableKind::kHash ? TableKind::kHash : TableKind::kRange;
 }
 
+namespace {
+
+// Keys that tell their column have it in their first bits, and are below 2^63 with those of numbers.
+int64_t KeyBits(const DataConfig& data) {
+  if (!data.by_column) return 64;
+  int64_t bits = 63;
+  for (int64_t columns = CategoryColumns(data); columns > 0; columns /= 2) --bits;
+  return bits;
+}
+
+}  // namespace
+
 std::optional<int64_t> HashBits(const DataConfig& data) {
   constexpr int64_t kDefaultBits = 18;  // Vowpal Wabbit's
   const bool hashes = data.train.format == DataFormat::kVw || data.train.format == DataFormat::kCriteo;
-  const int64_t bits = data.whole_keys ? 64 : data.hash_bits.value_or(kDefaultBits);
+  const int64_t bits = data.whole_keys ? KeyBits(data) : data.hash_bits.value_or(kDefaultBits);
   return hashes || !data.hash.empty() ? bits : data.hash_bits;
 }
 

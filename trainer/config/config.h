@@ -182,7 +182,8 @@ struct DataConfig {
   // Features are numbered by a hash of so many bits of their names; unset: libsvm and csv number them as they
   // stand, vw and criteo have a default (HashBits).
   std::optional<int64_t> hash_bits;
-  // Set by loading a file: features are keys of 64 bits (model.table: hash), and hash_bits is not read.
+  // Set by loading a file: features are keys of 64 bits (model.table: hash), with by_column of 63, and
+  // hash_bits is not read.
   bool whole_keys = false;
   std::vector<std::string> hash;     // csv: columns whose texts are hashed, by name or number
   std::vector<std::string> crosses;  // vw: pairs of namespaces, by their first letters: "ab"

@@ -510,10 +510,6 @@ void Rules::CheckSparse() {
   }
   if (factors) CheckFactors();
   if (model.kind == ModelKind::kWideDeep) CheckColumns();
-  RefuseIf(
-      hash && model.kind == ModelKind::kWideDeep, "model.table",
-      "must be range or auto for wide_deep, which tells numbers from categories by the numbers of features. "
-      "Try range, with data.hash_bits.");
   RefuseIf(table && sparse && model.kind == ModelKind::kMlp, "model.table",
            "is not for mlp, whose first layer takes all features of a row. Try auto.");
   if (UsesTable(config_)) CheckTable();
@@ -564,7 +560,7 @@ void Rules::CheckFactors() {
                        fm ? "factors" : "embeddings"));
   RefuseIf(model.table == TableKind::kNone, "model.table",
            fm ? "must be range, hash or auto: a factorization machine is a table of rows. Try auto."
-              : "must be range or auto: wide_deep has a table of rows. Try auto.");
+              : "must be range, hash or auto: wide_deep has a table of rows. Try auto.");
 }
 
 void Rules::CheckColumns() {
@@ -572,7 +568,7 @@ void Rules::CheckColumns() {
   const DataConfig& data = config_.data;
   RefuseIf(model.combine == Combine::kJoin && !data.by_column && IsGood("model.combine"), "model.combine",
            "needs rows with columns: data.train.format criteo, or csv with data.hash. Try sum.");
-  if (!data.by_column || IsBad("data.hash") || IsBad("data.hash_bits")) return;
+  if (!data.by_column || data.whole_keys || IsBad("data.hash") || IsBad("data.hash_bits")) return;
   constexpr int kMaxBits = 39;  // of all features of a table
   int bits_of_columns = 0;
   while (int64_t{1} << bits_of_columns < model.columns) ++bits_of_columns;

@@ -75,9 +75,7 @@ TEST_CASE("sparse rules: features of a hash table are keys, of which nothing say
       Error("kind: logistic, table: hash, init: {kind: glorot}", kVw) ==
       "model.init.kind = glorot; must be another one: glorot needs the number of features, and model.table: "
       "hash has none. Try zeros.");
-  CHECK(Error("kind: wide_deep, hidden: [4], table: hash", kVw) ==
-        "model.table = hash; must be range or auto for wide_deep, which tells numbers from categories by the "
-        "numbers of features. Try range, with data.hash_bits.");
+  CHECK(*HashBits(Load("kind: wide_deep, hidden: [4], table: hash", kVw).data) == 64);
   CHECK(Error("kind: logistic, table: hash, max_rows: 1000", kVw) ==
         "model.max_rows = 1000; must be >= 65536 (rows). Try 10000000.");
   CHECK(Error("kind: logistic, admit_after: 3", kVw) ==
@@ -155,7 +153,8 @@ TEST_CASE("sparse rules: of a table with hashed columns nothing is fitted") {
   CHECK(error("categories: [b]") ==
         "data.categories = [...]; is not read with data.hash. Name all columns of texts in data.hash.");
   CHECK(error("scale: unit") ==
-        "data.scale = unit; is for tables without data.hash, whose rows are sparse. Try none.");
+        "data.scale = unit; is for tables without data.hash, and for the numbers of wide_deep: other sparse "
+        "rows have categories. Try none.");
   CHECK(error("missing: mean") == "data.missing = mean; is for tables without data.hash. Try zero.");
   CHECK(error("missing: zero, dates: [b], ignore: [c], weight: d, delimiter: tab") == "");
 }
@@ -275,6 +274,26 @@ TEST_CASE("sparse rules: wide_deep joins embeddings where rows have columns, and
   CHECK_FALSE(Load("kind: fm", "train: {format: criteo, path: a.txt}").data.by_column);
 }
 
+TEST_CASE(
+    "sparse rules: keys of wide_deep begin with their column, and are below 2^63 with those of numbers") {
+  const std::string model = "kind: wide_deep, hidden: [4], table: hash";
+  const Config criteo = Load(model, "train: {format: criteo, path: a.txt}");
+  CHECK(criteo.model.column_bits == 58);  // 26 columns and the numbers need 5
+  CHECK(TableFeatures(criteo.model) == int64_t{26} << 58);
+  CHECK(Load(model, With(kCsv, "hash: [url]")).model.column_bits == 62);
+  CHECK(Load(model, With(kCsv, "hash: [url, plan]")).model.column_bits == 61);
+}
+
+TEST_CASE("sparse rules: the numbers of wide_deep are scaled, and categories are not") {
+  const std::string criteo = "train: {format: criteo, path: a.txt}, scale: standard";
+  const std::string model = "kind: wide_deep, hidden: [4]";
+  CHECK(Load(model, criteo).data.scale == FeatureScale::kStandard);
+  CHECK(Load(model, With(kCsv, "hash: [url], scale: unit")).data.scale == FeatureScale::kUnit);
+  CHECK(Error("kind: logistic", criteo).find("data.scale = standard; is for tables without data.hash") == 0);
+  CHECK(*OtherMeaning(Load(model, criteo), Load(model, "train: {format: criteo, path: a.txt}")) ==
+        "data.scale = none; must be standard");
+}
+
 TEST_CASE("sparse rules: what wide_deep cannot have is refused by its key, with the remedy") {
   const std::string model = "kind: wide_deep, hidden: [4]";
   const std::string criteo = "train: {format: criteo, path: a.txt}";
@@ -287,7 +306,7 @@ TEST_CASE("sparse rules: what wide_deep cannot have is refused by its key, with 
   CHECK(Error(model + ", head: softmax", kVw) ==
         "model.head = softmax; must be logistic or linear: wide_deep has one output. Try logistic.");
   CHECK(Error(model + ", table: none", kVw) ==
-        "model.table = none; must be range or auto: wide_deep has a table of rows. Try auto.");
+        "model.table = none; must be range, hash or auto: wide_deep has a table of rows. Try auto.");
   CHECK(
       Error(model + ", init: {kind: glorot}", kVw) ==
       "model.init.kind = glorot; must be normal: embeddings that begin alike stay alike, and what is learnt "

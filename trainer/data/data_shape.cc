@@ -108,7 +108,7 @@ void CheckScan(const Config& config, Scan scan) {
 // The features of sparse rows, as far as the config says them.
 std::optional<int64_t> SaidInputs(const Config& config) {
   const DataConfig& data = config.data;
-  if (data.whole_keys) return kKeyInputs;
+  if (data.whole_keys && !data.by_column) return kKeyInputs;
   const std::optional<int64_t> bits = HashBits(data);
   if (!bits) return config.model.inputs;
   if (!data.by_column) return int64_t{1} << *bits;
@@ -324,8 +324,7 @@ std::optional<BatchKeys> MeasureBatchKeys(const Config& config) {
     std::vector<uint64_t>& ids = batch.sparse.ids;
     std::sort(ids.begin(), ids.end());
     const auto end = std::unique(ids.begin(), ids.end());
-    const auto numbers =
-        std::lower_bound(ids.begin(), end, static_cast<uint64_t>(TableFeatures(config.model)));
+    const auto numbers = std::lower_bound(ids.begin(), end, NumbersOf(config.model).begin);
     found.keys += static_cast<double>(numbers - ids.begin()) + 1;
     ++batches;
   }

@@ -32,14 +32,17 @@ constexpr char kNotInitialised[] = "a pull before the initial values";
 constexpr char kBadKeys[] = "it asks for rows that are not here";
 constexpr char kNoSuchBlock[] = "it asks for a block that is not here";
 
+std::unique_ptr<RowShard> MakeRowShard(const Config& config, const Layout& layout, int ps) {
+  if (layout.has_hash_table()) return std::make_unique<HashShard>(config, layout, ps);
+  return std::make_unique<TableShard>(config, layout, ps);
+}
+
 std::unique_ptr<ParameterShard> MakeShard(const PsTask& task) {
-  if (task.layout.has_hash_table()) {
-    return std::make_unique<HashShard>(task.config, task.layout, task.self.index);
+  if (task.layout.table) {
+    std::unique_ptr<RowShard> rows = MakeRowShard(task.config, task.layout, task.self.index);
+    if (RangeBlocksOf(task.layout, static_cast<size_t>(task.self.index)) == 0) return rows;
+    return std::make_unique<JointShard>(task.config, task.layout, task.self.index, std::move(rows));
   }
-  if (task.layout.table && RangeBlocksOf(task.layout, static_cast<size_t>(task.self.index)) > 0) {
-    return std::make_unique<JointShard>(task.config, task.layout, task.self.index);
-  }
-  if (task.layout.table) return std::make_unique<TableShard>(task.config, task.layout, task.self.index);
   if (task.store == nullptr) return std::make_unique<HostShard>(task.config, task.layout, task.self.index);
   return std::make_unique<DeviceShard>(task.config, task.layout, task.self.index, *task.store);
 }

@@ -36,6 +36,7 @@ std::optional<ShardReport> JointShard::Report(TimePoint until) {
   ShardReport report = range_.Report();
   std::move(of_rows->parts.begin(), of_rows->parts.end(), std::back_inserter(report.parts));
   if (report.non_finite.empty()) report.non_finite = std::move(of_rows->non_finite);
+  report.table = of_rows->table;
   return report;
 }
 

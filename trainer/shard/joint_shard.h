@@ -5,10 +5,11 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trainer/shard/host_shard.h"
-#include "trainer/shard/table_shard.h"
+#include "trainer/shard/row_shard.h"
 
 namespace dtrain {
 
@@ -36,9 +37,9 @@ class JointSnapshot : public Snapshot {
 
 class JointShard : public ParameterShard {
  public:
-  // The ps has values of the flat vector.
-  JointShard(const Config& config, const Layout& layout, int ps_index)
-      : range_(config, layout, ps_index), rows_(config, layout, ps_index) {}
+  // The ps has values of the flat vector. `rows`: its rows.
+  JointShard(const Config& config, const Layout& layout, int ps_index, std::unique_ptr<RowShard> rows)
+      : range_(config, layout, ps_index), rows_owner_(std::move(rows)), rows_(*rows_owner_) {}
   ~JointShard() override { DropSnapshot(); }
 
   using ParameterShard::ApplyMean;
@@ -52,6 +53,7 @@ class JointShard : public ParameterShard {
   }
   void BeginRestore() override { rows_.BeginRestore(); }
   void RestoreRow(uint64_t row, const float* values) override { rows_.RestoreRow(row, values); }
+  void RestoreHashRow(const HashRow& row) override { rows_.RestoreHashRow(row); }
   void SetRestored(uint64_t version) override;
   void SetEarlierUpdates(int64_t earlier) override;
   bool initialised() const override { return range_.initialised() && rows_.initialised(); }
@@ -93,6 +95,7 @@ class JointShard : public ParameterShard {
   }
   uint64_t checksum(int64_t block) const override { return Of(block).checksum(Local(block)); }
 
+  std::optional<TableFigures> Figures() const override { return rows_.Figures(); }
   using ParameterShard::Report;
   std::optional<ShardReport> Report(TimePoint until) override;
 
@@ -109,7 +112,8 @@ class JointShard : public ParameterShard {
   int64_t Local(int64_t block) const { return IsOfRange(block) ? block : block - range_.block_count(); }
 
   HostShard range_;
-  TableShard rows_;
+  const std::unique_ptr<RowShard> rows_owner_;
+  RowShard& rows_;
 };
 
 }  // namespace dtrain

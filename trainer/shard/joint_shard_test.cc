@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "trainer/model/model.h"
+#include "trainer/shard/hash_shard.h"
 #include "trainer/shard/shard_test_util.h"
+#include "trainer/shard/table_shard.h"
 #include "trainer/testing/small_config.h"
 
 namespace dtrain {
@@ -26,8 +28,11 @@ struct Joint {
     config.train.optimizer.learning_rate = 0.1;
     layout = JointLayout(PlaceVariables(ModelVariables(config.model), ps, PlacementConfig()),
                          TableLayoutOf(config.model, ps), config.model);
-    for (int i = 0; i < ps; ++i) shards.push_back(std::make_unique<JointShard>(config, layout, i));
+    for (int i = 0; i < ps; ++i) shards.push_back(NewShard(i));
     for (const auto& shard : shards) shard->Initialise();
+  }
+  std::unique_ptr<JointShard> NewShard(int ps) const {
+    return std::make_unique<JointShard>(config, layout, ps, std::make_unique<TableShard>(config, layout, ps));
   }
   // A gradient of 1 for all values.
   void Apply() {
@@ -108,7 +113,8 @@ TEST_CASE("joint shard: a snapshot has the pieces of the range, then those of ro
 TEST_CASE("joint shard: restored values are those of both parts, and count once both are there") {
   Joint trained(1);
   trained.Apply();
-  JointShard restored(trained.config, trained.layout, 0);
+  const std::unique_ptr<JointShard> restored_owner = trained.NewShard(0);
+  JointShard& restored = *restored_owner;
   const net::LentBytes range = trained.shards[0]->Lend(0);
   CHECK(restored.Fits(0, 0, range.size));
   restored.Restore(0, 0, {static_cast<const std::byte*>(range.data), range.size});

@@ -82,7 +82,7 @@ bool RangeFiller::OpenHere(const std::string& path) {
                   : reader_->CheckFits(parts_.layout, slots_);
     if (reader_->manifest().checksum == order_.manifest) {
       if (parts_.layout.has_hash_table()) {
-        count_ = reader_->HashPieces(parts_.layout.table->PartOf(parts_.ps));
+        count_ = pieces_.size() + reader_->HashPieces(parts_.layout.table->PartOf(parts_.ps));
       }
       return true;
     }
@@ -137,8 +137,8 @@ RowRange RangeFiller::RowsOf(size_t piece) const {
 // False: these are no values of that piece.
 bool RangeFiller::TakePiece(size_t number, net::TensorView values) {
   const auto slots = static_cast<int64_t>(slots_.size());
-  if (parts_.layout.has_hash_table()) return TakeHashPiece(number, values);
   if (number >= pieces_.size()) {
+    if (parts_.layout.has_hash_table()) return TakeHashPiece(number, values);
     const RowRange rows = RowsOf(number);
     const int64_t width = parts_.layout.table->width();
     return ReadRowPiece(values, rows, width, width * (1 + slots), rows,
@@ -171,8 +171,8 @@ void RangeFiller::TakeHashRow(HashRow row) {
 }
 
 void RangeFiller::ReadNext() {
-  if (parts_.layout.has_hash_table()) {
-    return reader_->ReadHashPiece(parts_.layout.table->PartOf(parts_.ps), next_++,
+  if (next_ >= pieces_.size() && parts_.layout.has_hash_table()) {
+    return reader_->ReadHashPiece(parts_.layout.table->PartOf(parts_.ps), next_++ - pieces_.size(),
                                   [this](const HashRow& row) { TakeHashRow(row); });
   }
   if (next_ >= pieces_.size()) {

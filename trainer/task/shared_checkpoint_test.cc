@@ -73,9 +73,7 @@ Config HashRun(int ps, OptimizerKind optimizer, int64_t steps, const std::string
   return config;
 }
 
-// The same of a model that has both: layers, and a table.
-Config JointRun(int ps, OptimizerKind optimizer, int64_t steps, const std::string& dir = "") {
-  Config config = SparseRun(ps, optimizer, steps, dir);
+Config WithLayers(Config config) {
   config.model.kind = ModelKind::kWideDeep;
   config.model.head = ModelHead::kLogistic;
   config.model.hidden = {5, 3};
@@ -83,6 +81,14 @@ Config JointRun(int ps, OptimizerKind optimizer, int64_t steps, const std::strin
   config.model.init.kind = InitKind::kNormal;
   config.model.init.stddev = 0.1;
   return config;
+}
+
+// The same of models that have both: layers, and a table.
+Config JointRun(int ps, OptimizerKind optimizer, int64_t steps, const std::string& dir = "") {
+  return WithLayers(SparseRun(ps, optimizer, steps, dir));
+}
+Config JointHashRun(int ps, OptimizerKind optimizer, int64_t steps, const std::string& dir = "") {
+  return WithLayers(HashRun(ps, optimizer, steps, dir));
 }
 
 void Damage(const std::string& path) {
@@ -128,7 +134,7 @@ void OwnDisk(See see, TaskId task, Config* config) {
 
 TEST_CASE(
     "shared checkpoint: whether all ps see the directory, some or none, any number restores the same bits") {
-  for (const auto& job : {SharedRun, SparseRun, HashRun, JointRun}) {
+  for (const auto& job : {SharedRun, SparseRun, HashRun, JointRun, JointHashRun}) {
     const std::string undisturbed = *Run(job(2, OptimizerKind::kAdam, kSteps, "")).model_crc;
     for (const See see : {See::kAll, See::kSome, See::kNone}) {
       for (const int saves : {1, 2, 3}) {
@@ -258,7 +264,7 @@ TEST_CASE("shared checkpoint: damage in a part that ps 0 sends is found, and the
 }
 
 TEST_CASE("shared checkpoint: weights that only ps 0 sees are what all begin with, with any optimizer") {
-  for (const auto& job : {SharedRun, SparseRun, HashRun, JointRun}) {
+  for (const auto& job : {SharedRun, SparseRun, HashRun, JointRun, JointHashRun}) {
     const std::string dir = testing::NewDirectory();
     Run(job(2, OptimizerKind::kAdam, 5, dir));
     for (const OptimizerKind kind : {OptimizerKind::kAdam, OptimizerKind::kAdagrad}) {

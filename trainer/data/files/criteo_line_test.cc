@@ -123,6 +123,18 @@ TEST_CASE("criteo: a fault tells its byte in the line, the rule and a remedy") {
   CHECK(FaultOf(LineOf({"1", "5"}), 1).find("2: the feature's hash ") == 0);
 }
 
+TEST_CASE("criteo: keys of a hash table have their column in the first bits") {
+  DataConfig data = ConfigOf();
+  data.hash_bits.reset();
+  data.by_column = data.whole_keys = true;
+  const SparseLine row =
+      RowOf(LineOf({"1", "0", "", "", "", "", "", "", "", "", "", "", "", "", "68fd1e64"}), data);
+  REQUIRE(*HashBits(data) == 58);
+  for (uint64_t i = 0; i < 13; ++i) CHECK(row.ids[i] == (uint64_t{26} << 58) + i);
+  for (uint64_t i = 0; i < 26; ++i) CHECK((row.ids[13 + i] >> 58) == i);
+  CHECK(row.ids[13] == (13509463285594505790u & LowBits(58)));
+}
+
 TEST_CASE("criteo: with columns apart a category has features of its column alone, and a number is itself") {
   DataConfig data = ConfigOf(10);
   data.by_column = true;

@@ -75,7 +75,7 @@ HashedCsvFile::HashedCsvFile(const DataConfig& data, std::unique_ptr<CsvReader> 
                              const CsvColumns& columns, SkippedRows* skipped)
     : CsvFile(data, std::move(reader), std::move(split.numbers), skipped),
       columns_(columns),
-      inputs_(data.whole_keys ? kKeyInputs : split.inputs),
+      inputs_(data.whole_keys && !data.by_column ? kKeyInputs : split.inputs),
       number_ids_(std::move(split.ids)),
       hashed_(std::move(split.hashed)) {}
 
