@@ -113,6 +113,7 @@ std::string GraphBuilder::Serialise() const { return graph_.SerializeAsString();
 
 constexpr char kInput[] = "input/x-input";
 constexpr char kTarget[] = "input/y-input";
+constexpr char kNumbers[] = "input/numbers";
 
 std::string PsDevice(int ps) { return fmt::format("/job:ps/task:{}/cpu:0", ps); }
 
@@ -172,21 +173,26 @@ struct LayerNodes {
 
 class TrainingStep {
  public:
-  TrainingStep(const Config& config, const Layout& layout, const std::string& device)
-      : config_(config), layout_(layout), worker_("/job:worker/task:0/" + device) {}
+  // `rows`: of wide_deep, the variables that are rows of its table.
+  TrainingStep(const Config& config, const Layout& layout, const std::string& device,
+               std::vector<Layout> rows = {})
+      : config_(config), layout_(layout), rows_(std::move(rows)), worker_("/job:worker/task:0/" + device) {}
   std::string Build();
 
  private:
   void AddInputs();
-  void AddVariables();
+  void AddVariables(const Layout& layout);
   void FindLayers();
+  std::string AddEmbeddings();
   void AddForward();
   void AddCost();
   void AddAccuracy();
   void AddGradients();
+  void AddRowGradients(const std::string& slope, const std::string& delta);
   void AddUpdates(const VariableNodes& nodes, const std::string& gradient);
   void AddGlobalStep();
 
+  bool deep() const { return !rows_.empty(); }
   const VariableNodes* Find(const std::string& name) const;
   Shape ShapeOf(const Variable& variable) const;
   Shape Rows(int64_t columns) const { return {-1, columns}; }
@@ -195,15 +201,18 @@ class TrainingStep {
 
   const Config& config_;
   const Layout& layout_;
+  const std::vector<Layout> rows_;
   const std::string worker_;  // the worker's device
   GraphBuilder graph_;
   std::vector<VariableNodes> variables_;
   std::vector<LayerNodes> layers_;
+  std::string wide_;  // the sums of weights beside the layers
   std::string predictions_;
 };
 
 std::string TrainingStep::Build() {
-  AddVariables();
+  AddVariables(layout_);
+  for (const Layout& rows : rows_) AddVariables(rows);
   FindLayers();
   graph_.OnDevice(worker_);
   AddInputs();
@@ -220,20 +229,26 @@ Shape TrainingStep::ShapeOf(const Variable& variable) const {
 }
 
 void TrainingStep::AddInputs() {
-  graph_.Placeholder(kInput, {Rows(layers_.front().weights->variable->rows)});
+  if (deep()) {
+    const ModelConfig& model = config_.model;
+    graph_.Placeholder(kInput, {Rows(model.columns > 0 ? model.columns : -1), event::DT_INT64});
+    if (layout_.form.numbers.count > 0) graph_.Placeholder(kNumbers, {Rows(layout_.form.numbers.count)});
+  } else {
+    graph_.Placeholder(kInput, {Rows(layers_.front().weights->variable->rows)});
+  }
   graph_.Placeholder(kTarget, {{-1}, linear() ? event::DT_FLOAT : event::DT_INT32});
 }
 
-void TrainingStep::AddVariables() {
-  for (const Variable& variable : layout_.variables) variables_.push_back({&variable, {}, variable.name});
-  std::vector<std::vector<std::pair<int, Segment>>> segments(variables_.size());
-  for (int ps = 0; ps < static_cast<int>(layout_.ps.size()); ++ps) {
-    for (const Segment& segment : layout_.SegmentsOf(ps)) {
+void TrainingStep::AddVariables(const Layout& layout) {
+  std::vector<std::vector<std::pair<int, Segment>>> segments(layout.variables.size());
+  for (int ps = 0; ps < static_cast<int>(layout.ps.size()); ++ps) {
+    for (const Segment& segment : layout.SegmentsOf(ps)) {
       segments[static_cast<size_t>(segment.variable)].emplace_back(ps, segment);
     }
   }
-  for (size_t i = 0; i < variables_.size(); ++i) {
-    VariableNodes& nodes = variables_[i];
+  for (size_t i = 0; i < segments.size(); ++i) {
+    const Variable& variable = layout.variables[i];
+    VariableNodes& nodes = variables_.emplace_back(VariableNodes{&variable, {}, variable.name});
     std::vector<std::string> names;
     for (const auto& [ps, segment] : segments[i]) {
       const bool whole = segments[i].size() == 1;
@@ -267,8 +282,26 @@ void TrainingStep::FindLayers() {
   layers_.back().scope = "output";
 }
 
+// The sums of weights, and what the layers take: embeddings, and behind them numbers.
+std::string TrainingStep::AddEmbeddings() {
+  const ModelConfig& model = config_.model;
+  const int64_t columns = model.columns > 0 ? model.columns : -1;
+  const std::string weights =
+      graph_.Add("wide/GatherV2", "GatherV2", {Find(kTableWeights)->read, kInput}, {{-1, columns, 1}});
+  const std::string sum = graph_.Add("wide/Sum", "Sum", {weights}, {Rows(1)});
+  wide_ = graph_.Add("wide/Add", "Add", {sum, Find(kTableBiases)->read}, {Rows(1)});
+  const bool join = model.combine == Combine::kJoin;
+  const std::string embeddings = graph_.Add(
+      "deep/GatherV2", "GatherV2", {Find(kEmbeddingsName)->read, kInput}, {{-1, columns, model.embedding}});
+  const std::string op = join ? "Reshape" : "Sum";
+  const std::string inputs =
+      graph_.Add("deep/" + op, op, {embeddings}, {Rows((join ? columns : 1) * model.embedding)});
+  if (layout_.form.numbers.count == 0) return inputs;
+  return graph_.Add("deep/concat", "ConcatV2", {inputs, kNumbers}, {Rows(LayerInputs(model))});
+}
+
 void TrainingStep::AddForward() {
-  std::string input = kInput;
+  std::string input = deep() ? AddEmbeddings() : kInput;
   for (LayerNodes& layer : layers_) {
     const Shape shape = Rows(layer.weights->variable->cols);
     layer.input = input;
@@ -276,6 +309,7 @@ void TrainingStep::AddForward() {
         graph_.MatMul(layer.scope + "/MatMul", input, false, layer.weights->read, false, shape);
     layer.sums = graph_.Add(layer.scope + "/Add", "Add", {product, layer.biases->read}, {shape});
     const bool last = &layer == &layers_.back();
+    if (last && deep()) layer.sums = graph_.Add(layer.scope + "/Wide", "Add", {layer.sums, wide_}, {shape});
     const std::string op = !last        ? ActivationOp(config_.model.activation)
                            : linear()   ? ""
                            : logistic() ? "Sigmoid"
@@ -307,8 +341,9 @@ void TrainingStep::AddGradients() {
   const std::string gradients = "gradients/";
   const Shape last = Rows(layers_.back().weights->variable->cols);
   // The difference of prediction and target is the slope of every loss here, up to a factor.
-  std::string delta =
+  const std::string slope =
       graph_.Add(gradients + "loss/Sub", "Sub", {predictions_, kTarget, "^loss/Mean"}, {last});
+  std::string delta = slope;
   for (size_t i = layers_.size(); i-- > 0;) {
     const LayerNodes& layer = layers_[i];
     const Variable& weights = *layer.weights->variable;
@@ -330,6 +365,25 @@ void TrainingStep::AddGradients() {
     AddUpdates(*layer.weights, for_weights);
     AddUpdates(*layer.biases, for_biases);
   }
+  if (deep()) AddRowGradients(slope, delta);
+}
+
+// `delta`: of the first layer.
+void TrainingStep::AddRowGradients(const std::string& slope, const std::string& delta) {
+  graph_.OnDevice(worker_);
+  const LayerNodes& first = layers_.front();
+  const std::string sent_back = graph_.MatMul("gradients/deep/MatMul", delta, false, first.weights->read,
+                                              true, Rows(first.weights->variable->rows));
+  std::vector<std::pair<const VariableNodes*, std::string>> updates;
+  for (const auto& [name, from] : {std::pair(kTableWeights, slope), std::pair(kEmbeddingsName, sent_back)}) {
+    const VariableNodes& nodes = *Find(name);
+    updates.emplace_back(&nodes, graph_.Add(fmt::format("gradients/{}", name), "UnsortedSegmentSum",
+                                            {from, kInput}, {ShapeOf(*nodes.variable)}));
+  }
+  const VariableNodes& bias = *Find(kTableBiases);
+  updates.emplace_back(&bias, graph_.Add(fmt::format("gradients/{}", kTableBiases), "BiasAddGrad", {slope},
+                                         {ShapeOf(*bias.variable)}));
+  for (const auto& [nodes, gradient] : updates) AddUpdates(*nodes, gradient);
 }
 
 void TrainingStep::AddUpdates(const VariableNodes& nodes, const std::string& gradient) {
@@ -355,6 +409,14 @@ void TrainingStep::AddGlobalStep() {
 std::string ModelGraph(const Config& config, const Layout& layout, const std::string& device) {
   if (layout.table) {  // as if its rows were those of tensors, each ps with its part of them
     const auto ps = static_cast<int>(layout.ps.size());
+    if (config.model.kind == ModelKind::kWideDeep) {
+      std::vector<Layout> rows;
+      for (Variable& variable : TableVariables(config.model)) {
+        if (layout.has_hash_table() && !variable.bias) variable.rows = TableLayout::kHashRanges;
+        rows.push_back(PlaceVariables({variable}, ps, PlacementConfig()));
+      }
+      return TrainingStep(config, layout, device, std::move(rows)).Build();
+    }
     Config shown = config;
     if (layout.has_hash_table()) shown.model.inputs = TableLayout::kHashRanges;  // features have no number
     const Layout dense = PlaceVariables(ModelVariables(shown.model), ps, PlacementConfig());

@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "trainer/model/model.h"
 #include "trainer/summary/event.pb.h"
 
 namespace dtrain {
@@ -23,17 +24,13 @@ Variable Biases(const std::string& name, int64_t rows) {
   return variable;
 }
 
-std::map<std::string, event::NodeDef> NodesOf(ModelKind kind, std::vector<Variable> variables, int ps,
-                                              PlacementPolicy policy = PlacementPolicy::kBytes,
-                                              OptimizerKind optimizer = OptimizerKind::kSgd) {
-  Config config;
-  config.train.optimizer.kind = optimizer;
-  config.model.kind = kind;
-  config.placement.policy = policy;
+using Nodes = std::map<std::string, event::NodeDef>;
+
+// The nodes of a graph, which all have devices, and inputs that are there.
+Nodes NodesOf(const Config& config, const Layout& layout) {
   event::GraphDef graph;
-  REQUIRE(graph.ParseFromString(
-      ModelGraph(config, PlaceVariables(std::move(variables), ps, config.placement), "gpu:1")));
-  std::map<std::string, event::NodeDef> nodes;
+  REQUIRE(graph.ParseFromString(ModelGraph(config, layout, "gpu:1")));
+  Nodes nodes;
   for (const event::NodeDef& node : graph.node()) CHECK(nodes.emplace(node.name(), node).second);
   for (const auto& [name, node] : nodes) {
     CAPTURE(name);
@@ -43,6 +40,16 @@ std::map<std::string, event::NodeDef> NodesOf(ModelKind kind, std::vector<Variab
     }
   }
   return nodes;
+}
+
+std::map<std::string, event::NodeDef> NodesOf(ModelKind kind, std::vector<Variable> variables, int ps,
+                                              PlacementPolicy policy = PlacementPolicy::kBytes,
+                                              OptimizerKind optimizer = OptimizerKind::kSgd) {
+  Config config;
+  config.train.optimizer.kind = optimizer;
+  config.model.kind = kind;
+  config.placement.policy = policy;
+  return NodesOf(config, PlaceVariables(std::move(variables), ps, config.placement));
 }
 
 std::vector<std::string> Inputs(const event::NodeDef& node) {
@@ -92,6 +99,36 @@ TEST_CASE("graph: a linear model has real targets and no accuracy") {
   CHECK(nodes.at("input/y-input").attr().at("dtype").type() == event::DT_FLOAT);
   CHECK(nodes.count("accuracy/Mean") == 0);
   CHECK(nodes.count("loss/SquaredDifference") == 1);
+}
+
+TEST_CASE("graph: wide_deep gathers weights and embeddings from all ps, and adds up both parts") {
+  Config config;
+  ModelConfig& model = config.model;
+  model.kind = ModelKind::kWideDeep;
+  model.head = ModelHead::kLogistic;
+  model.hidden = {5};
+  model.embedding = 4;
+  model.combine = Combine::kJoin;
+  model.columns = 3;
+  model.column_bits = 4;
+  model.inputs = (3 << 4) + 2;
+  model.outputs = 1;
+  for (const TableKind kind : {TableKind::kRange, TableKind::kHash}) {
+    model.table = kind;
+    const Layout layout = JointLayout(PlaceVariables(ModelVariables(model), 2, PlacementConfig()),
+                                      TableLayoutOf(model, 2), model);
+    const Nodes nodes = NodesOf(config, layout);
+    CHECK(Inputs(nodes.at("wide/GatherV2")) ==
+          std::vector<std::string>{"weights/W1/concat", "input/x-input"});
+    CHECK(Inputs(nodes.at("deep/concat")) == std::vector<std::string>{"deep/Reshape", "input/numbers"});
+    CHECK(Inputs(nodes.at("layer_1/MatMul"))[0] == "deep/concat");
+    CHECK(Inputs(nodes.at("output/Wide")) == std::vector<std::string>{"output/Add", "wide/Add"});
+    CHECK(Inputs(nodes.at("output/Sigmoid"))[0] == "output/Wide");
+    CHECK(Inputs(nodes.at("gradients/embeddings/E1"))[0] == "gradients/deep/MatMul");
+    CHECK(nodes.at("embeddings/E1/part_1").device() == "/job:ps/task:1/cpu:0");
+    CHECK(nodes.count("train/embeddings/E1/part_1/ApplyGradientDescent") == 1);
+    CHECK(nodes.count("train/biases/b1/ApplyGradientDescent") == 1);
+  }
 }
 
 }  // namespace
