@@ -1,5 +1,5 @@
-"""Helpers of the races against other programs (sparse_*.py): they run a program and say what it took, run the sides
-by turns, and print a table.
+"""Helpers of the races against other programs (sparse_*.py, wide_deep.py): they run a program and say what it took, start
+a TensorFlow cluster, run the sides by turns, and print a table.
 
 Whatever was started is ended when the script ends, whichever way; files lie in a directory that is removed then.
 """
@@ -9,6 +9,7 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
 import statistics
 import subprocess
 import sys
@@ -65,9 +66,9 @@ def _tasks(pid):
 
 class Run:
     """What a program printed and took: wall_s, processor_s (user and system, with its children), threads and
-    processes at the same time at most. The script ends if it fails or takes longer than LIMIT_S."""
+    processes at the same time at most. The script ends if it fails or takes longer than limit_s."""
 
-    def __init__(self, command, cwd, environment=None):
+    def __init__(self, command, cwd, environment=None, limit_s=LIMIT_S):
         with open(cwd / "stdout", "wb") as out, open(cwd / "stderr", "wb") as err:
             begin = time.perf_counter()
             process = start(command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
@@ -77,7 +78,7 @@ class Run:
         def count():
             while not over.wait(0.1):
                 counts.append(_tasks(process.pid))
-                if time.perf_counter() - begin > LIMIT_S:
+                if time.perf_counter() - begin > limit_s:
                     os.killpg(process.pid, signal.SIGKILL)
                     return
 
@@ -97,13 +98,52 @@ class Run:
             sys.exit(f"{' '.join(map(str, command))}: exit {process.returncode} after {self.wall_s:.1f} s\n{said}")
 
 
-def dtrain_local(program, cwd, config, *arguments):
+def dtrain_local(program, cwd, config, *arguments, limit_s=LIMIT_S):
     """`dtrain local` with 1 ps and 1 worker: its Run, and in `result` what --result says."""
     (cwd / "config.yaml").write_text(json.dumps(config))  # JSON is YAML
     run = Run([program, "local", "--run", "none", "--config", "config.yaml", "--ps", 1, "--workers", 1,
-               "--result", "result.json", *arguments], cwd)
+               "--result", "result.json", *arguments], cwd, limit_s=limit_s)
     run.result = json.loads((cwd / "result.json").read_text())
     return run
+
+
+def tensorflow_server(job, addresses, threads):
+    """A task of a TensorFlow cluster, as class TensorFlow starts it: the server and its configuration at a worker; a ps
+    serves until its input ends."""
+    import tensorflow as tf
+    v1 = tf.compat.v1
+    v1.disable_eager_execution()
+    ps, worker = addresses.split(",")
+    config = v1.ConfigProto(intra_op_parallelism_threads=threads, inter_op_parallelism_threads=threads)
+    server = v1.train.Server({"ps": [ps], "worker": [worker]}, job_name=job, task_index=0, config=config)
+    if job == "ps":
+        sys.stdin.read()
+        os._exit(0)  # a server has no end of its own
+    return server, config
+
+
+class TensorFlow:
+    """A cluster of `script --serve JOB ADDRESSES THREADS ...`, 1 ps and 1 worker, that waits for its turns; it takes no
+    processor time between them. The worker prints "ready", then reads requests and answers each with its rows a
+    second."""
+
+    def __init__(self, script, work, threads, *more):
+        sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
+        addresses = ",".join(f"127.0.0.1:{s.getsockname()[1]}" for s in sockets)
+        for s in sockets:
+            s.close()
+        environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
+        script = os.path.abspath(script)
+        self.tasks = [start([sys.executable, script, "--serve", job, addresses, threads, *more], env=environment,
+                            cwd=work, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                            stderr=open(work / f"{job}.{threads}", "w")) for job in ("ps", "worker")]
+        if self.tasks[1].stdout.readline() != "ready\n":
+            sys.exit((work / f"worker.{threads}").read_text())
+
+    def rate(self, *request):
+        self.tasks[1].stdin.write(" ".join(map(str, request)) + "\n")
+        self.tasks[1].stdin.flush()
+        return float(self.tasks[1].stdout.readline())
 
 
 def by_turns(sides, rounds):

@@ -19,9 +19,7 @@ Exit 0 whatever the ratios are.
 import argparse
 import importlib.util
 import os
-import socket
 import statistics
-import subprocess
 import sys
 import threading
 import time
@@ -42,13 +40,7 @@ def serve(job, addresses, threads):
     """A TensorFlow task. The worker reads lines "batch open seconds" and answers each with its rows a second."""
     import tensorflow as tf
     v1 = tf.compat.v1
-    v1.disable_eager_execution()
-    ps, worker = addresses.split(",")
-    config = v1.ConfigProto(intra_op_parallelism_threads=threads, inter_op_parallelism_threads=threads)
-    server = v1.train.Server({"ps": [ps], "worker": [worker]}, job_name=job, task_index=0, config=config)
-    if job == "ps":
-        sys.stdin.read()
-        os._exit(0)  # a server has no end of its own
+    server, config = race.tensorflow_server(job, addresses, threads)
     with tf.device("/job:ps/task:0"):
         weights = v1.get_variable("weights", [WIDTH, 1], initializer=v1.zeros_initializer(), use_resource=True)
     session = v1.Session(server.target, config=config)
@@ -94,27 +86,6 @@ def serve(job, addresses, threads):
     os._exit(0)
 
 
-class TensorFlow:
-    """A cluster that waits for its turns; it takes no processor time between them."""
-
-    def __init__(self, work, threads):
-        sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
-        addresses = ",".join(f"127.0.0.1:{s.getsockname()[1]}" for s in sockets)
-        for s in sockets:
-            s.close()
-        environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
-        self.tasks = [race.start([sys.executable, __file__, "--serve", job, addresses, threads], env=environment,
-                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                 stderr=open(work / f"{job}.{threads}", "w")) for job in ("ps", "worker")]
-        if self.tasks[1].stdout.readline() != "ready\n":
-            sys.exit((work / f"worker.{threads}").read_text())
-
-    def rate(self, batch, opened, seconds):
-        self.tasks[1].stdin.write(f"{batch} {opened} {seconds}\n")
-        self.tasks[1].stdin.flush()
-        return float(self.tasks[1].stdout.readline())
-
-
 def main():
     if sys.argv[1:2] == ["--serve"]:
         serve(sys.argv[2], sys.argv[3], int(sys.argv[4]))
@@ -144,7 +115,7 @@ def main():
     if importlib.util.find_spec("tensorflow") is None:
         print("tensorflow: not installed")
     else:
-        clusters = {threads: TensorFlow(work, threads) for threads in (1, 2)}
+        clusters = {threads: race.TensorFlow(__file__, work, threads) for threads in (1, 2)}
     for batch in BATCHES:
         for opened in (1, 2):
             for threads, cluster in clusters.items():

@@ -5,8 +5,8 @@
 
 Needs numpy; torch and tensorflow-cpu 2.21 for the other sides, which are left out where they are missing. All sides train
 one model on rows of `dtrain synth criteo`: 26 columns of categories, each with embeddings of 8 values in a table of 2^18,
-joined to the 13 numbers as ln(1 + x); layers of 64 and 32 units with relu, and a weight of each category beside them;
-batches of 1,024 rows in the order of the file, adagrad with one rate for all. In the race they are 128 batches again and
+joined to the 13 numbers with mean 0 and deviation 1; layers of 64 and 32 units with relu, and a weight of each category beside
+them; batches of 1,024 rows in the order of the file, adagrad with one rate for all. In the race they are 128 batches again and
 again. Rows lie in memory, hashed and scaled: the time to read them does not count.
 
 dtrain runs as 1 ps and 1 worker, in two processes or as threads of one, with train.in_flight 1 and 2; its rate is that of
@@ -20,17 +20,15 @@ batches in variables of the worker, and a step is one call. 1 and 2 threads (int
 which is taken, with one step open at a time.
 
 After the race dtrain and PyTorch train --passes over --rows rows and are tested on 100,000 others: their AUC beside that of
-the true probabilities. With --truth-rows dtrain also makes a pass over so many rows, which come through a pipe, with 2^23
-features of each column. Exit 1 if dtrain's AUC is below PyTorch's by more than 0.003, or that of --truth-rows below the
+the true probabilities. With --truth-rows dtrain also makes a pass over so many rows, which come through a pipe, with a hash
+table; criteo_ceiling.py says what can be learnt of them. Exit 1 if dtrain's AUC is below PyTorch's by more than 0.003, or that of --truth-rows below the
 truth's by more than 0.01.
 """
 import argparse
 import importlib.util
 import os
 import re
-import socket
 import statistics
-import subprocess
 import sys
 import time
 
@@ -39,8 +37,8 @@ import numpy as np
 import race
 
 COLUMNS, NUMBERS, BITS, EMBEDDING, BATCH, TEST_ROWS = 26, 13, 18, 8, 1024, 100_000
-POOL_ROWS, TRUTH_BITS, FIRST_TEST_ROW = 128 * BATCH, 23, 1_000_000_000
-RATE, ACCUMULATOR, DEVIATION = 0.02, 1e-7, 0.01
+POOL_ROWS, FIRST_TEST_ROW = 128 * BATCH, 1_000_000_000
+RATE, ACCUMULATOR, DEVIATION = 0.1, 1 / BATCH**2, 0.01  # of means; of sums of a batch the accumulator is 1
 BARS = {"torch": 2, "tensorflow": 5}
 AUC_WITHIN, TRUTH_WITHIN = 0.003, 0.01
 
@@ -55,8 +53,7 @@ def read_rows(path):
         labels.append(fields[0] == "1")
         numbers.append([float(text or 0) for text in fields[1:14]])
         ids.append([at + (int("0" + text, 16) * 0x9e3779b1 >> 9 & mask) for at, text in zip(first, fields[14:])])
-    numbers = np.array(numbers, dtype=np.float32)
-    return np.array(labels, dtype=np.float32), np.log1p(np.maximum(numbers, 0)), np.array(ids, dtype=np.int32)
+    return np.array(labels, dtype=np.float32), np.array(numbers, dtype=np.float32), np.array(ids, dtype=np.int32)
 
 
 def area(labels, scores):
@@ -126,13 +123,7 @@ def serve(job, addresses, threads, hidden):
     """A TensorFlow task. The worker reads a number of seconds a line and answers each with its rows a second."""
     import tensorflow as tf
     v1 = tf.compat.v1
-    v1.disable_eager_execution()
-    ps, worker = addresses.split(",")
-    config = v1.ConfigProto(intra_op_parallelism_threads=threads, inter_op_parallelism_threads=threads)
-    server = v1.train.Server({"ps": [ps], "worker": [worker]}, job_name=job, task_index=0, config=config)
-    if job == "ps":
-        sys.stdin.read()
-        os._exit(0)  # a server has no end of its own
+    server, config = race.tensorflow_server(job, addresses, threads)
     data = np.load("pool.npz")
     with tf.device("/job:ps/task:0"):
         rows = v1.get_variable("rows", [COLUMNS << BITS, 1 + EMBEDDING], use_resource=True,
@@ -180,27 +171,6 @@ def serve(job, addresses, threads, hidden):
     os._exit(0)
 
 
-class TensorFlow:
-    """A cluster that waits for its turns; it takes no processor time between them."""
-
-    def __init__(self, work, threads, hidden):
-        sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
-        addresses = ",".join(f"127.0.0.1:{s.getsockname()[1]}" for s in sockets)
-        for s in sockets:
-            s.close()
-        environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
-        self.tasks = [race.start([sys.executable, os.path.abspath(__file__), "--serve", job, addresses, threads, *hidden],
-                                 env=environment, cwd=work, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                 stderr=open(work / f"{job}.{threads}", "w")) for job in ("ps", "worker")]
-        if self.tasks[1].stdout.readline() != "ready\n":
-            sys.exit((work / f"worker.{threads}").read_text())
-
-    def rate(self, seconds):
-        self.tasks[1].stdin.write(f"{seconds}\n")
-        self.tasks[1].stdin.flush()
-        return float(self.tasks[1].stdout.readline())
-
-
 def main():
     if sys.argv[1:2] == ["--serve"]:
         return serve(sys.argv[2], sys.argv[3], int(sys.argv[4]), list(map(int, sys.argv[5:])))
@@ -217,29 +187,32 @@ def main():
     options = parser.parse_args()
     race.print_machine()
     work = race.work_directory()
-    truth = 0.0
-    for name, first, rows in (("pool", 0, POOL_ROWS), ("train", 0, options.rows), ("test", FIRST_TEST_ROW, TEST_ROWS)):
+    truth, scale = 0.0, None
+    for name, first, rows in (("train", 0, options.rows), ("pool", 0, POOL_ROWS), ("test", FIRST_TEST_ROW, TEST_ROWS)):
         run = race.Run([options.dtrain, "synth", "criteo", "--rows", rows, "--first", first, "--truth", "--out", name], work)
         truth = float(re.search(r"AUC (\S+)", run.stderr + run.stdout).group(1).rstrip("."))
         labels, numbers, ids = read_rows(work / name)
-        np.savez(work / f"{name}.npz", labels=labels, numbers=numbers, ids=ids)
+        scale = scale or (numbers.mean(0, dtype=float), numbers.std(0, dtype=float))
+        scaled = ((numbers - scale[0]) / scale[1]).astype(np.float32)
+        np.savez(work / f"{name}.npz", labels=labels, numbers=scaled, ids=ids)
 
     def torch(threads, passes=0):
         run = race.Run([sys.executable, os.path.abspath(__file__), "--torch", threads, options.seconds, passes,
                         *options.hidden], work)
         return tuple(map(float, re.search(r"^figures (\S+) (\S+)", run.stdout, re.M).groups()))
 
-    def dtrain(in_flight, *arguments, passes=0, data=None):
+    def dtrain(in_flight, *arguments, passes=0, model={}, data=None, limit_s=race.LIMIT_S):
         end = {"epochs": passes} if passes else {"max_secs": options.seconds}
-        data = data or {"train": {"format": "criteo", "path": "train" if passes else "pool"}, "hash_bits": BITS}
+        data = data or {"train": {"format": "criteo", "path": "train" if passes else "pool"}, "hash_bits": BITS,
+                        "shuffle": False}
         run = race.dtrain_local(options.dtrain, work, {
             "model": {"kind": "wide_deep", "embedding": EMBEDDING, "hidden": options.hidden, "activation": "relu",
-                      "init": {"stddev": DEVIATION}},
-            "data": {"shuffle": False, **data,
+                      "init": {"stddev": DEVIATION}, **model},
+            "data": {"numbers": "plain", "scale": "standard", **data,
                      **({"test": {"format": "criteo", "path": "test"}} if passes else {})},
             "train": {"mode": "async", "batch_size": BATCH, "in_flight": in_flight, **end,
                       "optimizer": {"kind": "adagrad", "learning_rate": RATE, "initial_accumulator": ACCUMULATOR}},
-            "hooks": {"log_every_steps": 0}}, *arguments)
+            "hooks": {"log_every_steps": 0}}, *arguments, limit_s=limit_s)
         return run.result["steps_per_s"] * BATCH, run.result.get("test_auc", 0)
 
     sides = {}
@@ -252,7 +225,7 @@ def main():
         print("tensorflow: not installed")
     else:
         for threads in (1, 2):
-            cluster = TensorFlow(work, threads, options.hidden)
+            cluster = race.TensorFlow(__file__, work, threads, *options.hidden)
             sides["tensorflow", threads] = lambda cluster=cluster: cluster.rate(options.seconds)
     for in_flight in (1, 2):
         sides[f"dtrain, 1 ps + 1 worker, in_flight {in_flight}", 1] = lambda n=in_flight: dtrain(n)[0]
@@ -274,8 +247,9 @@ def main():
     good = True
     if options.truth_rows:
         pipe = f"exec:{options.dtrain} synth criteo --rows {options.truth_rows}"
-        large = dtrain(1, "--in-process", passes=1, data={"train": {"format": "criteo", "path": pipe}, "cache": "none",
-                                                           "hash_bits": TRUTH_BITS})[1]
+        large = dtrain(1, "--in-process", passes=1, model={"table": "hash"},
+                       data={"train": {"format": "criteo", "path": pipe}, "cache": "none"},
+                       limit_s=race.LIMIT_S + options.truth_rows / 10_000)[1]
         print(f"AUC after {options.truth_rows:,} rows: {large:.4f}")
         good = large >= truth - TRUTH_WITHIN
     if "torch" in best:
