@@ -109,9 +109,10 @@ void DropPipes(const std::vector<std::string>& sets, const std::string& section,
 InputForm KnownForm(const CheckpointReader& checkpoint, const Config& config) {
   if (checkpoint.manifest().inputs) return *checkpoint.manifest().inputs;
   const DataSourceConfig& train = config.data.train;
-  if (train.format != DataFormat::kCsv || HasSparseRows(config.data)) return InputForm();
+  const bool scaled = config.data.scale != FeatureScale::kNone;
+  if (train.format != DataFormat::kCsv || (HasSparseRows(config.data) && !scaled)) return InputForm();
   if (!ReadsPipe(train) && FirstMissing(train.path).empty()) return LoadData(config).form;
-  if (config.data.scale == FeatureScale::kNone) return InputForm();
+  if (!scaled) return InputForm();
   throw UserError(
       "{}: how its features are scaled is not in it (of an older dtrain, or of too many columns), and "
       "data.train.path = {} is not here to fit the scale again. Put the training file there, or name it with "

@@ -530,8 +530,7 @@ void Rules::CheckSparse() {
   }
   RefuseIf(sparse && data.scale != FeatureScale::kNone && !data.by_column && IsGood("model.kind"),
            "data.scale",
-           "is for tables without data.hash, and for the numbers of wide_deep: other sparse rows have "
-           "categories. Try none.");
+           "is for dense rows, and of sparse ones for the numbers of wide_deep alone. Try none.");
   RefuseIf(hash && data.hash_bits.has_value(), "data.hash_bits",
            "has no effect with model.table: hash, whose keys have all 64 bits. Leave it out.");
   RefuseIf(hash && model.init.kind == InitKind::kGlorot, "model.init.kind",

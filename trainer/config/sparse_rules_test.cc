@@ -153,8 +153,8 @@ TEST_CASE("sparse rules: of a table with hashed columns nothing is fitted") {
   CHECK(error("categories: [b]") ==
         "data.categories = [...]; is not read with data.hash. Name all columns of texts in data.hash.");
   CHECK(error("scale: unit") ==
-        "data.scale = unit; is for tables without data.hash, and for the numbers of wide_deep: other sparse "
-        "rows have categories. Try none.");
+        "data.scale = unit; is for dense rows, and of sparse ones for the numbers of wide_deep alone. Try "
+        "none.");
   CHECK(error("missing: mean") == "data.missing = mean; is for tables without data.hash. Try zero.");
   CHECK(error("missing: zero, dates: [b], ignore: [c], weight: d, delimiter: tab") == "");
 }
@@ -289,7 +289,7 @@ TEST_CASE("sparse rules: the numbers of wide_deep are scaled, and categories are
   const std::string model = "kind: wide_deep, hidden: [4]";
   CHECK(Load(model, criteo).data.scale == FeatureScale::kStandard);
   CHECK(Load(model, With(kCsv, "hash: [url], scale: unit")).data.scale == FeatureScale::kUnit);
-  CHECK(Error("kind: logistic", criteo).find("data.scale = standard; is for tables without data.hash") == 0);
+  CHECK(Error("kind: logistic", criteo).find("data.scale = standard; is for dense rows") == 0);
   CHECK(*OtherMeaning(Load(model, criteo), Load(model, "train: {format: criteo, path: a.txt}")) ==
         "data.scale = none; must be standard");
 }
