@@ -77,8 +77,8 @@ std::vector<std::string> ResultLines(const Config& config, const RunSummary& sum
   };
   add(EvaluationLine(config, summary));
   add(NoTestLine(config, summary));
-  const std::string cost = summary.final_loss ? fmt::format("{:.6g}", *summary.final_loss) : "-";
-  add(fmt::format("total time: {:.2f} s, final loss: {}, {} sent, model crc {}", summary.wall_s, cost,
+  const std::string loss = summary.final_loss ? fmt::format("{:.6g}", *summary.final_loss) : "-";
+  add(fmt::format("total time: {:.2f} s, final loss: {}, {} sent, model crc {}", summary.wall_s, loss,
                   BytesText(static_cast<double>(summary.bytes_sent)), summary.model_crc.value_or("-")));
   if (summary.table) add(fmt::format("{}: {}", kTableName, TableText(*summary.table)));
   if (summary.weights.size() <= kMaxVariables) {
