@@ -151,30 +151,41 @@ std::string Comparison::ValueOf(const RunFiles& run, const std::string& key) {
   return Shown(ComparedValue(run, key));
 }
 
-std::string Comparison::Text(size_t columns) const {
+std::vector<Comparison::Column> Comparison::Columns() const {
+  std::vector<Column> columns = {{figures_.empty() ? by_ : figures_[0], true}};
+  for (const std::string& key : keys_) columns.push_back({key, false});
+  for (size_t i = 1; i < figures_.size(); ++i) columns.push_back({figures_[i], true});
+  return columns;
+}
+
+std::string Comparison::CellOf(const RunFiles& run, const Column& column) {
+  return column.is_figure ? FigureOf(run, column.name) : ValueOf(run, column.name);
+}
+
+std::string Comparison::Text(size_t width) const {
+  const std::vector<Column> columns = Columns();
   std::vector<std::vector<std::string>> rows(1, {"run", "state"});
-  rows[0].insert(rows[0].end(), figures_.begin(), figures_.end());
-  rows[0].insert(rows[0].end(), keys_.begin(), keys_.end());
+  for (const Column& column : columns) rows[0].push_back(column.name);
   for (const RunFiles& run : runs_) {
     std::vector<std::string>& row = rows.emplace_back();
     row = {Printable(run.name), Printable(run.state)};
-    for (const std::string& figure : figures_) row.push_back(FigureOf(run, figure));
-    for (const std::string& key : keys_) row.push_back(Printable(ValueOf(run, key), 40));
+    for (const Column& column : columns) row.push_back(Printable(CellOf(run, column), 40));
   }
   std::vector<size_t> widths(rows[0].size());
   for (const auto& row : rows) {
     for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
   }
-  // Figures are always there, keys as far as there is room.
+  // The figure that counts is always there, the others as far as there is room.
+  constexpr size_t kAlways = 3;
   size_t shown = 0, length = 0;
-  while (shown < widths.size() && (shown < 2 + figures_.size() || length + widths[shown] <= columns)) {
+  while (shown < widths.size() && (shown < kAlways || length + widths[shown] <= width)) {
     length += widths[shown++] + 2;
   }
   std::string text;
   for (const auto& row : rows) {
     std::string line;
     for (size_t i = 0; i < shown; ++i) {
-      const bool number = i >= 2 && i < 2 + figures_.size();
+      const bool number = i >= 2 && columns[i - 2].is_figure;
       line +=
           number ? fmt::format("{:>{}}  ", row[i], widths[i]) : fmt::format("{:<{}}  ", row[i], widths[i]);
     }
@@ -183,25 +194,24 @@ std::string Comparison::Text(size_t columns) const {
   }
   const auto more = static_cast<int64_t>(widths.size() - shown);
   if (more > 0) {
-    text += fmt::format("{} {}: --csv and --json have {}\n", Plural(more, "more key"),
-                        more == 1 ? "differs" : "differ", more == 1 ? "it" : "them");
+    text +=
+        fmt::format("{}: --csv and --json have {}\n", Plural(more, "more column"), more == 1 ? "it" : "them");
   }
   return text;
 }
 
 std::string Comparison::Csv() const {
+  const std::vector<Column> columns = Columns();
   std::vector<std::string> fields = {"run", "path", "state"};
-  fields.insert(fields.end(), figures_.begin(), figures_.end());
-  fields.insert(fields.end(), keys_.begin(), keys_.end());
+  for (const Column& column : columns) fields.push_back(column.name);
   std::string csv = CsvLine(fields);
   for (const RunFiles& run : runs_) {
     fields = {run.name, run.path, run.state};
-    for (const std::string& figure : figures_) {
-      const auto number = NumberOf(run, figure);
-      fields.push_back(number ? Json(*number).dump() : "");
-    }
-    for (const std::string& key : keys_) {
-      const Json value = ComparedValue(run, key);
+    for (const Column& column : columns) {
+      const auto number = column.is_figure ? NumberOf(run, column.name) : std::nullopt;
+      const Json value = !column.is_figure ? ComparedValue(run, column.name)
+                         : number          ? Json(*number)
+                                           : Json(nullptr);
       fields.push_back(value.is_null() ? "" : Shown(value));
     }
     csv += CsvLine(fields);
@@ -255,15 +265,14 @@ std::string Comparison::Curves() const {
 
 std::string Comparison::Page() const {
   std::vector<std::string> heading = {"run", "state"};
-  for (const std::string& figure : figures_) heading.push_back(Html(figure));
-  for (const std::string& key : keys_) heading.push_back(Html(key));
+  const std::vector<Column> columns = Columns();
+  for (const Column& column : columns) heading.push_back(Html(column.name));
   std::vector<std::vector<std::string>> rows;
   std::vector<std::string> notes;
   for (const RunFiles& run : runs_) {
     std::vector<std::string>& row = rows.emplace_back();
     row = {Html(run.name), StateHtml(run)};
-    for (const std::string& figure : figures_) row.push_back(FigureOf(run, figure));
-    for (const std::string& key : keys_) row.push_back(Html(ValueOf(run, key)));
+    for (const Column& column : columns) row.push_back(Html(CellOf(run, column)));
     for (const std::string& problem : run.problems) notes.push_back(run.name + ": " + problem);
     if (const std::string error = TextIn(run.result, "error"); !error.empty()) {
       notes.push_back(run.name + ": " + error);

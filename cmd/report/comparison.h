@@ -29,14 +29,22 @@ class Comparison {
   // Returns the value of a key; "-" if it is null or not known.
   static std::string ValueOf(const RunFiles& run, const std::string& key);
 
-  // Each has a row for each run. The text leaves out the last keys if lines were longer than `columns`.
-  std::string Text(size_t columns = std::string::npos) const;
+  // Each has a row for each run: the figure that counts, the keys, and the other figures. The text leaves out
+  // the last columns if lines were longer than `width`.
+  std::string Text(size_t width = std::string::npos) const;
   std::string Csv() const;
   Json ToJson() const;
   // The same as a page, and the curves of all runs together.
   std::string Page() const;
 
  private:
+  struct Column {
+    std::string name;
+    bool is_figure;  // otherwise a key
+  };
+
+  std::vector<Column> Columns() const;
+  static std::string CellOf(const RunFiles& run, const Column& column);
   void ChooseFigure(const std::string& by);
   void FindFigures();
   void FindKeys();

@@ -158,18 +158,18 @@ TEST_CASE(
   CHECK(comparison.keys() == std::vector<std::string>{"train.optimizer.learning_rate"});
   CHECK(comparison.figures() == std::vector<std::string>{"test_accuracy", "test_loss"});
   CHECK(comparison.Text() ==
-        "run     state   test_accuracy  test_loss  train.optimizer.learning_rate\n"
-        "c       done             0.95        0.5  0.2\n"
-        "a       done              0.9        0.4  0.1\n"
-        "old     done              0.5        0.1  -\n"
-        "failed  failed              -          -  0.1\n");
-  CHECK(comparison.Text(42) ==
-        "run     state   test_accuracy  test_loss\n"
-        "c       done             0.95        0.5\n"
-        "a       done              0.9        0.4\n"
-        "old     done              0.5        0.1\n"
-        "failed  failed              -          -\n"
-        "1 more key differs: --csv and --json have it\n");
+        "run     state   test_accuracy  train.optimizer.learning_rate  test_loss\n"
+        "c       done             0.95  0.2                                  0.5\n"
+        "a       done              0.9  0.1                                  0.4\n"
+        "old     done              0.5  -                                    0.1\n"
+        "failed  failed              -  0.1                                    -\n");
+  CHECK(comparison.Text(62) ==
+        "run     state   test_accuracy  train.optimizer.learning_rate\n"
+        "c       done             0.95  0.2\n"
+        "a       done              0.9  0.1\n"
+        "old     done              0.5  -\n"
+        "failed  failed              -  0.1\n"
+        "1 more column: --csv and --json have it\n");
   const Json json = comparison.ToJson();
   CHECK(json.at("runs").at(0).at("config").at("train.optimizer.learning_rate") == 0.2);
   CHECK(json.at("runs").at(3).at("test_accuracy").is_null());
@@ -184,8 +184,8 @@ TEST_CASE("comparison: fields of CSV may have anything in them") {
   std::vector<RunFiles> runs = FourRuns();
   runs[0].name = "a,\"b\"\nc";
   const std::string csv = Comparison(std::move(runs), "").Csv();
-  CHECK(csv.find("run,path,state,test_accuracy,test_loss,train.optimizer.learning_rate\n") == 0);
-  CHECK(csv.find("\n\"a,\"\"b\"\"\nc\",runs/a,done,0.9,0.4,0.1\n") != std::string::npos);
+  CHECK(csv.find("run,path,state,test_accuracy,train.optimizer.learning_rate,test_loss\n") == 0);
+  CHECK(csv.find("\n\"a,\"\"b\"\"\nc\",runs/a,done,0.9,0.1,0.4\n") != std::string::npos);
 }
 
 TEST_CASE("comparison: a page has the errors of runs as text") {

@@ -174,7 +174,7 @@ TEST_CASE("report: several runs are a table, the best one first, with the keys t
   const Done text = Run({"report", runs + "/rate-0.0001", runs + "/other", runs + "/rate-0.2"});
   CHECK(text.code == 0);
   CHECK(Contains(text.error, "other: not the directory of a run; left out"));
-  CHECK(Contains(text.output, "train.optimizer.learning_rate\nrate-0.2"));
+  CHECK(Contains(text.output, "run          state  test_accuracy  train.optimizer.learning_rate  "));
   CHECK(Contains(text.output, "\nrate-0.0001  done "));
 
   const Json table = Json::Parse(Run({"report", runs, "--json"}).output);
@@ -185,7 +185,8 @@ TEST_CASE("report: several runs are a table, the best one first, with the keys t
   CHECK(best.at("config") == Json{{"train.optimizer.learning_rate", 0.2}});
 
   CHECK(Run({"report", runs, "--csv", "--by", "train_s", "--out", directory + "/t.csv"}).code == 0);
-  CHECK(FileContent(directory + "/t.csv").find("run,path,state,train_s,test_accuracy,") == 0);
+  CHECK(FileContent(directory + "/t.csv")
+            .find("run,path,state,train_s,train.optimizer.learning_rate,test_accuracy,") == 0);
 
   CHECK(Run({"report", runs, "--out", directory + "/runs.html"}).code == 0);
   const Json page = ReadPage(directory + "/runs.html");
