@@ -63,10 +63,8 @@ std::string RemotePath(const std::string& path, bool copied) {
   return copied && !inside ? given.filename().string() : path;
 }
 
-// `leader`: the machine of ps 0.
-std::vector<std::string> GuardWords(const PlannedTask& planned, const Machine& leader,
-                                    const std::vector<std::string>& sets, const Config& config,
-                                    const PlanFor& who) {
+std::vector<std::string> GuardWords(const PlannedTask& planned, const std::vector<std::string>& sets,
+                                    const Config& config, const PlanFor& who) {
   const bool auto_keys = config.security.keys == kAutoKeys;
   const LaunchHost& how = planned.machine.how;
   std::vector<std::string> words = ProgramWords(planned.machine);
@@ -86,9 +84,8 @@ std::vector<std::string> GuardWords(const PlannedTask& planned, const Machine& l
   add({"--set=log.dir=null"});  // `dtrain launch` keeps the logs on its own machine
   if (!who.run.empty()) {
     add({"--set=" + SetText("run.dir", who.run), "--start-id=" + who.start_id});
-    // The directory is on the machine of ps 0 alone, so tasks of other machines have no curves in it.
-    const bool beside_leader = how.directory == leader.how.directory && planned.machine.name == leader.name;
-    if (beside_leader && config.summary.dir == config.run.dir + "/summaries") {
+    // Each machine has the curves of its tasks there, which are fetched at the end.
+    if (config.summary.dir == config.run.dir + "/summaries") {
       add({"--set=" + SetText("summary.dir", who.run + "/summaries")});
     }
   }
@@ -184,9 +181,8 @@ std::vector<PlannedTask> PlanLaunch(const ConfigArguments& arguments, const Conf
     planned.gets_program = planned.gets_copy && how.program.empty();
     if (planned.gets_program && copied.empty()) copied = CopiedProgram();
     if (how.program.empty()) how.program = planned.gets_program ? copied : OwnProgram();
-    const Machine& leader = tasks.empty() ? planned.machine : tasks.front().machine;
     planned.command =
-        RemoteWords(planned.machine, GuardWords(planned, leader, arguments.sets, config, who), config.launch);
+        RemoteWords(planned.machine, GuardWords(planned, arguments.sets, config, who), config.launch);
     tasks.push_back(std::move(planned));
   }
   return tasks;
