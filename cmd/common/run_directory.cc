@@ -21,6 +21,7 @@
 #include "cmd/common/program.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/config/dump.h"
+#include "trainer/monitor/run_monitor.h"
 #include "trainer/version.h"
 
 namespace dtrain {
@@ -175,7 +176,9 @@ bool RunDirectory::IsWrittenByOther(const std::string& path, const Writer& write
 void RunDirectory::Begin(const Config& config, const std::string& config_path) {
   status_ = "running";
   if (!TextIn(ReadRecord(path_), "run_id").empty()) {
-    for (const char* const name : {kRecord, kResult, kConfig}) earlier_[name] = ReadText(path_ + "/" + name);
+    for (const char* const name : {kRecord, kResult, kConfig, RunMonitor::kStatus}) {
+      earlier_[name] = ReadText(path_ + "/" + name);
+    }
   }
   Json& record = record_;
   record["name"] = fs::path(path_).filename().string();

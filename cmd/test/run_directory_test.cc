@@ -175,7 +175,7 @@ TEST_CASE("run directory: a start that fails leaves what a run that has begun ke
   REQUIRE(user.Train({"--run", "mine"}).code == 0);
   const auto kept = [&] {
     std::string all;
-    for (const char* file : {"run.json", "result.json", "config.yaml"}) {
+    for (const char* file : {"run.json", "result.json", "config.yaml", "status.json"}) {
       all += FileContent(user.directory + "/mine/" + file);
     }
     return all;
