@@ -146,7 +146,10 @@ TEST_CASE("status report: the newest checkpoint and the best evaluation are in i
 }
 
 TEST_CASE("status report: with more tasks than a message has room for it says how the run is all the same") {
-  Reported run(LinearCluster(1, 6000, 1000));
+  constexpr int kWorkers = 200;
+  Reported run(LinearCluster(1, kWorkers, 1000));
+  for (int i = 0; i < kWorkers; ++i)
+    run.members.Worker(i)->process.assign(net::kMaxHeaderBytes / kWorkers, 'x');
   const std::string text = run.report.ToJson({"training", "", 5, 1000, false});
   CHECK(text.size() < net::kMaxHeaderBytes);
   CHECK(Json::Parse(text)["global_step"] == 5);
