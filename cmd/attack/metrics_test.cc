@@ -1,5 +1,5 @@
-// Floods at the port of the metrics, which knows no keys: the run goes on, with little memory, and whoever
-// reads afterwards is served.
+// Floods at the port of the metrics, where readers need no keys. The run must go on with little memory, and
+// must serve those who read afterwards.
 #include <doctest/doctest.h>
 
 #include <memory>

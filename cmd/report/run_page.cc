@@ -239,7 +239,7 @@ std::string Matrix(const EvaluationOutcome& outcome) {
   return html + "</table></div>\n";
 }
 
-// Of many classes those pairs that are mixed up most often.
+// For many classes, the pairs that the model confuses most often.
 std::string Mistakes(const EvaluationOutcome& outcome) {
   const Confusion& confusion = outcome.figures.confusion;
   if (!confusion.has_matrix()) return "";

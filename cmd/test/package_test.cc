@@ -80,7 +80,7 @@ std::vector<std::string> Libraries(const std::string& program) {
   return paths;
 }
 
-// Of glibc, or libgcc_s, which every package of glibc depends on.
+// A library of glibc, or libgcc_s, on which the glibc package of every distribution depends.
 bool IsOfSystem(const std::string& path) {
   const std::string name = fs::path(path).filename().string();
   for (const char* each : {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1",

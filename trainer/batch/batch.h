@@ -44,7 +44,7 @@ struct NumberFeatures {
   uint64_t begin = 0;  // the first of them; they are behind all others
   int64_t count = 0;
 };
-// Of a model whose inputs are known.
+// Returns those of a model; model.inputs must be set.
 inline NumberFeatures NumbersOf(const ModelConfig& model) {
   const int64_t features = TableFeatures(model);
   return {static_cast<uint64_t>(features), *model.inputs - features};

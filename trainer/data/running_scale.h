@@ -13,7 +13,7 @@ namespace dtrain {
 // Fits a scale, as FitScale() does, to rows [first, first + count) of a set. `kind` must not be kNone. Mean
 // and deviation are updated row by row, as Welford has it ("Note on a method for calculating corrected sums
 // of squares and products", 1962), so that one pass is enough.
-// Of sparse rows it is the scale of `numbers`.
+// For sparse rows it scales the features of `numbers` alone.
 FittedScale FitScaleOfRows(FeatureScale kind, const DataSet& set, int64_t first, int64_t count,
                            const NumberFeatures& numbers = {});
 

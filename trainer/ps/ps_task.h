@@ -32,8 +32,8 @@ struct PsTask {
   const StopRequest* stop = nullptr;  // null: nobody asks this task to stop
   DeviceStore* store = nullptr;       // the parameters stay on this device; null: in host memory
   std::string status_token = {};      // ps 0, without keys: lets an operator ask; empty: nobody may
-  std::function<void(std::string)> on_status =
-      {};  // ps 0: called each second with StatusJson(); may be empty
+  // ps 0: called each second with StatusJson(); may be empty.
+  std::function<void(std::string)> on_status = {};
 };
 
 }  // namespace dtrain

@@ -19,9 +19,8 @@ constexpr char kLearningRate[] = "The learning rate of the update (train.optimiz
 constexpr char kStepsPerS[] = "Global steps of all workers in a second, since the last point.";
 constexpr char kExamplesPerS[] = "Examples of this worker in a second, since the last point.";
 constexpr char kStaleness[] =
-    "How many other updates the weights of a gradient had missed when it was applied: the mean since the "
-    "last "
-    "point.";
+    "How many other updates the weights of a gradient had missed when it was applied: the mean since "
+    "the last point.";
 constexpr char kStalenessP50[] = "The median of the staleness since the last point.";
 constexpr char kStalenessP95[] = "The 95 % quantile of the staleness since the last point.";
 constexpr char kStalenessMax[] = "The largest staleness since the last point.";
