@@ -1,6 +1,7 @@
 #include "base/json.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <set>
@@ -171,6 +172,18 @@ const Json* Json::Find(std::string_view name) const {
   const auto found = std::find_if(members->begin(), members->end(),
                                   [&](const Member& member) { return member.first == name; });
   return found == members->end() ? nullptr : &found->second;
+}
+
+std::string TextIn(const Json& object, std::string_view name) {
+  const Json* const found = object.Find(name);
+  return found != nullptr && found->is_string() ? found->get<std::string>() : "";
+}
+
+std::optional<double> NumberIn(const Json& object, std::string_view name) {
+  const Json* const found = object.Find(name);
+  if (found == nullptr || !found->is_number()) return std::nullopt;
+  const double number = found->get<double>();
+  return std::isfinite(number) ? std::make_optional(number) : std::nullopt;
 }
 
 const Json& Json::at(std::string_view name) const {

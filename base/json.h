@@ -164,4 +164,9 @@ class Json {
   Value value_;
 };
 
+// Members of a value that may be anything: no text, or unset, if there is none of this type. A number is
+// finite.
+std::string TextIn(const Json& object, std::string_view name);
+std::optional<double> NumberIn(const Json& object, std::string_view name);
+
 }  // namespace dtrain

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <limits>
 #include <stdexcept>
 
 namespace dtrain {
@@ -67,6 +68,17 @@ TEST_CASE("Json: reading what is not there throws") {
   CHECK_THROWS_AS(json.at("b"), std::logic_error);
   CHECK_THROWS_AS(json.at("a").at(1), std::logic_error);
   CHECK_THROWS_AS(json.at("a").get<std::string>(), std::logic_error);
+}
+
+TEST_CASE("Json: members of a value that may be anything") {
+  const Json json = Json::Parse(R"({"a": 1, "b": "c", "d": [2]})");
+  CHECK(NumberIn(json, "a") == 1);
+  CHECK(TextIn(json, "b") == "c");
+  for (const char* name : {"b", "d", "none"}) CHECK_FALSE(NumberIn(json, name));
+  for (const char* name : {"a", "d", "none"}) CHECK(TextIn(json, name).empty());
+  CHECK_FALSE(NumberIn(Json({{"a", std::numeric_limits<double>::infinity()}}), "a"));
+  CHECK(TextIn(Json(), "a").empty());
+  CHECK_FALSE(NumberIn(Json::Parse("[1]"), "a"));
 }
 
 TEST_CASE("Json: what is no UTF-8 is written as U+FFFD") {

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <random>
 #include <tuple>
 #include <utility>
@@ -54,18 +55,8 @@ int Lock(const std::string& directory, bool strictly) {
   }
 }
 
-std::string ReadText(const std::string& path) {
-  std::ifstream file(path);
-  return std::string((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-}
-
 Json ReadRecord(const std::string& directory) {
-  return Json::Parse(ReadText(directory + "/" + RunDirectory::kRecord));
-}
-
-std::string TextIn(const Json& record, const char* key) {
-  const Json* const found = record.Find(key);
-  return found != nullptr && found->is_string() ? found->get<std::string>() : "";
+  return Json::Parse(ReadRunFile(directory + "/" + RunDirectory::kRecord));
 }
 
 Json TextOrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
@@ -123,6 +114,14 @@ std::string Absolute(const std::string& path) { return fs::absolute(path).lexica
 
 }  // namespace
 
+std::string ReadRunFile(const std::string& path) {
+  constexpr uintmax_t kMaxBytes = 256 << 20;
+  std::error_code failed;
+  if (!fs::is_regular_file(path, failed) || fs::file_size(path, failed) > kMaxBytes) return "";
+  std::ifstream file(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
 RunDirectory::RunDirectory(std::string path, const Writer& writer, bool is_named, int lock_fd)
     : path_(std::move(path)), writer_(writer), is_named_(is_named), lock_fd_(lock_fd) {}
 
@@ -177,7 +176,7 @@ void RunDirectory::Begin(const Config& config, const std::string& config_path) {
   status_ = "running";
   if (!TextIn(ReadRecord(path_), "run_id").empty()) {
     for (const char* const name : {kRecord, kResult, kConfig, RunMonitor::kStatus}) {
-      earlier_[name] = ReadText(path_ + "/" + name);
+      earlier_[name] = ReadRunFile(path_ + "/" + name);
     }
   }
   Json& record = record_;

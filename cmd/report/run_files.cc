@@ -8,8 +8,6 @@
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -26,18 +24,9 @@ namespace fs = std::filesystem;
 
 // A run that lives rewrites its status each second.
 constexpr double kFreshS = 15;
-// What dtrain writes is far smaller.
-constexpr uintmax_t kMaxBytes = 256 << 20;
-
-std::string ContentOf(const std::string& path) {
-  std::error_code failed;
-  if (!fs::is_regular_file(path, failed) || fs::file_size(path, failed) > kMaxBytes) return "";
-  std::ifstream file(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
 
 Json ReadJson(RunFiles* run, const char* name) {
-  const std::string text = ContentOf(run->path + "/" + name);
+  const std::string text = ReadRunFile(run->path + "/" + name);
   Json json = Json::Parse(text);
   if (json.is_object()) return json;
   if (!text.empty()) run->problems.push_back(fmt::format("{} is damaged.", name));
@@ -107,18 +96,6 @@ RunFiles ReadRun(const std::string& path) {
   ReadConfig(&run);
   run.state = StateOf(run);
   return run;
-}
-
-std::optional<double> NumberIn(const Json& object, const char* key) {
-  const Json* const found = object.Find(key);
-  if (found == nullptr || !found->is_number()) return std::nullopt;
-  const double number = found->get<double>();
-  return std::isfinite(number) ? std::make_optional(number) : std::nullopt;
-}
-
-std::string TextIn(const Json& object, const char* key) {
-  const Json* const found = object.Find(key);
-  return found != nullptr && found->is_string() ? found->get<std::string>() : "";
 }
 
 const Json& PartOf(const Json& object, const char* key) {

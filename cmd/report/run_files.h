@@ -35,9 +35,6 @@ bool IsRun(const std::string& path);
 // Throws UserError if it is none.
 RunFiles ReadRun(const std::string& path);
 
-// Members of JSON that may be anything: unset, or empty, if there is none of this type. A number is finite.
-std::optional<double> NumberIn(const Json& object, const char* key);
-std::string TextIn(const Json& object, const char* key);
 // A member that is an object or a list; otherwise null.
 const Json& PartOf(const Json& object, const char* key);
 

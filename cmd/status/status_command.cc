@@ -6,8 +6,6 @@
 
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <thread>
 
 #include "base/clock.h"
@@ -32,13 +30,6 @@ constexpr milliseconds kWatchEvery{1000};
 constexpr std::chrono::seconds kWatchPatience{60};
 constexpr int kWideColumns = 200;  // where the output is no terminal
 
-std::string ContentOf(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 // What is known of the run now.
 struct Seen {
   Json status;        // null: nothing is known
@@ -56,11 +47,6 @@ Json WithResult(const Seen& seen) {
   return document;
 }
 
-std::string MemberText(const Json& object, const char* key) {
-  const Json* const found = object.Find(key);
-  return found != nullptr && found->is_string() ? found->get<std::string>() : "";
-}
-
 // The address of ps 0 in the record of a run (cmd/common/run_directory.h).
 std::string AddressIn(const Json& record) {
   const Json* const ps = record.Find("ps");
@@ -71,7 +57,7 @@ std::string AddressIn(const Json& record) {
 
 // Why a run that nobody can connect to, since its tasks are threads, says nothing; empty: it is alive.
 std::string WhyThreadsAreSilent(const Json& record) {
-  const std::string host = MemberText(record, "host");
+  const std::string host = TextIn(record, "host");
   const Json* const pid = record.Find("pid");
   if (host != HostName())
     return fmt::format("its tasks are threads of a process on {}: look from there", host);
@@ -102,7 +88,7 @@ std::string RemedyFor(const StatusArguments& arguments, const std::string& token
 
 Seen LookAtDirectory(const StatusArguments& arguments) {
   const std::string& directory = arguments.run;
-  const Json record = Json::Parse(ContentOf(directory + "/run.json"));
+  const Json record = Json::Parse(ReadRunFile(directory + "/run.json"));
   if (!record.is_object()) {
     throw UserError(
         "{}: not the directory of a run: it has no run.json. Name one of runs/, or HOST:PORT of a ps 0.",
@@ -110,8 +96,8 @@ Seen LookAtDirectory(const StatusArguments& arguments) {
   }
   Seen seen;
   seen.record = record;
-  seen.result = Json::Parse(ContentOf(directory + "/result.json"));
-  const std::string token = ContentOf(directory + "/" + RunMonitor::kToken), address = AddressIn(record);
+  seen.result = Json::Parse(ReadRunFile(directory + "/result.json"));
+  const std::string token = ReadRunFile(directory + "/" + RunMonitor::kToken), address = AddressIn(record);
   if (!seen.result.is_object() && address.empty()) {
     seen.why = WhyThreadsAreSilent(record);
   } else if (!seen.result.is_object()) {
@@ -123,7 +109,7 @@ Seen LookAtDirectory(const StatusArguments& arguments) {
     }
   }
   if (seen.status.is_object()) return seen;
-  seen.status = Json::Parse(ContentOf(directory + "/" + RunMonitor::kStatus));
+  seen.status = Json::Parse(ReadRunFile(directory + "/" + RunMonitor::kStatus));
   if (seen.status.is_object()) seen.where = "file";
   return seen;
 }
@@ -131,7 +117,7 @@ Seen LookAtDirectory(const StatusArguments& arguments) {
 Seen LookAtAddress(const StatusArguments& arguments) {
   std::string token;
   if (!arguments.token.empty()) {
-    token = ContentOf(arguments.token);
+    token = ReadRunFile(arguments.token);
     if (token.empty()) throw UserError("--token {}: cannot be read, or is empty", arguments.token);
   }
   const StatusAnswer answer = AskStatus(arguments.run, token, arguments.keys, kPatience);
@@ -149,13 +135,11 @@ Seen Look(const StatusArguments& arguments) {
   return LookAtAddress(arguments);
 }
 
-bool Ended(const Seen& seen) {
-  return seen.result.is_object() || MemberText(seen.status, "phase") == "ended";
-}
+bool Ended(const Seen& seen) { return seen.result.is_object() || TextIn(seen.status, "phase") == "ended"; }
 
 // What to do with a run that has ended; empty: nothing.
 std::string NextText(const Json& record) {
-  const std::string next = MemberText(record, "next"), where = MemberText(record, "working_directory");
+  const std::string next = TextIn(record, "next"), where = TextIn(record, "working_directory");
   if (next.empty()) return "";
   std::error_code failed;
   const bool here = fs::equivalent(where, fs::current_path(failed), failed) && !failed;
@@ -171,7 +155,7 @@ std::string TextOf(const Seen& seen, int columns) {
   }
   if (!seen.status.is_object()) return text + "no status was written\n";
   if (!text.empty() && seen.where == "file") {
-    text += fmt::format("the last status that it wrote, at {}:\n", MemberText(seen.status, "time"));
+    text += fmt::format("the last status that it wrote, at {}:\n", TextIn(seen.status, "time"));
   }
   return text + StatusText(seen.status, columns);
 }

@@ -16,17 +16,7 @@
 namespace dtrain {
 namespace {
 
-std::optional<double> NumberOf(const Json& object, const char* key) {
-  const Json* const found = object.Find(key);
-  if (found == nullptr || !found->is_number()) return std::nullopt;
-  const double number = found->get<double>();
-  return std::isfinite(number) ? std::make_optional(number) : std::nullopt;
-}
-
-std::string TextOf(const Json& object, const char* key) {
-  const Json* const found = object.Find(key);
-  return found != nullptr && found->is_string() ? Printable(found->get<std::string>()) : "";
-}
+std::string TextOf(const Json& object, const char* key) { return Printable(TextIn(object, key)); }
 
 // A figure with its unit, or "-".
 std::string Figure(std::optional<double> number, const char* format) {
@@ -40,26 +30,26 @@ std::string PaceText(std::optional<double> per_s) {
 // "training, step 300 of 1200 (25 %), 4100 steps/s, 410000 examples/s, 0:13 left, loss 0.42".
 std::string RunLine(const Json& status) {
   std::string line = TextOf(status, "phase");
-  const std::optional<double> step = NumberOf(status, "global_step"), steps = NumberOf(status, "steps");
+  const std::optional<double> step = NumberIn(status, "global_step"), steps = NumberIn(status, "steps");
   if (step.value_or(0) == 0 && line != "training") return line;  // nothing has begun
   if (step) line += fmt::format(", step {:.0f}", *step);
   if (step && steps && *steps > 0) {
     line += fmt::format(" of {:.0f} ({:.0f} %)", *steps, std::floor(std::min(100 * *step / *steps, 100.0)));
   }
-  if (const auto pace = NumberOf(status, "steps_per_s")) line += fmt::format(", {} steps/s", PaceText(pace));
-  if (const auto pace = NumberOf(status, "examples_per_s")) {
+  if (const auto pace = NumberIn(status, "steps_per_s")) line += fmt::format(", {} steps/s", PaceText(pace));
+  if (const auto pace = NumberIn(status, "examples_per_s")) {
     line += fmt::format(", {} examples/s", PaceText(pace));
   }
-  if (const auto left = NumberOf(status, "left_s")) line += fmt::format(", {} left", DurationText(*left));
-  if (const auto loss = NumberOf(status, "loss")) line += fmt::format(", loss {:.4g}", *loss);
+  if (const auto left = NumberIn(status, "left_s")) line += fmt::format(", {} left", DurationText(*left));
+  if (const auto loss = NumberIn(status, "loss")) line += fmt::format(", loss {:.4g}", *loss);
   return line;
 }
 
 std::string CheckpointLine(const Json& status) {
   const Json* const found = status.Find("checkpoint");
   if (found == nullptr || !found->is_object()) return "";
-  std::string line = fmt::format("checkpoint of step {:.0f}", NumberOf(*found, "step").value_or(0));
-  if (const auto age = NumberOf(*found, "age_s")) line += fmt::format(", {} old", DurationText(*age));
+  std::string line = fmt::format("checkpoint of step {:.0f}", NumberIn(*found, "step").value_or(0));
+  if (const auto age = NumberIn(*found, "age_s")) line += fmt::format(", {} old", DurationText(*age));
   return fmt::format("{}: {}", line, TextOf(*found, "path"));
 }
 
@@ -69,7 +59,7 @@ std::string TimeText(const Json& task) {
   if (found == nullptr || !found->is_object()) return "-";
   std::string text;
   for (const char* const part : {"data", "compute", "hooks", "wait", "network"}) {
-    const double share = std::round(100 * NumberOf(*found, part).value_or(0));
+    const double share = std::round(100 * NumberIn(*found, part).value_or(0));
     if (share >= 1) text += fmt::format("{}{} {:.0f} %", text.empty() ? "" : ", ", part, share);
   }
   return text.empty() ? "-" : text;
@@ -79,15 +69,15 @@ using Row = std::array<std::string, 7>;
 
 Row RowOf(const Json& task) {
   const std::string process = TextOf(task, "process");
-  const auto heard = NumberOf(task, "heard_s");
-  const auto memory = NumberOf(task, "memory_bytes");
+  const auto heard = NumberIn(task, "heard_s");
+  const auto memory = NumberIn(task, "memory_bytes");
   const bool worker = TextOf(task, "role") == "worker";
-  return {fmt::format("{} {:.0f}", TextOf(task, "role"), NumberOf(task, "index").value_or(0)),
+  return {fmt::format("{} {:.0f}", TextOf(task, "role"), NumberIn(task, "index").value_or(0)),
           TextOf(task, "state"),
           process.empty() ? TextOf(task, "address") : process,
           Figure(heard, "{:.1f} s"),
           memory ? BytesText(*memory) : "-",
-          worker ? PaceText(NumberOf(task, "steps_per_s")) : "",
+          worker ? PaceText(NumberIn(task, "steps_per_s")) : "",
           worker ? TimeText(task) : ""};
 }
 
@@ -132,7 +122,7 @@ std::string StatusText(const Json& status, int columns) {
   const Json* const best = status.Find("evaluation");
   if (best != nullptr && best->is_object()) {
     text += fmt::format("best evaluation: loss {:.4g} at step {:.0f}\n",
-                        NumberOf(*best, "best_loss").value_or(0), NumberOf(*best, "best_step").value_or(0));
+                        NumberIn(*best, "best_loss").value_or(0), NumberIn(*best, "best_step").value_or(0));
   }
   const Json* const warnings = status.Find("warnings");
   if (warnings != nullptr && warnings->is_array()) {
@@ -147,15 +137,15 @@ std::string StatusText(const Json& status, int columns) {
 
 std::string ResultLine(const Json& result) {
   std::string line = TextOf(result, "status");
-  if (const auto step = NumberOf(result, "global_step")) line += fmt::format(", step {:.0f}", *step);
-  const auto tested = NumberOf(result, "test_loss");
-  if (const auto loss = tested ? tested : NumberOf(result, "final_loss")) {
+  if (const auto step = NumberIn(result, "global_step")) line += fmt::format(", step {:.0f}", *step);
+  const auto tested = NumberIn(result, "test_loss");
+  if (const auto loss = tested ? tested : NumberIn(result, "final_loss")) {
     line += fmt::format(", {} {:.4g}", tested ? "test loss" : "loss", *loss);
   }
-  if (const auto accuracy = NumberOf(result, "test_accuracy")) {
+  if (const auto accuracy = NumberIn(result, "test_accuracy")) {
     line += fmt::format(", accuracy {:.4g}", *accuracy);
   }
-  if (const auto wall = NumberOf(result, "wall_s")) line += fmt::format(", in {}", DurationText(*wall));
+  if (const auto wall = NumberIn(result, "wall_s")) line += fmt::format(", in {}", DurationText(*wall));
   if (const std::string error = TextOf(result, "error"); !error.empty()) line += ": " + error;
   return line;
 }

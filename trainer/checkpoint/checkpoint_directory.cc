@@ -100,10 +100,7 @@ std::string CheckpointsOf(const std::string& path) {
   if (fs::is_directory(inside, failed)) return inside;
   std::ostringstream text;
   text << record.rdbuf();
-  const Json document = Json::Parse(text.str());
-  const Json* const recorded = document.Find("checkpoints");
-  const std::string elsewhere =
-      recorded != nullptr && recorded->is_string() ? recorded->get<std::string>() : "";
+  const std::string elsewhere = TextIn(Json::Parse(text.str()), "checkpoints");
   return elsewhere.empty() ? inside : elsewhere;
 }
 

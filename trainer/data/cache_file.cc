@@ -80,7 +80,7 @@ std::vector<std::string> TextsIn(const Json& object, const char* key) {
   return texts;
 }
 
-int64_t NumberIn(const Json& object, const char* key) {
+int64_t WholeIn(const Json& object, const char* key) {
   const Json* const found = object.Find(key);
   return found != nullptr && found->is_number_integer() ? found->get<int64_t>() : 0;
 }
@@ -130,15 +130,15 @@ std::optional<PassFacts> FactsIn(const CacheFile& file, std::string_view text) {
   const Json* const made_of = described.Find("made_of");
   if (made_of == nullptr || *made_of != Json(file.made_of)) return std::nullopt;
   PassFacts facts;
-  facts.rows = NumberIn(described, "rows");
+  facts.rows = WholeIn(described, "rows");
   facts.class_names = TextsIn(described, "class_names");
   if (const Json* const rows = described.Find("class_rows"); rows != nullptr && rows->is_array()) {
     for (const Json& one : *rows)
       facts.class_rows.push_back(one.is_number_integer() ? one.get<int64_t>() : 0);
   }
-  facts.skipped = {NumberIn(described, "bad"), NumberIn(described, "with_gaps"),
-                   NumberIn(described, "unseen"), TextsIn(described, "faults")};
-  facts.fingerprint = {facts.rows, static_cast<uint32_t>(NumberIn(described, "labels_crc"))};
+  facts.skipped = {WholeIn(described, "bad"), WholeIn(described, "with_gaps"), WholeIn(described, "unseen"),
+                   TextsIn(described, "faults")};
+  facts.fingerprint = {facts.rows, static_cast<uint32_t>(WholeIn(described, "labels_crc"))};
   return facts;
 }
 

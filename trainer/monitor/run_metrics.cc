@@ -51,11 +51,6 @@ constexpr const char* kPhases[] = {"joining", "initialising", "training", "stopp
 constexpr const char* kStates[] = {"here", "preparing", "missing", "lost", "done"};
 constexpr const char* kParts[] = {"data", "compute", "hooks", "wait", "network"};
 
-std::string TextOf(const Json& object, const char* key) {
-  const Json* const found = object.Find(key);
-  return found != nullptr && found->is_string() ? found->get<std::string>() : "";
-}
-
 // The families in the order of their first values.
 class Families {
  public:
@@ -74,8 +69,7 @@ class Families {
   template <size_t kCount>
   void AddAll(const Metric (&metrics)[kCount], const Json& object, const Labels& labels = {}) {
     for (const Metric& metric : metrics) {
-      const Json* const found = object.Find(metric.key);
-      if (found != nullptr && found->is_number()) Add(metric, found->get<double>(), labels);
+      if (const std::optional<double> number = NumberIn(object, metric.key)) Add(metric, *number, labels);
     }
   }
   // 1 for that of the words which is `word`, and 0 for the others.
@@ -106,23 +100,23 @@ class Families {
 void AddTask(const Json& task, Families* families) {
   const Json* const index = task.Find("index");
   if (index == nullptr || !index->is_number_integer()) return;
-  const std::string process = TextOf(task, "process");
-  const Labels labels = {{"role", TextOf(task, "role")},
+  const std::string process = TextIn(task, "process");
+  const Labels labels = {{"role", TextIn(task, "role")},
                          {"index", fmt::format("{}", index->get<int64_t>())},
                          {"host", process.substr(0, process.find(','))}};
   families->AddChoice({"state", "dtrain_task_state", "1 for the state that the task is in"}, kStates,
-                      TextOf(task, "state"), labels);
+                      TextIn(task, "state"), labels);
   families->AddAll(kOfTasks, task, labels);
   const Json* const time = task.Find("time");
   if (time == nullptr || !time->is_object()) return;
   for (const char* const part : kParts) {
-    const Json* const share = time->Find(part);
-    if (share == nullptr || !share->is_number()) continue;
+    const std::optional<double> share = NumberIn(*time, part);
+    if (!share) continue;
     Labels all = labels;
     all.push_back({"part", part});
     families->Add(
         {"", "dtrain_worker_time_ratio", "Share of the worker's last ten seconds in this part of its steps"},
-        share->get<double>(), std::move(all));
+        *share, std::move(all));
   }
 }
 
@@ -131,11 +125,11 @@ void AddTask(const Json& task, Families* families) {
 std::string MetricsText(const Json& status, const HostFacts& facts) {
   Families families(facts.run.empty() ? Labels() : Labels{{"run", facts.run}});
   families.Add({"", "dtrain_info", "1; the labels tell which run of which program this is"}, 1,
-               {{"version", TextOf(status, "version")}, {"run_id", TextOf(status, "run_id")}});
+               {{"version", TextIn(status, "version")}, {"run_id", TextIn(status, "run_id")}});
   families.Add({"", "dtrain_status_timestamp_seconds", "When these figures were taken, since 1970"},
                1e-9 * static_cast<double>(facts.wall_nanos));
   families.AddChoice({"phase", "dtrain_phase", "1 for the phase that the run is in"}, kPhases,
-                     TextOf(status, "phase"));
+                     TextIn(status, "phase"));
   families.AddAll(kOfRun, status);
   const Json* const checkpoint = status.Find("checkpoint");
   if (checkpoint != nullptr && checkpoint->is_object()) families.AddAll(kOfCheckpoint, *checkpoint);
