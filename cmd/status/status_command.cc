@@ -6,6 +6,8 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <thread>
 
 #include "base/clock.h"
@@ -14,6 +16,7 @@
 #include "base/names.h"
 #include "base/printable.h"
 #include "cmd/common/load_config.h"
+#include "cmd/common/run_directory.h"
 #include "cmd/status/status.h"
 #include "cmd/status/status_text.h"
 #include "trainer/monitor/run_monitor.h"
@@ -117,7 +120,8 @@ Seen LookAtDirectory(const StatusArguments& arguments) {
 Seen LookAtAddress(const StatusArguments& arguments) {
   std::string token;
   if (!arguments.token.empty()) {
-    token = ReadRunFile(arguments.token);
+    std::ifstream file(arguments.token);  // it may be a pipe
+    token.assign(std::istreambuf_iterator<char>(file), {});
     if (token.empty()) throw UserError("--token {}: cannot be read, or is empty", arguments.token);
   }
   const StatusAnswer answer = AskStatus(arguments.run, token, arguments.keys, kPatience);
