@@ -18,6 +18,8 @@ enum class Combine { kSum, kJoin };
 // Where the weights of features lie: one tensor that travels whole, or a table of rows of which a step moves
 // those of its batch.
 enum class TableKind { kAuto, kNone, kRange, kHash };
+// How the rows of a range lie in a ps's memory (trainer/table/row_store.h).
+enum class TablePages { kAuto, kHuge };
 enum class Activation { kSigmoid, kTanh, kRelu };
 enum class InitKind { kZeros, kConstant, kNormal, kGlorot };
 enum class BiasInit { kSame, kZeros };
@@ -89,6 +91,7 @@ struct ModelConfig {
   int64_t columns = 0;
   int column_bits = 0;
   TableKind table = TableKind::kAuto;
+  TablePages table_pages = TablePages::kAuto;  // table: range
   // table: hash
   int64_t admit_after = 1;  // updates that name a key before it has a row, with the one that makes it
   std::optional<int64_t> evict_after;  // updates without it after which a row leaves; unset: never

@@ -95,6 +95,13 @@ std::vector<Field> ModelFields() {
           "those of its batch; hash: the same, and features are keys of 64 bits, as many as come; none: in a "
           "tensor that travels whole; auto: range where rows are sparse (libsvm, vw, criteo, data.hash), "
           "else none."),
+      Choice(DT_KEY(model.table_pages), kTask, {{"auto", TablePages::kAuto}, {"huge", TablePages::kHuge}},
+             "How the rows of a range lie in memory. auto: those of a table above 128 MiB a ps in groups, in "
+             "the "
+             "order of their first updates, which takes least; huge: each row at a place of its own, in "
+             "pages of "
+             "2 MiB, which is faster where most rows are written.")
+          .OnlyWith("model.table", {"auto", "range"}),
       Number(
           DT_KEY(model.admit_after), kRun, {1, 1e6},
           "A key gets a row with the so many-th update that names it. Until then it has the initial values "

@@ -80,7 +80,7 @@ RowStore EmptyRows(const Config& config, const TableLayout& table, RowRange rows
   RowMemory memory;
   memory.sharers = MaxPsOfOneHost(config.cluster.ps);
   return RowStore(rows, RowValues(config, table.width()), InitialRows(config, table, weights),
-                  ConstantRow(config, table, weights), std::move(memory));
+                  ConstantRow(config, table, weights), config.model.table_pages, std::move(memory));
 }
 
 HashStore EmptyHashRows(const Config& config, const TableLayout& table, RowRange rows) {

@@ -39,6 +39,10 @@ int GroupBits(const RowRange& rows, int64_t values) {
       rows.size(), (kMaxGroups - 1) << kMaxBits);
 }
 
+bool IsLarge(const RowRange& rows, int bits, size_t group_bytes) {
+  return GroupCount(rows, bits) > RowStore::kMaxWholeBytes / group_bytes;
+}
+
 }  // namespace
 
 // Begins where a huge page may.
@@ -66,7 +70,7 @@ void MappedMemory::Use(size_t bytes) {
 void MappedMemory::Clear() { madvise(data_, bytes_, MADV_DONTNEED); }
 
 RowStore::RowStore(RowRange rows, int64_t values, Initial initial, std::vector<float> constant,
-                   RowMemory memory)
+                   TablePages pages, RowMemory memory)
     : rows_(rows),
       values_(values),
       initial_(std::move(initial)),
@@ -74,12 +78,13 @@ RowStore::RowStore(RowRange rows, int64_t values, Initial initial, std::vector<f
       group_bits_(GroupBits(rows, values)),
       group_mask_((uint64_t{1} << group_bits_) - 1),
       group_bytes_(static_cast<size_t>(values) * sizeof(float) << group_bits_),
-      whole_(GroupCount(rows, group_bits_) <= kMaxWholeBytes / group_bytes_),
+      whole_(pages == TablePages::kHuge || !IsLarge(rows, group_bits_, group_bytes_)),
       ask_(std::move(memory)),
       written_(whole_ ? GroupCount(rows, group_bits_) / 64 + 1 : 0),
       places_(whole_ ? 0 : GroupCount(rows, group_bits_) * sizeof(uint32_t), MappedMemory::Pages::kSmall,
               "the list of a table's rows"),
       memory_(GroupCount(rows, group_bits_) * group_bytes_, MappedMemory::Pages::kHuge, "a table's rows") {
+  if (whole_ && IsLarge(rows, group_bits_, group_bytes_)) pages_.resize(memory_.bytes() / kHugePage);
   if (whole_) memory_.Use(memory_.bytes());
 }
 
@@ -110,33 +115,45 @@ size_t RowStore::BytesWith(size_t more) const {
   return more + static_cast<size_t>(kPage * std::min(untouched, static_cast<double>(more / group_bytes_)));
 }
 
-// Takes an eighth more than is in use, or less where the memory of the machine or of the control group comes
-// to its end: the kernel would kill the process there. Of the room each of those that share it takes a part.
-void RowStore::Grow() {
+// What may be taken of the memory that the machine or the control group has left: of the room each of those
+// that share it has a part. Throws Failure if that is less than `more`, since the kernel would kill the
+// process there. `taken`: the bytes of what was written.
+size_t RowStore::RoomFor(size_t more, size_t taken) const {
   constexpr size_t kReserve = 8 * kHugePage;  // for what else the process does
   const MachineMemory left = ask_.left();
   const size_t all = left.bytes == 0 ? SIZE_MAX : static_cast<size_t>(left.bytes);
   const size_t room = (all - std::min(all, kReserve)) / static_cast<size_t>(ask_.sharers);
+  if (more <= room) return room;
+  throw Failure(
+      ExitCode::kInternal,
+      fmt::format("the rows of the table that were written take {}, and there is no memory for more: "
+                  "{} are left ({}). Use more memory, fewer features (model.inputs or "
+                  "data.hash_bits) or, for a run, more ps on other machines.",
+                  BytesText(static_cast<double>(taken)), BytesText(static_cast<double>(left.bytes)),
+                  left.source));
+}
+
+// Takes an eighth more than is in use, or less where memory comes to its end.
+void RowStore::Grow() {
+  const size_t room = RoomFor(BytesWith(kHugePage), usable_);
   size_t more = std::max(usable_ / 8 / kHugePage, size_t{1}) * kHugePage;
   while (more > kHugePage && BytesWith(more) > room / 2) more -= kHugePage;
-  if (BytesWith(more) > room) {
-    throw Failure(
-        ExitCode::kInternal,
-        fmt::format("the rows of the table that were written take {}, and there is no memory for more: "
-                    "{} are left ({}). Use more memory, fewer features (model.inputs or "
-                    "data.hash_bits) or, for a run, more ps on other machines.",
-                    BytesText(static_cast<double>(usable_)), BytesText(static_cast<double>(left.bytes)),
-                    left.source));
-  }
   usable_ = std::min(usable_ + more, memory_.bytes());
   memory_.Use(usable_);
 }
 
 // Gives a group of a whole range its initial values.
 void RowStore::Begin(uint64_t group) {
+  const size_t page = group * group_bytes_ / kHugePage;
+  if (!pages_.empty() && !pages_[page]) BeginPage(page);
   Fill(group, RowAt(group << group_bits_));
   written_[group / 64] |= uint64_t{1} << group % 64;
   ++used_;
+}
+
+void RowStore::BeginPage(size_t page) {
+  RoomFor(kHugePage, static_cast<size_t>(std::count(pages_.begin(), pages_.end(), true)) * kHugePage);
+  pages_[page] = true;
 }
 
 // Returns the place of a group of a large range, with its initial values.

@@ -3,7 +3,8 @@
 // A small range lies in memory as a whole, with a bit for each group. In a large one a group takes memory at
 // the end of what is in use, so that memory is as dense as the groups are, and pages of 2 MiB pay however the
 // rows are spread; a list of one number for each group, which the system fills with zeros page by page, says
-// where the group lies.
+// where the group lies. With TablePages::kHuge a large range lies as a small one does, which saves the access
+// to the list, and takes 2 MiB with the first group of each.
 // Owner: TableShard. Thread: one; Find() any while nothing is written.
 #pragma once
 
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "base/machine_memory.h"
+#include "trainer/config/config.h"
 #include "trainer/model/table_layout.h"
 
 namespace dtrain {
@@ -62,7 +64,7 @@ class RowStore {
   // `values`: of a row. `constant`: where the initial values of all rows are the same, those; else empty.
   // Throws UserError if there are too many rows, Failure if the system gives no address space.
   RowStore(RowRange rows, int64_t values, Initial initial, std::vector<float> constant = {},
-           RowMemory memory = {});
+           TablePages pages = TablePages::kAuto, RowMemory memory = {});
 
   int64_t values() const { return values_; }
   // The values of a row; null: nothing of its group was written.
@@ -129,9 +131,11 @@ class RowStore {
     return reinterpret_cast<float*>(group) + (at & group_mask_) * static_cast<uint64_t>(values_);
   }
   uint32_t Make(uint64_t group);
+  size_t RoomFor(size_t more, size_t taken) const;
   void Grow();
   size_t BytesWith(size_t more) const;
   void Begin(uint64_t group);
+  void BeginPage(size_t page);
   void Fill(uint64_t group, float* values) const;
 
   const RowRange rows_;
@@ -144,6 +148,7 @@ class RowStore {
   const bool whole_;
   const RowMemory ask_;
   std::vector<uint64_t> written_;  // whole: a bit for each group
+  std::vector<bool> pages_;        // large and whole: those that a group lies in
   MappedMemory places_;            // uint32 of each group: from 1, its number in memory_; 0: it has none
   MappedMemory memory_;
   int64_t used_ = 0;   // groups in memory_

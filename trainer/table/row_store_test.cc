@@ -29,18 +29,36 @@ TEST_CASE("row store: a row that was touched keeps its values, and its group the
 
 TEST_CASE("row store: a large range keeps and forgets rows as a small one does") {
   constexpr uint64_t kRows = RowStore::kMaxWholeBytes / sizeof(float) * 2;
-  RowStore large({0, kRows}, 1, Fill);
-  *large.Touch(kRows - 1) = -1;
-  *large.Touch(5) = -2;
-  CHECK(*large.Find(kRows - 1) == -1);
-  CHECK(*large.Find(kRows - 2) == static_cast<float>(kRows - 2));
-  CHECK(*large.Find(5) == -2);
-  CHECK(large.Find(1000) == nullptr);
-  CHECK(large.groups_written() == 2);
-  CHECK(large.NextGroup(1) == large.GroupOf(kRows - 1));
-  large.Clear();
-  CHECK(large.Find(5) == nullptr);
-  CHECK(*large.Touch(5) == 5);
+  for (const TablePages pages : {TablePages::kAuto, TablePages::kHuge}) {
+    RowStore large({0, kRows}, 1, Fill, {}, pages);
+    *large.Touch(kRows - 1) = -1;
+    *large.Touch(5) = -2;
+    CHECK(*large.Find(kRows - 1) == -1);
+    CHECK(*large.Find(kRows - 2) == static_cast<float>(kRows - 2));
+    CHECK(*large.Find(5) == -2);
+    CHECK(large.Find(1000) == nullptr);
+    CHECK(large.groups_written() == 2);
+    CHECK(large.NextGroup(1) == large.GroupOf(kRows - 1));
+    large.Clear();
+    CHECK(large.Find(5) == nullptr);
+    CHECK(*large.Touch(5) == 5);
+  }
+}
+
+TEST_CASE("row store: with huge pages a range ends with an error, too, where memory does") {
+  constexpr uint64_t kRows = RowStore::kMaxWholeBytes / sizeof(float) * 2;
+  int64_t left = int64_t{1} << 30;
+  RowMemory memory;
+  memory.left = [&] { return MachineMemory{left, "the test"}; };
+  RowStore rows({0, kRows}, 1, {}, {0}, TablePages::kHuge, memory);
+  *rows.Touch(0) = 1;
+  left = 17 << 20;
+  const auto fill = [&] {
+    for (uint64_t row = 64; row < kRows; row += 64) *rows.Touch(row) = 1;
+  };
+  CHECK_THROWS_WITH_AS(
+      fill(), doctest::Contains("written take 2.0 MiB, and there is no memory for more: 17.0 MiB"), Failure);
+  CHECK(*rows.Find(0) == 1);
 }
 
 TEST_CASE("row store: a large range asks for what is left before it takes memory, and keeps what it has") {
@@ -52,7 +70,7 @@ TEST_CASE("row store: a large range asks for what is left before it takes memory
     return MachineMemory{left, "the test"};
   };
   memory.sharers = 2;
-  RowStore rows({0, kRows}, 1, {}, {0}, memory);
+  RowStore rows({0, kRows}, 1, {}, {0}, TablePages::kAuto, memory);
   CHECK(asked == 0);
   *rows.Touch(0) = 1;
   CHECK(asked == 1);
