@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/names.h"
+#include "base/printable.h"
 #include "cmd/common/end_command.h"
 #include "cmd/common/program.h"
 #include "cmd/common/run_directory.h"
@@ -54,6 +55,7 @@ ResultFile::ResultFile(const std::string& path, const ErrorLines& errors, int re
   if (stat(path_.c_str(), &found) == 0 && !S_ISREG(found.st_mode)) {
     throw UserError("--result {}: is not a regular file. Name a file.", path_);
   }
+  earlier_ = ReadRunFile(path_);
   // Writes a file to prove that it can, and removes it.
   try {
     WriteFileAtomically(path_, "");
@@ -92,6 +94,15 @@ void ResultFile::NoteBegun(const RunIdentity& identity) {
   if (!written_) Report(kBegunWord, IdentityToJson(identity));
 }
 
+void ResultFile::NoteLost(const std::string& task, const std::string& why) {
+  Report(kLostWord, task + ": " + Printable(why));
+}
+
+void ResultFile::NoteReached(const RunSummary& reached) {
+  const std::lock_guard<std::mutex> hold(mutex_);
+  if (!reached_ || reached_->local_steps.empty()) reached_ = reached;
+}
+
 void ResultFile::Write(const RunSummary& summary) {
   const std::lock_guard<std::mutex> hold(mutex_);
   if (written_) return;
@@ -117,6 +128,7 @@ bool ResultFile::WriteEnding(const Ending& ending, RunSummary summary) {
     const auto found = hosts.find(TaskName(*account_.blame.task));
     if (found != hosts.end()) account_.blame.host = found->second;
   }
+  if (reached_ && summary.global_step == 0 && summary.local_steps.empty()) summary = *reached_;
   summary.status = ending.status;
   if (summary.wall_s == 0) summary.wall_s = SecondsSinceStart();
   try {
@@ -134,7 +146,9 @@ void ResultFile::WriteLocked(const RunSummary& summary) {
   account_.commit = ProgramCommit();
   account_.start_nanos = ProcessStartWallNanos();
   account_.end_nanos = WallNanos();
-  const std::string document = ToJson(summary, account_);
+  std::string earlier = directory_ ? directory_->EarlierResult() : std::string();
+  if (earlier.empty()) earlier = earlier_;
+  const std::string document = ToJson(summary, account_, Json::Parse(earlier));
   if (directory_) {
     try {
       directory_->End(summary, account_, document);

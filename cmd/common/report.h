@@ -25,7 +25,7 @@ class RunDirectory;
 // The first words of a report line that a task started with --reports writes to standard output.
 constexpr char kBegunWord[] = "@begun";    // the run has begun; followed by its identity as JSON
 constexpr char kResultWord[] = "@result";  // followed by the summary as wire JSON
-constexpr char kLostWord[] = "@lost";      // followed by a task that this one has given up, "ps 1"
+constexpr char kLostWord[] = "@lost";  // followed by a task that this one has given up, and why: "ps 1: ..."
 // Why this task ends, as a JSON string: an error, or a stop that was asked for.
 constexpr char kErrorWord[] = "@error";
 constexpr char kStoppedWord[] = "@stopped";
@@ -72,7 +72,10 @@ class ResultFile {
 
   // Report to the parent, if there is one. A failure shows when the result itself is written.
   void NoteBegun(const RunIdentity& identity);
-  void NoteLost(const std::string& task) { Report(kLostWord, task); }
+  // What the run had reached when a task failed or was stopped: a summary without a status, which a failure
+  // has as its own. What a ps 0 knows has precedence.
+  void NoteReached(const RunSummary& reached);
+  void NoteLost(const std::string& task, const std::string& why);
   // Tells the parent why this task ends; a stop that was asked for is a warning. The parent shows it, so the
   // task itself must not. Returns false if there is no parent.
   bool NoteEnd(LogLevel level, const std::string& why);
@@ -104,6 +107,8 @@ class ResultFile {
   std::mutex mutex_;
   bool written_ = false;
   RunAccount account_;
+  std::optional<RunSummary> reached_;
+  std::string earlier_;                                           // the document that was at `path`
   std::vector<std::pair<std::string, std::string>> errors_told_;  // task and text, the first ones
   std::unique_ptr<RunDirectory> directory_;
   RunConfig end_;            // whose command is run at the end

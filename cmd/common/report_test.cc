@@ -76,7 +76,7 @@ TEST_CASE("result file: its parent hears in lines that the run has begun, of los
   REQUIRE(pipe(ends) == 0);
   ResultFile result("", kErrors, ends[1]);
   result.NoteBegun({"00000000000000ab", {{"ps 0", "node1"}}});
-  result.NoteLost("ps 1");
+  result.NoteLost("ps 1", "silent");
   RunSummary summary;
   summary.status = "done";
   result.Write(summary);
@@ -86,7 +86,7 @@ TEST_CASE("result file: its parent hears in lines that the run has begun, of los
   while (read(ends[0], &c, 1) == 1) text += c;
   close(ends[0]);
   const std::string before =
-      "@begun {\"run_id\":\"00000000000000ab\",\"hosts\":{\"ps 0\":\"node1\"}}\n@lost ps 1\n@result ";
+      "@begun {\"run_id\":\"00000000000000ab\",\"hosts\":{\"ps 0\":\"node1\"}}\n@lost ps 1: silent\n@result ";
   REQUIRE(text.rfind(before, 0) == 0);
   CHECK(text.back() == '\n');
   const std::string line = text.substr(before.size(), text.size() - before.size() - 1);

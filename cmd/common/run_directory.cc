@@ -110,6 +110,8 @@ std::string MadeUpName(const std::string& config_path, int number) {
   return fmt::format("{}/{}-{}{}", kMadeUpIn, StemOf(config_path), digits, again);
 }
 
+bool IsDone(const std::string& status) { return status == "done" || status == "already_done"; }
+
 std::string Absolute(const std::string& path) { return fs::absolute(path).lexically_normal().string(); }
 
 }  // namespace
@@ -202,7 +204,7 @@ void RunDirectory::Begin(const Config& config, const std::string& config_path) {
   record["workers"] = static_cast<int64_t>(config.cluster.worker.size());
   record["start_time"] = WallText(ProcessStartWallNanos());
   record["end_time"] = nullptr;
-  record["next"] = nullptr;
+  record["next"] = AgainCommand(Shown());  // whoever finds that the run was killed
   record["checkpoints"] = config.checkpoint.dir;
   record["logs"] = config.log.dir;
   record["summaries"] = config.summary.dir;
@@ -218,13 +220,11 @@ void RunDirectory::SetAddresses(const std::vector<std::string>& ps) {
 
 void RunDirectory::End(const RunSummary& summary, const RunAccount& account, const std::string& result) {
   status_ = summary.status;
-  keeps_earlier_ = account.identity.run_id.empty() && !earlier_.empty() && !earlier_[kResult].empty();
-  if (keeps_earlier_) {
-    for (const auto& [name, text] : earlier_) {
-      if (!text.empty()) WriteFileAtomically(path_ + "/" + name, text);
-    }
-    return;
-  }
+  const std::string before = EarlierResult();
+  const bool nothing_done = status_ == "already_done" && IsDone(TextIn(Json::Parse(before), "status"));
+  keeps_earlier_ = account.identity.run_id.empty() && !before.empty();
+  if (keeps_earlier_ || nothing_done) RestoreEarlier();
+  if (keeps_earlier_) return;
   model_ = summary.checkpoint.value_or("");
   const auto leader = account.identity.hosts.find(TaskName({Role::kPs, 0}));
   const std::string fetched = path_ + "/checkpoints/" + fs::path(model_).filename().string();
@@ -234,6 +234,7 @@ void RunDirectory::End(const RunSummary& summary, const RunAccount& account, con
   // A run that diverged, or that failed by its config or data, would only do so again.
   goes_on_ = status_ == "stopped" || status_ == "peer_lost" ||
              account.exit_code == static_cast<int>(ExitCode::kInternal);
+  if (nothing_done) return;
   record_["status"] = status_;
   record_["error"] = TextOrNull(BlameText(account.blame));
   record_["exit_code"] = account.exit_code ? Json(*account.exit_code) : Json(nullptr);
@@ -247,6 +248,17 @@ void RunDirectory::End(const RunSummary& summary, const RunAccount& account, con
   Write();
 }
 
+std::string RunDirectory::EarlierResult() const {
+  const auto found = earlier_.find(kResult);
+  return found == earlier_.end() ? std::string() : found->second;
+}
+
+void RunDirectory::RestoreEarlier() const {
+  for (const auto& [name, text] : earlier_) {
+    if (!text.empty()) WriteFileAtomically(path_ + "/" + name, text);
+  }
+}
+
 void RunDirectory::Write() const { WriteFileAtomically(path_ + "/" + kRecord, record_.dump(2) + "\n"); }
 
 std::string RunDirectory::Shown() const {
@@ -256,7 +268,7 @@ std::string RunDirectory::Shown() const {
   return below ? relative.string() : path_;
 }
 
-bool RunDirectory::is_done() const { return status_ == "done" || status_ == "already_done"; }
+bool RunDirectory::is_done() const { return IsDone(status_); }
 
 std::string RunDirectory::NextCommand() const {
   const bool has_model = is_done() && !model_.empty() && model_at_.empty();

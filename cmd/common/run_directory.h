@@ -49,8 +49,10 @@ class RunDirectory {
   void Begin(const Config& config, const std::string& config_path);
   // The addresses of the ps of `local`, once its ports are known.
   void SetAddresses(const std::vector<std::string>& ps);
-  // Writes result.json and ends the record. Throws IoError. A run that never began leaves a directory as it
-  // was if an earlier run has its result there.
+  // The result of the run before that has begun here; empty: there was none.
+  std::string EarlierResult() const;
+  // Writes result.json and ends the record. Throws IoError. A run that never began, or that found the run
+  // done, leaves a directory as it was if an earlier run has its result there.
   void End(const RunSummary& summary, const RunAccount& account, const std::string& result);
   // The result of this run; empty: that in the directory is of an earlier one.
   std::string ResultPath() const { return keeps_earlier_ ? "" : path_ + "/" + kResult; }
@@ -69,6 +71,7 @@ class RunDirectory {
  private:
   RunDirectory(std::string path, const Writer& writer, bool is_named, int lock_fd);
   void Write() const;
+  void RestoreEarlier() const;
   bool is_done() const;
 
   const std::string path_;
@@ -81,7 +84,7 @@ class RunDirectory {
   std::string model_at_;                        // the host that has it; empty: this one
   bool goes_on_ = false;                        // the same command may do better
   std::map<std::string, std::string> earlier_;  // the files of an earlier run that has begun, by name
-  bool keeps_earlier_ = false;                  // they are back
+  bool keeps_earlier_ = false;                  // they are back, since this run never began
 };
 
 // Sets log.dir and summary.dir of `config` where they are not set and it has a directory of the run.

@@ -17,24 +17,6 @@
 namespace dtrain::testing {
 namespace {
 
-// A process whose command line begins so, and has these words and the job's file; -1: none.
-pid_t ProcessOf(const LaunchJob& job, const std::string& begin, const std::string& words) {
-  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-    const pid_t pid = atoi(entry.path().filename().c_str());
-    if (pid <= 0) continue;
-    const std::string line = CommandLine(pid);
-    if (line.rfind(begin, 0) == 0 && Contains(line, words) && Contains(line, job.config)) return pid;
-  }
-  return -1;
-}
-
-// The process of a task on its machine, which is this one; not its guard, nor ssh.
-pid_t TaskProcess(const LaunchJob& job, const std::string& role, int index) {
-  const pid_t pid = ProcessOf(job, "", fmt::format("--role {} --index {} --reports", role, index));
-  REQUIRE(pid > 0);  // a signal to -1 would reach every process
-  return pid;
-}
-
 TEST_CASE(
     "launch: tasks on two machines end with 0, and the result, the output and the logs are as of local") {
   const SshServer server;

@@ -11,10 +11,16 @@
 
 #include "base/clock.h"
 #include "base/console.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/names.h"
 #include "base/signals.h"
 #include "cmd/common/load_config.h"
+#include "cmd/common/run_directory.h"
 #include "cmd/run/process_end.h"
 #include "cmd/run/run_result.h"
+#include "trainer/checkpoint/checkpoint_directory.h"
+#include "trainer/monitor/run_monitor.h"
 #include "trainer/task/run_log.h"
 
 namespace dtrain {
@@ -68,6 +74,7 @@ std::string WarningIn(const std::string& line) {
 
 // Returns ": " and the reason that the child itself gave, or the meaning of a signal.
 std::string EndReason(const ChildEnd& end, bool logged) {
+  if (end.given_up && !end.error.empty()) return ": " + end.error;
   if (end.given_up)
     return ": not heard for failure.detect_s. Was it stopped, or short of memory or processors?";
   if (end.signal == SIGKILL) return ". If nobody did that, memory ran out: see dmesg.";
@@ -80,6 +87,9 @@ std::string EndReason(const ChildEnd& end, bool logged) {
 bool HasOtherError(const ChildEnd& end, const ChildEnd& cause) {
   const bool is_victim = end.lost_peer && !cause.lost_peer;
   if (end.error.empty() || end.ended_by_us || is_victim || end.name == cause.name) return false;
+  // Each worker of a run that diverges may see it.
+  constexpr int kDiverged = static_cast<int>(ExitCode::kDiverged);
+  if (end.exit_code == kDiverged && cause.exit_code == kDiverged) return false;
   return cause.error.empty() || end.error.find(cause.error) == std::string::npos;
 }
 
@@ -133,6 +143,59 @@ std::string WhyNotRestarted(const Config& config, const ChildEnd& cause, RunStag
   return " It was not started again, since its parameters are in no checkpoint. Set checkpoint.dir.";
 }
 
+bool IsLostWorker(const ChildEnd& end) {
+  return !end.ended_by_us && end.signal != 0 && end.name.rfind("worker", 0) == 0;
+}
+
+// Returns which other workers the run had lost when it failed because of one that it could do without; empty
+// if the cause is another.
+std::string OthersLost(const ChildEnd& cause, const std::vector<ChildEnd>& ends) {
+  if (!cause.run_went_on || !IsLostWorker(cause)) return "";
+  std::string others;
+  for (const ChildEnd& end : ends) {
+    if (end.name == cause.name || !IsLostWorker(end)) continue;
+    others += fmt::format("{}{} {}", others.empty() ? "" : ", ", end.name, EndText(end));
+  }
+  return others.empty() ? "" : fmt::format(" After it, {}; no worker was left.", others);
+}
+
+// The step in the last status that ps 0 has written; 0: there is none of this run.
+int64_t LastStep(const Config& config, const RunIdentity& identity) {
+  if (!config.run.has_directory()) return 0;
+  const Json status = Json::Parse(ReadRunFile(config.run.dir + "/" + RunMonitor::kStatus));
+  const Json* const step = status.Find("global_step");
+  const bool known =
+      step != nullptr && step->is_number_integer() && TextIn(status, "run_id") == identity.run_id;
+  return known ? step->get<int64_t>() : 0;
+}
+
+// Fills in what is known of a run that has failed if ps 0 could not tell: which workers were lost, the step
+// that it had reached, and the newest checkpoint if that is on this host.
+void FillIn(const Config& config, const Outcome& outcome, RunSummary* summary) {
+  if (outcome.results.Stage() != RunStage::kRunning) return;
+  for (const ChildEnd& end : outcome.ends) {
+    const std::optional<TaskId> task = TaskNamed(end.name);
+    if (task && IsLostWorker(end) && !Has(summary->lost_workers, task->index)) {
+      summary->lost_workers.push_back(task->index);
+    }
+  }
+  std::sort(summary->lost_workers.begin(), summary->lost_workers.end());
+  const auto& hosts = outcome.results.Identity().hosts;
+  const auto leader = hosts.find(TaskName({Role::kPs, 0}));
+  const bool here = leader != hosts.end() && leader->second == HostName();
+  if (summary->local_steps.empty()) summary->global_step = LastStep(config, outcome.results.Identity());
+  if (summary->checkpoint || config.checkpoint.dir.empty() || !here) return;
+  const CheckpointDirectory directory(config.checkpoint.dir);
+  try {
+    const std::vector<ListedCheckpoint> found = directory.List();
+    if (found.empty()) return;
+    summary->checkpoint = directory.PathOf(found[0].name);
+    summary->global_step = std::max(summary->global_step, found[0].step);
+  } catch (const Failure&) {
+    return;  // the cause of the end matters more
+  }
+}
+
 // Verdict: what became of the run, and what to print about it.
 struct Verdict {
   ExitCode code = ExitCode::kOk;
@@ -151,7 +214,7 @@ Verdict Judge(const Config& config, const Outcome& outcome, const RunSummary& su
   if (outcome.stop_signal != 0 && !done && (!cause || ends[*cause].run_went_on)) {
     const ExitCode code = StopCode(outcome, stage != RunStage::kStarting);
     Verdict verdict{code, {}, "", "", StopReport(config, outcome, code, summary)};
-    if (code == ExitCode::kInternal) verdict.blame.error = verdict.last;
+    if (code == ExitCode::kInternal) verdict.blame = {std::nullopt, HostName(), verdict.last};
     return verdict;
   }
   if (cause) {
@@ -160,8 +223,11 @@ Verdict Judge(const Config& config, const Outcome& outcome, const RunSummary& su
     const std::string logs =
         logged ? fmt::format("logs: {}, and those of the others beside it", LogPath(config.log.dir, end.name))
                : "";
-    return {ExitCodeOf(end), BlameOf(end, logged), FailureReport(end, outcome), logs,
-            EndLine(end, logged) + WhyNotRestarted(config, end, stage)};
+    Blame blame = BlameOf(end, logged);
+    const std::string others = OthersLost(end, ends);
+    blame.error += others;
+    return {ExitCodeOf(end), std::move(blame), FailureReport(end, outcome), logs,
+            EndLine(end, logged) + others + WhyNotRestarted(config, end, stage)};
   }
   const bool stuck = std::any_of(ends.begin(), ends.end(), [](const ChildEnd& end) {
     return end.ended_by_us && (end.signal != 0 || end.exit_code != 0);
@@ -257,7 +323,11 @@ std::optional<size_t> FindCause(const std::vector<ChildEnd>& ends) {
     const bool by_itself = ends[i].signal != 0 || !ends[i].lost_peer;
     if (by_itself && !ends[i].run_went_on) return i;
     std::optional<size_t>& first = by_itself ? run_went_on : victim;
-    if (!first) first = i;
+    // A victim that has the words of another one has them from there.
+    const bool source = first && !by_itself && !ends[i].error.empty() &&
+                        ends[i].error != ends[*first].error &&
+                        ends[*first].error.find(ends[i].error) != std::string::npos;
+    if (!first || source) first = i;
   }
   return run_went_on ? run_went_on : victim;
 }
@@ -265,6 +335,11 @@ std::optional<size_t> FindCause(const std::vector<ChildEnd>& ends) {
 std::string LossReport(const ChildEnd& end) {
   return fmt::format("{} {}; {}", end.name, end.ended_by_us ? "did not end and was killed" : EndText(end),
                      end.late ? "the run was done by then" : "the run went on without it");
+}
+
+std::string UsedUpReport(const ChildEnd& end, int64_t restarts) {
+  return fmt::format("{} {}; no restart is left (failure.restarts: {}), and the run goes on without it",
+                     end.name, EndText(end), restarts);
 }
 
 std::string RestartReport(const Restart& restart) {
@@ -294,6 +369,8 @@ Blame BlameOf(const ChildEnd& cause, bool logged) {
 }
 
 std::string EndLine(const ChildEnd& end, bool logged) {
+  // Why others have given it up begins with its name.
+  if (end.given_up && !end.error.empty()) return end.error + "; the others gave it up, and it was killed";
   return fmt::format("{} {}{}", end.name, EndText(end), EndReason(end, logged));
 }
 
@@ -329,6 +406,7 @@ int FinishRun(const Config& config, const Outcome& outcome, Logger& log, const E
     result.TellDirectory();
     return exit_code;
   }
+  FillIn(config, outcome, &summary);
   const bool stopped = outcome.stop_signal != 0 && verdict.code == ExitCode::kInternal;
   result.WriteEnding({stopped ? "stopped" : StatusOf(verdict.code), exit_code, verdict.blame}, summary);
   // The last line after a stop says how to go on; after a failure it is the cause.

@@ -154,6 +154,7 @@ int RunThreads(const Config& config, NewRuntime new_runtime, SignalPipe& signals
   const std::unique_ptr<gpu::cuda::Runtime> runtime = new_runtime();
   options.runtime = runtime.get();
   options.tells_end = !ParentLogsEnd(config.log);
+  options.on_reached = [&result](const RunSummary& reached) { result.NoteReached(reached); };
   if (config.run.has_directory()) options.status_directory = config.run.dir;
   try {
     const RunSummary summary = RunClusterInProcess(config, log_options, options);

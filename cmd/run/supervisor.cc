@@ -165,7 +165,9 @@ void Supervisor::TakeSignals() {
   }
 }
 
-void Supervisor::TakeLost(const std::string& name) {
+void Supervisor::TakeLost(const std::string& text) {
+  const size_t colon = std::min(text.find(": "), text.size());
+  const std::string name = text.substr(0, colon);
   for (Task& task : tasks_) {
     if (task.command.name != name || phase_ != Phase::kRunning || task.end) continue;
     // Several tasks report one loss, and the process may already be a new one.
@@ -173,6 +175,7 @@ void Supervisor::TakeLost(const std::string& name) {
     // The run goes on without this process. If it hangs, it would learn that only when it wakes.
     if (!task.command.may_be_lost && !IsStartedAgain(task)) continue;
     task.given_up = true;
+    task.why_given_up = Printable(text.substr(std::min(colon + 2, text.size())));
     task.process->Signal(SIGKILL);
   }
 }
@@ -210,7 +213,7 @@ ChildEnd Supervisor::EndOf(const Task& task) const {
   end.lost_peer = end.exit_code == rules_.peer_lost_exit;
   end.given_up = task.given_up && end.signal == SIGKILL;
   end.ended_by_us = phase_ >= Phase::kStopping || task.told_to_end;
-  end.error = task.error;
+  end.error = end.given_up ? task.why_given_up : task.error;
   end.spoke = child.spoke();
   end.may_be_lost = task.command.may_be_lost;
   end.run_went_on = Failed(end) && task.command.may_be_lost && Stage() != RunStage::kStarting;
@@ -265,7 +268,13 @@ void Supervisor::Finish(Task& task) {
   task.end->late = Stage() == RunStage::kDone &&
                    (task.told_to_end || (rules_.max > 0 && (task.restarts > 0 || IsWorthRestart(*task.end))));
   outcome_.ends.push_back(*task.end);
-  if (task.end->run_went_on && WorkersLeft()) return;  // the other tasks continue without it
+  if (task.end->run_went_on && WorkersLeft()) {  // the other tasks continue without it
+    const bool used_up = rules_.max > 0 && task.restarts >= rules_.max && IsWorthRestart(*task.end);
+    if (used_up && phase_ == Phase::kRunning && Stage() == RunStage::kRunning) {
+      Say(UsedUpReport(*task.end, rules_.max), LogLevel::kWarning, kEventWorkerLost);
+    }
+    return;
+  }
   const milliseconds timeout = Failed(*task.end) ? (IsSettled() ? timeouts_.settled : timeouts_.after_failure)
                                : OnlyOptionalLeft() ? timeouts_.after_last
                                                     : timeouts_.after_success;

@@ -81,6 +81,7 @@ class Supervisor {
     TimePoint started;
     bool begun = false;        // the current process has reported that the run has begun, or goes on
     bool given_up = false;     // other tasks have given up the current process
+    std::string why_given_up;  // as they have said
     bool missed_stop = false;  // the current process was started after the signal to all
     bool told_to_end = false;  // the current process was told to end because it is late
     std::string error;         // why the current process ends, as it has reported
@@ -95,8 +96,8 @@ class Supervisor {
   void ReadAll();
   void PassOn(const std::string& name, const std::string& line);
   void TakeSignals();
-  // Called when other tasks have given up the task.
-  void TakeLost(const std::string& name);
+  // Called when other tasks have given up a task: "worker 1: ...".
+  void TakeLost(const std::string& text);
   void ReapChildren();
   void StartAgainOrFinish(Task& task);
   ChildEnd EndOf(const Task& task) const;

@@ -87,7 +87,8 @@ TaskOptions OptionsFor(const TaskArguments& arguments, const Config& config, con
   options.status_directory = arguments.status_directory;
   if (config.run.has_directory()) options.status_directory = config.run.dir;
   options.supervised = arguments.reports;
-  options.on_lost = [&result](TaskId lost) { result.NoteLost(TaskName(lost)); };
+  options.on_lost = [&result](TaskId lost, const std::string& why) { result.NoteLost(TaskName(lost), why); };
+  options.on_reached = [&result](const RunSummary& reached) { result.NoteReached(reached); };
   options.on_abort = [&, task = *arguments.task](ExitCode code, const std::string& why) {
     end.EndBy(ProcessExitCode(code, config.failure), kBusy, [&config, task, code, why, &stop, &log, &result] {
       TellFailure(config, task, code, why, {}, stop, log, result);

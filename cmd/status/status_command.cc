@@ -35,11 +35,12 @@ constexpr int kWideColumns = 200;  // where the output is no terminal
 
 // What is known of the run now.
 struct Seen {
-  Json status;        // null: nothing is known
-  std::string where;  // "run", or "file": the last one that was written
-  std::string why;    // why the run itself did not answer
-  Json record;        // run.json (cmd/common/run_directory.h); null: only an address was given
-  Json result;        // of a run that has ended; otherwise null
+  Json status;          // null: nothing is known
+  std::string where;    // "run", or "file": the last one that was written
+  std::string why;      // why the run itself did not answer
+  Json record;          // run.json (cmd/common/run_directory.h); null: only an address was given
+  Json result;          // of a run that has ended; otherwise null
+  bool killed = false;  // its process is gone, and nobody has written its result
 };
 
 Json WithResult(const Seen& seen) {
@@ -61,12 +62,32 @@ std::string AddressIn(const Json& record) {
 // Why a run that nobody can connect to, since its tasks are threads, says nothing; empty: it is alive.
 std::string WhyThreadsAreSilent(const Json& record) {
   const std::string host = TextIn(record, "host");
+  return host == HostName() ? ""
+                            : fmt::format("its tasks are threads of a process on {}: look from there", host);
+}
+
+// "the run was killed: its process, pid 12 on node1, is gone"; empty: it is alive, or not on this host.
+std::string WhyKilled(const Json& record) {
   const Json* const pid = record.Find("pid");
-  if (host != HostName())
-    return fmt::format("its tasks are threads of a process on {}: look from there", host);
-  if (pid == nullptr || !pid->is_number_integer()) return "its record has no pid";
-  const bool alive = kill(pid->get<pid_t>(), 0) == 0 || errno == EPERM;
-  return alive ? "" : fmt::format("its process, pid {}, is gone", pid->get<pid_t>());
+  if (TextIn(record, "host") != HostName() || pid == nullptr || !pid->is_number_integer()) return "";
+  if (kill(pid->get<pid_t>(), 0) == 0 || errno == EPERM) return "";
+  return fmt::format("the run was killed: its process, pid {} on {}, is gone", pid->get<pid_t>(), HostName());
+}
+
+// A status that a run wrote before it was killed shows its tasks as they were then. They are gone, but for
+// the other tasks of a ps 0 that was started by hand: nobody knows of them.
+void MarkGone(const Json& record, Json* status) {
+  const Json* const tasks = status->Find("tasks");
+  if (TextIn(*status, "phase") == "ended" || tasks == nullptr || !tasks->is_array()) return;
+  Json marked = Json::array();
+  const bool alone = TextIn(record, "written_by") == "ps 0";
+  for (Json task : *tasks) {
+    const std::string state = TextIn(task, "state");
+    const bool self = TextIn(task, "role") == "ps" && task.Find("index") != nullptr && task["index"] == 0;
+    if ((state == "here" || state == "preparing") && (self || !alone)) task["state"] = "gone";
+    marked.push_back(std::move(task));
+  }
+  (*status)["tasks"] = std::move(marked);
 }
 
 // security.keys of a run's config; empty: it has none, or cannot be read.
@@ -100,8 +121,12 @@ Seen LookAtDirectory(const StatusArguments& arguments) {
   Seen seen;
   seen.record = record;
   seen.result = Json::Parse(ReadRunFile(directory + "/result.json"));
+  const std::string killed = seen.result.is_object() ? "" : WhyKilled(record);
+  seen.killed = !killed.empty();
   const std::string token = ReadRunFile(directory + "/" + RunMonitor::kToken), address = AddressIn(record);
-  if (!seen.result.is_object() && address.empty()) {
+  if (seen.killed) {
+    seen.why = killed;
+  } else if (!seen.result.is_object() && address.empty()) {
     seen.why = WhyThreadsAreSilent(record);
   } else if (!seen.result.is_object()) {
     const StatusAnswer answer = AskStatus(address, token, arguments.keys, kPatience);
@@ -113,7 +138,9 @@ Seen LookAtDirectory(const StatusArguments& arguments) {
   }
   if (seen.status.is_object()) return seen;
   seen.status = Json::Parse(ReadRunFile(directory + "/" + RunMonitor::kStatus));
-  if (seen.status.is_object()) seen.where = "file";
+  if (!seen.status.is_object()) return seen;
+  seen.where = "file";
+  if (seen.killed || seen.result.is_object()) MarkGone(record, &seen.status);
   return seen;
 }
 
@@ -141,19 +168,21 @@ Seen Look(const StatusArguments& arguments) {
 
 bool Ended(const Seen& seen) { return seen.result.is_object() || TextIn(seen.status, "phase") == "ended"; }
 
-// What to do with a run that has ended; empty: nothing.
-std::string NextText(const Json& record) {
+// What to do with a run that has ended, or how to go on with it; empty: nothing.
+std::string NextText(const Json& record, const char* word) {
   const std::string next = TextIn(record, "next"), where = TextIn(record, "working_directory");
   if (next.empty()) return "";
   std::error_code failed;
   const bool here = fs::equivalent(where, fs::current_path(failed), failed) && !failed;
-  return fmt::format("next{}: {}\n", here ? "" : " in " + Printable(where), Printable(next));
+  return fmt::format("{}{}: {}\n", word, here ? "" : " in " + Printable(where), Printable(next));
 }
 
 std::string TextOf(const Seen& seen, int columns) {
   std::string text;
   if (seen.result.is_object()) {
-    text = ResultLine(seen.result) + "\n" + NextText(seen.record);
+    text = ResultLine(seen.result) + "\n" + NextText(seen.record, "next");
+  } else if (seen.killed) {
+    text = seen.why + "\n" + NextText(seen.record, "to go on");
   } else if (!seen.why.empty()) {
     text = "no answer, and no result yet: " + seen.why + "\n";
   }
@@ -161,7 +190,7 @@ std::string TextOf(const Seen& seen, int columns) {
   if (!text.empty() && seen.where == "file") {
     text += fmt::format("the last status that it wrote, at {}:\n", TextIn(seen.status, "time"));
   }
-  return text + StatusText(seen.status, columns);
+  return text + StatusText(seen.status, columns, /*with_run=*/!seen.result.is_object());
 }
 
 void Show(const StatusArguments& arguments, const Seen& seen) {

@@ -18,6 +18,11 @@ namespace {
 
 std::string TextOf(const Json& object, const char* key) { return Printable(TextIn(object, key)); }
 
+// "worker 1"
+std::string NameOf(const Json& task) {
+  return fmt::format("{} {:.0f}", TextOf(task, "role"), NumberIn(task, "index").value_or(0));
+}
+
 // A figure with its unit, or "-".
 std::string Figure(std::optional<double> number, const char* format) {
   return number ? fmt::format(fmt::runtime(format), *number) : "-";
@@ -25,6 +30,25 @@ std::string Figure(std::optional<double> number, const char* format) {
 
 std::string PaceText(std::optional<double> per_s) {
   return Figure(per_s, per_s && *per_s < 100 ? "{:.1f}" : "{:.0f}");
+}
+
+// ", without worker 1 and worker 3"; empty: none is lost.
+std::string WithoutText(const std::vector<std::string>& lost) {
+  std::string text;
+  for (size_t i = 0; i < lost.size(); ++i) {
+    text += (i == 0 ? ", without " : i + 1 < lost.size() ? ", " : " and ") + lost[i];
+  }
+  return text;
+}
+
+std::vector<std::string> LostTasks(const Json& status) {
+  std::vector<std::string> lost;
+  const Json* const tasks = status.Find("tasks");
+  if (tasks == nullptr || !tasks->is_array()) return lost;
+  for (const Json& task : *tasks) {
+    if (task.is_object() && TextIn(task, "state") == "lost") lost.push_back(NameOf(task));
+  }
+  return lost;
 }
 
 // "training, step 300 of 1200 (25 %), 4100 steps/s, 410000 examples/s, 0:13 left, loss 0.42".
@@ -42,7 +66,7 @@ std::string RunLine(const Json& status) {
   }
   if (const auto left = NumberIn(status, "left_s")) line += fmt::format(", {} left", DurationText(*left));
   if (const auto loss = NumberIn(status, "loss")) line += fmt::format(", loss {:.4g}", *loss);
-  return line;
+  return line + WithoutText(LostTasks(status));
 }
 
 std::string CheckpointLine(const Json& status) {
@@ -72,7 +96,7 @@ Row RowOf(const Json& task) {
   const auto heard = NumberIn(task, "heard_s");
   const auto memory = NumberIn(task, "memory_bytes");
   const bool worker = TextOf(task, "role") == "worker";
-  return {fmt::format("{} {:.0f}", TextOf(task, "role"), NumberIn(task, "index").value_or(0)),
+  return {NameOf(task),
           TextOf(task, "state"),
           process.empty() ? TextOf(task, "address") : process,
           Figure(heard, "{:.1f} s"),
@@ -115,8 +139,8 @@ std::string Cut(const std::string& text, int columns) {
 
 }  // namespace
 
-std::string StatusText(const Json& status, int columns) {
-  std::string text = RunLine(status) + "\n";
+std::string StatusText(const Json& status, int columns, bool with_run) {
+  std::string text = with_run ? RunLine(status) + "\n" : "";
   if (const std::string waiting = TextOf(status, "waiting"); !waiting.empty()) text += waiting + "\n";
   if (const std::string line = CheckpointLine(status); !line.empty()) text += line + "\n";
   const Json* const best = status.Find("evaluation");
@@ -145,6 +169,14 @@ std::string ResultLine(const Json& result) {
   if (const auto accuracy = NumberIn(result, "test_accuracy")) {
     line += fmt::format(", accuracy {:.4g}", *accuracy);
   }
+  std::vector<std::string> lost;
+  const Json* const workers = result.Find("lost_workers");
+  if (workers != nullptr && workers->is_array()) {
+    for (const Json& worker : *workers) {
+      if (worker.is_number_integer()) lost.push_back(fmt::format("worker {}", worker.get<int64_t>()));
+    }
+  }
+  line += WithoutText(lost);
   if (const auto wall = NumberIn(result, "wall_s")) line += fmt::format(", in {}", DurationText(*wall));
   if (const std::string error = TextOf(result, "error"); !error.empty()) line += ": " + error;
   return line;

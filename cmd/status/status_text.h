@@ -8,8 +8,9 @@
 namespace dtrain {
 
 // Returns some lines on the run as a whole and a table of its tasks, each line within `columns`. `status`: of
-// trainer/leader/status_report.h; what is not there, or of another type, is left out.
-std::string StatusText(const Json& status, int columns);
+// trainer/leader/status_report.h; what is not there, or of another type, is left out. `with_run`: with the
+// line of the phase and the step, which the result of a run that has ended knows better.
+std::string StatusText(const Json& status, int columns, bool with_run = true);
 
 // Returns what a run came to, in a line without its end: "done, step 1200, test loss 0.42, accuracy 0.97, in
 // 0:13". `result`: docs/results.md.

@@ -22,7 +22,8 @@ const char kStatus[] = R"({"phase": "training", "waiting": null, "global_step": 
 
 TEST_CASE("status text: the run in a line, then what matters, then a row for each task") {
   CHECK(StatusText(Json::Parse(kStatus), 200) ==
-        "training, step 300 of 1200 (25 %), 41.2 steps/s, 4125 examples/s, 0:22 left, loss 0.42\n"
+        "training, step 300 of 1200 (25 %), 41.2 steps/s, 4125 examples/s, 0:22 left, loss 0.42, without "
+        "worker 0\n"
         "checkpoint of step 200, 0:03 old: run/step-200\n"
         "best evaluation: loss 0.5 at step 250\n"
         "warning: worker 1 is slow\n"
@@ -65,6 +66,14 @@ TEST_CASE("status text: a result is a line") {
   CHECK(
       ResultLine(Json::Parse(R"({"status": "failed", "final_loss": null, "error": "worker 1: no rows"})")) ==
       "failed: worker 1: no rows");
+}
+
+TEST_CASE("status text: a result names the workers that the run had lost") {
+  CHECK(ResultLine(Json::Parse(R"({"status": "done", "global_step": 9, "lost_workers": [1]})")) ==
+        "done, step 9, without worker 1");
+  CHECK(ResultLine(Json::Parse(R"({"status": "done", "global_step": 9, "lost_workers": [1, 2, 4]})")) ==
+        "done, step 9, without worker 1, worker 2 and worker 4");
+  CHECK(StatusText(Json::Parse(R"({"phase": "ended", "global_step": 9})"), 80, /*with_run=*/false) == "");
 }
 
 TEST_CASE("status text: a terminal that is too low gets the first lines") {

@@ -83,5 +83,21 @@ TEST_CASE("restart: a ps that is killed while the others load their data takes i
   CHECK(NoneLeft());
 }
 
+TEST_CASE("restart: a worker that is lost when no restart is left is told at once, and the run goes on") {
+  const LocalJob job(testing::LongJob("steps: 1000000") + "failure: {restarts: 1, detect_s: 2}\n");
+  const auto run = job.Start({"--set", "checkpoint.dir=" + job.directory + "/ckpt"});
+  REQUIRE(run->WaitForLine("worker 1 | epoch"));
+  kill(ChildOf(*run, "worker", 1), SIGKILL);
+  REQUIRE(run->WaitForLine("worker 1 | goes on at local step"));
+  kill(ChildOf(*run, "worker", 1), SIGKILL);
+  CHECK(
+      run->WaitForLine("worker 1 was killed by SIGKILL; no restart is left (failure.restarts: 1), and the "
+                       "run goes on without it"));
+  REQUIRE(run->WaitForLine("has not been heard for"));
+  run->Signal(SIGTERM);
+  CheckEnd(*run, 143);
+  CHECK(ReadResult(job.result).at("lost_workers").dump() == "[1]");
+}
+
 }  // namespace
 }  // namespace dtrain::testing

@@ -78,7 +78,30 @@ TEST_CASE("result: of a ps that was killed it has the signal") {
   const Json result = ReadResult(job.result);
   CheckFailed(result, "peer_lost", 4, "ps");
   CHECK(Contains(result.at("error"), "SIGKILL"));
+  CHECK(result.at("checkpoint").is_null());
   CHECK(result.at("run_id").get<std::string>().size() == 16);
+}
+
+TEST_CASE("result: of a run whose ps, or whose workers, were killed it has what is left of it") {
+  const LocalJob job(EndlessJob() + "failure: {detect_s: 2}\n");
+  for (const std::string role : {"ps", "worker"}) {
+    CAPTURE(role);
+    const std::string ckpt = NewDirectory();  // a killed ps may leave a file that is not finished
+    const auto run = job.Start({"--set", "checkpoint.dir=" + ckpt});
+    for (const char* line : {"worker 0 | epoch", "worker 1 | epoch"}) REQUIRE(run->WaitForLine(line));
+    const bool is_ps = role == "ps";
+    const pid_t first = ChildOf(*run, role, 0), second = is_ps ? -1 : ChildOf(*run, role, 1);
+    kill(first, SIGKILL);
+    if (second > 0) kill(second, SIGKILL);
+    CheckEnd(*run, 4);
+    const Json result = ReadResult(job.result);
+    CheckFailed(result, "peer_lost", 4, role);
+    CHECK(result.at("checkpoint") == ckpt + "/step-000000000");
+    CHECK(result.at("global_step").is_number());
+    if (is_ps) continue;
+    CHECK(result.at("lost_workers").dump() == "[0,1]");
+    for (const char* name : {"worker 0", "worker 1"}) CHECK(Contains(result.at("error"), name));
+  }
 }
 
 TEST_CASE("result: of a run that diverged it has the worker, and of one that may have, the warning") {
@@ -89,6 +112,8 @@ TEST_CASE("result: of a run that diverged it has the worker, and of one that may
   CHECK(result.at("status") == "diverged");
   CHECK(result.at("exit_code") == 3);
   CHECK(result.at("failed_task").is_object());
+  CHECK(result.at("global_step").get<int64_t>() > 0);
+  CHECK(result.at("local_steps").size() == 2);
   CHECK(Contains(result.at("error"), "the run has diverged"));
 }
 
@@ -122,6 +147,24 @@ TEST_CASE("result: tasks by hand tell each for itself who has failed") {
   CAPTURE(told.dump());
   CheckFailed(told, "failed", 2, "worker");
   CHECK(Contains(told.at("error"), table + ":3:1: "));
+}
+
+TEST_CASE("result: a worker that is stopped while it waits for a killed ps 0 has what it knows") {
+  const Cluster cluster(1, 1, EndlessJob() + "failure: {detect_s: 2}\n");
+  const std::string ckpt = NewDirectory(), file = cluster.directory() + "/worker.json";
+  const auto ps = cluster.Start("ps", 0, {"--set", "checkpoint.dir=" + ckpt});
+  const auto worker = cluster.Start("worker", 0, {"--set", "checkpoint.dir=" + ckpt, "--result", file});
+  REQUIRE(worker->WaitForLine("| epoch"));
+  ps->Signal(SIGKILL);
+  REQUIRE(worker->WaitForLine("joining again"));
+  worker->Signal(SIGTERM);
+  CheckEnd(*worker, 143);
+  CHECK(Contains(worker->standard_error(), "stopped by SIGTERM while it waited for ps 0 ("));
+  const Json result = ReadResult(file);
+  CAPTURE(result.dump());
+  CHECK(result.at("status") == "stopped");
+  CHECK(result.at("global_step").get<int64_t>() >= 100);
+  CHECK(result.at("checkpoint") == ckpt + "/step-000000000");
 }
 
 TEST_CASE("result: values of the environment of launch.hosts are not in it, nor in the record") {

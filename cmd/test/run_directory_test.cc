@@ -170,6 +170,24 @@ TEST_CASE("run directory: one that is named goes on from its checkpoints, and ot
   CHECK(user.Say("dtrain eval other").code == 0);
 }
 
+TEST_CASE("run directory: the same command on a run that is done keeps what that has measured") {
+  const User user;
+  REQUIRE(user.Train({"--run", "mine"}).code == 0);
+  const std::string before = FileContent(user.directory + "/mine/result.json");
+  const Done again = user.Train({"--run", "mine", "--result", "again.json"});
+  CAPTURE(again.error);
+  CHECK(again.code == 0);
+  CHECK(LastLine(again.error) == "dtrain: run: mine; next: dtrain eval mine");
+  CHECK(FileContent(user.directory + "/mine/result.json") == before);
+  const Json then = Json::Parse(before), now = user.Read("again.json");
+  CHECK(now.at("status") == "already_done");
+  for (const char* key : {"steps_per_s", "train_s", "final_loss", "test_loss", "test_accuracy", "workers"}) {
+    CAPTURE(key);
+    CHECK_FALSE(then.at(key).is_null());
+    CHECK(now.at(key) == then.at(key));
+  }
+}
+
 TEST_CASE("run directory: a start that fails leaves what a run that has begun keeps there") {
   const User user;
   REQUIRE(user.Train({"--run", "mine"}).code == 0);

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/names.h"
 #include "cmd/testing/job.h"
 
 namespace dtrain::testing {
@@ -115,10 +116,48 @@ TEST_CASE("status: of a run that was killed it says so, and shows the last that 
   local.process->Signal(SIGKILL);
   RunToEnd(*local.process);
   const Done text = StatusOf({local.run});
+  CAPTURE(text.output);
   CHECK(text.code == 0);
-  CHECK(text.output.find("no answer, and no result yet: ps 0 at ") == 0);
+  CHECK(text.output.rfind(fmt::format("the run was killed: its process, pid {} on {}, is gone\n",
+                                      local.process->pid(), HostName()),
+                          0) == 0);
+  CHECK(Contains(text.output, "\nto go on: "));
   CHECK(Contains(text.output, "\nthe last status that it wrote, at 20"));
   CHECK(Contains(text.output, ":\ntraining, step "));
+  const Json status = StatusJson({local.run});
+  for (const Json& task : status.at("tasks")) CHECK(task.at("state") == "gone");
+}
+
+// The states of all tasks, "done lost done".
+std::string StatesOf(const std::string& run) {
+  std::string states;
+  const Json status = StatusJson({run});
+  for (const Json& task : status.at("tasks")) {
+    states += (states.empty() ? "" : " ") + task.at("state").get<std::string>();
+  }
+  return states;
+}
+
+TEST_CASE("status: of a run that has ended it says what became of each task") {
+  const std::string directory = NewDirectory();
+  WriteFile(directory + "/done.yaml", LinearJob(20));
+  CHECK(Run({"local", "--config", directory + "/done.yaml", "--run", directory + "/done"}).code == 0);
+  CHECK(StatesOf(directory + "/done") == "done done done");
+
+  WriteFile(directory + "/rows.csv", "x,y\n1,2\n2,oak\n");
+  WriteFile(directory + "/failed.yaml",
+            "model: {kind: linear, inputs: 1}\ndata: {train: {format: csv, path: rows.csv, label: y}}\n"
+            "train: {epochs: 1}\n");
+  CHECK(
+      Run({"local", "--config", directory + "/failed.yaml", "--run", directory + "/failed", "--workers", "1"})
+          .code == 2);
+  CHECK(StatesOf(directory + "/failed") == "ended failed");
+
+  WriteFile(directory + "/diverged.yaml", LinearJob(1000));
+  CHECK(Run({"local", "--config", directory + "/diverged.yaml", "--run", directory + "/diverged", "--workers",
+             "1", "--set", "train.optimizer.learning_rate=1e30"})
+            .code == 3);
+  CHECK(StatesOf(directory + "/diverged") == "ended failed");
 }
 
 TEST_CASE("status: a run that failed says why") {

@@ -185,6 +185,12 @@ void Checkpoints::WatchWriter(TimePoint now) {
   if (writer_.writing() && now >= next_order_) OrderOthers(now);
 }
 
+void Checkpoints::TellFailure(const char* what, const std::string& error) const {
+  if (!asked_ && parts_.must_succeed && parts_.must_succeed()) return;
+  log_.Event(kEventCheckpointFailed, LogLevel::kError,
+             fmt::format("the checkpoint of global step {} {}: {}", step_, what, error));
+}
+
 // A disk that hangs may hold the writing thread for ever.
 void Checkpoints::GiveUp(TimePoint now) {
   const double max_s = config_.checkpoint.timeout_s;
@@ -192,8 +198,7 @@ void Checkpoints::GiveUp(TimePoint now) {
   if (phase_ == Phase::kTaking) LetRoundsGoOn();
   if (phase_ == Phase::kTaking) return End({"", error});
   deadline_ = now + Seconds(max_s);
-  log_.Event(kEventCheckpointFailed, LogLevel::kError,
-             fmt::format("the checkpoint of global step {} is given up: {}", step_, error));
+  TellFailure("is given up", error);
   writer_.GiveUp(error);
   parts_.ended(error);  // tells the requester now; the next checkpoint begins when this one has ended
 }
@@ -219,8 +224,7 @@ void Checkpoints::End(const CheckpointWriter::Outcome& outcome) {
   DropSnapshots();
   next_due_ = Clock::now() + Seconds(config_.checkpoint.every_secs);
   if (path.empty()) {
-    log_.Event(kEventCheckpointFailed, LogLevel::kError,
-               fmt::format("the checkpoint of global step {} could not be written: {}", step_, error));
+    TellFailure("could not be written", error);
   } else {
     saved_again_ = saved_step_ == step_;
     saved_step_ = step_;

@@ -38,6 +38,8 @@ class Checkpoints {
     const Steps& steps;
     const RunPositions& positions;
     Ended ended;
+    // Whether the run ends, and says why, if the checkpoint fails that is being written; may be empty.
+    std::function<bool()> must_succeed = {};
   };
 
   // Prepares and claims checkpoint.dir. Throws UserError when it cannot be written or another run writes
@@ -103,6 +105,7 @@ class Checkpoints {
   void LetRoundsGoOn();
   SavedMoment MomentOfSnapshot() const;
   void GiveUp(TimePoint now);
+  void TellFailure(const char* what, const std::string& error) const;
   void DropSnapshots();
   void WatchWriter(TimePoint now);
   void NoteBase(const CheckpointWriter::Outcome& outcome);

@@ -18,6 +18,7 @@
 #include "trainer/ps/ps_task.h"
 #include "trainer/ps/run_history.h"
 #include "trainer/ps/snapshot_keeper.h"
+#include "trainer/result/run_account.h"
 
 namespace dtrain {
 namespace {
@@ -25,8 +26,6 @@ namespace {
 using wire::Body;
 
 constexpr milliseconds kStatusEvery{1000};
-// How often the log says for which lost workers the run waits.
-constexpr milliseconds kTellAwaitedEvery{10000};
 
 std::unique_ptr<Checkpoints> CheckpointsFor(Checkpoints::Parts parts) {
   if (parts.leader.task.config.checkpoint.dir.empty()) return nullptr;
@@ -51,10 +50,12 @@ LocalLeader::LocalLeader(const LeaderParts& parts)
       start_({members_, positions_, history_, steps_, rounds_, parts.rule, outbox_, log_}),
       stop_(config_, members_, history_, log_),
       end_(config_, parts.task.layout, members_, evaluations_, history_, outbox_, log_),
+      lost_workers_(config_, members_, history_, log_),
       slow_workers_(config_.cluster.worker.size(), config_.failure.detect_s),
       status_(config_, members_, history_),
-      checkpoints_(CheckpointsFor(
-          {parts_, rounds_, steps_, positions_, [this](const std::string& error) { OnSaved(error); }})),
+      checkpoints_(CheckpointsFor({parts_, rounds_, steps_, positions_,
+                                   [this](const std::string& error) { OnSaved(error); },
+                                   [this] { return MustSave(); }})),
       restore_(RestoreParts()) {}
 
 Restore::Parts LocalLeader::RestoreParts() {
@@ -258,22 +259,7 @@ void LocalLeader::CountLoss(Member& worker, const wire::Push& push, float loss) 
   sums.rows = AddCounts(sums.rows, int64_t{push.examples()});
   sums.weight += std::fmax(0, push.weight().value_or(rows));
   sums.loss += rows * static_cast<double>(loss);
-  if (progressive_.Count(push.examples())) LogProgress();
-}
-
-void LocalLeader::LogProgress() {
-  if (progressive_.lines() == 0) {
-    for (const char* const line : kProgressHeader) log_.Info("{}", line);
-  }
-  const ProgressLine line = progressive_.TakeLine(positions_.Progress());
-  const auto figure = [](std::optional<double> mean) {
-    return mean ? LogField::Value(*mean) : LogField::Value();
-  };
-  log_.Record(LogLevel::kInfo, ProgressText(line),
-              {{"progressive_loss", figure(line.average)},
-               {"progressive_loss_since_last", figure(line.since_last)},
-               {"rows", line.rows},
-               {"weight", line.weight}});
+  if (progressive_.Count(push.examples())) progressive_.Log(positions_.Progress(), log_);
 }
 
 void LocalLeader::StepApplied(Member& member, const wire::Push& push) {
@@ -328,7 +314,10 @@ void LocalLeader::OnEvaluated(const Member& member, uint64_t request, const wire
   EndWhenComplete(Clock::now());
 }
 
-bool LocalLeader::MayGoOn() const { return !all_done_ && !steps_.over() && members_.MayReturn(Clock::now()); }
+bool LocalLeader::WaitsAtEnd() const {
+  return phase_ == RunPhase::kRunning && !all_done_ && !steps_.over() && members_.AllDone() &&
+         lost_workers_.MayReturn(Clock::now());
+}
 
 // A run that goes back to a checkpoint keeps its time, and ends at once if it has none left.
 void LocalLeader::EndWhenOutOfTime(TimePoint now) {
@@ -340,8 +329,8 @@ void LocalLeader::EndWhenOutOfTime(TimePoint now) {
 }
 
 void LocalLeader::CloseWhenAllDone(TimePoint now) {
-  if (phase_ != RunPhase::kRunning || all_done_ || !members_.AllDone() || MayGoOn()) return;
-  if (progressive_.rows_since_line() > 0) LogProgress();
+  if (phase_ != RunPhase::kRunning || all_done_ || !members_.AllDone() || WaitsAtEnd()) return;
+  if (progressive_.rows_since_line() > 0) progressive_.Log(positions_.Progress(), log_);
   if (checkpoints_) checkpoints_->Finish();
   all_done_ = true;
   end_.Begin(now);
@@ -371,8 +360,7 @@ void LocalLeader::EndWhenComplete(TimePoint now) {
 // the one after a signal.
 void LocalLeader::OnSaved(const std::string& error) {
   if (stop_.asked()) EndStopped(error);
-  const bool needed = phase_ == RunPhase::kInitialising || all_done_;
-  if (needed && !error.empty()) {
+  if (MustSave() && !error.empty()) {
     throw IoError("the {} checkpoint could not be written: {}", all_done_ ? "last" : "first", error);
   }
   if (phase_ == RunPhase::kInitialising) return StartAll();
@@ -420,22 +408,9 @@ void LocalLeader::Left(Member& member) {
   CloseWhenAllDone(Clock::now());
 }
 
-Loss LocalLeader::WhatIfLost(const Member& member) const {
-  LossCase lost;
-  lost.role = member.task.role;
-  lost.phase = phase_;
-  lost.feeds = members_.FeedsOthers(member);
-  lost.takes_part = member.takes_part;
-  lost.awaited = members_.IsAwaited(member);
-  lost.done = member.done;
-  lost.others = std::any_of(members_.all().begin(), members_.all().end(), [&](const Member& other) {
-    return &other != &member && other.here() && other.takes_part;
-  });
-  return DecideLoss(config_, lost);
-}
-
 // A ps that comes back has lost its weights. A worker may come back before its loss was noticed.
 void LocalLeader::OnWelcome(Member& member, bool replaces) {
+  if (member.is_worker()) lost_workers_.NoteProcess(member);
   if (!member.is_worker() && begun()) {
     const std::string why =
         members_.NameOf(member) + " was restarted during the run and has lost its weights";
@@ -443,7 +418,7 @@ void LocalLeader::OnWelcome(Member& member, bool replaces) {
     throw PeerLost("{}. Start the run again.", why);
   }
   const bool fatal = config_.failure.worker_lost == WorkerLost::kFail && replaces;
-  if (fatal && WhatIfLost(member) == Loss::kEnds) {
+  if (fatal && lost_workers_.WhatIfLost(member, phase_) == Loss::kEnds) {
     OnLost(member, members_.NameOf(member) + " was restarted during the run");
   }
 }
@@ -455,7 +430,7 @@ void LocalLeader::OnOverdue(Member& member, const std::string& why) {
       return CreateAbort(builder, static_cast<int>(ExitCode::kPeerLost), parts_.task.self, why);
     });
   }
-  if (parts_.task.on_lost) parts_.task.on_lost(member.task);
+  if (parts_.task.on_lost) parts_.task.on_lost(member.task, why);
   OnLost(member, why);
 }
 
@@ -465,7 +440,7 @@ void LocalLeader::OnAbort(Member& member, const wire::Abort& abort) {
   const std::string name = members_.NameOf(member);
   const std::string how =
       fmt::format("with exit code {}: {}", abort.exit_code(), ShortText(abort.text()->str()));
-  if (of_run || starting() || WhatIfLost(member) == Loss::kEnds) {
+  if (of_run || starting() || lost_workers_.WhatIfLost(member, phase_) == Loss::kEnds) {
     throw RunEnded(CauseOf(abort), fmt::format("{} ended the run {}", name, how));
   }
   OnLost(member, fmt::format("{} ended {}", name, how));
@@ -473,14 +448,10 @@ void LocalLeader::OnAbort(Member& member, const wire::Abort& abort) {
 
 // Ends the run, or lets it go on, by failure.worker_lost.
 void LocalLeader::OnLost(Member& member, const std::string& why) {
-  const Loss loss = WhatIfLost(member);
+  const Loss loss = lost_workers_.WhatIfLost(member, phase_);
   if (loss == Loss::kRollsBack) RollBack(why);
   if (loss == Loss::kEnds) {
-    if (!member.is_worker()) throw PeerLost("{}. Look at its log.", why);
-    throw PeerLost("{}; {}. Look at its log.", why,
-                   config_.failure.worker_lost == WorkerLost::kFail ? "failure.worker_lost is fail"
-                   : members_.FeedsOthers(member)                   ? "it feeds all others (data.split: feed)"
-                                                                    : "no other worker is left to go on");
+    throw PeerLost("{}{}. Look at its log.", why, lost_workers_.WhyNeeded(member));
   }
   const std::string waits =
       fmt::format("; the run waits for it up to {} s (failure.wait_s)", config_.failure.wait_s);
@@ -524,7 +495,7 @@ void LocalLeader::Tick(TimePoint now) {
   if (const std::string why = stop_.Overdue(now); !why.empty()) EndStopped(why);
   if (phase_ == RunPhase::kJoining) BeginWhenEnoughAreReady();
   if (phase_ == RunPhase::kJoining) barrier_.Check(now);
-  if (begun()) WaitForLost(now);
+  if (begun()) lost_workers_.Tick(now, WaitsAtEnd());
   if (phase_ == RunPhase::kRunning) {
     if (!all_done_) EndWhenOutOfTime(now);
     CloseWhenAllDone(now);  // a lost worker that might have returned may be too late now
@@ -534,25 +505,6 @@ void LocalLeader::Tick(TimePoint now) {
   restore_.Tick(now);
   status_.Tick(now, global_step());
   if (now >= next_status_) TellStatus(now);
-}
-
-// Ends the run when a lost worker that it waits for is away for too long.
-void LocalLeader::WaitForLost(TimePoint now) {
-  members_.CheckAwaited(now);
-  const std::optional<TaskTable::Awaited> awaited = members_.AwaitedNow();
-  if (!awaited) next_awaited_ = now + kTellAwaitedEvery;
-  if (now < next_awaited_) return;
-  next_awaited_ = now + kTellAwaitedEvery;
-  log_.Info("waiting for {}; {}", awaited->names,
-            GivesUpText(config_, awaited->since, config_.failure.wait_s));
-}
-
-std::string LocalLeader::WaitingText(TimePoint now) const {
-  if (phase_ == RunPhase::kJoining) return barrier_.StatusUntil(now);
-  const std::optional<TaskTable::Awaited> awaited = begun() ? members_.AwaitedNow() : std::nullopt;
-  if (!awaited) return std::string();
-  return fmt::format("waiting for {}{}", awaited->names,
-                     GivesUpInText(awaited->since, config_.failure.wait_s, now));
 }
 
 void LocalLeader::TellStatus(TimePoint now) {
@@ -578,11 +530,16 @@ std::optional<int64_t> LocalLeader::AllSteps() const {
 std::optional<std::string> LocalLeader::StatusJson() {
   StatusReport::Now now;
   now.phase = PhaseName();
-  now.waiting = WaitingText(Clock::now());
+  if (phase_ == RunPhase::kJoining) now.waiting = barrier_.StatusUntil(Clock::now());
+  if (begun()) now.waiting = lost_workers_.WaitingText(Clock::now(), WaitsAtEnd());
   // A run that goes back to a checkpoint is there already, before all tasks are here again.
   now.global_step = starting() && history_.begun ? history_.checkpoint_step : global_step();
   now.steps = AllSteps();
   now.saving = checkpoints_ != nullptr && !checkpoints_->idle();
+  now.ended = aborted_ || phase_ == RunPhase::kEnded;
+  now.done = phase_ == RunPhase::kEnded;
+  now.failed = failed_;
+  now.failed_by_loss = failed_by_loss_;
   return status_.ToJson(now);
 }
 
@@ -595,8 +552,19 @@ void LocalLeader::Leave(const std::string& why) {
   }
 }
 
+RunSummary LocalLeader::Reached() const {
+  if (!history_.begun) return {};
+  RunSummary summary = SummarySoFar(members_, history_, global_step());
+  if (failed_ && failed_by_loss_ && failed_->role == Role::kWorker) {
+    summary.lost_workers.push_back(failed_->index);
+  }
+  return summary;
+}
+
 void LocalLeader::Abort(int exit_code, const std::string& text, const RunSummary* summary) {
   aborted_ = true;
+  if (summary == nullptr) failed_ = BlameFor(parts_.task.self, "", text).task;
+  failed_by_loss_ = exit_code == static_cast<int>(ExitCode::kPeerLost);
   TellStatus(Clock::now());
   const milliseconds every =
       std::min<milliseconds>(Heartbeat::Interval(config_.failure.detect_s), milliseconds(50));

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "trainer/leader/checkpoints.h"
 #include "trainer/leader/evaluations.h"
+#include "trainer/leader/lost_workers.h"
 #include "trainer/leader/progressive_loss.h"
 #include "trainer/leader/recovery.h"
 #include "trainer/leader/restore.h"
@@ -90,6 +91,7 @@ class LocalLeader : public Leader {
   RunSummary Summary() const override { return end_.summary(); }
   void Leave(const std::string& why) override;
   void Abort(int exit_code, const std::string& text, const RunSummary* summary) override;
+  RunSummary Reached() const override;
 
   std::optional<std::string> StatusJson() override;
 
@@ -101,9 +103,6 @@ class LocalLeader : public Leader {
  private:
   Restore::Parts RestoreParts();
   const char* PhaseName() const;
-  void WaitForLost(TimePoint now);
-  // For whom the run waits, and how long yet; empty: for nobody.
-  std::string WaitingText(TimePoint now) const;
   void TellStatus(TimePoint now);
   std::optional<int64_t> AllSteps() const;
   // Grants no more steps (sync: decides no more rounds).
@@ -112,8 +111,6 @@ class LocalLeader : public Leader {
   void Stop(int signal);
   // The run has had enough tasks and is not over: from now on a lost ps cannot be replaced.
   bool begun() const { return phase_ == RunPhase::kInitialising || phase_ == RunPhase::kRunning; }
-  // What losing this task now means for the run.
-  Loss WhatIfLost(const Member& member) const;
   bool OnWorkerRequest(Member& worker, const wire::Envelope& request, bool repeated);
   void OnReady(Member& member, uint64_t request, const wire::Ready& ready);
   void LearnOfReturning(const Member& member, const wire::Ready& ready);
@@ -121,7 +118,6 @@ class LocalLeader : public Leader {
   void BeginWhenEnoughAreReady();
   void TakeStart(const StartedFrom& from);
   void CountLoss(Member& worker, const wire::Push& push, float loss);
-  void LogProgress();
   void StartAll();
   void Start(Member& member, uint64_t request);
   void AfterStep();
@@ -132,11 +128,14 @@ class LocalLeader : public Leader {
   void EndWhenOutOfTime(TimePoint now);
   void CloseWhenAllDone(TimePoint now);
   void WorkOnEnd(TimePoint now);
-  bool MayGoOn() const;
+  // All workers are done but those that were lost and may still return.
+  bool WaitsAtEnd() const;
   void OnWaitEnd(Member& member, uint64_t request, const wire::WaitEnd& question);
   void OnLost(Member& member, const std::string& why);
   [[noreturn]] void RollBack(const std::string& why);
   void OnSaved(const std::string& error);
+  // The run ends if the checkpoint fails that is being written.
+  bool MustSave() const { return stop_.asked() || phase_ == RunPhase::kInitialising || all_done_; }
   void EndWhenComplete(TimePoint now);
   [[noreturn]] void EndStopped(const std::string& unsaved) const;
   bool sync() const { return config_.train.mode == TrainMode::kSync; }
@@ -158,10 +157,10 @@ class LocalLeader : public Leader {
   RunStart start_;
   RunStop stop_;
   RunEnd end_;
+  LostWorkers lost_workers_;
   SlowWorkers slow_workers_;
   StatusReport status_;
   TimePoint next_status_;
-  TimePoint next_awaited_ = TimePoint::max();
   const std::unique_ptr<Checkpoints> checkpoints_;  // null without checkpoint.dir
   Restore restore_;
   std::optional<DataFacts> data_;  // the facts of the lowest worker about its data
@@ -169,6 +168,8 @@ class LocalLeader : public Leader {
   bool out_of_time_ = false;       // train.max_secs have passed
   bool all_done_ = false;          // no worker takes another step
   bool aborted_ = false;           // the run has failed, or was stopped
+  std::optional<TaskId> failed_;   // the task that is to blame for a failure; unset: none
+  bool failed_by_loss_ = false;    // since it was lost
   bool disturbed_ = false;         // rounds went on without a worker that was lost or came late
 };
 

@@ -126,7 +126,7 @@ TEST_CASE("leader: a heartbeat asks the run to stop by SIGINT, SIGTERM or SIGHUP
 TEST_CASE("leader: without a worker that is silent for too long, which is told of, the run goes on") {
   LeaderFixture f(LinearCluster(1, 2, 10));
   std::vector<int> lost;
-  f.task.on_lost = [&](TaskId task) { lost.push_back(task.index); };
+  f.task.on_lost = [&](TaskId task, const std::string&) { lost.push_back(task.index); };
   f.Begin();
   f.Silence({f.members.Worker(0)});
   CHECK(lost == std::vector<int>{1});

@@ -31,6 +31,21 @@ ProgressLine ProgressiveLoss::TakeLine(const LossSums& total) {
   return {total.rows, total.weight, MeanOf(total), MeanOf(since)};
 }
 
+void ProgressiveLoss::Log(const LossSums& total, Logger& log) {
+  if (lines_ == 0) {
+    for (const char* const line : kProgressHeader) log.Info("{}", line);
+  }
+  const ProgressLine line = TakeLine(total);
+  const auto figure = [](std::optional<double> mean) {
+    return mean ? LogField::Value(*mean) : LogField::Value();
+  };
+  log.Record(LogLevel::kInfo, ProgressText(line),
+             {{"progressive_loss", figure(line.average)},
+              {"progressive_loss_since_last", figure(line.since_last)},
+              {"rows", line.rows},
+              {"weight", line.weight}});
+}
+
 std::string ProgressText(const ProgressLine& line) {
   return fmt::format("{:<8} {:<8} {:>12} {:>14.1f}", MeanText(line.average), MeanText(line.since_last),
                      line.rows, line.weight);

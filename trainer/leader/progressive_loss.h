@@ -1,13 +1,13 @@
 // ProgressiveLoss: the loss of rows before they are learned from, as a run goes on: each row is a test row
 // until the model has seen it. It is told in a table as Vowpal Wabbit's, whose lines come each time the
-// number of rows has doubled: 1, 2, 4, 8, ... It only counts and makes texts. Owner: LocalLeader. Thread: the
-// ps loop.
+// number of rows has doubled: 1, 2, 4, 8, ... Owner: LocalLeader. Thread: the ps loop.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 
+#include "base/log.h"
 #include "trainer/data/positions.h"
 
 namespace dtrain {
@@ -38,6 +38,8 @@ class ProgressiveLoss {
 
   // Returns the line of `total`, and the next one is since here. Also if none is due, as at the end of a run.
   ProgressLine TakeLine(const LossSums& total);
+  // Logs that line, the first one below the header of the table.
+  void Log(const LossSums& total, Logger& log);
 
  private:
   int64_t rows_ = 0;

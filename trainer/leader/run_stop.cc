@@ -21,6 +21,19 @@ constexpr double kSavingShare = 0.9;
 
 }  // namespace
 
+RunSummary SummarySoFar(const TaskTable& members, const RunHistory& history, int64_t global_step) {
+  RunSummary summary;
+  summary.identity = IdentityOf(history.run, members);
+  summary.global_step = global_step;
+  for (const Member& member : members.all()) {
+    if (!member.is_worker()) continue;
+    summary.local_steps.push_back(member.taken);
+    if (member.lost && !member.here() && !member.done) summary.lost_workers.push_back(member.task.index);
+  }
+  if (!history.checkpoint.empty()) summary.checkpoint = history.checkpoint;
+  return summary;
+}
+
 void RunStop::Ask(int signal, TimePoint now) {
   signal_ = signal;
   asked_at_ = now;
@@ -37,20 +50,13 @@ std::string RunStop::Overdue(TimePoint now) const {
 
 void RunStop::End(const Reached& reached, const std::string& unsaved) const {
   const bool kept = unsaved.empty() && !config_.checkpoint.dir.empty();
-  RunSummary summary;
-  summary.status = "stopped";
-  summary.identity = IdentityOf(history_.run, members_);
   // Outside sync the run may have applied a few more gradients after the checkpoint.
-  summary.global_step = kept && reached.saved_step >= 0 ? reached.saved_step : reached.global_step;
+  RunSummary summary = SummarySoFar(
+      members_, history_, kept && reached.saved_step >= 0 ? reached.saved_step : reached.global_step);
+  summary.status = "stopped";
   const bool goes_back = reached.starting && history_.begun && !history_.checkpoint.empty();
   if (goes_back) summary.global_step = history_.checkpoint_step;
-  for (const Member& member : members_.all()) {
-    if (!member.is_worker()) continue;
-    summary.local_steps.push_back(member.taken);
-    if (member.lost && !member.here() && !member.done) summary.lost_workers.push_back(member.task.index);
-  }
   const std::string& newest = history_.checkpoint;
-  if (!newest.empty()) summary.checkpoint = newest;
   const std::string stopped = "stopped by " + SignalName(signal_);
   const std::string at = fmt::format("{} at global step {}", stopped, summary.global_step);
   const std::string which = newest.empty() ? "there is no checkpoint" : "the newest checkpoint is " + newest;

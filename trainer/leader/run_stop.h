@@ -16,6 +16,9 @@
 
 namespace dtrain {
 
+// What a run that has begun and is not done has reached, as far as ps 0 knows: its status is empty.
+RunSummary SummarySoFar(const TaskTable& members, const RunHistory& history, int64_t global_step);
+
 class RunStop {
  public:
   RunStop(const Config& config, TaskTable& members, const RunHistory& history, Logger& log)

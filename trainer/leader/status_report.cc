@@ -33,8 +33,22 @@ int64_t WrittenAt(const std::string& path) {
   return about.st_mtim.tv_sec * int64_t{1'000'000'000} + about.st_mtim.tv_nsec;
 }
 
+bool IsFailed(TaskId task, const StatusReport::Now& now) {
+  return now.failed && now.failed->role == task.role && now.failed->index == task.index;
+}
+
 // `begun`: the run had all that it needs before.
-const char* StateOf(const Member& member, bool begun) {
+const char* StateAtEnd(const Member& member, const StatusReport::Now& now, bool begun) {
+  if (member.done || (now.done && !member.is_worker())) return "done";
+  const bool failed = IsFailed(member.task, now);
+  if (failed && !now.failed_by_loss) return "failed";
+  if (failed && (begun || member.here())) return "lost";
+  if (member.here()) return "ended";
+  return member.lost || (begun && !member.is_worker()) ? "lost" : "missing";
+}
+
+const char* StateOf(const Member& member, const StatusReport::Now& now, bool begun) {
+  if (now.ended) return StateAtEnd(member, now, begun);
   if (member.done) return "done";
   if (!member.here()) return member.lost || (begun && !member.is_worker()) ? "lost" : "missing";
   return member.ready || member.takes_part ? "here" : "preparing";
@@ -108,9 +122,9 @@ Json StatusReport::Named(TaskId task, const std::string& process, const char* st
           {"state", state}};
 }
 
-Json StatusReport::OfTask(const Member& member) const {
+Json StatusReport::OfTask(const Member& member, const Now& now) const {
   const Pace& pace = PaceOf(member.task);
-  Json task = Named(member.task, member.process, StateOf(member, history_.begun));
+  Json task = Named(member.task, member.process, StateOf(member, now, history_.begun));
   const double heard_s = 1e-3 * static_cast<double>(member.silent.count());
   task["activity"] = member.here() ? OrNull(member.activity) : Json(nullptr);
   task["heard_s"] = member.here() ? Json(heard_s) : Json(nullptr);
@@ -137,7 +151,9 @@ std::string StatusReport::ToJson(const Now& now) const {
   double losses = 0;
   int64_t with_loss = 0;
   Json tasks = Json::array();
-  Json own = Named({Role::kPs, 0}, ProcessText(), "here");
+  constexpr TaskId kSelf{Role::kPs, 0};
+  const char* const at_end = now.done ? "done" : IsFailed(kSelf, now) ? "failed" : "ended";
+  Json own = Named(kSelf, ProcessText(), now.ended ? at_end : "here");
   own["activity"] = "serve";
   own["heard_s"] = 0.0;
   own["memory_bytes"] = ReadOwnMemory();
@@ -147,7 +163,7 @@ std::string StatusReport::ToJson(const Now& now) const {
       losses += member.result.losses.Mean();
       ++with_loss;
     }
-    tasks.push_back(OfTask(member));
+    tasks.push_back(OfTask(member, now));
   }
   Json document = {
       {"time", WallText(WallNanos())},

@@ -66,6 +66,10 @@ class StatusReport {
     int64_t global_step = 0;
     std::optional<int64_t> steps;  // of the whole run; unset: not known
     bool saving = false;           // a checkpoint is being written
+    // Of a run that has ended.
+    bool ended = false, done = false;
+    std::optional<TaskId> failed = {};  // the task that is to blame; unset: none
+    bool failed_by_loss = false;        // since it was lost
   };
 
   // Takes a sample of the run when one is due. Cheap enough for every tick.
@@ -92,7 +96,7 @@ class StatusReport {
   const Pace& PaceOf(TaskId task) const { return const_cast<StatusReport*>(this)->PaceOf(task); }
   int64_t Examples() const;
   Json Named(TaskId task, const std::string& process, const char* state) const;
-  Json OfTask(const Member& member) const;
+  Json OfTask(const Member& member, const Now& now) const;
 
   const Config& config_;
   const TaskTable& members_;

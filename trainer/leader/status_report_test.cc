@@ -122,6 +122,36 @@ TEST_CASE("status report: it says which tasks are here, which are lost and which
   CHECK(state(3) == "done");
 }
 
+TEST_CASE("status report: at the end it says which tasks are done, which has failed and which were lost") {
+  Reported run(LinearCluster(2, 2, 1000));
+  run.history.begun = true;
+  const auto states = [&](const StatusReport::Now& now) {
+    std::string all;
+    const Json status = Json::Parse(run.report.ToJson(now));
+    for (const Json& task : status["tasks"]) {
+      all += (all.empty() ? "" : " ") + task["state"].get<std::string>();
+    }
+    return all;
+  };
+  StatusReport::Now now;
+  now.ended = true;
+  CHECK(states(now) == "ended ended ended ended");
+  now.failed = TaskId{Role::kWorker, 1};
+  CHECK(states(now) == "ended ended ended failed");
+  now.failed_by_loss = true;
+  CHECK(states(now) == "ended ended ended lost");
+  now.failed = TaskId{Role::kPs, 0};
+  now.failed_by_loss = false;
+  CHECK(states(now) == "failed ended ended ended");
+  Member& worker = *run.members.Worker(0);
+  worker.lost = true;
+  run.members.Remove(worker);
+  run.members.Worker(1)->done = true;
+  now = {};
+  now.ended = now.done = true;
+  CHECK(states(now) == "done done lost done");
+}
+
 TEST_CASE("status report: the newest checkpoint and the best evaluation are in it") {
   Reported run(LinearCluster(1, 1, 1000));
   CHECK(run.Now(1, 1000)["checkpoint"].is_null());

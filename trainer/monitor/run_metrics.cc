@@ -48,7 +48,7 @@ constexpr Metric kOfTasks[] = {
      "Updates that its gradients had missed, over the last ten seconds"},
 };
 constexpr const char* kPhases[] = {"joining", "initialising", "training", "stopping", "ending", "ended"};
-constexpr const char* kStates[] = {"here", "preparing", "missing", "lost", "done"};
+constexpr const char* kStates[] = {"here", "preparing", "missing", "lost", "done", "failed", "ended"};
 constexpr const char* kParts[] = {"data", "compute", "hooks", "wait", "network"};
 
 // The families in the order of their first values.

@@ -151,7 +151,7 @@ void Conversations::SayHelloTo(size_t ps) {
   peers_[ps].conversation->Tell(peers_[ps].run, hello);  // lost while not connected; said again soon
 }
 
-// A task that is to stop before ps 0 has let it in waits a moment for that, then ends alone.
+// A task that is to stop before ps 0 has let it in, or in again, waits a moment for that, then ends alone.
 void Conversations::CheckStop(TimePoint now) {
   const int signal = activity_.stop_signal();
   if (signal == 0) return;
@@ -163,8 +163,10 @@ void Conversations::CheckStop(TimePoint now) {
     throw RunStopped(ExitCode::kInternal, fmt::format("stopped by {}; {}", SignalName(signal), kNothingKept),
                      std::move(summary));
   }
-  throw RunStopped(StopExitCode(signal),
-                   fmt::format("stopped by {} before this task had joined the run", SignalName(signal)),
+  const std::string when = started_once_ ? fmt::format("while it waited for {}; what is in {} stays as it is",
+                                                       Missing(), config_.checkpoint.dir)
+                                         : "before this task had joined the run";
+  throw RunStopped(StopExitCode(signal), fmt::format("stopped by {} {}", SignalName(signal), when),
                    std::move(summary));
 }
 
@@ -294,7 +296,7 @@ void Conversations::OnLost(size_t ps) {
       fmt::format("{} has not been heard for {:.1f} s (failure.detect_s = {})", (*this)[ps].name(),
                   heartbeat_->SilentSeconds(ps), config_.failure.detect_s);
   if (!RunRecovers()) throw PeerLost("{}. Look at its log.", why);
-  if (ps == 0 && on_lost_) on_lost_({Role::kPs, 0});
+  if (ps == 0 && on_lost_) on_lost_({Role::kPs, 0}, why);
   throw RolledBack{why, true};
 }
 

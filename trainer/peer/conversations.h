@@ -80,7 +80,9 @@ class Conversations {
   Heartbeat& heartbeat() { return *heartbeat_; }
   const Heartbeat& heartbeat() const { return *heartbeat_; }
   // Called when ps 0 is given up; may be empty.
-  void set_on_lost(std::function<void(TaskId)> on_lost) { on_lost_ = std::move(on_lost); }
+  void set_on_lost(std::function<void(TaskId, const std::string& why)> on_lost) {
+    on_lost_ = std::move(on_lost);
+  }
 
   // Tells ps 0, which tells the others, that this task has failed.
   void Abort(int exit_code, const std::string& text, const RunSummary* summary = nullptr);
@@ -119,7 +121,7 @@ class Conversations {
   Logger& log_;
   std::vector<Peer> peers_;
   std::unique_ptr<Heartbeat> heartbeat_;
-  std::function<void(TaskId)> on_lost_;
+  std::function<void(TaskId, const std::string& why)> on_lost_;
   uint64_t incarnation_;  // the same to every ps; a new one for each joining
   RunId run_;
   bool saves_ = false;

@@ -133,6 +133,8 @@ class Leader {
   virtual RunSummary Summary() const = 0;
   // The run goes back to a checkpoint: tells the connected tasks to join again.
   virtual void Leave(const std::string& why) = 0;
+  // What the run has reached, of a run that fails; empty: this ps does not lead, or the run has not begun.
+  virtual RunSummary Reached() const { return {}; }
   // This task has failed, or was stopped with `summary`: tells the others. Waits a few seconds at most.
   virtual void Abort(int exit_code, const std::string& text, const RunSummary* summary) = 0;
 };

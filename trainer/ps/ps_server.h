@@ -47,6 +47,8 @@ class PsServer {
   void Abort(int exit_code, const std::string& text, const RunSummary* summary = nullptr) {
     leader_->Abort(exit_code, text, summary);
   }
+  // After Abort(), what the run has reached, if this ps leads it.
+  RunSummary Reached() const { return leader_->Reached(); }
 
  private:
   RangeFiller::Parts FillerParts();

@@ -24,7 +24,8 @@ struct PsTask {
   net::Transport& transport;
   ExitHooks& hooks;
   Logger& log;
-  std::function<void(TaskId)> on_lost;  // called with each task that is given up; may be empty
+  std::function<void(TaskId, const std::string& why)>
+      on_lost;  // called with each task that is given up; may be empty
   // ps i > 0: the run has failed or was stopped; may be empty.
   std::function<void(ExitCode, const std::string& why)> on_abort;
   // ps 0: called when the workers start; may be empty.

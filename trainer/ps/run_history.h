@@ -76,14 +76,20 @@ struct RunHistory {
   bool begun = false;  // the run had started, and goes on from its newest checkpoint
   // ps 0 uses the members below; every ps uses `known`.
   RunId run;
-  uint64_t feed_token = 0;           // lets workers in at worker 0 (data.split: feed)
-  int64_t first_step = -1;           // the global step at which this process began; -1: not yet
-  int64_t first_examples = 0;        // in the gradients up to that step
-  int64_t first_nanos = 0;           // wall clock at that step
-  TimePoint training_since;          // since when this process trains (train.max_secs); unset: not yet
-  int64_t lost_step = 0;             // the highest global step known when the run was lost
-  TimePoint lost_since;              // since when no step was applied; unset: nothing is lost
-  std::vector<bool> here;            // by worker: it took part then; empty: not known
+  uint64_t feed_token = 0;     // lets workers in at worker 0 (data.split: feed)
+  int64_t first_step = -1;     // the global step at which this process began; -1: not yet
+  int64_t first_examples = 0;  // in the gradients up to that step
+  int64_t first_nanos = 0;     // wall clock at that step
+  TimePoint training_since;    // since when this process trains (train.max_secs); unset: not yet
+  int64_t lost_step = 0;       // the highest global step known when the run was lost
+  TimePoint lost_since;        // since when no step was applied; unset: nothing is lost
+  std::vector<bool> here;      // by worker: it took part then; empty: not known
+  // By worker: the processes that have joined under its index, as far as this process of ps 0 has seen.
+  struct Processes {
+    std::string latest;  // "host, pid 123"
+    int64_t count = 0;
+  };
+  std::vector<Processes> processes;  // empty: none was seen
   std::vector<bool> took_part;       // by worker: it was told to start, now or before a rollback
   bool peers_returned = false;       // the tasks had started before this process did
   bool disturbed = false;            // the weights differ from those of an undisturbed run

@@ -340,38 +340,9 @@ bool TaskTable::AllDone() const {
   });
 }
 
-bool TaskTable::MayReturn(TimePoint now) const {
-  const double max_away_s = config_.failure.detect_s + static_cast<double>(kMaxRestartPauseS);
-  return std::any_of(members_.begin(), members_.end(), [&](const Member& member) {
-    if (!member.lost || member.done) return false;
-    return member.here() ||
-           (config_.failure.restarts > 0 && SecondsBetween(member.lost_at, now) < max_away_s);
-  });
-}
-
 bool TaskTable::AllTold() const {
   return std::all_of(members_.begin(), members_.end(),
                      [](const Member& member) { return !member.here() || member.told; });
-}
-
-void TaskTable::CheckAwaited(TimePoint now) const {
-  for (const Member& member : members_) {
-    if (!IsAwaited(member) || member.here()) continue;
-    if (SecondsBetween(member.lost_at, now) <= config_.failure.wait_s) continue;
-    throw PeerLost("{} was lost and is not back after {} s (failure.wait_s). Look at its log.",
-                   NameOf(member), config_.failure.wait_s);
-  }
-}
-
-std::optional<TaskTable::Awaited> TaskTable::AwaitedNow() const {
-  std::optional<Awaited> awaited;
-  for (const Member& member : members_) {
-    if (!IsAwaited(member) || member.here() || member.done) continue;
-    if (!awaited) awaited = {"", member.lost_at};
-    awaited->names += (awaited->names.empty() ? "" : ", ") + TaskName(member.task);
-    awaited->since = std::min(awaited->since, member.lost_at);
-  }
-  return awaited;
 }
 
 }  // namespace dtrain

@@ -161,19 +161,8 @@ class TaskTable {
   std::vector<bool> WorkersNow() const;
   // No worker that takes part or is waited for has steps left to do.
   bool AllDone() const;
-  // Whether a worker that was lost before it was done is connected again or, where lost tasks are restarted,
-  // may still come. The run does not need it, but its steps are not given up.
-  bool MayReturn(TimePoint now) const;
   // Every connected task knows that the run is over.
   bool AllTold() const;
-  // Throws PeerLost when a worker that is waited for has been lost for longer than failure.wait_s.
-  void CheckAwaited(TimePoint now) const;
-  // The lost workers that are waited for, and when the first of them was lost; nothing: there are none.
-  struct Awaited {
-    std::string names;  // "worker 1, worker 3"
-    TimePoint since;
-  };
-  std::optional<Awaited> AwaitedNow() const;
 
  private:
   // A task that reads its data may wait long for the first byte: of a command, a queue, or a slow disk.

@@ -417,22 +417,6 @@ TEST_CASE("task table: all are done when each that takes part is") {
   CHECK(run.members.AllDone());
 }
 
-TEST_CASE("task table: a worker that was lost may return while it is started again, and once it is here") {
-  const TimePoint now = Clock::now();
-  Run run(WorkerLost::kContinue);
-  CHECK_FALSE(run.members.MayReturn(now));
-  run.Lose(1, now);
-  CHECK_FALSE(run.members.MayReturn(now));
-  run.config.failure.restarts = 1;
-  run.config.failure.detect_s = 5;
-  CHECK(run.members.MayReturn(now + std::chrono::seconds(20)));
-  CHECK_FALSE(run.members.MayReturn(now + std::chrono::seconds(21)));
-  run.Of(1).node = 4;
-  CHECK(run.members.MayReturn(now + std::chrono::seconds(21)));
-  run.Of(1).done = true;
-  CHECK_FALSE(run.members.MayReturn(now));
-}
-
 TEST_CASE("task table: who is not here needs not be told of the end") {
   Run run(WorkerLost::kFail);
   CHECK(run.members.AllTold());
@@ -440,24 +424,6 @@ TEST_CASE("task table: who is not here needs not be told of the end") {
   CHECK_FALSE(run.members.AllTold());
   run.Of(1).told = true;
   CHECK(run.members.AllTold());
-}
-
-TEST_CASE("task table: one that is waited for has failure.wait_s to come back") {
-  const TimePoint now = Clock::now();
-  Run run(WorkerLost::kWait);
-  CHECK_FALSE(run.members.AwaitedNow());
-  run.Lose(1, now);
-  REQUIRE(run.members.AwaitedNow());
-  CHECK(run.members.AwaitedNow()->names == "worker 1");
-  CHECK(run.members.AwaitedNow()->since == now);
-  CHECK_NOTHROW(run.members.CheckAwaited(now + std::chrono::seconds(30)));
-  CHECK_THROWS_WITH_AS(run.members.CheckAwaited(now + std::chrono::seconds(31)),
-                       "worker 1 (127.0.0.1:11002; never seen) was lost and is not back after 30 s "
-                       "(failure.wait_s). Look at its log.",
-                       PeerLost);
-  run.Of(1).node = 4;
-  CHECK_FALSE(run.members.AwaitedNow());
-  CHECK_NOTHROW(run.members.CheckAwaited(now + std::chrono::seconds(31)));
 }
 
 }  // namespace

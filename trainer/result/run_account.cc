@@ -35,6 +35,19 @@ Json RestartList(const std::vector<TaskRestart>& restarts) {
   return list;
 }
 
+// Takes what `document`, of a run that had nothing left to do, has not measured from the one that did it.
+void TakeMeasured(const Json& earlier, Json* document) {
+  for (const char* const key : {"global_step", "model_crc"}) {
+    const Json* const then = earlier.Find(key);
+    if (then == nullptr || *then != (*document)[key]) return;
+  }
+  const Json now = *document;
+  for (const auto& [key, value] : now.items()) {
+    const Json* const then = earlier.Find(key);
+    if (then != nullptr && (value.is_null() || key == "workers")) (*document)[key] = *then;
+  }
+}
+
 // Takes `start` from the front of `text`; false if it is not there.
 bool Take(std::string_view start, std::string_view* text) {
   if (text->substr(0, start.size()) != start) return false;
@@ -132,8 +145,9 @@ void RunAccount::AddWarning(const std::string& task, const std::string& text) {
   }
 }
 
-std::string ToJson(const RunSummary& summary, const RunAccount& account) {
+std::string ToJson(const RunSummary& summary, const RunAccount& account, const Json& earlier) {
   Json document = ResultFigures(summary);
+  if (summary.status == "already_done") TakeMeasured(earlier, &document);
   const RunIdentity& identity = account.identity;
   document["error"] = TextOrNull(BlameText(account.blame));
   document["exit_code"] = account.exit_code ? Json(*account.exit_code) : Json(nullptr);

@@ -64,6 +64,8 @@ struct RunAccount {
 };
 
 // Returns the JSON document of `--result`, indented, with a final newline. Keys that do not apply are null.
-std::string ToJson(const RunSummary& summary, const RunAccount& account = {});
+// `earlier`: the document of a run that was done, or anything else. A run that is already done measures
+// nothing, so it has the figures of that one if both have the same weights.
+std::string ToJson(const RunSummary& summary, const RunAccount& account = {}, const Json& earlier = nullptr);
 
 }  // namespace dtrain

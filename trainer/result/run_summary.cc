@@ -279,16 +279,19 @@ std::string TableText(const TableFigures& figures) {
 Json ResultFigures(const RunSummary& summary) {
   Writer writer;
   VisitKeys(summary, writer);
+  const bool done = summary.status == "done" || summary.status == "already_done";
   // The run ended before the workers' counts were collected: unknown, not zero.
-  if (summary.local_steps.empty() || (summary.status == "stopped" && summary.workers.empty())) {
+  if (summary.local_steps.empty() || (!done && summary.workers.empty())) {
     for (const char* key : {"examples", "bytes_sent", "bytes_received", "workers"}) {
       writer.document[key] = nullptr;
     }
   }
   if (summary.local_steps.empty()) {
-    for (const char* key : {"local_steps", "lost_workers"}) writer.document[key] = nullptr;
-    // For an evaluation the step is known, though nothing was counted.
-    if (summary.status != "done" && !summary.test_loss) writer.document["global_step"] = nullptr;
+    writer.document["local_steps"] = nullptr;
+    if (summary.lost_workers.empty()) writer.document["lost_workers"] = nullptr;
+    // For an evaluation, or of a run that failed, the step may be known though nothing was counted.
+    const bool known = summary.status == "done" || summary.test_loss || summary.checkpoint;
+    if (!known && summary.global_step == 0) writer.document["global_step"] = nullptr;
   }
   return std::move(writer.document);
 }

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "trainer/leader/local_leader.h"
+#include "trainer/leader/run_stop.h"
 #include "trainer/ps/remote_leader.h"
 
 namespace dtrain {
@@ -15,6 +16,15 @@ std::unique_ptr<Leader> LeaderFor(const LeaderParts& parts) {
 }
 
 }  // namespace
+
+void TellOfFailedStart(const PsTask& task, const Failure& failure) {
+  TaskTable members(task.config, task.self);
+  Outbox outbox(task.channel, /*max_late=*/1);
+  outbox.set_run({net::NewNodeId(), 0});
+  const std::string text = failure.what();
+  TellOfAbort({task.self, static_cast<int>(failure.code()), text, nullptr}, milliseconds(50), members,
+              task.channel, outbox);
+}
 
 PsRun::PsRun(const PsTask& task) : task_(task) {
   if (task.self.index == 0) {

@@ -7,10 +7,15 @@
 #include <memory>
 #include <string>
 
+#include "base/error.h"
 #include "trainer/ps/ps_server.h"
 #include "trainer/ps/run_history.h"
 
 namespace dtrain {
+
+// Tells the tasks that ps 0 cannot begin: they would wait for it until failure.startup_timeout_s. Waits a few
+// seconds at most.
+void TellOfFailedStart(const PsTask& task, const Failure& failure);
 
 class PsRun {
  public:
@@ -21,6 +26,8 @@ class PsRun {
   void Abort(int exit_code, const std::string& text, const RunSummary* summary = nullptr) {
     if (server_) server_->Abort(exit_code, text, summary);  // null: making it failed after a rollback
   }
+  // After Abort(), what the run has reached, as far as this ps knows.
+  RunSummary Reached() const { return server_ ? server_->Reached() : RunSummary(); }
 
  private:
   const PsTask task_;

@@ -112,6 +112,7 @@ template <typename Task>
 [[noreturn]] void AbortAndThrow(Task& task, const TaskOptions& options) {
   const auto abort = [&](ExitCode code, const std::string& text, const RunSummary* summary) {
     task.Abort(static_cast<int>(code), text, summary);
+    if (options.on_reached) options.on_reached(task.Reached());
     if (options.on_abort) options.on_abort(code, text);
   };
   try {
@@ -121,6 +122,7 @@ template <typename Task>
     throw;
   } catch (const RunEnded& ended) {
     task.Abort(static_cast<int>(ended.cause()), ended.what(), nullptr);
+    if (options.on_reached) options.on_reached(task.Reached());
     const ExitCode code = CodeAfterAbort(options, ended.cause());
     if (options.on_abort) options.on_abort(code, ended.what());
     if (options.supervised || code == ExitCode::kPeerLost) throw;
@@ -223,11 +225,18 @@ RunSummary RunTask(const Config& given, TaskId task, net::Transport& transport, 
       ps.status_token = monitor->token();
       ps.on_status = [&monitor](std::string json) { monitor->Put(std::move(json)); };
     }
-    PsRun run(ps);
+    std::optional<PsRun> run;
     try {
-      summary = run.Run();
+      run.emplace(ps);
+    } catch (const Failure& failure) {
+      // Without a parent, whoever has started it may do so again while the others wait.
+      if (task.index == 0 && options.supervised) TellOfFailedStart(ps, failure);
+      throw;
+    }
+    try {
+      summary = run->Run();
     } catch (const std::exception&) {
-      AbortAndThrow(run, options);
+      AbortAndThrow(*run, options);
     }
   } else {
     HookList more_hooks = options.more_hooks ? options.more_hooks(task) : HookList();

@@ -25,12 +25,16 @@ struct TaskOptions {
   int64_t started_nanos = 0;  // wall clock at exec, for startup_s
   // ps 0: called when the workers are told to start; may be empty.
   std::function<void(const RunIdentity&)> on_begun;
-  ExitHooks* exit_hooks = nullptr;      // takes what tasks must write at exit; null: nothing is registered
-  HookFactory more_hooks;               // of a worker, for tests; may be empty
-  std::function<void(TaskId)> on_lost;  // called with each task that this one gives up; may be empty
+  ExitHooks* exit_hooks = nullptr;  // takes what tasks must write at exit; null: nothing is registered
+  HookFactory more_hooks;           // of a worker, for tests; may be empty
+  std::function<void(TaskId, const std::string& why)>
+      on_lost;  // called with each task that this one gives up; may be empty
   // Called, with this task's exit code and why, by another thread when ps 0 has ended the run, and by the
   // task's own when it has failed: the task then has a moment to end, whatever it is doing. May be empty.
   std::function<void(ExitCode, const std::string& why)> on_abort;
+  // Called when this task has failed or was stopped, with what it knows of what the run has reached: a
+  // summary without a status. May be empty.
+  std::function<void(const RunSummary&)> on_reached;
   // A supervisor, which has started all tasks, derives the run's exit code from theirs. A task whose run
   // another task has ended then reports a lost peer, so the blame goes to the one that failed. Otherwise it
   // ends with the run's code.

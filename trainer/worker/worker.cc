@@ -457,6 +457,16 @@ void Worker::Leave() {
                    std::move(summary));
 }
 
+RunSummary Worker::Reached() const {
+  RunSummary summary;
+  if (first_step_nanos_ == 0) return summary;
+  summary.global_step = exchanges_.global_step();
+  const KnownCheckpoint told = peers_.heartbeat().checkpoint();
+  const std::string& where = told.where.empty() ? newest_.where : told.where;
+  if (!where.empty()) summary.checkpoint = where.substr(where.find(':') + 1);
+  return summary;
+}
+
 RunSummary Worker::WaitForEnd() {
   const wire::Envelope* answer = &client_.Call(0, true, "the end", kWaitEnd);
   while (answer->body_type() == wire::Body::Grant && answer->body_as_Grant()->evaluate()) {

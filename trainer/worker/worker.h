@@ -48,7 +48,9 @@ class Worker {
     data_.FeedOthersThrough(std::move(channel));
   }
   // Called when ps 0 is given up.
-  void set_on_lost(std::function<void(TaskId)> on_lost) { peers_.set_on_lost(std::move(on_lost)); }
+  void set_on_lost(std::function<void(TaskId, const std::string& why)> on_lost) {
+    peers_.set_on_lost(std::move(on_lost));
+  }
   // Called by another thread when the run has failed or was stopped; may be empty. Set it before Run().
   void set_on_abort(std::function<void(ExitCode, const std::string& why)> on_abort) {
     peers_.heartbeat().set_on_abort(std::move(on_abort));
@@ -59,6 +61,8 @@ class Worker {
   void Abort(int exit_code, const std::string& text, const RunSummary* summary = nullptr) {
     peers_.Abort(exit_code, text, summary);
   }
+  // What the run has reached, as far as this worker knows; empty: the run has not begun.
+  RunSummary Reached() const;
 
  private:
   // What is told of the final weights besides; unset: there is none.
