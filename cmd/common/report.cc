@@ -57,8 +57,8 @@ ResultFile::ResultFile(const std::string& path, const ErrorLines& errors, int re
   // Writes a file to prove that it can, and removes it.
   try {
     WriteFileAtomically(path_, "");
-  } catch (const IoError& error) {
-    throw UserError("--result {}", error.what());
+  } catch (const FileError& error) {
+    ThrowUnwritable(fmt::format("--result {}", error.what()), error.error_number());
   }
   unlink(path_.c_str());
 }
@@ -92,12 +92,12 @@ void ResultFile::NoteBegun(const RunIdentity& identity) {
   if (!written_) Report(kBegunWord, IdentityToJson(identity));
 }
 
-void ResultFile::Write(const RunSummary& summary) {
+bool ResultFile::Write(const RunSummary& summary) {
   const std::lock_guard<std::mutex> hold(mutex_);
-  if (written_) return;
+  if (written_) return true;
   account_.exit_code = 0;
   account_.blame = {};
-  WriteLocked(summary);
+  return WriteLocked(summary);
 }
 
 bool ResultFile::WriteEnding(const Ending& ending, RunSummary summary) {
@@ -119,15 +119,12 @@ bool ResultFile::WriteEnding(const Ending& ending, RunSummary summary) {
   }
   summary.status = ending.status;
   if (summary.wall_s == 0) summary.wall_s = SecondsSinceStart();
-  try {
-    WriteLocked(summary);
-  } catch (const Failure& failure) {
-    errors_.Print(failure.what());
-  }
+  WriteLocked(summary);
   return true;
 }
 
-void ResultFile::WriteLocked(const RunSummary& summary) {
+// On a full disk the result still goes to the parent, and to people on standard output.
+bool ResultFile::WriteLocked(const RunSummary& summary) {
   written_ = true;
   account_.Learn(summary.identity);
   account_.version = kVersion;
@@ -135,18 +132,26 @@ void ResultFile::WriteLocked(const RunSummary& summary) {
   account_.start_nanos = ProcessStartWallNanos();
   account_.end_nanos = WallNanos();
   const std::string document = ToJson(summary, account_);
-  if (directory_) {
+  const auto try_to = [&](const auto& write) {
     try {
-      directory_->End(summary, account_, document);
+      write();
+      return true;
     } catch (const Failure& failure) {
       errors_.Print(failure.what());
+      return false;
     }
+  };
+  bool is_kept = path_.empty() || try_to([&] { WriteDocument(document); });
+  const bool in_directory = !directory_ || try_to([&] { directory_->End(summary, account_, document); });
+  if (path_.empty()) is_kept = in_directory;
+  if (!is_kept && (!directory_ || !in_directory) && path_ != kStandardOutput) {
+    errors_.Print("the result is on standard output");
+    WriteAll(STDOUT_FILENO, document);
   }
-  WriteDocument(document);
   TellEndCommand(summary);
-  if (const int failed = Report(kResultWord, ToWireJson(summary))) {
-    throw IoError("the result cannot be handed to the parent: {}", ErrnoText(failed));
-  }
+  const int error = Report(kResultWord, ToWireJson(summary));
+  if (error != 0) errors_.Print("the result cannot be handed to the parent: " + ErrnoText(error));
+  return is_kept && error == 0;
 }
 
 void ResultFile::SetEndCommand(const RunConfig& run) {

@@ -583,6 +583,7 @@ std::optional<std::string> LocalLeader::StatusJson() {
   now.global_step = starting() && history_.begun ? history_.checkpoint_step : global_step();
   now.steps = AllSteps();
   now.saving = checkpoints_ != nullptr && !checkpoints_->idle();
+  if (checkpoints_) now.warning = checkpoints_->Trouble();
   return status_.ToJson(now);
 }
 

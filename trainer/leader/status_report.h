@@ -66,6 +66,7 @@ class StatusReport {
     int64_t global_step = 0;
     std::optional<int64_t> steps;  // of the whole run; unset: not known
     bool saving = false;           // a checkpoint is being written
+    std::string warning = {};      // what must be mended while the run goes on; empty: nothing
   };
 
   // Takes a sample of the run when one is due. Cheap enough for every tick.
