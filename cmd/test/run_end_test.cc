@@ -106,7 +106,8 @@ TEST_CASE("run end: a disk that is full at the start is exit code 1, and a place
     const Done wrong = Run({"-c", command + " " + in_file}, shell);
     CHECK(wrong.code == 2);
     CHECK(Contains(wrong.error, in_file));
-    const Done full = Run({"-c", "ulimit -f 0; " + command + " " + job.directory + "/new" + place.back()}, shell);  // no byte of a file
+    const Done full = Run({"-c", "ulimit -f 0; " + command + " " + job.directory + "/new" + place.back()},
+                          shell);  // no byte of a file
     CHECK(full.code == 1);
     CHECK(Contains(full.error, ": cannot be written: File too large (27). Free some space"));
   }
