@@ -143,7 +143,13 @@ std::string ShownLine(std::string_view line) {
 bool Console::IsTerminal() { return isatty(STDERR_FILENO) == 1; }
 
 // The last column stays free: a terminal would go to the next line there.
-std::string Console::Drawing() const { return kErase + text_.substr(0, Columns() - 1); }
+// Parts of the line, two blanks apart, that have no room are left out: half a figure would be another one.
+std::string Console::Drawing() const {
+  const size_t room = Columns() - 1;
+  if (text_.size() <= room) return kErase + text_;
+  const size_t end = text_.rfind("  ", room);
+  return kErase + text_.substr(0, end == std::string::npos ? room : end);
+}
 
 void Console::SetLive(std::string_view text) {
   std::lock_guard<std::mutex> hold(mutex_);

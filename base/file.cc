@@ -6,10 +6,21 @@
 
 #include <filesystem>
 
-#include "base/error.h"
 #include "base/fault_point.h"
 
 namespace dtrain {
+
+void ThrowUnwritable(const std::string& text, int error_number) {
+  const bool disk =
+      error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG || error_number == EIO;
+  if (disk) throw FileError(text, error_number);
+  throw UserError("{}", text);
+}
+
+std::string UnwritableText(const std::string& path, int error_number) {
+  return fmt::format("{}: cannot be written: {}. Free some space or name another path.", path,
+                     ErrnoText(error_number));
+}
 
 int WriteAll(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
@@ -59,8 +70,7 @@ void WriteFileAtomically(const std::string& path, std::string_view content) {
   if (failed == 0) failed = Rename(temporary, path);
   if (failed != 0) {
     unlink(temporary.c_str());
-    throw IoError("{}: cannot be written: {}. Free some space or name another path.", path,
-                  ErrnoText(failed));
+    throw FileError(UnwritableText(path, failed), failed);
   }
   const FileDescriptor held(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (held.get() >= 0) Sync(held.get(), directory);

@@ -1,11 +1,31 @@
 // Writing files: all bytes to a descriptor, and atomic replacement of a file; FileDescriptor, which closes
-// one. Thread: any.
+// one; how a file that cannot be written fails. Thread: any.
 #pragma once
 
 #include <string>
 #include <string_view>
 
+#include "base/error.h"
+
 namespace dtrain {
+
+// FileError: a file could not be written. The text ends with the remedy.
+class FileError : public IoError {
+ public:
+  FileError(const std::string& text, int error_number) : IoError("{}", text), error_number_(error_number) {}
+  int error_number() const { return error_number_; }
+
+ private:
+  int error_number_;
+};
+
+// Throws the failure of a place that the user has named and that cannot be written: a UserError, but a
+// FileError if the disk itself is the reason, full or failing, because the setting is right then. `text`
+// names place, reason and remedy.
+[[noreturn]] void ThrowUnwritable(const std::string& text, int error_number);
+
+// Returns "PATH: cannot be written: WHY. Free some space or name another path."
+std::string UnwritableText(const std::string& path, int error_number);
 
 class FileDescriptor {
  public:
@@ -25,8 +45,8 @@ class FileDescriptor {
 int WriteAll(int fd, std::string_view bytes);
 
 // Replaces `path` by `content`: writes a file beside it, syncs it, renames it over `path`, and syncs the
-// directory. Creates missing parent directories. Throws IoError with the path; an older file at `path` is
-// untouched then.
+// directory. Creates missing parent directories. Throws FileError with the path; an older file at `path`
+// is untouched then.
 void WriteFileAtomically(const std::string& path, std::string_view content);
 
 }  // namespace dtrain

@@ -147,8 +147,12 @@ LogFile::LogFile(const std::string& task, const std::string& directory) {
                     path_);
   }
   if (fd_ < 0) {
-    throw UserError("{}: cannot be opened for the log: {}. Set log.dir to a writable directory.", path_,
-                    ErrnoText(failed ? failed.value() : errno));
+    const int reason = failed ? failed.value() : errno;
+    ThrowUnwritable(
+        fmt::format("{}: cannot be opened for the log: {}. Free some space, or set log.dir to a writable "
+                    "directory.",
+                    path_, ErrnoText(reason)),
+        reason);
   }
 }
 

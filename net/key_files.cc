@@ -192,14 +192,14 @@ std::string ReadSecretFile(const std::string& path) {
 
 void WriteSecretFile(const std::string& path, const std::string& name, const std::string& secret_key) {
   const FileDescriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (file.get() < 0) throw UserError("{}: cannot make it: {}.", path, ErrnoText(errno));
+  if (file.get() < 0) ThrowUnwritable(UnwritableText(path, errno), errno);
   const std::string text = fmt::format("# The secret key of {}: for its machine alone.\n{}", name,
                                        KeyLine({"secret", secret_key}));
   int failed = fchmod(file.get(), 0600) == 0 ? WriteAll(file.get(), text) : errno;
   if (failed == 0 && fsync(file.get()) != 0) failed = errno;
   if (failed == 0) return;
   unlink(path.c_str());
-  throw IoError("{}: cannot write: {}. Is the disk full?", path, ErrnoText(failed));
+  throw FileError(UnwritableText(path, failed), failed);
 }
 
 }  // namespace dtrain::net

@@ -62,11 +62,19 @@ printf '%s' "$commit" >"$work/commit"
 truncate -s 64 "$work/commit"
 objcopy --update-section ".dtrain_commit=$work/commit" "$root/bin/dtrain"
 
+# The libraries that are compiled in are known by their headers.
+headers=(/usr/include/{flatbuffers/base.h,CLI/CLI.hpp,nlohmann/json.hpp,xxhash.h})
+mapfile -t owned < <(ldd "$program" | awk '/=> \// { print $3 }' | xargs realpath)
+owned+=("${headers[@]}")
+# "PACKAGE:amd64: FILE" of each, by one query, which takes as long as one for a single file. A package lists a path with
+# or without /usr.
+owners=$(dpkg-query -S "${owned[@]}" "${owned[@]#/usr}" 2>/dev/null) || true
+
 # Adds the licence of each bundled library from its Debian package.
 copy_licence() { # a file of the package
   local package
-  # Tries the path with and without /usr, because a package lists only one of them.
-  package=$(dpkg-query -S "$1" "${1#/usr}" 2>/dev/null | head -n 1 | cut -d: -f1) || true
+  package=$(awk -F ': ' -v file="${1#/usr}" '$2 == file || $2 == "/usr" file { sub(/:.*/, "", $1); print $1; exit }' \
+    <<<"$owners")
   [ -n "$package" ] || fail "$1: no Debian package has it, so its licence is not known"
   local terms=/usr/share/doc/$package/copyright
   [ -f "$terms" ] || fail "$terms is not there, so the licence of $package is not known"
@@ -117,9 +125,8 @@ done < <(ldd "$program")
 # The highest version of glibc whose symbols any of these files needs.
 glibc=$(objdump -T "$root"/bin/* "$root"/lib/* | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1)
 glibc=${glibc#GLIBC_}
-# The libraries that are compiled in.
-for header in flatbuffers/base.h CLI/CLI.hpp nlohmann/json.hpp xxhash.h; do
-  copy_licence "/usr/include/$header"
+for header in "${headers[@]}"; do
+  copy_licence "$header"
 done
 # The texts to which these licences only refer.
 mkdir "$root/licenses/common-licenses"
@@ -183,6 +190,6 @@ tar -C "$work" --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --n
 echo "$archive"
 debian_root "$work/deb"
 package=$out/dtrain_${version}_amd64.deb
-dpkg-deb --root-owner-group -Zxz -z3 --build "$work/deb" "$package" >/dev/null
+dpkg-deb --root-owner-group -Zxz -z2 --build "$work/deb" "$package" >/dev/null
 echo "$package"
 python3 scripts/package_wheel.py "$root" "$version" "$glibc" "$out"

@@ -212,7 +212,7 @@ struct DevicesArguments {
 
 // StatusArguments: dtrain status
 struct StatusArguments {
-  std::string run;    // the directory of a run, or the address of its ps 0
+  std::string run;    // the directory of a run or of runs, or the address of a ps 0
   std::string token;  // the file of the token, for an address; empty: none
   std::string keys;   // the directory with the status key; empty: the run has no keys, or its config names it
   bool json = false;

@@ -59,8 +59,8 @@ ResultFile::ResultFile(const std::string& path, const ErrorLines& errors, int re
   // Writes a file to prove that it can, and removes it.
   try {
     WriteFileAtomically(path_, "");
-  } catch (const IoError& error) {
-    throw UserError("--result {}", error.what());
+  } catch (const FileError& error) {
+    ThrowUnwritable(fmt::format("--result {}", error.what()), error.error_number());
   }
   unlink(path_.c_str());
 }
@@ -103,12 +103,12 @@ void ResultFile::NoteReached(const RunSummary& reached) {
   if (!reached_ || reached_->local_steps.empty()) reached_ = reached;
 }
 
-void ResultFile::Write(const RunSummary& summary) {
+bool ResultFile::Write(const RunSummary& summary) {
   const std::lock_guard<std::mutex> hold(mutex_);
-  if (written_) return;
+  if (written_) return true;
   account_.exit_code = 0;
   account_.blame = {};
-  WriteLocked(summary);
+  return WriteLocked(summary);
 }
 
 bool ResultFile::WriteEnding(const Ending& ending, RunSummary summary) {
@@ -131,15 +131,12 @@ bool ResultFile::WriteEnding(const Ending& ending, RunSummary summary) {
   if (reached_ && summary.global_step == 0 && summary.local_steps.empty()) summary = *reached_;
   summary.status = ending.status;
   if (summary.wall_s == 0) summary.wall_s = SecondsSinceStart();
-  try {
-    WriteLocked(summary);
-  } catch (const Failure& failure) {
-    errors_.Print(failure.what());
-  }
+  WriteLocked(summary);
   return true;
 }
 
-void ResultFile::WriteLocked(const RunSummary& summary) {
+// On a full disk the result still goes to the parent, and to people on standard output.
+bool ResultFile::WriteLocked(const RunSummary& summary) {
   written_ = true;
   account_.Learn(summary.identity);
   account_.version = kVersion;
@@ -149,18 +146,26 @@ void ResultFile::WriteLocked(const RunSummary& summary) {
   std::string earlier = directory_ ? directory_->EarlierResult() : std::string();
   if (earlier.empty()) earlier = earlier_;
   const std::string document = ToJson(summary, account_, Json::Parse(earlier));
-  if (directory_) {
+  const auto try_to = [&](const auto& write) {
     try {
-      directory_->End(summary, account_, document);
+      write();
+      return true;
     } catch (const Failure& failure) {
       errors_.Print(failure.what());
+      return false;
     }
+  };
+  bool is_kept = path_.empty() || try_to([&] { WriteDocument(document); });
+  const bool in_directory = !directory_ || try_to([&] { directory_->End(summary, account_, document); });
+  if (path_.empty()) is_kept = in_directory;
+  if (!is_kept && (!directory_ || !in_directory) && path_ != kStandardOutput) {
+    errors_.Print("the result is on standard output");
+    WriteAll(STDOUT_FILENO, document);
   }
-  WriteDocument(document);
   TellEndCommand(summary);
-  if (const int failed = Report(kResultWord, ToWireJson(summary))) {
-    throw IoError("the result cannot be handed to the parent: {}", ErrnoText(failed));
-  }
+  const int error = Report(kResultWord, ToWireJson(summary));
+  if (error != 0) errors_.Print("the result cannot be handed to the parent: " + ErrnoText(error));
+  return is_kept && error == 0;
 }
 
 void ResultFile::SetEndCommand(const RunConfig& run) {

@@ -79,11 +79,12 @@ class ResultFile {
   // Tells the parent why this task ends; a stop that was asked for is a warning. The parent shows it, so the
   // task itself must not. Returns false if there is no parent.
   bool NoteEnd(LogLevel level, const std::string& why);
-  // Writes the result of a run that is done. Only the first call writes. Throws IoError if the disk fails.
-  void Write(const RunSummary& summary);
-  // Writes the result of a run that is not done, with `summary` as far as there is one. A failure is printed
-  // and not thrown, because the cause of the end and its exit code matter more. Returns false if the result
-  // was written before.
+  // Writes the result of a run that is done. Only the first call writes. Returns false if the place that was
+  // asked for failed. That is printed, and a result that no place took goes to standard output.
+  [[nodiscard]] bool Write(const RunSummary& summary);
+  // The same of a run that is not done, with `summary` as far as there is one. A failure does not matter to
+  // the caller: the cause of the end and its exit code are more important. Returns false if the result was
+  // written before.
   bool WriteEnding(const Ending& ending, RunSummary summary = {});
   // Says where the run is and what to do with it, after its result is written. Does nothing if it has no
   // directory, or if a parent says it.
@@ -98,7 +99,7 @@ class ResultFile {
   RunDirectory* directory() const { return directory_.get(); }
 
  private:
-  void WriteLocked(const RunSummary& summary);
+  bool WriteLocked(const RunSummary& summary);
   void TellEndCommand(const RunSummary& summary) const;
   void WriteDocument(const std::string& json) const;
   // Returns 0 or the errno of the failure.

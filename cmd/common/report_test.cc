@@ -25,7 +25,7 @@ TEST_CASE("result file: the first ending is the one that is written") {
   summary.status = "done";
   summary.global_step = 7;
   summary.local_steps = {7};
-  result.Write(summary);
+  CHECK(result.Write(summary));
   result.WriteEnding({"stopped", 143, {}});
   CHECK(Read(path).at("status") == "done");
   CHECK(Read(path).at("global_step") == 7);
@@ -79,7 +79,7 @@ TEST_CASE("result file: its parent hears in lines that the run has begun, of los
   result.NoteLost("ps 1", "silent");
   RunSummary summary;
   summary.status = "done";
-  result.Write(summary);
+  CHECK(result.Write(summary));
   close(ends[1]);
   std::string text;
   char c = 0;

@@ -91,6 +91,13 @@ std::string AgainCommand(const std::string& directory) {
   return ShellLine(words);
 }
 
+[[noreturn]] void ThrowNoDirectory(const std::string& path, const char* what, int error_number) {
+  ThrowUnwritable(fmt::format("run.dir = {}: cannot be {}: {}. Free some space, or name another directory "
+                              "or none.",
+                              path, what, ErrnoText(error_number)),
+                  error_number);
+}
+
 std::string StemOf(const std::string& config_path) {
   std::string stem = fs::path(config_path).stem().string();
   std::replace_if(
@@ -136,20 +143,14 @@ RunDirectory::~RunDirectory() {
 std::unique_ptr<RunDirectory> RunDirectory::Open(const std::string& path, const Writer& writer) {
   std::error_code failed;
   fs::create_directories(path, failed);
-  if (failed) {
-    throw UserError("run.dir = {}: cannot be made: {}. Name a directory that can be written, or none.", path,
-                    ErrnoText(failed.value()));
-  }
+  if (failed) ThrowNoDirectory(path, "made", failed.value());
   const int fd = Lock(path, /*strictly=*/false);
   if (fd < 0 && errno == EWOULDBLOCK) {
     throw UserError(
         "run.dir = {}: in use by {}. Give each run a directory of its own, or end that one first.", path,
         Holder(path));
   }
-  if (fd < 0) {
-    throw UserError("run.dir = {}: cannot be written: {}. Name a directory that can be written, or none.",
-                    path, ErrnoText(errno));
-  }
+  if (fd < 0) ThrowNoDirectory(path, "written", errno);
   const Json old = ReadRecord(path);
   const Json* const named = old.Find("named_by_dtrain");
   const bool is_named = named != nullptr && named->is_boolean() && named->get<bool>();
@@ -159,10 +160,13 @@ std::unique_ptr<RunDirectory> RunDirectory::Open(const std::string& path, const 
 std::unique_ptr<RunDirectory> RunDirectory::Make(const std::string& path, const Writer& writer) {
   std::error_code failed;
   fs::create_directories(fs::path(path).parent_path(), failed);
-  if (failed) throw IoError("{}: {}", fs::path(path).parent_path().string(), ErrnoText(failed.value()));
+  if (failed) {
+    throw FileError(fmt::format("{}: {}", fs::path(path).parent_path().string(), ErrnoText(failed.value())),
+                    failed.value());
+  }
   if (mkdir(path.c_str(), 0777) != 0) {
     if (errno == EEXIST) return nullptr;
-    throw IoError("{}: {}", path, ErrnoText(errno));
+    throw FileError(fmt::format("{}: {}", path, ErrnoText(errno)), errno);
   }
   return std::unique_ptr<RunDirectory>(
       new RunDirectory(path, writer, /*is_named=*/true, Lock(path, /*strictly=*/false)));
@@ -331,16 +335,16 @@ PlacedRun PlaceRun(const std::string& config_path, const RunDirectory::Writer& w
     if (!config.run.has_directory()) return placed;
     const bool explicitly = config.run.dir != made_up;
     PlaceOutputs(&config);
+    if (explicitly) placed.directory = RunDirectory::Open(config.run.dir, writer);
     try {
-      placed.directory = explicitly ? RunDirectory::Open(config.run.dir, writer)
-                                    : RunDirectory::Make(config.run.dir, writer);
+      if (!explicitly) placed.directory = RunDirectory::Make(config.run.dir, writer);
       if (placed.directory == nullptr) continue;
       placed.directory->Begin(config, config_path);
       if (!explicitly) placed.directory->RemoveOld(config.run.keep);
       return placed;
-    } catch (const IoError& error) {
+    } catch (const FileError& error) {
       placed.directory.reset();
-      if (explicitly) throw UserError("run.dir = {}", error.what());
+      if (explicitly) ThrowUnwritable(fmt::format("run.dir = {}", error.what()), error.error_number());
       why = error.what();
       break;
     }

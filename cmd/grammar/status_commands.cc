@@ -10,6 +10,7 @@ constexpr char kFooter[] =
     R"(Examples:
   dtrain status runs/quickstart-20261127-210501
   dtrain status --watch runs/quickstart-20261127-210501
+  dtrain status runs                                      the runs in this directory, the newest first
   dtrain status --json runs/quickstart-20261127-210501 | jq .global_step
   dtrain status 10.0.0.1:9001 --keys keys                a run with keys (security.keys), from any machine
   dtrain status localhost:9001 --token status.token      one without keys; the token is in its directory
@@ -20,7 +21,7 @@ shown, and the result of the run. Exit code 0 if there is a status, 4 if ps 0 at
 class StatusGrammar : public CommandGrammar {
  public:
   explicit StatusGrammar(CLI::App* root) : CommandGrammar(root->add_subcommand("status", kAbout), kFooter) {
-    app()->add_option("run", status_.run, "The directory of the run, or HOST:PORT of its ps 0");
+    app()->add_option("run", status_.run, "The directory of the run or of runs, or HOST:PORT of a ps 0");
     app()->add_flag("--json", status_.json, "One JSON document in place of the text");
     app()->add_flag("--watch", status_.watch, "Show it again each second, until the run ends");
     app()

@@ -275,8 +275,7 @@ int FollowRun::Run() {
     }
     if (summary_) timeout = Ms(failure_.wait_s) + 2 * longest_gap_;
   }
-  result_.Write(*summary_);
-  return 0;
+  return static_cast<int>(result_.Write(*summary_) ? ExitCode::kOk : ExitCode::kInternal);
 }
 
 // A checkpoint that is gone was removed because of checkpoint.keep.
@@ -335,11 +334,14 @@ int FollowRun::Stop() {
 
 int EvaluateOne(const EvalArguments& arguments, Evaluator* evaluator, const ErrorLines& errors,
                 ResultFile* result) {
-  return WithModel(
+  bool is_kept = false;
+  const int code = WithModel(
       arguments.checkpoint, arguments.config, errors, [&](CheckpointReader* checkpoint, Config config) {
         EvaluateOn(arguments.data, &config);
-        result->Write(evaluator->SummaryOf(evaluator->Evaluate(config, checkpoint, /*line=*/false, [] {})));
+        is_kept = result->Write(
+            evaluator->SummaryOf(evaluator->Evaluate(config, checkpoint, /*line=*/false, [] {})));
       });
+  return is_kept ? code : static_cast<int>(ExitCode::kInternal);
 }
 
 }  // namespace

@@ -107,9 +107,12 @@ bool HasMore(const ModelConfig& model) {
 
 [[noreturn]] void RefuseKind(const ExportArguments& arguments, const ModelConfig& model, const char* name) {
   const bool fm = model.kind == ModelKind::kFm;
-  throw UserError("--out {}: {} has no {}, and the model is {}. Try --to safetensors, without --dense.",
-                  arguments.out, name, fm ? "pairs of features" : "embeddings in front of layers",
-                  fm ? "a factorization machine" : "wide_deep");
+  const char* const remedy = !arguments.dense                ? "Try --to safetensors."
+                             : arguments.to == "safetensors" ? "Leave --dense out."
+                                                             : "Leave --dense out, and try --to safetensors.";
+  throw UserError("--out {}: {} has no {}, and the model is {}. {}", arguments.out, name,
+                  fm ? "pairs of features" : "embeddings in front of layers",
+                  fm ? "a factorization machine" : "wide_deep", remedy);
 }
 
 void RefuseHashed(const ExportArguments& arguments, const Config& config) {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/names.h"
@@ -80,6 +81,8 @@ class Predictor {
     }
   }
 
+  int64_t rows() const { return rows_; }
+
   // Returns a warning about what is likely a mistake; empty if there is none.
   std::string Warning() const {
     constexpr float kOne = 1.0f / 255;
@@ -150,6 +153,7 @@ class Predictor {
                            block_.kept.data() + static_cast<size_t>(row) * block_.keeps);
     }
     output->Write(answer);
+    rows_ += block_.rows;
   }
 
   const Config& config_;
@@ -158,6 +162,7 @@ class Predictor {
   const bool raw_;
   const ErrorLines& errors_;
   int64_t skipped_ = 0;
+  int64_t rows_ = 0;  // that were predicted
   const int64_t max_rows_;
   TrainedModel model_;
   RowBlock block_;
@@ -180,20 +185,27 @@ void CheckOut(const std::vector<std::string>& files, const std::string& out) {
 }  // namespace
 
 int RunPredictCommand(const PredictArguments& arguments, const ErrorLines& errors) {
-  return WithModel(arguments.checkpoint, arguments.config, errors,
-                   [&](CheckpointReader* checkpoint, const Config& config) {
-                     const Layout layout = LayoutFor(*checkpoint, config);
-                     PrepareProcess(config);
-                     Predictor predictor(config, layout, checkpoint, FormFor(*checkpoint, config), arguments,
-                                         errors);
-                     const std::vector<std::string> files = SourceFiles(arguments.data, "--data");
-                     CheckOut(files, arguments.out);
-                     Output output(arguments.out);
-                     predictor.Run(files, arguments.format, &output);
-                     output.Finish();
-                     const std::string warning = predictor.Warning();
-                     if (!warning.empty()) errors.Print("warning: " + warning);
-                   });
+  return WithModel(
+      arguments.checkpoint, arguments.config, errors,
+      [&](CheckpointReader* checkpoint, const Config& config) {
+        const Layout layout = LayoutFor(*checkpoint, config);
+        PrepareProcess(config);
+        Predictor predictor(config, layout, checkpoint, FormFor(*checkpoint, config), arguments, errors);
+        const std::vector<std::string> files = SourceFiles(arguments.data, "--data");
+        CheckOut(files, arguments.out);
+        Output output(arguments.out);
+        const TimePoint begun = Clock::now();
+        predictor.Run(files, arguments.format, &output);
+        output.Finish();
+        const double seconds = std::max(SecondsSince(begun), 1e-3);
+        errors.Print(
+            fmt::format("predicted {} in {:.2f} s, {:.0f} rows/s: {}", Plural(predictor.rows(), "row"),
+                        seconds, static_cast<double>(predictor.rows()) / seconds,
+                        arguments.out.empty() ? "standard output" : arguments.out),
+            LogLevel::kInfo);
+        const std::string warning = predictor.Warning();
+        if (!warning.empty()) errors.Print("warning: " + warning);
+      });
 }
 
 }  // namespace dtrain

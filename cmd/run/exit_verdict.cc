@@ -402,9 +402,9 @@ int FinishRun(const Config& config, const Outcome& outcome, Logger& log, const E
   const int exit_code = ProcessExitCode(verdict.code, config.failure);
   if (verdict.code == ExitCode::kOk) {
     ShowResult(config, summary, errors, result);
-    result.Write(summary);
+    const bool is_kept = result.Write(summary);
     result.TellDirectory();
-    return exit_code;
+    return is_kept ? exit_code : static_cast<int>(ExitCode::kInternal);
   }
   FillIn(config, outcome, &summary);
   const bool stopped = outcome.stop_signal != 0 && verdict.code == ExitCode::kInternal;

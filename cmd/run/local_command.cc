@@ -162,9 +162,9 @@ int RunThreads(const Config& config, NewRuntime new_runtime, SignalPipe& signals
     LogClosingLines(config, summary, log);
     ShowTable(config, summary, std::nullopt, errors);
     ShowResult(config, summary, errors, result);
-    result.Write(summary);
+    const bool is_kept = result.Write(summary);
     result.TellDirectory();
-    return 0;
+    return static_cast<int>(is_kept ? ExitCode::kOk : ExitCode::kInternal);
   } catch (const RunStopped& stopped) {
     console.End();
     errors.Print(FailureText(stopped), LevelOf(stopped.code()), kEventRunEnded);

@@ -252,7 +252,7 @@ int RunTaskCommand(const TaskArguments& arguments, NewRuntime new_runtime, Error
     try {
       const RunSummary summary = RunTask(config, task, *transport, log, options);
       if (!arguments.reports) ShowOwnEnd(config, task, summary, errors, result);
-      result.Write(summary);
+      if (!result.Write(summary)) exit_code = static_cast<int>(ExitCode::kInternal);
       result.TellDirectory();
     } catch (const std::exception&) {
       exit_code = ReportFailure(config, task, stop, log, result);

@@ -6,8 +6,7 @@
 
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <limits>
 #include <thread>
 
 #include "base/clock.h"
@@ -17,6 +16,7 @@
 #include "base/printable.h"
 #include "cmd/common/load_config.h"
 #include "cmd/common/run_directory.h"
+#include "cmd/status/run_list.h"
 #include "cmd/status/status.h"
 #include "cmd/status/status_text.h"
 #include "trainer/monitor/run_monitor.h"
@@ -32,6 +32,7 @@ constexpr milliseconds kWatchEvery{1000};
 // How long one that watches waits for a ps 0 that may be started again.
 constexpr std::chrono::seconds kWatchPatience{60};
 constexpr int kWideColumns = 200;  // where the output is no terminal
+constexpr int kNoLimit = std::numeric_limits<int>::max();
 
 // What is known of the run now.
 struct Seen {
@@ -113,11 +114,6 @@ std::string RemedyFor(const StatusArguments& arguments, const std::string& token
 Seen LookAtDirectory(const StatusArguments& arguments) {
   const std::string& directory = arguments.run;
   const Json record = Json::Parse(ReadRunFile(directory + "/run.json"));
-  if (!record.is_object()) {
-    throw UserError(
-        "{}: not the directory of a run: it has no run.json. Name one of runs/, or HOST:PORT of a ps 0.",
-        directory);
-  }
   Seen seen;
   seen.record = record;
   seen.result = Json::Parse(ReadRunFile(directory + "/result.json"));
@@ -147,8 +143,7 @@ Seen LookAtDirectory(const StatusArguments& arguments) {
 Seen LookAtAddress(const StatusArguments& arguments) {
   std::string token;
   if (!arguments.token.empty()) {
-    std::ifstream file(arguments.token);  // it may be a pipe
-    token.assign(std::istreambuf_iterator<char>(file), {});
+    token = ReadRunFile(arguments.token);
     if (token.empty()) throw UserError("--token {}: cannot be read, or is empty", arguments.token);
   }
   const StatusAnswer answer = AskStatus(arguments.run, token, arguments.keys, kPatience);
@@ -193,9 +188,34 @@ std::string TextOf(const Seen& seen, int columns) {
   return text + StatusText(seen.status, columns, /*with_run=*/!seen.result.is_object());
 }
 
-void Show(const StatusArguments& arguments, const Seen& seen) {
+// The size of the terminal on standard output; columns of 0: there is none.
+winsize TerminalSize() {
   winsize size{};
-  const bool terminal = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_row > 0;
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row == 0) size.ws_col = 0;
+  return size;
+}
+
+// Shows the runs in a directory that is itself none.
+int ShowRuns(const StatusArguments& arguments) {
+  const Json runs = RunsIn(arguments.run);
+  if (runs.empty()) {
+    throw UserError(
+        "{}: neither the directory of a run, with a run.json, nor one of such directories. Name one of "
+        "runs/, "
+        "or HOST:PORT of a ps 0.",
+        arguments.run);
+  }
+  if (arguments.watch) {
+    throw UserError("--watch: {} is a directory of {} runs. Name one of them.", arguments.run, runs.size());
+  }
+  const int columns = TerminalSize().ws_col;
+  fmt::print("{}", arguments.json ? runs.dump(2) + "\n" : RunTable(runs, columns > 0 ? columns : kNoLimit));
+  return 0;
+}
+
+void Show(const StatusArguments& arguments, const Seen& seen) {
+  const winsize size = TerminalSize();
+  const bool terminal = size.ws_col > 0;
   // Draws over the last one: the cursor goes home, and what is below is erased.
   const bool draws = arguments.watch && !arguments.json && terminal;
   std::string text = arguments.json ? WithResult(seen).dump(arguments.watch ? -1 : 2) + "\n"
@@ -209,6 +229,9 @@ void Show(const StatusArguments& arguments, const Seen& seen) {
 }  // namespace
 
 int RunStatusCommand(const StatusArguments& arguments) {
+  if (fs::is_directory(arguments.run) && ReadRunFile(arguments.run + "/run.json").empty()) {
+    return ShowRuns(arguments);
+  }
   for (TimePoint answered = Clock::now();;) {
     const Seen seen = Look(arguments);
     Show(arguments, seen);

@@ -140,7 +140,7 @@ std::string Cut(const std::string& text, int columns) {
 }  // namespace
 
 std::string StatusText(const Json& status, int columns, bool with_run) {
-  std::string text = with_run ? RunLine(status) + "\n" : "";
+  std::string text = with_run ? RunLine(status) + "\n" : "", warned;
   if (const std::string waiting = TextOf(status, "waiting"); !waiting.empty()) text += waiting + "\n";
   if (const std::string line = CheckpointLine(status); !line.empty()) text += line + "\n";
   const Json* const best = status.Find("evaluation");
@@ -151,12 +151,14 @@ std::string StatusText(const Json& status, int columns, bool with_run) {
   const Json* const warnings = status.Find("warnings");
   if (warnings != nullptr && warnings->is_array()) {
     for (const Json& warning : *warnings) {
-      if (warning.is_string()) text += "warning: " + Printable(warning.get<std::string>()) + "\n";
+      if (warning.is_string()) warned += "warning: " + Printable(warning.get<std::string>()) + "\n";
     }
   }
+  // The cause stands at the end of a warning, so it is whole.
+  text = Cut(text, columns) + warned;
   const Json* const tasks = status.Find("tasks");
-  if (tasks != nullptr && tasks->is_array()) text += "\n" + TableOf(*tasks);
-  return Cut(text, columns);
+  if (tasks != nullptr && tasks->is_array()) text += "\n" + Cut(TableOf(*tasks), columns);
+  return text;
 }
 
 std::string ResultLine(const Json& result) {

@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,12 +24,10 @@ constexpr int64_t kRowsAtOnce = 64;
 // failure.
 class Output {
  public:
-  explicit Output(const std::string& path) : name_(path.empty() ? "standard output" : path) {
+  explicit Output(const std::string& path) : path_(path) {
     if (path.empty()) return;
     fd_ = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd_ < 0) {
-      throw UserError("--out {}: cannot be written: {}. Name another file.", path, ErrnoText(errno));
-    }
+    if (fd_ < 0) ThrowUnwritable("--out " + UnwritableText(path, errno), errno);
   }
   ~Output() {
     if (fd_ != STDOUT_FILENO) close(fd_);
@@ -40,12 +39,16 @@ class Output {
   bool Write(std::string_view bytes) {
     const int failure = WriteAll(fd_, bytes);
     if (failure == EPIPE) return false;
-    if (failure != 0) throw IoError("{}: {}", name_, ErrnoText(failure));
-    return true;
+    if (failure == 0) return true;
+    struct stat made {};
+    if (!path_.empty() && fstat(fd_, &made) == 0 && S_ISREG(made.st_mode)) unlink(path_.c_str());
+    if (path_.empty())
+      throw IoError("standard output: {}. Free some space, or name a file: --out FILE.", ErrnoText(failure));
+    throw FileError("--out " + UnwritableText(path_, failure), failure);
   }
 
  private:
-  const std::string name_;
+  const std::string path_;  // empty: standard output
   int fd_ = STDOUT_FILENO;
 };
 

@@ -97,13 +97,16 @@ void WriteNew(const std::string& path, const std::string& content) {
     throw UserError("{}: is there already, and init replaces no file. Choose another: --out NAME.yaml.",
                     path);
   }
-  if (fd < 0)
-    throw UserError("{}: cannot be written: {}. Choose another: --out NAME.yaml.", path, ErrnoText(errno));
+  const auto text = [&](int error) {
+    return fmt::format("{}: cannot be written: {}. Free some space, or choose another: --out NAME.yaml.",
+                       path, ErrnoText(error));
+  };
+  if (fd < 0) ThrowUnwritable(text(errno), errno);
   const int failure = WriteAll(fd, content);
   close(fd);
   if (failure == 0) return;
   unlink(path.c_str());
-  throw IoError("{}: {}", path, ErrnoText(failure));
+  throw FileError(text(failure), failure);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ int RunCheckTableCommand(const CheckTableArguments& arguments);
 int RunInitCommand(const InitArguments& arguments, const ErrorLines& errors);
 
 // dtrain synth: writes the rows of a table that is made. Returns 0, also if the reader goes away. Throws
-// IoError if the disk is full.
+// IoError if the disk is full, and removes the part of a file.
 int RunSynthCommand(const SynthArguments& arguments);
 
 }  // namespace dtrain

@@ -17,7 +17,7 @@ namespace dtrain::testing {
 namespace {
 
 constexpr int64_t kWorkers = 3;
-constexpr int64_t kLocalSteps = 400;
+constexpr int64_t kLocalSteps = 200;
 constexpr int64_t kLogEvery = 10;
 
 struct Killed {
@@ -31,12 +31,12 @@ int64_t StepsIn(const std::string& mode) { return mode == "sync" ? kLocalSteps :
 
 std::string Job(const std::string& mode) {
   const std::string train =
-      fmt::format("batch_size: 500, steps: {}, mode: {}, optimizer: {{kind: momentum, learning_rate: 0.01}}",
+      fmt::format("batch_size: 250, steps: {}, mode: {}, optimizer: {{kind: momentum, learning_rate: 0.01}}",
                   StepsIn(mode), mode);
   return "cluster: {ps: [\"a:1\", \"a:2\"], worker: [\"a:3\", \"a:4\", \"a:5\"]}\n" +
-         DigitsJob("kind: softmax", 6000, 10000, train) +
+         DigitsJob("kind: softmax", 3000, mode == "sync" ? 1000 : 10000, train) +
          fmt::format("hooks: {{log_every_steps: {}}}\n", kLogEvery) +
-         "checkpoint: {every_secs: 0.2}\n"
+         "checkpoint: {every_secs: 0.1}\n"
          "failure: {detect_s: 1, worker_lost: wait, restarts: 3}\n";
 }
 
@@ -47,9 +47,9 @@ std::string SparseJob(const std::string& mode, const std::string& rows,
       "cluster: {{ps: [\"a:1\", \"a:2\"], worker: [\"a:3\", \"a:4\", \"a:5\"]}}\n"
       "model: {{{4}}}\n"
       "data: {{train: {{format: libsvm, path: \"{0}\"}}, test: {{format: libsvm, path: \"{0}\"}}}}\n"
-      "train: {{batch_size: 500, steps: {1}, mode: {2}, optimizer: {{kind: adagrad, learning_rate: 0.02}}}}\n"
+      "train: {{batch_size: 250, steps: {1}, mode: {2}, optimizer: {{kind: adagrad, learning_rate: 0.02}}}}\n"
       "hooks: {{log_every_steps: {3}}}\n"
-      "checkpoint: {{every_secs: 0.2, delta: {5}}}\n"
+      "checkpoint: {{every_secs: 0.1, delta: {5}}}\n"
       "failure: {{detect_s: 1, worker_lost: wait, restarts: 3}}\n",
       rows, StepsIn(mode), mode, kLogEvery, model, delta);
 }
@@ -135,7 +135,7 @@ TEST_CASE("recovery: in sync the weights are the bits of an undisturbed run, whi
 
 TEST_CASE("recovery: so it is where the weights are rows of a table, or tensors and rows") {
   const std::string directory = NewDirectory(), rows = directory + "/rows.svm";
-  const Done made = Run({"synth", "libsvm", "--rows", "6000", "--width", "50000", "--out", rows});
+  const Done made = Run({"synth", "libsvm", "--rows", "3000", "--width", "50000", "--out", rows});
   REQUIRE(made.code == 0);
   KillEach("sync", SparseJob("sync", rows), 1, CheckSame);
   KillEach("async", SparseJob("async", rows), 1, CheckClose);

@@ -1,6 +1,7 @@
 // What a run of several tasks says at its end, with the real binary: one block for all.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <algorithm>
 
@@ -47,6 +48,68 @@ TEST_CASE(
       CHECK(Count(file, fmt::format("{} | done", task)) == 1);
       CHECK(Count(said, fmt::format("{} | done", task)) == (debug ? 1 : 0));
     }
+  }
+}
+
+TEST_CASE("run end: a disk that fills up is told once, and stands in the status and in the result") {
+  const LocalJob job(LinearJob(1'000'000'000'000) + "checkpoint: {every_secs: 0.05}\n");
+  const std::string directory = job.directory + "/run";
+  Process run({"local", job.config, "--run", directory});
+  REQUIRE(run.WaitForLine("ps 0 | saved "));
+  const pid_t ps = ChildOf(run, "ps", 0);
+  FillDiskOf(ps);
+  REQUIRE(run.WaitForLine("could not be written: "));
+  const std::string many = "checkpoints could not be written: ", full = "File too large (27)";
+  std::string warning;
+  const TimePoint deadline = Clock::now() + kPatience;
+  while (!Contains(warning, many) && Clock::now() < deadline) {
+    const Done asked = Run({"status", directory, "--json"});
+    const Json status = Json::Parse(asked.output);
+    const Json* const warnings = status.Find("warnings");
+    if (warnings != nullptr && !warnings->empty()) warning = warnings->at(0).get<std::string>();
+  }
+  CHECK(Contains(warning, many));
+  CHECK(Contains(warning, full));
+  FillDiskOf(run.pid());  // so that no file takes the result
+  run.Signal(SIGTERM);
+  CheckEnd(run, 1);
+  const std::string said = run.standard_error();
+  CAPTURE(said);
+  const auto times = [&](const std::string& part) {
+    int count = 0;
+    for (size_t at = 0; (at = said.find(part, at)) != std::string::npos; at += part.size()) ++count;
+    return count;
+  };
+  CHECK(times("| warning: the checkpoint of global step ") == 1);
+  CHECK(times("| warning: the last ") == 0);
+  CHECK(Contains(said, "run/result.json: cannot be written: File too large (27). Free some space"));
+  CHECK(Contains(said, "the result is on standard output"));
+  const Json result = Json::Parse(run.standard_output());
+  REQUIRE(result.is_object());
+  CHECK(result.at("status") == "stopped");
+  CHECK(result.at("exit_code") == 1);
+  const std::string warned = result.at("warnings").dump();
+  CHECK(Contains(warned, "ps 0: the checkpoint of global step "));
+  CHECK(Contains(warned, full));
+}
+
+TEST_CASE("run end: a disk that is full at the start is exit code 1, and a place that is wrong is 2") {
+  const LocalJob job(LinearJob(20));
+  WriteFile(job.directory + "/file", "");
+  const std::string in_file = job.directory + "/file/x";
+  for (const std::vector<std::string>& place :
+       {std::vector<std::string>{"--run"}, {"--run", "none", "--result"}}) {
+    CAPTURE(place.back());
+    std::string command = "cmd/dtrain local " + job.config;
+    for (const std::string& word : place) command += " " + word;
+    const Program shell{"/bin/sh", {}};
+    const Done wrong = Run({"-c", command + " " + in_file}, shell);
+    CHECK(wrong.code == 2);
+    CHECK(Contains(wrong.error, in_file));
+    const Done full = Run({"-c", "ulimit -f 0; " + command + " " + job.directory + "/new" + place.back()},
+                          shell);  // no byte of a file
+    CHECK(full.code == 1);
+    CHECK(Contains(full.error, ": cannot be written: File too large (27). Free some space"));
   }
 }
 

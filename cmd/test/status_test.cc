@@ -217,11 +217,40 @@ TEST_CASE("status: over the network it takes the run's token, or with keys the s
   RunToEnd(*worker);
 }
 
+TEST_CASE("status: a directory of runs is a table of them, the newest first") {
+  const std::string directory = NewDirectory(), runs = directory + "/runs";
+  WriteFile(directory + "/job.yaml", LinearJob(20));
+  for (const char* name : {"first", "second"}) {
+    REQUIRE(Run({"local", directory + "/job.yaml", "--run", runs + "/" + name}).code == 0);
+  }
+  WriteFile(directory + "/endless.yaml", EndlessJob());
+  Process running({"local", directory + "/endless.yaml", "--run", runs + "/third"});
+  REQUIRE(running.WaitForLine("worker 0 | epoch"));
+  const Json listed = Json::Parse(StatusOf({runs, "--json"}).output);
+  REQUIRE(listed.is_array());
+  REQUIRE(listed.size() == 3);
+  CHECK(listed[0].at("run") == runs + "/third");
+  CHECK(listed[0].at("status") == "running");
+  CHECK(listed[1].at("run") == runs + "/second");
+  CHECK(listed[2].at("status") == "done");
+  CHECK(listed[2].at("step") == 20);
+  CHECK(listed[2].at("loss").is_number());
+  const Done text = StatusOf({runs});
+  CHECK(text.code == 0);
+  CHECK(text.output.find("run ") == 0);
+  CHECK(Contains(text.output, runs + "/first"));
+  CHECK(Contains(text.output, "dtrain eval " + runs + "/first"));
+  CHECK(Contains(text.output, "dtrain status " + runs + "/third"));
+  kill(running.pid(), SIGKILL);
+  running.WaitForEnd();
+  CHECK(Json::Parse(StatusOf({runs, "--json"}).output)[0].at("status") == "dead");
+}
+
 TEST_CASE("status: a path that is no run, and an address that is none, are told") {
   const std::string directory = NewDirectory();
   const Done no_run = StatusOf({directory});
   CHECK(no_run.code == 2);
-  CHECK(Contains(no_run.error, directory + ": not the directory of a run: it has no run.json"));
+  CHECK(Contains(no_run.error, directory + ": neither the directory of a run, with a run.json, nor"));
   CHECK(Contains(StatusOf({"runs/nothing"}).error, "runs/nothing: no such directory"));
   CHECK(StatusOf({}).code == 2);
 }

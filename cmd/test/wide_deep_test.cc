@@ -124,7 +124,7 @@ TEST_CASE("wide_deep: a checkpoint is evaluated, predicted from, looked at and e
     CHECK(refused.code == 2);
     CHECK(Contains(refused.error,
                    "has no embeddings in front of layers, and the model is wide_deep. Try --to "
-                   "safetensors, without --dense."));
+                   "safetensors."));
   }
 }
 

@@ -142,10 +142,13 @@ void CheckpointDirectory::Prepare() {
     WriteFileAtomically(temporary + "/probe", "");
     Abandon(temporary);
   } catch (const SaveError& error) {
-    throw UserError("{} = {}: no file can be written there: {}. Free some space, or name another directory.",
-                    setting_, path_, error.problem());
-  } catch (const IoError& error) {
-    throw UserError("{} = {}: no file can be written there: {}", setting_, path_, error.what());
+    ThrowUnwritable(
+        fmt::format("{} = {}: no file can be written there: {}. Free some space, or name another directory.",
+                    setting_, path_, error.problem()),
+        error.error_number());
+  } catch (const FileError& error) {
+    ThrowUnwritable(fmt::format("{} = {}: no file can be written there: {}", setting_, path_, error.what()),
+                    error.error_number());
   }
   RemoveLeftovers();
 }

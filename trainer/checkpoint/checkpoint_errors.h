@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/file.h"
 
 namespace dtrain {
 
@@ -41,17 +42,17 @@ inline UserError NothingToBeginWith(const std::string& start_from) {
 }
 
 // SaveError: something cannot be written for a checkpoint, as on a full disk or in another user's directory.
-class SaveError : public IoError {
+class SaveError : public FileError {
  public:
   // `what`: "written", "made". `error`: an errno. The remedy is for a run.
   SaveError(const std::string& path, const char* what, int error)
-      : SaveError(fmt::format("{}: cannot be {}: {}", path, what, ErrnoText(error))) {}
+      : SaveError(fmt::format("{}: cannot be {}: {}", path, what, ErrnoText(error)), error) {}
   // The text without the remedy, for callers with another one.
   const std::string& problem() const { return problem_; }
 
  private:
-  explicit SaveError(const std::string& problem)
-      : IoError("{}. Free some space, or name another directory: checkpoint.dir.", problem),
+  SaveError(const std::string& problem, int error)
+      : FileError(problem + ". Free some space, or name another directory: checkpoint.dir.", error),
         problem_(problem) {}
 
   std::string problem_;

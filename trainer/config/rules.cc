@@ -532,7 +532,8 @@ void Rules::CheckSparse() {
            "data.scale",
            "is for dense rows, and of sparse ones for the numbers of wide_deep alone. Try none.");
   RefuseIf(hash && data.hash_bits.has_value(), "data.hash_bits",
-           "has no effect with model.table: hash, whose keys have all 64 bits. Leave it out.");
+           "has no effect with model.table: hash, whose keys have all 64 bits. Leave it out, or null it: "
+           "--set data.hash_bits=null.");
   RefuseIf(hash && model.init.kind == InitKind::kGlorot, "model.init.kind",
            "must be another one: glorot needs the number of features, and model.table: hash has none. Try "
            "zeros.");

@@ -70,7 +70,7 @@ TEST_CASE("sparse rules: features of a hash table are keys, of which nothing say
         "none or range.");
   CHECK(Error("kind: logistic, table: hash", With(kVw, "hash_bits: 20")) ==
         "data.hash_bits = 20; has no effect with model.table: hash, whose keys have all 64 bits. Leave it "
-        "out.");
+        "out, or null it: --set data.hash_bits=null.");
   CHECK(
       Error("kind: logistic, table: hash, init: {kind: glorot}", kVw) ==
       "model.init.kind = glorot; must be another one: glorot needs the number of features, and model.table: "

@@ -142,10 +142,12 @@ std::optional<PassFacts> FactsIn(const CacheFile& file, std::string_view text) {
   return facts;
 }
 
-void ThrowUnwritable(const std::string& path, int error) {
-  throw UserError(
-      "{}: cannot be written: {}. Set data.cache_dir to a directory that can be written and has room.", path,
-      ErrnoText(error));
+void ThrowNoCache(const std::string& path, int error) {
+  ThrowUnwritable(
+      fmt::format("{}: cannot be written: {}. Set data.cache_dir to a directory that can be written and has "
+                  "room.",
+                  path, ErrnoText(error)),
+      error);
 }
 
 CacheFile CacheFileOf(const DataConfig& data, const LabelRules& rules, const std::vector<InputColumn>& how,
@@ -155,7 +157,7 @@ CacheFile CacheFileOf(const DataConfig& data, const LabelRules& rules, const std
   const std::string parsing = ParsingOf(data, rules, how, inputs, files).dump();
   std::error_code error;
   fs::create_directories(directory, error);
-  if (error) ThrowUnwritable(directory, error.value());
+  if (error) ThrowNoCache(directory, error.value());
   return {fmt::format("{}/{}-{:08x}.{}", directory, fs::path(files.front()).filename().string(),
                       Crc32cExtend(0, parsing.data(), parsing.size()), ending),
           parsing + StatesOf(files).dump()};
@@ -168,7 +170,7 @@ void OpenOrMake(const CacheFile& file, const std::function<bool()>& open_it,
   if (open_it()) return;
   const std::string path = file.path + ".lock";
   const FileDescriptor lock(open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (lock.get() < 0) ThrowUnwritable(path, errno);
+  if (lock.get() < 0) ThrowNoCache(path, errno);
   const TimePoint until = Clock::now() + kMaxWait;
   while (flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && Clock::now() < until) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));

@@ -25,7 +25,7 @@ struct CacheFile {
 
 // Returns the name of the cache of these data, and makes its directory. `how`: as in CsvLayout. `inputs`: the
 // features of a row. `ending`: of its name. Throws UserError for files that are not there, and as
-// ThrowUnwritable().
+// ThrowNoCache().
 CacheFile CacheFileOf(const DataConfig& data, const LabelRules& rules, const std::vector<InputColumn>& how,
                       int64_t inputs, const char* ending);
 
@@ -55,6 +55,6 @@ std::vector<int64_t> BySortedNumbers(const std::vector<std::string>& names, std:
 std::string Describe(const CacheFile& file, const PassFacts& facts);
 std::optional<PassFacts> FactsIn(const CacheFile& file, std::string_view text);
 
-[[noreturn]] void ThrowUnwritable(const std::string& path, int error);
+[[noreturn]] void ThrowNoCache(const std::string& path, int error);
 
 }  // namespace dtrain

@@ -31,10 +31,13 @@ bool GivenByConfig(const Config& config, const std::vector<std::string>& paths, 
   const std::string path = FirstMissing(paths);
   if (path.empty()) return false;
   if (config.model.inputs.has_value()) return true;
-  throw UserError(
-      "{}: cannot be opened: {}. Is {} right? A task that reads no data (a ps; with data.split: feed a "
-      "worker above 0) needs model.inputs in its place.",
-      path, ErrnoText(ENOENT), key);
+  // On one machine all tasks read the same files.
+  const std::vector<std::string>& ps = config.cluster.ps;
+  const bool here = ps.empty() || IsLoopbackHost(HostOf(ps[0]));
+  throw UserError("{}: cannot be opened: {}. Is {} right?{}", path, ErrnoText(ENOENT), key,
+                  here ? ""
+                       : " A task that reads no data (a ps; with data.split: feed a worker above 0) needs "
+                         "model.inputs in its place.");
 }
 
 DataShape PeekIdx(const Config& config) {

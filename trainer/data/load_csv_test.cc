@@ -148,10 +148,14 @@ TEST_CASE("csv: a task with the file and one without come to the same model") {
   for (const ModelKind kind : {ModelKind::kSoftmax, ModelKind::kLogistic, ModelKind::kLinear}) {
     Config with = CsvConfig(kind, "a,b,y\n1,2,0\n", "y"), without = with;
     without.data.train.path = {"/no/such/file"};
-    CHECK(
-        UserErrorOf([&] { PeekShape(without); }) ==
-        "/no/such/file: cannot be opened: No such file or directory (2). Is data.train.path right? A task "
-        "that reads no data (a ps; with data.split: feed a worker above 0) needs model.inputs in its place.");
+    const std::string what =
+        "/no/such/file: cannot be opened: No such file or directory (2). Is data.train.path right?";
+    CHECK(UserErrorOf([&] { PeekShape(without); }) == what);
+    without.cluster.ps = {"10.0.0.1:9001"};
+    CHECK(UserErrorOf([&] { PeekShape(without); }) ==
+          what +
+              " A task that reads no data (a ps; with data.split: feed a worker above 0) needs model.inputs "
+              "in its place.");
     without.model.inputs = 2;
     ResolveModelShape(PeekShape(with), &with);
     ResolveModelShape(PeekShape(without), &without);

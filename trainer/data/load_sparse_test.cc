@@ -125,6 +125,7 @@ TEST_CASE("sparse: a softmax counts its classes") {
 TEST_CASE("sparse: where files are not here, or come through a pipe, model.inputs says the width") {
   Config config = LibsvmConfig(ModelKind::kLogistic, "1 1:1\n");
   config.data.train.path = {"not-here.txt"};
+  config.cluster.ps = {"10.0.0.1:9001"};
   CHECK(UserErrorOf([&] { PeekShape(config); }).find("needs model.inputs in its place") != std::string::npos);
   config.data.train.path = {"exec:echo 1 1:1"};
   CHECK(UserErrorOf([&] { PeekShape(config); }).find("Set model.inputs") != std::string::npos);

@@ -80,7 +80,7 @@ class CacheWriter {
         weights_(Create(temporary_ + ".weights")) {
     // These come behind all features.
     for (const char* column : {".offsets", ".labels", ".weights"}) unlink((temporary_ + column).c_str());
-    if (lseek(file_.get(), kFeaturesAt, SEEK_SET) < 0) ThrowUnwritable(temporary_, errno);
+    if (lseek(file_.get(), kFeaturesAt, SEEK_SET) < 0) ThrowNoCache(temporary_, errno);
   }
   ~CacheWriter() {
     if (!published_) unlink(temporary_.c_str());
@@ -102,12 +102,12 @@ class CacheWriter {
  private:
   static int Create(const std::string& path) {
     const int file = open(path.c_str(), O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (file < 0) ThrowUnwritable(path, errno);
+    if (file < 0) ThrowNoCache(path, errno);
     return file;
   }
   void Write(const FileDescriptor& file, std::string_view bytes) {
     const int error = WriteAll(file.get(), bytes);
-    if (error != 0) ThrowUnwritable(temporary_, error);
+    if (error != 0) ThrowNoCache(temporary_, error);
   }
   template <typename Value>
   static std::string_view BytesOf(const std::vector<Value>& values) {
@@ -129,13 +129,13 @@ uint32_t CacheWriter::Append(const FileDescriptor& column, int64_t bytes,
                              const std::vector<int32_t>& renumbered) {
   std::vector<int32_t> part(kBufferBytes / sizeof(int32_t));
   uint32_t crc = 0;
-  if (lseek(column.get(), 0, SEEK_SET) < 0) ThrowUnwritable(temporary_, errno);
+  if (lseek(column.get(), 0, SEEK_SET) < 0) ThrowNoCache(temporary_, errno);
   for (int64_t left = bytes / static_cast<int64_t>(sizeof(int32_t)); left > 0;
        left -= static_cast<int64_t>(part.size())) {
     part.resize(static_cast<size_t>(std::min(left, static_cast<int64_t>(part.size()))));
     const auto expected = static_cast<ssize_t>(part.size() * sizeof(int32_t));
     const ssize_t got = read(column.get(), part.data(), static_cast<size_t>(expected));
-    if (got != expected) ThrowUnwritable(temporary_, got < 0 ? errno : EIO);
+    if (got != expected) ThrowNoCache(temporary_, got < 0 ? errno : EIO);
     if (!renumbered.empty()) {
       for (int32_t& label : part) label = renumbered[static_cast<size_t>(label)];
     }
@@ -162,7 +162,7 @@ void CacheWriter::Publish(Header header, const std::vector<int64_t>& blocks,
   header.text_crc = Crc32cExtend(0, described.data(), described.size());
   if (pwrite(file_.get(), &header, sizeof(header), 0) != static_cast<ssize_t>(sizeof(header)) ||
       fsync(file_.get()) != 0 || rename(temporary_.c_str(), path_.c_str()) != 0) {
-    ThrowUnwritable(temporary_, errno);
+    ThrowNoCache(temporary_, errno);
   }
   published_ = true;
 }

@@ -89,8 +89,9 @@ void Keep(const RowIndex& index, const CacheFile& cache) {
   header.crc = Crc32cExtend(0, body.data(), body.size());
   try {
     WriteFileAtomically(cache.path, std::string(BytesOf(&header, 1)) + body);
-  } catch (const IoError& error) {
-    throw UserError("{} Or set data.cache_dir to another directory.", error.what());
+  } catch (const FileError& error) {
+    ThrowUnwritable(fmt::format("{} Or set data.cache_dir to another directory.", error.what()),
+                    error.error_number());
   }
 }
 

@@ -69,8 +69,7 @@ void OutputFile::Open() {
   fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   has_name_ = fd_ >= 0;
   if (has_name_) return;
-  if (errno == ENOSPC) Fail(errno);
-  throw UserError("{}: cannot be written: {}. Name another path.", path_, ErrnoText(errno));
+  ThrowUnwritable(UnwritableText(path_, errno), errno);
 }
 
 OutputFile::~OutputFile() {
@@ -123,8 +122,6 @@ void OutputFile::Rename() const {
   if (rename(temporary_.c_str(), target_.c_str()) != 0) Fail(errno);
 }
 
-void OutputFile::Fail(int error) const {
-  throw IoError("{}: cannot be written: {}. Free some space or name another path.", path_, ErrnoText(error));
-}
+void OutputFile::Fail(int error) const { throw FileError(UnwritableText(path_, error), error); }
 
 }  // namespace dtrain

@@ -89,8 +89,9 @@ std::string LiveText(const LiveFigures& figures) {
     const int64_t total = std::max<int64_t>(*figures.total, 1);
     text += fmt::format("/{} {}%", total, std::min<int64_t>(figures.global_step * 100 / total, 100));
   }
-  text += fmt::format("  loss {:.4g}  {:.0f} examples/s", figures.loss, figures.examples_per_s);
+  text += fmt::format("  loss {:.4g}", figures.loss);
   if (figures.left_s) text += "  ETA " + DurationText(*figures.left_s);
+  text += fmt::format("  {:.0f} examples/s", figures.examples_per_s);
   if (figures.workers_here > 0) {
     text += fmt::format("  {}/{}", figures.workers_here, Plural(figures.workers, "worker"));
   }

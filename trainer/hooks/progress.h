@@ -58,7 +58,8 @@ struct LiveFigures {
 };
 // "0:07", "12:30", "3:05:00".
 std::string DurationText(double seconds);
-// "step 300/1200 25%  loss 0.4213  61000 examples/s  ETA 1:05  3/3 workers"
+// "step 300/1200 25%  loss 0.4213  ETA 1:05  61000 examples/s  3/3 workers"; the parts that count come first,
+// since a narrow terminal has no room for the last ones.
 std::string LiveText(const LiveFigures& figures);
 
 class LiveProgress {

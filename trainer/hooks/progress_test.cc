@@ -97,7 +97,7 @@ TEST_CASE("live progress: the line shows what is known and leaves out what is no
   figures.total = 1200;
   figures.left_s = 64.2;
   figures.workers_here = 2;
-  CHECK(LiveText(figures) == "step 300/1200 25%  loss 0.4213  61000 examples/s  ETA 1:05  2/3 workers");
+  CHECK(LiveText(figures) == "step 300/1200 25%  loss 0.4213  ETA 1:05  61000 examples/s  2/3 workers");
   figures.workers = figures.workers_here = 1;
   CHECK(LiveText(figures).find("  1/1 worker") + 12 == LiveText(figures).size());
   figures.left_s = 3 * 3600 + 61;

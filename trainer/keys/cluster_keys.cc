@@ -30,7 +30,9 @@ void MakeDirectory(const std::string& path) {
   const int failed = errno;
   struct stat directory {};
   if (failed != EEXIST || stat(path.c_str(), &directory) != 0 || !S_ISDIR(directory.st_mode)) {
-    throw UserError("{}: cannot make this directory of keys: {}. Choose another.", path, ErrnoText(failed));
+    ThrowUnwritable(
+        fmt::format("{}: cannot make this directory of keys: {}. Choose another.", path, ErrnoText(failed)),
+        failed);
   }
   if (directory.st_uid != 0 && directory.st_uid != geteuid()) {
     throw UserError(

@@ -15,6 +15,16 @@ namespace {
 // How often a ps that has not answered gets its order (to take a snapshot, or to write its part) again.
 constexpr milliseconds kOrderAgain{100};
 
+// How often a failure that stays the same is told again.
+constexpr std::chrono::minutes kTellAgain{10};
+
+// An error without its numbers, which differ from checkpoint to checkpoint.
+std::string CauseOf(std::string error) {
+  error.erase(std::remove_if(error.begin(), error.end(), [](char c) { return c >= '0' && c <= '9'; }),
+              error.end());
+  return error;
+}
+
 Clock::duration Seconds(double seconds) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
@@ -74,7 +84,7 @@ void Checkpoints::Begin() {
   best_ = std::exchange(asked_best_, std::nullopt);
   phase_ = Phase::kTaking;
   ++history_.last_save;
-  kept_here_ = false;
+  kept_here_ = given_up_ = false;
   ForOthers([](Member& ps) { ps.kept = false; });
   held_since_ = Clock::now();
   deadline_ = held_since_ + Seconds(config_.checkpoint.timeout_s);
@@ -185,12 +195,6 @@ void Checkpoints::WatchWriter(TimePoint now) {
   if (writer_.writing() && now >= next_order_) OrderOthers(now);
 }
 
-void Checkpoints::TellFailure(const char* what, const std::string& error) const {
-  if (!asked_ && parts_.must_succeed && parts_.must_succeed()) return;
-  log_.Event(kEventCheckpointFailed, LogLevel::kError,
-             fmt::format("the checkpoint of global step {} {}: {}", step_, what, error));
-}
-
 // A disk that hangs may hold the writing thread for ever.
 void Checkpoints::GiveUp(TimePoint now) {
   const double max_s = config_.checkpoint.timeout_s;
@@ -198,7 +202,8 @@ void Checkpoints::GiveUp(TimePoint now) {
   if (phase_ == Phase::kTaking) LetRoundsGoOn();
   if (phase_ == Phase::kTaking) return End({"", error});
   deadline_ = now + Seconds(max_s);
-  TellFailure("is given up", error);
+  NoteFailure(error);
+  given_up_ = true;
   writer_.GiveUp(error);
   parts_.ended(error);  // tells the requester now; the next checkpoint begins when this one has ended
 }
@@ -210,6 +215,25 @@ void Checkpoints::DropSnapshots() {
       return wire::CreateOrder(builder, 0, wire::CreateSnapshotOrder(builder, number(), 0, true, 0));
     });
   });
+}
+
+// The first and the last checkpoint, and that of a stop, are not told here: the run ends and tells why.
+void Checkpoints::NoteFailure(const std::string& error) {
+  const TimePoint now = Clock::now();
+  const bool same = failures_ && CauseOf(failures_->error) == CauseOf(error);
+  if (!failures_) failures_ = Failures{0, "", now};
+  ++failures_->count;
+  failures_->error = error;
+  if (!running_ || (same && now - failures_->told < kTellAgain)) return;
+  failures_->told = now;
+  log_.Event(kEventCheckpointFailed, LogLevel::kWarning, Trouble());
+}
+
+std::string Checkpoints::Trouble() const {
+  if (!failures_) return "";
+  const std::string which = failures_->count == 1 ? fmt::format("the checkpoint of global step {}", step_)
+                                                  : fmt::format("the last {} checkpoints", failures_->count);
+  return fmt::format("{} could not be written: {}", which, failures_->error);
 }
 
 void Checkpoints::NoteBase(const CheckpointWriter::Outcome& outcome) {
@@ -224,7 +248,7 @@ void Checkpoints::End(const CheckpointWriter::Outcome& outcome) {
   DropSnapshots();
   next_due_ = Clock::now() + Seconds(config_.checkpoint.every_secs);
   if (path.empty()) {
-    TellFailure("could not be written", error);
+    if (!given_up_) NoteFailure(error);
   } else {
     saved_again_ = saved_step_ == step_;
     saved_step_ = step_;
@@ -233,9 +257,12 @@ void Checkpoints::End(const CheckpointWriter::Outcome& outcome) {
     history_.checkpoint_step = step_;
     const std::string of =
         is_delta_ ? "; it has what changed since " + CheckpointName(base_->stored.step) : std::string();
+    const std::string after =
+        failures_ ? fmt::format("; {} before it failed", failures_->count) : std::string();
+    failures_.reset();
     log_.Event(kEventCheckpointSaved, LogLevel::kInfo,
-               fmt::format("saved {} in {:.2f} s; steps were held for {:.1f} ms{}", path,
-                           SecondsSince(writing_since_), held_ms_, of));
+               fmt::format("saved {} in {:.2f} s; steps were held for {:.1f} ms{}{}", path,
+                           SecondsSince(writing_since_), held_ms_, of, after));
   }
   NoteBase(outcome);
   // In sync another checkpoint of the same step would be the same.

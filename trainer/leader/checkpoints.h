@@ -1,7 +1,8 @@
 // Checkpoints: decides when the leader takes a checkpoint, has every ps take its snapshot, and reports how
 // the checkpoint ended. One at a time. In mode sync no round is decided until every ps has its snapshot, so
 // all have one version; in the other modes each ps takes it when the order arrives. CheckpointWriter writes
-// the files. Messages: docs/wire.md, Orders to a ps.
+// the files. A disk that stays full fails every checkpoint: a failure is told when its cause is another one
+// than before, and else every ten minutes. Messages: docs/wire.md, Orders to a ps.
 // Owner: LocalLeader. Thread: the ps loop.
 #pragma once
 
@@ -38,8 +39,6 @@ class Checkpoints {
     const Steps& steps;
     const RunPositions& positions;
     Ended ended;
-    // Whether the run ends, and says why, if the checkpoint fails that is being written; may be empty.
-    std::function<bool()> must_succeed = {};
   };
 
   // Prepares and claims checkpoint.dir. Throws UserError when it cannot be written or another run writes
@@ -86,6 +85,8 @@ class Checkpoints {
   // Whether ps 0 itself has seen every byte of the newest checkpoint. Of a restored one the other ps have
   // read their parts.
   bool verified() const { return alone_ || !restored_; }
+  // What people who ask for the status must know of checkpoints that fail; empty while they succeed.
+  std::string Trouble() const;
   // The run starts from a checkpoint of this global step.
   void set_saved(int64_t step) {
     saved_step_ = step;
@@ -105,9 +106,9 @@ class Checkpoints {
   void LetRoundsGoOn();
   SavedMoment MomentOfSnapshot() const;
   void GiveUp(TimePoint now);
-  void TellFailure(const char* what, const std::string& error) const;
   void DropSnapshots();
   void WatchWriter(TimePoint now);
+  void NoteFailure(const std::string& error);
   void NoteBase(const CheckpointWriter::Outcome& outcome);
   void End(const CheckpointWriter::Outcome& outcome);
   template <typename Send>
@@ -147,12 +148,20 @@ class Checkpoints {
   std::string positions_;
   std::optional<EvaluationFigures> best_;
   bool kept_here_ = false;
+  bool given_up_ = false;
   TimePoint held_since_;
   TimePoint writing_since_;
   TimePoint next_order_;
   TimePoint deadline_;
   double held_ms_ = 0;
   TimePoint next_due_;
+  // Of the checkpoints since the newest complete one.
+  struct Failures {
+    int64_t count = 0;
+    std::string error;  // of the latest
+    TimePoint told;
+  };
+  std::optional<Failures> failures_;
   int64_t saved_step_ = -1;
   bool saved_again_ = false;  // two checkpoints of that step were written by this process
   bool restored_ = false;     // the newest checkpoint was restored, not written here

@@ -294,6 +294,7 @@ TEST_CASE("checkpoints: one that fails is told with its reason, and what was ask
   CheckpointsFixture f(Saving(TrainMode::kSync));
   f.checkpoints->Ask(false);
   f.Complete(1);
+  f.checkpoints->Run();
   f.SetStep(4);
   f.checkpoints->Ask(false);
   f.Kept(2);
@@ -314,6 +315,36 @@ TEST_CASE("checkpoints: one that fails is told with its reason, and what was ask
   CHECK(f.checkpoints->saved_step() == 4);
   CHECK(f.Held());
   CHECK(f.NewNames() == std::vector<std::string>{"step-000000000", "step-000000004"});
+}
+
+TEST_CASE("checkpoints: a disk that stays full is told once, another cause again, and its end too") {
+  CheckpointsFixture f(Saving(TrainMode::kSync));
+  f.checkpoints->Ask(false);
+  f.Complete(1);
+  f.checkpoints->Run();
+  const auto fails = [&](uint64_t number, const std::string& why) {
+    f.SetStep(static_cast<int64_t>(number));
+    f.checkpoints->Ask(false);
+    f.Kept(number);
+    f.FailsToWrite(number, why);
+  };
+  CHECK(f.checkpoints->Trouble() == "");
+  fails(2, "/ckpt/step-2: the disk is full");
+  fails(3, "/ckpt/step-3: the disk is full");
+  fails(4, "/ckpt/step-4: the disk is full");
+  CHECK(f.checkpoints->Trouble().find("the last 3 checkpoints could not be written: ps 1 ") == 0);
+  CHECK(f.checkpoints->Trouble().find("/ckpt/step-4: the disk is full") != std::string::npos);
+  fails(5, "/ckpt/step-5: permission denied");
+  const std::string said = f.Logged();
+  CHECK(said.find("warning: the checkpoint of global step 2 could not be written: ") != std::string::npos);
+  CHECK(said.find("step-3") == std::string::npos);
+  CHECK(said.find("step-4: the disk") == std::string::npos);
+  CHECK(said.find("the last 4 checkpoints could not be written: ") != std::string::npos);
+  f.SetStep(6);
+  f.checkpoints->Ask(false);
+  f.Complete(6);
+  CHECK(f.Logged().find("; 4 before it failed") != std::string::npos);
+  CHECK(f.checkpoints->Trouble() == "");
 }
 
 TEST_CASE(
@@ -364,9 +395,8 @@ TEST_CASE("checkpoints: a checkpoint that takes longer than checkpoint.timeout_s
     f.Tick(Clock::now());
     CHECK_FALSE(f.checkpoints->idle());
     f.Tick(later(6));
-    CHECK(f.ended.size() == 1);
-    CHECK(f.Logged().find("is given up: it is not complete after 5 s (checkpoint.timeout_s)") !=
-          std::string::npos);
+    REQUIRE(f.ended.size() == 1);
+    CHECK(f.ended[0] == "it is not complete after 5 s (checkpoint.timeout_s)");
   }
   SUBCASE("one of a ps whose pieces never come") {
     CheckpointsFixture f(config);

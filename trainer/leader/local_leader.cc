@@ -540,6 +540,7 @@ std::optional<std::string> LocalLeader::StatusJson() {
   now.done = phase_ == RunPhase::kEnded;
   now.failed = failed_;
   now.failed_by_loss = failed_by_loss_;
+  if (checkpoints_) now.warning = checkpoints_->Trouble();
   return status_.ToJson(now);
 }
 

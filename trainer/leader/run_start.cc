@@ -11,20 +11,11 @@
 #include "trainer/peer/peer_limits.h"
 
 namespace dtrain {
-namespace {
-
-constexpr milliseconds kStatusEvery{5000};
-
-}  // namespace
+namespace {}  // namespace
 
 StartBarrier::StartBarrier(const Config& config, TaskTable& members, const RunHistory& history, Logger& log,
                            TimePoint now)
-    : config_(config),
-      members_(members),
-      history_(history),
-      log_(log),
-      begun_(now),
-      next_status_(now + kStatusEvery) {}
+    : config_(config), members_(members), history_(history), log_(log), begun_(now), tells_(now) {}
 
 // Unset while a task is missing without which the run cannot begin.
 std::optional<StartBarrier::Ready> StartBarrier::CountReady() const {
@@ -102,8 +93,7 @@ void StartBarrier::Check(TimePoint now) {
     throw PeerLost("not all tasks came in {} s ({}); {}. Start them, or look at their logs.{}", max_s, key,
                    Status(), refused.empty() ? "" : " Refused: " + refused + ".");
   }
-  if (now < next_status_) return;
-  next_status_ = now + kStatusEvery;
+  if (!tells_.IsDue(now)) return;
   const bool waits = !members_.Missing(MinWorkers(now)).empty();
   log_.Info("waiting: {}{}", Status(), waits ? "; " + GivesUpText(config_, begun_, max_s) : "");
 }

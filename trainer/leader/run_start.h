@@ -13,6 +13,7 @@
 #include "trainer/data/positions.h"
 #include "trainer/leader/rounds.h"
 #include "trainer/leader/steps.h"
+#include "trainer/peer/conversations.h"
 #include "trainer/ps/outbox.h"
 #include "trainer/ps/run_history.h"
 #include "trainer/ps/task_table.h"
@@ -56,7 +57,7 @@ class StartBarrier {
   const RunHistory& history_;
   Logger& log_;
   const TimePoint begun_;
-  TimePoint next_status_;
+  WaitPace tells_;
   // A run that goes on: the time since when only workers are missing without which it can go on.
   TimePoint others_ready_;
 };

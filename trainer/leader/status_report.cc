@@ -183,8 +183,10 @@ std::string StatusReport::ToJson(const Now& now) const {
       {"saving", now.saving},
       {"checkpoint", nullptr},
       {"evaluation", nullptr},
+      {"warnings", Json::array()},
       {"tasks", std::move(tasks)},
   };
+  if (!now.warning.empty()) document["warnings"].push_back(Printable(now.warning));
   if (!history_.checkpoint.empty()) {
     const int64_t written =
         history_.checkpoint == checkpoint_ ? checkpoint_nanos_ : WrittenAt(history_.checkpoint);

@@ -33,13 +33,15 @@ constexpr size_t kMaxPassword = 1024;
 int Replace(const std::string& path, std::string_view content, mode_t mode) {
   const std::string temporary = path + ".tmp";
   unlink(temporary.c_str());
+  int failed = 0;
   {
     const FileDescriptor file(
         open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
-    if (file.get() < 0) return errno;
-    if (const int failed = WriteAll(file.get(), content)) return failed;
+    failed = file.get() < 0 ? errno : WriteAll(file.get(), content);
   }
-  return rename(temporary.c_str(), path.c_str()) == 0 ? 0 : errno;
+  if (failed == 0 && rename(temporary.c_str(), path.c_str()) != 0) failed = errno;
+  if (failed != 0) unlink(temporary.c_str());
+  return failed;
 }
 
 // The first line of a file that others may not read.

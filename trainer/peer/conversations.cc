@@ -23,7 +23,6 @@ using wire::Reason;
 constexpr milliseconds kEagerHello{10};
 constexpr milliseconds kPatientHello{100};
 constexpr milliseconds kEagerFor{1000};
-constexpr milliseconds kStatusEvery{5000};
 // A refusal comes with each Hello, so an older one is out of date.
 constexpr milliseconds kFreshRefusal{2000};
 // How long ps 0 has to let in a task that is to stop, so that the run ends everywhere.
@@ -71,7 +70,7 @@ Conversations::Conversations(const Config& config, TaskId self, const std::vecto
       log_(log),
       incarnation_(net::NewNodeId()),
       started_once_(was_in_run),
-      next_status_(Clock::now() + kStatusEvery) {
+      tells_(Clock::now()) {
   std::vector<Heartbeat::Target> targets;
   for (const size_t open : max_open) {
     const TaskId ps{Role::kPs, static_cast<int>(peers_.size())};
@@ -98,6 +97,7 @@ void Conversations::BeginAnew() {
   if (running_ && lost_since_ == TimePoint()) lost_since_ = Clock::now();
   joined_ = running_ = false;
   begun_ = next_hello_ = TimePoint();
+  tells_ = WaitPace(Clock::now());
   incarnation_ = net::NewNodeId();
   for (Peer& peer : peers_) {
     peer.conversation->Clear();
@@ -108,12 +108,6 @@ void Conversations::BeginAnew() {
 void Conversations::Started() {
   running_ = started_once_ = true;
   lost_since_ = TimePoint();
-}
-
-bool Conversations::StatusIsDue(TimePoint now) {
-  if (now < next_status_) return false;
-  next_status_ = now + kStatusEvery;
-  return true;
 }
 
 TimePoint Conversations::SayHello(TimePoint now) {
@@ -129,7 +123,7 @@ TimePoint Conversations::SayHello(TimePoint now) {
                    limit_s, started_once_ ? "failure.wait_s" : "failure.startup_timeout_s", Missing());
   }
   if (!peers_[0].welcomed) CheckStop(now);
-  if (StatusIsDue(now)) log_.Info("waiting for {}; {}", Missing(), GivesUpText(config_, since, limit_s));
+  if (tells_.IsDue(now)) log_.Info("waiting for {}; {}", Missing(), GivesUpText(config_, since, limit_s));
   next_hello_ = now + (now - begun_ < kEagerFor ? kEagerHello : kPatientHello);
   return next_hello_;
 }
@@ -312,7 +306,7 @@ void Conversations::OnQuiet(TimePoint now, const char* what) {
     }
     conversation.OnQuiet(now);
   }
-  if (running_ || !StatusIsDue(now)) return;
+  if (running_ || !tells_.IsDue(now)) return;
   const std::string status = heartbeat_->status();
   if (!status.empty()) log_.Info("waiting: {}", status);
 }

@@ -4,6 +4,7 @@
 // Owner and thread: the task's main loop; heartbeats have a thread.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -33,6 +34,23 @@ std::string GivesUpInText(TimePoint since, double limit_s, TimePoint now);
 // Warns that the task joins the run anew. `next`: what it does now.
 void LogRollback(const RolledBack& rolled_back, const char* next, Logger& log);
 
+// WaitPace: when a task that waits tells so: after 5 s, 10 s later, and then after 20, 40 and each 60 s.
+class WaitPace {
+ public:
+  explicit WaitPace(TimePoint since) : next_(since + milliseconds(5000)) {}
+  // Whether it is time; if so, the next time is later.
+  bool IsDue(TimePoint now) {
+    if (now < next_) return false;
+    pause_ = std::min<milliseconds>(2 * pause_, milliseconds(60000));
+    next_ = now + pause_;
+    return true;
+  }
+
+ private:
+  TimePoint next_;
+  milliseconds pause_{5000};  // before the latest one
+};
+
 class Conversations {
  public:
   // Starts to connect to the first ps of the cluster, one for each element of `max_open` (see Conversation).
@@ -55,7 +73,7 @@ class Conversations {
   bool saves() const { return saves_; }
   // From ps 0: with it worker 0 answers (data.split: feed); 0: none.
   uint64_t feed_token() const { return feed_token_; }
-  // Call this until joined(): it says Hello when due and logs every 5 s which ps are missing. Returns the
+  // Call this until joined(): it says Hello when due and logs now and then which ps are missing. Returns the
   // latest time for the next call. Throws PeerLost at failure.startup_timeout_s (failure.wait_s for a task
   // that returns), and RunStopped when the task is to stop and ps 0 does not let it in.
   TimePoint SayHello(TimePoint now);
@@ -103,7 +121,6 @@ class Conversations {
   void SayHelloTo(size_t ps);
   std::string Missing() const;
   std::string WhyMissing(const Peer& peer) const;
-  bool StatusIsDue(TimePoint now);
   void OnWelcome(size_t ps, RunId run, const wire::Welcome& welcome);
   void TellSettings(size_t ps);
   void OnRefuse(size_t ps, const wire::Refuse& refuse);
@@ -132,7 +149,7 @@ class Conversations {
   TimePoint begun_;       // when the first Hello was said; unset: not yet
   TimePoint lost_since_;  // when a started task lost a ps; unset: none is lost
   TimePoint next_hello_;
-  TimePoint next_status_;
+  WaitPace tells_;
   TimePoint stop_asked_;  // unset: the task need not stop
 };
 

@@ -265,6 +265,18 @@ int64_t TaskTable::min_workers() const {
   return config_.cluster.min_workers.value_or(static_cast<int64_t>(config_.cluster.worker.size()));
 }
 
+namespace {
+
+// All names would be too many to read, and are cut on their way to other tasks.
+std::string FirstOf(const std::vector<std::string>& names) {
+  constexpr size_t kShown = 8;
+  if (names.size() <= kShown) return fmt::format("{}", fmt::join(names, ", "));
+  return fmt::format("{} and {} more", fmt::join(names.begin(), names.begin() + kShown, ", "),
+                     names.size() - kShown);
+}
+
+}  // namespace
+
 std::string TaskTable::Missing(int64_t workers) const {
   std::vector<std::string> names, others;  // missing workers of which only some are needed are in `others`
   int64_t more = workers;
@@ -276,9 +288,13 @@ std::string TaskTable::Missing(int64_t workers) const {
   }
   if (more > 0) {
     const bool some = more < static_cast<int64_t>(others.size());
-    names.push_back(fmt::format("{}{}", some ? fmt::format("{} of ", more) : "", fmt::join(others, ", ")));
+    if (some) {
+      names.push_back(fmt::format("{} of {}", more, FirstOf(others)));
+    } else {
+      names.insert(names.end(), others.begin(), others.end());
+    }
   }
-  return fmt::format("{}", fmt::join(names, ", "));
+  return FirstOf(names);
 }
 
 std::string TaskTable::WhyOverdue(const Member& member) const {

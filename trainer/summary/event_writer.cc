@@ -52,9 +52,12 @@ void EventWriter::CreateFile(const std::string& directory) {
     error = file_.Create(path_);
   }
   if (error == 0) return;
-  throw UserError(
-      "{}: cannot be made: {}. Set summary.dir to a writable directory, or leave it out for no summaries.",
-      path_, ErrnoText(error));
+  ThrowUnwritable(
+      fmt::format(
+          "{}: cannot be made: {}. Free some space, set summary.dir to a writable directory, or leave "
+          "it out for no summaries.",
+          path_, ErrnoText(error)),
+      error);
 }
 
 void EventWriter::WriteGraph(const std::string& graph) {

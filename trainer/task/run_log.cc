@@ -210,6 +210,8 @@ namespace {
 // A loss this many times that of the first step is not the noise of a batch of kRows; fewer rows say less.
 constexpr double kRisen = 5;
 constexpr double kRows = 20;
+// A cross-entropy that only outputs reach whose probabilities are 0 in float32.
+constexpr double kSaturated = 100;
 
 }  // namespace
 
@@ -245,6 +247,22 @@ std::string RisenLossLine(const Config& config, const RunSummary& summary) {
       raw ? "Set data.scale: standard if features are larger than some 10, or lower "
             "train.optimizer.learning_rate."
           : "Lower train.optimizer.learning_rate.");
+}
+
+std::string SaturatedLine(const Config& config, const RunSummary& summary) {
+  const bool exact = summary.final_loss == 0.0;
+  const bool wrong = summary.test_loss && *summary.test_loss > kSaturated;
+  if (!HasClasses(config.model) || (!exact && !wrong)) return "";
+  std::string losses;
+  if (summary.final_loss) losses += fmt::format("the loss of the last steps is {:.6g}", *summary.final_loss);
+  if (summary.test_loss) {
+    losses += fmt::format("{}that of the {} rows {:.6g}", losses.empty() ? "" : ", ", SetName(config),
+                          *summary.test_loss);
+  }
+  return fmt::format(
+      "the outputs have grown so large that their probabilities are 0 and 1 and nothing between ({}). Lower "
+      "train.optimizer.learning_rate, or look for a column that gives the label away.",
+      losses);
 }
 
 const char* SetName(const Config& config) { return config.eval.on == EvalOn::kTest ? "test" : "validation"; }
@@ -373,6 +391,8 @@ void LogFinalWeights(const Config& config, const RunSummary& summary, Logger& lo
 void LogAdvice(const Config& config, const RunSummary& summary, Logger& log) {
   const std::string risen = RisenLossLine(config, summary);
   if (!risen.empty()) log.Event(kEventDivergence, LogLevel::kWarning, risen);
+  const std::string saturated = SaturatedLine(config, summary);
+  if (!saturated.empty() && risen.empty()) log.Event(kEventDivergence, LogLevel::kWarning, saturated);
   const std::string no_test = NoTestLine(config, summary);
   if (!no_test.empty()) log.Result("{}", no_test);
 }

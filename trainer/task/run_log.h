@@ -47,6 +47,9 @@ std::string NoTestLine(const Config& config, const RunSummary& summary);
 // A warning that the loss has risen far above the first ones, and what to set; empty: it has not, or is
 // unknown.
 std::string RisenLossLine(const Config& config, const RunSummary& summary);
+// A warning that the outputs of a model of classes have blown up, although each of its losses is finite and
+// may even be 0; empty: they have not.
+std::string SaturatedLine(const Config& config, const RunSummary& summary);
 // "test" or "validation", by eval.on.
 const char* SetName(const Config& config);
 // The share of a worker's time in which it waited for others.

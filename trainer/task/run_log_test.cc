@@ -334,5 +334,28 @@ TEST_CASE("closing lines: a final loss of more than five times the first is told
   CHECK(RisenLossLine(config, summary) == "");
 }
 
+TEST_CASE("closing lines: probabilities that are 0 and 1 are told, whatever the loss says") {
+  Config config = DigitsCluster(1, 1, 1);
+  RunSummary summary;
+  CHECK(SaturatedLine(config, summary) == "");
+  summary.final_loss = 1e-7;
+  summary.test_loss = 20;
+  CHECK(SaturatedLine(config, summary) == "");
+  summary.final_loss = 0;
+  summary.test_loss = 7.5e26;
+  CHECK(
+      SaturatedLine(config, summary) ==
+      "the outputs have grown so large that their probabilities are 0 and 1 and nothing between (the loss of "
+      "the last steps is 0, that of the test rows 7.5e+26). Lower train.optimizer.learning_rate, or look for "
+      "a column that gives the label away.");
+  summary.final_loss = 0.3;
+  CHECK(SaturatedLine(config, summary) != "");
+  summary.final_loss = 0;
+  summary.test_loss.reset();
+  CHECK(SaturatedLine(config, summary) != "");
+  config.model.kind = ModelKind::kLinear;  // a line may be met exactly
+  CHECK(SaturatedLine(config, summary) == "");
+}
+
 }  // namespace
 }  // namespace dtrain
