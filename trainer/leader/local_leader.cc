@@ -53,9 +53,8 @@ LocalLeader::LocalLeader(const LeaderParts& parts)
       lost_workers_(config_, members_, history_, log_),
       slow_workers_(config_.cluster.worker.size(), config_.failure.detect_s),
       status_(config_, members_, history_),
-      checkpoints_(CheckpointsFor({parts_, rounds_, steps_, positions_,
-                                   [this](const std::string& error) { OnSaved(error); },
-                                   [this] { return MustSave(); }})),
+      checkpoints_(CheckpointsFor(
+          {parts_, rounds_, steps_, positions_, [this](const std::string& error) { OnSaved(error); }})),
       restore_(RestoreParts()) {}
 
 Restore::Parts LocalLeader::RestoreParts() {
