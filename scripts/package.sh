@@ -113,12 +113,12 @@ while read -r library _ path _; do
     *) cp -L "$path" "$root/lib/$library" ;;
   esac
   chmod u+w "$root/lib/$library"
-done < <(ldd "$program")
+done < <(LD_PRELOAD=libopenblas.so.0 ldd "$program") # which the program loads by itself when it needs it
 # The highest version of glibc whose symbols any of these files needs.
 glibc=$(objdump -T "$root"/bin/* "$root"/lib/* | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1)
 glibc=${glibc#GLIBC_}
 # The libraries that are compiled in.
-for header in flatbuffers/base.h CLI/CLI.hpp nlohmann/json.hpp xxhash.h; do
+for header in flatbuffers/base.h hwy/highway.h CLI/CLI.hpp nlohmann/json.hpp xxhash.h; do
   copy_licence "/usr/include/$header"
 done
 # The texts to which these licences only refer.
