@@ -87,6 +87,14 @@ const std::byte* Frame::data() const { return static_cast<const std::byte*>(zmq_
 
 size_t Frame::size() const { return zmq_msg_size(Native(*this)); }
 
+void Channel::Serve(TimePoint deadline, const MessageHandler& handler) {
+  NodeId from = 0;
+  Message message;
+  for (int i = 0; i < kServedInARow; ++i) {
+    if (Receive(deadline, &from, &message) != ReceiveResult::kMessage || !handler(from, message)) return;
+  }
+}
+
 NodeId NewNodeId() {
   constexpr NodeId kFirstByte = NodeId{0xff} << 56;
   NodeId id = 0;

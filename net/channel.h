@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -69,7 +70,7 @@ class Frame {
 // carries: the receiver verifies each message (codec.h). Implementations: zmq_transport.h (a ROUTER where it
 // binds, a DEALER for each connection) and inproc_transport.h (threads of one process). Wire format:
 // docs/wire.md.
-// Thread: one, except the release functions of lent frames, which run on any.
+// Thread: one, or one at a time in Serve(); the release functions of lent frames run on any.
 
 // NodeId: the name of a conversation. The connecting side chooses it at random, and both ends use it. Its
 // bytes, big-endian, are the ZeroMQ routing id; the first one is never 0, because libzmq reserves such ids.
@@ -101,6 +102,12 @@ struct ChannelStats {
   uint64_t frames_dropped = 0;  // malformed, hence not sent by a dtrain
 };
 
+// The messages without a pause after which Serve() returns.
+constexpr int kServedInARow = 256;
+
+// MessageHandler: takes one message. False: Serve() is to return.
+using MessageHandler = std::function<bool(NodeId from, Message& message)>;
+
 class Channel {
  public:
   virtual ~Channel() = default;
@@ -121,6 +128,11 @@ class Channel {
   virtual SendResult Send(NodeId peer, Message& message) = 0;
   // Waits for a message from any peer, until `deadline`. A deadline in the past polls.
   virtual ReceiveResult Receive(TimePoint deadline, NodeId* from, Message* message) = 0;
+  // Hands each message to `handler`, until `deadline`, or until `handler` returns false or throws, which this
+  // throws too. Returns earlier after many messages without a pause. `handler` runs on this thread, or on
+  // that of a sender in the same process (inproc_transport.h): on one at a time, each sees what the one
+  // before has written, and none after Serve() has returned.
+  virtual void Serve(TimePoint deadline, const MessageHandler& handler);
 
   virtual ChannelStats stats() const = 0;
   // Returns how often a conversation made by Connect() has been connected, as far as Receive() has noticed.

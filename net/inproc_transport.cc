@@ -4,8 +4,11 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
+#include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -50,12 +53,28 @@ class InprocQueue {
   size_t count_ = 0;
 };
 
+// InprocTurn: what a channel in Serve() lets the senders do. A sender that finds the turn free takes it and
+// handles its own message, which saves the wake-up of the owner and the wait for it. Owner: Serve().
+struct InprocTurn {
+  std::function<bool(InprocEntry& entry)> handle;  // used by the thread that has taken the turn
+  bool taken = false;
+  bool over = false;  // nobody takes it any more
+  std::exception_ptr error;
+};
+
 // InprocInbox: the messages that wait for one channel. Owner: the channel and its links, shared.
 struct InprocInbox {
+  // Takes the turn and handles messages until they have had `bytes`, at least one. `lock` is that of `mutex`;
+  // it is open meanwhile.
+  void TakeTurn(size_t bytes, std::unique_lock<std::mutex>& lock);
+  // Wakes the owner if there is something for it to do.
+  void WakeOwner();
+
   std::mutex mutex;  // guards all members
   std::condition_variable arrived;
   bool owner_waits = false;
   bool closed = false;
+  InprocTurn* turn = nullptr;  // null: the channel is not in Serve()
   InprocQueue queue;
   std::unordered_map<NodeId, std::shared_ptr<InprocLink>> peers;  // if bound: its conversations
 };
@@ -81,6 +100,18 @@ namespace {
 
 constexpr size_t kFirstCapacity = 16;
 constexpr uint16_t kFirstInventedPort = 1024;
+constexpr int kLockTries = 200;
+
+size_t BytesOf(const Message& message) { return message.header.size() + message.payload.size(); }
+
+// Locks an inbox. It is locked for less time than a thread needs to fall asleep and to be woken.
+std::unique_lock<std::mutex> Lock(std::mutex& mutex) {
+  for (int i = 0; i < kLockTries; ++i) {
+    if (mutex.try_lock()) return {mutex, std::adopt_lock};
+    __builtin_ia32_pause();
+  }
+  return std::unique_lock<std::mutex>(mutex);
+}
 
 }  // namespace
 
@@ -99,6 +130,35 @@ InprocEntry InprocQueue::Pop() {
   head_ = (head_ + 1) % ring_.size();
   --count_;
   return entry;
+}
+
+void InprocInbox::TakeTurn(size_t bytes, std::unique_lock<std::mutex>& lock) {
+  turn->taken = true;
+  size_t handled = 0;
+  do {
+    std::optional<InprocEntry> entry = queue.Pop();
+    --*entry->waiting;
+    lock.unlock();
+    handled += BytesOf(entry->message);
+    bool goes_on = false;
+    std::exception_ptr error;
+    try {
+      goes_on = turn->handle(*entry);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    entry.reset();  // without the lock: release functions run their owners' code
+    lock = Lock(mutex);
+    if (goes_on) continue;
+    turn->over = true;
+    turn->error = error;
+  } while (!turn->over && !queue.empty() && handled < bytes);
+  turn->taken = false;
+}
+
+void InprocInbox::WakeOwner() {
+  const bool wake = turn == nullptr || (!turn->taken && (turn->over || !queue.empty()));
+  if (wake && std::exchange(owner_waits, false)) arrived.notify_one();
 }
 
 std::string InprocHub::Bind(const std::string& address, std::shared_ptr<InprocInbox> inbox) {
@@ -156,6 +216,7 @@ class InprocChannel final : public Channel {
   void Disconnect(NodeId id) override;
   SendResult Send(NodeId peer, Message& message) override;
   ReceiveResult Receive(TimePoint deadline, NodeId* from, Message* message) override;
+  void Serve(TimePoint deadline, const MessageHandler& handler) override;
   ChannelStats stats() const override { return stats_; }
 
  private:
@@ -169,7 +230,10 @@ class InprocChannel final : public Channel {
   SendResult SendToBinder(Conversation& conversation, Message& message);
   SendResult SendToConnector(NodeId peer, Message& message);
   void CloseLink(Conversation& conversation);
-  bool Take(TimePoint deadline, InprocEntry* entry);
+  // Whether a message is still wanted; counts it.
+  bool Accept(const InprocEntry& entry);
+  template <typename Done>
+  bool Await(TimePoint deadline, std::unique_lock<std::mutex>& lock, Done&& done);
 
   InprocHub& hub_;
   const std::shared_ptr<InprocInbox> inbox_;  // shared with the links, which may outlive the channel
@@ -182,18 +246,21 @@ namespace {
 
 constexpr size_t kQueueMessages = 64;  // per conversation and direction
 
+// The bytes that a sender handles in a row, its own message among them; the owner handles the rest. A larger
+// message is worth a wake-up: its sender goes on while the owner handles it.
+constexpr size_t kTurnBytes = 512 << 10;
+
 SendResult Deliver(const std::shared_ptr<InprocLink>& link, InprocInbox& to, size_t* waiting,
                    Message& message) {
-  bool wake = false;
-  {
-    const std::lock_guard<std::mutex> lock(to.mutex);
-    if (to.closed || link->closed) return SendResult::kGone;
-    if (*waiting == kQueueMessages) return SendResult::kFull;
-    ++*waiting;
-    to.queue.Push({link, waiting, std::move(message)});
-    wake = std::exchange(to.owner_waits, false);
-  }
-  if (wake) to.arrived.notify_one();
+  const size_t bytes = BytesOf(message);
+  std::unique_lock<std::mutex> lock = Lock(to.mutex);
+  if (to.closed || link->closed) return SendResult::kGone;
+  if (*waiting == kQueueMessages) return SendResult::kFull;
+  ++*waiting;
+  to.queue.Push({link, waiting, std::move(message)});
+  const InprocTurn* const turn = to.turn;
+  if (turn != nullptr && !turn->taken && !turn->over && bytes <= kTurnBytes) to.TakeTurn(kTurnBytes, lock);
+  to.WakeOwner();
   return SendResult::kSent;
 }
 
@@ -258,7 +325,7 @@ InprocChannel::Conversation* InprocChannel::FindConversation(NodeId id) {
 
 SendResult InprocChannel::Send(NodeId peer, Message& message) {
   DT_CHECK(!message.header.empty());
-  const uint64_t bytes = message.header.size() + message.payload.size();
+  const uint64_t bytes = BytesOf(message);
   Conversation* const conversation = FindConversation(peer);
   const SendResult result =
       conversation != nullptr ? SendToBinder(*conversation, message) : SendToConnector(peer, message);
@@ -278,7 +345,7 @@ SendResult InprocChannel::SendToBinder(Conversation& conversation, Message& mess
 SendResult InprocChannel::SendToConnector(NodeId peer, Message& message) {
   std::shared_ptr<InprocLink> link;
   {
-    const std::lock_guard<std::mutex> lock(inbox_->mutex);
+    const std::unique_lock<std::mutex> lock = Lock(inbox_->mutex);
     const auto found = inbox_->peers.find(peer);
     if (found == inbox_->peers.end()) return SendResult::kGone;
     link = found->second;
@@ -286,28 +353,51 @@ SendResult InprocChannel::SendToConnector(NodeId peer, Message& message) {
   return Deliver(link, *link->connector, &link->waiting_at_connector, message);
 }
 
+bool InprocChannel::Accept(const InprocEntry& entry) {
+  // A message that waited here when Disconnect() was called is dropped.
+  if (entry.link->connector == inbox_ && FindConversation(entry.link->id) == nullptr) return false;
+  stats_.bytes_received += BytesOf(entry.message);
+  return true;
+}
+
 ReceiveResult InprocChannel::Receive(TimePoint deadline, NodeId* from, Message* message) {
   InprocEntry entry;
   do {
-    if (!Take(deadline, &entry)) return ReceiveResult::kTimeout;
-    *from = entry.link->id;
-    // A message that waited here when Disconnect() was called is dropped.
-  } while (entry.link->connector == inbox_ && FindConversation(*from) == nullptr);
+    std::unique_lock<std::mutex> lock = Lock(inbox_->mutex);
+    if (!Await(deadline, lock, [this] { return !inbox_->queue.empty(); })) return ReceiveResult::kTimeout;
+    entry = inbox_->queue.Pop();
+    --*entry.waiting;
+  } while (!Accept(entry));
+  *from = entry.link->id;
   *message = std::move(entry.message);
-  stats_.bytes_received += message->header.size() + message->payload.size();
   return ReceiveResult::kMessage;
 }
 
-bool InprocChannel::Take(TimePoint deadline, InprocEntry* entry) {
-  std::unique_lock<std::mutex> lock(inbox_->mutex);
-  while (inbox_->queue.empty()) {
-    inbox_->owner_waits = true;
-    const std::cv_status status = inbox_->arrived.wait_until(lock, deadline);
-    inbox_->owner_waits = false;
-    if (status == std::cv_status::timeout && inbox_->queue.empty()) return false;
+void InprocChannel::Serve(TimePoint deadline, const MessageHandler& handler) {
+  InprocTurn turn;
+  turn.handle = [&](InprocEntry& entry) { return !Accept(entry) || handler(entry.link->id, entry.message); };
+  std::unique_lock<std::mutex> lock = Lock(inbox_->mutex);
+  inbox_->turn = &turn;
+  const auto mine = [&] { return !turn.taken && (turn.over || !inbox_->queue.empty()); };
+  for (int i = 0; i < kServedInARow && Await(deadline, lock, mine) && !turn.over; ++i) {
+    inbox_->TakeTurn(0, lock);
   }
-  *entry = inbox_->queue.Pop();
-  --*entry->waiting;
+  turn.over = true;
+  Await(TimePoint::max(), lock, [&] { return !turn.taken; });
+  inbox_->turn = nullptr;
+  lock.unlock();
+  if (turn.error != nullptr) std::rethrow_exception(turn.error);
+}
+
+// Waits until `done()`. False: it is not at `deadline`.
+template <typename Done>
+bool InprocChannel::Await(TimePoint deadline, std::unique_lock<std::mutex>& lock, Done&& done) {
+  while (!done()) {
+    if (Clock::now() >= deadline) return false;  // who only looks needs no system call
+    inbox_->owner_waits = true;
+    inbox_->arrived.wait_until(lock, deadline);
+    inbox_->owner_waits = false;
+  }
   return true;
 }
 

@@ -63,8 +63,10 @@ truncate -s 64 "$work/commit"
 objcopy --update-section ".dtrain_commit=$work/commit" "$root/bin/dtrain"
 
 # The libraries that are compiled in are known by their headers.
-headers=(/usr/include/{flatbuffers/base.h,CLI/CLI.hpp,nlohmann/json.hpp,xxhash.h})
-mapfile -t owned < <(ldd "$program" | awk '/=> \// { print $3 }' | xargs realpath)
+headers=(/usr/include/{flatbuffers/base.h,hwy/highway.h,CLI/CLI.hpp,nlohmann/json.hpp,xxhash.h})
+# The program loads OpenBLAS by itself when it needs it.
+libraries=$(LD_PRELOAD=libopenblas.so.0 ldd "$program")
+mapfile -t owned < <(awk '/=> \// { print $3 }' <<<"$libraries" | xargs realpath)
 owned+=("${headers[@]}")
 # "PACKAGE:amd64: FILE" of each, by one query, which takes as long as one for a single file. A package lists a path with
 # or without /usr.
@@ -121,7 +123,7 @@ while read -r library _ path _; do
     *) cp -L "$path" "$root/lib/$library" ;;
   esac
   chmod u+w "$root/lib/$library"
-done < <(ldd "$program")
+done <<<"$libraries"
 # The highest version of glibc whose symbols any of these files needs.
 glibc=$(objdump -T "$root"/bin/* "$root"/lib/* | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1)
 glibc=${glibc#GLIBC_}

@@ -207,7 +207,25 @@ LimitResult LimitServer::Run() {
   return {count / seconds, static_cast<double>(bytes_) / count};
 }
 
+namespace {
+
+LimitResult RunAlone(const LimitPlan& plan) {
+  LimitStep step(plan, RandomBatch(plan));
+  std::vector<float> parameters(static_cast<size_t>(plan.parameters), kFirstValue);
+  std::vector<float> gradient = parameters;
+  const Clock::time_point begun = Clock::now();
+  for (int64_t i = 0; i < plan.exchanges; ++i) {
+    step.Run(parameters.data(), gradient.data());
+    UpdatePass(parameters.data(), gradient.data(), plan.rate, parameters.data(), plan.parameters);
+  }
+  return {static_cast<double>(plan.exchanges) / std::chrono::duration<double>(Clock::now() - begun).count(),
+          0};
+}
+
+}  // namespace
+
 LimitResult RunLimit(const LimitPlan& plan) {
+  if (plan.alone) return RunAlone(plan);
   ClientProcesses clients(plan.clients,
                           [&plan](const std::string& endpoint) { RunLimitClient(plan, endpoint); });
   RawSocket socket(ZMQ_ROUTER);

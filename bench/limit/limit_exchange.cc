@@ -22,6 +22,7 @@ void AddFlags(CLI::App& app, LimitPlan* plan) {
   app.add_option("--block", plan->block, "floats of a payload frame, a part of the parameters; 0: none");
   app.add_flag("!--no-gradients", plan->gradients, "requests are headers alone");
   app.add_flag("--rounds", plan->rounds, "the sum of all clients' gradients is applied once");
+  app.add_flag("--alone", plan->alone, "one thread computes --layers and applies, and exchanges nothing");
   app.add_flag("!--no-passes", plan->passes, "blocks are moved, not applied and copied");
   app.add_option("--layers", plan->layers, "sizes, such as 784,100,10; left out: nothing is computed")
       ->delimiter(',');

@@ -78,6 +78,14 @@ void CheckClose(const std::vector<float>& values, const std::vector<float>& expe
 
 }  // namespace
 
+TEST_CASE("limit: alone it takes steps and moves no bytes") {
+  LimitPlan plan = StepPlan();
+  plan.alone = true;
+  const LimitResult result = RunLimit(plan);
+  CHECK(result.exchanges_per_s > 0);
+  CHECK(result.bytes_per_exchange == 0);
+}
+
 TEST_CASE("limit: an exchange without a payload moves its headers") {
   if (!CanExchange()) return;
   const LimitResult result = RunLimit(SmallPlan());

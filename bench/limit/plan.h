@@ -21,6 +21,7 @@ struct LimitPlan {
   int64_t block = 0;       // floats of a payload frame, a part of the parameters; 0: headers only
   bool gradients = true;   // requests carry a block; false: only replies do
   bool rounds = false;     // one version from the gradients of all clients answers all; single block only
+  bool alone = false;      // one thread computes and applies all parameters, and exchanges nothing
   bool passes = true;      // blocks are applied and copied; false: only moved
   float rate = 1e-9f;      // so small that weights stay near their initial value in a run of any length
   // The products of a step before each request: inputs, hidden layers, outputs. Empty: none.

@@ -40,9 +40,14 @@ std::string Job::what() const {
   return in_flight == 1 ? text : fmt::format("{}, in_flight {}", text, in_flight);
 }
 
+int64_t ParameterCount(const std::vector<int64_t>& layers) {
+  int64_t count = 0;
+  for (size_t i = 0; i + 1 < layers.size(); ++i) count += (layers[i] + 1) * layers[i + 1];
+  return count;
+}
+
 int64_t Job::block() const {
-  int64_t parameters = 0;
-  for (size_t i = 0; i + 1 < layers.size(); ++i) parameters += (layers[i] + 1) * layers[i + 1];
+  const int64_t parameters = ParameterCount(layers);
   return static_cast<size_t>(parameters) * sizeof(float) > net::kInlineBytes ? parameters : 0;
 }
 

@@ -10,6 +10,9 @@
 
 namespace dtrain::bench {
 
+// Returns the number of weights and biases of a dense network.
+int64_t ParameterCount(const std::vector<int64_t>& layers);
+
 struct Job {
   std::string name;
   std::string config;  // a file of configs/, without .yaml

@@ -99,6 +99,60 @@ std::vector<Row> MeasureInProcess(const Settings& settings, const Job& job) {
   return {row};
 }
 
+// A job of one worker as threads, and how large its step is in the loop that is its limit.
+struct AloneJob {
+  const char* name;
+  std::vector<int64_t> layers;
+  int64_t batch;
+  const char* to_reach;
+};
+
+const std::vector<AloneJob>& AloneJobs() {
+  static const std::vector<AloneJob> jobs = {{"softmax", {784, 10}, kBatch, "14000 steps/s"},
+                                             {"linear", {1, 1}, 1, ""}};
+  return jobs;
+}
+
+std::string AloneName(const AloneJob& job) { return fmt::format("in_process_{}_1", job.name); }
+
+// Measures one worker with its ps as threads, beside one thread that only computes and applies.
+std::vector<Row> MeasureAlone(const Settings& settings, const AloneJob& alone) {
+  Job job = FindJob(alone.name);
+  job.workers = 1;
+  Row row = {AloneName(alone),
+             job.config + ".yaml: --in-process, 1 worker, beside one thread without messages",
+             "global steps/s",
+             alone.to_reach,
+             false,
+             {},
+             {},
+             {},
+             {}};
+  const std::vector<std::string> threads = {"--in-process", "--set", "cluster.worker=[\"localhost:9302\"]"};
+  const auto steps_of = [&](double per_s) {
+    return std::max<int64_t>(1, std::llround(per_s * settings.seconds));
+  };
+  const int64_t steps = steps_of(RunJob(settings, job, steps_of(job.steps_per_s), threads).steps_per_s);
+  const std::string parameters = std::to_string(ParameterCount(alone.layers));
+  const std::vector<std::string> flags = {"--alone",
+                                          "--layers",
+                                          LayerText(alone.layers),
+                                          "--batch",
+                                          std::to_string(alone.batch),
+                                          "--parameters",
+                                          parameters,
+                                          "--block",
+                                          parameters};
+  const auto run_limit = [&](int64_t exchanges) {
+    return RunExchange(settings, kLimitProgram, WithExchanges(flags, exchanges)).per_s;
+  };
+  const int64_t exchanges = steps_of(run_limit(steps));
+  TakeTurns(
+      settings.rounds, [&] { row.dtrain.push_back(RunJob(settings, job, steps, threads).steps_per_s); },
+      [&] { row.limit.push_back(run_limit(exchanges)); });
+  return {row};
+}
+
 }  // namespace
 
 std::vector<Case> TrainingCases(const Settings& settings) {
@@ -107,6 +161,9 @@ std::vector<Case> TrainingCases(const Settings& settings) {
   for (const char* name : {"softmax", "linear", "mlp"}) {
     const Job& job = FindJob(name);
     cases.push_back({{InProcessName(job)}, [&] { return MeasureInProcess(settings, job); }});
+  }
+  for (const AloneJob& job : AloneJobs()) {
+    cases.push_back({{AloneName(job)}, [&] { return MeasureAlone(settings, job); }});
   }
   return cases;
 }

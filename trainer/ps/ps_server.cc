@@ -18,8 +18,6 @@ namespace {
 using wire::Body;
 using wire::Reason;
 
-// The number of messages without a pause between two looks at the clock.
-constexpr int kMessagesPerTick = 256;
 // How soon to try again to send weights that a full queue did not take.
 constexpr milliseconds kLateTick{1};
 // How soon to look again at a checkpoint that is being written here, and to go on with a report.
@@ -94,21 +92,18 @@ TimePoint PsServer::NextTick(TimePoint now) const {
 }
 
 RunSummary PsServer::Run() {
-  net::NodeId from = 0;
-  net::Message message;
+  const auto handle = [this](net::NodeId from, net::Message& message) {
+    Handle(from, message);
+    snapshots_.AfterMessage();
+    return !filler_.busy();  // every task waits for the values
+  };
   TimePoint now = Clock::now();
   while (!leader_->Finished(now)) {
     activity_.Turn();
     Tick(now);
     if (outbox_.late()) SendLate();
     filler_.Turn(now);
-    const TimePoint next_tick = NextTick(now);
-    for (int i = 0; i < kMessagesPerTick; ++i) {
-      if (channel_.Receive(next_tick, &from, &message) != net::ReceiveResult::kMessage) break;
-      Handle(from, message);
-      snapshots_.AfterMessage();
-      if (filler_.busy()) break;  // every task waits for the values
-    }
+    channel_.Serve(NextTick(now), handle);
     snapshots_.AfterMessage();
     now = Clock::now();
   }

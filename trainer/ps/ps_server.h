@@ -1,7 +1,8 @@
 // PsServer: runs one ps until the run ends or goes back to a checkpoint: it receives, applies gradients and
 // answers. It is the same on every ps; the leader is in the process of ps 0 and reached over the network
 // elsewhere (leader.h).
-// Thread: the caller's; heartbeats to ps 0 have their own (remote_leader.h).
+// Thread: the caller's, or in Handle() that of a sender in the same process, one at a time
+// (docs/architecture.md, Who runs the ps); heartbeats to ps 0 have their own (remote_leader.h).
 #pragma once
 
 #include <functional>
