@@ -405,17 +405,10 @@ TimePoint UnixChannel::ConnectAgain(TimePoint now) {
 
 // Returns how many descriptors are ready; below 0: a signal handler has run.
 int UnixChannel::WaitForEvents(TimePoint deadline) {
-  TimePoint now = Clock::now();
+  const TimePoint now = Clock::now();
   const TimePoint until = std::min(deadline, ConnectAgain(now));
-  const TimePoint looks_until = std::min(until, now + options_.spin);
   if (reconnected_) return 0;
-  int count = 0;
-  do {
-    const int wait_ms = now < looks_until ? 0 : MillisecondsUntil(until, now);
-    count = epoll_wait(epoll_.get(), events_.data(), kMaxEvents, wait_ms);
-    if (count != 0 || wait_ms != 0) break;
-    now = Clock::now();
-  } while (now < until);
+  const int count = epoll_wait(epoll_.get(), events_.data(), kMaxEvents, MillisecondsUntil(until, now));
   for (int i = 0; i < count; ++i) ready_.push_back(events_[static_cast<size_t>(i)].data.fd);
   return count;
 }

@@ -21,9 +21,6 @@ struct UnixOptions {
   size_t queue_messages = 64;  // how many messages for one peer may wait here
   // How long the end of a channel may wait for peers to read what was sent to them.
   milliseconds linger{1000};
-  // How long Receive() looks for a message before it sleeps: a sleeping processor takes long to wake. Only
-  // for a machine with a processor for each thread.
-  std::chrono::microseconds spin{0};
 };
 
 class UnixTransport final : public Transport {
