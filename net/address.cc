@@ -98,6 +98,8 @@ std::string AddressText(const Address& address) {
   return fmt::format(address.is_ipv6 ? "[{}]:{}" : "{}:{}", address.host, address.port);
 }
 
+bool IsUnix(std::string_view text) { return text.substr(0, kUnix.size()) == kUnix; }
+
 std::string ZmqEndpoint(const Address& address) {
   return address.path.empty() ? "tcp://" + AddressText(address) : "ipc://" + address.path;
 }

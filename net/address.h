@@ -23,6 +23,9 @@ Address ParseAddress(std::string_view text);
 // Returns the address as users write it. Parsing it gives the same address.
 std::string AddressText(const Address& address);
 
+// Whether a text is the address of a Unix socket, right or wrong.
+bool IsUnix(std::string_view text);
+
 // Returns the endpoint for zmq_connect: "tcp://10.0.0.1:9001", "ipc:///a/path".
 std::string ZmqEndpoint(const Address& address);
 

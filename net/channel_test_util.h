@@ -3,10 +3,12 @@
 
 #include <doctest/doctest.h>
 #include <netinet/in.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -15,6 +17,7 @@
 #include "net/channel.h"
 #include "net/inproc_transport.h"
 #include "net/tcp.h"
+#include "net/unix_transport.h"
 #include "net/zmq_transport.h"
 
 namespace dtrain::net {
@@ -47,12 +50,19 @@ struct Received {
   std::string payload() const { return std::string(message.payload.text()); }
 };
 
-inline Received ReceiveSoon(Channel& channel) {
+// `sender`: a channel on this thread that may have to go on sending meanwhile.
+inline Received ReceiveSoon(Channel& channel, Channel* sender = nullptr) {
   Received received;
   const TimePoint deadline = Clock::now() + kPatience;
   ReceiveResult result = ReceiveResult::kTimeout;
   while (result != ReceiveResult::kMessage && Clock::now() < deadline) {  // Receive() may return early
-    result = channel.Receive(deadline, &received.from, &received.message);
+    if (sender != nullptr) {
+      NodeId from = 0;
+      Message unexpected;
+      REQUIRE(sender->Receive(TimePoint(), &from, &unexpected) == ReceiveResult::kTimeout);
+    }
+    const TimePoint until = sender == nullptr ? deadline : Clock::now() + milliseconds(1);
+    result = channel.Receive(until, &received.from, &received.message);
   }
   REQUIRE(result == ReceiveResult::kMessage);
   return received;
@@ -79,6 +89,7 @@ class Loaned {
 // An address that is reserved but has no listener before Bind(). Bind() may be called again after its channel
 // has ended.
 struct ZmqKind {
+  static std::string AnyAddress() { return "127.0.0.1:0"; }
   static std::unique_ptr<Transport> NewTransport() { return std::make_unique<ZmqTransport>(); }
 
   class Place {
@@ -106,6 +117,7 @@ struct ZmqKind {
 };
 
 struct InprocKind {
+  static std::string AnyAddress() { return "127.0.0.1:0"; }
   static std::unique_ptr<Transport> NewTransport() { return std::make_unique<InprocTransport>(); }
 
   class Place {
@@ -115,13 +127,41 @@ struct InprocKind {
   };
 };
 
+struct UnixKind {
+  static std::unique_ptr<Transport> NewTransport() { return std::make_unique<UnixTransport>(); }
+
+  // Of a socket in a directory that goes with the process.
+  static std::string AnyAddress() {
+    struct Directory {
+      Directory() { REQUIRE(mkdtemp(path.data()) != nullptr); }
+      ~Directory() { std::filesystem::remove_all(path); }
+      std::string path = "/tmp/dtrain-channel-XXXXXX";
+    };
+    static const Directory directory;
+    static int sockets = 0;
+    return "unix:" + directory.path + "/" + std::to_string(++sockets);
+  }
+
+  class Place {
+   public:
+    const std::string& address() const { return address_; }
+    void Bind(Channel& channel) {
+      unlink(ParseAddress(address_).path.c_str());
+      CHECK(channel.Bind(address_) == address_);
+    }
+
+   private:
+    const std::string address_ = AnyAddress();
+  };
+};
+
 // Pair: a bound channel and a channel connected to it. Each has received a message of the other.
 template <typename Kind>
 struct Pair {
   std::unique_ptr<Transport> transport = Kind::NewTransport();
   std::unique_ptr<Channel> server = transport->NewChannel();
   std::unique_ptr<Channel> client = transport->NewChannel();
-  std::string address = server->Bind("127.0.0.1:0");
+  std::string address = server->Bind(Kind::AnyAddress());
   NodeId id = NewNodeId();
 
   Pair() {

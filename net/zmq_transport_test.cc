@@ -223,33 +223,6 @@ TEST_CASE("zmq channel: binding again works as soon as the former channel has le
   CHECK(BindAgain(*second, address) == address);
 }
 
-TEST_CASE("zmq channel: Receive comes back when a connection was broken and is there again") {
-  ZmqTransport transport;
-  auto server = transport.NewChannel();
-  const std::string address = server->Bind("127.0.0.1:0");
-  auto client = transport.NewChannel();
-  const NodeId id = 0x6161616161616160;
-  client->Connect(id, address);
-  CHECK(client->Connections(id) == 0);
-  REQUIRE(SendSoon(*client, id, TextMessage("hello")) == SendResult::kSent);
-  ReceiveSoon(*server);
-  REQUIRE(SendSoon(*server, id, TextMessage("hello")) == SendResult::kSent);
-  CHECK(ReceiveSoon(*client).header() == "hello");
-  CHECK(client->Connections(id) == 1);
-  server.reset();
-  server = transport.NewChannel();
-  REQUIRE(BindAgain(*server, address) == address);
-  std::thread serving([&] { CHECK(ReceiveSoon(*server).header() == "again"); });
-  NodeId from;
-  Message message;
-  CHECK(client->Receive(Clock::now() + kPatience, &from, &message) == ReceiveResult::kTimeout);
-  CHECK(client->Connections(id) == 2);
-  CHECK(SendSoon(*client, id, TextMessage("again")) == SendResult::kSent);
-  serving.join();
-  CHECK(client->Connections(id + 2) == 0);
-  CHECK(client->stats().frames_dropped == 0);
-}
-
 TEST_CASE("zmq channel: names and IPv6 addresses are served") {
   for (const char* place : {"localhost:0", "[::1]:0"}) {
     CAPTURE(place);
@@ -306,30 +279,6 @@ TEST_CASE("zmq channel: where nobody answers a connection, another one is made")
   }
   for (const int connection : connections) close(connection);
   close(listening);
-}
-
-TEST_CASE("zmq channel: a signal ends Receive early, on one socket and on several") {
-  ZmqTransport transport;
-  auto channel = transport.NewChannel();
-  struct sigaction action = {};
-  action.sa_handler = [](int) {};
-  struct sigaction former;
-  sigaction(SIGALRM, &action, &former);
-  channel->Bind("127.0.0.1:0");
-  for (int sockets = 1; sockets <= 2; ++sockets) {
-    // Again and again, for the first may come before Receive waits. libzmq's threads block all signals.
-    const itimerval every_20_ms = {{0, 20'000}, {0, 20'000}};
-    setitimer(ITIMER_REAL, &every_20_ms, nullptr);
-    const TimePoint begin = Clock::now();
-    NodeId from = 0;
-    Message message;
-    CHECK(channel->Receive(begin + kPatience, &from, &message) == ReceiveResult::kTimeout);
-    CHECK(SecondsSince(begin) < 10);
-    const itimerval never = {};
-    setitimer(ITIMER_REAL, &never, nullptr);
-    if (sockets == 1) channel->Connect(NewNodeId(), "127.0.0.1:1");
-  }
-  sigaction(SIGALRM, &former, nullptr);
 }
 
 TEST_CASE("zmq transport: its end takes at most the linger time, though peers connect and never read") {

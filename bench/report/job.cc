@@ -54,10 +54,10 @@ int64_t Job::block() const {
 const std::vector<Job>& Jobs() {
   static const std::vector<Job> jobs = {
       {"softmax", "mnist_softmax", 3, {784, 10}, 1, 4000, "0.75, 7200 steps/s"},
-      {"linear", "linear_regression", 2, {}, 1, 8000, "0.8"},
-      {"linear_in_flight_16", "linear_regression", 2, {}, 16, 60000, "0.6"},
+      {"linear", "linear_regression", 2, {}, 1, 8000, "1.2"},
+      {"linear_in_flight_16", "linear_regression", 2, {}, 16, 60000, "0.9"},
       {"mlp", "mnist_mlp", 3, {784, 100, 10}, 1, 800, "0.7"},
-      {"sync", "mnist_softmax_sync", 2, {784, 10}, 1, 2500, "0.7, 2500 rounds/s", true},
+      {"sync", "mnist_softmax_sync", 2, {784, 10}, 1, 2500, "0.7, 5000 rounds/s", true},
   };
   return jobs;
 }

@@ -5,6 +5,7 @@
 #include "net/codec.h"
 #include "net/key_files.h"
 #include "net/tcp.h"
+#include "net/unix_transport.h"
 #include "net/zmq_transport.h"
 
 namespace dtrain {
@@ -23,18 +24,29 @@ StatusAnswer Read(const net::Message& message) {
   return {};
 }
 
+std::unique_ptr<net::Transport> TransportTo(const std::string& address, const std::string& keys) {
+  constexpr auto kMaxBytes = 2 * static_cast<int64_t>(net::kMaxHeaderBytes);
+  if (keys.empty() && net::IsUnix(address)) {
+    net::UnixOptions options;
+    options.linger = milliseconds(0);
+    options.max_message_bytes = kMaxBytes;
+    return std::make_unique<net::UnixTransport>(options);
+  }
+  net::ZmqOptions options;
+  options.linger_ms = 0;
+  options.max_message_bytes = kMaxBytes;
+  if (!keys.empty()) options.keys = net::OpenKeyRing(keys, "status");
+  options.servers[address] = "ps 0";
+  return std::make_unique<net::ZmqTransport>(options);
+}
+
 }  // namespace
 
 StatusAnswer AskStatus(const std::string& address, const std::string& token, const std::string& keys,
                        milliseconds timeout) {
   net::ParseAddress(address);
-  net::ZmqOptions options;
-  options.linger_ms = 0;
-  options.max_message_bytes = 2 * static_cast<int64_t>(net::kMaxHeaderBytes);
-  if (!keys.empty()) options.keys = net::OpenKeyRing(keys, "status");
-  options.servers[address] = "ps 0";
-  net::ZmqTransport transport(options);
-  const std::unique_ptr<net::Channel> channel = transport.NewChannel();
+  const std::unique_ptr<net::Transport> transport = TransportTo(address, keys);
+  const std::unique_ptr<net::Channel> channel = transport->NewChannel();
   const net::NodeId ps = net::NewNodeId();
   channel->Connect(ps, address);
   net::Encoder encoder;

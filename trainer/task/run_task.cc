@@ -8,6 +8,7 @@
 #include "net/address.h"
 #include "net/key_files.h"
 #include "net/tcp.h"
+#include "net/unix_transport.h"
 #include "net/zmq_transport.h"
 #include "trainer/config/dump.h"
 #include "trainer/data/data_shape.h"
@@ -163,6 +164,14 @@ std::shared_ptr<net::KeyRing> OpenKeys(const SecurityConfig& config, TaskId task
 
 std::unique_ptr<net::Transport> NewNetworkTransport(const Config& config,
                                                     std::shared_ptr<net::KeyRing> keys) {
+  const int64_t descriptors = net::RaiseDescriptorLimit();
+  if (keys == nullptr && net::IsUnix(config.cluster.ps.at(0))) {
+    net::UnixOptions options;
+    options.max_message_bytes = config.net.max_message_mb << 20;
+    options.max_request_bytes = MaxRequestBytes(config);
+    options.queue_messages = static_cast<size_t>(QueueMessages(config.train));
+    return std::make_unique<net::UnixTransport>(options);
+  }
   net::ZmqOptions options;
   options.max_message_bytes = config.net.max_message_mb << 20;
   options.max_request_bytes = MaxRequestBytes(config);
@@ -170,7 +179,7 @@ std::unique_ptr<net::Transport> NewNetworkTransport(const Config& config,
   options.guard.emplace();
   options.guard->message_bytes = static_cast<uint64_t>(options.max_request_bytes) + kRoomOfPart;
   const int64_t tasks = TaskCount(config.cluster);
-  const int64_t room = net::RaiseDescriptorLimit() - kOtherDescriptors - 2 * tasks;
+  const int64_t room = descriptors - kOtherDescriptors - 2 * tasks;
   options.guard->strangers =
       static_cast<size_t>(std::clamp(room / 2, kStrangers / 4, kMaxStrangers + 4 * tasks));
   for (const auto& [key, value] : RunSettings(config)) {
