@@ -22,6 +22,7 @@ void LinearGradient(MatrixView<const float> x, MatrixView<const float> dout, Mat
 void LinearGradient(const ByteRows& x, MatrixView<const float> dout, MatrixView<float> dw, Span<float> db);
 void LinearInputGradient(MatrixView<const float> dout, MatrixView<const float> w, MatrixView<float> dx);
 bool BytesAreFaster(int64_t rows, int64_t outputs);
+bool BytesAreFaster(const ByteRows& x, int64_t outputs);
 
 void Activate(Activation kind, Span<float> values);
 void ActivationGradient(Activation kind, Span<const float> outputs, Span<float> gradient);
