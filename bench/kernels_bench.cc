@@ -296,6 +296,7 @@ void RegisterAll() {
           TransposedProduct({100, 784, 100}));
   Compare("LinearGradient 100x100x10", LinearGradient({100, 100, 10}), TransposedProduct({100, 100, 10}));
   Compare("SoftmaxXent 100x10", SoftmaxXent(100, 10), Exponentials(1000));
+  Compare("SoftmaxXent 100x1000", SoftmaxXent(100, 1000), Exponentials(100000));
   Compare("SigmoidXent 100", SigmoidXent(100), Exponentials(100));
   Compare("MeanSquaredError 100", MeanSquaredError(100), Update(100));
   Compare("SgdStep 7850", Step(Sgd, 7850), Update(7850), UpdateBytes(7850, 0));

@@ -26,6 +26,8 @@ bool BytesAreFaster(const ByteRows& x, int64_t outputs);
 
 void Activate(Activation kind, Span<float> values);
 void ActivationGradient(Activation kind, Span<const float> outputs, Span<float> gradient);
+// values = e^values, for values below 88; agrees with the exact result to 2^-23 relative.
+void Exponentiate(Span<float> values);
 
 void MeanSquaredError(Span<const float> y, Span<const float> t, Span<float> dy, float* loss);
 void SigmoidXent(Span<const float> logits, Span<const int32_t> labels, Span<float> dlogits, float* loss);
