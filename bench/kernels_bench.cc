@@ -222,30 +222,33 @@ Prepare Read(int64_t count) {
   };
 }
 
-// A table of images, and the rows of one shuffled epoch in batches.
+// A table of images, and the rows of one shuffled epoch in batches. `ink`: how many of 1,000 bytes differ
+// from zero.
 struct Images {
   std::vector<uint8_t> table;
   std::vector<int64_t> order;
   int64_t next = 0;
 
-  Images() : table(kImageRows * kPixels), order(kImageRows) {
+  explicit Images(uint32_t ink = 1000) : table(kImageRows * kPixels), order(kImageRows) {
     std::mt19937 random(3);
-    std::generate(table.begin(), table.end(), [&] { return static_cast<uint8_t>(random()); });
+    std::generate(table.begin(), table.end(), [&] {
+      const auto byte = static_cast<uint8_t>(random());
+      return random() % 1000 < ink ? byte : uint8_t{0};
+    });
     std::iota(order.begin(), order.end(), 0);
     std::shuffle(order.begin(), order.end(), random);
   }
-  gpu::Span<const int64_t> Next(int64_t rows) {
+  gpu::ByteRows Next(int64_t rows) {
     next = next + rows > kImageRows ? 0 : next;
     next += rows;
-    return {order.data() + next - rows, rows};
+    return {{table.data(), kImageRows, kPixels}, {order.data() + next - rows, rows}};
   }
 };
 
 Prepare GatherBytes(int64_t rows) {
   return [=]() -> Timed {
     return [=, images = Images(), out = Floats(rows * kPixels)]() mutable {
-      gpu::GatherBytes(Cpu(), {{images.table.data(), kImageRows, kPixels}, images.Next(rows)},
-                       {out.data(), rows, kPixels});
+      gpu::GatherBytes(Cpu(), images.Next(rows), {out.data(), rows, kPixels});
     };
   };
 }
@@ -253,7 +256,31 @@ Prepare GatherBytes(int64_t rows) {
 Prepare Gather(int64_t rows) {
   return [=]() -> Timed {
     return [=, images = Images(), out = Floats(rows * kPixels)]() mutable {
-      GatherPass(images.table.data(), images.Next(rows).data, rows, kPixels, out.data());
+      GatherPass(images.table.data(), images.Next(rows).rows.data, rows, kPixels, out.data());
+    };
+  };
+}
+
+constexpr uint32_t kInkOfDigits = 191;  // MNIST's
+
+// As a model does it: a first look at the bytes says that they are mostly zero.
+Prepare ForwardOfDigits(int64_t rows, int64_t outputs) {
+  return [=]() -> Timed {
+    return [=, images = Images(kInkOfDigits), w = RandomFloats(kPixels * outputs), b = Floats(outputs),
+            out = Floats(rows * outputs)]() mutable {
+      const gpu::ByteRows x = images.Next(rows);
+      benchmark::DoNotOptimize(gpu::BytesAreFaster(Cpu(), x, outputs));
+      gpu::LinearForward(Cpu(), x, {w.data(), kPixels, outputs}, b, {out.data(), rows, outputs});
+    };
+  };
+}
+
+Prepare GradientOfDigits(int64_t rows, int64_t outputs) {
+  return [=]() -> Timed {
+    return [=, images = Images(kInkOfDigits), dout = RandomFloats(rows * outputs),
+            dw = Floats(kPixels * outputs), db = Floats(outputs)]() mutable {
+      gpu::LinearGradient(Cpu(), images.Next(rows), {dout.data(), rows, outputs},
+                          {dw.data(), kPixels, outputs}, db);
     };
   };
 }
@@ -261,11 +288,15 @@ Prepare Gather(int64_t rows) {
 void RegisterAll() {
   Compare("LinearForward 100x784x10", LinearForward({100, 784, 10}), Product({100, 784, 10}));
   Compare("LinearForward 100x784x100", LinearForward({100, 784, 100}), Product({100, 784, 100}));
+  Compare("LinearForward of digits 100x784x100", ForwardOfDigits(100, 100), Product({100, 784, 100}));
   Compare("LinearForward 100x100x10", LinearForward({100, 100, 10}), Product({100, 100, 10}));
   Compare("LinearGradient 100x784x10", LinearGradient({100, 784, 10}), TransposedProduct({100, 784, 10}));
   Compare("LinearGradient 100x784x100", LinearGradient({100, 784, 100}), TransposedProduct({100, 784, 100}));
+  Compare("LinearGradient of digits 100x784x100", GradientOfDigits(100, 100),
+          TransposedProduct({100, 784, 100}));
   Compare("LinearGradient 100x100x10", LinearGradient({100, 100, 10}), TransposedProduct({100, 100, 10}));
   Compare("SoftmaxXent 100x10", SoftmaxXent(100, 10), Exponentials(1000));
+  Compare("SoftmaxXent 100x1000", SoftmaxXent(100, 1000), Exponentials(100000));
   Compare("SigmoidXent 100", SigmoidXent(100), Exponentials(100));
   Compare("MeanSquaredError 100", MeanSquaredError(100), Update(100));
   Compare("SgdStep 7850", Step(Sgd, 7850), Update(7850), UpdateBytes(7850, 0));

@@ -1,4 +1,7 @@
 #include <doctest/doctest.h>
+#include <hwy/targets.h>
+
+#include <utility>
 
 #include "gpu/ops.h"
 #include "gpu/ref/ref.h"
@@ -110,12 +113,15 @@ TEST_CASE("linear: biases of many rows, and of many outputs, agree with ref") {
   CheckLayer(3, 2, 5003);
 }
 
-// A layer whose inputs are rows of a table of bytes, out of order and one of them twice.
+// A layer whose inputs are rows of a table of bytes, out of order and one of them twice. Of 8 bytes `zeros`
+// are zero, in the mean.
 struct ByteLayer : Layer {
-  ByteLayer(int64_t count, int64_t inputs, int64_t outputs)
+  ByteLayer(int64_t count, int64_t inputs, int64_t outputs, uint64_t zeros = 0)
       : Layer(count, inputs, outputs), table(static_cast<size_t>((count + 3) * inputs)), rows(count) {
-    const CounterRandom random(5);
-    for (size_t i = 0; i < table.size(); ++i) table[i] = static_cast<uint8_t>(random.Below(i, 256));
+    const CounterRandom random(5), zero = random.Stream("zero");
+    for (size_t i = 0; i < table.size(); ++i) {
+      table[i] = zero.Below(i, 8) < zeros ? 0 : static_cast<uint8_t>(random.Below(i, 256));
+    }
     for (int64_t i = 0; i < n; ++i) rows[i] = i == 0 ? 2 : n - i;
     for (int64_t i = 0; i < n * k; ++i) x64[i] = table[static_cast<size_t>(rows[i / k] * k + i % k)] / 255.0;
   }
@@ -164,6 +170,41 @@ TEST_CASE("linear: layers on many rows of bytes, and on long ones, agree with re
   CheckByteLayer(5, 4096, 10, 0);
 }
 
+TEST_CASE("linear: layers of many outputs on bytes agree with ref, with every instruction set") {
+  Place cpu;
+  const int64_t all = hwy::SupportedTargets();
+  for (int64_t left = all; left != 0; left &= left - 1) {  // the lowest bit is the best of them
+    UseInstructions(left & -left);
+    CAPTURE(hwy::TargetName(left & -left));
+    const auto check = [&](const ByteLayer& layer) { CheckByteLayer(cpu, layer, Expected(layer), 1); };
+    for (const int64_t m : {17, 18, 24, 31, 32, 33, 40, 48, 63, 65, 80, 96, 100, 112, 128, 129, 200, 300}) {
+      check(ByteLayer(3, 70, m, 6));
+    }
+    for (const int64_t n : {0, 1, 31, 63, 64, 65, 100, 129}) {
+      for (const int64_t k : {0, 1, 63, 64, 65, 130}) check(ByteLayer(n, k, 20, 6));
+    }
+    for (const uint64_t zeros : {0, 6, 8}) check(ByteLayer(100, 784, 100, zeros));
+  }
+  UseInstructions(0);
+}
+
+TEST_CASE("linear: many outputs of bytes that are mostly zero are faster on one thread") {
+  SetThreads(1);
+  const ByteLayer dense(100, 80, 100), half(100, 80, 100, 5);
+  for (const auto& [layer, faster] : {std::pair(&dense, false), std::pair(&half, true)}) {
+    CHECK(BytesAreFaster(Stream(), layer->bytes(), 100) == faster);
+    CHECK(BytesAreFaster(Stream(), layer->bytes(), kMaxByteOutputs));
+  }
+  CHECK_FALSE(BytesAreFaster(Stream(), half.n, 100));  // not for any bytes
+  CHECK_FALSE(BytesAreFaster(Stream(), ByteLayer(1, 80, 100, 8).bytes(), 100));
+  for (Place* place : Places()) {
+    if (place->queue() != nullptr) CHECK_FALSE(BytesAreFaster(place->stream(), half.bytes(), 100));
+  }
+  SetThreads(2);
+  CHECK_FALSE(BytesAreFaster(Stream(), half.bytes(), 100));
+  SetThreads(1);
+}
+
 TEST_CASE("linear: the gradient of no rows is zero, and outputs of no inputs are the biases") {
   for (Place* place : Places()) {
     Array<float> dw(*place, 4 * 3), db(*place, 3), b(*place, {1, 2, 3}), out(*place, 2 * 3);
@@ -176,13 +217,14 @@ TEST_CASE("linear: the gradient of no rows is zero, and outputs of no inputs are
 }
 
 TEST_CASE("linear: with an activation the outputs have the bits of Activate") {
-  const ByteLayer layer(33, 80, 12);
+  const ByteLayer layer(33, 80, 20);
   for (Place* place : Places()) {
     Arrays at(*place, layer);
     Array<uint8_t> table(*place, layer.table);
     Array<int64_t> rows(*place, layer.rows);
     for (const Activation kind : {Activation::kSigmoid, Activation::kTanh, Activation::kRelu}) {
-      for (const int64_t m : {12, 9}) {
+      for (const int64_t m : {12, 9, 20}) {
+        if (m > kMaxByteOutputs && place->queue() != nullptr) continue;
         for (const bool bytes : {false, true}) {
           const auto outputs = [&](std::optional<Activation> activation, bool apart) {
             const MatrixView<float> w = at.w.matrix(80, m), out = at.out.matrix(33, m);
@@ -193,7 +235,9 @@ TEST_CASE("linear: with an activation the outputs have the bits of Activate") {
               LinearForward(place->stream(), at.x.matrix(33, 80), w, {at.b.data(), m}, out, activation);
             }
             if (apart) Activate(place->stream(), kind, {out.data, out.size()});
-            return at.out.Read();
+            std::vector<float> values = at.out.Read();
+            values.resize(static_cast<size_t>(out.size()));  // the others were not written
+            return values;
           };
           CHECK(outputs(kind, false) == outputs({}, true));
         }

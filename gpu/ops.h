@@ -66,12 +66,15 @@ void LinearGradient(Stream& stream, MatrixView<const float> x, MatrixView<const 
                     MatrixView<float> dw, Span<float> db);
 
 // LinearForward and LinearGradient for rows of bytes, which are read in place, without a copy as floats. For
-// layers with few outputs; for others, gather the rows first.
-//   x   values [n, k] as in ByteRows, row numbers not checked; all else as above. At most 16 outputs
-//       (checked). Agrees with ref as above, plus 2^-24 relative.
+// layers with few outputs, and on this processor for rows that are mostly zero; for others, gather the rows
+// first.
+//   x   values [n, k] as in ByteRows, row numbers not checked; all else as above. On a device at most 16
+//       outputs (checked). Agrees with ref as above, plus 2^-24 relative. With more outputs a byte that is 0
+//       is skipped: its weight has no effect even if it is not finite.
 constexpr int64_t kMaxByteOutputs = 16;
-// Whether these two are faster than GatherBytes with the two above.
+// Whether these two are faster than GatherBytes with the two above: for any rows, or for the bytes of `x`.
 bool BytesAreFaster(const Stream& stream, int64_t rows, int64_t outputs);
+bool BytesAreFaster(const Stream& stream, const ByteRows& x, int64_t outputs);
 void LinearForward(Stream& stream, const ByteRows& x, MatrixView<const float> w, Span<const float> b,
                    MatrixView<float> out, std::optional<Activation> activation = {});
 void LinearGradient(Stream& stream, const ByteRows& x, MatrixView<const float> dout, MatrixView<float> dw,
@@ -116,8 +119,9 @@ void SigmoidXent(Stream& stream, Span<const float> logits, Span<const int32_t> l
 //   logits  [n, classes] f32, read     labels [n] i32, each in [0, classes)
 //   dlogits [n, classes] f32, OVERWRITTEN: (softmax - onehot) / n, may alias logits
 //   loss    OVERWRITTEN: in nats, mean over n
-// f32 sums after subtracting the row maximum: agrees with ref to 2e-6 relative plus 1e-6 absolute; on this
-// processor, which adds one class after the other, 1e-9 more for each.
+// Sums after subtracting the row maximum, f64 on this processor and f32 trees on a device: agrees with ref to
+// 2e-6 relative plus 1e-6 absolute; on this processor to 2e-7 of the largest value of the gradient, for any
+// number of classes.
 void SoftmaxXent(Stream& stream, MatrixView<const float> logits, Span<const int32_t> labels,
                  MatrixView<float> dlogits, float* loss);
 

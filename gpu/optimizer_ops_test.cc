@@ -222,8 +222,7 @@ TEST_CASE("optimizer steps: on a device, too, what is not a number stays so, and
 
 // Every state after three updates, by the instructions that `targets` leaves to choose from.
 std::vector<State> StatesWith(int64_t targets) {
-  hwy::SetSupportedTargetsForTest(targets);
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  UseInstructions(targets);
   std::vector<State> states;
   for (const Kind& kind : Kinds()) {
     for (const Update& shaping : {Plain(), Shaped()}) {

@@ -1,5 +1,5 @@
-// Activations and their slopes, vectorised for this processor. The last vector of a range is computed as all
-// others are, so that a value does not depend on where its range starts.
+// Activations, their slopes and exponentials, vectorised for this processor. The last vector of a range is
+// computed as all others are, so that a value does not depend on where its range starts.
 #include <algorithm>
 
 #include "gpu/cpu/ops.h"
@@ -87,6 +87,10 @@ void ActivateAll(Activation kind, float* values, int64_t size) {
   }
 }
 
+void ExponentiateAll(float* values, int64_t size) {
+  Map(values, size, [](Vector x) HWY_ATTR { return KeepNan(x, hn::Exp(kFloats, x)); });
+}
+
 void MultiplyBySlope(Activation kind, const float* outputs, float* gradient, int64_t size) {
   switch (kind) {
     case Activation::kSigmoid:
@@ -109,11 +113,14 @@ HWY_AFTER_NAMESPACE();
 namespace dtrain::gpu::cpu {
 
 HWY_EXPORT(ActivateAll);
+HWY_EXPORT(ExponentiateAll);
 HWY_EXPORT(MultiplyBySlope);
 
 void Activate(Activation kind, Span<float> values) {
   HWY_DYNAMIC_DISPATCH(ActivateAll)(kind, values.data, values.size);
 }
+
+void Exponentiate(Span<float> values) { HWY_DYNAMIC_DISPATCH(ExponentiateAll)(values.data, values.size); }
 
 void ActivationGradient(Activation kind, Span<const float> outputs, Span<float> gradient) {
   HWY_DYNAMIC_DISPATCH(MultiplyBySlope)(kind, outputs.data, gradient.data, gradient.size);

@@ -1,6 +1,6 @@
-// Dense layers: own kernels for layers with few outputs, OpenBLAS for others, and plain loops for the tiny
-// shapes of one-example batches, where the call to OpenBLAS (30 to 100 ns) would dominate. The limits are the
-// measured crossings.
+// Dense layers: own kernels for layers with few outputs and for bytes that are mostly zero, OpenBLAS for
+// others, and plain loops for the tiny shapes of one-example batches, where the call to OpenBLAS (30 to 100
+// ns) would dominate. The limits are the measured crossings.
 #include <cblas.h>
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "gpu/cpu/narrow.h"
 #include "gpu/cpu/ops.h"
+#include "gpu/cpu/sparse.h"
 
 // Stops OpenBLAS's threads; they start again when a product asks for more than one. It is not in OpenBLAS's
 // headers, and absent from the serial variant.
@@ -22,8 +23,11 @@ constexpr int64_t kSmallestGemmSize = 1000;  // multiplications
 constexpr int64_t kSmallestGemmRows = 4;
 constexpr int64_t kSmallestNarrowRows = 2;
 constexpr int64_t kSmallestNarrowInputs = 64;
-static_assert(kMaxNarrowColumns >= kMaxByteOutputs, "rows of bytes have no other way");
+static_assert(kMaxNarrowColumns >= kMaxByteOutputs, "few outputs are faster for any bytes");
+static_assert(kMaxNarrowColumns + 1 >= kMinSparseColumns, "rows of bytes have no other way");
 constexpr int64_t kSmallestByteColumnRows = 16;  // with one output, where OpenBLAS multiplies a vector
+constexpr int64_t kSmallestSparseRows = 16;
+constexpr int64_t kBytesForNonZero = 2;  // one in so many may differ from zero
 
 int BlasSize(int64_t size) {
   DT_CHECK(size <= INT_MAX, size);
@@ -129,15 +133,27 @@ void LinearGradient(MatrixView<const float> x, MatrixView<const float> dout, Mat
 
 bool BytesAreFaster(int64_t rows, int64_t outputs) { return outputs > 1 || rows >= kSmallestByteColumnRows; }
 
+// A function of the batch and of the number of OpenBLAS's threads, beside whose products the others have one.
+bool BytesAreFaster(const ByteRows& x, int64_t outputs) {
+  const int64_t rows = x.rows.size;
+  if (outputs <= kMaxNarrowColumns) return BytesAreFaster(rows, outputs);
+  return rows >= kSmallestSparseRows &&
+         CountNonZero(x) * kBytesForNonZero * openblas_get_num_threads() <= rows * x.table.cols;
+}
+
 void LinearForward(Stream& scratch, const ByteRows& x, MatrixView<const float> w, Span<const float> b,
                    MatrixView<float> out, std::optional<Activation> activation) {
-  NarrowForward(x, w, b, scratch.Scratch(NarrowScratch(w.rows, w.cols)), out);
+  if (w.cols <= kMaxNarrowColumns) {
+    NarrowForward(x, w, b, scratch.Scratch(NarrowScratch(w.rows, w.cols)), out);
+  } else {
+    SparseForward(x, w, b, out);
+  }
   if (activation) Activate(*activation, {out.data, out.size()});
 }
 
 void LinearGradient(const ByteRows& x, MatrixView<const float> dout, MatrixView<float> dw, Span<float> db) {
   ColumnSums(dout, db);
-  NarrowGradient(x, dout, dw);
+  dout.cols <= kMaxNarrowColumns ? NarrowGradient(x, dout, dw) : SparseGradient(x, dout, dw);
 }
 
 void LinearInputGradient(MatrixView<const float> dout, MatrixView<const float> w, MatrixView<float> dx) {

@@ -1,4 +1,4 @@
-// Losses and counts over the rows of a batch. The shapes are small, so these are plain loops.
+// Losses and counts over the rows of a batch, as plain loops; exponentials are vectorised (activation.cc).
 #include <algorithm>
 #include <cmath>
 
@@ -7,19 +7,54 @@
 namespace dtrain::gpu::cpu {
 namespace {
 
-// Writes the gradient of one row, not yet divided by the number of rows, and returns the row's loss.
-double SoftmaxXentRow(const float* logits, int64_t classes, int32_t label, float scale, float* dlogits) {
-  const float largest = *std::max_element(logits, logits + classes);
-  const float at_label = logits[label] - largest;  // read before dlogits, which may alias logits, is written
-  float sum = 0;
-  for (int64_t j = 0; j < classes; ++j) {
-    dlogits[j] = std::exp(logits[j] - largest);
-    sum += dlogits[j];
+constexpr int64_t kCachedValues = 4096;
+constexpr int64_t kLanes = 4;  // values that a loop over classes takes at once, so that it vectorises
+
+float LargestOf(const float* values, int64_t count) {
+  float largest[kLanes];
+  std::fill_n(largest, kLanes, values[0]);
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (int64_t k = 0; k < kLanes; ++k) {
+      largest[k] = values[i + k] > largest[k] ? values[i + k] : largest[k];
+    }
   }
-  const float factor = scale / sum;
-  for (int64_t j = 0; j < classes; ++j) dlogits[j] *= factor;
-  dlogits[label] -= scale;
-  return std::log(sum) - at_label;
+  for (; i < count; ++i) largest[0] = std::max(largest[0], values[i]);
+  return *std::max_element(largest, largest + kLanes);
+}
+
+// In double, because a float would round each of thousands of terms.
+double SumOf(const float* values, int64_t count) {
+  double sums[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (int64_t k = 0; k < kLanes; ++k) sums[k] += static_cast<double>(values[i + k]);
+  }
+  for (; i < count; ++i) sums[0] += static_cast<double>(values[i]);
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
+// Writes the gradient of the rows' summed loss times `scale`, and returns that loss. `dlogits` may alias
+// `logits`.
+double SoftmaxXentRows(MatrixView<const float> logits, const int32_t* labels, float scale, float* dlogits) {
+  const int64_t classes = logits.cols;
+  double loss = 0;
+  for (int64_t i = 0; i < logits.rows; ++i) {
+    const float* const row = logits.row(i);
+    const float largest = LargestOf(row, classes);
+    loss -= static_cast<double>(row[labels[i]] - largest);
+    for (int64_t j = 0; j < classes; ++j) dlogits[i * classes + j] = row[j] - largest;
+  }
+  Exponentiate({dlogits, logits.size()});
+  for (int64_t i = 0; i < logits.rows; ++i) {
+    float* const slopes = dlogits + i * classes;
+    const auto sum = static_cast<float>(SumOf(slopes, classes));
+    loss += static_cast<double>(std::log(sum));
+    const float factor = scale / sum;
+    for (int64_t j = 0; j < classes; ++j) slopes[j] *= factor;
+    slopes[labels[i]] -= scale;
+  }
+  return loss;
 }
 
 float MeanOf(double sum, int64_t rows) {
@@ -60,9 +95,11 @@ void SigmoidXent(Span<const float> logits, Span<const int32_t> labels, Span<floa
 void SoftmaxXent(MatrixView<const float> logits, Span<const int32_t> labels, MatrixView<float> dlogits,
                  float* loss) {
   const float scale = 1.0f / static_cast<float>(logits.rows);
+  const int64_t rows_at_once = std::max<int64_t>(1, kCachedValues / logits.cols);
   double sum = 0;
-  for (int64_t i = 0; i < logits.rows; ++i) {
-    sum += SoftmaxXentRow(logits.row(i), logits.cols, labels[i], scale, dlogits.row(i));
+  for (int64_t i = 0; i < logits.rows; i += rows_at_once) {
+    const int64_t rows = std::min(rows_at_once, logits.rows - i);
+    sum += SoftmaxXentRows({logits.row(i), rows, logits.cols}, labels.data + i, scale, dlogits.row(i));
   }
   *loss = MeanOf(sum, logits.rows);
 }

@@ -22,9 +22,12 @@ void LinearGradient(MatrixView<const float> x, MatrixView<const float> dout, Mat
 void LinearGradient(const ByteRows& x, MatrixView<const float> dout, MatrixView<float> dw, Span<float> db);
 void LinearInputGradient(MatrixView<const float> dout, MatrixView<const float> w, MatrixView<float> dx);
 bool BytesAreFaster(int64_t rows, int64_t outputs);
+bool BytesAreFaster(const ByteRows& x, int64_t outputs);
 
 void Activate(Activation kind, Span<float> values);
 void ActivationGradient(Activation kind, Span<const float> outputs, Span<float> gradient);
+// values = e^values, for values below 88; agrees with the exact result to 2^-23 relative.
+void Exponentiate(Span<float> values);
 
 void MeanSquaredError(Span<const float> y, Span<const float> t, Span<float> dy, float* loss);
 void SigmoidXent(Span<const float> logits, Span<const int32_t> labels, Span<float> dlogits, float* loss);

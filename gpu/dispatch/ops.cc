@@ -24,7 +24,9 @@ void CheckGradient(int64_t rows, int64_t inputs, MatrixView<const float> dout, M
            dout.rows, dw.rows, inputs, dw.cols, dout.cols, db.size);
 }
 
-void CheckByteOutputs(int64_t outputs) { DT_CHECK(outputs >= 1 && outputs <= kMaxByteOutputs, outputs); }
+void CheckByteOutputs(const Stream& stream, int64_t outputs) {
+  DT_CHECK(outputs >= 1 && (!OnDevice(stream) || outputs <= kMaxByteOutputs), outputs);
+}
 
 void CheckSizes(const Update& update) {
   DT_CHECK(update.weights.size == update.updated.size, update.weights.size, update.updated.size);
@@ -51,7 +53,7 @@ void LinearForward(Stream& stream, MatrixView<const float> x, MatrixView<const f
 void LinearForward(Stream& stream, const ByteRows& x, MatrixView<const float> w, Span<const float> b,
                    MatrixView<float> out, std::optional<Activation> activation) {
   CheckForward(x.rows.size, x.table.cols, w, b, out);
-  CheckByteOutputs(w.cols);
+  CheckByteOutputs(stream, w.cols);
   if (OnDevice(stream)) return cuda::LinearForward(stream.queue(), x, w, b, out, activation);
   cpu::LinearForward(stream, x, w, b, out, activation);
 }
@@ -66,7 +68,7 @@ void LinearGradient(Stream& stream, MatrixView<const float> x, MatrixView<const 
 void LinearGradient(Stream& stream, const ByteRows& x, MatrixView<const float> dout, MatrixView<float> dw,
                     Span<float> db) {
   CheckGradient(x.rows.size, x.table.cols, dout, dw, db);
-  CheckByteOutputs(dout.cols);
+  CheckByteOutputs(stream, dout.cols);
   if (OnDevice(stream)) return cuda::LinearGradient(stream.queue(), x, dout, dw, db);
   cpu::LinearGradient(x, dout, dw, db);
 }
@@ -81,6 +83,10 @@ void LinearInputGradient(Stream& stream, MatrixView<const float> dout, MatrixVie
 
 bool BytesAreFaster(const Stream& stream, int64_t rows, int64_t outputs) {
   return outputs <= kMaxByteOutputs && (OnDevice(stream) || cpu::BytesAreFaster(rows, outputs));
+}
+
+bool BytesAreFaster(const Stream& stream, const ByteRows& x, int64_t outputs) {
+  return OnDevice(stream) ? BytesAreFaster(stream, x.rows.size, outputs) : cpu::BytesAreFaster(x, outputs);
 }
 
 void Activate(Stream& stream, Activation kind, Span<float> values) {

@@ -1,5 +1,7 @@
 #include "gpu/testing/test_util.h"
 
+#include <hwy/targets.h>
+
 #include <string>
 
 #include "base/check.h"
@@ -39,6 +41,11 @@ const std::vector<Place*>& Places() {
   static Place device(LoadedRuntime());
   static const std::vector<Place*> places = {&processor, &device};
   return places;
+}
+
+void UseInstructions(int64_t targets) {
+  hwy::SetSupportedTargetsForTest(targets);
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 
 }  // namespace dtrain::gpu::test

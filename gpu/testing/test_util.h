@@ -75,6 +75,9 @@ class Place {
 // Returns this processor and the device.
 const std::vector<Place*>& Places();
 
+// Limits the kernels of this processor to the instruction sets `targets`, bits of Highway's; 0: no limit.
+void UseInstructions(int64_t targets);
+
 // Array: elements in a place's memory. Guards and unset elements are bytes of 0xff (as a float NaN), so that
 // an element that an operation skips or adds to is noticed. `shift`: the array begins this many elements
 // behind an address that is aligned for packs.

@@ -151,7 +151,7 @@ NetBatch DenseModel::InputsOf(const Batch& batch) {
   static_cast<LabelledRows&>(inputs) = LabelsOf(batch);
   if (batch.inputs != nullptr || batch.rows == 0) {
     inputs.floats = {batch.inputs, batch.rows, batch.columns};
-  } else if (gpu::BytesAreFaster(stream_, batch.rows, first.outputs)) {
+  } else if (gpu::BytesAreFaster(stream_, batch.bytes, first.outputs)) {
     inputs.as_bytes = true;
     inputs.bytes = batch.bytes;
   } else {
