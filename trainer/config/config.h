@@ -332,8 +332,6 @@ struct FailureConfig {
 struct CompressConfig {
   net::Compression push = net::Compression::kNone;  // of gradients
   net::Compression pull = net::Compression::kNone;  // of the weights that steps are taken with
-
-  bool any() const { return push != net::Compression::kNone || pull != net::Compression::kNone; }
 };
 
 struct NetConfig {
