@@ -102,6 +102,14 @@ Offset<wire::InputForm> Maker::Form() {
                                b_.CreateVector(shift), b_.CreateVector(factor));
 }
 
+net::LentBytes Lent(std::unique_ptr<std::byte[]> memory, size_t bytes) {
+  const auto release = [](void*, void* of) {
+    std::default_delete<std::byte[]>()(static_cast<std::byte*>(of));
+  };
+  std::byte* const data = memory.release();
+  return {data, bytes, release, data};
+}
+
 // The float32 of a tensor in this form, sometimes with another byte in it.
 net::LentBytes Maker::Compressed(net::Compression form, const net::LentBytes& tensor) {
   if (form == net::Compression::kNone) return tensor;
@@ -140,14 +148,6 @@ std::string KeyBytes(const std::vector<uint64_t>& keys, const Config& config) {
 // A message in two is of the tensors that travel whole, where the model has some beside its table.
 bool IsOfRange(uint64_t number, const Config& config) {
   return config.model.kind == ModelKind::kWideDeep && number % 2 == 0;
-}
-
-net::LentBytes Lent(std::unique_ptr<std::byte[]> memory, size_t bytes) {
-  const auto release = [](void*, void* of) {
-    std::default_delete<std::byte[]>()(static_cast<std::byte*>(of));
-  };
-  std::byte* const data = memory.release();
-  return {data, bytes, release, data};
 }
 
 // Values, and behind them keys. Mostly of the expected size and finite. The bytes live for as long as the
