@@ -72,7 +72,6 @@ class Maker {
   }
   Offset<wire::InputForm> Form();
   net::LentBytes Tensor(size_t bytes, const std::string& keys = {});
-  net::LentBytes Compressed(net::Compression form, const net::LentBytes& tensor);
   net::Message Push(size_t tensor_bytes, const Config& config, int ps);
   net::Message Pull(const Config& config, int ps);
   Offset<wire::Hello> Hello(const Config& config, TaskId from, int ps);
@@ -110,8 +109,8 @@ net::LentBytes Lent(std::unique_ptr<std::byte[]> memory, size_t bytes) {
   return {data, bytes, release, data};
 }
 
-// The float32 of a tensor in this form, sometimes with another byte in it.
-net::LentBytes Maker::Compressed(net::Compression form, const net::LentBytes& tensor) {
+// The float32 of a tensor in this form.
+net::LentBytes Compressed(net::Compression form, const net::LentBytes& tensor) {
   if (form == net::Compression::kNone) return tensor;
   const size_t count = tensor.size / sizeof(float),
                bytes = net::CompressedBytes(form, static_cast<int64_t>(count));
@@ -119,8 +118,6 @@ net::LentBytes Maker::Compressed(net::Compression form, const net::LentBytes& te
   net::Compress(form, static_cast<const float*>(tensor.data), nullptr, static_cast<int64_t>(count),
                 memory.get());
   tensor.release(const_cast<void*>(tensor.data), tensor.context);
-  const uint8_t damage = in_.Byte();
-  if (damage > 232 && bytes > 0) memory[in_.Number() % bytes] = std::byte{damage};
   return Lent(std::move(memory), bytes);
 }
 
