@@ -1,6 +1,6 @@
 """Steps/s over slow links, with and without net.compress, beside what the link can carry (docs/networks.md).
 
-    python bench/networks.py [--rounds 3] [--seconds 2] [--link "1 Gbit/s"]... [--data DIRECTORY]
+    python bench/networks.py [--rounds 3] [--seconds 3] [--link "1 Gbit/s"]... [--data DIRECTORY]
 
 Links are pairs of network devices between two network namespaces, one for the worker and one for the ps, each way limited by
 a token bucket (tc tbf); that needs root and iproute2. Two jobs, each with 1 ps, 1 worker and in_flight 2: the perceptron of
@@ -80,7 +80,7 @@ def step_bytes(program, work, job, form):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=2)
+    parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--link", action="append", choices=sorted(scale.LINKS))
     parser.add_argument("--data", default="")
     parser.add_argument("--dtrain", default=race.DTRAIN)
