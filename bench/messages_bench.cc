@@ -1,15 +1,19 @@
-// Measures a gradient's message without a network: encoding and decoding it, and exchanging it for weights
-// with another thread over the in-process channel. Inline for the linear job, a payload frame for the other
-// two.
+// Measures a gradient's message without a network: encoding and decoding it, compressing its values beside a
+// copy of them, and exchanging it for weights with another thread over the in-process channel. Inline for the
+// linear job, a payload frame for the other two.
 #include <fmt/format.h>
 
 #include <atomic>
+#include <cmath>
+#include <cstring>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include "base/clock.h"
 #include "bench/compare.h"
 #include "net/codec.h"
+#include "net/compress.h"
 #include "net/inproc_transport.h"
 #include "net/lent_buffer.h"
 
@@ -20,6 +24,7 @@ constexpr net::Envelope kEnvelope{1, 0, 1};
 const char* const kAddress = "127.0.0.1:1";
 constexpr net::NodeId kNode = net::NodeId{1} << 56;
 constexpr milliseconds kPatience{1000};
+constexpr int64_t kBlock = 1 << 18;  // values of a block of a tensor
 
 Prepare Encode(size_t bytes) {
   return [=]() -> Timed {
@@ -92,7 +97,38 @@ Prepare ExchangeInProcess(size_t bytes) {
   };
 }
 
+// A block of a gradient in this form, with what earlier ones have left out; or back.
+Prepare CompressOf(net::Compression form, bool back) {
+  return [=]() -> Timed {
+    auto values = std::make_shared<std::vector<float>>(kBlock);
+    for (size_t i = 0; i < kBlock; ++i) (*values)[i] = std::sin(static_cast<float>(i));
+    auto residual = std::make_shared<std::vector<float>>(kBlock);
+    auto bytes = std::make_shared<std::vector<std::byte>>(net::CompressedBytes(form, kBlock));
+    net::Compress(form, values->data(), nullptr, kBlock, bytes->data());
+    if (back) return [=] { net::Decompress(form, bytes->data(), bytes->size(), kBlock, values->data()); };
+    return [=] { net::Compress(form, values->data(), residual->data(), kBlock, bytes->data()); };
+  };
+}
+
+// As many bytes as a block's values have.
+Prepare Copy() {
+  return []() -> Timed {
+    auto from = std::make_shared<std::vector<float>>(kBlock, 1.0f),
+         to = std::make_shared<std::vector<float>>(kBlock);
+    return [=] {
+      std::memcpy(to->data(), from->data(), kBlock * sizeof(float));
+      benchmark::ClobberMemory();
+    };
+  };
+}
+
 void RegisterAll() {
+  for (const net::Compression form :
+       {net::Compression::kBf16, net::Compression::kInt8, net::Compression::kTopk}) {
+    const char* const name = net::CompressionName(form);
+    Compare(fmt::format("compress {}", name), CompressOf(form, false), Copy(), kBlock * sizeof(float));
+    Compare(fmt::format("decompress {}", name), CompressOf(form, true), Copy(), kBlock * sizeof(float));
+  }
   for (const size_t bytes : {8, 31'400, 318'040}) {
     RegisterTimed(fmt::format("encode and decode {} bytes/dtrain", bytes), Encode(bytes));
     RegisterTimed(fmt::format("exchange in process {} bytes/dtrain", bytes), ExchangeInProcess(bytes));

@@ -96,21 +96,17 @@ def free_ports(count):
 
 
 class Cluster:
-    """One run: its steps/s, and the processor seconds of its ps and workers."""
+    """One run of a job on a link: its steps/s, and the processor seconds of its ps and workers."""
 
-    def __init__(self, program, work, case, seconds, hosts):
-        ps, workers, batch, link = case
+    def __init__(self, program, work, job, ps, workers, link, hosts):
         where = hosts.get(link, {"ps": (None, "127.0.0.1"), "worker": (None, "127.0.0.1")})
         ports = free_ports(ps)
         config = {
             "cluster": {"ps": [f"{where['ps'][1]}:{port}" for port in ports],
                         "worker": [f"{where['worker'][1]}:{index + 1}" for index in range(workers)]},
-            "model": {"kind": "logistic", "inputs": WIDTH},
-            "data": {"train": {"format": "libsvm", "path": str(work / "rows.svm")}, "shuffle": False},
-            "train": {"mode": "async", "batch_size": batch, "in_flight": IN_FLIGHT, "max_secs": seconds,
-                      "optimizer": {"kind": "sgd", "learning_rate": RATE}},
             "eval": {"at_end": False}, "hooks": {"log_every_steps": 0},
-            "security": {"insecure": bool(link)}}  # nobody else is in the namespaces
+            "security": {"insecure": bool(link)},  # nobody else is in the namespaces
+            **job}
         (work / "cluster.yaml").write_text(json.dumps(config))
         tasks = {}
         for role, count in (("ps", ps), ("worker", workers)):
@@ -138,6 +134,15 @@ class Cluster:
         self.steps, self.rate = result["global_step"], result["steps_per_s"]
 
 
+def sparse_cluster(program, work, case, seconds, hosts):
+    ps, workers, batch, link = case
+    job = {"model": {"kind": "logistic", "inputs": WIDTH},
+           "data": {"train": {"format": "libsvm", "path": str(work / "rows.svm")}, "shuffle": False},
+           "train": {"mode": "async", "batch_size": batch, "in_flight": IN_FLIGHT, "max_secs": seconds,
+                     "optimizer": {"kind": "sgd", "learning_rate": RATE}}}
+    return Cluster(program, work, job, ps, workers, link, hosts)
+
+
 def write_rows(work):
     random = np.random.default_rng(1)
     ids, labels = random.integers(0, WIDTH, (ROWS, FEATURES)) + 1, random.integers(0, 2, ROWS)
@@ -152,7 +157,7 @@ def calibrate(options, work):
     for case in CALIBRATION:
         costs, rates = [], []
         for _ in range(options.rounds):
-            short, long = (Cluster(options.dtrain, work, case, s, {}) for s in (0.5, 0.5 + options.seconds))
+            short, long = (sparse_cluster(options.dtrain, work, case, s, {}) for s in (0.5, 0.5 + options.seconds))
             steps = long.steps - short.steps
             costs.append([(long.processor_s[r] - short.processor_s[r]) / steps for r in ("worker", "ps")])
             rates.append(long.rate)
@@ -222,7 +227,7 @@ def main():
         print_large(model)
         return 0
     hosts = {link: namespaces(link) for link in sorted({case[3] for case in CASES if case[3]})}
-    measured = race.by_turns({case: lambda case=case: Cluster(options.dtrain, work, case, options.seconds, hosts).rate * case[2]
+    measured = race.by_turns({case: lambda case=case: sparse_cluster(options.dtrain, work, case, options.seconds, hosts).rate * case[2]
                               for case in CASES}, options.rounds)
     rows, errors = [], []
     for case, rates in measured.items():
@@ -234,7 +239,7 @@ def main():
     race.print_table(["ps", "workers", "batch", "link", "limit", "predicted rows/s", "measured", "smallest", "largest",
                       "error"], rows)
     for case in TOGETHER:
-        print(case, "rows/s:", round(Cluster(options.dtrain, work, case, options.seconds, {}).rate * case[2]), flush=True)
+        print(case, "rows/s:", round(sparse_cluster(options.dtrain, work, case, options.seconds, {}).rate * case[2]), flush=True)
     print(f"median error {statistics.median(errors):.0%}, largest {max(errors):.0%}")
     return 0 if statistics.median(errors) <= 0.2 and max(errors) <= 0.4 else 1
 

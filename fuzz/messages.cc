@@ -101,6 +101,26 @@ Offset<wire::InputForm> Maker::Form() {
                                b_.CreateVector(shift), b_.CreateVector(factor));
 }
 
+net::LentBytes Lent(std::unique_ptr<std::byte[]> memory, size_t bytes) {
+  const auto release = [](void*, void* of) {
+    std::default_delete<std::byte[]>()(static_cast<std::byte*>(of));
+  };
+  std::byte* const data = memory.release();
+  return {data, bytes, release, data};
+}
+
+// The float32 of a tensor in this form.
+net::LentBytes Compressed(net::Compression form, const net::LentBytes& tensor) {
+  if (form == net::Compression::kNone) return tensor;
+  const size_t count = tensor.size / sizeof(float),
+               bytes = net::CompressedBytes(form, static_cast<int64_t>(count));
+  auto memory = std::make_unique<std::byte[]>(bytes);
+  net::Compress(form, static_cast<const float*>(tensor.data), nullptr, static_cast<int64_t>(count),
+                memory.get());
+  tensor.release(const_cast<void*>(tensor.data), tensor.context);
+  return Lent(std::move(memory), bytes);
+}
+
 // The rows that request `number` of a worker asks for, among the first four of a block: a message that names
 // an earlier one so knows how many they are. Of a hash table others each time, and the bias.
 std::vector<uint64_t> KeysOf(uint64_t number, const Config& config, int ps) {
@@ -143,11 +163,7 @@ net::LentBytes Maker::Tensor(size_t bytes, const std::string& keys) {
   // An order that is none, or a row that is not there.
   if (how >= 232 && how < 238 && bytes > 0)
     memory[bytes - 1 - how % std::min<size_t>(bytes, 8)] = std::byte{how};
-  const auto release = [](void*, void* of) {
-    std::default_delete<std::byte[]>()(static_cast<std::byte*>(of));
-  };
-  std::byte* const data = memory.release();
-  return {data, bytes, release, data};
+  return Lent(std::move(memory), bytes);
 }
 
 Offset<wire::Hello> Maker::Hello(const Config& config, TaskId from, int ps) {
@@ -285,11 +301,12 @@ net::Message Maker::Push(size_t tensor_bytes, const Config& config, int ps) {
     const size_t width = joint ? 1 + static_cast<size_t>(config.model.embedding) : 1;  // its weight first
     tensor_bytes = KeysOf(rows.of, config, ps).size() * width * sizeof(float);
   }
-  const net::LentBytes gradient = Tensor(tensor_bytes, keys);
+  const net::Compression form = of_rows ? net::Compression::kNone : config.net.compress.push;
+  const net::LentBytes gradient = Compressed(form, Tensor(tensor_bytes, keys));
   const bool right = in_.Byte() < 240;
   const uint64_t checksum =
       config.net.checksum && right ? net::PayloadChecksum(gradient.data, gradient.size) : 0;
-  return encoder_.Push(envelope_, block, examples, checksum, gradient, version, LossOf(version), rows);
+  return encoder_.Push(envelope_, block, examples, checksum, gradient, version, LossOf(version), rows, form);
 }
 
 net::Message Maker::Make(Body kind, size_t tensor_bytes, const Config& config, TaskId from, int ps) {
@@ -318,11 +335,12 @@ net::Message Maker::Make(Body kind, size_t tensor_bytes, const Config& config, T
       const uint64_t version = in_.Number(), step = in_.Number();
       const uint32_t steps = Small(), held = Small();
       const uint64_t evaluate = in_.Byte() > 200 ? in_.Number() : 0;
-      const net::LentBytes weights = Tensor(tensor_bytes);
+      const net::Compression form = config.net.compress.pull;
+      const net::LentBytes weights = Compressed(form, Tensor(tensor_bytes));
       const bool right = in_.Byte() < 240;
       const uint64_t checksum =
           config.net.checksum && right ? net::PayloadChecksum(weights.data, weights.size) : 0;
-      return encoder_.Weights(envelope_, version, step, steps, checksum, weights, held, evaluate);
+      return encoder_.Weights(envelope_, version, step, steps, checksum, weights, held, evaluate, form);
     }
     case Body::NeedStep:
       return Finish(wire::CreateNeedStep(b_));

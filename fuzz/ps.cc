@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <tuple>
 
 #include "base/error.h"
 #include "fuzz/script.h"
@@ -92,6 +93,11 @@ Setup SetupOf(Input& input) {
   Config& config = setup.config = LinearCluster(ps, 2, 20);
   config.model.inputs = 6;
   if ((mode & 8) != 0) UseTable(input.Byte(), &config);
+  if ((mode & 12) == 4) {
+    const uint8_t forms = input.Byte();
+    config.net.compress = {static_cast<net::Compression>(forms & 3),
+                           static_cast<net::Compression>(forms / 4 % 3)};
+  }
   config.train.mode = static_cast<TrainMode>(mode % 3);
   if ((bits & 4) != 0) config.train.optimizer.clip_norm = 1;
   if ((bits & 8) != 0) config.failure.worker_lost = WorkerLost::kWait;
@@ -254,7 +260,8 @@ class Judge {
     Require(welcomed_[to.node], "weights go to tasks that were let in");
     const net::TensorView tensor = net::Tensor(message, weights);
     const uint64_t sum = net::PayloadChecksum(tensor.data, tensor.size);
-    const auto [seen, fresh] = sums_.emplace(std::pair{envelope.run_epoch(), weights.version()}, sum);
+    const auto [seen, fresh] =
+        sums_.emplace(std::tuple{envelope.run_epoch(), weights.version(), weights.form()}, sum);
     Require(fresh || seen->second == sum || !same_for_all_,
             "weights of one version are the same for everybody");
     const uint64_t updates = weights.version() - std::min(weights.version(), restored_);
@@ -277,7 +284,7 @@ class Judge {
   const bool counts_pushes_;  // the leader of another ps may decide rounds without gradients
   const bool counts_grants_;
   std::map<net::NodeId, bool> welcomed_;
-  std::map<std::pair<uint32_t, uint64_t>, uint64_t> sums_;
+  std::map<std::tuple<uint32_t, uint64_t, uint8_t>, uint64_t> sums_;  // by run epoch, version and form
   uint64_t pushes_ = 0;
   uint64_t granted_ = 0;
   uint64_t newest_ = 0;  // the most updates in weights that were sent

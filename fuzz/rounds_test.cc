@@ -39,6 +39,7 @@ TEST_CASE("fuzz: the undamaged seeds of whole tasks get through the door, train,
       {"ps/seed-saves-", 4},    {"ps/seed-restores-", 4},
       {"worker/seed-0-", 12},   {"worker/seed-1-", 12},
       {"worker/seed-2-", 12},   {"worker/seed-in-flight", 12},
+      {"ps/seed-compress-", 6}, {"worker/seed-compress-", 12},
       {"worker/seed-goes-", 8},
   };
   for (const Target& target : Targets()) {

@@ -22,6 +22,8 @@ Config ConfigOf(Input& input) {
   config.train.mode = static_cast<TrainMode>(mode % 3);
   config.train.in_flight = (bits & 2) != 0 && mode % 3 == 0 ? 3 : 1;
   config.net.checksum = (bits & 4) != 0;
+  config.net.compress = {static_cast<net::Compression>(bits / 8 & 3),
+                         static_cast<net::Compression>(bits / 32 % 3)};
   config.failure.startup_timeout_s = 120;
   config.data.train.rows = 40;
   config.data.test = config.data.train;

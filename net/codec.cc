@@ -15,6 +15,7 @@ constexpr flatbuffers::uoffset_t kMaxDepth = 8;
 constexpr flatbuffers::uoffset_t kMaxTables = 65536;
 
 bool IsRole(wire::Role role) { return role <= wire::Role::MAX; }
+bool IsForm(uint8_t form) { return form <= static_cast<uint8_t>(Compression::kTopk); }
 
 // FlatBuffers verifies only the alignment of a list's length. Numbers of 8 bytes need more.
 template <typename Number>
@@ -40,11 +41,13 @@ bool IsAligned(const wire::Report& report) {
   });
 }
 
-// Whether the body is of a known kind, a role is a known one and the lists can be read. FlatBuffers verifies
-// all bounds and the presence of required fields, and nothing else.
+// Whether the body is of a known kind, a role and a form are known ones and the lists can be read.
+// FlatBuffers verifies all bounds and the presence of required fields, and nothing else.
 bool IsReadable(const wire::Envelope& envelope) {
   const wire::Body type = envelope.body_type();
   if (envelope.body() == nullptr || type == wire::Body::NONE || type > wire::Body::MAX) return false;
+  if (const wire::Push* push = envelope.body_as_Push()) return IsForm(push->form());
+  if (const wire::Weights* weights = envelope.body_as_Weights()) return IsForm(weights->form());
   if (const wire::Hello* hello = envelope.body_as_Hello()) return IsRole(hello->role());
   if (const wire::Abort* abort = envelope.body_as_Abort()) return IsRole(abort->role());
   if (const wire::WaitEnd* wait = envelope.body_as_WaitEnd()) return IsAligned(wait->squares());
@@ -75,7 +78,9 @@ bool PayloadFits(const wire::Envelope& envelope, const Frame& payload) {
 
 template <typename Table>
 TensorView TensorOf(const Message& message, const Table& table) {
-  if (table.values() == nullptr) return {message.payload.data(), message.payload.size()};
+  if (table.values() == nullptr || !message.payload.empty()) {
+    return {message.payload.data(), message.payload.size()};
+  }
   return {reinterpret_cast<const std::byte*>(table.values()->data()), table.values()->size()};
 }
 
@@ -112,10 +117,11 @@ flatbuffers::FlatBufferBuilder& Encoder::Begin() {
 }
 
 Message Encoder::Push(const Envelope& envelope, uint32_t block, uint32_t examples, uint64_t checksum,
-                      LentBytes gradient, uint64_t version, const PushedLoss& loss, const PushedRows& rows) {
+                      LentBytes gradient, uint64_t version, const PushedLoss& loss, const PushedRows& rows,
+                      Compression form) {
   return WithTensor(*this, envelope, gradient, [&](auto& builder, auto values) {
     return wire::CreatePush(builder, examples, checksum, values, block, version, loss.mean, rows.of,
-                            rows.keys, loss.weight);
+                            rows.keys, loss.weight, static_cast<uint8_t>(form));
   });
 }
 
@@ -128,9 +134,11 @@ Message Encoder::Pull(const Envelope& envelope, const PullHead& head, LentBytes 
 }
 
 Message Encoder::Weights(const Envelope& envelope, uint64_t version, uint64_t global_step, uint32_t steps,
-                         uint64_t checksum, LentBytes weights, uint32_t held_us, uint64_t evaluate) {
+                         uint64_t checksum, LentBytes weights, uint32_t held_us, uint64_t evaluate,
+                         Compression form) {
   return WithTensor(*this, envelope, weights, [&](auto& builder, auto values) {
-    return wire::CreateWeights(builder, version, global_step, steps, checksum, values, held_us, evaluate);
+    return wire::CreateWeights(builder, version, global_step, steps, checksum, values, held_us, evaluate,
+                               static_cast<uint8_t>(form));
   });
 }
 

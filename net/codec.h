@@ -9,13 +9,14 @@
 #include <vector>
 
 #include "net/channel.h"
+#include "net/compress.h"
 #include "net/messages_generated.h"
 
 namespace dtrain::net {
 
 // The version of the protocol. It is raised by each change of the schema, or of the order of messages, that
 // an older program would misread.
-constexpr uint32_t kProtocol = 16;
+constexpr uint32_t kProtocol = 17;
 
 // The largest tensor that travels inside the header frame. One frame costs less than two.
 constexpr size_t kInlineBytes = 2048;
@@ -83,15 +84,16 @@ class Encoder {
 
   // These make the messages with a tensor. A tensor of up to kInlineBytes is copied into the header and
   // released before the call returns. `version`: in sync, the version of the weights that the gradient was
-  // computed from. `loss`: of the latest step that told none yet. `rows`: of a table.
+  // computed from. `loss`: of the latest step that told none yet. `rows`: of a table. `form`: of the values.
   Message Push(const Envelope& envelope, uint32_t block, uint32_t examples, uint64_t checksum,
                LentBytes gradient, uint64_t version = 0, const PushedLoss& loss = {},
-               const PushedRows& rows = {});
+               const PushedRows& rows = {}, Compression form = Compression::kNone);
   Message Pull(const Envelope& envelope, const PullHead& head, LentBytes keys);
   // `held_us`: how long the answer was held back. `evaluate`: the local step after which to evaluate; 0:
   // none.
   Message Weights(const Envelope& envelope, uint64_t version, uint64_t global_step, uint32_t steps,
-                  uint64_t checksum, LentBytes weights, uint32_t held_us = 0, uint64_t evaluate = 0);
+                  uint64_t checksum, LentBytes weights, uint32_t held_us = 0, uint64_t evaluate = 0,
+                  Compression form = Compression::kNone);
   Message DataBatch(const Envelope& envelope, const BatchHead& head, LentBytes values);
   Message Piece(const Envelope& envelope, uint64_t number, uint64_t piece, uint64_t checksum,
                 LentBytes values);
@@ -105,10 +107,11 @@ class Encoder {
 // Returns the verified envelope. Returns null for a message that is truncated, damaged, of another identifier
 // or without a body; that has both an inline tensor and a payload frame; or whose payload no tensor message
 // announces. Never throws and never reads out of bounds. In a decoded message every string and list that the
-// schema requires is present and a Role is one of the schema's. All other values are as the peer sent them.
+// schema requires is present, a Role is one of the schema's and a form is a Compression. All other values are
+// as the peer sent them.
 const wire::Envelope* Decode(const Message& message);
 
-// Returns the tensor of a decoded message, from the header or the payload. It has no alignment.
+// Returns the tensor of a decoded message, from the payload or the header. It has no alignment.
 TensorView Tensor(const Message& message, const wire::Push& push);
 TensorView Tensor(const Message& message, const wire::Pull& pull);
 TensorView Tensor(const Message& message, const wire::Weights& weights);

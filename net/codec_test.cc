@@ -89,6 +89,21 @@ TEST_CASE("codec: a tensor travels inside the header up to kInlineBytes and in i
   }
 }
 
+TEST_CASE("codec: a tensor names its form, and one of an unknown form is no message") {
+  Encoder encoder;
+  const std::vector<float> values = Ramp(3);
+  const auto named = static_cast<Compression>(4);
+  for (const Compression form :
+       {Compression::kNone, Compression::kBf16, Compression::kInt8, Compression::kTopk}) {
+    const Message push = encoder.Push({}, 0, 1, 0, Lent(values), 0, {}, {}, form);
+    const Message weights = encoder.Weights({}, 1, 0, 0, 0, Lent(values), 0, 0, form);
+    CHECK(Decode(push)->body_as_Push()->form() == static_cast<uint8_t>(form));
+    CHECK(Decode(weights)->body_as_Weights()->form() == static_cast<uint8_t>(form));
+  }
+  CHECK(Decode(encoder.Push({}, 0, 1, 0, Lent(values), 0, {}, {}, named)) == nullptr);
+  CHECK(Decode(encoder.Weights({}, 1, 0, 0, 0, Lent(values), 0, 0, named)) == nullptr);
+}
+
 TEST_CASE("codec: a batch comes back as it was, in the header or in a frame of its own") {
   Encoder encoder;
   for (const size_t count : {size_t{6}, size_t{7850}}) {

@@ -1,6 +1,7 @@
 // One sample of every message kind, and a reader that reads every field of a decoded message.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <numeric>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "net/codec.h"
+#include "net/compress.h"
 
 namespace dtrain::net {
 
@@ -107,8 +109,8 @@ inline std::vector<Message> SampleMessages() {
   add(SampleStart(encoder));
   add(encoder.Finish(e, wire::CreateAck(encoder.Begin())));
   add(encoder.Pull(e, {2, true, {0, 1, 5}, 0, false, 0, 3, true}, Lent(Ramp(6))));
-  add(encoder.Push(e, 3, 100, 77, Lent(Ramp(11)), 9, {0.5F, 2.0}, {41, 2}));
-  add(encoder.Weights(e, 9, 17, 2, 78, Lent(Ramp(13))));
+  add(encoder.Push(e, 3, 100, 77, Lent(Ramp(11)), 9, {0.5F, 2.0}, {41, 2}, Compression::kTopk));
+  add(encoder.Weights(e, 9, 17, 2, 78, Lent(Ramp(13)), 0, 0, Compression::kInt8));
   add(encoder.Finish(e, wire::CreateNeedStep(encoder.Begin())));
   add(encoder.Finish(e, wire::CreateGrant(encoder.Begin(), 4, true, 1000, true)));
   add(encoder.Finish(e, wire::CreateDoneDirect(encoder.Begin(), 2, 0.25, 5, 6, 7, 8, 0.9, "{}")));
@@ -141,6 +143,24 @@ inline uint64_t Walk(const TensorView& tensor) {
     sum += bits;
   }
   return sum;
+}
+
+// The number of values whose form has so many bytes; other sizes are of none.
+inline int64_t ValuesIn(Compression form, size_t size) {
+  const auto bytes = static_cast<int64_t>(size),
+             group = static_cast<int64_t>(CompressedBytes(form, kGroupValues));
+  if (!HasGroups(form)) return bytes * kGroupValues / group;
+  const int64_t of_last = bytes % group;
+  return bytes / group * kGroupValues +
+         (form == Compression::kTopk ? of_last / 3 : std::max<int64_t>(of_last - 4, 0));
+}
+
+inline uint64_t Walk(const TensorView& tensor, uint8_t form) {
+  const auto as = static_cast<Compression>(form);
+  std::vector<float> values(static_cast<size_t>(ValuesIn(as, tensor.size)));
+  if (as == Compression::kNone) return Walk(tensor);
+  const auto count = static_cast<int64_t>(values.size());
+  return Decompress(as, tensor.data, tensor.size, count, values.data()) ? values.size() : 0;
 }
 
 // Checks that numbers are aligned for processors that require it.
@@ -251,10 +271,12 @@ inline uint64_t Walk(const Message& message, const wire::Envelope& e) {
       return sum + e.body_as_Pull()->block() + Walk(e.body_as_Pull()->workers()) +
              Walk(Tensor(message, *e.body_as_Pull())) + e.body_as_Pull()->keys();
     case wire::Body::Push:
-      return sum + Walk(Tensor(message, *e.body_as_Push())) + e.body_as_Push()->checksum() +
-             e.body_as_Push()->of() + e.body_as_Push()->keys() + e.body_as_Push()->weight().has_value();
+      return sum + Walk(Tensor(message, *e.body_as_Push()), e.body_as_Push()->form()) +
+             e.body_as_Push()->checksum() + e.body_as_Push()->of() + e.body_as_Push()->keys() +
+             e.body_as_Push()->weight().has_value();
     case wire::Body::Weights:
-      return sum + Walk(Tensor(message, *e.body_as_Weights())) + e.body_as_Weights()->version();
+      return sum + Walk(Tensor(message, *e.body_as_Weights()), e.body_as_Weights()->form()) +
+             e.body_as_Weights()->version();
     case wire::Body::Grant:
       return sum + e.body_as_Grant()->steps() + e.body_as_Grant()->global_step();
     case wire::Body::Done:

@@ -243,8 +243,8 @@ void PrintModel(const Config& config, const Layout& layout) {
     return;
   }
   fmt::print("model: {}{}, {}, {}, {} ({})\n", KindName(model.kind), head, Plural(*model.inputs, "input"),
-             Plural(*model.outputs, "output"), Plural(layout.size, "parameter"),
-             Plural(layout.size * static_cast<int64_t>(sizeof(float)), "byte"));
+             Plural(*model.outputs, "output"), Plural(layout.parameters(), "parameter"),
+             Plural(layout.parameters() * static_cast<int64_t>(sizeof(float)), "byte"));
   PrintTensors(layout);
 }
 
@@ -314,7 +314,7 @@ Json ModelJson(const Config& config, const Layout& layout) {
   return {{"kind", KindName(model.kind)},
           {"inputs", layout.table && layout.table->hashed() ? Json(nullptr) : Json(*model.inputs)},
           {"outputs", *model.outputs},
-          {"parameters", layout.size},
+          {"parameters", layout.parameters()},
           {"table", layout.table ? Json(TableText(config, *layout.table)) : Json(nullptr)},
           {"ps", ps}};
 }

@@ -51,8 +51,8 @@ int64_t BytesOf(const Config& config, const Layout& layout, size_t ps) {
 }
 
 std::string TensorsText(const Layout& layout) {
-  return fmt::format("{}, {}", Plural(layout.size, "parameter"),
-                     BytesText(static_cast<double>(layout.size) * sizeof(float)));
+  return fmt::format("{}, {}", Plural(layout.parameters(), "parameter"),
+                     BytesText(static_cast<double>(layout.parameters()) * sizeof(float)));
 }
 
 double ShareOf(const Layout& layout, size_t ps) {
@@ -144,7 +144,7 @@ void PrintJson(const Layout& layout, const std::vector<PsLoad>& loads, int worke
                const std::optional<int64_t>& gradients, const std::optional<BatchKeys>& keys) {
   Json ps = Json::array();
   for (size_t i = 0; i < loads.size(); ++i) ps.push_back(LoadJson(layout, i, loads[i]));
-  const Json document = {{"parameters", layout.size},
+  const Json document = {{"parameters", layout.parameters()},
                          {"workers", workers},
                          {"gradients", gradients ? Json(*gradients) : Json(nullptr)},
                          {"rows_per_batch", keys ? Json(keys->keys) : Json(nullptr)},

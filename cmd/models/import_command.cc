@@ -174,7 +174,7 @@ int RunImportCommand(const ImportArguments& arguments, const ErrorLines& errors)
   const std::string scale = TakeScale(*file, arguments.path, config, &data.form, errors);
   const std::string path = SaveAt(WithoutSlashes(arguments.out), config, layout, taken.values, data);
   fmt::print("{}: {} ({}) from {}\n", path, Plural(static_cast<int64_t>(layout.variables.size()), "tensor"),
-             Plural(layout.size, "value"), arguments.path);
+             Plural(layout.parameters(), "value"), arguments.path);
   fmt::print("{}", scale);
   for (const std::string& name : taken.unused) fmt::print("not used: {}\n", Shown(name));
   return 0;

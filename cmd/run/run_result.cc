@@ -78,8 +78,13 @@ std::vector<std::string> ResultLines(const Config& config, const RunSummary& sum
   add(EvaluationLine(config, summary));
   add(NoTestLine(config, summary));
   const std::string loss = summary.final_loss ? fmt::format("{:.6g}", *summary.final_loss) : "-";
-  add(fmt::format("total time: {:.2f} s, final loss: {}, {} sent, model crc {}", summary.wall_s, loss,
-                  BytesText(static_cast<double>(summary.bytes_sent)), summary.model_crc.value_or("-")));
+  std::string sent = BytesText(static_cast<double>(summary.bytes_sent)) + " sent";
+  if (summary.bytes_saved > 0) {
+    sent += fmt::format(" in place of {} (net.compress)",
+                        BytesText(static_cast<double>(summary.bytes_sent + summary.bytes_saved)));
+  }
+  add(fmt::format("total time: {:.2f} s, final loss: {}, {}, model crc {}", summary.wall_s, loss, sent,
+                  summary.model_crc.value_or("-")));
   if (summary.table) add(fmt::format("{}: {}", kTableName, TableText(*summary.table)));
   if (summary.weights.size() <= kMaxVariables) {
     for (const auto& [name, values] : summary.weights) {

@@ -42,6 +42,16 @@ TEST_CASE("run result: what was done, how good it is, how long it took, and wher
                                "checkpoint: run/ckpt/step-000000020"});
 }
 
+TEST_CASE("run result: with net.compress it says what would have been sent without") {
+  Config config;
+  RunSummary summary = Done();
+  summary.bytes_saved = 1536;
+  const std::vector<std::string> lines = ResultLines(config, summary);
+  CHECK(std::count(lines.begin(), lines.end(),
+                   "total time: 1.50 s, final loss: 0.25, 1.5 KiB sent in place of 3.0 KiB (net.compress), "
+                   "model crc 0123abcd") == 1);
+}
+
 TEST_CASE("run result: it never has more than eight lines") {
   Config config;
   config.model.kind = ModelKind::kLinear;

@@ -134,14 +134,15 @@ void RangeWriter::Add(net::TensorView values) {
   written_.checksums.push_back(values.size == 0 ? 0 : file_.Add(values.data, values.size));
 }
 
+// What lies between variables is not written.
 void RangeWriter::AddRange(net::TensorView values) {
-  const Range elements = RangePieceAt(range_, slots_, added_++).elements;
-  for (int64_t at = elements.begin; at < elements.end;) {
-    const Piece& piece = pieces_[written_.checksums.size()];
-    const size_t offset = static_cast<size_t>(at - elements.begin) * sizeof(float);
+  const auto [slot, elements] = RangePieceAt(range_, slots_, added_++);
+  for (size_t i = written_.checksums.size(); i < pieces_.size(); ++i) {
+    const Piece& piece = pieces_[i];
+    if (piece.slot != slot || piece.begin >= elements.end) return;
+    const size_t offset = static_cast<size_t>(piece.begin - elements.begin) * sizeof(float);
     const size_t bytes = static_cast<size_t>(piece.count) * sizeof(float);
     written_.checksums.push_back(file_.Add(values.data + offset, bytes));
-    at += piece.count;
   }
 }
 

@@ -75,6 +75,10 @@ std::string FirstNondeterministicKey(const Config& config) {
   if (config.failure.on_sigterm == OnSigterm::kLeave) return "failure.on_sigterm: leave";
   if (ReadsPipe(config.data.train) && config.data.cache == DataCache::kNone) return "data.train.path: a pipe";
   if (train.max_secs) return fmt::format("train.max_secs: {}", *train.max_secs);
+  // What a gradient left out is in the worker's memory alone.
+  if (config.net.compress.push != net::Compression::kNone) {
+    return fmt::format("net.compress.push: {}", net::CompressionName(config.net.compress.push));
+  }
   return "";
 }
 

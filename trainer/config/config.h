@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "net/compress.h"
+
 namespace dtrain {
 
 enum class Role { kPs, kWorker };
@@ -326,11 +328,18 @@ struct FailureConfig {
   int64_t peer_lost_exit = 4;
 };
 
+// In which form the values of tensors travel. `pull` is never kTopk.
+struct CompressConfig {
+  net::Compression push = net::Compression::kNone;  // of gradients
+  net::Compression pull = net::Compression::kNone;  // of the weights that steps are taken with
+};
+
 struct NetConfig {
   std::string bind;  // empty: the spec's address
   int64_t timeout_ms = 30000;
   int64_t max_message_mb = 1024;
   bool checksum = false;
+  CompressConfig compress;
 };
 
 struct LogConfig {

@@ -39,6 +39,10 @@ TEST_CASE("determinism: a synchronous run with all workers in every round ends w
   CHECK(FirstNondeterministicKey(config).empty());
   config.train.aggregate = 3;
   CHECK(FirstNondeterministicKey(config).empty());
+  config.net.compress.pull = net::Compression::kInt8;
+  CHECK(FirstNondeterministicKey(config).empty());
+  config.net.compress.push = net::Compression::kBf16;
+  CHECK(FirstNondeterministicKey(config) == "net.compress.push: bf16");
   config.train.max_secs = 60;
   CHECK(FirstNondeterministicKey(config) == "train.max_secs: 60");
   config.failure.on_sigterm = OnSigterm::kLeave;

@@ -116,6 +116,8 @@ One YAML file describes the whole run; every task reads the same file.
   `--set train.epochs=null` puts the default back. A flag beats the file, the file beats the default.
 - **Short forms.** A kind alone may stand for its map: `model: softmax` is `model: {kind: softmax}`, and
   `optimizer: adam` is `optimizer: {kind: adam}`, with adam's default learning rate.
+  `net.compress: int8` is `net.compress: {push: int8, pull: int8}`, and `net.compress: topk` is
+  `net.compress: {push: topk, pull: int8}`.
 - **Paths.** Input paths in the file are relative to the file. Output paths, and all paths in `--set`, are relative
   to the working directory. A file under `shared/data/` whose directory is not there is looked for in the directory
   that the environment's `DTRAIN_DATA` names.

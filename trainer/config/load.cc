@@ -129,6 +129,7 @@ class Loader {
  private:
   void ReadSection(const std::string& section, const YamlNode& node, const Place& place);
   void ReadKey(const Field& field, const YamlNode& node, const Place& place);
+  void ReadCompress(const YamlNode& node, const Place& place);
   Value Located(const Field& field, Value value, const Place& place) const;
   void ReadScalar(const Field& field, const YamlNode& node, const Place& place);
   void ReadList(const Field& field, const YamlNode& node, const Place& place);
@@ -214,6 +215,7 @@ void Loader::ReadSection(const std::string& section, const YamlNode& node, const
   }
   const Field* const kind = FindField(JoinKey(section, "kind"));
   if (node.kind == YamlNode::Kind::kScalar && kind != nullptr) return ReadScalar(*kind, node, place);
+  if (node.kind == YamlNode::Kind::kScalar && section == "net.compress") return ReadCompress(node, place);
   if (node.kind != YamlNode::Kind::kMap) return RefuseSection(section, node, place);
   std::set<std::string> seen;
   for (const YamlNode& child : node.children) {
@@ -234,6 +236,16 @@ void Loader::ReadSection(const std::string& section, const YamlNode& node, const
       RefuseUnknown(section, child.key, here);
     }
   }
+}
+
+// One form for both directions. A worker needs all weights, so with topk they travel as int8.
+void Loader::ReadCompress(const YamlNode& node, const Place& place) {
+  const Field& push = *FindField("net.compress.push");
+  ReadScalar(push, node, place);
+  if (draft_.given.at(push.key).bad) return;
+  YamlNode of_weights = node;
+  if (node.text == "topk") of_weights.text = "int8";
+  ReadScalar(*FindField("net.compress.pull"), of_weights, place);
 }
 
 void Loader::ReadKey(const Field& field, const YamlNode& node, const Place& place) {

@@ -62,6 +62,27 @@ TEST_CASE("load: a kind alone stands for its map") {
   CHECK(LoadError(kSmall, {"train.optimizer=adma"}).find("Did you mean adam?") != std::string::npos);
 }
 
+TEST_CASE("load: one form of net.compress is for both directions, of which each may have its own") {
+  const auto compress = [](const std::string& value) {
+    const CompressConfig forms = Load(kSmall, {"net.compress=" + value}).net.compress;
+    return std::string(net::CompressionName(forms.push)) + " " + net::CompressionName(forms.pull);
+  };
+  CHECK(compress("none") == "none none");
+  CHECK(compress("bf16") == "bf16 bf16");
+  CHECK(compress("int8") == "int8 int8");
+  CHECK(compress("topk") == "topk int8");
+  CHECK(compress("{push: topk, pull: bf16}") == "topk bf16");
+  CHECK(compress("{push: int8}") == "int8 none");
+  CHECK(Load(kSmall, {"net.compress=int8", "net.compress=null"}).net.compress.pull ==
+        net::Compression::kNone);
+  CHECK(Load(kSmall, {"net.compress=int8", "net.compress.pull=none"}).net.compress.push ==
+        net::Compression::kInt8);
+  CHECK(LoadError(kSmall, {"net.compress=int4"})
+            .find("net.compress.push = int4; must be none, bf16, int8 or topk") != std::string::npos);
+  CHECK(LoadError(kSmall, {"net.compress.pull=topk"}).find("net.compress.pull = topk; must be") !=
+        std::string::npos);
+}
+
 TEST_CASE("load: failure.peer_lost_exit is any code but those of other endings") {
   for (const int64_t code : {4, 5, 75, 126, 129, 138, 255}) {
     CHECK(Load(kSmall, {"failure.peer_lost_exit=" + std::to_string(code)}).failure.peer_lost_exit == code);

@@ -260,6 +260,21 @@ std::vector<Field> HostFields() {
       Number(DT_KEY(net.max_message_mb), kTask, {1, 1e6}, "The largest message that is accepted.")
           .Unit("MiB"),
       Flag(DT_KEY(net.checksum), kRun, "Put a checksum on all tensors and verify it: for finding faults."),
+      Choice(
+          DT_KEY(net.compress.push), kRun,
+          {{"none", net::Compression::kNone},
+           {"bf16", net::Compression::kBf16},
+           {"int8", net::Compression::kInt8},
+           {"topk", net::Compression::kTopk}},
+          "In which form the gradients of tensors travel: bf16 takes half the bytes, int8 a quarter, topk, "
+          "the 16 largest of 256 values, a twentieth. What a form leaves out is added to the worker's "
+          "next gradient (docs/networks.md)."),
+      Choice(DT_KEY(net.compress.pull), kRun,
+             {{"none", net::Compression::kNone},
+              {"bf16", net::Compression::kBf16},
+              {"int8", net::Compression::kInt8}},
+             "The same of the weights with which workers take their steps. Those that are evaluated at the "
+             "end and saved are never rounded."),
       Row(DT_KEY(log.dir), FieldType::kOutputPath, kTask, "A directory: each task writes its log there too.")
           .Try("run/logs")
           .Unset("logs/ in run.dir; without run.dir no file"),

@@ -20,7 +20,7 @@ class DeviceStore {
  public:
   // Allocates `size` parameters. Throws UserError if the device has too little memory.
   DeviceStore(std::shared_ptr<gpu::cuda::Device> device, int64_t size)
-      : device_(std::move(device)), queue_(*device_), weights_(queue_, size, "the weights") {}
+      : device_(std::move(device)), queue_(*device_), weights_(Zeroed(size, "the weights")) {}
 
   const std::shared_ptr<gpu::cuda::Device>& device() const { return device_; }
   const std::shared_ptr<gpu::cuda::SharedStream>& stream() const { return queue_.shared_stream(); }
@@ -29,10 +29,17 @@ class DeviceStore {
   // ended.
   float* NewGradient() {
     const std::lock_guard lock(mutex_);
-    return gradients_.emplace_back(queue_, weights_.size(), "a gradient").data();
+    return gradients_.emplace_back(Zeroed(weights_.size(), "a gradient")).data();
   }
 
  private:
+  // Nothing writes what lies between variables.
+  gpu::cuda::Buffer<float> Zeroed(int64_t size, const char* what) {
+    gpu::cuda::Buffer<float> made(queue_, size, what);
+    queue_.Fill(made.data(), 0, size * static_cast<int64_t>(sizeof(float)));
+    return made;
+  }
+
   const std::shared_ptr<gpu::cuda::Device> device_;  // shared with the workers' models
   gpu::cuda::Queue queue_;
   gpu::cuda::Buffer<float> weights_;

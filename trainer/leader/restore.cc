@@ -20,7 +20,8 @@ namespace {
 
 std::string InitialText(const Layout& layout) {
   if (layout.has_hash_table()) return "an empty hash table";
-  const std::string tensors = fmt::format("{} variables, {} values", layout.variables.size(), layout.size);
+  const std::string tensors =
+      fmt::format("{} variables, {} values", layout.variables.size(), layout.parameters());
   if (!layout.table) return tensors;
   const std::string table = fmt::format("a table of {} rows", layout.table->features() + 1);
   return layout.size == 0 ? table : table + ", and " + tensors;

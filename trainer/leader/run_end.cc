@@ -121,6 +121,7 @@ void RunEnd::OnChecksums(const Member& ps, const wire::ChecksumList& list) {
   }
   report.bytes_sent = CountIn(list.bytes_sent());
   report.bytes_received = CountIn(list.bytes_received());
+  report.bytes_saved = CountIn(list.bytes_saved());
   TakeReport(index, std::move(report));
 }
 
@@ -203,6 +204,7 @@ void RunEnd::SumUpShards() {
   for (std::optional<ShardReport>& report : reports_) {
     summary_.bytes_sent = AddCounts(summary_.bytes_sent, report->bytes_sent);
     summary_.bytes_received = AddCounts(summary_.bytes_received, report->bytes_received);
+    summary_.bytes_saved = AddCounts(summary_.bytes_saved, report->bytes_saved);
     if (report->table) Add(*report->table, &summary_.table);
     for (ShardReport::Part& part : report->parts) {
       if (!part.values.empty()) values[part.sum.name][part.sum.first_row] = std::move(part.values);

@@ -125,6 +125,8 @@ DeviceModel::DeviceModel(const ModelConfig& config, const Layout& layout, int64_
       joined_(device_),
       done_(device_) {
   for (size_t i = 0; i < net_.layers().size(); ++i) layer_done_.emplace_back(device_);
+  // Nothing writes what lies between variables.
+  compute_.Fill(gradient_.data(), 0, gradient_.size() * static_cast<int64_t>(sizeof(float)));
   compute_.Wait();  // other streams use the memory from now on
 }
 

@@ -78,37 +78,41 @@ std::vector<int> PinnedOwners(const std::vector<Variable>& variables, int ps_cou
   return owners;
 }
 
-// Returns the row boundary nearest to element `target`; the ends of the flat vector are boundaries too.
-int64_t NearestRow(const std::vector<Variable>& variables, int64_t target) {
-  for (const Variable& variable : variables) {
-    if (target >= variable.offset + variable.size()) continue;
-    const int64_t row = (target - variable.offset + variable.cols / 2) / variable.cols;
-    return variable.offset + row * variable.cols;
+int64_t RoundedUp(int64_t elements, int64_t group) { return (elements + group - 1) / group * group; }
+
+// Returns the boundary nearest to element `target`: a row that begins at a multiple of `group`, or an end of
+// the flat vector.
+int64_t NearestRow(const Layout& layout, int64_t target, int64_t group) {
+  for (const Variable& variable : layout.variables) {
+    const int64_t end = RoundedUp(variable.offset + variable.size(), group);
+    if (target >= end) continue;
+    const int64_t apart = std::lcm(variable.cols, group);
+    return std::min(end, variable.offset + (target - variable.offset + apart / 2) / apart * apart);
   }
-  return variables.empty() ? 0 : variables.back().offset + variables.back().size();
+  return layout.size;
 }
 
-void SetOffsets(Layout* layout) {
+void SetOffsets(int64_t group, Layout* layout) {
   for (Variable& variable : layout->variables) {
     variable.offset = layout->size;
-    layout->size += variable.size();
+    layout->size = RoundedUp(layout->size + variable.size(), group);
   }
 }
 
-void CutByBytes(int ps_count, Layout* layout) {
-  SetOffsets(layout);
+void CutByBytes(int ps_count, int64_t group, Layout* layout) {
+  SetOffsets(group, layout);
   int64_t begin = 0;
   for (int ps = 0; ps < ps_count; ++ps) {
     const bool last = ps + 1 == ps_count;
     const int64_t target = layout->size / ps_count * (ps + 1) + layout->size % ps_count * (ps + 1) / ps_count;
-    const int64_t end = last ? layout->size : std::max(begin, NearestRow(layout->variables, target));
+    const int64_t end = last ? layout->size : std::max(begin, NearestRow(*layout, target, group));
     layout->ps.push_back({begin, end});
     begin = end;
   }
 }
 
 // Places variable i on ps owners[i]; the variables of a ps keep their order.
-void PlaceWhole(const std::vector<int>& owners, int ps_count, Layout* layout) {
+void PlaceWhole(const std::vector<int>& owners, int ps_count, int64_t group, Layout* layout) {
   std::vector<Variable> given;
   given.swap(layout->variables);
   for (int ps = 0; ps < ps_count; ++ps) {
@@ -117,7 +121,7 @@ void PlaceWhole(const std::vector<int>& owners, int ps_count, Layout* layout) {
       if (owners[i] != ps) continue;
       Variable variable = given[i];
       variable.offset = range.end;
-      range.end += variable.size();
+      range.end = RoundedUp(range.end + variable.size(), group);
       layout->variables.push_back(std::move(variable));
     }
     layout->size = range.end;
@@ -133,22 +137,29 @@ std::vector<int> RoundRobin(size_t variables, int ps_count) {
 
 }  // namespace
 
-Layout PlaceVariables(std::vector<Variable> variables, int ps_count, const PlacementConfig& placement) {
+Layout PlaceVariables(std::vector<Variable> variables, int ps_count, const PlacementConfig& placement,
+                      int64_t group) {
   DT_CHECK(ps_count >= 1, ps_count);
   Layout layout;
   layout.variables = std::move(variables);
   switch (placement.policy) {
     case PlacementPolicy::kBytes:
-      CutByBytes(ps_count, &layout);
+      CutByBytes(ps_count, group, &layout);
       break;
     case PlacementPolicy::kRoundRobin:
-      PlaceWhole(RoundRobin(layout.variables.size(), ps_count), ps_count, &layout);
+      PlaceWhole(RoundRobin(layout.variables.size(), ps_count), ps_count, group, &layout);
       break;
     case PlacementPolicy::kPin:
-      PlaceWhole(PinnedOwners(layout.variables, ps_count, placement.pin), ps_count, &layout);
+      PlaceWhole(PinnedOwners(layout.variables, ps_count, placement.pin), ps_count, group, &layout);
       break;
   }
   return layout;
+}
+
+int64_t Layout::parameters() const {
+  int64_t sum = 0;
+  for (const Variable& variable : variables) sum += variable.size();
+  return sum;
 }
 
 std::vector<Segment> Layout::SegmentsOf(int ps_index) const {

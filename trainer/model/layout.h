@@ -58,6 +58,8 @@ struct Layout {
   BatchForm form;  // of its batches
   bool has_hash_table() const { return table && table->hashed(); }
 
+  // Without what lies between variables to align them (PlaceVariables).
+  int64_t parameters() const;
   std::vector<Segment> SegmentsOf(int ps_index) const;
   // Returns "weights/W1 [0:392)".
   std::string RowsText(const Segment& segment) const;
@@ -80,8 +82,10 @@ Layout JointLayout(Layout tensors, const Layout& rows, const ModelConfig& config
 //   pin: whole variables, each on the ps of the first entry of `pins` that matches ("weights/W1=0",
 //      "biases/*=1"); the others, largest first, on the ps with the fewest bytes. Throws UserError if an
 //      entry matches no variable or names no ps.
+// Every variable and range begins at a multiple of `group` elements; what lies between is zero and stays so.
 // Every task computes the same layout from the same config.
-Layout PlaceVariables(std::vector<Variable> variables, int ps_count, const PlacementConfig& placement);
+Layout PlaceVariables(std::vector<Variable> variables, int ps_count, const PlacementConfig& placement,
+                      int64_t group = 1);
 
 // Blocks: the pieces in which a ps's range is sent and updated. A range of up to kBlockValues is one block; a
 // larger one is cut from its beginning. So a large tensor is sent, applied and answered block by block,

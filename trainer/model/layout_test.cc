@@ -113,6 +113,34 @@ TEST_CASE("layout: of two pins that fit the first counts") {
   CHECK(layout.ps[1].size() == 1000);
 }
 
+TEST_CASE("layout: with groups each variable, range and block begins at one, wherever it is placed") {
+  constexpr int64_t kGroup = 256;
+  for (const PlacementConfig& placement :
+       {PlacementConfig(), With(PlacementPolicy::kRoundRobin), Pins({"weights/W1=1", "biases/*=0"})}) {
+    for (const int ps_count : {2, 3, 7}) {
+      const Layout layout = PlaceVariables(TutorialMlp(), ps_count, placement, kGroup);
+      CHECK(layout.parameters() == PlaceVariables(TutorialMlp(), ps_count, placement).size);
+      for (const Variable& variable : layout.variables) CHECK(variable.offset % kGroup == 0);
+      int64_t end = 0, in_segments = 0;
+      for (size_t ps = 0; ps < layout.ps.size(); ++ps) {
+        CHECK(layout.ps[ps].begin == end);
+        CHECK(layout.ps[ps].begin % kGroup == 0);
+        end = layout.ps[ps].end;
+        for (const Segment& segment : layout.SegmentsOf(static_cast<int>(ps))) {
+          in_segments += segment.rows * layout.variables[static_cast<size_t>(segment.variable)].cols;
+        }
+      }
+      CHECK(end == layout.size);
+      CHECK(in_segments == layout.parameters());
+    }
+  }
+  const Layout two = PlaceVariables(TutorialMlp(), 2, PlacementConfig(), kGroup);
+  CHECK(two.ps[0].size() == 384 * 100);  // the nearest row of 100 that begins a group
+  const Layout odd = PlaceVariables({Matrix("weights/W1", 1000, 101)}, 2, PlacementConfig(), kGroup);
+  CHECK(odd.ps[0].size() == 512 * 101);
+  static_assert(kBlockValues % kGroup == 0);
+}
+
 TEST_CASE("layout: a pin to nowhere or of nothing is a user error that says what there is") {
   CHECK_THROWS_WITH_AS(
       PlaceVariables(TutorialMlp(), 2, Pins({"weights/W1=2"})),

@@ -15,23 +15,26 @@ GradientCheck::GradientCheck(const Config& config, TaskId self, const Layout& la
                              const ParameterShard& shard, const UpdateRule& rule, const Leader& leader)
     : config_(config), self_(self), layout_(layout), shard_(shard), rule_(rule), leader_(leader) {}
 
-std::string GradientCheck::Judge(const Member& member, const wire::Push& push,
-                                 net::TensorView gradient) const {
-  std::string wrong = WhyNot(member, push, gradient);
-  if (wrong.empty()) CheckFinite(member, push, gradient);
-  return wrong;
-}
-
 std::string GradientCheck::WhyNot(const Member& member, const wire::Push& push,
                                   net::TensorView gradient) const {
   if (push.block() != member.next_block) {
     return fmt::format("it has block {}, and block {} is the next", push.block(), member.next_block);
   }
-  if (shard_.table(push.block()) != nullptr) {
+  const bool of_rows = shard_.table(push.block()) != nullptr;
+  const auto form = static_cast<net::Compression>(push.form());
+  const net::Compression expected =
+      of_rows || !shard_.reads_values() ? net::Compression::kNone : config_.net.compress.push;
+  if (form != expected) {
+    return fmt::format("block {} has its values as {}, and must have them as {} (net.compress.push)",
+                       push.block(), net::CompressionName(form), net::CompressionName(expected));
+  }
+  const size_t bytes =
+      net::CompressedBytes(form, static_cast<int64_t>(shard_.tensor_bytes(push.block()) / sizeof(float)));
+  if (of_rows) {
     if (std::string wrong = WhyNotRows(member, push, gradient); !wrong.empty()) return wrong;
-  } else if (gradient.size != shard_.tensor_bytes(push.block())) {
+  } else if (gradient.size != bytes) {
     return fmt::format("block {} has {} bytes, that of {} has {}", push.block(), gradient.size,
-                       TaskName(self_), shard_.tensor_bytes(push.block()));
+                       TaskName(self_), bytes);
   }
   if (!shard_.initialised()) return "there are no initial values yet";
   if (!leader_.MayStep(member)) return "its step was not granted";

@@ -20,15 +20,15 @@ class GradientCheck {
   GradientCheck(const Config& config, TaskId self, const Layout& layout, const ParameterShard& shard,
                 const UpdateRule& rule, const Leader& leader);
 
-  // Why this block may not be applied; empty: it may. Throws Failure when a value is not finite
-  // (hooks.stop_on_nan), except for a gradient on a device, which its worker checks.
-  std::string Judge(const Member& member, const wire::Push& push, net::TensorView gradient) const;
+  // Why this block, as it has come, may not be applied; empty: it may.
+  std::string WhyNot(const Member& member, const wire::Push& push, net::TensorView gradient) const;
+  // Throws Failure when a value, which is a float32, is not finite (hooks.stop_on_nan), except for a gradient
+  // on a device, which its worker checks.
+  void CheckFinite(const Member& member, const wire::Push& push, net::TensorView gradient) const;
 
  private:
-  std::string WhyNot(const Member& member, const wire::Push& push, net::TensorView gradient) const;
   std::string WhyNotRows(const Member& member, const wire::Push& push, net::TensorView payload) const;
   std::string WhereNotFinite(const Member& member, const wire::Push& push, net::TensorView gradient) const;
-  void CheckFinite(const Member& member, const wire::Push& push, net::TensorView gradient) const;
 
   const Config& config_;
   const TaskId self_;

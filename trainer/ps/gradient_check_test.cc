@@ -15,12 +15,13 @@ namespace {
 // A gradient as worker 0 of one would push it: of `values` floats, all of them `value`.
 class Pushed {
  public:
-  explicit Pushed(size_t values = 2, float value = 1, uint32_t block = 0, uint64_t checksum = 0)
+  explicit Pushed(size_t values = 2, float value = 1, uint32_t block = 0, uint64_t checksum = 0,
+                  net::Compression form = net::Compression::kNone)
       : values_(values, value),
         message_(encoder_.Push({}, block, 1, checksum,
                                {reinterpret_cast<const std::byte*>(values_.data()),
                                 values_.size() * sizeof(float), nullptr, nullptr},
-                               0)) {}
+                               0, {}, {}, form)) {}
   const wire::Push& push() const { return *net::Decode(message_)->body_as_Push(); }
   net::TensorView gradient() const { return net::Tensor(message_, push()); }
 
@@ -36,7 +37,9 @@ class Ps : public PsFixture {
   explicit Ps(const Config& config = LinearCluster(1, 1, 10)) : PsFixture(config) {}
   std::string Judge(const Pushed& pushed) {
     const GradientCheck check(config, {Role::kPs, 0}, layout, shard, rule, *leader);
-    return check.Judge(*members.Worker(0), pushed.push(), pushed.gradient());
+    const std::string wrong = check.WhyNot(*members.Worker(0), pushed.push(), pushed.gradient());
+    if (wrong.empty()) check.CheckFinite(*members.Worker(0), pushed.push(), pushed.gradient());
+    return wrong;
   }
 };
 
@@ -47,6 +50,21 @@ TEST_CASE("gradient check: a block of the right size, in turn, may be applied") 
 TEST_CASE("gradient check: a block out of turn, or of another size, is told from the one that is due") {
   CHECK(Ps().Judge(Pushed(2, 1, 3)) == "it has block 3, and block 0 is the next");
   CHECK(Ps().Judge(Pushed(3)) == "block 0 has 12 bytes, that of ps 0 has 8");
+}
+
+TEST_CASE("gradient check: values come in the form of net.compress.push, and in no other") {
+  CHECK(Ps().Judge(Pushed(2, 1, 0, 0, net::Compression::kInt8)) ==
+        "block 0 has its values as int8, and must have them as none (net.compress.push)");
+  Config config = LinearCluster(1, 1, 10);
+  config.net.compress.push = net::Compression::kBf16;
+  CHECK(Ps(config).Judge(Pushed()) ==
+        "block 0 has its values as none, and must have them as bf16 (net.compress.push)");
+  CHECK(Ps(config).Judge(Pushed(2, 1, 0, 0, net::Compression::kBf16)) ==
+        "block 0 has 8 bytes, that of ps 0 has 4");
+  const Pushed two(1, 1, 0, 0, net::Compression::kBf16);
+  Ps ps(config);
+  const GradientCheck check(ps.config, {Role::kPs, 0}, ps.layout, ps.shard, ps.rule, *ps.leader);
+  CHECK(check.WhyNot(*ps.members.Worker(0), two.push(), two.gradient()).empty());
 }
 
 TEST_CASE("gradient check: bytes that are not those of the checksum are refused") {
@@ -62,7 +80,7 @@ TEST_CASE("gradient check: without initial values there is nothing to apply it t
   const HostShard fresh(ps.config, ps.layout, 0);
   const GradientCheck check(ps.config, {Role::kPs, 0}, ps.layout, fresh, ps.rule, *ps.leader);
   const Pushed pushed;
-  CHECK(check.Judge(*ps.members.Worker(0), pushed.push(), pushed.gradient()) ==
+  CHECK(check.WhyNot(*ps.members.Worker(0), pushed.push(), pushed.gradient()) ==
         "there are no initial values yet");
 }
 

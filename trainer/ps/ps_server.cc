@@ -216,13 +216,31 @@ void PsServer::HandleMember(Member& member, const wire::Envelope& envelope, net:
 
 void PsServer::OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message) {
   const net::TensorView payload = net::Tensor(message, push);
-  std::string wrong = check_->Judge(member, push, payload);
+  std::string wrong = check_->WhyNot(member, push, payload);
+  if (wrong.empty() && !Decompress(push, &message)) wrong = "its places do not ascend within their groups";
+  if (wrong.empty()) check_->CheckFinite(member, push, net::Tensor(message, push));
   if (wrong.empty()) wrong = TakeKeys(member, request, push.block(), payload, push.keys(), true, push.of());
   if (!wrong.empty()) {
     return RefuseRequest(member, request, "a gradient", wrong);
   }
   if (++member.next_block == shard_.block_count()) member.next_block = 0;
   rule_->OnPush(member, request, push, message);
+}
+
+// Puts the float32 in the place of what came. False: that is malformed.
+bool PsServer::Decompress(const wire::Push& push, net::Message* message) {
+  const auto form = static_cast<net::Compression>(push.form());
+  if (form == net::Compression::kNone) return true;
+  const net::TensorView payload = net::Tensor(*message, push);
+  const size_t bytes = shard_.bytes(push.block());
+  const net::LentBuffer& values = decompressed_.Free(bytes);
+  if (!net::Decompress(form, payload.data, payload.size, static_cast<int64_t>(bytes / sizeof(float)),
+                       values.floats())) {
+    return false;
+  }
+  const net::LentBytes lent = values.Lend(0, bytes);
+  message->payload = net::Frame::Lend(lent.data, lent.size, lent.release, lent.context);
+  return true;
 }
 
 // The number is not taken: a repeat is judged anew, and requests after it wait.
@@ -287,6 +305,7 @@ std::optional<ShardReport> PsServer::Report() {
   const net::ChannelStats stats = channel_.stats();
   report->bytes_sent = static_cast<int64_t>(stats.bytes_sent);
   report->bytes_received = static_cast<int64_t>(stats.bytes_received);
+  report->bytes_saved = static_cast<int64_t>(rule_->bytes_saved());
   return report;
 }
 

@@ -15,6 +15,7 @@
 #include "base/peer_log.h"
 #include "net/channel.h"
 #include "net/codec.h"
+#include "net/lent_buffer.h"
 #include "trainer/config/config.h"
 #include "trainer/peer/heartbeat.h"
 #include "trainer/peer/stranger_budget.h"
@@ -59,6 +60,7 @@ class PsServer {
   void HandleStranger(net::NodeId from, const net::Message& message);
   void HandleMember(Member& member, const wire::Envelope& request, net::Message& message);
   void OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message);
+  bool Decompress(const wire::Push& push, net::Message* message);
   void OnPull(Member& member, uint64_t request, bool repeated, const wire::Pull& pull,
               const net::Message& message);
   void OnRepeated(Member& member, uint64_t request, const wire::Push& push, const net::Message& message);
@@ -92,7 +94,8 @@ class PsServer {
   net::NodeId leader_node_ = 0;
   int64_t summarised_step_ = 0;
   StrangerBudget strangers_;
-  PeerLog dropped_;  // of members: a flood of strangers does not silence it
+  net::LentBuffers decompressed_;  // gradients, until they are applied
+  PeerLog dropped_;                // of members: a flood of strangers does not silence it
   PeerLog dropped_of_strangers_;
 };
 

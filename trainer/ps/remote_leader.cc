@@ -223,9 +223,10 @@ void RemoteLeader::SendReport() {
           builder, static_cast<uint64_t>(its->rows), static_cast<uint64_t>(its->candidates),
           static_cast<uint64_t>(its->evicted), static_cast<uint64_t>(its->bytes));
     }
-    const auto list = wire::CreateChecksumList(
-        builder, builder.CreateVector(parts), static_cast<uint64_t>(report_->bytes_sent),
-        static_cast<uint64_t>(report_->bytes_received), non_finite, table);
+    const auto list = wire::CreateChecksumList(builder, builder.CreateVector(parts),
+                                               static_cast<uint64_t>(report_->bytes_sent),
+                                               static_cast<uint64_t>(report_->bytes_received), non_finite,
+                                               table, static_cast<uint64_t>(report_->bytes_saved));
     return wire::CreateReport(builder, 0, 0, list);
   });
 }

@@ -75,7 +75,7 @@ void SspRule::OnPull(Member& member, uint64_t request, const wire::Pull& pull) {
   if (pull.enter()) Enter(member.task.index, pull.block(), ClockIn(pull));
   if (pull.enter() && TakesSlots(pull.block())) member.turn = dtrain::Clock::now();
   if (IsDoneWithSteps(pull)) Left(member);
-  Answer(member, request, pull.block());
+  AnswerPull(member, request, pull);
 }
 
 void SspRule::OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message) {

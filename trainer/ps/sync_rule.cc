@@ -33,7 +33,7 @@ void SyncRule::OnPush(Member& member, uint64_t request, const wire::Push& push, 
 void SyncRule::OnPull(Member& member, uint64_t request, const wire::Pull& pull) {
   if (!pull.enter()) {
     if (IsDoneWithSteps(pull)) Left(member);
-    return Answer(member, request, pull.block());
+    return AnswerPull(member, request, pull);
   }
   if (pull.resume()) return Resume(member, request, pull.block(), pull.version());
   if (pull.workers() != nullptr) leader().ExpectTogether(*pull.workers());
@@ -85,7 +85,7 @@ void SyncRule::OnRepeated(Member& member, uint64_t request, int64_t block) {
 void SyncRule::OnRepeatedPull(Member& member, uint64_t request, const wire::Pull& pull) {
   if (HeldOf(member.task.index, pull.block()).request == request) return;
   if (pull.resume()) return Resume(member, request, pull.block(), pull.version());
-  Answer(member, request, pull.block());
+  AnswerPull(member, request, pull);
 }
 
 bool SyncRule::Waits(const Member& member, int64_t block) const {

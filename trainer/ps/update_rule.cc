@@ -13,15 +13,33 @@ uint32_t Micros(Clock::duration duration) {
 
 }  // namespace
 
-void UpdateRule::OnPull(Member& member, uint64_t request, const wire::Pull& pull) {
-  Answer(member, request, pull.block());
+net::LentBytes CompressedWeights::Take(int64_t block, uint64_t version, const net::LentBytes& weights) {
+  const auto count = static_cast<int64_t>(weights.size / sizeof(float));
+  const size_t bytes = net::CompressedBytes(form_, count);
+  Kept& kept = kept_[static_cast<size_t>(block)];
+  if (kept.buffer == nullptr || kept.version != version) {
+    kept.hold.reset();
+    kept.buffer = &buffers_.Free(bytes);
+    kept.hold = kept.buffer->KeepLent();
+    kept.version = version;
+    net::Compress(form_, static_cast<const float*>(weights.data), nullptr, count,
+                  reinterpret_cast<std::byte*>(kept.buffer->floats()));
+  }
+  weights.release(const_cast<void*>(weights.data), weights.context);
+  bytes_saved_ += weights.size - bytes;
+  return kept.buffer->Lend(0, bytes);
 }
 
-void UpdateRule::Answer(Member& member, uint64_t request, int64_t block, Clock::duration held) {
+void UpdateRule::OnPull(Member& member, uint64_t request, const wire::Pull& pull) {
+  AnswerPull(member, request, pull);
+}
+
+void UpdateRule::Send(Member& member, uint64_t request, int64_t block, net::Compression form,
+                      Clock::duration held) {
   ParameterShard& shard = parts_.shard;
   if (shard.table(block) == nullptr) {
-    return SendWeights(member, request, block, shard.version(block), shard.checksum(block), shard.Lend(block),
-                       held);
+    return SendRange(member, request, block, shard.version(block), shard.checksum(block), shard.Lend(block),
+                     form, held);
   }
   const RowDesk::Keys keys = rows_.Find(member.task.index, block, request);
   if (keys == nullptr) return;  // it repeats its question, with the keys
@@ -32,8 +50,8 @@ void UpdateRule::AnswerPrevious(Member& member, uint64_t request, int64_t block)
   ParameterShard& shard = parts_.shard;
   const uint64_t version = shard.version(block) - 1;
   if (shard.table(block) == nullptr) {
-    return SendWeights(member, request, block, version, shard.previous_checksum(block),
-                       shard.LendPrevious(block), {});
+    return SendRange(member, request, block, version, shard.previous_checksum(block),
+                     shard.LendPrevious(block), compressed_.form(), {});
   }
   const RowDesk::Keys keys = rows_.Find(member.task.index, block, request);
   if (keys == nullptr) return;
@@ -43,18 +61,31 @@ void UpdateRule::AnswerPrevious(Member& member, uint64_t request, int64_t block)
 void UpdateRule::SendRows(Member& member, uint64_t request, int64_t block, uint64_t version,
                           net::LentBytes rows, Clock::duration held) {
   const uint64_t checksum = parts_.config.net.checksum ? net::PayloadChecksum(rows.data, rows.size) : 0;
-  SendWeights(member, request, block, version, checksum, rows, held);
+  SendWeights(member, request, block, version, checksum, rows, net::Compression::kNone, held);
+}
+
+void UpdateRule::SendRange(Member& member, uint64_t request, int64_t block, uint64_t version,
+                           uint64_t checksum, net::LentBytes weights, net::Compression form,
+                           Clock::duration held) {
+  // A tensor that is an address in a device's memory stays one.
+  if (form == net::Compression::kNone || !parts_.shard.reads_values()) {
+    return SendWeights(member, request, block, version, checksum, weights, net::Compression::kNone, held);
+  }
+  const net::LentBytes compressed = compressed_.Take(block, version, weights);
+  if (checksum != 0) checksum = net::PayloadChecksum(compressed.data, compressed.size);
+  SendWeights(member, request, block, version, checksum, compressed, form, held);
 }
 
 // Grants steps and asks for evaluations with the last block of a step.
 void UpdateRule::SendWeights(Member& member, uint64_t request, int64_t block, uint64_t version,
-                             uint64_t checksum, net::LentBytes weights, Clock::duration held) {
+                             uint64_t checksum, net::LentBytes weights, net::Compression form,
+                             Clock::duration held) {
   const Leader& leader = *parts_.leader;
   const auto global_step = static_cast<uint64_t>(leader.global_step());
   const uint32_t steps = IsLast(block) ? member.GrantOf(request) : 0;
   const uint64_t evaluate = IsLast(block) ? leader.EvaluationDueFor(member) : 0;
   parts_.outbox.Weights(member.node, request, version, global_step, steps, checksum, weights, Micros(held),
-                        evaluate);
+                        evaluate, form);
 }
 
 }  // namespace dtrain

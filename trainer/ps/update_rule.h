@@ -6,10 +6,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "base/clock.h"
 #include "gpu/optimizer_ops.h"
 #include "net/codec.h"
+#include "net/compress.h"
+#include "net/lent_buffer.h"
 #include "trainer/config/config.h"
 #include "trainer/ps/leader.h"
 #include "trainer/ps/outbox.h"
@@ -18,6 +21,30 @@
 #include "trainer/shard/parameter_shard.h"
 
 namespace dtrain {
+
+// CompressedWeights: blocks of weights as net.compress.pull has them. A version is compressed once, however
+// many workers get it. Each is rounded from the full weights, so nothing of one version is left for the next.
+class CompressedWeights {
+ public:
+  CompressedWeights(net::Compression form, int64_t blocks)
+      : form_(form), kept_(static_cast<size_t>(blocks)) {}
+  net::Compression form() const { return form_; }
+  // Takes the lent weights of a block; returns those to send in their place.
+  net::LentBytes Take(int64_t block, uint64_t version, const net::LentBytes& weights);
+  uint64_t bytes_saved() const { return bytes_saved_; }
+
+ private:
+  struct Kept {
+    uint64_t version = 0;
+    const net::LentBuffer* buffer = nullptr;  // null: none
+    net::LentBuffer::Hold hold;
+  };
+
+  const net::Compression form_;
+  net::LentBuffers buffers_;
+  std::vector<Kept> kept_;  // by block, the version that was sent last
+  uint64_t bytes_saved_ = 0;
+};
 
 // The parts that a rule acts on. PsServer owns them and outlives its rule.
 struct PsParts {
@@ -30,7 +57,10 @@ struct PsParts {
 
 class UpdateRule {
  public:
-  explicit UpdateRule(const PsParts& parts) : parts_(parts), rows_(parts.config, parts.shard) {}
+  explicit UpdateRule(const PsParts& parts)
+      : parts_(parts),
+        rows_(parts.config, parts.shard),
+        compressed_(parts.config.net.compress.pull, parts.shard.block_count()) {}
   virtual ~UpdateRule() = default;
 
   // Takes one block of a worker's gradient, of the right size and in turn. A rule that waits for other
@@ -40,7 +70,7 @@ class UpdateRule {
   // A push (or a pull) that was taken before is repeated. Answers again, unless the first answer is due.
   virtual void OnRepeated(Member& member, uint64_t request, int64_t block) { Answer(member, request, block); }
   virtual void OnRepeatedPull(Member& member, uint64_t request, const wire::Pull& pull) {
-    OnRepeated(member, request, pull.block());
+    AnswerPull(member, request, pull);
   }
   // Whether an exchange of the worker has come as far as this block and is not answered.
   virtual bool Waits(const Member&, int64_t /*block*/) const { return false; }
@@ -70,12 +100,20 @@ class UpdateRule {
   // Of a table: the rows that workers have asked for. The keys of a message are taken before the message is.
   RowDesk& rows() { return rows_; }
   const RowDesk& rows() const { return rows_; }
+  // The bytes that compression has spared in the weights that were sent.
+  uint64_t bytes_saved() const { return compressed_.bytes_saved(); }
 
  protected:
   virtual void OnLost(Member& member) { Left(member); }
   // Sends the current weights of the block and, with the last block of a step, the steps granted for it.
   // `held`: how long the answer was held back for other workers.
-  void Answer(Member& member, uint64_t request, int64_t block, Clock::duration held = {});
+  void Answer(Member& member, uint64_t request, int64_t block, Clock::duration held = {}) {
+    Send(member, request, block, compressed_.form(), held);
+  }
+  // The same. A worker that takes no step with the weights evaluates them, and gets them in full.
+  void AnswerPull(Member& member, uint64_t request, const wire::Pull& pull) {
+    Send(member, request, pull.block(), pull.enter() ? compressed_.form() : net::Compression::kNone, {});
+  }
   void AnswerPrevious(Member& member, uint64_t request, int64_t block);
   // The gradient in a message of that worker.
   BlockGradient GradientOf(const Member& member, const wire::Push& push, const net::Message& message) const {
@@ -93,12 +131,16 @@ class UpdateRule {
   const PsParts parts_;
 
  private:
+  void Send(Member& member, uint64_t request, int64_t block, net::Compression form, Clock::duration held);
+  void SendRange(Member& member, uint64_t request, int64_t block, uint64_t version, uint64_t checksum,
+                 net::LentBytes weights, net::Compression form, Clock::duration held);
   void SendWeights(Member& member, uint64_t request, int64_t block, uint64_t version, uint64_t checksum,
-                   net::LentBytes weights, Clock::duration held);
+                   net::LentBytes weights, net::Compression form, Clock::duration held);
   void SendRows(Member& member, uint64_t request, int64_t block, uint64_t version, net::LentBytes rows,
                 Clock::duration held);
 
   RowDesk rows_;
+  CompressedWeights compressed_;
 };
 
 }  // namespace dtrain

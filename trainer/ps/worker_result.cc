@@ -23,6 +23,7 @@ void WorkerResult::Take(const wire::Done& said) {
   last_step_nanos = NanosIn(said.last_step_nanos());
   bytes_sent = CountIn(said.bytes_sent());
   bytes_received = CountIn(said.bytes_received());
+  bytes_saved = CountIn(said.bytes_saved());
   accuracy = said.accuracy();
   if (said.figures() != nullptr) FiguresFromJson(said.figures()->str(), &figures);
   if (said.device() != nullptr) device = ShortText(said.device()->str());
@@ -42,6 +43,7 @@ void SumUp(const std::vector<WorkerResult>& workers, int64_t first_applied_nanos
     summary->examples = AddCounts(summary->examples, result.examples);
     summary->bytes_sent = AddCounts(summary->bytes_sent, result.bytes_sent);
     summary->bytes_received = AddCounts(summary->bytes_received, result.bytes_received);
+    summary->bytes_saved = AddCounts(summary->bytes_saved, result.bytes_saved);
     if (result.done && !result.device.empty() && !summary->device) summary->device = result.device;
     // A worker that begins late sees what the others have learnt.
     if (!std::isnan(result.first_loss)) {

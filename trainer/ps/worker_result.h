@@ -26,6 +26,7 @@ struct WorkerResult {
   int64_t last_step_nanos = 0;
   int64_t bytes_sent = 0;
   int64_t bytes_received = 0;
+  int64_t bytes_saved = 0;                                     // by compression
   double accuracy = std::numeric_limits<double>::quiet_NaN();  // from its own evaluation
   WorkerFigures figures;
   std::string device;

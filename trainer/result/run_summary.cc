@@ -37,6 +37,7 @@ void VisitKeys(Summary& summary, Visitor& visit) {
   visit("checkpoint", summary.checkpoint);
   visit("bytes_sent", summary.bytes_sent);
   visit("bytes_received", summary.bytes_received);
+  visit("bytes_saved", summary.bytes_saved);
   visit("startup_s", summary.startup_s);
   visit("weights", summary.weights);
   visit("workers", summary.workers);
@@ -282,7 +283,7 @@ Json ResultFigures(const RunSummary& summary) {
   const bool done = summary.status == "done" || summary.status == "already_done";
   // The run ended before the workers' counts were collected: unknown, not zero.
   if (summary.local_steps.empty() || (!done && summary.workers.empty())) {
-    for (const char* key : {"examples", "bytes_sent", "bytes_received", "workers"}) {
+    for (const char* key : {"examples", "bytes_sent", "bytes_received", "bytes_saved", "workers"}) {
       writer.document[key] = nullptr;
     }
   }

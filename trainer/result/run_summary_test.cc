@@ -90,12 +90,12 @@ TEST_CASE("run summary: the result has the documented figures in the documented 
   std::vector<std::string> keys;
   for (const auto& [key, value] : document.items()) keys.push_back(key);
   const std::vector<std::string> documented = {
-      "status",    "global_step",   "local_steps",    "examples",      "wall_s",
-      "train_s",   "steps_per_s",   "examples_per_s", "final_loss",    "progressive_loss",
-      "test_loss", "test_accuracy", "test_auc",       "test_log_loss", "test_calibration",
-      "model_crc", "deterministic", "checkpoint",     "bytes_sent",    "bytes_received",
-      "startup_s", "weights",       "workers",        "device",        "lost_workers",
-      "table"};
+      "status",       "global_step",   "local_steps",    "examples",      "wall_s",
+      "train_s",      "steps_per_s",   "examples_per_s", "final_loss",    "progressive_loss",
+      "test_loss",    "test_accuracy", "test_auc",       "test_log_loss", "test_calibration",
+      "model_crc",    "deterministic", "checkpoint",     "bytes_sent",    "bytes_received",
+      "bytes_saved",  "startup_s",     "weights",        "workers",       "device",
+      "lost_workers", "table"};
   CHECK(keys == documented);
 }
 

@@ -26,9 +26,13 @@ void ApplyWhole(const RangeUpdate& update, int64_t range_begin, Optimizer* optim
 void ApplyUpdate(const RangeUpdate& update, const OptimizerConfig& config, const Layout& layout,
                  int64_t range_begin, Optimizer* optimizer) {
   if (config.decay_biases) return ApplyWhole(update, range_begin, optimizer);
-  for (const Variable& variable : layout.variables) {
+  for (size_t i = 0; i < layout.variables.size(); ++i) {
+    const Variable& variable = layout.variables[i];
+    const bool last = i + 1 == layout.variables.size();
+    // With what lies between it and the next one: `updated` may be a buffer that was never written.
+    const int64_t end = last ? layout.size : layout.variables[i + 1].offset;
     const Range elements{std::max(update.elements.begin, variable.offset),
-                         std::min(update.elements.end, variable.offset + variable.size())};
+                         std::min(update.elements.end, end)};
     if (elements.begin >= elements.end) continue;
     RangeUpdate part = PartOf(update, elements);
     part.step.decay = !variable.bias;

@@ -2,7 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -91,6 +95,22 @@ TEST_CASE("decay biases: switched off, the bits are the same for any number of p
       CHECK(Updated(more) == Updated(one));
     }
   }
+}
+
+TEST_CASE("decay biases: switched off, what lies between variables is written too") {
+  Config config = Decaying(OptimizerKind::kAdam, 1);
+  config.train.optimizer.decay_biases = false;
+  const Layout layout = PlaceVariables(ModelVariables(config.model), 1, config.placement, 256);
+  const std::unique_ptr<Optimizer> optimizer = MakeOptimizer(config, layout.size);
+  const std::vector<float> zeros(static_cast<size_t>(layout.size));
+  std::vector<float> updated(zeros.size(), std::numeric_limits<float>::quiet_NaN());
+  ApplyUpdate({{1, 1, true, 0},
+               {0, layout.size},
+               zeros.data(),
+               updated.data(),
+               reinterpret_cast<const std::byte*>(zeros.data())},
+              config.train.optimizer, layout, 0, optimizer.get());
+  CHECK(std::none_of(updated.begin(), updated.end(), [](float value) { return std::isnan(value); }));
 }
 
 TEST_CASE("reduce: the sum of a round is its mean times the number of gradients, and so is its norm") {

@@ -22,7 +22,8 @@ struct ShardReport {
   // Of the ps's channel so far, headers and payloads.
   int64_t bytes_sent = 0;
   int64_t bytes_received = 0;
-  std::string non_finite;  // the first such value, "weights/W1[3, 5] is nan"; empty: none
+  int64_t bytes_saved = 0;  // by compression
+  std::string non_finite;   // the first such value, "weights/W1[3, 5] is nan"; empty: none
   std::optional<TableFigures> table = std::nullopt;  // of a hash table
 
   // The result shows the values of models up to this size.

@@ -304,5 +304,14 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("device cluster: what lies between variables is zero where net.compress makes groups") {
+  for (const int ps : {1, 2}) {
+    Config config = SmallDigits(ps, 2, 6);
+    config.train.optimizer.kind = OptimizerKind::kAdam;
+    config.net.compress = {net::Compression::kInt8, net::Compression::kInt8};
+    CHECK(RunOn(DeviceKind::kCuda, config).summary.status == "done");
+  }
+}
+
 }  // namespace
 }  // namespace dtrain

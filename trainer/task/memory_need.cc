@@ -166,6 +166,8 @@ MemoryNeed WorkerNeed(const Config& config, const Layout& layout, const DataSize
       fmt::format("worker {}", worker),
       {{"a worker's copy of the weights", kSmallerModel, BytesOfFloats(layout.size)},
        {"gradients (train.in_flight + 1)", kSmallerModel, gradients * BytesOfFloats(layout.size)},
+       {"what compressed gradients have left out (net.compress.push)", "Use net.compress.push: none",
+        config.net.compress.push == net::Compression::kNone ? 0 : BytesOfFloats(layout.size)},
        {"gradients of further devices", "Use fewer device.ids", (towers - 1) * BytesOfFloats(layout.size)},
        {"the model's values for a batch", kSmallerBatch,
         towers * 4 * Product(rows, ValuesPerRow(config.model))},

@@ -52,6 +52,7 @@ struct RandomCase {
   int ps() const { return static_cast<int>(config.cluster.ps.size()); }
   bool sync() const { return config.train.mode == TrainMode::kSync; }
   bool waits() const { return config.failure.worker_lost == WorkerLost::kWait; }
+  bool CompressesGradients() const { return config.net.compress.push != net::Compression::kNone; }
   bool all_in_each_round() const { return sync() && config.train.aggregate.value_or(workers()) == workers(); }
 
   // The local steps of the worker's own epochs.
@@ -109,6 +110,7 @@ class CaseMaker {
       config_.data.test.rows = 10;
     }
     DrawTrouble();
+    if (OneIn(3)) DrawCompression();
     return case_;
   }
 
@@ -195,6 +197,11 @@ class CaseMaker {
       file << "\n";
     }
     data.test = data.train;
+  }
+  void DrawCompression() {
+    if (UsesTable(config_) && config_.model.kind != ModelKind::kWideDeep) return;
+    config_.net.compress.push = static_cast<net::Compression>(Between(0, 3));
+    config_.net.compress.pull = static_cast<net::Compression>(Between(0, 2));
   }
   void DrawTrouble() {
     if (OneIn(4)) case_.repeat_every = Between(1, 7);

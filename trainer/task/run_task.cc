@@ -197,7 +197,13 @@ std::unique_ptr<net::Transport> NewNetworkTransport(const Config& config,
 void PrepareProcess(const Config& config) { gpu::SetThreads(static_cast<int>(config.device.threads)); }
 
 Layout MakeLayout(const Config& config, int ps_count) {
-  const auto place = [&] { return PlaceVariables(ModelVariables(config.model), ps_count, config.placement); };
+  // Groups of values that begin with the variable are the same ones however many ps there are.
+  const CompressConfig& compress = config.net.compress;
+  const int64_t group =
+      net::HasGroups(compress.push) || net::HasGroups(compress.pull) ? net::kGroupValues : 1;
+  const auto place = [&] {
+    return PlaceVariables(ModelVariables(config.model), ps_count, config.placement, group);
+  };
   if (!UsesTable(config)) return place();
   Layout rows = TableLayoutOf(config.model, ps_count, config.train.batch_size);
   return config.model.kind == ModelKind::kWideDeep ? JointLayout(place(), rows, config.model) : rows;

@@ -21,6 +21,7 @@ class Gauge {
   Gauge(const Config& config, const Layout& layout, int ps)
       : range_(layout.ps[static_cast<size_t>(ps)]),
         checksum_(config.net.checksum ? 1 : 0),
+        compress_(config.net.compress),
         coordinates_(ps == 0) {
     values_.resize(static_cast<size_t>(BlockOf(range_, 0).size()));
   }
@@ -29,7 +30,8 @@ class Gauge {
     return OfAllBlocks([this](int64_t i) {
       const bool is_counted = coordinates_ && i + 1 == BlockCount(range_);
       const std::optional<float> loss = is_counted ? std::optional(1.0f) : std::nullopt;
-      return encoder_.Push(kEnvelope, static_cast<uint32_t>(i), 1, checksum_, Block(i), 0, loss);
+      return encoder_.Push(kEnvelope, static_cast<uint32_t>(i), 1, checksum_, Block(i, compress_.push), 0,
+                           loss, {}, compress_.push);
     });
   }
   int64_t Pull() {
@@ -37,15 +39,20 @@ class Gauge {
       return encoder_.Finish(kEnvelope, wire::CreatePull(encoder_.Begin(), static_cast<uint32_t>(i)));
     });
   }
-  // `granted`: the steps granted with the last block.
-  int64_t Weights(uint32_t granted) {
+  // The weights that a step is taken with. `granted`: the steps granted with the last block.
+  int64_t Weights(uint32_t granted) { return Weights(granted, compress_.pull); }
+  // Those of an evaluation, which has no step.
+  int64_t FullWeights() { return Weights(0, net::Compression::kNone); }
+
+ private:
+  int64_t Weights(uint32_t granted, net::Compression form) {
     return OfAllBlocks([&](int64_t i) {
       const uint32_t steps = coordinates_ && i + 1 == BlockCount(range_) ? granted : 0;
-      return encoder_.Weights(kEnvelope, 1, coordinates_ ? 1 : 0, steps, checksum_, Block(i));
+      return encoder_.Weights(kEnvelope, 1, coordinates_ ? 1 : 0, steps, checksum_, Block(i, form), 0, 0,
+                              form);
     });
   }
 
- private:
   static constexpr net::Envelope kEnvelope{1, 0, 1};
 
   // Only the first block, whose number 0 takes no bytes, and the last one differ from the others.
@@ -58,12 +65,13 @@ class Gauge {
     return bytes;
   }
 
-  net::LentBytes Block(int64_t i) const {
-    return {values_.data(), static_cast<size_t>(BlockOf(range_, i).size()) * sizeof(float)};
+  net::LentBytes Block(int64_t i, net::Compression form) const {
+    return {values_.data(), net::CompressedBytes(form, BlockOf(range_, i).size())};
   }
 
   const Range range_;
   const uint64_t checksum_;
+  const CompressConfig compress_;
   const bool coordinates_;
   std::vector<float> values_;  // of the largest block
   net::Encoder encoder_;
@@ -118,9 +126,9 @@ bool HasEvaluationSet(const Config& config) {
   return config.eval.on == EvalOn::kValidation || config.data.test.format != DataFormat::kNone;
 }
 
-// The pulls of all workers, each over every ps.
-int64_t Pulls(const Config& config, int workers) {
-  int64_t pulls = workers + 1;  // before the first step; worker 0's, of the finished model
+// The pulls of all workers that evaluate, each over every ps.
+int64_t EvaluationPulls(const Config& config, int workers) {
+  int64_t pulls = 1;  // worker 0's, of the finished model
   if (!config.eval.at_end || !HasEvaluationSet(config)) return pulls;
   ++pulls;  // worker 0's, for the final evaluation
   return config.eval.by == EvalBy::kAll ? pulls + workers : pulls;
@@ -160,8 +168,10 @@ Traffic RunTraffic(const Config& config, const Layout& layout, int ps, int worke
                    double keys) {
   Traffic traffic = static_cast<double>(steps) * StepTraffic(config, layout, ps, keys);
   if (RangeBlocksOf(layout, static_cast<size_t>(ps)) > 0) {
-    const int pulls = static_cast<int>(layout.table ? workers : Pulls(config, workers));
-    traffic += static_cast<double>(pulls) * PullOf(Gauge(config, layout, ps));
+    Gauge gauge(config, layout, ps);
+    const Traffic evaluation{static_cast<double>(gauge.Pull()), static_cast<double>(gauge.FullWeights())};
+    if (!layout.table) traffic += static_cast<double>(EvaluationPulls(config, workers)) * evaluation;
+    traffic += static_cast<double>(workers) * PullOf(std::move(gauge));
   }
   if (layout.table) traffic += static_cast<double>(workers) * PullOf(RowGauge(config, layout, ps, keys));
   return traffic;

@@ -28,6 +28,17 @@ TEST_CASE("traffic: a step of many blocks is as many messages") {
   CHECK(step(4).in - step(3).in > 4.0 * kBlockValues);
 }
 
+TEST_CASE("traffic: a compressed step is each direction in its form, and an evaluation is in full") {
+  Config config = DigitsCluster(1, 1, 1);
+  const auto layout = [&] { return MakeLayout(config, 1); };
+  const Traffic plain = StepTraffic(config, layout(), 0);
+  config.net.compress = {net::Compression::kTopk, net::Compression::kInt8};
+  const Traffic step = StepTraffic(config, layout(), 0);
+  CHECK(step.in < plain.in / 15);
+  CHECK(step.out < plain.out / 3.5);
+  CHECK(RunTraffic(config, layout(), 0, 1, 10).out > 10 * step.out + plain.out);
+}
+
 TEST_CASE("traffic: a ps without a range still answers each step") {
   const Config config = LinearCluster(3, 1, 1);
   const Layout layout = MakeLayout(config, 3);  // of two values
@@ -45,11 +56,13 @@ TEST_CASE("traffic: a ps without a range still answers each step") {
 constexpr double kTolerance = 0.04;
 
 TEST_CASE("traffic: a run moves what was foretold, by what its result says was sent and was received") {
-  for (const int ps : {1, 2}) {
+  for (const auto& [ps, form] :
+       {std::pair{1, net::Compression::kNone}, {2, net::Compression::kNone}, {2, net::Compression::kInt8}}) {
     for (const EvalBy by : {EvalBy::kChief, EvalBy::kAll}) {
       Config config = DigitsCluster(ps, 2, 1);
       config.data.train.rows = 8000;  // 160 steps of 31 KB
       config.eval.by = by;
+      config.net.compress = {form, form};
       Traffic all;
       for (int i = 0; i < ps; ++i) all += RunTraffic(config, MakeLayout(config, ps), i, 2, 160);
       LogOptions log;

@@ -19,7 +19,8 @@ Exchanges::Exchanges(const Config& config, const Layout& layout, const std::vect
       ring_(static_cast<size_t>(config.train.in_flight)),
       staleness_(config.train.in_flight),
       table_(layout.table ? &*layout.table : nullptr),
-      flat_(layout.size) {
+      flat_(layout.size),
+      left_out_(config.net.compress.push == net::Compression::kNone ? 0 : static_cast<size_t>(layout.size)) {
   int64_t in_ranges = 0, of_rows = 0;
   for (size_t ps = 0; ps < links.size(); ++ps) {
     Flow flow;
@@ -118,13 +119,27 @@ void Exchanges::SendBlock(const Flow& flow, const Exchange& exchange, int64_t in
   net::PushedRows rows;
   if (of_rows) rows = {exchange.rows.of->RequestOf(of_all), keys};
   flow.link->Send(request, encoder_.Push(run_.Envelope(request), number, exchange.examples, sum, bytes,
-                                         versions_.version(), loss, rows));
+                                         versions_.version(), loss, rows,
+                                         FormOf(config_.net.compress.push, flow, index)));
 }
 
 net::LentBytes Exchanges::GradientOf(const Flow& flow, const Exchange& exchange, int64_t index) {
   if (IsOfRows(flow, index)) return RowsOf(exchange, RowBlock(flow, index));
+  if (FormOf(config_.net.compress.push, flow, index) != net::Compression::kNone) {
+    return Compressed(exchange.gradient->floats(), BlockOf(flow.range, index));
+  }
   const Bytes part = PartOf(flow, index);
   return exchange.gradient->Lend(part.offset, part.size);
+}
+
+net::LentBytes Exchanges::Compressed(const float* gradient, Range block) {
+  const net::Compression form = config_.net.compress.push;
+  const size_t bytes = net::CompressedBytes(form, block.size());
+  const net::LentBuffer& buffer = compressed_.Free(bytes);
+  net::Compress(form, gradient + block.begin, left_out_.data() + block.begin, block.size(),
+                reinterpret_cast<std::byte*>(buffer.floats()));
+  bytes_saved_ += static_cast<uint64_t>(block.size()) * sizeof(float) - bytes;
+  return buffer.Lend(0, bytes);
 }
 
 // The gradient of the rows in a block, and behind it the keys that are asked for. A copy, because a block's
@@ -203,7 +218,13 @@ void Exchanges::TakeIn(const Flow& flow, const net::Message& message, const wire
   const int64_t block = flow.answered % flow.blocks;
   const net::TensorView values = net::Tensor(message, weights);
   const size_t bytes = BytesAsked(flow, block);
-  if (values.size != bytes) {
+  const auto form = static_cast<net::Compression>(weights.form());
+  if (form != net::Compression::kNone && form != FormOf(config_.net.compress.pull, flow, block)) {
+    throw Failure(ExitCode::kInternal,
+                  fmt::format("{} sent weights as {}, and net.compress.pull = {}", flow.link->name(),
+                              net::CompressionName(form), net::CompressionName(config_.net.compress.pull)));
+  }
+  if (values.size != net::CompressedBytes(form, static_cast<int64_t>(bytes / sizeof(float)))) {
     throw Failure(ExitCode::kInternal, fmt::format("{} sent {} bytes for a block of {} bytes",
                                                    flow.link->name(), values.size, bytes));
   }
@@ -214,7 +235,12 @@ void Exchanges::TakeIn(const Flow& flow, const net::Message& message, const wire
                               flow.link->name(), weights.version()));
   }
   if (by_address_ || bytes == 0) return;
-  std::memcpy(PlaceOf(flow, block), values.data, bytes);
+  float* const place = PlaceOf(flow, block);
+  if (form == net::Compression::kNone) {
+    std::memcpy(place, values.data, bytes);
+  } else {
+    net::Decompress(form, values.data, values.size, BlockOf(flow.range, block).size(), place);
+  }
   if (on_weights_) on_weights_(parameters_, BlockOf(flow.range, block));
 }
 
@@ -248,6 +274,7 @@ void Exchanges::DropOpen() {
   closed_ = begun_;
   steps_ = evaluate_ = 0;
   staleness_.DropOpen();
+  std::fill(left_out_.begin(), left_out_.end(), 0.0f);  // it is of weights that are gone
 }
 
 }  // namespace dtrain

@@ -5,6 +5,8 @@
 // Of a table an exchange asks for the rows of one batch (keyed_source.h), whose weights come into that batch,
 // and its gradient is of the rows that an earlier exchange has asked for. Where the model has both, the flat
 // vector comes into that batch too, and the gradient is that of the flat vector and behind it that of rows.
+// With net.compress.push a block of the flat vector is compressed when it is sent, in the order of the
+// exchanges, into a buffer of its own; what that leaves out stays here, as long as the worker is in the run.
 // Owner: PsClient. Thread: the worker's.
 #pragma once
 
@@ -129,6 +131,8 @@ class Exchanges {
   bool torn() const { return sync() && versions_.torn(); }
   // sync: the number of gradients that missed their round.
   int64_t too_late() const { return versions_.too_late(); }
+  // The bytes that compression has spared in what was sent.
+  uint64_t bytes_saved() const { return bytes_saved_; }
 
  private:
   struct Exchange {
@@ -169,6 +173,11 @@ class Exchanges {
   void SendBlock(const Flow& flow, const Exchange& exchange, int64_t block);
   net::LentBytes GradientOf(const Flow& flow, const Exchange& exchange, int64_t block);
   net::LentBytes RowsOf(const Exchange& exchange, int64_t block);
+  net::LentBytes Compressed(const float* gradient, Range block);
+  // The form of the gradient of a block, and of the weights of an answer to it.
+  net::Compression FormOf(net::Compression configured, const Flow& flow, int64_t block) const {
+    return by_address_ || IsOfRows(flow, block) ? net::Compression::kNone : configured;
+  }
   size_t BytesAsked(const Flow& flow, int64_t block);
   float* PlaceOf(const Flow& flow, int64_t block);
   Bytes PartOf(const Flow& flow, int64_t block) const;
@@ -200,6 +209,9 @@ class Exchanges {
   const TableLayout* const table_;  // null: only the flat vector travels
   const int64_t flat_;              // values of the flat vector
   net::LentBuffers sent_rows_;      // gradients with keys, that a transport may still read
+  net::LentBuffers compressed_;     // blocks of gradients, in the same way
+  std::vector<float> left_out_;     // of the flat vector, by earlier gradients; empty: nothing ever is
+  uint64_t bytes_saved_ = 0;
 };
 
 }  // namespace dtrain

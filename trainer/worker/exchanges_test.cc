@@ -361,5 +361,71 @@ TEST_CASE("exchanges: weights that nobody asked for, of a wrong size or a wrong 
                        doctest::Contains("do not have the checksum"), Failure);
 }
 
+Config Compressing(net::Compression push, net::Compression pull, int64_t in_flight = 1) {
+  Config config = ConfigOf(TrainMode::kAsync, in_flight);
+  config.net.compress = {push, pull};
+  return config;
+}
+
+// The values of a pushed block.
+std::vector<float> DecompressedIn(const net::Message& push, int64_t count) {
+  const wire::Push& said = *net::Decode(push)->body_as_Push();
+  const net::TensorView tensor = net::Tensor(push, said);
+  std::vector<float> values(static_cast<size_t>(count));
+  REQUIRE(net::Decompress(static_cast<net::Compression>(said.form()), tensor.data, tensor.size, count,
+                          values.data()));
+  return values;
+}
+
+TEST_CASE("exchanges: what a compressed gradient leaves out goes with the next one, until a rejoin") {
+  Fixture at(Compressing(net::Compression::kTopk, net::Compression::kNone, 3), {1, 2});
+  const net::LentBuffer ones(at.BufferBytes());
+  for (size_t i = 0; i < at.parameters.size(); ++i) ones.floats()[i] = 1;
+  const net::LentBuffer zeros(at.BufferBytes());
+  at.exchanges->Push(ones, 1);
+  at.exchanges->Push(zeros, 1);
+  const auto sent = [&](size_t message, int64_t count) {
+    return DecompressedIn(at.channel.sent[message].message, count);
+  };
+  CHECK(sent(0, 1) == std::vector<float>{1});
+  CHECK(sent(3, 1) == std::vector<float>{0});
+  for (const size_t exchange : {size_t{0}, size_t{1}}) {  // 16 of each group, and then the 16 after them
+    const std::vector<float> values = sent(exchange * 3 + 1, kBlockValues);
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (i % 256 / 16 == exchange ? values[i] != 1 : values[i] != 0) FAIL("value ", i, " is ", values[i]);
+    }
+  }
+  CHECK(at.exchanges->bytes_saved() > 0);
+  ForgetSent(at);
+  at.exchanges->DropOpen();
+  at.exchanges->Push(zeros, 1);
+  CHECK(sent(1, kBlockValues) == std::vector<float>(kBlockValues, 0));
+}
+
+TEST_CASE("exchanges: compressed weights are taken where they were asked for, and full ones always") {
+  Fixture at(Compressing(net::Compression::kNone, net::Compression::kInt8), {1});
+  const auto answer = [&](net::Compression form) {
+    std::vector<std::byte> bytes(net::CompressedBytes(form, 1));
+    const float value = 3;
+    form == net::Compression::kNone ? static_cast<void>(std::memcpy(bytes.data(), &value, sizeof value))
+                                    : net::Compress(form, &value, nullptr, 1, bytes.data());
+    net::Encoder encoder;
+    const net::Message message = encoder.Weights({1, 0, at.links[0].oldest_open()}, 1, 0, 0, 0,
+                                                 {bytes.data(), bytes.size(), nullptr, nullptr}, 0, 0, form);
+    at.exchanges->OnWeights(0, message, *net::Decode(message));
+    return at.parameters[0];
+  };
+  const net::LentBuffer gradient(at.BufferBytes());
+  for (const net::Compression form : {net::Compression::kNone, net::Compression::kInt8}) {
+    at.parameters[0] = 0;
+    at.exchanges->Push(gradient, 1);
+    CHECK(answer(form) == 3);
+    CHECK(at.exchanges->CloseOldest());
+  }
+  at.exchanges->Push(gradient, 1);
+  CHECK_THROWS_WITH_AS(answer(net::Compression::kBf16),
+                       doctest::Contains("sent weights as bf16, and net.compress.pull = int8"), Failure);
+}
+
 }  // namespace
 }  // namespace dtrain

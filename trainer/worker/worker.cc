@@ -419,7 +419,7 @@ void Worker::SayDone() {
       return wire::CreateDone(builder, static_cast<uint64_t>(local_step_), untold_loss_, first_step_nanos_,
                               last_step_nanos_, told_.bytes_sent, told_.bytes_received, accuracy,
                               builder.CreateString(figures), builder.CreateString(DevicesName(devices_)),
-                              first_loss);
+                              first_loss, exchanges_.bytes_saved());
     });
   }
 }

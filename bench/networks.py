@@ -1,0 +1,118 @@
+"""Steps/s over slow links, with and without net.compress, beside what the link can carry (docs/networks.md).
+
+    python bench/networks.py [--rounds 3] [--seconds 3] [--link "1 Gbit/s"]... [--data DIRECTORY]
+
+Links are pairs of network devices between two network namespaces, one for the worker and one for the ps, each way limited by
+a token bucket (tc tbf); that needs root and iproute2. Two jobs, each with 1 ps, 1 worker and in_flight 2: the perceptron of
+configs/mnist_mlp.yaml (318 KB of weights), and a model of 64 MiB that computes next to nothing. The limit of a link is what a
+plain TCP connection carries each way while the other way is full, too.
+"""
+import argparse
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import time
+
+import race
+import scale
+
+FORMS = ("none", "bf16", "int8", "topk")
+FEATURES = 64 << 18  # of the large model
+STREAM = """
+import socket, sys, threading, time
+def pump(s):
+    try:
+        while True: s.sendall(bytes(1 << 20))
+    except OSError: pass
+if sys.argv[1] == "serve":
+    s = socket.create_server((sys.argv[2], int(sys.argv[3]))).accept()[0]
+else:
+    for _ in range(100):
+        try: s = socket.create_connection((sys.argv[2], int(sys.argv[3]))); break
+        except OSError: time.sleep(0.05)
+threading.Thread(target=pump, args=(s,), daemon=True).start()
+got, begun, warm = 0, time.monotonic(), float(sys.argv[4]) / 4
+while (now := time.monotonic()) < begun + warm + float(sys.argv[4]):
+    if now < begun + warm: got, first = 0, now
+    got += len(s.recv(1 << 20))
+print(got / (now - first))
+"""
+
+
+def jobs(work, data):
+    if data:
+        files = {part: {"format": "idx", "images": f"{data}/mnist/{name}-images-idx3-ubyte.gz",
+                        "labels": f"{data}/mnist/{name}-labels-idx1-ubyte.gz"}
+                 for part, name in (("train", "train"), ("test", "t10k"))}
+    else:
+        files = {"train": {"format": "synthetic", "name": "digits", "rows": 10000}}
+    (work / "rows.svm").write_text("".join(f"{i % 2} {i * 7919 + 1}:1 {i * 104729 % FEATURES + 1}:1\n" for i in range(1000)))
+    return {
+        "mlp, 318 KB": {"model": {"kind": "mlp", "inputs": 784, "hidden": [100], "outputs": 10}, "data": files,
+                        "train": {"batch_size": 100, "optimizer": {"kind": "sgd", "learning_rate": 0.001}}},
+        "64 MiB": {"model": {"kind": "logistic", "inputs": FEATURES - 1, "table": "none"},
+                   "data": {"train": {"format": "libsvm", "path": str(work / "rows.svm")}},
+                   "train": {"batch_size": 10, "optimizer": {"kind": "sgd", "learning_rate": 0.001}}}}
+
+
+def limit_of(hosts, seconds):
+    """Bytes/s of each way, by plain TCP."""
+    port = scale.free_ports(1)[0]
+    tasks = []
+    for side, what in (("ps", "serve"), ("worker", "connect")):
+        command = ["ip", "netns", "exec", hosts[side][0], sys.executable, "-c", STREAM, what, hosts["ps"][1], port, seconds]
+        tasks.append(race.start(command, stdout=subprocess.PIPE, text=True))
+    return statistics.mean(float(task.communicate(timeout=race.LIMIT_S)[0]) for task in tasks)
+
+
+def step_bytes(program, work, job, form):
+    """Bytes of a step there and back, as dtrain plan says them."""
+    config = work / "plan.yaml"
+    config.write_text(scale.json.dumps({**job, "net": {"compress": form}, "train": {**job["train"], "steps": 1}}))
+    plan = subprocess.run([program, "plan", "--config", config, "--json", "--ps", "1", "--workers", "1"],
+                          capture_output=True, text=True, check=True)
+    ps = scale.json.loads(plan.stdout)["ps"][0]
+    return ps["in_bytes_per_step"], ps["out_bytes_per_step"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=3)
+    parser.add_argument("--link", action="append", choices=sorted(scale.LINKS))
+    parser.add_argument("--data", default="")
+    parser.add_argument("--dtrain", default=race.DTRAIN)
+    options = parser.parse_args()
+    program, data = os.path.abspath(options.dtrain), options.data and os.path.abspath(options.data)
+    race.print_machine()
+    work = race.work_directory()
+    links = options.link or list(scale.LINKS)
+    hosts = {link: scale.namespaces(link) for link in links}
+
+    def run(link, job, form):
+        limits = {"in_flight": 2, "max_secs": options.seconds}
+        one = {**jobs_of[job], "train": {**jobs_of[job]["train"], **limits}, "net": {"compress": form}}
+        return scale.Cluster(program, work, one, 1, 1, link, hosts).rate
+
+    jobs_of = jobs(work, data)
+    limits = {link: limit_of(hosts[link], options.seconds / 2) for link in links}
+    cases = [(link, job, form) for link in links for job in jobs_of for form in FORMS]
+    rates = race.by_turns({case: lambda case=case: run(*case) for case in cases}, options.rounds)
+    rows, plain = [], {}
+    for (link, job, form), measured in rates.items():
+        rate = statistics.median(measured)
+        plain.setdefault((link, job), rate)
+        there, back = step_bytes(program, work, jobs_of[job], form)
+        rows.append([link, job, form, f"{there / 1e3:,.1f}", f"{back / 1e3:,.1f}", f"{rate:,.1f}",
+                     f"{rate * max(there, back) / scale.LINKS[link]:.3f}", f"{rate * max(there, back) / limits[link]:.3f}",
+                     f"{rate / plain[link, job]:.2f}"])
+    race.print_table(["link", "model", "net.compress", "KB there", "KB back", "steps/s", "of the link", "of plain TCP",
+                      "of none"], rows)
+    for link, limit in limits.items():
+        print(f"plain TCP over {link}: {limit / 1e6:.1f} MB/s each way, {limit / scale.LINKS[link]:.3f} of the link")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,143 @@
+// Whole clusters in one process with net.compress: what they learn, and what they promise.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/testing/files.h"
+#include "trainer/task/quiet_run_test_util.h"
+#include "trainer/testing/small_config.h"
+
+namespace dtrain {
+namespace {
+
+using net::Compression;
+
+const std::vector<CompressConfig> kForms = {{Compression::kBf16, Compression::kBf16},
+                                            {Compression::kInt8, Compression::kInt8},
+                                            {Compression::kTopk, Compression::kInt8}};
+
+std::string Name(const CompressConfig& compress) { return net::CompressionName(compress.push); }
+
+Config With(Config config, const CompressConfig& compress) {
+  config.net.compress = compress;
+  return config;
+}
+
+Config Mlp(Config config, int64_t hidden) {
+  config.model.kind = ModelKind::kMlp;
+  config.model.hidden = {hidden};
+  return config;
+}
+
+Config Rounds(int ps, int64_t steps) {
+  Config config = DigitsCluster(ps, 2, 0);
+  config.train.mode = TrainMode::kSync;
+  config.train.epochs.reset();
+  config.train.steps = steps;
+  config.failure.worker_lost = WorkerLost::kWait;
+  return config;
+}
+
+TEST_CASE("compress: each mode learns as well as with float32, in less than half of the bytes") {
+  for (const bool mlp : {false, true}) {
+    for (const TrainMode mode : {TrainMode::kAsync, TrainMode::kSsp, TrainMode::kSync}) {
+      Config config = DigitsCluster(2, 2, 6);
+      if (mlp) config = Mlp(config, 20);
+      config.train.mode = mode;
+      if (mode == TrainMode::kAsync) config.train.in_flight = 2;
+      const RunSummary plain = Run(config);
+      REQUIRE(*plain.test_accuracy > 0.8);
+      CHECK(plain.bytes_saved == 0);
+      for (const CompressConfig& compress : kForms) {
+        CAPTURE(mlp);
+        CAPTURE(static_cast<int>(mode));
+        CAPTURE(Name(compress));
+        const RunSummary summary = Run(With(config, compress));
+        CHECK(*summary.test_accuracy > *plain.test_accuracy - 0.02);
+        CHECK(summary.bytes_saved > summary.bytes_sent * 8 / 10);
+        CHECK(static_cast<double>(summary.bytes_sent + summary.bytes_saved) ==
+              doctest::Approx(static_cast<double>(plain.bytes_sent)).epsilon(0.06));
+      }
+    }
+  }
+}
+
+TEST_CASE("compress: synchronous runs have the same bits for any number of ps and any placement") {
+  for (const CompressConfig& compress : kForms) {
+    CAPTURE(Name(compress));
+    std::string crc;
+    for (const int ps : {1, 2, 5}) {
+      for (const PlacementPolicy policy : {PlacementPolicy::kBytes, PlacementPolicy::kRoundRobin}) {
+        Config config = With(Mlp(Rounds(ps, 12), 350), compress);  // more than one block
+        config.placement.policy = policy;
+        config.train.optimizer.kind = OptimizerKind::kAdam;
+        config.net.checksum = ps == 2;
+        const RunSummary summary = Run(config);
+        CHECK_FALSE(summary.deterministic);
+        if (crc.empty()) crc = *summary.model_crc;
+        CHECK(*summary.model_crc == crc);
+      }
+    }
+  }
+}
+
+TEST_CASE("compress: with weights alone compressed a run goes on from a checkpoint with the same bits") {
+  for (const Compression form : {Compression::kBf16, Compression::kInt8}) {
+    const CompressConfig compress{Compression::kNone, form};
+    const RunSummary expected = Run(With(Rounds(1, 40), compress));
+    CHECK(expected.deterministic);
+    const std::string directory = testing::NewDirectory();
+    for (const int64_t steps : {17, 40}) {
+      Config config = With(Rounds(steps == 17 ? 2 : 3, steps), compress);
+      config.checkpoint.dir = directory;
+      const RunSummary summary = Run(config);
+      CHECK(summary.deterministic);
+      CHECK((summary.model_crc == expected.model_crc) == (steps == 40));
+    }
+    std::filesystem::remove_all(directory);
+  }
+}
+
+TEST_CASE("compress: a run whose gradients are compressed goes on from a checkpoint") {
+  const std::string directory = testing::NewDirectory();
+  for (const int64_t steps : {20, 60}) {
+    Config config = With(DigitsCluster(2, 2, 0), kForms.back());
+    config.train.epochs.reset();
+    config.train.steps = steps;
+    config.checkpoint.dir = directory;
+    const RunSummary summary = Run(config);
+    CHECK(summary.global_step == steps);
+  }
+  std::filesystem::remove_all(directory);
+}
+
+TEST_CASE("compress: the evaluated weights are those of the ps, not rounded ones") {
+  Config config = Rounds(1, 30);
+  config.train.optimizer.learning_rate = 0;
+  config.model.init.kind = InitKind::kNormal;
+  const double plain = *Run(config).test_loss;
+  CHECK(*Run(With(config, {Compression::kNone, Compression::kInt8})).test_loss == plain);
+}
+
+TEST_CASE("compress: a gradient that is not finite ends the run, as without") {
+  for (const CompressConfig& compress : kForms) {
+    CAPTURE(Name(compress));
+    Config config = With(DigitsCluster(1, 1, 3), compress);
+    config.train.optimizer.learning_rate = 1e38;
+    try {
+      Run(config);
+      FAIL_CHECK("the run has not diverged");
+    } catch (const Failure& failure) {
+      CHECK(failure.code() == ExitCode::kDiverged);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace dtrain
