@@ -48,6 +48,11 @@ void openblas_set_num_threads(int count) {
   real(count);
 }
 
+int openblas_get_num_threads() {
+  const int count = threads;
+  return count > 0 ? count : Real(&openblas_get_num_threads, "openblas_get_num_threads")();
+}
+
 char* openblas_get_config() { return Real(&openblas_get_config, "openblas_get_config")(); }
 
 char* openblas_get_corename() { return Real(&openblas_get_corename, "openblas_get_corename")(); }
