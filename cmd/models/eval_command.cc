@@ -334,7 +334,7 @@ int FollowRun::Stop() {
 
 int EvaluateOne(const EvalArguments& arguments, Evaluator* evaluator, const ErrorLines& errors,
                 ResultFile* result) {
-  bool is_kept = false;
+  bool is_kept = true;
   const int code = WithModel(
       arguments.checkpoint, arguments.config, errors, [&](CheckpointReader* checkpoint, Config config) {
         EvaluateOn(arguments.data, &config);

@@ -37,8 +37,9 @@ Json EntryOf(const std::string& run, const Json& record) {
   const Json result = ReadPart(run, RunDirectory::kResult);
   const bool ended = result.is_object();
   const Json figures = ended ? result : ReadPart(run, RunMonitor::kStatus);
-  std::string status = TextIn(ended ? result : record, "status"), next = TextIn(record, "next");
-  if (!ended && IsGone(record)) status = "dead";
+  const bool dead = !ended && IsGone(record);
+  const std::string status = dead ? "dead" : TextIn(ended ? result : record, "status");
+  std::string next = ended || dead ? TextIn(record, "next") : "";
   if (next.empty()) next = ShellLine({OwnWords().at(0), "status", run});
   const Json* const step = figures.Find("global_step");
   std::optional<double> loss = NumberIn(figures, ended ? "test_loss" : "loss");

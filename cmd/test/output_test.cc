@@ -77,7 +77,8 @@ void CheckRows(const Screen& screen) {
 TEST_CASE("terminal: one live line below the rows, five drawings a second, and none of it left at the end") {
   for (const bool in_process : {false, true}) {
     CAPTURE(in_process);
-    const LocalJob job(LinearJob(30000) + "hooks: {log_every_steps: 2000}\n");
+    const int64_t steps = in_process ? 600000 : 100000;  // enough seconds for a live line
+    const LocalJob job(LinearJob(steps) + "hooks: {log_every_steps: " + std::to_string(steps / 15) + "}\n");
     std::vector<std::string> arguments = {"local", "--config", job.config};
     if (in_process) arguments.push_back("--in-process");
     Process run(arguments, kColumns);
@@ -163,7 +164,7 @@ TEST_CASE("output: log.format json is one object a line however the run ends, an
   } refused[] = {
       {{"--set", "train.optimizer.learning_rate=1e30"}, 3, "train.optimizer.learning_rate"},
       {{"--set", "train.optimizer.learning_rate=1e30", "--in-process"}, 3, "train.optimizer.learning_rate"},
-      {{"--set", "log.dir=/proc/nowhere"}, 2, "Set log.dir"},
+      {{"--set", "log.dir=/proc/nowhere"}, 2, "set log.dir"},
       {{"--set", "train.batch_size=0"}, 2, "train.batch_size = 0"},
   };
   for (const auto& [more, code, said] : refused) {

@@ -129,7 +129,7 @@ TEST_CASE("tables: synth ends quietly when its reader goes away, and with its re
   CHECK(Contains(gone.output, "\nrc 0\n"));
   const Done full = Run({"synth", "linear", "--rows", "100", "--out", "/dev/full"});
   CHECK(full.code == 1);
-  CHECK(Contains(full.error, "/dev/full: No space left on device"));
+  CHECK(Contains(full.error, "--out /dev/full: cannot be written: No space left on device"));
 }
 
 TEST_CASE("tables: synth makes the same rows again from any first row on, and tells the truth when asked") {

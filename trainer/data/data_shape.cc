@@ -31,9 +31,9 @@ bool GivenByConfig(const Config& config, const std::vector<std::string>& paths, 
   const std::string path = FirstMissing(paths);
   if (path.empty()) return false;
   if (config.model.inputs.has_value()) return true;
-  // On one machine all tasks read the same files.
+  // On one machine all tasks read the same files, unless worker 0 feeds the others.
   const std::vector<std::string>& ps = config.cluster.ps;
-  const bool here = ps.empty() || IsLoopbackHost(HostOf(ps[0]));
+  const bool here = config.data.split != Split::kFeed && (ps.empty() || IsLoopbackHost(HostOf(ps[0])));
   throw UserError("{}: cannot be opened: {}. Is {} right?{}", path, ErrnoText(ENOENT), key,
                   here ? ""
                        : " A task that reads no data (a ps; with data.split: feed a worker above 0) needs "

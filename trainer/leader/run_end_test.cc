@@ -67,7 +67,7 @@ struct Ended : PsFixture {
   }
 
   const TimePoint now = Clock::now();
-  ShardReport own{{{{NameOf(0), 0, 4, 11}, {2}}}, 4, 2, ""};
+  ShardReport own{{{{NameOf(0), 0, 4, 11}, {2}}}, 4, 2, 0, ""};
   RunHistory history;
   Logger log{"ps 0", LogOptions{LogLevel::kError, false, "", false}};
   Evaluations evaluations{config, members, history, log};

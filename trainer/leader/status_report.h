@@ -70,7 +70,7 @@ class StatusReport {
     bool ended = false, done = false;
     std::optional<TaskId> failed = {};  // the task that is to blame; unset: none
     bool failed_by_loss = false;        // since it was lost
-    std::string warning = {};      // what must be mended while the run goes on; empty: nothing
+    std::string warning = {};           // what must be mended while the run goes on; empty: nothing
   };
 
   // Takes a sample of the run when one is due. Cheap enough for every tick.
