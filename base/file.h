@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/error.h"
 
@@ -29,14 +30,17 @@ std::string UnwritableText(const std::string& path, int error_number);
 
 class FileDescriptor {
  public:
-  explicit FileDescriptor(int fd) : fd_(fd) {}  // below 0: there is none
+  explicit FileDescriptor(int fd = -1) : fd_(fd) {}  // below 0: there is none
   ~FileDescriptor();
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
+  FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
   int get() const { return fd_; }
 
  private:
-  const int fd_;
+  int fd_;
 };
 
 // Writes all of `bytes`; continues after a signal and after a short write. Returns 0, or the errno of the

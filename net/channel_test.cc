@@ -2,8 +2,6 @@
 #include <sys/time.h>
 
 #include <csignal>
-#include <functional>
-#include <mutex>
 #include <set>
 #include <string>
 #include <thread>
@@ -18,73 +16,6 @@ TYPE_TO_STRING(dtrain::net::InprocKind);
 TYPE_TO_STRING(dtrain::net::UnixKind);
 
 namespace dtrain::net {
-namespace {
-
-void Count(void* /*data*/, void* context) { ++*static_cast<int*>(context); }
-
-}  // namespace
-
-TEST_CASE("frame: a new one and one that was moved from are empty") {
-  Frame frame = Frame::Copy("abc", 3);
-  const Frame other = std::move(frame);
-  CHECK(Frame().empty());
-  CHECK(frame.empty());  // NOLINT(bugprone-use-after-move): the promise under test
-  CHECK(other.text() == "abc");
-}
-
-TEST_CASE("frame: a copy owns its bytes") {
-  std::string bytes(5000, 'a');
-  const Frame frame = Frame::Copy(bytes.data(), bytes.size());
-  bytes.assign(bytes.size(), 'b');
-  CHECK(frame.text() == std::string(5000, 'a'));
-}
-
-TEST_CASE("frame: lent bytes are read in place and given back once, when the frame ends") {
-  int released = 0;
-  const std::string bytes = "lent";
-  {
-    Frame frame = Frame::Lend(bytes.data(), bytes.size(), Count, &released);
-    CHECK(frame.data() == reinterpret_cast<const std::byte*>(bytes.data()));
-    const Frame moved = std::move(frame);
-    CHECK(released == 0);
-  }
-  CHECK(released == 1);
-}
-
-TEST_CASE("frame: lent bytes are given back when another frame takes the place") {
-  int released = 0;
-  Frame frame = Frame::Lend("x", 1, Count, &released);
-  frame = Frame();
-  CHECK(released == 1);
-}
-
-TEST_CASE("frame: nothing at all can be lent") {
-  int released = 0;
-  { const Frame frame = Frame::Lend(nullptr, 0, Count, &released); }
-  CHECK(released == 1);
-}
-
-TEST_CASE("frame: shared bytes are given back after the last handle, in whichever order they end") {
-  int released = 0;
-  const std::string bytes(1000, 's');
-  Frame first = Frame::Lend(bytes.data(), bytes.size(), Count, &released);
-  Frame second = first.Share();
-  Frame third = second.Share();
-  CHECK(third.data() == first.data());
-  first = Frame();
-  third = Frame();
-  CHECK(released == 0);
-  CHECK(second.text() == bytes);
-  second = Frame();
-  CHECK(released == 1);
-}
-
-TEST_CASE("frame: bytes lent without a release function need none") {
-  const std::string bytes(1000, 's');
-  const Frame frame = Frame::Lend(bytes.data(), bytes.size(), nullptr, nullptr);
-  CHECK(frame.Share().text() == bytes);
-}
-
 namespace {
 
 // Sends until the peer takes no more and seems to have stopped reading; returns how many it took.
@@ -532,7 +463,7 @@ TEST_CASE_TEMPLATE("channel: an address that is none is refused", Kind, ZmqKind,
 }
 
 TEST_CASE_TEMPLATE("channel: Serve() hands messages in order until its handler has enough", Kind, ZmqKind,
-                   InprocKind) {
+                   InprocKind, UnixKind) {
   Pair<Kind> pair;
   for (const char* text : {"1", "2", "3"}) {
     REQUIRE(SendSoon(*pair.client, pair.id, TextMessage(text)) == SendResult::kSent);
@@ -551,7 +482,7 @@ TEST_CASE_TEMPLATE("channel: Serve() hands messages in order until its handler h
 }
 
 TEST_CASE_TEMPLATE("channel: Serve() ends at its deadline, and throws what its handler throws", Kind, ZmqKind,
-                   InprocKind) {
+                   InprocKind, UnixKind) {
   Pair<Kind> pair;
   pair.server->Serve(Clock::now() + milliseconds(1), [](NodeId, Message&) { return true; });
   REQUIRE(SendSoon(*pair.client, pair.id, TextMessage("bad")) == SendResult::kSent);
@@ -562,129 +493,6 @@ TEST_CASE_TEMPLATE("channel: Serve() ends at its deadline, and throws what its h
     }
   };
   CHECK_THROWS_AS(serve(), UserError);
-}
-
-namespace {
-
-// A thread that serves the channel until a message "end" comes, and answers each message with its bytes.
-class Echo {
- public:
-  explicit Echo(Channel& channel) : thread_([this, &channel] { Run(channel); }) {}
-  ~Echo() { thread_.join(); }
-
-  std::thread::id thread() const { return thread_.get_id(); }
-  // The thread that has handled the last message. REQUIRES: its answer is here.
-  std::thread::id handled_by() const { return handled_by_; }
-  // REQUIRES: the thread is about to end.
-  const std::string& error() {
-    while (!done_) std::this_thread::yield();
-    return error_;
-  }
-
- private:
-  void Run(Channel& channel) {
-    const auto handle = [&](NodeId from, Message& message) {
-      if (message.header.text() == "throw") throw UserError("thrown");
-      handled_by_ = std::this_thread::get_id();
-      ended_ = message.header.text() == "end";
-      Message answer{message.header.Share(), message.payload.Share()};
-      CHECK(channel.Send(from, answer) == SendResult::kSent);
-      return !ended_;
-    };
-    try {
-      while (!ended_) channel.Serve(Clock::now() + kPatience, handle);
-    } catch (const UserError& error) {
-      error_ = error.what();
-    }
-    done_ = true;
-  }
-
-  std::thread::id handled_by_;
-  bool ended_ = false;
-  std::string error_;
-  std::atomic<bool> done_{false};
-  std::thread thread_;
-};
-
-// Sends `text` until a message of it has been handled by `by`. False: that has not happened.
-bool HandledBy(const std::function<bool()>& by, Pair<InprocKind>& pair, const std::string& text,
-               const std::string& payload = "") {
-  const TimePoint deadline = Clock::now() + kPatience;
-  while (Clock::now() < deadline) {
-    REQUIRE(SendSoon(*pair.client, pair.id, TextMessage(text, payload)) == SendResult::kSent);
-    CHECK(ReceiveSoon(*pair.client).payload() == payload);
-    if (by()) return true;
-  }
-  return false;
-}
-
-}  // namespace
-
-TEST_CASE(
-    "inproc: a sender runs the handler of a channel that waits in Serve(), and has its answer at once") {
-  Pair<InprocKind> pair;
-  Echo echo(*pair.server);
-  CHECK(HandledBy([&] { return echo.handled_by() == std::this_thread::get_id(); }, pair, "small"));
-  REQUIRE(SendSoon(*pair.client, pair.id, TextMessage("end")) == SendResult::kSent);
-}
-
-TEST_CASE("inproc: a large message is handled by the channel's own thread") {
-  Pair<InprocKind> pair;
-  Echo echo(*pair.server);
-  const std::string large(1 << 20, 'x');
-  CHECK(HandledBy([&] { return echo.handled_by() == echo.thread(); }, pair, "large", large));
-  REQUIRE(SendSoon(*pair.client, pair.id, TextMessage("end")) == SendResult::kSent);
-}
-
-TEST_CASE("inproc: an error of the handler ends Serve() and not the sender") {
-  Pair<InprocKind> pair;
-  Echo echo(*pair.server);
-  CHECK(HandledBy([&] { return echo.handled_by() == std::this_thread::get_id(); }, pair, "small"));
-  REQUIRE(SendSoon(*pair.client, pair.id, TextMessage("throw")) == SendResult::kSent);
-  CHECK(echo.error() == "thrown");
-  REQUIRE(SendSoon(*pair.client, pair.id, TextMessage("after")) == SendResult::kSent);
-  CHECK(ReceiveSoon(*pair.server).header() == "after");
-}
-
-TEST_CASE("inproc: many senders take turns, and one at a time runs the handler") {
-  constexpr int kSenders = 4, kEach = 2000;
-  Pair<InprocKind> pair;
-  int inside = 0, handled = 0, answers = 0;  // no lock: ThreadSanitizer sees whether two are inside
-  std::thread server([&] {
-    const auto handle = [&](NodeId from, Message& message) {
-      CHECK(++inside == 1);
-      Message answer{message.header.Share(), Frame()};
-      CHECK(pair.server->Send(from, answer) == SendResult::kSent);
-      --inside;
-      return ++handled < kSenders * kEach;
-    };
-    while (handled < kSenders * kEach) pair.server->Serve(Clock::now() + milliseconds(1), handle);
-  });
-  std::vector<std::thread> senders;
-  std::mutex mutex;
-  for (int i = 0; i < kSenders; ++i) {
-    senders.emplace_back([&] {
-      const std::unique_ptr<Channel> client = pair.transport->NewChannel();
-      const NodeId id = NewNodeId();
-      client->Connect(id, pair.address);
-      int own = 0;
-      for (int j = 0; j < kEach; ++j) {
-        const std::string text = std::to_string(j);
-        Message message = TextMessage(text);
-        if (client->Send(id, message) != SendResult::kSent) break;
-        Received answer;
-        if (client->Receive(Clock::now() + kPatience, &answer.from, &answer.message) !=
-            ReceiveResult::kMessage)
-          break;
-        own += answer.header() == text;
-      }
-      const std::lock_guard<std::mutex> lock(mutex);
-      answers += own;
-    });
-  }
-  for (std::thread& sender : senders) sender.join();
-  server.join();
-  CHECK(answers == kSenders * kEach);
 }
 
 }  // namespace dtrain::net

@@ -130,7 +130,7 @@ struct InprocKind {
 struct UnixKind {
   static std::unique_ptr<Transport> NewTransport() { return std::make_unique<UnixTransport>(); }
 
-  // Of a socket in a directory that goes with the process.
+  // The address of a socket in a directory that is removed when the process ends.
   static std::string AnyAddress() {
     struct Directory {
       Directory() { REQUIRE(mkdtemp(path.data()) != nullptr); }

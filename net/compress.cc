@@ -131,7 +131,7 @@ HWY_INLINE uint32_t ThresholdOf(const uint32_t* magnitudes, int64_t size, uint32
   return low;
 }
 
-// Of equal magnitudes the first ones are taken.
+// Among values of equal magnitude the first ones are taken.
 HWY_INLINE void SelectGroup(const Group& group, float* residual, std::byte* out) {
   alignas(64) uint32_t magnitudes[kGroupValues];
   for (int64_t i = 0; i < group.size; ++i) magnitudes[i] = BitsOf(group.values[i]) & kMagnitude;

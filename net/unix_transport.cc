@@ -19,6 +19,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "net/address.h"
 #include "net/codec.h"
 #include "net/lent_buffer.h"
@@ -29,7 +30,7 @@ namespace {
 
 constexpr milliseconds kFirstPause{20};  // between attempts to connect; doubles at each
 constexpr milliseconds kMaxPause{200};
-constexpr milliseconds kAcceptPause{100};  // where too many files are open
+constexpr milliseconds kAcceptPause{100};  // where the system gives no connection: too many files are open
 constexpr int kMaxWaitMs = 3'600'000;
 constexpr int kMaxEvents = 64;
 // A message with an inline tensor fits in. Of a larger one as much is copied twice.
@@ -46,24 +47,6 @@ struct Head {
   uint64_t payload_bytes = 0;
 };
 static_assert(sizeof(Head) == 16);
-
-// Descriptor: owns a file descriptor.
-class Descriptor {
- public:
-  explicit Descriptor(int fd = -1) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 // Outgoing: a message that waits, wholly or in part, to be written.
 struct Outgoing {
@@ -104,7 +87,7 @@ bool Write(int fd, Outgoing& out) {
 
 // Connection: one socket and what is on its way over it.
 struct Connection {
-  Descriptor socket;
+  FileDescriptor socket;
   NodeId id = 0;  // 0: accepted, and it has not said yet which conversation it is
   bool accepted = false;
   bool deaf = false;     // the peer reads no more; what it has sent can still be read
@@ -160,7 +143,7 @@ class UnixChannel final : public Channel {
   };
 
   void TryConnect(NodeId id, Conversation& conversation);
-  Connection& Add(Descriptor socket, NodeId id, bool accepted);
+  Connection& Add(FileDescriptor socket, NodeId id, bool accepted);
   void Watch(const Connection& connection, bool writes, bool first = false);
   void Accept();
   void Close(Connection& connection);
@@ -175,9 +158,9 @@ class UnixChannel final : public Channel {
   int WaitForEvents(TimePoint deadline);
 
   const UnixOptions options_;
-  const Descriptor epoll_;
-  Descriptor listener_;
-  TimePoint accepts_again_ = TimePoint::max();       // before: too many files are open
+  const FileDescriptor epoll_;
+  FileDescriptor listener_;
+  TimePoint accepts_again_ = TimePoint::max();       // before that the system gives no connection
   std::unordered_map<int, Connection> connections_;  // by descriptor
   std::unordered_map<NodeId, Connection*> by_id_;
   std::unordered_map<NodeId, Conversation> conversations_;
@@ -212,7 +195,7 @@ UnixChannel::~UnixChannel() {
 }
 
 std::string UnixChannel::BindDescriptor(int listening_fd) {
-  Descriptor listener(listening_fd);
+  FileDescriptor listener(listening_fd);
   const std::string address = ListeningAddress(listening_fd);
   if (ParseAddress(address).path.empty()) throw UserError("{}: not the path of a Unix socket", address);
   DT_CHECK(listener_.get() < 0);
@@ -240,7 +223,7 @@ void UnixChannel::Connect(NodeId id, const std::string& address) {
 void UnixChannel::TryConnect(NodeId id, Conversation& conversation) {
   const TimePoint now = Clock::now();
   if (now < conversation.next_attempt) return;
-  Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const Head greeting{kGreeting, 0, id};
   if (socket.get() < 0 || connect(socket.get(), conversation.address.get(), conversation.address.size) != 0 ||
       send(socket.get(), &greeting, sizeof(greeting), MSG_NOSIGNAL) != sizeof(greeting)) {
@@ -256,7 +239,7 @@ void UnixChannel::TryConnect(NodeId id, Conversation& conversation) {
   if (++conversation.connections > 1) reconnected_ = true;
 }
 
-Connection& UnixChannel::Add(Descriptor socket, NodeId id, bool accepted) {
+Connection& UnixChannel::Add(FileDescriptor socket, NodeId id, bool accepted) {
   const int fd = socket.get();
   setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kSocketBytes, sizeof(kSocketBytes));
   Connection& connection = connections_[fd];
@@ -278,14 +261,14 @@ void UnixChannel::Watch(const Connection& connection, bool writes, bool first) {
 
 void UnixChannel::Accept() {
   while (true) {
-    Descriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    FileDescriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (socket.get() >= 0) {
       Add(std::move(socket), 0, true);
-    } else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+    } else if (errno == EAGAIN) {
+      return;
+    } else if (errno != EINTR && errno != ECONNABORTED) {
       epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
       accepts_again_ = Clock::now() + kAcceptPause;
-      return;
-    } else if (errno == EAGAIN) {
       return;
     }
   }

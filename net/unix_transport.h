@@ -2,7 +2,7 @@
 // channel's own thread reads and writes them: there are no other threads to wake, and a message costs one or
 // two system calls on each side. So bytes move only while the owner is in a call: what a peer has not read
 // waits in the system's buffer and, beyond that, in the sender's queue. Wire format: docs/wire.md. There are
-// no keys: whoever may open the socket's path is trusted, though not to send well-formed messages. Owner: the
+// no keys: who may open the socket's path may take part, but each message is checked. Owner: the
 // command; it outlives its channels. Thread: any.
 #pragma once
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -131,6 +132,12 @@ std::string ReadRunFile(const std::string& path) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
+bool IsGone(const Json& record) {
+  const std::optional<double> pid = NumberIn(record, "pid");
+  if (TextIn(record, "host") != HostName() || !pid) return false;
+  return kill(static_cast<pid_t>(*pid), 0) != 0 && errno == ESRCH;
+}
+
 RunDirectory::RunDirectory(std::string path, const Writer& writer, bool is_named, int lock_fd)
     : path_(std::move(path)), writer_(writer), is_named_(is_named), lock_fd_(lock_fd) {}
 
@@ -208,7 +215,7 @@ void RunDirectory::Begin(const Config& config, const std::string& config_path) {
   record["workers"] = static_cast<int64_t>(config.cluster.worker.size());
   record["start_time"] = WallText(ProcessStartWallNanos());
   record["end_time"] = nullptr;
-  record["next"] = AgainCommand(Shown());  // whoever finds that the run was killed
+  record["next"] = AgainCommand(Shown());  // for those who find that the run was killed
   record["checkpoints"] = config.checkpoint.dir;
   record["logs"] = config.log.dir;
   record["summaries"] = config.summary.dir;

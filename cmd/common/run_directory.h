@@ -102,6 +102,9 @@ PlacedRun PlaceRun(const std::string& config_path, const RunDirectory::Writer& w
                    const std::function<void(const std::string&)>& warn,
                    const std::function<Config(const std::string& made_up)>& load);
 
+// Whether the process that wrote the record of a run (kRecord) is gone. Of one on another host nothing is
+// known: false.
+bool IsGone(const Json& record);
 // Returns the content of a file in a run's directory; empty if it cannot be read, is no regular file, or is
 // larger than any that dtrain writes.
 std::string ReadRunFile(const std::string& path);

@@ -1,9 +1,7 @@
 #include "cmd/report/run_files.h"
 
 #include <fmt/core.h>
-#include <signal.h>
 
-#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <ctime>
@@ -36,13 +34,6 @@ Json ReadJson(RunFiles* run, const char* name) {
 bool IsFresh(const Json& status) {
   const std::optional<double> time = WallSeconds(TextIn(status, "time"));
   return time && std::abs(static_cast<double>(WallNanos()) * 1e-9 - *time) < kFreshS;
-}
-
-// Whether the process that wrote the record is gone, as far as that can be seen from here.
-bool IsGone(const Json& record) {
-  const std::optional<double> pid = NumberIn(record, "pid");
-  if (TextIn(record, "host") != HostName() || !pid) return false;
-  return kill(static_cast<pid_t>(*pid), 0) != 0 && errno == ESRCH;
 }
 
 std::string StateOf(const RunFiles& run) {

@@ -1,20 +1,17 @@
 #include "cmd/status/run_list.h"
 
-#include <errno.h>
 #include <fmt/format.h>
-#include <signal.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "base/names.h"
 #include "base/printable.h"
 #include "cmd/common/program.h"
 #include "cmd/common/run_directory.h"
+#include "cmd/status/status_text.h"
 #include "trainer/monitor/run_monitor.h"
 
 namespace dtrain {
@@ -25,13 +22,6 @@ namespace fs = std::filesystem;
 Json ReadPart(const std::string& run, const char* name) { return Json::Parse(ReadRunFile(run + "/" + name)); }
 
 Json NumberOrNull(std::optional<double> number) { return number ? Json(*number) : Json(nullptr); }
-
-// Whether the process that writes the record of a run is gone. Of one on another host nothing is known.
-bool IsGone(const Json& record) {
-  const Json* const pid = record.Find("pid");
-  if (TextIn(record, "host") != HostName() || pid == nullptr || !pid->is_number_integer()) return false;
-  return kill(pid->get<pid_t>(), 0) != 0 && errno == ESRCH;
-}
 
 Json EntryOf(const std::string& run, const Json& record) {
   const Json result = ReadPart(run, RunDirectory::kResult);
@@ -51,8 +41,6 @@ Json EntryOf(const std::string& run, const Json& record) {
           {"start_time", TextIn(record, "start_time")},
           {"next", next}};
 }
-
-using Row = std::array<std::string, 6>;
 
 }  // namespace
 
@@ -76,7 +64,7 @@ Json RunsIn(const std::string& directory) {
 }
 
 std::string RunTable(const Json& runs, int columns) {
-  std::vector<Row> rows = {{"run", "state", "step", "loss", "begun", "next"}};
+  std::vector<std::vector<std::string>> rows = {{"run", "state", "step", "loss", "begun", "next"}};
   for (const Json& run : runs) {
     const auto figure = [&](const char* key, const char* format) {
       const std::optional<double> number = NumberIn(run, key);
@@ -86,19 +74,7 @@ std::string RunTable(const Json& runs, int columns) {
                     figure("loss", "{:.4g}"), Printable(TextIn(run, "start_time")).substr(0, 19),
                     Printable(TextIn(run, "next"))});
   }
-  std::array<size_t, std::tuple_size_v<Row>> widths{};
-  for (const Row& row : rows) {
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string table;
-  for (const Row& row : rows) {
-    std::string line;
-    for (size_t i = 0; i + 1 < row.size(); ++i) line += fmt::format("{:<{}}  ", row[i], widths[i]);
-    line += row.back();
-    const auto room = static_cast<size_t>(std::max(columns, 4));
-    table += (line.size() <= room ? line : Printable(line, room - 3)) + "\n";
-  }
-  return table;
+  return AlignedTable(rows, columns);
 }
 
 }  // namespace dtrain

@@ -1,10 +1,8 @@
 #include <fmt/core.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <filesystem>
 #include <limits>
 #include <thread>
@@ -69,10 +67,9 @@ std::string WhyThreadsAreSilent(const Json& record) {
 
 // "the run was killed: its process, pid 12 on node1, is gone"; empty: it is alive, or not on this host.
 std::string WhyKilled(const Json& record) {
-  const Json* const pid = record.Find("pid");
-  if (TextIn(record, "host") != HostName() || pid == nullptr || !pid->is_number_integer()) return "";
-  if (kill(pid->get<pid_t>(), 0) == 0 || errno == EPERM) return "";
-  return fmt::format("the run was killed: its process, pid {} on {}, is gone", pid->get<pid_t>(), HostName());
+  if (!IsGone(record)) return "";
+  return fmt::format("the run was killed: its process, pid {:.0f} on {}, is gone",
+                     NumberIn(record, "pid").value_or(0), HostName());
 }
 
 // A status that a run wrote before it was killed shows its tasks as they were then. They are gone, but for

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <optional>
 #include <vector>
@@ -89,7 +88,7 @@ std::string TimeText(const Json& task) {
   return text.empty() ? "-" : text;
 }
 
-using Row = std::array<std::string, 7>;
+using Row = std::vector<std::string>;
 
 Row RowOf(const Json& task) {
   const std::string process = TextOf(task, "process");
@@ -105,23 +104,12 @@ Row RowOf(const Json& task) {
           worker ? TimeText(task) : ""};
 }
 
-std::string TableOf(const Json& tasks) {
+std::string TableOf(const Json& tasks, int columns) {
   std::vector<Row> rows = {{"task", "state", "process", "heard", "memory", "steps/s", "time of steps"}};
   for (const Json& task : tasks) {
     if (task.is_object()) rows.push_back(RowOf(task));
   }
-  std::array<size_t, std::tuple_size_v<Row>> widths{};
-  for (const Row& row : rows) {
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string table;
-  for (const Row& row : rows) {
-    std::string line;
-    for (size_t i = 0; i < row.size(); ++i) line += fmt::format("{:<{}}  ", row[i], widths[i]);
-    line.erase(line.find_last_not_of(' ') + 1);
-    table += line + "\n";
-  }
-  return table;
+  return AlignedTable(rows, columns);
 }
 
 // Each line within `columns`. The texts are ASCII but for names of hosts.
@@ -138,6 +126,21 @@ std::string Cut(const std::string& text, int columns) {
 }
 
 }  // namespace
+
+std::string AlignedTable(const std::vector<std::vector<std::string>>& rows, int columns) {
+  std::vector<size_t> widths(rows.at(0).size());
+  for (const auto& row : rows) {
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string table;
+  for (const auto& row : rows) {
+    std::string line;
+    for (size_t i = 0; i < row.size(); ++i) line += fmt::format("{:<{}}  ", row[i], widths[i]);
+    line.erase(line.find_last_not_of(' ') + 1);
+    table += line + "\n";
+  }
+  return Cut(table, columns);
+}
 
 std::string StatusText(const Json& status, int columns, bool with_run) {
   std::string text = with_run ? RunLine(status) + "\n" : "", warned;
@@ -157,7 +160,7 @@ std::string StatusText(const Json& status, int columns, bool with_run) {
   // The cause stands at the end of a warning, so it is whole.
   text = Cut(text, columns) + warned;
   const Json* const tasks = status.Find("tasks");
-  if (tasks != nullptr && tasks->is_array()) text += "\n" + Cut(TableOf(*tasks), columns);
+  if (tasks != nullptr && tasks->is_array()) text += "\n" + TableOf(*tasks, columns);
   return text;
 }
 

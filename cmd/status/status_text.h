@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/json.h"
 
@@ -15,6 +16,9 @@ std::string StatusText(const Json& status, int columns, bool with_run = true);
 // Returns what a run came to, in a line without its end: "done, step 1200, test loss 0.42, accuracy 0.97, in
 // 0:13". `result`: docs/results.md.
 std::string ResultLine(const Json& result);
+
+// Returns rows of as many texts each below each other, each line within `columns`.
+std::string AlignedTable(const std::vector<std::vector<std::string>>& rows, int columns);
 
 // Returns the first lines of a text, as many as fit into `lines`; the last then says how many are left out.
 std::string FirstLines(const std::string& text, int lines);

@@ -14,7 +14,7 @@
 namespace dtrain::testing {
 namespace {
 
-// Of a table that `prepare` has written.
+// The data of a table that `prepare` has written.
 std::string TableJob(const std::string& label) {
   return "model: {kind: linear, inputs: 1}\n"
          "data: {train: {format: csv, path: \"{dir}/rows.csv\", label: " +

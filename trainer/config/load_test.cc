@@ -62,7 +62,7 @@ TEST_CASE("load: a kind alone stands for its map") {
   CHECK(LoadError(kSmall, {"train.optimizer=adma"}).find("Did you mean adam?") != std::string::npos);
 }
 
-TEST_CASE("load: one form of net.compress is for both directions, of which each may have its own") {
+TEST_CASE("load: one form of net.compress is for both directions, and each direction may have its own form") {
   const auto compress = [](const std::string& value) {
     const CompressConfig forms = Load(kSmall, {"net.compress=" + value}).net.compress;
     return std::string(net::CompressionName(forms.push)) + " " + net::CompressionName(forms.pull);

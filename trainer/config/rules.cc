@@ -18,16 +18,15 @@ namespace {
 
 constexpr int kDigitClasses = 10;
 constexpr int64_t kMaxTowers = 64;
-constexpr int64_t kMaxHashPs = 4096;  // the ranges of a hash table (model/table_layout.h)
 // Exit codes that have a meaning already: those of docs/operations.md, the shell's "cannot be executed", and
 // those of processes that the kernel kills.
 constexpr int64_t kTakenExitCodes[] = {1, 2, 3, 127, 128, 130, 137, 139, 143};
 constexpr double kAdamLearningRate = 0.001;  // TensorFlow's and PyTorch's, also of adamw
 constexpr double kFactorsStddev = 0.01;      // of the first factors and embeddings
 
-class Rules {
+class Rules : private DraftRules {
  public:
-  explicit Rules(Draft* draft) : draft_(*draft), config_(draft->config) {}
+  explicit Rules(Draft* draft) : DraftRules(draft) {}
 
   void Run(const LoadOptions& options);
 
@@ -55,33 +54,7 @@ class Rules {
   std::string HeadKey() const;
   void CheckTargets(const std::string& section, const DataSourceConfig& source);
   void CheckText();
-  void CheckSparse();
-  void CheckTable();
-  void CheckFactors();
-  void CheckColumns();
   void CheckLabelColumn(const std::string& section, const DataSourceConfig& source);
-
-  const Given* Find(const std::string& key) const {
-    const auto found = draft_.given.find(key);
-    return found == draft_.given.end() ? nullptr : &found->second;
-  }
-  bool IsBad(const std::string& key) const { return Find(key) != nullptr && Find(key)->bad; }
-  bool IsGood(const std::string& key) const { return Find(key) != nullptr && !Find(key)->bad; }
-  Place PlaceOf(const std::string& key) const {
-    return Find(key) != nullptr ? Find(key)->place : Place{0, 0, draft_.path};
-  }
-  void Add(const Place& place, const std::string& text) { draft_.problems.Add(place, text); }
-  // "place: key = value; rule", of a key that was given; nothing where its value was refused already.
-  void Refuse(const std::string& key, const std::string& rule) {
-    if (!IsBad(key)) Add(PlaceOf(key), fmt::format("{} = {}; {}", key, Find(key)->shown, rule));
-  }
-
-  void RefuseIf(bool broken, const std::string& key, const std::string& rule) {
-    if (broken) Refuse(key, rule);
-  }
-
-  Draft& draft_;
-  Config& config_;
 };
 
 // Linear values that are made have no end unless their number is given.
@@ -115,7 +88,7 @@ void Rules::Run(const LoadOptions& options) {
   CheckTargets("data.train", config_.data.train);
   CheckTargets("data.test", config_.data.test);
   CheckText();
-  CheckSparse();
+  CheckSparseRules(&draft_);
   if (options.placed) CheckHosts();
 }
 
@@ -474,121 +447,6 @@ void Rules::CheckText() {
         "model.outputs is missing; data that come through a pipe need it, the number of classes. Write "
         "\"outputs: 3\" under model.");
   }
-}
-
-void Rules::CheckTable() {
-  const OptimizerConfig& optimizer = config_.train.optimizer;
-  RefuseIf(config_.device.towers() > 1, "device.ids",
-           "must be one device where weights are rows of a table. Start more workers in their place.");
-  const bool all_rows = config_.model.kind != ModelKind::kWideDeep;
-  RefuseIf(all_rows && config_.placement.policy == PlacementPolicy::kPin, "placement.policy",
-           "is for tensors, and all weights are rows of a table, which are spread evenly. Try bytes.");
-  const char* const kOfTensors =
-      "is for tensors, and all weights are rows of a table, of which a step moves few. Leave it out.";
-  RefuseIf(all_rows && config_.net.compress.push != net::Compression::kNone, "net.compress.push", kOfTensors);
-  RefuseIf(all_rows && config_.net.compress.pull != net::Compression::kNone, "net.compress.pull", kOfTensors);
-  const bool constant =
-      optimizer.schedule.kind == ScheduleKind::kConstant && optimizer.schedule.warmup_steps == 0;
-  RefuseIf(optimizer.kind == OptimizerKind::kFtrl && !constant,
-           optimizer.schedule.warmup_steps == 0 ? "train.optimizer.schedule.kind"
-                                                : "train.optimizer.schedule.warmup_steps",
-           "is not for ftrl on rows of a table: a row that comes seldom would not know the rates that it has "
-           "missed. Try adagrad.");
-}
-
-void Rules::CheckSparse() {
-  const DataConfig& data = config_.data;
-  const ModelConfig& model = config_.model;
-  const bool sparse = HasSparseRows(data);
-  const bool factors = model.kind == ModelKind::kFm || model.kind == ModelKind::kWideDeep;
-  const bool hash = model.table == TableKind::kHash;
-  const bool table = hash || model.table == TableKind::kRange;
-  if ((factors || table) && !sparse && IsGood("data.train.format") && !IsBad("data.hash")) {
-    Refuse(
-        factors ? "model.kind" : "model.table",
-        fmt::format("needs sparse rows: data.train.format libsvm, vw or criteo, or csv with data.hash. Try "
-                    "{}.",
-                    model.kind == ModelKind::kWideDeep ? "mlp"
-                    : factors                          ? "logistic"
-                                                       : "auto"));
-  }
-  if (factors) CheckFactors();
-  if (model.kind == ModelKind::kWideDeep) CheckColumns();
-  RefuseIf(table && sparse && model.kind == ModelKind::kMlp, "model.table",
-           "is not for mlp, whose first layer takes all features of a row. Try auto.");
-  if (UsesTable(config_)) CheckTable();
-  RefuseIf(config_.checkpoint.delta > 0 && hash, "checkpoint.delta",
-           "is not for model.table: hash, whose rows come and leave. Try 0.");
-  RefuseIf(config_.checkpoint.delta > 0 && !UsesTable(config_) && IsGood("model.kind"), "checkpoint.delta",
-           "is for models whose weights are rows of a table (model.table), and this one's change in every "
-           "step. Try 0.");
-  RefuseIf(data.split == Split::kFeed && sparse, "data.split",
-           "worker 0 sends no sparse rows. Try shard: each worker reads its own.");
-  RefuseIf(data.train.format == DataFormat::kCsv && data.hash.empty() && IsGood("data.hash_bits"),
-           "data.hash_bits", "has no effect without data.hash. Leave it out, or name columns in data.hash.");
-  if (!data.hash.empty() && !IsBad("data.hash")) {
-    RefuseIf(!data.categories.empty(), "data.categories",
-             "is not read with data.hash. Name all columns of texts in data.hash.");
-    RefuseIf(data.missing == MissingValues::kMean || data.missing == MissingValues::kIndicator,
-             "data.missing", "is for tables without data.hash. Try zero.");
-  }
-  RefuseIf(sparse && data.scale != FeatureScale::kNone && !data.by_column && IsGood("model.kind"),
-           "data.scale",
-           "is for dense rows, and of sparse ones for the numbers of wide_deep alone. Try none.");
-  RefuseIf(hash && data.hash_bits.has_value(), "data.hash_bits",
-           "has no effect with model.table: hash, whose keys have all 64 bits. Leave it out, or null it: "
-           "--set data.hash_bits=null.");
-  RefuseIf(hash && model.init.kind == InitKind::kGlorot, "model.init.kind",
-           "must be another one: glorot needs the number of features, and model.table: hash has none. Try "
-           "zeros.");
-  RefuseIf(hash && config_.cluster.ps.size() > static_cast<size_t>(kMaxHashPs), "cluster.ps",
-           fmt::format("must be at most {} for model.table: hash. Use fewer.", kMaxHashPs));
-  const std::optional<int64_t> bits = HashBits(data);
-  if (hash || !bits || data.by_column || !model.inputs || *model.inputs == int64_t{1} << *bits ||
-      IsBad("data.hash_bits")) {
-    return;
-  }
-  Refuse("model.inputs", fmt::format("must be {}, which data.hash_bits = {} says. Leave it out.",
-                                     int64_t{1} << *bits, *bits));
-}
-
-void Rules::CheckFactors() {
-  const ModelConfig& model = config_.model;
-  const bool fm = model.kind == ModelKind::kFm;
-  const std::string who = fm ? "a factorization machine" : "wide_deep";
-  RefuseIf(model.head == ModelHead::kSoftmax, "model.head",
-           fmt::format("must be logistic or linear: {} has one output. Try logistic.", who));
-  RefuseIf(model.init.kind != InitKind::kNormal && IsGood("model.init.kind"), "model.init.kind",
-           fmt::format("must be normal: {} that begin alike stay alike, and what is learnt must be small at "
-                       "first. Try normal, with model.init.stddev: 0.01.",
-                       fm ? "factors" : "embeddings"));
-  RefuseIf(model.table == TableKind::kNone, "model.table",
-           fm ? "must be range, hash or auto: a factorization machine is a table of rows. Try auto."
-              : "must be range, hash or auto: wide_deep has a table of rows. Try auto.");
-}
-
-void Rules::CheckColumns() {
-  const ModelConfig& model = config_.model;
-  const DataConfig& data = config_.data;
-  RefuseIf(model.combine == Combine::kJoin && !data.by_column && IsGood("model.combine"), "model.combine",
-           "needs rows with columns: data.train.format criteo, or csv with data.hash. Try sum.");
-  if (!data.by_column || data.whole_keys || IsBad("data.hash") || IsBad("data.hash_bits")) return;
-  constexpr int kMaxBits = 39;  // of all features of a table
-  int bits_of_columns = 0;
-  while (int64_t{1} << bits_of_columns < model.columns) ++bits_of_columns;
-  if (model.column_bits + bits_of_columns > kMaxBits) {
-    Refuse("data.hash_bits",
-           fmt::format("must be at most {} with {} columns of so many features each. Try 20.",
-                       kMaxBits - bits_of_columns, model.columns));
-    return;
-  }
-  const bool criteo = data.train.format == DataFormat::kCriteo;
-  const int64_t categories = model.columns << model.column_bits;
-  const int64_t inputs = categories + (criteo ? kCriteoNumbers : 0);
-  const bool fits = criteo ? model.inputs == inputs : model.inputs >= inputs;
-  RefuseIf(model.inputs && !fits, "model.inputs",
-           fmt::format("must be {}{}: {} columns of 2^{} features, and the numbers of a row. Leave it out.",
-                       criteo ? "" : "at least ", inputs, model.columns, model.column_bits));
 }
 
 void Rules::CheckLabelColumn(const std::string& section, const DataSourceConfig& source) {
