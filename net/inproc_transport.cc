@@ -64,17 +64,24 @@ struct InprocTurn {
 
 // InprocInbox: the messages that wait for one channel. Owner: the channel and its links, shared.
 struct InprocInbox {
+  explicit InprocInbox(Clock::duration longest) : longest_turn(longest) {}
+
   // Takes the turn and handles messages until they have had `bytes`, at least one. `lock` is that of `mutex`;
   // it is open meanwhile.
   void TakeTurn(size_t bytes, std::unique_lock<std::mutex>& lock);
+  // Whether the sender of so many bytes is to handle them itself.
+  bool IsForSender(size_t bytes) const;
   // Wakes the owner if there is something for it to do.
   void WakeOwner();
+
+  const Clock::duration longest_turn;  // of messages that senders handle; max(): of any
 
   std::mutex mutex;  // guards all members
   std::condition_variable arrived;
   bool owner_waits = false;
   bool closed = false;
   InprocTurn* turn = nullptr;  // null: the channel is not in Serve()
+  Clock::duration lately{};  // what handling a message took, a mean that forgets; kept where it is asked for
   InprocQueue queue;
   std::unordered_map<NodeId, std::shared_ptr<InprocLink>> peers;  // if bound: its conversations
 };
@@ -101,6 +108,12 @@ namespace {
 constexpr size_t kFirstCapacity = 16;
 constexpr uint16_t kFirstInventedPort = 1024;
 constexpr int kLockTries = 200;
+constexpr size_t kQueueMessages = 64;  // per conversation and direction
+
+// The bytes that a sender handles in a row, its own message among them; the owner handles the rest. A larger
+// message is worth a wake-up: its sender goes on while the owner handles it.
+constexpr size_t kTurnBytes = 512 << 10;
+constexpr int kMessagesOfMean = 8;
 
 size_t BytesOf(const Message& message) { return message.header.size() + message.payload.size(); }
 
@@ -142,18 +155,26 @@ void InprocInbox::TakeTurn(size_t bytes, std::unique_lock<std::mutex>& lock) {
     handled += BytesOf(entry->message);
     bool goes_on = false;
     std::exception_ptr error;
+    const bool timed = longest_turn != Clock::duration::max();
+    const TimePoint begin = timed ? Clock::now() : TimePoint();
     try {
       goes_on = turn->handle(*entry);
     } catch (...) {
       error = std::current_exception();
     }
     entry.reset();  // without the lock: release functions run their owners' code
+    const Clock::duration took = timed ? Clock::now() - begin : Clock::duration();
     lock = Lock(mutex);
+    lately += (took - lately) / kMessagesOfMean;
     if (goes_on) continue;
     turn->over = true;
     turn->error = error;
   } while (!turn->over && !queue.empty() && handled < bytes);
   turn->taken = false;
+}
+
+bool InprocInbox::IsForSender(size_t bytes) const {
+  return turn != nullptr && !turn->taken && !turn->over && bytes <= kTurnBytes && lately <= longest_turn;
 }
 
 void InprocInbox::WakeOwner() {
@@ -203,7 +224,7 @@ std::shared_ptr<InprocLink> InprocHub::Join(const std::string& name, NodeId id,
 // InprocTransport::NewChannel(). Thread: one.
 class InprocChannel final : public Channel {
  public:
-  explicit InprocChannel(InprocHub& hub);
+  InprocChannel(InprocHub& hub, Clock::duration longest_turn);
   // Messages already sent can still be received by their peers; messages not received here are released.
   ~InprocChannel() override;
   InprocChannel(const InprocChannel&) = delete;
@@ -244,12 +265,6 @@ class InprocChannel final : public Channel {
 
 namespace {
 
-constexpr size_t kQueueMessages = 64;  // per conversation and direction
-
-// The bytes that a sender handles in a row, its own message among them; the owner handles the rest. A larger
-// message is worth a wake-up: its sender goes on while the owner handles it.
-constexpr size_t kTurnBytes = 512 << 10;
-
 SendResult Deliver(const std::shared_ptr<InprocLink>& link, InprocInbox& to, size_t* waiting,
                    Message& message) {
   const size_t bytes = BytesOf(message);
@@ -258,15 +273,15 @@ SendResult Deliver(const std::shared_ptr<InprocLink>& link, InprocInbox& to, siz
   if (*waiting == kQueueMessages) return SendResult::kFull;
   ++*waiting;
   to.queue.Push({link, waiting, std::move(message)});
-  const InprocTurn* const turn = to.turn;
-  if (turn != nullptr && !turn->taken && !turn->over && bytes <= kTurnBytes) to.TakeTurn(kTurnBytes, lock);
+  if (to.IsForSender(bytes)) to.TakeTurn(kTurnBytes, lock);
   to.WakeOwner();
   return SendResult::kSent;
 }
 
 }  // namespace
 
-InprocChannel::InprocChannel(InprocHub& hub) : hub_(hub), inbox_(std::make_shared<InprocInbox>()) {}
+InprocChannel::InprocChannel(InprocHub& hub, Clock::duration longest_turn)
+    : hub_(hub), inbox_(std::make_shared<InprocInbox>(longest_turn)) {}
 
 InprocChannel::~InprocChannel() {
   if (!bound_name_.empty()) hub_.Unbind(bound_name_);
@@ -405,6 +420,8 @@ InprocTransport::InprocTransport() : hub_(std::make_unique<InprocHub>()) {}
 
 InprocTransport::~InprocTransport() = default;
 
-std::unique_ptr<Channel> InprocTransport::NewChannel() { return std::make_unique<InprocChannel>(*hub_); }
+std::unique_ptr<Channel> InprocTransport::NewChannel() {
+  return std::make_unique<InprocChannel>(*hub_, longest_turn_);
+}
 
 }  // namespace dtrain::net

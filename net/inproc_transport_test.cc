@@ -56,8 +56,18 @@ class Echo {
   std::thread thread_;
 };
 
+// Senders have other work, and any message takes longer than a wake-up.
+struct GoingOnKind : InprocKind {
+  static std::unique_ptr<Transport> NewTransport() {
+    auto transport = std::make_unique<InprocTransport>();
+    transport->SendersGoOn(Clock::duration::zero());
+    return transport;
+  }
+};
+
 // Sends `text` until a message of it has been handled by `by`. False: that has not happened.
-bool HandledBy(const std::function<bool()>& by, Pair<InprocKind>& pair, const std::string& text,
+template <typename Kind>
+bool HandledBy(const std::function<bool()>& by, Pair<Kind>& pair, const std::string& text,
                const std::string& payload = "") {
   const TimePoint deadline = Clock::now() + kPatience;
   while (Clock::now() < deadline) {
@@ -83,6 +93,18 @@ TEST_CASE("inproc: a large message is handled by the channel's own thread") {
   Echo echo(*pair.server);
   const std::string large(1 << 20, 'x');
   CHECK(HandledBy([&] { return echo.handled_by() == echo.thread(); }, pair, "large", large));
+  REQUIRE(SendSoon(*pair.client, pair.id, TextMessage("end")) == SendResult::kSent);
+}
+
+TEST_CASE("inproc: a sender that goes on leaves messages that take long to the channel's own thread") {
+  Pair<GoingOnKind> pair;
+  Echo echo(*pair.server);
+  CHECK(HandledBy([&] { return echo.handled_by() == echo.thread(); }, pair, "first"));
+  for (int i = 0; i < 100; ++i) {
+    REQUIRE(SendSoon(*pair.client, pair.id, TextMessage("next")) == SendResult::kSent);
+    ReceiveSoon(*pair.client);
+    CHECK(echo.handled_by() == echo.thread());
+  }
   REQUIRE(SendSoon(*pair.client, pair.id, TextMessage("end")) == SendResult::kSent);
 }
 

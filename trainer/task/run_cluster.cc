@@ -1,3 +1,4 @@
+#include <chrono>
 #include <exception>
 #include <mutex>
 #include <thread>
@@ -8,10 +9,14 @@
 #include "trainer/data/data_shape.h"
 #include "trainer/data/source.h"
 #include "trainer/device/make_model.h"
+#include "trainer/peer/this_host.h"
 #include "trainer/task/run_task.h"
 
 namespace dtrain {
 namespace {
+
+// About what it takes to wake a thread on a virtual machine.
+constexpr std::chrono::microseconds kWakeUp{40};
 
 // The result of the threads of a cluster: ps 0's summary, or why the run failed.
 struct Outcome {
@@ -100,6 +105,10 @@ RunSummary RunClusterInProcess(const Config& config, const LogOptions& log, cons
   options.supervised = true;
   if (store != nullptr) options.store = store.get();
   net::InprocTransport transport;
+  const size_t tasks = config.cluster.ps.size() + config.cluster.worker.size();
+  if (config.train.in_flight > 1 && static_cast<int64_t>(tasks) <= Processors()) {
+    transport.SendersGoOn(kWakeUp);
+  }
   Outcome outcome;
   std::vector<std::thread> threads;
   const auto start = [&](Role role, size_t count) {
