@@ -37,6 +37,11 @@ constexpr int kMaxEvents = 64;
 constexpr size_t kBufferBytes = 8192;
 // The system gives what it allows, by default 416 KiB.
 constexpr int kSocketBytes = 4 << 20;
+// Short messages that are written together, and how soon after a message was received they must come for
+// that: then the owner is sure to be back soon.
+constexpr size_t kShortBytes = 1024;
+constexpr size_t kBatchMessages = 16;
+constexpr std::chrono::microseconds kAtOnce{20};
 constexpr uint32_t kGreeting = 0x31755464;  // "dTu1"
 constexpr uint32_t kMessage = 0x6d755464;   // "dTum"
 
@@ -57,29 +62,36 @@ struct Outgoing {
   size_t size() const { return sizeof(head) + message.header.size() + message.payload.size(); }
 };
 
-// Writes as much as the system takes. Returns false when the connection takes nothing any more.
-bool Write(int fd, Outgoing& out) {
-  while (out.written < out.size()) {
-    iovec parts[3] = {{&out.head, sizeof(out.head)},
-                      {const_cast<std::byte*>(out.message.header.data()), out.message.header.size()},
-                      {const_cast<std::byte*>(out.message.payload.data()), out.message.payload.size()}};
-    size_t skip = out.written;
-    for (iovec& part : parts) {
-      const size_t skipped = std::min(skip, part.iov_len);
-      part.iov_base = static_cast<std::byte*>(part.iov_base) + skipped;
-      part.iov_len -= skipped;
-      skip -= skipped;
+// Writes as much as the system takes of the messages from `first` on, several with one call, and counts it.
+// Returns false when the connection takes nothing any more.
+template <typename Iterator>
+bool Write(int fd, Iterator first, Iterator end) {
+  while (first != end) {
+    std::array<iovec, size_t{3} * kBatchMessages> parts;
+    size_t count = 0;
+    for (Iterator out = first; out != end && count + 3 <= parts.size(); ++out) {
+      size_t skip = out->written;
+      const auto add = [&](const void* data, size_t size) {
+        const size_t skipped = std::min(skip, size);
+        skip -= skipped;
+        if (skipped == size) return;
+        parts[count++] = {const_cast<char*>(static_cast<const char*>(data)) + skipped, size - skipped};
+      };
+      add(&out->head, sizeof(out->head));
+      add(out->message.header.data(), out->message.header.size());
+      add(out->message.payload.data(), out->message.payload.size());
     }
     msghdr message{};
-    message.msg_iov = parts;
-    message.msg_iovlen = 3;
-    const ssize_t wrote = sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (wrote >= 0) {
-      out.written += static_cast<size_t>(wrote);
-    } else if (errno == EAGAIN) {
-      return true;
-    } else if (errno != EINTR) {
-      return false;
+    message.msg_iov = parts.data();
+    message.msg_iovlen = count;
+    ssize_t wrote = sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) return errno == EAGAIN;
+    while (wrote > 0) {
+      const size_t of_first = std::min(static_cast<size_t>(wrote), first->size() - first->written);
+      first->written += of_first;
+      wrote -= static_cast<ssize_t>(of_first);
+      if (first->written == first->size()) ++first;
     }
   }
   return true;
@@ -92,6 +104,7 @@ struct Connection {
   bool accepted = false;
   bool deaf = false;     // the peer reads no more; what it has sent can still be read
   bool closing = false;  // nothing is read; it goes when its queue is empty
+  bool full = false;     // the system takes nothing now; it is asked again when it says so
   std::deque<Outgoing> queue;
 
   std::vector<std::byte> buffer;  // received, from `begin` to `end`; empty between messages
@@ -144,10 +157,12 @@ class UnixChannel final : public Channel {
 
   void TryConnect(NodeId id, Conversation& conversation);
   Connection& Add(FileDescriptor socket, NodeId id, bool accepted);
-  void Watch(const Connection& connection, bool writes, bool first = false);
+  void Watch(Connection& connection, bool writes, bool first = false);
   void Accept();
   void Close(Connection& connection);
+  bool IsHeld(const Connection& connection, const Outgoing& out) const;
   void Flush(Connection& connection);
+  void FlushHeld();
   bool OnEvent(int fd, NodeId* from, Message* message);
   bool Take(Connection& connection, Message* message);
   bool Parse(Connection& connection, Message* message);
@@ -168,6 +183,8 @@ class UnixChannel final : public Channel {
   bool reconnected_ = false;  // and Receive() has not returned for it
   std::array<epoll_event, kMaxEvents> events_;
   std::deque<int> ready_;  // descriptors to look at before the next wait
+  std::vector<int> held_;  // of connections some of whose messages were not offered to the system yet
+  TimePoint received_;     // when Receive() last returned a message
   LentBuffers payloads_;
   ChannelStats stats_;
 };
@@ -251,7 +268,8 @@ Connection& UnixChannel::Add(FileDescriptor socket, NodeId id, bool accepted) {
   return connection;
 }
 
-void UnixChannel::Watch(const Connection& connection, bool writes, bool first) {
+void UnixChannel::Watch(Connection& connection, bool writes, bool first) {
+  connection.full = writes;
   const uint32_t reads = connection.closing ? 0u : static_cast<uint32_t>(EPOLLIN);
   epoll_event event{writes ? reads | static_cast<uint32_t>(EPOLLOUT) : reads,
                     {.fd = connection.socket.get()}};
@@ -327,31 +345,49 @@ SendResult UnixChannel::Send(NodeId peer, Message& message) {
   const uint64_t bytes = message.header.size() + message.payload.size();
   Outgoing out{{kMessage, static_cast<uint32_t>(message.header.size()), message.payload.size()},
                std::move(message)};
-  if (connection.queue.empty() && !Write(connection.socket.get(), out)) {
+  const bool held = IsHeld(connection, out);
+  if (!held && connection.queue.empty() && !Write(connection.socket.get(), &out, &out + 1)) {
     connection.deaf = true;
     message = std::move(out.message);
     return refused;
   }
   stats_.bytes_sent += bytes;
-  if (out.written < out.size()) {
-    connection.queue.push_back(std::move(out));
-    if (connection.queue.size() == 1) Watch(connection, true);
-  }
   message = Message();
+  if (out.written == out.size()) return SendResult::kSent;
+  const bool first = connection.queue.empty();
+  connection.queue.push_back(std::move(out));
+  if (held) {
+    if (first) held_.push_back(connection.socket.get());
+  } else if (first) {
+    Watch(connection, true);
+  } else if (!connection.full) {
+    Flush(connection);
+  }
   return SendResult::kSent;
+}
+
+// Whether a message is kept until the owner has read what this peer has sent: its answers go together then.
+bool UnixChannel::IsHeld(const Connection& connection, const Outgoing& out) const {
+  return connection.buffered() > 0 && out.size() <= kShortBytes && !connection.full &&
+         connection.queue.size() + 1 < kBatchMessages && Clock::now() - received_ < kAtOnce;
+}
+
+void UnixChannel::FlushHeld() {
+  for (const int fd : held_) {
+    const auto found = connections_.find(fd);
+    if (found != connections_.end() && !found->second.full) Flush(found->second);
+  }
+  held_.clear();
 }
 
 // Writes what waits, as far as the system takes it.
 void UnixChannel::Flush(Connection& connection) {
-  if (connection.queue.empty()) return;
-  while (!connection.queue.empty() && !connection.deaf) {
-    Outgoing& out = connection.queue.front();
-    if (!Write(connection.socket.get(), out)) connection.deaf = true;
-    if (out.written < out.size()) break;
-    connection.queue.pop_front();
-  }
-  if (connection.deaf) connection.queue.clear();
-  if (connection.queue.empty()) Watch(connection, false);
+  std::deque<Outgoing>& queue = connection.queue;
+  if (queue.empty()) return;
+  if (!Write(connection.socket.get(), queue.begin(), queue.end())) connection.deaf = true;
+  if (connection.deaf) queue.clear();
+  while (!queue.empty() && queue.front().written == queue.front().size()) queue.pop_front();
+  if (connection.full == queue.empty()) Watch(connection, !queue.empty());
 }
 
 ReceiveResult UnixChannel::Receive(TimePoint deadline, NodeId* from, Message* message) {
@@ -361,8 +397,10 @@ ReceiveResult UnixChannel::Receive(TimePoint deadline, NodeId* from, Message* me
       ready_.pop_front();
       if (!OnEvent(fd, from, message)) continue;
       stats_.bytes_received += message->header.size() + message->payload.size();
+      received_ = Clock::now();
       return ReceiveResult::kMessage;
     }
+    FlushHeld();
     if (std::exchange(reconnected_, false)) return ReceiveResult::kTimeout;
     const int count = WaitForEvents(deadline);
     if (count < 0 || (count == 0 && Clock::now() >= deadline)) return ReceiveResult::kTimeout;
@@ -405,7 +443,7 @@ bool UnixChannel::OnEvent(int fd, NodeId* from, Message* message) {
   const auto found = connections_.find(fd);
   if (found == connections_.end()) return false;
   Connection& connection = found->second;
-  Flush(connection);
+  if (connection.full) Flush(connection);
   if (connection.closing) {
     if (connection.queue.empty()) Close(connection);
     return false;

@@ -71,6 +71,29 @@ size_t OpenDescriptors() {
 
 }  // namespace
 
+TEST_CASE("unix channel: answers to many short messages come all and in order, together or one by one") {
+  UnixPair pair;
+  for (int round = 0; round < 50; ++round) {
+    const int count = 1 + round;  // up to more than are written together
+    for (int i = 0; i < count; ++i) {
+      const std::string payload(i % 7 == 6 ? 5000 : 8, 'x');  // some are not short
+      REQUIRE(SendSoon(*pair.client, pair.id, TextMessage(std::to_string(i), payload)) == SendResult::kSent);
+    }
+    for (int i = 0; i < count; ++i) {
+      const Received message = ReceiveSoon(*pair.server);
+      REQUIRE(message.header() == std::to_string(i));
+      REQUIRE(SendSoon(*pair.server, pair.id, TextMessage(message.header(), message.payload())) ==
+              SendResult::kSent);
+    }
+    NodeId from = 0;
+    Message none;
+    CHECK(pair.server->Receive(Clock::now(), &from, &none) == ReceiveResult::kTimeout);
+    for (int i = 0; i < count; ++i) REQUIRE(ReceiveSoon(*pair.client).header() == std::to_string(i));
+  }
+  const ChannelStats sent = pair.server->stats(), received = pair.client->stats();
+  CHECK(sent.bytes_sent == received.bytes_received);
+}
+
 TEST_CASE("unix channel: who sends anything but messages is cut off and counted, others are not") {
   const NodeId id = NewNodeId();
   const uint64_t too_large = (uint64_t{1} << 30) + 1;
