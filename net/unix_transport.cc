@@ -4,13 +4,11 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <deque>
 #include <string>
 #include <unordered_map>
@@ -21,9 +19,9 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "net/address.h"
-#include "net/codec.h"
 #include "net/lent_buffer.h"
 #include "net/tcp.h"
+#include "net/unix_stream.h"
 
 namespace dtrain::net {
 namespace {
@@ -33,89 +31,12 @@ constexpr milliseconds kMaxPause{200};
 constexpr milliseconds kAcceptPause{100};  // where the system gives no connection: too many files are open
 constexpr int kMaxWaitMs = 3'600'000;
 constexpr int kMaxEvents = 64;
-// A message with an inline tensor fits in. Of a larger one as much is copied twice.
-constexpr size_t kBufferBytes = 8192;
 // The system gives what it allows, by default 416 KiB.
 constexpr int kSocketBytes = 4 << 20;
 // Short messages that are written together, and how soon after a message was received they must come for
 // that: then the owner is sure to be back soon.
 constexpr size_t kShortBytes = 1024;
-constexpr size_t kBatchMessages = 16;
 constexpr std::chrono::microseconds kAtOnce{20};
-constexpr uint32_t kGreeting = 0x31755464;  // "dTu1"
-constexpr uint32_t kMessage = 0x6d755464;   // "dTum"
-
-// Head: what stands before a message. A connection begins with one whose size is the NodeId.
-struct Head {
-  uint32_t magic = 0;
-  uint32_t header_bytes = 0;
-  uint64_t payload_bytes = 0;
-};
-static_assert(sizeof(Head) == 16);
-
-// Outgoing: a message that waits, wholly or in part, to be written.
-struct Outgoing {
-  Head head;
-  Message message;
-  size_t written = 0;
-
-  size_t size() const { return sizeof(head) + message.header.size() + message.payload.size(); }
-};
-
-// Writes as much as the system takes of the messages from `first` on, several with one call, and counts it.
-// Returns false when the connection takes nothing any more.
-template <typename Iterator>
-bool Write(int fd, Iterator first, Iterator end) {
-  while (first != end) {
-    std::array<iovec, size_t{3} * kBatchMessages> parts;
-    size_t count = 0;
-    for (Iterator out = first; out != end && count + 3 <= parts.size(); ++out) {
-      size_t skip = out->written;
-      const auto add = [&](const void* data, size_t size) {
-        const size_t skipped = std::min(skip, size);
-        skip -= skipped;
-        if (skipped == size) return;
-        parts[count++] = {const_cast<char*>(static_cast<const char*>(data)) + skipped, size - skipped};
-      };
-      add(&out->head, sizeof(out->head));
-      add(out->message.header.data(), out->message.header.size());
-      add(out->message.payload.data(), out->message.payload.size());
-    }
-    msghdr message{};
-    message.msg_iov = parts.data();
-    message.msg_iovlen = count;
-    ssize_t wrote = sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) return errno == EAGAIN;
-    while (wrote > 0) {
-      const size_t of_first = std::min(static_cast<size_t>(wrote), first->size() - first->written);
-      first->written += of_first;
-      wrote -= static_cast<ssize_t>(of_first);
-      if (first->written == first->size()) ++first;
-    }
-  }
-  return true;
-}
-
-// Connection: one socket and what is on its way over it.
-struct Connection {
-  FileDescriptor socket;
-  NodeId id = 0;  // 0: accepted, and it has not said yet which conversation it is
-  bool accepted = false;
-  bool deaf = false;     // the peer reads no more; what it has sent can still be read
-  bool closing = false;  // nothing is read; it goes when its queue is empty
-  bool full = false;     // the system takes nothing now; it is asked again when it says so
-  std::deque<Outgoing> queue;
-
-  std::vector<std::byte> buffer;  // received, from `begin` to `end`; empty between messages
-  size_t begin = 0;
-  size_t end = 0;
-  Message message;  // whose payload is being received
-  std::byte* payload = nullptr;
-  size_t payload_missing = 0;
-
-  size_t buffered() const { return end - begin; }
-};
 
 int MillisecondsUntil(TimePoint deadline, TimePoint now) {
   if (deadline <= now) return 0;
@@ -156,19 +77,16 @@ class UnixChannel final : public Channel {
   };
 
   void TryConnect(NodeId id, Conversation& conversation);
-  Connection& Add(FileDescriptor socket, NodeId id, bool accepted);
-  void Watch(Connection& connection, bool writes, bool first = false);
+  UnixStream& Add(FileDescriptor socket, NodeId id, bool accepted);
+  void Watch(UnixStream& connection, bool writes, bool first = false);
   void Accept();
-  void Close(Connection& connection);
-  bool IsHeld(const Connection& connection, const Outgoing& out) const;
-  void Flush(Connection& connection);
+  void Close(UnixStream& connection);
+  bool IsHeld(const UnixStream& connection, const Outgoing& out) const;
+  void Flush(UnixStream& connection);
   void FlushHeld();
   bool OnEvent(int fd, NodeId* from, Message* message);
-  bool Take(Connection& connection, Message* message);
-  bool Parse(Connection& connection, Message* message);
-  bool ParseGreeting(Connection& connection, const Head& head);
-  bool BeginPayload(Connection& connection, size_t bytes);
-  bool Read(Connection& connection);
+  bool Take(UnixStream& connection, Message* message);
+  bool Welcome(UnixStream& connection);
   TimePoint ConnectAgain(TimePoint now);
   int WaitForEvents(TimePoint deadline);
 
@@ -176,8 +94,8 @@ class UnixChannel final : public Channel {
   const FileDescriptor epoll_;
   FileDescriptor listener_;
   TimePoint accepts_again_ = TimePoint::max();       // before that the system gives no connection
-  std::unordered_map<int, Connection> connections_;  // by descriptor
-  std::unordered_map<NodeId, Connection*> by_id_;
+  std::unordered_map<int, UnixStream> connections_;  // by descriptor
+  std::unordered_map<NodeId, UnixStream*> by_id_;
   std::unordered_map<NodeId, Conversation> conversations_;
   size_t unconnected_ = 0;    // of conversations_
   bool reconnected_ = false;  // and Receive() has not returned for it
@@ -241,7 +159,7 @@ void UnixChannel::TryConnect(NodeId id, Conversation& conversation) {
   const TimePoint now = Clock::now();
   if (now < conversation.next_attempt) return;
   FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const Head greeting{kGreeting, 0, id};
+  const UnixHead greeting = GreetingOf(id);
   if (socket.get() < 0 || connect(socket.get(), conversation.address.get(), conversation.address.size) != 0 ||
       send(socket.get(), &greeting, sizeof(greeting), MSG_NOSIGNAL) != sizeof(greeting)) {
     conversation.next_attempt = now + conversation.pause;
@@ -256,10 +174,10 @@ void UnixChannel::TryConnect(NodeId id, Conversation& conversation) {
   if (++conversation.connections > 1) reconnected_ = true;
 }
 
-Connection& UnixChannel::Add(FileDescriptor socket, NodeId id, bool accepted) {
+UnixStream& UnixChannel::Add(FileDescriptor socket, NodeId id, bool accepted) {
   const int fd = socket.get();
   setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kSocketBytes, sizeof(kSocketBytes));
-  Connection& connection = connections_[fd];
+  UnixStream& connection = connections_[fd];
   connection.socket = std::move(socket);
   connection.id = id;
   connection.accepted = accepted;
@@ -268,7 +186,7 @@ Connection& UnixChannel::Add(FileDescriptor socket, NodeId id, bool accepted) {
   return connection;
 }
 
-void UnixChannel::Watch(Connection& connection, bool writes, bool first) {
+void UnixChannel::Watch(UnixStream& connection, bool writes, bool first) {
   connection.full = writes;
   const uint32_t reads = connection.closing ? 0u : static_cast<uint32_t>(EPOLLIN);
   epoll_event event{writes ? reads | static_cast<uint32_t>(EPOLLOUT) : reads,
@@ -293,7 +211,7 @@ void UnixChannel::Accept() {
 }
 
 // `connection` is gone afterwards.
-void UnixChannel::Close(Connection& connection) {
+void UnixChannel::Close(UnixStream& connection) {
   const auto named = by_id_.find(connection.id);
   if (named != by_id_.end() && named->second == &connection) {
     by_id_.erase(named);
@@ -309,7 +227,7 @@ void UnixChannel::Disconnect(NodeId id) {
   if (connected == by_id_.end()) {
     --unconnected_;
   } else {
-    Connection& connection = *connected->second;
+    UnixStream& connection = *connected->second;
     by_id_.erase(connected);
     connection.id = 0;
     connection.closing = true;
@@ -340,13 +258,12 @@ SendResult UnixChannel::Send(NodeId peer, Message& message) {
     found = by_id_.find(peer);
   }
   if (found == by_id_.end() || found->second->deaf) return refused;
-  Connection& connection = *found->second;
+  UnixStream& connection = *found->second;
   if (connection.queue.size() >= options_.queue_messages) return SendResult::kFull;
   const uint64_t bytes = message.header.size() + message.payload.size();
-  Outgoing out{{kMessage, static_cast<uint32_t>(message.header.size()), message.payload.size()},
-               std::move(message)};
+  Outgoing out(std::move(message));
   const bool held = IsHeld(connection, out);
-  if (!held && connection.queue.empty() && !Write(connection.socket.get(), &out, &out + 1)) {
+  if (!held && connection.queue.empty() && !connection.WriteOne(&out)) {
     connection.deaf = true;
     message = std::move(out.message);
     return refused;
@@ -367,7 +284,7 @@ SendResult UnixChannel::Send(NodeId peer, Message& message) {
 }
 
 // Whether a message is kept until the owner has read what this peer has sent: its answers go together then.
-bool UnixChannel::IsHeld(const Connection& connection, const Outgoing& out) const {
+bool UnixChannel::IsHeld(const UnixStream& connection, const Outgoing& out) const {
   return connection.buffered() > 0 && out.size() <= kShortBytes && !connection.full &&
          connection.queue.size() + 1 < kBatchMessages && Clock::now() - received_ < kAtOnce;
 }
@@ -381,13 +298,10 @@ void UnixChannel::FlushHeld() {
 }
 
 // Writes what waits, as far as the system takes it.
-void UnixChannel::Flush(Connection& connection) {
-  std::deque<Outgoing>& queue = connection.queue;
-  if (queue.empty()) return;
-  if (!Write(connection.socket.get(), queue.begin(), queue.end())) connection.deaf = true;
-  if (connection.deaf) queue.clear();
-  while (!queue.empty() && queue.front().written == queue.front().size()) queue.pop_front();
-  if (connection.full == queue.empty()) Watch(connection, !queue.empty());
+void UnixChannel::Flush(UnixStream& connection) {
+  if (connection.queue.empty()) return;
+  connection.WriteQueue();
+  if (connection.full == connection.queue.empty()) Watch(connection, !connection.queue.empty());
 }
 
 ReceiveResult UnixChannel::Receive(TimePoint deadline, NodeId* from, Message* message) {
@@ -442,7 +356,7 @@ bool UnixChannel::OnEvent(int fd, NodeId* from, Message* message) {
   }
   const auto found = connections_.find(fd);
   if (found == connections_.end()) return false;
-  Connection& connection = found->second;
+  UnixStream& connection = found->second;
   if (connection.full) Flush(connection);
   if (connection.closing) {
     if (connection.queue.empty()) Close(connection);
@@ -455,107 +369,31 @@ bool UnixChannel::OnEvent(int fd, NodeId* from, Message* message) {
 }
 
 // Returns false when there is no whole message; the connection may be gone then.
-bool UnixChannel::Take(Connection& connection, Message* message) {
+bool UnixChannel::Take(UnixStream& connection, Message* message) {
+  const auto limit =
+      static_cast<uint64_t>(connection.accepted ? options_.max_request_bytes : options_.max_message_bytes);
   while (true) {
-    const size_t dropped = stats_.frames_dropped;
-    if (Parse(connection, message)) return true;
-    if (stats_.frames_dropped != dropped) {
+    const UnixStream::Arrived arrived = connection.Parse(limit, &payloads_, message);
+    if (arrived == UnixStream::Arrived::kMessage) return true;
+    if (arrived == UnixStream::Arrived::kGreeting && Welcome(connection)) continue;
+    if (arrived != UnixStream::Arrived::kNothing) {
+      ++stats_.frames_dropped;
       Close(connection);
       return false;
     }
-    if (!Read(connection)) return false;
+    const ssize_t got = connection.Read();
+    if (got == 0) Close(connection);
+    if (got <= 0) return false;
   }
 }
 
-// Takes a message from what was received. Returns false when more is needed, and when what came is none,
-// which is counted as a dropped frame.
-bool UnixChannel::Parse(Connection& connection, Message* message) {
-  while (connection.payload == nullptr) {
-    if (connection.buffered() < sizeof(Head)) return false;
-    Head head;
-    std::memcpy(&head, connection.buffer.data() + connection.begin, sizeof(head));
-    if (connection.id == 0) {
-      if (!ParseGreeting(connection, head)) return false;
-      continue;
-    }
-    const auto limit =
-        static_cast<uint64_t>(connection.accepted ? options_.max_request_bytes : options_.max_message_bytes);
-    if (head.magic != kMessage || head.header_bytes == 0 || head.header_bytes > kMaxHeaderBytes ||
-        head.payload_bytes > limit) {
-      ++stats_.frames_dropped;
-      return false;
-    }
-    const size_t size = sizeof(head) + head.header_bytes;
-    if (connection.buffered() < size) {
-      if (connection.buffer.size() < size) connection.buffer.resize(size);
-      return false;
-    }
-    const std::byte* const header = connection.buffer.data() + connection.begin + sizeof(head);
-    connection.message.header = Frame::Copy(header, head.header_bytes);
-    connection.begin += size;
-    if (!BeginPayload(connection, head.payload_bytes)) break;
-  }
-  if (connection.payload_missing > 0) return false;
-  *message = std::exchange(connection.message, Message());
-  connection.payload = nullptr;
-  return true;
-}
-
-// Replaces an older connection of the same conversation.
-bool UnixChannel::ParseGreeting(Connection& connection, const Head& head) {
-  const NodeId id = head.payload_bytes;
-  if (head.magic != kGreeting || head.header_bytes != 0 || id >> 56 == 0 || conversations_.count(id) != 0) {
-    ++stats_.frames_dropped;
-    return false;
-  }
-  const auto older = by_id_.find(id);
+// Takes a connection for the conversation that it has named, in place of an older one. False: that is one
+// that this side makes.
+bool UnixChannel::Welcome(UnixStream& connection) {
+  if (conversations_.count(connection.id) != 0) return false;
+  const auto older = by_id_.find(connection.id);
   if (older != by_id_.end()) Close(*older->second);
-  connection.id = id;
-  by_id_[id] = &connection;
-  connection.begin += sizeof(head);
-  return true;
-}
-
-// Returns false when there is no payload.
-bool UnixChannel::BeginPayload(Connection& connection, size_t bytes) {
-  if (bytes == 0) return false;
-  const LentBuffer& memory = payloads_.Free(bytes);
-  const LentBytes lent = memory.Lend(0, bytes);
-  connection.message.payload = Frame::Lend(lent.data, lent.size, lent.release, lent.context);
-  connection.payload = reinterpret_cast<std::byte*>(memory.floats());
-  connection.payload_missing = bytes;
-  const size_t here = std::min(bytes, connection.buffered());
-  std::memcpy(connection.payload, connection.buffer.data() + connection.begin, here);
-  connection.begin += here;
-  connection.payload += here;
-  connection.payload_missing -= here;
-  return true;
-}
-
-// Reads once: into the payload that is under way, and what comes after it into the buffer. Returns false when
-// nothing is there, and when the connection has ended and is gone.
-bool UnixChannel::Read(Connection& connection) {
-  std::vector<std::byte>& buffer = connection.buffer;
-  if (connection.begin > 0)
-    std::memmove(buffer.data(), buffer.data() + connection.begin, connection.buffered());
-  connection.end -= std::exchange(connection.begin, 0);
-  if (connection.end == 0 && buffer.size() != kBufferBytes) buffer = std::vector<std::byte>(kBufferBytes);
-  const iovec parts[2] = {{connection.payload, connection.payload_missing},
-                          {buffer.data() + connection.end, buffer.size() - connection.end}};
-  const bool payload = connection.payload_missing > 0;
-  ssize_t got;
-  do {
-    got = readv(connection.socket.get(), payload ? parts : parts + 1, payload ? 2 : 1);
-  } while (got < 0 && errno == EINTR);
-  if (got < 0 && errno == EAGAIN) return false;
-  if (got <= 0) {
-    Close(connection);
-    return false;
-  }
-  const size_t of_payload = std::min(connection.payload_missing, static_cast<size_t>(got));
-  connection.payload += of_payload;
-  connection.payload_missing -= of_payload;
-  connection.end += static_cast<size_t>(got) - of_payload;
+  by_id_[connection.id] = &connection;
   return true;
 }
 
