@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -32,11 +33,15 @@ class Stream {
   explicit Stream(cuda::Queue& queue) : queue_(&queue) {}  // a device; `queue` must outlive this
   Backend backend() const { return queue_ == nullptr ? Backend::kCpu : Backend::kCuda; }
   cuda::Queue& queue() const { return *queue_; }
-  // Returns scratch memory of `size` floats for use inside one operation. The next operation may overwrite
-  // it.
+  // Returns scratch memory of `size` floats for use inside one operation, at the begin of a cache line. The
+  // next operation may overwrite it.
   float* Scratch(int64_t size) {
-    if (static_cast<size_t>(size) > scratch_.size()) scratch_.resize(static_cast<size_t>(size));
-    return scratch_.data();
+    constexpr size_t kLine = 64;
+    const size_t floats = static_cast<size_t>(size) + kLine / sizeof(float);
+    if (floats > scratch_.size()) scratch_.resize(floats);
+    size_t bytes = scratch_.size() * sizeof(float);
+    void* memory = scratch_.data();
+    return static_cast<float*>(std::align(kLine, static_cast<size_t>(size) * sizeof(float), memory, bytes));
   }
 
  private:

@@ -106,12 +106,16 @@ HWY_INLINE void ForwardBlock(const Rows& x, int64_t i, const float* columns, int
   }
 }
 
-constexpr int kMaxColumnsAtOnce = 5;
+// Vectors of 16 floats come with 32 registers, narrower ones with 16.
+constexpr bool kManyRegisters = kWidth >= 16;
+constexpr int64_t kForwardRows = kManyRegisters ? 5 : 2;
+constexpr int kForwardColumns = 5;
+constexpr int kGradientColumns = kManyRegisters ? 10 : 5;
 
-// Calls block<C>(j) for blocks of nearly equal size, each of at most kMaxColumnsAtOnce columns.
-template <typename Block>
+// Calls block<C>(j) for blocks of nearly equal size, each of at most kMax columns.
+template <int kMax, typename Block>
 HWY_INLINE void ForColumnBlocks(int64_t columns, Block&& block) {
-  const int64_t blocks = (columns + kMaxColumnsAtOnce - 1) / kMaxColumnsAtOnce;
+  const int64_t blocks = (columns + kMax - 1) / kMax;
   for (int64_t k = 0; k < blocks; ++k) {
     const int64_t begin = columns * k / blocks, count = columns * (k + 1) / blocks - begin;
     if (count == 1) block(std::integral_constant<int, 1>(), begin);
@@ -119,6 +123,13 @@ HWY_INLINE void ForColumnBlocks(int64_t columns, Block&& block) {
     if (count == 3) block(std::integral_constant<int, 3>(), begin);
     if (count == 4) block(std::integral_constant<int, 4>(), begin);
     if (count == 5) block(std::integral_constant<int, 5>(), begin);
+    if constexpr (kMax > 5) {
+      if (count == 6) block(std::integral_constant<int, 6>(), begin);
+      if (count == 7) block(std::integral_constant<int, 7>(), begin);
+      if (count == 8) block(std::integral_constant<int, 8>(), begin);
+      if (count == 9) block(std::integral_constant<int, 9>(), begin);
+      if (count == 10) block(std::integral_constant<int, 10>(), begin);
+    }
   }
 }
 
@@ -126,17 +137,17 @@ HWY_INLINE void ForColumnBlocks(int64_t columns, Block&& block) {
 template <typename Rows>
 void Forward(const Rows& x, MatrixView<const float> w, Span<const float> b, float* scratch,
              MatrixView<float> out) {
-  constexpr int kRows = 2;
   const int64_t stride = PaddedTo(w.rows, kWidth);
   Transpose(w, stride, scratch);
-  ForColumnBlocks(w.cols, [&](auto count, int64_t j) HWY_ATTR {
+  ForColumnBlocks<kForwardColumns>(w.cols, [&](auto count, int64_t j) HWY_ATTR {
     const float* columns = scratch + j * stride;
     int64_t i = 0;
-    for (; i + kRows <= x.rows(); i += kRows) {
-      for (int64_t next = i + kRows; j == 0 && next < std::min(i + 2 * kRows, x.rows()); ++next) {
+    for (; i + kForwardRows <= x.rows(); i += kForwardRows) {
+      for (int64_t next = i + kForwardRows; j == 0 && next < std::min(i + 2 * kForwardRows, x.rows());
+           ++next) {
         Rows::Prefetch(x.row(next), x.cols());
       }
-      ForwardBlock<kRows, count>(x, i, columns, stride, b.data + j, out.row(i) + j, out.cols);
+      ForwardBlock<kForwardRows, count>(x, i, columns, stride, b.data + j, out.row(i) + j, out.cols);
     }
     for (; i < x.rows(); ++i) {
       ForwardBlock<1, count>(x, i, columns, stride, b.data + j, out.row(i) + j, out.cols);
@@ -181,7 +192,7 @@ void Gradient(const Rows& x, MatrixView<const float> dout, MatrixView<float> dw)
   float tile[kMaxNarrowColumns * kStrip];
   for (int64_t p = 0; p < x.cols(); p += kStrip) {
     const int64_t inputs = std::min(kStrip, x.cols() - p);
-    ForColumnBlocks(dout.cols, [&](auto count, int64_t j) HWY_ATTR {
+    ForColumnBlocks<kGradientColumns>(dout.cols, [&](auto count, int64_t j) HWY_ATTR {
       if (inputs == kStrip) {
         GradientBlock<count, true>(x, p, dout.data + j, dout.cols, tile + j * kStrip);
       } else {

@@ -15,7 +15,7 @@ constexpr double kNoise = 0.33;
 
 }  // namespace
 
-ByteSet::ByteSet(std::vector<uint8_t> bytes, std::vector<uint8_t> labels, int64_t inputs, int64_t classes)
+ByteSet::ByteSet(LargeVector<uint8_t> bytes, std::vector<uint8_t> labels, int64_t inputs, int64_t classes)
     : bytes_(std::move(bytes)), labels_(std::move(labels)), inputs_(inputs), classes_(classes) {
   DT_CHECK(bytes_.size() == labels_.size() * static_cast<size_t>(inputs), bytes_.size(), labels_.size(),
            inputs);

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/large_vector.h"
 #include "base/random.h"
 #include "trainer/data/source.h"
 
@@ -18,7 +19,7 @@ namespace dtrain {
 class ByteSet : public DataSet {
  public:
   // `bytes` is [rows, inputs] row-major, one label per row, each in [0, classes).
-  ByteSet(std::vector<uint8_t> bytes, std::vector<uint8_t> labels, int64_t inputs, int64_t classes);
+  ByteSet(LargeVector<uint8_t> bytes, std::vector<uint8_t> labels, int64_t inputs, int64_t classes);
 
   int64_t inputs() const override { return inputs_; }
   std::optional<int64_t> classes() const override { return classes_; }
@@ -28,7 +29,7 @@ class ByteSet : public DataSet {
   gpu::MatrixView<const uint8_t> bytes() const override { return {bytes_.data(), *rows(), inputs_}; }
 
  private:
-  std::vector<uint8_t> bytes_;  // not const, so that it can be moved
+  LargeVector<uint8_t> bytes_;  // not const, so that it can be moved
   std::vector<uint8_t> labels_;
   const int64_t inputs_;
   const int64_t classes_;

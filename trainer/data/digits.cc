@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/large_vector.h"
 #include "base/random.h"
 
 namespace dtrain {
@@ -201,7 +202,7 @@ ByteSet DrawDigits(uint64_t seed, std::string_view part, int64_t rows) {
   for (const Glyph& glyph : glyphs) ways[glyph.digit].push_back(&glyph);
   const CounterRandom random = CounterRandom(seed).Stream("digits").Stream(part);
 
-  std::vector<uint8_t> pixels(rows * kDigitInputs);
+  LargeVector<uint8_t> pixels(rows * kDigitInputs);
   std::vector<uint8_t> labels(rows);
   for (int64_t row = 0; row < rows; ++row) {
     ImageRandom dice(random.Stream(static_cast<uint64_t>(row)));

@@ -85,7 +85,7 @@ IdxShape PeekIdx(const std::string& path, const std::string& key, const IdxKind&
 
 // Appends the records to `bytes`.
 IdxShape AppendIdx(const std::string& path, const std::string& key, const IdxKind& kind,
-                   std::vector<uint8_t>* bytes) {
+                   LargeVector<uint8_t>* bytes) {
   InputBytes file(path, key);
   const IdxShape shape = ReadHeader(&file, kind);
   const int64_t size = shape.count * shape.row_bytes;
@@ -151,9 +151,10 @@ IdxShape ReadIdxHeader(InputBytes* file) { return ReadHeader(file, kImages); }
 
 std::vector<uint8_t> ReadIdxLabelsOf(const std::string& path, const std::string& key,
                                      const LabelRules& rules) {
-  IdxBytes labels = ReadIdxLabels(path, key);
-  CheckLabels(path, labels.bytes, rules);
-  return std::move(labels.bytes);
+  const IdxBytes idx = ReadIdxLabels(path, key);
+  std::vector<uint8_t> labels(idx.bytes.begin(), idx.bytes.end());
+  CheckLabels(path, labels, rules);
+  return labels;
 }
 
 IdxBytes ReadIdxImages(const std::string& path, const std::string& key) {

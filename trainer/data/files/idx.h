@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/large_vector.h"
 #include "trainer/data/files/input_bytes.h"
 #include "trainer/data/files/label_rules.h"
 
@@ -32,7 +33,7 @@ IdxShape ReadIdxHeader(InputBytes* file);
 
 struct IdxBytes {
   IdxShape shape;
-  std::vector<uint8_t> bytes;  // [count, row_bytes]
+  LargeVector<uint8_t> bytes;  // [count, row_bytes]
 };
 IdxBytes ReadIdxImages(const std::string& path, const std::string& key);
 IdxBytes ReadIdxLabels(const std::string& path, const std::string& key);

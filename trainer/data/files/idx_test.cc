@@ -37,7 +37,7 @@ TEST_CASE("idx: plain and gzip files give the bytes that were written, whatever 
     CHECK(PeekIdxImages(path, "data.train.images").row_bytes == 21);
   }
   const IdxBytes labels = ReadIdxLabels(WriteGzip("labels", IdxLabelContent({3, 1, 4})), "data.train.labels");
-  CHECK(labels.bytes == std::vector<uint8_t>{3, 1, 4});
+  CHECK(labels.bytes == LargeVector<uint8_t>{3, 1, 4});
 }
 
 TEST_CASE("idx: every truncation of a plain and of a gzip file is a user error that names the file") {
