@@ -27,6 +27,13 @@ namespace {
 
 constexpr size_t kMaxErrorsTold = 100;
 
+// Returns the host in the spec's address of a task; empty if the spec has no such task.
+std::string SpecHostOf(const ClusterConfig& cluster, TaskId task) {
+  const std::vector<std::string>& addresses = task.role == Role::kPs ? cluster.ps : cluster.worker;
+  const auto index = static_cast<size_t>(task.index);
+  return index < addresses.size() ? HostOf(addresses[index]) : "";
+}
+
 }  // namespace
 
 void ErrorLines::Print(const std::string& text, LogLevel level, const char* event) const {
@@ -72,6 +79,7 @@ void ResultFile::Begin(const Config& config, std::unique_ptr<RunDirectory> direc
   account_.config = FlatConfig(config);
   account_.config_digest = ConfigDigest(config);
   account_.seed = config.model.init.seed;
+  cluster_ = config.cluster;
   directory_ = std::move(directory);
 }
 
@@ -122,11 +130,12 @@ bool ResultFile::WriteEnding(const Ending& ending, RunSummary summary) {
     if (account_.blame.task || !teller || text != account_.blame.error) continue;
     account_.blame = BlameFor(*teller, account_.blame.host, text);
   }
-  // The host of another task may be known from the start of the run.
+  // The host of another task may be known from the start of the run; that of one that never came is where the
+  // spec says it is.
   if (account_.blame.task && account_.blame.host.empty()) {
     const auto& hosts = account_.identity.hosts;
     const auto found = hosts.find(TaskName(*account_.blame.task));
-    if (found != hosts.end()) account_.blame.host = found->second;
+    account_.blame.host = found != hosts.end() ? found->second : SpecHostOf(cluster_, *account_.blame.task);
   }
   if (reached_ && summary.global_step == 0 && summary.local_steps.empty()) summary = *reached_;
   summary.status = ending.status;

@@ -113,6 +113,7 @@ class ResultFile {
   std::vector<std::pair<std::string, std::string>> errors_told_;  // task and text, the first ones
   std::unique_ptr<RunDirectory> directory_;
   RunConfig end_;            // whose command is run at the end
+  ClusterConfig cluster_;    // of Begin()
   std::mutex report_mutex_;  // keeps lines whole
   const std::string path_;
   const ErrorLines& errors_;

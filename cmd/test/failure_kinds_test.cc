@@ -12,6 +12,7 @@
 #include "base/testing/files.h"
 #include "cmd/testing/failure_kinds.h"
 #include "cmd/testing/job.h"
+#include "trainer/config/config.h"
 
 namespace dtrain::testing {
 namespace {
@@ -34,11 +35,20 @@ void CheckLocal(const FailureKind& kind, bool in_process) {
 void CheckByHand(const FailureKind& kind) {
   const Cluster cluster(1, 2, kind.job);
   const std::vector<std::string> names = {"ps 0", "worker 0", "worker 1"};
-  std::vector<std::unique_ptr<Process>> tasks;
+  std::vector<std::unique_ptr<Process>> tasks;  // null: nobody starts it
   const std::string result = cluster.directory() + "/result.json";
+  const std::string keys = kind.thief.empty() ? "" : NewKeys(cluster.config());
+  const std::string stolen = keys.empty() ? "" : StealKey(keys, "worker-1", "worker-0");
   for (const std::string& name : names) {
+    if (name == kind.absent) {
+      tasks.emplace_back();
+      continue;
+    }
     const std::string role = name.substr(0, name.find(' '));
     std::vector<std::string> more = kind.more;
+    if (!keys.empty()) {
+      more.insert(more.end(), {"--set", "security.keys=" + (name == kind.thief ? stolen : keys)});
+    }
     if (name == kind.told_by) more.insert(more.end(), {"--result", result});
     tasks.push_back(cluster.Start(role, name.back() - '0', more));
   }
@@ -55,17 +65,22 @@ void CheckByHand(const FailureKind& kind) {
   const int code = RunToEnd(*tasks[told_by]);
   // The others have been told, or wait.
   for (const auto& task : tasks) {
+    if (!task) continue;
     for (const int signal : {SIGTERM, SIGCONT}) task->Signal(signal);
     RunToEnd(*task);
   }
-  CheckTold(kind, code, ReadResult(result), tasks[told_by]->standard_error(), {HostName()});
+  // The host of a task that has not come is that of its address.
+  CheckTold(kind, code, ReadResult(result), tasks[told_by]->standard_error(),
+            {HostName(), HostOf(cluster.address("ps", 0)), HostOf(cluster.address("worker", 0))});
 }
 
 void CheckEach(unsigned way) {
+  const ReservedPort taken;
+  taken.Listen();
   for (const FailureKind& kind : FailureKinds()) {
     if ((kind.ways & way) == 0) continue;
     CAPTURE(kind.name);
-    const FailureKind prepared = Prepared(kind, NewDirectory());
+    const FailureKind prepared = Prepared(kind, NewDirectory(), taken.address());
     way == kByHand ? CheckByHand(prepared) : CheckLocal(prepared, way == kInProcess);
   }
 }

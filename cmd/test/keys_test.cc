@@ -60,23 +60,6 @@ void RemoveLine(const std::string& keys, const std::string& begin) {
   WriteFile(keys + "/cluster.keys", text);
 }
 
-// The first task does as the second one, with the second one's key.
-// The thief's own list says that the key is the thief's: their keys change places there.
-void TakeKeyOf(const std::string& keys, const std::string& thief, const std::string& owner) {
-  fs::copy_file(keys + "/" + owner + ".key", keys + "/" + thief + ".key",
-                fs::copy_options::overwrite_existing);
-  std::string text;
-  for (const std::string& line : LinesOf(keys + "/cluster.keys")) {
-    const size_t end = line.rfind(' ');
-    std::string name = line.substr(0, end);
-    std::replace(name.begin(), name.end(), ' ', '-');
-    std::string other = name == thief ? owner : name == owner ? thief : "";
-    std::replace(other.begin(), other.end(), '-', ' ');
-    text += (other.empty() ? line : other + line.substr(end)) + "\n";
-  }
-  WriteFile(keys + "/cluster.keys", text);
-}
-
 // A cluster with keys, all of its tasks on this machine.
 struct KeyedCluster {
   Cluster cluster;
@@ -148,8 +131,7 @@ TEST_CASE("keys: a worker's key is no ps, a ps's no worker, and neither is statu
       {"ps", "worker-0", 1}, {"worker", "ps-1", 0}, {"worker", "worker-1", 0}, {"worker", "status", 0}};
   for (const auto& each : cases) {
     CAPTURE(std::string(each.owner));
-    const std::string stolen = CopyOf(run.keys);
-    TakeKeyOf(stolen, fmt::format("{}-{}", each.role, each.index), each.owner);
+    const std::string stolen = StealKey(run.keys, fmt::format("{}-{}", each.role, each.index), each.owner);
     const auto task = run.cluster.Start(each.role, each.index, With(stolen));
     CHECK(RunToEnd(*task) == 2);
     CHECK(Contains(task->standard_error(), fmt::format("refuses {0} {1}: its key is not the one of {0} {1}.",

@@ -181,6 +181,30 @@ void AddPeers(List* list) {
       };
 }
 
+// Tasks by hand that do not find each other.
+void AddStarts(List* list) {
+  const std::string job = LinearJob(20) + "failure: {startup_timeout_s: 1}\n";
+  const auto add = [&](const std::string& name, int code, const std::string& task, const std::string& cause,
+                       const std::string& told_by) -> FailureKind& {
+    FailureKind& kind = list->Add(name, kByHand, code, task, cause, job);
+    kind.told_by = told_by;
+    return kind;
+  };
+  add("a port that another program has", 2, "ps 0", "{taken}: cannot listen: Address already in use", "ps 0")
+      .more = {"--set", "cluster.ps=[\"{taken}\"]"};
+  add("a ps that never comes", 4, "ps 0", "1 s (failure.startup_timeout_s) have passed; waiting for ps 0",
+      "worker 0")
+      .absent = "ps 0";
+  // Worker 0, as the other one may be late.
+  add("a worker that never comes", 4, "worker 0", "not all tasks came in 1 s (failure.startup_timeout_s)",
+      "ps 0")
+      .absent = "worker 0";
+  FailureKind& stolen = add("a key that is another task's", 2, "worker 1",
+                            "refuses worker 1: its key is not the one of worker 1", "worker 1");
+  stolen.job = LinearJob(20);
+  stolen.thief = "worker 1";
+}
+
 void AddSignals(List* list) {
   for (const int signal : {SIGTERM, SIGINT}) {
     FailureKind& saved =
@@ -209,13 +233,16 @@ std::vector<FailureKind> FailureKinds() {
   AddData(&list);
   AddCheckpoints(&list);
   AddPeers(&list);
+  AddStarts(&list);
   AddSignals(&list);
   return list.kinds;
 }
 
-FailureKind Prepared(const FailureKind& kind, const std::string& dir) {
+FailureKind Prepared(const FailureKind& kind, const std::string& dir, const std::string& taken) {
   FailureKind prepared = kind;
-  const auto place = [&](std::string* text) { *text = Replaced(*text, "{dir}", dir); };
+  const auto place = [&](std::string* text) {
+    *text = Replaced(Replaced(*text, "{dir}", dir), "{taken}", taken);
+  };
   place(&prepared.job);
   place(&prepared.cause);
   for (std::string& word : prepared.more) place(&word);

@@ -28,7 +28,8 @@ struct FailingRun {
   void Kill(const std::string& role, int index, int signal) const;
 };
 
-// In texts, {dir} stands for a directory of this run.
+// In texts, {dir} stands for a directory of this run, and {taken} for an address at which another program
+// listens.
 struct FailureKind {
   std::string name;
   unsigned ways = kEveryWay;
@@ -43,12 +44,14 @@ struct FailureKind {
   std::function<void(const FailingRun& run)> disturb;
   // By hand, the task that a person looks at: the others do not know of the failure, or say the same.
   std::string told_by = "ps 0";
+  std::string absent = {};  // by hand, the task that nobody starts
+  std::string thief = {};   // by hand, the task that has the key of worker 0; empty: there are no keys
 };
 
 std::vector<FailureKind> FailureKinds();
 
 // A kind with its texts for a directory, which has what the run needs.
-FailureKind Prepared(const FailureKind& kind, const std::string& dir);
+FailureKind Prepared(const FailureKind& kind, const std::string& dir, const std::string& taken = "");
 
 // Checks what somebody has learnt: `result` and `said`, standard error, of the process that ended with
 // `code`. `hosts`: names of this host.

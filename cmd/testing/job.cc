@@ -9,8 +9,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "base/check.h"
 #include "cmd/testing/leftovers.h"
@@ -107,6 +109,25 @@ std::string NewKeys(const std::string& config, const std::vector<std::string>& m
   CAPTURE(made.error);
   REQUIRE(made.code == 0);
   return keys;
+}
+
+std::string StealKey(const std::string& keys, const std::string& thief, const std::string& owner) {
+  const std::string stolen = NewDirectory() + "/keys";
+  std::filesystem::copy(keys, stolen);
+  std::filesystem::copy_file(keys + "/" + owner + ".key", stolen + "/" + thief + ".key",
+                             std::filesystem::copy_options::overwrite_existing);
+  std::string text;
+  std::istringstream lines(FileContent(keys + "/cluster.keys"));
+  for (std::string line; std::getline(lines, line);) {
+    const size_t end = line.rfind(' ');
+    std::string name = line.substr(0, end);
+    std::replace(name.begin(), name.end(), ' ', '-');
+    std::string other = name == thief ? owner : name == owner ? thief : "";
+    std::replace(other.begin(), other.end(), '-', ' ');
+    text += (other.empty() ? line : other + line.substr(end)) + "\n";
+  }
+  WriteFile(stolen + "/cluster.keys", text);
+  return stolen;
 }
 
 std::string LinearJob(int64_t steps) {

@@ -62,6 +62,9 @@ Json RunLocal(const std::string& config, const std::vector<std::string>& more);
 
 // What `dtrain keygen --config CONFIG MORE...` has made: a new directory of keys.
 std::string NewKeys(const std::string& config, const std::vector<std::string>& more = {});
+// A copy of such a directory in which the task `thief`, "worker-1", has the key of `owner`. Its own list says
+// that the key is the thief's: their keys change places there.
+std::string StealKey(const std::string& keys, const std::string& thief, const std::string& owner);
 
 // An endless linear job that ends at `steps`; small, without files.
 std::string LinearJob(int64_t steps);
