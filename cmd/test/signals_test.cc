@@ -8,6 +8,7 @@
 #include <map>
 
 #include "base/json.h"
+#include "base/names.h"
 #include "base/signals.h"
 
 #include "cmd/testing/job.h"
@@ -43,25 +44,29 @@ class Run {
   void WaitForStep() { REQUIRE(At("worker 0").WaitForLine("worker 0 | epoch")); }
   Process& At(const std::string& task) { return *tasks_.at(task); }
 
-  // All that were started end with this code and "stopped", and ps 0 says so; its last words.
-  std::string CheckStopped(int code) {
+  // All that were started end with this code and "stopped", and each says which task got the signal. The last
+  // words of ps 0.
+  std::string CheckStopped(int code, int signal, const std::string& to) {
+    const std::string address = cluster_.address(to.substr(0, to.find(' ')), to.back() - '0');
+    const std::string cause = fmt::format("stopped by {} to {} ({}; {}, pid {}) ", SignalName(signal), to,
+                                          address, HostName(), At(to).pid());
     for (const auto& [name, task] : tasks_) {
       CAPTURE(name);
       CheckEnd(*task, code);
       CHECK(ReadResult(ResultPath(name)).at("status") == "stopped");
+      CHECK(Contains(task->standard_error(), cause));
     }
     const std::string said = At("ps 0").standard_error();
     return said.substr(said.rfind("stopped by "));
   }
   // The same, and the checkpoint holds the step that is told. That step.
-  int64_t CheckSaved(int signal) {
-    const std::string words = CheckStopped(signal == SIGINT ? 130 : 143);
+  int64_t CheckSaved(int signal, const std::string& to) {
+    const std::string words = CheckStopped(signal == SIGINT ? 130 : 143, signal, to);
     const Json result = ReadResult(ResultPath("ps 0"));
     const int64_t step = result.at("global_step");
     const std::string path = fmt::format("{}/step-{:09}", checkpoints(), step);
     CHECK(std::filesystem::exists(path + "/manifest"));
-    CHECK(words == fmt::format("stopped by {} at global step {}; the newest checkpoint is {}\n",
-                               SignalName(signal), step, path));
+    CHECK(Contains(words, fmt::format(") at global step {}; the newest checkpoint is {}\n", step, path)));
     for (const auto& [name, task] : tasks_) {
       const Json other = ReadResult(ResultPath(name));
       CHECK(other.at("global_step") == step);
@@ -106,7 +111,7 @@ TEST_CASE("signals: in training, one to any task saves the run, ends it everywhe
     run.StartAll(more);
     run.WaitForStep();
     run.At(task).Signal(signal);
-    const int64_t step = run.CheckSaved(signal);
+    const int64_t step = run.CheckSaved(signal, task);
     CHECK(step >= 100);
     if (more.empty()) run.CheckGoesOn(step);
   }
@@ -135,7 +140,7 @@ TEST_CASE("signals: while a task is missing, one to any of the others ends them 
     for (const char* here : {"ps 0", "ps 1", "worker 0"}) run.Start(here);
     REQUIRE(run.At("ps 0").WaitForLine("waiting: joined 3 of 4"));
     run.At(task).Signal(SIGINT);
-    run.CheckStopped(saves ? 130 : 1);
+    run.CheckStopped(saves ? 130 : 1, SIGINT, task);
   }
 }
 
@@ -154,7 +159,7 @@ TEST_CASE("signals: while the chief evaluates, or a checkpoint is written, one s
     run.StartAll({"--set", fmt::format("train.mode={}", mode)});
     run.WaitForStep();
     run.At(task).Signal(signal);
-    run.CheckSaved(signal);
+    run.CheckSaved(signal, task);
   }
 }
 

@@ -15,6 +15,7 @@
 #include "trainer/peer/conversations.h"
 #include "trainer/peer/heartbeat.h"
 #include "trainer/peer/peer_limits.h"
+#include "trainer/peer/this_host.h"
 #include "trainer/ps/ps_task.h"
 #include "trainer/ps/run_history.h"
 #include "trainer/ps/snapshot_keeper.h"
@@ -366,9 +367,10 @@ void LocalLeader::OnSaved(const std::string& error) {
   EndWhenComplete(Clock::now());
 }
 
-void LocalLeader::Stop(int signal) {
+void LocalLeader::Stop(int signal, const std::string& to) {
   if (stop_.asked() || phase_ == RunPhase::kEnded) return;
-  stop_.Ask(signal, Clock::now());
+  // The signal of a supervisor goes to every task, and whose news come first says nothing.
+  stop_.Ask(signal, parts_.task.supervised ? "" : to, Clock::now());
   steps_.Close();
   if (phase_ == RunPhase::kJoining) EndStopped("");
   if (!checkpoints_) EndStopped("");
@@ -477,7 +479,7 @@ RunStatus LocalLeader::OnHeartbeat(const Member& member, const wire::Heartbeat& 
       change->slow ? log_.Warning("{}", text) : log_.Info("{}", text);
     }
   }
-  if (AsksToStop(beat.stop())) Stop(beat.stop());
+  if (AsksToStop(beat.stop())) Stop(beat.stop(), members_.NameOf(member));
   return {phase_ == RunPhase::kJoining ? ShortText(barrier_.Status()) : std::string(), members_.workers(),
           stop_.signal(), history_.Newest()};
 }
@@ -490,7 +492,11 @@ void LocalLeader::EndEarly() {
 }
 
 void LocalLeader::Tick(TimePoint now) {
-  if (const int signal = parts_.activity.stop_signal()) Stop(signal);
+  if (const int signal = parts_.activity.stop_signal()) {
+    const TaskId self = parts_.task.self;
+    Stop(signal,
+         fmt::format("{} ({}; {})", TaskName(self), KnownAddress(config_.cluster, self), ProcessText()));
+  }
   if (const std::string why = stop_.Overdue(now); !why.empty()) EndStopped(why);
   if (phase_ == RunPhase::kJoining) BeginWhenEnoughAreReady();
   if (phase_ == RunPhase::kJoining) barrier_.Check(now);

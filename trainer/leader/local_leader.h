@@ -107,8 +107,9 @@ class LocalLeader : public Leader {
   std::optional<int64_t> AllSteps() const;
   // Grants no more steps (sync: decides no more rounds).
   void EndEarly();
-  // Ends the run on a signal: saves it, then throws RunStopped. Later signals change nothing.
-  void Stop(int signal);
+  // Ends the run on a signal to the task `to`: saves it, then throws RunStopped. Later signals change
+  // nothing.
+  void Stop(int signal, const std::string& to);
   // The run has had enough tasks and is not over: from now on a lost ps cannot be replaced.
   bool begun() const { return phase_ == RunPhase::kInitialising || phase_ == RunPhase::kRunning; }
   bool OnWorkerRequest(Member& worker, const wire::Envelope& request, bool repeated);

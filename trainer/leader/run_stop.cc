@@ -34,12 +34,13 @@ RunSummary SummarySoFar(const TaskTable& members, const RunHistory& history, int
   return summary;
 }
 
-void RunStop::Ask(int signal, TimePoint now) {
+void RunStop::Ask(int signal, const std::string& to, TimePoint now) {
   signal_ = signal;
+  cause_ = SignalName(signal) + (to.empty() ? "" : " to " + to);
   asked_at_ = now;
   const char* const what =
       config_.checkpoint.dir.empty() ? "ends, and nothing is saved" : "is saved and ends";
-  log_.Info("{}: the run {}", SignalName(signal), what);
+  log_.Info("{}: the run {}", cause_, what);
 }
 
 std::string RunStop::Overdue(TimePoint now) const {
@@ -57,7 +58,7 @@ void RunStop::End(const Reached& reached, const std::string& unsaved) const {
   const bool goes_back = reached.starting && history_.begun && !history_.checkpoint.empty();
   if (goes_back) summary.global_step = history_.checkpoint_step;
   const std::string& newest = history_.checkpoint;
-  const std::string stopped = "stopped by " + SignalName(signal_);
+  const std::string stopped = "stopped by " + cause_;
   const std::string at = fmt::format("{} at global step {}", stopped, summary.global_step);
   const std::string which = newest.empty() ? "there is no checkpoint" : "the newest checkpoint is " + newest;
   if (config_.checkpoint.dir.empty()) {

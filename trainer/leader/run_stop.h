@@ -24,7 +24,8 @@ class RunStop {
   RunStop(const Config& config, TaskTable& members, const RunHistory& history, Logger& log)
       : config_(config), members_(members), history_(history), log_(log) {}
 
-  void Ask(int signal, TimePoint now);
+  // `to`: the task that got the signal, "worker 1 (10.0.0.4:9002; node3, pid 17)"; empty: all of them did.
+  void Ask(int signal, const std::string& to, TimePoint now);
   bool asked() const { return signal_ != 0; }
   int signal() const { return signal_; }  // 0: none
   // Why saving is given up, once it has taken too long; empty before.
@@ -44,6 +45,7 @@ class RunStop {
   const RunHistory& history_;
   Logger& log_;
   int signal_ = 0;
+  std::string cause_;  // "SIGTERM to worker 1 (10.0.0.4:9002; node3, pid 17)"
   TimePoint asked_at_;
 };
 

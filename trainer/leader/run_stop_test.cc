@@ -25,7 +25,7 @@ class Stopped {
     config_.failure.grace_s = 10;
     members_.Worker(1)->taken = 4;
     members_.Worker(1)->lost = true;
-    stop_.Ask(SIGTERM, now_);
+    stop_.Ask(SIGTERM, "worker 0 (b:2; node1, pid 3)", now_);
   }
   std::string OverdueAfter(int seconds) const { return stop_.Overdue(now_ + std::chrono::seconds(seconds)); }
   RunStopped End(const RunStop::Reached& reached, const std::string& unsaved) const {
@@ -100,7 +100,7 @@ TEST_CASE("run stop: how it ends, and what it says") {
   for (const auto& each : cases) {
     CAPTURE(each.text);
     const RunStopped end = Stopped(each.dir, each.history).End(each.reached, each.unsaved);
-    CHECK(end.what() == "stopped by SIGTERM " + each.text);
+    CHECK(end.what() == "stopped by SIGTERM to worker 0 (b:2; node1, pid 3) " + each.text);
     CHECK(end.code() == each.code);
     CHECK(end.summary().status == "stopped");
     CHECK(end.summary().lost_workers == std::vector<int64_t>{1});

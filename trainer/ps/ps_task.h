@@ -35,6 +35,8 @@ struct PsTask {
   std::string status_token = {};      // ps 0, without keys: lets an operator ask; empty: nobody may
   // ps 0: called each second with StatusJson(); may be empty.
   std::function<void(std::string)> on_status = {};
+  // A supervisor has started all tasks, and signals all of them.
+  bool supervised = false;
 };
 
 }  // namespace dtrain

@@ -236,6 +236,7 @@ RunSummary RunTask(const Config& given, TaskId task, net::Transport& transport, 
     if (task.index == 0 && watched) monitor.emplace(config, options.status_directory, log);
     PsTask ps{config,          task,     layout,           *channel,     transport,    hooks, log,
               options.on_lost, on_abort, options.on_begun, options.stop, options.store};
+    ps.supervised = options.supervised;
     if (monitor) {
       ps.status_token = monitor->token();
       ps.on_status = [&monitor](std::string json) { monitor->Put(std::move(json)); };
