@@ -337,9 +337,10 @@ std::string LossReport(const ChildEnd& end) {
                      end.late ? "the run was done by then" : "the run went on without it");
 }
 
-std::string UsedUpReport(const ChildEnd& end, int64_t restarts) {
-  return fmt::format("{} {}; no restart is left (failure.restarts: {}), and the run goes on without it",
-                     end.name, EndText(end), restarts);
+std::string GoesOnReport(const ChildEnd& end, int64_t restarts) {
+  const std::string none_left =
+      restarts > 0 ? fmt::format("no restart is left (failure.restarts: {}), and ", restarts) : "";
+  return fmt::format("{} {}; {}the run goes on without it", end.name, EndText(end), none_left);
 }
 
 std::string RestartReport(const Restart& restart) {

@@ -107,8 +107,8 @@ std::optional<size_t> FindCause(const std::vector<ChildEnd>& ends);
 
 // Returns one line about a child that the run went on without.
 std::string LossReport(const ChildEnd& end);
-// The same at once, of one that was started again as often as failure.restarts allows.
-std::string UsedUpReport(const ChildEnd& end, int64_t restarts);
+// The same at once, of one that is not started again. `restarts`: how often it was, failure.restarts.
+std::string GoesOnReport(const ChildEnd& end, int64_t restarts);
 // Returns one line about a child that was restarted: "ps 1 was killed by SIGKILL; started again (restart 1 of
 // 3)".
 std::string RestartReport(const Restart& restart);

@@ -270,8 +270,10 @@ void Supervisor::Finish(Task& task) {
   outcome_.ends.push_back(*task.end);
   if (task.end->run_went_on && WorkersLeft()) {  // the other tasks continue without it
     const bool used_up = rules_.max > 0 && task.restarts >= rules_.max && IsWorthRestart(*task.end);
-    if (used_up && phase_ == Phase::kRunning && Stage() == RunStage::kRunning) {
-      Say(UsedUpReport(*task.end, rules_.max), LogLevel::kWarning, kEventWorkerLost);
+    // The tasks would notice after failure.detect_s. One that ended by itself, or that they gave up, is told.
+    const bool killed = rules_.max == 0 && task.end->signal != 0 && !task.end->given_up;
+    if ((used_up || killed) && phase_ == Phase::kRunning && Stage() == RunStage::kRunning) {
+      Say(GoesOnReport(*task.end, rules_.max), LogLevel::kWarning, kEventWorkerLost);
     }
     return;
   }

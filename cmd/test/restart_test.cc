@@ -99,5 +99,15 @@ TEST_CASE("restart: a worker that is lost when no restart is left is told at onc
   CHECK(ReadResult(job.result).at("lost_workers").dump() == "[1]");
 }
 
+TEST_CASE("restart: a worker that is killed is told at once, before the others notice") {
+  const LocalJob job(testing::LongJob("steps: 1000000") + "failure: {detect_s: 3600}\n");
+  const auto run = job.Start({"--set", "checkpoint.dir=" + job.directory + "/ckpt"});
+  REQUIRE(run->WaitForLine("worker 1 | epoch"));
+  kill(ChildOf(*run, "worker", 1), SIGKILL);
+  CHECK(run->WaitForLine("dtrain: worker 1 was killed by SIGKILL; the run goes on without it"));
+  run->Signal(SIGTERM);
+  CheckEnd(*run, 143);
+}
+
 }  // namespace
 }  // namespace dtrain::testing
