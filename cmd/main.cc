@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <system_error>
 
 #include "base/error.h"
 #include "cmd/common/report.h"
@@ -91,13 +92,17 @@ int main(int argc, char** argv) {
   ErrorLines errors;
   try {
     const int code = std::visit(Commands{errors}, ParseCommandLine(argc, argv));
-    if (std::fflush(stdout) != 0) throw IoError("standard output: {}", ErrnoText(errno));
+    if (std::fflush(stdout) != 0) throw OutputFailed(errno);
     return code;
   } catch (const Failure& failure) {
     errors.Print(FailureText(failure), LogLevel::kError, kEventRunEnded);  // JSON is of a run
     return static_cast<int>(failure.code());
   } catch (const std::exception& error) {
-    errors.Print(FailureText(error), LogLevel::kError, kEventRunEnded);
+    // More was printed than the buffer of standard output has room for.
+    const auto* const of_output =
+        std::ferror(stdout) != 0 ? dynamic_cast<const std::system_error*>(&error) : nullptr;
+    errors.Print(of_output != nullptr ? OutputFailed(of_output->code().value()).what() : FailureText(error),
+                 LogLevel::kError, kEventRunEnded);
     return static_cast<int>(ExitCode::kInternal);
   }
 }

@@ -36,6 +36,12 @@ std::string SpecHostOf(const ClusterConfig& cluster, TaskId task) {
 
 }  // namespace
 
+IoError OutputFailed(int error_number) {
+  const bool full = error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG;
+  return IoError("standard output: {}. {}.", ErrnoText(error_number),
+                 full ? "Free some space, or send it to another disk" : "Send it to a file or a pipe");
+}
+
 void ErrorLines::Print(const std::string& text, LogLevel level, const char* event) const {
   if (quiet && level != LogLevel::kError) return;
   LogOptions options;
@@ -210,7 +216,7 @@ void ResultFile::WriteDocument(const std::string& json) const {
     return;
   }
   const int failed = WriteAll(STDOUT_FILENO, json);
-  if (failed != 0) throw IoError("standard output: {}", ErrnoText(failed));
+  if (failed != 0) throw OutputFailed(failed);
 }
 
 bool ResultFile::NoteEnd(LogLevel level, const std::string& why) {

@@ -33,6 +33,9 @@ constexpr char kStoppedWord[] = "@stopped";
 // The path that stands for standard output.
 constexpr char kStandardOutput[] = "-";
 
+// Returns the failure of standard output, with the remedy.
+IoError OutputFailed(int error_number);
+
 // ErrorLines: messages on standard error in the name of the command, not of a task's log. Lines begin with
 // "dtrain: "; if the config of a task or of `dtrain local` has log.format json, each is a JSON object. Owner:
 // main. Thread: any, once `json` is set.

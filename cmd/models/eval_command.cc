@@ -104,7 +104,7 @@ EvaluationOutcome Evaluator::Evaluate(const Config& config, CheckpointReader* ch
   fmt::print("{}", arguments_.json ? EvaluationJson(outcome)
                    : line          ? EvaluationLine(outcome)
                                    : EvaluationText(outcome));
-  if (std::fflush(stdout) != 0) throw IoError("standard output: {}", ErrnoText(errno));
+  if (std::fflush(stdout) != 0) throw OutputFailed(errno);
   return outcome;
 }
 

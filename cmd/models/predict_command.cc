@@ -44,9 +44,7 @@ class Output {
   }
   void Write(const std::string& text) {
     if (file_) return file_->Write(text.data(), text.size());
-    if (const int failed = WriteAll(STDOUT_FILENO, text)) {
-      throw IoError("standard output: {}", ErrnoText(failed));
-    }
+    if (const int failed = WriteAll(STDOUT_FILENO, text)) throw OutputFailed(failed);
   }
   void Finish() {
     if (file_) file_->Finish();

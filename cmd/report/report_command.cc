@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -53,7 +54,7 @@ std::vector<RunFiles> ReadRuns(const std::vector<std::string>& named, const Erro
 void Put(const std::string& text, const std::string& file) {
   if (!file.empty() && file != kStandardOutput) return WriteFileAtomically(file, text);
   fmt::print("{}", text);
-  if (std::fflush(stdout) != 0) throw IoError("standard output cannot be written");
+  if (std::fflush(stdout) != 0) throw OutputFailed(errno);
 }
 
 // The width of the terminal; without one lines may have any length.

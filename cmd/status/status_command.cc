@@ -3,6 +3,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <limits>
 #include <thread>
@@ -13,6 +14,7 @@
 #include "base/names.h"
 #include "base/printable.h"
 #include "cmd/common/load_config.h"
+#include "cmd/common/report.h"
 #include "cmd/common/run_directory.h"
 #include "cmd/status/run_list.h"
 #include "cmd/status/status.h"
@@ -220,7 +222,7 @@ void Show(const StatusArguments& arguments, const Seen& seen) {
   if (draws) text = FirstLines(text, size.ws_row - 1);
   fmt::print("{}{}{}", draws ? "\x1b[H\x1b[2J" : "", text,
              arguments.watch && !draws && !arguments.json ? "\n" : "");
-  if (fflush(stdout) != 0) throw IoError("standard output cannot be written");
+  if (fflush(stdout) != 0) throw OutputFailed(errno);
 }
 
 }  // namespace

@@ -42,8 +42,7 @@ class Output {
     if (failure == 0) return true;
     struct stat made {};
     if (!path_.empty() && fstat(fd_, &made) == 0 && S_ISREG(made.st_mode)) unlink(path_.c_str());
-    if (path_.empty())
-      throw IoError("standard output: {}. Free some space, or name a file: --out FILE.", ErrnoText(failure));
+    if (path_.empty()) throw OutputFailed(failure);
     throw FileError("--out " + UnwritableText(path_, failure), failure);
   }
 
