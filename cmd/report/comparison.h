@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "cmd/report/run_files.h"
+#include "cmd/common/run_files.h"
 
 namespace dtrain {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "cmd/common/run_files.h"
 #include "cmd/models/evaluation.h"
-#include "cmd/report/run_files.h"
 
 namespace dtrain {
 

@@ -2,7 +2,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -12,9 +11,9 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "cmd/common/run_files.h"
 #include "cmd/common/signal_pipe.h"
 #include "cmd/report/comparison.h"
-#include "cmd/report/run_files.h"
 #include "cmd/report/run_page.h"
 #include "cmd/report/run_report.h"
 
@@ -23,24 +22,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The runs that a directory of runs has, by name.
-std::vector<std::string> RunsIn(const std::string& directory) {
-  std::vector<std::string> paths;
-  std::error_code failed;
-  for (fs::directory_iterator entry(directory, failed), end; !failed && entry != end;
-       entry.increment(failed)) {
-    if (IsRun(entry->path().string())) paths.push_back(entry->path().string());
-  }
-  std::sort(paths.begin(), paths.end());
-  return paths;
-}
-
 // The runs that are named: themselves, or the directory that they are in. Among several, what is none is
 // left out with a warning: they may come from a pattern.
 std::vector<RunFiles> ReadRuns(const std::vector<std::string>& named, const ErrorLines& errors) {
   std::vector<RunFiles> runs;
   for (const std::string& path : named) {
-    std::vector<std::string> paths = IsRun(path) ? std::vector<std::string>{path} : RunsIn(path);
+    std::vector<std::string> paths = IsRun(path) ? std::vector<std::string>{path} : RunPathsIn(path);
     if (paths.empty() && named.size() == 1) ReadRun(path);  // throws
     if (paths.empty()) {
       errors.Print(fmt::format("{}: not the directory of a run; left out", path), LogLevel::kWarning);

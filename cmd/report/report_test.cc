@@ -8,13 +8,13 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/testing/files.h"
+#include "cmd/common/run_files.h"
 #include "cmd/report/charts.h"
 #include "cmd/report/comparison.h"
 #include "cmd/report/curves.h"
 #include "cmd/report/html.h"
 #include "cmd/report/model_figures.h"
 #include "cmd/report/run_events.h"
-#include "cmd/report/run_files.h"
 
 namespace dtrain {
 namespace {

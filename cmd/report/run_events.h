@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cmd/report/run_files.h"
+#include "cmd/common/run_files.h"
 
 namespace dtrain {
 

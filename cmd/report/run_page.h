@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "cmd/report/run_files.h"
+#include "cmd/common/run_files.h"
 
 namespace dtrain {
 

@@ -1,11 +1,13 @@
-#include "cmd/report/run_files.h"
+#include "cmd/common/run_files.h"
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -38,15 +40,14 @@ bool IsFresh(const Json& status) {
 
 std::string StateOf(const RunFiles& run) {
   if (const std::string status = TextIn(run.result, "status"); !status.empty()) return status;
-  if (IsFresh(run.status)) return "running";
-  const bool dead = IsGone(run.record) || TextIn(run.record, "host") != HostName();
-  return dead ? "dead" : "running";
+  if (IsGone(run.record)) return "dead";
+  return IsFresh(run.status) || TextIn(run.record, "host") == HostName() ? "running" : "dead";
 }
 
 // The config of a run without a result is that of its config.yaml.
 void ReadConfig(RunFiles* run) {
   run->config = PartOf(run->result, "config");
-  const std::string path = run->path + "/config.yaml";
+  const std::string path = run->path + "/" + RunDirectory::kConfig;
   std::error_code failed;
   if (run->config.is_object() || !fs::is_regular_file(path, failed)) return;
   try {
@@ -71,6 +72,18 @@ bool IsRun(const std::string& path) {
   return fs::is_regular_file(path + "/" + RunDirectory::kRecord, failed);
 }
 
+std::vector<std::string> RunPathsIn(const std::string& directory) {
+  std::vector<std::string> paths;
+  std::error_code failed;
+  for (fs::directory_iterator entry(directory, failed), end; !failed && entry != end;
+       entry.increment(failed)) {
+    std::string path = entry->path().lexically_normal().string();
+    if (IsRun(path)) paths.push_back(std::move(path));
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
 RunFiles ReadRun(const std::string& path) {
   if (!IsRun(path)) {
     throw UserError("{}: not the directory of a run: it has no {}. Name one of runs/.", path,
@@ -79,7 +92,7 @@ RunFiles ReadRun(const std::string& path) {
   RunFiles run;
   run.path = path;
   run.record = ReadJson(&run, RunDirectory::kRecord);
-  run.result = ReadJson(&run, "result.json");
+  run.result = ReadJson(&run, RunDirectory::kResult);
   run.status = ReadJson(&run, RunMonitor::kStatus);
   run.name = TextIn(run.record, "name");
   if (run.name.empty()) run.name = fs::path(path).lexically_normal().filename().string();

@@ -32,6 +32,8 @@ struct RunFiles {
 
 // Whether `path` is the directory of a run.
 bool IsRun(const std::string& path);
+// The runs that a directory such as runs/ has, by name.
+std::vector<std::string> RunPathsIn(const std::string& directory);
 // Throws UserError if it is none.
 RunFiles ReadRun(const std::string& path);
 
