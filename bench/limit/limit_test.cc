@@ -2,6 +2,8 @@
 #include <cblas.h>
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <string>
 #include <thread>
@@ -134,8 +136,10 @@ TEST_CASE("limit: a step's outputs and gradients are those of two layers by hand
   LimitPlan plan;
   plan.layers = {2, 3, 2};
   plan.batch = 2;
-  LimitStep step(plan, {1, 2,  //
-                        3, 4});
+  LimitStep step(plan,
+                 {1, 2,  //
+                  3, 4},
+                 true);
   const std::vector<float> parameters = {1, 0, 2,  //
                                          0, 1, 1,  //
                                          9, 9, 9,  // biases, which nobody reads
@@ -147,6 +151,9 @@ TEST_CASE("limit: a step's outputs and gradients are those of two layers by hand
   step.Run(parameters.data(), gradient.data());
   // The hidden layer is {1, 2, 4}, {3, 4, 10} and has the slopes 3, 7, 11 in both rows.
   CHECK(step.outputs() == std::vector<float>{27, 34, 65, 82});
+  for (size_t i = 0; i < 4; ++i) {
+    CHECK(step.input_slopes()[i] == doctest::Approx(kSlope * (i % 2 == 0 ? 25 : 18)));
+  }
   const std::vector<float> expected = {12, 28, 44,  //
                                        18, 42, 66,  //
                                        -1, -1, -1,  // biases, which nobody writes
@@ -216,8 +223,9 @@ TEST_CASE("limit: without passes blocks are moved and weights stay as they are")
   CHECK(ending.client == std::vector<float>(1024, 0));
 }
 
-TEST_CASE("limit of rows: the table has the updates of each step, one after another") {
-  if (!CanExchange()) return;
+namespace {
+
+RowPlan SmallRowPlan() {
   RowPlan plan;
   plan.exchanges = 20;
   plan.batch = 4;
@@ -227,17 +235,42 @@ TEST_CASE("limit of rows: the table has the updates of each step, one after anot
   plan.pool = 20;
   plan.blocks = 3;
   plan.rate = 0.125f;
+  return plan;
+}
+
+// What the server holds when its only client, a thread, is done.
+struct RowEnding {
+  LimitResult result;
+  std::vector<float> rows;
+  std::vector<float> layers;
+};
+
+RowEnding RunRows(const RowPlan& plan) {
   RawSocket socket(ZMQ_ROUTER);
   RowServer server(plan, socket);
   const std::string endpoint = socket.Bind();
   std::thread client([&] { RunRowClient(plan, endpoint); });
   const LimitResult result = server.Run();
   client.join();
-  CHECK(result.bytes_per_exchange > 3 * 2 * 64);
-  const std::vector<uint32_t> ids = DrawFeatures(plan);
+  return {result, {server.rows(), server.rows() + plan.rows * plan.row_floats()}, server.layers()};
+}
+
+// The features of a step's batch.
+const uint32_t* BatchOf(const RowPlan& plan, const std::vector<uint32_t>& pool, int64_t step) {
+  return pool.data() + step % plan.steps_in_pool() * plan.batch * plan.features;
+}
+
+}  // namespace
+
+TEST_CASE("limit of rows: the table has the updates of each step, one after another") {
+  if (!CanExchange()) return;
+  const RowPlan plan = SmallRowPlan();
+  const RowEnding ending = RunRows(plan);
+  CHECK(ending.result.bytes_per_exchange > 3 * 2 * 64);
+  const std::vector<uint32_t> pool = PoolOf(plan);
   std::vector<float> weights(64);
   for (int64_t step = 0; step < plan.exchanges; ++step) {
-    const uint32_t* const batch = ids.data() + step % 5 * 12;
+    const uint32_t* const batch = BatchOf(plan, pool, step);
     std::vector<float> gradient(64);
     for (int row = 0; row < 4; ++row) {
       float sum = 1;
@@ -246,7 +279,61 @@ TEST_CASE("limit of rows: the table has the updates of each step, one after anot
     }
     for (size_t i = 0; i < 64; ++i) weights[i] -= plan.rate * gradient[i];
   }
-  CheckClose({server.weights(), server.weights() + 64}, weights);
+  CheckClose(ending.rows, weights);
+}
+
+TEST_CASE("limit of rows: with layers both have the updates of each step by adagrad, one after another") {
+  if (!CanExchange()) return;
+  RowPlan plan = SmallRowPlan();
+  plan.width = 3;  // a weight and two values
+  plan.adagrad = true;
+  plan.rate = 10;
+  plan.layers = {3 * 2 + 1, 4, 1};
+  const RowEnding ending = RunRows(plan);
+  CHECK(ending.result.bytes_per_exchange > 4 * 2 * 64 + 2 * plan.flat() * 4);
+  const std::vector<uint32_t> pool = PoolOf(plan);
+  LimitPlan of_layers;
+  of_layers.layers = plan.layers;
+  of_layers.batch = plan.batch;
+  LimitStep net(of_layers, RandomBatch(of_layers), true);
+  const auto flat = static_cast<size_t>(plan.flat());
+  std::vector<float> layers(flat, kFirstValue), layer_sums(flat, kFirstAccumulator);
+  std::vector<float> rows(64 * 3), row_sums(64 * 3, kFirstAccumulator);
+  const auto update = [&](const std::vector<float>& gradient, std::vector<float>* weights,
+                          std::vector<float>* sums) {
+    for (size_t i = 0; i < gradient.size(); ++i) {
+      (*sums)[i] += gradient[i] * gradient[i];
+      (*weights)[i] -= plan.rate * gradient[i] / std::sqrt((*sums)[i]);
+    }
+  };
+  for (int64_t step = 0; step < plan.exchanges; ++step) {
+    const uint32_t* const batch = BatchOf(plan, pool, step);
+    std::vector<float> gradient(64 * 3), layers_gradient(flat);
+    for (int row = 0; row < 4; ++row) {
+      for (int i = 0; i < 3; ++i) {
+        std::copy_n(rows.data() + batch[row * 3 + i] * 3 + 1, 2, net.inputs() + row * 7 + i * 2);
+      }
+    }
+    net.Run(layers.data(), layers_gradient.data());
+    for (int row = 0; row < 4; ++row) {
+      float sum = 1;
+      for (int i = 0; i < 3; ++i) sum += rows[batch[row * 3 + i] * 3];
+      for (int i = 0; i < 3; ++i) {
+        float* const of_row = gradient.data() + batch[row * 3 + i] * 3;
+        of_row[0] += sum;
+        for (int j = 0; j < 2; ++j) of_row[1 + j] += net.input_slopes()[row * 7 + i * 2 + j];
+      }
+    }
+    update(gradient, &rows, &row_sums);
+    update(layers_gradient, &layers, &layer_sums);
+  }
+  CheckClose(ending.layers, layers);
+  std::vector<float> table;
+  for (size_t row = 0; row < 64; ++row) {
+    table.insert(table.end(), rows.data() + row * 3, rows.data() + row * 3 + 3);
+    table.insert(table.end(), row_sums.data() + row * 3, row_sums.data() + row * 3 + 3);
+  }
+  CheckClose(ending.rows, table);
 }
 
 }  // namespace dtrain::bench

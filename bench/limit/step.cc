@@ -36,8 +36,8 @@ std::vector<float> RandomBatch(const LimitPlan& plan) {
   return batch;
 }
 
-LimitStep::LimitStep(const LimitPlan& plan, std::vector<float> batch)
-    : sizes_(plan.layers), batch_(plan.batch) {
+LimitStep::LimitStep(const LimitPlan& plan, std::vector<float> batch, bool input_slopes)
+    : sizes_(plan.layers), batch_(plan.batch), input_slopes_(input_slopes) {
   int64_t offset = 0;
   for (size_t i = 0; i < sizes_.size(); ++i) {
     values_.emplace_back(static_cast<size_t>(batch_ * sizes_[i]));
@@ -57,7 +57,7 @@ void LimitStep::Run(const float* parameters, float* gradient) {
   for (size_t i = layers; i-- > 0;) {
     Multiply({CblasTrans, CblasNoTrans, sizes_[i], sizes_[i + 1], batch_}, values_[i].data(),
              slopes_[i + 1].data(), gradient + offsets_[i]);
-    if (i == 0) break;
+    if (i == 0 && !input_slopes_) break;
     Multiply({CblasNoTrans, CblasTrans, batch_, sizes_[i], sizes_[i + 1]}, slopes_[i + 1].data(),
              parameters + offsets_[i], slopes_[i].data());
   }
