@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/random.h"
 
 namespace dtrain {
 namespace {
@@ -88,7 +87,6 @@ void Evaluation::Add(const Evaluation& other) {
   classifies = classifies || other.classifies;
 }
 
-// InitialValues (model.h): element i of a variable is a function of (seed, name, i) alone.
 namespace {
 
 InitKind KindFor(const ModelConfig& config, const Variable& variable) {
@@ -111,55 +109,56 @@ bool IsOutputBias(const ModelConfig& model, const Variable& variable) {
 
 }  // namespace
 
-void InitialElements(const ModelConfig& model, const Variable& variable, int64_t begin, int64_t end,
-                     float* values) {
-  const InitConfig& config = model.init;
+VariableStart::VariableStart(const ModelConfig& model, const Variable& variable)
+    : cols_(variable.cols), random_(CounterRandom(model.init.seed).Stream(variable.name)) {
   const InitKind kind = KindFor(model, variable);
-  if (kind == InitKind::kZeros || kind == InitKind::kConstant) {
-    const double zero = IsOutputBias(model, variable) ? config.output_bias : 0;
-    return std::fill(values, values + (end - begin),
-                     static_cast<float>(kind == InitKind::kZeros ? zero : config.value));
+  if (kind == InitKind::kZeros) {
+    constant_ = static_cast<float>(IsOutputBias(model, variable) ? model.init.output_bias : 0);
+  } else if (kind == InitKind::kConstant) {
+    constant_ = static_cast<float>(model.init.value);
   }
-  const CounterRandom random = CounterRandom(config.seed).Stream(variable.name);
-  if (kind == InitKind::kNormal) {
-    for (int64_t i = begin; i < end; ++i) *values++ = static_cast<float>(config.stddev * random.Normal(i));
-    return;
-  }
+  normal_ = kind == InitKind::kNormal;
   // glorot: uniform in +-limit; Glorot and Bengio (2010)
-  const double limit = std::sqrt(6.0 / static_cast<double>(variable.fan_in + variable.fan_out));
-  for (int64_t i = begin; i < end; ++i) {
-    *values++ = static_cast<float>(limit * (2 * random.Uniform(i) - 1));
+  scale_ =
+      normal_ ? model.init.stddev : std::sqrt(6.0 / static_cast<double>(variable.fan_in + variable.fan_out));
+}
+
+void VariableStart::Write(int64_t begin, int64_t end, float* values) const {
+  if (constant_) return std::fill(values, values + (end - begin), *constant_);
+  for (auto i = static_cast<uint64_t>(begin); i < static_cast<uint64_t>(end); ++i) {
+    *values++ = static_cast<float>(scale_ * (normal_ ? random_.Normal(i) : 2 * random_.Uniform(i) - 1));
   }
 }
 
 RowWeights::RowWeights(const ModelConfig& config, const TableLayout& table)
-    : config_(config), features_(static_cast<uint64_t>(table.features())), width_(table.width()) {
+    : bias_(static_cast<size_t>(table.width())),
+      features_(static_cast<uint64_t>(table.features())),
+      width_(table.width()) {
   for (const Variable& variable : TableVariables(config)) {
-    variable.bias ? void(biases_ = variable) : of_feature_.push_back(variable);
+    const VariableStart start(config, variable);
+    variable.bias ? start.Write(0, variable.rows, bias_.data()) : of_feature_.push_back(start);
   }
-  const InitKind kind = KindFor(config, of_feature_.back());
-  if (kind == InitKind::kZeros) constant_ = 0.0f;
-  if (kind == InitKind::kConstant && of_feature_.size() == 1)
-    constant_ = static_cast<float>(config.init.value);
-  std::vector<float> bias(static_cast<size_t>(width_));
-  Write(features_, bias.data());
-  zero_bias_ = std::all_of(bias.begin(), bias.end(), [](float value) { return value == 0; });
+  constant_ = of_feature_.front().constant();
+  for (const VariableStart& start : of_feature_) {
+    if (start.constant() != constant_) constant_.reset();
+  }
 }
 
 void RowWeights::Write(uint64_t feature, float* values) const {
-  if (feature >= features_) {
+  if (feature == features_) {
+    std::copy(bias_.begin(), bias_.end(), values);
+  } else if (feature > features_) {
     std::fill_n(values, width_, 0.0f);
-    if (feature == features_) InitialElements(config_, biases_, 0, biases_.rows, values);
   } else if (constant_) {
     std::fill_n(values, width_, *constant_);
   } else {
-    for (const Variable& variable : of_feature_) {
+    for (const VariableStart& start : of_feature_) {
       // Keys of a hash table are any numbers: of two that differ by as much, the values are the same.
       constexpr uint64_t kElements = uint64_t{1} << 62;
       const auto first =
-          static_cast<int64_t>(feature * static_cast<uint64_t>(variable.cols) & (kElements - 1));
-      InitialElements(config_, variable, first, first + variable.cols, values);
-      values += variable.cols;
+          static_cast<int64_t>(feature * static_cast<uint64_t>(start.cols()) & (kElements - 1));
+      start.Write(first, first + start.cols(), values);
+      values += start.cols();
     }
   }
 }
@@ -170,8 +169,8 @@ void InitialValues(const ModelConfig& config, const Layout& layout, Range range,
     const int64_t begin = std::max(range.begin, variable.offset);
     const int64_t end = std::min(range.end, variable.offset + variable.size());
     if (begin >= end) continue;
-    InitialElements(config, variable, begin - variable.offset, end - variable.offset,
-                    values + (begin - range.begin));
+    VariableStart(config, variable)
+        .Write(begin - variable.offset, end - variable.offset, values + (begin - range.begin));
   }
 }
 

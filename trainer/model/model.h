@@ -4,12 +4,14 @@
 // time.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/random.h"
 #include "trainer/batch/batch.h"
 #include "trainer/config/config.h"
 #include "trainer/model/layout.h"
@@ -104,9 +106,25 @@ class Model {
 std::unique_ptr<Model> MakeModel(const ModelConfig& config, const Layout& layout, int64_t max_rows,
                                  Reduce reduce = Reduce::kMean);
 
-// Fills elements [begin, end) of one variable with initial values.
-void InitialElements(const ModelConfig& config, const Variable& variable, int64_t begin, int64_t end,
-                     float* values);
+// VariableStart: the initial values of one variable. Element i is a function of (seed, name, i) alone.
+// Thread: any; a value.
+class VariableStart {
+ public:
+  VariableStart(const ModelConfig& config, const Variable& variable);
+  // Writes elements [begin, end).
+  void Write(int64_t begin, int64_t end, float* values) const;
+  int64_t cols() const { return cols_; }
+  // What every element is; unset: they are drawn.
+  const std::optional<float>& constant() const { return constant_; }
+
+ private:
+  int64_t cols_;
+  std::optional<float> constant_;
+  bool normal_;   // as they are drawn; else uniformly
+  double scale_;  // the deviation, or the limit
+  CounterRandom random_;
+};
+
 // RowWeights: the initial values of the rows of a table; those of a feature are a function of (seed,
 // feature), the same as of a dense model. Thread: any; a value.
 class RowWeights {
@@ -115,16 +133,16 @@ class RowWeights {
   // Writes the `width` values of a feature, or of the bias (number features()); of no feature: zeros.
   void Write(uint64_t feature, float* values) const;
   // Whether all of them are 0, of every feature and of the bias.
-  bool AreZero() const { return constant_ == 0.0f && zero_bias_; }
+  bool AreZero() const {
+    return constant_ == 0.0f && std::all_of(bias_.begin(), bias_.end(), [](float one) { return one == 0; });
+  }
 
  private:
-  const ModelConfig config_;
-  std::vector<Variable> of_feature_;  // a row of the table has a row of each
-  Variable biases_;
+  std::vector<VariableStart> of_feature_;  // a row of the table has a row of each
+  std::vector<float> bias_;                // its row
   const uint64_t features_;
   const int64_t width_;
   std::optional<float> constant_;  // what every value of a feature is; unset: they differ
-  bool zero_bias_ = false;
 };
 
 // Fills `values`, elements [range.begin, range.end) of the flat vector, with initial values. Each is a

@@ -30,8 +30,7 @@ UndoLimits LimitsOf(const Config& config) {
 TableShard::TableShard(const Config& config, const Layout& layout, int ps_index)
     : RowShard(config, layout, ps_index),
       rows_(EmptyRows(config, *layout.table, layout.table->PartOf(ps_index))),
-      changed_(config.checkpoint.delta > 0 ? rows_.group_count() : 0),
-      initial_(static_cast<size_t>(rows_.values())) {}
+      changed_(config.checkpoint.delta > 0 ? rows_.group_count() : 0) {}
 
 void TableShard::RestoreRow(uint64_t row, const float* values) {
   if (!initialised()) std::copy_n(values, rows_.values(), rows_.Touch(row));
@@ -74,19 +73,17 @@ void TableShard::ReadRows(KeySpan keys, float* weights) {
     for (int64_t i = begin; i < end; ++i) {
       if (i + kAheadOfList < keys.size) rows_.WillFind(keys[i + kAheadOfList]);
       const float* const row = rows_.Find(keys[i]);
-      __builtin_prefetch(row);
+      if (row != nullptr) PrefetchRow(row, width);
       found[static_cast<size_t>(i - begin)] = row;
     }
     for (int64_t i = begin; i < end; ++i) {
       const float* row = found[static_cast<size_t>(i - begin)];
-      if (row == nullptr) {
-        rows_.InitialRow(keys[i], initial_.data());
-        row = initial_.data();
-      }
+      if (row == nullptr) row = rows_.InitialRow(keys[i]);
       if (width == 1) {
         *weights++ = *row;
       } else {
-        weights = std::copy_n(row, width, weights);
+        CopyRow(row, width, weights);
+        weights += width;
       }
     }
   }

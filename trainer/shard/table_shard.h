@@ -39,7 +39,6 @@ class TableShard : public RowShard {
   std::shared_ptr<TableSnapshot> snapshot_;  // null: none
   // With checkpoint.delta, by group: it has changed since the latest snapshot of all; else empty.
   std::vector<bool> changed_;
-  std::vector<float> initial_;  // a row, for those that were never written
 };
 
 }  // namespace dtrain

@@ -139,7 +139,7 @@ void RowOptimizer::ApplyRun(const UpdateStep& step, KeySpan keys, const std::byt
     for (int64_t i = 0; i < count; ++i) {
       if (begin + i + kAhead < keys.size) rows->WillFind(tile[i + kAhead]);
       float* const row = rows->Touch(tile[i]);
-      __builtin_prefetch(row, 1);
+      PrefetchRow(row, rows->values());
       rows_[static_cast<size_t>(i)] = row;
     }
     ApplyTile(step, count, gradient + static_cast<size_t>(begin * width_) * sizeof(float));
@@ -181,7 +181,7 @@ void RowOptimizer::Copy(size_t part, int64_t count, float* array) const {
     return;
   }
   for (int64_t i = 0; i < count; ++i) {
-    std::copy_n(rows_[static_cast<size_t>(i)] + offset, width_, array + i * width_);
+    CopyRow(rows_[static_cast<size_t>(i)] + offset, width_, array + i * width_);
   }
 }
 
@@ -192,7 +192,7 @@ void RowOptimizer::CopyBack(size_t part, int64_t count, const float* array) cons
     return;
   }
   for (int64_t i = 0; i < count; ++i) {
-    std::copy_n(array + i * width_, width_, rows_[static_cast<size_t>(i)] + offset);
+    CopyRow(array + i * width_, width_, rows_[static_cast<size_t>(i)] + offset);
   }
 }
 

@@ -24,12 +24,13 @@ constexpr int kMaxBits = 6;
 
 size_t GroupCount(const RowRange& rows, int bits) { return (rows.size() >> bits) + 1; }
 
-// A group is as large as what one access of memory brings anyway, some lines, and at most 64 rows; larger
+// A group is as large as what one access of memory brings anyway, some lines, and at most 64 rows; where the
+// first values of each row are drawn, which takes longer than the access, one line or one row. It is larger
 // where there would be too many groups.
-int GroupBits(const RowRange& rows, int64_t values) {
-  constexpr int64_t kGroupBytes = 512;
+int GroupBits(const RowRange& rows, int64_t values, bool drawn) {
+  const int64_t group_bytes = drawn ? 64 : 512;
   int bits = 0;
-  while (bits < kMaxBits && (values * static_cast<int64_t>(sizeof(float)) << (bits + 1)) <= kGroupBytes)
+  while (bits < kMaxBits && (values * static_cast<int64_t>(sizeof(float)) << (bits + 1)) <= group_bytes)
     ++bits;
   while (bits < kMaxBits && GroupCount(rows, bits) > kMaxGroups) ++bits;
   if (GroupCount(rows, bits) <= kMaxGroups) return bits;
@@ -75,7 +76,7 @@ RowStore::RowStore(RowRange rows, int64_t values, Initial initial, std::vector<f
       values_(values),
       initial_(std::move(initial)),
       constant_(std::move(constant)),
-      group_bits_(GroupBits(rows, values)),
+      group_bits_(GroupBits(rows, values, constant_.empty())),
       group_mask_((uint64_t{1} << group_bits_) - 1),
       group_bytes_(static_cast<size_t>(values) * sizeof(float) << group_bits_),
       whole_(pages == TablePages::kHuge || !IsLarge(rows, group_bits_, group_bytes_)),
@@ -101,9 +102,27 @@ void RowStore::Clear() {
   used_ = 0;
 }
 
-void RowStore::Fill(uint64_t group, float* values) const {
+const float* RowStore::InitialRow(uint64_t row) {
+  if (!constant_.empty()) return constant_.data();
+  constexpr size_t kDrawnBytes = size_t{1} << 20;
+  if (drawn_rows_.empty()) {
+    size_t count = 1;
+    while (count * 2 * static_cast<size_t>(values_) * sizeof(float) <= kDrawnBytes) count *= 2;
+    drawn_rows_.assign(count, UINT64_MAX);
+    drawn_.resize(count * static_cast<size_t>(values_));
+  }
+  const size_t place = row & (drawn_rows_.size() - 1);
+  float* const values = drawn_.data() + place * static_cast<size_t>(values_);
+  if (drawn_rows_[place] != row) initial_(row, values);
+  drawn_rows_[place] = row;
+  return values;
+}
+
+void RowStore::Fill(uint64_t group, float* values) {
   const uint64_t first = rows_.begin + (group << group_bits_);
-  for (uint64_t row = first; row <= first + group_mask_; ++row, values += values_) InitialRow(row, values);
+  for (uint64_t row = first; row <= first + group_mask_; ++row, values += values_) {
+    CopyRow(InitialRow(row), values_, values);
+  }
 }
 
 // The memory of `more` bytes of groups, with the pages of the list of groups that they touch first. Groups

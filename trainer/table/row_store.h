@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <type_traits>
 #include <vector>
 
 #include "base/machine_memory.h"
@@ -20,6 +21,27 @@
 #include "trainer/model/table_layout.h"
 
 namespace dtrain {
+
+// Copies the values of a row, or some of them. They are few, and a call of the library's copy takes longer.
+inline void CopyRow(const float* from, int64_t count, float* to) {
+  const auto copy = [&](auto values) {
+    std::memcpy(to, from, values() * sizeof(float));
+    from += values();
+    to += values();
+  };
+  for (; count >= 8; count -= 8) copy(std::integral_constant<size_t, 8>());
+  if ((count & 4) != 0) copy(std::integral_constant<size_t, 4>());
+  if ((count & 2) != 0) copy(std::integral_constant<size_t, 2>());
+  if ((count & 1) != 0) copy(std::integral_constant<size_t, 1>());
+}
+
+// Prefetches the first values of a row. It may begin anywhere in a line of the cache.
+inline void PrefetchRow(const float* row, int64_t count) {
+  constexpr int64_t kLineValues = 16, kMaxValues = 64;
+  const int64_t last = std::min(count, kMaxValues) - 1;
+  for (int64_t i = 0; i < last; i += kLineValues) __builtin_prefetch(row + i);
+  __builtin_prefetch(row + last);
+}
 
 // MappedMemory: address space that takes memory as it is used.
 class MappedMemory {
@@ -111,6 +133,9 @@ class RowStore {
   void InitialRow(uint64_t row, float* values) const {
     constant_.empty() ? initial_(row, values) : void(std::copy(constant_.begin(), constant_.end(), values));
   }
+  // The same, valid until the next call or Touch(). Those that were drawn lately are kept, because a row is
+  // read before it is first written.
+  const float* InitialRow(uint64_t row);
   // Whether the first `count` of a row's values differ from its initial ones. `scratch` has room for
   // values().
   bool IsChanged(uint64_t row, const float* values, int64_t count, float* scratch) const {
@@ -136,12 +161,15 @@ class RowStore {
   size_t BytesWith(size_t more) const;
   void Begin(uint64_t group);
   void BeginPage(size_t page);
-  void Fill(uint64_t group, float* values) const;
+  void Fill(uint64_t group, float* values);
 
   const RowRange rows_;
   const int64_t values_;
   const Initial initial_;
   const std::vector<float> constant_;
+  // By the last bits of their numbers, rows that were drawn; empty: none was yet.
+  std::vector<uint64_t> drawn_rows_;
+  std::vector<float> drawn_;
   int group_bits_ = 0;
   uint64_t group_mask_ = 0;
   size_t group_bytes_ = 0;

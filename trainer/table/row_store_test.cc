@@ -2,8 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 
@@ -112,6 +114,27 @@ TEST_CASE(
   }
   same.InitialRow(3, scratch);
   CHECK(scratch[1] == 0.5f);
+}
+
+TEST_CASE("row store: a row that is read and then written is drawn once") {
+  int drawn = 0;
+  RowStore rows({0, 1 << 24}, 16, [&](uint64_t row, float* values) {
+    std::fill_n(values, 16, static_cast<float>(row));
+    ++drawn;
+  });
+  CHECK(rows.InitialRow(7)[15] == 7);
+  CHECK(rows.Touch(7)[15] == 7);
+  CHECK(drawn == 1);
+  rows.Touch(7)[15] = -1;
+  CHECK(rows.InitialRow(7)[15] == 7);
+  for (uint64_t row = 0; row < 1 << 16; ++row) CHECK(rows.InitialRow(row)[0] == static_cast<float>(row));
+}
+
+TEST_CASE("row store: a group is some lines, but where rows are drawn one line or one row") {
+  CHECK(RowStore({0, 1000}, 1, {}, std::vector<float>(1)).group_rows() == 64);
+  CHECK(RowStore({0, 1000}, 18, {}, std::vector<float>(18)).group_rows() == 4);
+  CHECK(RowStore({0, 1000}, 2, Fill).group_rows() == 8);
+  CHECK(RowStore({0, 1000}, 18, Fill).group_rows() == 1);
 }
 
 TEST_CASE("row store: more rows than one ps can have are refused, with the key and what to do") {
