@@ -366,6 +366,13 @@ TEST_CASE("table models: check and plan say what a table may take and what a ste
   const Done plan = Run({"plan", "--config", model.config, "--ps", "2"});
   CHECK(plan.code == 0);
   CHECK(Contains(plan.output, " rows, as in the first 3000 rows of "));
+  CHECK_FALSE(Contains(plan.output, "huge"));
+  const Done large = Run({"plan", "--config", model.config, "--set", "model.inputs=268435456"});
+  CHECK(large.code == 0);
+  CHECK(Contains(large.output, "and all ps take 2.0 GiB as soon as one row in each 2 MiB is written."));
+  const Done huge = Run({"plan", "--config", model.config, "--set", "model.inputs=268435456", "--set",
+                         "model.table_pages=huge"});
+  CHECK_FALSE(Contains(huge.output, "as soon as one row"));
 }
 
 }  // namespace
