@@ -1,8 +1,11 @@
 // 64 MiB of parameters through a real ps, beside raw ZeroMQ that moves them in chunks of the same size, with
-// as many of them open.
+// as many of them open; and the processor time of a ps for a push of many workers, beside that of few.
+#include <nlohmann/json.hpp>
+
 #include <cmath>
 
 #include "bench/report/job.h"
+#include "bench/report/process.h"
 #include "bench/report/rows.h"
 #include "trainer/model/layout.h"
 #include "trainer/peer/conversation.h"
@@ -13,6 +16,9 @@ namespace {
 constexpr int64_t kParameters = 16 << 20;  // 64 MiB
 constexpr int64_t kChunks = kParameters / kBlockValues;
 constexpr double kMib = 1 << 20;
+constexpr char kManyWorkers[] = "push_32_workers";
+constexpr int64_t kSoftmaxParameters = 7850;
+constexpr int64_t kPushesPerS = 10'000;  // of all workers, few or many
 
 struct StreamCase {
   std::string name;
@@ -57,6 +63,29 @@ std::vector<Row> MeasureStream(const Settings& settings, const StreamCase& strea
   return {row};
 }
 
+double PushMicroseconds(const Settings& settings, int workers) {
+  const std::vector<std::string> command = {settings.Program("bench/push_cost"), "unix",
+                                            std::to_string(kSoftmaxParameters),  std::to_string(kPushesPerS),
+                                            std::to_string(settings.seconds),    std::to_string(workers)};
+  return nlohmann::json::parse(OutputOf(command, settings.scratch + "/push_cost")).at("us_per_push");
+}
+
+std::vector<Row> MeasurePushes(const Settings& settings) {
+  Row row = {kManyWorkers,
+             "a push of 31 KB at the ps: 32 workers, beside 3",
+             "processor us",
+             "0.77",
+             true,
+             {},
+             {},
+             {},
+             {}};
+  TakeTurns(
+      settings.rounds, [&] { row.dtrain.push_back(PushMicroseconds(settings, 32)); },
+      [&] { row.limit.push_back(PushMicroseconds(settings, 3)); });
+  return {row};
+}
+
 const std::vector<StreamCase>& Streams() {
   static const std::vector<StreamCase> streams = {
       {"stream_push", "64 MiB pushed and 64 MiB pulled", "push", {}, 10, "0.7"},
@@ -84,6 +113,7 @@ std::vector<Case> StreamCases(const Settings& settings) {
   for (const StreamCase& stream : Streams()) {
     cases.push_back({{stream.name}, [&] { return MeasureStream(settings, stream); }});
   }
+  cases.push_back({{kManyWorkers}, [&] { return MeasurePushes(settings); }});
   return cases;
 }
 
