@@ -60,7 +60,9 @@ std::vector<Field> DeviceFields() {
            "those of a processor to 3 digits only.")
           .OnlyWith("device.kind", {"auto", "cuda"}),
       Number(DT_KEY(device.threads), kTask, {1, 1024},
-             "Threads of one task's arithmetic on its processor; 1 where device.ids has several.")
+             "Threads of one task's arithmetic on its processor: a worker's products, and in sync mode a "
+             "ps's sums "
+             "of large gradients. Must be 1 where device.ids has several.")
           .Unit("threads"),
   };
 }

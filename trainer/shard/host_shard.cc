@@ -13,6 +13,9 @@ namespace dtrain {
 namespace {
 
 constexpr int64_t kTile = 4096;
+// Fewer values are summed by one thread. A hand-over costs more there; so it does where one gradient is
+// applied, which a thread does at the rate of its memory (docs/performance.md, Many workers).
+constexpr int64_t kMinToShare = 1 << 20;
 
 }  // namespace
 
@@ -27,6 +30,12 @@ HostShard::HostShard(const Config& config, const Layout& layout, int ps_index)
       snapshot_buffers_(std::make_shared<SnapshotBuffers>(
           capacity_, static_cast<size_t>(BlockCount(range_)) * (1 + optimizer_->Slots().size()))) {
   for (int64_t i = 0; i < BlockCount(range_); ++i) blocks_.emplace_back(BlockOf(range_, i), capacity_);
+  const auto workers = static_cast<int64_t>(config.cluster.worker.size());
+  if (config.device.threads > 1 && config.train.mode == TrainMode::kSync &&
+      BlockOf(range_, 0).size() * workers >= kMinToShare) {
+    team_.emplace(config.device.threads);
+  }
+  adders_.resize(team_ ? static_cast<size_t>(config.device.threads) : 1);
 }
 
 // Makes the optimizer anew if an unfinished restore has left values in its slots.
@@ -127,6 +136,19 @@ void HostShard::Update(int64_t index, Make&& make) {
   Checksum(block);
 }
 
+// Calls job(begin, end, adder) for parts of [0, size) that begin at tiles, on several threads if there are
+// many values in the gradients.
+template <typename Job>
+void HostShard::Share(int64_t size, int64_t gradients, const Job& job) {
+  if (!team_ || size * gradients < kMinToShare) return job(0, size, &adders_[0]);
+  const auto members = static_cast<int64_t>(adders_.size());
+  const int64_t tiles = (size + kTile - 1) / kTile;
+  team_->Run([&](int64_t member) {
+    const auto edge = [&](int64_t part) { return std::min(size, tiles * part / members * kTile); };
+    job(edge(member), edge(member + 1), &adders_[static_cast<size_t>(member)]);
+  });
+}
+
 void HostShard::Apply(int64_t index, const BlockGradient& gradient) {
   ApplyScaled(index, gradient.values, 1);
 }
@@ -157,16 +179,19 @@ void HostShard::ApplyMean(int64_t index, const RoundGradients& gradients, double
   const Block& block = At(index);
   const UpdateStep step = StepAfter(block.version, factor);
   Update(index, [&](const float* weights, float* updated) {
-    for (int64_t begin = 0; begin < block.range.size(); begin += kTile) {
-      const int64_t size = std::min(kTile, block.range.size() - begin);
-      const gpu::Span<float> sum = SumOf(gradients, begin, size);
-      const int64_t first = block.range.begin + begin;
-      UpdateElements({step,
-                      {first, first + size},
-                      weights + begin,
-                      updated + begin,
-                      reinterpret_cast<const std::byte*>(sum.data)});
-    }
+    const auto count = static_cast<int64_t>(gradients.tensors.size());
+    Share(block.range.size(), count, [&](int64_t begin, int64_t end, Adder* adder) {
+      for (int64_t tile = begin; tile < end; tile += kTile) {
+        const int64_t size = std::min(kTile, end - tile);
+        const gpu::Span<float> sum = SumOf(gradients, tile, size, adder);
+        const int64_t first = block.range.begin + tile;
+        UpdateElements({step,
+                        {first, first + size},
+                        weights + tile,
+                        updated + tile,
+                        reinterpret_cast<const std::byte*>(sum.data)});
+      }
+    });
   });
 }
 
@@ -184,42 +209,44 @@ net::LentBuffer& HostShard::NextVersion(Block& block) {
 void HostShard::AddSquaresOfMean(int64_t index, const RoundGradients& gradients, gpu::SquareSum* sum) {
   const int64_t values = At(index).range.size();
   if (gradients.empty()) return;
+  Adder& adder = adders_[0];
   const auto divisor = static_cast<float>(gradients.Divisor(config_.train.reduce, &shares_));
   if (gradients.tensors.size() == 1) {
-    return gpu::AddSquares(stream_, gradients.tensors[0].values.data, values, sum);
+    return gpu::AddSquares(adder.stream, gradients.tensors[0].values.data, values, sum);
   }
   for (int64_t begin = 0; begin < values; begin += kTile) {
-    const gpu::Span<float> mean = SumOf(gradients, begin, std::min(kTile, values - begin));
-    if (divisor != 1) gpu::Scale(stream_, 1 / divisor, mean);
-    gpu::AddSquares(stream_, reinterpret_cast<const std::byte*>(mean.data), mean.size, sum);
+    const gpu::Span<float> mean = SumOf(gradients, begin, std::min(kTile, values - begin), &adder);
+    if (divisor != 1) gpu::Scale(adder.stream, 1 / divisor, mean);
+    gpu::AddSquares(adder.stream, reinterpret_cast<const std::byte*>(mean.data), mean.size, sum);
   }
 }
 
-// The sum of elements [begin, begin + size) of a block; valid until the next call.
-gpu::Span<float> HostShard::SumOf(const RoundGradients& gradients, int64_t begin, int64_t size) {
+// The sum of elements [begin, begin + size) of a block; valid until the next call with the same adder.
+gpu::Span<float> HostShard::SumOf(const RoundGradients& gradients, int64_t begin, int64_t size,
+                                  Adder* by) const {
   const size_t from = static_cast<size_t>(begin) * sizeof(float),
                bytes = static_cast<size_t>(size) * sizeof(float);
-  sum_.resize(static_cast<size_t>(kTile));
-  inputs_.resize(gradients.tensors.size());
-  for (size_t i = 0; i < inputs_.size(); ++i) {
+  by->sum.resize(static_cast<size_t>(kTile));
+  by->inputs.resize(gradients.tensors.size());
+  for (size_t i = 0; i < by->inputs.size(); ++i) {
     const net::TensorView gradient = gradients.tensors[i].values;
     DT_CHECK(from + bytes <= gradient.size, from, bytes, gradient.size);
-    inputs_[i] = gradient.data + from;
+    by->inputs[i] = gradient.data + from;
   }
-  const gpu::Span<float> sum{sum_.data(), size};
-  shares_.empty() ? gpu::Sum(stream_, inputs_, sum) : AddWeighted(sum);
+  const gpu::Span<float> sum{by->sum.data(), size};
+  shares_.empty() ? gpu::Sum(by->stream, by->inputs, sum) : AddWeighted(sum, by);
   return sum;
 }
 
-void HostShard::AddWeighted(gpu::Span<float> sum) {
-  copies_.resize(inputs_.size() * static_cast<size_t>(kTile));
-  copied_.resize(inputs_.size());
-  for (size_t i = 0; i < inputs_.size(); ++i) {
-    float* const copy = copies_.data() + i * static_cast<size_t>(kTile);
-    std::memcpy(copy, inputs_[i], static_cast<size_t>(sum.size) * sizeof(float));
-    copied_[i] = copy;
+void HostShard::AddWeighted(gpu::Span<float> sum, Adder* by) const {
+  by->copies.resize(by->inputs.size() * static_cast<size_t>(kTile));
+  by->copied.resize(by->inputs.size());
+  for (size_t i = 0; i < by->inputs.size(); ++i) {
+    float* const copy = by->copies.data() + i * static_cast<size_t>(kTile);
+    std::memcpy(copy, by->inputs[i], static_cast<size_t>(sum.size) * sizeof(float));
+    by->copied[i] = copy;
   }
-  gpu::WeightedSum(stream_, copied_, shares_, sum);
+  gpu::WeightedSum(by->stream, by->copied, shares_, sum);
 }
 
 // `in_snapshot`: the version in the replaced buffer is in a snapshot.

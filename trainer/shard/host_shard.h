@@ -1,6 +1,7 @@
 // HostShard: a ParameterShard in host memory. A version that is lent to a reply is never written again: while
 // it is out, the next update goes to another buffer; otherwise the update is made in place. So a reply costs
 // no copy. A snapshot (snapshot.h) shares its version in the same way.
+// device.threads share the sums of large rounds; the bits do not depend on their number.
 // Owner: PsServer. Thread: the ps loop.
 #pragma once
 
@@ -14,6 +15,7 @@
 #include "net/lent_buffer.h"
 #include "trainer/config/config.h"
 #include "trainer/model/layout.h"
+#include "trainer/model/thread_team.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/shard/parameter_shard.h"
 #include "trainer/shard/range_update.h"
@@ -79,14 +81,26 @@ class HostShard : public ParameterShard {
     bool previous_in_snapshot = false;
   };
 
+  // Adder: what one thread needs to sum a round's gradients, a few elements at a time, which stay in the
+  // cache. Kept to spare the allocations.
+  struct Adder {
+    gpu::Stream stream;
+    std::vector<const std::byte*> inputs;
+    std::vector<float> sum;
+    std::vector<float> copies;  // of the inputs, which may lie at any address
+    std::vector<const float*> copied;
+  };
+
   Block& At(int64_t block) { return blocks_[static_cast<size_t>(block)]; }
   const Block& At(int64_t block) const { return blocks_[static_cast<size_t>(block)]; }
   template <typename Make>
   void Update(int64_t index, Make&& make);
+  template <typename Job>
+  void Share(int64_t size, int64_t gradients, const Job& job);
   void ApplyScaled(int64_t index, net::TensorView gradient, float scale);
   void RepeatVersion(int64_t index);
-  gpu::Span<float> SumOf(const RoundGradients& gradients, int64_t begin, int64_t size);
-  void AddWeighted(gpu::Span<float> sum);
+  gpu::Span<float> SumOf(const RoundGradients& gradients, int64_t begin, int64_t size, Adder* by) const;
+  void AddWeighted(gpu::Span<float> sum, Adder* by) const;
   void UpdateElements(const RangeUpdate& update) {
     ApplyUpdate(update, config_.train.optimizer, layout_, range_.begin, optimizer_.get());
   }
@@ -107,16 +121,11 @@ class HostShard : public ParameterShard {
   std::vector<net::LentBuffer> spares_;                // bounded by the replies that can be out
   std::shared_ptr<SnapshotBuffers> snapshot_buffers_;  // shared with snapshots, which may outlive this
   std::shared_ptr<RangeSnapshot> snapshot_;            // null: none
-  gpu::Stream stream_;
-  // The sum of a round's gradients, for a few elements at a time that stay in the cache; kept to spare the
-  // allocations.
-  std::vector<const std::byte*> inputs_;
-  std::vector<float> sum_;
-  std::vector<float> shares_;  // by gradient; empty: the sum is plain
-  std::vector<float> copies_;  // of the inputs, which may lie at any address
-  std::vector<const float*> copied_;
-  size_t made_ = 0;         // the blocks that have initial values
-  bool restoring_ = false;  // Restore() has written something
+  std::optional<ThreadTeam> team_;                     // unset: one thread sums
+  std::vector<Adder> adders_;                          // by member of the team
+  std::vector<float> shares_;                          // by gradient; empty: the sum is plain
+  size_t made_ = 0;                                    // the blocks that have initial values
+  bool restoring_ = false;                             // Restore() has written something
   bool initialised_ = false;
 };
 

@@ -12,13 +12,15 @@
 
 #include "trainer/model/model.h"
 #include "trainer/shard/host_shard.h"
+#include "trainer/shard/shard_test_util.h"
 #include "trainer/testing/small_config.h"
 
 namespace dtrain {
 namespace {
 
-constexpr OptimizerKind kKinds[] = {OptimizerKind::kSgd,  OptimizerKind::kMomentum, OptimizerKind::kAdagrad,
-                                    OptimizerKind::kAdam, OptimizerKind::kAdamw,    OptimizerKind::kFtrl};
+constexpr OptimizerKind kKinds[] = {
+    OptimizerKind::kSgd,  OptimizerKind::kMomentum, OptimizerKind::kAdagrad, OptimizerKind::kRmsprop,
+    OptimizerKind::kAdam, OptimizerKind::kAdamw,    OptimizerKind::kFtrl};
 
 // An mlp on some ps, with strong decay.
 Config Decaying(OptimizerKind kind, int ps) {
@@ -132,6 +134,48 @@ TEST_CASE("reduce: the sum of a round is its mean times the number of gradients,
   const net::LentBytes now = shard.Lend(0);
   CHECK(static_cast<const float*>(now.data)[0] == doctest::Approx(-0.1 * 4 * 0.5));
   now.release(nullptr, now.context);
+}
+
+// Returns the weights and slots after two rounds of five workers: of batches of one size, and of several.
+std::vector<std::vector<float>> UpdatedBy(int64_t threads, OptimizerKind kind) {
+  Config config = Decaying(kind, 1);
+  config.model.inputs = 60'000;  // a whole block, whose sums threads share, and a part of one
+  config.cluster.worker.assign(5, "a:1");
+  config.train.mode = TrainMode::kSync;
+  config.train.optimizer.decay_biases = false;
+  config.device.threads = threads;
+  const Layout layout = PlaceVariables(ModelVariables(config.model), 1, config.placement);
+  HostShard shard(config, layout, 0);
+  shard.Initialise();
+  std::vector<float> values(static_cast<size_t>(kBlockValues) + 5);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(i));
+  for (int64_t block = 0; block < shard.block_count(); ++block) {
+    RoundGradients round;
+    for (size_t first = 0; first < 5; ++first) {
+      round.Add(
+          net::TensorView{reinterpret_cast<const std::byte*>(values.data() + first), shard.bytes(block)}, 1);
+    }
+    shard.ApplyMean(block, round);
+    round.rows = {1, 2, 3, 4, 5};
+    shard.ApplyMean(block, round);
+  }
+  return ValuesOf(*shard.TakeSnapshot(), shard.slot_names().size());
+}
+
+TEST_CASE("update: however many threads share the sums of a round, weights and slots have the same bits") {
+  for (const OptimizerKind kind : kKinds) {
+    CAPTURE(static_cast<int>(kind));
+    const std::vector<std::vector<float>> alone = UpdatedBy(1, kind);
+    REQUIRE(alone[0].size() > static_cast<size_t>(kBlockValues));
+    for (const int64_t threads : {2, 3}) {
+      const std::vector<std::vector<float>> shared = UpdatedBy(threads, kind);
+      REQUIRE(shared.size() == alone.size());
+      for (size_t slot = 0; slot < alone.size(); ++slot) {
+        REQUIRE(shared[slot].size() == alone[slot].size());
+        CHECK(std::memcmp(shared[slot].data(), alone[slot].data(), alone[slot].size() * sizeof(float)) == 0);
+      }
+    }
+  }
 }
 
 }  // namespace
