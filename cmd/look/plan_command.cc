@@ -77,6 +77,7 @@ struct PsLoad {
   int64_t bytes = 0;  // or kNoLimit
   double share = 0;   // of all parameters, or of the table's rows
   Traffic step;
+  double step_us = 0;          // of its processor
   std::optional<Traffic> run;  // unset: the run's length is not known
 };
 
@@ -92,7 +93,7 @@ void PrintPs(const Layout& layout, size_t ps, const PsLoad& load) {
 }
 
 std::vector<PsLoad> LoadsOf(const Config& config, const Layout& layout, int workers,
-                            const std::optional<int64_t>& gradients, double keys) {
+                            const std::optional<int64_t>& gradients, bool local, double keys) {
   std::vector<PsLoad> loads;
   for (size_t i = 0; i < layout.ps.size(); ++i) {
     const int ps = static_cast<int>(i);
@@ -100,6 +101,7 @@ std::vector<PsLoad> LoadsOf(const Config& config, const Layout& layout, int work
     load.bytes = BytesOf(config, layout, i);
     load.share = ShareOf(layout, i);
     load.step = StepTraffic(config, layout, ps, keys);
+    load.step_us = PushMicroseconds(layout, ps, local, keys);
     if (gradients) load.run = RunTraffic(config, layout, ps, workers, *gradients, keys);
   }
   return loads;
@@ -130,6 +132,7 @@ Json LoadJson(const Layout& layout, size_t ps, const PsLoad& load) {
                {"share", load.share},
                {"in_bytes_per_step", load.step.in},
                {"out_bytes_per_step", load.step.out},
+               {"processor_us_per_step", load.step_us},
                {"in_bytes_per_run", load.run ? Json(load.run->in) : Json(nullptr)},
                {"out_bytes_per_run", load.run ? Json(load.run->out) : Json(nullptr)},
                {"tensors", tensors}};
@@ -151,6 +154,24 @@ void PrintJson(const Layout& layout, const std::vector<PsLoad>& loads, int worke
                          {"rows_per_batch", keys ? Json(keys->keys) : Json(nullptr)},
                          {"ps", ps}};
   fmt::print("{}\n", document.dump(2));
+}
+
+// Returns a value above 0 with two digits: "8300", "0.61".
+std::string TwoDigits(double value) {
+  const double unit = std::pow(10, std::floor(std::log10(value)) - 1);
+  return fmt::format("{:.12g}", std::round(value / unit) * unit);
+}
+
+// Says how many steps the processor of the busiest ps allows.
+void PrintProcessorTime(const std::vector<PsLoad>& loads, int workers, bool local) {
+  const auto less = [](const PsLoad& a, const PsLoad& b) { return a.step_us < b.step_us; };
+  const auto busiest = std::max_element(loads.begin(), loads.end(), less);
+  const double steps_per_s = 1e6 / busiest->step_us;
+  fmt::print(
+      "A step takes ps {} about {} us of a processor, measured {} on another machine: at most {} steps/s of "
+      "all workers, {} of each of {}.\n",
+      busiest - loads.begin(), TwoDigits(busiest->step_us), local ? "with dtrain local" : "over TCP",
+      TwoDigits(steps_per_s), TwoDigits(steps_per_s / workers), workers);
 }
 
 // Says what the traffic of a table was reckoned from.
@@ -234,7 +255,8 @@ int RunPlanCommand(const PlanArguments& arguments) {
   const LoadOptions options = SizedOptions(arguments.size);
   if (arguments.config.dump) return DumpEffectiveConfig(arguments.config, options);
   Config config = LoadConfig(arguments.config.path, arguments.config.sets, options);
-  if (NeedsLocal(arguments.size, config.cluster)) MakeLocal(arguments.size, &config);
+  const bool local = NeedsLocal(arguments.size, config.cluster);
+  if (local) MakeLocal(arguments.size, &config);
   const DataShape shape = PeekShape(config);
   ResolveModelShape(shape, &config);
   const Layout layout = MakeLayout(config, static_cast<int>(config.cluster.ps.size()));
@@ -242,7 +264,7 @@ int RunPlanCommand(const PlanArguments& arguments) {
   const std::optional<int64_t> gradients = KnownGradients(config, shape, workers);
   std::optional<BatchKeys> keys;
   if (layout.table) keys = MeasureBatchKeys(config);
-  const std::vector<PsLoad> loads = LoadsOf(config, layout, workers, gradients, keys ? keys->keys : 0);
+  const std::vector<PsLoad> loads = LoadsOf(config, layout, workers, gradients, local, keys ? keys->keys : 0);
   if (arguments.json) {
     PrintJson(layout, loads, workers, gradients, keys);
     WarnOfMemory(config, layout);
@@ -278,6 +300,7 @@ int RunPlanCommand(const PlanArguments& arguments) {
   } else {
     fmt::print("How long a run is depends on the rows of the data: dtrain check reads them.\n");
   }
+  if (keys || !layout.table) PrintProcessorTime(loads, workers, local);
   PrintFeed(config, workers, gradients);
   WarnOfMemory(config, layout);
   return 0;

@@ -164,6 +164,18 @@ Traffic StepTraffic(const Config& config, const Layout& layout, int ps, double k
   return traffic;
 }
 
+// The coefficients: bench/push_cost for messages and values, bench/scale.py (docs/scale.md, c4) for rows.
+double PushMicroseconds(const Layout& layout, int ps, bool local, double keys) {
+  const double of_message = local ? 12 : 25, of_value = local ? 0.0012 : 0.003, of_row = 0.0213;
+  const auto index = static_cast<size_t>(ps);
+  double values = static_cast<double>(layout.ps[index].size()), rows = 0;
+  if (layout.table) {
+    rows = keys / static_cast<double>(layout.ps.size());
+    values += rows * static_cast<double>(layout.table->width());
+  }
+  return of_message * static_cast<double>(BlocksOf(layout, index)) + of_value * values + of_row * rows;
+}
+
 Traffic RunTraffic(const Config& config, const Layout& layout, int ps, int workers, int64_t steps,
                    double keys) {
   Traffic traffic = static_cast<double>(steps) * StepTraffic(config, layout, ps, keys);

@@ -26,6 +26,11 @@ Traffic StepTraffic(const Config& config, const Layout& layout, int ps, double k
 Traffic RunTraffic(const Config& config, const Layout& layout, int ps, int workers, int64_t steps,
                    double keys = 0);
 
+// The processor time, in microseconds, that a ps takes for its part of one gradient and the weights that
+// answer it, as measured on one machine (docs/performance.md, Many workers). `local`: by the sockets of
+// `dtrain local`; else by TCP.
+double PushMicroseconds(const Layout& layout, int ps, bool local, double keys = 0);
+
 // A batch of `rows` rows from worker 0 to another worker (data.split: feed), and the request for it. Counted
 // at worker 0. `config`: as RunTask() completes it.
 Traffic FeedTraffic(const Config& config, int64_t rows, bool as_bytes);

@@ -52,6 +52,19 @@ TEST_CASE("traffic: a ps without a range still answers each step") {
   CHECK(empty == 1);
 }
 
+TEST_CASE("traffic: a push takes a ps's processor a time for each message and each value, more over TCP") {
+  Config config = LinearCluster(1, 1, 1);
+  const auto push = [&](int64_t blocks, bool local) {
+    config.model.inputs = blocks * kBlockValues - 1;  // and a bias
+    return PushMicroseconds(MakeLayout(config, 1), 0, local);
+  };
+  for (const bool local : {true, false}) {
+    CHECK(push(4, local) == doctest::Approx(4 * push(1, local)));
+    CHECK(push(1, local) > 100);
+  }
+  CHECK(push(1, false) > push(1, true));
+}
+
 // The max share of the messages that are not counted: greetings, and a few repeats on a busy machine.
 constexpr double kTolerance = 0.04;
 
