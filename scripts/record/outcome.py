@@ -20,7 +20,8 @@ def masked(text, folder):
     text = TIME.sub("TIME", text)
     text = TEMPORARY.sub(".step-N.tmp-H", text)
     text = HEX.sub("H", text)
-    return NUMBER.sub("N", re.sub(r"(step|pid)[- ]\d+", r"\1 N", text))
+    text = NUMBER.sub("N", re.sub(r"(step|pid)[- ]\d+", r"\1 N", text))
+    return re.sub(r" {2,}", "  ", text)  # columns are as wide as their numbers
 
 
 def last_line(path, folder):

@@ -30,7 +30,7 @@ UndoLimits LimitsOf(const Config& config) {
 TableShard::TableShard(const Config& config, const Layout& layout, int ps_index)
     : RowShard(config, layout, ps_index),
       rows_(EmptyRows(config, *layout.table, layout.table->PartOf(ps_index))),
-      changed_(config.checkpoint.delta > 0 ? rows_.group_count() : 0) {}
+      changed_(config.checkpoint.delta > 0 ? rows_.unit_count() : 0) {}
 
 void TableShard::RestoreRow(uint64_t row, const float* values) {
   if (!initialised()) std::copy_n(values, rows_.values(), rows_.Touch(row));
@@ -59,7 +59,7 @@ void TableShard::UpdateRows(int64_t, const UpdateStep& step, KeySpan keys, const
 }
 
 void TableShard::NoteChanges(KeySpan keys) {
-  for (const uint64_t key : keys) changed_[rows_.GroupOf(key)] = true;
+  for (const uint64_t key : keys) changed_[rows_.UnitOf(key)] = true;
 }
 
 // Copies the weights of rows to [keys, width]. A row that was never written stays so. All rows of a tile are

@@ -37,7 +37,7 @@ class TableShard : public RowShard {
 
   RowStore rows_;
   std::shared_ptr<TableSnapshot> snapshot_;  // null: none
-  // With checkpoint.delta, by group: it has changed since the latest snapshot of all; else empty.
+  // With checkpoint.delta, by unit: it has changed since the latest snapshot of all; else empty.
   std::vector<bool> changed_;
 };
 

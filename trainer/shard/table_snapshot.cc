@@ -36,9 +36,9 @@ TableSnapshot::TableSnapshot(const RowStore& rows, int64_t width, const UndoLimi
       undo_(static_cast<int64_t>(((rows.rows().size() + (uint64_t{1} << slice_bits_) - 1) >> slice_bits_)),
             rows.values()),
       next_(taken_),
-      writer_(width, rows.values(), changed_.empty() ? 0 : rows.group_rows()),
+      writer_(width, rows.values(), changed_.empty() ? 0 : rows.unit_rows()),
       initial_(static_cast<size_t>(rows.values())) {
-  DT_CHECK(uint64_t{1} << slice_bits_ >= static_cast<uint64_t>(rows.group_rows()), slice_bits_);
+  DT_CHECK(uint64_t{1} << slice_bits_ >= static_cast<uint64_t>(rows.unit_rows()), slice_bits_);
 }
 
 // Copies rows as they were. False: their piece is released.

@@ -36,7 +36,7 @@ std::chrono::nanoseconds WaitAfterUpdate(const UndoLimits& limits, size_t used, 
 
 class TableSnapshot : public Snapshot {
  public:
-  // `rows` are read until every piece is released. `width`: as in RowPieceWriter. `changed`: by group,
+  // `rows` are read until every piece is released. `width`: as in RowPieceWriter. `changed`: by unit,
   // whether a delta has it; empty: the snapshot is of all.
   TableSnapshot(const RowStore& rows, int64_t width, const UndoLimits& limits = {},
                 std::vector<bool> changed = {});
@@ -58,7 +58,10 @@ class TableSnapshot : public Snapshot {
   }
   void Wait();
   void KeepRows(KeySpan keys);
-  bool HasGroup(uint64_t group) const { return changed_.empty() || changed_[group]; }
+  bool HasGroup(uint64_t group) const {
+    if (changed_.empty()) return true;
+    return changed_[group / static_cast<uint64_t>(rows_.unit_rows() / rows_.group_rows())];
+  }
   bool Has(int64_t piece) const { return piece >= released_ && piece < piece_count(); }
 
   const RowStore& rows_;

@@ -76,6 +76,7 @@ RowStore::RowStore(RowRange rows, int64_t values, Initial initial, std::vector<f
       values_(values),
       initial_(std::move(initial)),
       constant_(std::move(constant)),
+      unit_bits_(GroupBits(rows, values, false)),
       group_bits_(GroupBits(rows, values, constant_.empty())),
       group_mask_((uint64_t{1} << group_bits_) - 1),
       group_bytes_(static_cast<size_t>(values) * sizeof(float) << group_bits_),
@@ -85,6 +86,10 @@ RowStore::RowStore(RowRange rows, int64_t values, Initial initial, std::vector<f
       places_(whole_ ? 0 : GroupCount(rows, group_bits_) * sizeof(uint32_t), MappedMemory::Pages::kSmall,
               "the list of a table's rows"),
       memory_(GroupCount(rows, group_bits_) * group_bytes_, MappedMemory::Pages::kHuge, "a table's rows") {
+  if (constant_.empty()) {
+    drawn_rows_.assign(DrawnCount(), UINT64_MAX);
+    drawn_.resize(drawn_rows_.size() * static_cast<size_t>(values_));
+  }
   if (whole_ && IsLarge(rows, group_bits_, group_bytes_)) pages_.resize(memory_.bytes() / kHugePage);
   if (whole_) memory_.Use(memory_.bytes());
 }
@@ -102,15 +107,17 @@ void RowStore::Clear() {
   used_ = 0;
 }
 
+// How many drawn rows are kept: a power of two.
+size_t RowStore::DrawnCount() const {
+  constexpr size_t kDrawnBytes = size_t{1} << 20;
+  const size_t row_bytes = static_cast<size_t>(values_) * sizeof(float);
+  size_t count = 1;
+  while (count < rows_.size() && count * 2 * row_bytes <= kDrawnBytes) count *= 2;
+  return count;
+}
+
 const float* RowStore::InitialRow(uint64_t row) {
   if (!constant_.empty()) return constant_.data();
-  constexpr size_t kDrawnBytes = size_t{1} << 20;
-  if (drawn_rows_.empty()) {
-    size_t count = 1;
-    while (count * 2 * static_cast<size_t>(values_) * sizeof(float) <= kDrawnBytes) count *= 2;
-    drawn_rows_.assign(count, UINT64_MAX);
-    drawn_.resize(count * static_cast<size_t>(values_));
-  }
   const size_t place = row & (drawn_rows_.size() - 1);
   float* const values = drawn_.data() + place * static_cast<size_t>(values_);
   if (drawn_rows_[place] != row) initial_(row, values);

@@ -120,6 +120,13 @@ class RowStore {
     return (rows_.size() + static_cast<uint64_t>(group_rows()) - 1) >> group_bits_;
   }
   uint64_t GroupOf(uint64_t row) const { return (row - rows_.begin) >> group_bits_; }
+  // Units: a group, or several that together are as large as what one access of memory brings. A save of what
+  // has changed has or has not all of one.
+  int64_t unit_rows() const { return int64_t{1} << unit_bits_; }
+  uint64_t unit_count() const {
+    return (rows_.size() + static_cast<uint64_t>(unit_rows()) - 1) >> unit_bits_;
+  }
+  uint64_t UnitOf(uint64_t row) const { return (row - rows_.begin) >> unit_bits_; }
   // The rows of a group, [group_rows(), values()]; null: none was written.
   const float* Group(uint64_t group) const {
     if (whole_) return IsWritten(group) ? RowAt(group << group_bits_) : nullptr;
@@ -161,15 +168,17 @@ class RowStore {
   size_t BytesWith(size_t more) const;
   void Begin(uint64_t group);
   void BeginPage(size_t page);
+  size_t DrawnCount() const;
   void Fill(uint64_t group, float* values);
 
   const RowRange rows_;
   const int64_t values_;
   const Initial initial_;
   const std::vector<float> constant_;
-  // By the last bits of their numbers, rows that were drawn; empty: none was yet.
+  // By the last bits of their numbers, rows that were drawn; empty: none is.
   std::vector<uint64_t> drawn_rows_;
   std::vector<float> drawn_;
+  int unit_bits_ = 0;
   int group_bits_ = 0;
   uint64_t group_mask_ = 0;
   size_t group_bytes_ = 0;
