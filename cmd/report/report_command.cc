@@ -16,6 +16,7 @@
 #include "cmd/report/comparison.h"
 #include "cmd/report/run_page.h"
 #include "cmd/report/run_report.h"
+#include "trainer/export/output_file.h"
 
 namespace dtrain {
 namespace {
@@ -39,7 +40,11 @@ std::vector<RunFiles> ReadRuns(const std::vector<std::string>& named, const Erro
 }
 
 void Put(const std::string& text, const std::string& file) {
-  if (!file.empty() && file != kStandardOutput) return WriteFileAtomically(file, text);
+  if (!file.empty() && file != kStandardOutput) {
+    OutputFile output(file);
+    output.Write(text);
+    return output.Finish();
+  }
   fmt::print("{}", text);
   if (std::fflush(stdout) != 0) throw OutputFailed(errno);
 }

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -193,6 +194,13 @@ TEST_CASE("report: several runs are a table, the best one first, with the keys t
   CHECK(Sees(page, "rate-0.2"));
   const auto& charts = page.at("charts");
   CHECK(std::count(charts.begin(), charts.end(), Json("Loss of training")) == 2);
+
+  const std::string pipe = directory + "/pipe";
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  const Done refused = Run({"report", runs, "--csv", "--out", pipe});
+  CHECK(refused.code == 2);
+  CHECK(Contains(refused.error, "a file would take its place"));
+  CHECK(fs::is_fifo(pipe));
 }
 
 TEST_CASE("report: what is no run, or cannot be written, is refused with the remedy") {

@@ -28,9 +28,16 @@ namespace {
 
 constexpr size_t kMaxPassword = 1024;
 
+// Whether something is there that is no file.
+bool IsOther(const std::string& path) {
+  struct stat about {};
+  return lstat(path.c_str(), &about) == 0 && !S_ISREG(about.st_mode);
+}
+
 // Replaces a file without waiting for the disk: after a crash of the machine the older one may be there.
-// Returns 0, or the errno of what failed.
+// Returns 0, or the errno of what failed. Never takes the place of a device, a pipe or a link.
 int Replace(const std::string& path, std::string_view content, mode_t mode) {
+  if (IsOther(path)) return EEXIST;
   const std::string temporary = path + ".tmp";
   unlink(temporary.c_str());
   int failed = 0;
@@ -116,6 +123,12 @@ RunMonitor::RunMonitor(const Config& config, const std::string& directory, Logge
 }
 
 void CheckMetrics(const Config& config) {
+  if (!config.metrics.file.empty() && IsOther(config.metrics.file)) {
+    throw UserError(
+        "metrics.file = {}: is a device, a pipe, a link or a directory, and a file would take its place. "
+        "Name a file.",
+        config.metrics.file);
+  }
   if (!config.metrics.port) return;
   PasswordOf(config.metrics);
   close(ListenFor(config));

@@ -183,6 +183,18 @@ TEST_CASE(
                  "metrics.file = /nowhere/dtrain.prom: cannot be written: No such file or directory"));
 }
 
+TEST_CASE("monitor: the file of metrics takes the place of no pipe") {
+  Monitored run;
+  run.config.metrics.port.reset();
+  run.config.metrics.file = NewDirectory() + "/pipe";
+  REQUIRE(mkfifo(run.config.metrics.file.c_str(), 0600) == 0);
+  CHECK_THROWS_WITH_AS(CheckMetrics(run.config), doctest::Contains("a file would take its place"), UserError);
+  run.Begin();
+  run.monitor->Put(kStatus);
+  run.monitor.reset();
+  CHECK(std::filesystem::is_fifo(run.config.metrics.file));
+}
+
 TEST_CASE("monitor: the file of metrics has what the port would tell") {
   Monitored run;
   run.config.metrics.port.reset();
