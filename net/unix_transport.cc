@@ -102,7 +102,7 @@ class UnixChannel final : public Channel {
   std::array<epoll_event, kMaxEvents> events_;
   std::deque<int> ready_;  // descriptors to look at before the next wait
   std::vector<int> held_;  // of connections some of whose messages were not offered to the system yet
-  TimePoint received_;     // when Receive() last returned a message
+  TimePoint received_;     // when Receive() last returned a message of a peer that has sent more
   LentBuffers payloads_;
   ChannelStats stats_;
 };
@@ -311,7 +311,6 @@ ReceiveResult UnixChannel::Receive(TimePoint deadline, NodeId* from, Message* me
       ready_.pop_front();
       if (!OnEvent(fd, from, message)) continue;
       stats_.bytes_received += message->header.size() + message->payload.size();
-      received_ = Clock::now();
       return ReceiveResult::kMessage;
     }
     FlushHeld();
@@ -364,7 +363,10 @@ bool UnixChannel::OnEvent(int fd, NodeId* from, Message* message) {
   }
   if (!Take(connection, message)) return false;
   *from = connection.id;
-  if (connection.buffered() > 0) ready_.push_back(fd);
+  if (connection.buffered() > 0) {
+    ready_.push_back(fd);
+    received_ = Clock::now();
+  }
   return true;
 }
 

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "cmd/common/run_files.h"
 #include "cmd/common/signal_pipe.h"
 #include "cmd/report/comparison.h"

@@ -27,6 +27,8 @@ namespace dtrain {
 namespace {
 
 constexpr size_t kMaxPassword = 1024;
+constexpr char kOther[] =
+    "a device, a pipe, a link or a directory is there, and a file would take its place. Name a file";
 
 // Whether something is there that is no file.
 bool IsOther(const std::string& path) {
@@ -124,10 +126,7 @@ RunMonitor::RunMonitor(const Config& config, const std::string& directory, Logge
 
 void CheckMetrics(const Config& config) {
   if (!config.metrics.file.empty() && IsOther(config.metrics.file)) {
-    throw UserError(
-        "metrics.file = {}: is a device, a pipe, a link or a directory, and a file would take its place. "
-        "Name a file.",
-        config.metrics.file);
+    throw UserError("metrics.file = {}: {}.", config.metrics.file, kOther);
   }
   if (!config.metrics.port) return;
   PasswordOf(config.metrics);
@@ -186,7 +185,7 @@ void RunMonitor::HandOn(const std::string& json) {
     const int failed = Replace(config_.metrics.file, text, 0644);
     if (failed != 0 && !file_failed_) {
       log_.Warning("metrics.file = {}: cannot be written: {}. The run goes on without it.",
-                   config_.metrics.file, ErrnoText(failed));
+                   config_.metrics.file, failed == EEXIST ? kOther : ErrnoText(failed));
     }
     file_failed_ = failed != 0;
   }

@@ -193,6 +193,7 @@ TEST_CASE("monitor: the file of metrics takes the place of no pipe") {
   run.monitor->Put(kStatus);
   run.monitor.reset();
   CHECK(std::filesystem::is_fifo(run.config.metrics.file));
+  CHECK(Contains(FileContent(run.log.path()), "a file would take its place. Name a file. The run goes on"));
 }
 
 TEST_CASE("monitor: the file of metrics has what the port would tell") {
