@@ -6,13 +6,18 @@ Links are pairs of network devices between two network namespaces, one for the w
 a token bucket (tc tbf); that needs root and iproute2. Two jobs, each with 1 ps, 1 worker and in_flight 2: the perceptron of
 configs/mnist_mlp.yaml (318 KB of weights), and a model of 64 MiB that computes next to nothing. The limit of a link is what a
 plain TCP connection carries each way while the other way is full, too.
+
+With tensorflow-cpu 2.21 its parameter server runs the same two models on the same link, its better of 1 and 2 threads, with two
+steps open at a time, each from a thread of its own. The rows of a batch lie in a variable of the worker.
 """
 import argparse
+import importlib.util
 import os
 import socket
 import statistics
 import subprocess
 import sys
+import threading
 import time
 
 import race
@@ -54,15 +59,15 @@ def jobs(work, data):
                         "train": {"batch_size": 100, "optimizer": {"kind": "sgd", "learning_rate": 0.001}}},
         "64 MiB": {"model": {"kind": "logistic", "inputs": FEATURES - 1, "table": "none"},
                    "data": {"train": {"format": "libsvm", "path": str(work / "rows.svm")}},
-                   "train": {"batch_size": 10, "optimizer": {"kind": "sgd", "learning_rate": 0.001}}}}
+                   "train": {"batch_size": 1, "optimizer": {"kind": "sgd", "learning_rate": 0.001}}}}
 
 
 def limit_of(hosts, seconds):
     """Bytes/s of each way, by plain TCP."""
-    port = scale.free_ports(1)[0]
+    port = race.free_ports(1)[0]
     tasks = []
     for side, what in (("ps", "serve"), ("worker", "connect")):
-        command = ["ip", "netns", "exec", hosts[side][0], sys.executable, "-c", STREAM, what, hosts["ps"][1], port, seconds]
+        command = [*race.inside(hosts[side][0]), sys.executable, "-c", STREAM, what, hosts["ps"][1], port, seconds]
         tasks.append(race.start(command, stdout=subprocess.PIPE, text=True))
     return statistics.mean(float(task.communicate(timeout=race.LIMIT_S)[0]) for task in tasks)
 
@@ -77,7 +82,57 @@ def step_bytes(program, work, job, form):
     return ps["in_bytes_per_step"], ps["out_bytes_per_step"]
 
 
+def serve(task, addresses, threads, job):
+    """A TensorFlow task. The worker reads a number of seconds a line and answers each with its steps a second."""
+    import tensorflow as tf
+    v1 = tf.compat.v1
+    server, config = race.tensorflow_server(task, addresses, threads)
+
+    def weights(name, *shape):
+        with tf.device("/job:ps/task:0"):
+            return v1.get_variable(name, shape, initializer=v1.zeros_initializer(), use_resource=True)
+
+    def rows(*shape):
+        with tf.device("/job:worker/task:0"):
+            return v1.get_variable("rows", shape, initializer=v1.zeros_initializer(), use_resource=True, trainable=False)
+
+    if job == "64 MiB":
+        model = [weights("weights", FEATURES)]
+        with tf.device("/job:worker/task:0"):
+            loss = tf.nn.softplus(tf.reduce_sum(model[0] * rows(FEATURES)))
+    else:
+        model = [weights("weights1", 784, 100), weights("bias1", 100), weights("weights2", 100, 10), weights("bias2", 10)]
+        with tf.device("/job:worker/task:0"):
+            hidden = tf.sigmoid(tf.matmul(rows(100, 784), model[0]) + model[1])
+            loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(
+                labels=tf.zeros([100], tf.int32), logits=tf.matmul(hidden, model[2]) + model[3]))
+    with tf.device("/job:worker/task:0"):
+        optimizer = v1.train.GradientDescentOptimizer(0.001)
+        step = optimizer.minimize(loss, var_list=model)
+    session = v1.Session(server.target, config=config)
+    session.run(v1.global_variables_initializer())
+    step = session.make_callable(step)
+    step()
+    print("ready", flush=True)
+    for line in sys.stdin:
+        begin, done = time.perf_counter(), [0, 0]
+
+        def train(thread):
+            while time.perf_counter() < begin + float(line):
+                step()
+                done[thread] += 1
+
+        other = threading.Thread(target=train, args=(1,))
+        other.start()
+        train(0)
+        other.join()
+        print(sum(done) / (time.perf_counter() - begin), flush=True)
+    os._exit(0)
+
+
 def main():
+    if sys.argv[1:2] == ["--serve"]:
+        serve(sys.argv[2], sys.argv[3], int(sys.argv[4]), sys.argv[5])
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3)
@@ -98,17 +153,26 @@ def main():
 
     jobs_of = jobs(work, data)
     limits = {link: limit_of(hosts[link], options.seconds / 2) for link in links}
-    cases = [(link, job, form) for link in links for job in jobs_of for form in FORMS]
-    rates = race.by_turns({case: lambda case=case: run(*case) for case in cases}, options.rounds)
+    sides = {(link, job, form): lambda case=(link, job, form): run(*case) for link in links for job in jobs_of for form in FORMS}
+    if importlib.util.find_spec("tensorflow") is None:
+        print("tensorflow: not installed")
+    else:
+        for link, job in [(link, job) for link in links for job in jobs_of]:
+            place = work / f"tensorflow{len(sides)}"
+            place.mkdir()
+            clusters = [race.TensorFlow(__file__, place, threads, job, hosts=hosts[link]) for threads in (1, 2)]
+            sides[link, job, "TensorFlow"] = (
+                lambda clusters=clusters: max(cluster.rate(options.seconds / 2) for cluster in clusters))
+    rates = race.by_turns(sides, options.rounds)
     rows, plain = [], {}
-    for (link, job, form), measured in rates.items():
+    for (link, job, form), measured in sorted(rates.items(), key=lambda side: side[0][:2]):
         rate = statistics.median(measured)
         plain.setdefault((link, job), rate)
-        there, back = step_bytes(program, work, jobs_of[job], form)
+        there, back = step_bytes(program, work, jobs_of[job], "none" if form == "TensorFlow" else form)
         rows.append([link, job, form, f"{there / 1e3:,.1f}", f"{back / 1e3:,.1f}", f"{rate:,.1f}",
                      f"{rate * max(there, back) / scale.LINKS[link]:.3f}", f"{rate * max(there, back) / limits[link]:.3f}",
                      f"{rate / plain[link, job]:.2f}"])
-    race.print_table(["link", "model", "net.compress", "KB there", "KB back", "steps/s", "of the link", "of plain TCP",
+    race.print_table(["link", "model", "net.compress, or peer", "KB there", "KB back", "steps/s", "of the link", "of plain TCP",
                       "of none"], rows)
     for link, limit in limits.items():
         print(f"plain TCP over {link}: {limit / 1e6:.1f} MB/s each way, {limit / scale.LINKS[link]:.3f} of the link")

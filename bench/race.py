@@ -20,6 +20,7 @@ import time
 DTRAIN = pathlib.Path(__file__).resolve().parent.parent / "bazel-bin" / "cmd" / "dtrain"
 
 LIMIT_S = 120
+LOOPBACK = {"ps": (None, "127.0.0.1"), "worker": (None, "127.0.0.1")}
 
 _running = set()
 
@@ -122,20 +123,30 @@ def tensorflow_server(job, addresses, threads):
     return server, config
 
 
+def inside(namespace):
+    """What a command that runs in a network namespace begins with; nothing for the host's own."""
+    return ["ip", "netns", "exec", namespace] if namespace else []
+
+
+def free_ports(count):
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [s.getsockname()[1] for s in sockets]
+    for s in sockets:
+        s.close()
+    return ports
+
+
 class TensorFlow:
     """A cluster of `script --serve JOB ADDRESSES THREADS ...`, 1 ps and 1 worker, that waits for its turns; it takes no
     processor time between them. The worker prints "ready", then reads requests and answers each with its rows a
-    second."""
+    second. `hosts` has the network namespace and the address of each."""
 
-    def __init__(self, script, work, threads, *more):
-        sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
-        addresses = ",".join(f"127.0.0.1:{s.getsockname()[1]}" for s in sockets)
-        for s in sockets:
-            s.close()
+    def __init__(self, script, work, threads, *more, hosts=LOOPBACK):
+        addresses = ",".join(f"{hosts[job][1]}:{port}" for job, port in zip(("ps", "worker"), free_ports(2)))
         environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
         script = os.path.abspath(script)
-        self.tasks = [start([sys.executable, script, "--serve", job, addresses, threads, *more], env=environment,
-                            cwd=work, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        self.tasks = [start([*inside(hosts[job][0]), sys.executable, script, "--serve", job, addresses, threads, *more],
+                            env=environment, cwd=work, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                             stderr=open(work / f"{job}.{threads}", "w")) for job in ("ps", "worker")]
         if self.tasks[1].stdout.readline() != "ready\n":
             sys.exit((work / f"worker.{threads}").read_text())

@@ -15,7 +15,6 @@ import atexit
 import json
 import math
 import os
-import socket
 import statistics
 import subprocess
 import sys
@@ -87,20 +86,12 @@ def namespaces(link):
     return {"ps": (names[0], "10.78.0.1"), "worker": (names[1], "10.78.0.2")}
 
 
-def free_ports(count):
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
-
-
 class Cluster:
     """One run of a job on a link: its steps/s, and the processor seconds of its ps and workers."""
 
     def __init__(self, program, work, job, ps, workers, link, hosts):
-        where = hosts.get(link, {"ps": (None, "127.0.0.1"), "worker": (None, "127.0.0.1")})
-        ports = free_ports(ps)
+        where = hosts.get(link, race.LOOPBACK)
+        ports = race.free_ports(ps)
         config = {
             "cluster": {"ps": [f"{where['ps'][1]}:{port}" for port in ports],
                         "worker": [f"{where['worker'][1]}:{index + 1}" for index in range(workers)]},
@@ -111,10 +102,9 @@ class Cluster:
         tasks = {}
         for role, count in (("ps", ps), ("worker", workers)):
             for index in range(count):
-                command = [program, "--config", "cluster.yaml", "--role", role, "--index", index]
+                command = [*race.inside(where[role][0]), program, "--config", "cluster.yaml", "--role", role, "--index",
+                           index]
                 command += ["--result", "result.json"] if (role, index) == ("worker", 0) else []
-                if where[role][0]:
-                    command = ["ip", "netns", "exec", where[role][0], *command]
                 tasks[role, index] = race.start(command, cwd=work, stdout=subprocess.DEVNULL,
                                                 stderr=open(work / f"{role}{index}", "w"))
         self.processor_s = {"ps": 0.0, "worker": 0.0}

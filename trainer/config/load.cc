@@ -28,14 +28,20 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMaxConfigBytes = 1 << 20;
+constexpr size_t kReadBytes = 16 << 10;
 
 // The bytes of the file. Throws UserError naming the path: missing, a directory, unreadable, too large for a
 // config, or no UTF-8 text.
 std::string ReadConfigText(const std::string& path) {
   const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "re"), std::fclose);
   if (file == nullptr) throw UserError("{}: cannot be opened: {}. Check the path.", path, ErrnoText(errno));
-  std::string text(kMaxConfigBytes + 1, '\0');
-  text.resize(std::fread(text.data(), 1, text.size(), file.get()));
+  std::string text;
+  for (size_t read = 1; read > 0 && text.size() <= kMaxConfigBytes;) {
+    const size_t before = text.size();
+    text.resize(before + kReadBytes);
+    read = std::fread(text.data() + before, 1, kReadBytes, file.get());
+    text.resize(before + read);
+  }
   if (std::ferror(file.get()) != 0) {
     throw UserError("{}: cannot be read: {}. Give a YAML file.", path, ErrnoText(errno));
   }
