@@ -151,7 +151,8 @@ TEST_CASE(
 TEST_CASE("summary: a killed run leaves a readable file, and so does one that is cut off in a record") {
   if (Python().empty()) return;
   AdoptOrphans();
-  const Job job(LinearJob(kForEver));
+  const Job job(LinearJob(kForEver) +
+                "hooks: {log_every_steps: 100}\n");  // TensorBoard reads slowly: a short run
   const auto run = job.Start();
   REQUIRE(run->WaitForLine("worker 0 | epoch"));
   std::string file;
