@@ -68,8 +68,8 @@ class Frame {
 
 // Channel: sends and receives messages for one task. It knows its peers by NodeId and does not read what it
 // carries: the receiver verifies each message (codec.h). Implementations: zmq_transport.h (a ROUTER where it
-// binds, a DEALER for each connection) and inproc_transport.h (threads of one process). Wire format:
-// docs/wire.md.
+// binds, a DEALER for each connection), unix_transport.h (processes of one user on one machine) and
+// inproc_transport.h (threads of one process). Wire format: docs/wire.md.
 // Thread: one, or one at a time in Serve(); the release functions of lent frames run on any.
 
 // NodeId: the name of a conversation. The connecting side chooses it at random, and both ends use it. Its
@@ -115,7 +115,7 @@ class Channel {
   // Accepts connections at `address` ("host:port", "[::1]:port"; port 0 lets the system choose). Returns
   // the address bound. Throws UserError with address, errno text and remedy when that fails.
   virtual std::string Bind(const std::string& address) = 0;
-  // Accepts connections on a TCP socket that already listens. The channel takes ownership of the descriptor.
+  // Accepts connections on a socket that already listens. The channel takes ownership of the descriptor.
   virtual std::string BindDescriptor(int listening_fd) = 0;
   // Begins to connect. From now on `id` names this conversation at both ends. Never waits: the name is
   // resolved and the connection retried in the background until Disconnect() or the end of the channel.

@@ -376,15 +376,16 @@ bool InprocChannel::Accept(const InprocEntry& entry) {
 }
 
 ReceiveResult InprocChannel::Receive(TimePoint deadline, NodeId* from, Message* message) {
-  InprocEntry entry;
+  std::optional<InprocEntry> entry;
   do {
+    entry.reset();  // without the lock: release functions run their owners' code
     std::unique_lock<std::mutex> lock = Lock(inbox_->mutex);
     if (!Await(deadline, lock, [this] { return !inbox_->queue.empty(); })) return ReceiveResult::kTimeout;
     entry = inbox_->queue.Pop();
-    --*entry.waiting;
-  } while (!Accept(entry));
-  *from = entry.link->id;
-  *message = std::move(entry.message);
+    --*entry->waiting;
+  } while (!Accept(*entry));
+  *from = entry->link->id;
+  *message = std::move(entry->message);
   return ReceiveResult::kMessage;
 }
 

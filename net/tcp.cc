@@ -143,14 +143,19 @@ std::string ListeningAddress(int descriptor) {
   return text;
 }
 
+int MillisecondsUntil(TimePoint deadline, TimePoint now) {
+  constexpr int64_t kMaxWaitMs = 3'600'000;
+  if (deadline <= now) return 0;
+  return static_cast<int>(std::min(std::chrono::ceil<milliseconds>(deadline - now).count(), kMaxWaitMs));
+}
+
 namespace {
 
 // Returns 0, or the errno of the connection begun on `descriptor`.
 int WaitForConnection(int descriptor, TimePoint deadline) {
   while (true) {
-    const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now()).count();
     pollfd item = {descriptor, POLLOUT, 0};
-    const int ready = poll(&item, 1, static_cast<int>(std::clamp<int64_t>(left, 0, 3'600'000)));
+    const int ready = poll(&item, 1, MillisecondsUntil(deadline, Clock::now()));
     if (ready > 0) break;
     if (ready == 0) return ETIMEDOUT;
     if (errno != EINTR) return errno;

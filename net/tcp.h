@@ -50,6 +50,10 @@ std::string ListeningAddress(int descriptor);
 constexpr int64_t kMaxDescriptors = 65'536;
 int64_t RaiseDescriptorLimit();
 
+// The time until `deadline` for poll() and the like, an hour at most, rounded up so that it has passed
+// afterwards; 0: it has passed.
+int MillisecondsUntil(TimePoint deadline, TimePoint now);
+
 // ProbeStatus: whether and why a TCP address does not answer. It is for the message that tells a user why a
 // ps is missing; a Channel does not need it.
 enum class ProbeStatus {

@@ -48,7 +48,12 @@ bool UnixStream::Write(Iterator first, Iterator last) const {
     gathered.msg_iovlen = count;
     ssize_t wrote = sendmsg(socket.get(), &gathered, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) return errno == EAGAIN;
+    if (wrote < 0 && errno == EAGAIN) return true;
+    if (wrote < 0) {
+      // Also where the system has no memory for it: the peer sees the end, and connects anew.
+      shutdown(socket.get(), SHUT_RDWR);
+      return false;
+    }
     while (wrote > 0) {
       const size_t of_first = std::min(static_cast<size_t>(wrote), first->size() - first->written);
       first->written += of_first;

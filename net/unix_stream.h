@@ -40,7 +40,8 @@ struct Outgoing {
 struct UnixStream {
   enum class Arrived { kNothing, kMessage, kGreeting, kBroken };
 
-  // Writes as much as the system takes of a message. Returns false when the peer reads no more.
+  // Writes as much as the system takes of a message. Returns false, and ends the connection, when the peer
+  // reads no more or the system cannot write; what the peer has sent can still be read.
   bool WriteOne(Outgoing* out) const;
   // Writes what waits, as far as the system takes it.
   void WriteQueue();

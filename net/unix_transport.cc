@@ -29,7 +29,6 @@ namespace {
 constexpr milliseconds kFirstPause{20};  // between attempts to connect; doubles at each
 constexpr milliseconds kMaxPause{200};
 constexpr milliseconds kAcceptPause{100};  // where the system gives no connection: too many files are open
-constexpr int kMaxWaitMs = 3'600'000;
 constexpr int kMaxEvents = 64;
 // The system gives what it allows, by default 416 KiB.
 constexpr int kSocketBytes = 4 << 20;
@@ -37,12 +36,9 @@ constexpr int kSocketBytes = 4 << 20;
 // that: then the owner is sure to be back soon.
 constexpr size_t kShortBytes = 1024;
 constexpr std::chrono::microseconds kAtOnce{20};
-
-int MillisecondsUntil(TimePoint deadline, TimePoint now) {
-  if (deadline <= now) return 0;
-  return static_cast<int>(
-      std::min<int64_t>(std::chrono::ceil<milliseconds>(deadline - now).count(), kMaxWaitMs));
-}
+// Messages that are taken out of what was read before the system is asked again who has sent something: peers
+// that always have another message waiting must not keep this side from all others.
+constexpr int kMessagesBetweenLooks = 64;
 
 }  // namespace
 
@@ -100,7 +96,8 @@ class UnixChannel final : public Channel {
   size_t unconnected_ = 0;    // of conversations_
   bool reconnected_ = false;  // and Receive() has not returned for it
   std::array<epoll_event, kMaxEvents> events_;
-  std::deque<int> ready_;  // descriptors to look at before the next wait
+  std::deque<int> ready_;  // descriptors to look at before the next wait, each once
+  int since_look_ = 0;     // messages since the last wait
   std::vector<int> held_;  // of connections some of whose messages were not offered to the system yet
   TimePoint received_;     // when Receive() last returned a message of a peer that has sent more
   LentBuffers payloads_;
@@ -247,7 +244,7 @@ SendResult UnixChannel::Send(NodeId peer, Message& message) {
   const bool made_here = conversation != conversations_.end();
   const SendResult refused = made_here ? SendResult::kFull : SendResult::kGone;
   auto found = by_id_.find(peer);
-  if (found != by_id_.end() && made_here && found->second->deaf) {
+  if (found != by_id_.end() && made_here && found->second->deaf && found->second->buffered() == 0) {
     // Once its last words are read the connection is made anew.
     char next;
     if (recv(found->second->socket.get(), &next, 1, MSG_PEEK | MSG_DONTWAIT) <= 0) Close(*found->second);
@@ -307,9 +304,14 @@ void UnixChannel::Flush(UnixStream& connection) {
 ReceiveResult UnixChannel::Receive(TimePoint deadline, NodeId* from, Message* message) {
   while (true) {
     while (!ready_.empty()) {
+      if (since_look_ == kMessagesBetweenLooks) {
+        FlushHeld();
+        WaitForEvents(TimePoint());
+      }
       const int fd = ready_.front();
       ready_.pop_front();
       if (!OnEvent(fd, from, message)) continue;
+      ++since_look_;
       stats_.bytes_received += message->header.size() + message->payload.size();
       return ReceiveResult::kMessage;
     }
@@ -339,11 +341,15 @@ TimePoint UnixChannel::ConnectAgain(TimePoint now) {
 
 // Returns how many descriptors are ready; below 0: a signal handler has run.
 int UnixChannel::WaitForEvents(TimePoint deadline) {
+  since_look_ = 0;
   const TimePoint now = Clock::now();
   const TimePoint until = std::min(deadline, ConnectAgain(now));
   if (reconnected_) return 0;
   const int count = epoll_wait(epoll_.get(), events_.data(), kMaxEvents, MillisecondsUntil(until, now));
-  for (int i = 0; i < count; ++i) ready_.push_back(events_[static_cast<size_t>(i)].data.fd);
+  for (int i = 0; i < count; ++i) {
+    const int fd = events_[static_cast<size_t>(i)].data.fd;
+    if (std::find(ready_.begin(), ready_.end(), fd) == ready_.end()) ready_.push_back(fd);
+  }
   return count;
 }
 

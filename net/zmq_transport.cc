@@ -124,7 +124,6 @@ constexpr milliseconds kIpv4Timeout{4000};
 constexpr milliseconds kIpv6Timeout{1000};
 // libzmq gives a connection up for good when its handshake was refused. It is made anew after this time.
 constexpr milliseconds kRefusedPause{500};
-constexpr int kMaxWaitMs = 3'600'000;
 // libzmq's thread stops reading from a connection while so many of its messages wait for the ROUTER's thread;
 // the rest waits in the kernel and at the sender. So what whole messages of strangers take does not depend on
 // when the threads of this process get processor time. A small message keeps the buffer alive that it was
@@ -155,14 +154,6 @@ NodeId FromRoutingId(const Frame& frame) {
   uint64_t big_endian;
   std::memcpy(&big_endian, frame.data(), sizeof(big_endian));
   return be64toh(big_endian);
-}
-
-// Returns 0 if `deadline` has passed; otherwise the time left, rounded up.
-int RemainingMs(TimePoint deadline) {
-  const TimePoint now = Clock::now();
-  if (deadline <= now) return 0;
-  const auto left = std::chrono::ceil<milliseconds>(deadline - now).count();
-  return static_cast<int>(std::min<int64_t>(left, kMaxWaitMs));
 }
 
 // A signal may interrupt any call to libzmq, but a message that was begun must be sent completely.
@@ -412,7 +403,7 @@ ReceiveResult ZmqChannel::Receive(TimePoint deadline, NodeId* from, Message* mes
 // libzmq checks its queue before it waits, so a busy channel makes no system call here.
 ReceiveResult ZmqChannel::ReceiveFromOne(Port& port, TimePoint deadline, NodeId* from, Message* message) {
   while (true) {
-    const int wait_ms = RemainingMs(deadline);
+    const int wait_ms = MillisecondsUntil(deadline, Clock::now());
     if (wait_ms != 0 && wait_ms != port.receive_timeout_ms) {
       Set(port.socket.get(), ZMQ_RCVTIMEO, wait_ms);
       port.receive_timeout_ms = wait_ms;
@@ -428,7 +419,7 @@ ReceiveResult ZmqChannel::ReceiveFromAny(TimePoint deadline, NodeId* from, Messa
     const Taken taken = TakeFromAny(from, message);
     if (taken == Taken::kMessage) return ReceiveResult::kMessage;
     if (EndsReceive(taken)) return ReceiveResult::kTimeout;
-    const int wait_ms = RemainingMs(deadline);
+    const int wait_ms = MillisecondsUntil(deadline, Clock::now());
     if (taken == Taken::kDropped && wait_ms != 0) continue;
     if (!WaitForSignal(wait_ms)) return ReceiveResult::kTimeout;
   }

@@ -34,12 +34,10 @@ bool IsSafe(const std::string& parent) {
   return owned && closed && access(parent.c_str(), W_OK | X_OK) == 0;
 }
 
+// Not $XDG_RUNTIME_DIR: it goes when its user logs out, and a run may go on.
 std::string Parent() {
-  for (const char* name : {"XDG_RUNTIME_DIR", "TMPDIR"}) {
-    const char* const value = secure_getenv(name);
-    if (value != nullptr && *value == '/' && IsSafe(value)) return value;
-  }
-  return "/tmp";
+  const char* const value = secure_getenv("TMPDIR");
+  return value != nullptr && *value == '/' && IsSafe(value) ? value : "/tmp";
 }
 
 // Returns a descriptor of the directory if it is this user's and no living process has locked it; else -1.
@@ -85,7 +83,8 @@ PrivateSockets::PrivateSockets() {
   for (int attempt = 0; attempt < 10 && lock_fd_ < 0; ++attempt) {
     directory_ = parent + "/" + kPrefix + "XXXXXX";
     if (mkdtemp(directory_.data()) == nullptr) {
-      throw IoError("{}: cannot make a directory for sockets: {}", parent, ErrnoText(errno));
+      throw IoError("{}: cannot make a directory for sockets: {}. Set TMPDIR to a directory of your own.",
+                    parent, ErrnoText(errno));
     }
     lock_fd_ = Lock(directory_);
     if (lock_fd_ >= 0 && access(directory_.c_str(), F_OK) == 0) return;
@@ -110,7 +109,7 @@ PrivateSockets::Listening PrivateSockets::Listen(const std::string& name) {
   if (fd >= 0) fds_.push_back(fd);
   if (fd < 0 || bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
       listen(fd, SOMAXCONN) != 0) {
-    throw IoError("{}: cannot listen: {}", path, ErrnoText(errno));
+    throw IoError("{}: cannot listen: {}. Set TMPDIR to a directory of your own.", path, ErrnoText(errno));
   }
   return {fd, "unix:" + path};
 }

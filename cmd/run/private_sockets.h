@@ -10,8 +10,8 @@ namespace dtrain {
 
 class PrivateSockets {
  public:
-  // Makes a directory in $XDG_RUNTIME_DIR or, where that is not set, in $TMPDIR or /tmp. Removes those that
-  // killed processes of this user have left there. Throws IoError.
+  // Makes a directory in $TMPDIR or, where that is not set, in /tmp. Removes those that killed processes of
+  // this user have left there. Throws IoError.
   PrivateSockets();
   ~PrivateSockets();  // closes the sockets and removes the directory
   PrivateSockets(const PrivateSockets&) = delete;
@@ -20,7 +20,7 @@ class PrivateSockets {
   // Makes a socket that listens. Its descriptor is not inherited unless the caller says so. Throws IoError.
   struct Listening {
     int fd = -1;
-    std::string address;  // "unix:/run/user/1000/dtrain-local-Ab12Cd/ps-0"
+    std::string address;  // "unix:/tmp/dtrain-local-Ab12Cd/ps-0"
   };
   Listening Listen(const std::string& name);
   // Closes the sockets here: a process that has inherited one goes on listening.

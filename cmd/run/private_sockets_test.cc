@@ -20,7 +20,6 @@ struct TemporaryParent {
     char name[] = "/tmp/sockets-XXXXXX";
     REQUIRE(mkdtemp(name) != nullptr);
     path = name;
-    unsetenv("XDG_RUNTIME_DIR");
     setenv("TMPDIR", name, 1);
   }
   ~TemporaryParent() { fs::remove_all(path); }

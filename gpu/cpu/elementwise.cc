@@ -16,12 +16,6 @@ void BytesToFloat(const uint8_t* __restrict bytes, int64_t count, float* __restr
   for (int64_t i = 0; i < count; ++i) out[i] = ByteAsFloat(bytes[i]);
 }
 
-// The rows of a shuffled batch lie anywhere in a large table, so the processor cannot predict the next one.
-void Prefetch(const uint8_t* bytes, int64_t count) {
-  constexpr int64_t kCacheLine = 64;
-  for (int64_t i = 0; i < count; i += kCacheLine) __builtin_prefetch(bytes + i);
-}
-
 }  // namespace
 
 void Scale(float factor, Span<float> values) {
@@ -48,7 +42,7 @@ void GatherBytes(const ByteRows& x, MatrixView<float> out) {
   const Span<const int64_t>& rows = x.rows;
   for (int64_t i = 0; i < rows.size; ++i) {
     DT_CHECK(rows[i] >= 0 && rows[i] < table.rows, rows[i], table.rows);
-    if (i + 1 < rows.size) Prefetch(table.row(rows[i + 1]), table.cols);
+    if (i + 1 < rows.size) PrefetchRow(table.row(rows[i + 1]), table.cols);
     BytesToFloat(table.row(rows[i]), table.cols, out.row(i));
   }
 }

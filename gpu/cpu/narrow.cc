@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "gpu/cpu/ops.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "gpu/cpu/narrow.cc"
@@ -48,11 +49,7 @@ struct TableRows {
     const hn::Rebind<int32_t, FloatTag> ints;
     return hn::ConvertTo(kFloats, hn::PromoteTo(ints, hn::LoadU(bytes, at)));
   }
-  // The rows of a shuffled batch lie anywhere in a large table, so the processor cannot predict the next one.
-  static HWY_INLINE void Prefetch(const uint8_t* row, int64_t count) {
-    constexpr int64_t kCacheLine = 64;
-    for (int64_t i = 0; i < count; i += kCacheLine) __builtin_prefetch(row + i);
-  }
+  static HWY_INLINE void Prefetch(const uint8_t* row, int64_t count) { PrefetchRow(row, count); }
 };
 
 // Loads the last, partial vector of a row, filled up with zeros.

@@ -12,6 +12,12 @@ namespace dtrain::gpu::cpu {
 
 void SetThreads(int threads);
 
+// The rows of a shuffled batch lie anywhere in a large table, so the processor cannot predict the next one.
+inline void PrefetchRow(const uint8_t* row, int64_t bytes) {
+  constexpr int64_t kCacheLine = 64;
+  for (int64_t i = 0; i < bytes; i += kCacheLine) __builtin_prefetch(row + i);
+}
+
 // `scratch` provides the scratch memory.
 void LinearForward(Stream& scratch, MatrixView<const float> x, MatrixView<const float> w, Span<const float> b,
                    MatrixView<float> out, std::optional<Activation> activation);

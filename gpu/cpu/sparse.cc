@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "gpu/cpu/ops.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "gpu/cpu/sparse.cc"
@@ -205,16 +206,10 @@ void Gradient(const ByteRows& x, const float* factors, MatrixView<const float> d
   }
 }
 
-// The rows of a shuffled batch lie anywhere in a large table, so the processor cannot predict the next one.
-void Prefetch(const uint8_t* row, int64_t count) {
-  constexpr int64_t kCacheLine = 64;
-  for (int64_t i = 0; i < count; i += kCacheLine) __builtin_prefetch(row + i);
-}
-
 int64_t Count(const ByteRows& x) {
   int64_t count = 0;
   for (int64_t i = 0; i < x.rows.size; ++i) {
-    if (i + 1 < x.rows.size) Prefetch(x.table.row(x.rows[i + 1]), x.table.cols);
+    if (i + 1 < x.rows.size) PrefetchRow(x.table.row(x.rows[i + 1]), x.table.cols);
     const uint8_t* const row = x.table.row(x.rows[i]);
     for (int64_t begin = 0; begin < x.table.cols; begin += kBlock) {
       const int64_t inputs = std::min(kBlock, x.table.cols - begin);

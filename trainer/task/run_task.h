@@ -21,7 +21,7 @@
 namespace dtrain {
 
 struct TaskOptions {
-  int listening_fd = -1;      // a TCP socket that already listens, instead of the spec's address
+  int listening_fd = -1;      // a socket that already listens, instead of the spec's address
   int64_t started_nanos = 0;  // wall clock at exec, for startup_s
   // ps 0: called when the workers are told to start; may be empty.
   std::function<void(const RunIdentity&)> on_begun;
