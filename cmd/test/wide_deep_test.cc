@@ -204,6 +204,12 @@ TEST_CASE("wide_deep: a checkpoint with a hash table is evaluated, predicted fro
   const Done exported = Run({"export", job.checkpoints(), "--out", job.Path("model.safetensors")});
   CHECK(exported.code == 0);
   CHECK(Contains(exported.output, "rows and the bias, 6 tensors, "));
+  const std::string file = FileContent(job.Path("model.safetensors"));
+  for (const char* key : {R"("data.train.format":"criteo")", R"("data.hash_bits":"58")", R"("columns":"26")",
+                          R"("data.numbers":")"}) {
+    CAPTURE(key);
+    CHECK(Contains(file, key));
+  }
   const Done plan = Run({"plan", "--config", job.config(), "--ps", "2"});
   CHECK(plan.code == 0);
   CHECK(

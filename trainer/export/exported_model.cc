@@ -196,6 +196,16 @@ std::vector<std::pair<std::string, std::string>> ExportedModel::Metadata() const
     const bool deep = config.model.kind == ModelKind::kWideDeep;
     if (deep) all.emplace_back("model.combine", KeyText("model.combine", config));
   }
+  // How keys and numbers are made of a row, for who looks rows up in a table.
+  if (UsesTable(config)) {
+    all.emplace_back("data.train.format", KeyText("data.train.format", config));
+    const std::optional<int64_t> bits = HashBits(config.data);
+    if (bits) all.emplace_back("data.hash_bits", fmt::format("{}", *bits));
+    if (config.data.by_column) {
+      all.emplace_back("columns", fmt::format("{}", CategoryColumns(config.data)));
+      all.emplace_back("data.numbers", KeyText("data.numbers", config));
+    }
+  }
   if (!form.classes.empty()) all.emplace_back("classes", NamesText(form.classes));
   if (!form.features.empty()) all.emplace_back("features", NamesText(form.features));
   // For columns without names, it tells which columns are features.
