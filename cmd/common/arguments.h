@@ -194,6 +194,7 @@ struct ExportArguments {
   std::string to;  // safetensors, npz, onnx, tsv or liblinear; empty: by the ending of `out`
   std::string out;
   bool dense = false;  // a table as safetensors with all its rows
+  int64_t parts = 1;   // of a table as safetensors: so many files
 };
 
 // ImportArguments: dtrain import

@@ -153,6 +153,7 @@ constexpr char kExportFooter[] =
   dtrain export run/ckpt --out model.npz                        numpy.load reads it
   dtrain export run/ckpt/step-000012000 --out model.onnx        from raw features to predictions
   dtrain export run/ckpt --out model.tsv                        of a table the features that are not 0
+  dtrain export run/ckpt --out model.safetensors --parts 8      of a large table, in 8 files
 
 The file is there when it is complete; an older one of that name is replaced then. docs/models.md says what is in it.)";
 
@@ -167,21 +168,30 @@ class ExportGrammar : public CommandGrammar {
         ->type_name("FORMAT");
     app()->add_flag("--dense", export_.dense,
                     "Of a table: all its rows as weights/W1 and biases/b1, as of a dense model");
+    app()
+        ->add_option(
+            "--parts", parts_,
+            "Of a table as safetensors: so many files, OUT-00001-of-0000N and so on, each with a part "
+            "of the rows, so that one machine need not hold them all")
+        ->type_name("N");
     app()->add_option("--out", export_.out, "The file to write")->type_name("FILE");
     AddConfigOptions(app(), &export_.config);
   }
 
   Arguments ToArguments() const override {
     RequireCheckpoint("export", export_.checkpoint.path);
+    ExportArguments arguments = export_;
+    if (!parts_.empty()) arguments.parts = ParseCount("--parts", parts_, 1, "8");
     if (export_.out.empty()) {
       const bool other = export_.to == "npz" || export_.to == "onnx";
       throw UserError("--out is missing: where to? Try --out model.{}.", other ? export_.to : "safetensors");
     }
-    return export_;
+    return arguments;
   }
 
  private:
   ExportArguments export_;
+  std::string parts_;
 };
 
 constexpr char kImportAbout[] =

@@ -123,33 +123,54 @@ void RefuseHashed(const ExportArguments& arguments, const Config& config) {
       arguments.out);
 }
 
+// "model-00002-of-00008.safetensors" of "model.safetensors"; the path itself where there is one part.
+std::string PathOfPart(const std::string& out, const ExportedTable::Part& part) {
+  if (part.parts == 1) return out;
+  std::filesystem::path path = out;
+  const std::string ending = path.extension().string();
+  path.replace_filename(
+      fmt::format("{}-{:05}-of-{:05}{}", path.stem().string(), part.number + 1, part.parts, ending));
+  return path.string();
+}
+
 // Writes the rows of a table that are not 0. Returns what there is of them.
 std::string ExportRows(const ExportArguments& arguments, const std::string& format,
-                       const ExportedModel& model, OutputFile* file, const ErrorLines& errors) {
+                       const ExportedModel& model, const ErrorLines& errors) {
   const ModelConfig& kind = model.config.model;
   const bool deep = kind.kind == ModelKind::kWideDeep;
   if (HasMore(kind) && format == "liblinear") RefuseKind(arguments, kind, "LIBLINEAR");
   if (format == "liblinear") RefuseHashed(arguments, model.config);
   if (deep && format == "tsv") RefuseKind(arguments, kind, "a table of text");
   const std::vector<Variable> tensors = deep ? model.variables : std::vector<Variable>();
-  const ExportedTable table(model);
-  if (format == "tsv") {
-    WriteTableText(table, file);
-  } else if (format == "safetensors") {
-    WriteTableTensors(table, tensors, file);
-  } else {
-    WriteLiblinear(table, WholeLabels(model), file);
+  int64_t rows = 0, bytes = 0;
+  bool leaves_out = false;
+  for (ExportedTable::Part part{0, arguments.parts}; part.number < part.parts; ++part.number) {
+    OutputFile file(PathOfPart(arguments.out, part));
+    const ExportedTable table(model, part);
+    if (format == "tsv") {
+      WriteTableText(table, &file);
+    } else if (format == "safetensors") {
+      WriteTableTensors(table, tensors, &file);
+    } else {
+      WriteLiblinear(table, WholeLabels(model), &file);
+    }
+    file.Finish();
+    rows += static_cast<int64_t>(table.count());
+    bytes += file.size();
+    leaves_out = table.leaves_out();
   }
-  if (table.leaves_out()) {
+  if (leaves_out) {
     errors.Print(fmt::format(
         "warning: the file has no row of features that were never trained, whose weights are "
         "those of model.init and not 0. {}",
         HasMore(kind) ? fmt::format("They have a weight of 0 and small {}.", deep ? "embeddings" : "factors")
-        : table.hashed() ? "Set them where you use it."
-                         : "With --dense all rows are written."));
+        : TableOf(model.config) == TableKind::kHash ? "Set them where you use it."
+                                                    : "With --dense all rows are written."));
   }
-  const std::string rows = fmt::format("{} and the bias", Plural(static_cast<int64_t>(table.count()), "row"));
-  return deep ? fmt::format("{}, {}", rows, Plural(static_cast<int64_t>(tensors.size()), "tensor")) : rows;
+  std::string what = fmt::format("{} and the bias", Plural(rows, "row"));
+  if (deep) what += ", " + Plural(static_cast<int64_t>(tensors.size()), "tensor");
+  if (arguments.parts > 1) what += fmt::format(" in {} files", arguments.parts);
+  return fmt::format("{}, {} bytes", what, bytes);
 }
 
 // Gives the model all rows of its table.
@@ -172,6 +193,14 @@ void CheckChoice(const ExportArguments& arguments, const Format& format, bool ta
     throw UserError("--to {}: is for tables, and this model has none (model.table). Try --to safetensors.",
                     format.name);
   }
+  if (arguments.parts > 1 && (!table || arguments.dense || format.name != "safetensors")) {
+    throw UserError("--parts {}: is for the rows of a table (model.table) as safetensors. Leave it out.",
+                    arguments.parts);
+  }
+  if (arguments.parts > ExportedTable::kMaxParts) {
+    throw UserError("--parts {}: must be at most {}. Try --parts 8.", arguments.parts,
+                    ExportedTable::kMaxParts);
+  }
   if (!arguments.dense || (table && format.write != nullptr)) return;
   throw UserError("--dense: {}. Leave it out.",
                   table ? "a file of " + format.name + " has the rows that are not 0"
@@ -186,16 +215,18 @@ void Export(const ExportArguments& arguments, const Format& format, CheckpointRe
   ExportedModel model{config, form, TakesPixels(config), *checkpoint, ModelVariables(config.model)};
   const bool rows = table && !arguments.dense && format.write != WriteNpz && format.write != WriteOnnx;
   if (table && !rows) FillDense(arguments, &model);
-  OutputFile file(arguments.out);
-  std::string what = Plural(static_cast<int64_t>(model.variables.size()), "tensor");
+  std::string what;
   if (rows) {
-    what = ExportRows(arguments, format.name, model, &file, errors);
+    what = ExportRows(arguments, format.name, model, errors);
   } else {
+    OutputFile file(arguments.out);
     format.write(model, &file);
+    file.Finish();
+    what = fmt::format("{}, {} bytes", Plural(static_cast<int64_t>(model.variables.size()), "tensor"),
+                       file.size());
   }
-  const int64_t bytes = file.size();
-  file.Finish();
-  fmt::print("{}: {}, {} bytes, from {}\n", arguments.out, what, bytes, checkpoint->path());
+  const ExportedTable::Part first{0, arguments.parts};
+  fmt::print("{}: {}, from {}\n", PathOfPart(arguments.out, first), what, checkpoint->path());
   const std::string encodings = format.write == WriteOnnx ? model.EncodingsText() : "";
   if (!encodings.empty()) {
     errors.Print(

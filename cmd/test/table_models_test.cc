@@ -273,6 +273,10 @@ TEST_CASE("table models: exported rows, dense tensors and LIBLINEAR's model pred
     CHECK(Run({"export", model.checkpoints, "--out", model.Path(name)}).code == 0);
   }
   REQUIRE(Run({"export", model.checkpoints, "--dense", "--out", model.Path("dense.safetensors")}).code == 0);
+  const Done parts = Run({"export", model.checkpoints, "--parts", "3", "--out", model.Path("p.safetensors")});
+  REQUIRE(parts.code == 0);
+  CHECK(Contains(parts.output, "p-00001-of-00003.safetensors: "));
+  CHECK(Contains(parts.output, " in 3 files, "));
   REQUIRE(model.Predict(model.Path("test-1.txt"), {"--raw", "--out", model.Path("raw.csv")}).code == 0);
   CHECK(OutputOf(Python() + " cmd/test/testdata/table_exports.py " + model.directory) == "fine\n");
 }
@@ -303,6 +307,11 @@ TEST_CASE("table models: what a table cannot be exported to or imported from is 
   };
   CHECK(Contains(refused({"export", model.checkpoints, "--dense", "--out", model.Path("x.tsv")}),
                  "--dense: a file of tsv has the rows that are not 0"));
+  CHECK(Contains(refused({"export", model.checkpoints, "--parts", "2", "--out", model.Path("x.tsv")}),
+                 "--parts 2: is for the rows of a table"));
+  CHECK(Contains(
+      refused({"export", model.checkpoints, "--parts", "4097", "--out", model.Path("x.safetensors")}),
+      "--parts 4097: must be at most 4096"));
   Trained wide;
   WriteFile(wide.Path("a.txt"), "1 1:1 99999999:1\n0 2:1\n");
   wide.Train(

@@ -17,9 +17,9 @@ constexpr size_t kBlockBytes = 1 << 20;
 
 bool IsNotZero(float value) { return value != 0; }
 
-TableLayout LayoutOf(const CheckpointReader& checkpoint) {
+TableLayout LayoutOf(const CheckpointReader& checkpoint, int64_t parts = 1) {
   const StoredTable& table = *checkpoint.manifest().table;
-  return {table.features, table.width, 1};
+  return {table.features, table.width, parts};
 }
 
 // TextBlock: text on its way to a file.
@@ -69,7 +69,8 @@ void AddWeights(const float* weights, int64_t width, const char* before, const c
 
 }  // namespace
 
-ExportedTable::ExportedTable(const ExportedModel& model) : model_(model), table_(LayoutOf(model.checkpoint)) {
+ExportedTable::ExportedTable(const ExportedModel& model, const Part& part)
+    : model_(model), part_(part), table_(LayoutOf(model.checkpoint, part.parts)) {
   const int64_t width = table_.width();
   const RowWeights initial(model.config.model, table_);
   std::vector<float> row(static_cast<size_t>(width));
@@ -77,7 +78,7 @@ ExportedTable::ExportedTable(const ExportedModel& model) : model_(model), table_
   leaves_out_ = std::any_of(row.begin(), row.end(), IsNotZero);
   bias_.resize(static_cast<size_t>(width));
   initial.Write(static_cast<uint64_t>(features()), bias_.data());
-  model.checkpoint.ReadRows({0, table_.rows()}, [&](uint64_t number, const float* weights) {
+  model.checkpoint.ReadRows(table_.PartOf(part.number), [&](uint64_t number, const float* weights) {
     if (number == table_.bias_row()) {
       std::copy_n(weights, width, bias_.data());
     } else if (table_.IsUsed(number) && std::any_of(weights, weights + width, IsNotZero)) {
@@ -127,12 +128,19 @@ void WriteTableTensors(const ExportedTable& table, const std::vector<Variable>& 
   const auto count = static_cast<int64_t>(table.count()), width = table.width();
   const auto row_bytes = static_cast<size_t>(width) * sizeof(float);
   std::vector<SafetensorsEntry> entries = {{"table.keys", table.hashed() ? "U64" : "I64", {count}, 8 * count},
-                                           {"table.rows", "F32", {count, width}, 4 * count * width},
-                                           {"bias", "F32", {width}, 4 * width}};
+                                           {"table.rows", "F32", {count, width}, 4 * count * width}};
+  const ExportedTable::Part& part = table.part();
+  if (part.is_last()) entries.push_back({"bias", "F32", {width}, 4 * width});
   for (const Variable& tensor : tensors) {
+    if (!part.is_last()) break;
     entries.push_back({tensor.name, "F32", ExportedModel::ShapeOf(tensor), 4 * tensor.size()});
   }
-  file->Write(SafetensorsHeader(table.model().Metadata(), entries));
+  auto metadata = table.model().Metadata();
+  if (part.parts > 1) {
+    metadata.emplace_back("part", fmt::format("{}", part.number + 1));
+    metadata.emplace_back("parts", fmt::format("{}", part.parts));
+  }
+  file->Write(SafetensorsHeader(metadata, entries));
   std::vector<int64_t> keys;
   for (size_t first = 0; first < table.count(); first += keys.size()) {
     keys.clear();
@@ -145,9 +153,10 @@ void WriteTableTensors(const ExportedTable& table, const std::vector<Variable>& 
   for (size_t i = 0; i < table.count(); ++i) {
     rows.Add({reinterpret_cast<const char*>(table.weights(i)), row_bytes});
   }
-  rows.Add({reinterpret_cast<const char*>(table.bias().data()), row_bytes});
+  if (part.is_last()) rows.Add({reinterpret_cast<const char*>(table.bias().data()), row_bytes});
   rows.Flush();
   for (const Variable& tensor : tensors) {
+    if (!part.is_last()) break;
     table.model().ForEachBlock(tensor, [&](const float* values, int64_t size) {
       file->Write(values, static_cast<size_t>(size) * sizeof(float));
     });

@@ -15,10 +15,21 @@ namespace dtrain {
 
 class ExportedTable {
  public:
-  // Reads the rows of the model's checkpoint of which a weight is not 0; `model` outlives this.
-  explicit ExportedTable(const ExportedModel& model);
+  // One of `parts` parts of the rows, as so many ps have them; at most kMaxParts.
+  struct Part {
+    int64_t number = 0;
+    int64_t parts = 1;
+    bool is_last() const { return number + 1 == parts; }
+  };
+  static constexpr int64_t kMaxParts = TableLayout::kHashRanges;
+
+  // Reads the rows of the model's checkpoint, or of a part of it, of which a weight is not 0; `model`
+  // outlives this.
+  explicit ExportedTable(const ExportedModel& model) : ExportedTable(model, Part()) {}
+  ExportedTable(const ExportedModel& model, const Part& part);
 
   const ExportedModel& model() const { return model_; }
+  const Part& part() const { return part_; }
   int64_t features() const { return table_.features(); }
   bool hashed() const { return table_.hashed(); }
   int64_t width() const { return table_.width(); }
@@ -27,7 +38,7 @@ class ExportedTable {
   // The i-th of them in ascending order, and its weights.
   uint64_t feature(size_t i) const { return order_[i].feature; }
   const float* weights(size_t i) const { return values_.data() + order_[i].at; }
-  const std::vector<float>& bias() const { return bias_; }
+  const std::vector<float>& bias() const { return bias_; }  // of the last part
   // Whether features that the checkpoint does not have are not 0 either, and so are missing here.
   bool leaves_out() const { return leaves_out_; }
 
@@ -38,6 +49,7 @@ class ExportedTable {
   };
 
   const ExportedModel& model_;
+  const Part part_;
   const TableLayout table_;
   std::vector<Place> order_;
   std::vector<float> values_;
@@ -57,7 +69,8 @@ std::vector<float> DenseRows(const Config& config, CheckpointReader* checkpoint)
 // A line for each feature, with tabs: number or key, index in the file, weights.
 void WriteTableText(const ExportedTable& table, OutputFile* file);
 
-// Safetensors: table.keys, table.rows, bias, and behind them `tensors`, variables of the model.
+// Safetensors: table.keys, table.rows, and of the last part bias and behind it `tensors`, variables of the
+// model.
 void WriteTableTensors(const ExportedTable& table, const std::vector<Variable>& tensors, OutputFile* file);
 
 // LIBLINEAR's text of a model (https://www.csie.ntu.edu.tw/~cjlin/liblinear). `labels`: by class, as whole

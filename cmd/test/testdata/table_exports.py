@@ -20,6 +20,13 @@ filled = numpy.zeros_like(weights)
 filled[rows["table.keys"]] = rows["table.rows"]
 assert numpy.array_equal(filled, weights) and numpy.array_equal(rows["bias"], biases)
 
+parts = [load_file(folder + f"p-{i:05}-of-00003.safetensors") for i in (1, 2, 3)]
+assert all(numpy.all(numpy.diff(part["table.keys"]) > 0) and len(part["table.keys"]) > 0 for part in parts)
+keys, values = (numpy.concatenate([part["table." + name] for part in parts]) for name in ("keys", "rows"))
+order = numpy.argsort(keys)
+assert numpy.array_equal(keys[order], rows["table.keys"]) and numpy.array_equal(values[order], rows["table.rows"])
+assert numpy.array_equal(parts[2]["bias"], biases) and "bias" not in parts[0]
+
 npz = numpy.load(folder + "m.npz")
 assert numpy.array_equal(npz["weights/W1"], weights) and numpy.array_equal(npz["biases/b1"], biases)
 
