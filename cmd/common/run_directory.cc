@@ -99,6 +99,20 @@ std::string AgainCommand(const std::string& directory) {
                   error_number);
 }
 
+// A run writes files of these names.
+void RefuseFilesOfOthers(const std::string& path, int lock_fd) {
+  for (const char* const name : {RunDirectory::kRecord, RunDirectory::kResult, RunDirectory::kConfig}) {
+    std::error_code failed;
+    if (!fs::exists(fs::symlink_status(path + "/" + name, failed))) continue;
+    unlink(LockFile(path).c_str());
+    close(lock_fd);
+    throw UserError(
+        "run.dir = {}: there is a {}, which is of no run, and a run would write its own in its place. Name "
+        "another directory.",
+        path, name);
+  }
+}
+
 std::string StemOf(const std::string& config_path) {
   std::string stem = fs::path(config_path).stem().string();
   std::replace_if(
@@ -159,6 +173,7 @@ std::unique_ptr<RunDirectory> RunDirectory::Open(const std::string& path, const 
   }
   if (fd < 0) ThrowNoDirectory(path, "written", errno);
   const Json old = ReadRecord(path);
+  if (TextIn(old, "start_time").empty()) RefuseFilesOfOthers(path, fd);
   const Json* const named = old.Find("named_by_dtrain");
   const bool is_named = named != nullptr && named->is_boolean() && named->get<bool>();
   return std::unique_ptr<RunDirectory>(new RunDirectory(path, writer, is_named, fd));
@@ -219,9 +234,9 @@ void RunDirectory::Begin(const Config& config, const std::string& config_path) {
   record["checkpoints"] = config.checkpoint.dir;
   record["logs"] = config.log.dir;
   record["summaries"] = config.summary.dir;
+  Write();  // first: from now on the other files here are of a run
   WriteFileAtomically(path_ + "/" + kConfig, DumpConfig(config));
-  unlink((path_ + "/" + kResult).c_str());  // of the run before
-  Write();
+  rename((path_ + "/" + kResult).c_str(), ResultBefore().c_str());
 }
 
 void RunDirectory::SetAddresses(const std::vector<std::string>& ps) {
@@ -256,6 +271,7 @@ void RunDirectory::End(const RunSummary& summary, const RunAccount& account, con
   record_["end_time"] = WallText(account.end_nanos);
   record_["next"] = TextOrNull(NextCommand());
   WriteFileAtomically(ResultPath(), result);
+  unlink(ResultBefore().c_str());
   Write();
 }
 
@@ -268,6 +284,7 @@ void RunDirectory::RestoreEarlier() const {
   for (const auto& [name, text] : earlier_) {
     if (!text.empty()) WriteFileAtomically(path_ + "/" + name, text);
   }
+  unlink(ResultBefore().c_str());
 }
 
 void RunDirectory::Write() const { WriteFileAtomically(path_ + "/" + kRecord, record_.dump(2) + "\n"); }
@@ -297,7 +314,9 @@ std::string RunDirectory::NextLine() const {
   return fmt::format("{}; {}: {}", where, is_done() ? "next" : "to go on", next);
 }
 
-void RunDirectory::RemoveOld(int64_t keep) const {
+void RunDirectory::RemoveOld(const Config& config) const {
+  const int64_t keep = config.run.keep;
+  const std::string used = DumpConfig(config);
   std::vector<std::tuple<bool, std::string, std::string>> others;  // has a model, start_time, path
   std::error_code failed;
   for (fs::directory_iterator entry(fs::path(path_).parent_path(), failed), end; !failed && entry != end;
@@ -310,7 +329,8 @@ void RunDirectory::RemoveOld(int64_t keep) const {
                          TextIn(record, "name") == entry->path().filename().string();
     const std::string checkpoints = path + "/checkpoints";
     const bool has_model = fs::is_directory(checkpoints, failed) && !fs::is_empty(checkpoints, failed);
-    if (is_ours) others.emplace_back(has_model, TextIn(record, "start_time"), path);
+    const bool is_used = used.find(path) != std::string::npos;  // a model to start from, say
+    if (is_ours && !is_used) others.emplace_back(has_model, TextIn(record, "start_time"), path);
     failed.clear();
   }
   std::sort(others.begin(), others.end());
@@ -347,7 +367,7 @@ PlacedRun PlaceRun(const std::string& config_path, const RunDirectory::Writer& w
       if (!explicitly) placed.directory = RunDirectory::Make(config.run.dir, writer);
       if (placed.directory == nullptr) continue;
       placed.directory->Begin(config, config_path);
-      if (!explicitly) placed.directory->RemoveOld(config.run.keep);
+      if (!explicitly) placed.directory->RemoveOld(config);
       return placed;
     } catch (const FileError& error) {
       placed.directory.reset();

@@ -37,7 +37,8 @@ class RunDirectory {
   RunDirectory& operator=(const RunDirectory&) = delete;
 
   // Makes the directory, or takes an old one, and keeps other runs out of it as long as this lives. Throws
-  // UserError if it cannot be written, or if another run has it.
+  // UserError if it cannot be written, if another run has it, or if it has files of the names that a run
+  // writes and that are of none.
   static std::unique_ptr<RunDirectory> Open(const std::string& path, const Writer& writer);
   // Makes a new one. Returns null if there is one of this name. Throws IoError.
   static std::unique_ptr<RunDirectory> Make(const std::string& path, const Writer& writer);
@@ -64,14 +65,17 @@ class RunDirectory {
   std::string NextCommand() const;
   // The last line of the run, after End(): where it is and what to do with it.
   std::string NextLine() const;
-  // Removes the directories beside this one beyond `keep`: only those that dtrain has named, that have their
-  // name still, and that are not in use; those without a model first, then the oldest.
-  void RemoveOld(int64_t keep) const;
+  // Removes the directories beside this one beyond run.keep: only those that dtrain has named, that have
+  // their name still, that are not in use, and that no path of `config` is in; those without a model first,
+  // then the oldest.
+  void RemoveOld(const Config& config) const;
 
  private:
   RunDirectory(std::string path, const Writer& writer, bool is_named, int lock_fd);
   void Write() const;
   void RestoreEarlier() const;
+  // The result of the run before, until this one has its own: it may be killed.
+  std::string ResultBefore() const { return path_ + "/result-before.json"; }
   bool is_done() const;
 
   const std::string path_;

@@ -212,6 +212,40 @@ TEST_CASE("run directory: a start that fails leaves what a run that has begun ke
   }
 }
 
+TEST_CASE("run directory: files of its names that are of no run are not replaced") {
+  const User user;
+  for (const char* const name : {"config.yaml", "result.json", "run.json"}) {
+    CAPTURE(name);
+    const std::string directory = user.directory + "/of-" + name;
+    fs::create_directories(directory);
+    fs::copy_file(user.directory + "/job.yaml", directory + "/" + name);
+    const Done refused = user.Train({"--run", directory});
+    CHECK(refused.code == 2);
+    CHECK(Contains(refused.error,
+                   fmt::format("run.dir = {}: there is a {}, which is of no run", directory, name)));
+    CHECK(FileContent(directory + "/" + name) == FileContent(user.directory + "/job.yaml"));
+    CHECK(EntriesOf(directory) == std::vector<std::string>{name});
+  }
+}
+
+TEST_CASE("run directory: a run that is killed leaves the result of the run before") {
+  AdoptOrphans();
+  const User user;
+  REQUIRE(user.Train({"--run", "mine"}).code == 0);
+  const std::string result = FileContent(user.directory + "/mine/result.json");
+  const auto run =
+      user.Start({"--run", "mine", "--set", "train.steps=1000000000", "--set", "hooks.log_every_steps=1"});
+  REQUIRE(run->WaitForLine("worker 0 | epoch"));
+  run->Signal(SIGKILL);
+  REQUIRE(run->WaitForEnd());
+  REQUIRE(NoneLeft());
+  CHECK_FALSE(fs::exists(user.directory + "/mine/result.json"));
+  CHECK(FileContent(user.directory + "/mine/result-before.json") == result);
+  REQUIRE(user.Train({"--run", "mine"}).code == 0);
+  CHECK(user.Read("mine/result.json").at("exit_code") == 0);
+  CHECK_FALSE(fs::exists(user.directory + "/mine/result-before.json"));
+}
+
 TEST_CASE("run directory: after Ctrl-C the last line is the command that goes on") {
   const User user(EndlessJob());
   const auto run = user.Start({kMakesDirectory, "--workers", "1"});
@@ -275,6 +309,10 @@ TEST_CASE("run directory: of those that dtrain has named the oldest go, and no o
   CHECK(named().at(0) != oldest);
   for (const char* name : {"/good/result.json", "/mine/result.json", "/notes"})
     CHECK(fs::exists(user.runs + name));
+  const std::string model = user.runs + "/" + named().at(0);
+  const std::string start = "checkpoint.start_from=" + model;
+  CHECK(user.Train({"--set", "run.keep=1", "--set", start, kMakesDirectory}).code == 0);
+  CHECK(fs::exists(model));
 }
 
 TEST_CASE("run directory: of a cluster by hand ps 0 alone writes one, and says where it is") {

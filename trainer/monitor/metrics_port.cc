@@ -44,10 +44,11 @@ bool Same(std::string_view a, std::string_view b) {
   return differs == 0;
 }
 
-// The value of a header of a request; empty: it has none. Names are in lower case.
-std::string_view HeaderOf(std::string_view request, std::string_view name) {
-  for (size_t line = request.find("\r\n"); line + 2 < request.size(); line = request.find("\r\n", line + 2)) {
-    const std::string_view rest = request.substr(line + 2, request.find("\r\n", line + 2) - line - 2);
+// The value of a header of a request; empty: it has none. `head`: to the end of the last header. Names are in
+// lower case.
+std::string_view HeaderOf(std::string_view head, std::string_view name) {
+  for (size_t line = head.find("\r\n"); line != head.npos; line = head.find("\r\n", line + 2)) {
+    const std::string_view rest = head.substr(line + 2, head.find("\r\n", line + 2) - line - 2);
     const bool same = rest.size() > name.size() && rest[name.size()] == ':' &&
                       std::equal(name.begin(), name.end(), rest.begin(), [](char wanted, char said) {
                         return wanted == (said >= 'A' && said <= 'Z' ? said - 'A' + 'a' : said);
@@ -146,7 +147,8 @@ bool MetricsPort::Serve(Reader* reader) const {
 }
 
 std::string MetricsPort::Answer(const std::string& request) const {
-  const std::string_view line(request.data(), request.find("\r\n"));
+  const std::string_view head(request.data(), request.find(kEnd));
+  const std::string_view line = head.substr(0, head.find("\r\n"));
   const size_t space = line.find(' '), second = line.find(' ', space + 1);
   const std::string_view method = line.substr(0, space);
   if (space == line.npos || second == line.npos) return Response("400 Bad Request", "", "");
@@ -155,7 +157,7 @@ std::string MetricsPort::Answer(const std::string& request) const {
   const std::string_view target = line.substr(space + 1, second - space - 1);
   if (target.substr(0, target.find('?')) != "/metrics")
     return Response("404 Not Found", "", "See /metrics.\n");
-  if (!authorization_.empty() && !Same(HeaderOf(request, "authorization"), authorization_)) {
+  if (!authorization_.empty() && !Same(HeaderOf(head, "authorization"), authorization_)) {
     return Response("401 Unauthorized", "WWW-Authenticate: Basic realm=\"dtrain\"\r\n", "");
   }
   return Response("200 OK", "", text_(), method == "GET");

@@ -119,7 +119,11 @@ TEST_CASE("monitor: with a password nobody reads without it") {
   run.Begin();
   run.monitor->Put(kStatus);
   CHECK(Contains(run.Scraped(kRight), "dtrain_global_step 300\n"));
-  for (const char* const more : {"", kWrong, "Authorization: Basic !!!\r\n", "Authorization: Bearer x\r\n"}) {
+  CHECK(Contains(run.Scraped((std::string(kRight) + "\r\nmore than a request has").c_str()),
+                 "dtrain_global_step 300\n"));
+  const std::string behind_the_end = std::string("\r\n") + kRight;
+  for (const char* const more : {"", kWrong, "Authorization: Basic !!!\r\n", "Authorization: Bearer x\r\n",
+                                 "\r\nx", behind_the_end.c_str()}) {
     CAPTURE(more);
     const std::string answer = Get(run.port(), "/metrics", more);
     CHECK(answer.find("HTTP/1.1 401") == 0);
