@@ -91,6 +91,12 @@ TimedOutput& StandardError() {
   return output;
 }
 
+TerminalSize SizeOfTerminal(int fd) {
+  winsize size{};
+  if (ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0) return {};
+  return {size.ws_col, size.ws_row};
+}
+
 std::string MissingText(int64_t lines) {
   return fmt::format("{} missing here: the reader of standard error took nothing for {} s",
                      Plural(lines, "line is", "lines are"), kWriteTimeout.count() / 1000);
@@ -104,9 +110,8 @@ constexpr char kErase[] = "\r\x1b[K";
 
 // Read at each drawing, because the window may have been resized.
 size_t Columns() {
-  winsize size{};
-  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kUsualColumns;
-  return size.ws_col;
+  const int columns = SizeOfTerminal(STDERR_FILENO).columns;
+  return columns > 0 ? static_cast<size_t>(columns) : kUsualColumns;
 }
 
 // Failed output must neither end a run nor delay it.

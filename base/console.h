@@ -51,6 +51,13 @@ TimedOutput& StandardError();
 // Returns the line that is written in place of dropped ones: "3 lines are missing here: ...".
 std::string MissingText(int64_t lines);
 
+// The size of a terminal in characters; both 0: there is none.
+struct TerminalSize {
+  int columns = 0;
+  int rows = 0;
+};
+TerminalSize SizeOfTerminal(int fd);
+
 enum class Colour { kBold, kRed, kYellow };
 // Whether text on this descriptor may be coloured: it is a terminal, and NO_COLOR is not set.
 bool ShowsColours(int fd);

@@ -15,6 +15,7 @@
 #include "cmd/report/curves.h"
 #include "cmd/report/html.h"
 #include "cmd/report/run_page.h"
+#include "trainer/config/fields.h"
 #include "trainer/config/user_text.h"
 
 namespace dtrain {
@@ -38,10 +39,50 @@ constexpr const char* kNoDifference[] = {"run.",          "log.",           "met
                                          "security.",     "checkpoint.dir", "summary.", "net.bind",
                                          "placement.log", "data.cache_dir"};
 
+// The keys that say most about a job, in their order. Seeds come behind all of them.
+constexpr const char* kFirst[] = {"model.kind",
+                                  "train.mode",
+                                  "train.optimizer.kind",
+                                  "train.optimizer.learning_rate",
+                                  "train.batch_size",
+                                  "train.epochs",
+                                  "train.steps",
+                                  "cluster.ps",
+                                  "cluster.worker",
+                                  "model.hidden",
+                                  "model.",
+                                  "train.",
+                                  "cluster.",
+                                  "data."};
+// A table for people has no more keys.
+constexpr size_t kMaxKeys = 6;
+constexpr size_t kMaxCell = 40;
+
+// `name`: a key, or a section with its point.
+bool Names(const std::string& name, const std::string& key) {
+  return name.back() == '.' ? key.compare(0, name.size(), name) == 0 : key == name;
+}
+
 bool SaysNothing(const std::string& key) {
-  return std::any_of(std::begin(kNoDifference), std::end(kNoDifference), [&](const std::string& each) {
-    return each.back() == '.' ? key.compare(0, each.size(), each) == 0 : key == each;
-  });
+  return std::any_of(std::begin(kNoDifference), std::end(kNoDifference),
+                     [&](const std::string& each) { return Names(each, key); });
+}
+
+// Whether a key names files or an address, which are others each time and too long for a table.
+bool IsPlace(const std::string& key) {
+  const Field* const field = FindField(key);
+  return field != nullptr && (field->type == FieldType::kInputPath || field->type == FieldType::kInputPaths ||
+                              field->type == FieldType::kOutputPath || field->type == FieldType::kAddress);
+}
+
+// The place of a key among those that differ: the less, the more it says.
+ptrdiff_t RankOf(const std::string& key) {
+  const ptrdiff_t last = std::size(kFirst);
+  if (IsPlace(key)) return last + 2;
+  if (key == "data.seed" || key == "model.init.seed") return last + 1;
+  const auto* const found =
+      std::find_if(std::begin(kFirst), std::end(kFirst), [&](const char* name) { return Names(name, key); });
+  return found - std::begin(kFirst);
 }
 
 std::string Shown(const Json& value) {
@@ -56,10 +97,16 @@ Json ComparedValue(const RunFiles& run, const std::string& key) {
   return addresses && found->is_array() ? Json(static_cast<int64_t>(found->size())) : *found;
 }
 
-// A figure of the result; the steps of a run without one are those of its status.
+// A figure of the result, as it stands there; the steps of a run without one are those of its status. Null:
+// it has none.
+Json FigureIn(const RunFiles& run, const std::string& figure) {
+  if (NumberIn(run.result, figure.c_str())) return *run.result.Find(figure);
+  const bool of_status = figure == "global_step" && NumberIn(run.status, "global_step");
+  return of_status ? *run.status.Find(figure) : Json(nullptr);
+}
+
 std::optional<double> NumberOf(const RunFiles& run, const std::string& figure) {
-  const auto number = NumberIn(run.result, figure.c_str());
-  return number || figure != "global_step" ? number : NumberIn(run.status, "global_step");
+  return NumberIn({{figure, FigureIn(run, figure)}}, figure.c_str());
 }
 
 const ComparedFigure* FigureNamed(const std::string& name) {
@@ -141,6 +188,8 @@ void Comparison::FindKeys() {
       if (std::any_of(runs_.begin(), runs_.end(), differs)) keys_.push_back(key);
     }
   }
+  std::stable_sort(keys_.begin(), keys_.end(),
+                   [](const std::string& a, const std::string& b) { return RankOf(a) < RankOf(b); });
 }
 
 std::string Comparison::FigureOf(const RunFiles& run, const std::string& figure) {
@@ -151,25 +200,39 @@ std::string Comparison::ValueOf(const RunFiles& run, const std::string& key) {
   return Shown(ComparedValue(run, key));
 }
 
-std::vector<Comparison::Column> Comparison::Columns() const {
+std::vector<Comparison::Column> Comparison::Columns(const std::vector<std::string>& keys) const {
   std::vector<Column> columns = {{figures_.empty() ? by_ : figures_[0], true}};
-  for (const std::string& key : keys_) columns.push_back({key, false});
+  for (const std::string& key : keys) columns.push_back({key, false});
   for (size_t i = 1; i < figures_.size(); ++i) columns.push_back({figures_[i], true});
   return columns;
+}
+
+// The keys of a table for people.
+std::vector<std::string> Comparison::FirstKeys() const {
+  std::vector<std::string> first;
+  for (const std::string& key : keys_) {
+    if (first.size() < kMaxKeys && !IsPlace(key)) first.push_back(key);
+  }
+  return first;
 }
 
 std::string Comparison::CellOf(const RunFiles& run, const Column& column) {
   return column.is_figure ? FigureOf(run, column.name) : ValueOf(run, column.name);
 }
 
+// A heading is the section of a key above its name, so that columns are narrow.
 std::string Comparison::Text(size_t width) const {
-  const std::vector<Column> columns = Columns();
-  std::vector<std::vector<std::string>> rows(1, {"run", "state"});
-  for (const Column& column : columns) rows[0].push_back(column.name);
+  const std::vector<Column> columns = Columns(FirstKeys());
+  std::vector<std::vector<std::string>> rows = {{"", ""}, {"run", "state"}};
+  for (const Column& column : columns) {
+    const size_t name = column.name.rfind('.') + 1;  // 0 without a section
+    rows[0].push_back(column.name.substr(0, name));
+    rows[1].push_back(column.name.substr(name));
+  }
   for (const RunFiles& run : runs_) {
     std::vector<std::string>& row = rows.emplace_back();
-    row = {Printable(run.name), Printable(run.state)};
-    for (const Column& column : columns) row.push_back(Printable(CellOf(run, column), 40));
+    row = {Printable(run.name, kMaxCell), Printable(run.state)};
+    for (const Column& column : columns) row.push_back(Printable(CellOf(run, column), kMaxCell));
   }
   std::vector<size_t> widths(rows[0].size());
   for (const auto& row : rows) {
@@ -190,28 +253,29 @@ std::string Comparison::Text(size_t width) const {
           number ? fmt::format("{:>{}}  ", row[i], widths[i]) : fmt::format("{:<{}}  ", row[i], widths[i]);
     }
     line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
+    if (!line.empty()) text += line + "\n";
   }
-  const auto more = static_cast<int64_t>(widths.size() - shown);
-  if (more > 0) {
-    text +=
-        fmt::format("{}: --csv and --json have {}\n", Plural(more, "more column"), more == 1 ? "it" : "them");
-  }
-  return text;
+  const auto last = columns.begin() + static_cast<ptrdiff_t>(shown) - 2;
+  const auto is_figure = [](const Column& column) { return column.is_figure; };
+  const auto figures = std::count_if(last, columns.end(), is_figure);
+  const auto keys = static_cast<int64_t>(keys_.size()) - (last - columns.begin()) +
+                    std::count_if(columns.begin(), last, is_figure);
+  std::vector<std::string> more;
+  if (keys > 0) more.push_back(Plural(keys, "more key differs", "more keys differ"));
+  if (figures > 0) more.push_back(Plural(figures, "more figure"));
+  if (more.empty()) return text;
+  return text + fmt::format("{}: --csv or the page (-o) has them all\n", ListText(more, "and"));
 }
 
 std::string Comparison::Csv() const {
-  const std::vector<Column> columns = Columns();
+  const std::vector<Column> columns = Columns(keys_);
   std::vector<std::string> fields = {"run", "path", "state"};
   for (const Column& column : columns) fields.push_back(column.name);
   std::string csv = CsvLine(fields);
   for (const RunFiles& run : runs_) {
     fields = {run.name, run.path, run.state};
     for (const Column& column : columns) {
-      const auto number = column.is_figure ? NumberOf(run, column.name) : std::nullopt;
-      const Json value = !column.is_figure ? ComparedValue(run, column.name)
-                         : number          ? Json(*number)
-                                           : Json(nullptr);
+      const Json value = column.is_figure ? FigureIn(run, column.name) : ComparedValue(run, column.name);
       fields.push_back(value.is_null() ? "" : Shown(value));
     }
     csv += CsvLine(fields);
@@ -223,10 +287,7 @@ Json Comparison::ToJson() const {
   Json list = Json::array();
   for (const RunFiles& run : runs_) {
     Json row = {{"run", run.name}, {"path", run.path}, {"state", run.state}};
-    for (const std::string& figure : figures_) {
-      const auto number = NumberOf(run, figure);
-      row[figure] = number ? Json(*number) : Json(nullptr);
-    }
+    for (const std::string& figure : figures_) row[figure] = FigureIn(run, figure);
     Json config = Json::object();
     for (const std::string& key : keys_) config[key] = ComparedValue(run, key);
     row["config"] = config;
@@ -256,16 +317,31 @@ std::string Comparison::Curves() const {
   chart("loss", {"Loss of training", "of the first worker, by global step", false, false, false});
   chart("loss", {"Loss of training", "of the first worker, by time", true, false, false});
   chart("accuracy", {"Accuracy of training", "of the first worker, by global step", false, false, false});
-  chart("eval/loss", {"Loss of evaluations", "by global step", false, false, true});
-  chart("eval/accuracy", {"Accuracy of evaluations", "by global step", false, false, true});
+  chart("eval/loss", {"Test loss", "by global step", false, false, true});
+  chart("eval/accuracy", {"Test accuracy", "by global step", false, false, true});
   chart("global_step/sec", {"Pace: global steps/s", "by time", true, true, false});
   if (!html.empty()) html = "<div class=\"charts\">\n" + html + "</div>\n";
   return html + HtmlNotes(notes);
 }
 
+// A table with a row for each key and a column for each run; empty if the first table has all of them.
+std::string Comparison::AllKeys() const {
+  if (FirstKeys().size() == keys_.size()) return "";
+  std::vector<std::string> heading = {"key"};
+  for (const RunFiles& run : runs_) heading.push_back(Html(run.name));
+  std::vector<std::vector<std::string>> rows;
+  for (const std::string& key : keys_) {
+    std::vector<std::string>& row = rows.emplace_back();
+    row.push_back(Html(key));
+    for (const RunFiles& run : runs_) row.push_back(Html(ValueOf(run, key)));
+  }
+  return HtmlDetails(fmt::format("All {} keys that differ", keys_.size()),
+                     HtmlTable(heading, rows, heading.size()));
+}
+
 std::string Comparison::Page() const {
   std::vector<std::string> heading = {"run", "state"};
-  const std::vector<Column> columns = Columns();
+  const std::vector<Column> columns = Columns(FirstKeys());
   for (const Column& column : columns) heading.push_back(Html(column.name));
   std::vector<std::vector<std::string>> rows;
   std::vector<std::string> notes;
@@ -282,7 +358,7 @@ std::string Comparison::Page() const {
   const std::string head = fmt::format(
       "<section>\n<h1>{}</h1>\n<p class=\"soft\">The best one first, by {}. Of the config: the keys that "
       "differ.</p>\n{}{}</section>\n",
-      title, Html(by_), HtmlTable(heading, rows, 2), HtmlNotes(notes));
+      title, Html(by_), HtmlTable(heading, rows, 2) + AllKeys(), HtmlNotes(notes));
   return HtmlPage(title + " - dtrain", head + HtmlSection("Curves", Curves()));
 }
 

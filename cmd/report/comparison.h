@@ -20,7 +20,8 @@ class Comparison {
 
   const std::vector<RunFiles>& runs() const { return runs_; }  // the best one first; those without it last
   const std::string& by() const { return by_; }
-  // The figures that some run has, the one that counts first, and the keys that differ.
+  // The figures that some run has, the one that counts first, and the keys that differ: those first that say
+  // most about a job, and names of files and addresses last.
   const std::vector<std::string>& figures() const { return figures_; }
   const std::vector<std::string>& keys() const { return keys_; }
 
@@ -29,9 +30,9 @@ class Comparison {
   // Returns the value of a key; "-" if it is null or not known.
   static std::string ValueOf(const RunFiles& run, const std::string& key);
 
-  // Each has a row for each run: the figure that counts, the keys, and the other figures. The text leaves out
-  // the last columns if lines were longer than `width`.
-  std::string Text(size_t width = std::string::npos) const;
+  // Each has a row for each run: the figure that counts, the keys, and the other figures. The text has the
+  // first keys only, and leaves out the last columns if lines were longer than `width`.
+  std::string Text(size_t width) const;
   std::string Csv() const;
   Json ToJson() const;
   // The same as a page, and the curves of all runs together.
@@ -43,7 +44,9 @@ class Comparison {
     bool is_figure;  // otherwise a key
   };
 
-  std::vector<Column> Columns() const;
+  std::vector<Column> Columns(const std::vector<std::string>& keys) const;
+  std::vector<std::string> FirstKeys() const;
+  std::string AllKeys() const;
   static std::string CellOf(const RunFiles& run, const Column& column);
   void ChooseFigure(const std::string& by);
   void FindFigures();

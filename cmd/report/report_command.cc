@@ -1,5 +1,4 @@
 #include <fmt/core.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,7 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/console.h"
 #include "base/error.h"
+#include "cmd/common/report.h"
 #include "cmd/common/run_files.h"
 #include "cmd/common/signal_pipe.h"
 #include "cmd/report/comparison.h"
@@ -22,12 +23,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The runs that are named: themselves, or the directory that they are in. Among several, what is none is
-// left out with a warning: they may come from a pattern.
+// The runs that are named: themselves, or the directory that they are in. Among several, what is there and
+// is none is left out with a warning: they may come from a pattern.
 std::vector<RunFiles> ReadRuns(const std::vector<std::string>& named, const ErrorLines& errors) {
   std::vector<RunFiles> runs;
   for (const std::string& path : named) {
     std::vector<std::string> paths = IsRun(path) ? std::vector<std::string>{path} : RunPathsIn(path);
+    std::error_code failed;
+    if (!fs::exists(path, failed))
+      throw UserError("{}: no such directory. Name a run, such as one of runs/.", path);
     if (paths.empty() && named.size() == 1) ReadRun(path);  // throws
     if (paths.empty()) {
       errors.Print(fmt::format("{}: not the directory of a run; left out", path), LogLevel::kWarning);
@@ -48,11 +52,11 @@ void Put(const std::string& text, const std::string& file) {
   if (std::fflush(stdout) != 0) throw OutputFailed(errno);
 }
 
-// The width of the terminal; without one lines may have any length.
+// The width of the terminal, or one that most readers of a file have.
 size_t Columns() {
-  winsize size{};
-  const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return known ? size.ws_col : std::string::npos;
+  constexpr size_t kUsual = 120;
+  const int columns = SizeOfTerminal(STDOUT_FILENO).columns;
+  return columns > 0 ? static_cast<size_t>(columns) : kUsual;
 }
 
 // Writes a page and says where it is.

@@ -1,7 +1,9 @@
 // The parts of a report: what is escaped, thinned, recognised and compared.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,8 @@
 #include "cmd/report/html.h"
 #include "cmd/report/model_figures.h"
 #include "cmd/report/run_events.h"
+#include "trainer/config/config.h"
+#include "trainer/config/dump.h"
 
 namespace dtrain {
 namespace {
@@ -157,22 +161,74 @@ TEST_CASE(
   CHECK(NamesOf(comparison) == std::vector<std::string>{"c", "a", "old", "failed"});
   CHECK(comparison.keys() == std::vector<std::string>{"train.optimizer.learning_rate"});
   CHECK(comparison.figures() == std::vector<std::string>{"test_accuracy", "test_loss"});
-  CHECK(comparison.Text() ==
-        "run     state   test_accuracy  train.optimizer.learning_rate  test_loss\n"
-        "c       done             0.95  0.2                                  0.5\n"
-        "a       done              0.9  0.1                                  0.4\n"
-        "old     done              0.5  -                                    0.1\n"
-        "failed  failed              -  0.1                                    -\n");
-  CHECK(comparison.Text(62) ==
-        "run     state   test_accuracy  train.optimizer.learning_rate\n"
+  CHECK(comparison.Text(58) ==
+        "                               train.optimizer.\n"
+        "run     state   test_accuracy  learning_rate     test_loss\n"
+        "c       done             0.95  0.2                     0.5\n"
+        "a       done              0.9  0.1                     0.4\n"
+        "old     done              0.5  -                       0.1\n"
+        "failed  failed              -  0.1                       -\n");
+  CHECK(comparison.Text(57) ==
+        "                               train.optimizer.\n"
+        "run     state   test_accuracy  learning_rate\n"
         "c       done             0.95  0.2\n"
         "a       done              0.9  0.1\n"
         "old     done              0.5  -\n"
         "failed  failed              -  0.1\n"
-        "1 more column: --csv and --json have it\n");
+        "1 more figure: --csv or the page (-o) has them all\n");
+  CHECK(comparison.Text(20).find("run     state   test_accuracy\nc ") == 0);
   const Json json = comparison.ToJson();
   CHECK(json.at("runs").at(0).at("config").at("train.optimizer.learning_rate") == 0.2);
   CHECK(json.at("runs").at(3).at("test_accuracy").is_null());
+}
+
+// Every key differs.
+std::vector<RunFiles> UnlikeRuns() {
+  std::vector<RunFiles> runs = FourRuns();
+  runs.resize(3);
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const Json defaults = FlatConfig(Config());
+    for (const auto& [key, value] : defaults.items()) runs[i].config[key] = fmt::format("value {}", i);
+    runs[i].config["cluster.ps"] = std::vector<std::string>(i + 1, "a:1");
+  }
+  return runs;
+}
+
+TEST_CASE("comparison: of unlike jobs a table has the keys that say most, within the width, and a count") {
+  const Comparison comparison(UnlikeRuns(), "");
+  CHECK(comparison.keys().size() > 100);
+  CHECK(comparison.keys().front() == "model.kind");
+  const auto rank = [&](const char* key) {
+    return std::find(comparison.keys().begin(), comparison.keys().end(), key) - comparison.keys().begin();
+  };
+  CHECK(rank("cluster.ps") < rank("model.activation"));
+  CHECK(rank("train.reduce") < rank("eval.on"));
+  CHECK(rank("failure.detect_s") < rank("data.seed"));
+  CHECK(rank("data.seed") < rank("data.train.path"));
+  for (const size_t width : {80, 120, 300}) {
+    const std::string text = comparison.Text(width);
+    CAPTURE(text);
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) CHECK(line.size() <= width);
+    CHECK(text.find(" mode") != std::string::npos);
+    CHECK(text.find("path") == std::string::npos);
+    CHECK(text.find(" more keys differ") != std::string::npos);
+  }
+  const std::string csv = comparison.Csv(), page = comparison.Page();
+  for (const std::string& key : comparison.keys()) {
+    CAPTURE(key);
+    CHECK(csv.find("," + key + ",") != std::string::npos);
+    CHECK(page.find("<td>" + key + "</td>") != std::string::npos);
+  }
+}
+
+TEST_CASE("comparison: whole numbers of a result stay whole") {
+  std::vector<RunFiles> runs = FourRuns();
+  for (RunFiles& run : runs) run.result["global_step"] = 600;
+  const Comparison comparison(std::move(runs), "");
+  CHECK(comparison.Csv().find(",600\n") != std::string::npos);
+  CHECK(comparison.Csv().find("600.0") == std::string::npos);
+  CHECK(comparison.ToJson().at("runs").at(0).at("global_step").dump() == "600");
 }
 
 TEST_CASE("comparison: by another figure, less may be better; one that is none is refused") {

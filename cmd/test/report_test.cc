@@ -66,7 +66,7 @@ TEST_CASE("report: the page of a run has its figures, curves, events, placement,
   const Json& tiles = page.at("tiles");
   CHECK(tiles.at("test accuracy") == fmt::format("{:.2f} %", 100 * result.at("test_accuracy").get<double>()));
   CHECK(tiles.at("global steps") == fmt::format("{}", result.at("global_step").get<int64_t>()));
-  for (const char* const title : {"Loss of training", "Accuracy of training", "Loss of evaluations",
+  for (const char* const title : {"Loss of training", "Accuracy of training", "Test loss",
                                   "Pace: global steps/s", "Staleness, the mean"}) {
     const auto& charts = page.at("charts");
     CHECK_MESSAGE(std::count(charts.begin(), charts.end(), Json(title)) == 1, title);
@@ -108,7 +108,7 @@ TEST_CASE("report: a model with one logit has its calibration, and a linear one 
   const Json page = ReportOf(logistic.run);
   const auto& charts = page.at("charts");
   CHECK(std::count(charts.begin(), charts.end(), Json("Calibration")) == 1);
-  CHECK(Sees(page, "on the 50 rows of the validation set"));
+  CHECK(Sees(page, "on 50 held-out rows: test loss "));
   CHECK(page.at("pictures") == 0);
   const DoneRun linear(job("linear", "z"));
   CHECK(Sees(ReportOf(linear.run), "RMSE "));
@@ -174,12 +174,14 @@ TEST_CASE("report: several runs are a table, the best one first, with the keys t
   const Done text = Run({"report", runs + "/rate-0.0001", runs + "/other", runs + "/rate-0.2"});
   CHECK(text.code == 0);
   CHECK(Contains(text.error, "other: not the directory of a run; left out"));
-  CHECK(Contains(text.output, "run          state  test_accuracy  train.optimizer.learning_rate  "));
+  CHECK(text.output.find("                                  train.optimizer.\n"
+                         "run          state  test_accuracy  learning_rate ") == 0);
   CHECK(Contains(text.output, "\nrate-0.0001  done "));
 
   const Json table = Json::Parse(Run({"report", runs, "--json"}).output);
   CHECK(table.at("by") == "test_accuracy");
   REQUIRE(table.at("runs").size() == 2);
+  CHECK(table.at("runs").at(0).at("global_step").is_number_integer());
   const Json& best = table.at("runs").at(0);
   CHECK(best.at("test_loss") == ReadResult(runs + "/rate-0.2/result.json").at("test_loss"));
   CHECK(best.at("config") == Json{{"train.optimizer.learning_rate", 0.2}});
@@ -209,6 +211,12 @@ TEST_CASE("report: what is no run, or cannot be written, is refused with the rem
   CHECK(none.code == 2);
   CHECK(Contains(none.error,
                  directory + ": not the directory of a run: it has no run.json. Name one of runs/."));
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"report", directory, directory + "/no"}, {"report", directory + "/no"}}) {
+    const Done missing = Run(words);
+    CHECK(missing.code == 2);
+    CHECK(Contains(missing.error, directory + "/no: no such directory. Name a run, such as one of runs/."));
+  }
   CHECK(Run({"report"}).code == 2);
   CHECK(Run({"report", "x", "--csv", "--json"}).code == 2);
 }
