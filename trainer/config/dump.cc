@@ -119,8 +119,8 @@ One YAML file describes the whole run; every task reads the same file.
   `net.compress: int8` is `net.compress: {push: int8, pull: int8}`, and `net.compress: topk` is
   `net.compress: {push: topk, pull: int8}`.
 - **Paths.** Input paths in the file are relative to the file. Output paths, and all paths in `--set`, are relative
-  to the working directory. A file under `shared/data/` whose directory is not there is looked for in the directory
-  that the environment's `DTRAIN_DATA` names.
+  to the working directory. Data that are not where the file says are looked for below the directory that the
+  environment's `DTRAIN_DATA` names: `mnist/x.gz` there, and of `../../shared/data/mnist/x.gz` what follows `shared/data/`.
 - **Addresses** are `host:port`; IPv6 in brackets and quotes: `"[::1]:9001"`.
 - **Scope.** `run`: must be equal in every task; a task that joins with another value is refused, with the key and
   both values. `task`: each task may have its own.

@@ -269,16 +269,27 @@ void Loader::ReadKey(const Field& field, const YamlNode& node, const Place& plac
   }
 }
 
-// Data sets that our configs look for in shared/data beside the checkout may be in the directory that
-// DTRAIN_DATA names instead. Returns where a file of theirs is then; else `path`.
-std::string InDataDirectory(const std::string& path) {
+// Whether a file is there; of a pattern, the directory that it names.
+bool IsThere(const fs::path& path) {
+  std::error_code none;
+  const bool pattern = path.filename().string().find_first_of("*?[") != std::string::npos;
+  return fs::exists(path, none) || (pattern && fs::exists(path.parent_path(), none));
+}
+
+// Data that are not at `path` may be below the directory that DTRAIN_DATA names: under their relative path
+// `text` or, since our configs look for shared/data beside the checkout, under what follows that. Returns
+// where they are then; else `path`.
+std::string InDataDirectory(const std::string& path, const std::string& text) {
+  const char* const directory = std::getenv("DTRAIN_DATA");
+  if (directory == nullptr || *directory == '\0' || IsThere(path)) return path;
   const std::string shared = "/shared/data/";
   const size_t at = path.rfind(shared);
-  const char* const directory = std::getenv("DTRAIN_DATA");
+  const bool is_shared = at != std::string::npos;
+  if (!is_shared && (fs::path(text).is_absolute() || text.compare(0, 2, "..") == 0)) return path;
+  const std::string there = AbsolutePath(directory, is_shared ? path.substr(at + shared.size()) : text);
   std::error_code none;
-  if (at == std::string::npos || directory == nullptr || fs::exists(fs::path(path).parent_path(), none))
-    return path;
-  return AbsolutePath(directory, path.substr(at + shared.size()));
+  const bool expected = is_shared && !fs::exists(fs::path(path).parent_path(), none);
+  return expected || IsThere(there) ? there : path;
 }
 
 // Returns an absolute path for a path; any other value, a command and standard input as they are.
@@ -288,7 +299,8 @@ Value Loader::Located(const Field& field, Value value, const Place& place) const
   const std::string& text = std::get<std::string>(value);
   if (field.type == FieldType::kInputPaths && IsPipe(text)) return value;
   if (!input || place.flag()) return AbsolutePath(fs::path(), text);
-  return InDataDirectory(AbsolutePath(fs::path(draft_.path).parent_path(), text));
+  const std::string path = AbsolutePath(fs::path(draft_.path).parent_path(), text);
+  return field.type == FieldType::kInputPaths ? InDataDirectory(path, text) : path;
 }
 
 void Loader::ReadScalar(const Field& field, const YamlNode& node, const Place& place) {

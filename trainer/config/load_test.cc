@@ -259,6 +259,31 @@ TEST_CASE("load: what is not in shared/data of a file's path is looked for in DT
   CHECK(Load(path).data.train.images == std::vector{(above / "shared/data/no/i.gz").string()});
 }
 
+TEST_CASE("load: data that are not beside the config are looked for below DTRAIN_DATA") {
+  const fs::path above = testing::NewDirectory();
+  for (const char* const name : {"sets/mnist", "job/here"}) fs::create_directories(above / name);
+  for (const char* const name : {"sets/mnist/i.gz", "sets/here.gz", "job/here.gz"})
+    std::ofstream(above / name);
+  const std::string path = above / "job/data.yaml";
+  const auto images = [&](const std::string& name) {
+    std::ofstream(path) << "cluster: {ps: [a:1], worker: [a:2]}\nmodel: {kind: softmax}\n"
+                           "train: {epochs: 1}\nsecurity: {insecure: true}\n"
+                           "data: {train: {format: idx, images: '"
+                        << name << "', labels: l}}\n";
+    return Load(path).data.train.images.at(0);
+  };
+  const std::string beside = above / "job", sets = above / "sets";
+  CHECK(images("mnist/i.gz") == beside + "/mnist/i.gz");
+  setenv("DTRAIN_DATA", sets.c_str(), 1);
+  CHECK(images("mnist/i.gz") == sets + "/mnist/i.gz");
+  CHECK(images("mnist/*.gz") == sets + "/mnist/*.gz");
+  CHECK(images("here.gz") == beside + "/here.gz");
+  CHECK(images("no/i.gz") == beside + "/no/i.gz");
+  CHECK(images("../mnist/i.gz") == above.string() + "/mnist/i.gz");
+  CHECK(images("/no/mnist/i.gz") == "/no/mnist/i.gz");
+  unsetenv("DTRAIN_DATA");
+}
+
 TEST_CASE("load: IDX is read of lists of files and patterns, and not of a pipe") {
   const std::string cwd = fs::current_path().string();
   const auto sets = [](const std::string& images) {

@@ -34,7 +34,7 @@ bool GivenByConfig(const Config& config, const std::vector<std::string>& paths, 
   // On one machine all tasks read the same files, unless worker 0 feeds the others.
   const std::vector<std::string>& ps = config.cluster.ps;
   const bool here = config.data.split != Split::kFeed && (ps.empty() || IsLoopbackHost(HostOf(ps[0])));
-  throw UserError("{}: cannot be opened: {}. Is {} right?{}", path, ErrnoText(ENOENT), key,
+  throw UserError("{}{}", NotOpenedText(path, key, ENOENT),
                   here ? ""
                        : " A task that reads no data (a ps; with data.split: feed a worker above 0) needs "
                          "model.inputs in its place.");

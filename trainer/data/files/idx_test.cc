@@ -111,6 +111,10 @@ TEST_CASE("idx: a header that promises more than the file can hold takes no memo
 TEST_CASE("idx: a missing file and a directory are user errors that name the key") {
   CHECK(Has(ImageError("/no/such/file"), "/no/such/file: cannot be opened: No such file or directory (2)"));
   CHECK(Has(ImageError("/no/such/file"), "data.train.images"));
+  CHECK_FALSE(Has(ImageError("/no/such/file"), "MNIST"));
+  const std::string mnist = ImageError("/no/train-images-idx3-ubyte.gz");
+  CHECK(Has(mnist, "scripts/fetch_mnist.sh fetches MNIST"));
+  CHECK(Has(mnist, "set DTRAIN_DATA"));
   CHECK(Has(ImageError("/tmp"), "/tmp: is not a file; data.train.images"));
 }
 

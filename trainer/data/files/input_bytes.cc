@@ -40,9 +40,7 @@ class StandardInput : public PipeSource {
 
 uint64_t SizeOf(const std::string& path, const std::string& key) {
   struct stat about {};
-  if (stat(path.c_str(), &about) != 0) {
-    throw UserError("{}: cannot be opened: {}. Is {} right?", path, ErrnoText(errno), key);
-  }
+  if (stat(path.c_str(), &about) != 0) throw UserError(NotOpenedText(path, key, errno));
   if (!S_ISREG(about.st_mode)) {
     throw UserError("{}: is not a file; {} must name one.", path, key);
   }
@@ -59,6 +57,19 @@ Packing PackingOfFile(int fd) {
 }
 
 }  // namespace
+
+std::string NotOpenedText(const std::string& path, const std::string& key, int error_number) {
+  std::string text =
+      fmt::format("{}: cannot be opened: {}. Is {} right?", path, ErrnoText(error_number), key);
+  const size_t name = path.rfind('/') + 1;
+  for (const char* const of_mnist : {"-images-idx3-ubyte", "-labels-idx1-ubyte"}) {
+    if (error_number != ENOENT || path.find(of_mnist, name) == path.npos) continue;
+    text +=
+        " scripts/fetch_mnist.sh fetches MNIST; if it is elsewhere, set DTRAIN_DATA to the directory above "
+        "mnist/.";
+  }
+  return text;
+}
 
 InputBytes::InputBytes(const std::string& path, const std::string& key)
     : path_(path == "-" ? StandardInput::kName : path),

@@ -93,4 +93,8 @@ class InputBytes {
   int64_t offset_ = 0;  // in the content
 };
 
+// Returns what to tell of a data file of `key` that cannot be opened; of a file that is named as those of
+// MNIST also how to get it.
+std::string NotOpenedText(const std::string& path, const std::string& key, int error_number);
+
 }  // namespace dtrain
