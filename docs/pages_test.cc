@@ -127,6 +127,14 @@ TEST_CASE("pages: every link leads somewhere, and every page is named by a link"
   CHECK(pages > 20);
 }
 
+TEST_CASE("pages: README.md and the Chinese one have at most 80 lines") {
+  for (const char* const path : {"README.md", "README.zh.md"}) {
+    CAPTURE(path);
+    const std::string page = Page(path);
+    CHECK(std::count(page.begin(), page.end(), '\n') <= 80);
+  }
+}
+
 TEST_CASE("pages: docs/README.md lists all of docs/") {
   const std::string index = Page("docs/README.md");
   for (const std::string& path : Pages()) {
