@@ -9,7 +9,9 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "cmd/common/report.h"
+#include "cmd/common/signal_pipe.h"
 #include "cmd/grammar/command_line.h"
 #include "cmd/grammar/manual.h"
 #include "cmd/keys/keys.h"
@@ -79,6 +81,25 @@ void OpenMissingStandardFiles() {
   }
 }
 
+// Runs the command, and returns its exit code. Its text is written when this returns.
+int Run(int argc, char** argv, ErrorLines& errors) {
+  try {
+    const int code = std::visit(Commands{errors}, ParseCommandLine(argc, argv));
+    if (std::fflush(stdout) != 0) throw OutputFailed(errno);
+    return code;
+  } catch (const std::system_error& error) {
+    // More was printed than the buffer of standard output has room for.
+    if (std::ferror(stdout) != 0) throw OutputFailed(error.code().value());
+    throw;
+  }
+}
+
+// Ends this process as other tools end when the reader of their output goes away: silently, by SIGPIPE.
+void EndWithoutReader() {
+  EndWithReader();
+  raise(SIGPIPE);
+}
+
 }  // namespace
 }  // namespace dtrain
 
@@ -91,18 +112,12 @@ int main(int argc, char** argv) {
   signal(SIGXFSZ, SIG_IGN);
   ErrorLines errors;
   try {
-    const int code = std::visit(Commands{errors}, ParseCommandLine(argc, argv));
-    if (std::fflush(stdout) != 0) throw OutputFailed(errno);
-    return code;
-  } catch (const Failure& failure) {
-    errors.Print(FailureText(failure), LogLevel::kError, kEventRunEnded);  // JSON is of a run
-    return static_cast<int>(failure.code());
+    return Run(argc, argv, errors);
   } catch (const std::exception& error) {
-    // More was printed than the buffer of standard output has room for.
-    const auto* const of_output =
-        std::ferror(stdout) != 0 ? dynamic_cast<const std::system_error*>(&error) : nullptr;
-    errors.Print(of_output != nullptr ? OutputFailed(of_output->code().value()).what() : FailureText(error),
-                 LogLevel::kError, kEventRunEnded);
-    return static_cast<int>(ExitCode::kInternal);
+    const auto* const of_file = dynamic_cast<const FileError*>(&error);
+    if (of_file != nullptr && of_file->error_number() == EPIPE) EndWithoutReader();
+    errors.Print(FailureText(error), LogLevel::kError, kEventRunEnded);  // JSON is of a run
+    const auto* const failure = dynamic_cast<const Failure*>(&error);
+    return static_cast<int>(failure != nullptr ? failure->code() : ExitCode::kInternal);
   }
 }

@@ -11,7 +11,6 @@
 
 #include "base/clock.h"
 #include "base/console.h"
-#include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/names.h"
@@ -36,10 +35,12 @@ std::string SpecHostOf(const ClusterConfig& cluster, TaskId task) {
 
 }  // namespace
 
-IoError OutputFailed(int error_number) {
+FileError OutputFailed(int error_number) {
   const bool full = error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG;
-  return IoError("standard output: {}. {}.", ErrnoText(error_number),
-                 full ? "Free some space, or send it to another disk" : "Send it to a file or a pipe");
+  return FileError(
+      fmt::format("standard output: {}. {}.", ErrnoText(error_number),
+                  full ? "Free some space, or send it to another disk" : "Send it to a file or a pipe"),
+      error_number);
 }
 
 void ErrorLines::Print(const std::string& text, LogLevel level, const char* event) const {

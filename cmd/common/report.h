@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/signals.h"
 #include "trainer/config/config.h"
@@ -33,8 +34,9 @@ constexpr char kStoppedWord[] = "@stopped";
 // The path that stands for standard output.
 constexpr char kStandardOutput[] = "-";
 
-// Returns the failure of standard output, with the remedy.
-IoError OutputFailed(int error_number);
+// Returns the failure of standard output, with the remedy. If main gets one of EPIPE, the process ends by
+// SIGPIPE.
+FileError OutputFailed(int error_number);
 
 // ErrorLines: messages on standard error in the name of the command, not of a task's log. Lines begin with
 // "dtrain: "; if the config of a task or of `dtrain local` has log.format json, each is a JSON object. Owner:

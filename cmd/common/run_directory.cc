@@ -310,8 +310,9 @@ std::string RunDirectory::NextLine() const {
   if (is_done() && !model_at_.empty()) {
     return fmt::format("{}; the model is {} on {}", where, model_, model_at_);
   }
-  if (next.empty()) return where;
-  return fmt::format("{}; {}: {}", where, is_done() ? "next" : "to go on", next);
+  if (!next.empty()) return fmt::format("{}; {}: {}", where, is_done() ? "next" : "to go on", next);
+  return is_done() ? where
+                   : fmt::format("{}; more: {}", where, ShellLine({OwnWords().at(0), "status", Shown()}));
 }
 
 void RunDirectory::RemoveOld(const Config& config) const {

@@ -157,8 +157,11 @@ int RunLaunchCommand(const LaunchArguments& arguments, ErrorLines& errors) {
     }
     return FinishRun(config, outcome, log, errors, result);
   } catch (const std::exception& failure) {
-    result.WriteEnding(EndingOf(failure));
-    throw;
+    const Ending ending = EndingOf(failure);
+    result.WriteEnding(ending);
+    errors.Print(FailureText(failure), LogLevel::kError, kEventRunEnded);
+    result.TellDirectory();
+    return ending.exit_code;
   }
 }
 

@@ -77,9 +77,10 @@ TEST_CASE("launch: a config that is missing there is told with the machine and h
   const LaunchJob job = Job(EndlessJob(), server);
   const std::string there = NewDirectory(), both = "{directory: " + there + "}";
   Process run(
-      {"-c", fmt::format("cd {0} && exec {1} launch --config job.yaml --set 'launch.hosts={{127.0.0.2: "
-                         "{2}, 127.0.0.3: {2}}}'",
-                         job.directory, std::filesystem::canonical("cmd/dtrain").string(), both)},
+      {"-c",
+       fmt::format("cd {0} && exec {1} launch --config job.yaml --run none --set 'launch.hosts={{127.0.0.2: "
+                   "{2}, 127.0.0.3: {2}}}'",
+                   job.directory, std::filesystem::canonical("cmd/dtrain").string(), both)},
       Program{"/bin/sh", {}});
   CHECK(RunToEnd(run) == 2);
   const std::string last = LastLine(run.standard_error());

@@ -402,21 +402,18 @@ int FinishRun(const Config& config, const Outcome& outcome, Logger& log, const E
   const Verdict verdict = Judge(config, outcome, summary);
   const int exit_code = ProcessExitCode(verdict.code, config.failure);
   if (verdict.code == ExitCode::kOk) {
-    ShowResult(config, summary, errors, result);
+    const bool is_shown = ShowResult(config, summary, errors, result);
     const bool is_kept = result.Write(summary);
     result.TellDirectory();
-    return is_kept ? exit_code : static_cast<int>(ExitCode::kInternal);
+    return is_shown && is_kept ? exit_code : static_cast<int>(ExitCode::kInternal);
   }
   FillIn(config, outcome, &summary);
   const bool stopped = outcome.stop_signal != 0 && verdict.code == ExitCode::kInternal;
   result.WriteEnding({stopped ? "stopped" : StatusOf(verdict.code), exit_code, verdict.blame}, summary);
-  // The last line after a stop says how to go on; after a failure it is the cause.
-  const bool stop_told = outcome.stop_signal != 0 && !verdict.blame.task;
-  if (!stop_told) result.TellDirectory();
   errors.Print(verdict.before, LogLevel::kWarning);
   errors.Print(verdict.logs, LogLevel::kInfo);
   errors.Print(verdict.last, LevelOf(verdict.code), kEventRunEnded);
-  if (stop_told) result.TellDirectory();
+  result.TellDirectory();
   return exit_code;
 }
 

@@ -161,10 +161,10 @@ int RunThreads(const Config& config, NewRuntime new_runtime, SignalPipe& signals
     console.End();
     LogClosingLines(config, summary, log);
     ShowTable(config, summary, std::nullopt, errors);
-    ShowResult(config, summary, errors, result);
+    const bool is_shown = ShowResult(config, summary, errors, result);
     const bool is_kept = result.Write(summary);
     result.TellDirectory();
-    return static_cast<int>(is_kept ? ExitCode::kOk : ExitCode::kInternal);
+    return static_cast<int>(is_shown && is_kept ? ExitCode::kOk : ExitCode::kInternal);
   } catch (const RunStopped& stopped) {
     console.End();
     errors.Print(FailureText(stopped), LevelOf(stopped.code()), kEventRunEnded);
@@ -180,8 +180,8 @@ int RunThreads(const Config& config, NewRuntime new_runtime, SignalPipe& signals
     ending.status = StatusOf(failure.code(), stop);
     ending.exit_code = ProcessExitCode(failure.code(), config.failure);
     result.WriteEnding(ending);
-    result.TellDirectory();
     errors.Print(FailureText(failure), LogLevel::kError, kEventRunEnded);
+    result.TellDirectory();
     return ending.exit_code;
   }
 }
@@ -245,8 +245,11 @@ int RunLocalCommand(const LocalArguments& arguments, NewRuntime new_runtime, Err
     Logger log("local", log_options);
     return FinishRun(config, outcome, log, errors, result);
   } catch (const std::exception& failure) {
-    result.WriteEnding(EndingOf(failure));
-    throw;
+    const Ending ending = EndingOf(failure);
+    result.WriteEnding(ending);
+    errors.Print(FailureText(failure), LogLevel::kError, kEventRunEnded);
+    result.TellDirectory();
+    return ending.exit_code;
   }
 }
 

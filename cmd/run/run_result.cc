@@ -23,7 +23,7 @@ constexpr size_t kColumns = 80;
 constexpr size_t kMaxVariables = 2;
 constexpr size_t kMaxValues = 4;
 
-// Returns "test: accuracy 0.9667, loss 0.105, AUC 0.991"; empty: nothing was evaluated.
+// Returns "test: accuracy 0.9667, loss 0.105, AUC 0.991 of held-out rows"; empty: nothing was evaluated.
 std::string EvaluationLine(const Config& config, const RunSummary& summary) {
   std::string text;
   const auto add = [&](const char* name, const std::optional<double>& figure, const char* format) {
@@ -35,7 +35,8 @@ std::string EvaluationLine(const Config& config, const RunSummary& summary) {
   add("loss", summary.test_loss, "{:.6g}");
   add("AUC", summary.test_auc, "{:.4f}");
   add("calibration", summary.test_calibration, "{:.4f}");
-  return text.empty() ? "" : fmt::format("{}: {}", SetName(config), text);
+  const char* const held_out = config.eval.on == EvalOn::kTest ? "" : " of held-out rows";
+  return text.empty() ? "" : fmt::format("test: {}{}", text, held_out);
 }
 
 std::string StepsLine(const RunSummary& summary) {
@@ -146,16 +147,16 @@ void ShowTable(const Config& config, const RunSummary& summary, std::optional<in
   StandardError().Write(table);
 }
 
-void ShowResult(const Config& config, const RunSummary& summary, const ErrorLines& errors,
+bool ShowResult(const Config& config, const RunSummary& summary, const ErrorLines& errors,
                 const ResultFile& result) {
-  if (errors.quiet || result.on_standard_output()) return;
+  if (errors.quiet || result.on_standard_output()) return true;
   std::vector<std::string> lines = ResultLines(config, summary);
   if (ShowsColours(STDOUT_FILENO)) lines[0] = Coloured(Colour::kBold, lines[0]);
   const int failed = WriteAll(STDOUT_FILENO, fmt::format("{}\n", fmt::join(lines, "\n")));
-  // Whoever has closed the other end does not want it.
-  if (failed != 0 && failed != EPIPE) {
-    errors.Print("the result cannot be shown: standard output: " + ErrnoText(failed), LogLevel::kWarning);
-  }
+  // Whoever has closed the other end, or standard output itself, does not want it.
+  if (failed == 0 || failed == EPIPE || failed == EBADF) return true;
+  errors.Print(OutputFailed(failed).what());
+  return false;
 }
 
 }  // namespace dtrain

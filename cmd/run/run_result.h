@@ -24,8 +24,9 @@ std::vector<std::string> WorkerTable(const RunSummary& summary, std::optional<in
 // and with a log.level above info.
 void ShowTable(const Config& config, const RunSummary& summary, std::optional<int> only,
                const ErrorLines& errors);
-// If the JSON of `result` goes to standard output, it is alone there.
-void ShowResult(const Config& config, const RunSummary& summary, const ErrorLines& errors,
-                const ResultFile& result);
+// If the JSON of `result` goes to standard output, it is alone there. Returns false, and prints why, if the
+// result cannot be printed, as on a full disk; a reader that has gone, or was never there, does not count.
+[[nodiscard]] bool ShowResult(const Config& config, const RunSummary& summary, const ErrorLines& errors,
+                              const ResultFile& result);
 
 }  // namespace dtrain

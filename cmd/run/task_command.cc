@@ -67,10 +67,8 @@ int TellFailure(const Config& config, TaskId task, ExitCode code, const std::str
   const bool as_asked = code == ExitCode::kInterrupted || code == ExitCode::kTerminated;
   if (!as_asked) ending.blame = BlameFor(task, HostName(), why);
   if (!result.WriteEnding(ending, std::move(summary))) return ending.exit_code;
-  // The last line after a stop says how to go on; after a failure it is the cause.
-  if (!as_asked) result.TellDirectory();
   TellEnd(code, why, log, result);
-  if (as_asked) result.TellDirectory();
+  result.TellDirectory();
   return ending.exit_code;
 }
 
@@ -120,13 +118,13 @@ int ReportFailure(const Config& config, TaskId task, const StopRequest& stop, Lo
 }
 
 // Shows the end of a run that is done to the person who has started this task. The run's result is shown
-// once.
-void ShowOwnEnd(const Config& config, TaskId task, const RunSummary& summary, const ErrorLines& errors,
+// once. Returns false if that failed.
+bool ShowOwnEnd(const Config& config, TaskId task, const RunSummary& summary, const ErrorLines& errors,
                 const ResultFile& result) {
   const bool for_all = TellsForAll(task, summary);
-  if (task.role != Role::kWorker) return;
+  if (task.role != Role::kWorker) return true;
   ShowTable(config, summary, for_all ? std::nullopt : std::optional<int>(task.index), errors);
-  if (for_all) ShowResult(config, summary, errors, result);
+  return !for_all || ShowResult(config, summary, errors, result);
 }
 
 // Makes the directory of the run if this task has to: a ps 0 whose parent does not write the same one. Sets
@@ -251,8 +249,9 @@ int RunTaskCommand(const TaskArguments& arguments, NewRuntime new_runtime, Error
     int exit_code = 0;
     try {
       const RunSummary summary = RunTask(config, task, *transport, log, options);
-      if (!arguments.reports) ShowOwnEnd(config, task, summary, errors, result);
-      if (!result.Write(summary)) exit_code = static_cast<int>(ExitCode::kInternal);
+      const bool is_shown = arguments.reports || ShowOwnEnd(config, task, summary, errors, result);
+      const bool is_kept = result.Write(summary);
+      if (!is_shown || !is_kept) exit_code = static_cast<int>(ExitCode::kInternal);
       result.TellDirectory();
     } catch (const std::exception&) {
       exit_code = ReportFailure(config, task, stop, log, result);
@@ -263,8 +262,10 @@ int RunTaskCommand(const TaskArguments& arguments, NewRuntime new_runtime, Error
     Ending ending = EndingOf(failure);
     ending.blame.task = arguments.task;
     result.WriteEnding(ending);
-    if (!result.NoteEnd(LogLevel::kError, FailureText(failure))) throw;
-    return static_cast<int>(failure.code());
+    const std::string why = FailureText(failure);
+    if (!result.NoteEnd(LogLevel::kError, why)) errors.Print(why, LogLevel::kError, kEventRunEnded);
+    result.TellDirectory();
+    return ending.exit_code;
   }
 }
 

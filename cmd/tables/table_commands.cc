@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/json.h"
 
+#include "cmd/common/program.h"
 #include "cmd/common/signal_pipe.h"
 #include "cmd/tables/profile_text.h"
 #include "cmd/tables/proposal.h"
@@ -154,7 +155,7 @@ int RunInitCommand(const InitArguments& arguments, const ErrorLines& errors) {
     return 0;
   }
   WriteNew(out, proposal.yaml);
-  fmt::print("wrote {}. Next: dtrain local --config {}\n", out, out);
+  fmt::print("wrote {}. Next: {}\n", out, ShellLine({OwnWords().at(0), "local", out}));
   return 0;
 }
 

@@ -35,6 +35,8 @@ TEST_CASE("exit codes: 1 local I/O") {
   // The disk is full when the text is printed, which may be more than what is kept until the end.
   const std::vector<std::string> printing[] = {{"check", "--config", directory + "/job.yaml"},
                                                {"init", directory + "/table.csv", "--out", "-"},
+                                               {"local", directory + "/job.yaml"},
+                                               {"local", directory + "/job.yaml", "--in-process"},
                                                {"--generate", "man"}};
   for (const std::vector<std::string>& words : printing) {
     CAPTURE(words[0]);

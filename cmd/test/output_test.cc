@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <regex>
 #include <set>
 #include <sstream>
 
@@ -348,6 +349,21 @@ TEST_CASE("output: what a command prints does not vanish where standard output i
   const auto run = StartWithout(" >&-", "check --config " + job.config);
   CHECK(RunToEnd(*run) == 1);
   CHECK(Contains(run->standard_error(), "dtrain: standard output: Bad file descriptor"));
+}
+
+TEST_CASE("output: a command whose reader has gone ends silently, as other tools do") {
+  const LocalJob job(DigitsJob("kind: softmax", 300, 100, "batch_size: 50, steps: 20"));
+  REQUIRE(Run({"local", job.config, "--run", job.directory + "/run"}).code == 0);
+  for (const std::string command :
+       {"--generate bash", "help", "status RUN", "report --csv RUN", "eval RUN"}) {
+    CAPTURE(command);
+    const std::string words = std::regex_replace(command, std::regex("RUN"), job.directory + "/run");
+    // The reader has ended before the command begins.
+    Process shell({"-c", "exec 3> >(exec true); wait $!; cmd/dtrain " + words + " >&3; exit $?"},
+                  Program{"/bin/bash", {}});
+    CHECK(RunToEnd(shell) == 128 + SIGPIPE);
+    CHECK(shell.standard_error() == "");
+  }
 }
 
 }  // namespace

@@ -129,6 +129,25 @@ TEST_CASE("run directory: a command at the end learns how the run has ended, and
   CHECK(failed.code == 2);
 }
 
+TEST_CASE("run directory: the last line of a run that failed says where to read more, or how to go on") {
+  const User diverging(LinearJob(1000));
+  for (const bool threads : {false, true}) {
+    CAPTURE(threads);
+    std::vector<std::string> more = {"--run", "a", "--set", "train.optimizer.learning_rate=1e30"};
+    if (threads) more.push_back("--in-process");
+    const Done failed = diverging.Train(more);
+    CHECK(failed.code == 3);
+    CHECK(LastLine(failed.error) == "dtrain: run: a; more: dtrain status a");
+  }
+  const User unread(
+      "model: {kind: softmax}\ndata: {train: {format: idx, images: gone, labels: gone}}\ntrain: {steps: "
+      "9}\n");
+  const Done failed = unread.Train({"--run", "a"});
+  CHECK(failed.code == 2);
+  CHECK(Contains(failed.error, "gone: cannot be opened"));
+  CHECK(LastLine(failed.error) == "dtrain: run: a; more: dtrain status a");
+}
+
 TEST_CASE("run directory: two runs of one second have two directories, and threads have one too") {
   const User user;
   const auto first = user.Start(), second = user.Start();

@@ -44,7 +44,7 @@ TEST_CASE("tables: init writes a config with which the next command trains and e
   CAPTURE(init.error);
   REQUIRE(init.code == 0);
   CHECK(Contains(init.output, "label: species\n"));
-  CHECK(Contains(init.output, fmt::format("wrote {0}. Next: dtrain local --config {0}\n", config)));
+  CHECK(Contains(init.output, fmt::format("wrote {0}. Next: dtrain local {0}\n", config)));
   const std::string yaml = FileContent(config);
   CAPTURE(yaml);
   CHECK(Contains(yaml, "model: {kind: softmax, outputs: 3}"));
