@@ -27,12 +27,11 @@ Json EntryOf(const RunFiles& run) {
   std::string next = ended || run.state == "dead" ? TextIn(run.record, "next") : "";
   if (next.empty()) next = ShellLine({OwnWords().at(0), "status", run.path});
   const Json* const step = figures.Find("global_step");
-  std::optional<double> loss = NumberIn(figures, ended ? "test_loss" : "loss");
-  if (!loss && ended) loss = NumberIn(figures, "final_loss");
   return {{"run", run.path},
           {"status", run.state},
           {"step", step != nullptr ? *step : Json(nullptr)},
-          {"loss", NumberOrNull(loss)},
+          {"loss", NumberOrNull(NumberIn(figures, ended ? "final_loss" : "loss"))},
+          {"test_loss", NumberOrNull(NumberIn(run.result, "test_loss"))},
           {"start_time", TextIn(run.record, "start_time")},
           {"next", next}};
 }
@@ -55,15 +54,16 @@ Json RunsIn(const std::string& directory) {
 }
 
 std::string RunTable(const Json& runs, int columns) {
-  std::vector<std::vector<std::string>> rows = {{"run", "state", "step", "loss", "begun", "next"}};
+  std::vector<std::vector<std::string>> rows = {
+      {"run", "state", "step", "loss", "test loss", "begun", "next"}};
   for (const Json& run : runs) {
     const auto figure = [&](const char* key, const char* format) {
       const std::optional<double> number = NumberIn(run, key);
       return number ? fmt::format(fmt::runtime(format), *number) : "-";
     };
     rows.push_back({Printable(TextIn(run, "run")), Printable(TextIn(run, "status")), figure("step", "{:.0f}"),
-                    figure("loss", "{:.4g}"), Printable(TextIn(run, "start_time")).substr(0, 19),
-                    Printable(TextIn(run, "next"))});
+                    figure("loss", "{:.4g}"), figure("test_loss", "{:.4g}"),
+                    Printable(TextIn(run, "start_time")).substr(0, 19), Printable(TextIn(run, "next"))});
   }
   return AlignedTable(rows, columns);
 }

@@ -1,6 +1,5 @@
 #include <fmt/core.h>
 #include <stdio.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,6 +8,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "base/console.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/names.h"
@@ -139,6 +139,15 @@ Seen LookAtDirectory(const StatusArguments& arguments) {
   return seen;
 }
 
+// What to try if nobody at an address says anything of a run; begins with a point.
+std::string AdviceFor(const StatusArguments& arguments, const StatusAnswer& answer) {
+  if (answer.refused) return "";
+  return fmt::format(". {}Workers tell no status: name ps 0, the first address of cluster.ps.",
+                     arguments.keys.empty() && !answer.nobody
+                         ? "If the run has keys, add --keys with the directory that has status.key. "
+                         : "");
+}
+
 Seen LookAtAddress(const StatusArguments& arguments) {
   std::string token;
   if (!arguments.token.empty()) {
@@ -146,7 +155,7 @@ Seen LookAtAddress(const StatusArguments& arguments) {
     if (token.empty()) throw UserError("--token {}: cannot be read, or is empty", arguments.token);
   }
   const StatusAnswer answer = AskStatus(arguments.run, token, arguments.keys, kPatience);
-  if (answer.json.empty()) throw Failure(ExitCode::kPeerLost, answer.why);
+  if (answer.json.empty()) throw Failure(ExitCode::kPeerLost, answer.why + AdviceFor(arguments, answer));
   return {Json::Parse(answer.json), "run", "", nullptr, nullptr};
 }
 
@@ -187,13 +196,6 @@ std::string TextOf(const Seen& seen, int columns) {
   return text + StatusText(seen.status, columns, /*with_run=*/!seen.result.is_object());
 }
 
-// The size of the terminal on standard output; columns of 0: there is none.
-winsize TerminalSize() {
-  winsize size{};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row == 0) size.ws_col = 0;
-  return size;
-}
-
 // Shows the runs in a directory that is itself none.
 int ShowRuns(const StatusArguments& arguments) {
   const Json runs = RunsIn(arguments.run);
@@ -207,19 +209,19 @@ int ShowRuns(const StatusArguments& arguments) {
   if (arguments.watch) {
     throw UserError("--watch: {} is a directory of {} runs. Name one of them.", arguments.run, runs.size());
   }
-  const int columns = TerminalSize().ws_col;
+  const int columns = SizeOfTerminal(STDOUT_FILENO).columns;
   fmt::print("{}", arguments.json ? runs.dump(2) + "\n" : RunTable(runs, columns > 0 ? columns : kNoLimit));
   return 0;
 }
 
 void Show(const StatusArguments& arguments, const Seen& seen) {
-  const winsize size = TerminalSize();
-  const bool terminal = size.ws_col > 0;
+  const TerminalSize size = SizeOfTerminal(STDOUT_FILENO);
+  const bool terminal = size.columns > 0;
   // Draws over the last one: the cursor goes home, and what is below is erased.
   const bool draws = arguments.watch && !arguments.json && terminal;
   std::string text = arguments.json ? WithResult(seen).dump(arguments.watch ? -1 : 2) + "\n"
-                                    : TextOf(seen, terminal ? size.ws_col : kWideColumns);
-  if (draws) text = FirstLines(text, size.ws_row - 1);
+                                    : TextOf(seen, terminal ? size.columns : kWideColumns);
+  if (draws) text = FirstLines(text, size.rows - 1);
   fmt::print("{}{}{}", draws ? "\x1b[H\x1b[2J" : "", text,
              arguments.watch && !draws && !arguments.json ? "\n" : "");
   if (fflush(stdout) != 0) throw OutputFailed(errno);

@@ -148,7 +148,7 @@ std::string StatusText(const Json& status, int columns, bool with_run) {
   if (const std::string line = CheckpointLine(status); !line.empty()) text += line + "\n";
   const Json* const best = status.Find("evaluation");
   if (best != nullptr && best->is_object()) {
-    text += fmt::format("best evaluation: loss {:.4g} at step {:.0f}\n",
+    text += fmt::format("best evaluation: test loss {:.4g} at step {:.0f}\n",
                         NumberIn(*best, "best_loss").value_or(0), NumberIn(*best, "best_step").value_or(0));
   }
   const Json* const warnings = status.Find("warnings");
@@ -169,10 +169,10 @@ std::string ResultLine(const Json& result) {
   if (const auto step = NumberIn(result, "global_step")) line += fmt::format(", step {:.0f}", *step);
   const auto tested = NumberIn(result, "test_loss");
   if (const auto loss = tested ? tested : NumberIn(result, "final_loss")) {
-    line += fmt::format(", {} {:.4g}", tested ? "test loss" : "loss", *loss);
+    line += fmt::format(", {} {:.4g}", tested ? "test loss" : "final loss", *loss);
   }
   if (const auto accuracy = NumberIn(result, "test_accuracy")) {
-    line += fmt::format(", accuracy {:.4g}", *accuracy);
+    line += fmt::format(", test accuracy {:.4g}", *accuracy);
   }
   std::vector<std::string> lost;
   const Json* const workers = result.Find("lost_workers");

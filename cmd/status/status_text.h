@@ -13,8 +13,8 @@ namespace dtrain {
 // line of the phase and the step, which the result of a run that has ended knows better.
 std::string StatusText(const Json& status, int columns, bool with_run = true);
 
-// Returns what a run came to, in a line without its end: "done, step 1200, test loss 0.42, accuracy 0.97, in
-// 0:13". `result`: docs/results.md.
+// Returns what a run came to, in a line without its end: "done, step 1200, test loss 0.42, test accuracy
+// 0.97, in 0:13". `result`: docs/results.md.
 std::string ResultLine(const Json& result);
 
 // Returns rows of as many texts each below each other, each line within `columns`.

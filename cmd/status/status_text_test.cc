@@ -25,7 +25,7 @@ TEST_CASE("status text: the run in a line, then what matters, then a row for eac
         "training, step 300 of 1200 (25 %), 41.2 steps/s, 4125 examples/s, 0:22 left, loss 0.42, without "
         "worker 0\n"
         "checkpoint of step 200, 0:03 old: run/step-200\n"
-        "best evaluation: loss 0.5 at step 250\n"
+        "best evaluation: test loss 0.5 at step 250\n"
         "warning: worker 1 is slow\n"
         "\n"
         "task      state  process       heard  memory    steps/s  time of steps\n"
@@ -62,7 +62,7 @@ TEST_CASE("status text: a result is a line") {
   CHECK(
       ResultLine(Json::Parse(R"({"status": "done", "global_step": 1200, "final_loss": 0.5, "test_loss": 0.42,
     "test_accuracy": 0.97, "wall_s": 12.1, "error": null})")) ==
-      "done, step 1200, test loss 0.42, accuracy 0.97, in 0:13");
+      "done, step 1200, test loss 0.42, test accuracy 0.97, in 0:13");
   CHECK(
       ResultLine(Json::Parse(R"({"status": "failed", "final_loss": null, "error": "worker 1: no rows"})")) ==
       "failed: worker 1: no rows");

@@ -189,7 +189,8 @@ TEST_CASE("status: over the network it takes the run's token, or with keys the s
       const Done refused = StatusOf(words);
       CHECK(refused.code == 4);
       CHECK(refused.output == "");
-      CHECK(Contains(refused.error, "it answers who has the token of its run's directory"));
+      CHECK(Contains(refused.error, more.empty() ? "it answers who has the token of its run's directory"
+                                                 : "this is not the token of its run"));
     }
     ps->Signal(SIGTERM);
     RunToEnd(*ps);
@@ -198,6 +199,7 @@ TEST_CASE("status: over the network it takes the run's token, or with keys the s
   const Done nobody = StatusOf({address});
   CHECK(nobody.code == 4);
   CHECK(Contains(nobody.error, "nothing listens there"));
+  CHECK(Contains(nobody.error, "Workers tell no status: name ps 0, the first address of cluster.ps."));
 
   const std::string keys = NewKeys(cluster.config());
   const auto ps = cluster.Start("ps", 0, {"--set", "security.keys=" + keys, "--run", run});
@@ -211,7 +213,9 @@ TEST_CASE("status: over the network it takes the run's token, or with keys the s
   const Done without = StatusOf({run});
   CHECK(Contains(without.output, "The run has keys: add --keys with the directory that has status.key"));
   // The token does not count beside keys.
-  CHECK(StatusOf({address, "--token", run + "/status.token"}).code == 4);
+  const Done by_token = StatusOf({address, "--token", run + "/status.token"});
+  CHECK(by_token.code == 4);
+  CHECK(Contains(by_token.error, "If the run has keys, add --keys with the directory that has status.key."));
   ps->Signal(SIGTERM);
   RunToEnd(*ps);
   RunToEnd(*worker);
@@ -234,10 +238,14 @@ TEST_CASE("status: a directory of runs is a table of them, the newest first") {
   CHECK(listed[1].at("run") == runs + "/second");
   CHECK(listed[2].at("status") == "done");
   CHECK(listed[2].at("step") == 20);
-  CHECK(listed[2].at("loss").is_number());
+  const Json result = ReadResult(runs + "/first/result.json");
+  CHECK(listed[2].at("loss") == result.at("final_loss"));
+  CHECK(listed[2].at("test_loss") == result.at("test_loss"));
   const Done text = StatusOf({runs});
   CHECK(text.code == 0);
   CHECK(text.output.find("run ") == 0);
+  CHECK(Contains(text.output, "  loss "));
+  CHECK(Contains(text.output, "  test loss  "));
   CHECK(Contains(text.output, runs + "/first"));
   CHECK(Contains(text.output, "dtrain eval " + runs + "/first"));
   CHECK(Contains(text.output, "dtrain status " + runs + "/third"));

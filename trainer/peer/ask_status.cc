@@ -20,7 +20,7 @@ StatusAnswer Read(const net::Message& message) {
   const wire::Envelope* const envelope = net::Decode(message);
   if (envelope == nullptr) return {};
   if (const wire::Status* const status = envelope->body_as_Status()) return {status->json()->str(), ""};
-  if (const wire::Refuse* const refuse = envelope->body_as_Refuse()) return {"", refuse->text()->str()};
+  if (const wire::Refuse* const refuse = envelope->body_as_Refuse()) return {"", refuse->text()->str(), true};
   return {};
 }
 
@@ -64,14 +64,14 @@ StatusAnswer AskStatus(const std::string& address, const std::string& token, con
     net::Message message;
     if (channel->Receive(std::min(next, deadline), &from, &message) != net::ReceiveResult::kMessage) continue;
     StatusAnswer answer = Read(message);
-    if (!answer.json.empty() || !answer.why.empty()) return answer;
+    if (answer.refused) answer.why = address + ": " + answer.why;
+    if (answer.refused || !answer.json.empty()) return answer;
   }
   std::string why = channel->WhyNotConnected(ps);
-  if (why.empty()) {
-    why = channel->Connections(ps) > 0 || sent ? "something listens there, and does not answer"
-                                               : "nothing listens there, or it cannot be reached";
-  }
-  return {"", fmt::format("ps 0 at {}: {} ({} ms)", address, why, timeout.count())};
+  const bool nobody = why.empty() && channel->Connections(ps) == 0 && !sent;
+  if (nobody) why = "nothing listens there, or it cannot be reached";
+  if (why.empty()) why = "something listens there, and does not answer";
+  return {"", fmt::format("ps 0 at {}: {} ({} ms)", address, why, timeout.count()), false, nobody};
 }
 
 }  // namespace dtrain

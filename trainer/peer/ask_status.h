@@ -9,8 +9,10 @@
 namespace dtrain {
 
 struct StatusAnswer {
-  std::string json;  // of trainer/leader/status_report.h; empty: there was no answer
-  std::string why;   // then why not
+  std::string json;      // of trainer/leader/status_report.h; empty: there was no answer
+  std::string why;       // then why not
+  bool refused = false;  // `why` is what a ps has answered
+  bool nobody = false;   // nothing listens at the address
 };
 
 // Waits for at most `timeout`. `keys`: the directory with cluster.keys and status.key; empty: the run has no

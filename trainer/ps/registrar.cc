@@ -89,11 +89,14 @@ void Registrar::RefuseStranger(net::NodeId from, uint32_t key, const wire::Envel
                                                 KnownAddress(config_.cluster, {Role::kPs, 0})));
     }
     if (status || (key == 0 && IsToken(ask->token()))) return TellStatus(from, envelope);
+    const bool token = ask->token() != nullptr && ask->token()->size() > 0;
     return outbox_.RefuseQuestion(
         from, envelope, Reason::Unregistered,
-        key == 0 ? "it answers who has the token of its run's directory: name that by --token "
-                   "run.dir/status.token"
-                 : "it answers who has the status key: name its directory by --keys");
+        key != 0 ? "it answers who has the status key: name its directory by --keys"
+        : token  ? "this is not the token of its run, which is made anew at each start: name the "
+                   "status.token in that run's directory"
+                 : "it answers who has the token of its run's directory: name that by --token "
+                   "run.dir/status.token");
   }
   const RunId run = RunIdOf(envelope);
   if (!run.known() || run != outbox_.run()) {
