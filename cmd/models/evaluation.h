@@ -19,7 +19,7 @@ struct EvaluationOutcome {
   std::string checkpoint;  // path
   int64_t global_step = 0;
   std::string model_crc;
-  std::string set;  // the name of the set: "test", "validation"
+  std::string set;  // "test", or "validation": held-out rows
   Evaluation evaluation;
   Figures figures;
   std::optional<double> auc;

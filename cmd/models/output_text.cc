@@ -52,7 +52,7 @@ Means MeansOf(const std::vector<ClassFigures>& classes) {
 
 std::string FiguresText(const EvaluationOutcome& outcome) {
   const Evaluation& evaluation = outcome.evaluation;
-  std::string text = fmt::format("{} loss {:.6g}", outcome.set, evaluation.loss());
+  std::string text = fmt::format("test loss {:.6g}", evaluation.loss());
   const Figures& figures = outcome.figures;
   if (evaluation.classifies) {
     text += fmt::format(", accuracy {:.4f}", evaluation.accuracy());
@@ -61,7 +61,8 @@ std::string FiguresText(const EvaluationOutcome& outcome) {
     text += fmt::format(", RMSE {:.6g}, MAE {:.6g}", figures.regression.rmse(), figures.regression.mae());
     if (const auto r_squared = figures.regression.r_squared()) text += fmt::format(", R2 {:.6g}", *r_squared);
   }
-  return text + fmt::format(" of {}", Plural(evaluation.rows, "row"));
+  return text +
+         fmt::format(" of {}", Plural(evaluation.rows, outcome.set == "test" ? "row" : "held-out row"));
 }
 
 size_t NameWidth(const EvaluationOutcome& outcome, size_t classes) {

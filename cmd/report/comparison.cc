@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <set>
 #include <tuple>
@@ -85,8 +86,13 @@ ptrdiff_t RankOf(const std::string& key) {
   return found - std::begin(kFirst);
 }
 
+// A key that may be a share or a number of rows is a double; as a number it is shown without a point.
 std::string Shown(const Json& value) {
-  return value.is_null() ? "-" : value.is_string() ? value.get<std::string>() : value.dump();
+  if (value.is_null()) return "-";
+  if (value.is_string()) return value.get<std::string>();
+  const bool whole = value.is_number_float() && std::abs(value.get<double>()) < 1e15 &&
+                     value.get<double>() == std::floor(value.get<double>());
+  return whole ? fmt::format("{:.0f}", value.get<double>()) : value.dump();
 }
 
 // The value of a key. Of addresses only their number is of interest: ports are others each time.
@@ -333,7 +339,7 @@ std::string Comparison::AllKeys() const {
   for (const std::string& key : keys_) {
     std::vector<std::string>& row = rows.emplace_back();
     row.push_back(Html(key));
-    for (const RunFiles& run : runs_) row.push_back(Html(ValueOf(run, key)));
+    for (const RunFiles& run : runs_) row.push_back("<code>" + Html(ValueOf(run, key)) + "</code>");
   }
   return HtmlDetails(fmt::format("All {} keys that differ", keys_.size()),
                      HtmlTable(heading, rows, heading.size()));

@@ -225,9 +225,13 @@ TEST_CASE("comparison: of unlike jobs a table has the keys that say most, within
 TEST_CASE("comparison: whole numbers of a result stay whole") {
   std::vector<RunFiles> runs = FourRuns();
   for (RunFiles& run : runs) run.result["global_step"] = 600;
+  runs[0].config["data.validation"] = 30.0;
+  runs[1].config["data.validation"] = 0.2;
   const Comparison comparison(std::move(runs), "");
   CHECK(comparison.Csv().find(",600\n") != std::string::npos);
   CHECK(comparison.Csv().find("600.0") == std::string::npos);
+  CHECK(comparison.Csv().find(",30,") != std::string::npos);
+  CHECK(comparison.Csv().find(",0.2,") != std::string::npos);
   CHECK(comparison.ToJson().at("runs").at(0).at("global_step").dump() == "600");
 }
 

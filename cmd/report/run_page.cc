@@ -112,9 +112,9 @@ std::string Curves(const RunFiles& run, const RunCurves& curves) {
   const bool scheduled = TextIn(run.config, "train.optimizer.schedule.kind") != "constant" ||
                          NumberIn(run.config, "train.optimizer.schedule.warmup_steps").value_or(0) > 0;
   if (scheduled) chart("learning_rate", {"Learning rate", "", false, false, false});
-  chart("eval/loss", {"Loss of evaluations", "", false, false, true});
-  chart("eval/accuracy", {"Accuracy of evaluations", "", false, false, true});
-  chart("eval/auc", {"AUC of evaluations", "", false, false, true});
+  chart("eval/loss", {"Test loss", "", false, false, true});
+  chart("eval/accuracy", {"Test accuracy", "", false, false, true});
+  chart("eval/auc", {"Test AUC", "", false, false, true});
   chart("global_step/sec", {"Pace: global steps/s", "", true, true, false});
   chart("examples/sec", {"Pace: examples/s of each worker", "", true, true, false});
   chart("staleness", {"Staleness, the mean", "", true, true, false});
@@ -281,9 +281,9 @@ std::string Evaluated(const ModelFigures& model) {
   if (!model.evaluation) return "";
   const EvaluationOutcome& outcome = *model.evaluation;
   std::string html = fmt::format(
-      "<p class=\"soft\">The weights of step {} on the {} rows of the {} set: loss {}{}{}.</p>\n",
+      "<p class=\"soft\">The weights of step {} on {} {}rows: test loss {}{}{}.</p>\n",
       NumberText(static_cast<double>(model.step)), NumberText(static_cast<double>(outcome.evaluation.rows)),
-      Html(outcome.set), NumberText(outcome.evaluation.loss()),
+      outcome.set == "test" ? "" : "held-out ", NumberText(outcome.evaluation.loss()),
       outcome.evaluation.classifies ? ", accuracy " + PercentText(outcome.evaluation.accuracy()) : "",
       outcome.auc ? ", AUC " + NumberText(*outcome.auc) : "");
   if (!outcome.evaluation.classifies) {

@@ -91,8 +91,8 @@ TEST_CASE("eval: one by name, another config and other data, and another model, 
   CHECK(first.result.at("model_crc") != run.result.at("model_crc"));
   const Eval validation({run.last, "--set", "eval.on=validation", "--set", "data.validation=100"});
   REQUIRE(validation.code == 0);
-  CHECK(Contains(validation.output, "validation loss "));
-  CHECK(Contains(validation.output, " of 100 rows\n"));
+  CHECK(Contains(validation.output, "test loss "));
+  CHECK(Contains(validation.output, " of 100 held-out rows\n"));
   const Eval pinned({run.last, "--set", "placement.policy=pin", "--set", "placement.pin=[\"weights/*=1\"]",
                      "--set", "train.optimizer.kind=sgd"});
   CHECK(pinned.result.at("model_crc") == run.result.at("model_crc"));

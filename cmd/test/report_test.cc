@@ -174,7 +174,7 @@ TEST_CASE("report: several runs are a table, the best one first, with the keys t
   const Done text = Run({"report", runs + "/rate-0.0001", runs + "/other", runs + "/rate-0.2"});
   CHECK(text.code == 0);
   CHECK(Contains(text.error, "other: not the directory of a run; left out"));
-  CHECK(text.output.find("                                  train.optimizer.\n"
+  CHECK(text.output.find("                                   train.optimizer.\n"
                          "run          state  test_accuracy  learning_rate ") == 0);
   CHECK(Contains(text.output, "\nrate-0.0001  done "));
 

@@ -256,16 +256,13 @@ std::string SaturatedLine(const Config& config, const RunSummary& summary) {
   std::string losses;
   if (summary.final_loss) losses += fmt::format("the loss of the last steps is {:.6g}", *summary.final_loss);
   if (summary.test_loss) {
-    losses += fmt::format("{}that of the {} rows {:.6g}", losses.empty() ? "" : ", ", SetName(config),
-                          *summary.test_loss);
+    losses += fmt::format("{}that of the test rows {:.6g}", losses.empty() ? "" : ", ", *summary.test_loss);
   }
   return fmt::format(
       "the outputs have grown so large that their probabilities are 0 and 1 and nothing between ({}). Lower "
       "train.optimizer.learning_rate, or look for a column that gives the label away.",
       losses);
 }
-
-const char* SetName(const Config& config) { return config.eval.on == EvalOn::kTest ? "test" : "validation"; }
 
 double WaitedPercent(const WorkerFigures& figures) {
   return figures.total_s() > 0 ? 100 * figures.wait.total_s / figures.total_s() : 0;
@@ -380,11 +377,9 @@ void LogTotals(const RunSummary& summary, Logger& log) {
   }
 }
 
-void LogFinalWeights(const Config& config, const RunSummary& summary, Logger& log) {
-  const char* set = SetName(config);
-  if (summary.test_accuracy)
-    log.Result("{} accuracy of the final weights: {:.4f}", set, *summary.test_accuracy);
-  if (summary.test_loss) log.Result("{} loss of the final weights: {:.6g}", set, *summary.test_loss);
+void LogFinalWeights(const RunSummary& summary, Logger& log) {
+  if (summary.test_accuracy) log.Result("test accuracy of the final weights: {:.4f}", *summary.test_accuracy);
+  if (summary.test_loss) log.Result("test loss of the final weights: {:.6g}", *summary.test_loss);
 }
 
 // Logs what the user may want to change.
@@ -411,9 +406,8 @@ void LogEnd(const Config& config, TaskId task, const RunSummary& summary, Logger
   if (task.role == Role::kWorker) {
     const auto& own = summary.worker_accuracy;
     const auto index = static_cast<size_t>(task.index);
-    if (index < own.size() && own[index])
-      log.Result("{} accuracy of this worker: {:.4f}", SetName(config), *own[index]);
-    LogFinalWeights(config, summary, log);
+    if (index < own.size() && own[index]) log.Result("test accuracy of this worker: {:.4f}", *own[index]);
+    LogFinalWeights(summary, log);
   }
   LogWorkers(task, summary, log);
   LogTime(summary, log);
@@ -426,9 +420,9 @@ void LogRunEnd(const Config& config, const RunSummary& summary, Logger& log) {
   LogTotals(summary, log);
   for (size_t worker = 0; worker < summary.worker_accuracy.size(); ++worker) {
     const auto& accuracy = summary.worker_accuracy[worker];
-    if (accuracy) log.Result("{} accuracy of worker {}: {:.4f}", SetName(config), worker, *accuracy);
+    if (accuracy) log.Result("test accuracy of worker {}: {:.4f}", worker, *accuracy);
   }
-  LogFinalWeights(config, summary, log);
+  LogFinalWeights(summary, log);
   LogWorkers(kChief, summary, log);
   LogTime(summary, log);
   LogAdvice(config, summary, log);

@@ -50,8 +50,6 @@ std::string RisenLossLine(const Config& config, const RunSummary& summary);
 // A warning that the outputs of a model of classes have blown up, although each of its losses is finite and
 // may even be 0; empty: they have not.
 std::string SaturatedLine(const Config& config, const RunSummary& summary);
-// "test" or "validation", by eval.on.
-const char* SetName(const Config& config);
 // The share of a worker's time in which it waited for others.
 double WaitedPercent(const WorkerFigures& figures);
 // "already done: run/ckpt/step-000000020 has the last step, 20, accuracy 0.9000, model crc 12ab34cd".

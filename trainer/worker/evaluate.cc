@@ -30,11 +30,9 @@ void EvaluationSum::Add(const Batch& batch) {
   figures_->Add(batch, outputs_.data());
 }
 
-void LogEvaluation(const Config& config, int64_t global_step, int64_t local_step,
-                   const Evaluation& evaluation, Logger& log) {
-  const char* const set = config.eval.on == EvalOn::kTest ? "test" : "validation";
-  std::string text = fmt::format("evaluation at global step {}, local step {}: {} loss {:.6g}", global_step,
-                                 local_step, set, evaluation.loss());
+void LogEvaluation(int64_t global_step, int64_t local_step, const Evaluation& evaluation, Logger& log) {
+  std::string text = fmt::format("evaluation at global step {}, local step {}: test loss {:.6g}", global_step,
+                                 local_step, evaluation.loss());
   LogField accuracy{"accuracy", {}};
   if (evaluation.classifies) {
     text += fmt::format(", accuracy {:.4f}", evaluation.accuracy());

@@ -36,8 +36,7 @@ class EvaluationSum {
   Evaluation sum_;
 };
 
-void LogEvaluation(const Config& config, int64_t global_step, int64_t local_step,
-                   const Evaluation& evaluation, Logger& log);
+void LogEvaluation(int64_t global_step, int64_t local_step, const Evaluation& evaluation, Logger& log);
 
 // Whether `data` has the rows that eval.on names.
 bool HasEvaluationRows(const Config& config, const LoadedData& data);

@@ -372,7 +372,7 @@ void Worker::EvaluateAfter(int64_t local_step) {
   if (local_step > local_step_ || local_step <= evaluated_step_) return;
   const std::optional<Evaluation> evaluation = Evaluate();
   if (evaluation) {
-    LogEvaluation(config_, exchanges_.global_step(), local_step_, *evaluation, log_);
+    LogEvaluation(exchanges_.global_step(), local_step_, *evaluation, log_);
     if (summary_) summary_->OnEvaluation(exchanges_.global_step(), *evaluation);
   }
   while (exchanges_.open() > 0) client_.Collect();
