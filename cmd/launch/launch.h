@@ -8,8 +8,7 @@
 namespace dtrain {
 
 // dtrain launch: starts every task of the config on its machine, over ssh, and runs the cluster to its end,
-// as `dtrain local` does on one machine. Returns the exit code; if it is not 0, the last line on standard
-// error says why. Throws Failure if nothing could be started.
+// as `dtrain local` does on one machine. Returns the exit code; if it is not 0, standard error says why.
 int RunLaunchCommand(const LaunchArguments& arguments, ErrorLines& errors);
 
 // dtrain guard: starts one task of `dtrain launch` on its machine, reports to the launcher over standard
