@@ -320,9 +320,9 @@ std::string Comparison::Curves() const {
     }
     html += LineChart(options, series);
   };
-  chart("loss", {"Loss of training", "of the first worker, by global step", false, false, false});
-  chart("loss", {"Loss of training", "of the first worker, by time", true, false, false});
-  chart("accuracy", {"Accuracy of training", "of the first worker, by global step", false, false, false});
+  chart("loss", {"Training loss", "of the first worker, by global step", false, false, false});
+  chart("loss", {"Training loss", "of the first worker, by time", true, false, false});
+  chart("accuracy", {"Training accuracy", "of the first worker, by global step", false, false, false});
   chart("eval/loss", {"Test loss", "by global step", false, false, true});
   chart("eval/accuracy", {"Test accuracy", "by global step", false, false, true});
   chart("global_step/sec", {"Pace: global steps/s", "by time", true, true, false});

@@ -107,8 +107,8 @@ std::string Curves(const RunFiles& run, const RunCurves& curves) {
     options.note = options.by_time ? "by time since the start" : "by global step";
     html += LineChart(options, series);
   };
-  chart("loss", {"Loss of training", "", false, false, false});
-  chart("accuracy", {"Accuracy of training", "", false, false, false});
+  chart("loss", {"Training loss", "", false, false, false});
+  chart("accuracy", {"Training accuracy", "", false, false, false});
   const bool scheduled = TextIn(run.config, "train.optimizer.schedule.kind") != "constant" ||
                          NumberIn(run.config, "train.optimizer.schedule.warmup_steps").value_or(0) > 0;
   if (scheduled) chart("learning_rate", {"Learning rate", "", false, false, false});

@@ -66,8 +66,8 @@ TEST_CASE("report: the page of a run has its figures, curves, events, placement,
   const Json& tiles = page.at("tiles");
   CHECK(tiles.at("test accuracy") == fmt::format("{:.2f} %", 100 * result.at("test_accuracy").get<double>()));
   CHECK(tiles.at("global steps") == fmt::format("{}", result.at("global_step").get<int64_t>()));
-  for (const char* const title : {"Loss of training", "Accuracy of training", "Test loss",
-                                  "Pace: global steps/s", "Staleness, the mean"}) {
+  for (const char* const title :
+       {"Training loss", "Training accuracy", "Test loss", "Pace: global steps/s", "Staleness, the mean"}) {
     const auto& charts = page.at("charts");
     CHECK_MESSAGE(std::count(charts.begin(), charts.end(), Json(title)) == 1, title);
   }
@@ -141,7 +141,7 @@ TEST_CASE("report: a run that goes on, and one that was killed with its event fi
   CHECK(Sees(dead, "The run has no result"));
   CHECK(Sees(dead, ": cut off in the record at byte "));
   const auto& charts = dead.at("charts");
-  CHECK(std::count(charts.begin(), charts.end(), Json("Loss of training")) == 1);
+  CHECK(std::count(charts.begin(), charts.end(), Json("Training loss")) == 1);
 }
 
 TEST_CASE("report: a run that failed says why, in text that is escaped") {
@@ -195,7 +195,7 @@ TEST_CASE("report: several runs are a table, the best one first, with the keys t
   CHECK(Sees(page, "2 runs"));
   CHECK(Sees(page, "rate-0.2"));
   const auto& charts = page.at("charts");
-  CHECK(std::count(charts.begin(), charts.end(), Json("Loss of training")) == 2);
+  CHECK(std::count(charts.begin(), charts.end(), Json("Training loss")) == 2);
 
   const std::string pipe = directory + "/pipe";
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
