@@ -63,6 +63,7 @@ struct TaskArguments {
   bool end_told = false;         // the parent tells how the run ended, once for all tasks
   std::string status_directory;  // of a ps 0: the run's, which the parent has made; empty: none
   std::string start_id;          // RunDirectory::Writer
+  bool named_run = false;        // dtrain has made up the name of the run's directory
 };
 
 // ClusterSize: --ps and --workers. They override the cluster of the file.

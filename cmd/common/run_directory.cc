@@ -99,6 +99,15 @@ std::string AgainCommand(const std::string& directory) {
                   error_number);
 }
 
+// Whether a text has the path of a directory, or one that is in it.
+bool NamesPath(const std::string& text, const std::string& path) {
+  for (size_t at = text.find(path); at != std::string::npos; at = text.find(path, at + 1)) {
+    const size_t end = at + path.size();
+    if (end == text.size() || std::string("/\n\"', ]}").find(text[end]) != std::string::npos) return true;
+  }
+  return false;
+}
+
 // A run writes files of these names.
 void RefuseFilesOfOthers(const std::string& path, int lock_fd) {
   for (const char* const name : {RunDirectory::kRecord, RunDirectory::kResult, RunDirectory::kConfig}) {
@@ -161,7 +170,7 @@ RunDirectory::~RunDirectory() {
   close(lock_fd_);
 }
 
-std::unique_ptr<RunDirectory> RunDirectory::Open(const std::string& path, const Writer& writer) {
+std::unique_ptr<RunDirectory> RunDirectory::Open(const std::string& path, const Writer& writer, bool named) {
   std::error_code failed;
   fs::create_directories(path, failed);
   if (failed) ThrowNoDirectory(path, "made", failed.value());
@@ -174,8 +183,8 @@ std::unique_ptr<RunDirectory> RunDirectory::Open(const std::string& path, const 
   if (fd < 0) ThrowNoDirectory(path, "written", errno);
   const Json old = ReadRecord(path);
   if (TextIn(old, "start_time").empty()) RefuseFilesOfOthers(path, fd);
-  const Json* const named = old.Find("named_by_dtrain");
-  const bool is_named = named != nullptr && named->is_boolean() && named->get<bool>();
+  const Json* const before = old.Find("named_by_dtrain");
+  const bool is_named = named || (before != nullptr && before->is_boolean() && before->get<bool>());
   return std::unique_ptr<RunDirectory>(new RunDirectory(path, writer, is_named, fd));
 }
 
@@ -330,8 +339,7 @@ void RunDirectory::RemoveOld(const Config& config) const {
                          TextIn(record, "name") == entry->path().filename().string();
     const std::string checkpoints = path + "/checkpoints";
     const bool has_model = fs::is_directory(checkpoints, failed) && !fs::is_empty(checkpoints, failed);
-    const bool is_used = used.find(path) != std::string::npos;  // a model to start from, say
-    if (is_ours && !is_used) others.emplace_back(has_model, TextIn(record, "start_time"), path);
+    if (is_ours && !NamesPath(used, path)) others.emplace_back(has_model, TextIn(record, "start_time"), path);
     failed.clear();
   }
   std::sort(others.begin(), others.end());

@@ -38,8 +38,9 @@ class RunDirectory {
 
   // Makes the directory, or takes an old one, and keeps other runs out of it as long as this lives. Throws
   // UserError if it cannot be written, if another run has it, or if it has files of the names that a run
-  // writes and that are of none.
-  static std::unique_ptr<RunDirectory> Open(const std::string& path, const Writer& writer);
+  // writes and that are of none. `named`: dtrain has made up its name.
+  static std::unique_ptr<RunDirectory> Open(const std::string& path, const Writer& writer,
+                                            bool named = false);
   // Makes a new one. Returns null if there is one of this name. Throws IoError.
   static std::unique_ptr<RunDirectory> Make(const std::string& path, const Writer& writer);
   // Whether the record in `path` is that of this start, written by another process.
@@ -59,6 +60,7 @@ class RunDirectory {
   std::string ResultPath() const { return keeps_earlier_ ? "" : path_ + "/" + kResult; }
 
   const std::string& path() const { return path_; }
+  bool is_named() const { return is_named_; }  // by dtrain
   // The path as this command's user would write it: relative to the working directory if it is below.
   std::string Shown() const;
   // After End(), the command that comes next, to evaluate or to go on; empty: there is none.

@@ -48,6 +48,7 @@ class TaskGrammar : public CommandGrammar {
     app()->add_flag("--end-told", task_.end_told)->group("");
     app()->add_option("--status-dir", task_.status_directory)->group("");
     app()->add_option("--start-id", task_.start_id)->group("");
+    app()->add_flag("--named-run", task_.named_run)->group("");
   }
 
   Arguments ToArguments() const override {

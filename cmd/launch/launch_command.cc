@@ -135,7 +135,9 @@ int RunLaunchCommand(const LaunchArguments& arguments, ErrorLines& errors) {
     const Config& config = placed.config;
     Console console(LiveLineOf(config.log, arguments.quiet));
     const std::string run = placed.directory != nullptr ? placed.directory->Shown() : "";
-    const PlanFor who{/*launcher=*/true, console.live(), ParentLogsEnd(config.log), run, start_id};
+    const bool named = placed.directory != nullptr && placed.directory->is_named();
+    const PlanFor who{/*launcher=*/true, console.live(), ParentLogsEnd(config.log), run,
+                      start_id,          named};
     result.Begin(config, std::move(placed.directory));
     result.SetEndCommand(config.run);
     const std::vector<PlannedTask> tasks = PlanLaunch(arguments.config, config, who);

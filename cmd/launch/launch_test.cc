@@ -172,6 +172,18 @@ TEST_CASE(
                                                     std::filesystem::path(only).filename().string())));
 }
 
+TEST_CASE("launch: old directories go here and on the machine of ps 0") {
+  const SshServer server;
+  if (!server.running()) return;
+  const LaunchJob job = Job(LinearJob(100), server);
+  const std::string here = NewDirectory();
+  for (int i = 0; i < 2; ++i) {
+    CheckEnd(*job.Start({"--set", "run.keep=1", kMakesDirectory}, "cmd/dtrain", here));
+  }
+  const auto name = [](const std::string& run) { return std::filesystem::path(run).filename(); };
+  CHECK(name(RunIn(job.directory)) == name(RunIn(here)));
+}
+
 TEST_CASE("launch: security.keys: auto gives each task keys of the run, also one that is started again") {
   const SshServer server;
   if (!server.running()) return;

@@ -84,6 +84,7 @@ std::vector<std::string> GuardWords(const PlannedTask& planned, const std::vecto
   add({"--set=log.dir=null"});  // `dtrain launch` keeps the logs on its own machine
   if (!who.run.empty()) {
     add({"--set=" + SetText("run.dir", who.run), "--start-id=" + who.start_id});
+    if (who.named) add({"--named-run"});
     // Each machine has the curves of its tasks there, which are fetched at the end.
     if (config.summary.dir == config.run.dir + "/summaries") {
       add({"--set=" + SetText("summary.dir", who.run + "/summaries")});

@@ -53,6 +53,7 @@ struct PlanFor {
   bool tells_end = false;     // the launcher logs how the run ended, once for all tasks
   std::string run = {};       // the directory of the run in each machine's; empty: as the config says
   std::string start_id = {};  // RunDirectory::Writer
+  bool named = false;         // dtrain has made up the name of `run`
 };
 
 // Returns the ps, then the workers. Throws UserError for a value that cannot stand in a command line.

@@ -135,8 +135,9 @@ std::unique_ptr<RunDirectory> PlaceTask(const TaskArguments& arguments, TaskId t
   if (arguments.start_id.empty()) PlaceOutputs(config);  // a launcher has said where its tasks write
   const RunDirectory::Writer writer{TaskName(task), arguments.start_id};
   if (RunDirectory::IsWrittenByOther(config->run.dir, writer)) return nullptr;
-  std::unique_ptr<RunDirectory> directory = RunDirectory::Open(config->run.dir, writer);
+  std::unique_ptr<RunDirectory> directory = RunDirectory::Open(config->run.dir, writer, arguments.named_run);
   directory->Begin(*config, arguments.config.path);
+  if (arguments.named_run) directory->RemoveOld(*config);
   return directory;
 }
 
