@@ -54,8 +54,9 @@ void CheckpointWriter::Begin(uint64_t number, SavedMoment moment, std::vector<bo
 }
 
 void CheckpointWriter::OnPart(size_t ps, const std::string& name, const ShardSaver::Outcome& part) {
-  if (phase_ != Phase::kWriting || pulled_[ps]) return;
+  if (phase_ != Phase::kWriting) return;
   if (!part.error.empty()) return Fail((ps == 0 ? self_ : name) + ": " + part.error);
+  if (pulled_[ps]) return;
   parts_[ps] = part.part;
   names_[ps] = name;
   PublishWhenComplete();

@@ -49,7 +49,8 @@ class CheckpointWriter {
   bool writing() const { return phase_ == Phase::kWriting; }
   // Whether `ps` must still be told to write its part.
   bool Wants(size_t ps) const { return !pulled_[ps] && !parts_[ps].has_value(); }
-  // Takes the result of the ps that writes its own part. `name`: of a ps other than 0, for errors.
+  // Takes the result of a ps that writes its own part, or why a ps has no part. `name`: of a ps other than 0,
+  // for errors.
   void OnPart(size_t ps, const std::string& name, const ShardSaver::Outcome& part);
   void OnPiece(size_t ps, net::Message message) {
     if (phase_ == Phase::kWriting && pull_ && ps == pulling_) pull_->OnPiece(std::move(message));

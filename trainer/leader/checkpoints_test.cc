@@ -363,6 +363,26 @@ TEST_CASE(
 }
 
 TEST_CASE(
+    "checkpoints: where a ps gives its snapshot up while its pieces are asked for, the save fails for that, "
+    "and the next begins") {
+  CheckpointsFixture f(Saving(TrainMode::kAsync));
+  f.members.Ps(1).sees_directory = false;
+  f.checkpoints->Run();
+  f.checkpoints->Ask(false);
+  CHECK(f.LastOrder() != nullptr);
+  f.Kept(1);
+  PollUntil([&] {
+    f.Tick(Clock::now());
+    return f.PiecesAsked() > 0;
+  });
+  f.checkpoints->Ask(false);
+  f.Fails(1, "its rows took too much");
+  CHECK(f.history.last_save == 2);
+  CHECK(f.checkpoints->Trouble().find("ps 1") != std::string::npos);
+  CHECK(f.checkpoints->Trouble().find(": its rows took too much") != std::string::npos);
+}
+
+TEST_CASE(
     "checkpoints: where another process has taken the directory nothing is published, and the run ends") {
   CheckpointsFixture f(Saving(TrainMode::kAsync, 1));
   f.checkpoints->Ask(false);

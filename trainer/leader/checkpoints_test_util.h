@@ -91,6 +91,10 @@ struct CheckpointsFixture : PsTaskFixture {
   // ps 1 is told to write its part, and fails.
   void FailsToWrite(uint64_t number, const std::string& why) {
     WaitForOrder();
+    Fails(number, why);
+  }
+  // ps 1 says that it has no part.
+  void Fails(uint64_t number, const std::string& why) {
     Tell(Make([&](auto& builder) {
       return wire::CreateReport(
           builder, 0, wire::CreateSnapshotState(builder, number, false, builder.CreateString(why), 0));

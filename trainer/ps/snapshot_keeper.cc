@@ -9,9 +9,15 @@
 #include "base/fault_point.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/peer/peer_limits.h"
+#include "trainer/shard/range_filler.h"
 #include "trainer/shard/shared_directory.h"
 
 namespace dtrain {
+namespace {
+
+double MiB(const SnapshotCost& cost) { return static_cast<double>(cost.max_bytes) / (1 << 20); }
+
+}  // namespace
 
 SnapshotKeeper::SnapshotKeeper(const Parts& parts)
     : parts_(parts), saver_(parts.layout, parts.ps, static_cast<int64_t>(parts.shard.slot_names().size())) {}
@@ -59,12 +65,9 @@ void SnapshotKeeper::TellCost(const SnapshotCost& cost) const {
   if (cost.max_bytes == 0) return;
   const std::string text = fmt::format(
       "the rows that changed took {:.1f} MiB; updates waited {:.2f} s in all, the longest {:.1f} ms",
-      static_cast<double>(cost.max_bytes) / (1 << 20), cost.waited_s, cost.longest_wait_s * 1e3);
+      MiB(cost), cost.waited_s, cost.longest_wait_s * 1e3);
   if (cost.given_up) {
-    parts_.log.Warning(
-        "a checkpoint was given up, because {}. Use a faster disk for checkpoint.dir, more memory or more "
-        "ps.",
-        text);
+    parts_.log.Warning("a checkpoint was given up: {}.", WhyGivenUp(cost));
   } else if (cost.slowed) {
     parts_.log.Info("while the checkpoint was written, {}", text);
   } else {
@@ -72,11 +75,33 @@ void SnapshotKeeper::TellCost(const SnapshotCost& cost) const {
   }
 }
 
+std::string SnapshotKeeper::WhyGivenUp(const SnapshotCost& cost) const {
+  const char* const faster = parts_.leader->SeesDirectory()
+                                 ? "a faster disk for checkpoint.dir"
+                                 : "a checkpoint.dir that this ps shares with ps 0";
+  return fmt::format(
+      "the rows that changed while it was written took {:.1f} MiB, more than they may. Use {}, "
+      "more memory or more ps",
+      MiB(cost), faster);
+}
+
+// A snapshot that was given up after its last piece was written is as good as any.
+void SnapshotKeeper::Tell() {
+  const ShardSaver::Outcome* const part = saver_.Of(number_);
+  const SnapshotCost cost = snapshot_->Cost();
+  const bool is_written = part != nullptr && part->error.empty();
+  if (!cost.given_up || is_written) return parts_.leader->OnSnapshot(number_, part);
+  told_given_up_ = true;
+  const ShardSaver::Outcome given_up{{}, WhyGivenUp(cost)};
+  parts_.leader->OnSnapshot(number_, &given_up);  // which may drop it
+}
+
 void SnapshotKeeper::TakeWhenFinished() {
   if (!parts_.shard.initialised() || !parts_.rule.HasFinished(round_)) return;
-  due_ = false;
+  due_ = told_given_up_ = false;
   if (base_ == 0) last_full_ = number_;
   snapshot_ = parts_.shard.TakeSnapshot(base_ == 0 ? SnapshotOf::kAll : SnapshotOf::kChanges);
+  if (!parts_.leader->SeesDirectory()) snapshot_->UpdatesDoNotWait();
   if (const std::optional<TableFigures> table = parts_.shard.Figures()) {
     parts_.log.Info("{} in this checkpoint: {}", kTableName, TableText(*table));
   }
@@ -86,16 +111,19 @@ void SnapshotKeeper::TakeWhenFinished() {
 void SnapshotKeeper::OnReadPiece(net::NodeId from, const wire::ReadPiece& read) {
   if (!Kept(read.number())) return;
   const uint64_t last = std::numeric_limits<int64_t>::max();
-  const std::optional<net::LentBytes> values =
-      snapshot_->Lend(static_cast<int64_t>(std::min(read.piece(), last)));
-  if (!values) return;
+  const auto piece = static_cast<int64_t>(std::min(read.piece(), last));
+  snapshot_->ReleaseBefore(piece - kOpenPieces + 1);  // the leader has written them
+  const std::optional<net::LentBytes> values = snapshot_->Lend(piece);
+  if (!values) return snapshot_->Cost().given_up ? Tell() : void();
   const uint64_t sum = parts_.config.net.checksum ? net::PayloadChecksum(values->data, values->size) : 0;
   const FaultScope fault("save.piece");
   parts_.outbox.Piece(from, read.number(), read.piece(), sum, *values);
 }
 
 void SnapshotKeeper::Tick() {
-  if (saver_.Poll() && Kept(number_)) Tell();
+  const bool is_written = saver_.Poll();
+  if (!snapshot_) return;
+  if (is_written || (!told_given_up_ && snapshot_->Cost().given_up)) Tell();
 }
 
 }  // namespace dtrain

@@ -45,7 +45,8 @@ class SnapshotKeeper {
   void Take(uint64_t number, uint64_t round, uint64_t base = 0);
   bool Write(uint64_t number, const std::string& directory);
   void Drop(uint64_t number);
-  // Sends a piece to the leader. No answer when there is none or the queue is full: the leader asks again.
+  // Sends a piece to the leader, and releases those before it that the leader must have. No answer when there
+  // is none or the queue is full: the leader asks again. If the snapshot is given up the leader is told why.
   void OnReadPiece(net::NodeId from, const wire::ReadPiece& read);
 
   // Takes the snapshot as soon as its round is finished. Call it after every message, so that no round begins
@@ -53,7 +54,7 @@ class SnapshotKeeper {
   void AfterMessage() {
     if (due_) TakeWhenFinished();
   }
-  // Tells the leader when writing has ended.
+  // Tells the leader when writing has ended, or the snapshot is given up.
   void Tick();
   bool writing() const { return saver_.busy(); }
 
@@ -61,15 +62,17 @@ class SnapshotKeeper {
   bool Kept(uint64_t number) const { return snapshot_ && number == number_; }
   void TakeWhenFinished();
   void TellCost(const SnapshotCost& cost) const;
-  void Tell() const { parts_.leader->OnSnapshot(number_, saver_.Of(number_)); }
+  std::string WhyGivenUp(const SnapshotCost& cost) const;
+  void Tell();
 
   const Parts parts_;
   ShardSaver saver_;
   uint64_t number_ = 0;  // of the newest known checkpoint; 0: none yet
   uint64_t round_ = 0;
-  uint64_t base_ = 0;                   // of checkpoint `number_`
-  uint64_t last_full_ = 0;              // the latest that was taken of all; 0: none yet
-  bool due_ = false;                    // ordered and not taken yet
+  uint64_t base_ = 0;       // of checkpoint `number_`
+  uint64_t last_full_ = 0;  // the latest that was taken of all; 0: none yet
+  bool due_ = false;        // ordered and not taken yet
+  bool told_given_up_ = false;
   std::shared_ptr<Snapshot> snapshot_;  // shared with the thread that writes it
 };
 

@@ -2,7 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -233,6 +236,100 @@ TEST_CASE("snapshot keeper: what is written ends with its checkpoint, and that i
   ps.WaitForEnd();
   CHECK(ps.Told().size() == told);
   CHECK(ps.Silent(1, 0));
+}
+
+// A snapshot of 20 pieces that a test gives up.
+class FakeSnapshot : public Snapshot {
+ public:
+  int64_t piece_count() const override { return 20; }
+  std::optional<Piece> Read(int64_t, float*) const override { return std::nullopt; }
+  std::optional<net::LentBytes> Lend(int64_t) const override {
+    if (cost.given_up) return std::nullopt;
+    return net::LentBuffer(4).Lend(0, 4);
+  }
+  void ReleaseBefore(int64_t piece) override { released = std::max(released, piece); }
+  SnapshotCost Cost() const override { return cost; }
+  void UpdatesDoNotWait() override { updates_wait = false; }
+
+  SnapshotCost cost;
+  int64_t released = 0;
+  bool updates_wait = true;
+};
+
+class FakeShard : public HostShard {
+ public:
+  using HostShard::HostShard;
+  std::shared_ptr<Snapshot> TakeSnapshot(SnapshotOf) override { return snapshot; }
+
+  const std::shared_ptr<FakeSnapshot> snapshot = std::make_shared<FakeSnapshot>();
+};
+
+// ps 1 with a FakeSnapshot for checkpoint 1.
+struct Faking : Writing {
+  explicit Faking(bool sees) {
+    fake().sees_directory = sees;
+    taking.Initialise();
+    its.Take(1, 0);
+  }
+  void GiveUp() {
+    taking.snapshot->cost.max_bytes = size_t{512} << 20;
+    taking.snapshot->cost.given_up = true;
+  }
+  void Ask(uint64_t piece) {
+    const net::Message message =
+        Make([&](auto& builder) { return wire::CreateReadPiece(builder, 1, piece); });
+    its.OnReadPiece(kLeader, *net::Decode(message)->body_as_ReadPiece());
+  }
+  bool HasReason(const std::string& remedy) {
+    return Part() && Part()->error.find("took 512.0 MiB") != std::string::npos &&
+           Part()->error.find(remedy) != std::string::npos;
+  }
+
+  FakeShard taking{config, layout, 1};
+  SnapshotKeeper its{{config, taking, rule, outbox, leader, layout, 1, log}};
+};
+
+TEST_CASE(
+    "snapshot keeper: where the leader asks for the pieces, it is told at once of a snapshot given up") {
+  Faking ps(/*sees=*/false);
+  CHECK_FALSE(ps.taking.snapshot->updates_wait);
+  ps.Ask(0);
+  ps.its.Tick();
+  CHECK_FALSE(ps.Part());
+  ps.GiveUp();
+  ps.its.Tick();
+  CHECK(ps.HasReason("a checkpoint.dir that this ps shares"));
+  const size_t told = ps.Told().size();
+  ps.its.Tick();
+  CHECK(ps.Told().size() == told);
+  ps.Ask(0);  // it has missed that
+  CHECK(ps.Told().size() == told + 1);
+  CHECK(ps.HasReason("a checkpoint.dir that this ps shares"));
+  ps.its.Drop(1);
+  CHECK(ps.Logged().find("a checkpoint was given up: the rows") != std::string::npos);
+}
+
+TEST_CASE("snapshot keeper: a part that was given up while it was written is told with its reason") {
+  Faking ps(/*sees=*/true);
+  CHECK(ps.taking.snapshot->updates_wait);
+  ps.GiveUp();
+  CHECK(ps.its.Write(1, ps.directory));
+  PollUntil([&] {
+    ps.its.Tick();
+    return !ps.its.writing();
+  });
+  CHECK(ps.HasReason("a faster disk"));
+}
+
+TEST_CASE("snapshot keeper: pieces that the leader has written, as its questions show, are released") {
+  Faking ps(/*sees=*/false);
+  for (uint64_t piece = 0; piece < 8; ++piece) ps.Ask(piece);
+  CHECK(ps.taking.snapshot->released == 0);
+  ps.Ask(8);
+  CHECK(ps.taking.snapshot->released == 1);
+  ps.Ask(3);
+  ps.Ask(15);
+  CHECK(ps.taking.snapshot->released == 8);
 }
 
 }  // namespace

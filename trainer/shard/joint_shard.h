@@ -28,6 +28,7 @@ class JointSnapshot : public Snapshot {
   }
   void ReleaseBefore(int64_t piece) override;
   SnapshotCost Cost() const override { return rows_->Cost(); }
+  void UpdatesDoNotWait() override { rows_->UpdatesDoNotWait(); }
 
  private:
   const std::shared_ptr<Snapshot> range_;

@@ -3,8 +3,8 @@
 // Taking one of a range copies nothing: it shares the weights, since a shared version is never written again
 // (net/lent_buffer.h), and a block of a slot is copied before the first update of it. A piece that is
 // released before its update needs no copy, so a ps that reads the pieces itself, in order, releases each to
-// stay ahead of the updates. Pieces for ps 0 are released at the end, since ps 0 may ask again. Pieces:
-// model/layout.h.
+// stay ahead of the updates. Of the pieces for ps 0 the last few that it has asked for are kept, since it may
+// ask again. Pieces: model/layout.h.
 // Owner: ParameterShard and its readers. Thread: BeforeUpdate() the ps loop, the other calls any. The lock is
 // held for the copy of one block at most.
 #pragma once
@@ -74,6 +74,8 @@ class Snapshot {
   // Releases all pieces before this one: their memory is given back, and updates no longer copy them.
   virtual void ReleaseBefore(int64_t piece) = 0;
   virtual SnapshotCost Cost() const { return {}; }
+  // The ps loop itself reads the pieces, so an update that waits would wait for itself. Thread: the ps loop.
+  virtual void UpdatesDoNotWait() {}
 };
 
 class RangeSnapshot : public Snapshot {

@@ -100,10 +100,6 @@ std::optional<Snapshot::Piece> TableSnapshot::Read(int64_t piece, float* scratch
 
 std::optional<net::LentBytes> TableSnapshot::Lend(int64_t piece) const {
   const net::LentBuffer buffer(kMaxRowPieceBytes);
-  {
-    const std::lock_guard lock(mutex_);
-    lends_ = true;
-  }
   const std::optional<size_t> size = Write(piece, reinterpret_cast<std::byte*>(buffer.floats()));
   if (!size) return std::nullopt;
   return buffer.Lend(0, *size);
@@ -139,7 +135,7 @@ std::unique_lock<std::mutex> TableSnapshot::BeforeUpdate(KeySpan keys) {
   cost_.max_bytes = std::max(cost_.max_bytes, used);
   cost_.waited_s += SecondsBetween(begun, locked);
   cost_.longest_wait_s = std::max(cost_.longest_wait_s, SecondsBetween(begun, now));
-  if (!lends_ && used > limits_.max_bytes) {
+  if (used > limits_.max_bytes) {
     cost_.given_up = true;
     released_ = piece_count();
     undo_.DropAll();
@@ -169,7 +165,7 @@ void TableSnapshot::Wait() {
   TimePoint until;
   {
     const std::lock_guard lock(mutex_);
-    if (released_ == piece_count() || lends_) return;
+    if (released_ == piece_count()) return;
     until = next_;
     cost_.slowed = cost_.slowed || until > Clock::now();
   }
@@ -177,3 +173,4 @@ void TableSnapshot::Wait() {
 }
 
 }  // namespace dtrain
+  if (!updates_wait_) return;

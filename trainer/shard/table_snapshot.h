@@ -1,7 +1,8 @@
 // TableSnapshot: the rows of a table on one ps as they were at one moment, while updates go on. Taking it
 // copies nothing. A row is copied before its first update, unless its piece is released already; so memory is
 // what was updated since the moment. Where that comes near its limit, updates wait, each a little, so that
-// the limit lasts until the end of the reading. Pieces: table/row_pieces.h.
+// the limit lasts until the end of the reading; beyond a second limit the snapshot is given up. Pieces:
+// table/row_pieces.h.
 // Owner: TableShard and its readers. Thread: BeforeUpdate() the ps loop, the other calls any. The lock is
 // held while some thousand rows are copied, and while rows are updated.
 #pragma once
@@ -46,6 +47,7 @@ class TableSnapshot : public Snapshot {
   std::optional<net::LentBytes> Lend(int64_t piece) const override;
   void ReleaseBefore(int64_t piece) override;
   SnapshotCost Cost() const override;
+  void UpdatesDoNotWait() override { updates_wait_ = false; }
 
   // Call this before rows change, and hold the lock until they have.
   std::unique_lock<std::mutex> BeforeUpdate(KeySpan keys);
@@ -70,13 +72,13 @@ class TableSnapshot : public Snapshot {
   const UndoLimits limits_;
   const std::vector<bool> changed_;
   const TimePoint taken_;
+  bool updates_wait_ = true;  // used by the ps loop
 
   mutable std::mutex mutex_;  // guards what follows, and reading `rows_`
   RowUndo undo_;
   SnapshotCost cost_;
-  int64_t released_ = 0;        // all pieces before this one are released
-  TimePoint next_;              // of the next update, at the earliest
-  mutable bool lends_ = false;  // the ps loop reads the pieces itself, so it would wait for itself
+  int64_t released_ = 0;  // all pieces before this one are released
+  TimePoint next_;        // of the next update, at the earliest
 
   mutable std::mutex reading_;            // guards what follows: a reader's memory
   mutable std::vector<float> copied_;     // the rows of a slice [rows, values]
