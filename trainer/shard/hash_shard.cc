@@ -25,7 +25,8 @@ std::shared_ptr<Snapshot> HashShard::TakeSnapshot(SnapshotOf) {
     blocks.push_back({BlockRows(block), version(block)});
     snapshot_steps_.push_back(version(block));
   }
-  snapshot_ = std::make_shared<HashSnapshot>(rows_, blocks, layout().width());
+  snapshot_ = std::make_shared<HashSnapshot>(rows_, blocks, layout().width(),
+                                             std::min(HashSnapshot::kMaxKeptBytes, MemoryLeft() / 2));
   return snapshot_;
 }
 

@@ -24,13 +24,12 @@ class HashSnapshot : public Snapshot {
     uint64_t step = 0;
   };
 
-  // The memory for rows as they were; where they take more the snapshot is given up: it has no pieces any
+  // The max memory for rows as they were; where they take more the snapshot is given up: it has no pieces any
   // more.
   static constexpr size_t kMaxKeptBytes = size_t{512} << 20;
 
   // `rows` are read until every piece is released. `blocks`: all of them, in order. `width`: as of pieces.
-  HashSnapshot(const HashStore& rows, const std::vector<Block>& blocks, int64_t width,
-               size_t max_kept_bytes = kMaxKeptBytes);
+  HashSnapshot(const HashStore& rows, const std::vector<Block>& blocks, int64_t width, size_t max_kept_bytes);
 
   int64_t piece_count() const override { return static_cast<int64_t>(pieces_.size()); }
   std::optional<Piece> Read(int64_t piece, float* scratch) const override;

@@ -1,6 +1,7 @@
 #include "trainer/shard/row_shard.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <numeric>
 
@@ -20,6 +21,12 @@ RowShard::RowShard(const Config& config, const Layout& layout, int ps_index)
       sum_(table_.width()) {
   blocks_.resize(static_cast<size_t>(table_.blocks_of_ps()));
   for (int64_t block = 0; block < block_count(); ++block) At(block).rows = table_.BlockOf(ps_index, block);
+}
+
+size_t RowShard::MemoryLeft() const {
+  const RowMemory memory = RowMemoryOf(config_);
+  const int64_t left = memory.left().bytes;
+  return left == 0 ? SIZE_MAX : static_cast<size_t>(left / memory.sharers);
 }
 
 void RowShard::BeginRestore() {

@@ -2,31 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <mutex>
 
 #include "base/check.h"
-#include "base/machine_memory.h"
 
 namespace dtrain {
-namespace {
-
-// Of the memory that is left, a part. All workers may have sent an update before their next heartbeat, so
-// what these wait together stays well below the time after which a worker takes the ps for lost.
-UndoLimits LimitsOf(const Config& config) {
-  UndoLimits limits;
-  if (const int64_t left = ReadMemoryLeft().bytes; left > 0) {
-    limits.aim_bytes = std::min(limits.aim_bytes, static_cast<size_t>(left) / 4);
-    limits.max_bytes = std::min(limits.max_bytes, static_cast<size_t>(left) / 2);
-  }
-  const auto workers = static_cast<double>(config.cluster.worker.size());
-  const std::chrono::duration<double> share(config.failure.detect_s / (4 * std::max(workers, 1.0)));
-  if (share < limits.max_wait) limits.max_wait = std::chrono::duration_cast<std::chrono::nanoseconds>(share);
-  return limits;
-}
-
-}  // namespace
-
 TableShard::TableShard(const Config& config, const Layout& layout, int ps_index)
     : RowShard(config, layout, ps_index),
       rows_(EmptyRows(config, *layout.table, layout.table->PartOf(ps_index))),
@@ -40,7 +20,8 @@ std::shared_ptr<Snapshot> TableShard::TakeSnapshot(SnapshotOf of) {
   DropSnapshot();
   const bool all = of == SnapshotOf::kAll;
   DT_CHECK(all || config().checkpoint.delta > 0);
-  snapshot_ = std::make_shared<TableSnapshot>(rows_, layout().width(), LimitsOf(config()),
+  snapshot_ = std::make_shared<TableSnapshot>(rows_, layout().width(),
+                                              UndoLimitsFor(config(), block_count(), MemoryLeft()),
                                               all ? std::vector<bool>() : changed_);
   if (all) changed_.assign(changed_.size(), false);
   return snapshot_;

@@ -14,6 +14,21 @@ constexpr uint64_t kMaxSliceRows = 1 << 13;
 
 }  // namespace
 
+// A ps may apply the updates of all exchanges that are under way, each of them a block at a time, before it
+// answers a heartbeat. What these wait together stays well below the time after which a worker takes the ps
+// for lost.
+UndoLimits UndoLimitsFor(const Config& config, int64_t blocks, size_t left) {
+  UndoLimits limits;
+  limits.aim_bytes = std::min(limits.aim_bytes, left / 4);
+  limits.max_bytes = std::min(limits.max_bytes, left / 2);
+  const auto exchanges =
+      static_cast<double>(config.cluster.worker.size()) * static_cast<double>(config.train.in_flight);
+  const std::chrono::duration<double> share(config.failure.detect_s /
+                                            (4 * std::max(exchanges, 1.0) * static_cast<double>(blocks)));
+  if (share < limits.max_wait) limits.max_wait = std::chrono::duration_cast<std::chrono::nanoseconds>(share);
+  return limits;
+}
+
 std::chrono::nanoseconds WaitAfterUpdate(const UndoLimits& limits, size_t used, size_t added, double read,
                                          double passed_s) {
   if (used < limits.aim_bytes / 2) return {};
@@ -162,6 +177,7 @@ void TableSnapshot::KeepRows(KeySpan keys) {
 }
 
 void TableSnapshot::Wait() {
+  if (!updates_wait_) return;
   TimePoint until;
   {
     const std::lock_guard lock(mutex_);
@@ -173,4 +189,3 @@ void TableSnapshot::Wait() {
 }
 
 }  // namespace dtrain
-  if (!updates_wait_) return;

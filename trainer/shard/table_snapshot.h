@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "trainer/config/config.h"
 #include "trainer/shard/snapshot.h"
 #include "trainer/table/key_list.h"
 #include "trainer/table/row_pieces.h"
@@ -28,6 +29,10 @@ struct UndoLimits {
   size_t max_bytes = size_t{1} << 30;                                 // beyond it the snapshot is given up
   std::chrono::nanoseconds max_wait = std::chrono::milliseconds(15);  // of one update
 };
+
+// The limits of a ps that has `left` bytes for itself and all of whose workers may send updates of `blocks`
+// blocks.
+UndoLimits UndoLimitsFor(const Config& config, int64_t blocks, size_t left);
 
 // How long the next update waits after one that took `added` bytes: from half of the aim on, as much of the
 // time until the end of the reading as it took of the memory that is left. `read`: the part of the pieces

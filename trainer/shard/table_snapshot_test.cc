@@ -86,7 +86,26 @@ TEST_CASE("table snapshot: beyond its limit it is given up, whether updates wait
   CHECK(PieceOf(snapshot, 0) == "none");
   CHECK(lent.Cost().given_up);
   CHECK_FALSE(lent.Cost().slowed);
-  CHECK(Lends(lent, 0));
+  CHECK_FALSE(Lends(lent, 0));
+}
+
+TEST_CASE("table snapshot: what updates of all workers wait together stays below the time to be lost") {
+  Config config;
+  config.failure.detect_s = 10;
+  config.cluster.worker.resize(32);
+  config.train.in_flight = 2;
+  const std::chrono::duration<double> wait = UndoLimitsFor(config, 16, SIZE_MAX).max_wait;
+  CHECK(wait.count() * 32 * 2 * 16 <= 2.5);
+  CHECK(wait.count() * 32 * 2 * 16 > 2.4);
+  config.cluster.worker.resize(2);
+  CHECK(UndoLimitsFor(config, 1, SIZE_MAX).max_wait == UndoLimits().max_wait);
+}
+
+TEST_CASE("table snapshot: its limits are a part of the memory that is left") {
+  const Config config;
+  CHECK(UndoLimitsFor(config, 1, SIZE_MAX).max_bytes == UndoLimits().max_bytes);
+  CHECK(UndoLimitsFor(config, 1, 1000).aim_bytes == 250);
+  CHECK(UndoLimitsFor(config, 1, 1000).max_bytes == 500);
 }
 
 TEST_CASE("table snapshot: updates wait by their share of what is left, so that it lasts") {

@@ -9,7 +9,6 @@
 
 #include "base/check.h"
 #include "base/error.h"
-#include "base/machine_memory.h"
 
 namespace dtrain {
 
@@ -38,8 +37,8 @@ std::byte* BlockMemory::TakePages(size_t bytes) {
   }
   if (used_ + bytes > kRegionBytes) {
     constexpr int64_t kReserve = 16 << 20;  // for what else the process does
-    const MachineMemory left = ReadMemoryLeft();
-    if (left.bytes != 0 && left.bytes < static_cast<int64_t>(kRegionBytes) + kReserve) {
+    const MachineMemory left = ask_.left();
+    if (left.bytes != 0 && left.bytes < ask_.sharers * static_cast<int64_t>(kRegionBytes) + kReserve) {
       Fail(fmt::format("{} are left ({})", BytesText(static_cast<double>(left.bytes)), left.source));
     }
     void* const region = mmap(nullptr, kRegionBytes, PROT_READ | PROT_WRITE,

@@ -4,15 +4,26 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "base/machine_memory.h"
 
 namespace dtrain {
 
+// What a store of rows asks before it takes more memory.
+struct RowMemory {
+  std::function<MachineMemory()> left = [] { return ReadMemoryLeft(); };
+  int64_t sharers = 1;  // stores on this host that may ask at the same time
+};
+
 class BlockMemory {
  public:
-  BlockMemory() = default;
+  explicit BlockMemory(RowMemory ask = {}) : ask_(std::move(ask)) {}
   ~BlockMemory();
   BlockMemory(const BlockMemory&) = delete;
   BlockMemory& operator=(const BlockMemory&) = delete;
@@ -21,7 +32,7 @@ class BlockMemory {
   static size_t Taken(size_t bytes);
 
   // Returns a block, at a multiple of 16. Throws Failure if the machine or the control group has no memory
-  // left.
+  // left; nothing is changed then.
   std::byte* Take(size_t bytes);
   // `bytes`: as it was taken.
   void Give(std::byte* block, size_t bytes);
@@ -37,6 +48,7 @@ class BlockMemory {
   std::byte* TakePages(size_t bytes);
   [[noreturn]] void Fail(const std::string& why) const;
 
+  const RowMemory ask_;
   std::vector<std::byte*> regions_;                 // of address space
   size_t used_ = kRegionBytes;                      // of the last one
   std::map<size_t, std::vector<std::byte*>> free_;  // by bytes: address space without memory

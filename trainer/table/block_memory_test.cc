@@ -6,6 +6,8 @@
 #include <fstream>
 #include <vector>
 
+#include "base/error.h"
+
 namespace dtrain {
 namespace {
 
@@ -36,6 +38,18 @@ TEST_CASE("block memory: a block that was given back takes no memory, and is tak
 #endif
   CHECK(memory.Take(kBytes) == blocks.back());
   CHECK(memory.Take(kBytes)[0] == std::byte{0});
+}
+
+TEST_CASE("block memory: each of those that share the machine leaves room for the others") {
+  RowMemory memory;
+  memory.left = [] { return MachineMemory{200 << 20, "the test"}; };
+  BlockMemory alone(memory);
+  CHECK(alone.Take(300'000) != nullptr);
+  memory.sharers = 3;
+  BlockMemory one_of_three(memory);
+  CHECK_THROWS_WITH_AS(one_of_three.Take(300'000), doctest::Contains("200.0 MiB are left (the test)"),
+                       Failure);
+  CHECK(one_of_three.bytes() == 0);
 }
 
 TEST_CASE("block memory: small blocks are apart") {

@@ -51,7 +51,7 @@ class HashRowList {
   // Appends them to `rows`, whose values are those here.
   void AppendTo(std::vector<HashRow>* rows) const;
   bool empty() const { return rows_.empty(); }
-  size_t bytes() const { return rows_.size() * sizeof(HashRow) + row_values_.size() * sizeof(float); }
+  size_t bytes() const { return rows_.capacity() * sizeof(HashRow) + row_values_.capacity() * sizeof(float); }
 
  private:
   size_t values_;                  // of a row

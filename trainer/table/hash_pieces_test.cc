@@ -82,5 +82,18 @@ TEST_CASE("hash pieces: bytes that are no piece are told, and nothing is visited
   }
 }
 
+TEST_CASE("hash pieces: what a list of rows takes is told with the room that it has for more") {
+  HashRowList list(4);
+  const float values[4] = {};
+  size_t changes = 0, last = 0;
+  for (uint64_t row = 0; row < 1000; ++row) {
+    list.Add({row, 1, 0, values});
+    changes += list.bytes() != last ? 1 : 0;
+    last = list.bytes();
+  }
+  CHECK(changes < 100);
+  CHECK(last >= 1000 * (sizeof(HashRow) + sizeof values));
+}
+
 }  // namespace
 }  // namespace dtrain

@@ -35,7 +35,8 @@ size_t HashStore::BytesOfRanges(uint64_t entries, int64_t values, Filled filled)
   return sum;
 }
 
-HashStore::HashStore(RowRange rows, int64_t values, RowStore::Initial initial, HashLimits limits)
+HashStore::HashStore(RowRange rows, int64_t values, RowStore::Initial initial, HashLimits limits,
+                     RowMemory memory)
     : rows_(rows),
       values_(values),
       initial_(std::move(initial)),
@@ -44,6 +45,7 @@ HashStore::HashStore(RowRange rows, int64_t values, RowStore::Initial initial, H
       first_range_(HashRangeOf(rows.begin)),
       ranges_(static_cast<size_t>(HashRangeOf(rows.end - 1) - first_range_ + 1)),
       bias_(rows.end == ~uint64_t{0} ? static_cast<size_t>(values) : 0),
+      memory_(std::move(memory)),
       unmade_(static_cast<size_t>(values)) {
   DT_CHECK(limits.admit_after >= 1 && limits.admit_after <= kMaxAdmitAfter, limits.admit_after);
   Begin();

@@ -49,7 +49,8 @@ class HashStore {
   static size_t BytesOfRanges(uint64_t entries, int64_t values, Filled filled = Filled::kRows);
 
   // `values`: of a row, as those that `initial` writes.
-  HashStore(RowRange rows, int64_t values, RowStore::Initial initial, HashLimits limits = {});
+  HashStore(RowRange rows, int64_t values, RowStore::Initial initial, HashLimits limits = {},
+            RowMemory memory = {});
   ~HashStore() { FreeAll(); }
 
   int64_t values() const { return values_; }

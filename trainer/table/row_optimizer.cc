@@ -75,12 +75,16 @@ HashLimits LimitsOf(const ModelConfig& model) {
 
 }  // namespace
 
-RowStore EmptyRows(const Config& config, const TableLayout& table, RowRange rows) {
-  const RowWeights weights(config.model, table);
+RowMemory RowMemoryOf(const Config& config) {
   RowMemory memory;
   memory.sharers = MaxPsOfOneHost(config.cluster.ps);
+  return memory;
+}
+
+RowStore EmptyRows(const Config& config, const TableLayout& table, RowRange rows) {
+  const RowWeights weights(config.model, table);
   return RowStore(rows, RowValues(config, table.width()), InitialRows(config, table, weights),
-                  ConstantRow(config, table, weights), config.model.table_pages, std::move(memory));
+                  ConstantRow(config, table, weights), config.model.table_pages, RowMemoryOf(config));
 }
 
 HashStore EmptyHashRows(const Config& config, const TableLayout& table, RowRange rows) {
@@ -91,7 +95,8 @@ HashStore EmptyHashRows(const Config& config, const TableLayout& table, RowRange
       std::copy(constant.begin(), constant.end(), values);
     };
   }
-  return HashStore(rows, RowValues(config, table.width()), std::move(initial), LimitsOf(config.model));
+  return HashStore(rows, RowValues(config, table.width()), std::move(initial), LimitsOf(config.model),
+                   RowMemoryOf(config));
 }
 
 RowOptimizer::RowOptimizer(const Config& config, const TableLayout& table)

@@ -27,6 +27,9 @@ int64_t RowValues(const Config& config, int64_t width);
 // Writes the slots of a row, whose weights are there, as they are before its first update.
 std::function<void(float* row)> FirstSlots(const Config& config, int64_t width);
 
+// What the rows of a ps ask before they take more memory.
+RowMemory RowMemoryOf(const Config& config);
+
 // An empty store for `rows` of a table, with slots. Their initial values are functions of (seed, feature).
 RowStore EmptyRows(const Config& config, const TableLayout& table, RowRange rows);
 // The same of a hash table.

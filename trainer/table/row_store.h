@@ -16,9 +16,9 @@
 #include <type_traits>
 #include <vector>
 
-#include "base/machine_memory.h"
 #include "trainer/config/config.h"
 #include "trainer/model/table_layout.h"
+#include "trainer/table/block_memory.h"
 
 namespace dtrain {
 
@@ -67,12 +67,6 @@ class MappedMemory {
   std::byte* data_ = nullptr;
   const size_t bytes_;
   const char* const what_;
-};
-
-// What a large range asks before it takes more memory.
-struct RowMemory {
-  std::function<MachineMemory()> left = [] { return ReadMemoryLeft(); };
-  int64_t sharers = 1;  // stores on this host that may ask at the same time
 };
 
 class RowStore {
