@@ -1,9 +1,11 @@
 #include "trainer/table/hash_store.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/check.h"
+#include "base/error.h"
 
 namespace dtrain {
 namespace {
@@ -43,9 +45,9 @@ HashStore::HashStore(RowRange rows, int64_t values, RowStore::Initial initial, H
       limits_(limits),
       slices_(SlicesFor(limits.evict_after)),
       first_range_(HashRangeOf(rows.begin)),
+      memory_(std::move(memory)),
       ranges_(static_cast<size_t>(HashRangeOf(rows.end - 1) - first_range_ + 1)),
       bias_(rows.end == ~uint64_t{0} ? static_cast<size_t>(values) : 0),
-      memory_(std::move(memory)),
       unmade_(static_cast<size_t>(values)) {
   DT_CHECK(limits.admit_after >= 1 && limits.admit_after <= kMaxAdmitAfter, limits.admit_after);
   Begin();
@@ -168,17 +170,22 @@ void HashStore::Admit(HashRange* range, HashEntry* entry) {
   initial_(row, range->segments[SegmentAt(range->segments, row)].ValuesOf(*entry));
 }
 
+// They are there until the next call.
+gpu::Span<const HashEntry> HashStore::EntriesOf(const HashSegment& segment) {
+  moved_.clear();
+  segment.VisitFrom(segment.rows().begin, [&](const HashEntry& entry) {
+    moved_.push_back(entry);
+    return true;
+  });
+  return {moved_.data(), static_cast<int64_t>(moved_.size())};
+}
+
 // Makes room for one more in the segment where a row lies.
 void HashStore::Grow(HashRange* range, uint64_t row) {
   const size_t at = SegmentAt(range->segments, row);
   HashSegment full = range->segments[at];
-  moved_.clear();
-  full.VisitFrom(full.rows().begin, [&](const HashEntry& entry) {
-    moved_.push_back(entry);
-    return true;
-  });
   made_.clear();
-  Make(full.rows(), {moved_.data(), static_cast<int64_t>(moved_.size())}, full);
+  Make(full.rows(), EntriesOf(full), full);
   full.Free(&memory_);
   range->segments[at] = made_[0];
   range->segments.insert(range->segments.begin() + static_cast<ptrdiff_t>(at) + 1, made_.begin() + 1,
@@ -210,6 +217,25 @@ void HashStore::RemoveIf(HashRange* range, HashSegment* segment, Leaves&& leaves
   entries_ -= static_cast<int64_t>(left);
   evicted_ += static_cast<int64_t>(left);
   value_rows_ -= static_cast<int64_t>(value_rows - segment->value_rows());
+  if (left > 0) Shrink(segment);
+}
+
+// Makes a segment anew that takes more than twice what it needs, so that it is copied once while it halves.
+// It stays as it is where there is no memory for another one beside it, or its entries lie too close together
+// for a smaller one.
+void HashStore::Shrink(HashSegment* segment) {
+  const auto values = static_cast<size_t>(values_);
+  const size_t needed = HashSegment::BytesFor(segment->count(), segment->value_rows(), values,
+                                              HashRangeOf(segment->rows().begin));
+  if (BlockMemory::Taken(segment->bytes()) <= 2 * BlockMemory::Taken(needed)) return;
+  std::optional<HashSegment> made;
+  try {
+    made = HashSegment::Make(segment->rows(), EntriesOf(*segment), *segment, values, &memory_);
+  } catch (const Failure&) {
+  }
+  if (!made) return;
+  segment->Free(&memory_);
+  *segment = *made;
 }
 
 // Of those that were named by the same update the first leave.

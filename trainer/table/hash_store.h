@@ -136,6 +136,8 @@ class HashStore {
   void Admit(HashRange* range, HashEntry* entry);
   void Grow(HashRange* range, uint64_t row);
   void Make(RowRange rows, gpu::Span<const HashEntry> entries, const HashSegment& from);
+  gpu::Span<const HashEntry> EntriesOf(const HashSegment& segment);
+  void Shrink(HashSegment* segment);
   void EvictOldest(HashRange* range);
   template <typename Leaves>
   void RemoveIf(HashRange* range, HashSegment* segment, Leaves&& leaves);

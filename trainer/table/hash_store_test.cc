@@ -7,6 +7,7 @@
 #include <random>
 #include <set>
 
+#include "base/error.h"
 #include "trainer/table/hash_pieces.h"
 
 namespace dtrain {
@@ -192,6 +193,66 @@ TEST_CASE("hash store: a sweep removes what no update has named for long, and no
     }
   }
   CHECK(store.evicted() > 100);
+}
+
+TEST_CASE("hash store: memory of rows that have left is given back, and those that stay are as they were") {
+  constexpr uint64_t kAge = 16, kKeys = 200'000, kStay = 1000;
+  HashStore store(kAll, 2, Fill, {1, kAge, 0});
+  std::mt19937_64 random(4);
+  std::set<uint64_t> all;
+  while (all.size() < kKeys) all.insert(random() % (kAll.end - 1));
+  const KeyList keys(all.begin(), all.end());
+  Touch(&store, keys, 1);
+  const size_t most = store.bytes();
+  CHECK(most > kKeys * 24);
+  KeyList stay;
+  for (size_t i = 0; i < kKeys; i += kKeys / kStay) stay.push_back(keys[i]);
+  for (uint64_t step = 2; step <= 3 * kAge; ++step) {
+    Touch(&store, stay, step);
+    store.Sweep(kAll, step);
+  }
+  CHECK(store.entries() == kStay);
+  // The segment of a hash range without rows takes 280 bytes.
+  CHECK(store.bytes() < most / 3);
+  for (const uint64_t key : stay) {
+    const float* const values = store.Find(key);
+    REQUIRE(values != nullptr);
+    CHECK(values[0] == static_cast<float>(key % 1000));
+  }
+  size_t bytes = 0;
+  store.VisitSegments([&](const HashSegment& segment) { bytes += BlockMemory::Taken(segment.bytes()); });
+  CHECK(bytes == store.bytes());
+  Touch(&store, keys, 3 * kAge + 1);  // they come again
+  CHECK(store.entries() == kKeys);
+}
+
+TEST_CASE("hash store: where there is no memory to make a segment smaller it stays as it is") {
+  constexpr uint64_t kAge = 16, kRows = 100'000;
+  constexpr int64_t kValues = 1000;
+  int64_t asked = 0;
+  RowMemory memory;  // for one region of blocks
+  memory.left = [&] { return MachineMemory{asked++ == 0 ? int64_t{1} << 40 : 1 << 20, "the test"}; };
+  const auto initial = [](uint64_t row, float* values) { std::fill_n(values, kValues, row % 1000); };
+  HashStore store({7 * kRangeSize, 8 * kRangeSize}, kValues, initial, {1, kAge, 0}, memory);
+  std::mt19937_64 random(1);
+  std::set<uint64_t> stay;
+  const auto fill = [&] {
+    for (uint64_t i = 0; i < kRows; ++i) {
+      const KeyList key{7 * kRangeSize + (random() >> 12)};
+      Touch(&store, key, 1);
+      if (i % 4 == 0) stay.insert(key[0]);
+    }
+  };
+  CHECK_THROWS_AS(fill(), Failure);
+  REQUIRE(stay.size() > 1000);
+  const int64_t before = asked;
+  for (uint64_t step = 2; step <= 2 * kAge; ++step) {
+    Touch(&store, KeyList(stay.begin(), stay.end()), step);
+    store.Sweep(store.rows(), step);
+  }
+  CHECK(asked > before);
+  CHECK(store.entries() == static_cast<int64_t>(stay.size()));
+  for (const uint64_t key : stay) CHECK(*store.Find(key) == static_cast<float>(key % 1000));
 }
 
 TEST_CASE("hash store: it tells rows before they change for the first time, and those that leave") {
