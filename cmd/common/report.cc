@@ -25,6 +25,7 @@ namespace dtrain {
 namespace {
 
 constexpr size_t kMaxErrorsTold = 100;
+constexpr size_t kResultBytes = 64 << 10;  // more than most results
 
 // Returns the host in the spec's address of a task; empty if the spec has no such task.
 std::string SpecHostOf(const ClusterConfig& cluster, TaskId task) {
@@ -70,9 +71,9 @@ ResultFile::ResultFile(const std::string& path, const ErrorLines& errors, int re
     throw UserError("--result {}: is not a regular file. Name a file.", path_);
   }
   earlier_ = ReadRunFile(path_);
-  // Writes a file to prove that it can, and removes it.
+  // Writes a file of the size of a result to prove that it can, and removes it.
   try {
-    WriteFileAtomically(path_, "");
+    WriteFileAtomically(path_, std::string(kResultBytes, ' '));
   } catch (const FileError& error) {
     ThrowUnwritable(fmt::format("--result {}", error.what()), error.error_number());
   }
@@ -151,7 +152,7 @@ bool ResultFile::WriteEnding(const Ending& ending, RunSummary summary) {
   return true;
 }
 
-// On a full disk the result still goes to the parent, and to people on standard output.
+// On a full disk the result still goes to the parent.
 bool ResultFile::WriteLocked(const RunSummary& summary) {
   written_ = true;
   account_.Learn(summary.identity);
@@ -174,10 +175,6 @@ bool ResultFile::WriteLocked(const RunSummary& summary) {
   bool is_kept = path_.empty() || try_to([&] { WriteDocument(document); });
   const bool in_directory = !directory_ || try_to([&] { directory_->End(summary, account_, document); });
   if (path_.empty()) is_kept = in_directory;
-  if (!is_kept && (!directory_ || !in_directory) && path_ != kStandardOutput) {
-    errors_.Print("the result is on standard output");
-    WriteAll(STDOUT_FILENO, document);
-  }
   TellEndCommand(summary);
   const int error = Report(kResultWord, ToWireJson(summary));
   if (error != 0) errors_.Print("the result cannot be handed to the parent: " + ErrnoText(error));

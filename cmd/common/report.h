@@ -26,7 +26,9 @@ class RunDirectory;
 // The first words of a report line that a task started with --reports writes to standard output.
 constexpr char kBegunWord[] = "@begun";    // the run has begun; followed by its identity as JSON
 constexpr char kResultWord[] = "@result";  // followed by the summary as wire JSON
-constexpr char kLostWord[] = "@lost";  // followed by a task that this one has given up, and why: "ps 1: ..."
+// Followed by a task that this one has given up, and why: "ps 1: ...". On the standard input of a ps it is
+// the parent's word for a task whose process was killed, and how.
+constexpr char kLostWord[] = "@lost";
 // Why this task ends, as a JSON string: an error, or a stop that was asked for.
 constexpr char kErrorWord[] = "@error";
 constexpr char kStoppedWord[] = "@stopped";
@@ -85,7 +87,7 @@ class ResultFile {
   // task itself must not. Returns false if there is no parent.
   bool NoteEnd(LogLevel level, const std::string& why);
   // Writes the result of a run that is done. Only the first call writes. Returns false if the place that was
-  // asked for failed. That is printed, and a result that no place took goes to standard output.
+  // asked for failed. That is printed.
   [[nodiscard]] bool Write(const RunSummary& summary);
   // The same of a run that is not done, with `summary` as far as there is one. A failure does not matter to
   // the caller: the cause of the end and its exit code are more important. Returns false if the result was

@@ -34,9 +34,30 @@ namespace fs = std::filesystem;
 constexpr char kMadeUpIn[] = "runs";
 constexpr int kMaxNames = 1000;  // of runs that begin in one second
 constexpr char kHiddenKey[] = "launch.hosts";
+constexpr off_t kRoomBytes = 256 << 10;  // of a result with some hundred workers
 
 // Returns the file that is locked while a run has the directory; some file systems lock only files.
 std::string LockFile(const std::string& directory) { return directory + "/.in-use"; }
+
+// Returns the file that keeps room on the disk for the result: a run must tell how it ended when the disk is
+// full.
+std::string RoomFile(const std::string& directory) { return directory + "/.room"; }
+
+// A file system that cannot keep room loses nothing else.
+void KeepRoom(const std::string& directory) {
+  const FileDescriptor room(
+      open(RoomFile(directory).c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
+  if (room.get() >= 0) posix_fallocate(room.get(), 0, kRoomBytes);
+}
+
+// Makes the file that kept room the file at `path`. Returns false if that fails.
+bool WriteInRoom(const std::string& directory, const std::string& path, const std::string& content) {
+  const std::string file = RoomFile(directory);
+  const FileDescriptor room(open(file.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+  return room.get() >= 0 && WriteAll(room.get(), content) == 0 &&
+         ftruncate(room.get(), static_cast<off_t>(content.size())) == 0 && fsync(room.get()) == 0 &&
+         rename(file.c_str(), path.c_str()) == 0;
+}
 
 // Locks the directory for this process; below 0 if that fails. The descriptor is not inherited. A file system
 // without locks keeps nobody out; if `strictly`, that is a failure.
@@ -165,6 +186,7 @@ RunDirectory::RunDirectory(std::string path, const Writer& writer, bool is_named
     : path_(std::move(path)), writer_(writer), is_named_(is_named), lock_fd_(lock_fd) {}
 
 RunDirectory::~RunDirectory() {
+  unlink(RoomFile(path_).c_str());
   if (lock_fd_ < 0) return;
   unlink(LockFile(path_).c_str());
   close(lock_fd_);
@@ -244,6 +266,7 @@ void RunDirectory::Begin(const Config& config, const std::string& config_path) {
   record["logs"] = config.log.dir;
   record["summaries"] = config.summary.dir;
   Write();  // first: from now on the other files here are of a run
+  KeepRoom(path_);
   WriteFileAtomically(path_ + "/" + kConfig, DumpConfig(config));
   rename((path_ + "/" + kResult).c_str(), ResultBefore().c_str());
 }
@@ -279,7 +302,7 @@ void RunDirectory::End(const RunSummary& summary, const RunAccount& account, con
   record_["hosts"] = hosts;
   record_["end_time"] = WallText(account.end_nanos);
   record_["next"] = TextOrNull(NextCommand());
-  WriteFileAtomically(ResultPath(), result);
+  if (!WriteInRoom(path_, ResultPath(), result)) WriteFileAtomically(ResultPath(), result);
   unlink(ResultBefore().c_str());
   Write();
 }
@@ -290,6 +313,7 @@ std::string RunDirectory::EarlierResult() const {
 }
 
 void RunDirectory::RestoreEarlier() const {
+  unlink(RoomFile(path_).c_str());  // they need it on a full disk
   for (const auto& [name, text] : earlier_) {
     if (!text.empty()) WriteFileAtomically(path_ + "/" + name, text);
   }

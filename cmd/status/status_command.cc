@@ -67,11 +67,13 @@ std::string WhyThreadsAreSilent(const Json& record) {
                             : fmt::format("its tasks are threads of a process on {}: look from there", host);
 }
 
-// "the run was killed: its process, pid 12 on node1, is gone"; empty: it is alive, or not on this host.
+// Of a run without a result; empty: it is alive, or not on this host.
 std::string WhyKilled(const Json& record) {
   if (!IsGone(record)) return "";
-  return fmt::format("the run was killed: its process, pid {:.0f} on {}, is gone",
-                     NumberIn(record, "pid").value_or(0), HostName());
+  return fmt::format(
+      "the run is dead: its process, pid {:.0f} on {}, is gone without a result: it was killed, or could not "
+      "write one",
+      NumberIn(record, "pid").value_or(0), HostName());
 }
 
 // A status that a run wrote before it was killed shows its tasks as they were then. They are gone, but for

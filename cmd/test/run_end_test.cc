@@ -4,7 +4,9 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <filesystem>
 
+#include "base/names.h"
 #include "base/testing/files.h"
 #include "cmd/testing/job.h"
 
@@ -70,7 +72,6 @@ TEST_CASE("run end: a disk that fills up is told once, and stands in the status 
   }
   CHECK(Contains(warning, many));
   CHECK(Contains(warning, full));
-  FillDiskOf(run.pid());  // so that no file takes the result
   run.Signal(SIGTERM);
   CheckEnd(run, 1);
   const std::string said = run.standard_error();
@@ -82,15 +83,73 @@ TEST_CASE("run end: a disk that fills up is told once, and stands in the status 
   };
   CHECK(times("| warning: the checkpoint of global step ") == 1);
   CHECK(times("| warning: the last ") == 0);
-  CHECK(Contains(said, "run/result.json: cannot be written: File too large (27). Free some space"));
-  CHECK(Contains(said, "the result is on standard output"));
-  const Json result = Json::Parse(run.standard_output());
+  const Json result = ReadResult(directory + "/result.json");
   REQUIRE(result.is_object());
   CHECK(result.at("status") == "stopped");
   CHECK(result.at("exit_code") == 1);
   const std::string warned = result.at("warnings").dump();
   CHECK(Contains(warned, "ps 0: the checkpoint of global step "));
   CHECK(Contains(warned, full));
+}
+
+TEST_CASE("run end: a result file that cannot be written is one line, and standard output has no JSON") {
+  const LocalJob job(LongJob("steps: 300"));
+  Process run({"local", job.config, "--result", job.result});
+  REQUIRE(run.WaitForLine("worker 0 | epoch"));
+  FillDiskOf(run.pid());
+  CheckEnd(run, 1);
+  const std::string said = run.standard_error();
+  CAPTURE(said);
+  const std::string line = job.result + ": cannot be written: File too large (27). Free some space";
+  const size_t at = said.find(line);
+  REQUIRE(at != std::string::npos);
+  CHECK(said.find(job.result, at + 1) == std::string::npos);
+  CHECK(run.standard_output().rfind("done: 300 global steps", 0) == 0);
+  CHECK(!Contains(run.standard_output(), "{"));
+}
+
+// The words of a shell with file systems of its own; empty where this machine forbids that.
+std::vector<std::string> ShellWithMounts() {
+  const std::vector<std::string> ways[] = {{"--user", "--map-root-user", "--mount"}, {"--mount"}};
+  for (std::vector<std::string> way : ways) {
+    way.insert(way.end(), {"/bin/sh", "-c"});
+    std::vector<std::string> trial = way;
+    trial.push_back("mount -t tmpfs -o size=1m none " + NewDirectory());
+    if (Run(trial, Program{"/usr/bin/unshare", {}}).code == 0) return way;
+  }
+  Skip("the kernel forbids file systems of our own (unshare, mount)");
+  return {};
+}
+
+TEST_CASE(
+    "run end: a run that its full disk has ended leaves its result there, and the status says the cause") {
+  std::vector<std::string> shell = ShellWithMounts();
+  if (shell.empty()) return;
+  const std::string directory = NewDirectory(), disk = directory + "/disk";
+  std::filesystem::create_directory(disk);
+  // The disk is full when the rows have been read, before the first checkpoint.
+  WriteFile(
+      directory + "/job.yaml",
+      fmt::format("model: {{kind: linear, inputs: 1}}\n"
+                  "data: {{train: {{format: csv, path: \"exec:sh {}/rows\", label: 1, header: false}}}}\n"
+                  "train: {{batch_size: 1, steps: 10}}\n",
+                  directory));
+  WriteFile(directory + "/rows", "echo 1,2; echo 2,4; cat /dev/zero > " + disk + "/fill; true\n");
+  shell.push_back(
+      fmt::format("mount -t tmpfs -o size=1m none {1} && cmd/dtrain local {0}/job.yaml --workers 1 "
+                  "--run {1}/run --set summary.dir={0}/curves; echo code $?; cmd/dtrain status {1}/run; cat "
+                  "{1}/run/result.json",
+                  directory, disk));
+  const Done done = Run(shell, Program{"/usr/bin/unshare", {}});
+  CAPTURE(done.error);
+  CAPTURE(done.output);
+  CHECK(done.output.rfind("code 1\nfailed, ", 0) == 0);
+  CHECK(Contains(done.output,
+                 fmt::format(": ps 0 on {}: the first checkpoint could not be written: ", HostName())));
+  CHECK(Contains(done.output, "No space left on device (28)"));
+  const size_t result = done.output.find("\n{\n");
+  REQUIRE(result != std::string::npos);
+  CHECK(Json::Parse(done.output.substr(result)).at("failed_task").at("role") == "ps");
 }
 
 TEST_CASE("run end: a disk that is full at the start is exit code 1, and a place that is wrong is 2") {
