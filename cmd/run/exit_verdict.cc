@@ -45,12 +45,6 @@ void WriteOwnEnd(const Config& config, TaskId task, const RunSummary& summary) {
 
 bool Failed(const ChildEnd& end) { return !end.ended_by_us && (end.signal != 0 || end.exit_code != 0); }
 
-std::string EndText(const ChildEnd& end) {
-  if (end.given_up) return "was given up by the others and killed";
-  if (end.signal != 0) return fmt::format("was killed by {}", SignalName(end.signal));
-  return fmt::format("ended with exit code {}", end.exit_code);
-}
-
 // Returns "worker-1.log", the file name of the task's log.
 std::string LogPath(const std::string& directory, std::string name) {
   std::replace(name.begin(), name.end(), ' ', '-');
@@ -141,6 +135,16 @@ std::string WhyNotRestarted(const Config& config, const ChildEnd& cause, RunStag
   const bool could = config.failure.restarts > 0 && cause.signal != 0 && stage == RunStage::kRunning;
   if (!ps || !could || !config.checkpoint.dir.empty()) return "";
   return " It was not started again, since its parameters are in no checkpoint. Set checkpoint.dir.";
+}
+
+// Returns the name of the task that ps 0 says has ended the run, as in its last status; empty: it says none.
+std::string NamedByLeader(const std::vector<ChildEnd>& ends) {
+  constexpr TaskId kLeader{Role::kPs, 0};
+  for (const ChildEnd& end : ends) {
+    if (end.name != TaskName(kLeader) || end.error.empty()) continue;
+    return TaskName(BlameFor(kLeader, "", end.error).task.value_or(kLeader));
+  }
+  return "";
 }
 
 bool IsLostWorker(const ChildEnd& end) {
@@ -317,19 +321,26 @@ ExitCode ExitCodeOf(const ChildEnd& end) {
 }
 
 std::optional<size_t> FindCause(const std::vector<ChildEnd>& ends) {
-  std::optional<size_t> run_went_on, victim;
+  const std::string named = NamedByLeader(ends);
+  std::optional<size_t> failed, run_went_on, victim;
   for (size_t i = 0; i < ends.size(); ++i) {
     if (!Failed(ends[i])) continue;
     const bool by_itself = ends[i].signal != 0 || !ends[i].lost_peer;
-    if (by_itself && !ends[i].run_went_on) return i;
-    std::optional<size_t>& first = by_itself ? run_went_on : victim;
+    std::optional<size_t>& first = !by_itself ? victim : ends[i].run_went_on ? run_went_on : failed;
     // A victim that has the words of another one has them from there.
     const bool source = first && !by_itself && !ends[i].error.empty() &&
                         ends[i].error != ends[*first].error &&
                         ends[*first].error.find(ends[i].error) != std::string::npos;
-    if (!first || source) first = i;
+    const bool ended_run = by_itself && ends[i].signal == 0 && ends[i].name == named;
+    if (!first || source || ended_run) first = i;
   }
-  return run_went_on ? run_went_on : victim;
+  return failed ? failed : run_went_on ? run_went_on : victim;
+}
+
+std::string EndText(const ChildEnd& end) {
+  if (end.given_up) return "was given up by the others and killed";
+  if (end.signal != 0) return fmt::format("was killed by {}", SignalName(end.signal));
+  return fmt::format("ended with exit code {}", end.exit_code);
 }
 
 std::string LossReport(const ChildEnd& end) {

@@ -100,11 +100,14 @@ bool IsWorthRestart(const ChildEnd& end);
 // if a signal killed it.
 ExitCode ExitCodeOf(const ChildEnd& end);
 
-// Returns the index into `ends` (in the order of dying) of the first failure that was a cause; nothing if no
-// child failed. A child that lost a peer is a victim if any other failed by itself. A child that the run went
-// on without is the cause only if there is no other.
+// Returns the index into `ends` (in the order of dying) of the failure that was the cause: of several the one
+// that ps 0 names, as `dtrain status` does, otherwise the first; nothing if no child failed. A child that
+// lost a peer is a victim if any other failed by itself. A child that the run went on without is the cause
+// only if there is no other.
 std::optional<size_t> FindCause(const std::vector<ChildEnd>& ends);
 
+// "was killed by SIGKILL", "ended with exit code 2"
+std::string EndText(const ChildEnd& end);
 // Returns one line about a child that the run went on without.
 std::string LossReport(const ChildEnd& end);
 // The same at once, of one that is not started again. `restarts`: how often it was, failure.restarts.

@@ -86,6 +86,18 @@ TEST_CASE("exit verdict: the first to fail in its own right is the cause") {
   CHECK(FindCause({Killed("worker 1", SIGKILL), Ended("worker 0", 1)}) == 0);
 }
 
+TEST_CASE("exit verdict: of several that fail at once the cause is the one that ps 0 names") {
+  std::vector<ChildEnd> ends = {Ended("worker 0", 3), Ended("worker 2", 3), Ended("ps 0", 4)};
+  ends[0].error = "worker 0, local step 2: the loss is nan";
+  ends[1].error = "worker 2, local step 2: the loss is nan";
+  ends[2].error = "worker 2 (a:1; node1, pid 7) ended the run with exit code 3: " + ends[1].error;
+  CHECK(FindCause(ends) == 1);
+  ends[0].run_went_on = ends[1].run_went_on = true;
+  CHECK(FindCause(ends) == 1);
+  ends[2].error = "worker 1 (a:1; node1, pid 7) has not been heard for 2 s";
+  CHECK(FindCause(ends) == 0);
+}
+
 TEST_CASE("exit verdict: when all lost a peer, the first is as near to the cause as we get") {
   CHECK(FindCause({Ended("worker 1", 4), Ended("worker 0", 4), Killed("ps 0", SIGKILL, true)}) == 0);
 }

@@ -118,7 +118,7 @@ TEST_CASE("status: of a run that was killed it says so, and shows the last that 
   const Done text = StatusOf({local.run});
   CAPTURE(text.output);
   CHECK(text.code == 0);
-  CHECK(text.output.rfind(fmt::format("the run was killed: its process, pid {} on {}, is gone\n",
+  CHECK(text.output.rfind(fmt::format("the run is dead: its process, pid {} on {}, is gone without a result",
                                       local.process->pid(), HostName()),
                           0) == 0);
   CHECK(Contains(text.output, "\nto go on: "));
@@ -158,6 +158,21 @@ TEST_CASE("status: of a run that has ended it says what became of each task") {
              "1", "--set", "train.optimizer.learning_rate=1e30"})
             .code == 3);
   CHECK(StatesOf(directory + "/diverged") == "ended failed");
+}
+
+TEST_CASE("status: of several workers that diverge at once, result and status name the same") {
+  const std::string directory = NewDirectory();
+  WriteFile(directory + "/job.yaml", LinearJob(1000));
+  for (int i = 0; i < 5; ++i) {
+    const std::string run = fmt::format("{}/run-{}", directory, i);
+    CHECK(Run({"local", directory + "/job.yaml", "--run", run, "--workers", "4", "--set", "train.mode=sync",
+               "--set", "train.optimizer.learning_rate=1e30"})
+              .code == 3);
+    const Json status = StatusJson({run});
+    const auto failed = status.at("result").at("failed_task").at("index").get<size_t>();
+    REQUIRE(failed < 4);
+    CHECK(status.at("tasks").at(failed + 1).at("state") == "failed");
+  }
 }
 
 TEST_CASE("status: a run that failed says why") {
