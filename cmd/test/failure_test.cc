@@ -101,7 +101,11 @@ TEST_CASE(
   CHECK(RunToEnd(*reader) == 2);
   for (Process* other : {ps.get(), late.get()}) {
     CheckEnd(*other, 2);
-    CHECK(Contains(other->standard_error(), "gone.csv: cannot be opened"));
+    const std::string said = other->standard_error();
+    CHECK(Contains(said, "gone.csv: cannot be opened"));
+    const std::string ended = " ended the run ";
+    CHECK(said.find(ended) != std::string::npos);
+    CHECK(said.find(ended) == said.rfind(ended));
     CHECK(other->seconds() < 30);
   }
   CHECK(Contains(late->standard_error(), "worker 1 (" + cluster.address("worker", 1)));

@@ -20,12 +20,13 @@ flatbuffers::Offset<wire::Abort> CreateAbort(flatbuffers::FlatBufferBuilder& bui
 }
 
 std::string AbortText(const ClusterConfig& cluster, const wire::Abort& abort) {
+  const std::string text = ShortText(abort.text()->str());
+  if (text.find(kEndedRun) != std::string::npos) return text;
   const TaskId task{abort.role() == wire::Role::Ps ? Role::kPs : Role::kWorker,
                     static_cast<int>(abort.index())};
   const size_t count = task.role == Role::kPs ? cluster.ps.size() : cluster.worker.size();
   const std::string name = abort.index() < count ? TaskNameAndAddress(cluster, task) : TaskName(task);
-  return fmt::format("{} ended the run with exit code {}: {}", name, abort.exit_code(),
-                     ShortText(abort.text()->str()));
+  return fmt::format("{}{}{}: {}", name, kEndedRun, abort.exit_code(), text);
 }
 
 ExitCode CauseOf(const wire::Abort& abort) {

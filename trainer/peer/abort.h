@@ -28,7 +28,10 @@ flatbuffers::Offset<wire::Abort> CreateAbort(flatbuffers::FlatBufferBuilder& bui
                                              TaskId task, const std::string& text,
                                              const RunSummary* summary = nullptr);
 
-// "worker 1 (10.0.0.4:9002) ended the run with exit code 2: ...".
+// Between the name of the task and its exit code.
+constexpr char kEndedRun[] = " ended the run with exit code ";
+// "worker 1 (10.0.0.4:9002) ended the run with exit code 2: ...". If the sender tells of another task's end,
+// the sender is left out.
 std::string AbortText(const ClusterConfig& cluster, const wire::Abort& abort);
 // The exit code of the task that made the run fail; kPeerLost when the Abort names no failure.
 ExitCode CauseOf(const wire::Abort& abort);
