@@ -179,6 +179,28 @@ TEST_CASE("signals: where the disk of the checkpoints is full the run ends with 
   }
 }
 
+TEST_CASE("signals: a task that is to stop does not wait for a ps 0 whose process is gone") {
+  for (const bool saves : {true, false}) {
+    CAPTURE(saves);
+    Run run(EndlessJob(), saves);
+    run.StartAll({"--set", "failure.detect_s=3600"});
+    run.WaitForStep();
+    run.At("ps 0").Signal(SIGKILL);
+    RunToEnd(run.At("ps 0"));
+    for (const char* task : {"ps 1", "worker 0", "worker 1"}) {
+      CAPTURE(task);
+      run.At(task).Signal(SIGTERM);
+      CheckEnd(run.At(task), saves ? 143 : 1);
+      const std::string said = run.At(task).standard_error();
+      CHECK(Contains(said, "stopped by SIGTERM when ps 0 ("));
+      CHECK(
+          Contains(said, saves ? " stays as it is\n" : "; nothing was saved: there is no checkpoint.dir\n"));
+      CHECK(ReadResult(run.ResultPath(task)).at("status") == "stopped");
+    }
+    std::filesystem::remove_all(run.checkpoints());  // a killed ps 0 leaves its locks there
+  }
+}
+
 TEST_CASE("signals: with failure.on_sigterm leave a worker goes alone with 143, and the run goes on") {
   Run run(LinearJob(20000) + "hooks: {log_every_steps: 100}\n", /*saves=*/true);
   run.StartAll({"--set", "failure.on_sigterm=leave"});

@@ -53,6 +53,9 @@ class Conversation {
   // Returns what a handshake with the peer told, if it has failed; empty: it has not.
   std::string WhyNotConnected() const { return channel_.WhyNotConnected(node_); }
 
+  // Whether it has gone over a connection, which can break; within one process there is none.
+  bool WasConnected() const { return channel_.Connections(node_) > 0; }
+
   // Sends a request, which stays open until Answered(). `build(builder)` returns the body's offset.
   template <typename Build>
   void Ask(RunId run, Build&& build) {

@@ -27,6 +27,9 @@ constexpr milliseconds kEagerFor{1000};
 constexpr milliseconds kFreshRefusal{2000};
 // How long ps 0 has to let in a task that is to stop, so that the run ends everywhere.
 constexpr milliseconds kStopAloneAfter{2000};
+// How often a task that is to stop looks whether the process of a silent ps 0 is gone.
+constexpr milliseconds kProbeEvery{1000};
+constexpr milliseconds kProbeTimeout{500};
 
 flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<wire::Setting>>> EncodeSettings(
     const Settings& settings, flatbuffers::FlatBufferBuilder& builder) {
@@ -151,17 +154,41 @@ void Conversations::CheckStop(TimePoint now) {
   if (signal == 0) return;
   if (stop_asked_ == TimePoint()) stop_asked_ = now;
   if (now - stop_asked_ < kStopAloneAfter) return;
+  StopAlone(signal,
+            started_once_ ? "while it waited for " + Missing() : "before this task had joined the run");
+}
+
+// A run is saved and ended by ps 0. If that is gone, a task that is to stop need not wait until it is lost.
+void Conversations::CheckStopWithoutLeader(TimePoint now) {
+  const int signal = activity_.stop == nullptr ? 0 : activity_.stop->signal();
+  if (signal == 0 || !joined_ || now < next_probe_) return;
+  const Conversation& leader = *peers_[0].conversation;
+  const double silent_s = heartbeat_->SilentSeconds(0);
+  const double beat_s = 1e-3 * static_cast<double>(Heartbeat::Interval(config_.failure.detect_s).count());
+  if (silent_s <= beat_s || !leader.WasConnected()) return;
+  next_probe_ = now + kProbeEvery;
+  const net::ProbeResult probe = net::Probe(leader.address(), kProbeTimeout);
+  if (probe.status == net::ProbeStatus::kRefused) {
+    StopAlone(signal, fmt::format("when {} was gone: {}", leader.name(), probe.text));
+  }
+  if (std::exchange(told_wait_, true)) return;
+  const double left_s = std::max(config_.failure.detect_s - silent_s, 0.0);
+  log_.Info(
+      "{}: waits for {} to end the run; it has not been heard for {:.1f} s and is lost at {} "
+      "(failure.detect_s)",
+      SignalName(signal), leader.name(), silent_s,
+      TimeOfDay(now + milliseconds(static_cast<int64_t>(1000 * left_s))));
+}
+
+void Conversations::StopAlone(int signal, const std::string& when) const {
   RunSummary summary;
   summary.status = "stopped";
-  if (config_.checkpoint.dir.empty()) {
-    throw RunStopped(ExitCode::kInternal, fmt::format("stopped by {}; {}", SignalName(signal), kNothingKept),
-                     std::move(summary));
-  }
-  const std::string when = started_once_ ? fmt::format("while it waited for {}; what is in {} stays as it is",
-                                                       Missing(), config_.checkpoint.dir)
-                                         : "before this task had joined the run";
-  throw RunStopped(StopExitCode(signal), fmt::format("stopped by {} {}", SignalName(signal), when),
-                   std::move(summary));
+  const std::string& saved_in = config_.checkpoint.dir;
+  const std::string kept = saved_in.empty() ? fmt::format("; {}", kNothingKept)
+                           : started_once_  ? fmt::format("; what is in {} stays as it is", saved_in)
+                                            : "";
+  throw RunStopped(saved_in.empty() ? ExitCode::kInternal : StopExitCode(signal),
+                   fmt::format("stopped by {} {}{}", SignalName(signal), when, kept), std::move(summary));
 }
 
 std::string Conversations::Missing() const {
@@ -177,7 +204,7 @@ std::string Conversations::Missing() const {
 std::string Conversations::WhyMissing(const Peer& peer) const {
   const std::string& name = peer.conversation->name();
   if (!peer.refusal.empty() && Clock::now() - peer.refused < kFreshRefusal) return name + ": " + peer.refusal;
-  const net::ProbeResult probe = net::Probe(peer.conversation->address(), milliseconds(500));
+  const net::ProbeResult probe = net::Probe(peer.conversation->address(), kProbeTimeout);
   if (probe.status != net::ProbeStatus::kOpen) return name + ": " + probe.text;
   const std::string why = peer.conversation->WhyNotConnected();
   if (!why.empty()) return name + ": " + why;
@@ -283,6 +310,7 @@ void Conversations::CheckAlive(size_t ps) {
   }
   if (heartbeat_->Lost(ps)) OnLost(heartbeat_->SilentLongest());
   if (joined_ && heartbeat_->Left(ps, run_)) OnForgotten(peers_[ps], "");
+  if (ps == 0) CheckStopWithoutLeader(Clock::now());
 }
 
 void Conversations::OnLost(size_t ps) {

@@ -89,7 +89,8 @@ class Conversations {
   // task, and UserError when it refuses the task for good.
   bool Take(size_t ps, const wire::Envelope& envelope);
   // Throws when the heartbeats show that the run is over, or that a ps is lost or belongs to another run:
-  // PeerLost if that ends the run, RolledBack if the run goes back to a checkpoint or has not begun.
+  // PeerLost if that ends the run, RolledBack if the run goes back to a checkpoint or has not begun. Throws
+  // RunStopped when the task is to stop and nothing listens any more at the address of ps 0.
   void CheckAlive();
   // Nothing came for a while: calls CheckAlive() and repeats requests. `what`: the name of a request that may
   // take net.timeout_ms; null: it may wait for as long as the ps is heard.
@@ -129,6 +130,8 @@ class Conversations {
   void CheckAlive(size_t ps);
   [[noreturn]] void OnLost(size_t ps);
   void CheckStop(TimePoint now);
+  void CheckStopWithoutLeader(TimePoint now);
+  [[noreturn]] void StopAlone(int signal, const std::string& when) const;
 
   const Config& config_;
   const TaskId self_;
@@ -150,7 +153,9 @@ class Conversations {
   TimePoint lost_since_;  // when a started task lost a ps; unset: none is lost
   TimePoint next_hello_;
   WaitPace tells_;
-  TimePoint stop_asked_;  // unset: the task need not stop
+  TimePoint stop_asked_;    // unset: the task need not stop
+  TimePoint next_probe_;    // of a ps 0 that is silent while the task is to stop
+  bool told_wait_ = false;  // for it
 };
 
 }  // namespace dtrain
