@@ -5,13 +5,16 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "cmd/common/report.h"
 #include "cmd/common/signal_pipe.h"
 #include "cmd/launch/launch.h"
 #include "cmd/launch/remote_task.h"
@@ -39,6 +42,11 @@ ChildCommand TaskCommand(const GuardArguments& arguments) {
   return command;
 }
 
+bool IsPs(const GuardArguments& arguments) {
+  const std::vector<std::string>& words = arguments.task;
+  return std::find(words.begin(), words.end(), "ps") != words.end();
+}
+
 class Guard {
  public:
   explicit Guard(const GuardArguments& arguments)
@@ -47,6 +55,8 @@ class Guard {
         saves_(arguments.saves),
         signals_({SIGINT, SIGTERM, SIGHUP, SIGCHLD}),
         gets_alive_lines_(arguments.kept_alive) {
+    if (IsPs(arguments)) command_.input = to_task_.read_fd();
+    fcntl(to_task_.write_fd(), F_SETFL, O_NONBLOCK);
     if (!arguments.keys) Start();
   }
 
@@ -100,6 +110,7 @@ class Guard {
     if (!task_ && said.compare(0, key.size(), key) == 0) keys_ += said.substr(key.size()) + "\n";
     if (!task_ && said == kKeysLine && ends_early_ == 0) StartWithKeys();
     if (said == kAliveLine) gets_alive_lines_ = true;
+    if (task_ && said.rfind(kLostWord, 0) == 0) WriteAll(to_task_.write_fd(), line);
     for (const Order& order : kOrders) {
       if (said == order.line) Deliver(order.signal);
     }
@@ -124,6 +135,7 @@ class Guard {
     if (saves_ || !task_) Deliver(SIGTERM);
   }
 
+  const Pipe to_task_{"dtrain guard"};  // the standard input of a ps
   ChildCommand command_;
   const milliseconds silence_;
   const bool saves_;

@@ -86,6 +86,7 @@ Outcome RunTasks(const std::vector<PlannedTask>& tasks, const Config& config, Si
     command.arguments.assign(planned.command.begin() + 1, planned.command.end());
     const Pipe& orders = keep_alive.pipe(commands.size() - 1);
     command.input = orders.read_fd();
+    command.orders = orders.write_fd();
     if (!config.log.dir.empty()) command.log = &logs.emplace_back(command.name, config.log.dir);
     command.start = [&](const ChildCommand& task, const ChildSinks& sinks) {
       return std::make_unique<RemoteTask>(task, sinks, planned.machine, config, orders,

@@ -298,6 +298,19 @@ TEST_CASE("launch: with failure.restarts a run goes on where a worker is killed,
   }
 }
 
+TEST_CASE(
+    "launch: ps 0 on its machine is told of a worker that was killed, and the run does not wait for it") {
+  const SshServer server;
+  if (!server.running()) return;
+  const LaunchJob job = Job(LongJob("steps: 400") + "failure: {detect_s: 3600}\n", server);
+  const auto run = job.Start();
+  REQUIRE(run->WaitForLine("worker 0 | epoch"));
+  kill(TaskProcess(job, "worker", 0), SIGKILL);
+  CHECK(run->WaitForLine(") was killed by SIGKILL; the run goes on without it"));
+  CheckEnd(*run);
+  CHECK(ReadResult(job.result).at("lost_workers").dump() == "[0]");
+}
+
 TEST_CASE("launch: the tasks of a launcher that is stopped for longer than launch.silence_s go on") {
   const SshServer server;
   if (!server.running()) return;

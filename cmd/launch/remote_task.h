@@ -5,10 +5,10 @@
 // Owner: the launch command. Thread: one.
 //
 // The protocol is lines of text, so that any shell, ssh or a person can stand between. The guard reads on
-// standard input first the keys of the task, if it has any, then the orders below and, once a second,
-// kAliveLine. It writes on standard output the words
-// below and the report of the task (cmd/common/report.h). The launcher ignores what a login shell prints
-// before them.
+// standard input first the keys of the task, if it has any, then the orders below, once a second kAliveLine,
+// and for a ps lines about killed tasks (kLostWord), which it passes on. It writes on standard output the
+// words below and the report of the task (cmd/common/report.h). The launcher ignores what a login shell
+// prints before them.
 #pragma once
 
 #include <signal.h>

@@ -76,8 +76,9 @@ struct ChildCommand {
   std::string program = "/proc/self/exe";  // this program; a name without a slash is searched in PATH
   std::function<void()> run;               // if set, runs in the child in place of a program
   int input = -1;                          // standard input; -1: none
-  bool passes = false;                     // standard output and error are those of this process
-  LogFile* log = nullptr;                  // also receives the child's lines; the caller's
+  int orders = -1;         // the writing end of `input`, which never blocks; -1: there is none
+  bool passes = false;     // standard output and error are those of this process
+  LogFile* log = nullptr;  // also receives the child's lines; the caller's
   // How a Supervisor starts the child; unset: as a ChildProcess.
   std::function<std::unique_ptr<ChildProcess>(const ChildCommand&, const ChildSinks&)> start;
 };

@@ -1,5 +1,6 @@
 #include "cmd/run/run.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
@@ -65,10 +66,11 @@ std::vector<std::string> CommonArguments(const ConfigArguments& config, const Co
   return common;
 }
 
-// Returns a command for each ps and worker of `spec`. With `live`, worker 0 sends its live line to this
-// process.
+// Returns a command for each ps and worker of `spec`. `orders`: for each ps. With `live`, worker 0 sends its
+// live line to this process.
 std::vector<ChildCommand> LocalCommands(const ConfigArguments& config, const Config& spec,
-                                        const Listeners& listeners, bool live) {
+                                        const Listeners& listeners, const std::vector<Pipe>& orders,
+                                        bool live) {
   std::vector<ChildCommand> commands;
   for (const TaskId task : TasksOf(spec.cluster)) {
     ChildCommand& command = commands.emplace_back(ChildFor(spec, task));
@@ -92,6 +94,10 @@ std::vector<ChildCommand> LocalCommands(const ConfigArguments& config, const Con
     if (worker_0 && !train.empty() && IsStandardInput(train[0])) command.input = STDIN_FILENO;
     if (ParentLogsEnd(spec.log)) add({"--end-told"});
     const bool leads = task.role == Role::kPs && index == 0;
+    if (task.role == Role::kPs) {
+      command.input = orders[index].read_fd();
+      command.orders = orders[index].write_fd();
+    }
     if (leads && spec.run.has_directory()) add({"--status-dir", spec.run.dir});
   }
   return commands;
@@ -201,7 +207,11 @@ Outcome RunChildren(const LocalArguments& arguments, const Config& config, Signa
     for (const PrivateSockets::Listening& ps : listeners.ps) addresses.push_back(ps.address);
     directory->SetAddresses(addresses);
   }
-  supervisor.Start(LocalCommands(arguments.config, config, listeners, console.live()));
+  std::vector<Pipe> orders;
+  for (size_t ps = 0; ps < config.cluster.ps.size(); ++ps) {
+    fcntl(orders.emplace_back("dtrain local").write_fd(), F_SETFL, O_NONBLOCK);
+  }
+  supervisor.Start(LocalCommands(arguments.config, config, listeners, orders, console.live()));
   // The socket of a dead ps must refuse connections, unless a new process takes it over.
   if (config.failure.restarts == 0) sockets.Close();
   return supervisor.Run();

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "base/console.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/printable.h"
@@ -271,8 +272,10 @@ void Supervisor::Finish(Task& task) {
   if (task.end->run_went_on && WorkersLeft()) {  // the other tasks continue without it
     const bool used_up = rules_.max > 0 && task.restarts >= rules_.max && IsWorthRestart(*task.end);
     // The tasks would notice after failure.detect_s. One that ended by itself, or that they gave up, is told.
-    const bool killed = rules_.max == 0 && task.end->signal != 0 && !task.end->given_up;
-    if ((used_up || killed) && phase_ == Phase::kRunning && Stage() == RunStage::kRunning) {
+    const bool killed = task.end->signal != 0 && !task.end->given_up;
+    if (killed) TellPs(*task.end);
+    if ((used_up || (killed && rules_.max == 0)) && phase_ == Phase::kRunning &&
+        Stage() == RunStage::kRunning) {
       Say(GoesOnReport(*task.end, rules_.max), LogLevel::kWarning, kEventWorkerLost);
     }
     return;
@@ -284,6 +287,15 @@ void Supervisor::Finish(Task& task) {
   if (phase_ == Phase::kEnding) deadline_ = std::min(deadline_, Clock::now() + timeout);
   if (std::any_of(tasks_.begin(), tasks_.end(), [this](const Task& other) { return IsLate(other); })) {
     stop_late_at_ = std::min(stop_late_at_, Clock::now() + timeouts_.late);
+  }
+}
+
+// They then need not wait until the task is silent for failure.detect_s.
+void Supervisor::TellPs(const ChildEnd& killed) {
+  const std::string line = fmt::format("{} {}: {}\n", kLostWord, killed.name, EndText(killed));
+  for (const Task& task : tasks_) {
+    const bool ps = task.command.name.rfind("ps", 0) == 0;
+    if (ps && task.command.orders >= 0) WriteAll(task.command.orders, line);
   }
 }
 

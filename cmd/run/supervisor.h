@@ -107,6 +107,7 @@ class Supervisor {
   void StartAgain(Task& task);
   // Makes the end of the latest process the end of the task.
   void Finish(Task& task);
+  void TellPs(const ChildEnd& killed);
   bool OnlyOptionalLeft() const;
   bool WorkersLeft() const;
   bool OthersRun(const Task& task) const;

@@ -12,6 +12,7 @@
 #include "cmd/common/run_directory.h"
 #include "cmd/common/signal_pipe.h"
 #include "cmd/models/models.h"
+#include "cmd/run/child_process.h"
 #include "cmd/run/process_end.h"
 #include "cmd/run/run_result.h"
 #include "trainer/task/run_log.h"
@@ -72,10 +73,25 @@ int TellFailure(const Config& config, TaskId task, ExitCode code, const std::str
   return ending.exit_code;
 }
 
+// The tasks whose processes the parent has seen killed, as it says on standard input.
+std::vector<std::pair<TaskId, std::string>> KilledIn(PipeLines& orders) {
+  std::vector<std::pair<TaskId, std::string>> killed;
+  const std::string word = std::string(kLostWord) + " ";
+  orders.Read([&](const std::string& line) {
+    const size_t colon = line.find(": ");
+    if (line.rfind(word, 0) != 0 || colon == std::string::npos) return;
+    const std::optional<TaskId> task = TaskNamed(line.substr(word.size(), colon - word.size()));
+    if (task) killed.emplace_back(*task, line.substr(colon + 2, line.find('\n') - colon - 2));
+  });
+  return killed;
+}
+
 // How the task runs in this process. What is given outlives the options.
 TaskOptions OptionsFor(const TaskArguments& arguments, const Config& config, const StopRequest& stop,
-                       ExitHooks& hooks, Logger& log, ResultFile& result, ProcessEnd& end) {
+                       ExitHooks& hooks, Logger& log, ResultFile& result, ProcessEnd& end,
+                       PipeLines& orders) {
   TaskOptions options;
+  if (orders.fd() >= 0) options.take_killed = [&orders] { return KilledIn(orders); };
   options.listening_fd = arguments.listening_fd;
   options.started_nanos = ProcessStartWallNanos();
   options.exit_hooks = &hooks;
@@ -245,7 +261,8 @@ int RunTaskCommand(const TaskArguments& arguments, NewRuntime new_runtime, Error
     const auto runtime = task.role == Role::kWorker ? new_runtime() : nullptr;  // a ps computes on no GPU
     const auto keys = OpenKeys(config.security, task, arguments.keys_fd, log);
     const auto transport = NewNetworkTransport(config, keys);
-    TaskOptions options = OptionsFor(arguments, config, stop, hooks, log, result, end);
+    PipeLines orders(task.role == Role::kPs && arguments.reports ? STDIN_FILENO : -1);
+    TaskOptions options = OptionsFor(arguments, config, stop, hooks, log, result, end, orders);
     options.runtime = runtime.get();
     int exit_code = 0;
     try {

@@ -3,6 +3,8 @@
 
 #include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -35,6 +37,9 @@ struct PsTask {
   std::string status_token = {};      // ps 0, without keys: lets an operator ask; empty: nobody may
   // ps 0: called each second with StatusJson(); may be empty.
   std::function<void(std::string)> on_status = {};
+  // A ps: returns the tasks whose processes its parent has seen killed since the last call, and how. Called
+  // with each tick; may be empty.
+  std::function<std::vector<std::pair<TaskId, std::string>>()> take_killed = {};
   // A supervisor has started all tasks, and signals all of them.
   bool supervised = false;
 };

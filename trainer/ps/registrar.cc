@@ -148,10 +148,18 @@ void Registrar::SendBeat(net::NodeId to, const RunStatus& status) {
 
 void Registrar::Watch(TimePoint now) {
   refused_.Tick(now);
-  for (Member* member : members_.Tick(now)) {
-    leader_.OnOverdue(*member, members_.WhyOverdue(*member));
-    Forget(*member);
+  for (Member* member : members_.Tick(now)) GiveUp(*member, members_.WhyOverdue(*member));
+  if (!parts_.task.take_killed) return;
+  for (const auto& [task, how] : parts_.task.take_killed()) {
+    Member* const worker = task.role == Role::kWorker ? members_.Worker(task.index) : nullptr;
+    if (worker == nullptr || !worker->here()) continue;
+    GiveUp(*worker, fmt::format("{} {}", members_.NameOf(*worker), how));
   }
+}
+
+void Registrar::GiveUp(Member& member, const std::string& why) {
+  leader_.OnOverdue(member, why);
+  Forget(member);
 }
 
 void Registrar::OnAbort(Member& member, const wire::Abort& abort) {

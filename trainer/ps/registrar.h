@@ -34,7 +34,7 @@ class Registrar {
   // `key`: the message's. A task is let in with a key of its own, and no other key speaks for it then.
   void OnHello(net::NodeId from, uint32_t key, const wire::Envelope& envelope, const wire::Hello& hello);
   void OnAbort(Member& member, const wire::Abort& abort);
-  // Gives up the tasks that have not been heard for too long.
+  // Gives up the tasks that have not been heard for too long, and those that were killed.
   void Watch(TimePoint now);
 
   // Takes a member's heartbeat. One that does not name the run says only that the member is alive.
@@ -52,6 +52,7 @@ class Registrar {
   bool IsToken(const flatbuffers::String* said) const;
   void TellStatus(net::NodeId to, const wire::Envelope& question);
   void SendBeat(net::NodeId to, const RunStatus& status);
+  void GiveUp(Member& member, const std::string& why);
   void Forget(Member& member);
   void ForgetWorkers();
 

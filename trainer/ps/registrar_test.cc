@@ -247,6 +247,23 @@ TEST_CASE("registrar: a task that is silent for too long is told to the leader, 
   CHECK(f.members.Worker(0)->here());
 }
 
+TEST_CASE(
+    "registrar: a worker whose process was killed is given up like a silent one; others are left alone") {
+  RegistrarFixture f(LinearCluster(2, 2, 10));
+  f.AllJoin();
+  f.task.take_killed = [] {
+    return std::vector<std::pair<TaskId, std::string>>{
+        {kWorker1, "was killed by SIGKILL"}, {{Role::kWorker, 9}, "was killed"}, {kPs1, "was killed"}};
+  };
+  for (int again = 0; again < 2; ++again) f.registrar->Watch(Clock::now());
+  CHECK(IndicesOf(f.fake().overdue) == std::vector<int>{1});
+  CHECK(f.fake().why_overdue.find("pid 7) was killed by SIGKILL") != std::string::npos);
+  CHECK(IndicesOf(f.fake().left) == std::vector<int>{1});
+  CHECK_FALSE(f.members.Worker(1)->here());
+  CHECK(f.members.Worker(0)->here());
+  CHECK(f.members.Ps(1).here());
+}
+
 TEST_CASE("registrar: a task that says that it failed is told to the leader and forgotten") {
   RegistrarFixture f(LinearCluster(1, 2, 10));
   f.AllJoin();

@@ -237,6 +237,7 @@ RunSummary RunTask(const Config& given, TaskId task, net::Transport& transport, 
     PsTask ps{config,          task,     layout,           *channel,     transport,    hooks, log,
               options.on_lost, on_abort, options.on_begun, options.stop, options.store};
     ps.supervised = options.supervised;
+    ps.take_killed = options.take_killed;
     if (monitor) {
       ps.status_token = monitor->token();
       ps.on_status = [&monitor](std::string json) { monitor->Put(std::move(json)); };

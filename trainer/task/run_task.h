@@ -5,6 +5,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -43,7 +45,10 @@ struct TaskOptions {
   gpu::cuda::Runtime* runtime = nullptr;  // finds a worker's GPUs; null: it computes on the processor
   std::string status_directory = {};      // of ps 0: where it keeps the status of the run; empty: nowhere
   bool tells_end = true;                  // by LogEnd(); false: the caller does that for all tasks
-  DeviceStore* store = nullptr;           // the device with the parameters of all tasks; null: host memory
+  // A ps: returns the tasks whose processes its parent has seen killed since the last call, and how. Called
+  // with each tick; may be empty.
+  std::function<std::vector<std::pair<TaskId, std::string>>()> take_killed;
+  DeviceStore* store = nullptr;  // the device with the parameters of all tasks; null: host memory
 };
 
 // The transport between processes: channels over TCP. The destructor waits for messages on their way, for a
