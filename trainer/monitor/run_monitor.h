@@ -30,7 +30,7 @@ class RunMonitor {
 
   // Whoever knows it may ask the run itself (dtrain status).
   const std::string& token() const { return token_; }
-  // Where the metrics are told, "127.0.0.1:9100"; empty: there is no port.
+  // Where the metrics are told, "127.0.0.1:8901"; empty: there is no port.
   std::string address() const;
   // Takes the newest status; never waits.
   void Put(std::string json);
