@@ -48,7 +48,8 @@ std::vector<std::string> BundledLibraries(const std::string& program) {
 }
 
 std::vector<CopiedFile> FilesOf(const PlannedTask& task, const std::string& config) {
-  std::vector<CopiedFile> files = {{config, task.config, "644"}};
+  const bool is_private = (fs::status(config).permissions() & fs::perms::others_read) == fs::perms::none;
+  std::vector<CopiedFile> files = {{config, task.config, is_private ? "600" : "644"}};
   if (!task.gets_program) return files;
   const fs::path program = task.machine.how.program;
   files.push_back({OwnProgram(), program, "755"});
@@ -241,7 +242,7 @@ std::string ReceiveScript(const std::string& directory, const CopiedFile& file, 
   // If ssh has died, nobody reads the shell's output; writing to it must not end the shell before it has
   // removed the part.
   const std::string begin =
-      fmt::format("trap '' PIPE; umask 022; mkdir -p {0} && cd {0} && mkdir -p {1} || exit 1; ",
+      fmt::format("trap '' PIPE; umask 022; mkdir -p {0} && cd {0} && mkdir -p {1} || exit 1; umask 077; ",
                   ShellQuoted(directory), ShellQuoted(to.substr(0, to.rfind('/'))));
   return begin + WatchedInput(part, timeout) +
          fmt::format(

@@ -30,6 +30,8 @@ TEST_CASE("launch.copy: sends dtrain and the config, and again what is damaged t
   const LaunchJob job = Job(LinearJob(50), server);
   const std::string program = job.directory + "/program";
   StripProgram(program);
+  const fs::perms owner = fs::perms::owner_read | fs::perms::owner_write;
+  fs::permissions(job.config, owner);
   std::string made;  // what the runs have said of it
   const auto run_once = [&] {
     const auto run = job.Start({"--set", "launch.copy=true", "--set", BothIn(there)}, program);
@@ -50,6 +52,7 @@ TEST_CASE("launch.copy: sends dtrain and the config, and again what is damaged t
     return found.st_ino;
   };
   CHECK(FileContent(there + "/job.yaml") == FileContent(job.config));
+  CHECK(fs::status(there + "/job.yaml").permissions() == owner);
   const std::string binary = FileContent(copied);
   CHECK((binary == FileContent(program)));
   const auto first = inode();
