@@ -33,7 +33,6 @@ namespace fs = std::filesystem;
 
 constexpr char kMadeUpIn[] = "runs";
 constexpr int kMaxNames = 1000;  // of runs that begin in one second
-constexpr char kHiddenKey[] = "launch.hosts";
 constexpr off_t kRoomBytes = 256 << 10;  // of a result with some hundred workers
 
 // Returns the file that is locked while a run has the directory; some file systems lock only files.
@@ -91,12 +90,17 @@ std::string Holder(const std::string& path) {
   return fmt::format("another run (pid {} on {})", pid->get<int64_t>(), TextIn(record, "host"));
 }
 
-// The command line for the record: without what may hold secrets.
+// Returns the command line without values that may be secret. "..." in their place is refused as a value.
 std::vector<std::string> ShownWords() {
+  const std::string set = "--set=";
   std::vector<std::string> words = OwnWords();
-  for (std::string& word : words) {
-    const size_t key = word.find(kHiddenKey);
-    if (key != std::string::npos && key <= sizeof "--set=") word = word.substr(0, key) + kHiddenKey + "=...";
+  for (size_t i = 1; i < words.size(); ++i) {
+    std::string& word = words[i];
+    const size_t key = word.rfind(set, 0) == 0 ? set.size() : 0;
+    const auto sets = [&](const std::string& name) { return word.compare(key, name.size(), name) == 0; };
+    const bool is_set = key > 0 || words[i - 1] == "--set";
+    if (is_set && (sets("launch=") || sets("launch.hosts")))
+      word = word.substr(0, word.find('=', key)) + "=...";
   }
   return words;
 }
@@ -105,7 +109,7 @@ std::vector<std::string> ShownWords() {
 std::string AgainCommand(const std::string& directory) {
   std::vector<std::string> words;
   bool value = false;
-  for (const std::string& word : OwnWords()) {
+  for (const std::string& word : ShownWords()) {
     const bool run = std::exchange(value, word == "--run") || value || word.rfind("--run=", 0) == 0;
     if (!run) words.push_back(word);
   }
@@ -267,7 +271,7 @@ void RunDirectory::Begin(const Config& config, const std::string& config_path) {
   record["summaries"] = config.summary.dir;
   Write();  // first: from now on the other files here are of a run
   KeepRoom(path_);
-  WriteFileAtomically(path_ + "/" + kConfig, DumpConfig(config));
+  WriteFileAtomically(path_ + "/" + kConfig, DumpConfig(WithoutSecrets(config)));
   rename((path_ + "/" + kResult).c_str(), ResultBefore().c_str());
 }
 

@@ -134,7 +134,7 @@ std::string Save(const std::string& path, const Config& config, const Layout& la
   const auto parts = WriteShard(temporary, config, layout, weights);
   Manifest manifest = RunManifest(config, layout, SlotNames(config), parts, moment);
   manifest.inputs = data.form;
-  directory.Seal(temporary, std::move(manifest), DumpConfig(config));
+  directory.Seal(temporary, std::move(manifest), DumpConfig(WithoutSecrets(config)));
   return directory.Publish(temporary);
 }
 

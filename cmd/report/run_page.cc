@@ -315,8 +315,7 @@ std::string ValueText(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
-// The keys that are not at their defaults, and all of them. The file itself may have secrets
-// (trainer/config/dump.h).
+// The keys that are not at their defaults, and all of them.
 std::string ConfigHtml(const RunFiles& run) {
   if (!run.config.is_object()) return "";
   const Json defaults = FlatConfig(Config());

@@ -167,14 +167,5 @@ TEST_CASE("result: a worker that is stopped while it waits for a killed ps 0 has
   CHECK(result.at("checkpoint") == ckpt + "/step-000000000");
 }
 
-TEST_CASE("result: values of the environment of launch.hosts are not in it, nor in the record") {
-  const LocalJob job(LinearJob(20));
-  const std::string secret = "launch.hosts={node1: {environment: {TOKEN: s3cret}}}";
-  CheckEnd(*job.Start({"--set", secret, "--run", job.directory + "/run"}));
-  CHECK_FALSE(Contains(FileContent(job.result), "s3cret"));
-  CHECK_FALSE(Contains(FileContent(job.directory + "/run/run.json"), "s3cret"));
-  CHECK(Contains(FileContent(job.result), "TOKEN"));
-}
-
 }  // namespace
 }  // namespace dtrain::testing

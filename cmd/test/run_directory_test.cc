@@ -287,6 +287,40 @@ TEST_CASE("run directory: after Ctrl-C the last line is the command that goes on
   CheckEnd(resumed, 143);
 }
 
+TEST_CASE(
+    "run directory: values of the environment of launch.hosts are in no file of a run, nor in its last "
+    "line") {
+  const User user(EndlessJob() + "launch: {hosts: {node1: {environment: {FIRST: s3cret}}}}\n");
+  const auto run =
+      user.Start({"--run", "mine", "--set", "launch={hosts: {node2: {environment: {SECOND: s3cret}}}}",
+                  "--set=launch.hosts.node3={environment: {THIRD: s3cret}}", "--set",
+                  "launch.hosts.node4.environment.FOURTH=s3cret"});
+  REQUIRE(run->WaitForLine("| epoch"));
+  const std::string next =
+      "dtrain local --config job.yaml --set launch=... --set=launch.hosts.node3=... "
+      "--set launch.hosts.node4.environment.FOURTH=... --run mine";
+  CHECK(user.Read("mine/run.json").at("next") == next);
+  run->Signal(SIGINT);
+  CheckEnd(*run, 130);
+  CHECK(After("to go on: ", run->standard_error()) == next);
+  CHECK_FALSE(Contains(run->standard_error(), "s3cret"));
+  CHECK(user.Read("mine/run.json").at("next") == next);
+  int checkpoints = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(user.directory + "/mine")) {
+    if (!entry.is_regular_file()) continue;
+    const std::string name = entry.path().filename(), text = FileContent(entry.path().string());
+    CAPTURE(entry.path().string());
+    CHECK_FALSE(Contains(text, "s3cret"));
+    if (name == "config.yaml" || name == "result.json") CHECK(Contains(text, "FIRST"));
+    checkpoints += name == "config.yaml" && entry.path().parent_path() != user.directory + "/mine";
+  }
+  CHECK(checkpoints > 0);
+  // What is left out has to be written again.
+  const Done again = user.Say(next);
+  CHECK(again.code == 2);
+  CHECK(Contains(again.error, "--set launch=...: has no value."));
+}
+
 TEST_CASE("run directory: where none can be made the run goes on with a warning, unless it was named") {
   const User user;
   WriteFile(user.runs, "a file");

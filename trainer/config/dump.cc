@@ -39,11 +39,15 @@ std::string DumpConfig(const Config& config) {
   return text;
 }
 
-Json FlatConfig(const Config& config) {
-  Config shown = config;
-  for (auto& [name, host] : shown.launch.hosts) {
+Config WithoutSecrets(Config config) {
+  for (auto& [name, host] : config.launch.hosts) {
     for (auto& [variable, value] : host.environment) value.clear();
   }
+  return config;
+}
+
+Json FlatConfig(const Config& config) {
+  const Config shown = WithoutSecrets(config);
   Json flat = Json::object();
   for (const Field& field : Fields()) {
     if (!field.alias_of.empty()) continue;

@@ -16,13 +16,17 @@ namespace dtrain {
 // All keys, nested; paths absolute. Loaded again it gives the same Config and the same text.
 std::string DumpConfig(const Config& config);
 
+// The config without the values of the environment in launch.hosts, which may be secret: for all that is kept
+// or shown. The names of the variables stay.
+Config WithoutSecrets(Config config);
+
 // Key and canonical value text of every run-scope key, in the table's order. Take them before
 // model.inputs and model.outputs are filled in from the data: not every task can do that.
 using Settings = std::vector<std::pair<std::string, std::string>>;
 Settings RunSettings(const Config& config);
 
-// Every key with its value in effect, by its name in full: {"train.batch_size": 100, ...}. What only names
-// secrets or may hold one, the environment of launch.hosts, has the names alone.
+// Every key of WithoutSecrets() with its value in effect, by its name in full: {"train.batch_size": 100,
+// ...}.
 Json FlatConfig(const Config& config);
 
 // XXH3-64 over key, a zero byte, value and a zero byte of each setting, in their order. Two tasks whose

@@ -36,6 +36,9 @@ TEST_CASE("dump: as one flat object every key has its value in effect, and varia
   CHECK(flat.at("train.mode") == "async");
   CHECK(flat.at("train.max_secs").is_null());
   CHECK_FALSE(flat.contains("hooks.stop_at_step"));  // another name
+  const std::string kept = DumpConfig(WithoutSecrets(LoadConfig(kSmall, sets, {})));
+  CHECK(kept.find("TOKEN") != std::string::npos);
+  CHECK(kept.find("s3cret") == std::string::npos);
   CHECK(flat.dump().find("TOKEN") != std::string::npos);
   CHECK(flat.dump().find("s3cret") == std::string::npos);
 }

@@ -133,7 +133,7 @@ CheckpointWriter::Outcome CheckpointWriter::Publish(const std::vector<WrittenPar
       directory_.Abandon(temporary_);
       return {"", wrong};
     }
-    outcome.sealed = directory_.Seal(temporary_, manifest, DumpConfig(config_));
+    outcome.sealed = directory_.Seal(temporary_, manifest, DumpConfig(WithoutSecrets(config_)));
     outcome.path = directory_.Publish(temporary_);
   } catch (const PeerLost&) {
     directory_.Abandon(temporary_);
