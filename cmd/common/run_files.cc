@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
+#include <initializer_list>
 #include <utility>
 
 #include "base/clock.h"
@@ -25,9 +26,15 @@ namespace fs = std::filesystem;
 // A run that lives rewrites its status each second.
 constexpr double kFreshS = 15;
 
-Json ReadJson(RunFiles* run, const char* name) {
+// Members of `lists` that are neither a list nor null are problems: ListOf() leaves them out.
+Json ReadJson(RunFiles* run, const char* name, std::initializer_list<const char*> lists) {
   const std::string text = ReadRunFile(run->path + "/" + name);
   Json json = Json::Parse(text);
+  for (const char* const key : lists) {
+    const Json* const found = json.Find(key);
+    if (found == nullptr || found->is_null() || found->is_array()) continue;
+    run->problems.push_back(fmt::format("{} is damaged: its \"{}\" is no list.", name, key));
+  }
   if (json.is_object()) return json;
   if (!text.empty()) run->problems.push_back(fmt::format("{} is damaged.", name));
   return nullptr;
@@ -91,9 +98,9 @@ RunFiles ReadRun(const std::string& path) {
   }
   RunFiles run;
   run.path = path;
-  run.record = ReadJson(&run, RunDirectory::kRecord);
-  run.result = ReadJson(&run, RunDirectory::kResult);
-  run.status = ReadJson(&run, RunMonitor::kStatus);
+  run.record = ReadJson(&run, RunDirectory::kRecord, {"command_line"});
+  run.result = ReadJson(&run, RunDirectory::kResult, {"warnings", "restarts", "workers", "local_steps"});
+  run.status = ReadJson(&run, RunMonitor::kStatus, {"tasks"});
   run.name = TextIn(run.record, "name");
   if (run.name.empty()) run.name = fs::path(path).lexically_normal().filename().string();
   if (run.name.empty()) run.name = path;
@@ -105,7 +112,13 @@ RunFiles ReadRun(const std::string& path) {
 const Json& PartOf(const Json& object, const char* key) {
   static const Json none;
   const Json* const found = object.Find(key);
-  return found != nullptr && (found->is_object() || found->is_array()) ? *found : none;
+  return found != nullptr && found->is_object() ? *found : none;
+}
+
+const Json& ListOf(const Json& object, const char* key) {
+  static const Json none;
+  const Json* const found = object.Find(key);
+  return found != nullptr && found->is_array() ? *found : none;
 }
 
 std::optional<double> WallSeconds(const std::string& time) {

@@ -37,8 +37,9 @@ std::vector<std::string> RunPathsIn(const std::string& directory);
 // Throws UserError if it is none.
 RunFiles ReadRun(const std::string& path);
 
-// A member that is an object or a list; otherwise null.
+// A member that is an object, or a list; otherwise null.
 const Json& PartOf(const Json& object, const char* key);
+const Json& ListOf(const Json& object, const char* key);
 
 // The seconds since 1970 of a time in RFC 3339, "2026-11-27T21:05:01.123+01:00".
 std::optional<double> WallSeconds(const std::string& time);

@@ -17,6 +17,7 @@
 #include "cmd/report/html.h"
 #include "cmd/report/model_figures.h"
 #include "cmd/report/run_events.h"
+#include "cmd/report/run_page.h"
 #include "trainer/config/config.h"
 #include "trainer/config/dump.h"
 
@@ -267,6 +268,32 @@ TEST_CASE("run files: what is damaged or missing is told, and the rest is read")
   CHECK(run.problems[0] == "result.json is damaged.");
   CHECK(run.problems[1].find("config.yaml cannot be read: ") == 0);
   CHECK(run.Place("logs", "logs") == directory + "/logs");
+}
+
+TEST_CASE("run files: a member of another kind is told and left out, and the page has the rest") {
+  const std::string directory = testing::NewDirectory();
+  WriteFileAtomically(directory + "/run.json", R"({"name": "x", "command_line": {"a": 1}})");
+  WriteFileAtomically(directory + "/result.json",
+                      R"({"status": "done", "warnings": {"a": 1}, "restarts": {"a": 1}, "workers": {"a": 1},
+                          "local_steps": {"a": 1}, "hosts": [1], "config": [1], "test_loss": "low"})");
+  WriteFileAtomically(directory + "/status.json", R"({"tasks": {"a": 1}})");
+  const std::string damaged = RunPage(ReadRun(directory));
+  for (const char* const problem : {"run.json is damaged: its &quot;command_line&quot; is no list.",
+                                    "result.json is damaged: its &quot;warnings&quot; is no list.",
+                                    "result.json is damaged: its &quot;restarts&quot; is no list.",
+                                    "result.json is damaged: its &quot;workers&quot; is no list.",
+                                    "result.json is damaged: its &quot;local_steps&quot; is no list.",
+                                    "status.json is damaged: its &quot;tasks&quot; is no list."}) {
+    CHECK_MESSAGE(damaged.find(problem) != std::string::npos, problem);
+  }
+  // Lists whose elements are of another kind.
+  WriteFileAtomically(directory + "/result.json",
+                      R"({"status": "done", "warnings": [1], "restarts": [[]], "workers": ["a", null],
+                          "local_steps": [{}]})");
+  WriteFileAtomically(directory + "/status.json",
+                      R"({"tasks": [1, [], {"role": "worker", "index": 1e300, "time": [1]},
+                                    {"role": "worker", "index": -1}]})");
+  CHECK(RunPage(ReadRun(directory)).find("<h1>x</h1>") != std::string::npos);
 }
 
 TEST_CASE("picture: a PNG in which zero is transparent") {

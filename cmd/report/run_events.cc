@@ -91,7 +91,7 @@ void AddResult(const RunFiles& run, RunEvents* all) {
   };
   const std::string writer = TextIn(run.record, "written_by");
   add(TextIn(run.record, "start_time"), RunEventKind::kStart, writer, "the program was started");
-  for (const Json& restart : PartOf(run.result, "restarts")) {
+  for (const Json& restart : ListOf(run.result, "restarts")) {
     const std::string task = TextIn(restart, "task");
     add(TextIn(restart, "time"), RunEventKind::kLoss, task,
         fmt::format("{} {}; it was started again", task, TextIn(restart, "why")));

@@ -164,10 +164,10 @@ std::string Time(const RunFiles& run) {
     rows.push_back(std::move(row));
   };
   int index = 0;
-  for (const Json& worker : PartOf(run.result, "workers"))
+  for (const Json& worker : ListOf(run.result, "workers"))
     add(fmt::format("worker {}", index++), worker, worker, true);
   if (bars.empty()) {
-    for (const Json& task : PartOf(run.status, "tasks")) {
+    for (const Json& task : ListOf(run.status, "tasks")) {
       const Json& parts = PartOf(task, "time");
       if (TextIn(task, "role") != "worker" || !parts.is_object()) continue;
       add(fmt::format("worker {:.0f}", NumberIn(task, "index").value_or(0)), task, parts, false);
@@ -183,9 +183,9 @@ std::string Time(const RunFiles& run) {
 
 std::string Tasks(const RunFiles& run) {
   std::vector<std::vector<std::string>> rows;
-  const Json &steps = PartOf(run.result, "local_steps"), &hosts = PartOf(run.result, "hosts");
-  for (const Json& task : PartOf(run.status, "tasks")) {
-    const auto index = static_cast<size_t>(std::max(0.0, NumberIn(task, "index").value_or(0)));
+  const Json &steps = ListOf(run.result, "local_steps"), &hosts = PartOf(run.result, "hosts");
+  for (const Json& task : ListOf(run.status, "tasks")) {
+    const auto index = static_cast<size_t>(std::clamp(NumberIn(task, "index").value_or(0), 0.0, 1e9));
     const bool worker = TextIn(task, "role") == "worker";
     const std::string name = fmt::format("{} {}", TextIn(task, "role"), index);
     const auto memory = NumberIn(task, "memory_bytes");
@@ -337,7 +337,7 @@ std::string Provenance(const RunFiles& run) {
     if (!text.empty()) rows.push_back({name, "<code>" + Html(text) + "</code>"});
   };
   std::string command;
-  for (const Json& word : PartOf(run.record, "command_line")) {
+  for (const Json& word : ListOf(run.record, "command_line")) {
     if (word.is_string()) command += (command.empty() ? "" : " ") + word.get<std::string>();
   }
   add("command", command);
@@ -353,7 +353,7 @@ std::string Provenance(const RunFiles& run) {
 
 std::string Warnings(const RunFiles& run) {
   std::string html;
-  for (const Json& warning : PartOf(run.result, "warnings")) {
+  for (const Json& warning : ListOf(run.result, "warnings")) {
     if (warning.is_string()) html += fmt::format("<li>{}</li>\n", Html(warning.get<std::string>()));
   }
   return html.empty() ? "" : "<ul>\n" + html + "</ul>\n";

@@ -16,6 +16,8 @@ namespace {
 
 constexpr size_t kHeadBytes = 12;  // the length of the record, and the checksum of that
 constexpr size_t kTailBytes = 4;
+// The largest records that dtrain writes are graphs; a file from somebody else may claim any length.
+constexpr uint64_t kMaxRecordBytes = 64 << 20;
 
 uint64_t LittleEndian(const char* bytes, int count) {
   uint64_t value = 0;
@@ -39,6 +41,7 @@ std::string ReadRecords(const std::string& path, const std::function<void(std::s
     if (!file.read(head, kHeadBytes)) return wrong("cut off", at);
     if (LittleEndian(head + 8, 4) != MaskedCrc({head, 8})) return wrong("damaged", at);
     const uint64_t bytes = LittleEndian(head, 8);
+    if (bytes > kMaxRecordBytes) return wrong("more than 64 MiB", at);
     if (bytes > size || at + kHeadBytes + bytes + kTailBytes > size) return wrong("cut off", at);
     record.resize(bytes + kTailBytes);
     if (!file.read(record.data(), static_cast<std::streamsize>(record.size()))) return wrong("cut off", at);

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -75,6 +76,16 @@ TEST_CASE("event reader: a flipped byte ends the reading at its record, and is t
     CHECK(read.problem.find("damaged in the record at byte ") == 0);
     for (const CurvePoint& point : read.points) CHECK(point.value == static_cast<double>(1.0f / point.step));
   }
+}
+
+TEST_CASE("event reader: a record that claims 200 GiB takes no memory, also if the file has that length") {
+  const std::string path = testing::NewDirectory() + "/sparse";
+  const std::string length("\0\0\0\0\x32\0\0\0", 8);
+  std::string head = length;
+  for (int shift = 0; shift < 32; shift += 8) head += static_cast<char>(MaskedCrc(length) >> shift & 0xff);
+  WriteFileAtomically(path, head);
+  std::filesystem::resize_file(path, uintmax_t{201} << 30);
+  CHECK(ReadAll(path).problem == "more than 64 MiB in the record at byte 0");
 }
 
 TEST_CASE("event reader: a file that is not there") {
