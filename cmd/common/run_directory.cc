@@ -13,6 +13,7 @@
 #include <fstream>
 #include <iterator>
 #include <random>
+#include <thread>
 #include <tuple>
 #include <utility>
 
@@ -33,6 +34,7 @@ namespace fs = std::filesystem;
 
 constexpr char kMadeUpIn[] = "runs";
 constexpr int kMaxNames = 1000;  // of runs that begin in one second
+constexpr int kMaxPauses = 1000;
 constexpr off_t kRoomBytes = 256 << 10;  // of a result with some hundred workers
 
 // Returns the file that is locked while a run has the directory; some file systems lock only files.
@@ -58,15 +60,29 @@ bool WriteInRoom(const std::string& directory, const std::string& path, const st
          rename(file.c_str(), path.c_str()) == 0;
 }
 
+// Whether a run has the lock; unset: there is no file, or its file system has no locks. Many may look at
+// once, and other process ids, as in a container, make no difference.
+std::optional<bool> IsLocked(const std::string& directory) {
+  const FileDescriptor file(
+      open(LockFile(directory).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (file.get() < 0) return std::nullopt;
+  if (flock(file.get(), LOCK_SH | LOCK_NB) == 0) return false;
+  return errno == EWOULDBLOCK ? std::make_optional(true) : std::nullopt;
+}
+
 // Locks the directory for this process; below 0 if that fails. The descriptor is not inherited. A file system
 // without locks keeps nobody out; if `strictly`, that is a failure.
 int Lock(const std::string& directory, bool strictly) {
-  while (true) {
+  for (int pauses = 0;;) {
     const int fd = open(LockFile(directory).c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (fd < 0) return fd;
     if (flock(fd, LOCK_EX | LOCK_NB) != 0 && (strictly || errno == EWOULDBLOCK)) {
       const int failed = errno;
       close(fd);
+      if (failed == EWOULDBLOCK && IsLocked(directory) == false && ++pauses < kMaxPauses) {
+        std::this_thread::sleep_for(milliseconds(1));  // somebody looks at it
+        continue;
+      }
       errno = failed;
       return -1;
     }
@@ -180,9 +196,10 @@ std::string ReadRunFile(const std::string& path) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-bool IsGone(const Json& record) {
+bool IsGone(const std::string& directory, const Json& record) {
   const std::optional<double> pid = NumberIn(record, "pid");
   if (TextIn(record, "host") != HostName() || !pid) return false;
+  if (const std::optional<bool> locked = IsLocked(directory)) return !*locked;
   return kill(static_cast<pid_t>(*pid), 0) != 0 && errno == ESRCH;
 }
 

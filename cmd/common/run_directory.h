@@ -109,9 +109,10 @@ PlacedRun PlaceRun(const std::string& config_path, const RunDirectory::Writer& w
                    const std::function<void(const std::string&)>& warn,
                    const std::function<Config(const std::string& made_up)>& load);
 
-// Whether the process that wrote the record of a run (kRecord) is gone. Of one on another host nothing is
-// known: false.
-bool IsGone(const Json& record);
+// Whether nobody works on the run in `directory`, whose record (kRecord) is `record`: no process has its
+// lock. Where that cannot be known, the process that wrote the record is gone. Of a run on another host
+// nothing is known: false.
+bool IsGone(const std::string& directory, const Json& record);
 // Returns the content of a file in a run's directory; empty if it cannot be read, is no regular file, or is
 // larger than any that dtrain writes.
 std::string ReadRunFile(const std::string& path);

@@ -47,7 +47,7 @@ bool IsFresh(const Json& status) {
 
 std::string StateOf(const RunFiles& run) {
   if (const std::string status = TextIn(run.result, "status"); !status.empty()) return status;
-  if (IsGone(run.record)) return "dead";
+  if (IsGone(run.path, run.record)) return "dead";
   return IsFresh(run.status) || TextIn(run.record, "host") == HostName() ? "running" : "dead";
 }
 

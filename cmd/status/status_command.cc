@@ -28,6 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr milliseconds kPatience{2000};
+constexpr milliseconds kPatienceIfGone{500};  // with a ps 0 whose run seems to be killed
 constexpr milliseconds kWatchEvery{1000};
 // How long one that watches waits for a ps 0 that may be started again.
 constexpr std::chrono::seconds kWatchPatience{60};
@@ -41,7 +42,7 @@ struct Seen {
   std::string why;      // why the run itself did not answer
   Json record;          // run.json (cmd/common/run_directory.h); null: only an address was given
   Json result;          // of a run that has ended; otherwise null
-  bool killed = false;  // its process is gone, and nobody has written its result
+  bool killed = false;  // its process is gone, nobody has written its result, and ps 0 says nothing
 };
 
 Json WithResult(const Seen& seen) {
@@ -68,8 +69,8 @@ std::string WhyThreadsAreSilent(const Json& record) {
 }
 
 // Of a run without a result; empty: it is alive, or not on this host.
-std::string WhyKilled(const Json& record) {
-  if (!IsGone(record)) return "";
+std::string WhyKilled(const std::string& directory, const Json& record) {
+  if (!IsGone(directory, record)) return "";
   return fmt::format(
       "the run is dead: its process, pid {:.0f} on {}, is gone without a result: it was killed, or could not "
       "write one",
@@ -118,15 +119,13 @@ Seen LookAtDirectory(const StatusArguments& arguments) {
   Seen seen;
   seen.record = record;
   seen.result = Json::Parse(ReadRunFile(directory + "/result.json"));
-  const std::string killed = seen.result.is_object() ? "" : WhyKilled(record);
-  seen.killed = !killed.empty();
+  const std::string killed = seen.result.is_object() ? "" : WhyKilled(directory, record);
   const std::string token = ReadRunFile(directory + "/" + RunMonitor::kToken), address = AddressIn(record);
-  if (seen.killed) {
-    seen.why = killed;
-  } else if (!seen.result.is_object() && address.empty()) {
+  if (!seen.result.is_object() && address.empty()) {
     seen.why = WhyThreadsAreSilent(record);
   } else if (!seen.result.is_object()) {
-    const StatusAnswer answer = AskStatus(address, token, arguments.keys, kPatience);
+    const milliseconds patience = killed.empty() ? kPatience : kPatienceIfGone;
+    const StatusAnswer answer = AskStatus(address, token, arguments.keys, patience);
     seen.status = Json::Parse(answer.json);
     if (seen.status.is_object()) seen.where = "run";
     if (!answer.why.empty()) {
@@ -134,6 +133,8 @@ Seen LookAtDirectory(const StatusArguments& arguments) {
     }
   }
   if (seen.status.is_object()) return seen;
+  seen.killed = !killed.empty();
+  if (seen.killed) seen.why = killed;
   seen.status = Json::Parse(ReadRunFile(directory + "/" + RunMonitor::kStatus));
   if (!seen.status.is_object()) return seen;
   seen.where = "file";

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -126,6 +127,44 @@ TEST_CASE("status: of a run that was killed it says so, and shows the last that 
   CHECK(Contains(text.output, ":\ntraining, step "));
   const Json status = StatusJson({local.run});
   for (const Json& task : status.at("tasks")) CHECK(task.at("state") == "gone");
+}
+
+// Gives the record of a run the process id `pid`.
+void SetPid(const std::string& run, pid_t pid) {
+  Json record = Json::Parse(FileContent(run + "/run.json"));
+  record["pid"] = static_cast<int64_t>(pid);
+  WriteFile(run + "/run.json", record.dump());
+}
+
+TEST_CASE("status: process ids of another container, or that are used again, do not deceive") {
+  constexpr pid_t kNobody = 1 << 30;  // above the largest that Linux has
+  for (const bool threads : {false, true}) {
+    CAPTURE(threads);
+    LocalRun local(threads ? std::vector<std::string>{"--in-process"} : std::vector<std::string>());
+    WaitForPhase({local.run}, "training");
+    const auto state = [&] {
+      return Json::Parse(StatusOf({local.directory, "--json"}).output)[0].at("status").get<std::string>();
+    };
+    SetPid(local.run, kNobody);
+    CHECK(StatusOf({local.run}).output.find("training, step ") == 0);
+    CHECK(state() == "running");
+    local.process->Signal(SIGKILL);
+    RunToEnd(*local.process);
+    SetPid(local.run, getpid());
+    CHECK(StatusOf({local.run}).output.find("the run is dead: ") == 0);
+    CHECK(state() == "dead");
+  }
+}
+
+TEST_CASE("status: a run whose lock was removed, and whose process seems to be gone, is asked") {
+  LocalRun local;
+  WaitForPhase({local.run}, "training");
+  SetPid(local.run, 1 << 30);
+  fs::remove(local.run + "/.in-use");
+  CHECK(StatusJson({local.run}).at("source") == "run");
+  local.process->Signal(SIGKILL);
+  RunToEnd(*local.process);
+  CHECK(StatusOf({local.run}).output.find("the run is dead: ") == 0);
 }
 
 // The states of all tasks, "done lost done".
