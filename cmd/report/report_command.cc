@@ -73,6 +73,10 @@ int RunReportCommand(const ReportArguments& arguments, const ErrorLines& errors)
   const bool table = arguments.csv || arguments.json;
   if (runs.size() == 1 && !table) {
     const std::string beside = (fs::path(runs[0].path) / "report.html").string();
+    if (arguments.out.empty() && fs::is_symlink(fs::path(beside))) {
+      throw UserError("{}: a link is there, and the page would replace what it points to. Name a file: --out",
+                      beside);
+    }
     PutPage(RunPage(runs[0]), arguments.out.empty() ? beside : arguments.out);
     return 0;
   }

@@ -161,6 +161,17 @@ TEST_CASE("report: a run that failed says why, in text that is escaped") {
   CHECK(page.at("pictures") == 0);
 }
 
+TEST_CASE("report: a link in the place of the page is refused, and what it points to stays") {
+  const DoneRun done(LinearJob(20));
+  WriteFile(done.directory + "/mine", "precious");
+  fs::create_symlink("../mine", done.run + "/report.html");
+  const Done refused = Run({"report", done.run});
+  CHECK(refused.code == 2);
+  CHECK(Contains(refused.error, "/report.html: a link is there"));
+  CHECK(FileContent(done.directory + "/mine") == "precious");
+  CHECK(Run({"report", done.run, "--out", done.directory + "/page.html"}).code == 0);
+}
+
 TEST_CASE("report: several runs are a table, the best one first, with the keys that differ; also as a page") {
   if (Python().empty()) return;
   const std::string directory = NewDirectory(), runs = directory + "/runs";
