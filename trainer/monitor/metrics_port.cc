@@ -69,9 +69,11 @@ std::string Response(const char* status, const char* more, const std::string& bo
 
 }  // namespace
 
-MetricsPort::MetricsPort(int listener, const std::string& password, std::function<std::string()> text)
+MetricsPort::MetricsPort(int listener, const std::string& password, std::function<std::string()> text,
+                         milliseconds patience)
     : authorization_(password.empty() ? "" : "Basic " + Base64("dtrain:" + password)),
       text_(std::move(text)),
+      patience_(patience),
       listener_(listener),
       address_(net::ListeningAddress(listener_)),
       stop_(eventfd(0, EFD_CLOEXEC)) {
@@ -91,8 +93,8 @@ MetricsPort::~MetricsPort() {
 void MetricsPort::Run() {
   std::vector<pollfd> items;
   while (true) {
-    items = {{stop_, POLLIN, 0},
-             {listener_, static_cast<short>(readers_.size() < kMaxReaders ? POLLIN : 0), 0}};
+    const bool has_room = readers_.size() < kMaxReaders || OldestAsker() != readers_.end();
+    items = {{stop_, POLLIN, 0}, {listener_, static_cast<short>(has_room ? POLLIN : 0), 0}};
     const TimePoint now = Clock::now();
     TimePoint deadline = TimePoint::max();
     for (const Reader& reader : readers_) {
@@ -115,10 +117,20 @@ void MetricsPort::Run() {
   }
 }
 
+std::vector<MetricsPort::Reader>::iterator MetricsPort::OldestAsker() {
+  return std::find_if(readers_.begin(), readers_.end(),
+                      [](const Reader& reader) { return reader.answer.empty(); });
+}
+
 // One for each turn, so that a crowd at the door does not keep those inside from being served.
 void MetricsPort::Accept() {
+  if (const auto oldest = OldestAsker(); readers_.size() >= kMaxReaders) {
+    if (oldest == readers_.end()) return;  // its request has just become whole
+    close(oldest->fd);
+    readers_.erase(oldest);
+  }
   const int fd = accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-  if (fd >= 0) return readers_.push_back({fd, Clock::now() + kPatience, "", "", 0});
+  if (fd >= 0) return readers_.push_back({fd, Clock::now() + patience_, "", "", 0});
   // The process has no descriptors left, say: the reader stays at the door, and looking again at once is in
   // vain.
   pollfd stop{stop_, POLLIN, 0};

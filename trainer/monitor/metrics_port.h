@@ -1,8 +1,8 @@
 // MetricsPort: an HTTP port with one page, /metrics. It has one thread, at most kMaxReaders connections, and
-// a deadline for each, so that readers who say nothing, without end, or very slowly cost the run nothing and
-// keep others out for a moment only. It is no prometheus::Exposer because the threads of that have stacks of
-// 100 KiB, of which the thread-local memory of OpenBLAS takes 61: they overflow. Owner: RunMonitor. Thread:
-// any.
+// a deadline for each, so that readers who say nothing, without end, or very slowly cost the run nothing. If
+// all connections are taken, the oldest whose request is not whole makes room for the next reader. It is no
+// prometheus::Exposer because the threads of that have stacks of 100 KiB, of which the thread-local memory of
+// OpenBLAS takes 61: they overflow. Owner: RunMonitor. Thread: any.
 #pragma once
 
 #include <functional>
@@ -18,11 +18,12 @@ class MetricsPort {
  public:
   static constexpr size_t kMaxReaders = 32;
   static constexpr size_t kMaxRequest = 8192;
-  static constexpr milliseconds kPatience{2000};  // for a request and its answer
+  static constexpr milliseconds kPatience{2000};
 
   // Takes over `listener`, a socket that listens. `password`: of the user dtrain; empty: readers need none.
-  // `text()` makes the page, on the port's thread.
-  MetricsPort(int listener, const std::string& password, std::function<std::string()> text);
+  // `text()` makes the page, on the port's thread. `patience`: with a request and its answer.
+  MetricsPort(int listener, const std::string& password, std::function<std::string()> text,
+              milliseconds patience = kPatience);
   ~MetricsPort();
   MetricsPort(const MetricsPort&) = delete;
   MetricsPort& operator=(const MetricsPort&) = delete;
@@ -39,6 +40,8 @@ class MetricsPort {
   };
 
   void Run();
+  // The oldest whose request is not whole; the end: each is being answered.
+  std::vector<Reader>::iterator OldestAsker();
   void Accept();
   // Goes on with a reader whose socket is ready. Returns false when it is served, or gone.
   bool Serve(Reader* reader) const;
@@ -46,6 +49,7 @@ class MetricsPort {
 
   const std::string authorization_;  // what the header must say; empty: anything
   const std::function<std::string()> text_;
+  const milliseconds patience_;
   const int listener_;
   const std::string address_;
   const int stop_;
