@@ -219,7 +219,8 @@ std::vector<Field> SummaryFields() {
           .Try("run/logs")
           .Unset("summaries/ in run.dir; without run.dir none"),
       Number(DT_KEY(summary.every_steps), kTask, kFromZero,
-             "A point of each curve every N local steps of the task that writes it; 0: not by steps.")
+             "A point of each curve every N local steps of the task that writes it; after each 100,000 such "
+             "points N doubles, so that files of long runs stay small. 0: not by steps.")
           .Unit("local steps"),
       Number(DT_KEY(summary.every_secs), kTask, {0, kMaxSeconds},
              "A point of each curve also every N seconds; 0: not by time.")

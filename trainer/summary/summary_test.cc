@@ -25,6 +25,24 @@ std::vector<int64_t> LossSteps(const std::string& directory) {
   return steps;
 }
 
+TEST_CASE("schedule: points by steps are as set, and in a long run farther and farther apart") {
+  SummaryConfig config;
+  config.every_steps = 10;
+  Schedule schedule(config);
+  constexpr int64_t kSteps = 100'000'000, kExact = 10 * Schedule::kPointsInARow;
+  int64_t exact = 0, all = 0, last = 0;
+  for (int64_t step = 1; step <= kSteps; ++step) {
+    if (!schedule.Due(step)) continue;
+    exact += step <= kExact ? 1 : 0;
+    ++all;
+    last = step;
+  }
+  CHECK(exact == Schedule::kPointsInARow);
+  CHECK(all < 8 * Schedule::kPointsInARow);  // not 100 times as many
+  CHECK(all > 5 * Schedule::kPointsInARow);
+  CHECK(kSteps - last < 10 << 7);
+}
+
 TEST_CASE("worker summary: a point that is due waits for the global step to move on") {
   Config config = LinearCluster(1, 2, 100);
   config.summary.dir = testing::NewDirectory();
