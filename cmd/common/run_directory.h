@@ -54,8 +54,8 @@ class RunDirectory {
   // The result of the run before that has begun here; empty: there was none.
   std::string EarlierResult() const;
   // Writes result.json, for which Begin() has kept room on the disk, and ends the record. Throws IoError. A
-  // run that never began, or that found the run
-  // done, leaves a directory as it was if an earlier run has its result there.
+  // run that never began, or that found the run done, leaves a directory as it was if an earlier run has its
+  // result there.
   void End(const RunSummary& summary, const RunAccount& account, const std::string& result);
   // The result of this run; empty: that in the directory is of an earlier one.
   std::string ResultPath() const { return keeps_earlier_ ? "" : path_ + "/" + kResult; }

@@ -68,7 +68,7 @@ std::string WhyThreadsAreSilent(const Json& record) {
                             : fmt::format("its tasks are threads of a process on {}: look from there", host);
 }
 
-// Of a run without a result; empty: it is alive, or not on this host.
+// Says that a run without a result is dead. Returns an empty text if it is alive or not on this host.
 std::string WhyKilled(const std::string& directory, const Json& record) {
   if (!IsGone(directory, record)) return "";
   return fmt::format(

@@ -23,7 +23,7 @@ class ExportedTable {
   };
   static constexpr int64_t kMaxParts = TableLayout::kHashRanges;
 
-  // Reads the rows of the model's checkpoint, or of a part of it, of which a weight is not 0; `model`
+  // Reads the rows that have a weight other than 0, from the model's checkpoint or from a part of it. `model`
   // outlives this.
   explicit ExportedTable(const ExportedModel& model) : ExportedTable(model, Part()) {}
   ExportedTable(const ExportedModel& model, const Part& part);

@@ -101,8 +101,7 @@ void MetricsPort::Run() {
       items.push_back({reader.fd, static_cast<short>(reader.answer.empty() ? POLLIN : POLLOUT), 0});
       deadline = std::min(deadline, reader.deadline);
     }
-    const auto left = std::chrono::ceil<milliseconds>(std::max(deadline, now) - now).count();
-    poll(items.data(), items.size(), readers_.empty() ? -1 : static_cast<int>(left));
+    poll(items.data(), items.size(), readers_.empty() ? -1 : net::MillisecondsUntil(deadline, now));
     if (items[0].revents != 0) return;
     size_t at = 2;
     const TimePoint after = Clock::now();

@@ -1,8 +1,8 @@
 // MetricsPort: an HTTP port with one page, /metrics. It has one thread, at most kMaxReaders connections, and
 // a deadline for each, so that readers who say nothing, without end, or very slowly cost the run nothing. If
 // all connections are taken, the oldest whose request is not whole makes room for the next reader. It is no
-// prometheus::Exposer because the threads of that have stacks of 100 KiB, of which the thread-local memory of
-// OpenBLAS takes 61: they overflow. Owner: RunMonitor. Thread: any.
+// prometheus::Exposer: its threads have stacks of 100 KiB, and OpenBLAS takes 61 of them for memory of the
+// thread, so they overflow. Owner: RunMonitor. Thread: any.
 #pragma once
 
 #include <functional>

@@ -63,7 +63,7 @@ class RowShard : public ParameterShard {
   const TableLayout& layout() const { return table_; }
   RowOptimizer& optimizer() { return optimizer_; }
   bool keeps_previous() const { return keeps_previous_; }
-  // The bytes of memory that are left, of which each ps of a host has a part; the largest number: unknown.
+  // Returns the bytes of free memory that this ps may take: the ps of one host share it. SIZE_MAX: unknown.
   size_t MemoryLeft() const;
   // Adds rows to those that the latest update of a block changed, as they were. `weights`: [keys, width].
   void KeepPrevious(int64_t block, KeySpan keys, const float* weights);
