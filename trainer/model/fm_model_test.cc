@@ -154,6 +154,13 @@ TEST_CASE("fm: outputs are the sums over all pairs, and a feature that comes twi
   CHECK(small->Outputs(twice.parameters.data(), twice.batch).row(0)[0] == 5 + 6 * (0.25f + 1));
 }
 
+TEST_CASE("fm: a batch whose rows have no feature has their bias, and a gradient of it alone") {
+  Problem problem(ModelHead::kLinear);
+  problem.offsets.assign(problem.offsets.size(), 0);
+  problem.batch.sparse.places = nullptr;  // as of an empty list
+  CheckGradient(problem);
+}
+
 TEST_CASE("fm: a batch without rows has no gradient") {
   Problem problem(ModelHead::kLogistic);
   problem.batch = Batch();

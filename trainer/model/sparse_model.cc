@@ -31,7 +31,8 @@ Evaluation SparseModel::Evaluate(const float* parameters, const Batch& batch, fl
 
 gpu::MatrixView<float> SparseModel::Compute(const float* parameters, const Batch& batch) {
   DT_CHECK(batch.rows * outputs_ <= static_cast<int64_t>(values_.size()), batch.rows);
-  DT_CHECK(batch.sparse.places != nullptr || batch.rows == 0);
+  const SparseRows& rows = batch.sparse;
+  DT_CHECK(batch.rows == 0 || rows.places != nullptr || rows.offsets[batch.rows] == 0, batch.rows);
   if (batch.rows > 0) Forward(parameters, batch, values_.data());
   return {values_.data(), batch.rows, outputs_};
 }
