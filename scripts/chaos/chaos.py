@@ -22,15 +22,17 @@ PS, WORKERS = 2, 3
 GRACE_S = 10
 ROUND_LIMIT_S = 240
 NEAR = 0.02  # of the accuracy, in async
+SMALL = "{kind: softmax}", "momentum"
+DEEP = "{kind: mlp, hidden: [512, 512, 512], activation: relu, init: {kind: glorot}}", "sgd"
 JOB = """
-model: {kind: softmax}
+model: %s
 data: {train: {format: synthetic, name: digits, rows: 6000}, test: {format: synthetic, name: digits, rows: 1000}}
-train: {batch_size: 100, optimizer: {kind: momentum, learning_rate: 0.05}}
+train: {batch_size: 100, optimizer: {kind: %s, learning_rate: 0.05}}
 eval: {on: test}
 hooks: {log_every_steps: 500}
 checkpoint: {every_secs: 0.3, keep: 4}
 failure: {detect_s: %g, worker_lost: wait, wait_s: 60, startup_timeout_s: 60, grace_s: %d}
-""" % (deeds.DETECT_S, GRACE_S)
+"""
 
 
 class Chaos:
@@ -43,9 +45,9 @@ class Chaos:
         self.begun = time.monotonic()
         self.cluster = None
         os.mkdir(self.disk)
-        self.small_disk = mount_small(self.disk)
+        self.small_disk = mount_small(self.disk, 60 if arguments.deep else 4)
         with open(self.config, "w") as file:
-            file.write(JOB)
+            file.write(JOB % (*(DEEP if arguments.deep else SMALL), deeds.DETECT_S, GRACE_S))
 
     def tell(self, text):
         print("%7.2f s  %s" % (time.monotonic() - self.begun, text), flush=True)
@@ -184,11 +186,11 @@ def recoveries(run):
         return [float(seconds) for seconds in re.findall(r"stepping again ([0-9.]+) s", file.read())]
 
 
-def mount_small(path):
-    """Mounts a file system of 4 MiB that only this process and its children see, if the system allows it."""
+def mount_small(path, mib):
+    """Mounts a file system of so many MiB that only this process and its children see, if the system allows it."""
     if os.environ.get("CHAOS_OWN_NAMESPACE") != "1":
         return False
-    return subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "chaos", path],
+    return subprocess.run(["mount", "-t", "tmpfs", "-o", "size=%dm" % mib, "chaos", path],
                           stderr=subprocess.DEVNULL).returncode == 0
 
 
@@ -208,6 +210,7 @@ def parse():
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--steps", type=int, default=6000, help="of each run")
+    parser.add_argument("--deep", action="store_true", help="a perceptron whose gradients travel layer by layer")
     parser.add_argument("--binary", required=True)
     arguments = parser.parse_args()
     arguments.binary = os.path.abspath(arguments.binary)
