@@ -1,11 +1,14 @@
 """Steps/s over slow links, with and without net.compress, beside what the link can carry (docs/networks.md).
 
-    python bench/networks.py [--rounds 3] [--seconds 3] [--link "1 Gbit/s"]... [--data DIRECTORY]
+    python bench/networks.py [--rounds 3] [--seconds 3] [--link "1 Gbit/s"]... [--data DIRECTORY] [--layers]
 
 Links are pairs of network devices between two network namespaces, one for the worker and one for the ps, each way limited by
 a token bucket (tc tbf); that needs root and iproute2. Two jobs, each with 1 ps, 1 worker and in_flight 2: the perceptron of
 configs/mnist_mlp.yaml (318 KB of weights), and a model of 64 MiB that computes next to nothing. The limit of a link is what a
 plain TCP connection carries each way while the other way is full, too.
+
+With --layers a perceptron of several blocks instead, one exchange open at a time: its gradients as they are sent, layer by
+layer, beside gradients that are sent whole, since their norm has a limit (clip_norm), which none of them reaches.
 
 With tensorflow-cpu 2.21 its parameter server runs the same two models on the same link, its better of 1 and 2 threads, with two
 steps open at a time, each from a thread of its own. The rows of a batch lie in a variable of the worker.
@@ -60,6 +63,31 @@ def jobs(work, data):
         "64 MiB": {"model": {"kind": "logistic", "inputs": FEATURES - 1, "table": "none"},
                    "data": {"train": {"format": "libsvm", "path": str(work / "rows.svm")}},
                    "train": {"batch_size": 1, "optimizer": {"kind": "sgd", "learning_rate": 0.001}}}}
+
+
+def layers(program, work, link, hosts, seconds):
+    """The sides of --layers: (batch, net.compress, whether whole) -> steps/s."""
+    def run(batch, form, whole):
+        train = {"batch_size": batch, "max_secs": seconds, "optimizer": {"kind": "sgd", "learning_rate": 0.001}}
+        if whole:
+            train["optimizer"]["clip_norm"] = 1e30
+        job = {"model": {"kind": "mlp", "inputs": 784, "hidden": [1024] * 4, "outputs": 10}, "net": {"compress": form},
+               "data": {"train": {"format": "synthetic", "name": "digits", "rows": 10000}}, "train": train}
+        return scale.Cluster(program, work, job, 1, 1, link, hosts).rate
+
+    cases = [(batch, form, whole) for batch in (100, 400) for form in ("none", "int8") for whole in (True, False)]
+    return {(link, *case): lambda case=case: run(*case) for case in cases}
+
+
+def print_layers(rates):
+    rows = []
+    for link, batch, form, whole in rates:
+        if whole:
+            by_layer = rates[link, batch, form, False]
+            ratio, least, most = race.ratios(by_layer, rates[link, batch, form, True])
+            rows.append([link, batch, form, f"{statistics.median(rates[link, batch, form, True]):.2f}",
+                         f"{statistics.median(by_layer):.2f}", f"{ratio:.2f} ({least:.2f} to {most:.2f})"])
+    race.print_table(["link", "rows", "net.compress", "whole, steps/s", "layer by layer", "ratio"], rows)
 
 
 def limit_of(hosts, seconds):
@@ -138,6 +166,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--link", action="append", choices=sorted(scale.LINKS))
     parser.add_argument("--data", default="")
+    parser.add_argument("--layers", action="store_true")
     parser.add_argument("--dtrain", default=race.DTRAIN)
     options = parser.parse_args()
     program, data = os.path.abspath(options.dtrain), options.data and os.path.abspath(options.data)
@@ -145,6 +174,12 @@ def main():
     work = race.work_directory()
     links = options.link or list(scale.LINKS)
     hosts = {link: scale.namespaces(link) for link in links}
+
+    if options.layers:
+        sides = {}
+        for link in links:
+            sides.update(layers(program, work, link, hosts, options.seconds))
+        return print_layers(race.by_turns(sides, options.rounds))
 
     def run(link, job, form):
         limits = {"in_flight": 2, "max_secs": options.seconds}

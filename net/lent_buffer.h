@@ -1,7 +1,7 @@
-// LentBuffer: memory for a tensor that can be lent to a transport. The owner writes only while lent() is
-// false. The memory is freed when the owner and the last frame that borrows it are gone, so a frame that
-// remains in a closing transport still reads valid bytes. Thread: one for the owner's calls; any for
-// releases.
+// LentBuffer: memory for a tensor that can be lent to a transport. The owner writes only where nothing
+// is lent; lent() tells of the whole. The memory is freed when the owner and the last frame that borrows it
+// are gone, so a frame that remains in a closing transport still reads valid bytes. Thread: one for the
+// owner's calls; any for releases.
 #pragma once
 
 #include <atomic>

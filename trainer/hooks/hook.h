@@ -51,9 +51,10 @@ class Hook {
   virtual void Begin(const StepView&) {}
   // The batch is here; its gradient comes next.
   virtual void BeforeStep(const StepView&, HookRequests*) {}
-  // `gradient`: layout.size values, or of a table [keys, width], none of them sent yet. Where parameters stay
-  // on a device this is called only when the loss or a value of the gradient is not finite, and the gradient
-  // is sent already.
+  // `gradient`: layout.size values, or of a table [keys, width]. Of a model of several layers and blocks
+  // (layout.h) those of later layers may be sent already; the last block is not, without which a gradient is
+  // no step. Where parameters stay on a device this is called only when the loss or a value of the gradient
+  // is not finite, and the gradient is sent already.
   virtual void OnGradient(const StepView&, const float* /*gradient*/) {}
   // The weights after the step are here; with train.in_flight above 1, those after an earlier step.
   virtual void AfterStep(const StepView&, HookRequests*) {}

@@ -1,6 +1,7 @@
 #include "trainer/model/dense_model.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/check.h"
 #include "gpu/cuda/queue.h"
@@ -129,8 +130,16 @@ DenseModel::DenseModel(const ModelConfig& config, const Layout& layout, int64_t 
 
 void DenseModel::Begin(const float* parameters, const Batch& batch, float* gradient, bool count_correct) {
   result_ = StepResult();
-  net_.Compute(parameters, InputsOf(batch), {&result_.loss, count_correct ? &result_.correct : nullptr},
-               gradient);
+  const NetResults results{&result_.loss, count_correct ? &result_.correct : nullptr};
+  if (!on_part_) return net_.Compute(parameters, InputsOf(batch), results, gradient);
+  net_.Compute(parameters, InputsOf(batch), results, gradient,
+               [this](size_t number) { TellOf(net_.layers()[number]); });
+}
+
+void DenseModel::TellOf(const DenseLayer& layer) const {
+  if (!std::isfinite(result_.loss)) return;
+  on_part_({layer.biases, layer.biases + layer.outputs});
+  on_part_({layer.weights, layer.weights + layer.inputs * layer.outputs});
 }
 
 Evaluation DenseModel::Evaluate(const float* parameters, const Batch& batch, float* outputs) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "gpu/ops.h"
@@ -87,6 +88,7 @@ class DenseModel : public Model {
   const Layout& layout() const override { return layout_; }
   void Begin(const float* parameters, const Batch& batch, float* gradient, bool count_correct) override;
   StepResult End() override { return result_; }
+  void set_on_part(std::function<void(Range)> on_part) override { on_part_ = std::move(on_part); }
   int64_t outputs() const override { return net_.layers().back().outputs; }
   using Model::Evaluate;
   Evaluation Evaluate(const float* parameters, const Batch& batch, float* outputs) override;
@@ -99,6 +101,7 @@ class DenseModel : public Model {
 
  private:
   NetBatch InputsOf(const Batch& batch);
+  void TellOf(const DenseLayer& layer) const;
 
   const Layout layout_;
   const int64_t max_rows_;
@@ -107,6 +110,7 @@ class DenseModel : public Model {
   DenseNet net_;
   std::vector<float> inputs_;  // [max_rows, inputs], for bytes that are read as floats
   StepResult result_;
+  std::function<void(Range)> on_part_;  // may be empty
 };
 
 }  // namespace dtrain

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "base/random.h"
@@ -316,6 +317,29 @@ TEST_CASE("model: variables are read and written where the layout puts them") {
   Gradient(*MakeModel(config, plain, 8), parameters.data(), rows.batch, gradient.data());
   Gradient(*MakeModel(config, swapped, 8), moved.data(), rows.batch, moved_gradient.data());
   for (int64_t i = 0; i < plain.size; ++i) CHECK(moved_gradient[position(i)] == gradient[i]);
+}
+
+TEST_CASE("model: each part of a gradient is told when it is complete, that of the last layer first") {
+  ModelConfig config = ConfigOf(ModelKind::kMlp, 6);
+  config.hidden = {5, 3};
+  const Layout layout = LayoutOf(config);
+  const auto model = MakeModel(config, layout, 8);
+  const Rows rows(config, 8);
+  std::vector<float> parameters = Normals(layout.size, 4), whole(layout.size), gradient(layout.size);
+  Gradient(*model, parameters.data(), rows.batch, whole.data());
+  std::vector<int64_t> offsets;
+  model->set_on_part([&](Range part) {
+    offsets.push_back(part.begin);
+    for (int64_t i = part.begin; i < part.end; ++i) CHECK(gradient[i] == whole[i]);
+  });
+  Gradient(*model, parameters.data(), rows.batch, gradient.data());
+  std::vector<int64_t> expected;
+  for (size_t i = layout.variables.size(); i-- > 0;) expected.push_back(layout.variables[i].offset);
+  CHECK(offsets == expected);
+  offsets.clear();
+  parameters.back() = std::numeric_limits<float>::quiet_NaN();  // and so is the loss
+  Gradient(*model, parameters.data(), rows.batch, gradient.data());
+  CHECK(offsets.empty());
 }
 
 TEST_CASE("evaluation: parts of a set add up to the whole, and linear models count nothing as correct") {

@@ -108,6 +108,14 @@ inline int64_t BlocksOf(const Layout& layout, size_t ps) {
   return RangeBlocksOf(layout, ps) + (layout.table ? layout.table->blocks_of_ps() : 0);
 }
 
+// The order in which the blocks of a ps travel: those of its range from the last to the first, because the
+// gradient of a model's last layer is known first (wait-free backpropagation, Zhang et al., Poseidon, USENIX
+// ATC 2017), and then those of its rows. Returns the block that travels as number `i`, which is also the
+// number as which block `i` travels. `range_blocks`: as RangeBlocksOf() says.
+inline int64_t InOrder(int64_t range_blocks, int64_t i) {
+  return i < range_blocks ? range_blocks - 1 - i : i;
+}
+
 // Returns block `index` of `range`, as a range of the flat vector.
 inline Range BlockOf(Range range, int64_t index) {
   const int64_t begin = range.begin + index * kBlockValues;

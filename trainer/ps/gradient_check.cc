@@ -17,8 +17,8 @@ GradientCheck::GradientCheck(const Config& config, TaskId self, const Layout& la
 
 std::string GradientCheck::WhyNot(const Member& member, const wire::Push& push,
                                   net::TensorView gradient) const {
-  if (push.block() != member.next_block) {
-    return fmt::format("it has block {}, and block {} is the next", push.block(), member.next_block);
+  if (const int64_t next = shard_.InOrder(member.blocks_come); push.block() != next) {
+    return fmt::format("it has block {}, and block {} is the next", push.block(), next);
   }
   const bool of_rows = shard_.table(push.block()) != nullptr;
   const auto form = static_cast<net::Compression>(push.form());

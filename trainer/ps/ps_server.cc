@@ -223,7 +223,7 @@ void PsServer::OnPush(Member& member, uint64_t request, const wire::Push& push, 
   if (!wrong.empty()) {
     return RefuseRequest(member, request, "a gradient", wrong);
   }
-  if (++member.next_block == shard_.block_count()) member.next_block = 0;
+  if (++member.blocks_come == shard_.block_count()) member.blocks_come = 0;
   rule_->OnPush(member, request, push, message);
 }
 
@@ -276,7 +276,7 @@ void PsServer::OnPull(Member& member, uint64_t request, bool repeated, const wir
                       const net::Message& message) {
   if (!shard_.initialised()) return DropFrame(member.node, kNotInitialised);
   if (pull.block() >= shard_.block_count()) return DropFrame(member.node, kNoSuchBlock);
-  if (!repeated && (member.next_block != 0 || rule_->Waits(member, pull.block()))) {
+  if (!repeated && (member.blocks_come != 0 || rule_->Waits(member, pull.block()))) {
     return DropFrame(member.node, "a pull before its gradient was answered");
   }
   const std::string wrong =

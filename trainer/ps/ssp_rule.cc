@@ -52,7 +52,7 @@ void SspRule::EnterEverywhere(int worker, int64_t gradients) {
 
 // The worker counts here from now on, so that no other gets too far ahead before it has reached the other ps.
 uint64_t SspRule::StartClock(Member& member) {
-  const int64_t last = parts_.shard.block_count() - 1;
+  const int64_t last = last_block();
   const Clock& own = At(member.task.index, last);
   const int64_t slowest = Slowest(last);
   const bool alone = slowest == std::numeric_limits<int64_t>::max();
@@ -143,7 +143,7 @@ void SspRule::AnswerHeld(int worker, int64_t block) {
 
 // Frees a slot that was held for too long, without a message.
 void SspRule::Tick() {
-  const int64_t last = parts_.shard.block_count() - 1;
+  const int64_t last = last_block();
   if (TakesSlots(last)) AnswerWithinBound(last, kNobody);
 }
 
@@ -156,7 +156,8 @@ void SspRule::OnLost(Member& member) {
 void SspRule::Left(Member& member) {
   if (member.task.role != Role::kWorker) return;
   member.turn.reset();
-  for (int64_t block = 0; block < parts_.shard.block_count(); ++block) {
+  for (int64_t i = 0; i < parts_.shard.block_count(); ++i) {
+    const int64_t block = parts_.shard.InOrder(i);  // in which workers await the answers
     Clock& clock = At(member.task.index, block);
     clock.counts = false;
     clock.held = 0;

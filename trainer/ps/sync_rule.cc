@@ -8,13 +8,29 @@
 
 namespace dtrain {
 
+namespace {
+
+// The number of the block, among those of an exchange, with which a round may take it up. Where a round is of
+// all workers that are here, waiting for more gains nothing: the blocks are applied and answered one by one
+// as they come. Otherwise it is the last block that a worker sends without an answer (with clip_norm the last
+// of all), because a round of backup workers shall have gradients that are complete, and a round that waits
+// for a lost worker shall not be left half applied: no checkpoint could be made until that worker is back.
+int64_t OfferedAt(const PsParts& parts) {
+  const TrainConfig& train = parts.config.train;
+  const auto workers = static_cast<int64_t>(parts.config.cluster.worker.size());
+  const bool of_all = train.aggregate.value_or(workers) >= workers;
+  if (of_all && !NormOfRounds(train) && !RoundsWaitForLost(parts.config)) return 0;
+  const int64_t blocks = parts.shard.block_count();
+  return std::min(blocks, MaxOpenBlocks(train, blocks)) - 1;
+}
+
+}  // namespace
+
 SyncRule::SyncRule(const PsParts& parts)
     : UpdateRule(parts),
       workers_(static_cast<int>(parts.config.cluster.worker.size())),
       rounds_wait_(RoundsWaitForLost(parts.config)),
-      offering_block_(
-          std::min(parts.shard.block_count(), MaxOpenBlocks(parts.config.train, parts.shard.block_count())) -
-          1),
+      offering_block_(parts.shard.InOrder(OfferedAt(parts))),
       held_(static_cast<size_t>(parts.shard.block_count()) * static_cast<size_t>(workers_)),
       next_round_(static_cast<size_t>(parts.shard.block_count()), 1) {
   if (NormOfRounds(parts.config.train)) measured_.emplace(parts.shard.block_count());
@@ -72,7 +88,8 @@ void SyncRule::Hold(Member& member, uint64_t request, int64_t block, std::option
   Held& held = HeldOf(member.task.index, block);
   held.request = request;
   held.is_push = is_push;
-  // The worker has sent here as much as it may without an answer; a round can rely on the rest, on every ps.
+  // The worker sends the rest without waiting for anything but answers to this; a round can rely on it, on
+  // every ps.
   if (block == offering_block_) leader().Offer({member.task.index, member.incarnation}, version);
   measured_&& IsLast(block) ? Advance() : AdvanceBlock(block);
   if (held.request == request) held.since = Clock::now();  // read the clock only when it has to wait
@@ -124,8 +141,9 @@ void SyncRule::Advance() {
   } while (first_round_ != first && !rounds_.empty());
 }
 
+// In the order in which workers await the answers.
 void SyncRule::AdvanceBlocks() {
-  for (int64_t block = 0; block < parts_.shard.block_count(); ++block) AdvanceBlock(block);
+  for (int64_t i = 0; i < parts_.shard.block_count(); ++i) AdvanceBlock(parts_.shard.InOrder(i));
 }
 
 void SyncRule::AdvanceBlock(int64_t block) {
@@ -243,8 +261,7 @@ void SyncRule::Finish(int64_t block, bool with_contributors, TimePoint now) {
 void SyncRule::MeasureNorm() {
   if (rounds_.empty() || rounds_.front().contributors.empty()) return;
   const RoundDecision& round = rounds_.front();
-  const int64_t last = parts_.shard.block_count() - 1;
-  if (measured_->number() == round.number || !GatherContributors(round, last)) return;
+  if (measured_->number() == round.number || !GatherContributors(round, last_block())) return;
   measured_->Begin(round.number);
   for (const RoundExchange& exchange : round.contributors) TakeMeasured(exchange);
   measured_->Measure(parts_.shard);

@@ -90,7 +90,7 @@ class SyncRule : public UpdateRule {
 
   const int workers_;
   const bool rounds_wait_;                 // for lost workers
-  const int64_t offering_block_;           // the block with which an exchange counts as complete
+  const int64_t offering_block_;           // the block with which a round may take up an exchange
   std::vector<Held> held_;                 // by block, then worker
   std::deque<RoundDecision> rounds_;       // decided, and not yet finished by every block
   uint64_t first_round_ = 1;               // the number of the first of rounds_

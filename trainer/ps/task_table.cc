@@ -180,7 +180,7 @@ TaskTable::Decision TaskTable::Admit(net::NodeId node, const wire::Hello& hello,
   member.host = hello.host() == nullptr ? "" : ShortText(hello.host()->str());
   member.at_once = hello.at_once();
   member.last_request = 0;  // the first request may have any number
-  member.next_block = 0;
+  member.blocks_come = 0;
   member.silent = member.stuck = member.since_beat = milliseconds(0);
   const bool is_new = by_node_.insert_or_assign(node, static_cast<size_t>(&member - members_.data())).second;
   if (is_new && on_known_) on_known_(node, true);

@@ -45,7 +45,7 @@ struct Member {
   // A worker's exchanges.
   uint64_t last_request = 0;      // requests are taken in order, without gaps
   std::vector<uint32_t> granted;  // steps granted by recent answers, by request modulo size
-  int64_t next_block = 0;         // of the gradient that is arriving
+  int64_t blocks_come = 0;        // of the gradient that is arriving
   int64_t taken = 0;              // whole gradients taken here, over all incarnations
   std::optional<TimePoint> turn;  // ssp: when it was answered; it computes since (HasSlot)
 

@@ -125,7 +125,9 @@ class UpdateRule {
     return !pull.enter() && pull.block() == 0 && !parts_.shard.has_table();
   }
   bool waits_for_lost() const { return parts_.config.failure.worker_lost == WorkerLost::kWait; }
-  bool IsLast(int64_t block) const { return block + 1 == parts_.shard.block_count(); }
+  // The block with which an exchange with this ps ends.
+  int64_t last_block() const { return parts_.shard.InOrder(parts_.shard.block_count() - 1); }
+  bool IsLast(int64_t block) const { return block == last_block(); }
   Leader& leader() { return *parts_.leader; }
 
   const PsParts parts_;

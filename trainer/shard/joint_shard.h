@@ -67,6 +67,7 @@ class JointShard : public ParameterShard {
   const TableLayout* table(int64_t block) const override { return Of(block).table(Local(block)); }
   RowRange BlockRows(int64_t block) const override { return Of(block).BlockRows(Local(block)); }
   int64_t block_count() const override { return range_.block_count() + rows_.block_count(); }
+  int64_t range_blocks() const override { return range_.block_count(); }
   size_t bytes(int64_t block) const override { return Of(block).bytes(Local(block)); }
   size_t tensor_bytes(int64_t block) const override { return Of(block).tensor_bytes(Local(block)); }
   bool reads_values() const override { return true; }

@@ -99,9 +99,13 @@ class ParameterShard {
 
   // The rows that a block is a part of; null: it is a part of the flat vector. Rows are behind those.
   virtual const TableLayout* table(int64_t /*block*/) const { return nullptr; }
-  bool has_table() const { return table(block_count() - 1) != nullptr; }
+  bool has_table() const { return range_blocks() < block_count(); }
   virtual RowRange BlockRows(int64_t /*block*/) const { return {}; }
   virtual int64_t block_count() const = 0;
+  // The first of them, which are of the flat vector.
+  virtual int64_t range_blocks() const { return block_count(); }
+  // See InOrder().
+  int64_t InOrder(int64_t i) const { return dtrain::InOrder(range_blocks(), i); }
   virtual size_t bytes(int64_t block) const = 0;  // of the block's values
   // The size of a tensor in a message: of its values, or of an address in a device's memory.
   virtual size_t tensor_bytes(int64_t block) const = 0;

@@ -36,6 +36,7 @@ class RowShard : public ParameterShard {
 
   const TableLayout* table(int64_t) const override { return &table_; }
   int64_t block_count() const override { return static_cast<int64_t>(blocks_.size()); }
+  int64_t range_blocks() const override { return 0; }
   RowRange BlockRows(int64_t block) const override { return At(block).rows; }
   size_t bytes(int64_t) const override { return 0; }
   size_t tensor_bytes(int64_t) const override { return 0; }

@@ -62,6 +62,23 @@ TEST_CASE("cluster: one worker gives the same weights whatever the number of ps 
   }
 }
 
+TEST_CASE("cluster: batches whose rows have no feature train the bias, of a table of either kind") {
+  const std::string path = testing::NewDirectory() + "/rows.svm";
+  std::ofstream(path) << "1\n0\n1\n1\n1 3:1\n0\n";
+  for (const TableKind table : {TableKind::kRange, TableKind::kHash}) {
+    Config config = LinearCluster(2, 1, 12);
+    config.model.kind = ModelKind::kLogistic;
+    config.model.table = table;
+    config.model.inputs = 4;
+    config.data.train = DataSourceConfig();
+    config.data.train.format = DataFormat::kLibsvm;
+    config.data.train.path = {path};
+    config.data.shuffle = false;
+    config.train.batch_size = 2;
+    CHECK(Run(config).examples == 24);
+  }
+}
+
 TEST_CASE("cluster: a worker whose data is bad ends the run for all, with its own error") {
   for (const Split split : {Split::kShard, Split::kFeed}) {
     Config config = DigitsCluster(1, 3, 1);
@@ -154,6 +171,46 @@ TEST_CASE(
       if (crc.empty()) crc = *summary.model_crc;
       if (each.same_bits) CHECK(*summary.model_crc == crc);
     }
+  }
+}
+
+// An mlp of 4 blocks, of which three have whole layers.
+Config DeepCluster(int ps, int workers, TrainMode mode) {
+  Config config = DigitsCluster(ps, workers, 1);
+  config.model.kind = ModelKind::kMlp;
+  config.model.hidden = {512, 512, 512};
+  config.model.init.kind = InitKind::kGlorot;
+  config.data.train.rows = 400;
+  config.data.test.rows = 100;
+  config.train.mode = mode;
+  return config;
+}
+
+// A gradient whose own norm is bounded is sent whole.
+TEST_CASE("cluster: a gradient that is sent layer by layer has the bits of one that is sent whole") {
+  const std::string whole = *Run(Clipping(DeepCluster(1, 1, TrainMode::kAsync), 1e30)).model_crc;
+  std::string of_rounds;
+  for (const int ps : {1, 2, 3}) {
+    for (const PlacementPolicy policy : {PlacementPolicy::kBytes, PlacementPolicy::kRoundRobin}) {
+      Config config = DeepCluster(ps, 1, TrainMode::kAsync);
+      config.placement.policy = policy;
+      CHECK(*Run(config).model_crc == whole);
+      config = DeepCluster(ps, 2, TrainMode::kSync);
+      config.placement.policy = policy;
+      const std::string crc = *Run(config).model_crc;
+      if (of_rounds.empty()) of_rounds = crc;
+      CHECK(crc == of_rounds);
+    }
+  }
+  CHECK(of_rounds != whole);
+}
+
+TEST_CASE("cluster: a gradient that is not finite ends the run, also when a part of it was sent") {
+  for (const TrainMode mode : {TrainMode::kAsync, TrainMode::kSync}) {
+    Config config = DeepCluster(2, 2, mode);
+    config.model.activation = Activation::kRelu;
+    config.train.optimizer.learning_rate = 1e18;
+    CHECK_THROWS_WITH_AS(Run(config), doctest::Contains("local step"), Failure);
   }
 }
 

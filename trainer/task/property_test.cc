@@ -97,8 +97,13 @@ class Verdict {
   }
   // Whether ps 0 has all of the gradient in which the worker was lost.
   bool TornCounts() const {
-    const std::vector<int> owners = case_.PsOfBlocks();
-    return torn() && owners[static_cast<size_t>(case_.loss.blocks)] > 0;
+    return torn() && TornBlocks(0) == BlocksOf(MakeLayout(case_.config, case_.ps()), 0);
+  }
+  // The blocks of that gradient that this ps was sent.
+  int64_t TornBlocks(size_t ps) const {
+    const auto& sent = Of(case_.loss.worker).front()->wire.torn;
+    const auto found = sent.find(case_.config.cluster.ps[ps]);
+    return found == sent.end() ? 0 : found->second;
   }
   // The gradients of the lost worker that ps 0 has.
   int64_t TakenBeforeLoss() const { return case_.loss.step - (TornCounts() ? 0 : 1); }
@@ -182,7 +187,7 @@ class Verdict {
       if (!seen) return;
       int64_t expected = summary().global_step;
       if (torn() && !case_.sync()) {
-        const bool applied = static_cast<int64_t>(block) < case_.loss.blocks;
+        const bool applied = static_cast<int64_t>(next[ps]) < TornBlocks(ps);
         expected += (applied ? 1 : 0) - (TornCounts() ? 1 : 0);
       }
       CHECK(static_cast<int64_t>(found->second[next[ps]++]) == expected);
@@ -217,13 +222,15 @@ class Verdict {
     if (Whole(worker) && case_.MaxSteps() == kUnbounded) CHECK(steps == own);
     if (case_.all_in_each_round() && !disturbed()) CHECK(steps == std::min(own, summary().global_step));
   }
-  // A worker that rounds have waited for repeats its last gradient.
+  // A worker that rounds have waited for repeats the last gradient that a round has taken up: one that is
+  // torn too, if ps 0 has had its first block in time.
   void CheckReturn(const Incarnation& again) {
     const int64_t before = case_.loss.step - 1;
     Between begin{TakenBeforeLoss(), TakenBeforeLoss()};
     if (case_.sync()) begin.least = before;
     if (case_.all_in_each_round() && case_.waits()) begin.least = std::max<int64_t>(0, before - 1);
-    if (case_.all_in_each_round() && case_.waits()) begin.most = std::max<int64_t>(0, TakenBeforeLoss() - 1);
+    const int64_t taken_up = torn() && TornBlocks(0) > 0 ? case_.loss.step : TakenBeforeLoss();
+    if (case_.all_in_each_round() && case_.waits()) begin.most = std::max<int64_t>(0, taken_up - 1);
     CHECK(again.begin >= begin.least);
     CHECK(again.begin <= begin.most);
   }

@@ -177,8 +177,8 @@ TEST_CASE(
   OneWorkerRun run(TwoBlocks());
   RawWorker& worker = run.worker;
   const std::vector<float> second(5, 1);
-  CheckRefused(worker, 4, {1, 2, 3}, 0);
-  for (const uint32_t block : {1u, 2u, 0xffffffffu}) CheckRefused(worker, 4, second, block);
+  CheckRefused(worker, 4, {1, 2, 3}, 1);  // the last one of a range is the first that travels
+  for (const uint32_t block : {0u, 2u, 0xffffffffu}) CheckRefused(worker, 4, second, block);
   worker.SendPush(5, second, 1);  // sent before the push before it was refused
   CHECK(worker.Receive(milliseconds(100)) == nullptr);
   worker.Send(4, [](auto& builder) { return wire::CreatePull(builder, 1); });
@@ -202,6 +202,50 @@ TEST_CASE("sync: the workers begin together, and a round is the mean of their gr
   run.At(1).CheckWeights(0, 1, {-2, -3});
   run.At(1)->SendPush(5, {1, 2}, 0, 0);  // its answer was lost
   run.At(1).CheckWeights(0, 1, {-2, -3});
+}
+
+// Two workers in rounds and a model of two blocks, of which the last, with five values, travels first.
+struct RoundsOfTwoBlocks : DrivenRun {
+  explicit RoundsOfTwoBlocks(WorkerLost lost) : DrivenRun(ConfigOf(lost), 2, /*enters=*/false) {
+    for (const uint32_t block : {1u, 0u}) {
+      for (const int worker : {0, 1}) {
+        At(worker)->Send(5 - block, [&](auto& builder) {
+          return wire::CreatePull(builder, block, true, builder.CreateVector(together));
+        });
+      }
+    }
+    for (const int worker : {0, 1, 0, 1}) CHECK(At(worker)->Expect<wire::Weights>()->version() == 0);
+  }
+  static Config ConfigOf(WorkerLost lost) {
+    Config config = Driven(TrainMode::kSync);
+    config.model.inputs = kBlockValues + 4;
+    config.failure.worker_lost = lost;
+    return config;
+  }
+};
+
+TEST_CASE("sync: a block is applied when all workers have sent it, whatever becomes of the rest") {
+  const std::vector<float> first(kBlockValues, 1);  // lent to the ps
+  RoundsOfTwoBlocks run(WorkerLost::kContinue);
+  run.At(0)->SendPush(6, std::vector<float>(5, 1), 1, 0);
+  run.At(0).CheckNothing();
+  run.At(1)->SendPush(6, std::vector<float>(5, 3), 1, 0);
+  for (const int worker : {0, 1}) run.At(worker).CheckWeights(0, 1, std::vector<float>(5, -2));
+  run.At(1).Lose();
+  run.At(0)->SendPush(7, first, 0, 0);
+  run.At(0).CheckWeights(0, 1, std::vector<float>(kBlockValues, -1));
+}
+
+TEST_CASE("sync: where a lost worker is waited for no round is left half applied") {
+  const std::vector<float> first(kBlockValues, 1);  // lent to the ps
+  RoundsOfTwoBlocks run(WorkerLost::kWait);
+  for (const int worker : {0, 1}) run.At(worker)->SendPush(6, std::vector<float>(5, 1), 1, 0);
+  run.At(0).CheckNothing();
+  for (const int worker : {0, 1}) run.At(worker)->SendPush(7, first, 0, 0);
+  for (const int worker : {0, 1}) {
+    run.At(worker).CheckWeights(0, 1, std::vector<float>(5, -1));
+    run.At(worker).CheckWeights(0, 1, std::vector<float>(kBlockValues, -1));
+  }
 }
 
 TEST_CASE("sync: a gradient that is too late for its round is dropped and answered with the next") {

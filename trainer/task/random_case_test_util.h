@@ -67,7 +67,7 @@ struct RandomCase {
     const int64_t towers = config.device.towers();
     return *config.train.epochs * ((own + towers - 1) / towers);
   }
-  // The ps of each block of a gradient, in the order in which a worker sends the blocks.
+  // The ps of each block of a gradient.
   std::vector<int> PsOfBlocks() const {
     const Layout layout = MakeLayout(config, ps());
     std::vector<int> owners;
@@ -128,7 +128,7 @@ class CaseMaker {
     if (train.mode == TrainMode::kAsync && OneIn(2)) train.in_flight = Between(2, 4);
     if (train.mode == TrainMode::kSync && OneIn(3)) train.aggregate = Between(1, case_.workers());
   }
-  // The largest model has more than one block on one ps.
+  // The largest model has more than one block on one ps or two, and layers whose blocks are sent early.
   void DrawModel() {
     const int64_t kind = Between(1, 12);
     wide_ = kind == 1;
@@ -153,7 +153,7 @@ class CaseMaker {
     config_.model.kind = kind > 3 ? ModelKind::kSoftmax : ModelKind::kMlp;
     config_.model.inputs = 784;
     config_.model.outputs = 10;
-    if (kind <= 3) config_.model.hidden = {wide_ ? 350 : Between(2, 9)};
+    if (kind <= 3) config_.model.hidden = wide_ ? std::vector<int64_t>{350, 900} : std::vector{Between(2, 9)};
     config_.data.train.name = SyntheticName::kDigits;
   }
   void DrawOptimizer() {

@@ -28,7 +28,7 @@ class Gauge {
 
   int64_t Push() {
     return OfAllBlocks([this](int64_t i) {
-      const bool is_counted = coordinates_ && i + 1 == BlockCount(range_);
+      const bool is_counted = coordinates_ && i == 0;
       const std::optional<float> loss = is_counted ? std::optional(1.0f) : std::nullopt;
       return encoder_.Push(kEnvelope, static_cast<uint32_t>(i), 1, checksum_, Block(i, compress_.push), 0,
                            loss, {}, compress_.push);
@@ -47,7 +47,7 @@ class Gauge {
  private:
   int64_t Weights(uint32_t granted, net::Compression form) {
     return OfAllBlocks([&](int64_t i) {
-      const uint32_t steps = coordinates_ && i + 1 == BlockCount(range_) ? granted : 0;
+      const uint32_t steps = coordinates_ && i == 0 ? granted : 0;
       return encoder_.Weights(kEnvelope, 1, coordinates_ ? 1 : 0, steps, checksum_, Block(i, form), 0, 0,
                               form);
     });
@@ -55,7 +55,8 @@ class Gauge {
 
   static constexpr net::Envelope kEnvelope{1, 0, 1};
 
-  // Only the first block, whose number 0 takes no bytes, and the last one differ from the others.
+  // Only the first block, whose number 0 takes no bytes and which ends an exchange (InOrder), and the last
+  // one, which may be shorter, differ from the others.
   template <typename Make>
   int64_t OfAllBlocks(Make&& make) const {
     const int64_t blocks = BlockCount(range_);

@@ -34,6 +34,7 @@ struct Wire {
   std::function<void()> on_start;  // called when the worker is told to start
 
   int64_t requests = 0;
+  std::map<std::string, int64_t> torn;  // by ps: the blocks that it was sent of the gradient before that
   std::map<std::string, std::vector<uint64_t>> final_versions;  // by ps: of its blocks, after the last step
   bool all_done = false;
 };
@@ -52,8 +53,9 @@ class WatchedChannel : public net::Channel {
   void Disconnect(net::NodeId id) override { channel_->Disconnect(id); }
   net::SendResult Send(net::NodeId peer, net::Message& message) override {
     const wire::Envelope* envelope = net::Decode(message);
-    if (envelope->body_as_Push() != nullptr && wire_.blocks_until_end >= 0 && wire_.blocks_until_end-- == 0) {
-      throw Vanished();
+    if (envelope->body_as_Push() != nullptr && wire_.blocks_until_end >= 0) {
+      if (wire_.blocks_until_end-- == 0) throw Vanished();
+      ++wire_.torn[addresses_[peer]];
     }
     const bool request = envelope->request() != 0 && wire_.repeat_every > 0;
     net::Message again;
@@ -212,7 +214,8 @@ class WatchedCluster::Watch : public Hook {
     incarnation_.began = true;
     incarnation_.begin = view.local_step;
   }
-  void OnGradient(const StepView& view, const float*) override {
+  // Nothing of the step's gradient has been sent.
+  void BeforeStep(const StepView& view, HookRequests*) override {
     incarnation_.steps.push_back({view.local_step, view.rows, -1});
     if (case_.config.train.mode == TrainMode::kSsp) CheckBound(view.local_step);
     if (worker_ == 0 && view.local_step >= case_.late_at) MeetLate();

@@ -21,6 +21,9 @@ Exchanges::Exchanges(const Config& config, const Layout& layout, const std::vect
       table_(layout.table ? &*layout.table : nullptr),
       flat_(layout.size),
       left_out_(config.net.compress.push == net::Compression::kNone ? 0 : static_cast<size_t>(layout.size)) {
+  for (const Variable& variable : layout.variables) {
+    variables_.push_back({variable.offset, variable.offset + variable.size()});
+  }
   int64_t in_ranges = 0, of_rows = 0;
   for (size_t ps = 0; ps < links.size(); ++ps) {
     Flow flow;
@@ -39,8 +42,34 @@ int64_t Exchanges::WindowOf(const TrainConfig& train, const Layout& layout, size
   return MaxOpenBlocks(train, BlocksOf(layout, ps));
 }
 
+void Exchanges::Announce(const net::LentBuffer& buffer, uint32_t examples) {
+  Exchange push;
+  push.gradient = &buffer;
+  push.hold = buffer.KeepLent();
+  push.examples = examples;
+  awaited_ = variables_;
+  announced_ = true;
+  Begin(std::move(push));
+}
+
+void Exchanges::Ready(Range elements) {
+  const auto is_ready = [&](Range variable) {
+    return elements.begin <= variable.begin && variable.end <= elements.end;
+  };
+  awaited_.erase(std::remove_if(awaited_.begin(), awaited_.end(), is_ready), awaited_.end());
+  for (Flow& flow : flows_) SendBlocks(flow);
+}
+
 void Exchanges::Push(const net::LentBuffer& buffer, uint32_t examples, const net::PushedLoss& loss,
                      ExchangeRows rows) {
+  staleness_.OnPushed();
+  --steps_;
+  if (std::exchange(announced_, false)) {
+    DT_CHECK(rows.of == nullptr && rows.asks == nullptr);
+    ExchangeOf(begun_ - 1).loss = loss;
+    for (Flow& flow : flows_) SendBlocks(flow);
+    return;
+  }
   Exchange push;
   push.gradient = &buffer;
   push.hold = buffer.KeepLent();
@@ -48,8 +77,6 @@ void Exchanges::Push(const net::LentBuffer& buffer, uint32_t examples, const net
   push.loss = loss;
   push.rows = rows;
   Begin(std::move(push));
-  staleness_.OnPushed();
-  --steps_;
 }
 
 void Exchanges::Pull(std::optional<Entry> entry, ExchangeRows rows) {
@@ -88,11 +115,21 @@ void Exchanges::CheckSize(const KeyedBatch& asks) const {
 
 // Sends blocks of the open exchanges, in order, while the window has room.
 void Exchanges::SendBlocks(Flow& flow) {
-  while (flow.sent < begun_ * flow.blocks && flow.sent - flow.answered < flow.window) {
-    SendBlock(flow, ExchangeOf(flow.sent / flow.blocks), flow.sent % flow.blocks);
+  while (flow.sent < begun_ * flow.blocks && flow.sent - flow.answered < flow.window && MaySend(flow)) {
+    SendBlock(flow, ExchangeOf(flow.sent / flow.blocks), NextSent(flow));
     ++flow.sent;
   }
   DropSent();
+}
+
+// Whether the next block is computed.
+bool Exchanges::MaySend(const Flow& flow) const {
+  if (!announced_ || flow.sent < (begun_ - 1) * flow.blocks) return true;
+  if (flow.sent + 1 == begun_ * flow.blocks) return false;
+  const Range block = BlockOf(flow.range, NextSent(flow));
+  return std::none_of(awaited_.begin(), awaited_.end(), [&](Range awaited) {
+    return std::max(awaited.begin, block.begin) < std::min(awaited.end, block.end);
+  });
 }
 
 void Exchanges::SendBlock(const Flow& flow, const Exchange& exchange, int64_t index) {
@@ -114,7 +151,7 @@ void Exchanges::SendBlock(const Flow& flow, const Exchange& exchange, int64_t in
   const net::LentBytes bytes = GradientOf(flow, exchange, index);
   const uint64_t sum = config_.net.checksum ? net::PayloadChecksum(bytes.data, bytes.size) : 0;
   // What ps 0 counts it by is its last block.
-  const bool is_counted = &flow == &flows_.front() && index + 1 == flow.blocks;
+  const bool is_counted = &flow == &flows_.front() && (flow.sent + 1) % flow.blocks == 0;
   const net::PushedLoss loss = is_counted ? exchange.loss : net::PushedLoss();
   net::PushedRows rows;
   if (of_rows) rows = {exchange.rows.of->RequestOf(of_all), keys};
@@ -215,7 +252,7 @@ float* Exchanges::PlaceOf(const Flow& flow, int64_t block) {
 }
 
 void Exchanges::TakeIn(const Flow& flow, const net::Message& message, const wire::Weights& weights) {
-  const int64_t block = flow.answered % flow.blocks;
+  const int64_t block = NextAnswered(flow);
   const net::TensorView values = net::Tensor(message, weights);
   const size_t bytes = BytesAsked(flow, block);
   const auto form = static_cast<net::Compression>(weights.form());
@@ -272,6 +309,7 @@ void Exchanges::DropOpen() {
   for (Flow& flow : flows_) flow.sent = flow.answered = begun_ * flow.blocks;
   DropSent();
   closed_ = begun_;
+  announced_ = false;
   steps_ = evaluate_ = 0;
   staleness_.DropOpen();
   std::fill(left_out_.begin(), left_out_.end(), 0.0f);  // it is of weights that are gone

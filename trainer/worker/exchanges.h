@@ -1,13 +1,13 @@
 // Exchanges: a worker's exchanges with the ps: each sends the whole flat gradient, or nothing, and gets the
 // whole flat weights back. Several may be open; they are answered in order. Tensors travel in blocks
 // (model/layout.h), and a window bounds the open blocks of each ps. Nothing here waits: blocks go out while
-// the windows have room, the rest when OnWeights() takes answers.
-// Of a table an exchange asks for the rows of one batch (keyed_source.h), whose weights come into that batch,
-// and its gradient is of the rows that an earlier exchange has asked for. Where the model has both, the flat
-// vector comes into that batch too, and the gradient is that of the flat vector and behind it that of rows.
-// With net.compress.push a block of the flat vector is compressed when it is sent, in the order of the
-// exchanges, into a buffer of its own; what that leaves out stays here, as long as the worker is in the run.
-// Owner: PsClient. Thread: the worker's.
+// the windows have room, the rest when OnWeights() takes answers. Blocks of a gradient may go out while its
+// other blocks are still computed (Announce). Of a table an exchange asks for the rows of one batch
+// (keyed_source.h), whose weights come into that batch, and its gradient is of the rows that an earlier
+// exchange has asked for. Where the model has both, the flat vector comes into that batch too, and the
+// gradient is that of the flat vector and behind it that of rows. With net.compress.push a block of the flat
+// vector is compressed when it is sent, in the order of the exchanges, into a buffer of its own; what that
+// leaves out stays here, as long as the worker is in the run. Owner: PsClient. Thread: the worker's.
 #pragma once
 
 #include <algorithm>
@@ -96,8 +96,14 @@ class Exchanges {
   // asks for rows, its batch gets them in its place.
   void set_parameters(float* parameters) { parameters_ = parameters; }
 
+  // Opens an exchange for a gradient that is about to be computed into `buffer`. A block goes out when
+  // Ready() has named all variables that it has elements of; the last block of each ps, with which the
+  // gradient counts, waits for Push().
+  void Announce(const net::LentBuffer& buffer, uint32_t examples);
+  void Ready(Range elements);
   // Opens an exchange for the gradient in `buffer` (the whole flat vector or the rows of rows.of), which is
-  // lent until it is sent; of both, in this order. `loss`: as in the message.
+  // lent until it is sent; of both, in this order. `loss`: as in the message. If the gradient was
+  // announced, this sends the rest of it.
   void Push(const net::LentBuffer& buffer, uint32_t examples, const net::PushedLoss& loss = {},
             ExchangeRows rows = {});
   // Opens an exchange without a gradient. With `entry` the worker enters the run. No other may be open, but
@@ -170,6 +176,7 @@ class Exchanges {
   void Begin(Exchange exchange);
   void CheckSize(const KeyedBatch& asks) const;
   void SendBlocks(Flow& flow);
+  bool MaySend(const Flow& flow) const;
   void SendBlock(const Flow& flow, const Exchange& exchange, int64_t block);
   net::LentBytes GradientOf(const Flow& flow, const Exchange& exchange, int64_t block);
   net::LentBytes RowsOf(const Exchange& exchange, int64_t block);
@@ -183,6 +190,11 @@ class Exchanges {
   Bytes PartOf(const Flow& flow, int64_t block) const;
   void DropSent();
   int64_t ExchangeNumber(const Flow& flow) const { return flow.answered / flow.blocks; }
+  // The block that is sent next, and the one that is answered next.
+  static int64_t NextSent(const Flow& flow) { return InOrder(flow.range_blocks, flow.sent % flow.blocks); }
+  static int64_t NextAnswered(const Flow& flow) {
+    return InOrder(flow.range_blocks, flow.answered % flow.blocks);
+  }
   void TakeIn(const Flow& flow, const net::Message& message, const wire::Weights& weights);
   void CountVersion(size_t ps, const wire::Weights& weights);
   bool EveryPsAnswered(int64_t exchanges) const;
@@ -197,6 +209,8 @@ class Exchanges {
   int64_t begun_ = 0;           // exchanges opened
   int64_t sent_ = 0;            // exchanges of which every block is sent
   int64_t closed_ = 0;          // exchanges closed
+  bool announced_ = false;      // the newest one's gradient is not complete
+  std::vector<Range> awaited_;  // the variables that are missing of it
   int64_t steps_ = 0;
   int64_t global_step_ = 0;
   Staleness staleness_;
@@ -208,6 +222,7 @@ class Exchanges {
   bool by_address_ = false;
   const TableLayout* const table_;  // null: only the flat vector travels
   const int64_t flat_;              // values of the flat vector
+  std::vector<Range> variables_;    // of it
   net::LentBuffers sent_rows_;      // gradients with keys, that a transport may still read
   net::LentBuffers compressed_;     // blocks of gradients, in the same way
   std::vector<float> left_out_;     // of the flat vector, by earlier gradients; empty: nothing ever is

@@ -25,15 +25,22 @@ Config ConfigOf(TrainMode mode, int64_t in_flight = 1) {
   return config;
 }
 
-// Ranges with these numbers of blocks; the last block of each has one value.
+// Ranges with these numbers of blocks, each a variable; the last block of each, which travels first, has one
+// value.
 Layout LayoutOf(const std::vector<int64_t>& blocks) {
   Layout layout;
   for (const int64_t count : blocks) {
     const int64_t begin = layout.size;
     layout.size += (count - 1) * kBlockValues + 1;
     layout.ps.push_back({begin, layout.size});
+    layout.variables.push_back({"", layout.size - begin, 1, false, 1, 1, begin});
   }
   return layout;
+}
+
+uint32_t BlockIn(const wire::Envelope& envelope) {
+  const bool push = envelope.body_type() == wire::Body::Push;
+  return push ? envelope.body_as_Push()->block() : envelope.body_as_Pull()->block();
 }
 
 // A ps's answer with a block of weights, all of one value.
@@ -49,13 +56,17 @@ struct Answer {
 struct Fixture {
   explicit Fixture(const Config& of, const std::vector<int64_t>& blocks)
       : config(of), layout(LayoutOf(blocks)), parameters(static_cast<size_t>(layout.size)) {
-    std::vector<Conversation*> pointers;
     config.cluster.ps.assign(blocks.size(), "127.0.0.1:10001");
     for (size_t ps = 0; ps < blocks.size(); ++ps) {
       const size_t most = MaxOpenRequests(Exchanges::WindowOf(config.train, layout, ps));
       links.emplace_back(channel, config.cluster, TaskId{Role::kPs, static_cast<int>(ps)}, most);
-      pointers.push_back(&links.back());
     }
+    Connect();
+  }
+  // The exchanges of the layout as it is now.
+  void Connect() {
+    std::vector<Conversation*> pointers;
+    for (Conversation& link : links) pointers.push_back(&link);
     exchanges = std::make_unique<Exchanges>(config, layout, pointers);
     exchanges->set_parameters(parameters.data());
   }
@@ -66,12 +77,17 @@ struct Fixture {
   Blocks SentTo(size_t ps) const {
     Blocks blocks;
     for (const FakeChannel::Sent& sent : channel.sent) {
-      if (sent.to != NodeOf(ps)) continue;
-      const wire::Envelope& envelope = sent.envelope();
-      const bool push = envelope.body_type() == wire::Body::Push;
-      blocks.push_back(push ? envelope.body_as_Push()->block() : envelope.body_as_Pull()->block());
+      if (sent.to == NodeOf(ps)) blocks.push_back(BlockIn(sent.envelope()));
     }
     return blocks;
+  }
+  // The size of the block that was asked for by the oldest open request.
+  int64_t OldestSize(size_t ps) const {
+    for (const FakeChannel::Sent& sent : channel.sent) {
+      if (sent.to != NodeOf(ps) || sent.envelope().request() != links[ps].oldest_open()) continue;
+      return BlockOf(layout.ps[ps], BlockIn(sent.envelope())).size();
+    }
+    return 0;
   }
   // Weights of `size` values as the answer to `request`.
   void Take(size_t ps, uint64_t request, int64_t size, const Answer& answer = {}, uint64_t checksum = 0) {
@@ -82,23 +98,30 @@ struct Fixture {
                         {values.data(), values.size() * sizeof(float), nullptr, nullptr}, answer.held_us);
     exchanges->OnWeights(ps, message, *net::Decode(message));
   }
-  // The answer to the oldest open request, for a block that is not the last of a range, or for the last.
-  void AnswerOldest(size_t ps, const Answer& answer = {}, int64_t size = 1) {
-    Take(ps, links[ps].oldest_open(), size, answer);
+  // The answer to the oldest open request.
+  void AnswerOldest(size_t ps, const Answer& answer = {}) {
+    Take(ps, links[ps].oldest_open(), OldestSize(ps), answer);
   }
 
   Config config;
-  const Layout layout;
+  Layout layout;
   FakeChannel channel;
   std::deque<Conversation> links;
   std::vector<float> parameters;
   std::unique_ptr<Exchanges> exchanges;
 };
 
-Blocks Counted(uint32_t count) {
+// The first `count` blocks that travel of a range of `all`.
+Blocks First(uint32_t count, uint32_t all) {
   Blocks blocks;
-  for (uint32_t block = 0; block < count; ++block) blocks.push_back(block);
+  for (uint32_t block = all; block-- > all - count;) blocks.push_back(block);
   return blocks;
+}
+
+// Drops the messages, whose bytes are lent on their own.
+void ForgetSent(Fixture& at) {
+  for (Conversation& link : at.links) link.Clear();
+  at.channel.sent.clear();
 }
 
 // All fields of a Push.
@@ -114,14 +137,14 @@ Value PushedIn(const net::Message& push) {
 TEST_CASE("exchanges: blocks go out in order, and no more than the window of each ps holds") {
   Fixture at(ConfigOf(TrainMode::kAsync), {18, 17});
   at.exchanges->Pull();
-  CHECK(at.SentTo(0) == Counted(16));
-  CHECK(at.SentTo(1) == Counted(16));
-  at.AnswerOldest(0, {}, kBlockValues);
-  CHECK(at.SentTo(0) == Counted(17));
-  CHECK(at.SentTo(1) == Counted(16));  // an answer makes room only with its own ps
-  at.AnswerOldest(0, {}, kBlockValues);
-  at.AnswerOldest(0, {}, kBlockValues);
-  CHECK(at.SentTo(0) == Counted(18));
+  CHECK(at.SentTo(0) == First(16, 18));
+  CHECK(at.SentTo(1) == First(16, 17));
+  at.AnswerOldest(0);
+  CHECK(at.SentTo(0) == First(17, 18));
+  CHECK(at.SentTo(1) == First(16, 17));  // an answer makes room only with its own ps
+  at.AnswerOldest(0);
+  at.AnswerOldest(0);
+  CHECK(at.SentTo(0) == First(18, 18));
 }
 
 TEST_CASE("exchanges: the blocks of a gradient follow those of the one before") {
@@ -130,8 +153,8 @@ TEST_CASE("exchanges: the blocks of a gradient follow those of the one before") 
   const net::LentBuffer second(at.BufferBytes());
   at.exchanges->Push(first, 1);
   at.exchanges->Push(second, 1);
-  Blocks expected = Counted(9);
-  for (const uint32_t block : Counted(7)) expected.push_back(block);
+  Blocks expected = First(9, 9);
+  for (const uint32_t block : First(7, 9)) expected.push_back(block);
   CHECK(at.SentTo(0) == expected);
   CHECK(at.exchanges->open() == 2);
 }
@@ -154,16 +177,17 @@ TEST_CASE("exchanges: weights land in the range of the ps that sent them, block 
   std::vector<Range> arrived;
   at.exchanges->set_on_weights([&](const float*, Range part) { arrived.push_back(part); });
   at.exchanges->Pull();
-  at.AnswerOldest(0, {1}, kBlockValues);
+  at.AnswerOldest(0, {1});
   at.AnswerOldest(1, {2});
   at.AnswerOldest(0, {3});
-  CHECK(at.parameters[0] == 1);
-  CHECK(at.parameters[kBlockValues - 1] == 1);
-  CHECK(at.parameters[kBlockValues] == 3);
+  CHECK(at.parameters[0] == 3);
+  CHECK(at.parameters[kBlockValues - 1] == 3);
+  CHECK(at.parameters[kBlockValues] == 1);
   CHECK(at.parameters[kBlockValues + 1] == 2);
   REQUIRE(arrived.size() == 3);
+  CHECK(arrived[0].begin == kBlockValues);
   CHECK(arrived[1].begin == kBlockValues + 1);
-  CHECK(arrived[2].begin == kBlockValues);
+  CHECK(arrived[2].begin == 0);
 }
 
 TEST_CASE("exchanges: the oldest is closed when every ps has answered all of it, and only once") {
@@ -173,20 +197,93 @@ TEST_CASE("exchanges: the oldest is closed when every ps has answered all of it,
   at.exchanges->Push(gradient, 1);
   at.exchanges->Push(gradient, 1);
   at.AnswerOldest(1);
-  at.AnswerOldest(0, {}, kBlockValues);
+  at.AnswerOldest(0);
   CHECK_FALSE(at.exchanges->CloseOldest());
   at.AnswerOldest(0);
   CHECK(at.exchanges->awaits(0));
   CHECK(at.exchanges->CloseOldest());
   CHECK_FALSE(at.exchanges->CloseOldest());
   CHECK(at.exchanges->open() == 1);
-  at.AnswerOldest(0, {}, kBlockValues);
+  at.AnswerOldest(0);
   at.AnswerOldest(0);
   CHECK_FALSE(at.exchanges->CloseOldest());
   at.AnswerOldest(1);
   CHECK(at.exchanges->CloseOldest());
   CHECK(at.exchanges->open() == 0);
   CHECK_FALSE(at.exchanges->awaits(0));
+}
+
+// A range of 4 blocks on one ps: two variables, of which the second begins within block 1.
+struct Announced : Fixture {
+  Announced() : Fixture(ConfigOf(TrainMode::kAsync), {4}) {
+    layout.variables = {layout.variables[0], layout.variables[0]};
+    layout.variables[0].rows = layout.variables[1].offset = kBlockValues + 5;
+    layout.variables[1].rows = layout.size - layout.variables[1].offset;
+    Connect();
+    exchanges->Announce(gradient, 7);
+  }
+  void Finish(size_t variable) {
+    const Variable& one = layout.variables[variable];
+    exchanges->Ready({one.offset, one.offset + one.size()});
+  }
+  const net::LentBuffer gradient{BufferBytes()};
+};
+
+TEST_CASE("exchanges: of an announced gradient those blocks go out whose variables are ready") {
+  Announced at;
+  CHECK(at.SentTo(0).empty());
+  CHECK(at.exchanges->open() == 1);
+  at.Finish(1);
+  CHECK(at.SentTo(0) == First(2, 4));
+  CHECK(at.exchanges->steps() == 0);
+  at.Finish(0);
+  CHECK(at.SentTo(0) == First(3, 4));  // it counts with the last one
+  at.exchanges->Push(at.gradient, 7, {0.5f, std::nullopt});
+  CHECK(at.SentTo(0) == First(4, 4));
+  CHECK(at.exchanges->steps() == -1);
+  for (const FakeChannel::Sent& sent : at.channel.sent) {
+    const wire::Push& push = *sent.envelope().body_as_Push();
+    CHECK(push.examples() == 7);
+    CHECK(push.loss().has_value() == (push.block() == 0));
+  }
+  for (int block = 0; block < 4; ++block) at.AnswerOldest(0);
+  CHECK(at.exchanges->CloseOldest());
+}
+
+TEST_CASE(
+    "exchanges: an announced gradient of which nothing was ready goes out whole; variables in any order") {
+  Announced at;
+  at.exchanges->Push(at.gradient, 7);
+  CHECK(at.SentTo(0) == First(4, 4));
+  Announced first;
+  first.Finish(0);
+  CHECK(first.SentTo(0).empty());  // the last block, which is the second variable's, is not ready
+  first.Finish(1);
+  CHECK(first.SentTo(0) == First(3, 4));
+}
+
+TEST_CASE("exchanges: an announced gradient is dropped with its exchange, and the next one goes out whole") {
+  Announced at;
+  at.Finish(1);
+  ForgetSent(at);
+  at.exchanges->DropOpen();
+  CHECK_FALSE(at.gradient.lent());
+  at.exchanges->Pull();
+  CHECK(at.SentTo(0) == First(4, 4));
+}
+
+TEST_CASE("exchanges: an announced gradient waits for room behind the one before it") {
+  Fixture at(ConfigOf(TrainMode::kAsync, 2), {10});
+  const net::LentBuffer gradient(at.BufferBytes());
+  at.exchanges->Push(gradient, 1);
+  at.exchanges->Announce(gradient, 1);
+  at.exchanges->Ready({0, at.layout.size});
+  CHECK(at.SentTo(0).size() == 16);
+  for (int block = 0; block < 10; ++block) at.AnswerOldest(0);
+  CHECK(at.SentTo(0).size() == 19);
+  CHECK(at.exchanges->CloseOldest());
+  at.exchanges->Push(gradient, 1);
+  CHECK(at.SentTo(0).size() == 20);
 }
 
 TEST_CASE("exchanges: an answer that comes twice counts once") {
@@ -217,12 +314,6 @@ TEST_CASE("exchanges: steps and the global step are those that ps 0 says; the lo
   CHECK(at.exchanges->TakeHeld() == 0);
 }
 
-// Drops the messages, whose bytes are lent on their own.
-void ForgetSent(Fixture& at) {
-  for (Conversation& link : at.links) link.Clear();
-  at.channel.sent.clear();
-}
-
 TEST_CASE("exchanges: a gradient is lent while blocks of it wait for room, and dropped with its exchange") {
   Fixture at(ConfigOf(TrainMode::kAsync), {17});
   const net::LentBuffer gradient(at.BufferBytes());
@@ -237,7 +328,7 @@ TEST_CASE("exchanges: a gradient is given back when its last block is sent, not 
   Fixture at(ConfigOf(TrainMode::kAsync), {17});
   const net::LentBuffer gradient(at.BufferBytes());
   at.exchanges->Push(gradient, 1);
-  at.AnswerOldest(0, {}, kBlockValues);
+  at.AnswerOldest(0);
   ForgetSent(at);
   CHECK_FALSE(gradient.lent());
 }
@@ -248,7 +339,7 @@ TEST_CASE("exchanges: after a rejoin what was open is dropped, and the next begi
   at.exchanges->AddSteps(9);
   at.exchanges->Push(gradient, 1);
   at.exchanges->Push(gradient, 1);
-  at.AnswerOldest(0, {1}, kBlockValues);
+  at.AnswerOldest(0, {1});
   const uint64_t old = at.links[0].oldest_open();
   ForgetSent(at);
   at.exchanges->DropOpen();
@@ -257,14 +348,13 @@ TEST_CASE("exchanges: after a rejoin what was open is dropped, and the next begi
   CHECK_FALSE(at.exchanges->awaits(0));
   at.exchanges->set_run({5, 3});
   at.exchanges->Pull();
-  CHECK(at.SentTo(0) == Counted(16));
-  CHECK(at.SentTo(1) == Counted(1));
+  CHECK(at.SentTo(0) == First(16, 18));
+  CHECK(at.SentTo(1) == First(1, 1));
   CHECK(RunIdOf(at.channel.sent[0].envelope()) == RunId{5, 3});
   at.Take(0, old, kBlockValues, {2});  // of the run before
-  CHECK(at.parameters[kBlockValues] == 0);
-  CHECK(at.SentTo(0) == Counted(16));
-  for (int block = 0; block < 17; ++block) at.AnswerOldest(0, {4}, kBlockValues);
-  at.AnswerOldest(0, {4});
+  CHECK(at.parameters[16 * kBlockValues] == 0);
+  CHECK(at.SentTo(0) == First(16, 18));
+  for (int block = 0; block < 18; ++block) at.AnswerOldest(0, {4});
   at.AnswerOldest(1, {4});
   CHECK(at.parameters[0] == 4);
   CHECK(at.exchanges->CloseOldest());
@@ -334,13 +424,12 @@ TEST_CASE("exchanges: where parameters stay on a device a block is its address, 
     reinterpret_cast<uint64_t*>(addresses.floats())[block] = 100 + block;
   }
   at.exchanges->Push(addresses, 1);
-  for (uint64_t block = 0; block < 3; ++block) {
-    CHECK(PushedIn<uint64_t>(at.channel.sent[block].message) == 100 + block);
+  for (const uint64_t block : {0, 1, 2}) {
+    const FakeChannel::Sent& sent = at.channel.sent[block];
+    CHECK(PushedIn<uint64_t>(sent.message) == 100 + (block == 2 ? 2 : BlockIn(sent.envelope())));
   }
-  const int64_t address_floats = sizeof(uint64_t) / sizeof(float);
-  at.AnswerOldest(0, {1}, address_floats);
-  at.AnswerOldest(0, {1}, address_floats);
-  at.AnswerOldest(1, {1}, address_floats);
+  constexpr int64_t kAddressFloats = sizeof(uint64_t) / sizeof(float);
+  for (const size_t ps : {0, 0, 1}) at.Take(ps, at.links[ps].oldest_open(), kAddressFloats, {1});
   CHECK(at.exchanges->CloseOldest());
   CHECK(at.parameters[0] == 0);
 }
@@ -349,10 +438,10 @@ TEST_CASE("exchanges: weights that nobody asked for, of a wrong size or a wrong 
   Fixture at(ConfigOf(TrainMode::kAsync), {1});
   const uint64_t other = at.links[0].NextRequest();
   at.links[0].Send(other, net::Message());
-  CHECK_THROWS_WITH_AS(at.AnswerOldest(0), "ps 0 (127.0.0.1:10001) sent weights that were not asked for",
+  CHECK_THROWS_WITH_AS(at.Take(0, other, 1), "ps 0 (127.0.0.1:10001) sent weights that were not asked for",
                        Failure);
   at.exchanges->Pull();
-  CHECK_THROWS_WITH_AS(at.AnswerOldest(0, {}, 2),
+  CHECK_THROWS_WITH_AS(at.Take(0, at.links[0].oldest_open(), 2),
                        "ps 0 (127.0.0.1:10001) sent 8 bytes for a block of 4 bytes", Failure);
   at.links[0].Clear();
   at.exchanges->DropOpen();
@@ -390,7 +479,7 @@ TEST_CASE("exchanges: what a compressed gradient leaves out goes with the next o
   CHECK(sent(0, 1) == std::vector<float>{1});
   CHECK(sent(3, 1) == std::vector<float>{0});
   for (const size_t exchange : {size_t{0}, size_t{1}}) {  // 16 of each group, and then the 16 after them
-    const std::vector<float> values = sent(exchange * 3 + 1, kBlockValues);
+    const std::vector<float> values = sent(exchange * 3 + 2, kBlockValues);
     for (size_t i = 0; i < values.size(); ++i) {
       if (i % 256 / 16 == exchange ? values[i] != 1 : values[i] != 0) FAIL("value ", i, " is ", values[i]);
     }
@@ -399,7 +488,7 @@ TEST_CASE("exchanges: what a compressed gradient leaves out goes with the next o
   ForgetSent(at);
   at.exchanges->DropOpen();
   at.exchanges->Push(zeros, 1);
-  CHECK(sent(1, kBlockValues) == std::vector<float>(kBlockValues, 0));
+  CHECK(sent(2, kBlockValues) == std::vector<float>(kBlockValues, 0));
 }
 
 TEST_CASE("exchanges: compressed weights are taken where they were asked for, and full ones always") {

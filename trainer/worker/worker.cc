@@ -113,6 +113,7 @@ void Worker::Load() {
   data_.Join(peers_.run().id, peers_.feed_token());
   if (model_.made()) return;
   model_.Make(data_.MaxRows(), data_.loaded(), data_.source(), log_);
+  if (SendsEarly()) model_.model().set_on_part([this](Range part) { exchanges_.Ready(part); });
   summary_ = WorkerSummary::Open(config_, self_.index, DeviceName(config_.device, devices_, 0), layout_,
                                  exit_hooks_, log_);
   hooks_ = MakeHooks({config_, self_, layout_, data_.loaded(), exchanges_.staleness(), summary_.get(), log_});
@@ -232,6 +233,7 @@ void Worker::Step(const Batch& batch, StepView& view) {
     values += view.keys.size * layout_.table->width();
   }
   const net::LentBuffer& gradient = model_.NextGradient(values);
+  if (SendsEarly()) exchanges_.Announce(gradient, static_cast<uint32_t>(view.rows));
   model_.model().Begin(view.weights, batch, model_.gradient(), count_correct);
   if (!model_.by_address()) {
     if (devices_.on_gpu()) StageNext();
@@ -254,6 +256,13 @@ void Worker::Step(const Batch& batch, StepView& view) {
     times_.Mark(StepPart::kCompute, Clock::now());
   }
   AfterStep(view);
+}
+
+// Whether blocks of a gradient may go out before all of it is known. A small one is a single block of each
+// ps.
+bool Worker::SendsEarly() const {
+  const bool clips = config_.train.optimizer.clip_norm && !NormOfRounds(config_.train);
+  return layout_.size > kBlockValues && !layout_.table && !model_.by_address() && !clips;
 }
 
 void Worker::StageNext() {

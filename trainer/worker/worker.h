@@ -78,6 +78,7 @@ class Worker {
   void Train();
   void Step(const Batch& batch, StepView& view);
   bool BeforeStep(const Batch& batch, StepView& view);
+  bool SendsEarly() const;
   void StageNext();
   void TakeResult(StepView& view);
   void CollectWeights();
