@@ -2,12 +2,13 @@
 // whole flat weights back. Several may be open; they are answered in order. Tensors travel in blocks
 // (model/layout.h), and a window bounds the open blocks of each ps. Nothing here waits: blocks go out while
 // the windows have room, the rest when OnWeights() takes answers. Blocks of a gradient may go out while its
-// other blocks are still computed (Announce). Of a table an exchange asks for the rows of one batch
-// (keyed_source.h), whose weights come into that batch, and its gradient is of the rows that an earlier
-// exchange has asked for. Where the model has both, the flat vector comes into that batch too, and the
-// gradient is that of the flat vector and behind it that of rows. With net.compress.push a block of the flat
-// vector is compressed when it is sent, in the order of the exchanges, into a buffer of its own; what that
-// leaves out stays here, as long as the worker is in the run. Owner: PsClient. Thread: the worker's.
+// other blocks are still computed (Announce).
+// Of a table an exchange asks for the rows of one batch (keyed_source.h), whose weights come into that batch,
+// and its gradient is of the rows that an earlier exchange has asked for. Where the model has both, the flat
+// vector comes into that batch too, and the gradient is that of the flat vector and behind it that of rows.
+// With net.compress.push a block of the flat vector is compressed when it is sent, in the order of the
+// exchanges, into a buffer of its own; what that leaves out stays here, as long as the worker is in the run.
+// Owner: PsClient. Thread: the worker's.
 #pragma once
 
 #include <algorithm>
