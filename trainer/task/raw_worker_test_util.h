@@ -132,7 +132,7 @@ class RawWorker {
   std::vector<float> Values(const wire::Weights& weights) {
     const net::TensorView view = net::Tensor(message_, weights);
     std::vector<float> values(view.size / sizeof(float));
-    std::memcpy(values.data(), view.data, view.size);
+    if (view.size > 0) std::memcpy(values.data(), view.data, view.size);
     return values;
   }
   // The task's incarnation for every ps. Call this before Join().
