@@ -131,9 +131,9 @@ DenseModel::DenseModel(const ModelConfig& config, const Layout& layout, int64_t 
 void DenseModel::Begin(const float* parameters, const Batch& batch, float* gradient, bool count_correct) {
   result_ = StepResult();
   const NetResults results{&result_.loss, count_correct ? &result_.correct : nullptr};
-  if (!on_part_) return net_.Compute(parameters, InputsOf(batch), results, gradient);
-  net_.Compute(parameters, InputsOf(batch), results, gradient,
-               [this](size_t number) { TellOf(net_.layers()[number]); });
+  std::function<void(size_t)> on_layer;
+  if (on_part_) on_layer = [this](size_t number) { TellOf(net_.layers()[number]); };
+  net_.Compute(parameters, InputsOf(batch), results, gradient, on_layer);
 }
 
 void DenseModel::TellOf(const DenseLayer& layer) const {

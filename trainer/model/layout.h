@@ -110,8 +110,8 @@ inline int64_t BlocksOf(const Layout& layout, size_t ps) {
 
 // The order in which the blocks of a ps travel: those of its range from the last to the first, because the
 // gradient of a model's last layer is known first (wait-free backpropagation, Zhang et al., Poseidon, USENIX
-// ATC 2017), and then those of its rows. Returns the block that travels as number `i`, which is also the
-// number as which block `i` travels. `range_blocks`: as RangeBlocksOf() says.
+// ATC 2017), and then those of its rows. Returns the block that travels at position `i`. The function is its
+// own inverse: it also returns the position of block `i`. `range_blocks`: the result of RangeBlocksOf().
 inline int64_t InOrder(int64_t range_blocks, int64_t i) {
   return i < range_blocks ? range_blocks - 1 - i : i;
 }

@@ -77,9 +77,9 @@ class Model {
   // the parameters. The batch is not needed after Begin().
   virtual void Begin(const float* parameters, const Batch& batch, float* gradient, bool count_correct) = 0;
   virtual StepResult End() = 0;
-  // Called in Begin() with a variable's part of the gradient that is complete before the others, unless the
-  // loss is not finite. The gradient may be read then; the parameters must still not be touched. Models that
-  // do not know such parts never call it.
+  // Begin() calls `on_part` with the elements of a variable when the gradient of that variable is complete,
+  // if the loss is finite. They may be read from then on; the parameters must still not be touched. A model
+  // that computes all variables together never calls it.
   virtual void set_on_part(std::function<void(Range)> /*on_part*/) {}
   // Evaluates a batch. `outputs` [rows, outputs] receives those of the last layer before the loss: values
   // of a linear head, logits of the others; null: not wanted.

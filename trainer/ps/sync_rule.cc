@@ -10,11 +10,11 @@ namespace dtrain {
 
 namespace {
 
-// The number of the block, among those of an exchange, with which a round may take it up. Where a round is of
-// all workers that are here, waiting for more gains nothing: the blocks are applied and answered one by one
-// as they come. Otherwise it is the last block that a worker sends without an answer (with clip_norm the last
-// of all), because a round of backup workers shall have gradients that are complete, and a round that waits
-// for a lost worker shall not be left half applied: no checkpoint could be made until that worker is back.
+// Returns the position (InOrder) of the block with which a round may take up an exchange. If a round takes
+// all workers that are here, this is the first block: a ps then applies and answers the blocks one by one as
+// they come. In three cases it is the last block that a worker sends without an answer. Backup workers: a
+// round takes the gradients that are complete first. clip_norm: the norm needs all blocks. A round that waits
+// for a lost worker: if it was half applied, no checkpoint could be made until that worker is back.
 int64_t OfferedAt(const PsParts& parts) {
   const TrainConfig& train = parts.config.train;
   const auto workers = static_cast<int64_t>(parts.config.cluster.worker.size());

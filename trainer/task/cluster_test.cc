@@ -174,7 +174,8 @@ TEST_CASE(
   }
 }
 
-// An mlp of 4 blocks, of which three have whole layers.
+// An mlp of 4 blocks. Three of its layers end in the last blocks, which can be sent before the first layer is
+// done.
 Config DeepCluster(int ps, int workers, TrainMode mode) {
   Config config = DigitsCluster(ps, workers, 1);
   config.model.kind = ModelKind::kMlp;
@@ -186,7 +187,7 @@ Config DeepCluster(int ps, int workers, TrainMode mode) {
   return config;
 }
 
-// A gradient whose own norm is bounded is sent whole.
+// A worker that bounds the norm of its own gradient sends it whole.
 TEST_CASE("cluster: a gradient that is sent layer by layer has the bits of one that is sent whole") {
   const std::string whole = *Run(Clipping(DeepCluster(1, 1, TrainMode::kAsync), 1e30)).model_crc;
   std::string of_rounds;

@@ -222,8 +222,8 @@ class Verdict {
     if (Whole(worker) && case_.MaxSteps() == kUnbounded) CHECK(steps == own);
     if (case_.all_in_each_round() && !disturbed()) CHECK(steps == std::min(own, summary().global_step));
   }
-  // A worker that rounds have waited for repeats the last gradient that a round has taken up: one that is
-  // torn too, if ps 0 has had its first block in time.
+  // If rounds have waited for a worker, it repeats its last gradient in a round. That may be the torn one, if
+  // its first block was at ps 0 in time.
   void CheckReturn(const Incarnation& again) {
     const int64_t before = case_.loss.step - 1;
     Between begin{TakenBeforeLoss(), TakenBeforeLoss()};

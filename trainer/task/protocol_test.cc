@@ -204,7 +204,7 @@ TEST_CASE("sync: the workers begin together, and a round is the mean of their gr
   run.At(1).CheckWeights(0, 1, {-2, -3});
 }
 
-// Two workers in rounds and a model of two blocks, of which the last, with five values, travels first.
+// Two workers in rounds, and a model of two blocks. The second block has five values and travels first.
 struct RoundsOfTwoBlocks : DrivenRun {
   explicit RoundsOfTwoBlocks(WorkerLost lost) : DrivenRun(ConfigOf(lost), 2, /*enters=*/false) {
     for (const uint32_t block : {1u, 0u}) {

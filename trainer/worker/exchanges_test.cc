@@ -213,7 +213,7 @@ TEST_CASE("exchanges: the oldest is closed when every ps has answered all of it,
   CHECK_FALSE(at.exchanges->awaits(0));
 }
 
-// A range of 4 blocks on one ps: two variables, of which the second begins within block 1.
+// A range of 4 blocks on one ps with two variables. The second variable begins within block 1.
 struct Announced : Fixture {
   Announced() : Fixture(ConfigOf(TrainMode::kAsync), {4}) {
     layout.variables = {layout.variables[0], layout.variables[0]};
@@ -229,7 +229,7 @@ struct Announced : Fixture {
   const net::LentBuffer gradient{BufferBytes()};
 };
 
-TEST_CASE("exchanges: of an announced gradient those blocks go out whose variables are ready") {
+TEST_CASE("exchanges: a block of an announced gradient goes out when all of its variables are ready") {
   Announced at;
   CHECK(at.SentTo(0).empty());
   CHECK(at.exchanges->open() == 1);
@@ -251,7 +251,7 @@ TEST_CASE("exchanges: of an announced gradient those blocks go out whose variabl
 }
 
 TEST_CASE(
-    "exchanges: an announced gradient of which nothing was ready goes out whole; variables in any order") {
+    "exchanges: an announced gradient goes out whole if nothing was ready; variables come in any order") {
   Announced at;
   at.exchanges->Push(at.gradient, 7);
   CHECK(at.SentTo(0) == First(4, 4));
