@@ -135,6 +135,20 @@ TEST_CASE("pages: README.md and the Chinese one have at most 80 lines") {
   }
 }
 
+TEST_CASE("pages: the first section of README.md and of the Chinese one names both set-up commands") {
+  for (const char* const path : {"README.md", "README.zh.md"}) {
+    CAPTURE(path);
+    const std::string page = Page(path);
+    const size_t begin = page.find("\n## "), end = page.find("\n## ", begin + 1);
+    const std::string section = page.substr(begin, end - begin);
+    for (const char* const command : {"scripts/quickstart.sh", "scripts/test.sh"}) {
+      CAPTURE(command);
+      CHECK(section.find(command) != std::string::npos);
+      CHECK(fs::exists(Root() / command));
+    }
+  }
+}
+
 TEST_CASE("pages: docs/README.md lists all of docs/") {
   const std::string index = Page("docs/README.md");
   for (const std::string& path : Pages()) {
