@@ -1,5 +1,5 @@
-// --from slurm under Slurm itself: the quickstart job on two nodes, and the same job sent back into the
-// queue.
+// --from slurm under Slurm itself: the quickstart job on two nodes, the same job sent back into the queue,
+// and the job of docs/how_do_i.md on four.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <stdlib.h>
@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "base/json.h"
+#include "base/testing/files.h"
 #include "cmd/testing/job.h"
 #include "cmd/testing/leftovers.h"
 #include "cmd/testing/python.h"
@@ -22,7 +23,7 @@ namespace {
 constexpr const char* kMunged = "/usr/sbin/munged";
 constexpr const char* kController = "/usr/sbin/slurmctld";
 constexpr const char* kNode = "/usr/sbin/slurmd";
-const std::vector<std::string> kHosts = {"127.0.0.2", "127.0.0.3"};
+const std::vector<std::string> kHosts = {"127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5"};
 
 // The quickstart job's ports follow from its number: 10000 + number % 2000 * 10.
 constexpr int kFirstJobPort = 10000;
@@ -53,9 +54,9 @@ std::string WhyNoSlurm() {
   return denied ? "slurmctld must set its groups, which this user namespace forbids" : "";
 }
 
-// SlurmCluster: Slurm on this machine, with one controller, two nodes (127.0.0.2 and 127.0.0.3) and munge,
-// all with directories, ports and a key of their own. Nothing of it is left when it is gone, whatever its
-// jobs were doing.
+// SlurmCluster: Slurm on this machine, with one controller, four nodes (kHosts) and munge, all with
+// directories, ports and a key of their own. Nothing of it is left when it is gone, whatever its jobs were
+// doing.
 class SlurmCluster {
  public:
   SlurmCluster();  // has a controller that takes jobs
@@ -191,16 +192,21 @@ bool NoSlurm() {
   return !why.empty();
 }
 
-// A job of deploy/slurm/quickstart.sbatch, whose 3 tasks do not fit one node of 2 processors.
+// What sbatch is told for a job of deploy/slurm/quickstart.sbatch, whose 3 tasks do not fit one node of 2
+// processors.
+std::string Quickstart(const std::string& config, const std::string& more = "") {
+  return fmt::format("{}/deploy/slurm/quickstart.sbatch {} {}", Root(), config, more);
+}
+
+// A job of that file, submitted with `sbatch arguments...`.
 struct SlurmJob {
   const SlurmCluster& slurm;
   std::string number;
   std::string result;
   std::unique_ptr<Process> log;
 
-  SlurmJob(const SlurmCluster& cluster, const std::string& config, const std::string& more = "")
-      : slurm(cluster) {
-    number = slurm.Submit(fmt::format("{}/deploy/slurm/quickstart.sbatch {} {}", Root(), config, more));
+  SlurmJob(const SlurmCluster& cluster, const std::string& arguments) : slurm(cluster) {
+    number = slurm.Submit(arguments);
     REQUIRE_FALSE(number.empty());
     result = fmt::format("{}/dtrain-{}.json", slurm.directory(), number);
     log = slurm.Follow(fmt::format("{}/dtrain-{}.log", slurm.directory(), number));
@@ -232,7 +238,7 @@ TEST_CASE("slurm: the quickstart job on two nodes ends with the model of dtrain 
             DigitsJob("kind: softmax, inputs: 784", 1000, 200, "mode: sync, batch_size: 50, epochs: 3"));
   const Json local = RunLocal(config, {"--ps", "1", "--workers", "2"});
   REQUIRE(local.is_object());
-  SlurmJob job(slurm, config);
+  SlurmJob job(slurm, Quickstart(config));
   job.Expect("exit code 0");
   const Json result = ReadResult(job.result);
   REQUIRE(result.is_object());
@@ -245,6 +251,28 @@ TEST_CASE("slurm: the quickstart job on two nodes ends with the model of dtrain 
   CheckBatchScriptRefused(slurm, config);
 }
 
+// What stands between `begin` and the next `end` in docs/how_do_i.md.
+std::string OnPage(const std::string& begin, const std::string& end) {
+  const std::string page = FileContent("docs/how_do_i.md");
+  const size_t at = page.find(begin);
+  REQUIRE(at != std::string::npos);
+  const size_t from = at + begin.size();
+  return page.substr(from, page.find(end, from) - from);
+}
+
+TEST_CASE("slurm: the job of docs/how_do_i.md runs on four nodes, and eval takes its checkpoints") {
+  if (NoSlurm()) return;
+  const SlurmCluster slurm;
+  WriteFile(slurm.directory() + "/train.yaml", OnPage("```yaml\n", "```"));
+  std::filesystem::copy("configs", slurm.directory() + "/configs", std::filesystem::copy_options::recursive);
+  std::filesystem::copy("deploy", slurm.directory() + "/deploy", std::filesystem::copy_options::recursive);
+  SlurmJob job(slurm, OnPage("\nsbatch ", "\n"));
+  job.Expect("exit code 0");
+  CHECK(ReadResult(job.result).at("local_steps").size() == 3);
+  for (const std::string& host : kHosts) CHECK(Contains(job.log->standard_error(), host + ":"));
+  CHECK(Contains(slurm.Run(fmt::format("dtrain eval dtrain-{}/ckpt", job.number)), "accuracy"));
+}
+
 // Runs a job of 500 steps, has `disturb` end it in their middle in a way that puts it back into the queue,
 // and checks that it goes on from there to the model of an undisturbed run.
 template <typename Disturb>
@@ -254,7 +282,7 @@ void CheckGoesOn(const Disturb& disturb) {
   WriteFile(config, LongJob("mode: sync, steps: 500"));
   const Json local = RunLocal(config, {"--ps", "1", "--workers", "2"});
   REQUIRE(local.is_object());
-  SlurmJob job(slurm, config);
+  SlurmJob job(slurm, Quickstart(config));
   job.Expect("global step");
   disturb(slurm, job);
   slurm.StartAgain(job.number);
@@ -285,7 +313,7 @@ TEST_CASE("slurm: a run that diverges ends its job with 3, and is not tried agai
   const SlurmCluster slurm;
   const std::string config = slurm.directory() + "/job.yaml";
   WriteFile(config, LinearJob(1000));
-  SlurmJob job(slurm, config, "--set train.optimizer.learning_rate=1e30");
+  SlurmJob job(slurm, Quickstart(config, "--set train.optimizer.learning_rate=1e30"));
   job.Expect(fmt::format("dtrain: job {}: exit code 3", job.number));
   CHECK(ReadResult(job.result).at("status") == "diverged");
   CHECK(Contains(slurm.Run("scontrol show job " + job.number), "Restarts=0"));
