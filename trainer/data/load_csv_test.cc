@@ -215,6 +215,14 @@ TEST_CASE("csv columns: a gap becomes the mean of the column, or 0, or its row i
         }).find("age is empty; must be a number. Set") != std::string::npos);
 }
 
+TEST_CASE("csv columns: a row without a label is left out with missing: drop, and else ends the run") {
+  Config config = CsvConfig(ModelKind::kLogistic, "a,y\n1,0\n2,\n3,1\n", "y");
+  config.data.missing = MissingValues::kDrop;
+  CHECK(RowsOf(*LoadData(config).train).features == std::vector<float>{1, 3});
+  config.data.missing = MissingValues::kMean;
+  CHECK(UserErrorOf([&] { LoadData(config); }).find("y is empty") != std::string::npos);
+}
+
 TEST_CASE("csv columns: what replaces a gap, and the categories, are taken from rows that are trained on") {
   Config config = TableConfig(MissingValues::kMean);
   config.data.validation = 1;

@@ -97,6 +97,15 @@ TEST_CASE("auc: of several classes is the mean of each against the others, where
   CHECK(*table.Area() == doctest::Approx(sum / 3).epsilon(1e-9));
 }
 
+TEST_CASE("auc: of several classes one without rows is left out of the mean") {
+  const std::vector<float> logits{2, 1, 0, 0, 2, 1, 1, 1.5f, 2};
+  const std::vector<int32_t> labels{0, 1, 1};  // nothing is of class 2
+  ScoreTable table(3);
+  table.Add({logits.data(), 3, 3}, {labels.data(), 3});
+  REQUIRE(table.Area());
+  CHECK(*table.Area() == 1);
+}
+
 TEST_CASE("auc: two outputs of softmax rank as their difference does, however far apart they are") {
   const Rows rows(200, 2, 1000);
   ScoreTable two(2), one(1);

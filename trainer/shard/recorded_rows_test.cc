@@ -188,5 +188,14 @@ TEST_CASE("recorded rows: tables follow TensorFlow's optimizers of sparse gradie
   CheckCases("rows_tensorflow.txt", 13);
 }
 
+TEST_CASE("rows: one that is named with a gradient of 0 moves by its velocity, and one that is not stays") {
+  Table table(LoadSettings("{kind: momentum, learning_rate: 1, momentum: 0.5}", 1));
+  table.Apply({{0, {1, 1}}, {1, {1, 1}}});
+  table.Apply({{0, {0, 0}}});
+  const std::vector<float> weights = table.Weights();
+  CHECK(weights[0] == -1.5f);
+  CHECK(weights[kWidth] == -1);
+}
+
 }  // namespace
 }  // namespace dtrain
