@@ -356,9 +356,14 @@ net::Message Maker::Make(Body kind, size_t tensor_bytes, const Config& config, T
                                      accuracy, figures, device, first_loss));
     }
     case Body::Evaluated: {
-      const double loss = in_.Real(), accuracy = in_.Real(), auc = in_.Real();
+      EvaluationFigures figures;
+      figures.loss = in_.Real();
+      figures.accuracy = in_.Real();
+      figures.auc = in_.Real();
       const Fields f(in_);
-      return Finish(wire::CreateEvaluated(b_, f[0], f[1], f[2], loss, accuracy, auc, f[3], f[4]));
+      figures.rows = f.Signed(2);
+      const auto text = b_.CreateString(EvaluationToJson(figures));
+      return Finish(wire::CreateEvaluated(b_, f[0], f[1], text, text, f[3], f[4]));
     }
     case Body::WaitEnd: {
       const auto squares = in_.Flag() ? Numbers(16) : 0;

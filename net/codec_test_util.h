@@ -114,7 +114,7 @@ inline std::vector<Message> SampleMessages() {
   add(encoder.Finish(e, wire::CreateNeedStep(encoder.Begin())));
   add(encoder.Finish(e, wire::CreateGrant(encoder.Begin(), 4, true, 1000, true)));
   add(encoder.Finish(e, wire::CreateDoneDirect(encoder.Begin(), 2, 0.25, 5, 6, 7, 8, 0.9, "{}")));
-  add(encoder.Finish(e, wire::CreateEvaluated(encoder.Begin(), 500, 1500, 10000, 0.25, 0.9, 0.95, 70, 80)));
+  add(encoder.Finish(e, wire::CreateEvaluatedDirect(encoder.Begin(), 500, 1500, nullptr, "{}", 70, 80)));
   const std::vector<uint64_t> squares = {1, 2, 3};
   add(encoder.Finish(e, wire::CreateWaitEndDirect(encoder.Begin(), 7, &squares, true)));
   add(SampleRound(encoder));

@@ -33,7 +33,9 @@ void Forge(Stranger& stranger) {
       return wire::CreateHookRequest(builder, true, builder.CreateString("forged"));
     });
     stranger.Send(request, [](auto& builder) { return wire::CreateDone(builder, 9, 0.5, 1, 2); });
-    stranger.Send(request, [](auto& builder) { return wire::CreateEvaluated(builder, 0, 9, 9, 0.5, 1, 1); });
+    stranger.Send(request, [](auto& builder) {
+      return wire::CreateEvaluatedDirect(builder, 0, 9, "{}", R"({"loss":0.5})");
+    });
     stranger.Send(request, [](auto& builder) { return wire::CreateWaitEnd(builder, 1); });
     stranger.Send(request, [](auto& builder) { return wire::CreateBye(builder); });
     stranger.Send(request, [](auto& builder) { return wire::CreateReady(builder, true, 1 << 20, 1); });
@@ -113,8 +115,14 @@ TEST_CASE("attack: a member that speaks as a ps, or of another task, moves nothi
   REQUIRE(member.Join(run.Words(), kAnswer));
   Order(member);
   // Evaluations that nobody asked for.
+  EvaluationFigures figures;
+  figures.rows = 9;
+  figures.loss = -1e300;
+  const std::string text = EvaluationToJson(figures);
   for (uint64_t request = 1; request < 4; ++request) {
-    member.Send(request, [](auto& builder) { return wire::CreateEvaluated(builder, 9, 9, 9, -1e300, 1, 1); });
+    member.Send(request, [&](auto& builder) {
+      return wire::CreateEvaluatedDirect(builder, 9, 9, nullptr, text.c_str());
+    });
   }
   run.CheckGoesOn();
   // An Abort that names worker 0: the sender leaves, and nobody else.

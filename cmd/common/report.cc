@@ -18,6 +18,7 @@
 #include "cmd/common/end_command.h"
 #include "cmd/common/program.h"
 #include "cmd/common/run_directory.h"
+#include "cmd/common/run_files.h"
 #include "trainer/config/dump.h"
 #include "trainer/version.h"
 
@@ -162,7 +163,7 @@ bool ResultFile::WriteLocked(const RunSummary& summary) {
   account_.end_nanos = WallNanos();
   std::string earlier = directory_ ? directory_->EarlierResult() : std::string();
   if (earlier.empty()) earlier = earlier_;
-  const std::string document = ToJson(summary, account_, Json::Parse(earlier));
+  const std::string document = ToJson(summary, account_, WithPresentKeys(Json::Parse(earlier)));
   const auto try_to = [&](const auto& write) {
     try {
       write();

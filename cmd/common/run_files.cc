@@ -91,6 +91,16 @@ std::vector<std::string> RunPathsIn(const std::string& directory) {
   return paths;
 }
 
+Json WithPresentKeys(Json result) {
+  const bool old = result.is_object() && result.Find("validation_loss") == nullptr;
+  if (!old || TextIn(PartOf(result, "config"), "eval.on") != "validation") return result;
+  Json named = Json::object();
+  for (const auto& [key, value] : result.items()) {
+    named[key.compare(0, 5, "test_") == 0 ? "validation_" + key.substr(5) : key] = value;
+  }
+  return named;
+}
+
 RunFiles ReadRun(const std::string& path) {
   if (!IsRun(path)) {
     throw UserError("{}: not the directory of a run: it has no {}. Name one of runs/.", path,
@@ -99,7 +109,8 @@ RunFiles ReadRun(const std::string& path) {
   RunFiles run;
   run.path = path;
   run.record = ReadJson(&run, RunDirectory::kRecord, {"command_line"});
-  run.result = ReadJson(&run, RunDirectory::kResult, {"warnings", "restarts", "workers", "local_steps"});
+  run.result = WithPresentKeys(
+      ReadJson(&run, RunDirectory::kResult, {"warnings", "restarts", "workers", "local_steps"}));
   run.status = ReadJson(&run, RunMonitor::kStatus, {"tasks"});
   run.name = TextIn(run.record, "name");
   if (run.name.empty()) run.name = fs::path(path).lexically_normal().filename().string();

@@ -34,6 +34,8 @@ struct RunFiles {
 bool IsRun(const std::string& path);
 // The runs that a directory such as runs/ has, by name.
 std::vector<std::string> RunPathsIn(const std::string& directory);
+// Returns a result with the keys of today: an older dtrain wrote test_* for the figures of held-out rows.
+Json WithPresentKeys(Json result);
 // Throws UserError if it is none.
 RunFiles ReadRun(const std::string& path);
 

@@ -42,8 +42,8 @@ constexpr char kEvalFooter[] =
   dtrain eval run/ckpt --follow                each checkpoint of a run as it comes, until the run has ended
 
 Loss; accuracy, AUC, precision, recall and F1 of each class and their confusion; of linear models RMSE, MAE and R2.
-Without --config the file is the config.yaml that was saved with the checkpoint. Evaluates on the set of eval.on as
-a run does at its end. docs/models.md has the rest.
+Without --config the file is the config.yaml that was saved with the checkpoint. Evaluates on the held-out rows and
+on data.test, as a run does at its end; --set eval.on=... names one of them. docs/models.md has the rest.
 
 Exit codes:
   0 evaluated; with --follow the checkpoint of the run's last step
@@ -59,7 +59,7 @@ class EvalGrammar : public CommandGrammar {
     app()
         ->add_option_function<std::string>(
             "--data", [this](const std::string& path) { eval_.data.push_back(path); },
-            "Labelled rows in place of the set of eval.on: a file, a glob, -, or exec:COMMAND; repeatable")
+            "Labelled rows in place of those of the run: a file, a glob, -, or exec:COMMAND; repeatable")
         ->type_name("FILE")
         ->trigger_on_parse();
     AddJsonFlag(app(), &eval_.json, "the tables");

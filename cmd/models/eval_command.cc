@@ -67,11 +67,13 @@ class Evaluator {
       : arguments_(arguments), new_runtime_(new_runtime), errors_(errors) {}
 
   Config ConfigOf(const CheckpointReader& checkpoint) const;
-  // Evaluates and prints the figures; with `line`, on one line. `between_batches` may throw.
-  EvaluationOutcome Evaluate(const Config& config, CheckpointReader* checkpoint, bool line,
+  // Evaluates on the set of eval.on. `between_batches` may throw.
+  EvaluationOutcome Evaluate(const Config& config, CheckpointReader* checkpoint,
                              const std::function<void()>& between_batches);
+  // Prints the figures, and those on the `other` set; with `line`, on one line.
+  void Print(const EvaluationOutcome& outcome, const EvaluationOutcome* other, bool line) const;
   // Returns the summary for --result.
-  RunSummary SummaryOf(const EvaluationOutcome& outcome) const;
+  RunSummary SummaryOf(const EvaluationOutcome& outcome, const EvaluationOutcome* other = nullptr) const;
 
  private:
   void ChooseOnce(const Config& config);
@@ -96,20 +98,25 @@ void Evaluator::ChooseOnce(const Config& config) {
   if (devices_.warn) errors_.Print(devices_.why_cpu);
 }
 
-EvaluationOutcome Evaluator::Evaluate(const Config& config, CheckpointReader* checkpoint, bool line,
+EvaluationOutcome Evaluator::Evaluate(const Config& config, CheckpointReader* checkpoint,
                                       const std::function<void()>& between_batches) {
   ChooseOnce(config);
-  EvaluationOutcome outcome = EvaluateCheckpoint(config, devices_, checkpoint, between_batches);
-  if (arguments_.result == kStandardOutput) return outcome;
-  fmt::print("{}", arguments_.json ? EvaluationJson(outcome)
-                   : line          ? EvaluationLine(outcome)
-                                   : EvaluationText(outcome));
-  if (std::fflush(stdout) != 0) throw OutputFailed(errno);
-  return outcome;
+  return EvaluateCheckpoint(config, devices_, checkpoint, between_batches);
 }
 
-RunSummary Evaluator::SummaryOf(const EvaluationOutcome& outcome) const {
-  RunSummary summary = EvaluationSummary(outcome);
+void Evaluator::Print(const EvaluationOutcome& outcome, const EvaluationOutcome* other, bool line) const {
+  if (arguments_.result == kStandardOutput) return;
+  if (arguments_.json) {
+    fmt::print("{}", EvaluationJson(outcome, other));
+  } else {
+    fmt::print("{}", line ? EvaluationLine(outcome) : EvaluationText(outcome));
+    if (other != nullptr) fmt::print("\n{}", EvaluationText(*other));
+  }
+  if (std::fflush(stdout) != 0) throw OutputFailed(errno);
+}
+
+RunSummary Evaluator::SummaryOf(const EvaluationOutcome& outcome, const EvaluationOutcome* other) const {
+  RunSummary summary = EvaluationSummary(outcome, other);
   summary.device = DevicesName(devices_);
   summary.wall_s = SecondsSinceStart();
   return summary;
@@ -289,13 +296,17 @@ void FollowRun::Evaluate(const std::string& path) {
   CheckpointReader checkpoint(path);
   const Config config = evaluator_.ConfigOf(checkpoint);
   failure_ = config.failure;
-  const EvaluationOutcome outcome = evaluator_.Evaluate(config, &checkpoint, /*line=*/true, [this] {
+  const EvaluationOutcome outcome = evaluator_.Evaluate(config, &checkpoint, [this] {
     if (follower_.signal() != 0) throw Signalled();
   });
+  evaluator_.Print(outcome, nullptr, /*line=*/true);
   Note(config, checkpoint.manifest());
   summary_ = evaluator_.SummaryOf(outcome);
   if (!curves_ && !config.summary.dir.empty()) curves_.emplace(config.summary.dir + "/eval");
-  if (curves_) curves_->Add(outcome.global_step, outcome.evaluation, outcome.auc);
+  if (curves_) {
+    curves_->Add(outcome.set, outcome.global_step,
+                 outcome.set == EvalOn::kTest ? summary_->test : summary_->validation);
+  }
 }
 
 // Notes when the next checkpoint is due, and whether there will be one.
@@ -332,14 +343,40 @@ int FollowRun::Stop() {
   return exit_code;
 }
 
+// Whether the user asks for one set.
+bool NamesSet(const EvalArguments& arguments) {
+  const std::vector<std::string>& sets = arguments.config.sets;
+  return !arguments.data.empty() || std::any_of(sets.begin(), sets.end(), [](const std::string& set) {
+    return set.compare(0, 8, "eval.on=") == 0;
+  });
+}
+
+// Evaluates on the set that eval.on does not name, if there is one and its rows can be read.
+std::optional<EvaluationOutcome> EvaluateOther(Config config, CheckpointReader* checkpoint,
+                                               Evaluator* evaluator, const ErrorLines& errors) {
+  const std::optional<EvalOn> set = OtherSet(config);
+  if (!set) return std::nullopt;
+  config.eval.on = *set;
+  try {
+    return evaluator->Evaluate(config, checkpoint, [] {});
+  } catch (const UserError& error) {
+    errors.Print(fmt::format("not evaluated on the {} rows: {}", *set == EvalOn::kTest ? "test" : "held-out",
+                             error.what()));
+    return std::nullopt;
+  }
+}
+
 int EvaluateOne(const EvalArguments& arguments, Evaluator* evaluator, const ErrorLines& errors,
                 ResultFile* result) {
   bool is_kept = true;
   const int code = WithModel(
       arguments.checkpoint, arguments.config, errors, [&](CheckpointReader* checkpoint, Config config) {
         EvaluateOn(arguments.data, &config);
-        is_kept = result->Write(
-            evaluator->SummaryOf(evaluator->Evaluate(config, checkpoint, /*line=*/false, [] {})));
+        const EvaluationOutcome outcome = evaluator->Evaluate(config, checkpoint, [] {});
+        const std::optional<EvaluationOutcome> other =
+            NamesSet(arguments) ? std::nullopt : EvaluateOther(config, checkpoint, evaluator, errors);
+        evaluator->Print(outcome, other ? &*other : nullptr, /*line=*/false);
+        is_kept = result->Write(evaluator->SummaryOf(outcome, other ? &*other : nullptr));
       });
   return is_kept ? code : static_cast<int>(ExitCode::kInternal);
 }

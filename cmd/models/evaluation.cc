@@ -6,6 +6,7 @@
 
 #include "cmd/models/checkpoint_model.h"
 #include "cmd/models/trained_model.h"
+#include "trainer/data/files/held_out.h"
 #include "trainer/data/files/idx.h"
 #include "trainer/data/files/sources.h"
 #include "trainer/data/load_data.h"
@@ -19,8 +20,8 @@ namespace dtrain {
 namespace {
 
 constexpr char kNoSet[] =
-    "there is nothing to evaluate on (no data.test). Set data.test, name a file with --data, or set eval.on "
-    "to validation and data.validation.";
+    "there is nothing to evaluate on (no data.test). Set data.test or data.validation, or name a file with "
+    "--data.";
 
 std::string LabelsBeside(const std::string& images) {
   const std::string there = "images-idx3", here = "labels-idx1";
@@ -177,6 +178,13 @@ void EvaluateOn(const std::vector<std::string>& data, Config* config) {
   config->eval.on = EvalOn::kTest;
 }
 
+std::optional<EvalOn> OtherSet(const Config& config) {
+  if (config.eval.on == EvalOn::kTest) {
+    return HoldsOut(config.data) ? std::optional(EvalOn::kValidation) : std::nullopt;
+  }
+  return config.data.test.format != DataFormat::kNone ? std::optional(EvalOn::kTest) : std::nullopt;
+}
+
 EvaluationOutcome EvaluateCheckpoint(const Config& config, const DeviceChoice& devices,
                                      CheckpointReader* checkpoint,
                                      const std::function<void()>& between_batches) {
@@ -187,7 +195,7 @@ EvaluationOutcome EvaluateCheckpoint(const Config& config, const DeviceChoice& d
   EvaluationOutcome outcome{checkpoint->path(),
                             checkpoint->manifest().step,
                             "",
-                            config.eval.on == EvalOn::kTest ? "test" : "validation",
+                            config.eval.on,
                             {},
                             Figures(*config.model.outputs, HasClasses(config.model)),
                             {},

@@ -19,7 +19,7 @@ struct EvaluationOutcome {
   std::string checkpoint;  // path
   int64_t global_step = 0;
   std::string model_crc;
-  std::string set;  // "test", or "validation": held-out rows
+  EvalOn set = EvalOn::kTest;
   Evaluation evaluation;
   Figures figures;
   std::optional<double> auc;
@@ -30,7 +30,11 @@ struct EvaluationOutcome {
 // names the images; the labels are in the files with "labels-idx1" in place of "images-idx3".
 void EvaluateOn(const std::vector<std::string>& data, Config* config);
 
-// Evaluates a checkpoint. Rows of files are read a batch at a time. `between_batches` may throw.
+// Returns the set that eval.on does not name; nothing if the config has no such rows.
+std::optional<EvalOn> OtherSet(const Config& config);
+
+// Evaluates a checkpoint on the set of eval.on. Rows of files are read a batch at a time. `between_batches`
+// may throw.
 EvaluationOutcome EvaluateCheckpoint(const Config& config, const DeviceChoice& devices,
                                      CheckpointReader* checkpoint,
                                      const std::function<void()>& between_batches);

@@ -11,9 +11,9 @@ namespace dtrain {
 // contain. Also throws UserError if only some of them are damaged.
 int RunInspectCommand(const InspectArguments& arguments);
 
-// dtrain eval: evaluates the weights on the set of eval.on; with --follow, each new checkpoint until the run
-// has ended. Throws UserError if the checkpoint is of another model or there is nothing to evaluate on, and
-// PeerLost if the run ends early.
+// dtrain eval: evaluates the weights on held-out rows and data.test; with --follow, each new checkpoint until
+// the run has ended. Throws UserError if the checkpoint is of another model or there is nothing to evaluate
+// on, and PeerLost if the run ends early.
 int RunEvalCommand(const EvalArguments& arguments, NewRuntime new_runtime, ErrorLines& errors);
 
 // dtrain predict: writes one line of predictions for each row, as rows arrive. Throws UserError if a row

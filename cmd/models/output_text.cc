@@ -12,6 +12,7 @@
 #include "base/names.h"
 #include "trainer/config/user_text.h"
 #include "trainer/metrics/metrics.h"
+#include "trainer/worker/evaluate.h"
 
 namespace dtrain {
 namespace {
@@ -52,7 +53,7 @@ Means MeansOf(const std::vector<ClassFigures>& classes) {
 
 std::string FiguresText(const EvaluationOutcome& outcome) {
   const Evaluation& evaluation = outcome.evaluation;
-  std::string text = fmt::format("test loss {:.6g}", evaluation.loss());
+  std::string text = fmt::format("{} loss {:.6g}", SetName(outcome.set), evaluation.loss());
   const Figures& figures = outcome.figures;
   if (evaluation.classifies) {
     text += fmt::format(", accuracy {:.4f}", evaluation.accuracy());
@@ -61,8 +62,8 @@ std::string FiguresText(const EvaluationOutcome& outcome) {
     text += fmt::format(", RMSE {:.6g}, MAE {:.6g}", figures.regression.rmse(), figures.regression.mae());
     if (const auto r_squared = figures.regression.r_squared()) text += fmt::format(", R2 {:.6g}", *r_squared);
   }
-  return text +
-         fmt::format(" of {}", Plural(evaluation.rows, outcome.set == "test" ? "row" : "held-out row"));
+  return text + fmt::format(" of {}",
+                            Plural(evaluation.rows, outcome.set == EvalOn::kTest ? "row" : "held-out row"));
 }
 
 size_t NameWidth(const EvaluationOutcome& outcome, size_t classes) {
@@ -180,10 +181,12 @@ std::string EvaluationLine(const EvaluationOutcome& outcome) {
   return fmt::format("global step {}: {}\n", outcome.global_step, FiguresText(outcome));
 }
 
-std::string EvaluationJson(const EvaluationOutcome& outcome) {
+namespace {
+
+Json JsonOf(const EvaluationOutcome& outcome) {
   const Evaluation& evaluation = outcome.evaluation;
   Json json = {{"checkpoint", outcome.checkpoint}, {"global_step", outcome.global_step},
-               {"model_crc", outcome.model_crc},   {"set", outcome.set},
+               {"model_crc", outcome.model_crc},   {"set", SetName(outcome.set)},
                {"rows", evaluation.rows},          {"loss", evaluation.loss()}};
   if (evaluation.classifies) {
     json["accuracy"] = evaluation.accuracy();
@@ -200,17 +203,25 @@ std::string EvaluationJson(const EvaluationOutcome& outcome) {
     json["mae"] = outcome.figures.regression.mae();
     json["r2"] = OrNull(outcome.figures.regression.r_squared());
   }
+  return json;
+}
+
+}  // namespace
+
+std::string EvaluationJson(const EvaluationOutcome& outcome, const EvaluationOutcome* other) {
+  Json json = JsonOf(outcome);
+  if (other != nullptr) json[SetName(other->set)] = JsonOf(*other);
   return json.dump() + "\n";
 }
 
-RunSummary EvaluationSummary(const EvaluationOutcome& outcome) {
+RunSummary EvaluationSummary(const EvaluationOutcome& outcome, const EvaluationOutcome* other) {
   RunSummary summary;
   summary.status = "done";
   summary.global_step = outcome.global_step;
-  summary.test_loss = outcome.evaluation.loss();
-  if (outcome.evaluation.classifies) {
-    summary.test_accuracy = outcome.evaluation.accuracy();
-    summary.test_auc = outcome.auc;
+  for (const EvaluationOutcome* each : {&outcome, other}) {
+    if (each == nullptr) continue;
+    EvaluationFigures& set = each->set == EvalOn::kTest ? summary.test : summary.validation;
+    set = ReportedFigures(each->evaluation, &each->figures, each->auc);
   }
   summary.model_crc = outcome.model_crc;
   summary.checkpoint = outcome.checkpoint;

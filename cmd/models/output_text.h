@@ -19,9 +19,9 @@ std::string EvaluationText(const EvaluationOutcome& outcome);
 // Returns the figures on one line, for --follow.
 std::string EvaluationLine(const EvaluationOutcome& outcome);
 // Returns everything as one line of JSON.
-std::string EvaluationJson(const EvaluationOutcome& outcome);
+std::string EvaluationJson(const EvaluationOutcome& outcome, const EvaluationOutcome* other = nullptr);
 // Returns the summary for --result.
-RunSummary EvaluationSummary(const EvaluationOutcome& outcome);
+RunSummary EvaluationSummary(const EvaluationOutcome& outcome, const EvaluationOutcome* other = nullptr);
 
 enum class PredictionFormat { kCsv, kJsonLines };
 

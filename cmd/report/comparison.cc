@@ -28,11 +28,14 @@ struct ComparedFigure {
   bool more_is_better;
 };
 constexpr ComparedFigure kFigures[] = {
-    {"test_accuracy", true},     {"test_auc", true},      {"test_loss", false},  {"test_log_loss", false},
-    {"progressive_loss", false}, {"final_loss", false},   {"global_step", true}, {"train_s", false},
-    {"steps_per_s", true},       {"examples_per_s", true}};
+    {"validation_accuracy", true},  {"validation_auc", true}, {"validation_loss", false},
+    {"validation_log_loss", false}, {"test_accuracy", true},  {"test_auc", true},
+    {"test_loss", false},           {"test_log_loss", false}, {"progressive_loss", false},
+    {"final_loss", false},          {"global_step", true},    {"train_s", false},
+    {"steps_per_s", true},          {"examples_per_s", true}};
 // What makes a run the best one if nobody says.
-constexpr const char* kUsual[] = {"test_accuracy", "test_loss", "progressive_loss", "final_loss"};
+constexpr const char* kUsual[] = {"validation_accuracy", "test_accuracy",    "validation_loss",
+                                  "test_loss",           "progressive_loss", "final_loss"};
 
 // Keys that say where a run was and what it wrote, and nothing about its job. A key that ends with a point
 // stands for a section.
@@ -306,7 +309,7 @@ std::string Comparison::Curves() const {
   std::vector<RunCurves> curves;
   std::vector<std::string> notes;
   for (const RunFiles& run : runs_) {
-    curves.push_back(ReadRunCurves(run.Place("summaries", "summaries")));
+    curves.push_back(ReadRunCurves(run));
     for (const std::string& problem : curves.back().problems) notes.push_back(run.name + ": " + problem);
   }
   std::string html;
@@ -320,11 +323,13 @@ std::string Comparison::Curves() const {
     }
     html += LineChart(options, series);
   };
+  chart("validation/loss", {"Validation loss", "by global step", false, false, true});
+  chart("validation/accuracy", {"Validation accuracy", "by global step", false, false, true});
+  chart("test/loss", {"Test loss", "by global step", false, false, true});
+  chart("test/accuracy", {"Test accuracy", "by global step", false, false, true});
   chart("loss", {"Training loss", "of the first worker, by global step", false, false, false});
   chart("loss", {"Training loss", "of the first worker, by time", true, false, false});
   chart("accuracy", {"Training accuracy", "of the first worker, by global step", false, false, false});
-  chart("eval/loss", {"Test loss", "by global step", false, false, true});
-  chart("eval/accuracy", {"Test accuracy", "by global step", false, false, true});
   chart("global_step/sec", {"Pace: global steps/s", "by time", true, true, false});
   if (!html.empty()) html = "<div class=\"charts\">\n" + html + "</div>\n";
   return html + HtmlNotes(notes);

@@ -13,9 +13,9 @@ namespace dtrain {
 
 class Comparison {
  public:
-  // `by`: the figure that makes a run the best one, a key of the result; empty: test_accuracy or, if runs
-  // that are done have none, the first of test_loss, progressive_loss and final_loss that they all have.
-  // Throws UserError for a figure that runs cannot be compared by.
+  // `by`: the figure that makes a run the best one, a key of the result; empty: validation_accuracy or, if
+  // runs that are done have none, the first of test_accuracy, validation_loss, test_loss, progressive_loss
+  // and final_loss that they all have. Throws UserError for a figure that runs cannot be compared by.
   Comparison(std::vector<RunFiles> runs, const std::string& by);
 
   const std::vector<RunFiles>& runs() const { return runs_; }  // the best one first; those without it last

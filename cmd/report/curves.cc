@@ -51,6 +51,12 @@ std::vector<std::string> EventFiles(const std::string& directory) {
   return paths;
 }
 
+// An older dtrain wrote eval/loss for the loss of either set.
+std::string PresentTag(const std::string& tag, bool held_out) {
+  if (tag.compare(0, 5, "eval/") != 0) return tag;
+  return (held_out ? "validation" : "test") + tag.substr(4);
+}
+
 }  // namespace
 
 void Curve::Add(const CurvePoint& point) {
@@ -77,12 +83,15 @@ const CurvesByTask& RunCurves::Of(const std::string& tag) const {
   return found == by_tag.end() ? none : found->second;
 }
 
-RunCurves ReadRunCurves(const std::string& directory) {
+RunCurves ReadRunCurves(const RunFiles& run) {
+  const std::string directory = run.Place("summaries", "summaries");
+  const bool held_out = TextIn(run.config, "eval.on") == "validation";
   RunCurves curves;
   for (const std::string& path : EventFiles(directory)) {
     const fs::path relative = fs::path(path).lexically_relative(directory);
     const std::string task = TaskOf(relative.parent_path().string());
-    const std::string problem = ReadCurves(path, [&](const std::string& tag, const CurvePoint& point) {
+    const std::string problem = ReadCurves(path, [&](const std::string& read, const CurvePoint& point) {
+      const std::string tag = PresentTag(read, held_out);
       if (curves.by_tag.size() >= kMaxTags && curves.by_tag.count(tag) == 0) return;
       curves.by_tag[tag][task].Add(point);
     });

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cmd/common/run_files.h"
 #include "trainer/summary/event_reader.h"
 
 namespace dtrain {
@@ -54,7 +55,7 @@ struct RunCurves {
   const CurvesByTask& Of(const std::string& tag) const;
 };
 
-// Reads the event files below `directory` (docs/summaries.md).
-RunCurves ReadRunCurves(const std::string& directory);
+// Reads the event files of a run's summaries (docs/summaries.md).
+RunCurves ReadRunCurves(const RunFiles& run);
 
 }  // namespace dtrain

@@ -223,6 +223,25 @@ TEST_CASE("comparison: of unlike jobs a table has the keys that say most, within
   }
 }
 
+TEST_CASE("comparison: runs with held-out rows are compared by these") {
+  std::vector<RunFiles> runs = FourRuns();
+  runs.erase(runs.begin() + 1);
+  for (RunFiles& run : runs) run.result["validation_accuracy"] = 1 - *NumberIn(run.result, "test_loss");
+  const Comparison comparison(std::move(runs), "");
+  CHECK(comparison.by() == "validation_accuracy");
+  CHECK(NamesOf(comparison)[0] == "old");
+}
+
+TEST_CASE("run files: what an older dtrain wrote as test_* of held-out rows is validation_*") {
+  const auto present = [](const char* text) { return WithPresentKeys(Json::Parse(text)).dump(); };
+  CHECK(present(R"({"test_loss":0.5,"test_auc":null,"config":{"eval.on":"validation"}})") ==
+        R"({"validation_loss":0.5,"validation_auc":null,"config":{"eval.on":"validation"}})");
+  for (const char* same : {R"({"test_loss":0.5,"config":{"eval.on":"test"}})", R"({"test_loss":0.5})", "null",
+                           R"({"validation_loss":0.4,"test_loss":0.5,"config":{"eval.on":"validation"}})"}) {
+    CHECK(present(same) == same);
+  }
+}
+
 TEST_CASE("comparison: whole numbers of a result stay whole") {
   std::vector<RunFiles> runs = FourRuns();
   for (RunFiles& run : runs) run.result["global_step"] = 600;

@@ -39,10 +39,12 @@ std::string Tiles(const RunFiles& run) {
     if (const auto number = NumberIn(from, key)) html += Tile(NumberText(*number), name);
   };
   const Json &result = run.result, &status = run.status;
-  if (const auto accuracy = NumberIn(result, "test_accuracy"))
-    html += Tile(PercentText(*accuracy), "test accuracy");
-  add(result, "test_auc", "test AUC");
-  add(result, "test_loss", "test loss");
+  for (const std::string set : {"validation", "test"}) {
+    const auto accuracy = NumberIn(result, (set + "_accuracy").c_str());
+    if (accuracy) html += Tile(PercentText(*accuracy), set + " accuracy");
+    add(result, (set + "_auc").c_str(), (set + " AUC").c_str());
+    add(result, (set + "_loss").c_str(), (set + " loss").c_str());
+  }
   add(result, "final_loss", "final loss");
   add(result, "progressive_loss", "progressive loss");
   if (!result.is_object()) add(status, "loss", "loss");
@@ -107,14 +109,17 @@ std::string Curves(const RunFiles& run, const RunCurves& curves) {
     options.note = options.by_time ? "by time since the start" : "by global step";
     html += LineChart(options, series);
   };
+  chart("validation/loss", {"Validation loss", "", false, false, true});
+  chart("validation/accuracy", {"Validation accuracy", "", false, false, true});
+  chart("validation/auc", {"Validation AUC", "", false, false, true});
+  chart("test/loss", {"Test loss", "", false, false, true});
+  chart("test/accuracy", {"Test accuracy", "", false, false, true});
+  chart("test/auc", {"Test AUC", "", false, false, true});
   chart("loss", {"Training loss", "", false, false, false});
   chart("accuracy", {"Training accuracy", "", false, false, false});
   const bool scheduled = TextIn(run.config, "train.optimizer.schedule.kind") != "constant" ||
                          NumberIn(run.config, "train.optimizer.schedule.warmup_steps").value_or(0) > 0;
   if (scheduled) chart("learning_rate", {"Learning rate", "", false, false, false});
-  chart("eval/loss", {"Test loss", "", false, false, true});
-  chart("eval/accuracy", {"Test accuracy", "", false, false, true});
-  chart("eval/auc", {"Test AUC", "", false, false, true});
   chart("global_step/sec", {"Pace: global steps/s", "", true, true, false});
   chart("examples/sec", {"Pace: examples/s of each worker", "", true, true, false});
   chart("staleness", {"Staleness, the mean", "", true, true, false});
@@ -281,9 +286,10 @@ std::string Evaluated(const ModelFigures& model) {
   if (!model.evaluation) return "";
   const EvaluationOutcome& outcome = *model.evaluation;
   std::string html = fmt::format(
-      "<p class=\"soft\">The weights of step {} on {} {}rows: test loss {}{}{}.</p>\n",
+      "<p class=\"soft\">The weights of step {} on {} {}rows: {} loss {}{}{}.</p>\n",
       NumberText(static_cast<double>(model.step)), NumberText(static_cast<double>(outcome.evaluation.rows)),
-      outcome.set == "test" ? "" : "held-out ", NumberText(outcome.evaluation.loss()),
+      outcome.set == EvalOn::kTest ? "" : "held-out ", SetName(outcome.set),
+      NumberText(outcome.evaluation.loss()),
       outcome.evaluation.classifies ? ", accuracy " + PercentText(outcome.evaluation.accuracy()) : "",
       outcome.auc ? ", AUC " + NumberText(*outcome.auc) : "");
   if (!outcome.evaluation.classifies) {
@@ -369,7 +375,7 @@ std::string StateHtml(const RunFiles& run) {
 }
 
 std::string RunPage(const RunFiles& run) {
-  const RunCurves curves = ReadRunCurves(run.Place("summaries", "summaries"));
+  const RunCurves curves = ReadRunCurves(run);
   const ModelFigures model = LookAtModel(run);
   return HtmlPage(run.name + " - dtrain",
                   Head(run) + HtmlSection("Warnings", Warnings(run)) +

@@ -23,20 +23,19 @@ constexpr size_t kColumns = 80;
 constexpr size_t kMaxVariables = 2;
 constexpr size_t kMaxValues = 4;
 
-// Returns "test: accuracy 0.9667, loss 0.105, AUC 0.991 of held-out rows"; empty: nothing was evaluated.
-std::string EvaluationLine(const Config& config, const RunSummary& summary) {
+// Returns "test: accuracy 0.9667, loss 0.105, AUC 0.991"; empty: nothing was evaluated on that set.
+std::string EvaluationLine(const char* set, const EvaluationFigures& figures) {
   std::string text;
   const auto add = [&](const char* name, const std::optional<double>& figure, const char* format) {
     if (!figure) return;
     text +=
         fmt::format("{}{} {}", text.empty() ? "" : ", ", name, fmt::format(fmt::runtime(format), *figure));
   };
-  add("accuracy", summary.test_accuracy, "{:.4f}");
-  add("loss", summary.test_loss, "{:.6g}");
-  add("AUC", summary.test_auc, "{:.4f}");
-  add("calibration", summary.test_calibration, "{:.4f}");
-  const char* const held_out = config.eval.on == EvalOn::kTest ? "" : " of held-out rows";
-  return text.empty() ? "" : fmt::format("test: {}{}", text, held_out);
+  add("accuracy", figures.accuracy, "{:.4f}");
+  add("loss", figures.loss, "{:.6g}");
+  add("AUC", figures.auc, "{:.4f}");
+  add("calibration", figures.calibration, "{:.4f}");
+  return text.empty() ? "" : fmt::format("{}: {}", set, text);
 }
 
 std::string StepsLine(const RunSummary& summary) {
@@ -76,7 +75,8 @@ std::vector<std::string> ResultLines(const Config& config, const RunSummary& sum
   const auto add = [&](const std::string& line) {
     if (!line.empty()) lines.push_back(line);
   };
-  add(EvaluationLine(config, summary));
+  add(EvaluationLine("validation", summary.validation));
+  add(EvaluationLine("test", summary.test));
   add(NoTestLine(config, summary));
   const std::string loss = summary.final_loss ? fmt::format("{:.6g}", *summary.final_loss) : "-";
   std::string sent = BytesText(static_cast<double>(summary.bytes_sent)) + " sent";

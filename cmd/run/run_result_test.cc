@@ -31,13 +31,14 @@ RunSummary Done() {
 
 TEST_CASE("run result: what was done, how good it is, how long it took, and where the model is") {
   RunSummary summary = Done();
-  summary.test_accuracy = 0.9;
-  summary.test_loss = 0.5;
+  summary.validation.loss = 0.25;
+  summary.test.accuracy = 0.9;
+  summary.test.loss = 0.5;
   summary.checkpoint = "run/ckpt/step-000000020";
   CHECK(
       ResultLines(Config(), summary) ==
       std::vector<std::string>{"done: 20 global steps, 200 examples in 1.25 s, 16.0 steps/s, 160 examples/s",
-                               "test: accuracy 0.9000, loss 0.5",
+                               "validation: loss 0.25", "test: accuracy 0.9000, loss 0.5",
                                "total time: 1.50 s, final loss: 0.25, 1.5 KiB sent, model crc 0123abcd",
                                "checkpoint: run/ckpt/step-000000020"});
 }

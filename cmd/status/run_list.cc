@@ -31,6 +31,7 @@ Json EntryOf(const RunFiles& run) {
           {"status", run.state},
           {"step", step != nullptr ? *step : Json(nullptr)},
           {"loss", NumberOrNull(NumberIn(figures, ended ? "final_loss" : "loss"))},
+          {"validation_loss", NumberOrNull(NumberIn(run.result, "validation_loss"))},
           {"test_loss", NumberOrNull(NumberIn(run.result, "test_loss"))},
           {"start_time", TextIn(run.record, "start_time")},
           {"next", next}};
@@ -55,15 +56,16 @@ Json RunsIn(const std::string& directory) {
 
 std::string RunTable(const Json& runs, int columns) {
   std::vector<std::vector<std::string>> rows = {
-      {"run", "state", "step", "loss", "test loss", "begun", "next"}};
+      {"run", "state", "step", "loss", "validation loss", "test loss", "begun", "next"}};
   for (const Json& run : runs) {
     const auto figure = [&](const char* key, const char* format) {
       const std::optional<double> number = NumberIn(run, key);
       return number ? fmt::format(fmt::runtime(format), *number) : "-";
     };
     rows.push_back({Printable(TextIn(run, "run")), Printable(TextIn(run, "status")), figure("step", "{:.0f}"),
-                    figure("loss", "{:.4g}"), figure("test_loss", "{:.4g}"),
-                    Printable(TextIn(run, "start_time")).substr(0, 19), Printable(TextIn(run, "next"))});
+                    figure("loss", "{:.4g}"), figure("validation_loss", "{:.4g}"),
+                    figure("test_loss", "{:.4g}"), Printable(TextIn(run, "start_time")).substr(0, 19),
+                    Printable(TextIn(run, "next"))});
   }
   return AlignedTable(rows, columns);
 }

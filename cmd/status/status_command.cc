@@ -16,6 +16,7 @@
 #include "cmd/common/load_config.h"
 #include "cmd/common/report.h"
 #include "cmd/common/run_directory.h"
+#include "cmd/common/run_files.h"
 #include "cmd/status/run_list.h"
 #include "cmd/status/status.h"
 #include "cmd/status/status_text.h"
@@ -118,7 +119,7 @@ Seen LookAtDirectory(const StatusArguments& arguments) {
   const Json record = Json::Parse(ReadRunFile(directory + "/run.json"));
   Seen seen;
   seen.record = record;
-  seen.result = Json::Parse(ReadRunFile(directory + "/result.json"));
+  seen.result = WithPresentKeys(Json::Parse(ReadRunFile(directory + "/result.json")));
   const std::string killed = seen.result.is_object() ? "" : WhyKilled(directory, record);
   const std::string token = ReadRunFile(directory + "/" + RunMonitor::kToken), address = AddressIn(record);
   if (!seen.result.is_object() && address.empty()) {

@@ -148,7 +148,8 @@ std::string StatusText(const Json& status, int columns, bool with_run) {
   if (const std::string line = CheckpointLine(status); !line.empty()) text += line + "\n";
   const Json* const best = status.Find("evaluation");
   if (best != nullptr && best->is_object()) {
-    text += fmt::format("best evaluation: test loss {:.4g} at step {:.0f}\n",
+    const std::string set = TextOf(*best, "set");  // empty: of an older dtrain
+    text += fmt::format("best evaluation: {}loss {:.4g} at step {:.0f}\n", set.empty() ? set : set + " ",
                         NumberIn(*best, "best_loss").value_or(0), NumberIn(*best, "best_step").value_or(0));
   }
   const Json* const warnings = status.Find("warnings");
@@ -167,13 +168,15 @@ std::string StatusText(const Json& status, int columns, bool with_run) {
 std::string ResultLine(const Json& result) {
   std::string line = TextOf(result, "status");
   if (const auto step = NumberIn(result, "global_step")) line += fmt::format(", step {:.0f}", *step);
-  const auto tested = NumberIn(result, "test_loss");
-  if (const auto loss = tested ? tested : NumberIn(result, "final_loss")) {
-    line += fmt::format(", {} {:.4g}", tested ? "test loss" : "final loss", *loss);
-  }
-  if (const auto accuracy = NumberIn(result, "test_accuracy")) {
-    line += fmt::format(", test accuracy {:.4g}", *accuracy);
-  }
+  const size_t before = line.size();
+  const auto add = [&](const char* key, const char* name) {
+    if (const auto figure = NumberIn(result, key)) line += fmt::format(", {} {:.4g}", name, *figure);
+  };
+  add("validation_loss", "validation loss");
+  add("validation_accuracy", "validation accuracy");
+  add("test_loss", "test loss");
+  add("test_accuracy", "test accuracy");
+  if (line.size() == before) add("final_loss", "final loss");
   std::vector<std::string> lost;
   const Json* const workers = result.Find("lost_workers");
   if (workers != nullptr && workers->is_array()) {

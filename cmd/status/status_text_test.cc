@@ -10,7 +10,7 @@ namespace {
 const char kStatus[] = R"({"phase": "training", "waiting": null, "global_step": 300, "steps": 1200,
   "steps_per_s": 41.25, "examples_per_s": 4125.0, "left_s": 21.8, "loss": 0.42,
   "checkpoint": {"path": "run/step-200", "step": 200, "age_s": 2.4},
-  "evaluation": {"best_loss": 0.5, "best_step": 250}, "warnings": ["worker 1 is slow"],
+  "evaluation": {"set": "validation", "best_loss": 0.5, "best_step": 250}, "warnings": ["worker 1 is slow"],
   "tasks": [
     {"role": "ps", "index": 0, "address": "a:1", "process": "node1, pid 7", "state": "here", "heard_s": 0.0,
      "memory_bytes": 10485760},
@@ -25,7 +25,7 @@ TEST_CASE("status text: the run in a line, then what matters, then a row for eac
         "training, step 300 of 1200 (25 %), 41.2 steps/s, 4125 examples/s, 0:22 left, loss 0.42, without "
         "worker 0\n"
         "checkpoint of step 200, 0:03 old: run/step-200\n"
-        "best evaluation: test loss 0.5 at step 250\n"
+        "best evaluation: validation loss 0.5 at step 250\n"
         "warning: worker 1 is slow\n"
         "\n"
         "task      state  process       heard  memory    steps/s  time of steps\n"
@@ -63,6 +63,8 @@ TEST_CASE("status text: a result is a line") {
       ResultLine(Json::Parse(R"({"status": "done", "global_step": 1200, "final_loss": 0.5, "test_loss": 0.42,
     "test_accuracy": 0.97, "wall_s": 12.1, "error": null})")) ==
       "done, step 1200, test loss 0.42, test accuracy 0.97, in 0:13");
+  CHECK(ResultLine(Json::Parse(R"({"status": "done", "final_loss": 0.5, "validation_loss": 0.45})")) ==
+        "done, validation loss 0.45");
   CHECK(
       ResultLine(Json::Parse(R"({"status": "failed", "final_loss": null, "error": "worker 1: no rows"})")) ==
       "failed: worker 1: no rows");

@@ -91,7 +91,10 @@ TEST_CASE("eval: one by name, another config and other data, and another model, 
   CHECK(first.result.at("model_crc") != run.result.at("model_crc"));
   const Eval validation({run.last, "--set", "eval.on=validation", "--set", "data.validation=100"});
   REQUIRE(validation.code == 0);
-  CHECK(Contains(validation.output, "test loss "));
+  CHECK(Contains(validation.output, "validation loss "));
+  CHECK_FALSE(Contains(validation.output, "test loss "));
+  CHECK(validation.result.at("validation_rows") == 100);
+  CHECK(validation.result.at("test_rows").is_null());
   CHECK(Contains(validation.output, " of 100 held-out rows\n"));
   const Eval pinned({run.last, "--set", "placement.policy=pin", "--set", "placement.pin=[\"weights/*=1\"]",
                      "--set", "train.optimizer.kind=sgd"});
@@ -99,6 +102,38 @@ TEST_CASE("eval: one by name, another config and other data, and another model, 
   const Eval other({run.last, "--set", "model.outputs=12"});
   CHECK(other.code == 2);
   CHECK(Contains(other.error, "another model: biases/b1 is 10 x 1 in the checkpoint and 12 x 1 in this run"));
+}
+
+TEST_CASE("eval: held-out rows and data.test are measured apart, by the run and by eval, in every mode") {
+  for (const std::string mode : {"sync", "async"}) {
+    CAPTURE(mode);
+    LocalJob job(DigitsJob("kind: softmax", 2000, 700, "batch_size: 50, steps: 40, mode: " + mode));
+    const std::string run = job.directory + "/run";
+    const auto process =
+        job.Start({"--run", run, "--set", "data.validation=300", "--set", "eval.every_steps=10"});
+    REQUIRE(RunToEnd(*process) == 0);
+    const std::string log = FileContent(run + "/logs/worker-0.log");
+    CHECK(Contains(log, ": validation loss "));
+    CHECK_FALSE(Contains(log, "0: test loss "));  // once, at the end
+    const Json result = ReadResult(run + "/result.json");
+    CHECK(result.at("validation_rows") == 300);
+    CHECK(result.at("test_rows") == 700);
+    CHECK(result.at("validation_loss") != result.at("test_loss"));
+    const Eval eval({run});
+    CAPTURE(eval.error);
+    REQUIRE(eval.code == 0);
+    CHECK(Contains(eval.output, " of 300 held-out rows\n"));
+    CHECK(Contains(eval.output, " of 700 rows\n"));
+    for (const char* key : {"validation_loss", "validation_accuracy", "validation_auc", "test_loss",
+                            "test_accuracy", "test_auc", "test_log_loss"}) {
+      CAPTURE(key);
+      CHECK(eval.result.at(key) == result.at(key));
+    }
+    const Json json = Json::Parse(Run({"eval", run, "--json"}).output);
+    CHECK(json.at("set") == "validation");
+    CHECK(json.at("loss") == result.at("validation_loss"));
+    CHECK(json.at("test").at("loss") == result.at("test_loss"));
+  }
 }
 
 // The checkpoints of a run whose best one is its first.

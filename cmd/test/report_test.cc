@@ -71,6 +71,7 @@ TEST_CASE("report: the page of a run has its figures, curves, events, placement,
     const auto& charts = page.at("charts");
     CHECK_MESSAGE(std::count(charts.begin(), charts.end(), Json(title)) == 1, title);
   }
+  CHECK(page.at("charts").at(0) == "Test loss");  // rows that it was not trained on come first
   CHECK(page.at("pictures") == 10);
   CHECK(HasRow(page, {"data.train.name", "digits"}));
   CHECK(Sees(page, "weights/W1 [0:"));
@@ -108,7 +109,7 @@ TEST_CASE("report: a model with one logit has its calibration, and a linear one 
   const Json page = ReportOf(logistic.run);
   const auto& charts = page.at("charts");
   CHECK(std::count(charts.begin(), charts.end(), Json("Calibration")) == 1);
-  CHECK(Sees(page, "on 50 held-out rows: test loss "));
+  CHECK(Sees(page, "on 50 held-out rows: validation loss "));
   CHECK(page.at("pictures") == 0);
   const DoneRun linear(job("linear", "z"));
   CHECK(Sees(ReportOf(linear.run), "RMSE "));

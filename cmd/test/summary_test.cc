@@ -116,7 +116,8 @@ TEST_CASE(
   CHECK(worker.at("hparams").is_null());
   CHECK(Values(chief, "learning_rate").front() == doctest::Approx(0.2));
   CHECK(chief.at("descriptions").at("loss") ==
-        "The loss of the step's batch before its update: the mean over the rows.");
+        "The loss of each row before its update: the mean over the rows since the last point, by their "
+        "weights.");
   CheckWorkerCurves(chief, result.at("local_steps").at(0).get<size_t>());
   CheckWorkerCurves(worker, result.at("local_steps").at(1).get<size_t>());
   const double total = result.at("global_step").get<double>();
@@ -127,10 +128,10 @@ TEST_CASE(
   CHECK(static_cast<double>(all.size()) == total);
   CHECK(*all.begin() == 1);
   CHECK(*all.rbegin() == total);
-  CHECK(Steps(chief, "eval/loss") == std::vector<double>{total});
-  CHECK(Values(chief, "eval/loss")[0] == doctest::Approx(result.at("test_loss").get<double>()));
-  CHECK(Values(chief, "eval/accuracy")[0] == doctest::Approx(result.at("test_accuracy").get<double>()));
-  CHECK_FALSE(worker.at("scalars").contains("eval/loss"));
+  CHECK(Steps(chief, "test/loss") == std::vector<double>{total});
+  CHECK(Values(chief, "test/loss")[0] == doctest::Approx(result.at("test_loss").get<double>()));
+  CHECK(Values(chief, "test/accuracy")[0] == doctest::Approx(result.at("test_accuracy").get<double>()));
+  CHECK_FALSE(worker.at("scalars").contains("test/loss"));
   const Json ps = ReadEvents(job.logs + "/ps-0");
   CHECK(static_cast<double>(Steps(ps, "workers").size()) == total);
   CHECK(Values(ps, "workers")[0] == 2);

@@ -451,6 +451,10 @@ Config Loader::Finish(const LoadOptions& options) {
   for (const auto& [key, report] : contradictions_) draft_.problems.Add(report.first, report.second);
   const bool is_old = IsOfCheckpoint(draft_.path) && draft_.given.count("data.label_type") == 0;
   NumberColumns(is_old, &draft_.config.data);
+  // The rows that a run can watch; those of data.test are for the end.
+  const DataConfig& data = draft_.config.data;
+  const bool holds_out = data.validation > 0 || data.validation_share > 0;
+  if (draft_.given.count("eval.on") == 0 && holds_out) draft_.config.eval.on = EvalOn::kValidation;
   draft_.config.data.whole_keys = draft_.config.model.table == TableKind::kHash;
   CheckRules(options, &draft_);
   if (options.log_json != nullptr) *options.log_json = draft_.config.log.json;

@@ -379,8 +379,7 @@ void Rules::CheckEvaluation() {
   const bool on_test = eval.on == EvalOn::kTest && !IsBad("eval.on");
   const bool no_test = data.test.format == DataFormat::kNone && !IsBad("data.test.format");
   RefuseIf(eval.every_steps > 0 && on_test && no_test, "eval.every_steps",
-           "there is nothing to evaluate on (no data.test). Set data.test, or eval.on to validation and "
-           "data.validation.");
+           "there is nothing to evaluate on (no data.test). Set data.test or data.validation.");
   const bool never = eval.every_steps == 0 && !IsBad("eval.every_steps");
   RefuseIf(eval.patience > 0 && never, "eval.patience",
            "counts the evaluations of eval.every_steps, which is 0. Try eval.every_steps: 100.");

@@ -70,7 +70,8 @@ std::vector<Field> DeviceFields() {
 std::vector<Field> RunningFields() {
   return {
       Choice(DT_KEY(eval.on), kRun, {{"test", EvalOn::kTest}, {"validation", EvalOn::kValidation}},
-             "test: data.test; validation: the rows held out by data.validation."),
+             "What eval.every_steps evaluates on. test: data.test; validation: the rows held out by "
+             "data.validation, and the default where there are some. At the end both are evaluated."),
       Number(DT_KEY(eval.every_steps), kRun, kFromZero,
              "The worker of the lowest index that has the rows evaluates the weights that it has every N of "
              "its local steps; 0: not before the end.")

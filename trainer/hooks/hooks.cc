@@ -86,8 +86,12 @@ void StepCounter::AfterStep(const StepView& view, HookRequests*) {
 
 void SummaryHook::AfterStep(const StepView& view, HookRequests*) {
   summary_.CountExamples(view.rows);
-  if (!due_ || view.rows == 0 || !summary_.Moved(view.global_step)) return;
-  summary_.OnStep({view.global_step, view.loss, view.correct, view.rows, staleness_.TakeRecent()});
+  loss_.Add(view.loss, view.rows, view.weight);
+  correct_ += view.correct;
+  rows_ += view.rows;
+  if (!summary_.Due(view.local_step) || loss_.empty() || !summary_.Moved(view.global_step)) return;
+  summary_.OnStep({view.global_step, loss_.Take(), std::exchange(correct_, 0), std::exchange(rows_, 0),
+                   staleness_.TakeRecent()});
 }
 
 void LiveHook::Begin(const StepView& view) {

@@ -61,18 +61,21 @@ class SummaryHook : public Hook {
  public:
   SummaryHook(WorkerSummary& summary, Staleness& staleness) : summary_(summary), staleness_(staleness) {}
 
-  void Begin(const StepView& view) override { summary_.Begin(view.global_step); }
-  void BeforeStep(const StepView& view, HookRequests* requests) override {
-    due_ = summary_.Due(view.local_step);
-    requests->count_correct |= due_;
+  void Begin(const StepView& view) override {
+    summary_.Begin(view.global_step);
+    loss_ = {};
+    correct_ = rows_ = 0;
   }
+  void BeforeStep(const StepView&, HookRequests* requests) override { requests->count_correct = true; }
   void AfterStep(const StepView& view, HookRequests* requests) override;
   void End(const StepView&) override { summary_.Flush(); }
 
  private:
   WorkerSummary& summary_;
   Staleness& staleness_;
-  bool due_ = false;
+  LossMean loss_;  // since the last point, like the two below
+  int64_t correct_ = 0;
+  int64_t rows_ = 0;
 };
 
 // LiveHook: the live line of worker 0. Made only when standard error is a terminal.

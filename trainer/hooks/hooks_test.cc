@@ -2,10 +2,13 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
 #include <limits>
 
 #include "base/error.h"
 #include "trainer/hooks/hook_test_util.h"
+#include "trainer/summary/event_reader.h"
+#include "trainer/testing/small_config.h"
 
 namespace dtrain {
 namespace {
@@ -92,6 +95,51 @@ TEST_CASE("stop on nan: where features are large and not scaled the scale is the
   CHECK(advice("Feature a is as large as 99, and data.scale is none") ==
         "the run has diverged. Feature a is as large as 99, and data.scale is none. Try data.scale: standard "
         "first, then a smaller train.optimizer.learning_rate.");
+}
+
+// The values of a worker's curve, which gets a point at every third step of `losses`, of so many rows each.
+std::vector<double> Curve(const char* tag, const std::vector<float>& losses, const std::vector<int64_t>& rows,
+                          const std::vector<std::optional<double>>& weights) {
+  Config config = DigitsCluster(1, 1, 1);
+  config.summary.dir = testing::NewDirectory();
+  config.summary.every_steps = 3;
+  config.summary.every_secs = 0;
+  FileLog file;
+  ExitHooks exit_hooks;
+  {
+    const auto summary = WorkerSummary::Open(config, 1, "cpu:0", Layout(), exit_hooks, file.log());
+    Staleness staleness(1);
+    SummaryHook hook(*summary, staleness);
+    FakeStep step;
+    HookRequests requests;
+    hook.Begin(step.view);
+    for (size_t i = 0; i < losses.size(); ++i) {
+      step.view.local_step = step.view.global_step = static_cast<int64_t>(i) + 1;
+      step.view.loss = losses[i];
+      step.view.rows = rows[i];
+      step.view.weight = weights[i];
+      hook.BeforeStep(step.view, &requests);
+      step.view.correct = requests.count_correct ? 1 : 0;
+      hook.AfterStep(step.view, &requests);
+    }
+    hook.End(step.view);
+  }
+  std::vector<double> values;
+  for (const auto& entry : std::filesystem::directory_iterator(config.summary.dir + "/worker-1")) {
+    ReadCurves(entry.path().string(), [&](const std::string& found, const CurvePoint& point) {
+      if (found == tag) values.push_back(point.value);
+    });
+  }
+  return values;
+}
+
+TEST_CASE("summary hook: a point is the mean over all rows since the last one, by their weights") {
+  const std::vector<float> losses = {1, 4, 0, 6, 2, 3};
+  const std::vector<int64_t> rows = {4, 2, 0, 1, 1, 2};
+  const std::vector<std::optional<double>> none(6);
+  CHECK(Curve("loss", losses, rows, none) == std::vector<double>{2, 3.5});
+  CHECK(Curve("accuracy", losses, rows, none) == std::vector<double>{0.5, 0.75});
+  CHECK(Curve("loss", losses, rows, {2, 4, 0, 1, 1, 5}) == std::vector<double>{2, 2});
 }
 
 TEST_CASE("step counter: a line every so many local steps, with both paces") {

@@ -27,23 +27,21 @@ bool Progress::Due(const StepView& view) {
 void Progress::AfterStep(const StepView& view, HookRequests*) {
   ++steps_;
   examples_ += view.rows;
-  losses_ += view.rows > 0 ? 1 : 0;
-  loss_sum_ += view.rows > 0 ? static_cast<double>(view.loss) : 0;
-  if (!Due(view) || losses_ == 0) return;
+  loss_.Add(view.loss, view.rows, view.weight);
+  if (!Due(view) || loss_.empty()) return;
   const TimePoint now = Clock::now();
   WriteRow(view, std::max(SecondsBetween(row_began_, now), 1e-9));
   row_began_ = now;
-  steps_ = examples_ = losses_ = 0;
-  loss_sum_ = 0;
+  steps_ = examples_ = 0;
 }
 
 void Progress::WriteRow(const StepView& view, double seconds) {
+  const double loss = loss_.Take();
   if (!log_.Enabled(LogLevel::kInfo)) return;
   const BatchSource& source = view.source;
   const int64_t epoch = source.epoch() + 1, batch = source.batch_in_epoch() + 1;
   const int64_t batches = source.batches_per_epoch();  // 0: an endless epoch
   const auto steps = static_cast<double>(steps_);
-  const double loss = loss_sum_ / static_cast<double>(losses_);
   const double examples_per_s = static_cast<double>(examples_) / seconds;
   const double ms_per_step = seconds * 1000 / steps;
   const std::string text = fmt::format(
@@ -114,7 +112,7 @@ LiveFigures LiveProgress::Figures(int64_t global_step, int workers_here, TimePoi
   steps_per_s_ += weight * (pace - steps_per_s_);
   figures_.global_step = global_step;
   figures_.workers_here = workers_here;
-  if (losses_ > 0) figures_.loss = loss_sum_ / static_cast<double>(losses_);
+  if (!loss_.empty()) figures_.loss = loss_.Take();
   if (steps_ > 0) {
     figures_.examples_per_s = steps_per_s_ * static_cast<double>(examples_) / static_cast<double>(steps_);
   }
@@ -124,8 +122,7 @@ LiveFigures LiveProgress::Figures(int64_t global_step, int workers_here, TimePoi
     figures_.left_s = static_cast<double>(left) / steps_per_s_;
   }
   drawn_at_ = now;
-  steps_ = examples_ = losses_ = 0;
-  loss_sum_ = 0;
+  steps_ = examples_ = 0;
   return figures_;
 }
 

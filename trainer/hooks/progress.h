@@ -17,8 +17,9 @@ namespace dtrain {
 // one row every so many seconds, local steps or epochs, in stable columns, which are separate members with
 // log.format: json:
 //   epoch, batch i/n, global step, local step, loss, examples/s, ms/step
-// Loss, examples/s and ms/step are means since the row before. There is no row as long as there is no loss.
-// Where the user has asked for no rows and a terminal shows the live line, they go to the log file only.
+// Loss (by the weights of the rows), examples/s and ms/step are means since the row before. There is no row
+// as long as there is no loss. Where the user has asked for no rows and a terminal shows the live line, they
+// go to the log file only.
 class Progress : public Hook {
  public:
   Progress(const HooksConfig& hooks, Logger& log);
@@ -37,10 +38,9 @@ class Progress : public Hook {
   const bool file_only_;
   std::optional<PacedTimer> timer_;  // unset: no rows by time
   TimePoint row_began_;
-  int64_t steps_ = 0;  // since the last row, like the three below
+  int64_t steps_ = 0;  // since the last row, like the two below
   int64_t examples_ = 0;
-  int64_t losses_ = 0;
-  double loss_sum_ = 0;
+  LossMean loss_;
 };
 
 // LiveProgress: the live line of worker 0 at a terminal: how far the run is, its pace, and the time left. It
@@ -67,10 +67,9 @@ class LiveProgress {
   LiveProgress(int workers, std::optional<int64_t> total, int64_t global_step, TimePoint now);
 
   // Counts one local step. True: draw the line now, from Figures().
-  bool OnStep(float loss, int64_t rows) {
+  bool OnStep(float loss, int64_t rows, std::optional<double> weight = {}) {
     ++steps_;
-    losses_ += rows > 0 ? 1 : 0;
-    loss_sum_ += rows > 0 ? static_cast<double>(loss) : 0;
+    loss_.Add(loss, rows, weight);
     examples_ += rows;
     return timer_.Due();
   }
@@ -82,10 +81,9 @@ class LiveProgress {
   PacedTimer timer_;
   const TimePoint began_;
   TimePoint drawn_at_;
-  int64_t steps_ = 0;  // local steps since then, like the three below
+  int64_t steps_ = 0;  // local steps since then, like the two below
   int64_t examples_ = 0;
-  int64_t losses_ = 0;
-  double loss_sum_ = 0;
+  LossMean loss_;
   double steps_per_s_ = 0;  // global, smoothed
 };
 

@@ -1,5 +1,5 @@
 // What a worker counts of its steps: StepTimes, where the time goes; Staleness, how old the weights of its
-// gradients are; FirstLoss, the mean of its first losses.
+// gradients are; LossMean, its losses since the last report.
 // Owner and thread: the worker. Plain values.
 #pragma once
 
@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -63,6 +64,24 @@ class StepTimes {
   TimePoint marked_;
   std::array<int64_t, kStepParts> step_{};  // of the current step
   std::array<LogHistogram, kStepParts> parts_;
+};
+
+// LossMean: the mean loss of the rows of several steps, in which each row counts as its weight says.
+class LossMean {
+ public:
+  // Adds the loss of a step, the mean over its `rows`. `weight`: of all of them; unset: each weighs 1.
+  void Add(float loss, int64_t rows, std::optional<double> weight) {
+    if (rows == 0) return;
+    sum_ += static_cast<double>(loss) * static_cast<double>(rows);
+    weight_ += weight.value_or(static_cast<double>(rows));
+  }
+  bool empty() const { return weight_ == 0; }
+  // Returns the mean since the last call. Only if it is not empty.
+  double Take() { return std::exchange(sum_, 0) / std::exchange(weight_, 0); }
+
+ private:
+  double sum_ = 0;
+  double weight_ = 0;
 };
 
 // Staleness: the number of other updates between the weights from which a gradient was computed and the

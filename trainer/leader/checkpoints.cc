@@ -173,8 +173,8 @@ SavedMoment Checkpoints::MomentOfSnapshot() const {
   SavedMoment moment{run.id, run.epoch, step_, positions_};
   if (best_) {
     moment.best = true;
-    moment.loss = best_->loss;
-    moment.accuracy = best_->accuracy;
+    moment.loss = best_->loss.value_or(moment.loss);
+    moment.accuracy = best_->accuracy.value_or(moment.accuracy);
   }
   moment.inputs = history_.inputs;
   moment.origin = history_.origin;

@@ -1,21 +1,15 @@
 #include "trainer/leader/evaluations.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "base/names.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
 
 namespace dtrain {
-namespace {
-
-// No loss is better than all others for ever.
-double FiniteOrNan(double said) {
-  return std::isfinite(said) ? said : std::numeric_limits<double>::quiet_NaN();
+EvaluationFigures FiguresIn(const flatbuffers::String* text) {
+  return text == nullptr ? EvaluationFigures() : EvaluationFromJson(text->string_view());
 }
-
-}  // namespace
 
 Evaluations::Evaluations(const Config& config, TaskTable& members, RunHistory& history, Logger& log)
     : config_(config),
@@ -59,15 +53,17 @@ Evaluations::Verdict Evaluations::Take(const Member& worker, const wire::Evaluat
   if (DueFor(worker) == 0 || DueFor(worker) != said.local_step()) return verdict;
   taken_from_ = worker.task.index;
   taken_ = std::exchange(due_, 0);
-  if (said.rows() == 0) return verdict;
-  const EvaluationFigures figures{FiniteOrNan(said.loss()), FiniteOrNan(said.accuracy())};
-  if (config_.eval.keep_best && figures.loss < best_saved_) {
-    best_saved_ = figures.loss;
+  const bool on_test = config_.eval.on == EvalOn::kTest;
+  const EvaluationFigures figures = FiguresIn(on_test ? said.test() : said.validation());
+  if (figures.rows.value_or(0) == 0) return verdict;
+  const double loss = figures.loss.value_or(std::numeric_limits<double>::quiet_NaN());
+  if (config_.eval.keep_best && loss < best_saved_) {
+    best_saved_ = loss;
     verdict.best = figures;
   }
   Patience& patience = *history_.patience;
   const auto step = static_cast<int64_t>(std::min<uint64_t>(said.global_step(), uint64_t{1} << 62));
-  if (!patience.Exhausted(figures.loss, step)) return verdict;
+  if (!patience.Exhausted(loss, step)) return verdict;
   ended_ = true;
   verdict.end =
       fmt::format("{} in a row without a smaller loss (eval.patience); the best was {:.6g} at global step {}",

@@ -1,6 +1,6 @@
 // Evaluations: decides for the leader which worker evaluates and when (eval.every_steps, eval.at_end),
 // whether the figures end the run (eval.patience), and which checkpoint is the best (eval.keep_best). The
-// evaluator is the worker with the lowest index that takes part and has the rows of eval.on. When it is lost,
+// evaluator is the worker with the lowest index that takes part and has the rows. When it is lost,
 // the next one takes over from its own next step; an evaluation that was due then is dropped. The leader
 // repeats a request until the figures arrive.
 // Owner: LocalLeader. Thread: the ps loop.
@@ -16,14 +16,12 @@
 #include "trainer/config/config.h"
 #include "trainer/ps/run_history.h"
 #include "trainer/ps/task_table.h"
+#include "trainer/result/run_summary.h"
 
 namespace dtrain {
 
-// The figures of one evaluation. NaN: not known.
-struct EvaluationFigures {
-  double loss = std::numeric_limits<double>::quiet_NaN();
-  double accuracy = std::numeric_limits<double>::quiet_NaN();
-};
+// Returns the figures that an Evaluated has on one set; none if `text` is null or not valid.
+EvaluationFigures FiguresIn(const flatbuffers::String* text);
 
 class Evaluations {
  public:

@@ -32,8 +32,13 @@ struct Run : PsFixture {
     return evaluations.DueFor(*members.Worker(worker));
   }
   Evaluations::Verdict Take(int worker, uint64_t local_step, double loss) {
+    EvaluationFigures figures;
+    figures.rows = 5;
+    figures.loss = loss;
+    figures.accuracy = 0.5;
+    const std::string text = EvaluationToJson(figures);
     const net::Message said = Make([&](auto& builder) {
-      return wire::CreateEvaluated(builder, local_step, 3 * local_step, 5, loss, 0.5);
+      return wire::CreateEvaluatedDirect(builder, local_step, 3 * local_step, nullptr, text.c_str());
     });
     return evaluations.Take(*members.Worker(worker), *net::Decode(said)->body_as_Evaluated());
   }
@@ -48,6 +53,14 @@ TEST_CASE("evaluations: the lowest worker that has the rows is asked at each mul
   CHECK(run.Steps(2, 2) == 0);  // it is not the lowest with rows
   CHECK(run.Steps(1, 1) == 0);
   CHECK(run.Steps(1, 2) == 2);
+}
+
+TEST_CASE("evaluations: figures on the other set than that of eval.on change nothing") {
+  Run run;
+  run.config.eval.on = EvalOn::kValidation;
+  run.Steps(1, 2);
+  run.Take(1, 2, 0.5);  // on the test set
+  CHECK_FALSE(std::isfinite(run.history.patience->best_loss()));
 }
 
 TEST_CASE("evaluations: a worker is asked with every answer until its figures are here, which count once") {

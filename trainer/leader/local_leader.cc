@@ -174,7 +174,7 @@ void LocalLeader::LearnOfReturning(const Member& member, const wire::Ready& read
 
 void LocalLeader::LearnOfData(Member& member, const wire::DataFacts& said) {
   if (!member.is_worker()) return;
-  member.evaluates = config_.eval.on == EvalOn::kTest ? said.has_test() : said.has_validation();
+  member.evaluates = said.has_test() || said.has_validation();
   if (data_ && data_from_ < member.task.index) return;
   data_ = DecodeFacts(said);
   data_from_ = member.task.index;

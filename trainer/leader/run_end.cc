@@ -1,7 +1,6 @@
 #include "trainer/leader/run_end.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <utility>
 
@@ -20,10 +19,6 @@ constexpr size_t kMaxEndBytes = net::kMaxHeaderBytes - 64 * 1024;
 constexpr milliseconds kStayForBye{3000};
 // How often a ps that has not reported is asked again.
 constexpr milliseconds kAskAgain{500};
-
-std::optional<double> Figure(double value) {
-  return std::isnan(value) ? std::nullopt : std::optional<double>(value);
-}
 
 }  // namespace
 
@@ -171,12 +166,8 @@ void RunEnd::OnEvaluated(const Member& worker, const wire::Evaluated& said) {
   evaluating_ = false;
   summary_.bytes_sent = AddCounts(summary_.bytes_sent, CountIn(said.bytes_sent()));
   summary_.bytes_received = AddCounts(summary_.bytes_received, CountIn(said.bytes_received()));
-  if (said.rows() == 0) return;
-  summary_.test_loss = said.loss();
-  summary_.test_accuracy = Figure(said.accuracy());
-  summary_.test_auc = Figure(said.auc());
-  summary_.test_log_loss = said.log_loss();
-  summary_.test_calibration = said.calibration();
+  summary_.validation = FiguresIn(said.validation());
+  summary_.test = FiguresIn(said.test());
 }
 
 // Steps from a checkpoint may be of an earlier run, except when this ps 0 was restarted in the middle of one.

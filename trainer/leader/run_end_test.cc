@@ -46,8 +46,16 @@ struct Ended : PsFixture {
     return layout.variables[static_cast<size_t>(layout.SegmentsOf(ps).at(0).variable)].name;
   }
   void Evaluated(const Member& worker, double accuracy) {
+    EvaluationFigures of;
+    of.rows = 50;
+    of.loss = 0.5;
+    const std::string held_out = EvaluationToJson(of);
+    of.accuracy = accuracy;
+    of.auc = 0.75;
+    of.log_loss = 0.625;
+    const std::string test = EvaluationToJson(of);
     const net::Message figures = Make([&](auto& builder) {
-      return wire::CreateEvaluated(builder, 0, 10, 50, 0.5, accuracy, 0.75, 20, 10, 0.625);
+      return wire::CreateEvaluatedDirect(builder, 0, 10, held_out.c_str(), test.c_str(), 20, 10);
     });
     end.OnEvaluated(worker, *net::Decode(figures)->body_as_Evaluated());
   }
@@ -98,11 +106,14 @@ TEST_CASE(
   CHECK(summary.weights.at(run.NameOf(1)) == std::vector<float>{3});
   CHECK(summary.bytes_sent == 4 + 1000 + 20);
   CHECK(summary.bytes_received == 2 + 500 + 10);
-  CHECK(summary.test_loss == 0.5);
-  CHECK(summary.test_accuracy == 0.875);
-  CHECK(summary.test_auc == 0.75);
-  CHECK(summary.test_log_loss == 0.625);
-  CHECK_FALSE(summary.test_calibration);
+  CHECK(summary.validation.rows == 50);
+  CHECK(summary.validation.loss == 0.5);
+  CHECK_FALSE(summary.validation.accuracy);
+  CHECK(summary.test.loss == 0.5);
+  CHECK(summary.test.accuracy == 0.875);
+  CHECK(summary.test.auc == 0.75);
+  CHECK(summary.test.log_loss == 0.625);
+  CHECK_FALSE(summary.test.calibration);
   CHECK(summary.progressive_loss == 0.875);
 }
 
@@ -123,7 +134,7 @@ TEST_CASE("run end: a worker that is lost while it evaluates is replaced; withou
   run.end.Tick(run.now);
   REQUIRE(run.end.Complete());
   run.end.Tell({10, 0, 1, false, {}}, run.now);
-  CHECK_FALSE(run.end.summary().test_loss.has_value());
+  CHECK_FALSE(run.end.summary().test.loss.has_value());
 }
 
 TEST_CASE("run end: a final weight that is not finite, on any ps, ends the run as diverged") {

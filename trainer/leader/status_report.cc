@@ -196,8 +196,9 @@ std::string StatusReport::ToJson(const Now& now) const {
              {"age_s", 1e-9 * static_cast<double>(std::max<int64_t>(WallNanos() - written, 0))}};
   }
   if (history_.patience && std::isfinite(history_.patience->best_loss())) {
-    document["evaluation"] =
-        Json{{"best_loss", history_.patience->best_loss()}, {"best_step", history_.patience->best_step()}};
+    document["evaluation"] = Json{{"set", SetName(config_.eval.on)},
+                                  {"best_loss", history_.patience->best_loss()},
+                                  {"best_step", history_.patience->best_step()}};
   }
   std::string text = document.dump();
   if (text.size() <= kMaxBytes) return text;

@@ -14,6 +14,17 @@
 namespace dtrain {
 namespace {
 
+// The figures of an evaluation, each named with `prefix`. Writing and reading both use this list.
+template <typename Figures, typename Visitor>
+void VisitEvaluation(const std::string& prefix, Figures& figures, Visitor& visit) {
+  visit(prefix + "rows", figures.rows);
+  visit(prefix + "loss", figures.loss);
+  visit(prefix + "accuracy", figures.accuracy);
+  visit(prefix + "auc", figures.auc);
+  visit(prefix + "log_loss", figures.log_loss);
+  visit(prefix + "calibration", figures.calibration);
+}
+
 // The keys of `--result` in the order in which they are printed. Writing and reading both use this list.
 template <typename Summary, typename Visitor>
 void VisitKeys(Summary& summary, Visitor& visit) {
@@ -27,11 +38,8 @@ void VisitKeys(Summary& summary, Visitor& visit) {
   visit("examples_per_s", summary.examples_per_s);
   visit("final_loss", summary.final_loss);
   visit("progressive_loss", summary.progressive_loss);
-  visit("test_loss", summary.test_loss);
-  visit("test_accuracy", summary.test_accuracy);
-  visit("test_auc", summary.test_auc);
-  visit("test_log_loss", summary.test_log_loss);
-  visit("test_calibration", summary.test_calibration);
+  VisitEvaluation("validation_", summary.validation, visit);
+  VisitEvaluation("test_", summary.test, visit);
   visit("model_crc", summary.model_crc);
   visit("deterministic", summary.deterministic);
   visit("checkpoint", summary.checkpoint);
@@ -128,7 +136,7 @@ Json ToValue(const std::map<std::string, std::vector<float>>& weights) {
 struct Writer {
   Json document = Json::object();
   template <typename T>
-  void operator()(const char* key, const T& value) {
+  void operator()(const std::string& key, const T& value) {
     document[key] = ToValue(value);
   }
 };
@@ -237,7 +245,7 @@ struct Reader {
   const Json& document;
   bool good = true;
   template <typename T>
-  void operator()(const char* key, T& value) {
+  void operator()(const std::string& key, T& value) {
     const Json* const found = document.Find(key);
     good = good && found != nullptr && FromValue(*found, &value);
   }
@@ -260,6 +268,20 @@ bool FiguresFromJson(const std::string& text, WorkerFigures* figures) {
   if (!FromValue(document, &read)) return false;
   *figures = read;
   return true;
+}
+
+std::string EvaluationToJson(const EvaluationFigures& figures) {
+  Writer writer;
+  VisitEvaluation("", figures, writer);
+  return writer.document.dump();
+}
+
+EvaluationFigures EvaluationFromJson(std::string_view text) {
+  const Json document = Json::Parse(std::string(text));
+  EvaluationFigures figures;
+  Reader reader{document};
+  if (document.is_object()) VisitEvaluation("", figures, reader);
+  return document.is_object() && reader.good ? figures : EvaluationFigures();
 }
 
 std::string IdentityToJson(const RunIdentity& identity) { return ToValue(identity).dump(); }
@@ -291,7 +313,8 @@ Json ResultFigures(const RunSummary& summary) {
     writer.document["local_steps"] = nullptr;
     if (summary.lost_workers.empty()) writer.document["lost_workers"] = nullptr;
     // For an evaluation, or of a run that failed, the step may be known though nothing was counted.
-    const bool known = summary.status == "done" || summary.test_loss || summary.checkpoint;
+    const bool known =
+        summary.status == "done" || summary.validation.rows || summary.test.rows || summary.checkpoint;
     if (!known && summary.global_step == 0) writer.document["global_step"] = nullptr;
   }
   return std::move(writer.document);

@@ -8,11 +8,13 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "base/json.h"
+#include "trainer/config/config.h"
 
 namespace dtrain {
 
@@ -58,6 +60,23 @@ struct TableFigures {
 // "5 rows and 7 candidates for more, 1.5 MiB; 9 have left".
 std::string TableText(const TableFigures& figures);
 
+// EvaluationFigures: the figures of the weights on one set of rows. Unset: there is none, or it is not
+// finite.
+struct EvaluationFigures {
+  std::optional<int64_t> rows;  // unset: nothing was evaluated
+  std::optional<double> loss;
+  // Of models that classify.
+  std::optional<double> accuracy;
+  std::optional<double> auc;
+  std::optional<double> log_loss;
+  std::optional<double> calibration;  // with one output
+};
+// Returns the name of a set of rows in lines, keys and curves.
+inline const char* SetName(EvalOn set) { return set == EvalOn::kTest ? "test" : "validation"; }
+std::string EvaluationToJson(const EvaluationFigures& figures);
+// Returns what EvaluationToJson() has written; no figures if the text is not valid.
+EvaluationFigures EvaluationFromJson(std::string_view text);
+
 // RunIdentity: a run as ps 0 knows it once it has begun.
 struct RunIdentity {
   std::string run_id;                        // 16 hex digits; another one after each start of ps 0
@@ -79,12 +98,10 @@ struct RunSummary {
   std::optional<double> final_loss;  // mean over the workers' last 100 steps
   // The mean over all rows, by weight, of each one's loss before its step; with hooks.progressive.
   std::optional<double> progressive_loss;
-  std::optional<double> test_loss;
-  std::optional<double> test_accuracy;
-  std::optional<double> test_auc;
-  std::optional<double> test_log_loss;
-  std::optional<double> test_calibration;  // of models that classify by one logit
-  std::optional<std::string> model_crc;    // 8 hex digits
+  // Of the final weights. Their keys begin with validation_ and test_.
+  EvaluationFigures validation;          // on the held-out rows
+  EvaluationFigures test;                // on data.test
+  std::optional<std::string> model_crc;  // 8 hex digits
   bool deterministic = false;
   std::optional<std::string> checkpoint;
   // Payload and headers of all tasks, until they report; without heartbeats sent by workers.

@@ -23,10 +23,13 @@ RunSummary FullSummary() {
   summary.examples_per_s = 733333.25;
   summary.final_loss = 0.1 + 0.2;
   summary.progressive_loss = 0.5;
-  summary.test_loss = 0.4;
-  summary.test_log_loss = 0.4 + 1e-9;
-  summary.test_calibration = 1.25;
-  summary.test_accuracy = 0.8891;
+  summary.validation.rows = 200;
+  summary.validation.loss = 0.45;
+  summary.test.rows = 1000;
+  summary.test.loss = 0.4;
+  summary.test.log_loss = 0.4 + 1e-9;
+  summary.test.calibration = 1.25;
+  summary.test.accuracy = 0.8891;
   summary.model_crc = "0badcafe";
   summary.deterministic = true;
   summary.bytes_sent = int64_t{1} << 40;
@@ -61,7 +64,7 @@ TEST_CASE("run summary: the wire text brings back every field, to the last bit")
   CHECK(got.worker_accuracy == sent.worker_accuracy);
   CHECK(got.first_loss == sent.first_loss);
   CHECK(got.lost_workers == std::vector<int64_t>{2});
-  CHECK_FALSE(got.test_auc.has_value());
+  CHECK_FALSE(got.test.auc.has_value());
   REQUIRE(got.workers.size() == 2);
   CHECK(got.workers[0].compute.p50_ms == 0.1 + 0.2);
   CHECK_FALSE(got.workers[0].staleness.has_value());
@@ -81,6 +84,22 @@ TEST_CASE("run summary: a worker's figures come back from its text; what is not 
   CHECK(got.steps == 27500);
 }
 
+TEST_CASE("run summary: the figures of an evaluation come back from their text, or none of them do") {
+  EvaluationFigures sent;
+  sent.rows = 7;
+  sent.loss = 0.1 + 0.2;
+  sent.auc = std::nan("");
+  const EvaluationFigures got = EvaluationFromJson(EvaluationToJson(sent));
+  CHECK(got.rows == 7);
+  CHECK(got.loss == sent.loss);
+  CHECK_FALSE(got.accuracy.has_value());
+  CHECK_FALSE(got.auc.has_value());
+  for (const char* other : {"", "{", "null", "[]", "{\"rows\":7}", "{\"rows\":\"x\",\"loss\":1}"}) {
+    CAPTURE(other);
+    CHECK_FALSE(EvaluationFromJson(other).rows.has_value());
+  }
+}
+
 TEST_CASE("run summary: the wire text is one line") {
   CHECK(ToWireJson(FullSummary()).find('\n') == std::string::npos);
 }
@@ -89,13 +108,40 @@ TEST_CASE("run summary: the result has the documented figures in the documented 
   const Json document = ResultFigures(FullSummary());
   std::vector<std::string> keys;
   for (const auto& [key, value] : document.items()) keys.push_back(key);
-  const std::vector<std::string> documented = {
-      "status",       "global_step",   "local_steps",    "examples",      "wall_s",
-      "train_s",      "steps_per_s",   "examples_per_s", "final_loss",    "progressive_loss",
-      "test_loss",    "test_accuracy", "test_auc",       "test_log_loss", "test_calibration",
-      "model_crc",    "deterministic", "checkpoint",     "bytes_sent",    "bytes_received",
-      "bytes_saved",  "startup_s",     "weights",        "workers",       "device",
-      "lost_workers", "table"};
+  const std::vector<std::string> documented = {"status",
+                                               "global_step",
+                                               "local_steps",
+                                               "examples",
+                                               "wall_s",
+                                               "train_s",
+                                               "steps_per_s",
+                                               "examples_per_s",
+                                               "final_loss",
+                                               "progressive_loss",
+                                               "validation_rows",
+                                               "validation_loss",
+                                               "validation_accuracy",
+                                               "validation_auc",
+                                               "validation_log_loss",
+                                               "validation_calibration",
+                                               "test_rows",
+                                               "test_loss",
+                                               "test_accuracy",
+                                               "test_auc",
+                                               "test_log_loss",
+                                               "test_calibration",
+                                               "model_crc",
+                                               "deterministic",
+                                               "checkpoint",
+                                               "bytes_sent",
+                                               "bytes_received",
+                                               "bytes_saved",
+                                               "startup_s",
+                                               "weights",
+                                               "workers",
+                                               "device",
+                                               "lost_workers",
+                                               "table"};
   CHECK(keys == documented);
 }
 
@@ -104,9 +150,10 @@ TEST_CASE("run summary: what does not apply is null") {
   summary.status = "failed";
   const Json document = Json::Parse(ToJson(summary));
   for (const char* key :
-       {"train_s", "steps_per_s", "examples_per_s", "final_loss", "progressive_loss", "test_loss",
-        "test_accuracy", "test_auc", "test_log_loss", "test_calibration", "model_crc", "checkpoint",
-        "startup_s", "weights", "workers", "device", "lost_workers"}) {
+       {"train_s",         "steps_per_s",     "examples_per_s",   "final_loss", "progressive_loss",
+        "validation_rows", "validation_loss", "test_rows",        "test_loss",  "test_accuracy",
+        "test_auc",        "test_log_loss",   "test_calibration", "model_crc",  "checkpoint",
+        "startup_s",       "weights",         "workers",          "device",     "lost_workers"}) {
     CAPTURE(key);
     CHECK(document.at(key).is_null());
   }
@@ -144,14 +191,14 @@ TEST_CASE("run summary: of an evaluation the step is known, and nothing was coun
   CHECK(document.at("global_step") == 7);
   for (const char* key : {"local_steps", "examples", "bytes_sent"}) CHECK(document.at(key).is_null());
   summary.status = "peer_lost";  // no newer checkpoint has come
-  summary.test_loss = 0.5;
+  summary.test.rows = 5;
   CHECK(Json::Parse(ToJson(summary)).at("global_step") == 7);
 }
 
 TEST_CASE("run summary: numbers that are not finite are null, since JSON has none") {
   RunSummary summary;
   summary.final_loss = std::nan("");
-  summary.test_loss = std::numeric_limits<double>::infinity();
+  summary.test.loss = std::numeric_limits<double>::infinity();
   summary.weights = {{"w", {std::numeric_limits<float>::infinity(), 2.0f}}};
   const Json document = Json::Parse(ToJson(summary));
   CHECK(document.at("final_loss").is_null());

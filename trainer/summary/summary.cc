@@ -12,9 +12,10 @@ namespace dtrain {
 namespace {
 
 // What TensorBoard says of a curve.
-constexpr char kLoss[] = "The loss of the step's batch before its update: the mean over the rows.";
+constexpr char kLoss[] =
+    "The loss of each row before its update: the mean over the rows since the last point, by their weights.";
 constexpr char kAccuracy[] =
-    "The fraction of the step's batch that is classified correctly before its update.";
+    "The fraction of the rows since the last point that were classified correctly before their update.";
 constexpr char kLearningRate[] = "The learning rate of the update (train.optimizer.schedule).";
 constexpr char kStepsPerS[] = "Global steps of all workers in a second, since the last point.";
 constexpr char kExamplesPerS[] = "Examples of this worker in a second, since the last point.";
@@ -24,9 +25,8 @@ constexpr char kStaleness[] =
 constexpr char kStalenessP50[] = "The median of the staleness since the last point.";
 constexpr char kStalenessP95[] = "The 95 % quantile of the staleness since the last point.";
 constexpr char kStalenessMax[] = "The largest staleness since the last point.";
-constexpr char kEvalLoss[] = "The loss of the weights on the set of eval.on.";
-constexpr char kEvalAccuracy[] = "The accuracy of the weights on the set of eval.on.";
-constexpr char kEvalAuc[] = "The area under the ROC curve of the weights on the set of eval.on.";
+constexpr char kEvaluation[] =
+    "A figure of the weights: validation/ on the held-out rows, test/ on the set of data.test.";
 constexpr char kWorkers[] = "Workers that are connected.";
 
 // Worker 0 writes into the directory of the run itself, and all others below: so TensorBoard lists them.
@@ -36,9 +36,15 @@ std::string DirectoryOf(const std::string& root, int index) {
 
 double WallSeconds() { return static_cast<double>(WallNanos()) * 1e-9; }
 
-void AddEvaluation(const Evaluation& evaluation, EventWriter* writer) {
-  writer->Add("eval/loss", evaluation.loss(), kEvalLoss);
-  if (evaluation.classifies) writer->Add("eval/accuracy", evaluation.accuracy(), kEvalAccuracy);
+void WriteEvaluation(EvalOn set, int64_t global_step, const EvaluationFigures& figures, EventWriter* writer) {
+  const auto add = [&](const char* name, const std::optional<double>& figure) {
+    if (figure) writer->Add(fmt::format("{}/{}", SetName(set), name), *figure, kEvaluation);
+  };
+  add("loss", figures.loss);
+  add("accuracy", figures.accuracy);
+  add("auc", figures.auc);
+  writer->WriteScalars(global_step, Clock::now());
+  writer->Flush();
 }
 
 }  // namespace
@@ -76,7 +82,7 @@ void WorkerSummary::Begin(int64_t global_step) {
 void WorkerSummary::OnStep(const StepFigures& step) {
   const TimePoint now = Clock::now();
   const double seconds = std::max(SecondsBetween(point_at_, now), 1e-9);
-  writer_.Add("loss", static_cast<double>(step.loss), kLoss);
+  writer_.Add("loss", step.loss, kLoss);
   if (classifies_ && step.rows > 0) {
     writer_.Add("accuracy", static_cast<double>(step.correct) / static_cast<double>(step.rows), kAccuracy);
   }
@@ -99,10 +105,8 @@ void WorkerSummary::OnStep(const StepFigures& step) {
   due_ = false;
 }
 
-void WorkerSummary::OnEvaluation(int64_t global_step, const Evaluation& evaluation) {
-  AddEvaluation(evaluation, &writer_);
-  writer_.WriteScalars(global_step, Clock::now());
-  writer_.Flush();
+void WorkerSummary::OnEvaluation(EvalOn set, int64_t global_step, const EvaluationFigures& figures) {
+  WriteEvaluation(set, global_step, figures, &writer_);
 }
 
 std::unique_ptr<PsSummary> PsSummary::Open(const Config& config, ExitHooks& hooks, Logger& log) {
@@ -132,11 +136,8 @@ void PsSummary::OnUpdate(int64_t global_step, int workers) {
   point_step_ = global_step;
 }
 
-void EvaluationCurves::Add(int64_t global_step, const Evaluation& evaluation, std::optional<double> auc) {
-  AddEvaluation(evaluation, &writer_);
-  if (auc) writer_.Add("eval/auc", *auc, kEvalAuc);
-  writer_.WriteScalars(global_step, Clock::now());
-  writer_.Flush();
+void EvaluationCurves::Add(EvalOn set, int64_t global_step, const EvaluationFigures& figures) {
+  WriteEvaluation(set, global_step, figures, &writer_);
 }
 
 }  // namespace dtrain

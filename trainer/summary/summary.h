@@ -13,7 +13,7 @@
 #include "base/signals.h"
 #include "trainer/config/config.h"
 #include "trainer/model/layout.h"
-#include "trainer/model/model.h"
+#include "trainer/result/run_summary.h"
 #include "trainer/summary/event_writer.h"
 
 namespace dtrain {
@@ -49,10 +49,10 @@ class Schedule {
   std::optional<PacedTimer> timer_;
 };
 
-// StepFigures: the figures of one local step, when its gradient was computed.
+// StepFigures: the figures of the local steps since the last point, each when its gradient was computed.
 struct StepFigures {
   int64_t global_step = 0;
-  float loss = 0;
+  double loss = 0;      // the mean over the rows, by their weights
   int64_t correct = 0;  // of `rows`, if the model classifies
   int64_t rows = 0;
   std::optional<HistogramFigures> staleness;  // since the last point; unset: no gradient was answered since
@@ -71,7 +71,7 @@ class WorkerSummary {
 
   // Begins training: the time before counts as start-up.
   void Begin(int64_t global_step);
-  // Whether figures are to be gathered for OnStep(). Call it before the gradient of each local step.
+  // Whether a point is due. Call it once for each local step.
   bool Due(int64_t local_step) {
     due_ = schedule_.Due(local_step) || due_;
     return due_;
@@ -83,7 +83,7 @@ class WorkerSummary {
   void CountExamples(int64_t rows) { examples_ += rows; }
   // Writes a point. Only if Due() and Moved() are true.
   void OnStep(const StepFigures& step);
-  void OnEvaluation(int64_t global_step, const Evaluation& evaluation);
+  void OnEvaluation(EvalOn set, int64_t global_step, const EvaluationFigures& figures);
   void Flush() { writer_.Flush(); }
   // The run is done.
   void End() { is_done_ = true; }
@@ -136,7 +136,7 @@ class EvaluationCurves {
   explicit EvaluationCurves(const std::string& directory)
       : log_("evaluator", LogOptions()), writer_(directory, hooks_, log_) {}
 
-  void Add(int64_t global_step, const Evaluation& evaluation, std::optional<double> auc);
+  void Add(EvalOn set, int64_t global_step, const EvaluationFigures& figures);
 
  private:
   Logger log_;

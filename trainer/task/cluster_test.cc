@@ -246,7 +246,7 @@ TEST_CASE("feed: sync ends with the bits of split: shard, for any number of ps")
       CHECK(feed.model_crc == shard.model_crc);
       CHECK(feed.examples == shard.examples);
       CHECK(feed.local_steps == shard.local_steps);
-      CHECK(feed.test_accuracy == shard.test_accuracy);
+      CHECK(feed.test.accuracy == shard.test.accuracy);
     }
   }
 }
@@ -287,8 +287,8 @@ TEST_CASE("towers: one worker of d devices ends as one of one device with d time
       // Equal except for rounding: about 100 steps, each with a few errors of 2^-24 relative.
       CHECK(a.global_step == b.global_step);
       CHECK(a.examples == b.examples);
-      CHECK(a.test_accuracy.value() == doctest::Approx(*b.test_accuracy).epsilon(2e-3));
-      CHECK(a.test_loss.value() == doctest::Approx(*b.test_loss).epsilon(1e-5));
+      CHECK(a.test.accuracy.value() == doctest::Approx(*b.test.accuracy).epsilon(2e-3));
+      CHECK(a.test.loss.value() == doctest::Approx(*b.test.loss).epsilon(1e-5));
       CHECK(a.final_loss.value() == doctest::Approx(*b.final_loss).epsilon(1e-5));
     }
   }

@@ -55,14 +55,14 @@ TEST_CASE("compress: each mode learns as well as with float32, in less than half
       config.train.mode = mode;
       if (mode == TrainMode::kAsync) config.train.in_flight = 2;
       const RunSummary plain = Run(config);
-      REQUIRE(*plain.test_accuracy > 0.8);
+      REQUIRE(*plain.test.accuracy > 0.8);
       CHECK(plain.bytes_saved == 0);
       for (const CompressConfig& compress : kForms) {
         CAPTURE(mlp);
         CAPTURE(static_cast<int>(mode));
         CAPTURE(Name(compress));
         const RunSummary summary = Run(With(config, compress));
-        CHECK(*summary.test_accuracy > *plain.test_accuracy - 0.02);
+        CHECK(*summary.test.accuracy > *plain.test.accuracy - 0.02);
         CHECK(summary.bytes_saved > summary.bytes_sent * 8 / 10);
         CHECK(static_cast<double>(summary.bytes_sent + summary.bytes_saved) ==
               doctest::Approx(static_cast<double>(plain.bytes_sent)).epsilon(0.06));
@@ -124,8 +124,8 @@ TEST_CASE("compress: the evaluated weights are those of the ps, not rounded ones
   Config config = Rounds(1, 30);
   config.train.optimizer.learning_rate = 0;
   config.model.init.kind = InitKind::kNormal;
-  const double plain = *Run(config).test_loss;
-  CHECK(*Run(With(config, {Compression::kNone, Compression::kInt8})).test_loss == plain);
+  const double plain = *Run(config).test.loss;
+  CHECK(*Run(With(config, {Compression::kNone, Compression::kInt8})).test.loss == plain);
 }
 
 TEST_CASE("compress: a gradient that is not finite ends the run, as without") {

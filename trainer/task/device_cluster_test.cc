@@ -176,7 +176,7 @@ TEST_CASE("device cluster: all modes, several ps and workers, and open exchanges
     CHECK(outcome.summary.global_step == 40);
     if (!each.aggregate)
       CHECK(Sum(outcome.summary.local_steps) == (each.mode == TrainMode::kSync ? 120 : 40));
-    CHECK(*outcome.summary.test_accuracy > 0.2);
+    CHECK(*outcome.summary.test.accuracy > 0.2);
   }
 }
 
@@ -261,7 +261,7 @@ TEST_CASE(
     CHECK(there.weights.at("weights/W1")[0] ==
           doctest::Approx(here.weights.at("weights/W1")[0]).epsilon(1e-5));
     CHECK(there.weights.at("biases/b1")[0] == doctest::Approx(here.weights.at("biases/b1")[0]).epsilon(1e-5));
-    CHECK(*there.test_loss == doctest::Approx(*here.test_loss).epsilon(1e-3));
+    CHECK(*there.test.loss == doctest::Approx(*here.test.loss).epsilon(1e-3));
   }
 }
 

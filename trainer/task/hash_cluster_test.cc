@@ -87,7 +87,7 @@ TEST_CASE("hash cluster: a row of a range table and one of a hash table learn th
   range.model.inputs = 100;
   range.data.whole_keys = false;
   const RunSummary one = Run(range), other = Run(hash);
-  CHECK(*one.test_loss == *other.test_loss);
+  CHECK(*one.test.loss == *other.test.loss);
   CHECK(*one.final_loss == *other.final_loss);
 }
 

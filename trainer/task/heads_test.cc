@@ -165,14 +165,14 @@ void CheckAgainstPlainRun(Config config) {
     }
   }
   const LoadedData data = LoadData(config);
-  const std::unique_ptr<BatchSource> test = EvaluationSource(config, data);
+  const std::unique_ptr<BatchSource> test = EvaluationSource(EvalOn::kTest, config, data);
   double loss = 0;
   int64_t rows = 0;
   for (Batch batch; test->Next(&batch); rows += batch.rows) {
     for (int64_t row = 0; row < batch.rows; ++row) loss += expected.Loss(batch, row);
   }
-  CHECK(summary.test_loss.value() == doctest::Approx(loss / static_cast<double>(rows)).epsilon(1e-4));
-  CHECK(summary.test_accuracy.has_value() == (config.model.head == ModelHead::kLogistic));
+  CHECK(summary.test.loss.value() == doctest::Approx(loss / static_cast<double>(rows)).epsilon(1e-4));
+  CHECK(summary.test.accuracy.has_value() == (config.model.head == ModelHead::kLogistic));
 }
 
 TEST_CASE("heads: an mlp for real targets, and one for two classes by one output, train as plain loops do") {

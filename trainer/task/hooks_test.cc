@@ -171,7 +171,7 @@ TEST_CASE(
     CHECK(run.summary.status == "done");
     CHECK(run.summary.global_step == 20);
     CHECK(run.summary.deterministic);
-    CHECK(run.summary.test_loss.has_value());
+    CHECK(run.summary.test.loss.has_value());
     if (crc.empty()) crc = *run.summary.model_crc;
     CHECK(*run.summary.model_crc == crc);
     CHECK(Count(run.Log("worker-0"), "evaluation at global step ") == 4);
@@ -214,7 +214,7 @@ TEST_CASE("max secs: a run ends when its time has passed, in every mode, done an
     CHECK(SecondsBetween(begun, Clock::now()) >= 0.3);
     CHECK(run.summary.status == "done");
     CHECK(run.summary.global_step > 0);
-    CHECK(run.summary.test_accuracy.has_value());
+    CHECK(run.summary.test.accuracy.has_value());
     CHECK(Count(run.Log("ps-0"), "the run ends: 0.3 s of training have passed (train.max_secs)") == 1);
   }
 }

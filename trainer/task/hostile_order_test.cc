@@ -44,8 +44,10 @@ class Hostile {
           return wire::CreateDone(b, any, -1e38f, -1, 1, any, any, 7, b.CreateString("{\"steps\":1e999}"));
         });
       case 6:
-        return send(
-            [&](auto& b) { return wire::CreateEvaluated(b, Pick(2), any, any, -1e308, 7, 7, any, any); });
+        return send([&](auto& b) {
+          return wire::CreateEvaluatedDirect(b, Pick(2), any, "[7]", R"({"rows":-1,"loss":-1e308})", any,
+                                             any);
+        });
       case 7:
         return send([&](auto& b) {
           return wire::CreateWaitEnd(b, any, b.CreateVector(std::vector<uint64_t>(10, any)), Pick(2) == 0);

@@ -142,7 +142,7 @@ TEST_CASE("resume: a run that has all its steps is already done, and saves nothi
   const RunSummary again = Run(config);
   CHECK(again.status == "already_done");
   CHECK(again.model_crc == first.model_crc);
-  CHECK(again.test_accuracy == first.test_accuracy);
+  CHECK(again.test.accuracy == first.test.accuracy);
   CHECK(saved.Names() == names);
 }
 
@@ -260,18 +260,18 @@ class Job {
 TEST_CASE("resume: every worker scales as the checkpoint has it, whatever the rows are now") {
   Job job;
   const RunSummary first = Run(job.At(200, 0.5, Split::kShard));
-  REQUIRE(first.test_loss.has_value());
-  CHECK(*first.test_accuracy > 0.9);
+  REQUIRE(first.test.loss.has_value());
+  CHECK(*first.test.accuracy > 0.9);
   const FittedScale scale = job.SavedScale();
   job.AppendFarRow();
   // Steps that change nothing: test rows depend on the scale alone.
   const RunSummary second = Run(job.At(202, 1e-30, Split::kShard));
   CHECK(second.global_step == 202);
-  CHECK(*second.test_loss == doctest::Approx(*first.test_loss).epsilon(1e-6));
+  CHECK(*second.test.loss == doctest::Approx(*first.test.loss).epsilon(1e-6));
   CHECK(second.worker_accuracy.size() == 2);
   for (const auto& accuracy : second.worker_accuracy) {
     REQUIRE(accuracy.has_value());
-    CHECK(*accuracy == *first.test_accuracy);
+    CHECK(*accuracy == *first.test.accuracy);
   }
   CHECK(job.SavedScale() == scale);
 }

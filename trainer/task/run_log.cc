@@ -226,12 +226,10 @@ bool TellsForAll(TaskId task, const RunSummary& summary) {
 }
 
 std::string NoTestLine(const Config& config, const RunSummary& summary) {
-  const bool nothing = config.eval.on == EvalOn::kTest && config.data.test.format == DataFormat::kNone;
-  if (!config.eval.at_end || summary.test_loss || !nothing) return "";
+  const bool nothing = !HoldsOut(config.data) && config.data.test.format == DataFormat::kNone;
+  if (!config.eval.at_end || summary.test.rows || !nothing) return "";
   const char* const figure = HasClasses(config.model) ? "accuracy" : "test loss";
-  const char* const rows = HoldsOut(config.data) ? "eval.on: validation, since data.validation is set"
-                                                 : "data.validation with eval.on: validation";
-  return fmt::format("no test data, so no {}: set data.test, or {}", figure, rows);
+  return fmt::format("no test data, so no {}: set data.test, or data.validation", figure);
 }
 
 std::string RisenLossLine(const Config& config, const RunSummary& summary) {
@@ -251,17 +249,20 @@ std::string RisenLossLine(const Config& config, const RunSummary& summary) {
 
 std::string SaturatedLine(const Config& config, const RunSummary& summary) {
   const bool exact = summary.final_loss == 0.0;
-  const bool wrong = summary.test_loss && *summary.test_loss > kSaturated;
+  const auto wrong_on = [](const EvaluationFigures& set) { return set.loss && *set.loss > kSaturated; };
+  const bool wrong = wrong_on(summary.validation) || wrong_on(summary.test);
   if (!HasClasses(config.model) || (!exact && !wrong)) return "";
-  std::string losses;
-  if (summary.final_loss) losses += fmt::format("the loss of the last steps is {:.6g}", *summary.final_loss);
-  if (summary.test_loss) {
-    losses += fmt::format("{}that of the test rows {:.6g}", losses.empty() ? "" : ", ", *summary.test_loss);
-  }
+  std::vector<std::string> losses;
+  const auto add = [&](const char* of, const std::optional<double>& loss) {
+    if (loss) losses.push_back(fmt::format("{} {:.6g}", of, *loss));
+  };
+  add("the loss of the last steps is", summary.final_loss);
+  add("that of the held-out rows", summary.validation.loss);
+  add("that of the test rows", summary.test.loss);
   return fmt::format(
       "the outputs have grown so large that their probabilities are 0 and 1 and nothing between ({}). Lower "
       "train.optimizer.learning_rate, or look for a column that gives the label away.",
-      losses);
+      fmt::join(losses, ", "));
 }
 
 double WaitedPercent(const WorkerFigures& figures) {
@@ -269,8 +270,8 @@ double WaitedPercent(const WorkerFigures& figures) {
 }
 
 std::string AlreadyDoneLine(const RunSummary& summary) {
-  const std::string accuracy =
-      summary.test_accuracy ? fmt::format(", accuracy {:.4f}", *summary.test_accuracy) : "";
+  const auto known = summary.test.accuracy ? summary.test.accuracy : summary.validation.accuracy;
+  const std::string accuracy = known ? fmt::format(", accuracy {:.4f}", *known) : "";
   return fmt::format("already done: {} has the last step, {}{}, model crc {}",
                      summary.checkpoint.value_or("-"), summary.global_step, accuracy,
                      summary.model_crc.value_or("-"));
@@ -377,9 +378,9 @@ void LogTotals(const RunSummary& summary, Logger& log) {
   }
 }
 
-void LogFinalWeights(const RunSummary& summary, Logger& log) {
-  if (summary.test_accuracy) log.Result("test accuracy of the final weights: {:.4f}", *summary.test_accuracy);
-  if (summary.test_loss) log.Result("test loss of the final weights: {:.6g}", *summary.test_loss);
+void LogFinalWeights(const char* set, const EvaluationFigures& figures, Logger& log) {
+  if (figures.accuracy) log.Result("{} accuracy of the final weights: {:.4f}", set, *figures.accuracy);
+  if (figures.loss) log.Result("{} loss of the final weights: {:.6g}", set, *figures.loss);
 }
 
 // Logs what the user may want to change.
@@ -406,8 +407,11 @@ void LogEnd(const Config& config, TaskId task, const RunSummary& summary, Logger
   if (task.role == Role::kWorker) {
     const auto& own = summary.worker_accuracy;
     const auto index = static_cast<size_t>(task.index);
-    if (index < own.size() && own[index]) log.Result("test accuracy of this worker: {:.4f}", *own[index]);
-    LogFinalWeights(summary, log);
+    if (index < own.size() && own[index]) {
+      log.Result("{} accuracy of this worker: {:.4f}", SetName(config.eval.on), *own[index]);
+    }
+    LogFinalWeights("validation", summary.validation, log);
+    LogFinalWeights("test", summary.test, log);
   }
   LogWorkers(task, summary, log);
   LogTime(summary, log);
@@ -420,9 +424,11 @@ void LogRunEnd(const Config& config, const RunSummary& summary, Logger& log) {
   LogTotals(summary, log);
   for (size_t worker = 0; worker < summary.worker_accuracy.size(); ++worker) {
     const auto& accuracy = summary.worker_accuracy[worker];
-    if (accuracy) log.Result("test accuracy of worker {}: {:.4f}", worker, *accuracy);
+    if (!accuracy) continue;
+    log.Result("{} accuracy of worker {}: {:.4f}", SetName(config.eval.on), worker, *accuracy);
   }
-  LogFinalWeights(summary, log);
+  LogFinalWeights("validation", summary.validation, log);
+  LogFinalWeights("test", summary.test, log);
   LogWorkers(kChief, summary, log);
   LogTime(summary, log);
   LogAdvice(config, summary, log);

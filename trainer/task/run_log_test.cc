@@ -167,8 +167,8 @@ RunSummary DoneRun() {
   summary.examples = 200;
   summary.wall_s = 1.5;
   summary.final_loss = 0.25;
-  summary.test_accuracy = 0.9;
-  summary.test_loss = 0.5;
+  summary.test.accuracy = 0.9;
+  summary.test.loss = 0.5;
   summary.model_crc = "0123abcd";
   summary.local_steps = {12, 8};
   summary.worker_accuracy = {0.875, 0.885};
@@ -284,19 +284,15 @@ TEST_CASE("closing lines: where nothing was evaluated, what to set") {
   Config config;
   config.model.kind = ModelKind::kSoftmax;
   RunSummary summary;
-  CHECK(NoTestLine(config, summary) ==
-        "no test data, so no accuracy: set data.test, or data.validation with eval.on: validation");
-  config.data.validation = 100;
-  CHECK(NoTestLine(config, summary) ==
-        "no test data, so no accuracy: set data.test, or eval.on: validation, since data.validation is set");
+  CHECK(NoTestLine(config, summary) == "no test data, so no accuracy: set data.test, or data.validation");
   config.model.kind = ModelKind::kLinear;
   CHECK(NoTestLine(config, summary).find("so no test loss: ") != std::string::npos);
   config.eval.at_end = false;
   CHECK(NoTestLine(config, summary) == "");
   config.eval.at_end = true;
-  config.eval.on = EvalOn::kValidation;
+  config.data.validation = 100;
   CHECK(NoTestLine(config, summary) == "");
-  config.eval.on = EvalOn::kTest;
+  config.data.validation = 0;
   config.data.test.format = DataFormat::kCsv;
   CHECK(NoTestLine(config, summary) == "");
 }
@@ -339,10 +335,10 @@ TEST_CASE("closing lines: probabilities that are 0 and 1 are told, whatever the 
   RunSummary summary;
   CHECK(SaturatedLine(config, summary) == "");
   summary.final_loss = 1e-7;
-  summary.test_loss = 20;
+  summary.test.loss = 20;
   CHECK(SaturatedLine(config, summary) == "");
   summary.final_loss = 0;
-  summary.test_loss = 7.5e26;
+  summary.test.loss = 7.5e26;
   CHECK(
       SaturatedLine(config, summary) ==
       "the outputs have grown so large that their probabilities are 0 and 1 and nothing between (the loss of "
@@ -351,7 +347,7 @@ TEST_CASE("closing lines: probabilities that are 0 and 1 are told, whatever the 
   summary.final_loss = 0.3;
   CHECK(SaturatedLine(config, summary) != "");
   summary.final_loss = 0;
-  summary.test_loss.reset();
+  summary.test.loss.reset();
   CHECK(SaturatedLine(config, summary) != "");
   config.model.kind = ModelKind::kLinear;  // a line may be met exactly
   CHECK(SaturatedLine(config, summary) == "");

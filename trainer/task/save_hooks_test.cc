@@ -82,8 +82,8 @@ TEST_CASE("keep best: the checkpoint of the smallest loss has its figures and it
   const CheckpointDirectory directory(config.checkpoint.dir);
   CHECK(directory.ReadBest() == "step-000000080");
   const Manifest manifest = ReadManifest(directory.PathOf("step-000000080"));
-  CHECK(manifest.loss == run.test_loss);
-  CHECK(manifest.accuracy == run.test_accuracy);
+  CHECK(manifest.loss == run.test.loss);
+  CHECK(manifest.accuracy == run.test.accuracy);
   CHECK(NamesIn(directory.path()) == Names{"best", "step-000000080"});
 }
 

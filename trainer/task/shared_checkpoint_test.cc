@@ -318,7 +318,7 @@ TEST_CASE(
     CHECK(summary.status == "done");
     CHECK(summary.global_step == 200);
     CHECK(summary.lost_workers == std::vector<int64_t>{0});
-    CHECK(summary.test_loss.has_value());
+    CHECK(summary.test.loss.has_value());
     CHECK(summary.checkpoint == dir + "/step-000000200");
     CHECK(std::filesystem::exists(*summary.checkpoint + "/manifest"));
     CHECK(NamesIn(dir).size() == 3);

@@ -101,7 +101,7 @@ TEST_CASE("start_from: a chain of three runs is one run of three parts, by any o
         const RunSummary run = Run(From(Day(job(ps, kind), day, kSteps, directory), before));
         CHECK(run.status == "done");
         CHECK(run.model_crc == expected.model_crc);
-        CHECK(run.test_loss == expected.test_loss);
+        CHECK(run.test.loss == expected.test.loss);
         CHECK(run.global_step == kSteps);
         CHECK(run.local_steps == std::vector<int64_t>{kSteps, kSteps});
         CHECK(run.examples == expected.examples / day);
@@ -123,7 +123,7 @@ TEST_CASE("start_from: begins a schedule anew, with the loss of the checkpoint")
   config.train.optimizer.schedule.warmup_steps = 1000000000;  // one step moves nothing
   config.train.optimizer.learning_rate = 1e-6;
   const RunSummary begun = Run(From(Day(config, 1, 1, ""), first));
-  CHECK(*begun.test_loss == doctest::Approx(*trained.test_loss).epsilon(1e-6));
+  CHECK(*begun.test.loss == doctest::Approx(*trained.test.loss).epsilon(1e-6));
   CHECK(begun.global_step == 1);
 }
 
@@ -178,7 +178,7 @@ TEST_CASE("start_from: another optimizer takes the weights, and its slots begin 
       Config still = From(Day(job(1, kind), 1, 1, ""), first);
       still.train.optimizer.learning_rate = 1e-9;
       if (kind == OptimizerKind::kFtrl) continue;  // its rate is in z too
-      CHECK(*Run(still).test_loss == doctest::Approx(*trained.test_loss).epsilon(1e-5));
+      CHECK(*Run(still).test.loss == doctest::Approx(*trained.test.loss).epsilon(1e-5));
     }
   }
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "net/codec.h"
+#include "trainer/data/files/held_out.h"
 #include "trainer/feed/feed_batch.h"
 #include "trainer/model/layout.h"
 #include "trainer/table/key_list.h"
@@ -124,7 +125,7 @@ class RowGauge {
 };
 
 bool HasEvaluationSet(const Config& config) {
-  return config.eval.on == EvalOn::kValidation || config.data.test.format != DataFormat::kNone;
+  return HoldsOut(config.data) || config.data.test.format != DataFormat::kNone;
 }
 
 // The pulls of all workers that evaluate, each over every ps.

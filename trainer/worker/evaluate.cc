@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "trainer/data/files/held_out.h"
 #include "trainer/data/load_data.h"
@@ -30,9 +31,25 @@ void EvaluationSum::Add(const Batch& batch) {
   figures_->Add(batch, outputs_.data());
 }
 
-void LogEvaluation(int64_t global_step, int64_t local_step, const Evaluation& evaluation, Logger& log) {
-  std::string text = fmt::format("evaluation at global step {}, local step {}: test loss {:.6g}", global_step,
-                                 local_step, evaluation.loss());
+EvaluationFigures ReportedFigures(const Evaluation& evaluation, const Figures* figures,
+                                  std::optional<double> auc) {
+  EvaluationFigures reported;
+  if (evaluation.rows == 0) return reported;
+  reported.rows = evaluation.rows;
+  if (std::isfinite(evaluation.loss())) reported.loss = evaluation.loss();
+  if (!evaluation.classifies) return reported;
+  reported.accuracy = evaluation.accuracy();
+  reported.auc = auc;
+  if (figures == nullptr) return reported;
+  reported.log_loss = figures->probabilities.log_loss();
+  reported.calibration = figures->probabilities.calibration();
+  return reported;
+}
+
+void LogEvaluation(EvalOn set, int64_t global_step, int64_t local_step, const Evaluation& evaluation,
+                   Logger& log) {
+  std::string text = fmt::format("evaluation at global step {}, local step {}: {} loss {:.6g}", global_step,
+                                 local_step, SetName(set), evaluation.loss());
   LogField accuracy{"accuracy", {}};
   if (evaluation.classifies) {
     text += fmt::format(", accuracy {:.4f}", evaluation.accuracy());
@@ -43,20 +60,14 @@ void LogEvaluation(int64_t global_step, int64_t local_step, const Evaluation& ev
       {{"global_step", global_step}, {"local_step", local_step}, {"eval_loss", evaluation.loss()}, accuracy});
 }
 
-bool HasEvaluationRows(const Config& config, const LoadedData& data) {
-  if (config.eval.on == EvalOn::kValidation) {
-    return data.train != nullptr && HeldOutRows(config.data, data.train->rows()) > 0;
-  }
-  return data.test != nullptr && data.test->rows();
-}
-
-std::unique_ptr<BatchSource> EvaluationSource(const Config& config, const LoadedData& data) {
+std::unique_ptr<BatchSource> EvaluationSource(EvalOn set, const Config& config, const LoadedData& data) {
   const int64_t rows = config.train.batch_size * config.device.towers();  // of a batch on all devices
-  if (!HasEvaluationRows(config, data)) return nullptr;
-  if (config.eval.on == EvalOn::kValidation) {
-    return MakeSequentialSource(data.train, 0, HeldOutRows(config.data, data.train->rows()), rows);
+  if (set == EvalOn::kTest) {
+    if (data.test == nullptr || !data.test->rows()) return nullptr;
+    return MakeSequentialSource(data.test, 0, *data.test->rows(), rows);
   }
-  return MakeSequentialSource(data.test, 0, *data.test->rows(), rows);
+  const int64_t held_out = data.train == nullptr ? 0 : HeldOutRows(config.data, data.train->rows());
+  return held_out > 0 ? MakeSequentialSource(data.train, 0, held_out, rows) : nullptr;
 }
 
 }  // namespace dtrain

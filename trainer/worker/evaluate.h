@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "trainer/data/source.h"
 #include "trainer/metrics/metrics.h"
 #include "trainer/model/model.h"
+#include "trainer/result/run_summary.h"
 
 namespace dtrain {
 
@@ -36,11 +38,15 @@ class EvaluationSum {
   Evaluation sum_;
 };
 
-void LogEvaluation(int64_t global_step, int64_t local_step, const Evaluation& evaluation, Logger& log);
+// Returns what is reported of an evaluation. `figures` has the outputs of all its rows; null: it was made
+// without them. `auc` was computed from them.
+EvaluationFigures ReportedFigures(const Evaluation& evaluation, const Figures* figures,
+                                  std::optional<double> auc);
 
-// Whether `data` has the rows that eval.on names.
-bool HasEvaluationRows(const Config& config, const LoadedData& data);
-// The rows that eval.on names, in order; null: the config names none.
-std::unique_ptr<BatchSource> EvaluationSource(const Config& config, const LoadedData& data);
+void LogEvaluation(EvalOn set, int64_t global_step, int64_t local_step, const Evaluation& evaluation,
+                   Logger& log);
+
+// The rows of a set, in order; null: `data` has none of it.
+std::unique_ptr<BatchSource> EvaluationSource(EvalOn set, const Config& config, const LoadedData& data);
 
 }  // namespace dtrain

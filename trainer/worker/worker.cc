@@ -93,7 +93,7 @@ RunSummary Worker::Run() {
         if (activity_.leaving()) Leave();
         if (config_.eval.at_end && config_.eval.by == EvalBy::kAll) {
           client_.Pull();
-          own_evaluation_ = Evaluate();
+          own_evaluation_ = Evaluate(config_.eval.on);
         }
         SayDone();
       }
@@ -245,7 +245,7 @@ void Worker::Step(const Batch& batch, StepView& view) {
   ExchangeRows rows;
   if (keyed != nullptr) rows = {&keyed->current(), keyed->Ahead(config_.train.in_flight)};
   exchanges_.Push(gradient, static_cast<uint32_t>(view.rows),
-                  {std::exchange(untold_loss_, std::nullopt), WeightOf(batch)}, rows);
+                  {std::exchange(untold_loss_, std::nullopt), view.weight}, rows);
   times_.Mark(StepPart::kCompute, Clock::now());
   StageNext();  // while the gradient travels
   times_.Mark(StepPart::kData, Clock::now());
@@ -275,6 +275,7 @@ bool Worker::BeforeStep(const Batch& batch, StepView& view) {
   HookRequests requests;
   view.local_step = local_step_ + 1;
   view.rows = batch.rows;
+  view.weight = WeightOf(batch);
   for (const auto& hook : hooks_) hook->BeforeStep(view, &requests);
   return requests.count_correct;
 }
@@ -343,9 +344,9 @@ void Worker::Ask(const HookRequests& requests) {
   ended_early_ |= ends;
 }
 
-// Evaluates the current weights. Unset: there are no rows.
-std::optional<Evaluation> Worker::Evaluate(Figures* figures) {
-  const std::unique_ptr<BatchSource> source = EvaluationSource(config_, data_.loaded());
+// Evaluates the current weights on a set. Unset: there are no rows.
+std::optional<Evaluation> Worker::Evaluate(EvalOn set, Figures* figures) {
+  const std::unique_ptr<BatchSource> source = EvaluationSource(set, config_, data_.loaded());
   if (source == nullptr) return std::nullopt;
   const char* const before = activity_.what;
   activity_.what = "eval";
@@ -379,31 +380,34 @@ Evaluation Worker::EvaluateRows(BatchSource& source, Figures* figures) {
 // asked again after it.
 void Worker::EvaluateAfter(int64_t local_step) {
   if (local_step > local_step_ || local_step <= evaluated_step_) return;
-  const std::optional<Evaluation> evaluation = Evaluate();
+  const std::optional<Evaluation> evaluation = Evaluate(config_.eval.on);
+  const EvaluationFigures figures = ReportedFigures(evaluation.value_or(Evaluation()), nullptr, {});
   if (evaluation) {
-    LogEvaluation(exchanges_.global_step(), local_step_, *evaluation, log_);
-    if (summary_) summary_->OnEvaluation(exchanges_.global_step(), *evaluation);
+    LogEvaluation(config_.eval.on, exchanges_.global_step(), local_step_, *evaluation, log_);
+    if (summary_) summary_->OnEvaluation(config_.eval.on, exchanges_.global_step(), figures);
   }
   while (exchanges_.open() > 0) client_.Collect();
-  if (TellEvaluation(local_step, evaluation.value_or(Evaluation()), {})) ended_early_ = true;
+  const bool on_test = config_.eval.on == EvalOn::kTest;
+  const EvaluationFigures none;
+  if (TellEvaluation(local_step, on_test ? none : figures, on_test ? figures : none)) ended_early_ = true;
   evaluated_step_ = local_step;
 }
 
 // Returns whether the evaluation ends the run early.
-bool Worker::TellEvaluation(int64_t local_step, const Evaluation& evaluation, const FinalFigures& figures) {
-  const bool any = evaluation.rows > 0;
+bool Worker::TellEvaluation(int64_t local_step, const EvaluationFigures& validation,
+                            const EvaluationFigures& test) {
   const net::ChannelStats since_done = local_step == 0 ? SinceDone() : net::ChannelStats();
   const wire::Grant* answer =
       client_
           .Call(0, false, "the figures of an evaluation",
                 [&](auto& builder) {
-                  return wire::CreateEvaluated(
-                      builder, static_cast<uint64_t>(local_step),
-                      static_cast<uint64_t>(exchanges_.global_step()), static_cast<uint64_t>(evaluation.rows),
-                      any ? evaluation.loss() : kNoFigure,
-                      any && evaluation.classifies ? evaluation.accuracy() : kNoFigure,
-                      figures.auc.value_or(kNoFigure), since_done.bytes_sent, since_done.bytes_received,
-                      figures.log_loss, figures.calibration);
+                  const auto text = [&](const EvaluationFigures& figures) {
+                    return figures.rows ? builder.CreateString(EvaluationToJson(figures)) : 0;
+                  };
+                  const auto held_out = text(validation), tested = text(test);
+                  return wire::CreateEvaluated(builder, static_cast<uint64_t>(local_step),
+                                               static_cast<uint64_t>(exchanges_.global_step()), held_out,
+                                               tested, since_done.bytes_sent, since_done.bytes_received);
                 })
           .body_as_Grant();
   if (answer == nullptr) throw Failure(ExitCode::kInternal, "ps 0 answered Evaluated with something else");
@@ -442,16 +446,23 @@ net::ChannelStats Worker::SinceDone() const {
 // Runs when all workers are done.
 void Worker::EvaluateFinalWeights() {
   client_.Pull();  // also gets the last global step
-  Figures figures(model_.model().outputs(), HasClasses(config_.model), ScoreTable::kMaxScoresInRun);
-  const std::optional<Evaluation> evaluation = config_.eval.at_end ? Evaluate(&figures) : std::nullopt;
-  if (evaluation && summary_) summary_->OnEvaluation(exchanges_.global_step(), *evaluation);
-  FinalFigures last;
-  if (evaluation && evaluation->classifies) {
-    last.auc = figures.scores.Area([this] { client_.CheckAllAlive(); });
-    last.log_loss = figures.probabilities.log_loss();
-    last.calibration = figures.probabilities.calibration();
+  EvaluationFigures validation, test;
+  if (config_.eval.at_end) {
+    validation = EvaluateFinal(EvalOn::kValidation);
+    test = EvaluateFinal(EvalOn::kTest);
   }
-  TellEvaluation(0, evaluation.value_or(Evaluation()), last);
+  TellEvaluation(0, validation, test);
+}
+
+EvaluationFigures Worker::EvaluateFinal(EvalOn set) {
+  Figures figures(model_.model().outputs(), HasClasses(config_.model), ScoreTable::kMaxScoresInRun);
+  const std::optional<Evaluation> evaluation = Evaluate(set, &figures);
+  if (!evaluation) return {};
+  std::optional<double> auc;
+  if (evaluation->classifies) auc = figures.scores.Area([this] { client_.CheckAllAlive(); });
+  const EvaluationFigures reported = ReportedFigures(*evaluation, &figures, auc);
+  if (summary_) summary_->OnEvaluation(set, exchanges_.global_step(), reported);
+  return reported;
 }
 
 // The other workers go on, and get the steps granted to this one.

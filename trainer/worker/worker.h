@@ -65,11 +65,6 @@ class Worker {
   RunSummary Reached() const;
 
  private:
-  // What is told of the final weights besides; unset: there is none.
-  struct FinalFigures {
-    std::optional<double> auc, log_loss, calibration;
-  };
-
   void Load();
   void Start();
   void Enter(const Exchanges::Entry& entry);
@@ -85,10 +80,11 @@ class Worker {
   void AfterStep(StepView& view);
   void Ask(const HookRequests& requests);
   bool HaveStep();
-  std::optional<Evaluation> Evaluate(Figures* figures = nullptr);
+  std::optional<Evaluation> Evaluate(EvalOn set, Figures* figures = nullptr);
+  EvaluationFigures EvaluateFinal(EvalOn set);
   Evaluation EvaluateRows(BatchSource& source, Figures* figures);
   void EvaluateAfter(int64_t local_step);
-  bool TellEvaluation(int64_t local_step, const Evaluation& evaluation, const FinalFigures& figures);
+  bool TellEvaluation(int64_t local_step, const EvaluationFigures& validation, const EvaluationFigures& test);
   void EvaluateFinalWeights();
   void SayDone();
   net::ChannelStats SinceDone() const;

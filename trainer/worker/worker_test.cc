@@ -150,9 +150,10 @@ TEST_CASE("worker: its figures add up its steps, and have a staleness only if it
   CHECK(some.staleness->mean == 3);
 }
 
-TEST_CASE("evaluate: a run without the set that eval.on names has no evaluation") {
-  Config config;
-  CHECK(EvaluationSource(config, LoadedData()) == nullptr);
+TEST_CASE("evaluate: a run without the rows of a set has no evaluation on it") {
+  const Config config;
+  CHECK(EvaluationSource(EvalOn::kTest, config, LoadedData()) == nullptr);
+  CHECK(EvaluationSource(EvalOn::kValidation, config, LoadedData()) == nullptr);
 }
 
 }  // namespace
