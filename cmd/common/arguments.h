@@ -194,8 +194,9 @@ struct ExportArguments {
   ConfigArguments config;
   std::string to;  // safetensors, npz, onnx, tsv or liblinear; empty: by the ending of `out`
   std::string out;
-  bool dense = false;  // a table as safetensors with all its rows
-  int64_t parts = 1;   // of a table as safetensors: so many files
+  bool dense = false;    // a table as safetensors with all its rows
+  bool numeric = false;  // an ONNX graph begins with features, and not with the table's columns
+  int64_t parts = 1;     // of a table as safetensors: so many files
 };
 
 // ImportArguments: dtrain import

@@ -151,7 +151,7 @@ constexpr char kExportFooter[] =
     R"(Examples:
   dtrain export run/ckpt --to safetensors --out model.safetensors
   dtrain export run/ckpt --out model.npz                        numpy.load reads it
-  dtrain export run/ckpt/step-000012000 --out model.onnx        from raw features to predictions
+  dtrain export run/ckpt/step-000012000 --out model.onnx        from raw rows to predictions
   dtrain export run/ckpt --out model.tsv                        of a table the features that are not 0
   dtrain export run/ckpt --out model.safetensors --parts 8      of a large table, in 8 files
 
@@ -168,6 +168,9 @@ class ExportGrammar : public CommandGrammar {
         ->type_name("FORMAT");
     app()->add_flag("--dense", export_.dense,
                     "Of a table: all its rows as weights/W1 and biases/b1, as of a dense model");
+    app()->add_flag("--numeric", export_.numeric,
+                    "Of ONNX: the graph takes features, one matrix of numbers, in place of the table's "
+                    "columns with their texts and gaps");
     app()
         ->add_option(
             "--parts", parts_,

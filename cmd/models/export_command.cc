@@ -188,7 +188,19 @@ void FillDense(const ExportArguments& arguments, ExportedModel* model) {
   model->table = DenseRows(model->config, &model->checkpoint);
 }
 
+// Columns that ONNX cannot read as they are.
+void CheckColumns(const ExportArguments& arguments, const InputForm& form) {
+  if (!HasHashedColumns(form) || arguments.numeric) return;
+  throw UserError(
+      "--out {}: texts are hashed (data.hash), and ONNX has no operator for that. With --numeric the graph "
+      "begins behind the hashes; or train with data.categories in place of data.hash.",
+      arguments.out);
+}
+
 void CheckChoice(const ExportArguments& arguments, const Format& format, bool table) {
+  if (arguments.numeric && format.write != WriteOnnx) {
+    throw UserError("--numeric: is for ONNX. Leave it out, or try --to onnx.");
+  }
   if (!table && format.write == nullptr) {
     throw UserError("--to {}: is for tables, and this model has none (model.table). Try --to safetensors.",
                     format.name);
@@ -214,7 +226,11 @@ void Export(const ExportArguments& arguments, const Format& format, CheckpointRe
   const InputForm form = FormFor(*checkpoint, config);
   ExportedModel model{config, form, TakesPixels(config), *checkpoint, ModelVariables(config.model)};
   const bool rows = table && !arguments.dense && format.write != WriteNpz && format.write != WriteOnnx;
+  const bool onnx = format.write == WriteOnnx;
   if (table && !rows) FillDense(arguments, &model);
+  if (onnx) CheckColumns(arguments, form);
+  const std::string encodings = onnx ? model.EncodingsText() : "";
+  model.from_columns = !encodings.empty() && !arguments.numeric;
   std::string what;
   if (rows) {
     what = ExportRows(arguments, format.name, model, errors);
@@ -227,8 +243,7 @@ void Export(const ExportArguments& arguments, const Format& format, CheckpointRe
   }
   const ExportedTable::Part first{0, arguments.parts};
   fmt::print("{}: {}, from {}\n", PathOfPart(arguments.out, first), what, checkpoint->path());
-  const std::string encodings = format.write == WriteOnnx ? model.EncodingsText() : "";
-  if (!encodings.empty()) {
+  if (!encodings.empty() && arguments.numeric) {
     errors.Print(
         fmt::format("warning: the graph takes features and {}. It does not make them from rows, as "
                     "dtrain predict does: {}",

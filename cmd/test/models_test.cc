@@ -39,9 +39,9 @@ struct Model {
   std::string checkpoints = directory + "/ckpt";
 
   Model(const std::string& model, const std::string& rows, const std::string& data = "scale: standard",
-        const std::string& more = "") {
+        const std::string& more = "", const std::string& columns = "label: y") {
     WriteFile(directory + "/train.csv", rows);
-    const std::string file = "{format: csv, path: train.csv, label: y}";
+    const std::string file = "{format: csv, path: train.csv, " + columns + "}";
     Train(fmt::format("model: {{{}}}\ndata: {{train: {}, test: {}, {}}}\n{}", model, file, file, data, more));
   }
   // Of images with as many labels.
@@ -134,6 +134,133 @@ TEST_CASE("export: numpy, safetensors and onnxruntime read every kind of model, 
     CHECK(read.at("metadata").at("global_step") == "300");
     CHECK(read.at("shapes").at("biases/b1").size() == 1);
   }
+}
+
+// How a table writes what is known of person `i`. Of those who come later, a plan that training has not seen.
+std::string PersonRow(int i, bool later) {
+  static const char* const kGaps[] = {"", "?", "NA", "n/a", "NaN", "null"};
+  static const char* const kPlans[] = {"free", "pro", "\"team, large\"", " gr\u00fcn ", "trial"};
+  static const char* const kTimes[] = {
+      "", "T09:30", " 23:59:59.25", " 12:00Z", "T06:15:00+05:30", " 00:10-0200", "T18:45+01"};
+  const auto gap = [&](int every, const std::string& text) {
+    return i % every == 0 ? kGaps[i / every % 6] : text;
+  };
+  const std::string age = fmt::format("{:.5g}", 40 + 20 * std::sin(i * 1.7));
+  const std::string plan = later && i % 13 == 0 ? "gold" : kPlans[i % 17 % 5];
+  const std::string since =
+      fmt::format("{}-{:02}-{:02}{}", 1996 + i % 29, 1 + i % 12, 1 + i % 28, kTimes[i % 7]);
+  return gap(7, age) + "," + gap(11, plan) + "," + gap(9, since) +
+         fmt::format(",{:.6g}", std::cos(i * 2.3) * 5000);
+}
+
+using LabelOf = std::string (*)(double truth);
+
+// `label`: of training rows; null: these are rows that come later.
+std::string People(const std::string& header, int count, LabelOf label) {
+  std::string rows = header;
+  for (int i = 1; i <= count; ++i) {
+    const double truth = std::sin(i * 1.7) + (i % 17 % 5 == 1 ? 0.7 : -0.3) - (i % 29) * 0.03 + 0.3;
+    rows += PersonRow(i, label == nullptr) + (label == nullptr ? "" : "," + label(truth)) + "\n";
+  }
+  return rows;
+}
+
+const LabelOf kStays = [](double truth) -> std::string { return truth > 0 ? "stays" : "leaves"; };
+constexpr char kPeople[] = "age,plan,since,label,y\n";  // the fourth is a feature
+
+// Reads the exported graph's answers to rows.csv of each folder, and holds them against predictions.jsonl.
+std::vector<Json> CheckColumns(const std::vector<const Model*>& models) {
+  std::string command = Python() + " cmd/test/testdata/check_columns.py";
+  for (const Model* model : models) command += " " + model->directory;
+  std::istringstream lines(OutputOf(command));
+  std::vector<Json> read;
+  for (std::string line; std::getline(lines, line);) read.push_back(Json::Parse(line));
+  REQUIRE(read.size() == models.size());
+  return read;
+}
+
+TEST_CASE("export: onnxruntime gives the answers of predict from raw rows, with texts, gaps and dates") {
+  if (Python().empty()) return;
+  const LabelOf three = [](double truth) -> std::string {
+    return truth > 0.4 ? "\u5317" : truth > -0.4 ? "elm" : "oak";
+  };
+  const LabelOf signs = [](double truth) -> std::string { return truth > 0 ? "1" : "-1"; };
+  const LabelOf target = [](double truth) { return fmt::format("{:.4g}", 3 * truth); };
+  const std::string forms = "categories: [plan], dates: [since], ";
+  const Model mean("kind: logistic", People(kPeople, 600, kStays),
+                   forms + "missing: mean, scale: standard, max_categories: 3");
+  const Model indicator("kind: softmax, outputs: 3", People(kPeople, 600, three),
+                        forms + "missing: indicator, scale: unit");
+  const Model zero("kind: linear", People(kPeople, 600, target),
+                   "ignore: [since], categories: [plan], missing: zero, scale: standard");
+  const Model mlp("kind: mlp, hidden: [6], activation: relu, head: logistic", People(kPeople, 600, signs),
+                  forms + "missing: indicator, scale: standard");
+  const Model nameless("kind: mlp, hidden: [5, 4], activation: tanh, head: linear", People("", 600, target),
+                       "categories: [1], dates: [2], missing: mean, scale: unit", "",
+                       "label: 4, header: false");
+  const std::vector<const Model*> all = {&mean, &indicator, &zero, &mlp, &nameless};
+  for (const Model* model : all) {
+    CAPTURE(FileContent(model->config));
+    WriteFile(model->Path("rows.csv"),
+              People(model == &nameless ? "" : "age,plan,since,label\n", 1000, nullptr));
+    const Done exported = Run({"export", model->checkpoints, "--out", model->Path("model.onnx")});
+    CHECK(exported.code == 0);
+    CHECK(exported.error == "");
+    const Done done = Run({"predict", model->checkpoints, "--data", model->Path("rows.csv"), "--format",
+                           "jsonl", "--out", model->Path("predictions.jsonl")});
+    CAPTURE(done.error);
+    REQUIRE(done.code == 0);
+  }
+  const std::vector<Json> read = CheckColumns(all);
+  for (size_t i = 0; i < all.size(); ++i) {
+    CAPTURE(FileContent(all[i]->config));
+    CHECK(read[i].at("rows") == 1000);
+    CHECK(read[i].at("refused") == 0);
+    CHECK(read[i].at("difference").get<double>() < 1e-6);
+    CHECK(read[i].at("inputs").at(all[i] == &nameless ? "column 2" : "plan") == "tensor(string)");
+  }
+}
+
+TEST_CASE("export: a row that predict refuses has no class in ONNX") {
+  if (Python().empty()) return;
+  const Model model("kind: mlp, hidden: [4], activation: relu, head: logistic",
+                    "age,plan,since,y\n1,a,2024-01-31,no\n2,b,2023-02-28,yes\n3,a,2022-11-30,yes\n",
+                    "categories: [plan], dates: [since], unseen: error");
+  WriteFile(model.Path("rows.csv"),
+            "age,plan,since\n1,a,2024-02-29\nnan,a,2024-02-29\ninf,a,2024-02-29\n1,c,2024-02-29\n"
+            "1,,2024-02-29\n1,a,2023-02-29\n1,a,2024-02-29 25:00\n1,a,29.2.2024\n1,a,\n");
+  const Done done = Run({"predict", model.checkpoints, "--data", model.Path("rows.csv"), "--skip-bad", "8"});
+  CAPTURE(done.error);
+  REQUIRE(done.code == 0);
+  CHECK(Contains(done.error, "8 rows could not be read"));
+  REQUIRE(Run({"export", model.checkpoints, "--out", model.Path("model.onnx")}).code == 0);
+  WriteFile(model.Path("predictions.jsonl"), "");
+  const Json read = CheckColumns({&model})[0];
+  CHECK(read.at("rows") == 9);
+  CHECK(read.at("refused") == 8);
+  CHECK(read.at("predictions").size() == 2);
+  CHECK(read.at("predictions")[0] == -1);
+  CHECK(read.at("labels")[0] == "");
+}
+
+TEST_CASE("export: --numeric begins with features, and hashed texts need it") {
+  const Model plain("kind: logistic", People(kPeople, 100, kStays),
+                    "categories: [plan], dates: [since], missing: mean");
+  const Done done = Run({"export", plain.checkpoints, "--numeric", "--out", plain.Path("model.onnx")});
+  CHECK(done.code == 0);
+  CHECK(Contains(done.error, "the graph takes features and does not scale them"));
+  CHECK(Contains(FileContent(plain.Path("model.onnx")), "Not in the graph: plan"));
+  const Done npz = Run({"export", plain.checkpoints, "--numeric", "--out", plain.Path("model.npz")});
+  CHECK(npz.code == 2);
+  CHECK(Contains(npz.error, "--numeric: is for ONNX. Leave it out, or try --to onnx."));
+
+  const Model hashed("kind: logistic", People(kPeople, 100, kStays),
+                     "ignore: [since], hash: [plan], hash_bits: 8, missing: zero");
+  const Done refused = Run({"export", hashed.checkpoints, "--out", hashed.Path("model.onnx")});
+  CHECK(refused.code == 2);
+  CHECK(Contains(refused.error,
+                 "texts are hashed (data.hash), and ONNX has no operator for that. With --numeric"));
+  CHECK(Run({"export", hashed.checkpoints, "--numeric", "--out", hashed.Path("model.onnx")}).code == 0);
 }
 
 TEST_CASE("import: what numpy and safetensors write comes back, and an evaluation of it is the same") {

@@ -144,6 +144,20 @@ void CheckCount(const std::string& path, size_t count, const char* what, int64_t
                                   Plural(static_cast<int64_t>(count), "feature"), Plural(inputs, "feature")));
 }
 
+// Returns what becomes of a column, as JSON with the members that it has.
+Json ColumnJson(const InputColumn& column, const std::vector<std::string>& hashed) {
+  const bool hash = std::any_of(hashed.begin(), hashed.end(), [&](const std::string& listed) {
+    return ColumnNameIn(listed) == column.name || ColumnNumber(listed) == column.column;
+  });
+  Json json = {{"column", column.column}, {"name", InputName(column)}};
+  json["kind"] = column.is_category ? "category" : column.is_date ? "date" : hash ? "hashed" : "number";
+  if (column.is_category) json["texts"] = column.categories;
+  if (column.has_other) json["other"] = true;
+  if (column.fill) json["missing"] = *column.fill;
+  if (column.has_indicator) json["indicator"] = true;
+  return json;
+}
+
 std::string KeyText(const char* key, const Config& config) {
   const Field& field = *FindField(key);
   return ValueText(field, field.get(config));
@@ -152,6 +166,10 @@ std::string KeyText(const char* key, const Config& config) {
 }  // namespace
 
 std::string NamesText(const std::vector<std::string>& names) { return Json(names).dump(); }
+
+std::string InputName(const InputColumn& column) {
+  return column.name.empty() ? fmt::format("column {}", column.column + 1) : column.name;
+}
 
 std::vector<int64_t> ExportedModel::ShapeOf(const Variable& variable) {
   if (variable.bias) return {variable.rows};
@@ -167,7 +185,7 @@ int64_t ExportedModel::bytes() const {
 std::string ExportedModel::EncodingsText() const {
   std::vector<std::string> categories, dates, filled, marked;
   for (const InputColumn& column : form.columns) {
-    const std::string name = column.name.empty() ? fmt::format("column {}", column.column) : column.name;
+    const std::string name = InputName(column);
     if (column.is_category) categories.push_back(name);
     if (column.is_date) dates.push_back(name);
     if (column.fill) filled.push_back(name);
@@ -189,6 +207,7 @@ std::vector<std::pair<std::string, std::string>> ExportedModel::Metadata() const
       {"producer", std::string(kProducer) + kVersion},
       {"model.kind", KindName(config.model.kind)},
       {"global_step", fmt::format("{}", checkpoint.manifest().step)}};
+  if (config.model.kind == ModelKind::kFm) all.emplace_back("model.head", KeyText("model.head", config));
   if (HasLayers(config.model)) {
     all.emplace_back("model.activation", KeyText("model.activation", config));
     const bool softmax = config.model.head == ModelHead::kSoftmax;
@@ -199,6 +218,8 @@ std::vector<std::pair<std::string, std::string>> ExportedModel::Metadata() const
   // How keys and numbers are made of a row, for who looks rows up in a table.
   if (UsesTable(config)) {
     all.emplace_back("data.train.format", KeyText("data.train.format", config));
+    const bool indexes = config.data.train.format == DataFormat::kLibsvm;
+    if (indexes) all.emplace_back("data.index_base", KeyText("data.index_base", config));
     const std::optional<int64_t> bits = HashBits(config.data);
     if (bits) all.emplace_back("data.hash_bits", fmt::format("{}", *bits));
     if (config.data.by_column) {
@@ -208,6 +229,12 @@ std::vector<std::pair<std::string, std::string>> ExportedModel::Metadata() const
   }
   if (!form.classes.empty()) all.emplace_back("classes", NamesText(form.classes));
   if (!form.features.empty()) all.emplace_back("features", NamesText(form.features));
+  if (!form.columns.empty()) {
+    Json columns = Json::array();
+    for (const InputColumn& column : form.columns) columns.push_back(ColumnJson(column, config.data.hash));
+    all.emplace_back("table_columns", columns.dump());
+    all.emplace_back("data.missing", KeyText("data.missing", config));
+  }
   // For columns without names, it tells which columns are features.
   if (form.features.empty() && form.label_column >= 0) {
     all.emplace_back("label_column", fmt::format("{}", form.label_column));

@@ -24,6 +24,9 @@ constexpr char kProducer[] = "dtrain ";
 // Returns names as a JSON list; bytes that are not UTF-8 become U+FFFD.
 std::string NamesText(const std::vector<std::string>& names);
 
+// Returns the name of a column of the table; without one, its place in a row, counted from 1: "column 4".
+std::string InputName(const InputColumn& column);
+
 struct ExportedModel {
   const Config& config;  // inputs and outputs are set
   const InputForm& form;
@@ -31,6 +34,7 @@ struct ExportedModel {
   CheckpointReader& checkpoint;
   std::vector<Variable> variables;  // weights and biases of each layer in turn
   std::vector<float> table = {};    // of a table's model all of their values in turn; else they are read
+  bool from_columns = false;        // of ONNX: the graph takes form.columns and makes features of them
 
   // Returns the shape for other programs, in which a vector has one dimension.
   static std::vector<int64_t> ShapeOf(const Variable& variable);

@@ -1,95 +1,22 @@
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "trainer/export/exported_model.h"
-#include "trainer/export/onnx.pb.h"
+#include "trainer/export/onnx_graph.h"
 #include "trainer/version.h"
 
 namespace dtrain {
 namespace {
 
-// OnnxGraph: builds an ONNX graph node by node. By default each node's output is the input of the next.
-class OnnxGraph {
- public:
-  explicit OnnxGraph(onnx::Graph* graph) : graph_(*graph) {}
-
-  // Adds an input: [batch, columns], or [batch] if `columns` is 0; float32 or int64.
-  void Input(const std::string& name, int64_t columns);
-  void Output(const std::string& name, onnx::DataType type, int64_t columns);
-
-  // Adds a node and returns its output's name; if none is given, it is `op` and a number.
-  std::string Add(const char* op, const std::vector<std::string>& inputs,
-                  const std::vector<std::pair<const char*, int64_t>>& attributes = {},
-                  std::string output = "");
-  // Adds an empty constant tensor, to be filled by its raw data.
-  onnx::Tensor* Constant(const std::string& name, onnx::DataType type, const std::vector<int64_t>& shape);
-  template <typename T>
-  std::string Constant(const std::string& name, onnx::DataType type, const std::vector<T>& values) {
-    Constant(name, type, {static_cast<int64_t>(values.size())})
-        ->set_raw_data(values.data(), values.size() * sizeof(T));
-    return name;
-  }
-
- private:
-  static void SetType(onnx::ValueInfo* value, onnx::DataType type, int64_t columns);
-
-  onnx::Graph& graph_;
-};
-
-void OnnxGraph::SetType(onnx::ValueInfo* value, onnx::DataType type, int64_t columns) {
-  onnx::TensorType* const tensor = value->mutable_type()->mutable_tensor_type();
-  tensor->set_elem_type(type);
-  tensor->mutable_shape()->add_dim()->set_dim_param("batch");
-  if (columns > 0) tensor->mutable_shape()->add_dim()->set_dim_value(columns);
-}
-
-void OnnxGraph::Input(const std::string& name, int64_t columns) {
-  onnx::ValueInfo* const value = graph_.add_input();
-  value->set_name(name);
-  SetType(value, onnx::FLOAT, columns);
-}
-
-void OnnxGraph::Output(const std::string& name, onnx::DataType type, int64_t columns) {
-  onnx::ValueInfo* const value = graph_.add_output();
-  value->set_name(name);
-  SetType(value, type, columns);
-}
-
-std::string OnnxGraph::Add(const char* op, const std::vector<std::string>& inputs,
-                           const std::vector<std::pair<const char*, int64_t>>& attributes,
-                           std::string output) {
-  onnx::Node* const node = graph_.add_node();
-  node->set_op_type(op);
-  for (const std::string& input : inputs) node->add_input(input);
-  if (output.empty()) output = op + std::to_string(graph_.node_size());
-  node->set_name(output);
-  node->add_output(output);
-  for (const auto& [name, number] : attributes) {
-    onnx::Attribute* const attribute = node->add_attribute();
-    attribute->set_name(name);
-    attribute->set_type(onnx::Attribute::INT);
-    attribute->set_i(number);
-  }
-  return output;
-}
-
-onnx::Tensor* OnnxGraph::Constant(const std::string& name, onnx::DataType type,
-                                  const std::vector<int64_t>& shape) {
-  onnx::Tensor* const tensor = graph_.add_initializer();
-  tensor->set_name(name);
-  tensor->set_data_type(type);
-  for (const int64_t side : shape) tensor->add_dims(side);
-  return tensor;
-}
-
-// The version of onnxruntime and others from 2021 on; Gemm, Softmax and Cast have not changed since.
-constexpr int kOpset = 13;
-constexpr int kIrVersion = 7;
+// The versions of the operators and of the file: those of onnxruntime and others from 2021 on, and from 2024
+// on for the operators on texts that dates take.
+constexpr int kOpset = 13, kOpsetOfDates = 20, kOpsetOfTexts = 2;
+constexpr int kIrVersion = 7, kIrVersionOfDates = 9;
 constexpr int64_t kMaxBytes = (int64_t{1} << 31) - (int64_t{1} << 22);  // with room for all but the tensors
 
 const char* OperatorOf(Activation activation) {
@@ -108,68 +35,95 @@ const char* OperatorOf(Activation activation) {
 // float32, scales in double.
 std::string AddScale(const ExportedModel& model, std::string inputs, OnnxGraph* graph) {
   if (model.pixels) {
-    graph->Constant<float>("scale/factor", onnx::FLOAT, std::vector<float>{1.0f / 255});
-    return graph->Add("Mul", {inputs, "scale/factor"});
+    return graph->Add("Mul", {inputs, graph->Constant("scale/factor", std::vector<float>{1.0f / 255})});
   }
   const FittedScale& scale = model.form.scale;
   if (scale.shift.empty()) return inputs;
-  graph->Constant<double>("scale/shift", onnx::DOUBLE, scale.shift);
-  graph->Constant<double>("scale/factor", onnx::DOUBLE, scale.factor);
   inputs = graph->Add("Cast", {inputs}, {{"to", onnx::DOUBLE}});
-  inputs = graph->Add("Sub", {inputs, "scale/shift"});
-  inputs = graph->Add("Mul", {inputs, "scale/factor"});
+  inputs = graph->Add("Sub", {inputs, graph->Constant("scale/shift", scale.shift)});
+  inputs = graph->Add("Mul", {inputs, graph->Constant("scale/factor", scale.factor)});
   return graph->Add("Cast", {inputs}, {{"to", onnx::FLOAT}});
 }
 
-void AddTensor(const ExportedModel& model, const Variable& variable, OnnxGraph* graph) {
+std::string AddTensor(const ExportedModel& model, const Variable& variable, OnnxGraph* graph) {
   onnx::Tensor* const tensor = graph->Constant(variable.name, onnx::FLOAT, ExportedModel::ShapeOf(variable));
   std::string* const bytes = tensor->mutable_raw_data();
   bytes->reserve(static_cast<size_t>(variable.size()) * sizeof(float));
   model.ForEachBlock(variable, [&](const float* values, int64_t count) {
     bytes->append(reinterpret_cast<const char*>(values), static_cast<size_t>(count) * sizeof(float));
   });
+  return tensor->name();
 }
 
-void AddLayers(const ExportedModel& model, std::string inputs, OnnxGraph* graph, std::string* logits) {
+// Returns what makes the answer of a row NaN where one of its features is no finite number, and else changes
+// nothing: 0 or NaN, [batch, 1]. Relu alone would make 0 of NaN.
+std::string AddCheck(const std::string& features, OnnxGraph* graph) {
+  const std::string zero = graph->Constant("zero", std::vector<float>{0});
+  const std::string axis = graph->Constant("axis", std::vector<int64_t>{1});
+  return graph->Add("ReduceSum", {graph->Add("Mul", {features, zero}), axis});
+}
+
+// Returns the outputs of the last layer. `check`: AddCheck(); empty: there is none.
+std::string AddLayers(const ExportedModel& model, std::string inputs, const std::string& check,
+                      OnnxGraph* graph) {
+  const std::string name = HasClasses(model.config.model) ? "" : "prediction";
   for (size_t i = 0; i + 1 < model.variables.size(); i += 2) {
-    AddTensor(model, model.variables[i], graph);
-    AddTensor(model, model.variables[i + 1], graph);
+    const std::string weights = AddTensor(model, model.variables[i], graph);
+    const std::string biases = AddTensor(model, model.variables[i + 1], graph);
     const bool last = i + 2 == model.variables.size();
-    const bool value = last && !HasClasses(model.config.model);
-    inputs = graph->Add("Gemm", {inputs, model.variables[i].name, model.variables[i + 1].name}, {},
-                        value ? "prediction" : "");
+    inputs = graph->Add("Gemm", {inputs, weights, biases}, {}, last && check.empty() ? name : "");
     if (!last) inputs = graph->Add(OperatorOf(model.config.model.activation), {inputs});
   }
-  *logits = inputs;
+  return check.empty() ? inputs : graph->Add("Add", {inputs, check}, {}, name);
 }
 
-// The class is 1 if the logit is above 0: exactly the class that dtrain predict gives.
-void AddLogistic(const std::string& logits, OnnxGraph* graph) {
+// Adds the number of each row's class, [batch]. The class of a logistic model is 1 if the logit is above 0:
+// exactly the class that dtrain predict gives.
+std::string AddClass(const ExportedModel& model, const std::string& logits, const std::string& output,
+                     OnnxGraph* graph) {
+  if (HeadOf(model.config.model) == ModelHead::kSoftmax) {
+    return graph->Add("ArgMax", {logits}, {{"axis", 1}, {"keepdims", 0}}, output);
+  }
+  const std::string zero = graph->Constant("zero", std::vector<float>{0});
+  const std::string column = graph->Constant("column", std::vector<int64_t>{1});
+  const std::string above = graph->Add("Greater", {logits, zero});
+  const std::string number = graph->Add("Cast", {above}, {{"to", onnx::INT64}});
+  return graph->Add("Squeeze", {number, column}, {}, output);
+}
+
+void AddProbabilities(const ExportedModel& model, const std::string& logits, OnnxGraph* graph) {
+  if (HeadOf(model.config.model) == ModelHead::kSoftmax) {
+    graph->Add("Softmax", {logits}, {{"axis", 1}}, "probabilities");
+    return;
+  }
   const std::string ours = graph->Add("Sigmoid", {logits});
   const std::string others = graph->Add("Sigmoid", {graph->Add("Neg", {logits})});
   graph->Add("Concat", {others, ours}, {{"axis", 1}}, "probabilities");
-  graph->Constant<float>("zero", onnx::FLOAT, std::vector<float>{0});
-  graph->Constant<int64_t>("column", onnx::INT64, std::vector<int64_t>{1});
-  const std::string above = graph->Add("Greater", {logits, "zero"});
-  const std::string number = graph->Add("Cast", {above}, {{"to", onnx::INT64}});
-  graph->Add("Squeeze", {number, "column"}, {}, "prediction");
 }
 
-void AddPrediction(const ExportedModel& model, const std::string& logits, OnnxGraph* graph) {
+// Makes -1 of the class of a row without an answer, and adds the names of classes; that of -1 is empty.
+void AddLabels(const ExportedModel& model, const std::string& classes, const std::string& check,
+               OnnxGraph* graph) {
+  const std::string axis = graph->Constant("axis", std::vector<int64_t>{1});
+  const std::string none = graph->Constant("no_class", std::vector<int64_t>{-1});
+  const std::string refused = graph->Add("Squeeze", {graph->Add("IsNaN", {check}), axis});
+  graph->Add("Where", {refused, none, classes}, {}, "prediction");
+  if (model.form.classes.empty()) return;
+  std::vector<std::string> names = model.form.classes;
+  names.emplace_back();
+  graph->Add("Gather", {graph->Constant("classes", names), "prediction"}, {}, "label");
+  graph->Output("label", onnx::STRING, 0);
+}
+
+void AddPrediction(const ExportedModel& model, const std::string& logits, const std::string& check,
+                   OnnxGraph* graph) {
+  if (!HasClasses(model.config.model)) return graph->Output("prediction", onnx::FLOAT, 1);
   const int64_t outputs = *model.config.model.outputs;
-  switch (HeadOf(model.config.model)) {
-    case ModelHead::kLinear:
-      return graph->Output("prediction", onnx::FLOAT, 1);
-    case ModelHead::kLogistic:
-      AddLogistic(logits, graph);
-      break;
-    case ModelHead::kSoftmax:
-      graph->Add("Softmax", {logits}, {{"axis", 1}}, "probabilities");
-      graph->Add("ArgMax", {logits}, {{"axis", 1}, {"keepdims", 0}}, "prediction");
-      break;
-  }
+  AddProbabilities(model, logits, graph);
+  const std::string classes = AddClass(model, logits, check.empty() ? "prediction" : "", graph);
   graph->Output("prediction", onnx::INT64, 0);
   graph->Output("probabilities", onnx::FLOAT, outputs == 1 ? 2 : outputs);
+  if (!check.empty()) AddLabels(model, classes, check, graph);
 }
 
 [[noreturn]] void RefuseSize(const ExportedModel& model) {
@@ -177,13 +131,44 @@ void AddPrediction(const ExportedModel& model, const std::string& logits, OnnxGr
                   model.checkpoint.path(), model.bytes());
 }
 
-// Returns what the graph leaves to its user; empty: nothing.
+// Returns what the graph takes, and what it leaves to its user.
 std::string DocText(const ExportedModel& model) {
+  const char* const scales = model.form.scale.shift.empty() ? "" : " The graph scales features (data.scale).";
+  if (model.from_columns) {
+    return fmt::format(
+        "From the columns of a table, [batch, 1] each, to predictions. Texts are as in the file, without "
+        "blanks "
+        "around them; a missing number is NaN, a missing text is empty or written as in the file.{} A row "
+        "that "
+        "dtrain predict refuses gets NaN, and class -1.",
+        scales);
+  }
   const std::string encodings = model.EncodingsText();
   if (encodings.empty()) return "";
   return fmt::format("From features, as the metadata names them, to predictions.{} Not in the graph: {}.",
-                     model.form.scale.shift.empty() ? "" : " The graph scales features (data.scale).",
-                     encodings);
+                     scales, encodings);
+}
+
+void AddVersions(const ExportedModel& model, onnx::Model* onnx) {
+  const std::vector<InputColumn>& columns = model.form.columns;
+  const bool dates = model.from_columns &&
+                     std::any_of(columns.begin(), columns.end(), [](const auto& c) { return c.is_date; });
+  onnx->set_ir_version(dates ? kIrVersionOfDates : kIrVersion);
+  onnx->add_opset_import()->set_version(dates ? kOpsetOfDates : kOpset);
+  if (!model.from_columns) return;
+  onnx::OperatorSet* const texts = onnx->add_opset_import();
+  texts->set_domain(kTextDomain);
+  texts->set_version(kOpsetOfTexts);
+}
+
+void FillGraph(const ExportedModel& model, OnnxGraph* graph) {
+  for (const char* output : {"prediction", "probabilities", "label"}) graph->Reserve(output);
+  const bool columns = model.from_columns;
+  const std::string features =
+      columns ? AddColumns(model, graph) : graph->Input("features", onnx::FLOAT, *model.config.model.inputs);
+  const std::string check = columns ? AddCheck(features, graph) : "";
+  const std::string logits = AddLayers(model, AddScale(model, features, graph), check, graph);
+  AddPrediction(model, logits, check, graph);
 }
 
 }  // namespace
@@ -191,11 +176,10 @@ std::string DocText(const ExportedModel& model) {
 void WriteOnnx(const ExportedModel& model, OutputFile* file) {
   if (model.bytes() > kMaxBytes) RefuseSize(model);
   onnx::Model onnx;
-  onnx.set_ir_version(kIrVersion);
+  AddVersions(model, &onnx);
   onnx.set_producer_name("dtrain");
   onnx.set_producer_version(kVersion);
   if (const std::string text = DocText(model); !text.empty()) onnx.set_doc_string(text);
-  onnx.add_opset_import()->set_version(kOpset);
   onnx.mutable_graph()->set_name(KindName(model.config.model.kind));
   for (const auto& [name, text] : model.Metadata()) {
     onnx::Entry* const entry = onnx.add_metadata_props();
@@ -203,10 +187,7 @@ void WriteOnnx(const ExportedModel& model, OutputFile* file) {
     entry->set_value(text);
   }
   OnnxGraph graph(onnx.mutable_graph());
-  graph.Input("features", *model.config.model.inputs);
-  std::string logits;
-  AddLayers(model, AddScale(model, "features", &graph), &graph, &logits);
-  AddPrediction(model, logits, &graph);
+  FillGraph(model, &graph);
   std::string bytes;
   if (!onnx.SerializeToString(&bytes)) RefuseSize(model);  // names and scale count too
   file->Write(bytes);
