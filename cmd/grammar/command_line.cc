@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <map>
 #include <string_view>
 #include <utility>
 
 #include "base/error.h"
 #include "cmd/common/program.h"
 #include "cmd/grammar/command_grammar.h"
+#include "trainer/config/fields.h"
+#include "trainer/config/parse.h"
 #include "trainer/config/user_text.h"
 
 namespace dtrain {
@@ -89,6 +92,42 @@ bool IsMeantAsConfig(const std::string& word, const CLI::App& command) {
     return each->get_name(/*positional=*/true) == "config";
   });
   return config != nullptr && config->count() == 0 && !takes_one && IsConfigName(word);
+}
+
+// What other tools call a command; empty: the word is none of theirs.
+std::string CommandMeantBy(const std::string& word) {
+  static const std::map<std::string, std::vector<std::string>> words = {
+      {"local", {"train", "fit", "run", "start", "resume"}},
+      {"eval", {"test", "score", "validate", "benchmark"}},
+      {"predict", {"infer", "inference", "serve", "transform"}},
+      {"init", {"new", "create", "setup", "configure"}},
+      {"report", {"plot", "tensorboard", "visualize"}},
+      {"status", {"ls", "list", "top"}},
+      {"export", {"convert"}},
+      {"check", {"lint", "verify", "describe"}}};
+  for (const auto& [command, others] : words) {
+    if (std::count(others.begin(), others.end(), LowerCase(word)) > 0) return command;
+  }
+  return "";
+}
+
+// " It is a key of the config: --set train.epochs=3", of an option that other tools have in place of a key.
+// Empty: it is no such word, or dtrain has several keys of this name.
+std::string KeyHint(const std::string& option, const std::vector<std::string>& words) {
+  std::string name = option.substr(std::min(option.find_first_not_of('-'), option.size()));
+  std::replace(name.begin(), name.end(), '-', '_');
+  const Meant meant = DidYouMean("", name);
+  if (meant.names.empty()) return meant.question.empty() ? "" : " " + meant.question;
+  if (meant.names.size() > 1) return fmt::format(" {}", meant.question);
+  const Field* const field = FindField(meant.names[0]);
+  if (field == nullptr) return "";
+  const size_t equals = words[0].find('=');
+  const bool follows = words.size() > 1 && words[1].find_first_not_of("0123456789.") == std::string::npos;
+  const std::string value = equals != std::string::npos ? words[0].substr(equals + 1)
+                            : follows                   ? words[1]
+                            : ExampleOf(*field).empty() ? "VALUE"
+                                                        : ExampleOf(*field);
+  return fmt::format(" It is a key of the config: --set {}={}.", meant.names[0], value);
 }
 
 // Grammar: the whole command line of dtrain, built with the parser library.
@@ -194,6 +233,9 @@ void Grammar::RefuseExtras() const {
     throw UserError("{0}: a config file needs its option here. Write --config {0}{1}.", extras.front(),
                     command == &root_ ? ", or dtrain local " + extras.front() : "");
   }
+  if (std::filesystem::is_regular_file(extras.front()) && command->get_option_no_throw("--data") != nullptr) {
+    throw UserError("{0}: a table needs its option here. Write --data {0}.", extras.front());
+  }
   const std::string name = extras.front().substr(0, extras.front().find('='));
   std::vector<std::string> known;
   const bool is_option = name.compare(0, 1, "-") == 0;
@@ -204,8 +246,18 @@ void Grammar::RefuseExtras() const {
   } else {
     for (const CommandGrammar* each : ShownCommands()) known.push_back(each->app()->get_name());
   }
-  const std::string close = ClosestName(name, known);
-  const std::string hint = close.empty() ? "" : " Did you mean " + close + "?";
+  std::string close = ClosestName(name, known);
+  std::string hint;
+  if (is_option && command->get_option_no_throw("--set") != nullptr &&
+      (close.empty() || EditDistance(name, close) > 1)) {
+    hint = KeyHint(name, extras);
+  } else if (!is_option && command == &root_) {
+    if (const std::string meant = CommandMeantBy(name); !meant.empty()) close = meant;
+    if (close.empty() && std::filesystem::is_regular_file(extras.front())) {
+      hint = fmt::format(" If it is a table, dtrain init {} writes a config for it.", extras.front());
+    }
+  }
+  if (hint.empty() && !close.empty()) hint = " Did you mean " + close + "?";
   const char* what = is_option ? "unknown option" : "unknown command or argument";
   throw UserError("{}: {}.{} See {} --help.", name, what, hint,
                   command == &root_ ? "dtrain" : "dtrain " + command->get_name());
@@ -320,6 +372,14 @@ void RequireConfig(const ConfigArguments& config) {
 }
 
 const std::string& RequireCheckpoint(const char* command, const std::string& path) {
+  if (std::filesystem::is_regular_file(path)) {
+    throw UserError(
+        "{0} {1}: a {2}, and {0} takes a model: the directory of a run, as runs/NAME, or a checkpoint. "
+        "dtrain {3} "
+        "{1} {4}.",
+        command, path, IsConfigName(path) ? "config" : "file", IsConfigName(path) ? "local" : "check",
+        IsConfigName(path) ? "trains one" : "shows what is in a table");
+  }
   if (!path.empty()) return path;
   throw UserError("{0}: which checkpoint? Name one, or a directory of them: dtrain {0} run/ckpt.", command);
 }

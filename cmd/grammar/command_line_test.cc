@@ -2,7 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <fstream>
+
 #include "base/error.h"
+#include "base/testing/files.h"
 
 namespace dtrain {
 namespace {
@@ -83,6 +86,41 @@ TEST_CASE("command line: a second config is refused, and one where none is taken
     CHECK(ErrorOf(words).find("x.yaml: unknown command or argument") == 0);
   }
   CHECK(ErrorOf({"local", "--cfg=x.yaml"}).find("unknown option") != std::string::npos);
+}
+
+TEST_CASE("command line: words of other tools lead to the command, or to the key of the config") {
+  const auto says = [](const std::vector<const char*>& words, const std::string& part) {
+    const std::string error = ErrorOf(words);
+    CAPTURE(error);
+    CHECK(error.find(part) != std::string::npos);
+  };
+  says({"train", "x.yaml"}, "train: unknown command or argument. Did you mean local?");
+  says({"test", "run"}, "Did you mean eval?");
+  says({"infer"}, "Did you mean predict?");
+  says({"local", "x.yaml", "--epochs", "3"},
+       "--epochs: unknown option. It is a key of the config: --set train.epochs=3.");
+  says({"local", "x.yaml", "--lr=0.5"}, "--set train.optimizer.learning_rate=0.5.");
+  says({"local", "x.yaml", "--batch-size"}, "--set train.batch_size=64.");
+  says({"local", "x.yaml", "--dropout", "0.1"}, "dtrain has no dropout.");
+  says({"local", "x.yaml", "--worker", "2"}, "Did you mean --workers?");
+  says({"report", "--epochs", "3"}, "--epochs: unknown option. See dtrain report --help.");
+}
+
+TEST_CASE(
+    "command line: a file in place of a model, and a table without its option, are told what to write") {
+  const std::string directory = testing::NewDirectory(), config = directory + "/a.yaml",
+                    table = directory + "/t.csv";
+  std::ofstream(config) << "model: linear\n";
+  std::ofstream(table) << "a,y\n1,2\n";
+  CHECK(ErrorOf({"eval", config.c_str()}) ==
+        "eval " + config + ": a config, and eval takes a model: the directory of a run, as runs/NAME, or a " +
+            "checkpoint. dtrain local " + config + " trains one.");
+  CHECK(ErrorOf({"predict", table.c_str()}).find("dtrain check " + table + " shows what is in a table.") !=
+        std::string::npos);
+  CHECK(ErrorOf({"predict", "run", table.c_str()}) ==
+        table + ": a table needs its option here. Write --data " + table + ".");
+  CHECK(ErrorOf({table.c_str()}).find("dtrain init " + table + " writes a config for it") !=
+        std::string::npos);
 }
 
 TEST_CASE("command line: help and version are commands too") {

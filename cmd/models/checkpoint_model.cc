@@ -22,6 +22,7 @@
 #include "trainer/config/config.h"
 #include "trainer/config/fields.h"
 #include "trainer/config/load.h"
+#include "trainer/config/user_text.h"
 #include "trainer/data/files/row_file.h"
 #include "trainer/data/files/row_files.h"
 #include "trainer/data/files/sources.h"
@@ -154,8 +155,8 @@ namespace fs = std::filesystem;
 void RefuseAsCheckpoint(const std::string& path) {
   throw UserError(
       "{}: neither a checkpoint nor a directory of checkpoints. Name checkpoint.dir of a run, or "
-      "one of the checkpoints in it.",
-      path);
+      "one of the checkpoints in it.{}",
+      path, fs::exists(path) ? "" : SimilarPathHint(path));
 }
 
 namespace {

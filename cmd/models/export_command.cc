@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,9 +13,6 @@
 
 #include "cmd/models/checkpoint_model.h"
 #include "trainer/config/config.h"
-#include "trainer/data/files/label_rules.h"
-#include "trainer/data/files/sources.h"
-#include "trainer/data/rows/open_rows.h"
 #include "trainer/export/exported_model.h"
 #include "trainer/export/exported_table.h"
 #include "trainer/metrics/metrics.h"
@@ -64,21 +60,6 @@ const Format& FormatOf(const ExportArguments& arguments) {
   return *format;
 }
 
-// Whether the labels of data.train are -1 and +1, by its first rows. The checkpoint does not say it.
-bool HasMinusOne(const Config& config, RowSpec spec) {
-  constexpr int kRows = 1000;
-  const DataSourceConfig& train = config.data.train;
-  if (ReadsPipe(train) || train.path[0] == kNotTaken || !FirstMissing(train.path).empty()) return false;
-  const bool csv = train.format == DataFormat::kCsv;
-  spec.keep = {csv ? train.label : "label"};
-  const std::unique_ptr<RowReader> rows = OpenRows(SourceFiles(train.path, "data.train.path")[0], spec);
-  RowBlock block(spec.inputs, 1);
-  while (block.rows < kRows && rows->Next(&block)) continue;
-  return std::any_of(block.kept.begin(), block.kept.end(), [](const KeptField& label) {
-    return label.text.size() > 1 && label.text[0] == '-' && ClassNumber(label.text.substr(1), 2) == 1;
-  });
-}
-
 // Returns the labels of the classes as LIBLINEAR has them, whole numbers: their names where all are such,
 // else their numbers.
 std::vector<std::string> WholeLabels(const ExportedModel& model) {
@@ -94,9 +75,6 @@ std::vector<std::string> WholeLabels(const ExportedModel& model) {
   if (names.size() == classes && std::all_of(names.begin(), names.end(), is_whole)) return names;
   std::vector<std::string> labels;
   for (size_t k = 0; k < classes; ++k) labels.push_back(fmt::format("{}", k));
-  if (names.empty() && classes == 2 && HasMinusOne(model.config, RowSpecFor(model.config, model.form))) {
-    labels[0] = "-1";
-  }
   return labels;
 }
 

@@ -16,6 +16,7 @@
 #include "cmd/report/comparison.h"
 #include "cmd/report/run_page.h"
 #include "cmd/report/run_report.h"
+#include "trainer/config/user_text.h"
 #include "trainer/export/output_file.h"
 
 namespace dtrain {
@@ -31,7 +32,8 @@ std::vector<RunFiles> ReadRuns(const std::vector<std::string>& named, const Erro
     std::vector<std::string> paths = IsRun(path) ? std::vector<std::string>{path} : RunPathsIn(path);
     std::error_code failed;
     if (!fs::exists(path, failed))
-      throw UserError("{}: no such directory. Name a run, such as one of runs/.", path);
+      throw UserError("{}: no such directory. Name a run, such as one of runs/.{}", path,
+                      SimilarPathHint(path));
     if (paths.empty() && named.size() == 1) ReadRun(path);  // throws
     if (paths.empty()) {
       errors.Print(fmt::format("{}: not the directory of a run; left out", path), LogLevel::kWarning);

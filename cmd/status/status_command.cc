@@ -20,6 +20,7 @@
 #include "cmd/status/run_list.h"
 #include "cmd/status/status.h"
 #include "cmd/status/status_text.h"
+#include "trainer/config/user_text.h"
 #include "trainer/monitor/run_monitor.h"
 #include "trainer/peer/ask_status.h"
 
@@ -167,8 +168,8 @@ Seen Look(const StatusArguments& arguments) {
   if (fs::is_directory(arguments.run)) return LookAtDirectory(arguments);
   if (arguments.run.find(':') == std::string::npos) {
     throw UserError(
-        "{}: no such directory. Name that of a run, such as one of runs/, or HOST:PORT of its ps 0.",
-        arguments.run);
+        "{}: no such directory. Name that of a run, such as one of runs/, or HOST:PORT of its ps 0.{}",
+        arguments.run, SimilarPathHint(arguments.run));
   }
   return LookAtAddress(arguments);
 }

@@ -69,6 +69,8 @@ void CheckForm(const std::string& path, const InputForm& saved, const InputForm&
   }
   CheckNames(path, "class", saved.classes, form.classes, words);
   if (saved.classes.empty() == form.classes.empty()) return;
+  // Labels -1 and 1 were 0 and 1 in checkpoints of older versions.
+  if (saved.classes == SignedClasses() || form.classes == SignedClasses()) return;
   RefuseMeaning(path,
                 saved.classes.empty() ? "its classes are numbers, and names in data.train"
                                       : "its classes have names, and are numbers in data.train",

@@ -112,9 +112,10 @@ std::optional<std::string> OtherMeaning(const Config& saved, const Config& confi
 // What an unknown name may mean.
 struct Meant {
   std::vector<std::string> names;  // of keys and sections, in full; empty: nothing is close
-  std::string question;            // `did you mean "learning_rate"?`, or empty
+  std::string question;            // `did you mean "learning_rate"?`, `dtrain has no dropout.`, or empty
 };
-// What `name` in `section` may mean, whatever its case: looks in the section first, then everywhere.
+// What `name` in `section` may mean, whatever its case: words of other tools first, then what is close in the
+// section, then what is close anywhere.
 Meant DidYouMean(const std::string& section, const std::string& name);
 
 // As YAML: 0.01, "text" (quoted; choices are not), null, ["a:1", "b:2"], [300, 100].

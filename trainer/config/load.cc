@@ -30,11 +30,23 @@ namespace fs = std::filesystem;
 constexpr size_t kMaxConfigBytes = 1 << 20;
 constexpr size_t kReadBytes = 16 << 10;
 
+// What to do with a file that is no config and is not named like one: it may be a table.
+std::string TableAdvice(const std::string& path) {
+  const std::string ending = fs::path(path).extension().string();
+  if (ending == ".yaml" || ending == ".yml") return "";
+  return fmt::format(
+      " If it is a table, dtrain init {0} writes a config for it, and dtrain check {0} shows it.", path);
+}
+
 // The bytes of the file. Throws UserError naming the path: missing, a directory, unreadable, too large for a
 // config, or no UTF-8 text.
 std::string ReadConfigText(const std::string& path) {
   const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "re"), std::fclose);
-  if (file == nullptr) throw UserError("{}: cannot be opened: {}. Check the path.", path, ErrnoText(errno));
+  if (file == nullptr) {
+    const int error = errno;
+    throw UserError("{}: cannot be opened: {}. Check the path.{}", path, ErrnoText(error),
+                    error == ENOENT ? SimilarPathHint(path) : "");
+  }
   std::string text;
   for (size_t read = 1; read > 0 && text.size() <= kMaxConfigBytes;) {
     const size_t before = text.size();
@@ -46,13 +58,14 @@ std::string ReadConfigText(const std::string& path) {
     throw UserError("{}: cannot be read: {}. Give a YAML file.", path, ErrnoText(errno));
   }
   if (text.size() > kMaxConfigBytes) {
-    throw UserError("{}: more than {} bytes; that is no config. Give a YAML file.", path, kMaxConfigBytes);
+    throw UserError("{}: more than {} bytes; that is no config. Give a YAML file.{}", path, kMaxConfigBytes,
+                    TableAdvice(path));
   }
   const size_t bad = FirstNonText(text);
   if (bad != std::string::npos) {
     const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(bad), '\n');
-    throw UserError("{}:{}: byte 0x{:02x} at offset {} is no text. Give a YAML file saved as UTF-8.", path,
-                    line, static_cast<unsigned char>(text[bad]), bad);
+    throw UserError("{}:{}: byte 0x{:02x} at offset {} is no text. Give a YAML file saved as UTF-8.{}", path,
+                    line, static_cast<unsigned char>(text[bad]), bad, TableAdvice(path));
   }
   return text;
 }
@@ -168,7 +181,12 @@ void Loader::ReadFile() {
   try {
     root = ParseYaml(text);
   } catch (const YamlError& error) {
-    throw UserError("{}:{}:{}: not valid YAML: {}.", draft_.path, error.line, error.column, error.what());
+    throw UserError("{}:{}:{}: not valid YAML: {}.{}", draft_.path, error.line, error.column, error.what(),
+                    TableAdvice(draft_.path));
+  }
+  if (const std::string advice = TableAdvice(draft_.path);
+      root.kind == YamlNode::Kind::kScalar && !advice.empty()) {
+    throw UserError("{}: is no config: it has no keys. Give a YAML file.{}", draft_.path, advice);
   }
   if (root.kind == YamlNode::Kind::kNull) {
     throw UserError("{}: is empty. Give a YAML file with cluster, model, data and train.", draft_.path);

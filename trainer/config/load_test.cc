@@ -186,6 +186,29 @@ TEST_CASE("set: mistakes are reported with the flag as their place") {
         "--set log.dir=\\xff: is not UTF-8 text. Check the terminal's encoding.");
 }
 
+TEST_CASE("load: a word of other tools is reported once, with the key in its place") {
+  CHECK(LoadError(kSmall, {"train.optimizer.schedule={kind: exponential, gamma: 0.5, step_size: 10}"}) ==
+        "--set train.optimizer.schedule={kind: exponential, gamma: 0.5, step_size: 10}: unknown key "
+        "\"gamma\" in "
+        "train.optimizer.schedule; did you mean \"decay_rate\"? What becomes of the learning rate in "
+        "schedule.decay_steps.\n"
+        "--set train.optimizer.schedule={kind: exponential, gamma: 0.5, step_size: 10}: unknown key "
+        "\"step_size\" "
+        "in train.optimizer.schedule; did you mean \"decay_steps\"? It counts updates, not epochs.");
+  CHECK(LoadError(kSmall, {"train.optimizer={kind: sgd, momentum: 0.9}"})
+            .find("train.optimizer.momentum = 0.9; has no effect with train.optimizer.kind = sgd. Leave it "
+                  "out, or "
+                  "set train.optimizer.kind to momentum.") != std::string::npos);
+}
+
+TEST_CASE("load: a table in place of a config leads to init") {
+  for (const char* text : {"a,b,y\n1,2,0\n", "a: b,y\n\"1\" 2,0\n"}) {
+    const std::string path = WriteTestFile("table.csv", text);
+    CHECK(LoadError(path).find("dtrain init " + path + " writes a config for it") != std::string::npos);
+  }
+  CHECK(LoadError(WriteTestFile("own.yaml", "a,b,y\n")).find("dtrain init") == std::string::npos);
+}
+
 TEST_CASE(
     "load: a key that has ended is refused with its successor, but in the config.yaml of a checkpoint") {
   const std::string ended =
@@ -329,8 +352,8 @@ TEST_CASE("load: '..' behind a link to a directory leads where the system would 
 
 TEST_CASE("load: files that cannot be a config are refused by name") {
   const std::string directory = getenv("TEST_TMPDIR");
-  CHECK(LoadError(directory + "/none.yaml") ==
-        directory + "/none.yaml: cannot be opened: No such file or directory (2). Check the path.");
+  CHECK(LoadError(directory + "/not-there.yaml") ==
+        directory + "/not-there.yaml: cannot be opened: No such file or directory (2). Check the path.");
   CHECK(LoadError(directory) == directory + ": cannot be read: Is a directory (21). Give a YAML file.");
   const std::string gzip = WriteTestFile("gzip.yaml", std::string("\x1f\x8b\x08\x00", 4));
   CHECK(LoadError(gzip) == gzip + ":1: byte 0x1f at offset 0 is no text. Give a YAML file saved as UTF-8.");

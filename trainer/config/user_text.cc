@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
+#include <system_error>
 
 namespace dtrain {
 namespace {
@@ -150,6 +152,22 @@ std::string ClosestName(const std::string& written, const std::vector<std::strin
     }
   }
   return closest;
+}
+
+std::string SimilarPathHint(const std::string& path) {
+  namespace fs = std::filesystem;
+  constexpr size_t kMaxNames = 1000;  // of larger directories the first that are listed
+  fs::path whole(path);
+  if (!whole.has_filename()) whole = whole.parent_path();  // "runs/one/"
+  const fs::path directory = whole.parent_path();
+  std::vector<std::string> names;
+  std::error_code failed;
+  fs::directory_iterator entry(directory.empty() ? "." : directory, failed);
+  for (; !failed && entry != fs::directory_iterator() && names.size() < kMaxNames; entry.increment(failed)) {
+    names.push_back(entry->path().filename().string());
+  }
+  const std::string close = ClosestName(whole.filename().string(), names);
+  return close.empty() ? "" : fmt::format(" Did you mean {}?", Shown(close));
 }
 
 std::string ListText(const std::vector<std::string>& items, const std::string& last_word) {

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "trainer/config/fields.h"
+#include "trainer/config/load_test_util.h"
 #include "trainer/config/user_text.h"
 
 namespace dtrain {
@@ -50,7 +51,7 @@ TEST_CASE("did you mean: has the full names") {
 
 TEST_CASE("did you mean: has nothing to say of keys that later versions may have") {
   CHECK(DidYouMean("", "telemetry").question == "");
-  CHECK(DidYouMean("model", "dropout").question == "");
+  CHECK(DidYouMean("model", "attention").question == "");
   CHECK(DidYouMean("eval", "warm_up").question == "");
   CHECK(DidYouMean("summary", "kind").question == "");  // other sections have a "kind", of other things
 }
@@ -60,6 +61,39 @@ TEST_CASE(
   CHECK(DidYouMean("train.optimizer", "lr").question == "did you mean \"learning_rate\"?");
   CHECK(DidYouMean("train.optimizer", "l3").question == "");
   CHECK(ClosestName("ok", {"oa", "oak"}) == "oak");
+}
+
+TEST_CASE("did you mean: a word of other tools leads to the key, or says that there is none") {
+  const auto key = [](const char* section, const char* word) {
+    const Meant meant = DidYouMean(section, word);
+    REQUIRE(meant.names.size() == 1);
+    CHECK(FieldsIn(meant.names[0]).size() > 0);
+    CHECK(meant.question.find("did you mean \"") == 0);
+    return meant.names[0];
+  };
+  CHECK(key("train", "early_stopping") == "eval.patience");
+  CHECK(key("train", "patience") == "eval.patience");
+  CHECK(key("train", "lr") == "train.optimizer.learning_rate");
+  CHECK(key("train.optimizer", "gamma") == "train.optimizer.schedule.decay_rate");
+  CHECK(key("train.optimizer.schedule", "step-size") == "train.optimizer.schedule.decay_steps");
+  CHECK(key("", "lr_scheduler") == "train.optimizer.schedule");
+  CHECK(key("train", "num_epochs") == "train.epochs");
+  CHECK(key("model", "objective") == "model.kind");
+  CHECK(key("data", "test_size") == "data.validation");
+  CHECK(DidYouMean("train.optimizer.schedule", "gamma").question ==
+        "did you mean \"decay_rate\"? What becomes of the learning rate in schedule.decay_steps.");
+  const Meant none = DidYouMean("model", "Dropout");
+  CHECK(none.names.empty());
+  CHECK(none.question.find("dtrain has no dropout. ") == 0);
+  CHECK(none.question.find("train.optimizer.l2 and eval.patience") != std::string::npos);
+}
+
+TEST_CASE("similar path: is that of the name beside it that is close") {
+  const std::string path = WriteTestFile("customers.yaml", "");
+  const std::string directory = path.substr(0, path.rfind('/'));
+  CHECK(SimilarPathHint(directory + "/custommers.yaml") == " Did you mean customers.yaml?");
+  CHECK(SimilarPathHint(directory + "/flights.parquet") == "");
+  CHECK(SimilarPathHint(directory + "/not/there.yaml") == "");
 }
 
 TEST_CASE("suggest: a name that goes on behind a known one means that") {

@@ -36,7 +36,7 @@ size_t ClassOf(const std::string& name, const InputForm& form, int64_t classes) 
   throw UserError("data.class_weights = {}; no class of data.train has this name. The classes are {}.",
                   Quoted(Shown(name)),
                   !form.classes.empty() ? ListNames(form.classes, "and")
-                  : classes == 2        ? "0 and 1, also where the labels are -1 and 1"
+                  : classes == 2        ? "0 and 1"
                                         : fmt::format("0 to {}", classes - 1));
 }
 

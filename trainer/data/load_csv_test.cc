@@ -10,6 +10,7 @@
 #include "trainer/data/files/data_test_util.h"
 #include "trainer/data/load_data.h"
 #include "trainer/data/source.h"
+#include "trainer/data/sparse_test_util.h"
 
 namespace dtrain {
 namespace {
@@ -81,9 +82,26 @@ TEST_CASE("csv: class numbers may have a plus sign, zeros before them and a poin
 TEST_CASE("csv: of two classes -1 and 1 are 0 and 1, and no mixture of both is taken") {
   CHECK(RowsOf(*LoadData(CsvConfig(ModelKind::kLogistic, "a,y\n1,-1\n2,+1\n3,1\n", "y")).train).labels ==
         std::vector<int32_t>{0, 1, 1});
+  CHECK(LoadData(CsvConfig(ModelKind::kLogistic, "a,y\n1,0\n2,+1\n", "y")).form.classes.empty());
   CHECK(UserErrorOf([] {
           LoadData(CsvConfig(ModelKind::kLogistic, "a,y\n1,-1\n2,0\n", "y"));
         }).find("y = 0; must be as in the rows before") != std::string::npos);
+}
+
+TEST_CASE("csv: labels -1 and 1 are the names of their classes, in a test table and from files too") {
+  Config config = CsvConfig(ModelKind::kLogistic, "a,y\n1,-1\n2,+1.0\n3,1\n", "y");
+  config.data.test = CsvSource("test.csv", "a,y\n5,1.0\n6,-1\n", "y");
+  for (const DataCache cache : {DataCache::kMemory, DataCache::kNone, DataCache::kFile}) {
+    config.data.cache = cache;
+    config.data.cache_dir = NewCacheDirectory();
+    const LoadedData data = LoadData(config);
+    CHECK(data.form.classes == SignedClasses());
+    CHECK(RowsOf(*data.train).labels == std::vector<int32_t>{0, 1, 1});
+    CHECK(RowsOf(*data.test).labels == std::vector<int32_t>{1, 0});
+  }
+  config.data.test = CsvSource("test.csv", "a,y\n5,0\n", "y");
+  CHECK(UserErrorOf([&] { LoadData(config); }).find("y = 0; must be as in the rows before") !=
+        std::string::npos);
 }
 
 TEST_CASE("csv: a header of counting numbers is a header") {

@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "trainer/config/user_text.h"
 
 namespace dtrain {
 namespace {
@@ -68,6 +69,7 @@ std::string NotOpenedText(const std::string& path, const std::string& key, int e
         " scripts/fetch_mnist.sh fetches MNIST; if it is elsewhere, set DTRAIN_DATA to the directory above "
         "mnist/.";
   }
+  if (error_number == ENOENT) text += SimilarPathHint(path);
   return text;
 }
 

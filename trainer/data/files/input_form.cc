@@ -172,6 +172,11 @@ std::optional<std::string> FormProblem(const InputForm& form) {
   return ColumnsProblem(form);
 }
 
+const std::vector<std::string>& SignedClasses() {
+  static const std::vector<std::string> names = {"-1", "1"};
+  return names;
+}
+
 std::string ListNames(const std::vector<std::string>& names, const std::string& last_word) {
   std::vector<std::string> shown;
   for (size_t i = 0; i < names.size() && i < kMaxListed; ++i) shown.push_back(Shown(names[i]));

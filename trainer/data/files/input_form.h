@@ -51,6 +51,9 @@ struct InputForm {
   int64_t table_columns = 0;  // of the training data, ignored ones and the label included; 0: unknown
 };
 
+// The names of the classes 0 and 1 where the labels are -1 and 1.
+const std::vector<std::string>& SignedClasses();
+
 // Whether the columns are those of a table with hashed ones. Their order means nothing to the model.
 inline bool HasHashedColumns(const InputForm& form) { return !form.columns.empty() && form.features.empty(); }
 

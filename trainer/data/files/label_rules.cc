@@ -46,6 +46,12 @@ LabelRules LabelRulesOf(const Config& config) {
   return rules;
 }
 
+std::optional<int32_t> SignedClass(std::string_view text) {
+  const bool minus = text.size() > 1 && text.front() == '-';
+  if (ClassNumber(minus ? text.substr(1) : text, 2) != 1) return std::nullopt;
+  return minus ? 0 : 1;
+}
+
 std::string LabelRangeRule(const LabelRules& rules, std::string_view label) {
   const std::string range =
       fmt::format("must be a whole number in 0..{} ({})", *rules.classes - 1, rules.source);

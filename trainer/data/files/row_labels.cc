@@ -24,6 +24,10 @@ RowLabels::RowLabels(const LabelRules& rules, std::string path, std::string titl
             : train_names.empty()      ? Kind::kNumbers
                                        : Kind::kNames),
       names_(train_names) {
+  if (kind_ == Kind::kNames && !rules.names && names_ == SignedClasses()) {
+    kind_ = Kind::kNumbers;
+    first_class_is_minus_ = true;
+  }
   for (size_t i = 0; i < names_.size(); ++i) number_[names_[i]] = static_cast<int32_t>(i);
 }
 
@@ -73,8 +77,7 @@ void RowLabels::AddTarget(const CsvField& field) {
 
 // Two classes may be -1 and +1, in all rows.
 void RowLabels::AddNumber(const CsvField& field) {
-  const bool minus = *rules_.classes == 2 && field.text.size() > 1 && field.text.front() == '-' &&
-                     ClassNumber(field.text.substr(1), 2) == 1;
+  const bool minus = *rules_.classes == 2 && SignedClass(field.text) == 0;
   const std::optional<int32_t> number = minus ? 0 : ClassNumber(field.text, *rules_.classes);
   if (number == 0 && first_class_is_minus_.value_or(minus) != minus) {
     Refuse(field,
@@ -132,7 +135,8 @@ void RowLabels::Truncate(size_t rows) {
 }
 
 void RowLabels::Finish() {
-  if (is_test_ || names_.empty()) return;
+  if (!is_test_ && kind_ == Kind::kNumbers && first_class_is_minus_.value_or(false)) names_ = SignedClasses();
+  if (is_test_ || kind_ != Kind::kNames) return;
   std::sort(names_.begin(), names_.end());
   std::vector<int32_t> sorted(names_.size());  // new number by old number
   for (size_t i = 0; i < names_.size(); ++i) {

@@ -16,10 +16,10 @@
 namespace dtrain {
 
 // RowLabels: the labels of one text of rows, row by row: real targets, classes by number, or classes by
-// name. Classes are either an integer in 0..classes-1 (label_rules.h) in every row of both files, or a name
-// in every row, which is any text that is not a number. The first label of the training file decides which.
-// Names are numbered in sorted order (by bytes), so that every reader of the file gets the same numbers; the
-// test file uses those of the training file.
+// name. Classes are either an integer in 0..classes-1 (label_rules.h) in every row of both files, or of two
+// classes -1 and 1, which are their names then, or a name in every row, which is any text that is not a
+// number. The first label of the training file decides which. Names are numbered in sorted order (by bytes),
+// so that every reader of the file gets the same numbers; the test file uses those of the training file.
 // Owner: who reads the rows. Thread: one. Errors are UserErrors with file, line and column.
 class RowLabels {
  public:
@@ -44,7 +44,7 @@ class RowLabels {
   std::vector<int32_t>& classes() { return classes_; }
   const std::vector<int32_t>& classes() const { return classes_; }
   std::vector<float>& targets() { return targets_; }
-  const std::vector<std::string>& names() const { return names_; }  // by number; empty: labels are numbers
+  const std::vector<std::string>& names() const { return names_; }  // by number; empty: numbers from 0
 
  private:
   enum class Kind { kUnknown, kTargets, kNumbers, kNames };

@@ -104,8 +104,9 @@ bool ColumnFinder::LooksLikeHeader() const {
 bool ColumnFinder::IsClass(std::string_view text) const {
   const std::vector<std::string>& classes = spec_.form.classes;
   const auto renamed = spec_.renamed.find(text);
-  return std::find(classes.begin(), classes.end(), renamed == spec_.renamed.end() ? text : renamed->second) !=
-         classes.end();
+  const std::string_view name = renamed == spec_.renamed.end() ? text : renamed->second;
+  if (classes == SignedClasses() && SignedClass(name)) return true;
+  return std::find(classes.begin(), classes.end(), name) != classes.end();
 }
 
 // The rows are evaluated as they were trained on.
