@@ -156,6 +156,7 @@ bool ResultFile::WriteEnding(const Ending& ending, RunSummary summary) {
 // On a full disk the result still goes to the parent.
 bool ResultFile::WriteLocked(const RunSummary& summary) {
   written_ = true;
+  is_done_ = summary.status == "done";
   account_.Learn(summary.identity);
   account_.version = kVersion;
   account_.commit = ProgramCommit();
@@ -182,9 +183,10 @@ bool ResultFile::WriteLocked(const RunSummary& summary) {
   return is_kept && error == 0;
 }
 
-void ResultFile::SetEndCommand(const RunConfig& run) {
+void ResultFile::Lead(const Config& config) {
   const std::lock_guard<std::mutex> hold(mutex_);
-  end_ = run;
+  end_ = config.run;
+  keeps_no_model_ = config.checkpoint.dir.empty();
 }
 
 // A command that fails changes neither the result nor the exit code of the run.
@@ -206,7 +208,12 @@ void ResultFile::TellEndCommand(const RunSummary& summary) const {
 }
 
 void ResultFile::TellDirectory() const {
-  if (directory_ && report_fd_ < 0) errors_.Print(directory_->NextLine(), LogLevel::kInfo);
+  if (keeps_no_model_ && is_done_) {
+    errors_.Print("no model was kept; to keep it: --run DIR, or checkpoint.dir", LogLevel::kWarning);
+  }
+  if (!directory_) return;
+  for (const std::string& line : directory_->RemoveOld()) errors_.Print(line, LogLevel::kInfo);
+  if (report_fd_ < 0) errors_.Print(directory_->NextLine(), LogLevel::kInfo);
 }
 
 void ResultFile::WriteDocument(const std::string& json) const {

@@ -93,12 +93,13 @@ class ResultFile {
   // the caller: the cause of the end and its exit code are more important. Returns false if the result was
   // written before.
   bool WriteEnding(const Ending& ending, RunSummary summary = {});
-  // Says where the run is and what to do with it, after its result is written. Does nothing if it has no
-  // directory, or if a parent says it.
+  // After the result is written: says what run.keep has removed, then, unless a parent says it, where the run
+  // is and what to do with it, or that no model was kept.
   void TellDirectory() const;
 
-  // From now on the end of the run runs the command of run.on_end, if there is one.
-  void SetEndCommand(const RunConfig& run);
+  // From now on this process is the one that tells of the end of the run: it runs the command of run.on_end,
+  // if there is one, and says if no model was kept.
+  void Lead(const Config& config);
 
   // Whether the JSON goes to standard output.
   bool on_standard_output() const { return path_ == kStandardOutput; }
@@ -119,8 +120,10 @@ class ResultFile {
   std::string earlier_;                                           // the document that was at `path`
   std::vector<std::pair<std::string, std::string>> errors_told_;  // task and text, the first ones
   std::unique_ptr<RunDirectory> directory_;
-  RunConfig end_;            // whose command is run at the end
-  ClusterConfig cluster_;    // of Begin()
+  RunConfig end_;                // whose command is run at the end
+  ClusterConfig cluster_;        // of Begin()
+  bool keeps_no_model_ = false;  // as Lead() knows
+  bool is_done_ = false;
   std::mutex report_mutex_;  // keeps lines whole
   const std::string path_;
   const ErrorLines& errors_;

@@ -14,12 +14,12 @@
 #include <iterator>
 #include <random>
 #include <thread>
-#include <tuple>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/machine_memory.h"
 #include "base/names.h"
 #include "cmd/common/program.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
@@ -35,6 +35,7 @@ namespace fs = std::filesystem;
 constexpr char kMadeUpIn[] = "runs";
 constexpr int kMaxNames = 1000;  // of runs that begin in one second
 constexpr int kMaxPauses = 1000;
+constexpr size_t kFailedStarts = 5;      // of one config that stay
 constexpr off_t kRoomBytes = 256 << 10;  // of a result with some hundred workers
 
 // Returns the file that is locked while a run has the directory; some file systems lock only files.
@@ -97,6 +98,23 @@ Json ReadRecord(const std::string& directory) {
 }
 
 Json TextOrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+// Returns the directories in `parent` that dtrain has named and that have their name still, with their
+// records.
+std::vector<std::pair<std::string, Json>> NamedIn(const std::string& parent) {
+  std::vector<std::pair<std::string, Json>> found;
+  std::error_code failed;
+  for (fs::directory_iterator entry(parent, failed), end; !failed && entry != end; entry.increment(failed)) {
+    std::error_code unknown;
+    if (!fs::is_directory(entry->symlink_status(unknown))) continue;
+    Json record = ReadRecord(entry->path().string());
+    const Json* const named = record.Find("named_by_dtrain");
+    const bool is_ours = named != nullptr && named->is_boolean() && named->get<bool>();
+    if (is_ours && TextIn(record, "name") == entry->path().filename().string())
+      found.emplace_back(entry->path().string(), std::move(record));
+  }
+  return found;
+}
 
 // Returns "pid 12 on node1", of the run that has the directory.
 std::string Holder(const std::string& path) {
@@ -182,7 +200,44 @@ std::string MadeUpName(const std::string& config_path, int number) {
   return fmt::format("{}/{}-{}{}", kMadeUpIn, StemOf(config_path), digits, again);
 }
 
+// Whether the run in a directory never began, as far as that is known here, and there is no model. Of a run
+// that `dtrain launch` has started and that has no result, the model may be on another machine.
+bool IsFailedStart(const std::string& path, const Json& record) {
+  std::error_code unknown;
+  const bool ended = fs::exists(path + "/" + RunDirectory::kResult, unknown);
+  if (!TextIn(record, "run_id").empty() || (!ended && TextIn(record, "written_by") == "launch")) return false;
+  try {
+    const std::string elsewhere = TextIn(record, "checkpoints");
+    return CheckpointDirectory(path + "/checkpoints").Names().empty() &&
+           (elsewhere.empty() || CheckpointDirectory(elsewhere).Names().empty());
+  } catch (const Failure&) {
+    return false;  // it cannot be read
+  }
+}
+
+// The path as this command's user would write it: relative to the working directory if it is below.
+std::string ShownPath(const std::string& path) {
+  std::error_code failed;
+  const fs::path relative = fs::path(path).lexically_relative(fs::current_path(failed));
+  const bool below = !failed && !relative.empty() && *relative.begin() != "..";
+  return below ? relative.string() : path;
+}
+
 bool IsDone(const std::string& status) { return status == "done" || status == "already_done"; }
+
+// run.keep; unset: it is not given (trainer/config/task_fields.cc).
+std::optional<int64_t> GivenKeep(const RunConfig& run) {
+  return run.keep < 0 ? std::make_optional(-run.keep) : std::nullopt;
+}
+
+// Whether a run with this record was killed, lost a peer, or had to end by SIGTERM. Ctrl-C is a person's
+// wish.
+bool IsCutShort(const Json& record) {
+  const std::string status = TextIn(record, "status");
+  if (status == "running") return true;
+  return !IsDone(status) && !TextIn(record, "next").empty() &&
+         NumberIn(record, "exit_code") != static_cast<double>(ExitCode::kInterrupted);
+}
 
 std::string Absolute(const std::string& path) { return fs::absolute(path).lexically_normal().string(); }
 
@@ -201,6 +256,19 @@ bool IsGone(const std::string& directory, const Json& record) {
   if (TextIn(record, "host") != HostName() || !pid) return false;
   if (const std::optional<bool> locked = IsLocked(directory)) return !*locked;
   return kill(static_cast<pid_t>(*pid), 0) != 0 && errno == ESRCH;
+}
+
+int64_t BytesIn(const std::string& directory) {
+  uintmax_t bytes = 0;
+  std::error_code failed;
+  for (fs::recursive_directory_iterator entry(directory, failed), end; !failed && entry != end;
+       entry.increment(failed)) {
+    std::error_code unknown;  // a run may have removed it just now
+    const bool is_file = fs::is_regular_file(entry->symlink_status(unknown));
+    const uintmax_t size = is_file ? entry->file_size(unknown) : 0;
+    if (!unknown) bytes += size;
+  }
+  return static_cast<int64_t>(bytes);
 }
 
 RunDirectory::RunDirectory(std::string path, const Writer& writer, bool is_named, int lock_fd)
@@ -254,6 +322,8 @@ bool RunDirectory::IsWrittenByOther(const std::string& path, const Writer& write
 
 void RunDirectory::Begin(const Config& config, const std::string& config_path) {
   status_ = "running";
+  keep_ = GivenKeep(config.run);
+  config_ = DumpConfig(WithoutSecrets(config));
   if (!TextIn(ReadRecord(path_), "run_id").empty()) {
     for (const char* const name : {kRecord, kResult, kConfig, RunMonitor::kStatus}) {
       earlier_[name] = ReadRunFile(path_ + "/" + name);
@@ -288,7 +358,7 @@ void RunDirectory::Begin(const Config& config, const std::string& config_path) {
   record["summaries"] = config.summary.dir;
   Write();  // first: from now on the other files here are of a run
   KeepRoom(path_);
-  WriteFileAtomically(path_ + "/" + kConfig, DumpConfig(WithoutSecrets(config)));
+  WriteFileAtomically(path_ + "/" + kConfig, config_);
   rename((path_ + "/" + kResult).c_str(), ResultBefore().c_str());
 }
 
@@ -299,6 +369,12 @@ void RunDirectory::SetAddresses(const std::vector<std::string>& ps) {
 
 void RunDirectory::End(const RunSummary& summary, const RunAccount& account, const std::string& result) {
   status_ = summary.status;
+  std::error_code failed;
+  made_anew_ = !fs::exists(path_ + "/" + kRecord, failed);
+  if (made_anew_) {
+    fs::create_directories(path_, failed);
+    WriteFileAtomically(path_ + "/" + kConfig, config_);
+  }
   const std::string before = EarlierResult();
   const bool nothing_done = status_ == "already_done" && IsDone(TextIn(Json::Parse(before), "status"));
   keeps_earlier_ = account.identity.run_id.empty() && !before.empty();
@@ -310,6 +386,10 @@ void RunDirectory::End(const RunSummary& summary, const RunAccount& account, con
   const bool is_here =
       model_.empty() || fs::exists(model_) || fs::exists(fetched) || leader == account.identity.hosts.end();
   model_at_ = is_here ? "" : leader->second;
+  if (model_at_ == HostName()) {  // somebody has removed it
+    model_.clear();
+    model_at_.clear();
+  }
   // A run that diverged, or that failed by its config or data, would only do so again.
   goes_on_ = status_ == "stopped" || status_ == "peer_lost" ||
              account.exit_code == static_cast<int>(ExitCode::kInternal);
@@ -343,14 +423,11 @@ void RunDirectory::RestoreEarlier() const {
 
 void RunDirectory::Write() const { WriteFileAtomically(path_ + "/" + kRecord, record_.dump(2) + "\n"); }
 
-std::string RunDirectory::Shown() const {
-  std::error_code failed;
-  const fs::path relative = fs::path(path_).lexically_relative(fs::current_path(failed));
-  const bool below = !failed && !relative.empty() && *relative.begin() != "..";
-  return below ? relative.string() : path_;
-}
+std::string RunDirectory::Shown() const { return ShownPath(path_); }
 
 bool RunDirectory::is_done() const { return IsDone(status_); }
+
+std::string RunDirectory::WatchCommand() const { return ShellLine({OwnWords().at(0), "status", Shown()}); }
 
 std::string RunDirectory::NextCommand() const {
   const bool has_model = is_done() && !model_.empty() && model_at_.empty();
@@ -359,44 +436,85 @@ std::string RunDirectory::NextCommand() const {
 }
 
 std::string RunDirectory::NextLine() const {
-  const std::string where = "run: " + Shown(), next = NextCommand();
+  const std::string where = "run: " + Shown() + (made_anew_ ? ", which was gone and is made anew" : "");
+  const std::string next = NextCommand();
   if (keeps_earlier_) return where + " keeps the result of the run before";
   if (is_done() && !model_at_.empty()) {
     return fmt::format("{}; the model is {} on {}", where, model_, model_at_);
   }
   if (!next.empty()) return fmt::format("{}; {}: {}", where, is_done() ? "next" : "to go on", next);
-  return is_done() ? where
-                   : fmt::format("{}; more: {}", where, ShellLine({OwnWords().at(0), "status", Shown()}));
+  return is_done() ? where : fmt::format("{}; more: {}", where, WatchCommand());
 }
 
-void RunDirectory::RemoveOld(const Config& config) const {
-  const int64_t keep = config.run.keep;
-  const std::string used = DumpConfig(config);
-  std::vector<std::tuple<bool, std::string, std::string>> others;  // has a model, start_time, path
-  std::error_code failed;
-  for (fs::directory_iterator entry(fs::path(path_).parent_path(), failed), end; !failed && entry != end;
-       entry.increment(failed)) {
-    const std::string path = entry->path().string();
-    if (!fs::is_directory(entry->symlink_status()) || path == path_) continue;
-    const Json record = ReadRecord(path);
-    const Json* const named = record.Find("named_by_dtrain");
-    const bool is_ours = named != nullptr && named->is_boolean() && named->get<bool>() &&
-                         TextIn(record, "name") == entry->path().filename().string();
-    const std::string checkpoints = path + "/checkpoints";
-    const bool has_model = fs::is_directory(checkpoints, failed) && !fs::is_empty(checkpoints, failed);
-    if (is_ours && !NamesPath(used, path)) others.emplace_back(has_model, TextIn(record, "start_time"), path);
-    failed.clear();
+std::vector<std::string> RunDirectory::RemoveFailedStarts() const {
+  return RemoveOthers(/*failed_starts=*/true, kFailedStarts,
+                      fmt::format("its run never began, and the newest {} such stay", kFailedStarts));
+}
+
+std::vector<std::string> RunDirectory::RemoveOld() const {
+  if (!keep_ || !is_named_ || !is_done()) return {};
+  return RemoveOthers(/*failed_starts=*/false, static_cast<size_t>(*keep_) - 1,
+                      fmt::format("run.keep = {}, and newer runs of this config are there", *keep_));
+}
+
+std::vector<std::string> RunDirectory::RemoveOthers(bool failed_starts, size_t stay,
+                                                    const std::string& why) const {
+  const std::string stem = StemOf(TextIn(record_, "config_file"));
+  std::vector<std::pair<std::string, std::string>> others;  // start_time, path
+  for (const auto& [path, record] : NamedIn(fs::path(path_).parent_path().string())) {
+    const bool is_like_this = path != path_ && StemOf(TextIn(record, "config_file")) == stem;
+    if (!is_like_this || IsLocked(path) == true || NamesPath(config_, path)) continue;
+    if (IsFailedStart(path, record) == failed_starts) others.emplace_back(TextIn(record, "start_time"), path);
   }
   std::sort(others.begin(), others.end());
-  for (size_t left = others.size(), i = 0; i < others.size() && static_cast<int64_t>(left) >= keep; ++i) {
-    const std::string& path = std::get<2>(others[i]);
+  std::vector<std::string> lines;
+  for (size_t i = 0; i + stay < others.size(); ++i) {
+    const std::string& path = others[i].second;
     const int fd = Lock(path, /*strictly=*/true);
     if (fd < 0) continue;
+    const std::string size = BytesText(static_cast<double>(BytesIn(path)));
+    std::error_code failed;
     fs::remove_all(path, failed);
     close(fd);
-    --left;
+    lines.push_back(failed ? fmt::format("{} cannot be removed: {}", ShownPath(path), failed.message())
+                           : fmt::format("removed {} ({}): {}", ShownPath(path), size, why));
   }
+  return lines;
 }
+
+namespace {
+
+// A ps 0 that a person or a supervisor starts again by the same command goes on with the newest directory of
+// that command, if its run was cut short. Returns no directory if there is none such or it cannot be had.
+PlacedRun TakeUpCutShort(const Config& config, const std::string& config_path,
+                         const RunDirectory::Writer& writer,
+                         const std::function<Config(const std::string& run)>& load) {
+  Json newest;
+  std::string path;
+  for (const auto& [each, record] : NamedIn(Absolute(kMadeUpIn))) {
+    const Json* const ps = record.Find("ps");
+    const bool same = TextIn(record, "written_by") == writer.name &&
+                      TextIn(record, "config_file") == Absolute(config_path) &&
+                      TextIn(record, "config_digest") == ConfigDigest(config) && ps != nullptr &&
+                      *ps == Json(config.cluster.ps);
+    if (!same || TextIn(record, "start_time") < TextIn(newest, "start_time")) continue;
+    newest = record;
+    path = each;
+  }
+  PlacedRun placed;
+  if (path.empty() || !IsCutShort(newest) || config.checkpoint.resume != "auto") return placed;
+  try {
+    placed.config = load(path);
+    PlaceOutputs(&placed.config);
+    placed.directory = RunDirectory::Open(path, writer);
+    placed.directory->Begin(placed.config, config_path);
+  } catch (const Failure&) {  // in use, or it cannot be written: a new one serves as well
+    placed.directory.reset();
+  }
+  return placed;
+}
+
+}  // namespace
 
 void PlaceOutputs(Config* config) {
   if (!config->run.has_directory()) return;
@@ -405,7 +523,7 @@ void PlaceOutputs(Config* config) {
 }
 
 PlacedRun PlaceRun(const std::string& config_path, const RunDirectory::Writer& writer,
-                   const std::function<void(const std::string&)>& warn,
+                   const std::function<void(const std::string&)>& tell,
                    const std::function<Config(const std::string& made_up)>& load) {
   PlacedRun placed;
   std::string why = "there are too many of this name";
@@ -415,13 +533,22 @@ PlacedRun PlaceRun(const std::string& config_path, const RunDirectory::Writer& w
     Config& config = placed.config;
     if (!config.run.has_directory()) return placed;
     const bool explicitly = config.run.dir != made_up;
+    if (!explicitly && writer.name == TaskName({Role::kPs, 0})) {
+      PlacedRun again = TakeUpCutShort(config, config_path, writer, load);
+      if (again.directory != nullptr) {
+        tell(fmt::format("goes on with {}, which was cut short; to begin anew: --run DIR",
+                         again.directory->Shown()));
+        return again;
+      }
+    }
     PlaceOutputs(&config);
     if (explicitly) placed.directory = RunDirectory::Open(config.run.dir, writer);
     try {
       if (!explicitly) placed.directory = RunDirectory::Make(config.run.dir, writer);
       if (placed.directory == nullptr) continue;
       placed.directory->Begin(config, config_path);
-      if (!explicitly) placed.directory->RemoveOld(config);
+      if (explicitly) return placed;
+      for (const std::string& line : placed.directory->RemoveFailedStarts()) tell(line);
       return placed;
     } catch (const FileError& error) {
       placed.directory.reset();
@@ -430,11 +557,11 @@ PlacedRun PlaceRun(const std::string& config_path, const RunDirectory::Writer& w
       break;
     }
   }
-  warn(
-      fmt::format("{}; this run has no directory, so it keeps no model. Run it where files can be made, "
-                  "or name a place: --run DIR",
-                  why));
   placed.config = load(kNoRunDirectory);
+  tell(
+      fmt::format("{}; this run has no directory{}. Run it where files can be made, or name a place: --run "
+                  "DIR",
+                  why, placed.config.checkpoint.dir.empty() ? ", so it keeps no model" : ""));
   return placed;
 }
 

@@ -64,19 +64,24 @@ class RunDirectory {
   bool is_named() const { return is_named_; }  // by dtrain
   // The path as this command's user would write it: relative to the working directory if it is below.
   std::string Shown() const;
+  // "dtrain status runs/flowers-20260131-120000"
+  std::string WatchCommand() const;
   // After End(), the command that comes next, to evaluate or to go on; empty: there is none.
   std::string NextCommand() const;
   // The last line of the run, after End(): where it is and what to do with it.
   std::string NextLine() const;
-  // Removes the directories beside this one beyond run.keep: only those that dtrain has named, that have
-  // their name still, that are not in use, and that no path of `config` is in; those without a model first,
-  // then the oldest.
-  void RemoveOld(const Config& config) const;
+  // Both remove directories of the same config name beside this one, the oldest, and return a line for each:
+  // only those that dtrain has named, that have their name still, that are not in use, and that no path of
+  // the config is in. RemoveFailedStarts() removes those of runs that never began, which have no model;
+  // RemoveOld(), after the End() of a run that is done, those beyond run.keep, if that is set.
+  std::vector<std::string> RemoveFailedStarts() const;
+  std::vector<std::string> RemoveOld() const;
 
  private:
   RunDirectory(std::string path, const Writer& writer, bool is_named, int lock_fd);
   void Write() const;
   void RestoreEarlier() const;
+  std::vector<std::string> RemoveOthers(bool failed_starts, size_t stay, const std::string& why) const;
   // The result of the run before, until this one has its own: it may be killed.
   std::string ResultBefore() const { return path_ + "/result-before.json"; }
   bool is_done() const;
@@ -86,10 +91,13 @@ class RunDirectory {
   const bool is_named_;  // by dtrain
   const int lock_fd_;
   Json record_;
+  std::optional<int64_t> keep_;  // run.keep
+  std::string config_;           // the effective one, as YAML
   std::string status_;
   std::string model_;                           // the newest checkpoint; empty: there is none
   std::string model_at_;                        // the host that has it; empty: this one
   bool goes_on_ = false;                        // the same command may do better
+  bool made_anew_ = false;                      // somebody has removed or renamed it during the run
   std::map<std::string, std::string> earlier_;  // the files of an earlier run that has begun, by name
   bool keeps_earlier_ = false;                  // they are back, since this run never began
 };
@@ -102,11 +110,13 @@ struct PlacedRun {
   Config config;
   std::unique_ptr<RunDirectory> directory;
 };
-// For a parent of tasks: loads the config by `load`, whose argument stands for a run.dir that is not given,
-// and makes the directory that the config names, or a new one in runs/. If a new one cannot be made, a
-// `warn` is told, and the run has none. Throws what `load` throws, and UserError if run.dir cannot be used.
+// For a parent of tasks, or a ps 0 without one: loads the config by `load`, whose argument stands for a
+// run.dir that is not given, and makes the directory that the config names, or a new one in runs/. A ps 0
+// goes on with the one of the same command there, if that was cut short. If a new one cannot be made, the run
+// has none. That, and what is removed or taken up, goes to `tell`. Throws what `load` throws, and UserError
+// if run.dir cannot be used.
 PlacedRun PlaceRun(const std::string& config_path, const RunDirectory::Writer& writer,
-                   const std::function<void(const std::string&)>& warn,
+                   const std::function<void(const std::string&)>& tell,
                    const std::function<Config(const std::string& made_up)>& load);
 
 // Whether nobody works on the run in `directory`, whose record (kRecord) is `record`: no process has its
@@ -116,6 +126,8 @@ bool IsGone(const std::string& directory, const Json& record);
 // Returns the content of a file in a run's directory; empty if it cannot be read, is no regular file, or is
 // larger than any that dtrain writes.
 std::string ReadRunFile(const std::string& path);
+// The sizes of all files in a directory, together.
+int64_t BytesIn(const std::string& directory);
 // Returns a random id for Writer.
 std::string NewStartId();
 

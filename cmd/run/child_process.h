@@ -81,6 +81,8 @@ struct ChildCommand {
   LogFile* log = nullptr;  // also receives the child's lines; the caller's
   // How a Supervisor starts the child; unset: as a ChildProcess.
   std::function<std::unique_ptr<ChildProcess>(const ChildCommand&, const ChildSinks&)> start;
+  // Why a Supervisor must not start the child again now; unset or empty: it may.
+  std::function<std::string()> why_not_again;
 };
 
 // ProcessExit: how a process ended.

@@ -21,6 +21,7 @@
 #include "cmd/run/run_result.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/monitor/run_monitor.h"
+#include "trainer/peer/conversations.h"
 #include "trainer/task/run_log.h"
 
 namespace dtrain {
@@ -129,12 +130,14 @@ std::string StopReport(const Config& config, const Outcome& outcome, ExitCode co
       config.checkpoint.dir);
 }
 
-// Returns why a killed ps was not restarted although restarts are left; empty if that is not the case.
-std::string WhyNotRestarted(const Config& config, const ChildEnd& cause, RunStage stage) {
+// Returns what is lost with a ps that was killed, whose weights are in no checkpoint, and what to do; empty
+// if that is not the case.
+std::string WhatIsLost(const Config& config, const ChildEnd& cause, RunStage stage, int64_t steps) {
   const bool ps = cause.name.rfind("ps", 0) == 0;
-  const bool could = config.failure.restarts > 0 && cause.signal != 0 && stage == RunStage::kRunning;
-  if (!ps || !could || !config.checkpoint.dir.empty()) return "";
-  return " It was not started again, since its parameters are in no checkpoint. Set checkpoint.dir.";
+  const bool killed = cause.signal != 0 && stage == RunStage::kRunning;
+  if (!ps || !killed || !config.checkpoint.dir.empty()) return "";
+  const char* const not_again = " It was not started again, since its parameters are in no checkpoint.";
+  return fmt::format("{} {}", config.failure.restarts > 0 ? not_again : "", LostStepsText(steps));
 }
 
 // Returns the name of the task that ps 0 says has ended the run, as in its last status; empty: it says none.
@@ -231,7 +234,7 @@ Verdict Judge(const Config& config, const Outcome& outcome, const RunSummary& su
     const std::string others = OthersLost(end, ends);
     blame.error += others;
     return {ExitCodeOf(end), std::move(blame), FailureReport(end, outcome), logs,
-            EndLine(end, logged) + others + WhyNotRestarted(config, end, stage)};
+            EndLine(end, logged) + others + WhatIsLost(config, end, stage, summary.global_step)};
   }
   const bool stuck = std::any_of(ends.begin(), ends.end(), [](const ChildEnd& end) {
     return end.ended_by_us && (end.signal != 0 || end.exit_code != 0);

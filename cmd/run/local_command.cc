@@ -136,7 +136,7 @@ std::string StartLine(const Config& config, const RunDirectory* directory) {
   const std::string size = fmt::format("{} ps and {} here", config.cluster.ps.size(),
                                        Plural(static_cast<int64_t>(config.cluster.worker.size()), "worker"));
   if (directory == nullptr) return size;
-  return size + "; to watch the run: " + ShellLine({OwnWords().at(0), "status", directory->Shown()});
+  return size + "; to watch the run: " + directory->WatchCommand();
 }
 
 int RunThreads(const Config& config, NewRuntime new_runtime, SignalPipe& signals, const ErrorLines& errors,
@@ -211,7 +211,10 @@ Outcome RunChildren(const LocalArguments& arguments, const Config& config, Signa
   for (size_t ps = 0; ps < config.cluster.ps.size(); ++ps) {
     fcntl(orders.emplace_back("dtrain local").write_fd(), F_SETFL, O_NONBLOCK);
   }
-  supervisor.Start(LocalCommands(arguments.config, config, listeners, orders, console.live()));
+  std::vector<ChildCommand> commands =
+      LocalCommands(arguments.config, config, listeners, orders, console.live());
+  for (ChildCommand& command : commands) command.why_not_again = [&sockets] { return sockets.WhyGone(); };
+  supervisor.Start(commands);
   // The socket of a dead ps must refuse connections, unless a new process takes it over.
   if (config.failure.restarts == 0) sockets.Close();
   return supervisor.Run();
@@ -236,7 +239,7 @@ int RunLocalCommand(const LocalArguments& arguments, NewRuntime new_runtime, Err
         [&](const std::string& made_up) { return LoadLocal(arguments, &errors.json, made_up); });
     const Config& config = placed.config;
     result.Begin(config, std::move(placed.directory));
-    result.SetEndCommand(config.run);
+    result.Lead(config);
     result.Note([&](RunAccount& account) {
       account.logs = LogPaths(config);
       for (const TaskId task : TasksOf(config.cluster)) account.identity.hosts[TaskName(task)] = HostName();

@@ -1,6 +1,7 @@
 #include "cmd/run/private_sockets.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/socket.h>
@@ -112,6 +113,12 @@ PrivateSockets::Listening PrivateSockets::Listen(const std::string& name) {
     throw IoError("{}: cannot listen: {}. Set TMPDIR to a directory of your own.", path, ErrnoText(errno));
   }
   return {fd, "unix:" + path};
+}
+
+std::string PrivateSockets::WhyGone() const {
+  if (access(directory_.c_str(), F_OK) == 0) return "";
+  return fmt::format("{}, the directory of this run's sockets, was removed (by a cleaner of {}?)", directory_,
+                     fs::path(directory_).parent_path().string());
 }
 
 void PrivateSockets::Close() {

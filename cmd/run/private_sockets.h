@@ -23,6 +23,8 @@ class PrivateSockets {
     std::string address;  // "unix:/tmp/dtrain-local-Ab12Cd/ps-0"
   };
   Listening Listen(const std::string& name);
+  // Why no task that comes back can connect: somebody has removed the directory. Empty: it is there.
+  std::string WhyGone() const;
   // Closes the sockets here: a process that has inherited one goes on listening.
   void Close();
 

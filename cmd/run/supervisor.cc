@@ -197,7 +197,14 @@ void Supervisor::ReapChildren() {
 }
 
 void Supervisor::StartAgainOrFinish(Task& task) {
-  if (IsWorthStart(*task.end) && IsStartedAgain(task)) {
+  const bool again = IsWorthStart(*task.end) && IsStartedAgain(task);
+  const std::string why_not = again && task.command.why_not_again ? task.command.why_not_again() : "";
+  if (!why_not.empty()) {
+    Say(fmt::format("{} {}, and cannot be started again: {}", task.command.name, EndText(*task.end), why_not),
+        LogLevel::kWarning);
+    task.barred = true;
+  }
+  if (again && why_not.empty()) {
     const milliseconds min = task.end->lost_peer ? timeouts_.before_restart : milliseconds(0);
     task.start_at = Clock::now() + std::max(min, PauseAfter(task.restarts, rules_.max_pause));
   } else {
@@ -228,7 +235,7 @@ bool Supervisor::IsWorthStart(const ChildEnd& end) const {
 }
 
 bool Supervisor::IsStartedAgain(const Task& task) const {
-  if (task.restarts >= rules_.max) return false;
+  if (task.barred || task.restarts >= rules_.max) return false;
   const RunStage stage = Stage();
   const bool returns = stage == RunStage::kRunning && task.command.can_return;
   // The run may need the task in order to save.

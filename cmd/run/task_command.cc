@@ -143,18 +143,24 @@ bool ShowOwnEnd(const Config& config, TaskId task, const RunSummary& summary, co
   return !for_all || ShowResult(config, summary, errors, result);
 }
 
-// Makes the directory of the run if this task has to: a ps 0 whose parent does not write the same one. Sets
-// the places in it of what this task writes.
-std::unique_ptr<RunDirectory> PlaceTask(const TaskArguments& arguments, TaskId task, Config* config) {
+// Loads the config by `load`, whose argument stands for a run.dir that is not given, and makes the directory
+// of the run if this task has to: a ps 0 without a parent, or whose parent does not write the same one.
+PlacedRun PlaceTask(const TaskArguments& arguments, const ErrorLines& errors,
+                    const std::function<Config(const std::string& made_up)>& load) {
+  const TaskId task = *arguments.task;
   const bool leads = task.role == Role::kPs && task.index == 0;
-  if (!leads || !config->run.has_directory()) return nullptr;
-  if (arguments.start_id.empty()) PlaceOutputs(config);  // a launcher has said where its tasks write
+  const auto tell = [&](const std::string& text) { errors.Print(text, LogLevel::kWarning); };
   const RunDirectory::Writer writer{TaskName(task), arguments.start_id};
-  if (RunDirectory::IsWrittenByOther(config->run.dir, writer)) return nullptr;
-  std::unique_ptr<RunDirectory> directory = RunDirectory::Open(config->run.dir, writer, arguments.named_run);
-  directory->Begin(*config, arguments.config.path);
-  if (arguments.named_run) directory->RemoveOld(*config);
-  return directory;
+  if (leads && !arguments.reports) return PlaceRun(arguments.config.path, writer, tell, load);
+  PlacedRun placed{load(""), nullptr};
+  const Config& config = placed.config;
+  if (!leads || !config.run.has_directory()) return placed;
+  if (RunDirectory::IsWrittenByOther(config.run.dir, writer)) return placed;
+  placed.directory = RunDirectory::Open(config.run.dir, writer, arguments.named_run);
+  placed.directory->Begin(config, arguments.config.path);
+  if (!arguments.named_run) return placed;
+  for (const std::string& line : placed.directory->RemoveFailedStarts()) tell(line);
+  return placed;
 }
 
 // Returns standard output as a descriptor for the report alone. Other output to it goes to standard error.
@@ -237,13 +243,21 @@ int RunTaskCommand(const TaskArguments& arguments, NewRuntime new_runtime, Error
   ResultFile result(arguments.result, errors, arguments.reports ? ReserveOutput() : -1);
   try {
     const TaskId task = *arguments.task;
-    LoadOptions load_options;
-    load_options.log_json = &errors.json;
-    Config config = LoadConfig(arguments.config.path, arguments.config.sets, load_options);
-    CheckIndex(config.cluster, task);
-    result.Begin(config, PlaceTask(arguments, task, &config));
+    PlacedRun placed = PlaceTask(arguments, errors, [&](const std::string& made_up) {
+      LoadOptions load_options;
+      load_options.log_json = &errors.json;
+      load_options.made_up_run = made_up;
+      Config loaded = LoadConfig(arguments.config.path, arguments.config.sets, load_options);
+      CheckIndex(loaded.cluster, task);
+      return loaded;
+    });
+    const Config& config = placed.config;
+    result.Begin(config, std::move(placed.directory));
     const bool leads = task.role == Role::kPs && task.index == 0;
-    if (leads && !arguments.reports) result.SetEndCommand(config.run);
+    if (leads && !arguments.reports) result.Lead(config);
+    if (leads && !arguments.reports && result.directory() != nullptr) {
+      errors.Print("to watch the run: " + result.directory()->WatchCommand(), LogLevel::kInfo);
+    }
     Console console(arguments.relay_live ? LiveLine::kRelayed : LiveLineOf(config.log, arguments.quiet));
     LogOptions log_options = LogOptionsOf(config, console, arguments.quiet);
     log_options.watch = result.Watch();

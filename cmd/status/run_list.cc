@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/machine_memory.h"
+#include "base/names.h"
 #include "base/printable.h"
 #include "cmd/common/program.h"
 #include "cmd/common/run_directory.h"
@@ -34,6 +36,7 @@ Json EntryOf(const RunFiles& run) {
           {"validation_loss", NumberOrNull(NumberIn(run.result, "validation_loss"))},
           {"test_loss", NumberOrNull(NumberIn(run.result, "test_loss"))},
           {"start_time", TextIn(run.record, "start_time")},
+          {"bytes", BytesIn(run.path)},
           {"next", next}};
 }
 
@@ -56,7 +59,8 @@ Json RunsIn(const std::string& directory) {
 
 std::string RunTable(const Json& runs, int columns) {
   std::vector<std::vector<std::string>> rows = {
-      {"run", "state", "step", "loss", "validation loss", "test loss", "begun", "next"}};
+      {"run", "state", "step", "loss", "validation loss", "test loss", "begun", "size", "next"}};
+  double bytes = 0;
   for (const Json& run : runs) {
     const auto figure = [&](const char* key, const char* format) {
       const std::optional<double> number = NumberIn(run, key);
@@ -65,9 +69,11 @@ std::string RunTable(const Json& runs, int columns) {
     rows.push_back({Printable(TextIn(run, "run")), Printable(TextIn(run, "status")), figure("step", "{:.0f}"),
                     figure("loss", "{:.4g}"), figure("validation_loss", "{:.4g}"),
                     figure("test_loss", "{:.4g}"), Printable(TextIn(run, "start_time")).substr(0, 19),
-                    Printable(TextIn(run, "next"))});
+                    BytesText(NumberIn(run, "bytes").value_or(0)), Printable(TextIn(run, "next"))});
+    bytes += NumberIn(run, "bytes").value_or(0);
   }
-  return AlignedTable(rows, columns);
+  return fmt::format("{}{}, {}\n", AlignedTable(rows, columns),
+                     Plural(static_cast<int64_t>(runs.size()), "run"), BytesText(bytes));
 }
 
 }  // namespace dtrain

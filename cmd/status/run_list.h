@@ -9,11 +9,11 @@ namespace dtrain {
 
 // Returns a list of objects, one for each directory in `directory` that is of a run: `run` (its path),
 // `status` (as in its result, "running", or "dead" if its process is gone and there is no result), `step`,
-// `loss` (of the last training steps), `validation_loss`, `test_loss`, `start_time` and `next` (a command).
-// What is not known is null.
+// `loss` (of the last training steps), `validation_loss`, `test_loss`, `start_time`, `bytes` (of its files)
+// and `next` (a command). What is not known is null.
 Json RunsIn(const std::string& directory);
 
-// Returns such a list as a table, each line within `columns`.
+// Returns such a list as a table, each line within `columns`, and how much all of them take.
 std::string RunTable(const Json& runs, int columns);
 
 }  // namespace dtrain

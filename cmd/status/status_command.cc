@@ -1,8 +1,10 @@
 #include <fmt/core.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <ctime>
 #include <filesystem>
 #include <limits>
 #include <thread>
@@ -21,6 +23,7 @@
 #include "cmd/status/status.h"
 #include "cmd/status/status_text.h"
 #include "trainer/config/user_text.h"
+#include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/monitor/run_monitor.h"
 #include "trainer/peer/ask_status.h"
 
@@ -95,6 +98,30 @@ void MarkGone(const Json& record, Json* status) {
   (*status)["tasks"] = std::move(marked);
 }
 
+// What a run told last may be older than the newest checkpoint on the disk, and that it told of may be gone.
+// Changes nothing if the checkpoints are not on this host.
+void ShowCheckpointOnDisk(const std::string& directory, const Json& record, Json* status) {
+  const Json* const told = status->Find("checkpoint");
+  const std::string place = CheckpointsOf(directory);
+  std::error_code failed;
+  const bool seen = fs::is_directory(place, failed);
+  const bool here = TextIn(record, "host") == HostName() && TextIn(record, "written_by") != "launch";
+  if (told == nullptr || (!seen && !here)) return;
+  std::vector<ListedCheckpoint> found;
+  try {
+    if (seen) found = CheckpointDirectory(place).List();
+  } catch (const Failure&) {
+    return;  // it cannot be read
+  }
+  if (found.empty()) (*status)["checkpoint"] = nullptr;
+  if (found.empty()) return;
+  const std::string path = fs::absolute(place, failed).lexically_normal().string() + "/" + found[0].name;
+  if (TextIn(*told, "path") == path) return;
+  struct stat about {};
+  const double age_s = stat(path.c_str(), &about) == 0 ? difftime(time(nullptr), about.st_mtime) : 0;
+  (*status)["checkpoint"] = Json{{"path", path}, {"step", found[0].step}, {"age_s", age_s}};
+}
+
 // security.keys of a run's config; empty: it has none, or cannot be read.
 std::string KeysOf(const std::string& config) {
   try {
@@ -134,13 +161,17 @@ Seen LookAtDirectory(const StatusArguments& arguments) {
       seen.why = answer.why + "." + RemedyFor(arguments, directory + "/" + RunMonitor::kToken);
     }
   }
-  if (seen.status.is_object()) return seen;
+  if (seen.status.is_object()) {
+    ShowCheckpointOnDisk(directory, record, &seen.status);
+    return seen;
+  }
   seen.killed = !killed.empty();
   if (seen.killed) seen.why = killed;
   seen.status = Json::Parse(ReadRunFile(directory + "/" + RunMonitor::kStatus));
   if (!seen.status.is_object()) return seen;
   seen.where = "file";
   if (seen.killed || seen.result.is_object()) MarkGone(record, &seen.status);
+  ShowCheckpointOnDisk(directory, record, &seen.status);
   return seen;
 }
 

@@ -62,7 +62,8 @@ TEST_CASE("restart: a ps that has no checkpoint to come back from stays away, an
   CheckEnd(*run, 4);
   CHECK(
       Contains(run->standard_error(),
-               "It was not started again, since its parameters are in no checkpoint. Set checkpoint.dir.\n"));
+               "It was not started again, since its parameters are in no checkpoint. What it has trained is "
+               "lost, since the run keeps no checkpoints. Set checkpoint.dir"));
   CHECK(NoneLeft());
 }
 

@@ -335,7 +335,8 @@ TEST_CASE("run directory: where none can be made the run goes on with a warning,
   CHECK_FALSE(Contains(named.error, "listening"));
 }
 
-TEST_CASE("run directory: of those that dtrain has named the oldest go, and no others") {
+TEST_CASE(
+    "run directory: with run.keep the oldest that dtrain has named go, each with a line, and no others") {
   const User user;
   const std::string keep = "run.keep=2";
   CHECK(user.Train().code == 0);
@@ -357,7 +358,9 @@ TEST_CASE("run directory: of those that dtrain has named the oldest go, and no o
   for (int i = 0; i < 2; ++i) CHECK(user.Train({"--set", keep, kMakesDirectory}).code == 0);
   CHECK(named().at(0) == oldest);  // in use
   close(held);
-  CHECK(user.Train({"--set", keep, kMakesDirectory}).code == 0);
+  const Done kept = user.Train({"--set", keep, kMakesDirectory});
+  CHECK(Contains(kept.error, "dtrain: removed runs/" + oldest + " ("));
+  CHECK(Contains(kept.error, ": run.keep = 2, and newer runs of this config are there\n"));
   CHECK(named().size() == 2);
   CHECK(named().at(0) != oldest);
   for (const char* name : {"/good/result.json", "/mine/result.json", "/notes"})

@@ -61,12 +61,16 @@ std::string LastOf(const std::string& said) {
 
 // Returns the words of the command line, with --run none unless it says something else.
 std::vector<std::string> WithRun(std::vector<std::string> words) {
-  const bool has_run = !words.empty() && (words[0] == "local" || words[0] == "launch");
+  const auto role = std::find(words.begin(), words.end(), "--role");
+  const bool is_ps = role != words.end() && role + 1 != words.end() && role[1] == "ps";
+  const bool has_run = !words.empty() && (words[0] == "local" || words[0] == "launch" || is_ps);
   const auto as_user = std::find(words.begin(), words.end(), kMakesDirectory);
   if (as_user != words.end()) {
     words.erase(as_user);
-  } else if (has_run && std::find(words.begin(), words.end(), "--run") == words.end()) {
-    words.insert(words.begin() + 1, {"--run", "none"});
+  } else if (has_run && std::none_of(words.begin(), words.end(), [](const std::string& word) {
+               return word == "--run" || word.rfind("run.dir=", 0) == 0;
+             })) {
+    words.insert(is_ps ? words.end() : words.begin() + 1, {"--run", "none"});
   }
   return words;
 }

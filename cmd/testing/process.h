@@ -38,10 +38,9 @@ struct Program {
 class Process {
  public:
   // Runs `dtrain arguments...` in the test's working directory. Two starts never wait for each other.
-  // `dtrain local` and `dtrain launch` make no directory of the run, unless the arguments name one (--run);
-  // kMakesDirectory stands for the default.
-  // With `terminal_columns` standard error is a terminal so wide; with `output_path` standard output is that
-  // file.
+  // `dtrain local`, `dtrain launch` and a ps make no directory of the run, unless the arguments name one
+  // (--run); kMakesDirectory stands for the default. With `terminal_columns` standard error is a terminal so
+  // wide; with `output_path` standard output is that file.
   explicit Process(const std::vector<std::string>& arguments, int terminal_columns = 0,
                    const char* output_path = nullptr, const Program& program = {});
   Process(const std::vector<std::string>& arguments, const Program& program)

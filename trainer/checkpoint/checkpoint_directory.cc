@@ -161,11 +161,25 @@ void CheckpointDirectory::ThrowTaken(const std::string& holder) const {
 }
 
 void CheckpointDirectory::ClaimAgain(const std::string& who, uint64_t run_id) {
+  claimant_ = who;
+  run_id_ = run_id;
   const std::string holder = claim_.Take(path_, who, run_id);
   if (!holder.empty()) ThrowTaken(holder);
 }
 
+bool CheckpointDirectory::MakeAnewIfGone() {
+  if (!IsGone(path_)) return false;
+  std::error_code failed;
+  fs::create_directories(path_, failed);
+  if (failed) throw SaveError(path_, "made anew", failed.value());
+  claim_.Forget();
+  ClaimAgain(claimant_, run_id_);
+  return true;
+}
+
 void CheckpointDirectory::Claim(const std::string& who, uint64_t run_id) {
+  claimant_ = who;
+  run_id_ = run_id;
   const std::string holder = claim_.Take(path_, who, run_id);
   if (holder.empty()) return;
   throw UserError(
@@ -280,6 +294,21 @@ void CheckpointDirectory::Prune(int64_t keep, const std::optional<std::string>& 
   for (size_t i = 0; i < there.size(); ++i) {
     if (!kept[i] && bases.count(there[i].checksum) == 0) Remove(there[i].name);
   }
+}
+
+std::optional<std::string> CheckpointDirectory::RemoveOldest() {
+  const std::vector<ListedCheckpoint> there = List();
+  const std::optional<std::string> best = ReadBest();
+  std::set<uint64_t> bases;
+  for (const ListedCheckpoint& each : there) {
+    if (each.base) bases.insert(each.base->checksum);
+  }
+  for (size_t i = there.size(); i-- > 1;) {
+    if (there[i].name == best || bases.count(there[i].checksum) > 0) continue;
+    Remove(there[i].name);
+    return there[i].name;
+  }
+  return std::nullopt;
 }
 
 // Takes the name away first. When this is interrupted, no named checkpoint is incomplete, and the rest is a

@@ -68,6 +68,9 @@ class CheckpointDirectory {
   void Claim(const std::string& who, uint64_t run_id);
   // Claims it for a run that goes on. Throws PeerLost when another living process has it.
   void ClaimAgain(const std::string& who, uint64_t run_id);
+  // If the directory was removed or renamed since, makes it anew and claims it for the same run. Returns
+  // whether it was. Throws SaveError, and PeerLost when another process has it by now.
+  bool MakeAnewIfGone();
 
   // The calls of a save, in this order; each throws IoError, mostly SaveError, with path and remedy.
 
@@ -89,6 +92,10 @@ class CheckpointDirectory {
   // Removes all complete checkpoints but the newest `keep`, the one named `stays`, and the bases of these.
   // Keeps those without a readable manifest, for people to look at.
   void Prune(int64_t keep, const std::optional<std::string>& stays = std::nullopt);
+
+  // Removes the oldest complete checkpoint, but not the newest, the best, or a base of another. Returns its
+  // name; unset: there is none that may go.
+  std::optional<std::string> RemoveOldest();
 
   // The names that look like checkpoints, in byte order. Throws UserError when the directory cannot be read.
   std::vector<std::string> Names() const;
@@ -124,6 +131,8 @@ class CheckpointDirectory {
   const std::string path_;
   const std::string setting_;
   DirectoryClaim claim_;
+  std::string claimant_;
+  uint64_t run_id_ = 0;
   std::map<std::string, Save> saves_;  // by temporary path
 };
 

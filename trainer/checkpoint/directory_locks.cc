@@ -103,6 +103,11 @@ DirectoryClaim::~DirectoryClaim() {
   close(fd_);
 }
 
+void DirectoryClaim::Forget() {
+  if (fd_ >= 0) close(fd_);
+  fd_ = -1;
+}
+
 std::string DirectoryClaim::Take(const std::string& directory, const std::string& who, uint64_t run_id) {
   if (fd_ >= 0) return "";
   while (fd_ < 0) {

@@ -35,7 +35,7 @@ CheckpointWriter::CheckpointWriter(const Config& config, const Layout& layout, C
       names_(layout.ps.size()),
       pulled_(layout.ps.size()) {}
 
-void CheckpointWriter::Begin(uint64_t number, SavedMoment moment, std::vector<bool> pulled) {
+void CheckpointWriter::Begin(uint64_t number, SavedMoment moment, std::vector<bool> pulled, bool lacks_room) {
   number_ = number;
   moment_ = std::move(moment);
   pulled_ = std::move(pulled);
@@ -43,14 +43,27 @@ void CheckpointWriter::Begin(uint64_t number, SavedMoment moment, std::vector<bo
   given_up_.clear();
   std::fill(parts_.begin(), parts_.end(), std::nullopt);
   phase_ = Phase::kBeginning;
-  beginning_ = std::async(std::launch::async, [this]() -> Outcome {
-    try {
-      return {directory_.BeginSave(moment_.step, SaveToken({moment_.run_id, moment_.run_epoch}, number_)),
-              ""};
-    } catch (const std::exception& error) {
-      return {"", fmt::format("{}: {}", self_, FailureText(error))};
+  beginning_ = std::async(std::launch::async, [this, lacks_room] { return BeginSave(lacks_room); });
+}
+
+// Runs on a thread.
+CheckpointWriter::Outcome CheckpointWriter::BeginSave(bool lacks_room) {
+  const std::string& path = directory_.path();
+  try {
+    if (directory_.MakeAnewIfGone()) {
+      log_.Warning("{} was removed or renamed; it is made anew, and checkpoints are written there", path);
     }
-  });
+    const std::optional<std::string> removed = lacks_room ? directory_.RemoveOldest() : std::nullopt;
+    if (removed) {
+      log_.Warning("the disk is full: {} was removed, so that the last checkpoint has room", *removed);
+    } else if (lacks_room) {
+      return {"", fmt::format("{}: {}: the disk is full, and no older checkpoint can go. Free some space.",
+                              self_, path)};
+    }
+    return {directory_.BeginSave(moment_.step, SaveToken({moment_.run_id, moment_.run_epoch}, number_)), ""};
+  } catch (const std::exception& error) {
+    return {"", fmt::format("{}: {}", self_, FailureText(error))};
+  }
 }
 
 void CheckpointWriter::OnPart(size_t ps, const std::string& name, const ShardSaver::Outcome& part) {

@@ -43,8 +43,9 @@ class CheckpointWriter {
                    std::string self, SnapshotKeeper& own, AskForPiece ask, Logger& log);
 
   // Starts to write checkpoint `number`, of which every ps has its snapshot. `pulled[ps]`: that ps does not
-  // see the directory, and its part is pulled and written here.
-  void Begin(uint64_t number, SavedMoment moment, std::vector<bool> pulled);
+  // see the directory, and its part is pulled and written here. `lacks_room`: on a full disk, in the room of
+  // the oldest one.
+  void Begin(uint64_t number, SavedMoment moment, std::vector<bool> pulled, bool lacks_room = false);
   // The directory exists, and the other ps may write.
   bool writing() const { return phase_ == Phase::kWriting; }
   // Whether `ps` must still be told to write its part.
@@ -66,6 +67,7 @@ class CheckpointWriter {
  private:
   enum class Phase { kIdle, kBeginning, kWriting, kEnding };
 
+  Outcome BeginSave(bool lacks_room);
   void PullParts();
   void Fail(const std::string& error);
   void PublishWhenComplete();

@@ -1,8 +1,10 @@
 #include "trainer/leader/checkpoints.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
+#include "base/error.h"
 #include "base/fault_point.h"
 #include "base/names.h"
 #include "trainer/checkpoint/checkpoint_names.h"
@@ -165,7 +167,7 @@ void Checkpoints::GoOnWhenAllAreKept() {
   writing_since_ = next_order_ = Clock::now();
   held_ms_ = SecondsBetween(held_since_, writing_since_) * 1000;
   LetRoundsGoOn();
-  writer_.Begin(number(), MomentOfSnapshot(), std::move(pulled));
+  writer_.Begin(number(), MomentOfSnapshot(), std::move(pulled), std::exchange(lacks_room_, false));
 }
 
 SavedMoment Checkpoints::MomentOfSnapshot() const {
@@ -242,6 +244,14 @@ void Checkpoints::NoteBase(const CheckpointWriter::Outcome& outcome) {
   if (!is_delta_ && config_.checkpoint.delta > 0) base_ = Base{number(), outcome.sealed};
 }
 
+// The last checkpoint is worth more than older ones, and it may need no base or directory that is gone.
+bool Checkpoints::TriesAgain(const std::string& error) {
+  if (!(finished_ || stays_) || given_up_) return false;
+  const auto names = [&](int problem) { return error.find(ErrnoText(problem)) != std::string::npos; };
+  lacks_room_ = names(ENOSPC) || names(EDQUOT);
+  return lacks_room_ || is_delta_ || IsGone(directory_->path());
+}
+
 void Checkpoints::End(const CheckpointWriter::Outcome& outcome) {
   const std::string &path = outcome.path, &error = outcome.error;
   phase_ = Phase::kIdle;
@@ -249,6 +259,10 @@ void Checkpoints::End(const CheckpointWriter::Outcome& outcome) {
   next_due_ = Clock::now() + Seconds(config_.checkpoint.every_secs);
   if (path.empty()) {
     if (!given_up_) NoteFailure(error);
+    if (!is_there()) {
+      history_.checkpoint.clear();
+      saved_step_ = -1;
+    }
   } else {
     saved_again_ = saved_step_ == step_;
     saved_step_ = step_;
@@ -264,7 +278,9 @@ void Checkpoints::End(const CheckpointWriter::Outcome& outcome) {
                fmt::format("saved {} in {:.2f} s; steps were held for {:.1f} ms{}{}", path,
                            SecondsSince(writing_since_), held_ms_, of, after));
   }
+  const bool again = path.empty() && TriesAgain(error);
   NoteBase(outcome);
+  if (again) return Begin();
   // In sync another checkpoint of the same step would be the same.
   const bool same = saved_step_ == global_step() && config_.train.mode == TrainMode::kSync;
   if (asked_ && (!same || asked_best_)) return Begin();

@@ -75,12 +75,15 @@ class Checkpoints {
   bool idle() const { return phase_ == Phase::kIdle && !asked_; }
   // A checkpoint is being written: call Tick() soon.
   bool writing() const { return phase_ == Phase::kWriting; }
+  // Whether nobody has removed or renamed the newest checkpoint, as far as it is known.
+  bool is_there() const { return history_.checkpoint.empty() || !IsGone(history_.checkpoint); }
   // The global step of the newest complete checkpoint; -1: none yet.
   int64_t saved_step() const { return saved_step_; }
   // Whether the newest checkpoint has every gradient up to `step`. Outside sync it may lack some when there
   // are several ps: each takes its snapshot on its own, without the gradients still on their way to it.
   bool HasAllOf(int64_t step) const {
-    return saved_step_ == step && (alone_ || config_.train.mode == TrainMode::kSync || restored_);
+    return saved_step_ == step && is_there() &&
+           (alone_ || config_.train.mode == TrainMode::kSync || restored_);
   }
   // Whether ps 0 itself has seen every byte of the newest checkpoint. Of a restored one the other ps have
   // read their parts.
@@ -110,6 +113,7 @@ class Checkpoints {
   void WatchWriter(TimePoint now);
   void NoteFailure(const std::string& error);
   void NoteBase(const CheckpointWriter::Outcome& outcome);
+  bool TriesAgain(const std::string& error);
   void End(const CheckpointWriter::Outcome& outcome);
   template <typename Send>
   void ForOthers(Send&& send) {
@@ -133,6 +137,7 @@ class Checkpoints {
   bool asked_ = false;
   bool stays_ = false;
   bool finished_ = false;
+  bool lacks_room_ = false;                      // the last checkpoint did not fit on the disk
   std::optional<EvaluationFigures> asked_best_;  // for the next checkpoint
   // With checkpoint.delta: the checkpoint of all rows that deltas may follow.
   struct Base {

@@ -57,6 +57,15 @@ std::string GivesUpInText(TimePoint since, double limit_s, TimePoint now) {
   return fmt::format("; gives up in {:.0f} s", std::max(limit_s - SecondsBetween(since, now), 0.0));
 }
 
+std::string LostStepsText(int64_t steps) {
+  return fmt::format(
+      "{} lost, since the run keeps no checkpoints. Set checkpoint.dir, or give ps 0 a directory of the run "
+      "(--run DIR), then start the run again.",
+      steps == 0   ? "What it has trained is"
+      : steps == 1 ? "1 step is"
+                   : fmt::format("{} steps are", steps));
+}
+
 void LogRollback(const RolledBack& rolled_back, const char* next, Logger& log) {
   const std::string text = fmt::format("{}; {}", rolled_back.why, next);
   rolled_back.ps_lost ? log.Event(kEventPsLost, LogLevel::kWarning, text) : log.Warning("{}", text);
@@ -184,10 +193,12 @@ void Conversations::StopAlone(int signal, const std::string& when) const {
   RunSummary summary;
   summary.status = "stopped";
   const std::string& saved_in = config_.checkpoint.dir;
-  const std::string kept = saved_in.empty() ? fmt::format("; {}", kNothingKept)
-                           : started_once_  ? fmt::format("; what is in {} stays as it is", saved_in)
-                                            : "";
-  throw RunStopped(saved_in.empty() ? ExitCode::kInternal : StopExitCode(signal),
+  const bool saved = saves_ || !saved_in.empty();
+  const std::string where = saved_in.empty() ? "what ps 0 has saved" : "what is in " + saved_in;
+  const std::string kept = !saved          ? fmt::format("; {}", kNothingKept)
+                           : started_once_ ? fmt::format("; {} stays as it is", where)
+                                           : "";
+  throw RunStopped(saved ? StopExitCode(signal) : ExitCode::kInternal,
                    fmt::format("stopped by {} {}{}", SignalName(signal), when, kept), std::move(summary));
 }
 
@@ -288,7 +299,7 @@ void Conversations::OnForgotten(const Peer& peer, const std::string& why) {
   const std::string& name = peer.conversation->name();
   if (running_ && !why.empty()) throw PeerLost("{} does not know this task any more: {}.", name, why);
   if (running_ && !RunRecovers()) {
-    throw PeerLost("{} was restarted during the run and has lost its state. Start the run again.", name);
+    throw PeerLost("{} was restarted during the run and has lost its state. {}", name, WhatIsLost());
   }
   throw RolledBack{why.empty() ? name + " was restarted, or has gone back to a checkpoint"
                                : name + " does not know this task any more: " + why};
@@ -317,9 +328,13 @@ void Conversations::OnLost(size_t ps) {
   const std::string why =
       fmt::format("{} has not been heard for {:.1f} s (failure.detect_s = {})", (*this)[ps].name(),
                   heartbeat_->SilentSeconds(ps), config_.failure.detect_s);
-  if (!RunRecovers()) throw PeerLost("{}. Look at its log.", why);
+  if (!RunRecovers()) throw PeerLost("{}. Look at its log. {}", why, WhatIsLost());
   if (ps == 0 && on_lost_) on_lost_({Role::kPs, 0}, why);
   throw RolledBack{why, true};
+}
+
+std::string Conversations::WhatIsLost() const {
+  return saves_ ? "Start the run again." : LostStepsText(activity_.global_step.load());
 }
 
 void Conversations::OnQuiet(TimePoint now, const char* what) {

@@ -31,6 +31,10 @@ std::string GivesUpText(const Config& config, TimePoint since, double limit_s);
 // "; gives up in 80 s": the same for people whose clock may be another.
 std::string GivesUpInText(TimePoint since, double limit_s, TimePoint now);
 
+// What is lost with a ps of a run without checkpoints after so many steps (0: not known), and what to do: a
+// sentence.
+std::string LostStepsText(int64_t steps);
+
 // Warns that the task joins the run anew. `next`: what it does now.
 void LogRollback(const RolledBack& rolled_back, const char* next, Logger& log);
 
@@ -129,6 +133,7 @@ class Conversations {
   [[noreturn]] void OnAbort(const wire::Abort& abort);
   void CheckAlive(size_t ps);
   [[noreturn]] void OnLost(size_t ps);
+  std::string WhatIsLost() const;  // with a ps, and what to do: a sentence
   void CheckStop(TimePoint now);
   void CheckStopWithoutLeader(TimePoint now);
   [[noreturn]] void StopAlone(int signal, const std::string& when) const;

@@ -198,7 +198,8 @@ TEST_CASE("conversations: a ps that was restarted during a run without checkpoin
   task.peers.Started();
   CHECK_THROWS_WITH_AS(task.Refuse(0, Reason::Run, "this is another run"),
                        "ps 0 (127.0.0.1:10001) was restarted during the run and has lost its state. "
-                       "Start the run again.",
+                       "What it has trained is lost, since the run keeps no checkpoints. Set checkpoint.dir, "
+                       "or give ps 0 a directory of the run (--run DIR), then start the run again.",
                        PeerLost);
 }
 

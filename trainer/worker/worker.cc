@@ -309,6 +309,7 @@ void Worker::AfterStep(StepView& view) {
   ++local_step_;
   data_.CheckFeeder();
   activity_.local_step.store(static_cast<uint64_t>(local_step_), std::memory_order_relaxed);
+  activity_.global_step.store(exchanges_.global_step(), std::memory_order_relaxed);
   if (!hooks_.empty()) {
     HookRequests requests;
     view.global_step = exchanges_.global_step();
