@@ -111,8 +111,11 @@ std::string StartLine(const Config& config, const Layout& layout, const InputFor
   const std::optional<InputForm>& saved = manifest.inputs;
   const bool other_scale = saved && !saved->scale.shift.empty() && saved->scale != form.scale;
   const std::string scale = other_scale ? ", with its data.scale: that of these rows is another one" : "";
-  if (!start.begins)
-    return fmt::format("start: from {}, at global step {}{}", start.path, manifest.step, scale);
+  const std::vector<std::string> changed = ChangedKeys(start.path, config);
+  if (!start.begins) {
+    return fmt::format("start: from {}, at global step {}{}{}{}", start.path, manifest.step, scale,
+                       changed.empty() ? "" : "\n", fmt::join(changed, "\n"));
+  }
   return fmt::format("start: at global step 0, with the weights of {}, of its global step {}{}{}", start.path,
                      manifest.step,
                      checkpoint.slots_begin_anew()

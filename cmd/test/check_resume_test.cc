@@ -97,6 +97,29 @@ TEST_CASE(
   CHECK(Contains(none_left.error, dir + ": none of its checkpoints is complete (see above)"));
 }
 
+TEST_CASE("check: the keys that changed since the checkpoint stand in columns, in check and in the run") {
+  const LocalJob job(LinearJob(10));
+  const std::string set = "checkpoint.dir=" + job.directory + "/ckpt";
+  REQUIRE(RunLocal(job.config, {"--set", set}).is_object());
+  const Done same = Check(job, {set});
+  CHECK_FALSE(Contains(same.output, "in the checkpoint"));
+  const std::vector<std::string> sets = {set, "train.steps=20", "train.optimizer.learning_rate=0.125"};
+  const std::string rate = "  train.optimizer.learning_rate  ", steps = "  train.steps                    ";
+  for (const char* command : {"check", "local"}) {
+    const Done done = Check(job, sets, command);
+    const std::string said = done.output + done.error;
+    CAPTURE(said);
+    CHECK(done.code == 0);
+    CHECK(Contains(said, "  key                            in the checkpoint  now\n"));
+    CHECK(Contains(said, steps + "10                 20\n"));
+    CHECK(Contains(said, rate));
+    CHECK(Contains(said, "0.125\n"));
+    for (const char* other : {"  cluster.", "  checkpoint.", "  run.", "  log."}) {
+      CHECK_FALSE(Contains(said, other));
+    }
+  }
+}
+
 TEST_CASE("check: checkpoint.resume may name a directory of checkpoints, and takes its newest one") {
   const LocalJob job(
       "model: {kind: mlp, hidden: [3], outputs: 2}\n"

@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <filesystem>
+
 #include "base/json.h"
+#include "base/names.h"
 #include "cmd/testing/job.h"
 
 namespace dtrain::testing {
@@ -109,6 +112,100 @@ TEST_CASE(
     CHECK(other->seconds() < 30);
   }
   CHECK(Contains(late->standard_error(), "worker 1 (" + cluster.address("worker", 1)));
+}
+
+TEST_CASE(
+    "failure: the loss of a worker says what becomes of its rows, and two tasks of one index are named") {
+  const Cluster cluster(1, 2, EndlessJob() + "failure: {detect_s: 2}\n");
+  const auto ps = cluster.Start("ps", 0), worker = cluster.Start("worker", 0);
+  REQUIRE(ps->WaitForLine("waiting: joined 2 of 3; missing: worker 1"));
+  const auto twin = cluster.Start("worker", 0);
+  REQUIRE(ps->WaitForLine("two tasks say that they are worker 0: index in use by worker 0 ("));
+  CHECK(Contains(ps->standard_error(), fmt::format("{}, pid {}); the newcomer is {}, pid {}", HostName(),
+                                                   worker->pid(), HostName(), twin->pid())));
+  CheckEnd(*twin, 2);
+  const auto other = cluster.Start("worker", 1);
+  REQUIRE(other->WaitForLine("global step"));
+  other->Signal(SIGKILL);
+  CHECK(ps->WaitForLine(
+      "; the run goes on without it; nobody trains on its share of the rows (1 of 2) until it is back"));
+}
+
+// Rows of a table of two features; some of them can be other ones.
+std::string Rows(int count, const std::string& first = "0.5,1,0") {
+  std::string rows = "a,b,y\n" + first + "\n";
+  for (int row = 1; row < count; ++row) rows += fmt::format("{},{},{}\n", row % 7, row % 5, row % 2);
+  return rows;
+}
+
+TEST_CASE("failure: a worker that comes back with other rows is told of, and the run is not deterministic") {
+  const struct {
+    std::string rows, difference;
+    const char* cache;
+  } cases[] = {{Rows(400), "", "memory"},
+               {Rows(390), "390 rows, and 400 before", "memory"},
+               {Rows(400, "0.5,1,1"), "other labels than before", "memory"},
+               {Rows(400, "0.25,1,0"), "other features than before", "memory"},
+               {Rows(400, "0.25,1,0"), "other features than before", "none"}};
+  for (const auto& [rows, difference, cache] : cases) {
+    CAPTURE(difference);
+    const Cluster cluster(1, 2,
+                          "model: {kind: mlp, hidden: [400], outputs: 2}\n"
+                          "data: {train: {format: csv, path: PATH, label: y}}\n"
+                          "train: {mode: sync, batch_size: 100, steps: 1000}\n"
+                          "hooks: {log_every_steps: 10}\nfailure: {detect_s: 2, worker_lost: wait}\n");
+    const std::string result = cluster.directory() + "/result.json";
+    const auto start = [&](const std::string& role, int index) {
+      const std::string path = fmt::format("{}/{}.csv", cluster.directory(), index);
+      return cluster.Start(role, index,
+                           {"--result", result + role + std::to_string(index), "--set",
+                            "data.train.path=" + path, "--set", std::string("data.cache=") + cache});
+    };
+    for (const int worker : {0, 1})
+      WriteFile(fmt::format("{}/{}.csv", cluster.directory(), worker), Rows(400));
+    const auto ps = start("ps", 0), worker = start("worker", 0);
+    auto lost = start("worker", 1);
+    REQUIRE(lost->WaitForLine("global step"));
+    lost->Signal(SIGKILL);
+    RunToEnd(*lost);
+    WriteFile(cluster.directory() + "/1.csv", rows);
+    lost = start("worker", 1);
+    for (Process* task : {ps.get(), worker.get(), lost.get()}) CheckEnd(*task);
+    const Json told = ReadResult(result + "ps0");
+    CHECK(told.at("deterministic") == difference.empty());
+    CHECK(told.at("warnings").size() == (difference.empty() ? 0 : 1));
+    CHECK(Contains(told.at("warnings").dump(), difference));
+    CHECK(Contains(told.at("warnings").dump(), difference.empty() ? "" : "other rows of data.train"));
+  }
+}
+
+TEST_CASE(
+    "failure: a run that fails while it goes back tells the step it had reached and no damaged checkpoint") {
+  for (const bool damaged : {false, true}) {
+    CAPTURE(damaged);
+    const Cluster cluster(2, 1, EndlessJob() + "failure: {detect_s: 2, wait_s: 4}\n");
+    const std::string result = cluster.directory() + "/result.json", dir = cluster.directory() + "/ckpt";
+    const auto start = [&](const std::string& role, int index) {
+      return cluster.Start(
+          role, index, {"--result", result + role + std::to_string(index), "--set", "checkpoint.dir=" + dir});
+    };
+    const auto ps = start("ps", 0), worker = start("worker", 0);
+    auto lost = start("ps", 1);
+    REQUIRE(worker->WaitForLine("local step       500"));
+    lost->Signal(SIGKILL);
+    RunToEnd(*lost);
+    REQUIRE(ps->WaitForLine("; the run goes back to its newest checkpoint"));
+    if (damaged) {
+      std::filesystem::resize_file(dir + "/step-000000000/manifest", 20);
+      lost = start("ps", 1);
+    }
+    CheckEnd(*ps, damaged ? 1 : 4);
+    const Json told = ReadResult(result + "ps0");
+    CHECK(told.at("global_step").get<int64_t>() >= 500);
+    CHECK(told.at("checkpoint") == (damaged ? Json(nullptr) : Json(dir + "/step-000000000")));
+    if (damaged) RunToEnd(*lost);
+    RunToEnd(*worker);
+  }
 }
 
 }  // namespace

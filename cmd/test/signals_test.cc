@@ -43,6 +43,11 @@ class Run {
   }
   void WaitForStep() { REQUIRE(At("worker 0").WaitForLine("worker 0 | epoch")); }
   Process& At(const std::string& task) { return *tasks_.at(task); }
+  void Kill(const std::string& task) {
+    At(task).Signal(SIGKILL);
+    RunToEnd(At(task));
+    tasks_.erase(task);
+  }
 
   // All that were started end with this code and "stopped", and each says which task got the signal. The last
   // words of ps 0.
@@ -160,6 +165,22 @@ TEST_CASE("signals: while the chief evaluates, or a checkpoint is written, one s
     run.WaitForStep();
     run.At(task).Signal(signal);
     run.CheckSaved(signal, task);
+  }
+}
+
+TEST_CASE(
+    "signals: one to ps 0 while another ps is lost ends all that live, whether the loss was noticed or not") {
+  for (const bool noticed : {false, true}) {
+    CAPTURE(noticed);
+    Run run(EndlessJob(), /*saves=*/true);
+    run.StartAll({"--set", "failure.detect_s=2", "--set", "failure.wait_s=600"});
+    run.WaitForStep();
+    run.Kill("ps 1");
+    if (noticed) REQUIRE(run.At("ps 0").WaitForLine("; the run goes back to its newest checkpoint"));
+    run.At("ps 0").Signal(SIGTERM);
+    const std::string words = run.CheckStopped(143, SIGTERM, "ps 0");
+    CHECK(Contains(words, "; the newest checkpoint is " + run.checkpoints() + "/step-"));
+    CHECK(Contains(words, " behind it are lost\n"));
   }
 }
 

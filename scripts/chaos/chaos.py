@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 
+import data
 import deeds
 from cluster import Cluster, Failed
 
@@ -22,11 +23,11 @@ PS, WORKERS = 2, 3
 GRACE_S = 10
 ROUND_LIMIT_S = 240
 NEAR = 0.02  # of the accuracy, in async
-SMALL = "{kind: softmax}", "momentum"
-DEEP = "{kind: mlp, hidden: [512, 512, 512], activation: relu, init: {kind: glorot}}", "sgd"
+SMALL = "{kind: softmax, outputs: %d}" % data.CLASSES, "momentum"
+DEEP = "{kind: mlp, outputs: %d, hidden: [512, 512, 512], activation: relu, init: {kind: glorot}}" % data.CLASSES, "sgd"
 JOB = """
 model: %s
-data: {train: {format: synthetic, name: digits, rows: 6000}, test: {format: synthetic, name: digits, rows: 1000}}
+data: {train: {format: csv, path: %s, label: y}, test: {format: csv, path: %s, label: y}}
 train: {batch_size: 100, optimizer: {kind: %s, learning_rate: 0.05}}
 eval: {on: test}
 hooks: {log_every_steps: 500}
@@ -46,8 +47,10 @@ class Chaos:
         self.cluster = None
         os.mkdir(self.disk)
         self.small_disk = mount_small(self.disk, 60 if arguments.deep else 4)
+        self.data = data.Data(folder, self.random, WORKERS)
+        model, optimizer = DEEP if arguments.deep else SMALL
         with open(self.config, "w") as file:
-            file.write(JOB % (*(DEEP if arguments.deep else SMALL), deeds.DETECT_S, GRACE_S))
+            file.write(JOB % (model, self.data.of_worker(0), self.data.test, optimizer, deeds.DETECT_S, GRACE_S))
 
     def tell(self, text):
         print("%7.2f s  %s" % (time.monotonic() - self.begun, text), flush=True)
@@ -75,9 +78,11 @@ class Chaos:
         self.full_until = time.monotonic() + seconds + 10
 
     def allow(self, code):
-        if code == 1:
-            return time.monotonic() < self.full_until
-        return code in (4, -signal.SIGKILL)
+        # Without its checkpoints a run that goes back to one, or that has no place for the last one, ends.
+        self.ended |= code in (1, 2) and self.removed
+        if code == 1 and time.monotonic() < self.full_until:
+            return True
+        return code in (4, -signal.SIGKILL) or self.ended
 
     def list_checkpoints(self):
         return [os.path.join(self.checkpoints, name) for name in os.listdir(self.checkpoints)
@@ -95,12 +100,15 @@ class Chaos:
 
     def open_cluster(self, mode, checkpoints):
         self.actions, self.full_until, self.damaged = [], 0, set()
+        self.removed = self.ended = self.changed = False
+        self.data.put_back()
         self.checkpoints = checkpoints
         sets = ["train.mode=" + mode, "train.steps=%d" % self.steps]
         if checkpoints:
             sets.append("checkpoint.dir=" + checkpoints)
         run = tempfile.mkdtemp(prefix=mode + "-", dir=self.folder)
-        self.cluster = Cluster(self.binary, self.config, run, PS, WORKERS, sets, self.allow)
+        own = ["data.train.path=" + self.data.of_worker(worker) for worker in range(WORKERS)]
+        self.cluster = Cluster(self.binary, self.config, run, PS, WORKERS, sets, own, self.allow)
         self.cluster.start()
         return run
 
@@ -125,7 +133,7 @@ class Chaos:
             self.disturb(until)
             result = self.cluster.read_result()
             self.tell("%s ended: %s" % (mode, brief(result)))
-            self.compare(mode, result, expected)
+            self.compare(mode, result, expected, run)
             return recoveries(run)
         finally:
             self.settle()
@@ -153,25 +161,42 @@ class Chaos:
                 if now > ending + 10:
                     self.restart_all()
                     ending = None
+            elif self.ended:
+                self.settle()
+                self.restart_all()
             elif now >= next_deed and now < until:
                 self.random.choices([deed for deed, _ in deeds.ALL], [share for _, share in deeds.ALL])[0](self)
                 next_deed = time.monotonic() + self.random.uniform(0.2, 4)
             time.sleep(0.01)
 
     def restart_all(self):
-        """Restarts the whole run: a task was killed when the others were done, and these do not come back for it."""
+        """Restarts the whole run: a task was killed when the others were done and these do not come back for it, or
+        the checkpoints are gone."""
         self.tell("ended with %s; everything starts again" % [task.code() for task in self.cluster.tasks])
+        self.start_again()
+
+    def start_again(self):
         self.cluster.end_all()
+        if self.removed:
+            self.data.put_back()  # what begins anew must begin with the rows of the undisturbed run
+        self.removed = self.ended = False
         self.cluster.start()
 
-    def compare(self, mode, result, expected):
-        same = ["global_step"] + (["model_crc", "test_accuracy"] if mode == "sync" else [])
+    def compare(self, mode, result, expected, run):
+        deterministic = result.get("deterministic")
+        same = ["global_step"] + (["model_crc", "test_accuracy"] if mode == "sync" and deterministic else [])
         for key in same:
             if result.get(key) != expected.get(key):
                 raise Failed("%s: %s, undisturbed %s" % (key, result.get(key), expected.get(key)))
-        if result.get("status") == "done" and result.get("deterministic") != (mode == "sync"):
-            raise Failed("deterministic: %s" % result.get("deterministic"))
-        if abs(result["test_accuracy"] - expected["test_accuracy"]) > NEAR:
+        if result.get("status") == "done" and mode == "sync" and not deterministic:
+            if not self.changed:
+                raise Failed("deterministic: %s" % deterministic)
+            with open(os.path.join(run, "ps-0.log"), errors="replace") as file:
+                if not re.search(r"with other rows of data.train|was trained on other data", file.read()):
+                    raise Failed("ps 0 does not say which worker came with other rows")
+        if mode != "sync" and deterministic:
+            raise Failed("deterministic in %s" % mode)
+        if not self.changed and abs(result["test_accuracy"] - expected["test_accuracy"]) > NEAR:
             raise Failed("accuracy %s, undisturbed %s" % (result["test_accuracy"], expected["test_accuracy"]))
 
 

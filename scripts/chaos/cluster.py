@@ -55,9 +55,9 @@ class Task:
 
 
 class Cluster:
-    """`sets` are the job, as --set arguments. All files are written into `folder`."""
+    """`sets` are the job, as --set arguments, and `own` one more for each worker. All files are written into `folder`."""
 
-    def __init__(self, binary, config, folder, ps, workers, sets, allow):
+    def __init__(self, binary, config, folder, ps, workers, sets, own, allow):
         self.result = os.path.join(folder, "result.json")
         self.ports = [reserve_port() for _ in range(ps)]
         real = ["127.0.0.1:%d" % port.getsockname()[1] for port in self.ports]
@@ -68,7 +68,7 @@ class Cluster:
                   "cluster.worker=%s" % json.dumps(["127.0.0.1:0"] * workers)] + sets
         for role, index in [("ps", i) for i in range(ps)] + [("worker", i) for i in range(workers)]:
             command = [binary, "--config", config, "--role", role, "--index", str(index)]
-            for one in common + (["net.bind=\"%s\"" % real[index]] if role == "ps" else []):
+            for one in common + ["net.bind=\"%s\"" % real[index] if role == "ps" else own[index]]:
                 command += ["--set", one]
             if (role, index) == ("worker", 0):
                 command += ["--result", self.result]

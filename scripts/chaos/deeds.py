@@ -1,6 +1,8 @@
 """The disturbances of a run. Each is a function of the Chaos state and returns what it did."""
 import os
+import shutil
 import signal
+import time
 
 from cluster import Failed
 
@@ -42,8 +44,10 @@ def terminate(state):
     state.settle()
     task.signal(number)
     if not state.wait_all_ended(state.grace_s):
-        # A task that has not joined yet ends alone, and a task that looks for a run that is over is told nothing.
         living = [one for one in state.cluster.tasks if one.alive()]
+        if task.name == "ps 0" and task.code() == 128 + number:
+            raise Failed("ps 0 has ended the run, and %s do not know it" % ", ".join(one.name for one in living))
+        # A task that has not joined yet ends alone.
         state.tell("%s to %s too" % (name, ", ".join(one.name for one in living)))
         for one in living:
             one.signal(number)
@@ -52,11 +56,10 @@ def terminate(state):
                 one.name for one in state.cluster.tasks if one.alive()))
     codes = [one.code() for one in state.cluster.tasks]
     state.tell("all have ended, with %s; everything starts again" % codes)
-    if not set(codes) <= {0, 1, 4, 128 + number, -number, -signal.SIGKILL}:
+    if not set(codes) <= {0, 1, 4, 128 + number, -number, -signal.SIGKILL} | ({2} if state.removed else set()):
         raise Failed("exit codes after the signal: %s" % codes)
     if set(codes) != {0}:
-        state.cluster.end_all()
-        state.cluster.start()
+        state.start_again()
 
 
 def cut(state):
@@ -123,5 +126,39 @@ def damage(state):
     task.signal(signal.SIGKILL)
 
 
+def lose(state):
+    """Kills a task, or stops it for longer than any task waits, and waits for a part of the time until that is told."""
+    state.random.choice([kill, sleep])(state)
+    time.sleep(state.random.uniform(0, 1.5) * DETECT_S)
+
+
+def terminate_without_one(state):
+    lose(state)
+    terminate(state)
+
+
+def change_data(state):
+    """A worker comes back with other rows: fewer, with other labels or with other features."""
+    task = state.pick("worker")
+    how = state.random.choice(["rows", "labels", "features"])
+    state.tell("SIGKILL to %s, which gets other %s" % (task.name, how))
+    task.signal(signal.SIGKILL)
+    state.data.change(int(task.name.split()[1]), how)
+    state.changed = True
+
+
+def change_data_without_one(state):
+    lose(state)
+    change_data(state)
+
+
+def remove_directory(state):
+    """Removes checkpoint.dir while a task is lost: without it the run goes on, or ends and says what is missing."""
+    lose(state)
+    state.tell("removes %s" % state.checkpoints)
+    shutil.rmtree(state.checkpoints, ignore_errors=True)
+    state.removed = True
+
+
 ALL = [(kill, 5), (kill_two, 1), (sleep, 2), (nap, 1), (terminate, 2), (cut, 2), (silence, 2), (fill_disk, 1),
-       (damage, 2)]
+       (damage, 2), (terminate_without_one, 1), (change_data_without_one, 1), (remove_directory, 1)]

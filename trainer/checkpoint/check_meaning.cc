@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/error.h"
 #include "trainer/checkpoint/shard_format.h"
+#include "trainer/config/dump.h"
 #include "trainer/config/fields.h"
 #include "trainer/config/load.h"
 #include "trainer/config/user_text.h"
@@ -38,16 +40,54 @@ void CheckKeys(const std::string& path, const Config& saved, const Config& confi
   if (other) RefuseMeaning(path, *other + ", as its weights were trained with", "Leave it as it was", words);
 }
 
-void CheckKeys(const std::string& path, const Config& config, const MeaningWords& words) {
+namespace {
+
+// Unset: this dtrain cannot read it.
+std::optional<Config> SavedConfig(const std::string& path) {
   LoadOptions options;
   options.cluster_optional = true;
-  Config saved;
   try {
-    saved = LoadConfig(path + "/" + kConfigName, {}, options);
+    return LoadConfig(path + "/" + kConfigName, {}, options);
   } catch (const UserError&) {
-    return;
+    return std::nullopt;
   }
-  CheckKeys(path, saved, config, words);
+}
+
+// Where a run writes, and what it goes on from, is new at each start.
+bool IsOfThisStart(const std::string& key) {
+  return FindField(key)->type == FieldType::kOutputPath || key == "checkpoint.resume" ||
+         key.rfind("run.", 0) == 0;
+}
+
+std::string ValueIn(const std::string& key, const Json& value) {
+  if (key == "cluster.ps" || key == "cluster.worker") return fmt::format("{} of them", value.size());
+  return Shown(value.is_string() ? value.get<std::string>() : value.dump());
+}
+
+}  // namespace
+
+void CheckKeys(const std::string& path, const Config& config, const MeaningWords& words) {
+  if (const std::optional<Config> saved = SavedConfig(path)) CheckKeys(path, *saved, config, words);
+}
+
+std::vector<std::string> ChangedKeys(const std::string& path, const Config& config) {
+  const std::optional<Config> saved = SavedConfig(path);
+  if (!saved) return {};
+  const Json then = FlatConfig(*saved), now = FlatConfig(config);
+  std::vector<std::array<std::string, 3>> rows = {{"key", "in the checkpoint", "now"}};
+  for (const auto& [key, value] : now.items()) {
+    const std::string before = ValueIn(key, then.at(key)), here = ValueIn(key, value);
+    if (before != here && !IsOfThisStart(key)) rows.push_back({key, before, here});
+  }
+  std::array<size_t, 2> widths = {};
+  for (const auto& row : rows) {
+    for (size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::vector<std::string> lines;
+  for (const auto& row : rows) {
+    lines.push_back(fmt::format("  {:<{}}  {:<{}}  {}", row[0], widths[0], row[1], widths[1], row[2]));
+  }
+  return lines.size() > 1 ? lines : std::vector<std::string>();
 }
 
 void CheckForm(const std::string& path, const InputForm& saved, const InputForm& form,

@@ -3,7 +3,9 @@
 // Thread: any; free functions.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/config/config.h"
@@ -37,5 +39,11 @@ void CheckForm(const std::string& path, const InputForm& saved, const InputForm&
 // Both checks, as far as `manifest`, that of the checkpoint, allows.
 void CheckMeaning(const std::string& path, const Manifest& manifest, const Config& config,
                   const InputForm& form, const MeaningWords& words = {});
+
+// The keys that have other values now than in the config saved in the checkpoint at `path`, as lines in
+// columns under a line of titles: key, value there, value now. Leaves out where a run writes; of cluster.ps
+// and cluster.worker the numbers count. Empty where there are none, or where this dtrain cannot read that
+// config.
+std::vector<std::string> ChangedKeys(const std::string& path, const Config& config);
 
 }  // namespace dtrain

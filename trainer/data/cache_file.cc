@@ -115,6 +115,7 @@ std::string Describe(const CacheFile& file, const PassFacts& facts) {
   Json text = {{"made_of", file.made_of},
                {"rows", facts.rows},
                {"labels_crc", facts.fingerprint.labels},
+               {"features", facts.fingerprint.features},
                {"bad", facts.skipped.bad},
                {"with_gaps", facts.skipped.with_gaps},
                {"unseen", facts.skipped.unseen}};
@@ -138,7 +139,8 @@ std::optional<PassFacts> FactsIn(const CacheFile& file, std::string_view text) {
   }
   facts.skipped = {WholeIn(described, "bad"), WholeIn(described, "with_gaps"), WholeIn(described, "unseen"),
                    TextsIn(described, "faults")};
-  facts.fingerprint = {facts.rows, static_cast<uint32_t>(WholeIn(described, "labels_crc"))};
+  facts.fingerprint = {facts.rows, static_cast<uint32_t>(WholeIn(described, "labels_crc")),
+                       static_cast<uint64_t>(WholeIn(described, "features"))};
   return facts;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "base/check.h"
@@ -40,6 +41,14 @@ void CsrRows::CopyRow(int64_t row, SparseBuffer* to) const {
   } else {
     to->Add(narrow_ids_.data() + begin, values, size);
   }
+}
+
+uint64_t CsrRows::Checksum() const {
+  const auto bytes = [](const auto& values) {
+    return std::string_view(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(values[0]));
+  };
+  return FeatureChecksum(FeatureForm::kSparse,
+                         {bytes(offsets_), bytes(narrow_ids_), bytes(wide_ids_), bytes(values_)});
 }
 
 CsrSet::CsrSet(CsrRows rows, std::optional<int64_t> classes, std::vector<int32_t> labels,

@@ -30,6 +30,8 @@ class CsrRows {
   int64_t features() const { return offsets_.back(); }
   // Appends a row to `to`.
   void CopyRow(int64_t row, SparseBuffer* to) const;
+  // DataFingerprint::features.
+  uint64_t Checksum() const;
   // Bring a row near to the processor: first where it begins, then the row.
   // Always inline, because GCC takes a function that only prefetches for one without effects and leaves out
   // its call.
@@ -71,6 +73,7 @@ class CsrSet : public DataSet {
               float* targets) const override;
   bool sparse() const override { return true; }
   void GatherSparse(const int64_t* rows, int64_t count, SparseBuffer* features) const override;
+  uint64_t Checksum() const override { return rows_.Checksum(); }
 
  private:
   const CsrRows rows_;

@@ -57,6 +57,14 @@ std::unique_ptr<BatchSource> ForwardedSet::Stream(const Config& config, int work
   return set_->Stream(config, worker, workers);
 }
 
+uint64_t WeightedSet::Checksum() const {
+  const uint64_t rows = ForwardedSet::Checksum();
+  if (rows == 0 || weights_.empty()) return rows;
+  return FeatureChecksum(static_cast<FeatureForm>(rows & 0xff),
+                         {{reinterpret_cast<const char*>(&rows), sizeof rows},
+                          {reinterpret_cast<const char*>(weights_.data()), weights_.size() * sizeof(float)}});
+}
+
 SyntheticLinear::SyntheticLinear(uint64_t seed, std::string_view part, int64_t inputs,
                                  std::optional<int64_t> rows)
     : random_(CounterRandom(seed).Stream("synthetic linear").Stream(part)), inputs_(inputs), rows_(rows) {}

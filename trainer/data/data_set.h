@@ -87,6 +87,7 @@ class ForwardedSet : public DataSet {
   void WillNeed(const std::vector<RowRun>& runs) const override { set_->WillNeed(runs); }
   std::unique_ptr<BatchSource> Stream(const Config& config, int worker, int workers) const override;
   std::optional<DataFingerprint> fingerprint() const override { return set_->fingerprint(); }
+  uint64_t Checksum() const override { return set_->Checksum(); }
   const std::vector<int64_t>* class_rows() const override { return set_->class_rows(); }
 
  private:
@@ -108,6 +109,7 @@ class WeightedSet : public ForwardedSet {
     if (weights_.empty()) return ForwardedSet::Weights(rows, count, weights);
     for (int64_t i = 0; i < count; ++i) weights[i] = weights_[static_cast<size_t>(rows[i])];
   }
+  uint64_t Checksum() const override;
   gpu::Span<const float> class_weights() const override {
     return {class_weights_.data(), static_cast<int64_t>(class_weights_.size())};
   }

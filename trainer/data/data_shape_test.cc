@@ -1,9 +1,13 @@
 #include <doctest/doctest.h>
 
+#include <cstring>
+#include <string>
+
 #include "trainer/data/data_shape.h"
 #include "trainer/data/files/data_test_util.h"
 #include "trainer/data/load_data.h"
 #include "trainer/data/source.h"
+#include "trainer/data/sparse_test_util.h"
 
 namespace dtrain {
 namespace {
@@ -54,7 +58,55 @@ TEST_CASE("data fingerprint: rows, labels and their order tell files apart, in e
     CHECK(Of(kind, kRows) == whole);
     CHECK(Of(kind, "x,y\n1,0\n2,1\n3,1\n").rows == 3);
     CHECK(Of(kind, "x,y\n2,1\n1,0\n3,1\n4,0\n") != whole);
+    CHECK(Of(kind, "x,y\n1,0\n2,1\n3.5,1\n4,0\n") != whole);
   }
+}
+
+TEST_CASE("data fingerprint: a feature or a weight that changes shows, however the rows are kept") {
+  const std::string csv = "x,w,y\n1,1,0\n2,1,1\n3,2,1\n4,1,0\n", svm = "0 1:1\n1 1:2 3:0.5\n0 2:1\n";
+  const auto changed = [](std::string text, const char* from, const char* to) {
+    return text.replace(text.find(from), std::strlen(from), to);
+  };
+  const auto of = [](Config config, DataCache cache) {
+    config.data.cache = cache;
+    config.data.cache_dir = NewCacheDirectory();
+    return FingerprintOf(*LoadData(config).train);
+  };
+  const auto table = [](const std::string& text) {
+    Config config = CsvConfig(ModelKind::kLogistic, text, "y");
+    config.data.weight = "w";
+    return config;
+  };
+  const auto lines = [](const std::string& text) {
+    Config config;
+    config.model.kind = ModelKind::kLogistic;
+    config.model.inputs = 3;
+    config.data.train.format = DataFormat::kLibsvm;
+    config.data.train.path = {WritePlain("rows.svm", text)};
+    return config;
+  };
+  for (const DataCache cache : {DataCache::kMemory, DataCache::kNone, DataCache::kFile}) {
+    const DataFingerprint whole = of(table(csv), cache), sparse = of(lines(svm), cache);
+    CHECK(whole.features != 0);
+    CHECK(of(table(csv), cache) == whole);
+    CHECK(of(table(changed(csv, "3,2,1", "3,3,1")), cache) != whole);
+    CHECK(of(table(changed(csv, "3,2,1", "5,2,1")), cache) != whole);
+    CHECK(sparse.features != 0);
+    CHECK(of(lines(svm), cache) == sparse);
+    CHECK(of(lines(changed(svm, "3:0.5", "3:0.25")), cache) != sparse);
+    CHECK(of(lines(changed(svm, "2:1", "3:1")), cache) != sparse);
+  }
+  CHECK(of(table(csv), DataCache::kMemory) ==
+        of(table(csv), DataCache::kNone));  // of two forms: not compared
+}
+
+TEST_CASE("data fingerprint: what differs from before is said, and nothing where one side is not known") {
+  CHECK(DataDifference({90, 7}, {100, 7}) == "90 rows, and 100 before");
+  CHECK(DataDifference({9, 6}, {9, 7}) == "other labels than before, or in another order");
+  CHECK(DataDifference({9, 7, 0x101}, {9, 7, 0x201}) == "other features than before, or in another order");
+  CHECK(DataDifference({9, 7, 0x101}, {9, 7, 0x202}) == "");
+  CHECK(DataDifference({9, 7, 0x101}, {9, 7}) == "");
+  CHECK(DataDifference({0, 7}, {9, 6}) == "");
 }
 
 TEST_CASE("data fingerprint: other rows are told, and nothing where one side is not known") {

@@ -63,6 +63,22 @@ MappedImages::File MappedImages::Map(const std::string& path, int64_t first_row)
           std::unique_ptr<void, Unmap>(map, Unmap{map_bytes})};
 }
 
+uint64_t MappedImages::Checksum() const {
+  constexpr int64_t kAllBytes = 256 << 20, kSpread = 1024;
+  const int64_t step = *rows() * inputs_ <= kAllBytes ? 1 : std::max<int64_t>(*rows() / kSpread, 1);
+  uint64_t sum = 0;
+  for (int64_t row = 0; row < *rows(); row += step) {
+    const File& file = FileOf(row);
+    const int64_t in_file = row - file.first_row;
+    const int64_t count = step == 1 ? file.rows.rows : 1;  // of all rows a file at once
+    sum = FeatureChecksum(FeatureForm::kMapped, {{reinterpret_cast<const char*>(&sum), sizeof sum},
+                                                 {reinterpret_cast<const char*>(file.rows.row(in_file)),
+                                                  static_cast<size_t>(count * inputs_)}});
+    row += count - 1;
+  }
+  return sum;
+}
+
 const MappedImages::File& MappedImages::FileOf(int64_t row) const {
   const auto next = std::upper_bound(files_.begin(), files_.end(), row, [](int64_t wanted, const File& file) {
     return wanted < file.first_row;

@@ -192,8 +192,8 @@ bool Read(const Json& object, const char* key, std::vector<int64_t>* out) {
 bool ReadDevices(const Json& object, int64_t* out) { return Read(object, "devices", 1, kMaxDevices, out); }
 
 // Reads whether epochs end in step; checkpoints in which they do not leave it out.
-bool ReadInStep(const Json& object, bool* out) {
-  const Json* const found = object.Find("in_step");
+bool ReadFlag(const Json& object, const char* key, bool* out) {
+  const Json* const found = object.Find(key);
   if (found == nullptr) return true;
   if (!found->is_boolean()) return false;
   *out = found->get<bool>();
@@ -216,7 +216,7 @@ bool FromValue(const Json& value, DataPlan* plan) {
   for (const Json& one : *taken) {
     TakenSteps steps;
     if (!ReadDevices(one, &steps.devices) || !Read(one, "local_steps", &steps.local_steps) ||
-        !ReadInStep(one, &steps.in_step) || !ReadChunk(one, &steps.chunk)) {
+        !ReadFlag(one, "in_step", &steps.in_step) || !ReadChunk(one, &steps.chunk)) {
       return false;
     }
     plan->taken.push_back(std::move(steps));
@@ -322,8 +322,8 @@ bool FromValue(const Json& value, Positions* positions) {
       !ReadLosses(value, positions->local_steps.size(), &positions->losses) ||
       !ReadProgress(value, positions->local_steps.size(), positions) ||
       !Read(value, "other_examples", 0, kMaxNumber, &positions->other_examples) ||
-      !ReadDevices(value, &positions->devices) || !ReadInStep(value, &positions->in_step) ||
-      !ReadChunk(value, &positions->chunk)) {
+      !ReadDevices(value, &positions->devices) || !ReadFlag(value, "in_step", &positions->in_step) ||
+      !ReadFlag(value, "disturbed", &positions->disturbed) || !ReadChunk(value, &positions->chunk)) {
     return false;
   }
   const Json *const dealt = value.Find("dealt"), *const order = value.Find("order");
@@ -337,6 +337,11 @@ bool FromValue(const Json& value, Positions* positions) {
     int64_t labels = 0;
     if (!Read(value, "labels", 0, std::numeric_limits<uint32_t>::max(), &labels)) return false;
     positions->labels = static_cast<uint32_t>(labels);
+  }
+  if (value.Find("features") != nullptr) {
+    int64_t features = 0;
+    if (!Read(value, "features", 0, std::numeric_limits<int64_t>::max(), &features)) return false;
+    positions->features = static_cast<uint64_t>(features);
   }
   const Json* const evaluations = value.Find("evaluations");
   return evaluations == nullptr || FromValue(*evaluations, &positions->evaluations.emplace());
@@ -413,8 +418,21 @@ std::string OtherData(const Positions& saved, const Positions& now) {
   if (!then.empty() && !here.empty() && then != here) {
     return fmt::format("data.train has {} rows here and had {} there", here, then);
   }
-  if (!saved.labels || !now.labels || *saved.labels == *now.labels) return "";
-  return "the rows of data.train have other labels here than there";
+  if (!saved.labels || !now.labels) return "";
+  if (*saved.labels != *now.labels) return "the rows of data.train have other labels here than there";
+  return HasOtherFeatures(saved.features, now.features)
+             ? "the rows of data.train have other features here than there"
+             : "";
+}
+
+DataFingerprint FingerprintIn(const Positions& saved) {
+  DataFingerprint print;
+  const std::string rows = RowsOf(saved);
+  if (!saved.labels) return print;
+  std::from_chars(rows.data(), rows.data() + rows.size(), print.rows);  // stays 0 where they are without end
+  print.labels = *saved.labels;
+  print.features = saved.features;
+  return print;
 }
 
 bool AllEpochsTaken(const Positions& saved, const Config& config) {
@@ -487,7 +505,9 @@ std::string ToJson(const Positions& positions) {
                 {kLosses, ToValue(positions.losses)}};
   if (AnyProgress(positions)) value[kProgress] = ProgressValue(positions);
   if (positions.labels) value["labels"] = *positions.labels;
+  if (positions.features != 0) value["features"] = positions.features;
   if (positions.in_step) value["in_step"] = true;
+  if (positions.disturbed) value["disturbed"] = true;
   if (positions.chunk > 1) value["chunk"] = positions.chunk;
   if (const std::optional<CountedEvaluations>& counted = positions.evaluations) {
     value["evaluations"] = {

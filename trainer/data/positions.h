@@ -12,6 +12,7 @@
 
 #include "trainer/config/config.h"
 #include "trainer/data/data_plan.h"
+#include "trainer/data/source.h"
 
 namespace dtrain {
 
@@ -67,6 +68,8 @@ struct Positions {
   std::vector<std::pair<std::string, std::string>> order;
   std::optional<CountedEvaluations> evaluations;  // unset: none, or none counts
   std::optional<uint32_t> labels;                 // of the data (DataFingerprint); unset: not known
+  uint64_t features = 0;                          // the same; 0: not known
+  bool disturbed = false;  // the weights differ from those of an undisturbed run
 };
 
 // Convert to and from one line of JSON. FromJson reads untrusted text: it returns false and leaves
@@ -89,6 +92,8 @@ std::string PositionsDiffer(const Positions& saved, const Positions& now);
 // Returns how the data of `saved` differ from those of `now`, as far as both are known: "data.train has 40
 // rows here and had 30 there"; empty: they do not.
 std::string OtherData(const Positions& saved, const Positions& now);
+// The data of `saved`, as far as they are known.
+DataFingerprint FingerprintIn(const Positions& saved);
 
 // Resumption: where a run begins that resumes from a checkpoint with `saved`.
 struct Resumption {

@@ -322,6 +322,16 @@ TEST_CASE("positions: other data are known by the number of rows, or by their la
   REQUIRE(FromJson(ToJson(saved), &read));
   CHECK(read.labels == saved.labels);
   CHECK(OtherData(read, saved) == "");
+  saved.features = 0x7fffffffffffff01;
+  saved.disturbed = true;
+  CHECK(OtherData(read, saved) == "");
+  REQUIRE(FromJson(ToJson(saved), &read));
+  CHECK(read.disturbed);
+  CHECK(FingerprintIn(read) == FingerprintIn(saved));
+  CHECK(FingerprintIn(read).rows == 40);
+  CHECK(FingerprintIn(read).features == saved.features);
+  saved.features = 0x7fffffffffffef01;
+  CHECK(OtherData(read, saved) == "the rows of data.train have other features here than there");
 }
 
 TEST_CASE("positions: text that is none is refused and changes nothing") {

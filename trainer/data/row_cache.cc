@@ -368,6 +368,10 @@ std::shared_ptr<CachedSet> CachedSet::Open(const CacheFile& cache, const LabelRu
   }
   set->path_ = cache.path;
   set->block_crcs_ = reinterpret_cast<const uint32_t*>(begin + header.crcs_at());
+  set->facts_.fingerprint.features =
+      FeatureChecksum(FeatureForm::kCache,
+                      {{begin + header.crcs_at(), static_cast<size_t>(header.text_at() - header.crcs_at())},
+                       {reinterpret_cast<const char*>(&header.weights_crc), sizeof header.weights_crc}});
   set->is_checked_ = std::vector<std::atomic<bool>>(static_cast<size_t>(BlockCount(header.rows)));
   // Labels are used as indexes.
   const auto rows = static_cast<size_t>(header.rows);

@@ -1,6 +1,9 @@
+#define XXH_INLINE_ALL
+
 #include "trainer/data/source.h"
 
 #include <fmt/format.h>
+#include <xxhash.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -182,6 +185,28 @@ uint32_t Add(uint32_t crc, const std::vector<Value>& values, int64_t count) {
 
 }  // namespace
 
+uint64_t FeatureChecksum(FeatureForm form, std::initializer_list<std::string_view> parts) {
+  XXH3_state_t state;
+  XXH3_64bits_reset(&state);
+  for (const std::string_view part : parts) XXH3_64bits_update(&state, part.data(), part.size());
+  constexpr uint64_t kBits = 0x7fffffffffffff00;  // a whole number in JSON
+  return (XXH3_64bits_digest(&state) & kBits) | static_cast<uint64_t>(form);
+}
+
+bool HasOtherFeatures(uint64_t a, uint64_t b) {
+  return a != 0 && b != 0 && a != b && (a & 0xff) == (b & 0xff);
+}
+
+uint64_t DataSet::Checksum() const {
+  const auto sum_of = [](FeatureForm form, const auto& rows) {
+    const auto bytes = static_cast<size_t>(rows.rows * rows.cols) * sizeof(*rows.data);
+    return FeatureChecksum(form, {{reinterpret_cast<const char*>(rows.data), bytes}});
+  };
+  if (const auto rows = bytes(); rows.data != nullptr) return sum_of(FeatureForm::kBytes, rows);
+  if (const auto rows = floats(); rows.data != nullptr) return sum_of(FeatureForm::kFloats, rows);
+  return 0;
+}
+
 DataFingerprint FingerprintOf(const DataSet& train) {
   if (const std::optional<DataFingerprint> known = train.fingerprint()) return *known;
   DataFingerprint print;
@@ -196,7 +221,15 @@ DataFingerprint FingerprintOf(const DataSet& train) {
     train.Gather(rows.data(), count, nullptr, labels.data(), targets.data());
     print.labels = train.classes() ? Add(print.labels, labels, count) : Add(print.labels, targets, count);
   }
+  print.features = train.Checksum();
   return print;
+}
+
+std::string DataDifference(const DataFingerprint& now, const DataFingerprint& before) {
+  if (now.rows == 0 || before.rows == 0 || now == before) return "";
+  if (now.rows != before.rows) return fmt::format("{}, and {} before", Plural(now.rows, "row"), before.rows);
+  return now.labels != before.labels ? "other labels than before, or in another order"
+                                     : "other features than before, or in another order";
 }
 
 std::string OtherRowsText(const DataFingerprint& here, const DataFingerprint& chief) {

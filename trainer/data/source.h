@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trainer/batch/batch.h"
@@ -18,13 +20,23 @@
 
 namespace dtrain {
 
+// How a data set keeps its features. Checksums of different forms are not compared.
+enum class FeatureForm : uint8_t { kBytes = 1, kFloats, kSparse, kMapped, kText, kCache };
+// 55 bits of the XXH3-64 of the parts, and the form as the lowest byte. Never 0.
+uint64_t FeatureChecksum(FeatureForm form, std::initializer_list<std::string_view> parts);
+// Whether both are known, of one form, and differ.
+bool HasOtherFeatures(uint64_t a, uint64_t b);
+
 // DataFingerprint: shows whether two workers read the same training rows in the same order. Thread: any;
 // plain values and free functions.
 struct DataFingerprint {
-  int64_t rows = 0;     // before the hold-out; 0: without end, or unknown
-  uint32_t labels = 0;  // CRC-32 of all labels or targets in row order
+  int64_t rows = 0;       // before the hold-out; 0: without end, or unknown
+  uint32_t labels = 0;    // CRC-32 of all labels or targets in row order
+  uint64_t features = 0;  // FeatureChecksum() of the rows and their weights; 0: not known
 
-  bool operator==(const DataFingerprint& other) const { return rows == other.rows && labels == other.labels; }
+  bool operator==(const DataFingerprint& other) const {
+    return rows == other.rows && labels == other.labels && !HasOtherFeatures(features, other.features);
+  }
   bool operator!=(const DataFingerprint& other) const { return !(*this == other); }
 };
 
@@ -65,8 +77,10 @@ class DataSet {
   virtual void WillNeed(const std::vector<RowRun>&) const {}
   // The batches of rows that come once, and cannot be gathered; null: all can be.
   virtual std::unique_ptr<BatchSource> Stream(const Config&, int worker, int workers) const;
-  // What is known of all labels without reading them again; unset: nothing.
+  // What is known of all rows without reading them again; unset: nothing.
   virtual std::optional<DataFingerprint> fingerprint() const { return std::nullopt; }
+  // DataFingerprint::features of rows in memory, at the speed of the memory; 0: not known.
+  virtual uint64_t Checksum() const;
   // How many rows each class has, up to the last that has any, where that is known without reading them;
   // null: it is not.
   virtual const std::vector<int64_t>* class_rows() const { return nullptr; }
@@ -117,6 +131,9 @@ std::unique_ptr<BatchSource> MakeSequentialSource(std::shared_ptr<const DataSet>
 // Reads every label once, where it is not known already.
 DataFingerprint FingerprintOf(const DataSet& train);
 
+// How rows that a worker reads now differ from those before: "90 rows, and 100 before"; empty: not, as far as
+// known.
+std::string DataDifference(const DataFingerprint& now, const DataFingerprint& before);
 // Returns a warning that two workers with shares of the data read different rows; empty if they read the
 // same, or if one fingerprint is unknown.
 std::string OtherRowsText(const DataFingerprint& here, const DataFingerprint& chief);

@@ -111,7 +111,7 @@ void Checkpoints::OnOwnSnapshot(uint64_t number_here, const ShardSaver::Outcome*
   if (phase_ != Phase::kTaking || kept_here_) return;
   kept_here_ = true;
   step_ = global_step();
-  positions_ = parts_.positions.Now(history_.patience);
+  positions_ = parts_.positions.Now(history_.patience, history_.disturbed);
   OrderOthers(Clock::now());
   GoOnWhenAllAreKept();
 }

@@ -175,12 +175,37 @@ void LocalLeader::LearnOfReturning(const Member& member, const wire::Ready& read
 void LocalLeader::LearnOfData(Member& member, const wire::DataFacts& said) {
   if (!member.is_worker()) return;
   member.evaluates = said.has_test() || said.has_validation();
+  const DataFacts facts = DecodeFacts(said);
+  if (facts.read) TakeFingerprint(member, {facts.rows.value_or(0), facts.labels, facts.features});
   if (data_ && data_from_ < member.task.index) return;
-  data_ = DecodeFacts(said);
+  data_ = facts;
   data_from_ = member.task.index;
   if (said.inputs() == nullptr || data_->form) return;
   log_.Warning("names and scale of the data are not known here: what {} says of them is not valid",
                TaskName(member.task));
+}
+
+// Before the first step a worker may come again with rows that were put right.
+void LocalLeader::TakeFingerprint(const Member& worker, const DataFingerprint& now) {
+  history_.data_of.resize(config_.cluster.worker.size());
+  DataFingerprint& known = history_.data_of[static_cast<size_t>(worker.task.index)];
+  const DataFingerprint before = known.rows > 0 ? known : history_.data;
+  known = now;
+  if (history_.begun) CompareData(worker, before);
+}
+
+// A worker that has other rows than before: another run would not end with the same weights.
+void LocalLeader::CompareData(const Member& worker, const DataFingerprint& before) {
+  const auto index = static_cast<size_t>(worker.task.index);
+  if (!worker.is_worker() || index >= history_.data_of.size()) return;
+  const std::string difference = DataDifference(history_.data_of[index], before);
+  if (difference.empty()) return;
+  history_.disturbed = true;
+  log_.Warning(
+      "{} came with other rows of data.train: {}. The run goes on with them and is not deterministic. If "
+      "that "
+      "matters, put the old rows back and start the run again from an earlier checkpoint.",
+      members_.NameOf(worker), difference);
 }
 
 void LocalLeader::Start(Member& member, uint64_t request) {
@@ -195,7 +220,7 @@ void LocalLeader::BeginWhenEnoughAreReady() {
   const std::optional<StartBarrier::Enough> enough = barrier_.Look(Clock::now());
   if (!enough) return;
   phase_ = RunPhase::kInitialising;
-  disturbed_ = history_.disturbed || !enough->all;
+  history_.disturbed |= !enough->all;
   for (Member& member : members_.all()) {
     member.takes_part = member.is_worker() && member.is_ready();
   }
@@ -222,7 +247,12 @@ void LocalLeader::TakeStart(const StartedFrom& from) {
   history_.other_data = from.other_data;
   history_.inputs = from.inputs;
   history_.fit = from.fit;
-  if (data_ && data_->read) history_.data = {data_->rows.value_or(0), data_->labels};
+  if (data_ && data_->read) history_.data = {data_->rows.value_or(0), data_->labels, data_->features};
+  history_.disturbed |= from.positions.disturbed || !from.other_data.empty();
+  for (const Member& member : members_.all()) {
+    const bool unknown = history_.first_step < 0 && from.other_data.empty();  // to this process of ps 0
+    if (unknown && member.is_ready()) CompareData(member, from.trained_on);
+  }
   // The run goes on, and this process of ps 0 is new.
   if (history_.first_step < 0 && history_.peers_returned && from.positions.evaluations) {
     history_.patience->GoOn(*from.positions.evaluations, from.step);
@@ -350,9 +380,9 @@ void LocalLeader::EndWhenComplete(TimePoint now) {
   phase_ = RunPhase::kEnded;
   std::optional<double> progressive;
   if (config_.hooks.progressive) progressive = MeanOf(positions_.Progress());
-  end_.Tell(
-      {global_step(), positions_.other_examples(), steps_.first_applied_nanos(), disturbed_, progressive},
-      now);
+  end_.Tell({global_step(), positions_.other_examples(), steps_.first_applied_nanos(), history_.disturbed,
+             progressive},
+            now);
   TellStatus(now);
 }
 
@@ -382,8 +412,9 @@ void LocalLeader::Stop(int signal, const std::string& to) {
   checkpoints_->Ask(true);
 }
 
-void LocalLeader::EndStopped(const std::string& unsaved) const {
-  stop_.End({global_step(), checkpoints_ ? checkpoints_->saved_step() : -1, starting()}, unsaved);
+void LocalLeader::EndStopped(const std::string& unsaved, bool goes_back) const {
+  stop_.End({global_step(), checkpoints_ ? checkpoints_->saved_step() : -1, goes_back || starting()},
+            unsaved);
 }
 
 void LocalLeader::OnWaitEnd(Member& member, uint64_t request, const wire::WaitEnd& question) {
@@ -399,7 +430,7 @@ void LocalLeader::Left(Member& member) {
   if (member.takes_part && begun() && !member.done) {
     member.lost = true;
     member.lost_at = Clock::now();
-    disturbed_ |= !RoundsWaitForLost(config_);
+    history_.disturbed |= !RoundsWaitForLost(config_);
   }
   member.Leave();
   if (member.is_worker()) slow_workers_.Forget(member.task.index);
@@ -449,7 +480,8 @@ void LocalLeader::OnAbort(Member& member, const wire::Abort& abort) {
 
 // Ends the run, or lets it go on, by failure.worker_lost.
 void LocalLeader::OnLost(Member& member, const std::string& why) {
-  const Loss loss = lost_workers_.WhatIfLost(member, phase_);
+  const bool needless = stop_.asked() && member.is_worker();  // the run only has to be saved
+  const Loss loss = needless ? Loss::kGoesOn : lost_workers_.WhatIfLost(member, phase_);
   if (loss == Loss::kRollsBack) RollBack(why);
   if (loss == Loss::kEnds) {
     const bool for_good = !member.is_worker() && !checkpoints_;
@@ -458,15 +490,21 @@ void LocalLeader::OnLost(Member& member, const std::string& why) {
   }
   const std::string waits =
       fmt::format("; the run waits for it up to {} s (failure.wait_s)", config_.failure.wait_s);
-  const char* const goes_on = begun() ? "; the run goes on without it" : "";
+  const std::string goes_on =
+      begun() ? "; the run goes on without it" + lost_workers_.RowsText(member) : std::string();
   log_.Event(member.is_worker() ? kEventWorkerLost : kEventPsLost, LogLevel::kWarning,
              why + (loss == Loss::kWaits ? waits : goes_on));
 }
 
-// All tasks start again from the newest checkpoint; this LocalLeader is dropped.
+// All tasks start again from the newest checkpoint; this LocalLeader is dropped. A run that is to stop ends
+// here, while its tasks are connected and hear of it.
 void LocalLeader::RollBack(const std::string& why) {
   recovery_.Begin(global_step());
-  history_.disturbed |= disturbed_ || config_.eval.patience > 0;  // an evaluation may have been cut short
+  if (stop_.asked()) {
+    log_.Event(kEventPsLost, LogLevel::kWarning, why + "; the run ends without what it has not saved");
+    EndStopped("", /*goes_back=*/true);
+  }
+  history_.disturbed |= config_.eval.patience > 0;  // an evaluation may have been cut short
   history_.here = members_.WorkersNow();
   throw RolledBack{why, true};
 }
@@ -562,7 +600,8 @@ void LocalLeader::Leave(const std::string& why) {
 
 RunSummary LocalLeader::Reached() const {
   if (!history_.begun) return {};
-  RunSummary summary = SummarySoFar(members_, history_, global_step());
+  RunSummary summary = SummarySoFar(members_, history_, starting() ? history_.lost_step : global_step());
+  if (starting()) summary.local_steps.clear();  // those of a run that goes back are known when it goes on
   if (failed_ && failed_by_loss_ && failed_->role == Role::kWorker) {
     summary.lost_workers.push_back(failed_->index);
   }
@@ -576,7 +615,8 @@ void LocalLeader::Abort(int exit_code, const std::string& text, const RunSummary
   TellStatus(Clock::now());
   const milliseconds every =
       std::min<milliseconds>(Heartbeat::Interval(config_.failure.detect_s), milliseconds(50));
-  TellOfAbort({parts_.task.self, exit_code, text, summary}, every, members_, parts_.task.channel, outbox_);
+  TellOfAbort({parts_.task.self, exit_code, text, summary, parts_.task.supervised}, every, members_,
+              parts_.task.channel, outbox_);
 }
 
 }  // namespace dtrain

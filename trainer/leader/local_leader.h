@@ -116,6 +116,8 @@ class LocalLeader : public Leader {
   void OnReady(Member& member, uint64_t request, const wire::Ready& ready);
   void LearnOfReturning(const Member& member, const wire::Ready& ready);
   void LearnOfData(Member& member, const wire::DataFacts& said);
+  void TakeFingerprint(const Member& worker, const DataFingerprint& now);
+  void CompareData(const Member& worker, const DataFingerprint& before);
   void BeginWhenEnoughAreReady();
   void TakeStart(const StartedFrom& from);
   void CountLoss(Member& worker, const wire::Push& push, float loss);
@@ -138,7 +140,8 @@ class LocalLeader : public Leader {
   // The run ends if the checkpoint fails that is being written.
   bool MustSave() const { return stop_.asked() || phase_ == RunPhase::kInitialising || all_done_; }
   void EndWhenComplete(TimePoint now);
-  [[noreturn]] void EndStopped(const std::string& unsaved) const;
+  // `goes_back`: a ps was lost, so that the run would go on from its newest checkpoint.
+  [[noreturn]] void EndStopped(const std::string& unsaved, bool goes_back = false) const;
   bool sync() const { return config_.train.mode == TrainMode::kSync; }
 
   const LeaderParts parts_;
@@ -171,7 +174,6 @@ class LocalLeader : public Leader {
   bool aborted_ = false;           // the run has failed, or was stopped
   std::optional<TaskId> failed_;   // the task that is to blame for a failure; unset: none
   bool failed_by_loss_ = false;    // since it was lost
-  bool disturbed_ = false;         // rounds went on without a worker that was lost or came late
 };
 
 }  // namespace dtrain

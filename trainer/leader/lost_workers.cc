@@ -50,6 +50,13 @@ std::string LostWorkers::WhyNeeded(const Member& member) const {
                                       : "; no other worker is left to go on";
 }
 
+std::string LostWorkers::RowsText(const Member& member) const {
+  if (!member.is_worker() || !member.takes_part || member.done) return std::string();
+  if (config_.data.split == Split::kFull) return "; the others read the same rows (data.split: full)";
+  return fmt::format("; nobody trains on its share of the rows (1 of {}) until it is back",
+                     members_.max_workers());
+}
+
 // A parent that starts tasks again does so for each process that ends, seen here or not: more than the max
 // were never started.
 bool LostWorkers::IsStartedAgain(const Member& worker) const {

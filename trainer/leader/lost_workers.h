@@ -27,6 +27,9 @@ class LostWorkers {
   Loss WhatIfLost(const Member& member, RunPhase phase) const;
   // Why the run ends without it: "; no other worker is left to go on"; empty for a ps.
   std::string WhyNeeded(const Member& member) const;
+  // What becomes of the rows of a worker that the run goes on without: "; nobody trains on its share of the
+  // rows (1 of 4) until it is back"; empty for a ps and for a worker that has no steps left.
+  std::string RowsText(const Member& member) const;
   // Whether a worker that was lost before it was done is connected again or may still be started again. The
   // run does not need it, but its steps are not given up.
   bool MayReturn(TimePoint now) const;

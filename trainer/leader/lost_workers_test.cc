@@ -86,5 +86,15 @@ TEST_CASE("lost workers: one that is waited for has failure.wait_s to come back"
   CHECK_NOTHROW(run.lost.Tick(run.now + seconds(31), false));
 }
 
+TEST_CASE("lost workers: what becomes of the rows is said where the run goes on without their worker") {
+  Run run(WorkerLost::kContinue);
+  CHECK(run.lost.RowsText(run.Of(1)) == "; nobody trains on its share of the rows (1 of 2) until it is back");
+  run.config.data.split = Split::kFull;
+  CHECK(run.lost.RowsText(run.Of(1)) == "; the others read the same rows (data.split: full)");
+  run.Of(1).done = true;
+  CHECK(run.lost.RowsText(run.Of(1)) == "");
+  CHECK(run.lost.RowsText(run.members.Ps(1)) == "");
+}
+
 }  // namespace
 }  // namespace dtrain

@@ -104,9 +104,12 @@ std::vector<Restore::Candidate> Restore::ListDirectory() {
   }
   CheckNoneIsMissing(listed);
   std::vector<Candidate> found;
+  bool named = false;
   for (const ListedCheckpoint& each : listed) {
     found.push_back({each.name, parts_.directory->PathOf(each.name)});
+    named |= IsNewest(found.back());
   }
+  if (!named) parts_.history.checkpoint.clear();  // a run that fails must not name what is skipped or gone
   if (found.empty() && !unreadable.empty()) NoneIsComplete();
   return found;
 }
@@ -200,6 +203,7 @@ void Restore::Skip(const std::string& problem) {
   const bool has_path = bad.name == bad.path;  // it is not of checkpoint.dir
   parts_.log.Warning("{}: {}; skipped", has_path ? bad.path : parts_.config.checkpoint.dir + ": " + bad.name,
                      problem);
+  if (IsNewest(bad)) parts_.history.checkpoint.clear();
   ++next_;
 }
 
@@ -321,7 +325,10 @@ void Restore::Finish() {
   pieces_.assign(pieces_.size(), {});
   StartedFrom from;
   from.positions = StartOfData(parts_.config, data_ ? data_->rows : std::nullopt);
-  if (data_ && data_->read && data_->rows) from.positions.labels = data_->labels;
+  if (data_ && data_->read && data_->rows) {
+    from.positions.labels = data_->labels;
+    from.positions.features = data_->features;
+  }
   if (data_ && data_->form) {
     from.inputs = data_->form;
     from.fit = FitOf(*data_->form);
@@ -356,6 +363,9 @@ void Restore::TakeCheckpoint(StartedFrom* from) const {
     from->origin = manifest.origin;
     TakePositions(from);
     parts_.log.Info("restored {} in {:.2f} s: global step {}", path, SecondsSince(begun_), from->step);
+    if (!again_) {
+      for (const std::string& line : ChangedKeys(path, parts_.config)) parts_.log.Info("{}", line);
+    }
   }
   if (!manifest.inputs) return;
   // The last classes may be missing in the rows of now.
@@ -380,6 +390,9 @@ void Restore::TakePositions(StartedFrom* from) const {
   Resumption resumption = Resume(saved, parts_.config, data_ ? data_->rows : std::nullopt);
   if (!resumption.said.empty()) parts_.log.Info("{}", resumption.said);
   resumption.positions.labels = from->positions.labels;
+  resumption.positions.features = from->positions.features;
+  resumption.positions.disturbed = saved.disturbed;
+  from->trained_on = FingerprintIn(saved);
   if (!again_ && data_) from->other_data = OtherData(saved, from->positions);
   from->positions = std::move(resumption.positions);
   if (from->other_data.empty()) return;

@@ -31,10 +31,11 @@ namespace dtrain {
 
 // What all ps have filled their ranges from.
 struct StartedFrom {
-  std::string path;        // of the run's own checkpoint; empty: the run is new
-  int64_t step = 0;        // the checkpoint's global step
-  Origin origin;           // what the run began with
-  std::string other_data;  // how the data differ from those of `path`; empty: not, as far as known
+  std::string path;            // of the run's own checkpoint; empty: the run is new
+  int64_t step = 0;            // the checkpoint's global step
+  Origin origin;               // what the run began with
+  std::string other_data;      // how the data differ from those of `path`; empty: not, as far as known
+  DataFingerprint trained_on;  // the data of `path`, as far as known
   Positions positions;
   std::optional<InputForm> inputs;  // the form of the data; unset: not known
   InputForm fit;                    // FitOf() what all workers use; empty: not fitted, or not known
@@ -47,7 +48,7 @@ class Restore {
     const Layout& layout;
     TaskTable& members;
     Outbox& outbox;
-    const RunHistory& history;
+    RunHistory& history;
     const CheckpointDirectory* directory;                  // null without checkpoint.dir
     std::function<void(const FillOrder& order)> fill_own;  // orders the RangeFiller of ps 0
     std::function<void(const StartedFrom& from)> done;     // called once, when every ps has its values
@@ -83,6 +84,10 @@ class Restore {
   void TryNext();
   void Open(const Candidate& candidate);
   void Skip(const std::string& problem);
+  // Whether the run names it as its newest checkpoint.
+  bool IsNewest(const Candidate& candidate) const {
+    return ShortText(parts_.history.checkpoint) == ShortText(candidate.path);
+  }
   std::optional<net::LentBytes> ReadPiece(int ps, uint64_t number);
   std::optional<net::LentBytes> ReadRows(int ps, uint64_t number);
   net::LentBytes ReadHashRows(int ps, uint64_t number);

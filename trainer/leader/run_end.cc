@@ -232,7 +232,9 @@ void RunEnd::SumUpWorkers(const Reached& reached) {
   SumUp(results, reached.first_applied_nanos, {history_.first_step, history_.first_examples, since},
         &summary_);
   if (config_.train.mode == TrainMode::kSync && reached.disturbed) {
-    log_.Info("not the weights of an undisturbed run: rounds went on without a worker, or before it came");
+    log_.Info(
+        "not the weights of an undisturbed run: rounds went on without a worker or before it came, or one "
+        "came with other rows");
   }
 }
 

@@ -47,7 +47,7 @@ class RunEnd {
     int64_t global_step = 0;
     int64_t other_examples = 0;       // of workers that are gone
     int64_t first_applied_nanos = 0;  // wall clock of the first update; 0: none
-    bool disturbed = false;           // rounds went on without a worker
+    bool disturbed = false;           // RunHistory::disturbed
     std::optional<double> progressive_loss;
   };
   // Sends the summary to each task that has asked for the end or asks from now on. Call it after Complete().

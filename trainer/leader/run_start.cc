@@ -115,8 +115,9 @@ void RunPositions::Take(const Positions& positions, int64_t step) {
   first_step_ = step;
 }
 
-std::string RunPositions::Now(const std::optional<Patience>& patience) const {
+std::string RunPositions::Now(const std::optional<Patience>& patience, bool disturbed) const {
   Positions now = first_;
+  now.disturbed = disturbed;
   now.evaluations = patience ? patience->counted() : std::nullopt;
   for (size_t worker = 0; worker < now.local_steps.size(); ++worker) {
     const Member& member = *members_.Worker(static_cast<int64_t>(worker));

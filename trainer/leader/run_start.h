@@ -70,8 +70,8 @@ class RunPositions {
 
   // The run starts with `positions` at the global step `step`; sets the workers to them.
   void Take(const Positions& positions, int64_t step);
-  // The current positions, and what eval.patience has counted, as JSON.
-  std::string Now(const std::optional<Patience>& patience) const;
+  // The current positions, what eval.patience has counted, and RunHistory::disturbed, as JSON.
+  std::string Now(const std::optional<Patience>& patience, bool disturbed = false) const;
 
   int64_t first_step() const { return first_step_; }  // the global step at which the run began
   int64_t first_examples() const;                     // in the gradients up to that step

@@ -56,7 +56,10 @@ void RunStop::End(const Reached& reached, const std::string& unsaved) const {
       members_, history_, kept && reached.saved_step >= 0 ? reached.saved_step : reached.global_step);
   summary.status = "stopped";
   const bool goes_back = reached.starting && history_.begun && !history_.checkpoint.empty();
-  if (goes_back) summary.global_step = history_.checkpoint_step;
+  if (goes_back) {
+    summary.global_step = history_.checkpoint_step;
+    summary.local_steps.clear();
+  }
   const std::string& newest = history_.checkpoint;
   const std::string stopped = "stopped by " + cause_;
   const std::string at = fmt::format("{} at global step {}", stopped, summary.global_step);
@@ -86,8 +89,8 @@ void RunStop::End(const Reached& reached, const std::string& unsaved) const {
 
 namespace {
 
-// How long a ps 0 that failed tells the other tasks why. After a failed start it waits kNewcomers for tasks
-// that have not joined.
+// How long a ps 0 tells the other tasks why the run ends, and how long it waits for tasks that have not
+// joined.
 constexpr milliseconds kMaxAbortNotice{1000};
 constexpr milliseconds kNewcomers{2000};
 
@@ -110,9 +113,15 @@ class AbortNotice {
 
  private:
   bool IsWorthIt(Clock::duration passed) const {
-    const bool failed = news_.summary == nullptr && news_.exit_code != static_cast<int>(ExitCode::kPeerLost);
-    if (failed && passed < kNewcomers && !members_.Missing(members_.min_workers()).empty()) return true;
-    return !waiting_.empty() && passed < kMaxAbortNotice;
+    return (passed < kNewcomers && AwaitsNewcomers()) || (passed < kMaxAbortNotice && !waiting_.empty());
+  }
+
+  // A task that is just starting belongs to a stopped run, whether that could do without it or not.
+  bool AwaitsNewcomers() const {
+    const bool stopped = news_.summary != nullptr;
+    if (stopped) return !news_.supervised && !members_.Missing(members_.max_workers()).empty();
+    const bool peer_lost = news_.exit_code == static_cast<int>(ExitCode::kPeerLost);
+    return !peer_lost && !members_.Missing(members_.min_workers()).empty();
   }
 
   void Tell() {
@@ -138,7 +147,7 @@ class AbortNotice {
       const auto closed = [](net::NodeId) { return false; };
       if (hello != nullptr && members_.Admit(from, *hello, closed).welcome) {
         waiting_.insert(from);
-        return;
+        return Tell();
       }
       if (waiting_.empty()) return;
     }

@@ -55,11 +55,13 @@ struct AbortNews {
   int exit_code = 0;
   const std::string& text;
   const RunSummary* summary = nullptr;  // of a run that was stopped; null: it failed
+  bool supervised = false;              // a supervisor stops tasks that have not joined
 };
 
 // Sends the news to each task at intervals of `every` until the task says Bye or is gone, for a second at
-// most: when a connection closes, what the peer has not read yet is lost. After a failed start it also waits
-// up to two seconds for tasks that have not joined; they would wait for ps 0 until their deadline.
+// most: when a connection closes, what the peer has not read yet is lost. After a failed start, and when the
+// run is stopped, it also waits up to two seconds for tasks that have not joined; they would wait for ps 0
+// until their deadline.
 void TellOfAbort(const AbortNews& news, milliseconds every, TaskTable& members, net::Channel& channel,
                  Outbox& outbox);
 

@@ -133,6 +133,12 @@ class Aborted {
     const std::string text = "worker 1 is lost";
     TellOfAbort({{Role::kPs, 0}, exit_code, text}, milliseconds(1), members_, channel, outbox_);
   }
+  void TellOfStop(bool supervised) {
+    const std::string text = "stopped by SIGTERM";
+    const RunSummary summary;
+    TellOfAbort({{Role::kPs, 0}, 143, text, &summary, supervised}, milliseconds(1), members_, channel,
+                outbox_);
+  }
   void Miss() { members_.Worker(1)->node = 0; }
   int64_t SentTo(net::NodeId node) const {
     return std::count_if(channel.sent.begin(), channel.sent.end(),
@@ -175,6 +181,18 @@ TEST_CASE("abort notice: one that comes to a run that has failed is told, not of
     run.Bye(kLate);
     run.Tell(code);
     CHECK(run.SentTo(kLate) == (code == 2 ? 1 : 0));
+  }
+}
+
+TEST_CASE("abort notice: one that comes to a run that was stopped is told, unless a supervisor stops it") {
+  for (const bool supervised : {false, true}) {
+    Aborted run;
+    run.Miss();
+    run.Bye(kBusy);
+    run.Hello(kLate);
+    run.Bye(kLate);
+    run.TellOfStop(supervised);
+    CHECK(run.SentTo(kLate) == (supervised ? 0 : 1));
   }
 }
 

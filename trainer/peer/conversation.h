@@ -69,6 +69,8 @@ class Conversation {
     channel_.Send(node_, notice);
   }
   uint64_t NextRequest() { return ++last_request_; }
+  // The number that NextRequest() will give.
+  uint64_t next_request() const { return last_request_ + 1; }
   // Hands the message to the channel and keeps it until Answered(). If the channel is full, the message goes
   // out, in order, with the next answer or OnQuiet().
   void Send(uint64_t request, net::Message message);

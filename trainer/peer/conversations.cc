@@ -148,11 +148,11 @@ void Conversations::SayHelloTo(size_t ps) {
     const auto host = builder.CreateString(HostId());
     const auto version = builder.CreateString(kVersion);
     const std::string& dir = config_.checkpoint.dir;
-    return wire::CreateHello(builder, net::kProtocol,
-                             self_.role == Role::kPs ? wire::Role::Ps : wire::Role::Worker,
-                             static_cast<uint32_t>(self_.index), static_cast<uint32_t>(ps), address, process,
-                             version, list, incarnation_, host, WorkersAtOnce(config_.device),
-                             dir.empty() ? 0 : builder.CreateString(dir), settings_hash_);
+    return wire::CreateHello(
+        builder, net::kProtocol, self_.role == Role::kPs ? wire::Role::Ps : wire::Role::Worker,
+        static_cast<uint32_t>(self_.index), static_cast<uint32_t>(ps), address, process, version, list,
+        incarnation_, host, WorkersAtOnce(config_.device), dir.empty() ? 0 : builder.CreateString(dir),
+        settings_hash_, peers_[ps].conversation->next_request());
   };
   peers_[ps].conversation->Tell(peers_[ps].run, hello);  // lost while not connected; said again soon
 }

@@ -38,10 +38,10 @@ std::string LostStepsText(int64_t steps);
 // Warns that the task joins the run anew. `next`: what it does now.
 void LogRollback(const RolledBack& rolled_back, const char* next, Logger& log);
 
-// WaitPace: when a task that waits tells so: after 5 s, 10 s later, and then after 20, 40 and each 60 s.
+// WaitPace: when a task that waits tells so: after 1 s, 5 s later, and then after 10, 20, 40 and each 60 s.
 class WaitPace {
  public:
-  explicit WaitPace(TimePoint since) : next_(since + milliseconds(5000)) {}
+  explicit WaitPace(TimePoint since) : next_(since + milliseconds(1000)) {}
   // Whether it is time; if so, the next time is later.
   bool IsDue(TimePoint now) {
     if (now < next_) return false;
@@ -52,7 +52,7 @@ class WaitPace {
 
  private:
   TimePoint next_;
-  milliseconds pause_{5000};  // before the latest one
+  milliseconds pause_{2500};  // before the latest one
 };
 
 class Conversations {

@@ -127,7 +127,7 @@ flatbuffers::Offset<wire::DataFacts> EncodeFacts(const DataFacts& facts,
                                                  flatbuffers::FlatBufferBuilder& builder) {
   const auto inputs = facts.form ? EncodeForm(*facts.form, builder) : 0;
   return wire::CreateDataFacts(builder, inputs, facts.scale, facts.rows.value_or(-1), facts.read,
-                               facts.labels, facts.has_test, facts.has_validation);
+                               facts.labels, facts.has_test, facts.has_validation, facts.features);
 }
 
 DataFacts DecodeFacts(const wire::DataFacts& said) {
@@ -139,6 +139,7 @@ DataFacts DecodeFacts(const wire::DataFacts& said) {
   facts.labels = said.labels();
   facts.has_test = said.has_test();
   facts.has_validation = said.has_validation();
+  facts.features = said.features();
   return facts;
 }
 

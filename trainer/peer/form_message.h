@@ -34,7 +34,8 @@ struct DataFacts {
   uint64_t scale = 0;             // its ScaleChecksum()
   std::optional<int64_t> rows;    // of data.train, before the hold-out; unset: endless
   bool read = false;              // the rows are read, not made by a formula
-  uint32_t labels = 0;            // with `read`: CRC-32 of the labels
+  uint32_t labels = 0;            // with `read`: CRC-32 of the labels,
+  uint64_t features = 0;          // and the checksum of the features, 0 if not known (DataFingerprint)
   bool has_test = false;
   bool has_validation = false;
 };

@@ -87,6 +87,7 @@ TEST_CASE("data facts: what a worker knows of its data comes back, and a form th
   facts.rows = 60;
   facts.read = true;
   facts.labels = 7;
+  facts.features = 0x1234567890abcd02;
   facts.has_test = true;
   const auto sent = [](const DataFacts& said) {
     flatbuffers::FlatBufferBuilder builder;
@@ -102,6 +103,7 @@ TEST_CASE("data facts: what a worker knows of its data comes back, and a form th
   CHECK(got.labels == 7);
   CHECK(got.has_test);
   CHECK_FALSE(got.has_validation);
+  CHECK(got.features == facts.features);
   facts.form->features.assign(kMaxFormBytes / 4, "a column");
   facts.rows.reset();
   CHECK_FALSE(sent(facts).form.has_value());

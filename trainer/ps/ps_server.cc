@@ -184,7 +184,8 @@ void PsServer::OnHello(net::NodeId from, uint32_t key, const wire::Envelope& env
 bool PsServer::TakeRequest(Member& member, uint64_t request, bool* repeated) {
   *repeated = request <= member.last_request;
   if (*repeated) return true;
-  if (request != member.last_request + 1 && member.last_request != 0) return false;
+  const uint64_t next = member.last_request == 0 ? member.first_request : member.last_request + 1;
+  if (request != next && next != 0) return false;
   member.last_request = request;
   member.GrantOf(request) = 0;
   return true;

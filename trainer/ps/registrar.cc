@@ -52,6 +52,13 @@ bool Registrar::IsClosed(net::NodeId node) {
 void Registrar::RefuseHello(net::NodeId from, const wire::Envelope& envelope, const wire::Hello& hello,
                             const TaskTable::Decision& decision) {
   outbox_.RefuseQuestion(from, envelope, decision.reason, decision.text);
+  if (decision.tells) {
+    refused_.Warn(
+        from, wire::EnumNameReason(decision.reason),
+        fmt::format("two tasks say that they are {}: {}. If the first one is dead, the newcomer takes "
+                    "its place after failure.detect_s = {}; else give each an index of its own",
+                    TaskName(TaskOf(hello)), decision.text, config_.failure.detect_s));
+  }
   const bool comes_again =
       decision.reason == Reason::Held || decision.reason == Reason::NotReady || decision.text.empty();
   if (comes_again) return;

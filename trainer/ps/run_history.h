@@ -92,7 +92,9 @@ struct RunHistory {
   std::vector<Processes> processes;  // empty: none was seen
   std::vector<bool> took_part;       // by worker: it was told to start, now or before a rollback
   bool peers_returned = false;       // the tasks had started before this process did
-  bool disturbed = false;            // the weights differ from those of an undisturbed run
+  // The weights differ from those of an undisturbed run: rounds went on without a worker that was lost or came
+  // late, or one came back with other rows.
+  bool disturbed = false;
   uint64_t last_save = 0;            // the number of the last checkpoint that was ordered
   std::string checkpoint;            // the path of the newest complete one; empty: none
   int64_t checkpoint_step = 0;       // its global step
@@ -100,11 +102,12 @@ struct RunHistory {
   std::optional<Patience> patience;  // with all evaluations so far; unset: none
   Origin origin;                     // what the run began with
   std::string other_data;  // how the data differ from those of its checkpoint; empty: not, as far as known
-  std::optional<InputForm> inputs;  // of the data, for checkpoints; unset: not known
-  InputForm fit;                    // FitOf() the data, for all workers; empty: not fitted, or not known
-  DataFingerprint data;             // of the training rows of the lowest worker
-  KnownCheckpoint known;            // the newest that this ps or, on ps 0, any task that returned knows of
-  std::string known_by;             // the task that knows of it
+  std::optional<InputForm> inputs;       // of the data, for checkpoints; unset: not known
+  InputForm fit;                         // FitOf() the data, for all workers; empty: not fitted, or not known
+  DataFingerprint data;                  // of the training rows of the lowest worker
+  std::vector<DataFingerprint> data_of;  // by worker: of its rows, as it said last; no rows: not known
+  KnownCheckpoint known;  // the newest that this ps or, on ps 0, any task that returned knows of
+  std::string known_by;   // the task that knows of it
 
   // The newest complete checkpoint, for other tasks.
   KnownCheckpoint Newest() const {

@@ -137,9 +137,13 @@ TaskTable::Decision TaskTable::Hold(net::NodeId node, const Member& old, const w
   const std::string both =
       fmt::format("index in use by {}; the newcomer is {}", NameOf(old), ShortText(hello.process()->str()));
   if (held_.size() == kMaxHeld && held_.count(node) == 0) return Refusal(Reason::Held, both);
-  const milliseconds held = held_.emplace(node, milliseconds(0)).first->second;
+  Held& held = held_[node];
   // Measured by the clock of the old one's silence, which may start a tick after the newcomer came.
-  if (held <= detect_ + kMaxTick) return Refusal(Reason::Held, both);
+  if (held.time <= detect_ + kMaxTick) {
+    Decision decision = Refusal(Reason::Held, both);
+    decision.tells = held.time >= std::min(kHeldSilently, detect_) && !std::exchange(held.told, true);
+    return decision;
+  }
   held_.erase(node);
   return Refusal(Reason::Duplicate, both + ". Give each task an index of its own");
 }
@@ -179,7 +183,8 @@ TaskTable::Decision TaskTable::Admit(net::NodeId node, const wire::Hello& hello,
   member.process = ShortText(hello.process()->str());
   member.host = hello.host() == nullptr ? "" : ShortText(hello.host()->str());
   member.at_once = hello.at_once();
-  member.last_request = 0;  // the first request may have any number
+  member.last_request = 0;
+  member.first_request = hello.first_request();
   member.blocks_come = 0;
   member.silent = member.stuck = member.since_beat = milliseconds(0);
   const bool is_new = by_node_.insert_or_assign(node, static_cast<size_t>(&member - members_.data())).second;
@@ -244,8 +249,8 @@ std::vector<Member*> TaskTable::Tick(TimePoint now) {
   }
   // Forgets a held newcomer that went away.
   for (auto held = held_.begin(); held != held_.end();) {
-    held->second += counted;
-    held = held->second > 2 * (detect_ + kMaxTick) ? held_.erase(held) : std::next(held);
+    held->second.time += counted;
+    held = held->second.time > 2 * (detect_ + kMaxTick) ? held_.erase(held) : std::next(held);
   }
   return overdue;
 }
@@ -261,9 +266,7 @@ int TaskTable::workers() const {
   }));
 }
 
-int64_t TaskTable::min_workers() const {
-  return config_.cluster.min_workers.value_or(static_cast<int64_t>(config_.cluster.worker.size()));
-}
+int64_t TaskTable::min_workers() const { return config_.cluster.min_workers.value_or(max_workers()); }
 
 namespace {
 

@@ -43,7 +43,8 @@ struct Member {
   milliseconds stuck{0};           // how long its heartbeats have not changed
 
   // A worker's exchanges.
-  uint64_t last_request = 0;      // requests are taken in order, without gaps
+  uint64_t last_request = 0;      // requests are taken in order, without gaps; 0: none was
+  uint64_t first_request = 0;     // the first one to take; 0: whichever comes
   std::vector<uint32_t> granted;  // steps granted by recent answers, by request modulo size
   int64_t blocks_come = 0;        // of the gradient that is arriving
   int64_t taken = 0;              // whole gradients taken here, over all incarnations
@@ -92,6 +93,8 @@ class TaskTable {
   static constexpr milliseconds kCompareEvery{100};
   static constexpr int kValuesTold = 20;
   static constexpr size_t kMaxHeld = 64;
+  // A newcomer that is held for longer is told of: the connection of a task that has ended closes sooner.
+  static constexpr milliseconds kHeldSilently{1000};
 
   // `blocks`: of the range of this ps.
   TaskTable(const Config& config, TaskId self, int64_t blocks = 1);
@@ -104,6 +107,7 @@ class TaskTable {
     wire::Reason reason = wire::Reason::Unregistered;
     std::string text;
     std::optional<net::NodeId> replaced;  // the connection that the newcomer replaces
+    bool tells = false;                   // a newcomer is held that the log is to name, once
   };
   // Judges a Hello, cheapest checks first. A newcomer with an index in use is held until the old connection
   // is closed (`closed(old)`, asked once in kAskClosedEvery however many newcomers there are) or silent for
@@ -133,6 +137,7 @@ class TaskTable {
 
   int joined() const;
   int workers() const;  // connected workers
+  int64_t max_workers() const { return static_cast<int64_t>(config_.cluster.worker.size()); }
   // cluster.min_workers, or all workers.
   int64_t min_workers() const;
   // The missing tasks where all ps and so many workers are needed: "ps 1 (10.0.0.2:9001), worker 2 (...)";
@@ -187,7 +192,11 @@ class TaskTable {
   std::optional<TimePoint> compared_;  // when a list of settings was compared, by last_tick_
   int values_told_ = 0;
   std::string last_refusal_;
-  std::unordered_map<net::NodeId, milliseconds> held_;  // newcomers with an index in use; counted in ticks
+  struct Held {
+    milliseconds time{0};  // counted in ticks
+    bool told = false;
+  };
+  std::unordered_map<net::NodeId, Held> held_;  // newcomers with an index in use
 };
 
 }  // namespace dtrain

@@ -104,19 +104,24 @@ TEST_CASE("task table: the heartbeat connection belongs to the same member") {
   CHECK(members.Find(kSecond) == nullptr);
 }
 
-TEST_CASE("task table: an index in use is held, then refused naming both when the old task lives") {
+TEST_CASE("task table: an index in use is held, told of, then refused naming both when the old task lives") {
   Config config = LinearCluster(1, 1, 10);
   config.failure.detect_s = 1;
   TaskTable members(config, {Role::kPs, 0});
   const HelloMessage hello(config, wire::Role::Worker, 0);
   TimePoint now = Clock::now();
   members.Admit(kFirst, hello.get(), Open);
-  CHECK(members.Admit(kSecond, hello.get(), Open).reason == wire::Reason::Held);
+  int told = 0;
   for (int i = 0; i < 13; ++i) {
+    const TaskTable::Decision held = members.Admit(kSecond, hello.get(), Open);
+    CHECK(held.reason == wire::Reason::Held);
+    CHECK((i >= 10 || !held.tells));
+    told += held.tells ? 1 : 0;
     now += milliseconds(100);
     members.Find(kFirst)->heard = true;
     members.Tick(now);
   }
+  CHECK(told == 1);  // once, after a second
   const TaskTable::Decision decision = members.Admit(kSecond, hello.get(), Open);
   CHECK(decision.reason == wire::Reason::Duplicate);
   CHECK(

@@ -224,6 +224,29 @@ struct RoundsOfTwoBlocks : DrivenRun {
   }
 };
 
+TEST_CASE("sync: where the first request to a ps is lost, neither it nor the second is answered early") {
+  Config config = Driven(TrainMode::kSync, 2, 2);
+  config.model.inputs = 3 * kBlockValues;  // two blocks on each ps
+  DrivenRun run(config, 2, /*enters=*/false, /*first=*/4);
+  const auto enter = [&](int worker, size_t ps, uint64_t request) {
+    run.At(worker).To(ps).Send(request, [&](auto& builder) {
+      return wire::CreatePull(builder, request == 4 ? 1 : 0, true, builder.CreateVector(run.together));
+    });
+  };
+  for (const int worker : {0, 1}) enter(worker, 0, 4), enter(worker, 0, 5);
+  enter(0, 1, 5);             // 4 was lost
+  enter(0, 1, 4);             // and comes again
+  run.At(0).CheckNothing(1);  // the round waits for worker 1
+  enter(0, 1, 5);
+  run.At(0).CheckNothing(1);
+  enter(1, 1, 4), enter(1, 1, 5);
+  for (const int worker : {0, 1, 0, 1}) {
+    const wire::Weights* weights = run.At(worker).To(1).Expect<wire::Weights>();
+    REQUIRE(weights != nullptr);
+    CHECK(weights->version() == 0);
+  }
+}
+
 TEST_CASE("sync: a block is applied when all workers have sent it, whatever becomes of the rest") {
   const std::vector<float> first(kBlockValues, 1);  // lent to the ps
   RoundsOfTwoBlocks run(WorkerLost::kContinue);

@@ -86,7 +86,7 @@ class RawWorker {
       return wire::CreateHello(builder, net::kProtocol, wire::Role::Worker, static_cast<uint32_t>(index_),
                                static_cast<uint32_t>(ps_), builder.CreateString("raw"),
                                builder.CreateString("test, pid 1"), builder.CreateString("0"), 0,
-                               incarnation_, 0, 0, 0, SettingsHash(RunSettings(config_)));
+                               incarnation_, 0, 0, 0, SettingsHash(RunSettings(config_)), first_request_);
     });
   }
   // The next message, except those that only ask whether this connection is open; null: none comes. `beats`:
@@ -137,6 +137,8 @@ class RawWorker {
   }
   // The task's incarnation for every ps. Call this before Join().
   void set_incarnation(uint64_t incarnation) { incarnation_ = incarnation; }
+  // The number of its first request, as its Hello says. Call this before Join().
+  void set_first_request(uint64_t request) { first_request_ = request; }
   void set_run_id(uint64_t run_id) { run_id_ = run_id; }
   uint64_t run_id() const { return run_id_; }
 
@@ -146,6 +148,7 @@ class RawWorker {
   const int ps_;
   const net::NodeId node_;
   uint64_t incarnation_ = node_;
+  uint64_t first_request_ = 0;
   const std::unique_ptr<net::Channel> channel_;
   net::Encoder encoder_;
   net::Message message_;
@@ -187,11 +190,14 @@ inline Config Driven(TrainMode mode, int workers = 2, int ps = 1) {
 // A worker with a connection to every ps.
 class Task {
  public:
-  Task(const Config& config, net::Transport& transport, int index) : index_(static_cast<uint32_t>(index)) {
+  // `first`: the number of its first request to a ps i > 0, as its Hello says; 0: it does not say.
+  Task(const Config& config, net::Transport& transport, int index, uint64_t first = 0)
+      : index_(static_cast<uint32_t>(index)) {
     const uint64_t incarnation = net::NewNodeId();
     for (size_t ps = 0; ps < config.cluster.ps.size(); ++ps) {
       links_.push_back(std::make_unique<RawWorker>(config, transport, index, static_cast<int>(ps)));
       links_.back()->set_incarnation(incarnation);
+      if (ps > 0) links_.back()->set_first_request(first);
     }
   }
   RawWorker& To(size_t ps) { return *links_[ps]; }
@@ -250,12 +256,12 @@ class Task {
 // A run in which all workers but those that come later have begun. A worker is lost by its own Abort, so no
 // time has to pass. Request 4 got their first weights, unless `enters` is false.
 struct DrivenRun {
-  explicit DrivenRun(const Config& of, int workers = 0, bool enters = true) : config(of) {
+  explicit DrivenRun(const Config& of, int workers = 0, bool enters = true, uint64_t first = 0) : config(of) {
     const auto count = workers > 0 ? workers : static_cast<int>(config.cluster.worker.size());
     for (size_t i = 0; i < config.cluster.ps.size(); ++i) {
       ps.push_back(std::make_unique<Ps>(config, transport, static_cast<int>(i)));
     }
-    for (int i = 0; i < count; ++i) tasks.push_back(std::make_unique<Task>(config, transport, i));
+    for (int i = 0; i < count; ++i) tasks.push_back(std::make_unique<Task>(config, transport, i, first));
     for (const auto& task : tasks) task->Join();
     for (int i = count - 1; i >= 0; --i) At(i)->Send(3, kReady);
     for (int i = 0; i < count; ++i) together.push_back(static_cast<uint32_t>(i));

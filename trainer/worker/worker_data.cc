@@ -107,6 +107,7 @@ std::optional<DataFacts> WorkerData::Facts() {
   facts.rows = loaded_.train->rows();
   facts.read = config_.data.train.format != DataFormat::kSynthetic;
   facts.labels = fingerprint_.labels;
+  facts.features = fingerprint_.features;
   facts.has_test = loaded_.test != nullptr && loaded_.test->rows();
   facts.has_validation = HeldOutRows(config_.data, facts.rows) > 0;
   const size_t bytes = FormBytes(loaded_.form);
