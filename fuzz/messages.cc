@@ -219,9 +219,9 @@ Offset<wire::Order> Maker::Order() {
     }
     case 1: {
       const Fields f(in_);
-      return wire::CreateOrder(
-          b_, 0,
-          wire::CreateSnapshotOrder(b_, 1 + f[0], f[1], f.Rare(0), f[2], f.Flag(1), f.Rare(2) ? f[3] : 0));
+      return wire::CreateOrder(b_, 0,
+                               wire::CreateSnapshotOrder(b_, 1 + f[0], f[1], f.Rare(0), f[2], f.Flag(1),
+                                                         f.Rare(2) ? f[3] : 0, f.Rare(3)));
     }
     case 2:
       return wire::CreateOrder(b_, 0, 0, true);
@@ -281,9 +281,12 @@ net::Message Maker::Pull(const Config& config, int ps) {
     head.version = f[2];
     head.keys = f.Rare(3) ? f.Small(3) : static_cast<uint32_t>(keys.size());
     head.read = f.Flag(3);
+    head.snapshot = f[5] % 8 == 1 ? 1 + f[4] % 8 : 0;
     return encoder_.Pull(envelope_, head, Tensor(0, KeyBytes(keys, config)));
   }
-  return Finish(wire::CreatePull(b_, f.Rare(0) ? f.Small(0) : 0, f.Flag(1), workers, f[1], f.Rare(2), f[2]));
+  const uint64_t snapshot = f[5] % 8 == 1 ? 1 + f[4] % 8 : 0;
+  return Finish(wire::CreatePull(b_, f.Rare(0) ? f.Small(0) : 0, f.Flag(1), workers, f[1], f.Rare(2), f[2], 0,
+                                 0, false, snapshot));
 }
 
 net::Message Maker::Push(size_t tensor_bytes, const Config& config, int ps) {
@@ -344,6 +347,8 @@ net::Message Maker::Make(Body kind, size_t tensor_bytes, const Config& config, T
     }
     case Body::NeedStep:
       return Finish(wire::CreateNeedStep(b_));
+    case Body::NeedSnapshot:
+      return Finish(wire::CreateNeedSnapshot(b_, in_.Number()));
     case Body::Grant: {
       const Fields f(in_);
       return Finish(wire::CreateGrant(b_, f.Small(0), f.Rare(0), f[1], f.Rare(1)));

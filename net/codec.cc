@@ -129,7 +129,7 @@ Message Encoder::Pull(const Envelope& envelope, const PullHead& head, LentBytes 
   return WithTensor(*this, envelope, keys, [&](auto& builder, auto values) {
     const auto workers = head.workers.empty() ? 0 : builder.CreateVector(head.workers);
     return wire::CreatePull(builder, head.block, head.enter, workers, head.clock, head.resume, head.version,
-                            values, head.keys, head.read);
+                            values, head.keys, head.read, head.snapshot);
   });
 }
 

@@ -69,6 +69,7 @@ struct PullHead {
   uint64_t version = 0;
   uint32_t keys = 0;
   bool read = false;
+  uint64_t snapshot = 0;
 };
 
 class Encoder {

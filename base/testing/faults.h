@@ -34,6 +34,7 @@ constexpr const char* kFaultScopes[] = {
     "save.range_kept",    // a ps has taken a snapshot of its range for the checkpoint
     "save.part_written",  // a ps has written its range
     "save.piece",         // a ps that does not see the directory sends a piece of its range
+    "evaluate.snapshot",  // every ps has the snapshot that is evaluated
     "evaluate.taken",     // the figures of an evaluation have arrived
     "end.done",           // a worker that has no steps left may wait for the end
     "end.report",         // a ps reports its final weights

@@ -125,6 +125,20 @@ TEST_CASE("load: checkpoints are in run.dir where they have no place of their ow
             .eval.keep_best);
 }
 
+TEST_CASE("load: the best checkpoint needs a directory, which a command may make with that of the run") {
+  const std::vector<std::string> best{
+      "eval={every_steps: 5, keep_best: true, on: validation}", "data.validation=5",
+      "data.train={format: synthetic, name: digits, rows: 90}", "model={kind: softmax, inputs: 784}"};
+  const auto with = [&](const std::string& set) {
+    std::vector<std::string> sets = best;
+    sets.push_back(set);
+    return sets;
+  };
+  CHECK(Load(kSmall, best).eval.keep_best);
+  CHECK(LoadError(kSmall, with("run.dir=none")).find("eval.keep_best = true; needs checkpoint.dir") !=
+        std::string::npos);
+}
+
 TEST_CASE("load: a command's own run.dir is for who has not said one") {
   LoadOptions options;
   options.made_up_run = "/made/up";

@@ -385,7 +385,9 @@ void Rules::CheckEvaluation() {
            "counts the evaluations of eval.every_steps, which is 0. Try eval.every_steps: 100.");
   RefuseIf(eval.keep_best && never, "eval.keep_best",
            "is about the evaluations of eval.every_steps, which is 0. Try eval.every_steps: 100.");
-  RefuseIf(eval.keep_best && config_.checkpoint.dir.empty() && !IsBad("checkpoint.dir"), "eval.keep_best",
+  // The directory of a run that a command makes has checkpoints.
+  const bool none = config_.run.dir == kNoRunDirectory || IsGood("checkpoint.dir");
+  RefuseIf(eval.keep_best && config_.checkpoint.dir.empty() && none, "eval.keep_best",
            "needs checkpoint.dir. Try checkpoint.dir: run/ckpt.");
 }
 

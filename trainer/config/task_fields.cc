@@ -85,8 +85,8 @@ std::vector<Field> RunningFields() {
              "early; 0: never.")
           .Unit("evaluations"),
       Flag(DT_KEY(eval.keep_best), kRun,
-           "Write a checkpoint after each evaluation of eval.every_steps with the smallest loss so far, and "
-           "keep the last of those beside checkpoint.keep."),
+           "Save the weights of each evaluation with the smallest loss so far, exactly those that were "
+           "evaluated, and keep the last of them beside checkpoint.keep."),
       Flag(DT_KEY(hooks.stop_on_nan), kRun,
            "Check every loss and every gradient, at the worker and at the ps, and end the run with exit code "
            "3 where one is not finite."),

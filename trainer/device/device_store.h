@@ -25,8 +25,8 @@ class DeviceStore {
   const std::shared_ptr<gpu::cuda::Device>& device() const { return device_; }
   const std::shared_ptr<gpu::cuda::SharedStream>& stream() const { return queue_.shared_stream(); }
   float* weights() const { return weights_.data(); }
-  // Returns memory for a gradient that lives as long as this: a ps may apply a gradient whose worker has
-  // ended.
+  // Returns memory for a gradient, or other values of all parameters, that lives as long as this: a ps may
+  // apply a gradient whose worker has ended.
   float* NewGradient() {
     const std::lock_guard lock(mutex_);
     return gradients_.emplace_back(Zeroed(weights_.size(), "a gradient")).data();

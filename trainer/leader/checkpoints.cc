@@ -66,6 +66,7 @@ void Checkpoints::Run() {
 void Checkpoints::Ask(bool stays) {
   asked_ = true;
   stays_ |= stays;
+  if (stays_ && candidate_) EndCandidate();
   if (phase_ == Phase::kIdle) Begin();
 }
 
@@ -76,14 +77,66 @@ void Checkpoints::Finish() {
 }
 
 void Checkpoints::AskBest(const EvaluationFigures& figures) {
-  if (stays_) return;
   asked_best_ = figures;
   Ask(false);
 }
 
+// No evaluation waits for a disk that hangs.
+void Checkpoints::AskForCandidate(const Member& worker) {
+  const bool hangs = writing() && given_up_;
+  if (stays_ || hangs || (candidate_ && candidate_->worker == worker.task.index)) return;
+  if (candidate_) EndCandidate();  // another worker evaluates from now on
+  candidate_ = Candidate{worker.task.index};
+  parts_.rounds.Hold();
+  if (phase_ == Phase::kIdle) Begin();
+}
+
+void Checkpoints::OnNeedSnapshot(const Member& worker, uint64_t request) {
+  AskForCandidate(worker);
+  if (!candidate_) return AnswerEvaluator(worker, request, 0);
+  candidate_->request = request;
+  if (phase_ == Phase::kEvaluating) AnswerEvaluator(worker, request, number());
+}
+
+void Checkpoints::AnswerEvaluator(const Member& worker, uint64_t request, uint64_t number) {
+  const FaultScope fault("evaluate.snapshot");
+  outbox_.Send(worker.node, request, [&](auto& builder) {
+    return wire::CreateGrant(builder, 0, false, static_cast<uint64_t>(step_), false, number);
+  });
+}
+
+void Checkpoints::OnEvaluated(const Member& worker, const std::optional<EvaluationFigures>& best) {
+  if (!candidate_ || candidate_->worker != worker.task.index) return;
+  if (best && phase_ == Phase::kEvaluating) {
+    candidate_.reset();
+    is_candidate_ = false;
+    best_ = best;
+    deadline_ = Clock::now() + Seconds(config_.checkpoint.timeout_s);
+    return Write();
+  }
+  EndCandidate();
+  if (phase_ == Phase::kIdle) BeginNext("");
+}
+
+// Nobody evaluates it any more. A delta that is dropped leaves its chain as it was; a full one had ended it
+// (ChooseBase), and the next checkpoint is full.
+void Checkpoints::EndCandidate() {
+  const Member* const worker = members_.Worker(candidate_->worker);
+  if (candidate_->request != 0 && phase_ != Phase::kEvaluating && worker->here()) {
+    AnswerEvaluator(*worker, candidate_->request, 0);
+  }
+  candidate_.reset();
+  if (std::exchange(is_candidate_, false)) {
+    DropSnapshots();
+    phase_ = Phase::kIdle;
+  }
+  if (phase_ != Phase::kTaking) LetRoundsGoOn();
+}
+
 void Checkpoints::Begin() {
-  asked_ = false;
-  best_ = std::exchange(asked_best_, std::nullopt);
+  is_candidate_ = candidate_.has_value();
+  if (!is_candidate_) asked_ = false;
+  best_ = is_candidate_ ? std::nullopt : std::exchange(asked_best_, std::nullopt);
   phase_ = Phase::kTaking;
   ++history_.last_save;
   kept_here_ = given_up_ = false;
@@ -92,7 +145,7 @@ void Checkpoints::Begin() {
   deadline_ = held_since_ + Seconds(config_.checkpoint.timeout_s);
   round_ = parts_.rounds.Hold();
   ChooseBase();
-  own_.Take(number(), round_, base_number());
+  own_.Take(number(), round_, base_number(), is_candidate_);
 }
 
 // A full one begins a chain of at most checkpoint.delta others, each of which needs that one alone. The ps
@@ -125,9 +178,9 @@ void Checkpoints::OrderOthers(TimePoint now) {
     const FaultScope fault("save.order");
     outbox_.Send(ps.node, 0, [&](auto& builder) {
       const auto step = static_cast<uint64_t>(step_);
-      return wire::CreateOrder(
-          builder, 0,
-          wire::CreateSnapshotOrder(builder, number(), round_, false, step, write, base_number()));
+      return wire::CreateOrder(builder, 0,
+                               wire::CreateSnapshotOrder(builder, number(), round_, false, step, write,
+                                                         base_number(), is_candidate_));
     });
   });
 }
@@ -138,6 +191,7 @@ void Checkpoints::OnSnapshotState(Member& ps, const wire::SnapshotState& state) 
     ps.kept = true;
     return GoOnWhenAllAreKept();
   }
+  if (phase_ != Phase::kWriting) return;
   ShardSaver::Outcome part;
   if (state.error() != nullptr) {
     part.error = state.error()->size() == 0 ? "it gives no reason" : ShortText(state.error()->str());
@@ -157,16 +211,25 @@ void Checkpoints::OnPiece(const Member& ps, net::Message message) {
 
 void Checkpoints::GoOnWhenAllAreKept() {
   bool all = kept_here_;
-  std::vector<bool> pulled(config_.cluster.ps.size());
-  ForOthers([&](const Member& ps) {
-    all = all && ps.kept;
-    pulled[static_cast<size_t>(ps.task.index)] = !ps.sees_directory;
-  });
+  ForOthers([&](const Member& ps) { all = all && ps.kept; });
   if (!all) return;
+  held_ms_ = SecondsSince(held_since_) * 1000;
+  if (!is_candidate_) {
+    Write();
+  } else {
+    phase_ = Phase::kEvaluating;
+    if (candidate_->request != 0) {
+      AnswerEvaluator(*members_.Worker(candidate_->worker), candidate_->request, number());
+    }
+  }
+  LetRoundsGoOn();
+}
+
+void Checkpoints::Write() {
+  std::vector<bool> pulled(config_.cluster.ps.size());
+  ForOthers([&](const Member& ps) { pulled[static_cast<size_t>(ps.task.index)] = !ps.sees_directory; });
   phase_ = Phase::kWriting;
   writing_since_ = next_order_ = Clock::now();
-  held_ms_ = SecondsBetween(held_since_, writing_since_) * 1000;
-  LetRoundsGoOn();
   writer_.Begin(number(), MomentOfSnapshot(), std::move(pulled), std::exchange(lacks_room_, false));
 }
 
@@ -185,9 +248,11 @@ SavedMoment Checkpoints::MomentOfSnapshot() const {
 }
 
 // After the last checkpoint rounds go on without contributors: a worker that comes back still needs weights.
+// A candidate that waits for its turn is of the round at which the evaluation fell due.
 void Checkpoints::LetRoundsGoOn() {
+  const bool wait = candidate_ && !is_candidate_;
   if (finished_) parts_.rounds.EndHere();
-  if (finished_ || !stays_) parts_.rounds.GoOn();
+  if (finished_ || (!stays_ && !wait)) parts_.rounds.GoOn();
 }
 
 void Checkpoints::WatchWriter(TimePoint now) {
@@ -201,11 +266,17 @@ void Checkpoints::WatchWriter(TimePoint now) {
 void Checkpoints::GiveUp(TimePoint now) {
   const double max_s = config_.checkpoint.timeout_s;
   const std::string error = fmt::format("it is not complete after {} s (checkpoint.timeout_s)", max_s);
+  if (is_candidate_) {
+    NoteFailure(error);
+    EndCandidate();
+    return BeginNext(error);
+  }
   if (phase_ == Phase::kTaking) LetRoundsGoOn();
   if (phase_ == Phase::kTaking) return End({"", error});
   deadline_ = now + Seconds(max_s);
   NoteFailure(error);
   given_up_ = true;
+  if (candidate_) EndCandidate();
   writer_.GiveUp(error);
   parts_.ended(error);  // tells the requester now; the next checkpoint begins when this one has ended
 }
@@ -281,11 +352,15 @@ void Checkpoints::End(const CheckpointWriter::Outcome& outcome) {
   const bool again = path.empty() && TriesAgain(error);
   NoteBase(outcome);
   if (again) return Begin();
-  // In sync another checkpoint of the same step would be the same.
-  const bool same = saved_step_ == global_step() && config_.train.mode == TrainMode::kSync;
-  if (asked_ && (!same || asked_best_)) return Begin();
+  BeginNext(path.empty() ? error : "");
+}
+
+// `error`: of the one that has ended.
+void Checkpoints::BeginNext(const std::string& error) {
+  const bool same = HasAllOf(global_step());  // another one would be
+  if (candidate_ || (asked_ && (!same || asked_best_))) return Begin();
   asked_ = false;
-  parts_.ended(path.empty() ? error : "");
+  parts_.ended(error);
 }
 
 // A run that waits must not push out all older checkpoints with equal ones. A second checkpoint of a step is
@@ -298,7 +373,7 @@ bool Checkpoints::NothingNew() const {
 void Checkpoints::Tick(TimePoint now) {
   if (phase_ == Phase::kTaking && kept_here_ && now >= next_order_) OrderOthers(now);
   if (writing()) WatchWriter(now);
-  if (phase_ != Phase::kIdle && now > deadline_) GiveUp(now);
+  if (phase_ != Phase::kIdle && phase_ != Phase::kEvaluating && now > deadline_) GiveUp(now);
   const double every_secs = config_.checkpoint.every_secs;
   if (phase_ != Phase::kIdle || !running_ || every_secs <= 0 || now < next_due_) return;
   next_due_ = now + Seconds(every_secs);

@@ -2,8 +2,10 @@
 // the checkpoint ended. One at a time. In mode sync no round is decided until every ps has its snapshot, so
 // all have one version; in the other modes each ps takes it when the order arrives. CheckpointWriter writes
 // the files. A disk that stays full fails every checkpoint: a failure is told when its cause is another one
-// than before, and else every ten minutes. Messages: docs/wire.md, Orders to a ps.
-// Owner: LocalLeader. Thread: the ps loop.
+// than before, and else every ten minutes. With eval.keep_best an evaluation that is due begins with a
+// snapshot too, the candidate: a worker evaluates it, and then it is written as the best checkpoint or
+// dropped. Other checkpoints wait meanwhile. Messages: docs/wire.md, Orders to a ps. Owner: LocalLeader.
+// Thread: the ps loop.
 #pragma once
 
 #include <cstdint>
@@ -60,7 +62,22 @@ class Checkpoints {
   void AskUnlessLast() {
     if (!stays_) Ask(false);
   }
+  // Takes one of the final weights, which are the best: these are their figures.
   void AskBest(const EvaluationFigures& figures);
+
+  // An evaluation of `worker` is due: takes the candidate now, or as soon as the current checkpoint has
+  // ended. In sync no round is decided until it is taken.
+  void AskForCandidate(const Member& worker);
+  // That worker asks for the candidate: answers when it is taken. The answer names no snapshot where the run
+  // is being saved for the last time, the disk hangs, or the candidate could not be taken.
+  void OnNeedSnapshot(const Member& worker, uint64_t request);
+  // Whether `number` is the candidate that is being evaluated.
+  bool IsCandidate(uint64_t number) const { return phase_ == Phase::kEvaluating && number == this->number(); }
+  // The worker has told the figures of its evaluation. `best`: of the candidate, if it is the best; it is
+  // written.
+  void OnEvaluated(const Member& worker, const std::optional<EvaluationFigures>& best);
+  // The worker will not tell any.
+  void ForgetCandidate(const Member& worker) { OnEvaluated(worker, std::nullopt); }
   // Counts an applied update.
   void OnStep() {
     const int64_t every = config_.checkpoint.every_steps;
@@ -77,6 +94,8 @@ class Checkpoints {
   bool writing() const { return phase_ == Phase::kWriting; }
   // Whether nobody has removed or renamed the newest checkpoint, as far as it is known.
   bool is_there() const { return history_.checkpoint.empty() || !IsGone(history_.checkpoint); }
+  // A checkpoint is being taken or written, or has to be.
+  bool saving() const { return !idle() && phase_ != Phase::kEvaluating; }
   // The global step of the newest complete checkpoint; -1: none yet.
   int64_t saved_step() const { return saved_step_; }
   // Whether the newest checkpoint has every gradient up to `step`. Outside sync it may lack some when there
@@ -97,7 +116,7 @@ class Checkpoints {
   }
 
  private:
-  enum class Phase { kIdle, kTaking, kWriting };
+  enum class Phase { kIdle, kTaking, kEvaluating, kWriting };
   int64_t global_step() const { return parts_.steps.applied(); }
   uint64_t number() const { return history_.last_save; }
   uint64_t base_number() const { return is_delta_ ? base_->number : 0; }
@@ -105,11 +124,15 @@ class Checkpoints {
   bool NothingNew() const;
   void OrderOthers(TimePoint now);
   void GoOnWhenAllAreKept();
+  void Write();
   void ChooseBase();
   void LetRoundsGoOn();
   SavedMoment MomentOfSnapshot() const;
   void GiveUp(TimePoint now);
   void DropSnapshots();
+  void EndCandidate();
+  void AnswerEvaluator(const Member& worker, uint64_t request, uint64_t number);
+  void BeginNext(const std::string& error);
   void WatchWriter(TimePoint now);
   void NoteFailure(const std::string& error);
   void NoteBase(const CheckpointWriter::Outcome& outcome);
@@ -139,6 +162,12 @@ class Checkpoints {
   bool finished_ = false;
   bool lacks_room_ = false;                      // the last checkpoint did not fit on the disk
   std::optional<EvaluationFigures> asked_best_;  // for the next checkpoint
+  // An evaluation that is due and not ended.
+  struct Candidate {
+    int worker = 0;
+    uint64_t request = 0;  // its question for the snapshot; 0: it has not asked
+  };
+  std::optional<Candidate> candidate_;
   // With checkpoint.delta: the checkpoint of all rows that deltas may follow.
   struct Base {
     uint64_t number = 0;
@@ -147,7 +176,8 @@ class Checkpoints {
   };
   std::optional<Base> base_;
   // The current checkpoint.
-  bool is_delta_ = false;  // since base_
+  bool is_candidate_ = false;  // nobody knows yet whether it is written
+  bool is_delta_ = false;      // since base_
   uint64_t round_ = 0;
   int64_t step_ = 0;
   std::string positions_;

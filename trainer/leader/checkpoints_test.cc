@@ -275,9 +275,147 @@ TEST_CASE("checkpoints: a best one that is no better than what the directory has
 TEST_CASE("checkpoints: behind the last checkpoint a worker's wish for one is not heard") {
   CheckpointsFixture f(Saving(TrainMode::kAsync));
   f.checkpoints->Ask(true);
-  f.Save(true, 0.25);
+  f.Save(false);
   f.Complete(1);
   CHECK(f.checkpoints->idle());
+}
+
+// Worker 0 evaluates.
+struct Evaluating : CheckpointsFixture {
+  explicit Evaluating(TrainMode mode, int ps = 1, int64_t delta = 0)
+      : CheckpointsFixture(With(mode, ps, delta)) {
+    members.Worker(0)->node = kWorker;
+    checkpoints->Run();
+    SetStep(7);
+  }
+  static Config With(TrainMode mode, int ps, int64_t delta) {
+    Config config = Saving(mode, ps);
+    config.checkpoint.delta = delta;
+    return config;
+  }
+  const Member& worker() { return *members.Worker(0); }
+  // What it is told when it asks for the snapshot; unset: nothing yet.
+  std::optional<uint64_t> Snapshot() {
+    channel.sent.clear();
+    checkpoints->OnNeedSnapshot(worker(), 3);
+    return Told();
+  }
+  std::optional<uint64_t> Told() {
+    const std::vector<FakeChannel::Sent> told = Take(kWorker);
+    if (told.empty()) return std::nullopt;
+    return told.back().envelope().body_as_Grant()->snapshot();
+  }
+  void Evaluated(std::optional<double> best) {
+    std::optional<EvaluationFigures> figures;
+    if (best) figures = EvaluationFigures{*best, 0.5};
+    checkpoints->OnEvaluated(worker(), figures);
+  }
+  static constexpr net::NodeId kWorker = 300;
+};
+
+TEST_CASE(
+    "candidate: the weights that were evaluated are saved if they are the best, however many steps later") {
+  for (const int ps : {1, 2}) {
+    Evaluating f(TrainMode::kAsync, ps);
+    f.checkpoints->AskForCandidate(f.worker());
+    if (ps == 2) {
+      const wire::SnapshotOrder* const order = f.LastOrder();
+      REQUIRE(order != nullptr);
+      CHECK(order->evaluate());
+      CHECK_FALSE(f.Snapshot());
+      f.Kept(1);
+      CHECK(f.Told() == 1);
+    }
+    CHECK(f.Snapshot() == 1);  // a repeated question is answered again
+    CHECK(f.checkpoints->IsCandidate(1));
+    CHECK_FALSE(f.checkpoints->saving());
+    CHECK(f.NewNames().size() == 0);
+    f.SetStep(9);
+    f.Evaluated(0.25);
+    f.Written(1, 7);
+    CHECK(f.directory().ReadBest() == "step-000000007");
+    CHECK(f.directory().ReadBestLoss() == 0.25);
+  }
+}
+
+TEST_CASE("candidate: weights that are not the best are dropped, and what waited for them follows") {
+  Evaluating f(TrainMode::kAsync);
+  CHECK(f.Snapshot() == 1);
+  f.SetStep(8);
+  f.checkpoints->Ask(false);
+  CHECK(f.Keeps(1));
+  f.Evaluated(std::nullopt);
+  CHECK_FALSE(f.Keeps(1));
+  f.Complete(2);
+  CHECK(f.NewNames() == std::vector<std::string>{"step-000000008"});
+  CHECK_FALSE(f.directory().ReadBest());
+  CHECK(f.checkpoints->idle());
+}
+
+TEST_CASE("candidate: in sync no round is decided until it is taken, behind another checkpoint too") {
+  Evaluating f(TrainMode::kSync, 2);
+  f.checkpoints->Ask(false);
+  f.checkpoints->AskForCandidate(f.worker());
+  f.Kept(1);
+  CHECK(f.Held());  // the snapshots of the other checkpoint are taken
+  f.Written(1, 7);
+  CHECK(f.Held());
+  f.Kept(2);
+  CHECK(f.checkpoints->IsCandidate(2));
+  CHECK_FALSE(f.Held());
+}
+
+TEST_CASE("candidate: without its evaluator it is dropped, and rounds go on") {
+  for (const bool taken : {false, true}) {
+    Evaluating f(TrainMode::kSync, 2);
+    f.checkpoints->AskForCandidate(f.worker());
+    if (taken) f.Kept(1);
+    f.checkpoints->ForgetCandidate(f.worker());
+    CHECK(f.checkpoints->idle());
+    CHECK_FALSE(f.Held());
+    CHECK_FALSE(f.Keeps(1));
+  }
+}
+
+TEST_CASE("candidate: the last checkpoint does not wait for an evaluation, and there is none behind it") {
+  Evaluating f(TrainMode::kAsync);
+  CHECK(f.Snapshot() == 1);
+  f.SetStep(8);
+  f.checkpoints->Ask(true);
+  CHECK_FALSE(f.checkpoints->IsCandidate(1));
+  f.Complete(2);
+  CHECK(f.checkpoints->saved_step() == 8);
+  CHECK(f.Snapshot() == 0);
+}
+
+TEST_CASE("candidate: one that a ps does not take in time is given up, and its evaluator is told") {
+  Evaluating f(TrainMode::kSync, 2);
+  CHECK_FALSE(f.Snapshot());
+  f.Tick(Clock::now() + Seconds(f.config.checkpoint.timeout_s + 1));
+  CHECK(f.Told() == 0);
+  CHECK(f.checkpoints->idle());
+  CHECK_FALSE(f.Held());
+}
+
+TEST_CASE("candidate: one that is dropped is no base, and leaves a chain of deltas as it is") {
+  Evaluating f(TrainMode::kAsync, 2, /*delta=*/2);
+  const auto drop_one = [&](uint64_t number) {
+    f.checkpoints->AskForCandidate(f.worker());
+    f.Kept(number);
+    f.Evaluated(std::nullopt);
+  };
+  const auto base_of_next = [&](int64_t step) {
+    f.SetStep(step);
+    f.checkpoints->Ask(false);
+    const wire::SnapshotOrder* const order = f.LastOrder();
+    REQUIRE(order != nullptr);
+    return order->base();
+  };
+  drop_one(1);
+  CHECK(base_of_next(8) == 0);
+  f.Complete(2);
+  drop_one(3);
+  CHECK(base_of_next(9) == 2);
 }
 
 TEST_CASE("checkpoints: behind the snapshots of the last one rounds are closed, and answer who comes back") {

@@ -123,9 +123,15 @@ struct CheckpointsFixture : PsTaskFixture {
     Kept(number);
     Written(number, of);
   }
+  static EvaluationFigures FiguresOf(double loss) {
+    EvaluationFigures figures;
+    figures.loss = loss;
+    figures.accuracy = 0.5;
+    return figures;
+  }
   // A worker asks for a checkpoint.
   void Save(bool best, double loss = 0) {
-    best ? checkpoints->AskBest({loss, 0.5}) : checkpoints->AskUnlessLast();
+    best ? checkpoints->AskBest(FiguresOf(loss)) : checkpoints->AskUnlessLast();
   }
   // Looks for the end of the checkpoint at a fixed time, so that the next one does not begin.
   void WaitForEnd() {

@@ -48,19 +48,31 @@ void Evaluations::AskFor(const Member& worker) {
   if (worker.task.index != taken_from_ || worker.taken != taken_) due_ = worker.taken;
 }
 
-Evaluations::Verdict Evaluations::Take(const Member& worker, const wire::Evaluated& said) {
+EvaluationFigures Evaluations::EvaluatedFigures(const wire::Evaluated& said) const {
+  return FiguresIn(config_.eval.on == EvalOn::kTest ? said.test() : said.validation());
+}
+
+bool Evaluations::IsBest(const EvaluationFigures& figures) {
+  if (!config_.eval.keep_best || !figures.loss || !(*figures.loss < best_saved_)) return false;
+  best_saved_ = *figures.loss;
+  return true;
+}
+
+std::optional<EvaluationFigures> Evaluations::TakeFinal(const wire::Evaluated& said) {
+  const EvaluationFigures figures = EvaluatedFigures(said);
+  if (!IsBest(figures)) return std::nullopt;
+  return figures;
+}
+
+Evaluations::Verdict Evaluations::Take(const Member& worker, const wire::Evaluated& said, bool kept) {
   Verdict verdict;
   if (DueFor(worker) == 0 || DueFor(worker) != said.local_step()) return verdict;
   taken_from_ = worker.task.index;
   taken_ = std::exchange(due_, 0);
-  const bool on_test = config_.eval.on == EvalOn::kTest;
-  const EvaluationFigures figures = FiguresIn(on_test ? said.test() : said.validation());
+  const EvaluationFigures figures = EvaluatedFigures(said);
   if (figures.rows.value_or(0) == 0) return verdict;
   const double loss = figures.loss.value_or(std::numeric_limits<double>::quiet_NaN());
-  if (config_.eval.keep_best && loss < best_saved_) {
-    best_saved_ = loss;
-    verdict.best = figures;
-  }
+  if (kept && IsBest(figures)) verdict.best = figures;
   Patience& patience = *history_.patience;
   const auto step = static_cast<int64_t>(std::min<uint64_t>(said.global_step(), uint64_t{1} << 62));
   if (!patience.Exhausted(loss, step)) return verdict;

@@ -43,8 +43,11 @@ class Evaluations {
     std::optional<EvaluationFigures> best;  // a smaller loss than all before: save it as the best checkpoint
     std::string end;                        // why the run ends early; empty: it goes on
   };
-  // Takes the figures of the evaluation that is due. Others, and repeated ones, change nothing.
-  Verdict Take(const Member& worker, const wire::Evaluated& said);
+  // Takes the figures of the evaluation that is due. Others, and repeated ones, change nothing. `kept`: the
+  // weights that it was of can be saved.
+  Verdict Take(const Member& worker, const wire::Evaluated& said, bool kept);
+  // Takes the figures of the final weights. Returns them if eval.keep_best has these saved as the best.
+  std::optional<EvaluationFigures> TakeFinal(const wire::Evaluated& said);
   // eval.patience is exhausted.
   bool ended() const { return ended_; }
 
@@ -54,6 +57,9 @@ class Evaluations {
 
  private:
   void AskFor(const Member& worker);
+  // The figures on the set of eval.on.
+  EvaluationFigures EvaluatedFigures(const wire::Evaluated& said) const;
+  bool IsBest(const EvaluationFigures& figures);
   int Evaluator() const;
 
   const Config& config_;

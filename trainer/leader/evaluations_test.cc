@@ -31,16 +31,19 @@ struct Run : PsFixture {
     evaluations.OnStep(*members.Worker(worker));
     return evaluations.DueFor(*members.Worker(worker));
   }
-  Evaluations::Verdict Take(int worker, uint64_t local_step, double loss) {
+  static std::string TextOf(double loss) {
     EvaluationFigures figures;
     figures.rows = 5;
     figures.loss = loss;
     figures.accuracy = 0.5;
-    const std::string text = EvaluationToJson(figures);
+    return EvaluationToJson(figures);
+  }
+  Evaluations::Verdict Take(int worker, uint64_t local_step, double loss, bool kept = true) {
+    const std::string text = TextOf(loss);
     const net::Message said = Make([&](auto& builder) {
       return wire::CreateEvaluatedDirect(builder, local_step, 3 * local_step, nullptr, text.c_str());
     });
-    return evaluations.Take(*members.Worker(worker), *net::Decode(said)->body_as_Evaluated());
+    return evaluations.Take(*members.Worker(worker), *net::Decode(said)->body_as_Evaluated(), kept);
   }
   RunHistory history;
   Logger log{"ps 0", LogOptions{LogLevel::kError, false, "", false}};
@@ -103,6 +106,25 @@ TEST_CASE("evaluations: behind a rollback those of later steps have not happened
   again.Begin(6);  // the second evaluation, at step 12, is later than that
   CHECK(run.history.patience->in_vain() == 0);
   CHECK(run.history.patience->best_loss() == 0.5);
+}
+
+TEST_CASE("evaluations: the best are weights that can be saved, among them the final ones") {
+  Run run;
+  run.config.eval.keep_best = true;
+  run.Steps(1, 2);
+  CHECK_FALSE(run.Take(1, 2, 0.5, /*kept=*/false).best);
+  run.Steps(1, 4);
+  CHECK(run.Take(1, 4, 0.6).best);
+  const auto final_loss = [&](double loss) {
+    const std::string text = Run::TextOf(loss);
+    const net::Message said = run.Make(
+        [&](auto& builder) { return wire::CreateEvaluatedDirect(builder, 0, 10, nullptr, text.c_str()); });
+    return run.evaluations.TakeFinal(*net::Decode(said)->body_as_Evaluated());
+  };
+  CHECK_FALSE(final_loss(0.6));
+  const std::optional<EvaluationFigures> best = final_loss(0.4);
+  REQUIRE(best);
+  CHECK(best->loss == 0.4);
 }
 
 TEST_CASE("evaluations: a loss that is not finite is never the best one") {

@@ -29,7 +29,11 @@ using wire::Body;
 constexpr milliseconds kStatusEvery{1000};
 
 std::unique_ptr<Checkpoints> CheckpointsFor(Checkpoints::Parts parts) {
-  if (parts.leader.task.config.checkpoint.dir.empty()) return nullptr;
+  const Config& config = parts.leader.task.config;
+  if (config.checkpoint.dir.empty() && config.eval.keep_best) {
+    throw UserError("eval.keep_best = true; needs checkpoint.dir. Try checkpoint.dir: run/ckpt.");
+  }
+  if (config.checkpoint.dir.empty()) return nullptr;
   return std::make_unique<Checkpoints>(std::move(parts));
 }
 
@@ -96,6 +100,9 @@ bool LocalLeader::OnWorkerRequest(Member& worker, const wire::Envelope& request,
       return true;
     case Body::Done:
       OnDone(worker, number, *request.body_as_Done());
+      return true;
+    case Body::NeedSnapshot:
+      OnNeedSnapshot(worker, number, *request.body_as_NeedSnapshot());
       return true;
     case Body::Evaluated:
       OnEvaluated(worker, number, *request.body_as_Evaluated());
@@ -319,17 +326,29 @@ void LocalLeader::OnDone(Member& member, uint64_t request, const wire::Done& don
   steps_.ServeWaiting();
   if (member.done) return;
   member.done = true;
+  if (checkpoints_) checkpoints_->ForgetCandidate(member);
   member.result.Take(done);
   log_.Detail("{} is done: {}", TaskName(member.task), Plural(member.result.local_steps, "local step"));
   CloseWhenAllDone(Clock::now());
 }
 
+void LocalLeader::OnNeedSnapshot(const Member& worker, uint64_t request, const wire::NeedSnapshot& question) {
+  const uint64_t due = evaluations_.DueFor(worker);
+  if (keeps_best() && due != 0 && due == question.local_step()) {
+    return checkpoints_->OnNeedSnapshot(worker, request);
+  }
+  outbox_.Send(worker.node, request, [](auto& builder) { return wire::CreateGrant(builder); });
+}
+
 void LocalLeader::OnEvaluated(const Member& member, uint64_t request, const wire::Evaluated& said) {
   if (said.local_step() == 0) {
-    end_.OnEvaluated(member, said);
+    const bool taken = end_.OnEvaluated(member, said);
+    const std::optional<EvaluationFigures> best = taken ? evaluations_.TakeFinal(said) : std::nullopt;
+    if (best && checkpoints_) checkpoints_->AskBest(*best);
   } else {
-    const Evaluations::Verdict verdict = evaluations_.Take(member, said);
-    if (verdict.best && checkpoints_) checkpoints_->AskBest(*verdict.best);
+    const bool kept = checkpoints_ && checkpoints_->IsCandidate(said.snapshot());
+    const Evaluations::Verdict verdict = evaluations_.Take(member, said, kept);
+    if (checkpoints_) checkpoints_->OnEvaluated(member, verdict.best);
     if (!verdict.end.empty()) {
       log_.Info("the run ends early: {}", verdict.end);
       EndEarly();
@@ -434,6 +453,7 @@ void LocalLeader::Left(Member& member) {
   }
   member.Leave();
   if (member.is_worker()) slow_workers_.Forget(member.task.index);
+  if (member.is_worker() && checkpoints_) checkpoints_->ForgetCandidate(member);
   status_.Forget(member);
   if (phase_ == RunPhase::kEnded) member.told = true;
   steps_.ServeWaiting();
@@ -580,7 +600,7 @@ std::optional<std::string> LocalLeader::StatusJson() {
   // A run that goes back to a checkpoint is there already, before all tasks are here again.
   now.global_step = starting() && history_.begun ? history_.checkpoint_step : global_step();
   now.steps = AllSteps();
-  now.saving = checkpoints_ != nullptr && !checkpoints_->idle();
+  now.saving = checkpoints_ != nullptr && checkpoints_->saving();
   now.ended = aborted_ || phase_ == RunPhase::kEnded;
   now.done = phase_ == RunPhase::kEnded;
   now.failed = failed_;

@@ -50,6 +50,7 @@ class LocalLeader : public Leader {
   void StepApplied(Member& worker, const wire::Push& push) override;
   uint32_t GrantNext(Member& worker) override {
     evaluations_.OnStep(worker);
+    if (keeps_best() && evaluations_.DueFor(worker) != 0) checkpoints_->AskForCandidate(worker);
     return steps_.GrantNext(worker);
   }
   uint64_t EvaluationDueFor(const Member& worker) const override { return evaluations_.DueFor(worker); }
@@ -125,6 +126,7 @@ class LocalLeader : public Leader {
   void Start(Member& member, uint64_t request);
   void AfterStep();
   void OnDone(Member& member, uint64_t request, const wire::Done& done);
+  void OnNeedSnapshot(const Member& worker, uint64_t request, const wire::NeedSnapshot& question);
   void OnEvaluated(const Member& member, uint64_t request, const wire::Evaluated& said);
   void OnHookRequest(const Member& worker, const wire::HookRequest& asked);
   void OnReport(Member& ps, const wire::Report& report);
@@ -143,6 +145,7 @@ class LocalLeader : public Leader {
   // `goes_back`: a ps was lost, so that the run would go on from its newest checkpoint.
   [[noreturn]] void EndStopped(const std::string& unsaved, bool goes_back = false) const;
   bool sync() const { return config_.train.mode == TrainMode::kSync; }
+  bool keeps_best() const { return config_.eval.keep_best && checkpoints_ != nullptr; }
 
   const LeaderParts parts_;
   const Config& config_;

@@ -161,13 +161,14 @@ void RunEnd::OnWorkerWaits(const Member& worker) {
                [](auto& builder) { return wire::CreateGrant(builder, 0, true, 0, /*evaluate=*/true); });
 }
 
-void RunEnd::OnEvaluated(const Member& worker, const wire::Evaluated& said) {
-  if (!evaluating_ || worker.task.index != evaluator_) return;
+bool RunEnd::OnEvaluated(const Member& worker, const wire::Evaluated& said) {
+  if (!evaluating_ || worker.task.index != evaluator_) return false;
   evaluating_ = false;
   summary_.bytes_sent = AddCounts(summary_.bytes_sent, CountIn(said.bytes_sent()));
   summary_.bytes_received = AddCounts(summary_.bytes_received, CountIn(said.bytes_received()));
   summary_.validation = FiguresIn(said.validation());
   summary_.test = FiguresIn(said.test());
+  return true;
 }
 
 // Steps from a checkpoint may be of an earlier run, except when this ps 0 was restarted in the middle of one.

@@ -36,7 +36,8 @@ class RunEnd {
   bool lacks_own() const { return begun_ && !reports_[0]; }
   void Tick(TimePoint now);
   void OnChecksums(const Member& ps, const wire::ChecksumList& list);
-  void OnEvaluated(const Member& worker, const wire::Evaluated& said);
+  // False: this worker was not asked, or the figures are here already.
+  bool OnEvaluated(const Member& worker, const wire::Evaluated& said);
   // A worker without a next step asks for the end; it may be the one that evaluates.
   void OnWorkerWaits(const Member& worker);
   // All answers are here.

@@ -285,6 +285,7 @@ void PsServer::OnPull(Member& member, uint64_t request, bool repeated, const wir
   if (!wrong.empty()) {
     return repeated ? DropFrame(member.node, kBadKeys) : RefuseRequest(member, request, "a pull", wrong);
   }
+  if (pull.snapshot() != 0) return snapshots_.OnPull(member, request, pull);
   repeated ? rule_->OnRepeatedPull(member, request, pull) : rule_->OnPull(member, request, pull);
 }
 

@@ -32,10 +32,10 @@ void SnapshotKeeper::OnOrder(const wire::SnapshotOrder& order) {
       parts_.log.Debug("writes its part of the checkpoint of global step {}", step);
     }
   }
-  Take(order.number(), order.round(), order.base());
+  Take(order.number(), order.round(), order.base(), order.evaluate());
 }
 
-void SnapshotKeeper::Take(uint64_t number, uint64_t round, uint64_t base) {
+void SnapshotKeeper::Take(uint64_t number, uint64_t round, uint64_t base, bool evaluate) {
   if (Kept(number)) return Tell();
   if (number <= number_) return;
   if (base != 0 && (base != last_full_ || parts_.config.checkpoint.delta == 0)) return;
@@ -43,12 +43,14 @@ void SnapshotKeeper::Take(uint64_t number, uint64_t round, uint64_t base) {
   number_ = number;
   round_ = round;
   base_ = base;
+  evaluate_ = evaluate;
   due_ = true;
   AfterMessage();
 }
 
 bool SnapshotKeeper::Write(uint64_t number, const std::string& directory) {
   if (!Kept(number) || saver_.Of(number) != nullptr || saver_.busy()) return false;
+  snapshot_->LetUpdatesWait(true);
   saver_.Begin(number, snapshot_, directory);
   return true;
 }
@@ -101,7 +103,8 @@ void SnapshotKeeper::TakeWhenFinished() {
   due_ = told_given_up_ = false;
   if (base_ == 0) last_full_ = number_;
   snapshot_ = parts_.shard.TakeSnapshot(base_ == 0 ? SnapshotOf::kAll : SnapshotOf::kChanges);
-  if (!parts_.leader->SeesDirectory()) snapshot_->UpdatesDoNotWait();
+  if (evaluate_) snapshot_->KeepForEvaluation();
+  if (evaluate_ || !parts_.leader->SeesDirectory()) snapshot_->LetUpdatesWait(false);
   if (const std::optional<TableFigures> table = parts_.shard.Figures()) {
     parts_.log.Info("{} in this checkpoint: {}", kTableName, TableText(*table));
   }
@@ -118,6 +121,34 @@ void SnapshotKeeper::OnReadPiece(net::NodeId from, const wire::ReadPiece& read) 
   const uint64_t sum = parts_.config.net.checksum ? net::PayloadChecksum(values->data, values->size) : 0;
   const FaultScope fault("save.piece");
   parts_.outbox.Piece(from, read.number(), read.piece(), sum, *values);
+}
+
+// The weights of a block as they were; unset: they are not here any more.
+std::optional<net::LentBytes> SnapshotKeeper::Lend(const Member& worker, uint64_t request, int64_t block) {
+  ParameterShard& shard = parts_.shard;
+  if (shard.table(block) == nullptr) {
+    return snapshot_->Lend(block * static_cast<int64_t>(1 + shard.slot_names().size()));
+  }
+  const RowDesk::Keys keys = parts_.rule.rows().Find(worker.task.index, block, request);
+  if (keys == nullptr) return std::nullopt;
+  const net::LentBytes rows = shard.LendRows(block, *keys);
+  void* const values = const_cast<void*>(rows.data);
+  if (snapshot_->GoBack(*keys, static_cast<float*>(values))) return rows;
+  rows.release(values, rows.context);
+  return std::nullopt;
+}
+
+void SnapshotKeeper::OnPull(const Member& worker, uint64_t request, const wire::Pull& pull) {
+  std::optional<net::LentBytes> weights;
+  if (Kept(pull.snapshot())) weights = Lend(worker, request, pull.block());
+  if (!weights) {
+    parts_.outbox.Send(worker.node, request, [](auto& builder) {
+      return wire::CreateWeights(builder, 0, 0, 0, 0, 0, 0, 0, 0, /*gone=*/true);
+    });
+    return;
+  }
+  const uint64_t sum = parts_.config.net.checksum ? net::PayloadChecksum(weights->data, weights->size) : 0;
+  parts_.outbox.Weights(worker.node, request, 0, 0, 0, sum, *weights, 0);
 }
 
 void SnapshotKeeper::Tick() {

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -137,6 +138,31 @@ TEST_CASE("snapshot keeper: a leader whose queue is full is sent nothing, and no
   CHECK(f.Read(1, 0) != nullptr);
 }
 
+TEST_CASE("snapshot keeper: a pull is answered with the weights of the snapshot, or that it is gone") {
+  Fixture f;
+  const auto pull = [&](uint64_t number) {
+    f.channel.sent.clear();
+    const net::Message message = f.Make([&](auto& builder) {
+      return wire::CreatePull(builder, 0, false, 0, 0, false, 0, 0, 0, true, number);
+    });
+    f.keeper.OnPull(*f.members.Worker(0), 9, *net::Decode(message)->body_as_Pull());
+    return f.Last().envelope().body_as_Weights();
+  };
+  f.keeper.Take(1, 0, 0, /*evaluate=*/true);
+  const float before = *reinterpret_cast<const float*>(f.shard.Lend(0).data);
+  const std::vector<float> gradient(f.shard.bytes(0) / sizeof(float), 1);
+  f.shard.Apply(0, net::TensorView{reinterpret_cast<const std::byte*>(gradient.data()), f.shard.bytes(0)});
+  const wire::Weights* const weights = pull(1);
+  CHECK_FALSE(weights->gone());
+  REQUIRE(weights->values() != nullptr);
+  float of_snapshot = 0;
+  std::memcpy(&of_snapshot, weights->values()->data(), sizeof of_snapshot);
+  CHECK(of_snapshot == before);
+  CHECK(pull(2)->gone());
+  f.keeper.Drop(1);
+  CHECK(pull(1)->gone());
+}
+
 TEST_CASE(
     "snapshot keeper: a newer checkpoint takes the place of an older one, and nothing that is late of that") {
   Fixture f;
@@ -249,7 +275,7 @@ class FakeSnapshot : public Snapshot {
   }
   void ReleaseBefore(int64_t piece) override { released = std::max(released, piece); }
   SnapshotCost Cost() const override { return cost; }
-  void UpdatesDoNotWait() override { updates_wait = false; }
+  void LetUpdatesWait(bool wait) override { updates_wait = wait; }
 
   SnapshotCost cost;
   int64_t released = 0;

@@ -69,12 +69,11 @@ class Job {
   Shard& shard() { return shard_; }
   const Layout& layout() const { return layout_; }
   const Config& config() const { return config_; }
-
- private:
   uint64_t RowOf(uint64_t feature) const {
     return feature == 200 ? layout_.table->bias_row() : layout_.table->RowOf(feature);
   }
 
+ private:
   const Config config_;
   const Layout layout_;
   Shard shard_;
@@ -110,6 +109,35 @@ TEST_CASE("hash shard: with every optimizer a row has the bits of the same row o
       CHECK(plain.WeightsOf(feature) == hashed.WeightsOf(feature));
     }
   }
+}
+
+TEST_CASE("hash shard: an evaluation gets the rows of its snapshot, whatever came, changed and left since") {
+  Config config = JobOf(OptimizerKind::kAdagrad, TableKind::kHash);
+  config.model.admit_after = 2;
+  config.model.evict_after = 12;
+  config.model.init.kind = InitKind::kNormal;
+  Job<HashShard> job(config);
+  std::mt19937 random(5);
+  const auto train = [&](unsigned from, unsigned to) {
+    for (unsigned step = from; step < to; ++step) job.Apply(SomeFeatures(&random), step);
+  };
+  train(0, 30);
+  std::vector<std::vector<float>> before;
+  for (uint64_t feature = 0; feature <= 200; ++feature) before.push_back(job.WeightsOf(feature));
+  const std::shared_ptr<Snapshot> snapshot = job.shard().TakeSnapshot();
+  snapshot->KeepForEvaluation();
+  const int64_t evicted = job.shard().rows().evicted();
+  train(30, 60);
+  CHECK(job.shard().rows().evicted() > evicted);
+  bool changed = false;
+  for (uint64_t feature = 0; feature <= 200; ++feature) {
+    std::vector<float> weights = job.WeightsOf(feature);
+    changed |= weights != before[feature];
+    const KeyList key{job.RowOf(feature)};
+    REQUIRE(snapshot->GoBack({key.data(), 1}, weights.data()));
+    CHECK(weights == before[feature]);
+  }
+  CHECK(changed);
 }
 
 TEST_CASE(

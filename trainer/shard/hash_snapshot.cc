@@ -9,7 +9,11 @@ namespace dtrain {
 
 HashSnapshot::HashSnapshot(const HashStore& rows, const std::vector<Block>& blocks, int64_t width,
                            size_t max_kept_bytes)
-    : rows_(rows), width_(width), max_kept_bytes_(max_kept_bytes) {
+    : rows_(rows),
+      blocks_(blocks),
+      width_(width),
+      max_kept_bytes_(max_kept_bytes),
+      initial_(static_cast<size_t>(rows.values())) {
   for (const Block& block : blocks) AddPieces(block);
   if (!rows_.has_bias()) return;
   // A piece of its own: it is what was kept of no other rows.
@@ -43,8 +47,13 @@ void HashSnapshot::Keep(const HashRow& row) {
   if (behind - pieces_.begin() <= released_) return;
   HashPiece& piece = *(behind - 1);
   kept_bytes_ -= piece.kept.bytes();
-  piece.kept.Add(row);
+  const size_t values = piece.kept.Add(row);
   kept_bytes_ += piece.kept.bytes();
+  if (kept_rows_) {
+    (*kept_rows_)[row.row] = {static_cast<size_t>(behind - pieces_.begin() - 1), values,
+                              row.values != nullptr};
+    kept_bytes_ += kPlaceBytes;
+  }
   cost_.max_bytes = std::max(cost_.max_bytes, kept_bytes_);
   if (kept_bytes_ <= max_kept_bytes_) return;
   cost_.given_up = true;
@@ -78,6 +87,33 @@ std::optional<net::LentBytes> HashSnapshot::Lend(int64_t piece) const {
   if (piece >= piece_count()) return buffer.Lend(0, 0);
   if (!Has(piece)) return std::nullopt;
   return buffer.Lend(0, Write(piece, reinterpret_cast<std::byte*>(buffer.floats())));
+}
+
+// What a row was; null: it is as it was.
+const float* HashSnapshot::AsItWas(uint64_t row, uint64_t step, float* initial) const {
+  if (rows_.has_bias() && row + 1 == rows_.rows().end) return pieces_.back().kept.At(0);
+  const auto kept = kept_rows_->find(row);
+  if (kept == kept_rows_->end() && !rows_.IsNewer(row, step)) return nullptr;
+  if (kept != kept_rows_->end() && kept->second.has_values) {
+    return pieces_[kept->second.piece].kept.At(kept->second.values);
+  }
+  rows_.InitialRow(row, initial);
+  return initial;
+}
+
+bool HashSnapshot::GoBack(KeySpan keys, float* weights) const {
+  const std::lock_guard lock(mutex_);
+  if (!kept_rows_ || released_ > 0) return false;
+  if (keys.size == 0) return true;
+  const auto block = std::find_if(blocks_.begin(), blocks_.end(), [&](const Block& each) {
+    return each.rows.begin <= keys[0] && keys[0] < each.rows.end;
+  });
+  DT_CHECK(block != blocks_.end(), keys[0]);
+  for (int64_t i = 0; i < keys.size; ++i, weights += width_) {
+    const float* const row = AsItWas(keys[i], block->step, initial_.data());
+    if (row != nullptr) std::copy_n(row, width_, weights);
+  }
+  return true;
 }
 
 void HashSnapshot::ReleaseBefore(int64_t piece) {

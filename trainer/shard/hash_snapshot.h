@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "trainer/shard/snapshot.h"
@@ -37,6 +38,8 @@ class HashSnapshot : public Snapshot {
   std::optional<net::LentBytes> Lend(int64_t piece) const override;
   void ReleaseBefore(int64_t piece) override;
   SnapshotCost Cost() const override;
+  void KeepForEvaluation() override { kept_rows_.emplace(); }
+  bool GoBack(KeySpan keys, float* weights) const override;
 
   // Call this before rows change, and hold the lock until they have.
   std::unique_lock<std::mutex> BeforeUpdate() { return std::unique_lock(mutex_); }
@@ -50,12 +53,23 @@ class HashSnapshot : public Snapshot {
     HashRowList kept;   // rows that have changed, as they were
   };
 
+  // Where the values of a kept row are.
+  struct Place {
+    size_t piece = 0;
+    size_t values = 0;
+    bool has_values = false;  // else it was a candidate
+  };
+  // What a place in the table of `kept_rows_` takes, about.
+  static constexpr size_t kPlaceBytes = 64;
+
+  const float* AsItWas(uint64_t row, uint64_t step, float* initial) const;
   void AddPieces(const Block& block);
   void Release(int64_t end);
   size_t Write(int64_t piece, std::byte* bytes) const;
   bool Has(int64_t piece) const { return piece >= released_ && piece < piece_count(); }
 
   const HashStore& rows_;
+  const std::vector<Block> blocks_;
   const int64_t width_;
   const size_t max_kept_bytes_;
 
@@ -63,8 +77,10 @@ class HashSnapshot : public Snapshot {
   std::vector<HashPiece> pieces_;
   int64_t released_ = 0;  // all pieces before this one are released
   size_t kept_bytes_ = 0;
+  std::optional<std::unordered_map<uint64_t, Place>> kept_rows_;  // for an evaluation; else unset
   SnapshotCost cost_;
   mutable std::vector<HashRow> found_;  // of a piece; kept to spare the allocation
+  mutable std::vector<float> initial_;
 };
 
 }  // namespace dtrain

@@ -28,7 +28,9 @@ class JointSnapshot : public Snapshot {
   }
   void ReleaseBefore(int64_t piece) override;
   SnapshotCost Cost() const override { return rows_->Cost(); }
-  void UpdatesDoNotWait() override { rows_->UpdatesDoNotWait(); }
+  void LetUpdatesWait(bool wait) override { rows_->LetUpdatesWait(wait); }
+  void KeepForEvaluation() override { rows_->KeepForEvaluation(); }
+  bool GoBack(KeySpan keys, float* weights) const override { return rows_->GoBack(keys, weights); }
 
  private:
   const std::shared_ptr<Snapshot> range_;

@@ -20,6 +20,7 @@
 #include "net/codec.h"
 #include "net/lent_buffer.h"
 #include "trainer/model/layout.h"
+#include "trainer/table/key_list.h"
 
 namespace dtrain {
 
@@ -74,8 +75,15 @@ class Snapshot {
   // Releases all pieces before this one: their memory is given back, and updates no longer copy them.
   virtual void ReleaseBefore(int64_t piece) = 0;
   virtual SnapshotCost Cost() const { return {}; }
-  // The ps loop itself reads the pieces, so an update that waits would wait for itself. Thread: the ps loop.
-  virtual void UpdatesDoNotWait() {}
+  // Whether updates wait where the rows as they were take much memory. They must not where the ps loop itself
+  // reads: an update would wait for itself. Thread: the ps loop.
+  virtual void LetUpdatesWait(bool /*wait*/) {}
+  // An evaluation reads rows before the snapshot is written: from now on what updates change is kept of rows
+  // that a delta leaves out too. Call it when the snapshot is taken. Thread: the ps loop.
+  virtual void KeepForEvaluation() {}
+  // Sets the weights of rows of a block, [keys, width] as they are now, to what they were. False: the rows
+  // are released. Thread: the ps loop.
+  virtual bool GoBack(KeySpan /*keys*/, float* /*weights*/) const { return false; }
 };
 
 class RangeSnapshot : public Snapshot {

@@ -43,6 +43,7 @@ std::chrono::nanoseconds WaitAfterUpdate(const UndoLimits& limits, size_t used, 
 TableSnapshot::TableSnapshot(const RowStore& rows, int64_t width, const UndoLimits& limits,
                              std::vector<bool> changed)
     : rows_(rows),
+      width_(width),
       pieces_(rows.rows(), rows.values()),
       slice_bits_(BitsBelow(std::min(kMaxSliceRows, pieces_.rows()))),  // those of a piece are 2^n
       limits_(limits),
@@ -167,13 +168,25 @@ void TableSnapshot::KeepRows(KeySpan keys) {
   for (int64_t i = 0; i < keys.size; ++i) {
     if (i + 2 * kAhead < keys.size) undo_.WillKeep(SliceOf(keys[i + 2 * kAhead]));
     if (i + kAhead < keys.size) undo_.WillKeepSoon(SliceOf(keys[i + kAhead]));
-    if (keys[i] < first || !HasGroup(rows_.GroupOf(keys[i]))) continue;
+    if (keys[i] < first || (!keeps_all_ && !HasGroup(rows_.GroupOf(keys[i])))) continue;
     const auto at = static_cast<uint32_t>((keys[i] - rows_.rows().begin) & mask);
     float* const kept = undo_.Keep(SliceOf(keys[i]), at);
     if (kept == nullptr) continue;
     const float* const row = rows_.Find(keys[i]);
     row != nullptr ? void(std::copy_n(row, rows_.values(), kept)) : rows_.InitialRow(keys[i], kept);
   }
+}
+
+bool TableSnapshot::GoBack(KeySpan keys, float* weights) const {
+  const std::lock_guard lock(mutex_);
+  if (released_ > 0) return false;
+  const uint64_t mask = (uint64_t{1} << slice_bits_) - 1;
+  for (int64_t i = 0; i < keys.size; ++i, weights += width_) {
+    const auto at = static_cast<uint32_t>((keys[i] - rows_.rows().begin) & mask);
+    const float* const row = undo_.Kept(SliceOf(keys[i]), at);
+    if (row != nullptr) std::copy_n(row, width_, weights);
+  }
+  return true;
 }
 
 void TableSnapshot::Wait() {

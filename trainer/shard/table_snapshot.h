@@ -52,7 +52,9 @@ class TableSnapshot : public Snapshot {
   std::optional<net::LentBytes> Lend(int64_t piece) const override;
   void ReleaseBefore(int64_t piece) override;
   SnapshotCost Cost() const override;
-  void UpdatesDoNotWait() override { updates_wait_ = false; }
+  void LetUpdatesWait(bool wait) override { updates_wait_ = wait; }
+  void KeepForEvaluation() override { keeps_all_ = true; }
+  bool GoBack(KeySpan keys, float* weights) const override;
 
   // Call this before rows change, and hold the lock until they have.
   std::unique_lock<std::mutex> BeforeUpdate(KeySpan keys);
@@ -72,12 +74,14 @@ class TableSnapshot : public Snapshot {
   bool Has(int64_t piece) const { return piece >= released_ && piece < piece_count(); }
 
   const RowStore& rows_;
+  const int64_t width_;
   const RowPieces pieces_;
   const int slice_bits_;  // a slice, the rows that are copied at once, has 2^slice_bits_
   const UndoLimits limits_;
   const std::vector<bool> changed_;
   const TimePoint taken_;
   bool updates_wait_ = true;  // used by the ps loop
+  bool keeps_all_ = false;    // as above: rows that a delta leaves out too
 
   mutable std::mutex mutex_;  // guards what follows, and reading `rows_`
   RowUndo undo_;

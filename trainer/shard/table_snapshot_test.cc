@@ -75,7 +75,7 @@ TEST_CASE("table snapshot: beyond its limit it is given up, whether updates wait
   limits.max_bytes = 100'000;
   limits.max_wait = std::chrono::milliseconds(15);  // more than the other one's update takes
   TableSnapshot lent(rows, 1, limits), snapshot(rows, 1, limits);
-  lent.UpdatesDoNotWait();
+  lent.LetUpdatesWait(false);
   CHECK(Lends(lent, 0));
   for (int i = 0; i < 100; ++i) {
     Update(&rows, &lent, &random);
@@ -132,6 +132,27 @@ TEST_CASE("table snapshot: where all pieces are released, an update is as free a
   const uint64_t key = 7;
   CHECK_FALSE(snapshot.BeforeUpdate({&key, 1}).owns_lock());
   CHECK(snapshot.Cost().max_bytes == 0);
+}
+
+TEST_CASE("table snapshot: an evaluation gets rows as they were, those that a delta leaves out too") {
+  for (const bool delta : {false, true}) {
+    CAPTURE(delta);
+    RowStore rows({0, kRows}, 1, {}, {0});
+    *rows.Touch(5) = 2;
+    TableSnapshot snapshot(rows, 1, {}, std::vector<bool>(delta ? rows.unit_count() : 0));
+    snapshot.KeepForEvaluation();
+    const KeyList changing{5, 6, 7};
+    {
+      const auto lock = snapshot.BeforeUpdate({changing.data(), 3});
+      for (const uint64_t row : changing) *rows.Touch(row) += 1;
+    }
+    const KeyList keys{4, 5, 6, kRows - 1};
+    std::vector<float> now{0, *rows.Find(5), *rows.Find(6), 0};
+    REQUIRE(snapshot.GoBack({keys.data(), 4}, now.data()));
+    CHECK(now == std::vector<float>{0, 2, 0, 0});
+    snapshot.ReleaseBefore(1);
+    CHECK_FALSE(snapshot.GoBack({keys.data(), 4}, now.data()));
+  }
 }
 
 TEST_CASE("table snapshot: of no rows there are no pieces") {

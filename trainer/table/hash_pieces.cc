@@ -82,9 +82,11 @@ size_t WriteHashPiece(const std::vector<HashRow>& rows, int64_t width, int64_t v
   return static_cast<size_t>(at - bytes);
 }
 
-void HashRowList::Add(const HashRow& row) {
+size_t HashRowList::Add(const HashRow& row) {
+  const size_t place = row_values_.size();
   rows_.push_back({row.row, row.step, row.count, nullptr});
   if (row.values != nullptr) row_values_.insert(row_values_.end(), row.values, row.values + values_);
+  return place;
 }
 
 void HashRowList::AppendTo(std::vector<HashRow>* rows) const {

@@ -47,7 +47,9 @@ class HashRowList {
  public:
   explicit HashRowList(int64_t values) : values_(static_cast<size_t>(values)) {}
 
-  void Add(const HashRow& row);
+  // Returns the place of its values.
+  size_t Add(const HashRow& row);
+  const float* At(size_t place) const { return row_values_.data() + place; }
   // Appends them to `rows`, whose values are those here.
   void AppendTo(std::vector<HashRow>* rows) const;
   bool empty() const { return rows_.empty(); }

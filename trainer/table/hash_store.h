@@ -58,6 +58,11 @@ class HashStore {
   void InitialRow(uint64_t row, float* values) const { initial_(row, values); }
   // Null: it has none.
   const float* Find(uint64_t row) const;
+  // Whether there is a row, or a candidate, that an update behind `step` has named. Not of the bias.
+  bool IsNewer(uint64_t row, uint64_t step) const {
+    const HashEntry* const entry = SegmentOf(row).Find(row);
+    return entry != nullptr && entry->step > step;
+  }
   // Copies the first `width` values of rows to [keys, width], the initial ones of those that have none.
   void Read(KeySpan keys, int64_t width, float* out) const;
 

@@ -22,22 +22,30 @@ RowUndo::Slice& RowUndo::At(int64_t slice) {
 
 // The entry of a number, or the free one where it belongs. Multiplicative hashing (Knuth, The Art of Computer
 // Programming, 6.4).
-float* RowUndo::PlaceOf(std::vector<float>* entries, uint32_t number) const {
-  const size_t mask = entries->size() / entry_ - 1;
+size_t RowUndo::PlaceOf(const std::vector<float>& entries, uint32_t number) const {
+  const size_t mask = entries.size() / entry_ - 1;
   size_t place = (number * uint64_t{0x9E3779B97F4A7C15} >> 32) & mask;
-  float* entry = entries->data() + place * entry_;
+  const float* entry = entries.data() + place * entry_;
   while (NumberIn(entry) != 0 && NumberIn(entry) != number) {
     place = (place + 1) & mask;
-    entry = entries->data() + place * entry_;
+    entry = entries.data() + place * entry_;
   }
-  return entry;
+  return place * entry_;
+}
+
+const float* RowUndo::Kept(int64_t number, uint32_t at) const {
+  const Slice* const slice = Find(number);
+  if (slice == nullptr || slice->entries.empty()) return nullptr;
+  const float* const entry = slice->entries.data() + PlaceOf(slice->entries, at + 1);
+  return NumberIn(entry) == 0 ? nullptr : entry + 1;
 }
 
 void RowUndo::Widen(Slice* slice) {
   std::vector<float> wider(std::max(4 * entry_, 2 * slice->entries.size()));
   for (size_t i = 0; i < slice->entries.size(); i += entry_) {
     const float* const entry = &slice->entries[i];
-    if (NumberIn(entry) != 0) std::memcpy(PlaceOf(&wider, NumberIn(entry)), entry, entry_ * sizeof(float));
+    if (NumberIn(entry) != 0)
+      std::memcpy(&wider[PlaceOf(wider, NumberIn(entry))], entry, entry_ * sizeof(float));
   }
   bytes_ += (wider.size() - slice->entries.size()) * sizeof(float);
   slice->entries.swap(wider);
@@ -46,11 +54,11 @@ void RowUndo::Widen(Slice* slice) {
 float* RowUndo::Keep(int64_t number, uint32_t at) {
   Slice& slice = At(number);
   if (slice.entries.empty()) Widen(&slice);
-  float* entry = PlaceOf(&slice.entries, at + 1);
+  float* entry = &slice.entries[PlaceOf(slice.entries, at + 1)];
   if (NumberIn(entry) != 0) return nullptr;
   if (4 * (slice.used + 1) * entry_ > 3 * slice.entries.size()) {
     Widen(&slice);
-    entry = PlaceOf(&slice.entries, at + 1);
+    entry = &slice.entries[PlaceOf(slice.entries, at + 1)];
   }
   ++slice.used;
   ++at;

@@ -20,6 +20,8 @@ class RowUndo {
 
   // Returns where the values of a row are to be written; null: it is kept already.
   float* Keep(int64_t slice, uint32_t at);
+  // The values of a row; null: it is not kept.
+  const float* Kept(int64_t slice, uint32_t at) const;
   // Calls `visit(at, values)` for the rows of a slice.
   template <typename Visit>
   void VisitRows(int64_t slice, Visit&& visit) const {
@@ -57,7 +59,7 @@ class RowUndo {
   }
   Slice& At(int64_t slice);
   static uint32_t NumberIn(const float* entry);
-  float* PlaceOf(std::vector<float>* entries, uint32_t number) const;
+  size_t PlaceOf(const std::vector<float>& entries, uint32_t number) const;
   void Widen(Slice* slice);
 
   const size_t entry_;  // values of one

@@ -165,6 +165,8 @@ MemoryNeed WorkerNeed(const Config& config, const Layout& layout, const DataSize
   return {
       fmt::format("worker {}", worker),
       {{"a worker's copy of the weights", kSmallerModel, BytesOfFloats(layout.size)},
+       {"the weights that are evaluated (eval.keep_best)", kSmallerModel,
+        config.eval.keep_best && !layout.table ? BytesOfFloats(layout.size) : 0},
        {"gradients (train.in_flight + 1)", kSmallerModel, gradients * BytesOfFloats(layout.size)},
        {"what compressed gradients have left out (net.compress.push)", "Use net.compress.push: none",
         config.net.compress.push == net::Compression::kNone ? 0 : BytesOfFloats(layout.size)},

@@ -79,10 +79,11 @@ void Exchanges::Push(const net::LentBuffer& buffer, uint32_t examples, const net
   Begin(std::move(push));
 }
 
-void Exchanges::Pull(std::optional<Entry> entry, ExchangeRows rows) {
+void Exchanges::Pull(std::optional<Entry> entry, ExchangeRows rows, PulledSnapshot snapshot) {
   DT_CHECK(open() == 0 || table_ != nullptr, open());
   Exchange pull;
   pull.rows = rows;
+  pull.snapshot = snapshot;
   pull.entry = std::move(entry);
   Begin(std::move(pull));
 }
@@ -143,8 +144,8 @@ void Exchanges::SendBlock(const Flow& flow, const Exchange& exchange, int64_t in
   if (exchange.gradient == nullptr) {
     const Entry entry = exchange.entry.value_or(Entry());
     const net::PullHead head{
-        number, exchange.entry.has_value(), entry.together, entry.clock, entry.resume, entry.version,
-        keys,   exchange.rows.read};
+        number, exchange.entry.has_value(), entry.together,          entry.clock, entry.resume, entry.version,
+        keys,   exchange.rows.read,         exchange.snapshot.number};
     const net::LentBytes rows = of_rows ? RowsOf(exchange, of_all) : net::LentBytes();
     return flow.link->Send(request, encoder_.Pull(run_.Envelope(request), head, rows));
   }
@@ -222,6 +223,7 @@ void Exchanges::OnWeights(size_t ps, const net::Message& message, const wire::En
                   fmt::format("{} sent weights that were not asked for", flow.link->name()));
   }
   const wire::Weights& weights = *envelope.body_as_Weights();
+  if (Answered(flow).snapshot.number != 0) return TakeSnapshot(flow, message, weights);
   TakeIn(flow, message, weights);
   held_us_ = std::max<int64_t>(held_us_, weights.held_us());
   if (ps == 0) {
@@ -234,19 +236,28 @@ void Exchanges::OnWeights(size_t ps, const net::Message& message, const wire::En
   SendBlocks(flow);
 }
 
+// These say nothing of the worker's own weights.
+void Exchanges::TakeSnapshot(Flow& flow, const net::Message& message, const wire::Weights& weights) {
+  weights.gone() ? void(gone_ = true) : TakeIn(flow, message, weights);
+  ++flow.answered;
+  SendBlocks(flow);
+}
+
 // The bytes of the block that is answered next.
 size_t Exchanges::BytesAsked(const Flow& flow, int64_t block) {
-  if (by_address_) return sizeof(DeviceAddress);
+  if (TakesAddress(flow)) return sizeof(DeviceAddress);
   if (!IsOfRows(flow, block)) return static_cast<size_t>(BlockOf(flow.range, block).size()) * sizeof(float);
-  const KeyedBatch* const asks = ExchangeOf(ExchangeNumber(flow)).rows.asks;
+  const KeyedBatch* const asks = Answered(flow).rows.asks;
   const int64_t rows = asks == nullptr ? 0 : asks->KeysIn(RowBlock(flow, block)).size;
   return static_cast<size_t>(rows * table_->width()) * sizeof(float);
 }
 
 // Where they go.
 float* Exchanges::PlaceOf(const Flow& flow, int64_t block) {
-  KeyedBatch* const asks = ExchangeOf(ExchangeNumber(flow)).rows.asks;
-  float* const parameters = asks == nullptr ? parameters_ : asks->parameters();
+  const Exchange& exchange = Answered(flow);
+  KeyedBatch* const asks = exchange.rows.asks;
+  float* const flat = exchange.snapshot.number == 0 ? parameters_ : exchange.snapshot.into;
+  float* const parameters = asks == nullptr ? flat : asks->parameters();
   if (!IsOfRows(flow, block)) return parameters + BlockOf(flow.range, block).begin;
   return parameters + flat_ + asks->FirstIn(RowBlock(flow, block)) * table_->width();
 }
@@ -271,14 +282,15 @@ void Exchanges::TakeIn(const Flow& flow, const net::Message& message, const wire
                               "(net.checksum)",
                               flow.link->name(), weights.version()));
   }
-  if (by_address_ || bytes == 0) return;
+  if (TakesAddress(flow) || bytes == 0) return;
   float* const place = PlaceOf(flow, block);
   if (form == net::Compression::kNone) {
     std::memcpy(place, values.data, bytes);
   } else {
     net::Decompress(form, values.data, values.size, BlockOf(flow.range, block).size(), place);
   }
-  if (on_weights_) on_weights_(parameters_, BlockOf(flow.range, block));
+  const bool own = Answered(flow).snapshot.number == 0;
+  if (on_weights_ && own) on_weights_(parameters_, BlockOf(flow.range, block));
 }
 
 // Takes the version of the block that was answered last.
@@ -311,6 +323,7 @@ void Exchanges::DropOpen() {
   closed_ = begun_;
   announced_ = false;
   steps_ = evaluate_ = 0;
+  gone_ = false;
   staleness_.DropOpen();
   std::fill(left_out_.begin(), left_out_.end(), 0.0f);  // it is of weights that are gone
 }

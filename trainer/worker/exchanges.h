@@ -68,6 +68,12 @@ struct ExchangeRows {
   bool read = false;           // in a pull: for an evaluation
 };
 
+// The snapshot that a pull reads.
+struct PulledSnapshot {
+  uint64_t number = 0;    // 0: the current weights
+  float* into = nullptr;  // where the flat vector goes, if no rows are asked for
+};
+
 class Exchanges {
  public:
   // `links`: one per ps of the layout, with room for WindowOf() its blocks. The arguments outlive this.
@@ -109,13 +115,16 @@ class Exchanges {
             ExchangeRows rows = {});
   // Opens an exchange without a gradient. With `entry` the worker enters the run. No other may be open, but
   // of a table.
-  void Pull(std::optional<Entry> entry = std::nullopt, ExchangeRows rows = {});
+  void Pull(std::optional<Entry> entry = std::nullopt, ExchangeRows rows = {}, PulledSnapshot snapshot = {});
   // Takes weights from a ps; `envelope` is that of `message`.
   void OnWeights(size_t ps, const net::Message& message, const wire::Envelope& envelope);
   // Closes the oldest open exchange. False: not every ps has answered all of it.
   bool CloseOldest();
   // Closes all exchanges and forgets the granted steps; their requests were dropped with the links.
   void DropOpen();
+
+  // Whether a ps has not had the snapshot of a pull any more, since the last call.
+  bool TakeGone() { return std::exchange(gone_, false); }
 
   // The number of open exchanges.
   int64_t open() const { return begun_ - closed_; }
@@ -149,6 +158,7 @@ class Exchanges {
     net::PushedLoss loss;
     std::optional<Entry> entry;  // set for a pull with which the worker enters
     ExchangeRows rows;
+    PulledSnapshot snapshot;
   };
   // The progress of one ps: the blocks sent to it and answered by it, over all exchanges.
   struct Flow {
@@ -191,6 +201,10 @@ class Exchanges {
   Bytes PartOf(const Flow& flow, int64_t block) const;
   void DropSent();
   int64_t ExchangeNumber(const Flow& flow) const { return flow.answered / flow.blocks; }
+  // The exchange whose block is answered next.
+  Exchange& Answered(const Flow& flow) { return ExchangeOf(ExchangeNumber(flow)); }
+  bool TakesAddress(const Flow& flow) { return by_address_ && Answered(flow).snapshot.number == 0; }
+  void TakeSnapshot(Flow& flow, const net::Message& message, const wire::Weights& weights);
   // The block that is sent next, and the one that is answered next.
   static int64_t NextSent(const Flow& flow) { return InOrder(flow.range_blocks, flow.sent % flow.blocks); }
   static int64_t NextAnswered(const Flow& flow) {
@@ -217,6 +231,7 @@ class Exchanges {
   Staleness staleness_;
   RoundVersions versions_;  // sync
   int64_t evaluate_ = 0;    // the result of TakeEvaluation()
+  bool gone_ = false;       // the result of TakeGone()
   int64_t held_us_ = 0;     // the longest since TakeHeld()
   float* parameters_ = nullptr;
   std::function<void(const float*, Range)> on_weights_;

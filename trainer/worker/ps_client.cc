@@ -100,10 +100,17 @@ void PsClient::Enter(const Exchanges::Entry& entry, KeyedBatch* rows) {
   Collect();
 }
 
-void PsClient::Read(KeyedBatch* rows) {
+bool PsClient::Read(KeyedBatch* rows, uint64_t snapshot) {
   DT_CHECK(exchanges_.open() == 0, exchanges_.open());
-  exchanges_.Pull(std::nullopt, {nullptr, rows, true});
+  exchanges_.Pull(std::nullopt, {nullptr, rows, true}, {snapshot, nullptr});
   Collect();
+  return !exchanges_.TakeGone();
+}
+
+bool PsClient::ReadSnapshot(uint64_t number, float* into) {
+  exchanges_.Pull(std::nullopt, {}, {number, into});
+  Collect();
+  return !exchanges_.TakeGone();
 }
 
 void PsClient::Pull() {

@@ -345,22 +345,28 @@ void Worker::Ask(const HookRequests& requests) {
   ended_early_ |= ends;
 }
 
-// Evaluates the current weights on a set. Unset: there are no rows.
-std::optional<Evaluation> Worker::Evaluate(EvalOn set, Figures* figures) {
+// Evaluates on a set the weights that the worker has, or those of a snapshot. Unset: there are no rows, or
+// the snapshot is gone.
+std::optional<Evaluation> Worker::Evaluate(EvalOn set, Figures* figures, uint64_t snapshot) {
   const std::unique_ptr<BatchSource> source = EvaluationSource(set, config_, data_.loaded());
   if (source == nullptr) return std::nullopt;
   const char* const before = activity_.what;
   activity_.what = "eval";
   const auto check = [this] { client_.CheckAllAlive(); };
-  const Evaluation evaluation =
-      layout_.table ? EvaluateRows(*source, figures)
-                    : EvaluateAll(model_.model(), model_.parameters(), *source, check, figures);
+  std::optional<Evaluation> evaluation;
+  if (layout_.table) {
+    evaluation = EvaluateRows(*source, figures, snapshot);
+  } else if (snapshot == 0 || client_.ReadSnapshot(snapshot, model_.snapshot_here())) {
+    const float* const weights = snapshot == 0 ? model_.parameters() : model_.SnapshotParameters();
+    evaluation = EvaluateAll(model_.model(), weights, *source, check, figures);
+  }
   activity_.what = before;
   return evaluation;
 }
 
-// Each batch with the rows of the table that it touches, as they are when it comes.
-Evaluation Worker::EvaluateRows(BatchSource& source, Figures* figures) {
+// Each batch with the rows of the table that it touches, as the snapshot has them, or as they are when it
+// comes.
+std::optional<Evaluation> Worker::EvaluateRows(BatchSource& source, Figures* figures, uint64_t snapshot) {
   while (exchanges_.open() > 0) client_.Collect();
   Evaluation sum;
   KeySorter sorter;
@@ -369,7 +375,7 @@ Evaluation Worker::EvaluateRows(BatchSource& source, Figures* figures) {
   Batch batch;
   while (source.Next(&batch)) {
     keyed.Fill(batch, *layout_.table, &sorter, form);
-    client_.Read(&keyed);
+    if (!client_.Read(&keyed, snapshot)) return std::nullopt;
     EvaluationSum one(model_.model(), keyed.parameters(), figures);
     one.Add(keyed.batch());
     sum.Add(one.sum());
@@ -381,22 +387,46 @@ Evaluation Worker::EvaluateRows(BatchSource& source, Figures* figures) {
 // asked again after it.
 void Worker::EvaluateAfter(int64_t local_step) {
   if (local_step > local_step_ || local_step <= evaluated_step_) return;
-  const std::optional<Evaluation> evaluation = Evaluate(config_.eval.on);
+  const EvalOn set = config_.eval.on;
+  EvaluatedWeights weights{0, exchanges_.global_step()};
+  if (config_.eval.keep_best) weights = AskForSnapshot(local_step);
+  std::optional<Evaluation> evaluation = Evaluate(set, nullptr, weights.snapshot);
+  if (!evaluation && weights.snapshot != 0) {
+    weights = {0, exchanges_.global_step()};
+    evaluation = Evaluate(set);
+  }
   const EvaluationFigures figures = ReportedFigures(evaluation.value_or(Evaluation()), nullptr, {});
   if (evaluation) {
-    LogEvaluation(config_.eval.on, exchanges_.global_step(), local_step_, *evaluation, log_);
-    if (summary_) summary_->OnEvaluation(config_.eval.on, exchanges_.global_step(), figures);
+    LogEvaluation(set, weights.global_step, local_step_, *evaluation, log_);
+    if (summary_) summary_->OnEvaluation(set, weights.global_step, figures);
   }
   while (exchanges_.open() > 0) client_.Collect();
-  const bool on_test = config_.eval.on == EvalOn::kTest;
+  const bool on_test = set == EvalOn::kTest;
   const EvaluationFigures none;
-  if (TellEvaluation(local_step, on_test ? none : figures, on_test ? figures : none)) ended_early_ = true;
+  if (TellEvaluation(local_step, weights, on_test ? none : figures, on_test ? figures : none)) {
+    ended_early_ = true;
+  }
   evaluated_step_ = local_step;
 }
 
+// Waits until every ps has the snapshot that ps 0 saves if it is the best.
+Worker::EvaluatedWeights Worker::AskForSnapshot(int64_t local_step) {
+  while (exchanges_.open() > 0) client_.Collect();
+  const wire::Grant* const grant =
+      client_
+          .Call(0, true, "the snapshot to evaluate",
+                [&](auto& builder) {
+                  return wire::CreateNeedSnapshot(builder, static_cast<uint64_t>(local_step));
+                })
+          .body_as_Grant();
+  if (grant == nullptr) throw Failure(ExitCode::kInternal, "ps 0 answered NeedSnapshot with something else");
+  if (grant->snapshot() == 0) return {0, exchanges_.global_step()};
+  return {grant->snapshot(), CountIn(grant->global_step())};
+}
+
 // Returns whether the evaluation ends the run early.
-bool Worker::TellEvaluation(int64_t local_step, const EvaluationFigures& validation,
-                            const EvaluationFigures& test) {
+bool Worker::TellEvaluation(int64_t local_step, const EvaluatedWeights& weights,
+                            const EvaluationFigures& validation, const EvaluationFigures& test) {
   const net::ChannelStats since_done = local_step == 0 ? SinceDone() : net::ChannelStats();
   const wire::Grant* answer =
       client_
@@ -406,9 +436,9 @@ bool Worker::TellEvaluation(int64_t local_step, const EvaluationFigures& validat
                     return figures.rows ? builder.CreateString(EvaluationToJson(figures)) : 0;
                   };
                   const auto held_out = text(validation), tested = text(test);
-                  return wire::CreateEvaluated(builder, static_cast<uint64_t>(local_step),
-                                               static_cast<uint64_t>(exchanges_.global_step()), held_out,
-                                               tested, since_done.bytes_sent, since_done.bytes_received);
+                  return wire::CreateEvaluated(
+                      builder, static_cast<uint64_t>(local_step), static_cast<uint64_t>(weights.global_step),
+                      held_out, tested, since_done.bytes_sent, since_done.bytes_received, weights.snapshot);
                 })
           .body_as_Grant();
   if (answer == nullptr) throw Failure(ExitCode::kInternal, "ps 0 answered Evaluated with something else");
@@ -452,7 +482,7 @@ void Worker::EvaluateFinalWeights() {
     validation = EvaluateFinal(EvalOn::kValidation);
     test = EvaluateFinal(EvalOn::kTest);
   }
-  TellEvaluation(0, validation, test);
+  TellEvaluation(0, {0, exchanges_.global_step()}, validation, test);
 }
 
 EvaluationFigures Worker::EvaluateFinal(EvalOn set) {

@@ -80,11 +80,19 @@ class Worker {
   void AfterStep(StepView& view);
   void Ask(const HookRequests& requests);
   bool HaveStep();
-  std::optional<Evaluation> Evaluate(EvalOn set, Figures* figures = nullptr);
+  // The weights that an evaluation is of.
+  struct EvaluatedWeights {
+    uint64_t snapshot = 0;  // 0: the worker's own
+    int64_t global_step = 0;
+  };
+
+  EvaluatedWeights AskForSnapshot(int64_t local_step);
+  std::optional<Evaluation> Evaluate(EvalOn set, Figures* figures = nullptr, uint64_t snapshot = 0);
   EvaluationFigures EvaluateFinal(EvalOn set);
-  Evaluation EvaluateRows(BatchSource& source, Figures* figures);
+  std::optional<Evaluation> EvaluateRows(BatchSource& source, Figures* figures, uint64_t snapshot);
   void EvaluateAfter(int64_t local_step);
-  bool TellEvaluation(int64_t local_step, const EvaluationFigures& validation, const EvaluationFigures& test);
+  bool TellEvaluation(int64_t local_step, const EvaluatedWeights& weights,
+                      const EvaluationFigures& validation, const EvaluationFigures& test);
   void EvaluateFinalWeights();
   void SayDone();
   net::ChannelStats SinceDone() const;

@@ -63,6 +63,21 @@ void WorkerModel::KeepData(const LoadedData& data, Logger& log) {
   }
 }
 
+float* WorkerModel::snapshot_here() {
+  snapshot_here_.resize(static_cast<size_t>(layout_.size));
+  return snapshot_here_.data();
+}
+
+const float* WorkerModel::SnapshotParameters() {
+  if (by_address()) {
+    if (snapshot_there_ == nullptr) snapshot_there_ = store_->NewGradient();
+    queue_->Copy(snapshot_there_, snapshot_here_.data(), layout_.size * static_cast<int64_t>(sizeof(float)));
+    return snapshot_there_;
+  }
+  model_->Arrived(snapshot_here_.data(), {0, layout_.size});
+  return snapshot_here_.data();
+}
+
 const float* WorkerModel::Fetch() {
   if (!by_address()) return here_.data();
   here_.resize(static_cast<size_t>(layout_.size));

@@ -39,6 +39,9 @@ class WorkerModel {
   const float* parameters() const { return by_address() ? store_->weights() : here_.data(); }
   // The parameters in host memory, where weights that travel arrive.
   float* here() { return here_.data(); }
+  // Where the parameters of a snapshot arrive, and those parameters for an evaluation once they are here.
+  float* snapshot_here();
+  const float* SnapshotParameters();
   // Copies the latest parameters to host memory if they are on a device, and returns them.
   const float* Fetch();
 
@@ -68,7 +71,9 @@ class WorkerModel {
   // Declared before the model, which pins it and must be destroyed first.
   std::vector<float> here_;
   std::vector<float> gradient_here_;
-  net::LentBuffers buffers_;  // one for each exchange that may be open, and one to write into
+  std::vector<float> snapshot_here_;  // empty until it is needed
+  float* snapshot_there_ = nullptr;   // on the store's device, the same
+  net::LentBuffers buffers_;          // one for each exchange that may be open, and one to write into
   std::vector<DeviceGradient> gradients_;
   size_t next_gradient_ = 0;
   float* gradient_ = nullptr;  // of the latest step; see NextGradient()

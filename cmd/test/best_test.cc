@@ -1,0 +1,138 @@
+// The best checkpoint (eval.keep_best) in the real binary: what is saved is what was evaluated, to the bit.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/json.h"
+#include "base/testing/files.h"
+#include "cmd/testing/job.h"
+#include "cmd/testing/process.h"
+
+namespace dtrain::testing {
+namespace {
+
+struct Evaluated {
+  int64_t step = 0;
+  double loss = 0;
+};
+
+// The evaluations that a log tells, which is JSON.
+std::vector<Evaluated> EvaluationsIn(const std::string& log) {
+  std::vector<Evaluated> found;
+  std::istringstream lines(log);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find("\"eval_loss\"") == std::string::npos) continue;
+    const Json event = Json::Parse(line);
+    found.push_back({event.at("global_step").get<int64_t>(), event.at("eval_loss").get<double>()});
+  }
+  return found;
+}
+
+// Runs with 2 workers until the evaluator has evaluated 20 times, while every fifth step is saved, and
+// evaluates the best checkpoint.
+void CheckBest(const LocalJob& job, const std::string& mode, int ps, std::vector<std::string> more = {}) {
+  CAPTURE(mode);
+  CAPTURE(ps);
+  const std::string dir = fmt::format("{}/{}-{}", job.directory, mode, ps);
+  more.insert(more.end(), {"--ps", fmt::to_string(ps), "--workers", "2"});
+  for (const std::string& set :
+       {"checkpoint.dir=" + dir, "train.mode=" + mode, std::string("checkpoint.every_steps=5"),
+        std::string("eval={every_steps: 3, keep_best: true, at_end: false}"),
+        std::string("log.format=json")}) {
+    more.insert(more.end(), {"--set", set});
+  }
+  const std::unique_ptr<Process> run = job.Start(more);
+  REQUIRE(RunToEnd(*run) == 0);
+  const std::vector<Evaluated> evaluations = EvaluationsIn(run->standard_error());
+  CHECK(evaluations.size() == 20);
+  const auto best = std::min_element(evaluations.begin(), evaluations.end(),
+                                     [](const Evaluated& a, const Evaluated& b) { return a.loss < b.loss; });
+  REQUIRE(best != evaluations.end());
+  CHECK(Contains(FileContent(dir + "/best"), fmt::format("step-{:09}", best->step)));
+  const std::string out = dir + "/eval.json";
+  REQUIRE(Run({"eval", dir, "--result", out}).code == 0);
+  CHECK(ReadResult(out).at("test_loss").get<double>() == best->loss);
+}
+
+const char* const kModes[] = {"async", "ssp", "sync"};
+// Every worker takes 60 steps.
+constexpr char kSixty[] = "batch_size: 50, epochs: 2, optimizer: {kind: adam, learning_rate: 0.003}";
+
+TEST_CASE("best: tensors, in each mode and with any number of ps, while other checkpoints are written") {
+  const LocalJob job(DigitsJob("kind: softmax", 3000, 400, kSixty));
+  for (const char* mode : kModes) {
+    for (const int ps : {1, 3}) CheckBest(job, mode, ps);
+  }
+}
+
+TEST_CASE("best: tensors of several blocks, by threads of one process, and where weights travel compressed") {
+  const LocalJob job(DigitsJob("kind: mlp, hidden: [600]", 3000, 400, kSixty));
+  CheckBest(job, "async", 1);
+  CheckBest(job, "sync", 3, {"--in-process"});
+  CheckBest(job, "ssp", 1, {"--set", "net.compress=int8"});
+}
+
+// A job on rows of a table.
+std::unique_ptr<LocalJob> RowsJob(const std::string& model) {
+  auto job = std::make_unique<LocalJob>(fmt::format(
+      "model: {{{}}}\n"
+      "data: {{train: {{format: criteo, path: a.txt}}, test: {{format: criteo, path: b.txt}}{}}}\n"
+      "train: {{{}}}\n",
+      model, model.find("hash") == std::string::npos ? ", hash_bits: 12" : "", kSixty));
+  for (const auto& [name, rows, first] : {std::tuple{"a.txt", "3000", "0"}, {"b.txt", "500", "3000"}}) {
+    REQUIRE(Run({"synth", "criteo", "--rows", rows, "--first", first, "--out", job->directory + "/" + name})
+                .code == 0);
+  }
+  return job;
+}
+
+TEST_CASE("best: rows of a table, where other checkpoints are deltas too") {
+  const auto job = RowsJob("kind: logistic");
+  for (const char* mode : kModes) CheckBest(*job, mode, 3);
+  CheckBest(*job, "async", 1, {"--set", "checkpoint.delta=3", "--set", "checkpoint.keep=2"});
+}
+
+TEST_CASE("best: rows of a hash table that come and leave while they are evaluated") {
+  const auto job = RowsJob("kind: logistic, table: hash, admit_after: 3, evict_after: 30, max_rows: 65536");
+  for (const char* mode : kModes) CheckBest(*job, mode, 3);
+  CheckBest(*job, "async", 1);
+}
+
+TEST_CASE("best: a model of tensors and rows") {
+  const auto job = RowsJob("kind: wide_deep, embedding: 4, hidden: [16, 8]");
+  for (const char* mode : kModes) CheckBest(*job, mode, 3);
+}
+
+TEST_CASE("best: the final weights are the best checkpoint where their loss is the smallest") {
+  const LocalJob job(DigitsJob("kind: softmax", 3000, 400, kSixty));
+  const std::string dir = job.directory + "/ckpt";
+  // The last evaluation before the end is of a step before.
+  const Json result = RunLocal(job.config, {"--ps", "2", "--workers", "2", "--set", "checkpoint.dir=" + dir,
+                                            "--set", "eval={every_steps: 59, keep_best: true}"});
+  REQUIRE(result.is_object());
+  CHECK(FileContent(dir + "/best") == "step-000000120\n");
+  const std::string out = dir + "/eval.json";
+  REQUIRE(Run({"eval", dir, "--result", out}).code == 0);
+  CHECK(ReadResult(out).at("test_loss") == result.at("test_loss"));
+}
+
+TEST_CASE("best: check accepts what local runs, whose directory of the run has the checkpoints") {
+  const LocalJob job(DigitsJob("kind: softmax", 300, 40, "batch_size: 50, epochs: 2"));
+  const std::vector<std::string> keep = {"--set", "eval.every_steps=2", "--set", "eval.keep_best=true"};
+  std::vector<std::string> check = {"check", "--config", job.config};
+  check.insert(check.end(), keep.begin(), keep.end());
+  CHECK(Run(check).code == 0);
+  check.insert(check.end(), {"--set", "run.dir=none"});
+  const Done refused = Run(check);
+  CHECK(refused.code == 2);
+  CHECK(Contains(refused.error, "eval.keep_best = true; needs checkpoint.dir"));
+}
+
+}  // namespace
+}  // namespace dtrain::testing
