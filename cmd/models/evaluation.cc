@@ -152,7 +152,7 @@ int64_t MaxRowsOfBatch(const RowSet& set, const Config& config) {
 void AddLoaded(const Config& config, const InputForm* form, SetSum* sum) {
   CheckFits(DataNeed(EstimateDataSize(config), "dtrain eval, which reads the data,"));
   const LoadedData data = LoadData(config, form);
-  const std::unique_ptr<BatchSource> source = EvaluationSource(config, data);
+  const std::unique_ptr<BatchSource> source = EvaluationSource(config.eval.on, config, data);
   if (source == nullptr) throw UserError(kNoSet);
   for (Batch batch; source->Next(&batch);) sum->Add(batch);
 }

@@ -84,7 +84,7 @@ void AddPictures(CheckpointReader* reader, const Config& config, ModelFigures* f
   }
 }
 
-// Why the set of eval.on is not evaluated here; empty: it is. A config may come from anybody: what is no
+// Why the set is not evaluated here; empty: it is. A config may come from anybody: what is no
 // regular file is not opened.
 std::string WhyNotEvaluated(const CheckpointReader& reader, const Config& config) {
   const bool held_out = config.eval.on == EvalOn::kValidation;
@@ -142,6 +142,7 @@ void LookInside(const std::string& path, ModelFigures* figures) {
   figures->step = reader.manifest().step;
   Config config = ConfigFor(reader, ConfigArguments());
   config.device = DeviceConfig();
+  if (config.data.test.format != DataFormat::kNone) config.eval.on = EvalOn::kTest;
   Try("The placement is not known", figures, [&] { AddPlacement(reader, config, figures); });
   if (reader.manifest().bytes() > kMaxBytes) {
     figures->notes.push_back(

@@ -22,8 +22,8 @@
 #include "cmd/status/run_list.h"
 #include "cmd/status/status.h"
 #include "cmd/status/status_text.h"
-#include "trainer/config/user_text.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
+#include "trainer/config/user_text.h"
 #include "trainer/monitor/run_monitor.h"
 #include "trainer/peer/ask_status.h"
 

@@ -111,12 +111,12 @@ TEST_CASE("table keys: a share is held out of each class of a sorted table, in a
                         "  validation: 0.2\n  validation_by: stratified\n  scale: standard\n",
                         "eval: {on: validation}\n");
   REQUIRE_FALSE(trained.result.is_null());
-  CHECK(trained.result.at("test_accuracy").get<double>() > 0.9);
+  CHECK(trained.result.at("validation_accuracy").get<double>() > 0.9);
   const Done eval = trained.Eval({"--json"});
   REQUIRE(eval.code == 0);
   const Json json = Json::Parse(eval.output);
   CHECK(json.at("rows") == 40);
-  CHECK(json.at("accuracy").get<double>() == trained.result.at("test_accuracy").get<double>());
+  CHECK(json.at("accuracy").get<double>() == trained.result.at("validation_accuracy").get<double>());
   const Done check = Run({"check", "--config", trained.directory + "/job.yaml"});
   CAPTURE(check.output);
   CHECK(Contains(check.output, "of which 40 are held out, drawn by data.seed of each class"));

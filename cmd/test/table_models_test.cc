@@ -116,7 +116,7 @@ TEST_CASE("table models: held-out rows are those of the run") {
   const Json eval = model.Eval();
   CHECK(eval["rows"] == 200);
   CHECK(eval["set"] == "validation");
-  CHECK(eval["loss"] == model.result["test_loss"]);
+  CHECK(eval["loss"] == model.result["validation_loss"]);
 }
 
 TEST_CASE("table models: rows that cannot be read, or have no label, are told with their place by eval") {

@@ -204,8 +204,8 @@ TEST_CASE("load: a word of other tools is reported once, with the key in its pla
   CHECK(LoadError(kSmall, {"train.optimizer.schedule={kind: exponential, gamma: 0.5, step_size: 10}"}) ==
         "--set train.optimizer.schedule={kind: exponential, gamma: 0.5, step_size: 10}: unknown key "
         "\"gamma\" in "
-        "train.optimizer.schedule; did you mean \"decay_rate\"? What becomes of the learning rate in "
-        "schedule.decay_steps.\n"
+        "train.optimizer.schedule; did you mean \"decay_rate\"? It is the factor of the learning rate for "
+        "each schedule.decay_steps updates.\n"
         "--set train.optimizer.schedule={kind: exponential, gamma: 0.5, step_size: 10}: unknown key "
         "\"step_size\" "
         "in train.optimizer.schedule; did you mean \"decay_steps\"? It counts updates, not epochs.");

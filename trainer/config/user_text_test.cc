@@ -81,7 +81,8 @@ TEST_CASE("did you mean: a word of other tools leads to the key, or says that th
   CHECK(key("model", "objective") == "model.kind");
   CHECK(key("data", "test_size") == "data.validation");
   CHECK(DidYouMean("train.optimizer.schedule", "gamma").question ==
-        "did you mean \"decay_rate\"? What becomes of the learning rate in schedule.decay_steps.");
+        "did you mean \"decay_rate\"? It is the factor of the learning rate for each schedule.decay_steps "
+        "updates.");
   const Meant none = DidYouMean("model", "Dropout");
   CHECK(none.names.empty());
   CHECK(none.question.find("dtrain has no dropout. ") == 0);

@@ -307,7 +307,7 @@ struct Evaluating : CheckpointsFixture {
   }
   void Evaluated(std::optional<double> best) {
     std::optional<EvaluationFigures> figures;
-    if (best) figures = EvaluationFigures{*best, 0.5};
+    if (best) figures = FiguresOf(*best);
     checkpoints->OnEvaluated(worker(), figures);
   }
   static constexpr net::NodeId kWorker = 300;

@@ -60,7 +60,7 @@ bool Evaluations::IsBest(const EvaluationFigures& figures) {
 
 std::optional<EvaluationFigures> Evaluations::TakeFinal(const wire::Evaluated& said) {
   const EvaluationFigures figures = EvaluatedFigures(said);
-  if (!IsBest(figures)) return std::nullopt;
+  if (figures.rows.value_or(0) <= 0 || !IsBest(figures)) return std::nullopt;
   return figures;
 }
 
@@ -70,7 +70,7 @@ Evaluations::Verdict Evaluations::Take(const Member& worker, const wire::Evaluat
   taken_from_ = worker.task.index;
   taken_ = std::exchange(due_, 0);
   const EvaluationFigures figures = EvaluatedFigures(said);
-  if (figures.rows.value_or(0) == 0) return verdict;
+  if (figures.rows.value_or(0) <= 0) return verdict;
   const double loss = figures.loss.value_or(std::numeric_limits<double>::quiet_NaN());
   if (kept && IsBest(figures)) verdict.best = figures;
   Patience& patience = *history_.patience;
