@@ -172,20 +172,22 @@ struct EvalArguments {
   ConfigArguments config;         // without a path: the config that was saved with the checkpoint
   std::vector<std::string> data;  // the user's own paths, as data.test.path; empty: the set of eval.on
   std::string result;
-  bool json = false;    // one JSON document in place of the tables
-  bool follow = false;  // evaluates each new checkpoint until the run has ended
+  bool json = false;                // one JSON document in place of the tables
+  bool follow = false;              // evaluates each new checkpoint until the run has ended
+  std::optional<double> threshold;  // class 1 of two from this probability on
 };
 
 // PredictArguments: dtrain predict
 struct PredictArguments {
   CheckpointArguments checkpoint;
   ConfigArguments config;
-  std::vector<std::string> data;  // the user's own paths, as data.test.path
-  std::string out;                // empty: standard output
-  std::vector<std::string> keep;  // columns that go through to the predictions
-  int64_t skip_bad = 0;           // rows that may be left out
-  std::string format;             // csv or jsonl; empty: the format of the input
-  bool raw = false;               // the model's outputs in place of classes and probabilities
+  std::vector<std::string> data;    // the user's own paths, as data.test.path
+  std::string out;                  // empty: standard output
+  std::vector<std::string> keep;    // columns that go through to the predictions
+  int64_t skip_bad = 0;             // rows that may be left out
+  std::string format;               // csv or jsonl; empty: the format of the input
+  bool raw = false;                 // the model's outputs in place of classes and probabilities
+  std::optional<double> threshold;  // as for eval
 };
 
 // ExportArguments: dtrain export

@@ -1,4 +1,7 @@
 // The commands that work on a checkpoint's model: their options and their help.
+#include <charconv>
+#include <optional>
+
 #include "base/error.h"
 #include "cmd/grammar/command_grammar.h"
 
@@ -31,6 +34,22 @@ class InspectGrammar : public CommandGrammar {
   InspectArguments inspect_;
 };
 
+void AddThresholdOption(CLI::App* app, std::string* threshold) {
+  app->add_option("--threshold", *threshold,
+                  "Of two classes: answer with the second one from this probability on, above 0 and below 1; "
+                  "else with the more probable one")
+      ->type_name("P");
+}
+
+std::optional<double> ParseThreshold(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  double threshold = 0;
+  const char* const end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, threshold);
+  if (error == std::errc() && at == end && threshold > 0 && threshold < 1) return threshold;
+  throw UserError("--threshold {}: must be a number above 0 and below 1. Try 0.3.", text);
+}
+
 constexpr char kEvalAbout[] = "Evaluate a checkpoint on the data of its run, or on others, without a cluster";
 
 constexpr char kEvalFooter[] =
@@ -41,7 +60,8 @@ constexpr char kEvalFooter[] =
   dtrain eval run/ckpt --data 'more-*.csv' --json
   dtrain eval run/ckpt --follow                each checkpoint of a run as it comes, until the run has ended
 
-Loss; accuracy, AUC, precision, recall and F1 of each class and their confusion; of linear models RMSE, MAE and R2.
+What the model is worth beside an answer without one: accuracy, log loss, AUC, average precision, calibration; precision
+and recall over thresholds, of each class, and the confusion; of linear models RMSE, MAE and R2.
 Without --config the file is the config.yaml that was saved with the checkpoint. Evaluates on the held-out rows and
 on data.test, as a run does at its end; --set eval.on=... names one of them. docs/models.md has the rest.
 
@@ -63,6 +83,7 @@ class EvalGrammar : public CommandGrammar {
         ->type_name("FILE")
         ->trigger_on_parse();
     AddJsonFlag(app(), &eval_.json, "the tables");
+    AddThresholdOption(app(), &threshold_);
     app()->add_flag("--follow", eval_.follow, "Evaluate each new checkpoint, until the run has ended");
     AddConfigOptions(app(), &eval_.config);
     AddResultOption(app(), &eval_.result,
@@ -71,11 +92,14 @@ class EvalGrammar : public CommandGrammar {
 
   Arguments ToArguments() const override {
     RequireCheckpoint("eval", eval_.checkpoint.path);
-    return eval_;
+    EvalArguments eval = eval_;
+    eval.threshold = ParseThreshold(threshold_);
+    return eval;
   }
 
  private:
   EvalArguments eval_;
+  std::string threshold_;
 };
 
 constexpr char kPredictAbout[] = "Predict with a checkpoint's model: one line for each row, as it comes";
@@ -118,6 +142,7 @@ class PredictGrammar : public CommandGrammar {
                      "Leave out up to N rows that cannot be read, and say where they are; else the first one "
                      "ends the command")
         ->type_name("N");
+    AddThresholdOption(app(), &threshold_);
     app()->add_flag(
         "--raw", predict_.raw,
         "The model's outputs in place of classes and probabilities: logits, with all their digits");
@@ -137,12 +162,16 @@ class PredictGrammar : public CommandGrammar {
     }
     PredictArguments predict = predict_;
     if (!skip_bad_.empty()) predict.skip_bad = ParseCount("--skip-bad", skip_bad_, 0, "10");
+    predict.threshold = ParseThreshold(threshold_);
+    if (predict.threshold && predict.raw) {
+      throw UserError("--threshold: --raw answers with logits and no class. Leave one of them out.");
+    }
     return predict;
   }
 
  private:
   PredictArguments predict_;
-  std::string skip_bad_;
+  std::string skip_bad_, threshold_;
 };
 
 constexpr char kExportAbout[] = "Write a checkpoint's model as safetensors, npz, ONNX, or text";

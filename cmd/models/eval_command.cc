@@ -101,7 +101,7 @@ void Evaluator::ChooseOnce(const Config& config) {
 EvaluationOutcome Evaluator::Evaluate(const Config& config, CheckpointReader* checkpoint,
                                       const std::function<void()>& between_batches) {
   ChooseOnce(config);
-  return EvaluateCheckpoint(config, devices_, checkpoint, between_batches);
+  return EvaluateCheckpoint(config, devices_, checkpoint, between_batches, arguments_.threshold);
 }
 
 void Evaluator::Print(const EvaluationOutcome& outcome, const EvaluationOutcome* other, bool line) const {
@@ -303,10 +303,7 @@ void FollowRun::Evaluate(const std::string& path) {
   Note(config, checkpoint.manifest());
   summary_ = evaluator_.SummaryOf(outcome);
   if (!curves_ && !config.summary.dir.empty()) curves_.emplace(config.summary.dir + "/eval");
-  if (curves_) {
-    curves_->Add(outcome.set, outcome.global_step,
-                 outcome.set == EvalOn::kTest ? summary_->test : summary_->validation);
-  }
+  if (curves_) curves_->Add(outcome.set, outcome.global_step, outcome.reported);
 }
 
 // Notes when the next checkpoint is due, and whether there will be one.

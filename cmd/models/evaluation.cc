@@ -1,17 +1,21 @@
 #include "cmd/models/evaluation.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "base/error.h"
 
 #include "cmd/models/checkpoint_model.h"
 #include "cmd/models/trained_model.h"
+#include "trainer/data/data_warnings.h"
 #include "trainer/data/files/held_out.h"
 #include "trainer/data/files/idx.h"
 #include "trainer/data/files/sources.h"
 #include "trainer/data/load_data.h"
 #include "trainer/data/rows/open_rows.h"
 #include "trainer/data/source.h"
+#include "trainer/result/verdict.h"
 #include "trainer/task/memory_need.h"
 #include "trainer/task/run_task.h"
 #include "trainer/worker/evaluate.h"
@@ -60,8 +64,8 @@ std::vector<std::string> FilesOf(const RowSet& set) {
       set.key);
 }
 
-// Rows of a set are read as a run reads them, which may leave out bad ones. The columns of a table whose
-// data.train cannot be read are those of the set itself.
+// Sparse rows of a set are read as a run reads them. The columns of a table whose data.train cannot be read
+// are those of the set itself.
 void AsInRun(const Config& config, const RowSet& set, SparseSpec* spec) {
   spec->data.bad_rows = config.data.bad_rows;
   spec->data.test = set.source;
@@ -74,6 +78,7 @@ RowSpec LabelledSpec(const Config& config, const InputForm& form, const RowSet& 
   RowSpec spec = RowSpecFor(config, form);
   spec.label = set.source.label;
   const bool csv = set.source.format == DataFormat::kCsv;
+  spec.data = config.data;
   spec.format = csv ? RowFormat::kCsv : RowFormat::kIdx;
   if (csv) spec.header = set.source.header;
   spec.labels = LabelRulesOf(config);
@@ -93,6 +98,9 @@ class SetSum {
     model_.Evaluate(batch, &outcome_.figures, &outcome_.evaluation);
     between_batches_();
   }
+  void LeftOut(const std::string& section, const SkippedRows& skipped) {
+    outcome_.left_out = SkippedText(section, skipped);
+  }
   int64_t rows() const { return outcome_.evaluation.rows; }
 
  private:
@@ -100,6 +108,12 @@ class SetSum {
   EvaluationOutcome& outcome_;
   const std::function<void()>& between_batches_;
 };
+
+void Add(const SkippedRows& of_file, SkippedRows* all) {
+  all->bad += of_file.bad;
+  all->with_gaps += of_file.with_gaps;
+  all->faults.insert(all->faults.end(), of_file.faults.begin(), of_file.faults.end());
+}
 
 // Batches are those of a run, which may have rows of several files.
 void AddRows(const RowSet& set, const RowSpec& spec, int64_t batch_rows, SetSum* sum) {
@@ -112,49 +126,76 @@ void AddRows(const RowSet& set, const RowSpec& spec, int64_t batch_rows, SetSum*
   };
   const IdxFiles files =
       idx ? FindIdxFiles(set.source.images, set.source.labels, set.key) : IdxFiles{FilesOf(set), {}};
+  SkippedRows skipped;
   for (size_t i = 0; i < files.images.size(); ++i) {
     const std::unique_ptr<RowReader> rows = OpenRows(files.images[i], spec, idx ? files.labels[i] : "");
     while (left > 0 && rows->Next(&block)) {
       --left;
       if (block.rows == batch_rows) add();
     }
+    Add(rows->skipped(), &skipped);
   }
   add();
+  sum->LeftOut(set.key, skipped);
   if (sum->rows() == 0) throw UserError("{}: no rows in it. Name a set with rows.", set.key);
 }
 
 bool IsFiles(DataFormat format) { return format == DataFormat::kIdx || IsText(format); }
 
-// Returns an upper bound of the number of rows. A field of CSV has at least one byte and a separator, and so
-// has a row of sparse features.
-int64_t MaxRowsOf(const std::string& file, const RowSet& set, const Config& config) {
+// Returns an upper bound of the number of rows: a field of CSV, or a row of sparse features, ends with a
+// byte.
+int64_t MaxRowsOf(const std::string& file, const RowSet& set, int64_t fields) {
   if (IsPipe(file)) return INT64_MAX;
   if (set.source.format == DataFormat::kIdx) return PeekIdxImages(file, set.key).count;
   const InputBytes bytes(file, set.key);
-  const int64_t fields = HasSparseRows(config.data) ? 1 : *config.model.inputs;
-  return bytes.compressed() ? INT64_MAX : static_cast<int64_t>(bytes.file_size()) / fields / 2 + 1;
+  return bytes.compressed() ? INT64_MAX : static_cast<int64_t>(bytes.file_size()) / fields + 1;
 }
 
-// Returns the rows of the largest batch of one device, for which memory is allocated.
-int64_t MaxRowsOfBatch(const RowSet& set, const Config& config) {
-  if (!IsFiles(set.source.format)) {
-    return std::min({config.train.batch_size, set.max, set.source.rows.value_or(INT64_MAX)});
-  }
+// Returns the rows of the largest batch of one device that is read from files, for which memory is allocated.
+int64_t MaxRowsOfBatch(const RowSet& set, const Config& config, const InputForm& form) {
+  const int64_t fields = HasSparseRows(config.data) ? 1 : ColumnCount(form, *config.model.inputs);
   int64_t max = 0;
   for (const std::string& file : FilesOf(set)) {
-    const int64_t rows = MaxRowsOf(file, set, config);
+    const int64_t rows = MaxRowsOf(file, set, fields);
     max = rows < INT64_MAX - max ? max + rows : INT64_MAX;
   }
   return std::min({config.train.batch_size, set.max, max});
 }
 
 // Generated rows, and held-out rows that are a share of the table, which must be read to its end for them.
-void AddLoaded(const Config& config, const InputForm* form, SetSum* sum) {
+LoadedData LoadRows(const Config& config, const InputForm* form) {
   CheckFits(DataNeed(EstimateDataSize(config), "dtrain eval, which reads the data,"));
-  const LoadedData data = LoadData(config, form);
+  return LoadData(config, form);
+}
+
+// Returns the rows of the largest batch of one device.
+int64_t MaxRowsOfBatch(const Config& config, const LoadedData& data) {
+  const bool held_out = config.eval.on == EvalOn::kValidation;
+  const int64_t rows = held_out               ? HeldOutRows(config.data, data.train->rows())
+                       : data.test == nullptr ? 0
+                                              : data.test->rows().value_or(0);
+  if (rows == 0) throw UserError(kNoSet);
+  return std::min(config.train.batch_size, rows);
+}
+
+void AddLoaded(const Config& config, const LoadedData& data, SetSum* sum) {
   const std::unique_ptr<BatchSource> source = EvaluationSource(config.eval.on, config, data);
-  if (source == nullptr) throw UserError(kNoSet);
   for (Batch batch; source->Next(&batch);) sum->Add(batch);
+  const bool test = config.eval.on == EvalOn::kTest;
+  sum->LeftOut(test ? "data.test" : "data.train", test ? data.skipped_of_test : data.skipped);
+}
+
+std::vector<std::string> LinesOf(const EvaluationOutcome& outcome, const DataConfig& data) {
+  std::vector<std::string> lines = VerdictLines(SetName(outcome.set), outcome.reported);
+  const bool weighed = outcome.evaluation.weight != static_cast<double>(outcome.evaluation.rows);
+  for (const std::string& line :
+       {outcome.left_out, ClassWeightsLine(data),
+        weighed && outcome.evaluation.classifies
+            ? std::string("figures weigh the rows (data.weight), but the tables of classes count them")
+            : std::string()}) {
+    if (!line.empty()) lines.push_back(line);
+  }
+  return lines;
 }
 
 }  // namespace
@@ -185,37 +226,55 @@ std::optional<EvalOn> OtherSet(const Config& config) {
   return config.data.test.format != DataFormat::kNone ? std::optional(EvalOn::kTest) : std::nullopt;
 }
 
+void CheckThreshold(std::optional<double> threshold, const ModelConfig& model) {
+  if (!threshold) return;
+  const int64_t classes = HasClasses(model) ? ClassCount(*model.outputs) : 0;
+  if (classes == 2) return;
+  throw UserError("--threshold {:g}: is for a model of two classes, and this one {}. Leave it out.",
+                  *threshold, classes == 0 ? "has none" : fmt::format("has {}", classes));
+}
+
 EvaluationOutcome EvaluateCheckpoint(const Config& config, const DeviceChoice& devices,
                                      CheckpointReader* checkpoint,
-                                     const std::function<void()>& between_batches) {
+                                     const std::function<void()>& between_batches,
+                                     std::optional<double> threshold) {
+  CheckThreshold(threshold, config.model);
   const Layout layout = LayoutFor(*checkpoint, config);
   PrepareProcess(config);
   const RowSet set = RowsOf(config);
   if (set.source.format == DataFormat::kNone || set.max == 0) throw UserError(kNoSet);
-  EvaluationOutcome outcome{checkpoint->path(),
-                            checkpoint->manifest().step,
-                            "",
-                            config.eval.on,
-                            {},
-                            Figures(*config.model.outputs, HasClasses(config.model)),
-                            {},
-                            {}};
-  const int64_t max_rows = MaxRowsOfBatch(set, config);
+  EvaluationOutcome outcome{
+      checkpoint->path(),
+      checkpoint->manifest().step,
+      "",
+      config.eval.on,
+      {},
+      Figures(*config.model.outputs, HasClasses(config.model), ScoreTable::kMaxScores, threshold),
+      {},
+      {},
+      {},
+      {}};
   const bool files = IsFiles(set.source.format);
+  const bool share = config.eval.on == EvalOn::kValidation && config.data.validation_share > 0;
   const InputForm form = files ? FormFor(*checkpoint, config) : InputForm();
+  std::optional<LoadedData> loaded;
+  if (!files || share) loaded = LoadRows(config, files ? &form : nullptr);
+  const int64_t max_rows = loaded ? MaxRowsOfBatch(config, *loaded) : MaxRowsOfBatch(set, config, form);
   TrainedModel model(devices, config, layout, form.scale, max_rows, checkpoint);
   outcome.model_crc = model.model_crc();
   SetSum sum(&model, &outcome, between_batches);
   outcome.class_names = form.classes;
-  if (!files || (config.eval.on == EvalOn::kValidation && config.data.validation_share > 0)) {
-    AddLoaded(config, files ? &form : nullptr, &sum);
+  if (loaded) {
+    AddLoaded(config, *loaded, &sum);
   } else {
     // A file that has grown since has more rows than that.
     const bool all = max_rows < config.train.batch_size;
     const int64_t batch_rows = all ? max_rows : config.train.batch_size * config.device.towers();
     AddRows(set, LabelledSpec(config, form, set), batch_rows, &sum);
   }
-  if (outcome.evaluation.classifies) outcome.auc = outcome.figures.scores.Area(between_batches);
+  outcome.reported =
+      ReportedFigures(outcome.evaluation, &outcome.figures, outcome.class_names, between_batches);
+  outcome.lines = LinesOf(outcome, config.data);
   return outcome;
 }
 

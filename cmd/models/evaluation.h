@@ -12,6 +12,7 @@
 #include "trainer/device/choice.h"
 #include "trainer/metrics/metrics.h"
 #include "trainer/model/model.h"
+#include "trainer/result/run_summary.h"
 
 namespace dtrain {
 
@@ -22,8 +23,10 @@ struct EvaluationOutcome {
   EvalOn set = EvalOn::kTest;
   Evaluation evaluation;
   Figures figures;
-  std::optional<double> auc;
+  EvaluationFigures reported;            // what the result says of these
+  std::string left_out;                  // which rows were left out, as the run leaves them out; empty: none
   std::vector<std::string> class_names;  // by class number; empty: classes have no names
+  std::vector<std::string> lines;        // what all this says, for a reader
 };
 
 // Makes the config evaluate on `data` (--data) in place of eval.on; empty: it stays as it is. For IDX it
@@ -33,10 +36,14 @@ void EvaluateOn(const std::vector<std::string>& data, Config* config);
 // Returns the set that eval.on does not name; nothing if the config has no such rows.
 std::optional<EvalOn> OtherSet(const Config& config);
 
+// Refuses --threshold for a model that does not tell two classes.
+void CheckThreshold(std::optional<double> threshold, const ModelConfig& model);
+
 // Evaluates a checkpoint on the set of eval.on. Rows of files are read a batch at a time. `between_batches`
-// may throw.
+// may throw. `threshold`: as for PredictedClass().
 EvaluationOutcome EvaluateCheckpoint(const Config& config, const DeviceChoice& devices,
                                      CheckpointReader* checkpoint,
-                                     const std::function<void()>& between_batches);
+                                     const std::function<void()>& between_batches,
+                                     std::optional<double> threshold = {});
 
 }  // namespace dtrain

@@ -51,19 +51,33 @@ Means MeansOf(const std::vector<ClassFigures>& classes) {
           Mean(classes, [](const ClassFigures& of) { return of.f1(); })};
 }
 
+// Returns "test loss 0.25, accuracy 0.9, AUC 0.95 of 100 rows".
 std::string FiguresText(const EvaluationOutcome& outcome) {
-  const Evaluation& evaluation = outcome.evaluation;
-  std::string text = fmt::format("{} loss {:.6g}", SetName(outcome.set), evaluation.loss());
-  const Figures& figures = outcome.figures;
-  if (evaluation.classifies) {
-    text += fmt::format(", accuracy {:.4f}", evaluation.accuracy());
-    if (outcome.auc) text += fmt::format(", AUC {:.4f}", *outcome.auc);
-  } else {
-    text += fmt::format(", RMSE {:.6g}, MAE {:.6g}", figures.regression.rmse(), figures.regression.mae());
-    if (const auto r_squared = figures.regression.r_squared()) text += fmt::format(", R2 {:.6g}", *r_squared);
+  const EvaluationFigures& figures = outcome.reported;
+  std::string text = SetName(outcome.set);
+  const auto add = [&](const char* format, const std::optional<double>& figure) {
+    if (figure) text += fmt::format(fmt::runtime(format), *figure);
+  };
+  add(" loss {:.6g}", figures.loss);
+  add(", accuracy {:.4f}", figures.accuracy);
+  add(", AUC {:.4f}", figures.auc);
+  add(", RMSE {:.6g}", figures.rmse);
+  add(", MAE {:.6g}", figures.mae);
+  add(", R2 {:.6g}", figures.r2);
+  return text + fmt::format(" of {}", Plural(outcome.evaluation.rows,
+                                             outcome.set == EvalOn::kTest ? "row" : "held-out row"));
+}
+
+// Returns precision and recall over thresholds, as far as a reader can choose between them.
+std::string ThresholdTable(const EvaluationFigures& figures) {
+  if (!figures.thresholds) return "";
+  std::string text =
+      fmt::format("{:<10}  {:>9}  {:>9}  {:>9}\n", "threshold", "of rows", "precision", "recall");
+  for (const ThresholdFigures& each : *figures.thresholds) {
+    text += fmt::format("{:<10g}  {:>7.2f} %  {:>9.4f}  {:>9.4f}\n", each.from, 100 * each.share,
+                        each.precision, each.recall);
   }
-  return text + fmt::format(" of {}",
-                            Plural(evaluation.rows, outcome.set == EvalOn::kTest ? "row" : "held-out row"));
+  return text;
 }
 
 size_t NameWidth(const EvaluationOutcome& outcome, size_t classes) {
@@ -168,13 +182,16 @@ std::string JsonNumber(float value) { return std::isfinite(value) ? fmt::format(
 std::string EvaluationText(const EvaluationOutcome& outcome) {
   std::string text = fmt::format("{}: global step {}, model crc {}\n{}\n", outcome.checkpoint,
                                  outcome.global_step, outcome.model_crc, FiguresText(outcome));
+  for (const std::string& line : outcome.lines) text += line + "\n";
   if (!outcome.evaluation.classifies) return text;
   if (*outcome.figures.scores.why_none() != '\0') {
     text += fmt::format("no AUC: {}\n", outcome.figures.scores.why_none());
   }
-  text += "\n" + ClassTable(outcome);
-  const std::string confusion = ConfusionTable(outcome);
-  return confusion.empty() ? text : text + "\n" + confusion;
+  for (const std::string& table :
+       {ThresholdTable(outcome.reported), ClassTable(outcome), ConfusionTable(outcome)}) {
+    if (!table.empty()) text += "\n" + table;
+  }
+  return text;
 }
 
 std::string EvaluationLine(const EvaluationOutcome& outcome) {
@@ -184,24 +201,19 @@ std::string EvaluationLine(const EvaluationOutcome& outcome) {
 namespace {
 
 Json JsonOf(const EvaluationOutcome& outcome) {
-  const Evaluation& evaluation = outcome.evaluation;
-  Json json = {{"checkpoint", outcome.checkpoint}, {"global_step", outcome.global_step},
-               {"model_crc", outcome.model_crc},   {"set", SetName(outcome.set)},
-               {"rows", evaluation.rows},          {"loss", evaluation.loss()}};
-  if (evaluation.classifies) {
-    json["accuracy"] = evaluation.accuracy();
-    json["auc"] = OrNull(outcome.auc);
-    json["log_loss"] = OrNull(outcome.figures.probabilities.log_loss());
-    json["calibration"] = OrNull(outcome.figures.probabilities.calibration());
+  Json json = {{"checkpoint", outcome.checkpoint},
+               {"global_step", outcome.global_step},
+               {"model_crc", outcome.model_crc},
+               {"set", SetName(outcome.set)}};
+  const Json figures = Json::Parse(EvaluationToJson(outcome.reported));
+  for (const auto& [key, value] : figures.items()) json[key] = value;
+  if (outcome.evaluation.classifies) {
+    json["threshold"] = OrNull(outcome.figures.threshold);
     json["classes"] = ClassesJson(outcome);
     const Means means = MeansOf(outcome.figures.confusion.classes());
     json["mean"] = {
         {"precision", OrNull(means.precision)}, {"recall", OrNull(means.recall)}, {"f1", OrNull(means.f1)}};
     json["confusion"] = ConfusionJson(outcome.figures.confusion);
-  } else {
-    json["rmse"] = outcome.figures.regression.rmse();
-    json["mae"] = outcome.figures.regression.mae();
-    json["r2"] = OrNull(outcome.figures.regression.r_squared());
   }
   return json;
 }
@@ -220,8 +232,7 @@ RunSummary EvaluationSummary(const EvaluationOutcome& outcome, const EvaluationO
   summary.global_step = outcome.global_step;
   for (const EvaluationOutcome* each : {&outcome, other}) {
     if (each == nullptr) continue;
-    EvaluationFigures& set = each->set == EvalOn::kTest ? summary.test : summary.validation;
-    set = ReportedFigures(each->evaluation, &each->figures, each->auc);
+    (each->set == EvalOn::kTest ? summary.test : summary.validation) = each->reported;
   }
   summary.model_crc = outcome.model_crc;
   summary.checkpoint = outcome.checkpoint;
@@ -229,8 +240,13 @@ RunSummary EvaluationSummary(const EvaluationOutcome& outcome, const EvaluationO
 }
 
 PredictionText::PredictionText(PredictionFormat format, const ModelConfig& model, bool raw,
-                               std::vector<std::string> class_names, const std::vector<std::string>& kept)
-    : format_(format), linear_(!HasClasses(model)), raw_(raw && !linear_), outputs_(*model.outputs) {
+                               std::vector<std::string> class_names, const std::vector<std::string>& kept,
+                               std::optional<double> threshold)
+    : format_(format),
+      linear_(!HasClasses(model)),
+      raw_(raw && !linear_),
+      outputs_(*model.outputs),
+      threshold_(threshold) {
   std::set<std::string> names;
   if (!raw_) names.insert("prediction");
   if (format == PredictionFormat::kJsonLines)
@@ -282,7 +298,7 @@ std::string PredictionText::CsvRow(const float* outputs, const KeptField* kept) 
   std::string row;
   for (size_t i = 0; i < kept_.size(); ++i) row += KeptCsv(kept[i]) + ",";
   if (linear_ || raw_) return row + fmt::format("{}\n", fmt::join(outputs, outputs + outputs_, ","));
-  row += ClassText(static_cast<size_t>(PredictedClass(outputs, outputs_)));
+  row += ClassText(static_cast<size_t>(PredictedClass(outputs, outputs_, threshold_)));
   for (const float probability : probabilities_) row += fmt::format(",{}", probability);
   return row + "\n";
 }
@@ -293,7 +309,7 @@ std::string PredictionText::JsonRow(const float* outputs, const std::string& id,
   if (linear_) return row + "\"prediction\":" + JsonNumber(*outputs) + "}\n";
   if (raw_ && outputs_ == 1) return row + "\"logit\":" + JsonNumber(*outputs) + "}\n";
   if (raw_) return row + "\"logits\":" + ByClass(outputs) + "}\n";
-  row += "\"prediction\":" + ClassText(static_cast<size_t>(PredictedClass(outputs, outputs_)));
+  row += "\"prediction\":" + ClassText(static_cast<size_t>(PredictedClass(outputs, outputs_, threshold_)));
   return row + ",\"probabilities\":" + ByClass(probabilities_.data()) + "}\n";
 }
 

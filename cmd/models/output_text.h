@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -30,10 +31,11 @@ enum class PredictionFormat { kCsv, kJsonLines };
 class PredictionText {
  public:
   // `raw`: classes and probabilities are left out, and the logits take their place. `class_names`: by class
-  // number; empty: classes have no names. `kept`: the names of what is passed on of each row. Throws
-  // UserError if one is the name of another or of a prediction.
+  // number; empty: classes have no names. `kept`: the names of what is passed on of each row. `threshold`: as
+  // for PredictedClass(). Throws UserError if a name is that of another or of a prediction.
   PredictionText(PredictionFormat format, const ModelConfig& model, bool raw,
-                 std::vector<std::string> class_names, const std::vector<std::string>& kept = {});
+                 std::vector<std::string> class_names, const std::vector<std::string>& kept = {},
+                 std::optional<double> threshold = {});
 
   // Returns the first line of CSV; empty for JSON lines.
   std::string Header() const;
@@ -52,6 +54,7 @@ class PredictionText {
   const bool linear_;
   const bool raw_;  // and it classifies
   const int64_t outputs_;
+  const std::optional<double> threshold_;
   std::vector<std::string> texts_;    // the class names, escaped for the format
   std::vector<std::string> columns_;  // the names of the probabilities, or of the logits
   std::vector<std::string> kept_;     // the names of what is kept, escaped for the format

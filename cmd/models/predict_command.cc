@@ -13,6 +13,7 @@
 #include "base/names.h"
 
 #include "cmd/models/checkpoint_model.h"
+#include "cmd/models/evaluation.h"
 #include "cmd/models/output_text.h"
 #include "cmd/models/trained_model.h"
 
@@ -20,6 +21,7 @@
 #include "trainer/data/files/sources.h"
 #include "trainer/data/rows/open_rows.h"
 #include "trainer/export/output_file.h"
+#include "trainer/result/verdict.h"
 #include "trainer/task/run_task.h"
 
 namespace dtrain {
@@ -62,6 +64,7 @@ class Predictor {
         spec_(SpecFor(config, form, arguments.keep)),
         skip_bad_(arguments.skip_bad),
         raw_(arguments.raw),
+        threshold_(arguments.threshold),
         errors_(errors),
         max_rows_(layout.table ? kMaxRows : std::clamp<int64_t>(kMaxValues / spec_.inputs, 1, kMaxRows)),
         model_(DeviceChoice(), config, layout, form.scale, max_rows_, checkpoint),
@@ -99,7 +102,7 @@ class Predictor {
   void Begin(const std::string& asked, const RowReader& rows, Output* output) {
     const bool lines = asked.empty() ? rows.format() == RowFormat::kJsonLines : asked == "jsonl";
     text_.emplace(lines ? PredictionFormat::kJsonLines : PredictionFormat::kCsv, config_.model, raw_,
-                  spec_.form.classes, rows.KeptNames());
+                  spec_.form.classes, rows.KeptNames(), threshold_);
     if (const std::string header = text_->Header(); !header.empty()) output->Write(header);
   }
 
@@ -158,6 +161,7 @@ class Predictor {
   const RowSpec spec_;
   const int64_t skip_bad_;
   const bool raw_;
+  const std::optional<double> threshold_;
   const ErrorLines& errors_;
   int64_t skipped_ = 0;
   int64_t rows_ = 0;  // that were predicted
@@ -186,6 +190,7 @@ int RunPredictCommand(const PredictArguments& arguments, const ErrorLines& error
   return WithModel(
       arguments.checkpoint, arguments.config, errors,
       [&](CheckpointReader* checkpoint, const Config& config) {
+        CheckThreshold(arguments.threshold, config.model);
         const Layout layout = LayoutFor(*checkpoint, config);
         PrepareProcess(config);
         Predictor predictor(config, layout, checkpoint, FormFor(*checkpoint, config), arguments, errors);
@@ -201,6 +206,7 @@ int RunPredictCommand(const PredictArguments& arguments, const ErrorLines& error
                         seconds, static_cast<double>(predictor.rows()) / seconds,
                         arguments.out.empty() ? "standard output" : arguments.out),
             LogLevel::kInfo);
+        errors.Print(ClassWeightsLine(config.data), LogLevel::kInfo);
         const std::string warning = predictor.Warning();
         if (!warning.empty()) errors.Print("warning: " + warning);
       });

@@ -27,15 +27,33 @@ struct ComparedFigure {
   const char* name;
   bool more_is_better;
 };
-constexpr ComparedFigure kFigures[] = {
-    {"validation_accuracy", true},  {"validation_auc", true}, {"validation_loss", false},
-    {"validation_log_loss", false}, {"test_accuracy", true},  {"test_auc", true},
-    {"test_loss", false},           {"test_log_loss", false}, {"progressive_loss", false},
-    {"final_loss", false},          {"global_step", true},    {"train_s", false},
-    {"steps_per_s", true},          {"examples_per_s", true}};
+constexpr ComparedFigure kFigures[] = {{"validation_accuracy", true},
+                                       {"validation_auc", true},
+                                       {"validation_average_precision", true},
+                                       {"validation_loss", false},
+                                       {"validation_log_loss", false},
+                                       {"validation_rmse", false},
+                                       {"validation_mae", false},
+                                       {"validation_r2", true},
+                                       {"test_accuracy", true},
+                                       {"test_auc", true},
+                                       {"test_average_precision", true},
+                                       {"test_loss", false},
+                                       {"test_log_loss", false},
+                                       {"test_rmse", false},
+                                       {"test_mae", false},
+                                       {"test_r2", true},
+                                       {"progressive_loss", false},
+                                       {"final_loss", false},
+                                       {"global_step", true},
+                                       {"train_s", false},
+                                       {"steps_per_s", true},
+                                       {"examples_per_s", true}};
 // What makes a run the best one if nobody says.
 constexpr const char* kUsual[] = {"validation_accuracy", "test_accuracy",    "validation_loss",
                                   "test_loss",           "progressive_loss", "final_loss"};
+// Where one class has more than this share of the rows, accuracy says little, and the log loss counts.
+constexpr double kUneven = 0.6;
 
 // Keys that say where a run was and what it wrote, and nothing about its job. A key that ends with a point
 // stands for a section.
@@ -162,7 +180,15 @@ void Comparison::ChooseFigure(const std::string& by) {
     by_ = by;
     return;
   }
-  for (const char* const usual : kUsual) {
+  std::vector<const char*> figures(std::begin(kUsual), std::end(kUsual));
+  const auto is_uneven = [](const RunFiles& run) {
+    return NumberIn(run.result, "validation_base_accuracy").value_or(0) > kUneven ||
+           NumberIn(run.result, "test_base_accuracy").value_or(0) > kUneven;
+  };
+  if (std::any_of(runs_.begin(), runs_.end(), is_uneven)) {
+    figures.insert(figures.begin(), {"validation_log_loss", "test_log_loss"});
+  }
+  for (const char* const usual : figures) {
     by_ = usual;
     const auto has = [&](const RunFiles& run) {
       return !run.ended_well() || NumberOf(run, usual).has_value();

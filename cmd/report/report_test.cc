@@ -232,6 +232,19 @@ TEST_CASE("comparison: runs with held-out rows are compared by these") {
   CHECK(NamesOf(comparison)[0] == "old");
 }
 
+TEST_CASE(
+    "comparison: where one class has most rows, the log loss makes the best run, and not the accuracy") {
+  std::vector<RunFiles> runs = FourRuns();
+  for (RunFiles& run : runs) {
+    run.result["test_base_accuracy"] = 0.6;
+    run.result["test_log_loss"] = 1 - NumberIn(run.result, "test_loss").value_or(0);
+  }
+  const std::string by_accuracy = Comparison(runs, "").by();
+  CHECK(by_accuracy.find("log_loss") == std::string::npos);
+  runs[0].result["test_base_accuracy"] = 0.92;
+  CHECK(Comparison(runs, "").by() == "test_log_loss");
+}
+
 TEST_CASE("run files: what an older dtrain wrote as test_* of held-out rows is validation_*") {
   const auto present = [](const char* text) { return WithPresentKeys(Json::Parse(text)).dump(); };
   CHECK(present(R"({"test_loss":0.5,"test_auc":null,"config":{"eval.on":"validation"}})") ==

@@ -43,7 +43,10 @@ std::string Tiles(const RunFiles& run) {
     const auto accuracy = NumberIn(result, (set + "_accuracy").c_str());
     if (accuracy) html += Tile(PercentText(*accuracy), set + " accuracy");
     add(result, (set + "_auc").c_str(), (set + " AUC").c_str());
+    add(result, (set + "_average_precision").c_str(), (set + " average precision").c_str());
     add(result, (set + "_loss").c_str(), (set + " loss").c_str());
+    add(result, (set + "_rmse").c_str(), (set + " RMSE").c_str());
+    add(result, (set + "_r2").c_str(), (set + " R²").c_str());
   }
   add(result, "final_loss", "final loss");
   add(result, "progressive_loss", "progressive loss");
@@ -282,6 +285,17 @@ std::string Calibration(const EvaluationOutcome& outcome) {
          HtmlDetails("The figures", HtmlTable({"predicted, mean", "came true", "rows, by weight"}, rows, 0));
 }
 
+std::string Thresholds(const EvaluationFigures& figures) {
+  if (!figures.thresholds) return "";
+  std::vector<std::vector<std::string>> rows;
+  for (const ThresholdFigures& each : *figures.thresholds) {
+    rows.push_back({NumberText(each.from), PercentText(each.share), PercentText(each.precision),
+                    PercentText(each.recall)});
+  }
+  return HtmlDetails("Precision and recall over thresholds",
+                     HtmlTable({"from this probability on", "of the rows", "precision", "recall"}, rows, 0));
+}
+
 std::string Evaluated(const ModelFigures& model) {
   if (!model.evaluation) return "";
   const EvaluationOutcome& outcome = *model.evaluation;
@@ -291,17 +305,16 @@ std::string Evaluated(const ModelFigures& model) {
       outcome.set == EvalOn::kTest ? "" : "held-out ", SetName(outcome.set),
       NumberText(outcome.evaluation.loss()),
       outcome.evaluation.classifies ? ", accuracy " + PercentText(outcome.evaluation.accuracy()) : "",
-      outcome.auc ? ", AUC " + NumberText(*outcome.auc) : "");
-  if (!outcome.evaluation.classifies) {
-    const Regression& errors = outcome.figures.regression;
-    return html + fmt::format("<p>RMSE {}, MAE {}, R² {}</p>\n", NumberText(errors.rmse()),
-                              NumberText(errors.mae()), FigureText(errors.r_squared()));
-  }
+      outcome.reported.auc ? ", AUC " + NumberText(*outcome.reported.auc) : "");
+  std::string lines;
+  for (const std::string& line : outcome.lines) lines += line + "\n";
+  html += "<pre>" + Html(lines) + "</pre>\n";
+  if (!outcome.evaluation.classifies) return html;
   const auto classes = static_cast<int64_t>(outcome.figures.confusion.classes().size());
   const bool small = classes <= kMaxClassesInMatrix;
   html += small ? "<h3>Confusion: true classes in rows, predicted ones in columns</h3>\n" + Matrix(outcome)
                 : "<h3>Mixed up most often</h3>\n" + Mistakes(outcome);
-  return html + Calibration(outcome);
+  return html + Calibration(outcome) + Thresholds(outcome.reported);
 }
 
 std::string Pictures(const ModelFigures& model) {

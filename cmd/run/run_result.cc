@@ -13,6 +13,7 @@
 #include "base/names.h"
 #include "trainer/config/user_text.h"
 #include "trainer/model/table_layout.h"
+#include "trainer/result/verdict.h"
 #include "trainer/task/run_log.h"
 
 namespace dtrain {
@@ -22,21 +23,6 @@ constexpr size_t kColumns = 80;
 // A model of more variables has its weights in the result file alone.
 constexpr size_t kMaxVariables = 2;
 constexpr size_t kMaxValues = 4;
-
-// Returns "test: accuracy 0.9667, loss 0.105, AUC 0.991"; empty: nothing was evaluated on that set.
-std::string EvaluationLine(const char* set, const EvaluationFigures& figures) {
-  std::string text;
-  const auto add = [&](const char* name, const std::optional<double>& figure, const char* format) {
-    if (!figure) return;
-    text +=
-        fmt::format("{}{} {}", text.empty() ? "" : ", ", name, fmt::format(fmt::runtime(format), *figure));
-  };
-  add("accuracy", figures.accuracy, "{:.4f}");
-  add("loss", figures.loss, "{:.6g}");
-  add("AUC", figures.auc, "{:.4f}");
-  add("calibration", figures.calibration, "{:.4f}");
-  return text.empty() ? "" : fmt::format("{}: {}", set, text);
-}
 
 std::string StepsLine(const RunSummary& summary) {
   const std::string time = summary.train_s ? fmt::format(" in {:.2f} s", *summary.train_s) : "";
@@ -75,8 +61,9 @@ std::vector<std::string> ResultLines(const Config& config, const RunSummary& sum
   const auto add = [&](const std::string& line) {
     if (!line.empty()) lines.push_back(line);
   };
-  add(EvaluationLine("validation", summary.validation));
-  add(EvaluationLine("test", summary.test));
+  for (const std::string& line : VerdictLines("validation", summary.validation)) add(line);
+  for (const std::string& line : VerdictLines("test", summary.test)) add(line);
+  if (summary.validation.rows || summary.test.rows) add(ClassWeightsLine(config.data));
   add(NoTestLine(config, summary));
   const std::string loss = summary.final_loss ? fmt::format("{:.6g}", *summary.final_loss) : "-";
   std::string sent = BytesText(static_cast<double>(summary.bytes_sent)) + " sent";

@@ -12,7 +12,7 @@
 
 namespace dtrain {
 
-// Returns the result in at most 8 lines, without their ends.
+// Returns the result in at most 14 lines, without their ends.
 std::vector<std::string> ResultLines(const Config& config, const RunSummary& summary);
 
 // Returns a header and a row for each worker that took steps: its steps and pace, the share of its time in

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "trainer/result/verdict.h"
+
 namespace dtrain {
 namespace {
 
@@ -33,14 +35,16 @@ TEST_CASE("run result: what was done, how good it is, how long it took, and wher
   RunSummary summary = Done();
   summary.validation.loss = 0.25;
   summary.test.accuracy = 0.9;
-  summary.test.loss = 0.5;
+  summary.test.log_loss = summary.test.loss = 0.5;
+  summary.test.base_accuracy = 0.6;
+  summary.test.base_class = "no";
   summary.checkpoint = "run/ckpt/step-000000020";
-  CHECK(
-      ResultLines(Config(), summary) ==
-      std::vector<std::string>{"done: 20 global steps, 200 examples in 1.25 s, 16.0 steps/s, 160 examples/s",
-                               "validation: loss 0.25", "test: accuracy 0.9000, loss 0.5",
-                               "total time: 1.50 s, final loss: 0.25, 1.5 KiB sent, model crc 0123abcd",
-                               "checkpoint: run/ckpt/step-000000020"});
+  CHECK(ResultLines(Config(), summary) ==
+        std::vector<std::string>{
+            "done: 20 global steps, 200 examples in 1.25 s, 16.0 steps/s, 160 examples/s",
+            "validation: loss 0.25", "test: accuracy 0.9000; always \"no\" gives 0.6000", "  log loss 0.5",
+            "total time: 1.50 s, final loss: 0.25, 1.5 KiB sent, model crc 0123abcd",
+            "checkpoint: run/ckpt/step-000000020"});
 }
 
 TEST_CASE("run result: with net.compress it says what would have been sent without") {
@@ -53,20 +57,25 @@ TEST_CASE("run result: with net.compress it says what would have been sent witho
                    "model crc 0123abcd") == 1);
 }
 
-TEST_CASE("run result: it never has more than eight lines") {
+TEST_CASE("run result: it never has more than fourteen lines") {
   Config config;
-  config.model.kind = ModelKind::kLinear;
+  config.data.class_weights = {"balanced"};
   RunSummary summary = Done();
   summary.lost_workers = {1};
   summary.absent_workers = {2, 3};
   summary.table = TableFigures{};
   summary.weights = {{"biases/b1", {10}}, {"weights/W1", {2}}};
   summary.checkpoint = "run/ckpt/step-000000020";
+  for (EvaluationFigures* const set : {&summary.validation, &summary.test}) {
+    set->rows = 10;
+    set->accuracy = set->log_loss = set->auc = 0.9;
+  }
   const std::vector<std::string> lines = ResultLines(config, summary);
-  CHECK(lines.size() == 8);
+  CHECK(lines.size() == 14);
   CHECK(lines[0].rfind("done, but worker 1 was lost: ", 0) == 0);
   CHECK(std::count(lines.begin(), lines.end(), "took no part: worker 2 and worker 3") == 1);
   CHECK(std::count(lines.begin(), lines.end(), "weights/W1 = 2") == 1);
+  CHECK(std::count(lines.begin(), lines.end(), ClassWeightsLine(config.data)) == 1);
 }
 
 TEST_CASE("run result: one line of a run that was done before") {

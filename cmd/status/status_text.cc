@@ -172,10 +172,13 @@ std::string ResultLine(const Json& result) {
   const auto add = [&](const char* key, const char* name) {
     if (const auto figure = NumberIn(result, key)) line += fmt::format(", {} {:.4g}", name, *figure);
   };
-  add("validation_loss", "validation loss");
-  add("validation_accuracy", "validation accuracy");
-  add("test_loss", "test loss");
-  add("test_accuracy", "test accuracy");
+  for (const std::string set : {"validation", "test"}) {
+    for (const auto& [key, name] :
+         {std::pair("_loss", " loss"), std::pair("_accuracy", " accuracy"), std::pair("_auc", " AUC"),
+          std::pair("_rmse", " RMSE"), std::pair("_r2", " R2")}) {
+      add((set + key).c_str(), (set + name).c_str());
+    }
+  }
   if (line.size() == before) add("final_loss", "final loss");
   std::vector<std::string> lost;
   const Json* const workers = result.Find("lost_workers");

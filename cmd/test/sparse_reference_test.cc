@@ -227,7 +227,7 @@ TEST_CASE("fm: the real binary finds a planted model of rank 4 again") {
   PlantedRows(1).Write(directory + "/train", 30000);
   PlantedRows test(2);
   test.Write(directory + "/test", 10000);
-  const double best = AreaUnderCurve(test.scores, test.labels, 1).value();
+  const double best = RankingOf(test.scores, test.labels, 1).auc.value();
   WriteFile(directory + "/job.yaml",
             "model: {kind: fm, factors: 4}\n"
             "data: {train: {format: libsvm, path: train}, test: {format: libsvm, path: test}}\n"

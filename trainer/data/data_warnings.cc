@@ -335,6 +335,49 @@ std::string CountingHeaderText(const DataConfig& data, const InputForm& form) {
       PathText(train), ListNames(names, "and"));
 }
 
+// Labels that are numbers from 1, or with gaps between them, leave outputs without a row.
+std::string NeverComeText(const Config& config, const InputForm& form, const LabelCounts& counts) {
+  const auto used = std::max({counts.held_out.size(), counts.trained.size(), counts.test.size()});
+  const auto outputs = static_cast<size_t>(*config.model.outputs);
+  if (!HasOutputPerClass(config.model) || !IsText(config.data.train.format) || !form.classes.empty())
+    return "";
+  if (counts.trained.empty() || used < outputs) return "";  // not counted; UnusedOutputsText()
+  std::vector<std::string> missing;
+  for (size_t k = 0; k < outputs; ++k) {
+    const int64_t rows = CountOf(counts.held_out, k) + CountOf(counts.trained, k) + CountOf(counts.test, k);
+    if (rows == 0) missing.push_back(fmt::format("{}", k));
+  }
+  if (missing.empty()) return "";
+  return fmt::format(
+      "labels are the numbers of classes, from 0 to {}, and no row is of class {}: {} never right. Set "
+      "data.label_type to names: then the classes are the labels that come.",
+      outputs - 1, ListNames(missing, "or"), missing.size() == 1 ? "that output is" : "those outputs are");
+}
+
+// A column without any value becomes a constant, by data.missing.
+std::string EmptyColumnsText(const LoadedData& loaded) {
+  const gpu::MatrixView<const float> rows = loaded.train->floats();
+  std::vector<std::string> names;
+  int64_t feature = 0;
+  const auto differs = [&] {
+    for (int64_t row = 1; row < rows.rows; ++row) {
+      if (rows.row(row)[feature] != rows.row(0)[feature]) return true;
+    }
+    return false;
+  };
+  for (const InputColumn& column : loaded.form.columns) {
+    const bool no_text = column.features() == 1 && column.categories == std::vector<std::string>{""};
+    const bool is_empty = column.is_category ? no_text : column.fill && rows.rows > 1 && !differs();
+    if (is_empty) names.push_back(column.name.empty() ? fmt::format("{}", column.column) : column.name);
+    feature += column.features();
+  }
+  if (names.empty()) return "";
+  return fmt::format(
+      "column{} {}: no value in any row, or the same in all of them, and nothing can be learned from that. "
+      "Correct the file, or name {} in data.ignore.",
+      names.size() == 1 ? "" : "s", ListNames(names, "and"), names.size() == 1 ? "it" : "them");
+}
+
 // Reads until each letter of data.crosses was found, or as much as the limit. A pipe cannot be read again.
 std::string UnknownNamespacesText(const DataConfig& data) {
   constexpr int64_t kMaxBytes = int64_t{64} << 20;
@@ -367,8 +410,9 @@ std::vector<std::string> DataWarnings(const Config& config, const LoadedData& da
       CountLabels(data, data.train == nullptr ? 0 : HeldOutRows(config.data, data.train->rows()));
   std::vector<std::string> warnings;
   for (const std::string& text :
-       {UnusedOutputsText(config.model, data.form, counts), UnseenClassesText(config.data, data.form, counts),
-        RoundedFeaturesText(config.data, data), CountingHeaderText(config.data, data.form),
+       {UnusedOutputsText(config.model, data.form, counts), NeverComeText(config, data.form, counts),
+        UnseenClassesText(config.data, data.form, counts), RoundedFeaturesText(config.data, data),
+        CountingHeaderText(config.data, data.form), EmptyColumnsText(data),
         UnknownNamespacesText(config.data), SkippedText("data.train", data.skipped),
         SkippedText("data.test", data.skipped_of_test)}) {
     if (!text.empty()) warnings.push_back(text);

@@ -237,5 +237,45 @@ TEST_CASE("data warnings: a letter of data.crosses that no namespace begins with
   CHECK(told({"ab", " a", "::"}) == "");
 }
 
+// The warnings that have this text.
+std::vector<std::string> WarningsWith(const std::string& text, Config config, int64_t outputs) {
+  config.model.outputs = outputs;
+  std::vector<std::string> found;
+  for (std::string& warning : DataWarnings(config, LoadData(config))) {
+    if (warning.find(text) != std::string::npos) found.push_back(std::move(warning));
+  }
+  return found;
+}
+
+TEST_CASE("classes: labels from 1, or with a gap, name the classes that never come, and label_type") {
+  CHECK(WarningsWith("label_type", Labels("1,1\n2,2\n3,3\n"), 4) ==
+        std::vector<std::string>{
+            "labels are the numbers of classes, from 0 to 3, and no row is of class 0: that output is never "
+            "right. Set data.label_type to names: then the classes are the labels that come."});
+  CHECK(WarningsWith("of class 1 or 2: those outputs are never right", Labels("1,0\n2,3\n"), 4).size() == 1);
+  CHECK(WarningsWith("label_type", Labels("1,0\n2,2\n3,1\n"), 3).empty());
+  Config held_out = Labels("1,0\n2,2\n3,1\n", 2);
+  CHECK(WarningsWith("label_type", held_out, 3).empty());
+  held_out.data.label_type = LabelType::kNames;
+  CHECK(WarningsWith("label_type", held_out, 3).empty());
+}
+
+TEST_CASE("columns: one without any value is told, whatever takes the place of gaps") {
+  Config config = CsvConfig(ModelKind::kLogistic, "a,z,k,t,y\n1,,,u,1\n2,NA,?,u,0\n3,?,,v,1\n", "y");
+  config.data.categories = {"k", "t"};
+  for (const MissingValues missing :
+       {MissingValues::kMean, MissingValues::kZero, MissingValues::kIndicator}) {
+    for (const FeatureScale scale : {FeatureScale::kNone, FeatureScale::kStandard}) {
+      config.data.missing = missing;
+      config.data.scale = scale;
+      const std::vector<std::string> told = WarningsWith("data.ignore", config, 1);
+      REQUIRE(told.size() == 1);
+      CHECK(told[0].find("columns z and k: no value in any row") == 0);
+    }
+  }
+  CHECK(
+      WarningsWith("data.ignore", CsvConfig(ModelKind::kLogistic, "a,z,y\n1,7,1\n2,7,0\n", "y"), 1).empty());
+}
+
 }  // namespace
 }  // namespace dtrain

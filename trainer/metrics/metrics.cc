@@ -8,37 +8,37 @@
 
 namespace dtrain {
 
-std::optional<double> AreaUnderCurve(gpu::Span<const float> scores, gpu::Span<const int32_t> labels,
-                                     int32_t positive, gpu::Span<const float> weights) {
+Ranking RankingOf(gpu::Span<const float> scores, gpu::Span<const int32_t> labels, int32_t positive,
+                  gpu::Span<const float> weights) {
   std::vector<uint32_t> order(static_cast<size_t>(scores.size));
   std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return scores[a] < scores[b]; });
-  double below = 0, pairs_won = 0, positives = 0;  // `below`: of other classes with a smaller score
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return scores[a] > scores[b]; });
+  double ours = 0, others = 0, pairs_won = 0, precisions = 0;  // the first two: with at least the score
   for (size_t i = 0; i < order.size();) {
-    double ours = 0, others = 0;
+    double tied = 0, tied_others = 0;
     const float score = scores[order[i]];
     for (; i < order.size() && scores[order[i]] == score; ++i) {
-      (labels[order[i]] == positive ? ours : others) += weights.size == 0 ? 1 : weights[order[i]];
+      (labels[order[i]] == positive ? tied : tied_others) += weights.size == 0 ? 1 : weights[order[i]];
     }
-    pairs_won += ours * (below + others / 2);
-    below += others;
-    positives += ours;
+    pairs_won += tied_others * (ours + tied / 2);
+    ours += tied;
+    others += tied_others;
+    if (tied > 0) precisions += tied * ours / (ours + others);
   }
-  if (positives == 0 || below == 0) return std::nullopt;
-  return pairs_won / (positives * below);
+  if (ours == 0 || others == 0) return {};
+  return {pairs_won / (ours * others), precisions / ours};
 }
 
 ScoreTable::ScoreTable(int64_t outputs, int64_t max_scores)
-    : outputs_(static_cast<size_t>(outputs)), max_scores_(max_scores), scores_(outputs_) {
+    : outputs_(static_cast<size_t>(outputs)), max_scores_(max_scores), scores_(outputs_ == 2 ? 1 : outputs_) {
   if (outputs > kMaxClasses) why_none_ = "more than 64 classes";
 }
 
 void ScoreTable::Add(gpu::MatrixView<const float> outputs, gpu::Span<const int32_t> labels,
                      const float* weights) {
   if (*why_none_ != '\0') return;
-  if (static_cast<int64_t>(labels_.size() + static_cast<size_t>(labels.size)) * outputs.cols > max_scores_) {
-    return Drop("too many rows");
-  }
+  const size_t rows = labels_.size() + static_cast<size_t>(labels.size);
+  if (static_cast<int64_t>(rows * scores_.size()) > max_scores_) return Drop("too many rows");
   for (int64_t row = 0; row < outputs.rows; ++row) {
     // A diverged model ranks nothing, and the difference of two infinite logits is NaN.
     const float* const logits = outputs.row(row);
@@ -62,8 +62,10 @@ void ScoreTable::Drop(const char* why) {
 // class's probability does, which loses its digits near 0 and 1. Sums are made in the order of the logits'
 // sizes, so that rows with the same logits in any order tie.
 void ScoreTable::KeepRow(const float* logits) {
-  if (outputs_ == 1) {
-    scores_[0].push_back(logits[0]);
+  constexpr double kMax = std::numeric_limits<float>::max();
+  if (scores_.size() == 1) {
+    const double logit = LogitOfOne(logits, static_cast<int64_t>(outputs_));
+    scores_[0].push_back(static_cast<float>(std::clamp(logit, -kMax, kMax)));
     return;
   }
   std::array<size_t, kMaxClasses> order{};
@@ -80,30 +82,51 @@ void ScoreTable::KeepRow(const float* logits) {
     const double logit = logits[order[i]];
     const double odds =
         i == best ? max - second - std::log1p(below_second) : logit - max - std::log1p(below + above[i]);
-    constexpr double kMax = std::numeric_limits<float>::max();
     scores_[order[i]].push_back(static_cast<float>(std::clamp(odds, -kMax, kMax)));
     below += std::exp(logit - max);
     if (i + 1 < best) below_second += std::exp(logit - second);
   }
 }
 
-std::optional<double> ScoreTable::Area(const std::function<void()>& before_class) const {
-  if (*why_none_ != '\0') return std::nullopt;
-  if (outputs_ == 1) return AreaUnderCurve(scores_[0], labels_, 1, weights_);
-  double sum = 0;
+Ranking ScoreTable::Rank(const std::function<void()>& before_class) const {
+  if (*why_none_ != '\0') return {};
+  Ranking sum{0.0, 0.0};
   int classes = 0;
-  for (size_t k = 0; k < outputs_; ++k) {
+  for (size_t k = 0; k < scores_.size(); ++k) {
     before_class();
-    const std::optional<double> area = AreaUnderCurve(scores_[k], labels_, static_cast<int32_t>(k), weights_);
-    if (!area) continue;
-    sum += *area;
+    const auto positive = static_cast<int32_t>(scores_.size() == 1 ? 1 : k);
+    const Ranking one = RankingOf(scores_[k], labels_, positive, weights_);
+    if (!one.auc) continue;
+    *sum.auc += *one.auc;
+    *sum.average_precision += *one.average_precision;
     ++classes;
   }
-  if (classes == 0) return std::nullopt;
-  return sum / classes;
+  if (classes == 0) return {};
+  return {*sum.auc / classes, *sum.average_precision / classes};
 }
 
-int32_t PredictedClass(const float* logits, int64_t outputs) {
+void Regression::Add(double value, float target, double weight) {
+  if (weight == 0) return;
+  const double error = value - target;
+  squares_ += weight * error * error;
+  absolutes_ += weight * std::abs(error);
+  weight_ += weight;
+  const double delta = target - mean_;
+  mean_ += delta * weight / weight_;
+  variation_ += weight * delta * (target - mean_);
+  keeps_all_ = keeps_all_ && static_cast<int64_t>(kept_.size()) < max_rows_;
+  if (keeps_all_) kept_.emplace_back(target, static_cast<float>(weight));
+}
+
+std::optional<double> Regression::mean_mae() const {
+  if (!keeps_all_) return std::nullopt;
+  double sum = 0;
+  for (const auto& [target, weight] : kept_) sum += weight * std::abs(target - mean_);
+  return Mean(sum, false);
+}
+
+int32_t PredictedClass(const float* logits, int64_t outputs, std::optional<double> threshold) {
+  if (threshold) return Sigmoid(LogitOfOne(logits, outputs)) >= *threshold ? 1 : 0;
   if (outputs == 1) return logits[0] > 0 ? 1 : 0;
   return static_cast<int32_t>(std::max_element(logits, logits + outputs) - logits);
 }

@@ -1,5 +1,5 @@
 // Metrics: the figures of an evaluation, from the outputs of a model on each row. Figures has all of them:
-// the area under the curve, the confusion of classes, the errors of a regression. A figure that the rows do
+// how well rows are ranked, the confusion of classes, the errors of a regression. A figure that the rows do
 // not define is unset. Owner: the evaluator. Thread: one.
 #pragma once
 
@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "gpu/view.h"
@@ -17,29 +18,37 @@ namespace dtrain {
 
 // Returns the class that the model predicts for a row. `outputs` is 1 (the logit of class 1, which is
 // predicted if it is above 0) or the number of classes (the first of the largest logits is predicted).
-int32_t PredictedClass(const float* logits, int64_t outputs);
-
-// Returns the number of classes of a model with `outputs` outputs.
-inline int64_t ClassCount(int64_t outputs) { return outputs == 1 ? 2 : outputs; }
+// `threshold`, of two classes: class 1 is predicted from this probability on.
+int32_t PredictedClass(const float* logits, int64_t outputs, std::optional<double> threshold = {});
 
 // Computes the probabilities of the classes, in float32 from sums in double: a sigmoid for one output, else a
 // softmax.
 void Probabilities(const float* logits, int64_t outputs, float* probabilities);
 
-// Returns the exact area under the ROC curve: of all pairs of a row of the class and a row of another class,
-// the fraction in which the first has the larger score; a tie counts half (Mann and Whitney's U over its
-// maximum; Hanley and McNeil, "The meaning and use of the area under a ROC curve", Radiology 143, 1982).
-// `scores` has one score for each row; rows with label `positive` are of the class. A pair counts by the
-// product of the rows' `weights`, which are at least 0; without them all count 1. Unset if all rows are of
-// one kind. No score may be NaN, and there are at most ScoreTable::kMaxScores. Sorts: O(n log n).
-std::optional<double> AreaUnderCurve(gpu::Span<const float> scores, gpu::Span<const int32_t> labels,
-                                     int32_t positive, gpu::Span<const float> weights = {nullptr, 0});
+// Ranking: how well scores put the rows of a class before the others.
+//   auc                the exact area under the ROC curve: of all pairs of a row of the class and another
+//   row,
+//                      the fraction in which the first has the larger score; a tie counts half (Mann and
+//                      Whitney's U over its maximum; Hanley and McNeil, Radiology 143, 1982). 0.5 is chance
+//   average_precision  the mean, over the rows of the class, of the precision among the rows with at least
+//                      their score (Buckley and Voorhees, "Evaluating evaluation measure stability", SIGIR
+//                      2000). By chance it is the share of the class
+// Both are unset if all rows are of one kind.
+struct Ranking {
+  std::optional<double> auc, average_precision;
+};
 
-// ScoreTable: the scores of all rows of a set, 4 bytes for each class of each row (and 4 for its weight), and
-// the area under the curve computed from them at the end. With several classes it is the mean of the areas of
-// each class against all others (Provost and Domingos, 2000), over the classes that some rows have and some
-// have not. With more than kMaxClasses classes, or more scores than `max_scores`, it keeps nothing and there
-// is no area.
+// `scores` has one score for each row; rows with label `positive` are of the class. A pair counts by the
+// product of the rows' `weights`, which are at least 0; without them all count 1. No score may be NaN, and
+// there are at most ScoreTable::kMaxScores. Sorts: O(n log n).
+Ranking RankingOf(gpu::Span<const float> scores, gpu::Span<const int32_t> labels, int32_t positive,
+                  gpu::Span<const float> weights = {nullptr, 0});
+
+// ScoreTable: the scores of all rows of a set, 4 bytes for each class of each row (two classes have one, and
+// a weight takes 4 more), and the ranking computed from them at the end. With more than two classes it is the
+// mean of the rankings of each class against all others (Provost and Domingos, 2000), over the classes that
+// some rows have and some have not. With more than kMaxClasses classes, or more scores than `max_scores`, it
+// keeps nothing and there is no ranking.
 class ScoreTable {
  public:
   static constexpr int64_t kMaxClasses = 64;
@@ -54,10 +63,9 @@ class ScoreTable {
   // `weights` are those of the rows; null: all of the set count 1.
   void Add(gpu::MatrixView<const float> outputs, gpu::Span<const int32_t> labels,
            const float* weights = nullptr);
-  // Returns the area. `before_class` is called before the scores of each of several classes are sorted; it
-  // may throw.
-  std::optional<double> Area(const std::function<void()>& before_class = [] {}) const;
-  // Returns why there is no area although there are rows; empty if there is one.
+  // `before_class` is called before the scores of each class are sorted; it may throw.
+  Ranking Rank(const std::function<void()>& before_class = [] {}) const;
+  // Returns why there is no ranking although there are rows; empty if there is one.
   const char* why_none() const { return why_none_; }
 
  private:
@@ -122,72 +130,91 @@ class Confusion {
 };
 
 // Regression: root mean squared error, mean absolute error and R squared = 1 - residuals / variation about
-// the mean (Draper and Smith, "Applied Regression Analysis", 1998, chapter 1). The variation is summed about
-// a running mean (Welford, Technometrics 4, 1962), because the difference of two large sums would lose all
-// digits.
+// the mean (Draper and Smith, "Applied Regression Analysis", 1998, chapter 1), beside what always answering
+// with the mean of these targets gives. Rows count by their weights. The variation is summed about a running
+// mean (West, "Updating mean and variance estimates", CACM 22, 1979), because the difference of two large
+// sums would lose all digits. All are unset if the rows weigh nothing.
 class Regression {
  public:
-  void Add(double value, double target) {
-    const double error = value - target;
-    squares_ += error * error;
-    absolutes_ += std::abs(error);
-    ++rows_;
-    const double delta = target - mean_;
-    mean_ += delta / static_cast<double>(rows_);
-    variation_ += delta * (target - mean_);
-  }
+  // Of at most `max_rows` rows the targets are kept, 8 bytes for each, for the error of the mean.
+  explicit Regression(int64_t max_rows = ScoreTable::kMaxScores) : max_rows_(max_rows) {}
 
-  double rmse() const { return rows_ == 0 ? 0 : std::sqrt(squares_ / static_cast<double>(rows_)); }
-  double mae() const { return rows_ == 0 ? 0 : absolutes_ / static_cast<double>(rows_); }
+  void Add(double value, float target, double weight = 1);
+
+  std::optional<double> rmse() const { return Mean(squares_, true); }
+  std::optional<double> mae() const { return Mean(absolutes_, false); }
   // Unset if all targets are equal.
   std::optional<double> r_squared() const {
     if (variation_ == 0) return std::nullopt;
     return 1 - squares_ / variation_;
   }
+  std::optional<double> mean_rmse() const { return Mean(variation_, true); }
+  // Unset also with more than `max_rows` rows.
+  std::optional<double> mean_mae() const;
 
  private:
-  int64_t rows_ = 0;
+  std::optional<double> Mean(double sum, bool root) const {
+    if (weight_ == 0) return std::nullopt;
+    return root ? std::sqrt(sum / weight_) : sum / weight_;
+  }
+
+  const int64_t max_rows_;
+  double weight_ = 0;  // of all rows
   double squares_ = 0;
   double absolutes_ = 0;
-  double mean_ = 0;       // of the targets
-  double variation_ = 0;  // of the targets about their mean
+  double mean_ = 0;                            // of the targets
+  double variation_ = 0;                       // of the targets about their mean
+  std::vector<std::pair<float, float>> kept_;  // targets and weights
+  bool keeps_all_ = true;
 };
 
 // Figures: all figures of an evaluation.
 struct Figures {
   // For a model with these outputs, which is linear unless it classifies. `max_scores`: see ScoreTable.
-  Figures(int64_t model_outputs, bool model_classifies, int64_t max_scores = ScoreTable::kMaxScores)
+  Figures(int64_t model_outputs, bool model_classifies, int64_t max_scores = ScoreTable::kMaxScores,
+          std::optional<double> threshold_of_one = {})
       : outputs(model_outputs),
         classifies(model_classifies),
+        threshold(threshold_of_one),
         scores(model_outputs, max_scores),
         probabilities(model_outputs),
-        confusion(model_classifies ? ClassCount(model_outputs) : 0) {}
+        confusion(model_classifies ? ClassCount(model_outputs) : 0),
+        regression(max_scores) {}
 
   // Adds a batch. `values` [batch.rows, outputs] are those of Model::Evaluate().
   void Add(const Batch& batch, const float* values) {
     if (classifies) scores.Add({values, batch.rows, outputs}, {batch.labels, batch.rows}, batch.weights);
     for (int64_t row = 0; row < batch.rows; ++row) {
       const float* const own = values + row * outputs;
+      const double weight = batch.weights == nullptr ? 1 : batch.weights[row];
       if (!classifies) {
-        regression.Add(*own, batch.targets[row]);
+        regression.Add(*own, batch.targets[row], weight);
         continue;
       }
-      confusion.Add(batch.labels[row], PredictedClass(own, outputs));
-      const double weight = batch.weights == nullptr ? 1 : batch.weights[row];
+      const int32_t predicted = PredictedClass(own, outputs, threshold);
+      confusion.Add(batch.labels[row], predicted);
+      weight_ += weight;
+      if (predicted == batch.labels[row]) correct_ += weight;
       probabilities.Add(own, batch.labels[row], weight);
-      if (outputs == 1) reliability.Add(*own, batch.labels[row], weight);
+      if (ClassCount(outputs) == 2) reliability.Add(LogitOfOne(own, outputs), batch.labels[row], weight);
     }
   }
 
+  // By weight, of the rows that are predicted as their class.
+  double accuracy() const { return correct_ / weight_; }
+
   const int64_t outputs;
   const bool classifies;
+  const std::optional<double> threshold;  // as for PredictedClass()
   ScoreTable scores;
-  // If the model classifies. Rows count by their weights in the scores and the probabilities; `confusion`
-  // counts them.
+  // If the model classifies. Rows count by their weights everywhere but in `confusion`, which counts them.
   ProbabilityFigures probabilities;
   Confusion confusion;
-  Reliability reliability;  // if it has one output
+  Reliability reliability;  // if it has two classes
   Regression regression;    // if it is linear
+
+ private:
+  double weight_ = 0, correct_ = 0;
 };
 
 }  // namespace dtrain

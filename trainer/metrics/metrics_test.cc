@@ -1,8 +1,10 @@
 // The figures of evaluations against plain loops over all pairs and rows.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -41,10 +43,41 @@ double AreaByPairs(const std::vector<float>& scores, const std::vector<int32_t>&
 TEST_CASE("auc: is the part of all pairs that are in order, a tie counting half") {
   for (const uint32_t different : {2u, 9u, 1000u}) {
     const Rows rows(211, 2, different);
-    const auto area = AreaUnderCurve(rows.scores, rows.labels, 1);
+    const auto area = RankingOf(rows.scores, rows.labels, 1).auc;
     REQUIRE(area);
     CHECK(*area == doctest::Approx(AreaByPairs(rows.scores, rows.labels, 1)).epsilon(1e-12));
   }
+}
+
+// The definition: recall and precision at every score, and the area below the steps.
+double AveragePrecisionBySteps(const std::vector<float>& scores, const std::vector<int32_t>& labels) {
+  std::vector<float> cuts = scores;
+  std::sort(cuts.begin(), cuts.end(), std::greater<>());
+  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+  const auto all = static_cast<double>(std::count(labels.begin(), labels.end(), 1));
+  double area = 0, before = 0;
+  for (const float cut : cuts) {
+    double taken = 0, right = 0;
+    for (size_t i = 0; i < scores.size(); ++i) {
+      if (scores[i] < cut) continue;
+      taken += 1;
+      right += labels[i] == 1 ? 1 : 0;
+    }
+    area += (right / all - before) * (right / taken);
+    before = right / all;
+  }
+  return area;
+}
+
+TEST_CASE("average precision: is the area below the steps of precision over recall") {
+  for (const uint32_t different : {2u, 9u, 1000u}) {
+    const Rows rows(211, 2, different);
+    CHECK(*RankingOf(rows.scores, rows.labels, 1).average_precision ==
+          doctest::Approx(AveragePrecisionBySteps(rows.scores, rows.labels)).epsilon(1e-12));
+  }
+  const std::vector<float> same(10, 0.5f);
+  const std::vector<int32_t> labels{1, 0, 0, 0, 0, 1, 0, 0, 0, 0};
+  CHECK(*RankingOf(same, labels, 1).average_precision == doctest::Approx(0.2));  // chance: the share
 }
 
 TEST_CASE("auc: a row of weight 3 counts as three rows, and one of weight 0 not at all") {
@@ -65,15 +98,16 @@ TEST_CASE("auc: a row of weight 3 counts as three rows, and one of weight 0 not 
   weighted.Add({logits.data(), 100, 3}, {rows.labels.data(), 100}, weights.data());
   weighted.Add({logits.data() + 300, 111, 3}, {rows.labels.data() + 100, 111}, weights.data() + 100);
   all.Add({repeated_logits.data(), count, 3}, {repeated.data(), count});
-  REQUIRE(all.Area());
-  CHECK(*weighted.Area() == doctest::Approx(*all.Area()).epsilon(1e-12));
+  REQUIRE(all.Rank().auc);
+  CHECK(*weighted.Rank().auc == doctest::Approx(*all.Rank().auc).epsilon(1e-12));
+  CHECK(*weighted.Rank().average_precision == doctest::Approx(*all.Rank().average_precision).epsilon(1e-12));
 }
 
 TEST_CASE("auc: without rows of both kinds there is none") {
   const std::vector<float> scores{1, 2};
-  CHECK_FALSE(AreaUnderCurve(scores, std::vector<int32_t>{1, 1}, 1));
-  CHECK_FALSE(AreaUnderCurve(scores, std::vector<int32_t>{0, 0}, 1));
-  CHECK_FALSE(AreaUnderCurve(std::vector<float>(), std::vector<int32_t>(), 1));
+  CHECK_FALSE(RankingOf(scores, std::vector<int32_t>{1, 1}, 1).auc);
+  CHECK_FALSE(RankingOf(scores, std::vector<int32_t>{0, 0}, 1).average_precision);
+  CHECK_FALSE(RankingOf(std::vector<float>(), std::vector<int32_t>(), 1).auc);
 }
 
 TEST_CASE("auc: of several classes is the mean of each against the others, where softmax is saturated too") {
@@ -93,8 +127,8 @@ TEST_CASE("auc: of several classes is the mean of each against the others, where
     }
     sum += AreaByPairs(scores, labels.labels, k);
   }
-  REQUIRE(table.Area());
-  CHECK(*table.Area() == doctest::Approx(sum / 3).epsilon(1e-9));
+  REQUIRE(table.Rank().auc);
+  CHECK(*table.Rank().auc == doctest::Approx(sum / 3).epsilon(1e-9));
 }
 
 TEST_CASE("auc: of several classes one without rows is left out of the mean") {
@@ -116,26 +150,26 @@ TEST_CASE("auc: two outputs of softmax rank as their difference does, however fa
   }
   two.Add({logits.data(), 200, 2}, {rows.labels.data(), 200});
   one.Add({differences.data(), 200, 1}, {rows.labels.data(), 200});
-  REQUIRE(two.Area());
-  CHECK(*two.Area() == doctest::Approx(*one.Area()).epsilon(1e-12));
+  REQUIRE(two.Rank().auc);
+  CHECK(*two.Rank().auc == doctest::Approx(*one.Rank().auc).epsilon(1e-12));
 }
 
 std::string WhyNone(const std::vector<float>& outputs, int64_t rows, int64_t most = ScoreTable::kMaxScores) {
   ScoreTable table(static_cast<int64_t>(outputs.size()) / rows, most);
   const std::vector<int32_t> labels{0, 1};
   table.Add({outputs.data(), rows, static_cast<int64_t>(outputs.size()) / rows}, {labels.data(), rows});
-  CHECK(table.Area().has_value() == (*table.why_none() == '\0'));
+  CHECK(table.Rank().auc.has_value() == (*table.why_none() == '\0'));
   return table.why_none();
 }
 
 TEST_CASE("auc: too many classes or rows, and outputs that are not finite, have none and say why") {
-  CHECK_FALSE(ScoreTable(65).Area());
+  CHECK_FALSE(ScoreTable(65).Rank().auc);
   CHECK(WhyNone({1, std::nanf("")}, 2) == "an output is not finite");
   CHECK(WhyNone({1, 2, INFINITY, INFINITY}, 2) == "an output is not finite");
   CHECK(WhyNone({1, -INFINITY, 2, 1}, 2) == "an output is not finite");
   CHECK(WhyNone({3e38f, -3e38f, -3e38f, 3e38f}, 2) == "");
-  CHECK(WhyNone({1, 2, 3, 4}, 2, 4) == "");
-  CHECK(WhyNone({1, 2, 3, 4}, 2, 3) == "too many rows");
+  CHECK(WhyNone({1, 2, 3, 4}, 2, 2) == "");
+  CHECK(WhyNone({1, 2, 3, 4}, 2, 1) == "too many rows");
 }
 
 TEST_CASE("auc: between two classes there is time for something else") {
@@ -143,7 +177,7 @@ TEST_CASE("auc: between two classes there is time for something else") {
   ScoreTable table(3);
   table.Add({rows.scores.data(), 20, 3}, {rows.labels.data(), 20});
   int breaths = 0;
-  CHECK(table.Area([&] { ++breaths; }));
+  CHECK(table.Rank([&] { ++breaths; }).auc);
   CHECK(breaths == 3);
 }
 
@@ -172,17 +206,41 @@ TEST_CASE("confusion: counts, precision, recall and F1 are those of a plain coun
   }
 }
 
-TEST_CASE("regression: errors and R squared of targets far from zero") {
-  const std::vector<double> targets{1e8, 1e8 + 1, 1e8 + 2, 1e8 + 5};
-  const std::vector<double> values{1e8 + 0.5, 1e8 + 1, 1e8 + 1.5, 1e8 + 4};
+TEST_CASE("regression: errors and R squared of targets far from zero, beside those of the mean") {
+  const std::vector<float> targets{1e6f, 1e6f + 1, 1e6f + 2, 1e6f + 5};
+  const std::vector<double> values{1e6 + 0.5, 1e6 + 1, 1e6 + 1.5, 1e6 + 4};
   Regression regression;
   for (size_t i = 0; i < 4; ++i) regression.Add(values[i], targets[i]);
-  CHECK(regression.rmse() == doctest::Approx(std::sqrt(1.5 / 4)));
-  CHECK(regression.mae() == doctest::Approx(0.5));
+  CHECK(regression.rmse().value() == doctest::Approx(std::sqrt(1.5 / 4)));
+  CHECK(regression.mae().value() == doctest::Approx(0.5));
   CHECK(regression.r_squared().value() == doctest::Approx(1 - 1.5 / 14));
+  CHECK(regression.mean_rmse().value() == doctest::Approx(std::sqrt(14.0 / 4)));
+  CHECK(regression.mean_mae().value() == doctest::Approx(1.5));  // about 2: 2, 1, 0 and 3
   Regression constant;
   constant.Add(1, 2);
   CHECK_FALSE(constant.r_squared());
+}
+
+TEST_CASE("regression: a row of weight 3 counts as three rows, one of weight 0 not at all") {
+  Regression weighted, repeated, short_of_room(1);
+  for (int i = 0; i < 20; ++i) {
+    const auto target = static_cast<float>(i * i % 7);
+    weighted.Add(i % 3, target, i % 4);
+    for (int k = 0; k < i % 4; ++k) repeated.Add(i % 3, target);
+    short_of_room.Add(i % 3, target);
+  }
+  CHECK(*weighted.rmse() == doctest::Approx(*repeated.rmse()).epsilon(1e-12));
+  CHECK(*weighted.mae() == doctest::Approx(*repeated.mae()).epsilon(1e-12));
+  CHECK(*weighted.r_squared() == doctest::Approx(*repeated.r_squared()).epsilon(1e-12));
+  CHECK(*weighted.mean_rmse() == doctest::Approx(*repeated.mean_rmse()).epsilon(1e-12));
+  CHECK(*weighted.mean_mae() == doctest::Approx(*repeated.mean_mae()).epsilon(1e-12));
+  CHECK(short_of_room.mean_rmse());
+  CHECK_FALSE(short_of_room.mean_mae());
+  Regression nothing;
+  nothing.Add(1, 2, 0);
+  CHECK_FALSE(nothing.rmse());
+  CHECK_FALSE(nothing.mae());
+  CHECK_FALSE(nothing.mean_mae());
 }
 
 TEST_CASE("scores: probabilities are those of a softmax and a sigmoid, however large the logits") {

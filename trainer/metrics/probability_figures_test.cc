@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
@@ -41,16 +42,17 @@ TEST_CASE("log loss: of several outputs is that of the softmax, and two are as t
   }
 }
 
-TEST_CASE("probabilities: figures are means by weight, and those of parts are merged") {
+TEST_CASE("probabilities: figures are means by weight, of two outputs those of their difference") {
   const CounterRandom random(1);
-  ProbabilityFigures all(1), parts[] = {ProbabilityFigures(1), ProbabilityFigures(1)};
+  ProbabilityFigures all(1), two(2);
   double weights = 0, loss = 0, predicted = 0, observed = 0;
   for (uint64_t i = 0; i < 1000; ++i) {
     const float z = static_cast<float>(random.Normal(3 * i));
     const int32_t label = random.Uniform(3 * i + 1) < 0.3 ? 1 : 0;
     const double weight = static_cast<double>(random.Below(3 * i + 2, 4)) / 2;
     all.Add(&z, label, weight);
-    parts[i % 2].Add(&z, label, weight);
+    const float both[] = {1, 1 + z};
+    two.Add(both, label, weight);
     const double p = 1 / (1 + std::exp(-static_cast<double>(z)));
     weights += weight;
     loss -= weight * std::log(label == 1 ? p : 1 - p);
@@ -59,10 +61,21 @@ TEST_CASE("probabilities: figures are means by weight, and those of parts are me
   }
   CHECK(*all.log_loss() == doctest::Approx(loss / weights).epsilon(1e-12));
   CHECK(*all.calibration() == doctest::Approx(predicted / observed).epsilon(1e-12));
-  CHECK(all.weight() == weights);
-  parts[0].Merge(parts[1]);
-  CHECK(*parts[0].log_loss() == doctest::Approx(*all.log_loss()).epsilon(1e-12));
-  CHECK(*parts[0].calibration() == doctest::Approx(*all.calibration()).epsilon(1e-12));
+  CHECK(*two.log_loss() == doctest::Approx(*all.log_loss()).epsilon(1e-6));
+  CHECK(*two.calibration() == doctest::Approx(*all.calibration()).epsilon(1e-6));
+}
+
+TEST_CASE("probabilities: the shares of the classes, and the log loss of a model that says no more") {
+  ProbabilityFigures figures(3), nothing(3);
+  const float z[] = {1, 2, 3};
+  nothing.Add(z, 1, 0);
+  CHECK(nothing.Shares().empty());
+  CHECK_FALSE(nothing.shares_log_loss());
+  figures.Add(z, 0, 1);
+  figures.Add(z, 1, 2);
+  figures.Add(z, 1, 1);
+  CHECK(figures.Shares() == std::vector<double>{0.25, 0.75, 0});
+  CHECK(*figures.shares_log_loss() == doctest::Approx(-0.25 * std::log(0.25) - 0.75 * std::log(0.75)));
 }
 
 TEST_CASE("probabilities: a row of weight 2 counts as the row twice, and one of weight 0 not at all") {
@@ -107,30 +120,60 @@ TEST_CASE("figures: have the log loss of a batch with the weights of its rows") 
   figures.Add(batch, logits);
   const double expected = (LogLossOf(&logits[0], 1, 1) + 2 * LogLossOf(&logits[1], 1, 1)) / 3;
   CHECK(*figures.probabilities.log_loss() == doctest::Approx(expected).epsilon(1e-15));
+  CHECK(figures.probabilities.Shares()[1] == 1);
   batch.weights = nullptr;
   Figures plain(1, true);
   plain.Add(batch, logits);
-  CHECK(plain.probabilities.weight() == 3);
+  CHECK(plain.probabilities.Shares()[1] == doctest::Approx(2.0 / 3));
 }
 
 TEST_CASE("reliability: a row counts in the bin of its probability, also at 0 and 1, and no number in none") {
   Reliability reliability;
-  reliability.Add(0.2f, 1, 2);  // 0.55
-  reliability.Add(0.3f, 0);     // 0.57
+  reliability.Add(0.2, 1, 2);  // 0.55
+  reliability.Add(0.3, 0);     // 0.57
   reliability.Add(-kInfinity, 0);
   reliability.Add(kInfinity, 1);
   reliability.Add(kNan, 1);
   const auto& bins = reliability.bins();
-  CHECK(bins[5].weight == 3);
-  CHECK(bins[5].observed == 2);
-  CHECK(bins[5].predicted == doctest::Approx(2 / (1 + std::exp(-0.2)) + 1 / (1 + std::exp(-0.3))));
+  const size_t half = 8, last = bins.size() - 1;
+  REQUIRE(Reliability::kFrom[half] == 0.5);
+  CHECK(bins[half].weight == 3);
+  CHECK(bins[half].observed == 2);
+  CHECK(bins[half].predicted == doctest::Approx(2 / (1 + std::exp(-0.2)) + 1 / (1 + std::exp(-0.3))));
   CHECK(bins[0].weight == 1);
   CHECK(bins[0].observed == 0);
-  CHECK(bins[9].weight == 1);
-  CHECK(bins[9].predicted == 1);
+  CHECK(bins[last].weight == 1);
+  CHECK(bins[last].predicted == 1);
   double all = 0;
   for (const Reliability::Bin& bin : bins) all += bin.weight;
   CHECK(all == 5);
+}
+
+TEST_CASE("reliability: precision and recall of each threshold are those of a plain count") {
+  Reliability reliability;
+  const CounterRandom random(2);
+  std::vector<std::pair<double, int32_t>> rows;
+  for (uint64_t i = 0; i < 500; ++i) {
+    const double p = 0.6 * random.Uniform(2 * i);
+    rows.emplace_back(p, random.Uniform(2 * i + 1) < p ? 1 : 0);
+    reliability.Add(std::log(p / (1 - p)), rows.back().second);
+  }
+  const std::vector<ThresholdFigures> thresholds = reliability.Thresholds();
+  CHECK(thresholds.size() == 8);  // 0.01 to 0.5: no row is above 0.6
+  for (const ThresholdFigures& each : thresholds) {
+    double taken = 0, right = 0, all = 0;
+    for (const auto& [p, label] : rows) {
+      all += label;
+      taken += p >= each.from ? 1 : 0;
+      right += p >= each.from ? label : 0;
+    }
+    CHECK(each.share == doctest::Approx(taken / 500));
+    CHECK(each.precision == doctest::Approx(right / taken));
+    CHECK(each.recall == doctest::Approx(right / all));
+  }
+  Reliability none;
+  none.Add(1, 0);
+  CHECK(none.Thresholds().empty());
 }
 
 }  // namespace

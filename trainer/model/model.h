@@ -53,9 +53,9 @@ struct Evaluation {
   bool classifies = false;    // whether `correct` has a meaning
 
   void Add(const Evaluation& other);
-  // Means over the rows, in which each counts as its weight says.
-  double loss() const { return weight == 0 ? 0 : loss_sum / weight; }
-  double accuracy() const { return weight == 0 ? 0 : correct_weight / weight; }
+  // Means over the rows, in which each counts as its weight says; NaN if they weigh nothing.
+  double loss() const { return loss_sum / weight; }
+  double accuracy() const { return correct_weight / weight; }
 };
 
 // StepResult: the result of a step on one batch.

@@ -20,9 +20,20 @@ void VisitEvaluation(const std::string& prefix, Figures& figures, Visitor& visit
   visit(prefix + "rows", figures.rows);
   visit(prefix + "loss", figures.loss);
   visit(prefix + "accuracy", figures.accuracy);
-  visit(prefix + "auc", figures.auc);
+  visit(prefix + "base_accuracy", figures.base_accuracy);
+  visit(prefix + "base_class", figures.base_class);
   visit(prefix + "log_loss", figures.log_loss);
+  visit(prefix + "base_log_loss", figures.base_log_loss);
+  visit(prefix + "auc", figures.auc);
+  visit(prefix + "average_precision", figures.average_precision);
+  visit(prefix + "positive_share", figures.positive_share);
   visit(prefix + "calibration", figures.calibration);
+  visit(prefix + "thresholds", figures.thresholds);
+  visit(prefix + "rmse", figures.rmse);
+  visit(prefix + "base_rmse", figures.base_rmse);
+  visit(prefix + "mae", figures.mae);
+  visit(prefix + "base_mae", figures.base_mae);
+  visit(prefix + "r2", figures.r2);
 }
 
 // The keys of `--result` in the order in which they are printed. Writing and reading both use this list.
@@ -92,6 +103,10 @@ Json ToValue(const TimeSpread& value) {
 Json ToValue(const StalenessSpread& value) {
   return {{"mean", value.mean}, {"p50", value.p50}, {"p95", value.p95}, {"max", value.max}};
 }
+Json ToValue(const ThresholdFigures& value) {
+  return {
+      {"from", value.from}, {"share", value.share}, {"precision", value.precision}, {"recall", value.recall}};
+}
 Json ToValue(const TableFigures& value) {
   return {{"rows", value.rows},
           {"candidates", value.candidates},
@@ -114,6 +129,8 @@ Json ToValue(float value) {
   return std::strtod(text, nullptr);
 }
 
+template <typename T>
+Json ToValue(const std::vector<T>& values);
 template <typename T>
 Json ToValue(const std::optional<T>& value) {
   return value ? ToValue(*value) : Json(nullptr);
@@ -197,6 +214,12 @@ bool FromValue(const Json& value, TableFigures* out) {
   return value.is_object() && take("rows", &out->rows) && take("candidates", &out->candidates) &&
          take("evicted", &out->evicted) && take("bytes", &out->bytes);
 }
+bool FromValue(const Json& value, ThresholdFigures* out) {
+  return value.is_object() && NumberFromValue(value, "from", &out->from) &&
+         NumberFromValue(value, "share", &out->share) &&
+         NumberFromValue(value, "precision", &out->precision) &&
+         NumberFromValue(value, "recall", &out->recall);
+}
 bool FromValue(const Json& value, StalenessSpread* out) {
   return value.is_object() && NumberFromValue(value, "mean", &out->mean) &&
          NumberFromValue(value, "p50", &out->p50) && NumberFromValue(value, "p95", &out->p95) &&
@@ -214,6 +237,8 @@ bool FromValue(const Json& value, RunIdentity* out) {
   return true;
 }
 
+template <typename T>
+bool FromValue(const Json& value, std::vector<T>* out);
 template <typename T>
 bool FromValue(const Json& value, std::optional<T>* out) {
   out->reset();

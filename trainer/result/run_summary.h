@@ -60,16 +60,37 @@ struct TableFigures {
 // "5 rows and 7 candidates for more, 1.5 MiB; 9 have left".
 std::string TableText(const TableFigures& figures);
 
+// ThresholdFigures: what answering with class 1 from this probability on gives; rows count by weight.
+struct ThresholdFigures {
+  double from = 0;
+  double share = 0;      // of all rows that are answered with class 1
+  double precision = 0;  // the share of those that are of class 1
+  double recall = 0;     // the share of the rows of class 1 that are among them
+};
+
 // EvaluationFigures: the figures of the weights on one set of rows. Unset: there is none, or it is not
 // finite.
 struct EvaluationFigures {
   std::optional<int64_t> rows;  // unset: nothing was evaluated
   std::optional<double> loss;
-  // Of models that classify.
+  // Of models that classify. trainer/metrics says what each is; base_: what it would be without a model.
   std::optional<double> accuracy;
-  std::optional<double> auc;
+  std::optional<double> base_accuracy;    // always the most frequent class of these rows,
+  std::optional<std::string> base_class;  // which is this one
   std::optional<double> log_loss;
-  std::optional<double> calibration;  // with one output
+  std::optional<double> base_log_loss;  // always the shares of the classes in these rows
+  std::optional<double> auc;
+  std::optional<double> average_precision;
+  // Of two classes.
+  std::optional<double> positive_share;  // of class 1: the average precision by chance
+  std::optional<double> calibration;
+  std::optional<std::vector<ThresholdFigures>> thresholds;
+  // Of others; base_: always the mean of these rows.
+  std::optional<double> rmse;
+  std::optional<double> base_rmse;
+  std::optional<double> mae;
+  std::optional<double> base_mae;
+  std::optional<double> r2;
 };
 // Returns the name of a set of rows in lines, keys and curves.
 inline const char* SetName(EvalOn set) { return set == EvalOn::kTest ? "test" : "validation"; }

@@ -30,6 +30,9 @@ RunSummary FullSummary() {
   summary.test.log_loss = 0.4 + 1e-9;
   summary.test.calibration = 1.25;
   summary.test.accuracy = 0.8891;
+  summary.test.base_class = "no";
+  summary.test.thresholds = {{0.1, 0.3, 0.5, 0.75}, {0.5, 0.2, 0.8, 0.4}};
+  summary.validation.r2 = -0.5;
   summary.model_crc = "0badcafe";
   summary.deterministic = true;
   summary.bytes_sent = int64_t{1} << 40;
@@ -121,15 +124,37 @@ TEST_CASE("run summary: the result has the documented figures in the documented 
                                                "validation_rows",
                                                "validation_loss",
                                                "validation_accuracy",
-                                               "validation_auc",
+                                               "validation_base_accuracy",
+                                               "validation_base_class",
                                                "validation_log_loss",
+                                               "validation_base_log_loss",
+                                               "validation_auc",
+                                               "validation_average_precision",
+                                               "validation_positive_share",
                                                "validation_calibration",
+                                               "validation_thresholds",
+                                               "validation_rmse",
+                                               "validation_base_rmse",
+                                               "validation_mae",
+                                               "validation_base_mae",
+                                               "validation_r2",
                                                "test_rows",
                                                "test_loss",
                                                "test_accuracy",
-                                               "test_auc",
+                                               "test_base_accuracy",
+                                               "test_base_class",
                                                "test_log_loss",
+                                               "test_base_log_loss",
+                                               "test_auc",
+                                               "test_average_precision",
+                                               "test_positive_share",
                                                "test_calibration",
+                                               "test_thresholds",
+                                               "test_rmse",
+                                               "test_base_rmse",
+                                               "test_mae",
+                                               "test_base_mae",
+                                               "test_r2",
                                                "model_crc",
                                                "deterministic",
                                                "checkpoint",

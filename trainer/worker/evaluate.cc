@@ -31,18 +31,57 @@ void EvaluationSum::Add(const Batch& batch) {
   figures_->Add(batch, outputs_.data());
 }
 
+namespace {
+
+void ReportClasses(const Figures& figures, const std::vector<std::string>& classes,
+                   EvaluationFigures* reported) {
+  const ProbabilityFigures& probabilities = figures.probabilities;
+  const std::vector<double> shares = probabilities.Shares();
+  if (shares.empty()) return;
+  const auto largest = std::max_element(shares.begin(), shares.end());
+  const auto number = static_cast<size_t>(largest - shares.begin());
+  reported->base_accuracy = *largest;
+  reported->base_class = number < classes.size() ? classes[number] : fmt::format("{}", number);
+  reported->log_loss = probabilities.log_loss();
+  reported->base_log_loss = probabilities.shares_log_loss();
+  if (shares.size() != 2) return;
+  reported->positive_share = shares[1];
+  reported->calibration = probabilities.calibration();
+  const std::vector<ThresholdFigures> thresholds = figures.reliability.Thresholds();
+  if (!thresholds.empty()) reported->thresholds = thresholds;
+}
+
+void ReportErrors(const Regression& errors, EvaluationFigures* reported) {
+  const auto finite = [](std::optional<double> figure) {
+    return figure && std::isfinite(*figure) ? figure : std::nullopt;
+  };
+  reported->rmse = finite(errors.rmse());
+  reported->mae = finite(errors.mae());
+  reported->r2 = finite(errors.r_squared());
+  reported->base_rmse = errors.mean_rmse();
+  reported->base_mae = errors.mean_mae();
+}
+
+}  // namespace
+
 EvaluationFigures ReportedFigures(const Evaluation& evaluation, const Figures* figures,
-                                  std::optional<double> auc) {
+                                  const std::vector<std::string>& classes,
+                                  const std::function<void()>& before_class) {
   EvaluationFigures reported;
   if (evaluation.rows == 0) return reported;
   reported.rows = evaluation.rows;
   if (std::isfinite(evaluation.loss())) reported.loss = evaluation.loss();
-  if (!evaluation.classifies) return reported;
-  reported.accuracy = evaluation.accuracy();
-  reported.auc = auc;
+  if (evaluation.classifies && evaluation.weight > 0) reported.accuracy = evaluation.accuracy();
   if (figures == nullptr) return reported;
-  reported.log_loss = figures->probabilities.log_loss();
-  reported.calibration = figures->probabilities.calibration();
+  if (!evaluation.classifies) {
+    ReportErrors(figures->regression, &reported);
+    return reported;
+  }
+  ReportClasses(*figures, classes, &reported);
+  const Ranking ranking = figures->scores.Rank(before_class);
+  reported.auc = ranking.auc;
+  reported.average_precision = ranking.average_precision;
+  if (figures->threshold) reported.accuracy = figures->accuracy();
   return reported;
 }
 
@@ -50,6 +89,7 @@ void LogEvaluation(EvalOn set, int64_t global_step, int64_t local_step, const Ev
                    Logger& log) {
   std::string text = fmt::format("evaluation at global step {}, local step {}: {} loss {:.6g}", global_step,
                                  local_step, SetName(set), evaluation.loss());
+  if (evaluation.weight == 0) text += " (the rows weigh nothing)";
   LogField accuracy{"accuracy", {}};
   if (evaluation.classifies) {
     text += fmt::format(", accuracy {:.4f}", evaluation.accuracy());

@@ -39,9 +39,10 @@ class EvaluationSum {
 };
 
 // Returns what is reported of an evaluation. `figures` has the outputs of all its rows; null: it was made
-// without them. `auc` was computed from them.
-EvaluationFigures ReportedFigures(const Evaluation& evaluation, const Figures* figures,
-                                  std::optional<double> auc);
+// without them. `classes`: names, as in InputForm. `before_class`: as for ScoreTable::Rank().
+EvaluationFigures ReportedFigures(
+    const Evaluation& evaluation, const Figures* figures = nullptr,
+    const std::vector<std::string>& classes = {}, const std::function<void()>& before_class = [] {});
 
 void LogEvaluation(EvalOn set, int64_t global_step, int64_t local_step, const Evaluation& evaluation,
                    Logger& log);

@@ -489,9 +489,8 @@ EvaluationFigures Worker::EvaluateFinal(EvalOn set) {
   Figures figures(model_.model().outputs(), HasClasses(config_.model), ScoreTable::kMaxScoresInRun);
   const std::optional<Evaluation> evaluation = Evaluate(set, &figures);
   if (!evaluation) return {};
-  std::optional<double> auc;
-  if (evaluation->classifies) auc = figures.scores.Area([this] { client_.CheckAllAlive(); });
-  const EvaluationFigures reported = ReportedFigures(*evaluation, &figures, auc);
+  const EvaluationFigures reported = ReportedFigures(*evaluation, &figures, data_.loaded().form.classes,
+                                                     [this] { client_.CheckAllAlive(); });
   if (summary_) summary_->OnEvaluation(set, exchanges_.global_step(), reported);
   return reported;
 }

@@ -57,6 +57,7 @@ CsvLayout ColumnFinder::Find() {
   layout_.pixels = spec_.pixels;
   layout_.how = spec_.form.columns;
   layout_.refuses_unseen = spec_.refuses_unseen;
+  layout_.drops_gaps = spec_.data.missing == MissingValues::kDrop;
   layout_.columns.count = static_cast<int64_t>(reader_.fields().size());
   const bool header = spec_.header.value_or(LooksLikeHeader());
   if (header) layout_.columns.names = HeaderNames(reader_);
@@ -254,68 +255,67 @@ class CsvRowReader : public RowReader {
   RowFormat format() const override { return RowFormat::kCsv; }
   bool Next(RowBlock* block) override;
   void SkipFault() override { rows_->SkipFault(); }
+  const SkippedRows& skipped() const override { return skipped_; }
   bool HasMore() const override { return rows_ && rows_->HasMore(); }
   std::vector<std::string> KeptNames() const override { return rows_ ? kept_names_ : spec_.keep; }
 
  private:
-  void FindKept();
-  void AddLabel(RowBlock* block);
+  void FindKept(bool has_names);
+  void FindLabel(const CsvReader& reader);
 
   const RowSpec spec_;
-  CsvReader reader_;
-  std::optional<CsvRows> rows_;      // unset: the file has no rows
+  SkippedRows skipped_;
+  std::optional<CsvFile> rows_;      // unset: the file has no rows
   std::optional<RowLabels> labels_;  // of the current row
-  std::vector<int64_t> kept_;        // columns
+  ParsedRows row_;
+  std::vector<int64_t> kept_;  // columns
   std::vector<std::string> kept_names_;
 };
 
-CsvRowReader::CsvRowReader(std::unique_ptr<InputBytes> file, const RowSpec& spec)
-    : spec_(spec), reader_(std::move(file), spec.dialect) {
-  if (!reader_.Next()) return;
-  rows_.emplace(&reader_, ColumnFinder(spec_, reader_).Find());
-  FindKept();
-  if (!spec_.labels) return;
-  const CsvColumns& columns = rows_->layout().columns;
+CsvRowReader::CsvRowReader(std::unique_ptr<InputBytes> file, const RowSpec& spec) : spec_(spec) {
+  auto reader = std::make_unique<CsvReader>(std::move(file), spec.dialect);
+  if (!reader->Next()) return;
+  CsvLayout layout = ColumnFinder(spec_, *reader).Find();
+  const bool has_names = !layout.first_is_row;
+  rows_.emplace(spec_.data, std::move(reader), std::move(layout), &skipped_);
+  FindKept(has_names);
+  if (spec_.labels) FindLabel(rows_->reader());
+}
+
+void CsvRowReader::FindKept(bool has_names) {
+  for (const std::string& name : spec_.keep) {
+    kept_.push_back(rows_->FindField(name));
+    kept_names_.push_back(has_names ? rows_->columns().names[static_cast<size_t>(kept_.back())] : name);
+  }
+}
+
+void CsvRowReader::FindLabel(const CsvReader& reader) {
+  const CsvColumns& columns = rows_->columns();
   if (columns.label < 0) {
     throw FaultAt(
-        reader_.path(), reader_.fields()[0].place,
+        reader.path(), reader.fields()[0].place,
         fmt::format("no column {}; rows are evaluated by their labels. Add it, or use dtrain predict.",
                     spec_.label.empty() ? "of labels" : Quoted(Shown(ColumnNameIn(spec_.label)))));
   }
-  labels_.emplace(*spec_.labels, reader_.path(), ColumnTitle(columns, columns.label), spec_.form.classes);
-}
-
-void CsvRowReader::FindKept() {
-  const CsvLayout& layout = rows_->layout();
-  for (const std::string& name : spec_.keep) {
-    kept_.push_back(FindColumn(layout.columns, name, "--keep", reader_));
-    kept_names_.push_back(layout.first_is_row ? name
-                                              : layout.columns.names[static_cast<size_t>(kept_.back())]);
-  }
+  labels_.emplace(*spec_.labels, reader.path(), ColumnTitle(columns, columns.label), spec_.form.classes);
 }
 
 bool CsvRowReader::Next(RowBlock* block) {
-  if (!rows_ || !rows_->Next()) return false;
-  const size_t begin = block->floats.size();
-  rows_->Read(&block->floats, labels_ ? &*labels_ : nullptr);
-  for (size_t i = begin; i < block->floats.size(); ++i) {
-    block->floats[i] = Scaled(spec_, static_cast<int64_t>(i - begin), block->floats[i]);
+  row_.Clear();
+  if (!rows_ || !rows_->Next(&row_, labels_ ? &*labels_ : nullptr)) return false;
+  for (size_t i = 0; i < row_.features.size(); ++i) {
+    block->floats.push_back(Scaled(spec_, static_cast<int64_t>(i), row_.features[i]));
   }
-  if (labels_) AddLabel(block);
-  for (const int64_t column : kept_) {
-    block->kept.push_back({std::string(reader_.fields()[static_cast<size_t>(column)].text)});
+  if (labels_) {
+    for (const int32_t label : labels_->classes()) block->labels.push_back(label);
+    for (const float target : labels_->targets()) block->targets.push_back(target);
+    for (const float weight : row_.weights) block->weights.push_back(weight);
+    labels_->Truncate(0);
   }
+  for (const int64_t column : kept_) block->kept.push_back({std::string(rows_->Field(column))});
   block->ids.emplace_back();
   ++block->rows;
   return true;
-}
-
-void CsvRowReader::AddLabel(RowBlock* block) {
-  for (const int32_t label : labels_->classes()) block->labels.push_back(label);
-  for (const float target : labels_->targets()) block->targets.push_back(target);
-  if (rows_->layout().columns.weight >= 0) block->weights.push_back(rows_->weight());
-  labels_->classes().clear();
-  labels_->targets().clear();
 }
 
 }  // namespace

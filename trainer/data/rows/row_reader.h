@@ -18,6 +18,7 @@
 #include "trainer/data/files/csv_reader.h"
 #include "trainer/data/files/input_form.h"
 #include "trainer/data/files/label_rules.h"
+#include "trainer/data/files/row_file.h"
 
 namespace dtrain {
 
@@ -49,6 +50,8 @@ struct RowSpec {
   // Columns of the file that are passed on as they are, by name or number; of JSON lines the members.
   std::vector<std::string> keep;
   std::optional<SparseSpec> sparse;  // set: all files are texts of sparse rows
+  // Of CSV files: which rows are left out (bad_rows, bad_rows_limit, missing); as constructed none.
+  DataConfig data;
 };
 
 // KeptField: what is passed on of a row.
@@ -96,6 +99,11 @@ class RowReader {
   virtual bool Next(RowBlock* block) = 0;
   // After a RowFault of Next(): the next call reads the row behind the fault.
   virtual void SkipFault() {}
+  // What Next() has left out.
+  virtual const SkippedRows& skipped() const {
+    static const SkippedRows kNone;
+    return kNone;
+  }
   // What to call what is kept of each row: names of the header, or as RowSpec::keep has them.
   virtual std::vector<std::string> KeptNames() const { return {}; }
   // Whether Next() can return without waiting for more input.

@@ -21,6 +21,7 @@ class SparseRowReader : public RowReader {
   bool Next(RowBlock* block) override;
   void SkipFault() override { rows_->SkipFault(); }
   bool HasMore() const override { return rows_->HasMore(); }
+  const SkippedRows& skipped() const override { return skipped_; }
   std::vector<std::string> KeptNames() const override;
 
  private:

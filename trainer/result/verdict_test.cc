@@ -1,0 +1,76 @@
+#include "trainer/result/verdict.h"
+
+#include <doctest/doctest.h>
+
+namespace dtrain {
+namespace {
+
+EvaluationFigures Churn() {
+  EvaluationFigures figures;
+  figures.rows = 2000;
+  figures.loss = figures.log_loss = 0.251;
+  figures.base_log_loss = 0.279;
+  figures.accuracy = 0.921;
+  figures.base_accuracy = 0.92;
+  figures.base_class = "no";
+  figures.auc = 0.74;
+  figures.average_precision = 0.31;
+  figures.positive_share = 0.08;
+  figures.calibration = 1.02;
+  return figures;
+}
+
+TEST_CASE("verdict: each figure of a classifier stands beside what no model gives") {
+  CHECK(VerdictLines("test", Churn()) ==
+        std::vector<std::string>{
+            "test: accuracy 0.9210; always \"no\" gives 0.9200",
+            "  log loss 0.251, 10 % below the 0.279 of the shares of the classes alone",
+            "  AUC 0.7400 (chance: 0.5), average precision 0.3100 (chance: 0.0800), calibration 1.020"});
+}
+
+TEST_CASE("verdict: a log loss that is not a percent below the base is no better") {
+  EvaluationFigures figures = Churn();
+  for (const double log_loss : {0.278, 0.279, 5.0}) {
+    figures.log_loss = log_loss;
+    CHECK(VerdictLines("test", figures)[1].find(", no better than the 0.279 of") != std::string::npos);
+  }
+}
+
+TEST_CASE("verdict: several classes have no average precision by chance, and one without AUC no such line") {
+  EvaluationFigures figures = Churn();
+  figures.positive_share.reset();
+  figures.calibration.reset();
+  CHECK(VerdictLines("test", figures)[2] == "  AUC 0.7400 (chance: 0.5)");
+  figures.auc.reset();
+  CHECK(VerdictLines("test", figures).size() == 2);
+}
+
+TEST_CASE("verdict: a regression stands beside the mean") {
+  EvaluationFigures figures;
+  figures.rows = 10;
+  figures.loss = 4;
+  figures.rmse = 2;
+  figures.base_rmse = 4;
+  figures.mae = 1;
+  figures.base_mae = 3;
+  figures.r2 = 0.75;
+  CHECK(VerdictLines("validation", figures) ==
+        std::vector<std::string>{
+            "validation: RMSE 2; always the mean gives 4: 75 % of the variance is explained (R2 0.7500)",
+            "  MAE 1; always the mean gives 3"});
+  figures.r2 = -0.25;
+  CHECK(VerdictLines("validation", figures)[0] ==
+        "validation: RMSE 2; always the mean gives 4: no better than the mean (R2 -0.2500)");
+}
+
+TEST_CASE(
+    "verdict: a set whose rows weigh nothing is no good model, and one that was not evaluated is silent") {
+  EvaluationFigures figures;
+  CHECK(VerdictLines("test", figures).empty());
+  figures.rows = 2;
+  CHECK(VerdictLines("test", figures) ==
+        std::vector<std::string>{"test: no figures: the rows weigh nothing, or the outputs are not finite"});
+}
+
+}  // namespace
+}  // namespace dtrain
