@@ -242,7 +242,11 @@ class Judge {
 
   void OnDelivered(const ScriptChannel::Peer& from, const net::Message& message) {
     const wire::Envelope* const envelope = net::Decode(message);
-    if (envelope == nullptr || envelope->body_as_Push() == nullptr) return;
+    if (envelope == nullptr) return;
+    if (const auto* pull = envelope->body_as_Pull()) {
+      snapshots_[{from.node, envelope->request()}] = pull->snapshot();
+    }
+    if (envelope->body_as_Push() == nullptr) return;
     if (from.as.role == Role::kWorker && welcomed_[from.node & ~net::NodeId{1}]) ++pushes_;
   }
   void OnSent(const ScriptChannel::Peer& to, const wire::Envelope& envelope, const net::Message& message) {
@@ -258,10 +262,13 @@ class Judge {
   void OnWeights(const ScriptChannel::Peer& to, const wire::Envelope& envelope, const net::Message& message,
                  const wire::Weights& weights) {
     Require(welcomed_[to.node], "weights go to tasks that were let in");
+    if (weights.gone()) return;
+    const auto pulled = snapshots_.find({to.node, envelope.request()});
+    const uint64_t snapshot = pulled == snapshots_.end() ? 0 : pulled->second;
     const net::TensorView tensor = net::Tensor(message, weights);
     const uint64_t sum = net::PayloadChecksum(tensor.data, tensor.size);
     const auto [seen, fresh] =
-        sums_.emplace(std::tuple{envelope.run_epoch(), weights.version(), weights.form()}, sum);
+        sums_.emplace(std::tuple{envelope.run_epoch(), snapshot, weights.version(), weights.form()}, sum);
     Require(fresh || seen->second == sum || !same_for_all_,
             "weights of one version are the same for everybody");
     const uint64_t updates = weights.version() - std::min(weights.version(), restored_);
@@ -284,7 +291,9 @@ class Judge {
   const bool counts_pushes_;  // the leader of another ps may decide rounds without gradients
   const bool counts_grants_;
   std::map<net::NodeId, bool> welcomed_;
-  std::map<std::tuple<uint32_t, uint64_t, uint8_t>, uint64_t> sums_;  // by run epoch, version and form
+  std::map<std::pair<net::NodeId, uint64_t>, uint64_t> snapshots_;  // that a pull names, by its request
+  // By run epoch, snapshot, version and form.
+  std::map<std::tuple<uint32_t, uint64_t, uint64_t, uint8_t>, uint64_t> sums_;
   uint64_t pushes_ = 0;
   uint64_t granted_ = 0;
   uint64_t newest_ = 0;  // the most updates in weights that were sent

@@ -128,6 +128,7 @@ inline std::vector<Message> SampleMessages() {
   add(encoder.DataBatch(e, {31, false, 3, true, 1, 2, 29, 5, 79}, Lent(Ramp(6))));
   add(encoder.Finish(e, wire::CreateHookRequestDirect(encoder.Begin(), true, "no better loss")));
   AddOrders(encoder, &all);
+  add(encoder.Finish(e, wire::CreateNeedSnapshot(encoder.Begin(), 500)));
   return all;
 }
 

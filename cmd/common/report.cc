@@ -183,10 +183,10 @@ bool ResultFile::WriteLocked(const RunSummary& summary) {
   return is_kept && error == 0;
 }
 
-void ResultFile::Lead(const Config& config) {
+void ResultFile::Lead(const Config& config, bool by_hand) {
   const std::lock_guard<std::mutex> hold(mutex_);
   end_ = config.run;
-  keeps_no_model_ = config.checkpoint.dir.empty();
+  keeps_no_model_ = by_hand && config.checkpoint.dir.empty();
 }
 
 // A command that fails changes neither the result nor the exit code of the run.

@@ -98,8 +98,8 @@ class ResultFile {
   void TellDirectory() const;
 
   // From now on this process is the one that tells of the end of the run: it runs the command of run.on_end,
-  // if there is one, and says if no model was kept.
-  void Lead(const Config& config);
+  // if there is one, and, if it is a ps 0 `by_hand`, says if no model was kept.
+  void Lead(const Config& config, bool by_hand = false);
 
   // Whether the JSON goes to standard output.
   bool on_standard_output() const { return path_ == kStandardOutput; }

@@ -1,16 +1,18 @@
 """The rows of a run: each worker reads a file of its own, with the same rows until one of them is changed."""
 import os
+import shutil
 
-ROWS, TEST_ROWS, FEATURES, CLASSES = 6000, 1000, 100, 4
+ROWS, TEST_ROWS, FEATURES, CLASSES = 6000, 1000, 60, 4
 
 
 class Data:
     def __init__(self, folder, random, workers):
         self.random = random
         self.paths = [os.path.join(folder, "rows-%d.csv" % worker) for worker in range(workers)]
-        self.test = os.path.join(folder, "test.csv")
+        self.unchanged, self.test = (os.path.join(folder, name) for name in ("rows.csv", "test.csv"))
         self.weights = [[random.gauss(0, 1) for _ in range(FEATURES)] for _ in range(CLASSES)]
         self.rows = [self._draw() for _ in range(ROWS)]
+        self._write(self.unchanged, self.rows)
         self._write(self.test, [self._draw() for _ in range(TEST_ROWS)])
         self.put_back()
 
@@ -19,7 +21,7 @@ class Data:
 
     def put_back(self):
         for path in self.paths:
-            self._write(path, self.rows)
+            shutil.copyfile(self.unchanged, path)
 
     def change(self, worker, how):
         """Gives a worker other rows: fewer, or one row with another label or feature."""

@@ -32,7 +32,7 @@ struct StepView {
   int64_t global_step = 0;  // as last reported by ps 0
   int64_t rows = 0;         // of the step's batch; 0: only others have rows in this step, and it has no loss
   float loss = 0;  // of the step's batch, before its update; valid from OnGradient() on, and so is `correct`
-  std::optional<double> weight{};       // of the step's rows together; unset: each weighs 1
+  std::optional<double> weight = {};    // of the step's rows together; unset: each weighs 1
   int64_t correct = 0;                  // rows classified right, if count_correct was requested
   int workers_here = 0;                 // as last reported by ps 0; 0: none yet
   gpu::Span<const uint64_t> keys = {};  // of a table: the rows of the step's batch

@@ -409,7 +409,10 @@ void LocalLeader::EndWhenComplete(TimePoint now) {
 // the one after a signal.
 void LocalLeader::OnSaved(const std::string& error) {
   if (stop_.asked()) EndStopped(error);
-  if (MustSave() && !error.empty()) {
+  const bool again = all_done_ && checkpoints_->HasAllOf(global_step());  // as the best
+  if (again && !error.empty()) {
+    log_.Warning("the final weights are saved and the best, but not named as the best: {}", error);
+  } else if (MustSave() && !error.empty()) {
     throw IoError("the {} checkpoint could not be written: {}", all_done_ ? "last" : "first", error);
   }
   if (phase_ == RunPhase::kInitialising) return StartAll();

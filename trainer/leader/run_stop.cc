@@ -109,6 +109,7 @@ class AbortNotice {
       Tell();
       Listen(now + every);
     }
+    if (untold_) Tell();
   }
 
  private:
@@ -125,6 +126,7 @@ class AbortNotice {
   }
 
   void Tell() {
+    untold_ = false;
     const auto abort = [&](auto& builder) {
       return CreateAbort(builder, news_.exit_code, news_.from, news_.text, news_.summary);
     };
@@ -147,7 +149,8 @@ class AbortNotice {
       const auto closed = [](net::NodeId) { return false; };
       if (hello != nullptr && members_.Admit(from, *hello, closed).welcome) {
         waiting_.insert(from);
-        return Tell();
+        untold_ = true;
+        return;
       }
       if (waiting_.empty()) return;
     }
@@ -158,6 +161,7 @@ class AbortNotice {
   net::Channel& channel_;
   Outbox& outbox_;
   std::set<net::NodeId> waiting_;
+  bool untold_ = false;  // the last one that was let in
 };
 
 }  // namespace

@@ -198,6 +198,32 @@ TEST_CASE("device cluster: a run that was saved on the device goes on there and 
   }
 }
 
+TEST_CASE(
+    "device cluster: the best checkpoint has the weights that were evaluated, wherever parameters lie") {
+  for (const bool travels : {false, true}) {
+    CAPTURE(travels);
+    Config config = SmallDigits(1, 2, 24);
+    config.train.mode = TrainMode::kAsync;
+    config.net.checksum = travels;
+    config.checkpoint.dir = testing::NewDirectory();
+    config.checkpoint.every_secs = 0;
+    config.eval.every_steps = 4;
+    config.eval.keep_best = true;
+    RunOn(DeviceKind::kCuda, config);
+    const CheckpointDirectory directory(config.checkpoint.dir);
+    const std::optional<std::string> best = directory.ReadBest();
+    REQUIRE(best);
+    const Manifest manifest = ReadManifest(directory.PathOf(*best));
+    // A run without a step left evaluates what it began with.
+    config.checkpoint.resume = directory.PathOf(*best);
+    config.checkpoint.dir = testing::NewDirectory();
+    config.train.steps = manifest.step;
+    config.eval.every_steps = 0;
+    config.eval.keep_best = false;
+    CHECK(RunOn(DeviceKind::kCuda, config).summary.test_loss == manifest.loss);
+  }
+}
+
 TEST_CASE("device cluster: a run that diverges ends with exit code 3 and says where") {
   Config config = LinearCluster(1, 1, 200);
   config.net.checksum = false;
