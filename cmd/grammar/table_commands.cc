@@ -21,8 +21,8 @@ constexpr char kInitFooter[] =
 
 Looks at the table as dtrain check TABLE does, and says at what training would stop. Without --label the label is the
 column that is named label, target, class, y, survived, outcome or the like, else the last one that can be one. Classes
-become a logistic or a softmax model, numbers a linear one. A fifth of the rows is held out, or with --test none. A
-file that is there already is never replaced: exit code 2.)";
+become a logistic or a softmax model, numbers a linear one. Lines of libsvm, Vowpal Wabbit and Criteo's logs are known
+too. A fifth of the rows is held out, or with --test none. A file that is there already is never replaced: exit code 2.)";
 
 class InitGrammar : public CommandGrammar {
  public:

@@ -288,7 +288,12 @@ void PrintLength(const Config& config, const DataShape& shape) {
   const std::string by_time = config.train.max_secs
                                   ? fmt::format(", ends after {} s of training", *config.train.max_secs)
                                   : std::string();
-  fmt::print("run: batches of {}{}{}{}{}\n", config.train.batch_size, where, epochs, by_steps, by_time);
+  const ScheduleConfig& schedule = config.train.optimizer.schedule;
+  const std::string decay = schedule.kind == ScheduleKind::kConstant
+                                ? std::string()
+                                : fmt::format(", decay_steps {}", schedule.decay_steps);
+  fmt::print("run: batches of {}{}{}{}{}{}\n", config.train.batch_size, where, epochs, by_steps, by_time,
+             decay);
 }
 
 Json SourceJson(const DataSourceConfig& source, const DataSet* set) {
@@ -383,10 +388,14 @@ int RunCheckCommand(const CheckArguments& arguments) {
   const std::string start = CheckResume(config, layout, loaded.form, errors);
   if (!shape.rows && loaded.train->rows())
     shape.rows = *loaded.train->rows() - HeldOutRows(config.data, loaded.train->rows());
+  ResolveSchedule(shape, &config);
   CheckTasks(config, loaded);
   if (LeadsHere(config)) CheckMetrics(config);
   const std::string keys = local ? "" : CheckKeys(config);
-  const std::vector<std::string> warnings = DataWarnings(config, loaded);
+  std::vector<std::string> warnings = DataWarnings(config, loaded);
+  const std::string of_schedule = ScheduleWarning(
+      config.train.optimizer, TotalSteps(config, shape.rows, static_cast<int>(config.cluster.worker.size())));
+  if (!of_schedule.empty()) warnings.push_back(of_schedule);
   const bool evaluator = scheduled.assignment && !scheduled.assignment->task;
   if (evaluator) EvaluatedDirectory(config, scheduled);
   if (arguments.json) {

@@ -146,7 +146,7 @@ std::string FaultsText(const TableProfile& table) {
                           "line");
 }
 
-std::string SuspectsText(const TableProfile& table) {
+std::string HeaderDoubts(const TableProfile& table) {
   std::string text;
   if (table.header == Header::kCounting) {
     text +=
@@ -162,6 +162,11 @@ std::string SuspectsText(const TableProfile& table) {
   for (const std::string& name : RepeatedNames(table)) {
     text += fmt::format("  more than one column is named \"{}\": rename one\n", Printable(name, kMaxName));
   }
+  return text;
+}
+
+std::string SuspectsText(const TableProfile& table) {
+  std::string text = HeaderDoubts(table);
   for (size_t i = 0; i < table.columns.size(); ++i) {
     const ColumnProfile& column = table.columns[i];
     const std::string name = ColumnName(table, i);

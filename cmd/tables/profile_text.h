@@ -14,6 +14,9 @@ std::string ColumnsText(const TableProfile& table);
 // there are. Empty if there are none.
 std::string FaultsText(const TableProfile& table);
 
+// Returns a line for what may be wrong with the names of columns; empty if nothing is.
+std::string HeaderDoubts(const TableProfile& table);
+
 // Returns a line for each thing that looks other than it should; empty if nothing does.
 std::string SuspectsText(const TableProfile& table);
 

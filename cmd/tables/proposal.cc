@@ -12,120 +12,24 @@
 #include "base/error.h"
 #include "base/names.h"
 
+#include "cmd/tables/model_plan.h"
 #include "trainer/config/config.h"
 #include "trainer/config/user_text.h"
 
 namespace dtrain {
 namespace {
 
-constexpr int64_t kMaxClasses = 1000;      // of texts
-constexpr int64_t kMaxNumberClasses = 10;  // of whole numbers; more are a quantity
-constexpr int64_t kMaybeClasses = 20;      // so few values of a quantity could be classes
 constexpr int64_t kRowsToHoldOut = 10;     // fewer are all trained on
-constexpr int64_t kSteps = 8000;           // of a run, if its epochs are within bounds
-constexpr int64_t kMinEpochs = 3, kMaxEpochs = 400;
 constexpr double kRate = 0.03;             // of adam on scaled features, for a label whose deviation is 1
 constexpr int64_t kDefaultBadRows = 1000;  // data.bad_rows_limit
 constexpr double kManyGaps = 0.05;         // share of missing values that may tell something
 constexpr int64_t kFewOf = 20;             // one in so many rows may have a text that is not UTF-8
 constexpr size_t kLineWidth = 100;
 
-// ModelPlan: the model for a label. `problem` says why there is none.
-struct ModelPlan {
-  const char* kind = "linear";
-  int64_t outputs = 1;
-  bool names = false;  // numbers are names of classes: data.label_type
-  std::string comment, problem;
-};
-
-ModelPlan PlanForClasses(const ColumnProfile& label) {
-  ModelPlan plan;
-  if (label.distinct < 2) {
-    plan.problem = "has one value in all rows; there is nothing to learn";
-  } else if (label.distinct > kMaxClasses) {
-    plan.problem = fmt::format("has {} different texts; a label has classes or numbers", label.distinct);
-  } else if (label.distinct == 2) {
-    plan.kind = "logistic";
-    plan.comment = "two classes";
-  } else {
-    plan.kind = "softmax";
-    plan.outputs = label.distinct;
-    plan.comment = fmt::format("{} classes", label.distinct);
-  }
-  plan.names = label.numbers > 0;
-  return plan;
-}
-
-// Two values, and whole numbers that count from 0 or 1, are classes. Other numbers are a quantity.
-ModelPlan PlanForNumbers(const ColumnProfile& label) {
-  ModelPlan plan;
-  const bool whole = label.type == ColumnType::kWhole && !label.more_distinct && label.not_float.count == 0;
-  const bool counts = whole && (label.min == 0 || label.min == 1) &&
-                      label.max == label.min + static_cast<double>(label.distinct) - 1;
-  const bool all_numbers = label.not_a_number.count == 0;
-  if (label.distinct < 2) {
-    plan.problem = "has one value in all rows; there is nothing to learn";
-  } else if (!all_numbers && label.distinct <= kMaxNumberClasses) {
-    return PlanForClasses(label);
-  } else if (label.distinct == 2) {
-    plan.kind = "logistic";
-    plan.comment = fmt::format("two classes, {} and {}", label.min, label.max);
-    plan.names = !whole || label.max != 1 || (label.min != 0 && label.min != -1);
-  } else if (counts && label.distinct <= kMaxNumberClasses) {
-    plan.kind = "softmax";
-    plan.outputs = label.distinct;
-    plan.names = label.min != 0;
-    plan.comment = fmt::format("the classes {} to {}; for a quantity: kind: linear", label.min, label.max);
-  } else {
-    plan.comment = fmt::format("a quantity, {:.6g} to {:.6g}{}", label.min, label.max,
-                               whole && label.distinct <= kMaybeClasses
-                                   ? "; for classes: kind: softmax, and data.label_type: names"
-                                   : "");
-  }
-  return plan;
-}
-
-ModelPlan PlanModel(const ColumnProfile& label) {
-  ModelPlan plan;
-  switch (label.type) {
-    case ColumnType::kNumber:
-    case ColumnType::kWhole:
-      return PlanForNumbers(label);
-    case ColumnType::kCategory:
-      return PlanForClasses(label);
-    case ColumnType::kEmpty:
-      plan.problem = "has no values";
-      return plan;
-    case ColumnType::kDate:
-      plan.problem = "has dates; a label has classes or numbers";
-      return plan;
-    case ColumnType::kText:
-      plan.problem = "has texts that nearly all differ; a label has classes or numbers";
-      return plan;
-  }
-  return plan;
-}
-
 // Rows without a label teach nothing, so a column with many gaps is hardly one.
 bool CanBeLabel(const ColumnProfile& column) {
   return PlanModel(column).problem.empty() && !column.index && !column.identifier &&
          column.missing * 10 <= column.known;
-}
-
-// A name or a path as YAML: in quotes, unless nobody could take it for anything but a text.
-std::string YamlText(const std::string& text) {
-  const auto is_plain = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '.' || c == '/' || c == '-';
-  };
-  constexpr const char* kWords[] = {"true", "false", "yes", "no",  "on", "off",
-                                    "null", "y",     "n",   "nan", "inf"};
-  const std::string lower = LowerCase(text);
-  const bool word =
-      std::any_of(std::begin(kWords), std::end(kWords), [&](const char* each) { return lower == each; });
-  const bool begins = !text.empty() && is_plain(text[0]) && !(text[0] >= '0' && text[0] <= '9') &&
-                      text[0] != '-' && text[0] != '.';
-  return !word && begins && std::all_of(text.begin(), text.end(), is_plain) ? text : Quoted(text);
 }
 
 // "  categories: [Sex, Embarked]", on as many lines as it needs.
@@ -179,6 +83,10 @@ class ConfigWriter {
       throw UserError(
           "{}: no column beside {} can be a feature ({}). Is it the right table, and the right label?",
           table_.path, ColumnName(table_, label_), Reasons());
+    }
+    if (GoodRows() < 2) {
+      throw UserError("{}: at least 2 rows without faults are needed, and {}. dtrain check shows the faults.",
+                      table_.path, GoodRows() == 1 ? "1 is here" : "none is here");
     }
     proposal_.yaml =
         fmt::format("# Made by dtrain from {} and {} of {}. docs/config.md explains each key.\n",
@@ -287,6 +195,7 @@ class ConfigWriter {
   }
 
   void SortColumns() {
+    const int64_t before = bad_rows_;
     for (size_t i = 0; i < table_.columns.size(); ++i) {
       const ColumnProfile& column = table_.columns[i];
       if (i == label_) {
@@ -304,9 +213,16 @@ class ConfigWriter {
       gaps_ = gaps_ || column.missing > 0;
       const double share =
           static_cast<double>(column.missing) / static_cast<double>(std::max<int64_t>(table_.rows, 1));
-      many_gaps_ = many_gaps_ || (column.IsNumber() && share >= kManyGaps);
-      if (column.type == ColumnType::kCategory) categories_.push_back(KeyOf(i));
+      const bool date = column.type == ColumnType::kDate;
+      many_gaps_ = many_gaps_ || ((column.IsNumber() || date) && share >= kManyGaps);
+      if (date) dates_.push_back(KeyOf(i));
+      if (column.type != ColumnType::kCategory) continue;
+      categories_.push_back(KeyOf(i));
+      if (!column.twins.empty()) {
+        twins_.push_back(fmt::format("{} has {}", ColumnName(table_, i), ListText(column.twins, "and")));
+      }
     }
+    faulty_ = bad_rows_ - before;
     bad_rows_ +=
         table_.short_rows.count + table_.long_rows.count + table_.quotes.count + table_.empty_lines.count;
   }
@@ -334,14 +250,14 @@ class ConfigWriter {
   }
 
   void CountBad(const ColumnProfile& column) {
-    bad_rows_ += column.not_a_number.count + column.not_float.count + column.not_utf8.count;
+    bad_rows_ +=
+        column.not_a_number.count + column.not_a_date.count + column.not_float.count + column.not_utf8.count;
   }
 
   void AddModel() {
-    const std::string outputs = plan_.outputs > 1 ? fmt::format(", outputs: {}", plan_.outputs) : "";
-    const std::string bias = IsLinear() ? fmt::format(", init: {{output_bias: {:.6g}}}", Label().mean) : "";
-    Add("model: {{kind: {}{}{}}}    # {}: {}\n", plan_.kind, outputs, bias, Shown(ColumnName(table_, label_)),
-        plan_.comment);
+    const std::string bias =
+        plan_.IsLinear() ? fmt::format(", init: {{output_bias: {:.6g}}}", Label().mean) : "";
+    proposal_.yaml += plan_.Yaml(Shown(ColumnName(table_, label_)), bias);
   }
 
   void AddData() {
@@ -357,43 +273,57 @@ class ConfigWriter {
     if (!ignored_.empty()) Add("  ignore:\n");
     for (const auto& [key, why] : ignored_) Add("    - {}    # {}\n", key, why);
     if (!categories_.empty()) proposal_.yaml += ListLine("categories", categories_);
+    if (!dates_.empty()) proposal_.yaml += ListLine("dates", dates_);
     if (gaps_) Add("  missing: {}\n", many_gaps_ ? "indicator" : "mean");
     if (bad_rows_ > 0) Add("  bad_rows: skip    # rows with faults are left out and counted\n");
     if (bad_rows_ > kDefaultBadRows) Add("  bad_rows_limit: {}\n", bad_rows_);
     if (HoldsOut()) {
       Add("  validation: 0.2    # of the rows, held out to measure the model on\n  validation_by: {}\n",
-          IsLinear() ? "seed" : "stratified");
+          plan_.IsLinear() ? "seed" : "stratified");
     }
     Add("  scale: standard\n");
   }
 
   void AddTrain() {
     const int64_t rows = std::max<int64_t>(1, HoldsOut() ? GoodRows() * 4 / 5 : GoodRows());
-    int64_t batch = rows < 10000 ? 32 : rows < 1000000 ? 128 : 1024;
-    batch = std::clamp<int64_t>(rows / 4, 1, batch);  // each of some workers needs one
-    const int64_t epochs = std::clamp(kSteps * batch / rows, kMinEpochs, kMaxEpochs);
+    const RunPlan run = PlanRun(rows);
     const double rate = LearningRate();
     Add("train:\n  batch_size: {}\n  epochs: {}\n  optimizer:\n    kind: adam\n    learning_rate: {:g}\n",
-        batch, epochs, rate);
+        run.batch, run.epochs, rate);
     Add("    schedule: {{kind: cosine, decay_steps: {}, end_learning_rate: {:g}}}    # the run's updates\n",
-        std::max<int64_t>(1, epochs * rows / batch), rate / 100);
+        path_ == "-" ? fmt::format("{}", std::max<int64_t>(1, run.epochs * rows / run.batch)) : "auto",
+        rate / 100);
     Add("    l2: {:.2g}    # 1 / rows\n    decay_biases: false\n", 1 / static_cast<double>(rows));
-    if (HoldsOut()) Add("eval: {{on: validation}}\n");
-    if (test_ != nullptr) Add("eval: {{on: test}}\n");
+    if (HoldsOut() || test_ != nullptr) {
+      Add("eval: {{on: {}, every_steps: {}}}    # steps of one worker: the curve of rows not trained on\n",
+          HoldsOut() ? "validation" : "test", run.eval_every);
+    }
   }
-
-  bool IsLinear() const { return std::string_view(plan_.kind) == "linear"; }
 
   // A step of adam is about the learning rate, so that of a linear model has the label's size: two digits of
   // it.
   double LearningRate() const {
-    if (!IsLinear() || Label().deviation == 0) return kRate;
-    const double rate = kRate * Label().deviation;
-    const double unit = std::pow(10, std::floor(std::log10(rate)) - 1);
-    return std::round(rate / unit) * unit;
+    return !plan_.IsLinear() || Label().deviation == 0 ? kRate : TwoDigits(kRate * Label().deviation);
   }
 
   void AddNotes() {
+    constexpr size_t kShown = 4;
+    const auto some = [kShown](std::vector<std::string> texts, const char* separator) {
+      const size_t more = texts.size() - std::min(texts.size(), kShown);
+      if (more > 0) texts.resize(kShown);
+      return fmt::format("{}{}", fmt::join(texts, separator),
+                         more > 0 ? fmt::format("{}and {} more", separator, more) : "");
+    };
+    Note("{}", LabelNote(Label(), plan_, ColumnName(table_, label_)));
+    std::vector<std::string> ignored;
+    for (const Ignored& column : ignored_) ignored.push_back(fmt::format("{} ({})", column.key, column.why));
+    if (!ignored.empty()) Note("left out: {}", some(ignored, ", "));
+    if (!dates_.empty()) Note("dates, which become days since 1970: {}", some(dates_, ", "));
+    if (!twins_.empty()) {
+      Note("spellings that differ by case or blanks alone are categories of their own: {}",
+           some(twins_, "; "));
+    }
+    if (!renames_.empty()) Note("spellings of the label that become one class: {}", some(renames_, ", "));
     if (Label().missing > 0) {
       Note("Nothing can be learnt from {} without {}: data.bad_rows: skip leaves them out.",
            Plural(Label().missing, "row"), ColumnName(table_, label_));
@@ -411,7 +341,8 @@ class ConfigWriter {
     proposal_.notes.push_back(fmt::format(format, std::forward<Args>(args)...));
   }
 
-  int64_t GoodRows() const { return std::max<int64_t>(table_.rows - Label().missing, 0); }
+  // The rows that can be read, at least.
+  int64_t GoodRows() const { return std::max<int64_t>(table_.rows - faulty_, 0); }
   bool HoldsOut() const { return test_ == nullptr && GoodRows() >= kRowsToHoldOut; }
 
   struct Ignored {
@@ -428,9 +359,10 @@ class ConfigWriter {
   bool trims_ = false;
   Proposal proposal_;
   std::vector<Ignored> ignored_;
-  std::vector<std::string> categories_, renames_;
+  std::vector<std::string> categories_, dates_, renames_, twins_;
   int64_t features_ = 0;
   int64_t bad_rows_ = 0;  // at most: a row may have several faults
+  int64_t faulty_ = 0;    // of them those of the table that have all fields
   bool gaps_ = false, many_gaps_ = false;
 };
 
@@ -486,7 +418,6 @@ std::string IgnoredBecause(const ColumnProfile& column) {
   if (column.type == ColumnType::kEmpty) return "no values";
   if (column.index) return "an index: it counts the rows";
   if (column.identifier) return "an id: all values differ";
-  if (column.type == ColumnType::kDate) return "dates";
   if (column.type == ColumnType::kText) return "too many different texts";
   if (column.constant) return "the same in every row";
   return "";

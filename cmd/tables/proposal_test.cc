@@ -1,11 +1,17 @@
 #include "cmd/tables/proposal.h"
 
 #include <doctest/doctest.h>
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/random.h"
 #include "cmd/tables/profile_text.h"
+#include "trainer/config/load.h"
+#include "trainer/data/data_shape.h"
 #include "trainer/data/files/data_test_util.h"
+#include "trainer/data/files/held_out.h"
+#include "trainer/data/load_data.h"
+#include "trainer/data/order.h"
 
 namespace dtrain {
 namespace {
@@ -26,23 +32,32 @@ TableProfile Customers(const std::string& name, Label label) {
   return ProfileOf(text);
 }
 
+std::string Joined(const std::vector<std::string>& notes) {
+  return fmt::format("{}", fmt::join(notes, "\n"));
+}
+
+std::string NotesOf(const TableProfile& table, const std::string& label) {
+  return Joined(ProposeConfig(table, ChooseLabel(table, label), "table.csv").notes);
+}
+
 std::string YamlOf(const TableProfile& table, const std::string& label = "") {
   return ProposeConfig(table, ChooseLabel(table, label), "table.csv").yaml;
 }
 
 TEST_CASE(
-    "proposal: ids and dates are ignored, texts become categories, gaps and a fifth of the rows have keys") {
+    "proposal: ids are ignored, texts become categories, dates days, gaps and a fifth of the rows have "
+    "keys") {
   const std::string yaml = YamlOf(Customers("churned", [](int i) { return i * 7 % 5 == 0 ? "yes" : "no"; }));
   CAPTURE(yaml);
   CHECK(Has(yaml, "model: {kind: logistic}"));
   CHECK(Has(yaml, "  train: {format: csv, path: table.csv, label: churned}\n"));
-  CHECK(Has(yaml, "  ignore:\n    - customer_id    # an id: all values differ\n    - day    # dates\n"));
-  CHECK(Has(yaml, "  categories: [plan]\n"));
+  CHECK(Has(yaml, "  ignore:\n    - customer_id    # an id: all values differ\n  categories: [plan]\n"));
+  CHECK(Has(yaml, "  dates: [day]\n"));
   CHECK(Has(yaml, "  missing: indicator\n"));
   CHECK(Has(yaml, "  validation: 0.2 "));
   CHECK(Has(yaml, "  validation_by: stratified\n"));
   CHECK(Has(yaml, "  scale: standard\n"));
-  CHECK(Has(yaml, "eval: {on: validation}\n"));
+  CHECK(Has(yaml, "eval: {on: validation, every_steps: 40} "));
   CHECK_FALSE(Has(yaml, "bad_rows"));
   CHECK_FALSE(Has(yaml, "delimiter"));
 }
@@ -84,7 +99,7 @@ TEST_CASE("proposal: the learning rate of a linear model is that of its label's 
   };
   CHECK(Has(yaml(0.5), "    learning_rate: 0.034\n"));
   CHECK(Has(yaml(5e5), "    learning_rate: 34000\n"));
-  CHECK(Has(yaml(0.5), "    schedule: {kind: cosine, decay_steps: 1600, end_learning_rate: 0.00034}"));
+  CHECK(Has(yaml(0.5), "    schedule: {kind: cosine, decay_steps: auto, end_learning_rate: 0.00034}"));
   CHECK(Has(yaml(0.5), "    l2: 0.031 "));
 }
 
@@ -110,9 +125,8 @@ TEST_CASE("proposal: a test table has its source, the keys of both, and takes th
   CHECK(Has(yaml, "  comment: \"|\" "));
   CHECK(Has(yaml, "  rename_labels: [\"<=50K. -> <=50K\", \">50K. -> >50K\"]\n"));
   CHECK(Has(yaml, "  missing: mean\n"));
-  CHECK(Has(yaml, "eval: {on: test}\n"));
+  CHECK(Has(yaml, "eval: {on: test, every_steps: "));
   CHECK_FALSE(Has(yaml, "validation"));
-  CHECK(proposal.notes.empty());
 }
 
 TEST_CASE("proposal: the label of a test table without a header is given by its number") {
@@ -185,17 +199,17 @@ TEST_CASE("proposal: a table in another encoding is refused with the command tha
 }
 
 TEST_CASE("proposal: a table without features says why each column is none") {
-  std::string text = "day,one,y\n";
-  for (int i = 0; i < 40; ++i) text += fmt::format("2024-01-{:02},1,{}\n", 1 + i % 28, i % 2);
-  CHECK(Has(UserErrorOf([&] { YamlOf(ProfileOf(text)); }),
-            "no column beside y can be a feature (day: dates; one: the same in every row)."));
+  std::string text = "note,one,y\n";
+  for (int i = 0; i < 40; ++i) text += fmt::format("text {},1,{}\n", i, i % 2);
+  CHECK(Has(
+      UserErrorOf([&] { YamlOf(ProfileOf(text)); }),
+      "no column beside y can be a feature (note: an id: all values differ; one: the same in every row)."));
 }
 
 TEST_CASE("proposal: rows without a label are told") {
   const TableProfile sorted = Customers("y", [](int i) { return i == 39 ? "" : i < 20 ? "a" : "b"; });
   const Proposal proposal = ProposeConfig(sorted, ChooseLabel(sorted, ""), "t");
-  REQUIRE(proposal.notes.size() == 1);
-  CHECK(Has(proposal.notes[0], "Nothing can be learnt from 1 row without y"));
+  CHECK(Has(Joined(proposal.notes), "Nothing can be learnt from 1 row without y"));
   CHECK(Has(proposal.yaml, "bad_rows: skip"));
 }
 
@@ -246,6 +260,170 @@ TEST_CASE("proposal: a column without a name of its own is called by its number"
   const std::string yaml = YamlOf(ProfileOf(text));
   CHECK(Has(yaml, "    - 0    # an index: it counts the rows\n"));
   CHECK(Has(yaml, "categories: [1]"));
+}
+
+TEST_CASE(
+    "proposal: the notes say what is left out, dates, spellings, the rarest class and a skewed target") {
+  std::string text = "id,day,plan,one,price,y\n";
+  for (int i = 0; i < 100; ++i) {
+    text += fmt::format("{},2024-02-{:02},{},1,{},{}\n", i + 1, 1 + i % 28,
+                        i % 3 == 0   ? "Pro"
+                        : i % 3 == 1 ? "pro"
+                                     : "free",
+                        i % 25 == 0 ? 90000 + i : 5 + i % 7, i % 25 < 2 ? "yes" : "no");
+  }
+  const TableProfile table = ProfileOf(text);
+  const std::string of_class = NotesOf(table, "y");
+  CAPTURE(of_class);
+  CHECK(Has(of_class,
+            "model: logistic; y has two classes; the rarest, yes, is 8.0 % of the rows; always no is right "
+            "in 92.0 %"));
+  CHECK(Has(of_class, "left out: id (an index: it counts the rows), one (the same in every row)"));
+  CHECK(Has(of_class, "dates, which become days since 1970: day"));
+  CHECK(Has(of_class, "plan has Pro and pro"));
+  CHECK(Has(NotesOf(table, "price"), "and skewed (skewness 4."));
+  CHECK_FALSE(Has(NotesOf(Customers("y", [](int i) { return i % 20; }), "y"), "skewed"));
+}
+
+TEST_CASE("proposal: a date that is none, as 30 February, is a fault and no day") {
+  std::string text = "day,x,y\n";
+  for (int i = 0; i < 40; ++i)
+    text += fmt::format("2024-02-{:02},{},{}\n", i == 7 ? 30 : 1 + i % 28, i % 9, i % 2);
+  const TableProfile table = ProfileOf(text);
+  CHECK(table.columns[0].not_a_date.count == 1);
+  CHECK(Has(YamlOf(table), "  bad_rows: skip "));
+}
+
+TEST_CASE("proposal: sparse rows have their format, labels, and indexes from 0 where there are such") {
+  std::string libsvm, vw;
+  for (int i = 0; i < 40; ++i) {
+    libsvm += fmt::format("{} {}:1 {}:0.5\n", i % 3 == 0 ? "+1" : "-1", i % 5, 7 + i % 3);
+    vw += fmt::format("{} |f a{} b:{}\n", 1 + i % 3, i % 5, i % 7);
+  }
+  const SparseProfile rows = ProfileSparseRows(WritePlain("rows.svm", libsvm));
+  const Proposal of_libsvm = ProposeSparseConfig(rows, "rows.svm");
+  CAPTURE(of_libsvm.yaml);
+  CHECK(Has(of_libsvm.yaml, "model: {kind: logistic, inputs: 10}"));
+  CHECK(Has(of_libsvm.yaml, "  train: {format: libsvm, path: rows.svm}\n  index_base: 0 "));
+  CHECK(Has(of_libsvm.yaml, "eval: {on: validation, every_steps: "));
+  CHECK(Has(Joined(of_libsvm.notes), "the rarest, +1, is 35.0 % of the rows; always -1 is right in 65.0 %"));
+  const Proposal of_vw = ProposeSparseConfig(ProfileSparseRows(WritePlain("rows.vw", vw)), "rows.vw");
+  CAPTURE(of_vw.yaml);
+  CHECK(Has(of_vw.yaml, "model: {kind: softmax, outputs: 3}"));
+  CHECK(Has(of_vw.yaml, "  label_type: names "));
+  CHECK(ProfileSparseRows(WritePlain("t.csv", "a,y\n1,2\n3,4\n")).format == DataFormat::kNone);
+  CHECK(Has(UserErrorOf([&] { ProfileTable(WritePlain("rows.svm", libsvm)); }), "dtrain init"));
+}
+
+// TableDrawer: tables with all that columns and labels may be.
+class TableDrawer {
+ public:
+  explicit TableDrawer(uint64_t seed) : random_(seed) {}
+
+  std::string Table() {
+    const int64_t rows = 1 + Below(60), columns = 1 + Below(5);
+    std::vector<int64_t> kinds;
+    for (int64_t i = 0; i < columns; ++i) kinds.push_back(Below(9));
+    const int64_t label = Below(8), gaps = Below(3);
+    std::string text;
+    for (int64_t i = 0; i < columns; ++i) text += fmt::format("c{},", i);
+    text += "target\n";
+    for (int64_t row = 0; row < rows; ++row) {
+      for (const int64_t kind : kinds) text += (gaps == 0 && Below(9) == 0 ? "" : Field(kind, row)) + ",";
+      text += Below(30) == 0 && gaps < 2 ? "\n" : Label(label, row) + "\n";
+      if (Below(40) == 0) text += "1,2\n";
+    }
+    return text;
+  }
+
+ private:
+  int64_t Below(int64_t end) {
+    return static_cast<int64_t>(random_.Below(count_++, static_cast<uint64_t>(end)));
+  }
+
+  std::string Field(int64_t kind, int64_t row) {
+    const int64_t value = Below(1000);
+    switch (kind) {
+      case 0:
+        return fmt::format("{}", row);
+      case 1:
+        return fmt::format("{}", static_cast<double>(value) / 7);
+      case 2:
+        return value % 20 == 0 ? "1e39" : fmt::format("{}", value);
+      case 3:
+        return value % 3 == 0 ? "Red" : value % 3 == 1 ? "red" : "\"a, b\"";
+      case 4:
+        return fmt::format("text {}", value);
+      case 5:
+        return fmt::format("20{:02}-{:02}-{:02}", value % 60, 1 + value % 12,
+                           1 + value % (value % 9 == 0 ? 31 : 28));
+      case 6:
+        return "7";
+      case 7:
+        return value % 15 == 0 ? "abc" : fmt::format("{}", value % 4);
+      default:
+        return value % 2 == 0 ? "" : "2024-01-01T10:30";
+    }
+  }
+
+  std::string Label(int64_t kind, int64_t row) {
+    const int64_t value = Below(1000);
+    switch (kind) {
+      case 0:
+        return fmt::format("{}", value % 2);
+      case 1:
+        return value % 2 == 0 ? "-1" : "1";
+      case 2:
+        return value % 2 == 0 ? "yes" : value % 5 == 0 ? "Yes" : "no";
+      case 3:
+        return fmt::format("{}", 1 + value % 3);
+      case 4:
+        return fmt::format("{}", static_cast<double>(value) * 0.37 - 90);
+      case 5:
+        return value % 3 == 0 ? "red" : value % 3 == 1 ? "green" : "blue";
+      case 6:
+        return fmt::format("{}", value * value);
+      default:
+        return value % 10 == 0 ? "x" : fmt::format("{}", row % 3);
+    }
+  }
+
+  const CounterRandom random_;
+  uint64_t count_ = 0;
+};
+
+TEST_CASE("proposal: what is written for a table that was drawn can be trained on by two workers") {
+  int written = 0;
+  for (uint64_t seed = 1; seed <= 400; ++seed) {
+    const std::string path = WritePlain("drawn.csv", TableDrawer(seed).Table());
+    CAPTURE(seed);
+    CAPTURE(ReadBack(path));
+    Proposal proposal;
+    const std::string refused = UserErrorOf([&] {
+      const TableProfile table = ProfileTable(path);
+      proposal = ProposeConfig(table, ChooseLabel(table, "target"), path);
+    });
+    if (!refused.empty()) continue;
+    ++written;
+    CAPTURE(proposal.yaml);
+    CHECK(proposal.notes.size() <= 9);  // init adds the label, a fault, the header's doubts and what it wrote
+    const std::string refused_by_local = UserErrorOf([&] {
+      LoadOptions options;
+      options.cluster_optional = true;
+      options.default_workers = 2;
+      Config config = LoadConfig(WritePlain("drawn.yaml", proposal.yaml), {}, options);
+      config.cluster = {{"a:1"}, {"a:2", "a:3"}, {}};
+      const DataShape shape = PeekShape(config);
+      ResolveModelShape(shape, &config);
+      ResolveSchedule(shape, &config);
+      const LoadedData data = LoadData(config);
+      StepRows(config, data.train->rows(), 1, 2);
+      const int64_t rows = *data.train->rows() - HeldOutRows(config.data, data.train->rows());
+      CHECK(config.train.optimizer.schedule.decay_steps == *TotalSteps(config, rows, 2));
+    });
+    CHECK(refused_by_local == "");
+  }
+  CHECK(written > 150);
 }
 
 TEST_CASE("profile text: a line for each column, and for each kind of fault its place, count and rule") {

@@ -129,25 +129,53 @@ int RunCheckTableCommand(const CheckTableArguments& arguments) {
   return 0;
 }
 
+namespace {
+
+// The first of some lines, and how many more there are; empty if there are none.
+std::string FirstOf(const std::string& text) {
+  const std::vector<std::string> lines = LinesOf(text);
+  if (lines.size() < 2) return lines.empty() ? "" : lines[0];
+  return fmt::format("{} (and {} more; dtrain check shows them)", lines[0], lines.size() - 1);
+}
+
+Proposal ProposeTable(const InitArguments& arguments, const std::string& out) {
+  const TableProfile table = ProfileTable(arguments.path);
+  const LabelChoice label = ChooseLabel(table, arguments.label);
+  Proposal proposal = Propose(table, label, arguments.path, out, arguments.test);
+  proposal.notes.insert(proposal.notes.begin(), LabelText(table, label));
+  if (const std::string fault = FirstOf(FaultsText(table)); !fault.empty()) {
+    proposal.notes.push_back("fault; data.bad_rows: skip leaves such rows out: " + fault);
+  }
+  if (const std::string doubt = FirstOf(HeaderDoubts(table)); !doubt.empty()) proposal.notes.push_back(doubt);
+  return proposal;
+}
+
+Proposal ProposeSparse(const SparseProfile& rows, const InitArguments& arguments, const std::string& out) {
+  if (!arguments.label.empty()) {
+    throw UserError("--label {}: {} has sparse rows, whose label stands in front of each. Leave it out.",
+                    arguments.label, arguments.path);
+  }
+  const std::string path = PathFrom(out, arguments.path);
+  if (arguments.test.empty()) return ProposeSparseConfig(rows, path);
+  const SparseProfile test = ProfileSparseRows(arguments.test);
+  return ProposeSparseConfig(rows, path, &test, PathFrom(out, arguments.test));
+}
+
+}  // namespace
+
 int RunInitCommand(const InitArguments& arguments, const ErrorLines& errors) {
   const bool prints = arguments.out == "-";
   const std::string out = arguments.out.empty() ? TableName(arguments.path) + ".yaml" : arguments.out;
   if (!prints && access(out.c_str(), F_OK) == 0) WriteNew(out, "");  // refuses before the table is read
-  const TableProfile table = ProfileTable(arguments.path);
-  const LabelChoice label = ChooseLabel(table, arguments.label);
-  const Proposal proposal = Propose(table, label, arguments.path, prints ? "x.yaml" : out, arguments.test);
-  std::vector<std::string> said{LabelText(table, label)};
-  said.insert(said.end(), proposal.notes.begin(), proposal.notes.end());
-  const std::string faults = FaultsText(table), suspects = SuspectsText(table);
-  if (!faults.empty())
-    said.push_back("faults, the first of each kind; data.bad_rows: skip leaves such rows out:\n" + faults);
-  if (!suspects.empty()) said.push_back("suspects:\n" + suspects);
-  for (std::string& part : said) {
-    if (part.back() == '\n') part.pop_back();
+  const std::string config = prints ? "x.yaml" : out;
+  const SparseProfile rows = ProfileSparseRows(arguments.path);
+  const bool sparse = rows.format != DataFormat::kNone;
+  const Proposal proposal = sparse ? ProposeSparse(rows, arguments, config) : ProposeTable(arguments, config);
+  for (const std::string& note : proposal.notes) {
     if (prints) {
-      errors.Print(part);
+      errors.Print(note);
     } else {
-      fmt::print("{}\n", part);
+      fmt::print("{}\n", note);
     }
   }
   if (prints) {

@@ -2,6 +2,9 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "cmd/testing/job.h"
 
 namespace dtrain::testing {
@@ -85,6 +88,100 @@ TEST_CASE(
   CAPTURE(predict.error);
   CHECK(predict.code == 0);
   CHECK(Contains(predict.output, "\nyes,"));
+}
+
+// Runs init and local with two workers. Returns what init said, at most 12 lines, and the result.
+std::pair<std::string, Json> InitAndTrain(const std::string& table, const std::string& config,
+                                          const std::vector<std::string>& label = {}) {
+  std::vector<std::string> words = {"init", table, "--out", config};
+  words.insert(words.end(), label.begin(), label.end());
+  const Done init = Run(words);
+  CAPTURE(init.error);
+  CAPTURE(init.output);
+  REQUIRE(init.code == 0);
+  CHECK(std::count(init.output.begin(), init.output.end(), '\n') <= 12);
+  const Json result = RunLocal(config, {"--set", "checkpoint.dir=" + config + ".run"});
+  REQUIRE_FALSE(result.is_null());
+  return {init.output, result};
+}
+
+TEST_CASE("tables: the first screen of init tells of a rare class, of three, and of a skewed target") {
+  const std::string directory = NewDirectory(), path = directory + "/t.csv";
+  std::string text = "visits,day,plan,kind,spent,bought\n";
+  for (int i = 0; i < 400; ++i) {
+    const int visits = i * 37 % 50;
+    text += fmt::format("{},2024-{:02}-{:02},{},{},{:.2f},{}\n", visits, 1 + i % 12, 1 + i % 28,
+                        i % 4 == 0 ? "Pro" : "pro",
+                        visits < 10   ? "low"
+                        : visits < 30 ? "mid"
+                                      : "high",
+                        visits == 49 ? 50000.0 : visits * 1.5, visits >= 46 ? 1 : 0);
+  }
+  WriteFile(path, text);
+  const auto bought = InitAndTrain(path, directory + "/b.yaml", {"--label", "bought"}).first;
+  CAPTURE(bought);
+  CHECK(Contains(bought, "the rarest, 1, is 8.0 % of the rows; always 0 is right in 92.0 %"));
+  CHECK(Contains(bought, "dates, which become days since 1970: day"));
+  CHECK(Contains(bought, "plan has pro and Pro"));
+  const auto kind = InitAndTrain(path, directory + "/k.yaml", {"--label", "kind"}).first;
+  CHECK(Contains(kind, "model: softmax; kind has 3 classes; the rarest, low, is "));
+  CHECK(Contains(InitAndTrain(path, directory + "/s.yaml", {"--label", "spent"}).first, "skewed (skewness "));
+}
+
+TEST_CASE("tables: init writes the config for libsvm, vw and criteo, and labels -1 and 1 stay so") {
+  const std::string directory = NewDirectory();
+  for (const std::string format : {"libsvm", "vw", "criteo"}) {
+    CAPTURE(format);
+    const std::string path = directory + "/rows." + format, config = directory + "/" + format + ".yaml";
+    REQUIRE(Run({"synth", format, "--rows", "500", "--out", path}).code == 0);
+    if (format != "criteo") {
+      std::string rows = FileContent(path);
+      for (size_t at = 0; at < rows.size(); at = rows.find('\n', at) + 1) {
+        if (rows[at] == '0') rows.replace(at, 1, "-1");
+      }
+      WriteFile(path, rows);
+    }
+    InitAndTrain(path, config);
+    CHECK(Contains(FileContent(config), "{format: " + format + ", path: "));
+    const Done eval = Run({"eval", config + ".run"}),
+               predict = Run({"predict", config + ".run", "--data", path});
+    CAPTURE(eval.error);
+    CHECK(Contains(eval.output, format == "criteo" ? "\n0 " : "\n-1 "));
+    CHECK(Contains(predict.output, format == "criteo" ? "probability_0," : "probability_-1,probability_1\n"));
+  }
+}
+
+TEST_CASE("tables: decay_steps: auto is the run's updates in every mode and number of epochs") {
+  const std::string directory = NewDirectory(), path = directory + "/linear.csv",
+                    config = directory + "/l.yaml";
+  REQUIRE(Run({"synth", "linear", "--rows", "330", "--out", path}).code == 0);
+  WriteFile(
+      config,
+      fmt::format("model: linear\ndata: {{train: {{format: csv, path: {}, label: y}}, validation: 0.1}}\n"
+                  "train:\n  batch_size: 16\n  optimizer:\n    learning_rate: 0.01\n    schedule: {{kind: "
+                  "cosine, decay_steps: auto, warmup_steps: 5}}\n",
+                  path));
+  for (const char* mode : {"async", "sync", "ssp"}) {
+    for (const char* length : {"train.epochs=1", "train.epochs=3", "train.steps=17"}) {
+      const std::string run = fmt::format("{}/{}-{}", directory, mode, length);
+      const Json result = RunLocal(config, {"--set", fmt::format("train.mode={}", mode), "--set", length,
+                                            "--set", "checkpoint.dir=" + run});
+      REQUIRE_FALSE(result.is_null());
+      const int64_t steps = result.at("global_step").get<int64_t>();
+      CAPTURE(run);
+      const std::string saved = FileContent(fmt::format("{}/step-{:09}/config.yaml", run, steps));
+      CHECK(Contains(saved, fmt::format("decay_steps: {}\n", steps - 5)));
+    }
+  }
+  const Done early =
+      Run({"check", config, "--set", "train.epochs=9", "--set", "train.optimizer.schedule.decay_steps=9"});
+  CHECK(Contains(early.output + early.error,
+                 "the learning rate is at its end, 0, after 14 of the run's 171 updates. Set "
+                 "it to auto, or to 166."));
+  const Done none = Run(
+      {"check", config, "--set", "data.train={format: csv, path: '-', label: y}", "--set", "train.epochs=1"});
+  CHECK(none.code == 2);
+  CHECK(Contains(none.error, "Set train.steps, or give a number."));
 }
 
 TEST_CASE("tables: init replaces no file, and with --out - prints the config alone") {

@@ -78,7 +78,7 @@ struct FieldRow : Field {
   FieldRow Unset(std::string meaning) const { return With(&Field::unset, std::move(meaning)); }
   FieldRow AliasOf(std::string other_key) const { return With(&Field::alias_of, std::move(other_key)); }
   FieldRow Required() const { return With(&Field::required, true); }
-  // A value of a path that is no path.
+  // A value of a path that is no path, or of a number that is none.
   FieldRow OrWord(std::string word) const {
     return With(&Field::choices, std::vector<std::string>{std::move(word)});
   }

@@ -288,7 +288,7 @@ std::string ValueText(const Field& field, const Value& value) {
   if (const auto* hosts = std::get_if<LaunchHosts>(&value)) return HostsText(*hosts);
   const std::string& text = std::get<std::string>(value);
   if (field.type == FieldType::kColumn) return ColumnText(text);
-  return field.type == FieldType::kChoice ? text : Quoted(text);
+  return field.type == FieldType::kChoice || field.type == FieldType::kInt ? text : Quoted(text);
 }
 
 std::string LimitsText(const Field& field) {
@@ -305,8 +305,9 @@ std::string LimitsText(const Field& field) {
   const Limits& limits = field.limits;
   const std::string from = fmt::format("{} {}", limits.above ? ">" : ">=", limits.min);
   if (limits.max == std::numeric_limits<double>::infinity()) return from;
-  if (!limits.above) return fmt::format("{} to {}", limits.min, limits.max);
-  return fmt::format("{}, <= {}", from, limits.max);
+  if (limits.above) return fmt::format("{}, <= {}", from, limits.max);
+  const std::string word = field.choices.empty() ? "" : ", or " + field.choices.front();
+  return fmt::format("{} to {}{}", limits.min, limits.max, word);
 }
 
 }  // namespace dtrain

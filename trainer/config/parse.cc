@@ -142,6 +142,7 @@ Parsed ParseScalar(const Field& field, const std::string& text, bool quoted) {
       return ParseBool(text, quoted);
     case FieldType::kInt:
     case FieldType::kInts:
+      if (!quoted && std::count(field.choices.begin(), field.choices.end(), text) > 0) return {text, ""};
       return ParseInt(field, text, quoted);
     case FieldType::kDouble:
       return ParseDouble(field, text, quoted);

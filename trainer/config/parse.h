@@ -29,6 +29,10 @@ std::string RemedyText(const Field& field);
 // A value to propose: the field's example, otherwise its default; empty: there is none.
 std::string ExampleOf(const Field& field);
 
+// The member of train.optimizer.schedule.decay_steps where the key says auto: the updates of the run behind
+// the warm-up. ResolveSchedule() (trainer/data/data_shape.h) puts their number in its place.
+constexpr int64_t kAutoDecay = 0;
+
 // "must be a whole number >= 1 (examples per step). Try 64."
 std::string RuleAndRemedy(const Field& field);
 

@@ -38,6 +38,7 @@ class Rules : private DraftRules {
   void CheckEffect(const Field& field);
   void CheckRequired(const Field& field);
   void CheckTraining();
+  void CheckSchedule();
   void CheckExitCode();
   void CheckWorkers(const LoadOptions& options);
   void CheckMetrics();
@@ -77,6 +78,7 @@ void Rules::Run(const LoadOptions& options) {
     if (!options.cluster_optional || field.key.compare(0, 8, "cluster.") != 0) CheckRequired(field);
   }
   CheckTraining();
+  CheckSchedule();
   CheckExitCode();
   CheckMetrics();
   CheckWorkers(options);
@@ -172,6 +174,24 @@ void Rules::CheckTraining() {
     Refuse("train.epochs",
            "data.train has no end (synthetic linear without rows). Set train.steps or data.train.rows.");
   }
+}
+
+// The updates of a run are train.steps, or follow from the number of rows.
+void Rules::CheckSchedule() {
+  const std::string key = "train.optimizer.schedule.decay_steps";
+  const ScheduleConfig& schedule = config_.train.optimizer.schedule;
+  if (!IsGood(key) || schedule.decay_steps != kAutoDecay) return;
+  RefuseIf(
+      schedule.kind == ScheduleKind::kStep, key,
+      "is one step as long as the run, which never comes. Give the updates from one step to the next. Try "
+      "10000.");
+  if (config_.train.steps || IsBad("train.steps")) return;
+  const DataSourceConfig& train = config_.data.train;
+  const bool counted = config_.train.epochs && !IsEndless(train) && !ReadsPipe(train);
+  RefuseIf(!counted && !IsBad("train.epochs"), key,
+           "is the updates of the run, and how many they are nobody knows: it has no train.steps, and no "
+           "epochs of "
+           "rows that can be counted. Set train.steps, or give a number. Try 10000.");
 }
 
 // A supervisor knows by this code alone that a task ended because it lost a peer.

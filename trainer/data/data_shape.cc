@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/names.h"
+#include "trainer/config/parse.h"
 #include "trainer/config/user_text.h"
 #include "trainer/data/data_set.h"
 #include "trainer/data/digits.h"
@@ -22,6 +24,7 @@
 #include "trainer/data/files/sources.h"
 #include "trainer/data/files/sparse_file.h"
 #include "trainer/data/order.h"
+#include "trainer/data/row_index.h"
 
 namespace dtrain {
 namespace {
@@ -278,6 +281,79 @@ void ResolveModelShape(const DataShape& shape, Config* config) {
   }
   model.inputs = shape.inputs;
   model.outputs = outputs;
+}
+
+namespace {
+
+// Returns the rows of data.train, texts, as the workers will find them.
+int64_t CountRows(const Config& config) {
+  const DataConfig& data = config.data;
+  if (!FirstMissing(data.train.path).empty()) {
+    throw UserError(
+        "train.optimizer.schedule.decay_steps = auto; {} is not here to count the rows in. A task that reads "
+        "no "
+        "data needs the number in its place: give it to all tasks. dtrain check tells it where the data are.",
+        PathText(data.train));
+  }
+  SourceInputs inputs(data.train.path, "data.train.path");
+  const bool sparse = HasSparseRows(data);
+  const std::vector<InputColumn> columns =
+      sparse || !HasColumnForms(data) ? std::vector<InputColumn>() : FitColumns(data, &inputs).form.columns;
+  const LabelRules labels = LabelRulesOf(config);
+  return IndexRows(data, labels, columns, RowFiles(data, columns, sparse ? *config.model.inputs : 0))
+      .facts.rows;
+}
+
+}  // namespace
+
+void ResolveSchedule(const DataShape& shape, Config* config) {
+  ScheduleConfig& schedule = config->train.optimizer.schedule;
+  if (schedule.kind == ScheduleKind::kConstant || schedule.decay_steps != kAutoDecay) return;
+  std::optional<int64_t> rows = shape.rows;
+  if (config->train.epochs && !rows && IsText(config->data.train.format)) {
+    rows = CountRows(*config);
+    *rows -= HeldOutRows(config->data, rows);
+  }
+  const std::optional<int64_t> updates =
+      TotalSteps(*config, rows, static_cast<int>(config->cluster.worker.size()));
+  if (!updates) {
+    throw UserError(
+        "train.optimizer.schedule.decay_steps = auto; how many updates the run has nobody knows. Set "
+        "train.steps, "
+        "or give a number.");
+  }
+  schedule.decay_steps = std::max<int64_t>(1, *updates - schedule.warmup_steps);
+}
+
+std::string ScheduleWarning(const OptimizerConfig& optimizer, std::optional<int64_t> updates) {
+  constexpr double kLong = 1.25;
+  const ScheduleConfig& schedule = optimizer.schedule;
+  if (!updates || *updates == 0) return "";
+  if (schedule.warmup_steps >= *updates) {
+    return fmt::format(
+        "train.optimizer.schedule.warmup_steps = {}, and the run has {}: the learning rate never comes to "
+        "{}. Set "
+        "fewer.",
+        schedule.warmup_steps, Plural(*updates, "update"), optimizer.learning_rate);
+  }
+  const int64_t end = schedule.warmup_steps + schedule.decay_steps;
+  const std::string key = fmt::format("train.optimizer.schedule.decay_steps = {}", schedule.decay_steps);
+  const std::string remedy = fmt::format("Set it to auto, or to {}.", *updates - schedule.warmup_steps);
+  if (schedule.kind == ScheduleKind::kStep && end >= *updates) {
+    return fmt::format("{}, and the run has {}: the learning rate never falls. Set fewer.", key,
+                       Plural(*updates, "update"));
+  }
+  if (schedule.kind != ScheduleKind::kCosine) return "";
+  const auto is_long = [](int64_t more, int64_t less) {
+    return static_cast<double>(more) > kLong * static_cast<double>(less);
+  };
+  if (is_long(*updates, end)) {
+    return fmt::format("{}: the learning rate is at its end, {}, after {} of the run's {} updates. {}", key,
+                       schedule.end_learning_rate, end, *updates, remedy);
+  }
+  if (!is_long(end, *updates)) return "";
+  return fmt::format("{}: the run ends after {}, long before the learning rate comes to its end at {}. {}",
+                     key, Plural(*updates, "update"), end, remedy);
 }
 
 DataSize EstimateDataSize(const Config& config) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "trainer/config/config.h"
 
@@ -30,6 +31,15 @@ DataShape PeekShape(const Config& config, Scan scan = Scan::kShort);
 // Sets model.inputs and model.outputs if the config leaves them out. Throws UserError if they disagree with
 // the data or the kind of model.
 void ResolveModelShape(const DataShape& shape, Config* config);
+
+// Puts the updates of the run behind the warm-up in the place of train.optimizer.schedule.decay_steps: auto.
+// With train.epochs it reads data.train to count the rows, unless `shape` has their number. Throws UserError
+// if they are not here.
+void ResolveSchedule(const DataShape& shape, Config* config);
+
+// Returns a warning if the learning rate is at its end long before or after the run, or never moves; else an
+// empty text. `updates`: of the run; unset: not known.
+std::string ScheduleWarning(const OptimizerConfig& optimizer, std::optional<int64_t> updates);
 
 struct DataSize {
   double bytes = 0;                   // in memory, of both sets; for CSV an estimate

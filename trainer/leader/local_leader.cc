@@ -9,6 +9,7 @@
 #include "base/fault_point.h"
 #include "base/names.h"
 #include "base/signals.h"
+#include "trainer/data/data_shape.h"
 #include "trainer/data/files/held_out.h"
 #include "trainer/data/order.h"
 #include "trainer/peer/abort.h"
@@ -268,6 +269,10 @@ void LocalLeader::TakeStart(const StartedFrom& from) {
     history_.first_step = positions_.first_step();
     history_.first_nanos = WallNanos();
     history_.first_examples = positions_.first_examples();
+  }
+  if (const std::string warning = ScheduleWarning(config_.train.optimizer, AllSteps());
+      !warning.empty() && !history_.begun) {
+    log_.Warning("{}", warning);
   }
   progressive_.BeginAt(positions_.Progress());
   steps_.BeginAt(positions_.first_step());

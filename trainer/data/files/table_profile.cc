@@ -8,6 +8,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -16,7 +17,9 @@
 #include "base/error.h"
 #include "trainer/config/user_text.h"
 #include "trainer/data/files/input_bytes.h"
+#include "trainer/data/files/iso_date.h"
 #include "trainer/data/files/sources.h"
+#include "trainer/data/files/sparse_file.h"
 #include "trainer/data/files/table_rows.h"
 
 namespace dtrain {
@@ -34,8 +37,6 @@ constexpr int64_t kFewTexts = 100;    // different texts of a category, at most;
 constexpr int64_t kManyTexts = 1000;  // the same where each is there twenty times on average
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
-bool AreDigits(std::string_view text) { return std::all_of(text.begin(), text.end(), IsDigit); }
 
 bool IsAscii(std::string_view text) {
   return std::none_of(text.begin(), text.end(), [](char c) { return (c & 0x80) != 0; });
@@ -72,15 +73,13 @@ std::optional<double> NumberOf(std::string_view text, bool decimal_comma = false
   return exact;
 }
 
-// YYYY-MM-DD, alone or before T or a blank and a time.
-bool IsDate(std::string_view text) {
-  if (text.size() < 10 || text[4] != '-' || text[7] != '-') return false;
-  const std::string_view month = text.substr(5, 2), day = text.substr(8, 2), time = text.substr(10);
-  if (!AreDigits(text.substr(0, 4)) || !AreDigits(month) || !AreDigits(day)) return false;
-  if (month < "01" || month > "12" || day < "01" || day > "31") return false;
-  if (time.empty()) return true;
-  return time.size() >= 6 && (time[0] == 'T' || time[0] == ' ') && AreDigits(time.substr(1, 2)) &&
-         time[3] == ':' && time.find_first_not_of("0123456789:.+-Z", 1) == std::string_view::npos;
+bool IsDate(std::string_view text) { return DaysOfDate(text).has_value(); }
+
+// Returns what spellings that differ by case or blanks alone have in common.
+std::string Spelling(const std::string& text) {
+  std::string common = LowerCase(text);
+  common.erase(std::remove(common.begin(), common.end(), ' '), common.end());
+  return common;
 }
 
 std::string Example(std::string_view text) { return std::string(text.substr(0, kMaxExample)); }
@@ -122,7 +121,9 @@ class ColumnBuilder {
     column_.distinct = static_cast<int64_t>(distinct_);
     column_.more_distinct = overflowed_;
     column_.numbers = numbers_;
-    if (finite_ > 0) column_.deviation = std::sqrt(squares_ / static_cast<double>(finite_));
+    const auto count = static_cast<double>(finite_);
+    if (finite_ > 0) column_.deviation = std::sqrt(squares_ / count);
+    if (squares_ > 0) column_.skewness = std::sqrt(count) * cubes_ / std::pow(squares_, 1.5);
     column_.type = Type();
     if (!column_.IsNumber()) column_.not_a_number = column_.not_float = {};
     if (column_.type != ColumnType::kDate) column_.not_a_date = {};
@@ -158,6 +159,7 @@ class ColumnBuilder {
 
   void AddNumber(double number, const CsvField& field, int64_t row) {
     ++numbers_;
+    column_.not_a_date.Add(field.place, field.text);
     if (!std::isfinite(number)) {
       column_.not_float.Add(field.place, field.text);
       return;
@@ -171,9 +173,12 @@ class ColumnBuilder {
     last_number_ = number;
     column_.min = first ? number : std::min(column_.min, number);
     column_.max = first ? number : std::max(column_.max, number);
-    const double off = number - column_.mean;  // Welford's method
-    column_.mean += off / static_cast<double>(finite_);
-    squares_ += off * (number - column_.mean);
+    const double off = number - column_.mean;  // Welford's method, and its third moment
+    const auto count = static_cast<double>(finite_);
+    const double part = off / count, square = off * part * (count - 1);
+    column_.mean += part;
+    cubes_ += square * part * (count - 2) - 3 * part * squares_;
+    squares_ += square;
   }
 
   void AddText(const CsvField& field) {
@@ -204,7 +209,24 @@ class ColumnBuilder {
                       column_.frequent.end(), [](const ValueCount& a, const ValueCount& b) {
                         return a.rows != b.rows ? a.rows > b.rows : a.text < b.text;
                       });
+    if (kept > 0) {
+      column_.rarest = *std::min_element(column_.frequent.begin(), column_.frequent.end(),
+                                         [](const ValueCount& a, const ValueCount& b) {
+                                           return a.rows != b.rows ? a.rows < b.rows : a.text > b.text;
+                                         });
+    }
+    if (column_.type == ColumnType::kCategory) FindTwins();
     column_.frequent.resize(kept);
+  }
+
+  // Texts that are cut may differ behind the cut.
+  void FindTwins() {
+    std::map<std::string, std::string> seen;
+    for (const ValueCount& value : column_.frequent) {
+      if (value.text.size() == kMaxExample || !column_.twins.empty()) continue;
+      const auto [other, is_new] = seen.emplace(Spelling(value.text), value.text);
+      if (!is_new) column_.twins = {other->second, value.text};
+    }
   }
 
   void Suspect() {
@@ -244,6 +266,7 @@ class ColumnBuilder {
   int64_t numbers_ = 0, finite_ = 0, dates_ = 0;
   double first_number_ = 0, last_number_ = 0;
   double squares_ = 0;  // the sum of the squares of what the finite numbers are off their mean
+  double cubes_ = 0;    // and of the cubes
   bool whole_ = true, in_order_ = true, rises_ = true, falls_ = true;
 };
 
@@ -475,8 +498,21 @@ bool LooksLikeVw(const std::vector<CsvField>& words) {
          (bars(true) == 1 || (bars(true) == 0 && bars(false) > 0));
 }
 
+// A label of 0 or 1, 13 whole numbers and 26 hashes.
+bool LooksLikeCriteo(const std::vector<CsvField>& fields) {
+  constexpr size_t kNumbers = static_cast<size_t>(kCriteoNumbers);
+  if (fields.size() != 1 + kNumbers + static_cast<size_t>(kCriteoCategories)) return false;
+  if (fields[0].text != "0" && fields[0].text != "1") return false;
+  for (size_t i = 1; i < fields.size(); ++i) {
+    const std::string_view text = fields[i].text;
+    const bool hash = text.size() == 8 && text.find_first_not_of("0123456789abcdef") == text.npos;
+    if (!text.empty() && !(i <= kNumbers ? ParseWhole(text).has_value() : hash)) return false;
+  }
+  return true;
+}
+
 // Sparse rows are no table: they have no columns that could be described.
-void RefuseSparseRows(const RawRows& rows, const std::string& path) {
+DataFormat SparseFormatOf(const RawRows& rows) {
   constexpr size_t kLooked = 20;
   size_t lines = 0, libsvm = 0, vw = 0;
   for (const SplitRow& row : rows.Peek(' ', kLooked)) {
@@ -489,12 +525,12 @@ void RefuseSparseRows(const RawRows& rows, const std::string& path) {
     libsvm += LooksLikeLibsvm(words) ? 1 : 0;
     vw += LooksLikeVw(words) ? 1 : 0;
   }
-  if (lines == 0 || (libsvm < lines && vw < lines)) return;
-  throw UserError(
-      "{}: its lines look like {} and not like a table. Write a file with model: {{kind: logistic}} and "
-      "data: {{train: {{format: {}, path: {}}}}} (docs/data.md, Sparse rows).",
-      path, libsvm == lines ? "those of libsvm" : "those of Vowpal Wabbit", libsvm == lines ? "libsvm" : "vw",
-      path);
+  if (lines > 0 && libsvm == lines) return DataFormat::kLibsvm;
+  if (lines > 0 && vw == lines) return DataFormat::kVw;
+  const std::vector<SplitRow> tabbed = rows.Peek('\t', kLooked);
+  const bool criteo = std::all_of(tabbed.begin(), tabbed.end(),
+                                  [](const SplitRow& row) { return LooksLikeCriteo(row.fields); });
+  return criteo && !tabbed.empty() ? DataFormat::kCriteo : DataFormat::kNone;
 }
 
 }  // namespace
@@ -515,7 +551,12 @@ TableProfile ProfileTable(const std::string& path) {
   TableProfile table;
   table.path = file->path();
   RawRows rows(std::move(file));
-  RefuseSparseRows(rows, table.path);
+  if (const DataFormat format = SparseFormatOf(rows);
+      format == DataFormat::kLibsvm || format == DataFormat::kVw) {
+    throw UserError(
+        "{}: its lines look like those of {} and not like a table. dtrain init {} writes a config for them.",
+        path, format == DataFormat::kLibsvm ? "libsvm" : "Vowpal Wabbit", path);
+  }
   const Form form = FindForm(rows);
   table.delimiter = form.delimiter;
   FindPreamble(rows.Peek(form.delimiter, kHeaderRows), form.columns, &table);
@@ -530,6 +571,40 @@ TableProfile ProfileTable(const std::string& path) {
   ReadRows(&rows, &builders, &names, &table);
   for (size_t i = 0; i < form.columns; ++i) table.columns.push_back(builders[i].Finish(std::move(names[i])));
   return table;
+}
+
+SparseProfile ProfileSparseRows(const std::string& path) {
+  SparseProfile profile;
+  profile.path = path;
+  if (path == "-") return profile;  // it is read once, as a table
+  profile.format = SparseFormatOf(RawRows(OpenInput(path, "the table's path")));
+  if (profile.format == DataFormat::kNone) return profile;
+  DataConfig data;
+  data.train.format = profile.format;
+  data.index_base = 0;
+  const std::unique_ptr<LineParser> parser = MakeLineParser(data, std::nullopt);
+  LineReader lines(OpenInput(path, "the table's path"));
+  ColumnBuilder label(kMaxDistinct, false);
+  SparseLine row;
+  uint64_t first = 1, end = 0;
+  while (lines.Next()) {
+    std::optional<LineFault> fault;
+    if (!parser->Parse(lines.line(), &row, &fault)) {
+      if (fault) profile.faults.Add({lines.number(), static_cast<int64_t>(fault->at) + 1}, fault->rule);
+      continue;
+    }
+    ++profile.rows;
+    label.Add({row.label, {lines.number(), 1}, false});
+    for (const uint64_t id : row.ids) {
+      first = std::min(first, id);
+      end = std::max(end, id + 1);
+    }
+  }
+  profile.label = label.Finish("the label");
+  if (profile.format != DataFormat::kLibsvm) return profile;
+  profile.index_base = static_cast<int64_t>(first);
+  profile.inputs = std::max<int64_t>(1, static_cast<int64_t>(end) - profile.index_base);
+  return profile;
 }
 
 std::set<std::string> RepeatedNames(const TableProfile& table) {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "trainer/config/config.h"
 #include "trainer/data/files/csv_reader.h"
 
 namespace dtrain {
@@ -49,8 +50,11 @@ struct ColumnProfile {
   int64_t numbers = 0;               // known values that are numbers
   double min = 0, max = 0;           // of the numbers
   double mean = 0, deviation = 0;    // of the numbers
+  double skewness = 0;               // the same; 0: they lie evenly about their mean
   std::string example;               // the first known value
   std::vector<ValueCount> frequent;  // the most frequent first, if all distinct ones were counted
+  ValueCount rarest;                 // with `frequent`
+  std::vector<std::string> twins;    // two texts, if any, that differ by case or blanks alone
 
   Faults not_a_number;  // in a column of numbers
   Faults not_a_date;    // in a column of dates
@@ -87,6 +91,21 @@ struct TableProfile {
 
   bool has_names() const { return header == Header::kNames || header == Header::kNumbered; }
 };
+
+// SparseProfile: what one pass over a text of sparse rows finds.
+struct SparseProfile {
+  std::string path;
+  DataFormat format = DataFormat::kNone;  // libsvm, vw or criteo; kNone: it is none of them
+  int64_t rows = 0;                       // that can be read, with or without a label
+  int64_t inputs = 1;                     // of libsvm: the largest index, and one more if they begin at 0
+  int64_t index_base = 1;                 // of libsvm
+  Faults faults;                          // of rows that cannot be read
+  ColumnProfile label;
+};
+
+// Looks at the first lines, and if they are sparse rows reads the whole file. Throws UserError if it cannot
+// be read.
+SparseProfile ProfileSparseRows(const std::string& path);
 
 // Reads the whole file once; plain or gzip, "-" is standard input. Throws UserError for a file that cannot be
 // read and for one that is no text table; what is wrong with its rows is in the profile.

@@ -1,0 +1,148 @@
+#include "cmd/tables/model_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "base/printable.h"
+#include "trainer/config/user_text.h"
+
+namespace dtrain {
+namespace {
+
+constexpr int64_t kMaxClasses = 1000;      // of texts
+constexpr int64_t kMaxNumberClasses = 10;  // of whole numbers; more are a quantity
+constexpr int64_t kMaybeClasses = 20;      // so few values of a quantity could be classes
+constexpr int64_t kSteps = 8000;           // of a run, if its epochs are within bounds
+constexpr int64_t kMinEpochs = 3;
+constexpr int64_t kMinPoints = 6, kMaxPoints = 20;  // of the curve of held-out rows
+constexpr int64_t kWorkers = 2;                     // of dtrain local
+constexpr size_t kMaxName = 24;                     // bytes of a class in a note
+constexpr double kSkewed = 3;                       // skewness; that of an exponential distribution is 2
+
+ModelPlan PlanForClasses(const ColumnProfile& label) {
+  ModelPlan plan;
+  if (label.distinct < 2) {
+    plan.problem = "has one value in all rows; there is nothing to learn";
+  } else if (label.distinct > kMaxClasses) {
+    plan.problem = fmt::format("has {} different texts; a label has classes or numbers", label.distinct);
+  } else if (label.distinct == 2) {
+    plan.kind = "logistic";
+    plan.comment = "two classes";
+  } else {
+    plan.kind = "softmax";
+    plan.outputs = label.distinct;
+    plan.comment = fmt::format("{} classes", label.distinct);
+  }
+  plan.names = label.numbers > 0;
+  return plan;
+}
+
+// Two values, and whole numbers that count from 0 or 1, are classes. Other numbers are a quantity.
+ModelPlan PlanForNumbers(const ColumnProfile& label) {
+  ModelPlan plan;
+  const bool whole = label.type == ColumnType::kWhole && !label.more_distinct && label.not_float.count == 0;
+  const bool counts = whole && (label.min == 0 || label.min == 1) &&
+                      label.max == label.min + static_cast<double>(label.distinct) - 1;
+  const bool all_numbers = label.not_a_number.count == 0;
+  if (label.distinct < 2) {
+    plan.problem = "has one value in all rows; there is nothing to learn";
+  } else if (!all_numbers && label.distinct <= kMaxNumberClasses) {
+    return PlanForClasses(label);
+  } else if (label.distinct == 2) {
+    plan.kind = "logistic";
+    plan.comment = fmt::format("two classes, {} and {}", label.min, label.max);
+    plan.names = !whole || label.max != 1 || (label.min != 0 && label.min != -1);
+  } else if (counts && label.distinct <= kMaxNumberClasses) {
+    plan.kind = "softmax";
+    plan.outputs = label.distinct;
+    plan.names = label.min != 0;
+    plan.comment = fmt::format("the classes {} to {}; for a quantity: kind: linear", label.min, label.max);
+  } else {
+    plan.comment = fmt::format("a quantity, {:.6g} to {:.6g}{}", label.min, label.max,
+                               whole && label.distinct <= kMaybeClasses
+                                   ? "; for classes: kind: softmax, and data.label_type: names"
+                                   : "");
+  }
+  return plan;
+}
+
+}  // namespace
+
+ModelPlan PlanModel(const ColumnProfile& label) {
+  ModelPlan plan;
+  switch (label.type) {
+    case ColumnType::kNumber:
+    case ColumnType::kWhole:
+      return PlanForNumbers(label);
+    case ColumnType::kCategory:
+      return PlanForClasses(label);
+    case ColumnType::kEmpty:
+      plan.problem = "has no values";
+      return plan;
+    case ColumnType::kDate:
+      plan.problem = "has dates; a label has classes or numbers";
+      return plan;
+    case ColumnType::kText:
+      plan.problem = "has texts that nearly all differ; a label has classes or numbers";
+      return plan;
+  }
+  return plan;
+}
+
+std::string ModelPlan::Yaml(const std::string& label, const std::string& more) const {
+  const std::string wide = outputs > 1 ? fmt::format(", outputs: {}", outputs) : "";
+  return fmt::format("model: {{kind: {}{}{}}}    # {}: {}\n", kind, wide, more, label, comment);
+}
+
+std::string LabelNote(const ColumnProfile& label, const ModelPlan& plan, const std::string& name) {
+  if (plan.IsLinear()) {
+    if (std::abs(label.skewness) < kSkewed) return fmt::format("model: linear; {} is {}", name, plan.comment);
+    return fmt::format(
+        "model: linear; {} is {}, and skewed (skewness {:.1f}): few rows decide the squared error. Its "
+        "logarithm in place of it, or weights (data.weight), may serve you better.",
+        name, plan.comment, label.skewness);
+  }
+  const std::string model = fmt::format("model: {}; {} has {}", plan.kind, name, plan.comment);
+  if (label.frequent.empty() || label.known == 0) return model;
+  const auto percent = [&](int64_t rows) {
+    return 100.0 * static_cast<double>(rows) / static_cast<double>(label.known);
+  };
+  return fmt::format("{}; the rarest, {}, is {:.1f} % of the rows; always {} is right in {:.1f} %", model,
+                     Printable(label.rarest.text, kMaxName), percent(label.rarest.rows),
+                     Printable(label.frequent[0].text, kMaxName), percent(label.frequent[0].rows));
+}
+
+RunPlan PlanRun(int64_t rows, int64_t max_epochs) {
+  RunPlan plan;
+  const int64_t batch = rows < 10000 ? 32 : rows < 1000000 ? 128 : 1024;
+  plan.batch = std::clamp<int64_t>(rows / 4, 1, batch);  // each of some workers needs one
+  plan.epochs = std::clamp(kSteps * plan.batch / rows, kMinEpochs, max_epochs);
+  const int64_t points = std::clamp(2 * plan.epochs, kMinPoints, kMaxPoints);
+  plan.eval_every = std::max<int64_t>(1, plan.epochs * rows / plan.batch / kWorkers / points);
+  return plan;
+}
+
+double TwoDigits(double number) {
+  const double unit = std::pow(10, std::floor(std::log10(number)) - 1);
+  return std::round(number / unit) * unit;
+}
+
+std::string YamlText(const std::string& text) {
+  const auto is_plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '.' || c == '/' || c == '-';
+  };
+  constexpr const char* kWords[] = {"true", "false", "yes", "no",  "on", "off",
+                                    "null", "y",     "n",   "nan", "inf"};
+  const std::string lower = LowerCase(text);
+  const bool word =
+      std::any_of(std::begin(kWords), std::end(kWords), [&](const char* each) { return lower == each; });
+  const bool begins = !text.empty() && is_plain(text[0]) && !(text[0] >= '0' && text[0] <= '9') &&
+                      text[0] != '-' && text[0] != '.';
+  return !word && begins && std::all_of(text.begin(), text.end(), is_plain) ? text : Quoted(text);
+}
+
+}  // namespace dtrain

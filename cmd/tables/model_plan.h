@@ -1,0 +1,43 @@
+// ModelPlan and RunPlan: the model for a label, and how long it trains: what the proposals for tables and for
+// sparse rows share. Thread: any; plain data and free functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "trainer/data/files/table_profile.h"
+
+namespace dtrain {
+
+// ModelPlan: the model for a label. `problem` says why there is none.
+struct ModelPlan {
+  const char* kind = "linear";
+  int64_t outputs = 1;
+  bool names = false;  // numbers are names of classes: data.label_type
+  std::string comment, problem;
+
+  bool IsLinear() const { return std::string_view(kind) == "linear"; }
+  // As a config has it: "model: {kind: softmax, outputs: 3}    # species: 3 classes". `more`: other keys.
+  std::string Yaml(const std::string& label, const std::string& more) const;
+};
+ModelPlan PlanModel(const ColumnProfile& label);
+
+// Returns what a person should know of a label: the model, the share of its rarest class and what always
+// naming the most frequent one is right in, or that a quantity is skewed.
+std::string LabelNote(const ColumnProfile& label, const ModelPlan& plan, const std::string& name);
+
+// RunPlan: batches, epochs, and when the held-out rows are evaluated.
+struct RunPlan {
+  int64_t batch = 1, epochs = 1, eval_every = 1;
+};
+// The plan for so many rows that are trained on, in epochs up to `max_epochs`.
+RunPlan PlanRun(int64_t rows, int64_t max_epochs = 400);
+
+// Returns a number in two digits: 0.034.
+double TwoDigits(double number);
+
+// Returns a name or a path as YAML: in quotes, unless nobody could take it for anything but a text.
+std::string YamlText(const std::string& text);
+
+}  // namespace dtrain
