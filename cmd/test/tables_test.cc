@@ -83,7 +83,7 @@ TEST_CASE(
   CAPTURE(eval.error);
   CHECK(eval.code == 0);
   CHECK(Contains(eval.output, "accuracy 1.0000"));
-  WriteFile(directory + "/new.csv", "age,plan\n33,free\n,gold\n");
+  WriteFile(directory + "/new.csv", "age,plan,signup\n33,free,2024-05-11\n,gold,2024-06-11\n");
   const Done predict = Run({"predict", directory + "/run", "--data", directory + "/new.csv"});
   CAPTURE(predict.error);
   CHECK(predict.code == 0);
