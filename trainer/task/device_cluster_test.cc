@@ -220,7 +220,7 @@ TEST_CASE(
     config.train.steps = manifest.step;
     config.eval.every_steps = 0;
     config.eval.keep_best = false;
-    CHECK(RunOn(DeviceKind::kCuda, config).summary.test_loss == manifest.loss);
+    CHECK(RunOn(DeviceKind::kCuda, config).summary.test.loss == manifest.loss);
   }
 }
 
