@@ -96,7 +96,7 @@ struct DrawnTable {
     if (held == 0) data += "  test: {format: csv, path: %D/test.csv, label: y}\n";
     if (held == 1) data += fmt::format("  validation: {}\n", Below(20) + 2);
     if (held >= 2) data += fmt::format("  validation: 0.{}\n", Below(5) + 1);
-    if (held == 3) data += fmt::format("  validation_by: {}\n", kind == 2 ? "random" : "stratified");
+    if (held == 3) data += fmt::format("  validation_by: {}\n", kind == 2 ? "seed" : "stratified");
     const int sizes[] = {1, 7, 32, 5000};
     return fmt::format("model: {{kind: {}}}\n{}train: {{epochs: 1, batch_size: {}}}\neval: {{on: {}}}\n",
                        kind == 2   ? "linear"
