@@ -136,8 +136,8 @@ TEST_CASE("auc: of several classes one without rows is left out of the mean") {
   const std::vector<int32_t> labels{0, 1, 1};  // nothing is of class 2
   ScoreTable table(3);
   table.Add({logits.data(), 3, 3}, {labels.data(), 3});
-  REQUIRE(table.Area());
-  CHECK(*table.Area() == 1);
+  REQUIRE(table.Rank().auc);
+  CHECK(*table.Rank().auc == 1);
 }
 
 TEST_CASE("auc: two outputs of softmax rank as their difference does, however far apart they are") {
