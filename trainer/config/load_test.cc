@@ -26,7 +26,6 @@ Config Load(const std::string& path, const std::vector<std::string>& sets = {}) 
 TEST_CASE("load: where rows are held out they are what a run watches, unless the user says otherwise") {
   CHECK(Load(kSmall).eval.on == EvalOn::kTest);
   CHECK(Load(kSmall, {"data.validation=10"}).eval.on == EvalOn::kValidation);
-  CHECK(Load(kSmall, {"data.validation=0.1"}).eval.on == EvalOn::kValidation);
   CHECK(Load(kSmall, {"data.validation=10", "eval.on=test"}).eval.on == EvalOn::kTest);
 }
 

@@ -167,6 +167,7 @@ RunSummary DoneRun() {
   summary.examples = 200;
   summary.wall_s = 1.5;
   summary.final_loss = 0.25;
+  summary.test.rows = 100;
   summary.test.accuracy = 0.9;
   summary.test.loss = 0.5;
   summary.model_crc = "0123abcd";
