@@ -225,11 +225,6 @@ std::string ShownPath(const std::string& path) {
 
 bool IsDone(const std::string& status) { return status == "done" || status == "already_done"; }
 
-// run.keep; unset: it is not given (trainer/config/task_fields.cc).
-std::optional<int64_t> GivenKeep(const RunConfig& run) {
-  return run.keep < 0 ? std::make_optional(-run.keep) : std::nullopt;
-}
-
 // Whether a run with this record was killed, lost a peer, or had to end by SIGTERM. Ctrl-C is a person's
 // wish.
 bool IsCutShort(const Json& record) {
@@ -322,7 +317,7 @@ bool RunDirectory::IsWrittenByOther(const std::string& path, const Writer& write
 
 void RunDirectory::Begin(const Config& config, const std::string& config_path) {
   status_ = "running";
-  keep_ = GivenKeep(config.run);
+  keep_ = config.run.keep;
   config_ = DumpConfig(WithoutSecrets(config));
   if (!TextIn(ReadRecord(path_), "run_id").empty()) {
     for (const char* const name : {kRecord, kResult, kConfig, RunMonitor::kStatus}) {

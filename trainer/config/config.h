@@ -263,9 +263,9 @@ constexpr char kNoRunDirectory[] = "none";
 
 // The directory of a run (cmd/common/run_directory.h).
 struct RunConfig {
-  std::string dir;     // empty: `dtrain local` and `dtrain launch` make one; kNoRunDirectory: there is none
-  int64_t keep = 20;   // how many of those that dtrain has named stay
-  std::string on_end;  // a command for /bin/sh; empty: none
+  std::string dir;              // empty: dtrain makes one; kNoRunDirectory: there is none
+  std::optional<int64_t> keep;  // how many of a config, of those that dtrain has named, stay; unset: all
+  std::string on_end;           // a command for /bin/sh; empty: none
   double on_end_timeout_s = 30;
 
   bool has_directory() const { return !dir.empty() && dir != kNoRunDirectory; }

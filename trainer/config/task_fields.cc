@@ -147,25 +147,6 @@ std::vector<Field> RunningFields() {
   };
 }
 
-// RunConfig::keep as its header has it, a number above 0, means that the key is not given; a given number is
-// kept below 0 (GivenKeep() in cmd/common/run_directory.cc).
-Field RunKeepField() {
-  FieldRow keep =
-      Number(
-          DT_KEY(run.keep), kTask, kFromOne,
-          "When a run is done, so many directories of its config's name stay, of those that dtrain has named "
-          "itself. The oldest are removed with their models, each with a line; none in use, and none that "
-          "was renamed.")
-          .Unit("directories")
-          .Try("20")
-          .Unset("all that have begun");
-  keep.get = [](const Config& config) { return config.run.keep > 0 ? Value() : Value(-config.run.keep); };
-  keep.set = [](const Value& value, Config* config) {
-    config->run.keep = IsNull(value) ? RunConfig().keep : -std::get<int64_t>(value);
-  };
-  return keep;
-}
-
 std::vector<Field> RunDirectoryFields() {
   return {
       Row(DT_KEY(run.dir), FieldType::kOutputPath, kTask,
@@ -175,7 +156,14 @@ std::vector<Field> RunDirectoryFields() {
           .OrWord(kNoRunDirectory)
           .Try("runs/first")
           .Unset("runs/NAME-TIME, which dtrain makes"),
-      RunKeepField(),
+      Number(
+          DT_KEY(run.keep), kTask, kFromOne,
+          "When a run is done, so many directories of its config's name stay, of those that dtrain has named "
+          "itself. The oldest are removed with their models, each with a line; none in use, and none that "
+          "was renamed.")
+          .Unit("directories")
+          .Try("20")
+          .Unset("all that have begun"),
       Row(DT_KEY(run.on_end), FieldType::kText, kTask,
           "A command that /bin/sh runs once when the run has ended, however it did: by `dtrain local`, "
           "`dtrain "
