@@ -372,7 +372,8 @@ void RequireConfig(const ConfigArguments& config) {
 }
 
 const std::string& RequireCheckpoint(const char* command, const std::string& path) {
-  if (std::filesystem::is_regular_file(path)) {
+  const bool names_best = std::filesystem::path(path).filename() == "best";  // a checkpoint.dir's
+  if (std::filesystem::is_regular_file(path) && !names_best) {
     throw UserError(
         "{0} {1}: a {2}, and {0} takes a model: the directory of a run, as runs/NAME, or a checkpoint. "
         "dtrain {3} "

@@ -136,14 +136,14 @@ TEST_CASE("figures: eval leaves out the rows that the run left out, and says how
       "  missing: drop, bad_rows: skip}\ntrain: {epochs: 1, batch_size: 10}\n",
       {{"a.csv", text}});
   REQUIRE(run.local.code == 0);
-  CHECK(run.result.at("test_rows") == 32);
+  CHECK(run.result.at("test_rows") == 33);
   const Done eval = run.Eval();
   CAPTURE(eval.error);
   REQUIRE(eval.code == 0);
-  CHECK(Contains(eval.output, " of 32 rows\n"));
+  CHECK(Contains(eval.output, " of 33 rows\n"));
   CHECK(
       Contains(eval.output, "data.test: left out: 3 rows could not be read (data.bad_rows: skip), these: "));
-  CHECK(Contains(eval.output, "; 5 rows with a missing value (data.missing: drop)\n"));
+  CHECK(Contains(eval.output, "; 4 rows with a missing value (data.missing: drop)\n"));
 }
 
 TEST_CASE("figures: errors of a regression weigh rows as its loss does, and stand beside those of the mean") {
