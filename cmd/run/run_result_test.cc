@@ -43,7 +43,8 @@ TEST_CASE("run result: what was done, how good it is, how long it took, and wher
   CHECK(ResultLines(Config(), summary) ==
         std::vector<std::string>{
             "done: 20 global steps, 200 examples in 1.25 s, 16.0 steps/s, 160 examples/s",
-            "validation: loss 0.25", "test: accuracy 0.9000; always \"no\" gives 0.6000", "  log loss 0.5",
+            "validation (10 rows): loss 0.25",
+            "test (10 rows): accuracy 0.9000, better than always \"no\" (0.6000)", "  log loss 0.5",
             "total time: 1.50 s, final loss: 0.25, 1.5 KiB sent, model crc 0123abcd",
             "checkpoint: run/ckpt/step-000000020"});
 }

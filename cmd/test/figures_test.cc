@@ -163,8 +163,8 @@ TEST_CASE("figures: errors of a regression weigh rows as its loss does, and stan
   CHECK(figure("test_base_mae") == doctest::Approx(1.8));
   CHECK(figure("test_r2") == doctest::Approx(-1.0 / 9));
   CHECK(Contains(run.local.output,
-                 "\ntest: RMSE 3.16228; always the mean gives 3: no better than the mean (R2 -0.1111)\n"
-                 "  MAE 1; always the mean gives 1.8\n"));
+                 "\ntest (2 rows): RMSE 3.16228, no better than that of the mean (3); R2 -0.1111: 0 % of the "
+                 "variance is explained\n  MAE 1, 44 % below that of the mean (1.8)\n"));
 }
 
 TEST_CASE("figures: rows that all weigh 0 give null, and are no best checkpoint") {
@@ -181,7 +181,7 @@ TEST_CASE("figures: rows that all weigh 0 give null, and are no best checkpoint"
     CAPTURE(key);
     CHECK(run.result.at(key).is_null());
   }
-  CHECK(Contains(run.local.output, "\ntest: no figures: the rows weigh nothing"));
+  CHECK(Contains(run.local.output, "\ntest (2 rows): no figures: the rows weigh nothing"));
   CHECK(Run({"eval", run.checkpoints, "--best"}).code == 2);
   CheckSameFigures(run.result, Json::Parse(run.Eval({"--json"}).output));
 }
@@ -206,15 +206,16 @@ TEST_CASE(
     "figures: a classifier is worth what it is beside the most frequent class; --threshold finds the rare") {
   const OneRun run(RareJob("logistic"), {{"a.csv", RareClass()}});
   REQUIRE(run.local.code == 0);
-  CHECK(Contains(run.local.output, "\ntest: accuracy 0.9000; always \"no\" gives 0.9000\n  log loss 0."));
-  CHECK(Contains(run.local.output, " % below the 0.325083 of the shares of the classes alone\n  AUC 0.9444"));
+  CHECK(Contains(run.local.output,
+                 "\ntest (100 rows): accuracy 0.9000, no better than always \"no\" (0.9000)\n  log loss 0."));
+  CHECK(Contains(run.local.output, " % below that of the class shares alone (0.325083)\n  AUC 0.9444"));
   CHECK(Contains(run.local.output, "average precision 0.5000 (chance: 0.1000)"));
   const Done usual = run.Eval({"--json"}), lower = run.Eval({"--threshold", "0.2", "--json"});
   CHECK(Json::Parse(usual.output).at("confusion") == Json::Parse("[[90,0],[10,0]]"));
   CHECK(Json::Parse(lower.output).at("confusion") == Json::Parse("[[80,10],[0,10]]"));
   CHECK(Json::Parse(lower.output).at("threshold") == 0.2);
   CHECK(Json::Parse(lower.output).at("accuracy") == 0.9);
-  CHECK(Contains(run.Eval().output, "\n0.2          20.00 %     0.5000     1.0000\n"));
+  CHECK(Contains(run.Eval().output, "\n0.2           20.00 %     0.5000     1.0000\n"));
   const Done answers =
       Run({"predict", run.checkpoints, "--data", run.directory + "/a.csv", "--threshold", "0.2"});
   CHECK(Contains(answers.output, "\nyes,"));

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -329,6 +330,7 @@ TEST_CASE(
     StartedFrom from;
     from.path = config.checkpoint.dir + "/step-000000004";
     from.step = 4;
+    std::filesystem::create_directory(from.path);
     f.local().Begin(from);
     if (ps == 1) {
       CHECK_THROWS_AS(f.Beat(*f.members.Worker(0), SIGTERM), RunStopped);

@@ -4,24 +4,32 @@
 
 #include <cmath>
 
+#include "base/names.h"
 #include "base/printable.h"
 
 namespace dtrain {
 namespace {
 
 constexpr size_t kMaxName = 40;  // of a class, in bytes
+constexpr char kMean[] = "the mean";
 
-// Returns "42 % below" or "no better than".
-std::string Against(double figure, double base) {
-  const double percent = std::floor(100 * (1 - figure / base));
-  return percent >= 1 ? fmt::format("{:.0f} % below", percent) : "no better than";
+// Returns "42 % below that of the mean (8)", or "no better than that of the mean (8)".
+std::string Beside(double figure, double base, const char* of) {
+  const double percent = 100 * (1 - figure / base);
+  return fmt::format("{} that of {} ({:.6g})",
+                     percent >= 1 ? fmt::format("{:.0f} % below", percent) : "no better than", of, base);
+}
+
+std::string Named(const std::string& name, const EvaluationFigures& figures) {
+  return figures.rows ? fmt::format("{} ({}): ", name, Plural(*figures.rows, "row")) : name + ": ";
 }
 
 std::string AccuracyLine(const std::string& name, const EvaluationFigures& figures) {
-  std::string line = fmt::format("{}: accuracy {:.4f}", name, *figures.accuracy);
+  std::string line = Named(name, figures) + fmt::format("accuracy {:.4f}", *figures.accuracy);
   if (figures.base_accuracy && figures.base_class) {
-    line += fmt::format("; always \"{}\" gives {:.4f}", Printable(*figures.base_class, kMaxName),
-                        *figures.base_accuracy);
+    const bool better = *figures.accuracy > *figures.base_accuracy;
+    line += fmt::format(", {} always \"{}\" ({:.4f})", better ? "better than" : "no better than",
+                        Printable(*figures.base_class, kMaxName), *figures.base_accuracy);
   }
   if (!figures.log_loss && figures.loss) line += fmt::format(", loss {:.6g}", *figures.loss);
   return line;
@@ -29,9 +37,9 @@ std::string AccuracyLine(const std::string& name, const EvaluationFigures& figur
 
 std::string LogLossLine(const EvaluationFigures& figures) {
   if (!figures.log_loss) return "";
-  if (!figures.base_log_loss) return fmt::format("  log loss {:.6g}", *figures.log_loss);
-  return fmt::format("  log loss {:.6g}, {} the {:.6g} of the shares of the classes alone", *figures.log_loss,
-                     Against(*figures.log_loss, *figures.base_log_loss), *figures.base_log_loss);
+  const std::string line = fmt::format("  log loss {:.6g}", *figures.log_loss);
+  if (!figures.base_log_loss) return line;
+  return line + ", " + Beside(*figures.log_loss, *figures.base_log_loss, "the class shares alone");
 }
 
 std::string RankingLine(const EvaluationFigures& figures) {
@@ -43,24 +51,23 @@ std::string RankingLine(const EvaluationFigures& figures) {
                         *figures.positive_share);
   }
   if (figures.calibration) {
-    line += fmt::format("{}calibration {:.3f}", line.empty() ? "  " : ", ", *figures.calibration);
+    line +=
+        fmt::format("{}calibration {:.3f} (1 is right)", line.empty() ? "  " : ", ", *figures.calibration);
   }
   return line;
 }
 
 std::string RmseLine(const std::string& name, const EvaluationFigures& figures) {
-  std::string line = fmt::format("{}: RMSE {:.6g}", name, *figures.rmse);
-  if (figures.base_rmse) line += fmt::format("; always the mean gives {:.6g}", *figures.base_rmse);
+  std::string line = Named(name, figures) + fmt::format("RMSE {:.6g}", *figures.rmse);
+  if (figures.base_rmse) line += ", " + Beside(*figures.rmse, *figures.base_rmse, kMean);
   if (!figures.r2) return line;
-  const double percent = std::floor(100 * *figures.r2);
-  if (percent < 1) return line + fmt::format(": no better than the mean (R2 {:.4f})", *figures.r2);
-  return line + fmt::format(": {:.0f} % of the variance is explained (R2 {:.4f})", percent, *figures.r2);
+  return line + fmt::format("; R2 {:.4f}: {:.0f} % of the variance is explained", *figures.r2,
+                            std::fmax(0, 100 * *figures.r2));
 }
 
 std::string MaeLine(const EvaluationFigures& figures) {
   if (!figures.mae) return "";
-  const std::string base =
-      figures.base_mae ? fmt::format("; always the mean gives {:.6g}", *figures.base_mae) : "";
+  const std::string base = figures.base_mae ? ", " + Beside(*figures.mae, *figures.base_mae, kMean) : "";
   return fmt::format("  MAE {:.6g}{}", *figures.mae, base);
 }
 
@@ -79,9 +86,9 @@ std::vector<std::string> VerdictLines(const std::string& name, const EvaluationF
     add(RmseLine(name, figures));
     add(MaeLine(figures));
   } else if (figures.loss) {
-    add(fmt::format("{}: loss {:.6g}", name, *figures.loss));
+    add(Named(name, figures) + fmt::format("loss {:.6g}", *figures.loss));
   } else if (figures.rows) {
-    add(fmt::format("{}: no figures: the rows weigh nothing, or the outputs are not finite", name));
+    add(Named(name, figures) + "no figures: the rows weigh nothing, or the outputs are not finite");
   }
   return lines;
 }

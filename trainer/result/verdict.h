@@ -11,12 +11,13 @@
 namespace dtrain {
 
 // Returns up to four lines about a set, `name`, without their ends; none if nothing was evaluated on it:
-//   test: accuracy 0.9210; always "no" gives 0.9200
-//     log loss 0.251, 10 % below the 0.279 of the shares of the classes alone
-//     AUC 0.7400 (chance: 0.5), average precision 0.3100 (chance: 0.0800), calibration 1.020
+//   test (2000 rows): accuracy 0.9210, better than always "no" (0.9200)
+//     log loss 0.251, 10 % below that of the class shares alone (0.279)
+//     AUC 0.7400 (chance: 0.5), average precision 0.3100 (chance: 0.0800), calibration 1.020 (1 is right)
 // or, of a regression:
-//   test: RMSE 42.7; always the mean gives 63.5: 55 % of the variance is explained (R2 0.5472)
-//     MAE 25; always the mean gives 36
+//   test (900 rows): RMSE 42.7, 33 % below that of the mean (63.5); R2 0.5472: 55 % of the variance is
+//   explained
+//     MAE 25, 31 % below that of the mean (36)
 std::vector<std::string> VerdictLines(const std::string& name, const EvaluationFigures& figures);
 
 // Returns which figures data.class_weights makes wrong, and which stay right; empty without it.

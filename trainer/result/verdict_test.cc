@@ -23,16 +23,22 @@ EvaluationFigures Churn() {
 TEST_CASE("verdict: each figure of a classifier stands beside what no model gives") {
   CHECK(VerdictLines("test", Churn()) ==
         std::vector<std::string>{
-            "test: accuracy 0.9210; always \"no\" gives 0.9200",
-            "  log loss 0.251, 10 % below the 0.279 of the shares of the classes alone",
-            "  AUC 0.7400 (chance: 0.5), average precision 0.3100 (chance: 0.0800), calibration 1.020"});
+            "test (2000 rows): accuracy 0.9210, better than always \"no\" (0.9200)",
+            "  log loss 0.251, 10 % below that of the class shares alone (0.279)",
+            "  AUC 0.7400 (chance: 0.5), average precision 0.3100 (chance: 0.0800), calibration 1.020 (1 is "
+            "right)"});
+  EvaluationFigures useless = Churn();
+  useless.accuracy = 0.92;
+  CHECK(VerdictLines("test", useless)[0] ==
+        "test (2000 rows): accuracy 0.9200, no better than always \"no\" (0.9200)");
 }
 
 TEST_CASE("verdict: a log loss that is not a percent below the base is no better") {
   EvaluationFigures figures = Churn();
   for (const double log_loss : {0.278, 0.279, 5.0}) {
     figures.log_loss = log_loss;
-    CHECK(VerdictLines("test", figures)[1].find(", no better than the 0.279 of") != std::string::npos);
+    CHECK(VerdictLines("test", figures)[1].find(", no better than that of the class shares alone (0.279)") !=
+          std::string::npos);
   }
 }
 
@@ -54,13 +60,18 @@ TEST_CASE("verdict: a regression stands beside the mean") {
   figures.mae = 1;
   figures.base_mae = 3;
   figures.r2 = 0.75;
-  CHECK(VerdictLines("validation", figures) ==
-        std::vector<std::string>{
-            "validation: RMSE 2; always the mean gives 4: 75 % of the variance is explained (R2 0.7500)",
-            "  MAE 1; always the mean gives 3"});
-  figures.r2 = -0.25;
-  CHECK(VerdictLines("validation", figures)[0] ==
-        "validation: RMSE 2; always the mean gives 4: no better than the mean (R2 -0.2500)");
+  CHECK(
+      VerdictLines("validation", figures) ==
+      std::vector<std::string>{
+          "validation (10 rows): RMSE 2, 50 % below that of the mean (4); R2 0.7500: 75 % of the variance is "
+          "explained",
+          "  MAE 1, 67 % below that of the mean (3)"});
+  figures.rmse = 5;
+  figures.r2 = -0.5625;
+  CHECK(
+      VerdictLines("validation", figures)[0] ==
+      "validation (10 rows): RMSE 5, no better than that of the mean (4); R2 -0.5625: 0 % of the variance is "
+      "explained");
 }
 
 TEST_CASE(
@@ -69,7 +80,8 @@ TEST_CASE(
   CHECK(VerdictLines("test", figures).empty());
   figures.rows = 2;
   CHECK(VerdictLines("test", figures) ==
-        std::vector<std::string>{"test: no figures: the rows weigh nothing, or the outputs are not finite"});
+        std::vector<std::string>{
+            "test (2 rows): no figures: the rows weigh nothing, or the outputs are not finite"});
 }
 
 }  // namespace
