@@ -109,8 +109,8 @@ TEST_CASE("eval: held-out rows and data.test are measured apart, by the run and 
     CAPTURE(mode);
     LocalJob job(DigitsJob("kind: softmax", 2000, 700, "batch_size: 50, steps: 40, mode: " + mode));
     const std::string run = job.directory + "/run";
-    const auto process = job.Start({"--workers", "1", "--run", run, "--set", "data.validation=300", "--set",
-                                    "eval.every_steps=10"});
+    const auto process = job.Start(
+        {"--workers", "1", "--run", run, "--set", "data.validation=300", "--set", "eval.every_steps=10"});
     REQUIRE(RunToEnd(*process) == 0);
     const std::string log = FileContent(run + "/logs/worker-0.log");
     CHECK(Contains(log, ": validation loss "));

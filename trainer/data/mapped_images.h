@@ -27,7 +27,7 @@ class MappedImages : public DataSet {
   gpu::MatrixView<const uint8_t> bytes() const override;
   RowBlocks blocks() const override { return blocks_; }
   const std::vector<int64_t>* class_rows() const override { return &class_rows_; }
-  // Of files of more than 256 MiB, of 1,024 rows spread over them: reading all would hold up the start.
+  // Above 256 MiB the checksum is of 1,024 rows spread over the files: reading all would hold up the start.
   uint64_t Checksum() const override;
   void Gather(const int64_t* rows, int64_t count, float* inputs, int32_t* labels,
               float* targets) const override;

@@ -69,7 +69,7 @@ struct Positions {
   std::optional<CountedEvaluations> evaluations;  // unset: none, or none counts
   std::optional<uint32_t> labels;                 // of the data (DataFingerprint); unset: not known
   uint64_t features = 0;                          // the same; 0: not known
-  bool disturbed = false;  // the weights differ from those of an undisturbed run
+  bool disturbed = false;                         // the weights differ from those of an undisturbed run
 };
 
 // Convert to and from one line of JSON. FromJson reads untrusted text: it returns false and leaves

@@ -74,7 +74,7 @@ class DateOperators {
     return sum;
   }
 
-  // Of "09:30:15.250+02:00", or of an empty text.
+  // Takes texts such as "09:30:15.250+02:00", or empty ones.
   std::string Seconds(const std::string& times) {
     const auto [rest, minus] = Cut(Cut(times, "Z").first, "-");
     const auto [time, plus] = Cut(rest, "+");
@@ -85,7 +85,7 @@ class DateOperators {
                {With("Mul", Number(Part(parts, 1)), 60), Number(Part(parts, 2)), With("Mul", offset, 60)});
   }
 
-  // Of an offset, "02:00", "0200" or "02", or of an empty text.
+  // Takes offsets such as "02:00", "0200" or "02", or empty texts.
   std::string Minutes(const std::string& offsets) {
     const auto [front, behind] = Cut(offsets, ":");
     const std::string digits = graph_.Add("StringConcat", {front, behind});
@@ -95,7 +95,7 @@ class DateOperators {
     return graph_.Add("Sub", {hhmm, With("Mul", Whole(hhmm, 100), 40)});
   }
 
-  // Of "2024-01-31". Counts from March on, so that the leap day is the last of a year.
+  // Takes texts such as "2024-01-31". Counts from March on, so that the leap day is the last of a year.
   std::string DaysOf(const std::string& dates) {
     const std::string parts = graph_.Split(dates, "-");
     const std::string month = Number(Part(parts, 1));

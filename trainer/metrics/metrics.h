@@ -136,7 +136,7 @@ class Confusion {
 // sums would lose all digits. All are unset if the rows weigh nothing.
 class Regression {
  public:
-  // Of at most `max_rows` rows the targets are kept, 8 bytes for each, for the error of the mean.
+  // Keeps the targets of at most `max_rows` rows, 8 bytes for each, for the error of the mean.
   explicit Regression(int64_t max_rows = ScoreTable::kMaxScores) : max_rows_(max_rows) {}
 
   void Add(double value, float target, double weight = 1);

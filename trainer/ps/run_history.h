@@ -92,8 +92,8 @@ struct RunHistory {
   std::vector<Processes> processes;  // empty: none was seen
   std::vector<bool> took_part;       // by worker: it was told to start, now or before a rollback
   bool peers_returned = false;       // the tasks had started before this process did
-  // The weights differ from those of an undisturbed run: rounds went on without a worker that was lost or came
-  // late, or one came back with other rows.
+  // The weights differ from those of an undisturbed run: rounds went on without a worker that was lost or
+  // came late, or one came back with other rows.
   bool disturbed = false;
   uint64_t last_save = 0;            // the number of the last checkpoint that was ordered
   std::string checkpoint;            // the path of the newest complete one; empty: none

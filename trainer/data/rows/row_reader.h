@@ -50,7 +50,7 @@ struct RowSpec {
   // Columns of the file that are passed on as they are, by name or number; of JSON lines the members.
   std::vector<std::string> keep;
   std::optional<SparseSpec> sparse;  // set: all files are texts of sparse rows
-  // Of CSV files: which rows are left out (bad_rows, bad_rows_limit, missing); as constructed none.
+  // Which rows of CSV files are left out (bad_rows, bad_rows_limit, missing); as constructed none.
   DataConfig data;
 };
 
