@@ -318,6 +318,7 @@ bool RunDirectory::IsWrittenByOther(const std::string& path, const Writer& write
 void RunDirectory::Begin(const Config& config, const std::string& config_path) {
   status_ = "running";
   keep_ = config.run.keep;
+  has_eval_rows_ = config.eval.on == EvalOn::kValidation || config.data.test.format != DataFormat::kNone;
   config_ = DumpConfig(WithoutSecrets(config));
   if (!TextIn(ReadRecord(path_), "run_id").empty()) {
     for (const char* const name : {kRecord, kResult, kConfig, RunMonitor::kStatus}) {
@@ -426,7 +427,7 @@ std::string RunDirectory::WatchCommand() const { return ShellLine({OwnWords().at
 
 std::string RunDirectory::NextCommand() const {
   const bool has_model = is_done() && !model_.empty() && model_at_.empty();
-  if (has_model) return ShellLine({OwnWords().at(0), "eval", Shown()});
+  if (has_model) return ShellLine({OwnWords().at(0), has_eval_rows_ ? "eval" : "inspect", Shown()});
   return goes_on_ ? AgainCommand(Shown()) : "";
 }
 

@@ -92,6 +92,7 @@ class RunDirectory {
   const int lock_fd_;
   Json record_;
   std::optional<int64_t> keep_;  // run.keep
+  bool has_eval_rows_ = false;   // the config has rows to evaluate on
   std::string config_;           // the effective one, as YAML
   std::string status_;
   std::string model_;                           // the newest checkpoint; empty: there is none

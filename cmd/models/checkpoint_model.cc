@@ -23,6 +23,7 @@
 #include "trainer/config/fields.h"
 #include "trainer/config/load.h"
 #include "trainer/config/user_text.h"
+#include "trainer/data/files/held_out.h"
 #include "trainer/data/files/row_file.h"
 #include "trainer/data/files/row_files.h"
 #include "trainer/data/files/sources.h"
@@ -256,6 +257,19 @@ Config ConfigFor(const CheckpointReader& checkpoint, const ConfigArguments& argu
   }
   config.placement = PlacementConfig();  // all variables on one ps
   return config;
+}
+
+std::string OtherHeldOutLine(const CheckpointReader& checkpoint, const Config& config) {
+  if (!HoldsOut(config.data)) return "";
+  const DataConfig run = LoadConfig(SavedConfig(checkpoint), {}, ConfigOptions()).data;
+  const DataConfig& here = config.data;
+  const bool same = run.validation == here.validation && run.validation_share == here.validation_share &&
+                    run.validation_by == here.validation_by &&
+                    (here.validation_by == HeldOutBy::kFirst || run.seed == here.seed);
+  if (same || run.train.path != here.train.path) return "";
+  return "the run held out other rows (data.validation, data.validation_by, data.seed): the model was "
+         "trained "
+         "on some of these, so the figures are too good";
 }
 
 int WithModel(const CheckpointArguments& which, const ConfigArguments& arguments, const ErrorLines& errors,

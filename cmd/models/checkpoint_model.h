@@ -37,6 +37,10 @@ void OpenCheckpoint(const CheckpointArguments& arguments, const ErrorLines& erro
 // saved config names is replaced by kNotTaken.
 Config ConfigFor(const CheckpointReader& checkpoint, const ConfigArguments& arguments);
 
+// Returns a line if `config` holds out other rows than the run did, since the model was trained on some of
+// them; else nothing.
+std::string OtherHeldOutLine(const CheckpointReader& checkpoint, const Config& config);
+
 // Opens the checkpoint of `which` and calls `use` with it and its ConfigFor(); with --dump-config it
 // prints that config instead. Returns the exit code.
 int WithModel(const CheckpointArguments& which, const ConfigArguments& arguments, const ErrorLines& errors,

@@ -88,6 +88,11 @@ class Evaluator {
 Config Evaluator::ConfigOf(const CheckpointReader& checkpoint) const {
   Config config = ConfigFor(checkpoint, arguments_.config);
   EvaluateOn(arguments_.data, &config);
+  if (config.eval.on == EvalOn::kValidation) {
+    if (const std::string line = OtherHeldOutLine(checkpoint, config); !line.empty()) {
+      errors_.Print(line, LogLevel::kWarning);
+    }
+  }
   return config;
 }
 

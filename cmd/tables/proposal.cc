@@ -307,7 +307,7 @@ class ConfigWriter {
   }
 
   void AddNotes() {
-    constexpr size_t kShown = 4;
+    constexpr size_t kShown = 8;
     const auto some = [kShown](std::vector<std::string> texts, const char* separator) {
       const size_t more = texts.size() - std::min(texts.size(), kShown);
       if (more > 0) texts.resize(kShown);

@@ -96,6 +96,7 @@ TEST_CASE("eval: one by name, another config and other data, and another model, 
   CHECK(validation.result.at("validation_rows") == 100);
   CHECK(validation.result.at("test_rows").is_null());
   CHECK(Contains(validation.output, " of 100 held-out rows\n"));
+  CHECK(Contains(validation.error, "the run held out other rows (data.validation"));
   const Eval pinned({run.last, "--set", "placement.policy=pin", "--set", "placement.pin=[\"weights/*=1\"]",
                      "--set", "train.optimizer.kind=sgd"});
   CHECK(pinned.result.at("model_crc") == run.result.at("model_crc"));
