@@ -157,7 +157,7 @@ TEST_CASE("launch: Ctrl-C while curves come ends only that, and the result is th
 }
 
 TEST_CASE(
-    "launch: where ps 0 works in the directory of the launcher there is one directory, and it evaluates") {
+    "launch: where ps 0 works in the directory of the launcher there is one directory, and it is inspected") {
   const SshServer server;
   if (!server.running()) return;
   const LaunchJob job = Job(LinearJob(300), server);
@@ -168,7 +168,7 @@ TEST_CASE(
   CHECK(std::filesystem::exists(only + "/logs/ps-0.log"));
   CHECK(std::filesystem::exists(only + "/summaries/ps-0"));
   CHECK(Run({"inspect", only}).code == 0);
-  CHECK(Contains(run->standard_error(), fmt::format("dtrain: run: runs/{0}; next: dtrain eval runs/{0}",
+  CHECK(Contains(run->standard_error(), fmt::format("dtrain: run: runs/{0}; next: dtrain inspect runs/{0}",
                                                     std::filesystem::path(only).filename().string())));
 }
 

@@ -88,11 +88,6 @@ class Evaluator {
 Config Evaluator::ConfigOf(const CheckpointReader& checkpoint) const {
   Config config = ConfigFor(checkpoint, arguments_.config);
   EvaluateOn(arguments_.data, &config);
-  if (config.eval.on == EvalOn::kValidation) {
-    if (const std::string line = OtherHeldOutLine(checkpoint, config); !line.empty()) {
-      errors_.Print(line, LogLevel::kWarning);
-    }
-  }
   return config;
 }
 
@@ -106,6 +101,10 @@ void Evaluator::ChooseOnce(const Config& config) {
 EvaluationOutcome Evaluator::Evaluate(const Config& config, CheckpointReader* checkpoint,
                                       const std::function<void()>& between_batches) {
   ChooseOnce(config);
+  if (config.eval.on == EvalOn::kValidation) {
+    const std::string line = OtherHeldOutLine(*checkpoint, config);
+    if (!line.empty()) errors_.Print(line, LogLevel::kWarning);
+  }
   return EvaluateCheckpoint(config, devices_, checkpoint, between_batches, arguments_.threshold);
 }
 

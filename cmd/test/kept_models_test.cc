@@ -111,7 +111,7 @@ TEST_CASE("kept models: a cluster by hand keeps its model, and its run can be as
   CheckEnd(*other);
   CheckEnd(*worker);
   const std::string run = job.OnlyRun();
-  CHECK(LastLine(ps->standard_error()) == fmt::format("dtrain: run: {0}; next: dtrain eval {0}", run));
+  CHECK(LastLine(ps->standard_error()) == fmt::format("dtrain: run: {0}; next: dtrain inspect {0}", run));
   CHECK(HasModel(job.directory + "/" + run));
   // The same commands again are another run.
   const auto again = job.Start("ps", 0), again_1 = job.Start("ps", 1), again_w = job.Start("worker", 0);

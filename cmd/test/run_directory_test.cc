@@ -377,7 +377,7 @@ TEST_CASE("run directory: of a cluster by hand ps 0 alone writes one, and says w
   const auto ps = cluster.Start("ps", 0, {"--run", run}), worker = cluster.Start("worker", 0, {"--run", run});
   CheckEnd(*ps);
   CheckEnd(*worker);
-  CHECK(LastLine(ps->standard_error()) == fmt::format("dtrain: run: {0}; next: dtrain eval {0}", run));
+  CHECK(LastLine(ps->standard_error()) == fmt::format("dtrain: run: {0}; next: dtrain inspect {0}", run));
   CHECK_FALSE(Contains(worker->standard_error(), "run: "));
   CHECK(EntriesOf(run + "/logs") == std::vector<std::string>{"ps-0.log"});
   const Json result = ReadResult(run + "/result.json");

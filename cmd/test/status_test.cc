@@ -303,7 +303,7 @@ TEST_CASE("status: a directory of runs is a table of them, the newest first") {
   CHECK(Contains(text.output, "  loss "));
   CHECK(Contains(text.output, "  test loss  "));
   CHECK(Contains(text.output, runs + "/first"));
-  CHECK(Contains(text.output, "dtrain eval " + runs + "/first"));
+  CHECK(Contains(text.output, "dtrain inspect " + runs + "/first"));
   CHECK(Contains(text.output, "dtrain status " + runs + "/third"));
   kill(running.pid(), SIGKILL);
   running.WaitForEnd();

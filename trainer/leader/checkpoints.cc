@@ -320,7 +320,8 @@ bool Checkpoints::TriesAgain(const std::string& error) {
   if (!(finished_ || stays_) || given_up_) return false;
   const auto names = [&](int problem) { return error.find(ErrnoText(problem)) != std::string::npos; };
   lacks_room_ = names(ENOSPC) || names(EDQUOT);
-  return lacks_room_ || is_delta_ || IsGone(directory_->path());
+  const bool gone = IsGone(directory_->path()) && !std::exchange(tried_anew_, true);
+  return lacks_room_ || is_delta_ || gone;
 }
 
 void Checkpoints::End(const CheckpointWriter::Outcome& outcome) {

@@ -161,6 +161,7 @@ class Checkpoints {
   bool stays_ = false;
   bool finished_ = false;
   bool lacks_room_ = false;                      // the last checkpoint did not fit on the disk
+  bool tried_anew_ = false;                      // to make a directory that is gone, for the last checkpoint
   std::optional<EvaluationFigures> asked_best_;  // for the next checkpoint
   // An evaluation that is due and not ended.
   struct Candidate {
