@@ -73,7 +73,7 @@ struct ThresholdFigures {
 struct EvaluationFigures {
   std::optional<int64_t> rows;  // unset: nothing was evaluated
   std::optional<double> loss;
-  // Of models that classify. trainer/metrics says what each is; base_: what it would be without a model.
+  // Models that classify have these. trainer/metrics defines each; base_: the figure without a model.
   std::optional<double> accuracy;
   std::optional<double> base_accuracy;    // always the most frequent class of these rows,
   std::optional<std::string> base_class;  // which is this one
@@ -81,11 +81,11 @@ struct EvaluationFigures {
   std::optional<double> base_log_loss;  // always the shares of the classes in these rows
   std::optional<double> auc;
   std::optional<double> average_precision;
-  // Of two classes.
+  // With two classes only.
   std::optional<double> positive_share;  // of class 1: the average precision by chance
   std::optional<double> calibration;
   std::optional<std::vector<ThresholdFigures>> thresholds;
-  // Of others; base_: always the mean of these rows.
+  // Other models have these; base_: the figure of always answering the mean of these rows.
   std::optional<double> rmse;
   std::optional<double> base_rmse;
   std::optional<double> mae;
@@ -119,7 +119,7 @@ struct RunSummary {
   std::optional<double> final_loss;  // mean over the workers' last 100 steps
   // The mean over all rows, by weight, of each one's loss before its step; with hooks.progressive.
   std::optional<double> progressive_loss;
-  // Of the final weights. Their keys begin with validation_ and test_.
+  // The figures of the final weights. Their keys begin with validation_ and test_.
   EvaluationFigures validation;          // on the held-out rows
   EvaluationFigures test;                // on data.test
   std::optional<std::string> model_crc;  // 8 hex digits

@@ -45,7 +45,7 @@ std::string LogLossLine(const EvaluationFigures& figures) {
 std::string RankingLine(const EvaluationFigures& figures) {
   std::string line;
   if (figures.auc) line += fmt::format("  AUC {:.4f} (chance: 0.5)", *figures.auc);
-  // Of several classes it is a mean, and so would its chance be.
+  // With several classes it is a mean, and so would its chance be.
   if (figures.auc && figures.average_precision && figures.positive_share) {
     line += fmt::format(", average precision {:.4f} (chance: {:.4f})", *figures.average_precision,
                         *figures.positive_share);
