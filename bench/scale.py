@@ -102,8 +102,8 @@ class Cluster:
         tasks = {}
         for role, count in (("ps", ps), ("worker", workers)):
             for index in range(count):
-                command = [*race.inside(where[role][0]), program, "--config", "cluster.yaml", "--role", role, "--index",
-                           index]
+                command = [*race.inside(where[role][0]), program, "--config", "cluster.yaml", "--run", "none", "--role", role,
+                           "--index", index]
                 command += ["--result", "result.json"] if (role, index) == ("worker", 0) else []
                 tasks[role, index] = race.start(command, cwd=work, stdout=subprocess.DEVNULL,
                                                 stderr=open(work / f"{role}{index}", "w"))

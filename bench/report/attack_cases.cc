@@ -97,7 +97,8 @@ class HonestRun final : public Victim {
         "model: {{kind: linear, inputs: 2, outputs: 1}}\n"
         "data: {{train: {{format: synthetic, name: linear}}}}\n"
         "train: {{batch_size: 8, steps: 1000000000000}}\n"
-        "hooks: {{log_every_steps: 100}}\n",
+        "hooks: {{log_every_steps: 100}}\n"
+        "run: {{dir: none}}\n",
         address_);
     StartServer(fmt::format("{} --config {} --role ps --index 0", settings.Program("cmd/dtrain"), config_));
     StartClient(Task(0));

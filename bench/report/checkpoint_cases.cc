@@ -37,6 +37,7 @@ cluster:
   ps: ["127.0.0.1:{first}", "127.0.0.1:{second}"]
   worker: ["127.0.0.1:{worker}"]
 checkpoint: {{dir: {directory}/ckpt, every_secs: 0, every_steps: {every}, keep: 1}}
+run: {{dir: none}}
 failure: {{detect_s: 60}}
 hooks: {{log_every_steps: 1}}
 eval: {{at_end: false}}

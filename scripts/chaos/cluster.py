@@ -67,7 +67,7 @@ class Cluster:
         common = ["cluster.ps=%s" % json.dumps([proxy.address for proxy in self.proxies]),
                   "cluster.worker=%s" % json.dumps(["127.0.0.1:0"] * workers)] + sets
         for role, index in [("ps", i) for i in range(ps)] + [("worker", i) for i in range(workers)]:
-            command = [binary, "--config", config, "--role", role, "--index", str(index)]
+            command = [binary, "--config", config, "--run", "none", "--role", role, "--index", str(index)]
             for one in common + ["net.bind=\"%s\"" % real[index] if role == "ps" else own[index]]:
                 command += ["--set", one]
             if (role, index) == ("worker", 0):

@@ -37,7 +37,7 @@ class Run:
         self.tasks, self.codes, self.restart_at = [], {}, {}
         for role, index in [("ps", i) for i in range(PS)] + [("worker", i) for i in range(WORKERS)]:
             name = "%s %d" % (role, index)
-            command = [binary, "--config", config, "--role", role, "--index", str(index), "--result",
+            command = [binary, "--config", config, "--run", "none", "--role", role, "--index", str(index), "--result",
                        self.result_path(name), "--set", "checkpoint.dir=" + self.checkpoints]
             self.tasks.append(Task(name, command, self.log_path(name)))
             self.codes[name] = []
