@@ -245,8 +245,9 @@ TEST_CASE("status: over the network it takes the run's token, or with keys the s
       const Done refused = StatusOf(words);
       CHECK(refused.code == 4);
       CHECK(refused.output == "");
-      CHECK(Contains(refused.error, more.empty() ? "it answers who has the token of its run's directory"
-                                                 : "this is not the token of its run"));
+      CHECK(Contains(refused.error, more.empty() ? "it answers who has the token of its run: "
+                                                 : "this is not the token of its run, "));
+      CHECK(Contains(refused.error, ": --token " + run + "/status.token, a file on its machine"));
     }
     ps->Signal(SIGTERM);
     RunToEnd(*ps);

@@ -1,5 +1,7 @@
 #include "trainer/ps/registrar.h"
 
+#include <filesystem>
+
 #include "base/error.h"
 #include "base/fault_point.h"
 #include "trainer/peer/heartbeat.h"
@@ -96,14 +98,7 @@ void Registrar::RefuseStranger(net::NodeId from, uint32_t key, const wire::Envel
                                                 KnownAddress(config_.cluster, {Role::kPs, 0})));
     }
     if (status || (key == 0 && IsToken(ask->token()))) return TellStatus(from, envelope);
-    const bool token = ask->token() != nullptr && ask->token()->size() > 0;
-    return outbox_.RefuseQuestion(
-        from, envelope, Reason::Unregistered,
-        key != 0 ? "it answers who has the status key: name its directory by --keys"
-        : token  ? "this is not the token of its run, which is made anew at each start: name the "
-                   "status.token in that run's directory"
-                 : "it answers who has the token of its run's directory: name that by --token "
-                   "run.dir/status.token");
+    return outbox_.RefuseQuestion(from, envelope, Reason::Unregistered, WhoMayAsk(key, ask->token()));
   }
   const RunId run = RunIdOf(envelope);
   if (!run.known() || run != outbox_.run()) {
@@ -114,6 +109,16 @@ void Registrar::RefuseStranger(net::NodeId from, uint32_t key, const wire::Envel
       fmt::format("it gave this task up, which it had not heard for {} s (failure.detect_s), or "
                   "another took its index",
                   config_.failure.detect_s));
+}
+
+std::string Registrar::WhoMayAsk(uint32_t key, const flatbuffers::String* token) const {
+  if (key != 0) return "it answers who has the status key: name its directory by --keys";
+  if (parts_.task.status_token.empty()) return "its run has no directory, so nobody has a token to ask it";
+  const bool wrong = token != nullptr && token->size() > 0;
+  return fmt::format("{}: --token {}, a file on its machine",
+                     wrong ? "this is not the token of its run, which is made anew at each start"
+                           : "it answers who has the token of its run",
+                     std::filesystem::absolute(config_.run.dir + "/status.token").string());
 }
 
 // Takes as long for a wrong token as for a right one.

@@ -49,6 +49,7 @@ class Registrar {
   void RefuseHello(net::NodeId from, const wire::Envelope& envelope, const wire::Hello& hello,
                    const TaskTable::Decision& decision);
   void Welcome(Member& member, bool was_here, bool replaces);
+  std::string WhoMayAsk(uint32_t key, const flatbuffers::String* token) const;
   bool IsToken(const flatbuffers::String* said) const;
   void TellStatus(net::NodeId to, const wire::Envelope& question);
   void SendBeat(net::NodeId to, const RunStatus& status);
