@@ -170,7 +170,7 @@ struct CheckpointArguments {
 struct EvalArguments {
   CheckpointArguments checkpoint;
   ConfigArguments config;         // without a path: the config that was saved with the checkpoint
-  std::vector<std::string> data;  // the user's own paths, as data.test.path; empty: the set of eval.on
+  std::vector<std::string> data;  // the user's own paths, as data.test.path; empty: the rows of the run
   std::string result;
   bool json = false;                // one JSON document in place of the tables
   bool follow = false;              // evaluates each new checkpoint until the run has ended

@@ -183,10 +183,12 @@ bool ResultFile::WriteLocked(const RunSummary& summary) {
   return is_kept && error == 0;
 }
 
-void ResultFile::Lead(const Config& config, bool by_hand) {
+void ResultFile::Lead(const Config& config, const std::string& why_none, bool by_hand) {
   const std::lock_guard<std::mutex> hold(mutex_);
   end_ = config.run;
-  keeps_no_model_ = by_hand && config.checkpoint.dir.empty();
+  if (!config.checkpoint.dir.empty() || (why_none.empty() && !by_hand)) return;
+  no_model_ = fmt::format("no model was kept{}; to keep one: --run DIR, or checkpoint.dir",
+                          why_none.empty() ? "" : ", since no directory could be made (" + why_none + ")");
 }
 
 // A command that fails changes neither the result nor the exit code of the run.
@@ -208,9 +210,7 @@ void ResultFile::TellEndCommand(const RunSummary& summary) const {
 }
 
 void ResultFile::TellDirectory() const {
-  if (keeps_no_model_ && is_done_) {
-    errors_.Print("no model was kept; to keep it: --run DIR, or checkpoint.dir", LogLevel::kWarning);
-  }
+  if (is_done_) errors_.Print(no_model_, LogLevel::kWarning);
   if (!directory_) return;
   for (const std::string& line : directory_->RemoveOld()) errors_.Print(line, LogLevel::kInfo);
   if (report_fd_ < 0) errors_.Print(directory_->NextLine(), LogLevel::kInfo);

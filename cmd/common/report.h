@@ -97,9 +97,10 @@ class ResultFile {
   // is and what to do with it, or that no model was kept.
   void TellDirectory() const;
 
-  // From now on this process is the one that tells of the end of the run: it runs the command of run.on_end,
-  // if there is one, and, if it is a ps 0 `by_hand`, says if no model was kept.
-  void Lead(const Config& config, bool by_hand = false);
+  // From now on this process tells of the end of the run: it runs the command of run.on_end, if there is one,
+  // and says that no model was kept if the run's directory could not be made (`why_none`), or if this is a ps
+  // 0 `by_hand` and there is none.
+  void Lead(const Config& config, const std::string& why_none, bool by_hand = false);
 
   // Whether the JSON goes to standard output.
   bool on_standard_output() const { return path_ == kStandardOutput; }
@@ -120,9 +121,9 @@ class ResultFile {
   std::string earlier_;                                           // the document that was at `path`
   std::vector<std::pair<std::string, std::string>> errors_told_;  // task and text, the first ones
   std::unique_ptr<RunDirectory> directory_;
-  RunConfig end_;                // whose command is run at the end
-  ClusterConfig cluster_;        // of Begin()
-  bool keeps_no_model_ = false;  // as Lead() knows
+  RunConfig end_;          // whose command is run at the end
+  ClusterConfig cluster_;  // of Begin()
+  std::string no_model_;   // the line that says that none was kept; may be empty
   bool is_done_ = false;
   std::mutex report_mutex_;  // keeps lines whole
   const std::string path_;

@@ -35,7 +35,7 @@ namespace fs = std::filesystem;
 constexpr char kMadeUpIn[] = "runs";
 constexpr int kMaxNames = 1000;  // of runs that begin in one second
 constexpr int kMaxPauses = 1000;
-constexpr size_t kFailedStarts = 5;      // of one config that stay
+constexpr int64_t kFailedStarts = 5;     // of one config that stay
 constexpr off_t kRoomBytes = 256 << 10;  // of a result with some hundred workers
 
 // Returns the file that is locked while a run has the directory; some file systems lock only files.
@@ -99,18 +99,19 @@ Json ReadRecord(const std::string& directory) {
 
 Json TextOrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
+bool IsNamed(const Json& record) {
+  const Json* const named = record.Find("named_by_dtrain");
+  return named != nullptr && named->is_boolean() && named->get<bool>();
+}
+
 // Returns the directories in `parent` that dtrain has named and that have their name still, with their
 // records.
 std::vector<std::pair<std::string, Json>> NamedIn(const std::string& parent) {
   std::vector<std::pair<std::string, Json>> found;
   std::error_code failed;
   for (fs::directory_iterator entry(parent, failed), end; !failed && entry != end; entry.increment(failed)) {
-    std::error_code unknown;
-    if (!fs::is_directory(entry->symlink_status(unknown))) continue;
-    Json record = ReadRecord(entry->path().string());
-    const Json* const named = record.Find("named_by_dtrain");
-    const bool is_ours = named != nullptr && named->is_boolean() && named->get<bool>();
-    if (is_ours && TextIn(record, "name") == entry->path().filename().string())
+    Json record = fs::is_symlink(entry->path()) ? Json() : ReadRecord(entry->path().string());
+    if (IsNamed(record) && TextIn(record, "name") == entry->path().filename().string())
       found.emplace_back(entry->path().string(), std::move(record));
   }
   return found;
@@ -215,7 +216,6 @@ bool IsFailedStart(const std::string& path, const Json& record) {
   }
 }
 
-// The path as this command's user would write it: relative to the working directory if it is below.
 std::string ShownPath(const std::string& path) {
   std::error_code failed;
   const fs::path relative = fs::path(path).lexically_relative(fs::current_path(failed));
@@ -289,9 +289,7 @@ std::unique_ptr<RunDirectory> RunDirectory::Open(const std::string& path, const 
   if (fd < 0) ThrowNoDirectory(path, "written", errno);
   const Json old = ReadRecord(path);
   if (TextIn(old, "start_time").empty()) RefuseFilesOfOthers(path, fd);
-  const Json* const before = old.Find("named_by_dtrain");
-  const bool is_named = named || (before != nullptr && before->is_boolean() && before->get<bool>());
-  return std::unique_ptr<RunDirectory>(new RunDirectory(path, writer, is_named, fd));
+  return std::unique_ptr<RunDirectory>(new RunDirectory(path, writer, named || IsNamed(old), fd));
 }
 
 std::unique_ptr<RunDirectory> RunDirectory::Make(const std::string& path, const Writer& writer) {
@@ -442,49 +440,44 @@ std::string RunDirectory::NextLine() const {
   return is_done() ? where : fmt::format("{}; more: {}", where, WatchCommand());
 }
 
-std::vector<std::string> RunDirectory::RemoveFailedStarts() const {
-  return RemoveOthers(/*failed_starts=*/true, kFailedStarts,
-                      fmt::format("its run never began, and the newest {} such stay", kFailedStarts));
-}
-
 std::vector<std::string> RunDirectory::RemoveOld() const {
-  if (!keep_ || !is_named_ || !is_done()) return {};
-  return RemoveOthers(/*failed_starts=*/false, static_cast<size_t>(*keep_) - 1,
-                      fmt::format("run.keep = {}, and newer runs of this config are there", *keep_));
-}
-
-std::vector<std::string> RunDirectory::RemoveOthers(bool failed_starts, size_t stay,
-                                                    const std::string& why) const {
+  std::vector<std::string> lines;
+  if (!is_named_) return lines;
   const std::string stem = StemOf(TextIn(record_, "config_file"));
-  std::vector<std::pair<std::string, std::string>> others;  // start_time, path
+  std::multimap<std::string, std::string> failed_starts, others;  // paths by start_time
   for (const auto& [path, record] : NamedIn(fs::path(path_).parent_path().string())) {
     const bool is_like_this = path != path_ && StemOf(TextIn(record, "config_file")) == stem;
     if (!is_like_this || IsLocked(path) == true || NamesPath(config_, path)) continue;
-    if (IsFailedStart(path, record) == failed_starts) others.emplace_back(TextIn(record, "start_time"), path);
+    (IsFailedStart(path, record) ? failed_starts : others).emplace(TextIn(record, "start_time"), path);
   }
-  std::sort(others.begin(), others.end());
-  std::vector<std::string> lines;
-  for (size_t i = 0; i + stay < others.size(); ++i) {
-    const std::string& path = others[i].second;
-    const int fd = Lock(path, /*strictly=*/true);
-    if (fd < 0) continue;
-    const std::string size = BytesText(static_cast<double>(BytesIn(path)));
-    std::error_code failed;
-    fs::remove_all(path, failed);
-    close(fd);
-    lines.push_back(failed ? fmt::format("{} cannot be removed: {}", ShownPath(path), failed.message())
-                           : fmt::format("removed {} ({}): {}", ShownPath(path), size, why));
+  const auto remove = [&](const std::multimap<std::string, std::string>& old, int64_t stay,
+                          const std::string& why) {
+    int64_t left = static_cast<int64_t>(old.size());
+    for (auto next = old.begin(); left > stay; ++next, --left) {
+      const std::string& path = next->second;
+      const int fd = Lock(path, /*strictly=*/true);
+      if (fd < 0) continue;
+      const std::string size = BytesText(static_cast<double>(BytesIn(path)));
+      std::error_code failed;
+      fs::remove_all(path, failed);
+      close(fd);
+      lines.push_back(failed ? fmt::format("{} cannot be removed: {}", ShownPath(path), failed.message())
+                             : fmt::format("removed {} ({}): {}", ShownPath(path), size, why));
+    }
+  };
+  remove(failed_starts, kFailedStarts,
+         fmt::format("its run never began; the newest {} of such directories stay", kFailedStarts));
+  if (keep_ && is_done()) {
+    remove(others, *keep_ - 1, fmt::format("run.keep = {}, and this config has newer runs", *keep_));
   }
   return lines;
 }
 
 namespace {
 
-// A ps 0 that a person or a supervisor starts again by the same command goes on with the newest directory of
-// that command, if its run was cut short. Returns no directory if there is none such or it cannot be had.
-PlacedRun TakeUpCutShort(const Config& config, const std::string& config_path,
-                         const RunDirectory::Writer& writer,
-                         const std::function<Config(const std::string& run)>& load) {
+// Returns the newest directory of the same command if its run was cut short; empty: there is none.
+std::string CutShort(const Config& config, const std::string& config_path,
+                     const RunDirectory::Writer& writer) {
   Json newest;
   std::string path;
   for (const auto& [each, record] : NamedIn(Absolute(kMadeUpIn))) {
@@ -497,17 +490,7 @@ PlacedRun TakeUpCutShort(const Config& config, const std::string& config_path,
     newest = record;
     path = each;
   }
-  PlacedRun placed;
-  if (path.empty() || !IsCutShort(newest) || config.checkpoint.resume != "auto") return placed;
-  try {
-    placed.config = load(path);
-    PlaceOutputs(&placed.config);
-    placed.directory = RunDirectory::Open(path, writer);
-    placed.directory->Begin(placed.config, config_path);
-  } catch (const Failure&) {  // in use, or it cannot be written: a new one serves as well
-    placed.directory.reset();
-  }
-  return placed;
+  return config.checkpoint.resume == "auto" && IsCutShort(newest) ? path : "";
 }
 
 }  // namespace
@@ -530,11 +513,15 @@ PlacedRun PlaceRun(const std::string& config_path, const RunDirectory::Writer& w
     if (!config.run.has_directory()) return placed;
     const bool explicitly = config.run.dir != made_up;
     if (!explicitly && writer.name == TaskName({Role::kPs, 0})) {
-      PlacedRun again = TakeUpCutShort(config, config_path, writer, load);
-      if (again.directory != nullptr) {
-        tell(fmt::format("goes on with {}, which was cut short; to begin anew: --run DIR",
-                         again.directory->Shown()));
-        return again;
+      const std::string old = CutShort(config, config_path, writer);
+      try {
+        if (!old.empty()) {
+          PlacedRun again =
+              PlaceRun(config_path, writer, tell, [&](const std::string&) { return load(old); });
+          tell(fmt::format("goes on with {}, which was cut short; to begin anew: --run DIR", ShownPath(old)));
+          return again;
+        }
+      } catch (const Failure&) {  // in use, or it cannot be written: a new one serves as well
       }
     }
     PlaceOutputs(&config);
@@ -543,8 +530,6 @@ PlacedRun PlaceRun(const std::string& config_path, const RunDirectory::Writer& w
       if (!explicitly) placed.directory = RunDirectory::Make(config.run.dir, writer);
       if (placed.directory == nullptr) continue;
       placed.directory->Begin(config, config_path);
-      if (explicitly) return placed;
-      for (const std::string& line : placed.directory->RemoveFailedStarts()) tell(line);
       return placed;
     } catch (const FileError& error) {
       placed.directory.reset();
@@ -558,6 +543,7 @@ PlacedRun PlaceRun(const std::string& config_path, const RunDirectory::Writer& w
       fmt::format("{}; this run has no directory{}. Run it where files can be made, or name a place: --run "
                   "DIR",
                   why, placed.config.checkpoint.dir.empty() ? ", so it keeps no model" : ""));
+  placed.why_none = why;
   return placed;
 }
 

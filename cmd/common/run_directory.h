@@ -70,18 +70,16 @@ class RunDirectory {
   std::string NextCommand() const;
   // The last line of the run, after End(): where it is and what to do with it.
   std::string NextLine() const;
-  // Both remove directories of the same config name beside this one, the oldest, and return a line for each:
-  // only those that dtrain has named, that have their name still, that are not in use, and that no path of
-  // the config is in. RemoveFailedStarts() removes those of runs that never began, which have no model;
-  // RemoveOld(), after the End() of a run that is done, those beyond run.keep, if that is set.
-  std::vector<std::string> RemoveFailedStarts() const;
+  // After End(), removes old directories of the same config name beside this one, and returns a line for
+  // each: of runs that never began all but the newest, and, if this run is done, of the others those beyond
+  // run.keep. Only those go that dtrain has named, that have their name still, that are not in use, and that
+  // no path of the config is in.
   std::vector<std::string> RemoveOld() const;
 
  private:
   RunDirectory(std::string path, const Writer& writer, bool is_named, int lock_fd);
   void Write() const;
   void RestoreEarlier() const;
-  std::vector<std::string> RemoveOthers(bool failed_starts, size_t stay, const std::string& why) const;
   // The result of the run before, until this one has its own: it may be killed.
   std::string ResultBefore() const { return path_ + "/result-before.json"; }
   bool is_done() const;
@@ -110,6 +108,7 @@ void PlaceOutputs(Config* config);
 struct PlacedRun {
   Config config;
   std::unique_ptr<RunDirectory> directory;
+  std::string why_none = {};  // why a new one could not be made
 };
 // For a parent of tasks, or a ps 0 without one: loads the config by `load`, whose argument stands for a
 // run.dir that is not given, and makes the directory that the config names, or a new one in runs/. A ps 0

@@ -140,7 +140,7 @@ int RunLaunchCommand(const LaunchArguments& arguments, ErrorLines& errors) {
     const PlanFor who{/*launcher=*/true, console.live(), ParentLogsEnd(config.log), run,
                       start_id,          named};
     result.Begin(config, std::move(placed.directory));
-    result.Lead(config);
+    result.Lead(config, placed.why_none);
     const std::vector<PlannedTask> tasks = PlanLaunch(arguments.config, config, who);
     result.Note([&](RunAccount& account) {
       account.logs = LogPaths(config);

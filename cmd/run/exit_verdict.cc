@@ -67,8 +67,9 @@ std::string WarningIn(const std::string& line) {
   return text_of("level") == "warning" ? text_of("text") : std::string();
 }
 
-// Returns ": " and the reason that the child itself gave, or the meaning of a signal.
+// Returns ": " and the reason that the child itself gave, the meaning of a signal, or why it does not return.
 std::string EndReason(const ChildEnd& end, bool logged) {
+  if (!end.why_barred.empty()) return ", and cannot be started again: " + end.why_barred;
   if (end.given_up && !end.error.empty()) return ": " + end.error;
   if (end.given_up)
     return ": not heard for failure.detect_s. Was it stopped, or short of memory or processors?";
@@ -385,7 +386,8 @@ Blame BlameOf(const ChildEnd& cause, bool logged) {
 
 std::string EndLine(const ChildEnd& end, bool logged) {
   // Why others have given it up begins with its name.
-  if (end.given_up && !end.error.empty()) return end.error + "; the others gave it up, and it was killed";
+  if (end.given_up && !end.error.empty() && end.why_barred.empty())
+    return end.error + "; the others gave it up, and it was killed";
   return fmt::format("{} {}{}", end.name, EndText(end), EndReason(end, logged));
 }
 

@@ -73,6 +73,7 @@ struct ChildEnd {
   bool late = false;         // it ended when the run was done without it
   bool spoke = false;        // it has written lines
   std::string error;         // why it ended, in its own words; empty: it has not said
+  std::string why_barred;    // why no process can replace it; empty: one can
 };
 
 // Restart: a child that was started again.

@@ -239,7 +239,7 @@ int RunLocalCommand(const LocalArguments& arguments, NewRuntime new_runtime, Err
         [&](const std::string& made_up) { return LoadLocal(arguments, &errors.json, made_up); });
     const Config& config = placed.config;
     result.Begin(config, std::move(placed.directory));
-    result.Lead(config);
+    result.Lead(config, placed.why_none);
     result.Note([&](RunAccount& account) {
       account.logs = LogPaths(config);
       for (const TaskId task : TasksOf(config.cluster)) account.identity.hosts[TaskName(task)] = HostName();

@@ -198,12 +198,9 @@ void Supervisor::ReapChildren() {
 
 void Supervisor::StartAgainOrFinish(Task& task) {
   const bool again = IsWorthStart(*task.end) && IsStartedAgain(task);
-  const std::string why_not = again && task.command.why_not_again ? task.command.why_not_again() : "";
-  if (!why_not.empty()) {
-    Say(fmt::format("{} {}, and cannot be started again: {}", task.command.name, EndText(*task.end), why_not),
-        LogLevel::kWarning);
-    task.barred = true;
-  }
+  std::string& why_not = task.end->why_barred;
+  if (again && task.command.why_not_again) why_not = task.command.why_not_again();
+  if (!why_not.empty()) Say(EndLine(*task.end, /*logged=*/true), LogLevel::kWarning);
   if (again && why_not.empty()) {
     const milliseconds min = task.end->lost_peer ? timeouts_.before_restart : milliseconds(0);
     task.start_at = Clock::now() + std::max(min, PauseAfter(task.restarts, rules_.max_pause));
@@ -235,7 +232,7 @@ bool Supervisor::IsWorthStart(const ChildEnd& end) const {
 }
 
 bool Supervisor::IsStartedAgain(const Task& task) const {
-  if (task.barred || task.restarts >= rules_.max) return false;
+  if (task.restarts >= rules_.max) return false;
   const RunStage stage = Stage();
   const bool returns = stage == RunStage::kRunning && task.command.can_return;
   // The run may need the task in order to save.

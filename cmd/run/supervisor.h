@@ -84,7 +84,6 @@ class Supervisor {
     std::string why_given_up;  // as they have said
     bool missed_stop = false;  // the current process was started after the signal to all
     bool told_to_end = false;  // the current process was told to end because it is late
-    bool barred = false;       // no process can replace the one that has ended
     std::string error;         // why the current process ends, as it has reported
     int64_t restarts = 0;
     std::optional<ChildEnd> end;            // of the latest process, once it has ended

@@ -158,8 +158,6 @@ PlacedRun PlaceTask(const TaskArguments& arguments, const ErrorLines& errors,
   if (RunDirectory::IsWrittenByOther(config.run.dir, writer)) return placed;
   placed.directory = RunDirectory::Open(config.run.dir, writer, arguments.named_run);
   placed.directory->Begin(config, arguments.config.path);
-  if (!arguments.named_run) return placed;
-  for (const std::string& line : placed.directory->RemoveFailedStarts()) tell(line);
   return placed;
 }
 
@@ -254,7 +252,7 @@ int RunTaskCommand(const TaskArguments& arguments, NewRuntime new_runtime, Error
     const Config& config = placed.config;
     result.Begin(config, std::move(placed.directory));
     const bool leads = task.role == Role::kPs && task.index == 0;
-    if (leads && !arguments.reports) result.Lead(config, /*by_hand=*/true);
+    if (leads && !arguments.reports) result.Lead(config, placed.why_none, /*by_hand=*/true);
     if (leads && !arguments.reports && result.directory() != nullptr) {
       errors.Print("to watch the run: " + result.directory()->WatchCommand(), LogLevel::kInfo);
     }

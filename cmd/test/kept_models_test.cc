@@ -82,7 +82,7 @@ TEST_CASE("kept models: of 30 runs of 3 configs every model is there, and failed
   // Only starts that never began go by themselves, the oldest, and each is named.
   const Done sixth = train("b.yaml", fails), seventh = train("b.yaml", fails);
   CHECK_FALSE(Contains(sixth.error, "removed"));
-  CHECK(Contains(seventh.error, ": its run never began, and the newest 5 such stay\n"));
+  CHECK(Contains(seventh.error, ": its run never began; the newest 5 of such directories stay\n"));
   CHECK(EntriesOf(runs).size() == 36);
 
   // run.keep counts by the config's name.
@@ -147,7 +147,7 @@ TEST_CASE("kept models: a ps 0 by hand that was killed goes on in its directory 
 
 TEST_CASE("kept models: without a directory the last line says that no model was kept, and what to do") {
   const ByHand job(1, 1, LinearJob(50));
-  const std::string none = "dtrain: no model was kept; to keep it: --run DIR, or checkpoint.dir";
+  const std::string none = "dtrain: no model was kept; to keep one: --run DIR, or checkpoint.dir";
   {
     const auto ps = job.Start("ps", 0, {"--run", "none"}), worker = job.Start("worker", 0);
     CheckEnd(*ps);
@@ -160,7 +160,10 @@ TEST_CASE("kept models: without a directory the last line says that no model was
   CheckEnd(*ps);
   CheckEnd(*worker);
   CHECK(Contains(ps->standard_error(), "this run has no directory, so it keeps no model"));
-  CHECK(LastLine(ps->standard_error()) == none);
+  const std::string last = LastLine(ps->standard_error());
+  CHECK(last.rfind("dtrain: no model was kept, since no directory could be made (", 0) == 0);
+  CHECK(Contains(last, "/runs: "));
+  CHECK(Contains(last, "); to keep one: --run DIR, or checkpoint.dir"));
 }
 
 TEST_CASE(
@@ -229,15 +232,21 @@ TEST_CASE("kept models: a run whose whole directory is removed makes it anew and
   CHECK(fs::exists(run + "/config.yaml"));
 }
 
+// The directory of the sockets of a task of `dtrain local`.
+std::string SocketsOf(pid_t task) {
+  const std::string line = CommandLine(task);
+  const size_t at = line.find("unix:") + 5;
+  std::string sockets = line.substr(at, line.find("/ps-0", at) - at);
+  REQUIRE(Contains(sockets, "/dtrain-local-"));
+  return sockets;
+}
+
 TEST_CASE("kept models: a task that cannot come back to removed sockets says at once what is gone") {
   const LocalJob job(LongJob("steps: 400, mode: sync") + "failure: {restarts: 3, worker_lost: continue}\n");
   const auto run = job.Start();
   REQUIRE(run->WaitForLine("worker 1 | epoch"));
   const pid_t worker = ChildOf(*run, "worker", 1);
-  const std::string line = CommandLine(worker);
-  const size_t at = line.find("unix:") + 5;
-  const std::string sockets = line.substr(at, line.find("/ps-0", at) - at);
-  REQUIRE(Contains(sockets, "/dtrain-local-"));
+  const std::string sockets = SocketsOf(worker);
   fs::remove_all(sockets);
   kill(worker, SIGKILL);
   REQUIRE(run->WaitForLine(
@@ -246,6 +255,19 @@ TEST_CASE("kept models: a task that cannot come back to removed sockets says at 
                   sockets)));
   CheckEnd(*run);
   CHECK_FALSE(Contains(run->standard_error(), "started again (restart"));
+
+  const LocalJob endless(EndlessJob() + "failure: {restarts: 3}\n");
+  const auto dies = endless.Start({"--set", "checkpoint.dir=" + NewDirectory() + "/ckpt"});
+  REQUIRE(dies->WaitForLine("worker 0 | epoch"));
+  const pid_t ps = ChildOf(*dies, "ps", 0);
+  const std::string gone = SocketsOf(ps);
+  fs::remove_all(gone);
+  kill(ps, SIGKILL);
+  CheckEnd(*dies, 4);
+  const std::string why = fmt::format(
+      "ps 0 was killed by SIGKILL, and cannot be started again: {}, the directory of this run's sockets",
+      gone);
+  CHECK(Contains(LastLine(dies->standard_error()), why));
 }
 
 TEST_CASE("kept models: on a full disk the last model takes the room of the oldest, never of the best") {

@@ -328,6 +328,7 @@ TEST_CASE("run directory: where none can be made the run goes on with a warning,
   CAPTURE(done.error);
   CHECK(done.code == 0);
   CHECK(Contains(done.error, "this run has no directory"));
+  CHECK(Contains(LastLine(done.error), "no model was kept, since no directory could be made (" + user.runs));
   CHECK(user.Read("result.json").at("status") == "done");
   const Done named = user.Train({"--run", "runs/mine"});
   CHECK(named.code == 2);
@@ -360,7 +361,7 @@ TEST_CASE(
   close(held);
   const Done kept = user.Train({"--set", keep, kMakesDirectory});
   CHECK(Contains(kept.error, "dtrain: removed runs/" + oldest + " ("));
-  CHECK(Contains(kept.error, ": run.keep = 2, and newer runs of this config are there\n"));
+  CHECK(Contains(kept.error, ": run.keep = 2, and this config has newer runs\n"));
   CHECK(named().size() == 2);
   CHECK(named().at(0) != oldest);
   for (const char* name : {"/good/result.json", "/mine/result.json", "/notes"})
