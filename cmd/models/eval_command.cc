@@ -29,6 +29,7 @@
 #include "trainer/checkpoint/checkpoint_errors.h"
 #include "trainer/checkpoint/checkpoint_names.h"
 #include "trainer/config/load.h"
+#include "trainer/data/files/held_out.h"
 #include "trainer/data/positions.h"
 #include "trainer/result/run_summary.h"
 #include "trainer/summary/summary.h"
@@ -70,10 +71,10 @@ class Evaluator {
   // Evaluates on the set of eval.on. `between_batches` may throw.
   EvaluationOutcome Evaluate(const Config& config, CheckpointReader* checkpoint,
                              const std::function<void()>& between_batches);
-  // Prints the figures, and those on the `other` set; with `line`, on one line.
-  void Print(const EvaluationOutcome& outcome, const EvaluationOutcome* other, bool line) const;
+  // Prints the figures on one set or on both; with --follow, on one line.
+  void Print(const std::vector<EvaluationOutcome>& outcomes) const;
   // Returns the summary for --result.
-  RunSummary SummaryOf(const EvaluationOutcome& outcome, const EvaluationOutcome* other = nullptr) const;
+  RunSummary SummaryOf(const std::vector<EvaluationOutcome>& outcomes) const;
 
  private:
   void ChooseOnce(const Config& config);
@@ -108,19 +109,16 @@ EvaluationOutcome Evaluator::Evaluate(const Config& config, CheckpointReader* ch
   return EvaluateCheckpoint(config, devices_, checkpoint, between_batches, arguments_.threshold);
 }
 
-void Evaluator::Print(const EvaluationOutcome& outcome, const EvaluationOutcome* other, bool line) const {
+void Evaluator::Print(const std::vector<EvaluationOutcome>& outcomes) const {
   if (arguments_.result == kStandardOutput) return;
-  if (arguments_.json) {
-    fmt::print("{}", EvaluationJson(outcome, other));
-  } else {
-    fmt::print("{}", line ? EvaluationLine(outcome) : EvaluationText(outcome));
-    if (other != nullptr) fmt::print("\n{}", EvaluationText(*other));
-  }
+  fmt::print("{}", arguments_.json     ? EvaluationJson(outcomes)
+                   : arguments_.follow ? EvaluationLine(outcomes.front())
+                                       : EvaluationText(outcomes));
   if (std::fflush(stdout) != 0) throw OutputFailed(errno);
 }
 
-RunSummary Evaluator::SummaryOf(const EvaluationOutcome& outcome, const EvaluationOutcome* other) const {
-  RunSummary summary = EvaluationSummary(outcome, other);
+RunSummary Evaluator::SummaryOf(const std::vector<EvaluationOutcome>& outcomes) const {
+  RunSummary summary = EvaluationSummary(outcomes);
   summary.device = DevicesName(devices_);
   summary.wall_s = SecondsSinceStart();
   return summary;
@@ -300,12 +298,14 @@ void FollowRun::Evaluate(const std::string& path) {
   CheckpointReader checkpoint(path);
   const Config config = evaluator_.ConfigOf(checkpoint);
   failure_ = config.failure;
-  const EvaluationOutcome outcome = evaluator_.Evaluate(config, &checkpoint, [this] {
+  std::vector<EvaluationOutcome> outcomes;
+  outcomes.push_back(evaluator_.Evaluate(config, &checkpoint, [this] {
     if (follower_.signal() != 0) throw Signalled();
-  });
-  evaluator_.Print(outcome, nullptr, /*line=*/true);
+  }));
+  const EvaluationOutcome& outcome = outcomes.front();
+  evaluator_.Print(outcomes);
   Note(config, checkpoint.manifest());
-  summary_ = evaluator_.SummaryOf(outcome);
+  summary_ = evaluator_.SummaryOf(outcomes);
   if (!curves_ && !config.summary.dir.empty()) curves_.emplace(config.summary.dir + "/eval");
   if (curves_) curves_->Add(outcome.set, outcome.global_step, outcome.reported);
 }
@@ -352,33 +352,32 @@ bool NamesSet(const EvalArguments& arguments) {
   });
 }
 
-// Evaluates on the set that eval.on does not name, if there is one and its rows can be read.
-std::optional<EvaluationOutcome> EvaluateOther(Config config, CheckpointReader* checkpoint,
-                                               Evaluator* evaluator, const ErrorLines& errors) {
-  const std::optional<EvalOn> set = OtherSet(config);
-  if (!set) return std::nullopt;
-  config.eval.on = *set;
+// Adds the outcome on the set that eval.on does not name, if there is one and its rows can be read.
+void EvaluateOther(Config config, CheckpointReader* checkpoint, Evaluator* evaluator,
+                   const ErrorLines& errors, std::vector<EvaluationOutcome>* outcomes) {
+  const bool test = config.eval.on == EvalOn::kValidation;
+  config.eval.on = test ? EvalOn::kTest : EvalOn::kValidation;
+  if (test ? config.data.test.format == DataFormat::kNone : !HoldsOut(config.data)) return;
   try {
-    return evaluator->Evaluate(config, checkpoint, [] {});
+    outcomes->push_back(evaluator->Evaluate(config, checkpoint, [] {}));
   } catch (const UserError& error) {
-    errors.Print(fmt::format("not evaluated on the {} rows: {}", *set == EvalOn::kTest ? "test" : "held-out",
-                             error.what()));
-    return std::nullopt;
+    errors.Print(fmt::format("not evaluated on the {} rows: {}", test ? "test" : "held-out", error.what()));
   }
 }
 
 int EvaluateOne(const EvalArguments& arguments, Evaluator* evaluator, const ErrorLines& errors,
                 ResultFile* result) {
   bool is_kept = true;
-  const int code = WithModel(
-      arguments.checkpoint, arguments.config, errors, [&](CheckpointReader* checkpoint, Config config) {
-        EvaluateOn(arguments.data, &config);
-        const EvaluationOutcome outcome = evaluator->Evaluate(config, checkpoint, [] {});
-        const std::optional<EvaluationOutcome> other =
-            NamesSet(arguments) ? std::nullopt : EvaluateOther(config, checkpoint, evaluator, errors);
-        evaluator->Print(outcome, other ? &*other : nullptr, /*line=*/false);
-        is_kept = result->Write(evaluator->SummaryOf(outcome, other ? &*other : nullptr));
-      });
+  const int code = WithModel(arguments.checkpoint, arguments.config, errors,
+                             [&](CheckpointReader* checkpoint, Config config) {
+                               EvaluateOn(arguments.data, &config);
+                               std::vector<EvaluationOutcome> outcomes;
+                               outcomes.push_back(evaluator->Evaluate(config, checkpoint, [] {}));
+                               if (!NamesSet(arguments))
+                                 EvaluateOther(config, checkpoint, evaluator, errors, &outcomes);
+                               evaluator->Print(outcomes);
+                               is_kept = result->Write(evaluator->SummaryOf(outcomes));
+                             });
   return is_kept ? code : static_cast<int>(ExitCode::kInternal);
 }
 

@@ -98,9 +98,6 @@ class SetSum {
     model_.Evaluate(batch, &outcome_.figures, &outcome_.evaluation);
     between_batches_();
   }
-  void LeftOut(const std::string& section, const SkippedRows& skipped) {
-    outcome_.left_out = SkippedText(section, skipped);
-  }
   int64_t rows() const { return outcome_.evaluation.rows; }
 
  private:
@@ -115,8 +112,8 @@ void Add(const SkippedRows& of_file, SkippedRows* all) {
   all->faults.insert(all->faults.end(), of_file.faults.begin(), of_file.faults.end());
 }
 
-// Batches are those of a run, which may have rows of several files.
-void AddRows(const RowSet& set, const RowSpec& spec, int64_t batch_rows, SetSum* sum) {
+// Batches are those of a run, which may have rows of several files. Returns which rows were left out.
+SkippedRows AddRows(const RowSet& set, const RowSpec& spec, int64_t batch_rows, SetSum* sum) {
   const bool idx = set.source.format == DataFormat::kIdx;
   int64_t left = set.max;
   RowBlock block(spec.inputs);
@@ -136,8 +133,8 @@ void AddRows(const RowSet& set, const RowSpec& spec, int64_t batch_rows, SetSum*
     Add(rows->skipped(), &skipped);
   }
   add();
-  sum->LeftOut(set.key, skipped);
   if (sum->rows() == 0) throw UserError("{}: no rows in it. Name a set with rows.", set.key);
+  return skipped;
 }
 
 bool IsFiles(DataFormat format) { return format == DataFormat::kIdx || IsText(format); }
@@ -162,38 +159,17 @@ int64_t MaxRowsOfBatch(const RowSet& set, const Config& config, const InputForm&
   return std::min({config.train.batch_size, set.max, max});
 }
 
-// Generated rows, and held-out rows that are a share of the table, which must be read to its end for them.
-LoadedData LoadRows(const Config& config, const InputForm* form) {
-  CheckFits(DataNeed(EstimateDataSize(config), "dtrain eval, which reads the data,"));
-  return LoadData(config, form);
-}
-
-// Returns the rows of the largest batch of one device.
-int64_t MaxRowsOfBatch(const Config& config, const LoadedData& data) {
-  const bool held_out = config.eval.on == EvalOn::kValidation;
-  const int64_t rows = held_out               ? HeldOutRows(config.data, data.train->rows())
-                       : data.test == nullptr ? 0
-                                              : data.test->rows().value_or(0);
-  if (rows == 0) throw UserError(kNoSet);
-  return std::min(config.train.batch_size, rows);
-}
-
-void AddLoaded(const Config& config, const LoadedData& data, SetSum* sum) {
-  const std::unique_ptr<BatchSource> source = EvaluationSource(config.eval.on, config, data);
-  for (Batch batch; source->Next(&batch);) sum->Add(batch);
-  const bool test = config.eval.on == EvalOn::kTest;
-  sum->LeftOut(test ? "data.test" : "data.train", test ? data.skipped_of_test : data.skipped);
-}
-
-std::vector<std::string> LinesOf(const EvaluationOutcome& outcome, const DataConfig& data) {
+std::vector<std::string> LinesOf(const EvaluationOutcome& outcome, const std::string& left_out,
+                                 const DataConfig& data) {
   std::vector<std::string> lines = VerdictLines(SetName(outcome.set), outcome.reported);
-  const bool weighed = outcome.evaluation.weight != static_cast<double>(outcome.evaluation.rows);
-  for (const std::string& line :
-       {outcome.left_out, ClassWeightsLine(data),
-        weighed && outcome.evaluation.classifies
-            ? std::string("figures weigh the rows (data.weight), but the tables of classes count them")
-            : std::string()}) {
+  const auto add = [&](const std::string& line) {
     if (!line.empty()) lines.push_back(line);
+  };
+  add(left_out);
+  add(ClassWeightsLine(data));
+  const Evaluation& evaluation = outcome.evaluation;
+  if (evaluation.classifies && evaluation.weight != static_cast<double>(evaluation.rows)) {
+    add("the figures weigh each row by data.weight; the tables of classes count it once");
   }
   return lines;
 }
@@ -217,13 +193,6 @@ void EvaluateOn(const std::vector<std::string>& data, Config* config) {
     test.path = data;
   }
   config->eval.on = EvalOn::kTest;
-}
-
-std::optional<EvalOn> OtherSet(const Config& config) {
-  if (config.eval.on == EvalOn::kTest) {
-    return HoldsOut(config.data) ? std::optional(EvalOn::kValidation) : std::nullopt;
-  }
-  return config.data.test.format != DataFormat::kNone ? std::optional(EvalOn::kTest) : std::nullopt;
 }
 
 void CheckThreshold(std::optional<double> threshold, const ModelConfig& model) {
@@ -252,29 +221,39 @@ EvaluationOutcome EvaluateCheckpoint(const Config& config, const DeviceChoice& d
       Figures(*config.model.outputs, HasClasses(config.model), ScoreTable::kMaxScores, threshold),
       {},
       {},
-      {},
       {}};
   const bool files = IsFiles(set.source.format);
   const bool share = config.eval.on == EvalOn::kValidation && config.data.validation_share > 0;
   const InputForm form = files ? FormFor(*checkpoint, config) : InputForm();
-  std::optional<LoadedData> loaded;
-  if (!files || share) loaded = LoadRows(config, files ? &form : nullptr);
-  const int64_t max_rows = loaded ? MaxRowsOfBatch(config, *loaded) : MaxRowsOfBatch(set, config, form);
+  std::unique_ptr<BatchSource> source;
+  SkippedRows skipped;
+  int64_t max_rows = 0;
+  if (!files || share) {  // drawn rows, or a share of a table, which must be read to its end for them
+    CheckFits(DataNeed(EstimateDataSize(config), "dtrain eval, which reads the data,"));
+    const LoadedData data = LoadData(config, files ? &form : nullptr);
+    source = EvaluationSource(config.eval.on, config, data);
+    if (source == nullptr) throw UserError(kNoSet);
+    skipped = config.eval.on == EvalOn::kTest ? data.skipped_of_test : data.skipped;
+    max_rows =
+        MaxBatchRows(config, data.train->rows(), data.test == nullptr ? 0 : data.test->rows().value_or(0));
+  } else {
+    max_rows = MaxRowsOfBatch(set, config, form);
+  }
   TrainedModel model(devices, config, layout, form.scale, max_rows, checkpoint);
   outcome.model_crc = model.model_crc();
   SetSum sum(&model, &outcome, between_batches);
   outcome.class_names = form.classes;
-  if (loaded) {
-    AddLoaded(config, *loaded, &sum);
+  if (source != nullptr) {
+    for (Batch batch; source->Next(&batch);) sum.Add(batch);
   } else {
     // A file that has grown since has more rows than that.
     const bool all = max_rows < config.train.batch_size;
     const int64_t batch_rows = all ? max_rows : config.train.batch_size * config.device.towers();
-    AddRows(set, LabelledSpec(config, form, set), batch_rows, &sum);
+    skipped = AddRows(set, LabelledSpec(config, form, set), batch_rows, &sum);
   }
   outcome.reported =
       ReportedFigures(outcome.evaluation, &outcome.figures, outcome.class_names, between_batches);
-  outcome.lines = LinesOf(outcome, config.data);
+  outcome.lines = LinesOf(outcome, SkippedText(set.key, skipped), config.data);
   return outcome;
 }
 

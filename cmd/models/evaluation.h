@@ -24,7 +24,6 @@ struct EvaluationOutcome {
   Evaluation evaluation;
   Figures figures;
   EvaluationFigures reported;            // what the result says of these
-  std::string left_out;                  // which rows were left out, as the run leaves them out; empty: none
   std::vector<std::string> class_names;  // by class number; empty: classes have no names
   std::vector<std::string> lines;        // what all this says, for a reader
 };
@@ -32,9 +31,6 @@ struct EvaluationOutcome {
 // Makes the config evaluate on `data` (--data) in place of eval.on; empty: it stays as it is. For IDX it
 // names the images; the labels are in the files with "labels-idx1" in place of "images-idx3".
 void EvaluateOn(const std::vector<std::string>& data, Config* config);
-
-// Returns the set that eval.on does not name; nothing if the config has no such rows.
-std::optional<EvalOn> OtherSet(const Config& config);
 
 // Refuses --threshold for a model that does not tell two classes.
 void CheckThreshold(std::optional<double> threshold, const ModelConfig& model);

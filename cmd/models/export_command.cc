@@ -171,7 +171,7 @@ void CheckColumns(const ExportArguments& arguments, const InputForm& form) {
   if (!HasHashedColumns(form) || arguments.numeric) return;
   throw UserError(
       "--out {}: texts are hashed (data.hash), and ONNX has no operator for that. With --numeric the graph "
-      "begins behind the hashes; or train with data.categories in place of data.hash.",
+      "takes the hashed features; or train with data.categories in place of data.hash.",
       arguments.out);
 }
 

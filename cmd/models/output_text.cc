@@ -177,9 +177,7 @@ std::string KeptJson(const KeptField& kept) { return kept.is_json ? kept.text : 
 // JSON has no infinity and no NaN.
 std::string JsonNumber(float value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; }
 
-}  // namespace
-
-std::string EvaluationText(const EvaluationOutcome& outcome) {
+std::string TextOf(const EvaluationOutcome& outcome) {
   std::string text = fmt::format("{}: global step {}, model crc {}\n{}\n", outcome.checkpoint,
                                  outcome.global_step, outcome.model_crc, FiguresText(outcome));
   for (const std::string& line : outcome.lines) text += line + "\n";
@@ -194,12 +192,6 @@ std::string EvaluationText(const EvaluationOutcome& outcome) {
   return text;
 }
 
-std::string EvaluationLine(const EvaluationOutcome& outcome) {
-  return fmt::format("global step {}: {}\n", outcome.global_step, FiguresText(outcome));
-}
-
-namespace {
-
 Json JsonOf(const EvaluationOutcome& outcome) {
   Json json = {{"checkpoint", outcome.checkpoint},
                {"global_step", outcome.global_step},
@@ -207,35 +199,43 @@ Json JsonOf(const EvaluationOutcome& outcome) {
                {"set", SetName(outcome.set)}};
   const Json figures = Json::Parse(EvaluationToJson(outcome.reported));
   for (const auto& [key, value] : figures.items()) json[key] = value;
-  if (outcome.evaluation.classifies) {
-    json["threshold"] = OrNull(outcome.figures.threshold);
-    json["classes"] = ClassesJson(outcome);
-    const Means means = MeansOf(outcome.figures.confusion.classes());
-    json["mean"] = {
-        {"precision", OrNull(means.precision)}, {"recall", OrNull(means.recall)}, {"f1", OrNull(means.f1)}};
-    json["confusion"] = ConfusionJson(outcome.figures.confusion);
-  }
+  if (!outcome.evaluation.classifies) return json;
+  json["threshold"] = OrNull(outcome.figures.threshold);
+  json["classes"] = ClassesJson(outcome);
+  const Means means = MeansOf(outcome.figures.confusion.classes());
+  json["mean"] = {
+      {"precision", OrNull(means.precision)}, {"recall", OrNull(means.recall)}, {"f1", OrNull(means.f1)}};
+  json["confusion"] = ConfusionJson(outcome.figures.confusion);
   return json;
 }
 
 }  // namespace
 
-std::string EvaluationJson(const EvaluationOutcome& outcome, const EvaluationOutcome* other) {
-  Json json = JsonOf(outcome);
-  if (other != nullptr) json[SetName(other->set)] = JsonOf(*other);
+std::string EvaluationText(const std::vector<EvaluationOutcome>& outcomes) {
+  std::string text;
+  for (const EvaluationOutcome& outcome : outcomes) text += (text.empty() ? "" : "\n") + TextOf(outcome);
+  return text;
+}
+
+std::string EvaluationLine(const EvaluationOutcome& outcome) {
+  return fmt::format("global step {}: {}\n", outcome.global_step, FiguresText(outcome));
+}
+
+std::string EvaluationJson(const std::vector<EvaluationOutcome>& outcomes) {
+  Json json = JsonOf(outcomes[0]);
+  for (size_t i = 1; i < outcomes.size(); ++i) json[SetName(outcomes[i].set)] = JsonOf(outcomes[i]);
   return json.dump() + "\n";
 }
 
-RunSummary EvaluationSummary(const EvaluationOutcome& outcome, const EvaluationOutcome* other) {
+RunSummary EvaluationSummary(const std::vector<EvaluationOutcome>& outcomes) {
   RunSummary summary;
   summary.status = "done";
-  summary.global_step = outcome.global_step;
-  for (const EvaluationOutcome* each : {&outcome, other}) {
-    if (each == nullptr) continue;
-    (each->set == EvalOn::kTest ? summary.test : summary.validation) = each->reported;
+  for (const EvaluationOutcome& outcome : outcomes) {
+    (outcome.set == EvalOn::kTest ? summary.test : summary.validation) = outcome.reported;
   }
-  summary.model_crc = outcome.model_crc;
-  summary.checkpoint = outcome.checkpoint;
+  summary.global_step = outcomes[0].global_step;
+  summary.model_crc = outcomes[0].model_crc;
+  summary.checkpoint = outcomes[0].checkpoint;
   return summary;
 }
 

@@ -15,14 +15,15 @@
 
 namespace dtrain {
 
-// Returns the figures and, for a classifier, a table of the classes and their confusion.
-std::string EvaluationText(const EvaluationOutcome& outcome);
+// Of one checkpoint on one set or on two. Returns the figures and, for a classifier, a table of the classes
+// and their confusion.
+std::string EvaluationText(const std::vector<EvaluationOutcome>& outcomes);
 // Returns the figures on one line, for --follow.
 std::string EvaluationLine(const EvaluationOutcome& outcome);
-// Returns everything as one line of JSON.
-std::string EvaluationJson(const EvaluationOutcome& outcome, const EvaluationOutcome* other = nullptr);
+// Returns everything as one line of JSON; the second set is a member of the first.
+std::string EvaluationJson(const std::vector<EvaluationOutcome>& outcomes);
 // Returns the summary for --result.
-RunSummary EvaluationSummary(const EvaluationOutcome& outcome, const EvaluationOutcome* other = nullptr);
+RunSummary EvaluationSummary(const std::vector<EvaluationOutcome>& outcomes);
 
 enum class PredictionFormat { kCsv, kJsonLines };
 
