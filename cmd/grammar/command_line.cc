@@ -111,16 +111,14 @@ std::string CommandMeantBy(const std::string& word) {
   return "";
 }
 
-// " It is a key of the config: --set train.epochs=3", of an option that other tools have in place of a key.
-// Empty: it is no such word, or dtrain has several keys of this name.
+// " It is a key of the config: --set train.epochs=3", of an option that other tools have in place of a key,
+// or what else its name may mean. Empty: nothing is known of it. `words`: the option and what follows it.
 std::string KeyHint(const std::string& option, const std::vector<std::string>& words) {
   std::string name = option.substr(std::min(option.find_first_not_of('-'), option.size()));
   std::replace(name.begin(), name.end(), '-', '_');
   const Meant meant = DidYouMean("", name);
-  if (meant.names.empty()) return meant.question.empty() ? "" : " " + meant.question;
-  if (meant.names.size() > 1) return fmt::format(" {}", meant.question);
-  const Field* const field = FindField(meant.names[0]);
-  if (field == nullptr) return "";
+  const Field* const field = meant.names.size() == 1 ? FindField(meant.names[0]) : nullptr;
+  if (field == nullptr) return meant.question.empty() ? "" : " " + meant.question;
   const size_t equals = words[0].find('=');
   const bool follows = words.size() > 1 && words[1].find_first_not_of("0123456789.") == std::string::npos;
   const std::string value = equals != std::string::npos ? words[0].substr(equals + 1)
@@ -246,16 +244,15 @@ void Grammar::RefuseExtras() const {
   } else {
     for (const CommandGrammar* each : ShownCommands()) known.push_back(each->app()->get_name());
   }
-  std::string close = ClosestName(name, known);
+  const bool is_command = !is_option && command == &root_;
+  std::string close = is_command ? CommandMeantBy(name) : "";
+  if (close.empty()) close = ClosestName(name, known);
   std::string hint;
   if (is_option && command->get_option_no_throw("--set") != nullptr &&
       (close.empty() || EditDistance(name, close) > 1)) {
     hint = KeyHint(name, extras);
-  } else if (!is_option && command == &root_) {
-    if (const std::string meant = CommandMeantBy(name); !meant.empty()) close = meant;
-    if (close.empty() && std::filesystem::is_regular_file(extras.front())) {
-      hint = fmt::format(" If it is a table, dtrain init {} writes a config for it.", extras.front());
-    }
+  } else if (is_command && close.empty() && std::filesystem::is_regular_file(extras.front())) {
+    hint = fmt::format(" If it is a table, dtrain init {} writes a config for it.", extras.front());
   }
   if (hint.empty() && !close.empty()) hint = " Did you mean " + close + "?";
   const char* what = is_option ? "unknown option" : "unknown command or argument";
@@ -374,12 +371,12 @@ void RequireConfig(const ConfigArguments& config) {
 const std::string& RequireCheckpoint(const char* command, const std::string& path) {
   const bool names_best = std::filesystem::path(path).filename() == "best";  // a checkpoint.dir's
   if (std::filesystem::is_regular_file(path) && !names_best) {
+    const bool config = IsConfigName(path);
     throw UserError(
-        "{0} {1}: a {2}, and {0} takes a model: the directory of a run, as runs/NAME, or a checkpoint. "
-        "dtrain {3} "
-        "{1} {4}.",
-        command, path, IsConfigName(path) ? "config" : "file", IsConfigName(path) ? "local" : "check",
-        IsConfigName(path) ? "trains one" : "shows what is in a table");
+        "{0} {1}: a {2}, and {0} takes a model: the directory of a run, such as runs/NAME, or a checkpoint. "
+        "dtrain {3} {1} {4}.",
+        command, path, config ? "config" : "file", config ? "local" : "check",
+        config ? "trains one" : "shows what is in a table");
   }
   if (!path.empty()) return path;
   throw UserError("{0}: which checkpoint? Name one, or a directory of them: dtrain {0} run/ckpt.", command);

@@ -113,7 +113,8 @@ TEST_CASE(
   std::ofstream(config) << "model: linear\n";
   std::ofstream(table) << "a,y\n1,2\n";
   CHECK(ErrorOf({"eval", config.c_str()}) ==
-        "eval " + config + ": a config, and eval takes a model: the directory of a run, as runs/NAME, or a " +
+        "eval " + config +
+            ": a config, and eval takes a model: the directory of a run, such as runs/NAME, or a " +
             "checkpoint. dtrain local " + config + " trains one.");
   CHECK(ErrorOf({"predict", table.c_str()}).find("dtrain check " + table + " shows what is in a table.") !=
         std::string::npos);

@@ -34,20 +34,20 @@ class InspectGrammar : public CommandGrammar {
   InspectArguments inspect_;
 };
 
-void AddThresholdOption(CLI::App* app, std::string* threshold) {
-  app->add_option("--threshold", *threshold,
-                  "Of two classes: answer with the second one from this probability on, above 0 and below 1; "
-                  "else with the more probable one")
+void AddThresholdOption(CLI::App* app, std::optional<double>* threshold) {
+  const auto parse = [threshold](const std::string& text) {
+    double number = 0;
+    const char* const end = text.data() + text.size();
+    const auto [at, error] = std::from_chars(text.data(), end, number);
+    if (error != std::errc() || at != end || !(number > 0 && number < 1)) {
+      throw UserError("--threshold {}: must be a number above 0 and below 1. Try 0.3.", text);
+    }
+    *threshold = number;
+  };
+  app->add_option_function<std::string>("--threshold", parse,
+                                        "With two classes: answer the second one if its probability is at "
+                                        "least P, above 0 and below 1; else the more probable one")
       ->type_name("P");
-}
-
-std::optional<double> ParseThreshold(const std::string& text) {
-  if (text.empty()) return std::nullopt;
-  double threshold = 0;
-  const char* const end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data(), end, threshold);
-  if (error == std::errc() && at == end && threshold > 0 && threshold < 1) return threshold;
-  throw UserError("--threshold {}: must be a number above 0 and below 1. Try 0.3.", text);
 }
 
 constexpr char kEvalAbout[] = "Evaluate a checkpoint on the data of its run, or on others, without a cluster";
@@ -83,7 +83,7 @@ class EvalGrammar : public CommandGrammar {
         ->type_name("FILE")
         ->trigger_on_parse();
     AddJsonFlag(app(), &eval_.json, "the tables");
-    AddThresholdOption(app(), &threshold_);
+    AddThresholdOption(app(), &eval_.threshold);
     app()->add_flag("--follow", eval_.follow, "Evaluate each new checkpoint, until the run has ended");
     AddConfigOptions(app(), &eval_.config);
     AddResultOption(app(), &eval_.result,
@@ -92,14 +92,11 @@ class EvalGrammar : public CommandGrammar {
 
   Arguments ToArguments() const override {
     RequireCheckpoint("eval", eval_.checkpoint.path);
-    EvalArguments eval = eval_;
-    eval.threshold = ParseThreshold(threshold_);
-    return eval;
+    return eval_;
   }
 
  private:
   EvalArguments eval_;
-  std::string threshold_;
 };
 
 constexpr char kPredictAbout[] = "Predict with a checkpoint's model: one line for each row, as it comes";
@@ -142,7 +139,7 @@ class PredictGrammar : public CommandGrammar {
                      "Leave out up to N rows that cannot be read, and say where they are; else the first one "
                      "ends the command")
         ->type_name("N");
-    AddThresholdOption(app(), &threshold_);
+    AddThresholdOption(app(), &predict_.threshold);
     app()->add_flag(
         "--raw", predict_.raw,
         "The model's outputs in place of classes and probabilities: logits, with all their digits");
@@ -162,7 +159,6 @@ class PredictGrammar : public CommandGrammar {
     }
     PredictArguments predict = predict_;
     if (!skip_bad_.empty()) predict.skip_bad = ParseCount("--skip-bad", skip_bad_, 0, "10");
-    predict.threshold = ParseThreshold(threshold_);
     if (predict.threshold && predict.raw) {
       throw UserError("--threshold: --raw answers with logits and no class. Leave one of them out.");
     }
@@ -171,7 +167,7 @@ class PredictGrammar : public CommandGrammar {
 
  private:
   PredictArguments predict_;
-  std::string skip_bad_, threshold_;
+  std::string skip_bad_;
 };
 
 constexpr char kExportAbout[] = "Write a checkpoint's model as safetensors, npz, ONNX, or text";
@@ -198,8 +194,8 @@ class ExportGrammar : public CommandGrammar {
     app()->add_flag("--dense", export_.dense,
                     "Of a table: all its rows as weights/W1 and biases/b1, as of a dense model");
     app()->add_flag("--numeric", export_.numeric,
-                    "Of ONNX: the graph takes features, one matrix of numbers, in place of the table's "
-                    "columns with their texts and gaps");
+                    "ONNX: the graph takes one matrix of numbers, the features, in place of the table's "
+                    "columns");
     app()
         ->add_option(
             "--parts", parts_,
