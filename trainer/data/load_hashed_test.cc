@@ -107,11 +107,15 @@ TEST_CASE("hashed csv: weights are those of their column, and a bad row leaves n
 
 TEST_CASE("hashed csv: the label and columns that are left out are no hashed columns") {
   Config config = Hashed(kTable, {"y"});
-  CHECK(
-      UserErrorOf([&] { LoadData(config); })
-          .find(
-              "y is in data.hash, and is the label, or in data.weight, data.ignore or data.dates; it is one "
-              "of them. Take it out.") != std::string::npos);
+  const auto error = [&] { return UserErrorOf([&] { LoadData(config); }); };
+  CHECK(error().find("y is in data.hash and the label; it is one of them. Take it out.") !=
+        std::string::npos);
+  config.data.hash = {"url"};
+  config.data.ignore = {"url"};
+  CHECK(error().find("url is in data.hash and data.ignore; it is one of them.") != std::string::npos);
+  config.data.ignore = {};
+  config.data.dates = {"url"};
+  CHECK(error().find("url is in data.hash and data.dates; it is one of them.") != std::string::npos);
   config.data.hash = {"no such"};
   CHECK(UserErrorOf([&] { LoadData(config); }).find("no column \"no such\" (data.hash)") !=
         std::string::npos);

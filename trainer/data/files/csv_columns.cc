@@ -116,6 +116,22 @@ int64_t FindColumn(const CsvColumns& columns, const std::string& text, const std
   return found - columns.names.begin();
 }
 
+std::vector<int64_t> FindInputs(const CsvColumns& columns, const std::vector<std::string>& listed,
+                                const std::string& key, const CsvReader& reader) {
+  std::vector<int64_t> found;
+  for (const std::string& text : listed) {
+    const int64_t column = found.emplace_back(FindColumn(columns, text, key, reader));
+    if (std::count(columns.inputs.begin(), columns.inputs.end(), column) > 0) continue;
+    throw FaultAt(
+        reader.path(), reader.fields()[0].place,
+        fmt::format("{} is in {} and {}; it is one of them. Take it out.", ColumnTitle(columns, column), key,
+                    column == columns.label    ? "the label"
+                    : column == columns.weight ? "data.weight"
+                                               : "data.ignore"));
+  }
+  return found;
+}
+
 namespace {
 
 // Returns where the inputs of the training file stand in one of as many columns, whose label may be another

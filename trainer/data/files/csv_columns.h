@@ -46,6 +46,11 @@ void CheckNextFile(const CsvColumns& first, const std::string& first_path, CsvRe
 int64_t FindColumn(const CsvColumns& columns, const std::string& text, const std::string& key,
                    const CsvReader& reader);
 
+// Returns the inputs that `key` of the config lists. Throws UserError for a column that is none, because it
+// is the label, or in data.weight or data.ignore.
+std::vector<int64_t> FindInputs(const CsvColumns& columns, const std::vector<std::string>& listed,
+                                const std::string& key, const CsvReader& reader);
+
 // Returns the names in the header that the reader is at. Throws if one is not UTF-8.
 std::vector<std::string> HeaderNames(const CsvReader& reader);
 

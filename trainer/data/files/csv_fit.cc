@@ -89,24 +89,9 @@ InputColumn Conclude(const ColumnFit& fit, const DataConfig& data) {
   return column;
 }
 
-// Returns the columns that `key` lists.
-std::vector<int64_t> FindInputs(const std::vector<std::string>& listed, const std::string& key,
-                                const CsvColumns& columns, const CsvReader& reader) {
-  std::vector<int64_t> found;
-  for (const std::string& text : listed) {
-    found.push_back(FindColumn(columns, text, key, reader));
-    const bool label = found.back() == columns.label;
-    if (!label && found.back() != columns.weight) continue;
-    throw FaultAt(reader.path(), reader.fields()[0].place,
-                  fmt::format("{} is in {} and {}; it is one of them. Take it out.",
-                              ColumnTitle(columns, found.back()), key, label ? "the label" : "data.weight"));
-  }
-  return found;
-}
-
 std::vector<ColumnFit> StartFit(const DataConfig& data, const CsvColumns& columns, const CsvReader& reader) {
-  const std::vector<int64_t> categories = FindInputs(data.categories, "data.categories", columns, reader);
-  const std::vector<int64_t> dates = FindInputs(data.dates, "data.dates", columns, reader);
+  const std::vector<int64_t> categories = FindInputs(columns, data.categories, "data.categories", reader);
+  const std::vector<int64_t> dates = FindInputs(columns, data.dates, "data.dates", reader);
   std::vector<ColumnFit> fits;
   for (const int64_t input : columns.inputs) {
     ColumnFit fit;

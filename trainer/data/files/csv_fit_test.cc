@@ -109,5 +109,19 @@ TEST_CASE("fit: dates are numbers, whose gaps have a mean") {
         std::string::npos);
 }
 
+TEST_CASE("fit: a category or a date that is ignored too, or is the label, is refused with both keys") {
+  Config config = CsvConfig(ModelKind::kLogistic, "d,x,y\n1970-01-02,1,0\n1970-01-04,2,1\n", "y");
+  const auto error = [&] { return UserErrorOf([&] { Fit(config.data); }); };
+  config.data.ignore = {"d"};
+  config.data.categories = {"d"};
+  CHECK(error().find("d is in data.categories and data.ignore; it is one of them. Take it out.") !=
+        std::string::npos);
+  config.data.categories = {"y"};
+  CHECK(error().find("y is in data.categories and the label;") != std::string::npos);
+  config.data.categories = {};
+  config.data.dates = {"0"};
+  CHECK(error().find("d is in data.dates and data.ignore;") != std::string::npos);
+}
+
 }  // namespace
 }  // namespace dtrain

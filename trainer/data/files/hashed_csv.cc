@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -13,27 +12,20 @@ std::string NameOf(const CsvColumns& columns, int64_t column) {
   return columns.names.empty() ? fmt::format("{}", column) : columns.names[static_cast<size_t>(column)];
 }
 
-// Returns the columns of data.train that `key` lists.
-std::set<int64_t> Listed(const std::vector<std::string>& list, const std::string& key,
-                         const CsvColumns& train, const CsvReader& reader) {
-  std::set<int64_t> columns;
-  for (const std::string& text : list) columns.insert(FindColumn(train, text, key, reader));
-  return columns;
-}
-
 }  // namespace
 
 HashedCsvFile::Split HashedCsvFile::SplitOf(const DataConfig& data, const std::string& section, bool header,
                                             const CsvReader& reader, const CsvColumns& columns,
                                             const CsvColumns& train) {
-  const std::set<int64_t> hash = Listed(data.hash, "data.hash", train, reader);
-  const std::set<int64_t> dates = Listed(data.dates, "data.dates", train, reader);
+  const auto inputs = [&](const std::vector<std::string>& listed, const char* key) {
+    const std::vector<int64_t> found = FindInputs(train, listed, key, reader);
+    return std::set<int64_t>(found.begin(), found.end());
+  };
+  const std::set<int64_t> hash = inputs(data.hash, "data.hash"), dates = inputs(data.dates, "data.dates");
   for (const int64_t column : hash) {
-    if (std::count(train.inputs.begin(), train.inputs.end(), column) > 0 && dates.count(column) == 0)
-      continue;
-    throw FaultAt(reader.path(), {1, 1},
-                  fmt::format("{} is in data.hash, and is the label, or in data.weight, data.ignore or "
-                              "data.dates; it is one of them. Take it out.",
+    if (dates.count(column) == 0) continue;
+    throw FaultAt(reader.path(), reader.fields()[0].place,
+                  fmt::format("{} is in data.hash and data.dates; it is one of them. Take it out.",
                               ColumnTitle(train, column)));
   }
   Split split;
