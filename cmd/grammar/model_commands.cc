@@ -170,15 +170,16 @@ class PredictGrammar : public CommandGrammar {
   std::string skip_bad_;
 };
 
-constexpr char kExportAbout[] = "Write a checkpoint's model as safetensors, npz, ONNX, or text";
+constexpr char kExportAbout[] =
+    "Write a checkpoint's model as safetensors, npz or ONNX, one with a table also as text";
 
 constexpr char kExportFooter[] =
     R"(Examples:
   dtrain export run/ckpt --to safetensors --out model.safetensors
   dtrain export run/ckpt --out model.npz                        numpy.load reads it
-  dtrain export run/ckpt/step-000012000 --out model.onnx        from raw rows to predictions
-  dtrain export run/ckpt --out model.tsv                        of a table the features that are not 0
-  dtrain export run/ckpt --out model.safetensors --parts 8      of a large table, in 8 files
+  dtrain export run/ckpt/step-000012000 --out model.onnx        from features or columns to predictions
+  dtrain export run/ckpt --out model.tsv                        with model.table: the features that are not 0
+  dtrain export run/ckpt --out model.safetensors --parts 8      with a large model.table: in 8 files
 
 The file is there when it is complete; an older one of that name is replaced then. docs/models.md says what is in it.)";
 
@@ -189,7 +190,7 @@ class ExportGrammar : public CommandGrammar {
     AddCheckpointOptions(app(), &export_.checkpoint);
     app()
         ->add_option("--to", export_.to,
-                     "safetensors, npz or onnx, and of a table also tsv or liblinear; as --out ends")
+                     "safetensors, npz or onnx, and with model.table also tsv or liblinear; as --out ends")
         ->type_name("FORMAT");
     app()->add_flag("--dense", export_.dense,
                     "Of a table: all its rows as weights/W1 and biases/b1, as of a dense model");

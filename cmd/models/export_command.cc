@@ -221,6 +221,13 @@ void Export(const ExportArguments& arguments, const Format& format, CheckpointRe
   }
   const ExportedTable::Part first{0, arguments.parts};
   fmt::print("{}: {}, from {}\n", PathOfPart(arguments.out, first), what, checkpoint->path());
+  const bool texts = std::any_of(form.columns.begin(), form.columns.end(), [](const InputColumn& column) {
+    return column.is_category || column.is_date;
+  });
+  if (model.from_columns && texts) {
+    fmt::print(
+        "The graph takes texts without blanks at their ends: strip them first, as dtrain predict does.\n");
+  }
   if (!encodings.empty() && arguments.numeric) {
     errors.Print(
         fmt::format("warning: the graph takes features and {}. It does not make them from rows, as "

@@ -206,6 +206,7 @@ TEST_CASE("export: onnxruntime gives the answers of predict from raw rows, with 
     const Done exported = Run({"export", model->checkpoints, "--out", model->Path("model.onnx")});
     CHECK(exported.code == 0);
     CHECK(exported.error == "");
+    CHECK(Contains(exported.output, "without blanks at their ends: strip them first"));
     const Done done = Run({"predict", model->checkpoints, "--data", model->Path("rows.csv"), "--format",
                            "jsonl", "--out", model->Path("predictions.jsonl")});
     CAPTURE(done.error);
