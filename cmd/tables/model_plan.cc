@@ -15,6 +15,8 @@ namespace {
 constexpr int64_t kMaxClasses = 1000;      // of texts
 constexpr int64_t kMaxNumberClasses = 10;  // of whole numbers; more are a quantity
 constexpr int64_t kMaybeClasses = 20;      // so few values of a quantity could be classes
+constexpr int64_t kRowsToHoldOut = 10;     // fewer are all trained on
+constexpr int64_t kDefaultBadRows = 1000;  // data.bad_rows_limit
 constexpr int64_t kSteps = 8000;           // of a run, if its epochs are within bounds
 constexpr int64_t kMinEpochs = 3;
 constexpr int64_t kMinPoints = 6, kMaxPoints = 20;  // of the curve of held-out rows
@@ -102,7 +104,7 @@ std::string LabelNote(const ColumnProfile& label, const ModelPlan& plan, const s
     if (std::abs(label.skewness) < kSkewed) return fmt::format("model: linear; {} is {}", name, plan.comment);
     return fmt::format(
         "model: linear; {} is {}, and skewed (skewness {:.1f}): few rows decide the squared error. Its "
-        "logarithm in place of it, or weights (data.weight), may serve you better.",
+        "logarithm, or weights, may serve you better: docs/data.md, A skewed target.",
         name, plan.comment, label.skewness);
   }
   const std::string model = fmt::format("model: {}; {} has {}", plan.kind, name, plan.comment);
@@ -115,8 +117,11 @@ std::string LabelNote(const ColumnProfile& label, const ModelPlan& plan, const s
                      Printable(label.frequent[0].text, kMaxName), percent(label.frequent[0].rows));
 }
 
-RunPlan PlanRun(int64_t rows, int64_t max_epochs) {
+RunPlan PlanRun(int64_t rows, bool has_test, int64_t max_epochs) {
   RunPlan plan;
+  plan.has_test = has_test;
+  plan.holds_out = !has_test && rows >= kRowsToHoldOut;
+  plan.rows = rows = std::max<int64_t>(1, plan.holds_out ? rows * 4 / 5 : rows);
   const int64_t batch = rows < 10000 ? 32 : rows < 1000000 ? 128 : 1024;
   plan.batch = std::clamp<int64_t>(rows / 4, 1, batch);  // each of some workers needs one
   plan.epochs = std::clamp(kSteps * plan.batch / rows, kMinEpochs, max_epochs);
@@ -125,9 +130,34 @@ RunPlan PlanRun(int64_t rows, int64_t max_epochs) {
   return plan;
 }
 
-double TwoDigits(double number) {
-  const double unit = std::pow(10, std::floor(std::log10(number)) - 1);
-  return std::round(number / unit) * unit;
+std::string RunPlan::RowsYaml(int64_t bad, const ModelPlan& model) const {
+  std::string text;
+  if (bad > 0) text += "  bad_rows: skip    # rows with faults are left out and counted\n";
+  if (bad > kDefaultBadRows) text += fmt::format("  bad_rows_limit: {}\n", bad);
+  if (!holds_out) return text;
+  return text + fmt::format(
+                    "  validation: 0.2    # of the rows, held out to measure the model on\n"
+                    "  validation_by: {}\n",
+                    model.IsLinear() ? "seed" : "stratified");
+}
+
+std::string RunPlan::EvalYaml() const {
+  if (!holds_out && !has_test) return "";
+  return fmt::format(
+      "eval: {{on: {}, every_steps: {}}}    # steps of one worker: the curve of rows not trained on\n",
+      holds_out ? "validation" : "test", eval_every);
+}
+
+std::string RunPlan::Note() const {
+  if (holds_out || has_test) return "";
+  return "So few rows are all trained on: no accuracy is measured on rows that are held out.";
+}
+
+double LearningRate(double rate, const ColumnProfile& label, const ModelPlan& plan) {
+  if (!plan.IsLinear() || label.deviation == 0) return rate;
+  rate *= label.deviation;
+  const double unit = std::pow(10, std::floor(std::log10(rate)) - 1);
+  return std::round(rate / unit) * unit;
 }
 
 std::string YamlText(const std::string& text) {

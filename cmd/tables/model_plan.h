@@ -27,15 +27,24 @@ ModelPlan PlanModel(const ColumnProfile& label);
 // naming the most frequent one is right in, or that a quantity is skewed.
 std::string LabelNote(const ColumnProfile& label, const ModelPlan& plan, const std::string& name);
 
-// RunPlan: batches, epochs, and when the held-out rows are evaluated.
+// RunPlan: the rows that are trained on, batches, epochs, and which other rows are evaluated when.
 struct RunPlan {
-  int64_t batch = 1, epochs = 1, eval_every = 1;
-};
-// The plan for so many rows that are trained on, in epochs up to `max_epochs`.
-RunPlan PlanRun(int64_t rows, int64_t max_epochs = 400);
+  bool holds_out = false, has_test = false;
+  int64_t rows = 1, batch = 1, epochs = 1, eval_every = 1;
 
-// Returns a number in two digits: 0.034.
-double TwoDigits(double number);
+  // The keys of data for `bad` rows that cannot be read, and for rows that are held out.
+  std::string RowsYaml(int64_t bad, const ModelPlan& model) const;
+  std::string EvalYaml() const;
+  // Returns a warning if no row is left to evaluate on; else an empty text.
+  std::string Note() const;
+};
+// The plan for so many rows, in epochs up to `max_epochs`. With rows of another file to test on none are held
+// out.
+RunPlan PlanRun(int64_t rows, bool has_test, int64_t max_epochs = 400);
+
+// Returns the learning rate: of a linear model `rate` times the label's deviation, in two digits, since a
+// step of adam or adagrad is about the rate; else `rate`.
+double LearningRate(double rate, const ColumnProfile& label, const ModelPlan& plan);
 
 // Returns a name or a path as YAML: in quotes, unless nobody could take it for anything but a text.
 std::string YamlText(const std::string& text);

@@ -19,11 +19,9 @@
 namespace dtrain {
 namespace {
 
-constexpr int64_t kRowsToHoldOut = 10;     // fewer are all trained on
-constexpr double kRate = 0.03;             // of adam on scaled features, for a label whose deviation is 1
-constexpr int64_t kDefaultBadRows = 1000;  // data.bad_rows_limit
-constexpr double kManyGaps = 0.05;         // share of missing values that may tell something
-constexpr int64_t kFewOf = 20;             // one in so many rows may have a text that is not UTF-8
+constexpr double kRate = 0.03;      // of adam on scaled features, for a label whose deviation is 1
+constexpr double kManyGaps = 0.05;  // share of missing values that may tell something
+constexpr int64_t kFewOf = 20;      // one in so many rows may have a text that is not UTF-8
 constexpr size_t kLineWidth = 100;
 
 // Rows without a label teach nothing, so a column with many gaps is hardly one.
@@ -51,6 +49,24 @@ std::string ListLine(const std::string& key, const std::vector<std::string>& ite
   return text + "]\n";
 }
 
+// The first of some texts, and how many more there are.
+std::string Some(std::vector<std::string> texts, const char* separator = ", ") {
+  constexpr size_t kShown = 8;
+  const size_t more = texts.size() - std::min(texts.size(), kShown);
+  if (more > 0) texts.resize(kShown);
+  return fmt::format("{}{}", fmt::join(texts, separator),
+                     more > 0 ? fmt::format("{}and {} more", separator, more) : "");
+}
+
+void CheckRows(const TableProfile& table) {
+  if (table.rows > 0) return;
+  const bool faulty = table.short_rows.count + table.long_rows.count > 0;
+  throw UserError("{}: it has no rows{}", table.path,
+                  faulty              ? " that can be read; dtrain check shows the faults."
+                  : table.has_names() ? ", only a header. Is it the right file?"
+                                      : ". Is it the right file?");
+}
+
 const char* DelimiterKey(char delimiter) {
   return delimiter == '\t' ? "tab" : delimiter == ';' ? "semicolon" : delimiter == '|' ? "bar" : "comma";
 }
@@ -66,7 +82,7 @@ class ConfigWriter {
         test_(test),
         plan_(PlanModel(Label())),
         comment_(table.comment),
-        trims_(table.padded > 0) {
+        trims_(table.quoted_blanks) {
     if (test != nullptr) CompareTest();
   }
 
@@ -81,13 +97,16 @@ class ConfigWriter {
     SortColumns();
     if (features_ == 0) {
       throw UserError(
-          "{}: no column beside {} can be a feature ({}). Is it the right table, and the right label?",
-          table_.path, ColumnName(table_, label_), Reasons());
+          "{}: no column beside {} can be a feature; left out: {}. Is it the right table, and the right "
+          "label?",
+          table_.path, ColumnName(table_, label_), IgnoredText());
     }
-    if (GoodRows() < 2) {
+    const int64_t good = table_.rows - faulty_;  // at least
+    if (good < 2) {
       throw UserError("{}: at least 2 rows without faults are needed, and {}. dtrain check shows the faults.",
-                      table_.path, GoodRows() == 1 ? "1 is here" : "none is here");
+                      table_.path, good == 1 ? "1 is here" : "none is here");
     }
+    run_ = PlanRun(good, test_ != nullptr);
     proposal_.yaml =
         fmt::format("# Made by dtrain from {} and {} of {}. docs/config.md explains each key.\n",
                     Plural(table_.rows, "row"), Plural(static_cast<int64_t>(table_.columns.size()), "column"),
@@ -113,17 +132,12 @@ class ConfigWriter {
     return by_number ? number : YamlText(name);
   }
 
-  // Returns why the first columns are ignored: "day: dates; one: the same in every row".
-  std::string Reasons() const {
-    constexpr size_t kShown = 5;
-    std::vector<std::string> reasons;
-    for (const Ignored& column : ignored_) reasons.push_back(fmt::format("{}: {}", column.key, column.why));
-    if (reasons.empty()) return "there is none";
-    if (reasons.size() > kShown) {
-      reasons.resize(kShown);
-      reasons.push_back("..");
-    }
-    return fmt::format("{}", fmt::join(reasons, "; "));
+  // Returns which columns are ignored and why: "id (an index: it counts the rows), one (the same in every
+  // row)".
+  std::string IgnoredText() const {
+    std::vector<std::string> texts;
+    for (const Ignored& column : ignored_) texts.push_back(fmt::format("{} ({})", column.key, column.why));
+    return texts.empty() ? "none" : Some(texts);
   }
 
   // A table in another encoding has such texts everywhere, and its names could not be written to the config.
@@ -140,6 +154,7 @@ class ConfigWriter {
   // Both files are read with the same keys.
   void CompareTest() {
     const TableProfile& test = test_->profile;
+    CheckRows(test);
     const auto refuse = [&](const std::string& difference) {
       return UserError("{}: {}. One config reads both files: make them alike.", test.path, difference);
     };
@@ -167,7 +182,7 @@ class ConfigWriter {
       throw refuse(
           fmt::format("no column {}, which is the label of {}", Quoted(Shown(Label().name)), table_.path));
     }
-    trims_ = trims_ || test.padded > 0;
+    trims_ = trims_ || test.quoted_blanks;
     bad_rows_ += test.short_rows.count + test.long_rows.count + test.quotes.count + test.empty_lines.count;
     for (const ColumnProfile& column : test.columns) {
       if (&column == TestLabel()) {
@@ -198,6 +213,8 @@ class ConfigWriter {
     const int64_t before = bad_rows_;
     for (size_t i = 0; i < table_.columns.size(); ++i) {
       const ColumnProfile& column = table_.columns[i];
+      const bool category = column.type == ColumnType::kCategory;
+      if (category && column.padded) padded_.push_back(ColumnName(table_, i));
       if (i == label_) {
         bad_rows_ += column.missing;
         CountBad(column);
@@ -216,10 +233,10 @@ class ConfigWriter {
       const bool date = column.type == ColumnType::kDate;
       many_gaps_ = many_gaps_ || ((column.IsNumber() || date) && share >= kManyGaps);
       if (date) dates_.push_back(KeyOf(i));
-      if (column.type != ColumnType::kCategory) continue;
+      if (!category) continue;
       categories_.push_back(KeyOf(i));
-      if (!column.twins.empty()) {
-        twins_.push_back(fmt::format("{} has {}", ColumnName(table_, i), ListText(column.twins, "and")));
+      if (!column.spellings.empty()) {
+        spellings_.push_back(fmt::format("{} has {}", ColumnName(table_, i), Some(column.spellings)));
       }
     }
     faulty_ = bad_rows_ - before;
@@ -227,12 +244,13 @@ class ConfigWriter {
         table_.short_rows.count + table_.long_rows.count + table_.quotes.count + table_.empty_lines.count;
   }
 
-  // Two spellings of a class, one with a dot behind it or in other letters, are one: the more frequent.
+  // Two spellings of a class, one with a dot behind it or with other case or blanks, are one: the more
+  // frequent.
   void FindRenames() {
     if (Label().type != ColumnType::kCategory) return;
     std::map<std::string, std::string> spellings;  // by what they have in common
     const auto add = [&](const std::string& text) {
-      std::string common = LowerCase(text);
+      std::string common = CommonSpelling(text);
       if (common.size() > 1 && common.back() == '.') common.pop_back();
       const std::string& first = spellings.emplace(common, text).first->second;
       const std::string rename = Quoted(fmt::format("{} -> {}", text, first));
@@ -275,61 +293,35 @@ class ConfigWriter {
     if (!categories_.empty()) proposal_.yaml += ListLine("categories", categories_);
     if (!dates_.empty()) proposal_.yaml += ListLine("dates", dates_);
     if (gaps_) Add("  missing: {}\n", many_gaps_ ? "indicator" : "mean");
-    if (bad_rows_ > 0) Add("  bad_rows: skip    # rows with faults are left out and counted\n");
-    if (bad_rows_ > kDefaultBadRows) Add("  bad_rows_limit: {}\n", bad_rows_);
-    if (HoldsOut()) {
-      Add("  validation: 0.2    # of the rows, held out to measure the model on\n  validation_by: {}\n",
-          plan_.IsLinear() ? "seed" : "stratified");
-    }
-    Add("  scale: standard\n");
+    proposal_.yaml += run_.RowsYaml(bad_rows_, plan_) + "  scale: standard\n";
   }
 
   void AddTrain() {
-    const int64_t rows = std::max<int64_t>(1, HoldsOut() ? GoodRows() * 4 / 5 : GoodRows());
-    const RunPlan run = PlanRun(rows);
-    const double rate = LearningRate();
+    const double rate = LearningRate(kRate, Label(), plan_);
     Add("train:\n  batch_size: {}\n  epochs: {}\n  optimizer:\n    kind: adam\n    learning_rate: {:g}\n",
-        run.batch, run.epochs, rate);
+        run_.batch, run_.epochs, rate);
     Add("    schedule: {{kind: cosine, decay_steps: {}, end_learning_rate: {:g}}}    # the run's updates\n",
-        path_ == "-" ? fmt::format("{}", std::max<int64_t>(1, run.epochs * rows / run.batch)) : "auto",
+        path_ == "-" ? fmt::format("{}", std::max<int64_t>(1, run_.epochs * run_.rows / run_.batch)) : "auto",
         rate / 100);
-    Add("    l2: {:.2g}    # 1 / rows\n    decay_biases: false\n", 1 / static_cast<double>(rows));
-    if (HoldsOut() || test_ != nullptr) {
-      Add("eval: {{on: {}, every_steps: {}}}    # steps of one worker: the curve of rows not trained on\n",
-          HoldsOut() ? "validation" : "test", run.eval_every);
-    }
-  }
-
-  // A step of adam is about the learning rate, so that of a linear model has the label's size: two digits of
-  // it.
-  double LearningRate() const {
-    return !plan_.IsLinear() || Label().deviation == 0 ? kRate : TwoDigits(kRate * Label().deviation);
+    Add("    l2: {:.2g}    # 1 / rows\n    decay_biases: false\n", 1 / static_cast<double>(run_.rows));
+    proposal_.yaml += run_.EvalYaml();
   }
 
   void AddNotes() {
-    constexpr size_t kShown = 8;
-    const auto some = [kShown](std::vector<std::string> texts, const char* separator) {
-      const size_t more = texts.size() - std::min(texts.size(), kShown);
-      if (more > 0) texts.resize(kShown);
-      return fmt::format("{}{}", fmt::join(texts, separator),
-                         more > 0 ? fmt::format("{}and {} more", separator, more) : "");
-    };
     Note("{}", LabelNote(Label(), plan_, ColumnName(table_, label_)));
-    std::vector<std::string> ignored;
-    for (const Ignored& column : ignored_) ignored.push_back(fmt::format("{} ({})", column.key, column.why));
-    if (!ignored.empty()) Note("left out: {}", some(ignored, ", "));
-    if (!dates_.empty()) Note("dates, which become days since 1970: {}", some(dates_, ", "));
-    if (!twins_.empty()) {
+    if (!ignored_.empty()) Note("left out: {}", IgnoredText());
+    if (!dates_.empty()) Note("dates, which become days since 1970: {}", Some(dates_));
+    if (!spellings_.empty()) {
       Note("spellings that differ by case or blanks alone are categories of their own: {}",
-           some(twins_, "; "));
+           Some(spellings_, "; "));
     }
-    if (!renames_.empty()) Note("spellings of the label that become one class: {}", some(renames_, ", "));
+    if (!padded_.empty()) Note("blanks at the ends of texts do not count: {}", Some(padded_));
+    if (!renames_.empty()) Note("spellings of the label that become one class: {}", Some(renames_));
     if (Label().missing > 0) {
       Note("Nothing can be learnt from {} without {}: data.bad_rows: skip leaves them out.",
            Plural(Label().missing, "row"), ColumnName(table_, label_));
     }
-    if (!HoldsOut() && test_ == nullptr)
-      Note("So few rows are all trained on: no accuracy is measured on rows that are held out.");
+    if (const std::string note = run_.Note(); !note.empty()) proposal_.notes.push_back(note);
   }
 
   template <typename... Args>
@@ -341,10 +333,6 @@ class ConfigWriter {
     proposal_.notes.push_back(fmt::format(format, std::forward<Args>(args)...));
   }
 
-  // The rows that can be read, at least.
-  int64_t GoodRows() const { return std::max<int64_t>(table_.rows - faulty_, 0); }
-  bool HoldsOut() const { return test_ == nullptr && GoodRows() >= kRowsToHoldOut; }
-
   struct Ignored {
     std::string key, why;
   };
@@ -355,11 +343,12 @@ class ConfigWriter {
   const std::string path_;
   const TestTable* const test_;  // null: there is none
   ModelPlan plan_;
+  RunPlan run_;
   std::string comment_;  // of both tables
   bool trims_ = false;
   Proposal proposal_;
   std::vector<Ignored> ignored_;
-  std::vector<std::string> categories_, dates_, renames_, twins_;
+  std::vector<std::string> categories_, dates_, renames_, spellings_, padded_;
   int64_t features_ = 0;
   int64_t bad_rows_ = 0;  // at most: a row may have several faults
   int64_t faulty_ = 0;    // of them those of the table that have all fields
@@ -392,6 +381,7 @@ LabelChoice FindWanted(const TableProfile& table, const std::string& wanted) {
 }  // namespace
 
 LabelChoice ChooseLabel(const TableProfile& table, const std::string& wanted) {
+  CheckRows(table);
   if (!wanted.empty()) return FindWanted(table, wanted);
   constexpr const char* kNames[] = {"label",   "target", "class",    "y",       "survived",  "outcome",
                                     "churned", "churn",  "response", "species", "diagnosis", "income"};

@@ -37,9 +37,10 @@ struct TestTable {
 Proposal ProposeConfig(const TableProfile& table, const LabelChoice& label, const std::string& path,
                        const TestTable* test = nullptr);
 
-// The same for sparse rows, which have no columns to choose a label among. `test`: null if there is none.
+// The same for sparse rows, which have no columns to choose a label among. `test_path`: empty if there are
+// none to test with.
 Proposal ProposeSparseConfig(const SparseProfile& rows, const std::string& path,
-                             const SparseProfile* test = nullptr, const std::string& test_path = "");
+                             const SparseProfile& test = {}, const std::string& test_path = "");
 
 // Returns why a column is no feature: "an index"; empty if it is one.
 std::string IgnoredBecause(const ColumnProfile& column);

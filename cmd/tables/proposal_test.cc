@@ -201,9 +201,9 @@ TEST_CASE("proposal: a table in another encoding is refused with the command tha
 TEST_CASE("proposal: a table without features says why each column is none") {
   std::string text = "note,one,y\n";
   for (int i = 0; i < 40; ++i) text += fmt::format("text {},1,{}\n", i, i % 2);
-  CHECK(Has(
-      UserErrorOf([&] { YamlOf(ProfileOf(text)); }),
-      "no column beside y can be a feature (note: an id: all values differ; one: the same in every row)."));
+  CHECK(Has(UserErrorOf([&] { YamlOf(ProfileOf(text)); }),
+            "no column beside y can be a feature; left out: note (an id: all values differ), one (the same "
+            "in every row)."));
 }
 
 TEST_CASE("proposal: rows without a label are told") {
@@ -280,9 +280,44 @@ TEST_CASE(
             "in 92.0 %"));
   CHECK(Has(of_class, "left out: id (an index: it counts the rows), one (the same in every row)"));
   CHECK(Has(of_class, "dates, which become days since 1970: day"));
-  CHECK(Has(of_class, "plan has Pro and pro"));
+  CHECK(Has(of_class, "plan has Pro/pro"));
   CHECK(Has(NotesOf(table, "price"), "and skewed (skewness 4."));
   CHECK_FALSE(Has(NotesOf(Customers("y", [](int i) { return i % 20; }), "y"), "skewed"));
+}
+
+TEST_CASE("proposal: spellings that differ by case or blanks are all told, and blanks at ends do not count") {
+  std::string text = "\" town \",x,y\n";
+  const char* const towns[] = {"PARIS", "Paris", "\"rome \"", "rome", "New York", "NewYork"};
+  for (int i = 0; i < 60; ++i) text += fmt::format("{},{},{}\n", towns[i % 6], i * 7 % 11, i * 3 % 8);
+  const TableProfile table = ProfileOf(text);
+  CHECK(table.columns[0].distinct == 5);
+  const std::string notes = NotesOf(table, "y");
+  CAPTURE(notes);
+  CHECK(Has(notes, "categories of their own: town has New York/NewYork, PARIS/Paris\n"));
+  CHECK(Has(notes, "blanks at the ends of texts do not count: town"));
+  CHECK(Has(YamlOf(table, "y"), "  trim: true "));
+  CHECK(Has(YamlOf(table, "y"), "  categories: [town]\n"));
+  CHECK(Has(YamlOf(table, "0"), "  rename_labels: [\"NewYork -> New York\", \"Paris -> PARIS\"]\n"));
+}
+
+TEST_CASE("proposal: blanks behind texts without quotes are told too, and need no key") {
+  std::string text = "town,x,y\n";
+  for (int i = 0; i < 60; ++i)
+    text += fmt::format("{},{},{}\n", i % 3 == 0 ? "rome " : "rome", i * 7 % 11, i % 2);
+  const TableProfile table = ProfileOf(text + "bari,1,0\n");
+  CHECK(Has(NotesOf(table, "y"), "blanks at the ends of texts do not count: town"));
+  CHECK_FALSE(Has(YamlOf(table, "y"), "trim"));
+  CHECK_FALSE(Has(NotesOf(ProfileOf("town, x, y\na, 1, 0\nb, 2, 1\na, 3, 1\n"), "y"), "blanks"));
+}
+
+TEST_CASE("proposal: a table without rows is refused as such, with and without --label, and as --test") {
+  const TableProfile header = ProfileOf("a,b,y\n"), table = Customers("y", [](int i) { return i % 2; });
+  for (const char* label : {"", "y"}) {
+    CHECK(Has(UserErrorOf([&] { ChooseLabel(header, label); }), "table.csv: it has no rows, only a header."));
+  }
+  const TestTable test{ProfileTable(WritePlain("other.csv", "customer_id,day,age,plan,y\n")), "other.csv"};
+  CHECK(Has(UserErrorOf([&] { ProposeConfig(table, ChooseLabel(table, "y"), "t", &test); }),
+            "other.csv: it has no rows, only a header."));
 }
 
 TEST_CASE("proposal: a date that is none, as 30 February, is a fault and no day") {

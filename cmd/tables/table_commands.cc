@@ -157,8 +157,7 @@ Proposal ProposeSparse(const SparseProfile& rows, const InitArguments& arguments
   }
   const std::string path = PathFrom(out, arguments.path);
   if (arguments.test.empty()) return ProposeSparseConfig(rows, path);
-  const SparseProfile test = ProfileSparseRows(arguments.test);
-  return ProposeSparseConfig(rows, path, &test, PathFrom(out, arguments.test));
+  return ProposeSparseConfig(rows, path, ProfileSparseRows(arguments.test), PathFrom(out, arguments.test));
 }
 
 }  // namespace

@@ -122,10 +122,12 @@ TEST_CASE("tables: the first screen of init tells of a rare class, of three, and
   CAPTURE(bought);
   CHECK(Contains(bought, "the rarest, 1, is 8.0 % of the rows; always 0 is right in 92.0 %"));
   CHECK(Contains(bought, "dates, which become days since 1970: day"));
-  CHECK(Contains(bought, "plan has pro and Pro"));
+  CHECK(Contains(bought, "plan has pro/Pro"));
   const auto kind = InitAndTrain(path, directory + "/k.yaml", {"--label", "kind"}).first;
   CHECK(Contains(kind, "model: softmax; kind has 3 classes; the rarest, low, is "));
-  CHECK(Contains(InitAndTrain(path, directory + "/s.yaml", {"--label", "spent"}).first, "skewed (skewness "));
+  const auto spent = InitAndTrain(path, directory + "/s.yaml", {"--label", "spent"}).first;
+  CHECK(Contains(spent, "skewed (skewness "));
+  CHECK(Contains(spent, "docs/data.md, A skewed target"));
 }
 
 TEST_CASE("tables: init writes the config for libsvm, vw and criteo, and labels -1 and 1 stay so") {

@@ -1,6 +1,6 @@
 #include "trainer/data/files/table_profile.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cctype>
@@ -73,15 +73,6 @@ std::optional<double> NumberOf(std::string_view text, bool decimal_comma = false
   return exact;
 }
 
-bool IsDate(std::string_view text) { return DaysOfDate(text).has_value(); }
-
-// Returns what spellings that differ by case or blanks alone have in common.
-std::string Spelling(const std::string& text) {
-  std::string common = LowerCase(text);
-  common.erase(std::remove(common.begin(), common.end(), ' '), common.end());
-  return common;
-}
-
 std::string Example(std::string_view text) { return std::string(text.substr(0, kMaxExample)); }
 
 // PassengerId, customer_id, ID.
@@ -116,11 +107,11 @@ class ColumnBuilder {
     }
   }
 
+  // The last field had blanks at its ends.
+  void AddPadded() { column_.padded = true; }
+
   ColumnProfile Finish(std::string name) {
     column_.name = std::move(name);
-    column_.distinct = static_cast<int64_t>(distinct_);
-    column_.more_distinct = overflowed_;
-    column_.numbers = numbers_;
     const auto count = static_cast<double>(finite_);
     if (finite_ > 0) column_.deviation = std::sqrt(squares_ / count);
     if (squares_ > 0) column_.skewness = std::sqrt(count) * cubes_ / std::pow(squares_, 1.5);
@@ -133,32 +124,26 @@ class ColumnBuilder {
   }
 
  private:
-  struct Value {
-    int64_t rows = 0;
-    std::string text;
-  };
-
   // By the hash alone: two of 10,000 texts share one of 2^64 values hardly ever.
   void CountValue(std::string_view text) {
-    if (overflowed_) return;
+    if (column_.more_distinct) return;
     const size_t hash = std::hash<std::string_view>()(text);
     if (column_.known == 1 || hash != last_hash_) ++runs_;
     last_hash_ = hash;
-    Value& value = values_[hash];
+    ValueCount& value = values_[hash];
     if (value.rows++ > 0) {
       repeats_ = true;
-      return;
+    } else if (values_.size() <= max_distinct_) {
+      value.text = Example(text);
+      ++column_.distinct;
+    } else {
+      column_.more_distinct = true;
+      values_ = {};
     }
-    distinct_ = values_.size();
-    value.text = Example(text);
-    if (distinct_ <= max_distinct_) return;
-    distinct_ = max_distinct_;
-    overflowed_ = true;
-    values_ = {};
   }
 
   void AddNumber(double number, const CsvField& field, int64_t row) {
-    ++numbers_;
+    ++column_.numbers;
     column_.not_a_date.Add(field.place, field.text);
     if (!std::isfinite(number)) {
       column_.not_float.Add(field.place, field.text);
@@ -183,7 +168,7 @@ class ColumnBuilder {
 
   void AddText(const CsvField& field) {
     column_.not_a_number.Add(field.place, field.text);
-    if (IsDate(field.text)) {
+    if (DaysOfDate(field.text)) {
       ++dates_;
     } else {
       column_.not_a_date.Add(field.place, field.text);
@@ -194,38 +179,32 @@ class ColumnBuilder {
   ColumnType Type() const {
     const auto are_most = [&](int64_t count) { return count * 10 >= column_.known * 9; };
     if (column_.known == 0) return ColumnType::kEmpty;
-    if (are_most(numbers_)) return whole_ ? ColumnType::kWhole : ColumnType::kNumber;
+    if (are_most(column_.numbers)) return whole_ ? ColumnType::kWhole : ColumnType::kNumber;
     if (are_most(dates_)) return ColumnType::kDate;
     const int64_t distinct = column_.distinct;
     const bool few = distinct <= kFewTexts && (distinct * 2 <= column_.known || column_.known < kFewRows);
     const bool often = distinct <= kManyTexts && distinct * 20 <= column_.known;
-    return !overflowed_ && (few || often) ? ColumnType::kCategory : ColumnType::kText;
+    return !column_.more_distinct && (few || often) ? ColumnType::kCategory : ColumnType::kText;
   }
 
   void KeepFrequent() {
     for (auto& [hash, value] : values_) column_.frequent.push_back({std::move(value.text), value.rows});
-    const size_t kept = std::min(kFrequent, column_.frequent.size());
-    std::partial_sort(column_.frequent.begin(), column_.frequent.begin() + static_cast<std::ptrdiff_t>(kept),
-                      column_.frequent.end(), [](const ValueCount& a, const ValueCount& b) {
-                        return a.rows != b.rows ? a.rows > b.rows : a.text < b.text;
-                      });
-    if (kept > 0) {
-      column_.rarest = *std::min_element(column_.frequent.begin(), column_.frequent.end(),
-                                         [](const ValueCount& a, const ValueCount& b) {
-                                           return a.rows != b.rows ? a.rows < b.rows : a.text > b.text;
-                                         });
-    }
-    if (column_.type == ColumnType::kCategory) FindTwins();
-    column_.frequent.resize(kept);
+    std::sort(column_.frequent.begin(), column_.frequent.end(), [](const ValueCount& a, const ValueCount& b) {
+      return a.rows != b.rows ? a.rows > b.rows : a.text < b.text;
+    });
+    if (!column_.frequent.empty()) column_.rarest = column_.frequent.back();
+    if (column_.type == ColumnType::kCategory) FindSpellings();
+    column_.frequent.resize(std::min(kFrequent, column_.frequent.size()));
   }
 
-  // Texts that are cut may differ behind the cut.
-  void FindTwins() {
-    std::map<std::string, std::string> seen;
+  void FindSpellings() {
+    std::map<std::string, std::vector<std::string>> spellings;
     for (const ValueCount& value : column_.frequent) {
-      if (value.text.size() == kMaxExample || !column_.twins.empty()) continue;
-      const auto [other, is_new] = seen.emplace(Spelling(value.text), value.text);
-      if (!is_new) column_.twins = {other->second, value.text};
+      if (value.text.size() == kMaxExample) continue;  // it may go on
+      spellings[CommonSpelling(value.text)].push_back(value.text);
+    }
+    for (const auto& [common, texts] : spellings) {
+      if (texts.size() > 1) column_.spellings.push_back(fmt::format("{}", fmt::join(texts, "/")));
     }
   }
 
@@ -233,20 +212,19 @@ class ColumnBuilder {
     ColumnProfile& column = column_;
     column.constant = column.distinct == 1 && column.missing == 0;
     const bool enough = column.known >= kFewRows;
-    const bool numbers = column.IsNumber() && numbers_ == column.known;
+    const bool numbers = column.IsNumber() && column.numbers == column.known;
     column.index = enough && numbers && whole_ && in_order_ && (first_number_ == 0 || first_number_ == 1);
-    column.identifier = enough && !repeats_ && !column.index && (IsIdOfNumbers() || IsIdOfTexts());
-    const bool grouped = !overflowed_ && runs_ == column.distinct && column.known > column.distinct;
+    column.identifier =
+        enough && !repeats_ && !column.index && (column.type == ColumnType::kText || IsIdOfNumbers());
+    const bool grouped = !column_.more_distinct && runs_ == column.distinct && column.known > column.distinct;
     const bool ordered = numbers && (rises_ || falls_);
     column.sorted = enough && column.distinct > 1 && (grouped || ordered);
   }
 
-  bool IsIdOfTexts() const { return column_.type == ColumnType::kText; }
-
   // Amounts of few rows all differ too, so another sign is needed: the name, numbers without many gaps
   // between them that are no years, or long numbers of equal length.
   bool IsIdOfNumbers() const {
-    if (column_.type != ColumnType::kWhole || numbers_ != column_.known) return false;
+    if (column_.type != ColumnType::kWhole || column_.numbers != column_.known) return false;
     const bool years = column_.min >= 1500 && column_.max <= 2200;
     const bool dense = !years && column_.max - column_.min < 2.0 * static_cast<double>(column_.known);
     const bool alike =
@@ -258,12 +236,11 @@ class ColumnBuilder {
   const bool decimal_comma_;
   ColumnProfile column_;
   int64_t row_ = 0;
-  std::unordered_map<size_t, Value> values_;  // by hash, until there are too many
-  size_t distinct_ = 0;
-  bool overflowed_ = false, repeats_ = false;
+  std::unordered_map<size_t, ValueCount> values_;  // by hash, until there are too many
+  bool repeats_ = false;
   size_t last_hash_ = 0;
   int64_t runs_ = 0;  // of equal values
-  int64_t numbers_ = 0, finite_ = 0, dates_ = 0;
+  int64_t finite_ = 0, dates_ = 0;
   double first_number_ = 0, last_number_ = 0;
   double squares_ = 0;  // the sum of the squares of what the finite numbers are off their mean
   double cubes_ = 0;    // and of the cubes
@@ -391,10 +368,10 @@ class HeaderFinder {
       int64_t numbers = 0, dates = 0;
       for (size_t row = 1; row < rows_.size(); ++row) {
         numbers += Number(rows_[row]->fields[column]) ? 1 : 0;
-        dates += IsDate(rows_[row]->fields[column].text) ? 1 : 0;
+        dates += DaysOfDate(rows_[row]->fields[column].text) ? 1 : 0;
       }
       const int64_t half = static_cast<int64_t>(rows_.size() - 1) / 2;
-      columns += numbers > half || (dates > half && !IsDate(first.text)) ? 1 : 0;
+      columns += numbers > half || (dates > half && !DaysOfDate(first.text)) ? 1 : 0;
     }
     return columns;
   }
@@ -439,10 +416,6 @@ bool HasDecimalCommas(const std::vector<SplitRow>& rows) {
   return commas;
 }
 
-bool IsPadded(const CsvField& field) {
-  return field.quoted && !field.text.empty() && (field.text.front() == ' ' || field.text.back() == ' ');
-}
-
 // Reads all rows into `builders`, and the names of columns into `names` if the table has them.
 void ReadRows(RawRows* rows, std::vector<ColumnBuilder>* builders, std::vector<std::string>* names,
               TableProfile* table) {
@@ -454,6 +427,7 @@ void ReadRows(RawRows* rows, std::vector<ColumnBuilder>* builders, std::vector<s
       table->quotes.count += row.quote_faults - 1;
     }
     const size_t count = row.fields.size();
+    for (const size_t i : row.padded) table->quoted_blanks = table->quoted_blanks || row.fields[i].quoted;
     if (std::exchange(is_header, false)) {
       for (size_t i = 0; i < count; ++i) (*names)[i] = std::string(row.fields[i].text);
     } else if (count != builders->size()) {
@@ -461,10 +435,8 @@ void ReadRows(RawRows* rows, std::vector<ColumnBuilder>* builders, std::vector<s
       faults.Add(row.begin, fmt::format("{}", count));
     } else {
       ++table->rows;
-      for (size_t i = 0; i < count; ++i) {
-        table->padded += IsPadded(row.fields[i]) ? 1 : 0;
-        (*builders)[i].Add(row.fields[i]);
-      }
+      for (size_t i = 0; i < count; ++i) (*builders)[i].Add(row.fields[i]);
+      for (const size_t i : row.padded) (*builders)[i].AddPadded();
     }
   }
   table->empty_lines = {rows->empty_lines(), rows->empty_place(), ""};
@@ -539,6 +511,12 @@ void Faults::Add(TextPlace place, std::string_view text) {
   if (count++ > 0) return;
   first = place;
   example = Example(text);
+}
+
+std::string CommonSpelling(const std::string& text) {
+  std::string common = LowerCase(text);
+  common.erase(std::remove(common.begin(), common.end(), ' '), common.end());
+  return common;
 }
 
 const char* TypeName(ColumnType type) {

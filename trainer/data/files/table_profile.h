@@ -54,7 +54,10 @@ struct ColumnProfile {
   std::string example;               // the first known value
   std::vector<ValueCount> frequent;  // the most frequent first, if all distinct ones were counted
   ValueCount rarest;                 // with `frequent`
-  std::vector<std::string> twins;    // two texts, if any, that differ by case or blanks alone
+
+  // Of a category the texts that differ by case or blanks alone: "PARIS/Paris".
+  std::vector<std::string> spellings;
+  bool padded = false;  // blanks stand at the ends of values, and are left out
 
   Faults not_a_number;  // in a column of numbers
   Faults not_a_date;    // in a column of dates
@@ -82,7 +85,7 @@ struct TableProfile {
   bool decimal_comma = false;  // numbers are written 3,5
   int64_t skip_lines = 0;      // lines at the front that are neither header nor rows
   std::string comment;         // what lines begin with that are left out; empty: there are none
-  int64_t padded = 0;          // fields in quotes with blanks at their ends
+  bool quoted_blanks = false;  // a field in quotes has blanks at its ends: data.trim
   Header header = Header::kNames;
   int64_t rows = 0;  // those with the table's number of fields
   std::vector<ColumnProfile> columns;
@@ -91,6 +94,9 @@ struct TableProfile {
 
   bool has_names() const { return header == Header::kNames || header == Header::kNumbered; }
 };
+
+// Returns what spellings of a text that differ by case or blanks alone have in common.
+std::string CommonSpelling(const std::string& text);
 
 // SparseProfile: what one pass over a text of sparse rows finds.
 struct SparseProfile {

@@ -29,6 +29,7 @@ class Splitter {
   bool Split(SplitRow* row) {
     row->fields.clear();
     row->unescaped.clear();
+    row->padded.clear();
     row->quote_faults = 0;
     row->begin = Place();
     while (Field(row)) {
@@ -87,7 +88,12 @@ class Splitter {
       AddFault(row, Place());
       return Plain(row, begin - 1, place);
     }
-    row->fields.push_back({Unescaped({begin, static_cast<size_t>(close - begin)}, row), place, true});
+    std::string_view text = Unescaped({begin, static_cast<size_t>(close - begin)}, row);
+    const size_t size = text.size();
+    while (!text.empty() && IsBlank(text.front())) text.remove_prefix(1);
+    while (!text.empty() && IsBlank(text.back())) text.remove_suffix(1);
+    if (text.size() < size) row->padded.push_back(row->fields.size());
+    row->fields.push_back({text, place, true});
     return next_ < end_ || whole_;
   }
 
@@ -110,6 +116,7 @@ class Splitter {
     }
     const char* last = next_;
     while (last > begin && IsBlank(last[-1])) --last;
+    if (last < next_) row->padded.push_back(row->fields.size());
     row->fields.push_back({{begin, static_cast<size_t>(last - begin)}, place, false});
     return next_ < end_ || whole_;
   }

@@ -22,6 +22,7 @@ namespace dtrain {
 struct SplitRow {
   std::vector<CsvField> fields;
   std::deque<std::string> unescaped;  // texts of fields without their doubled quotes
+  std::vector<size_t> padded;         // fields with blanks at their ends, which are left out
   TextPlace begin;
   int64_t quote_faults = 0;  // quotes inside a field, texts after a closing quote, quotes that nothing closes
   TextPlace quote_place;     // of the first of them
