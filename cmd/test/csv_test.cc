@@ -79,7 +79,7 @@ TEST_CASE("csv: a worker that reads another file than the chief says so, once; a
   CheckEnds(std::vector<Process*>{ps.get(), chief.get(), other.get()});
   const std::string said = other->standard_error();
   CAPTURE(said);
-  const std::string warning = "warning: data.train: 2 rows here and 4 at the chief. ";
+  const std::string warning = "warning: data.train: 2 rows, and 4 at the chief. ";
   CHECK(Contains(said, warning));
   CHECK(said.find(warning) == said.rfind(warning));
   CHECK_FALSE(Contains(chief->standard_error(), "at the chief"));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <string_view>
 #include <utility>
 
 #include "base/check.h"
@@ -44,11 +43,8 @@ void CsrRows::CopyRow(int64_t row, SparseBuffer* to) const {
 }
 
 uint64_t CsrRows::Checksum() const {
-  const auto bytes = [](const auto& values) {
-    return std::string_view(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(values[0]));
-  };
   return FeatureChecksum(FeatureForm::kSparse,
-                         {bytes(offsets_), bytes(narrow_ids_), bytes(wide_ids_), bytes(values_)});
+                         {BytesOf(offsets_), BytesOf(narrow_ids_), BytesOf(wide_ids_), BytesOf(values_)});
 }
 
 CsrSet::CsrSet(CsrRows rows, std::optional<int64_t> classes, std::vector<int32_t> labels,

@@ -60,9 +60,7 @@ std::unique_ptr<BatchSource> ForwardedSet::Stream(const Config& config, int work
 uint64_t WeightedSet::Checksum() const {
   const uint64_t rows = ForwardedSet::Checksum();
   if (rows == 0 || weights_.empty()) return rows;
-  return FeatureChecksum(static_cast<FeatureForm>(rows & 0xff),
-                         {{reinterpret_cast<const char*>(&rows), sizeof rows},
-                          {reinterpret_cast<const char*>(weights_.data()), weights_.size() * sizeof(float)}});
+  return FeatureChecksum(static_cast<FeatureForm>(rows & 0xff), {BytesOf(&rows, 1), BytesOf(weights_)});
 }
 
 SyntheticLinear::SyntheticLinear(uint64_t seed, std::string_view part, int64_t inputs,

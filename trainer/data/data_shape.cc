@@ -328,32 +328,19 @@ void ResolveSchedule(const DataShape& shape, Config* config) {
 std::string ScheduleWarning(const OptimizerConfig& optimizer, std::optional<int64_t> updates) {
   constexpr double kLong = 1.25;
   const ScheduleConfig& schedule = optimizer.schedule;
-  if (!updates || *updates == 0) return "";
-  if (schedule.warmup_steps >= *updates) {
-    return fmt::format(
-        "train.optimizer.schedule.warmup_steps = {}, and the run has {}: the learning rate never comes to "
-        "{}. Set "
-        "fewer.",
-        schedule.warmup_steps, Plural(*updates, "update"), optimizer.learning_rate);
-  }
+  if (schedule.kind != ScheduleKind::kCosine || !updates || *updates == 0) return "";
   const int64_t end = schedule.warmup_steps + schedule.decay_steps;
-  const std::string key = fmt::format("train.optimizer.schedule.decay_steps = {}", schedule.decay_steps);
-  const std::string remedy = fmt::format("Set it to auto, or to {}.", *updates - schedule.warmup_steps);
-  if (schedule.kind == ScheduleKind::kStep && end >= *updates) {
-    return fmt::format("{}, and the run has {}: the learning rate never falls. Set fewer.", key,
-                       Plural(*updates, "update"));
-  }
-  if (schedule.kind != ScheduleKind::kCosine) return "";
-  const auto is_long = [](int64_t more, int64_t less) {
-    return static_cast<double>(more) > kLong * static_cast<double>(less);
-  };
-  if (is_long(*updates, end)) {
-    return fmt::format("{}: the learning rate is at its end, {}, after {} of the run's {} updates. {}", key,
-                       schedule.end_learning_rate, end, *updates, remedy);
-  }
-  if (!is_long(end, *updates)) return "";
-  return fmt::format("{}: the run ends after {}, long before the learning rate comes to its end at {}. {}",
-                     key, Plural(*updates, "update"), end, remedy);
+  const double share = static_cast<double>(end) / static_cast<double>(*updates);  // of the run
+  if (share <= kLong && share * kLong >= 1) return "";
+  return fmt::format(
+      "train.optimizer.schedule.decay_steps = {}: {}. {}", schedule.decay_steps,
+      share < 1 ? fmt::format("the learning rate is at its end, {}, after {} of the run's {} updates",
+                              schedule.end_learning_rate, end, *updates)
+                : fmt::format("the run ends after {}, long before the learning rate comes to its end at {}",
+                              Plural(*updates, "update"), end),
+      schedule.warmup_steps < *updates
+          ? fmt::format("Set it to auto, or to {}.", *updates - schedule.warmup_steps)
+          : fmt::format("The warm-up alone has {}: set warmup_steps lower.", schedule.warmup_steps));
 }
 
 DataSize EstimateDataSize(const Config& config) {

@@ -37,8 +37,8 @@ void ResolveModelShape(const DataShape& shape, Config* config);
 // if they are not here.
 void ResolveSchedule(const DataShape& shape, Config* config);
 
-// Returns a warning if the learning rate is at its end long before or after the run, or never moves; else an
-// empty text. `updates`: of the run; unset: not known.
+// Returns a warning if a cosine is at its end long before or after the run; else an empty text. `updates`: of
+// the run; unset: not known.
 std::string ScheduleWarning(const OptimizerConfig& optimizer, std::optional<int64_t> updates);
 
 struct DataSize {

@@ -110,8 +110,10 @@ TEST_CASE("data fingerprint: what differs from before is said, and nothing where
 }
 
 TEST_CASE("data fingerprint: other rows are told, and nothing where one side is not known") {
-  CHECK(OtherRowsText({3, 7}, {4, 7}).find("data.train: 3 rows here and 4 at the chief. ") == 0);
-  CHECK(OtherRowsText({4, 6}, {4, 7}).find("data.train: the labels here are others") == 0);
+  CHECK(OtherRowsText({3, 7}, {4, 7}).find("data.train: 3 rows, and 4 at the chief. ") == 0);
+  CHECK(OtherRowsText({4, 6}, {4, 7}).find("data.train: other labels than at the chief, or") == 0);
+  CHECK(OtherRowsText({4, 7, 0x101}, {4, 7, 0x201}).find("data.train: other features than at the chief") ==
+        0);
   CHECK(OtherRowsText({4, 7}, {4, 7}).empty());
   CHECK(OtherRowsText({0, 0}, {4, 7}).empty());
   CHECK(OtherRowsText({4, 7}, {0, 0}).empty());

@@ -337,17 +337,17 @@ std::string CountingHeaderText(const DataConfig& data, const InputForm& form) {
 
 // Labels that are numbers from 1, or with gaps between them, leave outputs without a row.
 std::string NeverComeText(const Config& config, const InputForm& form, const LabelCounts& counts) {
-  const auto used = std::max({counts.held_out.size(), counts.trained.size(), counts.test.size()});
-  const auto outputs = static_cast<size_t>(*config.model.outputs);
   if (!HasOutputPerClass(config.model) || !IsText(config.data.train.format) || !form.classes.empty())
     return "";
-  if (counts.trained.empty() || used < outputs) return "";  // not counted; UnusedOutputsText()
+  const int64_t outputs = *config.model.outputs;
   std::vector<std::string> missing;
-  for (size_t k = 0; k < outputs; ++k) {
-    const int64_t rows = CountOf(counts.held_out, k) + CountOf(counts.trained, k) + CountOf(counts.test, k);
+  int64_t rows = 0;  // of the last class
+  for (int64_t class_number = 0; class_number < outputs; ++class_number) {
+    const auto k = static_cast<size_t>(class_number);
+    rows = CountOf(counts.held_out, k) + CountOf(counts.trained, k) + CountOf(counts.test, k);
     if (rows == 0) missing.push_back(fmt::format("{}", k));
   }
-  if (missing.empty()) return "";
+  if (missing.empty() || rows == 0) return "";  // UnusedOutputsText() tells of the last ones
   return fmt::format(
       "labels are the numbers of classes, from 0 to {}, and no row is of class {}: {} never right. Set "
       "data.label_type to names: then the classes are the labels that come.",

@@ -229,6 +229,12 @@ LoadedData LoadFromFiles(const Config& config, const LabelRules& labels, const I
   SourceInputs inputs(data.train.path, "data.train.path", environment);
   if (!sparse) loaded.form = FormOf(data, fitted, &inputs);
   CsvColumns columns;
+  const auto take = [&](const auto& set) {
+    ScaleSet(config, fitted, set.get(), &loaded.form);
+    loaded.form.classes = set->class_names();
+    loaded.skipped = set->skipped();
+    loaded.train = set;
+  };
   if (inputs.is_pipe()) {
     if (fitted != nullptr) loaded.form.scale = fitted->scale;
     const auto set = std::make_shared<PipedSet>(config, labels, &inputs, &loaded.form);
@@ -237,17 +243,9 @@ LoadedData LoadFromFiles(const Config& config, const LabelRules& labels, const I
     loaded.skipped = set->skipped();
     loaded.train = set;
   } else if (data.cache == DataCache::kFile) {
-    const std::shared_ptr<CachedSet> set = CachedSet::Of(data, labels, loaded.form.columns, width);
-    ScaleSet(config, fitted, set.get(), &loaded.form);
-    loaded.form.classes = set->class_names();
-    loaded.skipped = set->skipped();
-    loaded.train = set;
+    take(CachedSet::Of(data, labels, loaded.form.columns, width));
   } else {
-    const auto set = std::make_shared<StreamedSet>(data, labels, loaded.form.columns, width);
-    ScaleSet(config, fitted, set.get(), &loaded.form);
-    loaded.form.classes = set->class_names();
-    loaded.skipped = set->skipped();
-    loaded.train = set;
+    take(std::make_shared<StreamedSet>(data, labels, loaded.form.columns, width));
   }
   const bool hashed = sparse && data.train.format == DataFormat::kCsv;
   if (data.test.format == DataFormat::kNone && !hashed) return loaded;

@@ -69,12 +69,9 @@ uint64_t MappedImages::Checksum() const {
   uint64_t sum = 0;
   for (int64_t row = 0; row < *rows(); row += step) {
     const File& file = FileOf(row);
-    const int64_t in_file = row - file.first_row;
-    const int64_t count = step == 1 ? file.rows.rows : 1;  // of all rows a file at once
-    sum = FeatureChecksum(FeatureForm::kMapped, {{reinterpret_cast<const char*>(&sum), sizeof sum},
-                                                 {reinterpret_cast<const char*>(file.rows.row(in_file)),
-                                                  static_cast<size_t>(count * inputs_)}});
-    row += count - 1;
+    sum = FeatureChecksum(
+        FeatureForm::kMapped,
+        {BytesOf(&sum, 1), BytesOf(file.rows.row(row - file.first_row), static_cast<size_t>(inputs_))});
   }
   return sum;
 }

@@ -109,10 +109,6 @@ class CacheWriter {
     const int error = WriteAll(file.get(), bytes);
     if (error != 0) ThrowNoCache(temporary_, error);
   }
-  template <typename Value>
-  static std::string_view BytesOf(const std::vector<Value>& values) {
-    return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(Value)};
-  }
   uint32_t Append(const FileDescriptor& column, int64_t bytes, const std::vector<int32_t>& renumbered = {});
 
   const std::string path_;
@@ -371,7 +367,7 @@ std::shared_ptr<CachedSet> CachedSet::Open(const CacheFile& cache, const LabelRu
   set->facts_.fingerprint.features =
       FeatureChecksum(FeatureForm::kCache,
                       {{begin + header.crcs_at(), static_cast<size_t>(header.text_at() - header.crcs_at())},
-                       {reinterpret_cast<const char*>(&header.weights_crc), sizeof header.weights_crc}});
+                       BytesOf(&header.weights_crc, 1)});
   set->is_checked_ = std::vector<std::atomic<bool>>(static_cast<size_t>(BlockCount(header.rows)));
   // Labels are used as indexes.
   const auto rows = static_cast<size_t>(header.rows);

@@ -1,11 +1,8 @@
-#define XXH_INLINE_ALL
-
 #include "trainer/data/row_index.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <xxhash.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -36,11 +33,6 @@ struct Header {
 };
 static_assert(std::is_trivially_copyable_v<RowIndex::Place>);
 
-template <typename Value>
-std::string_view BytesOf(const Value* values, size_t count) {
-  return {reinterpret_cast<const char*>(values), count * sizeof(Value)};
-}
-
 RowIndex PassOverRows(const RowFiles& files, const LabelRules& rules) {
   RowIndex index;
   int64_t& count = index.facts.rows;
@@ -48,11 +40,7 @@ RowIndex PassOverRows(const RowFiles& files, const LabelRules& rules) {
   BlockCuts cuts;
   ParsedRows row;
   uint32_t crc = 0;
-  XXH3_state_t features;
-  XXH3_64bits_reset(&features);
-  const auto add = [&](const auto& values) {
-    XXH3_64bits_update(&features, values.data(), values.size() * sizeof(values[0]));
-  };
+  uint64_t features = 0;  // the checksum of those so far
   const auto add_label = [&](const auto& of_row) {
     crc =
         static_cast<uint32_t>(crc32_z(crc, reinterpret_cast<const Bytef*>(of_row.data()), sizeof(of_row[0])));
@@ -71,10 +59,9 @@ RowIndex PassOverRows(const RowFiles& files, const LabelRules& rules) {
       ++count;
       begin = rows->mark();
       index.places.back().bytes = begin.byte - index.places.back().begin.byte;
-      add(row.features);
-      add(row.sparse.ids);
-      add(row.sparse.values);
-      add(row.weights);
+      features = FeatureChecksum(FeatureForm::kText,
+                                 {BytesOf(&features, 1), BytesOf(row.features), BytesOf(row.sparse.ids),
+                                  BytesOf(row.sparse.values), BytesOf(row.weights)});
       row.Clear();
       rules.classes ? add_label(labels.classes()) : add_label(labels.targets());
       if (rules.classes) CountClass(labels.classes().back(), &index.facts.class_rows);
@@ -88,10 +75,7 @@ RowIndex PassOverRows(const RowFiles& files, const LabelRules& rules) {
   index.facts.class_rows = BySortedNumbers(labels.names(), std::move(index.facts.class_rows));
   labels.Finish();
   index.facts.class_names = labels.names();
-  const uint64_t digest = XXH3_64bits_digest(&features);
-  index.facts.fingerprint = {
-      count, crc,
-      FeatureChecksum(FeatureForm::kText, {{reinterpret_cast<const char*>(&digest), sizeof digest}})};
+  index.facts.fingerprint = {count, crc, features};
   return index;
 }
 

@@ -199,8 +199,7 @@ bool HasOtherFeatures(uint64_t a, uint64_t b) {
 
 uint64_t DataSet::Checksum() const {
   const auto sum_of = [](FeatureForm form, const auto& rows) {
-    const auto bytes = static_cast<size_t>(rows.rows * rows.cols) * sizeof(*rows.data);
-    return FeatureChecksum(form, {{reinterpret_cast<const char*>(rows.data), bytes}});
+    return FeatureChecksum(form, {BytesOf(rows.data, static_cast<size_t>(rows.rows * rows.cols))});
   };
   if (const auto rows = bytes(); rows.data != nullptr) return sum_of(FeatureForm::kBytes, rows);
   if (const auto rows = floats(); rows.data != nullptr) return sum_of(FeatureForm::kFloats, rows);
@@ -225,19 +224,18 @@ DataFingerprint FingerprintOf(const DataSet& train) {
   return print;
 }
 
-std::string DataDifference(const DataFingerprint& now, const DataFingerprint& before) {
-  if (now.rows == 0 || before.rows == 0 || now == before) return "";
-  if (now.rows != before.rows) return fmt::format("{}, and {} before", Plural(now.rows, "row"), before.rows);
-  return now.labels != before.labels ? "other labels than before, or in another order"
-                                     : "other features than before, or in another order";
+std::string DataDifference(const DataFingerprint& now, const DataFingerprint& other, const char* whose) {
+  if (now.rows == 0 || other.rows == 0 || now == other) return "";
+  if (now.rows != other.rows) {
+    return fmt::format("{}, and {} {}", Plural(now.rows, "row"), other.rows, whose);
+  }
+  return fmt::format("other {} than {}, or in another order",
+                     now.labels != other.labels ? "labels" : "features", whose);
 }
 
 std::string OtherRowsText(const DataFingerprint& here, const DataFingerprint& chief) {
-  if (here.rows == 0 || chief.rows == 0 || here == chief) return "";
-  const std::string differ =
-      here.rows != chief.rows
-          ? fmt::format("{} here and {} at the chief", Plural(here.rows, "row"), chief.rows)
-          : "the labels here are others than at the chief, or in another order";
+  const std::string differ = DataDifference(here, chief, "at the chief");
+  if (differ.empty()) return "";
   return fmt::format(
       "data.train: {}. A worker trains on its share of one file: of different ones some rows count twice and "
       "others never. Copy one file to all machines.",

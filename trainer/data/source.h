@@ -22,6 +22,15 @@ namespace dtrain {
 
 // How a data set keeps its features. Checksums of different forms are not compared.
 enum class FeatureForm : uint8_t { kBytes = 1, kFloats, kSparse, kMapped, kText, kCache };
+// The memory of some values.
+template <typename Value>
+std::string_view BytesOf(const Value* values, size_t count) {
+  return {reinterpret_cast<const char*>(values), count * sizeof(Value)};
+}
+template <typename Values>
+std::string_view BytesOf(const Values& values) {
+  return BytesOf(values.data(), values.size());
+}
 // 55 bits of the XXH3-64 of the parts, and the form as the lowest byte. Never 0.
 uint64_t FeatureChecksum(FeatureForm form, std::initializer_list<std::string_view> parts);
 // Whether both are known, of one form, and differ.
@@ -131,9 +140,10 @@ std::unique_ptr<BatchSource> MakeSequentialSource(std::shared_ptr<const DataSet>
 // Reads every label once, where it is not known already.
 DataFingerprint FingerprintOf(const DataSet& train);
 
-// How rows that a worker reads now differ from those before: "90 rows, and 100 before"; empty: not, as far as
+// How rows that a worker reads now differ from others: "90 rows, and 100 before"; empty: not, as far as
 // known.
-std::string DataDifference(const DataFingerprint& now, const DataFingerprint& before);
+std::string DataDifference(const DataFingerprint& now, const DataFingerprint& other,
+                           const char* whose = "before");
 // Returns a warning that two workers with shares of the data read different rows; empty if they read the
 // same, or if one fingerprint is unknown.
 std::string OtherRowsText(const DataFingerprint& here, const DataFingerprint& chief);
