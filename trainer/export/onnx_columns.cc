@@ -136,14 +136,6 @@ class ColumnOperators {
     return graph_.Input(InputName(column), text ? onnx::STRING : onnx::FLOAT, 1, what);
   }
 
-  // Returns a number for each text, [batch, 1].
-  std::string Lookup(const std::string& texts, std::vector<std::string> keys, std::vector<float> numbers,
-                     float other) {
-    return graph_.Add(
-        "LabelEncoder", {texts},
-        {{"keys_strings", std::move(keys)}, {"values_floats", std::move(numbers)}, {"default_float", other}});
-  }
-
   void AddCategory(const InputColumn& column, const std::string& texts) {
     if (column.features() == 0) return;
     std::vector<std::string> keys;
@@ -156,10 +148,8 @@ class ColumnOperators {
     }
     for (int64_t i = 0; i < column.features(); ++i) all.push_back(static_cast<float>(i));
     const bool refuses = !column.has_other && model_.config.data.unseen == UnseenCategory::kError;
-    const std::string number = Lookup(texts, keys, numbers,
-                                      column.has_other ? all.back()
-                                      : refuses        ? kNaN
-                                                       : -1.0f);
+    const float other = column.has_other ? all.back() : refuses ? kNaN : -1.0f;
+    const std::string number = graph_.Lookup(texts, keys, numbers, other);
     const std::string equal = graph_.Add("Equal", {number, graph_.Constant("categories", all)});
     std::string features = graph_.Add("Cast", {equal}, {{"to", onnx::FLOAT}});
     if (refuses) {
@@ -179,8 +169,8 @@ class ColumnOperators {
   }
 
   std::string IsGap(const std::string& texts) {
-    const std::string number = Lookup(texts, {missing_.begin(), missing_.end()},
-                                      std::vector<float>(missing_.size(), 1), /*other=*/0);
+    const std::string number = graph_.Lookup(texts, {missing_.begin(), missing_.end()},
+                                             std::vector<float>(missing_.size(), 1), /*other=*/0);
     return graph_.Add("Cast", {number}, {{"to", onnx::BOOL}});
   }
 

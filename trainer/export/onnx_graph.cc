@@ -10,19 +10,12 @@ void SetType(onnx::ValueInfo* value, onnx::DataType type, int64_t columns) {
   if (columns > 0) tensor->mutable_shape()->add_dim()->set_dim_value(columns);
 }
 
-// The value of an attribute, of each kind that OnnxGraph::Attribute has, and these kinds in its order.
-void Set(int64_t number, onnx::Attribute* attribute) { attribute->set_i(number); }
-void Set(float number, onnx::Attribute* attribute) { attribute->set_f(number); }
-void Set(const std::string& text, onnx::Attribute* attribute) { attribute->set_s(text); }
-void Set(const std::vector<float>& numbers, onnx::Attribute* attribute) {
-  attribute->mutable_floats()->Add(numbers.begin(), numbers.end());
+onnx::Attribute* AddAttribute(onnx::Node* node, const char* name, onnx::Attribute::Type type) {
+  onnx::Attribute* const attribute = node->add_attribute();
+  attribute->set_name(name);
+  attribute->set_type(type);
+  return attribute;
 }
-void Set(const std::vector<std::string>& texts, onnx::Attribute* attribute) {
-  attribute->mutable_strings()->Add(texts.begin(), texts.end());
-}
-constexpr onnx::Attribute::Type kKinds[] = {onnx::Attribute::INT, onnx::Attribute::FLOAT,
-                                            onnx::Attribute::STRING, onnx::Attribute::FLOATS,
-                                            onnx::Attribute::STRINGS};
 
 }  // namespace
 
@@ -51,16 +44,16 @@ std::string OnnxGraph::Add(const char* op, const std::vector<std::string>& input
                            const std::vector<Attribute>& attributes, std::string output) {
   onnx::Node* const node = graph_.add_node();
   node->set_op_type(op);
-  if (op == std::string("LabelEncoder")) node->set_domain(kTextDomain);
   for (const std::string& input : inputs) node->add_input(input);
   if (output.empty()) output = NewName(op + std::to_string(graph_.node_size()));
   node->set_name(output);
   node->add_output(output);
   for (const auto& [name, value] : attributes) {
-    onnx::Attribute* const attribute = node->add_attribute();
-    attribute->set_name(name);
-    attribute->set_type(kKinds[value.index()]);
-    std::visit([&](const auto& of_kind) { Set(of_kind, attribute); }, value);
+    if (const auto* const number = std::get_if<int64_t>(&value)) {
+      AddAttribute(node, name, onnx::Attribute::INT)->set_i(*number);
+    } else {
+      AddAttribute(node, name, onnx::Attribute::STRING)->set_s(std::get<std::string>(value));
+    }
   }
   return output;
 }
@@ -69,6 +62,21 @@ std::string OnnxGraph::Split(const std::string& texts, const std::string& separa
   const std::string parts = Add("StringSplit", {texts}, {{"delimiter", separator}});
   graph_.mutable_node(graph_.node_size() - 1)->add_output(NewName(parts + "/counts"));
   return parts;
+}
+
+std::string OnnxGraph::Lookup(const std::string& texts, const std::vector<std::string>& keys,
+                              const std::vector<float>& numbers, float other) {
+  std::string output = Add("LabelEncoder", {texts});
+  onnx::Node* const node = graph_.mutable_node(graph_.node_size() - 1);
+  node->set_domain(kTextDomain);
+  AddAttribute(node, "keys_strings", onnx::Attribute::STRINGS)
+      ->mutable_strings()
+      ->Add(keys.begin(), keys.end());
+  AddAttribute(node, "values_floats", onnx::Attribute::FLOATS)
+      ->mutable_floats()
+      ->Add(numbers.begin(), numbers.end());
+  AddAttribute(node, "default_float", onnx::Attribute::FLOAT)->set_f(other);
+  return output;
 }
 
 onnx::Tensor* OnnxGraph::Constant(const std::string& name, onnx::DataType type,

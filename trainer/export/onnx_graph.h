@@ -20,10 +20,7 @@ constexpr char kTextDomain[] = "ai.onnx.ml";
 
 class OnnxGraph {
  public:
-  // An attribute of a node: a number or a text, or a list of them.
-  using Attribute =
-      std::pair<const char*,
-                std::variant<int64_t, float, std::string, std::vector<float>, std::vector<std::string>>>;
+  using Attribute = std::pair<const char*, std::variant<int64_t, std::string>>;
 
   explicit OnnxGraph(onnx::Graph* graph) : graph_(*graph) {}
 
@@ -40,6 +37,9 @@ class OnnxGraph {
                   const std::vector<Attribute>& attributes = {}, std::string output = "");
   // Adds the parts of texts, along a new last dimension.
   std::string Split(const std::string& texts, const std::string& separator);
+  // Adds the number of each text, in the place of its key; `other` for all texts that are no key.
+  std::string Lookup(const std::string& texts, const std::vector<std::string>& keys,
+                     const std::vector<float>& numbers, float other);
 
   // Adds an empty constant tensor, to be filled by its raw data.
   onnx::Tensor* Constant(const std::string& name, onnx::DataType type, const std::vector<int64_t>& shape);
