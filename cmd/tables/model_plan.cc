@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
+#include <set>
 
 #include "base/printable.h"
 #include "trainer/config/user_text.h"
@@ -49,11 +49,10 @@ ModelPlan PlanForNumbers(const ColumnProfile& label) {
   const bool counts = whole && (label.min == 0 || label.min == 1) &&
                       label.max == label.min + static_cast<double>(label.distinct) - 1;
   const bool all_numbers = label.not_a_number.count == 0;
-  if (label.distinct < 2) {
-    plan.problem = "has one value in all rows; there is nothing to learn";
-  } else if (!all_numbers && label.distinct <= kMaxNumberClasses) {
+  if (label.distinct < 2 || (!all_numbers && label.distinct <= kMaxNumberClasses)) {
     return PlanForClasses(label);
-  } else if (label.distinct == 2) {
+  }
+  if (label.distinct == 2) {
     plan.kind = "logistic";
     plan.comment = fmt::format("two classes, {} and {}", label.min, label.max);
     plan.names = !whole || label.max != 1 || (label.min != 0 && label.min != -1);
@@ -148,9 +147,9 @@ std::string RunPlan::EvalYaml() const {
       holds_out ? "validation" : "test", eval_every);
 }
 
-std::string RunPlan::Note() const {
-  if (holds_out || has_test) return "";
-  return "So few rows are all trained on: no accuracy is measured on rows that are held out.";
+void RunPlan::AddNote(std::vector<std::string>* notes) const {
+  if (holds_out || has_test) return;
+  notes->push_back("So few rows are all trained on: no accuracy is measured on rows that are held out.");
 }
 
 double LearningRate(double rate, const ColumnProfile& label, const ModelPlan& plan) {
@@ -161,18 +160,12 @@ double LearningRate(double rate, const ColumnProfile& label, const ModelPlan& pl
 }
 
 std::string YamlText(const std::string& text) {
-  const auto is_plain = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '.' || c == '/' || c == '-';
-  };
-  constexpr const char* kWords[] = {"true", "false", "yes", "no",  "on", "off",
-                                    "null", "y",     "n",   "nan", "inf"};
-  const std::string lower = LowerCase(text);
-  const bool word =
-      std::any_of(std::begin(kWords), std::end(kWords), [&](const char* each) { return lower == each; });
-  const bool begins = !text.empty() && is_plain(text[0]) && !(text[0] >= '0' && text[0] <= '9') &&
-                      text[0] != '-' && text[0] != '.';
-  return !word && begins && std::all_of(text.begin(), text.end(), is_plain) ? text : Quoted(text);
+  constexpr char kPlain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_/0123456789.-";
+  static const std::set<std::string> words = {"true", "false", "yes", "no",  "on", "off",
+                                              "null", "y",     "n",   "nan", "inf"};
+  const bool plain = text.find_first_not_of(kPlain) == std::string::npos;
+  const bool begins = text.find_first_of("0123456789.-") != 0 && !text.empty();
+  return plain && begins && words.count(LowerCase(text)) == 0 ? text : Quoted(text);
 }
 
 }  // namespace dtrain

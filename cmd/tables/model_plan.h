@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "trainer/data/files/table_profile.h"
 
@@ -35,8 +36,8 @@ struct RunPlan {
   // The keys of data for `bad` rows that cannot be read, and for rows that are held out.
   std::string RowsYaml(int64_t bad, const ModelPlan& model) const;
   std::string EvalYaml() const;
-  // Returns a warning if no row is left to evaluate on; else an empty text.
-  std::string Note() const;
+  // Adds that no row is left to evaluate on, if that is so.
+  void AddNote(std::vector<std::string>* notes) const;
 };
 // The plan for so many rows, in epochs up to `max_epochs`. With rows of another file to test on none are held
 // out.

@@ -321,7 +321,7 @@ class ConfigWriter {
       Note("Nothing can be learnt from {} without {}: data.bad_rows: skip leaves them out.",
            Plural(Label().missing, "row"), ColumnName(table_, label_));
     }
-    if (const std::string note = run_.Note(); !note.empty()) proposal_.notes.push_back(note);
+    run_.AddNote(&proposal_.notes);
   }
 
   template <typename... Args>

@@ -72,7 +72,7 @@ Proposal ProposeSparseConfig(const SparseProfile& rows, const std::string& path,
                                 libsvm ? fmt::format(", {}", Plural(inputs, "feature")) : ""),
                     LabelNote(rows.label, plan, "the label")};
   if (bad > 0) proposal.notes.push_back(BadRowsNote(rows, bad));
-  if (const std::string note = run.Note(); !note.empty()) proposal.notes.push_back(note);
+  run.AddNote(&proposal.notes);
   return proposal;
 }
 

@@ -442,19 +442,14 @@ void ReadRows(RawRows* rows, std::vector<ColumnBuilder>* builders, std::vector<s
   table->empty_lines = {rows->empty_lines(), rows->empty_place(), ""};
 }
 
-bool IsNumber(std::string_view text) {
-  float number = 0;
-  return ParseNumber(text, &number) == NumberText::kGood;
-}
-
 // A label and INDEX:VALUE.
 bool LooksLikeLibsvm(const std::vector<CsvField>& words) {
   const auto is_feature = [](const CsvField& word) {
     const size_t colon = word.text.find(':');
-    return colon != word.text.npos && IsNumber(word.text.substr(0, colon)) &&
-           IsNumber(word.text.substr(colon + 1));
+    return colon != word.text.npos && NumberOf(word.text.substr(0, colon)) &&
+           NumberOf(word.text.substr(colon + 1));
   };
-  return words.size() > 1 && IsNumber(words[0].text) &&
+  return words.size() > 1 && NumberOf(words[0].text) &&
          std::all_of(words.begin() + 1, words.end(), is_feature);
 }
 
@@ -465,7 +460,7 @@ bool LooksLikeVw(const std::vector<CsvField>& words) {
       return !word.text.empty() && word.text.front() == '|' && (word.text.size() == 1) == alone;
     });
   };
-  return words.size() > 2 && IsNumber(words[0].text) &&
+  return words.size() > 2 && NumberOf(words[0].text) &&
          words.back().text.find('|') == std::string_view::npos &&
          (bars(true) == 1 || (bars(true) == 0 && bars(false) > 0));
 }
