@@ -159,8 +159,7 @@ void FillDense(const ExportArguments& arguments, ExportedModel* model) {
   if (values >= kMaxDenseValues) {
     throw UserError(
         "--out {}: a dense model of {:.0f} values; of a table it may have less than {}. Try {}, which have "
-        "the "
-        "rows that are not 0.",
+        "the rows that are not 0.",
         arguments.out, values, kMaxDenseValues, "--to safetensors without --dense, or --to tsv");
   }
   model->table = DenseRows(model->config, &model->checkpoint);

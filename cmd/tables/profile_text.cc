@@ -151,13 +151,11 @@ std::string HeaderDoubts(const TableProfile& table) {
   if (table.header == Header::kCounting) {
     text +=
         "  the first line counts, as the numbers of columns do: it is taken for a row. If it is a header, "
-        "name "
-        "the columns there.\n";
+        "name the columns there.\n";
   } else if (table.header == Header::kNumbered) {
     text +=
         "  the first line counts: it is taken for names of columns, since the numbers below are not whole. "
-        "If it "
-        "is a row, set header: false.\n";
+        "If it is a row, set header: false.\n";
   }
   for (const std::string& name : RepeatedNames(table)) {
     text += fmt::format("  more than one column is named \"{}\": rename one\n", Printable(name, kMaxName));

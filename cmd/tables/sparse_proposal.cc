@@ -63,8 +63,8 @@ Proposal ProposeSparseConfig(const SparseProfile& rows, const std::string& path,
   if (plan.names) yaml += "  label_type: names    # numbers, too\n";
   yaml += run.RowsYaml(bad, plan);
   yaml += fmt::format(
-      "train:\n  batch_size: {}\n  epochs: {}\n  reduce: sum    # a feature of few rows learns from each of "
-      "them\n"
+      "train:\n  batch_size: {}\n  epochs: {}\n"
+      "  reduce: sum    # a feature of few rows learns from each of them\n"
       "  optimizer: {{kind: adagrad, learning_rate: {:g}, initial_accumulator: 1}}\n",
       run.batch, run.epochs, LearningRate(kRate, rows.label, plan));
   yaml += run.EvalYaml();

@@ -74,8 +74,7 @@ void CheckCountable(const Config& config, bool is_here) {
   throw UserError(
       "{}: is not here to count the classes in. A task that reads no data (a ps; with data.split: feed a "
       "worker above 0), and all tasks where data.train comes through a pipe, need model.outputs in its "
-      "place: "
-      "give it to all tasks.",
+      "place: give it to all tasks.",
       PathText(config.data.train));
 }
 
@@ -291,8 +290,8 @@ int64_t CountRows(const Config& config) {
   if (!FirstMissing(data.train.path).empty()) {
     throw UserError(
         "train.optimizer.schedule.decay_steps = auto; {} is not here to count the rows in. A task that reads "
-        "no "
-        "data needs the number in its place: give it to all tasks. dtrain check tells it where the data are.",
+        "no data needs the number in its place: give it to all tasks. dtrain check tells it where the data "
+        "are.",
         PathText(data.train));
   }
   SourceInputs inputs(data.train.path, "data.train.path");
@@ -319,8 +318,7 @@ void ResolveSchedule(const DataShape& shape, Config* config) {
   if (!updates) {
     throw UserError(
         "train.optimizer.schedule.decay_steps = auto; how many updates the run has nobody knows. Set "
-        "train.steps, "
-        "or give a number.");
+        "train.steps, or give a number.");
   }
   schedule.decay_steps = std::max<int64_t>(1, *updates - schedule.warmup_steps);
 }

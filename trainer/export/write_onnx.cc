@@ -137,10 +137,8 @@ std::string DocText(const ExportedModel& model) {
   if (model.from_columns) {
     return fmt::format(
         "From the columns of a table, [batch, 1] each, to predictions. Texts are as in the file, without "
-        "blanks "
-        "around them; a missing number is NaN, a missing text is empty or written as in the file.{} A row "
-        "that "
-        "dtrain predict refuses gets NaN, and class -1.",
+        "blanks around them; a missing number is NaN, a missing text is empty or written as in the file.{} A "
+        "row that dtrain predict refuses gets NaN, and class -1.",
         scales);
   }
   const std::string encodings = model.EncodingsText();

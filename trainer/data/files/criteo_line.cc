@@ -106,8 +106,7 @@ class CriteoParser : public LineParser {
   static std::string FieldsRule(size_t count) {
     return fmt::format(
         "a row has {}{} fields; it must have a label, 13 numbers and 26 categories, separated by tabs. "
-        "Correct it, "
-        "or remove the row.",
+        "Correct it, or remove the row.",
         count > kFeatures + 1 ? "more than " : "", count > kFeatures + 1 ? kFeatures + 1 : count);
   }
 

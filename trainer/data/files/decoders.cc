@@ -168,8 +168,7 @@ bool ZstdFile::BeginMember() {
   if (AgreesWithZstd(input())) return true;
   throw UserError(
       "{}: byte {}: a zstd frame ends here, and what follows is no other one. Fetch the file anew, or cut "
-      "off "
-      "what follows if it is no data: head -c {}.",
+      "off what follows if it is no data: head -c {}.",
       path(), offset(), offset());
 }
 
