@@ -92,6 +92,7 @@ void Checkpoints::AskForCandidate(const Member& worker) {
 }
 
 void Checkpoints::OnNeedSnapshot(const Member& worker, uint64_t request) {
+  if (stays_) return;
   AskForCandidate(worker);
   if (!candidate_) return AnswerEvaluator(worker, request, 0);
   candidate_->request = request;
@@ -122,7 +123,7 @@ void Checkpoints::OnEvaluated(const Member& worker, const std::optional<Evaluati
 // (ChooseBase), and the next checkpoint is full.
 void Checkpoints::EndCandidate() {
   const Member* const worker = members_.Worker(candidate_->worker);
-  if (candidate_->request != 0 && phase_ != Phase::kEvaluating && worker->here()) {
+  if (candidate_->request != 0 && phase_ != Phase::kEvaluating && !stays_ && worker->here()) {
     AnswerEvaluator(*worker, candidate_->request, 0);
   }
   candidate_.reset();

@@ -68,8 +68,8 @@ class Checkpoints {
   // An evaluation of `worker` is due: takes the candidate now, or as soon as the current checkpoint has
   // ended. In sync no round is decided until it is taken.
   void AskForCandidate(const Member& worker);
-  // That worker asks for the candidate: answers when it is taken. The answer names no snapshot where the run
-  // is being saved for the last time, the disk hangs, or the candidate could not be taken.
+  // That worker asks for the candidate: answers when it is taken, and not at all once the last checkpoint was
+  // asked for. The answer names no snapshot where the disk hangs, or the candidate could not be taken.
   void OnNeedSnapshot(const Member& worker, uint64_t request);
   // Whether `number` is the candidate that is being evaluated.
   bool IsCandidate(uint64_t number) const { return phase_ == Phase::kEvaluating && number == this->number(); }

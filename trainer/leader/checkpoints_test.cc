@@ -377,15 +377,21 @@ TEST_CASE("candidate: without its evaluator it is dropped, and rounds go on") {
   }
 }
 
-TEST_CASE("candidate: the last checkpoint does not wait for an evaluation, and there is none behind it") {
-  Evaluating f(TrainMode::kAsync);
-  CHECK(f.Snapshot() == 1);
-  f.SetStep(8);
-  f.checkpoints->Ask(true);
-  CHECK_FALSE(f.checkpoints->IsCandidate(1));
-  f.Complete(2);
-  CHECK(f.checkpoints->saved_step() == 8);
-  CHECK(f.Snapshot() == 0);
+TEST_CASE("candidate: the last checkpoint does not wait for an evaluation, which is not answered any more") {
+  for (const bool taken : {false, true}) {
+    Evaluating f(TrainMode::kAsync, 2);
+    f.checkpoints->AskForCandidate(f.worker());
+    CHECK_FALSE(f.Snapshot());
+    if (taken) f.Kept(1);
+    CHECK(f.Told() == (taken ? std::make_optional<uint64_t>(1) : std::nullopt));
+    f.SetStep(8);
+    f.checkpoints->Ask(true);
+    CHECK_FALSE(f.checkpoints->IsCandidate(1));
+    CHECK_FALSE(f.Told());
+    f.Complete(2);
+    CHECK(f.checkpoints->saved_step() == 8);
+    CHECK_FALSE(f.Snapshot());
+  }
 }
 
 TEST_CASE("candidate: one that a ps does not take in time is given up, and its evaluator is told") {

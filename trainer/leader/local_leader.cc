@@ -351,6 +351,9 @@ void LocalLeader::OnEvaluated(const Member& member, uint64_t request, const wire
     const std::optional<EvaluationFigures> best = taken ? evaluations_.TakeFinal(said) : std::nullopt;
     if (best && checkpoints_) checkpoints_->AskBest(*best);
   } else {
+    // A run that stops writes no candidate any more. Its evaluator is not answered, and does not tell the
+    // loss.
+    if (stop_.asked() && keeps_best() && evaluations_.DueFor(member) == said.local_step()) return;
     const bool kept = checkpoints_ && checkpoints_->IsCandidate(said.snapshot());
     const Evaluations::Verdict verdict = evaluations_.Take(member, said, kept);
     if (checkpoints_) checkpoints_->OnEvaluated(member, verdict.best);

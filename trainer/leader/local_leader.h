@@ -53,10 +53,7 @@ class LocalLeader : public Leader {
     if (keeps_best() && evaluations_.DueFor(worker) != 0) checkpoints_->AskForCandidate(worker);
     return steps_.GrantNext(worker);
   }
-  // A run that stops keeps no best checkpoint any more, so what it evaluated would be lost.
-  uint64_t EvaluationDueFor(const Member& worker) const override {
-    return stop_.asked() && config_.eval.keep_best ? 0 : evaluations_.DueFor(worker);
-  }
+  uint64_t EvaluationDueFor(const Member& worker) const override { return evaluations_.DueFor(worker); }
 
   // No round has an exchange from before the start, or of a worker that has not started: the rounds are
   // counted from there.

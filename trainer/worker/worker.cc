@@ -395,18 +395,15 @@ void Worker::EvaluateAfter(int64_t local_step) {
     weights = {0, exchanges_.global_step()};
     evaluation = Evaluate(set);
   }
-  const EvaluationFigures figures = ReportedFigures(evaluation.value_or(Evaluation()), nullptr, {});
-  if (evaluation) {
-    LogEvaluation(set, weights.global_step, local_step_, *evaluation, log_);
-    if (summary_) summary_->OnEvaluation(set, weights.global_step, figures);
-  }
+  const EvaluationFigures figures = ReportedFigures(evaluation.value_or(Evaluation())), none;
   while (exchanges_.open() > 0) client_.Collect();
   const bool on_test = set == EvalOn::kTest;
-  const EvaluationFigures none;
-  if (TellEvaluation(local_step, weights, on_test ? none : figures, on_test ? figures : none)) {
-    ended_early_ = true;
-  }
+  ended_early_ |= TellEvaluation(local_step, weights, on_test ? none : figures, on_test ? figures : none);
   evaluated_step_ = local_step;
+  if (!evaluation) return;
+  // Not before: ps 0 has taken it and, if it is the best, keeps its weights.
+  LogEvaluation(set, weights.global_step, local_step_, *evaluation, log_);
+  if (summary_) summary_->OnEvaluation(set, weights.global_step, figures);
 }
 
 // Waits until every ps has the snapshot that ps 0 saves if it is the best.
@@ -430,7 +427,7 @@ bool Worker::TellEvaluation(int64_t local_step, const EvaluatedWeights& weights,
   const net::ChannelStats since_done = local_step == 0 ? SinceDone() : net::ChannelStats();
   const wire::Grant* answer =
       client_
-          .Call(0, false, "the figures of an evaluation",
+          .Call(0, true, "the figures of an evaluation",  // a run that stops does not answer
                 [&](auto& builder) {
                   const auto text = [&](const EvaluationFigures& figures) {
                     return figures.rows ? builder.CreateString(EvaluationToJson(figures)) : 0;
