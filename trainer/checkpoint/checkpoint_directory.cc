@@ -282,12 +282,18 @@ void CheckpointDirectory::Abandon(const std::string& temporary) {
   saves_.erase(save);
 }
 
+bool CheckpointDirectory::HasMadeRoom(const ListedCheckpoint& checkpoint) const {
+  const bool own = checkpoint.run_id == run_id_ || checkpoint.run_id == goes_on_from_;
+  return own && IsReplacedName(checkpoint.name) && !IsGone(PathOf(CheckpointName(checkpoint.step)));
+}
+
 void CheckpointDirectory::Prune(int64_t keep, const std::optional<std::string>& stays) {
   const std::vector<ListedCheckpoint> there = List();
   std::vector<bool> kept(there.size());
   std::set<uint64_t> bases;  // of those that are kept, by their checksums
   for (size_t i = 0; i < there.size(); ++i) {
-    kept[i] = i < static_cast<size_t>(keep) || there[i].name == stays;
+    const bool is_newest = !HasMadeRoom(there[i]) && keep-- > 0;
+    kept[i] = is_newest || there[i].name == stays;
     if (kept[i] && there[i].base) bases.insert(there[i].base->checksum);
   }
   // A delta is newer than its base and goes first.
@@ -349,7 +355,8 @@ std::vector<ListedCheckpoint> CheckpointDirectory::List(std::vector<std::string>
     for (const std::string& name : names) {
       try {
         const Manifest manifest = ReadManifest(PathOf(name));
-        listed.push_back({name, manifest.sequence, manifest.step, manifest.checksum, manifest.base});
+        listed.push_back(
+            {name, manifest.sequence, manifest.step, manifest.checksum, manifest.run_id, manifest.base});
       } catch (const BadCheckpoint& bad) {
         if (!IsGone(PathOf(name))) problems.push_back(fmt::format("{}: {}", name, bad.problem()));
       }

@@ -19,7 +19,8 @@ struct ListedCheckpoint {
   std::string name;
   int64_t sequence = 0;
   int64_t step = 0;
-  uint64_t checksum = 0;           // Manifest::checksum
+  uint64_t checksum = 0;  // Manifest::checksum
+  uint64_t run_id = 0;
   std::optional<StoredBase> base;  // set: it is a delta
 };
 
@@ -66,11 +67,14 @@ class CheckpointDirectory {
   // Claims the directory for a new run. Throws UserError when another living run has it. `who`: the claimant,
   // for that error of others.
   void Claim(const std::string& who, uint64_t run_id);
+  // The claimed run goes on from a checkpoint of the run `run_id`: they count as one.
+  void GoesOnFrom(uint64_t run_id) { goes_on_from_ = run_id; }
   // Claims it for a run that goes on. Throws PeerLost when another living process has it.
   void ClaimAgain(const std::string& who, uint64_t run_id);
-  // If the directory was removed or renamed since, makes it anew and claims it for the same run. Returns
-  // whether it was. Throws SaveError, and PeerLost when another process has it by now.
-  bool MakeAnewIfGone();
+  // If the directory was removed or renamed since, makes it anew and claims it for the same run. Where it
+  // cannot be made, the checkpoints of the run's directory `run` take its place; empty: none. Returns whether
+  // it was gone. Throws SaveError, and PeerLost when another process has it by now.
+  bool MakeAnewIfGone(const std::string& run);
 
   // The calls of a save, in this order; each throws IoError, mostly SaveError, with path and remedy.
 
@@ -90,7 +94,8 @@ class CheckpointDirectory {
   void Abandon(const std::string& temporary);
 
   // Removes all complete checkpoints but the newest `keep`, the one named `stays`, and the bases of these.
-  // Keeps those without a readable manifest, for people to look at.
+  // One that has made room for another of its step and run is none of the newest. Keeps those without a
+  // readable manifest, for people to look at.
   void Prune(int64_t keep, const std::optional<std::string>& stays = std::nullopt);
 
   // Removes the oldest complete checkpoint, but not the newest, the best, or a base of another. Returns its
@@ -126,13 +131,15 @@ class CheckpointDirectory {
   void RemoveLeftovers() const;
   void RenameWhileMine(const std::string& from, const std::string& to) const;
   void MakeRoom(const std::string& name) const;
+  bool HasMadeRoom(const ListedCheckpoint& checkpoint) const;
   void Remove(const std::string& name) const;
 
-  const std::string path_;
+  std::string path_;
   const std::string setting_;
   DirectoryClaim claim_;
   std::string claimant_;
   uint64_t run_id_ = 0;
+  uint64_t goes_on_from_ = 0;          // 0: none
   std::map<std::string, Save> saves_;  // by temporary path
 };
 

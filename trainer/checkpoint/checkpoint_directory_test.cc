@@ -98,6 +98,23 @@ TEST_CASE(
   CHECK(NamesIn(directory.path()) == Names{"replaced-step-000000007-2", "step-000000007"});
 }
 
+TEST_CASE(
+    "directory: one that made room for another of its run goes with the next pruning, unless it stays") {
+  CheckpointDirectory directory(NewDirectory());
+  directory.Claim("this run", 0x1122334455667788);
+  for (const int64_t step : {7, 7, 8, 8}) SaveStep(&directory, step);
+  directory.Prune(5, "replaced-step-000000008-3");
+  CHECK(ListedNames(directory) == Names{"step-000000008", "replaced-step-000000008-3", "step-000000007"});
+  CheckpointDirectory later(NewDirectory());
+  later.Claim("another run", 1);
+  for (int i = 0; i < 2; ++i) SaveStep(&later, 7);
+  later.Prune(5);
+  CHECK(ListedNames(later) == Names{"step-000000007", "replaced-step-000000007-1"});
+  later.GoesOnFrom(0x1122334455667788);
+  later.Prune(5);
+  CHECK(ListedNames(later) == Names{"step-000000007"});
+}
+
 TEST_CASE("directory: a damaged one of the same name makes room too") {
   CheckpointDirectory directory(NewDirectory());
   for (int i = 0; i < 2; ++i) {

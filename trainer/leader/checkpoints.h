@@ -109,8 +109,9 @@ class Checkpoints {
   bool verified() const { return alone_ || !restored_; }
   // What people who ask for the status must know of checkpoints that fail; empty while they succeed.
   std::string Trouble() const;
-  // The run starts from a checkpoint of this global step.
-  void set_saved(int64_t step) {
+  // The run starts from a checkpoint of this global step, which the run `run_id` has written.
+  void set_saved(int64_t step, uint64_t run_id) {
+    directory_->GoesOnFrom(run_id);
     saved_step_ = step;
     restored_ = true;
   }

@@ -240,7 +240,7 @@ void LocalLeader::Begin(const StartedFrom& from) {
   const bool restored = !from.path.empty();
   if (restored) history_.checkpoint = ShortText(from.path);
   if (restored) history_.checkpoint_step = from.step;
-  if (checkpoints_ && restored) checkpoints_->set_saved(from.step);
+  if (checkpoints_ && restored) checkpoints_->set_saved(from.step, from.run_id);
   const std::string& resume = config_.checkpoint.resume;
   // The newest checkpoint of checkpoint.dir is not this run's, so the run could not go back to it.
   const bool elsewhere = !history_.begun && resume != "auto" && resume != "never";
