@@ -7,6 +7,13 @@
 #include "trainer/checkpoint/checkpoint_directory.h"
 
 namespace dtrain {
+namespace {
+
+// The multiples of eval.every_steps after which a faster worker evaluates.
+constexpr int kPassedWithout = 3;
+
+}  // namespace
+
 EvaluationFigures FiguresIn(const flatbuffers::String* text) {
   return text == nullptr ? EvaluationFigures() : EvaluationFromJson(text->string_view());
 }
@@ -34,18 +41,24 @@ void Evaluations::Begin(int64_t global_step) {
 }
 
 // An evaluator that the run waits for stays the evaluator: the other workers cannot go on without it.
+bool Evaluations::CanEvaluate(const Member& worker) const {
+  return worker.is_worker() && worker.evaluates && (worker.takes_part || members_.IsAwaited(worker));
+}
+
 int Evaluations::Evaluator() const {
-  for (const Member& member : members_.all()) {
-    if (member.task.role != Role::kWorker || !member.evaluates) continue;
-    if (member.takes_part || members_.IsAwaited(member)) return member.task.index;
-  }
-  return -1;
+  const std::vector<Member>& all = members_.all();
+  const auto lowest = std::find_if(all.begin(), all.end(), [&](const Member& m) { return CanEvaluate(m); });
+  return lowest == all.end() ? -1 : lowest->task.index;
 }
 
 void Evaluations::AskFor(const Member& worker) {
-  evaluator_ = Evaluator();
-  if (worker.task.index != evaluator_) return;
-  if (worker.task.index != taken_from_ || worker.taken != taken_) due_ = worker.taken;
+  const int index = worker.task.index;
+  const bool waits = due_ != 0 && index != evaluator_ && CanEvaluate(*members_.Worker(evaluator_));
+  if (waits || !CanEvaluate(worker)) return;
+  if (index != Evaluator() && ++passed_[index] < kPassedWithout) return;
+  evaluator_ = index;
+  passed_.clear();
+  if (index != taken_from_ || worker.taken != taken_) due_ = worker.taken;
 }
 
 EvaluationFigures Evaluations::EvaluatedFigures(const wire::Evaluated& said) const {

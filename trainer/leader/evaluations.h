@@ -1,13 +1,15 @@
 // Evaluations: decides for the leader which worker evaluates and when (eval.every_steps, eval.at_end),
 // whether the figures end the run (eval.patience), and which checkpoint is the best (eval.keep_best). The
-// evaluator is the worker with the lowest index that takes part and has the rows. When it is lost,
-// the next one takes over from its own next step; an evaluation that was due then is dropped. The leader
-// repeats a request until the figures arrive.
+// evaluator is the worker with the lowest index that takes part and has the rows. If that is so slow that
+// another one passes three multiples of eval.every_steps without an evaluation, the other one evaluates. When
+// it is lost, the next one takes over from its own next step; an evaluation that was due then is dropped. The
+// leader repeats a request until the figures arrive.
 // Owner: LocalLeader. Thread: the ps loop.
 #pragma once
 
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -57,6 +59,7 @@ class Evaluations {
 
  private:
   void AskFor(const Member& worker);
+  bool CanEvaluate(const Member& worker) const;
   // The figures on the set of eval.on.
   EvaluationFigures EvaluatedFigures(const wire::Evaluated& said) const;
   bool IsBest(const EvaluationFigures& figures);
@@ -68,7 +71,8 @@ class Evaluations {
   Logger& log_;
   const int64_t every_steps_;
   int evaluator_ = -1;
-  int64_t due_ = 0;  // the local step that the evaluator has to evaluate; 0: none
+  int64_t due_ = 0;            // the local step that the evaluator has to evaluate; 0: none
+  std::map<int, int> passed_;  // multiples of every_steps_ since the last evaluation, by worker
   // The worker and the local step of the latest figures: a worker that was lost after it sent them and comes
   // back is not asked for them again.
   int taken_from_ = -1;

@@ -58,6 +58,21 @@ TEST_CASE("evaluations: the lowest worker that has the rows is asked at each mul
   CHECK(run.Steps(1, 2) == 2);
 }
 
+TEST_CASE("evaluations: where the lowest worker is slow a faster one evaluates, one at a time") {
+  Run run;
+  CHECK(run.Steps(2, 2) == 0);
+  CHECK(run.Steps(2, 4) == 0);
+  CHECK(run.Steps(2, 6) == 6);
+  CHECK(run.Steps(1, 2) == 0);  // worker 2 is at it
+  run.Take(2, 6, 0.5);
+  CHECK(run.Steps(2, 8) == 0);
+  CHECK(run.Steps(2, 10) == 0);
+  CHECK(run.Steps(1, 4) == 4);
+  run.Take(1, 4, 0.4);
+  CHECK(run.Steps(2, 12) == 0);  // counted anew
+  CHECK(run.history.patience->best_loss() == 0.4);
+}
+
 TEST_CASE("evaluations: figures on the other set than that of eval.on change nothing") {
   Run run;
   run.config.eval.on = EvalOn::kValidation;
