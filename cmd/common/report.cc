@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -117,7 +118,13 @@ void ResultFile::NoteLost(const std::string& task, const std::string& why) {
 
 void ResultFile::NoteReached(const RunSummary& reached) {
   const std::lock_guard<std::mutex> hold(mutex_);
-  if (!reached_ || reached_->local_steps.empty()) reached_ = reached;
+  const bool of_leader = !reached.identity.run_id.empty();
+  if (!of_leader && reached_ && !reached_->identity.run_id.empty()) return;
+  reached_ = reached;
+  pollfd parent = {report_fd_, POLLOUT, 0};
+  if (of_leader && !written_ && poll(&parent, 1, 0) > 0) {
+    Report(kStepWord, std::to_string(reached.global_step));
+  }
 }
 
 bool ResultFile::Write(const RunSummary& summary) {

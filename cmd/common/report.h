@@ -26,6 +26,7 @@ class RunDirectory;
 // The first words of a report line that a task started with --reports writes to standard output.
 constexpr char kBegunWord[] = "@begun";    // the run has begun; followed by its identity as JSON
 constexpr char kResultWord[] = "@result";  // followed by the summary as wire JSON
+constexpr char kStepWord[] = "@step";      // from ps 0; followed by the global step that the run has reached
 // Followed by a task that this one has given up, and why: "ps 1: ...". On the standard input of a ps it is
 // the parent's word for a task whose process was killed, and how.
 constexpr char kLostWord[] = "@lost";
@@ -79,8 +80,9 @@ class ResultFile {
 
   // Report to the parent, if there is one. A failure shows when the result itself is written.
   void NoteBegun(const RunIdentity& identity);
-  // What the run had reached when a task failed or was stopped: a summary without a status, which a failure
-  // has as its own. What a ps 0 knows has precedence.
+  // What the run has reached now, or had when a task failed or was stopped: a summary without a status, which
+  // a failure has as its own. What a ps 0 knows has precedence; its parent hears the step, unless that does
+  // not read.
   void NoteReached(const RunSummary& reached);
   void NoteLost(const std::string& task, const std::string& why);
   // Tells the parent why this task ends; a stop that was asked for is a warning. The parent shows it, so the

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
@@ -20,7 +21,6 @@
 #include "cmd/run/process_end.h"
 #include "cmd/run/run_result.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
-#include "trainer/monitor/run_monitor.h"
 #include "trainer/peer/conversations.h"
 #include "trainer/task/run_log.h"
 
@@ -117,7 +117,12 @@ std::string StopReport(const Config& config, const Outcome& outcome, ExitCode co
   const std::string signal = SignalName(outcome.stop_signal);
   const char* const lost = config.checkpoint.dir.empty() ? kNothingKept : kNothingSaved;
   if (outcome.ended_at_once) return fmt::format("ended at once by a second {}; {}", signal, lost);
-  if (code == ExitCode::kInternal) return fmt::format("stopped by {}; {}", signal, lost);
+  if (code == ExitCode::kInternal) {
+    const auto leader = std::find_if(outcome.ends.begin(), outcome.ends.end(),
+                                     [](const ChildEnd& end) { return end.name == "ps 0"; });
+    const bool tells = leader != outcome.ends.end() && !leader->error.empty();
+    return tells ? leader->error : fmt::format("stopped by {}; {}", signal, lost);
+  }
   if (summary.checkpoint) {
     return fmt::format("stopped by {} at global step {}; the newest checkpoint is {}", signal,
                        summary.global_step, *summary.checkpoint);
@@ -167,18 +172,8 @@ std::string OthersLost(const ChildEnd& cause, const std::vector<ChildEnd>& ends)
   return others.empty() ? "" : fmt::format(" After it, {}; no worker was left.", others);
 }
 
-// The step in the last status that ps 0 has written; 0: there is none of this run.
-int64_t LastStep(const Config& config, const RunIdentity& identity) {
-  if (!config.run.has_directory()) return 0;
-  const Json status = Json::Parse(ReadRunFile(config.run.dir + "/" + RunMonitor::kStatus));
-  const Json* const step = status.Find("global_step");
-  const bool known =
-      step != nullptr && step->is_number_integer() && TextIn(status, "run_id") == identity.run_id;
-  return known ? step->get<int64_t>() : 0;
-}
-
-// Fills in what is known of a run that has failed if ps 0 could not tell: which workers were lost, the step
-// that it had reached, and the newest checkpoint if that is on this host.
+// Fills in what is known of a run that has failed if ps 0 could not tell: which workers were lost, and the
+// newest checkpoint if that is on this host.
 void FillIn(const Config& config, const Outcome& outcome, RunSummary* summary) {
   if (outcome.results.Stage() != RunStage::kRunning) return;
   for (const ChildEnd& end : outcome.ends) {
@@ -191,7 +186,6 @@ void FillIn(const Config& config, const Outcome& outcome, RunSummary* summary) {
   const auto& hosts = outcome.results.Identity().hosts;
   const auto leader = hosts.find(TaskName({Role::kPs, 0}));
   const bool here = leader != hosts.end() && leader->second == HostName();
-  if (summary->local_steps.empty()) summary->global_step = LastStep(config, outcome.results.Identity());
   if (summary->checkpoint || config.checkpoint.dir.empty() || !here) return;
   const CheckpointDirectory directory(config.checkpoint.dir);
   try {
@@ -261,6 +255,7 @@ void NoteOutcome(const Outcome& outcome, RunAccount* account) {
 void RunResults::Take(const std::string& task, const std::string& word, const std::string& text) {
   const bool first = task == "ps 0";
   RunSummary summary;
+  if (word == kStepWord && first) first_.global_step = std::strtoll(text.c_str(), nullptr, 10);
   if (word == kResultWord) {
     FromWireJson(text, &summary);  // stays empty if the text was cut off
   } else if (word == kBegunWord && first) {

@@ -29,8 +29,8 @@ class RunResults {
   void Take(const std::string& task, const std::string& word, const std::string& text);
   // The run begins when ps 0 says so. It is done when any task says so.
   RunStage Stage() const;
-  // Returns the summary of a run that is done; otherwise the last one reported by ps 0, which is empty if it
-  // has reported none.
+  // Returns the summary of a run that is done; otherwise the last one reported by ps 0, which has nothing but
+  // the last step that it has told if it has reported none.
   const RunSummary& Summary() const { return done_ ? *done_ : first_; }
   // The run as ps 0 knew it when it began; empty before.
   const RunIdentity& Identity() const { return identity_; }

@@ -193,6 +193,24 @@ TEST_CASE("kept models: a ps i that is lost without checkpoints is told by ps 0 
   REQUIRE(other->WaitForEnd());
 }
 
+TEST_CASE("kept models: dtrain local without a directory tells the steps lost with a killed ps too") {
+  for (const int ps : {0, 1}) {
+    CAPTURE(ps);
+    const LocalJob job(EndlessJob());
+    // ps 0 tells the step each second.
+    const auto run =
+        job.Start({"--ps", "2", "--run", "none", "--set", "hooks={log_every_steps: 0, log_every_secs: 2}"});
+    REQUIRE(run->WaitForLine("worker 0 | epoch"));
+    kill(ChildOf(*run, "ps", ps), SIGKILL);
+    CheckEnd(*run, 4);
+    const std::string last = LastLine(run->standard_error());
+    CAPTURE(last);
+    const size_t at = last.find(" steps are lost, since the run keeps no checkpoints.");
+    REQUIRE(at != std::string::npos);
+    CHECK(std::stoll(last.substr(last.rfind(' ', at - 1) + 1)) > 0);
+  }
+}
+
 // Runs an endless job of `dtrain local`, takes `place` of it away, and ends it by SIGTERM.
 std::string ToldAfterRemoval(const LocalJob& job, const std::vector<std::string>& more,
                              const std::function<void()>& take_away) {
@@ -219,6 +237,47 @@ TEST_CASE("kept models: checkpoints whose directory is removed or renamed are wr
     CHECK(fs::exists(model + "/manifest"));
     CHECK(HasModel(run));
   }
+}
+
+TEST_CASE("kept models: where checkpoint.dir cannot be made anew the model goes to the run's directory") {
+  for (const bool threads : {false, true}) {
+    CAPTURE(threads);
+    const LocalJob job(EndlessJob());
+    const std::string disk = job.directory + "/disk", place = disk + "/ckpt", run = job.directory + "/run";
+    std::vector<std::string> more = {"--ps", "2", "--run", run, "--set", "checkpoint.dir=" + place};
+    if (threads) more.push_back("--in-process");
+    const std::string said = ToldAfterRemoval(job, more, [&] {
+      fs::remove_all(run);
+      fs::rename(disk, NewDirectory() + "/elsewhere");
+      WriteFile(disk, "");
+    });
+    CAPTURE(said);
+    CHECK(Contains(said, fmt::format("{} was removed or renamed and cannot be made anew, and checkpoints are "
+                                     "written into {}/checkpoints",
+                                     place, run)));
+    const std::string model = ReadResult(job.result).at("checkpoint").get<std::string>();
+    CHECK(model.rfind(run + "/checkpoints/step-", 0) == 0);
+    CHECK(Contains(said, "the newest checkpoint is " + model));
+    CHECK(HasModel(run));
+  }
+}
+
+TEST_CASE("kept models: a stop whose last checkpoint fails says why") {
+  const LocalJob job(EndlessJob());
+  const std::string disk = job.directory + "/disk";
+  const auto run = job.Start({"--run", "none", "--set", "checkpoint.dir=" + disk + "/ckpt"});
+  REQUIRE(run->WaitForLine("worker 0 | epoch"));
+  fs::rename(disk, NewDirectory() + "/elsewhere");
+  WriteFile(disk, "");
+  run->Signal(SIGTERM);
+  CheckEnd(*run, 1);
+  const std::string why = "nothing was saved: ", last = LastLine(run->standard_error());
+  CAPTURE(last);
+  CHECK(Contains(last, "stopped by SIGTERM at global step "));
+  CHECK(Contains(last, why));
+  CHECK(Contains(last, "Not a directory"));
+  CHECK(Contains(last, "; there is no checkpoint"));
+  CHECK(Contains(ReadResult(job.result).at("error").get<std::string>(), "Not a directory"));
 }
 
 TEST_CASE("kept models: a run whose whole directory is removed makes it anew and says so") {

@@ -586,6 +586,7 @@ void LocalLeader::Tick(TimePoint now) {
 void LocalLeader::TellStatus(TimePoint now) {
   next_status_ = now + kStatusEvery;
   if (parts_.task.on_status) parts_.task.on_status(*StatusJson());
+  if (parts_.task.on_reached && phase_ == RunPhase::kRunning) parts_.task.on_reached(Reached());
 }
 
 const char* LocalLeader::PhaseName() const {

@@ -34,8 +34,8 @@ struct TaskOptions {
   // Called, with this task's exit code and why, by another thread when ps 0 has ended the run, and by the
   // task's own when it has failed: the task then has a moment to end, whatever it is doing. May be empty.
   std::function<void(ExitCode, const std::string& why)> on_abort;
-  // Called when this task has failed or was stopped, with what it knows of what the run has reached: a
-  // summary without a status. May be empty.
+  // Called when this task has failed or was stopped, and by a ps 0 each second, with what it knows of what
+  // the run has reached: a summary without a status. May be empty.
   std::function<void(const RunSummary&)> on_reached;
   // A supervisor, which has started all tasks, derives the run's exit code from theirs. A task whose run
   // another task has ended then reports a lost peer, so the blame goes to the one that failed. Otherwise it
