@@ -167,11 +167,13 @@ void CheckpointDirectory::ClaimAgain(const std::string& who, uint64_t run_id) {
   if (!holder.empty()) ThrowTaken(holder);
 }
 
-bool CheckpointDirectory::MakeAnewIfGone() {
+bool CheckpointDirectory::MakeAnewIfGone(const std::string& run) {
   if (!IsGone(path_)) return false;
-  std::error_code failed;
+  std::error_code failed, failed_there;
   fs::create_directories(path_, failed);
-  if (failed) throw SaveError(path_, "made anew", failed.value());
+  if (failed && !run.empty()) fs::create_directories(run + kInRun, failed_there);
+  if (failed && (run.empty() || failed_there)) throw SaveError(path_, "made anew", failed.value());
+  if (failed) path_ = run + kInRun;
   claim_.Forget();
   ClaimAgain(claimant_, run_id_);
   return true;

@@ -63,9 +63,9 @@ TEST_CASE("directory: one that is gone is made anew and claimed again, and one t
   CheckpointDirectory directory(NewDirectory() + "/ckpt");
   directory.Prepare();
   directory.Claim("ps 0", 1);
-  CHECK_FALSE(directory.MakeAnewIfGone());
+  CHECK_FALSE(directory.MakeAnewIfGone(""));
   std::filesystem::rename(directory.path(), directory.path() + "-old");
-  CHECK(directory.MakeAnewIfGone());
+  CHECK(directory.MakeAnewIfGone(""));
   CHECK(std::filesystem::exists(SaveStep(&directory, 7) + "/manifest"));
   CheckpointDirectory other(directory.path());
   CHECK_THROWS_AS(other.Claim("another", 2), UserError);

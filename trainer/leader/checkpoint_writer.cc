@@ -22,10 +22,12 @@ bool IsReady(const std::future<Result>& future) {
 }  // namespace
 
 CheckpointWriter::CheckpointWriter(const Config& config, const Layout& layout, CheckpointDirectory& directory,
-                                   std::string self, SnapshotKeeper& own, AskForPiece ask, Logger& log)
+                                   std::string run_directory, std::string self, SnapshotKeeper& own,
+                                   AskForPiece ask, Logger& log)
     : config_(config),
       layout_(layout),
       directory_(directory),
+      run_directory_(std::move(run_directory)),
       self_(std::move(self)),
       ask_(std::move(ask)),
       log_(log),
@@ -50,8 +52,11 @@ void CheckpointWriter::Begin(uint64_t number, SavedMoment moment, std::vector<bo
 CheckpointWriter::Outcome CheckpointWriter::BeginSave(bool lacks_room) {
   const std::string& path = directory_.path();
   try {
-    if (directory_.MakeAnewIfGone()) {
-      log_.Warning("{} was removed or renamed; it is made anew, and checkpoints are written there", path);
+    const std::string before = path;
+    if (directory_.MakeAnewIfGone(run_directory_)) {
+      log_.Warning("{} was removed or renamed{}, and checkpoints are written {}", before,
+                   path == before ? "; it is made anew" : " and cannot be made anew",
+                   path == before ? "there" : "into " + path);
     }
     const std::optional<std::string> removed = lacks_room ? directory_.RemoveOldest() : std::nullopt;
     if (removed) {
@@ -177,6 +182,8 @@ std::optional<CheckpointWriter::Outcome> CheckpointWriter::Poll() {
     Outcome begun = beginning_.get();
     if (!begun.error.empty()) return End(std::move(begun));
     temporary_ = begun.path;
+    // Other ps look for checkpoint.dir.
+    if (directory_.path() != config_.checkpoint.dir) std::fill(pulled_.begin() + 1, pulled_.end(), true);
     phase_ = Phase::kWriting;
     if (!given_up_.empty()) Fail(given_up_);
   }

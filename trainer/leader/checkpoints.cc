@@ -54,7 +54,7 @@ Checkpoints::Checkpoints(const Parts& parts)
       log_(parts.leader.task.log),
       alone_(config_.cluster.ps.size() == 1),
       directory_(ShowSharedDirectory(config_, history_.run, !history_.begun)),
-      writer_(config_, parts.leader.task.layout, *directory_,
+      writer_(config_, parts.leader.task.layout, *directory_, parts.leader.task.run_directory,
               fmt::format("{} on {}", TaskNameAndAddress(config_.cluster, {Role::kPs, 0}), HostName()), own_,
               PieceQuestion(members_, outbox_), log_) {}
 

@@ -115,6 +115,7 @@ void SnapshotKeeper::OnReadPiece(net::NodeId from, const wire::ReadPiece& read) 
   if (!Kept(read.number())) return;
   const uint64_t last = std::numeric_limits<int64_t>::max();
   const auto piece = static_cast<int64_t>(std::min(read.piece(), last));
+  snapshot_->LetUpdatesWait(false);
   snapshot_->ReleaseBefore(piece - kOpenPieces + 1);  // the leader has written them
   const std::optional<net::LentBytes> values = snapshot_->Lend(piece);
   if (!values) return snapshot_->Cost().given_up ? Tell() : void();

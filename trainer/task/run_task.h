@@ -43,7 +43,7 @@ struct TaskOptions {
   bool supervised = false;
   const StopRequest* stop = nullptr;      // read while the task runs; null: nobody asks it to stop
   gpu::cuda::Runtime* runtime = nullptr;  // finds a worker's GPUs; null: it computes on the processor
-  std::string status_directory = {};      // of ps 0: where it keeps the status of the run; empty: nowhere
+  std::string status_directory = {};      // of ps 0: that of the run, for its status; empty: none
   bool tells_end = true;                  // by LogEnd(); false: the caller does that for all tasks
   // A ps: returns the tasks whose processes its parent has seen killed since the last call, and how. Called
   // with each tick; may be empty.
