@@ -50,41 +50,32 @@ std::string RunStop::Overdue(TimePoint now) const {
 }
 
 void RunStop::End(const Reached& reached, const std::string& unsaved) const {
-  const bool kept = unsaved.empty() && !config_.checkpoint.dir.empty();
+  const bool saves = !config_.checkpoint.dir.empty(), kept = saves && unsaved.empty();
   // Outside sync the run may have applied a few more gradients after the checkpoint.
   RunSummary summary = SummarySoFar(
       members_, history_, kept && reached.saved_step >= 0 ? reached.saved_step : reached.global_step);
   summary.status = "stopped";
-  const bool goes_back = reached.starting && history_.begun && !history_.checkpoint.empty();
+  const std::string& newest = history_.checkpoint;
+  const bool goes_back = reached.starting && history_.begun && !newest.empty();
   if (goes_back) {
     summary.global_step = history_.checkpoint_step;
     summary.local_steps.clear();
   }
-  const std::string& newest = history_.checkpoint;
-  const std::string stopped = "stopped by " + cause_;
-  const std::string at = fmt::format("{} at global step {}", stopped, summary.global_step);
   const std::string which = newest.empty() ? "there is no checkpoint" : "the newest checkpoint is " + newest;
-  if (config_.checkpoint.dir.empty()) {
-    throw RunStopped(ExitCode::kInternal, fmt::format("{}; {}", at, kNothingKept), std::move(summary));
+  std::string text = fmt::format("stopped by {} at global step {}; ", cause_, summary.global_step);
+  if (!saves) {
+    text += kNothingKept;
+  } else if (!kept) {
+    text += fmt::format("nothing was saved: {}; {}", unsaved, which);
+  } else if (reached.starting && newest.empty()) {
+    text = fmt::format("stopped by {} before {}; what is in {} stays as it is", cause_,
+                       history_.begun ? "the run went on from its newest checkpoint" : "a step was taken",
+                       config_.checkpoint.dir);
+  } else {
+    const int64_t lost = goes_back ? history_.lost_step - history_.checkpoint_step : 0;
+    text += which + (lost > 0 ? fmt::format("; {} behind it are lost", Plural(lost, "step")) : "");
   }
-  if (!kept) {
-    throw RunStopped(ExitCode::kInternal, fmt::format("{}; nothing was saved: {}; {}", at, unsaved, which),
-                     std::move(summary));
-  }
-  const ExitCode code = StopExitCode(signal_);
-  if (reached.starting && newest.empty()) {
-    throw RunStopped(
-        code,
-        fmt::format("{} before {}; what is in {} stays as it is", stopped,
-                    history_.begun ? "the run went on from its newest checkpoint" : "a step was taken",
-                    config_.checkpoint.dir),
-        std::move(summary));
-  }
-  const int64_t lost = goes_back ? history_.lost_step - history_.checkpoint_step : 0;
-  throw RunStopped(code,
-                   fmt::format("{}; {}{}", at, which,
-                               lost > 0 ? fmt::format("; {} behind it are lost", Plural(lost, "step")) : ""),
-                   std::move(summary));
+  throw RunStopped(kept ? StopExitCode(signal_) : ExitCode::kInternal, text, std::move(summary));
 }
 
 namespace {
