@@ -205,6 +205,8 @@ TEST_CASE(
     CHECK(told.at("checkpoint") == (damaged ? Json(nullptr) : Json(dir + "/step-000000000")));
     if (damaged) RunToEnd(*lost);
     RunToEnd(*worker);
+    const Json known = ReadResult(result + "worker0");
+    if (damaged) CHECK(known.at("checkpoint").is_null());
   }
 }
 

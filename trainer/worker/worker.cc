@@ -13,6 +13,7 @@
 #include "trainer/hooks/hooks.h"
 #include "trainer/model/finite.h"
 #include "trainer/optim/optimizer.h"
+#include "trainer/peer/abort.h"
 #include "trainer/peer/form_message.h"
 #include "trainer/peer/peer_limits.h"
 #include "trainer/peer/this_host.h"
@@ -88,6 +89,7 @@ RunSummary Worker::Run() {
     try {
       rolled_back ? client_.Rejoin() : client_.Join();
       Start();
+      rolled_back.reset();
       if (!came_too_late_) {
         Train();
         if (activity_.leaving()) Leave();
@@ -102,6 +104,9 @@ RunSummary Worker::Run() {
       rolled_back = why;
       if (KnownCheckpoint told = peers_.heartbeat().checkpoint(); !told.where.empty())
         newest_ = std::move(told);
+    } catch (const RunEnded&) {
+      ended_going_back_ = rolled_back.has_value();
+      throw;
     }
     LogRollback(*rolled_back, "joining again", log_);
   }
@@ -508,6 +513,7 @@ RunSummary Worker::Reached() const {
   RunSummary summary;
   if (first_step_nanos_ == 0) return summary;
   summary.global_step = exchanges_.global_step();
+  if (ended_going_back_) return summary;
   const KnownCheckpoint told = peers_.heartbeat().checkpoint();
   const std::string& where = told.where.empty() ? newest_.where : told.where;
   if (!where.empty()) summary.checkpoint = where.substr(where.find(':') + 1);

@@ -116,8 +116,9 @@ class Worker {
   HookList more_hooks_;
   HookList hooks_;
   StepTimes times_;
-  KnownCheckpoint newest_;    // the newest checkpoint of the run that this worker knows
-  bool ended_early_ = false;  // a hook or an evaluation of this worker has ended the run
+  KnownCheckpoint newest_;         // the newest checkpoint of the run that this worker knows
+  bool ended_going_back_ = false;  // ps 0 has ended the run before it went on, and may have skipped that one
+  bool ended_early_ = false;       // a hook or an evaluation of this worker has ended the run
   std::optional<Evaluation> own_evaluation_;
   bool came_too_late_ = false;  // the run was over when this worker was ready
   int64_t local_step_ = 0;
