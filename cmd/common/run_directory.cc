@@ -429,6 +429,18 @@ std::string RunDirectory::NextCommand() const {
   return goes_on_ ? AgainCommand(Shown()) : "";
 }
 
+std::string RunDirectory::OthersAgain() const {
+  if (writer_.name != TaskName({Role::kPs, 0}) || NextCommand().find(" --role ") == std::string::npos)
+    return "";
+  const auto others = [](const char* role, size_t first, size_t count) {
+    if (first == count) return std::string();
+    const std::string to = first + 1 < count ? fmt::format(" to {}", count - 1) : "";
+    return fmt::format(", --role {} --index {}{}", role, first, to);
+  };
+  return "; and the other tasks by their own commands" + others("ps", 1, record_.at("ps").size()) +
+         others("worker", 0, record_.at("workers").get<size_t>());
+}
+
 std::string RunDirectory::NextLine() const {
   const std::string where = "run: " + Shown() + (made_anew_ ? ", which was gone and is made anew" : "");
   const std::string next = NextCommand();
@@ -436,7 +448,8 @@ std::string RunDirectory::NextLine() const {
   if (is_done() && !model_at_.empty()) {
     return fmt::format("{}; the model is {} on {}", where, model_, model_at_);
   }
-  if (!next.empty()) return fmt::format("{}; {}: {}", where, is_done() ? "next" : "to go on", next);
+  if (!next.empty() && is_done()) return fmt::format("{}; next: {}", where, next);
+  if (!next.empty()) return fmt::format("{}; to go on: {}{}", where, next, OthersAgain());
   return is_done() ? where : fmt::format("{}; more: {}", where, WatchCommand());
 }
 

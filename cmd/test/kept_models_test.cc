@@ -136,7 +136,9 @@ TEST_CASE("kept models: a ps 0 by hand that was killed goes on in its directory 
   CheckEnd(*back, 130);
   CheckEnd(*worker, 130);
   CHECK(job.OnlyRun() == run);
-  CHECK(Contains(LastLine(back->standard_error()), "to go on: "));
+  const std::string last = LastLine(back->standard_error());
+  CHECK(Contains(last, "to go on: "));
+  CHECK(Contains(last, "; and the other tasks by their own commands, --role worker --index 0"));
   // After Ctrl-C it was a person's wish: the next one is new.
   const auto anew = job.Start("ps", 0);
   REQUIRE(anew->WaitForLine("to watch the run: "));
