@@ -96,10 +96,14 @@ std::optional<size_t> TableSnapshot::Write(int64_t piece, std::byte* bytes) cons
     uint64_t row = begin;
     const float* values = copied_.data();
     for (const bool is_written : is_written_) {
-      if (is_written && !changed_.empty()) writer_.Cover(row);
+      if (!is_written) {  // most groups of a large table
+        row += group_rows;
+        values += group_rows * initial_.size();
+        continue;
+      }
+      if (!changed_.empty()) writer_.Cover(row);
       for (uint64_t i = 0; i < group_rows && row < slice.end; ++i, ++row, values += initial_.size()) {
-        if (is_written && rows_.IsChanged(row, values, rows_.values(), initial_.data()))
-          writer_.Add(row, values);
+        if (rows_.IsChanged(row, values, rows_.values(), initial_.data())) writer_.Add(row, values);
       }
     }
   }
