@@ -4,7 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include "base/check.h"
 #include "base/error.h"
 #include "base/fault_point.h"
 #include "base/names.h"
@@ -29,15 +28,6 @@ using wire::Body;
 
 constexpr milliseconds kStatusEvery{1000};
 
-std::unique_ptr<Checkpoints> CheckpointsFor(Checkpoints::Parts parts) {
-  const Config& config = parts.leader.task.config;
-  if (config.checkpoint.dir.empty() && config.eval.keep_best) {
-    throw UserError("eval.keep_best = true; needs checkpoint.dir. Try checkpoint.dir: run/ckpt.");
-  }
-  if (config.checkpoint.dir.empty()) return nullptr;
-  return std::make_unique<Checkpoints>(std::move(parts));
-}
-
 }  // namespace
 
 LocalLeader::LocalLeader(const LeaderParts& parts)
@@ -49,6 +39,7 @@ LocalLeader::LocalLeader(const LeaderParts& parts)
       history_(parts.history),
       recovery_(history_, log_),
       barrier_(config_, members_, history_, log_, Clock::now()),
+      data_(config_, members_, history_, log_),
       positions_(config_, members_),
       evaluations_(config_, members_, history_, log_),
       steps_(config_, members_, outbox_),
@@ -59,8 +50,11 @@ LocalLeader::LocalLeader(const LeaderParts& parts)
       lost_workers_(config_, members_, history_, log_),
       slow_workers_(config_.cluster.worker.size(), config_.failure.detect_s),
       status_(config_, members_, history_),
-      checkpoints_(CheckpointsFor(
-          {parts_, rounds_, steps_, positions_, [this](const std::string& error) { OnSaved(error); }})),
+      checkpoints_(config_.checkpoint.dir.empty()
+                       ? nullptr
+                       : std::make_unique<Checkpoints>(
+                             Checkpoints::Parts{parts_, rounds_, steps_, positions_,
+                                                [this](const std::string& error) { OnSaved(error); }})),
       restore_(RestoreParts()) {}
 
 Restore::Parts LocalLeader::RestoreParts() {
@@ -156,7 +150,7 @@ void LocalLeader::OnSnapshot(uint64_t number, const ShardSaver::Outcome* part) {
 void LocalLeader::OnReady(Member& member, uint64_t request, const wire::Ready& ready) {
   member.ready = true;
   member.sees_directory = ready.sees_directory();
-  if (ready.data() != nullptr) LearnOfData(member, *ready.data());
+  if (ready.data() != nullptr && member.is_worker()) data_.Learn(member, *ready.data());
   if (phase_ == RunPhase::kJoining && ready.returning()) LearnOfReturning(member, ready);
   if (phase_ == RunPhase::kRunning || phase_ == RunPhase::kEnded) {
     Start(member, request);
@@ -167,53 +161,11 @@ void LocalLeader::OnReady(Member& member, uint64_t request, const wire::Ready& r
 }
 
 void LocalLeader::LearnOfReturning(const Member& member, const wire::Ready& ready) {
-  recovery_.Learn(ready);
-  history_.peers_returned |= history_.run.epoch == 0;
+  recovery_.Learn(TaskName(member.task), ready);
+  if (history_.run.epoch > 0) return;
   // This process of ps 0 is new, and nobody knows whether every worker took part all the time.
-  if (history_.run.epoch == 0) {
-    history_.disturbed |= !RoundsWaitForLost(config_) || config_.eval.patience > 0;
-  }
-  KnownCheckpoint known;
-  known.Learn(ready.checkpoint(), ready.checkpoint_step());
-  if (known.where.empty() || (!history_.known.where.empty() && known.step <= history_.known.step)) return;
-  history_.known = known;
-  history_.known_by = TaskName(member.task);
-}
-
-void LocalLeader::LearnOfData(Member& member, const wire::DataFacts& said) {
-  if (!member.is_worker()) return;
-  member.evaluates = said.has_test() || said.has_validation();
-  const DataFacts facts = DecodeFacts(said);
-  if (facts.read) TakeFingerprint(member, {facts.rows.value_or(0), facts.labels, facts.features});
-  if (data_ && data_from_ < member.task.index) return;
-  data_ = facts;
-  data_from_ = member.task.index;
-  if (said.inputs() == nullptr || data_->form) return;
-  log_.Warning("names and scale of the data are not known here: what {} says of them is not valid",
-               TaskName(member.task));
-}
-
-// Before the first step a worker may come again with rows that were put right.
-void LocalLeader::TakeFingerprint(const Member& worker, const DataFingerprint& now) {
-  history_.data_of.resize(config_.cluster.worker.size());
-  DataFingerprint& known = history_.data_of[static_cast<size_t>(worker.task.index)];
-  const DataFingerprint before = known.rows > 0 ? known : history_.data;
-  known = now;
-  if (history_.begun) CompareData(worker, before);
-}
-
-// A worker that has other rows than before: another run would not end with the same weights.
-void LocalLeader::CompareData(const Member& worker, const DataFingerprint& before) {
-  const auto index = static_cast<size_t>(worker.task.index);
-  if (!worker.is_worker() || index >= history_.data_of.size()) return;
-  const std::string difference = DataDifference(history_.data_of[index], before);
-  if (difference.empty()) return;
-  history_.disturbed = true;
-  log_.Warning(
-      "{} came with other rows of data.train: {}. The run goes on with them and is not deterministic. If "
-      "that "
-      "matters, put the old rows back and start the run again from an earlier checkpoint.",
-      members_.NameOf(worker), difference);
+  history_.peers_returned = true;
+  history_.disturbed |= !RoundsWaitForLost(config_) || config_.eval.patience > 0;
 }
 
 void LocalLeader::Start(Member& member, uint64_t request) {
@@ -232,7 +184,7 @@ void LocalLeader::BeginWhenEnoughAreReady() {
   for (Member& member : members_.all()) {
     member.takes_part = member.is_worker() && member.is_ready();
   }
-  restore_.Begin(history_.begun, data_);
+  restore_.Begin(history_.begun, data_.facts());
 }
 
 void LocalLeader::Begin(const StartedFrom& from) {
@@ -255,12 +207,7 @@ void LocalLeader::TakeStart(const StartedFrom& from) {
   history_.other_data = from.other_data;
   history_.inputs = from.inputs;
   history_.fit = from.fit;
-  if (data_ && data_->read) history_.data = {data_->rows.value_or(0), data_->labels, data_->features};
-  history_.disturbed |= from.positions.disturbed || !from.other_data.empty();
-  for (const Member& member : members_.all()) {
-    const bool unknown = history_.first_step < 0 && from.other_data.empty();  // to this process of ps 0
-    if (unknown && member.is_ready()) CompareData(member, from.trained_on);
-  }
+  data_.Start(from);
   // The run goes on, and this process of ps 0 is new.
   if (history_.first_step < 0 && history_.peers_returned && from.positions.evaluations) {
     history_.patience->GoOn(*from.positions.evaluations, from.step);
@@ -270,10 +217,8 @@ void LocalLeader::TakeStart(const StartedFrom& from) {
     history_.first_nanos = WallNanos();
     history_.first_examples = positions_.first_examples();
   }
-  if (const std::string warning = ScheduleWarning(config_.train.optimizer, AllSteps());
-      !warning.empty() && !history_.begun) {
-    log_.Warning("{}", warning);
-  }
+  const std::string warning = history_.begun ? "" : ScheduleWarning(config_.train.optimizer, AllSteps());
+  if (!warning.empty()) log_.Warning("{}", warning);
   progressive_.BeginAt(positions_.Progress());
   steps_.BeginAt(positions_.first_step());
   rounds_.BeginAt(positions_.first_step());
@@ -432,10 +377,9 @@ void LocalLeader::Stop(int signal, const std::string& to) {
   // The signal of a supervisor goes to every task, and whose news come first says nothing.
   stop_.Ask(signal, parts_.task.supervised ? "" : to, Clock::now());
   steps_.Close();
-  if (phase_ == RunPhase::kJoining) EndStopped("");
-  if (!checkpoints_) EndStopped("");
-  if (phase_ == RunPhase::kInitialising && checkpoints_->idle()) EndStopped("");
-  if (phase_ == RunPhase::kInitialising) return;  // OnSaved() ends the run
+  const bool begins = phase_ == RunPhase::kInitialising;
+  if (phase_ == RunPhase::kJoining || !checkpoints_ || (begins && checkpoints_->idle())) EndStopped("");
+  if (begins) return;  // OnSaved() ends the run
   const bool saved = checkpoints_->HasAllOf(global_step()) && checkpoints_->verified();
   if (checkpoints_->idle() && saved) EndStopped("");
   checkpoints_->Close();
@@ -599,7 +543,7 @@ const char* LocalLeader::PhaseName() const {
 }
 
 std::optional<int64_t> LocalLeader::AllSteps() const {
-  std::optional<int64_t> rows = data_ ? data_->rows : std::nullopt;
+  std::optional<int64_t> rows = data_.facts() ? data_.facts()->rows : std::nullopt;
   if (rows) *rows -= HeldOutRows(config_.data, rows);
   return TotalSteps(config_, rows, static_cast<int>(config_.cluster.worker.size()), positions_.plan());
 }

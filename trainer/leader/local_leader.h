@@ -19,6 +19,7 @@
 #include "trainer/leader/recovery.h"
 #include "trainer/leader/restore.h"
 #include "trainer/leader/rounds.h"
+#include "trainer/leader/run_data.h"
 #include "trainer/leader/run_end.h"
 #include "trainer/leader/run_start.h"
 #include "trainer/leader/run_stop.h"
@@ -116,9 +117,6 @@ class LocalLeader : public Leader {
   bool OnWorkerRequest(Member& worker, const wire::Envelope& request, bool repeated);
   void OnReady(Member& member, uint64_t request, const wire::Ready& ready);
   void LearnOfReturning(const Member& member, const wire::Ready& ready);
-  void LearnOfData(Member& member, const wire::DataFacts& said);
-  void TakeFingerprint(const Member& worker, const DataFingerprint& now);
-  void CompareData(const Member& worker, const DataFingerprint& before);
   void BeginWhenEnoughAreReady();
   void TakeStart(const StartedFrom& from);
   void CountLoss(Member& worker, const wire::Push& push, float loss);
@@ -156,6 +154,7 @@ class LocalLeader : public Leader {
   RunPhase phase_ = RunPhase::kJoining;
   RecoveryStats recovery_;
   StartBarrier barrier_;
+  RunData data_;
   RunPositions positions_;
   ProgressiveLoss progressive_;  // with hooks.progressive
   Evaluations evaluations_;
@@ -170,13 +169,11 @@ class LocalLeader : public Leader {
   TimePoint next_status_;
   const std::unique_ptr<Checkpoints> checkpoints_;  // null without checkpoint.dir
   Restore restore_;
-  std::optional<DataFacts> data_;  // the facts of the lowest worker about its data
-  int data_from_ = 0;              // the index of that worker
-  bool out_of_time_ = false;       // train.max_secs have passed
-  bool all_done_ = false;          // no worker takes another step
-  bool aborted_ = false;           // the run has failed, or was stopped
-  std::optional<TaskId> failed_;   // the task that is to blame for a failure; unset: none
-  bool failed_by_loss_ = false;    // since it was lost
+  bool out_of_time_ = false;      // train.max_secs have passed
+  bool all_done_ = false;         // no worker takes another step
+  bool aborted_ = false;          // the run has failed, or was stopped
+  std::optional<TaskId> failed_;  // the task that is to blame for a failure; unset: none
+  bool failed_by_loss_ = false;   // since it was lost
 };
 
 }  // namespace dtrain

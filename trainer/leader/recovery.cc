@@ -36,7 +36,7 @@ void RecoveryStats::Begin(int64_t global_step) {
   if (!open()) history_.lost_since = Clock::now();
 }
 
-void RecoveryStats::Learn(const wire::Ready& returning) {
+void RecoveryStats::Learn(const std::string& task, const wire::Ready& returning) {
   const auto quiet =
       milliseconds(static_cast<int64_t>(std::min<uint64_t>(returning.quiet_ms(), kMaxQuietMs)));
   const TimePoint since = Clock::now() - quiet;
@@ -44,6 +44,11 @@ void RecoveryStats::Learn(const wire::Ready& returning) {
   history_.begun = true;
   history_.lost_step =
       std::max(history_.lost_step, static_cast<int64_t>(returning.global_step() & kMaxSteps));
+  KnownCheckpoint known;
+  known.Learn(returning.checkpoint(), returning.checkpoint_step());
+  if (known.where.empty() || (!history_.known.where.empty() && known.step <= history_.known.step)) return;
+  history_.known = known;
+  history_.known_by = task;
 }
 
 void RecoveryStats::End(int64_t global_step) {

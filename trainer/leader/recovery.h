@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "base/log.h"
 #include "net/codec.h"
@@ -36,8 +37,9 @@ class RecoveryStats {
 
   // The run goes back from this global step to a checkpoint.
   void Begin(int64_t global_step);
-  // A task returns that was in the run before this process of ps 0; only such tasks know of the loss.
-  void Learn(const wire::Ready& returning);
+  // A task returns that was in the run before this process of ps 0; only such tasks know of the loss, and of
+  // checkpoints that this host may not have.
+  void Learn(const std::string& task, const wire::Ready& returning);
   // The run has applied no step since the loss.
   bool open() const { return history_.lost_since != TimePoint(); }
   // The run goes on at this global step: logs what the loss has cost.

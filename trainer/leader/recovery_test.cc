@@ -85,7 +85,7 @@ struct Lost {
   void Learn(uint64_t global_step, uint64_t quiet_ms) {
     const net::Message ready =
         encoder.Finish({}, wire::CreateReady(encoder.Begin(), true, global_step, quiet_ms));
-    recovery.Learn(*net::Decode(ready)->body_as_Ready());
+    recovery.Learn("worker 0", *net::Decode(ready)->body_as_Ready());
   }
   bool Logged(const std::string& text) const {
     return testing::FileContent(log.path()).find(text) != std::string::npos;

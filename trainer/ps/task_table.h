@@ -57,7 +57,7 @@ struct Member {
   bool lost = false;            // it took part and left before it was done
   TimePoint lost_at;
   bool done = false;
-  bool evaluates = false;  // it has the rows that eval.on names
+  bool evaluates = false;  // it has rows of data.test or held-out ones
   bool told = false;       // it has said Bye, or left after the end
   uint64_t ready_request = 0;
   uint64_t step_request = 0;
