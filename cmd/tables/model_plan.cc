@@ -73,23 +73,13 @@ ModelPlan PlanForNumbers(const ColumnProfile& label) {
 }  // namespace
 
 ModelPlan PlanModel(const ColumnProfile& label) {
+  if (label.IsNumber()) return PlanForNumbers(label);
+  if (label.type == ColumnType::kCategory) return PlanForClasses(label);
   ModelPlan plan;
-  switch (label.type) {
-    case ColumnType::kNumber:
-    case ColumnType::kWhole:
-      return PlanForNumbers(label);
-    case ColumnType::kCategory:
-      return PlanForClasses(label);
-    case ColumnType::kEmpty:
-      plan.problem = "has no values";
-      return plan;
-    case ColumnType::kDate:
-      plan.problem = "has dates; a label has classes or numbers";
-      return plan;
-    case ColumnType::kText:
-      plan.problem = "has texts that nearly all differ; a label has classes or numbers";
-      return plan;
-  }
+  plan.problem = label.type == ColumnType::kEmpty ? "has no values"
+                 : label.type == ColumnType::kDate
+                     ? "has dates; a label has classes or numbers"
+                     : "has texts that nearly all differ; a label has classes or numbers";
   return plan;
 }
 

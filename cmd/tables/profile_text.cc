@@ -20,18 +20,6 @@ const char* DelimiterName(char delimiter) {
   return delimiter == '\t' ? "tabs" : delimiter == ';' ? "semicolons" : delimiter == '|' ? "bars" : "commas";
 }
 
-std::string HeaderText(Header header) {
-  switch (header) {
-    case Header::kNames:
-    case Header::kNumbered:
-      return "the first line names the columns";
-    case Header::kNone:
-    case Header::kCounting:
-      break;
-  }
-  return "no line names the columns: they are called by their numbers, from 0";
-}
-
 // Characters, not bytes, so that columns of other alphabets stay in line.
 size_t Width(const std::string& text) {
   return static_cast<size_t>(
@@ -123,10 +111,11 @@ std::string ColumnFaults(const TableProfile& table, size_t column) {
 }  // namespace
 
 std::string ColumnsText(const TableProfile& table) {
-  std::string text =
-      fmt::format("{}: {} of {}, separated by {}; {}\n\n", table.path, Plural(table.rows, "row"),
-                  Plural(static_cast<int64_t>(table.columns.size()), "column"),
-                  DelimiterName(table.delimiter), HeaderText(table.header));
+  std::string text = fmt::format(
+      "{}: {} of {}, separated by {}; {}\n\n", table.path, Plural(table.rows, "row"),
+      Plural(static_cast<int64_t>(table.columns.size()), "column"), DelimiterName(table.delimiter),
+      table.has_names() ? "the first line names the columns"
+                        : "no line names the columns: they are called by their numbers, from 0");
   std::vector<Line> lines{{"column", "type", "missing", "distinct", "values"}};
   for (size_t i = 0; i < table.columns.size(); ++i) lines.push_back(ColumnLine(table, i));
   return text + Aligned(lines);

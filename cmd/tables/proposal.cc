@@ -213,14 +213,14 @@ class ConfigWriter {
     const int64_t before = bad_rows_;
     for (size_t i = 0; i < table_.columns.size(); ++i) {
       const ColumnProfile& column = table_.columns[i];
+      const std::string why = i == label_ ? "" : IgnoredBecause(column);
       const bool category = column.type == ColumnType::kCategory;
-      if (category && column.padded) padded_.push_back(ColumnName(table_, i));
+      if (category && column.padded && why.empty()) padded_.push_back(ColumnName(table_, i));
       if (i == label_) {
         bad_rows_ += column.missing;
         CountBad(column);
         continue;
       }
-      const std::string why = IgnoredBecause(column);
       if (!why.empty()) {
         ignored_.push_back({KeyOf(i), why});
         continue;
