@@ -163,7 +163,7 @@ bool ResultFile::WriteEnding(const Ending& ending, RunSummary summary) {
 // On a full disk the result still goes to the parent.
 bool ResultFile::WriteLocked(const RunSummary& summary) {
   written_ = true;
-  is_done_ = summary.status == "done";
+  if (summary.status != "done") no_model_.clear();
   account_.Learn(summary.identity);
   account_.version = kVersion;
   account_.commit = ProgramCommit();
@@ -217,7 +217,7 @@ void ResultFile::TellEndCommand(const RunSummary& summary) const {
 }
 
 void ResultFile::TellDirectory() const {
-  if (is_done_) errors_.Print(no_model_, LogLevel::kWarning);
+  errors_.Print(no_model_, LogLevel::kWarning);
   if (!directory_) return;
   for (const std::string& line : directory_->RemoveOld()) errors_.Print(line, LogLevel::kInfo);
   if (report_fd_ < 0) errors_.Print(directory_->NextLine(), LogLevel::kInfo);

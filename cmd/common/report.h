@@ -123,10 +123,9 @@ class ResultFile {
   std::string earlier_;                                           // the document that was at `path`
   std::vector<std::pair<std::string, std::string>> errors_told_;  // task and text, the first ones
   std::unique_ptr<RunDirectory> directory_;
-  RunConfig end_;          // whose command is run at the end
-  ClusterConfig cluster_;  // of Begin()
-  std::string no_model_;   // the line that says that none was kept; may be empty
-  bool is_done_ = false;
+  RunConfig end_;            // whose command is run at the end
+  ClusterConfig cluster_;    // of Begin()
+  std::string no_model_;     // the line that says that none was kept; may be empty
   std::mutex report_mutex_;  // keeps lines whole
   const std::string path_;
   const ErrorLines& errors_;

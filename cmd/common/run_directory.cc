@@ -22,7 +22,6 @@
 #include "base/machine_memory.h"
 #include "base/names.h"
 #include "cmd/common/program.h"
-#include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/config/dump.h"
 #include "trainer/monitor/run_monitor.h"
 #include "trainer/version.h"
@@ -201,19 +200,14 @@ std::string MadeUpName(const std::string& config_path, int number) {
   return fmt::format("{}/{}-{}{}", kMadeUpIn, StemOf(config_path), digits, again);
 }
 
-// Whether the run in a directory never began, as far as that is known here, and there is no model. Of a run
-// that `dtrain launch` has started and that has no result, the model may be on another machine.
+// Whether the run in a directory ended before it began, and nothing is among its checkpoints. False if nobody
+// can look.
 bool IsFailedStart(const std::string& path, const Json& record) {
-  std::error_code unknown;
-  const bool ended = fs::exists(path + "/" + RunDirectory::kResult, unknown);
-  if (!TextIn(record, "run_id").empty() || (!ended && TextIn(record, "written_by") == "launch")) return false;
-  try {
-    const std::string elsewhere = TextIn(record, "checkpoints");
-    return CheckpointDirectory(path + "/checkpoints").Names().empty() &&
-           (elsewhere.empty() || CheckpointDirectory(elsewhere).Names().empty());
-  } catch (const Failure&) {
-    return false;  // it cannot be read
-  }
+  const std::string checkpoints = path + "/checkpoints";
+  std::error_code failed;
+  return TextIn(record, "run_id").empty() && fs::exists(path + "/" + RunDirectory::kResult, failed) &&
+         (fs::symlink_status(checkpoints, failed).type() == fs::file_type::not_found ||
+          fs::is_empty(checkpoints, failed));
 }
 
 std::string ShownPath(const std::string& path) {
@@ -552,10 +546,9 @@ PlacedRun PlaceRun(const std::string& config_path, const RunDirectory::Writer& w
     }
   }
   placed.config = load(kNoRunDirectory);
-  tell(
-      fmt::format("{}; this run has no directory{}. Run it where files can be made, or name a place: --run "
-                  "DIR",
-                  why, placed.config.checkpoint.dir.empty() ? ", so it keeps no model" : ""));
+  const bool keeps_none = placed.config.checkpoint.dir.empty();
+  tell(fmt::format("{}; this run has no directory{}. Run it where files can be made, or name one: --run DIR",
+                   why, keeps_none ? ", so it keeps no model" : ""));
   placed.why_none = why;
   return placed;
 }
