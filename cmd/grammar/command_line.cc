@@ -119,13 +119,15 @@ std::string KeyHint(const std::string& option, const std::vector<std::string>& w
   const Meant meant = DidYouMean("", name);
   const Field* const field = meant.names.size() == 1 ? FindField(meant.names[0]) : nullptr;
   if (field == nullptr) return meant.question.empty() ? "" : " " + meant.question;
+  std::string value = ExampleOf(*field);
   const size_t equals = words[0].find('=');
-  const bool follows = words.size() > 1 && words[1].find_first_not_of("0123456789.") == std::string::npos;
-  const std::string value = equals != std::string::npos ? words[0].substr(equals + 1)
-                            : follows                   ? words[1]
-                            : ExampleOf(*field).empty() ? "VALUE"
-                                                        : ExampleOf(*field);
-  return fmt::format(" It is a key of the config: --set {}={}.", meant.names[0], value);
+  if (equals != std::string::npos) {
+    value = words[0].substr(equals + 1);
+  } else if (words.size() > 1 && words[1].find_first_not_of("0123456789.") == std::string::npos) {
+    value = words[1];
+  }
+  return fmt::format(" It is a key of the config: --set {}={}.", meant.names[0],
+                     value.empty() ? "VALUE" : value);
 }
 
 // Grammar: the whole command line of dtrain, built with the parser library.

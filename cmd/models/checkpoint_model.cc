@@ -268,8 +268,7 @@ std::string OtherHeldOutLine(const CheckpointReader& checkpoint, const Config& c
                     (here.validation_by == HeldOutBy::kFirst || run.seed == here.seed);
   if (same || run.train.path != here.train.path) return "";
   return "the run held out other rows (data.validation, data.validation_by, data.seed): the model was "
-         "trained "
-         "on some of these, so the figures are too good";
+         "trained on some of these, so the figures are too good";
 }
 
 int WithModel(const CheckpointArguments& which, const ConfigArguments& arguments, const ErrorLines& errors,

@@ -103,8 +103,7 @@ EvaluationOutcome Evaluator::Evaluate(const Config& config, CheckpointReader* ch
                                       const std::function<void()>& between_batches) {
   ChooseOnce(config);
   if (config.eval.on == EvalOn::kValidation) {
-    const std::string line = OtherHeldOutLine(*checkpoint, config);
-    if (!line.empty()) errors_.Print(line, LogLevel::kWarning);
+    errors_.Print(OtherHeldOutLine(*checkpoint, config), LogLevel::kWarning);
   }
   return EvaluateCheckpoint(config, devices_, checkpoint, between_batches, arguments_.threshold);
 }
