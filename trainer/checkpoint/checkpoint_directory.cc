@@ -167,13 +167,13 @@ void CheckpointDirectory::ClaimAgain(const std::string& who, uint64_t run_id) {
   if (!holder.empty()) ThrowTaken(holder);
 }
 
-bool CheckpointDirectory::MakeAnewIfGone(const std::string& run) {
+bool CheckpointDirectory::MakeAnewIfGone() {
   if (!IsGone(path_)) return false;
   std::error_code failed, failed_there;
   fs::create_directories(path_, failed);
-  if (failed && !run.empty()) fs::create_directories(run + kInRun, failed_there);
-  if (failed && (run.empty() || failed_there)) throw SaveError(path_, "made anew", failed.value());
-  if (failed) path_ = run + kInRun;
+  if (failed && !run_.empty()) fs::create_directories(run_ + kInRun, failed_there);
+  if (failed && (run_.empty() || failed_there)) throw SaveError(path_, "made anew", failed.value());
+  if (failed) path_ = run_ + kInRun;
   claim_.Forget();
   ClaimAgain(claimant_, run_id_);
   return true;
@@ -289,7 +289,7 @@ bool CheckpointDirectory::HasMadeRoom(const ListedCheckpoint& checkpoint) const 
   return own && IsReplacedName(checkpoint.name) && !IsGone(PathOf(CheckpointName(checkpoint.step)));
 }
 
-void CheckpointDirectory::Prune(int64_t keep, const std::optional<std::string>& stays) {
+std::vector<std::string> CheckpointDirectory::Prune(int64_t keep, const std::optional<std::string>& stays) {
   const std::vector<ListedCheckpoint> there = List();
   std::vector<bool> kept(there.size());
   std::set<uint64_t> bases;  // of those that are kept, by their checksums
@@ -298,25 +298,22 @@ void CheckpointDirectory::Prune(int64_t keep, const std::optional<std::string>& 
     kept[i] = is_newest || there[i].name == stays;
     if (kept[i] && there[i].base) bases.insert(there[i].base->checksum);
   }
+  std::vector<std::string> removed;
   // A delta is newer than its base and goes first.
   for (size_t i = 0; i < there.size(); ++i) {
-    if (!kept[i] && bases.count(there[i].checksum) == 0) Remove(there[i].name);
+    if (kept[i] || bases.count(there[i].checksum) > 0) continue;
+    Remove(there[i].name);
+    removed.push_back(there[i].name);
   }
+  return removed;
 }
 
-std::optional<std::string> CheckpointDirectory::RemoveOldest() {
-  const std::vector<ListedCheckpoint> there = List();
-  const std::optional<std::string> best = ReadBest();
-  std::set<uint64_t> bases;
-  for (const ListedCheckpoint& each : there) {
-    if (each.base) bases.insert(each.base->checksum);
+std::vector<std::string> CheckpointDirectory::RemoveOldest() {
+  std::vector<std::string> removed;
+  for (size_t keep = List().size(); removed.empty() && keep-- > 1;) {
+    removed = Prune(static_cast<int64_t>(keep), ReadBest());
   }
-  for (size_t i = there.size(); i-- > 1;) {
-    if (there[i].name == best || bases.count(there[i].checksum) > 0) continue;
-    Remove(there[i].name);
-    return there[i].name;
-  }
-  return std::nullopt;
+  return removed;
 }
 
 // Takes the name away first. When this is interrupted, no named checkpoint is incomplete, and the rest is a

@@ -72,9 +72,11 @@ class CheckpointDirectory {
   // Claims it for a run that goes on. Throws PeerLost when another living process has it.
   void ClaimAgain(const std::string& who, uint64_t run_id);
   // If the directory was removed or renamed since, makes it anew and claims it for the same run. Where it
-  // cannot be made, the checkpoints of the run's directory `run` take its place; empty: none. Returns whether
-  // it was gone. Throws SaveError, and PeerLost when another process has it by now.
-  bool MakeAnewIfGone(const std::string& run);
+  // cannot be made, the checkpoints in the directory of the run take its place. Returns whether it was gone.
+  // Throws SaveError, and PeerLost when another process has it by now.
+  bool MakeAnewIfGone();
+  // The directory of the run; empty: none.
+  void set_run(std::string run) { run_ = std::move(run); }
 
   // The calls of a save, in this order; each throws IoError, mostly SaveError, with path and remedy.
 
@@ -95,12 +97,10 @@ class CheckpointDirectory {
 
   // Removes all complete checkpoints but the newest `keep`, the one named `stays`, and the bases of these.
   // One that has made room for another of its step and run is none of the newest. Keeps those without a
-  // readable manifest, for people to look at.
-  void Prune(int64_t keep, const std::optional<std::string>& stays = std::nullopt);
-
-  // Removes the oldest complete checkpoint, but not the newest, the best, or a base of another. Returns its
-  // name; unset: there is none that may go.
-  std::optional<std::string> RemoveOldest();
+  // readable manifest, for people to look at. Returns the names of those that it has removed.
+  std::vector<std::string> Prune(int64_t keep, const std::optional<std::string>& stays = std::nullopt);
+  // The same with the largest `keep` by which any goes. The newest and the best stay. Empty: none may go.
+  std::vector<std::string> RemoveOldest();
 
   // The names that look like checkpoints, in byte order. Throws UserError when the directory cannot be read.
   std::vector<std::string> Names() const;
@@ -136,6 +136,7 @@ class CheckpointDirectory {
 
   std::string path_;
   const std::string setting_;
+  std::string run_;
   DirectoryClaim claim_;
   std::string claimant_;
   uint64_t run_id_ = 0;

@@ -53,9 +53,9 @@ TEST_CASE("directory: the oldest goes, but neither the newest nor the best") {
   CheckpointDirectory directory(NewDirectory());
   for (const int64_t step : {1, 2, 3, 4}) SaveStep(&directory, step);
   directory.WriteBest("step-000000001");
-  CHECK(directory.RemoveOldest() == "step-000000002");
-  CHECK(directory.RemoveOldest() == "step-000000003");
-  CHECK(directory.RemoveOldest() == std::nullopt);
+  CHECK(directory.RemoveOldest() == Names{"step-000000002"});
+  CHECK(directory.RemoveOldest() == Names{"step-000000003"});
+  CHECK(directory.RemoveOldest().empty());
   CHECK(ListedNames(directory) == Names{"step-000000004", "step-000000001"});
 }
 
@@ -63,9 +63,9 @@ TEST_CASE("directory: one that is gone is made anew and claimed again, and one t
   CheckpointDirectory directory(NewDirectory() + "/ckpt");
   directory.Prepare();
   directory.Claim("ps 0", 1);
-  CHECK_FALSE(directory.MakeAnewIfGone(""));
+  CHECK_FALSE(directory.MakeAnewIfGone());
   std::filesystem::rename(directory.path(), directory.path() + "-old");
-  CHECK(directory.MakeAnewIfGone(""));
+  CHECK(directory.MakeAnewIfGone());
   CHECK(std::filesystem::exists(SaveStep(&directory, 7) + "/manifest"));
   CheckpointDirectory other(directory.path());
   CHECK_THROWS_AS(other.Claim("another", 2), UserError);

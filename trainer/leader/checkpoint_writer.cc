@@ -22,12 +22,10 @@ bool IsReady(const std::future<Result>& future) {
 }  // namespace
 
 CheckpointWriter::CheckpointWriter(const Config& config, const Layout& layout, CheckpointDirectory& directory,
-                                   std::string run_directory, std::string self, SnapshotKeeper& own,
-                                   AskForPiece ask, Logger& log)
+                                   std::string self, SnapshotKeeper& own, AskForPiece ask, Logger& log)
     : config_(config),
       layout_(layout),
       directory_(directory),
-      run_directory_(std::move(run_directory)),
       self_(std::move(self)),
       ask_(std::move(ask)),
       log_(log),
@@ -53,17 +51,17 @@ CheckpointWriter::Outcome CheckpointWriter::BeginSave(bool lacks_room) {
   const std::string& path = directory_.path();
   try {
     const std::string before = path;
-    if (directory_.MakeAnewIfGone(run_directory_)) {
+    if (directory_.MakeAnewIfGone()) {
       log_.Warning("{} was removed or renamed{}, and checkpoints are written {}", before,
                    path == before ? "; it is made anew" : " and cannot be made anew",
                    path == before ? "there" : "into " + path);
     }
-    const std::optional<std::string> removed = lacks_room ? directory_.RemoveOldest() : std::nullopt;
-    if (removed) {
-      log_.Warning("the disk is full: {} was removed, so that the last checkpoint has room", *removed);
-    } else if (lacks_room) {
-      return {"", fmt::format("{}: {}: the disk is full, and no older checkpoint can go. Free some space.",
-                              self_, path)};
+    if (lacks_room) {
+      const std::vector<std::string> removed = directory_.RemoveOldest();
+      if (removed.empty())
+        throw IoError("{}: the disk is full, and no older checkpoint can go. Free some space.", path);
+      log_.Warning("the disk is full: {} was removed, so that the last checkpoint has room",
+                   fmt::join(removed, ", "));
     }
     return {directory_.BeginSave(moment_.step, SaveToken({moment_.run_id, moment_.run_epoch}, number_)), ""};
   } catch (const std::exception& error) {

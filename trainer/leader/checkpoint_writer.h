@@ -38,11 +38,9 @@ class CheckpointWriter {
   // Asks a ps for a piece of its range; the question may get lost.
   using AskForPiece = std::function<void(size_t ps, uint64_t number, int64_t piece)>;
 
-  // `run_directory`: as for MakeAnewIfGone(). `self`: the name of ps 0 in error messages. `own`: writes the
-  // part of ps 0.
+  // `self`: the name of ps 0 in error messages. `own`: writes the part of ps 0.
   CheckpointWriter(const Config& config, const Layout& layout, CheckpointDirectory& directory,
-                   std::string run_directory, std::string self, SnapshotKeeper& own, AskForPiece ask,
-                   Logger& log);
+                   std::string self, SnapshotKeeper& own, AskForPiece ask, Logger& log);
 
   // Starts to write checkpoint `number`, of which every ps has its snapshot. `pulled[ps]`: that ps does not
   // see the directory, and its part is pulled and written here. `lacks_room`: on a full disk, in the room of
@@ -80,7 +78,6 @@ class CheckpointWriter {
   const Config& config_;
   const Layout& layout_;
   CheckpointDirectory& directory_;
-  const std::string run_directory_;
   const std::string self_;
   const AskForPiece ask_;
   Logger& log_;

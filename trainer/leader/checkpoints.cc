@@ -54,9 +54,11 @@ Checkpoints::Checkpoints(const Parts& parts)
       log_(parts.leader.task.log),
       alone_(config_.cluster.ps.size() == 1),
       directory_(ShowSharedDirectory(config_, history_.run, !history_.begun)),
-      writer_(config_, parts.leader.task.layout, *directory_, parts.leader.task.run_directory,
+      writer_(config_, parts.leader.task.layout, *directory_,
               fmt::format("{} on {}", TaskNameAndAddress(config_.cluster, {Role::kPs, 0}), HostName()), own_,
-              PieceQuestion(members_, outbox_), log_) {}
+              PieceQuestion(members_, outbox_), log_) {
+  directory_->set_run(parts.leader.task.run_directory);
+}
 
 void Checkpoints::Run() {
   running_ = true;

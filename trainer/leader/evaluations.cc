@@ -73,8 +73,7 @@ bool Evaluations::IsBest(const EvaluationFigures& figures) {
 
 std::optional<EvaluationFigures> Evaluations::TakeFinal(const wire::Evaluated& said) {
   const EvaluationFigures figures = EvaluatedFigures(said);
-  if (figures.rows.value_or(0) <= 0 || !IsBest(figures)) return std::nullopt;
-  return figures;
+  return IsBest(figures) ? std::make_optional(figures) : std::nullopt;
 }
 
 Evaluations::Verdict Evaluations::Take(const Member& worker, const wire::Evaluated& said, bool kept) {

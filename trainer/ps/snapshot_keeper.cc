@@ -50,7 +50,7 @@ void SnapshotKeeper::Take(uint64_t number, uint64_t round, uint64_t base, bool e
 
 bool SnapshotKeeper::Write(uint64_t number, const std::string& directory) {
   if (!Kept(number) || saver_.Of(number) != nullptr || saver_.busy()) return false;
-  snapshot_->LetUpdatesWait(true);
+  snapshot_->LetUpdatesWait();
   saver_.Begin(number, snapshot_, directory);
   return true;
 }
@@ -104,7 +104,6 @@ void SnapshotKeeper::TakeWhenFinished() {
   if (base_ == 0) last_full_ = number_;
   snapshot_ = parts_.shard.TakeSnapshot(base_ == 0 ? SnapshotOf::kAll : SnapshotOf::kChanges);
   if (evaluate_) snapshot_->KeepForEvaluation();
-  if (evaluate_ || !parts_.leader->SeesDirectory()) snapshot_->LetUpdatesWait(false);
   if (const std::optional<TableFigures> table = parts_.shard.Figures()) {
     parts_.log.Info("{} in this checkpoint: {}", kTableName, TableText(*table));
   }
@@ -115,7 +114,6 @@ void SnapshotKeeper::OnReadPiece(net::NodeId from, const wire::ReadPiece& read) 
   if (!Kept(read.number())) return;
   const uint64_t last = std::numeric_limits<int64_t>::max();
   const auto piece = static_cast<int64_t>(std::min(read.piece(), last));
-  snapshot_->LetUpdatesWait(false);
   snapshot_->ReleaseBefore(piece - kOpenPieces + 1);  // the leader has written them
   const std::optional<net::LentBytes> values = snapshot_->Lend(piece);
   if (!values) return snapshot_->Cost().given_up ? Tell() : void();

@@ -275,11 +275,11 @@ class FakeSnapshot : public Snapshot {
   }
   void ReleaseBefore(int64_t piece) override { released = std::max(released, piece); }
   SnapshotCost Cost() const override { return cost; }
-  void LetUpdatesWait(bool wait) override { updates_wait = wait; }
+  void LetUpdatesWait() override { updates_wait = true; }
 
   SnapshotCost cost;
   int64_t released = 0;
-  bool updates_wait = true;
+  bool updates_wait = false;
 };
 
 class FakeShard : public HostShard {
@@ -337,9 +337,9 @@ TEST_CASE(
 
 TEST_CASE("snapshot keeper: a part that was given up while it was written is told with its reason") {
   Faking ps(/*sees=*/true);
-  CHECK(ps.taking.snapshot->updates_wait);
   ps.GiveUp();
   CHECK(ps.its.Write(1, ps.directory));
+  CHECK(ps.taking.snapshot->updates_wait);
   PollUntil([&] {
     ps.its.Tick();
     return !ps.its.writing();

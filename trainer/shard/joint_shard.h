@@ -28,7 +28,7 @@ class JointSnapshot : public Snapshot {
   }
   void ReleaseBefore(int64_t piece) override;
   SnapshotCost Cost() const override { return rows_->Cost(); }
-  void LetUpdatesWait(bool wait) override { rows_->LetUpdatesWait(wait); }
+  void LetUpdatesWait() override { rows_->LetUpdatesWait(); }
   void KeepForEvaluation() override { rows_->KeepForEvaluation(); }
   bool GoBack(KeySpan keys, float* weights) const override { return rows_->GoBack(keys, weights); }
 

@@ -75,9 +75,9 @@ class Snapshot {
   // Releases all pieces before this one: their memory is given back, and updates no longer copy them.
   virtual void ReleaseBefore(int64_t piece) = 0;
   virtual SnapshotCost Cost() const { return {}; }
-  // Whether updates wait where the rows as they were take much memory. They must not where the ps loop itself
-  // reads: an update would wait for itself. Thread: the ps loop.
-  virtual void LetUpdatesWait(bool /*wait*/) {}
+  // A thread reads all pieces: from now on updates wait where the rows as they were take much memory. They
+  // must not where the ps loop itself reads: an update would wait for itself. Thread: the ps loop.
+  virtual void LetUpdatesWait() {}
   // An evaluation reads rows before the snapshot is written: from now on what updates change is kept of rows
   // that a delta leaves out too. Call it when the snapshot is taken. Thread: the ps loop.
   virtual void KeepForEvaluation() {}

@@ -52,7 +52,7 @@ class TableSnapshot : public Snapshot {
   std::optional<net::LentBytes> Lend(int64_t piece) const override;
   void ReleaseBefore(int64_t piece) override;
   SnapshotCost Cost() const override;
-  void LetUpdatesWait(bool wait) override { updates_wait_ = wait; }
+  void LetUpdatesWait() override { updates_wait_ = true; }
   void KeepForEvaluation() override { keeps_all_ = true; }
   bool GoBack(KeySpan keys, float* weights) const override;
 
@@ -80,8 +80,8 @@ class TableSnapshot : public Snapshot {
   const UndoLimits limits_;
   const std::vector<bool> changed_;
   const TimePoint taken_;
-  bool updates_wait_ = true;  // used by the ps loop
-  bool keeps_all_ = false;    // as above: rows that a delta leaves out too
+  bool updates_wait_ = false;  // used by the ps loop
+  bool keeps_all_ = false;     // as above: rows that a delta leaves out too
 
   mutable std::mutex mutex_;  // guards what follows, and reading `rows_`
   RowUndo undo_;

@@ -75,7 +75,7 @@ TEST_CASE("table snapshot: beyond its limit it is given up, whether updates wait
   limits.max_bytes = 100'000;
   limits.max_wait = std::chrono::milliseconds(15);  // more than the other one's update takes
   TableSnapshot lent(rows, 1, limits), snapshot(rows, 1, limits);
-  lent.LetUpdatesWait(false);
+  snapshot.LetUpdatesWait();
   CHECK(Lends(lent, 0));
   for (int i = 0; i < 100; ++i) {
     Update(&rows, &lent, &random);

@@ -393,26 +393,29 @@ std::optional<Evaluation> Worker::EvaluateRows(BatchSource& source, Figures* fig
 void Worker::EvaluateAfter(int64_t local_step) {
   if (local_step > local_step_ || local_step <= evaluated_step_) return;
   const EvalOn set = config_.eval.on;
-  EvaluatedWeights weights{0, exchanges_.global_step()};
-  if (config_.eval.keep_best) weights = AskForSnapshot(local_step);
-  std::optional<Evaluation> evaluation = Evaluate(set, nullptr, weights.snapshot);
-  if (!evaluation && weights.snapshot != 0) {
-    weights = {0, exchanges_.global_step()};
+  int64_t global_step = exchanges_.global_step();
+  uint64_t snapshot = config_.eval.keep_best ? AskForSnapshot(local_step, &global_step) : 0;
+  std::optional<Evaluation> evaluation = Evaluate(set, nullptr, snapshot);
+  if (!evaluation && snapshot != 0) {  // it is gone
+    snapshot = 0;
+    global_step = exchanges_.global_step();
     evaluation = Evaluate(set);
   }
   const EvaluationFigures figures = ReportedFigures(evaluation.value_or(Evaluation())), none;
   while (exchanges_.open() > 0) client_.Collect();
   const bool on_test = set == EvalOn::kTest;
-  ended_early_ |= TellEvaluation(local_step, weights, on_test ? none : figures, on_test ? figures : none);
+  ended_early_ |=
+      TellEvaluation(local_step, global_step, on_test ? none : figures, on_test ? figures : none, snapshot);
   evaluated_step_ = local_step;
   if (!evaluation) return;
   // Not before: ps 0 has taken it and, if it is the best, keeps its weights.
-  LogEvaluation(set, weights.global_step, local_step_, *evaluation, log_);
-  if (summary_) summary_->OnEvaluation(set, weights.global_step, figures);
+  LogEvaluation(set, global_step, local_step_, *evaluation, log_);
+  if (summary_) summary_->OnEvaluation(set, global_step, figures);
 }
 
-// Waits until every ps has the snapshot that ps 0 saves if it is the best.
-Worker::EvaluatedWeights Worker::AskForSnapshot(int64_t local_step) {
+// Waits until every ps has the snapshot that ps 0 saves if it is the best. Returns its number and sets its
+// step; 0: there is none.
+uint64_t Worker::AskForSnapshot(int64_t local_step, int64_t* global_step) {
   while (exchanges_.open() > 0) client_.Collect();
   const wire::Grant* const grant =
       client_
@@ -422,13 +425,13 @@ Worker::EvaluatedWeights Worker::AskForSnapshot(int64_t local_step) {
                 })
           .body_as_Grant();
   if (grant == nullptr) throw Failure(ExitCode::kInternal, "ps 0 answered NeedSnapshot with something else");
-  if (grant->snapshot() == 0) return {0, exchanges_.global_step()};
-  return {grant->snapshot(), CountIn(grant->global_step())};
+  if (grant->snapshot() != 0) *global_step = CountIn(grant->global_step());
+  return grant->snapshot();
 }
 
 // Returns whether the evaluation ends the run early.
-bool Worker::TellEvaluation(int64_t local_step, const EvaluatedWeights& weights,
-                            const EvaluationFigures& validation, const EvaluationFigures& test) {
+bool Worker::TellEvaluation(int64_t local_step, int64_t global_step, const EvaluationFigures& validation,
+                            const EvaluationFigures& test, uint64_t snapshot) {
   const net::ChannelStats since_done = local_step == 0 ? SinceDone() : net::ChannelStats();
   const wire::Grant* answer =
       client_
@@ -438,9 +441,9 @@ bool Worker::TellEvaluation(int64_t local_step, const EvaluatedWeights& weights,
                     return figures.rows ? builder.CreateString(EvaluationToJson(figures)) : 0;
                   };
                   const auto held_out = text(validation), tested = text(test);
-                  return wire::CreateEvaluated(
-                      builder, static_cast<uint64_t>(local_step), static_cast<uint64_t>(weights.global_step),
-                      held_out, tested, since_done.bytes_sent, since_done.bytes_received, weights.snapshot);
+                  return wire::CreateEvaluated(builder, static_cast<uint64_t>(local_step),
+                                               static_cast<uint64_t>(global_step), held_out, tested,
+                                               since_done.bytes_sent, since_done.bytes_received, snapshot);
                 })
           .body_as_Grant();
   if (answer == nullptr) throw Failure(ExitCode::kInternal, "ps 0 answered Evaluated with something else");
@@ -484,7 +487,7 @@ void Worker::EvaluateFinalWeights() {
     validation = EvaluateFinal(EvalOn::kValidation);
     test = EvaluateFinal(EvalOn::kTest);
   }
-  TellEvaluation(0, {0, exchanges_.global_step()}, validation, test);
+  TellEvaluation(0, exchanges_.global_step(), validation, test);
 }
 
 EvaluationFigures Worker::EvaluateFinal(EvalOn set) {

@@ -80,19 +80,13 @@ class Worker {
   void AfterStep(StepView& view);
   void Ask(const HookRequests& requests);
   bool HaveStep();
-  // The weights that an evaluation is of.
-  struct EvaluatedWeights {
-    uint64_t snapshot = 0;  // 0: the worker's own
-    int64_t global_step = 0;
-  };
-
-  EvaluatedWeights AskForSnapshot(int64_t local_step);
+  uint64_t AskForSnapshot(int64_t local_step, int64_t* global_step);
   std::optional<Evaluation> Evaluate(EvalOn set, Figures* figures = nullptr, uint64_t snapshot = 0);
   EvaluationFigures EvaluateFinal(EvalOn set);
   std::optional<Evaluation> EvaluateRows(BatchSource& source, Figures* figures, uint64_t snapshot);
   void EvaluateAfter(int64_t local_step);
-  bool TellEvaluation(int64_t local_step, const EvaluatedWeights& weights,
-                      const EvaluationFigures& validation, const EvaluationFigures& test);
+  bool TellEvaluation(int64_t local_step, int64_t global_step, const EvaluationFigures& validation,
+                      const EvaluationFigures& test, uint64_t snapshot = 0);
   void EvaluateFinalWeights();
   void SayDone();
   net::ChannelStats SinceDone() const;
