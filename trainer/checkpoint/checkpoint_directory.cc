@@ -285,8 +285,8 @@ void CheckpointDirectory::Abandon(const std::string& temporary) {
 }
 
 bool CheckpointDirectory::HasMadeRoom(const ListedCheckpoint& checkpoint) const {
-  const bool own = checkpoint.run_id == run_id_ || checkpoint.run_id == goes_on_from_;
-  return own && IsReplacedName(checkpoint.name) && !IsGone(PathOf(CheckpointName(checkpoint.step)));
+  return checkpoint.run_id == run_id_ && IsReplacedName(checkpoint.name) &&
+         !IsGone(PathOf(CheckpointName(checkpoint.step)));
 }
 
 std::vector<std::string> CheckpointDirectory::Prune(int64_t keep, const std::optional<std::string>& stays) {

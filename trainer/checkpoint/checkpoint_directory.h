@@ -67,8 +67,6 @@ class CheckpointDirectory {
   // Claims the directory for a new run. Throws UserError when another living run has it. `who`: the claimant,
   // for that error of others.
   void Claim(const std::string& who, uint64_t run_id);
-  // The claimed run goes on from a checkpoint of the run `run_id`: they count as one.
-  void GoesOnFrom(uint64_t run_id) { goes_on_from_ = run_id; }
   // Claims it for a run that goes on. Throws PeerLost when another living process has it.
   void ClaimAgain(const std::string& who, uint64_t run_id);
   // If the directory was removed or renamed since, makes it anew and claims it for the same run. Where it
@@ -140,7 +138,6 @@ class CheckpointDirectory {
   DirectoryClaim claim_;
   std::string claimant_;
   uint64_t run_id_ = 0;
-  uint64_t goes_on_from_ = 0;          // 0: none
   std::map<std::string, Save> saves_;  // by temporary path
 };
 

@@ -110,9 +110,6 @@ TEST_CASE(
   for (int i = 0; i < 2; ++i) SaveStep(&later, 7);
   later.Prune(5);
   CHECK(ListedNames(later) == Names{"step-000000007", "replaced-step-000000007-1"});
-  later.GoesOnFrom(0x1122334455667788);
-  later.Prune(5);
-  CHECK(ListedNames(later) == Names{"step-000000007"});
 }
 
 TEST_CASE("directory: a damaged one of the same name makes room too") {

@@ -93,17 +93,19 @@ void Checkpoints::AskForCandidate(const Member& worker) {
   if (phase_ == Phase::kIdle) Begin();
 }
 
-void Checkpoints::OnNeedSnapshot(const Member& worker, uint64_t request) {
-  if (stays_) return;
+bool Checkpoints::OnNeedSnapshot(const Member& worker, uint64_t request) {
   AskForCandidate(worker);
-  if (!candidate_) return AnswerEvaluator(worker, request, 0);
+  if (!candidate_) return stays_;
   candidate_->request = request;
-  if (phase_ == Phase::kEvaluating) AnswerEvaluator(worker, request, number());
+  if (phase_ == Phase::kEvaluating) AnswerEvaluator(number());
+  return true;
 }
 
-void Checkpoints::AnswerEvaluator(const Member& worker, uint64_t request, uint64_t number) {
+void Checkpoints::AnswerEvaluator(uint64_t number) {
+  const Member& worker = *members_.Worker(candidate_->worker);
+  if (candidate_->request == 0 || !worker.here()) return;
   const FaultScope fault("evaluate.snapshot");
-  outbox_.Send(worker.node, request, [&](auto& builder) {
+  outbox_.Send(worker.node, candidate_->request, [&](auto& builder) {
     return wire::CreateGrant(builder, 0, false, static_cast<uint64_t>(step_), false, number);
   });
 }
@@ -124,10 +126,7 @@ void Checkpoints::OnEvaluated(const Member& worker, const std::optional<Evaluati
 // Nobody evaluates it any more. A delta that is dropped leaves its chain as it was; a full one had ended it
 // (ChooseBase), and the next checkpoint is full.
 void Checkpoints::EndCandidate() {
-  const Member* const worker = members_.Worker(candidate_->worker);
-  if (candidate_->request != 0 && phase_ != Phase::kEvaluating && !stays_ && worker->here()) {
-    AnswerEvaluator(*worker, candidate_->request, 0);
-  }
+  if (phase_ != Phase::kEvaluating && !stays_) AnswerEvaluator(0);
   candidate_.reset();
   if (std::exchange(is_candidate_, false)) {
     DropSnapshots();
@@ -217,13 +216,11 @@ void Checkpoints::GoOnWhenAllAreKept() {
   ForOthers([&](const Member& ps) { all = all && ps.kept; });
   if (!all) return;
   held_ms_ = SecondsSince(held_since_) * 1000;
-  if (!is_candidate_) {
-    Write();
-  } else {
+  if (is_candidate_) {
     phase_ = Phase::kEvaluating;
-    if (candidate_->request != 0) {
-      AnswerEvaluator(*members_.Worker(candidate_->worker), candidate_->request, number());
-    }
+    AnswerEvaluator(number());
+  } else {
+    Write();
   }
   LetRoundsGoOn();
 }

@@ -69,8 +69,9 @@ class Checkpoints {
   // ended. In sync no round is decided until it is taken.
   void AskForCandidate(const Member& worker);
   // That worker asks for the candidate: answers when it is taken, and not at all once the last checkpoint was
-  // asked for. The answer names no snapshot where the disk hangs, or the candidate could not be taken.
-  void OnNeedSnapshot(const Member& worker, uint64_t request);
+  // asked for. The answer names no snapshot where the candidate could not be taken. False: the disk hangs,
+  // and there is no candidate.
+  bool OnNeedSnapshot(const Member& worker, uint64_t request);
   // Whether `number` is the candidate that is being evaluated.
   bool IsCandidate(uint64_t number) const { return phase_ == Phase::kEvaluating && number == this->number(); }
   // The worker has told the figures of its evaluation. `best`: of the candidate, if it is the best; it is
@@ -109,9 +110,8 @@ class Checkpoints {
   bool verified() const { return alone_ || !restored_; }
   // What people who ask for the status must know of checkpoints that fail; empty while they succeed.
   std::string Trouble() const;
-  // The run starts from a checkpoint of this global step, which the run `run_id` has written.
-  void set_saved(int64_t step, uint64_t run_id) {
-    directory_->GoesOnFrom(run_id);
+  // The run starts from a checkpoint of this global step.
+  void set_saved(int64_t step) {
     saved_step_ = step;
     restored_ = true;
   }
@@ -132,7 +132,7 @@ class Checkpoints {
   void GiveUp(TimePoint now);
   void DropSnapshots();
   void EndCandidate();
-  void AnswerEvaluator(const Member& worker, uint64_t request, uint64_t number);
+  void AnswerEvaluator(uint64_t number);
   void BeginNext(const std::string& error);
   void WatchWriter(TimePoint now);
   void NoteFailure(const std::string& error);

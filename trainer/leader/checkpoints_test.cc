@@ -231,7 +231,7 @@ TEST_CASE(
       CheckpointsFixture f(Saving(mode, ps));
       CHECK(f.checkpoints->saved_step() == -1);
       CHECK_FALSE(f.checkpoints->HasAllOf(0));
-      f.checkpoints->set_saved(5, 1);
+      f.checkpoints->set_saved(5);
       CHECK(f.checkpoints->HasAllOf(5));
       CHECK_FALSE(f.checkpoints->HasAllOf(6));
       f.SetStep(6);

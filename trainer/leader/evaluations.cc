@@ -10,7 +10,7 @@ namespace dtrain {
 namespace {
 
 // The multiples of eval.every_steps after which a faster worker evaluates.
-constexpr int kPassedWithout = 3;
+constexpr int kPassedWithout = 10;
 
 }  // namespace
 

@@ -1,7 +1,7 @@
 // Evaluations: decides for the leader which worker evaluates and when (eval.every_steps, eval.at_end),
 // whether the figures end the run (eval.patience), and which checkpoint is the best (eval.keep_best). The
 // evaluator is the worker with the lowest index that takes part and has the rows. If that is so slow that
-// another one passes three multiples of eval.every_steps without an evaluation, the other one evaluates. When
+// another one passes ten multiples of eval.every_steps without an evaluation, the other one evaluates. When
 // it is lost, the next one takes over from its own next step; an evaluation that was due then is dropped. The
 // leader repeats a request until the figures arrive.
 // Owner: LocalLeader. Thread: the ps loop.

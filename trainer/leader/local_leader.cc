@@ -192,7 +192,7 @@ void LocalLeader::Begin(const StartedFrom& from) {
   const bool restored = !from.path.empty();
   if (restored) history_.checkpoint = ShortText(from.path);
   if (restored) history_.checkpoint_step = from.step;
-  if (checkpoints_ && restored) checkpoints_->set_saved(from.step, from.run_id);
+  if (checkpoints_ && restored) checkpoints_->set_saved(from.step);
   const std::string& resume = config_.checkpoint.resume;
   // The newest checkpoint of checkpoint.dir is not this run's, so the run could not go back to it.
   const bool elsewhere = !history_.begun && resume != "auto" && resume != "never";
@@ -284,9 +284,8 @@ void LocalLeader::OnDone(Member& member, uint64_t request, const wire::Done& don
 
 void LocalLeader::OnNeedSnapshot(const Member& worker, uint64_t request, const wire::NeedSnapshot& question) {
   const uint64_t due = evaluations_.DueFor(worker);
-  if (keeps_best() && due != 0 && due == question.local_step()) {
-    return checkpoints_->OnNeedSnapshot(worker, request);
-  }
+  const bool is_due = due != 0 && due == question.local_step();
+  if (is_due && keeps_best() && checkpoints_->OnNeedSnapshot(worker, request)) return;
   outbox_.Send(worker.node, request, [](auto& builder) { return wire::CreateGrant(builder); });
 }
 

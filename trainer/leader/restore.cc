@@ -360,7 +360,6 @@ void Restore::TakeCheckpoint(StartedFrom* from) const {
   } else {
     from->path = path;
     from->step = manifest.step;
-    from->run_id = manifest.run_id;
     from->origin = manifest.origin;
     TakePositions(from);
     parts_.log.Info("restored {} in {:.2f} s: global step {}", path, SecondsSince(begun_), from->step);

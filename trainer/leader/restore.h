@@ -33,7 +33,6 @@ namespace dtrain {
 struct StartedFrom {
   std::string path;            // of the run's own checkpoint; empty: the run is new
   int64_t step = 0;            // the checkpoint's global step
-  uint64_t run_id = 0;         // of the run that has written it
   Origin origin;               // what the run began with
   std::string other_data;      // how the data differ from those of `path`; empty: not, as far as known
   DataFingerprint trained_on;  // the data of `path`, as far as known

@@ -100,15 +100,9 @@ void PsClient::Enter(const Exchanges::Entry& entry, KeyedBatch* rows) {
   Collect();
 }
 
-bool PsClient::Read(KeyedBatch* rows, uint64_t snapshot) {
+bool PsClient::Read(KeyedBatch* rows, PulledSnapshot snapshot) {
   DT_CHECK(exchanges_.open() == 0, exchanges_.open());
-  exchanges_.Pull(std::nullopt, {nullptr, rows, true}, {snapshot, nullptr});
-  Collect();
-  return !exchanges_.TakeGone();
-}
-
-bool PsClient::ReadSnapshot(uint64_t number, float* into) {
-  exchanges_.Pull(std::nullopt, {}, {number, into});
+  exchanges_.Pull(std::nullopt, {nullptr, rows, true}, snapshot);
   Collect();
   return !exchanges_.TakeGone();
 }

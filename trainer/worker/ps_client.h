@@ -42,11 +42,9 @@ class PsClient {
   // Gets the worker's first weights; it takes part from now on. In sync this waits for the end of a round,
   // unless the worker resumes. `rows`: of a table, those of its first batch; null: it has none.
   void Enter(const Exchanges::Entry& entry, KeyedBatch* rows = nullptr);
-  // Gets the weights of the rows of a batch, for an evaluation: the current ones, or those of a snapshot. No
-  // exchange may be open. False: the snapshot is gone.
-  bool Read(KeyedBatch* rows, uint64_t snapshot = 0);
-  // Gets the flat vector of a snapshot. No exchange may be open. False: it is gone.
-  bool ReadSnapshot(uint64_t number, float* into);
+  // Gets the weights of the rows of a batch, for an evaluation: the current ones, or those of a snapshot;
+  // without rows the flat vector of the snapshot. No exchange may be open. False: the snapshot is gone.
+  bool Read(KeyedBatch* rows, PulledSnapshot snapshot = {});
   // Gets all current weights.
   void Pull();
   // Waits until every ps has answered the oldest exchange; its weights are then copied.
