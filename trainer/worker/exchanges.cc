@@ -79,11 +79,10 @@ void Exchanges::Push(const net::LentBuffer& buffer, uint32_t examples, const net
   Begin(std::move(push));
 }
 
-void Exchanges::Pull(std::optional<Entry> entry, ExchangeRows rows, PulledSnapshot snapshot) {
+void Exchanges::Pull(std::optional<Entry> entry, ExchangeRows rows) {
   DT_CHECK(open() == 0 || table_ != nullptr, open());
   Exchange pull;
   pull.rows = rows;
-  pull.snapshot = snapshot;
   pull.entry = std::move(entry);
   Begin(std::move(pull));
 }
@@ -144,8 +143,8 @@ void Exchanges::SendBlock(const Flow& flow, const Exchange& exchange, int64_t in
   if (exchange.gradient == nullptr) {
     const Entry entry = exchange.entry.value_or(Entry());
     const net::PullHead head{
-        number, exchange.entry.has_value(), entry.together,          entry.clock, entry.resume, entry.version,
-        keys,   exchange.rows.read,         exchange.snapshot.number};
+        number, exchange.entry.has_value(), entry.together,        entry.clock, entry.resume, entry.version,
+        keys,   exchange.rows.read,         exchange.rows.snapshot};
     const net::LentBytes rows = of_rows ? RowsOf(exchange, of_all) : net::LentBytes();
     return flow.link->Send(request, encoder_.Pull(run_.Envelope(request), head, rows));
   }
@@ -223,7 +222,7 @@ void Exchanges::OnWeights(size_t ps, const net::Message& message, const wire::En
                   fmt::format("{} sent weights that were not asked for", flow.link->name()));
   }
   const wire::Weights& weights = *envelope.body_as_Weights();
-  if (Answered(flow).snapshot.number != 0) return TakeSnapshot(flow, message, weights);
+  if (Answered(flow).rows.snapshot != 0) return TakeSnapshot(flow, message, weights);
   TakeIn(flow, message, weights);
   held_us_ = std::max<int64_t>(held_us_, weights.held_us());
   if (ps == 0) {
@@ -256,7 +255,7 @@ size_t Exchanges::BytesAsked(const Flow& flow, int64_t block) {
 float* Exchanges::PlaceOf(const Flow& flow, int64_t block) {
   const Exchange& exchange = Answered(flow);
   KeyedBatch* const asks = exchange.rows.asks;
-  float* const flat = exchange.snapshot.number == 0 ? parameters_ : exchange.snapshot.into;
+  float* const flat = exchange.rows.snapshot == 0 ? parameters_ : exchange.rows.into;
   float* const parameters = asks == nullptr ? flat : asks->parameters();
   if (!IsOfRows(flow, block)) return parameters + BlockOf(flow.range, block).begin;
   return parameters + flat_ + asks->FirstIn(RowBlock(flow, block)) * table_->width();
@@ -289,7 +288,7 @@ void Exchanges::TakeIn(const Flow& flow, const net::Message& message, const wire
   } else {
     net::Decompress(form, values.data, values.size, BlockOf(flow.range, block).size(), place);
   }
-  const bool own = Answered(flow).snapshot.number == 0;
+  const bool own = Answered(flow).rows.snapshot == 0;
   if (on_weights_ && own) on_weights_(parameters_, BlockOf(flow.range, block));
 }
 

@@ -66,12 +66,8 @@ struct ExchangeRows {
   KeyedBatch* of = nullptr;    // whose gradient it is; null: the whole flat vector's
   KeyedBatch* asks = nullptr;  // whose rows are asked for; null: none
   bool read = false;           // in a pull: for an evaluation
-};
-
-// The snapshot that a pull reads.
-struct PulledSnapshot {
-  uint64_t number = 0;    // 0: the current weights
-  float* into = nullptr;  // where the flat vector goes, if no rows are asked for
+  uint64_t snapshot = 0;       // in a pull: the snapshot that it reads; 0: the current weights
+  float* into = nullptr;       // where the flat vector of the snapshot goes
 };
 
 class Exchanges {
@@ -115,7 +111,7 @@ class Exchanges {
             ExchangeRows rows = {});
   // Opens an exchange without a gradient. With `entry` the worker enters the run. No other may be open, but
   // of a table.
-  void Pull(std::optional<Entry> entry = std::nullopt, ExchangeRows rows = {}, PulledSnapshot snapshot = {});
+  void Pull(std::optional<Entry> entry = std::nullopt, ExchangeRows rows = {});
   // Takes weights from a ps; `envelope` is that of `message`.
   void OnWeights(size_t ps, const net::Message& message, const wire::Envelope& envelope);
   // Closes the oldest open exchange. False: not every ps has answered all of it.
@@ -158,7 +154,6 @@ class Exchanges {
     net::PushedLoss loss;
     std::optional<Entry> entry;  // set for a pull with which the worker enters
     ExchangeRows rows;
-    PulledSnapshot snapshot;
   };
   // The progress of one ps: the blocks sent to it and answered by it, over all exchanges.
   struct Flow {
@@ -203,7 +198,7 @@ class Exchanges {
   int64_t ExchangeNumber(const Flow& flow) const { return flow.answered / flow.blocks; }
   // The exchange whose block is answered next.
   Exchange& Answered(const Flow& flow) { return ExchangeOf(ExchangeNumber(flow)); }
-  bool TakesAddress(const Flow& flow) { return by_address_ && Answered(flow).snapshot.number == 0; }
+  bool TakesAddress(const Flow& flow) { return by_address_ && Answered(flow).rows.snapshot == 0; }
   void TakeSnapshot(Flow& flow, const net::Message& message, const wire::Weights& weights);
   // The block that is sent next, and the one that is answered next.
   static int64_t NextSent(const Flow& flow) { return InOrder(flow.range_blocks, flow.sent % flow.blocks); }

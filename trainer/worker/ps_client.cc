@@ -100,9 +100,9 @@ void PsClient::Enter(const Exchanges::Entry& entry, KeyedBatch* rows) {
   Collect();
 }
 
-bool PsClient::Read(KeyedBatch* rows, PulledSnapshot snapshot) {
+bool PsClient::Read(KeyedBatch* rows, uint64_t snapshot, float* into) {
   DT_CHECK(exchanges_.open() == 0, exchanges_.open());
-  exchanges_.Pull(std::nullopt, {nullptr, rows, true}, snapshot);
+  exchanges_.Pull(std::nullopt, {nullptr, rows, true, snapshot, into});
   Collect();
   return !exchanges_.TakeGone();
 }

@@ -43,8 +43,9 @@ class PsClient {
   // unless the worker resumes. `rows`: of a table, those of its first batch; null: it has none.
   void Enter(const Exchanges::Entry& entry, KeyedBatch* rows = nullptr);
   // Gets the weights of the rows of a batch, for an evaluation: the current ones, or those of a snapshot;
-  // without rows the flat vector of the snapshot. No exchange may be open. False: the snapshot is gone.
-  bool Read(KeyedBatch* rows, PulledSnapshot snapshot = {});
+  // without rows the flat vector of the snapshot, into `into`. No exchange may be open. False: the snapshot
+  // is gone.
+  bool Read(KeyedBatch* rows, uint64_t snapshot = 0, float* into = nullptr);
   // Gets all current weights.
   void Pull();
   // Waits until every ps has answered the oldest exchange; its weights are then copied.

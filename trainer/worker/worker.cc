@@ -361,7 +361,7 @@ std::optional<Evaluation> Worker::Evaluate(EvalOn set, Figures* figures, uint64_
   std::optional<Evaluation> evaluation;
   if (layout_.table) {
     evaluation = EvaluateRows(*source, figures, snapshot);
-  } else if (snapshot == 0 || client_.Read(nullptr, {snapshot, model_.snapshot_here()})) {
+  } else if (snapshot == 0 || client_.Read(nullptr, snapshot, model_.snapshot_here())) {
     const float* const weights = snapshot == 0 ? model_.parameters() : model_.SnapshotParameters();
     evaluation = EvaluateAll(model_.model(), weights, *source, check, figures);
   }
@@ -380,7 +380,7 @@ std::optional<Evaluation> Worker::EvaluateRows(BatchSource& source, Figures* fig
   Batch batch;
   while (source.Next(&batch)) {
     keyed.Fill(batch, *layout_.table, &sorter, form);
-    if (!client_.Read(&keyed, {snapshot, nullptr})) return std::nullopt;
+    if (!client_.Read(&keyed, snapshot)) return std::nullopt;
     EvaluationSum one(model_.model(), keyed.parameters(), figures);
     one.Add(keyed.batch());
     sum.Add(one.sum());
