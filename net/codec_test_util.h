@@ -62,7 +62,7 @@ inline void AddOrders(Encoder& encoder, std::vector<Message>* all) {
   const Envelope& e = kSampleEnvelope;
   const auto add = [all](Message message) { all->push_back(std::move(message)); };
   flatbuffers::FlatBufferBuilder& builder = encoder.Begin();
-  const auto fill = wire::CreateFillDirect(builder, 2, "step-000001000", 1000, 99, true, true, 7);
+  const auto fill = wire::CreateFillDirect(builder, 2, "step-000001000", 1000, 99, true, true, 7, 90);
   const auto snapshot = wire::CreateSnapshotOrder(builder, 3, 12, true, 1000, true, 2);
   add(encoder.Finish(e, wire::CreateOrder(builder, fill, snapshot, true)));
   add(SampleReport(encoder));
@@ -208,7 +208,7 @@ inline uint64_t Walk(const wire::InputForm* form) {
 inline uint64_t Walk(const wire::Order& order) {
   uint64_t sum = order.checksums();
   if (const wire::Fill* fill = order.fill())
-    sum += Walk(fill->checkpoint()) + fill->manifest() + fill->earlier_updates();
+    sum += Walk(fill->checkpoint()) + fill->manifest() + fill->earlier_updates() + fill->decay_steps();
   if (const wire::SnapshotOrder* snapshot = order.snapshot())
     sum += snapshot->number() + snapshot->step() + snapshot->base();
   return sum;

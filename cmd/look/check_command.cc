@@ -388,13 +388,15 @@ int RunCheckCommand(const CheckArguments& arguments) {
   const std::string start = CheckResume(config, layout, loaded.form, errors);
   if (!shape.rows && loaded.train->rows())
     shape.rows = *loaded.train->rows() - HeldOutRows(config.data, loaded.train->rows());
-  ResolveSchedule(shape, &config);
+  const std::optional<int64_t> steps =
+      TotalSteps(config, shape.rows, static_cast<int>(config.cluster.worker.size()));
+  ScheduleConfig& schedule = config.train.optimizer.schedule;
+  if (const int64_t decay = AutoDecaySteps(config, steps)) schedule.decay_steps = decay;
   CheckTasks(config, loaded);
   if (LeadsHere(config)) CheckMetrics(config);
   const std::string keys = local ? "" : CheckKeys(config);
   std::vector<std::string> warnings = DataWarnings(config, loaded);
-  const std::string of_schedule = ScheduleWarning(
-      config.train.optimizer, TotalSteps(config, shape.rows, static_cast<int>(config.cluster.worker.size())));
+  const std::string of_schedule = ScheduleWarning(config.train.optimizer, steps);
   if (!of_schedule.empty()) warnings.push_back(of_schedule);
   const bool evaluator = scheduled.assignment && !scheduled.assignment->task;
   if (evaluator) EvaluatedDirectory(config, scheduled);

@@ -206,8 +206,8 @@ std::vector<Field> RuleFields() {
 Field DecaySteps(const std::string& kind) {
   FieldRow row =
       Number(DT_KEY(train.optimizer.schedule.decay_steps), kRun, {1, 1e15},
-             "Updates from one change to the next; with cosine: until the end. auto: the updates of the "
-             "run behind the warm-up, which needs train.steps, or rows that each task can count.")
+             "Updates from one change to the next; with cosine: until the end. auto: all updates of the "
+             "run behind the warm-up, which needs train.steps, or rows that have an end and no pipe.")
           .Unit("updates")
           .Try("10000")
           .Required()

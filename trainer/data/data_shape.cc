@@ -24,7 +24,6 @@
 #include "trainer/data/files/sources.h"
 #include "trainer/data/files/sparse_file.h"
 #include "trainer/data/order.h"
-#include "trainer/data/row_index.h"
 
 namespace dtrain {
 namespace {
@@ -282,51 +281,22 @@ void ResolveModelShape(const DataShape& shape, Config* config) {
   model.outputs = outputs;
 }
 
-namespace {
-
-// Returns the rows of data.train, texts, as the workers will find them.
-int64_t CountRows(const Config& config) {
-  const DataConfig& data = config.data;
-  if (!FirstMissing(data.train.path).empty()) {
-    throw UserError(
-        "train.optimizer.schedule.decay_steps = auto; {} is not here to count the rows in. A task that reads "
-        "no data needs the number in its place: give it to all tasks. dtrain check tells it where the data "
-        "are.",
-        PathText(data.train));
-  }
-  SourceInputs inputs(data.train.path, "data.train.path");
-  const bool sparse = HasSparseRows(data);
-  const std::vector<InputColumn> columns =
-      sparse || !HasColumnForms(data) ? std::vector<InputColumn>() : FitColumns(data, &inputs).form.columns;
-  const LabelRules labels = LabelRulesOf(config);
-  return IndexRows(data, labels, columns, RowFiles(data, columns, sparse ? *config.model.inputs : 0))
-      .facts.rows;
-}
-
-}  // namespace
-
-void ResolveSchedule(const DataShape& shape, Config* config) {
-  ScheduleConfig& schedule = config->train.optimizer.schedule;
-  if (schedule.kind == ScheduleKind::kConstant || schedule.decay_steps != kAutoDecay) return;
-  std::optional<int64_t> rows = shape.rows;
-  if (config->train.epochs && !rows && IsText(config->data.train.format)) {
-    rows = CountRows(*config);
-    *rows -= HeldOutRows(config->data, rows);
-  }
-  const std::optional<int64_t> updates =
-      TotalSteps(*config, rows, static_cast<int>(config->cluster.worker.size()));
+int64_t AutoDecaySteps(const Config& config, std::optional<int64_t> updates) {
+  const ScheduleConfig& schedule = config.train.optimizer.schedule;
+  if (schedule.kind == ScheduleKind::kConstant || schedule.decay_steps != kAutoDecay) return 0;
   if (!updates) {
     throw UserError(
         "train.optimizer.schedule.decay_steps = auto; how many updates the run has nobody knows. Set "
         "train.steps, or give a number.");
   }
-  schedule.decay_steps = std::max<int64_t>(1, *updates - schedule.warmup_steps);
+  return std::max<int64_t>(1, *updates - schedule.warmup_steps);
 }
 
 std::string ScheduleWarning(const OptimizerConfig& optimizer, std::optional<int64_t> updates) {
   constexpr double kLong = 1.25;
   const ScheduleConfig& schedule = optimizer.schedule;
-  if (schedule.kind != ScheduleKind::kCosine || !updates || *updates == 0) return "";
+  if (schedule.kind != ScheduleKind::kCosine || schedule.decay_steps == kAutoDecay) return "";
+  if (!updates || *updates == 0) return "";
   const int64_t end = schedule.warmup_steps + schedule.decay_steps;
   const double share = static_cast<double>(end) / static_cast<double>(*updates);  // of the run
   if (share <= kLong && share * kLong >= 1) return "";

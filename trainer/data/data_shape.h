@@ -32,10 +32,10 @@ DataShape PeekShape(const Config& config, Scan scan = Scan::kShort);
 // the data or the kind of model.
 void ResolveModelShape(const DataShape& shape, Config* config);
 
-// Puts the updates of the run behind the warm-up in the place of train.optimizer.schedule.decay_steps: auto.
-// With train.epochs it reads data.train to count the rows, unless `shape` has their number. Throws UserError
-// if they are not here.
-void ResolveSchedule(const DataShape& shape, Config* config);
+// Returns what train.optimizer.schedule.decay_steps: auto is: the updates of the run behind the warm-up; 0:
+// the config has a number, or no schedule. `updates`: of the whole run; unset: not known. Throws UserError if
+// they are needed and not known.
+int64_t AutoDecaySteps(const Config& config, std::optional<int64_t> updates);
 
 // Returns a warning if a cosine is at its end long before or after the run; else an empty text. `updates`: of
 // the run; unset: not known.

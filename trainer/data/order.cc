@@ -149,6 +149,12 @@ std::optional<int64_t> TotalSteps(const Config& config, std::optional<int64_t> r
   return std::min(total.value_or(all), all);
 }
 
+std::optional<int64_t> StepsOfRun(const Config& config, std::optional<int64_t> train_rows,
+                                  const DataPlan& plan) {
+  if (train_rows) *train_rows -= HeldOutRows(config.data, train_rows);
+  return TotalSteps(config, train_rows, static_cast<int>(config.cluster.worker.size()), plan);
+}
+
 Permutations::Rows Permutations::Of(const OrderSpec& spec, int64_t epoch) {
   std::weak_ptr<const std::vector<uint32_t>>& known = made_[epoch];
   Rows rows = known.lock();

@@ -65,6 +65,9 @@ int64_t BatchesPerEpoch(const OrderSpec& spec);
 // of devices. `plan`: what had been taken before.
 std::optional<int64_t> TotalSteps(const Config& config, std::optional<int64_t> rows, int workers,
                                   const DataPlan& plan = {});
+// The same for the config's workers and all `train_rows` of data.train, those held out among them.
+std::optional<int64_t> StepsOfRun(const Config& config, std::optional<int64_t> train_rows,
+                                  const DataPlan& plan);
 
 // Permutations: the order of the rows in each epoch, computed once and shared by the orders of all workers
 // whose batches one thread reads. A permutation lives as long as an order is at its epoch.

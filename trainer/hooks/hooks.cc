@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "trainer/data/data_warnings.h"
-#include "trainer/data/files/held_out.h"
 #include "trainer/data/order.h"
 #include "trainer/hooks/progress.h"
 #include "trainer/model/finite.h"
@@ -96,9 +95,7 @@ void SummaryHook::AfterStep(const StepView& view, HookRequests*) {
 
 void LiveHook::Begin(const StepView& view) {
   const int workers = static_cast<int>(config_.cluster.worker.size());
-  std::optional<int64_t> rows = data_.train->rows();
-  if (rows) *rows -= HeldOutRows(config_.data, rows);
-  progress_.emplace(workers, TotalSteps(config_, rows, workers, view.source.plan()), view.global_step,
+  progress_.emplace(workers, StepsOfRun(config_, data_.train->rows(), view.source.plan()), view.global_step,
                     Clock::now());
 }
 

@@ -9,7 +9,6 @@
 #include "base/names.h"
 #include "base/signals.h"
 #include "trainer/data/data_shape.h"
-#include "trainer/data/files/held_out.h"
 #include "trainer/data/order.h"
 #include "trainer/peer/abort.h"
 #include "trainer/peer/conversations.h"
@@ -542,9 +541,7 @@ const char* LocalLeader::PhaseName() const {
 }
 
 std::optional<int64_t> LocalLeader::AllSteps() const {
-  std::optional<int64_t> rows = data_.facts() ? data_.facts()->rows : std::nullopt;
-  if (rows) *rows -= HeldOutRows(config_.data, rows);
-  return TotalSteps(config_, rows, static_cast<int>(config_.cluster.worker.size()), positions_.plan());
+  return StepsOfRun(config_, data_.facts() ? data_.facts()->rows : std::nullopt, positions_.plan());
 }
 
 std::optional<std::string> LocalLeader::StatusJson() {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <numeric>
 #include <utility>
 
 #include "base/error.h"
@@ -12,6 +13,8 @@
 #include "trainer/checkpoint/checkpoint_errors.h"
 #include "trainer/checkpoint/checkpoint_names.h"
 #include "trainer/checkpoint/shard_format.h"
+#include "trainer/data/data_shape.h"
+#include "trainer/data/order.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/peer/peer_limits.h"
 
@@ -176,6 +179,7 @@ void Restore::TryNext() {
                            : begins_ ? reader_->slot_updates()
                                      : reader_->manifest().origin.updates;
   order_.manifest = reader_ ? reader_->manifest().checksum : 0;
+  order_.decay_steps = DecaySteps();
   order_.keep = false;
   phase_ = Phase::kFilling;
   OrderAll();
@@ -223,7 +227,8 @@ void Restore::Order(size_t ps) {
     return wire::CreateOrder(
         builder, wire::CreateFill(builder, order_.number, checkpoint, static_cast<uint64_t>(order_.step),
                                   order_.manifest, order_.keep, order_.begins,
-                                  static_cast<uint64_t>(order_.earlier_updates)));
+                                  static_cast<uint64_t>(order_.earlier_updates),
+                                  static_cast<uint64_t>(order_.decay_steps)));
   });
 }
 
@@ -324,7 +329,11 @@ void Restore::Finish() {
   phase_ = Phase::kIdle;
   pieces_.assign(pieces_.size(), {});
   StartedFrom from;
-  from.positions = StartOfData(parts_.config, data_ ? data_->rows : std::nullopt);
+  from.positions = StartOfData(parts_.config, TrainRows());
+  parts_.history.decay_steps = order_.decay_steps;
+  if (order_.decay_steps > 0 && !again_) {
+    parts_.log.Info("train.optimizer.schedule.decay_steps: auto is {}", order_.decay_steps);
+  }
   if (data_ && data_->read && data_->rows) {
     from.positions.labels = data_->labels;
     from.positions.features = data_->features;
@@ -381,13 +390,30 @@ void Restore::TakeCheckpoint(StartedFrom* from) const {
   from->inputs->features = manifest.inputs->features;
 }
 
+Resumption Restore::ResumeAt(Positions* saved) const {
+  if (!FromJson(reader_->manifest().positions, saved)) {
+    throw UserError("{}: manifest: the positions of its workers cannot be read. Name another one.",
+                    reader_->path());
+  }
+  Resumption resumption = Resume(*saved, parts_.config, TrainRows());
+  if (parts_.config.train.mode != TrainMode::kSync) return resumption;
+  // A global step is one of every worker, whatever their number was.
+  const std::vector<int64_t>& steps = resumption.positions.local_steps;
+  resumption.positions.plan.earlier_steps = order_.step * static_cast<int64_t>(steps.size()) -
+                                            std::accumulate(steps.begin(), steps.end(), int64_t{0});
+  return resumption;
+}
+
+// What schedule.decay_steps: auto is in the whole run, its steps before the checkpoint among them.
+int64_t Restore::DecaySteps() const {
+  Positions saved;
+  const DataPlan plan = reader_ && !begins_ ? ResumeAt(&saved).positions.plan : DataPlan();
+  return AutoDecaySteps(parts_.config, StepsOfRun(parts_.config, TrainRows(), plan));
+}
+
 void Restore::TakePositions(StartedFrom* from) const {
   Positions saved;
-  if (!FromJson(reader_->manifest().positions, &saved)) {
-    throw UserError("{}: manifest: the positions of its workers cannot be read. Name another one.",
-                    from->path);
-  }
-  Resumption resumption = Resume(saved, parts_.config, data_ ? data_->rows : std::nullopt);
+  Resumption resumption = ResumeAt(&saved);
   if (!resumption.said.empty()) parts_.log.Info("{}", resumption.said);
   resumption.positions.labels = from->positions.labels;
   resumption.positions.features = from->positions.features;

@@ -87,7 +87,7 @@ class SlottedOptimizer : public Optimizer {
   gpu::Span<float> Part(size_t slot, int64_t first, const gpu::Update& update) {
     return {slots_[slot].second.span().data + first, update.updated.size};
   }
-  double Rate(int64_t number) const { return LearningRate(config_, number); }
+  double Rate(const UpdateStep& step) const { return LearningRate(config_, step.number, step.decay_steps); }
 
   const OptimizerConfig config_;
   gpu::Stream stream_;
@@ -104,7 +104,7 @@ class Sgd : public SlottedOptimizer {
 
  private:
   void Step(const UpdateStep& step, int64_t, const gpu::Update& update) override {
-    gpu::SgdStep(stream_, update, Rounded(Rate(step.number)));
+    gpu::SgdStep(stream_, update, Rounded(Rate(step)));
   }
 };
 
@@ -115,8 +115,7 @@ class Momentum : public SlottedOptimizer {
 
  private:
   void Step(const UpdateStep& step, int64_t first, const gpu::Update& update) override {
-    gpu::MomentumStep(stream_, update,
-                      {Rounded(Rate(step.number)), Rounded(config_.momentum), config_.nesterov},
+    gpu::MomentumStep(stream_, update, {Rounded(Rate(step)), Rounded(config_.momentum), config_.nesterov},
                       Part(0, first, update));
   }
 };
@@ -128,7 +127,7 @@ class Adagrad : public SlottedOptimizer {
 
  private:
   void Step(const UpdateStep& step, int64_t first, const gpu::Update& update) override {
-    gpu::AdagradStep(stream_, update, {Rounded(Rate(step.number)), Rounded(config_.epsilon)},
+    gpu::AdagradStep(stream_, update, {Rounded(Rate(step)), Rounded(config_.epsilon)},
                      Part(0, first, update));
   }
 };
@@ -141,7 +140,7 @@ class Rmsprop : public SlottedOptimizer {
  private:
   void Step(const UpdateStep& step, int64_t first, const gpu::Update& update) override {
     gpu::RmspropRule rule;
-    rule.learning_rate = Rounded(Rate(step.number));
+    rule.learning_rate = Rounded(Rate(step));
     rule.rho = Rounded(config_.rho);
     rule.new_share = Rounded(1 - config_.rho);
     rule.epsilon = Rounded(config_.epsilon);
@@ -157,7 +156,7 @@ class Adam : public SlottedOptimizer {
  protected:
   void Step(const UpdateStep& step, int64_t first, const gpu::Update& update) override {
     gpu::AdamRule rule;
-    rule.step = Rounded(Rate(step.number) / (1 - WholePower(config_.beta1, step.age())));
+    rule.step = Rounded(Rate(step) / (1 - WholePower(config_.beta1, step.age())));
     rule.beta1 = Rounded(config_.beta1);
     rule.new_share1 = Rounded(1 - config_.beta1);
     rule.beta2 = Rounded(config_.beta2);
@@ -178,7 +177,7 @@ class Adamw : public Adam {
   void Step(const UpdateStep& step, int64_t first, const gpu::Update& update) override {
     if (!step.decay) return Adam::Step(step, first, update);
     const float* const weights = update.weights.data;
-    const float kept = Rounded(1 - Rate(step.number) * config_.weight_decay);
+    const float kept = Rounded(1 - Rate(step) * config_.weight_decay);
     gpu::WeightedSum(stream_, {&weights, 1}, {&kept, 1}, update.updated);
     gpu::Update shrunk = update;
     shrunk.weights = update.updated;
@@ -194,16 +193,18 @@ class Ftrl : public SlottedOptimizer {
  private:
   void Step(const UpdateStep& step, int64_t first, const gpu::Update& update) override {
     gpu::FtrlRule rule;
-    rule.inverse_rate = InverseRate(step.number);
+    rule.inverse_rate = InverseRate(step);
     // What the slots had before the first update of the run counts at that update's rate.
-    rule.inverse_rate_before = step.age() == 1 ? 0 : InverseRate(std::max<int64_t>(step.number - 1, 1));
+    UpdateStep before = step;
+    before.number = std::max<int64_t>(step.number - 1, 1);
+    rule.inverse_rate_before = step.age() == 1 ? 0 : InverseRate(before);
     rule.beta = Rounded(config_.beta);
     rule.l1 = step.decay ? Rounded(config_.l1) : 0;
     rule.l2 = step.decay ? Rounded(config_.l2) : 0;
     gpu::FtrlStep(stream_, update, rule, Part(0, first, update), Part(1, first, update));
   }
   // A schedule may end at 0, which has no inverse; at 1e-20 the weights do not move either.
-  float InverseRate(int64_t number) const { return Rounded(1 / std::max(Rate(number), 1e-20)); }
+  float InverseRate(const UpdateStep& step) const { return Rounded(1 / std::max(Rate(step), 1e-20)); }
 };
 
 }  // namespace
@@ -275,7 +276,7 @@ double WholePower(double base, int64_t exponent) {
   return power;
 }
 
-double LearningRate(const OptimizerConfig& optimizer, int64_t number) {
+double LearningRate(const OptimizerConfig& optimizer, int64_t number, int64_t decay_steps) {
   const ScheduleConfig& schedule = optimizer.schedule;
   const double full = optimizer.learning_rate;
   if (number <= schedule.warmup_steps) {
@@ -283,7 +284,8 @@ double LearningRate(const OptimizerConfig& optimizer, int64_t number) {
   }
   if (schedule.kind == ScheduleKind::kConstant) return full;
   const int64_t updates = number - 1 - schedule.warmup_steps;
-  const double share = static_cast<double>(updates) / static_cast<double>(schedule.decay_steps);
+  const int64_t all = decay_steps > 0 ? decay_steps : schedule.decay_steps;
+  const double share = static_cast<double>(updates) / static_cast<double>(all);
   if (schedule.kind != ScheduleKind::kCosine) {
     return std::min(full * Decay(schedule, updates, share), kMaxRate);
   }

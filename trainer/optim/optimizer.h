@@ -30,6 +30,7 @@ struct UpdateStep {
   int64_t earlier = 0;
   // Of this update in the slots, from 1; sets the bias correction.
   int64_t age() const { return number + earlier; }
+  int64_t decay_steps = 0;  // what schedule.decay_steps: auto is; 0: the config has a number
 };
 
 // Slot: one number for each element of the range, with a name: "velocity".
@@ -65,8 +66,9 @@ std::vector<std::string> SlotNames(const Config& config);
 std::vector<float> InitialSlots(const Config& config);
 
 // Returns the learning rate of update `number`, from 1 (train.optimizer.schedule): 0 to 1e30. During the
-// warm-up it is number / warmup_steps of the full rate. Thread: any, as for all functions below.
-double LearningRate(const OptimizerConfig& optimizer, int64_t number);
+// warm-up it is number / warmup_steps of the full rate. `decay_steps`: what schedule.decay_steps: auto is; 0:
+// the config has a number. Thread: any, as for all functions below.
+double LearningRate(const OptimizerConfig& optimizer, int64_t number, int64_t decay_steps = 0);
 
 // Returns base^exponent, exponent >= 0, by multiplications; unlike the C library's pow() it is the same on
 // every processor.

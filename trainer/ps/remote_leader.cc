@@ -127,7 +127,8 @@ void RemoteLeader::CarryOut(const wire::Order& order) {
   if (const wire::Fill* const fill = order.fill()) {
     parts_.filler.Take({fill->number(), fill->checkpoint() == nullptr ? "" : fill->checkpoint()->str(),
                         static_cast<int64_t>(fill->step() & kMaxSteps), fill->manifest(), fill->keep(),
-                        fill->begins(), static_cast<int64_t>(fill->earlier_updates() & kMaxSteps)});
+                        fill->begins(), static_cast<int64_t>(fill->earlier_updates() & kMaxSteps),
+                        static_cast<int64_t>(fill->decay_steps() & kMaxSteps)});
   }
   if (order.snapshot() != nullptr) parts_.snapshots.OnOrder(*order.snapshot());
   if (order.checksums()) SendReport();

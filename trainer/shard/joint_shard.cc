@@ -16,9 +16,9 @@ void JointShard::SetRestored(uint64_t version) {
   rows_.SetRestored(version);
 }
 
-void JointShard::SetEarlierUpdates(int64_t earlier) {
-  range_.SetEarlierUpdates(earlier);
-  rows_.SetEarlierUpdates(earlier);
+void JointShard::SetCounts(int64_t earlier, int64_t decay_steps) {
+  range_.SetCounts(earlier, decay_steps);
+  rows_.SetCounts(earlier, decay_steps);
 }
 
 std::shared_ptr<Snapshot> JointShard::TakeSnapshot(SnapshotOf of) {

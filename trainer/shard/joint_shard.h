@@ -58,7 +58,7 @@ class JointShard : public ParameterShard {
   void RestoreRow(uint64_t row, const float* values) override { rows_.RestoreRow(row, values); }
   void RestoreHashRow(const HashRow& row) override { rows_.RestoreHashRow(row); }
   void SetRestored(uint64_t version) override;
-  void SetEarlierUpdates(int64_t earlier) override;
+  void SetCounts(int64_t earlier, int64_t decay_steps) override;
   bool initialised() const override { return range_.initialised() && rows_.initialised(); }
 
   std::vector<std::string> slot_names() const override { return rows_.slot_names(); }

@@ -84,8 +84,11 @@ class ParameterShard {
   virtual void RestoreHashRow(const HashRow& row);  // of a hash table
   // All of the range is restored: it is initialised and has `version`, below 2^62.
   virtual void SetRestored(uint64_t version) = 0;
-  // The updates that restored slots have had before version 0 (UpdateStep::earlier), below 2^62.
-  virtual void SetEarlierUpdates(int64_t earlier) { earlier_updates_ = earlier; }
+  // UpdateStep::earlier and decay_steps, below 2^62, of all updates from now on.
+  virtual void SetCounts(int64_t earlier, int64_t decay_steps) {
+    earlier_updates_ = earlier;
+    decay_steps_ = decay_steps;
+  }
   virtual bool initialised() const = 0;
 
   // The optimizer's slots.
@@ -145,11 +148,12 @@ class ParameterShard {
  protected:
   // The update that follows `version`.
   UpdateStep StepAfter(uint64_t version, float scale) const {
-    return {static_cast<int64_t>(version) + 1, scale, true, earlier_updates_};
+    return {static_cast<int64_t>(version) + 1, scale, true, earlier_updates_, decay_steps_};
   }
 
  private:
   int64_t earlier_updates_ = 0;
+  int64_t decay_steps_ = 0;
 };
 
 }  // namespace dtrain

@@ -29,7 +29,6 @@ void RangeFiller::Take(const FillOrder& order) {
   }
   if (state_ != State::kDone) return;
   if (order.keep && outcome_.error.empty() && !parts_.shard.initialised()) {
-    parts_.shard.SetEarlierUpdates(order_.earlier_updates);
     parts_.shard.SetRestored(static_cast<uint64_t>(order_.step));
   }
   outcome_.kept = parts_.shard.initialised();
@@ -42,6 +41,7 @@ void RangeFiller::Begin() {
   tells_ = false;
   reader_.reset();
   next_ = asked_ = 0;
+  parts_.shard.SetCounts(order_.earlier_updates, order_.decay_steps);
   if (order_.checkpoint.empty()) {
     state_ = State::kMaking;
     return;

@@ -31,6 +31,7 @@ struct FillOrder {
   bool keep = false;            // every ps has its values, and they count
   bool begins = false;          // the run begins with it (checkpoint.start_from)
   int64_t earlier_updates = 0;  // that its slots have had before global step 0; below 2^62
+  int64_t decay_steps = 0;      // what schedule.decay_steps: auto is, below 2^62; 0: the config has a number
 };
 
 // The result of an order.

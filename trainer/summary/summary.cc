@@ -88,7 +88,7 @@ void WorkerSummary::OnStep(const StepFigures& step) {
   }
   if (is_first_) {
     const int64_t update = std::max<int64_t>(step.global_step, 1);
-    writer_.Add("learning_rate", LearningRate(optimizer_, update), kLearningRate);
+    writer_.Add("learning_rate", LearningRate(optimizer_, update, decay_steps_), kLearningRate);
   }
   writer_.Add("global_step/sec", static_cast<double>(step.global_step - point_step_) / seconds, kStepsPerS);
   writer_.Add("examples/sec", static_cast<double>(examples_) / seconds, kExamplesPerS);

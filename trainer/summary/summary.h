@@ -71,6 +71,8 @@ class WorkerSummary {
 
   // Begins training: the time before counts as start-up.
   void Begin(int64_t global_step);
+  // What schedule.decay_steps: auto is; 0: the config has a number.
+  void set_decay_steps(int64_t decay_steps) { decay_steps_ = decay_steps; }
   // Whether a point is due. Call it once for each local step.
   bool Due(int64_t local_step) {
     due_ = schedule_.Due(local_step) || due_;
@@ -93,6 +95,7 @@ class WorkerSummary {
                 ExitHooks& hooks, Logger& log);
 
   const OptimizerConfig optimizer_;
+  int64_t decay_steps_ = 0;
   const bool is_first_;
   const bool classifies_;
   bool is_done_ = false;

@@ -11,6 +11,7 @@
 #include "base/testing/files.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/checkpoint/checkpoint_reader.h"
+#include "trainer/config/parse.h"
 #include "trainer/task/quiet_run_test_util.h"
 #include "trainer/testing/small_config.h"
 
@@ -116,6 +117,30 @@ TEST_CASE("resume: progressive loss goes on with the sums of the checkpoint, to 
   CHECK(Run(rounds(50, saved.path())).progressive_loss > whole.progressive_loss);
   CHECK(Run(rounds(100, saved.path())).progressive_loss == whole.progressive_loss);
   CHECK_FALSE(Run(Rounds(1, 2, 10, "")).progressive_loss);
+}
+
+TEST_CASE("resume: decay_steps: auto is all updates of the run, whatever batches and workers it had before") {
+  const auto run = [](const Directory& directory, int workers, int64_t batch, int64_t decay_steps) {
+    Config config = Rounds(2, workers, 1, directory.path());
+    config.train.steps.reset();
+    config.train.epochs = 2;
+    config.train.batch_size = batch;
+    config.train.optimizer.schedule = {ScheduleKind::kCosine, decay_steps, 1, 0, 3};
+    return Run(config);
+  };
+  for (const auto& [workers, batch] : {std::pair(2, 50), {2, 80}, {1, 50}, {3, 100}}) {
+    CAPTURE(workers);
+    CAPTURE(batch);
+    Directory saved, copy;
+    Config first = Rounds(2, 2, 13, saved.path());
+    first.train.optimizer.schedule = {ScheduleKind::kCosine, kAutoDecay, 1, 0, 3};
+    first.train.epochs = 2;
+    Run(first);
+    std::filesystem::copy(saved.path(), copy.path(), std::filesystem::copy_options::recursive);
+    const RunSummary resumed = run(saved, workers, batch, kAutoDecay);
+    CHECK(resumed.global_step > 13);
+    CHECK(resumed.model_crc == run(copy, workers, batch, resumed.global_step - 3).model_crc);
+  }
 }
 
 TEST_CASE("resume: async and ssp end at the step too, and count what was before") {

@@ -213,9 +213,7 @@ RunSummary RunTask(const Config& given, TaskId task, net::Transport& transport, 
                    const TaskOptions& options) {
   const TimePoint begun = Clock::now();
   Config config = given;
-  const DataShape shape = PeekShape(config);
-  ResolveModelShape(shape, &config);
-  ResolveSchedule(shape, &config);
+  ResolveModelShape(PeekShape(config), &config);
   const Layout layout = MakeLayout(config, static_cast<int>(config.cluster.ps.size()));
   CheckFits(task.role == Role::kPs ? PsNeed(config, layout, task.index)
                                    : WorkerNeed(config, layout, EstimateDataSize(config), task.index));

@@ -173,6 +173,7 @@ Exchanges::Entry Worker::WaitForStart() {
     log_.Info("the run is over, its last step is applied: nothing is left for this worker");
     return entry;
   }
+  if (summary_) summary_->set_decay_steps(CountIn(start->decay_steps()));
   exchanges_.AddSteps(start->steps());
   local_step_ = CountIn(start->local_step());
   if (local_step_ > 0) log_.Info("goes on at local step {}", local_step_);
