@@ -25,7 +25,10 @@ constexpr size_t kMaxVariables = 2;
 constexpr size_t kMaxValues = 4;
 
 std::string StepsLine(const RunSummary& summary) {
-  const std::string time = summary.train_s ? fmt::format(" in {:.2f} s", *summary.train_s) : "";
+  std::string time = summary.train_s ? fmt::format(" in {:.2f} s", *summary.train_s) : "";
+  if (summary.train_s && summary.steps_before > 0) {
+    time = fmt::format(", {} of the steps{}", summary.global_step - summary.steps_before, time);
+  }
   return fmt::format("{}: {}, {}{}, {:.1f} steps/s, {:.0f} examples/s", DoneLine(summary),
                      Plural(summary.global_step, "global step"), Plural(summary.examples, "example"), time,
                      summary.steps_per_s.value_or(0), summary.examples_per_s.value_or(0));

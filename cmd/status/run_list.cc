@@ -29,10 +29,13 @@ Json EntryOf(const RunFiles& run) {
   std::string next = ended || run.state == "dead" ? TextIn(run.record, "next") : "";
   if (next.empty()) next = ShellLine({OwnWords().at(0), "status", run.path});
   const Json* const step = figures.Find("global_step");
+  // A run that was stopped has only what it told last.
+  const std::optional<double> final_loss = NumberIn(run.result, "final_loss");
+  const bool waits = run.state == "running" && TextIn(run.status, "phase") == "joining";
   return {{"run", run.path},
-          {"status", run.state},
+          {"status", waits ? "waiting" : run.state},
           {"step", step != nullptr ? *step : Json(nullptr)},
-          {"loss", NumberOrNull(NumberIn(figures, ended ? "final_loss" : "loss"))},
+          {"loss", NumberOrNull(final_loss ? final_loss : NumberIn(run.status, "loss"))},
           {"validation_loss", NumberOrNull(NumberIn(run.result, "validation_loss"))},
           {"test_loss", NumberOrNull(NumberIn(run.result, "test_loss"))},
           {"start_time", TextIn(run.record, "start_time")},

@@ -113,10 +113,9 @@ void ShowCheckpointOnDisk(const std::string& directory, const Json& record, Json
   } catch (const Failure&) {
     return;  // it cannot be read
   }
-  if (found.empty()) (*status)["checkpoint"] = nullptr;
+  (*status)["checkpoint"] = nullptr;
   if (found.empty()) return;
   const std::string path = fs::absolute(place, failed).lexically_normal().string() + "/" + found[0].name;
-  if (TextIn(*told, "path") == path) return;
   struct stat about {};
   const double age_s = stat(path.c_str(), &about) == 0 ? difftime(time(nullptr), about.st_mtime) : 0;
   (*status)["checkpoint"] = Json{{"path", path}, {"step", found[0].step}, {"age_s", age_s}};
@@ -161,17 +160,13 @@ Seen LookAtDirectory(const StatusArguments& arguments) {
       seen.why = answer.why + "." + RemedyFor(arguments, directory + "/" + RunMonitor::kToken);
     }
   }
-  if (seen.status.is_object()) {
-    ShowCheckpointOnDisk(directory, record, &seen.status);
-    return seen;
-  }
+  if (seen.status.is_object()) return seen;
   seen.killed = !killed.empty();
   if (seen.killed) seen.why = killed;
   seen.status = Json::Parse(ReadRunFile(directory + "/" + RunMonitor::kStatus));
   if (!seen.status.is_object()) return seen;
   seen.where = "file";
   if (seen.killed || seen.result.is_object()) MarkGone(record, &seen.status);
-  ShowCheckpointOnDisk(directory, record, &seen.status);
   return seen;
 }
 
@@ -196,7 +191,11 @@ Seen LookAtAddress(const StatusArguments& arguments) {
 }
 
 Seen Look(const StatusArguments& arguments) {
-  if (fs::is_directory(arguments.run)) return LookAtDirectory(arguments);
+  if (fs::is_directory(arguments.run)) {
+    Seen seen = LookAtDirectory(arguments);
+    ShowCheckpointOnDisk(arguments.run, seen.record, &seen.status);
+    return seen;
+  }
   if (arguments.run.find(':') == std::string::npos) {
     throw UserError(
         "{}: no such directory. Name that of a run, such as one of runs/, or HOST:PORT of its ps 0.{}",

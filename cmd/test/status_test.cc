@@ -278,6 +278,32 @@ TEST_CASE("status: over the network it takes the run's token, or with keys the s
   RunToEnd(*worker);
 }
 
+TEST_CASE("status: a run that is started again waits for its tasks at the step of its checkpoint") {
+  Cluster cluster(1, 1, LongJob("steps: 1000000"));
+  const std::string runs = cluster.directory() + "/runs", run = runs + "/one";
+  const auto entry = [&] { return Json::Parse(StatusOf({runs, "--json"}).output).at(0); };
+  {
+    const auto ps = cluster.Start("ps", 0, {"--run", run});
+    const auto worker = cluster.Start("worker", 0);
+    WaitForPhase({run}, "training");
+    ps->Signal(SIGTERM);
+    RunToEnd(*ps);
+    RunToEnd(*worker);
+  }
+  const Json stopped = entry();
+  CHECK(stopped.at("status") == "stopped");
+  CHECK(stopped.at("loss").is_number());
+  const auto ps = cluster.Start("ps", 0, {"--run", run});
+  const TimePoint deadline = Clock::now() + kPatience;
+  while (entry().at("status") != "waiting" && Clock::now() < deadline) {
+  }
+  CHECK(entry().at("status") == "waiting");
+  CHECK(entry().at("step") == stopped.at("step"));
+  CHECK(Contains(StatusOf({run}).output, fmt::format("joining, step {}", stopped.at("step").get<int64_t>())));
+  ps->Signal(SIGTERM);
+  RunToEnd(*ps);
+}
+
 TEST_CASE("status: a directory of runs is a table of them, the newest first") {
   const std::string directory = NewDirectory(), runs = directory + "/runs";
   WriteFile(directory + "/job.yaml", LinearJob(20));

@@ -100,7 +100,7 @@ void LiveHook::Begin(const StepView& view) {
 }
 
 void LiveHook::AfterStep(const StepView& view, HookRequests*) {
-  if (!progress_->OnStep(view.loss, view.rows)) return;
+  if (!progress_->OnStep(view.loss, view.rows, view.weight)) return;
   log_.SetLive(LiveText(progress_->Figures(view.global_step, view.workers_here, Clock::now())));
 }
 

@@ -24,8 +24,12 @@ class Progress : public Hook {
  public:
   Progress(const HooksConfig& hooks, Logger& log);
 
-  // The time before this was start-up.
-  void Begin(const StepView&) override { row_began_ = Clock::now(); }
+  // The time before this was start-up, and steps before it are of a run that has gone back.
+  void Begin(const StepView&) override {
+    row_began_ = Clock::now();
+    steps_ = examples_ = 0;
+    loss_ = {};
+  }
   // Reads the clock only when a row may be due.
   void AfterStep(const StepView& view, HookRequests* requests) override;
 

@@ -35,6 +35,24 @@ TEST_CASE("progress: a row every log_every_steps local steps, with means since t
         std::string::npos);
 }
 
+TEST_CASE("progress: steps from before a run has gone back are in no row") {
+  HooksConfig hooks;
+  hooks.log_every_steps = 4;
+  FileLog file;
+  Progress progress(hooks, file.log());
+  FakeStep step;
+  HookRequests requests;
+  step.view.rows = 3;
+  for (const int64_t local_step : {1, 2, 3, 2, 3, 4}) {
+    if (local_step <= step.view.local_step) progress.Begin(step.view);
+    step.view.local_step = local_step;
+    step.view.loss = static_cast<float>(local_step);
+    progress.AfterStep(step.view, &requests);
+  }
+  REQUIRE(file.Lines().size() == 1);
+  CHECK(file.Lines()[0].find("loss 3 ") != std::string::npos);  // of 2, 3 and 4
+}
+
 TEST_CASE("progress: a row every log_every_secs, beside those by steps") {
   HooksConfig hooks;
   hooks.log_every_secs = 1e-9;

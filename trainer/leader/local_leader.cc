@@ -54,7 +54,11 @@ LocalLeader::LocalLeader(const LeaderParts& parts)
                        : std::make_unique<Checkpoints>(
                              Checkpoints::Parts{parts_, rounds_, steps_, positions_,
                                                 [this](const std::string& error) { OnSaved(error); }})),
-      restore_(RestoreParts()) {}
+      restore_(RestoreParts()) {
+  if (!checkpoints_ || history_.begun || config_.checkpoint.resume != "auto") return;
+  const std::vector<ListedCheckpoint> found = checkpoints_->directory().List();
+  if (!found.empty()) goes_on_at_ = found[0].step;
+}
 
 Restore::Parts LocalLeader::RestoreParts() {
   return {config_,
@@ -207,9 +211,12 @@ void LocalLeader::TakeStart(const StartedFrom& from) {
   history_.inputs = from.inputs;
   history_.fit = from.fit;
   data_.Start(from);
-  // The run goes on, and this process of ps 0 is new.
-  if (history_.first_step < 0 && history_.peers_returned && from.positions.evaluations) {
-    history_.patience->GoOn(*from.positions.evaluations, from.step);
+  // This process of ps 0 is new. A run that is started again after its end counts in vain from 0; its best
+  // stays.
+  if (history_.first_step < 0 && from.positions.evaluations) {
+    CountedEvaluations counted = *from.positions.evaluations;
+    if (!history_.peers_returned) counted.in_vain = 0;
+    if (history_.peers_returned || from.other_data.empty()) history_.patience->GoOn(counted, from.step);
   }
   if (history_.first_step < 0) {
     history_.first_step = positions_.first_step();
@@ -229,6 +236,7 @@ void LocalLeader::StartAll() {
   if (history_.training_since == TimePoint()) history_.training_since = Clock::now();
   evaluations_.Begin(global_step());
   status_.Begin();
+  next_status_ = TimePoint();  // the status says no longer that the run waits
   if (checkpoints_) checkpoints_->Run();
   if (parts_.task.on_begun) parts_.task.on_begun(IdentityOf(history_.run, members_));
   for (Member& other : members_.all()) {
@@ -549,8 +557,8 @@ std::optional<std::string> LocalLeader::StatusJson() {
   now.phase = PhaseName();
   if (phase_ == RunPhase::kJoining) now.waiting = barrier_.StatusUntil(Clock::now());
   if (begun()) now.waiting = lost_workers_.WaitingText(Clock::now(), WaitsAtEnd());
-  // A run that goes back to a checkpoint is there already, before all tasks are here again.
-  now.global_step = starting() && history_.begun ? history_.checkpoint_step : global_step();
+  // A run that goes on from a checkpoint is there already, before all tasks are here.
+  now.global_step = !starting() ? global_step() : history_.begun ? history_.checkpoint_step : goes_on_at_;
   now.steps = AllSteps();
   now.saving = checkpoints_ != nullptr && checkpoints_->saving();
   now.ended = aborted_ || phase_ == RunPhase::kEnded;

@@ -169,6 +169,7 @@ class LocalLeader : public Leader {
   TimePoint next_status_;
   const std::unique_ptr<Checkpoints> checkpoints_;  // null without checkpoint.dir
   Restore restore_;
+  int64_t goes_on_at_ = 0;        // the step of the checkpoint that a new run resumes from, as it seems now
   bool out_of_time_ = false;      // train.max_secs have passed
   bool all_done_ = false;         // no worker takes another step
   bool aborted_ = false;          // the run has failed, or was stopped

@@ -230,6 +230,7 @@ void RunEnd::SumUpWorkers(const Reached& reached) {
   summary_.progressive_loss = reached.progressive_loss;
   // A restarted ps 0 knows only the steps since its own start.
   const int64_t since = history_.peers_returned ? history_.first_nanos : 0;
+  if (!history_.peers_returned) summary_.steps_before = history_.first_step;
   SumUp(results, reached.first_applied_nanos, {history_.first_step, history_.first_examples, since},
         &summary_);
   if (config_.train.mode == TrainMode::kSync && reached.disturbed) {

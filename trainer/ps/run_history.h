@@ -49,9 +49,9 @@ class Patience {
   void GoOn(const CountedEvaluations& counted, int64_t global_step) {
     seen_ = {{global_step, counted.best_loss, counted.best_step, counted.in_vain}};
   }
-  // Unset: no loss counts so far, or any number of evaluations may pass.
+  // Unset: no loss counts so far.
   std::optional<CountedEvaluations> counted() const {
-    if (max_ == 0 || !std::isfinite(best_loss())) return std::nullopt;
+    if (!std::isfinite(best_loss())) return std::nullopt;
     return CountedEvaluations{best_loss(), best_step(), in_vain()};
   }
 

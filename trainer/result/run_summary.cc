@@ -84,6 +84,7 @@ template <typename Summary, typename Visitor>
 void VisitWireKeys(Summary& summary, Visitor& visit) {
   VisitKeys(summary, visit);
   visit("identity", summary.identity);
+  visit("steps_before", summary.steps_before);
   visit("first_step_nanos", summary.first_step_nanos);
   visit("worker_accuracy", summary.worker_accuracy);
   visit("first_loss", summary.first_loss);

@@ -137,6 +137,7 @@ struct RunSummary {
   std::optional<TableFigures> table;                  // of a hash table, on all ps
   RunIdentity identity;                               // keys of RunAccount
   // These are not keys of the result, but needed to print or complete it.
+  int64_t steps_before = 0;                            // those that train_s has no time of
   int64_t first_step_nanos = 0;                        // wall clock; 0: no step was begun
   std::vector<std::optional<double>> worker_accuracy;  // by each worker that evaluated itself
   std::optional<double> first_loss;                    // the largest of the workers, from initial values

@@ -77,6 +77,7 @@ WorkerSummary::~WorkerSummary() {
 void WorkerSummary::Begin(int64_t global_step) {
   point_at_ = Clock::now();
   point_step_ = global_step;
+  examples_ = 0;
 }
 
 void WorkerSummary::OnStep(const StepFigures& step) {
