@@ -18,42 +18,31 @@
 #include "cmd/report/run_page.h"
 #include "trainer/config/fields.h"
 #include "trainer/config/user_text.h"
+#include "trainer/result/verdict.h"
 
 namespace dtrain {
 namespace {
 
 // The figures of a result that runs are compared by, in the order of their columns.
-struct ComparedFigure {
-  const char* name;
-  bool more_is_better;
-};
-constexpr ComparedFigure kFigures[] = {{"validation_accuracy", true},
-                                       {"validation_auc", true},
-                                       {"validation_average_precision", true},
-                                       {"validation_loss", false},
-                                       {"validation_log_loss", false},
-                                       {"validation_rmse", false},
-                                       {"validation_mae", false},
-                                       {"validation_r2", true},
-                                       {"test_accuracy", true},
-                                       {"test_auc", true},
-                                       {"test_average_precision", true},
-                                       {"test_loss", false},
-                                       {"test_log_loss", false},
-                                       {"test_rmse", false},
-                                       {"test_mae", false},
-                                       {"test_r2", true},
-                                       {"progressive_loss", false},
-                                       {"final_loss", false},
-                                       {"global_step", true},
-                                       {"train_s", false},
-                                       {"steps_per_s", true},
-                                       {"examples_per_s", true}};
+std::vector<std::string> Figures() {
+  std::vector<std::string> figures;
+  for (const std::string set : {"validation_", "test_"}) {
+    for (const char* const name :
+         {"accuracy", "auc", "average_precision", "loss", "log_loss", "rmse", "mae", "r2"}) {
+      figures.push_back(set + name);
+    }
+  }
+  for (const char* const name :
+       {"progressive_loss", "final_loss", "global_step", "train_s", "steps_per_s", "examples_per_s"}) {
+    figures.push_back(name);
+  }
+  return figures;
+}
+// How the names of those end that are better the larger they are.
+constexpr const char* kMoreIsBetter[] = {"accuracy", "auc", "precision", "r2", "global_step", "per_s"};
 // What makes a run the best one if nobody says.
 constexpr const char* kUsual[] = {"validation_accuracy", "test_accuracy",    "validation_loss",
                                   "test_loss",           "progressive_loss", "final_loss"};
-// Where one class has more than this share of the rows, accuracy says little, and the log loss counts.
-constexpr double kUneven = 0.6;
 
 // Keys that say where a run was and what it wrote, and nothing about its job. A key that ends with a point
 // stands for a section.
@@ -116,10 +105,14 @@ std::string Shown(const Json& value) {
   return whole ? fmt::format("{:.0f}", value.get<double>()) : value.dump();
 }
 
-// The value of a key. Of addresses only their number is of interest: ports are others each time.
+// The value of a key. Of addresses only their number is of interest: ports are others each time. Of
+// device.kind: auto, what the run took.
 Json ComparedValue(const RunFiles& run, const std::string& key) {
   const Json* const found = run.config.Find(key);
   if (found == nullptr) return nullptr;
+  const std::string took = TextIn(run.result, "device"), kind = took.substr(0, took.find(':'));
+  if (key == "device.kind" && !kind.empty()) return kind;
+  if (key == "device.tf32" && kind == "cpu") return nullptr;
   const bool addresses = key == "cluster.ps" || key == "cluster.worker";
   return addresses && found->is_array() ? Json(static_cast<int64_t>(found->size())) : *found;
 }
@@ -136,10 +129,10 @@ std::optional<double> NumberOf(const RunFiles& run, const std::string& figure) {
   return NumberIn({{figure, FigureIn(run, figure)}}, figure.c_str());
 }
 
-const ComparedFigure* FigureNamed(const std::string& name) {
-  const auto* const found = std::find_if(std::begin(kFigures), std::end(kFigures),
-                                         [&](const ComparedFigure& each) { return name == each.name; });
-  return found == std::end(kFigures) ? nullptr : found;
+bool MoreIsBetter(const std::string& figure) {
+  return std::any_of(std::begin(kMoreIsBetter), std::end(kMoreIsBetter), [&](const std::string& end) {
+    return figure.size() >= end.size() && figure.compare(figure.size() - end.size(), end.size(), end) == 0;
+  });
 }
 
 std::string CsvField(const std::string& text) {
@@ -159,11 +152,10 @@ std::string CsvLine(const std::vector<std::string>& fields) {
 
 Comparison::Comparison(std::vector<RunFiles> runs, const std::string& by) : runs_(std::move(runs)) {
   ChooseFigure(by);
-  const ComparedFigure& figure = *FigureNamed(by_);
   // Worse than any number: there is none, or the run is not done.
   const auto rank = [&](const RunFiles& run) {
     const std::optional<double> number = NumberOf(run, by_);
-    const double sign = figure.more_is_better ? -1 : 1;
+    const double sign = MoreIsBetter(by_) ? -1 : 1;
     return std::tuple(!number, !run.ended_well(), sign * number.value_or(0));
   };
   std::stable_sort(runs_.begin(), runs_.end(),
@@ -174,16 +166,17 @@ Comparison::Comparison(std::vector<RunFiles> runs, const std::string& by) : runs
 
 void Comparison::ChooseFigure(const std::string& by) {
   if (!by.empty()) {
-    std::vector<std::string> names;
-    for (const ComparedFigure& each : kFigures) names.push_back(each.name);
-    if (FigureNamed(by) == nullptr) throw UserError("--by {}: must be {}.", by, ListText(names, "or"));
+    const std::vector<std::string> names = Figures();
+    if (std::count(names.begin(), names.end(), by) == 0) {
+      throw UserError("--by {}: must be {}.", by, ListText(names, "or"));
+    }
     by_ = by;
     return;
   }
   std::vector<const char*> figures(std::begin(kUsual), std::end(kUsual));
   const auto is_uneven = [](const RunFiles& run) {
-    return NumberIn(run.result, "validation_base_accuracy").value_or(0) > kUneven ||
-           NumberIn(run.result, "test_base_accuracy").value_or(0) > kUneven;
+    const auto share = [&](const char* key) { return NumberIn(run.result, key).value_or(0); };
+    return std::max(share("validation_base_accuracy"), share("test_base_accuracy")) > kUnevenShare;
   };
   if (std::any_of(runs_.begin(), runs_.end(), is_uneven)) {
     figures.insert(figures.begin(), {"validation_log_loss", "test_log_loss"});
@@ -206,8 +199,8 @@ void Comparison::FindFigures() {
     if (there) figures_.push_back(name);
   };
   add(by_);
-  for (const ComparedFigure& figure : kFigures) {
-    if (figure.name != by_) add(figure.name);
+  for (const std::string& figure : Figures()) {
+    if (figure != by_) add(figure);
   }
 }
 

@@ -255,6 +255,18 @@ TEST_CASE("run files: what an older dtrain wrote as test_* of held-out rows is v
   }
 }
 
+TEST_CASE("comparison: a device that runs found by themselves is compared as what they found") {
+  std::vector<RunFiles> runs = FourRuns();
+  for (size_t i = 0; i < 3; ++i) {
+    runs[i].config["device.kind"] = i == 0 ? "cpu" : "auto";
+    runs[i].config["device.tf32"] = i == 0 ? Json(nullptr) : Json(false);
+  }
+  for (RunFiles& run : runs) run.result["device"] = "cpu:0";
+  CHECK(Comparison(runs, "").keys() == std::vector<std::string>{"train.optimizer.learning_rate"});
+  runs[1].result["device"] = "cuda:0,1";
+  CHECK(Comparison(runs, "").keys().size() == 3);
+}
+
 TEST_CASE("comparison: whole numbers of a result stay whole") {
   std::vector<RunFiles> runs = FourRuns();
   for (RunFiles& run : runs) run.result["global_step"] = 600;

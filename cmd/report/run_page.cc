@@ -48,7 +48,7 @@ std::string Tiles(const RunFiles& run) {
     add(result, (set + "_rmse").c_str(), (set + " RMSE").c_str());
     add(result, (set + "_r2").c_str(), (set + " R²").c_str());
   }
-  add(result, "final_loss", "final loss");
+  add(result, "final_loss", "loss of the last 100 steps");
   add(result, "progressive_loss", "progressive loss");
   if (!result.is_object()) add(status, "loss", "loss");
   const bool steps_here = NumberIn(result, "global_step").has_value();
@@ -299,16 +299,9 @@ std::string Thresholds(const EvaluationFigures& figures) {
 std::string Evaluated(const ModelFigures& model) {
   if (!model.evaluation) return "";
   const EvaluationOutcome& outcome = *model.evaluation;
-  std::string html = fmt::format(
-      "<p class=\"soft\">The weights of step {} on {} {}rows: {} loss {}{}{}.</p>\n",
-      NumberText(static_cast<double>(model.step)), NumberText(static_cast<double>(outcome.evaluation.rows)),
-      outcome.set == EvalOn::kTest ? "" : "held-out ", SetName(outcome.set),
-      NumberText(outcome.evaluation.loss()),
-      outcome.evaluation.classifies ? ", accuracy " + PercentText(outcome.evaluation.accuracy()) : "",
-      outcome.reported.auc ? ", AUC " + NumberText(*outcome.reported.auc) : "");
-  std::string lines;
-  for (const std::string& line : outcome.lines) lines += line + "\n";
-  html += "<pre>" + Html(lines) + "</pre>\n";
+  std::string html = fmt::format("<p class=\"soft\">The weights of step {}:</p>\n<pre>{}</pre>\n",
+                                 NumberText(static_cast<double>(model.step)),
+                                 Html(fmt::format("{}\n", fmt::join(outcome.lines, "\n"))));
   if (!outcome.evaluation.classifies) return html;
   const auto classes = static_cast<int64_t>(outcome.figures.confusion.classes().size());
   const bool small = classes <= kMaxClassesInMatrix;

@@ -66,7 +66,10 @@ std::vector<std::string> ResultLines(const Config& config, const RunSummary& sum
   };
   for (const std::string& line : VerdictLines("validation", summary.validation)) add(line);
   for (const std::string& line : VerdictLines("test", summary.test)) add(line);
-  if (summary.validation.rows || summary.test.rows) add(ClassWeightsLine(config.data));
+  if (summary.validation.rows || summary.test.rows) {
+    const std::string weights = ClassWeightsLine(config.data);
+    add(!weights.empty() ? weights : ThresholdLine(summary.test.rows ? summary.test : summary.validation));
+  }
   add(NoTestLine(config, summary));
   const std::string loss = summary.final_loss ? fmt::format("{:.6g}", *summary.final_loss) : "-";
   std::string sent = BytesText(static_cast<double>(summary.bytes_sent)) + " sent";
@@ -74,8 +77,8 @@ std::vector<std::string> ResultLines(const Config& config, const RunSummary& sum
     sent += fmt::format(" in place of {} (net.compress)",
                         BytesText(static_cast<double>(summary.bytes_sent + summary.bytes_saved)));
   }
-  add(fmt::format("total time: {:.2f} s, final loss: {}, {}, model crc {}", summary.wall_s, loss, sent,
-                  summary.model_crc.value_or("-")));
+  add(fmt::format("total time: {:.2f} s, loss of the last 100 steps: {}, {}, model crc {}", summary.wall_s,
+                  loss, sent, summary.model_crc.value_or("-")));
   if (summary.table) add(fmt::format("{}: {}", kTableName, TableText(*summary.table)));
   if (summary.weights.size() <= kMaxVariables) {
     for (const auto& [name, values] : summary.weights) {

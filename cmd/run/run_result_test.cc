@@ -45,8 +45,34 @@ TEST_CASE("run result: what was done, how good it is, how long it took, and wher
             "done: 20 global steps, 200 examples in 1.25 s, 16.0 steps/s, 160 examples/s",
             "validation (10 rows): loss 0.25",
             "test (10 rows): accuracy 0.9000, better than always \"no\" (0.6000)", "  log loss 0.5",
-            "total time: 1.50 s, final loss: 0.25, 1.5 KiB sent, model crc 0123abcd",
+            "total time: 1.50 s, loss of the last 100 steps: 0.25, 1.5 KiB sent, model crc 0123abcd",
             "checkpoint: run/ckpt/step-000000020"});
+}
+
+TEST_CASE("run result: steps from before a resume are not those of its time") {
+  RunSummary summary = Done();
+  summary.steps_before = 5;
+  CHECK(ResultLines(Config(), summary)[0] ==
+        "done: 20 global steps, 200 examples, 15 of the steps in 1.25 s, 16.0 steps/s, 160 examples/s");
+}
+
+TEST_CASE("run result: of two uneven classes it says how to weigh precision against recall") {
+  const std::string line =
+      "  to find more of the rare class: dtrain eval lists precision and recall, --threshold of eval and "
+      "predict sets one";
+  RunSummary summary = Done();
+  summary.test.rows = 10;
+  summary.test.accuracy = 0.9;
+  summary.test.base_accuracy = 0.9;
+  const auto count = [&] {
+    const std::vector<std::string> lines = ResultLines(Config(), summary);
+    return std::count(lines.begin(), lines.end(), line);
+  };
+  CHECK(count() == 0);  // of several classes
+  summary.test.thresholds.emplace();
+  CHECK(count() == 1);
+  summary.test.base_accuracy = 0.55;
+  CHECK(count() == 0);
 }
 
 TEST_CASE("run result: with net.compress it says what would have been sent without") {
@@ -55,7 +81,8 @@ TEST_CASE("run result: with net.compress it says what would have been sent witho
   summary.bytes_saved = 1536;
   const std::vector<std::string> lines = ResultLines(config, summary);
   CHECK(std::count(lines.begin(), lines.end(),
-                   "total time: 1.50 s, final loss: 0.25, 1.5 KiB sent in place of 3.0 KiB (net.compress), "
+                   "total time: 1.50 s, loss of the last 100 steps: 0.25, 1.5 KiB sent in place of 3.0 KiB "
+                   "(net.compress), "
                    "model crc 0123abcd") == 1);
 }
 

@@ -179,7 +179,7 @@ std::string ResultLine(const Json& result) {
       add((set + key).c_str(), (set + name).c_str());
     }
   }
-  if (line.size() == before) add("final_loss", "final loss");
+  if (line.size() == before) add("final_loss", "loss of the last 100 steps");
   std::vector<std::string> lost;
   const Json* const workers = result.Find("lost_workers");
   if (workers != nullptr && workers->is_array()) {

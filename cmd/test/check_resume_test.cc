@@ -103,7 +103,8 @@ TEST_CASE("check: the keys that changed since the checkpoint stand in columns, i
   REQUIRE(RunLocal(job.config, {"--set", set}).is_object());
   const Done same = Check(job, {set});
   CHECK_FALSE(Contains(same.output, "in the checkpoint"));
-  const std::vector<std::string> sets = {set, "train.steps=20", "train.optimizer.learning_rate=0.125"};
+  const std::vector<std::string> sets = {set, "train.steps=20", "train.optimizer.learning_rate=0.125",
+                                         "device.kind=cpu"};
   const std::string rate = "  train.optimizer.learning_rate  ", steps = "  train.steps                    ";
   for (const char* command : {"check", "local"}) {
     const Done done = Check(job, sets, command);
@@ -114,7 +115,7 @@ TEST_CASE("check: the keys that changed since the checkpoint stand in columns, i
     CHECK(Contains(said, steps + "10                 20\n"));
     CHECK(Contains(said, rate));
     CHECK(Contains(said, "0.125\n"));
-    for (const char* other : {"  cluster.", "  checkpoint.", "  run.", "  log."}) {
+    for (const char* other : {"  cluster.", "  checkpoint.", "  run.", "  log.", "  device."}) {
       CHECK_FALSE(Contains(said, other));
     }
   }

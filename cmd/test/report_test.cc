@@ -109,7 +109,7 @@ TEST_CASE("report: a model with one logit has its calibration, and a linear one 
   const Json page = ReportOf(logistic.run);
   const auto& charts = page.at("charts");
   CHECK(std::count(charts.begin(), charts.end(), Json("Calibration")) == 1);
-  CHECK(Sees(page, "on 50 held-out rows: validation loss "));
+  CHECK(Sees(page, "validation (50 rows): "));
   CHECK(page.at("pictures") == 0);
   const DoneRun linear(job("linear", "z"));
   CHECK(Sees(ReportOf(linear.run), "RMSE "));

@@ -20,6 +20,11 @@ namespace dtrain {
 //     MAE 25, 31 % below that of the mean (36)
 std::vector<std::string> VerdictLines(const std::string& name, const EvaluationFigures& figures);
 
+// Where one class has more than this share of the rows, accuracy says little.
+constexpr double kUnevenShare = 0.6;
+// Returns how to weigh precision against recall; empty unless there are two classes, and they are uneven.
+std::string ThresholdLine(const EvaluationFigures& figures);
+
 // Returns which figures data.class_weights makes wrong, and which stay right; empty without it.
 std::string ClassWeightsLine(const DataConfig& data);
 

@@ -378,9 +378,12 @@ void LogTotals(const RunSummary& summary, Logger& log) {
   }
 }
 
-void LogFinalWeights(const char* set, const EvaluationFigures& figures, Logger& log) {
-  if (figures.accuracy) log.Result("{} accuracy of the final weights: {:.4f}", set, *figures.accuracy);
-  if (figures.loss) log.Result("{} loss of the final weights: {:.6g}", set, *figures.loss);
+void LogFinalWeights(const RunSummary& summary, Logger& log) {
+  for (const EvaluationFigures* const set : {&summary.validation, &summary.test}) {
+    const char* const name = set == &summary.test ? "test" : "validation";
+    if (set->accuracy) log.Result("{} accuracy of the final weights: {:.4f}", name, *set->accuracy);
+    if (set->loss) log.Result("{} loss of the final weights: {:.6g}", name, *set->loss);
+  }
 }
 
 // Logs what the user may want to change.
@@ -395,7 +398,7 @@ void LogAdvice(const Config& config, const RunSummary& summary, Logger& log) {
 
 void LogTime(const RunSummary& summary, Logger& log) {
   const std::string loss = summary.final_loss ? fmt::format("{:.6g}", *summary.final_loss) : "-";
-  log.Result("total time: {:.2f} s, final loss: {}, model crc {}", summary.wall_s, loss,
+  log.Result("total time: {:.2f} s, loss of the last 100 steps: {}, model crc {}", summary.wall_s, loss,
              summary.model_crc.value_or("-"));
 }
 
@@ -410,8 +413,7 @@ void LogEnd(const Config& config, TaskId task, const RunSummary& summary, Logger
     if (index < own.size() && own[index]) {
       log.Result("{} accuracy of this worker: {:.4f}", SetName(config.eval.on), *own[index]);
     }
-    LogFinalWeights("validation", summary.validation, log);
-    LogFinalWeights("test", summary.test, log);
+    LogFinalWeights(summary, log);
   }
   LogWorkers(task, summary, log);
   LogTime(summary, log);
@@ -427,8 +429,7 @@ void LogRunEnd(const Config& config, const RunSummary& summary, Logger& log) {
     if (!accuracy) continue;
     log.Result("{} accuracy of worker {}: {:.4f}", SetName(config.eval.on), worker, *accuracy);
   }
-  LogFinalWeights("validation", summary.validation, log);
-  LogFinalWeights("test", summary.test, log);
+  LogFinalWeights(summary, log);
   LogWorkers(kChief, summary, log);
   LogTime(summary, log);
   LogAdvice(config, summary, log);

@@ -203,7 +203,7 @@ TEST_CASE("end lines: a run's have every worker's accuracy and times once") {
         "test loss of the final weights: 0.5\n"
         "worker 0\n"
         "worker 1\n"
-        "total time: 1.50 s, final loss: 0.25, model crc 0123abcd\n"
+        "total time: 1.50 s, loss of the last 100 steps: 0.25, model crc 0123abcd\n"
         "done\n");
 }
 
@@ -216,13 +216,13 @@ TEST_CASE("end lines: a worker's have its own accuracy, and a ps has none") {
         "test accuracy of the final weights: 0.9000\n"
         "test loss of the final weights: 0.5\n"
         "worker 1\n"
-        "total time: 1.50 s, final loss: 0.25, model crc 0123abcd\n"
+        "total time: 1.50 s, loss of the last 100 steps: 0.25, model crc 0123abcd\n"
         "done\n");
   CHECK(Logged([](Logger& log) {
           LogEnd(Config(), {Role::kPs, 0}, DoneRun(), log);
         }) ==
         "20 global steps, 200 examples, 0.0 steps/s, 0 examples/s, 0 bytes sent\n"
-        "total time: 1.50 s, final loss: 0.25, model crc 0123abcd\n"
+        "total time: 1.50 s, loss of the last 100 steps: 0.25, model crc 0123abcd\n"
         "done\n");
 }
 
