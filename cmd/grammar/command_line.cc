@@ -102,7 +102,8 @@ std::string CommandMeantBy(const std::string& word) {
       {"predict", {"infer", "inference", "serve", "transform"}},
       {"init", {"new", "create", "setup", "configure"}},
       {"report", {"plot", "tensorboard", "visualize"}},
-      {"status", {"ls", "list", "top"}},
+      {"status", {"top"}},
+      {"status runs", {"runs", "ls", "list", "history"}},
       {"export", {"convert"}},
       {"check", {"lint", "verify", "describe"}}};
   for (const auto& [command, others] : words) {

@@ -97,6 +97,7 @@ TEST_CASE("command line: words of other tools lead to the command, or to the key
   says({"train", "x.yaml"}, "train: unknown command or argument. Did you mean local?");
   says({"test", "run"}, "Did you mean eval?");
   says({"infer"}, "Did you mean predict?");
+  says({"runs"}, "Did you mean status runs?");
   says({"local", "x.yaml", "--epochs", "3"},
        "--epochs: unknown option. It is a key of the config: --set train.epochs=3.");
   says({"local", "x.yaml", "--lr=0.5"}, "--set train.optimizer.learning_rate=0.5.");

@@ -14,6 +14,7 @@
 #include "base/names.h"
 
 #include "cmd/common/load_config.h"
+#include "cmd/common/run_files.h"
 
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/checkpoint/checkpoint_errors.h"
@@ -154,6 +155,14 @@ void CheckForm(const CheckpointReader& checkpoint, const ModelConfig& model, con
 namespace fs = std::filesystem;
 
 void RefuseAsCheckpoint(const std::string& path) {
+  if (const std::string run = fs::path(path).parent_path(); IsRun(run)) {
+    throw UserError(
+        "{0}: this run has no checkpoint: it ended before its first one was written, or they were removed. "
+        "dtrain status {0} says how it ended. Run it again: it saves one before its first step, and its "
+        "model "
+        "when it is done.",
+        run);
+  }
   throw UserError(
       "{}: neither a checkpoint nor a directory of checkpoints. Name checkpoint.dir of a run, or "
       "one of the checkpoints in it.{}",

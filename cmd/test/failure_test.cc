@@ -123,6 +123,7 @@ TEST_CASE(
   REQUIRE(ps->WaitForLine("two tasks say that they are worker 0: index in use by worker 0 ("));
   CHECK(Contains(ps->standard_error(), fmt::format("{}, pid {}); the newcomer is {}, pid {}", HostName(),
                                                    worker->pid(), HostName(), twin->pid())));
+  CHECK(twin->WaitForLine("; if that one is alive, this one ends within 2 s (failure.detect_s)"));
   CheckEnd(*twin, 2);
   const auto other = cluster.Start("worker", 1);
   REQUIRE(other->WaitForLine("global step"));

@@ -256,7 +256,8 @@ TEST_CASE("load: mistakes of the file and of several flags are listed together, 
   CHECK(LoadError("trainer/config/testdata/bad/classes.yaml", {"train.epochs=0", "x=1"}) ==
         "trainer/config/testdata/bad/classes.yaml:2: model.kind = linear; needs real targets, and data.train "
         "has classes. Try softmax.\n"
-        "--set train.epochs=0: train.epochs = 0; must be >= 1 (passes over the data). Try 5.\n"
+        "--set train.epochs=0: train.epochs = 0; must be >= 1 (passes over the data). Try 5, or leave it "
+        "out: no limit.\n"
         "--set x=1: unknown key \"x\"; this version knows cluster, model, data, train, placement, device, "
         "eval, hooks, failure, run, checkpoint, summary, net, log, security, metrics and launch.");
 }

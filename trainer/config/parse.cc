@@ -54,7 +54,12 @@ std::string OutOfLimits(const Field& field, bool too_small) {
   const Limits& limits = field.limits;
   const std::string unit = field.unit.empty() ? "" : fmt::format(" ({})", field.unit);
   if (!too_small) return fmt::format("must be <= {}{}.{}", limits.max, unit, RemedyText(field));
-  return fmt::format("must be {} {}{}.{}", limits.above ? ">" : ">=", limits.min, unit, RemedyText(field));
+  std::string remedy = RemedyText(field);
+  // Whoever writes 0 may mean that there is none.
+  if (!remedy.empty() && !field.unset.empty()) {
+    remedy.replace(remedy.size() - 1, 1, fmt::format(", or leave it out: {}.", field.unset));
+  }
+  return fmt::format("must be {} {}{}.{}", limits.above ? ">" : ">=", limits.min, unit, remedy);
 }
 
 // Empty: within the limits.

@@ -63,7 +63,10 @@ TEST_CASE("parse: numbers out of range are refused with the limit that they brea
   CHECK(Parse("train.batch_size", "-5").problem == "must be >= 1 (examples per step). Try 64.");
   CHECK(Parse("train.in_flight", "65").problem == "must be <= 64 (open exchanges). Try 1.");
   CHECK(Parse("train.steps", "9223372036854775808").problem == "must be <= 9223372036854775807. Try 1000.");
-  CHECK(Parse("train.steps", "-9223372036854775809").problem == "must be >= 1 (global steps). Try 1000.");
+  CHECK(Parse("train.steps", "-9223372036854775809").problem ==
+        "must be >= 1 (global steps). Try 1000, or leave it out: no limit.");
+  CHECK(Parse("run.keep", "0").problem ==
+        "must be >= 1 (directories). Try 20, or leave it out: all that have begun stay.");
   CHECK(Parse("train.optimizer.learning_rate", "0").problem == "must be > 0. Try 0.01.");
   CHECK(Parse("failure.detect_s", "0.05").problem == "must be >= 0.1 (seconds). Try 10.");
 }

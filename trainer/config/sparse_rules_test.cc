@@ -77,7 +77,7 @@ TEST_CASE("sparse rules: features of a hash table are keys, of which nothing say
       "hash has none. Try zeros.");
   CHECK(*HashBits(Load("kind: wide_deep, hidden: [4], table: hash", kVw).data) == 64);
   CHECK(Error("kind: logistic, table: hash, max_rows: 1000", kVw) ==
-        "model.max_rows = 1000; must be >= 65536 (rows). Try 10000000.");
+        "model.max_rows = 1000; must be >= 65536 (rows). Try 10000000, or leave it out: without end.");
   CHECK(Error("kind: logistic, admit_after: 3", kVw) ==
         "model.admit_after = 3; has no effect with model.table = auto. Leave it out, or set model.table to "
         "hash.");

@@ -163,7 +163,7 @@ std::vector<Field> RunDirectoryFields() {
           "was renamed.")
           .Unit("directories")
           .Try("20")
-          .Unset("all that have begun"),
+          .Unset("all that have begun stay"),
       Row(DT_KEY(run.on_end), FieldType::kText, kTask,
           "A command that /bin/sh runs once when the run has ended, however it did: by `dtrain local`, "
           "`dtrain "

@@ -135,7 +135,14 @@ TimePoint Conversations::SayHello(TimePoint now) {
                    limit_s, started_once_ ? "failure.wait_s" : "failure.startup_timeout_s", Missing());
   }
   if (!peers_[0].welcomed) CheckStop(now);
-  if (tells_.IsDue(now)) log_.Info("waiting for {}; {}", Missing(), GivesUpText(config_, since, limit_s));
+  if (tells_.IsDue(now)) {
+    const auto is_held = [](const Peer& peer) { return !peer.welcomed && peer.held; };
+    const bool held = std::any_of(peers_.begin(), peers_.end(), is_held);
+    log_.Info("waiting for {}; {}", Missing(),
+              held ? fmt::format("if that one is alive, this one ends within {} s (failure.detect_s)",
+                                 config_.failure.detect_s)
+                   : GivesUpText(config_, since, limit_s));
+  }
   next_hello_ = now + (now - begun_ < kEagerFor ? kEagerHello : kPatientHello);
   return next_hello_;
 }
@@ -272,6 +279,7 @@ void Conversations::OnRefuse(size_t ps, const wire::Refuse& refuse) {
   const std::string text = ShortText(refuse.text()->str());
   if (refuse.reason() == Reason::Config && text.empty()) return TellSettings(ps);
   const std::string& name = peer.conversation->name();
+  peer.held = refuse.reason() == Reason::Held;
   switch (refuse.reason()) {
     case Reason::NotReady:
     case Reason::Held:

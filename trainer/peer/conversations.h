@@ -118,6 +118,7 @@ class Conversations {
     bool wants_settings = false;  // it has asked for them, since their hash is another there
     RunId run;
     std::string refusal;  // the latest one whose reason may pass
+    bool held = false;    // its reason: whether the task whose index this one has is alive will show
     TimePoint refused;
   };
 
