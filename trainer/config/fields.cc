@@ -166,73 +166,58 @@ std::vector<std::string> NamesElsewhere(const std::string& name, int slips) {
   return found;
 }
 
-// ForeignWord: what other tools call a key, in small letters with "_".
+// ForeignWord: what other tools call a key.
 struct ForeignWord {
-  std::vector<std::string> words;
-  const char* key;   // empty: dtrain has nothing of the kind
-  const char* note;  // what else there is to know; empty: nothing
+  const char* words;  // in small letters with "_", a blank between two
+  const char* key;    // empty: dtrain has nothing of the kind
+  const char* note;   // what else there is to know; empty: nothing
+};
+constexpr ForeignWord kForeignWords[] = {
+    {"early_stopping early_stop early_stopping_rounds n_iter_no_change", "eval.patience",
+     "It counts the evaluations of eval.every_steps"},
+    {"lr eta eta0 learning_rate_init step_rate", "train.optimizer.learning_rate", ""},
+    {"gamma decay decay_factor", "train.optimizer.schedule.decay_rate",
+     "It is the factor of the learning rate for each schedule.decay_steps updates"},
+    {"step_size t_max", "train.optimizer.schedule.decay_steps", "It counts updates, not epochs"},
+    {"scheduler lr_scheduler lr_schedule lr_policy", "train.optimizer.schedule", ""},
+    {"num_epochs n_epochs max_epochs nb_epoch num_train_epochs passes", "train.epochs", ""},
+    {"max_iter n_iter max_steps num_steps iterations num_iterations num_boost_round", "train.steps", ""},
+    {"batch bs minibatch_size mini_batch_size", "train.batch_size", ""},
+    {"random_state random_seed", "data.seed", "The first weights are drawn by model.init.seed"},
+    {"test_size validation_split validation_fraction val_split holdout", "data.validation", ""},
+    {"l2_reg reg_lambda lambda alpha lambda_l2", "train.optimizer.l2", ""},
+    {"l1_reg reg_alpha lambda_l1", "train.optimizer.l1", ""},
+    {"eps", "train.optimizer.epsilon", ""},
+    {"grad_clip gradient_clip clipnorm max_grad_norm", "train.optimizer.clip_norm", ""},
+    {"loss loss_function objective criterion", "model.kind",
+     "The kind decides the loss: logistic, softmax, or linear with squared errors"},
+    {"hidden_units hidden_size hidden_layers hidden_layer_sizes layers", "model.hidden", ""},
+    {"target target_column label_column y", "data.train.label", ""},
+    {"sep separator", "data.delimiter", ""},
+    {"na_values missing_values", "data.missing", ""},
+    {"scaler normalize standardize", "data.scale", ""},
+    {"output_dir save_dir out_dir", "run.dir", ""},
+    {"eval_steps eval_every", "eval.every_steps", ""},
+    {"save_steps save_every", "checkpoint.every_steps", ""},
+    {"gpu gpus use_gpu cuda", "device.kind", ""},
+    {"dropout dropout_rate", "", "Against overfitting it has train.optimizer.l2 and eval.patience"},
+    {"batch_norm batchnorm batch_normalization", "", "data.scale scales the features"},
+    {"num_leaves max_depth n_estimators", "", "Its models have weights and layers, not trees"},
 };
 
-const std::vector<ForeignWord>& ForeignWords() {
-  static const std::vector<ForeignWord> words = {
-      {{"early_stopping", "early_stop", "early_stopping_rounds", "n_iter_no_change"},
-       "eval.patience",
-       "It counts the evaluations of eval.every_steps"},
-      {{"lr", "eta", "eta0", "learning_rate_init", "step_rate"}, "train.optimizer.learning_rate", ""},
-      {{"gamma", "decay", "decay_factor"},
-       "train.optimizer.schedule.decay_rate",
-       "It is the factor of the learning rate for each schedule.decay_steps updates"},
-      {{"step_size", "t_max"}, "train.optimizer.schedule.decay_steps", "It counts updates, not epochs"},
-      {{"scheduler", "lr_scheduler", "lr_schedule", "lr_policy"}, "train.optimizer.schedule", ""},
-      {{"num_epochs", "n_epochs", "max_epochs", "nb_epoch", "num_train_epochs", "passes"},
-       "train.epochs",
-       ""},
-      {{"max_iter", "n_iter", "max_steps", "num_steps", "iterations", "num_iterations", "num_boost_round"},
-       "train.steps",
-       ""},
-      {{"batch", "bs", "minibatch_size", "mini_batch_size"}, "train.batch_size", ""},
-      {{"random_state", "random_seed"}, "data.seed", "The first weights are drawn by model.init.seed"},
-      {{"test_size", "validation_split", "validation_fraction", "val_split", "holdout"},
-       "data.validation",
-       ""},
-      {{"l2_reg", "reg_lambda", "lambda", "alpha", "lambda_l2"}, "train.optimizer.l2", ""},
-      {{"l1_reg", "reg_alpha", "lambda_l1"}, "train.optimizer.l1", ""},
-      {{"eps"}, "train.optimizer.epsilon", ""},
-      {{"grad_clip", "gradient_clip", "clipnorm", "max_grad_norm"}, "train.optimizer.clip_norm", ""},
-      {{"loss", "loss_function", "objective", "criterion"},
-       "model.kind",
-       "The kind decides the loss: logistic, softmax, or linear with squared errors"},
-      {{"hidden_units", "hidden_size", "hidden_layers", "hidden_layer_sizes", "layers"}, "model.hidden", ""},
-      {{"target", "target_column", "label_column", "y"}, "data.train.label", ""},
-      {{"sep", "separator"}, "data.delimiter", ""},
-      {{"na_values", "missing_values"}, "data.missing", ""},
-      {{"scaler", "normalize", "standardize"}, "data.scale", ""},
-      {{"output_dir", "save_dir", "out_dir"}, "run.dir", ""},
-      {{"eval_steps", "eval_every"}, "eval.every_steps", ""},
-      {{"save_steps", "save_every"}, "checkpoint.every_steps", ""},
-      {{"gpu", "gpus", "use_gpu", "cuda"}, "device.kind", ""},
-      {{"dropout", "dropout_rate"}, "", "Against overfitting it has train.optimizer.l2 and eval.patience"},
-      {{"batch_norm", "batchnorm", "batch_normalization"}, "", "data.scale scales the features"},
-      {{"num_leaves", "max_depth", "n_estimators"}, "", "Its models have weights and layers, not trees"},
-  };
-  return words;
-}
-
-// Returns what a word of other tools means; null: it is none of the table.
-const ForeignWord* FindForeign(std::string word) {
+// Returns what `name`, in small letters, means in other tools; unset: it is no word of the table.
+std::optional<Meant> MeantElsewhere(const std::string& section, const std::string& name) {
+  std::string word = " " + name + " ";
   std::replace(word.begin(), word.end(), '-', '_');
-  for (const ForeignWord& foreign : ForeignWords()) {
-    if (std::count(foreign.words.begin(), foreign.words.end(), word) > 0) return &foreign;
+  for (const auto& [words, key, note] : kForeignWords) {
+    if (fmt::format(" {} ", words).find(word) == std::string::npos) continue;
+    const std::string more = *note == '\0' ? "" : fmt::format(" {}.", note);
+    if (*key == '\0') return Meant{{}, fmt::format("dtrain has no {}.{}", name, more)};
+    const std::string last = LastPart(key);
+    const std::string shown = JoinKey(section, last) == key ? last : key;
+    return Meant{{key}, fmt::format("did you mean \"{}\"?{}", shown, more)};
   }
-  return nullptr;
-}
-
-Meant MeantBy(const ForeignWord& foreign, const std::string& section, const std::string& word) {
-  const std::string note = *foreign.note == '\0' ? "" : fmt::format(" {}.", foreign.note);
-  if (*foreign.key == '\0') return {{}, fmt::format("dtrain has no {}.{}", word, note)};
-  const std::string last = LastPart(foreign.key);
-  const std::string shown = JoinKey(section, last) == foreign.key ? last : foreign.key;
-  return {{foreign.key}, fmt::format("did you mean \"{}\"?{}", shown, note)};
+  return std::nullopt;
 }
 
 }  // namespace
@@ -240,8 +225,7 @@ Meant MeantBy(const ForeignWord& foreign, const std::string& section, const std:
 Meant DidYouMean(const std::string& section, const std::string& written) {
   if (written.size() > kMaxNameBytes) return {};
   const std::string name = LowerCase(written);
-  const ForeignWord* const foreign = FindForeign(name);
-  if (foreign != nullptr) return MeantBy(*foreign, section, name);
+  if (std::optional<Meant> meant = MeantElsewhere(section, name)) return *std::move(meant);
   const std::string here = ClosestName(name, NamesIn(section));
   if (!here.empty()) return {{JoinKey(section, here)}, fmt::format("did you mean \"{}\"?", here)};
   if (FindField(name) != nullptr) {

@@ -27,9 +27,8 @@ void Probabilities(const float* logits, int64_t outputs, float* probabilities);
 
 // Ranking: how well scores put the rows of a class before the others.
 //   auc                the exact area under the ROC curve: of all pairs of a row of the class and another
-//   row,
-//                      the fraction in which the first has the larger score; a tie counts half (Mann and
-//                      Whitney's U over its maximum; Hanley and McNeil, Radiology 143, 1982). 0.5 is chance
+//                      one, the fraction in which the first has the larger score; a tie counts half (Hanley
+//                      and McNeil, Radiology 143, 1982). 0.5 is chance
 //   average_precision  the mean, over the rows of the class, of the precision among the rows with at least
 //                      their score (Buckley and Voorhees, "Evaluating evaluation measure stability", SIGIR
 //                      2000). By chance it is the share of the class
