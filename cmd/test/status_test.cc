@@ -313,6 +313,10 @@ TEST_CASE("status: a directory of runs is a table of them, the newest first") {
   WriteFile(directory + "/endless.yaml", EndlessJob());
   Process running({"local", directory + "/endless.yaml", "--run", runs + "/third"});
   REQUIRE(running.WaitForLine("worker 0 | epoch"));
+  const TimePoint deadline = Clock::now() + kPatience;
+  while (Contains(FileContent(runs + "/third/status.json"), "\"joining\"") && Clock::now() < deadline) {
+    std::this_thread::sleep_for(milliseconds(5));
+  }
   const Json listed = Json::Parse(StatusOf({runs, "--json"}).output);
   REQUIRE(listed.is_array());
   REQUIRE(listed.size() == 3);

@@ -236,7 +236,6 @@ void LocalLeader::StartAll() {
   if (history_.training_since == TimePoint()) history_.training_since = Clock::now();
   evaluations_.Begin(global_step());
   status_.Begin();
-  next_status_ = TimePoint();  // the status says no longer that the run waits
   if (checkpoints_) checkpoints_->Run();
   if (parts_.task.on_begun) parts_.task.on_begun(IdentityOf(history_.run, members_));
   for (Member& other : members_.all()) {

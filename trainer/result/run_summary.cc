@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <type_traits>
+#include <utility>
 
 #include "base/json.h"
 #include "base/machine_memory.h"
@@ -65,18 +67,42 @@ void VisitKeys(Summary& summary, Visitor& visit) {
   visit("table", summary.table);
 }
 
+// The members of the structs in these lists.
 template <typename Figures, typename Visitor>
-void VisitFigures(Figures& figures, Visitor& visit) {
-  visit("steps", figures.steps);
-  visit("data", figures.data);
-  visit("compute", figures.compute);
-  visit("hooks", figures.hooks);
-  visit("wait", figures.wait);
-  visit("network", figures.network);
-  visit("staleness", figures.staleness);
-  visit("rows_skipped", figures.rows_skipped);
-  visit("rows_dropped", figures.rows_dropped);
-  visit("unseen_categories", figures.unseen_categories);
+void VisitMembers(Figures& figures, Visitor& visit) {
+  using Struct = std::remove_const_t<Figures>;
+  if constexpr (std::is_same_v<Struct, WorkerFigures>) {
+    visit("steps", figures.steps);
+    visit("data", figures.data);
+    visit("compute", figures.compute);
+    visit("hooks", figures.hooks);
+    visit("wait", figures.wait);
+    visit("network", figures.network);
+    visit("staleness", figures.staleness);
+    visit("rows_skipped", figures.rows_skipped);
+    visit("rows_dropped", figures.rows_dropped);
+    visit("unseen_categories", figures.unseen_categories);
+  } else if constexpr (std::is_same_v<Struct, TimeSpread>) {
+    visit("total_s", figures.total_s);
+    visit("p50_ms", figures.p50_ms);
+    visit("p95_ms", figures.p95_ms);
+  } else if constexpr (std::is_same_v<Struct, StalenessSpread>) {
+    visit("mean", figures.mean);
+    visit("p50", figures.p50);
+    visit("p95", figures.p95);
+    visit("max", figures.max);
+  } else if constexpr (std::is_same_v<Struct, ThresholdFigures>) {
+    visit("from", figures.from);
+    visit("share", figures.share);
+    visit("precision", figures.precision);
+    visit("recall", figures.recall);
+  } else {
+    static_assert(std::is_same_v<Struct, TableFigures>);
+    visit("rows", figures.rows);
+    visit("candidates", figures.candidates);
+    visit("evicted", figures.evicted);
+    visit("bytes", figures.bytes);
+  }
 }
 
 // The fields that are only sent between tasks.
@@ -92,27 +118,12 @@ void VisitWireKeys(Summary& summary, Visitor& visit) {
   visit("other_data", summary.other_data);
 }
 
-Json ToValue(const WorkerFigures& value);
+template <typename T>
+Json ToValue(const T& value);
 Json ToValue(const RunIdentity& value) {
   Json hosts = Json::object();
   for (const auto& [task, host] : value.hosts) hosts[task] = host;
   return {{"run_id", value.run_id}, {"hosts", hosts}};
-}
-Json ToValue(const TimeSpread& value) {
-  return {{"total_s", value.total_s}, {"p50_ms", value.p50_ms}, {"p95_ms", value.p95_ms}};
-}
-Json ToValue(const StalenessSpread& value) {
-  return {{"mean", value.mean}, {"p50", value.p50}, {"p95", value.p95}, {"max", value.max}};
-}
-Json ToValue(const ThresholdFigures& value) {
-  return {
-      {"from", value.from}, {"share", value.share}, {"precision", value.precision}, {"recall", value.recall}};
-}
-Json ToValue(const TableFigures& value) {
-  return {{"rows", value.rows},
-          {"candidates", value.candidates},
-          {"evicted", value.evicted},
-          {"bytes", value.bytes}};
 }
 Json ToValue(const std::string& value) { return value; }
 Json ToValue(int64_t value) { return value; }
@@ -159,13 +170,15 @@ struct Writer {
   }
 };
 
-Json ToValue(const WorkerFigures& value) {
+template <typename T>
+Json ToValue(const T& value) {
   Writer writer;
-  VisitFigures(value, writer);
-  return writer.document;
+  VisitMembers(value, writer);
+  return std::move(writer.document);
 }
 
-bool FromValue(const Json& value, WorkerFigures* out);
+template <typename T>
+bool FromValue(const Json& value, T* out);
 
 bool FromValue(const Json& value, std::string* out) {
   if (!value.is_string()) return false;
@@ -185,46 +198,19 @@ bool FromValue(const Json& value, bool* out) {
   return true;
 }
 
-// Values that are not finite were written as null, because JSON has no number for them.
-template <typename Real>
-bool RealFromValue(const Json& value, Real* out) {
-  if (value.is_null()) {
-    *out = std::nan("");
-    return true;
-  }
+bool FromValue(const Json& value, double* out) {
   if (!value.is_number()) return false;
-  *out = value.get<Real>();
-  return true;
+  *out = value.get<double>();
+  return std::isfinite(*out);
 }
-bool FromValue(const Json& value, double* out) { return RealFromValue(value, out); }
-bool FromValue(const Json& value, float* out) { return RealFromValue(value, out); }
 
-bool NumberFromValue(const Json& object, const char* key, double* out) {
-  const Json* const found = object.Find(key);
-  return found != nullptr && found->is_number() && FromValue(*found, out) && std::isfinite(*out);
-}
-bool FromValue(const Json& value, TimeSpread* out) {
-  return value.is_object() && NumberFromValue(value, "total_s", &out->total_s) &&
-         NumberFromValue(value, "p50_ms", &out->p50_ms) && NumberFromValue(value, "p95_ms", &out->p95_ms);
-}
-bool FromValue(const Json& value, TableFigures* out) {
-  const auto take = [&](const char* key, int64_t* number) {
-    const Json* const found = value.Find(key);
-    return found != nullptr && FromValue(*found, number);
-  };
-  return value.is_object() && take("rows", &out->rows) && take("candidates", &out->candidates) &&
-         take("evicted", &out->evicted) && take("bytes", &out->bytes);
-}
-bool FromValue(const Json& value, ThresholdFigures* out) {
-  return value.is_object() && NumberFromValue(value, "from", &out->from) &&
-         NumberFromValue(value, "share", &out->share) &&
-         NumberFromValue(value, "precision", &out->precision) &&
-         NumberFromValue(value, "recall", &out->recall);
-}
-bool FromValue(const Json& value, StalenessSpread* out) {
-  return value.is_object() && NumberFromValue(value, "mean", &out->mean) &&
-         NumberFromValue(value, "p50", &out->p50) && NumberFromValue(value, "p95", &out->p95) &&
-         NumberFromValue(value, "max", &out->max);
+// A value that is not finite was written as null, because JSON has no number for it.
+bool FromValue(const Json& value, float* out) {
+  *out = std::nanf("");
+  if (value.is_null()) return true;
+  if (!value.is_number()) return false;
+  *out = value.get<float>();
+  return true;
 }
 
 bool FromValue(const Json& value, RunIdentity* out) {
@@ -277,10 +263,11 @@ struct Reader {
   }
 };
 
-bool FromValue(const Json& value, WorkerFigures* out) {
+template <typename T>
+bool FromValue(const Json& value, T* out) {
   if (!value.is_object()) return false;
   Reader reader{value};
-  VisitFigures(*out, reader);
+  VisitMembers(*out, reader);
   return reader.good;
 }
 
