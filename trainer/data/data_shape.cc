@@ -295,20 +295,21 @@ int64_t AutoDecaySteps(const Config& config, std::optional<int64_t> updates) {
 std::string ScheduleWarning(const OptimizerConfig& optimizer, std::optional<int64_t> updates) {
   constexpr double kLong = 1.25;
   const ScheduleConfig& schedule = optimizer.schedule;
-  if (schedule.kind != ScheduleKind::kCosine || schedule.decay_steps == kAutoDecay) return "";
-  if (!updates || *updates == 0) return "";
-  const int64_t end = schedule.warmup_steps + schedule.decay_steps;
+  if (schedule.kind != ScheduleKind::kCosine || !updates || *updates == 0) return "";
+  const int64_t left = *updates - schedule.warmup_steps;
+  const int64_t decay_steps =
+      schedule.decay_steps == kAutoDecay ? std::max<int64_t>(1, left) : schedule.decay_steps;
+  const int64_t end = schedule.warmup_steps + decay_steps;
   const double share = static_cast<double>(end) / static_cast<double>(*updates);  // of the run
   if (share <= kLong && share * kLong >= 1) return "";
   return fmt::format(
-      "train.optimizer.schedule.decay_steps = {}: {}. {}", schedule.decay_steps,
+      "train.optimizer.schedule.decay_steps = {}: {}. {}", decay_steps,
       share < 1 ? fmt::format("the learning rate is at its end, {}, after {} of the run's {} updates",
                               schedule.end_learning_rate, end, *updates)
                 : fmt::format("the run ends after {}, long before the learning rate comes to its end at {}",
                               Plural(*updates, "update"), end),
-      schedule.warmup_steps < *updates
-          ? fmt::format("Set it to auto, or to {}.", *updates - schedule.warmup_steps)
-          : fmt::format("The warm-up alone has {}: set warmup_steps lower.", schedule.warmup_steps));
+      left > 0 ? fmt::format("Set it to auto, or to {}.", left)
+               : fmt::format("The warm-up alone has {}: set warmup_steps lower.", schedule.warmup_steps));
 }
 
 DataSize EstimateDataSize(const Config& config) {
