@@ -206,7 +206,7 @@ Offset<wire::Start> Maker::Start() {
   const auto checkpoint = MaybeText();
   const Fields f(in_);
   return wire::CreateStart(b_, 1 + f.Small(0), f.Flag(0), f[1], workers, f[2], f.Rare(1), f[3], f.Rare(2),
-                           dealt, form, f[4], f.Small(5), checkpoint, f[1], f.Rare(5));
+                           dealt, form, f[4], f.Small(5), checkpoint, f[1], f[5]);
 }
 
 Offset<wire::Order> Maker::Order() {
@@ -215,7 +215,7 @@ Offset<wire::Order> Maker::Order() {
       const auto name = in_.Byte() > 200 ? Text() : 0;
       const Fields f(in_);
       return wire::CreateOrder(
-          b_, wire::CreateFill(b_, 1 + f[0], name, f[1], f[2], f.Flag(0), f.Rare(1), f[3], f.Rare(2)));
+          b_, wire::CreateFill(b_, 1 + f[0], name, f[1], f[2], f.Flag(0), f.Rare(1), f[3], f[4]));
     }
     case 1: {
       const Fields f(in_);
