@@ -269,7 +269,7 @@ void Checkpoints::GiveUp(TimePoint now) {
   if (is_candidate_) {
     NoteFailure(error);
     EndCandidate();
-    return phase_ == Phase::kIdle ? BeginNext(error) : void();
+    return BeginNext(error);
   }
   if (phase_ == Phase::kTaking) LetRoundsGoOn();
   if (phase_ == Phase::kTaking) return End({"", error});
