@@ -56,10 +56,11 @@ TEST_CASE("run result: steps from before a resume are not those of its time") {
         "done: 20 global steps, 200 examples, 15 of the steps in 1.25 s, 16.0 steps/s, 160 examples/s");
 }
 
-TEST_CASE("run result: of two uneven classes it says how to weigh precision against recall") {
+TEST_CASE("run result: of two uneven classes it says what says more than accuracy") {
   const std::string line =
-      "  to find more of the rare class: dtrain eval lists precision and recall, --threshold of eval and "
-      "predict sets one";
+      "  with classes this uneven AUC says more than accuracy; dtrain eval lists precision and recall for "
+      "each "
+      "--threshold (now 0.5)";
   RunSummary summary = Done();
   summary.test.rows = 10;
   summary.test.accuracy = 0.9;

@@ -162,9 +162,10 @@ TEST_CASE("figures: errors of a regression weigh rows as its loss does, and stan
   CHECK(figure("test_base_rmse") == doctest::Approx(3));  // about 1: 9 x 1 and 1 x 81
   CHECK(figure("test_base_mae") == doctest::Approx(1.8));
   CHECK(figure("test_r2") == doctest::Approx(-1.0 / 9));
-  CHECK(Contains(run.local.output,
-                 "\ntest (2 rows): RMSE 3.16228, no better than that of the mean (3); R2 -0.1111: 0 % of the "
-                 "variance is explained\n  MAE 1, 44 % below that of the mean (1.8)\n"));
+  CHECK(Contains(
+      run.local.output,
+      "\ntest (2 rows): RMSE 3.16228, no better than that of always the mean (3); R2 -0.1111: 0 % of the "
+      "variance is explained\n  MAE 1, 44 % below that of always the mean (1.8)\n"));
 }
 
 TEST_CASE("figures: rows that all weigh 0 give null, and are no best checkpoint") {
@@ -208,7 +209,7 @@ TEST_CASE(
   REQUIRE(run.local.code == 0);
   CHECK(Contains(run.local.output,
                  "\ntest (100 rows): accuracy 0.9000, no better than always \"no\" (0.9000)\n  log loss 0."));
-  CHECK(Contains(run.local.output, " % below that of the class shares alone (0.325083)\n  AUC 0.9444"));
+  CHECK(Contains(run.local.output, " % below that of always the class shares (0.325083)\n  AUC 0.9444"));
   CHECK(Contains(run.local.output, "average precision 0.5000 (chance: 0.1000)"));
   const Done usual = run.Eval({"--json"}), lower = run.Eval({"--threshold", "0.2", "--json"});
   CHECK(Json::Parse(usual.output).at("confusion") == Json::Parse("[[90,0],[10,0]]"));

@@ -11,14 +11,16 @@ namespace dtrain {
 namespace {
 
 constexpr size_t kMaxName = 40;  // of a class, in bytes
-constexpr char kMean[] = "the mean";
+constexpr char kMean[] = "always the mean";
 
-// Returns ", 42 % below that of the mean (8)", or ", no better than that of the mean (8)".
+// Returns ", 42 % below that of always the mean (8)", or ", no better than that of always the mean (8)".
 std::string Beside(double figure, const std::optional<double>& base, const char* of) {
   if (!base) return "";
   const double percent = 100 * (1 - figure / *base);
-  return fmt::format(", {} that of {} ({:.6g})",
-                     percent >= 1 ? fmt::format("{:.0f} % below", percent) : "no better than", of, *base);
+  const std::string better = percent >= 1  ? fmt::format("{:.0f} % below", percent)
+                             : percent > 0 ? "less than 1 % below"
+                                           : "no better than";
+  return fmt::format(", {} that of {} ({:.6g})", better, of, *base);
 }
 
 std::vector<std::string> ClassLines(const EvaluationFigures& figures) {
@@ -30,7 +32,7 @@ std::vector<std::string> ClassLines(const EvaluationFigures& figures) {
   }
   if (figures.log_loss) {
     lines.push_back(fmt::format("log loss {:.6g}", *figures.log_loss) +
-                    Beside(*figures.log_loss, figures.base_log_loss, "the class shares alone"));
+                    Beside(*figures.log_loss, figures.base_log_loss, "always the class shares"));
   } else if (figures.loss) {
     lines[0] += fmt::format(", loss {:.6g}", *figures.loss);
   }
@@ -41,7 +43,8 @@ std::vector<std::string> ClassLines(const EvaluationFigures& figures) {
                                   *figures.positive_share));
   }
   if (figures.calibration) {
-    ranking.push_back(fmt::format("calibration {:.3f} (1 is right)", *figures.calibration));
+    ranking.push_back(
+        fmt::format("calibration {:.3f} (predicted / observed; 1 is right)", *figures.calibration));
   }
   if (!ranking.empty()) lines.push_back(fmt::format("{}", fmt::join(ranking, ", ")));
   return lines;
@@ -83,8 +86,9 @@ std::vector<std::string> VerdictLines(const std::string& name, const EvaluationF
 
 std::string ThresholdLine(const EvaluationFigures& figures) {
   if (!figures.thresholds || figures.base_accuracy.value_or(0) <= kUnevenShare) return "";
-  return "  to find more of the rare class: dtrain eval lists precision and recall, --threshold of eval and "
-         "predict sets one";
+  return "  with classes this uneven AUC says more than accuracy; dtrain eval lists precision and recall for "
+         "each "
+         "--threshold (now 0.5)";
 }
 
 std::string ClassWeightsLine(const DataConfig& data) {
