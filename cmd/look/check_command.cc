@@ -282,9 +282,7 @@ void PrintLength(const Config& config, const DataShape& shape) {
   const std::string where = devices == 1 ? "" : fmt::format(" on each of {} devices", devices);
   const std::optional<int64_t> steps =
       TotalSteps(config, shape.rows, static_cast<int>(config.cluster.worker.size()));
-  const std::string by_steps = steps || !config.train.max_secs
-                                   ? fmt::format(", ends at global step {}", steps.value_or(0))
-                                   : std::string();
+  const std::string by_steps = steps ? fmt::format(", ends at global step {}", *steps) : std::string();
   const std::string by_time = config.train.max_secs
                                   ? fmt::format(", ends after {} s of training", *config.train.max_secs)
                                   : std::string();

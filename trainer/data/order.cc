@@ -132,9 +132,11 @@ std::optional<int64_t> TotalSteps(const Config& config, std::optional<int64_t> r
                                   const DataPlan& plan) {
   std::optional<int64_t> total = config.train.steps;
   if (!config.train.epochs.has_value() || !rows.has_value()) return total;
+  const bool sync = config.train.mode == TrainMode::kSync;
+  if (sync && config.train.aggregate.value_or(workers) < workers) return total;
   const OrderSpec spec = SpecOfRows(config, 0, *rows, 0, workers);
   // In sync, one step of all workers: as many as the worker with the most has.
-  const int64_t together = config.train.mode == TrainMode::kSync ? workers : 1;
+  const int64_t together = sync ? workers : 1;
   const auto rounds = [&](int64_t steps) { return steps / together + (steps % together == 0 ? 0 : 1); };
   const int64_t of_epoch = rounds(StepsPerEpoch(BatchesPerEpoch(spec), spec));
   const std::shared_ptr<const RemainingData> remaining = RemainingData::Of(plan, BatchesPerEpoch(spec));

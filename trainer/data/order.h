@@ -60,8 +60,9 @@ OrderSpec OrderSpecOf(const Config& config, int64_t rows, int worker, int worker
 int64_t BatchesPerEpoch(const OrderSpec& spec);
 
 // Returns the global steps of a run: the first reached of train.steps and the epochs of all workers; unset if
-// neither is set. `rows` are the training rows without those held out, unset if without end. In sync a step
-// is a round, in which every worker computes one batch. Every worker is assumed to have the config's number
+// neither is known. `rows` are the training rows without those held out, unset if without end. In sync a step
+// is a round, in which every worker computes one batch; with train.aggregate below the workers nobody knows
+// how many rounds the epochs come to, since it depends on who is slow. Every worker is assumed to have the config's number
 // of devices. `plan`: what had been taken before.
 std::optional<int64_t> TotalSteps(const Config& config, std::optional<int64_t> rows, int workers,
                                   const DataPlan& plan = {});

@@ -224,6 +224,14 @@ TEST_CASE("order: a run ends at the first reached of train.steps and the epochs 
   CHECK(TotalSteps(config, 95, 2) == 27);
   config.data.split = Split::kShard;
   CHECK(TotalSteps(config, 95, 2) == 15);  // 5 rounds an epoch, the last without the other worker
+  config.train.aggregate = 2;
+  CHECK(TotalSteps(config, 95, 2) == 15);
+  config.train.aggregate = 1;
+  CHECK_FALSE(TotalSteps(config, 95, 2).has_value());  // it depends on who is slow
+  config.train.steps = 20;
+  CHECK(TotalSteps(config, 95, 2) == 20);
+  config.train.steps.reset();
+  config.train.aggregate.reset();
   config.data.split = Split::kFull;
   config.train.mode = TrainMode::kAsync;
   config.train.steps = 50;
