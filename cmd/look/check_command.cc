@@ -29,6 +29,7 @@
 #include "trainer/data/files/sources.h"
 #include "trainer/data/load_data.h"
 #include "trainer/data/order.h"
+#include "trainer/data/positions.h"
 #include "trainer/data/source.h"
 #include "trainer/feed/feed_batch.h"
 #include "trainer/keys/cluster_keys.h"
@@ -99,20 +100,24 @@ StartOfRun Choose(const CheckpointConfig& checkpoint, const ErrorLines& errors) 
   return {ChooseStart(checkpoint.start_from, errors), true};
 }
 
-std::string StartLine(const Config& config, const Layout& layout, const InputForm& form,
-                      const ErrorLines& errors) {
+std::string StartLine(const Config& config, const Layout& layout, const LoadedData& loaded,
+                      const ErrorLines& errors, DataPlan* plan) {
   const StartOfRun start = Choose(config.checkpoint, errors);
   if (start.path.empty())
     return fmt::format("start: anew, since {} has no checkpoint", config.checkpoint.dir);
   CheckpointReader checkpoint(start.path);
   const Manifest& manifest = checkpoint.manifest();
-  CheckMeaning(start.path, manifest, config, form, start.begins ? kStartWords : MeaningWords());
+  CheckMeaning(start.path, manifest, config, loaded.form, start.begins ? kStartWords : MeaningWords());
   start.begins ? checkpoint.BeginWith(config, layout) : checkpoint.CheckFits(layout, SlotNames(config));
   const std::optional<InputForm>& saved = manifest.inputs;
-  const bool other_scale = saved && !saved->scale.shift.empty() && saved->scale != form.scale;
+  const bool other_scale = saved && !saved->scale.shift.empty() && saved->scale != loaded.form.scale;
   const std::string scale = other_scale ? ", with its data.scale: that of these rows is another one" : "";
   const std::vector<std::string> changed = ChangedKeys(start.path, config);
   if (!start.begins) {
+    Positions positions;
+    if (FromJson(manifest.positions, &positions)) {
+      *plan = ResumeAt(manifest.step, positions, config, loaded.train->rows()).positions.plan;
+    }
     return fmt::format("start: from {}, at global step {}{}{}{}", start.path, manifest.step, scale,
                        changed.empty() ? "" : "\n", fmt::join(changed, "\n"));
   }
@@ -125,17 +130,18 @@ std::string StartLine(const Config& config, const Layout& layout, const InputFor
 }
 
 // Checks the checkpoint that the run would resume from: reads all of it, verifies every byte, and compares it
-// with the model and the run's data (`form`). If ps 0 runs on this machine, a problem is a UserError in the
-// run's words; otherwise a warning, because the files may be good on ps 0's machine. Returns a line for the
-// user that begins with "start: "; empty if only other machines know, or if no checkpoint is asked for.
-std::string CheckResume(const Config& config, const Layout& layout, const InputForm& form,
-                        const ErrorLines& errors) {
+// with the model and the run's data. Sets `plan` to what it has done of these. If ps 0 runs on this machine,
+// a problem is a UserError in the run's words; otherwise a warning, because the files may be good on ps 0's
+// machine. Returns a line for the user that begins with "start: "; empty if only other machines know, or if
+// no checkpoint is asked for.
+std::string CheckResume(const Config& config, const Layout& layout, const LoadedData& loaded,
+                        const ErrorLines& errors, DataPlan* plan) {
   const CheckpointConfig& checkpoint = config.checkpoint;
   const bool own = NamesCheckpoint(checkpoint) || (checkpoint.resume == "auto" && !checkpoint.dir.empty());
   if (!own && checkpoint.start_from.empty()) return "";
   const bool here = LeadsHere(config);
   try {
-    const std::string line = StartLine(config, layout, form, errors);
+    const std::string line = StartLine(config, layout, loaded, errors, plan);
     return here ? line : "";
   } catch (const UserError& error) {
     if (here) throw;
@@ -273,15 +279,13 @@ void PrintData(const DataConfig& data, const LoadedData& loaded) {
   if (data.split == Split::kFeed) fmt::print("  only worker 0 needs it: it sends the others their batches\n");
 }
 
-void PrintLength(const Config& config, const DataShape& shape) {
+void PrintLength(const Config& config, const DataShape& shape, std::optional<int64_t> steps) {
   std::string epochs;
   if (config.train.epochs && shape.rows) {
     epochs = fmt::format(", {} per worker", Plural(*config.train.epochs, "epoch"));
   }
   const int64_t devices = config.device.towers();
   const std::string where = devices == 1 ? "" : fmt::format(" on each of {} devices", devices);
-  const std::optional<int64_t> steps =
-      TotalSteps(config, shape.rows, static_cast<int>(config.cluster.worker.size()));
   const std::string by_steps = steps ? fmt::format(", ends at global step {}", *steps) : std::string();
   const std::string by_time = config.train.max_secs
                                   ? fmt::format(", ends after {} s of training", *config.train.max_secs)
@@ -325,9 +329,7 @@ Json ModelJson(const Config& config, const Layout& layout) {
           {"ps", ps}};
 }
 
-Json LengthJson(const Config& config, const DataShape& shape) {
-  const std::optional<int64_t> steps =
-      TotalSteps(config, shape.rows, static_cast<int>(config.cluster.worker.size()));
+Json LengthJson(const Config& config, std::optional<int64_t> steps) {
   return {{"batch_size", config.train.batch_size},
           {"epochs", config.train.epochs ? Json(*config.train.epochs) : Json(nullptr)},
           {"steps", steps ? Json(*steps) : Json(nullptr)},
@@ -383,11 +385,12 @@ int RunCheckCommand(const CheckArguments& arguments) {
   CheckFits(DataNeed(EstimateDataSize(config), "dtrain check, which reads the data,"));
   const ErrorLines errors;
   const LoadedData loaded = LoadData(config);
-  const std::string start = CheckResume(config, layout, loaded.form, errors);
+  DataPlan plan;
+  const std::string start = CheckResume(config, layout, loaded, errors, &plan);
   if (!shape.rows && loaded.train->rows())
     shape.rows = *loaded.train->rows() - HeldOutRows(config.data, loaded.train->rows());
   const std::optional<int64_t> steps =
-      TotalSteps(config, shape.rows, static_cast<int>(config.cluster.worker.size()));
+      TotalSteps(config, shape.rows, static_cast<int>(config.cluster.worker.size()), plan);
   ScheduleConfig& schedule = config.train.optimizer.schedule;
   if (const int64_t decay = AutoDecaySteps(config, steps)) schedule.decay_steps = decay;
   CheckTasks(config, loaded);
@@ -407,7 +410,7 @@ int RunCheckCommand(const CheckArguments& arguments) {
         {"keys", TextOrNull(keys)},
         {"model", ModelJson(config, layout)},
         {"data", DataJson(config.data, loaded)},
-        {"run", LengthJson(config, shape)},
+        {"run", LengthJson(config, steps)},
         {"start", TextOrNull(start)},
         {"warnings", warnings}};
     fmt::print("{}\n", document.dump(2));
@@ -420,7 +423,7 @@ int RunCheckCommand(const CheckArguments& arguments) {
   if (!keys.empty()) fmt::print("{}\n", keys);
   PrintModel(config, layout);
   PrintData(config.data, loaded);
-  PrintLength(config, shape);
+  PrintLength(config, shape, steps);
   if (!start.empty()) fmt::print("{}\n", start);
   return 0;
 }

@@ -97,6 +97,18 @@ TEST_CASE(
   CHECK(Contains(none_left.error, dir + ": none of its checkpoints is complete (see above)"));
 }
 
+TEST_CASE("check: a run that goes on with other batches ends where check says") {
+  const LocalJob job(
+      "model: {kind: logistic}\ntrain: {batch_size: 2, epochs: 2}\n"
+      "data: {train: {format: csv, path: rows.csv, label: y}}\n");
+  std::ofstream(job.directory + "/rows.csv") << "y,a\n0,1\n1,2\n0,3\n1,4\n";
+  const std::string set = "checkpoint.dir=" + job.directory + "/ckpt";
+  CHECK(RunLocal(job.config, {"--set", set}).at("global_step") == 4);
+  const std::vector<std::string> sets = {set, "train.batch_size=1"};
+  CHECK(Contains(Check(job, sets).output, "ends at global step 12\n"));
+  CHECK(RunLocal(job.config, {"--set", set, "--set", sets[1]}).at("global_step") == 12);
+}
+
 TEST_CASE("check: the keys that changed since the checkpoint stand in columns, in check and in the run") {
   const LocalJob job(LinearJob(10));
   const std::string set = "checkpoint.dir=" + job.directory + "/ckpt";

@@ -493,6 +493,15 @@ Resumption Resume(const Positions& saved, const Config& config, std::optional<in
   return {now, said};
 }
 
+Resumption ResumeAt(int64_t step, const Positions& saved, const Config& config,
+                    std::optional<int64_t> train_rows) {
+  Resumption resumption = Resume(saved, config, train_rows);
+  Positions& now = resumption.positions;
+  const int64_t together = config.train.mode == TrainMode::kSync ? Workers(now) : 1;  // local steps in a step
+  now.plan.earlier_steps = std::min(step, kMaxNumber / together) * together - SumOfSteps(now);
+  return resumption;
+}
+
 std::string ToJson(const DataPlan& plan) { return ToValue(plan).dump(); }
 bool FromJson(const std::string& text, DataPlan* plan) { return FromText(text, plan); }
 

@@ -101,5 +101,9 @@ struct Resumption {
   std::string said;  // for the log if local steps do not simply continue; else empty
 };
 Resumption Resume(const Positions& saved, const Config& config, std::optional<int64_t> train_rows);
+// The same for a checkpoint of the global step `step`: what is left of the data comes behind that many steps,
+// in whatever mode and by how many workers they were made. So StepsOfRun() is where the run ends.
+Resumption ResumeAt(int64_t step, const Positions& saved, const Config& config,
+                    std::optional<int64_t> train_rows);
 
 }  // namespace dtrain

@@ -211,6 +211,24 @@ TEST_CASE(
         std::string::npos);
 }
 
+TEST_CASE(
+    "positions: what is left comes behind the steps of the checkpoint, in whatever mode they were made") {
+  const auto end = [](const Positions& saved, int64_t step, Config config) {
+    config.train.epochs = 6;
+    return StepsOfRun(config, 1000, ResumeAt(step, saved, config, 1000).positions.plan);
+  };
+  Config half = Sync(2);
+  half.train.batch_size = 5;
+  const Positions sync = At(Sync(2), 1000, {150, 150}), async = At(Workers(2), 1000, {150, 150});  // 3 epochs
+  CHECK(end(sync, 150, Sync(2)) == 300);
+  CHECK(end(sync, 150, Sync(3)) == 150 + 3 * 34);
+  CHECK(end(sync, 150, Workers(2)) == 450);
+  CHECK(end(sync, 150, half) == 150 + 6 * 100);  // the first epoch begins again
+  CHECK(end(async, 300, Workers(3)) == 600);
+  CHECK(end(async, 300, Sync(2)) == 450);
+  CHECK(end(async, std::numeric_limits<int64_t>::max(), Sync(2)).has_value());  // read from a damaged file
+}
+
 Positions Rich() {
   Positions positions = At(Workers(3), 1000, {40, 38, 37});
   positions = Resume(positions, Workers(2), 1000).positions;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <numeric>
 #include <utility>
 
 #include "base/error.h"
@@ -390,30 +389,24 @@ void Restore::TakeCheckpoint(StartedFrom* from) const {
   from->inputs->features = manifest.inputs->features;
 }
 
-Resumption Restore::ResumeAt(Positions* saved) const {
+Resumption Restore::ResumeFrom(Positions* saved) const {
   if (!FromJson(reader_->manifest().positions, saved)) {
     throw UserError("{}: manifest: the positions of its workers cannot be read. Name another one.",
                     reader_->path());
   }
-  Resumption resumption = Resume(*saved, parts_.config, TrainRows());
-  if (parts_.config.train.mode != TrainMode::kSync) return resumption;
-  // A global step is one of every worker, whatever their number was.
-  const std::vector<int64_t>& steps = resumption.positions.local_steps;
-  resumption.positions.plan.earlier_steps = order_.step * static_cast<int64_t>(steps.size()) -
-                                            std::accumulate(steps.begin(), steps.end(), int64_t{0});
-  return resumption;
+  return ResumeAt(order_.step, *saved, parts_.config, TrainRows());
 }
 
 // What schedule.decay_steps: auto is in the whole run, its steps before the checkpoint among them.
 int64_t Restore::DecaySteps() const {
   Positions saved;
-  const DataPlan plan = reader_ && !begins_ ? ResumeAt(&saved).positions.plan : DataPlan();
+  const DataPlan plan = reader_ && !begins_ ? ResumeFrom(&saved).positions.plan : DataPlan();
   return AutoDecaySteps(parts_.config, StepsOfRun(parts_.config, TrainRows(), plan));
 }
 
 void Restore::TakePositions(StartedFrom* from) const {
   Positions saved;
-  Resumption resumption = ResumeAt(&saved);
+  Resumption resumption = ResumeFrom(&saved);
   if (!resumption.said.empty()) parts_.log.Info("{}", resumption.said);
   resumption.positions.labels = from->positions.labels;
   resumption.positions.features = from->positions.features;

@@ -97,7 +97,7 @@ class Restore {
   void Finish();
   void TakeCheckpoint(StartedFrom* from) const;
   std::optional<int64_t> TrainRows() const { return data_ ? data_->rows : std::nullopt; }
-  Resumption ResumeAt(Positions* saved) const;
+  Resumption ResumeFrom(Positions* saved) const;
   int64_t DecaySteps() const;
   void TakePositions(StartedFrom* from) const;
   InputForm FitFor(const std::string& path, const InputForm& saved) const;

@@ -119,9 +119,11 @@ TEST_CASE("resume: progressive loss goes on with the sums of the checkpoint, to 
   CHECK_FALSE(Run(Rounds(1, 2, 10, "")).progressive_loss);
 }
 
-TEST_CASE("resume: decay_steps: auto is all updates of the run, whatever batches and workers it had before") {
+TEST_CASE(
+    "resume: decay_steps: auto is all updates of the run, whatever batches, workers and mode it had before") {
   const auto run = [](const Directory& directory, int workers, int64_t batch, int64_t decay_steps) {
     Config config = Rounds(2, workers, 1, directory.path());
+    if (workers == 1) config.train.mode = TrainMode::kAsync;
     config.train.steps.reset();
     config.train.epochs = 2;
     config.train.batch_size = batch;
