@@ -28,9 +28,12 @@ std::vector<Evaluated> EvaluationsIn(const std::string& log) {
   std::vector<Evaluated> found;
   std::istringstream lines(log);
   for (std::string line; std::getline(lines, line);) {
-    if (line.find("\"eval_loss\"") == std::string::npos) continue;
     const Json event = Json::Parse(line);
-    found.push_back({event.at("global_step").get<int64_t>(), event.at("eval_loss").get<double>()});
+    if (!event.is_object()) continue;
+    for (const char* const key : {"validation_loss", "test_loss"}) {
+      const Json* const loss = event.Find(key);
+      if (loss != nullptr) found.push_back({event.at("global_step").get<int64_t>(), loss->get<double>()});
+    }
   }
   return found;
 }
@@ -147,7 +150,7 @@ TEST_CASE("best: of a run that is stopped while it evaluates, whatever it has to
     const auto run = job.Start({"--ps", "2", "--workers", "2", "--set", "checkpoint.dir=" + dir, "--set",
                                 std::string("train.mode=") + mode, "--set",
                                 "eval={every_steps: 2, keep_best: true}", "--set", "log.format=json"});
-    REQUIRE(run->WaitForLine("\"eval_loss\""));
+    REQUIRE(run->WaitForLine("\"test_loss\""));
     run->Signal(SIGTERM);
     CheckEnd(*run, 143);
     CheckIsBest(dir, EvaluationsIn(run->standard_error()));

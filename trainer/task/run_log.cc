@@ -271,7 +271,8 @@ double WaitedPercent(const WorkerFigures& figures) {
 
 std::string AlreadyDoneLine(const RunSummary& summary) {
   const auto known = summary.test.accuracy ? summary.test.accuracy : summary.validation.accuracy;
-  const std::string accuracy = known ? fmt::format(", accuracy {:.4f}", *known) : "";
+  const char* const set = SetName(summary.test.accuracy ? EvalOn::kTest : EvalOn::kValidation);
+  const std::string accuracy = known ? fmt::format(", {} accuracy {:.4f}", set, *known) : "";
   return fmt::format("already done: {} has the last step, {}{}, model crc {}",
                      summary.checkpoint.value_or("-"), summary.global_step, accuracy,
                      summary.model_crc.value_or("-"));

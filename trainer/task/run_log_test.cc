@@ -231,7 +231,8 @@ TEST_CASE("end lines: of a run that was done before there is one line") {
   summary.status = "already_done";
   summary.checkpoint = "run/ckpt/step-000000020";
   const std::string text = Logged([&](Logger& log) { LogRunEnd(Config(), summary, log); });
-  CHECK(text.rfind("already done: run/ckpt/step-000000020 has the last step, 20, accuracy 0.9000", 0) == 0);
+  CHECK(text.rfind("already done: run/ckpt/step-000000020 has the last step, 20, test accuracy 0.9000", 0) ==
+        0);
   CHECK(text.find('\n') == text.size() - 1);
 }
 

@@ -87,17 +87,23 @@ EvaluationFigures ReportedFigures(const Evaluation& evaluation, const Figures* f
 
 void LogEvaluation(EvalOn set, int64_t global_step, int64_t local_step, const Evaluation& evaluation,
                    Logger& log) {
-  std::string text = fmt::format("evaluation at global step {}, local step {}: {} loss {:.6g}", global_step,
-                                 local_step, SetName(set), evaluation.loss());
-  if (evaluation.weight == 0) text += " (the rows weigh nothing)";
-  LogField accuracy{"accuracy", {}};
-  if (evaluation.classifies) {
-    text += fmt::format(", accuracy {:.4f}", evaluation.accuracy());
-    accuracy.value = evaluation.accuracy();
+  std::string text =
+      fmt::format("evaluation at global step {}, local step {}: {}", global_step, local_step, SetName(set));
+  const bool test = set == EvalOn::kTest;
+  LogField loss{test ? "test_loss" : "validation_loss", {}};
+  LogField accuracy{test ? "test_accuracy" : "validation_accuracy", {}};
+  if (evaluation.weight == 0) {
+    text += ": the rows weigh nothing";
+  } else {
+    text += fmt::format(" loss {:.6g}", evaluation.loss());
+    loss.value = evaluation.loss();
+    if (evaluation.classifies) {
+      text += fmt::format(", accuracy {:.4f}", evaluation.accuracy());
+      accuracy.value = evaluation.accuracy();
+    }
   }
-  log.Record(
-      LogLevel::kInfo, text,
-      {{"global_step", global_step}, {"local_step", local_step}, {"eval_loss", evaluation.loss()}, accuracy});
+  log.Record(LogLevel::kInfo, text,
+             {{"global_step", global_step}, {"local_step", local_step}, loss, accuracy});
 }
 
 std::unique_ptr<BatchSource> EvaluationSource(EvalOn set, const Config& config, const LoadedData& data) {
