@@ -164,12 +164,32 @@ Comparison::Comparison(std::vector<RunFiles> runs, const std::string& by) : runs
   FindKeys();
 }
 
+// Refuses a figure that there is not, or that no run has, and names those that are like it.
+void Comparison::CheckFigure(const std::string& by) const {
+  const std::vector<std::string> names = Figures();
+  const bool known = std::count(names.begin(), names.end(), by) > 0;
+  if (known && IsThere(by)) return;
+  std::string kind = by;
+  for (const std::string set : {"eval_", "validation_", "test_"}) {
+    if (by.compare(0, set.size(), set) == 0) kind = by.substr(set.size());
+  }
+  std::vector<std::string> alike, there;
+  for (const std::string& name : names) {
+    const bool is_alike = name == "validation_" + kind || name == "test_" + kind;
+    if (is_alike && (!known || IsThere(name))) alike.push_back(name);
+    if (IsThere(name)) there.push_back(name);
+  }
+  if (known) {
+    throw UserError("--by {}: no run has it. There is {}.", by,
+                    there.empty() ? "no figure yet" : ListText(alike.empty() ? there : alike, "and"));
+  }
+  throw UserError("--by {}: must be {}.{}", by, ListText(names, "or"),
+                  alike.empty() ? "" : fmt::format(" Did you mean {}?", ListText(alike, "or")));
+}
+
 void Comparison::ChooseFigure(const std::string& by) {
   if (!by.empty()) {
-    const std::vector<std::string> names = Figures();
-    if (std::count(names.begin(), names.end(), by) == 0) {
-      throw UserError("--by {}: must be {}.", by, ListText(names, "or"));
-    }
+    CheckFigure(by);
     by_ = by;
     return;
   }
@@ -192,11 +212,14 @@ void Comparison::ChooseFigure(const std::string& by) {
   }
 }
 
+bool Comparison::IsThere(const std::string& figure) const {
+  return std::any_of(runs_.begin(), runs_.end(),
+                     [&](const RunFiles& run) { return NumberOf(run, figure).has_value(); });
+}
+
 void Comparison::FindFigures() {
   const auto add = [&](const std::string& name) {
-    const bool there = std::any_of(runs_.begin(), runs_.end(),
-                                   [&](const RunFiles& run) { return NumberOf(run, name).has_value(); });
-    if (there) figures_.push_back(name);
+    if (IsThere(name)) figures_.push_back(name);
   };
   add(by_);
   for (const std::string& figure : Figures()) {

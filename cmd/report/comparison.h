@@ -48,6 +48,8 @@ class Comparison {
   std::vector<std::string> FirstKeys() const;
   std::string AllKeys() const;
   static std::string CellOf(const RunFiles& run, const Column& column);
+  bool IsThere(const std::string& figure) const;
+  void CheckFigure(const std::string& by) const;
   void ChooseFigure(const std::string& by);
   void FindFigures();
   void FindKeys();

@@ -202,6 +202,16 @@ TEST_CASE("report: several runs are a table, the best one first, with the keys t
   CHECK(FileContent(directory + "/t.csv")
             .find("run,path,state,train_s,train.optimizer.learning_rate,test_accuracy,") == 0);
 
+  for (const auto& [by, says] : {std::pair("validation_loss", "no run has it. There is test_loss."),
+                                 {"test_rmse", "no run has it. There is test_accuracy, "},
+                                 {"eval_loss", " Did you mean validation_loss or test_loss?"},
+                                 {"rmse", " Did you mean validation_rmse or test_rmse?"}}) {
+    CAPTURE(by);
+    const Done refused = Run({"report", runs, "--by", by});
+    CHECK(refused.code == 2);
+    CHECK(Contains(refused.error, says));
+  }
+
   CHECK(Run({"report", runs, "--out", directory + "/runs.html"}).code == 0);
   const Json page = ReadPage(directory + "/runs.html");
   CHECK(Sees(page, "2 runs"));
