@@ -163,10 +163,16 @@ void RefuseAsCheckpoint(const std::string& path) {
         "when it is done.",
         run);
   }
+  std::error_code failed;
+  if (!fs::exists(path, failed)) {
+    throw UserError(
+        "{}: does not exist. Name the directory of a run, such as runs/NAME, or a checkpoint of one.{}", path,
+        SimilarPathHint(path));
+  }
   throw UserError(
       "{}: neither a checkpoint nor a directory of checkpoints. Name checkpoint.dir of a run, or "
-      "one of the checkpoints in it.{}",
-      path, fs::exists(path) ? "" : SimilarPathHint(path));
+      "one of the checkpoints in it.",
+      path);
 }
 
 namespace {

@@ -197,9 +197,11 @@ Seen Look(const StatusArguments& arguments) {
     return seen;
   }
   if (arguments.run.find(':') == std::string::npos) {
-    throw UserError(
-        "{}: no such directory. Name that of a run, such as one of runs/, or HOST:PORT of its ps 0.{}",
-        arguments.run, SimilarPathHint(arguments.run));
+    std::error_code failed;
+    const bool file = fs::exists(arguments.run, failed);
+    throw UserError("{}: {}. Name that of a run, such as one of runs/, or HOST:PORT of its ps 0.{}",
+                    arguments.run, file ? "a file, and no directory" : "no such directory",
+                    file ? "" : SimilarPathHint(arguments.run));
   }
   return LookAtAddress(arguments);
 }

@@ -150,6 +150,8 @@ TEST_CASE(
   const Done missing = Run({"inspect", root + "/step-000000009"});
   CHECK(missing.code == 2);
   CHECK(Contains(missing.error, "step-000000009: there is no such directory. "));
+  CHECK(Contains(Run({"inspect", root + "/nosuch"}).error,
+                 "/nosuch: does not exist. Name the directory of a run, such as runs/NAME, or a checkpoint"));
 }
 
 TEST_CASE("inspect: a directory in which a run saves and prunes meanwhile is good") {

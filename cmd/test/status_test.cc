@@ -347,6 +347,8 @@ TEST_CASE("status: a path that is no run, and an address that is none, are told"
   CHECK(no_run.code == 2);
   CHECK(Contains(no_run.error, directory + ": neither the directory of a run, with a run.json, nor"));
   CHECK(Contains(StatusOf({"runs/nothing"}).error, "runs/nothing: no such directory"));
+  WriteFile(directory + "/w.yaml", "");
+  CHECK(Contains(StatusOf({directory + "/w.yaml"}).error, "/w.yaml: a file, and no directory. Name"));
   CHECK(StatusOf({}).code == 2);
 }
 

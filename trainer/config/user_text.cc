@@ -167,7 +167,7 @@ std::string SimilarPathHint(const std::string& path) {
     names.push_back(entry->path().filename().string());
   }
   const std::string close = ClosestName(whole.filename().string(), names);
-  return close.empty() ? "" : fmt::format(" Did you mean {}?", Shown(close));
+  return close.empty() ? "" : fmt::format(" Did you mean {}?", (directory / Shown(close)).string());
 }
 
 std::string ListText(const std::vector<std::string>& items, const std::string& last_word) {

@@ -34,7 +34,7 @@ constexpr size_t kMaxNameBytes = 64;
 // differs by case alone is closer than any other, and case counts nowhere.
 std::string ClosestName(const std::string& name, const std::vector<std::string>& names);
 
-// " Did you mean one.yaml?" of a path that does not exist: the name beside it that is close; empty: none is.
+// " Did you mean one.yaml?" of a path that does not exist: the path beside it that is close; empty: none is.
 std::string SimilarPathHint(const std::string& path);
 
 // "a", "a or b", "a, b or c".

@@ -77,6 +77,7 @@ TEST_CASE("did you mean: a word of other tools leads to the key, or says that th
   CHECK(key("train.optimizer", "gamma") == "train.optimizer.schedule.decay_rate");
   CHECK(key("train.optimizer.schedule", "step-size") == "train.optimizer.schedule.decay_steps");
   CHECK(key("", "lr_scheduler") == "train.optimizer.schedule");
+  CHECK(DidYouMean("train", "device").question == "did you mean \"device.kind\"?");
   CHECK(key("train", "num_epochs") == "train.epochs");
   CHECK(key("model", "objective") == "model.kind");
   CHECK(key("data", "test_size") == "data.validation");
@@ -92,7 +93,7 @@ TEST_CASE("did you mean: a word of other tools leads to the key, or says that th
 TEST_CASE("similar path: is that of the name beside it that is close") {
   const std::string path = WriteTestFile("customers.yaml", "");
   const std::string directory = path.substr(0, path.rfind('/'));
-  CHECK(SimilarPathHint(directory + "/custommers.yaml") == " Did you mean customers.yaml?");
+  CHECK(SimilarPathHint(directory + "/custommers.yaml") == " Did you mean " + path + "?");
   CHECK(SimilarPathHint(directory + "/flights.parquet") == "");
   CHECK(SimilarPathHint(directory + "/not/there.yaml") == "");
 }
