@@ -67,7 +67,12 @@ std::vector<std::string> NumberLines(const EvaluationFigures& figures) {
 
 std::vector<std::string> VerdictLines(const std::string& name, const EvaluationFigures& figures) {
   std::vector<std::string> lines;
-  if (figures.accuracy) {
+  if (figures.base_class && figures.base_accuracy.value_or(0) >= 1) {
+    lines = {fmt::format("all of these rows are of class \"{}\", so no figure of theirs says anything; {}",
+                         Printable(*figures.base_class, kMaxName),
+                         name == "validation" ? "hold out others, such as data.validation_by: stratified"
+                                              : "choose other rows")};
+  } else if (figures.accuracy) {
     lines = ClassLines(figures);
   } else if (figures.rmse) {
     lines = NumberLines(figures);
@@ -85,7 +90,8 @@ std::vector<std::string> VerdictLines(const std::string& name, const EvaluationF
 }
 
 std::string ThresholdLine(const EvaluationFigures& figures) {
-  if (!figures.thresholds || figures.base_accuracy.value_or(0) <= kUnevenShare) return "";
+  const double share = figures.base_accuracy.value_or(0);
+  if (!figures.thresholds || share <= kUnevenShare || share >= 1) return "";
   return "  with classes this uneven AUC says more than accuracy; dtrain eval lists precision and recall for "
          "each "
          "--threshold (now 0.5)";

@@ -36,6 +36,23 @@ TEST_CASE("verdict: each figure of a classifier stands beside what no model give
         "test (2000 rows): accuracy 0.9200, no better than always \"no\" (0.9200)");
 }
 
+TEST_CASE("verdict: of rows that are all of one class no figure is told, but that others are to be chosen") {
+  EvaluationFigures figures = Churn();
+  figures.accuracy = figures.base_accuracy = 1;
+  figures.thresholds.emplace();
+  CHECK(
+      VerdictLines("validation", figures) ==
+      std::vector<std::string>{"validation (2000 rows): all of these rows are of class \"no\", so no figure "
+                               "of theirs says anything; hold out others, such as data.validation_by: "
+                               "stratified"});
+  CHECK(VerdictLines("test", figures) ==
+        std::vector<std::string>{"test (2000 rows): all of these rows are of class \"no\", so no figure of "
+                                 "theirs says anything; choose other rows"});
+  CHECK(ThresholdLine(figures) == "");
+  figures.base_accuracy = 0.92;
+  CHECK(ThresholdLine(figures) != "");
+}
+
 TEST_CASE("verdict: a log loss that is hardly below the base is told so, and one that is not is no better") {
   EvaluationFigures figures = Churn();
   for (const auto& [log_loss, beside] :
