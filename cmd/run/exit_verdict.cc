@@ -136,12 +136,32 @@ std::string StopReport(const Config& config, const Outcome& outcome, ExitCode co
       config.checkpoint.dir);
 }
 
-// Returns what is lost with a ps that was killed, whose weights are in no checkpoint, and what to do; empty
-// if that is not the case.
+// Returns the newest of the run's checkpoints on this host; unset: none can be seen.
+std::optional<ListedCheckpoint> NewestOf(const Config& config) {
+  if (config.checkpoint.dir.empty()) return std::nullopt;
+  try {
+    const std::vector<ListedCheckpoint> found = CheckpointDirectory(config.checkpoint.dir).List();
+    return found.empty() ? std::nullopt : std::optional(found[0]);
+  } catch (const Failure&) {
+    return std::nullopt;  // the cause of the end matters more
+  }
+}
+
+// Returns what is lost with a ps that was killed, since it is in no checkpoint, and what to do; empty if
+// nothing is.
 std::string WhatIsLost(const Config& config, const ChildEnd& cause, RunStage stage, int64_t steps) {
   const bool ps = cause.name.rfind("ps", 0) == 0;
   const bool killed = cause.signal != 0 && stage == RunStage::kRunning;
-  if (!ps || !killed || !config.checkpoint.dir.empty()) return "";
+  if (!ps || !killed) return "";
+  if (!config.checkpoint.dir.empty()) {
+    const std::optional<ListedCheckpoint> newest = NewestOf(config);
+    const int64_t behind = newest ? steps - newest->step : 0;
+    if (behind <= 0) return "";
+    return fmt::format(
+        " {} lost behind the newest checkpoint, which is of step {}; checkpoint.every_steps saves more "
+        "often.",
+        Plural(behind, "step is", "steps are"), newest->step);
+  }
   const char* const not_again = " It was not started again, since its parameters are in no checkpoint.";
   return fmt::format("{} {}", config.failure.restarts > 0 ? not_again : "", LostStepsText(steps));
 }
@@ -186,15 +206,10 @@ void FillIn(const Config& config, const Outcome& outcome, RunSummary* summary) {
   const auto& hosts = outcome.results.Identity().hosts;
   const auto leader = hosts.find(TaskName({Role::kPs, 0}));
   const bool here = leader != hosts.end() && leader->second == HostName();
-  if (summary->checkpoint || config.checkpoint.dir.empty() || !here) return;
-  const CheckpointDirectory directory(config.checkpoint.dir);
-  try {
-    const std::vector<ListedCheckpoint> found = directory.List();
-    if (found.empty()) return;
-    summary->checkpoint = directory.PathOf(found[0].name);
-    summary->global_step = std::max(summary->global_step, found[0].step);
-  } catch (const Failure&) {
-    return;  // the cause of the end matters more
+  if (summary->checkpoint || !here) return;
+  if (const std::optional<ListedCheckpoint> newest = NewestOf(config)) {
+    summary->checkpoint = config.checkpoint.dir + "/" + newest->name;
+    summary->global_step = std::max(summary->global_step, newest->step);
   }
 }
 

@@ -213,6 +213,17 @@ TEST_CASE("kept models: dtrain local without a directory tells the steps lost wi
   }
 }
 
+TEST_CASE("kept models: dtrain local with a directory tells the steps behind the newest checkpoint too") {
+  const LocalJob job(EndlessJob());
+  const auto run = job.Start({"--run", job.directory + "/kept", "--set", "checkpoint.every_secs=0", "--set",
+                              "hooks={log_every_steps: 0, log_every_secs: 2}"});
+  REQUIRE(run->WaitForLine("worker 0 | epoch"));
+  kill(ChildOf(*run, "ps", 0), SIGKILL);
+  CheckEnd(*run, 4);
+  CHECK(Contains(run->standard_error(), " lost behind the newest checkpoint, which is of step 0; "));
+  fs::remove_all(job.directory + "/kept");  // a killed ps leaves what it was writing
+}
+
 // Runs an endless job of `dtrain local`, takes `place` of it away, and ends it by SIGTERM.
 std::string ToldAfterRemoval(const LocalJob& job, const std::vector<std::string>& more,
                              const std::function<void()>& take_away) {
