@@ -183,6 +183,7 @@ TEST_CASE("figures: rows that all weigh 0 give null, and are no best checkpoint"
     CHECK(run.result.at(key).is_null());
   }
   CHECK(Contains(run.local.output, "\ntest (2 rows): no figures: the rows weigh nothing"));
+  CHECK(Contains(run.local.error, ": test: the rows weigh nothing\n"));
   CHECK(Run({"eval", run.checkpoints, "--best"}).code == 2);
   CheckSameFigures(run.result, Json::Parse(run.Eval({"--json"}).output));
 }
@@ -211,6 +212,8 @@ TEST_CASE(
                  "\ntest (100 rows): accuracy 0.9000, no better than always \"no\" (0.9000)\n  log loss 0."));
   CHECK(Contains(run.local.output, " % below that of always the class shares (0.325083)\n  AUC 0.9444"));
   CHECK(Contains(run.local.output, "average precision 0.5000 (chance: 0.1000)"));
+  CHECK(Contains(run.Eval({"--threshold", "0.2"}).output,
+                 "\ntest (100 rows): accuracy with --threshold 0.2: 0.9"));
   const Done usual = run.Eval({"--json"}), lower = run.Eval({"--threshold", "0.2", "--json"});
   CHECK(Json::Parse(usual.output).at("confusion") == Json::Parse("[[90,0],[10,0]]"));
   CHECK(Json::Parse(lower.output).at("confusion") == Json::Parse("[[80,10],[0,10]]"));
