@@ -199,7 +199,7 @@ constexpr ForeignWord kForeignWords[] = {
     {"output_dir save_dir out_dir", "run.dir", ""},
     {"eval_steps eval_every", "eval.every_steps", ""},
     {"save_steps save_every", "checkpoint.every_steps", ""},
-    {"gpu gpus use_gpu cuda", "device.kind", ""},
+    {"gpu gpus use_gpu cuda device", "device.kind", ""},
     {"dropout dropout_rate", "", "Against overfitting it has train.optimizer.l2 and eval.patience"},
     {"batch_norm batchnorm batch_normalization", "", "data.scale scales the features"},
     {"num_leaves max_depth n_estimators", "", "Its models have weights and layers, not trees"},

@@ -27,6 +27,8 @@ TEST_CASE("load: where rows are held out they are what a run watches, unless the
   CHECK(Load(kSmall).eval.on == EvalOn::kTest);
   CHECK(Load(kSmall, {"data.validation=10"}).eval.on == EvalOn::kValidation);
   CHECK(Load(kSmall, {"data.validation=10", "eval.on=test"}).eval.on == EvalOn::kTest);
+  CHECK(LoadError(kSmall, {"data.validation=10", "eval.on=test", "eval.every_steps=5"})
+            .find("--set eval.on=test: eval.on = test; there are no test rows (no data.test).") == 0);
 }
 
 TEST_CASE("load: every file in testdata/bad is refused with the lines in the .txt beside it") {

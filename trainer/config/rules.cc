@@ -398,7 +398,11 @@ void Rules::CheckEvaluation() {
            "no rows are held out (data.validation = 0). Set data.validation, or eval.on to test.");
   const bool on_test = eval.on == EvalOn::kTest && !IsBad("eval.on");
   const bool no_test = data.test.format == DataFormat::kNone && !IsBad("data.test.format");
-  RefuseIf(eval.every_steps > 0 && on_test && no_test, "eval.every_steps",
+  const bool on_none = eval.every_steps > 0 && on_test && no_test;
+  const bool held_out = data.validation > 0 || data.validation_share > 0;
+  RefuseIf(on_none && held_out, "eval.on",
+           "there are no test rows (no data.test). Set data.test, or eval.on to validation.");
+  RefuseIf(on_none && !held_out, "eval.every_steps",
            "there is nothing to evaluate on (no data.test). Set data.test or data.validation.");
   const bool never = eval.every_steps == 0 && !IsBad("eval.every_steps");
   RefuseIf(eval.patience > 0 && never, "eval.patience",
