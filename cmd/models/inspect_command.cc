@@ -68,7 +68,10 @@ void PrintRun(const CheckpointReader& reader) {
     fmt::print("  a delta: what changed since {} (sequence {}), which it needs\n", CheckpointName(base->step),
                base->sequence);
   }
-  fmt::print("  loss {}, accuracy {}\n", FigureText(manifest.loss), FigureText(manifest.accuracy));
+  // Without eval.keep_best there are none, though the run may have measured some.
+  if (!std::isnan(manifest.loss) || !std::isnan(manifest.accuracy)) {
+    fmt::print("  loss {}, accuracy {}\n", FigureText(manifest.loss), FigureText(manifest.accuracy));
+  }
   if (const Origin& origin = manifest.origin; !origin.path.empty()) {
     const std::string slots =
         origin.updates == 0 ? "" : fmt::format(", and its slots after {}", Plural(origin.updates, "update"));
