@@ -172,11 +172,13 @@ std::string ResultLine(const Json& result) {
   const auto add = [&](const char* key, const char* name) {
     if (const auto figure = NumberIn(result, key)) line += fmt::format(", {} {:.4g}", name, *figure);
   };
-  for (const std::string set : {"validation", "test"}) {
+  for (const std::string set : {"validation_", "test_"}) {
     for (const auto& [key, name] :
-         {std::pair("_loss", " loss"), std::pair("_accuracy", " accuracy"), std::pair("_auc", " AUC"),
-          std::pair("_rmse", " RMSE"), std::pair("_r2", " R2")}) {
-      add((set + key).c_str(), (set + name).c_str());
+         {std::pair("loss", "loss"), std::pair("accuracy", "accuracy"), std::pair("auc", "AUC"),
+          std::pair("rmse", "RMSE"), std::pair("mae", "MAE"), std::pair("r2", "R2")}) {
+      add((set + key).c_str(), (set.substr(0, set.size() - 1) + " " + name).c_str());
+      const auto base = NumberIn(result, (set + "base_" + key).c_str());
+      if (base) line += fmt::format(" (without a model {:.4g})", *base);
     }
   }
   if (line.size() == before) add("final_loss", "loss of the last 100 steps");

@@ -61,8 +61,11 @@ TEST_CASE("status text: what a task sends cannot move the cursor") {
 TEST_CASE("status text: a result is a line") {
   CHECK(
       ResultLine(Json::Parse(R"({"status": "done", "global_step": 1200, "final_loss": 0.5, "test_loss": 0.42,
-    "test_accuracy": 0.97, "wall_s": 12.1, "error": null})")) ==
-      "done, step 1200, test loss 0.42, test accuracy 0.97, in 0:13");
+    "test_accuracy": 0.97, "test_base_accuracy": 0.9, "wall_s": 12.1, "error": null})")) ==
+      "done, step 1200, test loss 0.42, test accuracy 0.97 (without a model 0.9), in 0:13");
+  CHECK(ResultLine(Json::Parse(R"({"status": "done", "test_rmse": 2, "test_base_rmse": 4, "test_mae": 1,
+    "test_base_mae": 3, "test_r2": 0.75})")) ==
+        "done, test RMSE 2 (without a model 4), test MAE 1 (without a model 3), test R2 0.75");
   CHECK(ResultLine(Json::Parse(R"({"status": "done", "final_loss": 0.5, "validation_loss": 0.45})")) ==
         "done, validation loss 0.45");
   CHECK(
