@@ -198,10 +198,13 @@ Seen Look(const StatusArguments& arguments) {
   }
   if (arguments.run.find(':') == std::string::npos) {
     std::error_code failed;
-    const bool file = fs::exists(arguments.run, failed);
-    throw UserError("{}: {}. Name that of a run, such as one of runs/, or HOST:PORT of its ps 0.{}",
-                    arguments.run, file ? "a file, and no directory" : "no such directory",
-                    file ? "" : SimilarPathHint(arguments.run));
+    if (fs::exists(arguments.run, failed)) {
+      throw UserError("{}: a file, and no directory. Name that of a run, such as one of runs/.",
+                      arguments.run);
+    }
+    throw UserError(
+        "{}: no such directory. Name that of a run, such as one of runs/, or HOST:PORT of its ps 0.{}",
+        arguments.run, SimilarPathHint(arguments.run));
   }
   return LookAtAddress(arguments);
 }
