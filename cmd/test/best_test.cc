@@ -73,7 +73,8 @@ void CheckBest(const LocalJob& job, const std::string& mode, int ps, std::vector
   const std::unique_ptr<Process> run = job.Start(more);
   REQUIRE(RunToEnd(*run) == 0);
   const std::vector<Evaluated> evaluations = EvaluationsIn(run->standard_error());
-  CHECK(evaluations.size() >= 3);  // 20, unless one worker is far ahead of the other
+  // In async one worker may be so far ahead of the other that it evaluates, and seldom.
+  CHECK((mode == "async" || evaluations.size() == 20));
   CheckIsBest(dir, evaluations);
 }
 
