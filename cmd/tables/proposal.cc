@@ -249,19 +249,35 @@ class ConfigWriter {
   void FindRenames() {
     if (Label().type != ColumnType::kCategory) return;
     std::map<std::string, std::string> spellings;  // by what they have in common
-    const auto add = [&](const std::string& text) {
+    const auto add = [&](const std::string& text) -> const std::string& {
       std::string common = CommonSpelling(text);
       if (common.size() > 1 && common.back() == '.') common.pop_back();
       const std::string& first = spellings.emplace(common, text).first->second;
       const std::string rename = Quoted(fmt::format("{} -> {}", text, first));
       const bool is_new = std::count(renames_.begin(), renames_.end(), rename) == 0;
       if (first != text && is_new) renames_.push_back(rename);
+      return first;
     };
-    for (const ValueCount& value : Label().frequent) add(value.text);
+    std::vector<ValueCount> classes;
+    for (const ValueCount& value : Label().frequent) {
+      const std::string& name = add(value.text);
+      const auto same = std::find_if(classes.begin(), classes.end(), [&](const ValueCount& other) {
+        return name != value.text && other.text == name;
+      });
+      if (same == classes.end()) {
+        classes.push_back(value);
+      } else {
+        same->rows += value.rows;
+      }
+    }
     if (!renames_.empty()) {
-      ColumnProfile renamed = Label();
-      renamed.distinct -= static_cast<int64_t>(renames_.size());
-      plan_ = PlanModel(renamed);
+      std::stable_sort(classes.begin(), classes.end(),
+                       [](const ValueCount& a, const ValueCount& b) { return a.rows > b.rows; });
+      const bool all = static_cast<int64_t>(Label().frequent.size()) == Label().distinct;
+      if (all) renamed_.rarest = classes.back();
+      renamed_.frequent = std::move(classes);
+      renamed_.distinct -= static_cast<int64_t>(renames_.size());
+      plan_ = PlanModel(renamed_);
     }
     if (test_ == nullptr) return;
     for (const ValueCount& value : TestLabel()->frequent) add(value.text);
@@ -308,7 +324,7 @@ class ConfigWriter {
   }
 
   void AddNotes() {
-    Note("{}", LabelNote(Label(), plan_, ColumnName(table_, label_)));
+    Note("{}", LabelNote(renamed_, plan_, ColumnName(table_, label_)));
     if (!ignored_.empty()) Note("left out: {}", IgnoredText());
     if (!dates_.empty()) Note("dates, which become days since 1970: {}", Some(dates_));
     if (!spellings_.empty()) {
@@ -341,7 +357,8 @@ class ConfigWriter {
   const size_t label_;
   const std::set<std::string> repeated_ = RepeatedNames(table_);
   const std::string path_;
-  const TestTable* const test_;  // null: there is none
+  const TestTable* const test_;      // null: there is none
+  ColumnProfile renamed_ = Label();  // the label, spellings of a class as one
   ModelPlan plan_;
   RunPlan run_;
   std::string comment_;  // of both tables

@@ -229,6 +229,20 @@ TEST_CASE("proposal: lines that are no rows, and labels in two spellings, have t
   CHECK_FALSE(Has(yaml, "bad_rows"));
 }
 
+TEST_CASE("proposal: shares of classes count all spellings of a class") {
+  const auto notes = [](const std::vector<const char*>& labels) {
+    const TableProfile table =
+        Customers("y", [&](int i) { return labels[static_cast<size_t>(i) % labels.size()]; });
+    return NotesOf(table, "y");
+  };
+  CHECK(Has(notes({"Yes", "yes", "no", "Yes", "yes", "no", "Yes", "yes", "no", "no"}),
+            "y has two classes; the rarest, no, is 40.0 % of the rows; always Yes is right in 60.0 %"));
+  CHECK(Has(notes({"b", "a", "B", "b", "a", "B.", "c", "a", "c", "c"}),
+            "y has 3 classes; the rarest, c, is 30.0 % of the rows; always b is right in 40.0 %"));
+  CHECK(Has(notes({"a", "a", "a", "b", "b", "b", "c", "c", "C", "C"}),
+            "y has 3 classes; the rarest, b, is 30.0 % of the rows; always C is right in 40.0 %"));
+}
+
 TEST_CASE("proposal: a title in front and decimal commas have the keys for it, and quotes with blanks") {
   std::string text = "Sales of the year\nin Euro\nsize;price;kind\n";
   for (int i = 0; i < 40; ++i)
