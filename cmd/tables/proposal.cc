@@ -372,6 +372,18 @@ class ConfigWriter {
   bool gaps_ = false, many_gaps_ = false;
 };
 
+// 31.12.2021, 12/31/2021 or 2021/12/31, with or without a time behind it.
+bool LooksLikeDate(const std::string& text) {
+  const std::string date = text.substr(0, text.find_first_of(" T"));
+  const size_t first = date.find_first_of("./-"), end = date.size();
+  const size_t second = first == date.npos ? date.npos : date.find(date[first], first + 1);
+  const auto digits = std::count_if(date.begin(), date.end(), [](char c) { return c >= '0' && c <= '9'; });
+  if (second == date.npos || digits + 2 != static_cast<int64_t>(end)) return false;
+  const size_t sizes[] = {first, second - first - 1, end - second - 1};
+  const auto is_short = [&](size_t part) { return sizes[part] == 1 || sizes[part] == 2; };
+  return is_short(1) && ((is_short(0) && sizes[2] == 4) || (sizes[0] == 4 && is_short(2)));
+}
+
 std::string ColumnList(const TableProfile& table) {
   constexpr size_t kShown = 20;
   std::vector<std::string> names;
@@ -424,6 +436,9 @@ Proposal ProposeConfig(const TableProfile& table, const LabelChoice& label, cons
 std::string IgnoredBecause(const ColumnProfile& column) {
   if (column.type == ColumnType::kEmpty) return "no values";
   if (column.index) return "an index: it counts the rows";
+  if (column.type == ColumnType::kText && LooksLikeDate(column.example)) {
+    return "it looks like dates, and YYYY-MM-DD is what is read";
+  }
   if (column.identifier) return "an id: all values differ";
   if (column.type == ColumnType::kText) return "too many different texts";
   if (column.constant) return "the same in every row";

@@ -243,6 +243,28 @@ TEST_CASE("proposal: shares of classes count all spellings of a class") {
             "y has 3 classes; the rarest, b, is 30.0 % of the rows; always C is right in 40.0 %"));
 }
 
+TEST_CASE("proposal: a column that looks like dates of another form says which form is read") {
+  const auto notes = [](const std::string& front, const std::string& behind) {
+    std::string text = "day,x,y\n";
+    for (int i = 0; i < 300; ++i) {
+      const std::string day = fmt::format("{:02}", 1 + i % 28), month = fmt::format("{:02}", 1 + i / 28);
+      text += fmt::format(fmt::runtime(front), fmt::arg("d", day), fmt::arg("m", month)) +
+              fmt::format("{},{},{}\n", behind, i * 7 % 11, i % 2);
+    }
+    return NotesOf(ProfileOf(text), "y");
+  };
+  const std::string told = "left out: day (it looks like dates, and YYYY-MM-DD is what is read)";
+  for (const char* form : {"{d}.{m}.2021", "{m}/{d}/2021", "2021/{m}/{d}"}) {
+    CAPTURE(form);
+    CHECK(Has(notes(form, ""), told));
+    CHECK(Has(notes(form, " 09:30"), told));
+  }
+  for (const char* form : {"10.{m}.{d}.2", "123-{m}-{d}00", "a/{m}/{d}20"}) {
+    CAPTURE(form);
+    CHECK(Has(notes(form, ""), "left out: day (an id: all values differ)"));
+  }
+}
+
 TEST_CASE("proposal: a title in front and decimal commas have the keys for it, and quotes with blanks") {
   std::string text = "Sales of the year\nin Euro\nsize;price;kind\n";
   for (int i = 0; i < 40; ++i)
