@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <set>
 
 #include "base/printable.h"
@@ -101,9 +102,14 @@ std::string LabelNote(const ColumnProfile& label, const ModelPlan& plan, const s
   const auto percent = [&](int64_t rows) {
     return 100.0 * static_cast<double>(rows) / static_cast<double>(label.known);
   };
+  // Numbers as the plan's comment has them: 1, where the file has +1.
+  const auto name_of = [&](const std::string& text) {
+    return label.IsNumber() && !plan.names ? fmt::format("{}", std::strtod(text.c_str(), nullptr))
+                                           : Printable(text, kMaxName);
+  };
   return fmt::format("{}; the rarest, {}, is {:.1f} % of the rows; always {} is right in {:.1f} %", model,
-                     Printable(label.rarest.text, kMaxName), percent(label.rarest.rows),
-                     Printable(label.frequent[0].text, kMaxName), percent(label.frequent[0].rows));
+                     name_of(label.rarest.text), percent(label.rarest.rows), name_of(label.frequent[0].text),
+                     percent(label.frequent[0].rows));
 }
 
 RunPlan PlanRun(int64_t rows, bool has_test, int64_t max_epochs) {

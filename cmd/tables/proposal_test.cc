@@ -377,7 +377,7 @@ TEST_CASE("proposal: sparse rows have their format, labels, and indexes from 0 w
   CHECK(Has(of_libsvm.yaml, "model: {kind: logistic, inputs: 10}"));
   CHECK(Has(of_libsvm.yaml, "  train: {format: libsvm, path: rows.svm}\n  index_base: 0 "));
   CHECK(Has(of_libsvm.yaml, "eval: {on: validation, every_steps: "));
-  CHECK(Has(Joined(of_libsvm.notes), "the rarest, +1, is 35.0 % of the rows; always -1 is right in 65.0 %"));
+  CHECK(Has(Joined(of_libsvm.notes), "the rarest, 1, is 35.0 % of the rows; always -1 is right in 65.0 %"));
   const Proposal of_vw = ProposeSparseConfig(ProfileSparseRows(WritePlain("rows.vw", vw)), "rows.vw");
   CAPTURE(of_vw.yaml);
   CHECK(Has(of_vw.yaml, "model: {kind: softmax, outputs: 3}"));
