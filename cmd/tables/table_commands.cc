@@ -165,7 +165,9 @@ Proposal ProposeSparse(const SparseProfile& rows, const InitArguments& arguments
 int RunInitCommand(const InitArguments& arguments, const ErrorLines& errors) {
   const bool prints = arguments.out == "-";
   const std::string out = arguments.out.empty() ? TableName(arguments.path) + ".yaml" : arguments.out;
-  if (!prints && access(out.c_str(), F_OK) == 0) WriteNew(out, "");  // refuses before the table is read
+  // Refuses before the table is read, unless that is missing.
+  const bool has_table = arguments.path == "-" || access(arguments.path.c_str(), F_OK) == 0;
+  if (!prints && has_table && access(out.c_str(), F_OK) == 0) WriteNew(out, "");
   const std::string config = prints ? "x.yaml" : out;
   const SparseProfile rows = ProfileSparseRows(arguments.path);
   const bool sparse = rows.format != DataFormat::kNone;

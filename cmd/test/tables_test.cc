@@ -192,6 +192,9 @@ TEST_CASE("tables: init replaces no file, and with --out - prints the config alo
   CHECK(refused.code == 2);
   CHECK(Contains(refused.error, config + ": is there already, and init replaces no file."));
   CHECK(FileContent(config) == "mine");
+  const Done missing = Run({"init", directory + "/no.csv.gz", "--out", config});
+  CHECK(missing.code == 2);
+  CHECK(Contains(missing.error, directory + "/no.csv.gz: cannot be opened: No such file"));
   const Done printed = Run({"init", "configs/data/flowers.csv", "--out", "-"});
   CHECK(printed.code == 0);
   CHECK(printed.output.find("# Made by dtrain from ") == 0);
