@@ -166,7 +166,8 @@ std::string People(const std::string& header, int count, LabelOf label) {
 }
 
 const LabelOf kStays = [](double truth) -> std::string { return truth > 0 ? "stays" : "leaves"; };
-constexpr char kPeople[] = "age,plan,since,label,y\n";  // the fourth is a feature
+// The first and the fourth have names of outputs of a graph.
+constexpr char kPeople[] = "prediction,plan,since,label,y\n";
 
 // Reads the exported graph's answers to rows.csv of each folder, and holds them against predictions.jsonl.
 std::vector<Json> CheckColumns(const std::vector<const Model*>& models) {
@@ -202,7 +203,7 @@ TEST_CASE("export: onnxruntime gives the answers of predict from raw rows, with 
   for (const Model* model : all) {
     CAPTURE(FileContent(model->config));
     WriteFile(model->Path("rows.csv"),
-              People(model == &nameless ? "" : "age,plan,since,label\n", 1000, nullptr));
+              People(model == &nameless ? "" : "prediction,plan,since,label\n", 1000, nullptr));
     const Done exported = Run({"export", model->checkpoints, "--out", model->Path("model.onnx")});
     CHECK(exported.code == 0);
     CHECK(exported.error == "");
@@ -212,12 +213,24 @@ TEST_CASE("export: onnxruntime gives the answers of predict from raw rows, with 
     CAPTURE(done.error);
     REQUIRE(done.code == 0);
   }
+  const Model numbers("kind: logistic",
+                      Rows("a,b,y\n", 200, [](double a, double b) { return a + b > 0 ? 1 : -1; }),
+                      "scale: standard");
+  const Model ignoring("kind: softmax, outputs: 3", Rows("b,a,y\n", 200, kThreeNames),
+                       "ignore: [b], scale: standard");
+  numbers.Export("a,b\n" + Features(300));
+  ignoring.Export("b,a\n" + Features(300));
+  for (const Json& read : CheckColumns({&numbers, &ignoring})) {
+    CHECK(read.at("difference").get<double>() < 2e-6);
+    CHECK(read.at("outputs") == Json({"label", "prediction", "probabilities"}));
+  }
   const std::vector<Json> read = CheckColumns(all);
   for (size_t i = 0; i < all.size(); ++i) {
     CAPTURE(FileContent(all[i]->config));
     CHECK(read[i].at("rows") == 1000);
     CHECK(read[i].at("refused") == 0);
     CHECK(read[i].at("difference").get<double>() < 1e-6);
+    if (all[i] != &nameless) CHECK(read[i].at("inputs").at("prediction_2") == "tensor(float)");
     CHECK(read[i].at("inputs").at(all[i] == &nameless ? "column 2" : "plan") == "tensor(string)");
   }
 }

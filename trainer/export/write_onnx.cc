@@ -101,13 +101,16 @@ void AddProbabilities(const ExportedModel& model, const std::string& logits, Onn
   graph->Add("Concat", {others, ours}, {{"axis", 1}}, "probabilities");
 }
 
-// Makes -1 of the class of a row without an answer, and adds the names of classes; that of -1 is empty.
-void AddLabels(const ExportedModel& model, const std::string& classes, const std::string& check,
-               OnnxGraph* graph) {
+// Makes -1 of the class of a row without an answer.
+void AddRefusal(const std::string& classes, const std::string& check, OnnxGraph* graph) {
   const std::string axis = graph->Constant("axis", std::vector<int64_t>{1});
   const std::string none = graph->Constant("no_class", std::vector<int64_t>{-1});
   const std::string refused = graph->Add("Squeeze", {graph->Add("IsNaN", {check}), axis});
   graph->Add("Where", {refused, none, classes}, {}, "prediction");
+}
+
+// Adds the names of classes; that of -1 is empty.
+void AddLabels(const ExportedModel& model, OnnxGraph* graph) {
   if (model.form.classes.empty()) return;
   std::vector<std::string> names = model.form.classes;
   names.emplace_back();
@@ -123,7 +126,8 @@ void AddPrediction(const ExportedModel& model, const std::string& logits, const 
   const std::string classes = AddClass(model, logits, check.empty() ? "prediction" : "", graph);
   graph->Output("prediction", onnx::INT64, 0);
   graph->Output("probabilities", onnx::FLOAT, outputs == 1 ? 2 : outputs);
-  if (!check.empty()) AddLabels(model, classes, check, graph);
+  if (!check.empty()) AddRefusal(classes, check, graph);
+  AddLabels(model, graph);
 }
 
 [[noreturn]] void RefuseSize(const ExportedModel& model) {

@@ -36,6 +36,8 @@ def check(folder):
     else:
         names = json.loads(metadata["classes"]) if "classes" in metadata else list(range(len(said[0]["probabilities"])))
         assert [names[k] for k in result["prediction"]] == [row["prediction"] for row in said]
+        assert ("label" in result) == ("classes" in metadata), list(result)
+        assert result.get("label", result["prediction"]).tolist() == [row["prediction"] for row in said]
         values = numpy.array([[row["probabilities"][str(name)] for name in names] for row in said])
         difference = numpy.abs(result["probabilities"] - values)
         assert len(set(result["prediction"])) > 1, "the test's model must tell rows apart"
