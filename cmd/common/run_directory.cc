@@ -139,8 +139,9 @@ std::vector<std::string> ShownWords() {
   return words;
 }
 
-// Returns the command of this process for the same run again, which goes on in `directory`.
-std::string AgainCommand(const std::string& directory) {
+// Returns the command of this process for the same run again, which goes on in `directory`. `moved`: from the
+// checkpoints there, whatever checkpoint.dir is.
+std::string AgainCommand(const std::string& directory, bool moved = false) {
   std::vector<std::string> words;
   bool value = false;
   for (const std::string& word : ShownWords()) {
@@ -148,6 +149,7 @@ std::string AgainCommand(const std::string& directory) {
     if (!run) words.push_back(word);
   }
   words.insert(words.end(), {"--run", directory});
+  if (moved) words.insert(words.end(), {"--set", "checkpoint.dir=" + directory + "/checkpoints"});
   return ShellLine(words);
 }
 
@@ -378,6 +380,10 @@ void RunDirectory::End(const RunSummary& summary, const RunAccount& account, con
     model_.clear();
     model_at_.clear();
   }
+  const std::string inside = path_ + "/checkpoints";
+  moved_ = fs::equivalent(fs::path(model_).parent_path(), inside, failed) &&
+           !fs::equivalent(record_.at("checkpoints").get<std::string>(), inside, failed);
+  if (moved_) record_["checkpoints"] = inside;  // checkpoint.dir could not be made
   // A run that diverged, or that failed by its config or data, would only do so again.
   goes_on_ = status_ == "stopped" || status_ == "peer_lost" ||
              account.exit_code == static_cast<int>(ExitCode::kInternal);
@@ -420,7 +426,7 @@ std::string RunDirectory::WatchCommand() const { return ShellLine({OwnWords().at
 std::string RunDirectory::NextCommand() const {
   const bool has_model = is_done() && !model_.empty() && model_at_.empty();
   if (has_model) return ShellLine({OwnWords().at(0), has_eval_rows_ ? "eval" : "inspect", Shown()});
-  return goes_on_ ? AgainCommand(Shown()) : "";
+  return goes_on_ ? AgainCommand(Shown(), moved_) : "";
 }
 
 std::string RunDirectory::OthersAgain() const {

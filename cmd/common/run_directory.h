@@ -100,6 +100,7 @@ class RunDirectory {
   bool goes_on_ = false;                        // the same command may do better
   bool made_anew_ = false;                      // somebody has removed or renamed it during the run
   std::map<std::string, std::string> earlier_;  // the files of an earlier run that has begun, by name
+  bool moved_ = false;                          // the checkpoints are here, and checkpoint.dir is elsewhere
   bool keeps_earlier_ = false;                  // they are back, since this run never began
 };
 

@@ -272,6 +272,9 @@ TEST_CASE("kept models: where checkpoint.dir cannot be made anew the model goes 
     CHECK(model.rfind(run + "/checkpoints/step-", 0) == 0);
     CHECK(Contains(said, "the newest checkpoint is " + model));
     CHECK(HasModel(run));
+    const std::string to_go_on = fmt::format("--run {0} --set checkpoint.dir={0}/checkpoints\n", run);
+    CHECK(Contains(said + "\n", to_go_on));
+    CHECK(ReadResult(run + "/run.json").at("checkpoints") == run + "/checkpoints");
   }
 }
 

@@ -137,6 +137,8 @@ CheckpointDirectory::~CheckpointDirectory() {
 void CheckpointDirectory::Prepare() {
   std::error_code ignored;  // if this fails, writing a file fails below
   fs::create_directories(path_, ignored);
+  const std::string in_run = run_ + kInRun;
+  if (!run_.empty() && IsGone(path_) && !CheckpointDirectory(in_run).List().empty()) path_ = in_run;
   try {
     const std::string temporary = BeginSave(0);
     WriteFileAtomically(temporary + "/probe", "");

@@ -61,6 +61,7 @@ class CheckpointDirectory {
   std::string PathOf(const std::string& name) const { return path_ + "/" + name; }
 
   // Makes the directory, proves that files can be written there, and removes what dead writers have left.
+  // Where it cannot be made, the checkpoints in the directory of the run take its place, if there are any.
   // Throws UserError with the setting.
   void Prepare();
 

@@ -280,7 +280,16 @@ TEST_CASE("directory: one that cannot be written is the user's to mend, by the k
   } catch (const UserError& error) {
     const std::string text = error.what();
     CHECK(text.find("checkpoint.dir = " + root + "/file/ckpt: no file can be written there: ") == 0);
+    CHECK(text.find("Not a directory (20). Name another directory.") != std::string::npos);
   }
+  directory.set_run(root + "/run");  // its checkpoints take the place, if there are any
+  CHECK_THROWS_AS(directory.Prepare(), UserError);
+  std::filesystem::create_directories(root + "/run/checkpoints");
+  CheckpointDirectory there(root + "/run/checkpoints");
+  SaveStep(&there, 3);
+  directory.Prepare();
+  CHECK(directory.path() == there.path());
+  CHECK(directory.List().size() == 1);
 }
 
 TEST_CASE("directory: one that is not there, and one with other things in it, have no checkpoints") {

@@ -53,11 +53,14 @@ Checkpoints::Checkpoints(const Parts& parts)
       own_(parts.leader.snapshots),
       log_(parts.leader.task.log),
       alone_(config_.cluster.ps.size() == 1),
-      directory_(ShowSharedDirectory(config_, history_.run, !history_.begun)),
+      directory_(
+          ShowSharedDirectory(config_, history_.run, !history_.begun, parts.leader.task.run_directory)),
       writer_(config_, parts.leader.task.layout, *directory_,
               fmt::format("{} on {}", TaskNameAndAddress(config_.cluster, {Role::kPs, 0}), HostName()), own_,
               PieceQuestion(members_, outbox_), log_) {
-  directory_->set_run(parts.leader.task.run_directory);
+  if (directory_->path() == config_.checkpoint.dir) return;
+  log_.Warning("{} cannot be made: the run has its checkpoints in {}", config_.checkpoint.dir,
+               directory_->path());
 }
 
 void Checkpoints::Run() {

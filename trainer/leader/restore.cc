@@ -107,8 +107,10 @@ std::vector<Restore::Candidate> Restore::ListDirectory() {
   CheckNoneIsMissing(listed);
   std::vector<Candidate> found;
   bool named = false;
+  const bool moved = parts_.directory != nullptr && parts_.directory->path() != parts_.config.checkpoint.dir;
   for (const ListedCheckpoint& each : listed) {
-    found.push_back({each.name, parts_.directory->PathOf(each.name)});
+    const std::string path = parts_.directory->PathOf(each.name);
+    found.push_back({moved ? path : each.name, path});
     named |= IsNewest(found.back());
   }
   if (!named) parts_.history.checkpoint.clear();  // a run that fails must not name what is skipped or gone

@@ -18,8 +18,10 @@ std::string SaveToken(RunId run, uint64_t number) {
   return fmt::format("{:016x}-{}-{}", run.id, run.epoch, number);
 }
 
-std::unique_ptr<CheckpointDirectory> ShowSharedDirectory(const Config& config, RunId run, bool begins) {
+std::unique_ptr<CheckpointDirectory> ShowSharedDirectory(const Config& config, RunId run, bool begins,
+                                                         std::string run_directory) {
   auto directory = std::make_unique<CheckpointDirectory>(config.checkpoint.dir);
+  directory->set_run(std::move(run_directory));
   directory->Prepare();
   const std::string self = TaskAndProcess(config.cluster, {Role::kPs, 0});
   begins ? directory->Claim(self, run.id) : directory->ClaimAgain(self, run.id);

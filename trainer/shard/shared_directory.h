@@ -26,7 +26,9 @@ std::string SaveToken(RunId run, uint64_t number);
 // On ps 0: prepares and claims the directory and shows it to the other ps for as long as the result lives.
 // Throws UserError when it cannot be written or, with `begins`, another run uses it; PeerLost when a run that
 // goes on finds that another process has taken it.
-std::unique_ptr<CheckpointDirectory> ShowSharedDirectory(const Config& config, RunId run, bool begins);
+// `run_directory`: as CheckpointDirectory::set_run().
+std::unique_ptr<CheckpointDirectory> ShowSharedDirectory(const Config& config, RunId run, bool begins,
+                                                         std::string run_directory = {});
 
 // On any other ps.
 class SharedDirectory {
