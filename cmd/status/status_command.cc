@@ -193,7 +193,10 @@ Seen LookAtAddress(const StatusArguments& arguments) {
 Seen Look(const StatusArguments& arguments) {
   if (fs::is_directory(arguments.run)) {
     Seen seen = LookAtDirectory(arguments);
-    ShowCheckpointOnDisk(arguments.run, seen.record, &seen.status);
+    const Json* const kept = seen.result.Find("checkpoint");
+    const bool keeps_none = kept != nullptr && kept->is_null() && seen.status.Find("checkpoint") != nullptr;
+    if (keeps_none) seen.status["checkpoint"] = nullptr;  // what is on the disk was skipped
+    if (!keeps_none) ShowCheckpointOnDisk(arguments.run, seen.record, &seen.status);
     return seen;
   }
   if (arguments.run.find(':') == std::string::npos) {
