@@ -181,6 +181,8 @@ TEST_CASE(
     const std::string words = run.CheckStopped(143, SIGTERM, "ps 0");
     CHECK(Contains(words, "; the newest checkpoint is " + run.checkpoints() + "/step-"));
     CHECK(Contains(words, " behind it are lost\n"));
+    const Json result = ReadResult(run.ResultPath("ps 0"));
+    CHECK(Contains(words, fmt::format(" at global step {}; ", result.at("global_step").get<int64_t>())));
   }
 }
 
