@@ -360,8 +360,8 @@ void RunDirectory::SetAddresses(const std::vector<std::string>& ps) {
 void RunDirectory::End(const RunSummary& summary, const RunAccount& account, const std::string& result) {
   status_ = summary.status;
   std::error_code failed;
-  made_anew_ = !fs::exists(path_ + "/" + kRecord, failed);
-  if (made_anew_) {
+  const bool gone = !fs::exists(path_ + "/" + kRecord, failed);
+  if (gone) {
     fs::create_directories(path_, failed);
     WriteFileAtomically(path_ + "/" + kConfig, config_);
   }
@@ -400,6 +400,7 @@ void RunDirectory::End(const RunSummary& summary, const RunAccount& account, con
   if (!WriteInRoom(path_, ResultPath(), result)) WriteFileAtomically(ResultPath(), result);
   unlink(ResultBefore().c_str());
   Write();
+  made_anew_ = gone;
 }
 
 std::string RunDirectory::EarlierResult() const {

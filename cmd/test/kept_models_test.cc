@@ -278,6 +278,34 @@ TEST_CASE("kept models: where checkpoint.dir cannot be made anew the model goes 
   }
 }
 
+TEST_CASE("kept models: a run goes back to the checkpoints in its directory, whichever ps is lost") {
+  for (const int ps : {0, 1}) {
+    CAPTURE(ps);
+    const LocalJob job(EndlessJob());
+    const std::string disk = job.directory + "/disk", place = disk + "/ckpt", run = job.directory + "/run";
+    const auto started = job.Start({"--ps", "2", "--run", run, "--set", "checkpoint.dir=" + place, "--set",
+                                    "checkpoint.every_secs=0.2", "--set", "failure.restarts=2"});
+    REQUIRE(started->WaitForLine("worker 0 | epoch"));
+    fs::rename(disk, NewDirectory() + "/elsewhere");
+    WriteFile(disk, "");
+    REQUIRE(started->WaitForLine("saved " + run + "/checkpoints/step-"));
+    kill(ChildOf(*started, "ps", ps), SIGKILL);
+    REQUIRE(started->WaitForLine(place + " cannot be made: the run has its checkpoints in " + run));
+    REQUIRE(started->WaitForLine("restored " + run + "/checkpoints/step-"));
+    REQUIRE(started->WaitForLine("stepping again"));
+    started->Signal(SIGTERM);
+    CheckEnd(*started, 143);
+  }
+}
+
+TEST_CASE("kept models: a removed .in-use is nobody's takeover") {
+  const LocalJob job(EndlessJob());
+  const std::string place = job.directory + "/ckpt";
+  const std::string said = ToldAfterRemoval(job, {"--run", "none", "--set", "checkpoint.dir=" + place},
+                                            [&] { fs::remove(place + "/.in-use"); });
+  CHECK(Contains(said, "the newest checkpoint is " + place + "/step-"));
+}
+
 TEST_CASE("kept models: a stop whose last checkpoint fails says why") {
   const LocalJob job(EndlessJob());
   const std::string disk = job.directory + "/disk";
@@ -291,8 +319,9 @@ TEST_CASE("kept models: a stop whose last checkpoint fails says why") {
   CAPTURE(last);
   CHECK(Contains(last, "stopped by SIGTERM at global step "));
   CHECK(Contains(last, why));
-  CHECK(Contains(last, "Not a directory"));
-  CHECK(Contains(last, "; there is no checkpoint"));
+  CHECK(Contains(last, "Not a directory (20). Name another directory: checkpoint.dir."));
+  CHECK(Contains(last, "; there is no checkpoint; "));
+  CHECK(Contains(last, " steps are lost"));
   CHECK(Contains(ReadResult(job.result).at("error").get<std::string>(), "Not a directory"));
 }
 

@@ -145,8 +145,8 @@ void CheckpointDirectory::Prepare() {
     Abandon(temporary);
   } catch (const SaveError& error) {
     ThrowUnwritable(
-        fmt::format("{} = {}: no file can be written there: {}. Free some space, or name another directory.",
-                    setting_, path_, error.problem()),
+        fmt::format("{} = {}: no file can be written there: {}. {}ame another directory.", setting_, path_,
+                    error.problem(), IsLackOfRoom(error.error_number()) ? "Free some space, or n" : "N"),
         error.error_number());
   } catch (const FileError& error) {
     ThrowUnwritable(fmt::format("{} = {}: no file can be written there: {}", setting_, path_, error.what()),

@@ -1,6 +1,7 @@
 // The errors of reading and writing checkpoints.
 #pragma once
 
+#include <errno.h>
 #include <fmt/format.h>
 
 #include <string>
@@ -41,6 +42,9 @@ inline UserError NothingToBeginWith(const std::string& start_from) {
       start_from);
 }
 
+// Whether free space helps against `error`, an errno.
+inline bool IsLackOfRoom(int error) { return error == ENOSPC || error == EDQUOT || error == EFBIG; }
+
 // SaveError: something cannot be written for a checkpoint, as on a full disk or in another user's directory.
 class SaveError : public FileError {
  public:
@@ -52,7 +56,9 @@ class SaveError : public FileError {
 
  private:
   SaveError(const std::string& problem, int error)
-      : FileError(problem + ". Free some space, or name another directory: checkpoint.dir.", error),
+      : FileError(fmt::format("{}. {}ame another directory: checkpoint.dir.", problem,
+                              IsLackOfRoom(error) ? "Free some space, or n" : "N"),
+                  error),
         problem_(problem) {}
 
   std::string problem_;

@@ -19,6 +19,11 @@ namespace {
 // The share of failure.grace_s for saving; the rest is for the end.
 constexpr double kSavingShare = 0.9;
 
+std::string LostText(int64_t lost, const char* behind) {
+  return lost <= 0 ? ""
+                   : fmt::format("; {}{} {} lost", Plural(lost, "step"), behind, lost == 1 ? "is" : "are");
+}
+
 }  // namespace
 
 RunSummary SummarySoFar(const TaskTable& members, const RunHistory& history, int64_t global_step) {
@@ -62,18 +67,20 @@ void RunStop::End(const Reached& reached, const std::string& unsaved) const {
     summary.local_steps.clear();
   }
   const std::string which = newest.empty() ? "there is no checkpoint" : "the newest checkpoint is " + newest;
+  const int64_t reached_step = goes_back ? history_.lost_step : kept ? 0 : reached.global_step;
+  const std::string lost = LostText(reached_step - (newest.empty() ? 0 : history_.checkpoint_step),
+                                    newest.empty() ? "" : " behind it");
   std::string text = fmt::format("stopped by {} at global step {}; ", cause_, summary.global_step);
   if (!saves) {
     text += kNothingKept;
   } else if (!kept) {
-    text += fmt::format("nothing was saved: {}; {}", unsaved, which);
+    text += fmt::format("nothing was saved: {}; {}{}", unsaved, which, lost);
   } else if (reached.starting && newest.empty()) {
     text = fmt::format("stopped by {} before {}; what is in {} stays as it is", cause_,
                        history_.begun ? "the run went on from its newest checkpoint" : "a step was taken",
                        config_.checkpoint.dir);
   } else {
-    const int64_t lost = goes_back ? history_.lost_step - history_.checkpoint_step : 0;
-    text += which + (lost > 0 ? fmt::format("; {} behind it are lost", Plural(lost, "step")) : "");
+    text += which + lost;
   }
   throw RunStopped(kept ? StopExitCode(signal_) : ExitCode::kInternal, text, std::move(summary));
 }

@@ -56,7 +56,7 @@ TEST_CASE("run stop: how it ends, and what it says") {
   RunHistory saved, goes_back;
   saved.checkpoint = goes_back.checkpoint = "ckpt/step-7";
   goes_back.begun = true;
-  goes_back.checkpoint_step = 7;
+  saved.checkpoint_step = goes_back.checkpoint_step = 7;
   goes_back.lost_step = 9;
   const struct {
     std::string dir;
@@ -83,11 +83,19 @@ TEST_CASE("run stop: how it ends, and what it says") {
        "at global step 7; the newest checkpoint is ckpt/step-7; 2 steps behind it are lost"},
       {"ckpt",
        saved,
-       {8, 7, false},
+       {9, 7, false},
        "the disk is full",
        ExitCode::kInternal,
-       8,
-       "at global step 8; nothing was saved: the disk is full; the newest checkpoint is ckpt/step-7"},
+       9,
+       "at global step 9; nothing was saved: the disk is full; the newest checkpoint is ckpt/step-7; 2 steps "
+       "behind it are lost"},
+      {"ckpt",
+       {},
+       {9, -1, false},
+       "the disk is full",
+       ExitCode::kInternal,
+       9,
+       "at global step 9; nothing was saved: the disk is full; there is no checkpoint; 9 steps are lost"},
       {"",
        {},
        {3, -1, false},
