@@ -10,16 +10,20 @@
 
 namespace dtrain {
 
+namespace {
+
+bool IsOfDisk(int error) { return error == ENOSPC || error == EDQUOT || error == EFBIG || error == EIO; }
+
+}  // namespace
+
 void ThrowUnwritable(const std::string& text, int error_number) {
-  const bool disk =
-      error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG || error_number == EIO;
-  if (disk) throw FileError(text, error_number);
+  if (IsOfDisk(error_number)) throw FileError(text, error_number);
   throw UserError("{}", text);
 }
 
 std::string UnwritableText(const std::string& path, int error_number) {
-  return fmt::format("{}: cannot be written: {}. Free some space or name another path.", path,
-                     ErrnoText(error_number));
+  return fmt::format("{}: cannot be written: {}. {}ame another path.", path, ErrnoText(error_number),
+                     IsOfDisk(error_number) ? "Free some space or n" : "N");
 }
 
 int WriteAll(int fd, std::string_view bytes) {
