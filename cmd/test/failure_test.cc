@@ -187,8 +187,10 @@ TEST_CASE(
     const Cluster cluster(2, 1, EndlessJob() + "failure: {detect_s: 2, wait_s: 4}\n");
     const std::string result = cluster.directory() + "/result.json", dir = cluster.directory() + "/ckpt";
     const auto start = [&](const std::string& role, int index) {
-      return cluster.Start(
-          role, index, {"--result", result + role + std::to_string(index), "--set", "checkpoint.dir=" + dir});
+      std::vector<std::string> more = {"--result", result + role + std::to_string(index), "--set",
+                                       "checkpoint.dir=" + dir};
+      if (role == "ps" && index == 0) more.insert(more.end(), {"--run", cluster.directory() + "/run"});
+      return cluster.Start(role, index, more);
     };
     const auto ps = start("ps", 0), worker = start("worker", 0);
     auto lost = start("ps", 1);
@@ -197,13 +199,15 @@ TEST_CASE(
     RunToEnd(*lost);
     REQUIRE(ps->WaitForLine("; the run goes back to its newest checkpoint"));
     if (damaged) {
-      std::filesystem::resize_file(dir + "/step-000000000/manifest", 20);
+      std::filesystem::resize_file(dir + "/step-000000000/shard-1-of-2", 20);
       lost = start("ps", 1);
     }
     CheckEnd(*ps, damaged ? 1 : 4);
     const Json told = ReadResult(result + "ps0");
     CHECK(told.at("global_step").get<int64_t>() >= 500);
     CHECK(told.at("checkpoint") == (damaged ? Json(nullptr) : Json(dir + "/step-000000000")));
+    const std::string shown = Run({"status", cluster.directory() + "/run"}).output;
+    CHECK(Contains(shown, "checkpoint of step") == !damaged);
     if (damaged) RunToEnd(*lost);
     RunToEnd(*worker);
     const Json known = ReadResult(result + "worker0");
