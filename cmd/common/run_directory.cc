@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <glob.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -109,7 +110,8 @@ std::vector<std::pair<std::string, Json>> NamedIn(const std::string& parent) {
   std::vector<std::pair<std::string, Json>> found;
   std::error_code failed;
   for (fs::directory_iterator entry(parent, failed), end; !failed && entry != end; entry.increment(failed)) {
-    Json record = fs::is_symlink(entry->path()) ? Json() : ReadRecord(entry->path().string());
+    std::error_code unknown;
+    Json record = fs::is_symlink(entry->path(), unknown) ? Json() : ReadRecord(entry->path().string());
     if (IsNamed(record) && TextIn(record, "name") == entry->path().filename().string())
       found.emplace_back(entry->path().string(), std::move(record));
   }
@@ -167,6 +169,33 @@ bool NamesPath(const std::string& text, const std::string& path) {
     if (end == text.size() || std::string("/\n\"', ]}").find(text[end]) != std::string::npos) return true;
   }
   return false;
+}
+
+std::string Resolved(const std::string& path) {
+  std::error_code failed;
+  return fs::weakly_canonical(fs::absolute(path, failed), failed).string();
+}
+
+// Returns in lines each text in `json` as a path without links, and so what it stands for: the checkpoints of
+// a run, or the files that fit a pattern.
+std::string ResolvedTexts(const Json& json) {
+  std::string lines;
+  if (json.is_string() && !json.get<std::string>().empty()) {
+    const std::string text = json.get<std::string>();
+    lines = Resolved(text) + "\n" + Resolved(CheckpointsOf(text)) + "\n";
+    glob_t found{};
+    if (glob(text.c_str(), 0, nullptr, &found) == 0) {
+      for (size_t i = 0; i < found.gl_pathc; ++i) lines += Resolved(found.gl_pathv[i]) + "\n";
+    }
+    globfree(&found);
+  }
+  if (json.is_array()) {
+    for (const Json& each : json) lines += ResolvedTexts(each);
+  }
+  if (json.is_object()) {
+    for (const auto& [key, value] : json.items()) lines += ResolvedTexts(value);
+  }
+  return lines;
 }
 
 // A run writes files of these names.
@@ -314,6 +343,7 @@ void RunDirectory::Begin(const Config& config, const std::string& config_path) {
   keep_ = config.run.keep;
   has_eval_rows_ = config.eval.on == EvalOn::kValidation || config.data.test.format != DataFormat::kNone;
   config_ = DumpConfig(WithoutSecrets(config));
+  resolved_ = ResolvedTexts(FlatConfig(config));
   if (!TextIn(ReadRecord(path_), "run_id").empty()) {
     for (const char* const name : {kRecord, kResult, kConfig, RunMonitor::kStatus}) {
       earlier_[name] = ReadRunFile(path_ + "/" + name);
@@ -461,7 +491,8 @@ std::vector<std::string> RunDirectory::RemoveOld() const {
   std::multimap<std::string, std::string> failed_starts, others;  // paths by start_time
   for (const auto& [path, record] : NamedIn(fs::path(path_).parent_path().string())) {
     const bool is_like_this = path != path_ && StemOf(TextIn(record, "config_file")) == stem;
-    if (!is_like_this || IsLocked(path) == true || NamesPath(config_, path)) continue;
+    const bool is_named = NamesPath(config_, path) || NamesPath(resolved_, Resolved(path));
+    if (!is_like_this || IsLocked(path) == true || is_named) continue;
     (IsFailedStart(path, record) ? failed_starts : others).emplace(TextIn(record, "start_time"), path);
   }
   const auto remove = [&](const std::multimap<std::string, std::string>& old, int64_t stay,

@@ -372,6 +372,49 @@ TEST_CASE(
   CHECK(fs::exists(model));
 }
 
+TEST_CASE("run directory: run.keep removes no run that the config names through a link") {
+  const User user;
+  fs::create_symlink("runs", user.directory + "/all");
+  for (const std::string key : {"checkpoint.start_from", "checkpoint.resume"}) {
+    for (const std::string place : {"", "/checkpoints/step-000000020"}) {
+      for (const bool of_parent : {false, true}) {
+        CAPTURE(key);
+        CAPTURE(place);
+        CAPTURE(of_parent);
+        fs::remove_all(user.runs);
+        REQUIRE(user.Train().code == 0);
+        const std::string name = EntriesOf(user.runs).at(0), link = user.directory + "/link";
+        fs::remove(link);
+        fs::create_symlink("runs/" + name + place, link);
+        const std::string named = of_parent ? "all/" + name + place : "link";
+        const Done done = user.Train({"--set", "run.keep=1", "--set", key + "=" + named, kMakesDirectory});
+        CAPTURE(done.error);
+        CHECK(done.code == 0);
+        CHECK(fs::exists(user.runs + "/" + name + "/result.json"));
+        CHECK(EntriesOf(user.runs).size() == 2);
+      }
+    }
+  }
+  const std::string last = user.runs + "/" + EntriesOf(user.runs).at(1);
+  WriteFile(last + "/rows.csv", "0,1\n1,2\n0,3\n");
+  fs::create_directories(user.directory + "/data");
+  fs::create_symlink(last + "/rows.csv", user.directory + "/data/rows.csv");
+  for (const std::string files : {"data/rows.csv", "data/*.csv"}) {
+    WriteFile(user.directory + "/job.yaml",
+              "model: {kind: softmax}\ntrain: {batch_size: 1, steps: 2}\n"
+              "data: {train: {format: csv, label: 0, path: '" +
+                  files + "'}}\n");
+    const Done done = user.Train({"--set", "run.keep=1", kMakesDirectory});
+    CAPTURE(done.error);
+    CHECK(done.code == 0);
+    CHECK(fs::exists(last + "/rows.csv"));
+  }
+  WriteFile(user.directory + "/job.yaml", DigitsJob("kind: softmax", 300, 100, "batch_size: 50, steps: 20"));
+  // One that nothing names goes.
+  REQUIRE(user.Train({"--set", "run.keep=1", kMakesDirectory}).code == 0);
+  CHECK(EntriesOf(user.runs).size() == 1);
+}
+
 TEST_CASE("run directory: of a cluster by hand ps 0 alone writes one, and says where it is") {
   const Cluster cluster(1, 1, LinearJob(200));
   const std::string run = cluster.directory() + "/run";
