@@ -591,6 +591,20 @@ PlacedRun PlaceRun(const std::string& config_path, const RunDirectory::Writer& w
   return placed;
 }
 
+// The directory is the last word of the command.
+std::string NextOf(const std::string& directory, const Json& record) {
+  const std::string next = TextIn(record, "next"), where = TextIn(record, "working_directory");
+  const bool quoted = !next.empty() && next.back() == '\'';
+  const size_t blank = next.rfind(quoted ? " '" : " ");
+  if (blank == std::string::npos) return next;
+  const size_t begin = blank + 1 + quoted;
+  const std::string recorded = next.substr(begin, next.size() - begin - quoted);
+  std::error_code failed;
+  if (fs::equivalent(fs::path(where) / recorded, directory, failed)) return next;
+  const bool here = fs::equivalent(where, fs::current_path(failed), failed);
+  return next.substr(0, blank + 1) + ShellLine({here ? directory : Absolute(directory)});
+}
+
 std::string NewStartId() {
   std::random_device random;
   return fmt::format("{:08x}{:08x}", random(), random());

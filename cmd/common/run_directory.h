@@ -132,6 +132,9 @@ bool IsGone(const std::string& directory, const Json& record);
 std::string ReadRunFile(const std::string& path);
 // The sizes of all files in a directory, together.
 int64_t BytesIn(const std::string& directory);
+// Returns the command that comes next, of a run's record, for its directory where that is now: it may have
+// been renamed. Empty: there is none.
+std::string NextOf(const std::string& directory, const Json& record);
 // Returns a random id for Writer.
 std::string NewStartId();
 

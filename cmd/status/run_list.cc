@@ -26,7 +26,7 @@ Json NumberOrNull(std::optional<double> number) { return number ? Json(*number) 
 Json EntryOf(const RunFiles& run) {
   const bool ended = run.result.is_object();
   const Json& figures = ended ? run.result : run.status;
-  std::string next = ended || run.state == "dead" ? TextIn(run.record, "next") : "";
+  std::string next = ended || run.state == "dead" ? NextOf(run.path, run.record) : "";
   if (next.empty()) next = ShellLine({OwnWords().at(0), "status", run.path});
   const Json* const step = figures.Find("global_step");
   // A run that was stopped has only what it told last.

@@ -215,20 +215,20 @@ Seen Look(const StatusArguments& arguments) {
 bool Ended(const Seen& seen) { return seen.result.is_object() || TextIn(seen.status, "phase") == "ended"; }
 
 // What to do with a run that has ended, or how to go on with it; empty: nothing.
-std::string NextText(const Json& record, const char* word) {
-  const std::string next = TextIn(record, "next"), where = TextIn(record, "working_directory");
+std::string NextText(const std::string& directory, const Json& record, const char* word) {
+  const std::string next = NextOf(directory, record), where = TextIn(record, "working_directory");
   if (next.empty()) return "";
   std::error_code failed;
   const bool here = fs::equivalent(where, fs::current_path(failed), failed) && !failed;
   return fmt::format("{}{}: {}\n", word, here ? "" : " in " + Printable(where), Printable(next));
 }
 
-std::string TextOf(const Seen& seen, int columns) {
+std::string TextOf(const std::string& directory, const Seen& seen, int columns) {
   std::string text;
   if (seen.result.is_object()) {
-    text = ResultLine(seen.result) + "\n" + NextText(seen.record, "next");
+    text = ResultLine(seen.result) + "\n" + NextText(directory, seen.record, "next");
   } else if (seen.killed) {
-    text = seen.why + "\n" + NextText(seen.record, "to go on");
+    text = seen.why + "\n" + NextText(directory, seen.record, "to go on");
   } else if (!seen.why.empty()) {
     text = "no answer, and no result yet: " + seen.why + "\n";
   }
@@ -263,7 +263,7 @@ void Show(const StatusArguments& arguments, const Seen& seen) {
   // Draws over the last one: the cursor goes home, and what is below is erased.
   const bool draws = arguments.watch && !arguments.json && terminal;
   std::string text = arguments.json ? WithResult(seen).dump(arguments.watch ? -1 : 2) + "\n"
-                                    : TextOf(seen, terminal ? size.columns : kWideColumns);
+                                    : TextOf(arguments.run, seen, terminal ? size.columns : kWideColumns);
   if (draws) text = FirstLines(text, size.rows - 1);
   fmt::print("{}{}{}", draws ? "\x1b[H\x1b[2J" : "", text,
              arguments.watch && !draws && !arguments.json ? "\n" : "");

@@ -343,6 +343,9 @@ TEST_CASE(
   CHECK(user.Train().code == 0);
   const std::string renamed = user.runs + "/good";
   fs::rename(user.runs + "/" + EntriesOf(user.runs).at(0), renamed);
+  // It is told by the name that it has now.
+  CHECK(Contains(user.Say("dtrain status runs/good").output, "\nnext: dtrain eval runs/good\n"));
+  CHECK(Contains(user.Say("dtrain status runs").output, " dtrain eval runs/good\n"));
   CHECK(user.Train({"--run", "runs/mine"}).code == 0);
   fs::create_directories(user.runs + "/notes");
   CHECK(user.Train().code == 0);
