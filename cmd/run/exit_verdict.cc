@@ -163,7 +163,7 @@ std::string WhatIsLost(const Config& config, const ChildEnd& cause, RunStage sta
         Plural(behind, "step is", "steps are"), newest->step);
   }
   const char* const not_again = " It was not started again, since its parameters are in no checkpoint.";
-  return fmt::format("{} {}", config.failure.restarts > 0 ? not_again : "", LostStepsText(steps));
+  return fmt::format("{} {}", config.failure.restarts > 0 ? not_again : "", LostStepsText(config, steps));
 }
 
 // Returns the name of the task that ps 0 says has ended the run, as in its last status; empty: it says none.

@@ -178,7 +178,7 @@ TEST_CASE(
   const std::string last = LastLine(worker->standard_error());
   CAPTURE(last);
   const size_t at =
-      last.find(" steps are lost, since the run keeps no checkpoints. Set checkpoint.dir, or give");
+      last.find(" steps are lost, since the run keeps no checkpoints. Set checkpoint.dir, or give ps 0");
   REQUIRE(at != std::string::npos);
   CHECK(std::stoll(last.substr(last.rfind(' ', at - 1) + 1)) >= 100);
   REQUIRE(ps->WaitForEnd());
@@ -195,21 +195,29 @@ TEST_CASE("kept models: a ps i that is lost without checkpoints is told by ps 0 
   REQUIRE(other->WaitForEnd());
 }
 
-TEST_CASE("kept models: dtrain local without a directory tells the steps lost with a killed ps too") {
-  for (const int ps : {0, 1}) {
-    CAPTURE(ps);
-    const LocalJob job(EndlessJob());
-    // ps 0 tells the step each second.
-    const auto run =
-        job.Start({"--ps", "2", "--run", "none", "--set", "hooks={log_every_steps: 0, log_every_secs: 2}"});
-    REQUIRE(run->WaitForLine("worker 0 | epoch"));
-    kill(ChildOf(*run, "ps", ps), SIGKILL);
-    CheckEnd(*run, 4);
-    const std::string last = LastLine(run->standard_error());
-    CAPTURE(last);
-    const size_t at = last.find(" steps are lost, since the run keeps no checkpoints.");
-    REQUIRE(at != std::string::npos);
-    CHECK(std::stoll(last.substr(last.rfind(' ', at - 1) + 1)) > 0);
+TEST_CASE(
+    "kept models: dtrain local tells the steps lost with a killed ps too, with a directory or without") {
+  for (const bool kept : {false, true}) {
+    const std::string told = kept
+                                 ? " steps are lost behind the newest checkpoint, which is of step 0; "
+                                 : " steps are lost, since the run keeps no checkpoints. Set checkpoint.dir, "
+                                   "or leave out --run none, then start the run again.\n";
+    for (const int ps : {0, 1}) {
+      CAPTURE(kept);
+      CAPTURE(ps);
+      const LocalJob job(EndlessJob());
+      // ps 0 tells the step each second.
+      const auto run = job.Start({"--ps", "2", "--run", kept ? NewDirectory() + "/run" : "none", "--set",
+                                  "hooks={log_every_steps: 0, log_every_secs: 2}"});
+      REQUIRE(run->WaitForLine("worker 0 | epoch"));
+      kill(ChildOf(*run, "ps", ps), SIGKILL);
+      CheckEnd(*run, 4);
+      const std::string all = run->standard_error();
+      CAPTURE(all);
+      const size_t at = all.find(told);
+      REQUIRE(at != std::string::npos);
+      CHECK(std::stoll(all.substr(all.rfind(' ', at - 1) + 1)) > 0);
+    }
   }
 }
 

@@ -427,7 +427,8 @@ void LocalLeader::OnWelcome(Member& member, bool replaces) {
     const std::string why =
         members_.NameOf(member) + " was restarted during the run and has lost its weights";
     if (RecoversPs(config_)) RollBack(why);
-    throw PeerLost("{}. {}", why, checkpoints_ ? "Start the run again." : LostStepsText(global_step()));
+    throw PeerLost("{}. {}", why,
+                   checkpoints_ ? "Start the run again." : LostStepsText(config_, global_step()));
   }
   const bool fatal = config_.failure.worker_lost == WorkerLost::kFail && replaces;
   if (fatal && lost_workers_.WhatIfLost(member, phase_) == Loss::kEnds) {
@@ -466,7 +467,7 @@ void LocalLeader::OnLost(Member& member, const std::string& why) {
   if (loss == Loss::kEnds) {
     const bool for_good = !member.is_worker() && !checkpoints_;
     throw PeerLost("{}{}. Look at its log.{}", why, lost_workers_.WhyNeeded(member),
-                   for_good ? " " + LostStepsText(global_step()) : "");
+                   for_good ? " " + LostStepsText(config_, global_step()) : "");
   }
   const std::string waits =
       fmt::format("; the run waits for it up to {} s (failure.wait_s)", config_.failure.wait_s);

@@ -57,13 +57,14 @@ std::string GivesUpInText(TimePoint since, double limit_s, TimePoint now) {
   return fmt::format("; gives up in {:.0f} s", std::max(limit_s - SecondsBetween(since, now), 0.0));
 }
 
-std::string LostStepsText(int64_t steps) {
+std::string LostStepsText(const Config& config, int64_t steps) {
   return fmt::format(
-      "{} lost, since the run keeps no checkpoints. Set checkpoint.dir, or give ps 0 a directory of the run "
-      "(--run DIR), then start the run again.",
+      "{} lost, since the run keeps no checkpoints. Set checkpoint.dir, or {}, then start the run again.",
       steps == 0   ? "What it has trained is"
       : steps == 1 ? "1 step is"
-                   : fmt::format("{} steps are", steps));
+                   : fmt::format("{} steps are", steps),
+      config.run.dir == kNoRunDirectory ? "leave out --run none"
+                                        : "give ps 0 a directory of the run (--run DIR)");
 }
 
 void LogRollback(const RolledBack& rolled_back, const char* next, Logger& log) {
@@ -342,7 +343,7 @@ void Conversations::OnLost(size_t ps) {
 }
 
 std::string Conversations::WhatIsLost() const {
-  return saves_ ? "Start the run again." : LostStepsText(activity_.global_step.load());
+  return saves_ ? "Start the run again." : LostStepsText(config_, activity_.global_step.load());
 }
 
 void Conversations::OnQuiet(TimePoint now, const char* what) {

@@ -33,7 +33,7 @@ std::string GivesUpInText(TimePoint since, double limit_s, TimePoint now);
 
 // What is lost with a ps of a run without checkpoints after so many steps (0: not known), and what to do: a
 // sentence.
-std::string LostStepsText(int64_t steps);
+std::string LostStepsText(const Config& config, int64_t steps);
 
 // Warns that the task joins the run anew. `next`: what it does now.
 void LogRollback(const RolledBack& rolled_back, const char* next, Logger& log);
