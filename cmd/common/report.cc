@@ -190,10 +190,11 @@ bool ResultFile::WriteLocked(const RunSummary& summary) {
   return is_kept && error == 0;
 }
 
-void ResultFile::Lead(const Config& config, const std::string& why_none, bool by_hand) {
+void ResultFile::Lead(const Config& config, const std::string& why_none) {
   const std::lock_guard<std::mutex> hold(mutex_);
   end_ = config.run;
-  if (!config.checkpoint.dir.empty() || (why_none.empty() && !by_hand)) return;
+  if (!config.checkpoint.dir.empty() || config.run.has_directory()) return;
+  if (why_none.empty() && config.log.level > static_cast<int>(LogLevel::kInfo)) return;  // it was asked for
   no_model_ = fmt::format("no model was kept{}; to keep one: --run DIR, or checkpoint.dir",
                           why_none.empty() ? "" : ", since no directory could be made (" + why_none + ")");
 }

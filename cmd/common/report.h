@@ -100,9 +100,9 @@ class ResultFile {
   void TellDirectory() const;
 
   // From now on this process tells of the end of the run: it runs the command of run.on_end, if there is one,
-  // and says that no model was kept if the run's directory could not be made (`why_none`), or if this is a ps
-  // 0 `by_hand` and there is none.
-  void Lead(const Config& config, const std::string& why_none, bool by_hand = false);
+  // and says that no model was kept if the run is to have no directory, or its could not be made
+  // (`why_none`).
+  void Lead(const Config& config, const std::string& why_none);
 
   // Whether the JSON goes to standard output.
   bool on_standard_output() const { return path_ == kStandardOutput; }

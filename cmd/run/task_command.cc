@@ -252,7 +252,7 @@ int RunTaskCommand(const TaskArguments& arguments, NewRuntime new_runtime, Error
     const Config& config = placed.config;
     result.Begin(config, std::move(placed.directory));
     const bool leads = task.role == Role::kPs && task.index == 0;
-    if (leads && !arguments.reports) result.Lead(config, placed.why_none, /*by_hand=*/true);
+    if (leads && !arguments.reports) result.Lead(config, placed.why_none);
     if (leads && !arguments.reports && result.directory() != nullptr) {
       errors.Print("to watch the run: " + result.directory()->WatchCommand(), LogLevel::kInfo);
     }

@@ -157,6 +157,12 @@ TEST_CASE("kept models: without a directory the last line says that no model was
     CHECK(LastLine(ps->standard_error()) == none);
     CHECK_FALSE(Contains(worker->standard_error(), "no model was kept"));
   }
+  for (const std::vector<std::string>& how : {std::vector<std::string>{}, {"--in-process"}}) {
+    const LocalJob local(LinearJob(50));
+    const auto run = local.Start(how);
+    CheckEnd(*run);
+    CHECK(LastLine(run->standard_error()) == none);
+  }
   WriteFile(job.directory + "/runs", "a file");
   const auto ps = job.Start("ps", 0), worker = job.Start("worker", 0);
   CheckEnd(*ps);
