@@ -62,8 +62,8 @@ int64_t BatchesPerEpoch(const OrderSpec& spec);
 // Returns the global steps of a run: the first reached of train.steps and the epochs of all workers; unset if
 // neither is known. `rows` are the training rows without those held out, unset if without end. In sync a step
 // is a round, in which every worker computes one batch; with train.aggregate below the workers nobody knows
-// how many rounds the epochs come to, since it depends on who is slow. Every worker is assumed to have the config's number
-// of devices. `plan`: what had been taken before.
+// how many rounds the epochs come to, since it depends on who is slow. Every worker is assumed to have the
+// config's number of devices. `plan`: what had been taken before.
 std::optional<int64_t> TotalSteps(const Config& config, std::optional<int64_t> rows, int workers,
                                   const DataPlan& plan = {});
 // The same for the config's workers and all `train_rows` of data.train, those held out among them.
