@@ -312,14 +312,6 @@ TEST_CASE("kept models: a run goes back to the checkpoints in its directory, whi
   }
 }
 
-TEST_CASE("kept models: a removed .in-use is nobody's takeover") {
-  const LocalJob job(EndlessJob());
-  const std::string place = job.directory + "/ckpt";
-  const std::string said = ToldAfterRemoval(job, {"--run", "none", "--set", "checkpoint.dir=" + place},
-                                            [&] { fs::remove(place + "/.in-use"); });
-  CHECK(Contains(said, "the newest checkpoint is " + place + "/step-"));
-}
-
 TEST_CASE("kept models: a stop whose last checkpoint fails says why") {
   const LocalJob job(EndlessJob());
   const std::string disk = job.directory + "/disk";

@@ -254,17 +254,13 @@ std::string CheckpointDirectory::Publish(const std::string& temporary) {
 }
 
 // A process that has lost the directory publishes nothing: the look is directly before the system's call.
-void CheckpointDirectory::RenameWhileMine(const std::string& from, const std::string& to) {
+void CheckpointDirectory::RenameWhileMine(const std::string& from, const std::string& to) const {
   const FaultScope fault("rename", to.c_str());
-  if (!claimant_.empty() && claim_.IsAbsent()) {
-    claim_.Forget();
-    ClaimAgain(claimant_, run_id_);
-  }
   if (const std::string holder = claim_.TakenBy(); !holder.empty()) ThrowTaken(holder);
   if (rename(from.c_str(), to.c_str()) != 0) throw SaveError(from, "renamed", errno);
 }
 
-void CheckpointDirectory::MakeRoom(const std::string& name) {
+void CheckpointDirectory::MakeRoom(const std::string& name) const {
   const std::string path = PathOf(name);
   if (!fs::exists(fs::symlink_status(path))) return;
   int64_t sequence = 0;
@@ -407,7 +403,7 @@ std::optional<std::string> CheckpointDirectory::ReadBest() const {
 }
 
 // Writes in a temporary directory first, which is removed like an unfinished save if this writer is killed.
-void CheckpointDirectory::WriteBest(const std::string& name) {
+void CheckpointDirectory::WriteBest(const std::string& name) const {
   WriterLock lock;
   const TemporaryDirectory temporary{MakeTemporary(0, "", &lock)};
   const std::string path = temporary.path + "/" + kBest;

@@ -112,7 +112,7 @@ class CheckpointDirectory {
 
   // The name of the best checkpoint so far, from the file `best`; unset: none is named, or it is gone.
   std::optional<std::string> ReadBest() const;
-  void WriteBest(const std::string& name);
+  void WriteBest(const std::string& name) const;
   // From now on no checkpoint is the best. Throws IoError.
   void ForgetBest() const;
   // The loss of the best checkpoint; infinity when there is none or it was not evaluated.
@@ -128,8 +128,8 @@ class CheckpointDirectory {
   void ThrowTaken(const std::string& holder) const;
   std::string MakeTemporary(int64_t step, const std::string& token, WriterLock* lock) const;
   void RemoveLeftovers() const;
-  void RenameWhileMine(const std::string& from, const std::string& to);
-  void MakeRoom(const std::string& name);
+  void RenameWhileMine(const std::string& from, const std::string& to) const;
+  void MakeRoom(const std::string& name) const;
   bool HasMadeRoom(const ListedCheckpoint& checkpoint) const;
   void Remove(const std::string& name) const;
 

@@ -103,10 +103,6 @@ DirectoryClaim::~DirectoryClaim() {
   close(fd_);
 }
 
-bool DirectoryClaim::IsAbsent() const {
-  return fd_ < 0 || (access(path_.c_str(), F_OK) != 0 && errno == ENOENT);
-}
-
 void DirectoryClaim::Forget() {
   if (fd_ >= 0) close(fd_);
   fd_ = -1;
@@ -143,7 +139,7 @@ std::string DirectoryClaim::Take(const std::string& directory, const std::string
 std::string DirectoryClaim::TakenBy() const {
   if (fd_ < 0) return "";
   const int fd = open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  if (fd < 0) return errno == ELOOP ? "nobody: a link is in the place of .in-use" : "";
+  if (fd < 0) return errno == ENOENT || errno == ELOOP ? "nobody: the file .in-use was removed" : "";
   const std::string now = Content(fd);
   close(fd);
   return now == content_ ? "" : HolderIn(now);

@@ -50,9 +50,7 @@ class DirectoryClaim {
   // Returns the living process that has it; empty: the claim was taken. Throws UserError if a link is in the
   // place of the file, because the file that it leads to would be overwritten.
   std::string Take(const std::string& directory, const std::string& who, uint64_t run_id);
-  // Whether there is no claim, or its file was removed, which is no takeover.
-  bool IsAbsent() const;
-  // The directory or the file is gone: Take() claims the next one.
+  // The directory is gone: Take() claims the next one.
   void Forget();
   // The process that has taken the claim since; empty: none, or Take() was never called.
   std::string TakenBy() const;
