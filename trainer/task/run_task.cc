@@ -113,7 +113,8 @@ template <typename Task>
 [[noreturn]] void AbortAndThrow(Task& task, const TaskOptions& options) {
   const auto abort = [&](ExitCode code, const std::string& text, const RunSummary* summary) {
     task.Abort(static_cast<int>(code), text, summary);
-    if (options.on_reached) options.on_reached(summary != nullptr ? *summary : task.Reached());
+    const bool tells = summary != nullptr && !summary->identity.run_id.empty();
+    if (options.on_reached) options.on_reached(tells ? *summary : task.Reached());
     if (options.on_abort) options.on_abort(code, text);
   };
   try {
