@@ -33,7 +33,7 @@ struct TooLong {};
 
 // The newest one that can be read.
 std::string FindNewest(const RunFiles& run) {
-  const CheckpointDirectory directory(run.Place("checkpoints", "checkpoints"));
+  const CheckpointDirectory directory(CheckpointsOf(run.path));
   const std::vector<ListedCheckpoint> listed = directory.List();
   return listed.empty() ? "" : directory.PathOf(listed.front().name);
 }

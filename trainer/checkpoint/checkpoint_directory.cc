@@ -92,16 +92,21 @@ std::string WithoutSlashes(std::string path) {
   return path;
 }
 
+// The record knows where they are, unless that was inside of this directory, which may have been renamed or
+// copied since.
 std::string CheckpointsOf(const std::string& path) {
   const std::string place = WithoutSlashes(path), inside = place + kInRun;
-  std::error_code failed;
-  std::ifstream record(place + "/" + kRunRecord);
-  if (!record) return place;
-  if (fs::is_directory(inside, failed)) return inside;
+  std::ifstream file(place + "/" + kRunRecord);
+  if (!file) return place;
   std::ostringstream text;
-  text << record.rdbuf();
-  const std::string elsewhere = TextIn(Json::Parse(text.str()), "checkpoints");
-  return elsewhere.empty() ? inside : elsewhere;
+  text << file.rdbuf();
+  const Json record = Json::Parse(text.str());
+  const fs::path recorded = TextIn(record, "checkpoints");
+  const bool was_inside =
+      recorded.parent_path().filename() / recorded.filename() == TextIn(record, "name") + kInRun;
+  std::error_code failed;
+  if (!was_inside && fs::is_directory(recorded, failed)) return recorded;
+  return recorded.empty() || fs::is_directory(inside, failed) ? inside : recorded.string();
 }
 
 bool IsOneCheckpoint(const std::string& path) {

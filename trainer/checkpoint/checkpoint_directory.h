@@ -32,8 +32,8 @@ constexpr char kRunRecord[] = "run.json";
 
 // Returns `path` without trailing slashes.
 std::string WithoutSlashes(std::string path);
-// Returns where the checkpoints are that `path` names, as the next functions expect it: those of the run
-// whose directory it is, or `path` without trailing slashes.
+// Returns where the checkpoints are that `path` names, as the next functions expect it: those of the last run
+// in the directory of a run, by its record, or `path` without trailing slashes.
 std::string CheckpointsOf(const std::string& path);
 // Whether `path` names one checkpoint; otherwise it is a directory of checkpoints.
 bool IsOneCheckpoint(const std::string& path);

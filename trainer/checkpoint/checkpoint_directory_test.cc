@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "trainer/checkpoint/checkpoint_names.h"
 #include "trainer/checkpoint/checkpoint_reader.h"
 #include "trainer/checkpoint/checkpoint_test_util.h"
@@ -141,6 +142,26 @@ TEST_CASE("directory: a run's directory stands for its checkpoints") {
   CHECK(CheckpointsOf(run + "/") == run + "/checkpoints");
   CHECK(IsChoiceOf(run, run + "/checkpoints/step-000000002"));
   CHECK_FALSE(IsChoiceOf(run, run + "/checkpoints/deeper/step-000000002"));
+}
+
+TEST_CASE(
+    "directory: a run whose record names another place has its checkpoints there, though older ones are "
+    "inside") {
+  const std::string root = NewDirectory(), run = root + "/new name", elsewhere = root + "/elsewhere";
+  std::filesystem::create_directories(run + "/checkpoints");
+  const auto record = [&](const std::string& checkpoints) {
+    std::ofstream(run + "/run.json") << Json{{"name", "a"}, {"checkpoints", checkpoints}}.dump();
+  };
+  record(elsewhere);
+  CHECK(CheckpointsOf(run) == run + "/checkpoints");  // that place is gone
+  std::filesystem::create_directory(elsewhere);
+  CHECK(CheckpointsOf(run) == elsewhere);
+  // A copy means its own, also while the run that it is a copy of is there.
+  std::filesystem::create_directories(root + "/a/checkpoints");
+  record(root + "/a/checkpoints");
+  CHECK(CheckpointsOf(run) == run + "/checkpoints");
+  std::filesystem::remove(run + "/checkpoints");
+  CHECK(CheckpointsOf(run) == root + "/a/checkpoints");
 }
 
 TEST_CASE("directory: the choices are the best one and then the newest, and a checkpoint is itself") {
