@@ -174,6 +174,11 @@ void CheckpointDirectory::ClaimAgain(const std::string& who, uint64_t run_id) {
   if (!holder.empty()) ThrowTaken(holder);
 }
 
+void CheckpointDirectory::CheckClaim() const {
+  if (IsGone(path_)) return;
+  if (const std::string holder = claim_.TakenBy(); !holder.empty()) ThrowTaken(holder);
+}
+
 bool CheckpointDirectory::MakeAnewIfGone() {
   if (!IsGone(path_)) return false;
   std::error_code failed, failed_there;
@@ -261,7 +266,7 @@ std::string CheckpointDirectory::Publish(const std::string& temporary) {
 // A process that has lost the directory publishes nothing: the look is directly before the system's call.
 void CheckpointDirectory::RenameWhileMine(const std::string& from, const std::string& to) const {
   const FaultScope fault("rename", to.c_str());
-  if (const std::string holder = claim_.TakenBy(); !holder.empty()) ThrowTaken(holder);
+  CheckClaim();
   if (rename(from.c_str(), to.c_str()) != 0) throw SaveError(from, "renamed", errno);
 }
 

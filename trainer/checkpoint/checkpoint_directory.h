@@ -70,6 +70,8 @@ class CheckpointDirectory {
   void Claim(const std::string& who, uint64_t run_id);
   // Claims it for a run that goes on. Throws PeerLost when another living process has it.
   void ClaimAgain(const std::string& who, uint64_t run_id);
+  // Throws PeerLost when another process has taken the claim. A directory that is gone is nobody's.
+  void CheckClaim() const;
   // If the directory was removed or renamed since, makes it anew and claims it for the same run. Where it
   // cannot be made, the checkpoints in the directory of the run take its place. Returns whether it was gone.
   // Throws SaveError, and PeerLost when another process has it by now.

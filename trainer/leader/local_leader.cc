@@ -485,6 +485,7 @@ void LocalLeader::RollBack(const std::string& why) {
     log_.Event(kEventPsLost, LogLevel::kWarning, why + "; the run ends without what it has not saved");
     EndStopped("", /*goes_back=*/true);
   }
+  checkpoints_->directory().CheckClaim();           // the next one may find what another run has left
   history_.disturbed |= config_.eval.patience > 0;  // an evaluation may have been cut short
   history_.here = members_.WorkersNow();
   throw RolledBack{why, true};

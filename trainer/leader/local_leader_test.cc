@@ -185,6 +185,19 @@ TEST_CASE("leader: a ps that is restarted during the run ends it, or takes it ba
   }
 }
 
+TEST_CASE(
+    "leader: a run whose checkpoint.dir another run has had meanwhile ends when it would go back to a "
+    "checkpoint") {
+  Config config = LinearCluster(2, 2, 10);
+  config.checkpoint.dir = testing::NewDirectory();
+  LeaderFixture f(config);
+  f.Begin();
+  std::filesystem::remove(config.checkpoint.dir + "/.in-use");
+  CheckpointDirectory(config.checkpoint.dir).Claim("another ps 0", 8);  // which has ended
+  f.channel.gone.insert(f.NodeOf(kPs1));
+  CHECK_THROWS_WITH_AS(f.Hello(kNew, kPs1), doctest::Contains("this process had it for its run"), PeerLost);
+}
+
 TEST_CASE("leader: a task that fails before the run begins ends it, a worker later is one that is lost") {
   LeaderFixture f(LinearCluster(1, 3, 10));
   f.AllJoin();

@@ -45,6 +45,7 @@ Restore::Restore(Parts parts)
 
 void Restore::Begin(bool again, std::optional<DataFacts> data) {
   again_ = again;
+  if (again && parts_.directory != nullptr) parts_.directory->CheckClaim();
   data_ = std::move(data);
   begun_ = Clock::now();
   candidates_ = Choose();

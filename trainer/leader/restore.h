@@ -59,7 +59,8 @@ class Restore {
   // Chooses and gives the orders. `again`: the run had begun, and goes on from its newest checkpoint whatever
   // checkpoint.resume says. `data`: a worker's facts about its data; unset: none. This call and those below
   // throw UserError when the checkpoint is damaged or of another model, or when a run that had begun has none
-  // here; IoError when all that such a run has are damaged.
+  // here; IoError when all that such a run has are damaged; PeerLost when another process has taken the
+  // directory of such a run.
   void Begin(bool again, std::optional<DataFacts> data);
   // Takes the answer of a ps, ps 0 included, to an order.
   void OnOutcome(size_t ps, const FillOutcome& outcome);

@@ -85,6 +85,16 @@ struct Leader : PsTaskFixture {
   std::vector<FakeChannel::Sent> told;
 };
 
+TEST_CASE("restore: a run that goes on takes no checkpoint from a directory that another process has taken") {
+  Leader f(Job(testing::NewDirectory()));
+  f.directory->Claim("this ps 0", 7);
+  Save(f.config, f.config.checkpoint.dir, 5);
+  std::filesystem::remove(f.config.checkpoint.dir + "/.in-use");
+  CheckpointDirectory other(f.config.checkpoint.dir);
+  other.Claim("another ps 0", 8);
+  CHECK_THROWS_WITH_AS(f.Begin(true), doctest::Contains("now it belongs to another ps 0"), PeerLost);
+}
+
 TEST_CASE(
     "restore: without a checkpoint every ps makes initial values, and the run begins when all have them") {
   Leader f(Job(testing::NewDirectory()));
