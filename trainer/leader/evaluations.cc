@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/names.h"
-#include "trainer/checkpoint/checkpoint_directory.h"
 
 namespace dtrain {
 namespace {
@@ -27,11 +26,9 @@ Evaluations::Evaluations(const Config& config, TaskTable& members, RunHistory& h
   if (!history.patience) history.patience.emplace(config.eval.patience);
 }
 
-void Evaluations::Begin(int64_t global_step) {
+void Evaluations::Begin(int64_t global_step, double best_saved) {
   history_.patience->GoBackTo(global_step);
-  if (config_.eval.keep_best) {
-    best_saved_ = CheckpointDirectory(config_.checkpoint.dir).ReadBestLoss();
-  }
+  best_saved_ = best_saved;
   const bool has_rows =
       config_.eval.on == EvalOn::kValidation || config_.data.test.format != DataFormat::kNone;
   if ((every_steps_ > 0 || (config_.eval.at_end && has_rows)) && Evaluator() < 0) {

@@ -30,8 +30,9 @@ class Evaluations {
   Evaluations(const Config& config, TaskTable& members, RunHistory& history, Logger& log);
 
   // The run starts, or goes on, at this global step; evaluations of later steps are forgotten. Warns when no
-  // worker has the rows for the evaluations that the config wants.
-  void Begin(int64_t global_step);
+  // worker has the rows for the evaluations that the config wants. `best_saved`: with eval.keep_best the loss
+  // of the best checkpoint; infinity: there is none.
+  void Begin(int64_t global_step, double best_saved);
   // Counts a gradient of `worker`, the last one in Member::taken.
   void OnStep(const Member& worker) {
     if (every_steps_ > 0 && worker.taken % every_steps_ == 0) AskFor(worker);
@@ -77,7 +78,7 @@ class Evaluations {
   // back is not asked for them again.
   int taken_from_ = -1;
   int64_t taken_ = 0;
-  double best_saved_ = std::numeric_limits<double>::infinity();  // the loss of the best checkpoint
+  double best_saved_ = std::numeric_limits<double>::infinity();
   bool ended_ = false;
 };
 

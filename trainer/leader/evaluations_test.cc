@@ -10,6 +10,8 @@
 namespace dtrain {
 namespace {
 
+constexpr double kNone = std::numeric_limits<double>::infinity();
+
 Config EveryTwo() {
   Config config = LinearCluster(1, 3, 10);
   config.eval.every_steps = 2;
@@ -24,7 +26,7 @@ struct Run : PsFixture {
       members.Worker(index)->takes_part = true;
       members.Worker(index)->evaluates = index > 0;
     }
-    evaluations.Begin(0);
+    evaluations.Begin(0, kNone);
   }
   uint64_t Steps(int worker, int64_t taken) {
     members.Worker(worker)->taken = taken;
@@ -116,7 +118,7 @@ TEST_CASE("evaluations: behind a rollback those of later steps have not happened
   run.Steps(1, 4);
   run.Take(1, 4, 0.6);
   Evaluations again(run.config, run.members, run.history, run.log);
-  again.Begin(6);  // the second evaluation, at step 12, is later than that
+  again.Begin(6, kNone);  // the second evaluation, at step 12, is later than that
   CHECK(run.history.patience->in_vain() == 0);
   CHECK(run.history.patience->best_loss() == 0.5);
 }
@@ -138,6 +140,8 @@ TEST_CASE("evaluations: the best are weights that can be saved, among them the f
   const std::optional<EvaluationFigures> best = final_loss(0.4);
   REQUIRE(best);
   CHECK(best->loss == 0.4);
+  run.evaluations.Begin(12, 0.3);
+  CHECK_FALSE(final_loss(0.35));
 }
 
 TEST_CASE("evaluations: a loss that is not finite is never the best one") {

@@ -234,7 +234,7 @@ void LocalLeader::StartAll() {
   phase_ = RunPhase::kRunning;
   history_.begun = true;
   if (history_.training_since == TimePoint()) history_.training_since = Clock::now();
-  evaluations_.Begin(global_step());
+  evaluations_.Begin(global_step(), keeps_best() ? checkpoints_->directory().ReadBestLoss() : 0);
   status_.Begin();
   if (checkpoints_) checkpoints_->Run();
   if (parts_.task.on_begun) parts_.task.on_begun(IdentityOf(history_.run, members_));
