@@ -155,15 +155,12 @@ std::string WhatIsLost(const Config& config, const ChildEnd& cause, RunStage sta
   if (!ps || !killed) return "";
   if (!config.checkpoint.dir.empty()) {
     const std::optional<ListedCheckpoint> newest = NewestOf(config);
-    const int64_t behind = newest ? steps - newest->step : 0;
-    if (behind <= 0) return "";
-    return fmt::format(
-        " {} lost behind the newest checkpoint, which is of step {}; checkpoint.every_steps saves more "
-        "often.",
-        Plural(behind, "step is", "steps are"), newest->step);
+    const bool lost = newest && steps > newest->step;
+    return lost ? " " + LostStepsText(config, steps, newest->step) : "";
   }
   const char* const not_again = " It was not started again, since its parameters are in no checkpoint.";
-  return fmt::format("{} {}", config.failure.restarts > 0 ? not_again : "", LostStepsText(config, steps));
+  return fmt::format("{} {}", config.failure.restarts > 0 ? not_again : "",
+                     LostStepsText(config, steps, std::nullopt));
 }
 
 // Returns the name of the task that ps 0 says has ended the run, as in its last status; empty: it says none.

@@ -97,7 +97,7 @@ TEST_CASE("kept models: of 30 runs of 3 configs every model is there, and failed
   for (const std::string& name : gone) {
     CAPTURE(name);
     CHECK(name.rfind("b-2", 0) == 0);
-    CHECK(Contains(seventh.error + kept.error, fmt::format("dtrain: removed runs/{} (", name)));
+    CHECK(Contains(sixth.error + seventh.error + kept.error, fmt::format("dtrain: removed runs/{} (", name)));
   }
 }
 
@@ -174,31 +174,39 @@ TEST_CASE("kept models: without a directory the last line says that no model was
   CHECK(Contains(last, "); to keep one: --run DIR, or checkpoint.dir"));
 }
 
-TEST_CASE(
-    "kept models: a ps that is lost without checkpoints ends the run with what is lost and the remedy") {
-  const Cluster cluster(1, 1, EndlessJob() + "failure: {detect_s: 1}\n");
-  const auto ps = cluster.Start("ps", 0), worker = cluster.Start("worker", 0);
+// Kills a ps of a cluster by hand, and checks that the others tell a number of steps before `told`.
+void CheckStepsLost(const std::string& more, int lost, const std::string& told) {
+  CAPTURE(lost);
+  const Cluster cluster(2, 1, EndlessJob() + more);
+  const auto leader = cluster.Start("ps", 0), other = cluster.Start("ps", 1);
+  // ps 0 tells of its checkpoints several times a second.
+  const auto worker = cluster.Start("worker", 0, {"--set", "hooks={log_every_steps: 0, log_every_secs: 2}"});
   REQUIRE(worker->WaitForLine("worker 0 | epoch"));
-  ps->Signal(SIGKILL);
-  CheckEnd(*worker, 4);
-  const std::string last = LastLine(worker->standard_error());
-  CAPTURE(last);
-  const size_t at =
-      last.find(" steps are lost, since the run keeps no checkpoints. Set checkpoint.dir, or give ps 0");
-  REQUIRE(at != std::string::npos);
-  CHECK(std::stoll(last.substr(last.rfind(' ', at - 1) + 1)) >= 100);
-  REQUIRE(ps->WaitForEnd());
+  Process &killed = lost == 0 ? *leader : *other, &left = lost == 0 ? *other : *leader;
+  killed.Signal(SIGKILL);
+  REQUIRE(killed.WaitForEnd());
+  for (Process* const each : {worker.get(), &left}) {
+    CheckEnd(*each, 4);
+    const std::string last = LastLine(each->standard_error());
+    CAPTURE(last);
+    const size_t at = last.find(told);
+    REQUIRE(at != std::string::npos);
+    CHECK(std::stoll(last.substr(last.rfind(' ', at - 1) + 1)) >= 100);
+  }
 }
 
-TEST_CASE("kept models: a ps i that is lost without checkpoints is told by ps 0 with the steps lost") {
-  const Cluster cluster(2, 1, EndlessJob() + "failure: {detect_s: 1}\n");
-  const auto ps = cluster.Start("ps", 0), other = cluster.Start("ps", 1), worker = cluster.Start("worker", 0);
-  REQUIRE(worker->WaitForLine("worker 0 | epoch"));
-  other->Signal(SIGKILL);
-  CheckEnd(*ps, 4);
-  CheckEnd(*worker, 4);
-  CHECK(Contains(LastLine(ps->standard_error()), " steps are lost, since the run keeps no checkpoints."));
-  REQUIRE(other->WaitForEnd());
+TEST_CASE("kept models: a ps by hand that takes the run with it is told with the steps lost and the remedy") {
+  const std::string none = " steps are lost, since the run keeps no checkpoints. Set checkpoint.dir, or ";
+  const std::string behind =
+      " steps are lost behind the newest checkpoint, which is of step 0; checkpoint.every_steps saves more "
+      "often. Start the run again.";
+  for (const int lost : {0, 1}) {
+    CheckStepsLost("failure: {detect_s: 1}\n", lost, none);
+    CheckStepsLost(
+        fmt::format("failure: {{detect_s: 1, ps_lost: fail}}\ncheckpoint: {{dir: {}, every_secs: 0}}\n",
+                    NewDirectory() + "/ckpt"),
+        lost, behind);
+  }
 }
 
 TEST_CASE(

@@ -1,7 +1,6 @@
 #include "trainer/leader/local_leader.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "base/error.h"
@@ -11,7 +10,6 @@
 #include "trainer/data/data_shape.h"
 #include "trainer/data/order.h"
 #include "trainer/peer/abort.h"
-#include "trainer/peer/conversations.h"
 #include "trainer/peer/heartbeat.h"
 #include "trainer/peer/peer_limits.h"
 #include "trainer/peer/this_host.h"
@@ -427,8 +425,7 @@ void LocalLeader::OnWelcome(Member& member, bool replaces) {
     const std::string why =
         members_.NameOf(member) + " was restarted during the run and has lost its weights";
     if (RecoversPs(config_)) RollBack(why);
-    throw PeerLost("{}. {}", why,
-                   checkpoints_ ? "Start the run again." : LostStepsText(config_, global_step()));
+    throw PeerLost("{}. {}", why, lost_workers_.WhatIsLost(global_step()));
   }
   const bool fatal = config_.failure.worker_lost == WorkerLost::kFail && replaces;
   if (fatal && lost_workers_.WhatIfLost(member, phase_) == Loss::kEnds) {
@@ -465,9 +462,8 @@ void LocalLeader::OnLost(Member& member, const std::string& why) {
   const Loss loss = needless ? Loss::kGoesOn : lost_workers_.WhatIfLost(member, phase_);
   if (loss == Loss::kRollsBack) RollBack(why);
   if (loss == Loss::kEnds) {
-    const bool for_good = !member.is_worker() && !checkpoints_;
     throw PeerLost("{}{}. Look at its log.{}", why, lost_workers_.WhyNeeded(member),
-                   for_good ? " " + LostStepsText(config_, global_step()) : "");
+                   member.is_worker() ? "" : " " + lost_workers_.WhatIsLost(global_step()));
   }
   const std::string waits =
       fmt::format("; the run waits for it up to {} s (failure.wait_s)", config_.failure.wait_s);

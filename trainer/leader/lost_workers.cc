@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/names.h"
+#include "trainer/peer/conversations.h"
 
 namespace dtrain {
 namespace {
@@ -48,6 +49,12 @@ std::string LostWorkers::WhyNeeded(const Member& member) const {
   if (config_.failure.worker_lost == WorkerLost::kFail) return "; failure.worker_lost is fail";
   return members_.FeedsOthers(member) ? "; it feeds all others (data.split: feed)"
                                       : "; no other worker is left to go on";
+}
+
+std::string LostWorkers::WhatIsLost(int64_t global_step) const {
+  if (config_.checkpoint.dir.empty()) return LostStepsText(config_, global_step, std::nullopt);
+  return LostStepsText(config_, global_step,
+                       history_.checkpoint.empty() ? global_step : history_.checkpoint_step);
 }
 
 std::string LostWorkers::RowsText(const Member& member) const {

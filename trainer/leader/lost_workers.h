@@ -27,6 +27,8 @@ class LostWorkers {
   Loss WhatIfLost(const Member& member, RunPhase phase) const;
   // Why the run ends without it: "; no other worker is left to go on"; empty for a ps.
   std::string WhyNeeded(const Member& member) const;
+  // What is lost with a ps that takes the run with it, and what to do, in sentences.
+  std::string WhatIsLost(int64_t global_step) const;
   // What becomes of the rows of a worker that the run goes on without: "; nobody trains on its share of the
   // rows (1 of 4) until it is back"; empty for a ps and for a worker that has no steps left.
   std::string RowsText(const Member& member) const;

@@ -57,7 +57,14 @@ std::string GivesUpInText(TimePoint since, double limit_s, TimePoint now) {
   return fmt::format("; gives up in {:.0f} s", std::max(limit_s - SecondsBetween(since, now), 0.0));
 }
 
-std::string LostStepsText(const Config& config, int64_t steps) {
+std::string LostStepsText(const Config& config, int64_t steps, std::optional<int64_t> saved) {
+  if (saved && steps <= *saved) return "Start the run again.";
+  if (saved) {
+    return fmt::format(
+        "{} lost behind the newest checkpoint, which is of step {}; checkpoint.every_steps saves more often. "
+        "Start the run again.",
+        Plural(steps - *saved, "step is", "steps are"), *saved);
+  }
   return fmt::format(
       "{} lost, since the run keeps no checkpoints. Set checkpoint.dir, or {}, then start the run again.",
       steps == 0   ? "What it has trained is"
@@ -343,7 +350,10 @@ void Conversations::OnLost(size_t ps) {
 }
 
 std::string Conversations::WhatIsLost() const {
-  return saves_ ? "Start the run again." : LostStepsText(config_, activity_.global_step.load());
+  const int64_t steps = activity_.global_step.load();
+  const KnownCheckpoint newest = heartbeat_->checkpoint();
+  const int64_t saved = newest.where.empty() ? steps : newest.step;
+  return LostStepsText(config_, steps, saves_ ? std::make_optional(saved) : std::nullopt);
 }
 
 void Conversations::OnQuiet(TimePoint now, const char* what) {

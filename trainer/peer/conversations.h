@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,9 +32,9 @@ std::string GivesUpText(const Config& config, TimePoint since, double limit_s);
 // "; gives up in 80 s": the same for people whose clock may be another.
 std::string GivesUpInText(TimePoint since, double limit_s, TimePoint now);
 
-// What is lost with a ps of a run without checkpoints after so many steps (0: not known), and what to do: a
-// sentence.
-std::string LostStepsText(const Config& config, int64_t steps);
+// What is lost with a ps after so many steps (0: not known), and what to do, in sentences. `saved`: the step
+// of the newest checkpoint; unset: the run keeps none.
+std::string LostStepsText(const Config& config, int64_t steps, std::optional<int64_t> saved);
 
 // Warns that the task joins the run anew. `next`: what it does now.
 void LogRollback(const RolledBack& rolled_back, const char* next, Logger& log);

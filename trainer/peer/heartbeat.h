@@ -39,7 +39,7 @@ struct Activity {
   // Changes when the main thread does something, and with each look around while it waits.
   std::atomic<uint64_t> turns{0};
   std::atomic<uint64_t> local_step{0};  // a worker's
-  std::atomic<int64_t> global_step{0};  // as a worker knows it
+  std::atomic<int64_t> global_step{0};  // as a worker, or a ps by its range, knows it
   // A worker's: the steps since it was started, and where their time went in nanoseconds: data, compute,
   // hooks, wait, network.
   std::atomic<uint64_t> steps{0};

@@ -111,6 +111,7 @@ RunSummary PsServer::Run() {
 }
 
 void PsServer::Tick(TimePoint now) {
+  if (shard_.block_count() > 0) activity_.global_step = static_cast<int64_t>(shard_.version(0));
   leader_->Tick(now);
   outbox_.set_run(leader_->run());
   snapshots_.Tick();
