@@ -4,8 +4,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <glob.h>
-#include <signal.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,7 +12,6 @@
 #include <fstream>
 #include <iterator>
 #include <random>
-#include <thread>
 #include <utility>
 
 #include "base/clock.h"
@@ -23,6 +20,7 @@
 #include "base/machine_memory.h"
 #include "base/names.h"
 #include "cmd/common/program.h"
+#include "cmd/common/run_lock.h"
 #include "trainer/config/dump.h"
 #include "trainer/monitor/run_monitor.h"
 #include "trainer/version.h"
@@ -33,13 +31,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kMadeUpIn[] = "runs";
-constexpr int kMaxNames = 1000;  // of runs that begin in one second
-constexpr int kMaxPauses = 1000;
+constexpr int kMaxNames = 1000;          // of runs that begin in one second
 constexpr int64_t kFailedStarts = 5;     // of one config that stay
 constexpr off_t kRoomBytes = 256 << 10;  // of a result with some hundred workers
-
-// Returns the file that is locked while a run has the directory; some file systems lock only files.
-std::string LockFile(const std::string& directory) { return directory + "/.in-use"; }
 
 // Returns the file that keeps room on the disk for the result: a run must tell how it ended when the disk is
 // full.
@@ -59,38 +53,6 @@ bool WriteInRoom(const std::string& directory, const std::string& path, const st
   return room.get() >= 0 && WriteAll(room.get(), content) == 0 &&
          ftruncate(room.get(), static_cast<off_t>(content.size())) == 0 && fsync(room.get()) == 0 &&
          rename(file.c_str(), path.c_str()) == 0;
-}
-
-// Whether a run has the lock; unset: there is no file, or its file system has no locks. Many may look at
-// once, and other process ids, as in a container, make no difference.
-std::optional<bool> IsLocked(const std::string& directory) {
-  const FileDescriptor file(
-      open(LockFile(directory).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  if (file.get() < 0) return std::nullopt;
-  if (flock(file.get(), LOCK_SH | LOCK_NB) == 0) return false;
-  return errno == EWOULDBLOCK ? std::make_optional(true) : std::nullopt;
-}
-
-// Locks the directory for this process; below 0 if that fails. The descriptor is not inherited. A file system
-// without locks keeps nobody out; if `strictly`, that is a failure.
-int Lock(const std::string& directory, bool strictly) {
-  for (int pauses = 0;;) {
-    const int fd = open(LockFile(directory).c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
-    if (fd < 0) return fd;
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0 && (strictly || errno == EWOULDBLOCK)) {
-      const int failed = errno;
-      close(fd);
-      if (failed == EWOULDBLOCK && IsLocked(directory) == false && ++pauses < kMaxPauses) {
-        std::this_thread::sleep_for(milliseconds(1));  // somebody looks at it
-        continue;
-      }
-      errno = failed;
-      return -1;
-    }
-    struct stat status {};
-    if (fstat(fd, &status) == 0 && status.st_nlink > 0) return fd;
-    close(fd);  // another process has removed it with its lock
-  }
 }
 
 Json ReadRecord(const std::string& directory) {
@@ -203,8 +165,7 @@ void RefuseFilesOfOthers(const std::string& path, int lock_fd) {
   for (const char* const name : {RunDirectory::kRecord, RunDirectory::kResult, RunDirectory::kConfig}) {
     std::error_code failed;
     if (!fs::exists(fs::symlink_status(path + "/" + name, failed))) continue;
-    unlink(LockFile(path).c_str());
-    close(lock_fd);
+    UnlockRun(path, lock_fd);
     throw UserError(
         "run.dir = {}: there is a {}, which is of no run, and a run would write its own in its place. Name "
         "another directory.",
@@ -271,13 +232,6 @@ std::string ReadRunFile(const std::string& path) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-bool IsGone(const std::string& directory, const Json& record) {
-  const std::optional<double> pid = NumberIn(record, "pid");
-  if (TextIn(record, "host") != HostName() || !pid) return false;
-  if (const std::optional<bool> locked = IsLocked(directory)) return !*locked;
-  return kill(static_cast<pid_t>(*pid), 0) != 0 && errno == ESRCH;
-}
-
 int64_t BytesIn(const std::string& directory) {
   uintmax_t bytes = 0;
   std::error_code failed;
@@ -296,16 +250,14 @@ RunDirectory::RunDirectory(std::string path, const Writer& writer, bool is_named
 
 RunDirectory::~RunDirectory() {
   unlink(RoomFile(path_).c_str());
-  if (lock_fd_ < 0) return;
-  unlink(LockFile(path_).c_str());
-  close(lock_fd_);
+  UnlockRun(path_, lock_fd_);
 }
 
 std::unique_ptr<RunDirectory> RunDirectory::Open(const std::string& path, const Writer& writer, bool named) {
   std::error_code failed;
   fs::create_directories(path, failed);
   if (failed) ThrowNoDirectory(path, "made", failed.value());
-  const int fd = Lock(path, /*strictly=*/false);
+  const int fd = LockRun(path, /*strictly=*/false);
   if (fd < 0 && errno == EWOULDBLOCK) {
     throw UserError(
         "run.dir = {}: in use by {}. Give each run a directory of its own, or end that one first.", path,
@@ -329,7 +281,7 @@ std::unique_ptr<RunDirectory> RunDirectory::Make(const std::string& path, const 
     throw FileError(fmt::format("{}: {}", path, ErrnoText(errno)), errno);
   }
   return std::unique_ptr<RunDirectory>(
-      new RunDirectory(path, writer, /*is_named=*/true, Lock(path, /*strictly=*/false)));
+      new RunDirectory(path, writer, /*is_named=*/true, LockRun(path, /*strictly=*/false)));
 }
 
 bool RunDirectory::IsWrittenByOther(const std::string& path, const Writer& writer) {
@@ -492,7 +444,7 @@ std::vector<std::string> RunDirectory::RemoveOld() const {
   for (const auto& [path, record] : NamedIn(fs::path(path_).parent_path().string())) {
     const bool is_like_this = path != path_ && StemOf(TextIn(record, "config_file")) == stem;
     const bool is_named = NamesPath(config_, path) || NamesPath(resolved_, Resolved(path));
-    if (!is_like_this || IsLocked(path) == true || is_named) continue;
+    if (!is_like_this || IsInUse(path, record) || is_named) continue;
     (IsFailedStart(path, record) ? failed_starts : others).emplace(TextIn(record, "start_time"), path);
   }
   const auto remove = [&](const std::multimap<std::string, std::string>& old, int64_t stay,
@@ -500,12 +452,12 @@ std::vector<std::string> RunDirectory::RemoveOld() const {
     int64_t left = static_cast<int64_t>(old.size());
     for (auto next = old.begin(); left > stay; ++next, --left) {
       const std::string& path = next->second;
-      const int fd = Lock(path, /*strictly=*/true);
-      if (fd < 0) continue;
+      const int lock = LockRun(path, /*strictly=*/true);
+      if (lock < 0) continue;
       const std::string size = BytesText(static_cast<double>(BytesIn(path)));
       std::error_code failed;
       fs::remove_all(path, failed);
-      close(fd);
+      UnlockRun(path, lock);
       lines.push_back(failed ? fmt::format("{} cannot be removed: {}", ShownPath(path), failed.message())
                              : fmt::format("removed {} ({}): {}", ShownPath(path), size, why));
     }

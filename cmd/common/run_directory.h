@@ -123,10 +123,6 @@ PlacedRun PlaceRun(const std::string& config_path, const RunDirectory::Writer& w
                    const std::function<void(const std::string&)>& tell,
                    const std::function<Config(const std::string& made_up)>& load);
 
-// Whether nobody works on the run in `directory`, whose record (kRecord) is `record`: no process has its
-// lock. Where that cannot be known, the process that wrote the record is gone. Of a run on another host
-// nothing is known: false.
-bool IsGone(const std::string& directory, const Json& record);
 // Returns the content of a file in a run's directory; empty if it cannot be read, is no regular file, or is
 // larger than any that dtrain writes.
 std::string ReadRunFile(const std::string& path);

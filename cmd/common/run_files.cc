@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/names.h"
 #include "cmd/common/run_directory.h"
+#include "cmd/common/run_lock.h"
 #include "trainer/config/dump.h"
 #include "trainer/config/load.h"
 #include "trainer/monitor/run_monitor.h"

@@ -25,8 +25,8 @@ struct RunFiles {
   std::vector<std::string> problems;
 
   bool ended_well() const { return state == "done" || state == "already_done"; }
-  // The directory of checkpoints, logs or summaries: where the record says, or, if the directory was moved,
-  // where it is in a directory of a run.
+  // The directory of logs or summaries: where the record says, or, if the directory was moved, where it is in
+  // a directory of a run.
   std::string Place(const char* record_key, const char* name) const;
 };
 

@@ -19,6 +19,7 @@
 #include "cmd/common/report.h"
 #include "cmd/common/run_directory.h"
 #include "cmd/common/run_files.h"
+#include "cmd/common/run_lock.h"
 #include "cmd/status/run_list.h"
 #include "cmd/status/status.h"
 #include "cmd/status/status_text.h"

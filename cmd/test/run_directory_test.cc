@@ -375,6 +375,19 @@ TEST_CASE(
   CHECK(fs::exists(model));
 }
 
+TEST_CASE("run directory: run.keep removes no run that goes on, though somebody has removed its lock") {
+  const User user;
+  const auto living =
+      user.Start({kMakesDirectory, "--set", "train.steps=1000000000", "--set", "hooks.log_every_steps=1"});
+  REQUIRE(living->WaitForLine("worker 0 | epoch"));
+  const std::string run = user.runs + "/" + EntriesOf(user.runs).at(0);
+  REQUIRE(fs::remove(run + "/.in-use"));
+  CHECK(user.Train({"--set", "run.keep=1", kMakesDirectory}).code == 0);
+  CHECK(fs::exists(run + "/run.json"));
+  living->Signal(SIGINT);
+  CheckEnd(*living, 130);
+}
+
 TEST_CASE("run directory: run.keep removes no run that the config names through a link") {
   const User user;
   fs::create_symlink("runs", user.directory + "/all");
