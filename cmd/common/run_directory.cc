@@ -462,7 +462,7 @@ std::vector<std::string> RunDirectory::RemoveOld() const {
                              : fmt::format("removed {} ({}): {}", ShownPath(path), size, why));
     }
   };
-  remove(failed_starts, kFailedStarts,
+  remove(failed_starts, kFailedStarts - (IsFailedStart(path_, ReadRecord(path_)) ? 1 : 0),
          fmt::format("its run never began; the newest {} of such directories stay", kFailedStarts));
   if (keep_ && is_done()) {
     remove(others, *keep_ - 1, fmt::format("run.keep = {}, and this config has newer runs", *keep_));
