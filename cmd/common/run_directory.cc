@@ -295,7 +295,7 @@ void RunDirectory::Begin(const Config& config, const std::string& config_path) {
   keep_ = config.run.keep;
   has_eval_rows_ = config.eval.on == EvalOn::kValidation || config.data.test.format != DataFormat::kNone;
   config_ = DumpConfig(WithoutSecrets(config));
-  resolved_ = ResolvedTexts(FlatConfig(config));
+  flat_config_ = FlatConfig(config);
   if (!TextIn(ReadRecord(path_), "run_id").empty()) {
     for (const char* const name : {kRecord, kResult, kConfig, RunMonitor::kStatus}) {
       earlier_[name] = ReadRunFile(path_ + "/" + name);
@@ -443,14 +443,18 @@ std::vector<std::string> RunDirectory::RemoveOld() const {
   std::multimap<std::string, std::string> failed_starts, others;  // paths by start_time
   for (const auto& [path, record] : NamedIn(fs::path(path_).parent_path().string())) {
     const bool is_like_this = path != path_ && StemOf(TextIn(record, "config_file")) == stem;
-    const bool is_named = NamesPath(config_, path) || NamesPath(resolved_, Resolved(path));
-    if (!is_like_this || IsInUse(path, record) || is_named) continue;
+    if (!is_like_this || IsInUse(path, record) || NamesPath(config_, path)) continue;
     (IsFailedStart(path, record) ? failed_starts : others).emplace(TextIn(record, "start_time"), path);
   }
-  const auto remove = [&](const std::multimap<std::string, std::string>& old, int64_t stay,
+  const auto remove = [&](std::multimap<std::string, std::string>* old, int64_t stay,
                           const std::string& why) {
-    int64_t left = static_cast<int64_t>(old.size());
-    for (auto next = old.begin(); left > stay; ++next, --left) {
+    if (static_cast<int64_t>(old->size()) <= stay) return;
+    const std::string resolved = ResolvedTexts(flat_config_);
+    for (auto each = old->begin(); each != old->end();) {
+      each = NamesPath(resolved, Resolved(each->second)) ? old->erase(each) : std::next(each);
+    }
+    int64_t left = static_cast<int64_t>(old->size());
+    for (auto next = old->begin(); left > stay; ++next, --left) {
       const std::string& path = next->second;
       const int lock = LockRun(path, /*strictly=*/true);
       if (lock < 0) continue;
@@ -462,10 +466,10 @@ std::vector<std::string> RunDirectory::RemoveOld() const {
                              : fmt::format("removed {} ({}): {}", ShownPath(path), size, why));
     }
   };
-  remove(failed_starts, kFailedStarts - (IsFailedStart(path_, ReadRecord(path_)) ? 1 : 0),
+  remove(&failed_starts, kFailedStarts - (IsFailedStart(path_, ReadRecord(path_)) ? 1 : 0),
          fmt::format("its run never began; the newest {} of such directories stay", kFailedStarts));
   if (keep_ && is_done()) {
-    remove(others, *keep_ - 1, fmt::format("run.keep = {}, and this config has newer runs", *keep_));
+    remove(&others, *keep_ - 1, fmt::format("run.keep = {}, and this config has newer runs", *keep_));
   }
   return lines;
 }

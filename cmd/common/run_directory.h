@@ -94,7 +94,7 @@ class RunDirectory {
   std::optional<int64_t> keep_;  // run.keep
   bool has_eval_rows_ = false;   // the config has rows to evaluate on
   std::string config_;           // the effective one, as YAML
-  std::string resolved_;         // what its texts are as paths without links, in lines
+  Json flat_config_;             // each key with its value
   std::string status_;
   std::string model_;                           // the newest checkpoint; empty: there is none
   std::string model_at_;                        // the host that has it; empty: this one
