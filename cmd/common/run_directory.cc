@@ -20,6 +20,7 @@
 #include "base/machine_memory.h"
 #include "base/names.h"
 #include "cmd/common/program.h"
+#include "cmd/common/run_files.h"
 #include "cmd/common/run_lock.h"
 #include "trainer/config/dump.h"
 #include "trainer/monitor/run_monitor.h"
@@ -103,17 +104,25 @@ std::vector<std::string> ShownWords() {
   return words;
 }
 
-// Returns the command of this process for the same run again, which goes on in `directory`. `moved`: from the
-// checkpoints there, whatever checkpoint.dir is.
-std::string AgainCommand(const std::string& directory, bool moved = false) {
+// What comes next is `dtrain eval` or `inspect`, the same command again, which goes on in the directory, or
+// that with the checkpoints inside of the directory, whatever checkpoint.dir is.
+constexpr char kAgain[] = "again";
+constexpr char kAgainInside[] = "again, inside";
+
+// Returns the command that comes next for the directory of the run with this record. Empty: `what` is.
+std::string CommandOf(const Json& record, const std::string& what, const std::string& directory) {
+  if (what.empty()) return "";
   std::vector<std::string> words;
   bool value = false;
-  for (const std::string& word : ShownWords()) {
+  for (const Json& each : ListOf(record, "command_line")) {
+    const std::string word = each.is_string() ? each.get<std::string>() : "";
     const bool run = std::exchange(value, word == "--run") || value || word.rfind("--run=", 0) == 0;
     if (!run) words.push_back(word);
   }
+  if (what.rfind(kAgain, 0) != 0) return ShellLine({words.empty() ? "dtrain" : words[0], what, directory});
   words.insert(words.end(), {"--run", directory});
-  if (moved) words.insert(words.end(), {"--set", "checkpoint.dir=" + directory + "/checkpoints"});
+  if (what == kAgainInside)
+    words.insert(words.end(), {"--set", "checkpoint.dir=" + directory + "/checkpoints"});
   return ShellLine(words);
 }
 
@@ -202,10 +211,13 @@ bool IsFailedStart(const std::string& path, const Json& record) {
           fs::is_empty(checkpoints, failed));
 }
 
-std::string ShownPath(const std::string& path) {
+// Returns a path as a user in the directory `from`, or else in this one, would write it: relative if it is
+// below.
+std::string ShownPath(const std::string& path, fs::path from = {}) {
   std::error_code failed;
-  const fs::path relative = fs::path(path).lexically_relative(fs::current_path(failed));
-  const bool below = !failed && !relative.empty() && *relative.begin() != "..";
+  if (from.empty()) from = fs::current_path(failed);
+  const fs::path relative = fs::path(path).lexically_relative(from);
+  const bool below = !relative.empty() && *relative.begin() != "..";
   return below ? relative.string() : path;
 }
 
@@ -324,7 +336,7 @@ void RunDirectory::Begin(const Config& config, const std::string& config_path) {
   record["workers"] = static_cast<int64_t>(config.cluster.worker.size());
   record["start_time"] = WallText(ProcessStartWallNanos());
   record["end_time"] = nullptr;
-  record["next"] = AgainCommand(Shown());  // for those who find that the run was killed
+  SetNext(kAgain);  // for those who find that the run was killed
   record["checkpoints"] = config.checkpoint.dir;
   record["logs"] = config.log.dir;
   record["summaries"] = config.summary.dir;
@@ -378,7 +390,7 @@ void RunDirectory::End(const RunSummary& summary, const RunAccount& account, con
   for (const auto& [task, host] : account.identity.hosts) hosts[task] = host;
   record_["hosts"] = hosts;
   record_["end_time"] = WallText(account.end_nanos);
-  record_["next"] = TextOrNull(NextCommand());
+  SetNext(What());
   if (!WriteInRoom(path_, ResultPath(), result)) WriteFileAtomically(ResultPath(), result);
   unlink(ResultBefore().c_str());
   Write();
@@ -406,10 +418,17 @@ bool RunDirectory::is_done() const { return IsDone(status_); }
 
 std::string RunDirectory::WatchCommand() const { return ShellLine({OwnWords().at(0), "status", Shown()}); }
 
-std::string RunDirectory::NextCommand() const {
+std::string RunDirectory::What() const {
   const bool has_model = is_done() && !model_.empty() && model_at_.empty();
-  if (has_model) return ShellLine({OwnWords().at(0), has_eval_rows_ ? "eval" : "inspect", Shown()});
-  return goes_on_ ? AgainCommand(Shown(), moved_) : "";
+  if (has_model) return has_eval_rows_ ? "eval" : "inspect";
+  return !goes_on_ ? "" : moved_ ? kAgainInside : kAgain;
+}
+
+std::string RunDirectory::NextCommand() const { return CommandOf(record_, What(), Shown()); }
+
+void RunDirectory::SetNext(const std::string& what) {
+  record_["next"] = TextOrNull(CommandOf(record_, what, Shown()));
+  record_["next_is"] = TextOrNull(what);
 }
 
 std::string RunDirectory::OthersAgain() const {
@@ -547,18 +566,11 @@ PlacedRun PlaceRun(const std::string& config_path, const RunDirectory::Writer& w
   return placed;
 }
 
-// The directory is the last word of the command.
 std::string NextOf(const std::string& directory, const Json& record) {
-  const std::string next = TextIn(record, "next"), where = TextIn(record, "working_directory");
-  const bool quoted = !next.empty() && next.back() == '\'';
-  const size_t blank = next.rfind(quoted ? " '" : " ");
-  if (blank == std::string::npos) return next;
-  const size_t begin = blank + 1 + quoted;
-  const std::string recorded = next.substr(begin, next.size() - begin - quoted);
-  std::error_code failed;
-  if (fs::equivalent(fs::path(where) / recorded, directory, failed)) return next;
-  const bool here = fs::equivalent(where, fs::current_path(failed), failed);
-  return next.substr(0, blank + 1) + ShellLine({here ? directory : Absolute(directory)});
+  const std::string what = TextIn(record, "next_is");
+  if (what.empty()) return TextIn(record, "next");  // of an older version, or none
+  return CommandOf(record, what,
+                   ShownPath(WithoutSlashes(Absolute(directory)), TextIn(record, "working_directory")));
 }
 
 std::string NewStartId() {

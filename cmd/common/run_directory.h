@@ -83,6 +83,9 @@ class RunDirectory {
   // The result of the run before, until this one has its own: it may be killed.
   std::string ResultBefore() const { return path_ + "/result-before.json"; }
   bool is_done() const;
+  // After End(), what comes next, as CommandOf() takes it.
+  std::string What() const;
+  void SetNext(const std::string& what);
   // Of a ps 0 by hand, which other tasks must be started again too; empty for others.
   std::string OthersAgain() const;
 
