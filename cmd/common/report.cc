@@ -20,6 +20,7 @@
 #include "cmd/common/program.h"
 #include "cmd/common/run_directory.h"
 #include "cmd/common/run_files.h"
+#include "trainer/checkpoint/checkpoint_errors.h"
 #include "trainer/config/dump.h"
 #include "trainer/version.h"
 
@@ -39,11 +40,10 @@ std::string SpecHostOf(const ClusterConfig& cluster, TaskId task) {
 }  // namespace
 
 FileError OutputFailed(int error_number) {
-  const bool full = error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG;
-  return FileError(
-      fmt::format("standard output: {}. {}.", ErrnoText(error_number),
-                  full ? "Free some space, or send it to another disk" : "Send it to a file or a pipe"),
-      error_number);
+  return FileError(fmt::format("standard output: {}. {}.", ErrnoText(error_number),
+                               IsLackOfRoom(error_number) ? "Free some space, or send it to another disk"
+                                                          : "Send it to a file or a pipe"),
+                   error_number);
 }
 
 void ErrorLines::Print(const std::string& text, LogLevel level, const char* event) const {

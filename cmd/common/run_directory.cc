@@ -22,6 +22,7 @@
 #include "cmd/common/program.h"
 #include "cmd/common/run_files.h"
 #include "cmd/common/run_lock.h"
+#include "trainer/checkpoint/checkpoint_errors.h"
 #include "trainer/config/dump.h"
 #include "trainer/monitor/run_monitor.h"
 #include "trainer/version.h"
@@ -127,10 +128,10 @@ std::string CommandOf(const Json& record, const std::string& what, const std::st
 }
 
 [[noreturn]] void ThrowNoDirectory(const std::string& path, const char* what, int error_number) {
-  ThrowUnwritable(fmt::format("run.dir = {}: cannot be {}: {}. Free some space, or name another directory "
-                              "or none.",
-                              path, what, ErrnoText(error_number)),
-                  error_number);
+  ThrowUnwritable(
+      fmt::format("run.dir = {}: cannot be {}: {}. {}ame another directory or none.", path, what,
+                  ErrnoText(error_number), IsLackOfRoom(error_number) ? "Free some space, or n" : "N"),
+      error_number);
 }
 
 // Whether a text has the path of a directory, or one that is in it.
