@@ -86,7 +86,7 @@ class RunDirectory {
   // After End(), what comes next, as CommandOf() takes it.
   std::string What() const;
   void SetNext(const std::string& what);
-  // Of a ps 0 by hand, which other tasks must be started again too; empty for others.
+  // Says which other tasks must be started again too, if a ps 0 by hand wrote this; empty for others.
   std::string OthersAgain() const;
 
   const std::string path_;

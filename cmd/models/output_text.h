@@ -15,7 +15,7 @@
 
 namespace dtrain {
 
-// Of one checkpoint on one set or on two. Returns the figures and, for a classifier, a table of the classes
+// Returns the figures of one checkpoint on one set or on two and, for a classifier, a table of the classes
 // and their confusion.
 std::string EvaluationText(const std::vector<EvaluationOutcome>& outcomes);
 // Returns the figures on one line, for --follow.

@@ -57,8 +57,8 @@ void CheckIsBest(const std::string& dir, const std::vector<Evaluated>& evaluatio
   CHECK(ReadResult(out).at("test_loss").get<double>() == best->loss);
 }
 
-// Runs with 2 workers, of which the evaluator takes 60 steps, while every fifth step is saved, and evaluates
-// the best checkpoint.
+// Runs 2 workers for 60 steps each, with a checkpoint every fifth step, and checks that the best one has the
+// smallest loss.
 void CheckBest(const LocalJob& job, const std::string& mode, int ps, std::vector<std::string> more = {}) {
   CAPTURE(mode);
   CAPTURE(ps);

@@ -55,7 +55,7 @@ struct ColumnProfile {
   std::vector<ValueCount> frequent;  // the most frequent first, if all distinct ones were counted
   ValueCount rarest;                 // with `frequent`
 
-  // Of a category the texts that differ by case or blanks alone: "PARIS/Paris".
+  // The texts of a category that differ by case or blanks alone: "PARIS/Paris".
   std::vector<std::string> spellings;
   bool padded = false;  // blanks stand at the ends of values, and are left out
 
