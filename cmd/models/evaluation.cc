@@ -161,12 +161,8 @@ int64_t MaxRowsOfBatch(const RowSet& set, const Config& config, const InputForm&
 
 std::vector<std::string> LinesOf(const EvaluationOutcome& outcome, const std::string& left_out,
                                  const DataConfig& data) {
-  std::vector<std::string> lines = VerdictLines(SetName(outcome.set), outcome.reported);
-  const std::string accuracy = ": accuracy ";
-  const size_t at = outcome.figures.threshold && !lines.empty() ? lines[0].find(accuracy) : std::string::npos;
-  if (at != std::string::npos) {
-    lines[0].insert(at + accuracy.size(), fmt::format("with --threshold {:g}: ", *outcome.figures.threshold));
-  }
+  std::vector<std::string> lines =
+      VerdictLines(SetName(outcome.set), outcome.reported, outcome.figures.threshold);
   const auto add = [&](const std::string& line) {
     if (!line.empty()) lines.push_back(line);
   };

@@ -185,6 +185,8 @@ TEST_CASE("figures: rows that all weigh 0 give null, and are no best checkpoint"
   CHECK(Contains(run.local.output, "\ntest (2 rows): no figures: the rows weigh nothing"));
   CHECK(Contains(run.local.error, ": test: the rows weigh nothing\n"));
   CHECK(Run({"eval", run.checkpoints, "--best"}).code == 2);
+  CHECK(Contains(run.Eval({"--threshold", "0.2"}).output,
+                 "\ntest (2 rows): no figures: the rows weigh nothing"));
   CheckSameFigures(run.result, Json::Parse(run.Eval({"--json"}).output));
 }
 

@@ -23,8 +23,13 @@ std::string Beside(double figure, const std::optional<double>& base, const char*
   return fmt::format(", {} that of {} ({:.6g})", better, of, *base);
 }
 
-std::vector<std::string> ClassLines(const EvaluationFigures& figures) {
-  std::vector<std::string> lines = {fmt::format("accuracy {:.4f}", *figures.accuracy)}, ranking;
+std::string AccuracyText(double accuracy, std::optional<double> threshold) {
+  return fmt::format("accuracy {}{:.4f}", threshold ? fmt::format("with --threshold {:g}: ", *threshold) : "",
+                     accuracy);
+}
+
+std::vector<std::string> ClassLines(const EvaluationFigures& figures, std::optional<double> threshold) {
+  std::vector<std::string> lines = {AccuracyText(*figures.accuracy, threshold)}, ranking;
   if (figures.base_accuracy && figures.base_class) {
     const bool better = *figures.accuracy > *figures.base_accuracy;
     lines[0] += fmt::format(", {} always \"{}\" ({:.4f})", better ? "better than" : "no better than",
@@ -65,15 +70,18 @@ std::vector<std::string> NumberLines(const EvaluationFigures& figures) {
 
 }  // namespace
 
-std::vector<std::string> VerdictLines(const std::string& name, const EvaluationFigures& figures) {
+std::vector<std::string> VerdictLines(const std::string& name, const EvaluationFigures& figures,
+                                      std::optional<double> threshold) {
   std::vector<std::string> lines;
   if (figures.base_class && figures.base_accuracy.value_or(0) >= 1) {
-    lines = {fmt::format("all of these rows are of class \"{}\", so no figure of theirs says anything; {}",
-                         Printable(*figures.base_class, kMaxName),
+    const std::string of_threshold =
+        threshold && figures.accuracy ? fmt::format(" ({})", AccuracyText(*figures.accuracy, threshold)) : "";
+    lines = {fmt::format("all of these rows are of class \"{}\", so no figure of theirs{} says anything; {}",
+                         Printable(*figures.base_class, kMaxName), of_threshold,
                          name == "validation" ? "hold out others, such as data.validation_by: stratified"
                                               : "choose other rows")};
   } else if (figures.accuracy) {
-    lines = ClassLines(figures);
+    lines = ClassLines(figures, threshold);
   } else if (figures.rmse) {
     lines = NumberLines(figures);
   } else if (figures.loss) {

@@ -2,6 +2,7 @@
 // what an answer without a model gives. Thread: any; free functions.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,7 +11,8 @@
 
 namespace dtrain {
 
-// Returns up to four lines about a set, `name`, without their ends; none if nothing was evaluated on it:
+// Returns up to four lines about a set, `name`, without their ends; none if nothing was evaluated on it.
+// `threshold`: as for PredictedClass(), if accuracy was counted with it.
 //   test (2000 rows): accuracy 0.9210, better than always "no" (0.9200)
 //     log loss 0.251, 10 % below that of always the class shares (0.279)
 //     AUC 0.7400 (chance: 0.5), average precision 0.3100 (chance: 0.0800),
@@ -19,7 +21,8 @@ namespace dtrain {
 //   test (900 rows): RMSE 42.7, 33 % below that of always the mean (63.5); R2 0.5472: 55 % of the variance
 //   is explained
 //     MAE 25, 31 % below that of always the mean (36)
-std::vector<std::string> VerdictLines(const std::string& name, const EvaluationFigures& figures);
+std::vector<std::string> VerdictLines(const std::string& name, const EvaluationFigures& figures,
+                                      std::optional<double> threshold = {});
 
 // Where one class has more than this share of the rows, accuracy says little.
 constexpr double kUnevenShare = 0.6;

@@ -48,6 +48,10 @@ TEST_CASE("verdict: of rows that are all of one class no figure is told, but tha
   CHECK(VerdictLines("test", figures) ==
         std::vector<std::string>{"test (2000 rows): all of these rows are of class \"no\", so no figure of "
                                  "theirs says anything; choose other rows"});
+  CHECK(VerdictLines("test", figures, 0.2) ==
+        std::vector<std::string>{"test (2000 rows): all of these rows are of class \"no\", so no figure of "
+                                 "theirs (accuracy with --threshold 0.2: 1.0000) says anything; choose other "
+                                 "rows"});
   CHECK(ThresholdLine(figures) == "");
   figures.base_accuracy = 0.92;
   CHECK(ThresholdLine(figures) != "");

@@ -81,7 +81,7 @@ EvaluationFigures ReportedFigures(const Evaluation& evaluation, const Figures* f
   const Ranking ranking = figures->scores.Rank(before_class);
   reported.auc = ranking.auc;
   reported.average_precision = ranking.average_precision;
-  if (figures->threshold) reported.accuracy = figures->accuracy();
+  if (figures->threshold && reported.accuracy) reported.accuracy = figures->accuracy();
   return reported;
 }
 
