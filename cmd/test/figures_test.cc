@@ -35,9 +35,10 @@ struct OneRun {
 // Every figure that both have is the same, bit by bit.
 void CheckSameFigures(const Json& result, const Json& eval) {
   const std::string set = eval.at("set").get<std::string>() + "_";
-  for (const char* const key : {"rows", "loss", "accuracy", "base_accuracy", "base_class", "log_loss",
-                                "base_log_loss", "auc", "average_precision", "positive_share", "calibration",
-                                "thresholds", "rmse", "base_rmse", "mae", "base_mae", "r2"}) {
+  for (const char* const key :
+       {"rows", "loss", "accuracy", "base_accuracy", "base_class", "log_loss", "base_log_loss", "auc",
+        "average_precision", "positive_class", "positive_share", "calibration", "thresholds", "rmse",
+        "base_rmse", "mae", "base_mae", "r2"}) {
     CAPTURE(key);
     CHECK(result.at(set + key) == eval.at(key));
   }
@@ -213,7 +214,7 @@ TEST_CASE(
   CHECK(Contains(run.local.output,
                  "\ntest (100 rows): accuracy 0.9000, no better than always \"no\" (0.9000)\n  log loss 0."));
   CHECK(Contains(run.local.output, " % below that of always the class shares (0.325083)\n  AUC 0.9444"));
-  CHECK(Contains(run.local.output, "average precision 0.5000 (chance: 0.1000)"));
+  CHECK(Contains(run.local.output, ", of class \"yes\": average precision 0.5000 (chance: 0.1000)"));
   CHECK(Contains(run.Eval({"--threshold", "0.2"}).output,
                  "\ntest (100 rows): accuracy with --threshold 0.2: 0.9"));
   const Done usual = run.Eval({"--json"}), lower = run.Eval({"--threshold", "0.2", "--json"});

@@ -28,6 +28,7 @@ void VisitEvaluation(const std::string& prefix, Figures& figures, Visitor& visit
   visit(prefix + "base_log_loss", figures.base_log_loss);
   visit(prefix + "auc", figures.auc);
   visit(prefix + "average_precision", figures.average_precision);
+  visit(prefix + "positive_class", figures.positive_class);
   visit(prefix + "positive_share", figures.positive_share);
   visit(prefix + "calibration", figures.calibration);
   visit(prefix + "thresholds", figures.thresholds);

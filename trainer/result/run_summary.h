@@ -82,7 +82,8 @@ struct EvaluationFigures {
   std::optional<double> auc;
   std::optional<double> average_precision;
   // With two classes only.
-  std::optional<double> positive_share;  // of class 1: the average precision by chance
+  std::optional<std::string> positive_class;  // the name of class 1
+  std::optional<double> positive_share;       // of class 1: the average precision by chance
   std::optional<double> calibration;
   std::optional<std::vector<ThresholdFigures>> thresholds;
   // Other models have these; base_: the figure of always answering the mean of these rows.

@@ -13,9 +13,10 @@ namespace {
 constexpr size_t kMaxName = 40;  // of a class, in bytes
 constexpr char kMean[] = "always the mean";
 
-// Returns ", 42 % below that of always the mean (8)", or ", no better than that of always the mean (8)".
+// Returns ", 42 % below that of always the mean (8)", or ", no better than that of always the mean (8)";
+// empty if there is no error to be below.
 std::string Beside(double figure, const std::optional<double>& base, const char* of) {
-  if (!base) return "";
+  if (!base || *base == 0) return "";
   const double percent = 100 * (1 - figure / *base);
   const std::string better = percent >= 1  ? fmt::format("{:.0f} % below", percent)
                              : percent > 0 ? "less than 1 % below"
@@ -29,7 +30,7 @@ std::string AccuracyText(double accuracy, std::optional<double> threshold) {
 }
 
 std::vector<std::string> ClassLines(const EvaluationFigures& figures, std::optional<double> threshold) {
-  std::vector<std::string> lines = {AccuracyText(*figures.accuracy, threshold)}, ranking;
+  std::vector<std::string> lines = {AccuracyText(*figures.accuracy, threshold)}, ranking, of_positive;
   if (figures.base_accuracy && figures.base_class) {
     const bool better = *figures.accuracy > *figures.base_accuracy;
     lines[0] += fmt::format(", {} always \"{}\" ({:.4f})", better ? "better than" : "no better than",
@@ -44,12 +45,17 @@ std::vector<std::string> ClassLines(const EvaluationFigures& figures, std::optio
   if (figures.auc) ranking.push_back(fmt::format("AUC {:.4f} (chance: 0.5)", *figures.auc));
   // With several classes it is a mean, and so would its chance be.
   if (figures.auc && figures.average_precision && figures.positive_share) {
-    ranking.push_back(fmt::format("average precision {:.4f} (chance: {:.4f})", *figures.average_precision,
-                                  *figures.positive_share));
+    of_positive.push_back(fmt::format("average precision {:.4f} (chance: {:.4f})", *figures.average_precision,
+                                      *figures.positive_share));
   }
   if (figures.calibration) {
-    ranking.push_back(
+    of_positive.push_back(
         fmt::format("calibration {:.3f} (predicted / observed; 1 is right)", *figures.calibration));
+  }
+  if (!of_positive.empty()) {
+    ranking.push_back(fmt::format("of class \"{}\": {}",
+                                  Printable(figures.positive_class.value_or("1"), kMaxName),
+                                  fmt::join(of_positive, ", ")));
   }
   if (!ranking.empty()) lines.push_back(fmt::format("{}", fmt::join(ranking, ", ")));
   return lines;
@@ -61,6 +67,8 @@ std::vector<std::string> NumberLines(const EvaluationFigures& figures) {
   if (figures.r2) {
     lines[0] += fmt::format("; R2 {:.4f}: {:.0f} % of the variance is explained", *figures.r2,
                             std::fmax(0, 100 * *figures.r2));
+  } else if (figures.base_rmse == 0) {
+    lines[0] += "; all of these targets are equal, so R2 has no meaning";
   }
   if (figures.mae) {
     lines.push_back(fmt::format("MAE {:.6g}", *figures.mae) + Beside(*figures.mae, figures.base_mae, kMean));

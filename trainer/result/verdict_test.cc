@@ -18,6 +18,7 @@ EvaluationFigures Churn() {
   figures.base_class = "no";
   figures.auc = 0.74;
   figures.average_precision = 0.31;
+  figures.positive_class = "yes";
   figures.positive_share = 0.08;
   figures.calibration = 1.02;
   return figures;
@@ -28,8 +29,8 @@ TEST_CASE("verdict: each figure of a classifier stands beside what no model give
         std::vector<std::string>{
             "test (2000 rows): accuracy 0.9210, better than always \"no\" (0.9200)",
             "  log loss 0.251, 10 % below that of always the class shares (0.279)",
-            "  AUC 0.7400 (chance: 0.5), average precision 0.3100 (chance: 0.0800), calibration 1.020 "
-            "(predicted / observed; 1 is right)"});
+            "  AUC 0.7400 (chance: 0.5), of class \"yes\": average precision 0.3100 (chance: 0.0800), "
+            "calibration 1.020 (predicted / observed; 1 is right)"});
   EvaluationFigures useless = Churn();
   useless.accuracy = 0.92;
   CHECK(VerdictLines("test", useless)[0] ==
@@ -96,6 +97,19 @@ TEST_CASE("verdict: a regression stands beside the mean") {
         "validation (10 rows): RMSE 5, no better than that of always the mean (4); R2 -0.5625: 0 % of the "
         "variance is "
         "explained");
+}
+
+TEST_CASE(
+    "verdict: targets that are all equal give no R2 and no comparison with their mean, and the line says "
+    "why") {
+  EvaluationFigures figures;
+  figures.rows = 10;
+  figures.rmse = 2;
+  figures.mae = 1;
+  figures.base_rmse = figures.base_mae = 0;
+  CHECK(VerdictLines("test", figures) ==
+        std::vector<std::string>{
+            "test (10 rows): RMSE 2; all of these targets are equal, so R2 has no meaning", "  MAE 1"});
 }
 
 TEST_CASE(

@@ -39,12 +39,15 @@ void ReportClasses(const Figures& figures, const std::vector<std::string>& class
   const std::vector<double> shares = probabilities.Shares();
   if (shares.empty()) return;
   const auto largest = std::max_element(shares.begin(), shares.end());
-  const auto number = static_cast<size_t>(largest - shares.begin());
+  const auto name_of = [&](size_t number) {
+    return number < classes.size() ? classes[number] : fmt::format("{}", number);
+  };
   reported->base_accuracy = *largest;
-  reported->base_class = number < classes.size() ? classes[number] : fmt::format("{}", number);
+  reported->base_class = name_of(static_cast<size_t>(largest - shares.begin()));
   reported->log_loss = probabilities.log_loss();
   reported->base_log_loss = probabilities.shares_log_loss();
   if (shares.size() != 2) return;
+  reported->positive_class = name_of(1);
   reported->positive_share = shares[1];
   reported->calibration = probabilities.calibration();
   const std::vector<ThresholdFigures> thresholds = figures.reliability.Thresholds();
