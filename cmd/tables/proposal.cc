@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <regex>
 #include <set>
 
 #include "base/error.h"
@@ -245,8 +246,11 @@ class ConfigWriter {
   }
 
   // Two spellings of a class, one with a dot behind it or with other case or blanks, are one: the more
-  // frequent.
+  // frequent. Numbers are one class anyway, unless they are names.
   void FindRenames() {
+    if (plan_.names) {
+      for (const std::string& rename : Label().respelled) renames_.push_back(Quoted(rename));
+    }
     if (Label().type != ColumnType::kCategory) return;
     std::map<std::string, std::string> spellings;  // by what they have in common
     const auto add = [&](const std::string& text) -> const std::string& {
@@ -372,16 +376,17 @@ class ConfigWriter {
   bool gaps_ = false, many_gaps_ = false;
 };
 
-// 31.12.2021, 12/31/2021 or 2021/12/31, with or without a time behind it.
+// 31.12.2021, 12/31/2021, 2021/12/31, 31-Dec-2021 or Dec 31, 2021, with or without a time behind it.
 bool LooksLikeDate(const std::string& text) {
-  const std::string date = text.substr(0, text.find_first_of(" T"));
-  const size_t first = date.find_first_of("./-"), end = date.size();
-  const size_t second = first == date.npos ? date.npos : date.find(date[first], first + 1);
-  const auto digits = std::count_if(date.begin(), date.end(), [](char c) { return c >= '0' && c <= '9'; });
-  if (second == date.npos || digits + 2 != static_cast<int64_t>(end)) return false;
-  const size_t sizes[] = {first, second - first - 1, end - second - 1};
-  const auto is_short = [&](size_t part) { return sizes[part] == 1 || sizes[part] == 2; };
-  return is_short(1) && ((is_short(0) && sizes[2] == 4) || (sizes[0] == 4 && is_short(2)));
+  static const std::string month =
+      "(jan(uary)?|feb(ruary)?|mar(ch)?|apr(il)?|may|june?|july?|aug(ust)?|sep(t|tember)?|oct(ober)?|nov("
+      "ember)?|"
+      "dec(ember)?)";
+  static const std::regex form(
+      "(\\d{1,2}([./-])\\d{1,2}\\2\\d{4}|\\d{4}([./-])\\d{1,2}\\3\\d{1,2}|"
+      "(\\d{1,2}[-/. ]+" +
+      month + "|" + month + "[-/. ]+\\d{1,2})[-/., ]+(\\d{2}|\\d{4}))([ t].*)?");
+  return std::regex_match(LowerCase(text), form);
 }
 
 std::string ColumnList(const TableProfile& table) {

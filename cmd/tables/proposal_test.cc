@@ -254,12 +254,13 @@ TEST_CASE("proposal: a column that looks like dates of another form says which f
     return NotesOf(ProfileOf(text), "y");
   };
   const std::string told = "left out: day (it looks like dates, and YYYY-MM-DD is what is read)";
-  for (const char* form : {"{d}.{m}.2021", "{m}/{d}/2021", "2021/{m}/{d}"}) {
+  for (const char* form : {"{d}.{m}.2021", "{m}/{d}/2021", "2021/{m}/{d}", "{d}-Mar-20{m}", "{d} March 20{m}",
+                           "\"Mar {d}, 20{m}\""}) {
     CAPTURE(form);
     CHECK(Has(notes(form, ""), told));
-    CHECK(Has(notes(form, " 09:30"), told));
+    if (*form != '"') CHECK(Has(notes(form, " 09:30"), told));
   }
-  for (const char* form : {"10.{m}.{d}.2", "123-{m}-{d}00", "a/{m}/{d}20"}) {
+  for (const char* form : {"10.{m}.{d}.2", "123-{m}-{d}00", "a/{m}/{d}20", "Marseille {d}/{m}"}) {
     CAPTURE(form);
     CHECK(Has(notes(form, ""), "left out: day (an id: all values differ)"));
   }
@@ -463,6 +464,20 @@ class TableDrawer {
   uint64_t count_ = 0;
 };
 
+// Returns why a run of two workers would not begin with this config; empty: it would.
+std::string RefusedByLocal(const std::string& yaml) {
+  return UserErrorOf([&] {
+    LoadOptions options;
+    options.cluster_optional = true;
+    options.default_workers = 2;
+    Config config = LoadConfig(WritePlain("drawn.yaml", yaml), {}, options);
+    config.cluster = {{"a:1"}, {"a:2", "a:3"}, {}};
+    ResolveModelShape(PeekShape(config), &config);
+    const LoadedData data = LoadData(config);
+    StepRows(config, data.train->rows(), 1, 2);
+  });
+}
+
 TEST_CASE("proposal: what is written for a table that was drawn can be trained on by two workers") {
   int written = 0;
   for (uint64_t seed = 1; seed <= 400; ++seed) {
@@ -478,19 +493,35 @@ TEST_CASE("proposal: what is written for a table that was drawn can be trained o
     ++written;
     CAPTURE(proposal.yaml);
     CHECK(proposal.notes.size() <= 9);  // init adds the label, a fault, the header's doubts and what it wrote
-    const std::string refused_by_local = UserErrorOf([&] {
-      LoadOptions options;
-      options.cluster_optional = true;
-      options.default_workers = 2;
-      Config config = LoadConfig(WritePlain("drawn.yaml", proposal.yaml), {}, options);
-      config.cluster = {{"a:1"}, {"a:2", "a:3"}, {}};
-      ResolveModelShape(PeekShape(config), &config);
-      const LoadedData data = LoadData(config);
-      StepRows(config, data.train->rows(), 1, 2);
-    });
-    CHECK(refused_by_local == "");
+    CHECK(RefusedByLocal(proposal.yaml) == "");
   }
   CHECK(written > 150);
+}
+
+TEST_CASE("proposal: classes that are numbers are the same in any notation, for init and for the reader") {
+  const auto yaml = [](const std::vector<std::string>& labels) {
+    std::string text = "x,y\n";
+    for (size_t i = 0; i < 40; ++i) text += fmt::format("{},{}\n", i * 7 % 11, labels[i % labels.size()]);
+    const std::string path = WritePlain("forms.csv", text);
+    const TableProfile table = ProfileTable(path);
+    const std::string written = ProposeConfig(table, ChooseLabel(table, "y"), path).yaml;
+    CAPTURE(written);
+    CHECK(RefusedByLocal(written) == "");
+    return written;
+  };
+  for (const std::vector<std::string>& labels : {std::vector<std::string>{"1.000000e+00", "0.000000e+00"},
+                                                 {"1e0", "0e0"},
+                                                 {"-1.0", "1.0"},
+                                                 {"-1.000e+00", "1.000e+00"},
+                                                 {"-1", "1", "+1"},
+                                                 {"0", "1", "1.0", "+1"}}) {
+    const std::string written = yaml(labels);
+    CHECK(Has(written, "model: {kind: logistic}"));
+    CHECK_FALSE(Has(written, "label_type"));
+    CHECK_FALSE(Has(written, "rename_labels"));
+  }
+  CHECK(Has(yaml({"0.0e+00", "1.0e+00", "2.0e+00", "2", "1"}), "model: {kind: softmax, outputs: 3}"));
+  CHECK(Has(yaml({"2", "2", "2", "5", "+2"}), "  rename_labels: [\"+2 -> 2\"]\n"));
 }
 
 TEST_CASE("profile text: a line for each column, and for each kind of fault its place, count and rule") {

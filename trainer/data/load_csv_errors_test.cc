@@ -120,7 +120,7 @@ TEST_CASE("csv errors: labels that are no classes") {
         expected("4294967296",
                  ". For labels that are quantities set model.kind to linear; otherwise "
                  "raise model.outputs, or remove the row."));
-  for (const char* label : {"3", "+3.0"}) {
+  for (const char* label : {"3", "+3.0", "3e0"}) {
     CHECK(error(label) ==
           expected(label,
                    "; labels start at 0. If yours start at 1, set data.label_type to names; otherwise "
@@ -131,7 +131,7 @@ TEST_CASE("csv errors: labels that are no classes") {
                                    "; labels start at 0. Number the classes from 0 in all rows, or name them "
                                    "in all; otherwise remove the row."));
   }
-  for (const char* label : {"0.5", "-0.5", "0.99999999", "1e0", "-inf"}) {
+  for (const char* label : {"0.5", "-0.5", "0.99999999", "1e-1", "-inf"}) {
     CHECK(error(label) == expected(label,
                                    ", in plain digits. Write it so, or remove the row; for labels that are "
                                    "real numbers set model.kind to linear."));

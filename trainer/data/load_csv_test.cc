@@ -72,11 +72,17 @@ TEST_CASE("csv: class names get the numbers of their sorted order, in the test s
   CHECK(RowsOf(*data.test).features == std::vector<float>{5, 6});
 }
 
-TEST_CASE("csv: class numbers may have a plus sign, zeros before them and a point and zeros behind") {
-  const LoadedData data =
-      LoadData(CsvConfig(ModelKind::kSoftmax, "a,y\n1,1.0\n2,0\n3,01\n4,+2\n5,\"1\"\n6,2.\n", "y"));
-  CHECK(RowsOf(*data.train).labels == std::vector<int32_t>{1, 0, 1, 2, 1, 2});
+TEST_CASE(
+    "csv: class numbers may have a plus sign, zeros, a point or an exponent, as long as they are whole") {
+  const LoadedData data = LoadData(CsvConfig(
+      ModelKind::kSoftmax, "a,y\n1,1.0\n2,0\n3,01\n4,+2\n5,\"1\"\n6,2.\n7,1e0\n8,2.0e+00\n9,20E-1\n", "y"));
+  CHECK(RowsOf(*data.train).labels == std::vector<int32_t>{1, 0, 1, 2, 1, 2, 1, 2, 2});
   CHECK(data.form.classes.empty());
+  for (const char* label : {"1.5e0", "1e-1", "0.99999999", "1e", "0x1", "1e0x"}) {
+    CAPTURE(label);
+    const std::string rows = fmt::format("a,y\n1,0\n2,{}\n", label);
+    CHECK(UserErrorOf([&] { LoadData(CsvConfig(ModelKind::kSoftmax, rows, "y")); }) != "");
+  }
 }
 
 TEST_CASE("csv: of two classes -1 and 1 are 0 and 1, and no mixture of both is taken") {

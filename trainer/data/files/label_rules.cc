@@ -2,23 +2,23 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <charconv>
+#include <cmath>
 
 #include "trainer/config/parse.h"
 
 namespace dtrain {
 namespace {
 
-constexpr std::string_view kDigits = "0123456789";
-
-// Returns the digits before the point of an integer, which may have a plus sign; empty if `text` is not one.
-std::string_view WholeDigits(std::string_view text) {
+// Returns the number if `text` is a whole one without a minus sign.
+std::optional<double> WholeNumber(std::string_view text) {
   if (!text.empty() && text.front() == '+') text.remove_prefix(1);
-  const size_t whole = std::min(text.find_first_not_of(kDigits), text.size());
-  const std::string_view behind = text.substr(whole);
+  if (text.empty() || text.front() < '0' || text.front() > '9') return std::nullopt;
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   const bool is_whole =
-      behind.empty() || (behind.front() == '.' && behind.find_first_not_of('0', 1) == behind.npos);
-  return text.substr(0, is_whole ? whole : 0);
+      error == std::errc() && end == text.data() + text.size() && number == std::floor(number);
+  return is_whole ? std::optional<double>(number) : std::nullopt;
 }
 
 }  // namespace
@@ -56,7 +56,7 @@ std::string LabelRangeRule(const LabelRules& rules, std::string_view label) {
   const std::string range =
       fmt::format("must be a whole number in 0..{} ({})", *rules.classes - 1, rules.source);
   const bool negative = !label.empty() && label.front() == '-';
-  if (WholeDigits(negative ? label.substr(1) : label).empty()) {
+  if (!WholeNumber(negative ? label.substr(1) : label)) {
     return fmt::format(
         "{}, in plain digits. Write it so, or remove the row; for labels that are real numbers set {} to "
         "linear.",
@@ -76,16 +76,11 @@ std::string LabelRangeRule(const LabelRules& rules, std::string_view label) {
                      range, rules.is_text ? "set data.label_type to names" : "subtract 1", rules.remedy);
 }
 
-// Compares digits and not float32 values, which would round 0.99999999 to a class.
+// In double, because float32 would round 0.99999999 to a class.
 std::optional<int32_t> ClassNumber(std::string_view text, int64_t classes) {
-  const std::string_view digits = WholeDigits(text);
-  if (digits.empty()) return std::nullopt;
-  int64_t number = 0;
-  for (const char digit : digits) {
-    number = number * 10 + (digit - '0');
-    if (number >= classes) return std::nullopt;
-  }
-  return static_cast<int32_t>(number);
+  const std::optional<double> number = WholeNumber(text);
+  if (!number || *number >= static_cast<double>(classes)) return std::nullopt;
+  return static_cast<int32_t>(*number);
 }
 
 }  // namespace dtrain

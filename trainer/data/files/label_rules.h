@@ -48,8 +48,8 @@ std::string LabelRangeRule(const LabelRules& rules, std::string_view label);
 // Returns the class that is written as -1 or 1, or as ClassNumber() takes them: 0 or 1. Unset: it is neither.
 std::optional<int32_t> SignedClass(std::string_view text);
 
-// Returns the class written as digits, which may have a plus sign or zeros before them and a point and zeros
-// behind them: 1, 01, +1 and 1.0 are the same. Unset if `text` is not a number in [0, classes).
+// Returns the class that is written as a number: 1, 01, +1, 1.0 and 1e0 are the same. Unset if `text` is not
+// a whole number in [0, classes).
 std::optional<int32_t> ClassNumber(std::string_view text, int64_t classes);
 
 }  // namespace dtrain

@@ -194,6 +194,7 @@ class ColumnBuilder {
     });
     if (!column_.frequent.empty()) column_.rarest = column_.frequent.back();
     if (column_.type == ColumnType::kCategory) FindSpellings();
+    if (column_.IsNumber()) JoinNumbers();
     column_.frequent.resize(std::min(kFrequent, column_.frequent.size()));
   }
 
@@ -206,6 +207,31 @@ class ColumnBuilder {
     for (const auto& [common, texts] : spellings) {
       if (texts.size() > 1) column_.spellings.push_back(fmt::format("{}", fmt::join(texts, "/")));
     }
+  }
+
+  // A double tells numbers of more than 15 digits apart no longer, which may be ids.
+  void JoinNumbers() {
+    std::map<double, size_t> first;  // the most frequent text of each number
+    std::vector<ValueCount> joined;
+    for (ValueCount& value : column_.frequent) {
+      const std::optional<double> number = NumberOf(value.text, decimal_comma_);
+      const bool is_exact = number && std::abs(*number) < 1e15 && value.text.size() < kMaxExample;
+      const auto [same, is_new] =
+          is_exact ? first.emplace(*number, joined.size()) : std::pair(first.end(), true);
+      if (is_new) {
+        joined.push_back(std::move(value));
+        continue;
+      }
+      ValueCount& other = joined[same->second];
+      other.rows += value.rows;
+      column_.respelled.push_back(fmt::format("{} -> {}", value.text, other.text));
+    }
+    column_.frequent = std::move(joined);
+    if (column_.respelled.empty()) return;
+    column_.distinct = static_cast<int64_t>(column_.frequent.size());
+    std::stable_sort(column_.frequent.begin(), column_.frequent.end(),
+                     [](const ValueCount& a, const ValueCount& b) { return a.rows > b.rows; });
+    column_.rarest = column_.frequent.back();
   }
 
   void Suspect() {

@@ -45,7 +45,7 @@ struct ColumnProfile {
   ColumnType type = ColumnType::kEmpty;
   int64_t missing = 0;               // empty, ?, NA, N/A, nan or null, in any case
   int64_t known = 0;                 // all others
-  int64_t distinct = 0;              // of the known
+  int64_t distinct = 0;              // of the known; in a column of numbers 1 and +1 are the same
   bool more_distinct = false;        // distinct is where counting ended
   int64_t numbers = 0;               // known values that are numbers
   double min = 0, max = 0;           // of the numbers
@@ -57,6 +57,8 @@ struct ColumnProfile {
 
   // The texts of a category that differ by case or blanks alone: "PARIS/Paris".
   std::vector<std::string> spellings;
+  // Of a column of numbers the texts that are the same as a more frequent one: "+1 -> 1".
+  std::vector<std::string> respelled;
   bool padded = false;  // blanks stand at the ends of values, and are left out
 
   Faults not_a_number;  // in a column of numbers
