@@ -126,8 +126,9 @@ class PredictGrammar : public CommandGrammar {
         ->type_name("FILE")
         ->trigger_on_parse();
     app()
-        ->add_option("--out", predict_.out,
-                     "Where the predictions go, when all are there; else standard output")
+        ->add_option(
+            "--out", predict_.out,
+            "Where the predictions go, when all are there; without it or with -, standard output, row by row")
         ->type_name("FILE");
     app()
         ->add_option("--keep", predict_.keep,
@@ -158,6 +159,7 @@ class PredictGrammar : public CommandGrammar {
       throw UserError("--format {}: must be csv or jsonl.", predict_.format);
     }
     PredictArguments predict = predict_;
+    if (predict.out == "-") predict.out.clear();
     if (!skip_bad_.empty()) predict.skip_bad = ParseCount("--skip-bad", skip_bad_, 0, "10");
     if (predict.threshold && predict.raw) {
       throw UserError("--threshold: --raw answers with logits and no class. Leave one of them out.");

@@ -105,7 +105,8 @@ EvaluationOutcome Evaluator::Evaluate(const Config& config, CheckpointReader* ch
   if (config.eval.on == EvalOn::kValidation) {
     errors_.Print(OtherHeldOutLine(*checkpoint, config), LogLevel::kWarning);
   }
-  return EvaluateCheckpoint(config, devices_, checkpoint, between_batches, arguments_.threshold);
+  return EvaluateCheckpoint(config, devices_, checkpoint, between_batches, arguments_.threshold,
+                            arguments_.data.empty() ? "data.test" : "--data");
 }
 
 void Evaluator::Print(const std::vector<EvaluationOutcome>& outcomes) const {

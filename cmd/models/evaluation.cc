@@ -44,12 +44,12 @@ struct RowSet {
   int64_t max = 0;  // rows
 };
 
-RowSet RowsOf(const Config& config) {
+RowSet RowsOf(const Config& config, const std::string& key_of_test) {
   if (config.eval.on == EvalOn::kValidation) {
     const int64_t max = config.data.validation_share > 0 ? INT64_MAX : config.data.validation;
     return {config.data.train, "data.train", max};
   }
-  return {config.data.test, "data.test", INT64_MAX};
+  return {config.data.test, key_of_test, INT64_MAX};
 }
 
 // Returns the files or the pipe of a set. Throws UserError for a pipe that a checkpoint's config names.
@@ -207,11 +207,11 @@ void CheckThreshold(std::optional<double> threshold, const ModelConfig& model) {
 EvaluationOutcome EvaluateCheckpoint(const Config& config, const DeviceChoice& devices,
                                      CheckpointReader* checkpoint,
                                      const std::function<void()>& between_batches,
-                                     std::optional<double> threshold) {
+                                     std::optional<double> threshold, const std::string& key) {
   CheckThreshold(threshold, config.model);
   const Layout layout = LayoutFor(*checkpoint, config);
   PrepareProcess(config);
-  const RowSet set = RowsOf(config);
+  const RowSet set = RowsOf(config, key);
   if (set.source.format == DataFormat::kNone || set.max == 0) throw UserError(kNoSet);
   EvaluationOutcome outcome{
       checkpoint->path(),

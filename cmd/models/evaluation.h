@@ -36,10 +36,11 @@ void EvaluateOn(const std::vector<std::string>& data, Config* config);
 void CheckThreshold(std::optional<double> threshold, const ModelConfig& model);
 
 // Evaluates a checkpoint on the set of eval.on. Rows of files are read a batch at a time. `between_batches`
-// may throw. `threshold`: as for PredictedClass().
+// may throw. `threshold`: as for PredictedClass(). `key`: what messages call data.test.
 EvaluationOutcome EvaluateCheckpoint(const Config& config, const DeviceChoice& devices,
                                      CheckpointReader* checkpoint,
                                      const std::function<void()>& between_batches,
-                                     std::optional<double> threshold = {});
+                                     std::optional<double> threshold = {},
+                                     const std::string& key = "data.test");
 
 }  // namespace dtrain

@@ -276,6 +276,14 @@ struct Forest {
   }
 };
 
+TEST_CASE("eval: a file of --data that is not there is refused by that name, and not by the config's key") {
+  const Forest forest;
+  const Trained run(forest.Yaml());
+  const Eval eval({run.checkpoints, "--data", "nope.csv"});
+  CHECK(eval.code == 2);
+  CHECK(Contains(eval.error, " Is --data right?"));
+}
+
 TEST_CASE("eval: of classes with names, all figures as one JSON document") {
   const Forest forest;
   const Trained run(forest.Yaml());

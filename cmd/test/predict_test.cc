@@ -62,6 +62,13 @@ TEST_CASE("predict: a label in front is left out with and without a header") {
   CHECK(plain.output == named.output);
 }
 
+TEST_CASE("predict: --out - is standard output, and no file of that name") {
+  const Trained& model = Standard();
+  const Done done = model.Predict(model.rows, {"--out", "-"});
+  CHECK(done.output == model.Predict(model.rows).output);
+  CHECK_FALSE(std::filesystem::exists("-"));
+}
+
 TEST_CASE("predict: another scale than the weights are for is refused, by whatever command and way") {
   const Trained& model = Standard();
   const std::string must =

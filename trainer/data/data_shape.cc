@@ -285,9 +285,13 @@ int64_t AutoDecaySteps(const Config& config, std::optional<int64_t> updates) {
   const ScheduleConfig& schedule = config.train.optimizer.schedule;
   if (schedule.kind == ScheduleKind::kConstant || schedule.decay_steps != kAutoDecay) return 0;
   if (!updates) {
+    const TrainConfig& train = config.train;
     throw UserError(
-        "train.optimizer.schedule.decay_steps = auto; how many updates the run has nobody knows. Set "
-        "train.steps, or give a number.");
+        "train.optimizer.schedule.decay_steps = auto; how many updates the run has nobody knows{}. Set "
+        "train.steps, or give a number.",
+        train.mode == TrainMode::kSync && train.aggregate
+            ? fmt::format(", since with train.aggregate = {} that depends on who is slow", *train.aggregate)
+            : "");
   }
   return std::max<int64_t>(1, *updates - schedule.warmup_steps);
 }

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <string>
 
+#include "trainer/config/parse.h"
 #include "trainer/data/data_shape.h"
 #include "trainer/data/files/data_test_util.h"
 #include "trainer/data/load_data.h"
@@ -123,6 +124,18 @@ TEST_CASE("data fingerprint: other rows are told, and nothing where one side is 
   CHECK(FingerprintOf(*LoadData(endless).train) == DataFingerprint());
   endless.data.train.rows = 5000;
   CHECK(FingerprintOf(*LoadData(endless).train).rows == 5000);
+}
+
+TEST_CASE("decay_steps: auto with train.aggregate and no train.steps is refused by the names of both") {
+  Config config;
+  config.train.optimizer.schedule.kind = ScheduleKind::kCosine;
+  config.train.optimizer.schedule.decay_steps = kAutoDecay;
+  CHECK(AutoDecaySteps(config, 90) == 90);
+  config.train.mode = TrainMode::kSync;
+  config.train.aggregate = 2;
+  const std::string refused = UserErrorOf([&] { AutoDecaySteps(config, std::nullopt); });
+  CHECK(refused.find("decay_steps = auto; ") != std::string::npos);
+  CHECK(refused.find("train.aggregate = 2") != std::string::npos);
 }
 
 }  // namespace
