@@ -493,12 +493,43 @@ Resumption Resume(const Positions& saved, const Config& config, std::optional<in
   return {now, said};
 }
 
+namespace {
+
+// Returns the local steps of `now` that need not be made any more until the epochs are over. Those behind the
+// last epoch are none of these, and in sync the run ends with the worker that has the most rounds to go.
+int64_t StepsThatCount(const Positions& now, const Config& config, std::optional<int64_t> train_rows) {
+  const int64_t batches = train_rows ? BatchesPerEpoch(OrderSpecOf(config, *train_rows, 0, 1)) : 0;
+  const auto remaining = RemainingData::Of(now.plan, batches);
+  if (!config.train.epochs || batches <= 0 || remaining == nullptr) return SumOfSteps(now);
+  const bool full = config.data.split == Split::kFull;  // every worker has all batches
+  const int64_t epochs = *config.train.epochs, first_whole = remaining->first_whole();
+  int64_t sum = 0, min = std::numeric_limits<int64_t>::max();
+  for (int64_t worker = 0; worker < Workers(now); ++worker) {
+    const auto steps_of = [&](int64_t of_epoch) {
+      return StepsOf(of_epoch, full ? 0 : worker, full ? 1 : Workers(now), now.devices, now.in_step,
+                     now.chunk);
+    };
+    const int64_t steps = now.local_steps[static_cast<size_t>(worker)];
+    int64_t behind = steps;  // the epochs so far
+    for (int64_t epoch = now.plan.epoch; epoch < std::min(epochs, first_whole); ++epoch)
+      behind -= std::min(behind, steps_of(remaining->OfEpoch(epoch)->count()));
+    const int64_t whole = epochs - first_whole, one = steps_of(batches);
+    if (whole > 0) behind -= one > behind / whole ? behind : one * whole;
+    sum += steps - behind;
+    min = std::min(min, steps - behind);
+  }
+  return config.train.mode == TrainMode::kSync ? min * Workers(now) : sum;
+}
+
+}  // namespace
+
 Resumption ResumeAt(int64_t step, const Positions& saved, const Config& config,
                     std::optional<int64_t> train_rows) {
   Resumption resumption = Resume(saved, config, train_rows);
   Positions& now = resumption.positions;
   const int64_t together = config.train.mode == TrainMode::kSync ? Workers(now) : 1;  // local steps in a step
-  now.plan.earlier_steps = std::min(step, kMaxNumber / together) * together - SumOfSteps(now);
+  now.plan.earlier_steps =
+      std::min(step, kMaxNumber / together) * together - StepsThatCount(now, config, train_rows);
   return resumption;
 }
 

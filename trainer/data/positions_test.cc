@@ -213,8 +213,8 @@ TEST_CASE(
 
 TEST_CASE(
     "positions: what is left comes behind the steps of the checkpoint, in whatever mode they were made") {
-  const auto end = [](const Positions& saved, int64_t step, Config config) {
-    config.train.epochs = 6;
+  const auto end = [](const Positions& saved, int64_t step, Config config, int64_t epochs = 6) {
+    config.train.epochs = epochs;
     return StepsOfRun(config, 1000, ResumeAt(step, saved, config, 1000).positions.plan);
   };
   Config half = Sync(2);
@@ -226,6 +226,17 @@ TEST_CASE(
   CHECK(end(sync, 150, half) == 150 + 6 * 100);  // the first epoch begins again
   CHECK(end(async, 300, Workers(3)) == 600);
   CHECK(end(async, 300, Sync(2)) == 450);
+  const Positions uneven = At(Workers(2), 1000, {250, 50});  // of 300 each
+  CHECK(end(uneven, 300, Workers(2)) == 600);
+  CHECK(end(uneven, 300, Sync(2)) == 300 + 250);
+  CHECK(end(uneven, 300, Workers(2), 4) == 300 + 150);  // the first one is there already
+  CHECK(end(uneven, 300, Sync(2), 4) == 300 + 150);
+  CHECK(end(uneven, 300, Sync(3)) == 300 + 4 * 17 + 34);                 // half of four epochs is left
+  const Positions full = At(Workers(2, Split::kFull), 1000, {250, 50});  // of 600 each
+  Config rounds = Workers(2, Split::kFull);
+  rounds.train.mode = TrainMode::kSync;
+  CHECK(end(full, 300, rounds) == 300 + 550);
+  CHECK(end(full, 300, Workers(2, Split::kFull), 2) == 300 + 150);
   CHECK(end(async, std::numeric_limits<int64_t>::max(), Sync(2)).has_value());  // read from a damaged file
 }
 
