@@ -88,6 +88,10 @@ const std::byte* Frame::data() const { return static_cast<const std::byte*>(zmq_
 size_t Frame::size() const { return zmq_msg_size(Native(*this)); }
 
 void Channel::Serve(TimePoint deadline, const MessageHandler& handler) {
+  struct Flushed {
+    ~Flushed() { channel->Flush(); }
+    Channel* const channel;
+  } const flushed{this};
   NodeId from = 0;
   Message message;
   for (int i = 0; i < kServedInARow; ++i) {

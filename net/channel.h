@@ -102,6 +102,12 @@ struct ChannelStats {
   uint64_t frames_dropped = 0;  // malformed, hence not sent by a dtrain
 };
 
+// A transport may keep short messages until its owner has read what is there, so that they leave together: so
+// many, of so many bytes at most, and only so soon after one was received: then the owner is sure to be back.
+constexpr size_t kBatchMessages = 16;
+constexpr size_t kShortBytes = 1024;
+constexpr std::chrono::microseconds kAtOnce{20};
+
 // The messages without a pause after which Serve() returns.
 constexpr int kServedInARow = 256;
 
@@ -132,6 +138,7 @@ class Channel {
   // throws too. Returns earlier after many messages without a pause. `handler` runs on this thread, or on
   // that of a sender in the same process (inproc_transport.h): on one at a time, each sees what the one
   // before has written, and none after Serve() has returned.
+  // What the handler has sent is on its way then.
   virtual void Serve(TimePoint deadline, const MessageHandler& handler);
 
   virtual ChannelStats stats() const = 0;
@@ -153,6 +160,10 @@ class Channel {
   // Says whether a conversation that a peer has made, together with its connection for heartbeats (id | 1),
   // is of a task of this run. Every other connection is a stranger's: a transport bounds what strangers hold.
   virtual void SetKnown(NodeId, bool known) { static_cast<void>(known); }
+
+ protected:
+  // Sends what was kept until now, at the end of Serve().
+  virtual void Flush() {}
 };
 
 // Transport: makes channels of one kind. Owner: the command; it outlives its channels. Thread: any.

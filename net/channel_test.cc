@@ -504,6 +504,27 @@ TEST_CASE_TEMPLATE("channel: Serve() hands messages in order until its handler h
   CHECK(ReceiveSoon(*pair.server).header() == "3");
 }
 
+// Its answers may leave together, but no later than it ends.
+TEST_CASE_TEMPLATE("channel: all that a handler has sent leaves when Serve() ends", Kind, ZmqKind, InprocKind,
+                   UnixKind) {
+  Pair<Kind> pair;
+  for (int round = 0; round < 50; ++round) {
+    constexpr int kMessages = 8;
+    for (int i = 0; i < kMessages; ++i) {
+      REQUIRE(SendSoon(*pair.client, pair.id, TextMessage("ask")) == SendResult::kSent);
+    }
+    int answered = 0;
+    const auto handle = [&](NodeId from, Message&) {
+      Message answer = TextMessage("answer");
+      REQUIRE(pair.server->Send(from, answer) == SendResult::kSent);
+      return ++answered < kMessages / 2;  // others are there
+    };
+    while (answered < kMessages / 2) pair.server->Serve(Clock::now() + milliseconds(100), handle);
+    for (int i = 0; i < kMessages / 2; ++i) CHECK(ReceiveSoon(*pair.client).header() == "answer");
+    for (int i = 0; i < kMessages / 2; ++i) ReceiveSoon(*pair.server);
+  }
+}
+
 TEST_CASE_TEMPLATE("channel: Serve() ends at its deadline, and throws what its handler throws", Kind, ZmqKind,
                    InprocKind, UnixKind) {
   Pair<Kind> pair;

@@ -2,8 +2,11 @@
 
 #include <doctest/doctest.h>
 #include <linux/filter.h>
+#include <linux/tcp.h>
 #include <malloc.h>
+#include <netinet/in.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 
 #include <algorithm>
 #include <fstream>
@@ -57,6 +60,19 @@ class RawPeer {
     }
     return true;
   }
+  // How much the other side, in this process, has read of this connection.
+  int64_t BytesTaken() const {
+    for (int fd = 0; fd < 1024; ++fd) {
+      if (!AreEnds(descriptor_, fd)) continue;
+      tcp_info info{};
+      socklen_t size = sizeof(info);
+      int waiting = 0;
+      REQUIRE(getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0);
+      REQUIRE(ioctl(fd, FIONREAD, &waiting) == 0);
+      return static_cast<int64_t>(info.tcpi_bytes_received) - waiting;
+    }
+    return 0;
+  }
   bool IsClosed(milliseconds patience = kPatience) {
     const TimePoint deadline = Clock::now() + patience;
     do {
@@ -69,6 +85,15 @@ class RawPeer {
   }
 
  private:
+  static bool AreEnds(int a, int b) {
+    sockaddr_in of_a{}, peer_of_b{};
+    socklen_t size = sizeof(of_a);
+    if (getsockname(a, reinterpret_cast<sockaddr*>(&of_a), &size) != 0) return false;
+    size = sizeof(peer_of_b);
+    if (getpeername(b, reinterpret_cast<sockaddr*>(&peer_of_b), &size) != 0) return false;
+    return a != b && of_a.sin_port == peer_of_b.sin_port;
+  }
+
   const int descriptor_;
 };
 
@@ -270,6 +295,68 @@ TEST_CASE("connection guard: whole messages that nobody takes cost 68 KiB a conn
 #endif
   for (int i = 0; i < kStrangers * (kApart + kTogether); ++i) {
     CHECK(ReceiveSoon(*server.channel).message.header.size() == kBytes);
+  }
+}
+
+// A frame fills libzmq's buffer, so that few others are read with those that wait.
+TEST_CASE("connection guard: two messages of a stranger wait, four of one that is there when a task joins") {
+  ConnectionGuard::Limits limits = WideLimits();
+  limits.stranger_bytes = 100 * kMiB;
+  Server server(limits);
+  constexpr int kBytes = 8000;
+  const std::string frame = std::string("\2\0\0\0\0\0\0\x1f\x40", 9) + std::string(kBytes, 'x');
+  std::string many;
+  for (int i = 0; i < 40; ++i) many += frame;
+  const auto waiting = [](const RawPeer& peer) { return peer.BytesTaken() / kBytes; };
+  const auto flood = [&](RawPeer& peer, const char* id) {
+    REQUIRE(peer.ShakeHands(id).Send(many));
+    std::this_thread::sleep_for(milliseconds(100));  // no more is read
+  };
+  RawPeer before(server.address);
+  flood(before, "10000001");
+  CHECK(waiting(before) >= 2);
+  CHECK(waiting(before) <= 4);  // with what is in the buffer, and one that does not find room
+  Client task(server);
+  server.channel->SetKnown(task.id, true);
+  NodeId from = 0;
+  Message message;
+  server.channel->Receive(Clock::now(), &from, &message);  // libzmq's thread is told of the room
+  RawPeer after(server.address);
+  flood(after, "10000002");
+  CHECK(waiting(after) >= 2);
+  CHECK(waiting(after) <= 4);
+  CHECK(waiting(before) >= 4);
+  CHECK(waiting(before) <= 7);
+  server.Loop();
+  CHECK(before.IsClosed(milliseconds(2500)));
+  CHECK(!after.IsClosed(milliseconds(0)));
+  server.EndLoop();
+}
+
+// Its queue is full at that moment, and libzmq's thread waits to be told that there is room.
+TEST_CASE("connection guard: a task whose queue is full when another joins goes on") {
+  Server server(WideLimits());
+  constexpr int kTasks = 12, kMessages = 300;
+  std::list<Client> tasks;
+  for (int i = 0; i < kTasks; ++i) {
+    Client& task = tasks.emplace_back(server);
+    std::thread sender([&] {
+      for (int sent = 0; sent < kMessages;) {
+        Message next = TextMessage(std::to_string(sent));
+        if (task.channel->Send(task.id, next) == SendResult::kSent) ++sent;
+        NodeId from = 0;
+        Message message;
+        task.channel->Receive(Clock::now(), &from, &message);
+      }
+    });
+    for (int received = 0; received < kMessages; ++received) {
+      if (received == 1 + i) {
+        std::this_thread::sleep_for(milliseconds(20));
+        server.channel->SetKnown(task.id, true);
+      }
+      CHECK(ReceiveSoon(*server.channel).header() == std::to_string(received));
+    }
+    sender.join();
   }
 }
 

@@ -14,9 +14,6 @@
 
 namespace dtrain::net {
 
-// Short messages that are written with one call.
-constexpr size_t kBatchMessages = 16;
-
 // UnixHead: what stands before a message. A connection begins with one whose size is the NodeId.
 struct UnixHead {
   uint32_t magic = 0;

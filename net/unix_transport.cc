@@ -32,10 +32,6 @@ constexpr milliseconds kAcceptPause{100};  // where the system gives no connecti
 constexpr int kMaxEvents = 64;
 // The system gives what it allows, by default 416 KiB.
 constexpr int kSocketBytes = 4 << 20;
-// Short messages that are written together, and how soon after a message was received they must come for
-// that: then the owner is sure to be back soon.
-constexpr size_t kShortBytes = 1024;
-constexpr std::chrono::microseconds kAtOnce{20};
 // Messages that are taken out of what was read before the system is asked again who has sent something: peers
 // that always have another message waiting must not keep this side from all others.
 constexpr int kMessagesBetweenLooks = 64;
@@ -78,8 +74,8 @@ class UnixChannel final : public Channel {
   void Accept();
   void Close(UnixStream& connection);
   bool IsHeld(const UnixStream& connection, const Outgoing& out) const;
-  void Flush(UnixStream& connection);
-  void FlushHeld();
+  void Write(UnixStream& connection);
+  void Flush() override;
   bool OnEvent(int fd, NodeId* from, Message* message);
   bool Take(UnixStream& connection, Message* message);
   bool Welcome(UnixStream& connection);
@@ -119,7 +115,7 @@ UnixChannel::~UnixChannel() {
   do {
     waiting.clear();
     for (auto& [fd, connection] : connections_) {
-      Flush(connection);
+      Write(connection);
       if (!connection.queue.empty()) waiting.push_back({fd, POLLOUT, 0});
     }
   } while (!waiting.empty() && Clock::now() < deadline &&
@@ -275,7 +271,7 @@ SendResult UnixChannel::Send(NodeId peer, Message& message) {
   } else if (first) {
     Watch(connection, true);
   } else if (!connection.full) {
-    Flush(connection);
+    Write(connection);
   }
   return SendResult::kSent;
 }
@@ -286,16 +282,16 @@ bool UnixChannel::IsHeld(const UnixStream& connection, const Outgoing& out) cons
          connection.queue.size() + 1 < kBatchMessages && Clock::now() - received_ < kAtOnce;
 }
 
-void UnixChannel::FlushHeld() {
+void UnixChannel::Flush() {
   for (const int fd : held_) {
     const auto found = connections_.find(fd);
-    if (found != connections_.end() && !found->second.full) Flush(found->second);
+    if (found != connections_.end() && !found->second.full) Write(found->second);
   }
   held_.clear();
 }
 
 // Writes what waits, as far as the system takes it.
-void UnixChannel::Flush(UnixStream& connection) {
+void UnixChannel::Write(UnixStream& connection) {
   if (connection.queue.empty()) return;
   connection.WriteQueue();
   if (connection.full == connection.queue.empty()) Watch(connection, !connection.queue.empty());
@@ -305,7 +301,7 @@ ReceiveResult UnixChannel::Receive(TimePoint deadline, NodeId* from, Message* me
   while (true) {
     while (!ready_.empty()) {
       if (since_look_ == kMessagesBetweenLooks) {
-        FlushHeld();
+        Flush();
         WaitForEvents(TimePoint());
       }
       const int fd = ready_.front();
@@ -315,7 +311,7 @@ ReceiveResult UnixChannel::Receive(TimePoint deadline, NodeId* from, Message* me
       stats_.bytes_received += message->header.size() + message->payload.size();
       return ReceiveResult::kMessage;
     }
-    FlushHeld();
+    Flush();
     if (std::exchange(reconnected_, false)) return ReceiveResult::kTimeout;
     const int count = WaitForEvents(deadline);
     if (count < 0 || (count == 0 && Clock::now() >= deadline)) return ReceiveResult::kTimeout;
@@ -362,7 +358,7 @@ bool UnixChannel::OnEvent(int fd, NodeId* from, Message* message) {
   const auto found = connections_.find(fd);
   if (found == connections_.end()) return false;
   UnixStream& connection = found->second;
-  if (connection.full) Flush(connection);
+  if (connection.full) Write(connection);
   if (connection.closing) {
     if (connection.queue.empty()) Close(connection);
     return false;

@@ -21,8 +21,8 @@
 #include "net/address.h"
 #include "net/channel.h"
 #include "net/curve.h"
-#include "net/handshake_monitor.h"
 #include "net/tcp.h"
+#include "net/zmq_port.h"
 
 namespace dtrain::net {
 
@@ -42,6 +42,8 @@ class ZmqChannel final : public Channel {
   SendResult Send(NodeId peer, Message& message) override;
   // Returns kTimeout early when a signal handler has run, so that the caller can check its flags.
   ReceiveResult Receive(TimePoint deadline, NodeId* from, Message* message) override;
+  // Only while it runs are messages held.
+  void Serve(TimePoint deadline, const MessageHandler& handler) override;
   ChannelStats stats() const override { return stats_; }
   uint64_t Connections(NodeId id) const override;
   void SetKnown(NodeId id, bool known) override;
@@ -51,104 +53,84 @@ class ZmqChannel final : public Channel {
   }
 
  private:
-  using Socket = std::unique_ptr<void, int (*)(void*)>;
+  enum class Taken { kMessage, kNothing, kDropped, kInterrupted, kConnected };
 
-  // Port: one ZeroMQ socket, the ROUTER or the DEALER of a conversation.
-  struct Port {
-    Socket socket{nullptr, zmq_close};
-    int signal_fd = -1;  // readable when libzmq has news for the socket
-    int receive_timeout_ms = -1;
-    bool drained = false;  // nothing to receive until signal_fd is readable
-    bool is_router = false;
-    NodeId id = 0;  // this and the fields below: of a DEALER
-    Address address;
-    bool as_ipv6 = false;  // how the name is looked up now
-    bool connected_once = false;
-    uint64_t connections = 0;
-    TimePoint opened;
-    milliseconds answer_timeout{1000};  // of a handshake; doubles at each attempt
-    std::unique_ptr<HandshakeMonitor> handshakes;
-    std::string last_refusal;  // why the connection before this one did not come about
-    std::string server;        // with keys: whose listed key the peer has
-    size_t next_key = 0;       // the one to try next, modulo their number: two while a key is being changed
+  // Held: a message that libzmq has not got yet.
+  struct Held {
+    NodeId peer;
+    Message message;
   };
 
-  enum class Taken { kMessage, kNothing, kDropped, kInterrupted, kConnected };
+  // Sender: of a message that the ROUTER has received.
+  struct Sender {
+    NodeId id = 0;
+    int descriptor = -1;
+  };
 
   // The descriptors of a known conversation's connections, the one for heartbeats last; -1: not seen yet.
   using Descriptors = std::array<int, 2>;
 
-  Socket NewSocket(int type, int64_t max_bytes, int max_received) const;
-  void OpenDealer(Port& port, bool as_ipv6);
-  void ReopenDealer(Port& port, bool as_ipv6);
-  void TryOtherFamily(Port& port);
-  void RetryHandshake(Port& port);
-  Port* FindPort(NodeId peer);
-  SendResult SendFrames(Port& port, NodeId peer, Message& message);
-  Taken Take(Port& port, int flags, NodeId* from, Message* message);
-  Taken TakeFromAny(NodeId* from, Message* message);
+  ZmqPort* FindPort(NodeId peer);
+  SendResult SendFrames(ZmqPort& port, NodeId peer, Message& message);
+  void Flush() override;
+  bool MayHold(const Message& message) const;
+  void SendHeld();
+  bool Holds(NodeId peer) const;
+  Taken Take(ZmqPort& port, int flags, NodeId* from, Message* message);
+  Taken TakeNext(NodeId* from, Message* message);
   static bool EndsReceive(Taken taken);
-  bool IsFromPeer(Frame& part, bool first);
-  ReceiveResult ReceiveFromOne(Port& port, TimePoint deadline, NodeId* from, Message* message);
-  ReceiveResult ReceiveFromAny(TimePoint deadline, NodeId* from, Message* message);
+  bool IsFromPeer(ZmqPort& router, Frame& part, bool first);
+  void Widen(ZmqPort& router);
+  bool TakeFromOne(ZmqPort& port, TimePoint deadline, NodeId* from, Message* message, bool* at_once);
+  bool TakeFromAny(TimePoint deadline, NodeId* from, Message* message, bool* at_once);
+  void LookAhead();
   bool WaitForSignal(int timeout_ms);
 
   void* const context_;
   const ZmqOptions options_;
-  std::vector<Port> ports_;
+  std::vector<ZmqPort> ports_;
   size_t next_port_ = 0;  // where the next look begins, so that a busy port does not starve the others
   std::vector<pollfd> poll_items_;
-  Frame routing_id_;  // of the message that is being received; a member to reuse its storage
+  bool serves_ = false;
+  std::vector<Held> held_;  // in order
+  TimePoint held_since_;
+  Taken ahead_ = Taken::kNothing;  // what the next Receive() begins with; kMessage: with next_
+  struct {
+    NodeId from = 0;
+    Message message;
+    Sender sender;
+  } next_;
+  TimePoint received_;  // then: when
+  Frame routing_id_;    // of the message that is being received; a member to reuse its storage
   ChannelStats stats_;
   std::unordered_map<NodeId, Descriptors> known_;  // by id without its lowest bit
-  struct {
-    NodeId id = 0;
-    int descriptor = -1;
-  } last_;                                  // the sender of the ROUTER's last message
-  std::unique_ptr<ConnectionGuard> guard_;  // of the ROUTER; it goes before the socket
+  Sender last_;                                    // of the message that Receive() has returned
+  std::unique_ptr<ConnectionGuard> guard_;         // of the ROUTER; it goes before the socket
 };
 
 namespace {
 
-constexpr int kReconnectMs = 20;  // doubles at each attempt
-constexpr int kReconnectMaxMs = 1000;
-constexpr int kHandshakeMs = 10'000;  // a connection that is silent this long is closed
-// A host that loses power closes no connection. The kernel probes idle connections and ends those that
-// acknowledge nothing; the next attempt looks the name up again.
-constexpr int kKeepaliveIdleS = 10;
-constexpr int kKeepaliveIntervalS = 5;
-constexpr int kKeepaliveCount = 4;
-constexpr int kUnacknowledgedMs = 30'000;
-// How long a name that gives no connection is tried in IPv4, and then in IPv6.
-constexpr milliseconds kIpv4Timeout{4000};
-constexpr milliseconds kIpv6Timeout{1000};
-// libzmq gives a connection up for good when its handshake was refused. It is made anew after this time.
-constexpr milliseconds kRefusedPause{500};
 // libzmq's thread stops reading from a connection while so many of its messages wait for the ROUTER's thread;
 // the rest waits in the kernel and at the sender. So what whole messages of strangers take does not depend on
 // when the threads of this process get processor time. A small message keeps the buffer alive that it was
 // read into: 8 KiB, and 10 KiB of libzmq's counters. With libzmq's other memory, 33 KiB, a connection takes
 // at most 68 KiB, as long as its messages are one frame of at most 8 KiB.
 constexpr int kWaitingRequests = 2;
+// Of a task: with two, libzmq's thread goes to sleep and is woken for nearly each message. The option is one
+// for all connections that are there; later ones begin with the value of the time of bind(). A value H makes
+// the reader tell the writer of each (H + 1) / 2nd message, and a writer that has found its queue full waits
+// to be told. So a queue that is full may be widened to twice its length and no further: of two messages
+// the reader tells one then, however the two threads' news cross. Wider, and the writer may wait for ever.
+constexpr int kWaitingTaskRequests = 2 * kWaitingRequests;
+// A message was there if the call that would have waited for it takes less.
+constexpr std::chrono::microseconds kNoWait{3};
+// The longest time for which a message is held.
+constexpr std::chrono::microseconds kMaxHeld{100};
 // Three for each connection of a task and of its heartbeats, and as many while one is made anew: libzmq
 // closes sockets later. Its own limit of 1,023 is reached with 85 ps. Each one costs 12 bytes.
 constexpr int kMaxSockets = 16384;
 
 zmq_msg_t* Native(Frame& frame) { return static_cast<zmq_msg_t*>(frame.native()); }
-
-template <typename Value>
-void Set(void* socket, int option, Value value) {
-  DT_CHECK(zmq_setsockopt(socket, option, &value, sizeof(value)) == 0, option, value, errno);
-}
-
-using RoutingId = std::array<unsigned char, 8>;
-
-RoutingId ToRoutingId(NodeId id) {
-  const uint64_t big_endian = htobe64(id);
-  RoutingId bytes;
-  std::memcpy(bytes.data(), &big_endian, bytes.size());
-  return bytes;
-}
 
 NodeId FromRoutingId(const Frame& frame) {
   uint64_t big_endian;
@@ -193,58 +175,38 @@ void Align(Frame& frame) {
 ZmqChannel::ZmqChannel(void* zmq_context, const ZmqOptions& options)
     : context_(zmq_context), options_(options) {}
 
-ZmqChannel::Socket ZmqChannel::NewSocket(int type, int64_t max_bytes, int max_received) const {
-  Socket socket(zmq_socket(context_, type), zmq_close);
-  if (socket == nullptr) {
-    throw IoError("cannot open another connection: {}. Raise the limit of open files (ulimit -n).",
-                  zmq_strerror(errno));
-  }
-  Set(socket.get(), ZMQ_LINGER, options_.linger_ms);
-  Set(socket.get(), ZMQ_PROBE_ROUTER, 1);  // each connection begins with an empty frame, see Take()
-  Set(socket.get(), ZMQ_MAXMSGSIZE, max_bytes);
-  Set(socket.get(), ZMQ_SNDHWM, options_.queue_messages);
-  Set(socket.get(), ZMQ_RCVHWM, max_received);
-  Set(socket.get(), ZMQ_HANDSHAKE_IVL, kHandshakeMs);
-  Set(socket.get(), ZMQ_TCP_KEEPALIVE, 1);
-  Set(socket.get(), ZMQ_TCP_KEEPALIVE_IDLE, kKeepaliveIdleS);
-  Set(socket.get(), ZMQ_TCP_KEEPALIVE_INTVL, kKeepaliveIntervalS);
-  Set(socket.get(), ZMQ_TCP_KEEPALIVE_CNT, kKeepaliveCount);
-  Set(socket.get(), ZMQ_TCP_MAXRT, kUnacknowledgedMs);
-  return socket;
-}
-
 std::string ZmqChannel::Bind(const std::string& address) { return BindDescriptor(Listen(address)); }
 
 std::string ZmqChannel::BindDescriptor(int listening_fd) {
-  for (const Port& port : ports_) DT_CHECK(!port.is_router);
+  for (const ZmqPort& port : ports_) DT_CHECK(!port.is_router);
   const std::string address = ListeningAddress(listening_fd);
   fcntl(listening_fd, F_SETFL, fcntl(listening_fd, F_GETFL) | O_NONBLOCK);
   fcntl(listening_fd, F_SETFD, FD_CLOEXEC);
-  Port port;
+  ZmqPort port;
   port.is_router = true;
-  port.socket = NewSocket(ZMQ_ROUTER, options_.max_request_bytes, kWaitingRequests);
+  const bool strangers_get_in = options_.guard && options_.keys == nullptr;
+  port.socket = NewZmqSocket(context_, options_, ZMQ_ROUTER, options_.max_request_bytes,
+                             strangers_get_in ? kWaitingRequests : options_.queue_messages);
   void* const socket = port.socket.get();
-  Set(socket, ZMQ_ROUTER_MANDATORY, 1);
-  Set(socket, ZMQ_ROUTER_HANDOVER, 1);
-  // A domain without a handler has one effect: libzmq refuses ZMTP 1 and 2. Any first byte of a stranger is a
-  // valid greeting of theirs, and libzmq aborts on it if the socket closes at that moment.
+  SetOption(socket, ZMQ_ROUTER_MANDATORY, 1);
+  SetOption(socket, ZMQ_ROUTER_HANDOVER, 1);
+  // A domain without a handler has one effect: libzmq refuses ZMTP 1 and 2.
   DT_CHECK(zmq_setsockopt(socket, ZMQ_ZAP_DOMAIN, "dtrain", 6) == 0, errno);
   if (options_.keys != nullptr) ListenWithKeys(socket, *options_.keys);
-  Set(socket, ZMQ_IPV6, 1);
-  Set(socket, ZMQ_USE_FD, listening_fd);
+  SetOption(socket, ZMQ_IPV6, 1);
+  SetOption(socket, ZMQ_USE_FD, listening_fd);
   if (options_.guard)
     guard_ = std::make_unique<ConnectionGuard>(context_, socket, listening_fd, *options_.guard);
   DT_CHECK(zmq_bind(socket, ZmqEndpoint(ParseAddress(address)).c_str()) == 0, address, errno);
-  size_t size = sizeof(port.signal_fd);
-  DT_CHECK(zmq_getsockopt(socket, ZMQ_FD, &port.signal_fd, &size) == 0, errno);
+  port.FindSignal();
   ports_.push_back(std::move(port));
   return address;
 }
 
 void ZmqChannel::Connect(NodeId id, const std::string& address) {
   DT_CHECK(id >> 56 != 0, id);
-  for (const Port& port : ports_) DT_CHECK(port.is_router || port.id != id, id);
-  Port port;
+  for (const ZmqPort& port : ports_) DT_CHECK(port.is_router || port.id != id, id);
+  ZmqPort port;
   port.id = id;
   port.address = ParseAddress(address);
   if (port.address.port == 0 && port.address.path.empty())
@@ -260,97 +222,34 @@ void ZmqChannel::Connect(NodeId id, const std::string& address) {
           address, port.server);
     }
   }
-  OpenDealer(port, port.address.is_ipv6);
+  port.Open(context_, options_, port.address.is_ipv6);
   ports_.push_back(std::move(port));
 }
 
-// Throws IoError, and the port stays as it was, when too many files are open.
-void ZmqChannel::OpenDealer(Port& port, bool as_ipv6) {
-  Socket owner = NewSocket(ZMQ_DEALER, options_.max_message_bytes, options_.queue_messages);
-  void* const socket = owner.get();
-  if (options_.keys != nullptr) {
-    const std::vector<std::string> keys = options_.keys->KeysOf(port.server);
-    const bool listed = !keys.empty();  // when its keys have been removed since, nobody's handshake will do
-    ConnectWithKeys(socket, *options_.keys,
-                    listed ? keys[port.next_key++ % keys.size()] : NewKeyPair().public_key);
-  }
-  auto handshakes = std::make_unique<HandshakeMonitor>(context_, socket);
-  const RoutingId routing_id = ToRoutingId(port.id);
-  DT_CHECK(zmq_setsockopt(socket, ZMQ_ROUTING_ID, routing_id.data(), routing_id.size()) == 0, errno);
-  Set(socket, ZMQ_IMMEDIATE, 1);
-  Set(socket, ZMQ_RECONNECT_IVL, kReconnectMs);
-  Set(socket, ZMQ_RECONNECT_IVL_MAX, kReconnectMaxMs);
-  Set(socket, ZMQ_IPV6, as_ipv6 ? 1 : 0);
-  DT_CHECK(zmq_connect(socket, ZmqEndpoint(port.address).c_str()) == 0, AddressText(port.address), errno);
-  size_t size = sizeof(port.signal_fd);
-  DT_CHECK(zmq_getsockopt(socket, ZMQ_FD, &port.signal_fd, &size) == 0, errno);
-  port.handshakes = std::move(handshakes);  // the old one goes before its socket
-  port.socket = std::move(owner);
-  port.as_ipv6 = as_ipv6;
-  port.opened = Clock::now();
-  port.drained = false;
-  port.receive_timeout_ms = -1;
-}
-
-// As OpenDealer(); where too many files are open the port is tried again later.
-void ZmqChannel::ReopenDealer(Port& port, bool as_ipv6) {
-  try {
-    OpenDealer(port, as_ipv6);
-  } catch (const IoError&) {
-    port.opened = Clock::now();
-  }
-}
-
-// libzmq looks a name up in one family only. A name that gives no connection is tried in the other one.
-void ZmqChannel::TryOtherFamily(Port& port) {
-  if (!port.address.is_name || port.connected_once) return;
-  if (Clock::now() - port.opened > (port.as_ipv6 ? kIpv6Timeout : kIpv4Timeout))
-    ReopenDealer(port, !port.as_ipv6);
-}
-
-// Where two keys are listed for the peer, the other one is tried next. A peer that is busy with strangers
-// accepts connections only for moments (ConnectionGuard). The kernel repeats a new connection more often than
-// an old one, so a new one gets in sooner.
-void ZmqChannel::RetryHandshake(Port& port) {
-  port.handshakes->Read();
-  if (port.handshakes->Unanswered(port.answer_timeout)) {
-    port.answer_timeout = std::min(2 * port.answer_timeout, milliseconds(kHandshakeMs));
-    ReopenDealer(port, port.as_ipv6);
-    return;
-  }
-  const bool other_key = options_.keys != nullptr && options_.keys->KeysOf(port.server).size() > 1;
-  if (!port.handshakes->given_up() && !(port.handshakes->failed() && other_key)) return;
-  if (Clock::now() - port.opened <= kRefusedPause) return;
-  port.last_refusal = port.handshakes->Text(options_.keys.get());
-  ReopenDealer(port, port.as_ipv6);
-}
-
 std::string ZmqChannel::WhyNotConnected(NodeId id) {
-  for (Port& port : ports_) {
-    if (port.is_router || port.id != id) continue;
-    port.handshakes->Read();
-    if (port.handshakes->succeeded()) port.last_refusal.clear();
-    const std::string why = port.handshakes->Text(options_.keys.get());
-    return why.empty() ? port.last_refusal : why;
+  for (ZmqPort& port : ports_) {
+    if (!port.is_router && port.id == id) return port.WhyNotConnected(options_);
   }
   return "";
 }
 
 void ZmqChannel::Disconnect(NodeId id) {
-  const auto same = [id](const Port& port) { return !port.is_router && port.id == id; };
+  SendHeld();
+  if (ahead_ == Taken::kMessage && next_.from == id) ahead_ = Taken::kNothing;
+  const auto same = [id](const ZmqPort& port) { return !port.is_router && port.id == id; };
   ports_.erase(std::remove_if(ports_.begin(), ports_.end(), same), ports_.end());
 }
 
 uint64_t ZmqChannel::Connections(NodeId id) const {
-  for (const Port& port : ports_) {
+  for (const ZmqPort& port : ports_) {
     if (!port.is_router && port.id == id) return port.connections;
   }
   return 0;
 }
 
-ZmqChannel::Port* ZmqChannel::FindPort(NodeId peer) {
-  Port* router = nullptr;
-  for (Port& port : ports_) {
+ZmqPort* ZmqChannel::FindPort(NodeId peer) {
+  ZmqPort* router = nullptr;
+  for (ZmqPort& port : ports_) {
     if (port.is_router) {
       router = &port;
     } else if (port.id == peer) {
@@ -361,23 +260,57 @@ ZmqChannel::Port* ZmqChannel::FindPort(NodeId peer) {
 }
 
 SendResult ZmqChannel::Send(NodeId peer, Message& message) {
-  Port* const port = FindPort(peer);
+  ZmqPort* const port = FindPort(peer);
   if (port == nullptr) return SendResult::kGone;
   DT_CHECK(!message.header.empty());
   const uint64_t bytes = message.header.size() + message.payload.size();
-  const SendResult result = SendFrames(*port, peer, message);
+  if (MayHold(message)) {
+    if (held_.empty()) held_since_ = received_;
+    held_.push_back({peer, std::move(message)});
+    message = Message();
+    stats_.bytes_sent += bytes;
+    return SendResult::kSent;
+  }
+  SendHeld();
+  const SendResult result = Holds(peer) ? SendResult::kFull : SendFrames(*port, peer, message);
   port->drained = false;  // libzmq may have noticed arrivals meanwhile, without another signal
   if (result == SendResult::kSent) {
     stats_.bytes_sent += bytes;
     port->connected_once = true;
   } else if (!port->is_router) {
-    TryOtherFamily(*port);
-    RetryHandshake(*port);
+    port->Retry(context_, options_);
   }
   return result;
 }
 
-SendResult ZmqChannel::SendFrames(Port& port, NodeId peer, Message& message) {
+// libzmq's thread is woken for the first of several messages, and writes those that it then finds with one
+// call. So Serve() lets answers wait for those to the messages behind.
+bool ZmqChannel::MayHold(const Message& message) const {
+  if (!serves_ || ahead_ != Taken::kMessage || held_.size() + 1 >= kBatchMessages) return false;
+  if (message.header.size() + message.payload.size() > kShortBytes) return false;
+  const TimePoint now = Clock::now();
+  return now - received_ < kAtOnce && (held_.empty() || now - held_since_ < kMaxHeld);
+}
+
+// What a peer has no room for stays, with what is behind it.
+void ZmqChannel::SendHeld() {
+  std::vector<Held> all;
+  all.swap(held_);
+  for (Held& held : all) {
+    ZmqPort* const port = FindPort(held.peer);
+    const bool waits = Holds(held.peer);
+    if (port != nullptr) port->drained = false;
+    if (waits || (port != nullptr && SendFrames(*port, held.peer, held.message) == SendResult::kFull)) {
+      held_.push_back(std::move(held));
+    }
+  }
+}
+
+bool ZmqChannel::Holds(NodeId peer) const {
+  return std::any_of(held_.begin(), held_.end(), [peer](const Held& held) { return held.peer == peer; });
+}
+
+SendResult ZmqChannel::SendFrames(ZmqPort& port, NodeId peer, Message& message) {
   void* const socket = port.socket.get();
   const int more = message.payload.empty() ? 0 : ZMQ_SNDMORE;
   if (port.is_router && !SendBytes(socket, ToRoutingId(peer))) {
@@ -396,41 +329,83 @@ SendResult ZmqChannel::SendFrames(Port& port, NodeId peer, Message& message) {
 }
 
 ReceiveResult ZmqChannel::Receive(TimePoint deadline, NodeId* from, Message* message) {
-  const bool one = ports_.size() == 1;
-  return one ? ReceiveFromOne(ports_[0], deadline, from, message) : ReceiveFromAny(deadline, from, message);
+  last_ = {};
+  bool at_once = ahead_ != Taken::kNothing;
+  if (at_once && EndsReceive(std::exchange(ahead_, Taken::kNothing))) {
+    SendHeld();
+    return ReceiveResult::kTimeout;
+  }
+  if (at_once) {
+    *from = next_.from;
+    *message = std::move(next_.message);
+    last_ = next_.sender;
+  } else if (!(ports_.size() == 1 ? TakeFromOne(ports_[0], deadline, from, message, &at_once)
+                                  : TakeFromAny(deadline, from, message, &at_once))) {
+    return ReceiveResult::kTimeout;
+  }
+  if (at_once) LookAhead();
+  return ReceiveResult::kMessage;
 }
 
-// libzmq checks its queue before it waits, so a busy channel makes no system call here.
-ReceiveResult ZmqChannel::ReceiveFromOne(Port& port, TimePoint deadline, NodeId* from, Message* message) {
+void ZmqChannel::Serve(TimePoint deadline, const MessageHandler& handler) {
+  serves_ = true;
+  Channel::Serve(deadline, handler);
+}
+
+void ZmqChannel::Flush() {
+  serves_ = false;
+  SendHeld();
+}
+
+// A message that was there without a wait may have others behind it. What was found is next_ or the end of
+// the next Receive().
+void ZmqChannel::LookAhead() {
+  const Sender sender = std::exchange(last_, {});
+  do {
+    ahead_ = ports_.size() == 1 ? Take(ports_[0], ZMQ_DONTWAIT, &next_.from, &next_.message)
+                                : TakeNext(&next_.from, &next_.message);
+  } while (ahead_ == Taken::kDropped);
+  next_.sender = std::exchange(last_, sender);
+  if (ahead_ == Taken::kMessage) received_ = Clock::now();
+}
+
+// libzmq checks its queue before it waits, so a busy channel makes no system call here. `at_once`: whether it
+// found the message there.
+bool ZmqChannel::TakeFromOne(ZmqPort& port, TimePoint deadline, NodeId* from, Message* message,
+                             bool* at_once) {
+  SendHeld();
   while (true) {
-    const int wait_ms = MillisecondsUntil(deadline, Clock::now());
+    const TimePoint now = Clock::now();
+    const int wait_ms = MillisecondsUntil(deadline, now);
     if (wait_ms != 0 && wait_ms != port.receive_timeout_ms) {
-      Set(port.socket.get(), ZMQ_RCVTIMEO, wait_ms);
+      SetOption(port.socket.get(), ZMQ_RCVTIMEO, wait_ms);
       port.receive_timeout_ms = wait_ms;
     }
     const Taken taken = Take(port, wait_ms == 0 ? ZMQ_DONTWAIT : 0, from, message);
-    if (taken == Taken::kMessage) return ReceiveResult::kMessage;
-    if (EndsReceive(taken) || wait_ms == 0) return ReceiveResult::kTimeout;
+    *at_once = taken == Taken::kMessage && Clock::now() - now < kNoWait;
+    if (taken == Taken::kMessage) return true;
+    if (EndsReceive(taken) || wait_ms == 0) return false;
   }
 }
 
-ReceiveResult ZmqChannel::ReceiveFromAny(TimePoint deadline, NodeId* from, Message* message) {
-  while (true) {
-    const Taken taken = TakeFromAny(from, message);
-    if (taken == Taken::kMessage) return ReceiveResult::kMessage;
-    if (EndsReceive(taken)) return ReceiveResult::kTimeout;
+bool ZmqChannel::TakeFromAny(TimePoint deadline, NodeId* from, Message* message, bool* at_once) {
+  SendHeld();
+  for (*at_once = true;; *at_once = false) {
+    const Taken taken = TakeNext(from, message);
+    if (taken == Taken::kMessage) return true;
+    if (EndsReceive(taken)) return false;
     const int wait_ms = MillisecondsUntil(deadline, Clock::now());
     if (taken == Taken::kDropped && wait_ms != 0) continue;
-    if (!WaitForSignal(wait_ms)) return ReceiveResult::kTimeout;
+    if (!WaitForSignal(wait_ms)) return false;
   }
 }
 
-ZmqChannel::Taken ZmqChannel::TakeFromAny(NodeId* from, Message* message) {
+ZmqChannel::Taken ZmqChannel::TakeNext(NodeId* from, Message* message) {
   const size_t count = ports_.size();
   Taken result = Taken::kNothing;
   for (size_t i = 0; i < count; ++i) {
     const size_t index = (next_port_ + i) % count;
-    Port& port = ports_[index];
+    ZmqPort& port = ports_[index];
     if (port.drained) continue;
     const Taken taken = Take(port, ZMQ_DONTWAIT, from, message);
     port.drained = taken == Taken::kNothing;
@@ -459,7 +434,7 @@ bool ZmqChannel::EndsReceive(Taken taken) {
 
 // Reads one message. Anything other than [routing id of 8 bytes,] header [, payload] is dropped and counted,
 // except the empty frame that announces a new connection.
-ZmqChannel::Taken ZmqChannel::Take(Port& port, int flags, NodeId* from, Message* message) {
+ZmqChannel::Taken ZmqChannel::Take(ZmqPort& port, int flags, NodeId* from, Message* message) {
   Frame excess;
   Frame* const slots[] = {&routing_id_, &message->header, &message->payload, &excess};
   const size_t first = port.is_router ? 0 : 1;
@@ -478,7 +453,7 @@ ZmqChannel::Taken ZmqChannel::Take(Port& port, int flags, NodeId* from, Message*
   }
   if (last < 2) message->payload = Frame();
   const bool first_of_connection = last == 1 && message->header.empty();
-  const bool from_peer = !port.is_router || IsFromPeer(*slots[last], first_of_connection);
+  const bool from_peer = !port.is_router || IsFromPeer(port, *slots[last], first_of_connection);
   if (from_peer && port.is_router && first_of_connection) return Taken::kDropped;
   if (!from_peer || last < 1 || last > 2 || message->header.empty()) {
     ++stats_.frames_dropped;
@@ -499,7 +474,7 @@ ZmqChannel::Taken ZmqChannel::Take(Port& port, int flags, NodeId* from, Message*
 // Whether the ROUTER's message has the id of a conversation that a peer may have made: nobody takes the name
 // of one that this channel has made. Tells the guard of the message; `part`: one of its frames; `first`: the
 // connection begins with it.
-bool ZmqChannel::IsFromPeer(Frame& part, bool first) {
+bool ZmqChannel::IsFromPeer(ZmqPort& router, Frame& part, bool first) {
   const bool well_formed = routing_id_.size() == sizeof(NodeId);
   const NodeId id = well_formed ? FromRoutingId(routing_id_) : 0;
   if (guard_) {
@@ -507,10 +482,11 @@ bool ZmqChannel::IsFromPeer(Frame& part, bool first) {
     const auto known = known_.find(id & ~NodeId{1});
     if (known != known_.end()) known->second[id & 1] = fd;
     guard_->Received(fd, known != known_.end(), first);
+    if (first && known != known_.end()) Widen(router);
     last_ = {id, fd};
   }
   return well_formed && std::none_of(ports_.begin(), ports_.end(),
-                                     [id](const Port& port) { return !port.is_router && port.id == id; });
+                                     [id](const ZmqPort& port) { return !port.is_router && port.id == id; });
 }
 
 void ZmqChannel::SetKnown(NodeId id, bool known) {
@@ -518,14 +494,24 @@ void ZmqChannel::SetKnown(NodeId id, bool known) {
   if (known) {
     Descriptors none{-1, -1};
     if (last_.id == id) none[id & 1] = last_.descriptor;
-    if (known_.emplace(id & ~NodeId{1}, none).second && last_.id == id)
-      guard_->SetKnown(last_.descriptor, true);
+    if (!known_.emplace(id & ~NodeId{1}, none).second) return;
+    if (last_.id == id) guard_->SetKnown(last_.descriptor, true);
+    for (ZmqPort& port : ports_) {
+      if (port.is_router) Widen(port);
+    }
     return;
   }
   const auto found = known_.find(id & ~NodeId{1});
   if (found == known_.end()) return;
   for (const int fd : found->second) guard_->SetKnown(fd, false);
   known_.erase(found);
+}
+
+// Strangers' queues are widened, too: these have to become known soon.
+void ZmqChannel::Widen(ZmqPort& router) {
+  if (options_.keys != nullptr) return;
+  SetOption(router.socket.get(), ZMQ_RCVHWM, kWaitingTaskRequests);
+  guard_->HasWidened();
 }
 
 ZmqTransport::ZmqTransport(const ZmqOptions& options) : options_(options), context_(zmq_ctx_new()) {
