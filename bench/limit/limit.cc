@@ -29,7 +29,8 @@ class LimitClient {
   std::unique_ptr<LimitStep> step_;
   std::vector<char> header_;
   std::vector<float> parameters_;
-  // One for each exchange that may be open, and one that is being written.
+  // One for each exchange that may be open, and one that is being written. Of many blocks one, since a step
+  // begins when all are answered.
   std::vector<std::vector<float>> gradients_;
   int64_t open_ = 0;
   int64_t collected_ = 0;
@@ -40,7 +41,7 @@ LimitClient::LimitClient(const LimitPlan& plan, const std::string& endpoint)
       socket_(ZMQ_DEALER),
       header_(static_cast<size_t>(plan.request_header)),
       parameters_(static_cast<size_t>(plan.parameters)),
-      gradients_(plan.layers.empty() ? 1 : static_cast<size_t>(plan.open + 1),
+      gradients_(plan.layers.empty() || plan.blocks() > 1 ? 1 : static_cast<size_t>(plan.open + 1),
                  std::vector<float>(parameters_.size(), kFirstValue)) {
   if (!plan.layers.empty()) step_ = std::make_unique<LimitStep>(plan, RandomBatch(plan));
   socket_.Connect(endpoint);
@@ -54,8 +55,11 @@ void LimitClient::Begin() {
 
 void LimitClient::Push(int64_t exchange) {
   std::vector<float>& gradient = gradients_[static_cast<size_t>(exchange) % gradients_.size()];
-  if (step_ != nullptr) step_->Run(parameters_.data(), gradient.data());
   const int64_t block = exchange % plan_.blocks();
+  if (step_ != nullptr && block == 0) {
+    while (plan_.blocks() > 1 && open_ > 0) Collect(true);
+    step_->Run(parameters_.data(), gradient.data());
+  }
   std::memcpy(header_.data(), &block, sizeof block);
   const bool payload = plan_.gradients && plan_.block > 0;
   socket_.SendCopy(header_.data(), header_.size(), payload);

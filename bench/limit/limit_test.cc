@@ -181,20 +181,27 @@ TEST_CASE("limit: each block's weights are those after its own gradients, in the
   }
 }
 
-TEST_CASE("limit: weights after steps are those of the same steps one after another") {
+TEST_CASE("limit: weights after steps are those of the same steps one after another, in one block or many") {
   if (!CanExchange()) return;
+  constexpr int64_t kSteps = 5;
   LimitPlan plan = StepPlan();
   plan.clients = 1;
-  plan.open = 1;
-  plan.exchanges = 5;
   plan.rate = 10;
+  plan.open = 1;
+  plan.exchanges = kSteps;
+  SUBCASE("one") {}
+  SUBCASE("many") {
+    plan.open = 3;
+    plan.block = plan.parameters / 4;
+    plan.exchanges = kSteps * plan.blocks();
+  }
   const Ending ending = RunOneClient(plan);
   const auto size = static_cast<size_t>(plan.parameters);
   LimitStep step(plan, RandomBatch(plan));
   std::vector<float> seen(size);  // none before the first answer
   std::vector<float> weights(size, kFirstValue);
   std::vector<float> gradient(size, kFirstValue);
-  for (int64_t i = 0; i < plan.exchanges; ++i) {
+  for (int64_t i = 0; i < kSteps; ++i) {
     step.Run(seen.data(), gradient.data());
     for (size_t j = 0; j < size; ++j) weights[j] -= plan.rate * gradient[j];
     seen = weights;
