@@ -32,8 +32,9 @@ std::vector<Row> Measure(const GpuSettings& settings, int workers, Row row) {
   const Job& job = FindJob("softmax");
   const auto run = [&](const std::string& kind, std::vector<double>* speeds) {
     const int64_t steps = settings.size(kind == "cuda" ? kSteps : kSteps / 3, 20);
-    speeds->push_back(
-        RunJob(settings.report, job, steps, Flags(kind, workers, settings.size(kBatch, 10))).steps_per_s);
+    speeds->push_back(RunJob(settings.report, settings.report.Program("cmd/dtrain"), job, steps,
+                             Flags(kind, workers, settings.size(kBatch, 10)))
+                          .steps_per_s);
   };
   TakeTurns(
       std::min(settings.report.rounds, kMaxRounds), [&] { run("cuda", &row.dtrain); },

@@ -3,11 +3,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
+#include <filesystem>
 #include <stdexcept>
-
-#include "bench/report/process.h"
-#include "net/codec.h"
 
 namespace dtrain::bench {
 namespace {
@@ -35,9 +32,16 @@ void AddImages(const Settings& settings, std::vector<std::string>* flags) {
 
 }  // namespace
 
+const char* WireText(Wire wire) {
+  if (wire == Wire::kLocal) return "";
+  return wire == Wire::kTcp ? ", TCP" : ", TCP with keys";
+}
+
 std::string Job::what() const {
-  const std::string text = fmt::format("{}.yaml, 1 ps + {} workers", config, workers);
-  return in_flight == 1 ? text : fmt::format("{}, in_flight {}", text, in_flight);
+  std::string text = fmt::format("{}.yaml, 1 ps + {} worker{}", config, workers, workers == 1 ? "" : "s");
+  for (const std::string& set : sets) text += ", " + set;
+  if (in_flight != 1) text += fmt::format(", in_flight {}", in_flight);
+  return text + WireText(wire);
 }
 
 int64_t ParameterCount(const std::vector<int64_t>& layers) {
@@ -46,18 +50,13 @@ int64_t ParameterCount(const std::vector<int64_t>& layers) {
   return count;
 }
 
-int64_t Job::block() const {
-  const int64_t parameters = ParameterCount(layers);
-  return static_cast<size_t>(parameters) * sizeof(float) > net::kInlineBytes ? parameters : 0;
-}
-
 const std::vector<Job>& Jobs() {
   static const std::vector<Job> jobs = {
-      {"softmax", "mnist_softmax", 3, {784, 10}, 1, 4000, "0.75, 7200 steps/s"},
-      {"linear", "linear_regression", 2, {}, 1, 8000, "1.2"},
-      {"linear_in_flight_16", "linear_regression", 2, {}, 16, 60000, "0.9"},
-      {"mlp", "mnist_mlp", 3, {784, 100, 10}, 1, 800, "0.7"},
-      {"sync", "mnist_softmax_sync", 2, {784, 10}, 1, 2500, "0.7, 5000 rounds/s", true},
+      {"softmax", "mnist_softmax", 3, {784, 10}, 1, 4000, "0.75, 7200 steps/s", "0.95"},
+      {"linear", "linear_regression", 2, {}, 1, 8000, "1.2", "0.9"},
+      {"linear_in_flight_16", "linear_regression", 2, {}, 16, 60000, "0.9", "0.7"},
+      {"mlp", "mnist_mlp", 3, {784, 100, 10}, 1, 800, "0.7", "0.95"},
+      {"sync", "mnist_softmax_sync", 2, {784, 10}, 1, 2500, "0.7, 5000 rounds/s", "0.95", true},
   };
   return jobs;
 }
@@ -69,11 +68,19 @@ const Job& FindJob(const std::string& name) {
   throw std::runtime_error("no job is called " + name);
 }
 
+Job OverTcp(Job job) {
+  job.name = "tcp_" + job.name;
+  job.to_reach = job.tcp_to_reach;
+  job.wire = Wire::kTcp;
+  return job;
+}
+
 std::vector<std::string> JobFlags(const Settings& settings, const Job& job, int64_t steps) {
   std::vector<std::string> flags = {"--config", ConfigPath(job)};
   Set(&flags, "train.epochs=null");
   Set(&flags, fmt::format("train.steps={}", steps));
   Set(&flags, fmt::format("train.in_flight={}", job.in_flight));
+  for (const std::string& set : job.sets) Set(&flags, set);
   if (!job.layers.empty()) AddImages(settings, &flags);
   const std::string text = ReadFile(ConfigPath(job));
   for (const char* output : {"summary", "checkpoint"}) {
@@ -83,20 +90,70 @@ std::vector<std::string> JobFlags(const Settings& settings, const Job& job, int6
   return flags;
 }
 
-JobResult RunJob(const Settings& settings, const Job& job, int64_t steps,
-                 const std::vector<std::string>& more, const char* by) {
-  const std::string path = settings.scratch + "/" + job.name;
-  std::vector<std::string> command = {settings.Program("cmd/dtrain"), by};
-  const std::vector<std::string> flags = JobFlags(settings, job, steps);
-  command.insert(command.end(), flags.begin(), flags.end());
-  command.insert(command.end(), more.begin(), more.end());
-  Set(&command, "eval.at_end=false");
-  Set(&command, "run.dir=none");
-  command.insert(command.end(), {"--result", path + ".json"});
-  OutputOf(command, path);
+namespace {
+
+// Makes the keys of a run with these flags, and adds them.
+void AddKeys(const Settings& settings, const std::string& program, int64_t workers,
+             std::vector<std::string>* flags) {
+  const std::string directory = settings.scratch + "/keys";
+  std::filesystem::remove_all(directory);
+  std::vector<std::string> keygen = {program, "keygen", "--ps", "1", "--workers", std::to_string(workers),
+                                     "--out", directory};
+  keygen.insert(keygen.end(), flags->begin(), flags->end());
+  OutputOf(keygen, directory);
+  Set(flags, "security.keys=" + directory);
+}
+
+// Whether the program has --run; a program without it makes no directory.
+bool HasRunFlag(const Settings& settings, const std::string& program) {
+  const std::string help = OutputOf({program, "local", "--help"}, settings.scratch + "/help");
+  return help.find("--run ") != std::string::npos;
+}
+
+}  // namespace
+
+Tasks StartTasks(const Settings& settings, std::vector<std::string> command, int64_t workers) {
+  std::vector<std::string> names;  // workers open no ports
+  for (int64_t i = 1; i <= workers; ++i) names.push_back(fmt::format("\"localhost:{}\"", i));
+  Set(&command, fmt::format("cluster.ps=[\"127.0.0.1:{}\"]", FreePort()));
+  Set(&command, fmt::format("cluster.worker=[{}]", fmt::join(names, ", ")));
+  const auto start = [&](const char* role, int64_t index) {
+    const std::string path = fmt::format("{}/{}-{}", settings.scratch, role, index);
+    std::vector<std::string> task = command;
+    task.insert(task.end(), {"--role", role, "--index", std::to_string(index), "--result", path + ".json"});
+    return std::make_unique<Process>(task, path);
+  };
+  Tasks tasks{start("ps", 0), {}};
+  for (int64_t i = 0; i < workers; ++i) tasks.workers.push_back(start("worker", i));
+  return tasks;
+}
+
+JobResult RunDtrain(const Settings& settings, const std::string& program, Wire wire, int64_t workers,
+                    std::vector<std::string> flags) {
+  std::string path = settings.scratch + "/worker-0";
+  if (wire == Wire::kTcpWithKeys) AddKeys(settings, program, workers, &flags);
+  if (HasRunFlag(settings, program)) flags.insert(flags.end(), {"--run", "none"});
+  if (wire == Wire::kLocal) {
+    path = settings.scratch + "/local";
+    flags.insert(flags.begin(), {program, "local", "--result", path + ".json"});
+    OutputOf(flags, path);
+  } else {
+    flags.insert(flags.begin(), program);
+    const Tasks tasks = StartTasks(settings, std::move(flags), workers);
+    for (const auto& worker : tasks.workers) worker->Wait();
+    tasks.ps->Wait();
+  }
   const auto result = nlohmann::json::parse(ReadFile(path + ".json"));
   return {result.at("steps_per_s"), result.at("startup_s"), result.at("bytes_sent"),
           result.at("global_step")};
+}
+
+JobResult RunJob(const Settings& settings, const std::string& program, const Job& job, int64_t steps,
+                 const std::vector<std::string>& more) {
+  std::vector<std::string> flags = JobFlags(settings, job, steps);
+  Set(&flags, "eval.at_end=false");
+  flags.insert(flags.end(), more.begin(), more.end());
+  return RunDtrain(settings, program, job.wire, job.workers, std::move(flags));
 }
 
 Exchanged RunExchange(const Settings& settings, const std::string& program,

@@ -71,6 +71,7 @@ int64_t Process::Wait() {
   if (status == 0) return usage.ru_maxrss * kRssUnit;
   std::string words = ReadFile(path_ + ".err");
   if (words.size() > kLastWords) words.erase(0, words.size() - kLastWords);
+  words.erase(words.find_last_not_of('\n') + 1);
   throw std::runtime_error(fmt::format("{} ended with status {:#x}: {}", name_, status, words));
 }
 

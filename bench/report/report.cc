@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 
 #include "base/file.h"
@@ -30,8 +31,9 @@ void AddFlags(CLI::App& app, Arguments* arguments) {
       ->check(CLI::PositiveNumber);
   app.add_option("--only", arguments->only, "rows whose name begins so; may be repeated")
       ->allow_extra_args(false);
+  app.add_option("--beside", settings.beside, "another dtrain, to run by turns in place of the limits");
   app.add_option("--json", arguments->json, "a file for all values");
-  app.add_option("--directory", arguments->directory, "what a relative --json begins at; left out: here");
+  app.add_option("--directory", arguments->directory, "what a relative path begins at; left out: here");
   app.add_option("--load", arguments->load, "the machine's load before the build; left out: that of now");
   app.add_option("--data", settings.data, "the directory with mnist/; left out: digits are drawn instead");
 }
@@ -43,20 +45,38 @@ std::string BinaryDirectory() {
 
 std::vector<Case> AllCases(const Settings& settings) {
   std::vector<Case> all;
-  for (const auto& some : {TrainingCases, SparseCases, StreamCases, KeysCases, FootprintCases,
-                           CheckpointCases, KernelCases, AttackCases}) {
+  for (const auto& some :
+       {TrainingCases, SparseCases, StreamCases, FootprintCases, CheckpointCases, KernelCases, AttackCases}) {
     for (Case& one : some(settings)) all.push_back(std::move(one));
   }
   return all;
 }
 
+// Removes the cases that run no dtrain as a user does, and tells their rows.
+void KeepRuns(const std::vector<std::string>& only, std::vector<Case>* cases) {
+  std::vector<std::string> names;
+  const auto kept =
+      std::stable_partition(cases->begin(), cases->end(), [](const Case& one) { return one.takes_beside; });
+  for (auto one = kept; one != cases->end(); ++one) {
+    std::copy_if(one->rows.begin(), one->rows.end(), std::back_inserter(names),
+                 [&](const std::string& name) { return IsChosen(name, only); });
+  }
+  cases->erase(kept, cases->end());
+  if (names.empty()) return;
+  fmt::print(stderr, "left out, as --beside takes whole runs of dtrain alone: {}\n", fmt::join(names, ", "));
+}
+
 int Report(const Arguments& arguments) {
   const Settings& settings = arguments.settings;
-  const std::vector<Case> cases = Choose(AllCases(settings), arguments.only);
-  const std::string machine = DescribeMachine(arguments.load);
+  std::vector<Case> cases = Choose(AllCases(settings), arguments.only);
+  std::string machine = DescribeMachine(arguments.load);
+  if (!settings.beside.empty()) {
+    KeepRuns(arguments.only, &cases);
+    machine += fmt::format("; beside {} in place of the limits", settings.beside);
+  }
   fmt::print("{}\nMedians of {} rounds.{}\n\n", machine, settings.rounds,
              settings.data.empty() ? " MNIST is not there: drawn digits of the same number and size." : "");
-  PrintTableHead();
+  PrintTableHead(settings.beside.empty() ? "limit" : "beside");
   const Measured measured = MeasureAll(cases, arguments.only);
   if (!arguments.json.empty()) {
     const std::filesystem::path path = std::filesystem::path(arguments.directory) / arguments.json;
@@ -77,6 +97,8 @@ int main(int argc, char** argv) {
     const dtrain::bench::Scratch scratch;
     arguments.settings.scratch = scratch.path();
     arguments.settings.bin = dtrain::bench::BinaryDirectory();
+    std::string& beside = arguments.settings.beside;
+    if (!beside.empty()) beside = std::filesystem::path(arguments.directory) / beside;
     return dtrain::bench::Report(arguments);
   } catch (const std::exception& error) {
     fmt::print(stderr, "report: {}\n", error.what());

@@ -72,6 +72,25 @@ void TakeTurns(int rounds, const std::function<void()>& dtrain, const std::funct
   }
 }
 
+void MeasureSides(const Settings& settings, const std::function<Rate(const std::string& program)>& dtrain,
+                  const std::function<std::function<Rate()>()>& make_limit, Row* row,
+                  const char* limit_name) {
+  std::function<Rate()> other = [&] { return dtrain(settings.beside); };
+  if (!settings.beside.empty()) {
+    row->to_reach = "1";
+  } else {
+    other = make_limit();
+    if (limit_name != nullptr) row->what += fmt::format(", beside {}", limit_name);
+  }
+  const auto add = [](const Rate& rate, std::vector<double>* values, std::optional<double>* bytes) {
+    values->push_back(rate.per_s);
+    *bytes = rate.bytes;
+  };
+  TakeTurns(
+      settings.rounds, [&] { add(dtrain(settings.Program("cmd/dtrain")), &row->dtrain, &row->dtrain_bytes); },
+      [&] { add(other(), &row->limit, &row->limit_bytes); });
+}
+
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -105,8 +124,8 @@ Json OptionalJson(const std::optional<double>& value) { return value ? Json(*val
 
 }  // namespace
 
-void PrintTableHead() {
-  fmt::print("| {:56} | {:15} | {:>9} | {:>9} | {:>5} | {:13} | {:20} |\n", "what", "unit", "dtrain", "limit",
+void PrintTableHead(const char* other) {
+  fmt::print("| {:56} | {:15} | {:>9} | {:>9} | {:>5} | {:13} | {:20} |\n", "what", "unit", "dtrain", other,
              "ratio", "ratios", "to reach");
   fmt::print("|{:-<58}|{:-<17}|{:->11}|{:->11}|{:->7}|{:-<15}|{:-<22}|\n", "", "", ":", ":", ":", "", "");
   std::fflush(stdout);
@@ -120,7 +139,7 @@ void PrintRow(const Row& row) {
   std::fflush(stdout);
   if (!row.dtrain_bytes || !row.limit_bytes) return;
   if (std::abs(*row.limit_bytes / *row.dtrain_bytes - 1) < kBytesApart) return;
-  fmt::print(stderr, "{}: dtrain moved {:.0f} bytes an exchange and the limit {:.0f}\n", row.name,
+  fmt::print(stderr, "{}: dtrain moved {:.0f} bytes an exchange and the other side {:.0f}\n", row.name,
              *row.dtrain_bytes, *row.limit_bytes);
 }
 

@@ -33,6 +33,7 @@ struct Row {
 struct Case {
   std::vector<std::string> rows;  // their names
   std::function<std::vector<Row>()> measure;
+  bool takes_beside = false;  // measured by MeasureSides()
 };
 
 // Settings: what the report measures with. Each case runs dtrain and its limit by turns, in many short
@@ -44,14 +45,14 @@ struct Settings {
   std::string bin;       // Bazel's directory of binaries
   std::string data;      // the directory with mnist/; empty: drawn digits are used
   std::string scratch;   // a directory for temporary files
+  std::string beside;    // another dtrain, which runs in place of the limits; empty: the limits run
 
   std::string Program(const std::string& label) const { return bin + "/" + label; }
 };
 
-std::vector<Case> TrainingCases(const Settings& settings);    // global steps per second, and threads
+std::vector<Case> TrainingCases(const Settings& settings);    // global steps per second, threads, and keys
 std::vector<Case> SparseCases(const Settings& settings);      // rows of a table
 std::vector<Case> StreamCases(const Settings& settings);      // many parameters
-std::vector<Case> KeysCases(const Settings& settings);        // what encryption costs
 std::vector<Case> FootprintCases(const Settings& settings);   // start-up time and memory
 std::vector<Case> CheckpointCases(const Settings& settings);  // 1 GiB of parameters saved while they train
 std::vector<Case> KernelCases(const Settings& settings);      // operations and messages
@@ -68,6 +69,19 @@ std::vector<Case> Choose(const std::vector<Case>& cases, const std::vector<std::
 // slow phase of the machine affects both, and each first in turn, so that a steady drift favours neither.
 void TakeTurns(int rounds, const std::function<void()>& dtrain, const std::function<void()>& limit);
 
+// Rate: what one side of a row did in one round.
+struct Rate {
+  double per_s = 0;
+  std::optional<double> bytes;  // of one exchange
+};
+
+// Measures whole runs of dtrain by turns with their limit, or with the same runs of settings.beside. `dtrain`
+// runs the program at that path once. `make_limit` prepares the limit, which is not called without need, and
+// returns what runs it once. `limit_name`: what the limit is if it is no program of bench/limit.
+void MeasureSides(const Settings& settings, const std::function<Rate(const std::string& program)>& dtrain,
+                  const std::function<std::function<Rate()>()>& make_limit, Row* row,
+                  const char* limit_name = nullptr);
+
 // Measured: the result of MeasureAll().
 struct Measured {
   std::vector<Row> rows;
@@ -78,7 +92,7 @@ struct Measured {
 Measured MeasureAll(const std::vector<Case>& cases, const std::vector<std::string>& only);
 
 // Print the report as a Markdown table. docs/performance.md explains the columns.
-void PrintTableHead();
+void PrintTableHead(const char* other = "limit");
 void PrintRow(const Row& row);
 
 // Returns the report as one JSON object: the machine, the rounds, and every row with the values of each

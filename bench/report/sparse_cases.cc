@@ -1,5 +1,6 @@
-// Rows per second of sparse models, beside a limit that moves the same bytes, sorts as many keys, and reads
-// and updates as many rows of a table; of wide & deep models also makes the products of the layers.
+// Rows per second of sparse models, by `dtrain local` and by tasks over TCP, beside a limit that moves the
+// same bytes, sorts as many keys, and reads and updates as many rows of a table; of wide & deep models also
+// makes the products of the layers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,7 +8,6 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <string_view>
 
@@ -39,12 +39,14 @@ struct SparseJob {
   int64_t batch = 128;
   int64_t in_flight = 1;
   double steps_per_s = 3000;  // estimate
+  Wire wire = Wire::kLocal;
+  const char* to_reach = "0.6";
 
   std::string what() const {
-    return fmt::format("{}, 1 ps + 1 worker, in_flight {}",
+    return fmt::format("{}, 1 ps + 1 worker, in_flight {}{}",
                        wide_deep ? fmt::format("wide & deep, {} rows of criteo", batch)
                                  : fmt::format("{} x {} of 10 million", batch, kFeatures),
-                       in_flight);
+                       in_flight, WireText(wire));
   }
   int64_t blocks() const {
     ModelConfig model;
@@ -125,23 +127,20 @@ std::string ModelAndData(const Settings& settings, const SparseJob& job) {
       kEmbedding, kLayers[1], kLayers[2], CriteoRows(settings), kHashBits);
 }
 
-JobResult RunSparse(const Settings& settings, const SparseJob& job, int64_t steps) {
-  const std::string path = settings.scratch + "/" + job.name;
-  std::ofstream(path + ".yaml")
+JobResult RunSparse(const Settings& settings, const std::string& program, const SparseJob& job,
+                    int64_t steps) {
+  const std::string config = settings.scratch + "/" + job.name + ".yaml";
+  std::ofstream(config)
       << ModelAndData(settings, job)
       << fmt::format(
+             "cluster: {{ps: [\"localhost:1\"], worker: [\"localhost:2\"]}}\n"
              "train: {{batch_size: {}, in_flight: {}, steps: {}, optimizer: {{kind: {}}}}}\n"
              "hooks: {{log_every_steps: 0}}\n"
              "eval: {{at_end: false}}\n",
              job.batch, job.in_flight, steps,
              job.wide_deep ? "adagrad, learning_rate: 0.1, initial_accumulator: 1e-6"
                            : "sgd, learning_rate: 0.05");
-  OutputOf({settings.Program("cmd/dtrain"), "local", "--run", "none", "--config", path + ".yaml", "--ps", "1",
-            "--workers", "1", "--result", path + ".json"},
-           path);
-  const auto result = nlohmann::json::parse(ReadFile(path + ".json"));
-  return {result.at("steps_per_s"), result.at("startup_s"), result.at("bytes_sent"),
-          result.at("global_step")};
+  return RunDtrain(settings, program, job.wire, 1, {"--config", config});
 }
 
 std::vector<std::string> LimitFlags(const Settings& settings, const SparseJob& job, int64_t header,
@@ -167,35 +166,52 @@ std::vector<std::string> LimitFlags(const Settings& settings, const SparseJob& j
   return flags;
 }
 
-std::vector<Row> MeasureSparse(const Settings& settings, const SparseJob& job) {
-  Row row = {job.name, job.what(), "rows/s", "0.6", false, {}, {}, {}, {}};
-  const JobResult first = RunSparse(settings, job, std::llround(job.steps_per_s * settings.seconds / 4));
-  const int64_t steps = std::max<int64_t>(1, std::llround(first.steps_per_s * settings.seconds));
+std::function<Rate()> MakeLimit(const Settings& settings, const SparseJob& job, const JobResult& first) {
   const Exchanged probe = RunExchange(
       settings, kLimitRows, LimitFlags(settings, job, kFirstHeader, job.steps_per_s * settings.seconds / 4));
   const double more = first.bytes_sent / first.global_step - probe.bytes;
   const int64_t header = kFirstHeader + std::llround(more / 2 / static_cast<double>(job.messages()));
-  const std::vector<std::string> flags = LimitFlags(settings, job, header, probe.per_s * settings.seconds);
-  const auto batch = static_cast<double>(job.batch);
-  const auto run_dtrain = [&] {
-    const JobResult result = RunSparse(settings, job, steps);
-    row.dtrain.push_back(result.steps_per_s * batch);
-    row.dtrain_bytes = result.bytes_sent / result.global_step;
-  };
-  const auto run_limit = [&] {
+  return [&settings, &job, flags = LimitFlags(settings, job, header, probe.per_s * settings.seconds)] {
     const Exchanged limit = RunExchange(settings, kLimitRows, flags);
-    row.limit.push_back(limit.per_s * batch);
-    row.limit_bytes = limit.bytes;
+    return Rate{limit.per_s * static_cast<double>(job.batch), limit.bytes};
   };
-  TakeTurns(settings.rounds, run_dtrain, run_limit);
+}
+
+std::vector<Row> MeasureSparse(const Settings& settings, const SparseJob& job) {
+  Row row = {job.name, job.what(), "rows/s", job.to_reach, false, {}, {}, {}, {}};
+  const std::string own = settings.Program("cmd/dtrain");
+  const JobResult first = RunSparse(settings, own, job, std::llround(job.steps_per_s * settings.seconds / 4));
+  const int64_t steps = std::max<int64_t>(1, std::llround(first.steps_per_s * settings.seconds));
+  const auto run = [&](const std::string& program, const SparseJob& one) {
+    const JobResult result = RunSparse(settings, program, one, steps);
+    return Rate{result.steps_per_s * static_cast<double>(job.batch), result.bytes_sent / result.global_step};
+  };
+  const auto dtrain = [&](const std::string& program) { return run(program, job); };
+  if (job.wire != Wire::kTcpWithKeys) {
+    MeasureSides(
+        settings, dtrain, [&] { return MakeLimit(settings, job, first); }, &row);
+    return {row};
+  }
+  SparseJob without = job;
+  without.wire = Wire::kTcp;
+  MeasureSides(
+      settings, dtrain, [&] { return [&] { return run(own, without); }; }, &row, "without");
   return {row};
 }
 
 const std::vector<SparseJob>& SparseJobs() {
+  constexpr Wire kTcp = Wire::kTcp;
   static const std::vector<SparseJob> jobs = {
-      {"sparse_128", false, 128, 1, 3000},  {"sparse_128_in_flight_2", false, 128, 2, 5000},
-      {"sparse_4096", false, 4096, 1, 150}, {"sparse_4096_in_flight_2", false, 4096, 2, 200},
-      {"wide_deep", true, 1024, 1, 200},    {"wide_deep_in_flight_2", true, 1024, 2, 350},
+      {"sparse_128", false, 128, 1, 3000},
+      {"sparse_128_in_flight_2", false, 128, 2, 5000},
+      {"sparse_4096", false, 4096, 1, 150},
+      {"sparse_4096_in_flight_2", false, 4096, 2, 200},
+      {"wide_deep", true, 1024, 1, 200},
+      {"wide_deep_in_flight_2", true, 1024, 2, 350},
+      {"tcp_sparse_128", false, 128, 2, 4000, kTcp, "0.65"},
+      {"tcp_sparse_4096", false, 4096, 2, 200, kTcp, "0.7"},
+      {"tcp_sparse_4096_keys", false, 4096, 2, 200, Wire::kTcpWithKeys, "0.82"},
+      {"tcp_wide_deep", true, 1024, 2, 300, kTcp, ""},
   };
   return jobs;
 }
@@ -205,7 +221,7 @@ const std::vector<SparseJob>& SparseJobs() {
 std::vector<Case> SparseCases(const Settings& settings) {
   std::vector<Case> cases;
   for (const SparseJob& job : SparseJobs()) {
-    cases.push_back({{job.name}, [&] { return MeasureSparse(settings, job); }});
+    cases.push_back({{job.name}, [&] { return MeasureSparse(settings, job); }, true});
   }
   return cases;
 }

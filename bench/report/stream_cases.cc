@@ -86,6 +86,29 @@ std::vector<Row> MeasurePushes(const Settings& settings) {
   return {row};
 }
 
+// What encryption costs.
+std::vector<Row> MeasureKeys(const Settings& settings) {
+  Row row = {"keys_stream_push",
+             "64 MiB pushed and pulled with keys, beside without",
+             "MiB/s both ways",
+             "",
+             false,
+             {},
+             {},
+             {},
+             {}};
+  const auto push = [&](double exchanges_per_s, const std::vector<std::string>& keys) {
+    const auto times = std::max<int64_t>(2, std::llround(exchanges_per_s * settings.seconds));
+    std::vector<std::string> words = {"push", std::to_string(kParameters), std::to_string(times)};
+    words.insert(words.end(), keys.begin(), keys.end());
+    return MibPerSecond(RunExchange(settings, kStreamProgram, words));
+  };
+  TakeTurns(
+      settings.rounds, [&] { row.dtrain.push_back(push(2, {"keys"})); },
+      [&] { row.limit.push_back(push(10, {})); });
+  return {row};
+}
+
 const std::vector<StreamCase>& Streams() {
   static const std::vector<StreamCase> streams = {
       {"stream_push", "64 MiB pushed and 64 MiB pulled", "push", {}, 10, "0.7"},
@@ -113,6 +136,7 @@ std::vector<Case> StreamCases(const Settings& settings) {
   for (const StreamCase& stream : Streams()) {
     cases.push_back({{stream.name}, [&] { return MeasureStream(settings, stream); }});
   }
+  cases.push_back({{"keys_stream_push"}, [&] { return MeasureKeys(settings); }});
   cases.push_back({{kManyWorkers}, [&] { return MeasurePushes(settings); }});
   return cases;
 }
