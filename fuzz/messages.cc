@@ -10,6 +10,7 @@
 #include "net/codec.h"
 #include "trainer/config/dump.h"
 #include "trainer/result/run_summary.h"
+#include "trainer/table/key_list.h"
 
 namespace dtrain::fuzz {
 namespace {
@@ -135,10 +136,10 @@ std::vector<uint64_t> KeysOf(uint64_t number, const Config& config, int ps) {
 }
 
 // The same in the bytes of a message.
-std::string KeyBytes(const std::vector<uint64_t>& keys, const Config& config) {
-  const size_t size = TableOf(config) == TableKind::kHash ? sizeof(uint64_t) : sizeof(uint32_t);
-  std::string bytes;
-  for (const uint64_t key : keys) bytes.append(reinterpret_cast<const char*>(&key), size);  // little-endian
+std::string KeyBytes(const std::vector<uint64_t>& keys) {
+  std::string bytes(MaxKeyBytes(keys.size(), TableLayout(TableLayout::kHashed, 1, 1)), '\0');
+  bytes.resize(EncodeKeys({keys.data(), static_cast<int64_t>(keys.size())}, {0, UINT64_MAX},
+                          reinterpret_cast<std::byte*>(bytes.data())));
   return bytes;
 }
 
@@ -160,7 +161,7 @@ net::LentBytes Maker::Tensor(size_t bytes, const std::string& keys) {
   std::memcpy(memory.get(), values.data(), bytes);
   const size_t key_bytes = std::min(bytes, keys.size());
   if (key_bytes > 0) std::memcpy(memory.get() + bytes - key_bytes, keys.data(), key_bytes);
-  // An order that is none, or a row that is not there.
+  // A width that is none, or a row that is not there.
   if (how >= 232 && how < 238 && bytes > 0)
     memory[bytes - 1 - how % std::min<size_t>(bytes, 8)] = std::byte{how};
   return Lent(std::move(memory), bytes);
@@ -282,7 +283,7 @@ net::Message Maker::Pull(const Config& config, int ps) {
     head.keys = f.Rare(3) ? f.Small(3) : static_cast<uint32_t>(keys.size());
     head.read = f.Flag(3);
     head.snapshot = f[5] % 8 == 1 ? 1 + f[4] % 8 : 0;
-    return encoder_.Pull(envelope_, head, Tensor(0, KeyBytes(keys, config)));
+    return encoder_.Pull(envelope_, head, Tensor(0, KeyBytes(keys)));
   }
   const uint64_t snapshot = f[5] % 8 == 1 ? 1 + f[4] % 8 : 0;
   return Finish(wire::CreatePull(b_, f.Rare(0) ? f.Small(0) : 0, f.Flag(1), workers, f[1], f.Rare(2), f[2], 0,
@@ -300,7 +301,8 @@ net::Message Maker::Push(size_t tensor_bytes, const Config& config, int ps) {
     rows.of = envelope_.request - (joint ? 2 : 1);
     const std::vector<uint64_t> asked = KeysOf(envelope_.request, config, ps);
     rows.keys = static_cast<uint32_t>(asked.size());
-    keys = KeyBytes(asked, config);
+    keys = KeyBytes(asked);
+    rows.key_bytes = static_cast<uint32_t>(keys.size());
     const size_t width = joint ? 1 + static_cast<size_t>(config.model.embedding) : 1;  // its weight first
     tensor_bytes = KeysOf(rows.of, config, ps).size() * width * sizeof(float);
   }

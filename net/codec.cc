@@ -121,7 +121,7 @@ Message Encoder::Push(const Envelope& envelope, uint32_t block, uint32_t example
                       Compression form) {
   return WithTensor(*this, envelope, gradient, [&](auto& builder, auto values) {
     return wire::CreatePush(builder, examples, checksum, values, block, version, loss.mean, rows.of,
-                            rows.keys, loss.weight, static_cast<uint8_t>(form));
+                            rows.keys, loss.weight, static_cast<uint8_t>(form), rows.key_bytes);
   });
 }
 

@@ -16,7 +16,7 @@ namespace dtrain::net {
 
 // The version of the protocol. It is raised by each change of the schema, or of the order of messages, that
 // an older program would misread.
-constexpr uint32_t kProtocol = 20;
+constexpr uint32_t kProtocol = 21;
 
 // The largest tensor that travels inside the header frame. One frame costs less than two.
 constexpr size_t kInlineBytes = 2048;
@@ -57,6 +57,7 @@ struct PushedLoss {
 struct PushedRows {
   uint64_t of = 0;    // the request that asked for the rows whose gradient it is
   uint32_t keys = 0;  // how many rows are asked for
+  uint32_t key_bytes = 0;
 };
 
 // PullHead: what a Pull asks for.

@@ -74,8 +74,11 @@ std::vector<std::string> ResultLines(const Config& config, const RunSummary& sum
   const std::string loss = summary.final_loss ? fmt::format("{:.6g}", *summary.final_loss) : "-";
   std::string sent = BytesText(static_cast<double>(summary.bytes_sent)) + " sent";
   if (summary.bytes_saved > 0) {
-    sent += fmt::format(" in place of {} (net.compress)",
-                        BytesText(static_cast<double>(summary.bytes_sent + summary.bytes_saved)));
+    const CompressConfig& forms = config.net.compress;
+    const bool plain = forms.push == net::Compression::kNone && forms.pull == net::Compression::kNone;
+    sent += fmt::format(" in place of {} ({})",
+                        BytesText(static_cast<double>(summary.bytes_sent + summary.bytes_saved)),
+                        plain ? "packed keys" : "net.compress");
   }
   add(fmt::format("total time: {:.2f} s, loss of the last 100 steps: {}, {}, model crc {}", summary.wall_s,
                   loss, sent, summary.model_crc.value_or("-")));

@@ -76,15 +76,20 @@ TEST_CASE("run result: of two uneven classes it says what says more than accurac
   CHECK(count() == 0);
 }
 
-TEST_CASE("run result: with net.compress it says what would have been sent without") {
+TEST_CASE("run result: it says what would have been sent without net.compress, or without packed keys") {
   Config config;
   RunSummary summary = Done();
   summary.bytes_saved = 1536;
-  const std::vector<std::string> lines = ResultLines(config, summary);
-  CHECK(std::count(lines.begin(), lines.end(),
-                   "total time: 1.50 s, loss of the last 100 steps: 0.25, 1.5 KiB sent in place of 3.0 KiB "
-                   "(net.compress), "
-                   "model crc 0123abcd") == 1);
+  const auto says = [&](const std::string& by) {
+    const std::vector<std::string> lines = ResultLines(config, summary);
+    return std::count(
+               lines.begin(), lines.end(),
+               "total time: 1.50 s, loss of the last 100 steps: 0.25, 1.5 KiB sent in place of 3.0 KiB (" +
+                   by + "), model crc 0123abcd") == 1;
+  };
+  CHECK(says("packed keys"));
+  config.net.compress.pull = net::Compression::kBf16;
+  CHECK(says("net.compress"));
 }
 
 TEST_CASE("run result: it never has more than fourteen lines") {

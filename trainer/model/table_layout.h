@@ -44,8 +44,9 @@ class TableLayout {
 
   int64_t features() const { return features_; }
   bool hashed() const { return features_ == kHashed; }
-  size_t key_bytes() const { return hashed() ? sizeof(uint64_t) : sizeof(uint32_t); }  // in messages
-  int64_t width() const { return width_; }                                             // values of a row
+  // What the number of a row in its block takes, as it is.
+  size_t key_bytes() const { return hashed() ? sizeof(uint64_t) : sizeof(uint32_t); }
+  int64_t width() const { return width_; }      // values of a row
   int64_t factors() const { return factors_; }  // of which so many, the last ones, are factors
   // Those of the features, some that belong to none (at most a quarter, and hardly any of large tables or
   // where features are a power of two), and last the bias.

@@ -51,13 +51,11 @@ std::string GradientCheck::WhyNotRows(const Member& member, const wire::Push& pu
   const RowDesk::Keys keys = rule_.rows().Find(member.task.index, push.block(), push.of());
   if (keys == nullptr) return fmt::format("it is of the rows of request {}, which are not here", push.of());
   RowDesk::Parts parts;
-  const TableLayout& table = *shard_.table(push.block());
-  const size_t row_bytes = static_cast<size_t>(table.width()) * sizeof(float);
-  if (RowDesk::Split(payload, push.keys(), table, &parts) && parts.values.size == keys->size() * row_bytes) {
-    return "";
-  }
-  return fmt::format("block {} has {} bytes with {} keys, and is of {} rows of {} bytes", push.block(),
-                     payload.size, push.keys(), keys->size(), row_bytes);
+  const auto width = static_cast<size_t>(shard_.table(push.block())->width());
+  const size_t bytes = keys->size() * width * sizeof(float);
+  if (RowDesk::Split(payload, push.key_bytes(), &parts) && parts.values.size == bytes) return "";
+  return fmt::format("block {} has {} bytes, {} of them of keys, and is of {} rows, which take {}",
+                     push.block(), payload.size, push.key_bytes(), keys->size(), bytes);
 }
 
 std::string GradientCheck::WhereNotFinite(const Member& member, const wire::Push& push,

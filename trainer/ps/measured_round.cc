@@ -14,16 +14,16 @@ void MeasuredRound::Begin(uint64_t number) {
 
 void MeasuredRound::Measure(ParameterShard& shard) {
   for (int64_t block = 0; block < static_cast<int64_t>(parts_.size()); ++block) {
-    Gradients(block, shard, &gradients_);
+    Gradients(block, &gradients_);
     shard.AddSquaresOfMean(block, gradients_, &squares_);
   }
 }
 
-void MeasuredRound::Gradients(int64_t block, const ParameterShard& shard, RoundGradients* gradients) {
+void MeasuredRound::Gradients(int64_t block, RoundGradients* gradients) {
   gradients->Clear();
   for (const Gradient& gradient : PartOf(block).gradients) {
     const wire::Push& push = PushIn(gradient.message);
-    gradients->Add(GradientIn(gradient.message, push, gradient.keys.get(), shard), push.examples());
+    gradients->Add(GradientIn(gradient.message, push, gradient.keys.get()), push.examples());
   }
 }
 

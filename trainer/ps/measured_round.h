@@ -49,7 +49,7 @@ class MeasuredRound {
   const std::optional<double>& scale() const { return scale_; }
 
   const std::vector<Waiting>& WaitingFor(int64_t block) { return PartOf(block).waiting; }
-  void Gradients(int64_t block, const ParameterShard& shard, RoundGradients* gradients);
+  void Gradients(int64_t block, RoundGradients* gradients);
   // Drops the gradients of a block, which are applied.
   void Drop(int64_t block) { PartOf(block).gradients.clear(); }
 

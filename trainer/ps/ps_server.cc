@@ -221,7 +221,7 @@ void PsServer::OnPush(Member& member, uint64_t request, const wire::Push& push, 
   std::string wrong = check_->WhyNot(member, push, payload);
   if (wrong.empty() && !Decompress(push, &message)) wrong = "its places do not ascend within their groups";
   if (wrong.empty()) check_->CheckFinite(member, push, net::Tensor(message, push));
-  if (wrong.empty()) wrong = TakeKeys(member, request, push.block(), payload, push.keys(), true, push.of());
+  if (wrong.empty()) wrong = TakeKeys(member, request, push, payload, push.of());
   if (!wrong.empty()) {
     return RefuseRequest(member, request, "a gradient", wrong);
   }
@@ -253,20 +253,28 @@ void PsServer::RefuseRequest(Member& member, uint64_t request, const char* what,
 }
 
 // Takes the rows of a table that a message asks for. Returns what is wrong with them; empty: nothing.
-std::string PsServer::TakeKeys(const Member& member, uint64_t request, int64_t block, net::TensorView payload,
+std::string PsServer::TakeKeys(const Member& member, uint64_t request, int64_t block, net::TensorView keys,
                                uint32_t count, bool keeps, uint64_t of) {
-  if (shard_.table(block) == nullptr) return std::string();
-  RowDesk::Parts parts;
-  if (!RowDesk::Split(payload, count, *shard_.table(block), &parts)) {
-    return fmt::format("its {} bytes have no room for {} keys", payload.size, count);
-  }
-  const uint64_t answer =
-      uint64_t{count} * static_cast<uint64_t>(shard_.table(block)->width()) * sizeof(float);
-  if (answer > static_cast<uint64_t>(config_.net.max_message_mb) << 20) {
-    return fmt::format("it asks for {} rows, {} MiB, and net.max_message_mb = {}", count, answer >> 20,
+  const TableLayout* const table = shard_.table(block);
+  if (table == nullptr) return std::string();
+  // Few bytes may name many rows: bounded are their answer, and their keys as they are kept here.
+  const size_t bytes =
+      count * std::max(static_cast<size_t>(table->width()) * sizeof(float), table->key_bytes());
+  if (bytes > static_cast<size_t>(config_.net.max_message_mb) << 20) {
+    return fmt::format("it asks for {} rows, {} MiB, and net.max_message_mb = {}", count, bytes >> 20,
                        config_.net.max_message_mb);
   }
-  return rule_->rows().Take(member.task.index, block, request, parts.keys, keeps, of);
+  return rule_->rows().Take(member.task.index, block, request, keys, count, keeps, of);
+}
+
+std::string PsServer::TakeKeys(const Member& member, uint64_t request, const wire::Push& push,
+                               net::TensorView payload, uint64_t of) {
+  if (shard_.table(push.block()) == nullptr) return std::string();
+  RowDesk::Parts parts;
+  if (!RowDesk::Split(payload, push.key_bytes(), &parts)) {
+    return fmt::format("its {} bytes are fewer than the {} of its keys", payload.size, push.key_bytes());
+  }
+  return TakeKeys(member, request, push.block(), parts.keys, push.keys(), true, of);
 }
 
 void PsServer::SummariseStep() {
@@ -294,8 +302,7 @@ void PsServer::OnRepeated(Member& member, uint64_t request, const wire::Push& pu
                           const net::Message& message) {
   if (!shard_.initialised()) return DropFrame(member.node, kNotInitialised);
   if (push.block() >= shard_.block_count()) return DropFrame(member.node, kNoSuchBlock);
-  const std::string wrong =
-      TakeKeys(member, request, push.block(), net::Tensor(message, push), push.keys(), true);
+  const std::string wrong = TakeKeys(member, request, push, net::Tensor(message, push));
   if (!wrong.empty()) return DropFrame(member.node, kBadKeys);
   rule_->OnRepeated(member, request, push.block());
 }

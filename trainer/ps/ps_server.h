@@ -65,8 +65,10 @@ class PsServer {
               const net::Message& message);
   void OnRepeated(Member& member, uint64_t request, const wire::Push& push, const net::Message& message);
   void RefuseRequest(Member& member, uint64_t request, const char* what, const std::string& why);
-  std::string TakeKeys(const Member& member, uint64_t request, int64_t block, net::TensorView payload,
+  std::string TakeKeys(const Member& member, uint64_t request, int64_t block, net::TensorView keys,
                        uint32_t count, bool keeps, uint64_t of = 0);
+  std::string TakeKeys(const Member& member, uint64_t request, const wire::Push& push,
+                       net::TensorView payload, uint64_t of = 0);
   void SummariseStep();
   std::optional<ShardReport> Report();
   bool TakeRequest(Member& member, uint64_t request, bool* repeated);

@@ -12,11 +12,11 @@ RowDesk::RowDesk(const Config& config, const ParameterShard& shard)
       lists_(shard.has_table() ? config.cluster.worker.size() * static_cast<size_t>(shard.block_count())
                                : 0) {}
 
-std::string RowDesk::Take(int worker, int64_t block, uint64_t request, net::TensorView keys, bool keeps,
-                          uint64_t of) {
+std::string RowDesk::Take(int worker, int64_t block, uint64_t request, net::TensorView keys, uint32_t count,
+                          bool keeps, uint64_t of) {
   if (Find(worker, block, request) != nullptr) return std::string();
   Asked asked{request, FreeList()};
-  std::string wrong = DecodeKeys(keys, shard_.BlockRows(block), asked.keys.get());
+  std::string wrong = DecodeKeys(keys, count, shard_.BlockRows(block), asked.keys.get());
   Lists& lists = lists_[IndexOf(worker, block)];
   if (!wrong.empty()) {
     Drop(std::move(asked));
@@ -58,20 +58,18 @@ void RowDesk::Forget(int worker) {
   for (int64_t block = 0; block < shard_.block_count(); ++block) lists_[IndexOf(worker, block)] = Lists();
 }
 
-bool RowDesk::Split(net::TensorView payload, uint64_t count, const TableLayout& table, Parts* parts) {
-  if (count > payload.size / table.key_bytes()) return false;
-  const size_t key_bytes = static_cast<size_t>(count) * table.key_bytes();
+bool RowDesk::Split(net::TensorView payload, size_t key_bytes, Parts* parts) {
+  if (key_bytes > payload.size) return false;
   parts->values = {payload.data, payload.size - key_bytes};
   parts->keys = {payload.data + parts->values.size, key_bytes};
   return true;
 }
 
-BlockGradient GradientIn(const net::Message& message, const wire::Push& push, const KeyList* keys,
-                         const ParameterShard& shard) {
+BlockGradient GradientIn(const net::Message& message, const wire::Push& push, const KeyList* keys) {
   const net::TensorView payload = net::Tensor(message, push);
   if (keys == nullptr) return payload;
   RowDesk::Parts parts;
-  RowDesk::Split(payload, push.keys(), *shard.table(push.block()), &parts);
+  RowDesk::Split(payload, push.key_bytes(), &parts);
   return {parts.values, *keys};
 }
 

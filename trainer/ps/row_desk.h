@@ -24,11 +24,12 @@ class RowDesk {
   // `shard` outlives this. For one without a table, it does nothing.
   RowDesk(const Config& config, const ParameterShard& shard);
 
-  // Takes the keys of a request of `worker`; one that is here already is not read again. `keeps`: a gradient
-  // will name them, and as many lists are kept as exchanges may be open; the oldest goes first, but not `of`,
-  // which the gradient in the same message names. Returns what is wrong with the keys; empty: they are here.
-  std::string Take(int worker, int64_t block, uint64_t request, net::TensorView keys, bool keeps,
-                   uint64_t of = 0);
+  // Takes the `count` keys of a request of `worker`; one that is here already is not read again. `keeps`: a
+  // gradient will name them, and as many lists are kept as exchanges may be open; the oldest goes first, but
+  // not `of`, which the gradient in the same message names. Returns what is wrong with the keys; empty: they
+  // are here.
+  std::string Take(int worker, int64_t block, uint64_t request, net::TensorView keys, uint32_t count,
+                   bool keeps, uint64_t of = 0);
   // The keys of a request; null: they are not here.
   Keys Find(int worker, int64_t block, uint64_t request) const;
   // The keys of the rows that a gradient is of; null: they are not here, or it is of no table.
@@ -38,13 +39,13 @@ class RowDesk {
   // Forgets all of a worker that has left or begins anew.
   void Forget(int worker);
 
-  // The parts of a push: the values of its gradient, and the keys of the batch after. `count`: of these.
-  // False: its bytes do not hold as many keys, or are not whole rows.
+  // The parts of a push: the values of its gradient, and the keys of the batch after, of `key_bytes`. False:
+  // it has fewer bytes.
   struct Parts {
     net::TensorView values;
     net::TensorView keys;
   };
-  static bool Split(net::TensorView payload, uint64_t count, const TableLayout& table, Parts* parts);
+  static bool Split(net::TensorView payload, size_t key_bytes, Parts* parts);
 
  private:
   struct Asked {
@@ -71,9 +72,7 @@ class RowDesk {
   std::vector<std::shared_ptr<KeyList>> free_;
 };
 
-// The gradient in a message for `shard`, which is of the rows `keys`; null: of no table. The message is
-// verified.
-BlockGradient GradientIn(const net::Message& message, const wire::Push& push, const KeyList* keys,
-                         const ParameterShard& shard);
+// The gradient in a verified message, which is of the rows `keys`; null: of no table.
+BlockGradient GradientIn(const net::Message& message, const wire::Push& push, const KeyList* keys);
 
 }  // namespace dtrain

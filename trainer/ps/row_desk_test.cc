@@ -23,13 +23,14 @@ class Desk {
   Desk() : layout_(TableLayoutOf(config_.model, 1)), shard_(config_, layout_, 0), desk_(config_, shard_) {}
   std::string Take(int worker, uint64_t request, const std::vector<uint32_t>& keys, bool keeps = true,
                    uint64_t of = 0) {
-    return desk_.Take(worker, 0, request,
-                      {reinterpret_cast<const std::byte*>(keys.data()), keys.size() * sizeof(uint32_t)},
-                      keeps, of);
+    const KeyList wide(keys.begin(), keys.end());
+    std::vector<std::byte> bytes(MaxKeyBytes(keys.size(), *layout_.table));
+    const size_t size = EncodeKeys({wide.data(), static_cast<int64_t>(wide.size())}, {0, 128}, bytes.data());
+    return desk_.Take(worker, 0, request, {bytes.data(), size}, static_cast<uint32_t>(keys.size()), keeps,
+                      of);
   }
   bool Has(int worker, uint64_t request) const { return desk_.Find(worker, 0, request) != nullptr; }
   RowDesk& desk() { return desk_; }
-  const TableShard& shard() const { return shard_; }
 
  private:
   const Config config_ = SparseJob();
@@ -43,7 +44,7 @@ TEST_CASE("row desk: a list is found by its request, and taken once") {
   CHECK(at.Take(0, 5, {1, 7}) == "");
   REQUIRE(at.Has(0, 5));
   CHECK(*at.desk().Find(0, 0, 5) == KeyList{1, 7});
-  CHECK(at.Take(0, 5, {9, 9}) == "");  // repeated, and not read again
+  CHECK(at.Take(0, 5, {9}) == "");  // repeated, and not read again
   CHECK(*at.desk().Find(0, 0, 5) == KeyList{1, 7});
   CHECK_FALSE(at.Has(1, 5));
   CHECK_FALSE(at.Has(0, 6));
@@ -51,8 +52,7 @@ TEST_CASE("row desk: a list is found by its request, and taken once") {
 
 TEST_CASE("row desk: keys that are none are told, and nothing is kept") {
   Desk at;
-  CHECK(at.Take(0, 5, {7, 1}) == "key 1 of 2 is 1; must be from 8 to 112");
-  CHECK(at.Take(0, 5, {128}) == "key 0 of 1 is 128; must be from 0 to 112");
+  CHECK(at.Take(0, 5, {113}) == "keys 0 to 0 of 1 go beyond the last of the 113 rows");
   CHECK_FALSE(at.Has(0, 5));
 }
 
@@ -84,20 +84,15 @@ TEST_CASE(
 
 TEST_CASE("row desk: a payload is split into values and keys, if it has room for them") {
   const std::vector<std::byte> payload(20);
-  const Desk at;
   RowDesk::Parts parts;
-  CHECK(RowDesk::Split({payload.data(), payload.size()}, 2, *at.shard().table(0), &parts));
-  CHECK(parts.values.size == 12);
-  CHECK(parts.keys.data == payload.data() + 12);
-  CHECK(parts.keys.size == 8);
-  CHECK(RowDesk::Split({payload.data(), payload.size()}, 5, *at.shard().table(0), &parts));
+  CHECK(RowDesk::Split({payload.data(), payload.size()}, 7, &parts));
+  CHECK(parts.values.size == 13);
+  CHECK(parts.keys.data == payload.data() + 13);
+  CHECK(parts.keys.size == 7);
+  CHECK(RowDesk::Split({payload.data(), payload.size()}, 20, &parts));
   CHECK(parts.values.size == 0);
-  CHECK_FALSE(RowDesk::Split({payload.data(), payload.size()}, 6, *at.shard().table(0), &parts));
-  CHECK_FALSE(RowDesk::Split({payload.data(), payload.size()}, 0xffffffff, *at.shard().table(0), &parts));
-  const TableLayout hashed(TableLayout::kHashed, 1, 1);  // whose keys have 8 bytes
-  CHECK(RowDesk::Split({payload.data(), payload.size()}, 2, hashed, &parts));
-  CHECK(parts.values.size == 4);
-  CHECK_FALSE(RowDesk::Split({payload.data(), payload.size()}, 3, hashed, &parts));
+  CHECK_FALSE(RowDesk::Split({payload.data(), payload.size()}, 21, &parts));
+  CHECK_FALSE(RowDesk::Split({payload.data(), payload.size()}, 0xffffffff, &parts));
 }
 
 }  // namespace

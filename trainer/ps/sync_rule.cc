@@ -228,8 +228,7 @@ void SyncRule::GatherGradients(int64_t block) {
   for (const Named& named : contributors_) {
     if (!named.held->is_push) continue;
     const wire::Push& push = PushIn(named.held->message);
-    gradients_.Add(GradientIn(named.held->message, push, named.held->keys.get(), parts_.shard),
-                   push.examples());
+    gradients_.Add(GradientIn(named.held->message, push, named.held->keys.get()), push.examples());
     if (IsLast(block)) Count(*named.member, push);
   }
 }
@@ -286,7 +285,7 @@ void SyncRule::TakeMeasured(const RoundExchange& exchange) {
 
 // Collects the measured gradients, and the exchanges that still wait for the answer.
 void SyncRule::GatherMeasured(int64_t block) {
-  measured_->Gradients(block, parts_.shard, &gradients_);
+  measured_->Gradients(block, &gradients_);
   contributors_.clear();
   for (const MeasuredRound::Waiting& waiting : measured_->WaitingFor(block)) {
     Member* const member = Contributor(waiting.exchange);

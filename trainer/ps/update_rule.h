@@ -117,7 +117,7 @@ class UpdateRule {
   void AnswerPrevious(Member& member, uint64_t request, int64_t block);
   // The gradient in a message of that worker.
   BlockGradient GradientOf(const Member& member, const wire::Push& push, const net::Message& message) const {
-    return GradientIn(message, push, rows_.KeysNamedBy(member.task.index, push).get(), parts_.shard);
+    return GradientIn(message, push, rows_.KeysNamedBy(member.task.index, push).get());
   }
   // Whether a pull says that the worker has no gradients any more: it evaluates the whole model, and must not
   // hold up the others. Rows of a table are pulled by an evaluation too, and by a worker that reads ahead.

@@ -70,48 +70,124 @@ const uint64_t* KeySorter::SortKeys(KeySpan keys) {
 
 namespace {
 
-// The blocks of a hash table are larger than all others (TableLayout).
-size_t KeyBytes(RowRange block) {
-  return block.size() <= uint64_t{1} << TableLayout::kMaxBlockBits ? sizeof(uint32_t) : sizeof(uint64_t);
+constexpr size_t kKeyGroup = 64;
+constexpr size_t kWord = sizeof(uint64_t);
+
+uint64_t LoadWord(const std::byte* at) {
+  uint64_t word;
+  std::memcpy(&word, at, kWord);
+  return word;
 }
 
-template <typename Key>
-void Encode(KeySpan keys, uint64_t first, std::byte* bytes) {
-  for (int64_t i = 0; i < keys.size; ++i) {
-    const auto key = static_cast<Key>(keys.data[i] - first);
-    std::memcpy(bytes + static_cast<size_t>(i) * sizeof key, &key, sizeof key);
+size_t GroupBytes(size_t count, size_t width) { return (count * width + 7) / 8; }
+
+// Writes `count` numbers of `width` bits each, and up to a word of zeros behind them. `numbers` has room for
+// one more, and is overwritten.
+std::byte* Pack(uint64_t* numbers, size_t count, size_t width, std::byte* out) {
+  std::byte* const end = out + GroupBytes(count, width);
+  if (width == 0) return end;
+  for (; width <= 28; width *= 2) {  // pairs become one number: fewer are written, which costs more
+    numbers[count] = 0;
+    count = (count + 1) / 2;
+    for (size_t i = 0; i < count; ++i) numbers[i] = numbers[2 * i] | numbers[2 * i + 1] << width;
   }
+  uint64_t before = 0;  // half of the number before, whose last bits are in the first byte of the next word
+  for (size_t i = 0, bit = 0; i < count; ++i, bit += width) {
+    const size_t shift = bit % 8;
+    const uint64_t word = numbers[i] << shift | before >> (width - 1 - shift);
+    before = numbers[i] >> 1;
+    std::memcpy(out + bit / 8, &word, kWord);
+    if (width > 56) out[bit / 8 + kWord] = static_cast<std::byte>(before >> (63 - shift));
+  }
+  return end;
 }
 
-template <typename Key>
-std::string Decode(net::TensorView bytes, RowRange block, KeyList* keys) {
-  if (bytes.size % sizeof(Key) != 0) return fmt::format("{} bytes are no whole number of keys", bytes.size);
-  const size_t count = bytes.size / sizeof(Key);
-  if (count > block.size()) return fmt::format("{} keys are more than the {} rows", count, block.size());
-  keys->resize(count);
-  uint64_t next = 0;
-  for (size_t i = 0; i < count; ++i) {
-    Key key = 0;
-    std::memcpy(&key, bytes.data + i * sizeof key, sizeof key);
-    if (key < next || key >= block.size()) {
-      return fmt::format("key {} of {} is {}; must be from {} to {}", i, count, key, next, block.size() - 1);
-    }
-    next = uint64_t{key} + 1;
-    (*keys)[i] = block.begin + key;
+// Reads `count` gaps of `width` bits, behind which two words can be read, and writes the keys from `next` on.
+// Returns the key behind the last; a sum beyond 64 bits wraps round.
+uint64_t Unpack(const std::byte* from, size_t count, size_t width, uint64_t next, uint64_t* keys) {
+  const uint64_t mask = width == 0 ? 0 : ~uint64_t{0} >> (64 - width);
+  for (size_t i = 0, bit = 0; i < count; ++i, bit += width) {
+    next += (LoadWord(from + bit / 8) >> bit % 8 & mask) + 1;
+    keys[i] = next - 1;
   }
-  return std::string();
+  return next;
+}
+
+// The same of gaps that may lie in nine bytes. False: they go beyond `left` rows.
+bool UnpackWide(const std::byte* from, size_t count, size_t width, uint64_t left, uint64_t next,
+                uint64_t* keys) {
+  const uint64_t mask = ~uint64_t{0} >> (64 - width);
+  for (size_t i = 0, bit = 0; i < count; ++i, bit += width) {
+    const uint64_t low = LoadWord(from + bit / 8) >> bit % 8, high = LoadWord(from + bit / 8 + kWord)
+                                                                     << 1 << (63 - bit % 8);
+    const uint64_t gap = (low | high) & mask;
+    if (gap >= left) return false;
+    left -= gap + 1;
+    keys[i] = next + gap;
+    next += gap + 1;
+  }
+  return true;
 }
 
 }  // namespace
 
-void EncodeKeys(KeySpan keys, RowRange block, std::byte* bytes) {
-  KeyBytes(block) == sizeof(uint32_t) ? Encode<uint32_t>(keys, block.begin, bytes)
-                                      : Encode<uint64_t>(keys, block.begin, bytes);
+size_t MaxKeyBytes(size_t count, const TableLayout& table) {
+  return count * table.key_bytes() + (count + kKeyGroup - 1) / kKeyGroup + kWord;
 }
 
-std::string DecodeKeys(net::TensorView bytes, RowRange block, KeyList* keys) {
-  return KeyBytes(block) == sizeof(uint32_t) ? Decode<uint32_t>(bytes, block, keys)
-                                             : Decode<uint64_t>(bytes, block, keys);
+size_t EncodeKeys(KeySpan keys, RowRange block, std::byte* bytes) {
+  std::byte* out = bytes;
+  uint64_t next = block.begin;
+  const auto all = static_cast<size_t>(keys.size);
+  for (size_t begin = 0; begin < all; begin += kKeyGroup) {
+    const size_t count = std::min(kKeyGroup, all - begin);
+    uint64_t gaps[kKeyGroup + 1], any = 0;
+    for (size_t i = 0; i < count; ++i) {
+      const uint64_t key = keys.data[begin + i];
+      gaps[i] = key - next;
+      any |= gaps[i];
+      next = key + 1;
+    }
+    const size_t width = any == 0 ? 0 : static_cast<size_t>(64 - __builtin_clzll(any));
+    *out++ = static_cast<std::byte>(width);
+    out = Pack(gaps, count, width, out);
+  }
+  return static_cast<size_t>(out - bytes);
+}
+
+std::string DecodeKeys(net::TensorView bytes, size_t count, RowRange block, KeyList* keys) {
+  if (count > block.size()) return fmt::format("{} keys are more than the {} rows", count, block.size());
+  constexpr char kShort[] = "{} bytes are too few for {} keys";
+  if (bytes.size < (count + kKeyGroup - 1) / kKeyGroup) return fmt::format(kShort, bytes.size, count);
+  keys->resize(count);
+  const std::byte *at = bytes.data, *const end = at + bytes.size;
+  uint64_t next = block.begin;
+  for (size_t begin = 0, size = 0; begin < count; begin += size) {
+    size = std::min(kKeyGroup, count - begin);
+    if (at == end) return fmt::format(kShort, bytes.size, count);
+    const auto width = static_cast<size_t>(*at++), left = static_cast<size_t>(end - at);
+    if (width > 64) return fmt::format("key {} of {} begins a group of {} bits", begin, count, width);
+    const size_t packed = GroupBytes(size, width);
+    if (packed > left) return fmt::format(kShort, bytes.size, count);
+    std::byte copy[(kKeyGroup + 2) * kWord];
+    const std::byte* from = at;
+    if (left < packed + 2 * kWord) {  // nothing is read behind the end of the message
+      std::memset(copy + packed, 0, 2 * kWord);
+      from = static_cast<const std::byte*>(std::memcpy(copy, at, packed));
+    }
+    at += packed;
+    const uint64_t rows = block.end - next;  // that are left of the block
+    uint64_t* const into = keys->data() + begin;
+    // Gaps of up to 57 bits lie in eight bytes, and 64 of them add up to no more than 64 bits.
+    const bool fits = width <= 57 ? Unpack(from, size, width, next, into) - next <= rows
+                                  : UnpackWide(from, size, width, rows, next, into);
+    if (!fits) {
+      return fmt::format("keys {} to {} of {} go beyond the last of the {} rows", begin, begin + size - 1,
+                         count, block.size());
+    }
+    next = into[size - 1] + 1;
+  }
+  return at == end ? "" : fmt::format("{} bytes are too many for {} keys", bytes.size, count);
 }
 
 }  // namespace dtrain

@@ -41,11 +41,15 @@ class KeySorter {
 // The bits that a number below `count` needs.
 int BitsBelow(uint64_t count);
 
-// Bytes of the keys of one block in messages: each key minus the block's first row, little-endian, as uint32
-// or, of a hash table, as uint64.
-void EncodeKeys(KeySpan keys, RowRange block, std::byte* bytes);
-// Reads keys of a message, at any alignment. They are verified: a whole number, ascending, each once, in the
-// block. Returns what is wrong with them; empty: `keys` has them.
-std::string DecodeKeys(net::TensorView bytes, RowRange block, KeyList* keys);
+// The keys of one block in messages (docs/wire.md, Tables): the numbers of rows that lie between each and the
+// one before, in groups of 64, of which each number has as many bits as the largest needs (binary packing:
+// Lemire and Boytsov, Decoding billions of integers per second through vectorization, 2015).
+// The memory that EncodeKeys() needs for `count` keys.
+size_t MaxKeyBytes(size_t count, const TableLayout& table);
+// Returns how many bytes the keys take.
+size_t EncodeKeys(KeySpan keys, RowRange block, std::byte* bytes);
+// Reads `count` keys of a message, at any alignment. They are verified: they take all of the bytes, and are
+// in the block; by their form they ascend. Returns what is wrong with them; empty: `keys` has them.
+std::string DecodeKeys(net::TensorView bytes, size_t count, RowRange block, KeyList* keys);
 
 }  // namespace dtrain

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cstring>
+#include <functional>
 #include <random>
 #include <vector>
 
@@ -12,14 +12,37 @@
 namespace dtrain {
 namespace {
 
-std::vector<std::byte> Encoded(const std::vector<uint32_t>& keys) {
-  std::vector<std::byte> bytes(keys.size() * sizeof(uint32_t));
-  if (!bytes.empty()) std::memcpy(bytes.data(), keys.data(), bytes.size());
+using Bytes = std::vector<std::byte>;
+
+// The keys as they travel, with guards behind what they may take.
+Bytes Encoded(const KeyList& keys, RowRange block, bool hashed = false) {
+  const TableLayout table(hashed ? TableLayout::kHashed : 100, 1, 1);
+  const size_t max = MaxKeyBytes(keys.size(), table);
+  Bytes bytes(max + 8, std::byte{0x5a});
+  const size_t size = EncodeKeys({keys.data(), static_cast<int64_t>(keys.size())}, block, bytes.data());
+  CHECK(size <= max);
+  CHECK(std::all_of(bytes.begin() + static_cast<ptrdiff_t>(max), bytes.end(),
+                    [](std::byte guard) { return guard == std::byte{0x5a}; }));
+  bytes.resize(size);
   return bytes;
 }
 
-std::string Decoded(const std::vector<std::byte>& bytes, RowRange block, KeyList* keys) {
-  return DecodeKeys({bytes.data(), bytes.size()}, block, keys);
+// In memory of exactly their size.
+std::string Decoded(const Bytes& bytes, size_t count, RowRange block, KeyList* keys) {
+  const Bytes exact(bytes);
+  return DecodeKeys({exact.data(), exact.size()}, count, block, keys);
+}
+
+// `count` different rows of a block, in order.
+KeyList Drawn(std::mt19937_64* random, size_t count, RowRange block) {
+  KeyList keys(2 * count + 8);
+  for (uint64_t& key : keys) key = block.begin + (*random)() % block.size();
+  std::sort(keys.begin(), keys.end());
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+  std::shuffle(keys.begin(), keys.end(), *random);
+  keys.resize(std::min(keys.size(), count));
+  std::sort(keys.begin(), keys.end());
+  return keys;
 }
 
 TEST_CASE("key sorter: sorts stably by a part of the bits, whatever the number of keys") {
@@ -79,46 +102,121 @@ TEST_CASE("bits below: as many as the largest number needs") {
   CHECK(BitsBelow((1 << 20) + 1) == 21);
 }
 
-TEST_CASE("keys: what is encoded is decoded, at any alignment") {
-  const RowRange block{uint64_t{5} << 32, (uint64_t{5} << 32) + 1000};
-  const KeyList keys = {block.begin, block.begin + 3, block.begin + 999};
-  std::vector<std::byte> bytes(1 + keys.size() * sizeof(uint32_t));
-  EncodeKeys(keys, block, bytes.data() + 1);
+constexpr uint64_t kFar = uint64_t{5} << 32;
+const RowRange kBlocks[] = {{0, 1},
+                            {7, 300},
+                            {kFar, kFar + 1'000'000},
+                            {kFar, kFar + (uint64_t{1} << 32)},
+                            {0, uint64_t{1} << 59},
+                            {uint64_t{1} << 63, UINT64_MAX},
+                            {0, UINT64_MAX}};
+
+TEST_CASE("keys: what is encoded is decoded, whatever the block and their number") {
+  std::mt19937_64 random(3);
   KeyList decoded;
-  CHECK(DecodeKeys({bytes.data() + 1, bytes.size() - 1}, block, &decoded) == "");
-  CHECK(decoded == keys);
-  CHECK(DecodeKeys({nullptr, 0}, block, &decoded) == "");
-  CHECK(decoded.empty());
+  for (const RowRange block : kBlocks) {
+    for (const size_t count : {0, 1, 2, 5, 63, 64, 65, 200, 1000, 20'000}) {
+      CAPTURE(block.size());
+      CAPTURE(count);
+      KeyList keys = Drawn(&random, count, block);
+      const bool hashed = block.size() > uint64_t{1} << 32;
+      CHECK(Decoded(Encoded(keys, block, hashed), keys.size(), block, &decoded) == "");
+      CHECK(decoded == keys);
+      if (count == 0) continue;
+      keys.front() = block.begin;  // the ends of the block, and all keys but one in a run
+      keys.back() = block.end - 1;
+      for (size_t i = 1; i + 1 < keys.size(); ++i) keys[i] = block.begin + i;
+      CHECK(Decoded(Encoded(keys, block, hashed), keys.size(), block, &decoded) == "");
+      CHECK(decoded == keys);
+    }
+  }
 }
 
-TEST_CASE("keys: those of a hash table have 64 bits, and are verified as the others are") {
-  const TableLayout table(TableLayout::kHashed, 1, 3);
-  const RowRange block = table.PartOf(2);
-  const KeyList keys = {block.begin, block.begin + 7, block.end - 1};
-  std::vector<std::byte> bytes(keys.size() * table.key_bytes());
-  EncodeKeys(keys, block, bytes.data());
-  KeyList decoded;
-  CHECK(Decoded(bytes, block, &decoded) == "");
-  CHECK(decoded == keys);
-  bytes[8] = std::byte{0};  // the first again
-  CHECK(Decoded(bytes, block, &decoded).find("key 1 of 3 is 0; must be from 1 to") == 0);
-  bytes.back() = std::byte{0xff};
-  bytes[8] = std::byte{7};
-  CHECK(Decoded(bytes, block, &decoded).find("key 2 of 3 is") == 0);
-  bytes.pop_back();
-  CHECK(Decoded(bytes, block, &decoded) == "23 bytes are no whole number of keys");
+TEST_CASE("keys: the example of docs/wire.md, and one of each width") {
+  const RowRange block{1000, 2000};
+  CHECK(Encoded({1002, 1003, 1010, 1011}, block) == Bytes{std::byte{3}, std::byte{0x82}, std::byte{0x01}});
+  CHECK(Encoded({1000, 1001, 1002}, block) == Bytes{std::byte{0}});
+  CHECK(Encoded({}, block).empty());
+  for (int width = 0; width <= 64; ++width) {
+    CAPTURE(width);
+    const uint64_t gap = width == 0 ? 0 : ~uint64_t{0} >> (64 - width);
+    const RowRange wide{0, UINT64_MAX};
+    const KeyList keys = {std::min(gap, UINT64_MAX - 1)};
+    const Bytes bytes = Encoded(keys, wide, true);
+    KeyList decoded;
+    CHECK(bytes.size() == 1 + static_cast<size_t>(width + 7) / 8);
+    CHECK(Decoded(bytes, 1, wide, &decoded) == "");
+    CHECK(decoded == keys);
+  }
 }
 
-TEST_CASE("keys: an order that is none, a key twice or beyond the block, and cut bytes are refused") {
+TEST_CASE("keys: rows that are drawn evenly take some 3 bits and the logarithm of those that lie between") {
+  std::mt19937_64 random(4);
+  const auto bits = [&](size_t count, uint64_t rows) {
+    const KeyList keys = Drawn(&random, count, {0, rows});
+    REQUIRE(keys.size() == count);
+    return 8.0 * static_cast<double>(Encoded(keys, {0, rows}, rows >> 32 != 0).size()) /
+           static_cast<double>(count);
+  };
+  CHECK(bits(158'000, 10'000'000) == doctest::Approx(6 + 2.85).epsilon(0.02));
+  CHECK(bits(5'000, 10'000'000) == doctest::Approx(11 + 2.85).epsilon(0.02));
+  CHECK(bits(158'000, UINT64_MAX) == doctest::Approx(46.7 + 2.85).epsilon(0.02));
+}
+
+TEST_CASE("keys: cut or damaged bytes are refused, or are other keys of the block in order") {
+  std::mt19937_64 random(5);
+  KeyList keys;
+  for (const RowRange block : kBlocks) {
+    for (const size_t count : {1, 3, 64, 150}) {
+      CAPTURE(block.size());
+      CAPTURE(count);
+      const KeyList good = Drawn(&random, count, block);
+      const Bytes bytes = Encoded(good, block, true);
+      const auto check = [&](const Bytes& damaged, size_t number) {
+        const std::string wrong = Decoded(damaged, number, block, &keys);
+        if (!wrong.empty()) return;
+        REQUIRE(keys.size() == number);
+        CHECK(keys.front() >= block.begin);
+        CHECK(keys.back() < block.end);
+        CHECK(std::adjacent_find(keys.begin(), keys.end(), std::greater_equal<uint64_t>()) == keys.end());
+      };
+      for (size_t size = 0; size < bytes.size(); ++size) {
+        CHECK(Decoded({bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(size)}, good.size(), block,
+                      &keys) != "");
+      }
+      for (size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
+        Bytes damaged = bytes;
+        damaged[bit / 8] ^= std::byte{1} << bit % 8;
+        check(damaged, good.size());
+      }
+      check(bytes, good.size() + 1);
+      check(bytes, good.size() - 1 + (good.size() == 1));
+    }
+  }
+}
+
+TEST_CASE("keys: what is wrong with them is told, and many that few bytes announce take no memory") {
   const RowRange block{100, 110};
   KeyList keys;
-  CHECK(Decoded(Encoded({0, 9}), block, &keys) == "");
-  CHECK(Decoded(Encoded({3, 2}), block, &keys) == "key 1 of 2 is 2; must be from 4 to 9");
-  CHECK(Decoded(Encoded({3, 3}), block, &keys) == "key 1 of 2 is 3; must be from 4 to 9");
-  CHECK(Decoded(Encoded({10}), block, &keys) == "key 0 of 1 is 10; must be from 0 to 9");
-  CHECK(Decoded(Encoded({0xffffffff}), block, &keys) == "key 0 of 1 is 4294967295; must be from 0 to 9");
-  CHECK(Decoded(Encoded(std::vector<uint32_t>(11)), block, &keys) == "11 keys are more than the 10 rows");
-  CHECK(Decoded(std::vector<std::byte>(6), block, &keys) == "6 bytes are no whole number of keys");
+  const auto decoded = [&](const std::vector<int>& bytes, size_t count, RowRange of) {
+    Bytes raw;
+    for (const int byte : bytes) raw.push_back(static_cast<std::byte>(byte));
+    return Decoded(raw, count, of, &keys);
+  };
+  CHECK(decoded({4, 0x90}, 2, block) == "keys 0 to 1 of 2 go beyond the last of the 10 rows");
+  CHECK(decoded({4, 0x80}, 2, block) == "");
+  CHECK(keys == KeyList{100, 109});
+  CHECK(decoded({65, 0}, 1, block) == "key 0 of 1 begins a group of 65 bits");
+  CHECK(decoded({64, 255, 255, 255, 255, 255, 255, 255, 255}, 1, block) ==
+        "keys 0 to 0 of 1 go beyond the last of the 10 rows");
+  CHECK(decoded({0}, 11, block) == "11 keys are more than the 10 rows");
+  CHECK(decoded({4}, 2, block) == "1 bytes are too few for 2 keys");
+  CHECK(decoded({0, 0}, 2, block) == "2 bytes are too many for 2 keys");
+  CHECK(decoded({0}, 0, block) == "1 bytes are too many for 0 keys");
+  KeyList fresh;
+  CHECK(DecodeKeys({nullptr, 0}, size_t{1} << 40, {0, UINT64_MAX}, &fresh) ==
+        "0 bytes are too few for 1099511627776 keys");
+  CHECK(fresh.capacity() == 0);
 }
 
 TEST_CASE("table layout: each feature and the bias has a row of its own, and the way back is known") {

@@ -83,13 +83,13 @@ TEST_CASE("exchange of rows: keys that are none, and gradients of rows that nobo
     CHECK(refuse->reason() == wire::Reason::BadRequest);
     return refuse->text()->str();
   };
-  CHECK(refused(4, {5, 1}, 0, {}) == "key 1 of 2 is 1; must be from 6 to 7");
-  CHECK(refused(4, {8}, 0, {}) == "key 0 of 1 is 8; must be from 0 to 7");
+  CHECK(refused(4, {5, 1}, 0, {}) == "keys 0 to 1 of 2 go beyond the last of the 8 rows");
+  CHECK(refused(4, {8}, 0, {}) == "keys 0 to 0 of 1 go beyond the last of the 8 rows");
   worker.SendRows(4, {1, 5});
   REQUIRE(worker.Expect<wire::Weights>() != nullptr);
   CHECK(refused(5, {1}, 3, {1, 1}) == "it is of the rows of request 3, which are not here");
-  CHECK(refused(5, {1}, 4, {1}) == "block 0 has 8 bytes with 1 keys, and is of 2 rows of 4 bytes");
-  CHECK(refused(5, {1, 1}, 4, {1, 1}) == "key 1 of 2 is 1; must be from 2 to 7");
+  CHECK(refused(5, {1}, 4, {1}) == "block 0 has 6 bytes, 2 of them of keys, and is of 2 rows, which take 8");
+  CHECK(refused(5, {1, 1}, 4, {1, 1}) == "keys 0 to 1 of 2 go beyond the last of the 8 rows");
   worker.SendRows(5, {1, 5}, 4, {1, 1});  // none of these was applied
   CHECK(worker.Values(*worker.Expect<wire::Weights>()) == std::vector<float>{-1, -1});
   worker.End(6);

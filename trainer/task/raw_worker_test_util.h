@@ -14,6 +14,7 @@
 #include "net/codec.h"
 #include "net/inproc_transport.h"
 #include "trainer/config/dump.h"
+#include "trainer/table/key_list.h"
 #include "trainer/task/run_task.h"
 #include "trainer/testing/small_config.h"
 
@@ -68,17 +69,22 @@ class RawWorker {
   // Of a table: asks for rows, with the gradient of those that request `of` asked for; without it a pull.
   void SendRows(uint64_t request, const std::vector<uint32_t>& keys, uint64_t of = 0,
                 const std::vector<float>& gradient = {}) {
-    std::vector<uint32_t> words(gradient.size());
-    if (!gradient.empty()) std::memcpy(words.data(), gradient.data(), gradient.size() * sizeof(float));
-    words.insert(words.end(), keys.begin(), keys.end());
-    const net::LentBytes payload{words.data(), words.size() * sizeof(uint32_t), nullptr, nullptr};
+    const size_t values = gradient.size() * sizeof(float);
+    std::vector<std::byte> bytes(values +
+                                 (keys.size() + 4) * sizeof(uint64_t));  // also for keys that are none
+    if (values > 0) std::memcpy(bytes.data(), gradient.data(), values);
+    const KeyList rows(keys.begin(), keys.end());
+    const size_t key_bytes =
+        EncodeKeys({rows.data(), static_cast<int64_t>(rows.size())}, {0, 8}, bytes.data() + values);
+    const net::LentBytes payload{bytes.data(), values + key_bytes, nullptr, nullptr};
     const auto count = static_cast<uint32_t>(keys.size());
     net::PullHead head;
     head.enter = true;
     head.keys = count;
     const net::Envelope envelope{run_id_, 0, request};
     net::Message message = of == 0 ? encoder_.Pull(envelope, head, payload)
-                                   : encoder_.Push(envelope, 0, 1, 0, payload, 0, {}, {of, count});
+                                   : encoder_.Push(envelope, 0, 1, 0, payload, 0, {},
+                                                   {of, count, static_cast<uint32_t>(key_bytes)});
     channel_->Send(node_, message);
   }
   void SendHello() {

@@ -1,6 +1,7 @@
 #include "trainer/task/traffic.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "net/codec.h"
@@ -86,22 +87,23 @@ class RowGauge {
       : blocks_(layout.table->blocks_of_ps()),
         keys_(static_cast<size_t>(
             keys / static_cast<double>(layout.ps.size() * static_cast<size_t>(blocks_)) + 0.5)),
-        key_bytes_(layout.table->key_bytes()),
+        key_bytes_(PackedBytes(layout.table->BlockOf(ps, 0), keys_)),
         row_bytes_(static_cast<size_t>(layout.table->width()) * sizeof(float)),
         checksum_(config.net.checksum ? 1 : 0),
         coordinates_(ps == 0),
-        values_(std::min(keys_ * (row_bytes_ + key_bytes_), net::kInlineBytes)) {}
+        values_(std::min(keys_ * row_bytes_ + key_bytes_, net::kInlineBytes)) {}
 
   // The gradient of the rows of a batch, and the keys of another one.
   int64_t Push() {
     const std::optional<float> loss = coordinates_ ? std::optional(1.0f) : std::nullopt;
-    return blocks_ * Size(encoder_.Push(kEnvelope, 0, 1, checksum_, Lend(keys_ * (row_bytes_ + key_bytes_)),
-                                        1, loss, {1, static_cast<uint32_t>(keys_)}));
+    return blocks_ *
+           Size(encoder_.Push(kEnvelope, 0, 1, checksum_, Lend(keys_ * row_bytes_ + key_bytes_), 1, loss,
+                              {1, static_cast<uint32_t>(keys_), static_cast<uint32_t>(key_bytes_)}));
   }
   int64_t Pull() {
     net::PullHead head;
     head.keys = static_cast<uint32_t>(keys_);
-    return blocks_ * Size(encoder_.Pull(kEnvelope, head, Lend(keys_ * key_bytes_)));
+    return blocks_ * Size(encoder_.Pull(kEnvelope, head, Lend(key_bytes_)));
   }
   int64_t Weights(uint32_t granted) {
     return blocks_ * Size(encoder_.Weights(kEnvelope, 1, coordinates_ ? 1 : 0, coordinates_ ? granted : 0,
@@ -111,12 +113,19 @@ class RowGauge {
  private:
   static constexpr net::Envelope kEnvelope{1, 0, 1};
 
+  // Keys that are drawn evenly from the rows of a block, in messages: a group of 64 has as many bits each as
+  // its largest gap, which is some 5 times the mean, and a byte.
+  static size_t PackedBytes(RowRange block, size_t keys) {
+    if (keys == 0) return 0;
+    const double bits = 2.85 + std::log2(static_cast<double>(block.size()) / static_cast<double>(keys));
+    return static_cast<size_t>(std::max(bits, 0.125) / 8 * static_cast<double>(keys) + 0.5);
+  }
   // Larger values are not read.
   net::LentBytes Lend(size_t bytes) const { return {values_.data(), bytes, nullptr, nullptr}; }
 
   const int64_t blocks_;
-  const size_t keys_;  // of a block
-  const size_t key_bytes_;
+  const size_t keys_;       // of a block
+  const size_t key_bytes_;  // of all of them, packed
   const size_t row_bytes_;
   const uint64_t checksum_;
   const bool coordinates_;

@@ -145,23 +145,25 @@ void Exchanges::SendBlock(const Flow& flow, const Exchange& exchange, int64_t in
     const net::PullHead head{
         number, exchange.entry.has_value(), entry.together,        entry.clock, entry.resume, entry.version,
         keys,   exchange.rows.read,         exchange.rows.snapshot};
-    const net::LentBytes rows = of_rows ? RowsOf(exchange, of_all) : net::LentBytes();
+    net::PushedRows asked;
+    const net::LentBytes rows = of_rows ? RowsOf(exchange, of_all, &asked) : net::LentBytes();
     return flow.link->Send(request, encoder_.Pull(run_.Envelope(request), head, rows));
   }
-  const net::LentBytes bytes = GradientOf(flow, exchange, index);
+  net::PushedRows rows;
+  if (of_rows) rows = {exchange.rows.of->RequestOf(of_all), keys};
+  const net::LentBytes bytes = GradientOf(flow, exchange, index, &rows);
   const uint64_t sum = config_.net.checksum ? net::PayloadChecksum(bytes.data, bytes.size) : 0;
   // What ps 0 counts it by is its last block.
   const bool is_counted = &flow == &flows_.front() && (flow.sent + 1) % flow.blocks == 0;
   const net::PushedLoss loss = is_counted ? exchange.loss : net::PushedLoss();
-  net::PushedRows rows;
-  if (of_rows) rows = {exchange.rows.of->RequestOf(of_all), keys};
   flow.link->Send(request, encoder_.Push(run_.Envelope(request), number, exchange.examples, sum, bytes,
                                          versions_.version(), loss, rows,
                                          FormOf(config_.net.compress.push, flow, index)));
 }
 
-net::LentBytes Exchanges::GradientOf(const Flow& flow, const Exchange& exchange, int64_t index) {
-  if (IsOfRows(flow, index)) return RowsOf(exchange, RowBlock(flow, index));
+net::LentBytes Exchanges::GradientOf(const Flow& flow, const Exchange& exchange, int64_t index,
+                                     net::PushedRows* rows) {
+  if (IsOfRows(flow, index)) return RowsOf(exchange, RowBlock(flow, index), rows);
   if (FormOf(config_.net.compress.push, flow, index) != net::Compression::kNone) {
     return Compressed(exchange.gradient->floats(), BlockOf(flow.range, index));
   }
@@ -175,26 +177,30 @@ net::LentBytes Exchanges::Compressed(const float* gradient, Range block) {
   const net::LentBuffer& buffer = compressed_.Free(bytes);
   net::Compress(form, gradient + block.begin, left_out_.data() + block.begin, block.size(),
                 reinterpret_cast<std::byte*>(buffer.floats()));
-  bytes_saved_ += static_cast<uint64_t>(block.size()) * sizeof(float) - bytes;
+  bytes_saved_ += block.size() * static_cast<int64_t>(sizeof(float)) - static_cast<int64_t>(bytes);
   return buffer.Lend(0, bytes);
 }
 
 // The gradient of the rows in a block, and behind it the keys that are asked for. A copy, because a block's
 // rows and its keys are one frame.
-net::LentBytes Exchanges::RowsOf(const Exchange& exchange, int64_t block) {
+net::LentBytes Exchanges::RowsOf(const Exchange& exchange, int64_t block, net::PushedRows* asked) {
   const auto width = static_cast<size_t>(table_->width());
   const KeyedBatch* const of = exchange.gradient == nullptr ? nullptr : exchange.rows.of;
   const KeyedBatch* const asks = exchange.rows.asks;
   const KeySpan keys = asks == nullptr ? KeySpan() : asks->KeysIn(block);
   const size_t values = of == nullptr ? 0 : static_cast<size_t>(of->KeysIn(block).size) * width;
-  const size_t bytes = values * sizeof(float) + static_cast<size_t>(keys.size) * table_->key_bytes();
-  const net::LentBuffer& buffer = sent_rows_.Free(bytes);
+  const size_t value_bytes = values * sizeof(float);
+  const auto count = static_cast<size_t>(keys.size);
+  const net::LentBuffer& buffer = sent_rows_.Free(value_bytes + MaxKeyBytes(count, *table_));
   if (values > 0) {
     const float* const rows = exchange.gradient->floats() + flat_;
     std::copy_n(rows + static_cast<size_t>(of->FirstIn(block)) * width, values, buffer.floats());
   }
-  EncodeKeys(keys, table_->RangeOf(block), reinterpret_cast<std::byte*>(buffer.floats() + values));
-  return buffer.Lend(0, bytes);
+  const size_t key_bytes =
+      EncodeKeys(keys, table_->RangeOf(block), reinterpret_cast<std::byte*>(buffer.floats()) + value_bytes);
+  asked->key_bytes = static_cast<uint32_t>(key_bytes);
+  bytes_saved_ += static_cast<int64_t>(count * table_->key_bytes()) - static_cast<int64_t>(key_bytes);
+  return buffer.Lend(0, value_bytes + key_bytes);
 }
 
 Exchanges::Bytes Exchanges::PartOf(const Flow& flow, int64_t index) const {

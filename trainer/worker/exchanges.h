@@ -143,8 +143,8 @@ class Exchanges {
   bool torn() const { return sync() && versions_.torn(); }
   // sync: the number of gradients that missed their round.
   int64_t too_late() const { return versions_.too_late(); }
-  // The bytes that compression has spared in what was sent.
-  uint64_t bytes_saved() const { return bytes_saved_; }
+  // The bytes that compression and packed keys have spared in what was sent.
+  uint64_t bytes_saved() const { return static_cast<uint64_t>(std::max<int64_t>(bytes_saved_, 0)); }
 
  private:
   struct Exchange {
@@ -184,8 +184,9 @@ class Exchanges {
   void SendBlocks(Flow& flow);
   bool MaySend(const Flow& flow) const;
   void SendBlock(const Flow& flow, const Exchange& exchange, int64_t block);
-  net::LentBytes GradientOf(const Flow& flow, const Exchange& exchange, int64_t block);
-  net::LentBytes RowsOf(const Exchange& exchange, int64_t block);
+  // `rows` learns how long the keys are.
+  net::LentBytes GradientOf(const Flow& flow, const Exchange& exchange, int64_t block, net::PushedRows* rows);
+  net::LentBytes RowsOf(const Exchange& exchange, int64_t block, net::PushedRows* rows);
   net::LentBytes Compressed(const float* gradient, Range block);
   // The form of the gradient of a block, and of the weights of an answer to it.
   net::Compression FormOf(net::Compression configured, const Flow& flow, int64_t block) const {
@@ -237,7 +238,7 @@ class Exchanges {
   net::LentBuffers sent_rows_;      // gradients with keys, that a transport may still read
   net::LentBuffers compressed_;     // blocks of gradients, in the same way
   std::vector<float> left_out_;     // of the flat vector, by earlier gradients; empty: nothing ever is
-  uint64_t bytes_saved_ = 0;
+  int64_t bytes_saved_ = 0;         // of messages with one key it can be below 0
 };
 
 }  // namespace dtrain

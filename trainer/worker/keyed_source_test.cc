@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -162,7 +163,12 @@ TEST_CASE(
     CHECK(push.keys() == second->KeysIn(block).size);
     REQUIRE(push.values() != nullptr);
     const size_t values = static_cast<size_t>(first->KeysIn(block).size);
-    CHECK(push.values()->size() == (values + push.keys()) * sizeof(float));
+    CHECK(push.values()->size() == values * sizeof(float) + push.key_bytes());
+    KeyList keys;
+    const net::TensorView packed{
+        reinterpret_cast<const std::byte*>(push.values()->data()) + values * sizeof(float), push.key_bytes()};
+    CHECK(DecodeKeys(packed, push.keys(), at.layout.table->RangeOf(block), &keys) == "");
+    CHECK(std::equal(keys.begin(), keys.end(), second->KeysIn(block).begin()));
     if (values == 0) continue;
     float value = 0;
     std::memcpy(&value, push.values()->data(), sizeof value);
