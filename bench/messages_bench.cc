@@ -11,11 +11,13 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/random.h"
 #include "bench/compare.h"
 #include "net/codec.h"
 #include "net/compress.h"
 #include "net/inproc_transport.h"
 #include "net/lent_buffer.h"
+#include "trainer/table/key_list.h"
 
 namespace dtrain::bench {
 namespace {
@@ -122,7 +124,64 @@ Prepare Copy() {
   };
 }
 
+// A block of rows of a table, whose values are rounded at random.
+Prepare CompressAtRandom(net::Compression form) {
+  return [=]() -> Timed {
+    auto values = std::make_shared<std::vector<float>>(kBlock);
+    for (size_t i = 0; i < kBlock; ++i) (*values)[i] = std::sin(static_cast<float>(i));
+    auto bytes = std::make_shared<std::vector<std::byte>>(net::CompressedBytes(form, kBlock));
+    return [=] { net::CompressAtRandom(form, values->data(), 1, kBlock, bytes->data()); };
+  };
+}
+
+constexpr int64_t kKeys = 158'000;  // of a batch of 4,096 rows of 39 features
+constexpr RowRange kRows{0, 10'000'000};
+
+std::shared_ptr<KeyList> DrawnKeys() {
+  auto keys = std::make_shared<KeyList>(kKeys);
+  for (size_t i = 0; i < kKeys; ++i) {
+    (*keys)[i] = i * 63 + CounterRandom(1).Below(i, 63);
+  }
+  return keys;
+}
+
+// Keys are packed and read.
+Prepare PackKeys() {
+  return []() -> Timed {
+    const auto keys = DrawnKeys(), read = std::make_shared<KeyList>();
+    const size_t room = MaxKeyBytes(kKeys, TableLayout(kRows.size(), 1, 1));
+    const auto bytes = std::make_shared<std::vector<std::byte>>(room);
+    return [=] {
+      const size_t size = EncodeKeys({keys->data(), kKeys}, kRows, bytes->data());
+      benchmark::DoNotOptimize(DecodeKeys({bytes->data(), size}, kKeys, kRows, read.get()));
+    };
+  };
+}
+
+// The same as numbers of 4 bytes, whose order is verified.
+Prepare CopyKeys() {
+  return []() -> Timed {
+    const auto keys = DrawnKeys(), read = std::make_shared<KeyList>(kKeys);
+    const auto numbers = std::make_shared<std::vector<uint32_t>>(kKeys);
+    return [=] {
+      for (size_t i = 0; i < kKeys; ++i) (*numbers)[i] = static_cast<uint32_t>((*keys)[i]);
+      benchmark::ClobberMemory();
+      uint64_t next = 0;
+      for (size_t i = 0; i < kKeys && (*numbers)[i] >= next; ++i) {
+        (*read)[i] = (*numbers)[i];
+        next = (*read)[i] + 1;
+      }
+      benchmark::ClobberMemory();
+    };
+  };
+}
+
 void RegisterAll() {
+  Compare("pack and read 158,000 keys", PackKeys(), CopyKeys());
+  for (const net::Compression form : {net::Compression::kBf16, net::Compression::kInt8}) {
+    Compare(fmt::format("compress at random {}", net::CompressionName(form)), CompressAtRandom(form), Copy(),
+            kBlock * sizeof(float));
+  }
   for (const net::Compression form :
        {net::Compression::kBf16, net::Compression::kInt8, net::Compression::kTopk}) {
     const char* const name = net::CompressionName(form);

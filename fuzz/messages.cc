@@ -110,16 +110,17 @@ net::LentBytes Lent(std::unique_ptr<std::byte[]> memory, size_t bytes) {
   return {data, bytes, release, data};
 }
 
-// The float32 of a tensor in this form.
-net::LentBytes Compressed(net::Compression form, const net::LentBytes& tensor) {
+// The float32 of a tensor in this form, and behind them keys.
+net::LentBytes Compressed(net::Compression form, const net::LentBytes& tensor, const std::string& keys = {}) {
   if (form == net::Compression::kNone) return tensor;
   const size_t count = tensor.size / sizeof(float),
                bytes = net::CompressedBytes(form, static_cast<int64_t>(count));
-  auto memory = std::make_unique<std::byte[]>(bytes);
+  auto memory = std::make_unique<std::byte[]>(bytes + keys.size());
   net::Compress(form, static_cast<const float*>(tensor.data), nullptr, static_cast<int64_t>(count),
                 memory.get());
   tensor.release(const_cast<void*>(tensor.data), tensor.context);
-  return Lent(std::move(memory), bytes);
+  if (!keys.empty()) std::memcpy(memory.get() + bytes, keys.data(), keys.size());
+  return Lent(std::move(memory), bytes + keys.size());
 }
 
 // The rows that request `number` of a worker asks for, among the first four of a block: a message that names
@@ -306,8 +307,10 @@ net::Message Maker::Push(size_t tensor_bytes, const Config& config, int ps) {
     const size_t width = joint ? 1 + static_cast<size_t>(config.model.embedding) : 1;  // its weight first
     tensor_bytes = KeysOf(rows.of, config, ps).size() * width * sizeof(float);
   }
-  const net::Compression form = of_rows ? net::Compression::kNone : config.net.compress.push;
-  const net::LentBytes gradient = Compressed(form, Tensor(tensor_bytes, keys));
+  const net::Compression push = config.net.compress.push, form = of_rows ? net::FormOfRows(push) : push;
+  const net::LentBytes gradient = form == net::Compression::kNone
+                                      ? Tensor(tensor_bytes, keys)
+                                      : Compressed(form, Tensor(tensor_bytes), keys);
   const bool right = in_.Byte() < 240;
   const uint64_t checksum =
       config.net.checksum && right ? net::PayloadChecksum(gradient.data, gradient.size) : 0;

@@ -94,7 +94,7 @@ Setup SetupOf(Input& input) {
   Config& config = setup.config = LinearCluster(ps, 2, 20);
   config.model.inputs = 6;
   if ((mode & 8) != 0) UseTable(input.Byte(), &config);
-  if ((mode & 12) == 4) {
+  if ((mode & 4) != 0) {
     const uint8_t forms = input.Byte();
     config.net.compress = {static_cast<net::Compression>(forms & 3),
                            static_cast<net::Compression>(forms / 4 % 3)};

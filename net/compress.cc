@@ -94,19 +94,75 @@ void FromBf16(const std::byte* data, int64_t count, float* values) {
   }
 }
 
+// The scale of a group as int8, and what its values are multiplied by.
+struct Scale {
+  HWY_INLINE explicit Scale(uint32_t max_bits) : finite(max_bits < kExponent) {
+    const float max = FloatOf(max_bits);
+    const bool zero = max < kSmallestMax;
+    value = !finite ? FloatOf(kExponent | 0x400000u) : zero ? 0.0f : max / kLargestCode;
+    inverse = !finite || zero ? 0.0f : kLargestCode / max;
+  }
+  bool finite;
+  float value;
+  float inverse;
+};
+
 // Adding 1.5 x 2^23 rounds to even, and leaves the number in the lowest bits.
 HWY_INLINE void QuantiseGroup(const Group& group, float* residual, std::byte* out) {
   constexpr float kRounds = 12582912.0f;
-  const float max = FloatOf(group.max);
-  const bool finite = group.max < kExponent, zero = max < kSmallestMax;
-  const float scale = !finite ? FloatOf(kExponent | 0x400000u) : zero ? 0.0f : max / kLargestCode;
-  const float inverse = !finite || zero ? 0.0f : kLargestCode / max;
-  std::memcpy(out, &scale, sizeof scale);
-  auto* const codes = reinterpret_cast<int8_t*>(out + sizeof scale);
+  const Scale scale(group.max);
+  std::memcpy(out, &scale.value, sizeof scale.value);
+  auto* const codes = reinterpret_cast<int8_t*>(out + sizeof scale.value);
   for (int64_t i = 0; i < group.size; ++i) {
-    const float rounded = (finite ? group.values[i] : 0.0f) * inverse + kRounds;
+    const float rounded = (scale.finite ? group.values[i] : 0.0f) * scale.inverse + kRounds;
     codes[i] = static_cast<int8_t>(static_cast<uint8_t>(BitsOf(rounded)));
-    if (residual != nullptr) residual[i] = LeftOut(group.values[i], (rounded - kRounds) * scale);
+    if (residual != nullptr) residual[i] = LeftOut(group.values[i], (rounded - kRounds) * scale.value);
+  }
+}
+
+// 32 random bits for each place: the place and half of a seed, mixed with its other half by the constants of
+// Wellons (Prospecting for hash functions, 2018).
+struct Dice {
+  HWY_INLINE explicit Dice(uint64_t seed)
+      : first(static_cast<uint32_t>(seed)), second(static_cast<uint32_t>(seed >> 32)) {}
+  HWY_INLINE uint32_t At(uint32_t place) const {
+    uint32_t bits = place + first;
+    bits = (bits ^ bits >> 16) * 0x21f0aaadu ^ second;
+    bits = (bits ^ bits >> 15) * 0x735a2d97u;
+    return bits ^ bits >> 15;
+  }
+  uint32_t first;
+  uint32_t second;
+};
+
+void ToBf16AtRandom(const float* values, uint64_t seed, int64_t count, std::byte* out) {
+  const Dice dice(seed);
+  for (int64_t i = 0; i < count; ++i) {
+    const uint32_t bits = BitsOf(values[i]), up = bits + (dice.At(static_cast<uint32_t>(i)) >> 16);
+    const bool is_nan = (bits & kMagnitude) > kExponent;
+    const auto half = static_cast<uint16_t>((is_nan ? bits | 0x400000u : up) >> 16);
+    std::memcpy(out + i * 2, &half, sizeof half);
+  }
+}
+
+// A code has 23 more bits while a number below 1 is added to it.
+void ToInt8AtRandom(const float* values, uint64_t seed, int64_t count, std::byte* out) {
+  constexpr int32_t kOne = 1 << 23, kMax = static_cast<int32_t>(kLargestCode) * kOne;
+  const Dice dice(seed);
+  Group group;
+  for (int64_t begin = 0; begin < count; begin += kGroupValues) {
+    group.Read(values + begin, nullptr, count - begin < kGroupValues ? count - begin : kGroupValues);
+    const Scale scale(group.max);
+    std::memcpy(out, &scale.value, sizeof scale.value);
+    auto* const codes = reinterpret_cast<int8_t*>(out + sizeof scale.value);
+    for (int64_t i = 0; i < group.size; ++i) {
+      const float code = (scale.finite ? group.values[i] : 0.0f) * scale.inverse;
+      auto fixed = static_cast<int32_t>(code * static_cast<float>(kOne));
+      fixed = fixed > kMax ? kMax : fixed < -kMax ? -kMax : fixed;
+      const uint32_t below_one = dice.At(static_cast<uint32_t>(begin + i)) >> 9;
+      codes[i] = static_cast<int8_t>((fixed + static_cast<int32_t>(below_one)) >> 23);
+    }
+    out += static_cast<int64_t>(sizeof scale.value) + group.size;
   }
 }
 
@@ -208,6 +264,8 @@ namespace dtrain::net {
 
 HWY_EXPORT(ToBf16);
 HWY_EXPORT(FromBf16);
+HWY_EXPORT(ToBf16AtRandom);
+HWY_EXPORT(ToInt8AtRandom);
 HWY_EXPORT(ToGroups);
 HWY_EXPORT(FromGroups);
 
@@ -237,6 +295,11 @@ size_t CompressedBytes(Compression form, int64_t count) {
 void Compress(Compression form, const float* values, float* residual, int64_t count, std::byte* out) {
   if (form == Compression::kBf16) return HWY_DYNAMIC_DISPATCH(ToBf16)(values, residual, count, out);
   HWY_DYNAMIC_DISPATCH(ToGroups)(form, values, residual, count, out);
+}
+
+void CompressAtRandom(Compression form, const float* values, uint64_t seed, int64_t count, std::byte* out) {
+  if (form == Compression::kBf16) return HWY_DYNAMIC_DISPATCH(ToBf16AtRandom)(values, seed, count, out);
+  HWY_DYNAMIC_DISPATCH(ToInt8AtRandom)(values, seed, count, out);
 }
 
 bool Decompress(Compression form, const std::byte* data, size_t size, int64_t count, float* values) {

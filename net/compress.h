@@ -26,6 +26,11 @@ const char* CompressionName(Compression form);
 // Whether `form` cuts its values into groups.
 inline bool HasGroups(Compression form) { return form == Compression::kInt8 || form == Compression::kTopk; }
 
+// The form of rows of a table where tensors have `form`: the largest of a group are for tensors alone.
+inline Compression FormOfRows(Compression form) {
+  return form == Compression::kTopk ? Compression::kNone : form;
+}
+
 // The bytes of `count` values in this form, of kNone too.
 size_t CompressedBytes(Compression form, int64_t count);
 
@@ -34,6 +39,11 @@ size_t CompressedBytes(Compression form, int64_t count);
 // feedback, Seide et al., Interspeech 2014). A value that is not finite stays so: with kInt8 its whole group
 // becomes NaN, with kTopk it is among the largest. It leaves nothing in the residual.
 void Compress(Compression form, const float* values, float* residual, int64_t count, std::byte* out);
+
+// The same without a memory, for kBf16 and kInt8: each value is rounded up or down at random, by a number
+// that is a pure function of the seed and of the value's place, so that on average nothing is left out
+// (stochastic rounding: Gupta et al., Deep learning with limited numerical precision, ICML 2015).
+void CompressAtRandom(Compression form, const float* values, uint64_t seed, int64_t count, std::byte* out);
 
 // Writes `count` values; `form` is not kNone. False, with nothing written behind them: `size` is another one,
 // or places of a kTopk are not in their group or do not ascend.

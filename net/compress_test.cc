@@ -10,6 +10,8 @@
 #include <random>
 #include <vector>
 
+#include "base/random.h"
+
 namespace dtrain::net {
 namespace {
 
@@ -136,6 +138,83 @@ TEST_CASE(
       for (size_t i = 0; i < 1000; ++i) given[i] += values[i], got[i] += sent[i];
     }
     for (size_t i = 0; i < 1000; ++i) CHECK(given[i] == doctest::Approx(got[i] + residual[i]).epsilon(1e-4));
+  }
+}
+
+Bytes AtRandom(Compression form, const std::vector<float>& values, uint64_t seed) {
+  const auto count = static_cast<int64_t>(values.size());
+  const size_t size = CompressedBytes(form, count);
+  Bytes bytes(size + 1, std::byte{0x5a});  // the last one is a guard
+  CompressAtRandom(form, values.data(), seed, count, bytes.data());
+  CHECK(bytes.back() == std::byte{0x5a});
+  bytes.pop_back();
+  return bytes;
+}
+
+TEST_CASE("compress at random: a value becomes one of its neighbours, and on average stays what it is") {
+  constexpr int kSeeds = 4000;
+  const CounterRandom seeds(7);
+  std::vector<float> values = Random(600);
+  for (size_t i = 0; i < values.size(); i += 3) values[i] *= 1e-3f;  // beside larger ones of its group
+  values[5] = 0;
+  for (const Compression form : {Compression::kBf16, Compression::kInt8}) {
+    CAPTURE(CompressionName(form));
+    std::vector<double> sums(values.size());
+    std::vector<float> steps(values.size());  // between neighbours
+    for (size_t i = 0; i < values.size(); ++i) {
+      const size_t begin = i / kGroupValues * kGroupValues, end = std::min<size_t>(begin + kGroupValues, 600);
+      float max = 0;
+      for (size_t at = begin; at < end; ++at) max = std::max(max, std::abs(values[at]));
+      steps[i] = form == Compression::kInt8 ? max / 127 : std::abs(values[i]) / 128;
+    }
+    for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+      const std::vector<float> sent = Decompressed(form, AtRandom(form, values, seeds.Bits(seed)), 600);
+      for (size_t i = 0; i < sent.size(); ++i) {
+        sums[i] += sent[i];
+        if (std::abs(sent[i] - values[i]) > steps[i] * 1.0001f) FAIL("value ", i, " became ", sent[i]);
+      }
+    }
+    CHECK(sums[5] == 0);
+    for (size_t i = 0; i < values.size(); ++i) {
+      // Five standard deviations of the mean of that many draws, which are at most half a step each.
+      const double allowed = 5 * steps[i] / 2 / std::sqrt(kSeeds) + 1e-12;
+      CHECK(std::abs(sums[i] / kSeeds - values[i]) <= allowed);
+    }
+  }
+}
+
+TEST_CASE("compress at random: the bits are a pure function of the seed and of a value's place") {
+  const std::vector<float> values = Random(1000);
+  for (const Compression form : {Compression::kBf16, Compression::kInt8}) {
+    CAPTURE(CompressionName(form));
+    const Bytes bytes = AtRandom(form, values, 99);
+    CHECK(AtRandom(form, values, 99) == bytes);
+    for (const uint64_t other : {98ull, 99ull | 1ull << 32, 99ull | 1ull << 63}) {
+      const Bytes others = AtRandom(form, values, other);
+      int64_t same = 0;
+      for (size_t i = 0; i < bytes.size(); ++i) same += bytes[i] == others[i];
+      CHECK(same < static_cast<int64_t>(bytes.size()) * 9 / 10);  // the first bytes of bf16 are
+    }
+    const Bytes front = AtRandom(form, {values.begin(), values.begin() + 512}, 99);
+    CHECK(std::equal(front.begin(), front.end(), bytes.begin()));
+  }
+}
+
+TEST_CASE("compress at random: what is not finite stays so, and what a form has exactly stays exact") {
+  for (const Compression form : {Compression::kBf16, Compression::kInt8}) {
+    for (const float bad : {kNan, kInfinity, -kInfinity, std::numeric_limits<float>::signaling_NaN()}) {
+      std::vector<float> values = Random(600);
+      values[300] = bad;
+      const std::vector<float> sent = Decompressed(form, AtRandom(form, values, 3), 600);
+      CHECK_FALSE(std::isfinite(sent[300]));
+      CHECK(std::all_of(sent.begin(), sent.begin() + 256, [](float value) { return std::isfinite(value); }));
+    }
+    for (const int64_t count : kSizes) {
+      std::vector<float> values(static_cast<size_t>(count));
+      for (size_t i = 0; i < values.size(); ++i)
+        values[i] = i % 4 == 0 ? 127.0f : static_cast<float>(i % 7) - 3;
+      CHECK(Decompressed(form, AtRandom(form, values, 11), values.size()) == values);
+    }
   }
 }
 

@@ -77,5 +77,24 @@ TEST_CASE("compress: a worker that is killed comes back where gradients are comp
   CHECK(NoneLeft());
 }
 
+TEST_CASE("compress: rows of a table travel as int8, and the result says what that has spared") {
+  const LocalJob job(
+      "model: {kind: logistic}\n"
+      "data: {train: {format: criteo, path: rows.txt}, test: {format: criteo, path: rows.txt}, hash_bits: "
+      "16}\n"
+      "train: {batch_size: 100, epochs: 2, optimizer: {kind: adagrad, learning_rate: 0.1}}\n");
+  REQUIRE(Run({"synth", "criteo", "--rows", "3000", "--out", job.directory + "/rows.txt"}).code == 0);
+  const auto train = [&](const std::string& form) {
+    const auto run = job.Start({"--ps", "2", "--workers", "2", "--set", "net.compress=" + form});
+    CheckEnd(*run);
+    return ReadResult(job.result);
+  };
+  const Json plain = train("none"), rounded = train("int8");
+  CHECK(rounded.at("bytes_sent").get<double>() < 0.6 * plain.at("bytes_sent").get<double>());
+  CHECK(rounded.at("bytes_saved").get<double>() > rounded.at("bytes_sent").get<double>());
+  CHECK(plain.at("bytes_saved").get<double>() > 0);
+  CHECK(rounded.at("test_auc").get<double>() > plain.at("test_auc").get<double>() - 0.01);
+}
+
 }  // namespace
 }  // namespace dtrain::testing

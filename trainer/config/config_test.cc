@@ -41,6 +41,9 @@ TEST_CASE("determinism: a synchronous run with all workers in every round ends w
   CHECK(FirstNondeterministicKey(config).empty());
   config.net.compress.pull = net::Compression::kInt8;
   CHECK(FirstNondeterministicKey(config).empty());
+  config.model.kind = ModelKind::kLogistic;
+  config.data.train.format = DataFormat::kLibsvm;  // rows of a table
+  CHECK(FirstNondeterministicKey(config) == "net.compress.pull: int8");
   config.net.compress.push = net::Compression::kBf16;
   CHECK(FirstNondeterministicKey(config) == "net.compress.push: bf16");
   config.train.max_secs = 60;

@@ -31,10 +31,8 @@ void SparseRules::CheckTable() {
   const bool all_rows = config_.model.kind != ModelKind::kWideDeep;
   RefuseIf(all_rows && config_.placement.policy == PlacementPolicy::kPin, "placement.policy",
            "is for tensors, and all weights are rows of a table, which are spread evenly. Try bytes.");
-  const char* const kOfTensors =
-      "is for tensors, and all weights are rows of a table, of which a step moves few. Leave it out.";
-  RefuseIf(all_rows && config_.net.compress.push != net::Compression::kNone, "net.compress.push", kOfTensors);
-  RefuseIf(all_rows && config_.net.compress.pull != net::Compression::kNone, "net.compress.pull", kOfTensors);
+  RefuseIf(all_rows && config_.net.compress.push == net::Compression::kTopk, "net.compress.push",
+           "must be none, bf16 or int8: topk is for tensors, and all weights are rows of a table. Try int8.");
   const bool constant =
       optimizer.schedule.kind == ScheduleKind::kConstant && optimizer.schedule.warmup_steps == 0;
   RefuseIf(optimizer.kind == OptimizerKind::kFtrl && !constant,

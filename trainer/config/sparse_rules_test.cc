@@ -323,16 +323,17 @@ TEST_CASE("sparse rules: what wide_deep cannot have is refused by its key, with 
         "wide_deep.");
 }
 
-TEST_CASE("sparse rules: net.compress is for tensors, also for those beside a table") {
+TEST_CASE("sparse rules: net.compress takes rows of a table, but topk is for tensors alone") {
   const auto error = [](const std::string& model, const std::string& form) {
     return LoadError(Job(model, kVw), {"net.compress=" + form});
   };
-  const std::string no_tensors =
-      " is for tensors, and all weights are rows of a table, of which a step moves few. Leave it out.";
-  CHECK(error("kind: logistic", "int8").find("net.compress.push = int8;" + no_tensors) != std::string::npos);
-  CHECK(error("kind: logistic", "{pull: bf16}").find("net.compress.pull = bf16;" + no_tensors) !=
-        std::string::npos);
-  CHECK_NOTHROW(LoadConfig(Job("kind: logistic", kVw), {"net.compress=none"}, {}));
+  CHECK(
+      error("kind: logistic", "topk")
+          .find("net.compress.push = topk; must be none, bf16 or int8: topk is for tensors, and all weights "
+                "are rows of a table. Try int8.") != std::string::npos);
+  for (const char* const form : {"none", "bf16", "int8", "{pull: int8}"}) {
+    CHECK_NOTHROW(LoadConfig(Job("kind: logistic", kVw), {std::string("net.compress=") + form}, {}));
+  }
   CHECK_NOTHROW(LoadConfig(Job("kind: logistic, table: none", kLibsvm), {"net.compress=int8"}, {}));
   CHECK_NOTHROW(LoadConfig(Job("kind: wide_deep, hidden: [4]", kVw), {"net.compress=topk"}, {}));
 }

@@ -273,9 +273,9 @@ std::vector<Field> HostFields() {
            {"bf16", net::Compression::kBf16},
            {"int8", net::Compression::kInt8},
            {"topk", net::Compression::kTopk}},
-          "In which form the gradients of tensors travel: bf16 takes half the bytes, int8 a quarter, topk, "
-          "the 16 largest of 256 values, a twentieth. What a form leaves out is added to the worker's "
-          "next gradient (docs/networks.md)."),
+          "In which form gradients travel: bf16 takes half the bytes, int8 a quarter, topk, the 16 largest "
+          "of 256 values, a twentieth, of tensors alone. What a form leaves out of a tensor is added to the "
+          "worker's next gradient; rows of a table are rounded at random (docs/networks.md)."),
       Choice(DT_KEY(net.compress.pull), kRun,
              {{"none", net::Compression::kNone},
               {"bf16", net::Compression::kBf16},

@@ -22,8 +22,10 @@ std::string GradientCheck::WhyNot(const Member& member, const wire::Push& push,
   }
   const bool of_rows = shard_.table(push.block()) != nullptr;
   const auto form = static_cast<net::Compression>(push.form());
-  const net::Compression expected =
-      of_rows || !shard_.reads_values() ? net::Compression::kNone : config_.net.compress.push;
+  const net::Compression push_form = config_.net.compress.push;
+  const net::Compression expected = of_rows                 ? net::FormOfRows(push_form)
+                                    : shard_.reads_values() ? push_form
+                                                            : net::Compression::kNone;
   if (form != expected) {
     return fmt::format("block {} has its values as {}, and must have them as {} (net.compress.push)",
                        push.block(), net::CompressionName(form), net::CompressionName(expected));
@@ -51,8 +53,8 @@ std::string GradientCheck::WhyNotRows(const Member& member, const wire::Push& pu
   const RowDesk::Keys keys = rule_.rows().Find(member.task.index, push.block(), push.of());
   if (keys == nullptr) return fmt::format("it is of the rows of request {}, which are not here", push.of());
   RowDesk::Parts parts;
-  const auto width = static_cast<size_t>(shard_.table(push.block())->width());
-  const size_t bytes = keys->size() * width * sizeof(float);
+  const auto values = static_cast<int64_t>(keys->size()) * shard_.table(push.block())->width();
+  const size_t bytes = net::CompressedBytes(static_cast<net::Compression>(push.form()), values);
   if (RowDesk::Split(payload, push.key_bytes(), &parts) && parts.values.size == bytes) return "";
   return fmt::format("block {} has {} bytes, {} of them of keys, and is of {} rows, which take {}",
                      push.block(), payload.size, push.key_bytes(), keys->size(), bytes);

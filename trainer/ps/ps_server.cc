@@ -1,6 +1,7 @@
 #include "trainer/ps/ps_server.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/error.h"
 #include "trainer/peer/conversation.h"
@@ -217,10 +218,12 @@ void PsServer::HandleMember(Member& member, const wire::Envelope& envelope, net:
 }
 
 void PsServer::OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message) {
+  std::string wrong = check_->WhyNot(member, push, net::Tensor(message, push));
+  if (wrong.empty() && !Decompress(member, push, &message)) {
+    wrong = "its places do not ascend within their groups";
+  }
   const net::TensorView payload = net::Tensor(message, push);
-  std::string wrong = check_->WhyNot(member, push, payload);
-  if (wrong.empty() && !Decompress(push, &message)) wrong = "its places do not ascend within their groups";
-  if (wrong.empty()) check_->CheckFinite(member, push, net::Tensor(message, push));
+  if (wrong.empty()) check_->CheckFinite(member, push, payload);
   if (wrong.empty()) wrong = TakeKeys(member, request, push, payload, push.of());
   if (!wrong.empty()) {
     return RefuseRequest(member, request, "a gradient", wrong);
@@ -229,18 +232,27 @@ void PsServer::OnPush(Member& member, uint64_t request, const wire::Push& push, 
   rule_->OnPush(member, request, push, message);
 }
 
-// Puts the float32 in the place of what came. False: that is malformed.
-bool PsServer::Decompress(const wire::Push& push, net::Message* message) {
+// Puts the float32 in the place of what came, and behind them the keys, as they are. False: that is
+// malformed.
+bool PsServer::Decompress(const Member& member, const wire::Push& push, net::Message* message) {
   const auto form = static_cast<net::Compression>(push.form());
   if (form == net::Compression::kNone) return true;
-  const net::TensorView payload = net::Tensor(*message, push);
-  const size_t bytes = shard_.bytes(push.block());
-  const net::LentBuffer& values = decompressed_.Free(bytes);
-  if (!net::Decompress(form, payload.data, payload.size, static_cast<int64_t>(bytes / sizeof(float)),
-                       values.floats())) {
+  RowDesk::Parts parts{net::Tensor(*message, push), {}};
+  size_t bytes = shard_.bytes(push.block());
+  if (const TableLayout* const table = shard_.table(push.block())) {
+    RowDesk::Split(parts.values, push.key_bytes(), &parts);
+    bytes = rule_->rows().KeysNamedBy(member.task.index, push)->size() * static_cast<size_t>(table->width()) *
+            sizeof(float);
+  }
+  const net::LentBuffer& values = decompressed_.Free(bytes + parts.keys.size);
+  if (!net::Decompress(form, parts.values.data, parts.values.size,
+                       static_cast<int64_t>(bytes / sizeof(float)), values.floats())) {
     return false;
   }
-  const net::LentBytes lent = values.Lend(0, bytes);
+  if (parts.keys.size > 0) {
+    std::memcpy(reinterpret_cast<std::byte*>(values.floats()) + bytes, parts.keys.data, parts.keys.size);
+  }
+  const net::LentBytes lent = values.Lend(0, bytes + parts.keys.size);
   message->payload = net::Frame::Lend(lent.data, lent.size, lent.release, lent.context);
   return true;
 }

@@ -60,7 +60,7 @@ class PsServer {
   void HandleStranger(net::NodeId from, const net::Message& message);
   void HandleMember(Member& member, const wire::Envelope& request, net::Message& message);
   void OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message);
-  bool Decompress(const wire::Push& push, net::Message* message);
+  bool Decompress(const Member& member, const wire::Push& push, net::Message* message);
   void OnPull(Member& member, uint64_t request, bool repeated, const wire::Pull& pull,
               const net::Message& message);
   void OnRepeated(Member& member, uint64_t request, const wire::Push& push, const net::Message& message);

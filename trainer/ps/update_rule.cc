@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/random.h"
+
 namespace dtrain {
 namespace {
 
@@ -30,6 +32,17 @@ net::LentBytes CompressedWeights::Take(int64_t block, uint64_t version, const ne
   return kept.buffer->Lend(0, bytes);
 }
 
+net::LentBytes CompressedWeights::TakeRows(const net::LentBytes& rows, uint64_t seed) {
+  const auto count = static_cast<int64_t>(rows.size / sizeof(float));
+  const size_t bytes = net::CompressedBytes(form_, count);
+  const net::LentBuffer& buffer = buffers_.Free(bytes);
+  net::CompressAtRandom(form_, static_cast<const float*>(rows.data), seed, count,
+                        reinterpret_cast<std::byte*>(buffer.floats()));
+  rows.release(const_cast<void*>(rows.data), rows.context);
+  bytes_saved_ += rows.size - bytes;
+  return buffer.Lend(0, bytes);
+}
+
 void UpdateRule::OnPull(Member& member, uint64_t request, const wire::Pull& pull) {
   AnswerPull(member, request, pull);
 }
@@ -43,7 +56,7 @@ void UpdateRule::Send(Member& member, uint64_t request, int64_t block, net::Comp
   }
   const RowDesk::Keys keys = rows_.Find(member.task.index, block, request);
   if (keys == nullptr) return;  // it repeats its question, with the keys
-  SendRows(member, request, block, shard.version(block), shard.LendRows(block, *keys), held);
+  SendRows(member, request, block, shard.version(block), shard.LendRows(block, *keys), form, held);
 }
 
 void UpdateRule::AnswerPrevious(Member& member, uint64_t request, int64_t block) {
@@ -55,13 +68,18 @@ void UpdateRule::AnswerPrevious(Member& member, uint64_t request, int64_t block)
   }
   const RowDesk::Keys keys = rows_.Find(member.task.index, block, request);
   if (keys == nullptr) return;
-  SendRows(member, request, block, version, shard.LendPreviousRows(block, *keys), {});
+  SendRows(member, request, block, version, shard.LendPreviousRows(block, *keys), compressed_.form(), {});
 }
 
 void UpdateRule::SendRows(Member& member, uint64_t request, int64_t block, uint64_t version,
-                          net::LentBytes rows, Clock::duration held) {
+                          net::LentBytes rows, net::Compression form, Clock::duration held) {
+  if (form != net::Compression::kNone) {
+    constexpr uint64_t kOfWeights = ~uint64_t{0};  // a gradient of the same request has other numbers
+    const CounterRandom random = CounterRandom(static_cast<uint64_t>(member.task.index)).Stream(kOfWeights);
+    rows = compressed_.TakeRows(rows, random.Stream(request).Bits(static_cast<uint64_t>(block)));
+  }
   const uint64_t checksum = parts_.config.net.checksum ? net::PayloadChecksum(rows.data, rows.size) : 0;
-  SendWeights(member, request, block, version, checksum, rows, net::Compression::kNone, held);
+  SendWeights(member, request, block, version, checksum, rows, form, held);
 }
 
 void UpdateRule::SendRange(Member& member, uint64_t request, int64_t block, uint64_t version,

@@ -24,6 +24,7 @@ namespace dtrain {
 
 // CompressedWeights: blocks of weights as net.compress.pull has them. A version is compressed once, however
 // many workers get it. Each is rounded from the full weights, so nothing of one version is left for the next.
+// Rows of a table are rounded at random: a weight that is small beside another one would always be the same.
 class CompressedWeights {
  public:
   CompressedWeights(net::Compression form, int64_t blocks)
@@ -31,6 +32,8 @@ class CompressedWeights {
   net::Compression form() const { return form_; }
   // Takes the lent weights of a block; returns those to send in their place.
   net::LentBytes Take(int64_t block, uint64_t version, const net::LentBytes& weights);
+  // The same of rows, for one answer.
+  net::LentBytes TakeRows(const net::LentBytes& rows, uint64_t seed);
   uint64_t bytes_saved() const { return bytes_saved_; }
 
  private:
@@ -112,7 +115,9 @@ class UpdateRule {
   }
   // The same. A worker that takes no step with the weights evaluates them, and gets them in full.
   void AnswerPull(Member& member, uint64_t request, const wire::Pull& pull) {
-    Send(member, request, pull.block(), pull.enter() ? compressed_.form() : net::Compression::kNone, {});
+    const bool of_rows = parts_.shard.table(pull.block()) != nullptr;
+    const bool for_step = of_rows ? !pull.read() : pull.enter();
+    Send(member, request, pull.block(), for_step ? compressed_.form() : net::Compression::kNone, {});
   }
   void AnswerPrevious(Member& member, uint64_t request, int64_t block);
   // The gradient in a message of that worker.
@@ -139,7 +144,7 @@ class UpdateRule {
   void SendWeights(Member& member, uint64_t request, int64_t block, uint64_t version, uint64_t checksum,
                    net::LentBytes weights, net::Compression form, Clock::duration held);
   void SendRows(Member& member, uint64_t request, int64_t block, uint64_t version, net::LentBytes rows,
-                Clock::duration held);
+                net::Compression form, Clock::duration held);
 
   RowDesk rows_;
   CompressedWeights compressed_;

@@ -41,6 +41,23 @@ TEST_CASE("compressed weights: a version is compressed once, and its bytes stay 
   Release(later);
 }
 
+TEST_CASE("compressed weights: rows are rounded anew for each answer, by its seed") {
+  const Weights weights;
+  CompressedWeights compressed(net::Compression::kInt8, 1);
+  std::vector<std::vector<std::byte>> sent;
+  for (const uint64_t seed : {5u, 5u, 6u}) {
+    const net::LentBytes rows = compressed.TakeRows(weights.Lend(), seed);
+    CHECK_FALSE(weights.buffer.lent());
+    const auto* const data = static_cast<const std::byte*>(rows.data);
+    sent.emplace_back(data, data + rows.size);
+    Release(rows);
+  }
+  CHECK(sent[0].size() == 520);
+  CHECK(sent[0] == sent[1]);
+  CHECK(sent[0] != sent[2]);
+  CHECK(compressed.bytes_saved() == 3 * (kValues * sizeof(float) - 520));
+}
+
 TEST_CASE("compressed weights: without transports that hold them no step takes another buffer") {
   const Weights weights;
   CompressedWeights compressed(net::Compression::kBf16, 1);

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "base/random.h"
 #include "base/testing/files.h"
 #include "trainer/task/quiet_run_test_util.h"
 #include "trainer/testing/small_config.h"
@@ -66,6 +68,67 @@ TEST_CASE("compress: each mode learns as well as with float32, in less than half
         CHECK(summary.bytes_saved > summary.bytes_sent * 8 / 10);
         CHECK(static_cast<double>(summary.bytes_sent + summary.bytes_saved) ==
               doctest::Approx(static_cast<double>(plain.bytes_sent)).epsilon(0.06));
+      }
+    }
+  }
+}
+
+// Rows of some of 400 features, the larger half of which makes class 1 likely.
+std::string SparseRows() {
+  const std::string path = testing::NewDirectory() + "/rows.svm";
+  std::ofstream file(path);
+  const CounterRandom random(5);
+  for (uint64_t row = 0; row < 6000; ++row) {
+    std::string features;
+    int sum = 0;
+    for (uint64_t i = 0; i < 10; ++i) {
+      const uint64_t feature = 40 * i + random.Below(row * 20 + i, 40) + 1;
+      sum += feature % 2 == 0 ? 1 : -1;
+      features += " " + std::to_string(feature) + ":1";
+    }
+    file << (sum + static_cast<int>(random.Below(row * 20 + 15, 3)) - 1 > 0) << features << "\n";
+  }
+  return path;
+}
+
+TEST_CASE("compress: rows of a table are learnt as well as with float32, and the bytes of both are told") {
+  const std::string path = SparseRows();
+  for (const int kind : {0, 1, 2}) {
+    for (const TrainMode mode : {TrainMode::kAsync, TrainMode::kSsp, TrainMode::kSync}) {
+      Config config = LinearCluster(2, 2, 0);
+      config.model.kind = kind == 2 ? ModelKind::kWideDeep : ModelKind::kLogistic;
+      config.model.head = ModelHead::kLogistic;
+      if (kind == 1) config.model.table = TableKind::kHash;
+      if (kind == 2) config.model.hidden = {8}, config.model.embedding = 4;
+      if (kind == 2) config.model.init.kind = InitKind::kNormal, config.model.init.stddev = 0.05;
+      config.model.inputs = kind == 1 ? kKeyInputs : 401;
+      config.data.whole_keys = kind == 1;
+      config.data.train.format = config.data.test.format = DataFormat::kLibsvm;
+      config.data.train.path = config.data.test.path = {path};
+      config.train.steps.reset();
+      config.train.epochs = 2;
+      config.train.batch_size = 60;
+      config.train.mode = mode;
+      if (mode == TrainMode::kAsync) config.train.in_flight = 2;
+      if (mode == TrainMode::kSync) config.train.optimizer.clip_norm = 5;
+      config.train.optimizer.kind = OptimizerKind::kAdagrad;
+      config.train.optimizer.learning_rate = 0.3;
+      const RunSummary plain = Run(config);
+      REQUIRE(plain.test.auc);
+      CHECK(*plain.test.auc > 0.85);
+      CHECK(plain.bytes_saved > 0);  // of keys
+      for (const Compression form : {Compression::kBf16, Compression::kInt8}) {
+        CAPTURE(kind);
+        CAPTURE(static_cast<int>(mode));
+        CAPTURE(net::CompressionName(form));
+        const RunSummary summary = Run(With(config, {form, form}));
+        CHECK(*summary.test.auc > *plain.test.auc - 0.01);
+        CHECK(summary.bytes_sent < plain.bytes_sent);
+        const auto all = static_cast<double>(plain.bytes_sent + plain.bytes_saved);
+        const bool has_gaps = kind == 2 && form == Compression::kInt8;  // between small variables
+        CHECK((has_gaps || static_cast<double>(summary.bytes_sent + summary.bytes_saved) ==
+                               doctest::Approx(all).epsilon(0.06)));
+        CHECK_FALSE(summary.deterministic);
       }
     }
   }

@@ -96,6 +96,34 @@ TEST_CASE("exchange of rows: keys that are none, and gradients of rows that nobo
   CHECK(run.ps.Wait().global_step == 1);
 }
 
+TEST_CASE("exchange of rows: they come and go in the forms of net.compress, those of an evaluation in full") {
+  Config config = OneSparseWorker();
+  config.net.compress = {net::Compression::kInt8, net::Compression::kBf16};
+  OneWorkerRun run(config);
+  RawWorker& worker = run.worker;
+  const auto weights = [&](net::Compression form) {
+    const wire::Weights* const said = worker.Expect<wire::Weights>();
+    REQUIRE(said != nullptr);
+    CHECK(said->form() == static_cast<uint8_t>(form));
+    return worker.Values(*said);
+  };
+  worker.SendRows(4, {1, 5});
+  CHECK(weights(net::Compression::kBf16) == std::vector<float>(2));
+  for (int copy = 0; copy < 2; ++copy) {
+    worker.SendRows(5, {0, 1, 5, 7}, 4, {0, 127}, net::Compression::kInt8);
+    CHECK(weights(net::Compression::kBf16) == std::vector<float>{0, 0, -127, 0});
+  }
+  worker.SendRows(6, {0, 1, 5, 7}, 5, {1, 0, 0, 1});
+  const wire::Refuse* const refuse = worker.Expect<wire::Refuse>();
+  REQUIRE(refuse != nullptr);
+  CHECK(refuse->text()->str() ==
+        "block 0 has its values as none, and must have them as int8 (net.compress.push)");
+  worker.SendRows(6, {5}, 0, {}, net::Compression::kNone, true);
+  CHECK(weights(net::Compression::kNone) == std::vector<float>{-127});
+  worker.End(7);
+  CHECK(run.ps.Wait().global_step == 1);
+}
+
 TEST_CASE("exchange: a push behind a lost one waits until the lost one has come again") {
   OneWorkerRun run;
   RawWorker& worker = run.worker;

@@ -66,25 +66,33 @@ class RawWorker {
                       {gradient.data(), gradient.size() * sizeof(float), nullptr, nullptr}, version);
     channel_->Send(node_, message);
   }
-  // Of a table: asks for rows, with the gradient of those that request `of` asked for; without it a pull.
+  // Of a table: asks for rows, with the gradient of those that request `of` asked for; without it a pull, of
+  // an evaluation with `read`.
   void SendRows(uint64_t request, const std::vector<uint32_t>& keys, uint64_t of = 0,
-                const std::vector<float>& gradient = {}) {
-    const size_t values = gradient.size() * sizeof(float);
+                const std::vector<float>& gradient = {}, net::Compression form = net::Compression::kNone,
+                bool read = false) {
+    const auto values_count = static_cast<int64_t>(gradient.size());
+    const size_t values = net::CompressedBytes(form, values_count);
     std::vector<std::byte> bytes(values +
                                  (keys.size() + 4) * sizeof(uint64_t));  // also for keys that are none
-    if (values > 0) std::memcpy(bytes.data(), gradient.data(), values);
+    if (form != net::Compression::kNone) {
+      net::CompressAtRandom(form, gradient.data(), request, values_count, bytes.data());
+    } else if (values > 0) {
+      std::memcpy(bytes.data(), gradient.data(), values);
+    }
     const KeyList rows(keys.begin(), keys.end());
     const size_t key_bytes =
         EncodeKeys({rows.data(), static_cast<int64_t>(rows.size())}, {0, 8}, bytes.data() + values);
     const net::LentBytes payload{bytes.data(), values + key_bytes, nullptr, nullptr};
     const auto count = static_cast<uint32_t>(keys.size());
     net::PullHead head;
-    head.enter = true;
+    head.enter = !read;
+    head.read = read;
     head.keys = count;
     const net::Envelope envelope{run_id_, 0, request};
     net::Message message = of == 0 ? encoder_.Pull(envelope, head, payload)
                                    : encoder_.Push(envelope, 0, 1, 0, payload, 0, {},
-                                                   {of, count, static_cast<uint32_t>(key_bytes)});
+                                                   {of, count, static_cast<uint32_t>(key_bytes)}, form);
     channel_->Send(node_, message);
   }
   void SendHello() {
@@ -137,8 +145,13 @@ class RawWorker {
   }
   std::vector<float> Values(const wire::Weights& weights) {
     const net::TensorView view = net::Tensor(message_, weights);
-    std::vector<float> values(view.size / sizeof(float));
-    if (view.size > 0) std::memcpy(values.data(), view.data, view.size);
+    const auto form = static_cast<net::Compression>(weights.form());
+    std::vector<float> values(view.size / net::CompressedBytes(form, 1));  // of a form without groups
+    if (form != net::Compression::kNone) {
+      net::Decompress(form, view.data, view.size, static_cast<int64_t>(values.size()), values.data());
+    } else if (view.size > 0) {
+      std::memcpy(values.data(), view.data, view.size);
+    }
     return values;
   }
   // The task's incarnation for every ps. Call this before Join().

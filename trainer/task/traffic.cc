@@ -88,17 +88,20 @@ class RowGauge {
         keys_(static_cast<size_t>(
             keys / static_cast<double>(layout.ps.size() * static_cast<size_t>(blocks_)) + 0.5)),
         key_bytes_(PackedBytes(layout.table->BlockOf(ps, 0), keys_)),
-        row_bytes_(static_cast<size_t>(layout.table->width()) * sizeof(float)),
+        push_form_(net::FormOfRows(config.net.compress.push)),
+        pull_form_(config.net.compress.pull),
+        push_bytes_(net::CompressedBytes(push_form_, static_cast<int64_t>(keys_) * layout.table->width())),
+        pull_bytes_(net::CompressedBytes(pull_form_, static_cast<int64_t>(keys_) * layout.table->width())),
         checksum_(config.net.checksum ? 1 : 0),
         coordinates_(ps == 0),
-        values_(std::min(keys_ * row_bytes_ + key_bytes_, net::kInlineBytes)) {}
+        values_(std::min(std::max(push_bytes_ + key_bytes_, pull_bytes_), net::kInlineBytes)) {}
 
   // The gradient of the rows of a batch, and the keys of another one.
   int64_t Push() {
     const std::optional<float> loss = coordinates_ ? std::optional(1.0f) : std::nullopt;
-    return blocks_ *
-           Size(encoder_.Push(kEnvelope, 0, 1, checksum_, Lend(keys_ * row_bytes_ + key_bytes_), 1, loss,
-                              {1, static_cast<uint32_t>(keys_), static_cast<uint32_t>(key_bytes_)}));
+    return blocks_ * Size(encoder_.Push(kEnvelope, 0, 1, checksum_, Lend(push_bytes_ + key_bytes_), 1, loss,
+                                        {1, static_cast<uint32_t>(keys_), static_cast<uint32_t>(key_bytes_)},
+                                        push_form_));
   }
   int64_t Pull() {
     net::PullHead head;
@@ -107,7 +110,7 @@ class RowGauge {
   }
   int64_t Weights(uint32_t granted) {
     return blocks_ * Size(encoder_.Weights(kEnvelope, 1, coordinates_ ? 1 : 0, coordinates_ ? granted : 0,
-                                           checksum_, Lend(keys_ * row_bytes_)));
+                                           checksum_, Lend(pull_bytes_), 0, 0, pull_form_));
   }
 
  private:
@@ -126,7 +129,10 @@ class RowGauge {
   const int64_t blocks_;
   const size_t keys_;       // of a block
   const size_t key_bytes_;  // of all of them, packed
-  const size_t row_bytes_;
+  const net::Compression push_form_;
+  const net::Compression pull_form_;
+  const size_t push_bytes_;
+  const size_t pull_bytes_;
   const uint64_t checksum_;
   const bool coordinates_;
   const std::vector<std::byte> values_;

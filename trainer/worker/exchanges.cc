@@ -14,13 +14,15 @@
 
 namespace dtrain {
 
-Exchanges::Exchanges(const Config& config, const Layout& layout, const std::vector<Conversation*>& links)
+Exchanges::Exchanges(const Config& config, const Layout& layout, const std::vector<Conversation*>& links,
+                     int worker)
     : config_(config),
       ring_(static_cast<size_t>(config.train.in_flight)),
       staleness_(config.train.in_flight),
       table_(layout.table ? &*layout.table : nullptr),
       flat_(layout.size),
-      left_out_(config.net.compress.push == net::Compression::kNone ? 0 : static_cast<size_t>(layout.size)) {
+      left_out_(config.net.compress.push == net::Compression::kNone ? 0 : static_cast<size_t>(layout.size)),
+      rounding_(static_cast<uint64_t>(worker)) {
   for (const Variable& variable : layout.variables) {
     variables_.push_back({variable.offset, variable.offset + variable.size()});
   }
@@ -146,12 +148,12 @@ void Exchanges::SendBlock(const Flow& flow, const Exchange& exchange, int64_t in
         number, exchange.entry.has_value(), entry.together,        entry.clock, entry.resume, entry.version,
         keys,   exchange.rows.read,         exchange.rows.snapshot};
     net::PushedRows asked;
-    const net::LentBytes rows = of_rows ? RowsOf(exchange, of_all, &asked) : net::LentBytes();
+    const net::LentBytes rows = of_rows ? RowsOf(exchange, of_all, request, &asked) : net::LentBytes();
     return flow.link->Send(request, encoder_.Pull(run_.Envelope(request), head, rows));
   }
   net::PushedRows rows;
   if (of_rows) rows = {exchange.rows.of->RequestOf(of_all), keys};
-  const net::LentBytes bytes = GradientOf(flow, exchange, index, &rows);
+  const net::LentBytes bytes = GradientOf(flow, exchange, index, request, &rows);
   const uint64_t sum = config_.net.checksum ? net::PayloadChecksum(bytes.data, bytes.size) : 0;
   // What ps 0 counts it by is its last block.
   const bool is_counted = &flow == &flows_.front() && (flow.sent + 1) % flow.blocks == 0;
@@ -162,8 +164,8 @@ void Exchanges::SendBlock(const Flow& flow, const Exchange& exchange, int64_t in
 }
 
 net::LentBytes Exchanges::GradientOf(const Flow& flow, const Exchange& exchange, int64_t index,
-                                     net::PushedRows* rows) {
-  if (IsOfRows(flow, index)) return RowsOf(exchange, RowBlock(flow, index), rows);
+                                     uint64_t request, net::PushedRows* rows) {
+  if (IsOfRows(flow, index)) return RowsOf(exchange, RowBlock(flow, index), request, rows);
   if (FormOf(config_.net.compress.push, flow, index) != net::Compression::kNone) {
     return Compressed(exchange.gradient->floats(), BlockOf(flow.range, index));
   }
@@ -183,23 +185,30 @@ net::LentBytes Exchanges::Compressed(const float* gradient, Range block) {
 
 // The gradient of the rows in a block, and behind it the keys that are asked for. A copy, because a block's
 // rows and its keys are one frame.
-net::LentBytes Exchanges::RowsOf(const Exchange& exchange, int64_t block, net::PushedRows* asked) {
+net::LentBytes Exchanges::RowsOf(const Exchange& exchange, int64_t block, uint64_t request,
+                                 net::PushedRows* asked) {
   const auto width = static_cast<size_t>(table_->width());
   const KeyedBatch* const of = exchange.gradient == nullptr ? nullptr : exchange.rows.of;
   const KeyedBatch* const asks = exchange.rows.asks;
   const KeySpan keys = asks == nullptr ? KeySpan() : asks->KeysIn(block);
   const size_t values = of == nullptr ? 0 : static_cast<size_t>(of->KeysIn(block).size) * width;
-  const size_t value_bytes = values * sizeof(float);
+  const net::Compression form = net::FormOfRows(config_.net.compress.push);
+  const size_t value_bytes = net::CompressedBytes(form, static_cast<int64_t>(values));
   const auto count = static_cast<size_t>(keys.size);
   const net::LentBuffer& buffer = sent_rows_.Free(value_bytes + MaxKeyBytes(count, *table_));
+  auto* const bytes = reinterpret_cast<std::byte*>(buffer.floats());
   if (values > 0) {
-    const float* const rows = exchange.gradient->floats() + flat_;
-    std::copy_n(rows + static_cast<size_t>(of->FirstIn(block)) * width, values, buffer.floats());
+    const float* const rows =
+        exchange.gradient->floats() + flat_ + static_cast<size_t>(of->FirstIn(block)) * width;
+    form == net::Compression::kNone
+        ? static_cast<void>(std::copy_n(rows, values, buffer.floats()))
+        : net::CompressAtRandom(form, rows, rounding_.Stream(request).Bits(static_cast<uint64_t>(block)),
+                                static_cast<int64_t>(values), bytes);
   }
-  const size_t key_bytes =
-      EncodeKeys(keys, table_->RangeOf(block), reinterpret_cast<std::byte*>(buffer.floats()) + value_bytes);
+  const size_t key_bytes = EncodeKeys(keys, table_->RangeOf(block), bytes + value_bytes);
   asked->key_bytes = static_cast<uint32_t>(key_bytes);
-  bytes_saved_ += static_cast<int64_t>(count * table_->key_bytes()) - static_cast<int64_t>(key_bytes);
+  bytes_saved_ += static_cast<int64_t>(values * sizeof(float) + count * table_->key_bytes()) -
+                  static_cast<int64_t>(value_bytes + key_bytes);
   return buffer.Lend(0, value_bytes + key_bytes);
 }
 
@@ -292,7 +301,7 @@ void Exchanges::TakeIn(const Flow& flow, const net::Message& message, const wire
   if (form == net::Compression::kNone) {
     std::memcpy(place, values.data, bytes);
   } else {
-    net::Decompress(form, values.data, values.size, BlockOf(flow.range, block).size(), place);
+    net::Decompress(form, values.data, values.size, static_cast<int64_t>(bytes / sizeof(float)), place);
   }
   const bool own = Answered(flow).rows.snapshot == 0;
   if (on_weights_ && own) on_weights_(parameters_, BlockOf(flow.range, block));

@@ -8,6 +8,7 @@
 // vector comes into that batch too, and the gradient is that of the flat vector and behind it that of rows.
 // With net.compress.push a block of the flat vector is compressed when it is sent, in the order of the
 // exchanges, into a buffer of its own; what that leaves out stays here, as long as the worker is in the run.
+// Rows of a table are rounded at random, and leave nothing.
 // Owner: PsClient. Thread: the worker's.
 #pragma once
 
@@ -19,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/random.h"
 #include "net/codec.h"
 #include "net/lent_buffer.h"
 #include "trainer/config/config.h"
@@ -72,8 +74,10 @@ struct ExchangeRows {
 
 class Exchanges {
  public:
-  // `links`: one per ps of the layout, with room for WindowOf() its blocks. The arguments outlive this.
-  Exchanges(const Config& config, const Layout& layout, const std::vector<Conversation*>& links);
+  // `links`: one per ps of the layout, with room for WindowOf() its blocks. `worker`: whose these are. The
+  // arguments outlive this.
+  Exchanges(const Config& config, const Layout& layout, const std::vector<Conversation*>& links,
+            int worker = 0);
 
   // The max number of open blocks with that ps.
   static int64_t WindowOf(const TrainConfig& train, const Layout& layout, size_t ps);
@@ -185,12 +189,14 @@ class Exchanges {
   bool MaySend(const Flow& flow) const;
   void SendBlock(const Flow& flow, const Exchange& exchange, int64_t block);
   // `rows` learns how long the keys are.
-  net::LentBytes GradientOf(const Flow& flow, const Exchange& exchange, int64_t block, net::PushedRows* rows);
-  net::LentBytes RowsOf(const Exchange& exchange, int64_t block, net::PushedRows* rows);
+  net::LentBytes GradientOf(const Flow& flow, const Exchange& exchange, int64_t block, uint64_t request,
+                            net::PushedRows* rows);
+  net::LentBytes RowsOf(const Exchange& exchange, int64_t block, uint64_t request, net::PushedRows* rows);
   net::LentBytes Compressed(const float* gradient, Range block);
   // The form of the gradient of a block, and of the weights of an answer to it.
   net::Compression FormOf(net::Compression configured, const Flow& flow, int64_t block) const {
-    return by_address_ || IsOfRows(flow, block) ? net::Compression::kNone : configured;
+    if (by_address_) return net::Compression::kNone;
+    return IsOfRows(flow, block) ? net::FormOfRows(configured) : configured;
   }
   size_t BytesAsked(const Flow& flow, int64_t block);
   float* PlaceOf(const Flow& flow, int64_t block);
@@ -238,6 +244,7 @@ class Exchanges {
   net::LentBuffers sent_rows_;      // gradients with keys, that a transport may still read
   net::LentBuffers compressed_;     // blocks of gradients, in the same way
   std::vector<float> left_out_;     // of the flat vector, by earlier gradients; empty: nothing ever is
+  const CounterRandom rounding_;    // of rows
   int64_t bytes_saved_ = 0;         // of messages with one key it can be below 0
 };
 

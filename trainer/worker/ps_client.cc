@@ -41,7 +41,7 @@ PsClient::PsClient(const Config& config, TaskId self, const Layout& layout, net:
       activity_(activity),
       log_(log),
       peers_(config, self, MaxOpenWith(config, layout), channel, transport, activity, log),
-      exchanges_(config, layout, peers_.all()),
+      exchanges_(config, layout, peers_.all(), self.index),
       slice_(SliceFor(config, layout)) {}
 
 void PsClient::Join() {
