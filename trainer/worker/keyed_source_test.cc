@@ -94,8 +94,9 @@ TEST_CASE("keyed source: a worker that returns goes on at its step, whatever was
 
 // Exchanges of a table with two ps; the test plays these.
 struct Fixture {
-  Fixture() : source(30, 1) {
+  explicit Fixture(const CompressConfig& compress = {}) : source(30, 1) {
     config = LinearCluster(2, 1, 30);
+    config.net.compress = compress;
     config.net.checksum = false;
     layout.ps.resize(2);
     layout.table = source.table;
@@ -114,11 +115,17 @@ struct Fixture {
     }
     throw std::runtime_error("nothing was sent");
   }
-  void Answer(size_t ps, const std::vector<float>& rows) {
+  void Answer(size_t ps, const std::vector<float>& rows, net::Compression form = net::Compression::kNone) {
+    const auto count = static_cast<int64_t>(rows.size());
+    std::vector<std::byte> bytes(net::CompressedBytes(form, count));
+    if (form != net::Compression::kNone) {
+      net::CompressAtRandom(form, rows.data(), 1, count, bytes.data());
+    } else if (!rows.empty()) {
+      std::memcpy(bytes.data(), rows.data(), bytes.size());
+    }
     net::Encoder encoder;
-    const net::Message message =
-        encoder.Weights({1, 0, links[ps].oldest_open()}, 1, 1, 0, 0,
-                        {rows.data(), rows.size() * sizeof(float), nullptr, nullptr});
+    const net::Message message = encoder.Weights({1, 0, links[ps].oldest_open()}, 1, 1, 0, 0,
+                                                 {bytes.data(), bytes.size(), nullptr, nullptr}, 0, 0, form);
     exchanges->OnWeights(ps, message, *net::Decode(message));
   }
 
@@ -173,6 +180,37 @@ TEST_CASE(
     float value = 0;
     std::memcpy(&value, push.values()->data(), sizeof value);
     CHECK(value == static_cast<float>(10 + first->FirstIn(block)));
+  }
+}
+
+TEST_CASE("exchanges of a table: rows travel in the forms of net.compress, and leave nothing behind") {
+  Fixture at({net::Compression::kBf16, net::Compression::kInt8});
+  KeyedBatch* const first = at.source.keyed->Ahead(1);
+  at.exchanges->Pull(Exchanges::Entry(), {nullptr, first});
+  for (size_t ps = 0; ps < 2; ++ps) {
+    const auto keys = static_cast<size_t>(first->KeysIn(static_cast<int64_t>(ps)).size);
+    at.Answer(ps, std::vector<float>(keys, 127), net::Compression::kInt8);
+  }
+  REQUIRE(at.exchanges->CloseOldest());
+  for (int64_t key = 0; key < first->keys().size; ++key) CHECK(first->parameters()[key] == 127);
+  Batch batch;
+  REQUIRE(at.source.keyed->Next(&batch));
+  at.exchanges->AddSteps(1);
+  const net::LentBuffer gradient(static_cast<size_t>(first->keys().size) * sizeof(float));
+  const float between = 1 + 1.0f / 256;  // halfway from 1 to the next value of bf16
+  std::fill_n(gradient.floats(), first->keys().size, between);
+  at.exchanges->Push(gradient, 1, {}, {&at.source.keyed->current(), nullptr});
+  for (size_t ps = 0; ps < 2; ++ps) {
+    const wire::Push& push = *at.Last(ps).body_as_Push();
+    const int64_t keys = first->KeysIn(static_cast<int64_t>(ps)).size;
+    CHECK(push.form() == static_cast<uint8_t>(net::Compression::kBf16));
+    CHECK(push.key_bytes() == 0);
+    if (keys == 0) continue;
+    std::vector<float> values(static_cast<size_t>(keys));
+    REQUIRE(net::Decompress(net::Compression::kBf16,
+                            reinterpret_cast<const std::byte*>(push.values()->data()), push.values()->size(),
+                            keys, values.data()));
+    for (const float value : values) CHECK((value == 1 || value == 1 + 1.0f / 128));
   }
 }
 
