@@ -61,6 +61,7 @@ void UnlockRun(const std::string& directory, int lock) {
 }
 
 bool IsInUse(const std::string& directory, const Json& record) {
+  if (IsLocked(directory + "/checkpoints") == true) return true;  // another run saves there
   const std::optional<bool> locked = IsLocked(directory);
   return locked ? *locked : TextIn(record, "status") == "running" && !IsGone(directory, record);
 }

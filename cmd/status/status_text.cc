@@ -178,7 +178,7 @@ std::string ResultLine(const Json& result) {
           std::pair("rmse", "RMSE"), std::pair("mae", "MAE"), std::pair("r2", "R2")}) {
       add((set + key).c_str(), (set.substr(0, set.size() - 1) + " " + name).c_str());
       const auto base = NumberIn(result, (set + "base_" + key).c_str());
-      if (base) line += fmt::format(" (without a model {:.4g})", *base);
+      if (base && *base != 0) line += fmt::format(" (without a model {:.4g})", *base);
     }
   }
   if (line.size() == before) add("final_loss", "loss of the last 100 steps");

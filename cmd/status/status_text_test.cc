@@ -66,6 +66,8 @@ TEST_CASE("status text: a result is a line") {
   CHECK(ResultLine(Json::Parse(R"({"status": "done", "test_rmse": 2, "test_base_rmse": 4, "test_mae": 1,
     "test_base_mae": 3, "test_r2": 0.75})")) ==
         "done, test RMSE 2 (without a model 4), test MAE 1 (without a model 3), test R2 0.75");
+  CHECK(ResultLine(Json::Parse(R"({"status": "done", "test_rmse": 2, "test_base_rmse": 0})")) ==
+        "done, test RMSE 2");
   CHECK(ResultLine(Json::Parse(R"({"status": "done", "final_loss": 0.5, "validation_loss": 0.45})")) ==
         "done, validation loss 0.45");
   CHECK(

@@ -361,6 +361,10 @@ TEST_CASE(
   REQUIRE(flock(held, LOCK_EX | LOCK_NB) == 0);
   for (int i = 0; i < 2; ++i) CHECK(user.Train({"--set", keep, kMakesDirectory}).code == 0);
   CHECK(named().at(0) == oldest);  // in use
+  // The same of its checkpoints alone, as by a run with `--run none`.
+  fs::rename(user.runs + "/" + oldest + "/.in-use", user.runs + "/" + oldest + "/checkpoints/.in-use");
+  CHECK(user.Train({"--set", keep, kMakesDirectory}).code == 0);
+  CHECK(named().at(0) == oldest);
   close(held);
   const Done kept = user.Train({"--set", keep, kMakesDirectory});
   CHECK(Contains(kept.error, "dtrain: removed runs/" + oldest + " ("));

@@ -94,19 +94,33 @@ std::string WithoutSlashes(std::string path) {
 
 // The record knows where they are, unless that was inside of this directory, which may have been renamed or
 // copied since.
+namespace {
+
+// Returns null if there is no such file, or it is not JSON.
+Json ReadJson(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return Json::Parse(text.str());
+}
+
+}  // namespace
+
 std::string CheckpointsOf(const std::string& path) {
   const std::string place = WithoutSlashes(path), inside = place + kInRun;
-  std::ifstream file(place + "/" + kRunRecord);
-  if (!file) return place;
-  std::ostringstream text;
-  text << file.rdbuf();
-  const Json record = Json::Parse(text.str());
-  const fs::path recorded = TextIn(record, "checkpoints");
-  const bool was_inside =
-      recorded.parent_path().filename() / recorded.filename() == TextIn(record, "name") + kInRun;
   std::error_code failed;
-  if (!was_inside && fs::is_directory(recorded, failed)) return recorded;
-  return recorded.empty() || fs::is_directory(inside, failed) ? inside : recorded.string();
+  if (!fs::exists(place + "/" + kRunRecord, failed)) return place;
+  const Json record = ReadJson(place + "/" + kRunRecord);
+  const std::string recorded = TextIn(record, "checkpoints"), own = "/" + TextIn(record, "name") + "/";
+  if (recorded.empty()) return inside;
+  // What was in the directory is where that is now.
+  const size_t at = recorded.rfind(own);
+  const std::string here = at == recorded.npos ? recorded : place + recorded.substr(at + own.size() - 1);
+  for (const std::string& each : {here, recorded}) {
+    if (fs::is_directory(each, failed)) return each;
+  }
+  // `dtrain launch` fetches the model.
+  const fs::path model = TextIn(ReadJson(place + "/result.json"), "checkpoint");
+  return !model.empty() && fs::exists(inside / model.filename(), failed) ? inside : here;
 }
 
 bool IsOneCheckpoint(const std::string& path) {

@@ -136,9 +136,7 @@ TEST_CASE("directory: pruning keeps the newest and the one that stays, and what 
 TEST_CASE("directory: a run's directory stands for its checkpoints") {
   const std::string run = NewDirectory();
   CHECK(CheckpointsOf(run + "//") == run);
-  std::ofstream(run + "/run.json") << R"({"checkpoints": "/elsewhere"})";
-  CHECK(CheckpointsOf(run) == "/elsewhere");
-  std::filesystem::create_directory(run + "/checkpoints");
+  std::ofstream(run + "/run.json") << R"({"name": "a", "checkpoints": "/b/a/checkpoints"})";
   CHECK(CheckpointsOf(run + "/") == run + "/checkpoints");
   CHECK(IsChoiceOf(run, run + "/checkpoints/step-000000002"));
   CHECK_FALSE(IsChoiceOf(run, run + "/checkpoints/deeper/step-000000002"));
@@ -153,14 +151,22 @@ TEST_CASE(
     std::ofstream(run + "/run.json") << Json{{"name", "a"}, {"checkpoints", checkpoints}}.dump();
   };
   record(elsewhere);
-  CHECK(CheckpointsOf(run) == run + "/checkpoints");  // that place is gone
+  CHECK(CheckpointsOf(run) == elsewhere);  // though that place is gone
+  std::ofstream(run + "/result.json") << R"({"checkpoint": "/gone/step-000000002"})";
+  CHECK(CheckpointsOf(run) == elsewhere);
+  std::filesystem::create_directory(run + "/checkpoints/step-000000002");  // as `dtrain launch` fetches it
+  CHECK(CheckpointsOf(run) == run + "/checkpoints");
   std::filesystem::create_directory(elsewhere);
   CHECK(CheckpointsOf(run) == elsewhere);
   // A copy means its own, also while the run that it is a copy of is there.
   std::filesystem::create_directories(root + "/a/checkpoints");
   record(root + "/a/checkpoints");
   CHECK(CheckpointsOf(run) == run + "/checkpoints");
-  std::filesystem::remove(run + "/checkpoints");
+  std::filesystem::create_directory(run + "/mine");
+  record(root + "/a/mine");
+  CHECK(CheckpointsOf(run) == run + "/mine");
+  std::filesystem::remove_all(run + "/checkpoints");
+  record(root + "/a/checkpoints");
   CHECK(CheckpointsOf(run) == root + "/a/checkpoints");
 }
 

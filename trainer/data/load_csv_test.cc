@@ -74,9 +74,10 @@ TEST_CASE("csv: class names get the numbers of their sorted order, in the test s
 
 TEST_CASE(
     "csv: class numbers may have a plus sign, zeros, a point or an exponent, as long as they are whole") {
-  const LoadedData data = LoadData(CsvConfig(
-      ModelKind::kSoftmax, "a,y\n1,1.0\n2,0\n3,01\n4,+2\n5,\"1\"\n6,2.\n7,1e0\n8,2.0e+00\n9,20E-1\n", "y"));
-  CHECK(RowsOf(*data.train).labels == std::vector<int32_t>{1, 0, 1, 2, 1, 2, 1, 2, 2});
+  const LoadedData data = LoadData(
+      CsvConfig(ModelKind::kSoftmax,
+                "a,y\n1,1.0\n2,0\n3,01\n4,+2\n5,\"1\"\n6,2.\n7,1e0\n8,2.0e+00\n9,20E-1\n10,-0.0e+00\n", "y"));
+  CHECK(RowsOf(*data.train).labels == std::vector<int32_t>{1, 0, 1, 2, 1, 2, 1, 2, 2, 0});
   CHECK(data.form.classes.empty());
   for (const char* label : {"1.5e0", "1e-1", "0.99999999", "1e", "0x1", "1e0x"}) {
     CAPTURE(label);

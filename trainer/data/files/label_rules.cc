@@ -10,14 +10,15 @@
 namespace dtrain {
 namespace {
 
-// Returns the number if `text` is a whole one without a minus sign.
+// Returns the number if `text` is a whole one and not below 0.
 std::optional<double> WholeNumber(std::string_view text) {
-  if (!text.empty() && text.front() == '+') text.remove_prefix(1);
+  const bool minus = !text.empty() && text.front() == '-';
+  if (minus || (!text.empty() && text.front() == '+')) text.remove_prefix(1);
   if (text.empty() || text.front() < '0' || text.front() > '9') return std::nullopt;
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool is_whole =
-      error == std::errc() && end == text.data() + text.size() && number == std::floor(number);
+  const bool is_whole = error == std::errc() && end == text.data() + text.size() &&
+                        number == std::floor(number) && !(minus && number > 0);
   return is_whole ? std::optional<double>(number) : std::nullopt;
 }
 
