@@ -18,8 +18,9 @@ void KeyedBatch::Fill(const Batch& batch, const TableLayout& table, KeySorter* s
   batch_ = Batch();
   batch_.rows = batch.rows;
   CopyLabels(batch);
-  keys_.clear();
-  if (batch.rows > 0) {
+  if (batch.rows == 0) {
+    keys_.clear();
+  } else {
     const uint64_t* ids = batch.sparse.ids;
     if (form.numbers.count == 0) {
       CopyFeatures(batch);
@@ -98,11 +99,13 @@ void KeyedBatch::Number(const uint64_t* ids, const TableLayout& table, KeySorter
   const uint64_t place_mask = (uint64_t{1} << place_bits) - 1;
   keys_.resize(count + 1);
   places_.resize(count);
-  size_t found = 0;  // keys
-  const auto take = [&](uint64_t key, uint64_t place) {
-    found += found == 0 || key != keys_[found - 1] ? 1 : 0;
-    keys_[found - 1] = key;
-    places_[place] = static_cast<uint32_t>(found - 1);
+  size_t found = 0;                // keys
+  uint64_t latest = ~uint64_t{0};  // no row's; kept here, since reading it back takes longer
+  const auto take = [&, keys = keys_.data(), places = places_.data()](uint64_t key, uint64_t place) {
+    found += key != latest ? 1 : 0;
+    latest = key;
+    keys[found - 1] = key;
+    places[place] = static_cast<uint32_t>(found - 1);
   };
   const TableLayout layout = table;  // the numbers cannot be its own: it stays in registers
   if (table.hashed()) {
