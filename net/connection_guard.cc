@@ -37,8 +37,6 @@ constexpr milliseconds kReplaceAll{250};  // in no less time, however many come 
 constexpr uint64_t kTurnSlack = 200;
 // The messages of a connection that wait for the channel at most, with the empty one that it begins with.
 constexpr uint64_t kQueue = 3;
-// For one whose queue was widened.
-constexpr milliseconds kWidenedAge{1000};
 // One in so many strangers may have gone and left messages.
 constexpr size_t kGoneOneIn = 8;
 
@@ -249,10 +247,8 @@ void ConnectionGuard::SetOpen(bool open) {
 bool ConnectionGuard::StrangerBreaksLimit(const Count& count, Connection& connection, uint64_t consumed,
                                           TimePoint now) const {
   const uint32_t messages = count.messages.load(std::memory_order_relaxed) - connection.first_message;
-  const bool is_wide =
-      connection.stranger_since.time_since_epoch().count() <= widened_.load(std::memory_order_relaxed);
-  const milliseconds max_age = is_wide ? std::min(kWidenedAge, limits_.stranger_age) : limits_.stranger_age;
-  if (now - connection.stranger_since > max_age || messages > limits_.stranger_messages) return true;
+  if (now - connection.stranger_since > limits_.stranger_age || messages > limits_.stranger_messages)
+    return true;
   return messages == 0 ? HoldsMoreThan(limits_.stranger_bytes, count, connection, consumed)
                        : consumed > connection.first_byte + limits_.stranger_bytes;
 }

@@ -49,9 +49,6 @@ class ConnectionGuard {
   // The socket had no message, whether it was waited for or not. A channel that goes on waiting says so again
   // and again: newcomers may have to wait for that.
   void RanDry() { dry_.store(dry_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
-  // Those who are connected may leave more messages from now on. Who is a stranger then has a second to
-  // become known.
-  void HasWidened() { widened_.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed); }
   // The conversation of this connection has become known, or is not known any more.
   void SetKnown(int fd, bool known);
 
@@ -96,7 +93,6 @@ class ConnectionGuard {
   const int listening_fd_;
   std::vector<Count> counts_;  // by descriptor
   std::atomic<uint64_t> total_{0}, dry_{0};
-  std::atomic<Clock::rep> widened_{0};               // the time of HasWidened()
   void* events_ = nullptr;                           // the monitor's socket; of the thread
   int stop_fd_ = -1;                                 // readable when the thread is to end
   std::unordered_map<int, Connection> connections_;  // this and the fields below: of the thread

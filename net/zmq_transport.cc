@@ -79,8 +79,7 @@ class ZmqChannel final : public Channel {
   Taken Take(ZmqPort& port, int flags, NodeId* from, Message* message);
   Taken TakeNext(NodeId* from, Message* message);
   static bool EndsReceive(Taken taken);
-  bool IsFromPeer(ZmqPort& router, Frame& part, bool first);
-  void Widen(ZmqPort& router);
+  bool IsFromPeer(Frame& part, bool first);
   bool TakeFromOne(ZmqPort& port, TimePoint deadline, NodeId* from, Message* message, bool* at_once);
   bool TakeFromAny(TimePoint deadline, NodeId* from, Message* message, bool* at_once);
   void LookAhead();
@@ -114,14 +113,10 @@ namespace {
 // the rest waits in the kernel and at the sender. So what whole messages of strangers take does not depend on
 // when the threads of this process get processor time. A small message keeps the buffer alive that it was
 // read into: 8 KiB, and 10 KiB of libzmq's counters. With libzmq's other memory, 33 KiB, a connection takes
-// at most 68 KiB, as long as its messages are one frame of at most 8 KiB.
-constexpr int kWaitingRequests = 2;
-// Of a task: with two, libzmq's thread goes to sleep and is woken for nearly each message. The option is one
-// for all connections that are there; later ones begin with the value of the time of bind(). A value H makes
-// the reader tell the writer of each (H + 1) / 2nd message, and a writer that has found its queue full waits
-// to be told. So a queue that is full may be widened to twice its length and no further: of two messages
-// the reader tells one then, however the two threads' news cross. Wider, and the writer may wait for ever.
-constexpr int kWaitingTaskRequests = 2 * kWaitingRequests;
+// at most 105 KiB, as long as its messages are one frame of at most 8 KiB. With two, libzmq's thread would
+// sleep and be woken for nearly each message of a task; with more than four nothing gets faster. Strangers
+// and tasks have the same number: libzmq 4.3.4 must not be told another one while a connection ends.
+constexpr int kWaitingRequests = 4;
 // A message was there if the call that would have waited for it takes less.
 constexpr std::chrono::microseconds kNoWait{3};
 // The longest time for which a message is held.
@@ -361,12 +356,12 @@ void ZmqChannel::Flush() {
 // the next Receive().
 void ZmqChannel::LookAhead() {
   const Sender sender = std::exchange(last_, {});
-  do {
-    ahead_ = ports_.size() == 1 ? Take(ports_[0], ZMQ_DONTWAIT, &next_.from, &next_.message)
-                                : TakeNext(&next_.from, &next_.message);
-  } while (ahead_ == Taken::kDropped);
+  ahead_ = ports_.size() == 1 ? Take(ports_[0], ZMQ_DONTWAIT, &next_.from, &next_.message)
+                              : TakeNext(&next_.from, &next_.message);
+  if (ahead_ == Taken::kDropped) ahead_ = Taken::kNothing;
   next_.sender = std::exchange(last_, sender);
-  if (ahead_ == Taken::kMessage) received_ = Clock::now();
+  received_ = Clock::now();
+  if (!held_.empty() && received_ - held_since_ > kMaxHeld) SendHeld();
 }
 
 // libzmq checks its queue before it waits, so a busy channel makes no system call here. `at_once`: whether it
@@ -453,7 +448,7 @@ ZmqChannel::Taken ZmqChannel::Take(ZmqPort& port, int flags, NodeId* from, Messa
   }
   if (last < 2) message->payload = Frame();
   const bool first_of_connection = last == 1 && message->header.empty();
-  const bool from_peer = !port.is_router || IsFromPeer(port, *slots[last], first_of_connection);
+  const bool from_peer = !port.is_router || IsFromPeer(*slots[last], first_of_connection);
   if (from_peer && port.is_router && first_of_connection) return Taken::kDropped;
   if (!from_peer || last < 1 || last > 2 || message->header.empty()) {
     ++stats_.frames_dropped;
@@ -474,7 +469,7 @@ ZmqChannel::Taken ZmqChannel::Take(ZmqPort& port, int flags, NodeId* from, Messa
 // Whether the ROUTER's message has the id of a conversation that a peer may have made: nobody takes the name
 // of one that this channel has made. Tells the guard of the message; `part`: one of its frames; `first`: the
 // connection begins with it.
-bool ZmqChannel::IsFromPeer(ZmqPort& router, Frame& part, bool first) {
+bool ZmqChannel::IsFromPeer(Frame& part, bool first) {
   const bool well_formed = routing_id_.size() == sizeof(NodeId);
   const NodeId id = well_formed ? FromRoutingId(routing_id_) : 0;
   if (guard_) {
@@ -482,7 +477,6 @@ bool ZmqChannel::IsFromPeer(ZmqPort& router, Frame& part, bool first) {
     const auto known = known_.find(id & ~NodeId{1});
     if (known != known_.end()) known->second[id & 1] = fd;
     guard_->Received(fd, known != known_.end(), first);
-    if (first && known != known_.end()) Widen(router);
     last_ = {id, fd};
   }
   return well_formed && std::none_of(ports_.begin(), ports_.end(),
@@ -494,24 +488,14 @@ void ZmqChannel::SetKnown(NodeId id, bool known) {
   if (known) {
     Descriptors none{-1, -1};
     if (last_.id == id) none[id & 1] = last_.descriptor;
-    if (!known_.emplace(id & ~NodeId{1}, none).second) return;
-    if (last_.id == id) guard_->SetKnown(last_.descriptor, true);
-    for (ZmqPort& port : ports_) {
-      if (port.is_router) Widen(port);
-    }
+    if (known_.emplace(id & ~NodeId{1}, none).second && last_.id == id)
+      guard_->SetKnown(last_.descriptor, true);
     return;
   }
   const auto found = known_.find(id & ~NodeId{1});
   if (found == known_.end()) return;
   for (const int fd : found->second) guard_->SetKnown(fd, false);
   known_.erase(found);
-}
-
-// Strangers' queues are widened, too: these have to become known soon.
-void ZmqChannel::Widen(ZmqPort& router) {
-  if (options_.keys != nullptr) return;
-  SetOption(router.socket.get(), ZMQ_RCVHWM, kWaitingTaskRequests);
-  guard_->HasWidened();
 }
 
 ZmqTransport::ZmqTransport(const ZmqOptions& options) : options_(options), context_(zmq_ctx_new()) {
