@@ -177,7 +177,7 @@ Prepare CopyKeys() {
 }
 
 void RegisterAll() {
-  Compare("pack and read 158,000 keys", PackKeys(), CopyKeys());
+  Compare("pack and read keys", PackKeys(), CopyKeys());
   for (const net::Compression form : {net::Compression::kBf16, net::Compression::kInt8}) {
     Compare(fmt::format("compress at random {}", net::CompressionName(form)), CompressAtRandom(form), Copy(),
             kBlock * sizeof(float));

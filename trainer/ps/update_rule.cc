@@ -76,7 +76,7 @@ void UpdateRule::SendRows(Member& member, uint64_t request, int64_t block, uint6
   if (form != net::Compression::kNone) {
     constexpr uint64_t kOfWeights = ~uint64_t{0};  // a gradient of the same request has other numbers
     const CounterRandom random = CounterRandom(static_cast<uint64_t>(member.task.index)).Stream(kOfWeights);
-    rows = compressed_.TakeRows(rows, random.Stream(request).Bits(static_cast<uint64_t>(block)));
+    rows = compressed_.TakeRows(rows, random.Stream(request).Bits(parts_.shard.BlockRows(block).begin));
   }
   const uint64_t checksum = parts_.config.net.checksum ? net::PayloadChecksum(rows.data, rows.size) : 0;
   SendWeights(member, request, block, version, checksum, rows, form, held);
