@@ -16,7 +16,7 @@
 #include "net/address.h"
 #include "net/channel.h"
 #include "net/handshake_monitor.h"
-#include "net/zmq_transport.h"
+#include "net/zmq_options.h"
 
 namespace dtrain::net {
 
