@@ -129,8 +129,8 @@ struct RunSummary {
   // Payload and headers of all tasks, until they report; without heartbeats sent by workers.
   int64_t bytes_sent = 0;
   int64_t bytes_received = 0;
-  int64_t bytes_saved = 0;          // by net.compress and packed keys: as many more would have been sent without
-  std::optional<double> startup_s;  // exec to first step
+  int64_t bytes_saved = 0;                            // that net.compress and packed keys have spared
+  std::optional<double> startup_s;                    // exec to first step
   std::map<std::string, std::vector<float>> weights;  // small models only; empty: null
   std::vector<WorkerFigures> workers;                 // by worker
   std::optional<std::string> device;                  // of the first worker: "cpu", "cuda:0", "cuda:0,1"
