@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <regex>
 #include <set>
 
 #include "base/error.h"
@@ -376,17 +375,39 @@ class ConfigWriter {
   bool gaps_ = false, many_gaps_ = false;
 };
 
+bool IsMonth(const std::string& text) {
+  for (const std::string month : {"january", "february", "march", "april", "may", "june", "july", "august",
+                                  "september", "october", "november", "december"}) {
+    if (text.size() >= 3 && month.compare(0, text.size(), text) == 0) return true;
+  }
+  return false;
+}
+
 // 31.12.2021, 12/31/2021, 2021/12/31, 31-Dec-2021 or Dec 31, 2021, with or without a time behind it.
-bool LooksLikeDate(const std::string& text) {
-  static const std::string month =
-      "(jan(uary)?|feb(ruary)?|mar(ch)?|apr(il)?|may|june?|july?|aug(ust)?|sep(t|tember)?|oct(ober)?|nov("
-      "ember)?|"
-      "dec(ember)?)";
-  static const std::regex form(
-      "(\\d{1,2}([./-])\\d{1,2}\\2\\d{4}|\\d{4}([./-])\\d{1,2}\\3\\d{1,2}|"
-      "(\\d{1,2}[-/. ]+" +
-      month + "|" + month + "[-/. ]+\\d{1,2})[-/., ]+(\\d{2}|\\d{4}))([ t].*)?");
-  return std::regex_match(LowerCase(text), form);
+bool LooksLikeDate(const std::string& any_case) {
+  const std::string text = LowerCase(any_case), letters = "abcdefghijklmnopqrstuvwxyz", digits = "0123456789";
+  std::string parts[3], between[2];
+  size_t at = 0;
+  const auto take = [&](const std::string& characters) {
+    const size_t begin = std::min(at, text.size());
+    at = std::min(text.find_first_not_of(characters, begin), text.size());
+    return text.substr(begin, at - begin);
+  };
+  for (size_t i = 0; i < 3; ++i) {
+    if (i > 0 && (between[i - 1] = take("./-, ")).empty()) return false;
+    parts[i] = take(digits);
+    if (parts[i].empty()) parts[i] = take(letters);
+  }
+  if (at < text.size() && text[at] != ' ' && text[at] != 't') return false;  // there the time begins
+  const auto is_number = [&](size_t part, size_t min, size_t max) {
+    const std::string& number = parts[part];
+    return number.size() >= min && number.size() <= max && number.find_first_not_of(digits) == number.npos;
+  };
+  if (is_number(0, 1, 2) && IsMonth(parts[1])) return is_number(2, 2, 4);
+  if (IsMonth(parts[0])) return is_number(1, 1, 2) && is_number(2, 2, 4);
+  const bool same = between[0] == between[1] && between[0].find_first_of(", ") == std::string::npos;
+  return same && is_number(1, 1, 2) &&
+         ((is_number(0, 1, 2) && is_number(2, 4, 4)) || (is_number(0, 4, 4) && is_number(2, 1, 2)));
 }
 
 std::string ColumnList(const TableProfile& table) {
