@@ -20,7 +20,6 @@
 #include "base/machine_memory.h"
 #include "base/names.h"
 #include "cmd/common/program.h"
-#include "cmd/common/run_files.h"
 #include "cmd/common/run_lock.h"
 #include "trainer/checkpoint/checkpoint_errors.h"
 #include "trainer/config/dump.h"
@@ -115,7 +114,9 @@ std::string CommandOf(const Json& record, const std::string& what, const std::st
   if (what.empty()) return "";
   std::vector<std::string> words;
   bool value = false;
-  for (const Json& each : ListOf(record, "command_line")) {
+  const Json* const line = record.Find("command_line");
+  const Json none = Json::array();
+  for (const Json& each : line != nullptr && line->is_array() ? *line : none) {
     const std::string word = each.is_string() ? each.get<std::string>() : "";
     const bool run = std::exchange(value, word == "--run") || value || word.rfind("--run=", 0) == 0;
     if (!run) words.push_back(word);
