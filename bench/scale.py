@@ -40,6 +40,12 @@ def unique(batch, width=WIDTH, features=FEATURES):
     return width * -math.expm1(-batch * features / width) + 1
 
 
+def there_bytes(ps, batch, keys, width=WIDTH):
+    """Of a step's messages to all ps: a value and a packed key of each row."""
+    key = (2.85 + math.log2(width / keys)) / 8
+    return (key + 4) * keys + HEADER * ps * blocks(ps, batch)
+
+
 def blocks(ps, batch):
     return min(max(batch * 64 * 8 // ps // BLOCK_BYTES, 1), MAX_BLOCKS)
 
@@ -64,8 +70,7 @@ class Model:
         if cores:
             rates["processors"] = cores * self.busy / (worker + of_ps)
         if link:
-            there = 8 * keys + HEADER * ps * blocks(ps, batch)
-            rates["link"] = LINKS[link] / there
+            rates["link"] = LINKS[link] / there_bytes(ps, batch, keys)
         return rates
 
 
@@ -178,8 +183,8 @@ def print_large(model):
         ps, workers, features = 200, 800, 100
         keys = batch * features * 0.5  # features that come often are in many rows of a batch
         rates = model.rates(ps, workers, batch, None, keys=keys, features=features)
-        rates["link of a worker"] = workers * 1250e6 / (8 * keys + HEADER * ps * blocks(ps, batch))
-        rates["link of a ps"] = ps * 1250e6 / (8 * keys + HEADER * ps * blocks(ps, batch))
+        there = there_bytes(ps, batch, keys, 1e11)
+        rates["link of a worker"], rates["link of a ps"] = workers * 1250e6 / there, ps * 1250e6 / there
         limit = min(rates, key=rates.get)
         rows.append([f"{batch:,}", round(rates[limit] * batch), limit]
                     + [round(rates[name] * batch / 1e6, 1) for name in ("workers", "ps", "link of a worker", "link of a ps")])
