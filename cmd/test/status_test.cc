@@ -147,6 +147,9 @@ TEST_CASE("status: process ids of another container, or that are used again, do 
     };
     SetPid(local.run, kNobody);
     CHECK(StatusOf({local.run}).output.find("training, step ") == 0);
+    // The list is of what the run has written, once a second.
+    const TimePoint deadline = Clock::now() + kPatience;
+    while (state() == "waiting" && Clock::now() < deadline) std::this_thread::sleep_for(milliseconds(50));
     CHECK(state() == "running");
     local.process->Signal(SIGKILL);
     RunToEnd(*local.process);
