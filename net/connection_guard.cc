@@ -36,7 +36,7 @@ constexpr milliseconds kReplaceAll{250};  // in no less time, however many come 
 // libzmq looks for connections with new messages once in 100 messages.
 constexpr uint64_t kTurnSlack = 200;
 // The messages of a connection that wait for the channel at most, with the empty one that it begins with.
-constexpr uint64_t kQueue = 3;
+constexpr uint64_t kQueue = 9;
 // One in so many strangers may have gone and left messages.
 constexpr size_t kGoneOneIn = 8;
 

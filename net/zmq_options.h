@@ -22,7 +22,7 @@ struct ZmqOptions {
   // What those may hold who connect and are not known (Channel::SetKnown). Unset: what they like.
   std::optional<ConnectionGuard::Limits> guard;
   // The number of messages of one peer that may wait here to be sent, and in a conversation that this side
-  // makes as many again to be received. Of others' conversations, without keys, four wait here, and the rest
+  // makes as many again to be received. Of others' conversations, without keys, eight wait here, and the rest
   // at their side.
   int queue_messages = 64;
   // How long a closed channel may continue to send in the background.

@@ -113,10 +113,10 @@ namespace {
 // the rest waits in the kernel and at the sender. So what whole messages of strangers take does not depend on
 // when the threads of this process get processor time. A small message keeps the buffer alive that it was
 // read into: 8 KiB, and 10 KiB of libzmq's counters. With libzmq's other memory, 33 KiB, a connection takes
-// at most 105 KiB, as long as its messages are one frame of at most 8 KiB. With two, libzmq's thread would
-// sleep and be woken for nearly each message of a task; with more than four nothing gets faster. Strangers
-// and tasks have the same number: libzmq 4.3.4 must not be told another one while a connection ends.
-constexpr int kWaitingRequests = 4;
+// at most 177 KiB, as long as its messages are one frame of at most 8 KiB. With two, libzmq's thread would
+// sleep and be woken for nearly each message of a task; 64 are a tenth faster. Strangers and
+// tasks have the same number: libzmq 4.3.4 must not be told another one while a connection ends.
+constexpr int kWaitingRequests = 8;
 // A message was there if the call that would have waited for it takes less.
 constexpr std::chrono::microseconds kNoWait{3};
 // The longest time for which a message is held.

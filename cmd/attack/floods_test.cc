@@ -69,7 +69,7 @@ int64_t GrownBeside(int peers, Attack&& attack) {
 
 // Checks a run beside the flood. `mib`: the bound on memory; 0: the promise for so many strangers, 20 MiB and
 // 64 KiB for each. What messages of one frame of up to 8 KiB take of that is bounded whenever the ps's
-// threads run: 105 KiB for a connection (kWaitingRequests in net/zmq_transport.cc), so 10.3 MiB for 100.
+// threads run: 177 KiB for a connection (kWaitingRequests in net/zmq_transport.cc), so 17.3 MiB for 100.
 template <typename Attack>
 void CheckOutlives(int peers, Attack&& attack, int64_t mib = 0) {
   const int64_t max = mib > 0 ? mib : PromisedMib(peers);
@@ -135,8 +135,8 @@ TEST_CASE("attack: real frames with changed bytes, over 100 connections") {
   });
 }
 
-// What comes in until the next look is held: of each connection four messages and the one that is being read,
-// 5.3 MiB, and as much of those that were cut off and are not read yet.
+// What comes in until the next look is held: of each connection eight messages and the one that is being
+// read, 9.5 MiB, and as much of those that were cut off and are not read yet.
 TEST_CASE("attack: whole frames of 1 MiB that are no messages cost at most 64 MiB") {
   const std::string frame = ZmtpFrame(std::string(1 << 20, 'x'));
   CheckOutlives(
