@@ -52,7 +52,7 @@ constexpr int64_t kStrangers = 64;
 // The overhead of a setting in a message.
 constexpr uint64_t kSettingBytes = 40;
 // How many at most where there are descriptors to spare.
-constexpr int64_t kMaxStrangers = 190;
+constexpr int64_t kMaxStrangers = 512;
 // Descriptors of a process beside its connections.
 constexpr int64_t kOtherDescriptors = 64;
 
