@@ -91,7 +91,7 @@ class ZmqChannel final : public Channel {
   size_t next_port_ = 0;  // where the next look begins, so that a busy port does not starve the others
   std::vector<pollfd> poll_items_;
   bool serves_ = false;
-  std::vector<Held> held_;  // in order
+  std::vector<Held> held_, sending_;  // in order; the second of SendHeld(), to reuse its storage
   TimePoint held_since_;
   Taken ahead_ = Taken::kNothing;  // what the next Receive() begins with; kMessage: with next_
   struct {
@@ -114,8 +114,8 @@ namespace {
 // when the threads of this process get processor time. A small message keeps the buffer alive that it was
 // read into: 8 KiB, and 10 KiB of libzmq's counters. With libzmq's other memory, 33 KiB, a connection takes
 // at most 177 KiB, as long as its messages are one frame of at most 8 KiB. With two, libzmq's thread would
-// sleep and be woken for nearly each message of a task; 64 are a tenth faster. Strangers and
-// tasks have the same number: libzmq 4.3.4 must not be told another one while a connection ends.
+// sleep and be woken for nearly each message of a task; 64 are a tenth faster. Strangers and tasks have
+// the same number: libzmq 4.3.4 must not be told another one while a connection ends.
 constexpr int kWaitingRequests = 8;
 // A message was there if the call that would have waited for it takes less.
 constexpr std::chrono::microseconds kNoWait{3};
@@ -289,9 +289,9 @@ bool ZmqChannel::MayHold(const Message& message) const {
 
 // What a peer has no room for stays, with what is behind it.
 void ZmqChannel::SendHeld() {
-  std::vector<Held> all;
-  all.swap(held_);
-  for (Held& held : all) {
+  if (held_.empty()) return;
+  sending_.swap(held_);
+  for (Held& held : sending_) {
     ZmqPort* const port = FindPort(held.peer);
     const bool waits = Holds(held.peer);
     if (port != nullptr) port->drained = false;
@@ -299,6 +299,7 @@ void ZmqChannel::SendHeld() {
       held_.push_back(std::move(held));
     }
   }
+  sending_.clear();
 }
 
 bool ZmqChannel::Holds(NodeId peer) const {
