@@ -339,7 +339,7 @@ ReceiveResult ZmqChannel::Receive(TimePoint deadline, NodeId* from, Message* mes
                                   : TakeFromAny(deadline, from, message, &at_once))) {
     return ReceiveResult::kTimeout;
   }
-  if (at_once) LookAhead();
+  if (at_once && serves_) LookAhead();
   return ReceiveResult::kMessage;
 }
 

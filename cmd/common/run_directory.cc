@@ -515,6 +515,19 @@ std::string CutShort(const Config& config, const std::string& config_path,
   return config.checkpoint.resume == "auto" && IsCutShort(newest) ? path : "";
 }
 
+// Places the run in the directory that its config names.
+PlacedRun PlaceIn(Config config, const std::string& config_path, const RunDirectory::Writer& writer) {
+  PlaceOutputs(&config);
+  PlacedRun placed{std::move(config), nullptr};
+  placed.directory = RunDirectory::Open(placed.config.run.dir, writer);
+  try {
+    placed.directory->Begin(placed.config, config_path);
+  } catch (const FileError& error) {
+    ThrowUnwritable(fmt::format("run.dir = {}", error.what()), error.error_number());
+  }
+  return placed;
+}
+
 }  // namespace
 
 void PlaceOutputs(Config* config) {
@@ -533,13 +546,12 @@ PlacedRun PlaceRun(const std::string& config_path, const RunDirectory::Writer& w
     placed.config = load(made_up);
     Config& config = placed.config;
     if (!config.run.has_directory()) return placed;
-    const bool explicitly = config.run.dir != made_up;
-    if (!explicitly && writer.name == TaskName({Role::kPs, 0})) {
+    if (config.run.dir != made_up) return PlaceIn(std::move(config), config_path, writer);
+    if (writer.name == TaskName({Role::kPs, 0})) {
       const std::string old = CutShort(config, config_path, writer);
       try {
         if (!old.empty()) {
-          PlacedRun again =
-              PlaceRun(config_path, writer, tell, [&](const std::string&) { return load(old); });
+          PlacedRun again = PlaceIn(load(old), config_path, writer);
           tell(fmt::format("goes on with {}, which was cut short; to begin anew: --run DIR", ShownPath(old)));
           return again;
         }
@@ -547,15 +559,13 @@ PlacedRun PlaceRun(const std::string& config_path, const RunDirectory::Writer& w
       }
     }
     PlaceOutputs(&config);
-    if (explicitly) placed.directory = RunDirectory::Open(config.run.dir, writer);
     try {
-      if (!explicitly) placed.directory = RunDirectory::Make(config.run.dir, writer);
+      placed.directory = RunDirectory::Make(config.run.dir, writer);
       if (placed.directory == nullptr) continue;
       placed.directory->Begin(config, config_path);
       return placed;
     } catch (const FileError& error) {
       placed.directory.reset();
-      if (explicitly) ThrowUnwritable(fmt::format("run.dir = {}", error.what()), error.error_number());
       why = error.what();
       break;
     }

@@ -3,10 +3,12 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <signal.h>
+#include <time.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <thread>
 
 #include "base/json.h"
 #include "cmd/testing/job.h"
@@ -122,6 +124,8 @@ TEST_CASE("kept models: a cluster by hand keeps its model, and its run can be as
 
 TEST_CASE("kept models: a ps 0 by hand that was killed goes on in its directory by the same command") {
   const ByHand job(1, 1, EndlessJob() + "checkpoint: {every_steps: 200}\n");
+  // At the beginning of a second, so that a new directory would have the name of the one that is there.
+  for (const time_t now = time(nullptr); time(nullptr) == now;) std::this_thread::sleep_for(milliseconds(1));
   const auto ps = job.Start("ps", 0), worker = job.Start("worker", 0);
   REQUIRE(ps->WaitForLine("saved "));
   REQUIRE(worker->WaitForLine("worker 0 | epoch"));
