@@ -24,14 +24,14 @@
 
 #include "base/check.h"
 #include "trainer/config/config.h"
-#include "trainer/data/csr_set.h"
-#include "trainer/data/files/criteo_line.h"
-#include "trainer/data/files/csv_table.h"
-#include "trainer/data/files/sources.h"
-#include "trainer/data/files/vw_line.h"
-#include "trainer/data/load_data.h"
-#include "trainer/data/source.h"
-#include "trainer/data/synth/synth_table.h"
+#include "trainer/input/sources.h"
+#include "trainer/rows/criteo_line.h"
+#include "trainer/rows/csv_table.h"
+#include "trainer/rows/vw_line.h"
+#include "trainer/sets/csr_set.h"
+#include "trainer/sets/load_data.h"
+#include "trainer/sets/source.h"
+#include "trainer/synth/synth_table.h"
 
 namespace dtrain::bench {
 namespace {
@@ -60,13 +60,17 @@ Config ConfigOf(const Text& text, const std::string& path) {
   return config;
 }
 
+// The features of sparse rows.
+int64_t WidthOf(const Config& config) {
+  return config.model.inputs.value_or(int64_t{1} << *HashBits(config.data));
+}
+
 int64_t ReadText(const Text& text, const std::string& path) {
   const Config config = ConfigOf(text, path);
   const LabelRules rules{std::nullopt, "model.kind = linear", ""};
   SourceInputs inputs(config.data.train.path, "data.train.path");
   if (text.format == DataFormat::kCsv) return ReadTrainTable(config.data, rules, {}, &inputs).Rows().rows;
-  const int64_t width = config.model.inputs.value_or(int64_t{1} << *HashBits(config.data));
-  return ReadSparseTable(config.data, rules, width, &inputs).rows.count();
+  return ReadSparseTable(config.data, rules, WidthOf(config), &inputs).rows.count();
 }
 
 // Adds up the digits of each field as a whole number, whatever else is in it, and counts lines.
@@ -102,6 +106,7 @@ class CachedEpochs {
   CachedEpochs(const Text& text, const std::string& path) {
     DT_CHECK(mkdtemp(directory_.data()) != nullptr, directory_);
     Config config = ConfigOf(text, path);
+    if (HasSparseRows(config.data)) config.model.inputs = WidthOf(config);
     config.data.cache = DataCache::kFile;
     config.data.cache_dir = directory_;
     config.train.batch_size = 100;

@@ -2,7 +2,7 @@
 #include "base/error.h"
 #include "fuzz/input.h"
 #include "fuzz/target.h"
-#include "trainer/data/files/csv_reader.h"
+#include "trainer/input/csv_reader.h"
 
 namespace dtrain::fuzz {
 namespace {

@@ -4,10 +4,10 @@
 #include "base/error.h"
 #include "fuzz/script.h"
 #include "fuzz/target.h"
-#include "trainer/data/load_data.h"
-#include "trainer/data/source.h"
 #include "trainer/feed/feed_server.h"
 #include "trainer/feed/feed_source.h"
+#include "trainer/sets/load_data.h"
+#include "trainer/sets/source.h"
 #include "trainer/testing/small_config.h"
 
 namespace dtrain::fuzz {

@@ -5,8 +5,8 @@
 #include "base/error.h"
 #include "fuzz/input.h"
 #include "fuzz/target.h"
-#include "trainer/data/files/idx.h"
-#include "trainer/data/files/input_bytes.h"
+#include "trainer/input/input_bytes.h"
+#include "trainer/rows/idx.h"
 
 namespace dtrain::fuzz {
 namespace {

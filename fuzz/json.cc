@@ -2,7 +2,7 @@
 #include "fuzz/input.h"
 #include "fuzz/target.h"
 #include "trainer/config/config.h"
-#include "trainer/data/positions.h"
+#include "trainer/order/positions.h"
 #include "trainer/ps/worker_result.h"
 #include "trainer/result/run_account.h"
 #include "trainer/result/run_summary.h"

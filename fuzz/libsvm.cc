@@ -5,8 +5,8 @@
 #include "base/error.h"
 #include "fuzz/input.h"
 #include "fuzz/sparse_line.h"
-#include "trainer/data/files/input_bytes.h"
-#include "trainer/data/files/sparse_file.h"
+#include "trainer/input/input_bytes.h"
+#include "trainer/rows/sparse_file.h"
 
 namespace dtrain::fuzz {
 namespace {

@@ -2,7 +2,7 @@
 #include "base/error.h"
 #include "fuzz/input.h"
 #include "fuzz/target.h"
-#include "trainer/data/rows/open_rows.h"
+#include "trainer/rows/open_rows.h"
 
 namespace dtrain::fuzz {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "fuzz/target.h"
-#include "trainer/data/files/sparse_line.h"
+#include "trainer/rows/sparse_line.h"
 
 namespace dtrain::fuzz {
 

@@ -2,7 +2,7 @@
 #include "base/error.h"
 #include "fuzz/input.h"
 #include "fuzz/target.h"
-#include "trainer/data/files/table_profile.h"
+#include "trainer/survey/table_profile.h"
 
 namespace dtrain::fuzz {
 namespace {

@@ -14,10 +14,10 @@
 #include "cmd/common/load_config.h"
 #include "cmd/common/signal_pipe.h"
 
-#include "trainer/data/data_shape.h"
-#include "trainer/data/order.h"
-#include "trainer/data/source.h"
 #include "trainer/model/layout.h"
+#include "trainer/order/order.h"
+#include "trainer/sets/source.h"
+#include "trainer/survey/data_shape.h"
 #include "trainer/table/row_store.h"
 #include "trainer/task/memory_need.h"
 #include "trainer/task/run_task.h"

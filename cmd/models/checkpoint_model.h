@@ -8,11 +8,11 @@
 
 #include "cmd/common/arguments.h"
 #include "cmd/common/report.h"
+#include "trainer/batch/input_form.h"
 #include "trainer/checkpoint/checkpoint_reader.h"
 #include "trainer/config/config.h"
-#include "trainer/data/files/input_form.h"
-#include "trainer/data/rows/row_reader.h"
 #include "trainer/model/layout.h"
+#include "trainer/rows/row_reader.h"
 
 namespace dtrain {
 

@@ -29,8 +29,8 @@
 #include "trainer/checkpoint/checkpoint_errors.h"
 #include "trainer/checkpoint/checkpoint_names.h"
 #include "trainer/config/load.h"
-#include "trainer/data/files/held_out.h"
-#include "trainer/data/positions.h"
+#include "trainer/order/held_out.h"
+#include "trainer/order/positions.h"
 #include "trainer/result/run_summary.h"
 #include "trainer/summary/summary.h"
 

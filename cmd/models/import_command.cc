@@ -18,14 +18,14 @@
 #include "trainer/config/dump.h"
 #include "trainer/config/load.h"
 #include "trainer/config/user_text.h"
-#include "trainer/data/data_shape.h"
-#include "trainer/data/load_data.h"
-#include "trainer/data/positions.h"
-#include "trainer/data/source.h"
 #include "trainer/export/exported_model.h"
 #include "trainer/export/take_tensors.h"
 #include "trainer/model/finite.h"
 #include "trainer/optim/optimizer.h"
+#include "trainer/order/positions.h"
+#include "trainer/sets/load_data.h"
+#include "trainer/sets/source.h"
+#include "trainer/survey/data_shape.h"
 #include "trainer/task/run_task.h"
 
 namespace dtrain {

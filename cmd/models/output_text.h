@@ -10,8 +10,8 @@
 
 #include "cmd/models/evaluation.h"
 #include "trainer/config/config.h"
-#include "trainer/data/rows/row_reader.h"
 #include "trainer/result/run_summary.h"
+#include "trainer/rows/row_reader.h"
 
 namespace dtrain {
 

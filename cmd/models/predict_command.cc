@@ -17,11 +17,11 @@
 #include "cmd/models/output_text.h"
 #include "cmd/models/trained_model.h"
 
-#include "trainer/data/files/csv_reader.h"
-#include "trainer/data/files/sources.h"
-#include "trainer/data/rows/open_rows.h"
 #include "trainer/export/output_file.h"
+#include "trainer/input/csv_reader.h"
+#include "trainer/input/sources.h"
 #include "trainer/result/verdict.h"
+#include "trainer/rows/open_rows.h"
 #include "trainer/task/run_task.h"
 
 namespace dtrain {

@@ -12,8 +12,8 @@
 #include "cmd/models/checkpoint_model.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/checkpoint/checkpoint_reader.h"
-#include "trainer/data/files/sources.h"
 #include "trainer/device/choice.h"
+#include "trainer/input/sources.h"
 #include "trainer/task/run_task.h"
 
 namespace dtrain {

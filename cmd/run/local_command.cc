@@ -27,7 +27,7 @@
 #include "cmd/run/supervisor.h"
 #include "trainer/config/config.h"
 #include "trainer/config/dump.h"
-#include "trainer/data/source.h"
+#include "trainer/sets/source.h"
 #include "trainer/task/memory_need.h"
 #include "trainer/task/run_task.h"
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/data/files/table_profile.h"
+#include "trainer/survey/table_profile.h"
 
 namespace dtrain {
 

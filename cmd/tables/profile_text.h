@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "trainer/data/files/table_profile.h"
+#include "trainer/survey/table_profile.h"
 
 namespace dtrain {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/data/files/table_profile.h"
+#include "trainer/survey/table_profile.h"
 
 namespace dtrain {
 

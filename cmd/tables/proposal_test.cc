@@ -7,11 +7,11 @@
 #include "base/random.h"
 #include "cmd/tables/profile_text.h"
 #include "trainer/config/load.h"
-#include "trainer/data/data_shape.h"
-#include "trainer/data/files/data_test_util.h"
-#include "trainer/data/files/held_out.h"
-#include "trainer/data/load_data.h"
-#include "trainer/data/order.h"
+#include "trainer/input/data_test_util.h"
+#include "trainer/order/held_out.h"
+#include "trainer/order/order.h"
+#include "trainer/sets/load_data.h"
+#include "trainer/survey/data_shape.h"
 
 namespace dtrain {
 namespace {

@@ -12,7 +12,7 @@
 #include "base/file.h"
 
 #include "cmd/tables/tables.h"
-#include "trainer/data/synth/synth_table.h"
+#include "trainer/synth/synth_table.h"
 
 namespace dtrain {
 namespace {

@@ -16,7 +16,7 @@
 #include "cmd/tables/profile_text.h"
 #include "cmd/tables/proposal.h"
 #include "cmd/tables/tables.h"
-#include "trainer/data/files/table_profile.h"
+#include "trainer/survey/table_profile.h"
 
 namespace dtrain {
 namespace {

@@ -12,7 +12,7 @@
 #include "cmd/testing/process.h"
 #include "cmd/testing/python.h"
 #include "trainer/checkpoint/checkpoint_test_util.h"
-#include "trainer/data/files/data_test_util.h"
+#include "trainer/input/data_test_util.h"
 
 namespace dtrain::testing {
 namespace {

@@ -13,7 +13,7 @@
 #include "cmd/testing/job.h"
 #include "cmd/testing/process.h"
 #include "cmd/testing/python.h"
-#include "trainer/data/files/data_test_util.h"
+#include "trainer/input/data_test_util.h"
 
 namespace dtrain::testing {
 namespace {

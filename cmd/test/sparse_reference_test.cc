@@ -17,9 +17,9 @@
 #include "cmd/testing/job.h"
 #include "cmd/testing/python.h"
 #include "trainer/config/load.h"
-#include "trainer/data/files/sparse_file.h"
 #include "trainer/metrics/metrics.h"
 #include "trainer/model/model.h"
+#include "trainer/rows/sparse_file.h"
 #include "trainer/task/run_task.h"
 
 namespace dtrain::testing {

@@ -15,8 +15,8 @@
 #include "base/testing/files.h"
 #include "cmd/testing/job.h"
 #include "cmd/testing/python.h"
-#include "trainer/data/data_shape.h"
-#include "trainer/data/load_data.h"
+#include "trainer/sets/load_data.h"
+#include "trainer/survey/data_shape.h"
 
 namespace dtrain::testing {
 namespace {
@@ -86,6 +86,7 @@ std::string Ours(const std::string& path, int64_t base) {
   config.data.train.format = DataFormat::kLibsvm;
   config.data.train.path = {path};
   config.data.index_base = base;
+  config.model.inputs = PeekShape(config).inputs;
   const LoadedData data = LoadData(config);
   std::vector<int64_t> rows(static_cast<size_t>(*data.train->rows()));
   std::iota(rows.begin(), rows.end(), 0);

@@ -17,7 +17,7 @@
 #include "cmd/testing/process.h"
 #include "cmd/testing/python.h"
 #include "trainer/config/config.h"
-#include "trainer/data/files/vw_line.h"
+#include "trainer/rows/vw_line.h"
 
 namespace dtrain::testing {
 namespace {

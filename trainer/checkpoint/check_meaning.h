@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "trainer/batch/input_form.h"
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/config/config.h"
-#include "trainer/data/files/input_form.h"
 
 namespace dtrain {
 

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/batch/input_form.h"
 #include "trainer/config/config.h"
-#include "trainer/data/files/input_form.h"
 #include "trainer/model/layout.h"
 #include "trainer/table/row_pieces.h"
 

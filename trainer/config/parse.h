@@ -30,7 +30,7 @@ std::string RemedyText(const Field& field);
 std::string ExampleOf(const Field& field);
 
 // The member of train.optimizer.schedule.decay_steps where the key says auto: the updates of the run behind
-// the warm-up (AutoDecaySteps() in trainer/data/data_shape.h).
+// the warm-up (AutoDecaySteps() in trainer/survey/data_shape.h).
 constexpr int64_t kAutoDecay = 0;
 
 // "must be a whole number >= 1 (examples per step). Try 64."

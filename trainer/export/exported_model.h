@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/batch/input_form.h"
 #include "trainer/checkpoint/checkpoint_reader.h"
 #include "trainer/config/config.h"
-#include "trainer/data/files/input_form.h"
 #include "trainer/export/output_file.h"
 #include "trainer/export/tensor_file.h"
 #include "trainer/model/layout.h"

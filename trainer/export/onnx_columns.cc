@@ -3,8 +3,8 @@
 #include <limits>
 #include <utility>
 
-#include "trainer/data/files/csv_reader.h"
 #include "trainer/export/onnx_graph.h"
+#include "trainer/input/csv_reader.h"
 
 namespace dtrain {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "trainer/data/order.h"
+#include "trainer/order/order.h"
 
 namespace dtrain {
 namespace {

@@ -10,7 +10,7 @@
 #include "net/codec.h"
 #include "trainer/batch/batch.h"
 #include "trainer/config/config.h"
-#include "trainer/data/source.h"
+#include "trainer/sets/source.h"
 
 namespace dtrain {
 

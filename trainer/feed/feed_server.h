@@ -19,9 +19,9 @@
 #include "net/codec.h"
 #include "net/lent_buffer.h"
 #include "trainer/config/config.h"
-#include "trainer/data/order.h"
-#include "trainer/data/source.h"
+#include "trainer/order/order.h"
 #include "trainer/peer/stranger_budget.h"
+#include "trainer/sets/source.h"
 
 namespace dtrain {
 

@@ -6,9 +6,9 @@
 
 #include "base/error.h"
 #include "net/inproc_transport.h"
-#include "trainer/data/load_data.h"
 #include "trainer/feed/feed_batch.h"
 #include "trainer/feed/feed_test_util.h"
+#include "trainer/sets/load_data.h"
 
 namespace dtrain {
 namespace {

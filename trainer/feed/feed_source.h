@@ -15,10 +15,10 @@
 #include "net/channel.h"
 #include "net/codec.h"
 #include "trainer/config/config.h"
-#include "trainer/data/source.h"
 #include "trainer/feed/feed_batch.h"
 #include "trainer/peer/conversation.h"
 #include "trainer/peer/heartbeat.h"
+#include "trainer/sets/source.h"
 
 namespace dtrain {
 

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "base/error.h"
-#include "trainer/data/load_data.h"
 #include "trainer/feed/feed_test_util.h"
+#include "trainer/sets/load_data.h"
 #include "trainer/testing/flood_channel.h"
 
 namespace dtrain {

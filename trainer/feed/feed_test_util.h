@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "trainer/data/load_data.h"
-#include "trainer/data/source.h"
 #include "trainer/feed/feed_server.h"
+#include "trainer/sets/load_data.h"
+#include "trainer/sets/source.h"
 #include "trainer/testing/fake_channel.h"
 #include "trainer/testing/small_config.h"
 

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "trainer/config/config.h"
-#include "trainer/data/source.h"
 #include "trainer/hooks/step_stats.h"
 #include "trainer/model/layout.h"
+#include "trainer/sets/source.h"
 
 namespace dtrain {
 

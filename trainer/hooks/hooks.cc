@@ -6,10 +6,10 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "trainer/data/data_warnings.h"
-#include "trainer/data/order.h"
 #include "trainer/hooks/progress.h"
 #include "trainer/model/finite.h"
+#include "trainer/order/order.h"
+#include "trainer/survey/data_warnings.h"
 
 namespace dtrain {
 namespace {

@@ -11,12 +11,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "trainer/config/config.h"
-#include "trainer/data/load_data.h"
-#include "trainer/data/source.h"
 #include "trainer/hooks/hook.h"
 #include "trainer/hooks/progress.h"
 #include "trainer/hooks/step_stats.h"
 #include "trainer/model/layout.h"
+#include "trainer/sets/load_data.h"
+#include "trainer/sets/source.h"
 #include "trainer/summary/summary.h"
 
 namespace dtrain {

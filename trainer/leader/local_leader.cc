@@ -7,8 +7,7 @@
 #include "base/fault_point.h"
 #include "base/names.h"
 #include "base/signals.h"
-#include "trainer/data/data_shape.h"
-#include "trainer/data/order.h"
+#include "trainer/order/order.h"
 #include "trainer/peer/abort.h"
 #include "trainer/peer/heartbeat.h"
 #include "trainer/peer/peer_limits.h"
@@ -17,6 +16,7 @@
 #include "trainer/ps/run_history.h"
 #include "trainer/ps/snapshot_keeper.h"
 #include "trainer/result/run_account.h"
+#include "trainer/survey/data_shape.h"
 
 namespace dtrain {
 namespace {

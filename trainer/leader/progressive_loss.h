@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/log.h"
-#include "trainer/data/positions.h"
+#include "trainer/result/losses.h"
 
 namespace dtrain {
 

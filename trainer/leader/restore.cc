@@ -12,10 +12,10 @@
 #include "trainer/checkpoint/checkpoint_errors.h"
 #include "trainer/checkpoint/checkpoint_names.h"
 #include "trainer/checkpoint/shard_format.h"
-#include "trainer/data/data_shape.h"
-#include "trainer/data/order.h"
 #include "trainer/optim/optimizer.h"
+#include "trainer/order/order.h"
 #include "trainer/peer/peer_limits.h"
+#include "trainer/survey/data_shape.h"
 
 namespace dtrain {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/names.h"
-#include "trainer/data/source.h"
+#include "trainer/order/data_fingerprint.h"
 
 namespace dtrain {
 namespace {

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "base/random.h"
-#include "trainer/data/data_shape.h"
-#include "trainer/data/load_data.h"
-#include "trainer/data/source.h"
 #include "trainer/model/model_test_util.h"
+#include "trainer/sets/load_data.h"
+#include "trainer/sets/source.h"
+#include "trainer/survey/data_shape.h"
 
 namespace dtrain {
 namespace {

@@ -1,5 +1,5 @@
 // DataFacts: what a worker tells ps 0 about its data, because ps 0 has none. ps 0 writes the form of the data
-// (trainer/data/files/input_form.h) into checkpoints and tells all workers which scale the run uses.
+// (trainer/batch/input_form.h) into checkpoints and tells all workers which scale the run uses.
 // Thread: any; plain values and free functions.
 #pragma once
 
@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "net/codec.h"
-#include "trainer/data/files/input_form.h"
+#include "trainer/batch/input_form.h"
 
 namespace dtrain {
 

@@ -11,12 +11,12 @@
 
 #include "base/clock.h"
 #include "base/names.h"
+#include "trainer/batch/input_form.h"
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/config/config.h"
-#include "trainer/data/files/input_form.h"
-#include "trainer/data/positions.h"
-#include "trainer/data/source.h"
+#include "trainer/order/data_fingerprint.h"
 #include "trainer/peer/run_id.h"
+#include "trainer/result/losses.h"
 
 namespace dtrain {
 

@@ -2,7 +2,7 @@
 // in the order of their workers, and answers each with the new weights. The leader decides which gradients a
 // round has (trainer/leader/round_plan.h). A gradient is held in the frame in which it came, without a copy.
 // A gradient of no rows is one of the round and counts nothing in the mean: its worker ends an epoch in step
-// with the others (trainer/data/order.h). When a worker is lost after a round has named it, the blocks that
+// with the others (trainer/order/order.h). When a worker is lost after a round has named it, the blocks that
 // are not applied yet go without it; then, and only then, ps may have applied different gradients.
 //
 // This does not happen where rounds wait for a lost worker (RoundsWaitForLost). There the gradients of a

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "net/codec.h"
-#include "trainer/data/positions.h"
+#include "trainer/result/losses.h"
 #include "trainer/result/run_summary.h"
 
 namespace dtrain {

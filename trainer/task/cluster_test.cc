@@ -12,9 +12,9 @@
 #include "base/error.h"
 #include "base/testing/files.h"
 #include "net/inproc_transport.h"
-#include "trainer/data/load_data.h"
-#include "trainer/data/source.h"
 #include "trainer/model/layout.h"
+#include "trainer/sets/load_data.h"
+#include "trainer/sets/source.h"
 #include "trainer/task/quiet_run_test_util.h"
 #include "trainer/testing/small_config.h"
 

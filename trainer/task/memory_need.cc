@@ -9,13 +9,13 @@
 #include "base/names.h"
 #include "gpu/ops.h"
 #include "trainer/config/config.h"
-#include "trainer/data/files/held_out.h"
-#include "trainer/data/order.h"
-#include "trainer/data/source.h"
 #include "trainer/feed/feed_batch.h"
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
 #include "trainer/optim/optimizer.h"
+#include "trainer/order/held_out.h"
+#include "trainer/order/order.h"
+#include "trainer/sets/source.h"
 #include "trainer/table/hash_store.h"
 
 namespace dtrain {

@@ -8,8 +8,8 @@
 
 #include "base/machine_memory.h"
 #include "trainer/config/config.h"
-#include "trainer/data/data_shape.h"
 #include "trainer/model/layout.h"
+#include "trainer/survey/data_shape.h"
 
 namespace dtrain {
 

@@ -6,10 +6,10 @@
 
 #include "base/error.h"
 #include "net/inproc_transport.h"
-#include "trainer/data/data_shape.h"
-#include "trainer/data/source.h"
 #include "trainer/device/make_model.h"
 #include "trainer/peer/this_host.h"
+#include "trainer/sets/source.h"
+#include "trainer/survey/data_shape.h"
 #include "trainer/task/run_task.h"
 
 namespace dtrain {

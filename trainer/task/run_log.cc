@@ -11,9 +11,9 @@
 #include "trainer/config/config.h"
 #include "trainer/config/fields.h"
 #include "trainer/config/user_text.h"
-#include "trainer/data/files/held_out.h"
 #include "trainer/device/choice.h"
 #include "trainer/model/model.h"
+#include "trainer/order/held_out.h"
 #include "trainer/peer/this_host.h"
 #include "trainer/task/memory_need.h"
 

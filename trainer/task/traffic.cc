@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "net/codec.h"
-#include "trainer/data/files/held_out.h"
 #include "trainer/feed/feed_batch.h"
 #include "trainer/model/layout.h"
+#include "trainer/order/held_out.h"
 #include "trainer/table/key_list.h"
 
 namespace dtrain {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "trainer/data/files/held_out.h"
-#include "trainer/data/load_data.h"
+#include "trainer/order/held_out.h"
+#include "trainer/sets/load_data.h"
 
 namespace dtrain {
 

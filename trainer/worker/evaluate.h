@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "base/log.h"
-#include "trainer/data/load_data.h"
-#include "trainer/data/source.h"
 #include "trainer/metrics/metrics.h"
 #include "trainer/model/model.h"
 #include "trainer/result/run_summary.h"
+#include "trainer/sets/load_data.h"
+#include "trainer/sets/source.h"
 
 namespace dtrain {
 

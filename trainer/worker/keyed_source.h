@@ -7,8 +7,8 @@
 #include <functional>
 #include <memory>
 
-#include "trainer/data/source.h"
 #include "trainer/model/table_layout.h"
+#include "trainer/sets/source.h"
 #include "trainer/table/key_list.h"
 #include "trainer/table/keyed_batch.h"
 

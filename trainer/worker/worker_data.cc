@@ -7,11 +7,11 @@
 
 #include "base/error.h"
 #include "base/names.h"
-#include "trainer/data/data_warnings.h"
-#include "trainer/data/files/held_out.h"
-#include "trainer/data/files/input_form.h"
-#include "trainer/data/load_data.h"
+#include "trainer/batch/input_form.h"
+#include "trainer/order/held_out.h"
 #include "trainer/peer/form_message.h"
+#include "trainer/sets/load_data.h"
+#include "trainer/survey/data_warnings.h"
 
 namespace dtrain {
 

@@ -14,14 +14,14 @@
 #include "base/log.h"
 #include "net/channel.h"
 #include "trainer/config/config.h"
-#include "trainer/data/data_plan.h"
-#include "trainer/data/load_data.h"
-#include "trainer/data/source.h"
 #include "trainer/feed/feed_server.h"
 #include "trainer/feed/feed_source.h"
 #include "trainer/model/layout.h"
+#include "trainer/order/data_plan.h"
 #include "trainer/peer/form_message.h"
 #include "trainer/peer/heartbeat.h"
+#include "trainer/sets/load_data.h"
+#include "trainer/sets/source.h"
 #include "trainer/worker/keyed_source.h"
 
 namespace dtrain {

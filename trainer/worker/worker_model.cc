@@ -3,9 +3,9 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "trainer/data/load_data.h"
 #include "trainer/device/make_model.h"
 #include "trainer/model/layout.h"
+#include "trainer/sets/load_data.h"
 
 namespace dtrain {
 

@@ -12,12 +12,12 @@
 #include "gpu/cuda/queue.h"
 #include "net/lent_buffer.h"
 #include "trainer/config/config.h"
-#include "trainer/data/load_data.h"
-#include "trainer/data/source.h"
 #include "trainer/device/choice.h"
 #include "trainer/device/device_store.h"
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
+#include "trainer/sets/load_data.h"
+#include "trainer/sets/source.h"
 
 namespace dtrain {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "net/inproc_transport.h"
-#include "trainer/data/load_data.h"
+#include "trainer/sets/load_data.h"
 #include "trainer/testing/fake_channel.h"
 #include "trainer/testing/small_config.h"
 #include "trainer/worker/evaluate.h"

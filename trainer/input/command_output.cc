@@ -1,0 +1,203 @@
+#include "trainer/input/command_output.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <future>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "trainer/config/user_text.h"
+
+namespace dtrain {
+namespace {
+
+constexpr size_t kMaxLine = 1 << 16;  // a longer line is passed on in pieces
+
+void Close(int* fd) {
+  if (*fd >= 0) close(*fd);
+  *fd = -1;
+}
+
+// A pipe that no other child inherits, whichever thread forks it.
+void MakePipe(const std::string& name, int* read_end, int* write_end) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) throw NoDescriptor(name + ": no pipe", errno);
+  *read_end = ends[0];
+  *write_end = ends[1];
+}
+
+// Runs between fork and exec: only async-signal-safe calls.
+[[noreturn]] void BecomeShell(const char* const* arguments, const char* const* environment, int output,
+                              int error, pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(127);  // it died before the line above
+  setpgid(0, 0);
+  for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGCHLD}) ::signal(signal, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  const int nothing = open("/dev/null", O_RDONLY);
+  dup2(nothing, STDIN_FILENO);
+  dup2(output, STDOUT_FILENO);
+  dup2(error, STDERR_FILENO);
+  close_range(STDERR_FILENO + 1, ~0U, 0);
+  execve("/bin/sh", const_cast<char* const*>(arguments), const_cast<char* const*>(environment));
+  _exit(127);
+}
+
+// Returns the environment of this process with `added`, which come first and so win.
+std::vector<const char*> Environment(const std::vector<std::string>& added) {
+  std::vector<const char*> all;
+  for (const std::string& each : added) all.push_back(each.c_str());
+  for (char** each = environ; *each != nullptr; ++each) {
+    const std::string_view name = std::string_view(*each).substr(0, std::string_view(*each).find('=') + 1);
+    const auto is_name = [&](const std::string& other) { return other.compare(0, name.size(), name) == 0; };
+    if (std::none_of(added.begin(), added.end(), is_name)) all.push_back(*each);
+  }
+  all.push_back(nullptr);
+  return all;
+}
+
+std::string EndText(int status) {
+  if (WIFSIGNALED(status)) {
+    return fmt::format("was killed by signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
+  }
+  return fmt::format("ended with exit code {}", WEXITSTATUS(status));
+}
+
+}  // namespace
+
+CommandOutput::CommandOutput(std::string name, const std::string& command,
+                             const std::vector<std::string>& environment)
+    : name_(std::move(name)) {
+  int output = -1, error = -1;
+  MakePipe(name_, &output_, &output);
+  MakePipe(name_, &error_, &error);
+  MakePipe(name_, &wake_[0], &wake_[1]);
+  const std::vector<const char*> variables = Environment(environment);
+  const char* const arguments[] = {"/bin/sh", "-c", command.c_str(), nullptr};
+  std::promise<int> started;  // 0, or the errno of fork
+  std::future<int> failed = started.get_future();
+  // The kernel ties the child's life to the thread that forks it, so that thread must live as long as this.
+  thread_ = std::thread([&, started = std::move(started)]() mutable {
+    const pid_t parent = getpid();
+    const pid_t pid = fork();
+    if (pid == 0) BecomeShell(arguments, variables.data(), output, error, parent);
+    const int why = pid < 0 ? errno : 0;
+    pid_ = pid;
+    close(output);
+    close(error);
+    started.set_value(why);  // from here on the constructor's variables are gone
+    if (why == 0) PassErrors();
+  });
+  const int why = failed.get();
+  if (why == 0) return;
+  EndErrors();
+  Close(&output_);
+  throw IoError("{}: no process can be started: {}.", name_, ErrnoText(why));
+}
+
+CommandOutput::~CommandOutput() {
+  if (pid_ >= 0) StopGroup();
+  EndErrors();
+  Close(&output_);
+}
+
+int64_t CommandOutput::Read(char* out, int64_t size) {
+  if (pid_ < 0) return 0;
+  ssize_t got = -1;
+  do {
+    got = read(output_, out, static_cast<size_t>(size));
+  } while (got < 0 && errno == EINTR);
+  if (got < 0) throw IoError("{}: its output cannot be read: {}.", name_, ErrnoText(errno));
+  if (got > 0) return got;
+  int status = 0;
+  while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  }
+  pid_ = -1;
+  EndErrors();
+  CheckEnd(status);
+  return 0;
+}
+
+void CommandOutput::CheckEnd(int status) const {
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
+  std::string why = last_line_.empty() ? "it wrote nothing to standard error" : Shown(last_line_);
+  if (why.back() == '.') why.pop_back();
+  throw UserError("{}: {}: {}. Rows may be missing, so nothing of it is used. Run the command by itself.",
+                  name_, EndText(status), why);
+}
+
+// Passes on the lines of standard error until the command has ended.
+void CommandOutput::PassErrors() {
+  std::string text;
+  std::vector<char> piece(kMaxLine);
+  const auto pass = [&](std::string line) {
+    line += '\n';
+    WriteAll(STDERR_FILENO, line);
+    if (line.size() > 1) last_line_ = line.substr(0, line.size() - 1);
+  };
+  pollfd waiting[] = {{error_, POLLIN, 0}, {wake_[0], POLLIN, 0}};
+  while (true) {
+    if (poll(waiting, 2, -1) < 0) {
+      if (errno == EINTR) continue;
+      break;
+    }
+    if (waiting[0].revents == 0) break;  // all that was written is read, and the command has ended
+    const ssize_t got = read(error_, piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) {
+      waiting[0].fd = -1;  // closed: only the end is left to wait for
+      continue;
+    }
+    text.append(piece.data(), static_cast<size_t>(got));
+    for (size_t end; (end = text.find('\n')) != std::string::npos; text.erase(0, end + 1)) {
+      pass(text.substr(0, end));
+    }
+    if (text.size() > kMaxLine) pass(std::exchange(text, ""));
+  }
+  if (!text.empty()) pass(std::move(text));
+}
+
+void CommandOutput::EndErrors() {
+  Close(&wake_[1]);
+  if (thread_.joinable()) thread_.join();
+  Close(&wake_[0]);
+  Close(&error_);
+}
+
+// The group is signalled before its leader is reaped: until then no other process can get its number.
+void CommandOutput::StopGroup() {
+  kill(-pid_, SIGTERM);
+  const auto deadline = Clock::now() + std::chrono::milliseconds(kGraceMs);
+  auto ended = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));  // glibc 2.36 declares it for C only
+  if (ended >= 0) {
+    // All that writes to the pipe is to end, not the shell alone. Nobody reads what is still written.
+    Close(&output_);
+    pollfd waiting{ended, POLLIN, 0};
+    while (true) {
+      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+      const int ready = poll(&waiting, 1, static_cast<int>(std::max<int64_t>(0, left.count())));
+      if (ready >= 0 || errno != EINTR) break;
+    }
+    Close(&ended);
+  }
+  kill(-pid_, SIGKILL);
+  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  pid_ = -1;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,212 @@
+#include "trainer/input/decoders.h"
+
+#include <zstd.h>
+#include <zstd_errors.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "base/check.h"
+
+namespace dtrain {
+namespace {
+
+constexpr size_t kInputBytes = 1 << 17;
+constexpr int kGzipOnly = 16;  // added to the window bits
+constexpr int kMaxWindowLog = 27;
+
+constexpr std::string_view kGzipMark = "\x1f\x8b";
+constexpr std::string_view kZstdMark = "\x28\xb5\x2f\xfd";
+// Of a skippable frame; its first byte is 0x50 to 0x5f.
+constexpr std::string_view kSkippableMark = "\x2a\x4d\x18";
+
+// Whether `bytes` begin with `mark`, or are the begin of it.
+bool Agree(std::string_view bytes, std::string_view mark) {
+  const size_t size = std::min(bytes.size(), mark.size());
+  return bytes.substr(0, size) == mark.substr(0, size);
+}
+
+bool AgreesWithZstd(std::string_view bytes) {
+  if (Agree(bytes, kZstdMark)) return true;
+  return (bytes[0] & 0xf0) == 0x50 && Agree(bytes.substr(1), kSkippableMark);
+}
+
+}  // namespace
+
+Packing PackingOf(std::string_view bytes) {
+  if (bytes.size() >= kGzipMark.size() && Agree(bytes, kGzipMark)) return Packing::kGzip;
+  return bytes.size() >= kZstdMark.size() && AgreesWithZstd(bytes) ? Packing::kZstd : Packing::kNone;
+}
+
+bool MayBePacked(std::string_view bytes) {
+  if (bytes.empty()) return true;
+  if (bytes.size() < kGzipMark.size() && Agree(bytes, kGzipMark)) return true;
+  return bytes.size() < kZstdMark.size() && AgreesWithZstd(bytes);
+}
+
+uint64_t MaxRatio(Packing packing) {
+  switch (packing) {
+    case Packing::kGzip:
+      return 1032;  // zlib's "Technical Details": the limit of deflate
+    case Packing::kZstd:
+      return 1 << 15;  // RFC 8878, 3.1.1.2: a block of 128 KiB of one byte takes four bytes
+    case Packing::kNone:
+      break;
+  }
+  return 1;
+}
+
+UserError UnreadableError(const std::string& path, int64_t content_byte, const std::string& why) {
+  return UserError("{}: cannot be read after byte {} of its content: {}. Fetch the file anew.", path,
+                   content_byte, why);
+}
+
+Decoder::Decoder(std::string path, Source source)
+    : path_(std::move(path)), source_(std::move(source)), buffer_(kInputBytes) {}
+
+int64_t Decoder::Read(char* out, int64_t size) {
+  int64_t done = 0;
+  while (done < size) {
+    const int64_t got = ReadSome(out + done, size - done);
+    if (got == 0) break;
+    done += got;
+  }
+  return done;
+}
+
+int64_t Decoder::ReadSome(char* out, int64_t size) {
+  int64_t got = 0;
+  while (got == 0 && size > 0 && (in_member_ || (in_member_ = BeginMember()))) {
+    bool ended = false;
+    got = Decode(out, size, &ended);
+    in_member_ = !ended;
+  }
+  content_ += got;
+  return got;
+}
+
+bool Decoder::HasInput(size_t count) {
+  while (input_.size() < count) {
+    const size_t left = input_.size();
+    if (left > 0) std::memmove(buffer_.data(), input_.data(), left);
+    const int64_t got = source_(buffer_.data() + left, static_cast<int64_t>(buffer_.size() - left));
+    input_ = {buffer_.data(), left + static_cast<size_t>(got)};
+    taken_ += got;
+    if (got == 0) return false;
+  }
+  return true;
+}
+
+void Decoder::ThrowUnreadable(const std::string& why) const { throw UnreadableError(path_, content_, why); }
+
+GzipFile::GzipFile(std::string path, Source source) : Decoder(std::move(path), std::move(source)) {
+  if (inflateInit2(&stream_, MAX_WBITS + kGzipOnly) != Z_OK) throw std::bad_alloc();
+}
+
+GzipFile::~GzipFile() { inflateEnd(&stream_); }
+
+bool GzipFile::BeginMember() {
+  if (!HasInput(1)) return false;
+  HasInput(2);
+  if (input()[0] == '\0') {
+    SkipPadding();
+    return false;
+  }
+  // A single first byte is a truncated member, which Decode() reports.
+  if (!Agree(input(), kGzipMark)) ThrowTrailing(offset());
+  DT_CHECK(inflateReset(&stream_) == Z_OK, path());
+  return true;
+}
+
+int64_t GzipFile::Decode(char* out, int64_t size, bool* ended) {
+  if (!HasInput(1)) ThrowUnreadable("unexpected end of file");
+  const size_t given = input().size();
+  const auto space = static_cast<uInt>(std::min<int64_t>(size, INT32_MAX));
+  stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(input().data()));  // zlib only reads them
+  stream_.avail_in = static_cast<uInt>(given);
+  stream_.next_out = reinterpret_cast<Bytef*>(out);
+  stream_.avail_out = space;
+  const int code = inflate(&stream_, Z_NO_FLUSH);
+  Take(given - stream_.avail_in);
+  if (code == Z_MEM_ERROR) throw std::bad_alloc();
+  if (code != Z_OK && code != Z_STREAM_END) {
+    ThrowUnreadable(stream_.msg != nullptr ? stream_.msg : zError(code));
+  }
+  *ended = code == Z_STREAM_END;
+  return space - stream_.avail_out;
+}
+
+void GzipFile::SkipPadding() {
+  const int64_t begin = offset();
+  while (HasInput(1)) {
+    if (input().find_first_not_of('\0') != std::string_view::npos) ThrowTrailing(begin);
+    Take(input().size());
+  }
+}
+
+void GzipFile::ThrowTrailing(int64_t member_end) const {
+  throw UserError(
+      "{}: byte {}: a gzip member ends here, and what follows is neither another one nor zeros up to the "
+      "file's end. Fetch the file anew, or cut off what follows if it is no data: head -c {}.",
+      path(), member_end, member_end);
+}
+
+ZstdFile::ZstdFile(std::string path, Source source)
+    : Decoder(std::move(path), std::move(source)), context_(ZSTD_createDCtx()) {
+  if (context_ == nullptr) throw std::bad_alloc();
+  ZSTD_DCtx_setParameter(context_, ZSTD_d_windowLogMax, kMaxWindowLog);
+}
+
+ZstdFile::~ZstdFile() { ZSTD_freeDCtx(context_); }
+
+bool ZstdFile::BeginMember() {
+  if (!HasInput(1)) return false;
+  HasInput(kZstdMark.size());
+  // Fewer bytes are a truncated frame, which Decode() reports.
+  if (AgreesWithZstd(input())) return true;
+  throw UserError(
+      "{}: byte {}: a zstd frame ends here, and what follows is no other one. Fetch the file anew, or cut "
+      "off what follows if it is no data: head -c {}.",
+      path(), offset(), offset());
+}
+
+int64_t ZstdFile::Decode(char* out, int64_t size, bool* ended) {
+  if (!may_hold_ && !HasInput(1)) ThrowUnreadable("unexpected end of file");
+  ZSTD_inBuffer from{input().data(), input().size(), 0};
+  ZSTD_outBuffer to{out, static_cast<size_t>(size), 0};
+  const size_t code = ZSTD_decompressStream(context_, &to, &from);
+  Take(from.pos);
+  if (ZSTD_isError(code) != 0) {
+    switch (ZSTD_getErrorCode(code)) {
+      case ZSTD_error_memory_allocation:
+        throw std::bad_alloc();
+      case ZSTD_error_frameParameter_windowTooLarge:
+        throw UserError(
+            "{}: byte {}: a zstd frame needs a window above {} MiB, which is the limit. Pack it anew: zstd "
+            "-d --long=31 -c FILE | zstd --long={} -o NEW.zst.",
+            path(), offset(), (1 << kMaxWindowLog) >> 20, kMaxWindowLog);
+      default:
+        ThrowUnreadable(ZSTD_getErrorName(code));
+    }
+  }
+  may_hold_ = to.pos == to.size;
+  *ended = code == 0;
+  if (*ended) may_hold_ = false;
+  return static_cast<int64_t>(to.pos);
+}
+
+std::unique_ptr<Decoder> MakeDecoder(Packing packing, const std::string& path, Decoder::Source source) {
+  switch (packing) {
+    case Packing::kGzip:
+      return std::make_unique<GzipFile>(path, std::move(source));
+    case Packing::kZstd:
+      return std::make_unique<ZstdFile>(path, std::move(source));
+    case Packing::kNone:
+      break;
+  }
+  return nullptr;
+}
+
+}  // namespace dtrain

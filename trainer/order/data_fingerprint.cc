@@ -1,0 +1,42 @@
+#define XXH_INLINE_ALL
+
+#include "trainer/order/data_fingerprint.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include "base/names.h"
+
+namespace dtrain {
+
+uint64_t FeatureChecksum(FeatureForm form, std::initializer_list<std::string_view> parts) {
+  XXH3_state_t state;
+  XXH3_64bits_reset(&state);
+  for (const std::string_view part : parts) XXH3_64bits_update(&state, part.data(), part.size());
+  constexpr uint64_t kBits = 0x7fffffffffffff00;  // a whole number in JSON
+  return (XXH3_64bits_digest(&state) & kBits) | static_cast<uint64_t>(form);
+}
+
+bool HasOtherFeatures(uint64_t a, uint64_t b) {
+  return a != 0 && b != 0 && a != b && (a & 0xff) == (b & 0xff);
+}
+
+std::string DataDifference(const DataFingerprint& now, const DataFingerprint& other, const char* whose) {
+  if (now.rows == 0 || other.rows == 0 || now == other) return "";
+  if (now.rows != other.rows) {
+    return fmt::format("{}, and {} {}", Plural(now.rows, "row"), other.rows, whose);
+  }
+  return fmt::format("other {} than {}, or in another order",
+                     now.labels != other.labels ? "labels" : "features", whose);
+}
+
+std::string OtherRowsText(const DataFingerprint& here, const DataFingerprint& chief) {
+  const std::string differ = DataDifference(here, chief, "at the chief");
+  if (differ.empty()) return "";
+  return fmt::format(
+      "data.train: {}. A worker trains on its share of one file: of different ones some rows count twice and "
+      "others never. Copy one file to all machines.",
+      differ);
+}
+
+}  // namespace dtrain

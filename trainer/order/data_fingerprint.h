@@ -1,0 +1,49 @@
+// A fingerprint of the training rows, which shows whether two workers, or a run and the checkpoint that it
+// resumes from, read the same ones. Thread: any; plain values and free functions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+namespace dtrain {
+
+// How a data set keeps its features. Checksums of different forms are not compared.
+enum class FeatureForm : uint8_t { kBytes = 1, kFloats, kSparse, kMapped, kText, kCache };
+// The memory of some values.
+template <typename Value>
+std::string_view BytesOf(const Value* values, size_t count) {
+  return {reinterpret_cast<const char*>(values), count * sizeof(Value)};
+}
+template <typename Values>
+std::string_view BytesOf(const Values& values) {
+  return BytesOf(values.data(), values.size());
+}
+// 55 bits of the XXH3-64 of the parts, and the form as the lowest byte. Never 0.
+uint64_t FeatureChecksum(FeatureForm form, std::initializer_list<std::string_view> parts);
+// Whether both are known, of one form, and differ.
+bool HasOtherFeatures(uint64_t a, uint64_t b);
+
+// DataFingerprint: shows whether two workers read the same training rows in the same order.
+struct DataFingerprint {
+  int64_t rows = 0;       // before the hold-out; 0: without end, or unknown
+  uint32_t labels = 0;    // CRC-32 of all labels or targets in row order
+  uint64_t features = 0;  // FeatureChecksum() of the rows and their weights; 0: not known
+
+  bool operator==(const DataFingerprint& other) const {
+    return rows == other.rows && labels == other.labels && !HasOtherFeatures(features, other.features);
+  }
+  bool operator!=(const DataFingerprint& other) const { return !(*this == other); }
+};
+
+// How rows that a worker reads now differ from others: "90 rows, and 100 before"; empty: not, as far as
+// known.
+std::string DataDifference(const DataFingerprint& now, const DataFingerprint& other,
+                           const char* whose = "before");
+// Returns a warning that two workers with shares of the data read different rows; empty if they read the
+// same, or if one fingerprint is unknown.
+std::string OtherRowsText(const DataFingerprint& here, const DataFingerprint& chief);
+
+}  // namespace dtrain

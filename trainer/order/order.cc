@@ -1,0 +1,353 @@
+#include "trainer/order/order.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "base/names.h"
+#include "trainer/order/held_out.h"
+
+namespace dtrain {
+namespace {
+
+// Returns the steps of all workers in one epoch.
+int64_t StepsPerEpoch(int64_t batches, const OrderSpec& spec) {
+  const int64_t workers = spec.workers;
+  if (spec.split == Split::kFull) return workers * CeilDiv(batches, spec.devices);
+  const auto steps = [&](int64_t worker) {
+    return StepsOf(batches, worker, workers, spec.devices, spec.in_step, spec.chunk);
+  };
+  // Of the last round of turns the first workers have a whole one, and the next one what is left.
+  const int64_t with_more = batches / spec.chunk % workers;
+  return with_more * steps(0) + steps(with_more) + (workers - with_more - 1) * steps(workers - 1);
+}
+
+// Returns the steps of all workers in epochs before `epochs` that are not whole, plus the steps taken before
+// these were dealt.
+int64_t PartialSteps(const RemainingData& remaining, const OrderSpec& spec, int64_t epochs) {
+  int64_t steps = remaining.plan().earlier_steps;
+  for (int64_t epoch = remaining.plan().epoch; epoch < std::min(epochs, remaining.first_whole()); ++epoch) {
+    steps += StepsPerEpoch(remaining.OfEpoch(epoch)->count(), spec);
+  }
+  return steps;
+}
+
+// The largest row of data without end, far below the limit of a row number.
+constexpr int64_t kMaxRow = std::numeric_limits<int64_t>::max() / 4;
+
+// Returns "3 workers of 2 devices need".
+std::string NeedText(const OrderSpec& spec) {
+  const std::string devices = spec.devices == 1 ? "" : fmt::format(" of {} devices", spec.devices);
+  return spec.workers == 1 ? fmt::format("1 worker{} needs", devices)
+                           : fmt::format("{} workers{} need", spec.workers, devices);
+}
+
+// Every device must get a batch: one that idles unnoticed would be a run of another size.
+void CheckEnough(const Config& config, const OrderSpec& spec) {
+  if (spec.rows <= 0) {
+    throw UserError("data.validation = {}; must be below the number of training rows, {}. Hold out fewer.",
+                    HeldOutText(config.data), spec.rows + spec.first_row);
+  }
+  if (spec.shuffle && spec.window == 0 && spec.rows > UINT32_MAX) {
+    throw UserError("data.train has {} rows; a shuffled set may have at most {}. Set data.shuffle: false.",
+                    spec.rows, UINT32_MAX);
+  }
+  const int64_t batches = BatchesPerEpoch(spec);
+  const int64_t needed = (spec.split == Split::kFull ? 1 : spec.workers) * spec.devices;
+  if (batches < needed) {
+    throw UserError(
+        "train.batch_size = {}; makes {} of {}, and {} at least {}. Use a smaller batch or fewer {}.",
+        spec.batch_size, Plural(batches, "batch", "batches"), Plural(spec.rows, "training row"),
+        NeedText(spec), needed, spec.devices == 1 ? "workers" : "device.ids");
+  }
+}
+
+}  // namespace
+
+bool EndsInStep(const Config& config) {
+  const auto workers = static_cast<int64_t>(config.cluster.worker.size());
+  return config.train.mode == TrainMode::kSync && config.train.aggregate.value_or(workers) == workers &&
+         config.data.split != Split::kFull;
+}
+
+int64_t WindowRows(const Config& config) {
+  constexpr int64_t kMaxBytes = 16 << 20;
+  const DataConfig& data = config.data;
+  if (data.cache != DataCache::kNone && data.cache != DataCache::kFile) return 0;
+  const auto row_bytes =
+      static_cast<int64_t>(sizeof(float)) * std::max<int64_t>(1, config.model.inputs.value_or(1));
+  // How long sparse rows are nobody knows before they are read.
+  const int64_t max = HasSparseRows(data) ? data.shuffle_rows : kMaxBytes / row_bytes;
+  const int64_t rows = std::min(data.shuffle_rows, max);
+  return std::max<int64_t>(1, rows / config.train.batch_size) * config.train.batch_size;
+}
+
+namespace {
+
+// Returns the batches of a turn: a window, so that each is read by one worker, but so few that the workers
+// have about equally many.
+int64_t ChunkOf(const Config& config, const OrderSpec& spec) {
+  constexpr int64_t kTurns = 4;  // of each worker in an epoch, at least
+  const bool uneven = config.train.mode == TrainMode::kSync && !spec.in_step;  // rounds would wait for nobody
+  if (spec.window == 0 || spec.split == Split::kFull || uneven) return 1;
+  const int64_t max = BatchesPerEpoch(spec) / (kTurns * spec.workers);
+  return std::max<int64_t>(1, std::min(max, spec.window / spec.batch_size));
+}
+
+// The spec for the rows that are trained on, behind `first_row`.
+OrderSpec SpecOfRows(const Config& config, int64_t first_row, int64_t rows, int worker, int workers) {
+  OrderSpec spec;
+  spec.first_row = first_row;
+  spec.rows = rows;
+  spec.batch_size = config.train.batch_size;
+  spec.drop_short = config.data.last_batch == LastBatch::kDrop;
+  spec.shuffle = config.data.shuffle;
+  spec.split = config.data.split;
+  spec.seed = config.data.seed;
+  spec.worker = worker;
+  spec.workers = workers;
+  spec.devices = config.device.towers();
+  spec.in_step = EndsInStep(config);
+  spec.window = WindowRows(config);
+  spec.chunk = ChunkOf(config, spec);
+  return spec;
+}
+
+}  // namespace
+
+OrderSpec OrderSpecOf(const Config& config, int64_t rows, int worker, int workers) {
+  const int64_t held_out = HeldOutRows(config.data, rows);
+  return SpecOfRows(config, held_out, rows - held_out, worker, workers);
+}
+
+int64_t BatchesPerEpoch(const OrderSpec& spec) {
+  const int64_t whole = spec.rows / spec.batch_size;
+  return whole + (!spec.drop_short && spec.rows % spec.batch_size != 0 ? 1 : 0);
+}
+
+std::optional<int64_t> TotalSteps(const Config& config, std::optional<int64_t> rows, int workers,
+                                  const DataPlan& plan) {
+  std::optional<int64_t> total = config.train.steps;
+  if (!config.train.epochs.has_value() || !rows.has_value()) return total;
+  const bool sync = config.train.mode == TrainMode::kSync;
+  if (sync && config.train.aggregate.value_or(workers) < workers) return total;
+  const OrderSpec spec = SpecOfRows(config, 0, *rows, 0, workers);
+  // In sync, one step of all workers: as many as the worker with the most has.
+  const int64_t together = sync ? workers : 1;
+  const auto rounds = [&](int64_t steps) { return steps / together + (steps % together == 0 ? 0 : 1); };
+  const int64_t of_epoch = rounds(StepsPerEpoch(BatchesPerEpoch(spec), spec));
+  const std::shared_ptr<const RemainingData> remaining = RemainingData::Of(plan, BatchesPerEpoch(spec));
+  if (remaining == nullptr) return total;  // an error of the plan is reported where it is read
+  const int64_t epochs = *config.train.epochs;
+  const int64_t beside = rounds(PartialSteps(*remaining, spec, epochs));
+  int64_t of_whole = 0, all = 0;
+  if (__builtin_mul_overflow(of_epoch, std::max<int64_t>(0, epochs - remaining->first_whole()), &of_whole) ||
+      __builtin_add_overflow(of_whole, beside, &all)) {
+    all = std::numeric_limits<int64_t>::max();  // overflow: 10^9 epochs of 10^12 batches
+  }
+  return std::min(total.value_or(all), all);
+}
+
+std::optional<int64_t> StepsOfRun(const Config& config, std::optional<int64_t> train_rows,
+                                  const DataPlan& plan) {
+  if (train_rows) *train_rows -= HeldOutRows(config.data, train_rows);
+  return TotalSteps(config, train_rows, static_cast<int>(config.cluster.worker.size()), plan);
+}
+
+Permutations::Rows Permutations::Of(const OrderSpec& spec, int64_t epoch) {
+  std::weak_ptr<const std::vector<uint32_t>>& known = made_[epoch];
+  Rows rows = known.lock();
+  if (rows == nullptr) known = rows = std::make_shared<const std::vector<uint32_t>>(Make(spec, epoch));
+  for (auto other = made_.begin(); other != made_.end();) {
+    other = other->second.expired() ? made_.erase(other) : std::next(other);
+  }
+  return rows;
+}
+
+// Fisher-Yates from the identity, so that the order does not depend on earlier epochs.
+std::vector<uint32_t> Permutations::Make(const OrderSpec& spec, int64_t epoch) const {
+  constexpr uint64_t kPauseEvery = uint64_t{1} << 20;  // tens of milliseconds
+  CounterRandom random = CounterRandom(spec.seed).Stream("order").Stream(static_cast<uint64_t>(epoch));
+  if (spec.split == Split::kFull) random = random.Stream(static_cast<uint64_t>(spec.worker));
+  std::vector<uint32_t> rows(static_cast<size_t>(spec.rows));
+  std::iota(rows.begin(), rows.end(), 0u);
+  for (uint64_t left = rows.size(); left > 1; --left) {
+    std::swap(rows[left - 1], rows[random.Below(left, left)]);
+    if (left % kPauseEvery == 0 && pause_) pause_();
+  }
+  return rows;
+}
+
+BatchOrder::BatchOrder(const OrderSpec& spec, std::shared_ptr<Permutations> permutations)
+    : spec_(spec),
+      permutations_(permutations != nullptr ? std::move(permutations) : std::make_shared<Permutations>()),
+      steps_(StepsOfEpoch(nullptr)) {
+  if (spec.window > 0 && spec.rows > 0) {
+    constexpr int64_t kBlockRows = 1024;
+    CounterRandom random = CounterRandom(spec.seed).Stream("windows");
+    if (spec.split == Split::kFull) random = random.Stream(static_cast<uint64_t>(spec.worker));
+    RowBlocks blocks =
+        spec.blocks != nullptr ? spec.blocks : EqualBlocks(spec.first_row + spec.rows, kBlockRows);
+    windows_.emplace(std::move(blocks), spec.first_row, spec.rows, spec.window, spec.shuffle, random);
+  }
+  DT_CHECK(spec.worker >= 0 && spec.worker < spec.workers, spec.worker, spec.workers);
+  DT_CHECK(!spec.shuffle || spec.window > 0 || spec.rows <= UINT32_MAX, spec.rows);
+}
+
+void BatchOrder::Follow(std::shared_ptr<const RemainingData> remaining) {
+  remaining_ = std::move(remaining);
+  begun_.clear();
+  whole_from_ = 0;
+  first_whole_ = remaining_ == nullptr ? 0 : remaining_->first_whole();
+  if (remaining_ == nullptr) return;
+  for (const RemainingBatches& left : remaining_->begun()) {
+    begun_.push_back(whole_from_);
+    whole_from_ += StepsOfEpoch(&left);
+  }
+}
+
+StepPlace BatchOrder::PlaceOf(int64_t local_step) const {
+  if (local_step >= whole_from_) {
+    const int64_t step = local_step - whole_from_;
+    return {first_whole_ + step / steps_, step % steps_, steps_};
+  }
+  // The last epoch that begins there: an epoch in which this worker has nothing begins with the next one.
+  const auto behind = std::upper_bound(begun_.begin(), begun_.end(), local_step);
+  const int64_t begin = *std::prev(behind);
+  const int64_t end = behind == begun_.end() ? whole_from_ : *behind;
+  return {remaining_->plan().epoch + (behind - begun_.begin()) - 1, local_step - begin, end - begin};
+}
+
+// Returns how many batches of one device this worker has in an epoch with `left`; null: it is whole.
+int64_t BatchOrder::ShareOfEpoch(const RemainingBatches* left) const {
+  const int64_t batches = left == nullptr ? BatchesPerEpoch(spec_) : left->count();
+  return spec_.split == Split::kFull ? batches : ShareOf(batches, spec_.worker, spec_.workers, spec_.chunk);
+}
+
+int64_t BatchOrder::StepsOfEpoch(const RemainingBatches* left) const {
+  const int64_t batches = left == nullptr ? BatchesPerEpoch(spec_) : left->count();
+  return spec_.split == Split::kFull
+             ? CeilDiv(batches, spec_.devices)
+             : StepsOf(batches, spec_.worker, spec_.workers, spec_.devices, spec_.in_step, spec_.chunk);
+}
+
+gpu::Span<const int64_t> BatchOrder::Rows(int64_t epoch, int64_t index) {
+  const RemainingBatches* const left = remaining_ == nullptr ? nullptr : remaining_->OfEpoch(epoch);
+  const int64_t batches = ShareOfEpoch(left);
+  DT_CHECK(index >= 0 && index < StepsOfEpoch(left), index, batches);
+  if (spec_.shuffle && !windows_ && epoch != epoch_) {
+    permutation_ = nullptr;  // frees its memory before the next is computed
+    permutation_ = permutations_->Of(spec_, epoch);
+    epoch_ = epoch;
+  }
+  batch_rows_.clear();
+  const int64_t end = std::min(batches, (index + 1) * spec_.devices);
+  for (int64_t batch = index * spec_.devices; batch < end; ++batch) {
+    if (windows_) AnnounceNext(epoch, left, batch);
+    Append(epoch, left, batch);
+  }
+  return batch_rows_;
+}
+
+// Returns the number in the epoch of this worker's batch number `batch`, of one device.
+int64_t BatchOrder::BatchAt(const RemainingBatches* left, int64_t batch) const {
+  const int64_t dealt =
+      spec_.split != Split::kFull ? DealtBatch(batch, spec_.worker, spec_.workers, spec_.chunk) : batch;
+  return left == nullptr ? dealt : left->At(dealt);
+}
+
+// At the first batch of a window: tells which rows come after those of this window.
+void BatchOrder::AnnounceNext(int64_t epoch, const RemainingBatches* left, int64_t batch) {
+  const auto window_of = [&](int64_t of_all) { return of_all * spec_.batch_size / spec_.window; };
+  const int64_t window = window_of(BatchAt(left, batch));
+  if (!will_need_ || (epoch == window_epoch_ && window == window_)) return;
+  window_epoch_ = epoch;
+  window_ = window;
+  std::vector<RowRun> runs = windows_->RunsOf(epoch, window);
+  const int64_t batches = ShareOfEpoch(left);
+  int64_t next = batch;
+  const int64_t step = spec_.split == Split::kFull ? spec_.window / spec_.batch_size : spec_.chunk;
+  do {
+    next = (next / step + 1) * step;
+  } while (next < batches && window_of(BatchAt(left, next)) == window);
+  // The first window of the next epoch is not told: blocks of this one may be in memory.
+  if (next < batches) {
+    for (const RowRun& run : windows_->RunsOf(epoch, window_of(BatchAt(left, next)))) runs.push_back(run);
+  }
+  will_need_(runs);
+}
+
+// Appends the rows of this worker's batch number `batch`, of one device.
+void BatchOrder::Append(int64_t epoch, const RemainingBatches* left, int64_t batch) {
+  const int64_t begin = BatchAt(left, batch) * spec_.batch_size;
+  const int64_t end = std::min(spec_.rows, begin + spec_.batch_size);
+  if (windows_) {
+    // A window holds whole batches.
+    const gpu::Span<const int64_t> rows = windows_->Rows(epoch, begin / spec_.window);
+    const int64_t* const first = rows.data + begin % spec_.window;
+    batch_rows_.insert(batch_rows_.end(), first, first + (end - begin));
+    return;
+  }
+  for (int64_t i = begin; i < end; ++i) {
+    batch_rows_.push_back(spec_.first_row + (spec_.shuffle ? (*permutation_)[static_cast<size_t>(i)] : i));
+  }
+}
+
+StepRows::StepRows(const Config& config, std::optional<int64_t> rows, int worker, int workers,
+                   std::shared_ptr<Permutations> permutations, RowBlocks blocks,
+                   BatchOrder::WillNeed will_need)
+    : spec_(OrderSpecOf(config, rows.value_or(0), worker, workers)) {
+  if (!rows.has_value()) return;
+  CheckEnough(config, spec_);
+  spec_.blocks = std::move(blocks);
+  epochs_ = config.train.epochs;
+  order_.emplace(spec_, std::move(permutations));
+  order_->Announce(std::move(will_need));
+}
+
+StepRows::StepRows(const OrderSpec& spec, std::optional<int64_t> epochs) : spec_(spec), epochs_(epochs) {
+  order_.emplace(spec);
+}
+
+void StepRows::Follow(std::shared_ptr<const RemainingData> remaining) {
+  first_batch_ = remaining == nullptr ? 0 : remaining->plan().first_batch;
+  if (order_.has_value()) order_->Follow(std::move(remaining));
+}
+
+std::shared_ptr<const RemainingData> StepRows::RemainingOf(const DataPlan& plan) const {
+  // Data without end has no epochs that could be incomplete.
+  const int64_t batches = order_.has_value() ? BatchesPerEpoch(spec_) : 0;
+  std::shared_ptr<const RemainingData> remaining = RemainingData::Of(plan, batches);
+  if (remaining != nullptr && plan.first_batch <= kMaxRow / spec_.batch_size) return remaining;
+  throw Failure(ExitCode::kInternal,
+                "where the workers are in their data cannot be read: the checkpoint is not of this data");
+}
+
+bool StepRows::Read(int64_t local_step, gpu::Span<const int64_t>* rows) {
+  if (order_.has_value()) {
+    const StepPlace place = order_->PlaceOf(local_step);
+    if (epochs_.has_value() && place.epoch >= *epochs_) return false;
+    *rows = order_->Rows(place.epoch, place.batch);
+    return true;
+  }
+  // The worker's batch b is batch b * workers + worker of the row numbers, so no row is read twice. Each
+  // device takes one batch.
+  const int64_t size = spec_.batch_size;
+  rows_.resize(static_cast<size_t>(spec_.devices * size));
+  for (int64_t device = 0; device < spec_.devices; ++device) {
+    const int64_t batch = first_batch_ + (local_step * spec_.devices + device) * spec_.workers + spec_.worker;
+    const auto begin = rows_.begin() + device * size;
+    std::iota(begin, begin + size, spec_.first_row + batch * size);
+  }
+  *rows = rows_;
+  return true;
+}
+
+StepPlace StepRows::PlaceOf(int64_t local_step) const {
+  return order_.has_value() ? order_->PlaceOf(local_step) : StepPlace{0, local_step, 0};
+}
+
+}  // namespace dtrain

@@ -1,0 +1,173 @@
+// BatchOrder: which rows make up each batch, a function of (seed, epoch, worker, number of workers) alone.
+//   shard, feed: each epoch has one permutation of all rows, cut into batches; worker w of n takes batches
+//      w, w + n, ...
+//   full: each worker has a permutation of its own and takes every batch.
+// Where rows are read from files in each epoch, turns are of chunks of batches (OrderSpec::chunk), and rows
+// are shuffled in windows (window_order.h) of which a chunk is a part. A worker with d devices takes d of its
+// batches, one after the other, as the batch of one step. In step, a worker whose batches of an epoch are
+// taken has one more step without rows if others still have one. Owner: a BatchSource. Thread: one.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/random.h"
+#include "gpu/view.h"
+#include "trainer/config/config.h"
+#include "trainer/order/data_plan.h"
+#include "trainer/order/window_order.h"
+
+namespace dtrain {
+
+struct OrderSpec {
+  int64_t first_row = 0;  // rows [first_row, first_row + rows) of the set
+  int64_t rows = 0;
+  int64_t batch_size = 1;   // of one device
+  bool drop_short = false;  // drops an incomplete last batch
+  bool shuffle = true;
+  Split split = Split::kShard;
+  uint64_t seed = 1;
+  int worker = 0;
+  int workers = 1;
+  int64_t devices = 1;
+  bool in_step = false;  // all workers have as many steps in an epoch (EndsInStep)
+  int64_t window = 0;    // rows that are shuffled among each other; 0: all
+  int64_t chunk = 1;     // batches of a turn
+  RowBlocks blocks;      // with windows; null: of a thousand rows
+};
+
+// Returns the rows of a window: data.shuffle_rows, at most 16 MiB of them unless they are sparse, in whole
+// batches; 0: the rows are
+// in memory, and all are shuffled among each other. model.inputs is set.
+int64_t WindowRows(const Config& config);
+
+// Whether the workers end each epoch in step: in sync, if a round waits for all of them. n workers with
+// batches of b rows then compute what one would with batches of n * b, also if the batches do not divide by
+// n. With split full the workers have equally many batches anyway.
+bool EndsInStep(const Config& config);
+
+// Returns the spec for a worker of `config`. `rows` are all of data.train; those held out are subtracted
+// here.
+OrderSpec OrderSpecOf(const Config& config, int64_t rows, int worker, int workers);
+
+// Returns the batches of one device in one epoch: of all workers together for shard and feed, of each worker
+// for full.
+int64_t BatchesPerEpoch(const OrderSpec& spec);
+
+// Returns the global steps of a run: the first reached of train.steps and the epochs of all workers; unset if
+// neither is known. `rows` are the training rows without those held out, unset if without end. In sync a step
+// is a round, in which every worker computes one batch; with train.aggregate below the workers nobody knows
+// how many rounds the epochs come to, since it depends on who is slow. Every worker is assumed to have the
+// config's number of devices. `plan`: what had been taken before.
+std::optional<int64_t> TotalSteps(const Config& config, std::optional<int64_t> rows, int workers,
+                                  const DataPlan& plan = {});
+// The same for the config's workers and all `train_rows` of data.train, those held out among them.
+std::optional<int64_t> StepsOfRun(const Config& config, std::optional<int64_t> train_rows,
+                                  const DataPlan& plan);
+
+// Permutations: the order of the rows in each epoch, computed once and shared by the orders of all workers
+// whose batches one thread reads. A permutation lives as long as an order is at its epoch.
+class Permutations {
+ public:
+  using Rows = std::shared_ptr<const std::vector<uint32_t>>;
+  // `pause` is called now and then while a large permutation is computed; null: it is not.
+  explicit Permutations(std::function<void()> pause = nullptr) : pause_(std::move(pause)) {}
+
+  // Returns the permutation of [0, spec.rows) in `epoch`. The specs of the orders that share this object
+  // differ only in the worker.
+  Rows Of(const OrderSpec& spec, int64_t epoch);
+
+ private:
+  std::vector<uint32_t> Make(const OrderSpec& spec, int64_t epoch) const;
+
+  const std::function<void()> pause_;
+  std::map<int64_t, std::weak_ptr<const std::vector<uint32_t>>> made_;  // by epoch
+};
+
+// StepPlace: where a local step of a worker lies; all numbers count from 0.
+struct StepPlace {
+  int64_t epoch = 0;
+  int64_t batch = 0;    // in the epoch, counting this worker's steps
+  int64_t batches = 0;  // the worker's steps in this epoch; 0: an epoch without end
+};
+
+class BatchOrder {
+ public:
+  // `permutations` may be shared by several orders of one thread, except with split full; null: the order has
+  // its own.
+  explicit BatchOrder(const OrderSpec& spec, std::shared_ptr<Permutations> permutations = nullptr);
+
+  // `will_need` is told the rows of the worker's next window when it comes to a new one.
+  using WillNeed = std::function<void(const std::vector<RowRun>& runs)>;
+  void Announce(WillNeed will_need) { will_need_ = std::move(will_need); }
+
+  // From now on the order covers what `remaining` has left; null: all data.
+  void Follow(std::shared_ptr<const RemainingData> remaining);
+
+  int64_t batches_per_epoch() const { return steps_; }  // of this worker in a whole epoch; may be 0
+  StepPlace PlaceOf(int64_t local_step) const;
+  // Returns the rows of this worker's batch `index` of `epoch`, which may be none in step; valid until the
+  // next call.
+  gpu::Span<const int64_t> Rows(int64_t epoch, int64_t index);
+
+ private:
+  int64_t ShareOfEpoch(const RemainingBatches* left) const;
+  int64_t StepsOfEpoch(const RemainingBatches* left) const;
+  int64_t BatchAt(const RemainingBatches* left, int64_t batch) const;
+  void Append(int64_t epoch, const RemainingBatches* left, int64_t batch);
+  void AnnounceNext(int64_t epoch, const RemainingBatches* left, int64_t batch);
+
+  const OrderSpec spec_;
+  const std::shared_ptr<Permutations> permutations_;
+  int64_t steps_ = 0;
+  std::shared_ptr<const RemainingData> remaining_;  // null: nothing had been taken
+  std::vector<int64_t> begun_;                      // the first local step of each epoch that had begun
+  int64_t whole_from_ = 0;                          // the first local step of the whole epochs
+  int64_t first_whole_ = 0;                         // the first whole epoch
+  int64_t epoch_ = -1;                              // the epoch of permutation_
+  Permutations::Rows permutation_;                  // null without shuffle and before the first use
+  std::optional<WindowOrder> windows_;              // with spec_.window
+  WillNeed will_need_;                              // null: nobody asks
+  int64_t window_epoch_ = -1;                       // where the last row was
+  int64_t window_ = -1;
+  std::vector<int64_t> batch_rows_;
+};
+
+// StepRows: which rows a worker's local step reads, for a finite set in epochs or for data without end. A
+// BatchSource gathers these rows; where worker 0 feeds the others, it gathers them for each worker. Owner: a
+// BatchSource, or a Feeder. Thread: one.
+class StepRows {
+ public:
+  // `rows` of data.train; unset: without end. `permutations` as for BatchOrder. Throws UserError if some
+  // worker would have no batch.
+  StepRows(const Config& config, std::optional<int64_t> rows, int worker, int workers,
+           std::shared_ptr<Permutations> permutations = nullptr, RowBlocks blocks = nullptr,
+           BatchOrder::WillNeed will_need = nullptr);
+  // For `epochs` epochs; unset: without end.
+  StepRows(const OrderSpec& spec, std::optional<int64_t> epochs);
+
+  // Returns false if the worker's epochs are over before `local_step`. `rows` is valid until the next call.
+  bool Read(int64_t local_step, gpu::Span<const int64_t>* rows);
+
+  StepPlace PlaceOf(int64_t local_step) const;
+
+  // Returns what `plan` leaves of this data, for sharing by the workers of one run. Throws Failure if the
+  // plan is for other data. Thread: any.
+  std::shared_ptr<const RemainingData> RemainingOf(const DataPlan& plan) const;
+  // From now on covers what `remaining` has left; null: all data.
+  void Follow(std::shared_ptr<const RemainingData> remaining);
+
+ private:
+  OrderSpec spec_;
+  std::optional<int64_t> epochs_;
+  std::optional<BatchOrder> order_;  // unset: data without end
+  int64_t first_batch_ = 0;          // for data without end, as is the next member
+  std::vector<int64_t> rows_;
+};
+
+}  // namespace dtrain

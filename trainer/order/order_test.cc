@@ -1,0 +1,288 @@
+#include "trainer/order/order.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace dtrain {
+namespace {
+
+OrderSpec SpecOf(int64_t rows, int64_t batch_size, Split split, int worker, int workers) {
+  OrderSpec spec;
+  spec.rows = rows;
+  spec.batch_size = batch_size;
+  spec.split = split;
+  spec.worker = worker;
+  spec.workers = workers;
+  return spec;
+}
+
+std::vector<int64_t> RowsOf(BatchOrder* order, int64_t epoch) {
+  std::vector<int64_t> rows;
+  for (int64_t b = 0; b < order->batches_per_epoch(); ++b) {
+    const gpu::Span<const int64_t> batch = order->Rows(epoch, b);
+    rows.insert(rows.end(), batch.begin(), batch.end());
+  }
+  return rows;
+}
+
+std::vector<int64_t> Sorted(std::vector<int64_t> rows) {
+  std::sort(rows.begin(), rows.end());
+  return rows;
+}
+
+std::vector<int64_t> Counting(int64_t first, int64_t count) {
+  std::vector<int64_t> rows(count);
+  std::iota(rows.begin(), rows.end(), first);
+  return rows;
+}
+
+TEST_CASE("order: with shard every row is read once per epoch, by one of the workers") {
+  for (const int workers : {1, 2, 3, 7}) {
+    std::vector<int64_t> all;
+    for (int worker = 0; worker < workers; ++worker) {
+      BatchOrder order(SpecOf(103, 10, Split::kShard, worker, workers));
+      const std::vector<int64_t> rows = RowsOf(&order, 4);
+      all.insert(all.end(), rows.begin(), rows.end());
+    }
+    CHECK(Sorted(all) == Counting(0, 103));
+  }
+}
+
+TEST_CASE("order: with shard the batches of n workers in turn are those of one worker") {
+  BatchOrder alone(SpecOf(100, 10, Split::kShard, 0, 1));
+  std::vector<int64_t> expected = RowsOf(&alone, 2), plan;
+  BatchOrder first(SpecOf(100, 10, Split::kShard, 0, 2)), second(SpecOf(100, 10, Split::kShard, 1, 2));
+  for (int64_t b = 0; b < 5; ++b) {
+    for (BatchOrder* order : {&first, &second}) {
+      const gpu::Span<const int64_t> rows = order->Rows(2, b);
+      plan.insert(plan.end(), rows.begin(), rows.end());
+    }
+  }
+  CHECK(plan == expected);
+}
+
+TEST_CASE("order: with full each worker reads every row once per epoch, in an order of its own") {
+  BatchOrder first(SpecOf(103, 10, Split::kFull, 0, 2)), second(SpecOf(103, 10, Split::kFull, 1, 2));
+  const std::vector<int64_t> a = RowsOf(&first, 0), b = RowsOf(&second, 0);
+  CHECK(Sorted(a) == Counting(0, 103));
+  CHECK(Sorted(b) == Counting(0, 103));
+  CHECK(a != b);
+}
+
+TEST_CASE("order: epochs and seeds differ, and an epoch does not depend on those before") {
+  OrderSpec spec = SpecOf(50, 10, Split::kShard, 0, 1);
+  BatchOrder order(spec), fresh(spec);
+  const std::vector<int64_t> zero = RowsOf(&order, 0), one = RowsOf(&order, 1);
+  CHECK(zero != one);
+  CHECK(RowsOf(&fresh, 1) == one);
+  CHECK(RowsOf(&order, 0) == zero);
+  spec.seed = 2;
+  BatchOrder other(spec);
+  CHECK(RowsOf(&other, 0) != zero);
+}
+
+TEST_CASE("order: without shuffle rows come as they lie, after the held-out ones") {
+  OrderSpec spec = SpecOf(25, 10, Split::kShard, 0, 1);
+  spec.shuffle = false;
+  spec.first_row = 7;
+  BatchOrder order(spec);
+  CHECK(RowsOf(&order, 0) == Counting(7, 25));
+  CHECK(RowsOf(&order, 5) == Counting(7, 25));
+}
+
+TEST_CASE("order: the short last batch is kept or dropped") {
+  OrderSpec spec = SpecOf(25, 10, Split::kFull, 0, 1);
+  BatchOrder kept(spec);
+  CHECK(kept.batches_per_epoch() == 3);
+  CHECK(kept.Rows(0, 2).size == 5);
+  spec.drop_short = true;
+  BatchOrder dropped(spec);
+  CHECK(dropped.batches_per_epoch() == 2);
+  spec.rows = 30;
+  CHECK(BatchOrder(spec).batches_per_epoch() == 3);
+}
+
+TEST_CASE("order: a worker of d devices takes d of its batches at once, and at the end those that are left") {
+  for (const Split split : {Split::kShard, Split::kFull}) {
+    for (const int worker : {0, 1}) {
+      OrderSpec spec = SpecOf(95, 10, split, worker, 2);  // 10 batches: 5 of each worker with shard
+      BatchOrder single(spec);
+      spec.devices = 2;
+      BatchOrder order(spec);
+      CHECK(order.batches_per_epoch() == (split == Split::kShard ? 3 : 5));
+      CHECK(RowsOf(&order, 3) == RowsOf(&single, 3));
+      CHECK(order.Rows(3, 1).size == 20);
+      const int64_t last_rows = order.Rows(3, order.batches_per_epoch() - 1).size;
+      CHECK(last_rows == (split == Split::kFull ? 15 : worker == 0 ? 10 : 5));
+    }
+  }
+}
+
+TEST_CASE("order: n workers of d devices take the rows of n * d workers of one in each step") {
+  for (int64_t step = 0; step < 3; ++step) {
+    std::vector<int64_t> plan, expected;
+    for (int worker = 0; worker < 6; ++worker) {
+      BatchOrder order(SpecOf(180, 10, Split::kShard, worker, 6));
+      const gpu::Span<const int64_t> rows = order.Rows(1, step);
+      expected.insert(expected.end(), rows.begin(), rows.end());
+    }
+    for (int worker = 0; worker < 2; ++worker) {
+      OrderSpec spec = SpecOf(180, 10, Split::kShard, worker, 2);
+      spec.devices = 3;
+      BatchOrder order(spec);
+      const gpu::Span<const int64_t> rows = order.Rows(1, step);
+      plan.insert(plan.end(), rows.begin(), rows.end());
+    }
+    CHECK(Sorted(plan) == Sorted(expected));
+  }
+}
+
+TEST_CASE("order: with several devices a run has as many steps as its workers take") {
+  for (const Split split : {Split::kShard, Split::kFull}) {
+    for (int64_t devices = 1; devices <= 4; ++devices) {
+      for (int workers = 1; workers <= 4; ++workers) {
+        CAPTURE(devices);
+        CAPTURE(workers);
+        Config config;
+        config.train.batch_size = 10;
+        config.train.epochs = 3;
+        config.data.split = split;
+        config.device.ids.assign(static_cast<size_t>(devices), 0);
+        int64_t steps = 0;
+        for (int worker = 0; worker < workers; ++worker) {
+          OrderSpec spec = SpecOf(345, 10, split, worker, workers);
+          spec.devices = devices;
+          steps += 3 * BatchOrder(spec).batches_per_epoch();
+        }
+        CHECK(TotalSteps(config, 345, workers) == steps);
+      }
+    }
+  }
+}
+
+TEST_CASE("order: in step all workers have as many steps, and the last one may have no rows") {
+  for (const int64_t devices : {1, 2}) {
+    for (int workers = 1; workers <= 4; ++workers) {
+      std::vector<int64_t> all;
+      for (int worker = 0; worker < workers; ++worker) {
+        OrderSpec spec = SpecOf(101, 10, Split::kShard, worker, workers);  // 11 batches
+        spec.devices = devices;
+        BatchOrder own(spec);
+        spec.in_step = true;
+        BatchOrder order(spec);
+        CHECK(order.batches_per_epoch() == CeilDiv(CeilDiv(11, workers), devices));
+        CHECK(order.PlaceOf(order.batches_per_epoch()).epoch == 1);
+        CHECK(RowsOf(&order, 3) == RowsOf(&own, 3));
+        const std::vector<int64_t> rows = RowsOf(&order, 3);
+        all.insert(all.end(), rows.begin(), rows.end());
+      }
+      CHECK(Sorted(all) == Counting(0, 101));
+    }
+  }
+  OrderSpec spec = SpecOf(101, 50, Split::kShard, 1, 2);
+  spec.in_step = true;
+  BatchOrder second(spec);
+  CHECK(second.Rows(0, 0).size == 50);
+  CHECK(second.Rows(0, 1).size == 0);
+}
+
+TEST_CASE(
+    "order: workers end epochs in step in sync alone, where rounds have all of them and share the rows") {
+  Config config;
+  config.cluster.worker.assign(3, "");
+  CHECK_FALSE(EndsInStep(config));
+  config.train.mode = TrainMode::kSync;
+  CHECK(EndsInStep(config));
+  config.train.aggregate = 3;
+  CHECK(EndsInStep(config));
+  config.data.split = Split::kFeed;
+  CHECK(EndsInStep(config));
+  config.data.split = Split::kFull;
+  CHECK_FALSE(EndsInStep(config));
+  config.data.split = Split::kShard;
+  config.train.aggregate = 2;
+  CHECK_FALSE(EndsInStep(config));
+  config.train.aggregate.reset();
+  config.train.mode = TrainMode::kSsp;
+  CHECK_FALSE(EndsInStep(config));
+}
+
+TEST_CASE("order: a run ends at the first reached of train.steps and the epochs of all workers") {
+  Config config;
+  config.train.batch_size = 10;
+  CHECK_FALSE(TotalSteps(config, 95, 2).has_value());
+  config.train.epochs = 3;
+  CHECK_FALSE(TotalSteps(config, std::nullopt, 2).has_value());
+  CHECK(TotalSteps(config, 95, 2) == 30);
+  config.data.last_batch = LastBatch::kDrop;
+  CHECK(TotalSteps(config, 95, 2) == 27);  // 9 batches: 5 of one worker, 4 of the other
+  config.data.split = Split::kFull;
+  CHECK(TotalSteps(config, 95, 2) == 54);
+  config.train.mode = TrainMode::kSync;
+  CHECK(TotalSteps(config, 95, 2) == 27);
+  config.data.split = Split::kShard;
+  CHECK(TotalSteps(config, 95, 2) == 15);  // 5 rounds an epoch, the last without the other worker
+  config.train.aggregate = 2;
+  CHECK(TotalSteps(config, 95, 2) == 15);
+  config.train.aggregate = 1;
+  CHECK_FALSE(TotalSteps(config, 95, 2).has_value());  // it depends on who is slow
+  config.train.steps = 20;
+  CHECK(TotalSteps(config, 95, 2) == 20);
+  config.train.steps.reset();
+  config.train.aggregate.reset();
+  config.data.split = Split::kFull;
+  config.train.mode = TrainMode::kAsync;
+  config.train.steps = 50;
+  CHECK(TotalSteps(config, 95, 2) == 50);
+  config.train.steps = 70;
+  CHECK(TotalSteps(config, 95, 2) == 54);
+}
+
+TEST_CASE("order: more steps of epochs than can be counted are as many as can be") {
+  Config config;
+  config.train.batch_size = 1;
+  config.train.epochs = 1000000000000;
+  CHECK(TotalSteps(config, 1000000000000, 1) == INT64_MAX);
+  config.train.steps = 5;
+  CHECK(TotalSteps(config, 1000000000000, 1) == 5);
+}
+
+TEST_CASE("order: every row comes first about equally often") {
+  BatchOrder order(SpecOf(10, 1, Split::kShard, 0, 1));
+  std::vector<int> first(10);
+  for (int64_t epoch = 0; epoch < 10000; ++epoch) ++first[order.Rows(epoch, 0)[0]];
+  for (const int count : first) {
+    CHECK(count > 850);  // 1000 expected, standard deviation 30
+    CHECK(count < 1150);
+  }
+}
+
+TEST_CASE("order: workers that share permutations read what they would have read alone") {
+  const auto shared = std::make_shared<Permutations>();
+  std::vector<BatchOrder> orders;
+  for (int worker = 0; worker < 3; ++worker) {
+    orders.emplace_back(SpecOf(100, 8, Split::kFeed, worker, 3), shared);
+  }
+  // Not in step, and back again.
+  for (const auto& [worker, epoch] :
+       std::vector<std::pair<int, int64_t>>{{0, 0}, {1, 0}, {1, 1}, {0, 1}, {2, 0}, {2, 2}, {1, 0}}) {
+    BatchOrder alone(SpecOf(100, 8, Split::kShard, worker, 3));
+    CHECK(RowsOf(&orders[static_cast<size_t>(worker)], epoch) == RowsOf(&alone, epoch));
+  }
+}
+
+TEST_CASE("order: a large permutation is made with pauses for other work, one for all that share it") {
+  int pauses = 0;
+  Permutations shared([&pauses] { ++pauses; });
+  OrderSpec spec;
+  spec.rows = int64_t{3} << 20;
+  const Permutations::Rows first = shared.Of(spec, 4);
+  CHECK(pauses == 3);
+  CHECK((shared.Of(spec, 4) == first));
+  CHECK(pauses == 3);
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,547 @@
+#include "trainer/order/positions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <string_view>
+
+#include "base/json.h"
+#include "base/names.h"
+#include "trainer/config/fields.h"
+#include "trainer/order/held_out.h"
+#include "trainer/order/order.h"
+
+namespace dtrain {
+namespace {
+
+constexpr const char* kOrderKeys[] = {"data.split",      "data.seed",       "data.shuffle",
+                                      "data.validation", "data.last_batch", "train.batch_size"};
+constexpr const char* kRows = "rows of data.train";
+
+int64_t Workers(const Positions& positions) { return static_cast<int64_t>(positions.local_steps.size()); }
+
+// Returns "3 workers of 2 devices".
+std::string Size(const Positions& positions, bool with_devices) {
+  const std::string devices = with_devices ? " of " + Plural(positions.devices, "device") : "";
+  return Plural(Workers(positions), "worker") + devices;
+}
+
+// Returns how the numbering of local steps has changed.
+std::string Sizes(const Positions& saved, const Positions& now) {
+  const bool with_devices = saved.devices != now.devices;
+  if (!with_devices && Workers(saved) == Workers(now)) {
+    return now.in_step ? "the workers end each epoch in step here, and did not in the checkpoint"
+                       : "the workers ended each epoch in step in the checkpoint, and do not here";
+  }
+  return fmt::format("the checkpoint has {}, this run {}", Size(saved, with_devices),
+                     Size(now, with_devices));
+}
+
+int64_t SumOfSteps(const Positions& positions) {
+  return std::accumulate(positions.local_steps.begin(), positions.local_steps.end(), int64_t{0});
+}
+
+// Keeps the totals of what was done; all workers begin at local step 0.
+void KeepTotals(const Positions& saved, Positions* now) {
+  now->plan.earlier_steps = saved.plan.earlier_steps + SumOfSteps(saved);
+  now->other_examples = saved.other_examples;
+  now->other_progress = saved.other_progress;
+  for (size_t worker = 0; worker < saved.examples.size(); ++worker) {
+    int64_t& sum = worker < now->examples.size() ? now->examples[worker] : now->other_examples;
+    sum += saved.examples[worker];
+    if (worker < now->losses.size()) now->losses[worker] = saved.losses[worker];
+    (worker < now->progress.size() ? now->progress[worker] : now->other_progress) += saved.progress[worker];
+  }
+}
+
+// Continues split full, where each worker has an order of its own. A worker that existed continues; if its
+// devices changed, at the batch where its step began. A new worker begins at the earliest epoch of any
+// worker.
+std::string ResumeFull(const Positions& saved, int64_t batches, Positions* now) {
+  const int64_t steps_before = CeilDiv(batches, saved.devices), steps_now = CeilDiv(batches, now->devices);
+  const int64_t earliest =
+      *std::min_element(saved.local_steps.begin(), saved.local_steps.end()) / steps_before;
+  for (size_t worker = 0; worker < now->local_steps.size(); ++worker) {
+    int64_t& step = now->local_steps[worker];
+    step = earliest * steps_now;
+    if (worker < saved.local_steps.size()) {
+      const int64_t was = saved.local_steps[worker];
+      step = was / steps_before * steps_now + was % steps_before * saved.devices / now->devices;
+    }
+  }
+  now->plan.earlier_steps -= SumOfSteps(*now);
+  std::string said = Sizes(saved, *now) + ": who was there goes on in its data";
+  if (Workers(*now) > Workers(saved)) said += fmt::format(", the new ones begin with epoch {}", earliest + 1);
+  return said;
+}
+
+// Continues data without end. A gap that a slow worker left is not filled.
+std::string ResumeEndless(const Positions& saved, Positions* now) {
+  int64_t next = saved.plan.first_batch;
+  for (int64_t worker = 0; worker < Workers(saved); ++worker) {
+    const int64_t steps = saved.local_steps[static_cast<size_t>(worker)];
+    if (steps == 0) continue;
+    int64_t rounds = 0, last = 0;
+    if (__builtin_mul_overflow(steps, saved.devices, &rounds) ||
+        __builtin_mul_overflow(rounds - 1, Workers(saved), &last) ||
+        __builtin_add_overflow(last, saved.plan.first_batch + worker + 1, &last)) {
+      last = std::numeric_limits<int64_t>::max();  // overflow; refused when they are read
+    }
+    next = std::max(next, last);
+  }
+  now->plan.first_batch = next;
+  return fmt::format("{}: the data go on with batch {}", Sizes(saved, *now), next + 1);
+}
+
+// Returns "epoch 3" or "epochs 3 to 5".
+std::string EpochsText(const RemainingData& remaining) {
+  const int64_t first = remaining.plan().epoch + 1, last = remaining.first_whole();
+  return first == last ? fmt::format("epoch {}", first) : fmt::format("epochs {} to {}", first, last);
+}
+
+std::string ResumeShares(const Positions& saved, int64_t batches, Positions* now) {
+  const TakenSteps last{saved.devices, saved.local_steps, saved.in_step, saved.chunk};
+  const std::optional<DataPlan> plan = Replan(saved.plan, last, batches);
+  if (!plan) {
+    // As many epochs as the fastest worker has begun.
+    const int64_t steps = *std::max_element(saved.local_steps.begin(), saved.local_steps.end());
+    now->plan.epoch = saved.plan.epoch + CeilDiv(steps, CeilDiv(batches, Workers(saved) * saved.devices));
+    return fmt::format(
+        "{}: too many epochs were left in the middle to deal them anew; the data go on with epoch {}",
+        Sizes(saved, *now), now->plan.epoch + 1);
+  }
+  now->plan.epoch = plan->epoch;
+  now->plan.taken = plan->taken;
+  const std::shared_ptr<const RemainingData> remaining = RemainingData::Of(now->plan, batches);
+  if (remaining->begun().empty()) {
+    return fmt::format("{}: the data go on with epoch {}", Sizes(saved, *now), plan->epoch + 1);
+  }
+  int64_t left = 0;
+  for (const RemainingBatches& epoch : remaining->begun()) left += epoch.count();
+  return fmt::format("{}: the {} left of {} {} dealt anew", Sizes(saved, *now),
+                     Plural(left, "batch", "batches"), EpochsText(*remaining), left == 1 ? "is" : "are");
+}
+
+// feed deals the same batches as shard.
+std::string Meaning(const std::pair<std::string, std::string>& entry) {
+  return entry.first == "data.split" && entry.second == "feed" ? "shard" : entry.second;
+}
+
+// Whether a local step has the same rows in step or not: all workers have as many steps in each epoch.
+bool StepsAreEqual(const Positions& saved, int64_t batches) {
+  const auto equal = [&](int64_t of_epoch) {
+    const int64_t workers = Workers(saved);
+    return StepsOf(of_epoch, 0, workers, saved.devices, false, saved.chunk) ==
+           StepsOf(of_epoch, workers - 1, workers, saved.devices, false, saved.chunk);
+  };
+  const std::shared_ptr<const RemainingData> remaining = RemainingData::Of(saved.plan, batches);
+  return remaining != nullptr && equal(batches) &&
+         std::all_of(remaining->begun().begin(), remaining->begun().end(),
+                     [&](const RemainingBatches& left) { return equal(left.count()); });
+}
+
+constexpr size_t kMaxText = 1 << 22;
+constexpr const char* kLosses = "recent_losses";
+constexpr const char* kProgress = "progressive_losses";
+constexpr size_t kMaxLosses = 10000;  // of all workers: a manifest has no room for more of very many
+constexpr int64_t kMaxNumber = int64_t{1} << 53;  // exact in every reader of JSON
+constexpr int64_t kMaxDevices = 1 << 16;
+
+// The member names are those of existing checkpoints.
+Json ToValue(const DataPlan& plan) {
+  Json taken = Json::array();
+  for (const TakenSteps& steps : plan.taken) {
+    Json one = {{"devices", steps.devices}, {"local_steps", steps.local_steps}};
+    if (steps.in_step) one["in_step"] = true;
+    if (steps.chunk > 1) one["chunk"] = steps.chunk;
+    taken.push_back(std::move(one));
+  }
+  return {{"epoch", plan.epoch},
+          {"deals", std::move(taken)},
+          {"first_batch", plan.first_batch},
+          {"other_steps", plan.earlier_steps}};
+}
+
+// Reads an integer in [min, max] from `object`, which may be any value.
+bool Read(const Json& object, const char* key, int64_t min, int64_t max, int64_t* out) {
+  if (!object.is_object()) return false;
+  const Json* const found = object.Find(key);
+  if (found == nullptr || !found->is_number_integer()) return false;
+  if (found->is_number_unsigned() && found->get<uint64_t>() > static_cast<uint64_t>(max)) return false;
+  *out = found->get<int64_t>();
+  return *out >= min && *out <= max;
+}
+
+// Reads a list of at least one number, each 0 or more.
+bool Read(const Json& object, const char* key, std::vector<int64_t>* out) {
+  if (!object.is_object()) return false;
+  const Json* const found = object.Find(key);
+  if (found == nullptr || !found->is_array() || found->empty()) return false;
+  for (const Json& value : *found) {
+    if (!value.is_number_unsigned() || value.get<uint64_t>() > static_cast<uint64_t>(kMaxNumber))
+      return false;
+    out->push_back(value.get<int64_t>());
+  }
+  return true;
+}
+
+bool ReadDevices(const Json& object, int64_t* out) { return Read(object, "devices", 1, kMaxDevices, out); }
+
+// Reads whether epochs end in step; checkpoints in which they do not leave it out.
+bool ReadFlag(const Json& object, const char* key, bool* out) {
+  const Json* const found = object.Find(key);
+  if (found == nullptr) return true;
+  if (!found->is_boolean()) return false;
+  *out = found->get<bool>();
+  return true;
+}
+
+// Reads the batches of a turn; checkpoints in which it is one leave it out.
+bool ReadChunk(const Json& object, int64_t* out) {
+  return object.Find("chunk") == nullptr || Read(object, "chunk", 1, kMaxNumber, out);
+}
+
+bool FromValue(const Json& value, DataPlan* plan) {
+  if (!Read(value, "epoch", 0, kMaxNumber, &plan->epoch) ||
+      !Read(value, "first_batch", 0, kMaxNumber, &plan->first_batch) ||
+      !Read(value, "other_steps", -kMaxNumber, kMaxNumber, &plan->earlier_steps)) {
+    return false;
+  }
+  const Json* const taken = value.Find("deals");
+  if (taken == nullptr || !taken->is_array()) return false;
+  for (const Json& one : *taken) {
+    TakenSteps steps;
+    if (!ReadDevices(one, &steps.devices) || !Read(one, "local_steps", &steps.local_steps) ||
+        !ReadFlag(one, "in_step", &steps.in_step) || !ReadChunk(one, &steps.chunk)) {
+      return false;
+    }
+    plan->taken.push_back(std::move(steps));
+  }
+  return true;
+}
+
+bool FromValue(const Json& value, CountedEvaluations* counted) {
+  const Json* const loss = value.is_object() ? value.Find("best_loss") : nullptr;
+  if (loss == nullptr || !loss->is_number()) return false;
+  counted->best_loss = loss->get<double>();
+  return Read(value, "best_step", 0, kMaxNumber, &counted->best_step) &&
+         Read(value, "in_vain", 0, kMaxNumber, &counted->in_vain);
+}
+
+// Reads the losses of each of so many workers, as the bits of each; older checkpoints have none.
+bool ReadLosses(const Json& object, size_t workers, std::vector<RecentLosses>* out) {
+  out->resize(workers);
+  const Json* const found = object.Find(kLosses);
+  if (found == nullptr) return true;
+  if (!found->is_array() || found->size() != workers) return false;
+  for (size_t worker = 0; worker < workers; ++worker) {
+    const Json& losses = found->at(worker);
+    if (!losses.is_array() || losses.size() > RecentLosses::kMax) return false;
+    for (const Json& one : losses) {
+      if (!one.is_number_unsigned() || one.get<uint64_t>() > std::numeric_limits<uint32_t>::max())
+        return false;
+      const auto bits = static_cast<uint32_t>(one.get<uint64_t>());
+      float loss = 0;
+      std::memcpy(&loss, &bits, sizeof(loss));
+      (*out)[worker].Add(loss);
+    }
+  }
+  return true;
+}
+
+Json ToValue(const std::vector<RecentLosses>& losses) {
+  Json value = Json::array();
+  for (const RecentLosses& of_worker : losses) {
+    Json one = Json::array();
+    for (const float loss : of_worker.Latest(kMaxLosses / losses.size())) {
+      uint32_t bits = 0;
+      std::memcpy(&bits, &loss, sizeof(bits));
+      one.push_back(bits);
+    }
+    value.push_back(std::move(one));
+  }
+  return value;
+}
+
+// [rows, weight, loss], where null is a sum that is not finite.
+Json ToValue(const LossSums& sums) {
+  Json value = Json::array();
+  value.push_back(sums.rows);
+  for (const double sum : {sums.weight, sums.loss}) {
+    value.push_back(std::isfinite(sum) ? Json(sum) : Json(nullptr));
+  }
+  return value;
+}
+
+bool FromValue(const Json& value, LossSums* sums) {
+  if (!value.is_array() || value.size() != 3 || !value.at(0).is_number_unsigned()) return false;
+  if (value.at(0).get<uint64_t>() > static_cast<uint64_t>(kMaxNumber)) return false;
+  sums->rows = value.at(0).get<int64_t>();
+  for (const size_t at : {1, 2}) {
+    double& sum = at == 1 ? sums->weight : sums->loss;
+    if (!value.at(at).is_number() && !value.at(at).is_null()) return false;
+    sum = value.at(at).is_number() ? value.at(at).get<double>() : std::nan("");
+  }
+  return !(sums->weight < 0);
+}
+
+// Reads the sums of each of so many workers, and behind them those of the others; where hooks.progressive
+// was not set there are none.
+bool ReadProgress(const Json& object, size_t workers, Positions* positions) {
+  positions->progress.resize(workers);
+  const Json* const found = object.Find(kProgress);
+  if (found == nullptr) return true;
+  if (!found->is_array() || found->size() != workers + 1) return false;
+  for (size_t i = 0; i < workers; ++i) {
+    if (!FromValue(found->at(i), &positions->progress[i])) return false;
+  }
+  return FromValue(found->at(workers), &positions->other_progress);
+}
+
+Json ProgressValue(const Positions& positions) {
+  Json value = Json::array();
+  for (const LossSums& sums : positions.progress) value.push_back(ToValue(sums));
+  value.push_back(ToValue(positions.other_progress));
+  return value;
+}
+
+bool AnyProgress(const Positions& positions) {
+  const auto any = [](const LossSums& sums) { return sums.rows > 0; };
+  return any(positions.other_progress) ||
+         std::any_of(positions.progress.begin(), positions.progress.end(), any);
+}
+
+bool FromValue(const Json& value, Positions* positions) {
+  if (!Read(value, "local_steps", &positions->local_steps) ||
+      !Read(value, "examples", &positions->examples) ||
+      positions->examples.size() != positions->local_steps.size() ||
+      !ReadLosses(value, positions->local_steps.size(), &positions->losses) ||
+      !ReadProgress(value, positions->local_steps.size(), positions) ||
+      !Read(value, "other_examples", 0, kMaxNumber, &positions->other_examples) ||
+      !ReadDevices(value, &positions->devices) || !ReadFlag(value, "in_step", &positions->in_step) ||
+      !ReadFlag(value, "disturbed", &positions->disturbed) || !ReadChunk(value, &positions->chunk)) {
+    return false;
+  }
+  const Json *const dealt = value.Find("dealt"), *const order = value.Find("order");
+  if (dealt == nullptr || !FromValue(*dealt, &positions->plan)) return false;
+  if (order == nullptr || !order->is_object()) return false;
+  for (const auto& [key, text] : order->items()) {
+    if (!text.is_string()) return false;
+    positions->order.emplace_back(key, text.get<std::string>());
+  }
+  if (value.Find("labels") != nullptr) {
+    int64_t labels = 0;
+    if (!Read(value, "labels", 0, std::numeric_limits<uint32_t>::max(), &labels)) return false;
+    positions->labels = static_cast<uint32_t>(labels);
+  }
+  if (value.Find("features") != nullptr) {
+    int64_t features = 0;
+    if (!Read(value, "features", 0, std::numeric_limits<int64_t>::max(), &features)) return false;
+    positions->features = static_cast<uint64_t>(features);
+  }
+  const Json* const evaluations = value.Find("evaluations");
+  return evaluations == nullptr || FromValue(*evaluations, &positions->evaluations.emplace());
+}
+
+template <typename T>
+bool FromText(const std::string& text, T* out) {
+  if (text.size() > kMaxText) return false;
+  const Json value = Json::Parse(text);
+  T read;
+  if (!FromValue(value, &read)) return false;
+  *out = std::move(read);
+  return true;
+}
+
+}  // namespace
+
+Positions StartOfData(const Config& config, std::optional<int64_t> train_rows) {
+  Positions positions;
+  positions.local_steps.resize(config.cluster.worker.size());
+  positions.examples.resize(config.cluster.worker.size());
+  positions.losses.resize(config.cluster.worker.size());
+  positions.progress.resize(config.cluster.worker.size());
+  positions.devices = config.device.towers();
+  positions.in_step = EndsInStep(config) && train_rows;
+  for (const char* key : kOrderKeys) {
+    const Field& field = *FindField(key);
+    positions.order.emplace_back(key, ValueText(field, field.get(config)));
+    // Part of the same entry, so that older checkpoints, which do not know the key, stay equal.
+    const HeldOutBy by = config.data.validation_by;
+    if (std::string_view(key) == "data.validation" && by != HeldOutBy::kFirst) {
+      positions.order.back().second += by == HeldOutBy::kSeed ? " by seed" : " stratified";
+    }
+  }
+  if (WindowRows(config) > 0) {
+    for (const char* key : {"data.cache", "data.shuffle_rows"}) {
+      const Field& field = *FindField(key);
+      positions.order.emplace_back(key, ValueText(field, field.get(config)));
+    }
+    const int64_t workers = Workers(positions);
+    if (train_rows) positions.chunk = OrderSpecOf(config, *train_rows, 0, static_cast<int>(workers)).chunk;
+  }
+  positions.order.emplace_back(kRows, train_rows ? fmt::format("{}", *train_rows) : "without end");
+  return positions;
+}
+
+namespace {
+
+// The number of rows as text; empty: not known.
+std::string RowsOf(const Positions& positions) {
+  for (const auto& [key, text] : positions.order) {
+    if (key == kRows) return text;
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string OtherData(const Positions& saved, const Positions& now) {
+  const std::string then = RowsOf(saved), here = RowsOf(now);
+  if (!then.empty() && !here.empty() && then != here) {
+    return fmt::format("data.train has {} rows here and had {} there", here, then);
+  }
+  if (!saved.labels || !now.labels) return "";
+  if (*saved.labels != *now.labels) return "the rows of data.train have other labels here than there";
+  return HasOtherFeatures(saved.features, now.features)
+             ? "the rows of data.train have other features here than there"
+             : "";
+}
+
+DataFingerprint FingerprintIn(const Positions& saved) {
+  DataFingerprint print;
+  const std::string rows = RowsOf(saved);
+  if (!saved.labels) return print;
+  std::from_chars(rows.data(), rows.data() + rows.size(), print.rows);  // stays 0 where they are without end
+  print.labels = *saved.labels;
+  print.features = saved.features;
+  return print;
+}
+
+bool AllEpochsTaken(const Positions& saved, const Config& config) {
+  int64_t rows = 0;
+  if (!config.train.epochs) return false;
+  const std::string text = RowsOf(saved);
+  if (std::from_chars(text.data(), text.data() + text.size(), rows).ec != std::errc()) return false;
+  if (rows <= HeldOutRows(config.data, rows)) return false;
+  for (size_t worker = 0; worker < saved.local_steps.size(); ++worker) {
+    OrderSpec spec = OrderSpecOf(config, rows, static_cast<int>(worker), static_cast<int>(Workers(saved)));
+    spec.devices = saved.devices;
+    spec.in_step = saved.in_step;
+    spec.chunk = saved.chunk;
+    BatchOrder order(spec);
+    if (order.batches_per_epoch() == 0) continue;
+    order.Follow(RemainingData::Of(saved.plan, BatchesPerEpoch(spec)));
+    if (order.PlaceOf(saved.local_steps[worker]).epoch < *config.train.epochs) return false;
+  }
+  return true;
+}
+
+std::string PositionsDiffer(const Positions& saved, const Positions& now) {
+  for (const auto& entry : now.order) {
+    const auto was = std::find_if(saved.order.begin(), saved.order.end(),
+                                  [&](const auto& other) { return other.first == entry.first; });
+    if (was != saved.order.end() && Meaning(*was) == Meaning(entry)) continue;
+    const std::string before = was == saved.order.end() ? "not known" : was->second;
+    return fmt::format("{} = {} here and {} in the checkpoint", entry.first, entry.second, before);
+  }
+  for (const auto& [key, text] : saved.order) {
+    const bool here = std::any_of(now.order.begin(), now.order.end(),
+                                  [&, name = key](const auto& entry) { return entry.first == name; });
+    if (!here) return fmt::format("{} = {} in the checkpoint, and not here", key, text);
+  }
+  return "";
+}
+
+Resumption Resume(const Positions& saved, const Config& config, std::optional<int64_t> train_rows) {
+  Positions now = StartOfData(config, train_rows);
+  const std::string other = PositionsDiffer(saved, now);
+  const int64_t batches = train_rows ? BatchesPerEpoch(OrderSpecOf(config, *train_rows, 0, 1)) : 0;
+  if (other.empty() && Workers(saved) == Workers(now) && saved.devices == now.devices &&
+      saved.chunk == now.chunk && (saved.in_step == now.in_step || StepsAreEqual(saved, batches))) {
+    Positions same = saved;
+    same.in_step = now.in_step;
+    return {same, ""};
+  }
+  KeepTotals(saved, &now);
+  now.evaluations = saved.evaluations;
+  if (!other.empty()) return {now, other + ": the workers begin anew with the first epoch of the data"};
+  std::string said;
+  if (!train_rows) {
+    said = ResumeEndless(saved, &now);
+  } else if (batches > 0) {  // if no worker has a batch, that is reported elsewhere
+    said = config.data.split == Split::kFull ? ResumeFull(saved, batches, &now)
+                                             : ResumeShares(saved, batches, &now);
+  }
+  return {now, said};
+}
+
+namespace {
+
+// Returns the local steps of `now` that need not be made any more until the epochs are over. Those behind the
+// last epoch are none of these, and in sync the run ends with the worker that has the most rounds to go.
+int64_t StepsThatCount(const Positions& now, const Config& config, std::optional<int64_t> train_rows) {
+  const int64_t batches = train_rows ? BatchesPerEpoch(OrderSpecOf(config, *train_rows, 0, 1)) : 0;
+  const auto remaining = RemainingData::Of(now.plan, batches);
+  if (!config.train.epochs || batches <= 0 || remaining == nullptr) return SumOfSteps(now);
+  const bool full = config.data.split == Split::kFull;  // every worker has all batches
+  const int64_t epochs = *config.train.epochs, first_whole = remaining->first_whole();
+  int64_t sum = 0, min = std::numeric_limits<int64_t>::max();
+  for (int64_t worker = 0; worker < Workers(now); ++worker) {
+    const auto steps_of = [&](int64_t of_epoch) {
+      return StepsOf(of_epoch, full ? 0 : worker, full ? 1 : Workers(now), now.devices, now.in_step,
+                     now.chunk);
+    };
+    const int64_t steps = now.local_steps[static_cast<size_t>(worker)];
+    int64_t behind = steps;  // the epochs so far
+    for (int64_t epoch = now.plan.epoch; epoch < std::min(epochs, first_whole); ++epoch)
+      behind -= std::min(behind, steps_of(remaining->OfEpoch(epoch)->count()));
+    const int64_t whole = epochs - first_whole, one = steps_of(batches);
+    if (whole > 0) behind -= one > behind / whole ? behind : one * whole;
+    sum += steps - behind;
+    min = std::min(min, steps - behind);
+  }
+  return config.train.mode == TrainMode::kSync ? min * Workers(now) : sum;
+}
+
+}  // namespace
+
+Resumption ResumeAt(int64_t step, const Positions& saved, const Config& config,
+                    std::optional<int64_t> train_rows) {
+  Resumption resumption = Resume(saved, config, train_rows);
+  Positions& now = resumption.positions;
+  const int64_t together = config.train.mode == TrainMode::kSync ? Workers(now) : 1;  // local steps in a step
+  now.plan.earlier_steps =
+      std::min(step, kMaxNumber / together) * together - StepsThatCount(now, config, train_rows);
+  return resumption;
+}
+
+std::string ToJson(const DataPlan& plan) { return ToValue(plan).dump(); }
+bool FromJson(const std::string& text, DataPlan* plan) { return FromText(text, plan); }
+
+std::string ToJson(const Positions& positions) {
+  Json order = Json::object();
+  for (const auto& [key, text] : positions.order) order[key] = text;
+  Json value = {{"local_steps", positions.local_steps},       {"examples", positions.examples},
+                {"other_examples", positions.other_examples}, {"devices", positions.devices},
+                {"dealt", ToValue(positions.plan)},           {"order", std::move(order)},
+                {kLosses, ToValue(positions.losses)}};
+  if (AnyProgress(positions)) value[kProgress] = ProgressValue(positions);
+  if (positions.labels) value["labels"] = *positions.labels;
+  if (positions.features != 0) value["features"] = positions.features;
+  if (positions.in_step) value["in_step"] = true;
+  if (positions.disturbed) value["disturbed"] = true;
+  if (positions.chunk > 1) value["chunk"] = positions.chunk;
+  if (const std::optional<CountedEvaluations>& counted = positions.evaluations) {
+    value["evaluations"] = {
+        {"best_loss", counted->best_loss}, {"best_step", counted->best_step}, {"in_vain", counted->in_vain}};
+  }
+  return value.dump();
+}
+bool FromJson(const std::string& text, Positions* positions) { return FromText(text, positions); }
+
+}  // namespace dtrain

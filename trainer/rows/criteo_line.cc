@@ -1,0 +1,160 @@
+#include "trainer/rows/criteo_line.h"
+
+#include <emmintrin.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "trainer/rows/hashed_feature.h"
+
+namespace dtrain {
+namespace {
+
+constexpr size_t kNumbers = static_cast<size_t>(kCriteoNumbers),
+                 kCategories = static_cast<size_t>(kCriteoCategories), kFeatures = kNumbers + kCategories;
+constexpr int64_t kTabled = 4096;  // numbers below have their features in tables; most are small
+
+std::string BucketText(int64_t number) {
+  if (number <= 2) return fmt::format("{}", number);
+  const double log = std::log(static_cast<double>(number));
+  return fmt::format(">{}", static_cast<int64_t>(log * log));
+}
+
+class CriteoParser : public LineParser {
+ public:
+  CriteoParser(const DataConfig& data, std::optional<int64_t> inputs)
+      : mask_(LowBits(*HashBits(data))), end_(inputs ? static_cast<uint64_t>(*inputs) : UINT64_MAX) {
+    const int64_t bits = *HashBits(data);
+    for (size_t i = 1; i <= kNumbers; ++i) columns_.emplace_back(fmt::format("I{}", i), bits);
+    for (int64_t i = 0; i < kCriteoCategories; ++i) {
+      columns_.emplace_back(fmt::format("C{}", i + 1), bits, data.by_column ? FirstOfColumn(i, bits) : 0);
+    }
+    if (data.by_column) {
+      scale_ = data.numbers;
+      first_number_ = FirstOfColumn(kCriteoCategories, bits);
+      for (int64_t number = 0; number < kTabled; ++number) {
+        scaled_.push_back(ScaledNumber(static_cast<float>(number), data.numbers));
+      }
+      return;
+    }
+    // Texts come in order, each for a run of numbers.
+    std::string text;
+    for (int64_t number = 0; number < kTabled; ++number) {
+      if (std::string next = BucketText(number); next != text) {
+        text = std::move(next);
+        for (size_t i = 0; i < kNumbers; ++i) features_[i].push_back(columns_[i].NumberOf(text));
+      }
+      places_[static_cast<size_t>(number)] = static_cast<uint8_t>(features_[0].size() - 1);
+    }
+  }
+
+  bool Parse(std::string_view line, SparseLine* row, std::optional<LineFault>* fault) override {
+    row->Clear();
+    if (line.empty()) return false;
+    const auto fail = [&](size_t at, std::string rule) {
+      fault->emplace(LineFault{at, std::move(rule)});
+      return false;
+    };
+    const size_t count = FindFields(line);
+    if (count < kFeatures) return fail(line.size(), FieldsRule(count));
+    if (count > kFeatures + 1) return fail(ends_[kFeatures] + 1, FieldsRule(count));
+    if (count > kFeatures) row->label = line.substr(0, ends_[0]);
+    row->ids.resize(kFeatures);
+    row->values.assign(kFeatures, 1);
+    const size_t first = count - kFeatures;  // field of I1
+    for (size_t i = 0; i < kFeatures; ++i) {
+      const size_t begin = first + i == 0 ? 0 : ends_[first + i - 1] + 1;
+      const std::string_view text = line.substr(begin, ends_[first + i] - begin);
+      uint64_t* const id = &row->ids[i];
+      if (i >= kNumbers || (text.empty() && !by_column())) {
+        *id = columns_[i].NumberOf(text);
+      } else if (by_column() ? !NumberItself(i, text, id, &row->values[i]) : !NumberedFeature(i, text, id)) {
+        return fail(begin, fmt::format("I{} must be a whole number. Correct it, or remove the row.", i + 1));
+      }
+      if (*id >= end_) return fail(begin, BeyondInputsRule(*id, end_, mask_));
+    }
+    return true;
+  }
+
+ private:
+  // Fills ends_, with where the fields end. Returns how many there are, or one more than there may be if
+  // there are yet more.
+  size_t FindFields(std::string_view line) {
+    size_t count = 0, at = 0;
+    const __m128i tabs = _mm_set1_epi8('\t');
+    for (; at + sizeof tabs <= line.size(); at += sizeof tabs) {
+      const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(line.data() + at));
+      auto found = static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, tabs)));
+      for (; found != 0; found &= found - 1) {
+        ends_[count++] = at + static_cast<size_t>(__builtin_ctz(found));
+        if (count == ends_.size()) return count;
+      }
+    }
+    for (; at < line.size(); ++at) {
+      if (line[at] != '\t') continue;
+      ends_[count++] = at;
+      if (count == ends_.size()) return count;
+    }
+    ends_[count++] = line.size();
+    return count;
+  }
+
+  static std::string FieldsRule(size_t count) {
+    return fmt::format(
+        "a row has {}{} fields; it must have a label, 13 numbers and 26 categories, separated by tabs. "
+        "Correct it, or remove the row.",
+        count > kFeatures + 1 ? "more than " : "", count > kFeatures + 1 ? kFeatures + 1 : count);
+  }
+
+  bool by_column() const { return !scaled_.empty(); }
+
+  static bool ReadNumber(std::string_view text, int64_t* number) {
+    const char* const end = text.data() + text.size();
+    const auto result = std::from_chars(text.data(), end, *number);
+    return result.ptr == end && result.ec == std::errc();
+  }
+  static bool IsTabled(int64_t number) { return number >= 0 && number < kTabled; }
+
+  // Number `i` as a feature of its own; a missing one is 0. Returns false if `text` is none.
+  bool NumberItself(size_t i, std::string_view text, uint64_t* id, float* value) const {
+    int64_t number = 0;
+    if (!text.empty() && !ReadNumber(text, &number)) return false;
+    *id = first_number_ + i;
+    *value = IsTabled(number) ? scaled_[static_cast<size_t>(number)]
+                              : ScaledNumber(static_cast<float>(number), scale_);
+    return true;
+  }
+
+  // Of a number, column `i`. Returns false if `text` is none.
+  bool NumberedFeature(size_t i, std::string_view text, uint64_t* id) const {
+    int64_t number = 0;
+    if (!ReadNumber(text, &number)) return false;
+    const bool tabled = IsTabled(number);
+    *id = tabled ? features_[i][places_[static_cast<size_t>(number)]]
+                 : columns_[i].NumberOf(BucketText(number));
+    return true;
+  }
+
+  const uint64_t mask_;
+  const uint64_t end_;  // of the features
+  std::vector<HashedColumn> columns_;
+  std::array<uint8_t, kTabled> places_{};                 // of a number, in features_
+  std::array<std::vector<uint64_t>, kNumbers> features_;  // of each column, of its small numbers
+  // With data.by_column, else empty: the values of small numbers; the feature of the first number.
+  std::vector<float> scaled_;
+  NumberScale scale_ = NumberScale::kLog;
+  uint64_t first_number_ = 0;
+  std::array<size_t, kFeatures + 2> ends_{};
+};
+
+}  // namespace
+
+std::unique_ptr<LineParser> MakeCriteoParser(const DataConfig& data, std::optional<int64_t> inputs) {
+  return std::make_unique<CriteoParser>(data, inputs);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,271 @@
+#include "trainer/rows/csv_columns.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/names.h"
+#include "trainer/batch/input_form.h"
+#include "trainer/config/user_text.h"
+#include "trainer/input/csv_reader.h"
+
+namespace dtrain {
+namespace {
+
+constexpr size_t kMaxListed = 20;
+
+std::string ListQuoted(const std::vector<std::string>& names) {
+  std::vector<std::string> shown;
+  for (size_t i = 0; i < names.size() && i < kMaxListed; ++i) shown.push_back(Quoted(Shown(names[i])));
+  if (names.size() > kMaxListed) shown.push_back(fmt::format("{} more", names.size() - kMaxListed));
+  return ListText(shown, "and");
+}
+
+void CheckCount(const CsvReader& reader, int64_t count) {
+  if (count >= 2) return;
+  throw FaultAt(reader.path(), reader.fields()[0].place,
+                "1 column; a label and at least one feature are needed. Is it the right file? Commas, tabs, "
+                "semicolons or bars separate the fields (data.delimiter).");
+}
+
+bool IsGood(const CsvReader& reader, int64_t column, float* number) {
+  const std::string_view text = reader.fields()[static_cast<size_t>(column)].text;
+  return ParseNumber(text, reader.decimal(), number) == NumberText::kGood;
+}
+
+// Returns the column of a label given by number, if its text in the first row is a name of a header or of a
+// class; else -1.
+int64_t TextLabel(const CsvReader& reader, const std::string& label) {
+  const std::optional<int64_t> column = ColumnNumber(label);
+  if (!column || *column >= static_cast<int64_t>(reader.fields().size())) return -1;
+  float ignored = 0;
+  return IsGood(reader, *column, &ignored) ? -1 : *column;
+}
+
+// Throws if the first row is all numbers, which would be lost as a header. Headers of numbers count on: 0, 1,
+// 2. Beside a label with a text name they count from 0 or 1 and may count or skip the label.
+void CheckHeader(const CsvReader& reader, const DataSourceConfig& source, const std::string& section) {
+  const int64_t label = TextLabel(reader, source.label);
+  float before = -1;
+  bool counting = true;
+  for (int64_t i = 0; i < static_cast<int64_t>(reader.fields().size()); ++i) {
+    if (i == label) continue;
+    float number = 0;
+    if (!IsGood(reader, i, &number)) return;
+    const bool any = i == 0 && label < 0, may_skip = i == 0 || i == label + 1;
+    counting = counting && (any || number == before + 1 || (may_skip && number == before + 2));
+    before = number;
+  }
+  if (counting) return;
+  throw FaultAt(
+      reader.path(), reader.fields()[0].place,
+      fmt::format("the header has only numbers{}; it must name the columns. If the file has no header, set "
+                  "{}.header to false.{}",
+                  label < 0 ? "" : " beside the label", section,
+                  label < 0 ? "" : fmt::format(" If it has one, give {}.label as a name.", section)));
+}
+
+}  // namespace
+
+std::vector<std::string> HeaderNames(const CsvReader& reader) {
+  std::vector<std::string> names;
+  for (const CsvField& field : reader.fields()) {
+    CheckName(reader.path(), field);
+    names.emplace_back(field.text);
+  }
+  return names;
+}
+
+int64_t FindColumn(const CsvColumns& columns, const std::string& text, const std::string& key,
+                   const CsvReader& reader) {
+  const auto refuse = [&](const std::string& why) {
+    return FaultAt(reader.path(), reader.fields()[0].place, why);
+  };
+  const std::string name = ColumnNameIn(text);
+  const auto found = std::find(columns.names.begin(), columns.names.end(), name);
+  const bool named = found != columns.names.end();
+  if (const std::optional<int64_t> number = ColumnNumber(text)) {
+    if (named && found - columns.names.begin() != *number) {
+      throw refuse(
+          fmt::format("{} = {} is the name of column {} and the number of another one, {}. For the column of "
+                      "this name write \"{}\" in quotes; for the other its own name.",
+                      key, Shown(text), found - columns.names.begin(),
+                      *number < columns.count ? Quoted(Shown(columns.names[static_cast<size_t>(*number)]))
+                                              : "which is not there",
+                      Shown(text)));
+    }
+    if (*number < columns.count) return *number;
+    throw refuse(fmt::format("no column {} ({} = {}); the columns are 0 to {}. Set one of them.", Shown(text),
+                             key, Shown(text), columns.count - 1));
+  }
+  if (!named) {
+    const std::string closest = ClosestName(name, columns.names);
+    throw refuse(fmt::format(
+        "no column {} ({}); the columns are {}.{}", Quoted(Shown(name)), key,
+        columns.names.empty() ? fmt::format("0 to {}, by number: the file has no header", columns.count - 1)
+                              : ListQuoted(columns.names),
+        name != text      ? fmt::format(" For the column of this number write {} without quotes.", name)
+        : closest.empty() ? ""
+                          : fmt::format(" Did you mean {}?", Quoted(Shown(closest)))));
+  }
+  if (std::find(found + 1, columns.names.end(), name) != columns.names.end()) {
+    throw refuse(
+        fmt::format("more than one column {} ({}); name one. Give its number: the first column is 0.",
+                    Quoted(Shown(name)), key));
+  }
+  return found - columns.names.begin();
+}
+
+std::vector<int64_t> FindInputs(const CsvColumns& columns, const std::vector<std::string>& listed,
+                                const std::string& key, const CsvReader& reader) {
+  std::vector<int64_t> found;
+  for (const std::string& text : listed) {
+    const int64_t column = found.emplace_back(FindColumn(columns, text, key, reader));
+    if (std::count(columns.inputs.begin(), columns.inputs.end(), column) > 0) continue;
+    throw FaultAt(
+        reader.path(), reader.fields()[0].place,
+        fmt::format("{} is in {} and {}; it is one of them. Take it out.", ColumnTitle(columns, column), key,
+                    column == columns.label    ? "the label"
+                    : column == columns.weight ? "data.weight"
+                                               : "data.ignore"));
+  }
+  return found;
+}
+
+namespace {
+
+// Returns where the inputs of the training file stand in one of as many columns, whose label may be another
+// column: the columns beside the label are in the same order.
+std::vector<int64_t> InputsBesideLabel(const CsvColumns& columns, const CsvColumns& train) {
+  std::vector<int64_t> inputs;
+  for (const int64_t input : train.inputs) {
+    const int64_t place = input - (input > train.label ? 1 : 0);
+    inputs.push_back(place + (place >= columns.label ? 1 : 0));
+  }
+  return inputs;
+}
+
+// Whether a column that is no input may be missing, as it is.
+bool IsLeftOut(const CsvColumns& columns, const std::string& text, bool labels) {
+  return !labels && !columns.names.empty() && !ColumnNumber(text) &&
+         std::count(columns.names.begin(), columns.names.end(), ColumnNameIn(text)) == 0;
+}
+
+// Reads the first record: count, names and label.
+CsvColumns ReadFirst(const DataSourceConfig& source, const std::string& section, CsvReader* reader,
+                     bool labels) {
+  if (!reader->Next()) {
+    throw FaultAt(reader->path(), {1, 1},
+                  fmt::format("no rows; {}.path must name a file with data. Fetch it anew.", section));
+  }
+  CsvColumns columns;
+  columns.count = static_cast<int64_t>(reader->fields().size());
+  if (labels) CheckCount(*reader, columns.count);
+  if (source.header) {
+    CheckHeader(*reader, source, section);
+    columns.names = HeaderNames(*reader);
+  }
+  columns.label = IsLeftOut(columns, source.label, labels)
+                      ? -1
+                      : FindColumn(columns, source.label, section + ".label", *reader);
+  return columns;
+}
+
+void FindWeight(const DataConfig& data, const CsvReader& reader, bool labels, CsvColumns* columns) {
+  if (data.weight.empty() || IsLeftOut(*columns, data.weight, labels)) return;
+  columns->weight = FindColumn(*columns, data.weight, "data.weight", reader);
+  if (columns->weight != columns->label) return;
+  throw FaultAt(reader.path(), reader.fields()[0].place,
+                fmt::format("{} is the label and data.weight; it is one of them. Name another column.",
+                            ColumnTitle(*columns, columns->label)));
+}
+
+}  // namespace
+
+CsvColumns ReadTrainColumns(const DataConfig& data, CsvReader* reader, bool labels) {
+  CsvColumns columns = ReadFirst(data.train, "data.train", reader, labels);
+  std::vector<bool> left_out(static_cast<size_t>(columns.count));
+  if (columns.label >= 0) left_out[static_cast<size_t>(columns.label)] = true;
+  FindWeight(data, *reader, labels, &columns);
+  if (columns.weight >= 0) left_out[static_cast<size_t>(columns.weight)] = true;
+  for (const std::string& text : data.ignore) {
+    if (IsLeftOut(columns, text, labels)) continue;
+    left_out[static_cast<size_t>(FindColumn(columns, text, "data.ignore", *reader))] = true;
+  }
+  for (int64_t column = 0; column < columns.count; ++column) {
+    if (!left_out[static_cast<size_t>(column)]) columns.inputs.push_back(column);
+  }
+  if (columns.inputs.empty()) {
+    throw FaultAt(reader->path(), reader->fields()[0].place,
+                  "no column is left beside the label, data.weight and data.ignore. Ignore fewer.");
+  }
+  if (!labels) columns.weight = -1;  // how much a row counts matters beside its label alone
+  return columns;
+}
+
+CsvColumns ReadTestColumns(const DataConfig& data, const CsvColumns& train, CsvReader* reader, bool labels) {
+  const std::string train_path = PathText(data.train);
+  CsvColumns columns = ReadFirst(data.test, "data.test", reader, labels);
+  if (labels) FindWeight(data, *reader, labels, &columns);
+  if (!columns.names.empty() && !train.names.empty() &&
+      !std::equal(columns.names.begin(), columns.names.end(), train.names.begin(), train.names.end())) {
+    for (const int64_t input : train.inputs) {
+      const std::string& name = train.names[static_cast<size_t>(input)];
+      const auto found = std::find(columns.names.begin(), columns.names.end(), name);
+      if (found == columns.names.end()) {
+        const std::string closest = ClosestName(name, columns.names);
+        throw FaultAt(reader->path(), reader->fields()[0].place,
+                      fmt::format("no column {}, which is in {}.{} Name the columns as there.",
+                                  Quoted(Shown(name)), train_path,
+                                  closest.empty() ? "" : fmt::format(" Is it {}?", Quoted(Shown(closest)))));
+      }
+      columns.inputs.push_back(found - columns.names.begin());
+    }
+    return columns;
+  }
+  if (columns.count != train.count) {
+    throw FaultAt(reader->path(), reader->fields()[0].place,
+                  fmt::format("{} columns; must be {}, as {} has. Name files of one kind.", columns.count,
+                              train.count, train_path));
+  }
+  columns.inputs = InputsBesideLabel(columns, train);
+  return columns;
+}
+
+void CheckNextFile(const CsvColumns& first, const std::string& first_path, CsvReader* reader) {
+  if (!reader->Next()) {
+    throw FaultAt(
+        reader->path(), {1, 1},
+        fmt::format("no rows; it must have the columns of {}. Fetch it anew, or leave it out.", first_path));
+  }
+  const std::vector<CsvField>& fields = reader->fields();
+  if (static_cast<int64_t>(fields.size()) != first.count) {
+    throw FaultAt(
+        reader->path(), fields[0].place,
+        fmt::format("{}; must be {}, as {} has. Name files of one kind.",
+                    Plural(static_cast<int64_t>(fields.size()), "column"), first.count, first_path));
+  }
+  for (size_t i = 0; i < first.names.size(); ++i) {
+    if (fields[i].text == first.names[i]) continue;
+    throw FaultAt(
+        reader->path(), fields[i].place,
+        fmt::format("the column is {} and must be {}, as in {}: the files of a list are one table. "
+                    "Give each file the same header.",
+                    Quoted(Shown(std::string(fields[i].text))), Quoted(Shown(first.names[i])), first_path));
+  }
+}
+
+std::vector<std::string> InputNames(const CsvColumns& columns) {
+  std::vector<std::string> names;
+  if (columns.names.empty()) return names;
+  for (const int64_t input : columns.inputs) names.push_back(columns.names[static_cast<size_t>(input)]);
+  return names;
+}
+
+std::string ColumnTitle(const CsvColumns& columns, int64_t column) {
+  const bool named = !columns.names.empty() && !columns.names[static_cast<size_t>(column)].empty();
+  if (named) return Shown(columns.names[static_cast<size_t>(column)]);
+  return column == columns.label ? "the label" : fmt::format("column {}", column + 1);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,171 @@
+// A CSV file as numbers: as a table, or row by row. Errors are UserErrors with file, line and column.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpu/view.h"
+#include "trainer/batch/input_form.h"
+#include "trainer/config/config.h"
+#include "trainer/input/csv_reader.h"
+#include "trainer/input/sources.h"
+#include "trainer/rows/csv_columns.h"
+#include "trainer/rows/row_file.h"
+#include "trainer/rows/row_labels.h"
+
+namespace dtrain {
+
+// CsvRows: the rows of a CSV file as numbers, one by one: features as float32, in the model's order, and the
+// label if there is one. The caller chooses the columns: ReadCsvTable() keeps all rows, CsvRowReader delivers
+// them in blocks. Owner: the reader of the file. Thread: one. Errors are UserErrors with file, line and
+// column. Of several errors in a row the leftmost is reported; if features are not in column order, those of
+// features before those of labels.
+
+// CsvLayout: which columns are read, and as what.
+struct CsvLayout {
+  CsvColumns columns;            // their names are used in messages
+  std::vector<InputColumn> how;  // how each of columns.inputs becomes features; empty: numbers without gaps
+  bool drops_gaps = false;       // Read() skips rows with a missing value
+  bool refuses_unseen = false;   // a text that is in no list of categories is an error
+  bool first_is_row = false;     // the reader's current record is a row and not a header
+  bool pixels = false;           // features are in 0 to 255
+  // What to do about a value that is no number: in the first row, and in others.
+  std::string first_row_remedy = "Correct it, or remove the row.";
+  std::string gap_remedy;  // about a missing value; empty: as for others
+};
+
+class CsvRows {
+ public:
+  // `reader` is at the first record and must outlive this.
+  CsvRows(CsvReader* reader, CsvLayout layout);
+
+  // Goes to the next row. Returns false at the end of the file. Throws UserError for too few or too many
+  // fields.
+  bool Next();
+  // Appends the row to `features` and `labels`; null: the label is not read. False: a value is missing, and
+  // such rows are dropped; what was appended of the row is undefined then, as after a UserError.
+  bool Read(std::vector<float>* features, RowLabels* labels);
+  // After a UserError: the next call of Next() goes to the next row that can be read.
+  void SkipFault() { reader_.SkipFault(); }
+  // The weight of the row that was read last; 1 without a column of weights.
+  float weight() const { return weight_; }
+  // How many texts so far were in no list of categories.
+  int64_t unseen() const { return unseen_; }
+
+  // Whether the reader's current record is the next row.
+  bool next_is_read() const { return next_is_read_; }
+  // The reader has gone to another record.
+  void Restart() { next_is_read_ = false; }
+
+  // Whether Next() can return without waiting for more of the file, as far as is known.
+  bool HasMore() const { return next_is_read_ || reader_.HasWholeLine(); }
+
+  const CsvLayout& layout() const { return layout_; }
+
+ private:
+  void CheckWhole() const;
+  bool ReadInputs(size_t begin, size_t end, std::vector<float>* out);
+  void ReadNumbers(size_t begin, size_t end, std::vector<float>* out);
+  bool ReadInput(size_t input, std::vector<float>* out);
+  bool ReadCategory(size_t input, std::vector<float>* out);
+  bool ReadWeight();
+  const CsvField& FieldOf(size_t input) const {
+    return reader_.fields()[static_cast<size_t>(layout_.columns.inputs[input])];
+  }
+  [[noreturn]] void Refuse(size_t input, NumberText state) const;
+
+  CsvReader& reader_;
+  const CsvLayout layout_;
+  size_t before_label_ = 0;  // inputs before the label
+  int64_t unseen_ = 0;
+  float weight_ = 1;
+  bool next_is_read_ = false;  // the reader's current record is the next row
+  int64_t row_ = -1;           // from 0
+};
+
+// Returns the layout of a file of data.train or data.test, which `section` says, with such columns. `header`:
+// whether the reader's current record is one, and no row.
+CsvLayout LayoutOf(const DataConfig& data, const std::string& section, bool header, const CsvColumns& columns,
+                   std::vector<InputColumn> how);
+
+// Returns the features of a row. `how`: as in CsvLayout.
+int64_t FeaturesOf(const CsvColumns& columns, const std::vector<InputColumn>& how);
+
+// CsvFile: one open file of a table. Owner: who reads the rows. Thread: one. Errors are UserErrors with file,
+// line and column.
+class CsvFile : public RowFile {
+ public:
+  // `reader` is at the first record, a header or a row as `layout` says. `skipped`: as for RowFile.
+  CsvFile(const DataConfig& data, std::unique_ptr<CsvReader> reader, CsvLayout layout, SkippedRows* skipped);
+
+  TextMark mark() const override { return rows_.next_is_read() ? reader_->record_mark() : reader_->mark(); }
+  void GoTo(TextMark mark, int64_t bytes) override;
+  bool CanSeek() const override { return reader_->CanSeek(); }
+  const std::string& path() const override { return reader_->path(); }
+  int64_t content_bytes() const override { return reader_->content_bytes(); }
+  int64_t inputs() const override;
+  const CsvColumns& columns() const override { return rows_.layout().columns; }
+  bool HasMore() const override { return rows_.HasMore(); }
+  void SkipFault() override { rows_.SkipFault(); }
+  int64_t FindField(const std::string& name) const override {
+    return FindColumn(columns(), name, "--keep", *reader_);
+  }
+  std::string_view Field(int64_t field) const override {
+    return reader_->fields()[static_cast<size_t>(field)].text;
+  }
+
+  const CsvReader& reader() const { return *reader_; }
+
+ protected:
+  Read ReadRow(ParsedRows* rows, RowLabels* labels) override;
+
+ private:
+  const std::unique_ptr<CsvReader> reader_;
+  CsvRows rows_;
+};
+
+// CsvTable: the CSV files of training or test data in memory, as one table: features as float32, and the
+// label column. Every feature is a finite number. Errors are UserErrors: "file:line:column: name = value;
+// rule. remedy". Thread: any; plain data.
+struct CsvTable {
+  CsvColumns columns;
+  std::vector<InputColumn> how;  // as in CsvLayout
+  ParsedRows parsed;             // without labels
+  RowLabels labels;
+  int64_t inputs = 0;
+  SkippedRows skipped;
+
+  gpu::MatrixView<float> Rows() {
+    return {parsed.features.data(), static_cast<int64_t>(parsed.features.size()) / inputs, inputs};
+  }
+};
+
+// Reads data.train, whose files are `inputs`, as one table. `how`: as in CsvLayout.
+CsvTable ReadTrainTable(const DataConfig& data, const LabelRules& rules, std::vector<InputColumn> how,
+                        SourceInputs* inputs);
+// Reads data.test in the same way. Its columns and classes are those of `train`.
+CsvTable ReadTestTable(const DataConfig& data, const LabelRules& rules, const CsvTable& train,
+                       SourceInputs* inputs);
+
+// CsvReserve: chooses for how many rows to reserve memory while a file of unknown length is read. It
+// estimates the rest of the file from the rows since the last call, so that misleading rows at the front do
+// no harm. Owner: ReadCsvTable(). Thread: one.
+class CsvReserve {
+ public:
+  // Call it when the memory for `rows` rows is used up; these took `row_bytes` bytes of about
+  // `content_bytes`. Returns the estimated total, but at least an eighth more than `rows` and at most
+  // kMaxGrowth times as many. So a few rows cannot cause a huge reservation, and the table is not copied over
+  // and over.
+  int64_t NextRows(int64_t rows, int64_t row_bytes, int64_t content_bytes);
+
+  static constexpr int64_t kMaxGrowth = 8;
+
+ private:
+  int64_t rows_ = 0;  // at the last call
+  int64_t row_bytes_ = 0;
+};
+
+}  // namespace dtrain

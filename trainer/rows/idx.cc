@@ -1,0 +1,209 @@
+#include "trainer/rows/idx.h"
+
+#include <array>
+#include <utility>
+
+#include "base/error.h"
+#include "base/names.h"
+#include "trainer/input/input_bytes.h"
+#include "trainer/input/sources.h"
+
+namespace dtrain {
+namespace {
+
+struct IdxKind {
+  const char* one;   // the word for one record
+  const char* name;  // the word for several
+  uint32_t magic;
+  int sizes;  // in the header, behind the magic
+  int64_t header_bytes() const { return 4 + 4 * sizes; }
+};
+constexpr IdxKind kImages{"image", "images", 0x00000803, 3};
+constexpr IdxKind kLabels{"label", "labels", 0x00000801, 1};
+
+uint32_t BigEndian(const uint8_t* bytes) {
+  return uint32_t{bytes[0]} << 24 | uint32_t{bytes[1]} << 16 | uint32_t{bytes[2]} << 8 | bytes[3];
+}
+
+void CheckMagic(const InputBytes& file, const IdxKind& kind, uint32_t magic) {
+  if (magic == kind.magic) return;
+  const IdxKind& other = kind.magic == kImages.magic ? kLabels : kImages;
+  const std::string remedy = magic == other.magic
+                                 ? fmt::format("It is a file of {}: are the two exchanged?", other.name)
+                                 : "Is it another kind of file?";
+  throw UserError("{}: byte 0: magic = {:#010x}; an IDX file of {} begins with {:#010x}. {}", file.path(),
+                  magic, kind.name, kind.magic, remedy);
+}
+
+[[noreturn]] void ThrowTruncated(const InputBytes& file, int64_t end, const std::string& needed) {
+  throw UserError("{}: ends at byte {}{}; {}. The file is cut off: fetch it anew.", file.path(), end,
+                  file.compressed() ? " of its content" : "", needed);
+}
+
+// Throws for sizes of 0 and for sizes that the file cannot hold.
+void CheckSizes(const InputBytes& file, const IdxKind& kind, uint64_t count, uint64_t row_bytes) {
+  if (count == 0) {
+    throw UserError("{}: byte 4: number of {} = 0; must be >= 1. Fetch the file anew.", file.path(),
+                    kind.name);
+  }
+  if (row_bytes == 0) {
+    throw UserError("{}: byte 8: pixels of an image = 0; rows and columns must be >= 1. Fetch the file anew.",
+                    file.path());
+  }
+  uint64_t total = 0;
+  const bool overflow = __builtin_mul_overflow(count, row_bytes, &total) ||
+                        __builtin_add_overflow(total, static_cast<uint64_t>(kind.header_bytes()), &total);
+  if (overflow || !file.CanHold(total)) {
+    throw UserError(
+        "{}: byte 4: the header promises {} of {} bytes each, more than can be in a {}file of {} bytes. "
+        "The file is cut off or damaged: fetch it anew.",
+        file.path(), Plural(static_cast<int64_t>(count), kind.one, kind.name), row_bytes,
+        file.compressed() ? "packed " : "", file.file_size());
+  }
+}
+
+IdxShape ReadHeader(InputBytes* file, const IdxKind& kind) {
+  std::array<uint8_t, 16> header{};
+  const int64_t got = file->Read(header.data(), kind.header_bytes());
+  if (got >= 4) CheckMagic(*file, kind, BigEndian(header.data()));
+  if (got < kind.header_bytes()) {
+    ThrowTruncated(*file, got,
+                   fmt::format("the header of {} takes {} bytes", kind.name, kind.header_bytes()));
+  }
+  const uint64_t count = BigEndian(header.data() + 4);
+  uint64_t row_bytes = 1;  // the product of two sizes below 2^32
+  for (int i = 1; i < kind.sizes; ++i) row_bytes *= BigEndian(header.data() + 4 + 4 * i);
+  CheckSizes(*file, kind, count, row_bytes);
+  const int64_t columns = kind.sizes > 1 ? BigEndian(header.data() + kind.header_bytes() - 4) : 1;
+  return {static_cast<int64_t>(count), static_cast<int64_t>(row_bytes), columns};
+}
+
+IdxShape PeekIdx(const std::string& path, const std::string& key, const IdxKind& kind) {
+  InputBytes file(path, key);
+  return ReadHeader(&file, kind);
+}
+
+// Appends the records to `bytes`.
+IdxShape AppendIdx(const std::string& path, const std::string& key, const IdxKind& kind,
+                   LargeVector<uint8_t>* bytes) {
+  InputBytes file(path, key);
+  const IdxShape shape = ReadHeader(&file, kind);
+  const int64_t size = shape.count * shape.row_bytes;
+  const size_t begin = bytes->size();
+  bytes->resize(begin + static_cast<size_t>(size));
+  const int64_t got = file.Read(bytes->data() + begin, size);
+  if (got < size) {
+    ThrowTruncated(file, kind.header_bytes() + got,
+                   fmt::format("{} of {} must end at byte {}", Plural(shape.count, kind.one, kind.name),
+                               Plural(shape.row_bytes, "byte"), kind.header_bytes() + size));
+  }
+  uint8_t beyond = 0;
+  if (file.Read(&beyond, 1) != 0) {
+    throw UserError(
+        "{}: byte {}: more bytes follow after the last of {}; the header must count them all. "
+        "The file is damaged: fetch it anew.",
+        path, kind.header_bytes() + size, Plural(shape.count, kind.one, kind.name));
+  }
+  return shape;
+}
+
+IdxBytes ReadIdx(const std::string& path, const std::string& key, const IdxKind& kind) {
+  IdxBytes idx;
+  idx.shape = AppendIdx(path, key, kind, &idx.bytes);
+  return idx;
+}
+
+std::string ImageText(const IdxShape& shape) {
+  return fmt::format("{} x {}", shape.row_bytes / shape.columns, shape.columns);
+}
+
+void CheckLabels(const std::string& path, const std::vector<uint8_t>& labels, const LabelRules& rules) {
+  for (size_t row = 0; row < labels.size(); ++row) {
+    if (labels[row] < *rules.classes) continue;
+    throw UserError("{}: byte {}: label of row {} = {}; {}", path,
+                    kLabels.header_bytes() + static_cast<int64_t>(row), row, labels[row],
+                    LabelRangeRule(rules, std::to_string(labels[row])));
+  }
+}
+
+}  // namespace
+
+IdxShape PeekIdxImages(const std::string& path, const std::string& key) {
+  return PeekIdx(path, key, kImages);
+}
+
+IdxShape PeekIdxSet(const std::vector<std::string>& files, const std::string& key) {
+  IdxShape all = PeekIdxImages(files[0], key);
+  for (size_t i = 1; i < files.size(); ++i) {
+    const IdxShape shape = PeekIdxImages(files[i], key);
+    if (shape.row_bytes != all.row_bytes || shape.columns != all.columns) {
+      throw UserError(
+          "{}: byte 8: images of {} pixels; {} has images of {}, and all of one set have one shape. "
+          "Name files of one shape in {}.",
+          files[i], ImageText(shape), files[0], ImageText(all), key);
+    }
+    all.count += shape.count;
+  }
+  return all;
+}
+
+IdxShape ReadIdxHeader(InputBytes* file) { return ReadHeader(file, kImages); }
+
+std::vector<uint8_t> ReadIdxLabelsOf(const std::string& path, const std::string& key,
+                                     const LabelRules& rules) {
+  const IdxBytes idx = ReadIdxLabels(path, key);
+  std::vector<uint8_t> labels(idx.bytes.begin(), idx.bytes.end());
+  CheckLabels(path, labels, rules);
+  return labels;
+}
+
+IdxBytes ReadIdxImages(const std::string& path, const std::string& key) {
+  return ReadIdx(path, key, kImages);
+}
+IdxBytes ReadIdxLabels(const std::string& path, const std::string& key) {
+  return ReadIdx(path, key, kLabels);
+}
+
+IdxFiles FindIdxFiles(const std::vector<std::string>& images, const std::vector<std::string>& labels,
+                      const std::string& section) {
+  IdxFiles files{SourceFiles(images, section + ".images"), SourceFiles(labels, section + ".labels")};
+  const size_t image_files = files.images.size(), label_files = files.labels.size();
+  if (image_files != label_files) {
+    const bool more = image_files > label_files;
+    throw UserError(
+        "{}: has no file of {}: {}.images names {} and {}.labels {}. Name one file of labels for "
+        "each file of images, in the same order.",
+        more ? files.images[label_files] : files.labels[image_files], more ? "labels" : "images", section,
+        Plural(static_cast<int64_t>(image_files), "file"), section, label_files);
+  }
+  return files;
+}
+
+IdxShape CheckIdxFiles(const IdxFiles& files, const std::string& section) {
+  for (size_t i = 0; i < files.images.size(); ++i) {
+    const int64_t label_count = PeekIdx(files.labels[i], section + ".labels", kLabels).count;
+    const int64_t images_count = PeekIdxImages(files.images[i], section + ".images").count;
+    if (images_count == label_count) continue;
+    throw UserError(
+        "{}: byte 4: number of labels = {}; {} has {}, and each needs one label. Name two "
+        "files of one set in {}.images and {}.labels.",
+        files.labels[i], label_count, files.images[i], Plural(images_count, "image"), section, section);
+  }
+  return PeekIdxSet(files.images, section + ".images");
+}
+
+IdxSet ReadIdxSet(const IdxFiles& files, const std::string& section, const LabelRules& rules) {
+  IdxSet set;
+  set.images.shape = CheckIdxFiles(files, section);
+  // Reads the short files first, so that their errors are reported before the long ones are unpacked.
+  for (const std::string& path : files.labels) {
+    const std::vector<uint8_t> labels = ReadIdxLabelsOf(path, section + ".labels", rules);
+    set.labels.insert(set.labels.end(), labels.begin(), labels.end());
+  }
+  set.images.bytes.reserve(static_cast<size_t>(set.images.shape.count * set.images.shape.row_bytes));
+  for (const std::string& path : files.images)
+    AppendIdx(path, section + ".images", kImages, &set.images.bytes);
+  return set;
+}
+
+}  // namespace dtrain

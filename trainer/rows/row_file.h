@@ -1,0 +1,115 @@
+// RowFile: the rows of one open file of data.train or data.test, whatever its format, one after the other, as
+// numbers. What reads rows again in each epoch, caches them or takes them from a pipe knows this alone.
+// Errors are UserErrors with file, line and column.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainer/batch/input_form.h"
+#include "trainer/batch/sparse_rows.h"
+#include "trainer/config/config.h"
+#include "trainer/input/text_reader.h"
+#include "trainer/rows/csv_columns.h"
+#include "trainer/rows/row_labels.h"
+
+namespace dtrain {
+
+// SkippedRows: the rows of a file that were left out.
+struct SkippedRows {
+  static constexpr size_t kToldFaults = 10;
+
+  int64_t bad = 0;                  // could not be read (data.bad_rows: skip)
+  int64_t with_gaps = 0;            // data.missing: drop
+  int64_t unseen = 0;               // texts of the other rows that are no category of the training rows
+  std::vector<std::string> faults;  // the first ones, with their places
+};
+
+// ParsedRows: rows that follow each other, as numbers. Plain data.
+struct ParsedRows {
+  std::vector<float> features;  // [rows, inputs]; where rows are sparse they are in `sparse`
+  SparseBuffer sparse;
+  std::vector<int32_t> classes;  // or targets
+  std::vector<float> targets;
+  std::vector<float> weights;  // empty where all rows count 1
+
+  int64_t feature_bytes() const {
+    return static_cast<int64_t>(sizeof(float) * features.size() +
+                                (sizeof(uint64_t) + sizeof(float)) * sparse.ids.size());
+  }
+  void Clear() {
+    features.clear();
+    sparse.Clear();
+    classes.clear();
+    targets.clear();
+    weights.clear();
+  }
+};
+
+// Owner: who reads the rows. Thread: one.
+class RowFile {
+ public:
+  // What is left out is counted in `skipped`, beside what it has of other files. It and `data` must outlive
+  // this.
+  RowFile(const DataConfig& data, SkippedRows* skipped) : data_(data), skipped_(*skipped) {}
+  virtual ~RowFile() = default;
+  RowFile(const RowFile&) = delete;
+  RowFile& operator=(const RowFile&) = delete;
+
+  // Appends the features and the weight of the next row to `rows`, and its label to `labels`; null: labels
+  // are not read (RowContext::labels). False at the end of the file. Throws for a row that cannot be read,
+  // unless such rows are skipped.
+  bool Next(ParsedRows* rows, RowLabels* labels);
+
+  // As TextReader has them. The mark is where the next row begins, or an empty line or a comment before it.
+  virtual TextMark mark() const = 0;
+  virtual void GoTo(TextMark mark, int64_t bytes) = 0;
+  virtual bool CanSeek() const = 0;
+  virtual const std::string& path() const = 0;
+  virtual int64_t content_bytes() const = 0;
+
+  // Whether Next() can return without waiting for more of the file, as far as is known.
+  virtual bool HasMore() const = 0;
+  // After Next() has thrown a RowFault: it goes on behind the row.
+  virtual void SkipFault() = 0;
+  // A field of a row that is passed on as it is: of a table a column, by its name or number; of a line of
+  // sparse rows "label", and of vw "tag". Throws UserError for another one.
+  virtual int64_t FindField(const std::string& name) const = 0;
+  // The text of such a field in the row of the last Next(), until the next one.
+  virtual std::string_view Field(int64_t field) const = 0;
+
+  virtual int64_t inputs() const = 0;  // features of a row
+  // Of a table; lines of sparse rows have none.
+  virtual const CsvColumns& columns() const;
+
+ protected:
+  enum class Read { kRow, kGap, kEnd };  // kGap: a row that is left out because it has a gap
+  const DataConfig& data() const { return data_; }
+  SkippedRows* skipped() { return &skipped_; }
+
+ private:
+  // The same as Next(), for the next row whatever it is. What it has appended of a row that is left out, or
+  // before it throws, is taken back.
+  virtual Read ReadRow(ParsedRows* rows, RowLabels* labels) = 0;
+  void Note(const RowFault& fault);
+
+  const DataConfig& data_;
+  SkippedRows& skipped_;
+};
+
+// RowContext: what a file of rows is read by beside its own text. Plain data.
+struct RowContext {
+  std::vector<InputColumn> how;  // as in CsvLayout, of a table whose rows are not sparse
+  int64_t inputs = 0;            // features of sparse rows
+  // For a table of data.test: the columns of data.train. Null: this is data.train.
+  const CsvColumns* train = nullptr;
+  // For a table that is not the first of its source: the columns of the first, and its path.
+  const CsvColumns* first = nullptr;
+  std::string first_path;
+  bool labels = true;  // each row has one; false: none is read, and a table need not have their column
+};
+
+}  // namespace dtrain

@@ -1,0 +1,91 @@
+// The labels of rows that are texts, as numbers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trainer/input/csv_reader.h"
+#include "trainer/rows/label_rules.h"
+
+namespace dtrain {
+
+// RowLabels: the labels of one text of rows, row by row: real targets, classes by number, or classes by
+// name. Classes are either an integer in 0..classes-1 (label_rules.h) in every row of both files, or of two
+// classes -1 and 1, which are their names then, or a name in every row, which is any text that is not a
+// number. The first label of the training file decides which. Names are numbered in sorted order (by bytes),
+// so that every reader of the file gets the same numbers; the test file uses those of the training file.
+// Owner: who reads the rows. Thread: one. Errors are UserErrors with file, line and column.
+class RowLabels {
+ public:
+  // For a training file.
+  RowLabels(const LabelRules& rules, std::string path, std::string title);
+  // For a test file. `train_names` are the training file's names, empty if it has numbers.
+  RowLabels(const LabelRules& rules, std::string path, std::string title,
+            const std::vector<std::string>& train_names);
+
+  // The rows that follow are those of another file, for messages.
+  void NextFile(std::string path) { path_ = std::move(path); }
+  // Reserves memory for `rows` labels.
+  void Reserve(size_t rows);
+  void Add(const CsvField& field);
+  size_t size() const { return kind_ == Kind::kTargets ? targets_.size() : classes_.size(); }
+  // Forgets the labels behind the first `rows`.
+  void Truncate(size_t rows);
+  // Call it after the last row: it numbers the names.
+  void Finish();
+
+  // The labels, after Finish(): the one that the rules ask for.
+  std::vector<int32_t>& classes() { return classes_; }
+  const std::vector<int32_t>& classes() const { return classes_; }
+  std::vector<float>& targets() { return targets_; }
+  const std::vector<std::string>& names() const { return names_; }  // by number; empty: numbers from 0
+
+ private:
+  enum class Kind { kUnknown, kTargets, kNumbers, kNames };
+
+  bool IsName(const CsvField& field) const;
+  void AddRenamed(const CsvField& field);
+  void AddTarget(const CsvField& field);
+  void AddNumber(const CsvField& field);
+  void AddName(const CsvField& field);
+  std::string KindRule(const char* kind) const;
+  [[noreturn]] void Refuse(const CsvField& field, const std::string& rule) const;
+  [[noreturn]] void RefuseNewName(const CsvField& field) const;
+
+  const LabelRules rules_;
+  std::string path_;
+  const std::string title_;
+  const bool is_test_ = false;
+  std::string first_;  // the first label of a training file
+  Kind kind_ = Kind::kUnknown;
+  std::vector<std::string> names_;                      // in order of appearance until Finish()
+  std::map<std::string, int32_t, std::less<>> number_;  // the number of each name
+  std::optional<bool> first_class_is_minus_;  // of two classes: it is -1 and not 0; unset: none came yet
+  std::vector<int32_t> classes_;
+  std::vector<float> targets_;
+};
+
+// ClassCounter: how many classes the labels of rows are: of names how many differ, of numbers the largest and
+// one, and at least 2. What is wrong with a label is told when its row is read. Owner: who passes over the
+// rows. Thread: one.
+class ClassCounter {
+ public:
+  explicit ClassCounter(const DataConfig& data) { AddLabelKeys(data, &rules_); }
+
+  // Throws UserError if there are too many. `path` is for messages.
+  void Count(const std::string& path, const CsvField& label);
+  int64_t classes() const;
+
+ private:
+  LabelRules rules_;
+  std::set<std::string, std::less<>> names_;
+  int64_t largest_ = -1;  // of the numbers
+};
+
+}  // namespace dtrain

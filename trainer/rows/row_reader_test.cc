@@ -1,0 +1,523 @@
+// Rows of CSV files, JSON lines and IDX images against what stands in them.
+#include <doctest/doctest.h>
+#include <fmt/core.h>
+#include <string>
+
+#include "trainer/input/csv_reader.h"
+#include "trainer/input/data_test_util.h"
+#include "trainer/rows/open_rows.h"
+#include "trainer/rows/row_formats.h"
+#include "trainer/rows/row_reader.h"
+
+namespace dtrain {
+namespace {
+
+RowSpec Named() {
+  RowSpec spec;
+  spec.inputs = 2;
+  spec.form.features = {"width", "height"};
+  spec.form.classes = {"elm", "oak"};
+  spec.form.scale = {{1, 10}, {2, 0.5}};
+  spec.label = "tree";
+  return spec;
+}
+
+RowSpec Unnamed(int64_t inputs) {
+  RowSpec spec;
+  spec.inputs = inputs;
+  return spec;
+}
+
+RowBlock ReadAll(const std::string& name, const std::string& content, const RowSpec& spec,
+                 const std::string& labels = "") {
+  const std::unique_ptr<RowReader> rows = OpenRows(WritePlain(name, content), spec, labels);
+  RowBlock block(spec.inputs);
+  while (rows->Next(&block)) continue;
+  return block;
+}
+
+std::string ErrorOf(const std::string& content, const RowSpec& spec) {
+  const std::string text = UserErrorOf([&] { ReadAll("bad.csv", content, spec); });
+  return text.substr(text.find("bad.csv") == std::string::npos ? 0 : text.find("bad.csv"));
+}
+
+using Floats = std::vector<float>;
+
+TEST_CASE("rows: columns of a CSV file are found by name, scaled, and others are not read") {
+  const Floats expected{4, -4.5, 6, -4};
+  CHECK(ReadAll("a.csv", "height,color,width\n1,red,3\n2,blue,4\n", Named()).floats == expected);
+  CHECK(ReadAll("a.csv", "tree,width,height\noak,3,1\nelm,4,2\n", Named()).floats == expected);
+  CHECK(ReadAll("a.csv", "width,height\r\n3,1\r\n4,2", Named()).floats == expected);
+}
+
+// plan (a category), age (a number with gaps), of a table id, plan, y, age.
+RowSpec WithColumns() {
+  RowSpec spec;
+  spec.inputs = 4;
+  spec.form.columns = {{1, "plan", true, {"free", "pro"}, false, {}, false},
+                       {3, "age", false, {}, false, 30, true}};
+  spec.form.features = {"plan=free", "plan=pro", "age", "age=missing"};
+  spec.form.scale = {{0, 0, 10, 0}, {1, 1, 0.5, 1}};
+  spec.form.table_columns = 4;
+  spec.form.label_column = 2;
+  spec.label = "y";
+  return spec;
+}
+
+TEST_CASE("rows: categories and gaps become features in CSV files and JSON lines, by name and by place") {
+  const Floats expected{0, 1, 5, 0, 1, 0, 10, 1, 0, 0, 0, 0};
+  CHECK(ReadAll("a.csv", "age;more;plan\n20;x;pro\nNA;x;free\n10;x;gold\n", WithColumns()).floats ==
+        expected);
+  CHECK(ReadAll("a.csv", "r1,pro,0,20\nr2,free,1,\nr3,gold,0,10\n", WithColumns()).floats == expected);
+  CHECK(ReadAll("a.csv", "pro,20\nfree,?\ngold,10\n", WithColumns()).floats == expected);
+  CHECK(
+      ReadAll("a.json", "{\"plan\": \"pro\", \"age\": 20}\n[\"free\", null]\n[\"gold\", 10]\n", WithColumns())
+          .floats == expected);
+}
+
+TEST_CASE("rows: a gap in a column that had none in training is an error") {
+  RowSpec spec = WithColumns();
+  spec.inputs = 3;
+  spec.form.columns[1] = {3, "age", false, {}, false, {}, false};
+  spec.form.scale = {};
+  CHECK(ErrorOf("plan,age\npro,\n", spec).find("bad.csv:2:5: age is empty; must be a number.") == 0);
+}
+
+TEST_CASE("rows: without a header columns are the features in order, with or without a label") {
+  const Floats expected{4, -4.5, 6, -4};
+  CHECK(ReadAll("a.csv", "3,1\n4,2\n", Named()).floats == expected);
+  CHECK(ReadAll("a.csv", "oak,3,1\nelm,4,2\n", Named()).floats == expected);
+  CHECK(ReadAll("a.csv", "3,1,oak\n4,2,elm\n", Unnamed(2)).floats == Floats{3, 1, 4, 2});
+  CHECK(ReadAll("a.csv", "a,b\n3,1\n", Unnamed(2)).floats == Floats{3, 1});
+  RowSpec first = Unnamed(2);
+  first.label = "0";
+  CHECK(ReadAll("a.csv", "7,3,1\n8,4,2\n", first).floats == Floats{3, 1, 4, 2});
+}
+
+TEST_CASE("rows: without a header the label stands where it stood in the training data, or it is asked for") {
+  RowSpec spec = Named();
+  const std::string asked =
+      "bad.csv:1:1: 3 columns, and the model has 2 features: the checkpoint does not say where the label "
+      "\"tree\" stands. Give a first line with the columns' names, or leave out the label.";
+  CHECK(ErrorOf("7,3,1\n8,4,2\n", spec) == asked);
+  CHECK(ErrorOf("ash,3,1\n", spec) == asked);
+  for (const int64_t column : {0, 1, 2}) {
+    CAPTURE(column);
+    spec.form.label_column = column;
+    const char* const rows[] = {"oak,3,1\n,4,2\n", "3,oak,1\n4,elm,2\n", "3,1,oak\n4,2,ash\n"};
+    CHECK(ReadAll("a.csv", rows[column], spec).floats == Floats{4, -4.5, 6, -4});
+    CHECK(ReadAll("a.csv", "3,1\n4,2\n", spec).floats == Floats{4, -4.5, 6, -4});
+  }
+  spec.form.label_column = 0;
+  CHECK(ErrorOf("oak,x,1\n", spec).find("bad.csv:1:5: width = x; must be a number") == 0);
+  spec.form.label_column = 2;
+  CHECK(
+      ErrorOf("17,3,1\n", spec) ==
+      "bad.csv:1:6: \"1\" stands where the label does in the training data, and is no class of the model, as "
+      "\"elm\" is. Give a first line with the columns' names, or leave out the label.");
+}
+
+TEST_CASE("rows: of a model of images the label is the column of this name, and otherwise asked for") {
+  const Floats expected{3, 1, 4, 2};
+  CHECK(ReadAll("a.csv", "label,pixel0,pixel1\n7,3,1\n8,4,2\n", Unnamed(2)).floats == expected);
+  CHECK(ReadAll("a.csv", "LABEL,0,1\n7,3,1\n8,4,2\n", Unnamed(2)).floats == expected);
+  CHECK(ReadAll("a.csv", "pixel0,pixel1,Label\n3,1,7\n4,2,8\n", Unnamed(2)).floats == expected);
+  const std::string asked =
+      "bad.csv:1:1: 3 columns, and the model has 2 features: the checkpoint does not say where the label "
+      "stands. Call it label in a first line, or leave out the label.";
+  CHECK(ErrorOf("7,3,1\n8,4,2\n", Unnamed(2)) == asked);
+  CHECK(ErrorOf("class,pixel0,pixel1\n7,3,1\n", Unnamed(2)) == asked);
+  CHECK(ErrorOf("label,pixel0\n7,3\n", Unnamed(2)) ==
+        "bad.csv:1:1: 2 columns, the label among them; the model has 2 features, and a row may have a label "
+        "besides. Is it the right file?");
+}
+
+TEST_CASE("rows: a row is not taken for a header, and lost, for one field that is no number") {
+  CHECK(ErrorOf("3,x\n4,2\n", Unnamed(2)) ==
+        "bad.csv:1:3: column 2 = x; must be a number. Correct it, or remove the row.");
+  CHECK(ErrorOf("oak,3,x\nelm,4,2\n", Named()).find("bad.csv:1:7: height = x; must") == 0);
+  CHECK(ErrorOf("3,1,oak\n4,x,elm\n", Unnamed(2)).find("bad.csv:2:3: column 2 = x; must") == 0);
+  RowSpec numbers = Unnamed(2);
+  numbers.form.features = {"0", "1"};
+  CHECK(ReadAll("a.csv", "0,1\n5,6\n", numbers).floats == Floats{5, 6});
+  CHECK(ReadAll("a.csv", "1,0\n5,6\n", numbers).floats == Floats{1, 0, 5, 6});
+  RowSpec last = Unnamed(2);
+  last.label = "2";
+  CHECK(ReadAll("a.csv", "3,1,no\n4,2,yes\n", last).floats == Floats{3, 1, 4, 2});
+  numbers.label = "0";
+  CHECK(ReadAll("a.csv", "7,0,1\n8,5,6\n", numbers).floats == Floats{5, 6});
+  CHECK(ReadAll("a.csv", ",height,width\n0,1,3\n", Named()).floats == Floats{4, -4.5});
+}
+
+TEST_CASE("rows: columns of one name are told apart by the training data's order") {
+  RowSpec spec = Unnamed(2);
+  spec.form.features = {"size", "size"};
+  spec.label = "tree";
+  CHECK(ReadAll("a.csv", "size,tree,size\n3,oak,1\n", spec).floats == Floats{3, 1});
+  CHECK(ReadAll("a.csv", "size,size\n3,1\n", spec).floats == Floats{3, 1});
+  CHECK(ErrorOf("size,other,size\n3,4,1\n", spec).find("more than one column") != std::string::npos);
+}
+
+TEST_CASE("rows: a label that is a number is a column's number, as in training, whatever the names") {
+  RowSpec spec = Unnamed(2);
+  spec.form.features = {"0", "2"};
+  spec.label = "1";
+  spec.labels = LabelRules{2, "model.kind = logistic", "use softmax"};
+  const RowBlock block = ReadAll("a.csv", "0,y,2\n3,1,4\n5,0,6\n", spec);
+  CHECK(block.labels == std::vector<int32_t>{1, 0});
+  CHECK(block.floats == Floats{3, 4, 5, 6});
+  RowSpec named = Named();
+  named.form.classes.clear();
+  named.label = "2";
+  named.labels = spec.labels;
+  CHECK(ErrorOf("tree,width,height\n1,3,1\n", named)
+            .find("bad.csv:1:12: column \"height\" is the label (2), and") == 0);
+}
+
+TEST_CASE("rows: an empty line holds no answer back: what comes behind it may have to be waited for") {
+  for (const char* content : {"3,1\n\r\n\n", "[3,1]\n \r\n\n"}) {
+    CAPTURE(content);
+    const std::unique_ptr<RowReader> rows = OpenRows(WritePlain("a.csv", content), Named());
+    RowBlock block(2);
+    CHECK(rows->Next(&block));
+    CHECK_FALSE(rows->HasMore());
+    CHECK_FALSE(rows->Next(&block));
+  }
+}
+
+TEST_CASE("rows: labels are read where they are asked for, by name, by number or as targets") {
+  RowSpec spec = Named();
+  spec.labels = LabelRules{2, "model.kind = logistic", "use softmax"};
+  CHECK(ReadAll("a.csv", "tree,width,height\noak,3,1\nelm,4,2\n", spec).labels == std::vector<int32_t>{1, 0});
+  spec.form.classes.clear();
+  CHECK(ReadAll("a.csv", "tree,width,height\n1,3,1\n0,4,2\n", spec).labels == std::vector<int32_t>{1, 0});
+  spec.labels = LabelRules();
+  CHECK(ReadAll("a.csv", "tree,width,height\n1.5,3,1\n-2,4,2\n", spec).targets == Floats{1.5, -2});
+  CHECK(ErrorOf("width,height\n3,1\n", spec).find("bad.csv:1:1: no column \"tree\"") == 0);
+}
+
+TEST_CASE("rows: what cannot be read of a CSV file is told with its place") {
+  CHECK(ErrorOf("width,height\n3,x\n", Named()) ==
+        "bad.csv:2:3: height = x; must be a number. Correct it, or remove the row.");
+  CHECK(ErrorOf("width,height\n3,1\n3\n", Named()) ==
+        "bad.csv:3:2: 1 field; must be 2, as in the first line. Correct the row, or remove it.");
+  CHECK(ErrorOf("widht,height\n3,1\n", Named()) ==
+        "bad.csv:1:1: no column \"width\"; the model has this feature. Is it \"widht\"? Name the columns as "
+        "the training data has them.");
+  CHECK(ErrorOf("1,2,3,4\n", Named()) ==
+        "bad.csv:1:1: 4 columns; the model has 2 features, and a row may have a label besides. Is it the "
+        "right file?");
+  CHECK(
+      ErrorOf("width,height,width\n1,2,3\n", Named()).find("bad.csv:1:14: more than one column \"width\"") ==
+      0);
+}
+
+TEST_CASE("rows: tabs, semicolons and bars separate fields as commas do") {
+  const Floats expected{4, -4.5};
+  for (const char* content : {"width;height\n3;1\n", "width\theight\n3\t1\n", "width|height\n3|1\n"}) {
+    CAPTURE(content);
+    CHECK(ReadAll("a.csv", content, Named()).floats == expected);
+  }
+  CHECK(ErrorOf("width height\n3 1\n", Named()).find("bad.csv:1:1: no column \"width\"") == 0);
+}
+
+TEST_CASE("rows: JSON lines have features as a list or by name, and ids") {
+  const RowBlock block =
+      ReadAll("a.jsonl",
+              "{\"features\": [3, 1], \"id\": \"a\"}\n\n{\"height\": 2, \"width\": 4, \"tree\": 7}\r\n"
+              "[3, 1]\n",
+              Named());
+  CHECK(block.floats == Floats{4, -4.5, 6, -4, 4, -4.5});
+  CHECK(block.ids == std::vector<std::string>{"\"a\"", "", ""});
+  const char* const large = "{\"id\": 123456789012345678901234567890, \"features\": [3, 1]}\n";
+  CHECK(ReadAll("a.jsonl", large, Named()).ids[0] == "123456789012345678901234567890");
+  CHECK(ReadAll("a.jsonl", "\xef\xbb\xbf[3, 1]\n", Named()).floats == Floats{4, -4.5});
+  CHECK(ReadAll("a.jsonl", " \n\t\r\n  [3, 1]\n\n [3, 1]\n", Named()).floats == Floats{4, -4.5, 4, -4.5});
+  CHECK(ReadAll("a.csv", "\xef\xbb\xbfheight,width\n1,3\n", Named()).floats == Floats{4, -4.5});
+}
+
+TEST_CASE("rows: features of one name are no JSON members, and one that is called features may be") {
+  RowSpec spec = Unnamed(2);
+  spec.form.features = {"size", "size"};
+  CHECK(ErrorOf("{\"size\": 1}\n", spec) ==
+        "bad.csv:1: features by name, and 2 of the model are called \"size\"; give them as "
+        "{\"features\": [1, 2]}, in the training data's order.");
+  CHECK(ReadAll("a.jsonl", "{\"features\": [1, 2]}\n", spec).floats == Floats{1, 2});
+  spec.form.features = {"features", "size"};
+  CHECK(ReadAll("a.jsonl", "{\"size\": 2, \"features\": 1}\n{\"features\": [3, 4]}\n", spec).floats ==
+        Floats{1, 2, 3, 4});
+  CHECK(ErrorOf("{\"features\": 3}\n", Named()).find("features is no list") != std::string::npos);
+}
+
+TEST_CASE("rows: a header may begin as JSON does, and a format that is known is not guessed") {
+  RowSpec spec = Unnamed(2);
+  spec.form.features = {"[temp]", "x"};
+  spec.label = "{y}";
+  CHECK(ReadAll("a.csv", "[temp],x\n3,1\n", spec).floats == Floats{3, 1});
+  CHECK(ReadAll("a.csv", "{y},x,[temp]\r\n7,1,3\r\n", spec).floats == Floats{3, 1});
+  CHECK(ReadAll("a.csv", " [temp] , x\n3,1\n", spec).floats == Floats{3, 1});
+  CHECK(ReadAll("a.jsonl", "{\"[temp]\":3,\"x\":1}\n[3, 1]\n", spec).floats == Floats{3, 1, 3, 1});
+  spec.format = RowFormat::kCsv;
+  spec.header = true;
+  spec.labels = LabelRules();
+  CHECK(ReadAll("a.csv", "{y},[temp],x\n7,3,1\n", spec).targets == Floats{7});
+  spec = Unnamed(1);
+  spec.form.classes = {"[a]", "[b]"};
+  spec.form.label_column = 0;
+  spec.label = "0";
+  spec.labels = LabelRules{2, "model.kind = logistic", "use softmax"};
+  spec.format = RowFormat::kCsv;
+  spec.header = false;
+  CHECK(ReadAll("a.csv", "[b],1\n[a],2\n", spec).labels == std::vector<int32_t>{1, 0});
+}
+
+TEST_CASE("rows: JSON lines have no labels to evaluate by, which is told before they are read as CSV") {
+  RowSpec spec = Named();
+  spec.format = RowFormat::kCsv;
+  spec.header = true;
+  spec.labels = LabelRules{2, "model.kind = logistic", "use softmax"};
+  CHECK(
+      ErrorOf("{\"features\": [3, 1], \"tree\": \"oak\"}\n", spec) ==
+      "bad.csv: is JSON lines (--data); rows with labels are read of CSV and IDX files only. Save it as CSV, "
+      "or use dtrain predict.");
+}
+
+TEST_CASE("rows: what cannot be read of JSON lines is told with its place") {
+  // A zero byte ends the text for the JSON parser; what stands behind it is no part of the row.
+  CHECK(ErrorOf(std::string("{\"features\": [3, 1]}\0\"id", 24), Named()).find("bad.csv:1:21: not JSON") ==
+        0);
+  CHECK(ErrorOf("{\"features\": [3, 1]}\n{\"features\": [3, 1}\n", Named()).find("bad.csv:2:19: not JSON") ==
+        0);
+  CHECK(ErrorOf("{\"features\": [3]}\n", Named()) == "bad.csv:1: 1 feature; must be 2, as the model has.");
+  CHECK(ErrorOf("{\"width\": 3, \"hight\": 1}\n", Named()) ==
+        "bad.csv:1: no \"height\"; the model has this feature. Is it \"hight\"? Add it.");
+  CHECK(ErrorOf("{\"width\": null, \"height\": 1}\n", Named()) ==
+        "bad.csv:1: width = null; must be a number.");
+  CHECK(ErrorOf("[3, null]\n", Unnamed(2)) == "bad.csv:1: feature 2 = null; must be a number.");
+  CHECK(ErrorOf("{\"width\": 1e39, \"height\": 1}\n", Named()).find("must be at most 3.4e38") !=
+        std::string::npos);
+  CHECK(ErrorOf("[3, 1]\n{\"width\": 1e400, \"height\": 1}\n", Named()).find("bad.csv:2: a number beyond") ==
+        0);
+  CHECK(ErrorOf("{\"features\": [3, 1], \"features\": [3, 1]}\n", Named()) ==
+        "bad.csv:1: \"features\" stands twice in one object. Leave one.");
+  CHECK(ErrorOf("{\"width\": 3, \"height\": 1, \"width\": 3}\n", Named()).find("\"width\" stands twice") !=
+        std::string::npos);
+  const std::string deep = std::string(1000000, '[') + std::string(1000000, ']');
+  CHECK(ErrorOf("{\"features\": [3, 1], \"id\": " + deep + "}\n", Named()).find("nested more than 64 deep") !=
+        std::string::npos);
+  CHECK(ErrorOf("{\"width\": 3}\n", Unnamed(1)).find("those of the model have none") != std::string::npos);
+}
+
+TEST_CASE("rows: IDX images are bytes, with labels where they are asked for") {
+  RowSpec spec = Unnamed(6);
+  spec.pixels = true;
+  const RowBlock images = ReadAll("images", IdxImageContent(3, 2, 3), spec);
+  CHECK(images.rows == 3);
+  CHECK(images.bytes.size() == 18);
+  CHECK(images.bytes[17] == 17);
+  CHECK(images.floats.empty());
+  spec.labels = LabelRules{3, "model.outputs = 3", "raise model.outputs"};
+  const std::string labels = WritePlain("labels", IdxLabelContent({2, 0, 1}));
+  CHECK(ReadAll("images", IdxImageContent(3, 2, 3), spec, labels).labels == std::vector<int32_t>{2, 0, 1});
+  CHECK(UserErrorOf([&] {
+          ReadAll("images", IdxImageContent(4, 2, 3), spec, labels);
+        }).find("number of labels = 3") != std::string::npos);
+  const std::string cut = IdxImageContent(3, 2, 3).substr(0, 30);
+  spec.labels.reset();
+  CHECK_FALSE(UserErrorOf([&] { ReadAll("images", cut, spec); }).empty());
+  const std::string more = IdxImageContent(3, 2, 3) + "x";
+  CHECK(UserErrorOf([&] { ReadAll("images", more, spec); }).find("more bytes follow") != std::string::npos);
+  CHECK(ReadAll("pixels.csv", "0,51,255,0,0,0\n", spec).floats[1] == doctest::Approx(0.2));
+}
+
+TEST_CASE("rows: a value that is no byte is none of an image's") {
+  RowSpec spec = Unnamed(2);
+  spec.pixels = true;
+  CHECK(ReadAll("a.csv", "0,255\n", spec).floats == Floats{0, 1});
+  for (const char* value : {"-1", "256", "255.5", "-0.001"}) {
+    CAPTURE(value);
+    const std::string rule = fmt::format(" = {}; must be 0 to 255, as the bytes of images", value);
+    CHECK(ErrorOf(fmt::format("7,{}\n", value), spec).find(rule) != std::string::npos);
+    CHECK(ErrorOf(fmt::format("[7, {}]\n", value), spec).find(rule) != std::string::npos);
+  }
+}
+
+TEST_CASE("rows: names of columns and classes that are not UTF-8 are refused at their place") {
+  const std::string rule = " is not UTF-8; names of columns and classes must be. Save the file as CSV UTF-8";
+  CHECK(ErrorOf("width,height,caf\xe9\n1,2,3\n", Named()).find("bad.csv:1:14: the name caf\\xe9" + rule) ==
+        0);
+  RowSpec spec = Named();
+  const std::string class_row = "width,height,tree\n1,2,oak\n1,2,ch\xeane\n";
+  CHECK(ErrorOf(class_row, spec) == "");
+  spec.labels = LabelRules{2, "model.kind = logistic", ""};
+  CHECK(ErrorOf(class_row, spec).find("bad.csv:3:5: the name ch\\xeane" + rule) == 0);
+}
+
+std::string IdOf(std::string_view object) { return std::string(MemberText(object, "id")); }
+
+TEST_CASE("json member: its text is as it was written, wherever it stands and whatever is around it") {
+  CHECK(IdOf(R"({"id":123456789012345678901234567890})") == "123456789012345678901234567890");
+  CHECK(IdOf(R"( { "a" : [1, {"id": 2}] , "id" : 1.10 , "b": "id" } )") == "1.10");
+  CHECK(IdOf(R"({"id": {"id": [1, "}, \"]"]} })") == R"({"id": [1, "}, \"]"]})");
+  CHECK(IdOf(R"({"a": "\\", "i\u0064": "x\"y"})") == R"("x\"y")");
+  CHECK(IdOf(R"({"id": 1, "id":  null	})") == "null");
+}
+
+TEST_CASE("json member: one that is not there is empty") {
+  CHECK(IdOf("{}") == "");
+  CHECK(IdOf(" { } ") == "");
+  CHECK(IdOf(R"({"a": "id", "b": {"id": 1}, "idx": 2})") == "");
+}
+
+// What is kept of all rows, one after the other.
+std::vector<std::string> KeptOf(const std::string& content, RowSpec spec,
+                                const std::vector<std::string>& keep,
+                                std::vector<std::string>* names = nullptr) {
+  spec.keep = keep;
+  const std::unique_ptr<RowReader> rows = OpenRows(WritePlain("keep", content), spec);
+  RowBlock block(spec.inputs, keep.size());
+  while (rows->Next(&block)) continue;
+  if (names != nullptr) *names = rows->KeptNames();
+  std::vector<std::string> kept;
+  for (const KeptField& field : block.kept) kept.push_back((field.is_json ? "json " : "") + field.text);
+  return kept;
+}
+
+TEST_CASE("rows: columns are kept as they are, by name or number, features and others") {
+  std::vector<std::string> names;
+  const std::string content = "id,width,note,height\n007,3,\"a, \"\"b\"\"\",1\n8,4.50,,2\n";
+  CHECK(KeptOf(content, Named(), {"note", "id", "1"}, &names) ==
+        std::vector<std::string>{"a, \"b\"", "007", "3", "", "8", "4.50"});
+  CHECK(names == std::vector<std::string>{"note", "id", "width"});
+  CHECK(KeptOf("3,1\n4,2\n", Unnamed(2), {"1"}, &names) == std::vector<std::string>{"1", "2"});
+  CHECK(names == std::vector<std::string>{"1"});
+  CHECK(UserErrorOf([&] { KeptOf(content, Named(), {"nota"}); })
+            .find(":1:1: no column \"nota\" (--keep); the columns are \"id\", \"width\", \"note\" and "
+                  "\"height\". Did you mean \"note\"?") != std::string::npos);
+}
+
+TEST_CASE("rows: members of JSON rows are kept as they are written, and must be there") {
+  const std::string row = "{\"width\": 3, \"height\": 1, \"at\": [1, 2.0], \"who\": \"x\"}\n";
+  CHECK(KeptOf(row, Named(), {"who", "at"}) == std::vector<std::string>{"json \"x\"", "json [1, 2.0]"});
+  CHECK(UserErrorOf([&] {
+          KeptOf("[3, 1]\n", Named(), {"who"});
+        }).find(":1: no \"who\", which --keep names") != std::string::npos);
+}
+
+TEST_CASE("rows: what is behind a row that cannot be read is read") {
+  RowSpec spec = Named();
+  spec.keep = {"id"};
+  for (const std::string& content : {std::string("id,width,height\n1,3,1\n2,x,1\n3\n4\"4,3,1\n5,4,2\n"),
+                                     std::string("{\"id\": 1, \"width\": 3, \"height\": 1}\nx\n[1, 2]\n"
+                                                 "{\"id\": 4, \"width\": 3}\n"
+                                                 "{\"id\": 5, \"width\": 4, \"height\": 2}\n")}) {
+    const std::unique_ptr<RowReader> rows = OpenRows(WritePlain("skip", content), spec);
+    RowBlock block(spec.inputs, spec.keep.size());
+    int faults = 0;
+    for (bool more = true; more;) {
+      try {
+        more = rows->Next(&block);
+      } catch (const RowFault&) {
+        ++faults;
+        block.DropUnfinished();
+        rows->SkipFault();
+      }
+    }
+    CHECK(faults == 3);
+    CHECK(block.floats == Floats{4, -4.5, 6, -4});
+    REQUIRE(block.kept.size() == 2);
+    CHECK(block.kept[0].text == "1");
+    CHECK(block.kept[1].text == "5");
+  }
+}
+
+TEST_CASE("row reader: a file without rows keeps the names of what is kept, for the files behind it") {
+  RowSpec spec;
+  spec.inputs = 1;
+  spec.keep = {"id", "2"};
+  CHECK(OpenRows(WritePlain("empty", "\n"), spec)->KeptNames() == spec.keep);
+}
+
+RowSpec Sparse(DataFormat format, int64_t inputs) {
+  RowSpec spec;
+  spec.inputs = inputs;
+  spec.sparse.emplace();
+  spec.sparse->data.train.format = format;
+  return spec;
+}
+
+std::vector<uint64_t> IdsOf(const RowBlock& block, int64_t row) {
+  const std::vector<int64_t>& offsets = block.sparse.offsets;
+  return {block.sparse.ids.begin() + offsets[static_cast<size_t>(row)],
+          block.sparse.ids.begin() + offsets[static_cast<size_t>(row) + 1]};
+}
+
+TEST_CASE("row reader: sparse rows come with their features, and with labels where these are asked for") {
+  RowSpec spec = Sparse(DataFormat::kLibsvm, 9);
+  const std::string text = "+1 1:2 9:1\n\n# none\n-1\n+1 4:0 3:1";
+  const RowBlock plain = ReadAll("s.txt", text, spec);
+  CHECK(plain.rows == 3);
+  CHECK(plain.labels.empty());
+  CHECK(IdsOf(plain, 0) == std::vector<uint64_t>{0, 8});
+  CHECK(IdsOf(plain, 1).empty());
+  CHECK(IdsOf(plain, 2) == std::vector<uint64_t>{2});
+  spec.labels = LabelRules{2, "model.kind = logistic", "remove the row"};
+  RowBlock block = ReadAll("s.txt", text, spec);
+  CHECK(block.labels == std::vector<int32_t>{1, 0, 1});
+  CHECK(block.AsBatch().sparse.offsets != nullptr);
+  CHECK(block.AsBatch().rows == 3);
+  CHECK(ErrorOf("1 1:1\n2:1\n", spec).find("bad.csv:2:1: 2:1 stands where the label must") == 0);
+}
+
+TEST_CASE("row reader: behind a sparse row that cannot be read the next one is") {
+  RowSpec spec = Sparse(DataFormat::kLibsvm, 9);
+  spec.keep = {"label"};
+  const std::unique_ptr<RowReader> rows = OpenRows(WritePlain("s.txt", "1 1:1\n2 10:1\n3 3:1\n"), spec);
+  RowBlock block(spec.inputs, 1);
+  CHECK(rows->Next(&block));
+  CHECK(rows->HasMore());
+  CHECK_THROWS_AS(rows->Next(&block), RowFault);
+  block.DropUnfinished();
+  rows->SkipFault();
+  CHECK(rows->Next(&block));
+  CHECK_FALSE(rows->HasMore());
+  CHECK_FALSE(rows->Next(&block));
+  REQUIRE(block.kept.size() == 2);
+  CHECK(block.kept[1].text == "3");
+  CHECK(block.sparse.count() == 2);
+}
+
+TEST_CASE("row reader: a tag of a vw row is its id, and its importance counts with labels alone") {
+  RowSpec spec = Sparse(DataFormat::kVw, 1 << 18);
+  CHECK(ReadAll("s.txt", "1 2 tag|a x\n|a x\n", spec).ids == std::vector<std::string>{"\"tag\"", ""});
+  spec.labels = LabelRules{std::nullopt, "model.kind = linear", ""};
+  const RowBlock block = ReadAll("s.txt", "1 2 tag|a x\n3 |a x\n", spec);
+  CHECK(block.targets == Floats{1, 3});
+  CHECK(block.weights == Floats{2, 1});
+}
+
+TEST_CASE(
+    "row reader: a table with hashed columns may lack what is no feature, and has the columns of "
+    "data.train") {
+  RowSpec spec = Sparse(DataFormat::kCsv, 1 << 18);
+  DataConfig& data = spec.sparse->data;
+  data.train.label = "y";
+  data.train.header = true;
+  data.hash = {"a"};
+  data.ignore = {"id"};
+  data.test = data.train;
+  const RowBlock whole = ReadAll("t.csv", "id,a,b,y\n7,x,2,1\n", spec);
+  CHECK(whole.sparse.ids.size() == 2);
+  CHECK(ReadAll("t.csv", "a,b\nx,2\n", spec).sparse.ids == whole.sparse.ids);
+  CsvColumns train;
+  train.names = {"id", "a", "b", "y"};
+  train.count = 4;
+  train.label = 3;
+  train.inputs = {1, 2};
+  spec.sparse->train_columns = train;
+  CHECK(ReadAll("t.csv", "more,b,a\n9,2,x\n", spec).sparse.ids == std::vector<uint64_t>(whole.sparse.ids));
+  CHECK(ErrorOf("a,y\nx,1\n", spec).find("bad.csv:1:1: no column \"b\"") == 0);
+}
+
+}  // namespace
+}  // namespace dtrain

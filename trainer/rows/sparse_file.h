@@ -1,0 +1,66 @@
+// SparseFile: a text whose lines are sparse rows (libsvm, vw, criteo), one open file of data.train or
+// data.test. Owner: who reads the rows. Thread: one. Errors are UserErrors with file, line and column.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "trainer/config/config.h"
+#include "trainer/input/sources.h"
+#include "trainer/input/text_reader.h"
+#include "trainer/rows/row_file.h"
+#include "trainer/rows/sparse_line.h"
+
+namespace dtrain {
+
+class SparseFile : public RowFile {
+ public:
+  // `skipped` as for RowFile.
+  SparseFile(const DataConfig& data, const RowContext& context, std::unique_ptr<InputBytes> file,
+             SkippedRows* skipped);
+
+  TextMark mark() const override { return reader_.mark(); }
+  void GoTo(TextMark mark, int64_t bytes) override { reader_.GoTo(mark, bytes); }
+  bool CanSeek() const override { return reader_.CanSeek(); }
+  const std::string& path() const override { return reader_.path(); }
+  int64_t content_bytes() const override { return reader_.content_bytes(); }
+  int64_t inputs() const override { return inputs_; }
+  bool HasMore() const override { return reader_.HasWholeLine(); }
+  void SkipFault() override {}  // the reader is behind the line
+  int64_t FindField(const std::string& name) const override;
+  std::string_view Field(int64_t field) const override { return field == 0 ? line_.label : line_.tag; }
+
+ private:
+  Read ReadRow(ParsedRows* rows, RowLabels* labels) override;
+
+  LineReader reader_;
+  const int64_t inputs_;
+  const bool weighted_;
+  const std::unique_ptr<LineParser> parser_;
+  SparseLine line_;
+};
+
+// SparseFacts: what a pass over all rows of data.train finds.
+struct SparseFacts {
+  int64_t inputs = 1;   // the largest feature and one
+  int64_t classes = 2;  // where labels are classes (ClassCounter)
+};
+// Reads data.train. Rows that cannot be read are left out, where data.bad_rows says so.
+SparseFacts ScanSparseRows(const DataConfig& data);
+
+// The rows of a source of sparse rows and their features, estimated from those of the first MiB of its first
+// file.
+struct SparseSize {
+  int64_t rows = 0;
+  double features = 0;  // of each
+};
+SparseSize EstimateSparseSize(const DataConfig& data, const SourceInputs& inputs);
+
+// The parser of data.train.format, for features [0, inputs); unset: of any number. A feature beyond is a
+// fault. `labels`: each row has one; else libsvm's may lack it. Lines of vw and criteo may lack it anyway.
+std::unique_ptr<LineParser> MakeLineParser(const DataConfig& data, std::optional<int64_t> inputs,
+                                           bool labels = true);
+
+}  // namespace dtrain

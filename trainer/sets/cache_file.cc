@@ -1,0 +1,185 @@
+#include "trainer/sets/cache_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <thread>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/crc32c.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/names.h"
+#include "trainer/config/fields.h"
+#include "trainer/input/sources.h"
+
+namespace dtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Keys that do not change how rows are parsed.
+bool ChangesParsing(const std::string& key) {
+  for (const char* other :
+       {"data.cache", "data.cache_dir", "data.shuffle_rows", "data.fit_rows", "data.scale", "data.seed",
+        "data.shuffle", "data.split", "data.last_batch", "data.validation", "data.validation_by",
+        "data.class_weights", "data.bad_rows_limit"}) {
+    if (key == other) return false;
+  }
+  return key.compare(0, 10, "data.test.") != 0;
+}
+
+// Returns what determines the parsed rows, besides the content of the files.
+Json ParsingOf(const DataConfig& data, const LabelRules& rules, const std::vector<InputColumn>& how,
+               int64_t inputs, const std::vector<std::string>& files) {
+  Config config;
+  config.data = data;
+  Json parsing = Json::object();
+  for (const Field* field : FieldsIn("data")) {
+    if (ChangesParsing(field->key)) parsing[field->key] = ValueText(*field, field->get(config));
+  }
+  parsing["files"] = Json(files);
+  parsing["inputs"] = inputs;
+  parsing["classes"] = rules.classes.value_or(0);
+  Json columns = Json::array();
+  for (const InputColumn& column : how) {
+    Json one = {{"column", column.column}, {"category", column.is_category}, {"date", column.is_date}};
+    one["categories"] = Json(column.categories);
+    one["other"] = column.has_other;
+    one["indicator"] = column.has_indicator;
+    if (column.fill) one["fill"] = *column.fill;
+    columns.push_back(std::move(one));
+  }
+  parsing["columns"] = std::move(columns);
+  return parsing;
+}
+
+Json StatesOf(const std::vector<std::string>& files) {
+  Json states = Json::array();
+  for (const std::string& file : files) states.push_back(Json(FileState(file)));
+  return states;
+}
+
+std::vector<std::string> TextsIn(const Json& object, const char* key) {
+  std::vector<std::string> texts;
+  const Json* const list = object.Find(key);
+  if (list == nullptr || !list->is_array()) return texts;
+  for (const Json& one : *list) {
+    if (one.is_string()) texts.push_back(one.get<std::string>());
+  }
+  return texts;
+}
+
+int64_t WholeIn(const Json& object, const char* key) {
+  const Json* const found = object.Find(key);
+  return found != nullptr && found->is_number_integer() ? found->get<int64_t>() : 0;
+}
+
+}  // namespace
+
+std::string FileState(const std::string& path) {
+  struct stat about {};
+  if (stat(path.c_str(), &about) != 0) throw UserError("{}: cannot be opened: {}.", path, ErrnoText(errno));
+  return fmt::format("{} {} {}.{} {}.{}", about.st_size, about.st_ino, about.st_mtim.tv_sec,
+                     about.st_mtim.tv_nsec, about.st_ctim.tv_sec, about.st_ctim.tv_nsec);
+}
+
+std::vector<int32_t> SortedNumbers(const std::vector<std::string>& names) {
+  std::map<std::string, int32_t> number;
+  for (const std::string& name : names) number.emplace(name, 0);
+  int32_t next = 0;
+  for (auto& entry : number) entry.second = next++;
+  std::vector<int32_t> sorted;
+  for (const std::string& name : names) sorted.push_back(number[name]);
+  return sorted;
+}
+
+std::vector<int64_t> BySortedNumbers(const std::vector<std::string>& names, std::vector<int64_t> class_rows) {
+  const std::vector<int32_t> sorted = SortedNumbers(names);
+  std::vector<int64_t> counts = class_rows;
+  for (size_t i = 0; i < sorted.size(); ++i) counts[static_cast<size_t>(sorted[i])] = class_rows[i];
+  return counts;
+}
+
+std::string Describe(const CacheFile& file, const PassFacts& facts) {
+  Json text = {{"made_of", file.made_of},
+               {"rows", facts.rows},
+               {"labels_crc", facts.fingerprint.labels},
+               {"features", facts.fingerprint.features},
+               {"bad", facts.skipped.bad},
+               {"with_gaps", facts.skipped.with_gaps},
+               {"unseen", facts.skipped.unseen}};
+  text["faults"] = Json(facts.skipped.faults);
+  text["class_names"] = Json(facts.class_names);
+  text["class_rows"] = Json(facts.class_rows);
+  return text.dump();
+}
+
+std::optional<PassFacts> FactsIn(const CacheFile& file, std::string_view text) {
+  const Json described = Json::Parse(text);
+  if (!described.is_object()) return std::nullopt;
+  const Json* const made_of = described.Find("made_of");
+  if (made_of == nullptr || *made_of != Json(file.made_of)) return std::nullopt;
+  PassFacts facts;
+  facts.rows = WholeIn(described, "rows");
+  facts.class_names = TextsIn(described, "class_names");
+  if (const Json* const rows = described.Find("class_rows"); rows != nullptr && rows->is_array()) {
+    for (const Json& one : *rows)
+      facts.class_rows.push_back(one.is_number_integer() ? one.get<int64_t>() : 0);
+  }
+  facts.skipped = {WholeIn(described, "bad"), WholeIn(described, "with_gaps"), WholeIn(described, "unseen"),
+                   TextsIn(described, "faults")};
+  facts.fingerprint = {facts.rows, static_cast<uint32_t>(WholeIn(described, "labels_crc")),
+                       static_cast<uint64_t>(WholeIn(described, "features"))};
+  return facts;
+}
+
+void ThrowNoCache(const std::string& path, int error) {
+  ThrowUnwritable(
+      fmt::format("{}: cannot be written: {}. Set data.cache_dir to a directory that can be written and has "
+                  "room.",
+                  path, ErrnoText(error)),
+      error);
+}
+
+CacheFile CacheFileOf(const DataConfig& data, const LabelRules& rules, const std::vector<InputColumn>& how,
+                      int64_t inputs, const char* ending) {
+  const std::vector<std::string> files = SourceFiles(data.train.path, "data.train.path");
+  const std::string directory = data.cache_dir.empty() ? "dtrain-cache" : data.cache_dir;
+  const std::string parsing = ParsingOf(data, rules, how, inputs, files).dump();
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (error) ThrowNoCache(directory, error.value());
+  return {fmt::format("{}/{}-{:08x}.{}", directory, fs::path(files.front()).filename().string(),
+                      Crc32cExtend(0, parsing.data(), parsing.size()), ending),
+          parsing + StatesOf(files).dump()};
+}
+
+void OpenOrMake(const CacheFile& file, const std::function<bool()>& open_it,
+                const std::function<void()>& make) {
+  // Who holds the lock for longer is not waited for: this task makes the file, too.
+  constexpr std::chrono::minutes kMaxWait{60};
+  if (open_it()) return;
+  const std::string path = file.path + ".lock";
+  const FileDescriptor lock(open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (lock.get() < 0) ThrowNoCache(path, errno);
+  const TimePoint until = Clock::now() + kMaxWait;
+  while (flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && Clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  if (open_it()) return;
+  make();
+  if (!open_it()) throw UserError("{}: was replaced by another task. Start again.", file.path);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,60 @@
+// CacheFile: the name of a file under data.cache_dir that holds what was made of data.train, and what
+// determines its content. It is made by the first task that needs it, while others wait, and made anew when
+// a file of data.train or a key that changes its parsing has changed. Thread: any; free functions.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainer/batch/input_form.h"
+#include "trainer/config/config.h"
+#include "trainer/rows/label_rules.h"
+#include "trainer/rows/row_file.h"
+#include "trainer/sets/source.h"
+
+namespace dtrain {
+
+struct CacheFile {
+  std::string path;
+  std::string made_of;  // a file that was made of something else is not used
+};
+
+// Returns the name of the cache of these data, and makes its directory. `how`: as in CsvLayout. `inputs`: the
+// features of a row. `ending`: of its name. Throws UserError for files that are not there, and as
+// ThrowNoCache().
+CacheFile CacheFileOf(const DataConfig& data, const LabelRules& rules, const std::vector<InputColumn>& how,
+                      int64_t inputs, const char* ending);
+
+// Returns what changes when somebody writes to a file, or puts another one in its place: its size, its
+// identity, and its times. Nobody can set the time of its last change.
+std::string FileState(const std::string& path);
+
+// Calls `open` until it finds the file, and `make` when it does not. One task at a time makes it; who dies
+// while it does holds up nobody.
+void OpenOrMake(const CacheFile& file, const std::function<bool()>& open, const std::function<void()>& make);
+
+// PassFacts: what one pass over all rows of data.train has found.
+struct PassFacts {
+  int64_t rows = 0;
+  std::vector<std::string> class_names;
+  std::vector<int64_t> class_rows;  // of each class, up to the last that has any
+  SkippedRows skipped;
+  DataFingerprint fingerprint;
+};
+
+// Returns the numbers that names have in their sorted order.
+std::vector<int32_t> SortedNumbers(const std::vector<std::string>& names);
+// Gives counts by order of appearance the numbers of the names; without names they stay.
+std::vector<int64_t> BySortedNumbers(const std::vector<std::string>& names, std::vector<int64_t> class_rows);
+
+// Convert to and from the text with which a cache says what it is. Unset: it was made of something else.
+std::string Describe(const CacheFile& file, const PassFacts& facts);
+std::optional<PassFacts> FactsIn(const CacheFile& file, std::string_view text);
+
+[[noreturn]] void ThrowNoCache(const std::string& path, int error);
+
+}  // namespace dtrain

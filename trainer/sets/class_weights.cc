@@ -1,0 +1,91 @@
+#include "trainer/sets/class_weights.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+
+#include "base/error.h"
+#include "trainer/config/parse.h"
+#include "trainer/config/user_text.h"
+#include "trainer/rows/label_rules.h"
+
+namespace dtrain {
+namespace {
+
+constexpr int64_t kRowsAtOnce = 4096;
+
+std::vector<float> Balanced(const std::vector<int64_t>& counts) {
+  const auto all = static_cast<double>(std::accumulate(counts.begin(), counts.end(), int64_t{0}));
+  const auto there = std::count_if(counts.begin(), counts.end(), [](int64_t count) { return count > 0; });
+  std::vector<float> weights;
+  for (const int64_t count : counts) {
+    const double share = static_cast<double>(there) * static_cast<double>(count);
+    weights.push_back(count == 0 ? 1 : static_cast<float>(all / share));
+  }
+  return weights;
+}
+
+// Returns the number of a class that is given by its name, or by its number where classes have no names.
+size_t ClassOf(const std::string& name, const InputForm& form, int64_t classes) {
+  const auto found = std::find(form.classes.begin(), form.classes.end(), name);
+  if (found != form.classes.end()) return static_cast<size_t>(found - form.classes.begin());
+  const std::optional<int32_t> number = ClassNumber(name, classes);
+  if (form.classes.empty() && number) return static_cast<size_t>(*number);
+  throw UserError("data.class_weights = {}; no class of data.train has this name. The classes are {}.",
+                  Quoted(Shown(name)),
+                  !form.classes.empty() ? ListNames(form.classes, "and")
+                  : classes == 2        ? "0 and 1"
+                                        : fmt::format("0 to {}", classes - 1));
+}
+
+}  // namespace
+
+std::vector<int64_t> CountClasses(const DataSet& set, int64_t begin, int64_t end) {
+  std::vector<int64_t> counts;
+  std::vector<int64_t> rows(static_cast<size_t>(kRowsAtOnce));
+  std::vector<int32_t> labels(rows.size());
+  for (; begin < end; begin += kRowsAtOnce) {
+    const int64_t count = std::min(kRowsAtOnce, end - begin);
+    std::iota(rows.begin(), rows.begin() + count, begin);
+    set.Gather(rows.data(), count, nullptr, labels.data(), nullptr);
+    for (int64_t i = 0; i < count; ++i) CountClass(labels[static_cast<size_t>(i)], &counts);
+  }
+  return counts;
+}
+
+ClassCounts CountClasses(const DataSet& train, int64_t held_out) {
+  const int64_t rows = *train.rows();
+  held_out = std::min(held_out, rows);
+  ClassCounts counts{CountClasses(train, 0, held_out), {}};
+  if (train.class_rows() == nullptr) {
+    counts.trained = CountClasses(train, held_out, rows);
+    return counts;
+  }
+  counts.trained = *train.class_rows();
+  counts.trained.resize(std::max(counts.trained.size(), counts.held_out.size()));
+  for (size_t label = 0; label < counts.held_out.size(); ++label) {
+    counts.trained[label] -= counts.held_out[label];
+  }
+  while (!counts.trained.empty() && counts.trained.back() == 0) counts.trained.pop_back();
+  return counts;
+}
+
+std::vector<float> ClassWeightsOf(const DataConfig& data, const InputForm& form, int64_t classes,
+                                  const std::function<std::vector<int64_t>()>& count) {
+  if (data.class_weights.empty()) return {};
+  if (data.class_weights.front() == "balanced") {
+    std::vector<int64_t> counts = count();
+    counts.resize(static_cast<size_t>(classes));
+    return Balanced(counts);
+  }
+  std::vector<float> weights(static_cast<size_t>(classes), 1);
+  for (const std::string& item : data.class_weights) {
+    const auto [name, weight] = *ParseClassWeight(item);
+    weights[ClassOf(name, form, classes)] = static_cast<float>(weight);
+  }
+  return weights;
+}
+
+}  // namespace dtrain

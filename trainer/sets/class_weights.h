@@ -1,0 +1,37 @@
+// How many rows each class has, and the weights of classes (data.class_weights). Thread: any; free functions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "trainer/batch/input_form.h"
+#include "trainer/config/config.h"
+#include "trainer/sets/source.h"
+
+namespace dtrain {
+
+// Counts a row of that class.
+inline void CountClass(int32_t label, std::vector<int64_t>* class_rows) {
+  const auto number = static_cast<size_t>(label);
+  if (number >= class_rows->size()) class_rows->resize(number + 1);
+  ++(*class_rows)[number];
+}
+
+// ClassCounts: the rows of each class, by number, up to the last that has any.
+struct ClassCounts {
+  std::vector<int64_t> held_out;  // of the first rows
+  std::vector<int64_t> trained;   // of all others
+};
+ClassCounts CountClasses(const DataSet& train, int64_t held_out);
+// Returns those of the rows from `begin` to `end`.
+std::vector<int64_t> CountClasses(const DataSet& set, int64_t begin, int64_t end);
+
+// Returns a weight for each of so many classes, by number; empty: all count 1. [balanced] calls `count` for
+// the rows of each: a class weighs rows / (classes * rows of the class), as scikit-learn has it, and one
+// without rows 1. Throws UserError for a class that is not there.
+std::vector<float> ClassWeightsOf(const DataConfig& data, const InputForm& form, int64_t classes,
+                                  const std::function<std::vector<int64_t>()>& count);
+
+}  // namespace dtrain

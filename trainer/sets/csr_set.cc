@@ -1,0 +1,164 @@
+#include "trainer/sets/csr_set.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "trainer/rows/csv_table.h"
+#include "trainer/rows/row_files.h"
+
+namespace dtrain {
+
+void CsrRows::Append(const SparseBuffer& rows) {
+  const int64_t before = features();
+  for (size_t i = 1; i < rows.offsets.size(); ++i) offsets_.push_back(before + rows.offsets[i]);
+  if (wide_) {
+    wide_ids_.insert(wide_ids_.end(), rows.ids.begin(), rows.ids.end());
+  } else {
+    for (const uint64_t id : rows.ids) narrow_ids_.push_back(static_cast<uint32_t>(id));
+  }
+  if (values_.empty() && rows.values.empty()) return;
+  if (values_.empty()) values_.reserve(std::max(narrow_ids_.capacity(), wide_ids_.capacity()));
+  values_.resize(static_cast<size_t>(before), 1.0f);  // those before are 1
+  values_.insert(values_.end(), rows.values.begin(), rows.values.end());
+  values_.resize(static_cast<size_t>(features()), 1.0f);
+}
+
+void CsrRows::Reserve(size_t features) {
+  wide_ ? wide_ids_.reserve(features) : narrow_ids_.reserve(features);
+  if (!values_.empty()) values_.reserve(features);
+}
+
+void CsrRows::CopyRow(int64_t row, SparseBuffer* to) const {
+  const auto begin = static_cast<size_t>(offsets_[static_cast<size_t>(row)]);
+  const size_t size = static_cast<size_t>(offsets_[static_cast<size_t>(row) + 1]) - begin;
+  const float* const values = values_.empty() ? nullptr : values_.data() + begin;
+  if (wide_) {
+    to->Add(wide_ids_.data() + begin, values, size);
+  } else {
+    to->Add(narrow_ids_.data() + begin, values, size);
+  }
+}
+
+uint64_t CsrRows::Checksum() const {
+  return FeatureChecksum(FeatureForm::kSparse,
+                         {BytesOf(offsets_), BytesOf(narrow_ids_), BytesOf(wide_ids_), BytesOf(values_)});
+}
+
+CsrSet::CsrSet(CsrRows rows, std::optional<int64_t> classes, std::vector<int32_t> labels,
+               std::vector<float> targets)
+    : rows_(std::move(rows)), classes_(classes), labels_(std::move(labels)), targets_(std::move(targets)) {
+  DT_CHECK(rows_.count() == static_cast<int64_t>(classes_ ? labels_.size() : targets_.size()), rows_.count());
+}
+
+void CsrSet::Gather(const int64_t* rows, int64_t count, float* inputs, int32_t* labels,
+                    float* targets) const {
+  if (inputs != nullptr) {
+    SparseBuffer features;
+    GatherSparse(rows, count, &features);
+    WriteDense(features.rows(), {inputs, count, rows_.inputs()});
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    if (classes_) {
+      labels[i] = labels_[static_cast<size_t>(rows[i])];
+    } else {
+      targets[i] = targets_[static_cast<size_t>(rows[i])];
+    }
+  }
+}
+
+void CsrSet::GatherSparse(const int64_t* rows, int64_t count, SparseBuffer* features) const {
+  constexpr int64_t kAheadOfOffset = 16, kAhead = 8;
+  features->Clear();
+  for (int64_t i = 0; i < count; ++i) {
+    if (i + kAheadOfOffset < count) rows_.WillFind(rows[i + kAheadOfOffset]);
+    if (i + kAhead < count) rows_.WillCopy(rows[i + kAhead]);
+    rows_.CopyRow(rows[i], features);
+  }
+}
+
+namespace {
+
+// SparseReader: reads all files of a source into a table. Owner: ReadSparseTable(). Thread: one.
+class SparseReader {
+ public:
+  SparseReader(const DataConfig& data, SourceInputs* inputs, SkippedRows* skipped, SparseTable* table)
+      : data_(data), inputs_(*inputs), skipped_(*skipped), table_(*table) {}
+
+  // `first` is the first file, and `context` that of the others.
+  void Read(std::unique_ptr<RowFile> first, const RowContext& context) {
+    ReadFile(std::move(first), 0);
+    for (size_t file = 1; file < inputs_.size(); ++file) {
+      table_.labels.NextFile(inputs_.files()[file]);
+      ReadFile(OpenRowFile(data_, context, inputs_.Open(file), &skipped_), file);
+    }
+  }
+
+ private:
+  // Ids are narrowed part by part, so that no second copy of all of them is in memory.
+  static constexpr int64_t kPartBytes = 1 << 20;
+
+  void ReadFile(std::unique_ptr<RowFile> rows, size_t file) {
+    while (rows->Next(&part_, &table_.labels)) {
+      if (part_.feature_bytes() >= kPartBytes) AppendPart(*rows, file);
+    }
+    AppendPart(*rows, file);
+    bytes_ += rows->mark().byte;
+  }
+
+  void AppendPart(const RowFile& rows, size_t file) {
+    const int64_t features = table_.rows.features() + static_cast<int64_t>(part_.sparse.ids.size());
+    if (features > reserved_) {
+      const int64_t content = bytes_ + inputs_.ExpectedContentFrom(file, rows.content_bytes());
+      reserved_ = reserve_.NextRows(features, bytes_ + rows.mark().byte, content);
+      table_.rows.Reserve(static_cast<size_t>(reserved_));
+    }
+    table_.rows.Append(part_.sparse);
+    table_.weights.insert(table_.weights.end(), part_.weights.begin(), part_.weights.end());
+    part_.Clear();
+  }
+
+  const DataConfig& data_;
+  SourceInputs& inputs_;
+  SkippedRows& skipped_;
+  SparseTable& table_;
+  ParsedRows part_;
+  CsvReserve reserve_;    // of features
+  int64_t reserved_ = 0;  // features
+  int64_t bytes_ = 0;     // of the files before
+};
+
+}  // namespace
+
+SparseTable ReadSparseTable(const DataConfig& data, const LabelRules& rules, int64_t width,
+                            SourceInputs* inputs, const CsvColumns* train_columns,
+                            const std::vector<std::string>* train_names) {
+  RowContext context;
+  context.inputs = width;
+  context.train = train_columns;
+  SkippedRows skipped;  // which the first file must know before there is a table
+  std::unique_ptr<RowFile> first = OpenRowFile(data, context, inputs->Open(0), &skipped);
+  const CsvColumns columns = first->columns();
+  const std::string path = first->path(), title = ColumnTitle(columns, columns.label);
+  SparseTable table{
+      CsrRows(width),
+      train_names == nullptr ? RowLabels(rules, path, title) : RowLabels(rules, path, title, *train_names),
+      {},
+      {},
+      columns};
+  context.first = &columns;
+  context.first_path = path;
+  SparseReader(data, inputs, &skipped, &table).Read(std::move(first), context);
+  if (table.rows.count() == 0) {
+    throw UserError("{}: no rows; {} must name files with data. Fetch them anew.", path, inputs->key());
+  }
+  table.labels.Finish();
+  table.skipped = std::move(skipped);
+  const auto counts_one = [](float weight) { return weight == 1; };
+  if (std::all_of(table.weights.begin(), table.weights.end(), counts_one)) table.weights.clear();
+  return table;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,142 @@
+#include <doctest/doctest.h>
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "trainer/input/data_test_util.h"
+#include "trainer/rows/idx.h"
+#include "trainer/sets/data_set.h"
+#include "trainer/sets/digits.h"
+
+namespace dtrain {
+namespace {
+
+struct Rows {
+  std::vector<float> inputs, targets;
+};
+
+Rows Read(const SyntheticLinear& set, int64_t first, int64_t count) {
+  std::vector<int64_t> rows(count);
+  std::iota(rows.begin(), rows.end(), first);
+  Rows read{std::vector<float>(count * set.inputs()), std::vector<float>(count)};
+  set.Gather(rows.data(), count, read.inputs.data(), nullptr, read.targets.data());
+  return read;
+}
+
+TEST_CASE("synthetic linear: a row is the same alone and among others, near and far") {
+  const SyntheticLinear set(1, "train", 3, std::nullopt);
+  const Rows together = Read(set, 1000000000000, 5);
+  for (int64_t i = 0; i < 5; ++i) {
+    const Rows alone = Read(set, 1000000000000 + i, 1);
+    CHECK(alone.targets[0] == together.targets[i]);
+    for (int64_t j = 0; j < 3; ++j) CHECK(alone.inputs[j] == together.inputs[i * 3 + j]);
+  }
+}
+
+TEST_CASE("synthetic linear: seeds and parts give different rows") {
+  const Rows base = Read(SyntheticLinear(1, "train", 1, std::nullopt), 0, 10);
+  CHECK(Read(SyntheticLinear(2, "train", 1, std::nullopt), 0, 10).inputs != base.inputs);
+  CHECK(Read(SyntheticLinear(1, "test", 1, std::nullopt), 0, 10).inputs != base.inputs);
+}
+
+TEST_CASE("synthetic linear: inputs are standard normal and targets follow the line") {
+  constexpr int64_t kRows = 100000;
+  for (const int64_t inputs : {1, 2}) {
+    const Rows rows = Read(SyntheticLinear(1, "train", inputs, std::nullopt), 0, kRows);
+    double sum = 0, square = 0, noise = 0, noise_square = 0, cross = 0;
+    for (int64_t i = 0; i < kRows; ++i) {
+      double x = 0;
+      for (int64_t j = 0; j < inputs; ++j) x += rows.inputs[i * inputs + j];
+      const double error = rows.targets[i] - (2 * x + 10);
+      sum += x;
+      square += x * x;
+      noise += error;
+      noise_square += error * error;
+      cross += error * x;
+    }
+    // Four standard deviations of each mean: 4 / sqrt(100000) = 0.013 times the value's own deviation.
+    CHECK(std::abs(sum / kRows) < 0.013 * std::sqrt(inputs));
+    CHECK(std::abs(square / kRows - inputs) < 0.013 * std::sqrt(2.0) * inputs);
+    CHECK(std::abs(noise / kRows) < 0.013 * 0.33);
+    CHECK(std::abs(std::sqrt(noise_square / kRows) - 0.33) < 0.013 * 0.33);
+    CHECK(std::abs(cross / kRows) < 0.013 * 0.33 * std::sqrt(inputs));
+  }
+}
+
+struct Images {
+  std::vector<float> pixels;
+  std::vector<int32_t> labels;
+};
+
+Images Read(const ByteSet& set, int64_t first, int64_t count) {
+  std::vector<int64_t> rows(count);
+  std::iota(rows.begin(), rows.end(), first);
+  Images images{std::vector<float>(count * set.inputs()), std::vector<int32_t>(count)};
+  set.Gather(rows.data(), count, images.pixels.data(), images.labels.data(), nullptr);
+  return images;
+}
+
+TEST_CASE("digits: an image depends on seed, part and row alone") {
+  const Images many = Read(DrawDigits(1, "train", 50), 7, 1), few = Read(DrawDigits(1, "train", 8), 7, 1);
+  CHECK(many.pixels == few.pixels);
+  CHECK(many.labels == few.labels);
+  CHECK(Read(DrawDigits(2, "train", 8), 7, 1).pixels != few.pixels);
+  CHECK(Read(DrawDigits(1, "test", 8), 7, 1).pixels != few.pixels);
+}
+
+TEST_CASE("digits: classes are about equally frequent") {
+  const Images images = Read(DrawDigits(1, "train", 5000), 0, 5000);
+  std::vector<int> counts(kDigitClasses);
+  for (const int32_t label : images.labels) ++counts.at(label);
+  for (const int count : counts) {
+    CHECK(count > 400);  // 500 expected, standard deviation 21
+    CHECK(count < 600);
+  }
+}
+
+TEST_CASE("digits: the nearest class mean is right for under 0.85 of the test images") {
+  const int64_t kInputs = kDigitInputs;
+  const Images train = Read(DrawDigits(1, "train", 10000), 0, 10000);
+  const Images test = Read(DrawDigits(1, "test", 2000), 0, 2000);
+  std::vector<double> means(kDigitClasses * kInputs), counts(kDigitClasses);
+  for (size_t i = 0; i < train.labels.size(); ++i) {
+    ++counts[train.labels[i]];
+    for (int64_t j = 0; j < kInputs; ++j)
+      means[train.labels[i] * kInputs + j] += train.pixels[i * kInputs + j];
+  }
+  int64_t correct = 0;
+  for (size_t i = 0; i < test.labels.size(); ++i) {
+    std::vector<double> distances(kDigitClasses);
+    for (int64_t k = 0; k < kDigitClasses; ++k) {
+      for (int64_t j = 0; j < kInputs; ++j) {
+        const double difference = test.pixels[i * kInputs + j] - means[k * kInputs + j] / counts[k];
+        distances[k] += difference * difference;
+      }
+    }
+    correct += std::min_element(distances.begin(), distances.end()) - distances.begin() == test.labels[i];
+  }
+  const double accuracy = static_cast<double>(correct) / static_cast<double>(test.labels.size());
+  MESSAGE("nearest class mean: ", accuracy);
+  CHECK(accuracy < 0.85);
+  CHECK(accuracy > 0.5);  // they are digits, after all
+}
+
+TEST_CASE("byte set: of IDX files joins image and label of a row") {
+  const std::string images = WritePlain("images", IdxImageContent(3, 1, 2));
+  const std::string labels = WritePlain("labels", IdxLabelContent({7, 8, 9}));
+  IdxSet idx = ReadIdxSet({{images}, {labels}}, "data.train", {10, "", ""});
+  const ByteSet set(std::move(idx.images.bytes), std::move(idx.labels), 2, 10);
+  const int64_t rows[] = {2, 0};
+  float inputs[4];
+  int32_t got[2];
+  set.Gather(rows, 2, inputs, got, nullptr);
+  CHECK(got[0] == 9);
+  CHECK(got[1] == 7);
+  CHECK(inputs[0] == 4 / 255.0f);
+  CHECK(inputs[3] == 1 / 255.0f);
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,32 @@
+// LoadData: loads the data sets that a config names, from files or generators. Errors of the files are
+// UserErrors with file, place, value and rule. Thread: any.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trainer/batch/input_form.h"
+#include "trainer/config/config.h"
+#include "trainer/rows/csv_table.h"
+#include "trainer/sets/source.h"
+
+namespace dtrain {
+
+// LoadedData: the training and test sets, loaded and checked (counts, magic, label range 0..outputs-1).
+// `test` is null without data.test.
+struct LoadedData {
+  std::shared_ptr<const DataSet> train;
+  std::shared_ptr<const DataSet> test;
+  InputForm form;
+  SkippedRows skipped;  // of data.train
+  SkippedRows skipped_of_test;
+};
+// Loads the data of a config. If rows are sparse, model.inputs is set (PeekShape() in trainer/survey finds
+// it). Columns become features and are scaled as `fitted` says; null, or where it has no columns and no
+// scale: as they are fitted on the training rows. `environment` ("NAME=VALUE") is added to that of a command
+// that writes them.
+LoadedData LoadData(const Config& config, const InputForm* fitted = nullptr,
+                    const std::vector<std::string>& environment = {});
+
+}  // namespace dtrain

@@ -1,0 +1,454 @@
+#include "trainer/sets/piped_set.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <numeric>
+#include <thread>
+#include <utility>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/random.h"
+#include "trainer/order/order.h"
+#include "trainer/rows/row_files.h"
+#include "trainer/sets/class_weights.h"
+#include "trainer/sets/csr_set.h"
+#include "trainer/sets/data_set.h"
+#include "trainer/sets/running_scale.h"
+
+namespace dtrain {
+namespace {
+
+struct RowWindow : ParsedRows {
+  int64_t rows = 0;
+  SkippedRows skipped;  // in this window and all before it
+};
+
+// Moves the first rows of a buffer to another one.
+SparseBuffer TakenRows(SparseBuffer* rows, int64_t count) {
+  SparseBuffer taken, left;
+  if (count == 0) return taken;
+  for (int64_t row = 0; row < rows->count(); ++row) (row < count ? taken : left).AddRow(*rows, row);
+  *rows = std::move(left);
+  return taken;
+}
+
+template <typename Value>
+std::vector<Value> Taken(std::vector<Value>* values, size_t count) {
+  count = std::min(count, values->size());
+  const auto end = values->begin() + static_cast<std::ptrdiff_t>(count);
+  std::vector<Value> taken(values->begin(), end);
+  values->erase(values->begin(), end);
+  return taken;
+}
+
+// Moves the first rows of a window to another one.
+RowWindow TakeFirst(RowWindow* window, int64_t rows, int64_t inputs) {
+  RowWindow first;
+  first.rows = std::min(rows, window->rows);
+  first.sparse = TakenRows(&window->sparse, first.rows);
+  first.features = Taken(&window->features, static_cast<size_t>(first.rows * inputs));
+  first.classes = Taken(&window->classes, static_cast<size_t>(first.rows));
+  first.targets = Taken(&window->targets, static_cast<size_t>(first.rows));
+  first.weights = Taken(&window->weights, static_cast<size_t>(first.rows));
+  window->rows -= first.rows;
+  return first;
+}
+
+// The scale of the numbers of sparse rows.
+FittedScale FitNumbers(const Config& config, const RowWindow& window) {
+  const NumberFeatures numbers = NumbersOf(config.model);
+  std::vector<float> values(static_cast<size_t>(window.rows * numbers.count));
+  const gpu::MatrixView<float> rows(values.data(), window.rows, numbers.count);
+  WriteNumbers(window.sparse.rows(), numbers, rows);
+  return FitScale(config.data.scale, rows);
+}
+
+RowContext ContextOf(const Config& config, const std::vector<InputColumn>& how) {
+  RowContext context;
+  context.how = how;
+  context.inputs = config.model.inputs.value_or(0);
+  return context;
+}
+
+std::vector<int64_t> CountsOf(const std::vector<int32_t>& labels) {
+  std::vector<int64_t> counts;
+  for (const int32_t label : labels) CountClass(label, &counts);
+  return counts;
+}
+
+template <typename Value>
+void Permute(const std::vector<uint32_t>& order, size_t width, std::vector<Value>* values) {
+  if (values->empty()) return;
+  std::vector<Value> permuted(values->size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    std::copy_n(values->data() + order[i] * width, width, permuted.data() + i * width);
+  }
+  values->swap(permuted);
+}
+
+void Permute(const std::vector<uint32_t>& order, SparseBuffer* rows) {
+  if (rows->count() == 0) return;
+  SparseBuffer permuted;
+  for (const uint32_t row : order) permuted.AddRow(*rows, row);
+  *rows = std::move(permuted);
+}
+
+}  // namespace
+
+// Pipe: reads rows and gives them window by window. Thread: first its owner, then the thread that Run() is
+// on; Take() is called by another one.
+class Pipe {
+ public:
+  Pipe(const Config& config, const LabelRules& rules, SourceInputs* inputs,
+       const std::vector<InputColumn>& how)
+      : data_(config.data),
+        rules_(rules),
+        window_(RowsOfWindow(config)),
+        random_(CounterRandom(config.data.seed).Stream("pipe")),
+        rows_(OpenRowFile(data_, ContextOf(config, how), inputs->Open(0), &skipped_)) {}
+
+  const CsvColumns& columns() const { return rows_->columns(); }
+  int64_t inputs() const { return rows_->inputs(); }
+  int64_t window() const { return window_; }
+
+  // Reads the first rows, which say what the names of classes are.
+  RowWindow ReadHead(int64_t rows) {
+    RowLabels labels(rules_, rows_->path(), label_title());
+    RowWindow window = Read(rows, &labels);
+    names_ = labels.names();
+    told_ = skipped_;
+    return window;
+  }
+  const std::vector<std::string>& names() const { return names_; }
+  void UseScale(const FittedScale& scale) { scale_ = scale; }
+  // By number; empty: all count 1.
+  void UseClassWeights(std::vector<float> weights) { class_weights_ = std::move(weights); }
+  // Gives a window that was read as the head back, to be taken first.
+  void GiveBack(RowWindow window) {
+    Weigh(&window);
+    Shuffle(&window);
+    window.skipped = skipped_;
+    ready_bytes_ += window.feature_bytes();
+    ready_.push_back(std::move(window));
+  }
+
+  // Call it before Run(): of the windows, this worker takes every `turns`-th, from number `first` on.
+  void TakeTurns(int64_t first, int64_t turns) {
+    first_ = first;
+    turns_ = turns;
+    if (first == 0) return;
+    ready_.clear();
+    ready_bytes_ = 0;
+  }
+
+  // Reads window after window, until the pipe or the reader ends.
+  void Run() {
+    try {
+      while (true) {
+        RowLabels labels(rules_, rows_->path(), label_title(), names_);
+        RowWindow window = Read(window_, &labels);
+        const bool last = window.rows == 0;
+        if (!last && ++read_ % turns_ != first_) continue;
+        if (!scale_.shift.empty()) ApplyScale(scale_, {window.features.data(), window.rows, inputs()});
+        Weigh(&window);
+        Shuffle(&window);
+        std::unique_lock<std::mutex> lock(mutex_);
+        changed_.wait(lock, [&] { return HasRoom() || abandoned_; });
+        if (abandoned_) return;
+        window.skipped = skipped_;
+        ready_bytes_ += window.feature_bytes();
+        ready_.push_back(std::move(window));
+        changed_.notify_all();
+        if (last) return;
+      }
+    } catch (...) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      fault_ = std::current_exception();
+      changed_.notify_all();
+    }
+  }
+
+  // Takes the next window; one without rows is the end. Unset: it is not there after `wait`. Throws what
+  // Run() met, behind the windows before it.
+  std::optional<RowWindow> Take(milliseconds wait) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait_for(lock, wait, [&] { return !ready_.empty() || fault_ != nullptr; });
+    if (ready_.empty()) {
+      if (fault_ != nullptr) std::rethrow_exception(fault_);
+      return std::nullopt;
+    }
+    std::optional<RowWindow> taken = std::move(ready_.front());
+    ready_.pop_front();
+    ready_bytes_ -= taken->feature_bytes();
+    told_ = taken->skipped;
+    changed_.notify_all();
+    return taken;
+  }
+  // The rows that were left out of the windows that were taken.
+  SkippedRows Skipped() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return told_;
+  }
+  void Abandon() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    abandoned_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  // Whole steps, so that a batch lies in one window. Without shuffling one step is enough.
+  static int64_t RowsOfWindow(const Config& config) {
+    const int64_t step = config.train.batch_size * config.device.towers();
+    return config.data.shuffle ? std::max<int64_t>(1, WindowRows(config) / step) * step : step;
+  }
+
+  RowWindow Read(int64_t max, RowLabels* labels) {
+    RowWindow window;
+    while (window.rows < max && !abandoned() && rows_->Next(&window, labels)) ++window.rows;
+    labels->Finish();
+    window.classes = std::move(labels->classes());
+    window.targets = std::move(labels->targets());
+    return window;
+  }
+  // Whether another window may be ready. Without shuffling windows are small, and several of them spare the
+  // two threads to wait for each other. The lock is held.
+  bool HasRoom() const {
+    constexpr int64_t kMaxBytes = 1 << 20;
+    return ready_.empty() || (!data_.shuffle && ready_bytes_ < kMaxBytes);
+  }
+  std::string label_title() const { return ColumnTitle(columns(), columns().label); }
+  bool abandoned() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return abandoned_;
+  }
+  void Weigh(RowWindow* window) const {
+    if (class_weights_.empty()) return;
+    window->weights.resize(window->classes.size(), 1.0f);
+    for (size_t row = 0; row < window->classes.size(); ++row) {
+      window->weights[row] *= class_weights_[static_cast<size_t>(window->classes[row])];
+    }
+  }
+  void Shuffle(RowWindow* window) {
+    if (!data_.shuffle || window->rows == 0) return;
+    const CounterRandom random = random_.Stream(static_cast<uint64_t>(windows_++));
+    std::vector<uint32_t> order(static_cast<size_t>(window->rows));
+    std::iota(order.begin(), order.end(), 0u);
+    for (uint64_t left = order.size(); left > 1; --left) {
+      std::swap(order[left - 1], order[random.Below(left, left)]);
+    }
+    Permute(order, static_cast<size_t>(inputs()), &window->features);
+    Permute(order, &window->sparse);
+    Permute(order, 1, &window->classes);
+    Permute(order, 1, &window->targets);
+    Permute(order, 1, &window->weights);
+  }
+
+  const DataConfig data_;
+  const LabelRules rules_;
+  const int64_t window_;
+  const CounterRandom random_;
+  SkippedRows skipped_;
+  const std::unique_ptr<RowFile> rows_;
+  std::vector<std::string> names_;
+  FittedScale scale_;
+  std::vector<float> class_weights_;
+  int64_t windows_ = 0;  // that were shuffled
+  int64_t read_ = 0;     // the number of the last window; the head is 0
+  int64_t first_ = 0;
+  int64_t turns_ = 1;
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::deque<RowWindow> ready_;
+  int64_t ready_bytes_ = 0;  // of their features
+  SkippedRows told_;         // of the last window that was taken
+  std::exception_ptr fault_;
+  bool abandoned_ = false;
+};
+
+namespace {
+
+// PipeBatches: the batches of a pipe's windows. Where the run goes on after a loss, the pipe goes on with
+// what it has: nothing comes twice.
+class PipeBatches : public BatchSource {
+ public:
+  PipeBatches(const Config& config, std::shared_ptr<Pipe> pipe)
+      : pipe_(std::move(pipe)),
+        step_rows_(config.train.batch_size * config.device.towers()),
+        drop_short_(config.data.last_batch == LastBatch::kDrop),
+        sparse_(UsesTable(config)),
+        in_head_(pipe_->Skipped()) {
+    // The thread may wait for the pipe when the run is over, so it is not waited for.
+    std::thread([pipe = pipe_] { pipe->Run(); }).detach();
+  }
+  ~PipeBatches() override { pipe_->Abandon(); }
+
+  void Attend(std::function<bool()> attend) override { attend_ = std::move(attend); }
+
+  bool Next(Batch* batch) override {
+    if (!HasRows()) return false;
+    const auto begin = static_cast<size_t>(next_row_);
+    const int64_t rows = std::min(step_rows_, window_.rows - next_row_);
+    if (rows < step_rows_ && drop_short_) {  // the end
+      next_row_ = window_.rows;
+      return Next(batch);
+    }
+    *batch = Batch();
+    batch->rows = rows;
+    FillFeatures(begin, batch);
+    batch->columns = pipe_->inputs();
+    batch->labels = window_.classes.empty() ? nullptr : window_.classes.data() + begin;
+    batch->targets = window_.targets.empty() ? nullptr : window_.targets.data() + begin;
+    batch->weights = window_.weights.empty() ? nullptr : window_.weights.data() + begin;
+    next_row_ += rows;
+    ++steps_;
+    return true;
+  }
+  void ReadAhead() override {}
+  int64_t TakeWaitedNanos() override { return std::exchange(waited_nanos_, 0); }
+  void AddSkipped(SkippedRows* skipped) const override {
+    const SkippedRows now = pipe_->Skipped();
+    skipped->bad += now.bad - in_head_.bad;
+    skipped->with_gaps += now.with_gaps - in_head_.with_gaps;
+    skipped->unseen += now.unseen - in_head_.unseen;
+    skipped->faults.insert(skipped->faults.end(),
+                           now.faults.begin() + static_cast<std::ptrdiff_t>(in_head_.faults.size()),
+                           now.faults.end());
+  }
+  void Seek(int64_t) override {}
+  void Follow(const DataPlan& plan) override { plan_ = plan; }
+  const DataPlan& plan() const override { return plan_; }
+  int64_t epoch() const override { return 0; }
+  int64_t batch_in_epoch() const override { return std::max<int64_t>(0, steps_ - 1); }
+  int64_t batches_per_epoch() const override { return 0; }
+
+ private:
+  // Rows of a table lie in the window, and sparse ones too, but that their offsets count from there.
+  void FillFeatures(size_t begin, Batch* batch) {
+    if (!window_.features.empty()) {
+      batch->inputs = window_.features.data() + begin * static_cast<size_t>(pipe_->inputs());
+      return;
+    }
+    const auto first = window_.sparse.offsets.begin() + static_cast<std::ptrdiff_t>(begin);
+    offsets_.assign(first, first + batch->rows + 1);
+    for (int64_t& offset : offsets_) offset -= *first;
+    const SparseRows all = window_.sparse.rows();
+    batch->sparse = {offsets_.data(), all.ids + *first,
+                     all.values == nullptr ? nullptr : all.values + *first};
+    if (sparse_) return;
+    dense_.resize(static_cast<size_t>(batch->rows * pipe_->inputs()));
+    WriteDense(batch->sparse, {dense_.data(), batch->rows, pipe_->inputs()});
+    batch->inputs = dense_.data();
+    batch->sparse = SparseRows();
+  }
+
+  // Whether there is a row; waits for one.
+  bool HasRows() {
+    constexpr milliseconds kSlice{50};
+    if (next_row_ < window_.rows) return true;
+    if (ended_) return false;
+    const TimePoint begun = Clock::now();
+    std::optional<RowWindow> window = pipe_->Take(milliseconds(0));
+    while (!window && (!attend_ || attend_())) window = pipe_->Take(kSlice);
+    waited_nanos_ += std::chrono::nanoseconds(Clock::now() - begun).count();
+    if (!window) return false;  // the worker leaves
+    window_ = std::move(*window);
+    next_row_ = 0;
+    ended_ = window_.rows == 0;
+    return !ended_;
+  }
+
+  const std::shared_ptr<Pipe> pipe_;
+  const int64_t step_rows_;
+  const bool drop_short_;
+  const bool sparse_;          // batches have sparse rows as they are
+  const SkippedRows in_head_;  // which the set has told
+  std::function<bool()> attend_;
+  DataPlan plan_;
+  RowWindow window_;
+  std::vector<int64_t> offsets_;  // of the batch, where rows are sparse
+  std::vector<float> dense_;      // its features, where the model takes all of them
+  int64_t next_row_ = 0;
+  int64_t steps_ = 0;
+  bool ended_ = false;
+  int64_t waited_nanos_ = 0;
+};
+
+}  // namespace
+
+PipedSet::PipedSet(const Config& config, const LabelRules& rules, SourceInputs* inputs, InputForm* form)
+    : classes_(rules.classes),
+      sparse_(HasSparseRows(config.data)),
+      pipe_(std::make_shared<Pipe>(config, rules, inputs, form->columns)) {
+  columns_ = pipe_->columns();
+  inputs_ = pipe_->inputs();
+  const int64_t held_out = config.data.validation;
+  RowWindow head = pipe_->ReadHead(held_out + pipe_->window());
+  if (head.rows <= held_out) {
+    throw UserError("{}: has {} rows, and data.validation = {} holds out all of them. Hold out fewer.",
+                    config.data.train.path[0], head.rows, held_out);
+  }
+  form->classes = pipe_->names();
+  skipped_ = pipe_->Skipped();
+  RowWindow first = TakeFirst(&head, held_out, inputs_);
+  const gpu::MatrixView<float> rows(head.features.data(), head.rows, inputs_);
+  if (config.data.scale != FeatureScale::kNone && sparse_) {
+    if (form->scale.empty()) form->scale = FitNumbers(config, head);
+  } else if (config.data.scale != FeatureScale::kNone) {
+    if (form->scale.shift.empty())
+      form->scale = WithoutFlags(FitScale(config.data.scale, rows), form->columns);
+    ApplyScale(form->scale, rows);
+    ApplyScale(form->scale, gpu::MatrixView<float>(first.features.data(), first.rows, inputs_));
+    pipe_->UseScale(form->scale);
+  }
+  if (classes_) {
+    pipe_->UseClassWeights(
+        ClassWeightsOf(config.data, *form, *classes_, [&] { return CountsOf(head.classes); }));
+  }
+  pipe_->GiveBack(std::move(head));
+  if (held_out == 0) return;
+  if (HasSparseRows(config.data)) {
+    CsrRows features(inputs_);
+    features.Append(first.sparse);
+    held_out_ = std::make_unique<CsrSet>(std::move(features), classes_, std::move(first.classes),
+                                         std::move(first.targets));
+  } else {
+    held_out_ = std::make_unique<FloatSet>(std::move(first.features), inputs_, classes_,
+                                           std::move(first.classes), std::move(first.targets));
+  }
+  if (first.weights.empty()) return;
+  held_out_ =
+      std::make_unique<WeightedSet>(std::move(held_out_), std::move(first.weights), std::vector<float>());
+}
+
+PipedSet::~PipedSet() = default;
+
+void PipedSet::Gather(const int64_t* rows, int64_t count, float* inputs, int32_t* labels,
+                      float* targets) const {
+  DT_CHECK(held_out_ != nullptr, count);
+  held_out_->Gather(rows, count, inputs, labels, targets);
+}
+
+void PipedSet::GatherSparse(const int64_t* rows, int64_t count, SparseBuffer* features) const {
+  held_out_->GatherSparse(rows, count, features);
+}
+
+bool PipedSet::weighted() const { return held_out_ != nullptr && held_out_->weighted(); }
+
+void PipedSet::Weights(const int64_t* rows, int64_t count, float* weights) const {
+  held_out_->Weights(rows, count, weights);
+}
+
+std::unique_ptr<BatchSource> PipedSet::Stream(const Config& config, int worker, int workers) const {
+  DT_CHECK(pipe_ != nullptr);
+  if (config.data.split != Split::kFull) pipe_->TakeTurns(worker, workers);
+  return std::make_unique<PipeBatches>(config, std::exchange(pipe_, nullptr));
+}
+
+}  // namespace dtrain

@@ -1,0 +1,472 @@
+#include "trainer/sets/row_cache.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "base/crc32c.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "trainer/rows/row_files.h"
+#include "trainer/sets/cache_file.h"
+#include "trainer/sets/class_weights.h"
+#include "trainer/sets/row_index.h"
+
+namespace dtrain {
+namespace {
+
+constexpr std::array<char, 8> kMagic = {'d', 't', 'r', 'o', 'w', 's', '0', '4'};
+constexpr int64_t kFeaturesAt = 4096;  // where pages begin
+constexpr int64_t kBlockRows = 1024;
+constexpr size_t kBufferBytes = 1 << 20;
+
+int64_t BlockCount(int64_t rows) { return (rows + kBlockRows - 1) / kBlockRows; }
+
+// The file: this, zeros up to kFeaturesAt, the features of all rows, of sparse rows where each of them begins
+// behind kFeaturesAt as int64 [rows + 1] and the first row of each block as int64, labels [rows] as int32 or
+// float32, with weights these [rows] as float32, the CRC-32C of the features of each kBlockRows rows as
+// uint32, and the description as JSON up to the end. The features of a row are float32 [inputs]; of a sparse
+// row numbers of id_bytes each: how many features times 2, and 1 more if it has values, and their ids; then
+// the values as float32, and zeros up to a multiple of id_bytes. Numbers are those of this machine.
+struct Header {
+  std::array<char, 8> magic = kMagic;
+  int64_t rows = 0;
+  int64_t inputs = 0;
+  int64_t id_bytes = 0;       // 4 or 8; 0: rows are not sparse
+  int64_t feature_bytes = 0;  // of all rows, up to a multiple of 8
+  int64_t blocks = 0;         // of sparse rows
+  int64_t has_weights = 0;    // or 1
+  int64_t text_bytes = 0;
+  uint32_t text_crc = 0;     // CRC-32C
+  uint32_t weights_crc = 0;  // CRC-32
+  uint32_t offsets_crc = 0;  // CRC-32, of the offsets and the blocks
+  uint32_t padding = 0;
+
+  int64_t column_bytes() const { return rows * static_cast<int64_t>(sizeof(int32_t)); }
+  int64_t offsets_at() const { return kFeaturesAt + feature_bytes; }
+  int64_t offset_count() const { return id_bytes > 0 ? rows + 1 : 0; }
+  int64_t blocks_at() const { return offsets_at() + offset_count() * static_cast<int64_t>(sizeof(int64_t)); }
+  int64_t labels_at() const { return blocks_at() + blocks * static_cast<int64_t>(sizeof(int64_t)); }
+  int64_t weights_at() const { return labels_at() + column_bytes(); }
+  int64_t crcs_at() const { return weights_at() + has_weights * column_bytes(); }
+  int64_t text_at() const { return crcs_at() + BlockCount(rows) * static_cast<int64_t>(sizeof(uint32_t)); }
+};
+
+uint32_t ColumnCrc(uint32_t crc, const void* values, size_t rows) {
+  return static_cast<uint32_t>(crc32_z(crc, static_cast<const Bytef*>(values), rows * sizeof(int32_t)));
+}
+
+// CacheWriter: a cache that is being made. Until Publish() it has another name, and it is removed without it.
+// Owner: CachedSet::Of(). Thread: one.
+class CacheWriter {
+ public:
+  explicit CacheWriter(std::string path)
+      : path_(std::move(path)),
+        temporary_(fmt::format("{}.{}.tmp", path_, getpid())),
+        file_(Create(temporary_)),
+        offsets_(Create(temporary_ + ".offsets")),
+        labels_(Create(temporary_ + ".labels")),
+        weights_(Create(temporary_ + ".weights")) {
+    // These come behind all features.
+    for (const char* column : {".offsets", ".labels", ".weights"}) unlink((temporary_ + column).c_str());
+    if (lseek(file_.get(), kFeaturesAt, SEEK_SET) < 0) ThrowNoCache(temporary_, errno);
+  }
+  ~CacheWriter() {
+    if (!published_) unlink(temporary_.c_str());
+  }
+
+  void AddFeatures(std::string_view bytes) { Write(file_, bytes); }
+  void AddOffsets(const std::vector<int64_t>& offsets) { Write(offsets_, BytesOf(offsets)); }
+  template <typename Value>
+  void AddLabels(const std::vector<Value>& values) {
+    Write(labels_, BytesOf(values));
+  }
+  void AddWeights(const std::vector<float>& values) { Write(weights_, BytesOf(values)); }
+  // Gives the cache its name. `blocks`: the first rows of blocks of sparse rows. `renumbered`: the new number
+  // of each class; empty: they stay. `text` makes the description.
+  void Publish(Header header, const std::vector<int64_t>& blocks, const std::vector<int32_t>& renumbered,
+               const std::vector<uint32_t>& block_crcs,
+               const std::function<std::string(uint32_t labels_crc)>& text);
+
+ private:
+  static int Create(const std::string& path) {
+    const int file = open(path.c_str(), O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (file < 0) ThrowNoCache(path, errno);
+    return file;
+  }
+  void Write(const FileDescriptor& file, std::string_view bytes) {
+    const int error = WriteAll(file.get(), bytes);
+    if (error != 0) ThrowNoCache(temporary_, error);
+  }
+  uint32_t Append(const FileDescriptor& column, int64_t bytes, const std::vector<int32_t>& renumbered = {});
+
+  const std::string path_;
+  const std::string temporary_;
+  const FileDescriptor file_;
+  const FileDescriptor offsets_;
+  const FileDescriptor labels_;
+  const FileDescriptor weights_;
+  bool published_ = false;
+};
+
+// Appends a column of rows, and returns its CRC-32.
+uint32_t CacheWriter::Append(const FileDescriptor& column, int64_t bytes,
+                             const std::vector<int32_t>& renumbered) {
+  std::vector<int32_t> part(kBufferBytes / sizeof(int32_t));
+  uint32_t crc = 0;
+  if (lseek(column.get(), 0, SEEK_SET) < 0) ThrowNoCache(temporary_, errno);
+  for (int64_t left = bytes / static_cast<int64_t>(sizeof(int32_t)); left > 0;
+       left -= static_cast<int64_t>(part.size())) {
+    part.resize(static_cast<size_t>(std::min(left, static_cast<int64_t>(part.size()))));
+    const auto expected = static_cast<ssize_t>(part.size() * sizeof(int32_t));
+    const ssize_t got = read(column.get(), part.data(), static_cast<size_t>(expected));
+    if (got != expected) ThrowNoCache(temporary_, got < 0 ? errno : EIO);
+    if (!renumbered.empty()) {
+      for (int32_t& label : part) label = renumbered[static_cast<size_t>(label)];
+    }
+    crc = ColumnCrc(crc, part.data(), part.size());
+    Write(file_, BytesOf(part));
+  }
+  return crc;
+}
+
+void CacheWriter::Publish(Header header, const std::vector<int64_t>& blocks,
+                          const std::vector<int32_t>& renumbered, const std::vector<uint32_t>& block_crcs,
+                          const std::function<std::string(uint32_t)>& text) {
+  header.blocks = static_cast<int64_t>(blocks.size());
+  if (header.id_bytes > 0) {
+    header.offsets_crc = Append(offsets_, header.blocks_at() - header.offsets_at());
+    header.offsets_crc = ColumnCrc(header.offsets_crc, blocks.data(), 2 * blocks.size());
+    Write(file_, BytesOf(blocks));
+  }
+  const std::string described = text(Append(labels_, header.column_bytes(), renumbered));
+  if (header.has_weights == 1) header.weights_crc = Append(weights_, header.column_bytes());
+  Write(file_, BytesOf(block_crcs));
+  Write(file_, described);
+  header.text_bytes = static_cast<int64_t>(described.size());
+  header.text_crc = Crc32cExtend(0, described.data(), described.size());
+  if (pwrite(file_.get(), &header, sizeof(header), 0) != static_cast<ssize_t>(sizeof(header)) ||
+      fsync(file_.get()) != 0 || rename(temporary_.c_str(), path_.c_str()) != 0) {
+    ThrowNoCache(temporary_, errno);
+  }
+  published_ = true;
+}
+
+// Appends the last of `rows` as Header says.
+template <typename Id>
+void AppendSparse(const SparseBuffer& rows, std::string* bytes) {
+  const auto begin = static_cast<size_t>(rows.offsets[rows.offsets.size() - 2]);
+  const size_t size = rows.ids.size() - begin;
+  const float* const values = rows.values.data() + begin;
+  const bool has_values =
+      !rows.values.empty() && std::any_of(values, values + size, [](float value) { return value != 1; });
+  const auto append = [&](const void* from, size_t count) {
+    bytes->append(static_cast<const char*>(from), count);
+  };
+  const Id head = static_cast<Id>(2 * size + (has_values ? 1 : 0));
+  append(&head, sizeof head);
+  for (size_t i = begin; i < rows.ids.size(); ++i) {
+    const Id id = static_cast<Id>(rows.ids[i]);
+    append(&id, sizeof id);
+  }
+  if (has_values) append(values, size * sizeof(float));
+  bytes->resize((bytes->size() + sizeof(Id) - 1) / sizeof(Id) * sizeof(Id));
+}
+
+// CacheMaker: reads all rows and writes them as a cache. Owner: CachedSet::Of(). Thread: one.
+class CacheMaker {
+ public:
+  CacheMaker(const RowFiles& files, const LabelRules& rules, const std::string& path)
+      : files_(files), rules_(rules), writer_(path), labels_(rules, files.path(0), files.label_title()) {
+    header_.inputs = files.inputs();
+    header_.has_weights = files.weighted() ? 1 : 0;
+    if (files.sparse()) header_.id_bytes = HasWideNumbers(files.inputs()) ? 8 : 4;
+  }
+
+  void ReadAll() {
+    for (size_t file = 0; file < files_.count(); ++file) {
+      const std::unique_ptr<RowFile> rows = files_.Open(file, &facts_.skipped);
+      if (file > 0) labels_.NextFile(files_.path(file));
+      cuts_.NextFile();
+      while (rows->Next(&part_, &labels_)) AddRow();
+    }
+    if (header_.rows == 0) {
+      throw UserError("{}: no rows; data.train.path must name files with data. Fetch them anew.",
+                      files_.path(0));
+    }
+    if (files_.sparse()) offsets_.push_back(header_.feature_bytes);
+    const int64_t end = (header_.feature_bytes + kAlignment - 1) / kAlignment * kAlignment;
+    bytes_.append(static_cast<size_t>(end - header_.feature_bytes), '\0');
+    header_.feature_bytes = end;
+    Flush();
+  }
+
+  void Publish(const CacheFile& cache) {
+    const std::vector<int32_t> renumbered = SortedNumbers(labels_.names());
+    facts_.class_rows = BySortedNumbers(labels_.names(), std::move(facts_.class_rows));
+    labels_.Finish();
+    facts_.rows = header_.rows;
+    facts_.class_names = labels_.names();
+    writer_.Publish(header_, blocks_, renumbered, block_crcs_, [&](uint32_t labels_crc) {
+      facts_.fingerprint = {header_.rows, labels_crc};
+      return Describe(cache, facts_);
+    });
+  }
+
+ private:
+  static constexpr int64_t kAlignment = sizeof(int64_t);  // of what is behind the features
+
+  // Takes the row that was read last.
+  void AddRow() {
+    const size_t begin = bytes_.size();
+    if (files_.sparse()) {
+      if (cuts_.Begins(part_.feature_bytes())) blocks_.push_back(header_.rows);
+      offsets_.push_back(header_.feature_bytes);
+      header_.id_bytes == 4 ? AppendSparse<uint32_t>(part_.sparse, &bytes_)
+                            : AppendSparse<uint64_t>(part_.sparse, &bytes_);
+    } else {
+      bytes_.append(reinterpret_cast<const char*>(part_.features.data()),
+                    part_.features.size() * sizeof(float));
+    }
+    part_.features.clear();
+    part_.sparse.Clear();
+    if (header_.rows++ % kBlockRows == 0) block_crcs_.push_back(0);
+    const size_t size = bytes_.size() - begin;
+    block_crcs_.back() = Crc32cExtend(block_crcs_.back(), bytes_.data() + begin, size);
+    header_.feature_bytes += static_cast<int64_t>(size);
+    if (rules_.classes) CountClass(labels_.classes().back(), &facts_.class_rows);
+    if (bytes_.size() >= kBufferBytes || labels_.size() >= kBufferBytes) Flush();
+  }
+
+  void Flush() {
+    writer_.AddFeatures(bytes_);
+    writer_.AddOffsets(offsets_);
+    rules_.classes ? writer_.AddLabels(labels_.classes()) : writer_.AddLabels(labels_.targets());
+    writer_.AddWeights(part_.weights);
+    bytes_.clear();
+    offsets_.clear();
+    part_.weights.clear();
+    labels_.Truncate(0);
+  }
+
+  const RowFiles& files_;
+  const LabelRules& rules_;
+  CacheWriter writer_;
+  RowLabels labels_;
+  Header header_;
+  PassFacts facts_;
+  BlockCuts cuts_;
+  ParsedRows part_;  // the row that was read, and the weights that are not written
+  std::string bytes_;
+  std::vector<int64_t> offsets_;
+  std::vector<int64_t> blocks_;
+  std::vector<uint32_t> block_crcs_;
+};
+
+}  // namespace
+
+std::shared_ptr<CachedSet> CachedSet::Of(const DataConfig& data, const LabelRules& rules,
+                                         const std::vector<InputColumn>& how, int64_t inputs) {
+  const CacheFile cache = CacheFileOf(data, rules, how, inputs, "rows");
+  std::shared_ptr<CachedSet> set;
+  const auto open_it = [&] { return (set = Open(cache, rules)) != nullptr; };
+  OpenOrMake(cache, open_it, [&] {
+    const RowFiles files(data, how, inputs);
+    CacheMaker maker(files, rules, cache.path);
+    maker.ReadAll();
+    maker.Publish(cache);
+  });
+  return set;
+}
+
+namespace {
+
+// Whether the header is that of a file of so many bytes.
+bool IsSound(const Header& header, int64_t file_bytes) {
+  const bool has_inputs = header.inputs >= 1 || (header.inputs == kKeyInputs && header.id_bytes == 8);
+  if (header.magic != kMagic || header.rows < 1 || !has_inputs || header.text_bytes < 2) return false;
+  if (header.has_weights != 0 && header.has_weights != 1) return false;
+  // None of these numbers can be larger than the file, so that sums of them are no overflow.
+  const auto fits = [&](int64_t number) { return number >= 0 && number <= file_bytes; };
+  if (!fits(header.rows) || !fits(header.feature_bytes) || !fits(header.blocks) || !fits(header.text_bytes)) {
+    return false;
+  }
+  const bool sparse = header.id_bytes == 4 || header.id_bytes == 8;
+  if (sparse ? header.blocks < 1 : header.id_bytes != 0 || header.blocks != 0) return false;
+  int64_t values = 0, value_bytes = 0;
+  const bool overflows = __builtin_mul_overflow(header.rows, header.inputs, &values) ||
+                         __builtin_mul_overflow(values, int64_t{4}, &value_bytes);
+  if (!sparse && (overflows || !fits(value_bytes) || (value_bytes + 7) / 8 * 8 != header.feature_bytes))
+    return false;
+  return header.text_at() + header.text_bytes == file_bytes;
+}
+
+// Whether sparse rows and their blocks begin where they can.
+bool AreSound(const Header& header, const int64_t* offsets, const std::vector<int64_t>& blocks) {
+  if (offsets[0] != 0 || offsets[header.rows] > header.feature_bytes || blocks[0] != 0) return false;
+  for (int64_t row = 0; row < header.rows; ++row) {
+    if (offsets[row + 1] - offsets[row] < header.id_bytes) return false;
+  }
+  for (size_t i = 1; i < blocks.size(); ++i) {
+    if (blocks[i] <= blocks[i - 1] || blocks[i] >= header.rows) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::shared_ptr<CachedSet> CachedSet::Open(const CacheFile& cache, const LabelRules& rules) {
+  const FileDescriptor file(open(cache.path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  struct stat about {};
+  Header header;
+  if (file.get() < 0 || fstat(file.get(), &about) != 0 || !S_ISREG(about.st_mode) ||
+      pread(file.get(), &header, sizeof(header), 0) != static_cast<ssize_t>(sizeof(header))) {
+    return nullptr;
+  }
+  if (!IsSound(header, about.st_size)) return nullptr;
+  std::shared_ptr<CachedSet> set(new CachedSet());
+  set->map_bytes_ = static_cast<size_t>(about.st_size);
+  void* const map = mmap(nullptr, set->map_bytes_, PROT_READ, MAP_SHARED, file.get(), 0);
+  if (map == MAP_FAILED) return nullptr;
+  set->map_ = map;
+  const char* const begin = static_cast<const char*>(map);
+  const std::string_view text(begin + header.text_at(), static_cast<size_t>(header.text_bytes));
+  if (Crc32cExtend(0, text.data(), text.size()) != header.text_crc) return nullptr;
+  std::optional<PassFacts> facts = FactsIn(cache, text);
+  if (!facts || facts->rows != header.rows) return nullptr;
+  set->facts_ = std::move(*facts);
+  set->features_ = begin + kFeaturesAt;
+  set->labels_ = reinterpret_cast<const int32_t*>(begin + header.labels_at());
+  set->inputs_ = header.inputs;
+  set->classes_ = rules.classes;
+  set->id_bytes_ = header.id_bytes;
+  if (set->sparse()) {
+    set->offsets_ = reinterpret_cast<const int64_t*>(begin + header.offsets_at());
+    const auto numbers = static_cast<size_t>(header.labels_at() - header.offsets_at()) / sizeof(int32_t);
+    if (ColumnCrc(0, set->offsets_, numbers) != header.offsets_crc) return nullptr;
+    const int64_t* const firsts = set->offsets_ + header.offset_count();
+    auto blocks = std::make_shared<std::vector<int64_t>>(firsts, firsts + header.blocks);
+    if (!AreSound(header, set->offsets_, *blocks)) return nullptr;
+    set->blocks_ = std::move(blocks);
+  } else {
+    set->blocks_ = EqualBlocks(header.rows, kBlockRows);
+  }
+  set->path_ = cache.path;
+  set->block_crcs_ = reinterpret_cast<const uint32_t*>(begin + header.crcs_at());
+  set->facts_.fingerprint.features =
+      FeatureChecksum(FeatureForm::kCache,
+                      {{begin + header.crcs_at(), static_cast<size_t>(header.text_at() - header.crcs_at())},
+                       BytesOf(&header.weights_crc, 1)});
+  set->is_checked_ = std::vector<std::atomic<bool>>(static_cast<size_t>(BlockCount(header.rows)));
+  // Labels are used as indexes.
+  const auto rows = static_cast<size_t>(header.rows);
+  if (ColumnCrc(0, set->labels_, rows) != set->facts_.fingerprint.labels) return nullptr;
+  if (header.has_weights == 1) {
+    set->weights_ = reinterpret_cast<const float*>(begin + header.weights_at());
+    if (ColumnCrc(0, set->weights_, rows) != header.weights_crc) return nullptr;
+  }
+  const auto in_range = [&](int32_t label) { return label >= 0 && label < *rules.classes; };
+  if (rules.classes && !std::all_of(set->labels_, set->labels_ + header.rows, in_range)) return nullptr;
+  return set;
+}
+
+CachedSet::~CachedSet() {
+  if (map_ != nullptr) munmap(map_, map_bytes_);
+}
+
+gpu::MatrixView<const float> CachedSet::floats() const {
+  if (sparse() || !scale_.shift.empty()) return {};
+  return {reinterpret_cast<const float*>(features_), facts_.rows, inputs_};
+}
+
+// Features are checked when they are first asked for: a cache may be larger than memory.
+void CachedSet::CheckBlock(int64_t block) const {
+  std::atomic<bool>& is_checked = is_checked_[static_cast<size_t>(block)];
+  if (is_checked.load(std::memory_order_relaxed)) return;
+  const int64_t first = block * kBlockRows, end = std::min(first + kBlockRows, facts_.rows);
+  const uint32_t crc =
+      Crc32cExtend(0, features_ + ByteOf(first), static_cast<size_t>(ByteOf(end) - ByteOf(first)));
+  if (crc != block_crcs_[block]) {
+    throw UserError("{}: the rows {} to {} are damaged. Delete the file; it is made anew.", path_, first,
+                    end - 1);
+  }
+  is_checked.store(true, std::memory_order_relaxed);
+}
+
+void CachedSet::Gather(const int64_t* rows, int64_t count, float* inputs, int32_t* labels,
+                       float* targets) const {
+  if (inputs != nullptr && sparse()) {
+    SparseBuffer features;
+    GatherSparse(rows, count, &features);
+    WriteDense(features.rows(), {inputs, count, inputs_});
+  } else if (inputs != nullptr) {
+    const auto* const all = reinterpret_cast<const float*>(features_);
+    for (int64_t i = 0; i < count; ++i) {
+      CheckBlock(rows[i] / kBlockRows);
+      std::copy_n(all + rows[i] * inputs_, inputs_, inputs + i * inputs_);
+    }
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    if (classes_.has_value()) {
+      labels[i] = labels_[rows[i]];
+    } else {
+      std::memcpy(&targets[i], &labels_[rows[i]], sizeof(float));
+    }
+  }
+  if (inputs != nullptr && !scale_.shift.empty()) {
+    ApplyScale(scale_, gpu::MatrixView<float>(inputs, count, inputs_));
+  }
+}
+
+namespace {
+
+template <typename Id>
+void AddSparse(const char* bytes, SparseBuffer* rows) {
+  const auto* const head = reinterpret_cast<const Id*>(bytes);
+  const auto size = static_cast<size_t>(*head / 2);
+  const Id* const ids = head + 1;
+  rows->Add(ids, *head % 2 == 1 ? reinterpret_cast<const float*>(ids + size) : nullptr, size);
+}
+
+}  // namespace
+
+void CachedSet::GatherSparse(const int64_t* rows, int64_t count, SparseBuffer* features) const {
+  constexpr int64_t kAheadOfOffset = 16, kAhead = 8, kLine = 64, kMaxBytes = 256;
+  features->Clear();
+  for (int64_t i = 0; i < count; ++i) {
+    if (i + kAheadOfOffset < count) __builtin_prefetch(offsets_ + rows[i + kAheadOfOffset]);
+    if (i + kAhead < count) {
+      const char* const ahead = features_ + ByteOf(rows[i + kAhead]);
+      for (int64_t byte = 0; byte < kMaxBytes; byte += kLine) __builtin_prefetch(ahead + byte);
+    }
+    CheckBlock(rows[i] / kBlockRows);
+    const char* const row = features_ + ByteOf(rows[i]);
+    id_bytes_ == 4 ? AddSparse<uint32_t>(row, features) : AddSparse<uint64_t>(row, features);
+  }
+}
+
+void CachedSet::Weights(const int64_t* rows, int64_t count, float* weights) const {
+  for (int64_t i = 0; i < count; ++i) weights[i] = weights_[rows[i]];
+}
+
+void CachedSet::WillNeed(const std::vector<RowRun>& runs) const {
+  const auto page = static_cast<int64_t>(sysconf(_SC_PAGESIZE));
+  for (const RowRun& run : runs) {
+    const int64_t begin = (kFeaturesAt + ByteOf(run.begin)) / page * page;
+    const int64_t end = kFeaturesAt + ByteOf(run.end);
+    madvise(static_cast<char*>(map_) + begin, static_cast<size_t>(end - begin), MADV_WILLNEED);
+  }
+}
+
+}  // namespace dtrain

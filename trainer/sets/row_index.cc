@@ -1,0 +1,163 @@
+#include "trainer/sets/row_index.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "base/crc32c.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "trainer/sets/cache_file.h"
+#include "trainer/sets/class_weights.h"
+
+namespace dtrain {
+namespace {
+
+constexpr std::array<char, 8> kMagic = {'d', 't', 'r', 'i', 'd', 'x', '0', '1'};
+
+// The file: this, the description as JSON, and the places. Numbers are those of this machine.
+struct Header {
+  std::array<char, 8> magic = kMagic;
+  int64_t text_bytes = 0;
+  int64_t places = 0;
+  int64_t crc = 0;  // CRC-32C of all that follows
+};
+static_assert(std::is_trivially_copyable_v<RowIndex::Place>);
+
+RowIndex PassOverRows(const RowFiles& files, const LabelRules& rules) {
+  RowIndex index;
+  int64_t& count = index.facts.rows;
+  RowLabels labels(rules, files.path(0), files.label_title());
+  BlockCuts cuts;
+  ParsedRows row;
+  uint32_t crc = 0;
+  uint64_t features = 0;  // the checksum of those so far
+  const auto add_label = [&](const auto& of_row) {
+    crc =
+        static_cast<uint32_t>(crc32_z(crc, reinterpret_cast<const Bytef*>(of_row.data()), sizeof(of_row[0])));
+  };
+  for (size_t file = 0; file < files.count(); ++file) {
+    const std::unique_ptr<RowFile> rows = files.Open(file, &index.facts.skipped);
+    if (file > 0) labels.NextFile(files.path(file));
+    const int64_t first_row = count;
+    cuts.NextFile();
+    TextMark begin = rows->mark();
+    while (rows->Next(&row, &labels)) {
+      if (cuts.Begins(row.feature_bytes())) {
+        const bool is_reached = rows->CanSeek() || count == first_row;
+        index.places.push_back({count, static_cast<int64_t>(file), begin, 0, is_reached ? 1 : 0});
+      }
+      ++count;
+      begin = rows->mark();
+      index.places.back().bytes = begin.byte - index.places.back().begin.byte;
+      features = FeatureChecksum(FeatureForm::kText,
+                                 {BytesOf(&features, 1), BytesOf(row.features), BytesOf(row.sparse.ids),
+                                  BytesOf(row.sparse.values), BytesOf(row.weights)});
+      row.Clear();
+      rules.classes ? add_label(labels.classes()) : add_label(labels.targets());
+      if (rules.classes) CountClass(labels.classes().back(), &index.facts.class_rows);
+      labels.Truncate(0);
+    }
+  }
+  if (count == 0) {
+    throw UserError("{}: no rows; data.train.path must name files with data. Fetch them anew.",
+                    files.path(0));
+  }
+  index.facts.class_rows = BySortedNumbers(labels.names(), std::move(index.facts.class_rows));
+  labels.Finish();
+  index.facts.class_names = labels.names();
+  index.facts.fingerprint = {count, crc, features};
+  return index;
+}
+
+void Keep(const RowIndex& index, const CacheFile& cache) {
+  std::string body = Describe(cache, index.facts);
+  Header header;
+  header.text_bytes = static_cast<int64_t>(body.size());
+  header.places = static_cast<int64_t>(index.places.size());
+  body.append(BytesOf(index.places.data(), index.places.size()));
+  header.crc = Crc32cExtend(0, body.data(), body.size());
+  try {
+    WriteFileAtomically(cache.path, std::string(BytesOf(&header, 1)) + body);
+  } catch (const FileError& error) {
+    ThrowUnwritable(fmt::format("{} Or set data.cache_dir to another directory.", error.what()),
+                    error.error_number());
+  }
+}
+
+// Whether the places are those of so many rows in so many files.
+bool AreSound(const std::vector<RowIndex::Place>& places, int64_t rows, size_t files) {
+  int64_t file = -1;
+  for (size_t i = 0; i < places.size(); ++i) {
+    const RowIndex::Place& place = places[i];
+    const bool is_next_file = place.file != file;
+    const int64_t end = i + 1 < places.size() ? places[i + 1].first_row : rows;
+    if (place.file < file || place.file >= static_cast<int64_t>(files)) return false;
+    if (place.is_reached != 1 && (place.is_reached != 0 || is_next_file)) return false;
+    if (place.begin.byte < 0 || place.begin.line < 1 || place.bytes < 0) return false;
+    if (i == 0 && place.first_row != 0) return false;
+    if (end <= place.first_row || end - place.first_row > BlockCuts::kMaxRows) return false;
+    file = place.file;
+  }
+  return !places.empty();
+}
+
+// Unset: there is none of these data.
+std::optional<RowIndex> ReadKept(const CacheFile& cache, size_t files) {
+  const FileDescriptor file(open(cache.path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  struct stat about {};
+  Header header;
+  if (file.get() < 0 || fstat(file.get(), &about) != 0 || !S_ISREG(about.st_mode) ||
+      read(file.get(), &header, sizeof(header)) != static_cast<ssize_t>(sizeof(header)) ||
+      header.magic != kMagic || header.text_bytes < 2 || header.text_bytes > about.st_size ||
+      header.places < 1 || header.places > about.st_size) {
+    return std::nullopt;
+  }
+  const auto text_bytes = static_cast<size_t>(header.text_bytes);
+  const size_t bytes = text_bytes + static_cast<size_t>(header.places) * sizeof(RowIndex::Place);
+  if (bytes + sizeof(header) != static_cast<size_t>(about.st_size)) return std::nullopt;
+  std::string body(bytes, '\0');
+  if (read(file.get(), body.data(), body.size()) != static_cast<ssize_t>(body.size()) ||
+      Crc32cExtend(0, body.data(), body.size()) != header.crc) {
+    return std::nullopt;
+  }
+  std::optional<PassFacts> facts = FactsIn(cache, std::string_view(body).substr(0, text_bytes));
+  if (!facts) return std::nullopt;
+  RowIndex index;
+  index.facts = std::move(*facts);
+  index.places.resize(static_cast<size_t>(header.places));
+  std::memcpy(index.places.data(), body.data() + text_bytes, body.size() - text_bytes);
+  if (!AreSound(index.places, index.facts.rows, files)) return std::nullopt;
+  return index;
+}
+
+}  // namespace
+
+bool BlockCuts::Begins(int64_t bytes) {
+  constexpr int64_t kMaxBytes = 1 << 20;
+  const bool begins = rows_ == 0 || rows_ == kMaxRows || bytes_ + bytes > kMaxBytes;
+  rows_ = begins ? 1 : rows_ + 1;
+  bytes_ = begins ? bytes : bytes_ + bytes;
+  return begins;
+}
+
+RowIndex IndexRows(const DataConfig& data, const LabelRules& rules, const std::vector<InputColumn>& how,
+                   const RowFiles& files) {
+  if (data.cache_dir.empty()) return PassOverRows(files, rules);
+  const CacheFile cache = CacheFileOf(data, rules, how, files.inputs(), "index");
+  std::optional<RowIndex> index;
+  const auto open_it = [&] { return (index = ReadKept(cache, files.count())).has_value(); };
+  OpenOrMake(cache, open_it, [&] { Keep(PassOverRows(files, rules), cache); });
+  return std::move(*index);
+}
+
+}  // namespace dtrain

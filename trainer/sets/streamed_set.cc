@@ -1,0 +1,268 @@
+#include "trainer/sets/streamed_set.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "base/names.h"
+
+namespace dtrain {
+namespace {
+
+UserError ChangedError(const std::string& path) {
+  return UserError(
+      "{}: has changed since the start of this run. Start again when nobody writes to it; rows of a file "
+      "that grows come by exec:tail -f.",
+      path);
+}
+
+std::vector<std::string> StatesOf(const RowFiles& files) {
+  std::vector<std::string> states;
+  for (size_t file = 0; file < files.count(); ++file) states.push_back(FileState(files.path(file)));
+  return states;
+}
+
+size_t FileOf(const RowIndex::Place& place) { return static_cast<size_t>(place.file); }
+
+}  // namespace
+
+StreamedSet::StreamedSet(const DataConfig& data, const LabelRules& rules, const std::vector<InputColumn>& how,
+                         int64_t inputs)
+    : rules_(rules),
+      files_(data, how, inputs),
+      states_(StatesOf(files_)),
+      index_(IndexRows(data, rules, how, files_)) {
+  auto order = std::make_shared<std::vector<int64_t>>();
+  for (const RowIndex::Place& place : index_.places) {
+    if (place.is_reached == 1) order->push_back(place.first_row);
+  }
+  order_blocks_ = std::move(order);
+  ahead_ = std::thread([this] { ReadAhead(); });
+}
+
+void StreamedSet::UseScale(const FittedScale& scale) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  scale_ = scale;
+  kept_.clear();
+}
+
+StreamedSet::~StreamedSet() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ends_ = true;
+  }
+  changed_.notify_all();
+  ahead_.join();
+}
+
+size_t StreamedSet::BlockOf(int64_t row) const {
+  const auto behind =
+      std::upper_bound(index_.places.begin(), index_.places.end(), row,
+                       [](int64_t r, const RowIndex::Place& place) { return r < place.first_row; });
+  return static_cast<size_t>(behind - index_.places.begin()) - 1;
+}
+
+int64_t StreamedSet::EndOf(size_t block) const {
+  return block + 1 < index_.places.size() ? index_.places[block + 1].first_row : index_.facts.rows;
+}
+
+// Calls `visit(i, rows of its block, its number there)` for each of the rows.
+template <typename Visit>
+void StreamedSet::VisitRows(const int64_t* rows, int64_t count, Visit&& visit) const {
+  std::shared_ptr<const ParsedRows> block;
+  int64_t begin = 0, end = 0;  // of the block's rows
+  for (int64_t i = 0; i < count; ++i) {
+    if (rows[i] < begin || rows[i] >= end) {
+      const size_t number = BlockOf(rows[i]);
+      block = Acquire(number);
+      begin = index_.places[number].first_row;
+      end = EndOf(number);
+    }
+    visit(i, *block, static_cast<size_t>(rows[i] - begin));
+  }
+}
+
+void StreamedSet::Gather(const int64_t* rows, int64_t count, float* inputs, int32_t* labels,
+                         float* targets) const {
+  const auto width = static_cast<size_t>(files_.inputs());
+  if (inputs != nullptr && sparse()) {
+    SparseBuffer features;
+    GatherSparse(rows, count, &features);
+    WriteDense(features.rows(), {inputs, count, files_.inputs()});
+  }
+  VisitRows(rows, count, [&](int64_t i, const ParsedRows& block, size_t at) {
+    if (inputs != nullptr && !sparse()) {
+      std::copy_n(block.features.data() + at * width, width, inputs + static_cast<size_t>(i) * width);
+    }
+    if (rules_.classes.has_value()) {
+      labels[i] = block.classes[at];
+    } else {
+      targets[i] = block.targets[at];
+    }
+  });
+}
+
+void StreamedSet::GatherSparse(const int64_t* rows, int64_t count, SparseBuffer* features) const {
+  features->Clear();
+  VisitRows(rows, count, [&](int64_t, const ParsedRows& block, size_t at) {
+    features->AddRow(block.sparse, static_cast<int64_t>(at));
+  });
+}
+
+void StreamedSet::Weights(const int64_t* rows, int64_t count, float* weights) const {
+  VisitRows(rows, count,
+            [&](int64_t i, const ParsedRows& block, size_t at) { weights[i] = block.weights[at]; });
+}
+
+void StreamedSet::WillNeed(const std::vector<RowRun>& runs) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  size_t blocks = 0;
+  for (const RowRun& run : runs) {
+    const size_t last = BlockOf(run.end - 1);
+    for (size_t block = BlockOf(run.begin); block <= last; ++block, ++blocks) {
+      if (kept_.count(block) == 0) wanted_.push_back(block);
+    }
+  }
+  // Workers of one process share the set, and each has windows of its own.
+  readers_.insert(std::this_thread::get_id());
+  window_blocks_ = std::max(window_blocks_, blocks);
+  changed_.notify_all();
+}
+
+// Returns a block, and reads it if nobody does.
+std::shared_ptr<const ParsedRows> StreamedSet::Acquire(size_t number) const {
+  std::unique_lock<std::mutex> lock(mutex_);
+  std::shared_ptr<Block>& known = kept_[number];
+  const bool is_new = known == nullptr;
+  if (is_new) known = std::make_shared<Block>();
+  const std::shared_ptr<Block> block = known;
+  block->used = ++calls_;
+  if (is_new) {
+    lock.unlock();
+    std::shared_ptr<const ParsedRows> rows;
+    std::exception_ptr fault;
+    try {
+      rows = Read(number);
+    } catch (...) {
+      fault = std::current_exception();
+    }
+    lock.lock();
+    block->rows = std::move(rows);
+    block->fault = fault;
+    Evict();
+    changed_.notify_all();
+  }
+  changed_.wait(lock, [&] { return block->rows != nullptr || block->fault != nullptr; });
+  if (block->fault != nullptr) std::rethrow_exception(block->fault);
+  return block->rows;
+}
+
+// Forgets the blocks that were not used for the longest time. The lock is held.
+void StreamedSet::Evict() const {
+  const size_t capacity = window_blocks_ * std::max<size_t>(1, readers_.size()) + 2;
+  while (kept_.size() > capacity) {
+    auto oldest = kept_.end();
+    for (auto block = kept_.begin(); block != kept_.end(); ++block) {
+      if (block->second->rows == nullptr) continue;
+      if (oldest == kept_.end() || block->second->used < oldest->second->used) oldest = block;
+    }
+    if (oldest == kept_.end()) return;
+    kept_.erase(oldest);
+  }
+}
+
+// Opens the block's file, or takes a reader that is there, and goes to the block.
+void StreamedSet::GoTo(size_t number, Cursor* cursor) const {
+  const RowIndex::Place& place = index_.places[number];
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::vector<Cursor>& free = cursors_[FileOf(place)];
+    // A compressed file cannot go back: the reader that is nearest in front of the block.
+    auto best = free.end();
+    for (auto one = free.begin(); one != free.end(); ++one) {
+      if (!one->rows->CanSeek() && one->next_row > place.first_row) continue;
+      if (best == free.end() || one->next_row > best->next_row) best = one;
+    }
+    if (best != free.end()) {
+      *cursor = std::move(*best);
+      free.erase(best);
+    }
+  }
+  if (cursor->rows == nullptr) {
+    cursor->skipped = std::make_unique<SkippedRows>();
+    cursor->rows = files_.Open(FileOf(place), cursor->skipped.get());
+  }
+  *cursor->skipped = SkippedRows();
+  cursor->rows->GoTo(place.begin, place.bytes);
+}
+
+void StreamedSet::CheckUnchanged(size_t file) const {
+  if (FileState(files_.path(file)) != states_[file]) throw ChangedError(files_.path(file));
+}
+
+// Rows of a file that was written to are not of one table, and their faults are no faults of a row.
+std::shared_ptr<const ParsedRows> StreamedSet::Read(size_t number) const {
+  const size_t file = FileOf(index_.places[number]);
+  std::shared_ptr<const ParsedRows> rows;
+  try {
+    rows = Parse(number);
+  } catch (const UserError&) {
+    CheckUnchanged(file);
+    throw;
+  }
+  CheckUnchanged(file);
+  return rows;
+}
+
+std::shared_ptr<const ParsedRows> StreamedSet::Parse(size_t number) const {
+  constexpr size_t kMaxOpen = 4;  // of one file
+  const RowIndex::Place& place = index_.places[number];
+  const int64_t count = EndOf(number) - place.first_row;
+  Cursor cursor;
+  GoTo(number, &cursor);
+  RowLabels labels(rules_, files_.path(FileOf(place)), files_.label_title(), index_.facts.class_names);
+  auto parsed = std::make_shared<ParsedRows>();
+  if (!sparse()) parsed->features.reserve(static_cast<size_t>(count * files_.inputs()));
+  labels.Reserve(static_cast<size_t>(count));
+  for (int64_t row = 0; row < count; ++row) {
+    if (!cursor.rows->Next(parsed.get(), &labels)) throw ChangedError(files_.path(FileOf(place)));
+  }
+  if (!scale_.shift.empty()) {
+    ApplyScale(scale_, gpu::MatrixView<float>(parsed->features.data(), count, files_.inputs()));
+  }
+  parsed->classes = std::move(labels.classes());
+  parsed->targets = std::move(labels.targets());
+  cursor.next_row = place.first_row + count;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<Cursor>& free = cursors_[FileOf(place)];
+  if (free.size() < kMaxOpen) free.push_back(std::move(cursor));
+  // Each has a buffer of a MiB.
+  while (cursors_.size() > 2 * kMaxOpen) {
+    cursors_.erase(cursors_.begin()->first == FileOf(place) ? std::prev(cursors_.end()) : cursors_.begin());
+  }
+  return parsed;
+}
+
+// The thread that reads what was announced.
+void StreamedSet::ReadAhead() const {
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return ends_ || !wanted_.empty(); });
+    if (ends_) return;
+    const size_t block = wanted_.front();
+    wanted_.pop_front();
+    if (kept_.count(block) > 0) continue;
+    lock.unlock();
+    try {
+      Acquire(block);
+    } catch (...) {  // whoever asks for the block is told
+    }
+    lock.lock();
+  }
+}
+
+}  // namespace dtrain

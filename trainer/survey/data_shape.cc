@@ -1,0 +1,375 @@
+#include "trainer/survey/data_shape.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/names.h"
+#include "trainer/config/parse.h"
+#include "trainer/config/user_text.h"
+#include "trainer/input/input_bytes.h"
+#include "trainer/input/sources.h"
+#include "trainer/order/held_out.h"
+#include "trainer/order/order.h"
+#include "trainer/rows/csv_fit.h"
+#include "trainer/rows/idx.h"
+#include "trainer/rows/label_rules.h"
+#include "trainer/rows/row_file.h"
+#include "trainer/rows/row_files.h"
+#include "trainer/rows/sparse_file.h"
+#include "trainer/sets/data_set.h"
+#include "trainer/sets/digits.h"
+
+namespace dtrain {
+namespace {
+
+// Whether the config has to give the number of features, because one of `paths` is not on this machine.
+bool GivenByConfig(const Config& config, const std::vector<std::string>& paths, const char* key) {
+  const std::string path = FirstMissing(paths);
+  if (path.empty()) return false;
+  if (config.model.inputs.has_value()) return true;
+  // On one machine all tasks read the same files, unless worker 0 feeds the others.
+  const std::vector<std::string>& ps = config.cluster.ps;
+  const bool here = config.data.split != Split::kFeed && (ps.empty() || IsLoopbackHost(HostOf(ps[0])));
+  throw UserError("{}{}", NotOpenedText(path, key, ENOENT),
+                  here ? ""
+                       : " A task that reads no data (a ps; with data.split: feed a worker above 0) needs "
+                         "model.inputs in its place.");
+}
+
+DataShape PeekIdx(const Config& config) {
+  const std::vector<std::string>& paths = config.data.train.images;
+  DataShape shape;
+  shape.classes = ClassesOf(config.model);
+  if (GivenByConfig(config, paths, "data.train.images")) {
+    shape.inputs = *config.model.inputs;
+    return shape;
+  }
+  const IdxShape images = PeekIdxSet(SourceFiles(paths, "data.train.images"), "data.train.images");
+  shape.inputs = images.row_bytes;
+  shape.rows = images.count;
+  return shape;
+}
+
+// The same for CSV. A pipe is read once, by a worker, and not to find out its columns.
+bool IsWidthGiven(const Config& config) {
+  const DataSourceConfig& train = config.data.train;
+  if (!ReadsPipe(train)) return GivenByConfig(config, train.path, "data.train.path");
+  if (config.model.inputs.has_value()) return true;
+  throw UserError(
+      "data.train.path = {}: is read once, by a worker, and all tasks must know how many features a row has. "
+      "Set model.inputs.",
+      Shown(train.path[0]));
+}
+
+// The number of classes must be given where data.train is not here to count them in.
+void CheckCountable(const Config& config, bool is_here) {
+  if (is_here || config.model.outputs || !HasOutputPerClass(config.model)) return;
+  throw UserError(
+      "{}: is not here to count the classes in. A task that reads no data (a ps; with data.split: feed a "
+      "worker above 0), and all tasks where data.train comes through a pipe, need model.outputs in its "
+      "place: give it to all tasks.",
+      PathText(config.data.train));
+}
+
+// Leaves the number of rows unset: counting them means reading the whole file.
+DataShape PeekCsvShape(const Config& config) {
+  const DataSourceConfig& train = config.data.train;
+  DataShape shape;
+  const bool given = IsWidthGiven(config);
+  const bool counts = HasOutputPerClass(config.model) && !config.model.outputs;
+  CheckCountable(config, !given);
+  if (HasClasses(config.model)) shape.classes = counts ? CountClasses(config.data) : ClassesOf(config.model);
+  if (given) {
+    shape.inputs = *config.model.inputs;
+    return shape;
+  }
+  SourceInputs inputs(train.path, "data.train.path");
+  shape.inputs = FitColumns(config.data, &inputs).inputs;
+  return shape;
+}
+
+// Throws if the features are to be found in files that are too large for it.
+void CheckScan(const Config& config, Scan scan) {
+  constexpr int64_t kMaxBytes = 256 << 20;
+  const SourceInputs inputs(config.data.train.path, "data.train.path");
+  const int64_t bytes = inputs.FileBytesFrom(0);
+  if (bytes <= kMaxBytes) return;
+  const std::string large = fmt::format(
+      "{}: {} MiB, too large for each task to find its largest index, which is the number of features",
+      PathText(config.data.train), bytes >> 20);
+  if (scan == Scan::kShort) {
+    throw UserError("{}. Set model.inputs to it: dtrain check reads the files and tells it.", large);
+  }
+  throw UserError("{}. Set model.inputs: {}.", large, ScanSparseRows(config.data).inputs);
+}
+
+// The features of sparse rows, as far as the config says them.
+std::optional<int64_t> SaidInputs(const Config& config) {
+  const DataConfig& data = config.data;
+  if (data.whole_keys && !data.by_column) return kKeyInputs;
+  const std::optional<int64_t> bits = HashBits(data);
+  if (!bits) return config.model.inputs;
+  if (!data.by_column) return int64_t{1} << *bits;
+  if (data.train.format == DataFormat::kCsv) return config.model.inputs;  // its header says the numbers
+  return (CategoryColumns(data) << *bits) + kCriteoNumbers;
+}
+
+// The same for texts of sparse rows.
+DataShape PeekSparseShape(const Config& config, Scan scan) {
+  const bool csv = config.data.train.format == DataFormat::kCsv;
+  const bool is_here = !ReadsPipe(config.data.train) && FirstMissing(config.data.train.path).empty();
+  const bool in_header = csv && config.data.by_column && is_here;
+  const std::optional<int64_t> said = in_header ? std::nullopt : SaidInputs(config);
+  if (!is_here && !said) IsWidthGiven(config);  // throws
+  CheckCountable(config, is_here);
+  const bool counts = HasOutputPerClass(config.model) && !config.model.outputs;
+  if (!csv && !said) CheckScan(config, scan);
+  SparseFacts facts;
+  if (csv && counts) facts.classes = CountClasses(config.data);
+  if (csv && !said) facts.inputs = RowFiles(config.data, {}, 0).inputs();
+  if (!csv && (!said || counts)) facts = ScanSparseRows(config.data);
+  DataShape shape;
+  shape.inputs = said.value_or(facts.inputs);
+  if (HasClasses(config.model)) shape.classes = counts ? facts.classes : ClassesOf(config.model);
+  return shape;
+}
+
+DataShape PeekSynthetic(const Config& config) {
+  const DataSourceConfig& train = config.data.train;
+  DataShape shape;
+  if (train.name == SyntheticName::kDigits) {
+    shape.inputs = kDigitInputs;
+    shape.classes = kDigitClasses;
+    shape.rows = train.rows.value_or(kDigitTrainRows);
+  } else {
+    shape.inputs = config.model.inputs.value_or(kLinearInputs);
+    shape.rows = train.rows;
+  }
+  return shape;
+}
+
+// Returns the number of outputs of such a model for this data.
+int64_t OutputsFor(const DataShape& shape, const ModelConfig& model) {
+  if (HasOutputPerClass(model)) return model.outputs.value_or(shape.classes.value_or(0));
+  return 1;
+}
+
+void CheckKind(const DataShape& shape, const ModelConfig& model) {
+  if (!HasClasses(model) && shape.classes.has_value()) {
+    throw UserError("{}; needs real targets, and data.train has classes. Try softmax.", HeadText(model));
+  }
+  if (HasClasses(model) && !shape.classes.has_value()) {
+    throw UserError("{}; needs classes, and data.train has real targets. Try linear.", HeadText(model));
+  }
+  if (HeadOf(model) == ModelHead::kLogistic && *shape.classes != 2) {
+    throw UserError("{}; needs the labels 0 and 1, and data.train has {} classes. Try softmax.",
+                    HeadText(model), *shape.classes);
+  }
+  if (HasOutputPerClass(model) && model.outputs.has_value() && *model.outputs < *shape.classes) {
+    throw UserError("model.outputs = {}; must be at least {}, the classes of data.train. Leave it out.",
+                    *model.outputs, *shape.classes);
+  }
+}
+
+struct SetSize {
+  std::optional<int64_t> rows = 0;
+  double bytes = 0;
+  size_t idx_files = 0;  // of images
+};
+
+SetSize IdxSize(const DataSourceConfig& source, const std::string& section) {
+  if (!FirstMissing(source.images).empty()) return {};
+  const std::vector<std::string> files = SourceFiles(source.images, section + ".images");
+  const IdxShape shape = PeekIdxSet(files, section + ".images");
+  return {shape.count, static_cast<double>(shape.count) * static_cast<double>(shape.row_bytes + 1),
+          files.size()};
+}
+
+// Estimates the rows from the lines of the first MiB of the first file, because a number takes from two to
+// more than twenty bytes.
+SetSize CsvSize(const DataSourceConfig& source, const std::string& section, int64_t inputs) {
+  if (ReadsPipe(source)) return {std::nullopt, 0};
+  if (!FirstMissing(source.path).empty()) return {};
+  const SourceInputs files(source.path, section + ".path");
+  InputBytes file(files.files()[0], files.key());
+  std::vector<char> sample(1 << 20);
+  sample.resize(static_cast<size_t>(file.Read(sample.data(), static_cast<int64_t>(sample.size()))));
+  const auto lines = std::max<int64_t>(1, std::count(sample.begin(), sample.end(), '\n'));
+  const double line_bytes = static_cast<double>(sample.size()) / static_cast<double>(lines);
+  const double content = static_cast<double>(file.ExpectedContent()) / static_cast<double>(file.file_size()) *
+                         static_cast<double>(files.FileBytesFrom(0));
+  const auto rows = static_cast<int64_t>(content / line_bytes);
+  return {rows, 4 * static_cast<double>(rows) * static_cast<double>(inputs + 1)};
+}
+
+// The same for sparse rows.
+SetSize SparseSizeOf(const DataConfig& data, const DataSourceConfig& source, const std::string& section,
+                     int64_t inputs) {
+  if (ReadsPipe(source)) return {std::nullopt, 0};
+  if (!FirstMissing(source.path).empty()) return {};
+  SparseSize size;
+  if (source.format == DataFormat::kCsv) {
+    size.rows = CsvSize(source, section, inputs).rows.value_or(0);
+    size.features = static_cast<double>(RowFiles(data, {}, inputs).columns().inputs.size());
+  } else {
+    size = EstimateSparseSize(data, SourceInputs(source.path, section + ".path"));
+  }
+  const double id_bytes = HasWideNumbers(inputs) ? 8 : 4;
+  // An offset, a label, and of each feature its number and its value.
+  const double row_bytes = 12 + size.features * (id_bytes + 4);
+  return {size.rows, static_cast<double>(size.rows) * row_bytes};
+}
+
+SetSize SyntheticSize(const DataSourceConfig& source, int64_t digit_rows) {
+  if (source.name == SyntheticName::kLinear) return {source.rows, 0};
+  const int64_t rows = source.rows.value_or(digit_rows);
+  return {rows, static_cast<double>(rows) * static_cast<double>(kDigitInputs + 1)};
+}
+
+SetSize SizeOf(const DataConfig& data, const DataSourceConfig& source, const std::string& section,
+               int64_t inputs, int64_t digit_rows) {
+  if (IsText(source.format) && HasSparseRows(data)) return SparseSizeOf(data, source, section, inputs);
+  switch (source.format) {
+    case DataFormat::kIdx:
+      return IdxSize(source, section);
+    case DataFormat::kCsv:
+      return CsvSize(source, section, inputs);
+    case DataFormat::kSynthetic:
+      return SyntheticSize(source, digit_rows);
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+DataShape PeekShape(const Config& config, Scan scan) {
+  const DataConfig& data = config.data;
+  DataShape shape = data.train.format == DataFormat::kIdx   ? PeekIdx(config)
+                    : HasSparseRows(data)                   ? PeekSparseShape(config, scan)
+                    : data.train.format == DataFormat::kCsv ? PeekCsvShape(config)
+                                                            : PeekSynthetic(config);
+  if (!shape.rows.has_value()) return shape;
+  shape.held_out = HeldOutRows(data, shape.rows);
+  if (shape.held_out >= *shape.rows) {
+    throw UserError("data.validation = {}; must be below the number of training rows, {}. Hold out fewer.",
+                    HeldOutText(data), *shape.rows);
+  }
+  *shape.rows -= shape.held_out;
+  return shape;
+}
+
+void ResolveModelShape(const DataShape& shape, Config* config) {
+  ModelConfig& model = config->model;
+  CheckKind(shape, model);
+  if (model.inputs.has_value() && *model.inputs != shape.inputs) {
+    throw UserError("model.inputs = {}; must be {}, as data.train has. Set it so, or leave it out.",
+                    *model.inputs, shape.inputs);
+  }
+  const int64_t outputs = OutputsFor(shape, model);
+  if (model.outputs.has_value() && *model.outputs != outputs) {
+    throw UserError("model.outputs = {}; must be {} for this kind of model. Leave it out.", *model.outputs,
+                    outputs);
+  }
+  model.inputs = shape.inputs;
+  model.outputs = outputs;
+}
+
+int64_t AutoDecaySteps(const Config& config, std::optional<int64_t> updates) {
+  const ScheduleConfig& schedule = config.train.optimizer.schedule;
+  if (schedule.kind == ScheduleKind::kConstant || schedule.decay_steps != kAutoDecay) return 0;
+  if (!updates) {
+    const TrainConfig& train = config.train;
+    throw UserError(
+        "train.optimizer.schedule.decay_steps = auto; how many updates the run has nobody knows{}. Set "
+        "train.steps, or give a number.",
+        train.mode == TrainMode::kSync && train.aggregate
+            ? fmt::format(", since with train.aggregate = {} that depends on who is slow", *train.aggregate)
+            : "");
+  }
+  return std::max<int64_t>(1, *updates - schedule.warmup_steps);
+}
+
+std::string ScheduleWarning(const OptimizerConfig& optimizer, std::optional<int64_t> updates) {
+  constexpr double kLong = 1.25;
+  const ScheduleConfig& schedule = optimizer.schedule;
+  if (schedule.kind != ScheduleKind::kCosine || !updates || *updates == 0) return "";
+  const int64_t left = *updates - schedule.warmup_steps;
+  const int64_t decay_steps =
+      schedule.decay_steps == kAutoDecay ? std::max<int64_t>(1, left) : schedule.decay_steps;
+  const int64_t end = schedule.warmup_steps + decay_steps;
+  const double share = static_cast<double>(end) / static_cast<double>(*updates);  // of the run
+  if (share <= kLong && share * kLong >= 1) return "";
+  return fmt::format(
+      "train.optimizer.schedule.decay_steps = {}: {}. {}", decay_steps,
+      share < 1 ? fmt::format("the learning rate is at its end, {}, after {} of the run's {} updates",
+                              schedule.end_learning_rate, end, *updates)
+                : fmt::format("the run ends after {}, long before the learning rate comes to its end at {}",
+                              Plural(*updates, "update"), end),
+      left > 0 ? fmt::format("Set it to auto, or to {}.", left)
+               : fmt::format("The warm-up alone has {}: set warmup_steps lower.", schedule.warmup_steps));
+}
+
+DataSize EstimateDataSize(const Config& config) {
+  const DataSourceConfig& source = config.data.train;
+  const SetSize train = SizeOf(config.data, source, "data.train", *config.model.inputs, kDigitTrainRows);
+  const SetSize test =
+      SizeOf(config.data, config.data.test, "data.test", *config.model.inputs, kDigitTestRows);
+  DataSize size;
+  // Rows that are read from files take two windows of memory. The pages of a cache do not count, since the
+  // system can drop them.
+  const bool is_known = train.rows.value_or(0) > 0;
+  const double row_bytes = HasSparseRows(config.data) && is_known
+                               ? train.bytes / static_cast<double>(*train.rows)
+                               : 4 * static_cast<double>(*config.model.inputs + 1);
+  const double windows = 2 * static_cast<double>(WindowRows(config)) * row_bytes;
+  const bool cached = config.data.cache == DataCache::kFile;
+  const double of_train = cached ? 0 : windows > 0 ? std::min(windows, train.bytes) : train.bytes;
+  size.bytes = of_train + test.bytes;
+  size.train_rows = train.rows;
+  size.test_rows = test.rows.value_or(0);
+  const bool mapped = config.data.cache == DataCache::kNone;  // bytes only if they lie together
+  size.as_bytes = TakesPixels(config) && !(mapped && train.idx_files > 1);
+  return size;
+}
+
+std::optional<BatchKeys> MeasureBatchKeys(const Config& config) {
+  constexpr int64_t kRows = 10'000;
+  const DataSourceConfig& source = config.data.train;
+  if (ReadsPipe(source) || !FirstMissing(source.path).empty()) return std::nullopt;
+  const RowFiles files(config.data, {}, *config.model.inputs);
+  RowContext context;
+  context.inputs = files.inputs();
+  context.labels = false;
+  SkippedRows skipped;
+  const std::unique_ptr<RowFile> rows =
+      OpenRowFile(config.data, context, OpenInput(files.path(0), "data.train.path"), &skipped);
+  BatchKeys found;
+  int64_t batches = 0;
+  ParsedRows batch;
+  for (bool more = true; more && found.rows < kRows;) {
+    batch.Clear();
+    int64_t count = 0;
+    const int64_t wanted = std::min(config.train.batch_size, kRows - found.rows);
+    while (count < wanted && (more = rows->Next(&batch, nullptr))) ++count;
+    found.rows += count;
+    if (count == 0 || (batches > 0 && count < config.train.batch_size)) continue;
+    std::vector<uint64_t>& ids = batch.sparse.ids;
+    std::sort(ids.begin(), ids.end());
+    const auto end = std::unique(ids.begin(), ids.end());
+    const auto numbers = std::lower_bound(ids.begin(), end, NumbersOf(config.model).begin);
+    found.keys += static_cast<double>(numbers - ids.begin()) + 1;
+    ++batches;
+  }
+  if (batches == 0) return std::nullopt;
+  found.keys /= static_cast<double>(batches);
+  return found;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,423 @@
+#include "trainer/survey/data_warnings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <set>
+#include <string_view>
+
+#include "base/names.h"
+#include "trainer/config/user_text.h"
+#include "trainer/input/sources.h"
+#include "trainer/input/text_reader.h"
+#include "trainer/order/held_out.h"
+#include "trainer/rows/csv_columns.h"
+#include "trainer/rows/vw_line.h"
+#include "trainer/sets/class_weights.h"
+#include "trainer/sets/load_data.h"
+
+namespace dtrain {
+namespace {
+
+// Rows that are not in memory were counted by nobody.
+bool HasLabels(const DataSet* set) {
+  return set != nullptr && set->classes() && set->rows() &&
+         (set->blocks() == nullptr || set->class_rows() != nullptr);
+}
+
+using Counts = std::vector<int64_t>;
+
+int64_t CountOf(const Counts& counts, size_t label) { return label < counts.size() ? counts[label] : 0; }
+
+int64_t Sum(const Counts& counts) { return std::accumulate(counts.begin(), counts.end(), int64_t{0}); }
+
+int64_t ClassesIn(const Counts& counts) {
+  return std::count_if(counts.begin(), counts.end(), [](int64_t count) { return count > 0; });
+}
+
+std::string ClassText(const InputForm& form, size_t label) {
+  return label < form.classes.size() ? form.classes[label] : fmt::format("{}", label);
+}
+
+std::string ShuffleRemedy(const DataSourceConfig& train) {
+  switch (train.format) {
+    case DataFormat::kCsv:
+      return fmt::format("Shuffle the rows of {} (shuf{})", PathText(train),
+                         train.header ? ", without its header" : "");
+    case DataFormat::kLibsvm:
+    case DataFormat::kVw:
+    case DataFormat::kCriteo:
+      return fmt::format("Shuffle the rows of {} (shuf)", PathText(train));
+    case DataFormat::kIdx:
+      return "Shuffle the images and their labels together";
+    default:
+      return "Raise data.train.rows";
+  }
+}
+
+// Returns "20 of the 20 held-out rows (data.validation)", leaving out parts that have none.
+std::string WhereText(int64_t held_out, int64_t test, const LabelCounts& counts) {
+  std::vector<std::string> places;
+  if (held_out > 0) {
+    places.push_back(
+        fmt::format("{} of the {} held-out rows (data.validation)", held_out, Sum(counts.held_out)));
+  }
+  if (test > 0) places.push_back(fmt::format("{} of the {} rows of data.test", test, Sum(counts.test)));
+  return ListText(places, "and");
+}
+
+// Returns the warning about classes that are in no row that is trained on.
+std::string UnseenText(const DataConfig& data, const InputForm& form, const LabelCounts& counts) {
+  std::vector<std::string> unseen;
+  int64_t held_out = 0, test = 0;
+  for (size_t label = 0; label < std::max(counts.held_out.size(), counts.test.size()); ++label) {
+    if (CountOf(counts.trained, label) > 0) continue;
+    const int64_t here = CountOf(counts.held_out, label), there = CountOf(counts.test, label);
+    if (here + there > 0) unseen.push_back(ClassText(form, label));
+    held_out += here;
+    test += there;
+  }
+  if (unseen.empty()) return "";
+  const bool one = unseen.size() == 1;
+  return fmt::format("{} {} {} in {} and in no row that is trained on: never learned. {}",
+                     one ? "class" : "classes", ListNames(unseen, "and"), one ? "is" : "are",
+                     WhereText(held_out, test, counts),
+                     held_out > 0 ? ShuffleRemedy(data.train) + ", or set a smaller data.validation."
+                                  : "Are data.train and data.test parts of the same rows, shuffled?");
+}
+
+constexpr double kFewSteps = 1000;
+constexpr size_t kMaxRows = 1000;         // that are read again
+constexpr size_t kMaxValues = 1'000'000;  // of these rows; at least two rows are read
+constexpr double kNoiseOfDouble = 1e-12;  // relative to the value: possible rounding noise of a sum in double
+
+// Returns the distance from `value` to the next float32.
+double StepAt(double value) {
+  const float magnitude = std::fabs(static_cast<float>(value));
+  return std::nextafter(magnitude, std::numeric_limits<float>::infinity()) - magnitude;
+}
+
+bool IsNarrow(double width, double largest) { return largest != 0 && width < kFewSteps * StepAt(largest); }
+
+std::vector<int64_t> NarrowByScale(const FittedScale& scale) {
+  std::vector<int64_t> narrow;
+  for (size_t c = 0; c < scale.shift.size(); ++c) {
+    const double width = scale.factor[c] == 0 ? 0 : 1 / scale.factor[c];
+    if (IsNarrow(width, scale.shift[c])) narrow.push_back(static_cast<int64_t>(c));
+  }
+  return narrow;
+}
+
+std::vector<int64_t> NarrowByRange(gpu::MatrixView<const float> rows) {
+  if (rows.rows == 0) return {};
+  std::vector<float> min(rows.row(0), rows.row(1)), max = min;
+  for (int64_t r = 1; r < rows.rows; ++r) {
+    const float* const row = rows.row(r);
+    for (size_t c = 0; c < min.size(); ++c) {
+      min[c] = std::min(min[c], row[c]);
+      max[c] = std::max(max[c], row[c]);
+    }
+  }
+  std::vector<int64_t> narrow;
+  for (size_t c = 0; c < min.size(); ++c) {
+    const double width = static_cast<double>(max[c]) - min[c];
+    if (IsNarrow(width, std::max(std::fabs(min[c]), std::fabs(max[c])))) {
+      narrow.push_back(static_cast<int64_t>(c));
+    }
+  }
+  return narrow;
+}
+
+// Converts `text`, which LoadData() has accepted as a number.
+double ExactNumber(std::string text) {
+  double number = 0;
+  std::replace(text.begin(), text.end(), ',', '.');  // of data.decimal: comma
+  const size_t plus = text.compare(0, 1, "+") == 0 ? 1 : 0;
+  std::from_chars(text.data() + plus, text.data() + text.size(), number);
+  return number;
+}
+
+// Returns the columns that features are read from, -1 for those that are no numbers of the file: one for each
+// category, or for gaps.
+std::vector<int64_t> ColumnsOfFeatures(const CsvColumns& columns, const InputForm& form) {
+  if (form.columns.empty()) return columns.inputs;
+  std::vector<int64_t> of_features;
+  for (const InputColumn& column : form.columns) {
+    of_features.push_back(column.is_category || column.is_date ? -1 : column.column);
+    of_features.resize(of_features.size() + static_cast<size_t>(column.features()) - 1, -1);
+  }
+  return of_features;
+}
+
+// Returns the values of each of `features` in the file's first rows; none for those that are no numbers of
+// the file. Stops at a row without the file's number of fields, because the file may be changing.
+std::vector<std::vector<double>> FirstValues(const DataConfig& data, const InputForm& form,
+                                             const std::vector<int64_t>& features) {
+  const SourceInputs inputs(data.train.path, "data.train.path");
+  CsvReader reader(inputs.files()[0], inputs.key(), DialectOf(data));
+  const CsvColumns columns = ReadTrainColumns(data, &reader);
+  const std::vector<int64_t> all = ColumnsOfFeatures(columns, form);
+  const auto is_whole = [&] { return static_cast<int64_t>(reader.fields().size()) == columns.count; };
+  const size_t rows = std::clamp(kMaxValues / features.size(), size_t{2}, kMaxRows);
+  std::vector<std::vector<double>> values(features.size());
+  size_t read = 0;
+  for (bool more = !data.train.header || reader.Next(); more && is_whole() && read < rows;
+       more = reader.Next(), ++read) {
+    for (size_t i = 0; i < features.size(); ++i) {
+      const int64_t column = all[static_cast<size_t>(features[i])];
+      if (column < 0) continue;
+      const std::string_view text = reader.fields()[static_cast<size_t>(column)].text;
+      if (!IsMissing(text)) values[i].push_back(ExactNumber(std::string(text)));
+    }
+  }
+  return values;
+}
+
+struct Distinct {
+  int64_t exact = 0;
+  int64_t rounded = 0;
+};
+
+Distinct CountDistinct(std::vector<double> values) {
+  if (values.empty()) return {};
+  std::sort(values.begin(), values.end());
+  Distinct distinct{1, 1};
+  double before = values.front();  // the last value that was counted
+  for (const double value : values) {
+    if (value - before <= kNoiseOfDouble * std::fabs(value)) continue;
+    ++distinct.exact;
+    if (static_cast<float>(value) != static_cast<float>(before)) ++distinct.rounded;
+    before = value;
+  }
+  return distinct;
+}
+
+// Returns the warning, with the numbers of the first feature and the names of the others.
+std::string Text(const InputForm& form, const std::string& path, const std::vector<double>& values,
+                 const std::vector<int64_t>& told) {
+  const Distinct distinct = CountDistinct(values);
+  std::vector<std::string> others;
+  for (size_t i = 1; i < told.size(); ++i) others.push_back(FeatureTitle(form, told[i]));
+  return fmt::format(
+      "feature {}: the {} that differ in the first {} of {} are {} in float32, whose steps are {:g} there. "
+      "Subtract a constant from the column, here and wherever it is predicted from: data.scale comes too "
+      "late for that.{}",
+      Shown(FeatureTitle(form, told[0])), Plural(distinct.exact, "value"),
+      Plural(static_cast<int64_t>(values.size()), "row"), path, distinct.rounded, StepAt(values[0]),
+      others.empty() ? "" : fmt::format(" The same holds for {}.", ListNames(others, "and")));
+}
+
+}  // namespace
+
+std::string SkippedText(const std::string& section, const SkippedRows& skipped) {
+  std::vector<std::string> parts;
+  if (skipped.bad > 0) {
+    constexpr size_t kShown = 3;
+    const size_t shown = std::min(kShown, skipped.faults.size());
+    parts.push_back(fmt::format(
+        "{} could not be read (data.bad_rows: skip), {}: {}", Plural(skipped.bad, "row"),
+        skipped.bad > static_cast<int64_t>(shown) ? "the first" : "these",
+        fmt::join(skipped.faults.begin(), skipped.faults.begin() + static_cast<std::ptrdiff_t>(shown), " ")));
+  }
+  if (skipped.with_gaps > 0) {
+    parts.push_back(
+        fmt::format("{} with a missing value (data.missing: drop)", Plural(skipped.with_gaps, "row")));
+  }
+  std::string text;
+  if (!parts.empty()) text = fmt::format("{}: left out: {}", section, fmt::join(parts, "; "));
+  if (skipped.unseen == 0) return text;
+  return fmt::format("{}{}{} in data.categories that no fitted row has: other, or none of the features", text,
+                     text.empty() ? section + ": " : "; ", Plural(skipped.unseen, "text"));
+}
+
+LabelCounts CountLabels(const LoadedData& data, int64_t validation) {
+  constexpr int64_t kMaxRead = 1'000'000;  // of rows that are not in memory
+  LabelCounts counts;
+  if (HasLabels(data.train.get()) && data.train->class_rows() != nullptr && validation > kMaxRead) {
+    counts.trained = *data.train->class_rows();
+  } else if (HasLabels(data.train.get())) {
+    ClassCounts of_train = CountClasses(*data.train, validation);
+    counts.held_out = std::move(of_train.held_out);
+    counts.trained = std::move(of_train.trained);
+  }
+  if (HasLabels(data.test.get())) counts.test = CountClasses(*data.test, 0, *data.test->rows());
+  return counts;
+}
+
+std::string UnusedOutputsText(const ModelConfig& model, const InputForm& form, const LabelCounts& counts) {
+  const auto used =
+      static_cast<int64_t>(std::max({counts.held_out.size(), counts.trained.size(), counts.test.size()}));
+  if (HeadOf(model) == ModelHead::kLogistic && used == 1) {
+    return "all labels of the data are of class 0, and a logistic model tells two: are these the right "
+           "labels?";
+  }
+  if (!HasOutputPerClass(model)) return "";
+  const int64_t outputs = *model.outputs;
+  if (used == 0 || used >= outputs) return "";
+  const std::string unused = used + 1 == outputs ? fmt::format("output {} is", used)
+                                                 : fmt::format("outputs {} to {} are", used, outputs - 1);
+  const size_t names = form.classes.size();
+  const std::string there = names == 0 ? fmt::format("the largest label of the data is {}", used - 1)
+                                       : fmt::format("the data has {} names of classes", names);
+  return fmt::format(
+      "model.outputs = {}, and {}: {} never right. {}", outputs, there, unused,
+      used < 2 ? "Are these the right labels?" : fmt::format("Set model.outputs to {}.", used));
+}
+
+std::string UnseenClassesText(const DataConfig& data, const InputForm& form, const LabelCounts& counts) {
+  if (counts.trained.empty()) return "";
+  const std::string unseen = UnseenText(data, form, counts);
+  if (!unseen.empty()) return unseen;
+  const int64_t others = ClassesIn(counts.trained);
+  if (ClassesIn(counts.held_out) != 1 || others == 1) return "";
+  return fmt::format(
+      "data.validation = {}, and the rows held out are all of class {}, the others of {} classes: a measure "
+      "of one class alone. {}",
+      HeldOutText(data), ListNames({ClassText(form, counts.held_out.size() - 1)}, "and"), others,
+      data.validation_by == HeldOutBy::kStratified
+          ? "The others have too few rows for a share: set a larger data.validation."
+          : ShuffleRemedy(data.train) + ", or set a larger data.validation.");
+}
+
+std::string RoundedFeaturesText(const DataConfig& data, const LoadedData& loaded) {
+  if (data.train.format != DataFormat::kCsv || data.bad_rows == BadRows::kSkip) return "";
+  if (HasSparseRows(data)) return "";    // they have no columns of floats
+  if (ReadsPipe(data.train)) return "";  // it cannot be read again
+  const bool scaled = !loaded.form.scale.shift.empty();
+  const std::vector<int64_t> narrow =
+      scaled ? NarrowByScale(loaded.form.scale) : NarrowByRange(loaded.train->floats());
+  if (narrow.empty()) return "";
+  const std::vector<std::vector<double>> values = FirstValues(data, loaded.form, narrow);
+  std::vector<int64_t> told;
+  size_t first = 0;  // index into `narrow` of the first that is reported
+  for (size_t i = 0; i < narrow.size(); ++i) {
+    const Distinct distinct = CountDistinct(values[i]);
+    if (distinct.exact == distinct.rounded) continue;
+    if (told.empty()) first = i;
+    told.push_back(narrow[i]);
+  }
+  return told.empty() ? "" : Text(loaded.form, PathText(data.train), values[first], told);
+}
+
+std::string LargeFeatureText(const DataConfig& data, const LoadedData& loaded) {
+  // The default learning rate of 0.01 is too large for squares of such features.
+  constexpr float kLarge = 10;
+  const bool raw = data.train.format == DataFormat::kCsv && data.scale == FeatureScale::kNone;
+  if (!raw || loaded.train == nullptr) return "";
+  const gpu::MatrixView<const float> rows = loaded.train->floats();
+  int64_t largest = 0;
+  for (int64_t i = 1; i < rows.size(); ++i) {
+    if (std::fabs(rows.data[i]) > std::fabs(rows.data[largest])) largest = i;
+  }
+  if (rows.size() == 0 || std::fabs(rows.data[largest]) <= kLarge) return "";
+  return fmt::format("Feature {} is as large as {:.6g}, and data.scale is none",
+                     Shown(FeatureTitle(loaded.form, largest % rows.cols)), rows.data[largest]);
+}
+
+namespace {
+
+// Tables that are written without names often have the numbers of the columns there, and a row of such
+// numbers looks the same.
+std::string CountingHeaderText(const DataConfig& data, const InputForm& form) {
+  const DataSourceConfig& train = data.train;
+  const std::vector<std::string> names = ColumnNames(form);
+  const bool count = std::all_of(names.begin(), names.end(),
+                                 [](const std::string& name) { return ColumnNumber(name).has_value(); });
+  const bool by_number = ColumnNumber(train.label).has_value();
+  if (train.format != DataFormat::kCsv || !train.header || !by_number || names.empty() || !count) return "";
+  return fmt::format(
+      "{}: its first line is taken for the names of columns, {}. If it is a row, set data.train.header to "
+      "false.",
+      PathText(train), ListNames(names, "and"));
+}
+
+// Labels that are numbers from 1, or with gaps between them, leave outputs without a row.
+std::string NeverComeText(const Config& config, const InputForm& form, const LabelCounts& counts) {
+  if (!HasOutputPerClass(config.model) || !IsText(config.data.train.format) || !form.classes.empty())
+    return "";
+  const int64_t outputs = *config.model.outputs;
+  std::vector<std::string> missing;
+  int64_t rows = 0;  // of the last class
+  for (int64_t class_number = 0; class_number < outputs; ++class_number) {
+    const auto k = static_cast<size_t>(class_number);
+    rows = CountOf(counts.held_out, k) + CountOf(counts.trained, k) + CountOf(counts.test, k);
+    if (rows == 0) missing.push_back(fmt::format("{}", k));
+  }
+  if (missing.empty() || rows == 0) return "";  // UnusedOutputsText() tells of the last ones
+  return fmt::format(
+      "labels are the numbers of classes, from 0 to {}, and no row is of class {}: {} never right. Set "
+      "data.label_type to names: then the classes are the labels that come.",
+      outputs - 1, ListNames(missing, "or"), missing.size() == 1 ? "that output is" : "those outputs are");
+}
+
+// A column without any value becomes a constant, by data.missing.
+std::string EmptyColumnsText(const LoadedData& loaded) {
+  const gpu::MatrixView<const float> rows = loaded.train->floats();
+  std::vector<std::string> names;
+  int64_t feature = 0;
+  const auto differs = [&] {
+    for (int64_t row = 1; row < rows.rows; ++row) {
+      if (rows.row(row)[feature] != rows.row(0)[feature]) return true;
+    }
+    return false;
+  };
+  for (const InputColumn& column : loaded.form.columns) {
+    const bool no_text = column.features() == 1 && column.categories == std::vector<std::string>{""};
+    const bool is_empty = column.is_category ? no_text : column.fill && rows.rows > 1 && !differs();
+    if (is_empty) names.push_back(column.name.empty() ? fmt::format("{}", column.column) : column.name);
+    feature += column.features();
+  }
+  if (names.empty()) return "";
+  return fmt::format(
+      "column{} {}: no value in any row, or the same in all of them, and nothing can be learned from that. "
+      "Correct the file, or name {} in data.ignore.",
+      names.size() == 1 ? "" : "s", ListNames(names, "and"), names.size() == 1 ? "it" : "them");
+}
+
+// Reads until each letter of data.crosses was found, or as much as the limit. A pipe cannot be read again.
+std::string UnknownNamespacesText(const DataConfig& data) {
+  constexpr int64_t kMaxBytes = int64_t{64} << 20;
+  std::set<char> letters = CrossedLetters(data);
+  if (letters.empty() || data.train.format != DataFormat::kVw || ReadsPipe(data.train)) return "";
+  const SourceInputs inputs(data.train.path, "data.train.path");
+  int64_t bytes = 0, rows = 0;
+  for (const std::string& file : inputs.files()) {
+    LineReader reader(OpenInput(file, inputs.key()));
+    while (!letters.empty() && bytes < kMaxBytes && reader.Next()) {
+      EraseLettersOf(reader.line(), &letters);
+      bytes += static_cast<int64_t>(reader.line().size()) + 1;
+      ++rows;
+    }
+  }
+  if (letters.empty()) return "";
+  std::vector<std::string> names;
+  for (const char letter : letters) names.emplace_back(1, letter);
+  return fmt::format(
+      "data.crosses: no namespace in {}{} begins with {}: such pairs are no features. Correct the letters, "
+      "or leave the pairs out.",
+      bytes < kMaxBytes ? "" : fmt::format("the first {} of ", Plural(rows, "row")), PathText(data.train),
+      ListNames(names, "or"));
+}
+
+}  // namespace
+
+std::vector<std::string> DataWarnings(const Config& config, const LoadedData& data) {
+  const LabelCounts counts =
+      CountLabels(data, data.train == nullptr ? 0 : HeldOutRows(config.data, data.train->rows()));
+  std::vector<std::string> warnings;
+  for (const std::string& text :
+       {UnusedOutputsText(config.model, data.form, counts), NeverComeText(config, data.form, counts),
+        UnseenClassesText(config.data, data.form, counts), RoundedFeaturesText(config.data, data),
+        CountingHeaderText(config.data, data.form), EmptyColumnsText(data),
+        UnknownNamespacesText(config.data), SkippedText("data.train", data.skipped),
+        SkippedText("data.test", data.skipped_of_test)}) {
+    if (!text.empty()) warnings.push_back(text);
+  }
+  return warnings;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,190 @@
+#include "trainer/survey/table_profile.h"
+
+#include <doctest/doctest.h>
+#include <fmt/core.h>
+
+#include "trainer/input/data_test_util.h"
+
+namespace dtrain {
+namespace {
+
+TableProfile ProfileOf(const std::string& content) { return ProfileTable(WritePlain("table.csv", content)); }
+
+// A table with a row for each of `rows` numbers, as `line` writes it.
+template <typename Line>
+std::string Table(const std::string& header, int rows, Line line) {
+  std::string text = header + "\n";
+  for (int i = 0; i < rows; ++i) text += line(i) + "\n";
+  return text;
+}
+
+void CheckFaults(const Faults& faults, int64_t count, int64_t line, int64_t column) {
+  CHECK(faults.count == count);
+  CHECK(faults.first.line == line);
+  CHECK(faults.first.column == column);
+}
+
+TEST_CASE("table: columns have types, gaps, distinct values, and the ends of their numbers") {
+  const TableProfile table = ProfileOf(Table("day,age,height,plan,remark,none", 40, [](int i) {
+    return fmt::format("2024-01-{:02},{},{},{},text {},", 1 + i % 28,
+                       i == 7 ? "NA" : fmt::format("{}", 20 + i % 9), 1.5 + i % 3,
+                       i % 4 == 0 ? "pro" : "free", i);
+  }));
+  CHECK(table.rows == 40);
+  CHECK(table.delimiter == ',');
+  CHECK(table.header == Header::kNames);
+  REQUIRE(table.columns.size() == 6);
+  CHECK(table.columns[0].type == ColumnType::kDate);
+  CHECK(table.columns[1].type == ColumnType::kWhole);
+  CHECK(table.columns[1].missing == 1);
+  CHECK(table.columns[1].known == 39);
+  CHECK(table.columns[1].distinct == 9);
+  CHECK(table.columns[1].min == 20);
+  CHECK(table.columns[1].max == 28);
+  CHECK(table.columns[2].type == ColumnType::kNumber);
+  CHECK(table.columns[2].max == 3.5);
+  CHECK(table.columns[3].type == ColumnType::kCategory);
+  REQUIRE(table.columns[3].frequent.size() == 2);
+  CHECK(table.columns[3].frequent[0].text == "free");
+  CHECK(table.columns[3].frequent[0].rows == 30);
+  CHECK(table.columns[4].type == ColumnType::kText);
+  CHECK(table.columns[5].type == ColumnType::kEmpty);
+}
+
+TEST_CASE("table: the usual words for a missing value are gaps") {
+  for (const char* word : {"", "NA", "N/A", "nan", "NaN", "null", "?", "  NA ", "Null"}) {
+    CAPTURE(word);
+    const TableProfile table = ProfileOf(fmt::format("a,b\n1,2\n{},3\n4,5\n", word));
+    CHECK(table.columns[0].missing == 1);
+    CHECK(table.columns[0].type == ColumnType::kWhole);
+    CHECK(table.columns[0].not_a_number.count == 0);
+  }
+}
+
+TEST_CASE("table: the delimiter is the one that all lines agree on, quotes respected") {
+  CHECK(ProfileOf("a;b;c\n1,5;2,5;x\n1,0;2,0;y\n").delimiter == ';');
+  CHECK(ProfileOf("a\tb\n1\tx, y\n2\tz\n").delimiter == '\t');
+  CHECK(ProfileOf("a|b\n1|2\n3|4\n").delimiter == '|');
+  CHECK(ProfileOf("a,b\n1,\"x;y\"\n2,z;u\n").delimiter == ',');
+  const TableProfile one = ProfileOf("a\n1\n2\n");
+  CHECK(one.delimiter == ',');
+  CHECK(one.columns.size() == 1);
+}
+
+TEST_CASE("table: a line of texts over numbers is a header, a row of numbers is none") {
+  CHECK(ProfileOf("a,b\n1,x\n2,y\n").header == Header::kNames);
+  const TableProfile rows = ProfileOf("39,State-gov,<=50K\n50,Self-emp,<=50K\n38,Private,>50K\n");
+  CHECK(rows.header == Header::kNone);
+  CHECK(rows.rows == 3);
+  CHECK(ProfileOf("red,yes\nblue,no\nred,no\n").header == Header::kNone);
+  CHECK(ProfileOf("colour,bought\nblue,no\nred,no\n").header == Header::kNames);
+  CHECK(ProfileOf("\"0\",\"1\"\n5,6\n7,8\n").header == Header::kNames);
+  CHECK(ProfileOf("id,age,3,kind\n1,30,5,a\n2,41,6,b\n").header == Header::kNames);
+  CHECK(ProfileOf("a,age,3,b\nc,30,5,a\nd,41,6,b\n").header == Header::kNone);
+}
+
+TEST_CASE("table: a first row of counting numbers is not silently a header") {
+  const TableProfile whole = ProfileOf("0,1\n1,0\n2,1\n3,0\n");
+  CHECK(whole.header == Header::kCounting);
+  CHECK(whole.rows == 4);
+  const TableProfile real = ProfileOf(",0,1,2\n0,0.5,1.5,3.5\n1,0.25,1,2\n");
+  CHECK(real.header == Header::kNumbered);
+  CHECK(real.rows == 2);
+  CHECK(real.columns[1].name == "0");
+}
+
+TEST_CASE("table: every kind of fault is counted, with its first place") {
+  std::string text = Table("a,b,c", 30, [](int i) { return fmt::format("{},{},x", i, i * 2); });
+  text += "abc,1,x\n1,1e39,x\n2,inf,\xff\n1,2\n1,2,3,4\nzzz,1,x\n1\n\n5,6,a\"b\n";
+  const TableProfile table = ProfileOf(text);
+  CheckFaults(table.columns[0].not_a_number, 2, 32, 1);
+  CHECK(table.columns[0].not_a_number.example == "abc");
+  CheckFaults(table.columns[1].not_float, 2, 33, 3);
+  CheckFaults(table.columns[2].not_utf8, 1, 34, 7);
+  CheckFaults(table.short_rows, 2, 35, 1);
+  CheckFaults(table.long_rows, 1, 36, 1);
+  CHECK(table.long_rows.example == "4");
+  CheckFaults(table.empty_lines, 1, 39, 1);
+  CheckFaults(table.quotes, 1, 40, 6);
+  CHECK(table.rows == 35);
+}
+
+TEST_CASE("table: a quote that nothing closes does not swallow the file") {
+  const TableProfile table = ProfileOf("a,b\n1,\"open\n2,x\n3,y\n");
+  CHECK(table.rows == 3);
+  CheckFaults(table.quotes, 1, 2, 3);
+}
+
+TEST_CASE("table: quoted fields keep delimiters, doubled quotes and line ends of any kind") {
+  const TableProfile table = ProfileOf("a,b\r\n1,\"x,\"\"y\"\"\r\nz\"\r\n2,w\r\nbad,1\r\n3,\r4,v\r");
+  CHECK(table.rows == 5);
+  CHECK(table.quotes.count == 0);
+  CHECK(table.columns[1].missing == 1);
+  CHECK(table.columns[1].frequent.size() == 4);
+  CHECK(table.columns[0].known == 5);
+}
+
+TEST_CASE("table: ids, indexes, constants and files sorted by a column are suspected") {
+  const TableProfile table = ProfileOf(Table("customer_id,n,amount,same,label,name", 60, [](int i) {
+    return fmt::format("{},{},{},7,{},N {}", 1000 + 977 * i % 61 * 3, i + 1, 17 * i * i % 9973, i / 20,
+                       i * 7);
+  }));
+  CHECK(table.columns[0].identifier);
+  CHECK(table.columns[1].index);
+  CHECK_FALSE(table.columns[1].identifier);
+  CHECK_FALSE(table.columns[2].identifier);  // amounts that happen to differ
+  CHECK(table.columns[3].constant);
+  CHECK(table.columns[4].sorted);
+  CHECK_FALSE(table.columns[2].sorted);
+  CHECK(table.columns[5].identifier);
+}
+
+TEST_CASE("table: distinct values are counted exactly up to 10000") {
+  const auto with = [](int values) {
+    return ProfileOf(
+        Table("x,y", values * 2, [&](int i) { return fmt::format("{}.5,{}", i % values, i % 2); }));
+  };
+  CHECK(with(10000).columns[0].distinct == 10000);
+  CHECK_FALSE(with(10000).columns[0].more_distinct);
+  CHECK(with(10001).columns[0].distinct == 10000);
+  CHECK(with(10001).columns[0].more_distinct);
+}
+
+TEST_CASE("table: gzip and a file of several blocks are read to their end") {
+  const std::string text = Table("x,y", 200000, [](int i) { return fmt::format("{},\"{}\"", i, i % 5); });
+  const TableProfile plain = ProfileOf(text);
+  CHECK(plain.rows == 200000);
+  CHECK(plain.columns[0].max == 199999);
+  CHECK(plain.columns[1].distinct == 5);
+  CHECK(ProfileTable(WriteGzip("table.csv.gz", text)).rows == 200000);
+}
+
+TEST_CASE("table: a file that is no table of text is refused with its reason") {
+  CHECK(UserErrorOf([] {
+          ProfileOf(
+              "\xff\xfe"
+              "a,b");
+        }).find("UTF-16") != std::string::npos);
+  CHECK(UserErrorOf([] { ProfileTable("/not/there.csv"); }).find("cannot be opened") != std::string::npos);
+  CHECK(ProfileOf("a,b\n").rows == 0);
+  CHECK(ProfileOf("\n\n").rows == 0);
+}
+
+TEST_CASE("table: years in a row, beside texts, are columns' names") {
+  const auto row = [](int i) { return fmt::format("c{},{},{},{}", i, i % 7, i % 5, 3 * i); };
+  CHECK(ProfileOf(Table("country,1970,1971,1972", 40, row)).header == Header::kNames);
+  CHECK(ProfileOf(Table("country,1970,1971,1977", 40, row)).header == Header::kNone);
+}
+
+TEST_CASE("table: inf is a column's name in the first line, and years are no ids") {
+  const TableProfile table = ProfileOf(
+      Table("year,inf,y", 40, [](int i) { return fmt::format("{},{}.5,{}", 1950 + i, i % 7, i % 2); }));
+  CHECK(table.header == Header::kNames);
+  CHECK(table.columns[1].name == "inf");
+  CHECK_FALSE(table.columns[0].identifier);
+  CHECK(table.columns[1].mean == doctest::Approx(3.375));
+  CHECK(table.columns[2].deviation == doctest::Approx(0.5));
+}
+
+}  // namespace
+}  // namespace dtrain

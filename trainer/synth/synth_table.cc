@@ -1,0 +1,107 @@
+#include "trainer/synth/synth_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <numeric>
+#include <vector>
+
+#include "trainer/sets/data_set.h"
+#include "trainer/sets/digits.h"
+
+namespace dtrain {
+namespace {
+
+class LinearTable : public SynthTable {
+ public:
+  LinearTable(uint64_t seed, int64_t features)
+      : rows_(seed, "train", features, std::nullopt), x_(static_cast<size_t>(features)) {}
+
+  std::string Header() const override {
+    std::string header;
+    for (size_t i = 1; i <= x_.size(); ++i) header += fmt::format("x{},", i);
+    return header + "y\n";
+  }
+
+  void Append(int64_t begin, int64_t end, std::string* text) override {
+    for (int64_t row = begin; row < end; ++row) {
+      float y = 0;
+      rows_.Gather(&row, 1, x_.data(), nullptr, &y);
+      for (const float x : x_) fmt::format_to(std::back_inserter(*text), "{},", x);
+      fmt::format_to(std::back_inserter(*text), "{}\n", y);
+    }
+  }
+
+ private:
+  const SyntheticLinear rows_;
+  std::vector<float> x_;
+};
+
+class DigitsTable : public SynthTable {
+ public:
+  explicit DigitsTable(uint64_t seed) : seed_(seed) {}
+
+  std::string Header() const override {
+    std::string header = "label";
+    for (int64_t i = 0; i < kDigitInputs; ++i) header += fmt::format(",p{}", i);
+    return header + "\n";
+  }
+
+  void Append(int64_t begin, int64_t end, std::string* text) override {
+    while (begin < end) {
+      const int64_t block = begin / kBlockRows, first = begin % kBlockRows;
+      const int64_t last = std::min(kBlockRows, first + end - begin);
+      AppendBlock(block, first, last, text);
+      begin += last - first;
+    }
+  }
+
+ private:
+  // DrawDigits() draws rows from the first on, and its strokes anew in each call, which takes as long as a
+  // thousand digits.
+  static constexpr int64_t kBlockRows = 10000;
+
+  void AppendBlock(int64_t block, int64_t first, int64_t last, std::string* text) {
+    if (block != block_ || drawn_ < last) {
+      const int64_t rows = block == block_ || first > 0 ? kBlockRows : last;
+      digits_.emplace(DrawDigits(seed_, fmt::format("synth {}", block), rows));
+      block_ = block;
+      drawn_ = rows;
+    }
+    std::vector<int64_t> rows(static_cast<size_t>(last - first));
+    std::iota(rows.begin(), rows.end(), first);
+    std::vector<int32_t> labels(rows.size());
+    digits_->Gather(rows.data(), last - first, nullptr, labels.data(), nullptr);
+    for (int64_t row = first; row < last; ++row) {
+      AppendRow(labels[static_cast<size_t>(row - first)], digits_->bytes().data + row * kDigitInputs, text);
+    }
+  }
+
+  static void AppendRow(int32_t label, const uint8_t* pixels, std::string* text) {
+    *text += static_cast<char>('0' + label);
+    for (int64_t i = 0; i < kDigitInputs; ++i) {
+      char number[4] = {','};
+      *text += std::string_view(
+          number,
+          static_cast<size_t>(std::to_chars(number + 1, number + sizeof number, pixels[i]).ptr - number));
+    }
+    *text += '\n';
+  }
+
+  const uint64_t seed_;
+  int64_t block_ = -1;
+  int64_t drawn_ = 0;
+  std::optional<ByteSet> digits_;  // the first drawn_ rows of the block
+};
+
+}  // namespace
+
+std::unique_ptr<SynthTable> NewLinearTable(uint64_t seed, int64_t features) {
+  return std::make_unique<LinearTable>(seed, features);
+}
+
+std::unique_ptr<SynthTable> NewDigitsTable(uint64_t seed) { return std::make_unique<DigitsTable>(seed); }
+
+}  // namespace dtrain
