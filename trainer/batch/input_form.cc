@@ -17,39 +17,42 @@ struct Range {
   std::vector<double> min, max;
 };
 
-Range RangeOf(gpu::MatrixView<const float> rows) {
+Range RangeOf(size_t columns, const VisitFloats& visit) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  const size_t cols = static_cast<size_t>(rows.cols);
-  Range range{std::vector<double>(cols, kInfinity), std::vector<double>(cols, -kInfinity)};
-  for (int64_t r = 0; r < rows.rows; ++r) {
-    for (size_t c = 0; c < cols; ++c) {
-      const double value = rows.row(r)[c];
+  Range range{std::vector<double>(columns, kInfinity), std::vector<double>(columns, -kInfinity)};
+  visit([&](const float* row) {
+    for (size_t c = 0; c < columns; ++c) {
+      const double value = row[c];
       range.min[c] = std::min(range.min[c], value);
       range.max[c] = std::max(range.max[c], value);
     }
-  }
+  });
   return range;
 }
 
-std::vector<double> MeanOf(gpu::MatrixView<const float> rows) {
-  std::vector<double> mean(static_cast<size_t>(rows.cols));
-  for (int64_t r = 0; r < rows.rows; ++r) {
-    for (size_t c = 0; c < mean.size(); ++c) mean[c] += rows.row(r)[c];
-  }
-  for (double& sum : mean) sum /= static_cast<double>(rows.rows);
+std::vector<double> MeanOf(size_t columns, const VisitFloats& visit) {
+  std::vector<double> mean(columns);
+  int64_t rows = 0;
+  visit([&](const float* row) {
+    ++rows;
+    for (size_t c = 0; c < columns; ++c) mean[c] += row[c];
+  });
+  for (double& sum : mean) sum /= static_cast<double>(rows);
   return mean;
 }
 
 // Uses a second pass with deviations from `mean`: the difference of two large sums would lose all digits.
-std::vector<double> DeviationOf(gpu::MatrixView<const float> rows, const std::vector<double>& mean) {
+std::vector<double> DeviationOf(const VisitFloats& visit, const std::vector<double>& mean) {
   std::vector<double> deviation(mean.size());
-  for (int64_t r = 0; r < rows.rows; ++r) {
+  int64_t rows = 0;
+  visit([&](const float* row) {
+    ++rows;
     for (size_t c = 0; c < mean.size(); ++c) {
-      const double distance = rows.row(r)[c] - mean[c];
+      const double distance = row[c] - mean[c];
       deviation[c] += distance * distance;
     }
-  }
-  for (double& sum : deviation) sum = std::sqrt(sum / static_cast<double>(rows.rows));
+  });
+  for (double& sum : deviation) sum = std::sqrt(sum / static_cast<double>(rows));
   return deviation;
 }
 
@@ -60,12 +63,19 @@ int64_t CountOf(const std::vector<std::string>& names) { return static_cast<int6
 }  // namespace
 
 FittedScale FitScale(FeatureScale kind, gpu::MatrixView<const float> rows) {
+  return FitScale(kind, rows.cols, [&](const auto& visit) {
+    for (int64_t row = 0; row < rows.rows; ++row) visit(rows.row(row));
+  });
+}
+
+FittedScale FitScale(FeatureScale kind, int64_t columns, const VisitFloats& visit) {
   DT_CHECK(kind != FeatureScale::kNone);
-  const Range range = RangeOf(rows);
+  const auto width = static_cast<size_t>(columns);
+  const Range range = RangeOf(width, visit);
   const bool unit = kind == FeatureScale::kUnit;
   FittedScale scale;
-  scale.shift = unit ? range.min : MeanOf(rows);
-  if (!unit) scale.factor = DeviationOf(rows, scale.shift);
+  scale.shift = unit ? range.min : MeanOf(width, visit);
+  if (!unit) scale.factor = DeviationOf(visit, scale.shift);
   scale.factor.resize(scale.shift.size());
   for (size_t c = 0; c < scale.factor.size(); ++c) {
     const double width = unit ? range.max[c] - range.min[c] : scale.factor[c];

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +19,10 @@ namespace dtrain {
 // Fits a scale. unit: (x - min) / (max - min). standard: (x - mean) / standard deviation, with the rows as
 // the whole population. `kind` must not be kNone.
 FittedScale FitScale(FeatureScale kind, gpu::MatrixView<const float> rows);
+// The same for rows of so many columns. `visit` is called several times, and each time calls its argument
+// with every row, in the same order.
+using VisitFloats = std::function<void(const std::function<void(const float* row)>&)>;
+FittedScale FitScale(FeatureScale kind, int64_t columns, const VisitFloats& visit);
 
 // InputColumn: how a column of a table becomes features. A number is one feature, and so is a date, in days
 // since 1970; a category is one feature for each text of the list: the row's is 1, and the others are 0.

@@ -107,7 +107,7 @@ std::vector<Field> CommonDataFields() {
           DT_KEY(data.validation_by), kRun,
           {{"first", HeldOutBy::kFirst}, {"seed", HeldOutBy::kSeed}, {"stratified", HeldOutBy::kStratified}},
           "Which training rows are held out. seed: rows drawn by data.seed; stratified: drawn so that each "
-          "class has its share of them. Both need a share in data.validation, and texts in memory."),
+          "class has its share of them. Both need a share in data.validation."),
       Choice(DT_KEY(data.split), kRun,
              {{"shard", Split::kShard}, {"full", Split::kFull}, {"feed", Split::kFeed}},
              "shard: each worker trains on its own 1/n of the rows; full: each on all of them; feed: as "

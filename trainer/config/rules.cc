@@ -311,17 +311,12 @@ void Rules::CheckHeldOut() {
     RefuseIf(given != std::floor(given), "data.validation",
              fmt::format("must be a whole number of rows, or a share below 1. Try {}.", data.validation));
   }
-  const bool read_again = data.cache == DataCache::kNone || data.cache == DataCache::kFile;
   if (data.validation_share > 0 && IsEndless(data.train) && !IsBad("data.train.rows")) {
     Refuse("data.validation", "is a share, and data.train has no end. Give the number of rows. Try 1000.");
   }
   if (data.validation_by == HeldOutBy::kFirst) return;
   RefuseIf(data.validation_share == 0 && !IsBad("data.validation"), "data.validation_by",
            "needs a share in data.validation. Try data.validation: 0.2.");
-  RefuseIf(read_again, "data.validation_by",
-           "needs all rows in memory, and data.cache is none or file. Try first.");
-  RefuseIf(!IsText(data.train.format) && IsGood("data.train.format"), "data.validation_by",
-           "is about texts of rows, as CSV, and data.train is none. Try first.");
   const bool targets = IsGood("model.kind") && !IsBad("model.head") && !HasClasses(config_.model);
   RefuseIf(targets && data.validation_by == HeldOutBy::kStratified, "data.validation_by",
            "is about classes, and the model's targets are real numbers. Try seed.");

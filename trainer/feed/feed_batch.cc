@@ -53,7 +53,9 @@ void WriteFedBatch(const DataSet& set, gpu::Span<const int64_t> rows, std::byte*
   std::byte* const features = values + rows.size * kLabelBytes;
   const gpu::MatrixView<const uint8_t> table = set.bytes();
   auto* const floats = table.data == nullptr ? reinterpret_cast<float*>(features) : nullptr;
-  set.Gather(rows.data, rows.size, floats, labels, targets);
+  std::vector<int64_t> memory;
+  rows = set.FileRows(rows, &memory);
+  set.Read(rows, {floats, nullptr, labels, targets, nullptr});
   if (table.data == nullptr) return;
   const auto row_bytes = static_cast<size_t>(table.cols);
   for (int64_t i = 0; i < rows.size; ++i) {

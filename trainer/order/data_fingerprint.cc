@@ -9,13 +9,33 @@
 
 namespace dtrain {
 
+namespace {
+
+uint64_t ValueOf(const XXH3_state_t& state, FeatureForm form) {
+  constexpr uint64_t kBits = 0x7fffffffffffff00;  // a whole number in JSON
+  return (XXH3_64bits_digest(&state) & kBits) | static_cast<uint64_t>(form);
+}
+
+}  // namespace
+
 uint64_t FeatureChecksum(FeatureForm form, std::initializer_list<std::string_view> parts) {
   XXH3_state_t state;
   XXH3_64bits_reset(&state);
   for (const std::string_view part : parts) XXH3_64bits_update(&state, part.data(), part.size());
-  constexpr uint64_t kBits = 0x7fffffffffffff00;  // a whole number in JSON
-  return (XXH3_64bits_digest(&state) & kBits) | static_cast<uint64_t>(form);
+  return ValueOf(state, form);
 }
+
+struct FeatureSum::State {
+  XXH3_state_t xxh;
+};
+
+FeatureSum::FeatureSum() : state_(std::make_unique<State>()) { XXH3_64bits_reset(&state_->xxh); }
+
+FeatureSum::~FeatureSum() = default;
+
+void FeatureSum::Add(std::string_view part) { XXH3_64bits_update(&state_->xxh, part.data(), part.size()); }
+
+uint64_t FeatureSum::Value(FeatureForm form) const { return ValueOf(state_->xxh, form); }
 
 bool HasOtherFeatures(uint64_t a, uint64_t b) {
   return a != 0 && b != 0 && a != b && (a & 0xff) == (b & 0xff);

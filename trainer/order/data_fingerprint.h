@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -23,6 +24,21 @@ std::string_view BytesOf(const Values& values) {
 }
 // 55 bits of the XXH3-64 of the parts, and the form as the lowest byte. Never 0.
 uint64_t FeatureChecksum(FeatureForm form, std::initializer_list<std::string_view> parts);
+// FeatureSum: FeatureChecksum() of parts that come one after the other. Owner: who adds them. Thread: one.
+class FeatureSum {
+ public:
+  FeatureSum();
+  ~FeatureSum();
+  FeatureSum(const FeatureSum&) = delete;
+  FeatureSum& operator=(const FeatureSum&) = delete;
+
+  void Add(std::string_view part);
+  uint64_t Value(FeatureForm form) const;
+
+ private:
+  struct State;
+  const std::unique_ptr<State> state_;
+};
 // Whether both are known, of one form, and differ.
 bool HasOtherFeatures(uint64_t a, uint64_t b);
 

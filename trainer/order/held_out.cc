@@ -37,17 +37,28 @@ std::vector<int64_t> Apportion(int64_t all, const std::vector<int64_t>& counts) 
   return quota;
 }
 
-// Returns the classes counted from 0 in the order in which they appear, since callers number them
-// differently.
-std::vector<size_t> ByAppearance(const std::vector<int32_t>& classes, bool apart) {
-  std::map<int32_t, size_t> numbers;
-  std::vector<size_t> renumbered;
-  renumbered.reserve(classes.size());
-  for (const int32_t one : classes) {
-    renumbered.push_back(numbers.emplace(apart ? one : 0, numbers.size()).first->second);
+// RowClass: the rows of one class, and those of them that are drawn.
+struct RowClass {
+  int64_t count = 0;
+  int64_t quota = 0;
+  CounterRandom random{0};
+  int64_t seen = 0;   // rows that were passed
+  int64_t run = 0;    // the next run of which a row is drawn
+  int64_t drawn = 0;  // that row; counts the rows of the class
+
+  // The rows of the class are cut into `quota` equal runs, and one row of each is drawn.
+  void DrawNext() {
+    const int64_t begin = run * count / quota, end = (run + 1) * count / quota;
+    drawn = begin + static_cast<int64_t>(
+                        random.Below(static_cast<uint64_t>(run), static_cast<uint64_t>(end - begin)));
   }
-  return renumbered;
-}
+  // Whether the next row of the class is drawn.
+  bool Takes() {
+    if (run == quota || seen++ != drawn) return false;
+    if (++run < quota) DrawNext();
+    return true;
+  }
+};
 
 }  // namespace
 
@@ -70,25 +81,24 @@ std::vector<bool> HeldOutMarks(const DataConfig& data, const std::vector<int32_t
     std::fill_n(marks.begin(), std::min(all, rows), true);
     return marks;
   }
-  const std::vector<size_t> numbers = ByAppearance(classes, data.validation_by == HeldOutBy::kStratified);
-  std::vector<std::vector<int64_t>> rows_of;
-  for (int64_t row = 0; row < rows; ++row) {
-    const size_t number = numbers[static_cast<size_t>(row)];
-    if (number == rows_of.size()) rows_of.emplace_back();
-    rows_of[number].push_back(row);
-  }
+  // Classes are counted from 0 in the order in which they appear, since callers number them differently.
+  const bool apart = data.validation_by == HeldOutBy::kStratified;
+  std::map<int32_t, size_t> numbers;
   std::vector<int64_t> counts;
-  for (const auto& of_class : rows_of) counts.push_back(static_cast<int64_t>(of_class.size()));
+  for (const int32_t one : classes) {
+    const size_t number = numbers.emplace(apart ? one : 0, numbers.size()).first->second;
+    if (number == counts.size()) counts.push_back(0);
+    ++counts[number];
+  }
   const std::vector<int64_t> quota = Apportion(all, counts);
   const CounterRandom random = CounterRandom(data.seed).Stream("held out");
-  for (size_t c = 0; c < quota.size(); ++c) {
-    const CounterRandom of_class = random.Stream(c);
-    for (int64_t run = 0; run < quota[c]; ++run) {
-      const int64_t begin = run * counts[c] / quota[c], end = (run + 1) * counts[c] / quota[c];
-      const auto drawn = static_cast<int64_t>(
-          of_class.Below(static_cast<uint64_t>(run), static_cast<uint64_t>(end - begin)));
-      marks[static_cast<size_t>(rows_of[c][static_cast<size_t>(begin + drawn)])] = true;
-    }
+  std::vector<RowClass> drawn;
+  for (size_t c = 0; c < counts.size(); ++c) {
+    drawn.push_back({counts[c], quota[c], random.Stream(c)});
+    if (quota[c] > 0) drawn.back().DrawNext();
+  }
+  for (size_t row = 0; row < marks.size(); ++row) {
+    marks[row] = drawn[numbers[apart ? classes[row] : 0]].Takes();
   }
   return marks;
 }

@@ -167,17 +167,15 @@ Permutations::Rows Permutations::Of(const OrderSpec& spec, int64_t epoch) {
   return rows;
 }
 
-// Fisher-Yates from the identity, so that the order does not depend on earlier epochs.
+// It shuffles the identity, so that the order does not depend on earlier epochs.
 std::vector<uint32_t> Permutations::Make(const OrderSpec& spec, int64_t epoch) const {
-  constexpr uint64_t kPauseEvery = uint64_t{1} << 20;  // tens of milliseconds
   CounterRandom random = CounterRandom(spec.seed).Stream("order").Stream(static_cast<uint64_t>(epoch));
   if (spec.split == Split::kFull) random = random.Stream(static_cast<uint64_t>(spec.worker));
   std::vector<uint32_t> rows(static_cast<size_t>(spec.rows));
   std::iota(rows.begin(), rows.end(), 0u);
-  for (uint64_t left = rows.size(); left > 1; --left) {
-    std::swap(rows[left - 1], rows[random.Below(left, left)]);
-    if (left % kPauseEvery == 0 && pause_) pause_();
-  }
+  Shuffle(random, &rows, [&] {
+    if (pause_) pause_();
+  });
   return rows;
 }
 

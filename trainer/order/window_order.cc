@@ -7,17 +7,6 @@
 #include "base/check.h"
 
 namespace dtrain {
-namespace {
-
-// Fisher and Yates.
-template <typename T>
-void Shuffle(const CounterRandom& random, std::vector<T>* values) {
-  for (uint64_t left = values->size(); left > 1; --left) {
-    std::swap((*values)[left - 1], (*values)[random.Below(left, left)]);
-  }
-}
-
-}  // namespace
 
 RowBlocks EqualBlocks(int64_t rows, int64_t block_rows) {
   auto begins = std::make_shared<std::vector<int64_t>>();

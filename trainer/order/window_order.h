@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
@@ -23,6 +24,21 @@ struct RowRun {
   int64_t begin = 0;
   int64_t end = 0;
 };
+
+// Shuffles values as Fisher and Yates do, from the last one to the first: a function of `random` and their
+// number. `pause` is called after every 2^20 of them, which are tens of milliseconds.
+template <typename T, typename Pause>
+void Shuffle(const CounterRandom& random, std::vector<T>* values, Pause&& pause) {
+  constexpr uint64_t kPauseEvery = uint64_t{1} << 20;
+  for (uint64_t left = values->size(); left > 1; --left) {
+    std::swap((*values)[left - 1], (*values)[random.Below(left, left)]);
+    if (left % kPauseEvery == 0) pause();
+  }
+}
+template <typename T>
+void Shuffle(const CounterRandom& random, std::vector<T>* values) {
+  Shuffle(random, values, [] {});
+}
 
 // Blocks of so many rows.
 RowBlocks EqualBlocks(int64_t rows, int64_t block_rows);

@@ -8,13 +8,15 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <thread>
 #include <utility>
 
-#include "base/clock.h"
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -94,6 +96,13 @@ std::string FileState(const std::string& path) {
                      about.st_mtim.tv_nsec, about.st_ctim.tv_sec, about.st_ctim.tv_nsec);
 }
 
+std::shared_ptr<const PassFacts> FactsOf(std::vector<std::string> class_names, SkippedRows skipped) {
+  auto facts = std::make_shared<PassFacts>();
+  facts->class_names = std::move(class_names);
+  facts->skipped = std::move(skipped);
+  return facts;
+}
+
 std::vector<int32_t> SortedNumbers(const std::vector<std::string>& names) {
   std::map<std::string, int32_t> number;
   for (const std::string& name : names) number.emplace(name, 0);
@@ -165,18 +174,46 @@ CacheFile CacheFileOf(const DataConfig& data, const LabelRules& rules, const std
           parsing + StatesOf(files).dump()};
 }
 
+namespace {
+
+// Waits until this task holds the lock of a file, or for so long. A task that dies lets go of its lock.
+class FileLock {
+ public:
+  FileLock(const std::string& path, std::chrono::seconds wait) : state_(std::make_shared<State>()) {
+    state_->file = FileDescriptor(open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (state_->file.get() < 0) ThrowNoCache(path, errno);
+    if (flock(state_->file.get(), LOCK_EX | LOCK_NB) == 0) return;
+    // The system has no wait for a lock that ends by time: a thread waits, and after that time it is left
+    // alone.
+    std::thread([state = state_] {
+      while (flock(state->file.get(), LOCK_EX) != 0 && errno == EINTR) {
+      }
+      const std::lock_guard<std::mutex> guard(state->mutex);
+      state->ended = true;
+      state->changed.notify_all();
+    }).detach();
+    std::unique_lock<std::mutex> guard(state_->mutex);
+    state_->changed.wait_for(guard, wait, [&] { return state_->ended; });
+  }
+
+ private:
+  struct State {  // shared with the thread
+    FileDescriptor file;
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool ended = false;
+  };
+  const std::shared_ptr<State> state_;
+};
+
+}  // namespace
+
 void OpenOrMake(const CacheFile& file, const std::function<bool()>& open_it,
                 const std::function<void()>& make) {
-  // Who holds the lock for longer is not waited for: this task makes the file, too.
+  // A task that holds the lock for longer is not waited for: this one makes the file, too.
   constexpr std::chrono::minutes kMaxWait{60};
   if (open_it()) return;
-  const std::string path = file.path + ".lock";
-  const FileDescriptor lock(open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (lock.get() < 0) ThrowNoCache(path, errno);
-  const TimePoint until = Clock::now() + kMaxWait;
-  while (flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && Clock::now() < until) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  }
+  const FileLock lock(file.path + ".lock", kMaxWait);
   if (open_it()) return;
   make();
   if (!open_it()) throw UserError("{}: was replaced by another task. Start again.", file.path);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,9 +13,9 @@
 
 #include "trainer/batch/input_form.h"
 #include "trainer/config/config.h"
+#include "trainer/order/data_fingerprint.h"
 #include "trainer/rows/label_rules.h"
 #include "trainer/rows/row_file.h"
-#include "trainer/sets/source.h"
 
 namespace dtrain {
 
@@ -37,14 +38,17 @@ std::string FileState(const std::string& path);
 // while it does holds up nobody.
 void OpenOrMake(const CacheFile& file, const std::function<bool()>& open, const std::function<void()>& make);
 
-// PassFacts: what one pass over all rows of data.train has found.
+// PassFacts: what one pass over all rows of data.train has found. Of rows in memory it has the names of
+// classes and what was left out.
 struct PassFacts {
   int64_t rows = 0;
   std::vector<std::string> class_names;
   std::vector<int64_t> class_rows;  // of each class, up to the last that has any
   SkippedRows skipped;
-  DataFingerprint fingerprint;
+  DataFingerprint fingerprint;  // rows: 0: it is not known
 };
+// The facts of rows in memory.
+std::shared_ptr<const PassFacts> FactsOf(std::vector<std::string> class_names, SkippedRows skipped);
 
 // Returns the numbers that names have in their sorted order.
 std::vector<int32_t> SortedNumbers(const std::vector<std::string>& names);

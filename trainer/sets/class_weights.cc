@@ -14,8 +14,6 @@
 namespace dtrain {
 namespace {
 
-constexpr int64_t kRowsAtOnce = 4096;
-
 std::vector<float> Balanced(const std::vector<int64_t>& counts) {
   const auto all = static_cast<double>(std::accumulate(counts.begin(), counts.end(), int64_t{0}));
   const auto there = std::count_if(counts.begin(), counts.end(), [](int64_t count) { return count > 0; });
@@ -44,21 +42,17 @@ size_t ClassOf(const std::string& name, const InputForm& form, int64_t classes) 
 
 std::vector<int64_t> CountClasses(const DataSet& set, int64_t begin, int64_t end) {
   std::vector<int64_t> counts;
-  std::vector<int64_t> rows(static_cast<size_t>(kRowsAtOnce));
-  std::vector<int32_t> labels(rows.size());
-  for (; begin < end; begin += kRowsAtOnce) {
-    const int64_t count = std::min(kRowsAtOnce, end - begin);
-    std::iota(rows.begin(), rows.begin() + count, begin);
-    set.Gather(rows.data(), count, nullptr, labels.data(), nullptr);
-    for (int64_t i = 0; i < count; ++i) CountClass(labels[static_cast<size_t>(i)], &counts);
-  }
+  VisitRows(set, begin, end, false, [&](const RowChunk& chunk) {
+    for (int64_t i = 0; i < chunk.count; ++i) CountClass(chunk.labels[i], &counts);
+  });
   return counts;
 }
 
 ClassCounts CountClasses(const DataSet& train, int64_t held_out) {
   const int64_t rows = *train.rows();
   held_out = std::min(held_out, rows);
-  ClassCounts counts{CountClasses(train, 0, held_out), {}};
+  const std::vector<int64_t>* const known = train.held_out_class_rows();
+  ClassCounts counts{known != nullptr ? *known : CountClasses(train, 0, held_out), {}};
   if (train.class_rows() == nullptr) {
     counts.trained = CountClasses(train, held_out, rows);
     return counts;

@@ -8,7 +8,7 @@
 
 #include "trainer/batch/input_form.h"
 #include "trainer/config/config.h"
-#include "trainer/sets/source.h"
+#include "trainer/sets/data_set.h"
 
 namespace dtrain {
 
@@ -17,6 +17,13 @@ inline void CountClass(int32_t label, std::vector<int64_t>* class_rows) {
   const auto number = static_cast<size_t>(label);
   if (number >= class_rows->size()) class_rows->resize(number + 1);
   ++(*class_rows)[number];
+}
+
+// Multiplies the weights of rows by those of their classes; empty: these count 1.
+inline void MultiplyWeights(gpu::Span<const float> class_weights, const int32_t* labels, int64_t rows,
+                            float* weights) {
+  if (class_weights.size == 0) return;
+  for (int64_t i = 0; i < rows; ++i) weights[i] *= class_weights[labels[i]];
 }
 
 // ClassCounts: the rows of each class, by number, up to the last that has any.

@@ -4,10 +4,10 @@
 #include <memory>
 #include <utility>
 
-#include "base/check.h"
 #include "base/error.h"
 #include "trainer/rows/csv_table.h"
 #include "trainer/rows/row_files.h"
+#include "trainer/sets/cache_file.h"
 
 namespace dtrain {
 
@@ -42,41 +42,64 @@ void CsrRows::CopyRow(int64_t row, SparseBuffer* to) const {
   }
 }
 
-uint64_t CsrRows::Checksum() const {
-  return FeatureChecksum(FeatureForm::kSparse,
-                         {BytesOf(offsets_), BytesOf(narrow_ids_), BytesOf(wide_ids_), BytesOf(values_)});
-}
-
-CsrSet::CsrSet(CsrRows rows, std::optional<int64_t> classes, std::vector<int32_t> labels,
-               std::vector<float> targets)
-    : rows_(std::move(rows)), classes_(classes), labels_(std::move(labels)), targets_(std::move(targets)) {
-  DT_CHECK(rows_.count() == static_cast<int64_t>(classes_ ? labels_.size() : targets_.size()), rows_.count());
-}
-
-void CsrSet::Gather(const int64_t* rows, int64_t count, float* inputs, int32_t* labels,
-                    float* targets) const {
-  if (inputs != nullptr) {
-    SparseBuffer features;
-    GatherSparse(rows, count, &features);
-    WriteDense(features.rows(), {inputs, count, rows_.inputs()});
+uint64_t CsrRows::Checksum(const HeldOutView* view) const {
+  if (view == nullptr) {
+    return FeatureChecksum(FeatureForm::kSparse,
+                           {BytesOf(offsets_), BytesOf(narrow_ids_), BytesOf(wide_ids_), BytesOf(values_)});
   }
-  for (int64_t i = 0; i < count; ++i) {
-    if (classes_) {
-      labels[i] = labels_[static_cast<size_t>(rows[i])];
-    } else {
-      targets[i] = targets_[static_cast<size_t>(rows[i])];
+  FeatureSum sum;
+  int64_t offset = 0;
+  sum.Add(BytesOf(&offset, 1));
+  const auto visit = [&](auto&& add) {
+    for (int64_t row = 0; row < count(); ++row) {
+      const auto at = static_cast<size_t>(view->FileRow(row));
+      add(offsets_[at], static_cast<size_t>(offsets_[at + 1] - offsets_[at]));
     }
-  }
+  };
+  visit([&](int64_t, size_t size) {
+    offset += static_cast<int64_t>(size);
+    sum.Add(BytesOf(&offset, 1));
+  });
+  visit([&](int64_t begin, size_t size) {
+    sum.Add(wide_ ? BytesOf(wide_ids_.data() + begin, size) : BytesOf(narrow_ids_.data() + begin, size));
+  });
+  if (values_.empty()) return sum.Value(FeatureForm::kSparse);
+  visit([&](int64_t begin, size_t size) { sum.Add(BytesOf(values_.data() + begin, size)); });
+  return sum.Value(FeatureForm::kSparse);
 }
 
-void CsrSet::GatherSparse(const int64_t* rows, int64_t count, SparseBuffer* features) const {
-  constexpr int64_t kAheadOfOffset = 16, kAhead = 8;
-  features->Clear();
-  for (int64_t i = 0; i < count; ++i) {
-    if (i + kAheadOfOffset < count) rows_.WillFind(rows[i + kAheadOfOffset]);
-    if (i + kAhead < count) rows_.WillCopy(rows[i + kAhead]);
-    rows_.CopyRow(rows[i], features);
+namespace {
+
+class CsrFetch : public Fetch {
+ public:
+  explicit CsrFetch(CsrRows rows) : rows_(std::move(rows)) {}
+
+  void Read(gpu::Span<const int64_t> rows, const RowsOut& out) const override {
+    out.sparse->Clear();
+    ForEachAhead(
+        rows, [&](int64_t row) __attribute__((always_inline)) { rows_.WillFind(row); },
+        [&](int64_t row) __attribute__((always_inline)) { rows_.WillCopy(row); },
+        [&](int64_t row) { rows_.CopyRow(row, out.sparse); });
   }
+  uint64_t Checksum(const HeldOutView* view) const override { return rows_.Checksum(view); }
+
+ private:
+  const CsrRows rows_;
+};
+
+}  // namespace
+
+std::shared_ptr<Fetch> FetchOf(CsrRows rows) { return std::make_shared<CsrFetch>(std::move(rows)); }
+
+DataSet SparseInMemory(SparseTable table, std::optional<int64_t> classes) {
+  SetForm form{table.rows.inputs(), classes, table.rows.count()};
+  form.sparse = true;
+  form.facts = FactsOf(table.labels.names(), std::move(table.skipped));
+  return {form, FetchOf(std::move(table.rows)),
+          Keep({{},
+                std::move(table.labels.classes()),
+                std::move(table.labels.targets()),
+                std::move(table.weights)})};
 }
 
 namespace {

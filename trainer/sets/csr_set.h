@@ -1,8 +1,9 @@
-// CsrSet: sparse rows in memory. Owner: LoadedData, shared. Thread: any; immutable.
+// Sparse rows in memory.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,12 +12,12 @@
 #include "trainer/input/sources.h"
 #include "trainer/rows/label_rules.h"
 #include "trainer/rows/row_file.h"
-#include "trainer/sets/source.h"
+#include "trainer/sets/data_set.h"
 
 namespace dtrain {
 
 // CsrRows: the features of rows, 4 bytes each where their numbers fit, and 4 more where a value is not 1.
-// Owner: a CsrSet. Thread: one, until it is filled.
+// Owner: a SparseTable, then a DataSet. Thread: one, until it is filled.
 class CsrRows {
  public:
   explicit CsrRows(int64_t inputs) : inputs_(inputs), wide_(HasWideNumbers(inputs)) {}
@@ -30,8 +31,8 @@ class CsrRows {
   int64_t features() const { return offsets_.back(); }
   // Appends a row to `to`.
   void CopyRow(int64_t row, SparseBuffer* to) const;
-  // DataFingerprint::features.
-  uint64_t Checksum() const;
+  // DataFingerprint::features, in the order of the view; null: as they lie.
+  uint64_t Checksum(const HeldOutView* view) const;
   // Bring a row near to the processor: first where it begins, then the row.
   // Always inline, because GCC takes a function that only prefetches for one without effects and leaves out
   // its call.
@@ -59,29 +60,6 @@ class CsrRows {
   std::vector<float> values_;  // empty: all are 1
 };
 
-class CsrSet : public DataSet {
- public:
-  // If `classes` is set, `labels` holds one label in [0, classes) for each row and `targets` is empty;
-  // otherwise the reverse.
-  CsrSet(CsrRows rows, std::optional<int64_t> classes, std::vector<int32_t> labels,
-         std::vector<float> targets);
-
-  int64_t inputs() const override { return rows_.inputs(); }
-  std::optional<int64_t> classes() const override { return classes_; }
-  std::optional<int64_t> rows() const override { return rows_.count(); }
-  void Gather(const int64_t* rows, int64_t count, float* inputs, int32_t* labels,
-              float* targets) const override;
-  bool sparse() const override { return true; }
-  void GatherSparse(const int64_t* rows, int64_t count, SparseBuffer* features) const override;
-  uint64_t Checksum() const override { return rows_.Checksum(); }
-
- private:
-  const CsrRows rows_;
-  const std::optional<int64_t> classes_;
-  const std::vector<int32_t> labels_;
-  const std::vector<float> targets_;
-};
-
 // SparseTable: the sparse rows of data.train or data.test in memory.
 struct SparseTable {
   CsrRows rows;
@@ -90,6 +68,10 @@ struct SparseTable {
   SkippedRows skipped;
   CsvColumns columns;  // of a table; lines of sparse rows have none
 };
+
+std::shared_ptr<Fetch> FetchOf(CsrRows rows);
+// The rows of a table, with the names of its classes and what was left out of it as facts.
+DataSet SparseInMemory(SparseTable table, std::optional<int64_t> classes);
 
 // Reads all rows of `inputs`, those of data.train or data.test, with features [0, width). For data.test,
 // `train_columns` and `train_names` are the columns of data.train and the names of its classes; null: this is

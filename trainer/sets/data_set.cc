@@ -1,86 +1,201 @@
 #include "trainer/sets/data_set.h"
 
+#include <zlib.h>
+
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "base/check.h"
-#include "gpu/ops.h"
+#include "trainer/sets/cache_file.h"
+#include "trainer/sets/source.h"
 
 namespace dtrain {
 namespace {
 
-constexpr double kWeight = 2;
-constexpr double kBias = 10;
-constexpr double kNoise = 0.33;
+// Copies the values of rows from a column that is there, and asks for them no more.
+template <typename From, typename To>
+void TakeFrom(gpu::Span<const From> column, gpu::Span<const int64_t> rows, To** to) {
+  if (*to == nullptr || column.data == nullptr) return;
+  for (int64_t i = 0; i < rows.size; ++i) (*to)[i] = column[rows[i]];
+  *to = nullptr;
+}
+
+template <typename Value>
+void UseColumn(const std::vector<Value>& values, gpu::Span<const Value>* column) {
+  if (!values.empty()) *column = values;
+}
 
 }  // namespace
 
-ByteSet::ByteSet(LargeVector<uint8_t> bytes, std::vector<uint8_t> labels, int64_t inputs, int64_t classes)
-    : bytes_(std::move(bytes)), labels_(std::move(labels)), inputs_(inputs), classes_(classes) {
-  DT_CHECK(bytes_.size() == labels_.size() * static_cast<size_t>(inputs), bytes_.size(), labels_.size(),
-           inputs);
+RowColumns Keep(OwnColumns columns) {
+  const auto kept = std::make_shared<const OwnColumns>(std::move(columns));
+  RowColumns spans;
+  UseColumn(kept->small_labels, &spans.small_labels);
+  UseColumn(kept->labels, &spans.labels);
+  UseColumn(kept->targets, &spans.targets);
+  UseColumn(kept->weights, &spans.weights);
+  spans.owner = kept;
+  return spans;
 }
 
-void ByteSet::Gather(const int64_t* rows, int64_t count, float* inputs, int32_t* labels, float*) const {
-  if (inputs != nullptr) {
-    gpu::Stream stream;
-    gpu::GatherBytes(stream, {bytes(), {rows, count}}, {inputs, count, inputs_});
-  }
-  for (int64_t i = 0; i < count; ++i) labels[i] = labels_[rows[i]];
-}
-
-FloatSet::FloatSet(std::vector<float> features, int64_t inputs, std::optional<int64_t> classes,
-                   std::vector<int32_t> labels, std::vector<float> targets)
-    : features_(std::move(features)),
-      inputs_(inputs),
-      classes_(classes),
-      labels_(std::move(labels)),
-      targets_(std::move(targets)) {
-  DT_CHECK(features_.size() == static_cast<size_t>(*rows() * inputs_), features_.size(), *rows(), inputs_);
-}
-
-void FloatSet::Gather(const int64_t* rows, int64_t count, float* inputs, int32_t* labels,
-                      float* targets) const {
-  for (int64_t i = 0; i < count; ++i) {
-    if (inputs != nullptr) {
-      std::copy_n(features_.data() + rows[i] * inputs_, inputs_, inputs + i * inputs_);
-    }
-    if (classes_.has_value()) {
-      labels[i] = labels_[static_cast<size_t>(rows[i])];
-    } else {
-      targets[i] = targets_[static_cast<size_t>(rows[i])];
-    }
+DataSet::DataSet(SetForm form, std::shared_ptr<Fetch> fetch, RowColumns columns)
+    : form_(std::move(form)), fetch_(std::move(fetch)), columns_(std::move(columns)) {
+  if (columns_.weights.data != nullptr) form_.weighted = true;
+  for (const int64_t size :
+       {columns_.small_labels.size, columns_.labels.size, columns_.targets.size, columns_.weights.size}) {
+    DT_CHECK(size == 0 || !form_.rows || size == *form_.rows, size, *form_.rows);
   }
 }
 
-std::unique_ptr<BatchSource> ForwardedSet::Stream(const Config& config, int worker, int workers) const {
-  return set_->Stream(config, worker, workers);
+gpu::MatrixView<const uint8_t> DataSet::bytes() const {
+  return form_.rows ? fetch_->bytes() : gpu::MatrixView<const uint8_t>();
 }
 
-uint64_t WeightedSet::Checksum() const {
-  const uint64_t rows = ForwardedSet::Checksum();
-  if (rows == 0 || weights_.empty()) return rows;
-  return FeatureChecksum(static_cast<FeatureForm>(rows & 0xff), {BytesOf(&rows, 1), BytesOf(weights_)});
+gpu::MatrixView<const float> DataSet::floats() const {
+  return form_.rows && scale_.empty() ? fetch_->floats() : gpu::MatrixView<const float>();
 }
 
-SyntheticLinear::SyntheticLinear(uint64_t seed, std::string_view part, int64_t inputs,
-                                 std::optional<int64_t> rows)
-    : random_(CounterRandom(seed).Stream("synthetic linear").Stream(part)), inputs_(inputs), rows_(rows) {}
+std::optional<DataFingerprint> DataSet::fingerprint() const {
+  if (form_.facts == nullptr || form_.facts->fingerprint.rows == 0) return std::nullopt;
+  return form_.facts->fingerprint;
+}
 
-void SyntheticLinear::Gather(const int64_t* rows, int64_t count, float* inputs, int32_t*,
-                             float* targets) const {
-  for (int64_t i = 0; i < count; ++i) {
-    // A row takes inputs_ + 1 numbers: the inputs, then the noise.
-    const uint64_t first = static_cast<uint64_t>(rows[i]) * static_cast<uint64_t>(inputs_ + 1);
-    double sum = 0;
-    for (int64_t j = 0; j < inputs_; ++j) {
-      const float x = static_cast<float>(random_.Normal(first + static_cast<uint64_t>(j)));
-      if (inputs != nullptr) inputs[i * inputs_ + j] = x;
-      sum += x;
-    }
-    const double noise = kNoise * random_.Normal(first + static_cast<uint64_t>(inputs_));
-    targets[i] = static_cast<float>(kWeight * sum + kBias + noise);
+const std::vector<int64_t>* DataSet::class_rows() const {
+  return form_.facts == nullptr || form_.facts->class_rows.empty() ? nullptr : &form_.facts->class_rows;
+}
+
+const std::vector<int64_t>* DataSet::held_out_class_rows() const {
+  return held_out_class_rows_.empty() ? nullptr : &held_out_class_rows_;
+}
+
+uint64_t DataSet::Checksum() const {
+  const uint64_t features = fetch_->Checksum(view_.get());
+  if (features == 0 || columns_.weights.data == nullptr) return features;
+  FeatureSum sum;
+  sum.Add(BytesOf(&features, 1));
+  if (view_ == nullptr) sum.Add(BytesOf(columns_.weights.data, static_cast<size_t>(columns_.weights.size)));
+  for (int64_t row = 0; view_ != nullptr && row < view_->rows(); ++row) {
+    sum.Add(BytesOf(&columns_.weights[view_->FileRow(row)], 1));
   }
+  return sum.Value(static_cast<FeatureForm>(features & 0xff));
+}
+
+gpu::Span<const int64_t> DataSet::FileRows(gpu::Span<const int64_t> rows,
+                                           std::vector<int64_t>* memory) const {
+  if (view_ == nullptr) return rows;
+  memory->resize(static_cast<size_t>(rows.size));
+  for (int64_t i = 0; i < rows.size; ++i) (*memory)[static_cast<size_t>(i)] = view_->FileRow(rows[i]);
+  return *memory;
+}
+
+void DataSet::Read(gpu::Span<const int64_t> rows, const RowsOut& out) const {
+  RowsOut left = out;
+  if (form_.classes) left.targets = nullptr;
+  if (!form_.classes) left.labels = nullptr;
+  if (!form_.weighted) left.weights = nullptr;
+  TakeFrom(columns_.small_labels, rows, &left.labels);
+  TakeFrom(columns_.labels, rows, &left.labels);
+  TakeFrom(columns_.targets, rows, &left.targets);
+  TakeFrom(columns_.weights, rows, &left.weights);
+  std::optional<SparseBuffer> own;
+  if (!form_.sparse) {
+    left.sparse = nullptr;
+  } else if (out.inputs != nullptr) {
+    left.inputs = nullptr;
+    if (left.sparse == nullptr) left.sparse = &own.emplace();
+  }
+  if (left.inputs != nullptr || left.sparse != nullptr || left.labels != nullptr || left.targets != nullptr ||
+      left.weights != nullptr) {
+    DT_CHECK(fetch_ != nullptr, rows.size);
+    fetch_->Read(rows, left);
+  }
+  if (out.inputs == nullptr) return;
+  const gpu::MatrixView<float> inputs(out.inputs, rows.size, form_.inputs);
+  if (form_.sparse) WriteDense(left.sparse->rows(), inputs);
+  if (!scale_.empty()) ApplyScale(scale_, inputs);
+}
+
+void DataSet::Gather(const int64_t* rows, int64_t count, float* inputs, int32_t* labels,
+                     float* targets) const {
+  std::vector<int64_t> memory;
+  Read(FileRows({rows, count}, &memory), {inputs, nullptr, labels, targets, nullptr});
+}
+
+void DataSet::GatherSparse(const int64_t* rows, int64_t count, SparseBuffer* features) const {
+  std::vector<int64_t> memory;
+  Read(FileRows({rows, count}, &memory), {nullptr, features, nullptr, nullptr, nullptr});
+}
+
+void DataSet::Weights(const int64_t* rows, int64_t count, float* weights) const {
+  std::vector<int64_t> memory;
+  Read(FileRows({rows, count}, &memory), {nullptr, nullptr, nullptr, nullptr, weights});
+}
+
+void DataSet::WillNeed(const std::vector<RowRun>& runs) const {
+  if (view_ == nullptr) return fetch_->WillNeed(runs);
+  std::vector<RowRun> of_files;
+  for (const RowRun& run : runs) of_files.push_back(view_->FileRun(run));
+  fetch_->WillNeed(of_files);
+}
+
+std::unique_ptr<BatchSource> DataSet::Stream(const Config& config, int worker, int workers) const {
+  return stream_ ? stream_(config, worker, workers) : nullptr;
+}
+
+void DataSet::HoldOut(std::shared_ptr<const HeldOutView> view, std::vector<int64_t> class_rows,
+                      uint32_t labels) {
+  DT_CHECK(form_.rows && view->rows() == *form_.rows, view->rows());
+  view_ = std::move(view);
+  held_out_class_rows_ = std::move(class_rows);
+  form_.blocks = view_->Blocks(form_.blocks);
+  if (!fingerprint()) return;
+  auto facts = std::make_shared<PassFacts>(*form_.facts);
+  facts->fingerprint.labels = labels;
+  form_.facts = std::move(facts);
+}
+
+void DataSet::UseScale(const FittedScale& scale) {
+  if (!fetch_->Scale(scale)) scale_ = scale;
+}
+
+void VisitRows(const DataSet& set, int64_t begin, int64_t end, bool features,
+               const std::function<void(const RowChunk&)>& visit) {
+  constexpr int64_t kRowsAtOnce = 1024;
+  const auto rows_at_once = static_cast<size_t>(std::min(kRowsAtOnce, std::max<int64_t>(end - begin, 0)));
+  const bool dense = features && !set.sparse(), sparse = features && set.sparse();
+  const bool labels = !features && set.classes(), targets = !features && !set.classes();
+  std::vector<int64_t> rows(rows_at_once), file_rows;
+  std::vector<float> inputs(dense ? rows_at_once * static_cast<size_t>(set.inputs()) : 0);
+  std::vector<int32_t> of_labels(labels ? rows_at_once : 0);
+  std::vector<float> of_targets(targets ? rows_at_once : 0);
+  SparseBuffer of_sparse;
+  const RowsOut out{dense ? inputs.data() : nullptr, sparse ? &of_sparse : nullptr,
+                    labels ? of_labels.data() : nullptr, targets ? of_targets.data() : nullptr, nullptr};
+  for (; begin < end; begin += kRowsAtOnce) {
+    const int64_t count = std::min(kRowsAtOnce, end - begin);
+    std::iota(rows.begin(), rows.begin() + count, begin);
+    set.Read(set.FileRows({rows.data(), count}, &file_rows), out);
+    visit({count, out.inputs, out.sparse, out.labels, out.targets});
+  }
+}
+
+uint32_t AddToLabels(uint32_t crc, const void* labels, int64_t count) {
+  const auto bytes = static_cast<size_t>(count) * sizeof(int32_t);
+  return static_cast<uint32_t>(crc32_z(crc, static_cast<const Bytef*>(labels), bytes));
+}
+
+DataFingerprint FingerprintOf(const DataSet& train) {
+  if (const std::optional<DataFingerprint> known = train.fingerprint()) return *known;
+  DataFingerprint print;
+  if (!train.rows()) return print;
+  print.rows = *train.rows();
+  VisitRows(train, 0, print.rows, false, [&](const RowChunk& chunk) {
+    const void* const labels = chunk.labels;
+    print.labels = AddToLabels(print.labels, labels != nullptr ? labels : chunk.targets, chunk.count);
+  });
+  print.features = train.Checksum();
+  return print;
 }
 
 }  // namespace dtrain

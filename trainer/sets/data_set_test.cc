@@ -8,7 +8,8 @@
 #include "trainer/input/data_test_util.h"
 #include "trainer/rows/idx.h"
 #include "trainer/sets/data_set.h"
-#include "trainer/sets/digits.h"
+#include "trainer/sets/generators.h"
+#include "trainer/sets/memory_rows.h"
 
 namespace dtrain {
 namespace {
@@ -17,7 +18,7 @@ struct Rows {
   std::vector<float> inputs, targets;
 };
 
-Rows Read(const SyntheticLinear& set, int64_t first, int64_t count) {
+Rows Read(const DataSet& set, int64_t first, int64_t count) {
   std::vector<int64_t> rows(count);
   std::iota(rows.begin(), rows.end(), first);
   Rows read{std::vector<float>(count * set.inputs()), std::vector<float>(count)};
@@ -26,7 +27,7 @@ Rows Read(const SyntheticLinear& set, int64_t first, int64_t count) {
 }
 
 TEST_CASE("synthetic linear: a row is the same alone and among others, near and far") {
-  const SyntheticLinear set(1, "train", 3, std::nullopt);
+  const DataSet set = LinearRows(1, "train", 3, std::nullopt);
   const Rows together = Read(set, 1000000000000, 5);
   for (int64_t i = 0; i < 5; ++i) {
     const Rows alone = Read(set, 1000000000000 + i, 1);
@@ -36,15 +37,15 @@ TEST_CASE("synthetic linear: a row is the same alone and among others, near and 
 }
 
 TEST_CASE("synthetic linear: seeds and parts give different rows") {
-  const Rows base = Read(SyntheticLinear(1, "train", 1, std::nullopt), 0, 10);
-  CHECK(Read(SyntheticLinear(2, "train", 1, std::nullopt), 0, 10).inputs != base.inputs);
-  CHECK(Read(SyntheticLinear(1, "test", 1, std::nullopt), 0, 10).inputs != base.inputs);
+  const Rows base = Read(LinearRows(1, "train", 1, std::nullopt), 0, 10);
+  CHECK(Read(LinearRows(2, "train", 1, std::nullopt), 0, 10).inputs != base.inputs);
+  CHECK(Read(LinearRows(1, "test", 1, std::nullopt), 0, 10).inputs != base.inputs);
 }
 
 TEST_CASE("synthetic linear: inputs are standard normal and targets follow the line") {
   constexpr int64_t kRows = 100000;
   for (const int64_t inputs : {1, 2}) {
-    const Rows rows = Read(SyntheticLinear(1, "train", inputs, std::nullopt), 0, kRows);
+    const Rows rows = Read(LinearRows(1, "train", inputs, std::nullopt), 0, kRows);
     double sum = 0, square = 0, noise = 0, noise_square = 0, cross = 0;
     for (int64_t i = 0; i < kRows; ++i) {
       double x = 0;
@@ -70,7 +71,7 @@ struct Images {
   std::vector<int32_t> labels;
 };
 
-Images Read(const ByteSet& set, int64_t first, int64_t count) {
+Images ImagesOf(const DataSet& set, int64_t first, int64_t count) {
   std::vector<int64_t> rows(count);
   std::iota(rows.begin(), rows.end(), first);
   Images images{std::vector<float>(count * set.inputs()), std::vector<int32_t>(count)};
@@ -79,15 +80,16 @@ Images Read(const ByteSet& set, int64_t first, int64_t count) {
 }
 
 TEST_CASE("digits: an image depends on seed, part and row alone") {
-  const Images many = Read(DrawDigits(1, "train", 50), 7, 1), few = Read(DrawDigits(1, "train", 8), 7, 1);
+  const Images many = ImagesOf(DrawDigits(1, "train", 50), 7, 1),
+               few = ImagesOf(DrawDigits(1, "train", 8), 7, 1);
   CHECK(many.pixels == few.pixels);
   CHECK(many.labels == few.labels);
-  CHECK(Read(DrawDigits(2, "train", 8), 7, 1).pixels != few.pixels);
-  CHECK(Read(DrawDigits(1, "test", 8), 7, 1).pixels != few.pixels);
+  CHECK(ImagesOf(DrawDigits(2, "train", 8), 7, 1).pixels != few.pixels);
+  CHECK(ImagesOf(DrawDigits(1, "test", 8), 7, 1).pixels != few.pixels);
 }
 
 TEST_CASE("digits: classes are about equally frequent") {
-  const Images images = Read(DrawDigits(1, "train", 5000), 0, 5000);
+  const Images images = ImagesOf(DrawDigits(1, "train", 5000), 0, 5000);
   std::vector<int> counts(kDigitClasses);
   for (const int32_t label : images.labels) ++counts.at(label);
   for (const int count : counts) {
@@ -98,8 +100,8 @@ TEST_CASE("digits: classes are about equally frequent") {
 
 TEST_CASE("digits: the nearest class mean is right for under 0.85 of the test images") {
   const int64_t kInputs = kDigitInputs;
-  const Images train = Read(DrawDigits(1, "train", 10000), 0, 10000);
-  const Images test = Read(DrawDigits(1, "test", 2000), 0, 2000);
+  const Images train = ImagesOf(DrawDigits(1, "train", 10000), 0, 10000);
+  const Images test = ImagesOf(DrawDigits(1, "test", 2000), 0, 2000);
   std::vector<double> means(kDigitClasses * kInputs), counts(kDigitClasses);
   for (size_t i = 0; i < train.labels.size(); ++i) {
     ++counts[train.labels[i]];
@@ -123,11 +125,11 @@ TEST_CASE("digits: the nearest class mean is right for under 0.85 of the test im
   CHECK(accuracy > 0.5);  // they are digits, after all
 }
 
-TEST_CASE("byte set: of IDX files joins image and label of a row") {
+TEST_CASE("bytes in memory: of IDX files joins image and label of a row") {
   const std::string images = WritePlain("images", IdxImageContent(3, 1, 2));
   const std::string labels = WritePlain("labels", IdxLabelContent({7, 8, 9}));
   IdxSet idx = ReadIdxSet({{images}, {labels}}, "data.train", {10, "", ""});
-  const ByteSet set(std::move(idx.images.bytes), std::move(idx.labels), 2, 10);
+  const DataSet set = BytesInMemory(std::move(idx.images.bytes), std::move(idx.labels), 2, 10);
   const int64_t rows[] = {2, 0};
   float inputs[4];
   int32_t got[2];

@@ -5,21 +5,29 @@
 #include <deque>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <numeric>
+#include <optional>
+#include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/random.h"
 #include "trainer/order/order.h"
+#include "trainer/order/window_order.h"
+#include "trainer/rows/row_file.h"
 #include "trainer/rows/row_files.h"
+#include "trainer/sets/cache_file.h"
 #include "trainer/sets/class_weights.h"
 #include "trainer/sets/csr_set.h"
-#include "trainer/sets/data_set.h"
+#include "trainer/sets/memory_rows.h"
 #include "trainer/sets/running_scale.h"
+#include "trainer/sets/source.h"
 
 namespace dtrain {
 namespace {
@@ -98,8 +106,6 @@ void Permute(const std::vector<uint32_t>& order, SparseBuffer* rows) {
   for (const uint32_t row : order) permuted.AddRow(*rows, row);
   *rows = std::move(permuted);
 }
-
-}  // namespace
 
 // Pipe: reads rows and gives them window by window. Thread: first its owner, then the thread that Run() is
 // on; Take() is called by another one.
@@ -230,18 +236,13 @@ class Pipe {
   void Weigh(RowWindow* window) const {
     if (class_weights_.empty()) return;
     window->weights.resize(window->classes.size(), 1.0f);
-    for (size_t row = 0; row < window->classes.size(); ++row) {
-      window->weights[row] *= class_weights_[static_cast<size_t>(window->classes[row])];
-    }
+    MultiplyWeights(class_weights_, window->classes.data(), window->rows, window->weights.data());
   }
   void Shuffle(RowWindow* window) {
     if (!data_.shuffle || window->rows == 0) return;
-    const CounterRandom random = random_.Stream(static_cast<uint64_t>(windows_++));
     std::vector<uint32_t> order(static_cast<size_t>(window->rows));
     std::iota(order.begin(), order.end(), 0u);
-    for (uint64_t left = order.size(); left > 1; --left) {
-      std::swap(order[left - 1], order[random.Below(left, left)]);
-    }
+    dtrain::Shuffle(random_.Stream(static_cast<uint64_t>(windows_++)), &order);
     Permute(order, static_cast<size_t>(inputs()), &window->features);
     Permute(order, &window->sparse);
     Permute(order, 1, &window->classes);
@@ -271,8 +272,6 @@ class Pipe {
   std::exception_ptr fault_;
   bool abandoned_ = false;
 };
-
-namespace {
 
 // PipeBatches: the batches of a pipe's windows. Where the run goes on after a loss, the pipe goes on with
 // what it has: nothing comes twice.
@@ -380,75 +379,65 @@ class PipeBatches : public BatchSource {
   int64_t waited_nanos_ = 0;
 };
 
+// Fits the scale and the weights of classes on the rows of the head behind those held out.
+void Fit(const Config& config, const LabelRules& rules, RowWindow* held_out, RowWindow* head, InputForm* form,
+         Pipe* pipe) {
+  const FeatureScale kind = config.data.scale;
+  if (kind != FeatureScale::kNone && HasSparseRows(config.data)) {
+    if (form->scale.empty()) form->scale = FitNumbers(config, *head);
+  } else if (kind != FeatureScale::kNone) {
+    const gpu::MatrixView<float> rows(head->features.data(), head->rows, pipe->inputs());
+    if (form->scale.empty()) form->scale = WithoutFlags(FitScale(kind, rows), form->columns);
+    ApplyScale(form->scale, rows);
+    ApplyScale(form->scale, {held_out->features.data(), held_out->rows, pipe->inputs()});
+    pipe->UseScale(form->scale);
+  }
+  if (!rules.classes) return;
+  pipe->UseClassWeights(
+      ClassWeightsOf(config.data, *form, *rules.classes, [&] { return CountsOf(head->classes); }));
+}
+
+// The rows that are held out, as a set without end.
+DataSet HeldOutSet(RowWindow rows, int64_t inputs, std::optional<int64_t> classes, bool sparse,
+                   std::shared_ptr<const PassFacts> facts) {
+  OwnColumns columns{{}, std::move(rows.classes), std::move(rows.targets), std::move(rows.weights)};
+  std::shared_ptr<Fetch> fetch;
+  if (sparse) {
+    CsrRows features(inputs);
+    features.Append(rows.sparse);
+    fetch = FetchOf(std::move(features));
+  } else {
+    fetch = FetchOf(std::move(rows.features), rows.rows, inputs);
+  }
+  SetForm form{inputs, classes};
+  form.sparse = sparse;
+  form.facts = std::move(facts);
+  return {form, std::move(fetch), Keep(std::move(columns))};
+}
+
 }  // namespace
 
-PipedSet::PipedSet(const Config& config, const LabelRules& rules, SourceInputs* inputs, InputForm* form)
-    : classes_(rules.classes),
-      sparse_(HasSparseRows(config.data)),
-      pipe_(std::make_shared<Pipe>(config, rules, inputs, form->columns)) {
-  columns_ = pipe_->columns();
-  inputs_ = pipe_->inputs();
+PipedSet OpenPipe(const Config& config, const LabelRules& rules, SourceInputs* inputs, InputForm* form) {
+  auto pipe = std::make_shared<Pipe>(config, rules, inputs, form->columns);
   const int64_t held_out = config.data.validation;
-  RowWindow head = pipe_->ReadHead(held_out + pipe_->window());
+  RowWindow head = pipe->ReadHead(held_out + pipe->window());
   if (head.rows <= held_out) {
     throw UserError("{}: has {} rows, and data.validation = {} holds out all of them. Hold out fewer.",
                     config.data.train.path[0], head.rows, held_out);
   }
-  form->classes = pipe_->names();
-  skipped_ = pipe_->Skipped();
-  RowWindow first = TakeFirst(&head, held_out, inputs_);
-  const gpu::MatrixView<float> rows(head.features.data(), head.rows, inputs_);
-  if (config.data.scale != FeatureScale::kNone && sparse_) {
-    if (form->scale.empty()) form->scale = FitNumbers(config, head);
-  } else if (config.data.scale != FeatureScale::kNone) {
-    if (form->scale.shift.empty())
-      form->scale = WithoutFlags(FitScale(config.data.scale, rows), form->columns);
-    ApplyScale(form->scale, rows);
-    ApplyScale(form->scale, gpu::MatrixView<float>(first.features.data(), first.rows, inputs_));
-    pipe_->UseScale(form->scale);
-  }
-  if (classes_) {
-    pipe_->UseClassWeights(
-        ClassWeightsOf(config.data, *form, *classes_, [&] { return CountsOf(head.classes); }));
-  }
-  pipe_->GiveBack(std::move(head));
-  if (held_out == 0) return;
-  if (HasSparseRows(config.data)) {
-    CsrRows features(inputs_);
-    features.Append(first.sparse);
-    held_out_ = std::make_unique<CsrSet>(std::move(features), classes_, std::move(first.classes),
-                                         std::move(first.targets));
-  } else {
-    held_out_ = std::make_unique<FloatSet>(std::move(first.features), inputs_, classes_,
-                                           std::move(first.classes), std::move(first.targets));
-  }
-  if (first.weights.empty()) return;
-  held_out_ =
-      std::make_unique<WeightedSet>(std::move(held_out_), std::move(first.weights), std::vector<float>());
-}
-
-PipedSet::~PipedSet() = default;
-
-void PipedSet::Gather(const int64_t* rows, int64_t count, float* inputs, int32_t* labels,
-                      float* targets) const {
-  DT_CHECK(held_out_ != nullptr, count);
-  held_out_->Gather(rows, count, inputs, labels, targets);
-}
-
-void PipedSet::GatherSparse(const int64_t* rows, int64_t count, SparseBuffer* features) const {
-  held_out_->GatherSparse(rows, count, features);
-}
-
-bool PipedSet::weighted() const { return held_out_ != nullptr && held_out_->weighted(); }
-
-void PipedSet::Weights(const int64_t* rows, int64_t count, float* weights) const {
-  held_out_->Weights(rows, count, weights);
-}
-
-std::unique_ptr<BatchSource> PipedSet::Stream(const Config& config, int worker, int workers) const {
-  DT_CHECK(pipe_ != nullptr);
-  if (config.data.split != Split::kFull) pipe_->TakeTurns(worker, workers);
-  return std::make_unique<PipeBatches>(config, std::exchange(pipe_, nullptr));
+  form->classes = pipe->names();
+  RowWindow first = TakeFirst(&head, held_out, pipe->inputs());
+  Fit(config, rules, &first, &head, form, pipe.get());
+  pipe->GiveBack(std::move(head));
+  PipedSet piped{HeldOutSet(std::move(first), pipe->inputs(), rules.classes, HasSparseRows(config.data),
+                            FactsOf(pipe->names(), pipe->Skipped())),
+                 pipe->columns()};
+  piped.set.UseStream([pipe](const Config& of_run, int worker, int workers) mutable {
+    DT_CHECK(pipe != nullptr);
+    if (of_run.data.split != Split::kFull) pipe->TakeTurns(worker, workers);
+    return std::make_unique<PipeBatches>(of_run, std::exchange(pipe, nullptr));
+  });
+  return piped;
 }
 
 }  // namespace dtrain

@@ -9,15 +9,19 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "trainer/rows/row_file.h"
 #include "trainer/rows/row_files.h"
 #include "trainer/sets/cache_file.h"
 #include "trainer/sets/class_weights.h"
@@ -68,7 +72,7 @@ uint32_t ColumnCrc(uint32_t crc, const void* values, size_t rows) {
 }
 
 // CacheWriter: a cache that is being made. Until Publish() it has another name, and it is removed without it.
-// Owner: CachedSet::Of(). Thread: one.
+// Owner: CachedSet(). Thread: one.
 class CacheWriter {
  public:
   explicit CacheWriter(std::string path)
@@ -184,7 +188,7 @@ void AppendSparse(const SparseBuffer& rows, std::string* bytes) {
   bytes->resize((bytes->size() + sizeof(Id) - 1) / sizeof(Id) * sizeof(Id));
 }
 
-// CacheMaker: reads all rows and writes them as a cache. Owner: CachedSet::Of(). Thread: one.
+// CacheMaker: reads all rows and writes them as a cache. Owner: CachedSet(). Thread: one.
 class CacheMaker {
  public:
   CacheMaker(const RowFiles& files, const LabelRules& rules, const std::string& path)
@@ -274,24 +278,6 @@ class CacheMaker {
   std::vector<uint32_t> block_crcs_;
 };
 
-}  // namespace
-
-std::shared_ptr<CachedSet> CachedSet::Of(const DataConfig& data, const LabelRules& rules,
-                                         const std::vector<InputColumn>& how, int64_t inputs) {
-  const CacheFile cache = CacheFileOf(data, rules, how, inputs, "rows");
-  std::shared_ptr<CachedSet> set;
-  const auto open_it = [&] { return (set = Open(cache, rules)) != nullptr; };
-  OpenOrMake(cache, open_it, [&] {
-    const RowFiles files(data, how, inputs);
-    CacheMaker maker(files, rules, cache.path);
-    maker.ReadAll();
-    maker.Publish(cache);
-  });
-  return set;
-}
-
-namespace {
-
 // Whether the header is that of a file of so many bytes.
 bool IsSound(const Header& header, int64_t file_bytes) {
   const bool has_inputs = header.inputs >= 1 || (header.inputs == kKeyInputs && header.id_bytes == 8);
@@ -324,9 +310,50 @@ bool AreSound(const Header& header, const int64_t* offsets, const std::vector<in
   return true;
 }
 
-}  // namespace
+// CachedRows: the rows of a cache that is mapped. Its features are checked when they are first asked for: a
+// cache may be larger than memory. Owner: the set. Thread: any; immutable but for what is checked.
+class CachedRows : public Fetch {
+ public:
+  ~CachedRows() override {
+    if (map_ != nullptr) munmap(map_, map_bytes_);
+  }
 
-std::shared_ptr<CachedSet> CachedSet::Open(const CacheFile& cache, const LabelRules& rules) {
+  // Returns null if there is no such cache of these data.
+  static std::shared_ptr<CachedRows> Open(const CacheFile& cache, const LabelRules& rules);
+  static DataSet ToSet(std::shared_ptr<CachedRows> rows, const LabelRules& rules);
+
+  void Read(gpu::Span<const int64_t> rows, const RowsOut& out) const override;
+  void WillNeed(const std::vector<RowRun>& runs) const override;
+  gpu::MatrixView<const float> floats() const override {
+    if (sparse()) return {};
+    return {reinterpret_cast<const float*>(features_), facts_->rows, header_.inputs};
+  }
+
+ private:
+  CachedRows() = default;
+
+  bool sparse() const { return header_.id_bytes > 0; }
+  // Where the features of a row begin, in bytes behind features_; also of the row behind the last.
+  int64_t ByteOf(int64_t row) const {
+    return sparse() ? offsets_[row] : row * header_.inputs * static_cast<int64_t>(sizeof(float));
+  }
+  void CheckBlock(int64_t block) const;
+  void ReadSparse(gpu::Span<const int64_t> rows, SparseBuffer* out) const;
+
+  std::string path_;
+  void* map_ = nullptr;
+  size_t map_bytes_ = 0;
+  Header header_;
+  const char* features_ = nullptr;    // [rows, inputs] float32, or sparse rows
+  const int64_t* offsets_ = nullptr;  // of sparse rows, [rows + 1]
+  RowColumns columns_;
+  const uint32_t* block_crcs_ = nullptr;
+  mutable std::vector<std::atomic<bool>> is_checked_;  // of each block
+  RowBlocks blocks_;
+  std::shared_ptr<PassFacts> facts_;
+};
+
+std::shared_ptr<CachedRows> CachedRows::Open(const CacheFile& cache, const LabelRules& rules) {
   const FileDescriptor file(open(cache.path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   struct stat about {};
   Header header;
@@ -335,7 +362,8 @@ std::shared_ptr<CachedSet> CachedSet::Open(const CacheFile& cache, const LabelRu
     return nullptr;
   }
   if (!IsSound(header, about.st_size)) return nullptr;
-  std::shared_ptr<CachedSet> set(new CachedSet());
+  std::shared_ptr<CachedRows> set(new CachedRows());
+  set->header_ = header;
   set->map_bytes_ = static_cast<size_t>(about.st_size);
   void* const map = mmap(nullptr, set->map_bytes_, PROT_READ, MAP_SHARED, file.get(), 0);
   if (map == MAP_FAILED) return nullptr;
@@ -345,12 +373,8 @@ std::shared_ptr<CachedSet> CachedSet::Open(const CacheFile& cache, const LabelRu
   if (Crc32cExtend(0, text.data(), text.size()) != header.text_crc) return nullptr;
   std::optional<PassFacts> facts = FactsIn(cache, text);
   if (!facts || facts->rows != header.rows) return nullptr;
-  set->facts_ = std::move(*facts);
+  set->facts_ = std::make_shared<PassFacts>(std::move(*facts));
   set->features_ = begin + kFeaturesAt;
-  set->labels_ = reinterpret_cast<const int32_t*>(begin + header.labels_at());
-  set->inputs_ = header.inputs;
-  set->classes_ = rules.classes;
-  set->id_bytes_ = header.id_bytes;
   if (set->sparse()) {
     set->offsets_ = reinterpret_cast<const int64_t*>(begin + header.offsets_at());
     const auto numbers = static_cast<size_t>(header.labels_at() - header.offsets_at()) / sizeof(int32_t);
@@ -364,37 +388,43 @@ std::shared_ptr<CachedSet> CachedSet::Open(const CacheFile& cache, const LabelRu
   }
   set->path_ = cache.path;
   set->block_crcs_ = reinterpret_cast<const uint32_t*>(begin + header.crcs_at());
-  set->facts_.fingerprint.features =
+  set->facts_->fingerprint.features =
       FeatureChecksum(FeatureForm::kCache,
                       {{begin + header.crcs_at(), static_cast<size_t>(header.text_at() - header.crcs_at())},
                        BytesOf(&header.weights_crc, 1)});
   set->is_checked_ = std::vector<std::atomic<bool>>(static_cast<size_t>(BlockCount(header.rows)));
   // Labels are used as indexes.
   const auto rows = static_cast<size_t>(header.rows);
-  if (ColumnCrc(0, set->labels_, rows) != set->facts_.fingerprint.labels) return nullptr;
-  if (header.has_weights == 1) {
-    set->weights_ = reinterpret_cast<const float*>(begin + header.weights_at());
-    if (ColumnCrc(0, set->weights_, rows) != header.weights_crc) return nullptr;
+  const char* const labels = begin + header.labels_at();
+  if (ColumnCrc(0, labels, rows) != set->facts_->fingerprint.labels) return nullptr;
+  if (rules.classes) {
+    set->columns_.labels = {reinterpret_cast<const int32_t*>(labels), header.rows};
+  } else {
+    set->columns_.targets = {reinterpret_cast<const float*>(labels), header.rows};
   }
+  if (header.has_weights == 1) {
+    set->columns_.weights = {reinterpret_cast<const float*>(begin + header.weights_at()), header.rows};
+    if (ColumnCrc(0, set->columns_.weights.data, rows) != header.weights_crc) return nullptr;
+  }
+  const gpu::Span<const int32_t> all = set->columns_.labels;
   const auto in_range = [&](int32_t label) { return label >= 0 && label < *rules.classes; };
-  if (rules.classes && !std::all_of(set->labels_, set->labels_ + header.rows, in_range)) return nullptr;
+  if (!std::all_of(all.begin(), all.end(), in_range)) return nullptr;
   return set;
 }
 
-CachedSet::~CachedSet() {
-  if (map_ != nullptr) munmap(map_, map_bytes_);
+DataSet CachedRows::ToSet(std::shared_ptr<CachedRows> rows, const LabelRules& rules) {
+  SetForm form{rows->header_.inputs, rules.classes, rows->header_.rows};
+  form.sparse = rows->sparse();
+  form.blocks = rows->blocks_;
+  form.facts = rows->facts_;
+  const RowColumns columns = rows->columns_;
+  return {std::move(form), std::move(rows), columns};
 }
 
-gpu::MatrixView<const float> CachedSet::floats() const {
-  if (sparse() || !scale_.shift.empty()) return {};
-  return {reinterpret_cast<const float*>(features_), facts_.rows, inputs_};
-}
-
-// Features are checked when they are first asked for: a cache may be larger than memory.
-void CachedSet::CheckBlock(int64_t block) const {
+void CachedRows::CheckBlock(int64_t block) const {
   std::atomic<bool>& is_checked = is_checked_[static_cast<size_t>(block)];
   if (is_checked.load(std::memory_order_relaxed)) return;
-  const int64_t first = block * kBlockRows, end = std::min(first + kBlockRows, facts_.rows);
+  const int64_t first = block * kBlockRows, end = std::min(first + kBlockRows, header_.rows);
   const uint32_t crc =
       Crc32cExtend(0, features_ + ByteOf(first), static_cast<size_t>(ByteOf(end) - ByteOf(first)));
   if (crc != block_crcs_[block]) {
@@ -404,32 +434,14 @@ void CachedSet::CheckBlock(int64_t block) const {
   is_checked.store(true, std::memory_order_relaxed);
 }
 
-void CachedSet::Gather(const int64_t* rows, int64_t count, float* inputs, int32_t* labels,
-                       float* targets) const {
-  if (inputs != nullptr && sparse()) {
-    SparseBuffer features;
-    GatherSparse(rows, count, &features);
-    WriteDense(features.rows(), {inputs, count, inputs_});
-  } else if (inputs != nullptr) {
-    const auto* const all = reinterpret_cast<const float*>(features_);
-    for (int64_t i = 0; i < count; ++i) {
-      CheckBlock(rows[i] / kBlockRows);
-      std::copy_n(all + rows[i] * inputs_, inputs_, inputs + i * inputs_);
-    }
-  }
-  for (int64_t i = 0; i < count; ++i) {
-    if (classes_.has_value()) {
-      labels[i] = labels_[rows[i]];
-    } else {
-      std::memcpy(&targets[i], &labels_[rows[i]], sizeof(float));
-    }
-  }
-  if (inputs != nullptr && !scale_.shift.empty()) {
-    ApplyScale(scale_, gpu::MatrixView<float>(inputs, count, inputs_));
+void CachedRows::Read(gpu::Span<const int64_t> rows, const RowsOut& out) const {
+  if (out.sparse != nullptr) return ReadSparse(rows, out.sparse);
+  const gpu::MatrixView<const float> all = floats();
+  for (int64_t i = 0; i < rows.size; ++i) {
+    CheckBlock(rows[i] / kBlockRows);
+    std::copy_n(all.row(rows[i]), all.cols, out.inputs + i * all.cols);
   }
 }
-
-namespace {
 
 template <typename Id>
 void AddSparse(const char* bytes, SparseBuffer* rows) {
@@ -439,34 +451,45 @@ void AddSparse(const char* bytes, SparseBuffer* rows) {
   rows->Add(ids, *head % 2 == 1 ? reinterpret_cast<const float*>(ids + size) : nullptr, size);
 }
 
-}  // namespace
-
-void CachedSet::GatherSparse(const int64_t* rows, int64_t count, SparseBuffer* features) const {
-  constexpr int64_t kAheadOfOffset = 16, kAhead = 8, kLine = 64, kMaxBytes = 256;
-  features->Clear();
-  for (int64_t i = 0; i < count; ++i) {
-    if (i + kAheadOfOffset < count) __builtin_prefetch(offsets_ + rows[i + kAheadOfOffset]);
-    if (i + kAhead < count) {
-      const char* const ahead = features_ + ByteOf(rows[i + kAhead]);
-      for (int64_t byte = 0; byte < kMaxBytes; byte += kLine) __builtin_prefetch(ahead + byte);
-    }
-    CheckBlock(rows[i] / kBlockRows);
-    const char* const row = features_ + ByteOf(rows[i]);
-    id_bytes_ == 4 ? AddSparse<uint32_t>(row, features) : AddSparse<uint64_t>(row, features);
-  }
+void CachedRows::ReadSparse(gpu::Span<const int64_t> rows, SparseBuffer* out) const {
+  constexpr int64_t kLine = 64, kMaxBytes = 256;
+  out->Clear();
+  ForEachAhead(
+      rows, [&](int64_t row) __attribute__((always_inline)) { __builtin_prefetch(offsets_ + row); },
+      [&](int64_t row) __attribute__((always_inline)) {
+        const char* const ahead = features_ + ByteOf(row);
+        for (int64_t byte = 0; byte < kMaxBytes; byte += kLine) __builtin_prefetch(ahead + byte);
+      },
+      [&](int64_t row) {
+        CheckBlock(row / kBlockRows);
+        const char* const bytes = features_ + ByteOf(row);
+        header_.id_bytes == 4 ? AddSparse<uint32_t>(bytes, out) : AddSparse<uint64_t>(bytes, out);
+      });
 }
 
-void CachedSet::Weights(const int64_t* rows, int64_t count, float* weights) const {
-  for (int64_t i = 0; i < count; ++i) weights[i] = weights_[rows[i]];
-}
-
-void CachedSet::WillNeed(const std::vector<RowRun>& runs) const {
+void CachedRows::WillNeed(const std::vector<RowRun>& runs) const {
   const auto page = static_cast<int64_t>(sysconf(_SC_PAGESIZE));
   for (const RowRun& run : runs) {
     const int64_t begin = (kFeaturesAt + ByteOf(run.begin)) / page * page;
     const int64_t end = kFeaturesAt + ByteOf(run.end);
     madvise(static_cast<char*>(map_) + begin, static_cast<size_t>(end - begin), MADV_WILLNEED);
   }
+}
+
+}  // namespace
+
+DataSet CachedSet(const DataConfig& data, const LabelRules& rules, const std::vector<InputColumn>& how,
+                  int64_t inputs) {
+  const CacheFile cache = CacheFileOf(data, rules, how, inputs, "rows");
+  std::shared_ptr<CachedRows> rows;
+  const auto open_it = [&] { return (rows = CachedRows::Open(cache, rules)) != nullptr; };
+  OpenOrMake(cache, open_it, [&] {
+    const RowFiles files(data, how, inputs);
+    CacheMaker maker(files, rules, cache.path);
+    maker.ReadAll();
+    maker.Publish(cache);
+  });
+  return CachedRows::ToSet(std::move(rows), rules);
 }
 
 }  // namespace dtrain

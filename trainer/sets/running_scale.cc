@@ -3,15 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <vector>
 
 #include "base/check.h"
 
 namespace dtrain {
 namespace {
-
-constexpr int64_t kRowsAtOnce = 1024;
 
 // A scale of the rows so far.
 class RunningScale {
@@ -55,21 +52,16 @@ FittedScale FitScaleOfRows(FeatureScale kind, const DataSet& set, int64_t first,
   DT_CHECK(kind != FeatureScale::kNone && count >= 1, count);
   const int64_t columns = set.sparse() ? numbers.count : set.inputs();
   RunningScale scale(kind, columns);
-  std::vector<int64_t> rows(static_cast<size_t>(kRowsAtOnce));
-  std::vector<float> inputs(rows.size() * static_cast<size_t>(columns)), targets(rows.size());
-  std::vector<int32_t> labels(rows.size());
-  SparseBuffer features;
-  for (const int64_t end = first + count; first < end; first += kRowsAtOnce) {
-    const int64_t part = std::min(kRowsAtOnce, end - first);
-    std::iota(rows.begin(), rows.begin() + part, first);
-    if (set.sparse()) {
-      set.GatherSparse(rows.data(), part, &features);
-      WriteNumbers(features.rows(), numbers, {inputs.data(), part, columns});
-    } else {
-      set.Gather(rows.data(), part, inputs.data(), labels.data(), targets.data());
+  std::vector<float> numbers_of_rows;
+  VisitRows(set, first, first + count, true, [&](const RowChunk& chunk) {
+    const float* row = chunk.inputs;
+    if (chunk.sparse != nullptr) {
+      numbers_of_rows.resize(static_cast<size_t>(chunk.count * columns));
+      WriteNumbers(chunk.sparse->rows(), numbers, {numbers_of_rows.data(), chunk.count, columns});
+      row = numbers_of_rows.data();
     }
-    for (int64_t row = 0; row < part; ++row) scale.Add(inputs.data() + row * columns);
-  }
+    for (int64_t i = 0; i < chunk.count; ++i, row += columns) scale.Add(row);
+  });
   return scale.Scale();
 }
 

@@ -6,7 +6,7 @@
 
 #include "trainer/batch/input_form.h"
 #include "trainer/config/config.h"
-#include "trainer/sets/source.h"
+#include "trainer/sets/data_set.h"
 
 namespace dtrain {
 

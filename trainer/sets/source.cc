@@ -1,15 +1,13 @@
 #include "trainer/sets/source.h"
 
-#include <zlib.h>
-
 #include <algorithm>
-#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
 #include "trainer/order/held_out.h"
 #include "trainer/order/order.h"
+#include "trainer/sets/class_weights.h"
 
 namespace dtrain {
 namespace {
@@ -32,13 +30,12 @@ class BatchBuffer {
 
   void Fill(gpu::Span<const int64_t> rows, Batch* batch) {
     Grow(static_cast<size_t>(rows.size));
-    float* const inputs = inputs_.empty() ? nullptr : inputs_.data();
-    set_->Gather(rows.data, rows.size, inputs, labels_.data(), targets_.data());
-    batch->inputs = inputs;
-    if (set_->sparse()) {
-      set_->GatherSparse(rows.data, rows.size, &sparse_);
-      batch->sparse = sparse_.rows();
-    }
+    rows = set_->FileRows(rows, &file_rows_);
+    const auto data = [](auto& values) { return values.empty() ? nullptr : values.data(); };
+    const RowsOut out{data(inputs_), &sparse_, data(labels_), data(targets_), data(weights_)};
+    set_->Read(rows, out);
+    batch->inputs = out.inputs;
+    if (set_->sparse()) batch->sparse = sparse_.rows();
     batch->bytes = {set_->bytes(), rows};
     batch->table = set_->floats();
     batch->table_rows = batch->table.data == nullptr ? gpu::Span<const int64_t>() : rows;
@@ -46,9 +43,12 @@ class BatchBuffer {
     ++batch->number;
     batch->rows = rows.size;
     batch->columns = set_->inputs();
-    batch->labels = labels_.empty() ? nullptr : labels_.data();
-    batch->targets = targets_.empty() ? nullptr : targets_.data();
-    batch->weights = weights_.empty() ? nullptr : FillWeights(rows);
+    batch->labels = out.labels;
+    batch->targets = out.targets;
+    batch->weights = out.weights;
+    if (out.weights == nullptr) return;
+    if (!set_->weighted()) std::fill_n(out.weights, rows.size, 1.0f);
+    MultiplyWeights(class_weights_, out.labels, rows.size, out.weights);
   }
 
  private:
@@ -62,23 +62,12 @@ class BatchBuffer {
     if (set_->weighted() || class_weights_.size > 0) weights_.resize(rows);
   }
 
-  const float* FillWeights(gpu::Span<const int64_t> rows) {
-    if (set_->weighted()) {
-      set_->Weights(rows.data, rows.size, weights_.data());
-    } else {
-      std::fill_n(weights_.begin(), rows.size, 1.0f);
-    }
-    for (int64_t i = 0; class_weights_.size > 0 && i < rows.size; ++i) {
-      weights_[static_cast<size_t>(i)] *= class_weights_[labels_[static_cast<size_t>(i)]];
-    }
-    return weights_.data();
-  }
-
   const std::shared_ptr<const DataSet> set_;
   const bool numbered_;
   const gpu::Span<const float> class_weights_;
   bool without_inputs_ = false;
   size_t rows_ = 0;  // for which there is memory
+  std::vector<int64_t> file_rows_;
   std::vector<float> inputs_;
   SparseBuffer sparse_;
   std::vector<int32_t> labels_;
@@ -138,8 +127,6 @@ class StepSource : public BatchSource {
 
 }  // namespace
 
-std::unique_ptr<BatchSource> DataSet::Stream(const Config&, int, int) const { return nullptr; }
-
 int64_t MaxBatchRows(const Config& config, std::optional<int64_t> train_rows, int64_t test_rows) {
   if (!train_rows.has_value()) return config.train.batch_size;
   const int64_t held_out = HeldOutRows(config.data, train_rows);
@@ -165,45 +152,6 @@ std::unique_ptr<BatchSource> MakeSequentialSource(std::shared_ptr<const DataSet>
   spec.batch_size = batch_size;
   spec.shuffle = false;
   return std::make_unique<StepSource>(std::move(set), StepRows(spec, 1), false);
-}
-
-namespace {
-
-constexpr int64_t kRowsAtOnce = 4096;
-
-template <typename Value>
-uint32_t Add(uint32_t crc, const std::vector<Value>& values, int64_t count) {
-  const auto* bytes = reinterpret_cast<const Bytef*>(values.data());
-  return static_cast<uint32_t>(crc32_z(crc, bytes, static_cast<size_t>(count) * sizeof(Value)));
-}
-
-}  // namespace
-
-uint64_t DataSet::Checksum() const {
-  const auto sum_of = [](FeatureForm form, const auto& rows) {
-    return FeatureChecksum(form, {BytesOf(rows.data, static_cast<size_t>(rows.rows * rows.cols))});
-  };
-  if (const auto rows = bytes(); rows.data != nullptr) return sum_of(FeatureForm::kBytes, rows);
-  if (const auto rows = floats(); rows.data != nullptr) return sum_of(FeatureForm::kFloats, rows);
-  return 0;
-}
-
-DataFingerprint FingerprintOf(const DataSet& train) {
-  if (const std::optional<DataFingerprint> known = train.fingerprint()) return *known;
-  DataFingerprint print;
-  if (!train.rows()) return print;
-  print.rows = *train.rows();
-  std::vector<int64_t> rows(static_cast<size_t>(kRowsAtOnce));
-  std::vector<int32_t> labels(train.classes() ? rows.size() : 0);
-  std::vector<float> targets(train.classes() ? 0 : rows.size());
-  for (int64_t first = 0; first < print.rows; first += kRowsAtOnce) {
-    const int64_t count = std::min(kRowsAtOnce, print.rows - first);
-    std::iota(rows.begin(), rows.begin() + count, first);
-    train.Gather(rows.data(), count, nullptr, labels.data(), targets.data());
-    print.labels = train.classes() ? Add(print.labels, labels, count) : Add(print.labels, targets, count);
-  }
-  print.features = train.Checksum();
-  return print;
 }
 
 }  // namespace dtrain

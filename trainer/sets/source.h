@@ -6,63 +6,15 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <vector>
 
 #include "trainer/batch/batch.h"
-#include "trainer/batch/input_form.h"
-#include "trainer/batch/sparse_rows.h"
 #include "trainer/config/config.h"
-#include "trainer/order/data_fingerprint.h"
 #include "trainer/order/data_plan.h"
-#include "trainer/order/window_order.h"
+#include "trainer/sets/data_set.h"
 
 namespace dtrain {
 
-class BatchSource;
 struct SkippedRows;
-
-// DataSet: one data set in memory (bytes for IDX, floats for CSV) or a generator. Implementations:
-// data_set.h. Immutable once loaded, so that the threads of an in-process cluster share it. Thread: any.
-class DataSet {
- public:
-  virtual ~DataSet() = default;
-  virtual int64_t inputs() const = 0;
-  virtual std::optional<int64_t> classes() const = 0;
-  virtual std::optional<int64_t> rows() const = 0;  // unset: without end
-  // Copies `count` rows in the order of `rows`: features to inputs[count, inputs()] as floats (IDX bytes /
-  // 255; null: not wanted), and to `labels` if classes() is set, else to `targets`. The other one is not
-  // touched and may be null.
-  virtual void Gather(const int64_t* rows, int64_t count, float* inputs, int32_t* labels,
-                      float* targets) const = 0;
-  // Returns all rows [rows(), inputs()] if they are kept as bytes, which are the features times 255; else an
-  // empty view.
-  virtual gpu::MatrixView<const uint8_t> bytes() const { return {}; }
-  // The same if they are kept as floats.
-  virtual gpu::MatrixView<const float> floats() const { return {}; }
-  // Whether batches have the features that are not 0 (Batch::sparse) in place of `inputs`. GatherSparse() has
-  // them, in place of what is in `features`, and Gather() would write the others as 0.
-  virtual bool sparse() const { return false; }
-  virtual void GatherSparse(const int64_t* /*rows*/, int64_t /*count*/, SparseBuffer* /*features*/) const {}
-  // Whether rows have weights of their own (data.weight); else all count 1, and Weights() is not called.
-  virtual bool weighted() const { return false; }
-  virtual void Weights(const int64_t* /*rows*/, int64_t /*count*/, float* /*weights*/) const {}
-  // Returns the weights of classes, by number, which multiply those of rows in training and not in
-  // evaluation (data.class_weights); empty: all count 1.
-  virtual gpu::Span<const float> class_weights() const { return {nullptr, 0}; }
-  // The blocks in which rows are read; null: all rows are in memory.
-  virtual RowBlocks blocks() const { return nullptr; }
-  // Soon these rows are gathered, and no others: reads them ahead, on a thread of its own.
-  virtual void WillNeed(const std::vector<RowRun>&) const {}
-  // The batches of rows that come once, and cannot be gathered; null: all can be.
-  virtual std::unique_ptr<BatchSource> Stream(const Config&, int worker, int workers) const;
-  // What is known of all rows without reading them again; unset: nothing.
-  virtual std::optional<DataFingerprint> fingerprint() const { return std::nullopt; }
-  // DataFingerprint::features of rows in memory, at the speed of the memory; 0: not known.
-  virtual uint64_t Checksum() const;
-  // How many rows each class has, up to the last that has any, where that is known without reading them;
-  // null: it is not.
-  virtual const std::vector<int64_t>* class_rows() const { return nullptr; }
-};
 
 // BatchSource: the batches of one worker, epoch by epoch, without the data.validation rows held out at the
 // front. For a worker of several devices (device.ids) a batch holds train.batch_size rows for the first, as
@@ -105,8 +57,5 @@ int64_t MaxBatchRows(const Config& config, std::optional<int64_t> train_rows, in
 // Returns all rows of a set in order, in batches, for evaluation. `first` and `count` select a part.
 std::unique_ptr<BatchSource> MakeSequentialSource(std::shared_ptr<const DataSet> set, int64_t first,
                                                   int64_t count, int64_t batch_size);
-
-// Reads every label once, where it is not known already.
-DataFingerprint FingerprintOf(const DataSet& train);
 
 }  // namespace dtrain

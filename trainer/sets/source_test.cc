@@ -18,22 +18,15 @@ namespace {
 bool Has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 // Rows 0, 1, 2, ... of one input whose value and target are the row number: what was read shows.
-class CountingSet : public DataSet {
+class CountingRows : public Fetch {
  public:
-  explicit CountingSet(std::optional<int64_t> rows) : rows_(rows) {}
-  int64_t inputs() const override { return 1; }
-  std::optional<int64_t> classes() const override { return std::nullopt; }
-  std::optional<int64_t> rows() const override { return rows_; }
-  void Gather(const int64_t* rows, int64_t count, float* inputs, int32_t*, float* targets) const override {
-    for (int64_t i = 0; i < count; ++i) inputs[i] = targets[i] = static_cast<float>(rows[i]);
+  void Read(gpu::Span<const int64_t> rows, const RowsOut& out) const override {
+    for (int64_t i = 0; i < rows.size; ++i) out.inputs[i] = out.targets[i] = static_cast<float>(rows[i]);
   }
-
- private:
-  const std::optional<int64_t> rows_;
 };
 
 std::shared_ptr<const DataSet> Counting(std::optional<int64_t> rows) {
-  return std::make_shared<CountingSet>(rows);
+  return std::make_shared<DataSet>(SetForm{1, std::nullopt, rows}, std::make_shared<CountingRows>());
 }
 
 std::vector<float> RowsOf(const Batch& batch) { return {batch.targets, batch.targets + batch.rows}; }

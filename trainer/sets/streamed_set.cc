@@ -3,12 +3,23 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <limits>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
 #include <utility>
 
 #include "base/check.h"
 #include "base/error.h"
 #include "base/names.h"
+#include "trainer/rows/row_file.h"
+#include "trainer/rows/row_files.h"
+#include "trainer/sets/row_index.h"
 
 namespace dtrain {
 namespace {
@@ -28,29 +39,83 @@ std::vector<std::string> StatesOf(const RowFiles& files) {
 
 size_t FileOf(const RowIndex::Place& place) { return static_cast<size_t>(place.file); }
 
-}  // namespace
+// ParsedFetch: the blocks of rows that are in memory, and the thread that reads ahead. Owner: the set.
+// Thread: any.
+class ParsedFetch : public Fetch {
+ public:
+  ParsedFetch(const DataConfig& data, const LabelRules& rules, const std::vector<InputColumn>& how,
+              int64_t inputs);
+  ~ParsedFetch() override;
 
-StreamedSet::StreamedSet(const DataConfig& data, const LabelRules& rules, const std::vector<InputColumn>& how,
+  SetForm form() const;
+  void Read(gpu::Span<const int64_t> rows, const RowsOut& out) const override;
+  void WillNeed(const std::vector<RowRun>& runs) const override;
+
+ private:
+  struct Block {
+    std::shared_ptr<const ParsedRows> rows;  // null: it is being read, or was not
+    std::exception_ptr fault;
+    uint64_t used = 0;  // when, in calls
+  };
+  // A file that is open behind the last row that was read from it.
+  struct Cursor {
+    std::unique_ptr<RowFile> rows;
+    int64_t next_row = -1;
+    std::unique_ptr<SkippedRows> skipped;  // which were counted when the rows were indexed
+  };
+
+  template <typename Visit>
+  void VisitBlocks(gpu::Span<const int64_t> rows, Visit&& visit) const;
+  size_t BlockOf(int64_t row) const;
+  int64_t EndOf(size_t block) const;
+  std::shared_ptr<const ParsedRows> Acquire(size_t block) const;
+  std::shared_ptr<const ParsedRows> ReadBlock(size_t block) const;
+  std::shared_ptr<const ParsedRows> Parse(size_t block) const;
+  void CheckUnchanged(size_t file) const;
+  void GoTo(size_t block, Cursor* cursor) const;
+  void Evict() const;
+  void ReadAhead() const;
+
+  const LabelRules rules_;
+  const RowFiles files_;
+  const std::vector<std::string> states_;  // of the files, before they were indexed
+  const RowIndex index_;
+
+  mutable std::mutex mutex_;  // guards what follows
+  mutable std::condition_variable changed_;
+  mutable std::map<size_t, std::shared_ptr<Block>> kept_;  // by number
+  mutable std::map<size_t, std::vector<Cursor>> cursors_;  // by file, those that nobody uses
+  mutable std::deque<size_t> wanted_;
+  mutable std::set<std::thread::id> readers_;  // that announce what they need
+  mutable size_t window_blocks_ = 4;           // of one of them: its window and the next
+  mutable uint64_t calls_ = 0;
+  mutable bool ends_ = false;
+  mutable std::thread ahead_;
+};
+
+ParsedFetch::ParsedFetch(const DataConfig& data, const LabelRules& rules, const std::vector<InputColumn>& how,
                          int64_t inputs)
     : rules_(rules),
       files_(data, how, inputs),
       states_(StatesOf(files_)),
       index_(IndexRows(data, rules, how, files_)) {
+  ahead_ = std::thread([this] { ReadAhead(); });
+}
+
+SetForm ParsedFetch::form() const {
+  SetForm form{files_.inputs(), rules_.classes, index_.facts.rows};
+  form.sparse = files_.sparse();
+  form.weighted = files_.weighted();
   auto order = std::make_shared<std::vector<int64_t>>();
   for (const RowIndex::Place& place : index_.places) {
     if (place.is_reached == 1) order->push_back(place.first_row);
   }
-  order_blocks_ = std::move(order);
-  ahead_ = std::thread([this] { ReadAhead(); });
+  form.blocks = std::move(order);
+  form.facts = std::make_shared<PassFacts>(index_.facts);
+  return form;
 }
 
-void StreamedSet::UseScale(const FittedScale& scale) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  scale_ = scale;
-  kept_.clear();
-}
-
-StreamedSet::~StreamedSet() {
+ParsedFetch::~ParsedFetch() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     ends_ = true;
@@ -59,23 +124,23 @@ StreamedSet::~StreamedSet() {
   ahead_.join();
 }
 
-size_t StreamedSet::BlockOf(int64_t row) const {
+size_t ParsedFetch::BlockOf(int64_t row) const {
   const auto behind =
       std::upper_bound(index_.places.begin(), index_.places.end(), row,
                        [](int64_t r, const RowIndex::Place& place) { return r < place.first_row; });
   return static_cast<size_t>(behind - index_.places.begin()) - 1;
 }
 
-int64_t StreamedSet::EndOf(size_t block) const {
+int64_t ParsedFetch::EndOf(size_t block) const {
   return block + 1 < index_.places.size() ? index_.places[block + 1].first_row : index_.facts.rows;
 }
 
 // Calls `visit(i, rows of its block, its number there)` for each of the rows.
 template <typename Visit>
-void StreamedSet::VisitRows(const int64_t* rows, int64_t count, Visit&& visit) const {
+void ParsedFetch::VisitBlocks(gpu::Span<const int64_t> rows, Visit&& visit) const {
   std::shared_ptr<const ParsedRows> block;
   int64_t begin = 0, end = 0;  // of the block's rows
-  for (int64_t i = 0; i < count; ++i) {
+  for (int64_t i = 0; i < rows.size; ++i) {
     if (rows[i] < begin || rows[i] >= end) {
       const size_t number = BlockOf(rows[i]);
       block = Acquire(number);
@@ -86,39 +151,21 @@ void StreamedSet::VisitRows(const int64_t* rows, int64_t count, Visit&& visit) c
   }
 }
 
-void StreamedSet::Gather(const int64_t* rows, int64_t count, float* inputs, int32_t* labels,
-                         float* targets) const {
+void ParsedFetch::Read(gpu::Span<const int64_t> rows, const RowsOut& out) const {
   const auto width = static_cast<size_t>(files_.inputs());
-  if (inputs != nullptr && sparse()) {
-    SparseBuffer features;
-    GatherSparse(rows, count, &features);
-    WriteDense(features.rows(), {inputs, count, files_.inputs()});
-  }
-  VisitRows(rows, count, [&](int64_t i, const ParsedRows& block, size_t at) {
-    if (inputs != nullptr && !sparse()) {
-      std::copy_n(block.features.data() + at * width, width, inputs + static_cast<size_t>(i) * width);
+  if (out.sparse != nullptr) out.sparse->Clear();
+  VisitBlocks(rows, [&](int64_t i, const ParsedRows& block, size_t at) {
+    if (out.inputs != nullptr) {
+      std::copy_n(block.features.data() + at * width, width, out.inputs + static_cast<size_t>(i) * width);
     }
-    if (rules_.classes.has_value()) {
-      labels[i] = block.classes[at];
-    } else {
-      targets[i] = block.targets[at];
-    }
+    if (out.sparse != nullptr) out.sparse->AddRow(block.sparse, static_cast<int64_t>(at));
+    if (out.labels != nullptr) out.labels[i] = block.classes[at];
+    if (out.targets != nullptr) out.targets[i] = block.targets[at];
+    if (out.weights != nullptr) out.weights[i] = block.weights[at];
   });
 }
 
-void StreamedSet::GatherSparse(const int64_t* rows, int64_t count, SparseBuffer* features) const {
-  features->Clear();
-  VisitRows(rows, count, [&](int64_t, const ParsedRows& block, size_t at) {
-    features->AddRow(block.sparse, static_cast<int64_t>(at));
-  });
-}
-
-void StreamedSet::Weights(const int64_t* rows, int64_t count, float* weights) const {
-  VisitRows(rows, count,
-            [&](int64_t i, const ParsedRows& block, size_t at) { weights[i] = block.weights[at]; });
-}
-
-void StreamedSet::WillNeed(const std::vector<RowRun>& runs) const {
+void ParsedFetch::WillNeed(const std::vector<RowRun>& runs) const {
   const std::lock_guard<std::mutex> lock(mutex_);
   size_t blocks = 0;
   for (const RowRun& run : runs) {
@@ -134,7 +181,7 @@ void StreamedSet::WillNeed(const std::vector<RowRun>& runs) const {
 }
 
 // Returns a block, and reads it if nobody does.
-std::shared_ptr<const ParsedRows> StreamedSet::Acquire(size_t number) const {
+std::shared_ptr<const ParsedRows> ParsedFetch::Acquire(size_t number) const {
   std::unique_lock<std::mutex> lock(mutex_);
   std::shared_ptr<Block>& known = kept_[number];
   const bool is_new = known == nullptr;
@@ -146,7 +193,7 @@ std::shared_ptr<const ParsedRows> StreamedSet::Acquire(size_t number) const {
     std::shared_ptr<const ParsedRows> rows;
     std::exception_ptr fault;
     try {
-      rows = Read(number);
+      rows = ReadBlock(number);
     } catch (...) {
       fault = std::current_exception();
     }
@@ -162,7 +209,7 @@ std::shared_ptr<const ParsedRows> StreamedSet::Acquire(size_t number) const {
 }
 
 // Forgets the blocks that were not used for the longest time. The lock is held.
-void StreamedSet::Evict() const {
+void ParsedFetch::Evict() const {
   const size_t capacity = window_blocks_ * std::max<size_t>(1, readers_.size()) + 2;
   while (kept_.size() > capacity) {
     auto oldest = kept_.end();
@@ -176,7 +223,7 @@ void StreamedSet::Evict() const {
 }
 
 // Opens the block's file, or takes a reader that is there, and goes to the block.
-void StreamedSet::GoTo(size_t number, Cursor* cursor) const {
+void ParsedFetch::GoTo(size_t number, Cursor* cursor) const {
   const RowIndex::Place& place = index_.places[number];
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -200,12 +247,12 @@ void StreamedSet::GoTo(size_t number, Cursor* cursor) const {
   cursor->rows->GoTo(place.begin, place.bytes);
 }
 
-void StreamedSet::CheckUnchanged(size_t file) const {
+void ParsedFetch::CheckUnchanged(size_t file) const {
   if (FileState(files_.path(file)) != states_[file]) throw ChangedError(files_.path(file));
 }
 
 // Rows of a file that was written to are not of one table, and their faults are no faults of a row.
-std::shared_ptr<const ParsedRows> StreamedSet::Read(size_t number) const {
+std::shared_ptr<const ParsedRows> ParsedFetch::ReadBlock(size_t number) const {
   const size_t file = FileOf(index_.places[number]);
   std::shared_ptr<const ParsedRows> rows;
   try {
@@ -218,7 +265,7 @@ std::shared_ptr<const ParsedRows> StreamedSet::Read(size_t number) const {
   return rows;
 }
 
-std::shared_ptr<const ParsedRows> StreamedSet::Parse(size_t number) const {
+std::shared_ptr<const ParsedRows> ParsedFetch::Parse(size_t number) const {
   constexpr size_t kMaxOpen = 4;  // of one file
   const RowIndex::Place& place = index_.places[number];
   const int64_t count = EndOf(number) - place.first_row;
@@ -226,13 +273,10 @@ std::shared_ptr<const ParsedRows> StreamedSet::Parse(size_t number) const {
   GoTo(number, &cursor);
   RowLabels labels(rules_, files_.path(FileOf(place)), files_.label_title(), index_.facts.class_names);
   auto parsed = std::make_shared<ParsedRows>();
-  if (!sparse()) parsed->features.reserve(static_cast<size_t>(count * files_.inputs()));
+  if (!files_.sparse()) parsed->features.reserve(static_cast<size_t>(count * files_.inputs()));
   labels.Reserve(static_cast<size_t>(count));
   for (int64_t row = 0; row < count; ++row) {
     if (!cursor.rows->Next(parsed.get(), &labels)) throw ChangedError(files_.path(FileOf(place)));
-  }
-  if (!scale_.shift.empty()) {
-    ApplyScale(scale_, gpu::MatrixView<float>(parsed->features.data(), count, files_.inputs()));
   }
   parsed->classes = std::move(labels.classes());
   parsed->targets = std::move(labels.targets());
@@ -248,7 +292,7 @@ std::shared_ptr<const ParsedRows> StreamedSet::Parse(size_t number) const {
 }
 
 // The thread that reads what was announced.
-void StreamedSet::ReadAhead() const {
+void ParsedFetch::ReadAhead() const {
   std::unique_lock<std::mutex> lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return ends_ || !wanted_.empty(); });
@@ -263,6 +307,15 @@ void StreamedSet::ReadAhead() const {
     }
     lock.lock();
   }
+}
+
+}  // namespace
+
+DataSet StreamedSet(const DataConfig& data, const LabelRules& rules, const std::vector<InputColumn>& how,
+                    int64_t inputs) {
+  auto rows = std::make_shared<ParsedFetch>(data, rules, how, inputs);
+  SetForm form = rows->form();
+  return {std::move(form), std::move(rows)};
 }
 
 }  // namespace dtrain

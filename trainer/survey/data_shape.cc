@@ -22,8 +22,7 @@
 #include "trainer/rows/row_file.h"
 #include "trainer/rows/row_files.h"
 #include "trainer/rows/sparse_file.h"
-#include "trainer/sets/data_set.h"
-#include "trainer/sets/digits.h"
+#include "trainer/sets/generators.h"
 
 namespace dtrain {
 namespace {

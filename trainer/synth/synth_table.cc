@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "trainer/sets/data_set.h"
-#include "trainer/sets/digits.h"
+#include "trainer/sets/generators.h"
 
 namespace dtrain {
 namespace {
@@ -17,7 +17,7 @@ namespace {
 class LinearTable : public SynthTable {
  public:
   LinearTable(uint64_t seed, int64_t features)
-      : rows_(seed, "train", features, std::nullopt), x_(static_cast<size_t>(features)) {}
+      : rows_(LinearRows(seed, "train", features, std::nullopt)), x_(static_cast<size_t>(features)) {}
 
   std::string Header() const override {
     std::string header;
@@ -35,7 +35,7 @@ class LinearTable : public SynthTable {
   }
 
  private:
-  const SyntheticLinear rows_;
+  const DataSet rows_;
   std::vector<float> x_;
 };
 
@@ -66,7 +66,7 @@ class DigitsTable : public SynthTable {
   void AppendBlock(int64_t block, int64_t first, int64_t last, std::string* text) {
     if (block != block_ || drawn_ < last) {
       const int64_t rows = block == block_ || first > 0 ? kBlockRows : last;
-      digits_.emplace(DrawDigits(seed_, fmt::format("synth {}", block), rows));
+      digits_ = DrawDigits(seed_, fmt::format("synth {}", block), rows);
       block_ = block;
       drawn_ = rows;
     }
@@ -93,7 +93,7 @@ class DigitsTable : public SynthTable {
   const uint64_t seed_;
   int64_t block_ = -1;
   int64_t drawn_ = 0;
-  std::optional<ByteSet> digits_;  // the first drawn_ rows of the block
+  std::optional<DataSet> digits_;  // the first drawn_ rows of the block
 };
 
 }  // namespace

@@ -1,12 +1,15 @@
-#include "trainer/sets/digits.h"
+#include "trainer/sets/generators.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "base/large_vector.h"
 #include "base/random.h"
+#include "trainer/sets/memory_rows.h"
 
 namespace dtrain {
 namespace {
@@ -196,7 +199,7 @@ void DrawImage(const Glyph& glyph, const Pose& pose, ImageRandom* dice, uint8_t*
 
 }  // namespace
 
-ByteSet DrawDigits(uint64_t seed, std::string_view part, int64_t rows) {
+DataSet DrawDigits(uint64_t seed, std::string_view part, int64_t rows) {
   const std::vector<Glyph> glyphs = DrawGlyphs();
   std::vector<std::vector<const Glyph*>> ways(kDigitClasses);  // the glyphs of each digit
   for (const Glyph& glyph : glyphs) ways[glyph.digit].push_back(&glyph);
@@ -212,7 +215,42 @@ ByteSet DrawDigits(uint64_t seed, std::string_view part, int64_t rows) {
     const Pose pose = DrawPose(&dice);
     DrawImage(glyph, pose, &dice, pixels.data() + row * kDigitInputs);
   }
-  return ByteSet(std::move(pixels), std::move(labels), kDigitInputs, kDigitClasses);
+  return BytesInMemory(std::move(pixels), std::move(labels), kDigitInputs, kDigitClasses);
+}
+
+namespace {
+
+class LinearFetch : public Fetch {
+ public:
+  LinearFetch(const CounterRandom& random, int64_t inputs) : random_(random), inputs_(inputs) {}
+
+  void Read(gpu::Span<const int64_t> rows, const RowsOut& out) const override {
+    for (int64_t i = 0; i < rows.size; ++i) {
+      // A row takes inputs_ + 1 numbers: the inputs, then the noise.
+      const uint64_t first = static_cast<uint64_t>(rows[i]) * static_cast<uint64_t>(inputs_ + 1);
+      double sum = 0;
+      for (int64_t j = 0; j < inputs_; ++j) {
+        const float x = static_cast<float>(random_.Normal(first + static_cast<uint64_t>(j)));
+        if (out.inputs != nullptr) out.inputs[i * inputs_ + j] = x;
+        sum += x;
+      }
+      const double noise = kLinearNoise * random_.Normal(first + static_cast<uint64_t>(inputs_));
+      if (out.targets != nullptr) out.targets[i] = static_cast<float>(kLinearWeight * sum + kLinearBias + noise);
+    }
+  }
+
+ private:
+  static constexpr double kLinearWeight = 2, kLinearBias = 10, kLinearNoise = 0.33;
+
+  const CounterRandom random_;
+  const int64_t inputs_;
+};
+
+}  // namespace
+
+DataSet LinearRows(uint64_t seed, std::string_view part, int64_t inputs, std::optional<int64_t> rows) {
+  const CounterRandom random = CounterRandom(seed).Stream("synthetic linear").Stream(part);
+  return {{inputs, std::nullopt, rows}, std::make_shared<LinearFetch>(random, inputs)};
 }
 
 }  // namespace dtrain

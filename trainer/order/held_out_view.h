@@ -1,0 +1,42 @@
+// HeldOutView: the numbers that rows have in a set where held-out rows lie anywhere in the files
+// (data.validation_by). The held-out rows are the first ones of the set, all others follow, and both parts
+// keep the order of the files. It takes about two bits for a row. Thread: any; immutable.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "trainer/order/window_order.h"
+
+namespace dtrain {
+
+class HeldOutView {
+ public:
+  // `marks`: for each row of the files whether it is held out.
+  explicit HeldOutView(const std::vector<bool>& marks);
+
+  int64_t rows() const { return rows_; }
+  int64_t held_out() const { return held_out_; }
+  // Returns the row of the files that has this number in the set, in [0, rows()).
+  int64_t FileRow(int64_t row) const;
+  // Returns the rows of the files from the first row of a run to its last; the run has rows of one part.
+  RowRun FileRun(const RowRun& run) const { return {FileRow(run.begin), FileRow(run.end - 1) + 1}; }
+  // Returns the blocks of the set's rows, from those of the files' rows. The held-out rows are a block of
+  // their own, and one without other rows is left out.
+  RowBlocks Blocks(const RowBlocks& of_files) const;
+
+ private:
+  static constexpr int64_t kSpacing = 64;
+
+  uint64_t Word(size_t word, bool held_out) const { return held_out ? words_[word] : ~words_[word]; }
+  int64_t OthersBefore(int64_t file_row) const;
+
+  int64_t rows_ = 0;
+  int64_t held_out_ = 0;
+  std::vector<uint64_t> words_;  // a bit for each row of the files: it is held out
+  // Of others [0] and of held-out rows [1]: where every kSpacing-th of them is in the files.
+  std::array<std::vector<int64_t>, 2> places_;
+};
+
+}  // namespace dtrain
