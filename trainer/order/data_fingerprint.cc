@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 #include <xxhash.h>
+#include <zlib.h>
 
 #include "base/names.h"
 
@@ -36,6 +37,9 @@ FeatureSum::~FeatureSum() = default;
 void FeatureSum::Add(std::string_view part) { XXH3_64bits_update(&state_->xxh, part.data(), part.size()); }
 
 uint64_t FeatureSum::Value(FeatureForm form) const { return ValueOf(state_->xxh, form); }
+uint32_t ColumnCrc(uint32_t crc, const void* numbers, size_t count) {
+  return static_cast<uint32_t>(crc32_z(crc, static_cast<const Bytef*>(numbers), count * sizeof(uint32_t)));
+}
 
 bool HasOtherFeatures(uint64_t a, uint64_t b) {
   return a != 0 && b != 0 && a != b && (a & 0xff) == (b & 0xff);

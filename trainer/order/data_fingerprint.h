@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace dtrain {
 
@@ -39,6 +40,14 @@ class FeatureSum {
   struct State;
   const std::unique_ptr<State> state_;
 };
+// CRC-32 of a column of numbers of 4 bytes, such as labels or targets, behind those of `crc`; of none it is
+// 0.
+uint32_t ColumnCrc(uint32_t crc, const void* numbers, size_t count);
+template <typename Number>
+uint32_t ColumnCrc(uint32_t crc, const std::vector<Number>& numbers) {
+  static_assert(sizeof(Number) == sizeof(uint32_t));
+  return ColumnCrc(crc, numbers.data(), numbers.size());
+}
 // Whether both are known, of one form, and differ.
 bool HasOtherFeatures(uint64_t a, uint64_t b);
 

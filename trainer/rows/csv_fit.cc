@@ -3,17 +3,21 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <functional>
+#include <cmath>
+#include <deque>
+#include <limits>
 #include <map>
-#include <set>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "trainer/config/user_text.h"
 #include "trainer/input/csv_reader.h"
-#include "trainer/input/sources.h"
 #include "trainer/order/held_out.h"
 #include "trainer/rows/csv_columns.h"
+#include "trainer/rows/csv_table.h"
+#include "trainer/rows/pass.h"
 #include "trainer/rows/row_labels.h"
 
 namespace dtrain {
@@ -26,14 +30,19 @@ constexpr size_t kMaxTexts = 100'000;
 struct ColumnFit {
   InputColumn column;
   std::string title;                                  // for messages
+  bool counts = false;                                // whether the rows matter to it
   std::map<std::string, int64_t, std::less<>> texts;  // of a category: how often each is there
   double sum = 0;                                     // of a number, this and the fields below
   int64_t count = 0;
   int64_t gaps = 0;
 };
 
+std::string_view CategoryIn(const CsvField& field) {
+  return IsMissing(field.text) ? std::string_view() : field.text;
+}
+
 void CountText(const CsvReader& reader, const CsvField& field, ColumnFit* fit) {
-  const std::string_view text = IsMissing(field.text) ? std::string_view() : field.text;
+  const std::string_view text = CategoryIn(field);
   const auto found = fit->texts.find(text);
   if (found != fit->texts.end()) {
     ++found->second;
@@ -54,14 +63,30 @@ NumberText NumberOf(const CsvReader& reader, const InputColumn& column, std::str
   return column.is_date ? ParseDate(text, number) : ParseNumber(text, reader.decimal(), number);
 }
 
-void CountNumber(const CsvReader& reader, const CsvField& field, ColumnFit* fit) {
+// The number in a field; not a number: there is none. Without a gap that is refused, or its row skipped, when
+// it is read.
+float NumberIn(const CsvReader& reader, const CsvField& field, const InputColumn& column) {
   float number = 0;
-  if (NumberOf(reader, fit->column, field.text, &number) == NumberText::kGood) {
+  const bool is_good = NumberOf(reader, column, field.text, &number) == NumberText::kGood;
+  return is_good ? number : std::numeric_limits<float>::quiet_NaN();
+}
+
+void CountNumber(float number, ColumnFit* fit) {
+  if (std::isnan(number)) {
+    ++fit->gaps;
+  } else {
     fit->sum += number;
     ++fit->count;
-  } else if (IsMissing(field.text)) {
-    ++fit->gaps;
-  }  // else the file is refused, or the row skipped, when it is read
+  }
+}
+
+void CountRow(const CsvReader& reader, std::vector<ColumnFit>* fits) {
+  for (ColumnFit& fit : *fits) {
+    if (!fit.counts) continue;
+    const CsvField& field = reader.fields()[static_cast<size_t>(fit.column.column)];
+    fit.column.is_category ? CountText(reader, field, &fit)
+                           : CountNumber(NumberIn(reader, field, fit.column), &fit);
+  }
 }
 
 // Keeps the most frequent texts; of equally frequent ones the first in the order of their bytes.
@@ -92,6 +117,7 @@ InputColumn Conclude(const ColumnFit& fit, const DataConfig& data) {
 std::vector<ColumnFit> StartFit(const DataConfig& data, const CsvColumns& columns, const CsvReader& reader) {
   const std::vector<int64_t> categories = FindInputs(columns, data.categories, "data.categories", reader);
   const std::vector<int64_t> dates = FindInputs(columns, data.dates, "data.dates", reader);
+  const bool has_means = data.missing == MissingValues::kMean || data.missing == MissingValues::kIndicator;
   std::vector<ColumnFit> fits;
   for (const int64_t input : columns.inputs) {
     ColumnFit fit;
@@ -100,6 +126,7 @@ std::vector<ColumnFit> StartFit(const DataConfig& data, const CsvColumns& column
     fit.column.is_category = std::count(categories.begin(), categories.end(), input) > 0;
     fit.column.is_date = std::count(dates.begin(), dates.end(), input) > 0;
     fit.title = ColumnTitle(columns, input);
+    fit.counts = fit.column.is_category || has_means;
     if (fit.column.is_category && fit.column.is_date) {
       throw FaultAt(
           reader.path(), reader.fields()[0].place,
@@ -110,20 +137,8 @@ std::vector<ColumnFit> StartFit(const DataConfig& data, const CsvColumns& column
   return fits;
 }
 
-// Reads the next record; one that cannot be read is skipped where that is asked for. False: the file's end.
-bool NextRecord(const DataConfig& data, CsvReader* reader) {
-  while (true) {
-    try {
-      return reader->Next();
-    } catch (const RowFault&) {
-      if (data.bad_rows == BadRows::kStop) throw;
-      reader->SkipFault();
-    }
-  }
-}
-
-// RowJudge: whether a record becomes a row of the table, as far as the run goes on at all. Rows are held out
-// and counted in the table, so records that are left out there do not count here.
+// RowJudge: whether a whole record becomes a row of the table, as far as the run goes on at all. Rows are
+// held out and counted in the table, so records that are left out there do not count here.
 class RowJudge {
  public:
   RowJudge(const DataConfig& data, const CsvColumns& columns, const std::vector<ColumnFit>& fits)
@@ -133,7 +148,6 @@ class RowJudge {
 
   bool IsRow(const CsvReader& reader) const {
     const std::vector<CsvField>& fields = reader.fields();
-    if (static_cast<int64_t>(fields.size()) != columns_.count) return false;
     const std::string_view label = fields[static_cast<size_t>(columns_.label)].text;
     const bool renamed = labels_.renamed.find(label) != labels_.renamed.end();
     if (IsMissing(label) && (!renamed || data_.missing == MissingValues::kDrop)) return false;
@@ -158,29 +172,6 @@ class RowJudge {
   LabelRules labels_;
 };
 
-using OnRow = std::function<bool(CsvReader* reader)>;
-
-// Calls `on_row` for each row of one file, which the reader has begun, until it returns false, or until as
-// much of a pipe was read as can be read again. Returns whether it has come to the file's end.
-bool ForEachRowOfFile(const DataConfig& data, const RowJudge& judge, CsvReader* reader, const OnRow& on_row) {
-  for (bool more = !data.train.header || NextRecord(data, reader); more; more = NextRecord(data, reader)) {
-    if (reader->head_bytes() >= SourceInputs::kMaxHeadBytes) return false;
-    if (judge.IsRow(*reader) && !on_row(reader)) return false;
-  }
-  return true;
-}
-
-// The same for all files; `first` has begun the first one.
-void ForEachRow(const DataConfig& data, const CsvColumns& columns, const RowJudge& judge,
-                SourceInputs* inputs, CsvReader* first, const OnRow& on_row) {
-  if (!ForEachRowOfFile(data, judge, first, on_row)) return;
-  for (size_t file = 1; file < inputs->size(); ++file) {
-    CsvReader reader(inputs->OpenHead(file), DialectOf(data));
-    CheckNextFile(columns, inputs->files()[0], &reader);
-    if (!ForEachRowOfFile(data, judge, &reader, on_row)) return;
-  }
-}
-
 // Returns a number for the class of a label: 1 and 1.0 are one class, unless they are names.
 int32_t ClassOf(std::string_view label, const LabelRules& rules,
                 std::map<std::string, int32_t, std::less<>>* classes) {
@@ -191,40 +182,116 @@ int32_t ClassOf(std::string_view label, const LabelRules& rules,
   return classes->emplace(name, static_cast<int32_t>(classes->size())).first->second;
 }
 
-// Reads all files, since a share of their rows is held out. Returns for each row whether it is.
-std::vector<bool> ReadMarks(const DataConfig& data, const CsvColumns& columns, const RowJudge& judge) {
-  SourceInputs inputs(data.train.path, "data.train.path");
-  CsvReader first(inputs.OpenHead(0), DialectOf(data));
-  ReadTrainColumns(data, &first);
+// KeptRows: what the fit needs of rows, as long as it is not known which of them are held out. Owner: Look().
+// Thread: one.
+class KeptRows {
+ public:
+  explicit KeptRows(size_t columns) : columns_(columns) {}
+
+  // Keeps a row, unless that takes too much memory, or the fit may refuse one of its texts.
+  void Add(const CsvReader& reader, const std::vector<ColumnFit>& fits) {
+    is_whole_ = is_whole_ && values_.size() < kMaxValues;
+    for (size_t i = 0; i < fits.size() && is_whole_; ++i) {
+      if (!fits[i].counts) continue;
+      const CsvField& field = reader.fields()[static_cast<size_t>(fits[i].column.column)];
+      values_.push_back(fits[i].column.is_category ? NumberOfText(CategoryIn(field), &columns_[i])
+                                                   : NumberIn(reader, field, fits[i].column));
+    }
+  }
+  // Whether all rows are kept.
+  bool is_whole() const { return is_whole_; }
+
+  // Counts the first `max` rows that are not held out.
+  void Count(const std::vector<bool>& held_out, int64_t max, std::vector<ColumnFit>* fits) const {
+    auto value = values_.begin();
+    for (size_t row = 0; row < held_out.size() && max > 0; ++row) {
+      if (!held_out[row]) --max;
+      for (size_t i = 0; i < fits->size(); ++i) {
+        ColumnFit& fit = (*fits)[i];
+        if (!fit.counts) continue;
+        const float number = *value++;
+        if (held_out[row]) continue;
+        fit.column.is_category ? void(++fit.texts[*columns_[i].texts[static_cast<size_t>(number)]])
+                               : CountNumber(number, &fit);
+      }
+    }
+  }
+
+ private:
+  // The texts of a category so far.
+  struct Texts {
+    std::map<std::string, float, std::less<>> numbers;
+    std::vector<const std::string*> texts;  // by number
+  };
+  static constexpr size_t kMaxValues = SourceInputs::kMaxHeadBytes / sizeof(float);
+
+  float NumberOfText(std::string_view text, Texts* texts) {
+    if (const auto found = texts->numbers.find(text); found != texts->numbers.end()) return found->second;
+    const size_t number = texts->texts.size();
+    is_whole_ = is_whole_ && number < kMaxTexts && IsUtf8(text);
+    const auto added = texts->numbers.emplace(text, static_cast<float>(number)).first;
+    texts->texts.push_back(&added->first);
+    return added->second;
+  }
+
+  std::vector<Texts> columns_;
+  std::deque<float> values_;  // row by row, those of the columns that count
+  bool is_whole_ = true;
+};
+
+RowContext Records() {
+  RowContext context;
+  context.records = true;
+  return context;
+}
+
+// Calls `on_record` for each record with the right number of fields, until it returns false, or until as much
+// of a pipe was read as can be read again.
+template <typename OnRecord>
+void ForEachRecord(Pass* pass, OnRecord&& on_record) {
+  for (ParsedRows none; pass->Next(&none, nullptr);) {
+    const CsvReader& reader = static_cast<const CsvFile&>(pass->rows()).reader();
+    if (reader.head_bytes() >= SourceInputs::kMaxHeadBytes || !on_record(reader)) return;
+  }
+}
+
+// Counts the classes (null: not), and fits the columns (none: there is nothing to fit) to the first rows that
+// are not held out. `held_out`: as HeldOutMarks() gives them; unset: of a share they are known when all rows
+// were read. If that is too much to keep of them, they are read once more.
+void Look(const DataConfig& data, const std::optional<std::vector<bool>>& held_out, Pass* pass,
+          ClassCounter* classes, std::vector<ColumnFit>* fits) {
+  const RowJudge judge(data, pass->columns(), *fits);
+  const bool waits = !fits->empty() && data.validation_share > 0 && !held_out;
   const bool stratified = data.validation_by == HeldOutBy::kStratified;
   LabelRules rules;
   AddLabelKeys(data, &rules);
   std::map<std::string, int32_t, std::less<>> numbers;
-  std::vector<int32_t> classes;
-  ForEachRow(data, columns, judge, &inputs, &first, [&](CsvReader* reader) {
-    const std::string_view text = reader->fields()[static_cast<size_t>(columns.label)].text;
-    classes.push_back(stratified ? ClassOf(text, rules, &numbers) : 0);
-    return true;
-  });
-  return HeldOutMarks(data, classes);
-}
-
-// Counts the rows of all files; `first` has begun the first one.
-void CountRows(const DataConfig& data, const CsvColumns& columns, SourceInputs* inputs, CsvReader* first,
-               std::vector<ColumnFit>* fits) {
-  const RowJudge judge(data, columns, *fits);
-  std::vector<bool> held_out;
-  if (data.validation_share > 0) held_out = ReadMarks(data, columns, judge);
-  int64_t row = 0, fitted = 0;
-  ForEachRow(data, columns, judge, inputs, first, [&](CsvReader* reader) {
-    const auto at = static_cast<size_t>(row++);
-    if (held_out.empty() ? row <= data.validation : at < held_out.size() && held_out[at]) return true;
-    for (ColumnFit& fit : *fits) {
-      const CsvField& field = reader->fields()[static_cast<size_t>(fit.column.column)];
-      fit.column.is_category ? CountText(*reader, field, &fit) : CountNumber(*reader, field, &fit);
+  std::vector<int32_t> class_of_row;  // while it waits
+  KeptRows kept(fits->size());
+  int64_t row = 0, left = fits->empty() ? 0 : data.fit_rows;
+  const auto is_held_out = [&](int64_t at) {
+    if (!held_out) return at < data.validation;
+    return at < static_cast<int64_t>(held_out->size()) && (*held_out)[static_cast<size_t>(at)];
+  };
+  ForEachRecord(pass, [&](const CsvReader& reader) {
+    if (classes != nullptr) classes->Count(reader.path(), pass->rows().label());
+    if (left > 0 && judge.IsRow(reader)) {
+      if (waits) {
+        class_of_row.push_back(stratified ? ClassOf(pass->rows().label().text, rules, &numbers) : 0);
+        kept.Add(reader, *fits);
+      } else if (!is_held_out(row++)) {
+        CountRow(reader, fits);
+        --left;
+      }
     }
-    return ++fitted < data.fit_rows;
+    return left > 0 || classes != nullptr;
   });
+  if (!waits) return;
+  const std::vector<bool> marks = HeldOutMarks(data, class_of_row);
+  if (kept.is_whole()) return kept.Count(marks, data.fit_rows, fits);
+  SourceInputs inputs(data.train.path, "data.train.path");  // a share of a pipe is refused
+  Pass again(data, Records(), &inputs);
+  Look(data, marks, &again, nullptr, fits);
 }
 
 }  // namespace
@@ -234,51 +301,35 @@ bool HasColumnForms(const DataConfig& data) {
          data.missing != MissingValues::kError;
 }
 
-namespace {
-
-FittedColumns FitWith(const DataConfig& data, SourceInputs* inputs, CsvReader* reader) {
-  const CsvColumns columns = ReadTrainColumns(data, reader);
-  FittedColumns fitted;
-  InputForm& form = fitted.form;
-  form.label_column = columns.label;
-  form.table_columns = columns.count;
-  form.features = InputNames(columns);
-  fitted.inputs = static_cast<int64_t>(columns.inputs.size());
-  if (!HasColumnForms(data)) return fitted;
-  std::vector<ColumnFit> fits = StartFit(data, columns, *reader);
-  const bool counts = !data.categories.empty() || data.missing == MissingValues::kMean ||
-                      data.missing == MissingValues::kIndicator;
-  if (counts) CountRows(data, columns, inputs, reader, &fits);
-  form.features.clear();
-  for (const ColumnFit& fit : fits) {
-    form.columns.push_back(Conclude(fit, data));
-    for (std::string& name : FeatureNamesOf(form.columns.back())) form.features.push_back(std::move(name));
+FittedColumns FitColumns(const DataConfig& data, SourceInputs* inputs, bool counts_classes) {
+  Pass pass(data, Records(), inputs);
+  const CsvColumns& columns = pass.columns();
+  std::vector<ColumnFit> fits;
+  if (HasColumnForms(data)) {
+    fits = StartFit(data, columns, static_cast<const CsvFile&>(pass.rows()).reader());
   }
-  fitted.inputs = static_cast<int64_t>(form.features.size());
-  return fitted;
-}
+  ClassCounter classes(data);
+  std::vector<ColumnFit> none;
+  const bool counts = std::any_of(fits.begin(), fits.end(), [](const ColumnFit& fit) { return fit.counts; });
+  if (counts || counts_classes) {
+    Look(data, std::nullopt, &pass, counts_classes ? &classes : nullptr, counts ? &fits : &none);
+  }
+  inputs->GiveBack(static_cast<CsvFile&>(pass.rows()).Release());
 
-}  // namespace
-
-FittedColumns FitColumns(const DataConfig& data, SourceInputs* inputs) {
-  CsvReader reader(inputs->OpenHead(0), DialectOf(data));
-  FittedColumns fitted = FitWith(data, inputs, &reader);
-  inputs->GiveBack(reader.Release());
-  return fitted;
-}
-
-int64_t CountClasses(const DataConfig& data) {
-  ClassCounter counter(data);
-  for (const std::string& file : SourceFiles(data.train.path, "data.train.path")) {
-    CsvReader reader(file, "data.train.path", DialectOf(data));
-    const CsvColumns columns = ReadTrainColumns(data, &reader);
-    for (bool more = !data.train.header || NextRecord(data, &reader); more;
-         more = NextRecord(data, &reader)) {
-      if (static_cast<int64_t>(reader.fields().size()) != columns.count) continue;  // it is no row
-      counter.Count(reader.path(), reader.fields()[static_cast<size_t>(columns.label)]);
+  FittedColumns fitted;
+  fitted.classes = classes.classes();
+  fitted.form.label_column = columns.label;
+  fitted.form.table_columns = columns.count;
+  if (fits.empty()) fitted.form.features = InputNames(columns);
+  for (const ColumnFit& fit : fits) {
+    fitted.form.columns.push_back(Conclude(fit, data));
+    for (std::string& name : FeatureNamesOf(fitted.form.columns.back())) {
+      fitted.form.features.push_back(std::move(name));
     }
   }
-  return counter.classes();
+  fitted.inputs = fits.empty() ? static_cast<int64_t>(columns.inputs.size())
+                               : static_cast<int64_t>(fitted.form.features.size());
+  return fitted;
 }
 
 }  // namespace dtrain

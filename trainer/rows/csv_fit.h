@@ -19,17 +19,16 @@ bool HasColumnForms(const DataConfig& data);
 
 // FittedColumns: what FitColumns() has found.
 struct FittedColumns {
-  InputForm form;      // features, label_column and, where HasColumnForms(), columns; no classes, no scale
-  int64_t inputs = 0;  // features of a row
+  InputForm form;       // features, label_column and, where HasColumnForms(), columns; no classes, no scale
+  int64_t inputs = 0;   // features of a row
+  int64_t classes = 0;  // where they are counted (ClassCounter)
 };
 
-// Reads data.train, and no more than the header if that is enough. Looks at the first data.fit_rows rows that
-// are not held out. Where a share is held out, it first reads all files for the number of rows. `inputs` are
-// those of data.train; a pipe is given back, at its begin.
-FittedColumns FitColumns(const DataConfig& data, SourceInputs* inputs);
-
-// Reads the labels of data.train and returns the number of classes: of names how many differ, of numbers the
-// largest and one, and at least 2. What is wrong with the rows is told when they are read.
-int64_t CountClasses(const DataConfig& data);
+// Reads data.train once, and no more than is needed: of the header alone the columns are known where all are
+// numbers. Looks at the first data.fit_rows rows that are not held out; all rows are read where a share is
+// held out, and a second time if what the fit needs of them is more than SourceInputs::kMaxHeadBytes. Counts
+// the classes of all rows if that is asked for. What is wrong with the rows is told when they are parsed.
+// `inputs` are those of data.train; a pipe is given back, at its begin.
+FittedColumns FitColumns(const DataConfig& data, SourceInputs* inputs, bool counts_classes = false);
 
 }  // namespace dtrain

@@ -84,17 +84,38 @@ TEST_CASE("fit: classes are told by their value and by the names that they are r
 }
 
 TEST_CASE("fit: the classes are counted, by name or up to the largest number") {
-  const auto count = [](const std::string& content) {
-    return CountClasses(CsvConfig(ModelKind::kSoftmax, content, "y").data);
+  const auto count_in = [](const DataConfig& data) {
+    SourceInputs inputs(data.train.path, "data.train.path");
+    return FitColumns(data, &inputs, /*counts_classes=*/true).classes;
+  };
+  const auto count = [&](const std::string& content) {
+    return count_in(CsvConfig(ModelKind::kSoftmax, content, "y").data);
   };
   CHECK(count("a,y\n1,oak\n2,elm\n3,oak\n4,yew\n") == 3);
   CHECK(count("a,y\n1,0\n2,4\n3,1.0\n") == 5);
   CHECK(count("a,y\n1,one\n2,\n") == 2);
   Config config = CsvConfig(ModelKind::kSoftmax, "a,y\n1,oak\n2,oak.\n3,elm\n4,yew\n", "y");
   config.data.rename_labels = {"oak. -> oak"};
-  CHECK(CountClasses(config.data) == 3);
+  CHECK(count_in(config.data) == 3);
   CHECK(UserErrorOf([&] { count("a,y\n1,2e7\n"); }).find(":2:3: more than 1000000 classes") !=
         std::string::npos);
+}
+
+TEST_CASE("fit: a share is held out in one reading, or in two where a text may not be kept") {
+  // \xff is no name, which matters only in a row that is fitted.
+  for (const std::string first : {"a", "\xff"}) {
+    Config config =
+        CsvConfig(ModelKind::kLogistic, "t,n,y\n" + first + ",1,0\nb,2,1\nc,4,0\nd,,1\nc,7,0\nd,8,1\n", "y");
+    config.data.categories = {"t"};
+    config.data.missing = MissingValues::kIndicator;
+    config.data.validation_share = 0.34;
+    const InputForm form = Fit(config.data).form;
+    CHECK(form.columns[0].categories == std::vector<std::string>{"c", "d"});
+    CHECK(form.columns[1].fill == static_cast<float>(19.0 / 3));
+    CHECK(form.columns[1].has_indicator);
+    config.data.fit_rows = 2;
+    CHECK(Fit(config.data).form.columns[1].fill == 4);
+  }
 }
 
 TEST_CASE("fit: dates are numbers, whose gaps have a mean") {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/names.h"
+#include "trainer/rows/pass.h"
 
 namespace dtrain {
 
@@ -25,14 +26,14 @@ bool CsvRows::Next() {
   if (!next_is_read_ && !reader_.Next()) return false;
   next_is_read_ = false;
   ++row_;
-  CheckWhole();
+  if (!layout_.records) CheckWhole();
   return true;
 }
 
 // Throws for a record with too few or too many fields, at the first one missing or superfluous.
 void CsvRows::CheckWhole() const {
+  if (is_whole()) return;
   const int64_t fields = static_cast<int64_t>(reader_.fields().size()), count = layout_.columns.count;
-  if (fields == count) return;
   const TextPlace place =
       fields < count ? reader_.record_end() : reader_.fields()[static_cast<size_t>(count)].place;
   throw FaultAt(reader_.path(), place,
@@ -179,6 +180,7 @@ void CsvFile::GoTo(TextMark mark, int64_t bytes) {
 
 RowFile::Read CsvFile::ReadRow(ParsedRows* rows, RowLabels* labels) {
   if (!rows_.Next()) return Read::kEnd;
+  if (rows_.layout().records) return rows_.is_whole() ? Read::kRow : Read::kGap;
   const int64_t unseen = rows_.unseen();
   if (!rows_.Read(&rows->features, labels)) return Read::kGap;
   skipped()->unseen += rows_.unseen() - unseen;
@@ -188,97 +190,39 @@ RowFile::Read CsvFile::ReadRow(ParsedRows* rows, RowLabels* labels) {
 
 namespace {
 
-// TableReader: reads the rows of all files of a source into a table.
-class TableReader {
- public:
-  TableReader(const DataConfig& data, const DataSourceConfig& source, std::string section,
-              SourceInputs* inputs, CsvTable* table);
-
-  // Reads all rows. `first` has begun the first file. Throws UserError if there are none.
-  void Read(std::unique_ptr<CsvReader> first);
-
- private:
-  TextPlace ReadFile(std::unique_ptr<CsvReader> reader, size_t file);
-  void Reserve(const CsvReader& reader, size_t file);
-
-  const DataConfig& data_;
-  const DataSourceConfig& source_;
-  const std::string section_;
-  SourceInputs& inputs_;
-  CsvTable& table_;
-  CsvReserve reserve_;
-  int64_t count_ = 0;      // rows
-  int64_t reserved_ = 0;   // rows
-  int64_t row_bytes_ = 0;  // of the rows of the files before
-};
-
-TableReader::TableReader(const DataConfig& data, const DataSourceConfig& source, std::string section,
-                         SourceInputs* inputs, CsvTable* table)
-    : data_(data), source_(source), section_(std::move(section)), inputs_(*inputs), table_(*table) {
-  table_.inputs = FeaturesOf(table_.columns, table_.how);
-}
-
-void TableReader::Reserve(const CsvReader& reader, size_t file) {
-  const int64_t content = row_bytes_ + inputs_.ExpectedContentFrom(file, reader.content_bytes());
-  reserved_ = reserve_.NextRows(count_, row_bytes_ + reader.record_bytes(), content);
-  table_.parsed.features.reserve(static_cast<size_t>(reserved_ * table_.inputs));
-  table_.labels.Reserve(static_cast<size_t>(reserved_));
-}
-
-// Returns the place where the last record ends.
-TextPlace TableReader::ReadFile(std::unique_ptr<CsvReader> reader, size_t file) {
-  CsvFile rows(data_, std::move(reader),
-               LayoutOf(data_, section_, source_.header, table_.columns, table_.how), &table_.skipped);
-  while (true) {
-    if (count_ == reserved_) Reserve(rows.reader(), file);
-    if (!rows.Next(&table_.parsed, &table_.labels)) break;
-    ++count_;
+CsvTable ReadTable(const DataConfig& data, const LabelRules& rules, const RowContext& context,
+                   SourceInputs* inputs, const std::vector<std::string>* train_names) {
+  Pass pass(data, context, inputs);
+  CsvTable table{pass.columns(), context.how, {}, pass.NewLabels(rules, train_names), pass.inputs(), {}};
+  CsvReserve reserve;
+  for (int64_t reserved = 0;;) {
+    if (pass.count() == reserved) {
+      reserved = reserve.NextRows(reserved, pass.read_bytes(), pass.expected_bytes());
+      table.parsed.features.reserve(static_cast<size_t>(reserved * table.inputs));
+      table.labels.Reserve(static_cast<size_t>(reserved));
+    }
+    if (!pass.Next(&table.parsed, &table.labels)) break;
   }
-  row_bytes_ += rows.reader().record_bytes();
-  return rows.reader().record_end();
-}
-
-void TableReader::Read(std::unique_ptr<CsvReader> first) {
-  const std::string path = first->path();
-  const TextPlace end = ReadFile(std::move(first), 0);
-  for (size_t file = 1; file < inputs_.size(); ++file) {
-    auto reader = std::make_unique<CsvReader>(inputs_.Open(file), DialectOf(data_));
-    CheckNextFile(table_.columns, path, reader.get());
-    table_.labels.NextFile(reader->path());
-    ReadFile(std::move(reader), file);
-  }
-  if (count_ == 0) {
-    throw FaultAt(path, end,
-                  fmt::format("no rows after the header; {}.path must name a file with data. If the first "
-                              "line is data, set {}.header to false.",
-                              section_, section_));
-  }
-  table_.labels.Finish();
+  pass.Finish(&table.labels);
+  table.skipped = pass.skipped();
+  return table;
 }
 
 }  // namespace
 
 CsvTable ReadTrainTable(const DataConfig& data, const LabelRules& rules, std::vector<InputColumn> how,
                         SourceInputs* inputs) {
-  auto reader = std::make_unique<CsvReader>(inputs->Open(0), DialectOf(data));
-  const CsvColumns columns = ReadTrainColumns(data, reader.get());
-  CsvTable table{columns, std::move(how),
-                 {},      RowLabels(rules, reader->path(), ColumnTitle(columns, columns.label)),
-                 0,       {}};
-  TableReader(data, data.train, "data.train", inputs, &table).Read(std::move(reader));
-  return table;
+  RowContext context;
+  context.how = std::move(how);
+  return ReadTable(data, rules, context, inputs, nullptr);
 }
 
 CsvTable ReadTestTable(const DataConfig& data, const LabelRules& rules, const CsvTable& train,
                        SourceInputs* inputs) {
-  auto reader = std::make_unique<CsvReader>(inputs->Open(0), DialectOf(data));
-  const CsvColumns columns = ReadTestColumns(data, train.columns, reader.get());
-  CsvTable table{
-      columns, train.how,
-      {},      RowLabels(rules, reader->path(), ColumnTitle(columns, columns.label), train.labels.names()),
-      0,       {}};
-  TableReader(data, data.test, "data.test", inputs, &table).Read(std::move(reader));
-  return table;
+  RowContext context;
+  context.how = train.how;
+  context.train = &train.columns;
+  return ReadTable(data, rules, context, inputs, &train.labels.names());
 }
 
 int64_t CsvReserve::NextRows(int64_t rows, int64_t row_bytes, int64_t content_bytes) {

@@ -32,6 +32,7 @@ struct CsvLayout {
   bool refuses_unseen = false;   // a text that is in no list of categories is an error
   bool first_is_row = false;     // the reader's current record is a row and not a header
   bool pixels = false;           // features are in 0 to 255
+  bool records = false;          // rows stay texts (RowContext::records)
   // What to do about a value that is no number: in the first row, and in others.
   std::string first_row_remedy = "Correct it, or remove the row.";
   std::string gap_remedy;  // about a missing value; empty: as for others
@@ -43,8 +44,10 @@ class CsvRows {
   CsvRows(CsvReader* reader, CsvLayout layout);
 
   // Goes to the next row. Returns false at the end of the file. Throws UserError for too few or too many
-  // fields.
+  // fields, unless rows stay texts.
   bool Next();
+  // Whether the row has as many fields as there are columns.
+  bool is_whole() const { return static_cast<int64_t>(reader_.fields().size()) == layout_.columns.count; }
   // Appends the row to `features` and `labels`; null: the label is not read. False: a value is missing, and
   // such rows are dropped; what was appended of the row is undefined then, as after a UserError.
   bool Read(std::vector<float>* features, RowLabels* labels);
@@ -116,8 +119,11 @@ class CsvFile : public RowFile {
   std::string_view Field(int64_t field) const override {
     return reader_->fields()[static_cast<size_t>(field)].text;
   }
+  CsvField label() const override { return reader_->fields()[static_cast<size_t>(columns().label)]; }
 
   const CsvReader& reader() const { return *reader_; }
+  // Gives the bytes back. Nothing may be read from this any more.
+  std::unique_ptr<InputBytes> Release() { return reader_->Release(); }
 
  protected:
   Read ReadRow(ParsedRows* rows, RowLabels* labels) override;
@@ -152,7 +158,7 @@ CsvTable ReadTestTable(const DataConfig& data, const LabelRules& rules, const Cs
 
 // CsvReserve: chooses for how many rows to reserve memory while a file of unknown length is read. It
 // estimates the rest of the file from the rows since the last call, so that misleading rows at the front do
-// no harm. Owner: ReadCsvTable(). Thread: one.
+// no harm. Owner: who reads a table. Thread: one.
 class CsvReserve {
  public:
   // Call it when the memory for `rows` rows is used up; these took `row_bytes` bytes of about

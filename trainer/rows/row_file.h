@@ -80,6 +80,8 @@ class RowFile {
   virtual int64_t FindField(const std::string& name) const = 0;
   // The text of such a field in the row of the last Next(), until the next one.
   virtual std::string_view Field(int64_t field) const = 0;
+  // The label of that row as it is written.
+  virtual CsvField label() const { return {}; }
 
   virtual int64_t inputs() const = 0;  // features of a row
   // Of a table; lines of sparse rows have none.
@@ -103,13 +105,16 @@ class RowFile {
 // RowContext: what a file of rows is read by beside its own text. Plain data.
 struct RowContext {
   std::vector<InputColumn> how;  // as in CsvLayout, of a table whose rows are not sparse
-  int64_t inputs = 0;            // features of sparse rows
+  int64_t inputs = 0;            // features of sparse rows; of lines 0: any number, also with the value 0
   // For a table of data.test: the columns of data.train. Null: this is data.train.
   const CsvColumns* train = nullptr;
   // For a table that is not the first of its source: the columns of the first, and its path.
   const CsvColumns* first = nullptr;
   std::string first_path;
   bool labels = true;  // each row has one; false: none is read, and a table need not have their column
+  // For a table: nothing of a row is parsed, CsvFile::reader() has its texts, and a row with too few or too
+  // many fields is left out. It is a first look at what may be a pipe (SourceInputs::OpenHead).
+  bool records = false;
 };
 
 }  // namespace dtrain

@@ -27,9 +27,10 @@ std::unique_ptr<RowFile> OpenRowFile(const DataConfig& data, const RowContext& c
                                  : ReadTrainColumns(data, reader.get(), context.labels);
   const char* const section = context.train != nullptr ? "data.test" : "data.train";
   const bool header = (context.train != nullptr ? data.test : data.train).header;
-  if (!HasSparseRows(data)) {
-    return std::make_unique<CsvFile>(data, std::move(reader),
-                                     LayoutOf(data, section, header, columns, context.how), skipped);
+  if (context.records || !HasSparseRows(data)) {
+    CsvLayout layout = LayoutOf(data, section, header, columns, context.how);
+    layout.records = context.records;
+    return std::make_unique<CsvFile>(data, std::move(reader), std::move(layout), skipped);
   }
   return std::make_unique<HashedCsvFile>(data, section, header, std::move(reader), columns,
                                          context.train != nullptr ? *context.train : columns, skipped);

@@ -29,7 +29,9 @@ class RowFiles {
   bool sparse() const { return HasSparseRows(data_); }
   bool weighted() const { return HasRowWeights(data_); }
   size_t count() const { return files_.size(); }
+  const std::vector<std::string>& paths() const { return files_; }
   const std::string& path(size_t file) const { return files_[file]; }
+  const RowContext& context() const { return context_; }  // of the first file
   std::string label_title() const { return ColumnTitle(columns_, columns_.label); }
 
   // Opens a file. Its columns must be those of the first.

@@ -1,6 +1,7 @@
 #include "trainer/rows/sparse_file.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include "base/error.h"
 #include "trainer/rows/criteo_line.h"
 #include "trainer/rows/libsvm_line.h"
+#include "trainer/rows/pass.h"
 #include "trainer/rows/vw_line.h"
 
 namespace dtrain {
@@ -34,12 +36,6 @@ RowFault FaultOf(const LineFault& fault, const LineReader& reader) {
   return FaultAt(reader.path(), {reader.number(), static_cast<int64_t>(fault.at) + 1}, fault.rule);
 }
 
-// The label of the line that the reader is at. One that is not there has the place of the line.
-CsvField LabelOf(const SparseLine& row, const LineReader& reader) {
-  const int64_t at = row.label.empty() ? 0 : row.label.data() - reader.line().data();
-  return {row.label, {reader.number(), at + 1}, false};
-}
-
 // A feature that is 0 is as one that is not there: its weight is not asked for.
 void DropZeros(SparseLine* row) {
   if (std::find(row->values.begin(), row->values.end(), 0.0f) == row->values.end()) return;
@@ -61,7 +57,13 @@ SparseFile::SparseFile(const DataConfig& data, const RowContext& context, std::u
       reader_(std::move(file)),
       inputs_(context.inputs),
       weighted_(HasRowWeights(data)),
-      parser_(MakeLineParser(data, inputs_, context.labels)) {}
+      parser_(MakeLineParser(data, inputs_ > 0 ? std::optional<int64_t>(inputs_) : std::nullopt,
+                             context.labels)) {}
+
+CsvField SparseFile::label() const {
+  const int64_t at = line_.label.empty() ? 0 : line_.label.data() - reader_.line().data();
+  return {line_.label, {reader_.number(), at + 1}, false};
+}
 
 int64_t SparseFile::FindField(const std::string& name) const {
   const bool tags = data().train.format == DataFormat::kVw;
@@ -77,52 +79,42 @@ RowFile::Read SparseFile::ReadRow(ParsedRows* rows, RowLabels* labels) {
     if (!reader_.Next()) return Read::kEnd;
   } while (!parser_->Parse(reader_.line(), &line_, &fault) && !fault);
   if (fault) throw FaultOf(*fault, reader_);
-  if (labels != nullptr) labels->Add(LabelOf(line_, reader_));
-  DropZeros(&line_);
+  if (labels != nullptr) labels->Add(label());
+  if (inputs_ > 0) DropZeros(&line_);
   rows->sparse.Add(line_.ids.data(), line_.values.data(), line_.ids.size());
   if (weighted_) rows->weights.push_back(static_cast<float>(line_.weight));
   return Read::kRow;
 }
 
 SparseFacts ScanSparseRows(const DataConfig& data) {
-  const SourceInputs inputs(data.train.path, "data.train.path");
-  const std::unique_ptr<LineParser> parser = MakeLineParser(data, std::nullopt);
+  SourceInputs inputs(data.train.path, "data.train.path");
+  Pass pass(data, RowContext(), &inputs);
   ClassCounter counter(data);
   SparseFacts facts;
-  SparseLine row;
-  for (const std::string& file : inputs.files()) {
-    LineReader reader(OpenInput(file, inputs.key()));
-    while (reader.Next()) {
-      std::optional<LineFault> fault;
-      if (!parser->Parse(reader.line(), &row, &fault)) {
-        if (fault && data.bad_rows == BadRows::kStop) throw FaultOf(*fault, reader);
-        continue;
-      }
-      counter.Count(file, LabelOf(row, reader));
-      for (const uint64_t id : row.ids) facts.inputs = std::max(facts.inputs, static_cast<int64_t>(id) + 1);
+  for (ParsedRows row; pass.Next(&row, nullptr); row.Clear()) {
+    counter.Count(pass.rows().path(), pass.rows().label());
+    for (const uint64_t id : row.sparse.ids) {
+      facts.inputs = std::max(facts.inputs, static_cast<int64_t>(id) + 1);
     }
   }
   facts.classes = counter.classes();
   return facts;
 }
 
-SparseSize EstimateSparseSize(const DataConfig& data, const SourceInputs& inputs) {
+SparseSize EstimateSparseSize(const DataConfig& data, SourceInputs* inputs) {
   constexpr int64_t kSampleBytes = 1 << 20;
-  LineReader reader(OpenInput(inputs.files()[0], inputs.key()));
-  const std::unique_ptr<LineParser> parser = MakeLineParser(data, std::nullopt);
-  SparseLine row;
-  int64_t rows = 0;
+  DataConfig lenient = data;  // what is wrong with a row is told when it is read
+  lenient.bad_rows = BadRows::kSkip;
+  lenient.bad_rows_limit = std::numeric_limits<int64_t>::max();
+  Pass pass(lenient, RowContext(), inputs);
   double features = 0;
-  while (reader.mark().byte < kSampleBytes && reader.Next()) {
-    std::optional<LineFault> fault;
-    if (!parser->Parse(reader.line(), &row, &fault)) continue;
-    ++rows;
-    features += static_cast<double>(row.ids.size());
+  for (ParsedRows row; pass.read_bytes() < kSampleBytes && pass.Next(&row, nullptr); row.Clear()) {
+    features += static_cast<double>(row.sparse.ids.size());
   }
-  const auto read = static_cast<double>(std::max<int64_t>(1, reader.mark().byte));
-  const auto content = static_cast<double>(inputs.ExpectedContentFrom(0, reader.content_bytes()));
-  return {static_cast<int64_t>(content / read * static_cast<double>(rows)),
-          features / static_cast<double>(std::max<int64_t>(1, rows))};
+  const auto rows = static_cast<double>(pass.count());
+  const auto read = static_cast<double>(std::max<int64_t>(1, pass.read_bytes()));
+  return {static_cast<int64_t>(static_cast<double>(pass.expected_bytes()) / read * rows),
+          features / std::max(1.0, rows)};
 }
 
 }  // namespace dtrain

@@ -31,6 +31,8 @@ class SparseFile : public RowFile {
   void SkipFault() override {}  // the reader is behind the line
   int64_t FindField(const std::string& name) const override;
   std::string_view Field(int64_t field) const override { return field == 0 ? line_.label : line_.tag; }
+  // A label that is not there has the place of the line.
+  CsvField label() const override;
 
  private:
   Read ReadRow(ParsedRows* rows, RowLabels* labels) override;
@@ -42,12 +44,13 @@ class SparseFile : public RowFile {
   SparseLine line_;
 };
 
-// SparseFacts: what a pass over all rows of data.train finds.
+// SparseFacts: what a pass over all rows of data.train finds. A feature counts also where its value is 0.
 struct SparseFacts {
   int64_t inputs = 1;   // the largest feature and one
   int64_t classes = 2;  // where labels are classes (ClassCounter)
 };
-// Reads data.train. Rows that cannot be read are left out, where data.bad_rows says so.
+// Reads data.train, whose lines are sparse rows. Rows that cannot be read are left out, where data.bad_rows
+// says so.
 SparseFacts ScanSparseRows(const DataConfig& data);
 
 // The rows of a source of sparse rows and their features, estimated from those of the first MiB of its first
@@ -56,7 +59,7 @@ struct SparseSize {
   int64_t rows = 0;
   double features = 0;  // of each
 };
-SparseSize EstimateSparseSize(const DataConfig& data, const SourceInputs& inputs);
+SparseSize EstimateSparseSize(const DataConfig& data, SourceInputs* inputs);
 
 // The parser of data.train.format, for features [0, inputs); unset: of any number. A feature beyond is a
 // fault. `labels`: each row has one; else libsvm's may lack it. Lines of vw and criteo may lack it anyway.

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -113,11 +114,20 @@ std::vector<int32_t> SortedNumbers(const std::vector<std::string>& names) {
   return sorted;
 }
 
-std::vector<int64_t> BySortedNumbers(const std::vector<std::string>& names, std::vector<int64_t> class_rows) {
-  const std::vector<int32_t> sorted = SortedNumbers(names);
-  std::vector<int64_t> counts = class_rows;
-  for (size_t i = 0; i < sorted.size(); ++i) counts[static_cast<size_t>(sorted[i])] = class_rows[i];
-  return counts;
+void FinishFacts(const Pass& pass, RowLabels* labels, PassFacts* facts) {
+  const std::vector<int32_t> sorted = SortedNumbers(labels->names());
+  pass.Finish(labels);
+  std::vector<int64_t> as_they_came = facts->class_rows;
+  as_they_came.resize(
+      std::max(as_they_came.size(), sorted.size()));  // a row that is left out may name a class
+  facts->class_rows.resize(as_they_came.size());
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    facts->class_rows[static_cast<size_t>(sorted[i])] = as_they_came[i];
+  }
+  while (!facts->class_rows.empty() && facts->class_rows.back() == 0) facts->class_rows.pop_back();
+  facts->rows = pass.count();
+  facts->class_names = labels->names();
+  facts->skipped = pass.skipped();
 }
 
 std::string Describe(const CacheFile& file, const PassFacts& facts) {

@@ -15,7 +15,9 @@
 #include "trainer/config/config.h"
 #include "trainer/order/data_fingerprint.h"
 #include "trainer/rows/label_rules.h"
+#include "trainer/rows/pass.h"
 #include "trainer/rows/row_file.h"
+#include "trainer/rows/row_labels.h"
 
 namespace dtrain {
 
@@ -52,8 +54,9 @@ std::shared_ptr<const PassFacts> FactsOf(std::vector<std::string> class_names, S
 
 // Returns the numbers that names have in their sorted order.
 std::vector<int32_t> SortedNumbers(const std::vector<std::string>& names);
-// Gives counts by order of appearance the numbers of the names; without names they stay.
-std::vector<int64_t> BySortedNumbers(const std::vector<std::string>& names, std::vector<int64_t> class_rows);
+// Call it at the end of a pass whose classes were counted as they came: adds what the pass and its labels say
+// to `facts`, and gives the counts the numbers of the names. Throws UserError if there were no rows.
+void FinishFacts(const Pass& pass, RowLabels* labels, PassFacts* facts);
 
 // Convert to and from the text with which a cache says what it is. Unset: it was made of something else.
 std::string Describe(const CacheFile& file, const PassFacts& facts);

@@ -4,8 +4,10 @@
 #include <memory>
 #include <utility>
 
+#include "base/check.h"
 #include "base/error.h"
 #include "trainer/rows/csv_table.h"
+#include "trainer/rows/pass.h"
 #include "trainer/rows/row_files.h"
 #include "trainer/sets/cache_file.h"
 
@@ -102,83 +104,35 @@ DataSet SparseInMemory(SparseTable table, std::optional<int64_t> classes) {
                 std::move(table.weights)})};
 }
 
-namespace {
-
-// SparseReader: reads all files of a source into a table. Owner: ReadSparseTable(). Thread: one.
-class SparseReader {
- public:
-  SparseReader(const DataConfig& data, SourceInputs* inputs, SkippedRows* skipped, SparseTable* table)
-      : data_(data), inputs_(*inputs), skipped_(*skipped), table_(*table) {}
-
-  // `first` is the first file, and `context` that of the others.
-  void Read(std::unique_ptr<RowFile> first, const RowContext& context) {
-    ReadFile(std::move(first), 0);
-    for (size_t file = 1; file < inputs_.size(); ++file) {
-      table_.labels.NextFile(inputs_.files()[file]);
-      ReadFile(OpenRowFile(data_, context, inputs_.Open(file), &skipped_), file);
-    }
-  }
-
- private:
-  // Ids are narrowed part by part, so that no second copy of all of them is in memory.
-  static constexpr int64_t kPartBytes = 1 << 20;
-
-  void ReadFile(std::unique_ptr<RowFile> rows, size_t file) {
-    while (rows->Next(&part_, &table_.labels)) {
-      if (part_.feature_bytes() >= kPartBytes) AppendPart(*rows, file);
-    }
-    AppendPart(*rows, file);
-    bytes_ += rows->mark().byte;
-  }
-
-  void AppendPart(const RowFile& rows, size_t file) {
-    const int64_t features = table_.rows.features() + static_cast<int64_t>(part_.sparse.ids.size());
-    if (features > reserved_) {
-      const int64_t content = bytes_ + inputs_.ExpectedContentFrom(file, rows.content_bytes());
-      reserved_ = reserve_.NextRows(features, bytes_ + rows.mark().byte, content);
-      table_.rows.Reserve(static_cast<size_t>(reserved_));
-    }
-    table_.rows.Append(part_.sparse);
-    table_.weights.insert(table_.weights.end(), part_.weights.begin(), part_.weights.end());
-    part_.Clear();
-  }
-
-  const DataConfig& data_;
-  SourceInputs& inputs_;
-  SkippedRows& skipped_;
-  SparseTable& table_;
-  ParsedRows part_;
-  CsvReserve reserve_;    // of features
-  int64_t reserved_ = 0;  // features
-  int64_t bytes_ = 0;     // of the files before
-};
-
-}  // namespace
-
 SparseTable ReadSparseTable(const DataConfig& data, const LabelRules& rules, int64_t width,
                             SourceInputs* inputs, const CsvColumns* train_columns,
                             const std::vector<std::string>* train_names) {
+  // Ids are narrowed part by part, so that no second copy of all of them is in memory.
+  constexpr int64_t kPartBytes = 1 << 20;
   RowContext context;
   context.inputs = width;
   context.train = train_columns;
-  SkippedRows skipped;  // which the first file must know before there is a table
-  std::unique_ptr<RowFile> first = OpenRowFile(data, context, inputs->Open(0), &skipped);
-  const CsvColumns columns = first->columns();
-  const std::string path = first->path(), title = ColumnTitle(columns, columns.label);
-  SparseTable table{
-      CsrRows(width),
-      train_names == nullptr ? RowLabels(rules, path, title) : RowLabels(rules, path, title, *train_names),
-      {},
-      {},
-      columns};
-  context.first = &columns;
-  context.first_path = path;
-  SparseReader(data, inputs, &skipped, &table).Read(std::move(first), context);
-  if (table.rows.count() == 0) {
-    throw UserError("{}: no rows; {} must name files with data. Fetch them anew.", path, inputs->key());
+  Pass pass(data, context, inputs);
+  SparseTable table{CsrRows(width), pass.NewLabels(rules, train_names), {}, {}, pass.columns()};
+  ParsedRows part;
+  CsvReserve reserve;
+  int64_t reserved = 0;  // features
+  const auto append = [&] {
+    const int64_t features = table.rows.features() + static_cast<int64_t>(part.sparse.ids.size());
+    if (features > reserved) {
+      reserved = reserve.NextRows(features, pass.read_bytes(), pass.expected_bytes());
+      table.rows.Reserve(static_cast<size_t>(reserved));
+    }
+    table.rows.Append(part.sparse);
+    table.weights.insert(table.weights.end(), part.weights.begin(), part.weights.end());
+    part.Clear();
+  };
+  while (pass.Next(&part, &table.labels)) {
+    if (part.feature_bytes() >= kPartBytes) append();
   }
-  table.labels.Finish();
-  table.skipped = std::move(skipped);
+  append();
+  pass.Finish(&table.labels);
+  table.skipped = pass.skipped();
   const auto counts_one = [](float weight) { return weight == 1; };
   if (std::all_of(table.weights.begin(), table.weights.end(), counts_one)) table.weights.clear();
   return table;

@@ -1,7 +1,5 @@
 #include "trainer/sets/data_set.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -180,11 +178,6 @@ void VisitRows(const DataSet& set, int64_t begin, int64_t end, bool features,
   }
 }
 
-uint32_t AddToLabels(uint32_t crc, const void* labels, int64_t count) {
-  const auto bytes = static_cast<size_t>(count) * sizeof(int32_t);
-  return static_cast<uint32_t>(crc32_z(crc, static_cast<const Bytef*>(labels), bytes));
-}
-
 DataFingerprint FingerprintOf(const DataSet& train) {
   if (const std::optional<DataFingerprint> known = train.fingerprint()) return *known;
   DataFingerprint print;
@@ -192,7 +185,8 @@ DataFingerprint FingerprintOf(const DataSet& train) {
   print.rows = *train.rows();
   VisitRows(train, 0, print.rows, false, [&](const RowChunk& chunk) {
     const void* const labels = chunk.labels;
-    print.labels = AddToLabels(print.labels, labels != nullptr ? labels : chunk.targets, chunk.count);
+    print.labels =
+        ColumnCrc(print.labels, labels != nullptr ? labels : chunk.targets, static_cast<size_t>(chunk.count));
   });
   print.features = train.Checksum();
   return print;

@@ -177,9 +177,6 @@ struct RowChunk {
 void VisitRows(const DataSet& set, int64_t begin, int64_t end, bool features,
                const std::function<void(const RowChunk&)>& visit);
 
-// Adds labels or targets, of 4 bytes each, to DataFingerprint::labels.
-uint32_t AddToLabels(uint32_t crc, const void* labels, int64_t count);
-
 // Reads every label once, where it is not known already. A set that is not in memory has the features of its
 // files, whatever is held out.
 DataFingerprint FingerprintOf(const DataSet& train);

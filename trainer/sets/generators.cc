@@ -235,7 +235,8 @@ class LinearFetch : public Fetch {
         sum += x;
       }
       const double noise = kLinearNoise * random_.Normal(first + static_cast<uint64_t>(inputs_));
-      if (out.targets != nullptr) out.targets[i] = static_cast<float>(kLinearWeight * sum + kLinearBias + noise);
+      if (out.targets != nullptr)
+        out.targets[i] = static_cast<float>(kLinearWeight * sum + kLinearBias + noise);
     }
   }
 

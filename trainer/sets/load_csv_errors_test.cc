@@ -180,9 +180,10 @@ TEST_CASE("csv errors: a file without rows or columns") {
         "train.csv: is empty (0 bytes); data.train.path must name a file with data. Fetch it anew.");
   CHECK(Error("\n\n") ==
         "train.csv:1:1: no rows; data.train.path must name a file with data. Fetch it anew.");
-  CHECK(Error("a,b,y\n") ==
-        "train.csv:1:6: no rows after the header; data.train.path must name a file with data. If the first "
-        "line is data, set data.train.header to false.");
+  CHECK(
+      Error("a,b,y\n") ==
+      "train.csv: no rows after the header; data.train.path must name files with data. If the first line is "
+      "data, set data.train.header to false.");
   CHECK(Error("y\n1\n") ==
         "train.csv:1:1: 1 column; a label and at least one feature are needed. Is it the right file? Commas, "
         "tabs, semicolons or bars separate the fields (data.delimiter).");

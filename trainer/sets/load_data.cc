@@ -178,7 +178,7 @@ void DrawHeldOut(const DataConfig& data, DataSet* set) {
   uint32_t crc = 0;
   for (int64_t row = 0; row < view->rows(); ++row) {
     const int32_t label = labels[static_cast<size_t>(view->FileRow(row))];
-    crc = AddToLabels(crc, &label, 1);
+    crc = ColumnCrc(crc, &label, 1);
     if (row < view->held_out() && set->classes()) CountClass(label, &class_rows);
   }
   set->HoldOut(std::move(view), std::move(class_rows), crc);

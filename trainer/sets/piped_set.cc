@@ -20,6 +20,7 @@
 #include "base/random.h"
 #include "trainer/order/order.h"
 #include "trainer/order/window_order.h"
+#include "trainer/rows/pass.h"
 #include "trainer/rows/row_file.h"
 #include "trainer/rows/row_files.h"
 #include "trainer/sets/cache_file.h"
@@ -117,18 +118,18 @@ class Pipe {
         rules_(rules),
         window_(RowsOfWindow(config)),
         random_(CounterRandom(config.data.seed).Stream("pipe")),
-        rows_(OpenRowFile(data_, ContextOf(config, how), inputs->Open(0), &skipped_)) {}
+        pass_(data_, ContextOf(config, how), inputs) {}
 
-  const CsvColumns& columns() const { return rows_->columns(); }
-  int64_t inputs() const { return rows_->inputs(); }
+  const CsvColumns& columns() const { return pass_.columns(); }
+  int64_t inputs() const { return pass_.inputs(); }
   int64_t window() const { return window_; }
 
   // Reads the first rows, which say what the names of classes are.
   RowWindow ReadHead(int64_t rows) {
-    RowLabels labels(rules_, rows_->path(), label_title());
+    RowLabels labels = pass_.NewLabels(rules_);
     RowWindow window = Read(rows, &labels);
     names_ = labels.names();
-    told_ = skipped_;
+    told_ = pass_.skipped();
     return window;
   }
   const std::vector<std::string>& names() const { return names_; }
@@ -139,7 +140,7 @@ class Pipe {
   void GiveBack(RowWindow window) {
     Weigh(&window);
     Shuffle(&window);
-    window.skipped = skipped_;
+    window.skipped = pass_.skipped();
     ready_bytes_ += window.feature_bytes();
     ready_.push_back(std::move(window));
   }
@@ -157,7 +158,7 @@ class Pipe {
   void Run() {
     try {
       while (true) {
-        RowLabels labels(rules_, rows_->path(), label_title(), names_);
+        RowLabels labels = pass_.NewLabels(rules_, &names_);
         RowWindow window = Read(window_, &labels);
         const bool last = window.rows == 0;
         if (!last && ++read_ % turns_ != first_) continue;
@@ -167,7 +168,7 @@ class Pipe {
         std::unique_lock<std::mutex> lock(mutex_);
         changed_.wait(lock, [&] { return HasRoom() || abandoned_; });
         if (abandoned_) return;
-        window.skipped = skipped_;
+        window.skipped = pass_.skipped();
         ready_bytes_ += window.feature_bytes();
         ready_.push_back(std::move(window));
         changed_.notify_all();
@@ -216,7 +217,7 @@ class Pipe {
 
   RowWindow Read(int64_t max, RowLabels* labels) {
     RowWindow window;
-    while (window.rows < max && !abandoned() && rows_->Next(&window, labels)) ++window.rows;
+    while (window.rows < max && !abandoned() && pass_.Next(&window, labels)) ++window.rows;
     labels->Finish();
     window.classes = std::move(labels->classes());
     window.targets = std::move(labels->targets());
@@ -228,7 +229,6 @@ class Pipe {
     constexpr int64_t kMaxBytes = 1 << 20;
     return ready_.empty() || (!data_.shuffle && ready_bytes_ < kMaxBytes);
   }
-  std::string label_title() const { return ColumnTitle(columns(), columns().label); }
   bool abandoned() {
     const std::lock_guard<std::mutex> lock(mutex_);
     return abandoned_;
@@ -254,8 +254,7 @@ class Pipe {
   const LabelRules rules_;
   const int64_t window_;
   const CounterRandom random_;
-  SkippedRows skipped_;
-  const std::unique_ptr<RowFile> rows_;
+  Pass pass_;
   std::vector<std::string> names_;
   FittedScale scale_;
   std::vector<float> class_weights_;

@@ -5,7 +5,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <array>
@@ -21,8 +20,10 @@
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "trainer/input/sources.h"
+#include "trainer/order/data_fingerprint.h"
+#include "trainer/rows/pass.h"
 #include "trainer/rows/row_file.h"
-#include "trainer/rows/row_files.h"
 #include "trainer/sets/cache_file.h"
 #include "trainer/sets/class_weights.h"
 #include "trainer/sets/row_index.h"
@@ -66,10 +67,6 @@ struct Header {
   int64_t crcs_at() const { return weights_at() + has_weights * column_bytes(); }
   int64_t text_at() const { return crcs_at() + BlockCount(rows) * static_cast<int64_t>(sizeof(uint32_t)); }
 };
-
-uint32_t ColumnCrc(uint32_t crc, const void* values, size_t rows) {
-  return static_cast<uint32_t>(crc32_z(crc, static_cast<const Bytef*>(values), rows * sizeof(int32_t)));
-}
 
 // CacheWriter: a cache that is being made. Until Publish() it has another name, and it is removed without it.
 // Owner: CachedSet(). Thread: one.
@@ -139,7 +136,7 @@ uint32_t CacheWriter::Append(const FileDescriptor& column, int64_t bytes,
     if (!renumbered.empty()) {
       for (int32_t& label : part) label = renumbered[static_cast<size_t>(label)];
     }
-    crc = ColumnCrc(crc, part.data(), part.size());
+    crc = ColumnCrc(crc, part);
     Write(file_, BytesOf(part));
   }
   return crc;
@@ -191,25 +188,20 @@ void AppendSparse(const SparseBuffer& rows, std::string* bytes) {
 // CacheMaker: reads all rows and writes them as a cache. Owner: CachedSet(). Thread: one.
 class CacheMaker {
  public:
-  CacheMaker(const RowFiles& files, const LabelRules& rules, const std::string& path)
-      : files_(files), rules_(rules), writer_(path), labels_(rules, files.path(0), files.label_title()) {
-    header_.inputs = files.inputs();
-    header_.has_weights = files.weighted() ? 1 : 0;
-    if (files.sparse()) header_.id_bytes = HasWideNumbers(files.inputs()) ? 8 : 4;
+  CacheMaker(const DataConfig& data, const LabelRules& rules, const std::string& path, Pass* pass)
+      : sparse_(HasSparseRows(data)),
+        rules_(rules),
+        pass_(*pass),
+        writer_(path),
+        labels_(pass->NewLabels(rules)) {
+    header_.inputs = pass->inputs();
+    header_.has_weights = HasRowWeights(data) ? 1 : 0;
+    if (sparse_) header_.id_bytes = HasWideNumbers(pass->inputs()) ? 8 : 4;
   }
 
   void ReadAll() {
-    for (size_t file = 0; file < files_.count(); ++file) {
-      const std::unique_ptr<RowFile> rows = files_.Open(file, &facts_.skipped);
-      if (file > 0) labels_.NextFile(files_.path(file));
-      cuts_.NextFile();
-      while (rows->Next(&part_, &labels_)) AddRow();
-    }
-    if (header_.rows == 0) {
-      throw UserError("{}: no rows; data.train.path must name files with data. Fetch them anew.",
-                      files_.path(0));
-    }
-    if (files_.sparse()) offsets_.push_back(header_.feature_bytes);
+    while (pass_.Next(&part_, &labels_)) AddRow();
+    if (sparse_) offsets_.push_back(header_.feature_bytes);
     const int64_t end = (header_.feature_bytes + kAlignment - 1) / kAlignment * kAlignment;
     bytes_.append(static_cast<size_t>(end - header_.feature_bytes), '\0');
     header_.feature_bytes = end;
@@ -218,10 +210,7 @@ class CacheMaker {
 
   void Publish(const CacheFile& cache) {
     const std::vector<int32_t> renumbered = SortedNumbers(labels_.names());
-    facts_.class_rows = BySortedNumbers(labels_.names(), std::move(facts_.class_rows));
-    labels_.Finish();
-    facts_.rows = header_.rows;
-    facts_.class_names = labels_.names();
+    FinishFacts(pass_, &labels_, &facts_);
     writer_.Publish(header_, blocks_, renumbered, block_crcs_, [&](uint32_t labels_crc) {
       facts_.fingerprint = {header_.rows, labels_crc};
       return Describe(cache, facts_);
@@ -234,7 +223,8 @@ class CacheMaker {
   // Takes the row that was read last.
   void AddRow() {
     const size_t begin = bytes_.size();
-    if (files_.sparse()) {
+    if (pass_.begins_file()) cuts_.NextFile();
+    if (sparse_) {
       if (cuts_.Begins(part_.feature_bytes())) blocks_.push_back(header_.rows);
       offsets_.push_back(header_.feature_bytes);
       header_.id_bytes == 4 ? AppendSparse<uint32_t>(part_.sparse, &bytes_)
@@ -264,8 +254,9 @@ class CacheMaker {
     labels_.Truncate(0);
   }
 
-  const RowFiles& files_;
+  const bool sparse_;
   const LabelRules& rules_;
+  Pass& pass_;
   CacheWriter writer_;
   RowLabels labels_;
   Header header_;
@@ -484,8 +475,12 @@ DataSet CachedSet(const DataConfig& data, const LabelRules& rules, const std::ve
   std::shared_ptr<CachedRows> rows;
   const auto open_it = [&] { return (rows = CachedRows::Open(cache, rules)) != nullptr; };
   OpenOrMake(cache, open_it, [&] {
-    const RowFiles files(data, how, inputs);
-    CacheMaker maker(files, rules, cache.path);
+    RowContext context;
+    context.how = how;
+    context.inputs = inputs;
+    SourceInputs files(data.train.path, "data.train.path");
+    Pass pass(data, context, &files);
+    CacheMaker maker(data, rules, cache.path, &pass);
     maker.ReadAll();
     maker.Publish(cache);
   });

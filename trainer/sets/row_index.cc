@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <array>
@@ -16,6 +15,8 @@
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "trainer/order/data_fingerprint.h"
+#include "trainer/rows/pass.h"
 #include "trainer/sets/cache_file.h"
 #include "trainer/sets/class_weights.h"
 
@@ -33,49 +34,36 @@ struct Header {
 };
 static_assert(std::is_trivially_copyable_v<RowIndex::Place>);
 
-RowIndex PassOverRows(const RowFiles& files, const LabelRules& rules) {
+RowIndex PassOverRows(const DataConfig& data, const LabelRules& rules, const RowFiles& files) {
+  SourceInputs inputs(files.paths(), "data.train.path");
+  Pass pass(data, files.context(), &inputs);
   RowIndex index;
-  int64_t& count = index.facts.rows;
-  RowLabels labels(rules, files.path(0), files.label_title());
+  RowLabels labels = pass.NewLabels(rules);
   BlockCuts cuts;
   ParsedRows row;
   uint32_t crc = 0;
   uint64_t features = 0;  // the checksum of those so far
-  const auto add_label = [&](const auto& of_row) {
-    crc =
-        static_cast<uint32_t>(crc32_z(crc, reinterpret_cast<const Bytef*>(of_row.data()), sizeof(of_row[0])));
-  };
-  for (size_t file = 0; file < files.count(); ++file) {
-    const std::unique_ptr<RowFile> rows = files.Open(file, &index.facts.skipped);
-    if (file > 0) labels.NextFile(files.path(file));
-    const int64_t first_row = count;
-    cuts.NextFile();
-    TextMark begin = rows->mark();
-    while (rows->Next(&row, &labels)) {
-      if (cuts.Begins(row.feature_bytes())) {
-        const bool is_reached = rows->CanSeek() || count == first_row;
-        index.places.push_back({count, static_cast<int64_t>(file), begin, 0, is_reached ? 1 : 0});
-      }
-      ++count;
-      begin = rows->mark();
-      index.places.back().bytes = begin.byte - index.places.back().begin.byte;
-      features = FeatureChecksum(FeatureForm::kText,
-                                 {BytesOf(&features, 1), BytesOf(row.features), BytesOf(row.sparse.ids),
-                                  BytesOf(row.sparse.values), BytesOf(row.weights)});
-      row.Clear();
-      rules.classes ? add_label(labels.classes()) : add_label(labels.targets());
-      if (rules.classes) CountClass(labels.classes().back(), &index.facts.class_rows);
-      labels.Truncate(0);
+  for (TextMark begin; pass.Next(&row, &labels); begin = pass.rows().mark()) {
+    if (pass.begins_file()) {
+      cuts.NextFile();
+      begin = pass.file_begin();
     }
+    if (cuts.Begins(row.feature_bytes())) {
+      const bool is_reached = pass.rows().CanSeek() || pass.begins_file();
+      index.places.push_back(
+          {pass.count() - 1, static_cast<int64_t>(pass.file()), begin, 0, is_reached ? 1 : 0});
+    }
+    index.places.back().bytes = pass.rows().mark().byte - index.places.back().begin.byte;
+    features = FeatureChecksum(FeatureForm::kText,
+                               {BytesOf(&features, 1), BytesOf(row.features), BytesOf(row.sparse.ids),
+                                BytesOf(row.sparse.values), BytesOf(row.weights)});
+    row.Clear();
+    crc = rules.classes ? ColumnCrc(crc, labels.classes()) : ColumnCrc(crc, labels.targets());
+    if (rules.classes) CountClass(labels.classes().back(), &index.facts.class_rows);
+    labels.Truncate(0);
   }
-  if (count == 0) {
-    throw UserError("{}: no rows; data.train.path must name files with data. Fetch them anew.",
-                    files.path(0));
-  }
-  index.facts.class_rows = BySortedNumbers(labels.names(), std::move(index.facts.class_rows));
-  labels.Finish();
-  index.facts.class_names = labels.names();
-  index.facts.fingerprint = {count, crc, features};
+  FinishFacts(pass, &labels, &index.facts);
+  index.facts.fingerprint = {pass.count(), crc, features};
   return index;
 }
 
@@ -152,11 +140,11 @@ bool BlockCuts::Begins(int64_t bytes) {
 
 RowIndex IndexRows(const DataConfig& data, const LabelRules& rules, const std::vector<InputColumn>& how,
                    const RowFiles& files) {
-  if (data.cache_dir.empty()) return PassOverRows(files, rules);
+  if (data.cache_dir.empty()) return PassOverRows(data, rules, files);
   const CacheFile cache = CacheFileOf(data, rules, how, files.inputs(), "index");
   std::optional<RowIndex> index;
   const auto open_it = [&] { return (index = ReadKept(cache, files.count())).has_value(); };
-  OpenOrMake(cache, open_it, [&] { Keep(PassOverRows(files, rules), cache); });
+  OpenOrMake(cache, open_it, [&] { Keep(PassOverRows(data, rules, files), cache); });
   return std::move(*index);
 }
 

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -19,7 +19,7 @@
 #include "trainer/rows/csv_fit.h"
 #include "trainer/rows/idx.h"
 #include "trainer/rows/label_rules.h"
-#include "trainer/rows/row_file.h"
+#include "trainer/rows/pass.h"
 #include "trainer/rows/row_files.h"
 #include "trainer/rows/sparse_file.h"
 #include "trainer/sets/generators.h"
@@ -83,13 +83,15 @@ DataShape PeekCsvShape(const Config& config) {
   const bool given = IsWidthGiven(config);
   const bool counts = HasOutputPerClass(config.model) && !config.model.outputs;
   CheckCountable(config, !given);
-  if (HasClasses(config.model)) shape.classes = counts ? CountClasses(config.data) : ClassesOf(config.model);
+  if (HasClasses(config.model)) shape.classes = ClassesOf(config.model);
   if (given) {
     shape.inputs = *config.model.inputs;
     return shape;
   }
   SourceInputs inputs(train.path, "data.train.path");
-  shape.inputs = FitColumns(config.data, &inputs).inputs;
+  FittedColumns fitted = FitColumns(config.data, &inputs, counts);
+  if (counts) shape.classes = fitted.classes;
+  shape.inputs = fitted.inputs;
   return shape;
 }
 
@@ -130,7 +132,10 @@ DataShape PeekSparseShape(const Config& config, Scan scan) {
   const bool counts = HasOutputPerClass(config.model) && !config.model.outputs;
   if (!csv && !said) CheckScan(config, scan);
   SparseFacts facts;
-  if (csv && counts) facts.classes = CountClasses(config.data);
+  if (csv && counts) {
+    SourceInputs inputs(config.data.train.path, "data.train.path");
+    facts.classes = FitColumns(config.data, &inputs, /*counts_classes=*/true).classes;
+  }
   if (csv && !said) facts.inputs = RowFiles(config.data, {}, 0).inputs();
   if (!csv && (!said || counts)) facts = ScanSparseRows(config.data);
   DataShape shape;
@@ -217,7 +222,8 @@ SetSize SparseSizeOf(const DataConfig& data, const DataSourceConfig& source, con
     size.rows = CsvSize(source, section, inputs).rows.value_or(0);
     size.features = static_cast<double>(RowFiles(data, {}, inputs).columns().inputs.size());
   } else {
-    size = EstimateSparseSize(data, SourceInputs(source.path, section + ".path"));
+    SourceInputs inputs(source.path, section + ".path");
+    size = EstimateSparseSize(data, &inputs);
   }
   const double id_bytes = HasWideNumbers(inputs) ? 8 : 4;
   // An offset, a label, and of each feature its number and its value.
@@ -342,13 +348,11 @@ std::optional<BatchKeys> MeasureBatchKeys(const Config& config) {
   constexpr int64_t kRows = 10'000;
   const DataSourceConfig& source = config.data.train;
   if (ReadsPipe(source) || !FirstMissing(source.path).empty()) return std::nullopt;
-  const RowFiles files(config.data, {}, *config.model.inputs);
   RowContext context;
-  context.inputs = files.inputs();
+  context.inputs = *config.model.inputs;
   context.labels = false;
-  SkippedRows skipped;
-  const std::unique_ptr<RowFile> rows =
-      OpenRowFile(config.data, context, OpenInput(files.path(0), "data.train.path"), &skipped);
+  SourceInputs inputs(source.path, "data.train.path");
+  Pass pass(config.data, context, &inputs);
   BatchKeys found;
   int64_t batches = 0;
   ParsedRows batch;
@@ -356,7 +360,7 @@ std::optional<BatchKeys> MeasureBatchKeys(const Config& config) {
     batch.Clear();
     int64_t count = 0;
     const int64_t wanted = std::min(config.train.batch_size, kRows - found.rows);
-    while (count < wanted && (more = rows->Next(&batch, nullptr))) ++count;
+    while (count < wanted && (more = pass.Next(&batch, nullptr))) ++count;
     found.rows += count;
     if (count == 0 || (batches > 0 && count < config.train.batch_size)) continue;
     std::vector<uint64_t>& ids = batch.sparse.ids;
