@@ -384,7 +384,7 @@ int RunCheckCommand(const CheckArguments& arguments) {
   WarnOfMemory(config, layout);
   CheckFits(DataNeed(EstimateDataSize(config), "dtrain check, which reads the data,"));
   const ErrorLines errors;
-  const LoadedData loaded = LoadData(config);
+  const LoadedData loaded = LoadData(config, &shape.form);
   DataPlan plan;
   const std::string start = CheckResume(config, layout, loaded, errors, &plan);
   if (!shape.rows && loaded.train->rows())

@@ -45,20 +45,13 @@ LoadOptions JobOptions() {
   return options;
 }
 
-Config LoadJob(const ConfigArguments& arguments) {
-  Config config = LoadConfig(arguments.path, arguments.sets, JobOptions());
-  ResolveModelShape(PeekShape(config), &config);
-  return config;
-}
-
 // Reads a CSV file, so that the checkpoint has names and scale like one that a run writes.
-Data DataOf(const Config& config) {
+Data DataOf(const Config& config, const DataShape& shape) {
   Data data;
   if (config.data.train.format == DataFormat::kCsv) {
-    const LoadedData loaded = LoadData(config);
+    const LoadedData loaded = LoadData(config, &shape.form);
     return {loaded.form, loaded.train->rows()};
   }
-  const DataShape shape = PeekShape(config);
   if (shape.rows) data.rows = *shape.rows + shape.held_out;
   return data;
 }
@@ -152,7 +145,9 @@ std::string SaveAt(const std::string& path, const Config& config, const Layout& 
 
 int RunImportCommand(const ImportArguments& arguments, const ErrorLines& errors) {
   if (arguments.config.dump) return DumpEffectiveConfig(arguments.config, JobOptions());
-  const Config config = LoadJob(arguments.config);
+  Config config = LoadConfig(arguments.config.path, arguments.config.sets, JobOptions());
+  const DataShape shape = PeekShape(config);
+  ResolveModelShape(shape, &config);
   if (UsesTable(config)) {
     throw UserError(
         "{}: a table takes no weights of files, and the config's model is one ({}). Begin with a "
@@ -170,7 +165,7 @@ int RunImportCommand(const ImportArguments& arguments, const ErrorLines& errors)
     throw UserError("{}: {}; weights must be finite, or every gradient is not. Is it the right file?",
                     arguments.path, *wrong);
   }
-  Data data = DataOf(config);  // before a directory is made: a file may be missing
+  Data data = DataOf(config, shape);  // before a directory is made: a file may be missing
   const std::string scale = TakeScale(*file, arguments.path, config, &data.form, errors);
   const std::string path = SaveAt(WithoutSlashes(arguments.out), config, layout, taken.values, data);
   fmt::print("{}: {} ({}) from {}\n", path, Plural(static_cast<int64_t>(layout.variables.size()), "tensor"),

@@ -84,6 +84,15 @@ Config CsvConfig(ModelKind kind, const std::string& content, const std::string& 
   return config;
 }
 
+int64_t BytesRead() {
+  std::ifstream io("/proc/self/io");
+  std::string name;
+  int64_t bytes = 0;
+  io >> name >> bytes;  // the first line
+  DT_CHECK(name == "rchar:", name);
+  return bytes;
+}
+
 std::string UserErrorOf(const std::function<void()>& action) {
   try {
     action();

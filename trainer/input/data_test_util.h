@@ -26,6 +26,9 @@ DataSourceConfig CsvSource(const std::string& name, const std::string& content, 
 // Returns a config that trains on train.csv; softmax has 3 outputs.
 Config CsvConfig(ModelKind kind, const std::string& content, const std::string& label);
 
+// Returns how many bytes this process has read from files so far.
+int64_t BytesRead();
+
 // Returns the text of the UserError that `action` throws; empty if it throws none.
 std::string UserErrorOf(const std::function<void()>& action);
 

@@ -23,9 +23,9 @@ struct LoadedData {
   SkippedRows skipped_of_test;
 };
 // Loads the data of a config. If rows are sparse, model.inputs is set (PeekShape() in trainer/survey finds
-// it). Columns become features and are scaled as `fitted` says; null, or where it has no columns and no
-// scale: as they are fitted on the training rows. `environment` ("NAME=VALUE") is added to that of a command
-// that writes them.
+// it). Columns become features and are scaled as `fitted` says, such as DataShape::form; null, or where it
+// has no columns and no scale: as they are fitted on the training rows. `environment` ("NAME=VALUE") is added
+// to that of a command that writes them.
 LoadedData LoadData(const Config& config, const InputForm* fitted = nullptr,
                     const std::vector<std::string>& environment = {});
 

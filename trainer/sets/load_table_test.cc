@@ -196,6 +196,11 @@ TEST_CASE("columns: the empty name is that of the column without one") {
   CHECK(RowsOf(*LoadData(config).train).features == std::vector<float>{5, 6});
 }
 
+int64_t CountedClasses(const DataConfig& data) {
+  SourceInputs inputs(data.train.path, "data.train.path");
+  return FitColumns(data, &inputs, /*counts_classes=*/true).classes;
+}
+
 TEST_CASE("labels: with label_type names each text is a class, in both files, and a missing one is none") {
   Config config = CsvConfig(ModelKind::kSoftmax, "a,y\n1,170\n2,171a\n3,99\n4,170\n", "y");
   config.model.outputs = 3;
@@ -203,7 +208,7 @@ TEST_CASE("labels: with label_type names each text is a class, in both files, an
   CHECK(UserErrorOf([&] { LoadData(config); }).find("y = 170; must be a whole number in 0..2") !=
         std::string::npos);
   config.data.label_type = LabelType::kNames;
-  CHECK(CountClasses(config.data) == 3);
+  CHECK(CountedClasses(config.data) == 3);
   const LoadedData data = LoadData(config);
   CHECK(data.form.classes == std::vector<std::string>{"170", "171a", "99"});
   CHECK(RowsOf(*data.train).labels == std::vector<int32_t>{0, 1, 2, 0});
@@ -216,7 +221,7 @@ TEST_CASE("labels: with label_type names each text is a class, in both files, an
   config.data.bad_rows = BadRows::kStop;
   config.data.rename_labels = {"NA -> none", "yes -> none"};
   CHECK(LoadData(config).form.classes == std::vector<std::string>{"no", "none"});
-  CHECK(CountClasses(config.data) == 2);
+  CHECK(CountedClasses(config.data) == 2);
 }
 
 TEST_CASE("skipped rows: their unseen texts are not counted") {

@@ -92,6 +92,7 @@ DataShape PeekCsvShape(const Config& config) {
   FittedColumns fitted = FitColumns(config.data, &inputs, counts);
   if (counts) shape.classes = fitted.classes;
   shape.inputs = fitted.inputs;
+  shape.form = std::move(fitted.form);
   return shape;
 }
 

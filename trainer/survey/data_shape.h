@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "trainer/batch/input_form.h"
 #include "trainer/config/config.h"
 
 namespace dtrain {
@@ -17,6 +18,9 @@ struct DataShape {
   std::optional<int64_t> classes;  // labels are classes in [0, classes); unset: real targets
   std::optional<int64_t> rows;     // training rows after the hold-out; unset: without end, or unknown here
   int64_t held_out = 0;            // rows; 0 where `rows` is unknown
+  // Of a table that was looked at, its columns as they are fitted, for LoadData(), which then need not look
+  // at it again; else without columns.
+  InputForm form;
 };
 
 // Whether finding the features of sparse rows, which no header tells, may take long.

@@ -214,7 +214,8 @@ RunSummary RunTask(const Config& given, TaskId task, net::Transport& transport, 
                    const TaskOptions& options) {
   const TimePoint begun = Clock::now();
   Config config = given;
-  ResolveModelShape(PeekShape(config), &config);
+  DataShape shape = PeekShape(config);
+  ResolveModelShape(shape, &config);
   const Layout layout = MakeLayout(config, static_cast<int>(config.cluster.ps.size()));
   CheckFits(task.role == Role::kPs ? PsNeed(config, layout, task.index)
                                    : WorkerNeed(config, layout, EstimateDataSize(config), task.index));
@@ -262,6 +263,7 @@ RunSummary RunTask(const Config& given, TaskId task, net::Transport& transport, 
     HookList more_hooks = options.more_hooks ? options.more_hooks(task) : HookList();
     Worker worker(config, task, layout, devices, options.store, *channel, transport, options.stop, hooks, log,
                   std::move(more_hooks));
+    worker.UseColumns(std::move(shape.form));
     worker.set_on_lost(options.on_lost);
     worker.set_on_abort(on_abort);
     if (task.index == 0 && FeedsOthers(config)) {

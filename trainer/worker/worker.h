@@ -47,6 +47,8 @@ class Worker {
   void FeedOthersThrough(std::unique_ptr<net::Channel> channel) {
     data_.FeedOthersThrough(std::move(channel));
   }
+  // WorkerData::UseColumns(). Call it before Run().
+  void UseColumns(InputForm form) { data_.UseColumns(std::move(form)); }
   // Called when ps 0 is given up.
   void set_on_lost(std::function<void(TaskId, const std::string& why)> on_lost) {
     peers_.set_on_lost(std::move(on_lost));

@@ -39,7 +39,7 @@ void WorkerData::Open(uint64_t run_id, uint64_t feed_token) {
     log_.Detail("all batches come from {}", TaskNameAndAddress(config_.cluster, {Role::kWorker, 0}));
     return;
   }
-  loaded_ = LoadData(config_, nullptr, Environment());
+  loaded_ = LoadData(config_, &columns_, Environment());
   // Synthetic rows follow from settings that all tasks have compared.
   const bool read = config_.data.train.format != DataFormat::kSynthetic;
   if (read) fingerprint_ = FingerprintOf(*loaded_.train);

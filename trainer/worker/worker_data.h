@@ -33,6 +33,9 @@ class WorkerData {
   WorkerData(const Config& config, int worker, const Layout& layout, net::Transport& transport,
              const Activity& activity, std::function<void()> attend, Logger& log);
 
+  // The columns of data.train as they were fitted before (DataShape::form), so that it is not read for them
+  // again.
+  void UseColumns(InputForm form) { columns_ = std::move(form); }
   // Makes worker 0 serve the other workers through `channel`, which is bound (data.split: feed).
   void FeedOthersThrough(std::unique_ptr<net::Channel> channel) { feed_channel_ = std::move(channel); }
   // Call this after each joining. Loaded data stays; batches are dealt within one run. `feed_token`: from the
@@ -79,6 +82,7 @@ class WorkerData {
   const Activity& activity_;
   const std::function<void()> attend_;
   Logger& log_;
+  InputForm columns_;
   LoadedData loaded_;
   DataFingerprint fingerprint_;
   bool told_other_rows_ = false;
