@@ -169,6 +169,10 @@ std::string DecodeKeys(net::TensorView bytes, size_t count, RowRange block, KeyL
     if (width > 64) return fmt::format("key {} of {} begins a group of {} bits", begin, count, width);
     const size_t packed = GroupBytes(size, width);
     if (packed > left) return fmt::format(kShort, bytes.size, count);
+    if (const size_t used = size * width % 8; used != 0 && at[packed - 1] >> used != std::byte{0}) {
+      return fmt::format("keys {} to {} of {} end with bits that belong to none", begin, begin + size - 1,
+                         count);
+    }
     std::byte copy[(kKeyGroup + 2) * kWord];
     const std::byte* from = at;
     if (left < packed + 2 * kWord) {  // nothing is read behind the end of the message

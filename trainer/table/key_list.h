@@ -48,8 +48,9 @@ int BitsBelow(uint64_t count);
 size_t MaxKeyBytes(size_t count, const TableLayout& table);
 // Returns how many bytes the keys take.
 size_t EncodeKeys(KeySpan keys, RowRange block, std::byte* bytes);
-// Reads `count` keys of a message, at any alignment. They are verified: they take all of the bytes, and are
-// in the block; by their form they ascend. Returns what is wrong with them; empty: `keys` has them.
+// Reads `count` keys of a message, at any alignment. They are verified: they take all of the bytes, with
+// zeros in the bits behind the last, and are in the block; by their form they ascend. Returns what is wrong
+// with them; empty: `keys` has them.
 std::string DecodeKeys(net::TensorView bytes, size_t count, RowRange block, KeyList* keys);
 
 }  // namespace dtrain

@@ -213,6 +213,11 @@ TEST_CASE("keys: what is wrong with them is told, and many that few bytes announ
   CHECK(decoded({4}, 2, block) == "1 bytes are too few for 2 keys");
   CHECK(decoded({0, 0}, 2, block) == "2 bytes are too many for 2 keys");
   CHECK(decoded({0}, 0, block) == "1 bytes are too many for 0 keys");
+  CHECK(decoded({3, 0x82, 0x01}, 4, {1000, 2000}) == "");
+  for (const int padding : {0x10, 0x20, 0x40, 0x80}) {  // behind the twelve bits of the keys
+    CHECK(decoded({3, 0x82, 0x01 | padding}, 4, {1000, 2000}) ==
+          "keys 0 to 3 of 4 end with bits that belong to none");
+  }
   KeyList fresh;
   CHECK(DecodeKeys({nullptr, 0}, size_t{1} << 40, {0, UINT64_MAX}, &fresh) ==
         "0 bytes are too few for 1099511627776 keys");
