@@ -73,9 +73,10 @@ class ZmqChannel final : public Channel {
   ZmqPort* FindPort(NodeId peer);
   SendResult SendFrames(ZmqPort& port, NodeId peer, Message& message);
   void Flush() override;
-  bool MayHold(const Message& message) const;
+  bool MayHold(NodeId peer, const Message& message) const;
   void SendHeld();
-  bool Holds(NodeId peer) const;
+  void SendOrKeep(Held& held);
+  bool Keeps(NodeId peer) const;
   Taken Take(ZmqPort& port, int flags, NodeId* from, Message* message);
   Taken TakeNext(NodeId* from, Message* message);
   static bool EndsReceive(Taken taken);
@@ -91,8 +92,10 @@ class ZmqChannel final : public Channel {
   size_t next_port_ = 0;  // where the next look begins, so that a busy port does not starve the others
   std::vector<pollfd> poll_items_;
   bool serves_ = false;
-  std::vector<Held> held_, sending_;  // in order; the second of SendHeld(), to reuse its storage
+  std::vector<Held> held_;  // in order
   TimePoint held_since_;
+  std::vector<Held> kept_;         // in order: were held, but their peers had no room
+  std::vector<Held> sending_;      // of SendHeld(), to reuse its storage
   Taken ahead_ = Taken::kNothing;  // what the next Receive() begins with; kMessage: with next_
   struct {
     NodeId from = 0;
@@ -121,6 +124,9 @@ constexpr int kWaitingRequests = 8;
 constexpr std::chrono::microseconds kNoWait{3};
 // The longest time for which a message is held.
 constexpr std::chrono::microseconds kMaxHeld{100};
+// So many messages are held at most, or kept for peers that have no room: peers that do not read take no more
+// than 64 KiB in all.
+constexpr size_t kMaxKept = 64;
 // Three for each connection of a task and of its heartbeats, and as many while one is made anew: libzmq
 // closes sockets later. Its own limit of 1,023 is reached with 85 ps. Each one costs 12 bytes.
 constexpr int kMaxSockets = 16384;
@@ -259,7 +265,7 @@ SendResult ZmqChannel::Send(NodeId peer, Message& message) {
   if (port == nullptr) return SendResult::kGone;
   DT_CHECK(!message.header.empty());
   const uint64_t bytes = message.header.size() + message.payload.size();
-  if (MayHold(message)) {
+  if (MayHold(peer, message)) {
     if (held_.empty()) held_since_ = received_;
     held_.push_back({peer, std::move(message)});
     message = Message();
@@ -267,7 +273,7 @@ SendResult ZmqChannel::Send(NodeId peer, Message& message) {
     return SendResult::kSent;
   }
   SendHeld();
-  const SendResult result = Holds(peer) ? SendResult::kFull : SendFrames(*port, peer, message);
+  const SendResult result = Keeps(peer) ? SendResult::kFull : SendFrames(*port, peer, message);
   port->drained = false;  // libzmq may have noticed arrivals meanwhile, without another signal
   if (result == SendResult::kSent) {
     stats_.bytes_sent += bytes;
@@ -280,30 +286,36 @@ SendResult ZmqChannel::Send(NodeId peer, Message& message) {
 
 // libzmq's thread is woken for the first of several messages, and writes those that it then finds with one
 // call. So Serve() lets answers wait for those to the messages behind.
-bool ZmqChannel::MayHold(const Message& message) const {
+bool ZmqChannel::MayHold(NodeId peer, const Message& message) const {
   if (!serves_ || ahead_ != Taken::kMessage || held_.size() + 1 >= kBatchMessages) return false;
+  if (held_.size() + kept_.size() >= kMaxKept || Keeps(peer)) return false;
   if (message.header.size() + message.payload.size() > kShortBytes) return false;
   const TimePoint now = Clock::now();
   return now - received_ < kAtOnce && (held_.empty() || now - held_since_ < kMaxHeld);
 }
 
-// What a peer has no room for stays, with what is behind it.
+// Messages that a peer has no room for are kept, with those behind them, and the other peers' go on.
 void ZmqChannel::SendHeld() {
-  if (held_.empty()) return;
-  sending_.swap(held_);
-  for (Held& held : sending_) {
-    ZmqPort* const port = FindPort(held.peer);
-    const bool waits = Holds(held.peer);
-    if (port != nullptr) port->drained = false;
-    if (waits || (port != nullptr && SendFrames(*port, held.peer, held.message) == SendResult::kFull)) {
-      held_.push_back(std::move(held));
-    }
+  if (!kept_.empty()) {
+    sending_.swap(kept_);
+    for (Held& kept : sending_) SendOrKeep(kept);
+    sending_.clear();
   }
-  sending_.clear();
+  for (Held& held : held_) SendOrKeep(held);
+  held_.clear();
 }
 
-bool ZmqChannel::Holds(NodeId peer) const {
-  return std::any_of(held_.begin(), held_.end(), [peer](const Held& held) { return held.peer == peer; });
+void ZmqChannel::SendOrKeep(Held& held) {
+  ZmqPort* const port = FindPort(held.peer);
+  if (port != nullptr) port->drained = false;
+  if (Keeps(held.peer) ||
+      (port != nullptr && SendFrames(*port, held.peer, held.message) == SendResult::kFull)) {
+    kept_.push_back(std::move(held));
+  }
+}
+
+bool ZmqChannel::Keeps(NodeId peer) const {
+  return std::any_of(kept_.begin(), kept_.end(), [peer](const Held& kept) { return kept.peer == peer; });
 }
 
 SendResult ZmqChannel::SendFrames(ZmqPort& port, NodeId peer, Message& message) {

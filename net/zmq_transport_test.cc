@@ -9,6 +9,7 @@
 #include <zmq.h>
 
 #include <csignal>
+#include <functional>
 #include <thread>
 
 #include "base/error.h"
@@ -76,16 +77,68 @@ void WaitForDrops(Channel& channel, uint64_t count) {
 }
 
 // Fills the way to `peer`, which does not read.
-void SendUntilStuck(Channel& channel, NodeId peer) {
+int SendUntilStuck(Channel& channel, NodeId peer, size_t bytes = 1'000'000) {
+  int sent = 0;
   for (int refused_in_a_row = 0; refused_in_a_row < 20;) {
-    Message message = TextMessage("unread", std::string(1'000'000, 'x'));
+    Message message = TextMessage("unread", std::string(bytes, 'x'));
     const SendResult result = channel.Send(peer, message);
     REQUIRE(result != SendResult::kGone);
     refused_in_a_row = result == SendResult::kSent ? 0 : refused_in_a_row + 1;
+    sent += result == SendResult::kSent ? 1 : 0;
     NodeId from = 0;
     if (result == SendResult::kFull) channel.Receive(Clock::now() + milliseconds(5), &from, &message);
   }
+  return sent;
 }
+
+// Deaf: a server whose answers may leave together, one client that asks it, and others that do not read what
+// they are sent.
+struct Deaf {
+  static ZmqOptions ShortQueues() {
+    ZmqOptions options;
+    options.queue_messages = 8;
+    return options;
+  }
+  struct Peer {
+    std::unique_ptr<Channel> channel;
+    NodeId id = NewNodeId();
+    int unread = 0;
+  };
+
+  explicit Deaf(int deaf) : peers(static_cast<size_t>(deaf) + 1) {
+    for (Peer& peer : peers) {
+      peer.channel = transport.NewChannel();
+      peer.channel->Connect(peer.id, address);
+      REQUIRE(SendSoon(*peer.channel, peer.id, TextMessage("hello")) == SendResult::kSent);
+      ReceiveSoon(*server);
+    }
+    for (size_t i = 1; i < peers.size(); ++i) peers[i].unread = SendUntilStuck(*server, peers[i].id, 100'000);
+  }
+  Peer& asker() { return peers[0]; }
+  bool Send(const Peer& peer, const std::string& text) {
+    Message message = TextMessage(text);
+    return server->Send(peer.id, message) == SendResult::kSent;
+  }
+  // The asker asks several times at once; each time `answer` has the turn.
+  void Ask(const std::function<void()>& answer) {
+    constexpr int kQuestions = 4;
+    for (int i = 0; i < kQuestions; ++i)
+      REQUIRE(SendSoon(*asker().channel, asker().id, TextMessage("ask")) == SendResult::kSent);
+    int taken = 0;
+    const auto take = [&](NodeId, Message&) {
+      answer();
+      return ++taken < kQuestions;
+    };
+    while (taken < kQuestions) server->Serve(Clock::now() + milliseconds(100), take);
+  }
+
+  ZmqTransport transport{ShortQueues()};
+  std::unique_ptr<Channel> server = transport.NewChannel();
+  const std::string address = server->Bind("127.0.0.1:0");
+  std::vector<Peer> peers;
+};
+
+constexpr int kTries = 300;  // until an answer is held, which needs a thread that is not interrupted
 
 }  // namespace
 
@@ -212,6 +265,55 @@ std::string BindAgain(Channel& channel, const std::string& address) {
     }
   }
   return "";
+}
+
+TEST_CASE("zmq channel: while one peer has no room, answers to others leave together as before") {
+  Deaf run(1);
+  Deaf::Peer &asker = run.asker(), &deaf = run.peers[1];
+  int kept = 0;
+  for (int i = 0; i < kTries && kept == 0; ++i) {
+    run.Ask([&] {
+      for (int more = 0; more < 3 && run.Send(deaf, std::to_string(kept)); ++more) ++kept;
+    });
+  }
+  REQUIRE(kept > 0);
+  CHECK_FALSE(run.Send(deaf, "too late"));
+
+  bool held = false;  // an answer that does not come while the next question is there
+  for (int i = 0; i < kTries && !held; ++i) {
+    int answers = 0, come = 0;
+    run.Ask([&] {
+      REQUIRE(run.Send(asker, std::to_string(answers++)));
+      if (held) return;
+      Received answer;
+      held = asker.channel->Receive(Clock::now() + milliseconds(20), &answer.from, &answer.message) ==
+             ReceiveResult::kTimeout;
+      if (!held) CHECK(answer.header() == std::to_string(come++));
+    });
+    while (come < answers) CHECK(ReceiveSoon(*asker.channel).header() == std::to_string(come++));
+  }
+  CHECK(held);
+
+  for (int i = 0; i < deaf.unread; ++i) {
+    CHECK(ReceiveSoon(*deaf.channel, run.server.get()).header() == "unread");
+  }
+  for (int i = 0; i < kept; ++i) {
+    CHECK(ReceiveSoon(*deaf.channel, run.server.get()).header() == std::to_string(i));
+  }
+}
+
+TEST_CASE("zmq channel: what is kept for peers that have no room is bounded for all of them together") {
+  constexpr size_t kMaxKept = 64;
+  Deaf run(7);
+  size_t kept = 0;
+  for (int i = 0; i < kTries; ++i) {
+    run.Ask([&] {
+      const Deaf::Peer& peer = run.peers[1 + static_cast<size_t>(i) % 7];
+      while (run.Send(peer, "answer")) ++kept;
+    });
+    CHECK(kept <= kMaxKept);
+  }
+  CHECK(kept == kMaxKept);
 }
 
 TEST_CASE("zmq channel: binding again works as soon as the former channel has let go") {
