@@ -253,9 +253,9 @@ bool ConnectionGuard::StrangerBreaksLimit(const Count& count, Connection& connec
                        : consumed > connection.first_byte + limits_.stranger_bytes;
 }
 
-// Of whole messages the channel takes one of each connection in turn. If it has had its turn since an earlier
-// look and nothing came from this connection, all that libzmq had read of it by then, behind the last
-// message, is part of one that is not whole.
+// The channel takes whole messages of all connections in turn. If it has had its turn since an earlier look
+// and nothing came from this connection, all that libzmq had read of it by then, behind the last message, is
+// part of one that is not whole.
 bool ConnectionGuard::HoldsMoreThan(uint64_t limit, const Count& count, Connection& connection,
                                     uint64_t consumed) const {
   const uint64_t total = total_.load(std::memory_order_relaxed), dry = dry_.load(std::memory_order_relaxed);

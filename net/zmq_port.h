@@ -36,7 +36,7 @@ ZmqSocket NewZmqSocket(void* zmq_context, const ZmqOptions& options, int type, i
                        int max_received);
 
 struct ZmqPort {
-  // Of a DEALER: throws IoError, and the port stays as it was, when too many files are open.
+  // Makes the socket. A DEALER throws IoError, and stays as it was, when too many files are open.
   void Open(void* zmq_context, const ZmqOptions& options, bool through_ipv6);
   // A DEALER has taken no message: its name is looked up in the other family, or its connection made anew,
   // when it is time for that.

@@ -28,7 +28,7 @@ struct UpdateStep {
   // Updates of the slots before the first of the range, in the run that they come from
   // (checkpoint.start_from).
   int64_t earlier = 0;
-  // Of this update in the slots, from 1; sets the bias correction.
+  // The number of this update in the slots, from 1; sets the bias correction.
   int64_t age() const { return number + earlier; }
   int64_t decay_steps = 0;  // what schedule.decay_steps: auto is; 0: the config has a number
 };

@@ -57,7 +57,7 @@ struct ColumnProfile {
 
   // The texts of a category that differ by case or blanks alone: "PARIS/Paris".
   std::vector<std::string> spellings;
-  // Of a column of numbers the texts that are the same as a more frequent one: "+1 -> 1".
+  // The texts in a column of numbers that are the same number as a more frequent one: "+1 -> 1".
   std::vector<std::string> respelled;
   bool padded = false;  // blanks stand at the ends of values, and are left out
 

@@ -66,7 +66,7 @@ class RawWorker {
                       {gradient.data(), gradient.size() * sizeof(float), nullptr, nullptr}, version);
     channel_->Send(node_, message);
   }
-  // Of a table: asks for rows, with the gradient of those that request `of` asked for; without it a pull, of
+  // Asks for rows of a table, with the gradient of those that request `of` asked for; without it a pull, of
   // an evaluation with `read`.
   void SendRows(uint64_t request, const std::vector<uint32_t>& keys, uint64_t of = 0,
                 const std::vector<float>& gradient = {}, net::Compression form = net::Compression::kNone,
