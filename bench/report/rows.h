@@ -85,7 +85,8 @@ void MeasureSides(const Settings& settings, const std::function<Rate(const std::
 // Measured: the result of MeasureAll().
 struct Measured {
   std::vector<Row> rows;
-  int failed = 0;  // cases that could not be run; standard error says why
+  int failed = 0;   // cases that could not be run; standard error says why
+  int lacking = 0;  // those that settings.beside could not run at all; likewise
 };
 
 // Measures the cases one after the other. Prints the rows that `only` chooses as they are done.

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <stdexcept>
 #include <string>
 
 namespace dtrain::bench {
@@ -76,6 +77,36 @@ TEST_CASE("choice: a name that chooses nothing is told with the names of all row
   CHECK_THROWS_WITH(Chosen({"linear", "memry"}),
                     "--only memry: no row's name begins so; the rows are\n  linear\n  linear_in_flight_16\n"
                     "  memory_ps\n  memory_worker");
+}
+
+TEST_CASE(
+    "beside: a job that the other program has never done is lacking, one that it fails later has failed") {
+  Settings settings;
+  settings.rounds = 2;
+  settings.beside = "other";
+  int runs_of_other = 0, fails_at = 0;
+  const auto measure = [&] {
+    Row row;
+    row.name = "job";
+    MeasureSides(
+        settings,
+        [&](const std::string& program) {
+          if (program == "other" && ++runs_of_other == fails_at) throw std::runtime_error("no such job");
+          return Rate{1, {}};
+        },
+        nullptr, &row);
+    return std::vector<Row>{row};
+  };
+  const auto measured = [&](int fails) {
+    runs_of_other = 0;
+    fails_at = fails;
+    return MeasureAll({{{"job"}, measure, true}}, {});
+  };
+  CHECK(measured(0).rows.size() == 1);
+  CHECK(measured(1).lacking == 1);
+  CHECK(measured(1).failed == 0);
+  CHECK(measured(2).failed == 1);
+  CHECK(measured(2).lacking == 0);
 }
 
 TEST_CASE("turns: both sides run once a round and the other one begins the next") {
