@@ -122,7 +122,7 @@ inline std::vector<Message> SampleMessages() {
   add(encoder.Finish(e, wire::CreateBye(encoder.Begin())));
   const std::vector<uint64_t> parts_us = {1, 2, 3, 4, 5};
   add(encoder.Finish(e, wire::CreateHeartbeatDirect(encoder.Begin(), "step", 31, "waiting for ps 1", 0, 0, 0,
-                                                    0, nullptr, 0, &parts_us, 1 << 20, 7, 5)));
+                                                    0, nullptr, 0, &parts_us, 1 << 20, 7, 5, 8, 9, 10)));
   add(encoder.Finish(e, wire::CreateAbortDirect(encoder.Begin(), 4, wire::Role::Ps, 1, "ps 1: no reply")));
   add(encoder.Finish(e, wire::CreateNeedBatch(encoder.Begin(), 2, 31, true)));
   add(encoder.DataBatch(e, {31, false, 3, true, 1, 2, 29, 5, 79}, Lent(Ramp(6))));

@@ -68,6 +68,15 @@ std::string RunLine(const Json& status) {
   return line + WithoutText(LostTasks(status));
 }
 
+// "sent 312.4 MiB (1.2 GiB before compression)".
+std::string TrafficLine(const Json& status) {
+  const auto sent = NumberIn(status, "bytes_sent");
+  if (!sent) return "";
+  const double saved = NumberIn(status, "bytes_saved").value_or(0);
+  return fmt::format("sent {}{}", BytesText(*sent),
+                     saved > 0 ? fmt::format(" ({} before compression)", BytesText(*sent + saved)) : "");
+}
+
 std::string CheckpointLine(const Json& status) {
   const Json* const found = status.Find("checkpoint");
   if (found == nullptr || !found->is_object()) return "";
@@ -145,6 +154,7 @@ std::string AlignedTable(const std::vector<std::vector<std::string>>& rows, int 
 std::string StatusText(const Json& status, int columns, bool with_run) {
   std::string text = with_run ? RunLine(status) + "\n" : "", warned;
   if (const std::string waiting = TextOf(status, "waiting"); !waiting.empty()) text += waiting + "\n";
+  if (const std::string line = TrafficLine(status); !line.empty()) text += line + "\n";
   if (const std::string line = CheckpointLine(status); !line.empty()) text += line + "\n";
   const Json* const best = status.Find("evaluation");
   if (best != nullptr && best->is_object()) {

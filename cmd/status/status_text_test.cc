@@ -9,6 +9,7 @@ namespace {
 
 const char kStatus[] = R"({"phase": "training", "waiting": null, "global_step": 300, "steps": 1200,
   "steps_per_s": 41.25, "examples_per_s": 4125.0, "left_s": 21.8, "loss": 0.42,
+  "bytes_sent": 104857600, "bytes_received": 104857600, "bytes_saved": 314572800,
   "checkpoint": {"path": "run/step-200", "step": 200, "age_s": 2.4},
   "evaluation": {"set": "validation", "best_loss": 0.5, "best_step": 250}, "warnings": ["worker 1 is slow"],
   "tasks": [
@@ -24,6 +25,7 @@ TEST_CASE("status text: the run in a line, then what matters, then a row for eac
   CHECK(StatusText(Json::Parse(kStatus), 200) ==
         "training, step 300 of 1200 (25 %), 41.2 steps/s, 4125 examples/s, 0:22 left, loss 0.42, without "
         "worker 0\n"
+        "sent 100.0 MiB (400.0 MiB before compression)\n"
         "checkpoint of step 200, 0:03 old: run/step-200\n"
         "best evaluation: validation loss 0.5 at step 250\n"
         "warning: worker 1 is slow\n"
@@ -32,6 +34,16 @@ TEST_CASE("status text: the run in a line, then what matters, then a row for eac
         "ps 0      here   node1, pid 7  0.0 s  10.0 MiB\n"
         "worker 0  lost   a:2           -      -         -        -\n"
         "worker 1  here   node2, pid 9  0.3 s  20.0 MiB  1234     compute 62 %, wait 8 %, network 30 %\n");
+}
+
+TEST_CASE(
+    "status text: what is sent is told when it is known, and before compression where that has saved some") {
+  const auto text = [](const std::string& figures) {
+    return StatusText(Json::Parse(R"({"phase": "joining", )" + figures + "}"), 80);
+  };
+  CHECK(text(R"("bytes_sent": null, "bytes_saved": null)") == "joining\n");
+  CHECK(text(R"("bytes_sent": 2097152, "bytes_saved": 0)") == "joining\nsent 2.0 MiB\n");
+  CHECK(text(R"("bytes_sent": 2097152)") == "joining\nsent 2.0 MiB\n");
 }
 
 TEST_CASE("status text: no line is longer than the terminal is wide") {

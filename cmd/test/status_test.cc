@@ -108,6 +108,40 @@ TEST_CASE("status: a run tells what each task does, by its directory") {
   }
 }
 
+TEST_CASE("status: a run tells what its tasks have sent, and what that was before compression") {
+  const std::string directory = NewDirectory(), run = directory + "/run";
+  WriteFile(directory + "/job.yaml", DigitsJob("kind: softmax, inputs: 784, outputs: 10", 500, 100,
+                                               "batch_size: 100, steps: 1000000000") +
+                                         "net: {compress: int8}\n");
+  Process process({"local", directory + "/job.yaml", "--run", run});
+  const auto moved = [](const Json& of, const char* key) { return NumberIn(of, key).value_or(0); };
+  const TimePoint deadline = Clock::now() + kPatience;
+  Json status = WaitForPhase({run}, "training");
+  const auto all_told = [&] {
+    for (const Json& task : status.at("tasks")) {
+      if (moved(task, "bytes_saved") == 0) return false;
+    }
+    return true;
+  };
+  while (!all_told() && Clock::now() < deadline) status = StatusJson({run});
+  for (const std::string key : {"bytes_sent", "bytes_received", "bytes_saved"}) {
+    double sum = 0;
+    for (const Json& task : status.at("tasks")) {
+      CHECK(moved(task, key.c_str()) > 10'000);
+      sum += moved(task, key.c_str());
+    }
+    CHECK(moved(status, key.c_str()) == sum);
+  }
+  CHECK(moved(status, "bytes_saved") > 2.5 * moved(status, "bytes_sent"));
+  const std::string text = StatusOf({run}).output;
+  CAPTURE(text);
+  CHECK(Contains(text, "\nsent "));
+  CHECK(Contains(text, " before compression)\n"));
+  process.Signal(SIGTERM);
+  RunToEnd(process);
+  CHECK(Contains(StatusOf({run}).output, " before compression)\n"));
+}
+
 TEST_CASE("status: of a run that was killed it says so, and shows the last that it wrote") {
   LocalRun local;
   const TimePoint deadline = Clock::now() + kPatience;

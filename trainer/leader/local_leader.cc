@@ -563,6 +563,7 @@ std::optional<std::string> LocalLeader::StatusJson() {
   now.failed = failed_;
   now.failed_by_loss = failed_by_loss_;
   if (checkpoints_) now.warning = checkpoints_->Trouble();
+  now.traffic = parts_.activity.traffic();
   return status_.ToJson(now);
 }
 

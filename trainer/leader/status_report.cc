@@ -7,6 +7,7 @@
 
 #include "base/machine_memory.h"
 #include "base/printable.h"
+#include "trainer/peer/peer_limits.h"
 #include "trainer/peer/this_host.h"
 #include "trainer/version.h"
 
@@ -14,7 +15,7 @@ namespace dtrain {
 namespace {
 
 constexpr size_t kStalenessSum = 6, kStalenessCount = 7;  // in the counts of a task
-// Of a message's header, with room for its other fields.
+// The longest document: a message's header has room for it and its other fields.
 constexpr size_t kMaxBytes = net::kMaxHeaderBytes - 4096;
 constexpr milliseconds kSampleEvery{500};
 constexpr const char* kParts[] = {"data", "compute", "hooks", "wait", "network"};
@@ -68,6 +69,18 @@ Json SharesOf(const PaceWindow<kCounts>& window) {
   return shares;
 }
 
+// Adds the traffic to `object`, which has that of nobody, or of others. A task that has received nothing has
+// not told its traffic yet.
+void AddTraffic(const Traffic& traffic, Json* object) {
+  const auto add = [&](const char* key, uint64_t bytes) {
+    Json& sum = (*object)[key];
+    if (traffic.received > 0) sum = AddCounts(sum.is_null() ? 0 : sum.get<int64_t>(), CountIn(bytes));
+  };
+  add("bytes_sent", traffic.sent);
+  add("bytes_received", traffic.received);
+  add("bytes_saved", traffic.saved);
+}
+
 }  // namespace
 
 StatusReport::StatusReport(const Config& config, const TaskTable& members, const RunHistory& history)
@@ -97,21 +110,26 @@ void StatusReport::Tick(TimePoint now, int64_t global_step) {
   checkpoint_nanos_ = WrittenAt(checkpoint_);
 }
 
-// Numbers of peers are bounded: sums of them must not overflow.
 void StatusReport::OnHeartbeat(const Member& member, const wire::Heartbeat& beat, TimePoint now) {
-  const auto bounded = [](uint64_t number) {
-    return static_cast<int64_t>(std::min<uint64_t>(number, uint64_t{1} << 53));
-  };
   Pace& pace = PaceOf(member.task);
-  pace.memory_bytes = static_cast<uint64_t>(bounded(beat.memory_bytes()));
+  pace.memory_bytes = CountIn(beat.memory_bytes());
+  pace.traffic = {beat.bytes_sent(), beat.bytes_received(), beat.bytes_saved()};
   if (beat.parts_us() == nullptr || beat.parts_us()->size() != std::size(kParts)) return;
-  TaskWindow::Counts counts{bounded(beat.steps())};
+  TaskWindow::Counts counts{CountIn(beat.steps())};
   for (size_t part = 0; part < std::size(kParts); ++part) {
-    counts[1 + part] = bounded(beat.parts_us()->Get(static_cast<flatbuffers::uoffset_t>(part)));
+    counts[1 + part] = CountIn(beat.parts_us()->Get(static_cast<flatbuffers::uoffset_t>(part)));
   }
-  counts[kStalenessSum] = bounded(beat.staleness_sum());
-  counts[kStalenessCount] = bounded(beat.staleness_count());
+  counts[kStalenessSum] = CountIn(beat.staleness_sum());
+  counts[kStalenessCount] = CountIn(beat.staleness_count());
   pace.window.Add(now, counts);
+}
+
+// A worker that is done has told all of its traffic; the last heartbeat may be older.
+Traffic StatusReport::TrafficOf(const Member& member) const {
+  const WorkerResult& result = member.result;
+  if (!result.done) return PaceOf(member.task).traffic;
+  return {static_cast<uint64_t>(result.bytes_sent), static_cast<uint64_t>(result.bytes_received),
+          static_cast<uint64_t>(result.bytes_saved)};
 }
 
 Json StatusReport::Named(TaskId task, const std::string& process, const char* state) const {
@@ -129,6 +147,7 @@ Json StatusReport::OfTask(const Member& member, const Now& now) const {
   task["activity"] = member.here() ? OrNull(member.activity) : Json(nullptr);
   task["heard_s"] = member.here() ? Json(heard_s) : Json(nullptr);
   task["memory_bytes"] = pace.memory_bytes > 0 ? Json(pace.memory_bytes) : Json(nullptr);
+  AddTraffic(TrafficOf(member), &task);
   if (!member.is_worker()) return task;
   const bool has_loss = !member.result.losses.empty();
   task["local_steps"] = member.done ? member.result.local_steps : pace.window.latest()[0];
@@ -157,6 +176,7 @@ std::string StatusReport::ToJson(const Now& now) const {
   own["activity"] = "serve";
   own["heard_s"] = 0.0;
   own["memory_bytes"] = ReadOwnMemory();
+  AddTraffic(now.traffic, &own);
   tasks.push_back(std::move(own));
   for (const Member& member : members_.all()) {
     if (!member.result.losses.empty()) {
@@ -180,12 +200,17 @@ std::string StatusReport::ToJson(const Now& now) const {
       {"elapsed_s", 1e-9 * static_cast<double>(WallNanos() - begun_nanos_)},
       {"loss",
        OrNull(with_loss > 0 ? std::make_optional(losses / static_cast<double>(with_loss)) : std::nullopt)},
+      {"bytes_sent", nullptr},
+      {"bytes_received", nullptr},
+      {"bytes_saved", nullptr},
       {"saving", now.saving},
       {"checkpoint", nullptr},
       {"evaluation", nullptr},
       {"warnings", Json::array()},
       {"tasks", std::move(tasks)},
   };
+  AddTraffic(now.traffic, &document);
+  for (const Member& member : members_.all()) AddTraffic(TrafficOf(member), &document);
   if (!now.warning.empty()) document["warnings"].push_back(Printable(now.warning));
   if (!history_.checkpoint.empty()) {
     const int64_t written =

@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "net/codec.h"
 #include "trainer/config/config.h"
+#include "trainer/peer/heartbeat.h"
 #include "trainer/ps/run_history.h"
 #include "trainer/ps/task_table.h"
 
@@ -66,11 +67,12 @@ class StatusReport {
     int64_t global_step = 0;
     std::optional<int64_t> steps;  // of the whole run; unset: not known
     bool saving = false;           // a checkpoint is being written
-    // Of a run that has ended.
-    bool ended = false, done = false;
+    bool ended = false;            // and how, in the fields below
+    bool done = false;
     std::optional<TaskId> failed = {};  // the task that is to blame; unset: none
     bool failed_by_loss = false;        // since it was lost
     std::string warning = {};           // what must be mended while the run goes on; empty: nothing
+    Traffic traffic = {};               // of ps 0
   };
 
   // Takes a sample of the run when one is due. Cheap enough for every tick.
@@ -91,11 +93,13 @@ class StatusReport {
   using TaskWindow = PaceWindow<8>;
   struct Pace {
     TaskWindow window;
-    uint64_t memory_bytes = 0;
+    int64_t memory_bytes = 0;
+    Traffic traffic;
   };
   Pace& PaceOf(TaskId task);
   const Pace& PaceOf(TaskId task) const { return const_cast<StatusReport*>(this)->PaceOf(task); }
   int64_t Examples() const;
+  Traffic TrafficOf(const Member& member) const;
   Json Named(TaskId task, const std::string& process, const char* state) const;
   Json OfTask(const Member& member, const Now& now) const;
 

@@ -26,7 +26,8 @@ struct Reported : RegistrarFixture {
     flatbuffers::FlatBufferBuilder& builder = encoder.Begin();
     const net::Message beat =
         encoder.Finish({}, wire::CreateHeartbeatDirect(builder, "step", 1, "", 0, steps, 0, 0, nullptr, 0,
-                                                       &parts_us, 5 << 20, 3 * steps, 2 * steps));
+                                                       &parts_us, 5 << 20, 3 * steps, 2 * steps, 100 * steps,
+                                                       200 * steps, 300 * steps));
     report.OnHeartbeat(*members.Worker(worker), *net::Decode(beat)->body_as_Heartbeat(), now);
   }
   Json Now(int64_t step, std::optional<int64_t> steps) const {
@@ -94,6 +95,32 @@ TEST_CASE("status report: where a worker's time goes comes from its heartbeats")
 
   run.report.Forget(*run.members.Worker(0));
   CHECK(run.Now(140, 1000)["tasks"][1]["time"].is_null());
+}
+
+TEST_CASE(
+    "status report: what tasks have moved comes from their heartbeats, and from their results when they are "
+    "done") {
+  Reported run(LinearCluster(1, 2, 1000));
+  const auto moved = [](const Json& of) {
+    return of["bytes_sent"].dump() + " " + of["bytes_received"].dump() + " " + of["bytes_saved"].dump();
+  };
+  CHECK(moved(run.Now(1, 1000)) == "null null null");
+  run.Beat(0, 7, {0, 0, 0, 0, 0});
+  StatusReport::Now now{"training", "", 7, 1000, false};
+  now.traffic = {10, 20, 30};
+  Json status = Json::Parse(run.report.ToJson(now));
+  CHECK(moved(status) == "710 1420 2130");
+  CHECK(moved(status["tasks"][0]) == "10 20 30");
+  CHECK(moved(status["tasks"][1]) == "700 1400 2100");
+  CHECK(moved(status["tasks"][2]) == "null null null");
+
+  WorkerResult& result = run.members.Worker(0)->result;
+  result.done = true;
+  result.bytes_sent = 1000;
+  result.bytes_received = 2000;
+  CHECK(moved(Json::Parse(run.report.ToJson(now))) == "1010 2020 30");
+  now.traffic = {~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}};  // that no ps can have
+  CHECK(Json::Parse(run.report.ToJson(now))["bytes_sent"] == int64_t{1} << 53);
 }
 
 TEST_CASE("status report: figures that no worker can have break nothing") {

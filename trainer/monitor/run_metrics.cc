@@ -41,6 +41,12 @@ constexpr Metric kOfCheckpoint[] = {
 constexpr Metric kOfTasks[] = {
     {"heard_s", "dtrain_task_heard_seconds", "Seconds since the task was last heard"},
     {"memory_bytes", "dtrain_task_memory_bytes", "Resident memory of the task's process"},
+    {"bytes_sent", "dtrain_task_sent_bytes_total", "Bytes of messages that the task has sent",
+     MetricType::Counter},
+    {"bytes_received", "dtrain_task_received_bytes_total", "Bytes of messages that it has received",
+     MetricType::Counter},
+    {"bytes_saved", "dtrain_task_saved_bytes_total",
+     "Bytes that net.compress and packed keys have saved in what it has sent", MetricType::Counter},
     {"local_steps", "dtrain_worker_local_steps", "Steps of the worker since it was started"},
     {"steps_per_s", "dtrain_worker_steps_per_second", "Its steps a second, over the last ten seconds"},
     {"loss", "dtrain_worker_loss", "Mean of its last 100 losses"},

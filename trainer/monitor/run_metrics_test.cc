@@ -16,7 +16,7 @@ const char kStatus[] =
   "tasks": [
     {"role": "ps", "index": 0, "process": "node1, pid 7", "state": "here", "heard_s": 0.0, "memory_bytes": 1048576},
     {"role": "worker", "index": 0, "process": "node2, pid 9", "state": "lost", "heard_s": null,
-     "local_steps": 150, "staleness": 0.5, "time": {"data": 0.25, "compute": 0.75}}]})";
+     "local_steps": 150, "bytes_sent": 900, "staleness": 0.5, "time": {"data": 0.25, "compute": 0.75}}]})";
 
 TEST_CASE("metrics: the figures of the run and of each task, with the run's name as a label") {
   const std::string text = MetricsText(Json::Parse(kStatus), {"monday", 5000, 1500000000});
@@ -33,6 +33,8 @@ TEST_CASE("metrics: the figures of the run and of each task, with the run's name
         "dtrain_task_memory_bytes{run=\"monday\",role=\"ps\",index=\"0\",host=\"node1\"} 1048576\n",
         "dtrain_task_state{run=\"monday\",role=\"worker\",index=\"0\",host=\"node2\",state=\"lost\"} 1\n",
         "dtrain_task_state{run=\"monday\",role=\"worker\",index=\"0\",host=\"node2\",state=\"here\"} 0\n",
+        "# TYPE dtrain_task_sent_bytes_total counter\n",
+        "dtrain_task_sent_bytes_total{run=\"monday\",role=\"worker\",index=\"0\",host=\"node2\"} 900\n",
         "dtrain_worker_staleness{run=\"monday\",role=\"worker\",index=\"0\",host=\"node2\"} 0.5\n",
         "dtrain_worker_time_ratio{run=\"monday\",role=\"worker\",index=\"0\",host=\"node2\",part=\"compute\"}"
         " 0.75\n"}) {

@@ -146,6 +146,7 @@ void Heartbeat::SendBeats(int signal, bool due) {
   net::Encoder encoder;
   const uint64_t progress = Progress();
   const auto memory = static_cast<uint64_t>(ReadOwnMemory());
+  const Traffic traffic = activity_.traffic();
   std::vector<RunId> runs;
   {
     std::lock_guard<std::mutex> hold(mutex_);
@@ -163,9 +164,10 @@ void Heartbeat::SendBeats(int signal, bool due) {
     const auto parts = steps == 0 ? 0 : builder.CreateVector(parts_us);
     net::Message beat =
         encoder.Finish(runs[i].Envelope(0),
-                       wire::CreateHeartbeat(
-                           builder, what, progress, builder.CreateString(""), 0, steps, own_us, signal, 0, 0,
-                           parts, memory, activity_.staleness_sum.load(), activity_.staleness_count.load()));
+                       wire::CreateHeartbeat(builder, what, progress, builder.CreateString(""), 0, steps,
+                                             own_us, signal, 0, 0, parts, memory,
+                                             activity_.staleness_sum.load(), activity_.staleness_count.load(),
+                                             traffic.sent, traffic.received, traffic.saved));
     channel_->Send(nodes_[i], beat);
   }
 }

@@ -29,6 +29,13 @@ constexpr char kJoining[] = "join";
 // That of a task that reads its data before it takes part.
 constexpr char kLoading[] = "load";
 
+// Traffic: the headers and payloads that a task has moved so far.
+struct Traffic {
+  uint64_t sent = 0;
+  uint64_t received = 0;
+  uint64_t saved = 0;  // by net.compress and packed keys in what was sent
+};
+
 // Activity: what a task is doing, for its heartbeats. Thread: the main thread writes it, the heartbeat thread
 // reads it.
 struct Activity {
@@ -46,11 +53,19 @@ struct Activity {
   std::array<std::atomic<uint64_t>, 5> part_nanos{};
   std::atomic<uint64_t> staleness_sum{0};  // over its applied gradients
   std::atomic<uint64_t> staleness_count{0};
+  std::atomic<uint64_t> bytes_sent{0}, bytes_received{0}, bytes_saved{0};  // as in Traffic
   const StopRequest* const stop;  // null: nobody asks this task to stop
   const bool leaves;              // SIGTERM and SIGHUP make only this task leave (failure.on_sigterm)
 
   // Thread: the main thread.
   void Turn() { turns.store(turns.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
+  // Thread: the main thread.
+  void Tell(const Traffic& traffic) {
+    bytes_sent.store(traffic.sent, std::memory_order_relaxed);
+    bytes_received.store(traffic.received, std::memory_order_relaxed);
+    bytes_saved.store(traffic.saved, std::memory_order_relaxed);
+  }
+  Traffic traffic() const { return {bytes_sent.load(), bytes_received.load(), bytes_saved.load()}; }
   // The signal that asks the run to stop; 0: none.
   int stop_signal() const { return stop == nullptr || leaving() ? 0 : stop->signal(); }
   bool leaving() const {

@@ -66,6 +66,7 @@ TEST_CASE("heartbeat: each beat goes to every ps, beside its main connection, an
   task.activity.what = "load";
   task.activity.steps = 4;
   task.activity.part_nanos[1] = 5000;
+  task.activity.Tell({100, 200, 300});
   task.Beat();  // the waiting beat was sent before
   task.activity.turns = 1000000;
   task.Beat(2);
@@ -80,6 +81,9 @@ TEST_CASE("heartbeat: each beat goes to every ps, beside its main connection, an
   REQUIRE(beat.parts_us()->size() == 5);
   CHECK(beat.parts_us()->Get(1) == 5);
   CHECK(beat.memory_bytes() > 1 << 20);
+  CHECK(beat.bytes_sent() == 100);
+  CHECK(beat.bytes_received() == 200);
+  CHECK(beat.bytes_saved() == 300);
   CHECK(beat.stop() == 0);
   CHECK(beat.progress() >= before.progress() + 1000000);
 }

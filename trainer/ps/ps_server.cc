@@ -113,6 +113,8 @@ RunSummary PsServer::Run() {
 
 void PsServer::Tick(TimePoint now) {
   if (shard_.block_count() > 0) activity_.global_step = static_cast<int64_t>(shard_.version(0));
+  const net::ChannelStats stats = channel_.stats();
+  activity_.Tell({stats.bytes_sent, stats.bytes_received, rule_->bytes_saved()});
   leader_->Tick(now);
   outbox_.set_run(leader_->run());
   snapshots_.Tick();

@@ -14,6 +14,7 @@
 #include "trainer/device/choice.h"
 #include "trainer/model/model.h"
 #include "trainer/order/held_out.h"
+#include "trainer/peer/peer_limits.h"
 #include "trainer/peer/this_host.h"
 #include "trainer/task/memory_need.h"
 
@@ -367,9 +368,11 @@ void LogLosses(const RunSummary& summary, Logger& log) {
 }
 
 void LogTotals(const RunSummary& summary, Logger& log) {
-  log.Result("{}, {}, {:.1f} steps/s, {:.0f} examples/s, {} bytes sent",
+  const int64_t before = AddCounts(summary.bytes_sent, summary.bytes_saved);
+  log.Result("{}, {}, {:.1f} steps/s, {:.0f} examples/s, {} bytes sent{}",
              Plural(summary.global_step, "global step"), Plural(summary.examples, "example"),
-             summary.steps_per_s.value_or(0), summary.examples_per_s.value_or(0), summary.bytes_sent);
+             summary.steps_per_s.value_or(0), summary.examples_per_s.value_or(0), summary.bytes_sent,
+             summary.bytes_saved > 0 ? fmt::format(" ({} before compression)", before) : "");
   if (const std::optional<TableFigures>& table = summary.table) {
     log.Result("{}: {}", kTableName, TableText(*table));
   }

@@ -226,6 +226,14 @@ TEST_CASE("end lines: a worker's have its own accuracy, and a ps has none") {
         "done\n");
 }
 
+TEST_CASE("end lines: what was sent is told with what it was before compression, where that has saved some") {
+  RunSummary summary = DoneRun();
+  summary.bytes_sent = 1000;
+  summary.bytes_saved = 3000;
+  const std::string lines = Logged([&](Logger& log) { LogRunEnd(Config(), summary, log); });
+  CHECK(lines.find(", 1000 bytes sent (4000 before compression)\n") != std::string::npos);
+}
+
 TEST_CASE("end lines: of a run that was done before there is one line") {
   RunSummary summary = DoneRun();
   summary.status = "already_done";

@@ -338,6 +338,12 @@ void Worker::AfterStep(StepView& view) {
   activity_.staleness_count.store(static_cast<uint64_t>(staleness.count()), std::memory_order_relaxed);
   activity_.steps.store(static_cast<uint64_t>(times_.Of(StepPart::kCompute).count()),
                         std::memory_order_relaxed);
+  TellTraffic();
+}
+
+void Worker::TellTraffic() {
+  const net::ChannelStats all = Sum(Sum(channel_.stats(), data_.fed_stats()), data_.feeding_stats());
+  activity_.Tell({all.bytes_sent, all.bytes_received, exchanges_.bytes_saved()});
 }
 
 // Hands the wishes of the hooks to ps 0, between exchanges.

@@ -80,6 +80,7 @@ class Worker {
   void TakeResult(StepView& view);
   void CollectWeights();
   void AfterStep(StepView& view);
+  void TellTraffic();
   void Ask(const HookRequests& requests);
   bool HaveStep();
   uint64_t AskForSnapshot(int64_t local_step, int64_t* global_step);
