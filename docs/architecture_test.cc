@@ -159,5 +159,46 @@ TEST_CASE("architecture: includes point one way, between folders and between uni
   CHECK(Circle({{"a", {"b"}}, {"b", {"c"}}, {"c", {"b"}}}) == "b > c > b");
 }
 
+// The sources but `home` that call a function or name a type.
+std::set<std::string> CallersOf(const std::map<std::string, std::string>& sources, const std::string& name,
+                                const std::string& home) {
+  std::set<std::string> callers;
+  const std::regex comment("//[^\n]*"), word("\\b" + name + "\\b");
+  for (const auto& [path, text] : sources) {
+    if (text.find(name) == std::string::npos || path == home + ".h" || path == home + ".cc") continue;
+    if (std::regex_search(std::regex_replace(text, comment, ""), word)) callers.insert(path);
+  }
+  return callers;
+}
+
+TEST_CASE("architecture: runs, eval, predict, init and check read rows by the same units") {
+  using Paths = std::set<std::string>;
+  const std::map<std::string, std::string> sources = Sources();
+  const std::string fields = "trainer/input/csv_field", header = "trainer/rows/csv_header";
+  // One opener of files of rows: runs read them in the sets, a trained model's in the row reader.
+  CHECK(CallersOf(sources, "OpenRowFile", "trainer/rows/row_files") ==
+        Paths{"trainer/rows/row_reader.cc", "trainer/sets/csr_set.cc", "trainer/sets/piped_set.cc",
+              "trainer/survey/data_shape.cc"});
+  CHECK(CallersOf(sources, "RowReader", "trainer/rows/row_reader") ==
+        Paths{"cmd/models/evaluation.cc", "cmd/models/predict_command.cc"});
+  // One splitter of records, strict for runs and models, lenient for a first look.
+  CHECK(CallersOf(sources, "Lenient", "trainer/input/csv_reader") ==
+        Paths{"trainer/survey/table_profile.cc"});
+  // One test for a header, and one finder of columns on top of it.
+  CHECK(CallersOf(sources, "CheckHeader", header) == Paths{"trainer/rows/csv_columns.cc"});
+  CHECK(CallersOf(sources, "IsHeaderOf", header) == Paths{"trainer/rows/model_columns.cc"});
+  CHECK(CallersOf(sources, "FindHeader", header) == Paths{"trainer/survey/table_profile.cc"});
+  CHECK(CallersOf(sources, "FindNames", "trainer/rows/csv_columns") ==
+        Paths{"trainer/rows/model_columns.cc"});
+  CHECK(CallersOf(sources, "FindModelColumns", "trainer/rows/model_columns") ==
+        Paths{"trainer/rows/row_files.cc"});
+  // One parser of dates.
+  CHECK(CallersOf(sources, "DaysOfDate", "trainer/input/iso_date") ==
+        Paths{fields + ".cc", header + ".cc", "trainer/survey/column_profile.cc"});
+  // One spelling of labels.
+  CHECK(CallersOf(sources, "RenamedLabel", "trainer/rows/label_rules") ==
+        Paths{"trainer/rows/model_columns.cc", "trainer/rows/row_labels.cc"});
+}
+
 }  // namespace
 }  // namespace dtrain

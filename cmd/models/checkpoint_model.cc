@@ -339,39 +339,35 @@ CsvColumns TrainColumnsOf(const Config& config, const InputForm& form) {
   return columns;
 }
 
-// How sparse rows are written. A table's columns are those that were trained on; if the checkpoint does not
-// have them, as one of an older dtrain, those of data.train, where it can be read.
-SparseSpec SparseSpecFor(const Config& config, const InputForm& form) {
-  SparseSpec spec;
-  spec.data = config.data;
-  spec.data.test = config.data.train;
-  spec.data.bad_rows = BadRows::kStop;
+// The columns that a model of a table with hashed ones was trained on; if the checkpoint does not have them,
+// as one of an older dtrain, those of data.train. Unset: it cannot be read.
+std::optional<CsvColumns> HashedColumnsFor(const Config& config, const InputForm& form) {
+  if (HasHashedColumns(form)) return TrainColumnsOf(config, form);
   const DataSourceConfig& train = config.data.train;
-  if (HasHashedColumns(form)) {
-    spec.train_columns = TrainColumnsOf(config, form);
-    return spec;
-  }
-  const bool is_here = !ReadsPipe(train) && train.path[0] != kNotTaken && FirstMissing(train.path).empty();
-  if (train.format == DataFormat::kCsv && is_here) {
-    spec.train_columns = RowFiles(config.data, {}, *config.model.inputs).columns();
-  }
-  return spec;
+  if (ReadsPipe(train) || train.path[0] == kNotTaken || !FirstMissing(train.path).empty()) return {};
+  return RowFiles(config.data, {}, *config.model.inputs).columns();
 }
 
 }  // namespace
 
-RowSpec RowSpecFor(const Config& config, const InputForm& form) {
+RowSpec RowSpecFor(const Config& config, const InputForm& form, const DataSourceConfig& source) {
   RowSpec spec;
-  if (HasSparseRows(config.data)) spec.sparse = SparseSpecFor(config, form);
+  spec.data = config.data;
+  spec.data.test = source;
+  spec.data.bad_rows = BadRows::kStop;
   spec.inputs = *config.model.inputs;
   spec.form = form;
   spec.pixels = TakesPixels(config);
-  spec.label = config.data.train.label;
-  spec.dialect = DialectOf(config.data);
-  spec.dialect.delimiter = Delimiter::kAuto;  // other files than data.train may have another one
-  spec.refuses_unseen = config.data.unseen == UnseenCategory::kError;
-  spec.weight = config.data.weight;
-  spec.renamed = LabelRulesOf(config).renamed;
+  spec.label = source.label;
+  if (!HasSparseRows(config.data)) {
+    spec.data.missing = MissingValues::kError;  // what takes a gap's place is in the form
+    spec.data.delimiter = Delimiter::kAuto;     // other files than data.train may have another one
+  } else if (config.data.train.format == DataFormat::kCsv) {
+    spec.train_columns = HashedColumnsFor(config, form);
+    if (spec.train_columns) return spec;
+    spec.data.train.label = source.label;
+    spec.data.train.header = source.header;
+  }
   return spec;
 }
 

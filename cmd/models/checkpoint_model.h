@@ -12,7 +12,7 @@
 #include "trainer/checkpoint/checkpoint_reader.h"
 #include "trainer/config/config.h"
 #include "trainer/model/layout.h"
-#include "trainer/rows/row_reader.h"
+#include "trainer/rows/row_file.h"
 
 namespace dtrain {
 
@@ -55,8 +55,10 @@ Layout LayoutFor(const CheckpointReader& checkpoint, const Config& config);
 // none.
 InputForm FormFor(const CheckpointReader& checkpoint, const Config& config);
 
-// Returns the form of rows without labels.
-RowSpec RowSpecFor(const Config& config, const InputForm& form);
+// Returns what rows of `source` are read for that are predicted: without labels, and none is left out. Where
+// data.train cannot be read and the checkpoint does not have its columns, those of a table with hashed
+// columns are the source's.
+RowSpec RowSpecFor(const Config& config, const InputForm& form, const DataSourceConfig& source);
 
 // Returns the weights of tensors in the order of `layout`. Adds the checksum of each to `parts`.
 std::vector<float> ReadWeights(const Layout& layout, CheckpointReader* checkpoint,

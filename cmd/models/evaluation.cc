@@ -12,7 +12,7 @@
 #include "trainer/order/held_out.h"
 #include "trainer/result/verdict.h"
 #include "trainer/rows/idx.h"
-#include "trainer/rows/open_rows.h"
+#include "trainer/rows/row_reader.h"
 #include "trainer/sets/load_data.h"
 #include "trainer/sets/source.h"
 #include "trainer/survey/data_warnings.h"
@@ -64,26 +64,17 @@ std::vector<std::string> FilesOf(const RowSet& set) {
       set.key);
 }
 
-// Sparse rows of a set are read as a run reads them. The columns of a table whose data.train cannot be read
-// are those of the set itself.
-void AsInRun(const Config& config, const RowSet& set, SparseSpec* spec) {
-  spec->data.bad_rows = config.data.bad_rows;
-  spec->data.test = set.source;
-  if (spec->train_columns) return;
-  spec->data.train.label = set.source.label;
-  spec->data.train.header = set.source.header;
-}
-
+// Rows are left out as in a run. The delimiter is that of data.test; files of --data may have another one.
 RowSpec LabelledSpec(const Config& config, const InputForm& form, const RowSet& set) {
-  RowSpec spec = RowSpecFor(config, form);
-  spec.label = set.source.label;
+  RowSpec spec = RowSpecFor(config, form, set.source);
   const bool csv = set.source.format == DataFormat::kCsv;
-  spec.data = config.data;
+  spec.data.bad_rows = config.data.bad_rows;
+  spec.data.missing = config.data.missing;
+  if (set.key != "--data") spec.data.delimiter = config.data.delimiter;
   spec.format = csv ? RowFormat::kCsv : RowFormat::kIdx;
   if (csv) spec.header = set.source.header;
   spec.labels = LabelRulesOf(config);
   spec.key = set.key;
-  if (spec.sparse) AsInRun(config, set, &*spec.sparse);
   return spec;
 }
 
@@ -125,12 +116,12 @@ SkippedRows AddRows(const RowSet& set, const RowSpec& spec, int64_t batch_rows, 
       idx ? FindIdxFiles(set.source.images, set.source.labels, set.key) : IdxFiles{FilesOf(set), {}};
   SkippedRows skipped;
   for (size_t i = 0; i < files.images.size(); ++i) {
-    const std::unique_ptr<RowReader> rows = OpenRows(files.images[i], spec, idx ? files.labels[i] : "");
-    while (left > 0 && rows->Next(&block)) {
+    RowReader rows(files.images[i], spec, idx ? files.labels[i] : "");
+    while (left > 0 && rows.Next(&block)) {
       --left;
       if (block.rows == batch_rows) add();
     }
-    Add(rows->skipped(), &skipped);
+    Add(rows.skipped(), &skipped);
   }
   add();
   if (sum->rows() == 0) throw UserError("{}: no rows in it. Name a set with rows.", set.key);

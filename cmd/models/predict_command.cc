@@ -21,7 +21,7 @@
 #include "trainer/input/csv_reader.h"
 #include "trainer/input/sources.h"
 #include "trainer/result/verdict.h"
-#include "trainer/rows/open_rows.h"
+#include "trainer/rows/row_reader.h"
 #include "trainer/task/run_task.h"
 
 namespace dtrain {
@@ -72,9 +72,9 @@ class Predictor {
 
   void Run(const std::vector<std::string>& files, const std::string& format, Output* output) {
     for (const std::string& path : files) {
-      const std::unique_ptr<RowReader> rows = OpenRows(path, spec_);
-      if (!text_) Begin(format, *rows, output);
-      while (PredictNext(rows.get(), output)) continue;
+      RowReader rows(path, spec_);
+      if (!text_) Begin(format, rows, output);
+      while (PredictNext(&rows, output)) continue;
     }
     if (skipped_ > 0) {
       errors_.Print(fmt::format("{} could not be read and {} left out", Plural(skipped_, "row"),
@@ -94,13 +94,13 @@ class Predictor {
 
  private:
   static RowSpec SpecFor(const Config& config, const InputForm& form, const std::vector<std::string>& keep) {
-    RowSpec spec = RowSpecFor(config, form);
+    RowSpec spec = RowSpecFor(config, form, config.data.train);
     spec.keep = keep;
     return spec;
   }
 
   void Begin(const std::string& asked, const RowReader& rows, Output* output) {
-    const bool lines = asked.empty() ? rows.format() == RowFormat::kJsonLines : asked == "jsonl";
+    const bool lines = asked.empty() ? rows.is_json() : asked == "jsonl";
     text_.emplace(lines ? PredictionFormat::kJsonLines : PredictionFormat::kCsv, config_.model, raw_,
                   spec_.form.classes, rows.KeptNames(), threshold_);
     if (const std::string header = text_->Header(); !header.empty()) output->Write(header);
@@ -144,7 +144,7 @@ class Predictor {
   void WriteRows(Output* output) {
     if (block_.rows == 0) return;
     if (spec_.pixels) {
-      for (const float value : block_.floats) max_feature_ = std::max(max_feature_, value);
+      for (const float value : block_.features) max_feature_ = std::max(max_feature_, value);
       if (!block_.bytes.empty()) max_feature_ = 1;  // images have values in [0, 1]
     }
     const gpu::MatrixView<const float> outputs = model_.Outputs(block_.AsBatch());

@@ -137,11 +137,11 @@ std::string FaultsText(const TableProfile& table) {
 
 std::string HeaderDoubts(const TableProfile& table) {
   std::string text;
-  if (table.header == Header::kCounting) {
+  if (table.header == HeaderKind::kCounting) {
     text +=
         "  the first line counts, as the numbers of columns do: it is taken for a row. If it is a header, "
         "name the columns there.\n";
-  } else if (table.header == Header::kNumbered) {
+  } else if (table.header == HeaderKind::kNumbered) {
     text +=
         "  the first line counts: it is taken for names of columns, since the numbers below are not whole. "
         "If it is a row, set header: false.\n";

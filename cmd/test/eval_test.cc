@@ -334,6 +334,26 @@ TEST_CASE(
   CHECK(Contains(bad.error, "bad.csv:2:3: tree = fir; must be a class of data.train: elm or oak."));
 }
 
+TEST_CASE("eval: data.test is read with the delimiter of the config, as the run has read it") {
+  std::string text = "place,no;size;tree\n";  // a comma in each line, which auto would take for the delimiter
+  for (int i = 0; i < 40; ++i) text += fmt::format("a,b;{};{}\n", i % 7, i % 7 < 3 ? "elm" : "oak");
+  const std::string csv = NewDirectory() + "/trees.csv";
+  WriteFile(csv, text);
+  const Trained run(
+      fmt::format("model: {{kind: logistic}}\n"
+                  "data:\n"
+                  "  train: {{format: csv, path: {0}, label: tree}}\n"
+                  "  test: {{format: csv, path: {0}, label: tree}}\n"
+                  "  delimiter: semicolon\n"
+                  "  ignore: [\"place,no\"]\n"
+                  "train: {{batch_size: 10, steps: 30, mode: sync, optimizer: {{learning_rate: 0.5}}}}\n",
+                  csv));
+  const Eval eval({run.checkpoints});
+  CAPTURE(eval.error);
+  REQUIRE(eval.code == 0);
+  CHECK(eval.result.at("test_loss") == run.result.at("test_loss"));
+}
+
 TEST_CASE("eval: a training file with other columns than the model's is refused, with both numbers") {
   const Forest forest;
   const Trained run(forest.Yaml());

@@ -103,7 +103,9 @@ bool LineReader::Next() {
 }
 
 bool LineReader::HasWholeLine() const {
-  return std::memchr(begin_.next, '\n', static_cast<size_t>(end_ - begin_.next)) != nullptr;
+  const std::string_view text(begin_.next, static_cast<size_t>(end_ - begin_.next));
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  return first != text.npos && text.find('\n', first) != text.npos;
 }
 
 }  // namespace dtrain

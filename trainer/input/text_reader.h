@@ -108,7 +108,7 @@ class LineReader : public TextReader {
   // The last line, without its end; valid until the next call.
   std::string_view line() const { return line_; }
   int64_t number() const { return begin_.line - 1; }  // of the last line, from 1
-  // Whether Next() can return without waiting for more of the file, as far as is known.
+  // Whether a line that is not blank can be read without waiting for more of the file, as far as is known.
   bool HasWholeLine() const;
 
  private:

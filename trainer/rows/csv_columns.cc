@@ -1,13 +1,15 @@
 #include "trainer/rows/csv_columns.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "base/names.h"
 #include "trainer/batch/input_form.h"
 #include "trainer/config/user_text.h"
-#include "trainer/input/csv_reader.h"
+#include "trainer/rows/csv_header.h"
 
 namespace dtrain {
 namespace {
@@ -26,43 +28,6 @@ void CheckCount(const CsvReader& reader, int64_t count) {
   throw FaultAt(reader.path(), reader.fields()[0].place,
                 "1 column; a label and at least one feature are needed. Is it the right file? Commas, tabs, "
                 "semicolons or bars separate the fields (data.delimiter).");
-}
-
-bool IsGood(const CsvReader& reader, int64_t column, float* number) {
-  const std::string_view text = reader.fields()[static_cast<size_t>(column)].text;
-  return ParseNumber(text, reader.decimal(), number) == NumberText::kGood;
-}
-
-// Returns the column of a label given by number, if its text in the first row is a name of a header or of a
-// class; else -1.
-int64_t TextLabel(const CsvReader& reader, const std::string& label) {
-  const std::optional<int64_t> column = ColumnNumber(label);
-  if (!column || *column >= static_cast<int64_t>(reader.fields().size())) return -1;
-  float ignored = 0;
-  return IsGood(reader, *column, &ignored) ? -1 : *column;
-}
-
-// Throws if the first row is all numbers, which would be lost as a header. Headers of numbers count on: 0, 1,
-// 2. Beside a label with a text name they count from 0 or 1 and may count or skip the label.
-void CheckHeader(const CsvReader& reader, const DataSourceConfig& source, const std::string& section) {
-  const int64_t label = TextLabel(reader, source.label);
-  float before = -1;
-  bool counting = true;
-  for (int64_t i = 0; i < static_cast<int64_t>(reader.fields().size()); ++i) {
-    if (i == label) continue;
-    float number = 0;
-    if (!IsGood(reader, i, &number)) return;
-    const bool any = i == 0 && label < 0, may_skip = i == 0 || i == label + 1;
-    counting = counting && (any || number == before + 1 || (may_skip && number == before + 2));
-    before = number;
-  }
-  if (counting) return;
-  throw FaultAt(
-      reader.path(), reader.fields()[0].place,
-      fmt::format("the header has only numbers{}; it must name the columns. If the file has no header, set "
-                  "{}.header to false.{}",
-                  label < 0 ? "" : " beside the label", section,
-                  label < 0 ? "" : fmt::format(" If it has one, give {}.label as a name.", section)));
 }
 
 }  // namespace
@@ -114,6 +79,27 @@ int64_t FindColumn(const CsvColumns& columns, const std::string& text, const std
                     Quoted(Shown(name)), key));
   }
   return found - columns.names.begin();
+}
+
+std::vector<int64_t> FindNames(const CsvColumns& columns, const std::vector<std::string>& names,
+                               const CsvReader& reader, const std::string& known, const std::string& remedy) {
+  std::map<std::string_view, int64_t> places;
+  for (size_t i = 0; i < columns.names.size(); ++i) {
+    places.emplace(columns.names[i], static_cast<int64_t>(i));
+  }
+  std::vector<int64_t> found;
+  for (const std::string& name : names) {
+    const auto place = places.find(name);
+    if (place == places.end()) {
+      const std::string closest = ClosestName(name, columns.names);
+      throw FaultAt(
+          reader.path(), reader.fields()[0].place,
+          fmt::format("no column {}{}.{} {}", Quoted(Shown(name)), known,
+                      closest.empty() ? "" : fmt::format(" Is it {}?", Quoted(Shown(closest))), remedy));
+    }
+    found.push_back(place->second);
+  }
+  return found;
 }
 
 std::vector<int64_t> FindInputs(const CsvColumns& columns, const std::vector<std::string>& listed,
@@ -209,18 +195,8 @@ CsvColumns ReadTestColumns(const DataConfig& data, const CsvColumns& train, CsvR
   if (labels) FindWeight(data, *reader, labels, &columns);
   if (!columns.names.empty() && !train.names.empty() &&
       !std::equal(columns.names.begin(), columns.names.end(), train.names.begin(), train.names.end())) {
-    for (const int64_t input : train.inputs) {
-      const std::string& name = train.names[static_cast<size_t>(input)];
-      const auto found = std::find(columns.names.begin(), columns.names.end(), name);
-      if (found == columns.names.end()) {
-        const std::string closest = ClosestName(name, columns.names);
-        throw FaultAt(reader->path(), reader->fields()[0].place,
-                      fmt::format("no column {}, which is in {}.{} Name the columns as there.",
-                                  Quoted(Shown(name)), train_path,
-                                  closest.empty() ? "" : fmt::format(" Is it {}?", Quoted(Shown(closest)))));
-      }
-      columns.inputs.push_back(found - columns.names.begin());
-    }
+    columns.inputs = FindNames(columns, InputNames(train), *reader,
+                               fmt::format(", which is in {}", train_path), "Name the columns as there.");
     return columns;
   }
   if (columns.count != train.count) {

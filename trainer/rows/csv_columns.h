@@ -46,6 +46,12 @@ void CheckNextFile(const CsvColumns& first, const std::string& first_path, CsvRe
 int64_t FindColumn(const CsvColumns& columns, const std::string& text, const std::string& key,
                    const CsvReader& reader);
 
+// Returns where columns of these names stand in a file whose header the reader is at; of two of one name the
+// first. Throws UserError if one is not there: "no column "width"" + `known` + ". Is it "widht"? " +
+// `remedy`.
+std::vector<int64_t> FindNames(const CsvColumns& columns, const std::vector<std::string>& names,
+                               const CsvReader& reader, const std::string& known, const std::string& remedy);
+
 // Returns the inputs that `key` of the config lists. Throws UserError for a column that is none, because it
 // is the label, or in data.weight or data.ignore.
 std::vector<int64_t> FindInputs(const CsvColumns& columns, const std::vector<std::string>& listed,

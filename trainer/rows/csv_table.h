@@ -19,10 +19,9 @@
 namespace dtrain {
 
 // CsvRows: the rows of a CSV file as numbers, one by one: features as float32, in the model's order, and the
-// label if there is one. The caller chooses the columns: ReadCsvTable() keeps all rows, CsvRowReader delivers
-// them in blocks. Owner: the reader of the file. Thread: one. Errors are UserErrors with file, line and
-// column. Of several errors in a row the leftmost is reported; if features are not in column order, those of
-// features before those of labels.
+// label if there is one. The caller chooses the columns. Owner: the reader of the file. Thread: one. Errors
+// are UserErrors with file, line and column. Of several errors in a row the leftmost is reported; if features
+// are not in column order, those of features before those of labels.
 
 // CsvLayout: which columns are read, and as what.
 struct CsvLayout {
@@ -111,10 +110,12 @@ class CsvFile : public RowFile {
   int64_t content_bytes() const override { return reader_->content_bytes(); }
   int64_t inputs() const override;
   const CsvColumns& columns() const override { return rows_.layout().columns; }
+  bool has_header() const override { return columns().count > 0 && !rows_.layout().first_is_row; }
   bool HasMore() const override { return rows_.HasMore(); }
   void SkipFault() override { rows_.SkipFault(); }
+  // A file without a record has no columns, and no row that could be asked for a field.
   int64_t FindField(const std::string& name) const override {
-    return FindColumn(columns(), name, "--keep", *reader_);
+    return columns().count == 0 ? 0 : FindColumn(columns(), name, "--keep", *reader_);
   }
   std::string_view Field(int64_t field) const override {
     return reader_->fields()[static_cast<size_t>(field)].text;

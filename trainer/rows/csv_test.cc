@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -129,6 +130,73 @@ TEST_CASE("csv reader: trim leaves out blanks inside quotes, at the ends alone")
   CHECK(reader.fields()[1].text == "c");
   CHECK(reader.fields()[2].text == "\"");
   CHECK(RecordsOf(path) == Records{{" a b ", "c", "\" "}});
+}
+
+// A lenient reader of `content`, whose fields are separated by commas.
+struct LenientReader : CsvReader {
+  explicit LenientReader(const std::string& content)
+      : CsvReader(std::make_unique<InputBytes>(WritePlain("t.csv", content), "data.train.path"), Lenient()) {
+    CsvDialect dialect;
+    dialect.delimiter = Delimiter::kComma;
+    Begin(dialect);
+  }
+};
+
+TEST_CASE("csv reader: a lenient one counts faults of quotes and takes the text as it stands") {
+  const auto check = [](const std::string& line, const std::vector<std::string>& texts, int64_t faults,
+                        int64_t column) {
+    CAPTURE(line);
+    LenientReader reader("a,b\n" + line + "\nx,y\n");
+    REQUIRE(reader.Next());
+    CHECK(reader.record().quote_faults == 0);
+    REQUIRE(reader.Next());
+    REQUIRE(reader.fields().size() == texts.size());
+    for (size_t i = 0; i < texts.size(); ++i) CHECK(reader.fields()[i].text == texts[i]);
+    CHECK(reader.record().quote_faults == faults);
+    CHECK(reader.record().quote_place.line == 2);
+    CHECK(reader.record().quote_place.column == column);
+    REQUIRE(reader.Next());
+    CHECK(reader.fields()[1].text == "y");
+    CHECK(reader.record().quote_faults == 0);
+  };
+  check("5\" disk,b\"\"c", {"5\" disk", "b\"\"c"}, 3, 2);
+  check("\"5\" disk,1", {"\"5\" disk", "1"}, 1, 5);
+  check("1,\"open", {"1", "\"open"}, 1, 3);
+}
+
+TEST_CASE("csv reader: a lenient one counts empty lines between records, and rows may have any length") {
+  LenientReader reader("\na,b\n\n\n1\n1,2,3\n\n");
+  std::vector<size_t> sizes;
+  while (reader.Next()) sizes.push_back(reader.fields().size());
+  CHECK(sizes == std::vector<size_t>{2, 1, 3});
+  CHECK(reader.empty_lines() == 3);
+  CHECK(reader.empty_place().line == 1);
+}
+
+TEST_CASE("csv reader: a lenient one tells which fields had blanks at their ends") {
+  LenientReader reader("a , b,\" c \",\"d\" ,\te\t,\n");
+  REQUIRE(reader.Next());
+  std::string trimmed;
+  for (const CsvField& field : reader.fields()) trimmed += reader.IsTrimmed(field) ? 'x' : '-';
+  CHECK(trimmed == "x-x-x-");
+  CHECK(reader.fields()[2].text == "c");
+}
+
+TEST_CASE("csv reader: a look at the first records moves nothing, with any delimiter") {
+  LenientReader reader("a;b\n\n\"c;d\";\"e\"\"f\"\ng,h\n");
+  const std::vector<CsvRecord> semicolons = reader.Peek(';', 2), blanks = reader.Peek(' ', 9);
+  REQUIRE(semicolons.size() == 2);
+  CHECK(semicolons[1].fields[0].text == "c;d");
+  CHECK(semicolons[1].fields[1].text == "e\"f");
+  CHECK(semicolons[1].begin().line == 3);
+  CHECK(blanks.size() == 3);
+  CHECK(reader.empty_lines() == 0);
+  REQUIRE(reader.Next());
+  CHECK(reader.fields()[0].text == "a;b");
+  REQUIRE(reader.Next());
+  REQUIRE(reader.Next());
+  CHECK(reader.fields()[1].text == "h");
+  CHECK(reader.empty_lines() == 1);
 }
 
 TEST_CASE("csv field: with a decimal comma 1,5 is a number and 1.5 is none, and commas separate nothing") {

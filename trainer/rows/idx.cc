@@ -206,4 +206,93 @@ IdxSet ReadIdxSet(const IdxFiles& files, const std::string& section, const Label
   return set;
 }
 
+namespace {
+
+constexpr int64_t kHeaderBytes = 16;  // of images
+
+// IdxFile: images of an open file. Its mark is where the next image begins.
+class IdxFile : public RowFile {
+ public:
+  IdxFile(const RowSpec& spec, std::unique_ptr<InputBytes> file, const std::string& labels,
+          SkippedRows* skipped);
+
+  TextMark mark() const override { return {kHeaderBytes + row_ * shape_.row_bytes, row_}; }
+  void GoTo(TextMark mark, int64_t /*bytes*/) override {
+    file_->SkipTo(mark.byte);
+    row_ = mark.line;
+  }
+  bool CanSeek() const override { return file_->CanSeek(); }
+  const std::string& path() const override { return file_->path(); }
+  int64_t content_bytes() const override { return file_->ExpectedContent(); }
+  int64_t inputs() const override { return shape_.row_bytes; }
+  bool HasMore() const override { return row_ < shape_.count && !file_->is_pipe(); }
+  void SkipFault() override {}
+  int64_t FindField(const std::string& name) const override {
+    throw UserError("--keep {}: {} has images and no columns. Leave it out.", name, path());
+  }
+  std::string_view Field(int64_t /*field*/) const override { return {}; }
+
+ private:
+  Read ReadRow(ParsedRows* rows, RowLabels* labels) override;
+  void ReadLabels(const std::string& path);
+
+  const RowSpec& spec_;
+  const std::unique_ptr<InputBytes> file_;
+  const IdxShape shape_;
+  std::vector<uint8_t> labels_;
+  int64_t row_ = 0;
+};
+
+IdxFile::IdxFile(const RowSpec& spec, std::unique_ptr<InputBytes> file, const std::string& labels,
+                 SkippedRows* skipped)
+    : RowFile(spec.data, skipped), spec_(spec), file_(std::move(file)), shape_(ReadIdxHeader(file_.get())) {
+  if (shape_.row_bytes != spec_.inputs) {
+    throw UserError("{}: byte 8: images of {}; the model has {}. Is it the right file?", file_->path(),
+                    Plural(shape_.row_bytes, "pixel"), Plural(spec_.inputs, "feature"));
+  }
+  if (!spec_.pixels) {
+    throw UserError(
+        "{}: IDX images; the model was not trained on images. Give its rows as CSV or JSON lines.",
+        file_->path());
+  }
+  if (spec_.labels) ReadLabels(labels);
+}
+
+void IdxFile::ReadLabels(const std::string& path) {
+  labels_ = ReadIdxLabelsOf(path, spec_.key, *spec_.labels);
+  const auto count = static_cast<int64_t>(labels_.size());
+  if (count == shape_.count) return;
+  throw UserError(
+      "{}: byte 4: number of labels = {}; {} has {}, and each needs one label. Name two files of one set.",
+      path, count, file_->path(), Plural(shape_.count, "image"));
+}
+
+RowFile::Read IdxFile::ReadRow(ParsedRows* rows, RowLabels* /*labels*/) {
+  if (row_ == shape_.count) {
+    uint8_t beyond = 0;
+    if (file_->Read(&beyond, 1) == 0) return Read::kEnd;
+    throw UserError(
+        "{}: more bytes follow after the last of {}; the header must count them all. The file is damaged: "
+        "fetch it anew.",
+        file_->path(), Plural(shape_.count, "image"));
+  }
+  const size_t begin = rows->bytes.size();
+  rows->bytes.resize(begin + static_cast<size_t>(shape_.row_bytes));
+  const int64_t got = file_->Read(rows->bytes.data() + begin, shape_.row_bytes);
+  if (got < shape_.row_bytes) {
+    throw UserError("{}: ends in image {} of {}. The file is cut off: fetch it anew.", file_->path(), row_,
+                    shape_.count);
+  }
+  if (spec_.labels) rows->classes.push_back(labels_[static_cast<size_t>(row_)]);
+  ++row_;
+  return Read::kRow;
+}
+
+}  // namespace
+
+std::unique_ptr<RowFile> OpenIdxFile(const RowSpec& spec, std::unique_ptr<InputBytes> file,
+                                     const std::string& labels, SkippedRows* skipped) {
+  return std::make_unique<IdxFile>(spec, std::move(file), labels, skipped);
+}
+
 }  // namespace dtrain

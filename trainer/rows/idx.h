@@ -6,12 +6,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/large_vector.h"
 #include "trainer/input/input_bytes.h"
 #include "trainer/rows/label_rules.h"
+#include "trainer/rows/row_file.h"
 
 namespace dtrain {
 
@@ -62,5 +64,10 @@ struct IdxSet {
 };
 // Reads the rows of all files, in their order. `rules.classes` must be set.
 IdxSet ReadIdxSet(const IdxFiles& files, const std::string& section, const LabelRules& rules);
+
+// Opens images one by one, for a trained model, with their labels from the file `labels` if the spec asks for
+// them. `spec` must outlive the file.
+std::unique_ptr<RowFile> OpenIdxFile(const RowSpec& spec, std::unique_ptr<InputBytes> file,
+                                     const std::string& labels, SkippedRows* skipped);
 
 }  // namespace dtrain

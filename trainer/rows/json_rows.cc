@@ -1,4 +1,5 @@
-// OpenJsonRows and MemberText (row_formats.h).
+#include "trainer/rows/json_rows.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -8,8 +9,7 @@
 #include "base/error.h"
 #include "base/names.h"
 #include "trainer/config/user_text.h"
-#include "trainer/input/csv_reader.h"
-#include "trainer/rows/row_formats.h"
+#include "trainer/input/csv_field.h"
 
 namespace dtrain {
 namespace {
@@ -19,8 +19,6 @@ using Json = nlohmann::json;
 // Rows are never nested deeper. The parser copies and frees its values recursively, so the depth is limited.
 constexpr int kMaxDepth = 64;
 constexpr char kList[] = "features";
-constexpr size_t kPieceBytes = 1 << 16;
-constexpr size_t kMaxLine = 64 << 20;
 
 // RepeatedMember: finds a name that occurs twice in an object, which the parser would silently replace.
 class RepeatedMember {
@@ -44,72 +42,30 @@ class RepeatedMember {
   std::vector<std::set<std::string>> names_;  // of each open object
 };
 
-// LineReader: the lines of a file, or of standard input as they arrive.
-class LineReader {
+class JsonFile : public LineFile {
  public:
-  explicit LineReader(std::unique_ptr<InputBytes> file) : file_(std::move(file)) {}
+  JsonFile(const RowSpec& spec, std::unique_ptr<InputBytes> file, SkippedRows* skipped);
 
-  // Returns the next line without its end, valid until the next call; false at the end of the file. Throws
-  // UserError for a line of more than 64 MiB.
-  bool Next(std::string_view* line);
-  // Whether a complete line that is not blank has arrived.
-  bool HasWholeLine() const {
-    const size_t text = buffer_.find_first_not_of(" \t\r\n", begin_);
-    return text != std::string::npos && buffer_.find('\n', text) != std::string::npos;
+  int64_t inputs() const override { return spec_.inputs; }
+  // The names are those of RowSpec::keep: a row must have these members.
+  int64_t FindField(const std::string& name) const override {
+    return std::find(spec_.keep.begin(), spec_.keep.end(), name) - spec_.keep.begin();
   }
-  int64_t line() const { return line_; }  // number of the last line, from 1
-  const std::string& path() const { return file_->path(); }
+  std::string_view Field(int64_t field) const override {
+    return MemberText(reader().line(), spec_.keep[static_cast<size_t>(field)]);
+  }
+  bool is_json() const override { return true; }
+  std::string Id() const override {
+    return has_id_ ? std::string(MemberText(reader().line(), "id")) : std::string();
+  }
 
  private:
-  std::unique_ptr<InputBytes> file_;
-  std::string buffer_;
-  size_t begin_ = 0;  // of the next line
-  int64_t line_ = 0;
-  bool at_end_ = false;
-};
-
-bool LineReader::Next(std::string_view* line) {
-  size_t scanned = begin_;
-  while (true) {
-    const size_t end = buffer_.find('\n', scanned);
-    if (end != std::string::npos || (at_end_ && begin_ < buffer_.size())) {
-      const size_t stop = end != std::string::npos ? end : buffer_.size();
-      *line = std::string_view(buffer_).substr(begin_, stop - begin_);
-      if (!line->empty() && line->back() == '\r') line->remove_suffix(1);
-      begin_ = stop + (end != std::string::npos ? 1 : 0);
-      ++line_;
-      return true;
-    }
-    if (at_end_) return false;
-    buffer_.erase(0, begin_);
-    begin_ = 0;
-    scanned = buffer_.size();
-    if (scanned > kMaxLine) {
-      throw UserError("{}:{}:1: a line of more than {} bytes; a row must be one line.", path(), line_ + 1,
-                      scanned);
-    }
-    buffer_.resize(scanned + kPieceBytes);
-    const int64_t got = file_->ReadSome(buffer_.data() + scanned, kPieceBytes);
-    buffer_.resize(scanned + static_cast<size_t>(got));
-    at_end_ = got == 0;
-  }
-}
-
-class JsonRows : public RowReader {
- public:
-  JsonRows(std::unique_ptr<InputBytes> file, const RowSpec& spec);
-
-  RowFormat format() const override { return RowFormat::kJsonLines; }
-  bool Next(RowBlock* block) override;
-  bool HasMore() const override { return lines_.HasWholeLine(); }
-  std::vector<std::string> KeptNames() const override { return spec_.keep; }
-
- private:
-  void AddRow(const Json& row, std::string_view text, RowBlock* block) const;
-  void AddList(const Json& list, RowBlock* block) const;
-  void AddKept(const Json& row, std::string_view text, RowBlock* block) const;
-  void AddByName(const Json& row, RowBlock* block) const;
-  void AddValue(const Json& value, size_t column, RowBlock* block) const;
+  Read ReadRow(ParsedRows* rows, RowLabels* labels) override;
+  void AddRow(const Json& row, std::vector<float>* features);
+  void AddList(const Json& list, std::vector<float>* features) const;
+  void AddByName(const Json& row, std::vector<float>* features) const;
+  void AddValue(const Json& value, size_t column, std::vector<float>* features) const;
+  void CheckKept(const Json& row) const;
   void AppendColumn(const Json& value, size_t column, std::vector<float>* features) const;
   float Number(const Json& value, size_t column) const;
   float Date(const std::string& text, size_t column) const;
@@ -118,19 +74,19 @@ class JsonRows : public RowReader {
   [[noreturn]] void Refuse(const std::string& text) const;
   [[noreturn]] void RefuseFrom(size_t byte) const;
 
-  const RowSpec spec_;
+  const RowSpec& spec_;
   const std::vector<std::string> names_;  // of the columns that a row must have; empty: there are none
   const int64_t columns_;                 // their number
   bool has_feature_features_ = false;     // the model has a feature named "features"
   std::string repeated_;                  // a name that two features have
-  LineReader lines_;
+  bool has_id_ = false;                   // of the last row
 };
 
-JsonRows::JsonRows(std::unique_ptr<InputBytes> file, const RowSpec& spec)
-    : spec_(spec),
+JsonFile::JsonFile(const RowSpec& spec, std::unique_ptr<InputBytes> file, SkippedRows* skipped)
+    : LineFile(spec.data, std::move(file), skipped),
+      spec_(spec),
       names_(ColumnNames(spec.form)),
-      columns_(ColumnCount(spec.form, spec.inputs)),
-      lines_(std::move(file)) {
+      columns_(ColumnCount(spec.form, spec.inputs)) {
   std::vector<std::string> names = names_;
   std::sort(names.begin(), names.end());
   has_feature_features_ = std::binary_search(names.begin(), names.end(), kList);
@@ -138,11 +94,11 @@ JsonRows::JsonRows(std::unique_ptr<InputBytes> file, const RowSpec& spec)
   if (repeated != names.end()) repeated_ = *repeated;
 }
 
-bool JsonRows::Next(RowBlock* block) {
-  std::string_view line;
+RowFile::Read JsonFile::ReadRow(ParsedRows* rows, RowLabels* /*labels*/) {
   do {
-    if (!lines_.Next(&line)) return false;
-  } while (line.find_first_not_of(" \t") == std::string_view::npos);
+    if (!reader().Next()) return Read::kEnd;
+  } while (reader().line().find_first_not_of(" \t\r") == std::string_view::npos);
+  const std::string_view line = reader().line();
   RepeatedMember repeated;
   const auto check = [&](int depth, Json::parse_event_t event, const Json& parsed) {
     if (depth > kMaxDepth) Refuse(fmt::format("nested more than {} deep. Correct it.", kMaxDepth));
@@ -154,50 +110,46 @@ bool JsonRows::Next(RowBlock* block) {
   // The parser takes a zero byte for the end of the line.
   if (const size_t zero = line.find('\0'); zero != std::string_view::npos) RefuseFrom(zero + 1);
   try {
-    AddRow(Json::parse(line, check), line, block);
+    AddRow(Json::parse(line, check), &rows->features);
   } catch (const Json::out_of_range&) {
     Refuse("a number beyond float64; must be at most 3.4e38 (float32). Correct it, or remove the line.");
   } catch (const Json::parse_error& error) {
     RefuseFrom(error.byte);
   }
-  return true;
+  return Read::kRow;
 }
 
-void JsonRows::AddRow(const Json& row, std::string_view text, RowBlock* block) const {
+void JsonFile::AddRow(const Json& row, std::vector<float>* features) {
   const auto list = row.is_object() ? row.find(kList) : row.end();
   const bool listed = list != row.end() && (list->is_array() || !has_feature_features_);
   if (row.is_array() || listed) {
-    AddList(listed ? *list : row, block);
+    AddList(listed ? *list : row, features);
   } else if (row.is_object()) {
-    AddByName(row, block);
+    AddByName(row, features);
   } else {
     Refuse("neither an object nor a list; a row is {\"features\": [1, 2]} or has the features by name.");
   }
-  AddKept(row, text, block);
-  const bool named = row.is_object() && row.contains("id");
-  block->ids.emplace_back(named ? MemberText(text, "id") : std::string_view());
-  ++block->rows;
+  CheckKept(row);
+  has_id_ = row.is_object() && row.contains("id");
 }
 
-void JsonRows::AddList(const Json& list, RowBlock* block) const {
+void JsonFile::AddList(const Json& list, std::vector<float>* features) const {
   if (!list.is_array()) Refuse("features is no list; it must be one of numbers.");
   if (static_cast<int64_t>(list.size()) != columns_) {
     Refuse(fmt::format("{}; must be {}, as the model has.",
                        Plural(static_cast<int64_t>(list.size()), "feature"), columns_));
   }
-  for (size_t i = 0; i < list.size(); ++i) AddValue(list[i], i, block);
+  for (size_t i = 0; i < list.size(); ++i) AddValue(list[i], i, features);
 }
 
-void JsonRows::AddKept(const Json& row, std::string_view text, RowBlock* block) const {
+void JsonFile::CheckKept(const Json& row) const {
   for (const std::string& name : spec_.keep) {
-    if (!row.is_object() || !row.contains(name)) {
-      Refuse(fmt::format("no {}, which --keep names. Add it.", Quoted(Shown(name))));
-    }
-    block->kept.push_back({std::string(MemberText(text, name)), /*is_json=*/true});
+    if (row.is_object() && row.contains(name)) continue;
+    Refuse(fmt::format("no {}, which --keep names. Add it.", Quoted(Shown(name))));
   }
 }
 
-void JsonRows::AddByName(const Json& row, RowBlock* block) const {
+void JsonFile::AddByName(const Json& row, std::vector<float>* features) const {
   const std::vector<std::string>& names = names_;
   if (names.empty()) {
     Refuse("features by name, and those of the model have none; give them as {\"features\": [1, 2]}.");
@@ -211,7 +163,7 @@ void JsonRows::AddByName(const Json& row, RowBlock* block) const {
   for (size_t i = 0; i < names.size(); ++i) {
     const auto found = row.find(names[i]);
     if (found != row.end()) {
-      AddValue(*found, i, block);
+      AddValue(*found, i, features);
       continue;
     }
     std::vector<std::string> keys;
@@ -222,25 +174,18 @@ void JsonRows::AddByName(const Json& row, RowBlock* block) const {
   }
 }
 
-void JsonRows::AddValue(const Json& value, size_t column, RowBlock* block) const {
-  const size_t begin = block->floats.size(), row = begin - static_cast<size_t>(block->rows * spec_.inputs);
-  if (spec_.form.columns.empty()) {
-    block->floats.push_back(Number(value, column));
-  } else {
-    AppendColumn(value, column, &block->floats);
-  }
-  for (size_t i = begin; i < block->floats.size(); ++i) {
-    block->floats[i] = Scaled(spec_, static_cast<int64_t>(row + i - begin), block->floats[i]);
-  }
+void JsonFile::AddValue(const Json& value, size_t column, std::vector<float>* features) const {
+  if (!spec_.form.columns.empty()) return AppendColumn(value, column, features);
+  features->push_back(Number(value, column));
 }
 
 // null is a missing value; a category is a text, or a number as it is written.
-void JsonRows::AppendColumn(const Json& value, size_t column, std::vector<float>* features) const {
+void JsonFile::AppendColumn(const Json& value, size_t column, std::vector<float>* features) const {
   const InputColumn& how = spec_.form.columns[column];
   const std::string text = value.is_string() ? value.get<std::string>() : value.is_null() ? "" : value.dump();
   if (how.is_category) {
     const bool known = AppendCategory(how, IsMissing(text) ? "" : text, features);
-    if (!known && spec_.refuses_unseen) {
+    if (!known && spec_.data.unseen == UnseenCategory::kError) {
       Refuse(
           fmt::format("{} = {}; must be a category of the training rows: {}. Set data.unseen to other, or "
                       "correct it.",
@@ -255,7 +200,7 @@ void JsonRows::AppendColumn(const Json& value, size_t column, std::vector<float>
   }
 }
 
-float JsonRows::Date(const std::string& text, size_t column) const {
+float JsonFile::Date(const std::string& text, size_t column) const {
   float days = 0;
   const NumberText state = ParseDate(text, &days);
   if (state != NumberText::kGood) {
@@ -265,7 +210,7 @@ float JsonRows::Date(const std::string& text, size_t column) const {
   return days;
 }
 
-float JsonRows::Number(const Json& value, size_t column) const {
+float JsonFile::Number(const Json& value, size_t column) const {
   if (!value.is_number()) {
     Refuse(fmt::format("{} = {}; must be a number.", Title(column),
                        Shown(value.dump(-1, ' ', false, Json::error_handler_t::replace))));
@@ -280,21 +225,21 @@ float JsonRows::Number(const Json& value, size_t column) const {
   return static_cast<float>(number);
 }
 
-std::string JsonRows::Title(size_t column) const {
+std::string JsonFile::Title(size_t column) const {
   const std::string name = names_.empty() ? "" : Shown(names_[column]);
   return name.empty() ? fmt::format("feature {}", column + 1) : name;
 }
 
-void JsonRows::Refuse(const std::string& text) const {
-  throw RowFault("{}:{}: {}", lines_.path(), lines_.line(), text);
+void JsonFile::Refuse(const std::string& text) const {
+  throw RowFault("{}:{}: {}", path(), reader().number(), text);
 }
 
 // `byte`: of the line, from 1.
-void JsonRows::RefuseFrom(size_t byte) const {
+void JsonFile::RefuseFrom(size_t byte) const {
   throw RowFault(
       "{}:{}:{}: not JSON from here; a line must be one row, such as {{\"features\": [1, 2]}}. Correct it, "
       "or remove the line.",
-      lines_.path(), lines_.line(), byte);
+      path(), reader().number(), byte);
 }
 
 constexpr std::string_view kBlank = " \t\r\n";
@@ -327,8 +272,9 @@ bool IsName(std::string_view key, std::string_view name) {
 
 }  // namespace
 
-std::unique_ptr<RowReader> OpenJsonRows(std::unique_ptr<InputBytes> file, const RowSpec& spec) {
-  return std::make_unique<JsonRows>(std::move(file), spec);
+std::unique_ptr<RowFile> OpenJsonFile(const RowSpec& spec, std::unique_ptr<InputBytes> file,
+                                      SkippedRows* skipped) {
+  return std::make_unique<JsonFile>(spec, std::move(file), skipped);
 }
 
 std::string_view MemberText(std::string_view object, std::string_view name) {

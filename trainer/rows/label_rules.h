@@ -39,6 +39,12 @@ void AddLabelKeys(const DataConfig& data, LabelRules* rules);
 // The same as for a model, for labels that are read from text.
 LabelRules LabelRulesOf(const Config& config);
 
+// Returns the label that a text stands for, perhaps in another spelling (data.rename_labels).
+inline std::string_view RenamedLabel(const LabelRules& rules, std::string_view text) {
+  const auto renamed = rules.renamed.find(text);
+  return renamed == rules.renamed.end() ? text : renamed->second;
+}
+
 // Returns the rule for `label`, a number that is not a class: "must be a whole number in 0..2 (model.outputs
 // = 3); labels start at 0. If yours start at 1, set data.label_type to names; otherwise raise model.outputs,
 // or remove the row.", which is that for 3 in a text. Negative and fractional labels have other remedies.

@@ -1,12 +1,15 @@
-// RowFile: the rows of one open file of data.train or data.test, whatever its format, one after the other, as
-// numbers. What reads rows again in each epoch, caches them or takes them from a pipe knows this alone.
-// Errors are UserErrors with file, line and column.
+// RowFile: the rows of one open file, whatever its format, one after the other, as numbers. Runs, eval and
+// predict read rows through this alone: what trains in memory, reads rows again in each epoch, caches them,
+// takes them from a pipe, or asks a trained model about them. OpenRowFile() (row_files.h) opens each. Errors
+// are UserErrors with file, line and column.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "trainer/batch/input_form.h"
@@ -14,6 +17,7 @@
 #include "trainer/config/config.h"
 #include "trainer/input/text_reader.h"
 #include "trainer/rows/csv_columns.h"
+#include "trainer/rows/label_rules.h"
 #include "trainer/rows/row_labels.h"
 
 namespace dtrain {
@@ -31,6 +35,7 @@ struct SkippedRows {
 // ParsedRows: rows that follow each other, as numbers. Plain data.
 struct ParsedRows {
   std::vector<float> features;  // [rows, inputs]; where rows are sparse they are in `sparse`
+  std::vector<uint8_t> bytes;   // of IDX images in their place: 255 times the features
   SparseBuffer sparse;
   std::vector<int32_t> classes;  // or targets
   std::vector<float> targets;
@@ -42,6 +47,7 @@ struct ParsedRows {
   }
   void Clear() {
     features.clear();
+    bytes.clear();
     sparse.Clear();
     classes.clear();
     targets.clear();
@@ -75,17 +81,23 @@ class RowFile {
   virtual bool HasMore() const = 0;
   // After Next() has thrown a RowFault: it goes on behind the row.
   virtual void SkipFault() = 0;
-  // A field of a row that is passed on as it is: of a table a column, by its name or number; of a line of
-  // sparse rows "label", and of vw "tag". Throws UserError for another one.
+  // A field of a row that is passed on as it is: of a table a column, by its name or number; of JSON lines a
+  // member of RowSpec::keep; of a line of sparse rows "label", and of vw "tag". Throws UserError for another
+  // one.
   virtual int64_t FindField(const std::string& name) const = 0;
   // The text of such a field in the row of the last Next(), until the next one.
   virtual std::string_view Field(int64_t field) const = 0;
   // The label of that row as it is written.
   virtual CsvField label() const { return {}; }
+  // Whether such texts are JSON values; else they are the contents of fields.
+  virtual bool is_json() const { return false; }
+  // The id of that row, as a JSON value; empty: it has none.
+  virtual std::string Id() const { return {}; }
 
   virtual int64_t inputs() const = 0;  // features of a row
-  // Of a table; lines of sparse rows have none.
+  // Of a table; other files have none.
   virtual const CsvColumns& columns() const;
+  virtual bool has_header() const { return false; }
 
  protected:
   enum class Read { kRow, kGap, kEnd };  // kGap: a row that is left out because it has a gap
@@ -102,6 +114,50 @@ class RowFile {
   SkippedRows& skipped_;
 };
 
+// LineFile: a file with a row, or none, in each line.
+class LineFile : public RowFile {
+ public:
+  LineFile(const DataConfig& data, std::unique_ptr<InputBytes> file, SkippedRows* skipped)
+      : RowFile(data, skipped), reader_(std::move(file)) {}
+
+  TextMark mark() const override { return reader_.mark(); }
+  void GoTo(TextMark mark, int64_t bytes) override { reader_.GoTo(mark, bytes); }
+  bool CanSeek() const override { return reader_.CanSeek(); }
+  const std::string& path() const override { return reader_.path(); }
+  int64_t content_bytes() const override { return reader_.content_bytes(); }
+  bool HasMore() const override { return reader_.HasWholeLine(); }
+  void SkipFault() override {}  // the reader is behind the line
+
+ protected:
+  LineReader& reader() { return reader_; }
+  const LineReader& reader() const { return reader_; }
+
+ private:
+  LineReader reader_;
+};
+
+enum class RowFormat { kCsv, kJsonLines, kIdx, kLines };  // kLines: sparse rows, as data.train.format says
+
+// RowSpec: what rows are read for that a trained model is asked about (dtrain eval and predict). Plain data.
+struct RowSpec {
+  // As the config says, with the files in data.test. Rows that cannot be read are skipped as it says.
+  DataConfig data;
+  int64_t inputs = 0;
+  InputForm form;
+  bool pixels = false;              // features are bytes of images: 0 to 255, which become 0 to 1
+  std::optional<RowFormat> format;  // unset: decided by the first bytes of each file
+  std::optional<bool> header;       // whether a CSV file has one; unset: decided by its first line
+  // The label's column, by name or number; it is not a feature. Empty: unknown.
+  std::string label;
+  // If set, labels are read too and a row without one is an error. Unset: a label is ignored.
+  std::optional<LabelRules> labels;
+  std::string key = "--data";  // for messages
+  // Columns of the file that are passed on as they are, by name or number; of JSON lines the members.
+  std::vector<std::string> keep;
+  // The columns of data.train, of a table with hashed ones; unset: they are those of each file.
+  std::optional<CsvColumns> train_columns;
+};
+
 // RowContext: what a file of rows is read by beside its own text. Plain data.
 struct RowContext {
   std::vector<InputColumn> how;  // as in CsvLayout, of a table whose rows are not sparse
@@ -115,6 +171,10 @@ struct RowContext {
   // For a table: nothing of a row is parsed, CsvFile::reader() has its texts, and a row with too few or too
   // many fields is left out. It is a first look at what may be a pipe (SourceInputs::OpenHead).
   bool records = false;
+  // The rows are for a trained model, which this says. Null: they are those of a run. It must outlive the
+  // file.
+  const RowSpec* spec = nullptr;
+  std::string idx_labels;  // the file of labels of IDX images, if labels are read
 };
 
 }  // namespace dtrain

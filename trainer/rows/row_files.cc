@@ -1,30 +1,106 @@
 #include "trainer/rows/row_files.h"
 
+#include <array>
+#include <string_view>
 #include <utility>
 
+#include "base/error.h"
 #include "trainer/input/sources.h"
 #include "trainer/rows/csv_table.h"
 #include "trainer/rows/hashed_csv.h"
+#include "trainer/rows/idx.h"
+#include "trainer/rows/json_rows.h"
+#include "trainer/rows/model_columns.h"
 #include "trainer/rows/sparse_file.h"
 
 namespace dtrain {
 namespace {
 
 constexpr const char* kKey = "data.train.path";
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
+// Whether, behind `blanks` blanks, the name of a column begins and not a JSON row: both may begin with a
+// bracket.
+bool BeginsWithColumn(InputBytes* file, size_t blanks, const RowSpec& spec) {
+  std::vector<std::string> names = ColumnNames(spec.form);
+  names.push_back(spec.label);
+  for (const std::string& name : names) {
+    if (name.empty() || !file->ContinuesWith(name, blanks)) continue;
+    for (const char* end : {",", ";", "|", "\n", "\r", " ", "\t"}) {
+      if (file->ContinuesWith(name + end, blanks)) return true;
+    }
+  }
+  return false;
+}
+
+// Throws for text that looks like JSON: in CSV, quotes stand around whole fields, so no CSV file begins this
+// way.
+void RefuseJson(InputBytes* file, const std::string& key) {
+  if (!file->ContinuesWith("{\"")) return;
+  throw UserError(
+      "{}: is JSON lines ({}); rows with labels are read of CSV and IDX files only. Save it as CSV, or use "
+      "dtrain predict.",
+      file->path(), key);
+}
+
+// Returns the format of a file for a trained model. If the spec does not give it, the first byte decides: a
+// brace or bracket means JSON lines, unless it begins the name of a column; a zero means IDX; all else CSV.
+RowFormat FormatOf(InputBytes* file, const RowSpec& spec) {
+  if (HasSparseRows(spec.data)) {
+    if (!file->ContinuesWith("{\"")) {
+      return spec.data.train.format == DataFormat::kCsv ? RowFormat::kCsv : RowFormat::kLines;
+    }
+    throw UserError("{}: is JSON lines ({}); sparse models have none. Give rows in the form of data.train.",
+                    file->path(), spec.key);
+  }
+  if (spec.format == RowFormat::kCsv) RefuseJson(file, spec.key);
+  if (spec.format) return *spec.format;
+  if (file->ContinuesWith(std::string_view("\0", 1))) return RowFormat::kIdx;
+  const size_t blanks = file->CountBlanks(" \t\r\n");
+  const bool bracket = file->ContinuesWith("{", blanks) || file->ContinuesWith("[", blanks);
+  const bool json = bracket && !BeginsWithColumn(file, blanks, spec);
+  return json ? RowFormat::kJsonLines : RowFormat::kCsv;
+}
+
+RowFormat FormatOf(const DataConfig& data, const RowSpec* spec, InputBytes* file) {
+  if (spec == nullptr) return data.train.format == DataFormat::kCsv ? RowFormat::kCsv : RowFormat::kLines;
+  if (file->ContinuesWith(kByteOrderMark)) {
+    std::array<char, kByteOrderMark.size()> mark{};
+    file->Read(mark.data(), mark.size());
+  }
+  return FormatOf(file, *spec);
+}
+
+// The columns of a run's table.
+CsvColumns ColumnsOf(const DataConfig& data, const RowContext& context, CsvReader* reader) {
+  if (context.first != nullptr) {
+    CheckNextFile(*context.first, context.first_path, reader);
+    return *context.first;
+  }
+  return context.train != nullptr ? ReadTestColumns(data, *context.train, reader, context.labels)
+                                  : ReadTrainColumns(data, reader, context.labels);
+}
 
 }  // namespace
 
 std::unique_ptr<RowFile> OpenRowFile(const DataConfig& data, const RowContext& context,
                                      std::unique_ptr<InputBytes> file, SkippedRows* skipped) {
-  if (data.train.format != DataFormat::kCsv) {
-    return std::make_unique<SparseFile>(data, context, std::move(file), skipped);
+  switch (FormatOf(data, context.spec, file.get())) {
+    case RowFormat::kIdx:
+      return OpenIdxFile(*context.spec, std::move(file), context.idx_labels, skipped);
+    case RowFormat::kJsonLines:
+      return OpenJsonFile(*context.spec, std::move(file), skipped);
+    case RowFormat::kLines:
+      return std::make_unique<SparseFile>(data, context, std::move(file), skipped);
+    case RowFormat::kCsv:
+      break;
   }
   auto reader = std::make_unique<CsvReader>(std::move(file), DialectOf(data));
-  if (context.first != nullptr) CheckNextFile(*context.first, context.first_path, reader.get());
-  const CsvColumns columns = context.first != nullptr ? *context.first
-                             : context.train != nullptr
-                                 ? ReadTestColumns(data, *context.train, reader.get(), context.labels)
-                                 : ReadTrainColumns(data, reader.get(), context.labels);
+  if (context.spec != nullptr && !HasSparseRows(data)) {
+    CsvLayout layout = FindModelColumns(*context.spec, reader.get());
+    return std::make_unique<CsvFile>(data, std::move(reader), std::move(layout), skipped);
+  }
+  const CsvColumns columns = ColumnsOf(data, context, reader.get());
   const char* const section = context.train != nullptr ? "data.test" : "data.train";
   const bool header = (context.train != nullptr ? data.test : data.train).header;
   if (context.records || !HasSparseRows(data)) {

@@ -1,4 +1,4 @@
-// RowFiles: the files of rows of data.train or data.test, of whatever format, each as a RowFile.
+// Opening files of rows, each as a RowFile: those of data.train as one sequence, and single ones.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,8 @@
 
 namespace dtrain {
 
-// Opens a file of data.train or data.test.
+// Opens a file of data.train or data.test, or of rows for a trained model (RowContext::spec), of whatever
+// format these are. `data` and what the context points to must outlive it.
 std::unique_ptr<RowFile> OpenRowFile(const DataConfig& data, const RowContext& context,
                                      std::unique_ptr<InputBytes> file, SkippedRows* skipped);
 

@@ -36,10 +36,10 @@ void RowLabels::Reserve(size_t rows) {
 }
 
 void RowLabels::Add(const CsvField& field) {
-  const auto renamed = rules_.renamed.find(field.text);
-  if (renamed == rules_.renamed.end()) return AddRenamed(field);
+  const std::string_view text = RenamedLabel(rules_, field.text);
+  if (text.data() == field.text.data()) return AddRenamed(field);
   CsvField other = field;
-  other.text = renamed->second;
+  other.text = text;
   AddRenamed(other);
 }
 
@@ -147,8 +147,7 @@ void RowLabels::Finish() {
 
 void ClassCounter::Count(const std::string& path, const CsvField& field) {
   constexpr int64_t kMaxClasses = 1'000'000;  // of model.outputs
-  const auto renamed = rules_.renamed.find(field.text);
-  const std::string_view label = renamed == rules_.renamed.end() ? field.text : renamed->second;
+  const std::string_view label = RenamedLabel(rules_, field.text);
   float number = 0;
   if (label.empty() || IsMissing(label)) return;
   const bool is_number = !rules_.names && ParseNumber(label, &number) == NumberText::kGood;

@@ -1,12 +1,15 @@
 // Rows of CSV files, JSON lines and IDX images against what stands in them.
 #include <doctest/doctest.h>
 #include <fmt/core.h>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "trainer/input/csv_reader.h"
 #include "trainer/input/data_test_util.h"
-#include "trainer/rows/open_rows.h"
-#include "trainer/rows/row_formats.h"
+#include "trainer/input/sources.h"
+#include "trainer/rows/json_rows.h"
+#include "trainer/rows/row_files.h"
 #include "trainer/rows/row_reader.h"
 
 namespace dtrain {
@@ -30,9 +33,9 @@ RowSpec Unnamed(int64_t inputs) {
 
 RowBlock ReadAll(const std::string& name, const std::string& content, const RowSpec& spec,
                  const std::string& labels = "") {
-  const std::unique_ptr<RowReader> rows = OpenRows(WritePlain(name, content), spec, labels);
+  RowReader rows(WritePlain(name, content), spec, labels);
   RowBlock block(spec.inputs);
-  while (rows->Next(&block)) continue;
+  while (rows.Next(&block)) continue;
   return block;
 }
 
@@ -45,9 +48,9 @@ using Floats = std::vector<float>;
 
 TEST_CASE("rows: columns of a CSV file are found by name, scaled, and others are not read") {
   const Floats expected{4, -4.5, 6, -4};
-  CHECK(ReadAll("a.csv", "height,color,width\n1,red,3\n2,blue,4\n", Named()).floats == expected);
-  CHECK(ReadAll("a.csv", "tree,width,height\noak,3,1\nelm,4,2\n", Named()).floats == expected);
-  CHECK(ReadAll("a.csv", "width,height\r\n3,1\r\n4,2", Named()).floats == expected);
+  CHECK(ReadAll("a.csv", "height,color,width\n1,red,3\n2,blue,4\n", Named()).features == expected);
+  CHECK(ReadAll("a.csv", "tree,width,height\noak,3,1\nelm,4,2\n", Named()).features == expected);
+  CHECK(ReadAll("a.csv", "width,height\r\n3,1\r\n4,2", Named()).features == expected);
 }
 
 // plan (a category), age (a number with gaps), of a table id, plan, y, age.
@@ -66,13 +69,13 @@ RowSpec WithColumns() {
 
 TEST_CASE("rows: categories and gaps become features in CSV files and JSON lines, by name and by place") {
   const Floats expected{0, 1, 5, 0, 1, 0, 10, 1, 0, 0, 0, 0};
-  CHECK(ReadAll("a.csv", "age;more;plan\n20;x;pro\nNA;x;free\n10;x;gold\n", WithColumns()).floats ==
+  CHECK(ReadAll("a.csv", "age;more;plan\n20;x;pro\nNA;x;free\n10;x;gold\n", WithColumns()).features ==
         expected);
-  CHECK(ReadAll("a.csv", "r1,pro,0,20\nr2,free,1,\nr3,gold,0,10\n", WithColumns()).floats == expected);
-  CHECK(ReadAll("a.csv", "pro,20\nfree,?\ngold,10\n", WithColumns()).floats == expected);
+  CHECK(ReadAll("a.csv", "r1,pro,0,20\nr2,free,1,\nr3,gold,0,10\n", WithColumns()).features == expected);
+  CHECK(ReadAll("a.csv", "pro,20\nfree,?\ngold,10\n", WithColumns()).features == expected);
   CHECK(
       ReadAll("a.json", "{\"plan\": \"pro\", \"age\": 20}\n[\"free\", null]\n[\"gold\", 10]\n", WithColumns())
-          .floats == expected);
+          .features == expected);
 }
 
 TEST_CASE("rows: a gap in a column that had none in training is an error") {
@@ -85,13 +88,13 @@ TEST_CASE("rows: a gap in a column that had none in training is an error") {
 
 TEST_CASE("rows: without a header columns are the features in order, with or without a label") {
   const Floats expected{4, -4.5, 6, -4};
-  CHECK(ReadAll("a.csv", "3,1\n4,2\n", Named()).floats == expected);
-  CHECK(ReadAll("a.csv", "oak,3,1\nelm,4,2\n", Named()).floats == expected);
-  CHECK(ReadAll("a.csv", "3,1,oak\n4,2,elm\n", Unnamed(2)).floats == Floats{3, 1, 4, 2});
-  CHECK(ReadAll("a.csv", "a,b\n3,1\n", Unnamed(2)).floats == Floats{3, 1});
+  CHECK(ReadAll("a.csv", "3,1\n4,2\n", Named()).features == expected);
+  CHECK(ReadAll("a.csv", "oak,3,1\nelm,4,2\n", Named()).features == expected);
+  CHECK(ReadAll("a.csv", "3,1,oak\n4,2,elm\n", Unnamed(2)).features == Floats{3, 1, 4, 2});
+  CHECK(ReadAll("a.csv", "a,b\n3,1\n", Unnamed(2)).features == Floats{3, 1});
   RowSpec first = Unnamed(2);
   first.label = "0";
-  CHECK(ReadAll("a.csv", "7,3,1\n8,4,2\n", first).floats == Floats{3, 1, 4, 2});
+  CHECK(ReadAll("a.csv", "7,3,1\n8,4,2\n", first).features == Floats{3, 1, 4, 2});
 }
 
 TEST_CASE("rows: without a header the label stands where it stood in the training data, or it is asked for") {
@@ -105,8 +108,8 @@ TEST_CASE("rows: without a header the label stands where it stood in the trainin
     CAPTURE(column);
     spec.form.label_column = column;
     const char* const rows[] = {"oak,3,1\n,4,2\n", "3,oak,1\n4,elm,2\n", "3,1,oak\n4,2,ash\n"};
-    CHECK(ReadAll("a.csv", rows[column], spec).floats == Floats{4, -4.5, 6, -4});
-    CHECK(ReadAll("a.csv", "3,1\n4,2\n", spec).floats == Floats{4, -4.5, 6, -4});
+    CHECK(ReadAll("a.csv", rows[column], spec).features == Floats{4, -4.5, 6, -4});
+    CHECK(ReadAll("a.csv", "3,1\n4,2\n", spec).features == Floats{4, -4.5, 6, -4});
   }
   spec.form.label_column = 0;
   CHECK(ErrorOf("oak,x,1\n", spec).find("bad.csv:1:5: width = x; must be a number") == 0);
@@ -119,9 +122,9 @@ TEST_CASE("rows: without a header the label stands where it stood in the trainin
 
 TEST_CASE("rows: of a model of images the label is the column of this name, and otherwise asked for") {
   const Floats expected{3, 1, 4, 2};
-  CHECK(ReadAll("a.csv", "label,pixel0,pixel1\n7,3,1\n8,4,2\n", Unnamed(2)).floats == expected);
-  CHECK(ReadAll("a.csv", "LABEL,0,1\n7,3,1\n8,4,2\n", Unnamed(2)).floats == expected);
-  CHECK(ReadAll("a.csv", "pixel0,pixel1,Label\n3,1,7\n4,2,8\n", Unnamed(2)).floats == expected);
+  CHECK(ReadAll("a.csv", "label,pixel0,pixel1\n7,3,1\n8,4,2\n", Unnamed(2)).features == expected);
+  CHECK(ReadAll("a.csv", "LABEL,0,1\n7,3,1\n8,4,2\n", Unnamed(2)).features == expected);
+  CHECK(ReadAll("a.csv", "pixel0,pixel1,Label\n3,1,7\n4,2,8\n", Unnamed(2)).features == expected);
   const std::string asked =
       "bad.csv:1:1: 3 columns, and the model has 2 features: the checkpoint does not say where the label "
       "stands. Call it label in a first line, or leave out the label.";
@@ -139,22 +142,22 @@ TEST_CASE("rows: a row is not taken for a header, and lost, for one field that i
   CHECK(ErrorOf("3,1,oak\n4,x,elm\n", Unnamed(2)).find("bad.csv:2:3: column 2 = x; must") == 0);
   RowSpec numbers = Unnamed(2);
   numbers.form.features = {"0", "1"};
-  CHECK(ReadAll("a.csv", "0,1\n5,6\n", numbers).floats == Floats{5, 6});
-  CHECK(ReadAll("a.csv", "1,0\n5,6\n", numbers).floats == Floats{1, 0, 5, 6});
+  CHECK(ReadAll("a.csv", "0,1\n5,6\n", numbers).features == Floats{5, 6});
+  CHECK(ReadAll("a.csv", "1,0\n5,6\n", numbers).features == Floats{1, 0, 5, 6});
   RowSpec last = Unnamed(2);
   last.label = "2";
-  CHECK(ReadAll("a.csv", "3,1,no\n4,2,yes\n", last).floats == Floats{3, 1, 4, 2});
+  CHECK(ReadAll("a.csv", "3,1,no\n4,2,yes\n", last).features == Floats{3, 1, 4, 2});
   numbers.label = "0";
-  CHECK(ReadAll("a.csv", "7,0,1\n8,5,6\n", numbers).floats == Floats{5, 6});
-  CHECK(ReadAll("a.csv", ",height,width\n0,1,3\n", Named()).floats == Floats{4, -4.5});
+  CHECK(ReadAll("a.csv", "7,0,1\n8,5,6\n", numbers).features == Floats{5, 6});
+  CHECK(ReadAll("a.csv", ",height,width\n0,1,3\n", Named()).features == Floats{4, -4.5});
 }
 
 TEST_CASE("rows: columns of one name are told apart by the training data's order") {
   RowSpec spec = Unnamed(2);
   spec.form.features = {"size", "size"};
   spec.label = "tree";
-  CHECK(ReadAll("a.csv", "size,tree,size\n3,oak,1\n", spec).floats == Floats{3, 1});
-  CHECK(ReadAll("a.csv", "size,size\n3,1\n", spec).floats == Floats{3, 1});
+  CHECK(ReadAll("a.csv", "size,tree,size\n3,oak,1\n", spec).features == Floats{3, 1});
+  CHECK(ReadAll("a.csv", "size,size\n3,1\n", spec).features == Floats{3, 1});
   CHECK(ErrorOf("size,other,size\n3,4,1\n", spec).find("more than one column") != std::string::npos);
 }
 
@@ -164,8 +167,8 @@ TEST_CASE("rows: a label that is a number is a column's number, as in training, 
   spec.label = "1";
   spec.labels = LabelRules{2, "model.kind = logistic", "use softmax"};
   const RowBlock block = ReadAll("a.csv", "0,y,2\n3,1,4\n5,0,6\n", spec);
-  CHECK(block.labels == std::vector<int32_t>{1, 0});
-  CHECK(block.floats == Floats{3, 4, 5, 6});
+  CHECK(block.classes == std::vector<int32_t>{1, 0});
+  CHECK(block.features == Floats{3, 4, 5, 6});
   RowSpec named = Named();
   named.form.classes.clear();
   named.label = "2";
@@ -177,20 +180,21 @@ TEST_CASE("rows: a label that is a number is a column's number, as in training, 
 TEST_CASE("rows: an empty line holds no answer back: what comes behind it may have to be waited for") {
   for (const char* content : {"3,1\n\r\n\n", "[3,1]\n \r\n\n"}) {
     CAPTURE(content);
-    const std::unique_ptr<RowReader> rows = OpenRows(WritePlain("a.csv", content), Named());
+    RowReader rows(WritePlain("a.csv", content), Named());
     RowBlock block(2);
-    CHECK(rows->Next(&block));
-    CHECK_FALSE(rows->HasMore());
-    CHECK_FALSE(rows->Next(&block));
+    CHECK(rows.Next(&block));
+    CHECK_FALSE(rows.HasMore());
+    CHECK_FALSE(rows.Next(&block));
   }
 }
 
 TEST_CASE("rows: labels are read where they are asked for, by name, by number or as targets") {
   RowSpec spec = Named();
   spec.labels = LabelRules{2, "model.kind = logistic", "use softmax"};
-  CHECK(ReadAll("a.csv", "tree,width,height\noak,3,1\nelm,4,2\n", spec).labels == std::vector<int32_t>{1, 0});
+  CHECK(ReadAll("a.csv", "tree,width,height\noak,3,1\nelm,4,2\n", spec).classes ==
+        std::vector<int32_t>{1, 0});
   spec.form.classes.clear();
-  CHECK(ReadAll("a.csv", "tree,width,height\n1,3,1\n0,4,2\n", spec).labels == std::vector<int32_t>{1, 0});
+  CHECK(ReadAll("a.csv", "tree,width,height\n1,3,1\n0,4,2\n", spec).classes == std::vector<int32_t>{1, 0});
   spec.labels = LabelRules();
   CHECK(ReadAll("a.csv", "tree,width,height\n1.5,3,1\n-2,4,2\n", spec).targets == Floats{1.5, -2});
   CHECK(ErrorOf("width,height\n3,1\n", spec).find("bad.csv:1:1: no column \"tree\"") == 0);
@@ -216,7 +220,7 @@ TEST_CASE("rows: tabs, semicolons and bars separate fields as commas do") {
   const Floats expected{4, -4.5};
   for (const char* content : {"width;height\n3;1\n", "width\theight\n3\t1\n", "width|height\n3|1\n"}) {
     CAPTURE(content);
-    CHECK(ReadAll("a.csv", content, Named()).floats == expected);
+    CHECK(ReadAll("a.csv", content, Named()).features == expected);
   }
   CHECK(ErrorOf("width height\n3 1\n", Named()).find("bad.csv:1:1: no column \"width\"") == 0);
 }
@@ -227,13 +231,13 @@ TEST_CASE("rows: JSON lines have features as a list or by name, and ids") {
               "{\"features\": [3, 1], \"id\": \"a\"}\n\n{\"height\": 2, \"width\": 4, \"tree\": 7}\r\n"
               "[3, 1]\n",
               Named());
-  CHECK(block.floats == Floats{4, -4.5, 6, -4, 4, -4.5});
+  CHECK(block.features == Floats{4, -4.5, 6, -4, 4, -4.5});
   CHECK(block.ids == std::vector<std::string>{"\"a\"", "", ""});
   const char* const large = "{\"id\": 123456789012345678901234567890, \"features\": [3, 1]}\n";
   CHECK(ReadAll("a.jsonl", large, Named()).ids[0] == "123456789012345678901234567890");
-  CHECK(ReadAll("a.jsonl", "\xef\xbb\xbf[3, 1]\n", Named()).floats == Floats{4, -4.5});
-  CHECK(ReadAll("a.jsonl", " \n\t\r\n  [3, 1]\n\n [3, 1]\n", Named()).floats == Floats{4, -4.5, 4, -4.5});
-  CHECK(ReadAll("a.csv", "\xef\xbb\xbfheight,width\n1,3\n", Named()).floats == Floats{4, -4.5});
+  CHECK(ReadAll("a.jsonl", "\xef\xbb\xbf[3, 1]\n", Named()).features == Floats{4, -4.5});
+  CHECK(ReadAll("a.jsonl", " \n\t\r\n  [3, 1]\n\n [3, 1]\n", Named()).features == Floats{4, -4.5, 4, -4.5});
+  CHECK(ReadAll("a.csv", "\xef\xbb\xbfheight,width\n1,3\n", Named()).features == Floats{4, -4.5});
 }
 
 TEST_CASE("rows: features of one name are no JSON members, and one that is called features may be") {
@@ -242,9 +246,9 @@ TEST_CASE("rows: features of one name are no JSON members, and one that is calle
   CHECK(ErrorOf("{\"size\": 1}\n", spec) ==
         "bad.csv:1: features by name, and 2 of the model are called \"size\"; give them as "
         "{\"features\": [1, 2]}, in the training data's order.");
-  CHECK(ReadAll("a.jsonl", "{\"features\": [1, 2]}\n", spec).floats == Floats{1, 2});
+  CHECK(ReadAll("a.jsonl", "{\"features\": [1, 2]}\n", spec).features == Floats{1, 2});
   spec.form.features = {"features", "size"};
-  CHECK(ReadAll("a.jsonl", "{\"size\": 2, \"features\": 1}\n{\"features\": [3, 4]}\n", spec).floats ==
+  CHECK(ReadAll("a.jsonl", "{\"size\": 2, \"features\": 1}\n{\"features\": [3, 4]}\n", spec).features ==
         Floats{1, 2, 3, 4});
   CHECK(ErrorOf("{\"features\": 3}\n", Named()).find("features is no list") != std::string::npos);
 }
@@ -253,10 +257,10 @@ TEST_CASE("rows: a header may begin as JSON does, and a format that is known is 
   RowSpec spec = Unnamed(2);
   spec.form.features = {"[temp]", "x"};
   spec.label = "{y}";
-  CHECK(ReadAll("a.csv", "[temp],x\n3,1\n", spec).floats == Floats{3, 1});
-  CHECK(ReadAll("a.csv", "{y},x,[temp]\r\n7,1,3\r\n", spec).floats == Floats{3, 1});
-  CHECK(ReadAll("a.csv", " [temp] , x\n3,1\n", spec).floats == Floats{3, 1});
-  CHECK(ReadAll("a.jsonl", "{\"[temp]\":3,\"x\":1}\n[3, 1]\n", spec).floats == Floats{3, 1, 3, 1});
+  CHECK(ReadAll("a.csv", "[temp],x\n3,1\n", spec).features == Floats{3, 1});
+  CHECK(ReadAll("a.csv", "{y},x,[temp]\r\n7,1,3\r\n", spec).features == Floats{3, 1});
+  CHECK(ReadAll("a.csv", " [temp] , x\n3,1\n", spec).features == Floats{3, 1});
+  CHECK(ReadAll("a.jsonl", "{\"[temp]\":3,\"x\":1}\n[3, 1]\n", spec).features == Floats{3, 1, 3, 1});
   spec.format = RowFormat::kCsv;
   spec.header = true;
   spec.labels = LabelRules();
@@ -268,7 +272,7 @@ TEST_CASE("rows: a header may begin as JSON does, and a format that is known is 
   spec.labels = LabelRules{2, "model.kind = logistic", "use softmax"};
   spec.format = RowFormat::kCsv;
   spec.header = false;
-  CHECK(ReadAll("a.csv", "[b],1\n[a],2\n", spec).labels == std::vector<int32_t>{1, 0});
+  CHECK(ReadAll("a.csv", "[b],1\n[a],2\n", spec).classes == std::vector<int32_t>{1, 0});
 }
 
 TEST_CASE("rows: JSON lines have no labels to evaluate by, which is told before they are read as CSV") {
@@ -315,10 +319,10 @@ TEST_CASE("rows: IDX images are bytes, with labels where they are asked for") {
   CHECK(images.rows == 3);
   CHECK(images.bytes.size() == 18);
   CHECK(images.bytes[17] == 17);
-  CHECK(images.floats.empty());
+  CHECK(images.features.empty());
   spec.labels = LabelRules{3, "model.outputs = 3", "raise model.outputs"};
   const std::string labels = WritePlain("labels", IdxLabelContent({2, 0, 1}));
-  CHECK(ReadAll("images", IdxImageContent(3, 2, 3), spec, labels).labels == std::vector<int32_t>{2, 0, 1});
+  CHECK(ReadAll("images", IdxImageContent(3, 2, 3), spec, labels).classes == std::vector<int32_t>{2, 0, 1});
   CHECK(UserErrorOf([&] {
           ReadAll("images", IdxImageContent(4, 2, 3), spec, labels);
         }).find("number of labels = 3") != std::string::npos);
@@ -327,13 +331,13 @@ TEST_CASE("rows: IDX images are bytes, with labels where they are asked for") {
   CHECK_FALSE(UserErrorOf([&] { ReadAll("images", cut, spec); }).empty());
   const std::string more = IdxImageContent(3, 2, 3) + "x";
   CHECK(UserErrorOf([&] { ReadAll("images", more, spec); }).find("more bytes follow") != std::string::npos);
-  CHECK(ReadAll("pixels.csv", "0,51,255,0,0,0\n", spec).floats[1] == doctest::Approx(0.2));
+  CHECK(ReadAll("pixels.csv", "0,51,255,0,0,0\n", spec).features[1] == doctest::Approx(0.2));
 }
 
 TEST_CASE("rows: a value that is no byte is none of an image's") {
   RowSpec spec = Unnamed(2);
   spec.pixels = true;
-  CHECK(ReadAll("a.csv", "0,255\n", spec).floats == Floats{0, 1});
+  CHECK(ReadAll("a.csv", "0,255\n", spec).features == Floats{0, 1});
   for (const char* value : {"-1", "256", "255.5", "-0.001"}) {
     CAPTURE(value);
     const std::string rule = fmt::format(" = {}; must be 0 to 255, as the bytes of images", value);
@@ -374,10 +378,10 @@ std::vector<std::string> KeptOf(const std::string& content, RowSpec spec,
                                 const std::vector<std::string>& keep,
                                 std::vector<std::string>* names = nullptr) {
   spec.keep = keep;
-  const std::unique_ptr<RowReader> rows = OpenRows(WritePlain("keep", content), spec);
+  RowReader rows(WritePlain("keep", content), spec);
   RowBlock block(spec.inputs, keep.size());
-  while (rows->Next(&block)) continue;
-  if (names != nullptr) *names = rows->KeptNames();
+  while (rows.Next(&block)) continue;
+  if (names != nullptr) *names = rows.KeptNames();
   std::vector<std::string> kept;
   for (const KeptField& field : block.kept) kept.push_back((field.is_json ? "json " : "") + field.text);
   return kept;
@@ -411,20 +415,20 @@ TEST_CASE("rows: what is behind a row that cannot be read is read") {
                                      std::string("{\"id\": 1, \"width\": 3, \"height\": 1}\nx\n[1, 2]\n"
                                                  "{\"id\": 4, \"width\": 3}\n"
                                                  "{\"id\": 5, \"width\": 4, \"height\": 2}\n")}) {
-    const std::unique_ptr<RowReader> rows = OpenRows(WritePlain("skip", content), spec);
+    RowReader rows(WritePlain("skip", content), spec);
     RowBlock block(spec.inputs, spec.keep.size());
     int faults = 0;
     for (bool more = true; more;) {
       try {
-        more = rows->Next(&block);
+        more = rows.Next(&block);
       } catch (const RowFault&) {
         ++faults;
         block.DropUnfinished();
-        rows->SkipFault();
+        rows.SkipFault();
       }
     }
     CHECK(faults == 3);
-    CHECK(block.floats == Floats{4, -4.5, 6, -4});
+    CHECK(block.features == Floats{4, -4.5, 6, -4});
     REQUIRE(block.kept.size() == 2);
     CHECK(block.kept[0].text == "1");
     CHECK(block.kept[1].text == "5");
@@ -435,14 +439,13 @@ TEST_CASE("row reader: a file without rows keeps the names of what is kept, for 
   RowSpec spec;
   spec.inputs = 1;
   spec.keep = {"id", "2"};
-  CHECK(OpenRows(WritePlain("empty", "\n"), spec)->KeptNames() == spec.keep);
+  CHECK(RowReader(WritePlain("empty", "\n"), spec).KeptNames() == spec.keep);
 }
 
 RowSpec Sparse(DataFormat format, int64_t inputs) {
   RowSpec spec;
   spec.inputs = inputs;
-  spec.sparse.emplace();
-  spec.sparse->data.train.format = format;
+  spec.data.train.format = format;
   return spec;
 }
 
@@ -457,13 +460,13 @@ TEST_CASE("row reader: sparse rows come with their features, and with labels whe
   const std::string text = "+1 1:2 9:1\n\n# none\n-1\n+1 4:0 3:1";
   const RowBlock plain = ReadAll("s.txt", text, spec);
   CHECK(plain.rows == 3);
-  CHECK(plain.labels.empty());
+  CHECK(plain.classes.empty());
   CHECK(IdsOf(plain, 0) == std::vector<uint64_t>{0, 8});
   CHECK(IdsOf(plain, 1).empty());
   CHECK(IdsOf(plain, 2) == std::vector<uint64_t>{2});
   spec.labels = LabelRules{2, "model.kind = logistic", "remove the row"};
   RowBlock block = ReadAll("s.txt", text, spec);
-  CHECK(block.labels == std::vector<int32_t>{1, 0, 1});
+  CHECK(block.classes == std::vector<int32_t>{1, 0, 1});
   CHECK(block.AsBatch().sparse.offsets != nullptr);
   CHECK(block.AsBatch().rows == 3);
   CHECK(ErrorOf("1 1:1\n2:1\n", spec).find("bad.csv:2:1: 2:1 stands where the label must") == 0);
@@ -472,16 +475,16 @@ TEST_CASE("row reader: sparse rows come with their features, and with labels whe
 TEST_CASE("row reader: behind a sparse row that cannot be read the next one is") {
   RowSpec spec = Sparse(DataFormat::kLibsvm, 9);
   spec.keep = {"label"};
-  const std::unique_ptr<RowReader> rows = OpenRows(WritePlain("s.txt", "1 1:1\n2 10:1\n3 3:1\n"), spec);
+  RowReader rows(WritePlain("s.txt", "1 1:1\n2 10:1\n3 3:1\n"), spec);
   RowBlock block(spec.inputs, 1);
-  CHECK(rows->Next(&block));
-  CHECK(rows->HasMore());
-  CHECK_THROWS_AS(rows->Next(&block), RowFault);
+  CHECK(rows.Next(&block));
+  CHECK(rows.HasMore());
+  CHECK_THROWS_AS(rows.Next(&block), RowFault);
   block.DropUnfinished();
-  rows->SkipFault();
-  CHECK(rows->Next(&block));
-  CHECK_FALSE(rows->HasMore());
-  CHECK_FALSE(rows->Next(&block));
+  rows.SkipFault();
+  CHECK(rows.Next(&block));
+  CHECK_FALSE(rows.HasMore());
+  CHECK_FALSE(rows.Next(&block));
   REQUIRE(block.kept.size() == 2);
   CHECK(block.kept[1].text == "3");
   CHECK(block.sparse.count() == 2);
@@ -500,7 +503,7 @@ TEST_CASE(
     "row reader: a table with hashed columns may lack what is no feature, and has the columns of "
     "data.train") {
   RowSpec spec = Sparse(DataFormat::kCsv, 1 << 18);
-  DataConfig& data = spec.sparse->data;
+  DataConfig& data = spec.data;
   data.train.label = "y";
   data.train.header = true;
   data.hash = {"a"};
@@ -514,9 +517,40 @@ TEST_CASE(
   train.count = 4;
   train.label = 3;
   train.inputs = {1, 2};
-  spec.sparse->train_columns = train;
+  spec.train_columns = train;
   CHECK(ReadAll("t.csv", "more,b,a\n9,2,x\n", spec).sparse.ids == std::vector<uint64_t>(whole.sparse.ids));
   CHECK(ErrorOf("a,y\nx,1\n", spec).find("bad.csv:1:1: no column \"b\"") == 0);
+}
+
+TEST_CASE("row file: a mark is where the next row begins, in each format") {
+  RowSpec images = Unnamed(6);
+  images.pixels = true;
+  const std::pair<std::string, RowSpec> files[] = {{"3,1\n4,2\n5,3\n", Unnamed(2)},
+                                                   {"[3,1]\n\n[4,2]\n[5,3]\n", Unnamed(2)},
+                                                   {IdxImageContent(3, 2, 3), images},
+                                                   {"1 1:2\n2 2:1\n3 1:1\n", Sparse(DataFormat::kLibsvm, 2)}};
+  for (const auto& [content, spec] : files) {
+    CAPTURE(content);
+    RowContext context;
+    context.spec = &spec;
+    context.inputs = spec.inputs;
+    context.labels = false;
+    SkippedRows skipped;
+    const std::unique_ptr<RowFile> file =
+        OpenRowFile(spec.data, context, OpenInput(WritePlain("rows", content), "--data"), &skipped);
+    CHECK(file->inputs() == spec.inputs);
+    ParsedRows all, again;
+    REQUIRE(file->Next(&all, nullptr));
+    const TextMark second = file->mark();
+    all.Clear();
+    while (file->Next(&all, nullptr)) continue;
+    file->GoTo(second, 0);
+    while (file->Next(&again, nullptr)) continue;
+    CHECK(again.features == all.features);
+    CHECK(again.bytes == all.bytes);
+    CHECK(again.sparse.ids == all.sparse.ids);
+    CHECK(again.features.size() + again.bytes.size() + again.sparse.ids.size() > 0);
+  }
 }
 
 }  // namespace

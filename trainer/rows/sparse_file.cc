@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "trainer/rows/criteo_line.h"
 #include "trainer/rows/libsvm_line.h"
 #include "trainer/rows/pass.h"
@@ -53,16 +54,15 @@ void DropZeros(SparseLine* row) {
 
 SparseFile::SparseFile(const DataConfig& data, const RowContext& context, std::unique_ptr<InputBytes> file,
                        SkippedRows* skipped)
-    : RowFile(data, skipped),
-      reader_(std::move(file)),
+    : LineFile(data, std::move(file), skipped),
       inputs_(context.inputs),
-      weighted_(HasRowWeights(data)),
+      weighted_(HasRowWeights(data) && context.labels),
       parser_(MakeLineParser(data, inputs_ > 0 ? std::optional<int64_t>(inputs_) : std::nullopt,
                              context.labels)) {}
 
 CsvField SparseFile::label() const {
-  const int64_t at = line_.label.empty() ? 0 : line_.label.data() - reader_.line().data();
-  return {line_.label, {reader_.number(), at + 1}, false};
+  const int64_t at = line_.label.empty() ? 0 : line_.label.data() - reader().line().data();
+  return {line_.label, {reader().number(), at + 1}, false};
 }
 
 int64_t SparseFile::FindField(const std::string& name) const {
@@ -73,12 +73,16 @@ int64_t SparseFile::FindField(const std::string& name) const {
                   tags ? "tag, or label" : "label");
 }
 
+std::string SparseFile::Id() const {
+  return line_.tag.empty() ? std::string() : Json(std::string(line_.tag)).dump();
+}
+
 RowFile::Read SparseFile::ReadRow(ParsedRows* rows, RowLabels* labels) {
   std::optional<LineFault> fault;
   do {
-    if (!reader_.Next()) return Read::kEnd;
-  } while (!parser_->Parse(reader_.line(), &line_, &fault) && !fault);
-  if (fault) throw FaultOf(*fault, reader_);
+    if (!reader().Next()) return Read::kEnd;
+  } while (!parser_->Parse(reader().line(), &line_, &fault) && !fault);
+  if (fault) throw FaultOf(*fault, reader());
   if (labels != nullptr) labels->Add(label());
   if (inputs_ > 0) DropZeros(&line_);
   rows->sparse.Add(line_.ids.data(), line_.values.data(), line_.ids.size());

@@ -1,5 +1,5 @@
-// SparseFile: a text whose lines are sparse rows (libsvm, vw, criteo), one open file of data.train or
-// data.test. Owner: who reads the rows. Thread: one. Errors are UserErrors with file, line and column.
+// SparseFile: a text whose lines are sparse rows (libsvm, vw, criteo), one open file. Owner: who reads the
+// rows. Thread: one. Errors are UserErrors with file, line and column.
 #pragma once
 
 #include <cstdint>
@@ -15,29 +15,22 @@
 
 namespace dtrain {
 
-class SparseFile : public RowFile {
+class SparseFile : public LineFile {
  public:
   // `skipped` as for RowFile.
   SparseFile(const DataConfig& data, const RowContext& context, std::unique_ptr<InputBytes> file,
              SkippedRows* skipped);
 
-  TextMark mark() const override { return reader_.mark(); }
-  void GoTo(TextMark mark, int64_t bytes) override { reader_.GoTo(mark, bytes); }
-  bool CanSeek() const override { return reader_.CanSeek(); }
-  const std::string& path() const override { return reader_.path(); }
-  int64_t content_bytes() const override { return reader_.content_bytes(); }
   int64_t inputs() const override { return inputs_; }
-  bool HasMore() const override { return reader_.HasWholeLine(); }
-  void SkipFault() override {}  // the reader is behind the line
   int64_t FindField(const std::string& name) const override;
   std::string_view Field(int64_t field) const override { return field == 0 ? line_.label : line_.tag; }
   // A label that is not there has the place of the line.
   CsvField label() const override;
+  std::string Id() const override;  // of vw the tag
 
  private:
   Read ReadRow(ParsedRows* rows, RowLabels* labels) override;
 
-  LineReader reader_;
   const int64_t inputs_;
   const bool weighted_;
   const std::unique_ptr<LineParser> parser_;

@@ -32,7 +32,7 @@ TEST_CASE("table: columns have types, gaps, distinct values, and the ends of the
   }));
   CHECK(table.rows == 40);
   CHECK(table.delimiter == ',');
-  CHECK(table.header == Header::kNames);
+  CHECK(table.header == HeaderKind::kNames);
   REQUIRE(table.columns.size() == 6);
   CHECK(table.columns[0].type == ColumnType::kDate);
   CHECK(table.columns[1].type == ColumnType::kWhole);
@@ -72,23 +72,23 @@ TEST_CASE("table: the delimiter is the one that all lines agree on, quotes respe
 }
 
 TEST_CASE("table: a line of texts over numbers is a header, a row of numbers is none") {
-  CHECK(ProfileOf("a,b\n1,x\n2,y\n").header == Header::kNames);
+  CHECK(ProfileOf("a,b\n1,x\n2,y\n").header == HeaderKind::kNames);
   const TableProfile rows = ProfileOf("39,State-gov,<=50K\n50,Self-emp,<=50K\n38,Private,>50K\n");
-  CHECK(rows.header == Header::kNone);
+  CHECK(rows.header == HeaderKind::kNone);
   CHECK(rows.rows == 3);
-  CHECK(ProfileOf("red,yes\nblue,no\nred,no\n").header == Header::kNone);
-  CHECK(ProfileOf("colour,bought\nblue,no\nred,no\n").header == Header::kNames);
-  CHECK(ProfileOf("\"0\",\"1\"\n5,6\n7,8\n").header == Header::kNames);
-  CHECK(ProfileOf("id,age,3,kind\n1,30,5,a\n2,41,6,b\n").header == Header::kNames);
-  CHECK(ProfileOf("a,age,3,b\nc,30,5,a\nd,41,6,b\n").header == Header::kNone);
+  CHECK(ProfileOf("red,yes\nblue,no\nred,no\n").header == HeaderKind::kNone);
+  CHECK(ProfileOf("colour,bought\nblue,no\nred,no\n").header == HeaderKind::kNames);
+  CHECK(ProfileOf("\"0\",\"1\"\n5,6\n7,8\n").header == HeaderKind::kNames);
+  CHECK(ProfileOf("id,age,3,kind\n1,30,5,a\n2,41,6,b\n").header == HeaderKind::kNames);
+  CHECK(ProfileOf("a,age,3,b\nc,30,5,a\nd,41,6,b\n").header == HeaderKind::kNone);
 }
 
 TEST_CASE("table: a first row of counting numbers is not silently a header") {
   const TableProfile whole = ProfileOf("0,1\n1,0\n2,1\n3,0\n");
-  CHECK(whole.header == Header::kCounting);
+  CHECK(whole.header == HeaderKind::kCounting);
   CHECK(whole.rows == 4);
   const TableProfile real = ProfileOf(",0,1,2\n0,0.5,1.5,3.5\n1,0.25,1,2\n");
-  CHECK(real.header == Header::kNumbered);
+  CHECK(real.header == HeaderKind::kNumbered);
   CHECK(real.rows == 2);
   CHECK(real.columns[1].name == "0");
 }
@@ -172,14 +172,14 @@ TEST_CASE("table: a file that is no table of text is refused with its reason") {
 
 TEST_CASE("table: years in a row, beside texts, are columns' names") {
   const auto row = [](int i) { return fmt::format("c{},{},{},{}", i, i % 7, i % 5, 3 * i); };
-  CHECK(ProfileOf(Table("country,1970,1971,1972", 40, row)).header == Header::kNames);
-  CHECK(ProfileOf(Table("country,1970,1971,1977", 40, row)).header == Header::kNone);
+  CHECK(ProfileOf(Table("country,1970,1971,1972", 40, row)).header == HeaderKind::kNames);
+  CHECK(ProfileOf(Table("country,1970,1971,1977", 40, row)).header == HeaderKind::kNone);
 }
 
 TEST_CASE("table: inf is a column's name in the first line, and years are no ids") {
   const TableProfile table = ProfileOf(
       Table("year,inf,y", 40, [](int i) { return fmt::format("{},{}.5,{}", 1950 + i, i % 7, i % 2); }));
-  CHECK(table.header == Header::kNames);
+  CHECK(table.header == HeaderKind::kNames);
   CHECK(table.columns[1].name == "inf");
   CHECK_FALSE(table.columns[0].identifier);
   CHECK(table.columns[1].mean == doctest::Approx(3.375));

@@ -1,0 +1,118 @@
+// ColumnProfile: what the values of one column of a table, or the labels of sparse rows, are: their type,
+// gaps, spellings and faults. Thread: any; plain data.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "trainer/config/config.h"
+#include "trainer/input/csv_field.h"
+
+namespace dtrain {
+
+// Faults: how many fields or rows have a fault, and the first of them.
+struct Faults {
+  int64_t count = 0;
+  TextPlace first;
+  std::string example;  // the first one's text, or its number of fields
+
+  void Add(TextPlace place, std::string_view text);
+};
+
+enum class ColumnType {
+  kEmpty,     // no values at all
+  kNumber,    // at least nine tenths of the values are numbers
+  kWhole,     // the same, and all numbers are whole
+  kDate,      // at least nine tenths are YYYY-MM-DD, with or without a time
+  kCategory,  // few different texts
+  kText,
+};
+
+// "whole number"
+const char* TypeName(ColumnType type);
+
+struct ValueCount {
+  std::string text;
+  int64_t rows = 0;
+};
+
+struct ColumnProfile {
+  std::string name;  // empty: the file does not name it
+  ColumnType type = ColumnType::kEmpty;
+  int64_t missing = 0;               // empty, ?, NA, N/A, nan or null, in any case
+  int64_t known = 0;                 // all others
+  int64_t distinct = 0;              // of the known; in a column of numbers 1 and +1 are the same
+  bool more_distinct = false;        // distinct is where counting ended
+  int64_t numbers = 0;               // known values that are numbers
+  double min = 0, max = 0;           // of the numbers
+  double mean = 0, deviation = 0;    // of the numbers
+  double skewness = 0;               // the same; 0: they lie evenly about their mean
+  std::string example;               // the first known value
+  std::vector<ValueCount> frequent;  // the most frequent first, if all distinct ones were counted
+  ValueCount rarest;                 // with `frequent`
+
+  // The texts of a category that differ by case or blanks alone: "PARIS/Paris".
+  std::vector<std::string> spellings;
+  // The texts in a column of numbers that are the same number as a more frequent one: "+1 -> 1".
+  std::vector<std::string> respelled;
+  bool padded = false;  // blanks stand at the ends of values, and are left out
+
+  Faults not_a_number;  // in a column of numbers
+  Faults not_a_date;    // in a column of dates
+  Faults not_float;     // infinite, or too large for float32
+  Faults not_utf8;
+
+  bool constant = false;    // one value in all rows
+  bool index = false;       // 0, 1, 2 .. or 1, 2, 3 .. down the rows
+  bool identifier = false;  // whole numbers or texts that all differ
+  bool sorted = false;      // rows of one value stand together, or numbers only rise or only fall
+
+  bool IsNumber() const { return type == ColumnType::kNumber || type == ColumnType::kWhole; }
+};
+
+// Returns what spellings of a text that differ by case or blanks alone have in common.
+std::string CommonSpelling(const std::string& text);
+
+constexpr size_t kMaxDistinct = 10000;  // different values that are counted of a column
+
+// ColumnBuilder: what is known of one column while its rows go by. Owner: ProfileTable(). Thread: one.
+class ColumnBuilder {
+ public:
+  ColumnBuilder(size_t max_distinct, Decimal decimal) : max_distinct_(max_distinct), decimal_(decimal) {}
+
+  // The value of the next row. `trimmed`: it had blanks at its ends.
+  void Add(const CsvField& field, bool trimmed = false);
+  // Call it once, after the last row.
+  ColumnProfile Finish(std::string name);
+
+ private:
+  void CountValue(std::string_view text);
+  void AddNumber(double number, const CsvField& field, int64_t row);
+  void AddText(const CsvField& field);
+  ColumnType Type() const;
+  void KeepFrequent();
+  void FindSpellings();
+  void JoinNumbers();
+  void Suspect();
+  bool IsIdOfNumbers() const;
+
+  const size_t max_distinct_;
+  const Decimal decimal_;
+  ColumnProfile column_;
+  int64_t row_ = 0;
+  std::unordered_map<size_t, ValueCount> values_;  // by hash, until there are too many
+  bool repeats_ = false;
+  size_t last_hash_ = 0;
+  int64_t runs_ = 0;  // of equal values
+  int64_t finite_ = 0, dates_ = 0;
+  double first_number_ = 0, last_number_ = 0;
+  double squares_ = 0;  // the sum of the squares of what the finite numbers are off their mean
+  double cubes_ = 0;    // and of the cubes
+  bool whole_ = true, in_order_ = true, rises_ = true, falls_ = true;
+};
+
+}  // namespace dtrain
