@@ -122,6 +122,36 @@ TEST_CASE("table keys: a share is held out of each class of a sorted table, in a
   CHECK(Contains(check.output, "of which 40 are held out, drawn by data.seed of each class"));
 }
 
+TEST_CASE("table keys: rows held out by seed or class are the same from memory, files and a cache") {
+  const std::string table = Rows("a,y", [](int i) { return fmt::format("{},{}", i * 37 % 200, i / 100); });
+  for (const std::string by : {"seed", "stratified"}) {
+    CAPTURE(by);
+    const std::string keys = "  validation: 0.2\n  validation_by: " + by + "\n  scale: standard\n";
+    const Trained memory(table, "{kind: logistic}", "y", keys, "eval: {on: validation}\n");
+    REQUIRE_FALSE(memory.result.is_null());
+    const Json figures = Json::Parse(memory.Eval({"--json"}).output);
+    CHECK(figures.at("rows") == 40);
+    for (const std::string cache : {"none", "file"}) {
+      CAPTURE(cache);
+      const std::string directory = memory.directory + "/cache-" + cache;
+      const Done eval =
+          memory.Eval({"--json", "--set", "data.cache=" + cache, "--set", "data.cache_dir=" + directory});
+      CAPTURE(eval.error);
+      REQUIRE(eval.code == 0);
+      CHECK(Json::Parse(eval.output).at("log_loss") == figures.at("log_loss"));
+      const Trained streamed(table, "{kind: logistic}", "y",
+                             fmt::format("{}  cache: {}\n  cache_dir: {}\n", keys, cache, directory),
+                             "eval: {on: validation}\n");
+      REQUIRE_FALSE(streamed.result.is_null());
+      const Json own = Json::Parse(streamed.Eval({"--json"}).output);
+      CHECK(own.at("rows") == 40);
+      CHECK(own.at("accuracy") == streamed.result.at("validation_accuracy"));
+      const Json in_memory = Json::Parse(streamed.Eval({"--json", "--set", "data.cache=memory"}).output);
+      CHECK(in_memory.at("log_loss") == own.at("log_loss"));
+    }
+  }
+}
+
 TEST_CASE("table keys: the classes are counted where model.outputs is left out, and skipped rows are told") {
   const std::string table = Rows("a,b,y", [](int i) {
     return fmt::format("{},{},{}", i % 3 == 0 ? 1 : 0, i % 3 == 1 ? 1 : 0,

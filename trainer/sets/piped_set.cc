@@ -38,35 +38,34 @@ struct RowWindow : ParsedRows {
   SkippedRows skipped;  // in this window and all before it
 };
 
-// Moves the first rows of a buffer to another one.
-SparseBuffer TakenRows(SparseBuffer* rows, int64_t count) {
-  SparseBuffer taken, left;
-  if (count == 0) return taken;
-  for (int64_t row = 0; row < rows->count(); ++row) (row < count ? taken : left).AddRow(*rows, row);
-  *rows = std::move(left);
-  return taken;
-}
-
 template <typename Value>
-std::vector<Value> Taken(std::vector<Value>* values, size_t count) {
-  count = std::min(count, values->size());
-  const auto end = values->begin() + static_cast<std::ptrdiff_t>(count);
-  std::vector<Value> taken(values->begin(), end);
-  values->erase(values->begin(), end);
-  return taken;
+void Choose(const std::vector<Value>& from, gpu::Span<const uint32_t> rows, size_t width,
+            std::vector<Value>* chosen) {
+  if (from.empty()) return;
+  chosen->resize(static_cast<size_t>(rows.size) * width);
+  for (int64_t i = 0; i < rows.size; ++i) {
+    std::copy_n(from.data() + rows[i] * width, width, chosen->data() + static_cast<size_t>(i) * width);
+  }
 }
 
-// Moves the first rows of a window to another one.
-RowWindow TakeFirst(RowWindow* window, int64_t rows, int64_t inputs) {
-  RowWindow first;
-  first.rows = std::min(rows, window->rows);
-  first.sparse = TakenRows(&window->sparse, first.rows);
-  first.features = Taken(&window->features, static_cast<size_t>(first.rows * inputs));
-  first.classes = Taken(&window->classes, static_cast<size_t>(first.rows));
-  first.targets = Taken(&window->targets, static_cast<size_t>(first.rows));
-  first.weights = Taken(&window->weights, static_cast<size_t>(first.rows));
-  window->rows -= first.rows;
-  return first;
+// Returns rows of a window, in this order.
+RowWindow Chosen(const RowWindow& from, gpu::Span<const uint32_t> rows, int64_t inputs) {
+  RowWindow chosen;
+  chosen.rows = rows.size;
+  if (from.sparse.count() > 0) {
+    for (const uint32_t row : rows) chosen.sparse.AddRow(from.sparse, row);
+  }
+  Choose(from.features, rows, static_cast<size_t>(inputs), &chosen.features);
+  Choose(from.classes, rows, 1, &chosen.classes);
+  Choose(from.targets, rows, 1, &chosen.targets);
+  Choose(from.weights, rows, 1, &chosen.weights);
+  return chosen;
+}
+
+std::vector<uint32_t> Numbers(int64_t count) {
+  std::vector<uint32_t> numbers(static_cast<size_t>(count));
+  std::iota(numbers.begin(), numbers.end(), 0u);
+  return numbers;
 }
 
 // The scale of the numbers of sparse rows.
@@ -89,23 +88,6 @@ std::vector<int64_t> CountsOf(const std::vector<int32_t>& labels) {
   std::vector<int64_t> counts;
   for (const int32_t label : labels) CountClass(label, &counts);
   return counts;
-}
-
-template <typename Value>
-void Permute(const std::vector<uint32_t>& order, size_t width, std::vector<Value>* values) {
-  if (values->empty()) return;
-  std::vector<Value> permuted(values->size());
-  for (size_t i = 0; i < order.size(); ++i) {
-    std::copy_n(values->data() + order[i] * width, width, permuted.data() + i * width);
-  }
-  values->swap(permuted);
-}
-
-void Permute(const std::vector<uint32_t>& order, SparseBuffer* rows) {
-  if (rows->count() == 0) return;
-  SparseBuffer permuted;
-  for (const uint32_t row : order) permuted.AddRow(*rows, row);
-  *rows = std::move(permuted);
 }
 
 // Pipe: reads rows and gives them window by window. Thread: first its owner, then the thread that Run() is
@@ -240,14 +222,9 @@ class Pipe {
   }
   void Shuffle(RowWindow* window) {
     if (!data_.shuffle || window->rows == 0) return;
-    std::vector<uint32_t> order(static_cast<size_t>(window->rows));
-    std::iota(order.begin(), order.end(), 0u);
+    std::vector<uint32_t> order = Numbers(window->rows);
     dtrain::Shuffle(random_.Stream(static_cast<uint64_t>(windows_++)), &order);
-    Permute(order, static_cast<size_t>(inputs()), &window->features);
-    Permute(order, &window->sparse);
-    Permute(order, 1, &window->classes);
-    Permute(order, 1, &window->targets);
-    Permute(order, 1, &window->weights);
+    *window = Chosen(*window, order, inputs());
   }
 
   const DataConfig data_;
@@ -425,7 +402,9 @@ PipedSet OpenPipe(const Config& config, const LabelRules& rules, SourceInputs* i
                     config.data.train.path[0], head.rows, held_out);
   }
   form->classes = pipe->names();
-  RowWindow first = TakeFirst(&head, held_out, pipe->inputs());
+  const std::vector<uint32_t> rows = Numbers(head.rows);
+  RowWindow first = Chosen(head, {rows.data(), held_out}, pipe->inputs());
+  head = Chosen(head, {rows.data() + held_out, head.rows - held_out}, pipe->inputs());
   Fit(config, rules, &first, &head, form, pipe.get());
   pipe->GiveBack(std::move(head));
   PipedSet piped{HeldOutSet(std::move(first), pipe->inputs(), rules.classes, HasSparseRows(config.data),
