@@ -1,5 +1,7 @@
 // data.split: feed: a worker and a false worker 0 that feeds it, and worker 0 and false workers that ask it.
 #include <map>
+#include <string>
+#include <utility>
 
 #include "base/error.h"
 #include "fuzz/script.h"
@@ -18,13 +20,32 @@ using wire::Body;
 constexpr uint64_t kRun = 7, kToken = 5;
 constexpr int64_t kInputs = 3;
 
-Config FedConfig(bool bytes) {
+// Some sparse rows as text.
+std::string RowsFile() {
+  static const MemoryFile rows([] {
+    std::string text;
+    for (int row = 0; row < 40; ++row) text += row % 2 == 0 ? "1 1:0.5 3:2\n" : "0 2:1 1:1\n";
+    return text;
+  }());
+  return rows.path();
+}
+
+// `form`: 0: floats; 1: bytes; 2: sparse rows with weights for a table; 3: the same for a model without one.
+Config FedConfig(int form) {
+  const bool bytes = form == 1;
   Config config = bytes ? DigitsCluster(1, 3, 2) : LinearCluster(1, 3, 20);
   config.data.split = Split::kFeed;
   config.data.train.rows = 40;
   config.data.test.rows = 8;
   config.train.batch_size = 4;
   if (!bytes) config.model.inputs = kInputs;
+  if (form < 2) return config;
+  config.model.kind = ModelKind::kLogistic;
+  if (form == 3) config.model.table = TableKind::kNone;
+  config.data.train.format = DataFormat::kLibsvm;
+  config.data.train.path = {RowsFile()};
+  config.data.test = DataSourceConfig();
+  config.data.class_weights = {"1=3"};
   return config;
 }
 
@@ -41,8 +62,15 @@ ScriptChannel::Peer PeerOf(net::NodeId node, int worker, std::vector<Body> kinds
 void ReadAll(const Batch& batch) {
   Require(batch.rows > 0, "a batch has rows");
   volatile float sum = 0;
+  const SparseRows& sparse = batch.sparse;
   for (int64_t i = 0; i < batch.rows; ++i) {
-    for (int64_t j = 0; j < batch.columns; ++j) {
+    if (batch.weights != nullptr) sum = sum + batch.weights[i];
+    for (int64_t j = sparse.offsets != nullptr ? sparse.offsets[i] : 0;
+         sparse.offsets != nullptr && j < sparse.offsets[i + 1]; ++j) {
+      Require(sparse.ids[j] < static_cast<uint64_t>(batch.columns), "a feature is one of the model's");
+      if (sparse.values != nullptr) sum = sum + sparse.values[j];
+    }
+    for (int64_t j = 0; sparse.offsets == nullptr && j < batch.columns; ++j) {
       sum =
           sum + (batch.inputs != nullptr ? batch.inputs[i * batch.columns + j]
                                          : static_cast<float>(batch.bytes.table.row(batch.bytes.rows[i])[j]));
@@ -77,8 +105,8 @@ void BeFed(Input& input, const Config& config) {
 
 // The rows of each kind are made once: drawing digits takes longer than a run.
 std::shared_ptr<const DataSet> RowsOf(const Config& config) {
-  static std::map<ModelKind, std::shared_ptr<const DataSet>> rows;
-  std::shared_ptr<const DataSet>& of = rows[config.model.kind];
+  static std::map<std::pair<ModelKind, TableKind>, std::shared_ptr<const DataSet>> rows;
+  std::shared_ptr<const DataSet>& of = rows[{config.model.kind, config.model.table}];
   if (of == nullptr) of = LoadData(config).train;
   return of;
 }
@@ -112,7 +140,7 @@ void Feed(Input& input, const Config& config) {
 int FuzzOne(const uint8_t* data, size_t size) {
   Input input(data, size);
   const bool fed = input.Flag();
-  const Config config = FedConfig(input.Flag());
+  const Config config = FedConfig(input.Byte() % 4);
   try {
     fed ? BeFed(input, config) : Feed(input, config);
   } catch (const ScriptEnd&) {

@@ -75,6 +75,7 @@ class Maker {
   net::LentBytes Tensor(size_t bytes, const std::string& keys = {});
   net::Message Push(size_t tensor_bytes, const Config& config, int ps);
   net::Message Pull(const Config& config, int ps);
+  net::Message SparseBatch(net::BatchHead head, const Config& config);
   Offset<wire::Hello> Hello(const Config& config, TaskId from, int ps);
   Offset<wire::Ready> Ready();
   Offset<wire::Start> Start();
@@ -166,6 +167,38 @@ net::LentBytes Maker::Tensor(size_t bytes, const std::string& keys) {
   if (how >= 232 && how < 238 && bytes > 0)
     memory[bytes - 1 - how % std::min<size_t>(bytes, 8)] = std::byte{how};
   return Lent(std::move(memory), bytes);
+}
+
+// A DataBatch of sparse rows, whose lists mostly fit each other.
+net::Message Maker::SparseBatch(net::BatchHead head, const Config& config) {
+  const uint8_t odd = in_.Byte();
+  head.as_bytes = false;
+  head.weighted = (odd & 1) == 0;
+  head.has_values = (odd & 2) == 0;
+  head.id_bytes = odd >= 240 ? in_.Byte() : 1 + (odd >> 2 & 3);
+  std::string labels, weights, ends, values, ids;
+  const auto add = [](auto value, std::string* list) {
+    list->append(reinterpret_cast<const char*>(&value), sizeof value);
+  };
+  for (uint32_t row = 0; row < head.rows % 64; ++row) {
+    const uint8_t of_row = in_.Byte();
+    for (int i = 0; i < of_row % 4; ++i, ++head.features) {
+      if (head.has_values) add(static_cast<float>(i) / 2, &values);
+      const uint64_t id =
+          of_row > 245 ? in_.Number() : (of_row + i) % static_cast<uint64_t>(*config.model.inputs);
+      for (int byte = 0; byte < head.id_bytes; ++byte) {
+        ids.push_back(static_cast<char>(byte < 8 ? id >> (8 * byte) : 0));
+      }
+    }
+    add(of_row > 250 ? static_cast<int32_t>(in_.Number()) : of_row >> 2 & 1, &labels);
+    add(of_row == 250 ? -1.0f : static_cast<float>(of_row >> 3) / 8, &weights);
+    add(of_row > 252 ? Small() : static_cast<uint32_t>(head.features), &ends);
+  }
+  if (odd >= 250) head.features = in_.Number();
+  const std::string all = labels + (head.weighted ? weights : "") + ends + values + ids;
+  auto memory = std::make_unique<std::byte[]>(all.size());
+  std::memcpy(memory.get(), all.data(), all.size());
+  return encoder_.DataBatch(envelope_, head, Lent(std::move(memory), all.size()));
 }
 
 Offset<wire::Hello> Maker::Hello(const Config& config, TaskId from, int ps) {
@@ -418,6 +451,7 @@ net::Message Maker::Make(Body kind, size_t tensor_bytes, const Config& config, T
       head.batches_per_epoch = in_.Number();
       head.max_rows = Small();
       head.devices = 1 + static_cast<uint32_t>(in_.Below(3));
+      if (HasSparseRows(config.data)) return SparseBatch(head, config);
       const bool fits = in_.Byte() < 200;
       // A row: a label or target, then a float or a byte for each input.
       const size_t inputs = tensor_bytes / sizeof(float) - 1;

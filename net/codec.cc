@@ -146,7 +146,8 @@ Message Encoder::DataBatch(const Envelope& envelope, const BatchHead& head, Lent
   return WithTensor(*this, envelope, data, [&](auto& builder, auto values) {
     return wire::CreateDataBatch(builder, head.local_step, head.end, head.rows, head.as_bytes, head.epoch,
                                  head.batch_in_epoch, head.batches_per_epoch, head.max_rows, head.checksum,
-                                 values, head.devices);
+                                 values, head.devices, head.weighted, head.id_bytes, head.features,
+                                 head.has_values);
   });
 }
 

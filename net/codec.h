@@ -43,6 +43,10 @@ struct BatchHead {
   uint32_t max_rows = 0;
   uint64_t checksum = 0;
   uint32_t devices = 1;
+  bool weighted = false;
+  uint8_t id_bytes = 0;  // 0: rows are not sparse
+  uint64_t features = 0;
+  bool has_values = false;
 };
 
 // PushedLoss: how a Push tells a loss: as the mean over rows that weigh so much together.

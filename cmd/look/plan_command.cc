@@ -215,7 +215,7 @@ void PrintFeed(const Config& config, int workers, const std::optional<int64_t>& 
   const DataSize data = EstimateDataSize(config);
   const bool counted = data.train_rows.value_or(1) > 0;
   const int64_t rows = counted ? MaxBatchRows(config, data.train_rows, 0) : config.train.batch_size;
-  const Traffic batch = FeedTraffic(config, rows, data.as_bytes);
+  const Traffic batch = FeedTraffic(config, rows, data.as_bytes, data.row_features);
   fmt::print("feed: for each batch of another worker, worker 0 receives {} and sends {}", BytesText(batch.in),
              BytesText(batch.out));
   if (gradients) {

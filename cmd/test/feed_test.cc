@@ -4,9 +4,13 @@
 #include <signal.h>
 
 #include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/json.h"
 #include "cmd/testing/job.h"
+#include "cmd/testing/python.h"
 
 namespace dtrain::testing {
 namespace {
@@ -40,9 +44,11 @@ struct FedCluster {
 
   FedCluster(int ps_count, int worker_count, const std::string& train, int64_t detect_s = kDetect.count(),
              int batch_size = 16)
-      : cluster(ps_count, worker_count, TableJob(train, detect_s, batch_size)),
-        table(WriteTable(NewDirectory())),
-        worker_count_(worker_count) {
+      : FedCluster(ps_count, worker_count, WriteTable(NewDirectory()),
+                   TableJob(train, detect_s, batch_size)) {}
+  // A job on this file.
+  FedCluster(int ps_count, int worker_count, std::string file, const std::string& job)
+      : cluster(ps_count, worker_count, job), table(std::move(file)), worker_count_(worker_count) {
     for (int i = 0; i < ps_count; ++i) ps.push_back(Start("ps", i));
     for (int i = 0; i < worker_count; ++i) workers.push_back(Start("worker", i));
   }
@@ -82,6 +88,49 @@ TEST_CASE("feed: workers without data files learn what worker 0 reads") {
   CHECK(result.at("final_loss").get<double>() < 0.01);
   CHECK(Contains(run.workers[0]->standard_error(), "listening at " + run.port.address()));
   CHECK(Contains(run.workers[2]->standard_error(), "all batches come from worker 0 (" + run.port.address()));
+}
+
+// Weighted rows of Vowpal Wabbit, in rounds.
+std::string SparseJob(const std::string& split) {
+  return "model: {kind: fm, factors: 4}\n"
+         "data: {train: {format: vw, path: rows.vw}, hash_bits: 12, class_weights: [\"1=2\"], split: " +
+         split +
+         "}\ntrain: {mode: sync, batch_size: 16, epochs: 8, optimizer: {kind: adagrad, learning_rate: "
+         "0.2}}\n";
+}
+
+void WriteSparse(const std::string& path) {
+  std::string text;
+  for (int row = 0; row < 500; ++row) {
+    text += fmt::format("{} {} |a x{} |b y{}:{} z{}\n", row % 7 < 3 ? 1 : 0, 1 + row % 3, row % 7, row % 11,
+                        0.25 * (row % 5), row % 13);
+  }
+  WriteFile(path, text);
+}
+
+TEST_CASE("feed: workers without data files learn sparse rows with weights to the bits of split: shard") {
+  const LocalJob shard(SparseJob("shard"));
+  WriteSparse(shard.directory + "/rows.vw");
+  const Json expected = RunLocal(shard.config, {"--ps", "2", "--workers", "3"});
+  REQUIRE(expected.is_object());
+  FedCluster run(2, 3, shard.directory + "/rows.vw", SparseJob("feed"));
+  CheckDone(run);
+  const Json result = ReadResult(run.Result("worker", 1));
+  CHECK(result.at("model_crc") == expected.at("model_crc"));
+  CHECK(result.at("examples") == 8 * 500);
+}
+
+TEST_CASE("feed: worker 0 of dtrain local reads standard input for all") {
+  const LocalJob job(SparseJob("feed"));
+  WriteSparse(job.directory + "/rows.vw");
+  const Json expected = RunLocal(job.config, {"--workers", "2"});
+  REQUIRE(expected.is_object());
+  const std::string told = OutputOf(
+      fmt::format("cmd/dtrain local --run none --config {} --workers 2 --set data.train.path=- --result {} "
+                  "<{}/rows.vw 2>&1; true",
+                  job.config, job.result, job.directory));
+  CAPTURE(told);
+  CHECK(ReadResult(job.result)["model_crc"] == expected["model_crc"]);
 }
 
 TEST_CASE("feed: worker 0 killed in the middle ends the run with 4 everywhere") {

@@ -285,9 +285,10 @@ void Rules::CheckRows() {
   const bool read_again = data.cache == DataCache::kNone || data.cache == DataCache::kFile;
   RefuseIf(read_again && data.train.format == DataFormat::kSynthetic, "data.cache",
            "is about files, and data.train is made. Try memory.");
-  RefuseIf(
-      data.cache == DataCache::kNone && data.split == Split::kFeed, "data.cache",
-      "with data.split = feed worker 0 gives rows of many places to all. Try file, or data.split: shard.");
+  RefuseIf(data.cache == DataCache::kNone && data.split == Split::kFeed && ReadsPipe(data.train),
+           "data.cache",
+           "with data.split = feed worker 0 gives rows of many places to all, and keeps none of a pipe. Try "
+           "memory, or data.split: shard.");
   RefuseIf(data.cache == DataCache::kFile && data.train.format == DataFormat::kIdx, "data.cache",
            "a cache is of CSV: images of IDX lie in their file as they are needed. Try none, which maps it.");
   CheckHeldOut();
@@ -326,8 +327,6 @@ void Rules::CheckWeights() {
   const DataConfig& data = config_.data;
   const std::string key = WeightsKey(data);
   if (key.empty() || IsBad(key)) return;
-  RefuseIf(data.split == Split::kFeed && !HasSparseRows(data), key,
-           "does not go with data.split = feed, which sends rows without weights. Set data.split to shard.");
   const bool by_format = key == "data.train.format";
   RefuseIf(config_.device.kind == DeviceKind::kCuda, "device.kind",
            by_format ? "rows of vw have weights, and GPUs compute all rows alike. Try cpu."
@@ -379,8 +378,10 @@ void Rules::CheckPipes(const std::string& section, const DataSourceConfig& sourc
            "data.train comes through a pipe, once. Try 1, or data.cache: memory.");
   RefuseIf(train && ReadsPipe(source) && config_.data.cache == DataCache::kFile, "data.cache",
            "a cache is of files, and data.train comes through a pipe. Try none or memory.");
-  RefuseIf(standard_input && section == "data.train" && config_.cluster.worker.size() > 1, key,
-           "standard input is read by one worker. Use exec:COMMAND, or 1 worker (--workers 1).");
+  const bool read_by_all = config_.cluster.worker.size() > 1 && config_.data.split != Split::kFeed;
+  RefuseIf(standard_input && section == "data.train" && read_by_all, key,
+           "standard input is read by one worker. Use exec:COMMAND, data.split: feed, or 1 worker (--workers "
+           "1).");
 }
 
 void Rules::CheckEvaluation() {

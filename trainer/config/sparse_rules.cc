@@ -68,8 +68,6 @@ void SparseRules::CheckSparse() {
   RefuseIf(config_.checkpoint.delta > 0 && !UsesTable(config_) && IsGood("model.kind"), "checkpoint.delta",
            "is for models whose weights are rows of a table (model.table), and this one's change in every "
            "step. Try 0.");
-  RefuseIf(data.split == Split::kFeed && sparse, "data.split",
-           "worker 0 sends no sparse rows. Try shard: each worker reads its own.");
   RefuseIf(data.train.format == DataFormat::kCsv && data.hash.empty() && IsGood("data.hash_bits"),
            "data.hash_bits", "has no effect without data.hash. Leave it out, or name columns in data.hash.");
   if (!data.hash.empty() && !IsBad("data.hash")) {

@@ -2,7 +2,10 @@
 
 #include <doctest/doctest.h>
 
-#include <numeric>
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <limits>
 #include <string>
 
 #include "base/random.h"
@@ -30,13 +33,18 @@ bool IsRead(const Config& config, const net::Message& message) {
   if (batch == nullptr) return false;
   const net::TensorView values = net::Tensor(message, *batch);
   if (batch->end() || !WhyNotFedBatch(config, *batch, values).empty()) return false;
-  std::vector<int64_t> numbers(batch->max_rows());
-  std::iota(numbers.begin(), numbers.end(), 0);
-  const Batch read = ReadFedBatch(config, *batch, values, numbers);
-  CHECK(Contents(read).size() == static_cast<size_t>(read.rows * (read.columns + 1) + 2));
+  FedReader reader(config);
+  const Batch read = reader.Read(*batch, values);
+  const size_t size = Contents(read).size();
+  if (read.sparse.offsets == nullptr) {
+    CHECK(size == static_cast<size_t>(read.rows * (read.columns + 2) + 2));
+  }
+  for (int64_t i = 0; read.sparse.offsets != nullptr && i < read.sparse.offsets[read.rows]; ++i) {
+    CHECK(read.sparse.ids[i] < static_cast<uint64_t>(*config.model.inputs));
+  }
   for (int64_t i = 0; read.labels != nullptr && i < read.rows; ++i) {
     CHECK(read.labels[i] >= 0);
-    CHECK(read.labels[i] < *config.model.outputs);
+    CHECK(read.labels[i] < std::max<int64_t>(2, *config.model.outputs));
   }
   return true;
 }
@@ -55,8 +63,8 @@ TEST_CASE("fed batch: more are read ahead where they are small, and never fewer 
 }
 
 TEST_CASE("fed batch: bytes of images travel as bytes") {
-  CHECK(FedBatchBytes(100, 784, true) == 100 * 788);
-  CHECK(FedBatchBytes(100, 784, false) == 100 * (4 + 4 * 784));
+  CHECK(FedBatchBytes(FedForm(FedDigits(), 100, true), 784) == 100 * 788);
+  CHECK(FedBatchBytes(FedForm(FedDigits(), 100, false), 784) == 100 * (4 + 4 * 784));
   const net::Message answer = Answer(WithoutChecksum(FedDigits()));
   CHECK(answer.payload.size() == 50 * 788);
 }
@@ -108,8 +116,103 @@ TEST_CASE("fed batch: with net.checksum one changed byte is refused") {
   CHECK_FALSE(IsRead(config, {answer.header.Share(), net::Frame::Copy(payload.data(), payload.size())}));
 }
 
+// The answer with its header's fields and its payload changed.
+net::Message Changed(const net::Message& answer, const std::function<void(net::BatchHead&)>& change,
+                     const std::function<void(std::string&)>& damage = nullptr) {
+  const wire::DataBatch& batch = *net::Decode(answer)->body_as_DataBatch();
+  net::BatchHead head{batch.local_step(),
+                      batch.end(),
+                      batch.rows(),
+                      batch.as_bytes(),
+                      batch.epoch(),
+                      0,
+                      0,
+                      batch.max_rows(),
+                      0,
+                      batch.devices(),
+                      batch.weighted(),
+                      batch.id_bytes(),
+                      batch.features(),
+                      batch.has_values()};
+  if (change) change(head);
+  const net::TensorView values = net::Tensor(answer, batch);
+  std::string bytes(reinterpret_cast<const char*>(values.data), values.size);
+  if (damage) damage(bytes);
+  net::Encoder encoder;
+  net::Message message =
+      encoder.DataBatch({kRun, 0, 1}, head, {bytes.data(), bytes.size(), nullptr, nullptr});
+  if (!message.payload.empty()) message.payload = net::Frame::Copy(bytes.data(), bytes.size());
+  return message;
+}
+
+TEST_CASE("fed batch: the number of a sparse feature takes the bytes that the largest one needs") {
+  const net::Message answer = Answer(WithoutChecksum(FedSparse()));
+  const wire::DataBatch& batch = *net::Decode(answer)->body_as_DataBatch();
+  CHECK(batch.weighted());
+  CHECK(batch.has_values());
+  CHECK(batch.id_bytes() == 2);
+  CHECK(net::Tensor(answer, batch).size == 4 * (4 + 4 + 4) + batch.features() * (4 + 2));
+}
+
+TEST_CASE("fed batch: sparse rows whose lists contradict each other or the model are refused") {
+  const Config config = WithoutChecksum(FedSparse());
+  const net::Message answer = Answer(config);
+  const auto features = static_cast<uint32_t>(net::Decode(answer)->body_as_DataBatch()->features());
+  REQUIRE(features >= 2);
+  CHECK(IsRead(config, Changed(answer, nullptr)));
+  // Each list has four items of four bytes: labels, weights, ends of rows.
+  const auto with = [&](size_t item, uint32_t value) {
+    return IsRead(config, Changed(answer, nullptr, [&](std::string& bytes) {
+                    std::memcpy(&bytes[4 * item], &value, sizeof value);
+                  }));
+  };
+  const auto weight = [&](float value) {
+    uint32_t bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    return with(5, bits);
+  };
+  CHECK_FALSE(with(0, 2));  // the model has the classes 0 and 1
+  CHECK(weight(0));
+  CHECK(weight(7.5f));
+  CHECK_FALSE(weight(-1));
+  CHECK_FALSE(weight(std::numeric_limits<float>::infinity()));
+  CHECK_FALSE(weight(std::numeric_limits<float>::quiet_NaN()));
+  CHECK_FALSE(with(8, features + 1));
+  CHECK_FALSE(with(8, UINT32_MAX));
+  CHECK_FALSE(with(10, 0));             // ends before row 1 does, or leaves the last row too many
+  CHECK_FALSE(with(11, features - 1));  // a feature is of no row
+  const auto header = [&](const std::function<void(net::BatchHead&)>& change) {
+    return IsRead(config, Changed(answer, change));
+  };
+  CHECK_FALSE(header([](auto& head) { head.id_bytes = 0; }));
+  CHECK_FALSE(header([](auto& head) { head.id_bytes = 9; }));
+  CHECK_FALSE(header([](auto& head) { head.id_bytes = 3; }));
+  CHECK_FALSE(header([](auto& head) { head.has_values = false; }));
+  CHECK_FALSE(header([](auto& head) { head.weighted = false; }));
+  CHECK_FALSE(header([](auto& head) { head.features = UINT64_MAX; }));
+  CHECK_FALSE(header([](auto& head) { head.features += 1; }));
+  CHECK_FALSE(header([](auto& head) { head.as_bytes = true; }));
+  Config narrow = config;
+  narrow.model.inputs = 1;
+  CHECK_FALSE(IsRead(narrow, answer));
+}
+
+TEST_CASE("fed batch: rows that are not sparse, or have no weights, are not taken for others") {
+  Config config = WithoutChecksum(FedDigits());
+  const net::Message answer = Answer(config);
+  CHECK_FALSE(IsRead(config, Changed(answer, [](auto& head) { head.id_bytes = 1; })));
+  CHECK_FALSE(IsRead(config, Changed(answer, [](auto& head) { head.features = 1; })));
+  const auto more = [](std::string& bytes) { bytes.insert(4 * 50, 4 * 50, 0); };
+  const net::Message weighted = Changed(
+      answer, [](auto& head) { head.weighted = true; }, more);
+  CHECK_FALSE(IsRead(config, weighted));
+  config.data.class_weights = {"1=2"};
+  CHECK(IsRead(config, weighted));
+}
+
 TEST_CASE("fed batch: a header cut short or changed is refused, or read within its bytes") {
-  for (const Config& config : {WithoutChecksum(FedDigits()), WithoutChecksum(FedFloats())}) {
+  for (const Config& config :
+       {WithoutChecksum(FedDigits()), WithoutChecksum(FedFloats()), WithoutChecksum(FedSparse())}) {
     const net::Message answer = Answer(config);
     const std::string header(answer.header.text());
     for (size_t size = 0; size < header.size(); ++size) {

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "trainer/feed/feed_batch.h"
 #include "trainer/peer/peer_limits.h"
 #include "trainer/peer/run_id.h"
 
@@ -28,23 +27,34 @@ int64_t MaxOnTheirWay(int64_t batch_bytes) { return 2 * BatchesAhead(batch_bytes
 FeedServer::FeedServer(const Config& config, std::shared_ptr<const DataSet> train, net::Channel& channel,
                        Logger& log)
     : config_(config),
-      train_(std::move(train)),
+      rows_(config, std::move(train)),
       channel_(channel),
       log_(log),
-      max_rows_(MaxFedRows(config, train_->rows())),
       dropped_(log, "dropped messages") {
-  const bool as_bytes = train_->bytes().data != nullptr;
-  CheckFedBatch(config, max_rows_, train_->inputs(), as_bytes);
-  max_bytes_ = FedBatchBytes(max_rows_, train_->inputs(), as_bytes);
   const auto workers = static_cast<int>(config.cluster.worker.size());
   // Row numbers of an endless set must not overflow.
   max_steps_ = std::numeric_limits<int64_t>::max() / 4 / (RowsPerStep(config) * workers);
   // A permutation of very many rows takes long; heartbeats are answered in between.
   const auto permutations = std::make_shared<Permutations>([this] { TakeArrived(TimePoint()); });
+  const DataSet& set = rows_.set();
   for (int worker = 1; worker < workers; ++worker) {
+    BatchOrder::WillNeed will_need;
+    if (set.blocks() != nullptr) {
+      will_need = [this, client = clients_.size()](const auto& runs) { Announce(client, runs); };
+    }
     clients_.push_back(
-        {StepRows(config, train_->rows(), worker, workers, permutations, train_->blocks()), {}});
+        {StepRows(config, set.rows(), worker, workers, permutations, set.blocks(), std::move(will_need)),
+         {},
+         {}});
   }
+}
+
+// The windows of all workers are read on one thread, and are kept as those of one reader.
+void FeedServer::Announce(size_t client, const std::vector<RowRun>& runs) {
+  clients_[client].needed = runs;
+  std::vector<RowRun> all;
+  for (const Client& each : clients_) all.insert(all.end(), each.needed.begin(), each.needed.end());
+  rows_.set().WillNeed(all);
 }
 
 void FeedServer::Serve(TimePoint deadline) {
@@ -86,7 +96,7 @@ void FeedServer::ChangeAsAsked() {
     train = std::move(asked_train_);
   }
   if (rest == nullptr && train == nullptr) return;
-  if (train != nullptr) train_ = std::move(train);
+  if (train != nullptr) rows_.UseSet(std::move(train));
   for (Client& client : clients_) {
     if (rest != nullptr) client.rows.Follow(rest);
     for (Outgoing& slot : client.outgoing)
@@ -235,8 +245,8 @@ FeedServer::Outgoing* FeedServer::FreeSlot(Client& client) const {
   for (Outgoing& slot : client.outgoing) {
     if (!slot.values.lent()) return &slot;
   }
-  if (static_cast<int64_t>(client.outgoing.size()) >= MaxOnTheirWay(max_bytes_)) return nullptr;
-  client.outgoing.push_back({net::LentBuffer(static_cast<size_t>(max_bytes_)), Request()});
+  if (static_cast<int64_t>(client.outgoing.size()) >= MaxOnTheirWay(rows_.max_bytes())) return nullptr;
+  client.outgoing.push_back({net::LentBuffer(static_cast<size_t>(rows_.max_bytes())), Request()});
   return &client.outgoing.back();
 }
 
@@ -248,16 +258,13 @@ net::BatchHead FeedServer::Fill(Client& client, const Request& request, Outgoing
   head.epoch = static_cast<uint64_t>(place.epoch);
   head.batch_in_epoch = static_cast<uint64_t>(place.batch);
   head.batches_per_epoch = static_cast<uint64_t>(place.batches);
-  head.max_rows = static_cast<uint32_t>(max_rows_);
+  head.max_rows = static_cast<uint32_t>(rows_.max_rows());
   head.devices = static_cast<uint32_t>(config_.device.towers());
-  head.as_bytes = train_->bytes().data != nullptr;
   gpu::Span<const int64_t> rows;
   head.end = !client.rows.Read(request.local_step, &rows);
   if (head.end) return head;
-  WriteFedBatch(*train_, rows, reinterpret_cast<std::byte*>(slot.values.floats()));
-  const int64_t bytes = FedBatchBytes(rows.size, train_->inputs(), head.as_bytes);
+  const int64_t bytes = rows_.Write(rows, &head, &slot.values);
   *values = slot.values.Lend(0, static_cast<size_t>(bytes));
-  head.rows = static_cast<uint32_t>(rows.size);
   if (config_.net.checksum) head.checksum = net::PayloadChecksum(values->data, values->size);
   return head;
 }
@@ -275,7 +282,8 @@ Feeder::~Feeder() {
 }
 
 void Feeder::CheckAlive() const {
-  if (!dead_.load(std::memory_order_relaxed)) return;
+  if (!dead_.load(std::memory_order_acquire)) return;
+  if (fault_ != nullptr) std::rethrow_exception(fault_);
   throw Failure(ExitCode::kInternal, "worker 0 cannot feed the other workers any more. Look at its log.");
 }
 
@@ -291,7 +299,8 @@ void Feeder::Run() {
     }
   } catch (const std::exception& error) {
     log_.Error("the other workers get no batches any more: {}", FailureText(error));
-    dead_ = true;
+    if (dynamic_cast<const UserError*>(&error) != nullptr) fault_ = std::current_exception();
+    dead_.store(true, std::memory_order_release);
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <deque>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -19,6 +20,7 @@
 #include "net/codec.h"
 #include "net/lent_buffer.h"
 #include "trainer/config/config.h"
+#include "trainer/feed/feed_batch.h"
 #include "trainer/order/order.h"
 #include "trainer/peer/stranger_budget.h"
 #include "trainer/sets/source.h"
@@ -68,9 +70,10 @@ class FeedServer {
   struct Client {
     StepRows rows;
     std::vector<Outgoing> outgoing;
-    net::NodeId node = 0;      // its latest conversation; 0: none yet
-    int64_t last_step = 0;     // the latest that was answered
-    double jumps = kMaxJumps;  // how many more jumps to other epochs may be answered now
+    std::vector<RowRun> needed;  // of rows that are read from files: those of its window and the next
+    net::NodeId node = 0;        // its latest conversation; 0: none yet
+    int64_t last_step = 0;       // the latest that was answered
+    double jumps = kMaxJumps;    // how many more jumps to other epochs may be answered now
     TimePoint jumps_counted{};
   };
 
@@ -78,6 +81,7 @@ class FeedServer {
   // The first request that may be answered now; end(): none.
   std::deque<Request>::iterator NextRequest();
   void Keep(const Request& request);
+  void Announce(size_t client, const std::vector<RowRun>& runs);
   void ChangeAsAsked();
   bool IsClient(net::NodeId from) const;
   void Handle(net::NodeId from, const net::Message& message);
@@ -95,16 +99,14 @@ class FeedServer {
   net::BatchHead Fill(Client& client, const Request& request, Outgoing& slot, net::LentBytes* values);
 
   const Config& config_;
-  std::shared_ptr<const DataSet> train_;
+  FedRows rows_;
   net::Channel& channel_;
   Logger& log_;
   net::Encoder encoder_;
   std::atomic<uint64_t> run_id_{0};
   std::atomic<uint64_t> token_{0};  // 0: none, and nobody is answered
   std::atomic<bool> started_{false};
-  int64_t max_rows_ = 0;
   int64_t max_steps_ = 0;
-  int64_t max_bytes_ = 0;
   std::vector<Client> clients_;  // of worker i at i - 1
   DataPlan plan_;                // used by the thread that calls Follow()
   std::mutex mutex_;
@@ -132,7 +134,8 @@ class Feeder {
   void Follow(const DataPlan& plan) { server_.Follow(plan); }
   void UseRows(std::shared_ptr<const DataSet> train) { server_.UseRows(std::move(train)); }
   void Start() { server_.Start(); }
-  // Throws when the thread has ended with an error, after which the others get no batches.
+  // Throws when the thread has ended with an error, after which the others get no batches: a UserError as it
+  // is, as of a file that has changed.
   void CheckAlive() const;
   // The traffic of the channel up to the last answer.
   net::ChannelStats stats() const;
@@ -145,6 +148,7 @@ class Feeder {
   FeedServer server_;
   std::atomic<bool> stop_{false};
   std::atomic<bool> dead_{false};
+  std::exception_ptr fault_;  // written before dead_
   std::atomic<uint64_t> bytes_sent_{0};
   std::atomic<uint64_t> bytes_received_{0};
   std::thread thread_;

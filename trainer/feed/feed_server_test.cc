@@ -110,7 +110,8 @@ TEST_CASE("feed server: frames of strangers and damaged ones are dropped, and th
 
 TEST_CASE("feed server: a worker's batches on their way are bounded, and nobody else waits for them") {
   ServerUnderTest test(FedDigits(10));
-  const auto bound = static_cast<size_t>(2 * BatchesAhead(FedBatchBytes(50, 784, true)) + 2);
+  const auto bound =
+      static_cast<size_t>(2 * BatchesAhead(FedBatchBytes(FedForm(test.config, 50, true), 784)) + 2);
   for (uint64_t step = 0; step < 40; ++step) {
     test.Ask(1, step);
     test.ServeAll();

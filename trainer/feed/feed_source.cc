@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <utility>
 
 #include "base/error.h"
@@ -24,7 +23,8 @@ FeedSource::FeedSource(const Config& config, int worker, net::Transport& transpo
       attend_(std::move(attend)),
       channel_(transport.NewChannel()),
       feeder_(*channel_, config.cluster, kFeedingWorker, static_cast<size_t>(kMaxBatchesAhead)),
-      heartbeat_(transport, {{feeder_.node(), feeder_.address()}}, config.failure.detect_s, activity) {}
+      heartbeat_(transport, {{feeder_.node(), feeder_.address()}}, config.failure.detect_s, activity),
+      reader_(config) {}
 
 void FeedSource::Join(uint64_t run_id, uint64_t token) {
   run_id_ = run_id;
@@ -77,7 +77,7 @@ bool FeedSource::Next(Batch* batch) {
   epoch_ = static_cast<int64_t>(current_.batch->epoch());
   batch_in_epoch_ = static_cast<int64_t>(current_.batch->batch_in_epoch());
   batches_per_epoch_ = static_cast<int64_t>(current_.batch->batches_per_epoch());
-  *batch = ReadFedBatch(config_, *current_.batch, AlignedValues(current_), numbers_);
+  *batch = reader_.Read(*current_.batch, AlignedValues(current_));
   return true;
 }
 
@@ -144,12 +144,12 @@ void FeedSource::TakeIn(const wire::DataBatch& batch, net::Message message) {
   if (!heard_) heartbeat_.Watch(0);
   heard_ = true;
   end_seen_ = end_seen_ || batch.end();
-  if (max_rows_ == 0) {
-    max_rows_ = batch.max_rows();
-    numbers_.resize(static_cast<size_t>(max_rows_));
-    std::iota(numbers_.begin(), numbers_.end(), 0);
-    ahead_ = BatchesAhead(FedBatchBytes(max_rows_, *config_.model.inputs, batch.as_bytes()));
+  if (max_rows_ == 0) max_rows_ = batch.max_rows();
+  if (batch.rows() > 0) {
+    const auto bytes = static_cast<int64_t>(net::Tensor(message, batch).size);
+    max_bytes_ = std::max(max_bytes_, bytes / batch.rows() * max_rows_);
   }
+  ahead_ = BatchesAhead(max_bytes_);
   SlotOf(static_cast<int64_t>(batch.local_step())) = {std::move(message), &batch};
   for (; feeder_.open() > 0 && SlotOf(arrived_).batch != nullptr; ++arrived_) {
     feeder_.Answered(feeder_.oldest_open());
@@ -168,7 +168,7 @@ void FeedSource::OnRefuse(const wire::Refuse& refuse) {
 // Why nothing may come, as far as this worker knows: a message that is too large ends its connection.
 std::string FeedSource::Hints() const {
   std::string hints = refusal_.empty() ? "" : fmt::format(" It says: {}.", refusal_);
-  const int64_t least = FedBatchBytes(RowsPerStep(config_), *config_.model.inputs, true);
+  const int64_t least = FedBatchBytes(FedForm(config_, RowsPerStep(config_), true), *config_.model.inputs);
   if (least > config_.net.max_message_mb << 20) {
     hints += fmt::format(" Is a batch larger than net.max_message_mb = {} of this worker?",
                          config_.net.max_message_mb);

@@ -91,9 +91,10 @@ class FeedSource : public BatchSource {
   std::array<Arrived, kMaxBatchesAhead> slots_;  // of the steps [next_, asked_), by local step modulo size
   Arrived current_;                              // the batch that Next() returned
   std::vector<int32_t> aligned_;                 // its values, if they came at an unaligned address
-  std::vector<int64_t> numbers_;                 // 0, 1, ... max_rows_ - 1
-  int64_t max_rows_ = 0;                         // 0: nothing was heard of worker 0 yet
-  Clock::duration waited_{};                     // since the last TakeWaitedNanos()
+  FedReader reader_;
+  int64_t max_rows_ = 0;      // 0: nothing was heard of worker 0 yet
+  int64_t max_bytes_ = 0;     // of a batch of max_rows_, as those that were here lead to expect
+  Clock::duration waited_{};  // since the last TakeWaitedNanos()
   int64_t epoch_ = 0;
   int64_t batch_in_epoch_ = 0;
   int64_t batches_per_epoch_ = 0;

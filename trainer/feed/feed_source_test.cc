@@ -64,7 +64,14 @@ struct Feed {
 };
 
 TEST_CASE("feed source: gives the batches of split: shard, to the end of the epochs") {
-  for (const Config& config : {FedDigits(), FedFloats()}) {
+  Config dense_model = FedSparse();
+  dense_model.model.table = TableKind::kNone;
+  Config weighted = FedDigits();
+  weighted.data.class_weights = {"balanced"};
+  Config streamed = FedSparse();
+  streamed.data.cache = DataCache::kNone;
+  streamed.data.shuffle_rows = 8;
+  for (const Config& config : {FedDigits(), FedFloats(), FedSparse(), dense_model, weighted, streamed}) {
     Feed feed(config, 2);
     const auto shard = MakeBatchSource(config, feed.server.train, 2, 3);
     feed.source.Join(kRun, kToken);

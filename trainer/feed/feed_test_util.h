@@ -5,10 +5,13 @@
 
 #include <chrono>
 #include <cstring>
+#include <fstream>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/testing/files.h"
 #include "trainer/feed/feed_server.h"
 #include "trainer/sets/load_data.h"
 #include "trainer/sets/source.h"
@@ -35,6 +38,32 @@ inline Config FedFloats() {
   config.data.split = Split::kFeed;
   config.model.inputs = 3;
   config.train.batch_size = 4;
+  return config;
+}
+
+// Three workers; 30 sparse rows of 0 to 4 features, some of which come twice, with weights of rows and of
+// classes.
+inline Config FedSparse() {
+  Config config = LinearCluster(1, 3, 0);
+  config.model.kind = ModelKind::kLogistic;
+  config.model.inputs = 1 << 10;
+  config.data.split = Split::kFeed;
+  config.data.train.format = DataFormat::kVw;
+  config.data.hash_bits = 10;
+  config.data.class_weights = {"1=3"};
+  config.train.steps.reset();
+  config.train.epochs = 2;
+  config.train.batch_size = 4;
+  std::string text;
+  for (int row = 0; row < 30; ++row) {
+    text += (row % 3 == 0 ? "1 " : "0 ") + std::to_string(1 + row % 2) + ".5 |";
+    for (int i = 0; i < row % 5; ++i) {
+      text += " f" + std::to_string(row * row % (7 + i)) + ":" + std::to_string(i + 1) + ".25";
+    }
+    text += "\n";
+  }
+  config.data.train.path = {testing::NewDirectory() + "/rows.vw"};
+  std::ofstream(config.data.train.path[0]) << text;
   return config;
 }
 
@@ -87,11 +116,19 @@ struct ServerUnderTest {
   }
 };
 
-// All values of a batch that a model reads, in one list.
+// All values of a batch that a model reads, in one list: of each row its label, its weight and its features.
 inline std::vector<float> Contents(const Batch& batch) {
   std::vector<float> contents = {static_cast<float>(batch.rows), static_cast<float>(batch.columns)};
   for (int64_t i = 0; i < batch.rows; ++i) {
     contents.push_back(batch.labels != nullptr ? static_cast<float>(batch.labels[i]) : batch.targets[i]);
+    contents.push_back(batch.weights != nullptr ? batch.weights[i] : 1);
+    if (const SparseRows& sparse = batch.sparse; sparse.offsets != nullptr) {
+      for (int64_t j = sparse.offsets[i]; j < sparse.offsets[i + 1]; ++j) {
+        contents.push_back(static_cast<float>(sparse.ids[j]));
+        contents.push_back(sparse.values != nullptr ? sparse.values[j] : 1);
+      }
+      continue;
+    }
     for (int64_t j = 0; j < batch.columns; ++j) {
       contents.push_back(batch.inputs != nullptr
                              ? batch.inputs[i * batch.columns + j]

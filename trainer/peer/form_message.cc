@@ -113,6 +113,7 @@ InputForm FitOf(const InputForm& form) {
   fit.scale = form.scale;
   fit.columns = form.columns;
   if (!form.columns.empty()) fit.features = form.features;
+  if (HasHashedColumns(form)) fit.table_columns = form.table_columns;  // without it no such form is sound
   return fit;
 }
 

@@ -55,6 +55,20 @@ TEST_CASE("form message: how columns become features comes back, and columns tha
   CHECK_FALSE(Sent(bad).has_value());
 }
 
+TEST_CASE("form message: the scale of a table with hashed columns comes back with what rows are read with") {
+  InputForm form;
+  form.columns.resize(2);
+  form.columns[0].name = "x";
+  form.columns[1].column = 3;
+  form.columns[1].name = "city";
+  form.table_columns = 5;
+  form.scale = {{0.5}, {2}};
+  const std::optional<InputForm> got = Sent(FitOf(form));
+  REQUIRE(got.has_value());
+  CHECK(got->scale == form.scale);
+  CHECK(got->columns == form.columns);
+}
+
 TEST_CASE("form message: one that a checkpoint could not be read with is refused") {
   CHECK_FALSE(Sent({{}, {}, {{1, 2}, {1}}}).has_value());
   CHECK_FALSE(Sent({{"a"}, {}, {{1, 2}, {1, 2}}}).has_value());

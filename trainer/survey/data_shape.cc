@@ -185,7 +185,8 @@ void CheckKind(const DataShape& shape, const ModelConfig& model) {
 struct SetSize {
   std::optional<int64_t> rows = 0;
   double bytes = 0;
-  size_t idx_files = 0;  // of images
+  size_t idx_files = 0;     // of images
+  double row_features = 0;  // of a sparse row
 };
 
 SetSize IdxSize(const DataSourceConfig& source, const std::string& section) {
@@ -229,7 +230,7 @@ SetSize SparseSizeOf(const DataConfig& data, const DataSourceConfig& source, con
   const double id_bytes = HasWideNumbers(inputs) ? 8 : 4;
   // An offset, a label, and of each feature its number and its value.
   const double row_bytes = 12 + size.features * (id_bytes + 4);
-  return {size.rows, static_cast<double>(size.rows) * row_bytes};
+  return {size.rows, static_cast<double>(size.rows) * row_bytes, 0, size.features};
 }
 
 SetSize SyntheticSize(const DataSourceConfig& source, int64_t digit_rows) {
@@ -340,6 +341,7 @@ DataSize EstimateDataSize(const Config& config) {
   size.bytes = of_train + test.bytes;
   size.train_rows = train.rows;
   size.test_rows = test.rows.value_or(0);
+  size.row_features = train.row_features;
   const bool mapped = config.data.cache == DataCache::kNone;  // bytes only if they lie together
   size.as_bytes = TakesPixels(config) && !(mapped && train.idx_files > 1);
   return size;

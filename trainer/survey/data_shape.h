@@ -49,7 +49,8 @@ struct DataSize {
   double bytes = 0;                   // in memory, of both sets; for CSV an estimate
   std::optional<int64_t> train_rows;  // all of data.train; unset: without end
   int64_t test_rows = 0;
-  bool as_bytes = false;  // whether features are kept as bytes
+  bool as_bytes = false;    // whether features are kept as bytes
+  double row_features = 0;  // of a sparse row, about; 0: rows are not sparse, or not here
 };
 
 // Estimates the memory for the data. model.inputs must be set. A missing file counts as nothing. Throws what

@@ -56,7 +56,8 @@ double OrderBytes(const Config& config, const DataSize& data) {
 double FeedBytes(const Config& config, const DataSize& data, int worker) {
   if (!FeedsOthers(config)) return 0;
   const int64_t bytes =
-      FedBatchBytes(MaxFedRows(config, data.train_rows), *config.model.inputs, data.as_bytes);
+      FedBatchBytes(FedForm(config, MaxFedRows(config, data.train_rows), data.as_bytes, data.row_features),
+                    *config.model.inputs);
   const auto others = static_cast<int64_t>(config.cluster.worker.size()) - 1;
   return Product(bytes, (BatchesAhead(bytes) + 1) * (worker == 0 ? others : 1));
 }
@@ -159,6 +160,7 @@ MemoryNeed PsNeed(const Config& config, const Layout& layout, int ps) {
 
 MemoryNeed WorkerNeed(const Config& config, const Layout& layout, const DataSize& data, int worker) {
   const bool fed = IsFed(config, worker);
+  const bool in_message = fed && !HasSparseRows(config.data);  // batches are read in place
   const int64_t rows = MaxBatchRows(config, data.train_rows, data.test_rows);
   const double gradients = static_cast<double>(config.train.in_flight + 1);
   const auto towers = static_cast<double>(config.device.towers());
@@ -174,7 +176,7 @@ MemoryNeed WorkerNeed(const Config& config, const Layout& layout, const DataSize
        {"the model's values for a batch", kSmallerBatch,
         towers * 4 * Product(rows, ValuesPerRow(config.model))},
        {"the rows of a batch", kSmallerBatch,
-        fed ? 0 : towers * (InputBytes(config, data, rows) + 12.0 * static_cast<double>(rows))},
+        in_message ? 0 : towers * (InputBytes(config, data, rows) + 12.0 * static_cast<double>(rows))},
        {"data", kLessData, fed ? 0 : data.bytes},
        {"the order of the rows", "Set data.shuffle: false, or use less data",
         fed ? 0 : OrderBytes(config, data) * (worker == 0 && FeedsOthers(config) ? 2 : 1)},

@@ -140,6 +140,24 @@ TEST_CASE("memory need: with split: feed only worker 0 needs the data; batches o
   CHECK(bytes(0) > shard);
 }
 
+TEST_CASE(
+    "memory need: a fed worker whose model takes all features of sparse rows writes them as dense ones") {
+  Config config = LinearCluster(1, 2, 1);
+  config.data.split = Split::kFeed;
+  config.data.train.format = DataFormat::kLibsvm;
+  config.data.train.rows = 100;
+  config.model.inputs = 1 << 20;
+  config.train.batch_size = 10;
+  DataSize data;
+  data.train_rows = 100;
+  data.row_features = 20;
+  const auto bytes = [&] { return WorkerNeed(config, LayoutOf(config), data, 1).bytes(); };
+  config.model.table = TableKind::kNone;
+  const double dense = bytes();
+  config.model.table = TableKind::kAuto;
+  CHECK(dense - bytes() == 4.0 * 10 * (1 << 20));
+}
+
 TEST_CASE("memory need: nothing is refused where nobody knows what the machine has") {
   const Config config = MlpCluster(10000000, 1);
   CHECK(WhyTooLarge(PsNeed(config, LayoutOf(config), 0), {}).empty());

@@ -206,13 +206,15 @@ Traffic RunTraffic(const Config& config, const Layout& layout, int ps, int worke
   return traffic;
 }
 
-Traffic FeedTraffic(const Config& config, int64_t rows, bool as_bytes) {
-  const auto bytes = static_cast<size_t>(FedBatchBytes(rows, *config.model.inputs, as_bytes));
+Traffic FeedTraffic(const Config& config, int64_t rows, bool as_bytes, double row_features) {
+  net::BatchHead head = FedForm(config, rows, as_bytes, row_features);
+  const auto bytes = static_cast<size_t>(FedBatchBytes(head, *config.model.inputs));
   const std::vector<std::byte> values(std::min(bytes, net::kInlineBytes));  // larger values are not read
   net::Encoder encoder;
   const net::Envelope envelope{1, 0, 1};
-  const auto number = static_cast<uint32_t>(rows);
-  const net::BatchHead head = {1, false, number, as_bytes, 1, 1, 1, number, config.net.checksum ? 1u : 0u};
+  head.local_step = head.epoch = head.batch_in_epoch = head.batches_per_epoch = 1;
+  head.max_rows = head.rows;
+  head.checksum = config.net.checksum ? 1 : 0;
   Traffic traffic;
   traffic.in = static_cast<double>(
       Size(encoder.Finish(envelope, wire::CreateNeedBatch(encoder.Begin(), 1, 1, true, 1))));

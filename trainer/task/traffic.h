@@ -32,7 +32,7 @@ Traffic RunTraffic(const Config& config, const Layout& layout, int ps, int worke
 double PushMicroseconds(const Layout& layout, int ps, bool local, double keys = 0);
 
 // A batch of `rows` rows from worker 0 to another worker (data.split: feed), and the request for it. Counted
-// at worker 0. `config`: as RunTask() completes it.
-Traffic FeedTraffic(const Config& config, int64_t rows, bool as_bytes);
+// at worker 0. `config`: as RunTask() completes it. `as_bytes`, `row_features`: as in DataSize.
+Traffic FeedTraffic(const Config& config, int64_t rows, bool as_bytes, double row_features = 0);
 
 }  // namespace dtrain

@@ -100,6 +100,12 @@ TEST_CASE("traffic: a batch that is fed is its features as the data set keeps th
   CHECK(images.in < 120);
   CHECK(FeedTraffic(config, 50, false).out - images.out == 50 * 784 * 3);
   CHECK(FeedTraffic(config, 1000000000, true).out > 788e9);  // and takes no memory
+  config.data.train.format = DataFormat::kLibsvm;
+  config.model.inputs = 1 << 20;
+  config.data.class_weights = {"balanced"};
+  const Traffic sparse = FeedTraffic(config, 1000, false, 20);
+  CHECK(sparse.out > 1000 * (4 + 4 + 4 + 20 * (4 + 3)));
+  CHECK(sparse.out < 1000 * (4 + 4 + 4 + 20 * (4 + 3)) + 200);
 }
 
 TEST_CASE("traffic: a step of a table moves the rows of its batch and the keys of another one") {

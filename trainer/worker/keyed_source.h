@@ -21,6 +21,8 @@ class KeyedSource : public BatchSource {
               const BatchForm& form = {});
 
   bool Next(Batch* batch) override;
+  // From now on numbers of rows are scaled so. Call it before batches are read, or before Seek().
+  void UseScale(const FittedScale& scale) { form_.scale = scale; }
   // Reads one batch more, if there is room for it.
   void ReadAhead() override;
   // The batch of the last Next().
@@ -47,7 +49,7 @@ class KeyedSource : public BatchSource {
   const std::unique_ptr<BatchSource> source_;
   const TableLayout& table_;
   const int64_t ahead_;
-  const BatchForm form_;
+  BatchForm form_;
   KeySorter sorter_;
   Owned current_;           // never null
   std::deque<Owned> next_;  // those behind it, in order

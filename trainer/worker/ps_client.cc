@@ -92,6 +92,7 @@ void PsClient::Wait(const char* what) {
   if (ReceiveOne(Clock::now() + slice_) && ++in_a_row_ < kMessagesInARow) return;
   in_a_row_ = 0;
   activity_.Turn();
+  if (on_quiet_) on_quiet_();
   peers_.OnQuiet(Clock::now(), what);
 }
 

@@ -5,6 +5,7 @@
 // Owner and thread: the worker.
 #pragma once
 
+#include <functional>
 #include <utility>
 
 #include "base/clock.h"
@@ -58,6 +59,9 @@ class PsClient {
   // For a worker that is busy for long: throws like Attend(), but takes no messages.
   void CheckAllAlive();
 
+  // Called now and then during each wait for a ps; may throw.
+  void set_on_quiet(std::function<void()> on_quiet) { on_quiet_ = std::move(on_quiet); }
+
   // For calls that need not wait.
   Conversations& peers() { return peers_; }
   Exchanges& exchanges() { return exchanges_; }
@@ -75,8 +79,9 @@ class PsClient {
   Conversations peers_;  // by ps
   Exchanges exchanges_;
   const milliseconds slice_;  // how often a wait checks heartbeats, repeats, and room in a queue
-  int in_a_row_ = 0;          // messages that Wait() has taken without a look at the clock
-  net::Message message_;      // the last one received
+  std::function<void()> on_quiet_;
+  int in_a_row_ = 0;      // messages that Wait() has taken without a look at the clock
+  net::Message message_;  // the last one received
   const wire::Envelope* answer_ = nullptr;
   size_t answer_from_ = 0;
 };

@@ -76,6 +76,7 @@ Worker::Worker(const Config& config, TaskId self, const Layout& layout, const De
       model_(config, layout, devices, store),
       more_hooks_(std::move(more_hooks)) {
   exchanges_.set_parameters(model_.here());
+  client_.set_on_quiet([this] { data_.CheckFeeder(); });  // a round may wait for those that it feeds
   if (store != nullptr) exchanges_.PushAddresses();
   if (devices.on_gpu() && store == nullptr) {
     exchanges_.set_on_weights(

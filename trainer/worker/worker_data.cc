@@ -36,6 +36,7 @@ void WorkerData::Open(uint64_t run_id, uint64_t feed_token) {
     auto source = std::make_unique<FeedSource>(config_, worker_, transport_, activity_, attend_);
     fed_ = source.get();
     source_ = std::move(source);
+    Key();
     log_.Detail("all batches come from {}", TaskNameAndAddress(config_.cluster, {Role::kWorker, 0}));
     return;
   }
@@ -59,16 +60,37 @@ void WorkerData::Open(uint64_t run_id, uint64_t feed_token) {
 
 void WorkerData::MakeSource() {
   source_ = MakeBatchSource(config_, loaded_.train, worker_, static_cast<int>(config_.cluster.worker.size()));
-  if (layout_.table) {
-    auto keyed = std::make_unique<KeyedSource>(std::move(source_), *layout_.table, config_.train.in_flight,
-                                               batch_form());
-    keyed_ = keyed.get();
-    source_ = std::move(keyed);
-  }
+  Key();
   source_->Attend([this] {
     attend_();
     return !activity_.leaving();
   });
+}
+
+// Where the weights are rows of a table, the batches of source_ are numbered by these.
+void WorkerData::Key() {
+  if (!layout_.table) return;
+  auto keyed = std::make_unique<KeyedSource>(std::move(source_), *layout_.table, config_.train.in_flight,
+                                             batch_form());
+  keyed_ = keyed.get();
+  source_ = std::move(keyed);
+}
+
+// Numbers beside the rows of a table are scaled here, as the rows of worker 0 say, which ps 0 knows.
+void WorkerData::TakeScale(const std::optional<InputForm>& form) {
+  if (fed_ == nullptr || layout_.form.numbers.count == 0 || config_.data.scale == FeatureScale::kNone) return;
+  if (!form || form->scale.empty()) {
+    throw UserError(
+        "data.scale: the scale of {} is too long to be told to the workers that worker 0 feeds. Set "
+        "data.split: shard, or data.scale: none.",
+        Plural(layout_.form.numbers.count, "number"));
+  }
+  const auto scaled = static_cast<int64_t>(form->scale.shift.size());
+  if (scaled != layout_.form.numbers.count) {
+    throw Failure(ExitCode::kInternal, fmt::format("the run has {}, and the model {}",
+                                                   Plural(scaled, "number"), layout_.form.numbers.count));
+  }
+  keyed_->UseScale(form->scale);
 }
 
 BatchForm WorkerData::batch_form() const {
@@ -163,6 +185,7 @@ bool WorkerData::TakeUp(const wire::Start& start) {
   std::optional<InputForm> form;
   if (start.inputs() != nullptr) form = DecodeForm(*start.inputs());
   const bool is_new = form && UseFit(*form);
+  TakeScale(form);
   CompareRows({static_cast<int64_t>(start.rows()), start.labels()});
   const std::string dealt = start.dealt() == nullptr ? "" : start.dealt()->str();
   DataPlan taken;

@@ -71,6 +71,8 @@ class WorkerData {
  private:
   void Open(uint64_t run_id, uint64_t feed_token);
   void MakeSource();
+  void Key();
+  void TakeScale(const std::optional<InputForm>& form);
   std::vector<std::string> Environment() const;
   bool UseFit(const InputForm& fit);
   void CompareRows(const DataFingerprint& chief);
@@ -89,7 +91,7 @@ class WorkerData {
   bool told_too_long_ = false;
   std::unique_ptr<BatchSource> source_;
   KeyedSource* keyed_ = nullptr;                // source_, with a table
-  FeedSource* fed_ = nullptr;                   // source_, when worker 0 deals out the batches
+  FeedSource* fed_ = nullptr;                   // in source_, when worker 0 deals out the batches
   std::unique_ptr<net::Channel> feed_channel_;  // of worker 0 until it makes the feeder
   std::unique_ptr<Feeder> feeder_;
 };
