@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -77,6 +78,34 @@ TEST_CASE("sources: one table gives the same weights from a file, a list, a patt
   CHECK(job.Crc(job.Path("part-*.csv")) == expected);
   CHECK(job.Crc("exec:cat " + job.Path("all.csv")) == expected);
   CHECK(job.Crc("exec:gzip -c " + job.Path("all.csv")) == expected);
+}
+
+TEST_CASE("sources: packed images are unpacked once into a cache, and train as plain ones that are mapped") {
+  const std::string directory = NewDirectory(), config = directory + "/job.yaml";
+  std::vector<uint8_t> labels(60);
+  for (size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<uint8_t>(i % 3);
+  WriteFile(directory + "/images", IdxImageContent(60, 2, 3));
+  WriteFile(directory + "/labels", IdxLabelContent(labels));
+  WriteFile(config,
+            "model: {kind: softmax, outputs: 3}\n"
+            "data: {train: {format: idx, images: images, labels: labels}, cache: none, cache_dir: cache}\n"
+            "train: {batch_size: 8, epochs: 5, mode: sync}\n");
+  const auto crc = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"--workers", "2", "--set",
+                                          "data.cache_dir=" + directory + "/cache"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Json result = RunLocal(config, arguments);
+    return result.is_object() ? result["model_crc"].get<std::string>() : "";
+  };
+  const std::string expected = crc({});
+  REQUIRE(!expected.empty());
+  REQUIRE(std::system(("gzip " + directory + "/images").c_str()) == 0);
+  const std::string packed = "data.train.images=" + directory + "/images.gz";
+  CHECK(crc({"--set", packed, "--set", "data.cache=file"}) == expected);
+  CHECK(crc({"--set", packed, "--set", "data.cache=file", "--set", "data.split=feed"}) == expected);
+  const Done refused = Run({"local", "--config", config, "--workers", "1", "--set", packed});
+  CHECK(refused.code == 2);
+  CHECK(Contains(refused.error + refused.output, "Set data.cache: file, which unpacks it once"));
 }
 
 TEST_CASE("sources: one set of images gives the same weights and figures from a file, a list and a pattern") {

@@ -233,8 +233,8 @@ std::vector<Field> CommonDataFields() {
               {"file", DataCache::kFile}},
              "Where a worker keeps its training rows. device: in the memory of its GPU too, if they fit; a "
              "step then sends the numbers of its rows and not the rows. Without a GPU it is memory. none: "
-             "nowhere, they are read from their files in each epoch, in constant memory; file: parsed, in a "
-             "file under data.cache_dir."),
+             "nowhere, they are read from their files in each epoch, in constant memory; file: parsed, and "
+             "images unpacked, in a file under data.cache_dir."),
       Row(DT_KEY(data.cache_dir), FieldType::kOutputPath, kTask,
           "The directory of cached rows (data.cache: file). Runs of the same data share one cache; delete it "
           "when you like. With none it keeps where the rows are, so that tasks on one disk pass over all "

@@ -289,8 +289,6 @@ void Rules::CheckRows() {
            "data.cache",
            "with data.split = feed worker 0 gives rows of many places to all, and keeps none of a pipe. Try "
            "memory, or data.split: shard.");
-  RefuseIf(data.cache == DataCache::kFile && data.train.format == DataFormat::kIdx, "data.cache",
-           "a cache is of CSV: images of IDX lie in their file as they are needed. Try none, which maps it.");
   CheckHeldOut();
   CheckWeights();
   CheckRenames();

@@ -1,5 +1,6 @@
 #include "trainer/rows/idx.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -83,6 +84,22 @@ IdxShape PeekIdx(const std::string& path, const std::string& key, const IdxKind&
   return ReadHeader(&file, kind);
 }
 
+// Throws unless the file has given `got` bytes of records, which are all that its header promises, and ends.
+void CheckEnd(const IdxKind& kind, const IdxShape& shape, int64_t got, InputBytes* file) {
+  const int64_t size = shape.count * shape.row_bytes;
+  if (got < size) {
+    ThrowTruncated(*file, kind.header_bytes() + got,
+                   fmt::format("{} of {} must end at byte {}", Plural(shape.count, kind.one, kind.name),
+                               Plural(shape.row_bytes, "byte"), kind.header_bytes() + size));
+  }
+  uint8_t beyond = 0;
+  if (file->Read(&beyond, 1) == 0) return;
+  throw UserError(
+      "{}: byte {}: more bytes follow after the last of {}; the header must count them all. "
+      "The file is damaged: fetch it anew.",
+      file->path(), kind.header_bytes() + size, Plural(shape.count, kind.one, kind.name));
+}
+
 // Appends the records to `bytes`.
 IdxShape AppendIdx(const std::string& path, const std::string& key, const IdxKind& kind,
                    LargeVector<uint8_t>* bytes) {
@@ -91,19 +108,7 @@ IdxShape AppendIdx(const std::string& path, const std::string& key, const IdxKin
   const int64_t size = shape.count * shape.row_bytes;
   const size_t begin = bytes->size();
   bytes->resize(begin + static_cast<size_t>(size));
-  const int64_t got = file.Read(bytes->data() + begin, size);
-  if (got < size) {
-    ThrowTruncated(file, kind.header_bytes() + got,
-                   fmt::format("{} of {} must end at byte {}", Plural(shape.count, kind.one, kind.name),
-                               Plural(shape.row_bytes, "byte"), kind.header_bytes() + size));
-  }
-  uint8_t beyond = 0;
-  if (file.Read(&beyond, 1) != 0) {
-    throw UserError(
-        "{}: byte {}: more bytes follow after the last of {}; the header must count them all. "
-        "The file is damaged: fetch it anew.",
-        path, kind.header_bytes() + size, Plural(shape.count, kind.one, kind.name));
-  }
+  CheckEnd(kind, shape, file.Read(bytes->data() + begin, size), &file);
   return shape;
 }
 
@@ -162,6 +167,26 @@ IdxBytes ReadIdxImages(const std::string& path, const std::string& key) {
 }
 IdxBytes ReadIdxLabels(const std::string& path, const std::string& key) {
   return ReadIdx(path, key, kLabels);
+}
+
+void UnpackIdxImages(const std::string& path, const std::string& key,
+                     const std::function<void(std::string_view)>& write) {
+  InputBytes file(path, key);
+  const IdxShape shape = ReadHeader(&file, kImages);
+  std::string bytes;
+  for (const int64_t number :
+       {int64_t{kImages.magic}, shape.count, shape.row_bytes / shape.columns, shape.columns}) {
+    for (int shift = 24; shift >= 0; shift -= 8) bytes.push_back(static_cast<char>(number >> shift));
+  }
+  write(bytes);
+  const int64_t size = shape.count * shape.row_bytes;
+  bytes.resize(1 << 20);
+  int64_t got = 0;
+  while (const int64_t more = file.Read(bytes.data(), std::min<int64_t>(size - got, 1 << 20))) {
+    write({bytes.data(), static_cast<size_t>(more)});
+    got += more;
+  }
+  CheckEnd(kImages, shape, got, &file);
 }
 
 IdxFiles FindIdxFiles(const std::vector<std::string>& images, const std::vector<std::string>& labels,

@@ -6,8 +6,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/large_vector.h"
@@ -39,6 +41,11 @@ struct IdxBytes {
 };
 IdxBytes ReadIdxImages(const std::string& path, const std::string& key);
 IdxBytes ReadIdxLabels(const std::string& path, const std::string& key);
+
+// Gives the bytes of the plain file of these images to `write`, part by part: the header, then the pixels.
+// What was written before an error is no whole file.
+void UnpackIdxImages(const std::string& path, const std::string& key,
+                     const std::function<void(std::string_view)>& write);
 
 // Reads labels, each in [0, classes). `rules.classes` must be set.
 std::vector<uint8_t> ReadIdxLabelsOf(const std::string& path, const std::string& key,

@@ -171,14 +171,19 @@ void ThrowNoCache(const std::string& path, int error) {
       error);
 }
 
-CacheFile CacheFileOf(const DataConfig& data, const LabelRules& rules, const std::vector<InputColumn>& how,
-                      int64_t inputs, const char* ending) {
-  const std::vector<std::string> files = SourceFiles(data.train.path, "data.train.path");
+std::string MakeCacheDirectory(const DataConfig& data) {
   const std::string directory = data.cache_dir.empty() ? "dtrain-cache" : data.cache_dir;
-  const std::string parsing = ParsingOf(data, rules, how, inputs, files).dump();
   std::error_code error;
   fs::create_directories(directory, error);
   if (error) ThrowNoCache(directory, error.value());
+  return directory;
+}
+
+CacheFile CacheFileOf(const DataConfig& data, const LabelRules& rules, const std::vector<InputColumn>& how,
+                      int64_t inputs, const char* ending) {
+  const std::vector<std::string> files = SourceFiles(data.train.path, "data.train.path");
+  const std::string parsing = ParsingOf(data, rules, how, inputs, files).dump();
+  const std::string directory = MakeCacheDirectory(data);
   return {fmt::format("{}/{}-{:08x}.{}", directory, fs::path(files.front()).filename().string(),
                       Crc32cExtend(0, parsing.data(), parsing.size()), ending),
           parsing + StatesOf(files).dump()};

@@ -26,6 +26,9 @@ struct CacheFile {
   std::string made_of;  // a file that was made of something else is not used
 };
 
+// Returns data.cache_dir, or what it is by default, and makes it. Throws as ThrowNoCache().
+std::string MakeCacheDirectory(const DataConfig& data);
+
 // Returns the name of the cache of these data, and makes its directory. `how`: as in CsvLayout. `inputs`: the
 // features of a row. `ending`: of its name. Throws UserError for files that are not there, and as
 // ThrowNoCache().

@@ -26,6 +26,7 @@
 #include "trainer/sets/row_cache.h"
 #include "trainer/sets/running_scale.h"
 #include "trainer/sets/streamed_set.h"
+#include "trainer/sets/unpacked_images.h"
 
 namespace dtrain {
 namespace {
@@ -34,8 +35,11 @@ namespace {
 DataSet LoadOther(const Config& config, const DataSourceConfig& source, const std::string& part) {
   if (source.format == DataFormat::kIdx) {
     const IdxFiles files = FindIdxFiles(source.images, source.labels, "data." + part);
-    if (part == "train" && config.data.cache == DataCache::kNone)
-      return MapImages(files, LabelRulesOf(config.model));
+    const DataCache cache = config.data.cache;
+    if (part == "train" && (cache == DataCache::kNone || cache == DataCache::kFile)) {
+      return MapImages(cache == DataCache::kFile ? UnpackImages(config.data, files) : files,
+                       LabelRulesOf(config.model));
+    }
     IdxSet set = ReadIdxSet(files, "data." + part, LabelRulesOf(config.model));
     return BytesInMemory(std::move(set.images.bytes), std::move(set.labels), set.images.shape.row_bytes,
                          ClassesOf(config.model));

@@ -61,7 +61,9 @@ void MappedImages::Map(const std::string& path) {
   const InputBytes file(path, kKey);
   if (file.compressed()) {
     throw UserError(
-        "{}: is packed; with data.cache: none it is mapped as it is. Unpack it, or set data.cache: memory.",
+        "{}: is packed; with data.cache: none it is mapped as it is. Set data.cache: file, which unpacks it "
+        "once "
+        "into data.cache_dir, or memory.",
         path);
   }
   const auto map_bytes = static_cast<size_t>(kHeaderBytes + shape.count * shape.row_bytes);

@@ -1,6 +1,6 @@
-// Plain IDX files of images that are mapped into memory, not read (data.cache: none): files of
-// any size, whose pages the system keeps or drops. Their labels, a byte each, are in memory. Thread: any; a
-// free function. Errors are UserErrors with file, byte and value.
+// Plain IDX files of images that are mapped into memory, not read (data.cache: none or file): files of any
+// size, whose pages the system keeps or drops. Their labels, a byte each, are in memory. Thread: any; a free
+// function. Errors are UserErrors with file, byte and value.
 #pragma once
 
 #include "trainer/rows/idx.h"
