@@ -30,7 +30,7 @@ class BatchBuffer {
 
   void Fill(gpu::Span<const int64_t> rows, Batch* batch) {
     Grow(static_cast<size_t>(rows.size));
-    rows = set_->FileRows(rows, &file_rows_);
+    rows = FileRows(rows);
     const auto data = [](auto& values) { return values.empty() ? nullptr : values.data(); };
     const RowsOut out{data(inputs_), &sparse_, data(labels_), data(targets_), data(weights_)};
     set_->Read(rows, out);
@@ -62,12 +62,31 @@ class BatchBuffer {
     if (set_->weighted() || class_weights_.size > 0) weights_.resize(rows);
   }
 
+  // Returns the numbers of rows in the files. A view finds each row by counting; of a set in memory, whose
+  // rows come as fast, they are written down once.
+  gpu::Span<const int64_t> FileRows(gpu::Span<const int64_t> rows) {
+    constexpr int64_t kMaxWritten = 16 << 20;  // 64 MiB
+    const HeldOutView* const view = set_->view();
+    const bool writes =
+        view != nullptr && numbered_ && set_->blocks() == nullptr && view->rows() <= kMaxWritten;
+    if (!writes) return set_->FileRows(rows, &file_rows_);
+    for (int64_t row = written_.empty() ? 0 : view->rows(); row < view->rows(); ++row) {
+      written_.push_back(static_cast<uint32_t>(view->FileRow(row)));
+    }
+    file_rows_.resize(static_cast<size_t>(rows.size));
+    for (int64_t i = 0; i < rows.size; ++i) {
+      file_rows_[static_cast<size_t>(i)] = written_[static_cast<size_t>(rows[i])];
+    }
+    return file_rows_;
+  }
+
   const std::shared_ptr<const DataSet> set_;
   const bool numbered_;
   const gpu::Span<const float> class_weights_;
   bool without_inputs_ = false;
-  size_t rows_ = 0;  // for which there is memory
-  std::vector<int64_t> file_rows_;
+  size_t rows_ = 0;                 // for which there is memory
+  std::vector<int64_t> file_rows_;  // of the batch
+  std::vector<uint32_t> written_;   // of all rows
   std::vector<float> inputs_;
   SparseBuffer sparse_;
   std::vector<int32_t> labels_;
