@@ -26,7 +26,7 @@
 #include "trainer/config/config.h"
 #include "trainer/input/sources.h"
 #include "trainer/rows/criteo_line.h"
-#include "trainer/rows/csv_table.h"
+#include "trainer/rows/read_table.h"
 #include "trainer/rows/vw_line.h"
 #include "trainer/sets/csr_set.h"
 #include "trainer/sets/load_data.h"

@@ -15,6 +15,7 @@
 #include "trainer/input/csv_reader.h"
 #include "trainer/input/data_test_util.h"
 #include "trainer/rows/csv_table.h"
+#include "trainer/rows/read_table.h"
 
 namespace dtrain {
 namespace {

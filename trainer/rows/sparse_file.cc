@@ -1,7 +1,6 @@
 #include "trainer/rows/sparse_file.h"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <utility>
 
@@ -10,7 +9,6 @@
 #include "base/json.h"
 #include "trainer/rows/criteo_line.h"
 #include "trainer/rows/libsvm_line.h"
-#include "trainer/rows/pass.h"
 #include "trainer/rows/vw_line.h"
 
 namespace dtrain {
@@ -88,37 +86,6 @@ RowFile::Read SparseFile::ReadRow(ParsedRows* rows, RowLabels* labels) {
   rows->sparse.Add(line_.ids.data(), line_.values.data(), line_.ids.size());
   if (weighted_) rows->weights.push_back(static_cast<float>(line_.weight));
   return Read::kRow;
-}
-
-SparseFacts ScanSparseRows(const DataConfig& data) {
-  SourceInputs inputs(data.train.path, "data.train.path");
-  Pass pass(data, RowContext(), &inputs);
-  ClassCounter counter(data);
-  SparseFacts facts;
-  for (ParsedRows row; pass.Next(&row, nullptr); row.Clear()) {
-    counter.Count(pass.rows().path(), pass.rows().label());
-    for (const uint64_t id : row.sparse.ids) {
-      facts.inputs = std::max(facts.inputs, static_cast<int64_t>(id) + 1);
-    }
-  }
-  facts.classes = counter.classes();
-  return facts;
-}
-
-SparseSize EstimateSparseSize(const DataConfig& data, SourceInputs* inputs) {
-  constexpr int64_t kSampleBytes = 1 << 20;
-  DataConfig lenient = data;  // what is wrong with a row is told when it is read
-  lenient.bad_rows = BadRows::kSkip;
-  lenient.bad_rows_limit = std::numeric_limits<int64_t>::max();
-  Pass pass(lenient, RowContext(), inputs);
-  double features = 0;
-  for (ParsedRows row; pass.read_bytes() < kSampleBytes && pass.Next(&row, nullptr); row.Clear()) {
-    features += static_cast<double>(row.sparse.ids.size());
-  }
-  const auto rows = static_cast<double>(pass.count());
-  const auto read = static_cast<double>(std::max<int64_t>(1, pass.read_bytes()));
-  return {static_cast<int64_t>(static_cast<double>(pass.expected_bytes()) / read * rows),
-          features / std::max(1.0, rows)};
 }
 
 }  // namespace dtrain

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "trainer/config/config.h"
-#include "trainer/input/sources.h"
+#include "trainer/input/input_bytes.h"
 #include "trainer/input/text_reader.h"
 #include "trainer/rows/row_file.h"
 #include "trainer/rows/sparse_line.h"
@@ -36,23 +36,6 @@ class SparseFile : public LineFile {
   const std::unique_ptr<LineParser> parser_;
   SparseLine line_;
 };
-
-// SparseFacts: what a pass over all rows of data.train finds. A feature counts also where its value is 0.
-struct SparseFacts {
-  int64_t inputs = 1;   // the largest feature and one
-  int64_t classes = 2;  // where labels are classes (ClassCounter)
-};
-// Reads data.train, whose lines are sparse rows. Rows that cannot be read are left out, where data.bad_rows
-// says so.
-SparseFacts ScanSparseRows(const DataConfig& data);
-
-// The rows of a source of sparse rows and their features, estimated from those of the first MiB of its first
-// file.
-struct SparseSize {
-  int64_t rows = 0;
-  double features = 0;  // of each
-};
-SparseSize EstimateSparseSize(const DataConfig& data, SourceInputs* inputs);
 
 // The parser of data.train.format, for features [0, inputs); unset: of any number. A feature beyond is a
 // fault. `labels`: each row has one; else libsvm's may lack it. Lines of vw and criteo may lack it anyway.

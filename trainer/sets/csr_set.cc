@@ -6,9 +6,8 @@
 
 #include "base/check.h"
 #include "base/error.h"
-#include "trainer/rows/csv_table.h"
 #include "trainer/rows/pass.h"
-#include "trainer/rows/row_files.h"
+#include "trainer/rows/read_table.h"
 #include "trainer/sets/cache_file.h"
 
 namespace dtrain {

@@ -8,7 +8,7 @@
 
 #include "trainer/batch/input_form.h"
 #include "trainer/config/config.h"
-#include "trainer/rows/csv_table.h"
+#include "trainer/rows/read_table.h"
 #include "trainer/sets/source.h"
 
 namespace dtrain {

@@ -21,7 +21,7 @@
 #include "trainer/rows/label_rules.h"
 #include "trainer/rows/pass.h"
 #include "trainer/rows/row_files.h"
-#include "trainer/rows/sparse_file.h"
+#include "trainer/rows/sparse_scan.h"
 #include "trainer/sets/generators.h"
 
 namespace dtrain {
