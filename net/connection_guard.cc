@@ -186,6 +186,7 @@ void ConnectionGuard::ForgetTheTaken() {
 
 void ConnectionGuard::Look(TimePoint now) {
   ForgetTheTaken();
+  asks_.store(gone_ + gone_before_ > 0, std::memory_order_relaxed);
   std::vector<std::pair<TimePoint, int>> strangers;
   for (auto& [fd, connection] : connections_) {
     const std::optional<uint64_t> consumed = connection.ended ? std::nullopt : Consumed(fd);

@@ -46,6 +46,9 @@ class ConnectionGuard {
   // A message has come from the connection with this descriptor (ZMQ_SRCFD). `first`: it is the empty one
   // with which a connection begins. Costs nanoseconds.
   void Received(int fd, bool known, bool first);
+  // Newcomers wait until the socket has run dry. A channel that is always given a message while it waits does
+  // not see that: so it looks whether there is one before it waits.
+  bool AsksIfDry() const { return asks_.load(std::memory_order_relaxed); }
   // The socket had no message, whether it was waited for or not. A channel that goes on waiting says so again
   // and again: newcomers may have to wait for that.
   void RanDry() { dry_.store(dry_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
@@ -93,6 +96,7 @@ class ConnectionGuard {
   const int listening_fd_;
   std::vector<Count> counts_;  // by descriptor
   std::atomic<uint64_t> total_{0}, dry_{0};
+  std::atomic<bool> asks_{false};
   void* events_ = nullptr;                           // the monitor's socket; of the thread
   int stop_fd_ = -1;                                 // readable when the thread is to end
   std::unordered_map<int, Connection> connections_;  // this and the fields below: of the thread

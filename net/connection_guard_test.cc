@@ -107,12 +107,12 @@ struct Server {
     channel = transport->NewChannel();
     address = channel->Bind("127.0.0.1:0");
   }
-  // Takes what comes, on a thread, as the loop of a ps does.
-  void Loop() {
-    loop = std::thread([this] {
+  // Takes what comes, on a thread, as the loop of a ps does, and waits for it so long each time.
+  void Loop(milliseconds wait = milliseconds(20)) {
+    loop = std::thread([this, wait] {
       NodeId from;
       Message message;
-      while (!stop) channel->Receive(Clock::now() + milliseconds(20), &from, &message);
+      while (!stop) channel->Receive(Clock::now() + wait, &from, &message);
     });
   }
   void EndLoop() {
@@ -336,6 +336,33 @@ TEST_CASE("connection guard: strangers that have gone count as long as nobody ta
   server.Loop();
   RawPeer late(server.address);
   CHECK(late.IsGreeted(kPatience));
+  server.EndLoop();
+}
+
+// A channel that gets a message each time that it waits never sees by itself that no other one was there.
+TEST_CASE(
+    "connection guard: strangers that have gone make room for others though a task always has a message") {
+  ConnectionGuard::Limits limits = WideLimits();
+  limits.strangers = 8;
+  Server server(limits);
+  Client task(server);
+  server.channel->SetKnown(task.id, true);
+  server.Serve(*task.channel, task.id);
+  server.Loop(milliseconds(1000));
+  std::atomic<bool> stop{false};
+  std::thread asks([&] {
+    while (!stop) {
+      Message message = TextMessage("ask");
+      task.channel->Send(task.id, message);
+      std::this_thread::sleep_for(milliseconds(5));
+    }
+  });
+  const TimePoint begun = Clock::now();
+  int came = 0;
+  while (came < 20 && SecondsSince(begun) < 10 && RawPeer(server.address).IsGreeted(kPatience)) ++came;
+  CHECK(came == 20);
+  stop = true;
+  asks.join();
   server.EndLoop();
 }
 

@@ -1,6 +1,9 @@
 #include "net/handshake_monitor.h"
 
 #include <fmt/format.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <zmq.h>
 
 #include <cerrno>
@@ -17,6 +20,9 @@ namespace {
 constexpr int kEvents = ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
                         ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_SUCCEEDED |
                         ZMQ_EVENT_CONNECTED;
+
+// An acknowledgement may be delayed, so it takes longer than one way to and fro.
+constexpr int kRoundTrips = 4;
 
 }  // namespace
 
@@ -51,6 +57,7 @@ void HandshakeMonitor::Read() {
     unanswered_since_.reset();
     if (event == ZMQ_EVENT_CONNECTED) {
       unanswered_since_ = Clock::now();
+      descriptor_ = static_cast<int>(value);
       continue;
     }
     failure_ = event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH              ? Failure::kRefused
@@ -63,6 +70,16 @@ void HandshakeMonitor::Read() {
 
 bool HandshakeMonitor::Unanswered(milliseconds timeout) const {
   return unanswered_since_ && Clock::now() - *unanswered_since_ > timeout;
+}
+
+// libzmq may have closed the connection meanwhile. Of another one's descriptor the answer is as good as a
+// guess, and the worst of it is one more attempt.
+bool HandshakeMonitor::Unacknowledged(milliseconds timeout) const {
+  tcp_info info{};
+  socklen_t size = sizeof(info);
+  if (!Unanswered(timeout) || getsockopt(descriptor_, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return false;
+  const bool none = info.tcpi_unacked > 0 && info.tcpi_bytes_acked <= 1;  // a 1 is of the connection itself
+  return none && Unanswered(milliseconds(kRoundTrips * info.tcpi_rtt / 1000));
 }
 
 std::string HandshakeMonitor::Text(const KeyRing* keys) const {

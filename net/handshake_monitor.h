@@ -26,6 +26,9 @@ class HandshakeMonitor {
   bool succeeded() const { return failure_ == Failure::kNone; }
   // Whether it has been connected for so long, and the handshake has not ended.
   bool Unanswered(milliseconds timeout) const;
+  // Whether it has been connected for so long, and several times as long as a packet takes to and fro, and
+  // the peer's kernel has acknowledged nothing: it lets in nobody (ConnectionGuard).
+  bool Unacknowledged(milliseconds timeout) const;
   // libzmq does not try again.
   bool given_up() const { return failed() && failure_ != Failure::kClosed; }
   // Returns why the latest handshake has failed; empty: it has not. `keys`: of this task, may be null.
@@ -45,6 +48,7 @@ class HandshakeMonitor {
   const std::unique_ptr<void, int (*)(void*)> events_;
   Failure failure_ = Failure::kUnknown;
   std::optional<TimePoint> unanswered_since_;  // when Read() saw that it is connected
+  int descriptor_ = -1;                        // of that connection
 };
 
 }  // namespace dtrain::net

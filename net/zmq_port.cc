@@ -25,6 +25,10 @@ constexpr int kUnacknowledgedMs = 30'000;
 // How long a name that gives no connection is tried in IPv4, and then in IPv6.
 constexpr milliseconds kIpv4Timeout{4000};
 constexpr milliseconds kIpv6Timeout{1000};
+// By so much longer each further connection waits until the peer's kernel acknowledges something, up to a
+// limit.
+constexpr milliseconds kAdmissionSlower{5};
+constexpr milliseconds kAdmissionMax{1000};
 // libzmq gives a connection up for good when its handshake was refused. It is made anew after this time.
 constexpr milliseconds kRefusedPause{500};
 
@@ -100,10 +104,15 @@ void ZmqPort::TryOtherFamily(void* zmq_context, const ZmqOptions& options) {
 }
 
 // Where two keys are listed for the peer, the other one is tried next. A peer that is busy with strangers
-// accepts connections only for moments (ConnectionGuard). The kernel repeats a new connection more often than
-// an old one, so a new one gets in sooner.
+// accepts connections only for moments (ConnectionGuard). A new connection asks at once, and the kernel
+// repeats it more often than an old one, so a new one gets in sooner.
 void ZmqPort::RetryHandshake(void* zmq_context, const ZmqOptions& options) {
   handshakes->Read();
+  if (handshakes->Unacknowledged(admission_timeout)) {
+    admission_timeout = std::min(admission_timeout + kAdmissionSlower, kAdmissionMax);
+    Reopen(zmq_context, options, as_ipv6);
+    return;
+  }
   if (handshakes->Unanswered(answer_timeout)) {
     answer_timeout = std::min(2 * answer_timeout, milliseconds(kHandshakeMs));
     Reopen(zmq_context, options, as_ipv6);

@@ -57,7 +57,8 @@ struct ZmqPort {
   bool connected_once = false;
   uint64_t connections = 0;
   TimePoint opened;
-  milliseconds answer_timeout{1000};  // of a handshake; doubles at each attempt
+  milliseconds answer_timeout{1000};   // of a handshake; doubles at each attempt
+  milliseconds admission_timeout{80};  // for the first acknowledgement; grows at each attempt
   std::unique_ptr<HandshakeMonitor> handshakes;
   std::string last_refusal;  // why the connection before this one did not come about
   std::string server;        // with keys: whose listed key the peer has

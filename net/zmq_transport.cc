@@ -385,11 +385,15 @@ bool ZmqChannel::TakeFromOne(ZmqPort& port, TimePoint deadline, NodeId* from, Me
   while (true) {
     const TimePoint now = Clock::now();
     const int wait_ms = MillisecondsUntil(deadline, now);
-    if (wait_ms != 0 && wait_ms != port.receive_timeout_ms) {
-      SetOption(port.socket.get(), ZMQ_RCVTIMEO, wait_ms);
-      port.receive_timeout_ms = wait_ms;
+    Taken taken = Taken::kNothing;
+    if (wait_ms == 0 || (guard_ && guard_->AsksIfDry())) taken = Take(port, ZMQ_DONTWAIT, from, message);
+    if (wait_ms != 0 && taken == Taken::kNothing) {
+      if (wait_ms != port.receive_timeout_ms) {
+        SetOption(port.socket.get(), ZMQ_RCVTIMEO, wait_ms);
+        port.receive_timeout_ms = wait_ms;
+      }
+      taken = Take(port, 0, from, message);
     }
-    const Taken taken = Take(port, wait_ms == 0 ? ZMQ_DONTWAIT : 0, from, message);
     *at_once = taken == Taken::kMessage && Clock::now() - now < kNoWait;
     if (taken == Taken::kMessage) return true;
     if (EndsReceive(taken) || wait_ms == 0) return false;

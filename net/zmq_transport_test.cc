@@ -2,6 +2,8 @@
 #include "net/zmq_transport.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <linux/filter.h>
 #include <poll.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -9,6 +11,7 @@
 #include <zmq.h>
 
 #include <csignal>
+#include <fstream>
 #include <functional>
 #include <thread>
 
@@ -380,6 +383,49 @@ TEST_CASE("zmq channel: where nobody answers a connection, another one is made")
     connection = accept(listening, nullptr, nullptr);
   }
   for (const int connection : connections) close(connection);
+  close(listening);
+}
+
+// How many connections to this port of 127.0.0.1 were begun and are not ended yet.
+int ConnectionsTo(const std::string& address) {
+  const std::string remote = fmt::format(" 0100007F:{:04X} 0", ParseAddress(address).port);
+  std::ifstream table("/proc/net/tcp");
+  int count = 0;
+  for (std::string line; std::getline(table, line);) {
+    // The numbers of a line: its own, the local address, the remote one, the state.
+    const size_t local = line.find(": ") + 2, end = line.find(' ', local);
+    if (end != std::string::npos && line.compare(end, remote.size(), remote) == 0) ++count;
+  }
+  return count;
+}
+
+// Drops what would complete a connection, as ConnectionGuard does. False: not on this system.
+bool LetNobodyIn(int listening) {
+  sock_filter only_first_packets[] = {{BPF_LD | BPF_B | BPF_ABS, 0, 0, 13},
+                                      {BPF_ALU | BPF_AND | BPF_K, 0, 0, 0x12},
+                                      {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0x02},
+                                      {BPF_RET | BPF_K, 0, 0, 0xffff'ffff},
+                                      {BPF_RET | BPF_K, 0, 0, 0}};
+  const sock_fprog program{5, only_first_packets};
+  return setsockopt(listening, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) == 0;
+}
+
+TEST_CASE("zmq channel: where the peer lets nobody in, another connection asks every moment") {
+  const int listening = Listen("127.0.0.1:0");
+  if (!LetNobodyIn(listening)) return;
+  const std::string address = ListeningAddress(listening);
+  ZmqTransport transport;
+  const auto client = transport.NewChannel();
+  const NodeId id = NewNodeId();
+  const TimePoint begun = Clock::now();
+  client->Connect(id, address);
+  while (ConnectionsTo(address) < 5 && SecondsSince(begun) < 10) {
+    Message message = TextMessage("ask");
+    CHECK(client->Send(id, message) == SendResult::kFull);
+    NodeId from = 0;
+    client->Receive(Clock::now() + milliseconds(5), &from, &message);
+  }
+  CHECK(SecondsSince(begun) < 10);  // the fifth one would come after 15 s if each had its second to answer
   close(listening);
 }
 
