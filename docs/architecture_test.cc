@@ -175,10 +175,9 @@ TEST_CASE("architecture: runs, eval, predict, init and check read rows by the sa
   using Paths = std::set<std::string>;
   const std::map<std::string, std::string> sources = Sources();
   const std::string fields = "trainer/input/csv_field", header = "trainer/rows/csv_header";
-  // One opener of files of rows: runs read them in the sets, a trained model's in the row reader.
+  // One opener of files of rows: runs read them in passes, a trained model's in the row reader.
   CHECK(CallersOf(sources, "OpenRowFile", "trainer/rows/row_files") ==
-        Paths{"trainer/rows/row_reader.cc", "trainer/sets/csr_set.cc", "trainer/sets/piped_set.cc",
-              "trainer/survey/data_shape.cc"});
+        Paths{"trainer/rows/pass.cc", "trainer/rows/row_reader.cc"});
   CHECK(CallersOf(sources, "RowReader", "trainer/rows/row_reader") ==
         Paths{"cmd/models/evaluation.cc", "cmd/models/predict_command.cc"});
   // One splitter of records, strict for runs and models, lenient for a first look.
