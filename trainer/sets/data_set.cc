@@ -6,7 +6,6 @@
 
 #include "base/check.h"
 #include "trainer/sets/cache_file.h"
-#include "trainer/sets/source.h"
 
 namespace dtrain {
 namespace {
@@ -135,10 +134,6 @@ void DataSet::WillNeed(const std::vector<RowRun>& runs) const {
   std::vector<RowRun> of_files;
   for (const RowRun& run : runs) of_files.push_back(view_->FileRun(run));
   fetch_->WillNeed(of_files);
-}
-
-std::unique_ptr<BatchSource> DataSet::Stream(const Config& config, int worker, int workers) const {
-  return stream_ ? stream_(config, worker, workers) : nullptr;
 }
 
 void DataSet::HoldOut(std::shared_ptr<const HeldOutView> view, std::vector<int64_t> class_rows,

@@ -139,8 +139,10 @@ class DataSet {
   // Soon these rows are read, and no others.
   void WillNeed(const std::vector<RowRun>& runs) const;
 
-  // The batches of rows that come once, and cannot be read by number; null: all can be. Can be called once.
-  std::unique_ptr<BatchSource> Stream(const Config& config, int worker, int workers) const;
+  // Makes the batches of rows that come once, and cannot be read by number; null: all can be. Can be called
+  // once.
+  using StreamOf = std::function<std::unique_ptr<BatchSource>(const Config&, int worker, int workers)>;
+  const StreamOf& stream() const { return stream_; }
 
   // From now on the rows of `view` that are held out are the first ones. `class_rows`: those of each class
   // among them; empty: not known. `labels`: DataFingerprint::labels in this order, where facts are known.
@@ -150,7 +152,6 @@ class DataSet {
   void UseClassWeights(std::vector<float> weights) { class_weights_ = std::move(weights); }
   // From now on batches have all features of a row.
   void MakeDense() { dense_ = true; }
-  using StreamOf = std::function<std::unique_ptr<BatchSource>(const Config&, int worker, int workers)>;
   void UseStream(StreamOf stream) { stream_ = std::move(stream); }
 
  private:
