@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/large_vector.h"
-#include "trainer/rows/csv_table.h"
+#include "trainer/rows/read_table.h"
 #include "trainer/sets/data_set.h"
 
 namespace dtrain {
