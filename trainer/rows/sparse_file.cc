@@ -55,7 +55,7 @@ SparseFile::SparseFile(const DataConfig& data, const RowContext& context, std::u
     : LineFile(data, std::move(file), skipped),
       inputs_(context.inputs),
       weighted_(HasRowWeights(data) && context.labels),
-      parser_(MakeLineParser(data, inputs_ > 0 ? std::optional<int64_t>(inputs_) : std::nullopt,
+      parser_(MakeLineParser(data, inputs_ != 0 ? std::optional<int64_t>(inputs_) : std::nullopt,
                              context.labels)) {}
 
 CsvField SparseFile::label() const {
@@ -82,7 +82,7 @@ RowFile::Read SparseFile::ReadRow(ParsedRows* rows, RowLabels* labels) {
   } while (!parser_->Parse(reader().line(), &line_, &fault) && !fault);
   if (fault) throw FaultOf(*fault, reader());
   if (labels != nullptr) labels->Add(label());
-  if (inputs_ > 0) DropZeros(&line_);
+  if (inputs_ != 0) DropZeros(&line_);
   rows->sparse.Add(line_.ids.data(), line_.values.data(), line_.ids.size());
   if (weighted_) rows->weights.push_back(static_cast<float>(line_.weight));
   return Read::kRow;
