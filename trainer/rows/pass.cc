@@ -43,6 +43,12 @@ RowLabels Pass::NewLabels(const LabelRules& rules, const std::vector<std::string
 }
 
 void Pass::Finish(RowLabels* labels) const {
+  if (count_ == 0 && skipped_.bad + skipped_.with_gaps > 0) {
+    throw UserError(
+        "{}: no row is left of {}: {} cannot be read (data.bad_rows) and {} have gaps (data.missing). "
+        "Correct them, or read them otherwise.",
+        context_.first_path, key_, skipped_.bad, skipped_.with_gaps);
+  }
   if (count_ == 0) {
     const bool is_train = context_.train == nullptr;
     const DataSourceConfig& source = is_train ? data_.train : data_.test;

@@ -74,6 +74,17 @@ TEST_CASE("pass: rows that cannot be read are counted over all files, and none a
   ParsedRows rows;
   CHECK_FALSE(pass.Next(&rows, &labels));
   CHECK(pass.skipped().bad == 2);
+  CHECK(UserErrorOf([&] { pass.Finish(&labels); }) ==
+        data.train.path[0] +
+            ": no row is left of data.train.path: 2 cannot be read (data.bad_rows) and 0 have gaps "
+            "(data.missing). Correct them, or read them otherwise.");
+}
+
+TEST_CASE("pass: files without a row are an error that says what the first line may be") {
+  const DataConfig data = Tables({"n,y\n", "n,y\n"});
+  SourceInputs inputs(data.train.path, "data.train.path");
+  Pass pass(data, RowContext(), &inputs);
+  RowLabels labels = pass.NewLabels(kTargets);
   CHECK(
       UserErrorOf([&] { pass.Finish(&labels); }) ==
       data.train.path[0] +

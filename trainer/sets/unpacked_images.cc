@@ -28,7 +28,7 @@ constexpr int64_t kHeaderBytes = 16;
 struct Copy {
   CacheFile file;
   std::string names;  // all copies of that path begin so
-  int64_t bytes = 0;  // of a whole one
+  IdxShape shape;     // of a whole one
 };
 
 Copy CopyOf(const std::string& directory, const std::string& path) {
@@ -38,22 +38,31 @@ Copy CopyOf(const std::string& directory, const std::string& path) {
                                         Crc32cExtend(0, absolute.data(), absolute.size()));
   const std::string state = FileState(path);
   const uint64_t hash = FeatureChecksum(FeatureForm::kText, {state});
-  return {{fmt::format("{}/{}{:016x}.idx", directory, names, hash), state},
-          names,
-          kHeaderBytes + shape.count * shape.row_bytes};
+  return {{fmt::format("{}/{}{:016x}.idx", directory, names, hash), state}, names, shape};
 }
 
+// Whether there is a file with the header and the length of a whole copy; else it is made anew.
 bool IsThere(const Copy& copy) {
   struct stat about {};
-  return stat(copy.file.path.c_str(), &about) == 0 && about.st_size == copy.bytes;
+  const int64_t bytes = kHeaderBytes + copy.shape.count * copy.shape.row_bytes;
+  if (stat(copy.file.path.c_str(), &about) != 0 || about.st_size != bytes) return false;
+  try {
+    const IdxShape shape = PeekIdxImages(copy.file.path, kKey);
+    return shape.count == copy.shape.count && shape.row_bytes == copy.shape.row_bytes;
+  } catch (const UserError&) {
+    return false;
+  }
 }
 
+// Removes copies of other states of the file, and what a task has left that was killed while it made one.
 // Tasks that have an old copy mapped keep its bytes.
 void RemoveOldCopies(const std::string& directory, const Copy& copy) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
     const std::string name = entry.path().filename().string();
-    if (name.compare(0, copy.names.size(), copy.names) != 0 || entry.path().extension() != ".idx") continue;
+    const std::string extension = entry.path().extension().string();
+    if (name.compare(0, copy.names.size(), copy.names) != 0) continue;
+    if (extension != ".idx" && extension != ".tmp") continue;
     if (entry.path() != fs::path(copy.file.path)) unlink(entry.path().c_str());
   }
 }
@@ -90,8 +99,8 @@ IdxFiles UnpackImages(const DataConfig& data, IdxFiles files) {
     OpenOrMake(
         copy.file, [&] { return IsThere(copy); },
         [&] {
-          Unpack(path, copy);
           RemoveOldCopies(directory, copy);
+          Unpack(path, copy);
         });
     path = copy.file.path;
   }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -82,6 +83,14 @@ TEST_CASE("unpacked images: the copy of a file that has changed, or one that is 
   fs::resize_file(first, 100);
   CHECK(LoadData(config).train->bytes().rows == kImages);
   CHECK(fs::file_size(first) == 16 + kImages * 6);
+  // The header of a copy, and what a task has left that was killed.
+  std::string damaged = ReadBack(first);
+  damaged[7] = 'x';
+  std::ofstream(first, std::ios::binary) << damaged;
+  std::ofstream(first + ".12345.tmp") << "a part";
+  CHECK(LoadData(config).train->bytes().rows == kImages);
+  CHECK(ReadBack(first) == IdxImageContent(kImages, 2, 3));
+  CHECK(Copies(config).size() == 1);
   const std::string other = IdxImageContent(kImages, 3, 2);
   WriteGzip("images.gz", other);
   LoadData(config);
