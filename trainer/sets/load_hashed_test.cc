@@ -93,7 +93,7 @@ TEST_CASE("hashed csv: gaps of numbers are as data.missing says, and dates are d
         std::vector<std::string>{"1: " + Id("day") + "=2 " + Id("url", "a") + "=1",
                                  "0: " + Id("age") + "=5 " + Id("day") + "=1 " + Id("url") + "=1", ""});
   config.data.missing = MissingValues::kDrop;
-  CHECK(UserErrorOf([&] { LoadAsRun(config); }).find("no rows") != std::string::npos);
+  CHECK(UserErrorOf([&] { LoadAsRun(config); }).find("no row is left") != std::string::npos);
 }
 
 TEST_CASE("hashed csv: weights are those of their column, and a bad row leaves nothing behind") {
