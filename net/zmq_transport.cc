@@ -377,8 +377,8 @@ void ZmqChannel::LookAhead() {
   if (!held_.empty() && received_ - held_since_ > kMaxHeld) SendHeld();
 }
 
-// libzmq checks its queue before it waits, so a busy channel makes no system call here. `at_once`: whether it
-// found the message there.
+// libzmq checks its queue before it waits, so a busy channel makes no system call here. While the guard asks
+// whether the queue is empty, the channel looks before it waits. `at_once`: whether the message was there.
 bool ZmqChannel::TakeFromOne(ZmqPort& port, TimePoint deadline, NodeId* from, Message* message,
                              bool* at_once) {
   SendHeld();

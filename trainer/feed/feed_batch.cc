@@ -189,7 +189,7 @@ void FedRows::WriteSparse(const net::BatchHead& head, std::byte* values) const {
 
 namespace {
 
-// What is wrong with the form of a batch of at least `fewest` rows; empty: its values have the right length.
+// What is wrong with the form of a batch; empty: its values have the right length.
 std::string WhyNotForm(const Config& config, const net::BatchHead& form, size_t bytes) {
   const bool sparse = HasSparseRows(config.data);
   if (sparse != (form.id_bytes > 0) || form.id_bytes > 8 || (sparse && form.as_bytes)) {

@@ -41,8 +41,8 @@ inline Config FedFloats() {
   return config;
 }
 
-// Three workers; 30 sparse rows of 0 to 4 features, some of which come twice, with weights of rows and of
-// classes.
+// Three workers; 30 sparse rows of 0 to 4 features, where a feature may come twice, with weights of rows and
+// of classes.
 inline Config FedSparse() {
   Config config = LinearCluster(1, 3, 0);
   config.model.kind = ModelKind::kLogistic;

@@ -5,7 +5,7 @@
 // may be left out (CsvDialect).
 // A lenient reader is for a first look at a table, whatever is wrong with it: it counts faults of quotes and
 // empty lines in place of throwing, and splits the record as well as can be. Records of other lengths are no
-// fault here; whoever knows the table counts fields.
+// fault here; a reader of tables counts the fields.
 // Errors are UserErrors: "file:line:column: what is wrong; rule. remedy". Owner: the reader of the file.
 // Thread: one.
 #pragma once
@@ -40,8 +40,8 @@ Delimiter DelimiterOf(char delimiter);
 struct CsvRecord {
   std::vector<CsvField> fields;       // at least one
   std::deque<std::string> unescaped;  // texts of fields without their doubled quotes
-  // Of a lenient reader: quotes inside a field, texts after a closing quote and quotes that nothing closes,
-  // and the place of the first.
+  // What only a lenient reader counts: quotes inside a field, texts after a closing quote and quotes that
+  // nothing closes, and the place of the first.
   int64_t quote_faults = 0;
   TextPlace quote_place;
 
@@ -85,7 +85,7 @@ class CsvReader : public TextReader {
   Decimal decimal() const { return dialect_.decimal; }
   char delimiter() const { return delimiter_; }
   int64_t record_bytes() const { return record_bytes_; }  // of the records read so far
-  // Of a lenient reader: empty lines between records so far, and the place of the first.
+  // Empty lines between records so far, and the place of the first; a lenient reader counts them.
   int64_t empty_lines() const { return empty_lines_; }
   TextPlace empty_place() const { return {empty_line_, 1}; }
 

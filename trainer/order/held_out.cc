@@ -43,7 +43,7 @@ struct RowClass {
   int64_t quota = 0;
   CounterRandom random{0};
   int64_t seen = 0;   // rows that were passed
-  int64_t run = 0;    // the next run of which a row is drawn
+  int64_t run = 0;    // a row of this run is drawn next
   int64_t drawn = 0;  // that row; counts the rows of the class
 
   // The rows of the class are cut into `quota` equal runs, and one row of each is drawn.

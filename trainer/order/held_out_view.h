@@ -35,7 +35,7 @@ class HeldOutView {
   int64_t rows_ = 0;
   int64_t held_out_ = 0;
   std::vector<uint64_t> words_;  // a bit for each row of the files: it is held out
-  // Of others [0] and of held-out rows [1]: where every kSpacing-th of them is in the files.
+  // The place in the files of every kSpacing-th row that is not held out [0], and that is held out [1].
   std::array<std::vector<int64_t>, 2> places_;
 };
 

@@ -92,7 +92,7 @@ TEST_CASE("pass: files without a row are an error that says what the first line 
           "set data.train.header to false.");
 }
 
-TEST_CASE("pass: records are whole rows of texts, of which nothing is parsed") {
+TEST_CASE("pass: records are whole rows of texts, and no field is parsed") {
   const DataConfig data = Tables({"n,y\nx,?\n1\n1,2,3\n", "n,y\n5,no\n"});
   SourceInputs inputs(data.train.path, "data.train.path");
   RowContext context;

@@ -95,7 +95,7 @@ class RowFile {
   virtual std::string Id() const { return {}; }
 
   virtual int64_t inputs() const = 0;  // features of a row
-  // Of a table; other files have none.
+  // The columns of a table; other files have none.
   virtual const CsvColumns& columns() const;
   virtual bool has_header() const { return false; }
 
