@@ -50,6 +50,7 @@ int Evaluations::Evaluator() const {
 
 void Evaluations::AskFor(const Member& worker) {
   const int index = worker.task.index;
+  if (ended_) return;  // the last steps in flight
   const bool waits = due_ != 0 && index != evaluator_ && CanEvaluate(*members_.Worker(evaluator_));
   if (waits || !CanEvaluate(worker)) return;
   if (index != Evaluator() && ++passed_[index] < kPassedWithout) return;

@@ -73,6 +73,16 @@ TEST_CASE("evaluations: where the lowest worker is slow a faster one evaluates, 
   CHECK(run.history.patience->best_loss() == 0.4);
 }
 
+TEST_CASE("evaluations: behind the end of patience nobody is asked, also not a faster worker") {
+  Run run;
+  for (int64_t step = 2; step <= 6; step += 2) {
+    CHECK(run.Steps(1, step) == static_cast<uint64_t>(step));
+    CHECK(run.Take(1, static_cast<uint64_t>(step), 0.5).end.empty() == (step < 6));
+  }
+  for (int64_t step = 2; step <= 20; step += 2) CHECK(run.Steps(2, step) == 0);
+  CHECK(run.Steps(1, 8) == 0);
+}
+
 TEST_CASE("evaluations: figures on the other set than that of eval.on change nothing") {
   Run run;
   run.config.eval.on = EvalOn::kValidation;
