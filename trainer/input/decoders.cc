@@ -1,5 +1,6 @@
 #include "trainer/input/decoders.h"
 
+#include <zlib.h>
 #include <zstd.h>
 #include <zstd_errors.h>
 
@@ -47,15 +48,9 @@ bool MayBePacked(std::string_view bytes) {
 }
 
 uint64_t MaxRatio(Packing packing) {
-  switch (packing) {
-    case Packing::kGzip:
-      return 1032;  // zlib's "Technical Details": the limit of deflate
-    case Packing::kZstd:
-      return 1 << 15;  // RFC 8878, 3.1.1.2: a block of 128 KiB of one byte takes four bytes
-    case Packing::kNone:
-      break;
-  }
-  return 1;
+  if (packing == Packing::kGzip) return 1032;  // zlib's "Technical Details": the limit of deflate
+  // RFC 8878, 3.1.1.2: a block of 128 KiB of one byte takes four bytes.
+  return packing == Packing::kZstd ? 1 << 15 : 1;
 }
 
 UserError UnreadableError(const std::string& path, int64_t content_byte, const std::string& why) {
@@ -67,16 +62,6 @@ Decoder::Decoder(std::string path, Source source)
     : path_(std::move(path)), source_(std::move(source)), buffer_(kInputBytes) {}
 
 int64_t Decoder::Read(char* out, int64_t size) {
-  int64_t done = 0;
-  while (done < size) {
-    const int64_t got = ReadSome(out + done, size - done);
-    if (got == 0) break;
-    done += got;
-  }
-  return done;
-}
-
-int64_t Decoder::ReadSome(char* out, int64_t size) {
   int64_t got = 0;
   while (got == 0 && size > 0 && (in_member_ || (in_member_ = BeginMember()))) {
     bool ended = false;
@@ -101,84 +86,101 @@ bool Decoder::HasInput(size_t count) {
 
 void Decoder::ThrowUnreadable(const std::string& why) const { throw UnreadableError(path_, content_, why); }
 
-GzipFile::GzipFile(std::string path, Source source) : Decoder(std::move(path), std::move(source)) {
-  if (inflateInit2(&stream_, MAX_WBITS + kGzipOnly) != Z_OK) throw std::bad_alloc();
-}
+namespace {
 
-GzipFile::~GzipFile() { inflateEnd(&stream_); }
-
-bool GzipFile::BeginMember() {
-  if (!HasInput(1)) return false;
-  HasInput(2);
-  if (input()[0] == '\0') {
-    SkipPadding();
-    return false;
+// GzipFile: zlib's gzread is not used because it ends silently if anything but another member follows a
+// member, and rows would be missing.
+class GzipFile : public Decoder {
+ public:
+  GzipFile(const std::string& path, Source source) : Decoder(path, std::move(source)) {
+    if (inflateInit2(&stream_, MAX_WBITS + kGzipOnly) != Z_OK) throw std::bad_alloc();
   }
-  // A single first byte is a truncated member, which Decode() reports.
-  if (!Agree(input(), kGzipMark)) ThrowTrailing(offset());
-  DT_CHECK(inflateReset(&stream_) == Z_OK, path());
-  return true;
-}
+  ~GzipFile() override { inflateEnd(&stream_); }
 
-int64_t GzipFile::Decode(char* out, int64_t size, bool* ended) {
-  if (!HasInput(1)) ThrowUnreadable("unexpected end of file");
-  const size_t given = input().size();
-  const auto space = static_cast<uInt>(std::min<int64_t>(size, INT32_MAX));
-  stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(input().data()));  // zlib only reads them
-  stream_.avail_in = static_cast<uInt>(given);
-  stream_.next_out = reinterpret_cast<Bytef*>(out);
-  stream_.avail_out = space;
-  const int code = inflate(&stream_, Z_NO_FLUSH);
-  Take(given - stream_.avail_in);
-  if (code == Z_MEM_ERROR) throw std::bad_alloc();
-  if (code != Z_OK && code != Z_STREAM_END) {
-    ThrowUnreadable(stream_.msg != nullptr ? stream_.msg : zError(code));
+ private:
+  bool BeginMember() override {
+    if (!HasInput(1)) return false;
+    HasInput(2);
+    if (input()[0] == '\0') {
+      SkipPadding();
+      return false;
+    }
+    // A single first byte is a truncated member, which Decode() reports.
+    if (!Agree(input(), kGzipMark)) ThrowTrailing(offset());
+    DT_CHECK(inflateReset(&stream_) == Z_OK, path());
+    return true;
   }
-  *ended = code == Z_STREAM_END;
-  return space - stream_.avail_out;
-}
 
-void GzipFile::SkipPadding() {
-  const int64_t begin = offset();
-  while (HasInput(1)) {
-    if (input().find_first_not_of('\0') != std::string_view::npos) ThrowTrailing(begin);
-    Take(input().size());
+  int64_t Decode(char* out, int64_t size, bool* ended) override {
+    if (!HasInput(1)) ThrowUnreadable("unexpected end of file");
+    const size_t given = input().size();
+    const auto space = static_cast<uInt>(std::min<int64_t>(size, INT32_MAX));
+    stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(input().data()));  // zlib only reads them
+    stream_.avail_in = static_cast<uInt>(given);
+    stream_.next_out = reinterpret_cast<Bytef*>(out);
+    stream_.avail_out = space;
+    const int code = inflate(&stream_, Z_NO_FLUSH);
+    Take(given - stream_.avail_in);
+    if (code == Z_MEM_ERROR) throw std::bad_alloc();
+    if (code != Z_OK && code != Z_STREAM_END) {
+      ThrowUnreadable(stream_.msg != nullptr ? stream_.msg : zError(code));
+    }
+    *ended = code == Z_STREAM_END;
+    return space - stream_.avail_out;
   }
-}
 
-void GzipFile::ThrowTrailing(int64_t member_end) const {
-  throw UserError(
-      "{}: byte {}: a gzip member ends here, and what follows is neither another one nor zeros up to the "
-      "file's end. Fetch the file anew, or cut off what follows if it is no data: head -c {}.",
-      path(), member_end, member_end);
-}
+  void SkipPadding() {
+    const int64_t begin = offset();
+    while (HasInput(1)) {
+      if (input().find_first_not_of('\0') != std::string_view::npos) ThrowTrailing(begin);
+      Take(input().size());
+    }
+  }
 
-ZstdFile::ZstdFile(std::string path, Source source)
-    : Decoder(std::move(path), std::move(source)), context_(ZSTD_createDCtx()) {
-  if (context_ == nullptr) throw std::bad_alloc();
-  ZSTD_DCtx_setParameter(context_, ZSTD_d_windowLogMax, kMaxWindowLog);
-}
+  [[noreturn]] void ThrowTrailing(int64_t member_end) const {
+    throw UserError(
+        "{}: byte {}: a gzip member ends here, and what follows is neither another one nor zeros up to the "
+        "file's end. Fetch the file anew, or cut off what follows if it is no data: head -c {}.",
+        path(), member_end, member_end);
+  }
 
-ZstdFile::~ZstdFile() { ZSTD_freeDCtx(context_); }
+  z_stream stream_{};
+};
 
-bool ZstdFile::BeginMember() {
-  if (!HasInput(1)) return false;
-  HasInput(kZstdMark.size());
-  // Fewer bytes are a truncated frame, which Decode() reports.
-  if (AgreesWithZstd(input())) return true;
-  throw UserError(
-      "{}: byte {}: a zstd frame ends here, and what follows is no other one. Fetch the file anew, or cut "
-      "off what follows if it is no data: head -c {}.",
-      path(), offset(), offset());
-}
+// ZstdFile: frames, and skippable frames between them, which have no content.
+class ZstdFile : public Decoder {
+ public:
+  ZstdFile(const std::string& path, Source source) : Decoder(path, std::move(source)) {
+    if (context_ == nullptr) throw std::bad_alloc();
+    ZSTD_DCtx_setParameter(context_, ZSTD_d_windowLogMax, kMaxWindowLog);
+  }
+  ~ZstdFile() override { ZSTD_freeDCtx(context_); }
 
-int64_t ZstdFile::Decode(char* out, int64_t size, bool* ended) {
-  if (!may_hold_ && !HasInput(1)) ThrowUnreadable("unexpected end of file");
-  ZSTD_inBuffer from{input().data(), input().size(), 0};
-  ZSTD_outBuffer to{out, static_cast<size_t>(size), 0};
-  const size_t code = ZSTD_decompressStream(context_, &to, &from);
-  Take(from.pos);
-  if (ZSTD_isError(code) != 0) {
+ private:
+  bool BeginMember() override {
+    if (!HasInput(1)) return false;
+    HasInput(kZstdMark.size());
+    // Fewer bytes are a truncated frame, which Decode() reports.
+    if (AgreesWithZstd(input())) return true;
+    throw UserError(
+        "{}: byte {}: a zstd frame ends here, and what follows is no other one. Fetch the file anew, or cut "
+        "off what follows if it is no data: head -c {}.",
+        path(), offset(), offset());
+  }
+
+  int64_t Decode(char* out, int64_t size, bool* ended) override {
+    if (!may_hold_ && !HasInput(1)) ThrowUnreadable("unexpected end of file");
+    ZSTD_inBuffer from{input().data(), input().size(), 0};
+    ZSTD_outBuffer to{out, static_cast<size_t>(size), 0};
+    const size_t code = ZSTD_decompressStream(context_, &to, &from);
+    Take(from.pos);
+    if (ZSTD_isError(code) != 0) Throw(code);
+    *ended = code == 0;
+    may_hold_ = !*ended && to.pos == to.size;
+    return static_cast<int64_t>(to.pos);
+  }
+
+  [[noreturn]] void Throw(size_t code) const {
     switch (ZSTD_getErrorCode(code)) {
       case ZSTD_error_memory_allocation:
         throw std::bad_alloc();
@@ -191,21 +193,16 @@ int64_t ZstdFile::Decode(char* out, int64_t size, bool* ended) {
         ThrowUnreadable(ZSTD_getErrorName(code));
     }
   }
-  may_hold_ = to.pos == to.size;
-  *ended = code == 0;
-  if (*ended) may_hold_ = false;
-  return static_cast<int64_t>(to.pos);
-}
+
+  ZSTD_DCtx* const context_ = ZSTD_createDCtx();
+  bool may_hold_ = false;  // the last call filled its output, so that the context may hold more
+};
+
+}  // namespace
 
 std::unique_ptr<Decoder> MakeDecoder(Packing packing, const std::string& path, Decoder::Source source) {
-  switch (packing) {
-    case Packing::kGzip:
-      return std::make_unique<GzipFile>(path, std::move(source));
-    case Packing::kZstd:
-      return std::make_unique<ZstdFile>(path, std::move(source));
-    case Packing::kNone:
-      break;
-  }
+  if (packing == Packing::kGzip) return std::make_unique<GzipFile>(path, std::move(source));
+  if (packing == Packing::kZstd) return std::make_unique<ZstdFile>(path, std::move(source));
   return nullptr;
 }
 

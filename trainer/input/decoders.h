@@ -3,8 +3,6 @@
 // Errors are UserErrors that begin with the path. Owner: InputBytes. Thread: one.
 #pragma once
 
-#include <zlib.h>
-
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -13,8 +11,6 @@
 #include <vector>
 
 #include "base/error.h"
-
-struct ZSTD_DCtx_s;
 
 namespace dtrain {
 
@@ -39,18 +35,17 @@ class Decoder {
   // Source: writes up to `size` following bytes of the file to `out` and returns their number; 0 at the end.
   using Source = std::function<int64_t(char* out, int64_t size)>;
 
-  // `path` is for messages. `source` is first called by Read() or ReadSome().
+  // `path` is for messages. `source` is first called by Read().
   Decoder(std::string path, Source source);
   virtual ~Decoder() = default;
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
 
-  // Reads up to `size` bytes of content; fewer only at the end. Throws UserError if the data is damaged or
-  // truncated, and for anything behind a member that is neither another member nor, for gzip, zeros up to the
-  // file's end (the padding of tapes and block devices).
+  // Reads up to `size` bytes of content, and waits for no more of the file than the first of them needs.
+  // Returns 0 at the end. Throws UserError if the data is damaged or truncated, and for anything behind a
+  // member that is neither another member nor, for gzip, zeros up to the file's end (the padding of tapes and
+  // block devices).
   int64_t Read(char* out, int64_t size);
-  // The same, but waits for no more of the file than the first byte of content needs. Returns 0 at the end.
-  int64_t ReadSome(char* out, int64_t size);
 
   // The bytes of the file that the content so far came from.
   int64_t offset() const { return taken_ - static_cast<int64_t>(input_.size()); }
@@ -80,38 +75,8 @@ class Decoder {
   int64_t content_ = 0;  // bytes that were returned
 };
 
-// GzipFile: zlib's gzread is not used because it ends silently if anything but another member follows a
-// member, and rows would be missing.
-class GzipFile : public Decoder {
- public:
-  GzipFile(std::string path, Source source);
-  ~GzipFile() override;
-
- private:
-  bool BeginMember() override;
-  int64_t Decode(char* out, int64_t size, bool* ended) override;
-  void SkipPadding();
-  [[noreturn]] void ThrowTrailing(int64_t member_end) const;
-
-  z_stream stream_{};
-};
-
-// ZstdFile: frames, and skippable frames between them, which have no content. A frame may need a window of up
-// to 128 MiB (zstd --long=27), which is allocated.
-class ZstdFile : public Decoder {
- public:
-  ZstdFile(std::string path, Source source);
-  ~ZstdFile() override;
-
- private:
-  bool BeginMember() override;
-  int64_t Decode(char* out, int64_t size, bool* ended) override;
-
-  ZSTD_DCtx_s* const context_;
-  bool may_hold_ = false;  // the last call filled its output, so that the context may hold more
-};
-
-// Returns the decoder for a file of this packing; null for one that is not packed.
+// Returns the decoder for a file of this packing; null for one that is not packed. Frames of zstd may need a
+// window of up to 128 MiB (zstd --long=27), which is allocated.
 std::unique_ptr<Decoder> MakeDecoder(Packing packing, const std::string& path, Decoder::Source source);
 
 }  // namespace dtrain

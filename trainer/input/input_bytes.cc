@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <utility>
 #include <vector>
@@ -19,15 +18,6 @@ namespace {
 
 constexpr int64_t kPieceBytes = 1 << 20;  // damage is reported to within one of these
 constexpr size_t kMaxBlanks = 1 << 12;
-
-// Calls read(2), again after a signal.
-ssize_t ReadAgain(int fd, char* out, int64_t size) {
-  ssize_t got = -1;
-  do {
-    got = read(fd, out, static_cast<size_t>(size));
-  } while (got < 0 && errno == EINTR);
-  return got;
-}
 
 class StandardInput : public PipeSource {
  public:
@@ -51,13 +41,15 @@ uint64_t SizeOf(const std::string& path, const std::string& key) {
   return static_cast<uint64_t>(about.st_size);
 }
 
-Packing PackingOfFile(int fd) {
-  std::array<char, kPackingBytes> bytes{};
-  const ssize_t got = pread(fd, bytes.data(), bytes.size(), 0);
-  return got <= 0 ? Packing::kNone : PackingOf({bytes.data(), static_cast<size_t>(got)});
-}
-
 }  // namespace
+
+ssize_t ReadAgain(int fd, char* out, int64_t size) {
+  ssize_t got = -1;
+  do {
+    got = read(fd, out, static_cast<size_t>(size));
+  } while (got < 0 && errno == EINTR);
+  return got;
+}
 
 std::string NotOpenedText(const std::string& path, const std::string& key, int error_number) {
   std::string text =
@@ -82,7 +74,7 @@ InputBytes::InputBytes(const std::string& path, const std::string& key)
   if (fd_ < 0) {
     throw UserError("{}: cannot be opened: {}. May this user read it?", path_, ErrnoText(errno));
   }
-  SetPacking(PackingOfFile(fd_));
+  FindPacking();
 }
 
 InputBytes::InputBytes(std::unique_ptr<PipeSource> pipe, std::string name)
@@ -92,19 +84,15 @@ InputBytes::~InputBytes() {
   if (fd_ >= 0) close(fd_);
 }
 
-void InputBytes::SetPacking(Packing packing) {
-  knows_packing_ = true;
-  packing_ = packing;
-  decoder_ = MakeDecoder(packing, path_, [this](char* out, int64_t size) { return ReadRaw(out, size); });
-}
-
 // Waits for no byte that decides nothing: the input may be typed.
 void InputBytes::FindPacking() {
   std::string first;
   char byte = 0;
   while (first.size() < kPackingBytes && MayBePacked(first) && ReadRaw(&byte, 1) == 1) first += byte;
-  SetPacking(PackingOf(first));
   first_ = std::move(first);
+  knows_packing_ = true;
+  packing_ = PackingOf(first_);
+  decoder_ = MakeDecoder(packing_, path_, [this](char* out, int64_t size) { return ReadRaw(out, size); });
 }
 
 int64_t InputBytes::Read(void* out, int64_t size) {
@@ -138,14 +126,12 @@ int64_t InputBytes::ReadUnpeeked(char* out, int64_t size) {
 }
 
 int64_t InputBytes::ReadContent(char* out, int64_t size) {
-  if (pipe_ != nullptr) return decoder_ ? decoder_->ReadSome(out, size) : ReadRaw(out, size);
-  int64_t done = 0;
-  while (done < size) {
+  int64_t done = 0, got = 0;
+  do {
     const int64_t piece = std::min(size - done, kPieceBytes);
-    const int64_t got = decoder_ ? decoder_->Read(out + done, piece) : ReadRaw(out + done, piece);
-    if (got == 0) break;
+    got = decoder_ ? decoder_->Read(out + done, piece) : ReadRaw(out + done, piece);
     done += got;
-  }
+  } while (got > 0 && done < size && pipe_ == nullptr);
   return done;
 }
 
@@ -165,6 +151,7 @@ void InputBytes::SkipTo(int64_t byte) {
   if (CanSeek()) {
     if (lseek(fd_, byte, SEEK_SET) != byte) throw UnreadableError(path_, byte, ErrnoText(errno));
     offset_ = byte;
+    first_.clear();
     peeked_.clear();
     peeked_at_ = 0;
     return;

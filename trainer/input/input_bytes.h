@@ -2,6 +2,8 @@
 // one.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -10,6 +12,9 @@
 #include "trainer/input/decoders.h"
 
 namespace dtrain {
+
+// Calls read(2), again after a signal.
+ssize_t ReadAgain(int fd, char* out, int64_t size);
 
 // PipeSource: what is read in place of a file (IsPipe): standard input, or what a command writes. Errors are
 // as those of InputBytes. A test gives one of its own.
@@ -75,7 +80,6 @@ class InputBytes {
   int64_t ReadUnpeeked(char* out, int64_t size);
   int64_t ReadContent(char* out, int64_t size);
   void FindPacking();
-  void SetPacking(Packing packing);
   int64_t ReadRaw(char* out, int64_t size);  // before it is unpacked
 
   const std::string path_;                  // for messages
@@ -83,7 +87,7 @@ class InputBytes {
   int fd_ = -1;                             // of a file
   uint64_t file_size_ = 0;
   bool knows_packing_ = false;  // of a pipe: since its first bytes have come
-  std::string first_;           // the bytes of a pipe by which its packing was found, until they are read
+  std::string first_;           // the bytes by which the packing was found, until they are read
   Packing packing_ = Packing::kNone;
   std::unique_ptr<Decoder> decoder_;  // null: plain
   std::string peeked_;                // content that is read again, from peeked_at_ on
