@@ -12,7 +12,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <future>
+#include <thread>
 #include <utility>
 
 #include "base/clock.h"
@@ -24,6 +26,7 @@ namespace dtrain {
 namespace {
 
 constexpr size_t kMaxLine = 1 << 16;  // a longer line is passed on in pieces
+constexpr int kGraceMs = 2000;
 
 void Close(int* fd) {
   if (*fd >= 0) close(*fd);
@@ -77,127 +80,144 @@ std::string EndText(int status) {
   return fmt::format("ended with exit code {}", WEXITSTATUS(status));
 }
 
+class CommandOutput : public PipeSource {
+ public:
+  CommandOutput(const std::string& name, const std::string& command,
+                const std::vector<std::string>& environment)
+      : name_(name) {
+    int output = -1, error = -1;
+    MakePipe(name_, &output_, &output);
+    MakePipe(name_, &error_, &error);
+    MakePipe(name_, &wake_[0], &wake_[1]);
+    const std::vector<const char*> variables = Environment(environment);
+    const char* const arguments[] = {"/bin/sh", "-c", command.c_str(), nullptr};
+    std::promise<int> started;  // 0, or the errno of fork
+    std::future<int> failed = started.get_future();
+    // The kernel ties the child's life to the thread that forks it, so that thread must live as long as this.
+    thread_ = std::thread([&, started = std::move(started)]() mutable {
+      const pid_t parent = getpid();
+      const pid_t pid = fork();
+      if (pid == 0) BecomeShell(arguments, variables.data(), output, error, parent);
+      const int why = pid < 0 ? errno : 0;
+      pid_ = pid;
+      close(output);
+      close(error);
+      started.set_value(why);  // from here on the constructor's variables are gone
+      if (why == 0) PassErrors();
+    });
+    const int why = failed.get();
+    if (why == 0) return;
+    EndErrors();
+    Close(&output_);
+    throw IoError("{}: no process can be started: {}.", name_, ErrnoText(why));
+  }
+
+  ~CommandOutput() override {
+    if (pid_ >= 0) StopGroup();
+    EndErrors();
+    Close(&output_);
+  }
+
+  int64_t Read(char* out, int64_t size) override {
+    if (pid_ < 0) return 0;
+    const ssize_t got = ReadAgain(output_, out, size);
+    if (got < 0) throw IoError("{}: its output cannot be read: {}.", name_, ErrnoText(errno));
+    if (got > 0) return got;
+    const int status = Reap();
+    EndErrors();
+    CheckEnd(status);
+    return 0;
+  }
+
+ private:
+  void CheckEnd(int status) const {
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
+    std::string why = last_line_.empty() ? "it wrote nothing to standard error" : Shown(last_line_);
+    if (why.back() == '.') why.pop_back();
+    throw UserError("{}: {}: {}. Rows may be missing, so nothing of it is used. Run the command by itself.",
+                    name_, EndText(status), why);
+  }
+
+  // Passes on the lines of standard error until the command has ended.
+  void PassErrors() {
+    std::string text;
+    std::vector<char> piece(kMaxLine);
+    const auto pass = [&](std::string line) {
+      line += '\n';
+      WriteAll(STDERR_FILENO, line);
+      if (line.size() > 1) last_line_ = line.substr(0, line.size() - 1);
+    };
+    pollfd waiting[] = {{error_, POLLIN, 0}, {wake_[0], POLLIN, 0}};
+    while (true) {
+      if (poll(waiting, 2, -1) < 0) {
+        if (errno == EINTR) continue;
+        break;
+      }
+      if (waiting[0].revents == 0) break;  // all that was written is read, and the command has ended
+      const ssize_t got = ReadAgain(error_, piece.data(), kMaxLine);
+      if (got <= 0) {
+        waiting[0].fd = -1;  // closed: only the end is left to wait for
+        continue;
+      }
+      text.append(piece.data(), static_cast<size_t>(got));
+      for (size_t end; (end = text.find('\n')) != std::string::npos; text.erase(0, end + 1)) {
+        pass(text.substr(0, end));
+      }
+      if (text.size() > kMaxLine) pass(std::exchange(text, ""));
+    }
+    if (!text.empty()) pass(std::move(text));
+  }
+
+  void EndErrors() {
+    Close(&wake_[1]);
+    if (thread_.joinable()) thread_.join();
+    Close(&wake_[0]);
+    Close(&error_);
+  }
+
+  // Waits for the end of the command, and returns how it has ended.
+  int Reap() {
+    int status = 0;
+    while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    }
+    pid_ = -1;
+    return status;
+  }
+
+  // The group is signalled before its leader is reaped: until then no other process can get its number.
+  void StopGroup() {
+    kill(-pid_, SIGTERM);
+    const auto deadline = Clock::now() + std::chrono::milliseconds(kGraceMs);
+    auto ended = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));  // glibc 2.36 declares it for C only
+    if (ended >= 0) {
+      // All that writes to the pipe is to end, not the shell alone. Nobody reads what is still written.
+      Close(&output_);
+      pollfd waiting{ended, POLLIN, 0};
+      while (true) {
+        const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+        const int ready = poll(&waiting, 1, static_cast<int>(std::max<int64_t>(0, left.count())));
+        if (ready >= 0 || errno != EINTR) break;
+      }
+      Close(&ended);
+    }
+    kill(-pid_, SIGKILL);
+    Reap();
+  }
+
+  const std::string name_;
+  std::thread thread_;
+  int output_ = -1;         // the read end of standard output
+  int error_ = -1;          // the read end of standard error
+  int wake_[2] = {-1, -1};  // its write end is closed when the command has ended
+  pid_t pid_ = -1;          // -1: it has been reaped
+  std::string last_line_;   // thread_ writes it, and has ended when it is read
+};
+
 }  // namespace
 
-CommandOutput::CommandOutput(std::string name, const std::string& command,
-                             const std::vector<std::string>& environment)
-    : name_(std::move(name)) {
-  int output = -1, error = -1;
-  MakePipe(name_, &output_, &output);
-  MakePipe(name_, &error_, &error);
-  MakePipe(name_, &wake_[0], &wake_[1]);
-  const std::vector<const char*> variables = Environment(environment);
-  const char* const arguments[] = {"/bin/sh", "-c", command.c_str(), nullptr};
-  std::promise<int> started;  // 0, or the errno of fork
-  std::future<int> failed = started.get_future();
-  // The kernel ties the child's life to the thread that forks it, so that thread must live as long as this.
-  thread_ = std::thread([&, started = std::move(started)]() mutable {
-    const pid_t parent = getpid();
-    const pid_t pid = fork();
-    if (pid == 0) BecomeShell(arguments, variables.data(), output, error, parent);
-    const int why = pid < 0 ? errno : 0;
-    pid_ = pid;
-    close(output);
-    close(error);
-    started.set_value(why);  // from here on the constructor's variables are gone
-    if (why == 0) PassErrors();
-  });
-  const int why = failed.get();
-  if (why == 0) return;
-  EndErrors();
-  Close(&output_);
-  throw IoError("{}: no process can be started: {}.", name_, ErrnoText(why));
-}
-
-CommandOutput::~CommandOutput() {
-  if (pid_ >= 0) StopGroup();
-  EndErrors();
-  Close(&output_);
-}
-
-int64_t CommandOutput::Read(char* out, int64_t size) {
-  if (pid_ < 0) return 0;
-  ssize_t got = -1;
-  do {
-    got = read(output_, out, static_cast<size_t>(size));
-  } while (got < 0 && errno == EINTR);
-  if (got < 0) throw IoError("{}: its output cannot be read: {}.", name_, ErrnoText(errno));
-  if (got > 0) return got;
-  int status = 0;
-  while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
-  }
-  pid_ = -1;
-  EndErrors();
-  CheckEnd(status);
-  return 0;
-}
-
-void CommandOutput::CheckEnd(int status) const {
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
-  std::string why = last_line_.empty() ? "it wrote nothing to standard error" : Shown(last_line_);
-  if (why.back() == '.') why.pop_back();
-  throw UserError("{}: {}: {}. Rows may be missing, so nothing of it is used. Run the command by itself.",
-                  name_, EndText(status), why);
-}
-
-// Passes on the lines of standard error until the command has ended.
-void CommandOutput::PassErrors() {
-  std::string text;
-  std::vector<char> piece(kMaxLine);
-  const auto pass = [&](std::string line) {
-    line += '\n';
-    WriteAll(STDERR_FILENO, line);
-    if (line.size() > 1) last_line_ = line.substr(0, line.size() - 1);
-  };
-  pollfd waiting[] = {{error_, POLLIN, 0}, {wake_[0], POLLIN, 0}};
-  while (true) {
-    if (poll(waiting, 2, -1) < 0) {
-      if (errno == EINTR) continue;
-      break;
-    }
-    if (waiting[0].revents == 0) break;  // all that was written is read, and the command has ended
-    const ssize_t got = read(error_, piece.data(), piece.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) {
-      waiting[0].fd = -1;  // closed: only the end is left to wait for
-      continue;
-    }
-    text.append(piece.data(), static_cast<size_t>(got));
-    for (size_t end; (end = text.find('\n')) != std::string::npos; text.erase(0, end + 1)) {
-      pass(text.substr(0, end));
-    }
-    if (text.size() > kMaxLine) pass(std::exchange(text, ""));
-  }
-  if (!text.empty()) pass(std::move(text));
-}
-
-void CommandOutput::EndErrors() {
-  Close(&wake_[1]);
-  if (thread_.joinable()) thread_.join();
-  Close(&wake_[0]);
-  Close(&error_);
-}
-
-// The group is signalled before its leader is reaped: until then no other process can get its number.
-void CommandOutput::StopGroup() {
-  kill(-pid_, SIGTERM);
-  const auto deadline = Clock::now() + std::chrono::milliseconds(kGraceMs);
-  auto ended = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));  // glibc 2.36 declares it for C only
-  if (ended >= 0) {
-    // All that writes to the pipe is to end, not the shell alone. Nobody reads what is still written.
-    Close(&output_);
-    pollfd waiting{ended, POLLIN, 0};
-    while (true) {
-      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
-      const int ready = poll(&waiting, 1, static_cast<int>(std::max<int64_t>(0, left.count())));
-      if (ready >= 0 || errno != EINTR) break;
-    }
-    Close(&ended);
-  }
-  kill(-pid_, SIGKILL);
-  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-  }
-  pid_ = -1;
+std::unique_ptr<PipeSource> StartCommand(const std::string& name, const std::string& command,
+                                         const std::vector<std::string>& environment) {
+  return std::make_unique<CommandOutput>(name, command, environment);
 }
 
 }  // namespace dtrain

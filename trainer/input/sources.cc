@@ -85,8 +85,8 @@ std::unique_ptr<InputBytes> OpenInput(const std::string& path, const std::string
                                       const std::vector<std::string>& environment) {
   if (!IsCommand(path)) return std::make_unique<InputBytes>(path, key);
   const std::string name = Shown(path);
-  return std::make_unique<InputBytes>(
-      std::make_unique<CommandOutput>(name, path.substr(kCommandMark.size()), environment), name);
+  return std::make_unique<InputBytes>(StartCommand(name, path.substr(kCommandMark.size()), environment),
+                                      name);
 }
 
 SourceInputs::SourceInputs(const std::vector<std::string>& paths, std::string key,
@@ -95,10 +95,13 @@ SourceInputs::SourceInputs(const std::vector<std::string>& paths, std::string ke
 
 bool SourceInputs::is_pipe() const { return files_.size() == 1 && IsPipe(files_[0]); }
 
-std::unique_ptr<InputBytes> SourceInputs::Open(size_t index, bool again) {
-  std::unique_ptr<InputBytes> input = std::move(pipe_);
-  if (input == nullptr) input = OpenInput(files_[index], key_, environment_);
-  if (again && input->is_pipe()) input->KeepHead();
+std::unique_ptr<InputBytes> SourceInputs::Open(size_t index) {
+  return pipe_ != nullptr ? std::move(pipe_) : OpenInput(files_[index], key_, environment_);
+}
+
+std::unique_ptr<InputBytes> SourceInputs::OpenHead(size_t index) {
+  std::unique_ptr<InputBytes> input = Open(index);
+  if (input->is_pipe()) input->KeepHead();
   return input;
 }
 

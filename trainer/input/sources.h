@@ -44,10 +44,10 @@ class SourceInputs {
   bool is_pipe() const;
 
   // Opens file `index`, at its begin. A pipe can be opened a second time only after GiveBack().
-  std::unique_ptr<InputBytes> Open(size_t index) { return Open(index, /*again=*/false); }
+  std::unique_ptr<InputBytes> Open(size_t index);
   // The same for a first pass, which ends with GiveBack() and reads of a pipe kMaxHeadBytes at most
   // (CsvReader::head_bytes()).
-  std::unique_ptr<InputBytes> OpenHead(size_t index) { return Open(index, /*again=*/true); }
+  std::unique_ptr<InputBytes> OpenHead(size_t index);
   void GiveBack(std::unique_ptr<InputBytes> input);
 
   // Returns the bytes of the files from `index` on, as they lie there; 0 for what is not a file.
@@ -57,8 +57,6 @@ class SourceInputs {
   int64_t ExpectedContentFrom(size_t index, int64_t content_bytes) const;
 
  private:
-  std::unique_ptr<InputBytes> Open(size_t index, bool again);
-
   const std::string key_;
   const std::vector<std::string> environment_;
   const std::vector<std::string> files_;

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "trainer/input/command_output.h"
 #include "trainer/input/data_test_util.h"
 
 namespace dtrain {
