@@ -17,23 +17,6 @@
 namespace dtrain {
 namespace {
 
-bool EqualIgnoringCase(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
-}
-
-}  // namespace
-
-bool IsMissing(std::string_view text) {
-  if (text.empty() || text == "?") return true;
-  if (text.size() > 4) return false;
-  for (const std::string_view word : {"na", "n/a", "nan", "null"}) {
-    if (EqualIgnoringCase(text, word)) return true;
-  }
-  return false;
-}
-
-namespace {
-
 // Whether `number`, which is not 0, is below 1: whether its first nonzero digit is behind the point, after
 // moving the point by the exponent.
 bool IsBelowOne(std::string_view number) {
@@ -153,7 +136,23 @@ inline bool ParseShort(std::string_view text, float* number) {
   return std::isfinite(*number) ? NumberText::kGood : NumberText::kNotFinite;
 }
 
+// Returns the text with a point before the decimals in place of a comma; unset: it has a point already.
+std::optional<std::string> WithPoint(std::string_view text) {
+  if (text.find('.') != text.npos) return std::nullopt;
+  std::string point(text);
+  std::replace(point.begin(), point.end(), ',', '.');
+  return point;
+}
+
 }  // namespace
+
+bool IsMissing(std::string_view text) {
+  if (text.empty() || text == "?") return true;
+  const auto is = [&](std::string_view word) {
+    return text.size() == word.size() && strncasecmp(text.data(), word.data(), word.size()) == 0;
+  };
+  return text.size() <= 4 && (is("na") || is("n/a") || is("nan") || is("null"));
+}
 
 NumberText ParseNumber(std::string_view text, float* number) {
   return !text.empty() && ParseShort(text, number) ? NumberText::kGood : ParseAny(text, number);
@@ -161,10 +160,8 @@ NumberText ParseNumber(std::string_view text, float* number) {
 
 NumberText ParseNumber(std::string_view text, Decimal decimal, float* number) {
   if (decimal == Decimal::kPoint) return ParseNumber(text, number);
-  if (text.find('.') != text.npos) return NumberText::kNotANumber;
-  std::string point(text);
-  std::replace(point.begin(), point.end(), ',', '.');
-  return ParseNumber(point, number);
+  const std::optional<std::string> point = WithPoint(text);
+  return point ? ParseNumber(*point, number) : NumberText::kNotANumber;
 }
 
 std::optional<double> ParseWhole(std::string_view text) {
@@ -182,10 +179,8 @@ std::optional<double> ParseWhole(std::string_view text) {
 std::optional<double> ExactNumber(std::string_view text, Decimal decimal) {
   if (const std::optional<double> whole = ParseWhole(text)) return whole;
   if (decimal == Decimal::kComma) {
-    if (text.find('.') != text.npos) return std::nullopt;
-    std::string point(text);
-    std::replace(point.begin(), point.end(), ',', '.');
-    return ExactNumber(point);
+    const std::optional<std::string> point = WithPoint(text);
+    return point ? ExactNumber(*point) : std::nullopt;
   }
   float number = 0;
   const NumberText state = ParseNumber(text, &number);
