@@ -73,6 +73,10 @@ class CsvReader : public TextReader {
   bool IsTrimmed(const CsvField& field) const {
     return field.quoted ? field.trimmed : IsBlank(*(field.text.data() + field.text.size()));
   }
+  // Returns the error "file:line:column: text" about the last record, at its first field.
+  RowFault FaultAtRecord(const std::string& text) const {
+    return FaultAt(path(), record_.fields[0].place, text);
+  }
   TextPlace record_end() const { return record_end_; }   // just behind its last field
   TextMark record_mark() const { return record_mark_; }  // the begin of the last record
   // After Next() has thrown: goes on behind the line with the fault.

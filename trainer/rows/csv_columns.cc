@@ -25,9 +25,9 @@ std::string ListQuoted(const std::vector<std::string>& names) {
 
 void CheckCount(const CsvReader& reader, int64_t count) {
   if (count >= 2) return;
-  throw FaultAt(reader.path(), reader.fields()[0].place,
-                "1 column; a label and at least one feature are needed. Is it the right file? Commas, tabs, "
-                "semicolons or bars separate the fields (data.delimiter).");
+  throw reader.FaultAtRecord(
+      "1 column; a label and at least one feature are needed. Is it the right file? Commas, tabs, "
+      "semicolons or bars separate the fields (data.delimiter).");
 }
 
 }  // namespace
@@ -43,15 +43,12 @@ std::vector<std::string> HeaderNames(const CsvReader& reader) {
 
 int64_t FindColumn(const CsvColumns& columns, const std::string& text, const std::string& key,
                    const CsvReader& reader) {
-  const auto refuse = [&](const std::string& why) {
-    return FaultAt(reader.path(), reader.fields()[0].place, why);
-  };
   const std::string name = ColumnNameIn(text);
   const auto found = std::find(columns.names.begin(), columns.names.end(), name);
   const bool named = found != columns.names.end();
   if (const std::optional<int64_t> number = ColumnNumber(text)) {
     if (named && found - columns.names.begin() != *number) {
-      throw refuse(
+      throw reader.FaultAtRecord(
           fmt::format("{} = {} is the name of column {} and the number of another one, {}. For the column of "
                       "this name write \"{}\" in quotes; for the other its own name.",
                       key, Shown(text), found - columns.names.begin(),
@@ -60,12 +57,13 @@ int64_t FindColumn(const CsvColumns& columns, const std::string& text, const std
                       Shown(text)));
     }
     if (*number < columns.count) return *number;
-    throw refuse(fmt::format("no column {} ({} = {}); the columns are 0 to {}. Set one of them.", Shown(text),
-                             key, Shown(text), columns.count - 1));
+    throw reader.FaultAtRecord(
+        fmt::format("no column {} ({} = {}); the columns are 0 to {}. Set one of them.", Shown(text), key,
+                    Shown(text), columns.count - 1));
   }
   if (!named) {
     const std::string closest = ClosestName(name, columns.names);
-    throw refuse(fmt::format(
+    throw reader.FaultAtRecord(fmt::format(
         "no column {} ({}); the columns are {}.{}", Quoted(Shown(name)), key,
         columns.names.empty() ? fmt::format("0 to {}, by number: the file has no header", columns.count - 1)
                               : ListQuoted(columns.names),
@@ -74,7 +72,7 @@ int64_t FindColumn(const CsvColumns& columns, const std::string& text, const std
                           : fmt::format(" Did you mean {}?", Quoted(Shown(closest)))));
   }
   if (std::find(found + 1, columns.names.end(), name) != columns.names.end()) {
-    throw refuse(
+    throw reader.FaultAtRecord(
         fmt::format("more than one column {} ({}); name one. Give its number: the first column is 0.",
                     Quoted(Shown(name)), key));
   }
@@ -92,8 +90,7 @@ std::vector<int64_t> FindNames(const CsvColumns& columns, const std::vector<std:
     const auto place = places.find(name);
     if (place == places.end()) {
       const std::string closest = ClosestName(name, columns.names);
-      throw FaultAt(
-          reader.path(), reader.fields()[0].place,
+      throw reader.FaultAtRecord(
           fmt::format("no column {}{}.{} {}", Quoted(Shown(name)), known,
                       closest.empty() ? "" : fmt::format(" Is it {}?", Quoted(Shown(closest))), remedy));
     }
@@ -108,12 +105,11 @@ std::vector<int64_t> FindInputs(const CsvColumns& columns, const std::vector<std
   for (const std::string& text : listed) {
     const int64_t column = found.emplace_back(FindColumn(columns, text, key, reader));
     if (std::count(columns.inputs.begin(), columns.inputs.end(), column) > 0) continue;
-    throw FaultAt(
-        reader.path(), reader.fields()[0].place,
-        fmt::format("{} is in {} and {}; it is one of them. Take it out.", ColumnTitle(columns, column), key,
-                    column == columns.label    ? "the label"
-                    : column == columns.weight ? "data.weight"
-                                               : "data.ignore"));
+    throw reader.FaultAtRecord(fmt::format("{} is in {} and {}; it is one of them. Take it out.",
+                                           ColumnTitle(columns, column), key,
+                                           column == columns.label    ? "the label"
+                                           : column == columns.weight ? "data.weight"
+                                                                      : "data.ignore"));
   }
   return found;
 }
@@ -161,9 +157,9 @@ void FindWeight(const DataConfig& data, const CsvReader& reader, bool labels, Cs
   if (data.weight.empty() || IsLeftOut(*columns, data.weight, labels)) return;
   columns->weight = FindColumn(*columns, data.weight, "data.weight", reader);
   if (columns->weight != columns->label) return;
-  throw FaultAt(reader.path(), reader.fields()[0].place,
-                fmt::format("{} is the label and data.weight; it is one of them. Name another column.",
-                            ColumnTitle(*columns, columns->label)));
+  throw reader.FaultAtRecord(
+      fmt::format("{} is the label and data.weight; it is one of them. Name another column.",
+                  ColumnTitle(*columns, columns->label)));
 }
 
 }  // namespace
@@ -182,8 +178,8 @@ CsvColumns ReadTrainColumns(const DataConfig& data, CsvReader* reader, bool labe
     if (!left_out[static_cast<size_t>(column)]) columns.inputs.push_back(column);
   }
   if (columns.inputs.empty()) {
-    throw FaultAt(reader->path(), reader->fields()[0].place,
-                  "no column is left beside the label, data.weight and data.ignore. Ignore fewer.");
+    throw reader->FaultAtRecord(
+        "no column is left beside the label, data.weight and data.ignore. Ignore fewer.");
   }
   if (!labels) columns.weight = -1;  // how much a row counts matters beside its label alone
   return columns;
@@ -200,9 +196,8 @@ CsvColumns ReadTestColumns(const DataConfig& data, const CsvColumns& train, CsvR
     return columns;
   }
   if (columns.count != train.count) {
-    throw FaultAt(reader->path(), reader->fields()[0].place,
-                  fmt::format("{} columns; must be {}, as {} has. Name files of one kind.", columns.count,
-                              train.count, train_path));
+    throw reader->FaultAtRecord(fmt::format("{} columns; must be {}, as {} has. Name files of one kind.",
+                                            columns.count, train.count, train_path));
   }
   columns.inputs = InputsBesideLabel(columns, train);
   return columns;

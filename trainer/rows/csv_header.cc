@@ -148,8 +148,7 @@ void CheckHeader(const CsvReader& reader, const DataSourceConfig& source, const 
     before = *number;
   }
   if (counting) return;
-  throw FaultAt(
-      reader.path(), reader.fields()[0].place,
+  throw reader.FaultAtRecord(
       fmt::format("the header has only numbers{}; it must name the columns. If the file has no header, set "
                   "{}.header to false.{}",
                   label < 0 ? "" : " beside the label", section,
