@@ -5,18 +5,27 @@
 #include <set>
 #include <utility>
 
+#include "trainer/rows/hashed_feature.h"
+
 namespace dtrain {
 namespace {
 
-std::string NameOf(const CsvColumns& columns, int64_t column) {
-  return columns.names.empty() ? fmt::format("{}", column) : columns.names[static_cast<size_t>(column)];
-}
+// A column whose texts are hashed.
+struct Hashed {
+  int64_t column = 0;
+  HashedColumn texts;
+};
 
-}  // namespace
+// Which inputs of a table become what.
+struct InputSplit {
+  CsvLayout numbers;
+  std::vector<uint64_t> ids;  // of `numbers`
+  std::vector<Hashed> hashed;
+  int64_t inputs = 0;
+};
 
-HashedCsvFile::Split HashedCsvFile::SplitOf(const DataConfig& data, const std::string& section, bool header,
-                                            const CsvReader& reader, const CsvColumns& columns,
-                                            const CsvColumns& train) {
+InputSplit SplitOf(const DataConfig& data, const std::string& section, bool header, const CsvReader& reader,
+                   const CsvColumns& columns, const CsvColumns& train) {
   const auto inputs = [&](const std::vector<std::string>& listed, const char* key) {
     const std::vector<int64_t> found = FindInputs(train, listed, key, reader);
     return std::set<int64_t>(found.begin(), found.end());
@@ -24,11 +33,10 @@ HashedCsvFile::Split HashedCsvFile::SplitOf(const DataConfig& data, const std::s
   const std::set<int64_t> hash = inputs(data.hash, "data.hash"), dates = inputs(data.dates, "data.dates");
   for (const int64_t column : hash) {
     if (dates.count(column) == 0) continue;
-    throw FaultAt(reader.path(), reader.fields()[0].place,
-                  fmt::format("{} is in data.hash and data.dates; it is one of them. Take it out.",
-                              ColumnTitle(train, column)));
+    throw reader.FaultAtRecord(fmt::format(
+        "{} is in data.hash and data.dates; it is one of them. Take it out.", ColumnTitle(train, column)));
   }
-  Split split;
+  InputSplit split;
   CsvColumns numbers = columns;
   numbers.inputs.clear();
   std::vector<InputColumn> how;
@@ -36,7 +44,8 @@ HashedCsvFile::Split HashedCsvFile::SplitOf(const DataConfig& data, const std::s
   const auto first_of = [&](int64_t at) { return data.by_column ? FirstOfColumn(at, bits) : 0; };
   for (size_t i = 0; i < train.inputs.size(); ++i) {
     const int64_t column = train.inputs[i];
-    const std::string name = NameOf(train, column);
+    const std::string name =
+        train.names.empty() ? fmt::format("{}", column) : train.names[static_cast<size_t>(column)];
     if (hash.count(column) > 0) {
       const auto at = static_cast<int64_t>(split.hashed.size());
       split.hashed.push_back({columns.inputs[i], HashedColumn(name, bits, first_of(at))});
@@ -57,42 +66,60 @@ HashedCsvFile::Split HashedCsvFile::SplitOf(const DataConfig& data, const std::s
   return split;
 }
 
-HashedCsvFile::HashedCsvFile(const DataConfig& data, const std::string& section, bool header,
-                             std::unique_ptr<CsvReader> reader, const CsvColumns& columns,
-                             const CsvColumns& train, SkippedRows* skipped)
-    : HashedCsvFile(data, std::move(reader), SplitOf(data, section, header, *reader, columns, train), columns,
-                    skipped) {}
+class HashedCsvFile : public CsvFile {
+ public:
+  HashedCsvFile(const DataConfig& data, std::unique_ptr<CsvReader> reader, InputSplit split,
+                const CsvColumns& columns, SkippedRows* skipped)
+      : CsvFile(data, std::move(reader), std::move(split.numbers), skipped),
+        columns_(columns),
+        inputs_(data.whole_keys && !data.by_column ? kKeyInputs : split.inputs),
+        number_ids_(std::move(split.ids)),
+        hashed_(std::move(split.hashed)) {}
 
-HashedCsvFile::HashedCsvFile(const DataConfig& data, std::unique_ptr<CsvReader> reader, Split split,
-                             const CsvColumns& columns, SkippedRows* skipped)
-    : CsvFile(data, std::move(reader), std::move(split.numbers), skipped),
-      columns_(columns),
-      inputs_(data.whole_keys && !data.by_column ? kKeyInputs : split.inputs),
-      number_ids_(std::move(split.ids)),
-      hashed_(std::move(split.hashed)) {}
+  int64_t inputs() const override { return inputs_; }
+  const CsvColumns& columns() const override { return columns_; }
 
-RowFile::Read HashedCsvFile::ReadRow(ParsedRows* rows, RowLabels* labels) {
-  numbers_.Clear();
-  const Read read = CsvFile::ReadRow(&numbers_, labels);
-  if (read != Read::kRow) return read;
-  ids_.clear();
-  values_.clear();
-  for (size_t i = 0; i < number_ids_.size(); ++i) {
-    if (numbers_.features[i] == 0) continue;
-    ids_.push_back(number_ids_[i]);
-    values_.push_back(data().by_column ? ScaledNumber(numbers_.features[i], data().numbers)
-                                       : numbers_.features[i]);
+ private:
+  Read ReadRow(ParsedRows* rows, RowLabels* labels) override {
+    numbers_.Clear();
+    const Read read = CsvFile::ReadRow(&numbers_, labels);
+    if (read != Read::kRow) return read;
+    ids_.clear();
+    values_.clear();
+    for (size_t i = 0; i < number_ids_.size(); ++i) {
+      if (numbers_.features[i] == 0) continue;
+      ids_.push_back(number_ids_[i]);
+      values_.push_back(data().by_column ? ScaledNumber(numbers_.features[i], data().numbers)
+                                         : numbers_.features[i]);
+    }
+    for (const Hashed& column : hashed_) {
+      const std::string_view text = reader().fields()[static_cast<size_t>(column.column)].text;
+      const bool missing = IsMissing(text);
+      if (missing && data().missing == MissingValues::kDrop) return Read::kGap;
+      ids_.push_back(column.texts.NumberOf(missing ? std::string_view() : text));
+      values_.push_back(1);
+    }
+    rows->sparse.Add(ids_.data(), values_.data(), ids_.size());
+    rows->weights.insert(rows->weights.end(), numbers_.weights.begin(), numbers_.weights.end());
+    return Read::kRow;
   }
-  for (const Hashed& column : hashed_) {
-    const std::string_view text = reader().fields()[static_cast<size_t>(column.column)].text;
-    const bool missing = IsMissing(text);
-    if (missing && data().missing == MissingValues::kDrop) return Read::kGap;
-    ids_.push_back(column.texts.NumberOf(missing ? std::string_view() : text));
-    values_.push_back(1);
-  }
-  rows->sparse.Add(ids_.data(), values_.data(), ids_.size());
-  rows->weights.insert(rows->weights.end(), numbers_.weights.begin(), numbers_.weights.end());
-  return Read::kRow;
+
+  const CsvColumns columns_;
+  const int64_t inputs_;
+  const std::vector<uint64_t> number_ids_;
+  const std::vector<Hashed> hashed_;
+  ParsedRows numbers_;  // of the row that is read, and its weight
+  std::vector<uint64_t> ids_;
+  std::vector<float> values_;
+};
+
+}  // namespace
+
+std::unique_ptr<RowFile> OpenHashedCsv(const DataConfig& data, const std::string& section, bool header,
+                                       std::unique_ptr<CsvReader> reader, const CsvColumns& columns,
+                                       const CsvColumns& train, SkippedRows* skipped) {
+  InputSplit split = SplitOf(data, section, header, *reader, columns, train);
+  return std::make_unique<HashedCsvFile>(data, std::move(reader), std::move(split), columns, skipped);
 }
 
 }  // namespace dtrain

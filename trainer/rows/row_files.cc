@@ -108,8 +108,8 @@ std::unique_ptr<RowFile> OpenRowFile(const DataConfig& data, const RowContext& c
     layout.records = context.records;
     return std::make_unique<CsvFile>(data, std::move(reader), std::move(layout), skipped);
   }
-  return std::make_unique<HashedCsvFile>(data, section, header, std::move(reader), columns,
-                                         context.train != nullptr ? *context.train : columns, skipped);
+  return OpenHashedCsv(data, section, header, std::move(reader), columns,
+                       context.train != nullptr ? *context.train : columns, skipped);
 }
 
 RowFiles::RowFiles(const DataConfig& data, std::vector<InputColumn> how, int64_t inputs)
