@@ -37,12 +37,15 @@ std::string PackedByZstd(const std::string& content) {
 }
 
 void ReadEach(const std::string& path) {
-  for (const auto read : {ReadIdxImages, ReadIdxLabels}) {
-    try {
-      const IdxBytes idx = read(path, "data.train");
-      Require(static_cast<int64_t>(idx.bytes.size()) == idx.shape.count * idx.shape.row_bytes, "sizes agree");
-    } catch (const UserError&) {
-    }
+  try {
+    LargeVector<uint8_t> pixels;
+    const IdxShape shape = AppendIdxImages(path, "data.train", &pixels);
+    Require(static_cast<int64_t>(pixels.size()) == shape.count * shape.row_bytes, "sizes agree");
+  } catch (const UserError&) {
+  }
+  try {
+    Require(!ReadIdxLabelsOf(path, "data.train", LabelRules{256}).empty(), "there is a label");
+  } catch (const UserError&) {
   }
 }
 

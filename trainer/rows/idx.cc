@@ -101,8 +101,8 @@ void CheckEnd(const IdxKind& kind, const IdxShape& shape, int64_t got, InputByte
 }
 
 // Appends the records to `bytes`.
-IdxShape AppendIdx(const std::string& path, const std::string& key, const IdxKind& kind,
-                   LargeVector<uint8_t>* bytes) {
+template <typename Bytes>
+IdxShape AppendIdx(const std::string& path, const std::string& key, const IdxKind& kind, Bytes* bytes) {
   InputBytes file(path, key);
   const IdxShape shape = ReadHeader(&file, kind);
   const int64_t size = shape.count * shape.row_bytes;
@@ -112,23 +112,15 @@ IdxShape AppendIdx(const std::string& path, const std::string& key, const IdxKin
   return shape;
 }
 
-IdxBytes ReadIdx(const std::string& path, const std::string& key, const IdxKind& kind) {
-  IdxBytes idx;
-  idx.shape = AppendIdx(path, key, kind, &idx.bytes);
-  return idx;
-}
-
 std::string ImageText(const IdxShape& shape) {
   return fmt::format("{} x {}", shape.row_bytes / shape.columns, shape.columns);
 }
 
-void CheckLabels(const std::string& path, const std::vector<uint8_t>& labels, const LabelRules& rules) {
-  for (size_t row = 0; row < labels.size(); ++row) {
-    if (labels[row] < *rules.classes) continue;
-    throw UserError("{}: byte {}: label of row {} = {}; {}", path,
-                    kLabels.header_bytes() + static_cast<int64_t>(row), row, labels[row],
-                    LabelRangeRule(rules, std::to_string(labels[row])));
-  }
+[[noreturn]] void ThrowCounts(const std::string& labels, int64_t label_count, const std::string& images,
+                              int64_t image_count, const std::string& where) {
+  throw UserError(
+      "{}: byte 4: number of labels = {}; {} has {}, and each needs one label. Name two files of one set{}.",
+      labels, label_count, images, Plural(image_count, "image"), where);
 }
 
 }  // namespace
@@ -152,21 +144,21 @@ IdxShape PeekIdxSet(const std::vector<std::string>& files, const std::string& ke
   return all;
 }
 
-IdxShape ReadIdxHeader(InputBytes* file) { return ReadHeader(file, kImages); }
+IdxShape AppendIdxImages(const std::string& path, const std::string& key, LargeVector<uint8_t>* bytes) {
+  return AppendIdx(path, key, kImages, bytes);
+}
 
 std::vector<uint8_t> ReadIdxLabelsOf(const std::string& path, const std::string& key,
                                      const LabelRules& rules) {
-  const IdxBytes idx = ReadIdxLabels(path, key);
-  std::vector<uint8_t> labels(idx.bytes.begin(), idx.bytes.end());
-  CheckLabels(path, labels, rules);
+  std::vector<uint8_t> labels;
+  AppendIdx(path, key, kLabels, &labels);
+  for (size_t row = 0; row < labels.size(); ++row) {
+    if (labels[row] < *rules.classes) continue;
+    throw UserError("{}: byte {}: label of row {} = {}; {}", path,
+                    kLabels.header_bytes() + static_cast<int64_t>(row), row, labels[row],
+                    LabelRangeRule(rules, std::to_string(labels[row])));
+  }
   return labels;
-}
-
-IdxBytes ReadIdxImages(const std::string& path, const std::string& key) {
-  return ReadIdx(path, key, kImages);
-}
-IdxBytes ReadIdxLabels(const std::string& path, const std::string& key) {
-  return ReadIdx(path, key, kLabels);
 }
 
 void UnpackIdxImages(const std::string& path, const std::string& key,
@@ -209,10 +201,8 @@ IdxShape CheckIdxFiles(const IdxFiles& files, const std::string& section) {
     const int64_t label_count = PeekIdx(files.labels[i], section + ".labels", kLabels).count;
     const int64_t images_count = PeekIdxImages(files.images[i], section + ".images").count;
     if (images_count == label_count) continue;
-    throw UserError(
-        "{}: byte 4: number of labels = {}; {} has {}, and each needs one label. Name two "
-        "files of one set in {}.images and {}.labels.",
-        files.labels[i], label_count, files.images[i], Plural(images_count, "image"), section, section);
+    ThrowCounts(files.labels[i], label_count, files.images[i], images_count,
+                fmt::format(" in {}.images and {}.labels", section, section));
   }
   return PeekIdxSet(files.images, section + ".images");
 }
@@ -226,22 +216,37 @@ IdxSet ReadIdxSet(const IdxFiles& files, const std::string& section, const Label
     set.labels.insert(set.labels.end(), labels.begin(), labels.end());
   }
   set.images.bytes.reserve(static_cast<size_t>(set.images.shape.count * set.images.shape.row_bytes));
-  for (const std::string& path : files.images)
-    AppendIdx(path, section + ".images", kImages, &set.images.bytes);
+  for (const std::string& path : files.images) AppendIdxImages(path, section + ".images", &set.images.bytes);
   return set;
 }
 
 namespace {
 
-constexpr int64_t kHeaderBytes = 16;  // of images
-
 // IdxFile: images of an open file. Its mark is where the next image begins.
 class IdxFile : public RowFile {
  public:
   IdxFile(const RowSpec& spec, std::unique_ptr<InputBytes> file, const std::string& labels,
-          SkippedRows* skipped);
+          SkippedRows* skipped)
+      : RowFile(spec.data, skipped),
+        spec_(spec),
+        file_(std::move(file)),
+        shape_(ReadHeader(file_.get(), kImages)) {
+    if (shape_.row_bytes != spec_.inputs) {
+      throw UserError("{}: byte 8: images of {}; the model has {}. Is it the right file?", file_->path(),
+                      Plural(shape_.row_bytes, "pixel"), Plural(spec_.inputs, "feature"));
+    }
+    if (!spec_.pixels) {
+      throw UserError(
+          "{}: IDX images; the model was not trained on images. Give its rows as CSV or JSON lines.",
+          file_->path());
+    }
+    if (!spec_.labels) return;
+    labels_ = ReadIdxLabelsOf(labels, spec_.key, *spec_.labels);
+    const auto count = static_cast<int64_t>(labels_.size());
+    if (count != shape_.count) ThrowCounts(labels, count, file_->path(), shape_.count, "");
+  }
 
-  TextMark mark() const override { return {kHeaderBytes + row_ * shape_.row_bytes, row_}; }
+  TextMark mark() const override { return {kImages.header_bytes() + row_ * shape_.row_bytes, row_}; }
   void GoTo(TextMark mark, int64_t /*bytes*/) override {
     file_->SkipTo(mark.byte);
     row_ = mark.line;
@@ -258,8 +263,26 @@ class IdxFile : public RowFile {
   std::string_view Field(int64_t /*field*/) const override { return {}; }
 
  private:
-  Read ReadRow(ParsedRows* rows, RowLabels* labels) override;
-  void ReadLabels(const std::string& path);
+  Read ReadRow(ParsedRows* rows, RowLabels* /*labels*/) override {
+    if (row_ == shape_.count) {
+      uint8_t beyond = 0;
+      if (file_->Read(&beyond, 1) == 0) return Read::kEnd;
+      throw UserError(
+          "{}: more bytes follow after the last of {}; the header must count them all. The file is damaged: "
+          "fetch it anew.",
+          file_->path(), Plural(shape_.count, "image"));
+    }
+    const size_t begin = rows->bytes.size();
+    rows->bytes.resize(begin + static_cast<size_t>(shape_.row_bytes));
+    const int64_t got = file_->Read(rows->bytes.data() + begin, shape_.row_bytes);
+    if (got < shape_.row_bytes) {
+      throw UserError("{}: ends in image {} of {}. The file is cut off: fetch it anew.", file_->path(), row_,
+                      shape_.count);
+    }
+    if (spec_.labels) rows->classes.push_back(labels_[static_cast<size_t>(row_)]);
+    ++row_;
+    return Read::kRow;
+  }
 
   const RowSpec& spec_;
   const std::unique_ptr<InputBytes> file_;
@@ -267,51 +290,6 @@ class IdxFile : public RowFile {
   std::vector<uint8_t> labels_;
   int64_t row_ = 0;
 };
-
-IdxFile::IdxFile(const RowSpec& spec, std::unique_ptr<InputBytes> file, const std::string& labels,
-                 SkippedRows* skipped)
-    : RowFile(spec.data, skipped), spec_(spec), file_(std::move(file)), shape_(ReadIdxHeader(file_.get())) {
-  if (shape_.row_bytes != spec_.inputs) {
-    throw UserError("{}: byte 8: images of {}; the model has {}. Is it the right file?", file_->path(),
-                    Plural(shape_.row_bytes, "pixel"), Plural(spec_.inputs, "feature"));
-  }
-  if (!spec_.pixels) {
-    throw UserError(
-        "{}: IDX images; the model was not trained on images. Give its rows as CSV or JSON lines.",
-        file_->path());
-  }
-  if (spec_.labels) ReadLabels(labels);
-}
-
-void IdxFile::ReadLabels(const std::string& path) {
-  labels_ = ReadIdxLabelsOf(path, spec_.key, *spec_.labels);
-  const auto count = static_cast<int64_t>(labels_.size());
-  if (count == shape_.count) return;
-  throw UserError(
-      "{}: byte 4: number of labels = {}; {} has {}, and each needs one label. Name two files of one set.",
-      path, count, file_->path(), Plural(shape_.count, "image"));
-}
-
-RowFile::Read IdxFile::ReadRow(ParsedRows* rows, RowLabels* /*labels*/) {
-  if (row_ == shape_.count) {
-    uint8_t beyond = 0;
-    if (file_->Read(&beyond, 1) == 0) return Read::kEnd;
-    throw UserError(
-        "{}: more bytes follow after the last of {}; the header must count them all. The file is damaged: "
-        "fetch it anew.",
-        file_->path(), Plural(shape_.count, "image"));
-  }
-  const size_t begin = rows->bytes.size();
-  rows->bytes.resize(begin + static_cast<size_t>(shape_.row_bytes));
-  const int64_t got = file_->Read(rows->bytes.data() + begin, shape_.row_bytes);
-  if (got < shape_.row_bytes) {
-    throw UserError("{}: ends in image {} of {}. The file is cut off: fetch it anew.", file_->path(), row_,
-                    shape_.count);
-  }
-  if (spec_.labels) rows->classes.push_back(labels_[static_cast<size_t>(row_)]);
-  ++row_;
-  return Read::kRow;
-}
 
 }  // namespace
 

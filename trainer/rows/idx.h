@@ -32,15 +32,8 @@ IdxShape PeekIdxImages(const std::string& path, const std::string& key);
 // counts. Throws UserError if images of two files have different shapes.
 IdxShape PeekIdxSet(const std::vector<std::string>& files, const std::string& key);
 
-// Reads and checks the header of images; the pixels follow.
-IdxShape ReadIdxHeader(InputBytes* file);
-
-struct IdxBytes {
-  IdxShape shape;
-  LargeVector<uint8_t> bytes;  // [count, row_bytes]
-};
-IdxBytes ReadIdxImages(const std::string& path, const std::string& key);
-IdxBytes ReadIdxLabels(const std::string& path, const std::string& key);
+// Appends the pixels to `bytes`, and returns the shape of these images.
+IdxShape AppendIdxImages(const std::string& path, const std::string& key, LargeVector<uint8_t>* bytes);
 
 // Gives the bytes of the plain file of these images to `write`, part by part: the header, then the pixels.
 // What was written before an error is no whole file.
@@ -64,9 +57,14 @@ IdxFiles FindIdxFiles(const std::vector<std::string>& images, const std::vector<
 // belong together differ, and what PeekIdxSet() throws.
 IdxShape CheckIdxFiles(const IdxFiles& files, const std::string& section);
 
+struct IdxImages {
+  IdxShape shape;
+  LargeVector<uint8_t> bytes;  // [count, row_bytes]
+};
+
 // IdxSet: images and labels of one set, with equal counts and labels in [0, classes).
 struct IdxSet {
-  IdxBytes images;
+  IdxImages images;
   std::vector<uint8_t> labels;
 };
 // Reads the rows of all files, in their order. `rules.classes` must be set.

@@ -10,14 +10,15 @@
 namespace dtrain {
 namespace {
 
-std::string ImageError(const std::string& path) {
-  return UserErrorOf([&] { ReadIdxImages(path, "data.train.images"); });
-}
-std::string LabelError(const std::string& path) {
-  return UserErrorOf([&] { ReadIdxLabels(path, "data.train.labels"); });
-}
 const LabelRules kTenLabels{10, "model.outputs = 10", "raise model.outputs"};
 
+std::string ImageError(const std::string& path) {
+  LargeVector<uint8_t> pixels;
+  return UserErrorOf([&] { AppendIdxImages(path, "data.train.images", &pixels); });
+}
+std::string LabelError(const std::string& path) {
+  return UserErrorOf([&] { ReadIdxLabelsOf(path, "data.train.labels", kTenLabels); });
+}
 std::string SetError(const std::vector<std::string>& images, const std::vector<std::string>& labels) {
   return UserErrorOf(
       [&] { ReadIdxSet(FindIdxFiles(images, labels, "data.train"), "data.train", kTenLabels); });
@@ -30,14 +31,15 @@ bool Has(const std::string& text, const std::string& part) { return text.find(pa
 TEST_CASE("idx: plain and gzip files give the bytes that were written, whatever their names") {
   const std::string content = IdxImageContent(5, 3, 7);
   for (const std::string& path : {WritePlain("plain.gz", content), WriteGzip("zipped", content)}) {
-    const IdxBytes images = ReadIdxImages(path, "data.train.images");
-    CHECK(images.shape.count == 5);
-    CHECK(images.shape.row_bytes == 21);
-    CHECK(std::string(images.bytes.begin(), images.bytes.end()) == content.substr(16));
+    LargeVector<uint8_t> pixels;
+    const IdxShape shape = AppendIdxImages(path, "data.train.images", &pixels);
+    CHECK(shape.count == 5);
+    CHECK(shape.row_bytes == 21);
+    CHECK(std::string(pixels.begin(), pixels.end()) == content.substr(16));
     CHECK(PeekIdxImages(path, "data.train.images").row_bytes == 21);
   }
-  const IdxBytes labels = ReadIdxLabels(WriteGzip("labels", IdxLabelContent({3, 1, 4})), "data.train.labels");
-  CHECK(labels.bytes == LargeVector<uint8_t>{3, 1, 4});
+  CHECK(ReadIdxLabelsOf(WriteGzip("labels", IdxLabelContent({3, 1, 4})), "data.train.labels", kTenLabels) ==
+        std::vector<uint8_t>{3, 1, 4});
 }
 
 TEST_CASE("idx: every truncation of a plain and of a gzip file is a user error that names the file") {
