@@ -20,31 +20,19 @@ using Json = nlohmann::json;
 constexpr int kMaxDepth = 64;
 constexpr char kList[] = "features";
 
-// RepeatedMember: finds a name that occurs twice in an object, which the parser would silently replace.
-class RepeatedMember {
- public:
-  // Call it for every event of nlohmann::json's parser with the event's value. Returns the name if it is a
-  // key that its object already has; else null. Valid as long as `parsed`.
-  const std::string* OnEvent(nlohmann::json::parse_event_t event, const nlohmann::json& parsed) {
-    using Event = nlohmann::json::parse_event_t;
-    if (event == Event::object_start) {
-      names_.emplace_back();
-    } else if (event == Event::object_end) {
-      names_.pop_back();
-    } else if (event == Event::key) {
-      const auto* const name = parsed.get_ptr<const std::string*>();
-      if (!names_.back().insert(*name).second) return name;
-    }
-    return nullptr;
-  }
-
- private:
-  std::vector<std::set<std::string>> names_;  // of each open object
-};
-
 class JsonFile : public LineFile {
  public:
-  JsonFile(const RowSpec& spec, std::unique_ptr<InputBytes> file, SkippedRows* skipped);
+  JsonFile(const RowSpec& spec, std::unique_ptr<InputBytes> file, SkippedRows* skipped)
+      : LineFile(spec.data, std::move(file), skipped),
+        spec_(spec),
+        names_(ColumnNames(spec.form)),
+        columns_(ColumnCount(spec.form, spec.inputs)) {
+    std::vector<std::string> names = names_;
+    std::sort(names.begin(), names.end());
+    has_feature_features_ = std::binary_search(names.begin(), names.end(), kList);
+    const auto repeated = std::adjacent_find(names.begin(), names.end());
+    if (repeated != names.end()) repeated_ = *repeated;
+  }
 
   int64_t inputs() const override { return spec_.inputs; }
   // The names are those of RowSpec::keep: a row must have these members.
@@ -60,19 +48,155 @@ class JsonFile : public LineFile {
   }
 
  private:
-  Read ReadRow(ParsedRows* rows, RowLabels* labels) override;
-  void AddRow(const Json& row, std::vector<float>* features);
-  void AddList(const Json& list, std::vector<float>* features) const;
-  void AddByName(const Json& row, std::vector<float>* features) const;
-  void AddValue(const Json& value, size_t column, std::vector<float>* features) const;
-  void CheckKept(const Json& row) const;
-  void AppendColumn(const Json& value, size_t column, std::vector<float>* features) const;
-  float Number(const Json& value, size_t column) const;
-  float Date(const std::string& text, size_t column) const;
-  std::string Title(size_t column) const;
+  Read ReadRow(ParsedRows* rows, RowLabels* /*labels*/) override {
+    do {
+      if (!reader().Next()) return Read::kEnd;
+    } while (reader().line().find_first_not_of(" \t\r") == std::string_view::npos);
+    const std::string_view line = reader().line();
+    std::vector<std::set<std::string>> names;  // of each open object; the parser would replace a repeated one
+    const auto check = [&](int depth, Json::parse_event_t event, const Json& parsed) {
+      using Event = Json::parse_event_t;
+      if (depth > kMaxDepth) Refuse(fmt::format("nested more than {} deep. Correct it.", kMaxDepth));
+      if (event == Event::object_start) names.emplace_back();
+      if (event == Event::object_end) names.pop_back();
+      if (event != Event::key || names.back().insert(parsed.get<std::string>()).second) return true;
+      Refuse(
+          fmt::format("{} stands twice in one object. Leave one.", Quoted(Shown(parsed.get<std::string>()))));
+    };
+    // The parser takes a zero byte for the end of the line.
+    if (const size_t zero = line.find('\0'); zero != std::string_view::npos) RefuseFrom(zero + 1);
+    try {
+      AddRow(Json::parse(line, check), &rows->features);
+    } catch (const Json::out_of_range&) {
+      Refuse("a number beyond float64; must be at most 3.4e38 (float32). Correct it, or remove the line.");
+    } catch (const Json::parse_error& error) {
+      RefuseFrom(error.byte);
+    }
+    return Read::kRow;
+  }
+
+  void AddRow(const Json& row, std::vector<float>* features) {
+    const auto list = row.is_object() ? row.find(kList) : row.end();
+    const bool listed = list != row.end() && (list->is_array() || !has_feature_features_);
+    if (row.is_array() || listed) {
+      AddList(listed ? *list : row, features);
+    } else if (row.is_object()) {
+      AddByName(row, features);
+    } else {
+      Refuse("neither an object nor a list; a row is {\"features\": [1, 2]} or has the features by name.");
+    }
+    CheckKept(row);
+    has_id_ = row.is_object() && row.contains("id");
+  }
+
+  void AddList(const Json& list, std::vector<float>* features) const {
+    if (!list.is_array()) Refuse("features is no list; it must be one of numbers.");
+    if (static_cast<int64_t>(list.size()) != columns_) {
+      Refuse(fmt::format("{}; must be {}, as the model has.",
+                         Plural(static_cast<int64_t>(list.size()), "feature"), columns_));
+    }
+    for (size_t i = 0; i < list.size(); ++i) AddValue(list[i], i, features);
+  }
+
+  void AddByName(const Json& row, std::vector<float>* features) const {
+    if (names_.empty()) {
+      Refuse("features by name, and those of the model have none; give them as {\"features\": [1, 2]}.");
+    }
+    if (!repeated_.empty()) {
+      Refuse(
+          fmt::format("features by name, and {} of the model are called {}; give them as "
+                      "{{\"features\": [1, 2]}}, in the training data's order.",
+                      std::count(names_.begin(), names_.end(), repeated_), Quoted(Shown(repeated_))));
+    }
+    for (size_t i = 0; i < names_.size(); ++i) {
+      const auto found = row.find(names_[i]);
+      if (found != row.end()) {
+        AddValue(*found, i, features);
+        continue;
+      }
+      std::vector<std::string> keys;
+      for (const auto& item : row.items()) keys.push_back(item.key());
+      const std::string closest = ClosestName(names_[i], keys);
+      Refuse(fmt::format("no {}; the model has this feature.{} Add it.", Quoted(Shown(names_[i])),
+                         closest.empty() ? "" : fmt::format(" Is it {}?", Quoted(Shown(closest)))));
+    }
+  }
+
+  void AddValue(const Json& value, size_t column, std::vector<float>* features) const {
+    if (!spec_.form.columns.empty()) return AppendColumn(value, column, features);
+    features->push_back(Number(value, column));
+  }
+
+  void CheckKept(const Json& row) const {
+    for (const std::string& name : spec_.keep) {
+      if (row.is_object() && row.contains(name)) continue;
+      Refuse(fmt::format("no {}, which --keep names. Add it.", Quoted(Shown(name))));
+    }
+  }
+
+  // null is a missing value; a category is a text, or a number as it is written.
+  void AppendColumn(const Json& value, size_t column, std::vector<float>* features) const {
+    const InputColumn& how = spec_.form.columns[column];
+    const std::string text = value.is_string() ? value.get<std::string>()
+                             : value.is_null() ? ""
+                                               : value.dump();
+    if (how.is_category) {
+      const bool known = AppendCategory(how, IsMissing(text) ? "" : text, features);
+      if (!known && spec_.data.unseen == UnseenCategory::kError) {
+        Refuse(
+            fmt::format("{} = {}; must be a category of the training rows: {}. Set data.unseen to other, or "
+                        "correct it.",
+                        Title(column), Shown(text), ListNames(how.categories, "or")));
+      }
+    } else if (how.fill && IsMissing(text)) {
+      AppendNumber(how, std::nullopt, features);
+    } else {
+      AppendNumber(how, how.is_date ? Date(text, column) : Number(value, column), features);
+    }
+  }
+
+  float Number(const Json& value, size_t column) const {
+    if (!value.is_number()) {
+      Refuse(fmt::format("{} = {}; must be a number.", Title(column),
+                         Shown(value.dump(-1, ' ', false, Json::error_handler_t::replace))));
+    }
+    const double number = value.get<double>();
+    if (std::abs(number) > static_cast<double>(std::numeric_limits<float>::max())) {
+      Refuse(fmt::format("{} = {}; must be at most 3.4e38 (float32).", Title(column), value.dump()));
+    }
+    if (spec_.pixels && !IsPixel(number)) {
+      Refuse(fmt::format("{} = {}; {}.", Title(column), value.dump(), kPixelRule));
+    }
+    return static_cast<float>(number);
+  }
+
+  float Date(const std::string& text, size_t column) const {
+    float days = 0;
+    const NumberText state = ParseDate(text, &days);
+    if (state != NumberText::kGood) {
+      Refuse(fmt::format("{} = {}; {}. Correct it.", Title(column), Shown(text),
+                         NumberRule(NumberText::kNotADate)));
+    }
+    return days;
+  }
+
+  std::string Title(size_t column) const {
+    const std::string name = names_.empty() ? "" : Shown(names_[column]);
+    return name.empty() ? fmt::format("feature {}", column + 1) : name;
+  }
+
   // Throws a RowFault about the row on this line.
-  [[noreturn]] void Refuse(const std::string& text) const;
-  [[noreturn]] void RefuseFrom(size_t byte) const;
+  [[noreturn]] void Refuse(const std::string& text) const {
+    throw RowFault("{}:{}: {}", path(), reader().number(), text);
+  }
+
+  // `byte`: of the line, from 1.
+  [[noreturn]] void RefuseFrom(size_t byte) const {
+    throw RowFault(
+        "{}:{}:{}: not JSON from here; a line must be one row, such as {{\"features\": [1, 2]}}. Correct it, "
+        "or remove the line.",
+        path(), reader().number(), byte);
+  }
 
   const RowSpec& spec_;
   const std::vector<std::string> names_;  // of the columns that a row must have; empty: there are none
@@ -81,166 +205,6 @@ class JsonFile : public LineFile {
   std::string repeated_;                  // a name that two features have
   bool has_id_ = false;                   // of the last row
 };
-
-JsonFile::JsonFile(const RowSpec& spec, std::unique_ptr<InputBytes> file, SkippedRows* skipped)
-    : LineFile(spec.data, std::move(file), skipped),
-      spec_(spec),
-      names_(ColumnNames(spec.form)),
-      columns_(ColumnCount(spec.form, spec.inputs)) {
-  std::vector<std::string> names = names_;
-  std::sort(names.begin(), names.end());
-  has_feature_features_ = std::binary_search(names.begin(), names.end(), kList);
-  const auto repeated = std::adjacent_find(names.begin(), names.end());
-  if (repeated != names.end()) repeated_ = *repeated;
-}
-
-RowFile::Read JsonFile::ReadRow(ParsedRows* rows, RowLabels* /*labels*/) {
-  do {
-    if (!reader().Next()) return Read::kEnd;
-  } while (reader().line().find_first_not_of(" \t\r") == std::string_view::npos);
-  const std::string_view line = reader().line();
-  RepeatedMember repeated;
-  const auto check = [&](int depth, Json::parse_event_t event, const Json& parsed) {
-    if (depth > kMaxDepth) Refuse(fmt::format("nested more than {} deep. Correct it.", kMaxDepth));
-    if (const std::string* name = repeated.OnEvent(event, parsed)) {
-      Refuse(fmt::format("{} stands twice in one object. Leave one.", Quoted(Shown(*name))));
-    }
-    return true;
-  };
-  // The parser takes a zero byte for the end of the line.
-  if (const size_t zero = line.find('\0'); zero != std::string_view::npos) RefuseFrom(zero + 1);
-  try {
-    AddRow(Json::parse(line, check), &rows->features);
-  } catch (const Json::out_of_range&) {
-    Refuse("a number beyond float64; must be at most 3.4e38 (float32). Correct it, or remove the line.");
-  } catch (const Json::parse_error& error) {
-    RefuseFrom(error.byte);
-  }
-  return Read::kRow;
-}
-
-void JsonFile::AddRow(const Json& row, std::vector<float>* features) {
-  const auto list = row.is_object() ? row.find(kList) : row.end();
-  const bool listed = list != row.end() && (list->is_array() || !has_feature_features_);
-  if (row.is_array() || listed) {
-    AddList(listed ? *list : row, features);
-  } else if (row.is_object()) {
-    AddByName(row, features);
-  } else {
-    Refuse("neither an object nor a list; a row is {\"features\": [1, 2]} or has the features by name.");
-  }
-  CheckKept(row);
-  has_id_ = row.is_object() && row.contains("id");
-}
-
-void JsonFile::AddList(const Json& list, std::vector<float>* features) const {
-  if (!list.is_array()) Refuse("features is no list; it must be one of numbers.");
-  if (static_cast<int64_t>(list.size()) != columns_) {
-    Refuse(fmt::format("{}; must be {}, as the model has.",
-                       Plural(static_cast<int64_t>(list.size()), "feature"), columns_));
-  }
-  for (size_t i = 0; i < list.size(); ++i) AddValue(list[i], i, features);
-}
-
-void JsonFile::CheckKept(const Json& row) const {
-  for (const std::string& name : spec_.keep) {
-    if (row.is_object() && row.contains(name)) continue;
-    Refuse(fmt::format("no {}, which --keep names. Add it.", Quoted(Shown(name))));
-  }
-}
-
-void JsonFile::AddByName(const Json& row, std::vector<float>* features) const {
-  const std::vector<std::string>& names = names_;
-  if (names.empty()) {
-    Refuse("features by name, and those of the model have none; give them as {\"features\": [1, 2]}.");
-  }
-  if (!repeated_.empty()) {
-    Refuse(
-        fmt::format("features by name, and {} of the model are called {}; give them as "
-                    "{{\"features\": [1, 2]}}, in the training data's order.",
-                    std::count(names.begin(), names.end(), repeated_), Quoted(Shown(repeated_))));
-  }
-  for (size_t i = 0; i < names.size(); ++i) {
-    const auto found = row.find(names[i]);
-    if (found != row.end()) {
-      AddValue(*found, i, features);
-      continue;
-    }
-    std::vector<std::string> keys;
-    for (const auto& item : row.items()) keys.push_back(item.key());
-    const std::string closest = ClosestName(names[i], keys);
-    Refuse(fmt::format("no {}; the model has this feature.{} Add it.", Quoted(Shown(names[i])),
-                       closest.empty() ? "" : fmt::format(" Is it {}?", Quoted(Shown(closest)))));
-  }
-}
-
-void JsonFile::AddValue(const Json& value, size_t column, std::vector<float>* features) const {
-  if (!spec_.form.columns.empty()) return AppendColumn(value, column, features);
-  features->push_back(Number(value, column));
-}
-
-// null is a missing value; a category is a text, or a number as it is written.
-void JsonFile::AppendColumn(const Json& value, size_t column, std::vector<float>* features) const {
-  const InputColumn& how = spec_.form.columns[column];
-  const std::string text = value.is_string() ? value.get<std::string>() : value.is_null() ? "" : value.dump();
-  if (how.is_category) {
-    const bool known = AppendCategory(how, IsMissing(text) ? "" : text, features);
-    if (!known && spec_.data.unseen == UnseenCategory::kError) {
-      Refuse(
-          fmt::format("{} = {}; must be a category of the training rows: {}. Set data.unseen to other, or "
-                      "correct it.",
-                      Title(column), Shown(text), ListNames(how.categories, "or")));
-    }
-  } else if (how.fill && IsMissing(text)) {
-    AppendNumber(how, std::nullopt, features);
-  } else if (how.is_date) {
-    AppendNumber(how, Date(text, column), features);
-  } else {
-    AppendNumber(how, Number(value, column), features);
-  }
-}
-
-float JsonFile::Date(const std::string& text, size_t column) const {
-  float days = 0;
-  const NumberText state = ParseDate(text, &days);
-  if (state != NumberText::kGood) {
-    Refuse(fmt::format("{} = {}; {}. Correct it.", Title(column), Shown(text),
-                       NumberRule(NumberText::kNotADate)));
-  }
-  return days;
-}
-
-float JsonFile::Number(const Json& value, size_t column) const {
-  if (!value.is_number()) {
-    Refuse(fmt::format("{} = {}; must be a number.", Title(column),
-                       Shown(value.dump(-1, ' ', false, Json::error_handler_t::replace))));
-  }
-  const double number = value.get<double>();
-  if (std::abs(number) > static_cast<double>(std::numeric_limits<float>::max())) {
-    Refuse(fmt::format("{} = {}; must be at most 3.4e38 (float32).", Title(column), value.dump()));
-  }
-  if (spec_.pixels && !IsPixel(number)) {
-    Refuse(fmt::format("{} = {}; {}.", Title(column), value.dump(), kPixelRule));
-  }
-  return static_cast<float>(number);
-}
-
-std::string JsonFile::Title(size_t column) const {
-  const std::string name = names_.empty() ? "" : Shown(names_[column]);
-  return name.empty() ? fmt::format("feature {}", column + 1) : name;
-}
-
-void JsonFile::Refuse(const std::string& text) const {
-  throw RowFault("{}:{}: {}", path(), reader().number(), text);
-}
-
-// `byte`: of the line, from 1.
-void JsonFile::RefuseFrom(size_t byte) const {
-  throw RowFault(
-      "{}:{}:{}: not JSON from here; a line must be one row, such as {{\"features\": [1, 2]}}. Correct it, "
-      "or remove the line.",
-      path(), reader().number(), byte);
-}
 
 constexpr std::string_view kBlank = " \t\r\n";
 
