@@ -20,6 +20,47 @@ using Json = nlohmann::json;
 constexpr int kMaxDepth = 64;
 constexpr char kList[] = "features";
 
+constexpr std::string_view kBlank = " \t\r\n";
+
+size_t EndOfString(std::string_view text, size_t quote) {
+  size_t at = quote + 1;
+  while (text[at] != '"') at += text[at] == '\\' ? 2 : 1;
+  return at + 1;
+}
+
+// Returns the position of the comma or brace behind the value that begins at `at`.
+size_t EndOfValue(std::string_view text, size_t at) {
+  for (int depth = 0; depth > 0 || std::string_view(",}").find(text[at]) == std::string_view::npos;) {
+    if (text[at] == '"') {
+      at = EndOfString(text, at);
+      continue;
+    }
+    if (text[at] == '{' || text[at] == '[') ++depth;
+    if (text[at] == '}' || text[at] == ']') --depth;
+    ++at;
+  }
+  return at;
+}
+
+// `key` is in quotes and may contain escapes.
+bool IsName(std::string_view key, std::string_view name) {
+  if (key.find('\\') == std::string_view::npos) return key.substr(1, key.size() - 2) == name;
+  return Json::parse(key).get<std::string>() == name;
+}
+
+// Returns a member of a JSON object as text, unchanged, so that what is passed on keeps every digit; empty if
+// there is none. `object` is the text of a valid object.
+std::string_view MemberText(std::string_view object, std::string_view name) {
+  for (size_t at = object.find('{') + 1; (at = object.find('"', at)) != std::string_view::npos;) {
+    const size_t end = EndOfString(object, at);
+    const bool is_name = IsName(object.substr(at, end - at), name);
+    const size_t begin = object.find_first_not_of(kBlank, object.find(':', end) + 1);
+    at = EndOfValue(object, begin);
+    if (is_name) return object.substr(begin, object.find_last_not_of(kBlank, at - 1) + 1 - begin);
+  }
+  return {};
+}
+
 class JsonFile : public LineFile {
  public:
   JsonFile(const RowSpec& spec, std::unique_ptr<InputBytes> file, SkippedRows* skipped)
@@ -206,51 +247,11 @@ class JsonFile : public LineFile {
   bool has_id_ = false;                   // of the last row
 };
 
-constexpr std::string_view kBlank = " \t\r\n";
-
-size_t EndOfString(std::string_view text, size_t quote) {
-  size_t at = quote + 1;
-  while (text[at] != '"') at += text[at] == '\\' ? 2 : 1;
-  return at + 1;
-}
-
-// Returns the position of the comma or brace behind the value that begins at `at`.
-size_t EndOfValue(std::string_view text, size_t at) {
-  for (int depth = 0; depth > 0 || std::string_view(",}").find(text[at]) == std::string_view::npos;) {
-    if (text[at] == '"') {
-      at = EndOfString(text, at);
-      continue;
-    }
-    if (text[at] == '{' || text[at] == '[') ++depth;
-    if (text[at] == '}' || text[at] == ']') --depth;
-    ++at;
-  }
-  return at;
-}
-
-// `key` is in quotes and may contain escapes.
-bool IsName(std::string_view key, std::string_view name) {
-  if (key.find('\\') == std::string_view::npos) return key.substr(1, key.size() - 2) == name;
-  return nlohmann::json::parse(key).get<std::string>() == name;
-}
-
 }  // namespace
 
 std::unique_ptr<RowFile> OpenJsonFile(const RowSpec& spec, std::unique_ptr<InputBytes> file,
                                       SkippedRows* skipped) {
   return std::make_unique<JsonFile>(spec, std::move(file), skipped);
-}
-
-std::string_view MemberText(std::string_view object, std::string_view name) {
-  std::string_view found;
-  for (size_t at = object.find('{') + 1; (at = object.find('"', at)) != std::string_view::npos;) {
-    const size_t end = EndOfString(object, at);
-    const bool is_name = IsName(object.substr(at, end - at), name);
-    const size_t begin = object.find_first_not_of(kBlank, object.find(':', end) + 1);
-    at = EndOfValue(object, begin);
-    if (is_name) found = object.substr(begin, object.find_last_not_of(kBlank, at - 1) + 1 - begin);
-  }
-  return found;
 }
 
 }  // namespace dtrain
