@@ -40,13 +40,19 @@ const char* ScanTo(const ByteSetTable& stops, const char* from) {
   return from;
 }
 
-// The numbers of fields of the first lines of `text`, without its last line if that is not whole.
-std::vector<size_t> FieldCounts(std::string_view text, char delimiter) {
+// The numbers of fields of the first lines of `text` that are no comments, without its last line if that is
+// not whole.
+std::vector<size_t> FieldCounts(std::string_view text, char delimiter, const std::string& comment) {
   constexpr size_t kLines = 20;
   std::vector<size_t> counts;
   size_t fields = 1;
   bool quoted = false;
   for (size_t i = 0; i < text.size() && counts.size() < kLines; ++i) {
+    const bool begins_line = i == 0 || text[i - 1] == '\n';
+    if (begins_line && !comment.empty() && text.compare(i, comment.size(), comment) == 0) {
+      i = std::min(text.find('\n', i), text.size());
+      continue;
+    }
     if (text[i] == '"') quoted = !quoted;
     if (quoted) continue;
     if (text[i] == delimiter) ++fields;
@@ -59,6 +65,25 @@ std::vector<size_t> FieldCounts(std::string_view text, char delimiter) {
   return counts;
 }
 
+// Returns the byte that separates fields in the text that a file begins with: of comma, tab, semicolon and
+// bar the first that gives every whole line of the text the same number of fields, at least two; if none
+// does, that which the first line has most often; a comma if it has none. Where a comma separates decimals it
+// is not among them.
+char FindDelimiter(std::string_view text, const CsvDialect& dialect) {
+  const bool commas = dialect.decimal != Decimal::kComma;
+  char most = commas ? ',' : ';';
+  size_t most_fields = 1;
+  for (const char delimiter : kDelimiters.substr(commas ? 0 : 1)) {
+    const std::vector<size_t> counts = FieldCounts(text, delimiter, dialect.comment);
+    const auto same = [&](size_t count) { return count == counts[0]; };
+    if (counts[0] > 1 && std::all_of(counts.begin(), counts.end(), same)) return delimiter;
+    if (counts[0] <= most_fields) continue;
+    most_fields = counts[0];
+    most = delimiter;
+  }
+  return most;
+}
+
 }  // namespace
 
 CsvDialect DialectOf(const DataConfig& data) {
@@ -67,21 +92,6 @@ CsvDialect DialectOf(const DataConfig& data) {
 
 Delimiter DelimiterOf(char delimiter) {
   return static_cast<Delimiter>(kDelimiters.find(delimiter) + static_cast<size_t>(Delimiter::kComma));
-}
-
-char FindDelimiter(std::string_view text, Decimal decimal) {
-  char most = decimal == Decimal::kComma ? ';' : ',';
-  size_t most_fields = 1;
-  for (const char delimiter : kDelimiters) {
-    if (delimiter == ',' && decimal == Decimal::kComma) continue;
-    const std::vector<size_t> counts = FieldCounts(text, delimiter);
-    const auto same = [&](size_t count) { return count == counts[0]; };
-    if (counts[0] > 1 && std::all_of(counts.begin(), counts.end(), same)) return delimiter;
-    if (counts[0] <= most_fields) continue;
-    most_fields = counts[0];
-    most = delimiter;
-  }
-  return most;
 }
 
 const char* CsvReader::SkipBlanks(const char* from) const {
@@ -143,15 +153,7 @@ bool CsvReader::More() {
 char CsvReader::ChooseDelimiter() {
   while (BeginsComment()) SkipLine();
   while (!at_end_ && ScanTo(kLineEnds, begin_.next) == end_) Fill();
-  std::string_view text(begin_.next, static_cast<size_t>(end_ - begin_.next));
-  if (dialect_.comment.empty()) return FindDelimiter(text, dialect_.decimal);
-  std::string lines;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size() - 1) + 1;
-    if (text.substr(0, dialect_.comment.size()) != dialect_.comment) lines += text.substr(0, end);
-    text.remove_prefix(end);
-  }
-  return FindDelimiter(lines, dialect_.decimal);
+  return FindDelimiter({begin_.next, static_cast<size_t>(end_ - begin_.next)}, dialect_);
 }
 
 bool CsvReader::Next() {

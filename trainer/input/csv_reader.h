@@ -26,14 +26,14 @@ namespace dtrain {
 
 // CsvDialect: what a file differs in from others, by the keys of `data`.
 struct CsvDialect {
-  Delimiter delimiter = Delimiter::kAuto;  // kAuto: the first lines decide (FindDelimiter)
+  Delimiter delimiter = Delimiter::kAuto;  // kAuto: the first lines decide
   Decimal decimal = Decimal::kPoint;
   int64_t skip_lines = 0;  // at the front
   std::string comment{};   // lines that begin with it are left out; empty: there are none
   bool trim = false;       // leaves out blanks at the ends of a field in quotes
 };
 CsvDialect DialectOf(const DataConfig& data);
-// The key for a delimiter that FindDelimiter() can return.
+// The key for a delimiter that the first lines can decide for.
 Delimiter DelimiterOf(char delimiter);
 
 // CsvRecord: one record. Its texts point into the reader's buffer, or into `unescaped`.
@@ -130,11 +130,5 @@ class CsvReader : public TextReader {
   int64_t empty_lines_ = 0;
   int64_t empty_line_ = 0;  // the first of them
 };
-
-// Returns the byte that separates fields in the text that a file begins with: of comma, tab, semicolon and
-// bar the first that gives every whole line of the text the same number of fields, at least two; if none
-// does, that which the first line has most often; a comma if it has none. Where a comma separates decimals it
-// is not among them.
-char FindDelimiter(std::string_view text, Decimal decimal = Decimal::kPoint);
 
 }  // namespace dtrain
