@@ -10,7 +10,14 @@ namespace dtrain {
 namespace {
 
 constexpr int64_t kBlockBytes = 1 << 20;
+constexpr int64_t kMinBlockBytes = 1 << 12;
 constexpr int64_t kMaxRecordBytes = 64 << 20;
+
+// The bytes of a buffer at first. A small file needs no large one, and there may be thousands of them.
+int64_t FirstBlockBytes(const InputBytes& file) {
+  if (!file.CanSeek()) return kBlockBytes;
+  return std::clamp(file.ExpectedContent(), kMinBlockBytes, kBlockBytes);
+}
 
 }  // namespace
 
@@ -19,7 +26,7 @@ RowFault FaultAt(const std::string& path, TextPlace place, const std::string& te
 }
 
 TextReader::TextReader(std::unique_ptr<InputBytes> file, const char* too_long)
-    : buffer_(kBlockBytes + kPadding, '\n'),
+    : buffer_(static_cast<size_t>(FirstBlockBytes(*file) + kPadding), '\n'),
       end_(buffer_.data()),
       begin_{buffer_.data(), buffer_.data(), 1},
       file_(std::move(file)),
