@@ -282,9 +282,6 @@ void Rules::CheckRows() {
   RefuseIf(data.split == Split::kFeed && data.cache == DataCache::kDevice, "data.cache",
            "with data.split = feed only worker 0 has data, and sends rows. Try memory, or set data.split to "
            "shard or full.");
-  const bool read_again = data.cache == DataCache::kNone || data.cache == DataCache::kFile;
-  RefuseIf(read_again && data.train.format == DataFormat::kSynthetic, "data.cache",
-           "is about files, and data.train is made. Try memory.");
   RefuseIf(data.cache == DataCache::kNone && data.split == Split::kFeed && ReadsPipe(data.train),
            "data.cache",
            "with data.split = feed worker 0 gives rows of many places to all, and keeps none of a pipe. Try "

@@ -88,6 +88,16 @@ TEST_CASE("digits: an image depends on seed, part and row alone") {
   CHECK(ImagesOf(DrawDigits(1, "test", 8), 7, 1).pixels != few.pixels);
 }
 
+TEST_CASE("digits: drawn when they are read, rows are those in memory") {
+  const DataSet memory = DrawDigits(1, "train", 50), drawn = DigitsAsRead(1, "train", 50);
+  CHECK(drawn.bytes().data == nullptr);
+  CHECK(drawn.rows() == memory.rows());
+  CHECK(drawn.classes() == memory.classes());
+  CHECK(ImagesOf(drawn, 7, 43).pixels == ImagesOf(memory, 7, 43).pixels);
+  CHECK(ImagesOf(drawn, 7, 43).labels == ImagesOf(memory, 7, 43).labels);
+  CHECK(FingerprintOf(drawn).labels == FingerprintOf(memory).labels);
+}
+
 TEST_CASE("digits: classes are about equally frequent") {
   const Images images = ImagesOf(DrawDigits(1, "train", 5000), 0, 5000);
   std::vector<int> counts(kDigitClasses);

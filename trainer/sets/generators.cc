@@ -1,6 +1,7 @@
 #include "trainer/sets/generators.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -9,6 +10,7 @@
 
 #include "base/large_vector.h"
 #include "base/random.h"
+#include "gpu/ops.h"
 #include "trainer/sets/memory_rows.h"
 
 namespace dtrain {
@@ -197,28 +199,54 @@ void DrawImage(const Glyph& glyph, const Pose& pose, ImageRandom* dice, uint8_t*
   }
 }
 
-}  // namespace
+// DigitArtist: draws the digits of a part, in any order. Thread: any; immutable.
+class DigitArtist {
+ public:
+  DigitArtist(uint64_t seed, std::string_view part)
+      : glyphs_(DrawGlyphs()), random_(CounterRandom(seed).Stream("digits").Stream(part)) {
+    for (const Glyph& glyph : glyphs_) ways_[static_cast<size_t>(glyph.digit)].push_back(&glyph);
+  }
+  DigitArtist(const DigitArtist&) = delete;
+  DigitArtist& operator=(const DigitArtist&) = delete;
 
-DataSet DrawDigits(uint64_t seed, std::string_view part, int64_t rows) {
-  const std::vector<Glyph> glyphs = DrawGlyphs();
-  std::vector<std::vector<const Glyph*>> ways(kDigitClasses);  // the glyphs of each digit
-  for (const Glyph& glyph : glyphs) ways[glyph.digit].push_back(&glyph);
-  const CounterRandom random = CounterRandom(seed).Stream("digits").Stream(part);
-
-  LargeVector<uint8_t> pixels(rows * kDigitInputs);
-  std::vector<uint8_t> labels(rows);
-  for (int64_t row = 0; row < rows; ++row) {
-    ImageRandom dice(random.Stream(static_cast<uint64_t>(row)));
-    labels[row] = static_cast<uint8_t>(dice.Below(kDigitClasses));
-    const auto& choices = ways[labels[row]];
+  // Returns the label of a row. `pixels`: [kDigitInputs], get the image; null: it is not wanted.
+  uint8_t Draw(int64_t row, uint8_t* pixels) const {
+    ImageRandom dice(random_.Stream(static_cast<uint64_t>(row)));
+    const auto label = static_cast<uint8_t>(dice.Below(kDigitClasses));
+    if (pixels == nullptr) return label;
+    const std::vector<const Glyph*>& choices = ways_[label];
     const Glyph& glyph = *choices[dice.Below(choices.size())];
     const Pose pose = DrawPose(&dice);
-    DrawImage(glyph, pose, &dice, pixels.data() + row * kDigitInputs);
+    DrawImage(glyph, pose, &dice, pixels);
+    return label;
   }
-  return BytesInMemory(std::move(pixels), std::move(labels), kDigitInputs, kDigitClasses);
-}
 
-namespace {
+ private:
+  const std::vector<Glyph> glyphs_;
+  std::array<std::vector<const Glyph*>, kDigitClasses> ways_;  // the glyphs of each digit
+  const CounterRandom random_;
+};
+
+class DigitFetch : public Fetch {
+ public:
+  DigitFetch(uint64_t seed, std::string_view part) : artist_(seed, part) {}
+
+  void Read(gpu::Span<const int64_t> rows, const RowsOut& out) const override {
+    gpu::Stream stream;
+    std::array<uint8_t, kDigitInputs> pixels;
+    const gpu::MatrixView<const uint8_t> image(pixels.data(), 1, kDigitInputs);
+    const int64_t first = 0;
+    for (int64_t i = 0; i < rows.size; ++i) {
+      const uint8_t label = artist_.Draw(rows[i], out.inputs != nullptr ? pixels.data() : nullptr);
+      if (out.labels != nullptr) out.labels[i] = label;
+      if (out.inputs == nullptr) continue;
+      gpu::GatherBytes(stream, {image, {&first, 1}}, {out.inputs + i * kDigitInputs, 1, kDigitInputs});
+    }
+  }
+
+ private:
+  const DigitArtist artist_;
+};
 
 class LinearFetch : public Fetch {
  public:
@@ -248,6 +276,18 @@ class LinearFetch : public Fetch {
 };
 
 }  // namespace
+
+DataSet DrawDigits(uint64_t seed, std::string_view part, int64_t rows) {
+  const DigitArtist artist(seed, part);
+  LargeVector<uint8_t> pixels(rows * kDigitInputs);
+  std::vector<uint8_t> labels(rows);
+  for (int64_t row = 0; row < rows; ++row) labels[row] = artist.Draw(row, pixels.data() + row * kDigitInputs);
+  return BytesInMemory(std::move(pixels), std::move(labels), kDigitInputs, kDigitClasses);
+}
+
+DataSet DigitsAsRead(uint64_t seed, std::string_view part, int64_t rows) {
+  return {{kDigitInputs, kDigitClasses, rows}, std::make_shared<DigitFetch>(seed, part)};
+}
 
 DataSet LinearRows(uint64_t seed, std::string_view part, int64_t inputs, std::optional<int64_t> rows) {
   const CounterRandom random = CounterRandom(seed).Stream("synthetic linear").Stream(part);

@@ -17,10 +17,12 @@ constexpr int64_t kDigitInputs = 28 * 28;
 constexpr int64_t kDigitClasses = 10;
 constexpr int64_t kDigitTrainRows = 20000;  // if the config does not say
 constexpr int64_t kDigitTestRows = 4000;
-constexpr int64_t kMaxDigitRows = 10000000;  // 7.8 GB
+constexpr int64_t kMaxDigitRows = 10000000;  // in memory: 7.8 GB
 
 // `part`: "train" and "test" are different images of one seed.
 DataSet DrawDigits(uint64_t seed, std::string_view part, int64_t rows);
+// The same rows, each drawn again whenever it is read, in place of memory for all of them.
+DataSet DigitsAsRead(uint64_t seed, std::string_view part, int64_t rows);
 
 constexpr int64_t kLinearInputs = 1;  // if the config does not say
 

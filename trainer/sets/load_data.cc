@@ -33,10 +33,11 @@ namespace {
 
 // Returns images or made rows. `part` is "train" or "test".
 DataSet LoadOther(const Config& config, const DataSourceConfig& source, const std::string& part) {
+  const DataCache cache = config.data.cache;
+  const bool in_memory = part != "train" || (cache != DataCache::kNone && cache != DataCache::kFile);
   if (source.format == DataFormat::kIdx) {
     const IdxFiles files = FindIdxFiles(source.images, source.labels, "data." + part);
-    const DataCache cache = config.data.cache;
-    if (part == "train" && (cache == DataCache::kNone || cache == DataCache::kFile)) {
+    if (!in_memory) {
       return MapImages(cache == DataCache::kFile ? UnpackImages(config.data, files) : files,
                        LabelRulesOf(config.model));
     }
@@ -49,9 +50,10 @@ DataSet LoadOther(const Config& config, const DataSourceConfig& source, const st
     return LinearRows(seed, part, config.model.inputs.value_or(kLinearInputs), source.rows);
   }
   const int64_t rows = source.rows.value_or(part == "train" ? kDigitTrainRows : kDigitTestRows);
+  if (!in_memory) return DigitsAsRead(seed, part, rows);
   if (rows > kMaxDigitRows) {
-    throw UserError("data.{}.rows = {}; must be <= {} for digits, which are kept in memory. Try {}.", part,
-                    rows, kMaxDigitRows, kDigitTrainRows);
+    throw UserError("data.{}.rows = {}; must be <= {} for digits, which are kept in memory. Try {}{}.", part,
+                    rows, kMaxDigitRows, kDigitTrainRows, part == "train" ? ", or data.cache: none" : "");
   }
   return DrawDigits(seed, part, rows);
 }

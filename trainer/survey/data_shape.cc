@@ -343,7 +343,7 @@ DataSize EstimateDataSize(const Config& config) {
   size.test_rows = test.rows.value_or(0);
   size.row_features = train.row_features;
   const bool mapped = cached || config.data.cache == DataCache::kNone;  // bytes only if they lie together
-  size.as_bytes = TakesPixels(config) && !(mapped && train.idx_files > 1);
+  size.as_bytes = TakesPixels(config) && !(mapped && train.idx_files != 1);
   return size;
 }
 

@@ -267,6 +267,27 @@ TEST_CASE("feed: sync ends with the bits of split: shard, for any number of ps")
   }
 }
 
+TEST_CASE("generated digits: caches none and file end with the same bits, in sync with shard and feed") {
+  for (const int workers : {1, 3}) {
+    Config config = DigitsCluster(2, workers, 2);
+    config.train.mode = TrainMode::kSync;
+    config.data.train.rows = 1030;
+    config.data.shuffle_rows = 100;
+    config.data.validation = 10;
+    config.data.cache = DataCache::kNone;
+    const RunSummary drawn = Run(config);
+    CHECK(drawn.examples == 2 * 1020);
+    CHECK(*drawn.test.accuracy > 0.5);
+    for (const DataCache cache : {DataCache::kNone, DataCache::kFile}) {
+      for (const Split split : {Split::kShard, Split::kFeed}) {
+        config.data.cache = cache;
+        config.data.split = split;
+        CHECK(Run(config).model_crc == drawn.model_crc);
+      }
+    }
+  }
+}
+
 TEST_CASE("feed: the batches count in the bytes") {
   Config config = DigitsCluster(1, 3, 8);
   const RunSummary shard = Run(config);
