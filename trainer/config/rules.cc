@@ -8,6 +8,7 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "trainer/config/config.h"
 #include "trainer/config/parse.h"
@@ -279,11 +280,17 @@ void Rules::CheckHosts() {
 
 void Rules::CheckRows() {
   const DataConfig& data = config_.data;
-  RefuseIf(data.split == Split::kFeed && data.cache == DataCache::kDevice, "data.cache",
-           "with data.split = feed only worker 0 has data, and sends rows. Try memory, or set data.split to "
-           "shard or full.");
-  RefuseIf(data.cache == DataCache::kNone && data.split == Split::kFeed && ReadsPipe(data.train),
-           "data.cache",
+  const bool feed = data.split == Split::kFeed;
+  for (const auto& [key, by_all, other] :
+       {std::tuple("data.cache", data.cache == DataCache::kDevice, "memory"),
+        std::tuple("eval.by", config_.eval.by == EvalBy::kAll, "chief")}) {
+    RefuseIf(
+        feed && by_all, key,
+        fmt::format("with data.split = feed only worker 0 has data. Try {}, or set data.split to shard or "
+                    "full.",
+                    other));
+  }
+  RefuseIf(data.cache == DataCache::kNone && feed && ReadsPipe(data.train), "data.cache",
            "with data.split = feed worker 0 gives rows of many places to all, and keeps none of a pipe. Try "
            "memory, or data.split: shard.");
   CheckHeldOut();
@@ -382,8 +389,6 @@ void Rules::CheckPipes(const std::string& section, const DataSourceConfig& sourc
 void Rules::CheckEvaluation() {
   const EvalConfig& eval = config_.eval;
   const DataConfig& data = config_.data;
-  RefuseIf(eval.by == EvalBy::kAll && data.split == Split::kFeed, "eval.by",
-           "with data.split = feed only worker 0 has data. Try chief, or set data.split to shard or full.");
   const bool none_held_out = data.validation == 0 && data.validation_share == 0 && !IsBad("data.validation");
   RefuseIf(eval.on == EvalOn::kValidation && none_held_out, "eval.on",
            "no rows are held out (data.validation = 0). Set data.validation, or eval.on to test.");
