@@ -485,14 +485,17 @@ ZmqChannel::Taken ZmqChannel::Take(ZmqPort& port, int flags, NodeId* from, Messa
 
 // Whether the ROUTER's message has the id of a conversation that a peer may have made: nobody takes the name
 // of one that this channel has made. Tells the guard of the message; `part`: one of its frames; `first`: the
-// connection begins with it.
+// connection begins with it. Only then is a known peer's descriptor another one, and libzmq takes long to find
+// it: as a text, by name.
 bool ZmqChannel::IsFromPeer(Frame& part, bool first) {
   const bool well_formed = routing_id_.size() == sizeof(NodeId);
   const NodeId id = well_formed ? FromRoutingId(routing_id_) : 0;
   if (guard_) {
-    const int fd = zmq_msg_get(Native(part), ZMQ_SRCFD);
     const auto known = known_.find(id & ~NodeId{1});
-    if (known != known_.end()) known->second[id & 1] = fd;
+    int* const kept = known == known_.end() ? nullptr : &known->second[id & 1];
+    const bool same_connection = kept != nullptr && *kept >= 0 && !first;
+    const int fd = same_connection ? *kept : zmq_msg_get(Native(part), ZMQ_SRCFD);
+    if (kept != nullptr) *kept = fd;
     guard_->Received(fd, known != known_.end(), first);
     last_ = {id, fd};
   }
