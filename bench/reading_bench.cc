@@ -1,7 +1,8 @@
 // Measures the reading of texts of rows alone, without training: rows per second of our reader into float32,
 // and of a limit that only finds the separators and reads the digits, of the same file in the same run. Both
-// are one thread, so the processor's seconds are those of the clock. Beside it the rows of a cache that was
-// made of the file, and of a table the copying of as many bytes. Other readers: reading.py.
+// are one thread, so the processor's seconds are those of the clock. Beside it the finding of the ends of
+// rows, and as its limit memchr for line ends, both with the reading of the file; the rows of a cache that
+// was made of the file, and of a table the copying of as many bytes. Other readers: reading.py.
 //   reading_bench [--benchmark_...] [FILE...]: of these CSV files with a header, whose label is y
 // Without FILE it measures a made table of 20 numbers a row, made rows of 39 features in libsvm's, Vowpal
 // Wabbit's and Criteo's formats, and the parsers of such lines alone, in memory, also with words as names.
@@ -27,6 +28,8 @@
 #include "trainer/input/sources.h"
 #include "trainer/rows/criteo_line.h"
 #include "trainer/rows/read_table.h"
+#include "trainer/rows/record_scan.h"
+#include "trainer/rows/row_files.h"
 #include "trainer/rows/vw_line.h"
 #include "trainer/sets/csr_set.h"
 #include "trainer/sets/load_data.h"
@@ -96,6 +99,32 @@ int64_t ReadDigits(const Text& text, const std::string& path) {
   }
   close(fd);
   benchmark::DoNotOptimize(sum);
+  return lines - (text.format == DataFormat::kCsv ? 1 : 0);  // without the header
+}
+
+// Finds the ends of rows and parses none.
+int64_t ScanText(const Text& text, const std::string& path) {
+  const Config config = ConfigOf(text, path);
+  const RowFiles files(config.data, {}, text.format == DataFormat::kCsv ? 0 : WidthOf(config));
+  RecordScan scan(files);
+  for (RecordBlock block; scan.Next(&block);) benchmark::DoNotOptimize(block.bytes);
+  return scan.rows();
+}
+
+// Reads the file and counts its lines.
+int64_t CountLines(const Text& text, const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  DT_CHECK(fd >= 0, path);
+  std::vector<char> block(1 << 20);
+  int64_t lines = 0;
+  for (ssize_t got; (got = read(fd, block.data(), block.size())) > 0;) {
+    const char* const end = block.data() + got;
+    for (const char* at = block.data(); at < end; ++at, ++lines) {
+      at = static_cast<const char*>(std::memchr(at, '\n', static_cast<size_t>(end - at)));
+      if (at == nullptr) break;
+    }
+  }
+  close(fd);
   return lines - (text.format == DataFormat::kCsv ? 1 : 0);  // without the header
 }
 
@@ -274,6 +303,8 @@ int Main(int argc, char** argv) {
   for (const Text& text : texts) {
     Register("/dtrain", text, ReadText);
     Register("/limit", text, ReadDigits);
+    Register("_scan/dtrain", text, ScanText);
+    Register("_scan/limit", text, CountLines);
     RegisterCached("_cached/dtrain", text, &CachedEpochs::Read);
     if (text.format == DataFormat::kCsv) RegisterCached("_cached/limit", text, &CachedEpochs::Copy);
   }

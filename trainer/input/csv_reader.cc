@@ -156,15 +156,30 @@ char CsvReader::ChooseDelimiter() {
   return FindDelimiter({begin_.next, static_cast<size_t>(end_ - begin_.next)}, dialect_);
 }
 
-bool CsvReader::Next() {
+// Goes to the next record and calls `find` for it until it returns true: before, the buffer ends too early.
+template <typename Find>
+bool CsvReader::FindRecord(Find find) {
   if (!SkipEmptyLines()) return false;
   record_mark_ = mark();
   in_record_ = true;
-  while (!ReadPlainRecord() && !ReadRecord()) {
+  while (!find()) {
     if (!FillLine()) return false;
   }
   in_record_ = false;
   return true;
+}
+
+bool CsvReader::Next() {
+  return FindRecord([&] { return ReadPlainRecord() || ReadRecord(); });
+}
+
+bool CsvReader::NextText(std::string_view* text) {
+  return FindRecord([&] {
+    const char* const begin = begin_.next;
+    if (!SkipPlainRecord() && !ReadRecord()) return false;
+    *text = {begin, static_cast<size_t>(begin_.next - begin)};
+    return true;
+  });
 }
 
 bool CsvReader::SkipEmptyLines() {
@@ -240,6 +255,26 @@ bool CsvReader::ReadPlainRecord() {
       begin_ = {field, field, begin_.line + 1};
       return true;
     }
+  }
+}
+
+// Goes behind a record without quotes whose line is in the buffer; else returns false.
+bool CsvReader::SkipPlainRecord() {
+  const __m128i feeds = _mm_set1_epi8('\n'), returns = _mm_set1_epi8('\r'), quotes = _mm_set1_epi8('"');
+  for (const char* block = begin_.next;; block += sizeof(__m128i)) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(block));
+    const __m128i ends = _mm_or_si128(_mm_cmpeq_epi8(bytes, feeds), _mm_cmpeq_epi8(bytes, returns));
+    const auto stops =
+        static_cast<unsigned>(_mm_movemask_epi8(_mm_or_si128(ends, _mm_cmpeq_epi8(bytes, quotes))));
+    if (stops == 0) continue;
+    const char* const stop = block + __builtin_ctz(stops);
+    if (stop == end_ || *stop == '"') return false;  // the added line end is a stop, too
+    Cursor at = begin_;
+    at.next = stop;
+    if (!EndLine(&at)) return false;
+    record_bytes_ += at.next - begin_.next;
+    begin_ = at;
+    return true;
   }
 }
 

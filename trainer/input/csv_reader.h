@@ -66,6 +66,10 @@ class CsvReader : public TextReader {
 
   // Reads the next record. Returns false at the end of the file.
   bool Next();
+  // Goes behind the next record without splitting it; one with quotes is split to find its end. `text` is all
+  // of it, with its end, and valid until the next call; fields() are undefined. Returns false at the end of
+  // the file.
+  bool NextText(std::string_view* text);
   // The fields of the last record, at least one; valid until the next call.
   const std::vector<CsvField>& fields() const { return record_.fields; }
   const CsvRecord& record() const { return record_; }
@@ -102,6 +106,9 @@ class CsvReader : public TextReader {
   bool BeginsComment();
   char ChooseDelimiter();
   bool SkipEmptyLines();
+  template <typename Find>
+  bool FindRecord(Find find);
+  bool SkipPlainRecord();
   bool ReadPlainRecord();
   void AddPlainField(const char* begin, const char* end);
   bool ReadRecord();

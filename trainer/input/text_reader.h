@@ -108,6 +108,8 @@ class LineReader : public TextReader {
   // The last line, without its end; valid until the next call.
   std::string_view line() const { return line_; }
   int64_t number() const { return begin_.line - 1; }  // of the last line, from 1
+  // The same with its end.
+  std::string_view text() const { return {line_.data(), static_cast<size_t>(begin_.next - line_.data())}; }
   // Whether a line that is not blank can be read without waiting for more of the file, as far as is known.
   bool HasWholeLine() const;
 

@@ -54,7 +54,7 @@ class CriteoParser : public LineParser {
 
   bool Parse(std::string_view line, SparseLine* row, std::optional<LineFault>* fault) override {
     row->Clear();
-    if (line.empty()) return false;
+    if (!HasRow(line)) return false;
     const auto fail = [&](size_t at, std::string rule) {
       fault->emplace(LineFault{at, std::move(rule)});
       return false;
@@ -79,6 +79,9 @@ class CriteoParser : public LineParser {
     }
     return true;
   }
+
+  bool HasRow(std::string_view line) const override { return !line.empty(); }
+  int64_t MaxFeatures(std::string_view /*line*/) const override { return kFeatures; }
 
  private:
   // Fills ends_, with where the fields end. Returns how many there are, or one more than there may be if

@@ -177,6 +177,13 @@ void CsvFile::GoTo(TextMark mark, int64_t bytes) {
   rows_.Restart();
 }
 
+bool CsvFile::NextText(RowText* row) {
+  if (rows_.next_is_read()) GoTo(mark(), 0);
+  row->feature_bytes = MaxRowBytes();
+  row->is_exact = !HasSparseRows(data());
+  return reader_->NextText(&row->text);
+}
+
 RowFile::Read CsvFile::ReadRow(ParsedRows* rows, RowLabels* labels) {
   if (!rows_.Next()) return Read::kEnd;
   if (rows_.layout().records) return rows_.is_whole() ? Read::kRow : Read::kGap;

@@ -103,6 +103,7 @@ class CsvFile : public RowFile {
 
   TextMark mark() const override { return rows_.next_is_read() ? reader_->record_mark() : reader_->mark(); }
   void GoTo(TextMark mark, int64_t bytes) override;
+  bool NextText(RowText* row) override;
   bool CanSeek() const override { return reader_->CanSeek(); }
   const std::string& path() const override { return reader_->path(); }
   int64_t content_bytes() const override { return reader_->content_bytes(); }
@@ -128,6 +129,9 @@ class CsvFile : public RowFile {
   Read ReadRow(ParsedRows* rows, RowLabels* labels) override;
 
  private:
+  // As RowText has them.
+  virtual int64_t MaxRowBytes() const { return static_cast<int64_t>(sizeof(float)) * inputs(); }
+
   const std::unique_ptr<CsvReader> reader_;
   CsvRows rows_;
 };

@@ -103,6 +103,9 @@ class HashedCsvFile : public CsvFile {
     rows->weights.insert(rows->weights.end(), numbers_.weights.begin(), numbers_.weights.end());
     return Read::kRow;
   }
+  int64_t MaxRowBytes() const override {
+    return kSparseFeatureBytes * static_cast<int64_t>(number_ids_.size() + hashed_.size());
+  }
 
   const CsvColumns columns_;
   const int64_t inputs_;

@@ -47,8 +47,8 @@ class LibsvmParser : public LineParser {
     row->Clear();
     line_ = line;
     end_ = line.data() + line.size();
+    if (!HasRow(line)) return false;
     const char* next = SkipBlanks(line.data());
-    if (next == end_ || *next == '#') return false;
     const char* behind = TokenEnd(next);
     row->label = TextOf(next, behind);
     if (row->label.find(':') != std::string_view::npos) {
@@ -71,6 +71,13 @@ class LibsvmParser : public LineParser {
     }
     return true;
   }
+
+  bool HasRow(std::string_view line) const override {
+    const size_t first = line.find_first_not_of(" \t");
+    return first != line.npos && line[first] != '#';
+  }
+  // A blank is before each feature but one that the line begins with.
+  int64_t MaxFeatures(std::string_view line) const override { return CountBlanks(line) + 1; }
 
  private:
   const char* SkipBlanks(const char* from) const {

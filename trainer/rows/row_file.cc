@@ -1,5 +1,6 @@
 #include "trainer/rows/row_file.h"
 
+#include "base/check.h"
 #include "base/error.h"
 
 namespace dtrain {
@@ -7,6 +8,11 @@ namespace dtrain {
 const CsvColumns& RowFile::columns() const {
   static const CsvColumns kNone;
   return kNone;
+}
+
+bool RowFile::NextText(RowText* /*row*/) {
+  DT_CHECK(false, path());
+  return false;
 }
 
 bool RowFile::Next(ParsedRows* rows, RowLabels* labels) {

@@ -32,6 +32,16 @@ struct SkippedRows {
   std::vector<std::string> faults;  // the first ones, with their places
 };
 
+// RowText: a row that is not parsed.
+struct RowText {
+  std::string_view text;  // from its begin to that of what follows; valid until the next row
+  // What its features take when they are parsed (ParsedRows::feature_bytes): so many bytes, or at most.
+  int64_t feature_bytes = 0;
+  bool is_exact = false;
+};
+
+constexpr int64_t kSparseFeatureBytes = sizeof(uint64_t) + sizeof(float);
+
 // ParsedRows: rows that follow each other, as numbers. Plain data.
 struct ParsedRows {
   std::vector<float> features;  // [rows, inputs]; where rows are sparse they are in `sparse`
@@ -42,8 +52,8 @@ struct ParsedRows {
   std::vector<float> weights;  // empty where all rows count 1
 
   int64_t feature_bytes() const {
-    return static_cast<int64_t>(sizeof(float) * features.size() +
-                                (sizeof(uint64_t) + sizeof(float)) * sparse.ids.size());
+    return static_cast<int64_t>(sizeof(float) * features.size()) +
+           kSparseFeatureBytes * static_cast<int64_t>(sparse.ids.size());
   }
   void Clear() {
     features.clear();
@@ -69,6 +79,10 @@ class RowFile {
   // are not read (RowContext::labels). False at the end of the file. Throws for a row that cannot be read,
   // unless such rows are skipped.
   bool Next(ParsedRows* rows, RowLabels* labels);
+
+  // Goes behind the next row and parses none of its fields: what is wrong with them is not seen. False at the
+  // end of the file. Only of files of a run, none of which rows are left out.
+  virtual bool NextText(RowText* row);
 
   // As TextReader has them. The mark is where the next row begins, or an empty line or a comment before it.
   virtual TextMark mark() const = 0;

@@ -1,5 +1,7 @@
 #include "trainer/rows/sparse_file.h"
 
+#include <emmintrin.h>
+
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -12,6 +14,28 @@
 #include "trainer/rows/vw_line.h"
 
 namespace dtrain {
+
+int64_t CountBlanks(std::string_view line) {
+  constexpr size_t kBlock = sizeof(__m128i);
+  constexpr size_t kMaxSums = 255;  // that a byte can count
+  const __m128i blanks = _mm_set1_epi8(' '), tabs = _mm_set1_epi8('\t'), zeros = _mm_setzero_si128();
+  const auto sum = [&](__m128i bytes) {
+    const __m128i halves = _mm_sad_epu8(bytes, zeros);
+    return _mm_cvtsi128_si64(halves) + _mm_cvtsi128_si64(_mm_unpackhi_epi64(halves, halves));
+  };
+  int64_t count = 0;
+  size_t at = 0;
+  while (at + kBlock <= line.size()) {
+    __m128i sums = zeros;
+    for (size_t i = 0; i < kMaxSums && at + kBlock <= line.size(); ++i, at += kBlock) {
+      const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(line.data() + at));
+      sums = _mm_sub_epi8(sums, _mm_or_si128(_mm_cmpeq_epi8(bytes, blanks), _mm_cmpeq_epi8(bytes, tabs)));
+    }
+    count += sum(sums);
+  }
+  for (; at < line.size(); ++at) count += line[at] == ' ' || line[at] == '\t' ? 1 : 0;
+  return count;
+}
 
 std::unique_ptr<LineParser> MakeLineParser(const DataConfig& data, std::optional<int64_t> inputs,
                                            bool labels) {
@@ -73,6 +97,14 @@ int64_t SparseFile::FindField(const std::string& name) const {
 
 std::string SparseFile::Id() const {
   return line_.tag.empty() ? std::string() : Json(std::string(line_.tag)).dump();
+}
+
+bool SparseFile::NextText(RowText* row) {
+  do {
+    if (!reader().Next()) return false;
+  } while (!parser_->HasRow(reader().line()));
+  *row = {reader().text(), kSparseFeatureBytes * parser_->MaxFeatures(reader().line())};
+  return true;
 }
 
 RowFile::Read SparseFile::ReadRow(ParsedRows* rows, RowLabels* labels) {

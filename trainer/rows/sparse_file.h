@@ -21,6 +21,7 @@ class SparseFile : public LineFile {
   SparseFile(const DataConfig& data, const RowContext& context, std::unique_ptr<InputBytes> file,
              SkippedRows* skipped);
 
+  bool NextText(RowText* row) override;
   int64_t inputs() const override { return inputs_; }
   int64_t FindField(const std::string& name) const override;
   std::string_view Field(int64_t field) const override { return field == 0 ? line_.label : line_.tag; }

@@ -42,6 +42,13 @@ class LineParser {
   // Parses a line without its end. False: it has no row, as an empty one or a comment has not. A fault leaves
   // `row` undefined.
   virtual bool Parse(std::string_view line, SparseLine* row, std::optional<LineFault>* fault) = 0;
+  // Whether Parse() finds a row in the line, or a fault.
+  virtual bool HasRow(std::string_view line) const = 0;
+  // Returns a number of features that the line's row does not exceed, without parsing it.
+  virtual int64_t MaxFeatures(std::string_view line) const = 0;
 };
+
+// Returns the blanks and tabs of a line.
+int64_t CountBlanks(std::string_view line);
 
 }  // namespace dtrain

@@ -88,7 +88,7 @@ class VwParser : public LineParser {
     fault_ = fault;
     const size_t bar = line.find('|');
     if (bar == line.npos) {
-      if (line.find_first_not_of(' ') == line.npos) return false;
+      if (!HasRow(line)) return false;
       return Fail(line.data() + line.size(),
                   R"(a row must have a "|" before its features. For none write "1 |".)");
     }
@@ -99,6 +99,12 @@ class VwParser : public LineParser {
       if (!ReadNamespace()) return false;
     }
     return AddCrosses(line.data() + bar);
+  }
+
+  bool HasRow(std::string_view line) const override { return line.find_first_not_of(' ') != line.npos; }
+  // A blank is before each feature that is not a cross.
+  int64_t MaxFeatures(std::string_view line) const override {
+    return patterns_.empty() ? CountBlanks(line) : static_cast<int64_t>(kMaxVwFeatures);
   }
 
  private:

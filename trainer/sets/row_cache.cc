@@ -23,10 +23,10 @@
 #include "trainer/input/sources.h"
 #include "trainer/order/data_fingerprint.h"
 #include "trainer/rows/pass.h"
+#include "trainer/rows/record_scan.h"
 #include "trainer/rows/row_file.h"
 #include "trainer/sets/cache_file.h"
 #include "trainer/sets/class_weights.h"
-#include "trainer/sets/row_index.h"
 
 namespace dtrain {
 namespace {

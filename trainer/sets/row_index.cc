@@ -32,7 +32,7 @@ struct Header {
   int64_t places = 0;
   int64_t crc = 0;  // CRC-32C of all that follows
 };
-static_assert(std::is_trivially_copyable_v<RowIndex::Place>);
+static_assert(std::is_trivially_copyable_v<RecordBlock>);
 
 RowIndex PassOverRows(const DataConfig& data, const LabelRules& rules, const RowFiles& files) {
   SourceInputs inputs(files.paths(), "data.train.path");
@@ -83,10 +83,10 @@ void Keep(const RowIndex& index, const CacheFile& cache) {
 }
 
 // Whether the places are those of so many rows in so many files.
-bool AreSound(const std::vector<RowIndex::Place>& places, int64_t rows, size_t files) {
+bool AreSound(const std::vector<RecordBlock>& places, int64_t rows, size_t files) {
   int64_t file = -1;
   for (size_t i = 0; i < places.size(); ++i) {
-    const RowIndex::Place& place = places[i];
+    const RecordBlock& place = places[i];
     const bool is_next_file = place.file != file;
     const int64_t end = i + 1 < places.size() ? places[i + 1].first_row : rows;
     if (place.file < file || place.file >= static_cast<int64_t>(files)) return false;
@@ -111,7 +111,7 @@ std::optional<RowIndex> ReadKept(const CacheFile& cache, size_t files) {
     return std::nullopt;
   }
   const auto text_bytes = static_cast<size_t>(header.text_bytes);
-  const size_t bytes = text_bytes + static_cast<size_t>(header.places) * sizeof(RowIndex::Place);
+  const size_t bytes = text_bytes + static_cast<size_t>(header.places) * sizeof(RecordBlock);
   if (bytes + sizeof(header) != static_cast<size_t>(about.st_size)) return std::nullopt;
   std::string body(bytes, '\0');
   if (read(file.get(), body.data(), body.size()) != static_cast<ssize_t>(body.size()) ||
@@ -129,14 +129,6 @@ std::optional<RowIndex> ReadKept(const CacheFile& cache, size_t files) {
 }
 
 }  // namespace
-
-bool BlockCuts::Begins(int64_t bytes) {
-  constexpr int64_t kMaxBytes = 1 << 20;
-  const bool begins = rows_ == 0 || rows_ == kMaxRows || bytes_ + bytes > kMaxBytes;
-  rows_ = begins ? 1 : rows_ + 1;
-  bytes_ = begins ? bytes : bytes_ + bytes;
-  return begins;
-}
 
 RowIndex IndexRows(const DataConfig& data, const LabelRules& rules, const std::vector<InputColumn>& how,
                    const RowFiles& files) {

@@ -37,7 +37,7 @@ std::vector<std::string> StatesOf(const RowFiles& files) {
   return states;
 }
 
-size_t FileOf(const RowIndex::Place& place) { return static_cast<size_t>(place.file); }
+size_t FileOf(const RecordBlock& place) { return static_cast<size_t>(place.file); }
 
 // ParsedFetch: the blocks of rows that are in memory, and the thread that reads ahead. Owner: the set.
 // Thread: any.
@@ -107,7 +107,7 @@ SetForm ParsedFetch::form() const {
   form.sparse = files_.sparse();
   form.weighted = files_.weighted();
   auto order = std::make_shared<std::vector<int64_t>>();
-  for (const RowIndex::Place& place : index_.places) {
+  for (const RecordBlock& place : index_.places) {
     if (place.is_reached == 1) order->push_back(place.first_row);
   }
   form.blocks = std::move(order);
@@ -127,7 +127,7 @@ ParsedFetch::~ParsedFetch() {
 size_t ParsedFetch::BlockOf(int64_t row) const {
   const auto behind =
       std::upper_bound(index_.places.begin(), index_.places.end(), row,
-                       [](int64_t r, const RowIndex::Place& place) { return r < place.first_row; });
+                       [](int64_t r, const RecordBlock& place) { return r < place.first_row; });
   return static_cast<size_t>(behind - index_.places.begin()) - 1;
 }
 
@@ -224,7 +224,7 @@ void ParsedFetch::Evict() const {
 
 // Opens the block's file, or takes a reader that is there, and goes to the block.
 void ParsedFetch::GoTo(size_t number, Cursor* cursor) const {
-  const RowIndex::Place& place = index_.places[number];
+  const RecordBlock& place = index_.places[number];
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     std::vector<Cursor>& free = cursors_[FileOf(place)];
@@ -267,7 +267,7 @@ std::shared_ptr<const ParsedRows> ParsedFetch::ReadBlock(size_t number) const {
 
 std::shared_ptr<const ParsedRows> ParsedFetch::Parse(size_t number) const {
   constexpr size_t kMaxOpen = 4;  // of one file
-  const RowIndex::Place& place = index_.places[number];
+  const RecordBlock& place = index_.places[number];
   const int64_t count = EndOf(number) - place.first_row;
   Cursor cursor;
   GoTo(number, &cursor);
