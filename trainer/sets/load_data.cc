@@ -58,6 +58,8 @@ DataSet LoadOther(const Config& config, const DataSourceConfig& source, const st
   return DrawDigits(seed, part, rows);
 }
 
+bool IsInMemory(DataCache cache) { return cache != DataCache::kNone && cache != DataCache::kFile; }
+
 // The form of the columns: the fitted one, or as the rows say. Scale and classes come later.
 InputForm FormOf(const DataConfig& data, const InputForm* fitted, SourceInputs* inputs) {
   if (fitted == nullptr || fitted->columns.empty()) return FitColumns(data, inputs).form;
@@ -99,7 +101,7 @@ class TextLoader {
   // Returns data.train. `form` gets the names of classes and what is known of columns.
   DataSet LoadTrain(InputForm* form) {
     const DataConfig& data = config_.data;
-    const bool in_memory = data.cache != DataCache::kNone && data.cache != DataCache::kFile;
+    const bool in_memory = IsInMemory(data.cache);
     // Without forms of columns the header has all, and a table in memory is read with it.
     if (!sparse_ && (!in_memory || HasColumnForms(data))) *form = FormOf(data, fitted_, &inputs_);
     DataSet set = in_memory ? ReadAll(form) : OpenFiles(form);
@@ -252,6 +254,27 @@ LoadedData LoadData(const Config& config, const InputForm* fitted,
   if (!UsesTable(config)) test->MakeDense();
   if (test->facts() != nullptr) loaded.skipped_of_test = test->facts()->skipped;
   loaded.test = std::make_shared<DataSet>(std::move(*test));
+  return loaded;
+}
+
+std::shared_ptr<const LoadedData> SharedData::Load(const Config& config, const InputForm& fitted,
+                                                   const std::vector<std::string>& environment) {
+  const auto load = [&] {
+    return std::make_shared<const LoadedData>(LoadData(config, &fitted, environment));
+  };
+  if (!IsInMemory(config.data.cache) || ReadsPipe(config.data.train)) return load();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (fault_ != nullptr) std::rethrow_exception(fault_);
+  std::shared_ptr<const LoadedData> loaded = loaded_.lock();
+  if (loaded != nullptr && fitted.columns == fitted_.columns && fitted.scale == fitted_.scale) return loaded;
+  try {
+    loaded = load();
+  } catch (...) {
+    fault_ = std::current_exception();
+    throw;
+  }
+  fitted_ = fitted;
+  loaded_ = loaded;
   return loaded;
 }
 

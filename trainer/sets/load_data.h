@@ -2,7 +2,9 @@
 // UserErrors with file, place, value and rule. Thread: any.
 #pragma once
 
+#include <exception>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -28,5 +30,22 @@ struct LoadedData {
 // to that of a command that writes them.
 LoadedData LoadData(const Config& config, const InputForm* fitted = nullptr,
                     const std::vector<std::string>& environment = {});
+
+// SharedData: what the tasks of one process have loaded. Rows that each of them would have in memory are read
+// once and are there once. Owner: who starts the tasks; it outlives them. Thread: any.
+class SharedData {
+ public:
+  // As LoadData(), or what another task has loaded with the same fit and still holds; waits while one loads.
+  // If the first one fails, all throw the same. Rows of files that are read again and of pipes are each
+  // task's own.
+  std::shared_ptr<const LoadedData> Load(const Config& config, const InputForm& fitted,
+                                         const std::vector<std::string>& environment);
+
+ private:
+  std::mutex mutex_;  // guards what follows
+  InputForm fitted_;  // of `loaded_`
+  std::weak_ptr<const LoadedData> loaded_;
+  std::exception_ptr fault_;
+};
 
 }  // namespace dtrain

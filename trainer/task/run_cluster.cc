@@ -104,6 +104,8 @@ RunSummary RunClusterInProcess(const Config& config, const LogOptions& log, cons
   TaskOptions options = given;
   options.supervised = true;
   if (store != nullptr) options.store = store.get();
+  SharedData data;
+  options.data = &data;
   net::InprocTransport transport;
   const size_t tasks = config.cluster.ps.size() + config.cluster.worker.size();
   if (config.train.in_flight > 1 && static_cast<int64_t>(tasks) <= Processors()) {

@@ -264,6 +264,7 @@ RunSummary RunTask(const Config& given, TaskId task, net::Transport& transport, 
     Worker worker(config, task, layout, devices, options.store, *channel, transport, options.stop, hooks, log,
                   std::move(more_hooks));
     worker.UseColumns(std::move(shape.form));
+    if (options.data != nullptr) worker.ShareData(options.data);
     worker.set_on_lost(options.on_lost);
     worker.set_on_abort(on_abort);
     if (task.index == 0 && FeedsOthers(config)) {

@@ -19,6 +19,7 @@
 #include "trainer/hooks/hook.h"
 #include "trainer/model/layout.h"
 #include "trainer/result/run_summary.h"
+#include "trainer/sets/load_data.h"
 
 namespace dtrain {
 
@@ -48,6 +49,7 @@ struct TaskOptions {
   // A ps: returns the tasks whose processes its parent has seen killed since the last call, and how. Called
   // with each tick; may be empty.
   std::function<std::vector<std::pair<TaskId, std::string>>()> take_killed;
+  SharedData* data = nullptr;    // the rows of all workers of this process; null: each has its own
   DeviceStore* store = nullptr;  // the device with the parameters of all tasks; null: host memory
 };
 

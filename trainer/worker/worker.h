@@ -49,6 +49,8 @@ class Worker {
   }
   // WorkerData::UseColumns(). Call it before Run().
   void UseColumns(InputForm form) { data_.UseColumns(std::move(form)); }
+  // WorkerData::Share(). Call it before Run().
+  void ShareData(SharedData* shared) { data_.Share(shared); }
   // Called when ps 0 is given up.
   void set_on_lost(std::function<void(TaskId, const std::string& why)> on_lost) {
     peers_.set_on_lost(std::move(on_lost));

@@ -40,26 +40,27 @@ void WorkerData::Open(uint64_t run_id, uint64_t feed_token) {
     log_.Detail("all batches come from {}", TaskNameAndAddress(config_.cluster, {Role::kWorker, 0}));
     return;
   }
-  loaded_ = LoadData(config_, &columns_, Environment());
+  loaded_ = shared_->Load(config_, columns_, Environment());
   // Synthetic rows follow from settings that all tasks have compared.
   const bool read = config_.data.train.format != DataFormat::kSynthetic;
-  if (read) fingerprint_ = FingerprintOf(*loaded_.train);
+  if (read) fingerprint_ = FingerprintOf(*loaded_->train);
   if (worker_ == 0) {
-    for (const std::string& warning : DataWarnings(config_, loaded_)) log_.Warning("{}", warning);
+    for (const std::string& warning : DataWarnings(config_, *loaded_)) log_.Warning("{}", warning);
   }
-  if (const auto& classes = loaded_.form.classes; !classes.empty()) {
+  if (const auto& classes = loaded_->form.classes; !classes.empty()) {
     worker_ == 0 ? log_.Info("{}", ClassNamesText(classes)) : log_.Detail("{}", ClassNamesText(classes));
   }
   MakeSource();
   if (feed_channel_) {
     feeder_ =
-        std::make_unique<Feeder>(config_, loaded_.train, std::move(feed_channel_), run_id, feed_token, log_);
+        std::make_unique<Feeder>(config_, loaded_->train, std::move(feed_channel_), run_id, feed_token, log_);
     log_.Detail("feeds the other workers their batches");
   }
 }
 
 void WorkerData::MakeSource() {
-  source_ = MakeBatchSource(config_, loaded_.train, worker_, static_cast<int>(config_.cluster.worker.size()));
+  source_ =
+      MakeBatchSource(config_, loaded_->train, worker_, static_cast<int>(config_.cluster.worker.size()));
   Key();
   source_->Attend([this] {
     attend_();
@@ -95,7 +96,7 @@ void WorkerData::TakeScale(const std::optional<InputForm>& form) {
 
 BatchForm WorkerData::batch_form() const {
   BatchForm form = layout_.form;
-  if (form.numbers.count > 0) form.scale = loaded_.form.scale;
+  if (form.numbers.count > 0) form.scale = loaded_->form.scale;
   return form;
 }
 
@@ -106,7 +107,7 @@ std::vector<std::string> WorkerData::Environment() const {
 }
 
 SkippedRows WorkerData::Skipped() {
-  SkippedRows all = loaded_.skipped, later;
+  SkippedRows all = loaded_->skipped, later;
   source_->AddSkipped(&later);
   const std::string text = SkippedText("data.train", later);
   if (worker_ == 0 && !text.empty()) log_.Warning("{}", text);
@@ -118,42 +119,43 @@ SkippedRows WorkerData::Skipped() {
 
 int64_t WorkerData::MaxRows() const {
   if (fed_ != nullptr) return std::min(fed_->max_rows(), config_.train.batch_size);
-  const int64_t test_rows = loaded_.test == nullptr ? 0 : loaded_.test->rows().value_or(0);
-  return MaxBatchRows(config_, loaded_.train->rows(), test_rows);
+  const int64_t test_rows = loaded_->test == nullptr ? 0 : loaded_->test->rows().value_or(0);
+  return MaxBatchRows(config_, loaded_->train->rows(), test_rows);
 }
 
 std::optional<DataFacts> WorkerData::Facts() {
-  if (loaded_.train == nullptr) return std::nullopt;
+  if (loaded_->train == nullptr) return std::nullopt;
   DataFacts facts;
-  facts.scale = ScaleChecksum(loaded_.form.scale);
-  facts.rows = loaded_.train->rows();
+  facts.scale = ScaleChecksum(loaded_->form.scale);
+  facts.rows = loaded_->train->rows();
   facts.read = config_.data.train.format != DataFormat::kSynthetic;
   facts.labels = fingerprint_.labels;
   facts.features = fingerprint_.features;
-  facts.has_test = loaded_.test != nullptr && loaded_.test->rows();
+  facts.has_test = loaded_->test != nullptr && loaded_->test->rows();
   facts.has_validation = HeldOutRows(config_.data, facts.rows) > 0;
-  const size_t bytes = FormBytes(loaded_.form);
+  const size_t bytes = FormBytes(loaded_->form);
   if (bytes <= kMaxFormBytes) {
-    facts.form = loaded_.form;
+    facts.form = loaded_->form;
   } else if (!std::exchange(told_too_long_, true)) {
     log_.Warning(
         "names and scales of the data's columns are {} bytes, more than {}: checkpoints will not have them, "
         "and dtrain eval and predict will read data.train{}",
-        bytes, kMaxFormBytes, loaded_.form.scale.shift.empty() ? "" : "; each worker scales by its own rows");
+        bytes, kMaxFormBytes,
+        loaded_->form.scale.shift.empty() ? "" : "; each worker scales by its own rows");
   }
   return facts;
 }
 
 // Weights mean nothing to rows that are read in another way than those they were trained with.
 bool WorkerData::UseFit(const InputForm& fit) {
-  if (!IsFitted(fit) || loaded_.train == nullptr) return false;
-  const InputForm& here = loaded_.form;
+  if (!IsFitted(fit) || loaded_->train == nullptr) return false;
+  const InputForm& here = loaded_->form;
   const bool same_scale = fit.scale.shift.empty() || fit.scale == here.scale;
   if (same_scale && (fit.columns.empty() || fit.columns == here.columns)) return false;
   const bool sparse = HasSparseRows(config_.data);  // only numbers are scaled
   const auto features =
       static_cast<int64_t>(sparse || fit.columns.empty() ? fit.scale.shift.size() : fit.features.size());
-  const int64_t there = sparse ? layout_.form.numbers.count : loaded_.train->inputs();
+  const int64_t there = sparse ? layout_.form.numbers.count : loaded_->train->inputs();
   if (features != there) {
     throw Failure(ExitCode::kInternal,
                   fmt::format("the run has {}, and the data has {}", Plural(features, "feature"), there));
@@ -167,17 +169,17 @@ bool WorkerData::UseFit(const InputForm& fit) {
   }
   log_.Info("{} that of the run; the rows here would give another one. Reading them again",
             same_scale ? "the form of the columns is" : "data.scale is");
-  const std::optional<int64_t> rows = loaded_.train->rows();
+  const std::optional<int64_t> rows = loaded_->train->rows();
   source_.reset();
-  loaded_ = LoadedData();  // there may be no memory for both
-  loaded_ = LoadData(config_, &fit, Environment());
-  if (loaded_.train->rows() != rows) {
+  loaded_.reset();  // there may be no memory for both
+  loaded_ = shared_->Load(config_, fit, Environment());
+  if (loaded_->train->rows() != rows) {
     throw UserError("{}: has {} now, and had {} when this run began. Start again when nobody writes to it.",
-                    PathText(config_.data.train), Plural(loaded_.train->rows().value_or(0), "row"),
+                    PathText(config_.data.train), Plural(loaded_->train->rows().value_or(0), "row"),
                     rows.value_or(0));
   }
   MakeSource();
-  if (feeder_) feeder_->UseRows(loaded_.train);
+  if (feeder_) feeder_->UseRows(loaded_->train);
   return true;
 }
 

@@ -36,6 +36,8 @@ class WorkerData {
   // The columns of data.train as they were fitted before (DataShape::form), so that it is not read for them
   // again.
   void UseColumns(InputForm form) { columns_ = std::move(form); }
+  // Takes rows from what the tasks of this process share.
+  void Share(SharedData* shared) { shared_ = shared; }
   // Makes worker 0 serve the other workers through `channel`, which is bound (data.split: feed).
   void FeedOthersThrough(std::unique_ptr<net::Channel> channel) { feed_channel_ = std::move(channel); }
   // Call this after each joining. Loaded data stays; batches are dealt within one run. `feed_token`: from the
@@ -46,7 +48,7 @@ class WorkerData {
   BatchSource& source() { return *source_; }
   // The same with a table; else null.
   KeyedSource* keyed() { return keyed_; }
-  const LoadedData& loaded() const { return loaded_; }
+  const LoadedData& loaded() const { return *loaded_; }
   // How batches are numbered by the rows of a table.
   BatchForm batch_form() const;
   // The rows of data.train that were left out. Call it at the end of the run: worker 0 warns of those that it
@@ -85,7 +87,9 @@ class WorkerData {
   const std::function<void()> attend_;
   Logger& log_;
   InputForm columns_;
-  LoadedData loaded_;
+  SharedData own_;
+  SharedData* shared_ = &own_;
+  std::shared_ptr<const LoadedData> loaded_ = std::make_shared<const LoadedData>();  // fed: nothing
   DataFingerprint fingerprint_;
   bool told_other_rows_ = false;
   bool told_too_long_ = false;
