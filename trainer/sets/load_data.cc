@@ -26,7 +26,6 @@
 #include "trainer/sets/row_cache.h"
 #include "trainer/sets/running_scale.h"
 #include "trainer/sets/streamed_set.h"
-#include "trainer/sets/unpacked_images.h"
 
 namespace dtrain {
 namespace {
@@ -37,10 +36,7 @@ DataSet LoadOther(const Config& config, const DataSourceConfig& source, const st
   const bool in_memory = part != "train" || (cache != DataCache::kNone && cache != DataCache::kFile);
   if (source.format == DataFormat::kIdx) {
     const IdxFiles files = FindIdxFiles(source.images, source.labels, "data." + part);
-    if (!in_memory) {
-      return MapImages(cache == DataCache::kFile ? UnpackImages(config.data, files) : files,
-                       LabelRulesOf(config.model));
-    }
+    if (!in_memory) return MapImages(config.data, files, LabelRulesOf(config.model));
     IdxSet set = ReadIdxSet(files, "data." + part, LabelRulesOf(config.model));
     return BytesInMemory(std::move(set.images.bytes), std::move(set.labels), set.images.shape.row_bytes,
                          ClassesOf(config.model));

@@ -1,5 +1,3 @@
-#include "trainer/sets/unpacked_images.h"
-
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
