@@ -31,8 +31,8 @@ struct RowsOut {
   float* weights = nullptr;
 };
 
-// Fetch: reads rows by their numbers in the files, from 0. Implementations: rows in memory (memory_rows.h,
-// csr_set.h), mapped files (mapped_images.h, row_cache.h), files that are parsed again (streamed_set.h) and
+// Fetch: reads rows by their numbers in the files, from 0. Implementations: rows in memory (memory_rows.h),
+// mapped files (mapped_images.h, row_cache.h), files that are parsed again (streamed_set.h) and
 // generators (generators.h). Owner: the DataSets that share it. Thread: any; immutable after Scale().
 class Fetch {
  public:

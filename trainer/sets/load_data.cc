@@ -18,7 +18,6 @@
 #include "trainer/rows/row_files.h"
 #include "trainer/sets/cache_file.h"
 #include "trainer/sets/class_weights.h"
-#include "trainer/sets/csr_set.h"
 #include "trainer/sets/generators.h"
 #include "trainer/sets/mapped_images.h"
 #include "trainer/sets/memory_rows.h"

@@ -25,7 +25,6 @@
 #include "trainer/rows/row_files.h"
 #include "trainer/sets/cache_file.h"
 #include "trainer/sets/class_weights.h"
-#include "trainer/sets/csr_set.h"
 #include "trainer/sets/memory_rows.h"
 #include "trainer/sets/running_scale.h"
 #include "trainer/sets/source.h"
@@ -379,9 +378,9 @@ DataSet HeldOutSet(RowWindow rows, int64_t inputs, std::optional<int64_t> classe
   OwnColumns columns{{}, std::move(rows.classes), std::move(rows.targets), std::move(rows.weights)};
   std::shared_ptr<Fetch> fetch;
   if (sparse) {
-    CsrRows features(inputs);
-    features.Append(rows.sparse);
-    fetch = FetchOf(std::move(features));
+    const auto features = std::make_shared<CsrRows>(inputs);
+    features->Append(rows.sparse);
+    fetch = features;
   } else {
     fetch = FetchOf(std::move(rows.features), rows.rows, inputs);
   }
