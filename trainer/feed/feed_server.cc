@@ -38,7 +38,7 @@ FeedServer::FeedServer(const Config& config, std::shared_ptr<const DataSet> trai
   const auto permutations = std::make_shared<Permutations>([this] { TakeArrived(TimePoint()); });
   const DataSet& set = rows_.set();
   for (int worker = 1; worker < workers; ++worker) {
-    BatchOrder::WillNeed will_need;
+    StepRows::WillNeed will_need;
     if (set.blocks() != nullptr) {
       will_need = [this, client = clients_.size()](const auto& runs) { Announce(client, runs); };
     }

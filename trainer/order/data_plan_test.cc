@@ -160,7 +160,7 @@ TEST_CASE("data plan: a worker whose share of a begun epoch is empty goes on wit
   spec.shuffle = false;
   spec.worker = 1;
   spec.workers = 2;
-  BatchOrder order(spec);
+  StepRows order(spec);
   order.Follow(RemainingData::Of(*Replan({}, {1, {3}}, 4), 4));  // batch 3 is left: worker 0's
   CHECK(order.PlaceOf(0).epoch == 1);
   CHECK(order.PlaceOf(0).batches == 2);
@@ -174,7 +174,7 @@ TEST_CASE("data plan: in step a worker whose share of a begun epoch is empty has
   spec.worker = 1;
   spec.workers = 2;
   spec.in_step = true;
-  BatchOrder order(spec);
+  StepRows order(spec);
   order.Follow(RemainingData::Of(*Replan({}, {1, {3}}, 4), 4));  // batch 3 is left: worker 0's
   CHECK(order.PlaceOf(0).epoch == 0);
   CHECK(order.PlaceOf(0).batches == 1);

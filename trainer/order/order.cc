@@ -179,60 +179,106 @@ std::vector<uint32_t> Permutations::Make(const OrderSpec& spec, int64_t epoch) c
   return rows;
 }
 
-BatchOrder::BatchOrder(const OrderSpec& spec, std::shared_ptr<Permutations> permutations)
-    : spec_(spec),
-      permutations_(permutations != nullptr ? std::move(permutations) : std::make_shared<Permutations>()),
-      steps_(StepsOfEpoch(nullptr)) {
-  if (spec.window > 0 && spec.rows > 0) {
-    constexpr int64_t kBlockRows = 1024;
-    CounterRandom random = CounterRandom(spec.seed).Stream("windows");
-    if (spec.split == Split::kFull) random = random.Stream(static_cast<uint64_t>(spec.worker));
-    RowBlocks blocks =
-        spec.blocks != nullptr ? spec.blocks : EqualBlocks(spec.first_row + spec.rows, kBlockRows);
-    windows_.emplace(std::move(blocks), spec.first_row, spec.rows, spec.window, spec.shuffle, random);
-  }
-  DT_CHECK(spec.worker >= 0 && spec.worker < spec.workers, spec.worker, spec.workers);
-  DT_CHECK(!spec.shuffle || spec.window > 0 || spec.rows <= UINT32_MAX, spec.rows);
+namespace {
+
+// The spec of data.train, with enough batches for all workers.
+OrderSpec CheckedSpec(const Config& config, std::optional<int64_t> rows, int worker, int workers,
+                      RowBlocks blocks) {
+  OrderSpec spec = OrderSpecOf(config, rows.value_or(0), worker, workers);
+  if (rows) CheckEnough(config, spec);
+  spec.blocks = std::move(blocks);
+  spec.endless = !rows;
+  return spec;
 }
 
-void BatchOrder::Follow(std::shared_ptr<const RemainingData> remaining) {
+}  // namespace
+
+StepRows::StepRows(const Config& config, std::optional<int64_t> rows, int worker, int workers,
+                   std::shared_ptr<Permutations> permutations, RowBlocks blocks, WillNeed will_need)
+    : StepRows(CheckedSpec(config, rows, worker, workers, std::move(blocks)), config.train.epochs,
+               std::move(permutations), std::move(will_need)) {}
+
+StepRows::StepRows(const OrderSpec& spec, std::optional<int64_t> epochs,
+                   std::shared_ptr<Permutations> permutations, WillNeed will_need)
+    : spec_(spec),
+      epochs_(epochs),
+      permutations_(permutations != nullptr ? std::move(permutations) : std::make_shared<Permutations>()),
+      will_need_(std::move(will_need)),
+      steps_(spec.endless ? 0 : StepsOfEpoch(nullptr)) {
+  DT_CHECK(spec.worker >= 0 && spec.worker < spec.workers, spec.worker, spec.workers);
+  DT_CHECK(spec.endless || !spec.shuffle || spec.window > 0 || spec.rows <= UINT32_MAX, spec.rows);
+  if (spec.window == 0 || spec.rows <= 0) return;
+  constexpr int64_t kBlockRows = 1024;
+  CounterRandom random = CounterRandom(spec.seed).Stream("windows");
+  if (spec.split == Split::kFull) random = random.Stream(static_cast<uint64_t>(spec.worker));
+  RowBlocks blocks =
+      spec.blocks != nullptr ? spec.blocks : EqualBlocks(spec.first_row + spec.rows, kBlockRows);
+  windows_.emplace(std::move(blocks), spec.first_row, spec.rows, spec.window, spec.shuffle, random);
+}
+
+void StepRows::Follow(std::shared_ptr<const RemainingData> remaining) {
   remaining_ = std::move(remaining);
-  begun_.clear();
-  whole_from_ = 0;
-  first_whole_ = remaining_ == nullptr ? 0 : remaining_->first_whole();
+  begins_ = {0};
   if (remaining_ == nullptr) return;
   for (const RemainingBatches& left : remaining_->begun()) {
-    begun_.push_back(whole_from_);
-    whole_from_ += StepsOfEpoch(&left);
+    begins_.push_back(begins_.back() + StepsOfEpoch(&left));
   }
 }
 
-StepPlace BatchOrder::PlaceOf(int64_t local_step) const {
-  if (local_step >= whole_from_) {
-    const int64_t step = local_step - whole_from_;
-    return {first_whole_ + step / steps_, step % steps_, steps_};
-  }
+std::shared_ptr<const RemainingData> StepRows::RemainingOf(const DataPlan& plan) const {
+  // Data without end has no epochs that could be incomplete.
+  std::shared_ptr<const RemainingData> remaining =
+      RemainingData::Of(plan, spec_.endless ? 0 : BatchesPerEpoch(spec_));
+  if (remaining != nullptr && plan.first_batch <= kMaxRow / spec_.batch_size) return remaining;
+  throw Failure(ExitCode::kInternal,
+                "where the workers are in their data cannot be read: the checkpoint is not of this data");
+}
+
+StepPlace StepRows::PlaceOf(int64_t local_step) const {
+  if (spec_.endless) return {0, local_step, 0};
   // The last epoch that begins there: an epoch in which this worker has nothing begins with the next one.
-  const auto behind = std::upper_bound(begun_.begin(), begun_.end(), local_step);
-  const int64_t begin = *std::prev(behind);
-  const int64_t end = behind == begun_.end() ? whole_from_ : *behind;
-  return {remaining_->plan().epoch + (behind - begun_.begin()) - 1, local_step - begin, end - begin};
+  const auto next = std::upper_bound(begins_.begin(), begins_.end(), local_step);
+  const int64_t step = local_step - *std::prev(next);
+  const int64_t epoch = (remaining_ == nullptr ? 0 : remaining_->plan().epoch) + (next - begins_.begin()) - 1;
+  if (next != begins_.end()) return {epoch, step, *next - *std::prev(next)};
+  return {epoch + step / steps_, step % steps_, steps_};
+}
+
+bool StepRows::Read(int64_t local_step, gpu::Span<const int64_t>* rows) {
+  const StepPlace place = PlaceOf(local_step);
+  if (!spec_.endless && epochs_.has_value() && place.epoch >= *epochs_) return false;
+  *rows = spec_.endless ? EndlessRows(local_step) : Rows(place.epoch, place.batch);
+  return true;
+}
+
+// The worker's batch b is batch b * workers + worker of the row numbers, so no row is read twice. Each device
+// takes one batch.
+gpu::Span<const int64_t> StepRows::EndlessRows(int64_t local_step) {
+  const int64_t size = spec_.batch_size;
+  const int64_t first_batch = remaining_ == nullptr ? 0 : remaining_->plan().first_batch;
+  batch_rows_.resize(static_cast<size_t>(spec_.devices * size));
+  for (int64_t device = 0; device < spec_.devices; ++device) {
+    const int64_t batch = first_batch + (local_step * spec_.devices + device) * spec_.workers + spec_.worker;
+    const auto begin = batch_rows_.begin() + device * size;
+    std::iota(begin, begin + size, spec_.first_row + batch * size);
+  }
+  return batch_rows_;
 }
 
 // Returns how many batches of one device this worker has in an epoch with `left`; null: it is whole.
-int64_t BatchOrder::ShareOfEpoch(const RemainingBatches* left) const {
+int64_t StepRows::ShareOfEpoch(const RemainingBatches* left) const {
   const int64_t batches = left == nullptr ? BatchesPerEpoch(spec_) : left->count();
   return spec_.split == Split::kFull ? batches : ShareOf(batches, spec_.worker, spec_.workers, spec_.chunk);
 }
 
-int64_t BatchOrder::StepsOfEpoch(const RemainingBatches* left) const {
+int64_t StepRows::StepsOfEpoch(const RemainingBatches* left) const {
   const int64_t batches = left == nullptr ? BatchesPerEpoch(spec_) : left->count();
   return spec_.split == Split::kFull
              ? CeilDiv(batches, spec_.devices)
              : StepsOf(batches, spec_.worker, spec_.workers, spec_.devices, spec_.in_step, spec_.chunk);
 }
 
-gpu::Span<const int64_t> BatchOrder::Rows(int64_t epoch, int64_t index) {
+gpu::Span<const int64_t> StepRows::Rows(int64_t epoch, int64_t index) {
   const RemainingBatches* const left = remaining_ == nullptr ? nullptr : remaining_->OfEpoch(epoch);
   const int64_t batches = ShareOfEpoch(left);
   DT_CHECK(index >= 0 && index < StepsOfEpoch(left), index, batches);
@@ -251,14 +297,14 @@ gpu::Span<const int64_t> BatchOrder::Rows(int64_t epoch, int64_t index) {
 }
 
 // Returns the number in the epoch of this worker's batch number `batch`, of one device.
-int64_t BatchOrder::BatchAt(const RemainingBatches* left, int64_t batch) const {
+int64_t StepRows::BatchAt(const RemainingBatches* left, int64_t batch) const {
   const int64_t dealt =
       spec_.split != Split::kFull ? DealtBatch(batch, spec_.worker, spec_.workers, spec_.chunk) : batch;
   return left == nullptr ? dealt : left->At(dealt);
 }
 
 // At the first batch of a window: tells which rows come after those of this window.
-void BatchOrder::AnnounceNext(int64_t epoch, const RemainingBatches* left, int64_t batch) {
+void StepRows::AnnounceNext(int64_t epoch, const RemainingBatches* left, int64_t batch) {
   const auto window_of = [&](int64_t of_all) { return of_all * spec_.batch_size / spec_.window; };
   const int64_t window = window_of(BatchAt(left, batch));
   if (!will_need_ || (epoch == window_epoch_ && window == window_)) return;
@@ -279,7 +325,7 @@ void BatchOrder::AnnounceNext(int64_t epoch, const RemainingBatches* left, int64
 }
 
 // Appends the rows of this worker's batch number `batch`, of one device.
-void BatchOrder::Append(int64_t epoch, const RemainingBatches* left, int64_t batch) {
+void StepRows::Append(int64_t epoch, const RemainingBatches* left, int64_t batch) {
   const int64_t begin = BatchAt(left, batch) * spec_.batch_size;
   const int64_t end = std::min(spec_.rows, begin + spec_.batch_size);
   if (windows_) {
@@ -292,60 +338,6 @@ void BatchOrder::Append(int64_t epoch, const RemainingBatches* left, int64_t bat
   for (int64_t i = begin; i < end; ++i) {
     batch_rows_.push_back(spec_.first_row + (spec_.shuffle ? (*permutation_)[static_cast<size_t>(i)] : i));
   }
-}
-
-StepRows::StepRows(const Config& config, std::optional<int64_t> rows, int worker, int workers,
-                   std::shared_ptr<Permutations> permutations, RowBlocks blocks,
-                   BatchOrder::WillNeed will_need)
-    : spec_(OrderSpecOf(config, rows.value_or(0), worker, workers)) {
-  if (!rows.has_value()) return;
-  CheckEnough(config, spec_);
-  spec_.blocks = std::move(blocks);
-  epochs_ = config.train.epochs;
-  order_.emplace(spec_, std::move(permutations));
-  order_->Announce(std::move(will_need));
-}
-
-StepRows::StepRows(const OrderSpec& spec, std::optional<int64_t> epochs) : spec_(spec), epochs_(epochs) {
-  order_.emplace(spec);
-}
-
-void StepRows::Follow(std::shared_ptr<const RemainingData> remaining) {
-  first_batch_ = remaining == nullptr ? 0 : remaining->plan().first_batch;
-  if (order_.has_value()) order_->Follow(std::move(remaining));
-}
-
-std::shared_ptr<const RemainingData> StepRows::RemainingOf(const DataPlan& plan) const {
-  // Data without end has no epochs that could be incomplete.
-  const int64_t batches = order_.has_value() ? BatchesPerEpoch(spec_) : 0;
-  std::shared_ptr<const RemainingData> remaining = RemainingData::Of(plan, batches);
-  if (remaining != nullptr && plan.first_batch <= kMaxRow / spec_.batch_size) return remaining;
-  throw Failure(ExitCode::kInternal,
-                "where the workers are in their data cannot be read: the checkpoint is not of this data");
-}
-
-bool StepRows::Read(int64_t local_step, gpu::Span<const int64_t>* rows) {
-  if (order_.has_value()) {
-    const StepPlace place = order_->PlaceOf(local_step);
-    if (epochs_.has_value() && place.epoch >= *epochs_) return false;
-    *rows = order_->Rows(place.epoch, place.batch);
-    return true;
-  }
-  // The worker's batch b is batch b * workers + worker of the row numbers, so no row is read twice. Each
-  // device takes one batch.
-  const int64_t size = spec_.batch_size;
-  rows_.resize(static_cast<size_t>(spec_.devices * size));
-  for (int64_t device = 0; device < spec_.devices; ++device) {
-    const int64_t batch = first_batch_ + (local_step * spec_.devices + device) * spec_.workers + spec_.worker;
-    const auto begin = rows_.begin() + device * size;
-    std::iota(begin, begin + size, spec_.first_row + batch * size);
-  }
-  *rows = rows_;
-  return true;
-}
-
-StepPlace StepRows::PlaceOf(int64_t local_step) const {
-  return order_.has_value() ? order_->PlaceOf(local_step) : StepPlace{0, local_step, 0};
 }
 
 }  // namespace dtrain

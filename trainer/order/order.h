@@ -1,11 +1,13 @@
-// BatchOrder: which rows make up each batch, a function of (seed, epoch, worker, number of workers) alone.
+// StepRows: which rows a worker's local step reads, of a finite set in epochs or of data without end: a
+// function of (seed, epoch, worker, number of workers) alone.
 //   shard, feed: each epoch has one permutation of all rows, cut into batches; worker w of n takes batches
 //      w, w + n, ...
 //   full: each worker has a permutation of its own and takes every batch.
 // Where rows are read from files in each epoch, turns are of chunks of batches (OrderSpec::chunk), and rows
 // are shuffled in windows (window_order.h) of which a chunk is a part. A worker with d devices takes d of its
 // batches, one after the other, as the batch of one step. In step, a worker whose batches of an epoch are
-// taken has one more step without rows if others still have one. Owner: a BatchSource. Thread: one.
+// taken has one more step without rows if others still have one. A BatchSource gathers the rows; where worker
+// 0 feeds the others, it gathers them for each worker. Owner: a BatchSource, or a Feeder. Thread: one.
 #pragma once
 
 #include <cstdint>
@@ -39,6 +41,7 @@ struct OrderSpec {
   int64_t window = 0;    // rows that are shuffled among each other; 0: all
   int64_t chunk = 1;     // batches of a turn
   RowBlocks blocks;      // with windows; null: of a thousand rows
+  bool endless = false;  // there are rows without end, and no epochs
 };
 
 // Returns the rows of a window: data.shuffle_rows, at most 16 MiB of them unless they are sparse, in whole
@@ -96,65 +99,29 @@ struct StepPlace {
   int64_t batches = 0;  // the worker's steps in this epoch; 0: an epoch without end
 };
 
-class BatchOrder {
- public:
-  // `permutations` may be shared by several orders of one thread, except with split full; null: the order has
-  // its own.
-  explicit BatchOrder(const OrderSpec& spec, std::shared_ptr<Permutations> permutations = nullptr);
-
-  // `will_need` is told the rows of the worker's next window when it comes to a new one.
-  using WillNeed = std::function<void(const std::vector<RowRun>& runs)>;
-  void Announce(WillNeed will_need) { will_need_ = std::move(will_need); }
-
-  // From now on the order covers what `remaining` has left; null: all data.
-  void Follow(std::shared_ptr<const RemainingData> remaining);
-
-  int64_t batches_per_epoch() const { return steps_; }  // of this worker in a whole epoch; may be 0
-  StepPlace PlaceOf(int64_t local_step) const;
-  // Returns the rows of this worker's batch `index` of `epoch`, which may be none in step; valid until the
-  // next call.
-  gpu::Span<const int64_t> Rows(int64_t epoch, int64_t index);
-
- private:
-  int64_t ShareOfEpoch(const RemainingBatches* left) const;
-  int64_t StepsOfEpoch(const RemainingBatches* left) const;
-  int64_t BatchAt(const RemainingBatches* left, int64_t batch) const;
-  void Append(int64_t epoch, const RemainingBatches* left, int64_t batch);
-  void AnnounceNext(int64_t epoch, const RemainingBatches* left, int64_t batch);
-
-  const OrderSpec spec_;
-  const std::shared_ptr<Permutations> permutations_;
-  int64_t steps_ = 0;
-  std::shared_ptr<const RemainingData> remaining_;  // null: nothing had been taken
-  std::vector<int64_t> begun_;                      // the first local step of each epoch that had begun
-  int64_t whole_from_ = 0;                          // the first local step of the whole epochs
-  int64_t first_whole_ = 0;                         // the first whole epoch
-  int64_t epoch_ = -1;                              // the epoch of permutation_
-  Permutations::Rows permutation_;                  // null without shuffle and before the first use
-  std::optional<WindowOrder> windows_;              // with spec_.window
-  WillNeed will_need_;                              // null: nobody asks
-  int64_t window_epoch_ = -1;                       // where the last row was
-  int64_t window_ = -1;
-  std::vector<int64_t> batch_rows_;
-};
-
-// StepRows: which rows a worker's local step reads, for a finite set in epochs or for data without end. A
-// BatchSource gathers these rows; where worker 0 feeds the others, it gathers them for each worker. Owner: a
-// BatchSource, or a Feeder. Thread: one.
 class StepRows {
  public:
-  // `rows` of data.train; unset: without end. `permutations` as for BatchOrder. Throws UserError if some
-  // worker would have no batch.
+  // Is told the rows of the worker's next window when it comes to a new one.
+  using WillNeed = std::function<void(const std::vector<RowRun>& runs)>;
+
+  // `rows` of data.train; unset: without end. `permutations` may be shared by several workers of one thread,
+  // except with split full; null: the worker has its own. Throws UserError if some worker would have no
+  // batch.
   StepRows(const Config& config, std::optional<int64_t> rows, int worker, int workers,
            std::shared_ptr<Permutations> permutations = nullptr, RowBlocks blocks = nullptr,
-           BatchOrder::WillNeed will_need = nullptr);
+           WillNeed will_need = nullptr);
   // For `epochs` epochs; unset: without end.
-  StepRows(const OrderSpec& spec, std::optional<int64_t> epochs);
+  explicit StepRows(const OrderSpec& spec, std::optional<int64_t> epochs = std::nullopt,
+                    std::shared_ptr<Permutations> permutations = nullptr, WillNeed will_need = nullptr);
 
   // Returns false if the worker's epochs are over before `local_step`. `rows` is valid until the next call.
   bool Read(int64_t local_step, gpu::Span<const int64_t>* rows);
 
   StepPlace PlaceOf(int64_t local_step) const;
+  int64_t steps_per_epoch() const { return steps_; }  // of this worker in a whole epoch; may be 0
+  // Returns the rows of this worker's batch `index` of `epoch`, which may be none in step; valid until the
+  // next call. Only of data with an end.
+  gpu::Span<const int64_t> Rows(int64_t epoch, int64_t index);
 
   // Returns what `plan` leaves of this data, for sharing by the workers of one run. Throws Failure if the
   // plan is for other data. Thread: any.
@@ -163,11 +130,27 @@ class StepRows {
   void Follow(std::shared_ptr<const RemainingData> remaining);
 
  private:
-  OrderSpec spec_;
-  std::optional<int64_t> epochs_;
-  std::optional<BatchOrder> order_;  // unset: data without end
-  int64_t first_batch_ = 0;          // for data without end, as is the next member
-  std::vector<int64_t> rows_;
+  gpu::Span<const int64_t> EndlessRows(int64_t local_step);
+  int64_t ShareOfEpoch(const RemainingBatches* left) const;
+  int64_t StepsOfEpoch(const RemainingBatches* left) const;
+  int64_t BatchAt(const RemainingBatches* left, int64_t batch) const;
+  void Append(int64_t epoch, const RemainingBatches* left, int64_t batch);
+  void AnnounceNext(int64_t epoch, const RemainingBatches* left, int64_t batch);
+
+  const OrderSpec spec_;
+  const std::optional<int64_t> epochs_;
+  const std::shared_ptr<Permutations> permutations_;
+  WillNeed will_need_;  // null: nobody asks
+  const int64_t steps_;
+  std::shared_ptr<const RemainingData> remaining_;  // null: nothing had been taken
+  std::vector<int64_t> begins_{
+      0};               // the first local step of each epoch that had begun, and of the whole ones
+  int64_t epoch_ = -1;  // the epoch of permutation_
+  Permutations::Rows permutation_;      // null without shuffle and before the first use
+  std::optional<WindowOrder> windows_;  // with spec_.window
+  int64_t window_epoch_ = -1;           // where the last row was
+  int64_t window_ = -1;
+  std::vector<int64_t> batch_rows_;
 };
 
 }  // namespace dtrain

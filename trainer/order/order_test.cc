@@ -18,9 +18,9 @@ OrderSpec SpecOf(int64_t rows, int64_t batch_size, Split split, int worker, int 
   return spec;
 }
 
-std::vector<int64_t> RowsOf(BatchOrder* order, int64_t epoch) {
+std::vector<int64_t> RowsOf(StepRows* order, int64_t epoch) {
   std::vector<int64_t> rows;
-  for (int64_t b = 0; b < order->batches_per_epoch(); ++b) {
+  for (int64_t b = 0; b < order->steps_per_epoch(); ++b) {
     const gpu::Span<const int64_t> batch = order->Rows(epoch, b);
     rows.insert(rows.end(), batch.begin(), batch.end());
   }
@@ -42,7 +42,7 @@ TEST_CASE("order: with shard every row is read once per epoch, by one of the wor
   for (const int workers : {1, 2, 3, 7}) {
     std::vector<int64_t> all;
     for (int worker = 0; worker < workers; ++worker) {
-      BatchOrder order(SpecOf(103, 10, Split::kShard, worker, workers));
+      StepRows order(SpecOf(103, 10, Split::kShard, worker, workers));
       const std::vector<int64_t> rows = RowsOf(&order, 4);
       all.insert(all.end(), rows.begin(), rows.end());
     }
@@ -51,11 +51,11 @@ TEST_CASE("order: with shard every row is read once per epoch, by one of the wor
 }
 
 TEST_CASE("order: with shard the batches of n workers in turn are those of one worker") {
-  BatchOrder alone(SpecOf(100, 10, Split::kShard, 0, 1));
+  StepRows alone(SpecOf(100, 10, Split::kShard, 0, 1));
   std::vector<int64_t> expected = RowsOf(&alone, 2), plan;
-  BatchOrder first(SpecOf(100, 10, Split::kShard, 0, 2)), second(SpecOf(100, 10, Split::kShard, 1, 2));
+  StepRows first(SpecOf(100, 10, Split::kShard, 0, 2)), second(SpecOf(100, 10, Split::kShard, 1, 2));
   for (int64_t b = 0; b < 5; ++b) {
-    for (BatchOrder* order : {&first, &second}) {
+    for (StepRows* order : {&first, &second}) {
       const gpu::Span<const int64_t> rows = order->Rows(2, b);
       plan.insert(plan.end(), rows.begin(), rows.end());
     }
@@ -64,7 +64,7 @@ TEST_CASE("order: with shard the batches of n workers in turn are those of one w
 }
 
 TEST_CASE("order: with full each worker reads every row once per epoch, in an order of its own") {
-  BatchOrder first(SpecOf(103, 10, Split::kFull, 0, 2)), second(SpecOf(103, 10, Split::kFull, 1, 2));
+  StepRows first(SpecOf(103, 10, Split::kFull, 0, 2)), second(SpecOf(103, 10, Split::kFull, 1, 2));
   const std::vector<int64_t> a = RowsOf(&first, 0), b = RowsOf(&second, 0);
   CHECK(Sorted(a) == Counting(0, 103));
   CHECK(Sorted(b) == Counting(0, 103));
@@ -73,13 +73,13 @@ TEST_CASE("order: with full each worker reads every row once per epoch, in an or
 
 TEST_CASE("order: epochs and seeds differ, and an epoch does not depend on those before") {
   OrderSpec spec = SpecOf(50, 10, Split::kShard, 0, 1);
-  BatchOrder order(spec), fresh(spec);
+  StepRows order(spec), fresh(spec);
   const std::vector<int64_t> zero = RowsOf(&order, 0), one = RowsOf(&order, 1);
   CHECK(zero != one);
   CHECK(RowsOf(&fresh, 1) == one);
   CHECK(RowsOf(&order, 0) == zero);
   spec.seed = 2;
-  BatchOrder other(spec);
+  StepRows other(spec);
   CHECK(RowsOf(&other, 0) != zero);
 }
 
@@ -87,34 +87,34 @@ TEST_CASE("order: without shuffle rows come as they lie, after the held-out ones
   OrderSpec spec = SpecOf(25, 10, Split::kShard, 0, 1);
   spec.shuffle = false;
   spec.first_row = 7;
-  BatchOrder order(spec);
+  StepRows order(spec);
   CHECK(RowsOf(&order, 0) == Counting(7, 25));
   CHECK(RowsOf(&order, 5) == Counting(7, 25));
 }
 
 TEST_CASE("order: the short last batch is kept or dropped") {
   OrderSpec spec = SpecOf(25, 10, Split::kFull, 0, 1);
-  BatchOrder kept(spec);
-  CHECK(kept.batches_per_epoch() == 3);
+  StepRows kept(spec);
+  CHECK(kept.steps_per_epoch() == 3);
   CHECK(kept.Rows(0, 2).size == 5);
   spec.drop_short = true;
-  BatchOrder dropped(spec);
-  CHECK(dropped.batches_per_epoch() == 2);
+  StepRows dropped(spec);
+  CHECK(dropped.steps_per_epoch() == 2);
   spec.rows = 30;
-  CHECK(BatchOrder(spec).batches_per_epoch() == 3);
+  CHECK(StepRows(spec).steps_per_epoch() == 3);
 }
 
 TEST_CASE("order: a worker of d devices takes d of its batches at once, and at the end those that are left") {
   for (const Split split : {Split::kShard, Split::kFull}) {
     for (const int worker : {0, 1}) {
       OrderSpec spec = SpecOf(95, 10, split, worker, 2);  // 10 batches: 5 of each worker with shard
-      BatchOrder single(spec);
+      StepRows single(spec);
       spec.devices = 2;
-      BatchOrder order(spec);
-      CHECK(order.batches_per_epoch() == (split == Split::kShard ? 3 : 5));
+      StepRows order(spec);
+      CHECK(order.steps_per_epoch() == (split == Split::kShard ? 3 : 5));
       CHECK(RowsOf(&order, 3) == RowsOf(&single, 3));
       CHECK(order.Rows(3, 1).size == 20);
-      const int64_t last_rows = order.Rows(3, order.batches_per_epoch() - 1).size;
+      const int64_t last_rows = order.Rows(3, order.steps_per_epoch() - 1).size;
       CHECK(last_rows == (split == Split::kFull ? 15 : worker == 0 ? 10 : 5));
     }
   }
@@ -124,14 +124,14 @@ TEST_CASE("order: n workers of d devices take the rows of n * d workers of one i
   for (int64_t step = 0; step < 3; ++step) {
     std::vector<int64_t> plan, expected;
     for (int worker = 0; worker < 6; ++worker) {
-      BatchOrder order(SpecOf(180, 10, Split::kShard, worker, 6));
+      StepRows order(SpecOf(180, 10, Split::kShard, worker, 6));
       const gpu::Span<const int64_t> rows = order.Rows(1, step);
       expected.insert(expected.end(), rows.begin(), rows.end());
     }
     for (int worker = 0; worker < 2; ++worker) {
       OrderSpec spec = SpecOf(180, 10, Split::kShard, worker, 2);
       spec.devices = 3;
-      BatchOrder order(spec);
+      StepRows order(spec);
       const gpu::Span<const int64_t> rows = order.Rows(1, step);
       plan.insert(plan.end(), rows.begin(), rows.end());
     }
@@ -154,7 +154,7 @@ TEST_CASE("order: with several devices a run has as many steps as its workers ta
         for (int worker = 0; worker < workers; ++worker) {
           OrderSpec spec = SpecOf(345, 10, split, worker, workers);
           spec.devices = devices;
-          steps += 3 * BatchOrder(spec).batches_per_epoch();
+          steps += 3 * StepRows(spec).steps_per_epoch();
         }
         CHECK(TotalSteps(config, 345, workers) == steps);
       }
@@ -169,11 +169,11 @@ TEST_CASE("order: in step all workers have as many steps, and the last one may h
       for (int worker = 0; worker < workers; ++worker) {
         OrderSpec spec = SpecOf(101, 10, Split::kShard, worker, workers);  // 11 batches
         spec.devices = devices;
-        BatchOrder own(spec);
+        StepRows own(spec);
         spec.in_step = true;
-        BatchOrder order(spec);
-        CHECK(order.batches_per_epoch() == CeilDiv(CeilDiv(11, workers), devices));
-        CHECK(order.PlaceOf(order.batches_per_epoch()).epoch == 1);
+        StepRows order(spec);
+        CHECK(order.steps_per_epoch() == CeilDiv(CeilDiv(11, workers), devices));
+        CHECK(order.PlaceOf(order.steps_per_epoch()).epoch == 1);
         CHECK(RowsOf(&order, 3) == RowsOf(&own, 3));
         const std::vector<int64_t> rows = RowsOf(&order, 3);
         all.insert(all.end(), rows.begin(), rows.end());
@@ -183,7 +183,7 @@ TEST_CASE("order: in step all workers have as many steps, and the last one may h
   }
   OrderSpec spec = SpecOf(101, 50, Split::kShard, 1, 2);
   spec.in_step = true;
-  BatchOrder second(spec);
+  StepRows second(spec);
   CHECK(second.Rows(0, 0).size == 50);
   CHECK(second.Rows(0, 1).size == 0);
 }
@@ -250,7 +250,7 @@ TEST_CASE("order: more steps of epochs than can be counted are as many as can be
 }
 
 TEST_CASE("order: every row comes first about equally often") {
-  BatchOrder order(SpecOf(10, 1, Split::kShard, 0, 1));
+  StepRows order(SpecOf(10, 1, Split::kShard, 0, 1));
   std::vector<int> first(10);
   for (int64_t epoch = 0; epoch < 10000; ++epoch) ++first[order.Rows(epoch, 0)[0]];
   for (const int count : first) {
@@ -261,14 +261,14 @@ TEST_CASE("order: every row comes first about equally often") {
 
 TEST_CASE("order: workers that share permutations read what they would have read alone") {
   const auto shared = std::make_shared<Permutations>();
-  std::vector<BatchOrder> orders;
+  std::vector<StepRows> orders;
   for (int worker = 0; worker < 3; ++worker) {
-    orders.emplace_back(SpecOf(100, 8, Split::kFeed, worker, 3), shared);
+    orders.emplace_back(SpecOf(100, 8, Split::kFeed, worker, 3), std::nullopt, shared);
   }
   // Not in step, and back again.
   for (const auto& [worker, epoch] :
        std::vector<std::pair<int, int64_t>>{{0, 0}, {1, 0}, {1, 1}, {0, 1}, {2, 0}, {2, 2}, {1, 0}}) {
-    BatchOrder alone(SpecOf(100, 8, Split::kShard, worker, 3));
+    StepRows alone(SpecOf(100, 8, Split::kShard, worker, 3));
     CHECK(RowsOf(&orders[static_cast<size_t>(worker)], epoch) == RowsOf(&alone, epoch));
   }
 }

@@ -433,8 +433,8 @@ bool AllEpochsTaken(const Positions& saved, const Config& config) {
     spec.devices = saved.devices;
     spec.in_step = saved.in_step;
     spec.chunk = saved.chunk;
-    BatchOrder order(spec);
-    if (order.batches_per_epoch() == 0) continue;
+    StepRows order(spec);
+    if (order.steps_per_epoch() == 0) continue;
     order.Follow(RemainingData::Of(saved.plan, BatchesPerEpoch(spec)));
     if (order.PlaceOf(saved.local_steps[worker]).epoch < *config.train.epochs) return false;
   }

@@ -2,7 +2,7 @@
 // be had at once. The rows lie in blocks that are cheap to read together. An epoch takes the blocks in an
 // order of its own, cuts that sequence into windows of equally many rows, and shuffles the rows of each
 // window: so a window holds rows of many places of the data, and only one of them need be in memory. The
-// order is a function of (random, epoch) alone. Owner: a BatchOrder. Thread: one.
+// order is a function of (random, epoch) alone. Owner: a StepRows. Thread: one.
 #pragma once
 
 #include <cstdint>

@@ -155,7 +155,7 @@ int64_t MaxBatchRows(const Config& config, std::optional<int64_t> train_rows, in
 std::unique_ptr<BatchSource> MakeBatchSource(const Config& config, std::shared_ptr<const DataSet> train,
                                              int worker, int workers) {
   if (train->stream()) return train->stream()(config, worker, workers);
-  BatchOrder::WillNeed will_need;
+  StepRows::WillNeed will_need;
   if (train->blocks() != nullptr) will_need = [train](const auto& runs) { train->WillNeed(runs); };
   StepRows rows(config, train->rows(), worker, workers, nullptr, train->blocks(), std::move(will_need));
   return std::make_unique<StepSource>(std::move(train), std::move(rows), true);
