@@ -18,7 +18,7 @@ import numpy as np
 import race
 
 NUMBERS, FIRST_TEST_ROW, SPREAD = 13, 1_000_000_000, 0.3
-# As trainer/synth/criteo_table.cc has them: how many values, and how often one is missing, of 10,000.
+# As trainer/synth/planted_tables.cc has them: how many values, and how often one is missing, of 10,000.
 NUMBER_RULES = [(2000, 4540), (16000, 0), (65000, 2150), (900, 2170), (100000, 260), (60000, 2240), (30000, 430), (5000, 5),
                 (20000, 430), (10, 4540), (200, 430), (2000, 7650), (7000, 2170)]
 CATEGORY_RULES = [(1460, 0), (583, 0), (10131227, 340), (2202608, 340), (305, 0), (24, 1210), (12517, 0), (633, 0), (3, 0),
