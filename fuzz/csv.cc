@@ -37,11 +37,11 @@ Records ReadAll(const std::string& path) {
     for (const CsvField& field : reader.fields()) {
       float number = 0;
       ParseNumber(field.text, &number);
-      TextInFile(field);
+      FieldError(path, "a column", field, "a rule");
       CheckName(path, field);
     }
   }
-  Require(reader.record_bytes() <= reader.content_bytes() + 1, "records lie in the file");
+  Require(reader.mark().byte <= reader.content_bytes() + 1, "records lie in the file");
   return records;
 }
 

@@ -127,7 +127,7 @@ void CsvReader::SetDelimiter(char delimiter) {
 std::vector<CsvRecord> CsvReader::Peek(char delimiter, size_t count) {
   const Cursor begin = begin_;
   const char delimiter_before = delimiter_;
-  const int64_t bytes = record_bytes_, empty_lines = empty_lines_, empty_line = empty_line_;
+  const int64_t empty_lines = empty_lines_, empty_line = empty_line_;
   SetDelimiter(delimiter);
   peeks_ = true;
   std::vector<CsvRecord> records;
@@ -136,7 +136,6 @@ std::vector<CsvRecord> CsvReader::Peek(char delimiter, size_t count) {
   peeks_ = in_record_ = false;
   SetDelimiter(delimiter_before);
   begin_ = begin;
-  record_bytes_ = bytes;
   empty_lines_ = empty_lines;
   empty_line_ = empty_line;
   return records;
@@ -251,7 +250,6 @@ bool CsvReader::ReadPlainRecord() {
       field = stop + 1;
       record_end_ = {begin_.line, stop - begin_.line_begin + 1};
       if (*stop == '\r' && *field == '\n') ++field;
-      record_bytes_ += field - begin_.next;
       begin_ = {field, field, begin_.line + 1};
       return true;
     }
@@ -287,7 +285,6 @@ bool CsvReader::ReadRecord() {
   After after = After::kField;
   while (after == After::kField) after = ReadField(&at);
   if (after == After::kMoreBytes) return false;
-  record_bytes_ += at.next - begin_.next;
   begin_ = at;
   return true;
 }

@@ -77,9 +77,9 @@ class CsvReader : public TextReader {
   bool IsTrimmed(const CsvField& field) const {
     return field.quoted ? field.trimmed : IsBlank(*(field.text.data() + field.text.size()));
   }
-  // Returns the error "file:line:column: text" about the last record, at its first field.
-  RowFault FaultAtRecord(const std::string& text) const {
-    return FaultAt(path(), record_.fields[0].place, text);
+  // Returns the error "file:line:column: text" about a field of the last record.
+  RowFault FaultAtRecord(const std::string& text, int64_t field = 0) const {
+    return FaultAt(path(), record_.fields[static_cast<size_t>(field)].place, text);
   }
   TextPlace record_end() const { return record_end_; }   // just behind its last field
   TextMark record_mark() const { return record_mark_; }  // the begin of the last record
@@ -92,7 +92,6 @@ class CsvReader : public TextReader {
 
   Decimal decimal() const { return dialect_.decimal; }
   char delimiter() const { return delimiter_; }
-  int64_t record_bytes() const { return record_bytes_; }  // of the records read so far
   // Empty lines between records so far, and the place of the first; a lenient reader counts them.
   int64_t empty_lines() const { return empty_lines_; }
   TextPlace empty_place() const { return {empty_line_, 1}; }
@@ -130,7 +129,6 @@ class CsvReader : public TextReader {
   bool in_record_ = false;  // Next() has failed within a record
   char delimiter_ = ',';
   std::array<bool, 256> stops_{};  // the bytes at which a field without quotes ends
-  int64_t record_bytes_ = 0;       // of the records read so far
   TextMark record_mark_;
   TextPlace record_end_;
   CsvRecord record_;

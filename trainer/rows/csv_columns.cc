@@ -23,13 +23,6 @@ std::string ListQuoted(const std::vector<std::string>& names) {
   return ListText(shown, "and");
 }
 
-void CheckCount(const CsvReader& reader, int64_t count) {
-  if (count >= 2) return;
-  throw reader.FaultAtRecord(
-      "1 column; a label and at least one feature are needed. Is it the right file? Commas, tabs, "
-      "semicolons or bars separate the fields (data.delimiter).");
-}
-
 }  // namespace
 
 std::vector<std::string> HeaderNames(const CsvReader& reader) {
@@ -142,7 +135,11 @@ CsvColumns ReadFirst(const DataSourceConfig& source, const std::string& section,
   }
   CsvColumns columns;
   columns.count = static_cast<int64_t>(reader->fields().size());
-  if (labels) CheckCount(*reader, columns.count);
+  if (labels && columns.count < 2) {
+    throw reader->FaultAtRecord(
+        "1 column; a label and at least one feature are needed. Is it the right file? Commas, tabs, "
+        "semicolons or bars separate the fields (data.delimiter).");
+  }
   if (source.header) {
     CheckHeader(*reader, source, section);
     columns.names = HeaderNames(*reader);
@@ -210,19 +207,17 @@ void CheckNextFile(const CsvColumns& first, const std::string& first_path, CsvRe
         fmt::format("no rows; it must have the columns of {}. Fetch it anew, or leave it out.", first_path));
   }
   const std::vector<CsvField>& fields = reader->fields();
-  if (static_cast<int64_t>(fields.size()) != first.count) {
-    throw FaultAt(
-        reader->path(), fields[0].place,
-        fmt::format("{}; must be {}, as {} has. Name files of one kind.",
-                    Plural(static_cast<int64_t>(fields.size()), "column"), first.count, first_path));
+  if (const auto count = static_cast<int64_t>(fields.size()); count != first.count) {
+    throw reader->FaultAtRecord(fmt::format("{}; must be {}, as {} has. Name files of one kind.",
+                                            Plural(count, "column"), first.count, first_path));
   }
   for (size_t i = 0; i < first.names.size(); ++i) {
     if (fields[i].text == first.names[i]) continue;
-    throw FaultAt(
-        reader->path(), fields[i].place,
+    throw reader->FaultAtRecord(
         fmt::format("the column is {} and must be {}, as in {}: the files of a list are one table. "
                     "Give each file the same header.",
-                    Quoted(Shown(std::string(fields[i].text))), Quoted(Shown(first.names[i])), first_path));
+                    Quoted(Shown(std::string(fields[i].text))), Quoted(Shown(first.names[i])), first_path),
+        static_cast<int64_t>(i));
   }
 }
 

@@ -265,7 +265,7 @@ TEST_CASE("csv reader: the bytes of the records and of the content are told, of 
   CsvReader plain(WritePlain("t.csv", content), ""), zipped(WriteGzip("t.gz", content), "");
   for (CsvReader* reader : {&plain, &zipped}) {
     CHECK((reader->Next() && reader->Next()));
-    CHECK(reader->record_bytes() == 12);
+    CHECK(reader->mark().byte == 12);
   }
   CHECK(plain.content_bytes() == 12000000);
   CHECK(zipped.content_bytes() > 6000000);
@@ -504,7 +504,7 @@ TEST_CASE(
         CHECK(first.record_end().column == (row == 0 ? static_cast<int64_t>(pad) + 9 : 7));
       }
       CHECK_FALSE(first.Next());
-      CHECK(first.record_bytes() == static_cast<int64_t>(plain.size()));
+      CHECK(first.mark().byte == static_cast<int64_t>(plain.size()));
     }
   }
 }

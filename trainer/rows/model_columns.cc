@@ -30,17 +30,16 @@ class ColumnFinder {
     layout_.how = spec_.form.columns;
     layout_.refuses_unseen = spec_.data.unseen == UnseenCategory::kError;
     layout_.drops_gaps = spec_.data.missing == MissingValues::kDrop;
-    layout_.columns.count = static_cast<int64_t>(reader_.fields().size());
+    columns_.count = static_cast<int64_t>(reader_.fields().size());
     const bool header = spec_.header.value_or(IsHeaderOf(reader_, names_, spec_.label));
-    if (header) layout_.columns.names = HeaderNames(reader_);
+    if (header) columns_.names = HeaderNames(reader_);
     layout_.first_is_row = !header;
-    layout_.columns.label = LabelColumn();
-    const bool by_name =
-        header && !names_.empty() && !HasNamesInOrder(reader_, names_, layout_.columns.label);
+    columns_.label = LabelColumn();
+    const bool by_name = header && !names_.empty() && !HasNamesInOrder(reader_, names_, columns_.label);
     by_name ? FindByName() : FindByPosition();
     if (!spec_.labels) return std::move(layout_);
     if (!spec_.data.weight.empty()) FindWeight();
-    if (layout_.columns.label >= 0) return std::move(layout_);
+    if (columns_.label >= 0) return std::move(layout_);
     throw reader_.FaultAtRecord(
         fmt::format("no column {}; rows are evaluated by their labels. Add it, or use dtrain predict.",
                     spec_.label.empty() ? "of labels" : Quoted(Shown(ColumnNameIn(spec_.label)))));
@@ -57,15 +56,14 @@ class ColumnFinder {
 
   // The rows are evaluated as they were trained on.
   void FindWeight() {
-    CsvColumns& columns = layout_.columns;
-    const bool by_name = !columns.names.empty() && !layout_.first_is_row;
+    const bool by_name = !columns_.names.empty() && !layout_.first_is_row;
     const std::string name = ColumnNameIn(spec_.data.weight);
-    const auto found = std::find(columns.names.begin(), columns.names.end(), name);
+    const auto found = std::find(columns_.names.begin(), columns_.names.end(), name);
     const std::optional<int64_t> number = ColumnNumber(spec_.data.weight);
-    if (by_name && found != columns.names.end()) {
-      columns.weight = found - columns.names.begin();
-    } else if (number && *number < columns.count && columns.count == spec_.form.table_columns) {
-      columns.weight = *number;
+    if (by_name && found != columns_.names.end()) {
+      columns_.weight = found - columns_.names.begin();
+    } else if (number && *number < columns_.count && columns_.count == spec_.form.table_columns) {
+      columns_.weight = *number;
     } else {
       throw reader_.FaultAtRecord(
           fmt::format("no column {}, which says how much each row counts (data.weight). Add it, or set "
@@ -76,62 +74,59 @@ class ColumnFinder {
 
   void FindByName() {
     std::set<std::string> seen;
-    for (size_t i = 0; i < layout_.columns.names.size(); ++i) {
-      const auto [name, is_new] = seen.insert(layout_.columns.names[i]);
+    for (size_t i = 0; i < columns_.names.size(); ++i) {
+      const auto [name, is_new] = seen.insert(columns_.names[i]);
       if (is_new || !std::count(names_.begin(), names_.end(), *name)) continue;
-      throw FaultAt(reader_.path(), reader_.fields()[i].place,
-                    fmt::format("more than one column {}; a feature must have one. Remove the others.",
-                                Quoted(Shown(*name))));
+      throw reader_.FaultAtRecord(
+          fmt::format("more than one column {}; a feature must have one. Remove the others.",
+                      Quoted(Shown(*name))),
+          static_cast<int64_t>(i));
     }
-    layout_.columns.inputs = FindNames(layout_.columns, names_, reader_, "; the model has this feature",
-                                       "Name the columns as the training data has them.");
-    if (spec_.labels &&
-        std::count(layout_.columns.inputs.begin(), layout_.columns.inputs.end(), layout_.columns.label) > 0) {
-      throw FaultAt(
-          reader_.path(), reader_.fields()[static_cast<size_t>(layout_.columns.label)].place,
+    columns_.inputs = FindNames(columns_, names_, reader_, "; the model has this feature",
+                                "Name the columns as the training data has them.");
+    if (spec_.labels && std::count(columns_.inputs.begin(), columns_.inputs.end(), columns_.label) > 0) {
+      throw reader_.FaultAtRecord(
           fmt::format("column {} is the label ({}), and a feature of the model by its name. Order the "
                       "columns as the training data has them.",
-                      Quoted(Shown(layout_.columns.names[static_cast<size_t>(layout_.columns.label)])),
-                      Shown(spec_.label)));
+                      Quoted(Shown(columns_.names[static_cast<size_t>(columns_.label)])), Shown(spec_.label)),
+          columns_.label);
     }
   }
 
   // Throws if the extra column is not the label's: a row number in front, for example, would shift the
   // features.
   void CheckLabel() const {
-    const CsvField& field = reader_.fields()[static_cast<size_t>(layout_.columns.label)];
+    const CsvField& field = reader_.fields()[static_cast<size_t>(columns_.label)];
     const std::vector<std::string>& classes = spec_.form.classes;
-    if (classes.empty() || field.text.empty()) return;
-    if (IsClass(field.text)) return;
-    throw FaultAt(
-        reader_.path(), field.place,
+    if (classes.empty() || field.text.empty() || IsClass(field.text)) return;
+    throw reader_.FaultAtRecord(
         fmt::format("{} stands where the label does in the training data, and is no class of the model, "
                     "as {} is. Give a first line with the columns' names, or leave out the label.",
-                    Quoted(Shown(std::string(field.text))), Quoted(Shown(classes.front()))));
+                    Quoted(Shown(std::string(field.text))), Quoted(Shown(classes.front()))),
+        columns_.label);
   }
 
   // A file with all columns of the training data: those of the model stand where they did there, if the label
   // does. Otherwise its columns are those of the model, in order, and perhaps the label.
   void FindByPosition() {
-    CsvColumns& columns = layout_.columns;
-    const bool label_there = columns.label < 0 || columns.label == spec_.form.label_column;
-    if (!spec_.form.columns.empty() && columns.count == spec_.form.table_columns && label_there) {
-      columns.label = spec_.form.label_column;
-      for (const InputColumn& column : spec_.form.columns) columns.inputs.push_back(column.column);
+    const bool label_there = columns_.label < 0 || columns_.label == spec_.form.label_column;
+    if (!spec_.form.columns.empty() && columns_.count == spec_.form.table_columns && label_there) {
+      columns_.label = spec_.form.label_column;
+      for (const InputColumn& column : spec_.form.columns) columns_.inputs.push_back(column.column);
     } else {
-      if (columns.label < 0 && columns.count == inputs_ + 1) columns.label = LabelPosition();
-      if (columns.label >= 0 && columns.count == inputs_ + 1 && layout_.first_is_row && !spec_.labels)
+      if (columns_.label < 0 && columns_.count == inputs_ + 1) columns_.label = LabelPosition();
+      if (columns_.label >= 0 && columns_.count == inputs_ + 1 && layout_.first_is_row && !spec_.labels)
         CheckLabel();
-      const int64_t features = columns.count - (columns.label >= 0 ? 1 : 0);
+      const int64_t features = columns_.count - (columns_.label >= 0 ? 1 : 0);
       if (features != inputs_) {
         throw reader_.FaultAtRecord(
             fmt::format("{}{}; the model has {}, and a row may have a label besides. Is it the right "
                         "file?",
-                        Plural(columns.count, "column"), columns.label >= 0 ? ", the label among them" : "",
+                        Plural(columns_.count, "column"), columns_.label >= 0 ? ", the label among them" : "",
                         Plural(inputs_, "feature")));
       }
-      for (int64_t column = 0; column < columns.count; ++column) {
-        if (column != columns.label) columns.inputs.push_back(column);
+      for (int64_t column = 0; column < columns_.count; ++column) {
+        if (column != columns_.label) columns_.inputs.push_back(column);
       }
     }
     if (layout_.first_is_row && !names_.empty()) NameColumns();
@@ -139,27 +134,27 @@ class ColumnFinder {
 
   // Messages name the columns of a file without a header as the model names its features.
   void NameColumns() {
-    layout_.columns.names.resize(static_cast<size_t>(layout_.columns.count));
-    for (size_t i = 0; i < layout_.columns.inputs.size(); ++i) {
-      layout_.columns.names[static_cast<size_t>(layout_.columns.inputs[i])] = names_[i];
+    columns_.names.resize(static_cast<size_t>(columns_.count));
+    for (size_t i = 0; i < columns_.inputs.size(); ++i) {
+      columns_.names[static_cast<size_t>(columns_.inputs[i])] = names_[i];
     }
   }
 
   // Returns -1 if there is none.
   int64_t LabelColumn() const {
     if (const std::optional<int64_t> number = ColumnNumber(spec_.label)) {
-      return layout_.columns.count > inputs_ && *number < layout_.columns.count ? *number : -1;
+      return columns_.count > inputs_ && *number < columns_.count ? *number : -1;
     }
-    const auto found = std::find_if(layout_.columns.names.begin(), layout_.columns.names.end(),
+    const auto found = std::find_if(columns_.names.begin(), columns_.names.end(),
                                     [&](const std::string& name) { return IsLabelName(name, spec_.label); });
-    return found == layout_.columns.names.end() ? -1 : found - layout_.columns.names.begin();
+    return found == columns_.names.end() ? -1 : found - columns_.names.begin();
   }
 
   // Returns the label's column in a row with one column more than the model has features and without a name
   // for it. A wrong choice would give wrong answers silently.
   int64_t LabelPosition() const {
     const int64_t trained = spec_.form.label_column;
-    if (trained >= 0 && trained < layout_.columns.count) return trained;
+    if (trained >= 0 && trained < columns_.count) return trained;
     const std::vector<CsvField>& fields = reader_.fields();
     const auto is_label = [&](const CsvField& field) {
       if (spec_.label.empty()) return !ExactNumber(field.text, reader_.decimal());
@@ -171,7 +166,7 @@ class ColumnFinder {
     throw reader_.FaultAtRecord(
         fmt::format("{}, and the model has {}: the checkpoint does not say where the label{} stands. {}, or "
                     "leave out the label.",
-                    Plural(layout_.columns.count, "column"), Plural(inputs_, "feature"),
+                    Plural(columns_.count, "column"), Plural(inputs_, "feature"),
                     named ? " " + Quoted(Shown(spec_.label)) : "",
                     named ? "Give a first line with the columns' names" : "Call it label in a first line"));
   }
@@ -182,6 +177,7 @@ class ColumnFinder {
   const int64_t inputs_;                  // their number
   LabelRules rules_;                      // how labels are spelled
   CsvLayout layout_;
+  CsvColumns& columns_ = layout_.columns;
 };
 
 }  // namespace
