@@ -1,6 +1,7 @@
 #include "trainer/input/csv_field.h"
 
 #include <fmt/core.h>
+#include <locale.h>
 #include <strings.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 
@@ -17,33 +19,11 @@
 namespace dtrain {
 namespace {
 
-// Whether `number`, which is not 0, is below 1: whether its first nonzero digit is behind the point, after
-// moving the point by the exponent.
-bool IsBelowOne(std::string_view number) {
-  const size_t e = std::min(number.find_first_of("eE"), number.size());
-  const std::string_view digits = number.substr(0, e);
-  const size_t first = digits.find_first_of("123456789");
-  const size_t point = std::min(digits.find('.'), digits.size());
-  // The power of ten of that digit: 0 just before the point, -1 just behind it.
-  const auto power = static_cast<int64_t>(point) - static_cast<int64_t>(first) - (first < point ? 1 : 0);
-  if (e == number.size()) return power < 0;
-  const bool plus = number[e + 1] == '+';
-  int64_t exponent = 0;
-  const char* const begin = number.data() + e + 1 + (plus ? 1 : 0);
-  const auto result = std::from_chars(begin, number.data() + number.size(), exponent);
-  if (result.ec == std::errc::result_out_of_range) return *begin == '-';
-  return exponent < -power;
-}
-
-// from_chars reports too small and too large numbers alike. If double can hold the number, it gives the
-// nearest float32.
+// from_chars reports too small and too large numbers alike; strtof() gives 0 for the former.
 NumberText OutOfFloat(std::string_view text, float* number) {
-  if (!IsBelowOne(text)) return NumberText::kTooLarge;
-  double exact = 0;
-  const auto result = std::from_chars(text.data(), text.data() + text.size(), exact);
-  if (result.ec != std::errc()) exact = text.front() == '-' ? -0.0 : 0.0;
-  *number = static_cast<float>(exact);
-  return NumberText::kGood;
+  static const locale_t kPlain = newlocale(LC_ALL_MASK, "C", nullptr);
+  *number = strtof_l(std::string(text).c_str(), nullptr, kPlain);
+  return std::isfinite(*number) ? NumberText::kGood : NumberText::kTooLarge;
 }
 
 // Adds the digits from `at` on to *digits, and returns the first byte that is none.
@@ -136,6 +116,14 @@ inline bool ParseShort(std::string_view text, float* number) {
   return std::isfinite(*number) ? NumberText::kGood : NumberText::kNotFinite;
 }
 
+// Returns the text as it is in the file, with its quotes.
+std::string TextInFile(const CsvField& field) {
+  if (!field.quoted) return std::string(field.text);
+  std::string text = "\"";
+  for (const char c : field.text) text += c == '"' ? std::string(2, c) : std::string(1, c);
+  return text + '"';
+}
+
 // Returns the text with a point before the decimals in place of a comma; unset: it has a point already.
 std::optional<std::string> WithPoint(std::string_view text) {
   if (text.find('.') != text.npos) return std::nullopt;
@@ -219,13 +207,6 @@ void CheckName(const std::string& path, const CsvField& field) {
       fmt::format("the name {} is not UTF-8; names of columns and classes must be. Save the file as "
                   "CSV UTF-8, or convert it: iconv -f latin1 -t utf-8 a.csv > b.csv.",
                   Shown(std::string(field.text))));
-}
-
-std::string TextInFile(const CsvField& field) {
-  if (!field.quoted) return std::string(field.text);
-  std::string text = "\"";
-  for (const char c : field.text) text += c == '"' ? std::string(2, c) : std::string(1, c);
-  return text + '"';
 }
 
 RowFault FieldError(const std::string& path, const std::string& title, const CsvField& field,

@@ -47,9 +47,6 @@ inline bool IsPixel(double value) { return value >= 0 && value <= 255; }
 // would differ from the file's, and two names could become one.
 void CheckName(const std::string& path, const CsvField& field);
 
-// Returns the text as it is in the file, with its quotes.
-std::string TextInFile(const CsvField& field);
-
 // Returns "file:line:column: width = abc; rule", with the value as it is in the file. `title` is
 // ColumnTitle().
 RowFault FieldError(const std::string& path, const std::string& title, const CsvField& field,

@@ -5,28 +5,28 @@
 namespace dtrain {
 namespace {
 
-// Takes `digits` digits from the front. Unset: other bytes stand there, or the number is beyond [min, max].
-std::optional<int64_t> TakeNumber(std::string_view* text, size_t digits, int64_t min, int64_t max) {
-  if (text->size() < digits) return std::nullopt;
-  int64_t number = 0;
-  for (size_t i = 0; i < digits; ++i) {
-    const char c = (*text)[i];
-    if (c < '0' || c > '9') return std::nullopt;
-    number = 10 * number + (c - '0');
-  }
-  text->remove_prefix(digits);
-  if (number < min || number > max) return std::nullopt;
-  return number;
-}
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
-bool Take(std::string_view* text, char c) {
-  if (text->empty() || text->front() != c) return false;
-  text->remove_prefix(1);
+// Takes a text like `shape` from the front, in which each 0 is any digit. Its numbers go to `numbers`. False:
+// another text stands there, and nothing is taken.
+bool Take(std::string_view* text, std::string_view shape, int64_t* numbers = nullptr) {
+  if (text->size() < shape.size()) return false;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    const char c = (*text)[i];
+    if (shape[i] == '0' ? !IsDigit(c) : c != shape[i]) return false;
+  }
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] != '0') continue;
+    int64_t number = 0;
+    for (; i < shape.size() && shape[i] == '0'; ++i) number = 10 * number + ((*text)[i] - '0');
+    *numbers++ = number;
+  }
+  text->remove_prefix(shape.size());
   return true;
 }
 
-// The days to the first of a month. Counts from March on, so that the leap day is the last of a year. Month
-// 13 is the next January.
+// The days to the first of a month; month 13 is the next January. Counts from March on, so that the leap day
+// is the last of a year.
 int64_t DaysSince1970(int64_t year, int64_t month) {
   const int64_t y = month <= 2 ? year - 1 : year;
   const int64_t m = month <= 2 ? month + 9 : month - 3;
@@ -34,64 +34,51 @@ int64_t DaysSince1970(int64_t year, int64_t month) {
   return before + (153 * m + 2) / 5 - 719468;
 }
 
-// Returns the seconds behind the decimal point, which may be left out.
+// Takes the digits behind the decimal point. Unset: there are none.
 std::optional<double> TakeFraction(std::string_view* text) {
-  if (!Take(text, '.')) return 0;
+  if (text->empty() || !IsDigit(text->front())) return std::nullopt;
   double fraction = 0, unit = 0.1;
-  for (; !text->empty() && text->front() >= '0' && text->front() <= '9'; text->remove_prefix(1)) {
+  for (; !text->empty() && IsDigit(text->front()); text->remove_prefix(1)) {
     fraction += unit * (text->front() - '0');
     unit /= 10;
   }
-  return unit == 0.1 ? std::nullopt : std::optional<double>(fraction);
+  return fraction;
 }
 
-// Returns the minutes of an offset, Z or +02:00 or +0200 or +02; 0 where there is none.
-std::optional<int64_t> TakeOffset(std::string_view* text) {
-  if (text->empty() || Take(text, 'Z')) return 0;
-  const int64_t sign = text->front() == '-' ? -1 : 1;
-  if (!Take(text, '-') && !Take(text, '+')) return std::nullopt;
-  const std::optional<int64_t> hours = TakeNumber(text, 2, 0, 23);
-  if (!hours) return std::nullopt;
-  const bool more = Take(text, ':') || !text->empty();
-  const std::optional<int64_t> minutes = more ? TakeNumber(text, 2, 0, 59) : 0;
-  if (!minutes) return std::nullopt;
-  return sign * (*hours * 60 + *minutes);
-}
-
-// Returns the seconds of a time of day, less its offset from UTC.
-std::optional<double> TakeTime(std::string_view* text) {
-  const std::optional<int64_t> hour = TakeNumber(text, 2, 0, 24);
-  if (!hour || !Take(text, ':')) return std::nullopt;
-  const std::optional<int64_t> minute = TakeNumber(text, 2, 0, 59);
-  if (!minute) return std::nullopt;
-  double seconds = static_cast<double>(*hour * 3600 + *minute * 60);
-  if (Take(text, ':')) {
-    const std::optional<int64_t> second = TakeNumber(text, 2, 0, 60);
-    const std::optional<double> fraction = second ? TakeFraction(text) : std::nullopt;
-    if (!fraction) return std::nullopt;
-    seconds += static_cast<double>(*second) + *fraction;
+// Returns the seconds of a time of day, less its offset from UTC: Z or +02:00 or +0200 or +02, or none.
+std::optional<double> SecondsOf(std::string_view text) {
+  int64_t time[] = {0, 0, 0}, offset[] = {0, 0};  // hours, minutes, seconds
+  if (!Take(&text, "00:00", time)) return std::nullopt;
+  std::optional<double> fraction = 0;
+  if (Take(&text, ":00", &time[2]) && Take(&text, ".")) fraction = TakeFraction(&text);
+  const int64_t sign = !text.empty() && text.front() == '-' ? -1 : 1;
+  if (Take(&text, "+") || Take(&text, "-")) {
+    if (!Take(&text, "00", offset)) return std::nullopt;
+    if ((Take(&text, ":") || !text.empty()) && !Take(&text, "00", &offset[1])) return std::nullopt;
+  } else {
+    Take(&text, "Z");
   }
-  const std::optional<int64_t> offset = TakeOffset(text);
-  if (!offset) return std::nullopt;
-  return seconds - static_cast<double>(*offset * 60);
+  const bool good = time[0] <= 24 && time[1] <= 59 && time[2] <= 60 && offset[0] <= 23 && offset[1] <= 59;
+  if (!text.empty() || !fraction || !good) return std::nullopt;
+  const double seconds =
+      static_cast<double>(time[0] * 3600 + time[1] * 60) + (static_cast<double>(time[2]) + *fraction);
+  return seconds - static_cast<double>(sign * (offset[0] * 60 + offset[1]) * 60);
 }
 
 }  // namespace
 
 std::optional<double> DaysOfDate(std::string_view text) {
-  const std::optional<int64_t> year = TakeNumber(&text, 4, 0, 9999);
-  if (!year || !Take(&text, '-')) return std::nullopt;
-  const std::optional<int64_t> month = TakeNumber(&text, 2, 1, 12);
-  if (!month || !Take(&text, '-')) return std::nullopt;
-  const int64_t first = DaysSince1970(*year, *month);
-  const std::optional<int64_t> day = TakeNumber(&text, 2, 1, DaysSince1970(*year, *month + 1) - first);
-  if (!day) return std::nullopt;
-  const auto days = static_cast<double>(first + *day - 1);
+  int64_t date[3];
+  if (!Take(&text, "0000-00-00", date)) return std::nullopt;
+  const auto [year, month, day] = date;
+  if (month < 1 || month > 12) return std::nullopt;
+  const int64_t first = DaysSince1970(year, month);
+  if (day < 1 || day > DaysSince1970(year, month + 1) - first) return std::nullopt;
+  const auto days = static_cast<double>(first + day - 1);
   if (text.empty()) return days;
-  if (!Take(&text, 'T') && !Take(&text, ' ')) return std::nullopt;
-  const std::optional<double> seconds = TakeTime(&text);
-  if (!seconds || !text.empty()) return std::nullopt;
-  return days + *seconds / 86400;
+  if (!Take(&text, "T") && !Take(&text, " ")) return std::nullopt;
+  const std::optional<double> seconds = SecondsOf(text);
+  return seconds ? std::optional<double>(days + *seconds / 86400) : std::nullopt;
 }
 
 }  // namespace dtrain
