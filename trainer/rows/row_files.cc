@@ -19,6 +19,11 @@ namespace {
 constexpr const char* kKey = "data.train.path";
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
+// The format of a run's files.
+RowFormat FormatOf(const DataConfig& data) {
+  return data.train.format == DataFormat::kCsv ? RowFormat::kCsv : RowFormat::kLines;
+}
+
 // Whether, behind `blanks` blanks, the name of a column begins and not a JSON row: both may begin with a
 // bracket.
 bool BeginsWithColumn(InputBytes* file, size_t blanks, const RowSpec& spec) {
@@ -33,27 +38,18 @@ bool BeginsWithColumn(InputBytes* file, size_t blanks, const RowSpec& spec) {
   return false;
 }
 
-// Throws for text that looks like JSON: in CSV, quotes stand around whole fields, so no CSV file begins this
-// way.
-void RefuseJson(InputBytes* file, const std::string& key) {
-  if (!file->ContinuesWith("{\"")) return;
-  throw UserError(
-      "{}: is JSON lines ({}); rows with labels are read of CSV and IDX files only. Save it as CSV, or use "
-      "dtrain predict.",
-      file->path(), key);
-}
-
 // Returns the format of a file for a trained model. If the spec does not give it, the first byte decides: a
 // brace or bracket means JSON lines, unless it begins the name of a column; a zero means IDX; all else CSV.
 RowFormat FormatOf(InputBytes* file, const RowSpec& spec) {
-  if (HasSparseRows(spec.data)) {
-    if (!file->ContinuesWith("{\"")) {
-      return spec.data.train.format == DataFormat::kCsv ? RowFormat::kCsv : RowFormat::kLines;
-    }
-    throw UserError("{}: is JSON lines ({}); sparse models have none. Give rows in the form of data.train.",
-                    file->path(), spec.key);
+  const bool sparse = HasSparseRows(spec.data);
+  // In CSV, quotes stand around whole fields, so no CSV file begins this way.
+  if ((sparse || spec.format == RowFormat::kCsv) && file->ContinuesWith("{\"")) {
+    throw UserError("{}: is JSON lines ({}); {}", file->path(), spec.key,
+                    sparse ? "sparse models have none. Give rows in the form of data.train."
+                           : "rows with labels are read of CSV and IDX files only. Save it as CSV, or use "
+                             "dtrain predict.");
   }
-  if (spec.format == RowFormat::kCsv) RefuseJson(file, spec.key);
+  if (sparse) return FormatOf(spec.data);
   if (spec.format) return *spec.format;
   if (file->ContinuesWith(std::string_view("\0", 1))) return RowFormat::kIdx;
   const size_t blanks = file->CountBlanks(" \t\r\n");
@@ -63,7 +59,7 @@ RowFormat FormatOf(InputBytes* file, const RowSpec& spec) {
 }
 
 RowFormat FormatOf(const DataConfig& data, const RowSpec* spec, InputBytes* file) {
-  if (spec == nullptr) return data.train.format == DataFormat::kCsv ? RowFormat::kCsv : RowFormat::kLines;
+  if (spec == nullptr) return FormatOf(data);
   if (file->ContinuesWith(kByteOrderMark)) {
     std::array<char, kByteOrderMark.size()> mark{};
     file->Read(mark.data(), mark.size());
