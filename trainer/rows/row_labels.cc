@@ -35,15 +35,9 @@ void RowLabels::Reserve(size_t rows) {
   kind_ == Kind::kTargets ? targets_.reserve(rows) : classes_.reserve(rows);
 }
 
-void RowLabels::Add(const CsvField& field) {
-  const std::string_view text = RenamedLabel(rules_, field.text);
-  if (text.data() == field.text.data()) return AddRenamed(field);
-  CsvField other = field;
-  other.text = text;
-  AddRenamed(other);
-}
-
-void RowLabels::AddRenamed(const CsvField& field) {
+void RowLabels::Add(const CsvField& as_written) {
+  CsvField field = as_written;
+  field.text = RenamedLabel(rules_, as_written.text);
   if (kind_ == Kind::kTargets) return AddTarget(field);
   if (IsMissing(field.text)) {
     const std::string rename =

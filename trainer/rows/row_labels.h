@@ -33,7 +33,7 @@ class RowLabels {
   void NextFile(std::string path) { path_ = std::move(path); }
   // Reserves memory for `rows` labels.
   void Reserve(size_t rows);
-  void Add(const CsvField& field);
+  void Add(const CsvField& as_written);
   size_t size() const { return kind_ == Kind::kTargets ? targets_.size() : classes_.size(); }
   // Forgets the labels behind the first `rows`.
   void Truncate(size_t rows);
@@ -50,7 +50,6 @@ class RowLabels {
   enum class Kind { kUnknown, kTargets, kNumbers, kNames };
 
   bool IsName(const CsvField& field) const;
-  void AddRenamed(const CsvField& field);
   void AddTarget(const CsvField& field);
   void AddNumber(const CsvField& field);
   void AddName(const CsvField& field);
