@@ -1,6 +1,7 @@
 #include "trainer/rows/vw_line.h"
 
 #include <fmt/format.h>
+#include <strings.h>
 
 #include <algorithm>
 #include <array>
@@ -55,15 +56,10 @@ bool EndsNumber(char c) { return EndsWord(c) || c == '|'; }
 // Whether Vowpal Wabbit takes a number, or nothing for a number, off the front of a text that is no number
 // as a whole. What follows is then lost to it, or the value is 0.
 bool BeginsAsNumber(std::string_view text) {
-  const auto begins = [&](const char* word) {
-    const auto same = [](char a, char b) { return (a | 32) == b; };
-    const std::string_view name(word);
-    return text.size() >= name.size() &&
-           std::equal(name.begin(), name.end(), text.begin(), [&](char b, char a) { return same(a, b); });
-  };
+  const auto begins = [&](const char* word) { return strncasecmp(text.data(), word, 3) == 0; };
   if (text.find_first_not_of("0123456789+-.eE") == text.npos) return true;
   if (text.front() == '+' || text.front() == '-') text.remove_prefix(1);
-  if (begins("nan") || begins("inf")) return true;
+  if (text.size() >= 3 && (begins("nan") || begins("inf"))) return true;
   if (!text.empty() && text.front() == '.') text.remove_prefix(1);
   return !text.empty() && IsDigit(text.front());
 }
@@ -184,12 +180,16 @@ class VwParser : public LineParser {
 
   bool ReadWeight(std::string_view text) {
     float weight = 0;
-    const NumberText state = ParseNumber(text, &weight);
-    if (state != NumberText::kGood)
-      return Fail(text.data(), fmt::format("the weight {}{}", NumberRule(state), kRemedy));
+    if (!ReadNumber(text, "the weight", &weight)) return false;
     if (weight < 0) return Fail(text.data(), fmt::format("the weight must be at least 0{}", kRemedy));
     row_->weight = weight;
     return true;
+  }
+
+  bool ReadNumber(std::string_view text, const char* title, float* number) {
+    const NumberText state = ParseNumber(text, number);
+    if (state == NumberText::kGood) return true;
+    return Fail(text.data(), fmt::format("{} {}{}", title, NumberRule(state), kRemedy));
   }
 
   // Reads from a bar to the next.
@@ -202,7 +202,7 @@ class VwParser : public LineParser {
     weight_ = 1;
     if (at_ < End() && *at_ == ':') {
       if (text.empty()) return Fail(at_, "a namespace with a weight must have a name. Write |a:0.5.");
-      if (!ReadNamespaceWeight()) return false;
+      if (!ReadNumber(TakeNumber(), "the weight of a namespace", &weight_)) return false;
     }
     const size_t first = row_->ids.size();
     while (at_ < End() && (*at_ == ' ' || *at_ == '\t')) {
@@ -220,13 +220,6 @@ class VwParser : public LineParser {
     std::vector<uint32_t>& crossed = CrossedOf(letter);
     for (size_t i = first; i < row_->ids.size(); ++i) crossed.push_back(static_cast<uint32_t>(i));
     return true;
-  }
-
-  bool ReadNamespaceWeight() {
-    const std::string_view text = TakeNumber();
-    const NumberText state = ParseNumber(text, &weight_);
-    if (state == NumberText::kGood) return true;
-    return Fail(text.data(), fmt::format("the weight of a namespace {}{}", NumberRule(state), kRemedy));
   }
 
   // Reads a feature whose name is a number, the most frequent case, in one go. False: it is another one, or
