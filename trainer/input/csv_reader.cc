@@ -151,7 +151,11 @@ bool CsvReader::More() {
 // Reads up to the end of the first line that is no comment.
 char CsvReader::ChooseDelimiter() {
   while (BeginsComment()) SkipLine();
-  while (!at_end_ && ScanTo(kLineEnds, begin_.next) == end_) Fill();
+  // Looks at each byte once: a pipe may deliver few at once.
+  for (int64_t seen = 0; !at_end_ && ScanTo(kLineEnds, begin_.next + seen) == end_;) {
+    seen = end_ - begin_.next;
+    Fill();
+  }
   return FindDelimiter({begin_.next, static_cast<size_t>(end_ - begin_.next)}, dialect_);
 }
 

@@ -9,6 +9,7 @@
 #include <memory>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
@@ -107,6 +108,31 @@ TEST_CASE("csv reader: lines at the front are left out, and places stay those of
   CHECK(Places(content, dialect)[1] == "3:3");
   dialect.skip_lines = 9;
   CHECK(Read("a,b\n", dialect).empty());
+}
+
+// Pieces: a text of a pipe that delivers so many bytes at once.
+class Pieces : public PipeSource {
+ public:
+  Pieces(std::string text, size_t bytes) : text_(std::move(text)), bytes_(bytes) {}
+  int64_t Read(char* out, int64_t size) override {
+    const size_t count = text_.copy(out, std::min(bytes_, static_cast<size_t>(size)), at_);
+    at_ += count;
+    return static_cast<int64_t>(count);
+  }
+
+ private:
+  const std::string text_;
+  const size_t bytes_;
+  size_t at_ = 0;
+};
+
+TEST_CASE("csv reader: a long first line may come from a pipe in pieces") {
+  const std::string name(2 << 20, 'x');
+  CsvReader reader(std::make_unique<InputBytes>(std::make_unique<Pieces>(name + ",y\n1,2\n", 256), "pipe"),
+                   CsvDialect());
+  CHECK(reader.delimiter() == ',');
+  REQUIRE(reader.Next());
+  CHECK(reader.fields()[0].text == name);
 }
 
 TEST_CASE("csv reader: comments are no rows, wherever they stand, and tell nothing of the delimiter") {
