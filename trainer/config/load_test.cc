@@ -421,6 +421,23 @@ TEST_CASE("load: rules on the number of workers are about those of a file, else 
   CHECK(LoadError(with, {}, options) == "");
 }
 
+TEST_CASE("load: standard input goes to one worker, of those of a file, else of those that are told") {
+  const std::string path = WriteTestFile(
+      "input.yaml",
+      "model: {kind: logistic, inputs: 2}\ndata: {train: {format: csv, path: \"-\", label: y}}\n"
+      "train: {steps: 5}\n");
+  LoadOptions options;
+  options.cluster_optional = true;
+  options.default_workers = 2;
+  CHECK(LoadError(path, {}, options) ==
+        path +
+            ":2: data.train.path = \"-\"; standard input is read by one worker. Use exec:COMMAND, "
+            "data.split: feed, or 1 worker (--workers 1).");
+  CHECK(LoadError(path, {"data.split=feed"}, options) == "");
+  options.workers = 1;
+  CHECK(LoadError(path, {}, options) == "");
+}
+
 TEST_CASE(
     "load: a cluster from elsewhere takes the place of the file's, and its errors name where it is from") {
   const std::string path = WriteTestFile(

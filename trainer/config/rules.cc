@@ -27,9 +27,9 @@ constexpr double kFactorsStddev = 0.01;      // of the first factors and embeddi
 
 class Rules : private DraftRules {
  public:
-  explicit Rules(Draft* draft) : DraftRules(draft) {}
+  Rules(const LoadOptions& options, Draft* draft) : DraftRules(draft), options_(options) {}
 
-  void Run(const LoadOptions& options);
+  void Run();
 
  private:
   void DropOverridden();
@@ -41,7 +41,8 @@ class Rules : private DraftRules {
   void CheckTraining();
   void CheckSchedule();
   void CheckExitCode();
-  void CheckWorkers(const LoadOptions& options);
+  int64_t Workers() const;
+  void CheckWorkers();
   void CheckMetrics();
   void CheckDevices();
   void CheckAddresses();
@@ -57,6 +58,8 @@ class Rules : private DraftRules {
   void CheckTargets(const std::string& section, const DataSourceConfig& source);
   void CheckText();
   void CheckLabelColumn(const std::string& section, const DataSourceConfig& source);
+
+  const LoadOptions& options_;
 };
 
 // Linear values that are made have no end unless their number is given.
@@ -71,18 +74,18 @@ std::string WeightsKey(const DataConfig& data) {
   return data.class_weights.empty() ? "" : "data.class_weights";
 }
 
-void Rules::Run(const LoadOptions& options) {
+void Rules::Run() {
   DropOverridden();
   SetDefaults();
   for (const Field& field : Fields()) {
     CheckEffect(field);
-    if (!options.cluster_optional || field.key.compare(0, 8, "cluster.") != 0) CheckRequired(field);
+    if (!options_.cluster_optional || field.key.compare(0, 8, "cluster.") != 0) CheckRequired(field);
   }
   CheckTraining();
   CheckSchedule();
   CheckExitCode();
   CheckMetrics();
-  CheckWorkers(options);
+  CheckWorkers();
   CheckDevices();
   CheckAddresses();
   CheckRows();
@@ -92,7 +95,7 @@ void Rules::Run(const LoadOptions& options) {
   CheckTargets("data.test", config_.data.test);
   CheckText();
   CheckSparseRules(&draft_);
-  if (options.placed) CheckHosts();
+  if (options_.placed) CheckHosts();
 }
 
 // A flag that chooses another kind makes the file's settings of the old kind meaningless, not wrong.
@@ -203,18 +206,24 @@ void Rules::CheckExitCode() {
                                                fmt::join(kTakenExitCodes, ", ")));
 }
 
-void Rules::CheckWorkers(const LoadOptions& options) {
+// How many workers the run has; 0: that is not known.
+int64_t Rules::Workers() const {
   const auto named = static_cast<int64_t>(config_.cluster.worker.size());
-  const int64_t workers = options.workers.value_or(named > 0 ? named : options.default_workers);
-  const char* const source = options.workers ? ", by --workers"
-                             : named > 0     ? ""
-                                             : ", those of dtrain local where cluster.worker is not set";
+  return options_.workers.value_or(named > 0 ? named : options_.default_workers);
+}
+
+void Rules::CheckWorkers() {
+  const int64_t workers = Workers();
+  const char* const source = options_.workers ? ", by --workers"
+                             : !config_.cluster.worker.empty()
+                                 ? ""
+                                 : ", those of dtrain local where cluster.worker is not set";
   for (const char* key : {"cluster.min_workers", "train.aggregate"}) {
     if (workers == 0 || !IsGood(key)) continue;
     const int64_t given = std::get<int64_t>(FindField(key)->get(config_));
     if (given <= workers) continue;
     Refuse(key, fmt::format("must be at most the number of workers ({}{}). Try {}{}.", workers, source,
-                            workers, options.workers ? fmt::format(", or --workers {}", given) : ""));
+                            workers, options_.workers ? fmt::format(", or --workers {}", given) : ""));
   }
 }
 
@@ -380,7 +389,7 @@ void Rules::CheckPipes(const std::string& section, const DataSourceConfig& sourc
            "data.train comes through a pipe, once. Try 1, or data.cache: memory.");
   RefuseIf(train && ReadsPipe(source) && config_.data.cache == DataCache::kFile, "data.cache",
            "a cache is of files, and data.train comes through a pipe. Try none or memory.");
-  const bool read_by_all = config_.cluster.worker.size() > 1 && config_.data.split != Split::kFeed;
+  const bool read_by_all = Workers() > 1 && config_.data.split != Split::kFeed;
   RefuseIf(standard_input && section == "data.train" && read_by_all, key,
            "standard input is read by one worker. Use exec:COMMAND, data.split: feed, or 1 worker (--workers "
            "1).");
@@ -480,6 +489,6 @@ void Rules::CheckLabelColumn(const std::string& section, const DataSourceConfig&
 
 }  // namespace
 
-void CheckRules(const LoadOptions& options, Draft* draft) { Rules(draft).Run(options); }
+void CheckRules(const LoadOptions& options, Draft* draft) { Rules(options, draft).Run(); }
 
 }  // namespace dtrain
