@@ -380,8 +380,10 @@ void RunDirectory::End(const RunSummary& summary, const RunAccount& account, con
   moved_ = fs::equivalent(fs::path(model_).parent_path(), inside, failed) &&
            !fs::equivalent(record_.at("checkpoints").get<std::string>(), inside, failed);
   if (moved_) record_["checkpoints"] = inside;  // checkpoint.dir could not be made
-  // A run that diverged, or that failed by its config or data, would only do so again.
-  goes_on_ = status_ == "stopped" || status_ == "peer_lost" ||
+  // A run that diverged, or that failed by its config or data, would only do so again. One that met a fault
+  // in its data while it trained was saved, so that it can go on when that is mended.
+  const bool saved = account.exit_code == static_cast<int>(ExitCode::kUser) && !model_.empty();
+  goes_on_ = status_ == "stopped" || status_ == "peer_lost" || saved ||
              account.exit_code == static_cast<int>(ExitCode::kInternal);
   if (nothing_done) return;
   record_["status"] = status_;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
@@ -21,6 +22,7 @@
 #include "cmd/run/process_end.h"
 #include "cmd/run/run_result.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
+#include "trainer/peer/abort.h"
 #include "trainer/peer/conversations.h"
 #include "trainer/task/run_log.h"
 
@@ -42,6 +44,15 @@ void WriteOwnEnd(const Config& config, TaskId task, const RunSummary& summary) {
   options.show_host = false;  // the task may have run elsewhere
   Logger file(TaskName(task), options);
   LogEnd(config, task, summary, file);
+}
+
+// Whether the child says that another task has ended the run by what a new start would meet again.
+bool EndedByFault(const ChildEnd& end) {
+  const size_t at = end.error.find(kEndedRun);
+  if (at == std::string::npos) return false;
+  const auto code =
+      static_cast<ExitCode>(std::strtol(end.error.c_str() + at + std::strlen(kEndedRun), nullptr, 10));
+  return code == ExitCode::kUser || code == ExitCode::kDiverged;
 }
 
 bool Failed(const ChildEnd& end) { return !end.ended_by_us && (end.signal != 0 || end.exit_code != 0); }
@@ -323,7 +334,7 @@ void LogClosingLines(const Config& config, const RunSummary& summary, Logger& lo
 bool IsJsonObject(const std::string& line) { return line.front() == '{' && nlohmann::json::accept(line); }
 
 bool IsWorthRestart(const ChildEnd& end) {
-  return end.lost_peer || (end.signal != 0 && !AsksToStop(end.signal));
+  return (end.lost_peer && !EndedByFault(end)) || (end.signal != 0 && !AsksToStop(end.signal));
 }
 
 ExitCode ExitCodeOf(const ChildEnd& end) {

@@ -165,6 +165,11 @@ TEST_CASE(
   CHECK(IsWorthRestart(Ended("ps 0", 4)));
   for (const int code : {0, 1, 2, 3, 127, 130, 143}) CHECK_FALSE(IsWorthRestart(Ended("ps 0", code)));
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) CHECK_FALSE(IsWorthRestart(Killed("ps 0", signal)));
+  for (const int code : {1, 2, 3, 4}) {
+    ChildEnd end = Ended("ps 0", 4);
+    end.error = fmt::format("worker 1 (a:1; node1, pid 7) ended the run with exit code {}: why", code);
+    CHECK(IsWorthRestart(end) == (code != 2 && code != 3));
+  }
 }
 
 TEST_CASE("exit verdict: a stopped run is saved when ps 0 says so, whatever became of the others") {

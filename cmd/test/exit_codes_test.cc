@@ -5,6 +5,9 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "cmd/testing/job.h"
 
@@ -56,6 +59,118 @@ TEST_CASE("exit codes: 2 usage, config and data") {
             "data: {train: {format: idx, images: gone-images, labels: gone-labels}}\n"
             "train: {steps: 10}\n"
             "failure: {startup_timeout_s: 5}\n");
+}
+
+// A job on 1000 rows in windows of 100, of which row 900 cannot be read until Mend(). It asks for nothing
+// else.
+struct BadRowJob {
+  std::string directory = NewDirectory();
+  std::string table = directory + "/table.csv";
+
+  BadRowJob() { Write("oops"); }
+  void Mend() const { Write("0.5"); }
+  // `source`: before the path of the table.
+  std::string Text(const std::string& source) const {
+    return fmt::format(
+        "model: {{kind: logistic, inputs: 1}}\n"
+        "data: {{train: {{format: csv, path: \"{}{}\", label: y}}, cache: none, shuffle_rows: 100}}\n"
+        "train: {{batch_size: 10, epochs: 1, mode: sync}}\n"
+        "checkpoint: {{dir: {}/ckpt}}\n"
+        "failure: {{restarts: 2, detect_s: {}}}\n",
+        source, table, directory, kDetect.count());
+  }
+  void Write(const std::string& bad) const {
+    std::string rows = "y,x\n";
+    for (int row = 1; row <= 1000; ++row) {
+      rows += fmt::format("{},{}\n", row % 2, row == 900 ? bad : fmt::format("{}", row % 7));
+    }
+    WriteFile(table, rows);
+  }
+};
+
+// Sources whose rows are read while the run trains.
+constexpr const char* kReadInTraining[] = {"exec:cat "};
+
+TEST_CASE(
+    "exit codes: 2 for a bad row that is met in training; the run is saved, and goes on when it is mended") {
+  for (const char* source : kReadInTraining) {
+    for (const char* in : {"", "--in-process"}) {
+      CAPTURE(source);
+      CAPTURE(in);
+      const BadRowJob rows;
+      const LocalJob job(rows.Text(source));
+      std::vector<std::string> arguments = {"--workers", "3", "--ps", "2", "--run", job.directory + "/run"};
+      if (*in != 0) arguments.push_back(in);
+      const auto run = job.Start(arguments);
+      CHECK(RunToEnd(*run) == 2);
+      const std::string said = run->standard_error();
+      CAPTURE(said);
+      CHECK(Contains(said,
+                     ":901:3: x = oops; must be a number. Correct it, or remove the "
+                     "row. The run stopped at global step "));
+      CHECK(Contains(said, "; the newest checkpoint is " + rows.directory + "/ckpt/step-0000000"));
+      CHECK(Contains(said, ". Start it again to go on from there.\n"));
+      CHECK(Contains(said, "/run; to go on: "));
+      CHECK_FALSE(Contains(said, "started again"));
+      const Json result = ReadResult(job.result);
+      CHECK(result.at("status") == "failed");
+      CHECK(Contains(result.at("error").get<std::string>(), ":901:3: x = oops"));
+      rows.Mend();
+      const auto again = job.Start(arguments);
+      CheckEnd(*again);
+      CHECK(Contains(again->standard_error(), "restored " + rows.directory + "/ckpt/step-0000000"));
+    }
+  }
+}
+
+TEST_CASE("exit codes: 2 for all tasks by hand where one meets a bad row in training") {
+  for (const char* source : kReadInTraining) {
+    CAPTURE(source);
+    const BadRowJob rows;
+    const Cluster cluster(2, 2, rows.Text(source));
+    std::vector<std::unique_ptr<Process>> tasks;
+    for (const char* role : {"ps", "worker"}) {
+      for (const int index : {0, 1}) tasks.push_back(cluster.Start(role, index));
+    }
+    for (const auto& task : tasks) {
+      CHECK(RunToEnd(*task) == 2);
+      const std::string said = task->standard_error();
+      CAPTURE(said);
+      CHECK(Contains(said, ":901:3: x = oops; must be a number."));
+      CHECK(Contains(said, "; the newest checkpoint is " + rows.directory + "/ckpt/step-0000000"));
+    }
+  }
+}
+
+TEST_CASE(
+    "exit codes: 2 for more bad rows than data.bad_rows_limit, which counts each once, over files and "
+    "epochs") {
+  for (const char* cache : {"memory", "none", "file"}) {
+    CAPTURE(cache);
+    const std::string directory = NewDirectory();
+    for (const char* name : {"part-1.csv", "part-2.csv"}) {
+      WriteFile(directory + "/" + name, "y,x\n0,1\n1,oops\n0,2\n1,oops\n1,3\n");
+    }
+    const LocalJob job(fmt::format(
+        "model: {{kind: logistic, inputs: 1}}\n"
+        "data: {{train: {{format: csv, path: {}/part-*.csv, label: y}}, cache: {}, bad_rows: skip}}\n"
+        "train: {{batch_size: 2, epochs: 3}}\n",
+        directory, cache));
+    for (const int limit : {4, 3}) {
+      std::vector<std::string> arguments = {"--workers", "2", "--set",
+                                            fmt::format("data.bad_rows_limit={}", limit)};
+      if (cache == std::string("file")) {
+        const std::string in = fmt::format("data.cache_dir={}/cache-{}", directory, limit);
+        arguments.insert(arguments.end(), {"--set", in});
+      }
+      const auto run = job.Start(arguments);
+      CHECK(RunToEnd(*run) == (limit == 4 ? 0 : 2));
+      const std::string fault =
+          "part-2.csv:5:3: x = oops; must be a number. Correct it, or remove "
+          "the row. It is bad row 4, and data.bad_rows_limit = 3.";
+      CHECK(Contains(run->standard_error(), fault) == (limit == 3));
+    }
+  }
 }
 
 TEST_CASE("exit codes: 3 diverged") {

@@ -379,6 +379,10 @@ void LocalLeader::Stop(int signal, const std::string& to) {
   if (stop_.asked() || phase_ == RunPhase::kEnded) return;
   // The signal of a supervisor goes to every task, and whose news come first says nothing.
   stop_.Ask(signal, parts_.task.supervised ? "" : to, Clock::now());
+  SaveAndEnd();
+}
+
+void LocalLeader::SaveAndEnd() {
   steps_.Close();
   const bool begins = phase_ == RunPhase::kInitialising;
   if (phase_ == RunPhase::kJoining || !checkpoints_ || (begins && checkpoints_->idle())) EndStopped("");
@@ -444,16 +448,25 @@ void LocalLeader::OnOverdue(Member& member, const std::string& why) {
   OnLost(member, why);
 }
 
-// Ends the run if it diverges or has not begun; otherwise counts the task as lost.
-void LocalLeader::OnAbort(Member& member, const wire::Abort& abort) {
+// Ends the run if it diverges or has not begun, or, behind a checkpoint, if the worker waits for that;
+// otherwise counts the task as lost.
+bool LocalLeader::OnAbort(Member& member, const wire::Abort& abort, bool waits) {
   const bool of_run = abort.exit_code() == static_cast<int>(ExitCode::kDiverged);
   const std::string name = members_.NameOf(member);
   const std::string how =
       fmt::format("with exit code {}: {}", abort.exit_code(), ShortText(abort.text()->str()));
-  if (of_run || starting() || lost_workers_.WhatIfLost(member, phase_) == Loss::kEnds) {
+  const bool ends = !waits && lost_workers_.WhatIfLost(member, phase_) == Loss::kEnds;
+  if (of_run || starting() || ends) {
     throw RunEnded(CauseOf(abort), fmt::format("{} ended the run {}", name, how));
   }
+  if (waits && phase_ == RunPhase::kRunning) {
+    if (stop_.asked()) return false;
+    stop_.AskForFault(name, how, Clock::now());
+    SaveAndEnd();
+    return false;
+  }
   OnLost(member, fmt::format("{} ended {}", name, how));
+  return true;
 }
 
 // Ends the run, or lets it go on, by failure.worker_lost.

@@ -73,7 +73,7 @@ class LocalLeader : public Leader {
   void OnWelcome(Member& member, bool replaces) override;
   void Left(Member& member) override;
   void OnOverdue(Member& member, const std::string& why) override;
-  void OnAbort(Member& member, const wire::Abort& abort) override;
+  bool OnAbort(Member& member, const wire::Abort& abort, bool waits) override;
   RunStatus OnHeartbeat(const Member& member, const wire::Heartbeat& beat) override;
 
   bool OnRequest(Member& member, const wire::Envelope& request, bool repeated) override;
@@ -112,6 +112,8 @@ class LocalLeader : public Leader {
   // Ends the run on a signal to the task `to`: saves it, then throws RunStopped. Later signals change
   // nothing.
   void Stop(int signal, const std::string& to);
+  // Takes the last checkpoint of a run that is to stop, and ends it as soon as that is written.
+  void SaveAndEnd();
   // The run has had enough tasks and is not over: from now on a lost ps cannot be replaced.
   bool begun() const { return phase_ == RunPhase::kInitialising || phase_ == RunPhase::kRunning; }
   bool OnWorkerRequest(Member& worker, const wire::Envelope& request, bool repeated);

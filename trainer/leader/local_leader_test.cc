@@ -219,6 +219,16 @@ TEST_CASE("leader: a task that fails before the run begins ends it, a worker lat
 }
 
 TEST_CASE(
+    "leader: a worker that waits with its fault ends the run for all, where it could go on without it") {
+  LeaderFixture f(LinearCluster(1, 3, 10));
+  f.Begin();
+  CHECK_THROWS_WITH_AS(f.Abort(*f.members.Worker(1), ExitCode::kUser, /*waits=*/true),
+                       doctest::Contains("ended the run with exit code 2: it broke The run stopped at global "
+                                         "step 0; nothing was saved: there is no checkpoint.dir."),
+                       RunEnded);
+}
+
+TEST_CASE(
     "leader: where worker 0 fails the run goes on with the others, unless a lost worker ends it, or is not "
     "back "
     "in failure.wait_s") {

@@ -42,10 +42,19 @@ RunSummary SummarySoFar(const TaskTable& members, const RunHistory& history, int
 void RunStop::Ask(int signal, const std::string& to, TimePoint now) {
   signal_ = signal;
   cause_ = SignalName(signal) + (to.empty() ? "" : " to " + to);
+  Begin(cause_, now);
+}
+
+void RunStop::AskForFault(const std::string& worker, const std::string& how, TimePoint now) {
+  fault_ = fmt::format("{} ended the run {}", worker, how);
+  Begin(worker + " has met a fault in its data", now);
+}
+
+void RunStop::Begin(const std::string& why, TimePoint now) {
   asked_at_ = now;
   const char* const what =
       config_.checkpoint.dir.empty() ? "ends, and nothing is saved" : "is saved and ends";
-  log_.Info("{}: the run {}", cause_, what);
+  log_.Info("{}: the run {}", why, what);
 }
 
 std::string RunStop::Overdue(TimePoint now) const {
@@ -70,7 +79,8 @@ void RunStop::End(const Reached& reached, const std::string& unsaved) const {
   const int64_t reached_step = goes_back ? history_.lost_step : kept ? 0 : reached.global_step;
   const std::string lost = LostText(reached_step - (newest.empty() ? 0 : history_.checkpoint_step),
                                     newest.empty() ? "" : " behind it");
-  std::string text = fmt::format("stopped by {} at global step {}; ", cause_, summary.global_step);
+  const std::string what = fault_.empty() ? "stopped by " + cause_ : fault_ + " The run stopped";
+  std::string text = fmt::format("{} at global step {}; ", what, summary.global_step);
   if (!saves) {
     text += kNothingKept;
   } else if (!kept) {
@@ -81,6 +91,10 @@ void RunStop::End(const Reached& reached, const std::string& unsaved) const {
                        config_.checkpoint.dir);
   } else {
     text += which + lost;
+  }
+  if (!fault_.empty()) {
+    const bool goes_on = saves && !newest.empty();
+    throw RunEnded(ExitCode::kUser, text + (goes_on ? ". Start it again to go on from there." : "."));
   }
   throw RunStopped(kept ? StopExitCode(signal_) : ExitCode::kInternal, text, std::move(summary));
 }

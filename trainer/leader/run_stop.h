@@ -1,4 +1,5 @@
-// RunStop: ends a run on a signal: limits the time for saving, and throws the error that ends the run.
+// RunStop: ends a run on a signal, or when a worker has met a fault in its data: limits the time for saving,
+// and throws the error that ends the run.
 // Owner: LocalLeader. Thread: the ps loop.
 #pragma once
 
@@ -26,7 +27,10 @@ class RunStop {
 
   // `to`: the task that got the signal, "worker 1 (10.0.0.4:9002; node3, pid 17)"; empty: all of them did.
   void Ask(int signal, const std::string& to, TimePoint now);
-  bool asked() const { return signal_ != 0; }
+  // For a fault in the data of `worker`, "worker 1 (10.0.0.4:9002; node3, pid 17)". `how`: "with exit code 2:
+  // table.csv:5:2: ...".
+  void AskForFault(const std::string& worker, const std::string& how, TimePoint now);
+  bool asked() const { return asked_at_ != TimePoint(); }
   int signal() const { return signal_; }  // 0: none
   // Why saving is given up, once it has taken too long; empty before.
   std::string Overdue(TimePoint now) const;
@@ -36,16 +40,19 @@ class RunStop {
     int64_t saved_step = -1;  // of the newest complete checkpoint; -1: none in this run epoch
     bool starting = false;    // no step has been taken
   };
-  // Throws RunStopped. `unsaved`: why the run was not saved; empty: it was.
+  // Throws RunStopped, or RunEnded for a fault. `unsaved`: why the run was not saved; empty: it was.
   [[noreturn]] void End(const Reached& reached, const std::string& unsaved) const;
 
  private:
+  void Begin(const std::string& why, TimePoint now);
+
   const Config& config_;
   TaskTable& members_;
   const RunHistory& history_;
   Logger& log_;
   int signal_ = 0;
   std::string cause_;  // "SIGTERM to worker 1 (10.0.0.4:9002; node3, pid 17)"
+  std::string fault_;  // why it stops without a signal
   TimePoint asked_at_;
 };
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "trainer/peer/abort.h"
 #include "trainer/ps/ps_test_util.h"
 #include "trainer/result/run_summary.h"
 #include "trainer/testing/fake_channel.h"
@@ -19,13 +20,14 @@ namespace {
 // A run that gets SIGTERM.
 class Stopped {
  public:
-  explicit Stopped(const std::string& dir, const RunHistory& history = {})
+  explicit Stopped(const std::string& dir, const RunHistory& history = {}, bool by_fault = false)
       : history_(history), config_(LinearCluster(1, 2, 10)) {
     config_.checkpoint.dir = dir;
     config_.failure.grace_s = 10;
     members_.Worker(1)->taken = 4;
     members_.Worker(1)->lost = true;
-    stop_.Ask(SIGTERM, "worker 0 (b:2; node1, pid 3)", now_);
+    by_fault ? stop_.AskForFault("worker 1 (b:3; node1, pid 4)", "with exit code 2: a.csv:5:2: bad.", now_)
+             : stop_.Ask(SIGTERM, "worker 0 (b:2; node1, pid 3)", now_);
   }
   std::string OverdueAfter(int seconds) const { return stop_.Overdue(now_ + std::chrono::seconds(seconds)); }
   RunStopped End(const RunStop::Reached& reached, const std::string& unsaved) const {
@@ -49,6 +51,33 @@ TEST_CASE("run stop: saving has all but a tenth of failure.grace_s") {
   const Stopped run("ckpt");
   CHECK(run.OverdueAfter(9).empty());
   CHECK(run.OverdueAfter(10) == "it took longer than 9.0 s (failure.grace_s)");
+}
+
+TEST_CASE("run stop: for a fault it ends with that, and says what was saved and how to go on") {
+  const std::string fault = "worker 1 (b:3; node1, pid 4) ended the run with exit code 2: a.csv:5:2: bad.";
+  RunHistory saved;
+  saved.checkpoint = "ckpt/step-7";
+  saved.checkpoint_step = 7;
+  const auto text = [&](const RunStop::Reached& reached, const std::string& unsaved) {
+    const Stopped run("ckpt", saved, /*by_fault=*/true);
+    CHECK(run.OverdueAfter(9).empty());
+    CHECK_FALSE(run.OverdueAfter(10).empty());
+    try {
+      run.End(reached, unsaved);
+    } catch (const RunEnded& ended) {
+      CHECK(ended.cause() == ExitCode::kUser);
+      return std::string(ended.what());
+    }
+    return std::string();
+  };
+  CHECK(text({8, 7, false}, "") == fault +
+                                       " The run stopped at global step 7; the newest checkpoint is "
+                                       "ckpt/step-7. Start it again to go on from there.");
+  CHECK(
+      text({9, 7, false}, "the disk is full") ==
+      fault +
+          " The run stopped at global step 9; nothing was saved: the disk is full; the newest checkpoint is "
+          "ckpt/step-7; 2 steps behind it are lost. Start it again to go on from there.");
 }
 
 TEST_CASE("run stop: how it ends, and what it says") {

@@ -98,7 +98,8 @@ class Leader {
   virtual void Left(Member& member) = 0;
   // The task is overdue; `why` says for how long. The caller then forgets its connection.
   virtual void OnOverdue(Member& member, const std::string& why) = 0;
-  virtual void OnAbort(Member& member, const wire::Abort& abort) = 0;
+  // A task says that it fails. `waits`: it stays until the run has ended. Returns whether the task is gone.
+  virtual bool OnAbort(Member& member, const wire::Abort& abort, bool waits) = 0;
   virtual RunStatus OnHeartbeat(const Member& member, const wire::Heartbeat& beat) = 0;
 
   // Takes a numbered request. `repeated`: it was taken before. False: it is not for the leader.

@@ -196,11 +196,11 @@ bool PsServer::TakeRequest(Member& member, uint64_t request, bool* repeated) {
 }
 
 void PsServer::HandleMember(Member& member, const wire::Envelope& envelope, net::Message& message) {
-  if (const auto* abort = envelope.body_as_Abort()) return registrar_->OnAbort(member, *abort);
   if (!member.is_worker() && leader_->OnNotice(member, envelope, message)) return;
   const uint64_t request = envelope.request();
   bool repeated = false;
   if (!TakeRequest(member, request, &repeated)) return;
+  if (const auto* abort = envelope.body_as_Abort()) return registrar_->OnAbort(member, *abort, request != 0);
   const bool tensor = envelope.body_type() == Body::Push || envelope.body_type() == Body::Pull;
   if (tensor && !member.is_worker()) return DropFrame(member.node, "only workers exchange tensors");
   switch (envelope.body_type()) {

@@ -84,10 +84,10 @@ struct RegistrarFixture : PsTaskFixture {
     const wire::Envelope& envelope = *net::Decode(beat);
     registrar->OnHeartbeat(member, member.node | 1, envelope, *envelope.body_as_Heartbeat());
   }
-  void Abort(Member& member, ExitCode code) {
+  void Abort(Member& member, ExitCode code, bool waits = false) {
     const net::Message abort = Make(
         [&](auto& builder) { return CreateAbort(builder, static_cast<int>(code), member.task, "it broke"); });
-    registrar->OnAbort(member, *net::Decode(abort)->body_as_Abort());
+    registrar->OnAbort(member, *net::Decode(abort)->body_as_Abort(), waits);
   }
   // Ticks of 200 ms for longer than failure.detect_s, in which the tasks of `alive` are heard. The heartbeats
   // of `hung` do not change.

@@ -96,7 +96,10 @@ class FakeLeader : public Leader {
     overdue.push_back(member.task);
     why_overdue = why;
   }
-  void OnAbort(Member& member, const wire::Abort&) override { aborted.push_back(member.task); }
+  bool OnAbort(Member& member, const wire::Abort&, bool) override {
+    aborted.push_back(member.task);
+    return true;
+  }
   RunStatus OnHeartbeat(const Member&, const wire::Heartbeat&) override {
     ++beats;
     return status;

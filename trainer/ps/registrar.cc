@@ -174,9 +174,8 @@ void Registrar::GiveUp(Member& member, const std::string& why) {
   Forget(member);
 }
 
-void Registrar::OnAbort(Member& member, const wire::Abort& abort) {
-  leader_.OnAbort(member, abort);
-  Forget(member);
+void Registrar::OnAbort(Member& member, const wire::Abort& abort, bool waits) {
+  if (leader_.OnAbort(member, abort, waits)) Forget(member);
 }
 
 // The member has to say Hello again. When a ps is lost before the start, the workers must register again too:

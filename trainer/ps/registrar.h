@@ -33,7 +33,7 @@ class Registrar {
   // Each call may throw PeerLost, which ends the run, or RolledBack, which takes it back to a checkpoint.
   // `key`: the message's. A task is let in with a key of its own, and no other key speaks for it then.
   void OnHello(net::NodeId from, uint32_t key, const wire::Envelope& envelope, const wire::Hello& hello);
-  void OnAbort(Member& member, const wire::Abort& abort);
+  void OnAbort(Member& member, const wire::Abort& abort, bool waits);
   // Gives up the tasks that have not been heard for too long, and those that were killed.
   void Watch(TimePoint now);
 

@@ -68,7 +68,7 @@ std::optional<double> RemoteLeader::OnNorm(uint64_t, const gpu::SquareSum& squar
 
 void RemoteLeader::OnOverdue(Member&, const std::string& why) { parts_.task.log.Warning("{}", why); }
 
-void RemoteLeader::OnAbort(Member&, const wire::Abort& abort) {
+bool RemoteLeader::OnAbort(Member&, const wire::Abort& abort, bool) {
   throw RunEnded(CauseOf(abort), AbortText(parts_.task.config.cluster, abort));
 }
 

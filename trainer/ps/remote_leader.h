@@ -40,7 +40,7 @@ class RemoteLeader : public Leader {
   void OnWelcome(Member&, bool) override {}
   void Left(Member&) override {}
   void OnOverdue(Member& member, const std::string& why) override;
-  void OnAbort(Member& member, const wire::Abort& abort) override;
+  bool OnAbort(Member& member, const wire::Abort& abort, bool waits) override;
   RunStatus OnHeartbeat(const Member&, const wire::Heartbeat&) override { return {}; }
 
   bool OnRequest(Member& member, const wire::Envelope& request, bool repeated) override;

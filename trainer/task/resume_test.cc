@@ -5,7 +5,10 @@
 
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/testing/files.h"
@@ -101,6 +104,91 @@ TEST_CASE("resume: rounds that end epochs in step go on with the same bits, wher
     CHECK(resumed.examples == expected.examples);
     CHECK(resumed.deterministic);
   }
+}
+
+// Faults of data that workers meet at local steps of theirs.
+TaskOptions WithFaults(const std::vector<std::pair<int, int64_t>>& faults) {
+  class Meets : public Hook {
+   public:
+    Meets(int worker, int64_t step) : worker_(worker), step_(step) {}
+    void BeforeStep(const StepView& view, HookRequests*) override {
+      if (view.local_step == step_) throw UserError("table.csv:{}:2: bad. Correct it.", worker_);
+    }
+
+   private:
+    const int worker_;
+    const int64_t step_;
+  };
+  TaskOptions options;
+  options.more_hooks = [faults](TaskId task) {
+    HookList hooks;
+    for (const auto& [worker, step] : faults) {
+      if (worker == task.index) hooks.push_back(std::make_unique<Meets>(worker, step));
+    }
+    return hooks;
+  };
+  return options;
+}
+
+// What a run says that ends by a fault of its data.
+std::string FaultOf(const Config& config, const TaskOptions& options) {
+  try {
+    Run(config, options);
+  } catch (const UserError& fault) {
+    return fault.what();
+  }
+  return "";
+}
+
+TEST_CASE("resume: a run that meets a fault in its data is saved, and goes on with the bits of one in one") {
+  for (const bool keeps_best : {false, true}) {
+    for (const int workers : {1, 3}) {
+      CAPTURE(workers);
+      Config config = Rounds(2, workers, 100, "");
+      config.eval.every_steps = keeps_best ? 7 : 0;
+      config.eval.patience = keeps_best ? 50 : 0;
+      const RunSummary whole = Run(config);
+      Directory saved;
+      config.checkpoint.dir = saved.path();
+      config.eval.keep_best = keeps_best;
+      const int last = workers - 1;
+      CHECK(FaultOf(config, WithFaults({{last, 31}})) ==
+            fmt::format("table.csv:{}:2: bad. Correct it. The run stopped at global step 30; the newest "
+                        "checkpoint is {}/step-000000030. Start it again to go on from there.",
+                        last, saved.path()));
+      CHECK(saved.Names().front() == "step-000000030");
+      // It is not mended.
+      const std::string again = FaultOf(config, WithFaults({{last, 31}}));
+      CHECK(again.find("at global step 30; the newest checkpoint is") != std::string::npos);
+      const RunSummary resumed = Run(config);
+      CHECK(resumed.model_crc == whole.model_crc);
+      CHECK(resumed.deterministic);
+    }
+  }
+}
+
+TEST_CASE(
+    "resume: async and ssp are saved at a fault too, with each row once, and one fault is told of two") {
+  for (const TrainMode mode : {TrainMode::kAsync, TrainMode::kSsp}) {
+    Directory saved;
+    Config config = DigitsCluster(2, 3, 2);
+    config.train.mode = mode;
+    config.train.in_flight = mode == TrainMode::kAsync ? 3 : 1;
+    config.checkpoint.dir = saved.path();
+    const std::string fault = FaultOf(config, WithFaults({{1, 20}, {2, 20}}));
+    CHECK(fault.find(":2: bad. Correct it. The run stopped at global step ") != std::string::npos);
+    CHECK(fault.find(":2: bad", fault.find(":2: bad") + 1) == std::string::npos);
+    const RunSummary resumed = Run(config);
+    CHECK(resumed.status == "done");
+    CHECK(resumed.examples == 2 * 4000);
+  }
+}
+
+TEST_CASE(
+    "resume: without checkpoint.dir a fault in the data ends the run for all, and says that it is lost") {
+  CHECK(FaultOf(Rounds(1, 3, 100, ""), WithFaults({{1, 11}})) ==
+        "table.csv:1:2: bad. Correct it. The run stopped at global step 10; nothing was saved: there is no "
+        "checkpoint.dir.");
 }
 
 TEST_CASE("resume: progressive loss goes on with the sums of the checkpoint, to the bit") {

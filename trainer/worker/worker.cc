@@ -17,6 +17,7 @@
 #include "trainer/peer/form_message.h"
 #include "trainer/peer/peer_limits.h"
 #include "trainer/peer/this_host.h"
+#include "trainer/result/run_account.h"
 #include "trainer/worker/evaluate.h"
 
 namespace dtrain {
@@ -76,7 +77,6 @@ Worker::Worker(const Config& config, TaskId self, const Layout& layout, const De
       model_(config, layout, devices, store),
       more_hooks_(std::move(more_hooks)) {
   exchanges_.set_parameters(model_.here());
-  client_.set_on_quiet([this] { data_.CheckFeeder(); });  // a round may wait for those that it feeds
   if (store != nullptr) exchanges_.PushAddresses();
   if (devices.on_gpu() && store == nullptr) {
     exchanges_.set_on_weights(
@@ -89,18 +89,9 @@ RunSummary Worker::Run() {
   while (true) {
     try {
       rolled_back ? client_.Rejoin() : client_.Join();
-      Start();
+      const Exchanges::Entry entry = Start();
       rolled_back.reset();
-      if (!came_too_late_) {
-        Train();
-        if (activity_.leaving()) Leave();
-        if (config_.eval.at_end && config_.eval.by == EvalBy::kAll) {
-          client_.Pull();
-          own_evaluation_ = Evaluate(config_.eval.on);
-        }
-        SayDone();
-      }
-      return WaitForEnd();
+      return TakePart(entry);
     } catch (const RolledBack& why) {
       rolled_back = why;
       if (KnownCheckpoint told = peers_.heartbeat().checkpoint(); !told.where.empty())
@@ -111,6 +102,49 @@ RunSummary Worker::Run() {
     }
     LogRollback(*rolled_back, "joining again", log_);
   }
+}
+
+RunSummary Worker::TakePart(const Exchanges::Entry& entry) {
+  client_.set_on_quiet([this] { data_.CheckFeeder(); });  // a round may wait for those that it feeds
+  try {
+    if (!came_too_late_) Enter(entry);
+    peers_.Started();
+    ended_early_ = false;
+    evaluated_step_ = 0;
+    if (!came_too_late_) {
+      Train();
+      if (activity_.leaving()) Leave();
+      if (config_.eval.at_end && config_.eval.by == EvalBy::kAll) {
+        client_.Pull();
+        own_evaluation_ = Evaluate(config_.eval.on);
+      }
+      SayDone();
+    }
+    return WaitForEnd();
+  } catch (const UserError& fault) {
+    EndByFault(fault);
+  }
+}
+
+// The user can mend what this worker has met, and start the run again: ps 0 saves it before it ends it
+// everywhere. If another fault was first, it ends with that one.
+void Worker::EndByFault(const UserError& fault) {
+  activity_.what = "wait";
+  client_.set_on_quiet(nullptr);  // a feeder that has failed tells the same again
+  try {
+    while (exchanges_.open() > 0) client_.Collect();
+    client_.Call(0, true, "a fault", [&](auto& builder) {
+      return CreateAbort(builder, static_cast<int>(fault.code()), self_, fault.what(), nullptr);
+    });
+  } catch (const RunEnded& ended) {
+    const Blame blame = BlameFor({Role::kPs, 0}, "", ended.what());
+    const bool own = blame.task && blame.task->role == self_.role && blame.task->index == self_.index;
+    if (!own) throw;
+    throw UserError("{}", blame.error);
+  } catch (const PeerLost&) {
+    throw fault;  // nobody is left who would save the run
+  }
+  throw Failure(ExitCode::kInternal, "ps 0 answered Abort with something else");
 }
 
 // Runs after each joining. Loaded data stays; batches are dealt within one run.
@@ -126,14 +160,10 @@ void Worker::Load() {
   std::move(more_hooks_.begin(), more_hooks_.end(), std::back_inserter(hooks_));
 }
 
-void Worker::Start() {
+Exchanges::Entry Worker::Start() {
   Load();
   activity_.what = "wait";
-  const Exchanges::Entry entry = WaitForStart();
-  if (!came_too_late_) Enter(entry);
-  peers_.Started();
-  ended_early_ = false;
-  evaluated_step_ = 0;
+  return WaitForStart();
 }
 
 // Of a table the worker asks for the rows of as many batches as exchanges may be open; those of the first are
@@ -272,8 +302,13 @@ bool Worker::SendsEarly() const {
   return layout_.size > kBlockValues && !layout_.table && !model_.by_address() && !clips;
 }
 
+// What is wrong with the next batch ends the run when it is this batch's turn, with all before it applied.
 void Worker::StageNext() {
-  data_.source().ReadAhead();
+  try {
+    data_.source().ReadAhead();
+  } catch (const UserError&) {
+    return;  // Next() meets it again
+  }
   if (const Batch* next = data_.source().ahead()) model_.model().Stage(*next);
 }
 

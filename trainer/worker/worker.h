@@ -70,7 +70,9 @@ class Worker {
 
  private:
   void Load();
-  void Start();
+  Exchanges::Entry Start();
+  RunSummary TakePart(const Exchanges::Entry& entry);
+  [[noreturn]] void EndByFault(const UserError& fault);
   void Enter(const Exchanges::Entry& entry);
   Exchanges::Entry WaitForStart();
   flatbuffers::Offset<wire::Ready> MakeReady(flatbuffers::FlatBufferBuilder& builder);
