@@ -414,6 +414,10 @@ void Restore::TakePositions(StartedFrom* from) const {
   resumption.positions.labels = from->positions.labels;
   resumption.positions.features = from->positions.features;
   resumption.positions.disturbed = saved.disturbed;
+  if (HasOtherHoldOut(saved, from->positions)) {
+    saved.labels.reset();
+    saved.features = 0;
+  }
   from->trained_on = FingerprintIn(saved);
   if (!again_ && data_) from->other_data = OtherData(saved, from->positions);
   from->positions = std::move(resumption.positions);

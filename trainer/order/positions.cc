@@ -18,8 +18,10 @@
 namespace dtrain {
 namespace {
 
-constexpr const char* kOrderKeys[] = {"data.split",      "data.seed",       "data.shuffle",
-                                      "data.validation", "data.last_batch", "train.batch_size"};
+constexpr const char* kHeldOut = "data.validation";
+constexpr const char* kOrderKeys[] = {"data.split", "data.seed",       "data.shuffle",
+                                      kHeldOut,     "data.last_batch", "train.batch_size"};
+constexpr const char* kCache = "data.cache";  // has no value where all rows lie in memory
 constexpr const char* kRows = "rows of data.train";
 
 int64_t Workers(const Positions& positions) { return static_cast<int64_t>(positions.local_steps.size()); }
@@ -372,12 +374,12 @@ Positions StartOfData(const Config& config, std::optional<int64_t> train_rows) {
     positions.order.emplace_back(key, ValueText(field, field.get(config)));
     // Part of the same entry, so that older checkpoints, which do not know the key, stay equal.
     const HeldOutBy by = config.data.validation_by;
-    if (std::string_view(key) == "data.validation" && by != HeldOutBy::kFirst) {
+    if (std::string_view(key) == kHeldOut && by != HeldOutBy::kFirst) {
       positions.order.back().second += by == HeldOutBy::kSeed ? " by seed" : " stratified";
     }
   }
   if (WindowRows(config) > 0) {
-    for (const char* key : {"data.cache", "data.shuffle_rows"}) {
+    for (const char* key : {kCache, "data.shuffle_rows"}) {
       const Field& field = *FindField(key);
       positions.order.emplace_back(key, ValueText(field, field.get(config)));
     }
@@ -390,15 +392,25 @@ Positions StartOfData(const Config& config, std::optional<int64_t> train_rows) {
 
 namespace {
 
-// The number of rows as text; empty: not known.
-std::string RowsOf(const Positions& positions) {
+// The value of a key of the order; empty: it has none.
+std::string ValueIn(const Positions& positions, const std::string& wanted) {
   for (const auto& [key, text] : positions.order) {
-    if (key == kRows) return text;
+    if (key == wanted) return text;
   }
   return "";
 }
 
+// The number of rows as text; empty: not known.
+std::string RowsOf(const Positions& positions) { return ValueIn(positions, kRows); }
+
 }  // namespace
+
+bool HasOtherHoldOut(const Positions& saved, const Positions& now) {
+  const std::string then = ValueIn(saved, kHeldOut), here = ValueIn(now, kHeldOut);
+  const bool anywhere = (then + here).find(" by seed") != std::string::npos ||
+                        (then + here).find(" stratified") != std::string::npos;
+  return anywhere && (then != here || ValueIn(saved, "data.seed") != ValueIn(now, "data.seed"));
+}
 
 std::string OtherData(const Positions& saved, const Positions& now) {
   const std::string then = RowsOf(saved), here = RowsOf(now);
@@ -446,12 +458,14 @@ std::string PositionsDiffer(const Positions& saved, const Positions& now) {
     const auto was = std::find_if(saved.order.begin(), saved.order.end(),
                                   [&](const auto& other) { return other.first == entry.first; });
     if (was != saved.order.end() && Meaning(*was) == Meaning(entry)) continue;
-    const std::string before = was == saved.order.end() ? "not known" : was->second;
+    const char* const unsaid = entry.first == kCache ? "memory" : "not known";
+    const std::string before = was == saved.order.end() ? unsaid : was->second;
     return fmt::format("{} = {} here and {} in the checkpoint", entry.first, entry.second, before);
   }
   for (const auto& [key, text] : saved.order) {
     const bool here = std::any_of(now.order.begin(), now.order.end(),
                                   [&, name = key](const auto& entry) { return entry.first == name; });
+    if (!here && key == kCache) return fmt::format("{} = memory here and {} in the checkpoint", key, text);
     if (!here) return fmt::format("{} = {} in the checkpoint, and not here", key, text);
   }
   return "";

@@ -52,6 +52,10 @@ bool AllEpochsTaken(const Positions& saved, const Config& config);
 // not count.
 std::string PositionsDiffer(const Positions& saved, const Positions& now);
 
+// Whether other rows are held out than in `saved`, anywhere in the files (data.validation_by). Held-out rows
+// come first, so the labels are in another order then, and checksums of the two are not to be compared.
+bool HasOtherHoldOut(const Positions& saved, const Positions& now);
+
 // Returns how the data of `saved` differ from those of `now`, as far as both are known: "data.train has 40
 // rows here and had 30 there"; empty: they do not.
 std::string OtherData(const Positions& saved, const Positions& now);

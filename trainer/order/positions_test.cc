@@ -165,6 +165,13 @@ TEST_CASE("positions: another order of the data begins anew, and names the key w
   CHECK(said([](Config* config) {
           config->data.last_batch = LastBatch::kDrop;
         }).find("data.last_batch = drop") == 0);
+  CHECK(said([](Config* config) {
+          config->data.cache = DataCache::kNone;
+        }).find("data.cache = none here and memory in the checkpoint") == 0);
+  Config windows = Workers(2);
+  windows.data.cache = DataCache::kFile;
+  const Resumption in_memory = Resume(At(windows, 1000, {10, 12}), Workers(2), 1000);
+  CHECK(in_memory.said.find("data.cache = memory here and file in the checkpoint") == 0);
   CHECK(Resume(saved, Workers(2), 1001).said.find("rows of data.train = 1001 here and 1000 in") == 0);
   CHECK(Resume(saved, Workers(2), std::nullopt).said.find("rows of data.train = without end here and") == 0);
 }
@@ -347,6 +354,25 @@ TEST_CASE("positions: other data are known by the number of rows, or by their la
   CHECK(FingerprintIn(read).features == saved.features);
   saved.features = 0x7fffffffffffef01;
   CHECK(OtherData(read, saved) == "the rows of data.train have other features here than there");
+}
+
+TEST_CASE("positions: checksums say nothing where other rows are held out, anywhere in the files") {
+  for (const HeldOutBy by : {HeldOutBy::kFirst, HeldOutBy::kSeed, HeldOutBy::kStratified}) {
+    Config config = Workers(1), seed = config, count = config, first = config;
+    for (Config* each : {&config, &seed, &count, &first}) {
+      each->data.validation_share = 0.2;
+      each->data.validation_by = by;
+    }
+    seed.data.seed = 2;
+    count.data.validation_share = 0.1;
+    first.data.validation_by = HeldOutBy::kFirst;
+    const bool anywhere = by != HeldOutBy::kFirst;
+    const Positions saved = StartOfData(config, 1000);
+    CHECK_FALSE(HasOtherHoldOut(saved, saved));
+    for (const Config* other : {&seed, &count, &first}) {
+      CHECK(HasOtherHoldOut(saved, StartOfData(*other, 1000)) == anywhere);
+    }
+  }
 }
 
 TEST_CASE("positions: text that is none is refused and changes nothing") {
