@@ -14,8 +14,9 @@ namespace {
 
 constexpr char kGroup[] = "qid:";
 constexpr char kRemedy[] = "Correct it, or remove the row.";
-// Behind any index that model.inputs can allow.
-constexpr uint64_t kMaxIndex = 1'000'000'000'000;
+// The max number of features where model.inputs does not say how many: an index that is far off would make a
+// model without end.
+constexpr uint64_t kMaxFound = uint64_t{1} << 32;
 // Numbers of so many digits fit into a uint64_t.
 constexpr ptrdiff_t kSafeDigits = 19;
 
@@ -126,7 +127,7 @@ class LibsvmParser : public LineParser {
   // Behind the last feature.
   uint64_t Width() const {
     if (inputs_ == kKeyInputs) return UINT64_MAX - base_;  // LongNumber() gives this for all that is larger
-    return inputs_ ? static_cast<uint64_t>(*inputs_) : kMaxIndex - base_;
+    return inputs_ ? static_cast<uint64_t>(*inputs_) : kMaxFound;
   }
   size_t At(const char* place) const { return static_cast<size_t>(place - line_.data()); }
 
@@ -144,7 +145,10 @@ class LibsvmParser : public LineParser {
         index < base_ ? fmt::format("{}; indexes begin at 1. If those of this file begin at 0, set "
                                     "data.index_base: 0.",
                                     title)
-        : inputs_ && inputs_ != kKeyInputs
+        : !inputs_    ? fmt::format("{}; must be {} to {} where model.inputs is not set. Correct it, or set "
+                                       "model.inputs.",
+                                    title, base_, kMaxFound + base_ - 1)
+        : inputs_ != kKeyInputs
             ? fmt::format("{}; must be {} to {} (model.inputs = {}; where it is not set, the features "
                           "of data.train). Raise model.inputs, or remove the row.",
                           title, base_, *inputs_ + static_cast<int64_t>(base_) - 1, *inputs_)

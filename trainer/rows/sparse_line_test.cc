@@ -115,7 +115,8 @@ TEST_CASE("libsvm: a row is its label and its features, in their order, with bla
   check("1 4:.5#no blank", "1", {{3, 0.5f}});
   check("3 qid:17 1:2", "3", {{0, 2.0f}});  // the group of a row is left out
   check("3 qid:17", "3", {});
-  check("1 999999999999:1", "1", {{999999999998, 1.0f}});
+  check("1 4294967296:1", "1", {{4294967295, 1.0f}});
+  CHECK(Parse("1 999999999999:1", Libsvm(), 1000000000000).features == Features{{999999999998, 1.0f}});
 }
 
 TEST_CASE("libsvm: a fault tells its byte in the line, the rule and a remedy") {
@@ -143,7 +144,13 @@ TEST_CASE("libsvm: a fault tells its byte in the line, the rule and a remedy") {
         "6: feature 4; must be 1 to 3 (model.inputs = 3; where it is not set, the features of data.train). "
         "Raise model.inputs, or remove the row.");
   CHECK(Begins(fault("1 3:1", 0, 3), "2: feature 3; must be 0 to 2"));
-  CHECK(Begins(fault("1 18446744073709551617:1"), "2: feature 18446744073709551617; must be below"));
+  CHECK(fault("1 1:1 99999999999:1") ==
+        "6: feature 99999999999; must be 1 to 4294967296 where model.inputs is not set. Correct it, or set "
+        "model.inputs.");
+  for (const char* feature : {"4294967297", "18446744073709551617"}) {
+    CHECK(Begins(fault(std::string("1 ") + feature + ":1"),
+                 std::string("2: feature ") + feature + "; must be 1 to 4294967296 where"));
+  }
   for (const char* value : {"nan", "inf", "-Infinity", "x", "", "1e99", "1,5", "0x10", "1:2"}) {
     CAPTURE(value);
     CHECK(Begins(fault(std::string("1 2:3 11:") + value), "9: the value of feature 11 "));
@@ -169,7 +176,7 @@ Features SimplyRead(std::string line, std::string* label) {
 TEST_CASE("libsvm: 20,000 random lines are read as a ten-line reader reads them") {
   std::mt19937_64 random(20260923);
   const auto below = [&](uint64_t n) { return random() % n; };
-  const auto parser = MakeLineParser(Libsvm(), std::nullopt);
+  const auto parser = MakeLineParser(Libsvm(), 1000000000000);
   SparseLine memory;
   for (int i = 0; i < 20000; ++i) {
     std::string line = std::vector<std::string>{"0", "1", "+1", "-1", "2.5", "name"}[below(6)];
