@@ -69,13 +69,8 @@ class MappedImages : public Fetch {
 
 void MappedImages::Map(const std::string& path) {
   const IdxShape shape = PeekIdxImages(path, kKey);
+  CheckIsPlain(path);
   const InputBytes file(path, kKey);
-  if (file.compressed()) {
-    throw UserError(
-        "{}: is packed; with data.cache: none it is mapped as it is. Set data.cache: file, which unpacks it "
-        "once into data.cache_dir, or memory.",
-        path);
-  }
   const auto map_bytes = static_cast<size_t>(FileBytes(shape));
   if (file.file_size() != map_bytes) {
     throw UserError("{}: has {} bytes; its header says {}. The file is damaged: fetch it anew.", path,
@@ -199,6 +194,14 @@ void UnpackOnce(const DataConfig& data, std::string* path) {
 }
 
 }  // namespace
+
+void CheckIsPlain(const std::string& path) {
+  if (!InputBytes(path, kKey).compressed()) return;
+  throw UserError(
+      "{}: is packed; with data.cache: none it is mapped as it is. Set data.cache: file, which unpacks it "
+      "once into data.cache_dir, or memory.",
+      path);
+}
 
 DataSet MapImages(const DataConfig& data, IdxFiles files, const LabelRules& rules) {
   if (data.cache == DataCache::kFile) {

@@ -4,12 +4,17 @@
 // machine makes, and later runs use again. Thread: any; a free function.
 #pragma once
 
+#include <string>
+
 #include "trainer/config/config.h"
 #include "trainer/rows/idx.h"
 #include "trainer/rows/label_rules.h"
 #include "trainer/sets/data_set.h"
 
 namespace dtrain {
+
+// Throws UserError for a packed file, which cannot be mapped.
+void CheckIsPlain(const std::string& path);
 
 // Maps the images of data.train. `rules.classes` must be set. A copy of a packed file that has changed since
 // is made anew and replaces the old one; one that is not whole is never left under its name. Throws UserError

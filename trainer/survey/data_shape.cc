@@ -23,6 +23,7 @@
 #include "trainer/rows/row_files.h"
 #include "trainer/rows/sparse_scan.h"
 #include "trainer/sets/generators.h"
+#include "trainer/sets/mapped_images.h"
 
 namespace dtrain {
 namespace {
@@ -49,7 +50,11 @@ DataShape PeekIdx(const Config& config) {
     shape.inputs = *config.model.inputs;
     return shape;
   }
-  const IdxShape images = PeekIdxSet(SourceFiles(paths, "data.train.images"), "data.train.images");
+  const std::vector<std::string> files = SourceFiles(paths, "data.train.images");
+  const IdxShape images = PeekIdxSet(files, "data.train.images");
+  if (config.data.cache == DataCache::kNone) {
+    for (const std::string& file : files) CheckIsPlain(file);
+  }
   shape.inputs = images.row_bytes;
   shape.rows = images.count;
   return shape;

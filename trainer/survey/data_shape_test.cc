@@ -45,6 +45,20 @@ TEST_CASE("data size: a gzip file of either set counts as many images as its hea
   CHECK(size.test_rows == 10000);
 }
 
+TEST_CASE(
+    "data shape: packed images are refused where they would be mapped as they are, before they are read") {
+  Config config;
+  config.data.train.format = DataFormat::kIdx;
+  config.data.train.images = {WriteGzip("images.gz", IdxImageContent(10, 4, 5))};
+  for (const DataCache cache : {DataCache::kMemory, DataCache::kFile}) {
+    config.data.cache = cache;
+    CHECK(PeekShape(config).inputs == 20);
+  }
+  config.data.cache = DataCache::kNone;
+  CHECK(UserErrorOf([&] { PeekShape(config); }).find("Set data.cache: file, which unpacks it once") !=
+        std::string::npos);
+}
+
 constexpr char kRows[] = "x,y\n1,0\n2,1\n3,1\n4,0\n";
 
 DataFingerprint Of(ModelKind kind, const std::string& content) {
