@@ -230,6 +230,13 @@ void OpenOrMake(const CacheFile& file, const std::function<bool()>& open_it,
   if (open_it()) return;
   const FileLock lock(file.path + ".lock", kMaxWait);
   if (open_it()) return;
+  std::error_code unknown;
+  if (fs::is_directory(file.path, unknown)) {
+    throw UserError(
+        "{}: is a directory, and the cache of data.train has this name. Remove it, or set another "
+        "data.cache_dir.",
+        file.path);
+  }
   make();
   if (!open_it()) throw UserError("{}: was replaced by another task. Start again.", file.path);
 }

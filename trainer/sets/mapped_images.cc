@@ -3,12 +3,12 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,9 +30,6 @@ namespace fs = std::filesystem;
 constexpr const char* kKey = "data.train.images";
 constexpr int64_t kHeaderBytes = 16;
 constexpr int64_t kBlockRows = 1024;
-
-// Returns the size of a plain file of such images.
-int64_t FileBytes(const IdxShape& shape) { return kHeaderBytes + shape.count * shape.row_bytes; }
 
 class MappedImages : public Fetch {
  public:
@@ -71,7 +68,7 @@ void MappedImages::Map(const std::string& path) {
   const IdxShape shape = PeekIdxImages(path, kKey);
   CheckIsPlain(path);
   const InputBytes file(path, kKey);
-  const auto map_bytes = static_cast<size_t>(FileBytes(shape));
+  const auto map_bytes = static_cast<size_t>(kHeaderBytes + shape.count * shape.row_bytes);
   if (file.file_size() != map_bytes) {
     throw UserError("{}: has {} bytes; its header says {}. The file is damaged: fetch it anew.", path,
                     file.file_size(), map_bytes);
@@ -118,30 +115,34 @@ void MappedImages::Read(gpu::Span<const int64_t> rows, const RowsOut& out) const
 // Copy: where the copy of one file is. Its name tells the state of the file that it was made of.
 struct Copy {
   CacheFile file;
-  std::string names;  // all copies of that path begin so
-  IdxShape shape;     // of a whole one
+  std::string names;                                           // all copies of that path begin so
+  std::string checksum() const { return file.path + ".crc"; }  // where its checksum is
 };
 
 Copy CopyOf(const std::string& directory, const std::string& path) {
-  const IdxShape shape = PeekIdxImages(path, kKey);
   const std::string absolute = fs::absolute(path).string();
   const std::string names = fmt::format("{}-{:08x}-", fs::path(path).filename().string(),
                                         Crc32cExtend(0, absolute.data(), absolute.size()));
   const std::string state = FileState(path);
   const uint64_t hash = FeatureChecksum(FeatureForm::kText, {state});
-  return {{fmt::format("{}/{}{:016x}.idx", directory, names, hash), state}, names, shape};
+  return {{fmt::format("{}/{}{:016x}.idx", directory, names, hash), state}, names};
 }
 
-// Whether there is a file with the header and the length of a whole copy; else it is made anew.
+std::string ChecksumText(uint32_t crc) { return fmt::format("{:08x}", crc); }
+
+// Whether there is a whole copy with its checksum; else it is made anew. Reads all of it.
 bool IsThere(const Copy& copy) {
-  struct stat about {};
-  if (stat(copy.file.path.c_str(), &about) != 0 || about.st_size != FileBytes(copy.shape)) return false;
+  std::ifstream kept(copy.checksum());
+  std::string checksum;
+  if (!std::getline(kept, checksum)) return false;
+  uint32_t crc = 0;
   try {
-    const IdxShape shape = PeekIdxImages(copy.file.path, kKey);
-    return shape.count == copy.shape.count && shape.row_bytes == copy.shape.row_bytes;
+    UnpackIdxImages(copy.file.path, kKey,
+                    [&](std::string_view bytes) { crc = Crc32cExtend(crc, bytes.data(), bytes.size()); });
   } catch (const UserError&) {
     return false;
   }
+  return checksum == ChecksumText(crc);
 }
 
 // Removes copies of other states of the file, and what a task has left that was killed while it made one.
@@ -152,7 +153,7 @@ void RemoveOldCopies(const std::string& directory, const Copy& copy) {
     const std::string name = entry.path().filename().string();
     const std::string extension = entry.path().extension().string();
     if (name.compare(0, copy.names.size(), copy.names) != 0) continue;
-    if (extension != ".idx" && extension != ".tmp") continue;
+    if (extension != ".idx" && extension != ".crc" && extension != ".tmp") continue;
     if (entry.path() != fs::path(copy.file.path)) unlink(entry.path().c_str());
   }
 }
@@ -163,13 +164,16 @@ void Unpack(const std::string& path, const Copy& copy) {
     const FileDescriptor file(
         open(temporary.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (file.get() < 0) ThrowNoCache(temporary, errno);
+    uint32_t crc = 0;
     UnpackIdxImages(path, kKey, [&](std::string_view bytes) {
+      crc = Crc32cExtend(crc, bytes.data(), bytes.size());
       const int error = WriteAll(file.get(), bytes);
       if (error != 0) ThrowNoCache(temporary, error);
     });
     if (FileState(path) != copy.file.made_of) {
       throw UserError("{}: has changed while it was read. Start again when nobody writes to it.", path);
     }
+    WriteFileAtomically(copy.checksum(), ChecksumText(crc));
     if (fsync(file.get()) != 0 || rename(temporary.c_str(), copy.file.path.c_str()) != 0) {
       ThrowNoCache(temporary, errno);
     }

@@ -38,7 +38,8 @@ std::vector<std::string> Copies(const Config& config) {
   std::vector<std::string> copies;
   if (!fs::exists(config.data.cache_dir)) return copies;
   for (const auto& entry : fs::directory_iterator(config.data.cache_dir)) {
-    if (entry.path().extension() != ".lock") copies.push_back(entry.path().string());
+    const std::string ending = entry.path().extension();
+    if (ending != ".lock" && ending != ".crc") copies.push_back(entry.path().string());
   }
   return copies;
 }
@@ -74,20 +75,22 @@ TEST_CASE("unpacked images: plain files are mapped where they are") {
   CHECK(Copies(config).empty());
 }
 
-TEST_CASE("unpacked images: the copy of a file that has changed, or one that is cut short, is made anew") {
+TEST_CASE("unpacked images: the copy of a file that has changed, or one that is damaged, is made anew") {
   const Config config = PackedConfig(WriteGzip("images.gz", IdxImageContent(kImages, 2, 3)));
   LoadData(config);
   const std::string first = Copies(config).at(0);
   fs::resize_file(first, 100);
   CHECK(LoadData(config).train->bytes().rows == kImages);
   CHECK(fs::file_size(first) == 16 + kImages * 6);
-  // The header of a copy, and what a task has left that was killed.
-  std::string damaged = ReadBack(first);
-  damaged[7] = 'x';
-  std::ofstream(first, std::ios::binary) << damaged;
-  std::ofstream(first + ".12345.tmp") << "a part";
-  CHECK(LoadData(config).train->bytes().rows == kImages);
-  CHECK(ReadBack(first) == IdxImageContent(kImages, 2, 3));
+  // The header of a copy, a pixel of it, and what a task has left that was killed.
+  for (const size_t byte : {size_t{7}, size_t{16 + 100 * 6}}) {
+    std::string damaged = ReadBack(first);
+    ++damaged[byte];
+    std::ofstream(first, std::ios::binary) << damaged;
+    std::ofstream(first + ".12345.tmp") << "a part";
+    CHECK(LoadData(config).train->bytes().rows == kImages);
+    CHECK(ReadBack(first) == IdxImageContent(kImages, 2, 3));
+  }
   CHECK(Copies(config).size() == 1);
   const std::string other = IdxImageContent(kImages, 3, 2);
   WriteGzip("images.gz", other);
@@ -111,6 +114,18 @@ TEST_CASE("unpacked images: a file that is damaged is named, and leaves no copy"
     CHECK(error.find(each.text) != std::string::npos);
     CHECK(Copies(config).empty());
   }
+}
+
+TEST_CASE("unpacked images: a directory under the name of the copy is named") {
+  const Config config = PackedConfig(WriteGzip("images.gz", IdxImageContent(kImages, 2, 3)));
+  LoadData(config);
+  const std::string copy = Copies(config).at(0);
+  fs::remove(copy);
+  fs::create_directory(copy);
+  CHECK(UserErrorOf([&] { LoadData(config); }) ==
+        copy +
+            ": is a directory, and the cache of data.train has this name. Remove it, or set another "
+            "data.cache_dir.");
 }
 
 TEST_CASE("unpacked images: a directory that cannot be written is named, with the key") {
