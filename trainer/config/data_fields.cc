@@ -223,7 +223,8 @@ std::vector<Field> CommonDataFields() {
              "left out, counted, and the first ones are told with their places.")
           .OnlyWith("data.train.format", Texts()),
       Number(DT_KEY(data.bad_rows_limit), kRun, {0, 1e12},
-             "The run ends when a file has more rows that cannot be read.")
+             "The run ends when data.train or data.test has more rows that cannot be read, in all its files "
+             "together. Each counts once, however often it is read.")
           .Unit("rows")
           .OnlyWith("data.bad_rows", {"skip"}),
       Choice(DT_KEY(data.cache), kRun,
