@@ -7,9 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/random.h"
 #include "base/testing/files.h"
+#include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/config/load.h"
 #include "trainer/task/quiet_run_test_util.h"
 
@@ -143,6 +145,34 @@ TEST_CASE("feed: a batch of sparse rows that is larger than a message ends the r
   config.train.batch_size = 35;
   CHECK_THROWS_WITH_AS(Run(config), doctest::Contains("net.max_message_mb = 1. Use a smaller batch"),
                        UserError);
+}
+
+TEST_CASE(
+    "feed: a fault that the feeder meets in the middle saves the run while others wait for their batches") {
+  for (const TrainMode mode : {TrainMode::kAsync, TrainMode::kSsp, TrainMode::kSync}) {
+    const std::string directory = testing::NewDirectory(), path = directory + "/late.svm";
+    std::ofstream file(path);
+    for (int row = 0; row < 14350; ++row) {
+      file << row % 2;
+      for (int i = 1; i <= (row < 14000 ? 2 : 5000); ++i) file << ' ' << i << ":0.5";
+      file << '\n';
+    }
+    file.close();
+    Config config = Job("kind: logistic", "train: {format: libsvm, path: " + path + "}");
+    config.cluster.worker.resize(2);
+    config.data.split = Split::kFeed;
+    config.data.shuffle = false;
+    config.net.max_message_mb = 1;
+    config.train.mode = mode;
+    config.train.batch_size = 35;
+    config.failure.worker_lost = WorkerLost::kWait;
+    config.checkpoint.dir = directory + "/ckpt";
+    const TimePoint begun = Clock::now();
+    CHECK_THROWS_WITH_AS(Run(config), doctest::Contains("for all workers. The run stopped at global step "),
+                         UserError);
+    CHECK(SecondsSince(begun) < 20);
+    CHECK(CheckpointDirectory(config.checkpoint.dir).List().size() == 2);
+  }
 }
 
 }  // namespace

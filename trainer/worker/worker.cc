@@ -87,6 +87,8 @@ Worker::Worker(const Config& config, TaskId self, const Layout& layout, const De
 RunSummary Worker::Run() {
   std::optional<RolledBack> rolled_back;
   while (true) {
+    // The start and a round may wait for those that it feeds.
+    client_.set_on_quiet([this] { data_.CheckFeeder(); });
     try {
       rolled_back ? client_.Rejoin() : client_.Join();
       const Exchanges::Entry entry = Start();
@@ -105,7 +107,6 @@ RunSummary Worker::Run() {
 }
 
 RunSummary Worker::TakePart(const Exchanges::Entry& entry) {
-  client_.set_on_quiet([this] { data_.CheckFeeder(); });  // a round may wait for those that it feeds
   try {
     if (!came_too_late_) Enter(entry);
     peers_.Started();
@@ -132,7 +133,8 @@ void Worker::EndByFault(const UserError& fault) {
   activity_.what = "wait";
   client_.set_on_quiet(nullptr);  // a feeder that has failed tells the same again
   try {
-    while (exchanges_.open() > 0) client_.Collect();
+    // In the other modes an answer waits for workers that may wait for this one.
+    while (config_.train.mode == TrainMode::kAsync && exchanges_.open() > 0) client_.Collect();
     client_.Call(0, true, "a fault", [&](auto& builder) {
       return CreateAbort(builder, static_cast<int>(fault.code()), self_, fault.what(), nullptr);
     });
