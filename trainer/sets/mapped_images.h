@@ -17,8 +17,9 @@ namespace dtrain {
 void CheckIsPlain(const std::string& path);
 
 // Maps the images of data.train. `rules.classes` must be set. A copy that is damaged is made anew, and that
-// of a file that has changed replaces the old one; one that is not whole is never left under its name. Throws UserError
-// with file, byte and value for damaged files, and for a directory that cannot be written or is full.
+// of a file that has changed replaces the old one; one that is not whole is never left under its name. Throws
+// UserError with file, byte and value for damaged files, and for a directory that cannot be written or is
+// full.
 DataSet MapImages(const DataConfig& data, IdxFiles files, const LabelRules& rules);
 
 }  // namespace dtrain
