@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -132,15 +131,6 @@ std::vector<int64_t> NarrowByRange(gpu::MatrixView<const float> rows) {
   return narrow;
 }
 
-// Converts `text`, which LoadData() has accepted as a number.
-double ExactNumber(std::string text) {
-  double number = 0;
-  std::replace(text.begin(), text.end(), ',', '.');  // of data.decimal: comma
-  const size_t plus = text.compare(0, 1, "+") == 0 ? 1 : 0;
-  std::from_chars(text.data() + plus, text.data() + text.size(), number);
-  return number;
-}
-
 // Returns the columns that features are read from, -1 for those that are no numbers of the file: one for each
 // category, or for gaps.
 std::vector<int64_t> ColumnsOfFeatures(const CsvColumns& columns, const InputForm& form) {
@@ -171,7 +161,7 @@ std::vector<std::vector<double>> FirstValues(const DataConfig& data, const Input
       const int64_t column = all[static_cast<size_t>(features[i])];
       if (column < 0) continue;
       const std::string_view text = reader.fields()[static_cast<size_t>(column)].text;
-      if (!IsMissing(text)) values[i].push_back(ExactNumber(std::string(text)));
+      if (!IsMissing(text)) values[i].push_back(ExactNumber(text, data.decimal).value_or(0));
     }
   }
   return values;
