@@ -92,8 +92,7 @@ std::string Ours(const std::string& path, int64_t base) {
   std::iota(rows.begin(), rows.end(), 0);
   std::vector<float> targets(rows.size());
   SparseBuffer features;
-  data.train->Gather(rows.data(), *data.train->rows(), nullptr, nullptr, targets.data());
-  data.train->GatherSparse(rows.data(), *data.train->rows(), &features);
+  data.train->Read(rows, {nullptr, &features, nullptr, targets.data()});
   std::string text = fmt::format("file {} {}\n", data.train->inputs(), rows.size());
   for (size_t row = 0; row < rows.size(); ++row) {
     text += fmt::format("{} ", targets[row]);

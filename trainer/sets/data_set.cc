@@ -113,22 +113,6 @@ void DataSet::Read(gpu::Span<const int64_t> rows, const RowsOut& out) const {
   if (!scale_.empty()) ApplyScale(scale_, inputs);
 }
 
-void DataSet::Gather(const int64_t* rows, int64_t count, float* inputs, int32_t* labels,
-                     float* targets) const {
-  std::vector<int64_t> memory;
-  Read(FileRows({rows, count}, &memory), {inputs, nullptr, labels, targets, nullptr});
-}
-
-void DataSet::GatherSparse(const int64_t* rows, int64_t count, SparseBuffer* features) const {
-  std::vector<int64_t> memory;
-  Read(FileRows({rows, count}, &memory), {nullptr, features, nullptr, nullptr, nullptr});
-}
-
-void DataSet::Weights(const int64_t* rows, int64_t count, float* weights) const {
-  std::vector<int64_t> memory;
-  Read(FileRows({rows, count}, &memory), {nullptr, nullptr, nullptr, nullptr, weights});
-}
-
 void DataSet::WillNeed(const std::vector<RowRun>& runs) const {
   if (view_ == nullptr) return fetch_->WillNeed(runs);
   std::vector<RowRun> of_files;

@@ -132,10 +132,6 @@ class DataSet {
   // a dense set of sparse rows that is used as memory), the labels if classes() is set, else the targets, and
   // the weights, only if weighted(). What is not touched may be null.
   void Read(gpu::Span<const int64_t> file_rows, const RowsOut& out) const;
-  // The same by their numbers in the set, for what reads few rows, or all of them once.
-  void Gather(const int64_t* rows, int64_t count, float* inputs, int32_t* labels, float* targets) const;
-  void GatherSparse(const int64_t* rows, int64_t count, SparseBuffer* features) const;
-  void Weights(const int64_t* rows, int64_t count, float* weights) const;
   // Soon these rows are read, and no others.
   void WillNeed(const std::vector<RowRun>& runs) const;
 

@@ -5,25 +5,19 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/input/data_test_util.h"
 #include "trainer/rows/idx.h"
 #include "trainer/sets/data_set.h"
 #include "trainer/sets/generators.h"
 #include "trainer/sets/memory_rows.h"
+#include "trainer/sets/sets_test_util.h"
 
 namespace dtrain {
 namespace {
 
-struct Rows {
-  std::vector<float> inputs, targets;
-};
-
 Rows Read(const DataSet& set, int64_t first, int64_t count) {
-  std::vector<int64_t> rows(count);
+  std::vector<int64_t> rows(static_cast<size_t>(count));
   std::iota(rows.begin(), rows.end(), first);
-  Rows read{std::vector<float>(count * set.inputs()), std::vector<float>(count)};
-  set.Gather(rows.data(), count, read.inputs.data(), nullptr, read.targets.data());
-  return read;
+  return RowsOf(set, rows);
 }
 
 TEST_CASE("synthetic linear: a row is the same alone and among others, near and far") {
@@ -32,14 +26,14 @@ TEST_CASE("synthetic linear: a row is the same alone and among others, near and 
   for (int64_t i = 0; i < 5; ++i) {
     const Rows alone = Read(set, 1000000000000 + i, 1);
     CHECK(alone.targets[0] == together.targets[i]);
-    for (int64_t j = 0; j < 3; ++j) CHECK(alone.inputs[j] == together.inputs[i * 3 + j]);
+    for (int64_t j = 0; j < 3; ++j) CHECK(alone.features[j] == together.features[i * 3 + j]);
   }
 }
 
 TEST_CASE("synthetic linear: seeds and parts give different rows") {
   const Rows base = Read(LinearRows(1, "train", 1, std::nullopt), 0, 10);
-  CHECK(Read(LinearRows(2, "train", 1, std::nullopt), 0, 10).inputs != base.inputs);
-  CHECK(Read(LinearRows(1, "test", 1, std::nullopt), 0, 10).inputs != base.inputs);
+  CHECK(Read(LinearRows(2, "train", 1, std::nullopt), 0, 10).features != base.features);
+  CHECK(Read(LinearRows(1, "test", 1, std::nullopt), 0, 10).features != base.features);
 }
 
 TEST_CASE("synthetic linear: inputs are standard normal and targets follow the line") {
@@ -49,7 +43,7 @@ TEST_CASE("synthetic linear: inputs are standard normal and targets follow the l
     double sum = 0, square = 0, noise = 0, noise_square = 0, cross = 0;
     for (int64_t i = 0; i < kRows; ++i) {
       double x = 0;
-      for (int64_t j = 0; j < inputs; ++j) x += rows.inputs[i * inputs + j];
+      for (int64_t j = 0; j < inputs; ++j) x += rows.features[i * inputs + j];
       const double error = rows.targets[i] - (2 * x + 10);
       sum += x;
       square += x * x;
@@ -66,26 +60,12 @@ TEST_CASE("synthetic linear: inputs are standard normal and targets follow the l
   }
 }
 
-struct Images {
-  std::vector<float> pixels;
-  std::vector<int32_t> labels;
-};
-
-Images ImagesOf(const DataSet& set, int64_t first, int64_t count) {
-  std::vector<int64_t> rows(count);
-  std::iota(rows.begin(), rows.end(), first);
-  Images images{std::vector<float>(count * set.inputs()), std::vector<int32_t>(count)};
-  set.Gather(rows.data(), count, images.pixels.data(), images.labels.data(), nullptr);
-  return images;
-}
-
 TEST_CASE("digits: an image depends on seed, part and row alone") {
-  const Images many = ImagesOf(DrawDigits(1, "train", 50), 7, 1),
-               few = ImagesOf(DrawDigits(1, "train", 8), 7, 1);
-  CHECK(many.pixels == few.pixels);
+  const Rows many = Read(DrawDigits(1, "train", 50), 7, 1), few = Read(DrawDigits(1, "train", 8), 7, 1);
+  CHECK(many.features == few.features);
   CHECK(many.labels == few.labels);
-  CHECK(ImagesOf(DrawDigits(2, "train", 8), 7, 1).pixels != few.pixels);
-  CHECK(ImagesOf(DrawDigits(1, "test", 8), 7, 1).pixels != few.pixels);
+  CHECK(Read(DrawDigits(2, "train", 8), 7, 1).features != few.features);
+  CHECK(Read(DrawDigits(1, "test", 8), 7, 1).features != few.features);
 }
 
 TEST_CASE("digits: drawn when they are read, rows are those in memory") {
@@ -99,7 +79,7 @@ TEST_CASE("digits: drawn when they are read, rows are those in memory") {
 }
 
 TEST_CASE("digits: classes are about equally frequent") {
-  const Images images = ImagesOf(DrawDigits(1, "train", 5000), 0, 5000);
+  const Rows images = Read(DrawDigits(1, "train", 5000), 0, 5000);
   std::vector<int> counts(kDigitClasses);
   for (const int32_t label : images.labels) ++counts.at(label);
   for (const int count : counts) {
@@ -110,20 +90,20 @@ TEST_CASE("digits: classes are about equally frequent") {
 
 TEST_CASE("digits: the nearest class mean is right for under 0.85 of the test images") {
   const int64_t kInputs = kDigitInputs;
-  const Images train = ImagesOf(DrawDigits(1, "train", 10000), 0, 10000);
-  const Images test = ImagesOf(DrawDigits(1, "test", 2000), 0, 2000);
+  const Rows train = Read(DrawDigits(1, "train", 10000), 0, 10000);
+  const Rows test = Read(DrawDigits(1, "test", 2000), 0, 2000);
   std::vector<double> means(kDigitClasses * kInputs), counts(kDigitClasses);
   for (size_t i = 0; i < train.labels.size(); ++i) {
     ++counts[train.labels[i]];
     for (int64_t j = 0; j < kInputs; ++j)
-      means[train.labels[i] * kInputs + j] += train.pixels[i * kInputs + j];
+      means[train.labels[i] * kInputs + j] += train.features[i * kInputs + j];
   }
   int64_t correct = 0;
   for (size_t i = 0; i < test.labels.size(); ++i) {
     std::vector<double> distances(kDigitClasses);
     for (int64_t k = 0; k < kDigitClasses; ++k) {
       for (int64_t j = 0; j < kInputs; ++j) {
-        const double difference = test.pixels[i * kInputs + j] - means[k * kInputs + j] / counts[k];
+        const double difference = test.features[i * kInputs + j] - means[k * kInputs + j] / counts[k];
         distances[k] += difference * difference;
       }
     }
@@ -140,14 +120,10 @@ TEST_CASE("bytes in memory: of IDX files joins image and label of a row") {
   const std::string labels = WritePlain("labels", IdxLabelContent({7, 8, 9}));
   IdxSet idx = ReadIdxSet({{images}, {labels}}, "data.train", {10, "", ""});
   const DataSet set = BytesInMemory(std::move(idx.images.bytes), std::move(idx.labels), 2, 10);
-  const int64_t rows[] = {2, 0};
-  float inputs[4];
-  int32_t got[2];
-  set.Gather(rows, 2, inputs, got, nullptr);
-  CHECK(got[0] == 9);
-  CHECK(got[1] == 7);
-  CHECK(inputs[0] == 4 / 255.0f);
-  CHECK(inputs[3] == 1 / 255.0f);
+  const Rows rows = RowsOf(set, {2, 0});
+  CHECK(rows.labels == std::vector<int32_t>{9, 7});
+  CHECK(rows.features[0] == 4 / 255.0f);
+  CHECK(rows.features[3] == 1 / 255.0f);
 }
 
 }  // namespace

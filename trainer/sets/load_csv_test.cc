@@ -6,32 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "trainer/input/data_test_util.h"
-#include "trainer/sets/load_data.h"
-#include "trainer/sets/source.h"
-#include "trainer/sets/sparse_test_util.h"
+#include "trainer/sets/sets_test_util.h"
 #include "trainer/survey/data_shape.h"
 
 namespace dtrain {
 namespace {
-
-struct Rows {
-  std::vector<float> features;
-  std::vector<int32_t> labels;
-  std::vector<float> targets;
-};
-
-Rows RowsOf(const DataSet& set) {
-  const int64_t count = *set.rows();
-  Rows rows;
-  rows.features.resize(static_cast<size_t>(count * set.inputs()));
-  (set.classes().has_value() ? rows.labels.resize(static_cast<size_t>(count))
-                             : rows.targets.resize(static_cast<size_t>(count)));
-  std::vector<int64_t> all(static_cast<size_t>(count));
-  std::iota(all.begin(), all.end(), 0);
-  set.Gather(all.data(), count, rows.features.data(), rows.labels.data(), rows.targets.data());
-  return rows;
-}
 
 TEST_CASE("csv: the label column is taken out by its name or by its number, from 0") {
   const std::string content = "a,kind,b\n1,0,2\n3,1,4\n";
@@ -82,7 +61,7 @@ TEST_CASE(
   for (const char* label : {"1.5e0", "1e-1", "0.99999999", "1e", "0x1", "1e0x"}) {
     CAPTURE(label);
     const std::string rows = fmt::format("a,y\n1,0\n2,{}\n", label);
-    CHECK(UserErrorOf([&] { LoadData(CsvConfig(ModelKind::kSoftmax, rows, "y")); }) != "");
+    CHECK(LoadError(CsvConfig(ModelKind::kSoftmax, rows, "y")) != "");
   }
 }
 
@@ -90,9 +69,8 @@ TEST_CASE("csv: of two classes -1 and 1 are 0 and 1, and no mixture of both is t
   CHECK(RowsOf(*LoadData(CsvConfig(ModelKind::kLogistic, "a,y\n1,-1\n2,+1\n3,1\n", "y")).train).labels ==
         std::vector<int32_t>{0, 1, 1});
   CHECK(LoadData(CsvConfig(ModelKind::kLogistic, "a,y\n1,0\n2,+1\n", "y")).form.classes.empty());
-  CHECK(UserErrorOf([] {
-          LoadData(CsvConfig(ModelKind::kLogistic, "a,y\n1,-1\n2,0\n", "y"));
-        }).find("y = 0; must be as in the rows before") != std::string::npos);
+  CHECK(Has(LoadError(CsvConfig(ModelKind::kLogistic, "a,y\n1,-1\n2,0\n", "y")),
+            "y = 0; must be as in the rows before"));
 }
 
 TEST_CASE("csv: labels -1 and 1 are the names of their classes, in a test table and from files too") {
@@ -107,8 +85,7 @@ TEST_CASE("csv: labels -1 and 1 are the names of their classes, in a test table 
     CHECK(RowsOf(*data.test).labels == std::vector<int32_t>{1, 0});
   }
   config.data.test = CsvSource("test.csv", "a,y\n5,0\n", "y");
-  CHECK(UserErrorOf([&] { LoadData(config); }).find("y = 0; must be as in the rows before") !=
-        std::string::npos);
+  CHECK(Has(LoadError(config), "y = 0; must be as in the rows before"));
 }
 
 TEST_CASE("csv: a header of counting numbers is a header") {
@@ -235,9 +212,7 @@ TEST_CASE("csv columns: a gap becomes the mean of the column, or 0, or its row i
   CHECK(ages(MissingValues::kZero) == std::vector<float>{10, 0, 30, 20});
   CHECK(ages(MissingValues::kDrop) == std::vector<float>{10, 20});
   CHECK(LoadData(TableConfig(MissingValues::kDrop)).skipped.with_gaps == 2);
-  CHECK(UserErrorOf([] {
-          LoadData(TableConfig(MissingValues::kError));
-        }).find("age is empty; must be a number. Set") != std::string::npos);
+  CHECK(Has(LoadError(TableConfig(MissingValues::kError)), "age is empty; must be a number. Set"));
 }
 
 TEST_CASE("csv columns: a row without a label is left out with missing: drop, and else ends the run") {
@@ -245,7 +220,7 @@ TEST_CASE("csv columns: a row without a label is left out with missing: drop, an
   config.data.missing = MissingValues::kDrop;
   CHECK(RowsOf(*LoadData(config).train).features == std::vector<float>{1, 3});
   config.data.missing = MissingValues::kMean;
-  CHECK(UserErrorOf([&] { LoadData(config); }).find("y is empty") != std::string::npos);
+  CHECK(Has(LoadError(config), "y is empty"));
 }
 
 TEST_CASE("csv columns: what replaces a gap, and the categories, are taken from rows that are trained on") {
@@ -295,20 +270,17 @@ TEST_CASE("csv columns: those of a test file are found by name, and a text that 
 
 TEST_CASE("csv columns: a number that is the name of another column is refused, not guessed") {
   const std::string path = "id,0,1,2,3\n9,1,2,3,4\n";
-  CHECK(UserErrorOf([&] {
-          LoadData(CsvConfig(ModelKind::kLinear, path, "3"));
-        }).find("data.train.label = 3 is the name of column 4 and the number of another one, \"2\"") !=
-        std::string::npos);
+  CHECK(Has(LoadError(CsvConfig(ModelKind::kLinear, path, "3")),
+            "data.train.label = 3 is the name of column 4 and the number of another one, \"2\""));
 }
 
 TEST_CASE("csv columns: names that are not there, or are the label, are refused with the key") {
   Config config = TableConfig(MissingValues::kMean);
   config.data.ignore = {"ids"};
-  CHECK(UserErrorOf([&] { LoadData(config); }).find("no column \"ids\" (data.ignore)") != std::string::npos);
+  CHECK(Has(LoadError(config), "no column \"ids\" (data.ignore)"));
   config.data.ignore = {};
   config.data.categories = {"y"};
-  CHECK(UserErrorOf([&] { LoadData(config); }).find("y is in data.categories and the label") !=
-        std::string::npos);
+  CHECK(Has(LoadError(config), "y is in data.categories and the label"));
 }
 
 TEST_CASE("csv rows: those that cannot be read are left out and counted where that is asked for") {
@@ -320,10 +292,9 @@ TEST_CASE("csv rows: those that cannot be read are left out and counted where th
   CHECK(RowsOf(*data.train).labels == std::vector<int32_t>{0, 1, 0});
   CHECK(data.skipped.bad == 6);
   REQUIRE(data.skipped.faults.size() == 6);
-  CHECK(data.skipped.faults[0].find("train.csv:3:1: a = x; must be a number") != std::string::npos);
+  CHECK(Has(data.skipped.faults[0], "train.csv:3:1: a = x; must be a number"));
   config.data.bad_rows_limit = 5;
-  CHECK(UserErrorOf([&] { LoadData(config); }).find("It is bad row 6, and data.bad_rows_limit = 5.") !=
-        std::string::npos);
+  CHECK(Has(LoadError(config), "It is bad row 6, and data.bad_rows_limit = 5."));
 }
 
 // A config that trains on files of these contents, in this order.
@@ -352,7 +323,7 @@ TEST_CASE("csv files: errors name the file, also those of labels") {
   const std::string first = "a,y\n1,0\n";
   const auto error = [&](const std::string& second) {
     const Config config = FilesConfig(ModelKind::kLogistic, {first, second});
-    const std::string text = UserErrorOf([&] { LoadData(config); });
+    const std::string text = LoadError(config);
     return text.substr(text.rfind("more-1.csv") == std::string::npos ? 0 : text.find("more-1.csv"));
   };
   CHECK(error("a,y\nx,0\n").find("more-1.csv:2:1: a = x; must be a number.") == 0);
@@ -361,8 +332,7 @@ TEST_CASE("csv files: errors name the file, also those of labels") {
   CHECK(other.find("more-1.csv:1:1: 3 columns; must be 2, as ") == 0);
   const std::string named = error("y,a\n1,0\n");
   CHECK(named.find("more-1.csv:1:1: the column is \"y\" and must be \"a\", as in ") == 0);
-  CHECK(named.find("train.csv: the files of a list are one table. Give each file the same header.") !=
-        std::string::npos);
+  CHECK(Has(named, "train.csv: the files of a list are one table. Give each file the same header."));
   CHECK(error("").find("more-1.csv: is empty (0 bytes)") == 0);
 }
 
@@ -392,7 +362,7 @@ TEST_CASE("csv pipe: a command runs once, for the fit and for the rows, and need
   const Rows expected = RowsOf(*LoadData(config).train);
   const std::string runs = WritePlain("runs.txt", "");
   config.data.train.path = {"exec:echo run >> " + runs + "; cat " + config.data.train.path[0]};
-  CHECK(UserErrorOf([&] { PeekShape(config); }).find("Set model.inputs.") != std::string::npos);
+  CHECK(Has(UserErrorOf([&] { PeekShape(config); }), "Set model.inputs."));
   CHECK(ReadBack(runs).empty());
   config.model.inputs = 3;
   CHECK(PeekShape(config).inputs == 3);
@@ -400,18 +370,16 @@ TEST_CASE("csv pipe: a command runs once, for the fit and for the rows, and need
   CHECK(RowsOf(*LoadData(config).train).features == expected.features);
   CHECK(ReadBack(runs) == "run\n");
   config.model.inputs = 4;
-  CHECK(UserErrorOf([&] { LoadData(config); }) ==
-        "model.inputs = 4; must be 3, as data.train has. Set it so.");
+  CHECK(LoadError(config) == "model.inputs = 4; must be 3, as data.train has. Set it so.");
 }
 
 TEST_CASE("csv pipe: a command that fails behind its rows ends the reading with its error") {
   Config config = CsvConfig(ModelKind::kLogistic, "a,y\n1,0\n", "y");
   config.data.train.path = {"exec:cat " + config.data.train.path[0] + "; echo lost >&2; exit 9"};
   config.model.inputs = 1;
-  CHECK(UserErrorOf([&] { LoadData(config); }).find("ended with exit code 9: lost. Rows may be missing") !=
-        std::string::npos);
+  CHECK(Has(LoadError(config), "ended with exit code 9: lost. Rows may be missing"));
   config.data.bad_rows = BadRows::kSkip;
-  CHECK(UserErrorOf([&] { LoadData(config); }).find("ended with exit code 9") != std::string::npos);
+  CHECK(Has(LoadError(config), "ended with exit code 9"));
 }
 
 TEST_CASE("csv rows: a file that is cut off is no bad row") {
@@ -420,7 +388,7 @@ TEST_CASE("csv rows: a file that is cut off is no bad row") {
   for (const auto& write : {WriteGzip, WriteZstd}) {
     const std::string packed = ReadBack(write("whole", "a,y\n1,0\n2,1\n"));
     config.data.train.path = {WritePlain("cut", packed.substr(0, packed.size() - 2))};
-    CHECK(UserErrorOf([&] { LoadData(config); }).find("unexpected end of file") != std::string::npos);
+    CHECK(Has(LoadError(config), "unexpected end of file"));
   }
 }
 

@@ -6,10 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "trainer/input/data_test_util.h"
 #include "trainer/rows/hashed_feature.h"
-#include "trainer/sets/load_data.h"
-#include "trainer/sets/sparse_test_util.h"
+#include "trainer/sets/sets_test_util.h"
 #include "trainer/survey/data_shape.h"
 
 namespace dtrain {
@@ -64,15 +62,14 @@ TEST_CASE("hashed csv: files of a list have the same header, and a test file may
   config.data.test.label = "y";
   const LoadedData data = LoadAsRun(config);
   CHECK(data.train->rows() == 4);
+  const std::vector<int64_t> first = {0};
   SparseBuffer train, test;
-  const int64_t first = 0;
-  data.train->GatherSparse(&first, 1, &train);
-  data.test->GatherSparse(&first, 1, &test);
+  data.train->Read(first, {nullptr, &train});
+  data.test->Read(first, {nullptr, &test});
   CHECK(train.ids == test.ids);
   CHECK(train.values == test.values);
   config.data.train.path[1] = WritePlain("b.csv", "url,age,plan,y\na.org,7,pro,1\n");
-  CHECK(UserErrorOf([&] { LoadAsRun(config); }).find("the files of a list are one table") !=
-        std::string::npos);
+  CHECK(Has(LoadError(config), "the files of a list are one table"));
 }
 
 TEST_CASE("hashed csv: without a header columns are named by their numbers") {
@@ -86,14 +83,13 @@ TEST_CASE("hashed csv: without a header columns are named by their numbers") {
 TEST_CASE("hashed csv: gaps of numbers are as data.missing says, and dates are days") {
   Config config = Hashed("url,age,day,y\na,,1970-01-03,1\n,5,1970-01-02,0\n", {"url"});
   config.data.dates = {"day"};
-  CHECK(UserErrorOf([&] { LoadAsRun(config); }).find(":2:3: age is empty; must be a number.") !=
-        std::string::npos);
+  CHECK(Has(LoadError(config), ":2:3: age is empty; must be a number."));
   config.data.missing = MissingValues::kZero;
   CHECK(EpochOf(config) ==
         std::vector<std::string>{"1: " + Id("day") + "=2 " + Id("url", "a") + "=1",
                                  "0: " + Id("age") + "=5 " + Id("day") + "=1 " + Id("url") + "=1", ""});
   config.data.missing = MissingValues::kDrop;
-  CHECK(UserErrorOf([&] { LoadAsRun(config); }).find("no row is left") != std::string::npos);
+  CHECK(Has(LoadError(config), "no row is left"));
 }
 
 TEST_CASE("hashed csv: weights are those of their column, and a bad row leaves nothing behind") {
@@ -107,18 +103,16 @@ TEST_CASE("hashed csv: weights are those of their column, and a bad row leaves n
 
 TEST_CASE("hashed csv: the label and columns that are left out are no hashed columns") {
   Config config = Hashed(kTable, {"y"});
-  const auto error = [&] { return UserErrorOf([&] { LoadAsRun(config); }); };
-  CHECK(error().find("y is in data.hash and the label; it is one of them. Take it out.") !=
-        std::string::npos);
+  const auto error = [&] { return LoadError(config); };
+  CHECK(Has(error(), "y is in data.hash and the label; it is one of them. Take it out."));
   config.data.hash = {"url"};
   config.data.ignore = {"url"};
-  CHECK(error().find("url is in data.hash and data.ignore; it is one of them.") != std::string::npos);
+  CHECK(Has(error(), "url is in data.hash and data.ignore; it is one of them."));
   config.data.ignore = {};
   config.data.dates = {"url"};
-  CHECK(error().find("url is in data.hash and data.dates; it is one of them.") != std::string::npos);
+  CHECK(Has(error(), "url is in data.hash and data.dates; it is one of them."));
   config.data.hash = {"no such"};
-  CHECK(UserErrorOf([&] { LoadAsRun(config); }).find("no column \"no such\" (data.hash)") !=
-        std::string::npos);
+  CHECK(Has(LoadError(config), "no column \"no such\" (data.hash)"));
 }
 
 TEST_CASE("hashed csv: with columns apart each has its own features, and behind them are the numbers") {
@@ -138,7 +132,7 @@ TEST_CASE("hashed csv: with columns apart each has its own features, and behind 
                                                     "0: " + Id("url", "b.org") + "=1 " + plan("") + "=1",
                                                     ""});
   config.data.numbers = NumberScale::kPlain;
-  CHECK(EpochOf(config)[0].find(age + "=7 ") != std::string::npos);
+  CHECK(Has(EpochOf(config)[0], age + "=7 "));
 }
 
 TEST_CASE("hashed csv: the scale of numbers is that of the training rows, and the same wherever they lie") {

@@ -9,34 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "trainer/input/data_test_util.h"
-#include "trainer/sets/load_data.h"
-#include "trainer/sets/source.h"
-#include "trainer/sets/sparse_test_util.h"
+#include "trainer/sets/sets_test_util.h"
 #include "trainer/survey/data_shape.h"
 #include "trainer/survey/data_warnings.h"
 
 namespace dtrain {
 namespace {
-
-struct Rows {
-  SparseBuffer features;
-  std::vector<float> dense;
-  std::vector<int32_t> labels;
-  std::vector<float> targets;
-};
-
-Rows RowsOf(const DataSet& set) {
-  const int64_t count = *set.rows();
-  std::vector<int64_t> all(static_cast<size_t>(count));
-  std::iota(all.begin(), all.end(), 0);
-  Rows rows;
-  rows.dense.resize(static_cast<size_t>(count * set.inputs()));
-  (set.classes() ? rows.labels.resize(all.size()) : rows.targets.resize(all.size()));
-  set.Gather(all.data(), count, rows.dense.data(), rows.labels.data(), rows.targets.data());
-  set.GatherSparse(all.data(), count, &rows.features);
-  return rows;
-}
 
 TEST_CASE("sparse: a row has its features, and as a dense row zeros beside them") {
   const LoadedData data =
@@ -45,10 +23,10 @@ TEST_CASE("sparse: a row has its features, and as a dense row zeros beside them"
   CHECK(data.train->inputs() == 4);
   CHECK(data.train->rows() == 4);
   const Rows rows = RowsOf(*data.train);
-  CHECK(rows.features.offsets == std::vector<int64_t>{0, 2, 3, 3, 5});
-  CHECK(rows.features.ids == std::vector<uint64_t>{0, 3, 1, 3, 3});
-  CHECK(rows.features.values == std::vector<float>{2, 1, 3, 1, 1});
-  CHECK(rows.dense == std::vector<float>{2, 0, 0, 1, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2});
+  CHECK(rows.sparse.offsets == std::vector<int64_t>{0, 2, 3, 3, 5});
+  CHECK(rows.sparse.ids == std::vector<uint64_t>{0, 3, 1, 3, 3});
+  CHECK(rows.sparse.values == std::vector<float>{2, 1, 3, 1, 1});
+  CHECK(rows.features == std::vector<float>{2, 0, 0, 1, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2});
   CHECK(rows.labels == std::vector<int32_t>{1, 0, 1, 0});
   CHECK(data.form.classes.empty());
 }
@@ -68,7 +46,7 @@ TEST_CASE("sparse: labels are numbers of classes, -1 and +1, names, or real targ
 TEST_CASE("sparse: what is wrong is told with file, line, column, value and remedy") {
   const auto error = [](ModelKind kind, const std::string& content) {
     const Config config = LibsvmConfig(kind, content);
-    const std::string text = UserErrorOf([&] { LoadAsRun(config); });
+    const std::string text = LoadError(config);
     const std::string path = config.data.train.path[0];
     return text.substr(0, path.size()) == path ? text.substr(path.size()) : text;
   };
@@ -91,7 +69,7 @@ TEST_CASE("sparse: with data.index_base 0 the largest index is the number of fea
   Config config = LibsvmConfig(ModelKind::kLogistic, "1 0:1 2:1\n");
   config.data.index_base = 0;
   CHECK(PeekShape(config).inputs == 3);
-  CHECK(RowsOf(*LoadAsRun(config).train).features.ids == std::vector<uint64_t>{0, 2});
+  CHECK(RowsOf(*LoadAsRun(config).train).sparse.ids == std::vector<uint64_t>{0, 2});
 }
 
 TEST_CASE("sparse: model.inputs is the width, and a feature beyond it is told") {
@@ -100,7 +78,7 @@ TEST_CASE("sparse: model.inputs is the width, and a feature beyond it is told") 
   CHECK(LoadAsRun(config).train->inputs() == 20);
   config.model.inputs = 8;
   CHECK(PeekShape(config).inputs == 8);
-  CHECK(UserErrorOf([&] { LoadAsRun(config); }) ==
+  CHECK(LoadError(config) ==
         config.data.train.path[0] +
             ":2:3: feature 9; must be 1 to 8 (model.inputs = 8; where it is not set, the features of "
             "data.train). Raise model.inputs, or remove the row.");
@@ -111,10 +89,10 @@ TEST_CASE("sparse: the width is that of data.train, and a feature that it lacks 
   TestOn("1 2:1\n0 4:1\n", &config);
   ResolveModelShape(PeekShape(config), &config);
   CHECK(config.model.inputs == 3);
-  const std::string text = UserErrorOf([&] { LoadAsRun(config); });
-  CHECK(text.find("test.txt:2:3: feature 4; must be 1 to 3 (model.inputs = 3;") != std::string::npos);
+  const std::string text = LoadError(config);
+  CHECK(Has(text, "test.txt:2:3: feature 4; must be 1 to 3 (model.inputs = 3;"));
   config.model.inputs = 4;
-  CHECK(RowsOf(*LoadAsRun(config).test).features.ids == std::vector<uint64_t>{1, 3});
+  CHECK(RowsOf(*LoadAsRun(config).test).sparse.ids == std::vector<uint64_t>{1, 3});
 }
 
 TEST_CASE("sparse: a softmax counts its classes") {
@@ -126,9 +104,9 @@ TEST_CASE("sparse: where files are not here, or come through a pipe, model.input
   Config config = LibsvmConfig(ModelKind::kLogistic, "1 1:1\n");
   config.data.train.path = {"not-here.txt"};
   config.cluster.ps = {"10.0.0.1:9001"};
-  CHECK(UserErrorOf([&] { PeekShape(config); }).find("needs model.inputs in its place") != std::string::npos);
+  CHECK(Has(UserErrorOf([&] { PeekShape(config); }), "needs model.inputs in its place"));
   config.data.train.path = {"exec:echo 1 1:1"};
-  CHECK(UserErrorOf([&] { PeekShape(config); }).find("Set model.inputs") != std::string::npos);
+  CHECK(Has(UserErrorOf([&] { PeekShape(config); }), "Set model.inputs"));
   config.model.inputs = 7;
   CHECK(PeekShape(config).inputs == 7);
 }
@@ -184,10 +162,9 @@ TEST_CASE("sparse: rows that cannot be read are left out and counted where that 
   CHECK(data.train->inputs() == 2);
   CHECK(data.skipped.bad == 3);
   REQUIRE(data.skipped.faults.size() == 3);
-  CHECK(data.skipped.faults[1].find(":3:1: the label = 2") != std::string::npos);
+  CHECK(Has(data.skipped.faults[1], ":3:1: the label = 2"));
   config.data.bad_rows_limit = 2;
-  CHECK(UserErrorOf([&] { LoadAsRun(config); }).find("It is bad row 3, and data.bad_rows_limit = 2.") !=
-        std::string::npos);
+  CHECK(Has(LoadError(config), "It is bad row 3, and data.bad_rows_limit = 2."));
 }
 
 TEST_CASE("sparse: files of a list, plain and packed, are one set") {
@@ -196,10 +173,9 @@ TEST_CASE("sparse: files of a list, plain and packed, are one set") {
   config.data.train.path.push_back(WriteZstd("c.zst", "1 3:1\n"));
   const LoadedData data = LoadAsRun(config);
   CHECK(data.train->inputs() == 5);
-  CHECK(RowsOf(*data.train).features.ids == std::vector<uint64_t>{0, 4, 1, 2});
+  CHECK(RowsOf(*data.train).sparse.ids == std::vector<uint64_t>{0, 4, 1, 2});
   config.data.train.path.push_back(WritePlain("d.txt", "1 3:1\n0 3:1:2\n"));
-  CHECK(UserErrorOf([&] { LoadAsRun(config); }).find("d.txt:2:5: the value of feature 3 = 1:2") !=
-        std::string::npos);
+  CHECK(Has(LoadError(config), "d.txt:2:5: the value of feature 3 = 1:2"));
 }
 
 TEST_CASE("sparse: held-out rows and the weights of classes are those of any data") {
@@ -225,7 +201,7 @@ TEST_CASE("sparse: held-out rows are drawn by seed, of each class, with their la
   CHECK(std::count(rows.labels.begin(), rows.labels.begin() + 20, 1) == 5);
   std::set<uint64_t> seen;
   for (size_t row = 0; row < 100; ++row) {
-    const uint64_t own = rows.features.ids[static_cast<size_t>(rows.features.offsets[row])] - 99;
+    const uint64_t own = rows.sparse.ids[static_cast<size_t>(rows.sparse.offsets[row])] - 99;
     seen.insert(own);
     CHECK(rows.labels[row] == (own % 4 == 0 ? 1 : 0));
   }
@@ -251,8 +227,7 @@ TEST_CASE("sparse: lines of Vowpal Wabbit have weights, and the width that their
   config.data.train.path = {WritePlain("b.txt", "1 | 7\n-1 | 8\n")};
   CHECK(EpochOf(config) == std::vector<std::string>{"1: 7=1", "0: 8=1", ""});  // all count 1
   config.data.train.path = {WritePlain("b.txt", "1 | 7\n| 8\n")};
-  CHECK(UserErrorOf([&] { LoadAsRun(config); }).find(":2:1: the label is empty; must be a class.") !=
-        std::string::npos);
+  CHECK(Has(LoadError(config), ":2:1: the label is empty; must be a class."));
 }
 
 TEST_CASE("sparse: lines of Criteo's logs have a feature for each column") {

@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "trainer/sets/load_data.h"
-#include "trainer/sets/source.h"
+#include "trainer/sets/sets_test_util.h"
 #include "trainer/survey/data_shape.h"
 
 namespace dtrain {
@@ -29,24 +28,14 @@ std::string Directory() {
 }
 
 Config MnistConfig(const std::string& directory) {
-  Config config;
-  config.model.kind = ModelKind::kSoftmax;
-  config.data.train.format = config.data.test.format = DataFormat::kIdx;
-  config.data.train.images = {directory + "/train-images-idx3-ubyte.gz"};
-  config.data.train.labels = {directory + "/train-labels-idx1-ubyte.gz"};
-  config.data.test.images = {directory + "/t10k-images-idx3-ubyte.gz"};
-  config.data.test.labels = {directory + "/t10k-labels-idx1-ubyte.gz"};
+  const auto files = [&](const std::string& name) {
+    return IdxConfig(directory + name + "-images-idx3-ubyte.gz", directory + name + "-labels-idx1-ubyte.gz");
+  };
+  Config config = files("/train");
+  config.data.test = files("/t10k").data.train;
   config.data.validation = 5000;
   config.train.epochs = 2;
   return config;
-}
-
-std::vector<int32_t> FirstLabels(const DataSet& set, int64_t count) {
-  const auto source =
-      MakeSequentialSource(std::shared_ptr<const DataSet>(&set, [](auto*) {}), 0, count, count);
-  Batch batch;
-  source->Next(&batch);
-  return {batch.labels, batch.labels + batch.rows};
 }
 
 TEST_CASE("mnist: counts, labels and pixels are those of the original files") {
@@ -58,14 +47,12 @@ TEST_CASE("mnist: counts, labels and pixels are those of the original files") {
   const TimePoint started = Clock::now();
   const LoadedData data = LoadData(config);
   std::printf("loading MNIST: %.3f s\n", SecondsSince(started));
+  const std::vector<int64_t> first = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
   CHECK(data.train->rows() == 60000);
   CHECK(data.test->rows() == 10000);
-  CHECK(FirstLabels(*data.train, 10) == std::vector<int32_t>{5, 0, 4, 1, 9, 2, 1, 3, 1, 4});
-  CHECK(FirstLabels(*data.test, 10) == std::vector<int32_t>{7, 2, 1, 0, 4, 1, 4, 9, 5, 9});
-  std::vector<float> image(784);
-  int32_t label = 0;
-  const int64_t row = 0;
-  data.train->Gather(&row, 1, image.data(), &label, nullptr);
+  CHECK(RowsOf(*data.train, first).labels == std::vector<int32_t>{5, 0, 4, 1, 9, 2, 1, 3, 1, 4});
+  CHECK(RowsOf(*data.test, first).labels == std::vector<int32_t>{7, 2, 1, 0, 4, 1, 4, 9, 5, 9});
+  const std::vector<float> image = RowsOf(*data.train, {0}).features;
   CHECK(image[5 * 28 + 12] == 3 / 255.0f);  // the first pixel of the first image that is not black
   CHECK(image[0] == 0);
 }

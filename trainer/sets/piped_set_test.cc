@@ -8,9 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/sets/load_data.h"
-#include "trainer/sets/out_of_memory_test_util.h"
-#include "trainer/sets/source.h"
+#include "trainer/sets/sets_test_util.h"
 
 namespace dtrain {
 namespace {
@@ -23,15 +21,6 @@ Config PipeConfig(const std::string& command, int64_t inputs) {
   return config;
 }
 
-// The first feature of each row that a source gives.
-std::vector<float> IdsOf(BatchSource* source) {
-  std::vector<float> ids;
-  for (Batch batch; source->Next(&batch);) {
-    for (int64_t row = 0; row < batch.rows; ++row) ids.push_back(batch.inputs[row * batch.columns]);
-  }
-  return ids;
-}
-
 TEST_CASE("piped set: each row comes once, the first ones are held out, and the order repeats") {
   const std::string path = WritePlain("piped.csv", Table(1234));
   Config config = PipeConfig("cat " + path, 6);
@@ -41,10 +30,11 @@ TEST_CASE("piped set: each row comes once, the first ones are held out, and the 
     const LoadedData loaded = LoadData(config);
     CHECK(loaded.form.classes == std::vector<std::string>{"no", "yes"});
     CHECK_FALSE(loaded.train->rows().has_value());
-    CHECK(Gathered(*loaded.train, {0, 33}).features[0] == 0);
-    CHECK(Gathered(*loaded.train, {0, 33}).features[6] == 33);
+    const Rows held_out = RowsOf(*loaded.train, {0, 33});
+    CHECK(held_out.features[0] == 0);
+    CHECK(held_out.features[6] == 33);
     const std::unique_ptr<BatchSource> source = MakeBatchSource(config, loaded.train, 0, 1);
-    std::vector<float> ids = IdsOf(source.get());
+    std::vector<float> ids = FirstFeatures(*source);
     if (time == 0) first = ids;
     CHECK(ids == first);
     std::sort(ids.begin(), ids.end());
@@ -53,7 +43,7 @@ TEST_CASE("piped set: each row comes once, the first ones are held out, and the 
   }
   CHECK_FALSE(std::is_sorted(first.begin(), first.end()));
   config.data.shuffle = false;
-  const std::vector<float> sorted = IdsOf(MakeBatchSource(config, LoadData(config).train, 0, 1).get());
+  const std::vector<float> sorted = FirstFeatures(*MakeBatchSource(config, LoadData(config).train, 0, 1));
   CHECK(std::is_sorted(sorted.begin(), sorted.end()));
 }
 
@@ -71,11 +61,7 @@ TEST_CASE("piped set: rows have their weights and those of their classes, held-o
   const auto check = [&](std::vector<std::string> class_weights, float often, float rare) {
     config.data.class_weights = std::move(class_weights);
     const LoadedData loaded = LoadData(config);
-    const std::vector<int64_t> held_out = {3, 4, 8};
-    REQUIRE(loaded.train->weighted());
-    std::vector<float> weights(3);
-    loaded.train->Weights(held_out.data(), 3, weights.data());
-    CHECK(weights == std::vector<float>{3, 4, 1});
+    CHECK(RowsOf(*loaded.train, {3, 4, 8}).weights == std::vector<float>{3, 4, 1});
     const std::unique_ptr<BatchSource> source = MakeBatchSource(config, loaded.train, 0, 1);
     int rows = 0;
     for (Batch batch; source->Next(&batch);) {
@@ -92,7 +78,7 @@ TEST_CASE("piped set: rows have their weights and those of their classes, held-o
   check({"rare=3"}, 1, 3);
   check({"balanced"}, 980.0f / (2 * 735), 980.0f / (2 * 245));
   config.data.class_weights = {"raer=3"};
-  CHECK(UserErrorOf([&] { LoadData(config); }).find("data.class_weights = \"raer\"") != std::string::npos);
+  CHECK(Has(LoadError(config), "data.class_weights = \"raer\""));
 }
 
 TEST_CASE("piped set: workers take the windows of one table in turn, and with split full all of theirs") {
@@ -102,7 +88,7 @@ TEST_CASE("piped set: workers take the windows of one table in turn, and with sp
     config.data.split = split;
     std::map<float, int> read;
     for (int worker = 0; worker < 3; ++worker) {
-      for (const float id : IdsOf(MakeBatchSource(config, LoadData(config).train, worker, 3).get()))
+      for (const float id : FirstFeatures(*MakeBatchSource(config, LoadData(config).train, worker, 3)))
         ++read[id];
     }
     CHECK(read.size() == 1234);
@@ -118,10 +104,10 @@ TEST_CASE("piped set: a command that fails, late or at once, ends the run with i
   late.data.missing = MissingValues::kError;
   const LoadedData loaded = LoadData(late);
   const std::unique_ptr<BatchSource> source = MakeBatchSource(late, loaded.train, 0, 1);
-  const std::string error = UserErrorOf([&] { IdsOf(source.get()); });
-  CHECK(error.find("exit code 3") != std::string::npos);
-  CHECK(error.find("disk is gone") != std::string::npos);
-  CHECK(UserErrorOf([&] { LoadData(PipeConfig("false", 6)); }).find("exec:false") != std::string::npos);
+  const std::string error = UserErrorOf([&] { FirstFeatures(*source); });
+  CHECK(Has(error, "exit code 3"));
+  CHECK(Has(error, "disk is gone"));
+  CHECK(Has(LoadError(PipeConfig("false", 6)), "exec:false"));
 }
 
 TEST_CASE("piped set: a class that the first rows do not have is an error with its line") {
@@ -134,8 +120,7 @@ TEST_CASE("piped set: a class that the first rows do not have is an error with i
   config.data.ignore = {"city"};
   const LoadedData loaded = LoadData(config);
   const std::unique_ptr<BatchSource> source = MakeBatchSource(config, loaded.train, 0, 1);
-  CHECK(UserErrorOf([&] { IdsOf(source.get()); }).find(":402:10: kind = no; must be a class") !=
-        std::string::npos);
+  CHECK(Has(UserErrorOf([&] { FirstFeatures(*source); }), ":402:10: kind = no; must be a class"));
 }
 
 TEST_CASE("piped set: a worker that leaves does not wait for a pipe that stands still") {
@@ -146,7 +131,7 @@ TEST_CASE("piped set: a worker that leaves does not wait for a pipe that stands 
   const std::unique_ptr<BatchSource> source = MakeBatchSource(config, loaded.train, 0, 1);
   int attended = 0;
   source->Attend([&] { return ++attended < 3; });
-  CHECK(IdsOf(source.get()).size() == 300);
+  CHECK(FirstFeatures(*source).size() == 300);
   CHECK(attended == 3);
 }
 
@@ -168,7 +153,7 @@ TEST_CASE(
   source->AddSkipped(&later);
   CHECK(later.bad == 3 - at_once);
   REQUIRE(static_cast<int64_t>(later.faults.size()) == later.bad);
-  CHECK(later.faults.back().find(": 1 field; must be 4") != std::string::npos);
+  CHECK(Has(later.faults.back(), ": 1 field; must be 4"));
 }
 
 }  // namespace

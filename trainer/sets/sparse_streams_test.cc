@@ -9,10 +9,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "trainer/input/data_test_util.h"
-#include "trainer/sets/load_data.h"
-#include "trainer/sets/source.h"
-#include "trainer/sets/sparse_test_util.h"
+#include "trainer/sets/sets_test_util.h"
 
 namespace dtrain {
 namespace {
@@ -97,8 +94,8 @@ TEST_CASE("sparse streams: labels, fingerprints and counts of classes are those 
     std::vector<int64_t> rows(3000);
     std::iota(rows.rbegin(), rows.rend(), 0);
     SparseBuffer here, there;
-    data.train->GatherSparse(rows.data(), 3000, &here);
-    memory.train->GatherSparse(rows.data(), 3000, &there);
+    data.train->Read(rows, {nullptr, &here});
+    memory.train->Read(rows, {nullptr, &there});
     CHECK((here.ids == there.ids));
     CHECK((here.values == there.values));
     CHECK((here.offsets == there.offsets));
@@ -171,7 +168,7 @@ TEST_CASE("sparse streams: a cache that is damaged is told or made anew, and oth
       CHECK((read == rows));
     } else {
       ++told;
-      CHECK(error.find("are damaged. Delete the file; it is made anew.") != std::string::npos);
+      CHECK(Has(error, "are damaged. Delete the file; it is made anew."));
     }
   }
   CHECK(told > 0);
@@ -238,8 +235,7 @@ TEST_CASE("sparse streams: a fault behind the first window of a pipe is told wit
   config.data.train.path = {"exec:cat " + config.data.train.path[0]};
   config.data.cache = DataCache::kNone;
   config.data.shuffle_rows = 1000;
-  CHECK(UserErrorOf([&] { EpochOf(config); }).find(":5001:5: the value of feature 2 = 3:4") !=
-        std::string::npos);
+  CHECK(Has(UserErrorOf([&] { EpochOf(config); }), ":5001:5: the value of feature 2 = 3:4"));
 }
 
 }  // namespace

@@ -4,10 +4,7 @@
 #include <string>
 
 #include "trainer/config/parse.h"
-#include "trainer/input/data_test_util.h"
-#include "trainer/sets/load_data.h"
-#include "trainer/sets/source.h"
-#include "trainer/sets/sparse_test_util.h"
+#include "trainer/sets/sets_test_util.h"
 #include "trainer/survey/data_shape.h"
 
 namespace dtrain {
@@ -148,8 +145,8 @@ TEST_CASE("decay_steps: auto with train.aggregate and no train.steps is refused 
   config.train.mode = TrainMode::kSync;
   config.train.aggregate = 2;
   const std::string refused = UserErrorOf([&] { AutoDecaySteps(config, std::nullopt); });
-  CHECK(refused.find("decay_steps = auto; ") != std::string::npos);
-  CHECK(refused.find("train.aggregate = 2") != std::string::npos);
+  CHECK(Has(refused, "decay_steps = auto; "));
+  CHECK(Has(refused, "train.aggregate = 2"));
 }
 
 }  // namespace

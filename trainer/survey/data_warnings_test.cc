@@ -1,8 +1,7 @@
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 
-#include "trainer/input/data_test_util.h"
-#include "trainer/sets/load_data.h"
+#include "trainer/sets/sets_test_util.h"
 #include "trainer/survey/data_warnings.h"
 
 namespace dtrain {
@@ -40,8 +39,7 @@ TEST_CASE("unseen classes: held-out rows of one class only, where the others hav
       "data.validation = 2, and the rows held out are all of class 0, the others of 2 classes: a measure of "
       "one class alone. Shuffle the rows of " +
           PathText(config.data.train) + " (shuf, without its header), or set a larger data.validation.");
-  CHECK(UnseenClasses(Labels("1,yew\n2,yew\n3,yew\n4,elm\n", 2)).find("are all of class yew, ") !=
-        std::string::npos);
+  CHECK(Has(UnseenClasses(Labels("1,yew\n2,yew\n3,yew\n4,elm\n", 2)), "are all of class yew, "));
   CHECK(UnseenClasses(Labels("1,0\n2,0\n3,0\n4,0\n", 2)) == "");
 }
 
@@ -83,10 +81,8 @@ TEST_CASE("unused outputs: those above the largest label are told, with the numb
   CHECK(UnusedOutputs(config, 4) ==
         "model.outputs = 4, and the largest label of the data is 2: output 3 is never right. Set "
         "model.outputs to 3.");
-  CHECK(UnusedOutputs(config, 6).find(": outputs 3 to 5 are never right. Set model.outputs to 3.") !=
-        std::string::npos);
-  CHECK(UnusedOutputs(Labels("1,0\n2,0\n"), 2).find("output 1 is never right. Are these the right labels?") !=
-        std::string::npos);
+  CHECK(Has(UnusedOutputs(config, 6), ": outputs 3 to 5 are never right. Set model.outputs to 3."));
+  CHECK(Has(UnusedOutputs(Labels("1,0\n2,0\n"), 2), "output 1 is never right. Are these the right labels?"));
 }
 
 TEST_CASE("unused outputs: a class that only the test file has counts, wherever in a file it stands") {
@@ -144,8 +140,8 @@ TEST_CASE("rounded features: seconds since 1970 are told, with the file's number
 
 TEST_CASE("rounded features: a column that rounding makes constant is told, one that is constant is not") {
   for (const FeatureScale scale : {FeatureScale::kNone, FeatureScale::kStandard, FeatureScale::kUnit}) {
-    CHECK(RoundedFeatures(Column(1.7e9, 0.01), scale).find("100 rows of") != std::string::npos);
-    CHECK(RoundedFeatures(Column(1.7e9, 0.01), scale).find(" are 1 in float32") != std::string::npos);
+    CHECK(Has(RoundedFeatures(Column(1.7e9, 0.01), scale), "100 rows of"));
+    CHECK(Has(RoundedFeatures(Column(1.7e9, 0.01), scale), " are 1 in float32"));
     CHECK(RoundedFeatures(Column(1700000001, 0), scale) == "");
     CHECK(RoundedFeatures(Column(0.1, 0), scale) == "");
     CHECK(RoundedFeatures(Column(0, 0), scale) == "");
@@ -172,7 +168,7 @@ TEST_CASE("rounded features: several, by name or place, on either side of the la
   const std::string said =
       RoundedFeatures("s,y,t,,u\n1e9,0,1e10,1e8,5\n1000000001,0,+10000000001,100000001,6\n");
   CHECK(said.find("feature s: the 2 values that differ in the first 2 rows of ") == 0);
-  CHECK(said.find(" The same holds for t and column 4.") != std::string::npos);
+  CHECK(Has(said, " The same holds for t and column 4."));
   Config headless = CsvConfig(ModelKind::kSoftmax, "0,1000000000\n1,1000000001\n", "0");
   headless.data.train.header = false;
   CHECK(RoundedFeatures(headless).find("feature column 2: the 2 values") == 0);
@@ -180,8 +176,7 @@ TEST_CASE("rounded features: several, by name or place, on either side of the la
 
 TEST_CASE("rounded features: of a file the first 1000 rows are read again") {
   CHECK(
-      RoundedFeatures(Column(1.7e9, 1, 3000)).find("the 1000 values that differ in the first 1000 rows of") !=
-      std::string::npos);
+      Has(RoundedFeatures(Column(1.7e9, 1, 3000)), "the 1000 values that differ in the first 1000 rows of"));
 }
 
 TEST_CASE("rounded features: data that is no CSV file has none") {

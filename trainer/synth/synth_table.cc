@@ -28,7 +28,7 @@ class LinearTable : public SynthTable {
   void Append(int64_t begin, int64_t end, std::string* text) override {
     for (int64_t row = begin; row < end; ++row) {
       float y = 0;
-      rows_.Gather(&row, 1, x_.data(), nullptr, &y);
+      rows_.Read({&row, 1}, {x_.data(), nullptr, nullptr, &y});
       for (const float x : x_) fmt::format_to(std::back_inserter(*text), "{},", x);
       fmt::format_to(std::back_inserter(*text), "{}\n", y);
     }
@@ -73,7 +73,7 @@ class DigitsTable : public SynthTable {
     std::vector<int64_t> rows(static_cast<size_t>(last - first));
     std::iota(rows.begin(), rows.end(), first);
     std::vector<int32_t> labels(rows.size());
-    digits_->Gather(rows.data(), last - first, nullptr, labels.data(), nullptr);
+    digits_->Read(rows, {nullptr, nullptr, labels.data()});
     for (int64_t row = first; row < last; ++row) {
       AppendRow(labels[static_cast<size_t>(row - first)], digits_->bytes().data + row * kDigitInputs, text);
     }
