@@ -31,8 +31,8 @@
 #include "trainer/rows/record_scan.h"
 #include "trainer/rows/row_files.h"
 #include "trainer/rows/vw_line.h"
-#include "trainer/sets/memory_rows.h"
 #include "trainer/sets/load_data.h"
+#include "trainer/sets/memory_rows.h"
 #include "trainer/sets/source.h"
 #include "trainer/synth/synth_table.h"
 
