@@ -24,6 +24,23 @@ constexpr const char* kOrderKeys[] = {"data.split", "data.seed",       "data.shu
 constexpr const char* kCache = "data.cache";  // has no value where all rows lie in memory
 constexpr const char* kRows = "rows of data.train";
 
+// Returns what determines the order of the data, by its key; null: it is not known.
+const std::string* OrderText(const Positions& positions, std::string_view key) {
+  for (const auto& [name, text] : positions.order) {
+    if (name == key) return &text;
+  }
+  return nullptr;
+}
+
+// Returns the number of rows; unset: not known, or without end.
+std::optional<int64_t> RowsOf(const Positions& positions) {
+  const std::string* const text = OrderText(positions, kRows);
+  int64_t rows = 0;
+  if (text == nullptr) return std::nullopt;
+  if (std::from_chars(text->data(), text->data() + text->size(), rows).ec != std::errc()) return std::nullopt;
+  return rows;
+}
+
 int64_t Workers(const Positions& positions) { return static_cast<int64_t>(positions.local_steps.size()); }
 
 // Returns "3 workers of 2 devices".
@@ -129,8 +146,8 @@ std::string ResumeShares(const Positions& saved, int64_t batches, Positions* now
 }
 
 // feed deals the same batches as shard.
-std::string Meaning(const std::pair<std::string, std::string>& entry) {
-  return entry.first == "data.split" && entry.second == "feed" ? "shard" : entry.second;
+std::string Meaning(const std::string& key, const std::string& text) {
+  return key == "data.split" && text == "feed" ? "shard" : text;
 }
 
 // Whether a local step has the same rows in step or not: all workers have as many steps in each epoch.
@@ -170,7 +187,6 @@ Json ToValue(const DataPlan& plan) {
 
 // Reads an integer in [min, max] from `object`, which may be any value.
 bool Read(const Json& object, const char* key, int64_t min, int64_t max, int64_t* out) {
-  if (!object.is_object()) return false;
   const Json* const found = object.Find(key);
   if (found == nullptr || !found->is_number_integer()) return false;
   if (found->is_number_unsigned() && found->get<uint64_t>() > static_cast<uint64_t>(max)) return false;
@@ -180,7 +196,6 @@ bool Read(const Json& object, const char* key, int64_t min, int64_t max, int64_t
 
 // Reads a list of at least one number, each 0 or more.
 bool Read(const Json& object, const char* key, std::vector<int64_t>* out) {
-  if (!object.is_object()) return false;
   const Json* const found = object.Find(key);
   if (found == nullptr || !found->is_array() || found->empty()) return false;
   for (const Json& value : *found) {
@@ -202,10 +217,13 @@ bool ReadFlag(const Json& object, const char* key, bool* out) {
   return true;
 }
 
-// Reads the batches of a turn; checkpoints in which it is one leave it out.
-bool ReadChunk(const Json& object, int64_t* out) {
-  return object.Find("chunk") == nullptr || Read(object, "chunk", 1, kMaxNumber, out);
+// Reads an integer that some checkpoints leave out.
+bool ReadIfThere(const Json& object, const char* key, int64_t min, int64_t max, int64_t* out) {
+  return object.Find(key) == nullptr || Read(object, key, min, max, out);
 }
+
+// Reads the batches of a turn; checkpoints in which it is one leave it out.
+bool ReadChunk(const Json& object, int64_t* out) { return ReadIfThere(object, "chunk", 1, kMaxNumber, out); }
 
 bool FromValue(const Json& value, DataPlan* plan) {
   if (!Read(value, "epoch", 0, kMaxNumber, &plan->epoch) ||
@@ -227,7 +245,7 @@ bool FromValue(const Json& value, DataPlan* plan) {
 }
 
 bool FromValue(const Json& value, CountedEvaluations* counted) {
-  const Json* const loss = value.is_object() ? value.Find("best_loss") : nullptr;
+  const Json* const loss = value.Find("best_loss");
   if (loss == nullptr || !loss->is_number()) return false;
   counted->best_loss = loss->get<double>();
   return Read(value, "best_step", 0, kMaxNumber, &counted->best_step) &&
@@ -335,16 +353,13 @@ bool FromValue(const Json& value, Positions* positions) {
     if (!text.is_string()) return false;
     positions->order.emplace_back(key, text.get<std::string>());
   }
-  if (value.Find("labels") != nullptr) {
-    int64_t labels = 0;
-    if (!Read(value, "labels", 0, std::numeric_limits<uint32_t>::max(), &labels)) return false;
-    positions->labels = static_cast<uint32_t>(labels);
+  int64_t labels = -1, features = 0;
+  if (!ReadIfThere(value, "labels", 0, UINT32_MAX, &labels) ||
+      !ReadIfThere(value, "features", 0, INT64_MAX, &features)) {
+    return false;
   }
-  if (value.Find("features") != nullptr) {
-    int64_t features = 0;
-    if (!Read(value, "features", 0, std::numeric_limits<int64_t>::max(), &features)) return false;
-    positions->features = static_cast<uint64_t>(features);
-  }
+  if (labels >= 0) positions->labels = static_cast<uint32_t>(labels);
+  positions->features = static_cast<uint64_t>(features);
   const Json* const evaluations = value.Find("evaluations");
   return evaluations == nullptr || FromValue(*evaluations, &positions->evaluations.emplace());
 }
@@ -369,9 +384,12 @@ Positions StartOfData(const Config& config, std::optional<int64_t> train_rows) {
   positions.progress.resize(config.cluster.worker.size());
   positions.devices = config.device.towers();
   positions.in_step = EndsInStep(config) && train_rows;
-  for (const char* key : kOrderKeys) {
+  const auto add = [&](const char* key) {
     const Field& field = *FindField(key);
     positions.order.emplace_back(key, ValueText(field, field.get(config)));
+  };
+  for (const char* key : kOrderKeys) {
+    add(key);
     // Part of the same entry, so that older checkpoints, which do not know the key, stay equal.
     const HeldOutBy by = config.data.validation_by;
     if (std::string_view(key) == kHeldOut && by != HeldOutBy::kFirst) {
@@ -379,10 +397,7 @@ Positions StartOfData(const Config& config, std::optional<int64_t> train_rows) {
     }
   }
   if (WindowRows(config) > 0) {
-    for (const char* key : {kCache, "data.shuffle_rows"}) {
-      const Field& field = *FindField(key);
-      positions.order.emplace_back(key, ValueText(field, field.get(config)));
-    }
+    for (const char* key : {kCache, "data.shuffle_rows"}) add(key);
     const int64_t workers = Workers(positions);
     if (train_rows) positions.chunk = OrderSpecOf(config, *train_rows, 0, static_cast<int>(workers)).chunk;
   }
@@ -390,32 +405,21 @@ Positions StartOfData(const Config& config, std::optional<int64_t> train_rows) {
   return positions;
 }
 
-namespace {
-
-// The value of a key of the order; empty: it has none.
-std::string ValueIn(const Positions& positions, const std::string& wanted) {
-  for (const auto& [key, text] : positions.order) {
-    if (key == wanted) return text;
-  }
-  return "";
-}
-
-// The number of rows as text; empty: not known.
-std::string RowsOf(const Positions& positions) { return ValueIn(positions, kRows); }
-
-}  // namespace
-
 bool HasOtherHoldOut(const Positions& saved, const Positions& now) {
-  const std::string then = ValueIn(saved, kHeldOut), here = ValueIn(now, kHeldOut);
+  const auto of = [](const Positions& positions, const char* key) {
+    const std::string* const text = OrderText(positions, key);
+    return text == nullptr ? "" : *text;
+  };
+  const std::string then = of(saved, kHeldOut), here = of(now, kHeldOut);
   const bool anywhere = (then + here).find(" by seed") != std::string::npos ||
                         (then + here).find(" stratified") != std::string::npos;
-  return anywhere && (then != here || ValueIn(saved, "data.seed") != ValueIn(now, "data.seed"));
+  return anywhere && (then != here || of(saved, "data.seed") != of(now, "data.seed"));
 }
 
 std::string OtherData(const Positions& saved, const Positions& now) {
-  const std::string then = RowsOf(saved), here = RowsOf(now);
-  if (!then.empty() && !here.empty() && then != here) {
-    return fmt::format("data.train has {} rows here and had {} there", here, then);
+  const std::string *const then = OrderText(saved, kRows), *const here = OrderText(now, kRows);
+  if (then != nullptr && here != nullptr && *then != *here) {
+    return fmt::format("data.train has {} rows here and had {} there", *here, *then);
   }
   if (!saved.labels || !now.labels) return "";
   if (*saved.labels != *now.labels) return "the rows of data.train have other labels here than there";
@@ -425,23 +429,15 @@ std::string OtherData(const Positions& saved, const Positions& now) {
 }
 
 DataFingerprint FingerprintIn(const Positions& saved) {
-  DataFingerprint print;
-  const std::string rows = RowsOf(saved);
-  if (!saved.labels) return print;
-  std::from_chars(rows.data(), rows.data() + rows.size(), print.rows);  // stays 0 where they are without end
-  print.labels = *saved.labels;
-  print.features = saved.features;
-  return print;
+  if (!saved.labels) return {};
+  return {RowsOf(saved).value_or(0), *saved.labels, saved.features};
 }
 
 bool AllEpochsTaken(const Positions& saved, const Config& config) {
-  int64_t rows = 0;
-  if (!config.train.epochs) return false;
-  const std::string text = RowsOf(saved);
-  if (std::from_chars(text.data(), text.data() + text.size(), rows).ec != std::errc()) return false;
-  if (rows <= HeldOutRows(config.data, rows)) return false;
+  const std::optional<int64_t> rows = RowsOf(saved);
+  if (!config.train.epochs || !rows || *rows <= HeldOutRows(config.data, rows)) return false;
   for (size_t worker = 0; worker < saved.local_steps.size(); ++worker) {
-    OrderSpec spec = OrderSpecOf(config, rows, static_cast<int>(worker), static_cast<int>(Workers(saved)));
+    OrderSpec spec = OrderSpecOf(config, *rows, static_cast<int>(worker), static_cast<int>(Workers(saved)));
     spec.devices = saved.devices;
     spec.in_step = saved.in_step;
     spec.chunk = saved.chunk;
@@ -454,19 +450,16 @@ bool AllEpochsTaken(const Positions& saved, const Config& config) {
 }
 
 std::string PositionsDiffer(const Positions& saved, const Positions& now) {
-  for (const auto& entry : now.order) {
-    const auto was = std::find_if(saved.order.begin(), saved.order.end(),
-                                  [&](const auto& other) { return other.first == entry.first; });
-    if (was != saved.order.end() && Meaning(*was) == Meaning(entry)) continue;
-    const char* const unsaid = entry.first == kCache ? "memory" : "not known";
-    const std::string before = was == saved.order.end() ? unsaid : was->second;
-    return fmt::format("{} = {} here and {} in the checkpoint", entry.first, entry.second, before);
+  for (const auto& [key, text] : now.order) {
+    const std::string* const was = OrderText(saved, key);
+    if (was != nullptr && Meaning(key, *was) == Meaning(key, text)) continue;
+    const char* const unsaid = key == kCache ? "memory" : "not known";
+    return fmt::format("{} = {} here and {} in the checkpoint", key, text, was == nullptr ? unsaid : *was);
   }
   for (const auto& [key, text] : saved.order) {
-    const bool here = std::any_of(now.order.begin(), now.order.end(),
-                                  [&, name = key](const auto& entry) { return entry.first == name; });
-    if (!here && key == kCache) return fmt::format("{} = memory here and {} in the checkpoint", key, text);
-    if (!here) return fmt::format("{} = {} in the checkpoint, and not here", key, text);
+    if (OrderText(now, key) != nullptr) continue;
+    if (key == kCache) return fmt::format("{} = memory here and {} in the checkpoint", key, text);
+    return fmt::format("{} = {} in the checkpoint, and not here", key, text);
   }
   return "";
 }
