@@ -114,22 +114,26 @@ TEST_CASE("data plan: whoever takes over from whom, every batch of every epoch i
   }
 }
 
-TEST_CASE("data plan: what is left is dealt in its order to the workers in turn, then whole epochs") {
+// Rows in batches of one, in their order, for one of two workers.
+OrderSpec InOrder(int64_t rows, int worker) {
   OrderSpec spec;
-  spec.rows = 10;
+  spec.rows = rows;
   spec.shuffle = false;
+  spec.worker = worker;
   spec.workers = 2;
+  return spec;
+}
+
+TEST_CASE("data plan: what is left is dealt in its order to the workers in turn, then whole epochs") {
   // Of 10 batches in turns of two workers, batches 0, 2, 4 and 1 are taken.
   const DataPlan plan = *Replan({}, {1, {3, 1}}, 10);
   const std::shared_ptr<const RemainingData> rest = RemainingData::Of(plan, 10);
-  std::vector<std::vector<int64_t>> read(2);
-  for (spec.worker = 0; spec.worker < 2; ++spec.worker) {
-    StepRows rows(spec, 2);
+  std::vector<int64_t> read[2];
+  for (const int worker : {0, 1}) {
+    StepRows rows(InOrder(10, worker), 2);
     rows.Follow(rest);
     gpu::Span<const int64_t> batch;
-    for (int64_t step = 0; rows.Read(step, &batch); ++step) {
-      read[static_cast<size_t>(spec.worker)].push_back(batch[0]);
-    }
+    for (int64_t step = 0; rows.Read(step, &batch); ++step) read[worker].push_back(batch[0]);
   }
   CHECK(read[0] == std::vector<int64_t>{3, 6, 8, 0, 2, 4, 6, 8});
   CHECK(read[1] == std::vector<int64_t>{5, 7, 9, 1, 3, 5, 7, 9});
@@ -155,12 +159,7 @@ TEST_CASE("data plan: epochs that are complete leave no trace, however many ther
 }
 
 TEST_CASE("data plan: a worker whose share of a begun epoch is empty goes on with the next") {
-  OrderSpec spec;
-  spec.rows = 4;
-  spec.shuffle = false;
-  spec.worker = 1;
-  spec.workers = 2;
-  StepRows order(spec);
+  StepRows order(InOrder(4, 1));
   order.Follow(RemainingData::Of(*Replan({}, {1, {3}}, 4), 4));  // batch 3 is left: worker 0's
   CHECK(order.PlaceOf(0).epoch == 1);
   CHECK(order.PlaceOf(0).batches == 2);
@@ -168,11 +167,7 @@ TEST_CASE("data plan: a worker whose share of a begun epoch is empty goes on wit
 }
 
 TEST_CASE("data plan: in step a worker whose share of a begun epoch is empty has steps without rows there") {
-  OrderSpec spec;
-  spec.rows = 4;
-  spec.shuffle = false;
-  spec.worker = 1;
-  spec.workers = 2;
+  OrderSpec spec = InOrder(4, 1);
   spec.in_step = true;
   StepRows order(spec);
   order.Follow(RemainingData::Of(*Replan({}, {1, {3}}, 4), 4));  // batch 3 is left: worker 0's

@@ -8,7 +8,8 @@
 namespace dtrain {
 namespace {
 
-OrderSpec SpecOf(int64_t rows, int64_t batch_size, Split split, int worker, int workers) {
+OrderSpec SpecOf(int64_t rows, int64_t batch_size, Split split = Split::kShard, int worker = 0,
+                 int workers = 1) {
   OrderSpec spec;
   spec.rows = rows;
   spec.batch_size = batch_size;
@@ -18,13 +19,19 @@ OrderSpec SpecOf(int64_t rows, int64_t batch_size, Split split, int worker, int 
   return spec;
 }
 
+void Append(gpu::Span<const int64_t> more, std::vector<int64_t>* rows) {
+  rows->insert(rows->end(), more.begin(), more.end());
+}
+
 std::vector<int64_t> RowsOf(StepRows* order, int64_t epoch) {
   std::vector<int64_t> rows;
-  for (int64_t b = 0; b < order->steps_per_epoch(); ++b) {
-    const gpu::Span<const int64_t> batch = order->Rows(epoch, b);
-    rows.insert(rows.end(), batch.begin(), batch.end());
-  }
+  for (int64_t b = 0; b < order->steps_per_epoch(); ++b) Append(order->Rows(epoch, b), &rows);
   return rows;
+}
+
+std::vector<int64_t> RowsOf(const OrderSpec& spec, int64_t epoch) {
+  StepRows order(spec);
+  return RowsOf(&order, epoch);
 }
 
 std::vector<int64_t> Sorted(std::vector<int64_t> rows) {
@@ -42,54 +49,46 @@ TEST_CASE("order: with shard every row is read once per epoch, by one of the wor
   for (const int workers : {1, 2, 3, 7}) {
     std::vector<int64_t> all;
     for (int worker = 0; worker < workers; ++worker) {
-      StepRows order(SpecOf(103, 10, Split::kShard, worker, workers));
-      const std::vector<int64_t> rows = RowsOf(&order, 4);
-      all.insert(all.end(), rows.begin(), rows.end());
+      Append(RowsOf(SpecOf(103, 10, Split::kShard, worker, workers), 4), &all);
     }
     CHECK(Sorted(all) == Counting(0, 103));
   }
 }
 
 TEST_CASE("order: with shard the batches of n workers in turn are those of one worker") {
-  StepRows alone(SpecOf(100, 10, Split::kShard, 0, 1));
-  std::vector<int64_t> expected = RowsOf(&alone, 2), plan;
+  std::vector<int64_t> plan;
   StepRows first(SpecOf(100, 10, Split::kShard, 0, 2)), second(SpecOf(100, 10, Split::kShard, 1, 2));
   for (int64_t b = 0; b < 5; ++b) {
-    for (StepRows* order : {&first, &second}) {
-      const gpu::Span<const int64_t> rows = order->Rows(2, b);
-      plan.insert(plan.end(), rows.begin(), rows.end());
-    }
+    for (StepRows* order : {&first, &second}) Append(order->Rows(2, b), &plan);
   }
-  CHECK(plan == expected);
+  CHECK(plan == RowsOf(SpecOf(100, 10), 2));
 }
 
 TEST_CASE("order: with full each worker reads every row once per epoch, in an order of its own") {
-  StepRows first(SpecOf(103, 10, Split::kFull, 0, 2)), second(SpecOf(103, 10, Split::kFull, 1, 2));
-  const std::vector<int64_t> a = RowsOf(&first, 0), b = RowsOf(&second, 0);
+  const std::vector<int64_t> a = RowsOf(SpecOf(103, 10, Split::kFull, 0, 2), 0),
+                             b = RowsOf(SpecOf(103, 10, Split::kFull, 1, 2), 0);
   CHECK(Sorted(a) == Counting(0, 103));
   CHECK(Sorted(b) == Counting(0, 103));
   CHECK(a != b);
 }
 
 TEST_CASE("order: epochs and seeds differ, and an epoch does not depend on those before") {
-  OrderSpec spec = SpecOf(50, 10, Split::kShard, 0, 1);
-  StepRows order(spec), fresh(spec);
+  OrderSpec spec = SpecOf(50, 10);
+  StepRows order(spec);
   const std::vector<int64_t> zero = RowsOf(&order, 0), one = RowsOf(&order, 1);
   CHECK(zero != one);
-  CHECK(RowsOf(&fresh, 1) == one);
+  CHECK(RowsOf(spec, 1) == one);
   CHECK(RowsOf(&order, 0) == zero);
   spec.seed = 2;
-  StepRows other(spec);
-  CHECK(RowsOf(&other, 0) != zero);
+  CHECK(RowsOf(spec, 0) != zero);
 }
 
 TEST_CASE("order: without shuffle rows come as they lie, after the held-out ones") {
-  OrderSpec spec = SpecOf(25, 10, Split::kShard, 0, 1);
+  OrderSpec spec = SpecOf(25, 10);
   spec.shuffle = false;
   spec.first_row = 7;
-  StepRows order(spec);
-  CHECK(RowsOf(&order, 0) == Counting(7, 25));
-  CHECK(RowsOf(&order, 5) == Counting(7, 25));
+  CHECK(RowsOf(spec, 0) == Counting(7, 25));
+  CHECK(RowsOf(spec, 5) == Counting(7, 25));
 }
 
 TEST_CASE("order: the short last batch is kept or dropped") {
@@ -98,8 +97,7 @@ TEST_CASE("order: the short last batch is kept or dropped") {
   CHECK(kept.steps_per_epoch() == 3);
   CHECK(kept.Rows(0, 2).size == 5);
   spec.drop_short = true;
-  StepRows dropped(spec);
-  CHECK(dropped.steps_per_epoch() == 2);
+  CHECK(StepRows(spec).steps_per_epoch() == 2);
   spec.rows = 30;
   CHECK(StepRows(spec).steps_per_epoch() == 3);
 }
@@ -108,11 +106,11 @@ TEST_CASE("order: a worker of d devices takes d of its batches at once, and at t
   for (const Split split : {Split::kShard, Split::kFull}) {
     for (const int worker : {0, 1}) {
       OrderSpec spec = SpecOf(95, 10, split, worker, 2);  // 10 batches: 5 of each worker with shard
-      StepRows single(spec);
+      const std::vector<int64_t> single = RowsOf(spec, 3);
       spec.devices = 2;
       StepRows order(spec);
       CHECK(order.steps_per_epoch() == (split == Split::kShard ? 3 : 5));
-      CHECK(RowsOf(&order, 3) == RowsOf(&single, 3));
+      CHECK(RowsOf(&order, 3) == single);
       CHECK(order.Rows(3, 1).size == 20);
       const int64_t last_rows = order.Rows(3, order.steps_per_epoch() - 1).size;
       CHECK(last_rows == (split == Split::kFull ? 15 : worker == 0 ? 10 : 5));
@@ -124,16 +122,12 @@ TEST_CASE("order: n workers of d devices take the rows of n * d workers of one i
   for (int64_t step = 0; step < 3; ++step) {
     std::vector<int64_t> plan, expected;
     for (int worker = 0; worker < 6; ++worker) {
-      StepRows order(SpecOf(180, 10, Split::kShard, worker, 6));
-      const gpu::Span<const int64_t> rows = order.Rows(1, step);
-      expected.insert(expected.end(), rows.begin(), rows.end());
+      Append(StepRows(SpecOf(180, 10, Split::kShard, worker, 6)).Rows(1, step), &expected);
     }
     for (int worker = 0; worker < 2; ++worker) {
       OrderSpec spec = SpecOf(180, 10, Split::kShard, worker, 2);
       spec.devices = 3;
-      StepRows order(spec);
-      const gpu::Span<const int64_t> rows = order.Rows(1, step);
-      plan.insert(plan.end(), rows.begin(), rows.end());
+      Append(StepRows(spec).Rows(1, step), &plan);
     }
     CHECK(Sorted(plan) == Sorted(expected));
   }
@@ -169,14 +163,13 @@ TEST_CASE("order: in step all workers have as many steps, and the last one may h
       for (int worker = 0; worker < workers; ++worker) {
         OrderSpec spec = SpecOf(101, 10, Split::kShard, worker, workers);  // 11 batches
         spec.devices = devices;
-        StepRows own(spec);
+        const std::vector<int64_t> own = RowsOf(spec, 3);
         spec.in_step = true;
         StepRows order(spec);
         CHECK(order.steps_per_epoch() == CeilDiv(CeilDiv(11, workers), devices));
         CHECK(order.PlaceOf(order.steps_per_epoch()).epoch == 1);
-        CHECK(RowsOf(&order, 3) == RowsOf(&own, 3));
-        const std::vector<int64_t> rows = RowsOf(&order, 3);
-        all.insert(all.end(), rows.begin(), rows.end());
+        CHECK(RowsOf(&order, 3) == own);
+        Append(own, &all);
       }
       CHECK(Sorted(all) == Counting(0, 101));
     }
@@ -190,23 +183,21 @@ TEST_CASE("order: in step all workers have as many steps, and the last one may h
 
 TEST_CASE(
     "order: workers end epochs in step in sync alone, where rounds have all of them and share the rows") {
-  Config config;
-  config.cluster.worker.assign(3, "");
-  CHECK_FALSE(EndsInStep(config));
-  config.train.mode = TrainMode::kSync;
-  CHECK(EndsInStep(config));
-  config.train.aggregate = 3;
-  CHECK(EndsInStep(config));
-  config.data.split = Split::kFeed;
-  CHECK(EndsInStep(config));
-  config.data.split = Split::kFull;
-  CHECK_FALSE(EndsInStep(config));
-  config.data.split = Split::kShard;
-  config.train.aggregate = 2;
-  CHECK_FALSE(EndsInStep(config));
-  config.train.aggregate.reset();
-  config.train.mode = TrainMode::kSsp;
-  CHECK_FALSE(EndsInStep(config));
+  const auto in_step = [](TrainMode mode, std::optional<int64_t> aggregate, Split split) {
+    Config config;
+    config.cluster.worker.assign(3, "");
+    config.train.mode = mode;
+    config.train.aggregate = aggregate;
+    config.data.split = split;
+    return EndsInStep(config);
+  };
+  CHECK(in_step(TrainMode::kSync, std::nullopt, Split::kShard));
+  CHECK(in_step(TrainMode::kSync, 3, Split::kShard));
+  CHECK(in_step(TrainMode::kSync, 3, Split::kFeed));
+  CHECK_FALSE(in_step(TrainMode::kSync, 3, Split::kFull));
+  CHECK_FALSE(in_step(TrainMode::kSync, 2, Split::kShard));
+  CHECK_FALSE(in_step(TrainMode::kAsync, std::nullopt, Split::kShard));
+  CHECK_FALSE(in_step(TrainMode::kSsp, std::nullopt, Split::kShard));
 }
 
 TEST_CASE("order: a run ends at the first reached of train.steps and the epochs of all workers") {
@@ -250,7 +241,7 @@ TEST_CASE("order: more steps of epochs than can be counted are as many as can be
 }
 
 TEST_CASE("order: every row comes first about equally often") {
-  StepRows order(SpecOf(10, 1, Split::kShard, 0, 1));
+  StepRows order(SpecOf(10, 1));
   std::vector<int> first(10);
   for (int64_t epoch = 0; epoch < 10000; ++epoch) ++first[order.Rows(epoch, 0)[0]];
   for (const int count : first) {
@@ -268,16 +259,15 @@ TEST_CASE("order: workers that share permutations read what they would have read
   // Not in step, and back again.
   for (const auto& [worker, epoch] :
        std::vector<std::pair<int, int64_t>>{{0, 0}, {1, 0}, {1, 1}, {0, 1}, {2, 0}, {2, 2}, {1, 0}}) {
-    StepRows alone(SpecOf(100, 8, Split::kShard, worker, 3));
-    CHECK(RowsOf(&orders[static_cast<size_t>(worker)], epoch) == RowsOf(&alone, epoch));
+    CHECK(RowsOf(&orders[static_cast<size_t>(worker)], epoch) ==
+          RowsOf(SpecOf(100, 8, Split::kShard, worker, 3), epoch));
   }
 }
 
 TEST_CASE("order: a large permutation is made with pauses for other work, one for all that share it") {
   int pauses = 0;
   Permutations shared([&pauses] { ++pauses; });
-  OrderSpec spec;
-  spec.rows = int64_t{3} << 20;
+  const OrderSpec spec = SpecOf(int64_t{3} << 20, 1);
   const Permutations::Rows first = shared.Of(spec, 4);
   CHECK(pauses == 3);
   CHECK((shared.Of(spec, 4) == first));

@@ -149,25 +149,20 @@ TEST_CASE("positions: another order of the data begins anew, and names the key w
   CHECK(
       said([](Config* config) { config->data.seed = 2; }) ==
       "data.seed = 2 here and 1 in the checkpoint: the workers begin anew with the first epoch of the data");
-  CHECK(said([](Config* config) {
-          config->train.batch_size = 20;
-        }).find("train.batch_size = 20 here and 10") == 0);
-  CHECK(said([](Config* config) {
-          config->data.split = Split::kFull;
-        }).find("data.split = full here and shard") == 0);
-  CHECK(said([](Config* config) { config->data.shuffle = false; }).find("data.shuffle = false here") == 0);
-  CHECK(said([](Config* config) { config->data.validation = 5; }).find("data.validation = 5 here and 0") ==
-        0);
-  CHECK(said([](Config* config) {
-          config->data.validation_share = 0.2;
-          config->data.validation_by = HeldOutBy::kStratified;
-        }).find("data.validation = 0.2 stratified here and 0 in the checkpoint") == 0);
-  CHECK(said([](Config* config) {
-          config->data.last_batch = LastBatch::kDrop;
-        }).find("data.last_batch = drop") == 0);
-  CHECK(said([](Config* config) {
-          config->data.cache = DataCache::kNone;
-        }).find("data.cache = none here and memory in the checkpoint") == 0);
+  const auto stratified = [](Config* config) {
+    config->data.validation_share = 0.2;
+    config->data.validation_by = HeldOutBy::kStratified;
+  };
+  const std::pair<std::function<void(Config*)>, const char*> cases[] = {
+      {[](Config* config) { config->train.batch_size = 20; }, "train.batch_size = 20 here and 10"},
+      {[](Config* config) { config->data.split = Split::kFull; }, "data.split = full here and shard"},
+      {[](Config* config) { config->data.shuffle = false; }, "data.shuffle = false here"},
+      {[](Config* config) { config->data.validation = 5; }, "data.validation = 5 here and 0"},
+      {stratified, "data.validation = 0.2 stratified here and 0 in the checkpoint"},
+      {[](Config* config) { config->data.last_batch = LastBatch::kDrop; }, "data.last_batch = drop"},
+      {[](Config* config) { config->data.cache = DataCache::kNone; },
+       "data.cache = none here and memory in the checkpoint"}};
+  for (const auto& [change, text] : cases) CHECK(said(change).find(text) == 0);
   Config windows = Workers(2);
   windows.data.cache = DataCache::kFile;
   const Resumption in_memory = Resume(At(windows, 1000, {10, 12}), Workers(2), 1000);
