@@ -60,7 +60,7 @@ DataShape PeekIdx(const Config& config) {
   return shape;
 }
 
-// The same for CSV. A pipe is read once, by a worker, and not to find out its columns.
+// The same for texts. A pipe is read once, by a worker, and not to find out its columns.
 bool IsWidthGiven(const Config& config) {
   const DataSourceConfig& train = config.data.train;
   if (!ReadsPipe(train)) return GivenByConfig(config, train.path, "data.train.path");
@@ -79,26 +79,6 @@ void CheckCountable(const Config& config, bool is_here) {
       "worker above 0), and all tasks where data.train comes through a pipe, need model.outputs in its "
       "place: give it to all tasks.",
       PathText(config.data.train));
-}
-
-// Leaves the number of rows unset: counting them means reading the whole file.
-DataShape PeekCsvShape(const Config& config) {
-  const DataSourceConfig& train = config.data.train;
-  DataShape shape;
-  const bool given = IsWidthGiven(config);
-  const bool counts = HasOutputPerClass(config.model) && !config.model.outputs;
-  CheckCountable(config, !given);
-  if (HasClasses(config.model)) shape.classes = ClassesOf(config.model);
-  if (given) {
-    shape.inputs = *config.model.inputs;
-    return shape;
-  }
-  SourceInputs inputs(train.path, "data.train.path");
-  FittedColumns fitted = FitColumns(config.data, &inputs, counts);
-  if (counts) shape.classes = fitted.classes;
-  shape.inputs = fitted.inputs;
-  shape.form = std::move(fitted.form);
-  return shape;
 }
 
 // Throws if the features are to be found in files that are too large for it.
@@ -127,24 +107,30 @@ std::optional<int64_t> SaidInputs(const Config& config) {
   return (CategoryColumns(data) << *bits) + kCriteoNumbers;
 }
 
-// The same for texts of sparse rows.
-DataShape PeekSparseShape(const Config& config, Scan scan) {
-  const bool csv = config.data.train.format == DataFormat::kCsv;
-  const bool is_here = !ReadsPipe(config.data.train) && FirstMissing(config.data.train.path).empty();
-  const bool in_header = csv && config.data.by_column && is_here;
-  const std::optional<int64_t> said = in_header ? std::nullopt : SaidInputs(config);
+// Leaves the number of rows of texts unset: counting them means reading the whole file.
+DataShape PeekText(const Config& config, Scan scan) {
+  const DataSourceConfig& train = config.data.train;
+  const bool sparse = HasSparseRows(config.data), csv = train.format == DataFormat::kCsv;
+  const bool is_here = !ReadsPipe(train) && FirstMissing(train.path).empty();
+  const bool in_header = csv && is_here && (!sparse || config.data.by_column);
+  std::optional<int64_t> said;
+  if (!in_header) said = sparse ? SaidInputs(config) : config.model.inputs;
   if (!is_here && !said) IsWidthGiven(config);  // throws
   CheckCountable(config, is_here);
   const bool counts = HasOutputPerClass(config.model) && !config.model.outputs;
-  if (!csv && !said) CheckScan(config, scan);
-  SparseFacts facts;
-  if (csv && counts) {
-    SourceInputs inputs(config.data.train.path, "data.train.path");
-    facts.classes = FitColumns(config.data, &inputs, /*counts_classes=*/true).classes;
-  }
-  if (csv && !said) facts.inputs = RowFiles(config.data, {}, 0).inputs();
-  if (!csv && (!said || counts)) facts = ScanSparseRows(config.data);
   DataShape shape;
+  SparseFacts facts;
+  if (!csv) {
+    if (!said) CheckScan(config, scan);
+    if (!said || counts) facts = ScanSparseRows(config.data);
+  } else if (is_here && (!sparse || counts)) {
+    SourceInputs inputs(train.path, "data.train.path");
+    FittedColumns fitted = FitColumns(config.data, &inputs, counts);
+    facts.classes = fitted.classes;
+    facts.inputs = fitted.inputs;
+    if (!sparse) shape.form = std::move(fitted.form);
+  }
+  if (csv && sparse && !said) facts.inputs = RowFiles(config.data, {}, 0).inputs();
   shape.inputs = said.value_or(facts.inputs);
   if (HasClasses(config.model)) shape.classes = counts ? facts.classes : ClassesOf(config.model);
   return shape;
@@ -205,8 +191,6 @@ SetSize IdxSize(const DataSourceConfig& source, const std::string& section) {
 // Estimates the rows from the lines of the first MiB of the first file, because a number takes from two to
 // more than twenty bytes.
 SetSize CsvSize(const DataSourceConfig& source, const std::string& section, int64_t inputs) {
-  if (ReadsPipe(source)) return {std::nullopt, 0};
-  if (!FirstMissing(source.path).empty()) return {};
   const SourceInputs files(source.path, section + ".path");
   InputBytes file(files.files()[0], files.key());
   std::vector<char> sample(1 << 20);
@@ -222,8 +206,6 @@ SetSize CsvSize(const DataSourceConfig& source, const std::string& section, int6
 // The same for sparse rows.
 SetSize SparseSizeOf(const DataConfig& data, const DataSourceConfig& source, const std::string& section,
                      int64_t inputs) {
-  if (ReadsPipe(source)) return {std::nullopt, 0};
-  if (!FirstMissing(source.path).empty()) return {};
   SparseSize size;
   if (source.format == DataFormat::kCsv) {
     size.rows = CsvSize(source, section, inputs).rows.value_or(0);
@@ -246,27 +228,20 @@ SetSize SyntheticSize(const DataSourceConfig& source, int64_t digit_rows) {
 
 SetSize SizeOf(const DataConfig& data, const DataSourceConfig& source, const std::string& section,
                int64_t inputs, int64_t digit_rows) {
-  if (IsText(source.format) && HasSparseRows(data)) return SparseSizeOf(data, source, section, inputs);
-  switch (source.format) {
-    case DataFormat::kIdx:
-      return IdxSize(source, section);
-    case DataFormat::kCsv:
-      return CsvSize(source, section, inputs);
-    case DataFormat::kSynthetic:
-      return SyntheticSize(source, digit_rows);
-    default:
-      return {};
-  }
+  if (source.format == DataFormat::kIdx) return IdxSize(source, section);
+  if (source.format == DataFormat::kSynthetic) return SyntheticSize(source, digit_rows);
+  if (ReadsPipe(source)) return {std::nullopt, 0};
+  if (!FirstMissing(source.path).empty() || !IsText(source.format)) return {};
+  return HasSparseRows(data) ? SparseSizeOf(data, source, section, inputs) : CsvSize(source, section, inputs);
 }
 
 }  // namespace
 
 DataShape PeekShape(const Config& config, Scan scan) {
   const DataConfig& data = config.data;
-  DataShape shape = data.train.format == DataFormat::kIdx   ? PeekIdx(config)
-                    : HasSparseRows(data)                   ? PeekSparseShape(config, scan)
-                    : data.train.format == DataFormat::kCsv ? PeekCsvShape(config)
-                                                            : PeekSynthetic(config);
+  DataShape shape = data.train.format == DataFormat::kIdx ? PeekIdx(config)
+                    : IsText(data.train.format)           ? PeekText(config, scan)
+                                                          : PeekSynthetic(config);
   if (!shape.rows.has_value()) return shape;
   shape.held_out = HeldOutRows(data, shape.rows);
   if (shape.held_out >= *shape.rows) {
