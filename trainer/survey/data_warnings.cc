@@ -16,8 +16,6 @@
 #include "trainer/order/held_out.h"
 #include "trainer/rows/csv_columns.h"
 #include "trainer/rows/vw_line.h"
-#include "trainer/sets/class_weights.h"
-#include "trainer/sets/load_data.h"
 
 namespace dtrain {
 namespace {
@@ -113,22 +111,12 @@ std::vector<int64_t> NarrowByScale(const FittedScale& scale) {
 
 std::vector<int64_t> NarrowByRange(gpu::MatrixView<const float> rows) {
   if (rows.rows == 0) return {};
-  std::vector<float> min(rows.row(0), rows.row(1)), max = min;
-  for (int64_t r = 1; r < rows.rows; ++r) {
-    const float* const row = rows.row(r);
-    for (size_t c = 0; c < min.size(); ++c) {
-      min[c] = std::min(min[c], row[c]);
-      max[c] = std::max(max[c], row[c]);
-    }
+  FittedScale range = FitScale(FeatureScale::kUnit, rows);
+  for (size_t c = 0; c < range.shift.size(); ++c) {
+    const double width = range.factor[c] == 0 ? 0 : 1 / range.factor[c];
+    range.shift[c] = std::max(std::fabs(range.shift[c]), std::fabs(range.shift[c] + width));
   }
-  std::vector<int64_t> narrow;
-  for (size_t c = 0; c < min.size(); ++c) {
-    const double width = static_cast<double>(max[c]) - min[c];
-    if (IsNarrow(width, std::max(std::fabs(min[c]), std::fabs(max[c])))) {
-      narrow.push_back(static_cast<int64_t>(c));
-    }
-  }
-  return narrow;
+  return NarrowByScale(range);
 }
 
 // Returns the columns that features are read from, -1 for those that are no numbers of the file: one for each
@@ -230,9 +218,7 @@ LabelCounts CountLabels(const LoadedData& data, int64_t validation) {
   if (HasLabels(data.train.get()) && data.train->class_rows() != nullptr && validation > kMaxRead) {
     counts.trained = *data.train->class_rows();
   } else if (HasLabels(data.train.get())) {
-    ClassCounts of_train = CountClasses(*data.train, validation);
-    counts.held_out = std::move(of_train.held_out);
-    counts.trained = std::move(of_train.trained);
+    static_cast<ClassCounts&>(counts) = CountClasses(*data.train, validation);
   }
   if (HasLabels(data.test.get())) counts.test = CountClasses(*data.test, 0, *data.test->rows());
   return counts;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "trainer/config/config.h"
+#include "trainer/sets/class_weights.h"
 #include "trainer/sets/load_data.h"
 #include "trainer/sets/source.h"
 
@@ -17,11 +18,9 @@ namespace dtrain {
 // fails.
 std::vector<std::string> DataWarnings(const Config& config, const LoadedData& data);
 
-// LabelCounts: how often each class occurs in each part of the data, by class, up to the largest one that
-// occurs. Empty if the part has no rows, no end, or targets instead of labels.
-struct LabelCounts {
-  std::vector<int64_t> held_out;  // the first data.validation training rows
-  std::vector<int64_t> trained;   // the other training rows
+// LabelCounts: how often each class occurs in each part of the data. Empty if the part has no rows, no end,
+// or targets instead of labels.
+struct LabelCounts : ClassCounts {
   std::vector<int64_t> test;
 };
 
