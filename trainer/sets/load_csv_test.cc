@@ -77,8 +77,7 @@ TEST_CASE("csv: labels -1 and 1 are the names of their classes, in a test table 
   Config config = CsvConfig(ModelKind::kLogistic, "a,y\n1,-1\n2,+1.0\n3,1\n", "y");
   config.data.test = CsvSource("test.csv", "a,y\n5,1.0\n6,-1\n", "y");
   for (const DataCache cache : {DataCache::kMemory, DataCache::kNone, DataCache::kFile}) {
-    config.data.cache = cache;
-    config.data.cache_dir = NewCacheDirectory();
+    SetCache(cache, &config);
     const LoadedData data = LoadData(config);
     CHECK(data.form.classes == SignedClasses());
     CHECK(RowsOf(*data.train).labels == std::vector<int32_t>{0, 1, 1});

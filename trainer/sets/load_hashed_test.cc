@@ -27,6 +27,17 @@ std::string Id(const std::string& column, const std::string& text = "") {
   return fmt::format("{}", HashedColumn(column, kBits).NumberOf(text));
 }
 
+// The same for a model that has the hashed columns apart.
+Config Apart(const std::string& content, const std::vector<std::string>& hash) {
+  Config config = Hashed(content, hash);
+  config.model.kind = ModelKind::kWideDeep;
+  config.model.head = ModelHead::kLogistic;
+  config.model.columns = static_cast<int64_t>(hash.size());
+  config.model.column_bits = kBits;
+  config.data.by_column = true;
+  return config;
+}
+
 const char kTable[] = "url,age,y,plan\na.org,7,1,pro\nb.org,0,0,\n";
 
 std::vector<std::string> RowsOfTable() {
@@ -116,12 +127,7 @@ TEST_CASE("hashed csv: the label and columns that are left out are no hashed col
 }
 
 TEST_CASE("hashed csv: with columns apart each has its own features, and behind them are the numbers") {
-  Config config = Hashed(kTable, {"url", "plan"});
-  config.model.kind = ModelKind::kWideDeep;
-  config.model.head = ModelHead::kLogistic;
-  config.model.columns = 2;
-  config.model.column_bits = kBits;
-  config.data.by_column = true;
+  Config config = Apart(kTable, {"url", "plan"});
   CHECK(PeekShape(config).inputs == (2 << kBits) + 1);
   const std::string age = fmt::format("{}", 2 << kBits);
   const auto plan = [](const std::string& text) {
@@ -136,12 +142,7 @@ TEST_CASE("hashed csv: with columns apart each has its own features, and behind 
 }
 
 TEST_CASE("hashed csv: the scale of numbers is that of the training rows, and the same wherever they lie") {
-  Config config = Hashed("url,y,age,size\na,1,0,5\nb,0,6,5\nc,0,3,5\nd,1,1000,1000\n", {"url"});
-  config.model.kind = ModelKind::kWideDeep;
-  config.model.head = ModelHead::kLogistic;
-  config.model.columns = 1;
-  config.model.column_bits = kBits;
-  config.data.by_column = true;
+  Config config = Apart("url,y,age,size\na,1,0,5\nb,0,6,5\nc,0,3,5\nd,1,1000,1000\n", {"url"});
   config.data.numbers = NumberScale::kPlain;
   config.data.scale = FeatureScale::kStandard;
   config.data.fit_rows = 3;

@@ -219,8 +219,7 @@ TEST_CASE("sparse: lines of Vowpal Wabbit have weights, and the width that their
   CHECK(PeekShape(config).inputs == 1 << 18);
   CHECK(EpochOf(config) == std::vector<std::string>{"1: 7=1 9=0.5 *2.5", "0: 8=1 *1", ""});
   for (const DataCache cache : {DataCache::kNone, DataCache::kFile}) {
-    config.data.cache = cache;
-    config.data.cache_dir = NewCacheDirectory();
+    SetCache(cache, &config);
     CHECK(EpochOf(config) == std::vector<std::string>{"1: 7=1 9=0.5 *2.5", "0: 8=1 *1", ""});
   }
   config.data.cache = DataCache::kMemory;

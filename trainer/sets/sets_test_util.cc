@@ -20,6 +20,11 @@ std::string NewCacheDirectory() {
   return path;
 }
 
+void SetCache(DataCache cache, Config* config) {
+  config->data.cache = cache;
+  config->data.cache_dir = NewCacheDirectory();
+}
+
 std::string Table(int64_t rows) {
   const CounterRandom random(5);
   std::string text = "id,city,income,kind\n";
@@ -37,9 +42,8 @@ Config TableConfig(const std::string& content, DataCache cache) {
   config.model.outputs = 2;
   config.data.categories = {"city"};
   config.data.missing = MissingValues::kIndicator;
-  config.data.cache = cache;
+  SetCache(cache, &config);
   config.data.shuffle_rows = 300;
-  config.data.cache_dir = NewCacheDirectory();
   config.train.batch_size = 10;
   config.train.epochs = 2;
   return config;

@@ -18,6 +18,8 @@ bool Has(const std::string& text, const std::string& part);
 
 // Returns a directory that nobody has.
 std::string NewCacheDirectory();
+// Sets data.cache, in such a directory.
+void SetCache(DataCache cache, Config* config);
 
 // Returns a table of numbered rows, whose first feature is the number: id, city, income, kind, with gaps.
 std::string Table(int64_t rows);

@@ -31,10 +31,15 @@ std::string ManyRows(int count, int first = 0, bool ones = false) {
   return content;
 }
 
+Config WideConfig(const std::string& content) {
+  Config config = LibsvmConfig(ModelKind::kLogistic, content);
+  config.model.inputs = 100'000;
+  return config;
+}
+
 TEST_CASE("sparse streams: memory, none and file give every row, none and file in the same order") {
   for (const bool ones : {false, true}) {
-    Config config = LibsvmConfig(ModelKind::kLogistic, ManyRows(7000, 0, ones));
-    config.model.inputs = 100'000;
+    Config config = WideConfig(ManyRows(7000, 0, ones));
     config.data.shuffle_rows = 2000;
     config.data.cache_dir = NewCacheDirectory();
     for (const bool shuffle : {false, true}) {
@@ -66,8 +71,7 @@ TEST_CASE("sparse streams: the workers' shares are all rows, each once, of sever
   const auto all = SortedRows(EpochOf(config));
   CHECK(all.size() == 5500);
   for (const DataCache cache : {DataCache::kNone, DataCache::kFile}) {
-    config.data.cache = cache;
-    config.data.cache_dir = NewCacheDirectory();
+    SetCache(cache, &config);
     for (const int workers : {1, 2, 3}) {
       CAPTURE(workers);
       std::vector<std::string> together;
@@ -81,12 +85,10 @@ TEST_CASE("sparse streams: the workers' shares are all rows, each once, of sever
 }
 
 TEST_CASE("sparse streams: labels, fingerprints and counts of classes are those of rows in memory") {
-  Config config = LibsvmConfig(ModelKind::kLogistic, ManyRows(3000));
-  config.model.inputs = 100'000;
+  Config config = WideConfig(ManyRows(3000));
   const LoadedData memory = LoadAsRun(config);
   for (const DataCache cache : {DataCache::kNone, DataCache::kFile}) {
-    config.data.cache = cache;
-    config.data.cache_dir = NewCacheDirectory();
+    SetCache(cache, &config);
     const LoadedData data = LoadAsRun(config);
     CHECK(FingerprintOf(*data.train) == FingerprintOf(*memory.train));
     REQUIRE(data.train->class_rows() != nullptr);
@@ -107,8 +109,7 @@ TEST_CASE("sparse streams: without a table rows from files and caches are dense"
   config.model.table = TableKind::kNone;
   config.model.inputs = 4;
   for (const DataCache cache : {DataCache::kMemory, DataCache::kNone, DataCache::kFile}) {
-    config.data.cache = cache;
-    config.data.cache_dir = NewCacheDirectory();
+    SetCache(cache, &config);
     Batch batch;
     const LoadedData data = LoadAsRun(config);
     const auto source = MakeBatchSource(config, data.train, 0, 1);
@@ -124,12 +125,10 @@ TEST_CASE("sparse streams: a cache of several MiB is the rows of its files, and 
   Config config = LibsvmConfig(ModelKind::kLogistic, ManyRows(60'001));
   config.model.inputs = 200'000;
   const auto memory = EpochOf(config);
-  config.data.cache = DataCache::kFile;
-  config.data.cache_dir = NewCacheDirectory();
+  SetCache(DataCache::kFile, &config);
   CHECK((EpochOf(config) == memory));
   config = LibsvmConfig(ModelKind::kLogistic, "1 3:0.5\n");
-  config.data.cache = DataCache::kFile;
-  config.data.cache_dir = NewCacheDirectory();
+  SetCache(DataCache::kFile, &config);
   CHECK(EpochOf(config) == std::vector<std::string>{"1: 2=0.5", ""});
 }
 
@@ -137,17 +136,14 @@ TEST_CASE("sparse streams: a cache keeps ids of 8 bytes where the width needs th
   Config config = LibsvmConfig(ModelKind::kLogistic, "1 5000000000:2 4:1\n0 2:1\n1 7:1 8:1 9:3\n");
   config.model.inputs = 6'000'000'000;
   const auto memory = EpochOf(config);
-  config.data.cache = DataCache::kFile;
-  config.data.cache_dir = NewCacheDirectory();
+  SetCache(DataCache::kFile, &config);
   CHECK(EpochOf(config) == memory);
   CHECK(EpochOf(config) == memory);
 }
 
 TEST_CASE("sparse streams: a cache that is damaged is told or made anew, and other keys make another one") {
-  Config config = LibsvmConfig(ModelKind::kLogistic, ManyRows(3000));
-  config.model.inputs = 100'000;
-  config.data.cache = DataCache::kFile;
-  config.data.cache_dir = NewCacheDirectory();
+  Config config = WideConfig(ManyRows(3000));
+  SetCache(DataCache::kFile, &config);
   const auto rows = EpochOf(config);
   std::string path;
   for (const auto& entry : std::filesystem::directory_iterator(config.data.cache_dir)) {
@@ -184,23 +180,19 @@ TEST_CASE("sparse streams: a cache that is damaged is told or made anew, and oth
 }
 
 TEST_CASE("sparse streams: rows that are left out are counted once, however often they are read") {
-  Config config =
-      LibsvmConfig(ModelKind::kLogistic, ManyRows(1500) + "broken\nbroken\n" + ManyRows(1500, 1500));
-  config.model.inputs = 100'000;
+  Config config = WideConfig(ManyRows(1500) + "broken\nbroken\n" + ManyRows(1500, 1500));
   config.train.epochs = 20;
   config.data.bad_rows = BadRows::kSkip;
   config.data.bad_rows_limit = 2;
   for (const DataCache cache : {DataCache::kMemory, DataCache::kNone, DataCache::kFile}) {
-    config.data.cache = cache;
-    config.data.cache_dir = NewCacheDirectory();
+    SetCache(cache, &config);
     CHECK(LoadAsRun(config).skipped.bad == 2);
     CHECK(EpochOf(config).size() == 20 * (3000 + 300));
   }
 }
 
 TEST_CASE("sparse streams: through a pipe rows come once, in windows, sparse or dense") {
-  Config config = LibsvmConfig(ModelKind::kLogistic, ManyRows(5000));
-  config.model.inputs = 100'000;
+  Config config = WideConfig(ManyRows(5000));
   config.data.validation = 30;
   const auto memory = EpochOf(config);
   config.data.train.path = {"exec:cat " + config.data.train.path[0]};
@@ -230,8 +222,7 @@ TEST_CASE("sparse streams: through a pipe rows come once, in windows, sparse or 
 }
 
 TEST_CASE("sparse streams: a fault behind the first window of a pipe is told with its place") {
-  Config config = LibsvmConfig(ModelKind::kLogistic, ManyRows(5000) + "1 2:3:4\n");
-  config.model.inputs = 100'000;
+  Config config = WideConfig(ManyRows(5000) + "1 2:3:4\n");
   config.data.train.path = {"exec:cat " + config.data.train.path[0]};
   config.data.cache = DataCache::kNone;
   config.data.shuffle_rows = 1000;
