@@ -274,7 +274,6 @@ bool CsvReader::SkipPlainRecord() {
     Cursor at = begin_;
     at.next = stop;
     if (!EndLine(&at)) return false;
-    record_bytes_ += at.next - begin_.next;
     begin_ = at;
     return true;
   }

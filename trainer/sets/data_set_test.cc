@@ -73,8 +73,8 @@ TEST_CASE("digits: drawn when they are read, rows are those in memory") {
   CHECK(drawn.bytes().data == nullptr);
   CHECK(drawn.rows() == memory.rows());
   CHECK(drawn.classes() == memory.classes());
-  CHECK(ImagesOf(drawn, 7, 43).pixels == ImagesOf(memory, 7, 43).pixels);
-  CHECK(ImagesOf(drawn, 7, 43).labels == ImagesOf(memory, 7, 43).labels);
+  CHECK(Read(drawn, 7, 43).features == Read(memory, 7, 43).features);
+  CHECK(Read(drawn, 7, 43).labels == Read(memory, 7, 43).labels);
   CHECK(FingerprintOf(drawn).labels == FingerprintOf(memory).labels);
 }
 
