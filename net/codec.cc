@@ -3,6 +3,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 #include <algorithm>
+#include <cstring>
 
 #include "base/check.h"
 #include "base/error.h"
@@ -109,7 +110,94 @@ Message WithTensor(Encoder& encoder, const Envelope& envelope, const LentBytes& 
   return message;
 }
 
+// NewTable: puts the fields of a table into a builder. They come largest first, as flatc puts them; a field
+// that is 0 is left out.
+class NewTable {
+ public:
+  NewTable(flatbuffers::FlatBufferBuilder& builder, const LentBytes& tensor)
+      : builder_(builder), values_(Inline(builder, tensor)), begin_(builder.StartTable()) {}
+
+  template <typename Number>
+  bool Put(flatbuffers::voffset_t field, Number value) {
+    builder_.AddElement<Number>(field, value, 0);
+    return true;
+  }
+  template <typename Number>
+  bool Put(flatbuffers::voffset_t field, std::optional<Number> value) {
+    if (value) builder_.AddElement<Number>(field, *value);
+    return true;
+  }
+  bool PutTensor(flatbuffers::voffset_t field) {
+    builder_.AddOffset(field, values_);
+    return true;
+  }
+  flatbuffers::uoffset_t End() { return builder_.EndTable(begin_); }
+
+ private:
+  flatbuffers::FlatBufferBuilder& builder_;
+  const flatbuffers::Offset<flatbuffers::Vector<uint8_t>> values_;
+  const flatbuffers::uoffset_t begin_;
+};
+
+// OldTable: writes the fields of a table over those of another. Put() returns false if one of the two has the
+// field and the other has not; a tensor must have the same size.
+class OldTable {
+ public:
+  OldTable(flatbuffers::Table* table, const LentBytes& tensor) : table_(table), tensor_(tensor) {}
+
+  template <typename Number>
+  bool Put(flatbuffers::voffset_t field, Number value) {
+    return Put(field, value == 0 ? std::nullopt : std::make_optional(value));
+  }
+  template <typename Number>
+  bool Put(flatbuffers::voffset_t field, std::optional<Number> value) {
+    uint8_t* const place = table_->GetAddressOf(field);
+    if (value && place != nullptr) flatbuffers::WriteScalar(place, *value);
+    return value.has_value() == (place != nullptr);
+  }
+  bool PutTensor(flatbuffers::voffset_t field) {
+    auto* const values = table_->GetPointer<flatbuffers::Vector<uint8_t>*>(field);
+    const size_t size = tensor_.size > kInlineBytes ? 0 : tensor_.size;
+    if (values == nullptr || values->size() != size) return values == nullptr && size == 0;
+    std::memcpy(values->Data(), tensor_.data, size);
+    return true;
+  }
+
+ private:
+  flatbuffers::Table* const table_;
+  const LentBytes tensor_;
+};
+
+// Puts a message over the last one of its kind. False: they have not the same fields, and `last` is spoilt.
+template <typename PutFields>
+bool Overwrite(uint8_t* last, const Envelope& envelope, const LentBytes& tensor,
+               const PutFields& put_fields) {
+  auto* const root = flatbuffers::GetMutableRoot<flatbuffers::Table>(last);
+  OldTable head(root, {}), body(root->GetPointer<flatbuffers::Table*>(wire::Envelope::VT_BODY), tensor);
+  return head.Put(wire::Envelope::VT_RUN_ID, envelope.run_id) &&
+         head.Put(wire::Envelope::VT_RUN_EPOCH, envelope.run_epoch) &&
+         head.Put(wire::Envelope::VT_REQUEST, envelope.request) && put_fields(body);
+}
+
 }  // namespace
+
+// Nearly all messages of a run are pushes and weights, and have the fields and the size of the one before. To
+// write the new values into that one takes a third of the time that building another takes.
+template <typename Table, typename PutFields>
+Message Encoder::AsLast(Bytes* last, const Envelope& envelope, const LentBytes& tensor,
+                        const PutFields& put_fields) {
+  Message message;
+  if (!last->empty() && Overwrite(last->data(), envelope, tensor, put_fields)) {
+    message.header = Frame::Copy(last->data(), last->size());
+  } else {
+    NewTable table(Begin(), tensor);
+    put_fields(table);
+    message = Finish(envelope, flatbuffers::Offset<Table>(table.End()));
+    last->assign(builder_.GetBufferPointer(), builder_.GetBufferPointer() + builder_.GetSize());
+  }
+  message.payload = Payload(tensor);
+  return message;
+}
 
 flatbuffers::FlatBufferBuilder& Encoder::Begin() {
   builder_.Clear();
@@ -119,9 +207,14 @@ flatbuffers::FlatBufferBuilder& Encoder::Begin() {
 Message Encoder::Push(const Envelope& envelope, uint32_t block, uint32_t examples, uint64_t checksum,
                       LentBytes gradient, uint64_t version, const PushedLoss& loss, const PushedRows& rows,
                       Compression form) {
-  return WithTensor(*this, envelope, gradient, [&](auto& builder, auto values) {
-    return wire::CreatePush(builder, examples, checksum, values, block, version, loss.mean, rows.of,
-                            rows.keys, loss.weight, static_cast<uint8_t>(form), rows.key_bytes);
+  return AsLast<wire::Push>(&last_push_, envelope, gradient, [&](auto& table) {
+    using Field = wire::Push;
+    return table.Put(Field::VT_WEIGHT, loss.weight) && table.Put(Field::VT_OF, rows.of) &&
+           table.Put(Field::VT_VERSION, version) && table.Put(Field::VT_CHECKSUM, checksum) &&
+           table.Put(Field::VT_KEY_BYTES, rows.key_bytes) && table.Put(Field::VT_KEYS, rows.keys) &&
+           table.Put(Field::VT_LOSS, loss.mean) && table.Put(Field::VT_BLOCK, block) &&
+           table.PutTensor(Field::VT_VALUES) && table.Put(Field::VT_EXAMPLES, examples) &&
+           table.Put(Field::VT_FORM, static_cast<uint8_t>(form));
   });
 }
 
@@ -136,9 +229,12 @@ Message Encoder::Pull(const Envelope& envelope, const PullHead& head, LentBytes 
 Message Encoder::Weights(const Envelope& envelope, uint64_t version, uint64_t global_step, uint32_t steps,
                          uint64_t checksum, LentBytes weights, uint32_t held_us, uint64_t evaluate,
                          Compression form) {
-  return WithTensor(*this, envelope, weights, [&](auto& builder, auto values) {
-    return wire::CreateWeights(builder, version, global_step, steps, checksum, values, held_us, evaluate,
-                               static_cast<uint8_t>(form));
+  return AsLast<wire::Weights>(&last_weights_, envelope, weights, [&](auto& table) {
+    using Field = wire::Weights;
+    return table.Put(Field::VT_EVALUATE, evaluate) && table.Put(Field::VT_CHECKSUM, checksum) &&
+           table.Put(Field::VT_GLOBAL_STEP, global_step) && table.Put(Field::VT_VERSION, version) &&
+           table.Put(Field::VT_HELD_US, held_us) && table.PutTensor(Field::VT_VALUES) &&
+           table.Put(Field::VT_STEPS, steps) && table.Put(Field::VT_FORM, static_cast<uint8_t>(form));
   });
 }
 

@@ -105,9 +105,14 @@ class Encoder {
                 LentBytes values);
 
  private:
+  using Bytes = std::vector<uint8_t>;
+
   Message FinishUnion(const Envelope& envelope, wire::Body type, flatbuffers::Offset<void> body);
+  template <typename Table, typename PutFields>
+  Message AsLast(Bytes* last, const Envelope& envelope, const LentBytes& tensor, const PutFields& put_fields);
 
   flatbuffers::FlatBufferBuilder builder_{1024};
+  Bytes last_push_, last_weights_;  // the headers of the last ones
 };
 
 // Returns the verified envelope. Returns null for a message that is truncated, damaged, of another identifier
