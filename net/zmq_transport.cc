@@ -331,8 +331,10 @@ SendResult ZmqChannel::SendFrames(ZmqPort& port, NodeId peer, Message& message) 
   }
   // libzmq accepts the other frames after the first. Only a connection that breaks at this moment loses the
   // message, as it loses any message in flight.
-  if (more != 0 && !SendFrame(socket, message.payload, 0)) DT_CHECK(errno == EAGAIN, errno);
-  message.payload = Frame();
+  if (more != 0 && !SendFrame(socket, message.payload, 0)) {
+    DT_CHECK(errno == EAGAIN, errno);
+    message.payload = Frame();
+  }
   return SendResult::kSent;
 }
 
@@ -378,7 +380,8 @@ void ZmqChannel::LookAhead() {
 }
 
 // libzmq checks its queue before it waits, so a busy channel makes no system call here. While the guard asks
-// whether the queue is empty, the channel looks before it waits. `at_once`: whether the message was there.
+// whether the queue is empty, the channel looks before it waits. `at_once`: whether the message was there;
+// only Serve() asks.
 bool ZmqChannel::TakeFromOne(ZmqPort& port, TimePoint deadline, NodeId* from, Message* message,
                              bool* at_once) {
   SendHeld();
@@ -394,7 +397,7 @@ bool ZmqChannel::TakeFromOne(ZmqPort& port, TimePoint deadline, NodeId* from, Me
       }
       taken = Take(port, 0, from, message);
     }
-    *at_once = taken == Taken::kMessage && Clock::now() - now < kNoWait;
+    *at_once = serves_ && taken == Taken::kMessage && Clock::now() - now < kNoWait;
     if (taken == Taken::kMessage) return true;
     if (EndsReceive(taken) || wait_ms == 0) return false;
   }
@@ -460,14 +463,15 @@ ZmqChannel::Taken ZmqChannel::Take(ZmqPort& port, int flags, NodeId* from, Messa
     last = std::min<size_t>(last + 1, 3);
     ReceiveRest(port.socket.get(), *slots[last]);
   }
-  if (!port.is_router && last == 1 && message->header.empty()) {
+  const size_t header_bytes = message->header.size();
+  if (!port.is_router && last == 1 && header_bytes == 0) {
     return ++port.connections == 1 ? Taken::kDropped : Taken::kConnected;
   }
-  if (last < 2) message->payload = Frame();
-  const bool first_of_connection = last == 1 && message->header.empty();
+  if (last < 2 && !message->payload.empty()) message->payload = Frame();
+  const bool first_of_connection = last == 1 && header_bytes == 0;
   const bool from_peer = !port.is_router || IsFromPeer(*slots[last], first_of_connection);
   if (from_peer && port.is_router && first_of_connection) return Taken::kDropped;
-  if (!from_peer || last < 1 || last > 2 || message->header.empty()) {
+  if (!from_peer || last < 1 || last > 2 || header_bytes == 0) {
     ++stats_.frames_dropped;
     return Taken::kDropped;
   }
@@ -479,14 +483,14 @@ ZmqChannel::Taken ZmqChannel::Take(ZmqPort& port, int flags, NodeId* from, Messa
   }
   Align(message->header);
   *from = port.is_router ? FromRoutingId(routing_id_) : port.id;
-  stats_.bytes_received += message->header.size() + message->payload.size();
+  stats_.bytes_received += header_bytes + message->payload.size();
   return Taken::kMessage;
 }
 
 // Whether the ROUTER's message has the id of a conversation that a peer may have made: nobody takes the name
 // of one that this channel has made. Tells the guard of the message; `part`: one of its frames; `first`: the
-// connection begins with it. Only then is a known peer's descriptor another one, and libzmq takes long to find
-// it: as a text, by name.
+// connection begins with it. Only then is a known peer's descriptor another one, and libzmq takes long to
+// find it: as a text, by name.
 bool ZmqChannel::IsFromPeer(Frame& part, bool first) {
   const bool well_formed = routing_id_.size() == sizeof(NodeId);
   const NodeId id = well_formed ? FromRoutingId(routing_id_) : 0;

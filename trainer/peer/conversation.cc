@@ -28,7 +28,8 @@ Conversation::Conversation(net::Channel& channel, const ClusterConfig& cluster, 
 }
 
 bool Conversation::Post(const Open& open) {
-  net::Message copy{open.message.header.Share(), open.message.payload.Share()};
+  const net::Frame& payload = open.message.payload;
+  net::Message copy{open.message.header.Share(), payload.empty() ? net::Frame() : payload.Share()};
   return channel_.Send(node_, copy) == net::SendResult::kSent;
 }
 
