@@ -284,6 +284,7 @@ bool CsvReader::ReadRecord() {
   record_.fields.clear();
   record_.unescaped.clear();
   record_.quote_faults = 0;
+  in_quotes_ = false;
   Cursor at = begin_;
   After after = After::kField;
   while (after == After::kField) after = ReadField(&at);
@@ -329,12 +330,14 @@ CsvReader::After CsvReader::ReadQuoted(Cursor* at) {
   const TextPlace place = PlaceOf(open);
   ++at->next;
   bool doubled = false;
+  in_quotes_ = true;
   while (true) {
     at->next = ScanTo(kQuotedStops, at->next);
     const bool left_open = lenient_ && at->next - open.next >= kMaxQuotedBytes;
     if (left_open || (at->next == end_ && at_end_)) {
       OnQuoteFault(place, "a quote opens here and is not closed by the file's end. Close it.");
       *at = open;
+      in_quotes_ = false;
       return ReadPlain(at, open.next, place);
     }
     if (at->next == end_) return After::kMoreBytes;
@@ -347,6 +350,7 @@ CsvReader::After CsvReader::ReadQuoted(Cursor* at) {
       break;
     }
   }
+  in_quotes_ = false;
   std::string_view text(open.next + 1, static_cast<size_t>(at->next - open.next - 1));
   at->next = SkipBlanks(at->next + 1);
   if (*at->next != delimiter_ && *at->next != '\n' && *at->next != '\r') {
@@ -395,18 +399,19 @@ void CsvReader::GoTo(TextMark mark, int64_t bytes) {
   in_record_ = false;
 }
 
-// Reads up to a line's end, because a record is parsed from its begin each time and a pipe may deliver few
-// bytes at once. False: Peek() looks at what is there.
+// Reads up to a line's end, or in a field whose quote is open up to a quote, because a record is parsed from
+// its begin each time and a pipe may deliver few bytes at once. False: Peek() looks at what is there.
 bool CsvReader::FillLine() {
   if (peeks_) return false;
-  const auto is_line_end = [](char c) { return c == '\n' || c == '\r'; };
+  const bool wants_quote = in_quotes_ && !lenient_;  // a lenient reader gives up long ones
+  const auto may_end = [&](char c) { return wants_quote ? c == '"' : c == '\n' || c == '\r'; };
   const bool after_return = end_ > begin_.next && end_[-1] == '\r';  // perhaps CR LF
   const char* fresh = nullptr;
   do {
     const int64_t kept = end_ - begin_.next;
     Fill();
     fresh = begin_.next + kept;
-  } while (!at_end_ && !after_return && std::none_of(fresh, end_, is_line_end));
+  } while (!at_end_ && !after_return && std::none_of(fresh, end_, may_end));
   return true;
 }
 

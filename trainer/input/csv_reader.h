@@ -127,6 +127,7 @@ class CsvReader : public TextReader {
   const bool lenient_ = false;
   bool peeks_ = false;      // reads nothing more of the file
   bool in_record_ = false;  // Next() has failed within a record
+  bool in_quotes_ = false;  // ReadRecord() has seen a quote that is still open
   char delimiter_ = ',';
   std::array<bool, 256> stops_{};  // the bytes at which a field without quotes ends
   TextMark record_mark_;
