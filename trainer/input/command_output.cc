@@ -28,17 +28,12 @@ namespace {
 constexpr size_t kMaxLine = 1 << 16;  // a longer line is passed on in pieces
 constexpr int kGraceMs = 2000;
 
-void Close(int* fd) {
-  if (*fd >= 0) close(*fd);
-  *fd = -1;
-}
-
 // A pipe that no other child inherits, whichever thread forks it.
-void MakePipe(const std::string& name, int* read_end, int* write_end) {
+void MakePipe(const std::string& name, FileDescriptor* read_end, FileDescriptor* write_end) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) throw NoDescriptor(name + ": no pipe", errno);
-  *read_end = ends[0];
-  *write_end = ends[1];
+  *read_end = FileDescriptor(ends[0]);
+  *write_end = FileDescriptor(ends[1]);
 }
 
 // Runs between fork and exec: only async-signal-safe calls.
@@ -85,10 +80,10 @@ class CommandOutput : public PipeSource {
   CommandOutput(const std::string& name, const std::string& command,
                 const std::vector<std::string>& environment)
       : name_(name) {
-    int output = -1, error = -1;
+    FileDescriptor output, error;
     MakePipe(name_, &output_, &output);
     MakePipe(name_, &error_, &error);
-    MakePipe(name_, &wake_[0], &wake_[1]);
+    MakePipe(name_, &wake_, &running_);
     const std::vector<const char*> variables = Environment(environment);
     const char* const arguments[] = {"/bin/sh", "-c", command.c_str(), nullptr};
     std::promise<int> started;  // 0, or the errno of fork
@@ -97,30 +92,28 @@ class CommandOutput : public PipeSource {
     thread_ = std::thread([&, started = std::move(started)]() mutable {
       const pid_t parent = getpid();
       const pid_t pid = fork();
-      if (pid == 0) BecomeShell(arguments, variables.data(), output, error, parent);
+      if (pid == 0) BecomeShell(arguments, variables.data(), output.get(), error.get(), parent);
       const int why = pid < 0 ? errno : 0;
       pid_ = pid;
-      close(output);
-      close(error);
+      output = FileDescriptor();
+      error = FileDescriptor();
       started.set_value(why);  // from here on the constructor's variables are gone
       if (why == 0) PassErrors();
     });
     const int why = failed.get();
     if (why == 0) return;
     EndErrors();
-    Close(&output_);
     throw IoError("{}: no process can be started: {}.", name_, ErrnoText(why));
   }
 
   ~CommandOutput() override {
     if (pid_ >= 0) StopGroup();
     EndErrors();
-    Close(&output_);
   }
 
   int64_t Read(char* out, int64_t size) override {
     if (pid_ < 0) return 0;
-    const ssize_t got = ReadAgain(output_, out, size);
+    const ssize_t got = ReadAgain(output_.get(), out, size);
     if (got < 0) throw IoError("{}: its output cannot be read: {}.", name_, ErrnoText(errno));
     if (got > 0) return got;
     const int status = Reap();
@@ -147,14 +140,14 @@ class CommandOutput : public PipeSource {
       WriteAll(STDERR_FILENO, line);
       if (line.size() > 1) last_line_ = line.substr(0, line.size() - 1);
     };
-    pollfd waiting[] = {{error_, POLLIN, 0}, {wake_[0], POLLIN, 0}};
+    pollfd waiting[] = {{error_.get(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
     while (true) {
       if (poll(waiting, 2, -1) < 0) {
         if (errno == EINTR) continue;
         break;
       }
       if (waiting[0].revents == 0) break;  // all that was written is read, and the command has ended
-      const ssize_t got = ReadAgain(error_, piece.data(), kMaxLine);
+      const ssize_t got = ReadAgain(error_.get(), piece.data(), kMaxLine);
       if (got <= 0) {
         waiting[0].fd = -1;  // closed: only the end is left to wait for
         continue;
@@ -169,10 +162,8 @@ class CommandOutput : public PipeSource {
   }
 
   void EndErrors() {
-    Close(&wake_[1]);
+    running_ = FileDescriptor();
     if (thread_.joinable()) thread_.join();
-    Close(&wake_[0]);
-    Close(&error_);
   }
 
   // Waits for the end of the command, and returns how it has ended.
@@ -188,17 +179,17 @@ class CommandOutput : public PipeSource {
   void StopGroup() {
     kill(-pid_, SIGTERM);
     const auto deadline = Clock::now() + std::chrono::milliseconds(kGraceMs);
-    auto ended = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));  // glibc 2.36 declares it for C only
-    if (ended >= 0) {
+    // glibc 2.36 declares it for C only.
+    const FileDescriptor ended(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
+    if (ended.get() >= 0) {
       // All that writes to the pipe is to end, not the shell alone. Nobody reads what is still written.
-      Close(&output_);
-      pollfd waiting{ended, POLLIN, 0};
+      output_ = FileDescriptor();
+      pollfd waiting{ended.get(), POLLIN, 0};
       while (true) {
         const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
         const int ready = poll(&waiting, 1, static_cast<int>(std::max<int64_t>(0, left.count())));
         if (ready >= 0 || errno != EINTR) break;
       }
-      Close(&ended);
     }
     kill(-pid_, SIGKILL);
     Reap();
@@ -206,11 +197,12 @@ class CommandOutput : public PipeSource {
 
   const std::string name_;
   std::thread thread_;
-  int output_ = -1;         // the read end of standard output
-  int error_ = -1;          // the read end of standard error
-  int wake_[2] = {-1, -1};  // its write end is closed when the command has ended
-  pid_t pid_ = -1;          // -1: it has been reaped
-  std::string last_line_;   // thread_ writes it, and has ended when it is read
+  FileDescriptor output_;  // the read end of standard output
+  FileDescriptor error_;   // the read end of standard error
+  FileDescriptor wake_;    // the read end of a pipe, whose write end is closed when the command has ended
+  FileDescriptor running_;
+  pid_t pid_ = -1;         // -1: it has been reaped
+  std::string last_line_;  // thread_ writes it, and has ended when it is read
 };
 
 }  // namespace

@@ -70,8 +70,8 @@ InputBytes::InputBytes(const std::string& path, const std::string& key)
       pipe_(path == "-" ? std::make_unique<StandardInput>() : nullptr) {
   if (pipe_ != nullptr) return;
   file_size_ = SizeOf(path, key);
-  fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd_ < 0) {
+  fd_ = FileDescriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (fd_.get() < 0) {
     throw UserError("{}: cannot be opened: {}. May this user read it?", path_, ErrnoText(errno));
   }
   FindPacking();
@@ -79,10 +79,6 @@ InputBytes::InputBytes(const std::string& path, const std::string& key)
 
 InputBytes::InputBytes(std::unique_ptr<PipeSource> pipe, std::string name)
     : path_(std::move(name)), pipe_(std::move(pipe)) {}
-
-InputBytes::~InputBytes() {
-  if (fd_ >= 0) close(fd_);
-}
 
 // Waits for no byte that decides nothing: the input may be typed.
 void InputBytes::FindPacking() {
@@ -142,14 +138,14 @@ int64_t InputBytes::ReadRaw(char* out, int64_t size) {
     return static_cast<int64_t>(count);
   }
   if (pipe_ != nullptr) return pipe_->Read(out, size);
-  const ssize_t got = ReadAgain(fd_, out, size);
+  const ssize_t got = ReadAgain(fd_.get(), out, size);
   if (got < 0) throw UnreadableError(path_, offset_, ErrnoText(errno));
   return got;
 }
 
 void InputBytes::SkipTo(int64_t byte) {
   if (CanSeek()) {
-    if (lseek(fd_, byte, SEEK_SET) != byte) throw UnreadableError(path_, byte, ErrnoText(errno));
+    if (lseek(fd_.get(), byte, SEEK_SET) != byte) throw UnreadableError(path_, byte, ErrnoText(errno));
     offset_ = byte;
     first_.clear();
     peeked_.clear();

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/file.h"
 #include "trainer/input/decoders.h"
 
 namespace dtrain {
@@ -36,7 +37,6 @@ class InputBytes {
   InputBytes(const std::string& path, const std::string& key);
   // Reads `pipe`; `name` is for messages. Reads nothing yet.
   InputBytes(std::unique_ptr<PipeSource> pipe, std::string name);
-  ~InputBytes();
   InputBytes(const InputBytes&) = delete;
   InputBytes& operator=(const InputBytes&) = delete;
 
@@ -46,7 +46,7 @@ class InputBytes {
   // The same, but from a pipe no more than has arrived: waits only for the first byte. Returns 0 at the end.
   int64_t ReadSome(void* out, int64_t size);
   // Whether SkipTo() can go back, and costs nothing.
-  bool CanSeek() const { return pipe_ == nullptr && fd_ >= 0 && !compressed(); }
+  bool CanSeek() const { return pipe_ == nullptr && !compressed(); }
   // Goes to a byte of the content, from 0: in a compressed file one that is not behind.
   void SkipTo(int64_t byte);
   // Returns how many of the next bytes are in `blanks`, up to some thousand. Consumes none.
@@ -84,7 +84,7 @@ class InputBytes {
 
   const std::string path_;                  // for messages
   const std::unique_ptr<PipeSource> pipe_;  // null: a file
-  int fd_ = -1;                             // of a file
+  FileDescriptor fd_;                       // of a file
   uint64_t file_size_ = 0;
   bool knows_packing_ = false;  // of a pipe: since its first bytes have come
   std::string first_;           // the bytes by which the packing was found, until they are read
