@@ -6,8 +6,8 @@ Needs vowpalwabbit 9.11.9 for the other side, which is left out where it is miss
 writes, 39 features of 10,000,000 by Zipf's law, some with a value, and hash it to 24 bits: the text, or the cache of
 each side that is there already. Updates are adaptive or plain sgd, with the best of some rates on 2^20 rows
 (RATES). dtrain is `local --in-process`, 1 ps and 1 worker as threads, async, train.reduce: sum. It keeps the order of
-the file as Vowpal Wabbit does, unless --shuffle is given. With data.cache: none it goes through a file twice, to check
-it and to train; a pipe (`exec:cat FILE`) is read once.
+the file as Vowpal Wabbit does, unless --shuffle is given. With data.cache: none it parses
+a file once, behind a scan for the ends of lines; a pipe (`exec:cat FILE`) is read once.
 
   training   rows/s from the first step to the last; of Vowpal Wabbit from the making of its Workspace to its end
   whole      rows/s of the process from its start to its end; of Vowpal Wabbit with the start of Python

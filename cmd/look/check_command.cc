@@ -33,6 +33,7 @@
 #include "trainer/order/held_out.h"
 #include "trainer/order/order.h"
 #include "trainer/order/positions.h"
+#include "trainer/sets/cache_file.h"
 #include "trainer/sets/load_data.h"
 #include "trainer/sets/source.h"
 #include "trainer/survey/data_shape.h"
@@ -276,6 +277,10 @@ void PrintData(const DataConfig& data, const LoadedData& loaded) {
   fmt::print("\n  test: {}\n", SourceText(data.test, loaded.test.get()));
   if (!loaded.form.features.empty()) fmt::print("  {}\n", FeatureNamesText(loaded.form));
   if (!loaded.form.classes.empty()) fmt::print("  {}\n", ClassNamesText(loaded.form.classes));
+  const PassFacts* const facts = loaded.train->facts();
+  if (facts != nullptr && !facts->why_parsed.empty()) {
+    fmt::print("  a run parses all rows before its first step: {}\n", facts->why_parsed);
+  }
   if (data.split == Split::kFeed) fmt::print("  only worker 0 needs it: it sends the others their batches\n");
 }
 
@@ -384,7 +389,7 @@ int RunCheckCommand(const CheckArguments& arguments) {
   WarnOfMemory(config, layout);
   CheckFits(DataNeed(EstimateDataSize(config), "dtrain check, which reads the data,"));
   const ErrorLines errors;
-  const LoadedData loaded = LoadData(config, &shape.form);
+  const LoadedData loaded = LoadData(config, &shape.form, {}, /*checks=*/true);
   DataPlan plan;
   const std::string start = CheckResume(config, layout, loaded, errors, &plan);
   if (!shape.rows && loaded.train->rows())

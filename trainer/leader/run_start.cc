@@ -178,11 +178,12 @@ void RunStart::SendStart(const Member& member, uint64_t request, uint32_t steps,
     const auto dealt_text = dealt.empty() ? 0 : builder.CreateString(dealt);
     const auto inputs = IsFitted(fit) ? EncodeForm(fit, builder) : 0;
     const auto checkpoint = newest.where.empty() ? 0 : builder.CreateString(newest.where);
-    return wire::CreateStart(
-        builder, steps, first && parts_.history.from_initial, static_cast<uint64_t>(point.local_step),
-        builder.CreateVector(together), point.clock, point.resume, point.version, false, dealt_text, inputs,
-        static_cast<uint64_t>(parts_.history.data.rows), parts_.history.data.labels, checkpoint,
-        static_cast<uint64_t>(newest.step), static_cast<uint64_t>(parts_.history.decay_steps));
+    return wire::CreateStart(builder, steps, first && parts_.history.from_initial,
+                             static_cast<uint64_t>(point.local_step), builder.CreateVector(together),
+                             point.clock, point.resume, point.version, false, dealt_text, inputs,
+                             static_cast<uint64_t>(parts_.history.data.rows), parts_.history.data.labels,
+                             checkpoint, static_cast<uint64_t>(newest.step),
+                             static_cast<uint64_t>(parts_.history.decay_steps), parts_.history.data.features);
   });
 }
 

@@ -51,7 +51,7 @@ std::string DataDifference(const DataFingerprint& now, const DataFingerprint& ot
     return fmt::format("{}, and {} {}", Plural(now.rows, "row"), other.rows, whose);
   }
   return fmt::format("other {} than {}, or in another order",
-                     now.labels != other.labels ? "labels" : "features", whose);
+                     HasOtherLabels(now.labels, other.labels) ? "labels" : "features", whose);
 }
 
 std::string OtherRowsText(const DataFingerprint& here, const DataFingerprint& chief) {

@@ -13,7 +13,8 @@
 namespace dtrain {
 
 // How a data set keeps its features. Checksums of different forms are not compared.
-enum class FeatureForm : uint8_t { kBytes = 1, kFloats, kSparse, kMapped, kText, kCache };
+// kRecords: the texts of all rows, labels included.
+enum class FeatureForm : uint8_t { kBytes = 1, kFloats, kSparse, kMapped, kText, kCache, kRecords };
 // The memory of some values.
 template <typename Value>
 std::string_view BytesOf(const Value* values, size_t count) {
@@ -50,15 +51,18 @@ uint32_t ColumnCrc(uint32_t crc, const std::vector<Number>& numbers) {
 }
 // Whether both are known, of one form, and differ.
 bool HasOtherFeatures(uint64_t a, uint64_t b);
+// Whether both are known and differ.
+inline bool HasOtherLabels(uint32_t a, uint32_t b) { return a != 0 && b != 0 && a != b; }
 
 // DataFingerprint: shows whether two workers read the same training rows in the same order.
 struct DataFingerprint {
   int64_t rows = 0;       // before the hold-out; 0: without end, or unknown
-  uint32_t labels = 0;    // CRC-32 of all labels or targets in row order
+  uint32_t labels = 0;    // CRC-32 of all labels or targets in row order; 0: not known
   uint64_t features = 0;  // FeatureChecksum() of the rows and their weights; 0: not known
 
   bool operator==(const DataFingerprint& other) const {
-    return rows == other.rows && labels == other.labels && !HasOtherFeatures(features, other.features);
+    return rows == other.rows && !HasOtherLabels(labels, other.labels) &&
+           !HasOtherFeatures(features, other.features);
   }
   bool operator!=(const DataFingerprint& other) const { return !(*this == other); }
 };

@@ -422,7 +422,8 @@ std::string OtherData(const Positions& saved, const Positions& now) {
     return fmt::format("data.train has {} rows here and had {} there", *here, *then);
   }
   if (!saved.labels || !now.labels) return "";
-  if (*saved.labels != *now.labels) return "the rows of data.train have other labels here than there";
+  if (HasOtherLabels(*saved.labels, *now.labels))
+    return "the rows of data.train have other labels here than there";
   return HasOtherFeatures(saved.features, now.features)
              ? "the rows of data.train have other features here than there"
              : "";

@@ -168,13 +168,16 @@ int64_t FeaturesOf(const CsvColumns& columns, const std::vector<InputColumn>& ho
 
 CsvFile::CsvFile(const DataConfig& data, std::unique_ptr<CsvReader> reader, CsvLayout layout,
                  SkippedRows* skipped)
-    : RowFile(data, skipped), reader_(std::move(reader)), rows_(reader_.get(), std::move(layout)) {}
+    : RowFile(data, skipped),
+      reader_(std::move(reader)),
+      rows_(reader_.get(), std::move(layout)),
+      first_byte_(CsvFile::mark().byte) {}
 
 int64_t CsvFile::inputs() const { return FeaturesOf(rows_.layout().columns, rows_.layout().how); }
 
 void CsvFile::GoTo(TextMark mark, int64_t bytes) {
   reader_->GoTo(mark, bytes);
-  rows_.Restart();
+  rows_.Restart(mark.byte == first_byte_);
 }
 
 bool CsvFile::NextText(RowText* row) {

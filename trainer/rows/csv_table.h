@@ -57,8 +57,11 @@ class CsvRows {
 
   // Whether the reader's current record is the next row.
   bool next_is_read() const { return next_is_read_; }
-  // The reader has gone to another record.
-  void Restart() { next_is_read_ = false; }
+  // The reader has gone to another record, which is the first row or not.
+  void Restart(bool is_first) {
+    next_is_read_ = false;
+    row_ = is_first ? -1 : 0;
+  }
 
   // Whether Next() can return without waiting for more of the file, as far as is known.
   bool HasMore() const { return next_is_read_ || reader_.HasWholeLine(); }
@@ -83,7 +86,7 @@ class CsvRows {
   int64_t unseen_ = 0;
   float weight_ = 1;
   bool next_is_read_ = false;  // the reader's current record is the next row
-  int64_t row_ = -1;           // from 0
+  int64_t row_ = -1;           // 0: it is the first of the file
 };
 
 // Returns the layout of a file of data.train or data.test, which `section` says, with such columns. `header`:
@@ -134,6 +137,7 @@ class CsvFile : public RowFile {
 
   const std::unique_ptr<CsvReader> reader_;
   CsvRows rows_;
+  const int64_t first_byte_;  // of the first row
 };
 
 }  // namespace dtrain

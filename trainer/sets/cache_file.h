@@ -48,9 +48,12 @@ void OpenOrMake(const CacheFile& file, const std::function<bool()>& open, const 
 struct PassFacts {
   int64_t rows = 0;
   std::vector<std::string> class_names;
-  std::vector<int64_t> class_rows;  // of each class, up to the last that has any
+  std::vector<int64_t> class_rows;  // of each class, up to the last that has any; empty: not counted
   SkippedRows skipped;
   DataFingerprint fingerprint;  // rows: 0: it is not known
+  // Why rows that do not stay in memory are all parsed before the first of them is trained on; empty: they
+  // are not, or were by an earlier run.
+  std::string why_parsed;
 };
 // The facts of rows in memory.
 std::shared_ptr<const PassFacts> FactsOf(std::vector<std::string> class_names, SkippedRows skipped);

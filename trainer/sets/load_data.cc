@@ -85,9 +85,11 @@ void TakeColumns(const CsvColumns& columns, InputForm* form) {
 // TextLoader: loads data.train and data.test from texts. Owner: LoadData(). Thread: one.
 class TextLoader {
  public:
-  TextLoader(const Config& config, const InputForm* fitted, const std::vector<std::string>& environment)
+  TextLoader(const Config& config, const InputForm* fitted, const std::vector<std::string>& environment,
+             bool checks)
       : config_(config),
         fitted_(fitted),
+        checks_(checks),
         sparse_(HasSparseRows(config.data)),
         width_(sparse_ ? config.model.inputs.value() : 0),
         labels_(LabelRulesOf(config)),
@@ -147,7 +149,7 @@ class TextLoader {
       return std::move(piped.set);
     }
     return data.cache == DataCache::kFile ? CachedSet(data, labels_, form->columns, width_)
-                                          : StreamedSet(data, labels_, form->columns, width_);
+                                          : StreamedSet(data, labels_, form->columns, width_, checks_);
   }
 
   // The columns of data.train, which are read again where its rows were not.
@@ -158,6 +160,7 @@ class TextLoader {
 
   const Config& config_;
   const InputForm* const fitted_;
+  const bool checks_;
   const bool sparse_;
   const int64_t width_;  // of sparse rows
   const LabelRules labels_;
@@ -169,6 +172,11 @@ class TextLoader {
 // Draws the rows that data.validation_by holds out of a set with an end, and gives them the first numbers.
 void DrawHeldOut(const DataConfig& data, DataSet* set) {
   if (data.validation_by == HeldOutBy::kFirst || !set->rows()) return;
+  if (data.validation_by == HeldOutBy::kSeed && set->fingerprint() && set->fingerprint()->labels == 0) {
+    const std::vector<int32_t> same(static_cast<size_t>(*set->rows()));  // classes do not count
+    set->HoldOut(std::make_shared<const HeldOutView>(HeldOutMarks(data, same)), {}, 0);
+    return;
+  }
   std::vector<int32_t> labels;  // or targets, by their bits
   VisitRows(*set, 0, *set->rows(), false, [&](const RowChunk& chunk) {
     const void* const bits = chunk.labels;
@@ -221,11 +229,11 @@ void Scale(const Config& config, const InputForm* fitted, InputForm* form, DataS
 }  // namespace
 
 LoadedData LoadData(const Config& config, const InputForm* fitted,
-                    const std::vector<std::string>& environment) {
+                    const std::vector<std::string>& environment, bool checks) {
   const DataConfig& data = config.data;
   LoadedData loaded;
   std::optional<TextLoader> text;
-  if (IsText(data.train.format)) text.emplace(config, fitted, environment);
+  if (IsText(data.train.format)) text.emplace(config, fitted, environment, checks);
   DataSet train = text ? text->LoadTrain(&loaded.form) : LoadOther(config, data.train, "train");
   DrawHeldOut(data, &train);
   std::optional<DataSet> test;

@@ -27,9 +27,10 @@ struct LoadedData {
 // Loads the data of a config. If rows are sparse, model.inputs is set (PeekShape() in trainer/survey finds
 // it). Columns become features and are scaled as `fitted` says, such as DataShape::form; null, or where it
 // has no columns and no scale: as they are fitted on the training rows. `environment` ("NAME=VALUE") is added
-// to that of a command that writes them.
+// to that of a command that writes them. `checks`: all rows of files are parsed, also where a run would parse
+// them only when it trains on them.
 LoadedData LoadData(const Config& config, const InputForm* fitted = nullptr,
-                    const std::vector<std::string>& environment = {});
+                    const std::vector<std::string>& environment = {}, bool checks = false);
 
 // SharedData: what the tasks of one process have loaded. Rows that each of them would have in memory are read
 // once and are there once. Owner: who starts the tasks; it outlives them. Thread: any.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <string>
@@ -14,6 +15,8 @@
 
 #include "base/random.h"
 #include "trainer/order/order.h"
+#include "trainer/sets/cache_file.h"
+#include "trainer/sets/load_data.h"
 #include "trainer/sets/row_cache.h"
 #include "trainer/sets/sets_test_util.h"
 #include "trainer/sets/streamed_set.h"
@@ -160,6 +163,114 @@ TEST_CASE("out of memory: a value that cannot be read ends the start, with its p
            std::none_of(fs::directory_iterator(config.data.cache_dir), fs::directory_iterator(),
                         [](const auto& entry) { return entry.path().extension() != ".lock"; })));
   }
+}
+
+// A table of numbers x, y, and classes `zero` and 1; row 2500 has `bad` in place of its number.
+Config Numbers(int64_t rows, const std::string& zero, const std::string& bad = "2500") {
+  std::string table = "x,y\n";
+  for (int64_t row = 0; row < rows; ++row) {
+    table += fmt::format("{},{}\n", row == 2500 ? bad : fmt::format("{}", row), row % 3 == 0 ? "1" : zero);
+  }
+  Config config = CsvConfig(ModelKind::kLogistic, table, "y");
+  config.data.cache = DataCache::kNone;
+  config.data.shuffle_rows = 1000;
+  config.train.batch_size = 10;
+  config.train.epochs = 1;
+  return config;
+}
+
+TEST_CASE("streamed set: text is scanned once and parsed once, when it is trained on") {
+  const Config config = Numbers(400'000, "0");
+  const auto size = static_cast<int64_t>(fs::file_size(config.data.train.path.front()));
+  const int64_t before = BytesRead();
+  const LoadedData loaded = LoadData(config);
+  CHECK(loaded.train->facts()->why_parsed.empty());
+  CHECK(loaded.train->class_rows() == nullptr);
+  std::map<std::pair<int64_t, int64_t>, int> read;
+  ReadAll(config, loaded.train, 0, 1, &read);
+  CHECK(read.size() == 400'000);
+  // Opening a file and going to a block read some more.
+  CHECK(BytesRead() - before < 2 * size + (5 << 20));
+}
+
+TEST_CASE("streamed set: a bad row is met when it is trained on, and found at once where rows are checked") {
+  for (const std::string bad : {"rich", "1,2", "", "\"2\"x"}) {
+    CAPTURE(bad);
+    const Config config = Numbers(4000, "0", bad);
+    const std::string told = UserErrorOf([&] { LoadData(config, nullptr, {}, /*checks=*/true); });
+    CHECK(told.find("train.csv:2502:") != std::string::npos);
+    if (bad.back() == 'x') {  // it is not known where the record ends
+      CHECK(UserErrorOf([&] { LoadData(config); }) == told);
+      continue;
+    }
+    const std::shared_ptr<const DataSet> set = LoadData(config).train;
+    CHECK(*set->rows() == 4000);
+    CHECK(Gathered(*set, {0, 3999}).features == std::vector<float>{0, 3999});
+    CHECK(UserErrorOf([&] { Gathered(*set, {2100}); }) == told);
+  }
+  // The first row of a later block is not the first of the file.
+  Config config = Numbers(4000, "0");
+  std::string table = ReadBack(config.data.train.path.front());
+  const size_t at = table.find("\n2048,") + 1;
+  std::ofstream(config.data.train.path.front()) << table.replace(at, 4, "city");
+  const std::string told = UserErrorOf([&] { LoadData(config, nullptr, {}, /*checks=*/true); });
+  const std::shared_ptr<const DataSet> set = LoadData(config).train;
+  CHECK(UserErrorOf([&] { Gathered(*set, {2050}); }) == told);
+}
+
+TEST_CASE("streamed set: labels are of one kind in all rows, whichever is parsed first") {
+  const auto fault = [](const std::string& zero, const std::string& other) {
+    const Config config = Numbers(4000, zero);
+    std::string table = ReadBack(config.data.train.path.front());
+    table.replace(table.rfind("," + zero + "\n") + 1, zero.size(), other);
+    std::ofstream(config.data.train.path.front()) << table;
+    const std::string told = UserErrorOf([&] { LoadData(config, nullptr, {}, /*checks=*/true); });
+    CHECK(!told.empty());
+    const LoadedData loaded = LoadData(config);
+    CHECK(loaded.form.classes.size() == (zero == "-1" ? 2 : 0));
+    return UserErrorOf([&] { Gathered(*loaded.train, {3999}); }) == told;
+  };
+  CHECK(fault("0", "-1"));
+  CHECK(fault("-1", "0"));
+  CHECK(fault("0", "cat"));
+  CHECK(fault("0", "2"));
+}
+
+TEST_CASE("streamed set: what needs the values of all rows says so, and they are parsed") {
+  const auto why = [](const std::function<void(Config*)>& change) {
+    Config config = Numbers(3000, "0");
+    change(&config);
+    const LoadedData loaded = LoadData(config);
+    CHECK(loaded.train->class_rows() != nullptr);
+    return loaded.train->facts()->why_parsed;
+  };
+  CHECK(why([](Config* c) { c->data.class_weights = {"balanced"}; }).find("data.class_weights: balanced") ==
+        0);
+  CHECK(why([](Config* c) { c->data.bad_rows = BadRows::kSkip; }).find("data.bad_rows: skip") == 0);
+  CHECK(why([](Config* c) { c->data.missing = MissingValues::kDrop; }).find("data.missing: drop") == 0);
+  CHECK(why([](Config* c) {
+          c->data.validation = 100;
+          c->data.validation_by = HeldOutBy::kStratified;
+        }).find("data.validation_by: stratified") == 0);
+  CHECK(why([](Config* c) { c->data.label_type = LabelType::kNames; }).find("the first labels do not") == 0);
+  CHECK(why([](Config* c) {
+          c->data.train.path = {WriteGzip("packed.csv", ReadBack(c->data.train.path.front()))};
+        }).find("is packed") != std::string::npos);
+}
+
+TEST_CASE("row index: one that was made by a scan is made anew where labels are needed") {
+  Config config = Numbers(3000, "-1");
+  config.data.cache_dir = CacheDirectory();
+  const LoadedData scanned = LoadData(config), again = LoadData(config);
+  CHECK(scanned.train->class_rows() == nullptr);
+  CHECK(again.form.classes == std::vector<std::string>{"-1", "1"});
+  CHECK(again.train->fingerprint()->features == scanned.train->fingerprint()->features);
+  config.data.class_weights = {"balanced"};
+  const LoadedData counted = LoadData(config);
+  CHECK(*counted.train->class_rows() == std::vector<int64_t>{2000, 1000});
+  CHECK(*counted.train->blocks() == *scanned.train->blocks());
+  config.data.class_weights.clear();
+  CHECK(LoadData(config).train->class_rows() != nullptr);
 }
 
 TEST_CASE("streamed set: a file that changes in a run is told") {

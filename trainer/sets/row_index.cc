@@ -15,6 +15,7 @@
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "trainer/input/sources.h"
 #include "trainer/order/data_fingerprint.h"
 #include "trainer/rows/pass.h"
 #include "trainer/sets/cache_file.h"
@@ -64,6 +65,51 @@ RowIndex PassOverRows(const DataConfig& data, const LabelRules& rules, const Row
   }
   FinishFacts(pass, &labels, &index.facts);
   index.facts.fingerprint = {pass.count(), crc, features};
+  return index;
+}
+
+// Returns why all rows must be parsed before they are trained on; empty: the config does not ask for it.
+std::string WhyParsed(const DataConfig& data, const std::vector<InputColumn>& how, const RowFiles& files) {
+  if (data.bad_rows == BadRows::kSkip) return "data.bad_rows: skip leaves rows out";
+  if (data.missing == MissingValues::kDrop) return "data.missing: drop leaves rows out";
+  if (data.validation_by == HeldOutBy::kStratified) {
+    return "data.validation_by: stratified draws from the rows of each class";
+  }
+  if (!data.class_weights.empty() && data.class_weights.front() == "balanced") {
+    return "data.class_weights: balanced counts the rows of each class";
+  }
+  if (std::any_of(how.begin(), how.end(), [](const InputColumn& column) { return column.is_category; })) {
+    return "texts that no category has are counted (data.categories)";
+  }
+  for (const std::string& path : files.paths()) {
+    if (!OpenInput(path, "data.train.path")->CanSeek()) return fmt::format("{} is packed", path);
+  }
+  return "";
+}
+
+// Returns what the first labels say of all, none of them in it; null: they do not say it.
+std::unique_ptr<const RowLabels> FirstLabels(const DataConfig& data, const LabelRules& rules,
+                                             const RowFiles& files) {
+  constexpr int64_t kMaxRows = 1 << 14;
+  SourceInputs inputs(files.paths(), "data.train.path");
+  Pass pass(data, files.context(), &inputs);
+  RowLabels labels = pass.NewLabels(rules);
+  for (ParsedRows row; pass.count() < kMaxRows && pass.Next(&row, &labels); row.Clear()) {
+    if (!labels.IsSettled()) continue;
+    labels.Finish();
+    labels.Truncate(0);
+    return std::make_unique<const RowLabels>(std::move(labels));
+  }
+  return nullptr;
+}
+
+RowIndex ScanRows(const RowFiles& files) {
+  RowIndex index;
+  FeatureSum sum;
+  RecordScan scan(files, [&](std::string_view row) { sum.Add(row); });
+  for (RecordBlock block; scan.Next(&block);) index.places.push_back(block);
+  index.facts.rows = scan.rows();
+  index.facts.fingerprint = {scan.rows(), 0, sum.Value(FeatureForm::kRecords)};
   return index;
 }
 
@@ -131,12 +177,30 @@ std::optional<RowIndex> ReadKept(const CacheFile& cache, size_t files) {
 }  // namespace
 
 RowIndex IndexRows(const DataConfig& data, const LabelRules& rules, const std::vector<InputColumn>& how,
-                   const RowFiles& files) {
-  if (data.cache_dir.empty()) return PassOverRows(data, rules, files);
-  const CacheFile cache = CacheFileOf(data, rules, how, files.inputs(), "index");
+                   const RowFiles& files, bool parses) {
+  std::string why = WhyParsed(data, how, files);
+  std::unique_ptr<const RowLabels> labels;
+  if (why.empty()) labels = FirstLabels(data, rules, files);
+  if (why.empty() && labels == nullptr) why = "the first labels do not say which classes there are";
+  if (parses) labels.reset();
+  const auto make = [&] { return labels != nullptr ? ScanRows(files) : PassOverRows(data, rules, files); };
   std::optional<RowIndex> index;
-  const auto open_it = [&] { return (index = ReadKept(cache, files.count())).has_value(); };
-  OpenOrMake(cache, open_it, [&] { Keep(PassOverRows(data, rules, files), cache); });
+  if (data.cache_dir.empty()) {
+    index = make();
+    index->facts.why_parsed = std::move(why);
+  } else {
+    const CacheFile cache = CacheFileOf(data, rules, how, files.inputs(), "index");
+    // One that was made by a scan knows no labels.
+    const auto open_it = [&] {
+      index = ReadKept(cache, files.count());
+      return index && (labels != nullptr || index->facts.fingerprint.labels != 0);
+    };
+    OpenOrMake(cache, open_it, [&] { Keep(make(), cache); });
+  }
+  if (labels != nullptr && index->facts.fingerprint.labels == 0) {
+    index->facts.class_names = labels->names();
+    index->labels = std::move(labels);
+  }
   return std::move(*index);
 }
 

@@ -91,8 +91,9 @@ TEST_CASE("sparse streams: labels, fingerprints and counts of classes are those 
     SetCache(cache, &config);
     const LoadedData data = LoadAsRun(config);
     CHECK(FingerprintOf(*data.train) == FingerprintOf(*memory.train));
-    REQUIRE(data.train->class_rows() != nullptr);
-    CHECK(*data.train->class_rows() == std::vector<int64_t>{1000, 2000});
+    // Lines that are read again were counted and not parsed.
+    REQUIRE((data.train->class_rows() != nullptr) == (cache == DataCache::kFile));
+    if (cache == DataCache::kFile) CHECK(*data.train->class_rows() == std::vector<int64_t>{1000, 2000});
     std::vector<int64_t> rows(3000);
     std::iota(rows.rbegin(), rows.rend(), 0);
     SparseBuffer here, there;

@@ -44,7 +44,7 @@ size_t FileOf(const RecordBlock& place) { return static_cast<size_t>(place.file)
 class ParsedFetch : public Fetch {
  public:
   ParsedFetch(const DataConfig& data, const LabelRules& rules, const std::vector<InputColumn>& how,
-              int64_t inputs);
+              int64_t inputs, bool parses);
   ~ParsedFetch() override;
 
   SetForm form() const;
@@ -80,6 +80,7 @@ class ParsedFetch : public Fetch {
   const RowFiles files_;
   const std::vector<std::string> states_;  // of the files, before they were indexed
   const RowIndex index_;
+  const RowLabels labels_;  // none yet, of the kind that all are
 
   mutable std::mutex mutex_;  // guards what follows
   mutable std::condition_variable changed_;
@@ -94,11 +95,14 @@ class ParsedFetch : public Fetch {
 };
 
 ParsedFetch::ParsedFetch(const DataConfig& data, const LabelRules& rules, const std::vector<InputColumn>& how,
-                         int64_t inputs)
+                         int64_t inputs, bool parses)
     : rules_(rules),
       files_(data, how, inputs),
       states_(StatesOf(files_)),
-      index_(IndexRows(data, rules, how, files_)) {
+      index_(IndexRows(data, rules, how, files_, parses)),
+      labels_(index_.labels != nullptr
+                  ? *index_.labels
+                  : RowLabels(rules, "", files_.label_title(), index_.facts.class_names)) {
   ahead_ = std::thread([this] { ReadAhead(); });
 }
 
@@ -271,7 +275,8 @@ std::shared_ptr<const ParsedRows> ParsedFetch::Parse(size_t number) const {
   const int64_t count = EndOf(number) - place.first_row;
   Cursor cursor;
   GoTo(number, &cursor);
-  RowLabels labels(rules_, files_.path(FileOf(place)), files_.label_title(), index_.facts.class_names);
+  RowLabels labels = labels_;
+  labels.NextFile(files_.path(FileOf(place)));
   auto parsed = std::make_shared<ParsedRows>();
   if (!files_.sparse()) parsed->features.reserve(static_cast<size_t>(count * files_.inputs()));
   labels.Reserve(static_cast<size_t>(count));
@@ -312,8 +317,8 @@ void ParsedFetch::ReadAhead() const {
 }  // namespace
 
 DataSet StreamedSet(const DataConfig& data, const LabelRules& rules, const std::vector<InputColumn>& how,
-                    int64_t inputs) {
-  auto rows = std::make_shared<ParsedFetch>(data, rules, how, inputs);
+                    int64_t inputs, bool parses) {
+  auto rows = std::make_shared<ParsedFetch>(data, rules, how, inputs, parses);
   SetForm form = rows->form();
   return {std::move(form), std::move(rows)};
 }

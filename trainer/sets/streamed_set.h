@@ -15,8 +15,8 @@
 
 namespace dtrain {
 
-// Indexes the rows of data.train. `how` and `inputs`: as in RowContext.
+// Indexes the rows of data.train. `how` and `inputs`: as in RowContext. `parses`: as for IndexRows().
 DataSet StreamedSet(const DataConfig& data, const LabelRules& rules, const std::vector<InputColumn>& how,
-                    int64_t inputs);
+                    int64_t inputs, bool parses);
 
 }  // namespace dtrain

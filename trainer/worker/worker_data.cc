@@ -10,6 +10,7 @@
 #include "trainer/batch/input_form.h"
 #include "trainer/order/held_out.h"
 #include "trainer/peer/form_message.h"
+#include "trainer/sets/cache_file.h"
 #include "trainer/sets/load_data.h"
 #include "trainer/survey/data_warnings.h"
 
@@ -46,6 +47,10 @@ void WorkerData::Open(uint64_t run_id, uint64_t feed_token) {
   if (read) fingerprint_ = FingerprintOf(*loaded_->train);
   if (worker_ == 0) {
     for (const std::string& warning : DataWarnings(config_, *loaded_)) log_.Warning("{}", warning);
+  }
+  if (const PassFacts* const facts = loaded_->train->facts(); facts != nullptr && !facts->why_parsed.empty()) {
+    const std::string text = fmt::format("all rows were parsed before the first step: {}", facts->why_parsed);
+    worker_ == 0 ? log_.Info("{}", text) : log_.Detail("{}", text);
   }
   if (const auto& classes = loaded_->form.classes; !classes.empty()) {
     worker_ == 0 ? log_.Info("{}", ClassNamesText(classes)) : log_.Detail("{}", ClassNamesText(classes));
@@ -188,7 +193,7 @@ bool WorkerData::TakeUp(const wire::Start& start) {
   if (start.inputs() != nullptr) form = DecodeForm(*start.inputs());
   const bool is_new = form && UseFit(*form);
   TakeScale(form);
-  CompareRows({static_cast<int64_t>(start.rows()), start.labels()});
+  CompareRows({static_cast<int64_t>(start.rows()), start.labels(), start.features()});
   const std::string dealt = start.dealt() == nullptr ? "" : start.dealt()->str();
   DataPlan taken;
   if (!dealt.empty() && !FromJson(dealt, &taken)) {
