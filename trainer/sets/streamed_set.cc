@@ -9,10 +9,10 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "base/error.h"
@@ -39,7 +39,7 @@ std::vector<std::string> StatesOf(const RowFiles& files) {
 
 size_t FileOf(const RecordBlock& place) { return static_cast<size_t>(place.file); }
 
-// ParsedFetch: the blocks of rows that are in memory, and the thread that reads ahead. Owner: the set.
+// ParsedFetch: the blocks of rows that are in memory, and the threads that read ahead. Owner: the set.
 // Thread: any.
 class ParsedFetch : public Fetch {
  public:
@@ -86,12 +86,12 @@ class ParsedFetch : public Fetch {
   mutable std::condition_variable changed_;
   mutable std::map<size_t, std::shared_ptr<Block>> kept_;  // by number
   mutable std::map<size_t, std::vector<Cursor>> cursors_;  // by file, those that nobody uses
-  mutable std::deque<size_t> wanted_;
-  mutable std::set<std::thread::id> readers_;  // that announce what they need
-  mutable size_t window_blocks_ = 4;           // of one of them: its window and the next
+  // What is left to read ahead of what each reader has announced last.
+  mutable std::map<std::thread::id, std::deque<size_t>> wanted_;
+  mutable size_t window_blocks_ = 4;  // of one of them: its window and the next
   mutable uint64_t calls_ = 0;
   mutable bool ends_ = false;
-  mutable std::thread ahead_;
+  mutable std::vector<std::thread> ahead_;
 };
 
 ParsedFetch::ParsedFetch(const DataConfig& data, const LabelRules& rules, const std::vector<InputColumn>& how,
@@ -103,7 +103,10 @@ ParsedFetch::ParsedFetch(const DataConfig& data, const LabelRules& rules, const 
       labels_(index_.labels != nullptr
                   ? *index_.labels
                   : RowLabels(rules, "", files_.label_title(), index_.facts.class_names)) {
-  ahead_ = std::thread([this] { ReadAhead(); });
+  // One processor is for what is trained. Each thread has a file open, whose buffer has a MiB.
+  constexpr unsigned kMaxThreads = 4;
+  const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 2u, kMaxThreads + 1) - 1;
+  for (unsigned i = 0; i < threads; ++i) ahead_.emplace_back([this] { ReadAhead(); });
 }
 
 SetForm ParsedFetch::form() const {
@@ -125,7 +128,7 @@ ParsedFetch::~ParsedFetch() {
     ends_ = true;
   }
   changed_.notify_all();
-  ahead_.join();
+  for (std::thread& thread : ahead_) thread.join();
 }
 
 size_t ParsedFetch::BlockOf(int64_t row) const {
@@ -171,15 +174,17 @@ void ParsedFetch::Read(gpu::Span<const int64_t> rows, const RowsOut& out) const 
 
 void ParsedFetch::WillNeed(const std::vector<RowRun>& runs) const {
   const std::lock_guard<std::mutex> lock(mutex_);
+  // Workers of one process share the set, and each has windows of its own. What is left of the one before is
+  // read by now, or forgotten again.
+  std::deque<size_t>& wanted = wanted_[std::this_thread::get_id()];
+  wanted.clear();
   size_t blocks = 0;
   for (const RowRun& run : runs) {
     const size_t last = BlockOf(run.end - 1);
     for (size_t block = BlockOf(run.begin); block <= last; ++block, ++blocks) {
-      if (kept_.count(block) == 0) wanted_.push_back(block);
+      if (kept_.count(block) == 0) wanted.push_back(block);
     }
   }
-  // Workers of one process share the set, and each has windows of its own.
-  readers_.insert(std::this_thread::get_id());
   window_blocks_ = std::max(window_blocks_, blocks);
   changed_.notify_all();
 }
@@ -214,7 +219,7 @@ std::shared_ptr<const ParsedRows> ParsedFetch::Acquire(size_t number) const {
 
 // Forgets the blocks that were not used for the longest time. The lock is held.
 void ParsedFetch::Evict() const {
-  const size_t capacity = window_blocks_ * std::max<size_t>(1, readers_.size()) + 2;
+  const size_t capacity = window_blocks_ * std::max<size_t>(1, wanted_.size()) + 2;
   while (kept_.size() > capacity) {
     auto oldest = kept_.end();
     for (auto block = kept_.begin(); block != kept_.end(); ++block) {
@@ -296,14 +301,19 @@ std::shared_ptr<const ParsedRows> ParsedFetch::Parse(size_t number) const {
   return parsed;
 }
 
-// The thread that reads what was announced.
+// A thread that reads what was announced, of the reader that has the most to come.
 void ParsedFetch::ReadAhead() const {
   std::unique_lock<std::mutex> lock(mutex_);
+  const auto longest = [&] {
+    return std::max_element(wanted_.begin(), wanted_.end(),
+                            [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+  };
   while (true) {
-    changed_.wait(lock, [&] { return ends_ || !wanted_.empty(); });
+    changed_.wait(lock, [&] { return ends_ || (!wanted_.empty() && !longest()->second.empty()); });
     if (ends_) return;
-    const size_t block = wanted_.front();
-    wanted_.pop_front();
+    std::deque<size_t>& wanted = longest()->second;
+    const size_t block = wanted.front();
+    wanted.pop_front();
     if (kept_.count(block) > 0) continue;
     lock.unlock();
     try {

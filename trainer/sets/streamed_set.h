@@ -1,6 +1,6 @@
 // Rows of files that do not stay in memory (data.cache: none). Blocks of rows, whose places are those of a
-// RowIndex, are read when they are asked for, parsed, and forgotten. Blocks that are announced are read by a
-// thread of the set's own. Plain files are read at any place; a compressed one is a sequence, which is read
+// RowIndex, are read when they are asked for, parsed, and forgotten. Blocks that are announced are read by
+// threads of the set's own. Plain files are read at any place; a compressed one is a sequence, which is read
 // from its front again for a row that lies behind. Thread: any; a free function. Errors are UserErrors with
 // file, line and column.
 #pragma once
