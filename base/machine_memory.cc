@@ -1,6 +1,7 @@
 #include "base/machine_memory.h"
 
 #include <fmt/format.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <limits>
 #include <optional>
 
 namespace dtrain {
@@ -122,6 +124,11 @@ int64_t ReadOwnMemory() {
   int64_t all = 0, resident = 0;
   file >> all >> resident;
   return resident * sysconf(_SC_PAGESIZE);
+}
+
+int64_t Processors() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : std::numeric_limits<int64_t>::max();
 }
 
 std::string BytesText(double bytes) {

@@ -1,4 +1,4 @@
-// How much memory this machine, or the control group of this process, has and has left.
+// How much memory this machine, or the control group of this process, has and has left, and its processors.
 // Thread: any; free functions. The files are those of Linux: proc_meminfo(5), cgroups(7).
 #pragma once
 
@@ -22,6 +22,9 @@ MachineMemory ReadMemoryLeft(const std::string& root = "/");
 
 // The resident memory of this process; 0: unknown.
 int64_t ReadOwnMemory();
+
+// The processors that this process may use; if unknown, the largest integer.
+int64_t Processors();
 
 // With one decimal place from KiB on: "812 B", "7.7 GiB".
 std::string BytesText(double bytes);

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/machine_memory.h"
 #include "base/names.h"
 #include "gpu/cuda/runtime.h"
 #include "trainer/device/choice.h"
-#include "trainer/peer/this_host.h"
 
 namespace dtrain {
 namespace {

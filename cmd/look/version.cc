@@ -19,10 +19,10 @@
 #include <nlohmann/json_fwd.hpp>  // has the version
 #include <string_view>
 
+#include "base/machine_memory.h"
 #include "base/names.h"
 #include "cmd/common/program.h"
 #include "trainer/device/choice.h"
-#include "trainer/peer/this_host.h"
 #include "trainer/version.h"
 
 namespace dtrain {

@@ -146,6 +146,9 @@ struct DataSourceConfig {
   std::optional<int64_t> rows;  // synthetic; unset: without end for linear
 };
 
+// As many as there are processors for each worker of the machine.
+constexpr int64_t kAutoThreads = 0;
+
 struct DataConfig {
   DataSourceConfig train;
   DataSourceConfig test;
@@ -180,10 +183,11 @@ struct DataConfig {
   BadRows bad_rows = BadRows::kStop;
   int64_t bad_rows_limit = 1000;
   DataCache cache = DataCache::kMemory;
-  std::string cache_dir;         // of cache: file; empty: "dtrain-cache" in the working directory
-  int64_t shuffle_rows = 65536;  // of cache: none and file
-  int64_t fit_rows = 1'000'000;  // behind those held out
-  int64_t index_base = 1;        // libsvm: the index of the first feature, 0 or 1
+  int64_t threads = kAutoThreads;  // that parse rows for memory
+  std::string cache_dir;           // of cache: file; empty: "dtrain-cache" in the working directory
+  int64_t shuffle_rows = 65536;    // of cache: none and file
+  int64_t fit_rows = 1'000'000;    // behind those held out
+  int64_t index_base = 1;          // libsvm: the index of the first feature, 0 or 1
   // Features are numbered by a hash of so many bits of their names; unset: libsvm and csv number them as they
   // stand, vw and criteo have a default (HashBits).
   std::optional<int64_t> hash_bits;

@@ -236,6 +236,14 @@ std::vector<Field> CommonDataFields() {
              "step then sends the numbers of its rows and not the rows. Without a GPU it is memory. none: "
              "nowhere, they are read from their files in each epoch, in constant memory; file: parsed, and "
              "images unpacked, in a file under data.cache_dir."),
+      NumberOr(
+          "auto", kAutoThreads, DT_KEY(data.threads), kTask, {1, 64},
+          "Threads of one task that parse plain files of text into memory; the rows are the same for any "
+          "number. auto: the processors of the machine, shared among its workers. Packed files and pipes "
+          "are parsed by one.")
+          .Unit("threads")
+          .Try("4")
+          .OnlyWith("data.cache", {"memory", "device"}),
       Row(DT_KEY(data.cache_dir), FieldType::kOutputPath, kTask,
           "The directory of cached rows (data.cache: file). Runs of the same data share one cache; delete it "
           "when you like. With none it keeps where the rows are, so that tasks on one disk pass over all "

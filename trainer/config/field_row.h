@@ -137,6 +137,21 @@ FieldRow Number(std::string key, MemberAt<Member> at, Scope scope, Limits limits
   return Row(std::move(key), at, kType, scope, std::move(help)).Within(limits);
 }
 
+// A number, or the word in its place, which the member has as `code`.
+template <typename Member>
+FieldRow NumberOr(std::string word, int64_t code, std::string key, MemberAt<Member> at, Scope scope,
+                  Limits limits, std::string help) {
+  FieldRow row = Number(std::move(key), at, scope, limits, std::move(help)).OrWord(word);
+  row.get = [word, code, number = row.get](const Config& config) {
+    const Value value = number(config);
+    return value == Value(code) ? Value(word) : value;
+  };
+  row.set = [word, code, number = row.set](const Value& value, Config* config) {
+    number(value == Value(word) ? Value(code) : value, config);
+  };
+  return row;
+}
+
 // `codes`: each name with the member's value (an enum, or a number). A member with another value is unset.
 template <typename Member>
 FieldRow Choice(std::string key, MemberAt<Member> at, Scope scope,

@@ -203,27 +203,6 @@ std::vector<Field> RuleFields() {
   };
 }
 
-Field DecaySteps(const std::string& kind) {
-  FieldRow row =
-      Number(DT_KEY(train.optimizer.schedule.decay_steps), kRun, {1, 1e15},
-             "Updates from one change to the next; with cosine: until the end. auto: all updates of the "
-             "run behind the warm-up, which needs train.steps, or rows that have an end and no pipe.")
-          .Unit("updates")
-          .Try("10000")
-          .Required()
-          .OrWord("auto")
-          .OnlyWith(kind, {"step", "exponential", "inverse_time", "cosine"});
-  const std::string word = row.choices.front();
-  row.get = [word, number = row.get](const Config& config) {
-    const Value value = number(config);
-    return value == Value(kAutoDecay) ? Value(word) : value;
-  };
-  row.set = [word, number = row.set](const Value& value, Config* config) {
-    number(value == Value(word) ? Value(kAutoDecay) : value, config);
-  };
-  return row;
-}
-
 std::vector<Field> ScheduleFields() {
   const std::string kind = "train.optimizer.schedule.kind";
   return {
@@ -237,7 +216,13 @@ std::vector<Field> ScheduleFields() {
           "The learning rate after n updates, beginning after the warm-up. step: rate * decay_rate^floor(n / "
           "decay_steps); exponential: the same without floor; inverse_time: rate / (1 + decay_rate * n / "
           "decay_steps); cosine: down to end_learning_rate along half a wave of decay_steps."),
-      DecaySteps(kind),
+      NumberOr("auto", kAutoDecay, DT_KEY(train.optimizer.schedule.decay_steps), kRun, {1, 1e15},
+               "Updates from one change to the next; with cosine: until the end. auto: all updates of the "
+               "run behind the warm-up, which needs train.steps, or rows that have an end and no pipe.")
+          .Unit("updates")
+          .Try("10000")
+          .Required()
+          .OnlyWith(kind, {"step", "exponential", "inverse_time", "cosine"}),
       Number(DT_KEY(train.optimizer.schedule.decay_rate), kRun, {0, 1e30, true},
              "What becomes of the learning rate in decay_steps.")
           .Try("0.5")

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/machine_memory.h"
 #include "base/signals.h"
 #include "net/tcp.h"
 #include "trainer/peer/abort.h"

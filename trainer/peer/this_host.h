@@ -1,7 +1,6 @@
-// The names of this machine and process for other tasks, and its processors.
+// The names of this machine and process for other tasks.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 #include "base/names.h"
@@ -14,8 +13,5 @@ std::string ProcessText();  // "host, pid 512"
 std::string TaskAndProcess(const ClusterConfig& cluster, TaskId task);
 // Identifies the machine, even among machines of one name: the name and the start of the kernel's boot id.
 std::string HostId();
-
-// The processors that this process may use; if unknown, the largest integer.
-int64_t Processors();
 
 }  // namespace dtrain

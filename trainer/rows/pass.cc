@@ -36,6 +36,18 @@ bool Pass::NextFile(RowLabels* labels) {
   return true;
 }
 
+std::unique_ptr<RowFile> Pass::OpenAgain(size_t file, SkippedRows* skipped) const {
+  return OpenRowFile(data_, context_, OpenInput(inputs_.files()[file], key_), skipped);
+}
+
+void Pass::StepOver(int64_t count, TextMark mark, const SkippedRows& skipped) {
+  rows_->GoTo(mark, 0);
+  count_ += count;
+  skipped_.bad += skipped.bad;
+  skipped_.with_gaps += skipped.with_gaps;
+  skipped_.unseen += skipped.unseen;
+}
+
 RowLabels Pass::NewLabels(const LabelRules& rules, const std::vector<std::string>* train_names) const {
   const std::string title = ColumnTitle(columns_, columns_.label);
   return train_names == nullptr ? RowLabels(rules, rows_->path(), title)

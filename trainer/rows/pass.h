@@ -40,6 +40,12 @@ class Pass {
     ++count_;
     return true;
   }
+  // Opens a file once more that this has come to and that can seek, for another reader of its rows, on any
+  // thread.
+  std::unique_ptr<RowFile> OpenAgain(size_t file, SkippedRows* skipped) const;
+  // Another reader has read the next `count` rows of this file, up to `mark`, and has left out `skipped`.
+  void StepOver(int64_t count, TextMark mark, const SkippedRows& skipped);
+
   // Call it when Next() has returned false: numbers the classes. Throws UserError if there were no rows.
   void Finish(RowLabels* labels) const;
 
@@ -49,8 +55,9 @@ class Pass {
   size_t file() const { return file_; }
   bool begins_file() const { return count_ == first_row_ + 1; }
   TextMark file_begin() const { return file_begin_; }
-  RowFile& rows() { return *rows_; }
+  RowFile& rows() const { return *rows_; }
 
+  const DataConfig& data() const { return data_; }
   const CsvColumns& columns() const { return columns_; }  // as RowFile has them
   int64_t inputs() const { return rows_->inputs(); }      // features of a row
   const SkippedRows& skipped() const { return skipped_; }

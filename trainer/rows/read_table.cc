@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "trainer/rows/all_rows.h"
 #include "trainer/rows/pass.h"
 
 namespace dtrain {
@@ -13,14 +14,17 @@ CsvTable ReadTable(const DataConfig& data, const LabelRules& rules, const RowCon
   Pass pass(data, context, inputs);
   CsvTable table{pass.columns(), context.how, {}, pass.NewLabels(rules, train_names), pass.inputs(), {}};
   CsvReserve reserve;
-  for (int64_t reserved = 0;;) {
-    if (pass.count() == reserved) {
-      reserved = reserve.NextRows(reserved, pass.read_bytes(), pass.expected_bytes());
-      table.parsed.features.reserve(static_cast<size_t>(reserved * table.inputs));
+  int64_t reserved = 0;
+  std::vector<float>& features = table.parsed.features;
+  ReadAllRows(&pass, &table.labels, [&](const ParsedRows& part) {
+    if (pass.count() > reserved) {
+      reserved = reserve.NextRows(pass.count(), pass.read_bytes(), pass.expected_bytes());
+      features.reserve(static_cast<size_t>(reserved * table.inputs));
       table.labels.Reserve(static_cast<size_t>(reserved));
     }
-    if (!pass.Next(&table.parsed, &table.labels)) break;
-  }
+    features.insert(features.end(), part.features.begin(), part.features.end());
+    table.parsed.weights.insert(table.parsed.weights.end(), part.weights.begin(), part.weights.end());
+  });
   pass.Finish(&table.labels);
   table.skipped = pass.skipped();
   return table;

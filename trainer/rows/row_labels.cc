@@ -92,7 +92,8 @@ void RowLabels::AddName(const CsvField& field) {
   }
   if (!IsName(field)) Refuse(field, KindRule("a name"));
   CheckName(path_, field);
-  if (is_test_ || static_cast<int64_t>(names_.size()) == *rules_.classes) RefuseNewName(field);
+  is_full_ = is_full_ || static_cast<int64_t>(names_.size()) == *rules_.classes;
+  if (is_test_ || is_full_) RefuseNewName(field);
   classes_.push_back(static_cast<int32_t>(names_.size()));
   number_.emplace(field.text, classes_.back());
   names_.emplace_back(field.text);
@@ -121,6 +122,37 @@ void RowLabels::RefuseNewName(const CsvField& field) const {
   Refuse(field, fmt::format("must be one of {} classes ({}); before it came {}.{} Correct it, {}, or "
                             "remove the row.",
                             *rules_.classes, rules_.source, ListNames(names_, "and"), meant, rules_.remedy));
+}
+
+RowLabels RowLabels::Continued() const {
+  RowLabels next = *this;
+  next.Truncate(0);
+  return next;
+}
+
+bool RowLabels::Append(const RowLabels& next) {
+  const std::optional<bool>& minus = next.first_class_is_minus_;
+  if (next.is_full_ || (minus && minus != first_class_is_minus_.value_or(*minus))) return false;
+  std::vector<int32_t> numbers;  // here, by those there
+  std::vector<const std::string*> fresh;
+  for (const std::string& name : next.names_) {
+    const auto found = number_.find(name);
+    numbers.push_back(found != number_.end() ? found->second
+                                             : static_cast<int32_t>(names_.size() + fresh.size()));
+    if (found == number_.end()) fresh.push_back(&name);
+  }
+  if (!fresh.empty() && static_cast<int64_t>(names_.size() + fresh.size()) > *rules_.classes) return false;
+  for (const std::string* const name : fresh) {
+    number_.emplace(*name, static_cast<int32_t>(names_.size()));
+    names_.push_back(*name);
+  }
+  if (minus) first_class_is_minus_ = minus;
+  const bool renumbers = !is_test_ && kind_ == Kind::kNames;
+  for (const int32_t label : next.classes_) {
+    classes_.push_back(renumbers ? numbers[static_cast<size_t>(label)] : label);
+  }
+  targets_.insert(targets_.end(), next.targets_.begin(), next.targets_.end());
+  return true;
 }
 
 void RowLabels::Truncate(size_t rows) {

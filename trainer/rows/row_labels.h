@@ -43,6 +43,13 @@ class RowLabels {
   size_t size() const { return kind_ == Kind::kTargets ? targets_.size() : classes_.size(); }
   // Forgets the labels behind the first `rows`.
   void Truncate(size_t rows);
+  // Whether it is known what labels are, which the first label of a training file decides.
+  bool is_decided() const { return kind_ != Kind::kUnknown; }
+  // Labels of rows further on in the same text, none yet, by what is known now. Call it when is_decided().
+  RowLabels Continued() const;
+  // Appends the labels of the next rows, which were read by labels that Continued() has made. False, and
+  // nothing is appended: with what is known now some might be refused, or others.
+  bool Append(const RowLabels& next);
   // Call it after the last row: it numbers the names.
   void Finish();
 
@@ -72,6 +79,7 @@ class RowLabels {
   std::vector<std::string> names_;                      // in order of appearance until Finish()
   std::map<std::string, int32_t, std::less<>> number_;  // the number of each name
   std::optional<bool> first_class_is_minus_;  // of two classes: it is -1 and not 0; unset: none came yet
+  bool is_full_ = false;                      // a name was refused because there were as many as classes
   std::vector<int32_t> classes_;
   std::vector<float> targets_;
 };

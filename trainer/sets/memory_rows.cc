@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "gpu/ops.h"
+#include "trainer/rows/all_rows.h"
 #include "trainer/rows/pass.h"
 #include "trainer/sets/cache_file.h"
 
@@ -100,7 +101,9 @@ void CsrRows::Append(const SparseBuffer& rows) {
   if (wide_) {
     wide_ids_.insert(wide_ids_.end(), rows.ids.begin(), rows.ids.end());
   } else {
-    for (const uint64_t id : rows.ids) narrow_ids_.push_back(static_cast<uint32_t>(id));
+    narrow_ids_.resize(narrow_ids_.size() + rows.ids.size());
+    std::transform(rows.ids.begin(), rows.ids.end(), narrow_ids_.begin() + before,
+                   [](uint64_t id) { return static_cast<uint32_t>(id); });
   }
   if (values_.empty() && rows.values.empty()) return;
   if (values_.empty()) values_.reserve(std::max(narrow_ids_.capacity(), wide_ids_.capacity()));
@@ -187,17 +190,14 @@ DataSet SparseInMemory(SparseTable table, std::optional<int64_t> classes) {
 SparseTable ReadSparseTable(const DataConfig& data, const LabelRules& rules, int64_t width,
                             SourceInputs* inputs, const CsvColumns* train_columns,
                             const std::vector<std::string>* train_names) {
-  // Ids are narrowed part by part, so that no second copy of all of them is in memory.
-  constexpr int64_t kPartBytes = 1 << 20;
   RowContext context;
   context.inputs = width;
   context.train = train_columns;
   Pass pass(data, context, inputs);
   SparseTable table{CsrRows(width), pass.NewLabels(rules, train_names), {}, {}, pass.columns()};
-  ParsedRows part;
   CsvReserve reserve;
   int64_t reserved = 0;  // features
-  const auto append = [&] {
+  ReadAllRows(&pass, &table.labels, [&](const ParsedRows& part) {
     const int64_t features = table.rows.features() + static_cast<int64_t>(part.sparse.ids.size());
     if (features > reserved) {
       reserved = reserve.NextRows(features, pass.read_bytes(), pass.expected_bytes());
@@ -205,12 +205,7 @@ SparseTable ReadSparseTable(const DataConfig& data, const LabelRules& rules, int
     }
     table.rows.Append(part.sparse);
     table.weights.insert(table.weights.end(), part.weights.begin(), part.weights.end());
-    part.Clear();
-  };
-  while (pass.Next(&part, &table.labels)) {
-    if (part.feature_bytes() >= kPartBytes) append();
-  }
-  append();
+  });
   pass.Finish(&table.labels);
   table.skipped = pass.skipped();
   const auto counts_one = [](float weight) { return weight == 1; };

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/machine_memory.h"
 #include "net/inproc_transport.h"
 #include "trainer/device/make_model.h"
-#include "trainer/peer/this_host.h"
 #include "trainer/sets/source.h"
 #include "trainer/survey/data_shape.h"
 #include "trainer/task/run_task.h"

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <vector>
 
+#include "base/machine_memory.h"
 #include "base/names.h"
 #include "trainer/config/config.h"
 #include "trainer/config/fields.h"
@@ -15,7 +16,6 @@
 #include "trainer/model/model.h"
 #include "trainer/order/held_out.h"
 #include "trainer/peer/peer_limits.h"
-#include "trainer/peer/this_host.h"
 #include "trainer/task/memory_need.h"
 
 namespace dtrain {

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/machine_memory.h"
 #include "gpu/ops.h"
 #include "net/address.h"
 #include "net/key_files.h"
@@ -210,6 +211,18 @@ Layout MakeLayout(const Config& config, int ps_count) {
   return config.model.kind == ModelKind::kWideDeep ? JointLayout(place(), rows, config.model) : rows;
 }
 
+// Says how many threads parse rows. Workers of one machine that all parse them share its processors, unless
+// they also share the rows.
+void ShareProcessors(int worker, bool shares_rows, Config* config) {
+  if (config->data.threads != kAutoThreads) return;
+  const std::vector<std::string>& workers = config->cluster.worker;
+  const std::string here = HostOf(workers[static_cast<size_t>(worker)]);
+  const auto is_here = [&](const std::string& other) { return HostOf(other) == here; };
+  const bool alone = shares_rows || config->data.split == Split::kFeed;
+  const auto sharing = alone ? 1 : std::count_if(workers.begin(), workers.end(), is_here);
+  config->data.threads = std::max<int64_t>(1, Processors() / sharing);
+}
+
 RunSummary RunTask(const Config& given, TaskId task, net::Transport& transport, Logger& log,
                    const TaskOptions& options) {
   const TimePoint begun = Clock::now();
@@ -260,6 +273,7 @@ RunSummary RunTask(const Config& given, TaskId task, net::Transport& transport, 
       AbortAndThrow(*run, options);
     }
   } else {
+    ShareProcessors(task.index, options.data != nullptr, &config);
     HookList more_hooks = options.more_hooks ? options.more_hooks(task) : HookList();
     Worker worker(config, task, layout, devices, options.store, *channel, transport, options.stop, hooks, log,
                   std::move(more_hooks));

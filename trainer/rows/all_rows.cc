@@ -1,0 +1,225 @@
+#include "trainer/rows/all_rows.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+#include "base/machine_memory.h"
+#include "trainer/input/input_bytes.h"
+
+namespace dtrain {
+namespace {
+
+// A reader's buffer has room for a part and the rest of its last line.
+constexpr int64_t kPartBytes = (1 << 20) - (1 << 16);
+
+// Part: what one thread has parsed of a file, from a line's begin on.
+struct Part {
+  int64_t begin = 0;  // in the file
+  int64_t end = 0;    // rows that begin behind it are the next part's
+  bool is_parsed = false;
+  bool has_failed = false;
+  TextMark stop;  // behind its last row, with lines counted from its begin
+  int64_t count = 0;
+  ParsedRows rows;
+  std::optional<RowLabels> labels;
+  SkippedRows skipped;
+};
+
+// PartReaders: threads that parse the parts of the file that a pass is at. Owner and thread: ReadAllRows();
+// what the threads share is guarded.
+class PartReaders {
+ public:
+  // `labels`: of the rows before.
+  PartReaders(const Pass& pass, const RowLabels& labels, int64_t threads)
+      : pass_(pass),
+        number_(pass.file()),
+        labels_(labels.Continued()),
+        file_(pass.rows().path(), ""),
+        end_(pass.rows().content_bytes()),
+        next_(pass.rows().mark().byte),
+        parts_(static_cast<size_t>(2 * threads)) {
+    try {
+      for (int64_t i = 0; i < threads; ++i) threads_.emplace_back([this] { Run(); });
+    } catch (const std::system_error&) {  // the system has no more: those that there are parse all
+      if (threads_.empty()) next_ = end_;
+    }
+  }
+  ~PartReaders() {
+    Change([this] { next_ = end_; });
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  // Waits for the next part, in order. Null: the last one was taken. It is valid until the next call.
+  Part* Take() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (taken_ > 0) At(taken_ - 1).is_parsed = false;
+    released_ = taken_;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return taken_ < claimed_ ? At(taken_).is_parsed : next_ >= end_; });
+    return taken_ < claimed_ ? &At(taken_++) : nullptr;
+  }
+
+ private:
+  void Run() {
+    std::unique_ptr<RowFile> file;
+    SkippedRows skipped;
+    while (Part* const part = Claim()) {
+      try {
+        if (file == nullptr) file = pass_.OpenAgain(number_, &skipped);
+        skipped = SkippedRows();
+        Parse(file.get(), part);
+        part->skipped = skipped;
+      } catch (...) {  // the pass meets it too, and tells it
+        part->has_failed = true;
+        file.reset();
+      }
+      Change([part] { part->is_parsed = true; });
+    }
+  }
+
+  void Parse(RowFile* file, Part* part) const {
+    file->GoTo({part->begin, 1}, part->end - part->begin);
+    while (file->mark().byte < part->end && file->Next(&part->rows, &*part->labels)) ++part->count;
+    part->stop = file->mark();
+  }
+
+  // Returns the next part to parse, or null.
+  Part* Claim() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait(
+        lock, [this] { return next_ >= end_ || claimed_ - released_ < static_cast<int64_t>(parts_.size()); });
+    if (next_ >= end_) return nullptr;
+    Part& part = At(claimed_++);
+    part.begin = next_;
+    part.end = next_ = LineBehind(next_ + kPartBytes);
+    part.has_failed = false;
+    part.count = 0;
+    part.rows.Clear();
+    part.labels.emplace(labels_);
+    return &part;
+  }
+
+  // Returns where the first line begins behind `byte`. What is wrong with the file is told by who reads it.
+  int64_t LineBehind(int64_t byte) {
+    constexpr int64_t kPiece = 1 << 14;
+    std::string piece(kPiece, '\0');
+    try {
+      for (file_.SkipTo(std::min(byte, end_)); byte < end_; byte += kPiece) {
+        const auto got = static_cast<size_t>(file_.ReadSome(piece.data(), kPiece));
+        const size_t feed = std::string_view(piece.data(), got).find('\n');
+        if (feed != std::string_view::npos) return byte + static_cast<int64_t>(feed) + 1;
+      }
+    } catch (const UserError&) {
+    }
+    return end_;
+  }
+
+  template <typename Action>
+  void Change(Action&& action) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    action();
+    changed_.notify_all();
+  }
+  Part& At(int64_t number) { return parts_[static_cast<size_t>(number) % parts_.size()]; }
+
+  const Pass& pass_;
+  const size_t number_;     // of the file
+  const RowLabels labels_;  // none, by what is known
+  std::vector<std::thread> threads_;
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  InputBytes file_;  // in which lines are looked for
+  const int64_t end_;
+  int64_t next_;             // where the next part begins
+  std::vector<Part> parts_;  // in turn; those that are claimed belong to their threads
+  int64_t claimed_ = 0;      // parts so far
+  int64_t taken_ = 0;
+  int64_t released_ = 0;
+};
+
+// AllRows: what ReadAllRows() does.
+class AllRows {
+ public:
+  AllRows(Pass* pass, RowLabels* labels, const std::function<void(const ParsedRows&)>& take)
+      : pass_(*pass), labels_(*labels), take_(take), threads_(ThreadsOf(pass->data())) {}
+
+  // The first row of each file is read here: it decides what labels are, and its faults have other remedies.
+  void Read() {
+    std::optional<size_t> cut;  // the file that was read in parts
+    while (pass_.Next(&rows_, &labels_)) {
+      if (cut != pass_.file() && labels_.is_decided()) {
+        cut = pass_.file();
+        ReadParts();
+      }
+      if (rows_.feature_bytes() >= kPartBytes) Give();
+    }
+    Give();
+  }
+
+ private:
+  static int64_t ThreadsOf(const DataConfig& data) {
+    constexpr int64_t kMax = 64;  // more parse faster than one thread joins
+    return std::min(data.threads == kAutoThreads ? Processors() : data.threads, kMax);
+  }
+
+  void Give() {
+    take_(rows_);
+    rows_.Clear();
+  }
+
+  void ReadParts() {
+    const int64_t left = pass_.rows().content_bytes() - pass_.rows().mark().byte;
+    if (threads_ < 2 || left < 2 * kPartBytes || !pass_.rows().CanSeek()) return;
+    const size_t file = pass_.file();
+    PartReaders readers(pass_, labels_, std::min(threads_, left / kPartBytes));
+    while (Part* const part = readers.Take()) {
+      if (Join(part)) continue;
+      while (pass_.rows().mark().byte < part->end && pass_.Next(&rows_, &labels_)) {
+        if (pass_.file() != file) return;  // behind the last row are no others
+        if (rows_.feature_bytes() >= kPartBytes) Give();
+      }
+    }
+  }
+
+  // False: the part must be read again.
+  bool Join(Part* part) {
+    const TextMark mark = pass_.rows().mark();
+    if (part->has_failed || part->begin != mark.byte || !AreTold(part->skipped)) return false;
+    if (!labels_.Append(*part->labels)) return false;
+    Give();
+    pass_.StepOver(part->count, {part->stop.byte, mark.line + part->stop.line - 1}, part->skipped);
+    take_(part->rows);
+    return true;
+  }
+
+  // Whether all is told that there is to tell of rows that cannot be read.
+  bool AreTold(const SkippedRows& skipped) const {
+    const SkippedRows& before = pass_.skipped();
+    return skipped.bad == 0 || (before.faults.size() == SkippedRows::kToldFaults &&
+                                before.bad + skipped.bad <= pass_.data().bad_rows_limit);
+  }
+
+  Pass& pass_;
+  RowLabels& labels_;
+  const std::function<void(const ParsedRows&)>& take_;
+  const int64_t threads_;
+  ParsedRows rows_;  // that the pass has read
+};
+
+}  // namespace
+
+void ReadAllRows(Pass* pass, RowLabels* labels, const std::function<void(const ParsedRows&)>& take) {
+  AllRows(pass, labels, take).Read();
+}
+
+}  // namespace dtrain
