@@ -70,7 +70,8 @@ TEST_CASE("fields: keys are unique, explained, and refer to keys that exist") {
     CHECK(field.help.size() > 10);
     CHECK(field.help.back() == '.');
     const bool takes_words = field.type == FieldType::kChoice || field.key == "security.keys" ||
-                             field.key == "run.dir" || field.key == "train.optimizer.schedule.decay_steps";
+                             field.key == "run.dir" || field.key == "data.threads" ||
+                             field.key == "train.optimizer.schedule.decay_steps";
     CHECK(takes_words == !field.choices.empty());
     if (IsNull(field.get(Config{})) && !field.required) CHECK(field.unset != "");
     if (!field.only_key.empty()) {
