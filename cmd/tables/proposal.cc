@@ -306,6 +306,7 @@ class ConfigWriter {
     if (table_.decimal_comma) Add("  decimal: comma\n");
     if (plan_.names) Add("  label_type: names    # numbers, too\n");
     if (!renames_.empty()) proposal_.yaml += ListLine("rename_labels", renames_);
+    AddClasses();
     if (table_.delimiter != ',') Add("  delimiter: {}\n", DelimiterKey(table_.delimiter));
     if (!ignored_.empty()) Add("  ignore:\n");
     for (const auto& [key, why] : ignored_) Add("    - {}    # {}\n", key, why);
@@ -313,6 +314,17 @@ class ConfigWriter {
     if (!dates_.empty()) proposal_.yaml += ListLine("dates", dates_);
     if (gaps_) Add("  missing: {}\n", many_gaps_ ? "indicator" : "mean");
     proposal_.yaml += run_.RowsYaml(bad_rows_, plan_) + "  scale: standard\n";
+  }
+
+  // The names of classes, which then no task has to look for.
+  void AddClasses() {
+    const bool all = static_cast<int64_t>(renamed_.frequent.size()) == renamed_.distinct;
+    if (plan_.IsLinear() || !all || !(plan_.names || renamed_.type == ColumnType::kCategory)) return;
+    std::set<std::string> names;
+    for (const ValueCount& value : renamed_.frequent) names.insert(value.text);
+    std::vector<std::string> listed;
+    for (const std::string& name : names) listed.push_back(YamlText(name));
+    proposal_.yaml += ListLine("classes", listed);
   }
 
   void AddTrain() {

@@ -123,7 +123,8 @@ TEST_CASE("proposal: a test table has its source, the keys of both, and takes th
   CHECK(Has(yaml, "  train: {format: csv, path: adult.data, label: 2, header: false}\n"));
   CHECK(Has(yaml, "  test: {format: csv, path: adult.test, label: 2, header: false}\n"));
   CHECK(Has(yaml, "  comment: \"|\" "));
-  CHECK(Has(yaml, "  rename_labels: [\"<=50K. -> <=50K\", \">50K. -> >50K\"]\n"));
+  CHECK(Has(yaml,
+            "  rename_labels: [\"<=50K. -> <=50K\", \">50K. -> >50K\"]\n  classes: [\"<=50K\", \">50K\"]\n"));
   CHECK(Has(yaml, "  missing: mean\n"));
   CHECK(Has(yaml, "eval: {on: test, every_steps: "));
   CHECK_FALSE(Has(yaml, "validation"));
@@ -519,9 +520,10 @@ TEST_CASE("proposal: classes that are numbers are the same in any notation, for 
     CHECK(Has(written, "model: {kind: logistic}"));
     CHECK_FALSE(Has(written, "label_type"));
     CHECK_FALSE(Has(written, "rename_labels"));
+    CHECK_FALSE(Has(written, "classes:"));
   }
   CHECK(Has(yaml({"0.0e+00", "1.0e+00", "2.0e+00", "2", "1"}), "model: {kind: softmax, outputs: 3}"));
-  CHECK(Has(yaml({"2", "2", "2", "5", "+2"}), "  rename_labels: [\"+2 -> 2\"]\n"));
+  CHECK(Has(yaml({"2", "2", "2", "5", "+2"}), "  rename_labels: [\"+2 -> 2\"]\n  classes: [\"2\", \"5\"]\n"));
 }
 
 TEST_CASE("profile text: a line for each column, and for each kind of fault its place, count and rule") {

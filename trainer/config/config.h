@@ -174,6 +174,7 @@ struct DataConfig {
   std::vector<std::string> class_weights;  // "balanced", or "NAME=3" for each class; empty: all weigh 1
   std::vector<std::string> rename_labels;  // "FROM -> TO"
   LabelType label_type = LabelType::kAuto;
+  std::vector<std::string> classes;  // names by number, sorted; empty: those that come
   MissingValues missing = MissingValues::kError;
   Delimiter delimiter = Delimiter::kAuto;
   Decimal decimal = Decimal::kPoint;

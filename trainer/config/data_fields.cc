@@ -181,6 +181,14 @@ std::vector<Field> CommonDataFields() {
              "What the labels of classes are. auto: whole numbers from 0, or names, as the first one is; "
              "names: each different text is a class, also one that looks like a number, such as 1992.")
           .OnlyWith("data.train.format", Texts()),
+      Row(DT_KEY(data.classes), FieldType::kTexts, kRun,
+          "The names of the classes, sorted, as `dtrain init` writes them: labels are these texts. Nothing "
+          "is "
+          "then read to find them.")
+          .Unit("names")
+          .Try("[no, yes]")
+          .Unset("those that come, as data.label_type says")
+          .OnlyWith("data.train.format", Texts()),
       Choice(
           DT_KEY(data.missing), kRun,
           {{"error", MissingValues::kError},

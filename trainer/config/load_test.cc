@@ -507,5 +507,28 @@ TEST_CASE(
   CHECK(bare.ignore == std::vector<std::string>{"1"});
 }
 
+TEST_CASE("load: data.classes names each class in sorted order, and says how many a softmax has") {
+  const auto file = [](const std::string& model, const std::string& classes) {
+    return WriteTestFile(
+        "classes.yaml",
+        "model: " + model + "\ntrain: {epochs: 1}\ncluster: {ps: [\"a:1\"], worker: [\"a:2\"]}\n" +
+            "data: {train: {format: csv, path: t.csv, label: y}, classes: " + classes + "}\n");
+  };
+  const auto error = [&](const std::string& model, const std::string& classes) {
+    return LoadError(file(model, classes));
+  };
+  const Config config = Load(file("{kind: softmax}", "[10, \"9\", b a]"));
+  CHECK(config.data.classes == std::vector<std::string>{"10", "9", "b a"});
+  CHECK(config.model.outputs == 3);
+  CHECK(error("{kind: logistic}", "[no, yes]").empty());
+  CHECK(error("{kind: softmax}", "[b, a]").find("names must be in the order of their bytes") !=
+        std::string::npos);
+  CHECK(error("{kind: softmax}", "[a, a]").find("each once") != std::string::npos);
+  CHECK(error("{kind: softmax, outputs: 3}", "[a, b]").find("has 2 names, and the model tells 3 classes") !=
+        std::string::npos);
+  CHECK(error("{kind: logistic}", "[a, b, c]").find("tells 2 classes") != std::string::npos);
+  CHECK(error("{kind: linear}", "[a, b]").find("targets are real numbers") != std::string::npos);
+}
+
 }  // namespace
 }  // namespace dtrain

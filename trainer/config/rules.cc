@@ -10,6 +10,7 @@
 #include <set>
 #include <tuple>
 
+#include "base/names.h"
 #include "trainer/config/config.h"
 #include "trainer/config/parse.h"
 #include "trainer/config/user_text.h"
@@ -51,6 +52,7 @@ class Rules : private DraftRules {
   void CheckHeldOut();
   void CheckWeights();
   void CheckRenames();
+  void CheckClasses();
   void CheckPipes(const std::string& section, const DataSourceConfig& source);
   void CheckEvaluation();
   void CheckOutputs();
@@ -118,6 +120,10 @@ void Rules::SetDefaults() {
   const bool deep = config_.model.kind == ModelKind::kWideDeep;
   if (config_.model.kind == ModelKind::kFm || deep) SetFactorDefaults();
   if (deep) SetColumns();
+  const std::vector<std::string>& classes = config_.data.classes;
+  if (!classes.empty() && HasOutputPerClass(config_.model) && Find("model.outputs") == nullptr) {
+    config_.model.outputs = static_cast<int64_t>(classes.size());
+  }
   if (HasSparseRows(config_.data) && Find("hooks.progressive") == nullptr) config_.hooks.progressive = true;
   // The kernels of GPUs know no weights.
   if (!WeightsKey(config_.data).empty() && config_.device.kind == DeviceKind::kAuto) {
@@ -305,6 +311,7 @@ void Rules::CheckRows() {
   CheckHeldOut();
   CheckWeights();
   CheckRenames();
+  CheckClasses();
   CheckPipes("data.train", data.train);
   CheckPipes("data.test", data.test);
   if (data.train.rows && data.validation >= *data.train.rows && data.train.format == DataFormat::kSynthetic) {
@@ -366,6 +373,21 @@ void Rules::CheckRenames() {
                        twice ? "renames a label for the second time" : "is no FROM -> TO"));
     return;
   }
+}
+
+void Rules::CheckClasses() {
+  const std::vector<std::string>& names = config_.data.classes;
+  const ModelConfig& model = config_.model;
+  if (names.empty() || IsBad("data.classes") || !IsGood("model.kind") || IsBad("model.head")) return;
+  const auto follows = [](const std::string& name, const std::string& next) { return name >= next; };
+  RefuseIf(std::adjacent_find(names.begin(), names.end(), follows) != names.end(), "data.classes",
+           "names must be in the order of their bytes, each once. Try dtrain init, which writes them so.");
+  RefuseIf(!HasClasses(model), "data.classes",
+           "is about classes, and the model's targets are real numbers. Leave it out.");
+  const int64_t classes = HasOutputPerClass(model) ? model.outputs.value_or(0) : 2;
+  RefuseIf(HasClasses(model) && static_cast<int64_t>(names.size()) != classes, "data.classes",
+           fmt::format("has {}, and the model tells {} classes. Name each class.",
+                       Plural(static_cast<int64_t>(names.size()), "name"), classes));
 }
 
 // What comes through a pipe is read once, from front to back, by one worker.
@@ -472,7 +494,7 @@ void Rules::CheckText() {
   const bool classes = IsGood("model.kind") && !IsBad("model.head") && HasOutputPerClass(config_.model);
   // What comes through a pipe is read once, and by workers alone.
   const bool piped = std::any_of(data.train.path.begin(), data.train.path.end(), IsPipe);
-  if (IsText(data.train.format) && piped && classes && Find("model.outputs") == nullptr) {
+  if (IsText(data.train.format) && piped && classes && !config_.model.outputs) {
     Add(PlaceOf("model.kind"),
         "model.outputs is missing; data that come through a pipe need it, the number of classes. Write "
         "\"outputs: 3\" under model.");

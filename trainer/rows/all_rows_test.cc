@@ -213,6 +213,19 @@ TEST_CASE("all rows: names and kinds of classes are those that come first in the
             .find("60000 ") == 0);
 }
 
+TEST_CASE("all rows: classes that the config names have the numbers that they would have without it") {
+  const auto named = [](int row) { return row < 30'000 ? "m" : row % 2 == 0 ? "7" : "a"; };
+  DataConfig data = Tables({Rows(kRows, named)});
+  data.label_type = LabelType::kNames;
+  const std::string found = Read(data, Classes(3));
+  data.classes = {"7", "a", "m"};
+  CHECK((Read(data, Classes(3)) == found));
+  data.label_type = LabelType::kAuto;
+  CHECK((Read(data, Classes(3)) == found));
+  data.classes = {"a", "b", "m"};
+  CHECK(Has(Read(data, Classes(3)), "y = 7; must be in data.classes: a, b or m."));
+}
+
 TEST_CASE("all rows: lines of sparse rows, with weights, comments and values that are all 1 at first") {
   std::string libsvm, vw;
   for (int row = 0; row < kRows; ++row) {

@@ -36,6 +36,7 @@ LabelRules LabelRulesOf(const ModelConfig& model) {
 
 void AddLabelKeys(const DataConfig& data, LabelRules* rules) {
   rules->names = data.label_type == LabelType::kNames;
+  rules->given = data.classes;
   for (const std::string& item : data.rename_labels) rules->renamed.insert(*ParseRename(item));
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "trainer/config/config.h"
 
@@ -30,11 +31,12 @@ struct LabelRules {
   Decimal decimal = Decimal::kPoint;  // of real targets
   bool is_text = false;               // data.label_type can be set
   bool names = false;                 // each text is a class, also a number (data.label_type)
+  std::vector<std::string> given{};  // the names of classes, by number (data.classes); empty: those that come
 };
 
 // Returns the rules for the labels or targets of such a model.
 LabelRules LabelRulesOf(const ModelConfig& model);
-// Adds what data.rename_labels and data.label_type say.
+// Adds what data.rename_labels, data.label_type and data.classes say.
 void AddLabelKeys(const DataConfig& data, LabelRules* rules);
 // The same as for a model, for labels that are read from text.
 LabelRules LabelRulesOf(const Config& config);

@@ -12,6 +12,9 @@ namespace dtrain {
 RowLabels::RowLabels(const LabelRules& rules, std::string path, std::string title)
     : rules_(rules), path_(std::move(path)), title_(std::move(title)) {
   if (!rules_.classes.has_value()) kind_ = Kind::kTargets;
+  if (rules_.given.empty()) return;
+  kind_ = Kind::kNames;
+  NameClasses(rules_.given);
 }
 
 RowLabels::RowLabels(const LabelRules& rules, std::string path, std::string title,
@@ -22,12 +25,16 @@ RowLabels::RowLabels(const LabelRules& rules, std::string path, std::string titl
       is_test_(true),
       kind_(!rules.classes.has_value() ? Kind::kTargets
             : train_names.empty()      ? Kind::kNumbers
-                                       : Kind::kNames),
-      names_(train_names) {
-  if (kind_ == Kind::kNames && !rules.names && names_ == SignedClasses()) {
+                                       : Kind::kNames) {
+  if (kind_ == Kind::kNames && !rules.names && train_names == SignedClasses()) {
     kind_ = Kind::kNumbers;
     first_class_is_minus_ = true;
   }
+  NameClasses(train_names);
+}
+
+void RowLabels::NameClasses(const std::vector<std::string>& names) {
+  names_ = names;
   for (size_t i = 0; i < names_.size(); ++i) number_[names_[i]] = static_cast<int32_t>(i);
 }
 
@@ -90,7 +97,7 @@ void RowLabels::AddName(const CsvField& field) {
     classes_.push_back(found->second);
     return;
   }
-  if (!IsName(field)) Refuse(field, KindRule("a name"));
+  if (rules_.given.empty() && !IsName(field)) Refuse(field, KindRule("a name"));
   CheckName(path_, field);
   is_full_ = is_full_ || static_cast<int64_t>(names_.size()) == *rules_.classes;
   if (is_test_ || is_full_) RefuseNewName(field);
@@ -116,6 +123,10 @@ void RowLabels::Refuse(const CsvField& field, const std::string& rule) const {
 void RowLabels::RefuseNewName(const CsvField& field) const {
   const std::string closest = ClosestName(std::string(field.text), names_);
   const std::string meant = closest.empty() ? "" : fmt::format(" Did you mean {}?", Shown(closest));
+  if (!is_test_ && !rules_.given.empty()) {
+    Refuse(field, fmt::format("must be in data.classes: {}.{} Correct it, name it there, or remove the row.",
+                              ListNames(names_, "or"), meant));
+  }
   if (is_test_) {
     Refuse(field, fmt::format("must be a class of data.train: {}.{}", ListNames(names_, "or"), meant));
   }

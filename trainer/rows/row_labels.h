@@ -62,6 +62,7 @@ class RowLabels {
  private:
   enum class Kind { kUnknown, kTargets, kNumbers, kNames };
 
+  void NameClasses(const std::vector<std::string>& names);
   bool IsName(const CsvField& field) const;
   void AddTarget(const CsvField& field);
   void AddNumber(const CsvField& field);
