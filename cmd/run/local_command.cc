@@ -66,6 +66,18 @@ std::vector<std::string> CommonArguments(const ConfigArguments& config, const Co
   return common;
 }
 
+// Adds what all rows of a text were read for, so that no child reads them for it again.
+ConfigArguments WithFound(const DataShape& shape, const Config& config, ConfigArguments arguments) {
+  const DataFormat format = config.data.train.format;
+  if (IsText(format) && !config.model.outputs && HasOutputPerClass(config.model)) {
+    arguments.sets.push_back(fmt::format("model.outputs={}", shape.classes.value_or(0)));
+  }
+  if (format == DataFormat::kLibsvm && !config.model.inputs && !config.data.whole_keys) {
+    arguments.sets.push_back(fmt::format("model.inputs={}", shape.inputs));
+  }
+  return arguments;
+}
+
 // Returns a command for each ps and worker of `spec`. `orders`: for each ps. With `live`, worker 0 sends its
 // live line to this process.
 std::vector<ChildCommand> LocalCommands(const ConfigArguments& config, const Config& spec,
@@ -123,12 +135,14 @@ Config LoadLocal(const LocalArguments& arguments, bool* log_json, const std::str
   return config;
 }
 
-// All tasks run on this machine, so their sum must fit in its memory.
-void CheckMemory(const Config& given) {
+// All tasks run on this machine, so their sum must fit in its memory. Returns the shape of the data.
+DataShape CheckMemory(const Config& given) {
   Config config = given;
-  ResolveModelShape(PeekShape(config), &config);
+  DataShape shape = PeekShape(config);
+  ResolveModelShape(shape, &config);
   const Layout layout = MakeLayout(config, static_cast<int>(config.cluster.ps.size()));
   CheckFits(ClusterNeed(config, layout, EstimateDataSize(config)));
+  return shape;
 }
 
 // Returns "1 ps and 2 workers here; to watch the run: dtrain status runs/flowers-20260131-120000".
@@ -139,8 +153,8 @@ std::string StartLine(const Config& config, const RunDirectory* directory) {
   return size + "; to watch the run: " + directory->WatchCommand();
 }
 
-int RunThreads(const Config& config, NewRuntime new_runtime, SignalPipe& signals, const ErrorLines& errors,
-               ResultFile& result) {
+int RunThreads(const Config& config, const DataShape& shape, NewRuntime new_runtime, SignalPipe& signals,
+               const ErrorLines& errors, ResultFile& result) {
   Console console(LiveLineOf(config.log, errors.quiet));
   LogOptions log_options = LogOptionsOf(config, console, errors.quiet);
   log_options.watch = result.Watch();
@@ -160,6 +174,7 @@ int RunThreads(const Config& config, NewRuntime new_runtime, SignalPipe& signals
   const std::unique_ptr<gpu::cuda::Runtime> runtime = new_runtime();
   options.runtime = runtime.get();
   options.tells_end = !ParentLogsEnd(config.log);
+  options.shape = &shape;
   options.on_reached = [&result](const RunSummary& reached) { result.NoteReached(reached); };
   if (config.run.has_directory()) options.status_directory = config.run.dir;
   try {
@@ -192,8 +207,8 @@ int RunThreads(const Config& config, NewRuntime new_runtime, SignalPipe& signals
   }
 }
 
-Outcome RunChildren(const LocalArguments& arguments, const Config& config, SignalPipe& signals,
-                    Console& console, RunDirectory* directory) {
+Outcome RunChildren(const LocalArguments& arguments, const Config& config, const DataShape& shape,
+                    SignalPipe& signals, Console& console, RunDirectory* directory) {
   Supervisor supervisor(TimeoutsOf(config.failure), RestartRulesOf(config.failure), signals, console,
                         {config.log.json, arguments.quiet});
   PrivateSockets sockets;
@@ -212,7 +227,7 @@ Outcome RunChildren(const LocalArguments& arguments, const Config& config, Signa
     fcntl(orders.emplace_back("dtrain local").write_fd(), F_SETFL, O_NONBLOCK);
   }
   std::vector<ChildCommand> commands =
-      LocalCommands(arguments.config, config, listeners, orders, console.live());
+      LocalCommands(WithFound(shape, config, arguments.config), config, listeners, orders, console.live());
   for (ChildCommand& command : commands) command.why_not_again = [&sockets] { return sockets.WhyGone(); };
   supervisor.Start(commands);
   // The socket of a dead ps must refuse connections, unless a new process takes it over.
@@ -244,14 +259,14 @@ int RunLocalCommand(const LocalArguments& arguments, NewRuntime new_runtime, Err
       account.logs = LogPaths(config);
       for (const TaskId task : TasksOf(config.cluster)) account.identity.hosts[TaskName(task)] = HostName();
     });
-    CheckMemory(config);
+    const DataShape shape = CheckMemory(config);
     if (config.log.level <= static_cast<int>(LogLevel::kInfo)) {
       errors.Print(StartLine(config, result.directory()), LogLevel::kInfo);
     }
     loading.reset();
-    if (arguments.in_process) return RunThreads(config, new_runtime, signals, errors, result);
+    if (arguments.in_process) return RunThreads(config, shape, new_runtime, signals, errors, result);
     Console console(LiveLineOf(config.log, arguments.quiet));
-    const Outcome outcome = RunChildren(arguments, config, signals, console, result.directory());
+    const Outcome outcome = RunChildren(arguments, config, shape, signals, console, result.directory());
     console.End();
     LogOptions log_options = OwnLogOptions(config, console, arguments.quiet);
     log_options.watch = result.Watch();

@@ -1,6 +1,7 @@
 #include <chrono>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -89,7 +90,7 @@ std::unique_ptr<DeviceStore> StoreOnDevice(const Config& given, const LogOptions
     return nullptr;
   }
   Config config = given;
-  ResolveModelShape(PeekShape(config), &config);
+  ResolveModelShape(*options.shape, &config);
   const Layout layout = MakeLayout(config, static_cast<int>(config.cluster.ps.size()));
   std::unique_ptr<DeviceStore> store = MakeDeviceStore(config, devices, layout.size);
   log.Info("the parameters and the optimizer's slots stay on cuda {}", devices.gpus[0].id);
@@ -100,8 +101,10 @@ std::unique_ptr<DeviceStore> StoreOnDevice(const Config& given, const LogOptions
 
 RunSummary RunClusterInProcess(const Config& config, const LogOptions& log, const TaskOptions& given) {
   PrepareProcess(config);
-  const std::unique_ptr<DeviceStore> store = StoreOnDevice(config, log, given);
   TaskOptions options = given;
+  std::optional<DataShape> shape;
+  if (options.shape == nullptr) options.shape = &shape.emplace(PeekShape(config));
+  const std::unique_ptr<DeviceStore> store = StoreOnDevice(config, log, options);
   options.supervised = true;
   if (store != nullptr) options.store = store.get();
   SharedData data;

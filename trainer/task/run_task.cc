@@ -227,7 +227,7 @@ RunSummary RunTask(const Config& given, TaskId task, net::Transport& transport, 
                    const TaskOptions& options) {
   const TimePoint begun = Clock::now();
   Config config = given;
-  DataShape shape = PeekShape(config);
+  DataShape shape = options.shape != nullptr ? *options.shape : PeekShape(config);
   ResolveModelShape(shape, &config);
   const Layout layout = MakeLayout(config, static_cast<int>(config.cluster.ps.size()));
   CheckFits(task.role == Role::kPs ? PsNeed(config, layout, task.index)

@@ -20,6 +20,7 @@
 #include "trainer/model/layout.h"
 #include "trainer/result/run_summary.h"
 #include "trainer/sets/load_data.h"
+#include "trainer/survey/data_shape.h"
 
 namespace dtrain {
 
@@ -49,8 +50,9 @@ struct TaskOptions {
   // A ps: returns the tasks whose processes its parent has seen killed since the last call, and how. Called
   // with each tick; may be empty.
   std::function<std::vector<std::pair<TaskId, std::string>>()> take_killed;
-  SharedData* data = nullptr;    // the rows of all workers of this process; null: each has its own
-  DeviceStore* store = nullptr;  // the device with the parameters of all tasks; null: host memory
+  const DataShape* shape = nullptr;  // what PeekShape() has found for this config; null: the task asks it
+  SharedData* data = nullptr;        // the rows of all workers of this process; null: each has its own
+  DeviceStore* store = nullptr;      // the device with the parameters of all tasks; null: host memory
 };
 
 // The transport between processes: channels over TCP. The destructor waits for messages on their way, for a
