@@ -52,7 +52,9 @@ bool Conversation::Answered(uint64_t request) {
     return false;
   }
   LearnWait();
-  open_[head_].message = net::Message();
+  // What was lent goes back. The header stays until another one takes its place.
+  net::Frame& payload = open_[head_].message.payload;
+  if (!payload.empty()) payload = net::Frame();
   head_ = (head_ + 1) % open_.size();
   --open_count_;
   if (posted_ > 0) --posted_;
