@@ -44,7 +44,7 @@ void ReadEach(const std::string& path) {
   } catch (const UserError&) {
   }
   try {
-    Require(!ReadIdxLabelsOf(path, "data.train", LabelRules{256}).empty(), "there is a label");
+    Require(!ReadIdxLabelsOf(path, "data.train", LabelRules{256, "", ""}).empty(), "there is a label");
   } catch (const UserError&) {
   }
 }
