@@ -31,12 +31,9 @@ TEST_CASE("data size: a file that is not there counts nothing") {
 }
 
 TEST_CASE("data size: a gzip file of either set counts as many images as its header says") {
-  Config config;
+  Config config = IdxConfig(WriteGzip("images.gz", IdxImageContent(10000, 4, 5)), "");
   config.model.inputs = 20;
-  for (DataSourceConfig* source : {&config.data.train, &config.data.test}) {
-    source->format = DataFormat::kIdx;
-    source->images = {WriteGzip("images.gz", IdxImageContent(10000, 4, 5))};
-  }
+  config.data.test = config.data.train;
   const DataSize size = EstimateDataSize(config);
   CHECK(size.bytes == 2 * 10000 * 21);
   CHECK(size.test_rows == 10000);
@@ -80,8 +77,7 @@ TEST_CASE("data fingerprint: a feature or a weight that changes shows, however t
     return text.replace(text.find(from), std::strlen(from), to);
   };
   const auto of = [](Config config, DataCache cache) {
-    config.data.cache = cache;
-    config.data.cache_dir = NewCacheDirectory();
+    SetCache(cache, &config);
     return FingerprintOf(*LoadData(config).train);
   };
   const auto table = [](const std::string& text) {
@@ -90,11 +86,8 @@ TEST_CASE("data fingerprint: a feature or a weight that changes shows, however t
     return config;
   };
   const auto lines = [](const std::string& text) {
-    Config config;
-    config.model.kind = ModelKind::kLogistic;
+    Config config = LibsvmConfig(ModelKind::kLogistic, text);
     config.model.inputs = 3;
-    config.data.train.format = DataFormat::kLibsvm;
-    config.data.train.path = {WritePlain("rows.svm", text)};
     return config;
   };
   for (const DataCache cache : {DataCache::kMemory, DataCache::kNone, DataCache::kFile}) {

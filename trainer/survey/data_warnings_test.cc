@@ -214,12 +214,9 @@ TEST_CASE("data warnings: a first line of numbers that count may be a row, and i
 }
 
 TEST_CASE("data warnings: a letter of data.crosses that no namespace begins with is told") {
-  Config config;
-  config.model.kind = ModelKind::kLogistic;
+  Config config = SparseConfig(DataFormat::kVw, ModelKind::kLogistic, "1 |a x |b y\n-1 | z\n");
   config.model.inputs = 1 << 18;
   config.model.outputs = 1;
-  config.data.train.format = DataFormat::kVw;
-  config.data.train.path = {WritePlain("namespaces.vw", "1 |a x |b y\n-1 | z\n")};
   const auto told = [&](std::vector<std::string> crosses) {
     config.data.crosses = std::move(crosses);
     for (const std::string& warning : DataWarnings(config, LoadData(config))) {
