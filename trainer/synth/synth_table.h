@@ -29,11 +29,12 @@ std::unique_ptr<SynthTable> NewLinearTable(uint64_t seed, int64_t features);
 // "digits": drawn digits as label and 784 bytes, p0..p783.
 std::unique_ptr<SynthTable> NewDigitsTable(uint64_t seed);
 
-// "criteo": clicks on advertisements in the form of Criteo's files (planted_tables.cc). With `header` the table
-// is CSV with names; else it is separated by tabs and has none, as Criteo's.
+// "criteo": clicks on advertisements in the form of Criteo's files (planted_tables.cc). With `header` the
+// table is CSV with names; else it is separated by tabs and has none, as Criteo's.
 std::unique_ptr<SynthTable> NewCriteoTable(uint64_t seed, bool header);
 
-// "libsvm" and "vw": rows of `features` features out of `width`, which is at least as much (planted_tables.cc).
+// "libsvm" and "vw": rows of `features` features out of `width`, which is at least as much
+// (planted_tables.cc).
 enum class SparseForm { kLibsvm, kVw };
 std::unique_ptr<SynthTable> NewSparseTable(uint64_t seed, SparseForm form, int64_t features, int64_t width);
 
