@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <utility>
@@ -57,6 +58,36 @@ class ParsedFetch : public Fetch {
     std::exception_ptr fault;
     uint64_t used = 0;  // when, in calls
   };
+  // A row: its block, its number there, and where it is to be read to.
+  struct Place {
+    const ParsedRows* block;
+    int64_t at;
+    int64_t to;
+
+    // Bring it near to the processor: first where it begins, then the row. As ForEachAhead() has them.
+    [[gnu::always_inline]] void WillFind() const {
+      if (!block->sparse.ids.empty()) __builtin_prefetch(block->sparse.offsets.data() + at);
+    }
+    [[gnu::always_inline]] void WillCopy(size_t width) const {
+      const SparseBuffer& sparse = block->sparse;
+      const auto row = static_cast<size_t>(at);
+      if (sparse.ids.empty()) return Prefetch(block->features, row * width, (row + 1) * width);
+      const auto begin = static_cast<size_t>(sparse.offsets[row]);
+      const auto end = static_cast<size_t>(sparse.offsets[row + 1]);
+      Prefetch(sparse.ids, begin, end);
+      Prefetch(sparse.values, begin, end);
+    }
+
+   private:
+    template <typename T>
+    [[gnu::always_inline]] static void Prefetch(const std::vector<T>& values, size_t begin, size_t end) {
+      constexpr size_t kInLine = 64 / sizeof(T);
+      constexpr size_t kMaxValues = 64;  // longer rows are read in order, which the processor sees itself
+      if (values.empty()) return;
+      end = std::min(end, begin + kMaxValues);
+      for (size_t i = begin; i < end; i += kInLine) __builtin_prefetch(values.data() + i);
+    }
+  };
   // A file that is open behind the last row that was read from it.
   struct Cursor {
     std::unique_ptr<RowFile> rows;
@@ -64,8 +95,7 @@ class ParsedFetch : public Fetch {
     std::unique_ptr<SkippedRows> skipped;  // which were counted when the rows were indexed
   };
 
-  template <typename Visit>
-  void VisitBlocks(gpu::Span<const int64_t> rows, Visit&& visit) const;
+  void Copy(const std::vector<Place>& places, const RowsOut& out) const;
   size_t BlockOf(int64_t row) const;
   int64_t EndOf(size_t block) const;
   std::shared_ptr<const ParsedRows> Acquire(size_t block) const;
@@ -142,34 +172,50 @@ int64_t ParsedFetch::EndOf(size_t block) const {
   return block + 1 < index_.places.size() ? index_.places[block + 1].first_row : index_.facts.rows;
 }
 
-// Calls `visit(i, rows of its block, its number there)` for each of the rows.
-template <typename Visit>
-void ParsedFetch::VisitBlocks(gpu::Span<const int64_t> rows, Visit&& visit) const {
-  std::shared_ptr<const ParsedRows> block;
-  int64_t begin = 0, end = 0;  // of the block's rows
-  for (int64_t i = 0; i < rows.size; ++i) {
-    if (rows[i] < begin || rows[i] >= end) {
-      const size_t number = BlockOf(rows[i]);
-      block = Acquire(number);
-      begin = index_.places[number].first_row;
-      end = EndOf(number);
-    }
-    visit(i, *block, static_cast<size_t>(rows[i] - begin));
+void ParsedFetch::Read(gpu::Span<const int64_t> rows, const RowsOut& out) const {
+  if (out.sparse != nullptr) out.sparse->Clear();
+  size_t max_blocks = 0;  // that are in memory anyway
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    max_blocks = window_blocks_;
   }
+  std::map<size_t, std::shared_ptr<const ParsedRows>> blocks;
+  std::vector<Place> places;
+  const auto flush = [&] {
+    Copy(places, out);
+    places.clear();
+    blocks.clear();
+  };
+  for (int64_t i = 0; i < rows.size; ++i) {
+    const size_t number = BlockOf(rows[i]);
+    if (blocks.size() == max_blocks && blocks.count(number) == 0) flush();
+    std::shared_ptr<const ParsedRows>& block = blocks[number];
+    if (block == nullptr) block = Acquire(number);
+    places.push_back({block.get(), rows[i] - index_.places[number].first_row, i});
+  }
+  flush();
 }
 
-void ParsedFetch::Read(gpu::Span<const int64_t> rows, const RowsOut& out) const {
+void ParsedFetch::Copy(const std::vector<Place>& places, const RowsOut& out) const {
   const auto width = static_cast<size_t>(files_.inputs());
-  if (out.sparse != nullptr) out.sparse->Clear();
-  VisitBlocks(rows, [&](int64_t i, const ParsedRows& block, size_t at) {
-    if (out.inputs != nullptr) {
-      std::copy_n(block.features.data() + at * width, width, out.inputs + static_cast<size_t>(i) * width);
-    }
-    if (out.sparse != nullptr) out.sparse->AddRow(block.sparse, static_cast<int64_t>(at));
-    if (out.labels != nullptr) out.labels[i] = block.classes[at];
-    if (out.targets != nullptr) out.targets[i] = block.targets[at];
-    if (out.weights != nullptr) out.weights[i] = block.weights[at];
-  });
+  std::vector<int64_t> numbers(places.size());
+  std::iota(numbers.begin(), numbers.end(), 0);
+  const auto place_of = [&](int64_t i) -> const Place& { return places[static_cast<size_t>(i)]; };
+  ForEachAhead(
+      numbers, [&](int64_t i) __attribute__((always_inline)) { place_of(i).WillFind(); },
+      [&](int64_t i) __attribute__((always_inline)) { place_of(i).WillCopy(width); },
+      [&](int64_t i) {
+        const Place& place = place_of(i);
+        const ParsedRows& block = *place.block;
+        const auto at = static_cast<size_t>(place.at), to = static_cast<size_t>(place.to);
+        if (out.inputs != nullptr) {
+          std::copy_n(block.features.data() + at * width, width, out.inputs + to * width);
+        }
+        if (out.sparse != nullptr) out.sparse->AddRow(block.sparse, place.at);
+        if (out.labels != nullptr) out.labels[to] = block.classes[at];
+        if (out.targets != nullptr) out.targets[to] = block.targets[at];
+        if (out.weights != nullptr) out.weights[to] = block.weights[at];
+      });
 }
 
 void ParsedFetch::WillNeed(const std::vector<RowRun>& runs) const {
