@@ -110,5 +110,29 @@ TEST_CASE("streamed: a command that fails ends the run with its words, and what 
   CHECK(Contains(done.error + done.output, "exit code 5: no more"));
 }
 
+TEST_CASE(
+    "streamed: a row that cannot be read ends the run when it is trained on, and check finds the first") {
+  const LocalJob job(
+      "model: {kind: logistic}\n"
+      "data: {train: {format: csv, path: bad.csv, label: y}, cache: none, shuffle_rows: 1000}\n"
+      "train: {batch_size: 10, epochs: 1}\n");
+  std::string table = "x,y\n";
+  for (int row = 0; row < 20000; ++row) {
+    table += fmt::format("{},{}\n", row == 15000 ? "rich" : "0.5", row % 2);
+  }
+  std::ofstream(job.directory + "/bad.csv") << table;
+  const std::string told = "bad.csv:15002:1: x = rich; must be a number. Correct it, or remove the row.";
+  const Done run = Run({"local", "--config", job.config, "--in-process"});
+  CHECK(run.code == 2);
+  CHECK(Contains(run.error, told));
+  CHECK(Contains(run.error + run.output, "initialised 2 variables"));  // it had begun
+  const Done check = Run({"check", "--config", job.config});
+  CHECK(check.code == 2);
+  CHECK(Contains(check.error, told));
+  const Done skipped = Run({"check", "--config", job.config, "--set", "data.bad_rows=skip"});
+  CHECK(skipped.code == 0);
+  CHECK(Contains(skipped.output, "a run parses all rows before its first step: data.bad_rows: skip leaves"));
+}
+
 }  // namespace
 }  // namespace dtrain::testing
