@@ -139,6 +139,18 @@ template <typename Task>
   }
 }
 
+// Says how many threads parse rows. Workers of one machine that all parse them share its processors, unless
+// they also share the rows.
+void ShareProcessors(int worker, bool shares_rows, Config* config) {
+  if (config->data.threads != kAutoThreads) return;
+  const std::vector<std::string>& workers = config->cluster.worker;
+  const std::string here = HostOf(workers[static_cast<size_t>(worker)]);
+  const auto is_here = [&](const std::string& other) { return HostOf(other) == here; };
+  const bool alone = shares_rows || config->data.split == Split::kFeed;
+  const auto sharing = alone ? 1 : std::count_if(workers.begin(), workers.end(), is_here);
+  config->data.threads = std::max<int64_t>(1, Processors() / sharing);
+}
+
 }  // namespace
 
 std::string ListenAddress(const Config& config, TaskId task) {
@@ -209,18 +221,6 @@ Layout MakeLayout(const Config& config, int ps_count) {
   if (!UsesTable(config)) return place();
   Layout rows = TableLayoutOf(config.model, ps_count, config.train.batch_size);
   return config.model.kind == ModelKind::kWideDeep ? JointLayout(place(), rows, config.model) : rows;
-}
-
-// Says how many threads parse rows. Workers of one machine that all parse them share its processors, unless
-// they also share the rows.
-void ShareProcessors(int worker, bool shares_rows, Config* config) {
-  if (config->data.threads != kAutoThreads) return;
-  const std::vector<std::string>& workers = config->cluster.worker;
-  const std::string here = HostOf(workers[static_cast<size_t>(worker)]);
-  const auto is_here = [&](const std::string& other) { return HostOf(other) == here; };
-  const bool alone = shares_rows || config->data.split == Split::kFeed;
-  const auto sharing = alone ? 1 : std::count_if(workers.begin(), workers.end(), is_here);
-  config->data.threads = std::max<int64_t>(1, Processors() / sharing);
 }
 
 RunSummary RunTask(const Config& given, TaskId task, net::Transport& transport, Logger& log,
