@@ -88,8 +88,8 @@ struct BadRowJob {
   }
 };
 
-// Sources whose rows are read while the run trains.
-constexpr const char* kReadInTraining[] = {"exec:cat "};
+// Before the path of a table whose rows are read while the run trains: a pipe, and the file itself.
+constexpr const char* kReadInTraining[] = {"exec:cat ", ""};
 
 TEST_CASE(
     "exit codes: 2 for a bad row that is met in training; the run is saved, and goes on when it is mended") {

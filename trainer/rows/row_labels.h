@@ -32,9 +32,9 @@ class RowLabels {
   // The rows that follow are those of another file, for messages.
   void NextFile(std::string path) { path_ = std::move(path); }
   // Whether the labels so far say what all labels are: numbers, and of two classes whether one is written as
-  // -1. Names are known only when all rows were read.
+  // -1. Names are known only when all rows were read, unless they are given.
   bool IsSettled() const {
-    return kind_ == Kind::kTargets ||
+    return kind_ == Kind::kTargets || !rules_.given.empty() ||
            (kind_ == Kind::kNumbers && (*rules_.classes != 2 || first_class_is_minus_.has_value()));
   }
   // Reserves memory for `rows` labels.

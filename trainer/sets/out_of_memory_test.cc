@@ -205,8 +205,8 @@ TEST_CASE("streamed set: a bad row is met when it is trained on, and found at on
     }
     const std::shared_ptr<const DataSet> set = LoadData(config).train;
     CHECK(*set->rows() == 4000);
-    CHECK(Gathered(*set, {0, 3999}).features == std::vector<float>{0, 3999});
-    CHECK(UserErrorOf([&] { Gathered(*set, {2100}); }) == told);
+    CHECK(RowsOf(*set, {0, 3999}).features == std::vector<float>{0, 3999});
+    CHECK(UserErrorOf([&] { RowsOf(*set, {2100}); }) == told);
   }
   // The first row of a later block is not the first of the file.
   Config config = Numbers(4000, "0");
@@ -215,7 +215,7 @@ TEST_CASE("streamed set: a bad row is met when it is trained on, and found at on
   std::ofstream(config.data.train.path.front()) << table.replace(at, 4, "city");
   const std::string told = UserErrorOf([&] { LoadData(config, nullptr, {}, /*checks=*/true); });
   const std::shared_ptr<const DataSet> set = LoadData(config).train;
-  CHECK(UserErrorOf([&] { Gathered(*set, {2050}); }) == told);
+  CHECK(UserErrorOf([&] { RowsOf(*set, {2050}); }) == told);
 }
 
 TEST_CASE("streamed set: labels are of one kind in all rows, whichever is parsed first") {
@@ -228,7 +228,7 @@ TEST_CASE("streamed set: labels are of one kind in all rows, whichever is parsed
     CHECK(!told.empty());
     const LoadedData loaded = LoadData(config);
     CHECK(loaded.form.classes.size() == (zero == "-1" ? 2 : 0));
-    return UserErrorOf([&] { Gathered(*loaded.train, {3999}); }) == told;
+    return UserErrorOf([&] { RowsOf(*loaded.train, {3999}); }) == told;
   };
   CHECK(fault("0", "-1"));
   CHECK(fault("-1", "0"));
@@ -258,9 +258,19 @@ TEST_CASE("streamed set: what needs the values of all rows says so, and they are
         }).find("is packed") != std::string::npos);
 }
 
+TEST_CASE("streamed set: names of classes that are given need no pass over all rows") {
+  Config config = Numbers(3000, "cat");
+  config.data.label_type = LabelType::kNames;
+  config.data.classes = {"1", "cat"};
+  const LoadedData loaded = LoadData(config);
+  CHECK(loaded.train->class_rows() == nullptr);
+  CHECK(loaded.form.classes == config.data.classes);
+  CHECK(RowsOf(*loaded.train, {0, 1}).labels == std::vector<int32_t>{0, 1});
+}
+
 TEST_CASE("row index: one that was made by a scan is made anew where labels are needed") {
   Config config = Numbers(3000, "-1");
-  config.data.cache_dir = CacheDirectory();
+  config.data.cache_dir = NewCacheDirectory();
   const LoadedData scanned = LoadData(config), again = LoadData(config);
   CHECK(scanned.train->class_rows() == nullptr);
   CHECK(again.form.classes == std::vector<std::string>{"-1", "1"});

@@ -167,6 +167,44 @@ TEST_CASE("resume: a run that meets a fault in its data is saved, and goes on wi
   }
 }
 
+// 1,000 rows of a table, with this text in row 900.
+void WriteRows(const std::string& path, const char* row_900) {
+  std::ofstream file(path);
+  file << "y,x\n";
+  for (int row = 1; row <= 1000; ++row) {
+    row == 900 ? file << "0," << row_900 << "\n" : file << row % 2 << "," << row % 7 << "\n";
+  }
+}
+
+TEST_CASE("resume: a row of a file that is mended in its place changes no bit") {
+  for (const int workers : {1, 3}) {
+    CAPTURE(workers);
+    Directory saved;
+    const std::string table = testing::NewDirectory() + "/table.csv";
+    Config config = LinearCluster(2, workers, 0);
+    config.train.steps.reset();
+    config.train.epochs = 2;
+    config.train.batch_size = 10;
+    config.train.mode = TrainMode::kSync;
+    config.failure.worker_lost = WorkerLost::kWait;
+    config.data.train = {};
+    config.data.train.format = DataFormat::kCsv;
+    config.data.train.path = {table};
+    config.data.train.label = "y";
+    config.data.cache = DataCache::kNone;
+    config.data.shuffle_rows = 100;
+    WriteRows(table, "3");
+    const RunSummary whole = Run(config);
+    config.checkpoint.dir = saved.path();
+    WriteRows(table, "oops");
+    const std::string fault = FaultOf(config, {});
+    CHECK(fault.find(table + ":901:3: x = oops; must be a number.") == 0);
+    CHECK(fault.find("The run stopped at global step ") != std::string::npos);
+    WriteRows(table, "3");
+    CHECK(Run(config).model_crc == whole.model_crc);
+  }
+}
+
 TEST_CASE(
     "resume: async and ssp are saved at a fault too, with each row once, and one fault is told of two") {
   for (const TrainMode mode : {TrainMode::kAsync, TrainMode::kSsp}) {
