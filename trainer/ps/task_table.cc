@@ -232,7 +232,13 @@ void TaskTable::NoteBeat(Member& member, const wire::Heartbeat& beat) {
   member.stuck = same ? member.stuck + member.since_beat : milliseconds(0);
   member.since_beat = milliseconds(0);
   member.progress = beat.progress();
-  if (!same) member.activity = activity;
+  if (same) return;
+  member.activity = activity;
+  if (activity != kLoading) return;
+  // Another may wait for what this one makes: the cache that both read.
+  for (Member& other : members_) {
+    if (other.activity == kLoading) other.stuck = milliseconds(0);
+  }
 }
 
 std::vector<Member*> TaskTable::Tick(TimePoint now) {

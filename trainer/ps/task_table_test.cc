@@ -336,7 +336,7 @@ class Beat {
 };
 
 TEST_CASE("task table: heartbeats that tell the same for detect_s are of a task that hangs") {
-  Config config = LinearCluster(1, 1, 10);
+  Config config = LinearCluster(1, 2, 10);
   config.failure.detect_s = 1;
   config.failure.startup_timeout_s = 2.5;
   TaskTable members(config, {Role::kPs, 0});
@@ -373,6 +373,18 @@ TEST_CASE("task table: heartbeats that tell the same for detect_s are of a task 
     CHECK(members.WhyOverdue(worker) ==
           "worker 0 (127.0.0.1:11001; host, pid 7) is alive but has got none of its data for 3.0 s "
           "(failure.startup_timeout_s = 2.5)");
+  }
+  SUBCASE("one that waits for its data is not, while another gets its own: it may make the cache for both") {
+    REQUIRE(members.Admit(kSecond, HelloMessage(config, wire::Role::Worker, 1).get(), Open).welcome);
+    Member& other = *members.Find(kSecond);
+    const auto load = [&](int i) {
+      other.heard = true;
+      members.NoteBeat(other, Beat("load", static_cast<uint64_t>(i)).get());
+      return Beat("load", 7);
+    };
+    CHECK_FALSE(beats(load, 30));
+    other.Leave();
+    CHECK(beats([](int) { return Beat("load", 7); }, 16));
   }
   SUBCASE("one that is silent is not taken for it") {
     CHECK_FALSE(beats([](int) { return Beat("step", 7); }, 1));
