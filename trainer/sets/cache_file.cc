@@ -33,10 +33,9 @@ namespace fs = std::filesystem;
 
 // Keys that do not change how rows are parsed.
 bool ChangesParsing(const std::string& key) {
-  for (const char* other :
-       {"data.cache", "data.cache_dir", "data.shuffle_rows", "data.fit_rows", "data.scale", "data.seed",
-        "data.shuffle", "data.split", "data.last_batch", "data.validation", "data.validation_by",
-        "data.class_weights", "data.bad_rows_limit"}) {
+  for (const char* other : {"data.cache", "data.cache_dir", "data.shuffle_rows", "data.fit_rows",
+                            "data.scale", "data.seed", "data.shuffle", "data.split", "data.last_batch",
+                            "data.validation", "data.validation_by", "data.class_weights"}) {
     if (key == other) return false;
   }
   return key.compare(0, 10, "data.test.") != 0;
@@ -222,6 +221,18 @@ class FileLock {
 };
 
 }  // namespace
+
+void RemoveLeftOver(const std::string& path) {
+  const fs::path cache(path);
+  const std::string names = cache.filename().string() + ".";
+  std::error_code unknown;
+  for (const fs::directory_entry& entry : fs::directory_iterator(cache.parent_path(), unknown)) {
+    const std::string name = entry.path().filename().string();
+    if (name.compare(0, names.size(), names) != 0 || entry.path().extension() != kTemporary) continue;
+    const FileDescriptor file(open(entry.path().c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+    if (file.get() >= 0 && flock(file.get(), LOCK_EX | LOCK_NB) == 0) unlink(entry.path().c_str());
+  }
+}
 
 void OpenOrMake(const CacheFile& file, const std::function<bool()>& open_it,
                 const std::function<void()>& make) {

@@ -43,6 +43,11 @@ std::string FileState(const std::string& path);
 // while it does holds up nobody.
 void OpenOrMake(const CacheFile& file, const std::function<bool()>& open, const std::function<void()>& make);
 
+// The ending of files that become a cache when they are whole. Who writes one holds its lock (flock).
+constexpr const char* kTemporary = ".tmp";
+// Removes those of this cache whose writers were killed.
+void RemoveLeftOver(const std::string& path);
+
 // PassFacts: what one pass over all rows of data.train has found. Of rows in memory it has the names of
 // classes and what was left out.
 struct PassFacts {

@@ -1,7 +1,9 @@
 // Rows that are not in memory: read from their files in each epoch (data.cache: none), or from a cache of
 // parsed rows (file). Both give the rows that a set in memory has.
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -13,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/file.h"
 #include "base/random.h"
 #include "trainer/order/order.h"
 #include "trainer/sets/cache_file.h"
@@ -465,6 +468,28 @@ TEST_CASE("row cache: several tasks at once make one, and all have it") {
   for (std::thread& thread : threads) thread.join();
   for (const Rows& other : rows) CHECK(other.features == rows[0].features);
   CHECK(!OnlyCache(config.data.cache_dir).empty());
+}
+
+TEST_CASE("row cache: what killed tasks have left of one goes when the next is made, and no other file") {
+  const Config config = TableConfig(Table(100), DataCache::kFile);
+  LoadData(config);
+  const std::string path = OnlyCache(config.data.cache_dir);
+  fs::remove(path);
+  for (const char* left : {".12345.tmp", ".777.tmp", ".mine"}) std::ofstream(path + left) << "a part";
+  const FileDescriptor writer(open((path + ".777.tmp").c_str(), O_RDONLY));
+  REQUIRE(flock(writer.get(), LOCK_EX) == 0);  // it lives
+  LoadData(config);
+  CHECK_FALSE(fs::exists(path + ".12345.tmp"));
+  CHECK(fs::exists(path + ".777.tmp"));
+  CHECK(fs::exists(path + ".mine"));
+}
+
+TEST_CASE("row cache: one that was made with a higher limit of bad rows is made anew, which tells them") {
+  Config config = TableConfig(Table(100) + "x,,,yes\ny,,,no\n", DataCache::kFile);
+  config.data.bad_rows = BadRows::kSkip;
+  CHECK(LoadData(config).skipped.bad == 2);
+  config.data.bad_rows_limit = 1;
+  CHECK(Has(LoadError(config), "It is bad row 2, and data.bad_rows_limit = 1."));
 }
 
 TEST_CASE("row cache: a directory that cannot be written is named, with the key") {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -74,7 +75,7 @@ class CacheWriter {
  public:
   explicit CacheWriter(std::string path)
       : path_(std::move(path)),
-        temporary_(fmt::format("{}.{}.tmp", path_, getpid())),
+        temporary_(fmt::format("{}.{}{}", path_, getpid(), kTemporary)),
         file_(Create(temporary_)),
         offsets_(Create(temporary_ + ".offsets")),
         labels_(Create(temporary_ + ".labels")),
@@ -82,6 +83,7 @@ class CacheWriter {
     // These come behind all features.
     for (const char* column : {".offsets", ".labels", ".weights"}) unlink((temporary_ + column).c_str());
     if (lseek(file_.get(), kFeaturesAt, SEEK_SET) < 0) ThrowNoCache(temporary_, errno);
+    flock(file_.get(), LOCK_EX);  // for RemoveLeftOver()
   }
   ~CacheWriter() {
     if (!published_) unlink(temporary_.c_str());
@@ -480,6 +482,7 @@ DataSet CachedSet(const DataConfig& data, const LabelRules& rules, const std::ve
     context.inputs = inputs;
     SourceInputs files(data.train.path, "data.train.path");
     Pass pass(data, context, &files);
+    RemoveLeftOver(cache.path);
     CacheMaker maker(data, rules, cache.path, &pass);
     maker.ReadAll();
     maker.Publish(cache);
