@@ -423,8 +423,8 @@ void Restore::TakePositions(StartedFrom* from) const {
   from->positions = std::move(resumption.positions);
   if (from->other_data.empty()) return;
   parts_.log.Warning(
-      "{} was trained on other data: {}. The run goes on from it all the same. To begin anew with its "
-      "weights, name another checkpoint.dir, and checkpoint.start_from: {}",
+      "{} was trained on other data: {}. The run goes on from it, which is right if rows were corrected. To "
+      "begin anew with its weights, name another checkpoint.dir, and checkpoint.start_from: {}",
       from->path, from->other_data, from->path);
 }
 

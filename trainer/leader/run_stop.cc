@@ -60,7 +60,7 @@ void RunStop::Begin(const std::string& why, TimePoint now) {
 std::string RunStop::Overdue(TimePoint now) const {
   const double max_s = config_.failure.grace_s * kSavingShare;
   if (!asked() || SecondsBetween(asked_at_, now) <= max_s) return std::string();
-  return fmt::format("it took longer than {:.1f} s (failure.grace_s)", max_s);
+  return fmt::format("it took longer than {:.3g} s (failure.grace_s)", max_s);
 }
 
 void RunStop::End(const Reached& reached, const std::string& unsaved) const {
@@ -76,7 +76,8 @@ void RunStop::End(const Reached& reached, const std::string& unsaved) const {
     summary.local_steps.clear();
   }
   const std::string which = newest.empty() ? "there is no checkpoint" : "the newest checkpoint is " + newest;
-  const int64_t reached_step = goes_back ? history_.lost_step : kept ? 0 : reached.global_step;
+  const bool tells_more = !kept || !fault_.empty();
+  const int64_t reached_step = goes_back ? history_.lost_step : tells_more ? reached.global_step : 0;
   const std::string lost = LostText(reached_step - (newest.empty() ? 0 : history_.checkpoint_step),
                                     newest.empty() ? "" : " behind it");
   const std::string what = fault_.empty() ? "stopped by " + cause_ : fault_ + " The run stopped";

@@ -50,7 +50,7 @@ class Stopped {
 TEST_CASE("run stop: saving has all but a tenth of failure.grace_s") {
   const Stopped run("ckpt");
   CHECK(run.OverdueAfter(9).empty());
-  CHECK(run.OverdueAfter(10) == "it took longer than 9.0 s (failure.grace_s)");
+  CHECK(run.OverdueAfter(10) == "it took longer than 9 s (failure.grace_s)");
 }
 
 TEST_CASE("run stop: for a fault it ends with that, and says what was saved and how to go on") {
@@ -72,7 +72,8 @@ TEST_CASE("run stop: for a fault it ends with that, and says what was saved and 
   };
   CHECK(text({8, 7, false}, "") == fault +
                                        " The run stopped at global step 7; the newest checkpoint is "
-                                       "ckpt/step-7. Start it again to go on from there.");
+                                       "ckpt/step-7; 1 step behind it is lost. Start it again to go on from "
+                                       "there.");
   CHECK(
       text({9, 7, false}, "the disk is full") ==
       fault +

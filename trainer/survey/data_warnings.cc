@@ -234,9 +234,13 @@ std::string UnusedOutputsText(const ModelConfig& model, const InputForm& form, c
   if (!HasOutputPerClass(model)) return "";
   const int64_t outputs = *model.outputs;
   if (used == 0 || used >= outputs) return "";
+  const auto names = static_cast<int64_t>(form.classes.size());
+  if (names == outputs) {  // they were given
+    return fmt::format("no row is of class {}. Correct data.classes: it names the classes of the rows.",
+                       ListNames({form.classes.begin() + used, form.classes.end()}, "or"));
+  }
   const std::string unused = used + 1 == outputs ? fmt::format("output {} is", used)
                                                  : fmt::format("outputs {} to {} are", used, outputs - 1);
-  const size_t names = form.classes.size();
   const std::string there = names == 0 ? fmt::format("the largest label of the data is {}", used - 1)
                                        : fmt::format("the data has {} names of classes", names);
   return fmt::format(

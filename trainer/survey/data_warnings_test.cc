@@ -97,6 +97,10 @@ TEST_CASE("unused outputs: names of classes") {
   CHECK(UnusedOutputs(Labels("1,oak\n2,elm\n"), 4) ==
         "model.outputs = 4, and the data has 2 names of classes: outputs 2 to 3 are never right. Set "
         "model.outputs to 2.");
+  Config given = Labels("1,oak\n2,elm\n");
+  given.data.classes = {"elm", "oak", "yew"};
+  CHECK(UnusedOutputs(given, 3) ==
+        "no row is of class yew. Correct data.classes: it names the classes of the rows.");
 }
 
 TEST_CASE("unused outputs: a model without an output for each class has none") {
