@@ -61,7 +61,7 @@ TEST_CASE("exit codes: 2 usage, config and data") {
             "failure: {startup_timeout_s: 5}\n");
 }
 
-// A job on 1000 rows in windows of 100, of which row 900 cannot be read until Mend(). It asks for nothing
+// A job on 1,000 rows in windows of 100. Row 900 cannot be read until Mend(). It asks for nothing
 // else.
 struct BadRowJob {
   std::string directory = NewDirectory();

@@ -1,4 +1,4 @@
-// All rows of a pass, for whoever keeps them in memory. A plain file is parsed by several threads: it is cut
+// All rows of a pass, to be kept in memory. A plain file is parsed by several threads: it is cut
 // into parts where lines end, each is parsed by a reader of its own, and they are joined in order. Rows,
 // labels, what is left out and errors are those of one thread, whatever the number: a part counts only if the
 // part before has ended where it begins, and not inside of quotes, and if nothing depends on what came before

@@ -1,5 +1,5 @@
 // RecordScan: where blocks of rows begin in files that can seek, found from the ends of their records without
-// parsing them. Only for data of which no row is left out: a row is whatever its reader takes for one
+// parsing them. Only for data without rows that are left out: a row is what its reader takes for one
 // (RowFile::NextText). Owner: who reads the rows. Thread: one. Errors are UserErrors with file, line and
 // column.
 #pragma once

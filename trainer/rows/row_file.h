@@ -81,7 +81,7 @@ class RowFile {
   bool Next(ParsedRows* rows, RowLabels* labels);
 
   // Goes behind the next row and parses none of its fields: what is wrong with them is not seen. False at the
-  // end of the file. Only of files of a run, none of which rows are left out.
+  // end of the file. Only of files of a run that leaves out no row.
   virtual bool NextText(RowText* row);
 
   // As TextReader has them. The mark is where the next row begins, or an empty line or a comment before it.

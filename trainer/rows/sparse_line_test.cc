@@ -324,7 +324,7 @@ TEST_CASE("vw: the letter : in a cross is each namespace of the row, and each pa
   all.pop_back();
   CHECK(VwRow(line, {"a:"}).features == all);
   CHECK(VwRow(line, {"c:"}).features == alone);
-  // Of :S and S: the first in their order is taken.
+  // Where :S and S both stand, the first in their order is taken.
   Features both = VwRow("1 |S s1 | n1", {"S:", ":S"}).features;
   std::sort(both.begin() + 2, both.end());
   CHECK(both == Features{{218612, 1}, {28755, 1}, {203496, 1}, {231261, 1}});
