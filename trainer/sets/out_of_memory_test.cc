@@ -196,6 +196,25 @@ TEST_CASE("streamed set: text is scanned once and parsed once, when it is traine
   CHECK(BytesRead() - before < 2 * size + (6 << 20));  // each opening of the file reads a MiB
 }
 
+TEST_CASE("streamed set: rows of the next window that are in memory stay there while those after it come") {
+  constexpr int64_t kWindow = 8 * 1024;
+  const std::shared_ptr<const DataSet> set = LoadData(Numbers(4 * kWindow, "0")).train;
+  const auto read = [&](int64_t window) {
+    for (int64_t row = window * kWindow; row < (window + 1) * kWindow; row += 1024) RowsOf(*set, {row});
+  };
+  const auto announce = [&](int64_t window) {
+    set->WillNeed(
+        {{window * kWindow, (window + 1) * kWindow}, {(window + 1) * kWindow, (window + 2) * kWindow}});
+  };
+  announce(0);
+  for (const int64_t window : {1, 0}) read(window);
+  announce(1);
+  read(2);
+  const int64_t before = BytesRead();
+  read(1);
+  CHECK(BytesRead() - before < 1024);  // the count is a file, too
+}
+
 TEST_CASE("streamed set: a bad row is met when it is trained on, and found at once where rows are checked") {
   for (const std::string bad : {"rich", "1,2", "", "\"2\"x"}) {
     CAPTURE(bad);

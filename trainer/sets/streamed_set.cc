@@ -228,7 +228,9 @@ void ParsedFetch::WillNeed(const std::vector<RowRun>& runs) const {
   for (const RowRun& run : runs) {
     const size_t last = BlockOf(run.end - 1);
     for (size_t block = BlockOf(run.begin); block <= last; ++block, ++blocks) {
-      if (kept_.count(block) == 0) wanted.push_back(block);
+      // What is there already must outlive the rows of the window before, which were used since.
+      const auto kept = kept_.find(block);
+      kept == kept_.end() ? wanted.push_back(block) : void(kept->second->used = ++calls_);
     }
   }
   window_blocks_ = std::max(window_blocks_, blocks);
