@@ -1,4 +1,4 @@
-// Names and counts as people read them.
+// Names and counts as people read them, and words as a shell does.
 #pragma once
 
 #include <cstdint>
@@ -16,5 +16,8 @@ std::set<std::string> OwnNames();
 
 // Returns "1 row" or "2 rows". `one` is the singular; `many` is the plural if it is not `one` with an s.
 std::string Plural(int64_t count, std::string_view one, std::string_view many = "");
+
+// Quotes `word` for a POSIX shell, whatever it contains except a line break.
+std::string ShellQuoted(const std::string& word);
 
 }  // namespace dtrain

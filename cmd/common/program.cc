@@ -29,22 +29,6 @@ std::vector<std::string> OwnWords() {
   return words;
 }
 
-std::string ShellQuoted(const std::string& word) {
-  constexpr std::string_view kPlain = "_-+.,:/@%=";
-  const bool plain = std::all_of(word.begin(), word.end(), [&](unsigned char c) {
-    return (c < 0x80 && std::isalnum(c)) || kPlain.find(static_cast<char>(c)) != std::string_view::npos;
-  });
-  // zsh takes a word with "=" in front for a program's path, and other shells take "%" for a job.
-  if (plain && !word.empty() && word[0] != '=' && word[0] != '%') return word;
-  std::string quoted = "'";
-  for (const char c : word) {
-    // fish interprets a backslash within quotes, and csh a "!", so these stand outside of them.
-    const bool outside = c == '\'' || c == '\\' || c == '!';
-    quoted += outside ? std::string("'\\") + c + "'" : std::string(1, c);
-  }
-  return quoted + "'";
-}
-
 std::string ShellLine(const std::vector<std::string>& words) {
   std::string line;
   for (const std::string& word : words) line += (line.empty() ? "" : " ") + ShellQuoted(word);

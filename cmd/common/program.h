@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "base/names.h"
+
 namespace dtrain {
 
 // Returns the commit that the program was made of; empty if it is not known.
@@ -13,9 +15,7 @@ std::string ProgramCommit();
 // Returns the words of this process's command line, the program first, as it was started.
 std::vector<std::string> OwnWords();
 
-// Quotes `word` for a POSIX shell, whatever it contains except a line break.
-std::string ShellQuoted(const std::string& word);
-// Quotes all words and puts spaces between them.
+// Quotes all words as ShellQuoted() does and puts spaces between them.
 std::string ShellLine(const std::vector<std::string>& words);
 
 // Returns the text of a --set of a text: run.dir="/data/a run".

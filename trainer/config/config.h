@@ -32,7 +32,10 @@ enum class Split { kShard, kFull, kFeed };
 enum class DataCache { kMemory, kDevice, kNone, kFile };
 enum class LastBatch { kKeep, kDrop };
 enum class MissingValues { kError, kMean, kZero, kDrop, kIndicator };
-enum class Delimiter { kAuto, kComma, kTab, kSemicolon, kBar };
+enum class Delimiter { kAuto, kComma, kTab, kSemicolon, kBar, kControlA, kBlanks, kCaret, kTilde, kColon };
+// Which quotes stand round a field: "..", with doubled ones inside; the same, where a backslash makes a
+// character of a quote or delimiter; '..'; or none: each quote is a character.
+enum class Quotes { kDouble, kBackslash, kSingle, kNone };
 enum class BadRows { kStop, kSkip };
 enum class UnseenCategory { kOther, kError };
 enum class Decimal { kPoint, kComma };
@@ -169,14 +172,17 @@ struct DataConfig {
   std::vector<std::string> categories;
   int64_t max_categories = 100;  // of one column; rarer ones are one
   UnseenCategory unseen = UnseenCategory::kOther;
-  std::vector<std::string> dates;          // columns of ISO dates, which become days
+  std::vector<std::string> dates;          // columns of dates, which become days; "COLUMN=FORM" (ParseDateColumn)
   std::string weight;                      // a column's name or number; empty: all rows weigh 1
   std::vector<std::string> class_weights;  // "balanced", or "NAME=3" for each class; empty: all weigh 1
   std::vector<std::string> rename_labels;  // "FROM -> TO"
   LabelType label_type = LabelType::kAuto;
   std::vector<std::string> classes;  // names by number, sorted; empty: those that come
   MissingValues missing = MissingValues::kError;
+  std::vector<std::string> missing_values;  // "MARKER", or "COLUMN=MARKER" (ParseColumnItem)
+  std::vector<std::string> number_format;   // "EXAMPLE", or "COLUMN=EXAMPLE" (ParseNumberFormat)
   Delimiter delimiter = Delimiter::kAuto;
+  Quotes quotes = Quotes::kDouble;
   Decimal decimal = Decimal::kPoint;
   int64_t skip_lines = 0;  // at the front of each file
   std::string comment;     // lines that begin with it are no rows; empty: there are none

@@ -206,8 +206,24 @@ std::vector<Field> CommonDataFields() {
               {"comma", Delimiter::kComma},
               {"tab", Delimiter::kTab},
               {"semicolon", Delimiter::kSemicolon},
-              {"bar", Delimiter::kBar}},
-             "What separates the fields of CSV files. auto: what gives the first lines equally many fields.")
+              {"bar", Delimiter::kBar},
+              {"control_a", Delimiter::kControlA},
+              {"blanks", Delimiter::kBlanks},
+              {"caret", Delimiter::kCaret},
+              {"tilde", Delimiter::kTilde},
+              {"colon", Delimiter::kColon}},
+             "What separates the fields of CSV files. control_a: byte 1; blanks: any number of blanks and "
+             "tabs; auto: of comma, tab, semicolon, bar and byte 1 what gives the first lines equally many "
+             "fields.")
+          .OnlyWith("data.train.format", {"csv"}),
+      Choice(DT_KEY(data.quotes), kRun,
+             {{"double", Quotes::kDouble},
+              {"backslash", Quotes::kBackslash},
+              {"single", Quotes::kSingle},
+              {"none", Quotes::kNone}},
+             "What stands round a field of a CSV file that has delimiters inside. double: \"..\", with quotes "
+             "inside doubled; backslash: the same, and a backslash stands before a quote or a delimiter that "
+             "is a character; single: '..'; none: quotes are characters.")
           .OnlyWith("data.train.format", {"csv"}),
       Choice(DT_KEY(data.decimal), kRun, {{"point", Decimal::kPoint}, {"comma", Decimal::kComma}},
              "What separates the decimals of a number: 3.5 or 3,5. With comma, data.delimiter: auto finds no "

@@ -194,6 +194,7 @@ constexpr ForeignWord kForeignWords[] = {
     {"hidden_units hidden_size hidden_layers hidden_layer_sizes layers", "model.hidden", ""},
     {"target target_column label_column y", "data.train.label", ""},
     {"sep separator", "data.delimiter", ""},
+    {"quotechar escapechar quoting quote escape", "data.quotes", ""},
     {"na_values missing_values", "data.missing", ""},
     {"scaler normalize standardize", "data.scale", ""},
     {"output_dir save_dir out_dir", "run.dir", ""},
