@@ -172,8 +172,8 @@ struct DataConfig {
   std::vector<std::string> categories;
   int64_t max_categories = 100;  // of one column; rarer ones are one
   UnseenCategory unseen = UnseenCategory::kOther;
-  std::vector<std::string> dates;          // columns of dates, which become days; "COLUMN=FORM" (ParseDateColumn)
-  std::string weight;                      // a column's name or number; empty: all rows weigh 1
+  std::vector<std::string> dates;  // columns of dates, which become days; "COLUMN=FORM" (ParseDateColumn)
+  std::string weight;              // a column's name or number; empty: all rows weigh 1
   std::vector<std::string> class_weights;  // "balanced", or "NAME=3" for each class; empty: all weigh 1
   std::vector<std::string> rename_labels;  // "FROM -> TO"
   LabelType label_type = LabelType::kAuto;

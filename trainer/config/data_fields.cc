@@ -2,6 +2,8 @@
 #include <string>
 
 #include "trainer/config/field_row.h"
+#include "trainer/config/parse.h"
+#include "trainer/config/user_text.h"
 
 namespace dtrain {
 namespace {
@@ -153,9 +155,13 @@ std::vector<Field> CommonDataFields() {
           "cannot be read.")
           .OnlyWith("data.train.format", {"csv"}),
       Row(DT_KEY(data.dates), FieldType::kColumns, kRun,
-          "Columns of dates, 2024-01-31 with or without a time: they become days since 1970.")
-          .Unit("columns by name, or by number")
-          .Try("[signup]")
+          "Columns of dates, with or without a time: they become days since 1970. Dates are as 2024-01-31, "
+          "or "
+          "as COLUMN=FORM says, of these forms: " +
+              ListText(DateForms(), "and") +
+              "; MON is a month's name, and seconds and milliseconds count from 1970.")
+          .Unit("columns by name, or by number, each perhaps with =FORM")
+          .Try("[signup, \"seen=MM/DD/YYYY\"]")
           .Unset("none")
           .OnlyWith("data.train.format", {"csv"}),
       Row(DT_KEY(data.weight), FieldType::kColumn, kRun,
@@ -201,6 +207,22 @@ std::vector<Field> CommonDataFields() {
           "training rows; drop: the row is left out; indicator: the mean, and one more feature says where it "
           "was missing. In a column of categories it is a category of its own.")
           .OnlyWith("data.train.format", {"csv"}),
+      Row(DT_KEY(data.missing_values), FieldType::kTexts, kRun,
+          "Other texts, or numbers, that stand for a missing value (data.missing): in all columns, or as "
+          "COLUMN=MARKER in one of them. Of a number all spellings are meant: -999 and -999.0.")
+          .Unit("MARKER, or COLUMN=MARKER")
+          .Try("[unknown, \"age=-999\"]")
+          .Unset("none")
+          .OnlyWith("data.train.format", {"csv"}),
+      Row(DT_KEY(data.number_format), FieldType::kTexts, kRun,
+          "How numbers are written, by an example: in all columns of numbers, or as COLUMN=EXAMPLE in one of "
+          "them. The example has the marks of decimals and thousands, and a currency, a unit or % if there "
+          "is one, which is left out: 12.5% is 12.5. Brackets round a number, and any minus, make it "
+          "negative; 0x1F is hexadecimal.")
+          .Unit("EXAMPLE, or COLUMN=EXAMPLE")
+          .Try("[\"price=$1,234.50\"]")
+          .Unset("plain numbers")
+          .OnlyWith("data.train.format", {"csv"}),
       Choice(DT_KEY(data.delimiter), kRun,
              {{"auto", Delimiter::kAuto},
               {"comma", Delimiter::kComma},
@@ -216,14 +238,15 @@ std::vector<Field> CommonDataFields() {
              "tabs; auto: of comma, tab, semicolon, bar and byte 1 what gives the first lines equally many "
              "fields.")
           .OnlyWith("data.train.format", {"csv"}),
-      Choice(DT_KEY(data.quotes), kRun,
-             {{"double", Quotes::kDouble},
-              {"backslash", Quotes::kBackslash},
-              {"single", Quotes::kSingle},
-              {"none", Quotes::kNone}},
-             "What stands round a field of a CSV file that has delimiters inside. double: \"..\", with quotes "
-             "inside doubled; backslash: the same, and a backslash stands before a quote or a delimiter that "
-             "is a character; single: '..'; none: quotes are characters.")
+      Choice(
+          DT_KEY(data.quotes), kRun,
+          {{"double", Quotes::kDouble},
+           {"backslash", Quotes::kBackslash},
+           {"single", Quotes::kSingle},
+           {"none", Quotes::kNone}},
+          "What stands round a field of a CSV file that has delimiters inside. double: \"..\", with quotes "
+          "inside doubled; backslash: the same, and a backslash stands before a quote or a delimiter that "
+          "is a character; single: '..'; none: quotes are characters.")
           .OnlyWith("data.train.format", {"csv"}),
       Choice(DT_KEY(data.decimal), kRun, {{"point", Decimal::kPoint}, {"comma", Decimal::kComma}},
              "What separates the decimals of a number: 3.5 or 3,5. With comma, data.delimiter: auto finds no "

@@ -240,4 +240,43 @@ std::optional<std::pair<std::string, std::string>> ParseRename(const std::string
   return std::pair(text.substr(0, at), text.substr(at + arrow.size()));
 }
 
+ColumnItem ParseColumnItem(const std::string& text) {
+  const size_t equals = text.find('=');
+  if (equals == 0 || equals == std::string::npos) return {"", text};
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+std::optional<NumberFormat> ParseNumberFormat(const std::string& example) {
+  constexpr char kDigits[] = "0123456789";
+  const size_t begin = example.find_first_of(kDigits), last = example.find_last_of(kDigits);
+  if (begin == std::string::npos) return std::nullopt;
+  NumberFormat format;
+  const std::string body = example.substr(begin, last + 1 - begin);
+  const size_t comma = body.find_last_of(','), point = body.find_last_of('.');
+  if (comma != std::string::npos) {
+    const bool thousands = body.find(',') != comma || body.size() - comma == 4;
+    if (point == std::string::npos ? !thousands : comma > point) format.decimal = Decimal::kComma;
+  } else if (point != std::string::npos && body.find('.') != point) {
+    format.decimal = Decimal::kComma;
+  }
+  for (const char c : example.substr(0, begin) + example.substr(last + 1)) {
+    if (std::string_view(" ()-+").find(c) == std::string_view::npos) format.unit += c;
+  }
+  return format;
+}
+
+const std::vector<std::string>& DateForms() {
+  static const std::vector<std::string> forms = {"YYYY-MM-DD",  "MM/DD/YYYY",   "DD/MM/YYYY", "MM-DD-YYYY",
+                                                 "DD-MM-YYYY",  "DD.MM.YYYY",   "YYYY/MM/DD", "YYYYMMDD",
+                                                 "DD-MON-YYYY", "MON DD, YYYY", "seconds",    "milliseconds"};
+  return forms;
+}
+
+ColumnItem ParseDateColumn(const std::string& text) {
+  const size_t equals = text.rfind('=');
+  const std::string form = equals == std::string::npos ? "" : text.substr(equals + 1);
+  if (std::count(DateForms().begin(), DateForms().end(), form) == 0) return {text, ""};
+  return {text.substr(0, equals), form};
+}
+
 }  // namespace dtrain

@@ -52,6 +52,7 @@ class Rules : private DraftRules {
   void CheckHeldOut();
   void CheckWeights();
   void CheckRenames();
+  void CheckColumnTexts();
   void CheckClasses();
   void CheckPipes(const std::string& section, const DataSourceConfig& source);
   void CheckEvaluation();
@@ -311,6 +312,7 @@ void Rules::CheckRows() {
   CheckHeldOut();
   CheckWeights();
   CheckRenames();
+  CheckColumnTexts();
   CheckClasses();
   CheckPipes("data.train", data.train);
   CheckPipes("data.test", data.test);
@@ -371,6 +373,25 @@ void Rules::CheckRenames() {
     Refuse("data.rename_labels",
            fmt::format("{} {}. Try [\"yes. -> yes\"].", Quoted(item),
                        twice ? "renames a label for the second time" : "is no FROM -> TO"));
+    return;
+  }
+}
+
+void Rules::CheckColumnTexts() {
+  for (const std::string& item : config_.data.number_format) {
+    if (ParseNumberFormat(ParseColumnItem(item).value)) continue;
+    Refuse("data.number_format",
+           fmt::format("{} has no digits; it must show how numbers are written. Try [\"1.234,50\"], or "
+                       "[\"price=$1,234.50\"].",
+                       Quoted(item)));
+    return;
+  }
+  for (const std::string& item : config_.data.dates) {
+    const std::string form = item.substr(std::min(item.find('='), item.size()));
+    const bool is_form = form.size() > 4 && form.find_first_not_of("=YMDONymdon/.-, ") == form.npos;
+    if (!is_form || !ParseDateColumn(item).value.empty()) continue;
+    Refuse("data.dates", fmt::format("{} names no form of dates; the forms are {}. Try one of them.",
+                                     Quoted(item), ListText(DateForms(), "and")));
     return;
   }
 }
