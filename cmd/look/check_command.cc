@@ -380,6 +380,9 @@ int RunCheckCommand(const CheckArguments& arguments) {
   UseScheduler(arguments.from, arguments.config, &options, &scheduled);
   if (arguments.config.dump) return DumpEffectiveConfig(arguments.config, options);
   Config config = LoadConfig(arguments.config.path, arguments.config.sets, options);
+  if (arguments.from) {
+    RefuseInputOfMpi(EnvironmentOf(environ), arguments.from->scheduler == Scheduler::kMpi, config.data);
+  }
   const bool local = NeedsLocal(arguments.size, config.cluster);
   if (local) MakeLocal(arguments.size, &config);
   CheckFilesExist(config.data);

@@ -183,6 +183,7 @@ Config Load(const TaskArguments& arguments, const LoadOptions& options, const Sc
     Config config = LoadConfig(arguments.config.path, arguments.config.sets, options);
     // An evaluator needs a checkpoint directory.
     if (!scheduled.assignment->task) EvaluatedDirectory(config, scheduled);
+    RefuseInputOfMpi(EnvironmentOf(environ), arguments.from->scheduler == Scheduler::kMpi, config.data);
     return config;
   } catch (const Failure& failure) {
     ResultFile(ResultOf(arguments.result, scheduled), errors).WriteEnding(EndingOf(failure));
@@ -247,6 +248,7 @@ int RunTaskCommand(const TaskArguments& arguments, NewRuntime new_runtime, Error
       load_options.made_up_run = made_up;
       Config loaded = LoadConfig(arguments.config.path, arguments.config.sets, load_options);
       CheckIndex(loaded.cluster, task);
+      if (!arguments.reports) RefuseInputOfMpi(EnvironmentOf(environ), /*from_mpi=*/false, loaded.data);
       return loaded;
     });
     const Config& config = placed.config;

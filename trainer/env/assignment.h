@@ -54,7 +54,8 @@ Assignment Assign(Scheduler scheduler, const Environment& environment, const Sch
 // --from tf_config: TensorFlow's description of a cluster, which Kubeflow's TFJob gives to each of its pods.
 //   {"cluster": {"chief": ["a:2222"], "ps": ["b:2222"], "worker": ["c:2222"]}, "task": {"type": "ps",
 //   "index": 0}}
-// chief 0 (or master 0) is worker 0 and worker i is worker i + 1; without a chief worker i is worker i.
+// chief 0 (or master 0) is worker 0 and worker i is worker i + 1; without a chief worker i is worker i. A job's
+// tasks are a list, or {"0": "a:2222", ...}; gaps in these numbers are closed.
 Assignment AssignFromTfConfig(const Environment& environment);
 
 // --from slurm: each process of a step (`srun dtrain --from slurm --ps 1 ...`) is one task of the cluster;
@@ -77,6 +78,11 @@ std::vector<int> ExpandCounts(const std::string& variable, const std::string& te
 // one, all ranks must be on this machine.
 Assignment AssignFromMpi(const Environment& environment, const SchedulerOptions& options,
                          const ClusterConfig& file);
+
+// Throws UserError if the data is standard input and this process is one of several ranks of mpirun, which
+// gives its input to rank 0, a ps. Beside --from mpi (`from_mpi`) ranks of srun are not meant: each of them
+// gets the input.
+void RefuseInputOfMpi(const Environment& environment, bool from_mpi, const DataConfig& data);
 
 // Ranks: what Slurm and mpi have in common. Processes are numbered; the first ones are ps. Each has the port
 // base-port + its number on its host.

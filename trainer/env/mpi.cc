@@ -98,6 +98,23 @@ std::vector<std::string> LoopbackAddresses(const Environment& environment, const
 
 }  // namespace
 
+void RefuseInputOfMpi(const Environment& environment, bool from_mpi, const DataConfig& data) {
+  if (!from_mpi && FindVariable(environment, {"SLURM_PROCID"}) != nullptr) return;
+  const auto reads = [](const DataSourceConfig& source) {
+    return ReadsPipe(source) && IsStandardInput(source.path[0]);
+  };
+  if (!reads(data.train) && !reads(data.test)) return;
+  const char* const key = reads(data.train) ? "data.train.path" : "data.test.path";
+  for (const Family& family : kFamilies) {
+    const std::optional<int> rank = FindNumber(environment, {family.rank});
+    if (!rank || FindNumber(environment, {family.size}) == 1) continue;
+    throw UserError(
+        "{} = -; standard input, which mpirun gives to rank 0 alone, a ps that reads no rows ({} = {} here). "
+        "Name files that each worker sees, or a command that writes the rows: --set '{}=exec:cat FILE'.",
+        key, family.rank, *rank, key);
+  }
+}
+
 Assignment AssignFromMpi(const Environment& environment, const SchedulerOptions& options,
                          const ClusterConfig& file) {
   const Family& family = FamilyOf(environment);

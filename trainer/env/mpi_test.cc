@@ -104,5 +104,31 @@ TEST_CASE("mpi: what has no effect, or no rank, is refused") {
   CHECK(Contains(missing, "mpirun -np 3"));
 }
 
+TEST_CASE("mpi: standard input, which rank 0 alone has, is refused in all ranks, with the remedy") {
+  DataConfig data;
+  data.train.format = DataFormat::kCsv;
+  data.train.path = {"-"};
+  const auto refusal = [&](const Environment& environment, bool from_mpi = true) {
+    return ErrorOf([&] { RefuseInputOfMpi(environment, from_mpi, data); });
+  };
+  CHECK(refusal({{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "3"}}) ==
+        "data.train.path = -; standard input, which mpirun gives to rank 0 alone, a ps that reads no rows "
+        "(OMPI_COMM_WORLD_RANK = 1 here). Name files that each worker sees, or a command that writes the rows: "
+        "--set 'data.train.path=exec:cat FILE'.");
+  for (const char* rank : {"0", "1", "2"}) {
+    CHECK(Contains(refusal({{"PMI_RANK", rank}, {"PMI_SIZE", "3"}}, false), "data.train.path = -"));
+    CHECK(Contains(refusal({{"PMIX_RANK", rank}}), "PMIX_RANK"));
+  }
+  CHECK(refusal({{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}}, false) == "");
+  CHECK(refusal({}, false) == "");
+  // srun gives its input to each of its ranks, which may have a rank of PMI, too.
+  CHECK(refusal({{"PMI_RANK", "1"}, {"SLURM_PROCID", "1"}}, false) == "");
+  data.train.path = {"rows.csv"};
+  CHECK(refusal({{"PMIX_RANK", "1"}}) == "");
+  data.test = data.train;
+  data.test.path = {"-"};
+  CHECK(Contains(refusal({{"PMIX_RANK", "1"}}), "data.test.path = -"));
+}
+
 }  // namespace
 }  // namespace dtrain

@@ -211,42 +211,80 @@ std::vector<int> TasksPerNode(const Environment& environment, size_t nodes, int 
   return counts;
 }
 
-// Returns the places of all ranks. block fills one node after the other; cyclic deals ranks to the nodes in
-// turn.
-std::vector<RankPlace> RankPlaces(const std::vector<int>& tasks_per_node, bool cyclic) {
+// Returns the places of all ranks: the nodes get `plane` ranks in turn, as long as they have room.
+std::vector<RankPlace> RankPlaces(const std::vector<int>& tasks_per_node, int plane) {
   std::vector<RankPlace> seats;
-  const int max_tasks = *std::max_element(tasks_per_node.begin(), tasks_per_node.end());
-  const auto nodes = static_cast<int>(tasks_per_node.size());
-  if (cyclic) {
-    for (int local = 0; local < max_tasks; ++local) {
-      for (int node = 0; node < nodes; ++node) {
-        if (local < tasks_per_node[static_cast<size_t>(node)]) seats.push_back({node, local});
+  std::vector<int> taken(tasks_per_node.size());
+  const auto size = static_cast<size_t>(std::accumulate(tasks_per_node.begin(), tasks_per_node.end(), 0));
+  while (seats.size() < size) {
+    for (size_t node = 0; node < taken.size(); ++node) {
+      for (int i = std::min(plane, tasks_per_node[node] - taken[node]); i > 0; --i) {
+        seats.push_back({static_cast<int>(node), taken[node]++});
       }
     }
-    return seats;
-  }
-  for (int node = 0; node < nodes; ++node) {
-    for (int local = 0; local < tasks_per_node[static_cast<size_t>(node)]; ++local)
-      seats.push_back({node, local});
   }
   return seats;
 }
 
-// Reads "block", "cyclic:block" or "block,NoPack": the parts behind are about processors inside a node.
-bool IsCyclic(const Environment& environment) {
+// Returns how many ranks a node gets in turn. In "cyclic:block" or "block,NoPack" the parts behind are about
+// processors inside a node.
+int PlaneOf(const Environment& environment) {
+  constexpr const char* kSize = "SLURM_DIST_PLANESIZE";
   const Environment::value_type* const variable = FindVariable(environment, {"SLURM_DISTRIBUTION"});
-  if (variable == nullptr) return false;
+  if (variable == nullptr) return kMaxRanks;
   const std::string over_nodes = variable->second.substr(0, variable->second.find_first_of(":,"));
-  if (over_nodes == "cyclic") return true;
-  if (over_nodes == "block" || over_nodes == "unknown") return false;
+  if (over_nodes == "cyclic") return 1;
+  if (over_nodes == "block" || over_nodes == "unknown") return kMaxRanks;
+  const int plane = over_nodes == "plane" ? FindNumber(environment, {kSize}).value_or(0) : 0;
+  if (plane > 0) return plane;
   throw UserError(
-      "{} = {}; must be block or cyclic: others do not tell which rank is on which node. Use srun "
-      "--distribution=block.",
-      variable->first, Shown(variable->second));
+      "{} = {}; must be block, cyclic, or plane with its size in {}: others do not tell which rank is on "
+      "which node. Use srun --distribution=block.",
+      variable->first, Shown(variable->second), kSize);
+}
+
+// In a job of several components (srun ... : ...) each component of a step has a distribution of its own, and
+// the nodes lie in the order of the components. The variables do not tell these, but what they tell is the
+// same in all ranks: either all go on, because each node has one rank and the nodes are in that order, or all
+// refuse.
+void CheckComponents(const Environment& environment, const std::vector<std::string>& hosts,
+                     const std::vector<int>& tasks_per_node) {
+  std::vector<std::string> in_order;
+  size_t components = 0;
+  const int groups = FindNumber(environment, {"SLURM_HET_SIZE", "SLURM_PACK_SIZE"}).value_or(0);
+  for (int group = 0; group < groups; ++group) {
+    const Environment::value_type* const list =
+        FindVariable(environment, {fmt::format("SLURM_JOB_NODELIST_HET_GROUP_{}", group),
+                                   fmt::format("SLURM_JOB_NODELIST_PACK_GROUP_{}", group)});
+    if (list == nullptr) continue;
+    const size_t before = in_order.size();
+    for (const std::string& host : ExpandHostList(list->first, list->second)) {
+      if (std::find(hosts.begin(), hosts.end(), host) != hosts.end()) in_order.push_back(host);
+    }
+    components += in_order.size() > before ? 1 : 0;
+  }
+  const bool single = *std::max_element(tasks_per_node.begin(), tasks_per_node.end()) == 1;
+  if (components < 2 || (single && in_order == hosts)) return;
+  throw UserError(
+      "this step has {} components of a heterogeneous job: which rank is on which node cannot be told, unless "
+      "each node has one rank. Start it in one component: srun --het-group=0.",
+      components);
+}
+
+// Returns the ranks of a node as Slurm writes them: "0,2".
+std::string RanksOf(int node, const std::vector<RankPlace>& seats) {
+  std::string text;
+  for (size_t rank = 0; rank < seats.size(); ++rank) {
+    if (seats[rank].node == node) text += fmt::format("{}{}", text.empty() ? "" : ",", rank);
+  }
+  return text;
 }
 
 // Slurm's variables about this process must agree with its computed place.
-void CheckPlace(const Environment& environment, int rank, const RankPlace& seat, const std::string& host) {
+void CheckPlace(const Environment& environment, int rank, const std::vector<RankPlace>& seats,
+                const std::vector<std::string>& hosts) {
+  const RankPlace& seat = seats[static_cast<size_t>(rank)];
+  const std::string& host = hosts[static_cast<size_t>(seat.node)];
   const std::optional<int> node = FindNumber(environment, {"SLURM_NODEID"});
   const std::optional<int> local_rank = FindNumber(environment, {"SLURM_LOCALID"});
   if (node.value_or(seat.node) != seat.node || local_rank.value_or(seat.local_rank) != seat.local_rank) {
@@ -255,6 +293,13 @@ void CheckPlace(const Environment& environment, int rank, const RankPlace& seat,
         "step it would be process {} of node {}: the other ranks' hosts cannot be told. Use srun "
         "--distribution=block.",
         rank, local_rank.value_or(seat.local_rank), node.value_or(seat.node), seat.local_rank, seat.node);
+  }
+  const Environment::value_type* const here = FindVariable(environment, {"SLURM_GTIDS"});
+  if (const std::string ranks = RanksOf(seat.node, seats); here != nullptr && here->second != ranks) {
+    throw UserError(
+        "ranks {} are on node {} (SLURM_GTIDS), and with the distribution of this step they would be {}: the "
+        "other ranks' hosts cannot be told. Use srun --distribution=block, and one component.",
+        Shown(here->second), seat.node, ranks);
   }
   const Environment::value_type* const name = FindVariable(environment, {"SLURMD_NODENAME"});
   if (name != nullptr && name->second != host) {
@@ -290,10 +335,10 @@ Assignment AssignFromSlurm(const Environment& environment, const SchedulerOption
   RefuseBatchScript(environment, size);
   const int ps = PsOfRanks(options, file, size, "Slurm step");
   const std::vector<std::string> hosts = ExpandHostList(list->first, list->second);
-  const std::vector<RankPlace> seats =
-      RankPlaces(TasksPerNode(environment, hosts.size(), size), IsCyclic(environment));
-  const RankPlace& seat = seats[static_cast<size_t>(rank)];
-  CheckPlace(environment, rank, seat, hosts[static_cast<size_t>(seat.node)]);
+  const std::vector<int> tasks_per_node = TasksPerNode(environment, hosts.size(), size);
+  CheckComponents(environment, hosts, tasks_per_node);
+  const std::vector<RankPlace> seats = RankPlaces(tasks_per_node, PlaneOf(environment));
+  CheckPlace(environment, rank, seats, hosts);
   Assignment assignment = AssignByRank(rank, ps, Addresses(options, hosts, seats));
   const Environment::value_type* const job = FindVariable(environment, {"SLURM_JOB_ID", "SLURM_JOBID"});
   assignment.name =

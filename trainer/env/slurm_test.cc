@@ -57,12 +57,75 @@ TEST_CASE("slurm: block may have more behind it, and others are refused") {
     step["SLURM_DISTRIBUTION"] = good;
     CHECK(Assign(step).cluster.worker == Addresses{"a:9001"});
   }
-  for (const char* bad : {"plane", "arbitrary", "blocks"}) {
+  for (const char* bad : {"plane", "arbitrary", "blocks"}) {  // the first without its size
     step["SLURM_DISTRIBUTION"] = bad;
     const std::string text = ErrorOf([&] { Assign(step); });
     CHECK(text.find(fmt::format("SLURM_DISTRIBUTION = {}", bad)) == 0);
     CHECK(Contains(text, "--distribution=block"));
   }
+}
+
+// The hosts that ranks have by --distribution=plane, in the order of the ranks, by their last letters.
+std::string HostsByPlane(const char* size, const std::string& nodes, const std::string& tasks, int ranks) {
+  Environment step = Step(0, ranks, nodes, tasks);
+  step["SLURM_DISTRIBUTION"] = "plane";
+  step["SLURM_DIST_PLANESIZE"] = size;
+  const ClusterConfig cluster = Assign(step).cluster;
+  std::string hosts(1, HostOf(cluster.ps[0]).back());
+  for (const std::string& address : cluster.worker) hosts += HostOf(address).back();
+  return hosts;
+}
+
+TEST_CASE("slurm: planes lie in turn over the nodes that have room, as Slurm 22.05 lays them") {
+  CHECK(HostsByPlane("2", "a,b,c", "4,1(x2)", 6) == "aabcaa");
+  CHECK(HostsByPlane("4", "a,b,c", "4,1(x2)", 6) == "aaaabc");
+  CHECK(HostsByPlane("1", "a,b,c", "2(x3)", 6) == "abcabc");
+  CHECK(HostsByPlane("3", "a,b", "2,5", 7) == "aabbbbb");
+  Environment step = Step(0, 2, "a", "2");
+  step["SLURM_DISTRIBUTION"] = "plane";
+  for (const char* bad : {"", "0"}) {
+    step["SLURM_DIST_PLANESIZE"] = bad;
+    CHECK(Contains(ErrorOf([&] { Assign(step); }), "plane with its size in SLURM_DIST_PLANESIZE"));
+  }
+}
+
+// As Slurm 22.05 leaves it in a step over the components of a heterogeneous job, srun --het-group=0,1.
+Environment HetStep(int rank, int size, const std::string& nodes, const std::string& tasks) {
+  Environment step = Step(rank, size, nodes, tasks);
+  step["SLURM_DISTRIBUTION"] = "cyclic";
+  step["SLURM_HET_SIZE"] = "2";
+  step["SLURM_JOB_NODELIST_HET_GROUP_0"] = "n2";
+  step["SLURM_JOB_NODELIST_HET_GROUP_1"] = "n[3-4]";
+  return step;
+}
+
+TEST_CASE("slurm: in a step of several components all ranks agree, or all refuse") {
+  for (int rank = 0; rank < 3; ++rank) {
+    Environment step = HetStep(rank, 3, "n[2-4]", "1(x3)");
+    step["SLURMD_NODENAME"] = fmt::format("n{}", rank + 2);
+    CHECK(Assign(step).cluster.worker == Addresses{"n3:9000", "n4:9000"});
+  }
+  for (int rank = 0; rank < 5; ++rank) {  // the components may be distributed otherwise
+    const std::string text = ErrorOf([&] { Assign(HetStep(rank, 5, "n[2-4]", "1,2(x2)")); });
+    CHECK(Contains(text, "2 components of a heterogeneous job"));
+    CHECK(Contains(text, "--het-group=0"));
+  }
+  // A step in one component is as any other.
+  CHECK(Assign(HetStep(0, 3, "n[3-4]", "2,1")).cluster.worker == Addresses{"n4:9000", "n3:9001"});
+  for (int rank = 0; rank < 3; ++rank) {  // the list is sorted, the nodes are in the order of the components
+    Environment step = HetStep(rank, 3, "n[2-4]", "1(x3)");
+    step["SLURM_JOB_NODELIST_HET_GROUP_0"] = "n4";
+    step["SLURM_JOB_NODELIST_HET_GROUP_1"] = "n[2-3]";
+    CHECK(Contains(ErrorOf([&] { Assign(step); }), "2 components of a heterogeneous job"));
+  }
+}
+
+TEST_CASE("slurm: all ranks of a node refuse where Slurm has other ranks there") {
+  Environment step = Step(0, 6, "a,b,c", "2(x3)");  // srun -m cyclic ... : ... says block for all of them
+  step["SLURM_GTIDS"] = "0,1";
+  CHECK(Assign(step).cluster.ps == Addresses{"a:9000"});
+  step["SLURM_GTIDS"] = "0,2";
+  CHECK(Contains(ErrorOf([&] { Assign(step); }), "ranks 0,2 are on node 0 (SLURM_GTIDS)"));
 }
 
 TEST_CASE("slurm: a seat that Slurm says is another one is refused, not trained with") {

@@ -62,28 +62,49 @@ void CheckJob(const std::string& said, const std::string& job) {
                   close.empty() ? "" : fmt::format(" Did you mean {}?", close));
 }
 
-// Returns the addresses of one job; empty if there is no such job.
-std::vector<std::string> Addresses(const Json& cluster, const std::string& job) {
-  std::vector<std::string> addresses;
+// The addresses of one job, by the number of the task.
+using Tasks = std::map<int, std::string>;
+
+// Returns a number in [0, 1000000] that `text` is; unset: it is none.
+std::optional<int> NumberIn(const std::string& text) {
+  int number = -1;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool whole = parsed.ec == std::errc() && parsed.ptr == text.data() + text.size();
+  return whole && number >= 0 && number <= 1000000 ? std::optional<int>(number) : std::nullopt;
+}
+
+// Returns the addresses of one job; empty if there is no such job. It is a list, or an object whose keys are
+// the numbers of the tasks.
+Tasks Addresses(const Json& cluster, const std::string& job) {
+  Tasks addresses;
   const Json* const found = cluster.Find(job);
   if (found == nullptr || found->is_null()) return addresses;
   const std::string key = "cluster." + job;
-  if (!found->is_array()) {
-    throw UserError("{}must be a list of addresses. Try [\"host:2222\"].", At(key, *found));
-  }
-  for (const Json& item : *found) {
-    const std::string where = fmt::format("{}[{}]", key, addresses.size());
+  const auto add = [&](const std::string& name, std::optional<int> number, const Json& item) {
+    const std::string where = fmt::format("{}[{}]", key, name);
+    if (!number) throw UserError("{}the key must be the number of a task. Try \"0\".", At(where, item));
     if (!item.is_string()) throw UserError("{}must be a text. Try \"host:2222\".", At(where, item));
     const std::string problem = AddressProblem(item.get<std::string>());
     if (!problem.empty()) throw UserError("{}{}", At(where, item), problem);
-    addresses.push_back(item.get<std::string>());
+    if (addresses.emplace(*number, item.get<std::string>()).second) return;
+    throw UserError("{}the task has another address already. Leave one.", At(where, item));
+  };
+  if (found->is_object()) {
+    for (const auto& [name, item] : found->items()) add(Shown(name), NumberIn(name), item);
+  } else if (found->is_array()) {
+    for (const Json& item : *found) {
+      const auto number = static_cast<int>(addresses.size());
+      add(std::to_string(number), number, item);
+    }
+  } else {
+    throw UserError("{}must be a list of addresses. Try [\"host:2222\"].", At(key, *found));
   }
   return addresses;
 }
 
 // Returns all jobs of the cluster with their addresses.
-std::map<std::string, std::vector<std::string>> Jobs(const Json& cluster) {
-  std::map<std::string, std::vector<std::string>> jobs;
+std::map<std::string, Tasks> Jobs(const Json& cluster) {
+  std::map<std::string, Tasks> jobs;
   std::set<std::string> names;
   for (const auto& [job, addresses] : cluster.items()) names.insert(job);
   for (const std::string& job : names) {
@@ -102,12 +123,11 @@ std::map<std::string, std::vector<std::string>> Jobs(const Json& cluster) {
   return jobs;
 }
 
-ClusterConfig ClusterOf(const std::map<std::string, std::vector<std::string>>& jobs) {
+ClusterConfig ClusterOf(const std::map<std::string, Tasks>& jobs) {
   ClusterConfig cluster;
-  cluster.ps = jobs.at("ps");
+  for (const auto& [index, address] : jobs.at("ps")) cluster.ps.push_back(address);
   for (const char* job : {"chief", "master", "worker"}) {
-    const std::vector<std::string>& addresses = jobs.at(job);
-    cluster.worker.insert(cluster.worker.end(), addresses.begin(), addresses.end());
+    for (const auto& [index, address] : jobs.at(job)) cluster.worker.push_back(address);
   }
   if (cluster.ps.empty()) {
     throw UserError(
@@ -127,12 +147,8 @@ int IndexOf(const Json& task) {
   const Json* const found = task.Find("index");
   const Json value = found == nullptr ? Json() : *found;
   if (value.is_number_unsigned() && value.get<uint64_t>() <= 1000000) return value.get<int>();
-  if (value.is_string()) {
-    const auto text = value.get<std::string>();
-    int index = -1;
-    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), index);
-    if (parsed.ec == std::errc() && parsed.ptr == text.data() + text.size() && index >= 0) return index;
-  }
+  const std::optional<int> number = value.is_string() ? NumberIn(value.get<std::string>()) : std::nullopt;
+  if (number) return *number;
   throw UserError("{}must be a whole number >= 0.", At("task.index", value));
 }
 
@@ -150,17 +166,22 @@ Assignment AssignFromTfConfig(const Environment& environment) {
   CheckJob(At("task.type", shown), job);
   const int index = IndexOf(task);
   assignment.name = fmt::format("{} {} of TF_CONFIG", job, index);
-  const auto count = static_cast<int>(jobs.at(job).size());
+  const Tasks& tasks = jobs.at(job);
   // TensorFlow leaves evaluators out of the cluster, because they take no part in training.
-  if (job == "evaluator" && count == 0) return assignment;
-  if (index >= count) {
-    throw UserError("{}cluster.{} has {} of them, from 0. Correct task.index, or add the address.",
-                    At("task.index", Json(index)), job, count);
+  if (job == "evaluator" && tasks.empty()) return assignment;
+  const auto found = tasks.find(index);
+  if (found == tasks.end()) {
+    const std::string range =
+        tasks.empty() ? "" : fmt::format(", {} to {}", tasks.begin()->first, tasks.rbegin()->first);
+    throw UserError("{}cluster.{} has {} of them{}. Correct task.index, or add the address.",
+                    At("task.index", Json(index)), job, tasks.size(), range);
   }
-  if (job == "ps") assignment.task = TaskId{Role::kPs, index};
+  // Tasks of dtrain have no gaps in their numbers.
+  const auto place = static_cast<int>(std::distance(tasks.begin(), found));
+  if (job == "ps") assignment.task = TaskId{Role::kPs, place};
   if (job == "chief" || job == "master") assignment.task = TaskId{Role::kWorker, 0};
   const auto chiefs = static_cast<int>(jobs.at("chief").size() + jobs.at("master").size());
-  if (job == "worker") assignment.task = TaskId{Role::kWorker, chiefs + index};
+  if (job == "worker") assignment.task = TaskId{Role::kWorker, chiefs + place};
   return assignment;
 }
 

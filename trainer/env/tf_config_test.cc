@@ -61,6 +61,28 @@ TEST_CASE("tf_config: an evaluator is no task of the cluster, in its list or not
   CHECK(listed.name == "evaluator 0 of TF_CONFIG");
 }
 
+TEST_CASE("tf_config: tasks may have their numbers as keys, in any order, and gaps are closed") {
+  constexpr const char* kMap =
+      R"({"ps": {"0": "p:1"}, "worker": {"10": "c:1", "2": "b:1", "0": "a:1"}, "chief": ["m:1"]})";
+  const Assignment assignment = From(kMap, R"({"type": "worker", "index": 10})");
+  CHECK(assignment.cluster.ps == Addresses{"p:1"});
+  CHECK(assignment.cluster.worker == Addresses{"m:1", "a:1", "b:1", "c:1"});
+  CHECK(assignment.task->index == 3);
+  CHECK(assignment.name == "worker 10 of TF_CONFIG");
+  CHECK(From(kMap, R"({"type": "worker", "index": "2"})").task->index == 2);
+  CHECK(ErrorOf([&] { From(kMap, R"({"type": "worker", "index": 1})"); }) ==
+        "TF_CONFIG: task.index = 1; cluster.worker has 3 of them, 0 to 10. Correct task.index, or add the "
+        "address.");
+  for (const char* key : {"x", "-1", "1.5", ""}) {
+    const std::string cluster = fmt::format(R"({{"ps": ["p:1"], "worker": {{"{}": "a:1"}}}})", key);
+    CHECK(Contains(ErrorOf([&] { From(cluster, kWorker0); }), "the key must be the number of a task"));
+  }
+  CHECK(Contains(ErrorOf([] { From(R"({"ps": {"0": "p:1", "00": "q:1"}, "worker": ["a:1"]})", kWorker0); }),
+                 "has another address already"));
+  CHECK(Contains(ErrorOf([] { From(R"({"ps": {"0": "p"}, "worker": ["a:1"]})", kWorker0); }),
+                 "cluster.ps[0] = \"p\"; an address needs a port"));
+}
+
 TEST_CASE("tf_config: what others put in beside it is left alone") {
   const std::string text = std::string(R"({"cluster": )") + kPlain +
                            R"(, "task": {"type": "ps", "index": "1", "trial": "x"}, "environment": "cloud"})";
