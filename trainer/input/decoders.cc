@@ -1,5 +1,6 @@
 #include "trainer/input/decoders.h"
 
+#include <fmt/core.h>
 #include <zlib.h>
 #include <zstd.h>
 #include <zstd_errors.h>
@@ -10,6 +11,8 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/names.h"
+#include "trainer/config/config.h"
 
 namespace dtrain {
 namespace {
@@ -56,6 +59,51 @@ uint64_t MaxRatio(Packing packing) {
 UserError UnreadableError(const std::string& path, int64_t content_byte, const std::string& why) {
   return UserError("{}: cannot be read after byte {} of its content: {}. Fetch the file anew.", path,
                    content_byte, why);
+}
+
+std::string NoTextBecause(std::string_view bytes, Packing packing, const std::string& path) {
+  using namespace std::string_view_literals;
+  constexpr size_t kTarMark = 257;
+  struct Kind {
+    size_t at;
+    std::string_view mark;
+    const char* what;
+    const char* command;  // that unpacks it, without the path; empty: there is none
+  };
+  static constexpr Kind kKinds[] = {
+      {4, "1AY&SY"sv, "packed with bzip2", "bzcat"},
+      {0, "\xfd"sv "7zXZ\0"sv, "packed with xz", "xzcat"},
+      {0, "PK\3\4"sv, "a zip archive, as Excel's .xlsx is too", "unzip -p"},
+      {kTarMark, "ustar"sv, "a tar archive", "tar -xOf"},
+      {0, "7z\xbc\xaf\x27\x1c"sv, "a 7z archive", "7z x -so"},
+      {0, "Rar!\x1a\7"sv, "a RAR archive", "unrar p -inul"},
+      {0, "\4\x22\x4d\x18"sv, "packed with lz4", "lz4cat"},
+      {0, "\x1f\x9d"sv, "packed with compress", "zcat"},
+      {0, "\xff\6\0\0sNaPpY"sv, "packed with snappy", "snzip -dc"},
+      {0, "\x89LZO\0"sv, "packed with lzop", "lzop -dc"},
+      {0, "\x1f\x8b"sv, "packed with gzip", "gzip -dc"},
+      {0, "\x28\xb5\x2f\xfd"sv, "packed with zstd", "zstd -dc"},
+      {0, "PAR1\x15"sv, "Parquet", ""},
+      {0, "ARROW1\0"sv, "Arrow (Feather)", ""},
+      {0, "Obj\1"sv, "Avro", ""},
+      {0, "\x93NUMPY"sv, "an array of numpy", ""},
+      {0, "\x89HDF\r\n"sv, "HDF5", ""},
+      {0, "SQLite format 3\0"sv, "a database of SQLite", ""},
+      {0, "\xd0\xcf\x11\xe0"sv, "a workbook of Excel", ""},
+      {0, "%PDF-"sv, "PDF", ""},
+  };
+  for (const Kind& kind : kKinds) {
+    if (bytes.size() < kind.at || bytes.substr(kind.at, kind.mark.size()) != kind.mark) continue;
+    const char* const outer = packing == Packing::kGzip ? "gzip" : "zstd";
+    const std::string is = fmt::format("is {}{}; rows must be text.", kind.what,
+                                       packing == Packing::kNone ? "" : fmt::format(", inside {}", outer));
+    if (*kind.command == '\0') return is + " Save it as CSV.";
+    const std::string file = IsPipe(path) ? "FILE" : ShellQuoted(path);
+    return fmt::format("{} Give what unpacks it as the path: \"exec:{}\".", is,
+                       packing == Packing::kNone ? fmt::format("{} {}", kind.command, file)
+                                                 : fmt::format("{} -dc {} | {} -", outer, file, kind.command));
+  }
+  return "";
 }
 
 Decoder::Decoder(std::string path, Source source)

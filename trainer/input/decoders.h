@@ -30,6 +30,11 @@ uint64_t MaxRatio(Packing packing);
 // Returns the error "path: cannot be read after byte 7 of its content: why. Fetch the file anew."
 UserError UnreadableError(const std::string& path, int64_t content_byte, const std::string& why);
 
+// Returns what a file is whose content begins with `bytes`, some hundred of them, where that is no text, and
+// what to do about it: "is packed with bzip2; .. exec:bzcat t.bz2"; empty: it may be text. `packing`: what the
+// content was in. `path` is for the command.
+std::string NoTextBecause(std::string_view bytes, Packing packing, const std::string& path);
+
 class Decoder {
  public:
   // Source: writes up to `size` following bytes of the file to `out` and returns their number; 0 at the end.

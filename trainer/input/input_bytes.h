@@ -72,6 +72,7 @@ class InputBytes {
 
   const std::string& path() const { return path_; }
   bool is_pipe() const { return pipe_ != nullptr; }
+  Packing packing() const { return packing_; }
   bool compressed() const { return packing_ != Packing::kNone; }  // of a pipe: known with its first byte
   uint64_t file_size() const { return file_size_; }               // 0 for a pipe
 

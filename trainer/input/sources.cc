@@ -34,6 +34,29 @@ std::vector<std::string> Matches(const std::string& pattern) {
   return files;
 }
 
+bool IsEmptyFile(const std::string& path) {
+  struct stat about {};
+  return stat(path.c_str(), &about) == 0 && S_ISREG(about.st_mode) && about.st_size == 0;
+}
+
+// Adds a file, or those in a directory, but none whose name begins with _ or . : Spark and Hive write such
+// ones beside the rows.
+void AddFiles(const std::string& path, const std::string& key, std::vector<std::string>* files) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(path, ignored)) return files->push_back(path);
+  std::vector<std::string> found;
+  for (const auto& entry : std::filesystem::directory_iterator(path, ignored)) {
+    const char first = entry.path().filename().string()[0];
+    if (first != '_' && first != '.' && !entry.is_directory()) found.push_back(entry.path().string());
+  }
+  if (found.empty()) {
+    throw UserError("{}: a directory without files; {} must name files of rows, or a directory of them.", path,
+                    key);
+  }
+  std::sort(found.begin(), found.end());
+  files->insert(files->end(), found.begin(), found.end());
+}
+
 // Two names of one file are the same file: its rows would count twice.
 void RefuseTwice(const std::vector<std::string>& files, const std::string& key) {
   using Identity = std::tuple<dev_t, ino_t, std::string>;
@@ -58,15 +81,18 @@ std::vector<std::string> SourceFiles(const std::vector<std::string>& paths, cons
       throw UserError("{}: {} stands alone, and is no part of a list. Try exec:cat FILE...", key,
                       Shown(path));
     }
-    if (IsPipe(path) || !IsPattern(path)) {
+    if (IsPipe(path)) {
       files.push_back(path);
       continue;
     }
-    const std::vector<std::string> matches = Matches(path);
+    const std::vector<std::string> matches = IsPattern(path) ? Matches(path) : std::vector<std::string>{path};
     if (matches.empty()) throw UserError("{}: no file fits this pattern. Is {} right?", path, key);
-    files.insert(files.end(), matches.begin(), matches.end());
+    for (const std::string& match : matches) AddFiles(match, key, &files);
   }
   RefuseTwice(files, key);
+  // A program that writes a table in parts writes one of 0 bytes where a share of it has no rows.
+  const auto rest = std::remove_if(files.begin(), files.end(), IsEmptyFile);
+  if (rest != files.begin()) files.erase(rest, files.end());
   return files;
 }
 

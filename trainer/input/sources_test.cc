@@ -45,6 +45,25 @@ TEST_CASE("sources: patterns are read in the order of names, lists in theirs") {
   CHECK(SourceFiles({"missing.csv"}, "k") == std::vector<std::string>{"missing.csv"});
 }
 
+TEST_CASE("sources: a directory is its files, and parts of 0 bytes are none") {
+  const fs::path out = fs::path(WritePlain("x", "x")).parent_path() / "out";
+  fs::create_directories(out / "_temporary");
+  const auto write = [&](const std::string& name, const std::string& content) {
+    return WritePlain("out/" + name, content);
+  };
+  const std::string b = write("part-1", "x"), a = write("part-0", "x"), none = write("part-2", "");
+  for (const char* name : {"_SUCCESS", ".part-0.crc", "_metadata"}) write(name, "x");
+  CHECK(SourceFiles({out.string()}, "k") == std::vector<std::string>{a, b});
+  CHECK(SourceFiles({none, a}, "k") == std::vector<std::string>{a});
+  CHECK(SourceFiles({none}, "k") == std::vector<std::string>{none});
+  fs::create_directories(out / "day=1");
+  const std::string deep = write("day=1/p.csv", "x");
+  CHECK(SourceFiles({out.string() + "/day=*"}, "k") == std::vector<std::string>{deep});
+  fs::create_directories(out / "empty");
+  CHECK(UserErrorOf([&] { SourceFiles({out.string() + "/empty"}, "data.train.path"); }) ==
+        out.string() + "/empty: a directory without files; data.train.path must name files of rows, or a directory of them.");
+}
+
 TEST_CASE("sources: a file named twice, a pattern that nothing fits and a pipe in a list are refused") {
   const std::string a = WritePlain("twice.csv", "x");
   const std::string directory = fs::path(a).parent_path().string();
