@@ -87,6 +87,7 @@ Found ReadFrom(std::unique_ptr<InputBytes> file) {
 void ReadInPieces(const std::string& path, const std::string& text) {
   const size_t piece = text.empty() ? 0 : static_cast<uint8_t>(text[text.size() / 2]) % 64;
   if (piece == 0 || piece > 16 || InputBytes(path, "data.train.path").compressed()) return;
+  if (!NoTextBecause(text, Packing::kNone, path).empty()) return;  // a pipe is not looked at so far
   const Found whole = ReadFrom(std::make_unique<InputBytes>(path, "data.train.path"));
   const Found pieces = ReadFrom(std::make_unique<InputBytes>(std::make_unique<Pieces>(text, piece), path));
   Require(pieces.records == whole.records, "a text has the same records in pieces");
@@ -99,7 +100,7 @@ void ReadLeniently(const std::string& path, const std::optional<Records>& strict
   Records peeked, records;
   int64_t faults = 0;
   reader.Begin(Trimmed());
-  for (const CsvRecord& record : reader.Peek(reader.delimiter(), 10))
+  for (const CsvRecord& record : reader.Peek(reader.delimiter(), Quotes::kDouble, 10))
     peeked.push_back(TextsOf(record.fields));
   while (reader.Next()) {
     faults += reader.record().quote_faults;
@@ -109,7 +110,7 @@ void ReadLeniently(const std::string& path, const std::optional<Records>& strict
           "what is looked at is read");
   if (!strict) return;
   Require(records == *strict, "a lenient reader has the records of a strict one");
-  Require(faults + reader.empty_lines() == 0, "a lenient reader finds no faults where there are none");
+  Require(faults == 0, "a lenient reader finds no faults where there are none");
 }
 
 int FuzzOne(const uint8_t* data, size_t size) {

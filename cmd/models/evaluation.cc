@@ -101,6 +101,7 @@ void Add(const SkippedRows& of_file, SkippedRows* all) {
   all->bad += of_file.bad;
   all->with_gaps += of_file.with_gaps;
   all->faults.insert(all->faults.end(), of_file.faults.begin(), of_file.faults.end());
+  all->headers.insert(all->headers.end(), of_file.headers.begin(), of_file.headers.end());
 }
 
 // Batches are those of a run, which may have rows of several files. Returns which rows were left out.

@@ -75,6 +75,7 @@ class Predictor {
       RowReader rows(path, spec_);
       if (!text_) Begin(format, rows, output);
       while (PredictNext(&rows, output)) continue;
+      for (const std::string& header : rows.skipped().headers) errors_.Print("left out: " + header);
     }
     if (skipped_ > 0) {
       errors_.Print(fmt::format("{} could not be read and {} left out", Plural(skipped_, "row"),

@@ -16,10 +16,6 @@ constexpr size_t kMaxName = 32;     // bytes of a column's name in the table
 constexpr size_t kMaxValue = 24;    // bytes of a value
 constexpr size_t kShownValues = 3;  // of a category
 
-const char* DelimiterName(char delimiter) {
-  return delimiter == '\t' ? "tabs" : delimiter == ';' ? "semicolons" : delimiter == '|' ? "bars" : "commas";
-}
-
 // Characters, not bytes, so that columns of other alphabets stay in line.
 size_t Width(const std::string& text) {
   return static_cast<size_t>(
@@ -92,7 +88,7 @@ std::string Aligned(const std::vector<Line>& lines) {
 std::string FaultLine(const TableProfile& table, const Faults& faults, const std::string& what,
                       const std::string& rule, const std::string& counted) {
   if (faults.count == 0) return "";
-  return fmt::format("  {}:{}:{}: {}; {} ({})\n", table.path, faults.first.line, faults.first.column, what,
+  return fmt::format("  {}:{}:{}: {}; {} ({})\n", faults.file.empty() ? table.path : faults.file, faults.first.line, faults.first.column, what,
                      rule, Plural(faults.count, counted));
 }
 
@@ -110,10 +106,33 @@ std::string ColumnFaults(const TableProfile& table, size_t column) {
 
 }  // namespace
 
+DelimiterNames NamesOf(char delimiter) {
+  switch (delimiter) {
+    case '\t':
+      return {"tab", "tabs"};
+    case ';':
+      return {"semicolon", "semicolons"};
+    case '|':
+      return {"bar", "bars"};
+    case '\x01':
+      return {"control_a", "byte 1 (Ctrl-A)"};
+    case ' ':
+      return {"blanks", "blanks"};
+    case '^':
+      return {"caret", "carets"};
+    case '~':
+      return {"tilde", "tildes"};
+    case ':':
+      return {"colon", "colons"};
+    default:
+      return {"comma", "commas"};
+  }
+}
+
 std::string ColumnsText(const TableProfile& table) {
   std::string text = fmt::format(
       "{}: {} of {}, separated by {}; {}\n\n", table.path, Plural(table.rows, "row"),
-      Plural(static_cast<int64_t>(table.columns.size()), "column"), DelimiterName(table.delimiter),
+      Plural(static_cast<int64_t>(table.columns.size()), "column"), NamesOf(table.delimiter).many,
       table.has_names() ? "the first line names the columns"
                         : "no line names the columns: they are called by their numbers, from 0");
   std::vector<Line> lines{{"column", "type", "missing", "distinct", "values"}};
@@ -129,14 +148,22 @@ std::string FaultsText(const TableProfile& table) {
     text += FaultLine(table, *faults, faults->example == "1" ? "1 field" : faults->example + " fields", rule,
                       "row");
   }
-  text += FaultLine(table, table.quotes, "a quote inside a field, or one that is not closed",
-                    "quotes must stand around whole fields", "quote");
-  return text + FaultLine(table, table.empty_lines, "an empty line", "only the end of the file may have them",
-                          "line");
+  return text + FaultLine(table, table.quotes, "text behind a closing quote, or a quote that is not closed",
+                          "quotes must stand around whole fields (data.quotes)", "quote");
 }
 
 std::string HeaderDoubts(const TableProfile& table) {
-  std::string text;
+  std::string text = FaultLine(table, table.headers, "the header again", "such a line is no row", "line");
+  if (table.arff) {
+    text +=
+        "  it is ARFF (Weka): rows are read from behind @DATA on, and columns are called by their numbers, from "
+        "0\n";
+  }
+  if (table.names_rows) {
+    text +=
+        "  the header has a name less than rows have fields: it is taken for names of all columns but the "
+        "first, as R writes them beside the names of rows\n";
+  }
   if (table.header == HeaderKind::kCounting) {
     text +=
         "  the first line counts, as the numbers of columns do: it is taken for a row. If it is a header, "
@@ -153,7 +180,8 @@ std::string HeaderDoubts(const TableProfile& table) {
 }
 
 std::string SuspectsText(const TableProfile& table) {
-  std::string text = HeaderDoubts(table);
+  std::string text = HeaderDoubts(table) +
+                     FaultLine(table, table.empty_lines, "an empty line", "such lines are no rows", "line");
   for (size_t i = 0; i < table.columns.size(); ++i) {
     const ColumnProfile& column = table.columns[i];
     const std::string name = ColumnName(table, i);

@@ -7,6 +7,12 @@
 
 namespace dtrain {
 
+// How a delimiter is called by data.delimiter, and in a sentence: "bar", "bars".
+struct DelimiterNames {
+  const char *key, *many;
+};
+DelimiterNames NamesOf(char delimiter);
+
 // Returns what the table is, and a line for each column: type, missing and distinct values, and which.
 std::string ColumnsText(const TableProfile& table);
 

@@ -13,6 +13,7 @@
 #include "base/names.h"
 
 #include "cmd/tables/model_plan.h"
+#include "cmd/tables/profile_text.h"
 #include "trainer/config/config.h"
 #include "trainer/config/user_text.h"
 
@@ -58,17 +59,18 @@ std::string Some(std::vector<std::string> texts, const char* separator = ", ") {
                      more > 0 ? fmt::format("{}and {} more", separator, more) : "");
 }
 
+// Throws if a run would leave out most rows.
 void CheckRows(const TableProfile& table) {
-  if (table.rows > 0) return;
-  const bool faulty = table.short_rows.count + table.long_rows.count > 0;
-  throw UserError("{}: it has no rows{}", table.path,
-                  faulty              ? " that can be read; dtrain check shows the faults."
-                  : table.has_names() ? ", only a header. Is it the right file?"
-                                      : ". Is it the right file?");
-}
-
-const char* DelimiterKey(char delimiter) {
-  return delimiter == '\t' ? "tab" : delimiter == ';' ? "semicolon" : delimiter == '|' ? "bar" : "comma";
+  const int64_t others = table.short_rows.count + table.long_rows.count + table.quotes.count;
+  const int64_t left_out = others + table.unreadable, all = table.rows + others;
+  if (all == 0) {
+    throw UserError("{}: it has no rows{} Is it the right file?", table.path,
+                    table.has_names() ? ", only a header." : ".");
+  }
+  if (left_out * 2 <= all) return;
+  const std::string faults = FaultsText(table);
+  throw UserError("{}: {} of {} cannot be read:\n{}Correct them, or say how the table is written.", table.path,
+                  left_out, Plural(all, "row"), faults);
 }
 
 // ConfigWriter: writes the proposal for one table.
@@ -158,8 +160,8 @@ class ConfigWriter {
     const auto refuse = [&](const std::string& difference) {
       return UserError("{}: {}. One config reads both files: make them alike.", test.path, difference);
     };
-    if (test.delimiter != table_.delimiter || (test.decimal_comma && !table_.decimal_comma)) {
-      throw refuse(fmt::format("its delimiter or its decimals are other ones than those of {}", table_.path));
+    if (test.delimiter != table_.delimiter || test.quoting != table_.quoting || (test.decimal_comma && !table_.decimal_comma)) {
+      throw refuse(fmt::format("its delimiter, quotes or decimals are other ones than those of {}", table_.path));
     }
     if (comment_.empty()) comment_ = test.comment;
     if (!test.comment.empty() && test.comment != comment_) {
@@ -183,7 +185,7 @@ class ConfigWriter {
           fmt::format("no column {}, which is the label of {}", Quoted(Shown(Label().name)), table_.path));
     }
     trims_ = trims_ || test.quoted_blanks;
-    bad_rows_ += test.short_rows.count + test.long_rows.count + test.quotes.count + test.empty_lines.count;
+    bad_rows_ += test.short_rows.count + test.long_rows.count + test.quotes.count;
     for (const ColumnProfile& column : test.columns) {
       if (&column == TestLabel()) {
         bad_rows_ += column.missing;
@@ -241,7 +243,7 @@ class ConfigWriter {
     }
     faulty_ = bad_rows_ - before;
     bad_rows_ +=
-        table_.short_rows.count + table_.long_rows.count + table_.quotes.count + table_.empty_lines.count;
+        table_.short_rows.count + table_.long_rows.count + table_.quotes.count;
   }
 
   // Two spellings of a class, one with a dot behind it or with other case or blanks, are one: the more
@@ -307,7 +309,14 @@ class ConfigWriter {
     if (plan_.names) Add("  label_type: names    # numbers, too\n");
     if (!renames_.empty()) proposal_.yaml += ListLine("rename_labels", renames_);
     AddClasses();
-    if (table_.delimiter != ',') Add("  delimiter: {}\n", DelimiterKey(table_.delimiter));
+    if (table_.delimiter != ',' || !table_.finds_delimiter) {
+      Add("  delimiter: {}\n", NamesOf(table_.delimiter).key);
+    }
+    if (table_.quoting != Quotes::kDouble) {
+      Add("  quotes: {}\n", table_.quoting == Quotes::kBackslash ? "backslash"
+                            : table_.quoting == Quotes::kSingle   ? "single"
+                                                                  : "none");
+    }
     if (!ignored_.empty()) Add("  ignore:\n");
     for (const auto& [key, why] : ignored_) Add("    - {}    # {}\n", key, why);
     if (!categories_.empty()) proposal_.yaml += ListLine("categories", categories_);

@@ -155,7 +155,7 @@ TEST_CASE("proposal: a test table that needs other keys is refused with the diff
     less += fmt::format("{},{}\n", i, i % 2 == 0 ? "pro" : "free");
     title += fmt::format("{},pro,2024-01-01,{}\n", i, i % 2);
   }
-  CHECK(Has(error(tabs), "its delimiter or its decimals are other ones than those of"));
+  CHECK(Has(error(tabs), "its delimiter, quotes or decimals are other ones than those of"));
   CHECK(Has(error(less), "no column \"y\", which is the label of"));
   CHECK(Has(error(title), "1 line is at its front no rows, and 0 of"));
 }
@@ -358,6 +358,35 @@ TEST_CASE("proposal: a table without rows is refused as such, with and without -
             "other.csv: it has no rows, only a header."));
 }
 
+TEST_CASE("proposal: a table of which most rows cannot be read is refused with the faults") {
+  std::string text = "a,b,y\n";
+  for (int i = 0; i < 40; ++i) text += fmt::format("{},{},{}\n", i % 7, i * 7 % 5, i % 2);
+  const auto with = [&](int rows, const char* row) {
+    std::string all = text;
+    for (int i = 0; i < rows; ++i) all += row;
+    return ProfileOf(all);
+  };
+  CHECK(Has(YamlOf(with(39, "1,2\n"), "y"), "bad_rows: skip"));
+  const std::string error = UserErrorOf([&] { ChooseLabel(with(41, "1,2,3,4,5\n"), "y"); });
+  CHECK(Has(error, "41 of 81 rows cannot be read:"));
+  CHECK(Has(error, "table.csv:"));
+}
+
+TEST_CASE("proposal: a table says how it is written, where a run would not find it") {
+  const auto yaml = [](const std::string& header, const std::string& line) {
+    std::string text = header + "\n";
+    for (int i = 0; i < 40; ++i) text += fmt::format("{}{}{}\n", i * 7 % 5, line, i % 2);
+    return YamlOf(ProfileOf(text), "y");
+  };
+  CHECK(Has(yaml("a t y", "  u "), "  delimiter: blanks\n"));
+  CHECK(Has(yaml("a\x01t\x01y", "\x01u\x01"), "  delimiter: control_a\n"));
+  CHECK(Has(yaml("a,t,y", ",u\\, v,"), "  quotes: backslash\n"));
+  CHECK(Has(yaml("a,t,y", ",'u, v',"), "  quotes: single\n"));
+  const std::string plain = yaml("a,t,y", ",u,");
+  CHECK_FALSE(Has(plain, "quotes:"));
+  CHECK_FALSE(Has(plain, "delimiter:"));
+}
+
 TEST_CASE("proposal: a date that is none, as 30 February, is a fault and no day") {
   std::string text = "day,x,y\n";
   for (int i = 0; i < 40; ++i)
@@ -536,7 +565,7 @@ TEST_CASE("profile text: a line for each column, and for each kind of fault its 
   CHECK(Has(columns, "42 rows of 3 columns, separated by commas; the first line names the columns\n"));
   CHECK(Has(columns, "  column  type          missing  distinct  values\n"));
   CHECK(Has(columns, "  age     whole number        1        10  20 to 28\n"));
-  CHECK(Has(columns, "  plan    category            0         2  free 74 %, pro 26 %\n"));
+  CHECK(Has(columns, "  plan    category            0         2  free 76 %, pro 24 %\n"));
   const std::string faults = FaultsText(table);
   CAPTURE(faults);
   CHECK(Has(faults, ":42:1: age = abc; must be a number (1 value)\n"));

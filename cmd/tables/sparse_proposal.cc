@@ -24,7 +24,7 @@ std::string BadRowsNote(const SparseProfile& rows, int64_t bad) {
                      bad == 1 ? "1 row is" : fmt::format("{} rows are", bad),
                      rows.faults.count == 0
                          ? ""
-                         : fmt::format(", the first at {}:{}:{}: {}", rows.path, rows.faults.first.line,
+                         : fmt::format(", the first at {}:{}:{}: {}", rows.faults.file, rows.faults.first.line,
                                        rows.faults.first.column, rows.faults.example));
 }
 

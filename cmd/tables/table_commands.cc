@@ -16,6 +16,7 @@
 #include "cmd/tables/profile_text.h"
 #include "cmd/tables/proposal.h"
 #include "cmd/tables/tables.h"
+#include "trainer/config/config.h"
 #include "trainer/survey/table_profile.h"
 
 namespace dtrain {
@@ -33,7 +34,7 @@ std::string LabelText(const TableProfile& table, const LabelChoice& label) {
 // among the directories are followed, since ".." behind a link leads elsewhere.
 std::string PathFrom(const std::string& config, const std::string& table) {
   const fs::path path = table, directory = fs::path(config).parent_path();
-  if (path.is_absolute() || table == "-" || directory.empty()) return table;
+  if (path.is_absolute() || IsPipe(table) || directory.empty()) return table;
   const fs::path from = fs::weakly_canonical(fs::absolute(directory));
   const fs::path to = fs::weakly_canonical(fs::absolute(path).parent_path()) / path.filename();
   return to.lexically_relative(from).string();
@@ -43,7 +44,7 @@ Proposal Propose(const TableProfile& table, const LabelChoice& label, const std:
                  const std::string& config, const std::string& test) {
   const std::string train = PathFrom(config, path);
   if (test.empty()) return ProposeConfig(table, label, train);
-  const TestTable other{ProfileTable(test), PathFrom(config, test)};
+  const TestTable other{ProfileTable(test, table.columns[label.column].name), PathFrom(config, test)};
   return ProposeConfig(table, label, train, &other);
 }
 
@@ -114,7 +115,7 @@ void WriteNew(const std::string& path, const std::string& content) {
 
 int RunCheckTableCommand(const CheckTableArguments& arguments) {
   EndWithReader();
-  const TableProfile table = ProfileTable(arguments.path);
+  const TableProfile table = ProfileTable(arguments.path, arguments.label);
   if (arguments.json) {
     PrintJson(table, arguments);
     return 0;
@@ -139,7 +140,7 @@ std::string FirstOf(const std::string& text) {
 }
 
 Proposal ProposeTable(const InitArguments& arguments, const std::string& out) {
-  const TableProfile table = ProfileTable(arguments.path);
+  const TableProfile table = ProfileTable(arguments.path, arguments.label);
   const LabelChoice label = ChooseLabel(table, arguments.label);
   Proposal proposal = Propose(table, label, arguments.path, out, arguments.test);
   proposal.notes.insert(proposal.notes.begin(), LabelText(table, label));

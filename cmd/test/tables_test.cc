@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "cmd/testing/job.h"
@@ -183,6 +184,49 @@ TEST_CASE("tables: decay_steps: auto is the run's updates in every mode and numb
       {"check", config, "--set", "data.train={format: csv, path: '-', label: y}", "--set", "train.epochs=1"});
   CHECK(none.code == 2);
   CHECK(Contains(none.error, "Set train.steps, or give a number."));
+}
+
+TEST_CASE("tables: parts with other quotes and the header again are initialised, trained on, evaluated and predicted") {
+  const std::string directory = NewDirectory(), parts = directory + "/out", config = directory + "/t.yaml";
+  std::filesystem::create_directories(parts);
+  for (int part = 0; part < 3; ++part) {
+    std::string text = "tilt,side,leak\n";
+    for (int i = 0; i < 40; ++i) {
+      text += fmt::format("{},\"{} \\\"x\\\", old\",{}\n", i * 7 % 11, i % 3 ? "north" : "south", i % 3 ? "yes" : "no");
+      if (i == 25) text += "tilt,side,leak\n\n";
+    }
+    WriteFile(fmt::format("{}/part-{}", parts, part), part == 1 ? "" : text);
+  }
+  WriteFile(parts + "/_SUCCESS", "x");
+  const Done init = Run({"init", parts, "--out", config});
+  CAPTURE(init.output);
+  CAPTURE(init.error);
+  REQUIRE(init.code == 0);
+  CHECK(Contains(init.output, "part-0:28:1: the header again"));
+  CHECK(Contains(FileContent(config), "  quotes: backslash\n"));
+  const Json result = RunLocal(config, {"--set", "checkpoint.dir=" + directory + "/run"});
+  REQUIRE_FALSE(result.is_null());
+  const Done eval = Run({"eval", directory + "/run"});
+  CHECK(eval.code == 0);
+  const Done predict = Run({"predict", directory + "/run", "--data", parts});
+  CAPTURE(predict.error);
+  CHECK(predict.code == 0);
+  CHECK(std::count(predict.output.begin(), predict.output.end(), '\n') == 81);
+  CHECK(Contains(predict.error, "part-2:28:1: the header again, which is no row"));
+}
+
+TEST_CASE("tables: a packed table, and one of which most rows are faulty, are refused with what to do") {
+  const std::string directory = NewDirectory(), packed = directory + "/t.bz2", faulty = directory + "/f.csv";
+  WriteFile(packed, "BZh91AY&SY...");
+  WriteFile(faulty, "a,b,y\n1,2\n3,4\n5,6,1\n");
+  for (const char* command : {"init", "check"}) {
+    CAPTURE(command);
+    const Done done = Run({command, packed});
+    CHECK(done.code == 2);
+    CHECK(Contains(done.error, "is packed with bzip2"));
+    CHECK(Contains(done.error, "\"exec:bzcat " + packed + "\""));
+    CHECK(Contains(Run({command, faulty}).error, "2 of 3 rows cannot be read:"));
+  }
 }
 
 TEST_CASE("tables: init replaces no file, and with --out - prints the config alone") {

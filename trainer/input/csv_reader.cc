@@ -23,7 +23,8 @@ constexpr int64_t kMaxQuotedBytes = 1 << 20;
 constexpr char kOpenQuote[] = "is a quote left open in it? Close it.";
 constexpr char kNoTable[] = "is it a table? Give a text file of rows and columns.";
 
-constexpr std::string_view kDelimiters = ",\t;|";
+constexpr std::string_view kDelimiters = ",\t;|\x01 ^~:";  // as Delimiter has them
+constexpr std::string_view kUsualDelimiters = kDelimiters.substr(0, 5);
 
 using ByteSetTable = std::array<bool, 256>;
 
@@ -33,10 +34,15 @@ constexpr ByteSetTable TableOf(std::string_view bytes) {
   return table;
 }
 constexpr ByteSetTable kLineEnds = TableOf("\n\r");
-constexpr ByteSetTable kQuotedStops = TableOf("\n\r\"");
 
 const char* ScanTo(const ByteSetTable& stops, const char* from) {
   while (!stops[static_cast<unsigned char>(*from)]) ++from;
+  return from;
+}
+
+// Goes behind the blanks and tabs that are one delimiter.
+const char* SkipRun(const char* from) {
+  while (*from == ' ' || *from == '\t') ++from;
   return from;
 }
 
@@ -53,7 +59,8 @@ std::vector<size_t> FieldCounts(std::string_view text, char delimiter, const std
       i = std::min(text.find('\n', i), text.size());
       continue;
     }
-    if (text[i] == '"') quoted = !quoted;
+    const bool begins_field = begins_line || text[i - 1] == delimiter;
+    if (text[i] == '"' && (quoted || begins_field)) quoted = !quoted;
     if (quoted) continue;
     if (text[i] == delimiter) ++fields;
     if (text[i] != '\n' && text[i] != '\r') continue;
@@ -65,15 +72,14 @@ std::vector<size_t> FieldCounts(std::string_view text, char delimiter, const std
   return counts;
 }
 
-// Returns the byte that separates fields in the text that a file begins with: of comma, tab, semicolon and
-// bar the first that gives every whole line of the text the same number of fields, at least two; if none
+// Returns the byte that separates fields in the text that a file begins with: of the usual ones the first that gives every whole line of the text the same number of fields, at least two; if none
 // does, that which the first line has most often; a comma if it has none. Where a comma separates decimals it
 // is not among them.
 char FindDelimiter(std::string_view text, const CsvDialect& dialect) {
   const bool commas = dialect.decimal != Decimal::kComma;
   char most = commas ? ',' : ';';
   size_t most_fields = 1;
-  for (const char delimiter : kDelimiters.substr(commas ? 0 : 1)) {
+  for (const char delimiter : kUsualDelimiters.substr(commas ? 0 : 1)) {
     const std::vector<size_t> counts = FieldCounts(text, delimiter, dialect.comment);
     const auto same = [&](size_t count) { return count == counts[0]; };
     if (counts[0] > 1 && std::all_of(counts.begin(), counts.end(), same)) return delimiter;
@@ -87,7 +93,7 @@ char FindDelimiter(std::string_view text, const CsvDialect& dialect) {
 }  // namespace
 
 CsvDialect DialectOf(const DataConfig& data) {
-  return {data.delimiter, data.decimal, data.skip_lines, data.comment, data.trim};
+  return {data.delimiter, data.decimal, data.skip_lines, data.comment, data.trim, data.quotes};
 }
 
 Delimiter DelimiterOf(char delimiter) {
@@ -116,25 +122,61 @@ void CsvReader::Begin(const CsvDialect& dialect) {
   const Delimiter given = dialect_.delimiter;
   SetDelimiter(given == Delimiter::kAuto
                    ? ChooseDelimiter()
-                   : kDelimiters[static_cast<size_t>(given) - static_cast<size_t>(Delimiter::kComma)]);
+                   : kDelimiters[static_cast<size_t>(given) - static_cast<size_t>(Delimiter::kComma)],
+               dialect_.quotes);
 }
 
-void CsvReader::SetDelimiter(char delimiter) {
+void CsvReader::SetDelimiter(char delimiter, Quotes quotes) {
   delimiter_ = delimiter;
-  stops_ = TableOf(std::string("\n\r\"") + delimiter);
+  quote_ = quotes == Quotes::kNone ? '\0' : quotes == Quotes::kSingle ? '\'' : '"';
+  escapes_ = quotes == Quotes::kBackslash;
+  simple_ = delimiter != ' ' && quote_ != '\'' && !escapes_;
+  std::string ends = "\n\r";
+  if (escapes_) ends += '\\';
+  quoted_stops_ = TableOf(ends + quote_);
+  stops_ = TableOf(ends + delimiter + (delimiter == ' ' ? "\t" : ""));
 }
 
-std::vector<CsvRecord> CsvReader::Peek(char delimiter, size_t count) {
+std::vector<CsvRecord> CsvReader::PeekNext(size_t count) {
+  const TextMark record_mark = record_mark_;
+  const TextPlace end = record_end_;
+  CsvRecord record = std::move(record_);
+  for (CsvField& field : record.fields) field.text = record.unescaped.emplace_back(field.text);  // Fill() moves
+  record_ = CsvRecord();
+  bool is_there = true;
+  try {
+    is_there = Next();
+  } catch (const RowFault&) {  // it is told when it is read
+  }
+  if (is_there) GoTo(record_mark_);
+  std::vector<CsvRecord> records = Peek(delimiter_, dialect_.quotes, count);
+  record_ = std::move(record);
+  record_mark_ = record_mark;
+  record_end_ = end;
+  return records;
+}
+
+std::string_view CsvReader::WholeText(const CsvField& field) const {
+  if (!field.trimmed) return field.text;
+  const char *begin = field.text.data(), *end = begin + field.text.size();  // a quote stands before them
+  while (IsBlank(begin[-1])) --begin;
+  return {begin, static_cast<size_t>(SkipBlanks(end) - begin)};
+}
+
+std::vector<CsvRecord> CsvReader::Peek(char delimiter, Quotes quotes, size_t count) {
   const Cursor begin = begin_;
   const char delimiter_before = delimiter_;
   const int64_t empty_lines = empty_lines_, empty_line = empty_line_;
-  SetDelimiter(delimiter);
+  SetDelimiter(delimiter, quotes);
   peeks_ = true;
   std::vector<CsvRecord> records;
   records.reserve(count);  // they stay where they are: fields point into them
-  while (records.size() < count && Next()) records.push_back(std::move(record_));
+  try {
+    while (records.size() < count && Next()) records.push_back(std::move(record_));
+  } catch (const RowFault&) {  // of a reader that is not lenient
+  }
   peeks_ = in_record_ = false;
-  SetDelimiter(delimiter_before);
+  SetDelimiter(delimiter_before, dialect_.quotes);
   begin_ = begin;
   empty_lines_ = empty_lines;
   empty_line_ = empty_line;
@@ -173,39 +215,48 @@ bool CsvReader::FindRecord(Find find) {
 }
 
 bool CsvReader::Next() {
-  return FindRecord([&] { return ReadPlainRecord() || ReadRecord(); });
+  return FindRecord([&] { return (simple_ && ReadPlainRecord()) || ReadRecord(); });
 }
 
 bool CsvReader::NextText(std::string_view* text) {
   return FindRecord([&] {
     const char* const begin = begin_.next;
-    if (!SkipPlainRecord() && !ReadRecord()) return false;
+    if (!(simple_ && SkipPlainRecord()) && !ReadRecord()) return false;
     *text = {begin, static_cast<size_t>(begin_.next - begin)};
     return true;
   });
 }
 
+// Returns false at the end of the file. Lines behind the last record do not count.
 bool CsvReader::SkipEmptyLines() {
   int64_t first = 0, lines = 0;  // empty lines
   while (true) {
     if (begin_.next == end_) {
       if (!More()) return false;
-    } else if (*begin_.next != '\n' && *begin_.next != '\r') {
+    } else if (static_cast<unsigned char>(*begin_.next) > ' ' || !HasBlankLine()) {
       if (!BeginsComment()) break;
       SkipLine();
-    } else if (const int64_t line = begin_.line; !EndLine(&begin_)) {
-      if (!More()) return false;
-    } else if (lines++ == 0) {
-      first = line;
+    } else {
+      const int64_t line = begin_.line;
+      SkipLine();
+      if (begin_.line == line) return false;
+      if (lines++ == 0) first = line;
     }
-  }
-  if (lines == 0) return true;
-  if (!lenient_) {
-    throw FaultAt(path(), {first, 1}, "an empty line; only the end of the file may have them. Remove it.");
   }
   if (empty_lines_ == 0) empty_line_ = first;
   empty_lines_ += lines;
   return true;
+}
+
+// Whether the next line has nothing but blanks in it; they may be delimiters only where a run of them is one.
+bool CsvReader::HasBlankLine() {
+  const auto is_blank = [&](char c) { return IsBlank(c) || (delimiter_ == ' ' && (c == ' ' || c == '\t')); };
+  int64_t seen = 0;
+  while (true) {
+    while (is_blank(begin_.next[seen])) ++seen;
+    if (begin_.next + seen != end_) return kLineEnds[static_cast<unsigned char>(begin_.next[seen])];
+    if (!More()) return true;
+  }
 }
 
 bool CsvReader::BeginsComment() {
@@ -295,12 +346,16 @@ bool CsvReader::ReadRecord() {
 
 CsvReader::After CsvReader::ReadField(Cursor* at) {
   at->next = SkipBlanks(at->next);
+  if (delimiter_ == ' ' && record_.fields.empty()) at->next = SkipRun(at->next);
   if (record_.fields.size() == kMaxFields) {
     throw FaultAt(path(), PlaceOf(*at),
                   fmt::format("more than {} fields in a row; is it a table? Give a file with fewer columns.",
                               kMaxFields));
   }
-  return *at->next == '"' ? ReadQuoted(at) : ReadPlain(at, at->next, PlaceOf(*at));
+  const TextPlace place = PlaceOf(*at);
+  if (quote_ == '\0') return ReadPlain(at, at->next, place);
+  if (at->next[0] == '=' && at->next[1] == quote_) ++at->next;  // a text for Excel
+  return *at->next == quote_ ? ReadQuoted(at, place) : ReadPlain(at, at->next, place);
 }
 
 // Strict: throws. Lenient: the text is taken as it stands.
@@ -309,69 +364,84 @@ void CsvReader::OnQuoteFault(TextPlace place, const char* rule) {
   if (record_.quote_faults++ == 0) record_.quote_place = place;
 }
 
-// Reads a field without quotes around it that begins at `begin`. If that is before `at`, the fault of its
-// quotes was told.
+// Reads a field without quotes around it that begins at `begin`, and whose delimiter is not before `at`.
 CsvReader::After CsvReader::ReadPlain(Cursor* at, const char* begin, TextPlace place) {
-  const bool tells = at->next == begin;
-  for (at->next = ScanTo(stops_, at->next); *at->next == '"'; at->next = ScanTo(stops_, at->next + 1)) {
-    if (!tells || at->next == begin) continue;
-    OnQuoteFault(PlaceOf(*at),
-                 "a quote inside a field; it must stand around the whole field. Quote the field and double "
-                 "the quotes inside: \"5\"\" disk\".");
+  bool escaped = false;
+  for (at->next = ScanTo(stops_, at->next); escapes_ && *at->next == '\\'; at->next = ScanTo(stops_, at->next)) {
+    if (at->next + 1 == end_ && !at_end_) return After::kMoreBytes;
+    const bool escape = IsEscape(at->next);
+    escaped = escaped || escape;
+    at->next += escape ? 2 : 1;
   }
   const char* last = at->next;
   while (last > begin && IsBlank(last[-1])) --last;
-  record_.fields.push_back({std::string_view(begin, static_cast<size_t>(last - begin)), place, false, false});
+  const std::string_view text(begin, static_cast<size_t>(last - begin));
+  record_.fields.push_back({escaped ? Unescape(text) : text, place, false, false});
   return EndField(at);
 }
 
-CsvReader::After CsvReader::ReadQuoted(Cursor* at) {
+// Whether a backslash makes a character of what follows it.
+bool CsvReader::IsEscape(const char* at) const {
+  return escapes_ && *at == '\\' && at + 1 != end_ &&
+         (at[1] == '\\' || at[1] == quote_ || at[1] == delimiter_);
+}
+
+CsvReader::After CsvReader::ReadQuoted(Cursor* at, TextPlace place) {
   const Cursor open = *at;
-  const TextPlace place = PlaceOf(open);
   ++at->next;
-  bool doubled = false;
+  bool escaped = false;
   in_quotes_ = true;
   while (true) {
-    at->next = ScanTo(kQuotedStops, at->next);
+    at->next = ScanTo(quoted_stops_, at->next);
     const bool left_open = lenient_ && at->next - open.next >= kMaxQuotedBytes;
     if (left_open || (at->next == end_ && at_end_)) {
-      OnQuoteFault(place, "a quote opens here and is not closed by the file's end. Close it.");
+      OnQuoteFault(place,
+                   "a quote opens here and is not closed by the file's end. Close it; if quotes are "
+                   "characters of this file, set data.quotes to none.");
       *at = open;
       in_quotes_ = false;
       return ReadPlain(at, open.next, place);
     }
-    if (at->next == end_) return After::kMoreBytes;
-    if (*at->next != '"') {
-      if (!EndLine(at)) return After::kMoreBytes;
-    } else if (at->next + 1 < end_ && at->next[1] == '"') {
-      doubled = true;
+    if (at->next == end_ || (at->next + 1 == end_ && escapes_ && !at_end_)) return After::kMoreBytes;
+    if (IsEscape(at->next) || (*at->next == quote_ && at->next + 1 < end_ && at->next[1] == quote_)) {
+      escaped = true;
       at->next += 2;
-    } else {
+    } else if (*at->next == '\\') {
+      ++at->next;
+    } else if (*at->next == quote_) {
       break;
+    } else if (!EndLine(at)) {
+      return After::kMoreBytes;
     }
   }
   in_quotes_ = false;
   std::string_view text(open.next + 1, static_cast<size_t>(at->next - open.next - 1));
   at->next = SkipBlanks(at->next + 1);
-  if (*at->next != delimiter_ && *at->next != '\n' && *at->next != '\r') {
+  if (!stops_[static_cast<unsigned char>(*at->next)] || *at->next == '\\') {
     OnQuoteFault(PlaceOf(*at),
-                 "text after a closing quote; the next field or the line's end must follow. Double the "
-                 "quotes inside the field.");
+                 !text.empty() && text.back() == '\\'
+                     ? "text after a closing quote, before which a backslash stands. If the backslash makes a "
+                       "character of the quote, set data.quotes to backslash."
+                     : "text after a closing quote; the next field or the line's end must follow. Double the "
+                       "quotes inside the field; if quotes are characters of this file, set data.quotes to none.");
     return ReadPlain(at, open.next, place);
   }
+  if (escaped) text = Unescape(text);
   const size_t size = text.size();
   if (dialect_.trim || lenient_) {
     while (!text.empty() && IsBlank(text.front())) text.remove_prefix(1);
     while (!text.empty() && IsBlank(text.back())) text.remove_suffix(1);
   }
-  const bool trimmed = text.size() < size;
-  record_.fields.push_back({doubled ? UnescapeQuotes(text) : text, place, true, trimmed});
+  record_.fields.push_back({text, place, true, text.size() < size});
   return EndField(at);
 }
 
 // At a delimiter, a line end or the end of the bytes.
 CsvReader::After CsvReader::EndField(Cursor* at) {
-  if (*at->next == delimiter_) {
+  if (delimiter_ == ' ' && at->next != end_) {
+    at->next = SkipRun(at->next);
+    if (!kLineEnds[static_cast<unsigned char>(*at->next)]) return After::kField;
+  } else if (*at->next == delimiter_) {
     ++at->next;
     return After::kField;
   }
@@ -419,7 +489,7 @@ bool CsvReader::HasWholeLine() const {
   const std::string& comment = dialect_.comment;
   const char* text = begin_.next;  // Next() waits for what follows an empty line, or a comment
   while (true) {
-    while (text < end_ && (*text == '\n' || *text == '\r')) ++text;
+    while (text < end_ && (*text == '\n' || *text == '\r' || *text == ' ')) ++text;
     const void* const line_end = std::memchr(text, '\n', static_cast<size_t>(end_ - text));
     if (line_end == nullptr) return false;
     const std::string_view rest(text, static_cast<size_t>(end_ - text));
@@ -428,13 +498,14 @@ bool CsvReader::HasWholeLine() const {
   }
 }
 
-std::string_view CsvReader::UnescapeQuotes(std::string_view quoted) {
-  std::string& text = record_.unescaped.emplace_back();
-  for (size_t i = 0; i < quoted.size(); ++i) {
-    text += quoted[i];
-    if (quoted[i] == '"') ++i;
+std::string_view CsvReader::Unescape(std::string_view text) {
+  std::string& plain = record_.unescaped.emplace_back(1, '"');
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool doubled = text[i] == quote_ && i + 1 < text.size() && text[i + 1] == quote_;
+    if (doubled || IsEscape(text.data() + i)) ++i;
+    plain += text[i];
   }
-  return text;
+  return std::string_view(plain).substr(1);
 }
 
 }  // namespace dtrain

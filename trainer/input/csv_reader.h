@@ -1,11 +1,11 @@
 // CsvReader: reads the records of a CSV file (RFC 4180) one by one. The file is plain or gzip, in UTF-8, with
-// or without a byte order mark. Lines end with LF, CR LF or CR; the last may lack its end. A comma, tab,
-// semicolon or bar separates the fields; a field in quotes may contain it, line ends and doubled quotes.
-// Blanks around a field are ignored. Empty lines are allowed only at the end. Lines at the front and comments
+// or without a byte order mark. Lines end with LF, CR LF or CR; the last may lack its end. A field in quotes
+// may contain the delimiter, line ends and doubled quotes, and ="007" is one; a quote that does not begin its
+// field is a character. Blanks around a field and lines of blanks are ignored. Lines at the front and comments
 // may be left out (CsvDialect).
-// A lenient reader is for a first look at a table, whatever is wrong with it: it counts faults of quotes and
-// empty lines in place of throwing, and splits the record as well as can be. Records of other lengths are no
-// fault here; a reader of tables counts the fields.
+// A lenient reader is for a first look at a table, whatever is wrong with it: it counts faults of quotes in
+// place of throwing, and splits the record as well as can be. Records of other lengths are no fault here; a
+// reader of tables counts the fields.
 // Errors are UserErrors: "file:line:column: what is wrong; rule. remedy". Owner: the reader of the file.
 // Thread: one.
 #pragma once
@@ -31,6 +31,7 @@ struct CsvDialect {
   int64_t skip_lines = 0;  // at the front
   std::string comment{};   // lines that begin with it are left out; empty: there are none
   bool trim = false;       // leaves out blanks at the ends of a field in quotes
+  Quotes quotes = Quotes::kDouble;
 };
 CsvDialect DialectOf(const DataConfig& data);
 // The key for a delimiter that the first lines can decide for.
@@ -39,9 +40,9 @@ Delimiter DelimiterOf(char delimiter);
 // CsvRecord: one record. Its texts point into the reader's buffer, or into `unescaped`.
 struct CsvRecord {
   std::vector<CsvField> fields;       // at least one
-  std::deque<std::string> unescaped;  // texts of fields without their doubled quotes
-  // What only a lenient reader counts: quotes inside a field, texts after a closing quote and quotes that
-  // nothing closes, and the place of the first.
+  std::deque<std::string> unescaped;  // texts of fields without their doubled quotes, a quote before each
+  // What only a lenient reader counts: texts after a closing quote and quotes that nothing closes, and the
+  // place of the first.
   int64_t quote_faults = 0;
   TextPlace quote_place;
 
@@ -62,7 +63,10 @@ class CsvReader : public TextReader {
   void Begin(const CsvDialect& dialect);
   // Splits up to `count` records with `delimiter`, those whose text was read already, and stays where it is.
   // They are valid until Next() or Begin().
-  std::vector<CsvRecord> Peek(char delimiter, size_t count);
+  std::vector<CsvRecord> Peek(char delimiter, Quotes quotes, size_t count);
+  // The same as the file is read, and behind the last record, which stays; waits for the first of them.
+  std::vector<CsvRecord> PeekNext(size_t count);
+  CsvRecord* mutable_record() { return &record_; }
 
   // Reads the next record. Returns false at the end of the file.
   bool Next();
@@ -81,6 +85,8 @@ class CsvReader : public TextReader {
   RowFault FaultAtRecord(const std::string& text, int64_t field = 0) const {
     return FaultAt(path(), record_.fields[static_cast<size_t>(field)].place, text);
   }
+  // The field as it is in the file, with the blanks that data.trim leaves out.
+  std::string_view WholeText(const CsvField& field) const;
   TextPlace record_end() const { return record_end_; }   // just behind its last field
   TextMark record_mark() const { return record_mark_; }  // the begin of the last record
   // After Next() has thrown: goes on behind the line with the fault.
@@ -92,7 +98,7 @@ class CsvReader : public TextReader {
 
   Decimal decimal() const { return dialect_.decimal; }
   char delimiter() const { return delimiter_; }
-  // Empty lines between records so far, and the place of the first; a lenient reader counts them.
+  // Empty lines between records so far, and the place of the first.
   int64_t empty_lines() const { return empty_lines_; }
   TextPlace empty_place() const { return {empty_line_, 1}; }
 
@@ -100,7 +106,7 @@ class CsvReader : public TextReader {
   enum class After { kField, kRecord, kMoreBytes };  // kMoreBytes: the buffer ends within the record
 
   bool More();
-  void SetDelimiter(char delimiter);
+  void SetDelimiter(char delimiter, Quotes quotes);
   void SkipLine();
   bool BeginsComment();
   char ChooseDelimiter();
@@ -113,14 +119,16 @@ class CsvReader : public TextReader {
   bool ReadRecord();
   After ReadField(Cursor* at);
   After ReadPlain(Cursor* at, const char* begin, TextPlace place);
-  After ReadQuoted(Cursor* at);
+  After ReadQuoted(Cursor* at, TextPlace place);
+  bool IsEscape(const char* at) const;
   After EndField(Cursor* at);
   void OnQuoteFault(TextPlace place, const char* rule);
   bool FillLine();
   // Written so that a byte that is none takes two branches: this is asked twice a field.
   bool IsBlank(char c) const { return (c == ' ' && delimiter_ != ' ') || (c == '\t' && delimiter_ != '\t'); }
+  bool HasBlankLine();
   const char* SkipBlanks(const char* from) const;
-  std::string_view UnescapeQuotes(std::string_view quoted);
+  std::string_view Unescape(std::string_view text);
   static TextPlace PlaceOf(const Cursor& at) { return {at.line, at.next - at.line_begin + 1}; }
 
   CsvDialect dialect_;
@@ -128,8 +136,12 @@ class CsvReader : public TextReader {
   bool peeks_ = false;      // reads nothing more of the file
   bool in_record_ = false;  // Next() has failed within a record
   bool in_quotes_ = false;  // ReadRecord() has seen a quote that is still open
-  char delimiter_ = ',';
-  std::array<bool, 256> stops_{};  // the bytes at which a field without quotes ends
+  char delimiter_ = ',';  // ' ': blanks and tabs
+  char quote_ = '"';      // 0: there is none
+  bool escapes_ = false;  // by backslashes
+  bool simple_ = true;     // most records have nothing but delimiters in them
+  std::array<bool, 256> stops_{};         // the bytes at which a field without quotes ends
+  std::array<bool, 256> quoted_stops_{};  // and one in quotes, perhaps
   TextMark record_mark_;
   TextPlace record_end_;
   CsvRecord record_;

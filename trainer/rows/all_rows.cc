@@ -205,6 +205,7 @@ class AllRows {
   // Whether all is told that there is to tell of rows that cannot be read.
   bool AreTold(const SkippedRows& skipped) const {
     const SkippedRows& before = pass_.skipped();
+    if (!skipped.headers.empty()) return false;
     return skipped.bad == 0 || (before.faults.size() == SkippedRows::kToldFaults &&
                                 before.bad + skipped.bad <= pass_.data().bad_rows_limit);
   }

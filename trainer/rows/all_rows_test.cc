@@ -153,9 +153,9 @@ TEST_CASE(
   CHECK(Has(error("1,x,2,n,0\n"), "all1:60001:3: b = x; must be a number"));
   CHECK(Has(error("1,2,2,n,7\n"), "all1:60001:9: y = 7; must be"));
   CHECK(Has(error("1,2,n,0\n"), "all1:60001:8: 4 fields; must be 5"));
-  CHECK(Has(error("\n1,2,3,n,0\n"), "all1:60001:1: an empty line"));
+  CHECK(Has(error("\n1,x,3,n,0\n"), "all1:60002:3: b = x"));
   CHECK(Has(error("1,2,3,\"n,0\n"), "all1:60001:7: a quote opens here"));
-  CHECK(Has(error("1,2,3,n\"n,0\n"), "all1:60001:8: a quote inside a field"));
+  CHECK(Has(error("1,2,3,\"n\"n,0\n"), "all1:60001:10: text after a closing quote"));
   const DataConfig first = Tables({Rows(kRows, Parity, at(0, "one,2,3,n,0\n"))});
   CHECK(Has(Read(first, Classes(2)), "data.categories"));  // a remedy for the first row alone
   const DataConfig both = Tables({Rows(kRows, Parity, at(50'000, "1,2,x,n,0\n"))});

@@ -126,21 +126,23 @@ bool IsLeftOut(const CsvColumns& columns, const std::string& text, bool labels) 
          std::count(columns.names.begin(), columns.names.end(), ColumnNameIn(text)) == 0;
 }
 
-// Reads the first record: count, names and label.
+// Reads the first record: count, names and label. `names`: by which it is a header in any case.
 CsvColumns ReadFirst(const DataSourceConfig& source, const std::string& section, CsvReader* reader,
-                     bool labels) {
+                     bool labels, const std::vector<std::string>& names = {}) {
   if (!reader->Next()) {
     throw FaultAt(reader->path(), {1, 1},
                   fmt::format("no rows; {}.path must name a file with data. Fetch it anew.", section));
   }
+  const bool header = source.header || HasNames(*reader, names);
+  if (header) FitHeader(reader);
   CsvColumns columns;
   columns.count = static_cast<int64_t>(reader->fields().size());
   if (labels && columns.count < 2) {
     throw reader->FaultAtRecord(
         "1 column; a label and at least one feature are needed. Is it the right file? Commas, tabs, "
-        "semicolons or bars separate the fields (data.delimiter).");
+        "semicolons or bars separate the fields; if blanks do, set data.delimiter to blanks.");
   }
-  if (source.header) {
+  if (header) {
     CheckHeader(*reader, source, section);
     columns.names = HeaderNames(*reader);
   }
@@ -184,7 +186,7 @@ CsvColumns ReadTrainColumns(const DataConfig& data, CsvReader* reader, bool labe
 
 CsvColumns ReadTestColumns(const DataConfig& data, const CsvColumns& train, CsvReader* reader, bool labels) {
   const std::string train_path = PathText(data.train);
-  CsvColumns columns = ReadFirst(data.test, "data.test", reader, labels);
+  CsvColumns columns = ReadFirst(data.test, "data.test", reader, labels, train.names);
   if (labels) FindWeight(data, *reader, labels, &columns);
   if (!columns.names.empty() && !train.names.empty() &&
       !std::equal(columns.names.begin(), columns.names.end(), train.names.begin(), train.names.end())) {
@@ -200,14 +202,11 @@ CsvColumns ReadTestColumns(const DataConfig& data, const CsvColumns& train, CsvR
   return columns;
 }
 
-void CheckNextFile(const CsvColumns& first, const std::string& first_path, CsvReader* reader) {
-  if (!reader->Next()) {
-    throw FaultAt(
-        reader->path(), {1, 1},
-        fmt::format("no rows; it must have the columns of {}. Fetch it anew, or leave it out.", first_path));
-  }
+bool CheckNextFile(const CsvColumns& first, const std::string& first_path, CsvReader* reader) {
+  if (!reader->Next()) return false;
+  if (!first.names.empty()) FitHeader(reader);
   const std::vector<CsvField>& fields = reader->fields();
-  if (const auto count = static_cast<int64_t>(fields.size()); count != first.count) {
+  if (const auto count = static_cast<int64_t>(fields.size()); !IsWholeRow(fields, static_cast<size_t>(first.count))) {
     throw reader->FaultAtRecord(fmt::format("{}; must be {}, as {} has. Name files of one kind.",
                                             Plural(count, "column"), first.count, first_path));
   }
@@ -219,6 +218,7 @@ void CheckNextFile(const CsvColumns& first, const std::string& first_path, CsvRe
                     Quoted(Shown(std::string(fields[i].text))), Quoted(Shown(first.names[i])), first_path),
         static_cast<int64_t>(i));
   }
+  return true;
 }
 
 std::vector<std::string> InputNames(const CsvColumns& columns) {

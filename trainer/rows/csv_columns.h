@@ -38,8 +38,8 @@ CsvColumns ReadTestColumns(const DataConfig& data, const CsvColumns& train, CsvR
 
 // Reads the first record of a later file of a source, which stays the reader's current one. Throws UserError
 // unless the file has the columns of the first one, `first` in `first_path`: as many, and with a header of
-// the same names.
-void CheckNextFile(const CsvColumns& first, const std::string& first_path, CsvReader* reader);
+// the same names. False: it has no record, as the parts of an empty share of a table.
+bool CheckNextFile(const CsvColumns& first, const std::string& first_path, CsvReader* reader);
 
 // Returns a column by its name in the header or its number, from 0, for `key` of the config. A text that is
 // the name of one column and the number of another is refused.

@@ -141,8 +141,8 @@ std::vector<ColumnFit> StartFit(const DataConfig& data, const CsvColumns& column
 // held out and counted in the table, so records that are left out there do not count here.
 class RowJudge {
  public:
-  RowJudge(const DataConfig& data, const CsvColumns& columns, const std::vector<ColumnFit>& fits)
-      : data_(data), columns_(columns), fits_(fits) {
+  RowJudge(const DataConfig& data, const CsvColumns& columns, const std::vector<InputColumn>& inputs)
+      : data_(data), columns_(columns), inputs_(inputs) {
     AddLabelKeys(data, &labels_);
   }
 
@@ -151,8 +151,8 @@ class RowJudge {
     const std::string_view label = fields[static_cast<size_t>(columns_.label)].text;
     const bool renamed = labels_.renamed.find(label) != labels_.renamed.end();
     if (IsMissing(label) && (!renamed || data_.missing == MissingValues::kDrop)) return false;
-    return std::all_of(fits_.begin(), fits_.end(), [&](const ColumnFit& fit) {
-      return IsGood(reader, fields[static_cast<size_t>(fit.column.column)].text, fit.column);
+    return std::all_of(inputs_.begin(), inputs_.end(), [&](const InputColumn& input) {
+      return IsGood(reader, fields[static_cast<size_t>(input.column)].text, input);
     });
   }
 
@@ -168,7 +168,7 @@ class RowJudge {
 
   const DataConfig& data_;
   const CsvColumns& columns_;
-  const std::vector<ColumnFit>& fits_;
+  const std::vector<InputColumn>& inputs_;
   LabelRules labels_;
 };
 
@@ -256,11 +256,14 @@ void ForEachRecord(Pass* pass, OnRecord&& on_record) {
 }
 
 // Counts the classes (null: not), and fits the columns (none: there is nothing to fit) to the first rows that
-// are not held out. `held_out`: as HeldOutMarks() gives them; unset: of a share they are known when all rows
+// are not held out. `inputs` are all that rows have; a row that is left out for one gives no class either.
+// `held_out`: as HeldOutMarks() gives them; unset: of a share they are known when all rows
 // were read. If that is too much to keep of them, they are read once more.
-void Look(const DataConfig& data, const std::optional<std::vector<bool>>& held_out, Pass* pass,
-          ClassCounter* classes, std::vector<ColumnFit>* fits) {
-  const RowJudge judge(data, pass->columns(), *fits);
+void Look(const DataConfig& data, const std::vector<InputColumn>& inputs,
+          const std::optional<std::vector<bool>>& held_out, Pass* pass, ClassCounter* classes,
+          std::vector<ColumnFit>* fits) {
+  const RowJudge judge(data, pass->columns(), inputs);
+  const bool leaves_out = data.bad_rows == BadRows::kSkip || data.missing == MissingValues::kDrop;
   const bool waits = !fits->empty() && data.validation_share > 0 && !held_out;
   const bool stratified = data.validation_by == HeldOutBy::kStratified;
   LabelRules rules;
@@ -274,8 +277,10 @@ void Look(const DataConfig& data, const std::optional<std::vector<bool>>& held_o
     return at < static_cast<int64_t>(held_out->size()) && (*held_out)[static_cast<size_t>(at)];
   };
   ForEachRecord(pass, [&](const CsvReader& reader) {
-    if (classes != nullptr) classes->Count(reader.path(), pass->rows().label());
-    if (left > 0 && judge.IsRow(reader)) {
+    const bool counts = classes != nullptr;
+    const bool is_row = left > 0 || (counts && leaves_out) ? judge.IsRow(reader) : true;
+    if (counts && (is_row || !leaves_out)) classes->Count(reader.path(), pass->rows().label());
+    if (left > 0 && is_row) {
       if (waits) {
         class_of_row.push_back(stratified ? ClassOf(pass->rows().label().text, rules, &numbers) : 0);
         kept.Add(reader, *fits);
@@ -289,9 +294,9 @@ void Look(const DataConfig& data, const std::optional<std::vector<bool>>& held_o
   if (!waits) return;
   const std::vector<bool> marks = HeldOutMarks(data, class_of_row);
   if (kept.is_whole()) return kept.Count(marks, data.fit_rows, fits);
-  SourceInputs inputs(data.train.path, "data.train.path");  // a share of a pipe is refused
-  Pass again(data, Records(), &inputs);
-  Look(data, marks, &again, nullptr, fits);
+  SourceInputs sources(data.train.path, "data.train.path");  // a share of a pipe is refused
+  Pass again(data, Records(), &sources);
+  Look(data, inputs, marks, &again, nullptr, fits);
 }
 
 }  // namespace
@@ -304,15 +309,15 @@ bool HasColumnForms(const DataConfig& data) {
 FittedColumns FitColumns(const DataConfig& data, SourceInputs* inputs, bool counts_classes) {
   Pass pass(data, Records(), inputs);
   const CsvColumns& columns = pass.columns();
-  std::vector<ColumnFit> fits;
-  if (HasColumnForms(data)) {
-    fits = StartFit(data, columns, static_cast<const CsvFile&>(pass.rows()).reader());
-  }
+  std::vector<ColumnFit> fits = StartFit(data, columns, static_cast<const CsvFile&>(pass.rows()).reader());
+  std::vector<InputColumn> read;
+  for (const ColumnFit& fit : fits) read.push_back(fit.column);
+  if (!HasColumnForms(data)) fits.clear();
   ClassCounter classes(data);
   std::vector<ColumnFit> none;
   const bool counts = std::any_of(fits.begin(), fits.end(), [](const ColumnFit& fit) { return fit.counts; });
   if (counts || counts_classes) {
-    Look(data, std::nullopt, &pass, counts_classes ? &classes : nullptr, counts ? &fits : &none);
+    Look(data, read, std::nullopt, &pass, counts_classes ? &classes : nullptr, counts ? &fits : &none);
   }
   inputs->GiveBack(static_cast<CsvFile&>(pass.rows()).Release());
 

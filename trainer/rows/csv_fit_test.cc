@@ -39,6 +39,20 @@ TEST_CASE("fit: the header alone is read where columns are numbers, or ignored")
   CHECK(fitted.form.table_columns == 3);
 }
 
+TEST_CASE("fit: a row that is left out gives no class and no category") {
+  Config config = CsvConfig(ModelKind::kSoftmax, "t,n,y\nkind,kg,unit\na,1,p\nb,2,q\nc,x,r\n", "y");
+  config.data.categories = {"t"};
+  config.data.bad_rows = BadRows::kSkip;
+  SourceInputs inputs(config.data.train.path, "data.train.path");
+  const FittedColumns fitted = FitColumns(config.data, &inputs, true);
+  CHECK(fitted.classes == 2);
+  CHECK(fitted.form.columns[0].categories == std::vector<std::string>{"a", "b"});
+  Config plain = CsvConfig(ModelKind::kSoftmax, "n,y\nkg,unit\n1,p\n2,q\n", "y");
+  plain.data.bad_rows = BadRows::kSkip;
+  SourceInputs numbers(plain.data.train.path, "data.train.path");
+  CHECK(FitColumns(plain.data, &numbers, true).classes == 2);
+}
+
 TEST_CASE("fit: only the first data.fit_rows rows behind those held out are looked at") {
   Config config = Letters(6);
   config.data.validation = 2;

@@ -4,11 +4,13 @@
 // functions. Errors are UserErrors with file, line and column.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "trainer/batch/input_form.h"
 #include "trainer/config/config.h"
 #include "trainer/input/csv_reader.h"
 
@@ -21,8 +23,31 @@ enum class HeaderKind {
   kNumbered,  // it is 0, 1, 2 .. or 1, 2, 3 .. over other columns, and is taken for names
 };
 
-// A first look: decides from the first records of a table with so many columns.
-HeaderKind FindHeader(const std::vector<CsvRecord>& records, size_t columns, Decimal decimal);
+// A first look: decides from the first records of a table with so many columns. A name that the user has
+// given for the label makes the record that has it a header; empty: none was given.
+HeaderKind FindHeader(const std::vector<CsvRecord>& records, size_t columns, Decimal decimal,
+                      const std::string& label);
+
+// Whether a row has a field for each of so many columns. Empty ones behind them are none: some programs end
+// rows with a delimiter.
+inline bool IsWholeRow(const std::vector<CsvField>& fields, size_t columns) {
+  if (fields.size() == columns) return true;
+  return fields.size() > columns && std::all_of(fields.begin() + static_cast<std::ptrdiff_t>(columns),
+                                                fields.end(), [](const CsvField& f) { return f.text.empty(); });
+}
+
+// Makes a header one of as many names as the rows below it have fields: R and pandas write no name above the
+// names of rows, which come first then, and a header may end with a delimiter where rows do not.
+// Returns the number of columns, by most rows.
+size_t FitHeader(const std::vector<CsvRecord>& below, CsvRecord* header);
+// The same for the reader's last record. Waits for the first row.
+void FitHeader(CsvReader* reader);
+
+// Whether a record is the header again, as in files that were joined: all fields equal the names. Such a line
+// is no row.
+bool IsHeaderAgain(const std::vector<CsvField>& fields, const std::vector<std::string>& names);
+// What is told of it.
+constexpr char kHeaderAgain[] = "the header again, which is no row";
 
 // A run, whose config says that the reader's first record is a header: throws if it is all numbers, so that a
 // row would be lost. Headers of numbers count on: 0, 1, 2. Beside a label with a text name they count from 0
@@ -30,10 +55,11 @@ HeaderKind FindHeader(const std::vector<CsvRecord>& records, size_t columns, Dec
 void CheckHeader(const CsvReader& reader, const DataSourceConfig& source, const std::string& section);
 
 // A trained model: whether the reader's first record is a header. A row that is treated as a header is lost.
-// So a header must have the label's name, or the names of all columns, or no number. Names that are numbers
-// differ from a row only by their order. `names`: of the model's columns; empty: there are none. `label`: as
-// in the config; empty: unknown.
-bool IsHeaderOf(const CsvReader& reader, const std::vector<std::string>& names, const std::string& label);
+// So a header must have the label's name, or the names of all columns, or no field that can be a value.
+// Names that are numbers differ from a row only by their order. `label`: as in the config; empty: unknown.
+bool IsHeaderOf(const CsvReader& reader, const InputForm& form, const std::string& label);
+// The same, told that the first record is a row (header: false): it is one unless it has the names.
+bool HasNames(const CsvReader& reader, const std::vector<std::string>& names);
 
 // Whether the record without column `label` (-1: the whole record) is the names in their order. Columns of
 // one name are then told apart by their order.

@@ -9,6 +9,11 @@
 #include "base/names.h"
 
 namespace dtrain {
+namespace {
+
+constexpr size_t kMaxBefore = 8;  // quotes, blanks and a delimiter in front of the first name
+
+}  // namespace
 
 CsvRows::CsvRows(CsvReader* reader, CsvLayout layout)
     : reader_(*reader),
@@ -21,12 +26,37 @@ CsvRows::CsvRows(CsvReader* reader, CsvLayout layout)
                                       inputs.begin());
 }
 
-bool CsvRows::Next() {
-  if (!next_is_read_ && !reader_.Next()) return false;
-  next_is_read_ = false;
+bool CsvRows::Next(SkippedRows* skipped) {
+  const int64_t empty_lines = reader_.empty_lines();
+  while (!std::exchange(next_is_read_, false)) {
+    if (!reader_.Next()) return false;
+    if (!dtrain::IsHeaderAgain(reader_.fields(), layout_.columns.names)) break;
+    if (skipped->headers.size() < SkippedRows::kToldFaults)
+      skipped->headers.emplace_back(reader_.FaultAtRecord(kHeaderAgain).what());
+  }
   ++row_;
+  if (layout_.columns.count == 1 && reader_.empty_lines() > empty_lines) {
+    throw reader_.FaultAtRecord(
+        "an empty line stands before this row, and rows have one field: is it a missing value? Write NA, or "
+        "remove the line.");
+  }
   if (!layout_.records) CheckWhole();
   return true;
+}
+
+// Names are looked for where they can begin, so that most rows are not split.
+bool CsvRows::IsHeaderAgain(std::string_view* text) {
+  const std::vector<std::string>& names = layout_.columns.names;
+  if (names.empty()) return false;
+  const std::string& name = names[names[0].empty() && names.size() > 1 ? 1 : 0];
+  const std::string_view begin = std::string_view(name).substr(0, name.find_first_of("\"'\\"));
+  if (text->substr(0, name.size() + kMaxBefore).find(begin) == text->npos) return false;
+  reader_.GoTo(reader_.record_mark());
+  reader_.Next();
+  if (dtrain::IsHeaderAgain(reader_.fields(), names)) return true;
+  reader_.GoTo(reader_.record_mark());
+  reader_.NextText(text);
+  return false;
 }
 
 // Throws for a record with too few or too many fields, at the first one missing or superfluous.
@@ -184,11 +214,14 @@ bool CsvFile::NextText(RowText* row) {
   if (rows_.next_is_read()) GoTo(mark(), 0);
   row->feature_bytes = MaxRowBytes();
   row->is_exact = !HasSparseRows(data());
-  return reader_->NextText(&row->text);
+  do {
+    if (!reader_->NextText(&row->text)) return false;
+  } while (rows_.IsHeaderAgain(&row->text));
+  return true;
 }
 
 RowFile::Read CsvFile::ReadRow(ParsedRows* rows, RowLabels* labels) {
-  if (!rows_.Next()) return Read::kEnd;
+  if (!rows_.Next(skipped())) return Read::kEnd;
   if (rows_.layout().records) return rows_.is_whole() ? Read::kRow : Read::kGap;
   const int64_t unseen = rows_.unseen();
   if (!rows_.Read(&rows->features, labels)) return Read::kGap;

@@ -11,6 +11,7 @@
 #include "trainer/config/config.h"
 #include "trainer/input/csv_reader.h"
 #include "trainer/rows/csv_columns.h"
+#include "trainer/rows/csv_header.h"
 #include "trainer/rows/row_file.h"
 #include "trainer/rows/row_labels.h"
 
@@ -40,11 +41,15 @@ class CsvRows {
   // `reader` is at the first record and must outlive this.
   CsvRows(CsvReader* reader, CsvLayout layout);
 
-  // Goes to the next row. Returns false at the end of the file. Throws UserError for too few or too many
-  // fields, unless rows stay texts.
-  bool Next();
+  // Goes to the next row. Returns false at the end of the file. A header that comes again is no row, and is
+  // told in `skipped`. Throws UserError for too few or too many fields, unless rows stay texts.
+  bool Next(SkippedRows* skipped);
+  // Whether the record of that text, which the reader has gone behind, is the header again. It stays there.
+  bool IsHeaderAgain(std::string_view* text);
   // Whether the row has as many fields as there are columns.
-  bool is_whole() const { return static_cast<int64_t>(reader_.fields().size()) == layout_.columns.count; }
+  bool is_whole() const {
+    return IsWholeRow(reader_.fields(), static_cast<size_t>(layout_.columns.count));
+  }
   // Appends the row to `features` and `labels`; null: the label is not read. False: a value is missing, and
   // such rows are dropped; what was appended of the row is undefined then, as after a UserError.
   bool Read(std::vector<float>* features, RowLabels* labels);
@@ -120,7 +125,7 @@ class CsvFile : public RowFile {
     return columns().count == 0 ? 0 : FindColumn(columns(), name, "--keep", *reader_);
   }
   std::string_view Field(int64_t field) const override {
-    return reader_->fields()[static_cast<size_t>(field)].text;
+    return reader_->WholeText(reader_->fields()[static_cast<size_t>(field)]);
   }
   CsvField label() const override { return reader_->fields()[static_cast<size_t>(columns().label)]; }
 

@@ -17,9 +17,9 @@ namespace {
 // ColumnFinder: finds the columns of the model's features and of the label, from the file's first record.
 class ColumnFinder {
  public:
-  ColumnFinder(const RowSpec& spec, const CsvReader& reader)
+  ColumnFinder(const RowSpec& spec, CsvReader* reader)
       : spec_(spec),
-        reader_(reader),
+        reader_(*reader),
         names_(ColumnNames(spec.form)),
         inputs_(ColumnCount(spec.form, spec.inputs)) {
     AddLabelKeys(spec.data, &rules_);
@@ -30,8 +30,10 @@ class ColumnFinder {
     layout_.how = spec_.form.columns;
     layout_.refuses_unseen = spec_.data.unseen == UnseenCategory::kError;
     layout_.drops_gaps = spec_.data.missing == MissingValues::kDrop;
+    const bool header = spec_.header ? *spec_.header || HasNames(reader_, names_)
+                                     : IsHeaderOf(reader_, spec_.form, spec_.label);
+    if (header) FitHeader(&reader_);
     columns_.count = static_cast<int64_t>(reader_.fields().size());
-    const bool header = spec_.header.value_or(IsHeaderOf(reader_, names_, spec_.label));
     if (header) columns_.names = HeaderNames(reader_);
     layout_.first_is_row = !header;
     columns_.label = LabelColumn();
@@ -172,7 +174,7 @@ class ColumnFinder {
   }
 
   const RowSpec& spec_;
-  const CsvReader& reader_;
+  CsvReader& reader_;
   const std::vector<std::string> names_;  // of the model's columns; empty: there are none
   const int64_t inputs_;                  // their number
   LabelRules rules_;                      // how labels are spelled
@@ -183,7 +185,7 @@ class ColumnFinder {
 }  // namespace
 
 CsvLayout FindModelColumns(const RowSpec& spec, CsvReader* reader) {
-  if (reader->Next()) return ColumnFinder(spec, *reader).Find();
+  if (reader->Next()) return ColumnFinder(spec, reader).Find();
   CsvLayout none;
   none.columns.label = -1;
   return none;

@@ -80,6 +80,45 @@ TEST_CASE("pass: rows that cannot be read are counted over all files, and none a
             "(data.missing). Correct them, or read them otherwise.");
 }
 
+TEST_CASE("pass: a row that is left out gives no class, also if it is the first") {
+  DataConfig data = Tables({"n,y\nlow,maybe\n1,yes\nx,perhaps\n", "n,y\n2,no\n"});
+  data.bad_rows = BadRows::kSkip;
+  SourceInputs inputs(data.train.path, "data.train.path");
+  Pass pass(data, RowContext(), &inputs);
+  RowLabels labels = pass.NewLabels({2, "model.kind = logistic", "use softmax"});
+  ParsedRows rows;
+  while (pass.Next(&rows, &labels)) continue;
+  pass.Finish(&labels);
+  CHECK(labels.names() == std::vector<std::string>{"no", "yes"});
+  CHECK(labels.classes() == std::vector<int32_t>{1, 0});
+  data = Tables({"y,n\nunit,kg\n1,5\n", "y,n\n0,6\n"});
+  data.bad_rows = BadRows::kSkip;
+  SourceInputs numbers(data.train.path, "data.train.path");
+  Pass second(data, RowContext(), &numbers);
+  RowLabels counted = second.NewLabels({2, "model.kind = logistic", "use softmax"});
+  while (second.Next(&rows, &counted)) continue;
+  second.Finish(&counted);
+  CHECK(counted.names().empty());
+  CHECK(counted.classes() == std::vector<int32_t>{1, 0});
+}
+
+TEST_CASE("pass: a part without a record is no error, with and without a header") {
+  for (const bool header : {true, false}) {
+    CAPTURE(header);
+    const std::string names = header ? "n,y\n" : "";
+    DataConfig data = Tables({names + "1,0\n", "\n", names + "2,1\n"});
+    data.train.header = header;
+    data.train.label = "1";
+    SourceInputs inputs(data.train.path, "data.train.path");
+    Pass pass(data, RowContext(), &inputs);
+    RowLabels labels = pass.NewLabels(kTargets);
+    ParsedRows rows;
+    while (pass.Next(&rows, &labels)) continue;
+    CHECK(rows.features == std::vector<float>{1, 2});
+    CHECK(pass.file() == 2);
+  }
+}
+
 TEST_CASE("pass: files without a row are an error that says what the first line may be") {
   const DataConfig data = Tables({"n,y\n", "n,y\n"});
   SourceInputs inputs(data.train.path, "data.train.path");

@@ -136,14 +136,25 @@ TEST_CASE("record scan: the texts of all rows are visited once, with blocks that
   CHECK(rows == lines + lines + "\n");
 }
 
-TEST_CASE("record scan: a fault of quotes and an empty line are told at their places") {
+TEST_CASE("record scan: the header again is no row, as where rows are parsed") {
+  for (const char* again : {"a,y\n", "\"a\",y\r\n", " a , \"y\"\n"}) {
+    CAPTURE(again);
+    const DataConfig data =
+        DataOf(DataFormat::kCsv, {std::string("a,y\n1,0\n") + again + again + "2,1\n", std::string("a,y\n") + again + "3,1\n"});
+    const RowFiles files(data, {}, 0);
+    std::string rows;
+    CHECK(Scanned(files, &rows).find("3 rows") != std::string::npos);
+    CHECK(rows == "1,0\n2,1\n3,1\n");
+  }
+}
+
+TEST_CASE("record scan: a fault of quotes is told at its place") {
   const auto fault = [](const std::string& text) {
     const DataConfig data = DataOf(DataFormat::kCsv, {text});
     const RowFiles files(data, {}, 0);
     return UserErrorOf([&] { Scanned(files); });
   };
-  CHECK(fault("a,y\n1,0\n5\"x,0\n").find("scan0.txt:3:2: a quote inside a field") != std::string::npos);
-  CHECK(fault("a,y\n1,0\n\n1,0\n").find("scan0.txt:3:1: an empty line") != std::string::npos);
+  CHECK(fault("a,y\n1,0\n\"5\"x,0\n").find("scan0.txt:3:4: text after a closing") != std::string::npos);
   CHECK(fault("a,y\n1,0\n\"1,0\n").find("scan0.txt:3:1: a quote opens here") != std::string::npos);
 }
 

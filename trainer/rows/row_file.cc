@@ -16,7 +16,8 @@ bool RowFile::NextText(RowText* /*row*/) {
 }
 
 bool RowFile::Next(ParsedRows* rows, RowLabels* labels) {
-  const size_t values = rows->features.size(), count = labels == nullptr ? 0 : labels->size();
+  const size_t values = rows->features.size();
+  const RowLabels::Mark mark = labels == nullptr ? RowLabels::Mark() : labels->mark();
   while (true) {
     try {
       const Read read = ReadRow(rows, labels);
@@ -27,7 +28,7 @@ bool RowFile::Next(ParsedRows* rows, RowLabels* labels) {
       Note(fault);
     }
     rows->features.resize(values);
-    if (labels != nullptr) labels->Truncate(count);
+    if (labels != nullptr) labels->GoBack(mark);
   }
 }
 

@@ -30,6 +30,7 @@ struct SkippedRows {
   int64_t with_gaps = 0;            // data.missing: drop
   int64_t unseen = 0;               // texts of the other rows that are no category of the training rows
   std::vector<std::string> faults;  // the first ones, with their places
+  std::vector<std::string> headers{};  // lines that are the header again, the first ones, with their places
 };
 
 // RowText: a row that is not parsed.

@@ -67,14 +67,17 @@ RowFormat FormatOf(const DataConfig& data, const RowSpec* spec, InputBytes* file
   return FormatOf(file, *spec);
 }
 
-// The columns of a run's table.
-CsvColumns ColumnsOf(const DataConfig& data, const RowContext& context, CsvReader* reader) {
+// The columns of a run's table. *is_row: the reader is at a row, and not at a header or at the end.
+CsvColumns ColumnsOf(const DataConfig& data, const RowContext& context, CsvReader* reader, bool* is_row) {
   if (context.first != nullptr) {
-    CheckNextFile(*context.first, context.first_path, reader);
+    *is_row = CheckNextFile(*context.first, context.first_path, reader) && context.first->names.empty();
     return *context.first;
   }
-  return context.train != nullptr ? ReadTestColumns(data, *context.train, reader, context.labels)
-                                  : ReadTrainColumns(data, reader, context.labels);
+  CsvColumns columns = context.train != nullptr
+                           ? ReadTestColumns(data, *context.train, reader, context.labels)
+                           : ReadTrainColumns(data, reader, context.labels);
+  *is_row = columns.names.empty();
+  return columns;
 }
 
 }  // namespace
@@ -96,15 +99,15 @@ std::unique_ptr<RowFile> OpenRowFile(const DataConfig& data, const RowContext& c
     CsvLayout layout = FindModelColumns(*context.spec, reader.get());
     return std::make_unique<CsvFile>(data, std::move(reader), std::move(layout), skipped);
   }
-  const CsvColumns columns = ColumnsOf(data, context, reader.get());
+  bool is_row = false;
+  const CsvColumns columns = ColumnsOf(data, context, reader.get(), &is_row);
   const char* const section = context.train != nullptr ? "data.test" : "data.train";
-  const bool header = (context.train != nullptr ? data.test : data.train).header;
   if (context.records || !HasSparseRows(data)) {
-    CsvLayout layout = LayoutOf(data, section, header, columns, context.how);
+    CsvLayout layout = LayoutOf(data, section, !is_row, columns, context.how);
     layout.records = context.records;
     return std::make_unique<CsvFile>(data, std::move(reader), std::move(layout), skipped);
   }
-  return OpenHashedCsv(data, section, header, std::move(reader), columns,
+  return OpenHashedCsv(data, section, !is_row, std::move(reader), columns,
                        context.train != nullptr ? *context.train : columns, skipped);
 }
 

@@ -171,6 +171,13 @@ void RowLabels::Truncate(size_t rows) {
   if (targets_.size() > rows) targets_.resize(rows);
 }
 
+void RowLabels::GoBack(const Mark& mark) {
+  Truncate(mark.rows);
+  for (; names_.size() > mark.names; names_.pop_back()) number_.erase(names_.back());
+  kind_ = mark.kind;
+  first_class_is_minus_ = mark.first_class_is_minus;
+}
+
 void RowLabels::Finish() {
   if (!is_test_ && kind_ == Kind::kNumbers && first_class_is_minus_.value_or(false)) names_ = SignedClasses();
   if (is_test_ || kind_ != Kind::kNames) return;

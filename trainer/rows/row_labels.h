@@ -43,6 +43,15 @@ class RowLabels {
   size_t size() const { return kind_ == Kind::kTargets ? targets_.size() : classes_.size(); }
   // Forgets the labels behind the first `rows`.
   void Truncate(size_t rows);
+  // Mark: what is known before a row, so that one that is left out can be taken back: it gives no class.
+  enum class Kind { kUnknown, kTargets, kNumbers, kNames };
+  struct Mark {
+    size_t rows = 0, names = 0;
+    Kind kind = Kind::kUnknown;
+    std::optional<bool> first_class_is_minus{};
+  };
+  Mark mark() const { return {size(), names_.size(), kind_, first_class_is_minus_}; }
+  void GoBack(const Mark& mark);
   // Whether it is known what labels are, which the first label of a training file decides.
   bool is_decided() const { return kind_ != Kind::kUnknown; }
   // Labels of rows further on in the same text, none yet, by what is known now. Call it when is_decided().
@@ -60,8 +69,6 @@ class RowLabels {
   const std::vector<std::string>& names() const { return names_; }  // by number; empty: numbers from 0
 
  private:
-  enum class Kind { kUnknown, kTargets, kNumbers, kNames };
-
   void NameClasses(const std::vector<std::string>& names);
   bool IsName(const CsvField& field) const;
   void AddTarget(const CsvField& field);

@@ -158,6 +158,61 @@ TEST_CASE("rows: a row is not taken for a header, and lost, for one field that i
   CHECK(Features(",height,width\n0,1,3\n", Named()) == Floats{4, -4.5});
 }
 
+TEST_CASE("rows: without names a first row that can be one is a row") {
+  RowSpec texts = Unnamed(3);
+  texts.form.columns = {{1, "", true, {"x", "z"}, false, {}, false}, {2, "", true, {"s"}, false, {}, false}};
+  texts.form.table_columns = 3;
+  texts.form.label_column = 0;
+  texts.label = "0";
+  CHECK(Features("p,x,s\np,z,s\n", texts) == Floats{1, 0, 1, 0, 1, 1});
+  CHECK(Features("p,NA,q\np,z,s\n", texts) == Floats{0, 0, 0, 0, 1, 1});
+  RowSpec gaps = Unnamed(2);
+  gaps.form.columns = {{0, "", false, {}, false, 7, false}, {1, "", false, {}, false, 8, false}};
+  CHECK(Features("NA,?\n1,2\n", gaps) == Floats{7, 8, 1, 2});
+  CHECK(Features("NA,NA\n", gaps) == Floats{7, 8});
+}
+
+TEST_CASE("rows: with names a first row of the model's categories is a row, and names are a header") {
+  RowSpec spec = WithColumns();
+  spec.form.columns[1] = {3, "side", true, {"north", "south"}, false, {}, false};
+  spec.form.scale = {};
+  CHECK(Features("pro,north\nfree,south\n", spec) == Floats{0, 1, 1, 0, 1, 0, 0, 1});
+  CHECK(Features("side,plan\nnorth,pro\n", spec) == Floats{0, 1, 1, 0});
+  CHECK(Has(ErrorOf("Side,Plan\nnorth,pro\n", spec), "no column \"plan\""));
+  spec.header = false;
+  CHECK(Features("side,plan\nnorth,pro\n", spec) == Floats{0, 1, 1, 0});
+  CHECK(Features("pro,north\n", spec) == Floats{0, 1, 1, 0});
+}
+
+TEST_CASE("rows: a header has a name less than rows have fields, or one empty one more") {
+  const Floats expected{4, -4.5, 6, -4};
+  CHECK(Features("\"height\",\"width\"\n\"1\",1,3\n\"2\",2,4\n", Named()) == expected);
+  CHECK(Features("height,width\n1,3,\n2,4,\n", Named()) == expected);
+  CHECK(Features("height,width,\n1,3\n2,4\n", Named()) == expected);
+  CHECK(Features("height,width,\n1,3,\n2,4,,\n", Named()) == expected);
+  CHECK(Has(ErrorOf("height,width\n1,3\n2,4,5\n", Named()), ":3:5: 3 fields; must be 2"));
+}
+
+TEST_CASE("rows: a line that is the header again is no row, and is told with its place") {
+  for (const char* content : {"width,height\n3,1\nwidth,height\n4,2\n", "width,height\n3,1\n\"width\", height\n4,2",
+                              "width,height\nwidth,height\n3,1\n4,2\nwidth,height\n"}) {
+    CAPTURE(content);
+    RowReader rows(WritePlain("rows", content), Named());
+    RowBlock block(2);
+    while (rows.Next(&block)) continue;
+    CHECK(block.features == Floats{4, -4.5, 6, -4});
+    REQUIRE(!rows.skipped().headers.empty());
+    CHECK(Has(rows.skipped().headers[0], ":1: the header again, which is no row"));
+    CHECK(rows.skipped().bad == 0);
+  }
+  CHECK(Has(ErrorOf("width,height\n3,1\nwidth,x\n", Named()), ":3:1: width = width; must be a number"));
+}
+
+TEST_CASE("rows: an empty line before a row of one field may be a missing value, and is refused") {
+  CHECK(Has(ErrorOf("1\n\n2\n", Unnamed(1)), ":3:1: an empty line stands before this row"));
+  CHECK(Features("1\n2\n\n", Unnamed(1)) == Floats{1, 2});
+}
+
 TEST_CASE("rows: columns of one name are told apart by the training data's order") {
   RowSpec spec = Unnamed(2);
   spec.form.features = {"size", "size"};
@@ -390,7 +445,7 @@ TEST_CASE("rows: what is behind a row that cannot be read is read, in each forma
       "{\"id\": 1, \"width\": 3, \"height\": 1}\nx\n[1, 2]\n{\"id\": 4, \"width\": 3}\n"
       "{\"id\": 5, \"width\": 4, \"height\": 2}\n";
   const std::tuple<std::string, RowSpec, const char*> files[] = {
-      {"id,width,height\n1,3,1\n2,x,1\n3\n4\"4,3,1\n5,4,2\n", Named(), "id"},
+      {"id,width,height\n1,3,1\n2,x,1\n3\n\"4\"4,3,1\n5,4,2\n", Named(), "id"},
       {json, Named(), "id"},
       {"1 1:1\n2 10:1\n3 1\n4 1:x\n5 3:1\n", Sparse(DataFormat::kLibsvm, 9), "label"}};
   for (auto [content, spec, keep] : files) {

@@ -294,6 +294,9 @@ class PipeBatches : public BatchSource {
     skipped->faults.insert(skipped->faults.end(),
                            now.faults.begin() + static_cast<std::ptrdiff_t>(in_head_.faults.size()),
                            now.faults.end());
+    skipped->headers.insert(skipped->headers.end(),
+                            now.headers.begin() + static_cast<std::ptrdiff_t>(in_head_.headers.size()),
+                            now.headers.end());
   }
   void Seek(int64_t) override {}
   void Follow(const DataPlan& plan) override { plan_ = plan; }

@@ -73,6 +73,11 @@ void ColumnBuilder::Add(const CsvField& field, bool trimmed) {
   }
 }
 
+void ColumnBuilder::EndFile(const std::string& path) {
+  for (Faults* faults : {&column_.not_a_number, &column_.not_a_date, &column_.not_float, &column_.not_utf8})
+    faults->EndFile(path);
+}
+
 ColumnProfile ColumnBuilder::Finish(std::string name) {
   column_.name = std::move(name);
   const auto count = static_cast<double>(finite_);

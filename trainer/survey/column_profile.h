@@ -19,8 +19,13 @@ struct Faults {
   int64_t count = 0;
   TextPlace first;
   std::string example;  // the first one's text, or its number of fields
+  std::string file{};   // where the first is, of several; empty: in the table's one file
 
   void Add(TextPlace place, std::string_view text);
+  // Those so far, whose file is not named yet, are of this one.
+  void EndFile(const std::string& path) {
+    if (count > 0 && file.empty()) file = path;
+  }
 };
 
 enum class ColumnType {
@@ -86,6 +91,8 @@ class ColumnBuilder {
 
   // The value of the next row. `trimmed`: it had blanks at its ends.
   void Add(const CsvField& field, bool trimmed = false);
+  // The rows that follow are those of another file than this.
+  void EndFile(const std::string& path);
   // Call it once, after the last row.
   ColumnProfile Finish(std::string name);
 

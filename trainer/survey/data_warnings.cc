@@ -205,6 +205,7 @@ std::string SkippedText(const std::string& section, const SkippedRows& skipped) 
     parts.push_back(
         fmt::format("{} with a missing value (data.missing: drop)", Plural(skipped.with_gaps, "row")));
   }
+  if (!skipped.headers.empty()) parts.push_back(fmt::format("{}", fmt::join(skipped.headers, ", ")));
   std::string text;
   if (!parts.empty()) text = fmt::format("{}: left out: {}", section, fmt::join(parts, "; "));
   if (skipped.unseen == 0) return text;

@@ -1,17 +1,21 @@
 #include "trainer/survey/table_profile.h"
 
 #include <fmt/format.h>
+#include <strings.h>
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 
 #include "base/error.h"
 #include "trainer/config/user_text.h"
 #include "trainer/input/csv_reader.h"
+#include "trainer/input/iso_date.h"
 #include "trainer/input/sources.h"
+#include "trainer/rows/csv_columns.h"
 #include "trainer/rows/sparse_file.h"
 
 namespace dtrain {
@@ -19,39 +23,102 @@ namespace {
 
 constexpr size_t kAllDistinct = 1 << 20;  // of all columns, which bounds the memory of wide tables
 constexpr size_t kMinDistinct = 100;
-constexpr size_t kDelimiterRows = 200;
 constexpr size_t kHeaderRows = 1000;
 
+// Form: how the fields of a table are written.
 struct Form {
   char delimiter = ',';
+  Quotes quotes = Quotes::kDouble;
   size_t columns = 1;
+  size_t good = 0;    // of the first rows those that have so many fields, and no fault of quotes
+  size_t quoted = 0;  // of them those with a field in quotes
+  double share = 0;   // of the good ones
 };
 
-// Returns the most frequent number of fields, and how many rows have it.
-std::pair<size_t, size_t> UsualFields(const std::vector<CsvRecord>& rows) {
-  std::unordered_map<size_t, size_t> counts;
-  std::pair<size_t, size_t> usual{1, 0};
+// Takes the most frequent number of fields.
+Form FormOf(const std::vector<CsvRecord>& rows, char delimiter, Quotes quotes) {
+  std::map<size_t, Form> forms;  // by columns
+  Form best;
   for (const CsvRecord& row : rows) {
-    const size_t count = ++counts[row.fields.size()];
-    if (count > usual.second) usual = {row.fields.size(), count};
+    if (row.quote_faults > 0) continue;
+    Form& form = forms[row.fields.size()];
+    const auto is_quoted = [](const CsvField& field) { return field.quoted; };
+    form.quoted += std::any_of(row.fields.begin(), row.fields.end(), is_quoted) ? 1 : 0;
+    form.columns = row.fields.size();
+    if (++form.good > best.good) best = form;
   }
-  return usual;
+  best.delimiter = delimiter;
+  best.quotes = quotes;
+  best.share = static_cast<double>(best.good) / static_cast<double>(std::max<size_t>(rows.size(), 1));
+  return best;
+}
+
+// Of quotes that a delimiter can have those with which most rows are good. Other quotes than "" must be better
+// by rows that have some, or, of '', stand in most rows; quotes that are characters must be better than all.
+Form FormWith(CsvReader* table, char delimiter) {
+  const auto look = [&](Quotes quotes) {
+    return FormOf(table->Peek(delimiter, quotes, kHeaderRows), delimiter, quotes);
+  };
+  Form best = look(Quotes::kDouble);
+  const bool quoted = best.quoted > 0;
+  if (const Form other = look(Quotes::kBackslash); other.share > best.share) best = other;
+  const Form single = look(Quotes::kSingle);
+  if (single.quoted * 2 > single.good && !quoted && single.share >= best.share) best = single;
+  const Form none = look(Quotes::kNone);
+  return none.share > best.share && none.good > best.good + best.quoted ? none : best;
+}
+
+// Whether most rows have runs of blanks within their fields: these separate fields, too.
+bool HasBlankRuns(CsvReader* table, const Form& form) {
+  size_t rows = 0;
+  for (const CsvRecord& row : table->Peek(form.delimiter, form.quotes, kHeaderRows)) {
+    rows += std::any_of(row.fields.begin(), row.fields.end(), [](const CsvField& field) {
+      return !field.quoted && field.text.find("  ") != std::string_view::npos;
+    });
+  }
+  return rows * 2 > form.good;
 }
 
 // The delimiter with which most of the first rows have the same number of fields. The comma comes last,
-// because it also stands in the numbers and texts of files with other delimiters.
+// because it also stands in the numbers and texts of files with other delimiters; bytes that stand in texts
+// more often separate fields only where nothing else does.
 Form FindForm(CsvReader* table) {
-  Form best{',', UsualFields(table->Peek(',', kDelimiterRows)).first};
-  double best_share = 0;
-  for (const char delimiter : {'\t', ';', '|', ','}) {
-    const std::vector<CsvRecord> rows = table->Peek(delimiter, kDelimiterRows);
-    const auto [fields, count] = UsualFields(rows);
-    const double share = static_cast<double>(count) / static_cast<double>(std::max<size_t>(rows.size(), 1));
-    if (fields == 1 || share <= best_share) continue;
-    best_share = share;
-    best = {delimiter, fields};
+  constexpr double kMost = 0.9;
+  Form best;
+  for (const char delimiter : {'\t', ';', '|', '\x01', ','}) {
+    const Form form = FormWith(table, delimiter);
+    if (form.columns > 1 && form.share > best.share) best = form;
+  }
+  if (best.share > 0.5 && !HasBlankRuns(table, best)) return best;
+  for (const char delimiter : {' ', '^', '~', ':'}) {
+    const Form form = FormWith(table, delimiter);
+    if (form.columns > best.columns && form.share >= kMost) return form;
   }
   return best;
+}
+
+// Whether the text is ARFF, whose rows begin behind @DATA: then the reader is there, and `names` are those of
+// its attributes.
+bool FindArff(CsvReader* table, std::vector<std::string>* names, TableProfile* profile) {
+  const auto is = [](const CsvRecord& row, const char* word) {
+    return strcasecmp(std::string(row.fields[0].text).c_str(), word) == 0;
+  };
+  const std::vector<CsvRecord> lines = table->Peek(' ', Quotes::kSingle, 1 << 14);
+  auto line = lines.begin();
+  while (line != lines.end() && line->fields[0].text.substr(0, 1) == "%") ++line;
+  if (line == lines.end() || !is(*line, "@relation")) return false;
+  for (; line != lines.end() && !is(*line, "@data"); ++line) {
+    if (is(*line, "@attribute") && line->fields.size() > 1) names->emplace_back(line->fields[1].text);
+  }
+  if (line == lines.end()) return false;
+  if (line + 1 != lines.end() && line[1].fields[0].text.substr(0, 1) == "{") {
+    throw UserError("{}: is ARFF with sparse rows, {{INDEX VALUE, ..}}, which are not read. Convert it to libsvm.",
+                    table->path());
+  }
+  profile->arff = true;
+  profile->skip_lines = line->begin().line;
+  profile->comment = "%";
+  return true;
 }
 
 // Finds lines at the front that have far fewer fields than the rows behind them: a title, or comments.
@@ -88,29 +155,53 @@ bool HasDecimalCommas(const std::vector<CsvRecord>& rows) {
   return commas;
 }
 
-// Reads all rows into `builders`, and the names of columns into `names` if the table has them.
-void ReadRows(CsvReader* rows, std::vector<ColumnBuilder>* builders, std::vector<std::string>* names,
+// Whether what a column has decides nothing about its rows: a run ignores it.
+bool IsIgnored(const ColumnProfile& column) { return column.index || column.identifier || column.constant; }
+
+// Returns the first column of numbers or dates in which a row has neither, of columns that are known; where
+// there is none, their number. Such a row is left out by a run.
+size_t FaultyColumn(const CsvRecord& row, const std::vector<ColumnProfile>& columns, Decimal decimal) {
+  size_t i = 0;
+  for (; i < columns.size(); ++i) {
+    const std::string_view text = row.fields[i].text;
+    if (IsMissing(text) || IsIgnored(columns[i])) continue;
+    if (columns[i].not_a_number.count > 0 && !ExactNumber(text, decimal)) break;
+    if (columns[i].not_a_date.count > 0 && !DaysOfDate(text)) break;
+  }
+  return i;
+}
+
+// Reads the rows of a file into `builders`. `is_read`: the reader is at a row. `known`: what the columns are; null: that is not known yet. If
+// it is, rows that cannot be read give no category, class and number, but the fault in their first column.
+void ReadRows(CsvReader* rows, bool is_read, const std::vector<std::string>& names,
+              const std::vector<ColumnProfile>* known, std::vector<ColumnBuilder>* builders,
               TableProfile* table) {
-  bool is_header = table->has_names();
-  while (rows->Next()) {
+  const Decimal decimal = table->decimal_comma ? Decimal::kComma : Decimal::kPoint;
+  while (std::exchange(is_read, false) || rows->Next()) {
     const CsvRecord& row = rows->record();
     if (row.quote_faults > 0) {
       table->quotes.Add(row.quote_place, "");
-      table->quotes.count += row.quote_faults - 1;
+      continue;
     }
     for (const CsvField& field : row.fields) table->quoted_blanks = table->quoted_blanks || field.trimmed;
     const size_t count = row.fields.size();
-    if (std::exchange(is_header, false)) {
-      for (size_t i = 0; i < count; ++i) (*names)[i] = std::string(row.fields[i].text);
-    } else if (count != builders->size()) {
+    if (table->has_names() && IsHeaderAgain(row.fields, names)) {
+      table->headers.Add(row.begin(), "");
+    } else if (!IsWholeRow(row.fields, builders->size())) {
       Faults& faults = count < builders->size() ? table->short_rows : table->long_rows;
       faults.Add(row.begin(), fmt::format("{}", count));
     } else {
       ++table->rows;
-      for (size_t i = 0; i < count; ++i) (*builders)[i].Add(row.fields[i], rows->IsTrimmed(row.fields[i]));
+      const size_t faulty = known == nullptr ? builders->size() : FaultyColumn(row, *known, decimal);
+      table->unreadable += faulty < builders->size() ? 1 : 0;
+      for (size_t i = 0; i < builders->size(); ++i) {
+        if (faulty < builders->size() && i != faulty && !IsIgnored((*known)[i])) continue;
+        (*builders)[i].Add(row.fields[i], rows->IsTrimmed(row.fields[i]));
+      }
     }
   }
-  table->empty_lines = {rows->empty_lines(), rows->empty_place(), ""};
+  if (rows->empty_lines() > 0 && table->empty_lines.count == 0) table->empty_lines.first = rows->empty_place();
+  table->empty_lines.count += rows->empty_lines();
 }
 
 // A label and INDEX:VALUE.
@@ -153,7 +244,7 @@ bool LooksLikeCriteo(const std::vector<CsvField>& fields) {
 DataFormat SparseFormatOf(CsvReader* rows) {
   constexpr size_t kLooked = 20;
   size_t lines = 0, libsvm = 0, vw = 0;
-  for (const CsvRecord& row : rows->Peek(' ', kLooked)) {
+  for (const CsvRecord& row : rows->Peek(' ', Quotes::kDouble, kLooked)) {
     std::vector<CsvField> words;
     for (const CsvField& field : row.fields) {
       if (!field.text.empty()) words.push_back(field);
@@ -165,7 +256,7 @@ DataFormat SparseFormatOf(CsvReader* rows) {
   }
   if (lines > 0 && libsvm == lines) return DataFormat::kLibsvm;
   if (lines > 0 && vw == lines) return DataFormat::kVw;
-  const std::vector<CsvRecord> tabbed = rows->Peek('\t', kLooked);
+  const std::vector<CsvRecord> tabbed = rows->Peek('\t', Quotes::kDouble, kLooked);
   const bool criteo = std::all_of(tabbed.begin(), tabbed.end(),
                                   [](const CsvRecord& row) { return LooksLikeCriteo(row.fields); });
   return criteo && !tabbed.empty() ? DataFormat::kCriteo : DataFormat::kNone;
@@ -173,64 +264,165 @@ DataFormat SparseFormatOf(CsvReader* rows) {
 
 }  // namespace
 
-TableProfile ProfileTable(const std::string& path) {
-  std::unique_ptr<InputBytes> file = OpenInput(path, "the table's path");
-  TableProfile table;
-  table.path = file->path();
-  CsvReader rows(std::move(file), CsvReader::Lenient());
-  if (const DataFormat format = SparseFormatOf(&rows);
-      format == DataFormat::kLibsvm || format == DataFormat::kVw) {
-    throw UserError(
-        "{}: its lines look like those of {} and not like a table. dtrain init {} writes a config for them.",
-        path, format == DataFormat::kLibsvm ? "libsvm" : "Vowpal Wabbit", path);
+namespace {
+
+constexpr char kKey[] = "the table's path";
+
+// TableReader: reads a table, perhaps twice. Owner and thread: ProfileTable().
+class TableReader {
+ public:
+  TableReader(const std::string& path, const std::string& label) : files_(SourceFiles({path}, kKey)), label_(label) {
+    table_.path = files_.size() == 1 ? "" : path;
   }
-  const Form form = FindForm(&rows);
-  table.delimiter = form.delimiter;
-  FindPreamble(rows.Peek(form.delimiter, kHeaderRows), form.columns, &table);
-  CsvDialect dialect;
-  dialect.delimiter = DelimiterOf(form.delimiter);
-  dialect.skip_lines = table.skip_lines;
-  dialect.comment = table.comment;
-  rows.Begin(dialect);
-  const std::vector<CsvRecord> first = rows.Peek(form.delimiter, kHeaderRows);
-  table.decimal_comma = form.delimiter != ',' && HasDecimalCommas(first);
-  const Decimal decimal = table.decimal_comma ? Decimal::kComma : Decimal::kPoint;
-  table.header = FindHeader(first, form.columns, decimal);
-  const size_t max_distinct = std::clamp(kAllDistinct / form.columns, kMinDistinct, kMaxDistinct);
-  std::vector<ColumnBuilder> builders(form.columns, ColumnBuilder(max_distinct, decimal));
-  std::vector<std::string> names(form.columns);
-  ReadRows(&rows, &builders, &names, &table);
-  for (size_t i = 0; i < form.columns; ++i) table.columns.push_back(builders[i].Finish(std::move(names[i])));
-  return table;
+
+  TableProfile Read() {
+    auto first = std::make_unique<CsvReader>(OpenInput(files_[0], kKey), CsvReader::Lenient());
+    if (table_.path.empty()) table_.path = first->path();
+    Look(first.get());
+    const TableProfile form = table_;
+    ReadAll(std::move(first), nullptr);
+    const bool faulty = std::any_of(table_.columns.begin(), table_.columns.end(), [](const ColumnProfile& column) {
+      return column.not_a_number.count + column.not_a_date.count > 0;
+    });
+    if (!faulty || IsPipe(files_[0])) return std::move(table_);
+    const std::vector<ColumnProfile> known = std::exchange(table_, form).columns;
+    ReadAll(nullptr, &known);
+    return std::move(table_);
+  }
+
+ private:
+  // Finds how the table is written, from its first lines.
+  void Look(CsvReader* rows) {
+    if (const DataFormat format = SparseFormatOf(rows);
+        format == DataFormat::kLibsvm || format == DataFormat::kVw) {
+      throw UserError(
+          "{}: its lines look like those of {} and not like a table. dtrain init {} writes a config for them.",
+          table_.path, format == DataFormat::kLibsvm ? "libsvm" : "Vowpal Wabbit", table_.path);
+    }
+    const bool arff = FindArff(rows, &names_, &table_);
+    if (arff) rows->Begin(Dialect());
+    const Form form = FindForm(rows);
+    table_.delimiter = form.delimiter;
+    table_.quoting = form.quotes;
+    if (!arff) FindPreamble(rows->Peek(form.delimiter, form.quotes, kHeaderRows), form.columns, &table_);
+    CsvDialect dialect = Dialect();
+    if (arff) dialect.skip_lines = 0;
+    dialect.delimiter = Delimiter::kAuto;
+    rows->Begin(dialect);
+    table_.finds_delimiter = rows->delimiter() == form.delimiter;
+    dialect.skip_lines = 0;
+    dialect.delimiter = DelimiterOf(form.delimiter);
+    rows->Begin(dialect);
+    std::vector<CsvRecord> first = rows->Peek(form.delimiter, form.quotes, kHeaderRows);
+    table_.decimal_comma = form.delimiter != ',' && HasDecimalCommas(first);
+    columns_ = form.columns;
+    if (arff || first.empty()) {
+      table_.header = HeaderKind::kNone;
+      if (names_.size() != columns_) names_.assign(columns_, "");
+      return;
+    }
+    const std::vector<CsvRecord> below(std::make_move_iterator(first.begin() + 1),
+                                       std::make_move_iterator(first.end()));
+    const size_t fields = first[0].fields.size();
+    columns_ = FitHeader(below, &first[0]);
+    // Names that do not fit are no reason to read the rows without them: then rows are those at fault.
+    const auto is_text = [&](const CsvField& f) { return !f.text.empty() && !ExactNumber(f.text, DecimalOf()); };
+    const std::vector<CsvField>& names = first[0].fields;
+    if (names.size() > 1 && std::all_of(names.begin(), names.end(), is_text)) columns_ = names.size();
+    first.resize(1);
+    first.insert(first.end(), below.begin(), below.end());
+    table_.header = FindHeader(first, columns_, DecimalOf(), label_);
+    table_.names_rows = table_.has_names() && fields < first[0].fields.size();
+    for (const CsvField& name : first[0].fields) names_.emplace_back(table_.has_names() ? name.text : "");
+    names_.resize(columns_);
+  }
+
+  // Reads all rows, of the first file by `first`, which has looked at them; null: anew.
+  void ReadAll(std::unique_ptr<CsvReader> first, const std::vector<ColumnProfile>* known) {
+    const size_t max_distinct = std::clamp(kAllDistinct / columns_, kMinDistinct, kMaxDistinct);
+    std::vector<ColumnBuilder> builders(columns_, ColumnBuilder(max_distinct, DecimalOf()));
+    for (const std::string& file : files_) {
+      std::unique_ptr<CsvReader> rows = std::move(first);
+      if (rows == nullptr) {
+        rows = std::make_unique<CsvReader>(OpenInput(file, kKey), CsvReader::Lenient());
+        rows->Begin(Dialect());
+      }
+      ReadRows(rows.get(), GoToRows(file, rows.get()), names_, known, &builders, &table_);
+      if (files_.size() == 1) break;
+      for (ColumnBuilder& builder : builders) builder.EndFile(file);
+      for (Faults* faults :
+           {&table_.short_rows, &table_.long_rows, &table_.quotes, &table_.empty_lines, &table_.headers}) {
+        faults->EndFile(file);
+      }
+    }
+    for (size_t i = 0; i < columns_; ++i) table_.columns.push_back(builders[i].Finish(names_[i]));
+  }
+
+  // Goes behind the header. Returns whether the reader is at a row. A run refuses a later file that has not
+  // the columns of the first.
+  bool GoToRows(const std::string& file, CsvReader* rows) const {
+    CsvColumns columns;
+    columns.count = static_cast<int64_t>(columns_);
+    if (table_.has_names()) columns.names = names_;
+    if (file != files_[0]) return CheckNextFile(columns, files_[0], rows) && !table_.has_names();
+    if (table_.has_names()) rows->Next();
+    return false;
+  }
+
+  Decimal DecimalOf() const { return table_.decimal_comma ? Decimal::kComma : Decimal::kPoint; }
+  CsvDialect Dialect() const {
+    CsvDialect dialect;
+    dialect.delimiter = DelimiterOf(table_.delimiter);
+    dialect.skip_lines = table_.skip_lines;
+    dialect.comment = table_.comment;
+    dialect.quotes = table_.quoting;
+    return dialect;
+  }
+
+  const std::vector<std::string> files_;
+  const std::string label_;
+  size_t columns_ = 1;
+  std::vector<std::string> names_;  // of the columns; empty texts: there are none
+  TableProfile table_;
+};
+
+}  // namespace
+
+TableProfile ProfileTable(const std::string& path, const std::string& label) {
+  return TableReader(path, label).Read();
 }
 
 SparseProfile ProfileSparseRows(const std::string& path) {
   SparseProfile profile;
   profile.path = path;
   if (path == "-") return profile;  // it is read once, as a table
-  CsvReader records(OpenInput(path, "the table's path"), CsvReader::Lenient());
+  const std::vector<std::string> files = SourceFiles({path}, kKey);
+  CsvReader records(OpenInput(files[0], kKey), CsvReader::Lenient());
   profile.format = SparseFormatOf(&records);
   if (profile.format == DataFormat::kNone) return profile;
   DataConfig data;
   data.train.format = profile.format;
   data.index_base = 0;
   const std::unique_ptr<LineParser> parser = MakeLineParser(data, std::nullopt);
-  LineReader lines(OpenInput(path, "the table's path"));
   ColumnBuilder label(kMaxDistinct, Decimal::kPoint);
   SparseLine row;
   uint64_t first = 1, end = 0;
-  while (lines.Next()) {
-    std::optional<LineFault> fault;
-    if (!parser->Parse(lines.line(), &row, &fault)) {
-      if (fault) profile.faults.Add({lines.number(), static_cast<int64_t>(fault->at) + 1}, fault->rule);
-      continue;
+  for (const std::string& file : files) {
+    LineReader lines(OpenInput(file, kKey));
+    while (lines.Next()) {
+      std::optional<LineFault> fault;
+      if (!parser->Parse(lines.line(), &row, &fault)) {
+        if (fault) profile.faults.Add({lines.number(), static_cast<int64_t>(fault->at) + 1}, fault->rule);
+        continue;
+      }
+      ++profile.rows;
+      label.Add({row.label, {lines.number(), 1}});
+      for (const uint64_t id : row.ids) {
+        first = std::min(first, id);
+        end = std::max(end, id + 1);
+      }
     }
-    ++profile.rows;
-    label.Add({row.label, {lines.number(), 1}});
-    for (const uint64_t id : row.ids) {
-      first = std::min(first, id);
-      end = std::max(end, id + 1);
-    }
+    profile.faults.EndFile(file);
   }
   profile.label = label.Finish("the label");
   if (profile.format != DataFormat::kLibsvm) return profile;

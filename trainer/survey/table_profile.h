@@ -16,17 +16,23 @@
 namespace dtrain {
 
 struct TableProfile {
-  std::string path;
+  std::string path;    // as it was given: of a file, or a pattern
   char delimiter = ',';
+  bool finds_delimiter = true;  // data.delimiter: auto finds it
+  Quotes quoting = Quotes::kDouble;
   bool decimal_comma = false;  // numbers are written 3,5
   int64_t skip_lines = 0;      // lines at the front that are neither header nor rows
   std::string comment;         // what lines begin with that are left out; empty: there are none
   bool quoted_blanks = false;  // a field in quotes has blanks at its ends: data.trim
   HeaderKind header = HeaderKind::kNames;
-  int64_t rows = 0;  // those with the table's number of fields
+  int64_t rows = 0;        // those with the table's number of fields
+  int64_t unreadable = 0;  // of them those with a text in a column of numbers or dates; of a pipe not counted
   std::vector<ColumnProfile> columns;
   Faults short_rows, long_rows;  // too few and too many fields; not looked at any further
   Faults quotes, empty_lines;
+  Faults headers;           // lines that are the header again
+  bool arff = false;        // the text is Weka's ARFF, whose rows have no header; columns have their names
+  bool names_rows = false;  // the header has no name for the first column, which the table has
 
   bool has_names() const { return header == HeaderKind::kNames || header == HeaderKind::kNumbered; }
 };
@@ -46,9 +52,10 @@ struct SparseProfile {
 // be read.
 SparseProfile ProfileSparseRows(const std::string& path);
 
-// Reads the whole file once; plain or gzip, "-" is standard input. Throws UserError for a file that cannot be
-// read and for one that is no text table; what is wrong with its rows is in the profile.
-TableProfile ProfileTable(const std::string& path);
+// Reads all of a table: a file, plain or packed, those that fit a pattern, or what a pipe has (SourceFiles()).
+// `label`: a name that the user has given for the label's column; empty: none. Throws UserError for a file
+// that cannot be read and for one that is no text table; what is wrong with its rows is in the profile.
+TableProfile ProfileTable(const std::string& path, const std::string& label = "");
 
 // Returns the names that more than one column has.
 std::set<std::string> RepeatedNames(const TableProfile& table);
