@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <set>
 
 #include "base/json.h"
@@ -135,7 +136,7 @@ TEST_CASE(
   const Json ps = ReadEvents(job.logs + "/ps-0");
   CHECK(static_cast<double>(Steps(ps, "workers").size()) == total);
   CHECK(Values(ps, "workers")[0] == 2);
-  CHECK(static_cast<double>(Steps(ps, "global_step/sec").size()) == total - 1);
+  CHECK(static_cast<double>(Steps(ps, "global_step/sec").size()) == total);
   const Json graph = chief.at("graph");
   for (const auto& [name, node] : graph.items()) {
     CAPTURE(name);
@@ -170,6 +171,37 @@ TEST_CASE("summary: a killed run leaves a readable file, and so does one that is
   REQUIRE(truncate(file.c_str(), static_cast<off_t>(fs::file_size(file) - 3)) == 0);
   const std::vector<double> left = Steps(ReadEvents(job.logs), "loss");
   CHECK(left.size() + 1 == steps.size());
+}
+
+TEST_CASE(
+    "summary: a killed run that goes on at another learning rate is one curve, with that rate, and done") {
+  if (Python().empty()) return;
+  AdoptOrphans();
+  const Job job(LongJob(fmt::format("steps: {}", kForEver)));
+  const std::string saves = "checkpoint={dir: " + job.directory + "/ckpt, every_steps: 20}";
+  const auto killed = job.Start({"--set", saves});
+  REQUIRE(killed->WaitForLine("global step 4"));
+  killed->Signal(SIGKILL);
+  REQUIRE(killed->WaitForEnd());
+  REQUIRE(NoneLeft());
+  const std::vector<std::string> more = {"--set", saves, "--set", "train.optimizer.learning_rate=0.0001"};
+  const auto stopped = job.Start(more);
+  REQUIRE(stopped->WaitForLine("worker 0 | epoch"));
+  stopped->Signal(SIGTERM);
+  CheckEnd(*stopped, 143);
+  CHECK(ReadEvents(job.logs).at("session").is_null());
+  std::vector<std::string> to_end = more;
+  to_end.insert(to_end.end(), {"--set", "train.max_secs=1"});
+  CheckEnd(*job.Start(to_end));
+  const Json result = ReadResult(job.result);
+  for (const char* task : {"", "/worker-1", "/ps-0"}) {
+    const std::vector<double> steps =
+        Steps(ReadEvents(job.logs + task), *task == '/' && task[1] == 'p' ? "workers" : "loss");
+    CHECK(std::adjacent_find(steps.begin(), steps.end(), std::greater_equal<>()) == steps.end());
+    CHECK(steps.back() >= result.at("global_step").get<double>() * 0.9);
+  }
+  CHECK(ReadEvents(job.logs).at("session") == "STATUS_SUCCESS");
+  CHECK(ReadEvents(job.logs).at("hparams").at("train.optimizer.learning_rate") == 0.0001);
 }
 
 // The global step of the last row that the chief has logged; each has its point before.

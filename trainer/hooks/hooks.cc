@@ -84,12 +84,28 @@ void StepCounter::AfterStep(const StepView& view, HookRequests*) {
 }
 
 void SummaryHook::AfterStep(const StepView& view, HookRequests*) {
+  global_step_ = view.global_step;
+  if (!waits_) Count(view);
+  if (summary_.Due(view.local_step)) WritePoint();
+  if (waits_) Count(view);
+}
+
+void SummaryHook::End(const StepView& view) {
+  global_step_ = view.global_step;
+  WritePoint();
+  summary_.Flush();
+}
+
+void SummaryHook::Count(const StepView& view) {
   summary_.CountExamples(view.rows);
   loss_.Add(view.loss, view.rows, view.weight);
   correct_ += view.correct;
   rows_ += view.rows;
-  if (!summary_.Due(view.local_step) || loss_.empty() || !summary_.Moved(view.global_step)) return;
-  summary_.OnStep({view.global_step, loss_.Take(), std::exchange(correct_, 0), std::exchange(rows_, 0),
+}
+
+void SummaryHook::WritePoint() {
+  if (loss_.empty() || !summary_.Moved(global_step_)) return;
+  summary_.OnStep({global_step_, loss_.Take(), std::exchange(correct_, 0), std::exchange(rows_, 0),
                    staleness_.TakeRecent()});
 }
 
@@ -112,7 +128,8 @@ HookList MakeHooks(const HookParts& parts) {
         std::make_unique<StopOnNan>([parts] { return LargeFeatureText(parts.config.data, parts.data); }));
   }
   if (parts.summary != nullptr) {
-    hooks.push_back(std::make_unique<SummaryHook>(*parts.summary, parts.staleness));
+    hooks.push_back(
+        std::make_unique<SummaryHook>(*parts.summary, parts.staleness, parts.config.train.in_flight));
   }
   if (config.LogEverySecs() > 0 || config.log_every_steps > 0 || config.log_every_epochs > 0) {
     hooks.push_back(std::make_unique<Progress>(config, parts.log));

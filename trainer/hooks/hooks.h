@@ -59,7 +59,10 @@ class StepCounter : public Hook {
 // SummaryHook (summary.dir): writes points of a worker's curves for TensorBoard.
 class SummaryHook : public Hook {
  public:
-  SummaryHook(WorkerSummary& summary, Staleness& staleness) : summary_(summary), staleness_(staleness) {}
+  // `in_flight`: train.in_flight.
+  SummaryHook(WorkerSummary& summary, Staleness& staleness, int64_t in_flight)
+      : summary_(summary), staleness_(staleness), waits_(in_flight > 1) {}
+  ~SummaryHook() override { WritePoint(); }  // of a run that has failed
 
   void Begin(const StepView& view) override {
     summary_.Begin(view.global_step);
@@ -68,12 +71,17 @@ class SummaryHook : public Hook {
   }
   void BeforeStep(const StepView&, HookRequests* requests) override { requests->count_correct = true; }
   void AfterStep(const StepView& view, HookRequests* requests) override;
-  void End(const StepView&) override { summary_.Flush(); }
+  void End(const StepView& view) override;
 
  private:
+  void Count(const StepView& view);
+  void WritePoint();  // if there is anything to say of a step after the last point
+
   WorkerSummary& summary_;
   Staleness& staleness_;
-  LossMean loss_;  // since the last point, like the two below
+  const bool waits_;         // the update of a step may come after the next steps, and its figures with them
+  int64_t global_step_ = 0;  // the latest
+  LossMean loss_;            // since the last point, like the two below
   int64_t correct_ = 0;
   int64_t rows_ = 0;
 };

@@ -97,9 +97,15 @@ TEST_CASE("stop on nan: where features are large and not scaled the scale is the
         "first, then a smaller train.optimizer.learning_rate.");
 }
 
-// The values of a worker's curve, which gets a point at every third step of `losses`, of so many rows each.
-std::vector<double> Curve(const char* tag, const std::vector<float>& losses, const std::vector<int64_t>& rows,
-                          const std::vector<std::optional<double>>& weights) {
+struct CurveOf {
+  std::vector<int64_t> steps;
+  std::vector<double> values;
+};
+
+// A worker's curve, which gets a point at every third step of `losses`, of so many rows each, and at the end.
+// `delay`: so many steps after its own a step is applied. `ends`: else the hook is destroyed without End().
+CurveOf Curve(const char* tag, const std::vector<float>& losses, const std::vector<int64_t>& rows,
+              const std::vector<std::optional<double>>& weights, int64_t delay = 0, bool ends = true) {
   Config config = DigitsCluster(1, 1, 1);
   config.summary.dir = testing::NewDirectory();
   config.summary.every_steps = 3;
@@ -109,12 +115,13 @@ std::vector<double> Curve(const char* tag, const std::vector<float>& losses, con
   {
     const auto summary = WorkerSummary::Open(config, 1, "cpu:0", Layout(), exit_hooks, file.log());
     Staleness staleness(1);
-    SummaryHook hook(*summary, staleness);
+    SummaryHook hook(*summary, staleness, delay + 1);
     FakeStep step;
     HookRequests requests;
     hook.Begin(step.view);
     for (size_t i = 0; i < losses.size(); ++i) {
-      step.view.local_step = step.view.global_step = static_cast<int64_t>(i) + 1;
+      step.view.local_step = static_cast<int64_t>(i) + 1;
+      step.view.global_step = std::max<int64_t>(0, step.view.local_step - delay);
       step.view.loss = losses[i];
       step.view.rows = rows[i];
       step.view.weight = weights[i];
@@ -122,24 +129,47 @@ std::vector<double> Curve(const char* tag, const std::vector<float>& losses, con
       step.view.correct = requests.count_correct ? 1 : 0;
       hook.AfterStep(step.view, &requests);
     }
-    hook.End(step.view);
+    step.view.global_step = step.view.local_step;
+    if (ends) hook.End(step.view);
   }
-  std::vector<double> values;
+  CurveOf curve;
   for (const auto& entry : std::filesystem::directory_iterator(config.summary.dir + "/worker-1")) {
     ReadCurves(entry.path().string(), [&](const std::string& found, const CurvePoint& point) {
-      if (found == tag) values.push_back(point.value);
+      if (found != tag) return;
+      curve.steps.push_back(point.step);
+      curve.values.push_back(point.value);
     });
   }
-  return values;
+  return curve;
 }
 
 TEST_CASE("summary hook: a point is the mean over all rows since the last one, by their weights") {
   const std::vector<float> losses = {1, 4, 0, 6, 2, 3};
   const std::vector<int64_t> rows = {4, 2, 0, 1, 1, 2};
   const std::vector<std::optional<double>> none(6);
-  CHECK(Curve("loss", losses, rows, none) == std::vector<double>{2, 3.5});
-  CHECK(Curve("accuracy", losses, rows, none) == std::vector<double>{0.5, 0.75});
-  CHECK(Curve("loss", losses, rows, {2, 4, 0, 1, 1, 5}) == std::vector<double>{2, 2});
+  CHECK(Curve("loss", losses, rows, none).values == std::vector<double>{2, 3.5});
+  CHECK(Curve("accuracy", losses, rows, none).values == std::vector<double>{0.5, 0.75});
+  CHECK(Curve("loss", losses, rows, {2, 4, 0, 1, 1, 5}).values == std::vector<double>{2, 2});
+}
+
+TEST_CASE("summary hook: the last step has a point, once, however the run ends") {
+  const std::vector<std::optional<double>> none(8);
+  const auto check = [&](size_t count, int64_t delay, bool ends, const std::vector<int64_t>& steps,
+                         const std::vector<double>& values) {
+    const std::vector<float> losses = {1, 2, 3, 4, 5, 6, 7, 8};
+    const CurveOf curve = Curve("loss", {losses.begin(), losses.begin() + static_cast<int64_t>(count)},
+                                std::vector<int64_t>(count, 1), none, delay, ends);
+    CHECK(curve.steps == steps);
+    CHECK(curve.values == values);
+  };
+  check(2, 0, true, {2}, {1.5});
+  check(6, 0, true, {3, 6}, {2, 5});
+  check(8, 0, true, {3, 6, 8}, {2, 5, 7.5});
+  check(8, 0, false, {3, 6, 8}, {2, 5, 7.5});  // a failure
+  // What is under way when a point is due is for the next one.
+  check(2, 3, true, {2}, {1.5});
+  check(6, 1, true, {2, 5, 6}, {1.5, 4, 6});
+  check(8, 2, true, {1, 4, 8}, {1.5, 4, 7});
 }
 
 TEST_CASE("step counter: a line every so many local steps, with both paces") {

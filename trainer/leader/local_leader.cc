@@ -16,6 +16,7 @@
 #include "trainer/ps/run_history.h"
 #include "trainer/ps/snapshot_keeper.h"
 #include "trainer/result/run_account.h"
+#include "trainer/summary/summary.h"
 #include "trainer/survey/data_shape.h"
 
 namespace dtrain {
@@ -234,6 +235,7 @@ void LocalLeader::StartAll() {
   if (history_.training_since == TimePoint()) history_.training_since = Clock::now();
   evaluations_.Begin(global_step(), keeps_best() ? checkpoints_->directory().ReadBestLoss() : 0);
   status_.Begin();
+  if (parts_.task.summary != nullptr) parts_.task.summary->Begin(global_step());
   if (checkpoints_) checkpoints_->Run();
   if (parts_.task.on_begun) parts_.task.on_begun(IdentityOf(history_.run, members_));
   for (Member& other : members_.all()) {
@@ -267,6 +269,7 @@ void LocalLeader::RoundApplied() {
 }
 
 void LocalLeader::AfterStep() {
+  if (parts_.task.summary != nullptr) parts_.task.summary->OnStep(global_step(), members_.workers());
   if (checkpoints_) checkpoints_->OnStep();
   if (steps_.over()) steps_.ServeWaiting();
 }

@@ -48,7 +48,7 @@ std::unique_ptr<ParameterShard> MakeShard(const PsTask& task) {
 
 }  // namespace
 
-PsServer::PsServer(const PsTask& task, const MakeLeader& make_leader, RunHistory& history, PsSummary* summary)
+PsServer::PsServer(const PsTask& task, const MakeLeader& make_leader, RunHistory& history)
     : task_(task),
       config_(task.config),
       channel_(task.channel),
@@ -61,7 +61,6 @@ PsServer::PsServer(const PsTask& task, const MakeLeader& make_leader, RunHistory
       rule_(MakeUpdateRule({config_, shard_, members_, outbox_, leader_})),
       snapshots_({config_, shard_, *rule_, outbox_, leader_, task.layout, task.self.index, log_}),
       filler_(FillerParts()),
-      summary_(summary),
       tick_(std::min<milliseconds>(Heartbeat::Interval(config_.failure.detect_s), milliseconds(50))),
       dropped_(log_, "dropped frames"),
       dropped_of_strangers_(log_, "dropped frames of strangers") {
@@ -160,7 +159,6 @@ void PsServer::Handle(net::NodeId from, net::Message& message) {
     return outbox_.RefuseQuestion(from, *envelope, Reason::Run, "this is another run");
   }
   HandleMember(*member, *envelope, message);
-  if (summary_ && leader_->global_step() != summarised_step_) SummariseStep();
 }
 
 // What strangers have used up their time for is dropped unread; a newcomer says Hello again.
@@ -289,11 +287,6 @@ std::string PsServer::TakeKeys(const Member& member, uint64_t request, const wir
     return fmt::format("its {} bytes are fewer than the {} of its keys", payload.size, push.key_bytes());
   }
   return TakeKeys(member, request, push.block(), parts.keys, push.keys(), true, of);
-}
-
-void PsServer::SummariseStep() {
-  summarised_step_ = leader_->global_step();
-  if (summary_->Due(summarised_step_)) summary_->OnUpdate(summarised_step_, members_.workers());
 }
 
 void PsServer::OnPull(Member& member, uint64_t request, bool repeated, const wire::Pull& pull,

@@ -31,15 +31,14 @@
 #include "trainer/result/run_summary.h"
 #include "trainer/shard/parameter_shard.h"
 #include "trainer/shard/range_filler.h"
-#include "trainer/summary/summary.h"
 
 namespace dtrain {
 
 class PsServer {
  public:
-  // `summary`: of ps 0 with summary.dir; else null. Throws UserError when checkpoints cannot be written, and
+  // Throws UserError when checkpoints cannot be written, and
   // PeerLost when another process has taken checkpoint.dir.
-  PsServer(const PsTask& task, const MakeLeader& make_leader, RunHistory& history, PsSummary* summary);
+  PsServer(const PsTask& task, const MakeLeader& make_leader, RunHistory& history);
 
   // Serves until the run is over. Throws Failure when the run has failed; call Abort() then. Throws
   // RolledBack when the run goes back to a checkpoint; call Leave() then. Both tell the other tasks.
@@ -91,10 +90,8 @@ class PsServer {
   RangeFiller filler_;
   std::optional<GradientCheck> check_;
   std::optional<Registrar> registrar_;
-  PsSummary* const summary_;  // of ps 0 with summary.dir; else null
   const milliseconds tick_;
   net::NodeId leader_node_ = 0;
-  int64_t summarised_step_ = 0;
   StrangerBudget strangers_;
   net::LentBuffers decompressed_;  // gradients, until they are applied
   PeerLog dropped_;                // of members: a flood of strangers does not silence it

@@ -17,6 +17,8 @@
 
 namespace dtrain {
 
+class PsSummary;
+
 // Everything here outlives the ps.
 struct PsTask {
   const Config& config;
@@ -46,6 +48,7 @@ struct PsTask {
   std::string run_directory = {};
   // A supervisor has started all tasks, and signals all of them.
   bool supervised = false;
+  PsSummary* summary = nullptr;  // ps 0 with summary.dir: its curves
 };
 
 }  // namespace dtrain

@@ -18,13 +18,14 @@ namespace dtrain {
 namespace {
 
 constexpr char kFileVersion[] = "brain.Event:2";
+constexpr int64_t kLastSecond = 9999999999;  // that a name has room for
 constexpr milliseconds kFlushEvery{1000};
 // Flushes early at this size, to bound the memory.
 constexpr size_t kMaxWaitingBytes = 1 << 20;
 
 }  // namespace
 
-EventWriter::EventWriter(const std::string& directory, ExitHooks& hooks, Logger& log)
+EventWriter::EventWriter(const std::string& directory, ExitHooks& hooks, Logger& log, Order order)
     : log_(log),
       began_(Clock::now()),
       began_wall_s_(static_cast<double>(WallNanos()) * 1e-9),
@@ -33,7 +34,7 @@ EventWriter::EventWriter(const std::string& directory, ExitHooks& hooks, Logger&
       hook_(hooks, [this] { FlushForGood(); }) {
   std::error_code failed;
   std::filesystem::create_directories(directory, failed);
-  CreateFile(directory);
+  CreateFile(directory, order);
   event_->set_file_version(kFileVersion);
   Append(0, began_);
   std::lock_guard<std::mutex> hold(mutex_);
@@ -42,13 +43,16 @@ EventWriter::EventWriter(const std::string& directory, ExitHooks& hooks, Logger&
 
 EventWriter::~EventWriter() { Flush(); }
 
-void EventWriter::CreateFile(const std::string& directory) {
-  const std::string common = fmt::format("{}/events.out.tfevents.{:010}.{}.{}", directory,
-                                         static_cast<int64_t>(began_wall_s_), HostName(), getpid());
+void EventWriter::CreateFile(const std::string& directory, Order order) {
+  const auto second = static_cast<int64_t>(began_wall_s_);
+  // A zero before the time left: the later the file, the further in front.
+  const int64_t number = order == Order::kLast ? second : kLastSecond - second;
+  const std::string common = fmt::format("{}/events.out.tfevents.{}{:010}.{}.{}", directory,
+                                         order == Order::kLast ? "" : "0", number, HostName(), getpid());
   int error = EEXIST;
   // A task that is restarted in a container may have the same process id within the same second.
-  for (int number = 0; error == EEXIST; ++number) {
-    path_ = fmt::format("{}.{}", common, number);
+  for (int copy = 0; error == EEXIST; ++copy) {
+    path_ = fmt::format("{}.{}", common, copy);
     error = file_.Create(path_);
   }
   if (error == 0) return;
@@ -58,6 +62,12 @@ void EventWriter::CreateFile(const std::string& directory) {
           "it out for no summaries.",
           path_, ErrnoText(error)),
       error);
+}
+
+void EventWriter::WriteStart(int64_t step) {
+  event_->mutable_session_log()->set_status(event::SessionLog::START);
+  Append(step + 1, Clock::now());
+  Flush();
 }
 
 void EventWriter::WriteGraph(const std::string& graph) {

@@ -52,13 +52,20 @@ class Event;
 
 class EventWriter {
  public:
+  // Where TensorBoard reads the file, since it reads those of a directory by their names: after the older
+  // ones, or before them. What it takes once, such as hyperparameters, it takes from the first.
+  enum class Order { kLast, kFirst };
+
   // Makes `directory` if it is missing, and a file in it. Throws UserError if that fails, IoError if the disk
   // takes nothing.
-  EventWriter(const std::string& directory, ExitHooks& hooks, Logger& log);
+  EventWriter(const std::string& directory, ExitHooks& hooks, Logger& log, Order order = Order::kLast);
   ~EventWriter();  // writes the buffer
   EventWriter(const EventWriter&) = delete;
   EventWriter& operator=(const EventWriter&) = delete;
 
+  // The steps after `step` are taken anew: older points there, of other files too, are of a past that the run
+  // has thrown away.
+  void WriteStart(int64_t step);
   // `graph`: a serialised GraphDef.
   void WriteGraph(const std::string& graph);
   // Writes values that are no points of curves. `summary`: a serialised Summary.
@@ -73,7 +80,7 @@ class EventWriter {
   const std::string& path() const { return path_; }
 
  private:
-  void CreateFile(const std::string& directory);
+  void CreateFile(const std::string& directory, Order order);
   void Append(int64_t step, TimePoint now);
   void FlushForGood();
   void FlushLocked();

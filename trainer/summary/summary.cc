@@ -3,8 +3,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <utility>
 
 #include "trainer/optim/optimizer.h"
+#include "trainer/summary/event_reader.h"
 #include "trainer/summary/graph.h"
 #include "trainer/summary/session.h"
 
@@ -36,18 +39,47 @@ std::string DirectoryOf(const std::string& root, int index) {
 
 double WallSeconds() { return static_cast<double>(WallNanos()) * 1e-9; }
 
-void WriteEvaluation(EvalOn set, int64_t global_step, const EvaluationFigures& figures, EventWriter* writer) {
+std::vector<std::string> EventFiles(const std::string& directory) {
+  std::vector<std::string> paths;
+  std::error_code failed;
+  for (std::filesystem::directory_iterator entry(directory, failed), end; !failed && entry != end;
+       entry.increment(failed)) {
+    if (entry->path().filename().string().find("tfevents") != std::string::npos) {
+      paths.push_back(entry->path().string());
+    }
+  }
+  return paths;
+}
+
+bool HasEvaluation(const std::string& directory, EvalOn set, int64_t step) {
+  const std::string tag = fmt::format("{}/loss", SetName(set));
+  bool found = false;
+  for (const std::string& path : EventFiles(directory)) {
+    ReadCurves(path, [&](const std::string& curve, const CurvePoint& point) {
+      found |= point.step == step && curve == tag;
+    });
+  }
+  return found;
+}
+
+}  // namespace
+
+// Only the final evaluation has the AUC.
+void EvaluationPoints::Write(EvalOn set, int64_t global_step, const EvaluationFigures& figures,
+                             EventWriter* writer) {
+  std::optional<int64_t>& at = at_[set == EvalOn::kTest ? 0 : 1];
+  const bool again = at == global_step;
+  if (again && !figures.auc) return;
+  at = global_step;
   const auto add = [&](const char* name, const std::optional<double>& figure) {
     if (figure) writer->Add(fmt::format("{}/{}", SetName(set), name), *figure, kEvaluation);
   };
-  add("loss", figures.loss);
-  add("accuracy", figures.accuracy);
+  if (!again) add("loss", figures.loss);
+  if (!again) add("accuracy", figures.accuracy);
   add("auc", figures.auc);
   writer->WriteScalars(global_step, Clock::now());
   writer->Flush();
 }
-
-}  // namespace
 
 std::unique_ptr<WorkerSummary> WorkerSummary::Open(const Config& config, int index, const std::string& device,
                                                    const Layout& layout, ExitHooks& hooks, Logger& log) {
@@ -57,24 +89,51 @@ std::unique_ptr<WorkerSummary> WorkerSummary::Open(const Config& config, int ind
 
 WorkerSummary::WorkerSummary(const Config& config, int index, const std::string& device, const Layout& layout,
                              ExitHooks& hooks, Logger& log)
-    : optimizer_(config.train.optimizer),
+    : directory_(DirectoryOf(config.summary.dir, index)),
+      hooks_(hooks),
+      log_(log),
+      optimizer_(config.train.optimizer),
+      saves_(!config.checkpoint.dir.empty()),
       is_first_(index == 0),
       classifies_(HasClasses(config.model)),
-      writer_(DirectoryOf(config.summary.dir, index), hooks, log),
+      goes_on_(!EventFiles(directory_).empty()),
+      writer_(directory_, hooks, log),
       schedule_(config.summary),
       point_at_(Clock::now()) {
   if (is_first_) {
     writer_.WriteGraph(ModelGraph(config, layout, device));
-    writer_.WriteSummary(SessionStart(config, WallSeconds()));
+    const std::string session = SessionStart(config, WallSeconds());
+    writer_.WriteSummary(session);
+    if (goes_on_) WriteInFront(session);
   }
   log.Detail("summaries for TensorBoard: {}", writer_.path());
 }
 
-WorkerSummary::~WorkerSummary() {
-  if (is_first_) writer_.WriteSummary(SessionEnd(is_done_, WallSeconds()));
+// TensorBoard shows the first keys and the first end that it reads of a directory; those of this start are to
+// be shown, not those of an earlier one.
+void WorkerSummary::WriteInFront(const std::string& session) {
+  EventWriter(directory_, hooks_, log_, EventWriter::Order::kFirst).WriteSummary(session);
+}
+
+void WorkerSummary::End(ExitCode code) {
+  if (!is_first_ || std::exchange(has_ended_, true)) return;
+  // A fault in the data (kUser) is mended and the run started again: it is saved before, as after a signal.
+  if (code == ExitCode::kInterrupted || code == ExitCode::kTerminated) return;
+  if (code == ExitCode::kUser && saves_) return;
+  const std::string end = SessionEnd(code == ExitCode::kOk, WallSeconds());
+  writer_.WriteSummary(end);
+  if (!goes_on_) return;
+  try {
+    WriteInFront(end);
+  } catch (const Failure& failure) {
+    log_.Warning("{}", failure.what());
+  }
 }
 
 void WorkerSummary::Begin(int64_t global_step) {
+  writer_.WriteStart(global_step);
+  evaluations_ = {};
+  begun_at_ = global_step;
   point_at_ = Clock::now();
   point_step_ = global_step;
   examples_ = 0;
@@ -107,7 +166,9 @@ void WorkerSummary::OnStep(const StepFigures& step) {
 }
 
 void WorkerSummary::OnEvaluation(EvalOn set, int64_t global_step, const EvaluationFigures& figures) {
-  WriteEvaluation(set, global_step, figures, &writer_);
+  // A run that was done evaluates its last step again when it is started again.
+  if (goes_on_ && global_step == begun_at_ && HasEvaluation(directory_, set, global_step)) return;
+  evaluations_.Write(set, global_step, figures, &writer_);
 }
 
 std::unique_ptr<PsSummary> PsSummary::Open(const Config& config, ExitHooks& hooks, Logger& log) {
@@ -120,25 +181,34 @@ PsSummary::PsSummary(const Config& config, ExitHooks& hooks, Logger& log)
   log.Detail("summaries for TensorBoard: {}", writer_.path());
 }
 
-void PsSummary::Begin(int64_t global_step) {
-  point_at_ = Clock::now();
-  point_step_ = global_step;
+PsSummary::~PsSummary() {
+  if (step_ > point_step_) WritePoint();
 }
 
-void PsSummary::OnUpdate(int64_t global_step, int workers) {
+void PsSummary::Begin(int64_t global_step) {
+  writer_.WriteStart(global_step);
+  point_at_ = Clock::now();
+  step_ = point_step_ = global_step;
+}
+
+void PsSummary::WritePoint() {
   const TimePoint now = Clock::now();
-  const auto steps = static_cast<double>(global_step - point_step_);
-  if (steps > 0) {
-    writer_.Add("global_step/sec", steps / std::max(SecondsBetween(point_at_, now), 1e-9), kStepsPerS);
-  }
-  writer_.Add("workers", workers, kWorkers);
-  writer_.WriteScalars(global_step, now);
+  const double seconds = std::max(SecondsBetween(point_at_, now), 1e-9);
+  writer_.Add("global_step/sec", static_cast<double>(step_ - point_step_) / seconds, kStepsPerS);
+  writer_.Add("workers", workers_, kWorkers);
+  writer_.WriteScalars(step_, now);
   point_at_ = now;
-  point_step_ = global_step;
+  point_step_ = step_;
 }
 
 void EvaluationCurves::Add(EvalOn set, int64_t global_step, const EvaluationFigures& figures) {
-  WriteEvaluation(set, global_step, figures, &writer_);
+  // Whoever follows the run may be started again, and the run may go back.
+  if (!step_ || global_step <= *step_) {
+    writer_.WriteStart(global_step - 1);
+    points_ = {};
+  }
+  step_ = global_step;
+  points_.Write(set, global_step, figures, &writer_);
 }
 
 }  // namespace dtrain

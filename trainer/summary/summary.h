@@ -2,12 +2,14 @@
 // docs/summaries.md explains the tags.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/log.h"
 #include "base/log_histogram.h"
 #include "base/signals.h"
@@ -58,6 +60,16 @@ struct StepFigures {
   std::optional<HistogramFigures> staleness;  // since the last point; unset: no gradient was answered since
 };
 
+// EvaluationPoints: the figures of evaluations, each once: the final evaluation may be of a step that has
+// been evaluated before. Owner and thread: those of the curves.
+class EvaluationPoints {
+ public:
+  void Write(EvalOn set, int64_t global_step, const EvaluationFigures& figures, EventWriter* writer);
+
+ private:
+  std::array<std::optional<int64_t>, 2> at_;  // the last step of each set
+};
+
 // WorkerSummary: the curves of a worker's training in summary.dir; for the first worker also the learning
 // rate, the model's graph, and the run's config and end (session.h). Owner and thread: the worker's.
 class WorkerSummary {
@@ -67,9 +79,8 @@ class WorkerSummary {
   static std::unique_ptr<WorkerSummary> Open(const Config& config, int index, const std::string& device,
                                              const Layout& layout, ExitHooks& hooks, Logger& log);
 
-  ~WorkerSummary();  // writes how the run has ended: done only after End()
-
-  // Begins training: the time before counts as start-up.
+  // Begins training, or goes back: the time before counts as start-up, and the steps after `global_step` are
+  // taken anew.
   void Begin(int64_t global_step);
   // What schedule.decay_steps: auto is; 0: the config has a number.
   void set_decay_steps(int64_t decay_steps) { decay_steps_ = decay_steps; }
@@ -87,48 +98,62 @@ class WorkerSummary {
   void OnStep(const StepFigures& step);
   void OnEvaluation(EvalOn set, int64_t global_step, const EvaluationFigures& figures);
   void Flush() { writer_.Flush(); }
-  // The run is done.
-  void End() { is_done_ = true; }
+  // Writes how the run has ended, unless it was saved to go on: nothing then. Only the first call counts.
+  void End(ExitCode code);
 
  private:
   WorkerSummary(const Config& config, int index, const std::string& device, const Layout& layout,
                 ExitHooks& hooks, Logger& log);
+  void WriteInFront(const std::string& session);
 
+  const std::string directory_;
+  ExitHooks& hooks_;
+  Logger& log_;
   const OptimizerConfig optimizer_;
+  const bool saves_;  // there are checkpoints
   int64_t decay_steps_ = 0;
   const bool is_first_;
   const bool classifies_;
-  bool is_done_ = false;
+  const bool goes_on_;  // an earlier start has written here
+  bool has_ended_ = false;
   EventWriter writer_;
+  EvaluationPoints evaluations_;
   Schedule schedule_;
   bool due_ = false;
   TimePoint point_at_;  // of the last point
   int64_t point_step_ = 0;
+  int64_t begun_at_ = 0;  // the step from which the run went on, or went back to
   int64_t examples_ = 0;  // since the last point
 };
 
 // PsSummary: the curves of ps 0 in summary.dir/ps-0: the pace of the whole run and the number of workers.
-// Owner: PsServer. Thread: the ps loop.
+// Owner: PsRun. Thread: the ps loop.
 class PsSummary {
  public:
   // Returns null without summary.dir. Throws UserError or IoError if the directory cannot be written.
   static std::unique_ptr<PsSummary> Open(const Config& config, ExitHooks& hooks, Logger& log);
 
-  // Whether OnUpdate() is to be called, after the update that made `global_step`.
-  bool Due(int64_t global_step) {
-    if (point_step_ == 0) Begin(global_step);
-    return schedule_.Due(global_step);
+  ~PsSummary();  // writes a point of the last step
+
+  // The run begins or goes back, and the steps after `global_step` are taken anew. The pace counts from here.
+  void Begin(int64_t global_step);
+  // Call it for each step, in order.
+  void OnStep(int64_t global_step, int workers) {
+    step_ = global_step;
+    workers_ = workers;
+    if (schedule_.Due(global_step)) WritePoint();
   }
-  void OnUpdate(int64_t global_step, int workers);
 
  private:
   PsSummary(const Config& config, ExitHooks& hooks, Logger& log);
-  void Begin(int64_t global_step);  // the pace is counted from here
+  void WritePoint();
 
   EventWriter writer_;
   Schedule schedule_;
-  TimePoint point_at_;      // of the last point
-  int64_t point_step_ = 0;  // 0: no point yet
+  int64_t step_ = 0;    // the last one
+  int workers_ = 0;     // at that step
+  TimePoint point_at_;  // of the last point
+  int64_t point_step_ = 0;
 };
 
 // EvaluationCurves: the curves of dtrain eval --follow, in a directory of their own. Owner: the command.
@@ -145,6 +170,8 @@ class EvaluationCurves {
   Logger log_;
   ExitHooks hooks_;
   EventWriter writer_;
+  EvaluationPoints points_;
+  std::optional<int64_t> step_;  // of the last point
 };
 
 }  // namespace dtrain

@@ -33,8 +33,9 @@ PsRun::PsRun(const PsTask& task) : task_(task) {
     task.log.SetRun(history_.run.id);
     task.log.Detail("run id {:016x}", history_.run.id);
     summary_ = PsSummary::Open(task.config, task.hooks, task.log);
+    task_.summary = summary_.get();
   }
-  server_ = std::make_unique<PsServer>(task_, LeaderFor, history_, summary_.get());
+  server_ = std::make_unique<PsServer>(task_, LeaderFor, history_);
 }
 
 RunSummary PsRun::Run() {
@@ -49,7 +50,7 @@ RunSummary PsRun::Run() {
                 task_.log);
     server_->Leave(rolled_back->why);
     server_.reset();  // frees its memory for the next one
-    server_ = std::make_unique<PsServer>(task_, LeaderFor, history_, summary_.get());
+    server_ = std::make_unique<PsServer>(task_, LeaderFor, history_);
   }
 }
 

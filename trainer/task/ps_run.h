@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "trainer/ps/ps_server.h"
 #include "trainer/ps/run_history.h"
+#include "trainer/summary/summary.h"
 
 namespace dtrain {
 
@@ -30,9 +31,9 @@ class PsRun {
   RunSummary Reached() const { return server_ ? server_->Reached() : RunSummary(); }
 
  private:
-  const PsTask task_;
-  RunHistory history_;
   std::unique_ptr<PsSummary> summary_;  // of ps 0 with summary.dir
+  PsTask task_;
+  RunHistory history_;
   std::unique_ptr<PsServer> server_;
 };
 

@@ -579,7 +579,7 @@ RunSummary Worker::WaitForEnd() {
   if (end == nullptr || !FromWireJson(end->json()->str(), &summary)) {
     throw Failure(ExitCode::kInternal, "ps 0 ended the run with a summary that cannot be read");
   }
-  if (summary_) summary_->End();
+  if (summary_) summary_->End(ExitCode::kOk);
   peers_.SayBye();
   return summary;
 }

@@ -63,6 +63,7 @@ class Worker {
   // others.
   RunSummary Run();
   void Abort(int exit_code, const std::string& text, const RunSummary* summary = nullptr) {
+    if (summary_) summary_->End(static_cast<ExitCode>(exit_code));
     peers_.Abort(exit_code, text, summary);
   }
   // What the run has reached, as far as this worker knows; empty: the run has not begun.
