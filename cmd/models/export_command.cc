@@ -13,6 +13,7 @@
 
 #include "cmd/models/checkpoint_model.h"
 #include "trainer/config/config.h"
+#include "trainer/config/parse.h"
 #include "trainer/export/exported_model.h"
 #include "trainer/export/exported_table.h"
 #include "trainer/metrics/metrics.h"
@@ -166,8 +167,18 @@ void FillDense(const ExportArguments& arguments, ExportedModel* model) {
 }
 
 // Columns that ONNX cannot read as they are.
-void CheckColumns(const ExportArguments& arguments, const InputForm& form) {
-  if (!HasHashedColumns(form) || arguments.numeric) return;
+void CheckColumns(const ExportArguments& arguments, const DataConfig& data, const InputForm& form) {
+  if (arguments.numeric) return;
+  for (const InputColumn& column : form.columns) {
+    const std::string dates = DateFormOf(column, data);
+    if (dates.empty() || dates == DateForms().front() || HasHashedColumns(form)) continue;
+    throw UserError(
+        "--out {}: dates of {} are written as {} (data.dates), and an ONNX graph reads those of {} alone. "
+        "With "
+        "--numeric the graph takes days since 1970; or write the dates so, and train on them.",
+        arguments.out, InputName(column), dates, DateForms().front());
+  }
+  if (!HasHashedColumns(form)) return;
   throw UserError(
       "--out {}: texts are hashed (data.hash), and ONNX has no operator for that. With --numeric the graph "
       "takes the hashed features; or train with data.categories in place of data.hash.",
@@ -205,7 +216,7 @@ void Export(const ExportArguments& arguments, const Format& format, CheckpointRe
   const bool rows = table && !arguments.dense && format.write != WriteNpz && format.write != WriteOnnx;
   const bool onnx = format.write == WriteOnnx;
   if (table && !rows) FillDense(arguments, &model);
-  if (onnx) CheckColumns(arguments, form);
+  if (onnx) CheckColumns(arguments, config.data, form);
   const std::string encodings = onnx ? model.EncodingsText() : "";
   model.from_columns = !encodings.empty() && !arguments.numeric;
   std::string what;
@@ -233,13 +244,6 @@ void Export(const ExportArguments& arguments, const Format& format, CheckpointRe
                     "dtrain predict does: {}",
                     form.scale.shift.empty() ? "does not scale them" : "scales them", encodings));
   }
-  if (format.write != WriteNpz) return;
-  const bool scaled = !form.scale.shift.empty();
-  if (!scaled && !model.pixels) return;
-  errors.Print(fmt::format(
-      "warning: an npz file has the weights alone, and these are of {}: safetensors and ONNX files "
-      "have the scale too",
-      scaled ? "scaled features (data.scale)" : "bytes divided by 255"));
 }
 
 }  // namespace

@@ -67,10 +67,10 @@ std::string ScaleDifference(const InputForm& form, const FittedScale& file) {
       feature, file.shift[i], file.factor[i], data.shift[i], data.factor[i]);
 }
 
-// Takes the scale of the features from the file if it has one: the weights are for features scaled as in
-// their training, so it has precedence over data.train. Returns a note for the user.
-std::string TakeScale(const TensorFile& file, const std::string& path, const Config& config, InputForm* form,
-                      const ErrorLines& errors) {
+// Takes from the file, if it has them, how columns become features and how features are scaled: the weights
+// are for features as in their training, so it has precedence over data.train. Returns a note for the user.
+std::string TakeForm(const TensorFile& file, const std::string& path, const Config& config, InputForm* form,
+                     const ErrorLines& errors) {
   const std::optional<FileMeaning> told = MeaningOf(file, path);
   const bool scaled = !form->scale.shift.empty();
   if (!told) {
@@ -83,10 +83,18 @@ std::string TakeScale(const TensorFile& file, const std::string& path, const Con
     return "";
   }
   CheckMeaning(path, *told, config, *form);
-  if (!scaled || told->form.scale == form->scale) return "";
-  std::string line = ScaleDifference(*form, told->form.scale);
-  form->scale = told->form.scale;
-  return line;
+  std::string lines;
+  const bool has_columns = !told->form.columns.empty() && !HasHashedColumns(told->form);
+  if (has_columns && !(told->form.columns == form->columns)) {
+    lines = "the texts of categories, and what stands for gaps: those of the file, not of data.train\n";
+    form->columns = told->form.columns;
+    form->features = told->form.features;
+  }
+  if (scaled && !(told->form.scale == form->scale)) {
+    lines += ScaleDifference(*form, told->form.scale);
+    form->scale = told->form.scale;
+  }
+  return lines;
 }
 
 std::vector<WrittenPart> WriteShard(const std::string& directory, const Config& config, const Layout& layout,
@@ -166,7 +174,7 @@ int RunImportCommand(const ImportArguments& arguments, const ErrorLines& errors)
                     arguments.path, *wrong);
   }
   Data data = DataOf(config, shape);  // before a directory is made: a file may be missing
-  const std::string scale = TakeScale(*file, arguments.path, config, &data.form, errors);
+  const std::string scale = TakeForm(*file, arguments.path, config, &data.form, errors);
   const std::string path = SaveAt(WithoutSlashes(arguments.out), config, layout, taken.values, data);
   fmt::print("{}: {} ({}) from {}\n", path, Plural(static_cast<int64_t>(layout.variables.size()), "tensor"),
              Plural(layout.parameters(), "value"), arguments.path);

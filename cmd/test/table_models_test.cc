@@ -6,6 +6,9 @@
 
 #include <cmath>
 #include <filesystem>
+#include <functional>
+#include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -380,6 +383,91 @@ TEST_CASE("table models: check and plan say what a table may take and what a ste
   const Done huge = Run({"plan", "--config", model.config, "--set", "model.inputs=268435456", "--set",
                          "model.table_pages=huge"});
   CHECK_FALSE(Contains(huge.output, "as soon as one row"));
+}
+
+// A table of places: numbers, one of them with gaps, a date, texts, and a label by `label`.
+std::string Places(int rows, bool header, const std::function<std::string(int)>& label) {
+  static const char* const kTowns[] = {"bonn", "ulm", "missing", "", "k\u00f6ln", "?"};
+  std::string text = header ? "size,price,since,town,street,y\n" : "";
+  for (int i = 0; i < rows; ++i) {
+    const std::string price = i % 9 == 4 ? "" : fmt::format("{:.6g}", 2 + 0.4 * std::cos(i * 2.3));
+    text += fmt::format("{:.5g},{},20{:02}-0{}-1{},{},s{},{}\n", 3 * std::sin(i * 1.7), price, 10 + i % 13,
+                        1 + i % 9, i % 10, kTowns[i % 11 % 6], i * 7 % 23, label(i));
+  }
+  return text;
+}
+
+TEST_CASE("export: docs/models.md computes the rows of each kind of model by hand, from its file alone") {
+  if (Python().empty()) return;
+  const auto truth = [](int i) { return std::sin(i * 1.7) + (i % 11 % 6 == 1 ? 0.8 : -0.2); };
+  const auto target = [&](int i) { return fmt::format("{:.4g}", 3 * truth(i)); };
+  const auto signs = [&](int i) -> std::string { return truth(i) > 0 ? "1" : "-1"; };
+  const auto names = [&](int i) -> std::string {
+    return truth(i) > 0.4 ? "high" : truth(i) > -0.4 ? "mid" : "low";
+  };
+  const std::string csv = "{format: csv, path: a.txt, label: y}",
+                    all = "ignore: [street], categories: [town], dates: [since], ";
+  const std::string hashed = "hash: [town, street], missing: zero, hash_bits: 12, ";
+  struct Case {
+    std::string model, data, rows;  // rows: a table, or what dtrain synth makes, or lines of libsvm
+  };
+  std::string lines;
+  for (int i = 0; i < 400; ++i) {
+    lines += fmt::format("{} {}:1 {}:{:.4g}\n", truth(i) > 0 ? 1 : -1, i % 7, 7 + i % 5, std::cos(i));
+  }
+  const std::vector<Case> cases = {
+      {"kind: linear", "train: " + csv + ", " + all + "missing: mean, scale: standard",
+       Places(400, true, target)},
+      {"kind: logistic", "train: " + csv + ", " + all + "missing: indicator, scale: unit, max_categories: 2",
+       Places(400, true, signs)},
+      {"kind: softmax, outputs: 3", "train: " + csv + ", " + all + "missing: zero, scale: standard",
+       Places(400, true, names)},
+      {"kind: mlp, hidden: [5, 4], activation: tanh, head: logistic",
+       "train: " + csv + ", " + all + "missing: indicator, scale: standard", Places(400, true, signs)},
+      {"kind: logistic", "train: " + csv + ", " + hashed + "ignore: [since]", Places(400, true, signs)},
+      {"kind: fm, head: linear, factors: 3",
+       "train: {format: csv, path: a.txt, label: 5, header: false}, hash: [3, 4], ignore: [2], missing: zero",
+       Places(400, false, target)},
+      {"kind: wide_deep, head: logistic, embedding: 4, hidden: [6], activation: relu",
+       "train: " + csv + ", " + hashed + "scale: standard, dates: [since]", Places(400, true, signs)},
+      {"kind: wide_deep, head: linear, embedding: 3, hidden: [4], combine: sum, table: hash",
+       "train: " + csv + ", numbers: plain, scale: unit, hash: [town, street], dates: [since], missing: zero",
+       Places(400, true, target)},
+      {"kind: logistic, inputs: 13", "train: {format: libsvm, path: a.txt}, index_base: 0", lines},
+      {"kind: fm, head: logistic, factors: 2, inputs: 13",
+       "train: {format: libsvm, path: a.txt}, index_base: 0", lines},
+      {"kind: mlp, hidden: [3], inputs: 13, head: logistic, activation: sigmoid, table: none",
+       "train: {format: libsvm, path: a.txt}, index_base: 0", lines},
+      {"kind: logistic", "train: {format: criteo, path: a.txt}, hash_bits: 14", "criteo"},
+      {"kind: wide_deep, embedding: 2, hidden: [4]", "train: {format: criteo, path: a.txt}, hash_bits: 14",
+       "criteo"},
+      {"kind: logistic", "train: {format: vw, path: a.txt}, hash_bits: 16", "vw"}};
+  std::vector<std::unique_ptr<Trained>> models;
+  std::string command = Python() + " cmd/test/testdata/by_hand.py";
+  for (const Case& of : cases) {
+    CAPTURE(of.model + "; " + of.data);
+    Trained& model = *models.emplace_back(std::make_unique<Trained>());
+    of.rows.size() < 10 ? model.Synthesize(of.rows, "a.txt", 400) : WriteFile(model.Path("a.txt"), of.rows);
+    model.Train("model: {" + of.model + "}\ndata: {" + of.data + "}\n", "epochs: 3");
+    std::filesystem::copy(model.Path("a.txt"), model.Path("rows.txt"));
+    const Done exported = Run({"export", model.checkpoints, "--out", model.Path("model.safetensors")});
+    CAPTURE(exported.error);
+    REQUIRE(exported.code == 0);
+    const Done done = model.Predict(model.Path("rows.txt"),
+                                    {"--format", "jsonl", "--out", model.Path("predictions.jsonl")});
+    CAPTURE(done.error);
+    REQUIRE(done.code == 0);
+    command += " " + model.directory;
+  }
+  std::istringstream found(OutputOf(command));
+  for (const Case& of : cases) {
+    CAPTURE(of.model + "; " + of.data);
+    std::string line;
+    REQUIRE(std::getline(found, line));
+    const Json read = Json::Parse(line);
+    CHECK(read[0] == 400);
+    CHECK(read[1].get<double>() < 1e-6);
+  }
 }
 
 }  // namespace

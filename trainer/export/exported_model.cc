@@ -20,11 +20,22 @@
 namespace dtrain {
 namespace {
 
-constexpr size_t kMaxDepth = 2;   // of the JSON that we write
+constexpr size_t kMaxDepth = 3;   // of the JSON that we write
 constexpr double kDivisor = 255;  // for pixels
 
 constexpr MeaningWords kWords = {
-    "file", "take the weights alone, as an npz file, where they are to mean another thing"};
+    "file",
+    "take the weights alone, from an npz file without its metadata (zip -d FILE.npz metadata.npy), where "
+    "they are to mean another thing"};
+
+// The keys that say what a row means to the model, beside what is fitted on the data. Those of kTableKeys,
+// for tables of text, are also held against the config that a file is imported for.
+constexpr const char* kRowKeys[] = {"model.activation", "model.combine",     "model.embedding",
+                                    "model.factors",    "data.train.format", "data.index_base",
+                                    "data.crosses",     "data.numbers",      "data.scale"};
+constexpr const char* kTableKeys[] = {
+    "data.ignore",         "data.categories",    "data.dates",  "data.hash", "data.missing",
+    "data.missing_values", "data.number_format", "data.unseen", "data.trim", "data.decimal"};
 
 [[noreturn]] void RefuseDamaged(const std::string& path, const std::string& what) {
   throw UserError("{}: __metadata__: {}. It is damaged: export it anew.", path, what);
@@ -47,9 +58,14 @@ class Reader {
       if (Find("model.head") != nullptr) TakeKey("model.head");  // not in files of a softmax
     }
     meaning_.config.data.train.format = DataFormat::kCsv;  // the format for which data.scale applies
+    for (const char* key : kTableKeys) {
+      if (Find(key) != nullptr) TakeKey(key);
+    }
+    if (Find("data.hash") != nullptr && Find("data.hash_bits") != nullptr) TakeKey("data.hash_bits");
     meaning_.form.features = Names("features");
     meaning_.form.classes = Names("classes");
     if (const std::string* text = Find("label_column")) TakeLabelColumn(*text);
+    if (const std::string* text = Find("table_columns")) TakeColumns(*text);
     if (const std::string* text = Find("scale")) TakeScale(*text);
     TakeKindOfScale();
     if (const auto problem = FormProblem(meaning_.form)) RefuseDamaged(path_, *problem);
@@ -70,9 +86,22 @@ class Reader {
     const std::string* const text = Find(key);
     if (text == nullptr) RefuseDamaged(path_, fmt::format("there is no {}", key));
     const Field& field = *FindField(key);
-    const Parsed parsed = ParseScalar(field, *text, /*quoted=*/false);
-    if (!parsed.problem.empty()) Refuse(key, *text, LimitsText(field).c_str());
-    field.set(parsed.value, &meaning_.config);
+    const auto parse = [&](const std::string& item, bool quoted) {
+      const Parsed parsed = ParseScalar(field, item, quoted);
+      if (!parsed.problem.empty()) Refuse(key, *text, LimitsText(field).c_str());
+      return parsed.value;
+    };
+    const bool is_list = field.type == FieldType::kColumns || field.type == FieldType::kTexts;
+    if (!is_list) return field.set(parse(*text, /*quoted=*/false), &meaning_.config);
+    const Json list = ParseText(*text);
+    if (!list.is_array()) Refuse(key, *text, "a list");
+    std::vector<std::string> items;
+    for (const Json& item : list) {
+      const bool quoted = item.is_string();
+      const Value value = parse(quoted ? item.get<std::string>() : item.dump(), quoted);
+      if (const auto* one = std::get_if<std::string>(&value)) items.push_back(*one);
+    }
+    field.set(items, &meaning_.config);
   }
 
   // Limits the nesting to that of our own texts, so that a foreign text costs no more than its length.
@@ -94,6 +123,35 @@ class Reader {
     const auto parsed = std::from_chars(text.data(), text.data() + text.size(), column);
     if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || column < 0) {
       Refuse("label_column", text, "a number from 0");
+    }
+  }
+
+  void TakeColumns(const std::string& text) {
+    const auto refuse = [&] { Refuse("table_columns", text, "a list of columns"); };
+    const Json list = ParseText(text);
+    if (!list.is_array()) refuse();
+    for (const Json& json : list) {
+      const auto is = [&](const char* name, bool (Json::*type)() const) {
+        return json.contains(name) && (json[name].*type)();
+      };
+      if (!json.is_object() || !is("column", &Json::is_number_unsigned) || !is("name", &Json::is_string))
+        refuse();
+      InputColumn column;
+      column.column = json["column"].get<int64_t>();
+      // Columns without names are called by their places.
+      if (const std::string title = InputName(column); json["name"] != title)
+        column.name = json["name"].get<std::string>();
+      meaning_.form.table_columns = std::max(meaning_.form.table_columns, column.column + 1);
+      if (!meaning_.form.features.empty()) {  // else it has hashed columns, and places and names alone
+        column.is_category = is("texts", &Json::is_array);
+        if (column.is_category && !IsListOf(json["texts"], &Json::is_string)) refuse();
+        if (column.is_category) column.categories = json["texts"].get<std::vector<std::string>>();
+        column.has_other = json.contains("other");
+        if (is("missing", &Json::is_number)) column.fill = json["missing"].get<double>();
+        column.has_indicator = json.contains("indicator");
+        column.is_date = json.contains("kind") && json["kind"] == "date";
+      }
+      meaning_.form.columns.push_back(std::move(column));
     }
   }
 
@@ -144,23 +202,39 @@ void CheckCount(const std::string& path, size_t count, const char* what, int64_t
                                   Plural(static_cast<int64_t>(count), "feature"), Plural(inputs, "feature")));
 }
 
-// Returns what becomes of a column, as JSON with the members that it has.
-Json ColumnJson(const InputColumn& column, const std::vector<std::string>& hashed) {
-  const bool hash = std::any_of(hashed.begin(), hashed.end(), [&](const std::string& listed) {
-    return ColumnNameIn(listed) == column.name || ColumnNumber(listed) == column.column;
-  });
+bool IsColumn(const std::string& listed, const InputColumn& column) {
+  return ColumnNameIn(listed) == column.name || ColumnNumber(listed) == column.column;
+}
+
+bool IsIn(const std::vector<std::string>& list, const InputColumn& column) {
+  return std::any_of(list.begin(), list.end(),
+                     [&](const std::string& listed) { return IsColumn(listed, column); });
+}
+
+// Returns what becomes of a column, as JSON with the members that it has. A form with hashed columns has
+// their places and names alone, and the config says the rest.
+Json ColumnJson(const InputColumn& column, bool with_hashed, const DataConfig& data) {
   Json json = {{"column", column.column}, {"name", InputName(column)}};
-  json["kind"] = column.is_category ? "category" : column.is_date ? "date" : hash ? "hashed" : "number";
+  const bool hash = with_hashed && IsIn(data.hash, column);
+  const std::string form = DateFormOf(column, data);
+  const bool date = column.is_date || !form.empty();
+  json["kind"] = column.is_category ? "category" : date ? "date" : hash ? "hashed" : "number";
+  if (date) json["form"] = form;
   if (column.is_category) json["texts"] = column.categories;
   if (column.has_other) json["other"] = true;
   if (column.fill) json["missing"] = *column.fill;
   if (column.has_indicator) json["indicator"] = true;
+  if (const auto markers = MarkersOf(column, data); !markers.empty()) json["missing_values"] = markers;
+  if (!with_hashed) return json;
+  json["seed"] = column.name.empty() ? fmt::format("{}", column.column) : column.name;
+  if (!hash && data.missing == MissingValues::kZero) json["missing"] = 0;
   return json;
 }
 
-std::string KeyText(const char* key, const Config& config) {
+void AddKey(const char* key, const Config& config, std::vector<std::pair<std::string, std::string>>* all) {
   const Field& field = *FindField(key);
-  return ValueText(field, field.get(config));
+  const std::string text = ValueText(field, field.get(config));
+  if (Applies(field, config) && text != "null" && text != "[]") all->emplace_back(key, text);
 }
 
 }  // namespace
@@ -169,6 +243,23 @@ std::string NamesText(const std::vector<std::string>& names) { return Json(names
 
 std::string InputName(const InputColumn& column) {
   return column.name.empty() ? fmt::format("column {}", column.column + 1) : column.name;
+}
+
+std::string DateFormOf(const InputColumn& column, const DataConfig& data) {
+  for (const std::string& listed : data.dates) {
+    const ColumnItem date = ParseDateColumn(listed);
+    if (IsColumn(date.column, column)) return date.value.empty() ? DateForms().front() : date.value;
+  }
+  return std::string();
+}
+
+std::vector<std::string> MarkersOf(const InputColumn& column, const DataConfig& data) {
+  std::vector<std::string> markers;
+  for (const std::string& listed : data.missing_values) {
+    const ColumnItem marker = ParseColumnItem(listed);
+    if (marker.column.empty() || IsColumn(marker.column, column)) markers.push_back(marker.value);
+  }
+  return markers;
 }
 
 std::vector<int64_t> ExportedModel::ShapeOf(const Variable& variable) {
@@ -207,43 +298,33 @@ std::vector<std::pair<std::string, std::string>> ExportedModel::Metadata() const
       {"producer", std::string(kProducer) + kVersion},
       {"model.kind", KindName(config.model.kind)},
       {"global_step", fmt::format("{}", checkpoint.manifest().step)}};
-  if (config.model.kind == ModelKind::kFm) all.emplace_back("model.head", KeyText("model.head", config));
-  if (HasLayers(config.model)) {
-    all.emplace_back("model.activation", KeyText("model.activation", config));
-    const bool softmax = config.model.head == ModelHead::kSoftmax;
-    if (!softmax) all.emplace_back("model.head", KeyText("model.head", config));
-    const bool deep = config.model.kind == ModelKind::kWideDeep;
-    if (deep) all.emplace_back("model.combine", KeyText("model.combine", config));
+  Config effective = config;
+  effective.model.head = HeadOf(config.model);
+  const Field& head = *FindField("model.head");
+  all.emplace_back("model.head", ValueText(head, head.get(effective)));
+  for (const char* key : kRowKeys) AddKey(key, config, &all);
+  for (const char* key : kTableKeys) AddKey(key, config, &all);
+  if (const std::optional<int64_t> bits = HashBits(config.data)) {
+    all.emplace_back("data.hash_bits", fmt::format("{}", *bits));
   }
-  // How keys and numbers are made of a row, for who looks rows up in a table.
-  if (UsesTable(config)) {
-    all.emplace_back("data.train.format", KeyText("data.train.format", config));
-    const bool indexes = config.data.train.format == DataFormat::kLibsvm;
-    if (indexes) all.emplace_back("data.index_base", KeyText("data.index_base", config));
-    const std::optional<int64_t> bits = HashBits(config.data);
-    if (bits) all.emplace_back("data.hash_bits", fmt::format("{}", *bits));
-    if (config.data.by_column) {
-      all.emplace_back("columns", fmt::format("{}", CategoryColumns(config.data)));
-      all.emplace_back("data.numbers", KeyText("data.numbers", config));
-    }
-  }
+  if (config.data.by_column) all.emplace_back("columns", fmt::format("{}", CategoryColumns(config.data)));
   if (!form.classes.empty()) all.emplace_back("classes", NamesText(form.classes));
   if (!form.features.empty()) all.emplace_back("features", NamesText(form.features));
   if (!form.columns.empty()) {
     Json columns = Json::array();
-    for (const InputColumn& column : form.columns) columns.push_back(ColumnJson(column, config.data.hash));
+    for (const InputColumn& column : form.columns) {
+      columns.push_back(ColumnJson(column, HasHashedColumns(form), config.data));
+    }
     all.emplace_back("table_columns", columns.dump());
-    all.emplace_back("data.missing", KeyText("data.missing", config));
   }
   // For columns without names, it tells which columns are features.
-  if (form.features.empty() && form.label_column >= 0) {
+  if (ColumnNames(form).empty() && form.label_column >= 0) {
     all.emplace_back("label_column", fmt::format("{}", form.label_column));
   }
   if (pixels) all.emplace_back("scale", "{\"divide_by\":255}");
   if (!form.scale.shift.empty()) {
     const Json scale = {{"factor", form.scale.factor}, {"shift", form.scale.shift}};
     all.emplace_back("scale", scale.dump());
-    all.emplace_back("data.scale", KeyText("data.scale", config));
   }
   return all;
 }
@@ -260,6 +341,7 @@ void CheckMeaning(const std::string& path, const FileMeaning& saved, const Confi
   CheckCount(path, saved.form.features.size(), "names", *config.model.inputs);
   CheckCount(path, saved.form.scale.shift.size(), "a scale", *config.model.inputs);
   Config trained = saved.config;
+  trained.model.table = config.model.table;  // the shapes fit
   if (saved.any_scale && config.data.scale != FeatureScale::kNone) trained.data.scale = config.data.scale;
   CheckKeys(path, trained, config, kWords);
   if (TakesPixels(trained) != TakesPixels(config)) {

@@ -27,6 +27,11 @@ std::string NamesText(const std::vector<std::string>& names);
 // Returns the name of a column of the table; without one, its place in a row, counted from 1: "column 4".
 std::string InputName(const InputColumn& column);
 
+// Returns how the dates of a column are written, one of DateForms(); empty: it has none.
+std::string DateFormOf(const InputColumn& column, const DataConfig& data);
+// Returns what stands for a missing value of the column beside what IsMissing() knows (data.missing_values).
+std::vector<std::string> MarkersOf(const InputColumn& column, const DataConfig& data);
+
 struct ExportedModel {
   const Config& config;  // inputs and outputs are set
   const InputForm& form;

@@ -3,6 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <map>
+
+#include "base/json.h"
 #include "trainer/config/config.h"
 #include "trainer/export/export_test_util.h"
 #include "trainer/model/model.h"
@@ -20,6 +23,16 @@ Config SmallConfig() {
 }
 
 const std::string kPath = "model.safetensors";
+
+// What the files of a model say of it.
+std::map<std::string, std::string> MetadataOf(const Config& config, const InputForm& form) {
+  CheckpointDirectory directory(NewDirectory() + "/ckpt");
+  directory.Prepare();
+  CheckpointReader checkpoint(SaveSmall(&directory, SmallCheckpoint()));
+  const ExportedModel model{config, form, TakesPixels(config), checkpoint, {}};
+  const auto all = model.Metadata();
+  return {all.begin(), all.end()};
+}
 
 // The meaning of a file that a model of `config` and `form` is exported to.
 std::optional<FileMeaning> Exported(const Config& config, const InputForm& form) {
@@ -74,6 +87,105 @@ TEST_CASE("file meaning: what was exported comes back, and is the same model") {
   }
 }
 
+// A category with gaps and others, and a number whose gaps are told: five features.
+InputForm ColumnsForm(bool named) {
+  InputColumn plan, age;
+  plan.column = 3;
+  plan.is_category = plan.has_other = true;
+  plan.categories = {"", "missing"};  // the features of both are called "plan=missing"
+  age.column = 1;
+  age.fill = 1.0 / 3;
+  age.has_indicator = true;
+  if (named) plan.name = "plan", age.name = "age";
+  InputForm form;
+  form.columns = {plan, age};
+  for (const InputColumn& column : form.columns) {
+    for (const std::string& name : FeatureNamesOf(column)) form.features.push_back(name);
+  }
+  return form;
+}
+
+TEST_CASE("file meaning: how columns become features comes back, with names and without") {
+  for (const bool named : {true, false}) {
+    CAPTURE(named);
+    Config config = SmallConfig();
+    config.data.categories = {named ? "plan" : "3"};
+    config.data.missing = MissingValues::kIndicator;
+    config.data.missing_values = {"unknown"};
+    const InputForm form = ColumnsForm(named);
+    const std::optional<FileMeaning> meaning = Exported(config, form);
+    REQUIRE(meaning);
+    CHECK(meaning->form.columns == form.columns);
+    CHECK(RefusalOf(*meaning, config, form) == "");
+    Config other = config;
+    other.data.missing = MissingValues::kZero;
+    CHECK(RefusalOf(*meaning, other, form).find("data.missing = zero; must be indicator") !=
+          std::string::npos);
+    other = config;
+    other.data.categories.clear();
+    CHECK(RefusalOf(*meaning, other, form).find("data.categories = ") != std::string::npos);
+  }
+}
+
+TEST_CASE("file meaning: every kind of model has its head") {
+  Config config = SmallConfig();
+  const std::pair<ModelKind, const char*> heads[] = {
+      {ModelKind::kLinear, "linear"}, {ModelKind::kLogistic, "logistic"}, {ModelKind::kSoftmax, "softmax"}};
+  for (const auto& [kind, head] : heads) {
+    config.model.kind = kind;
+    CHECK(MetadataOf(config, InputForm()).at("model.head") == head);
+  }
+  for (const ModelKind kind : {ModelKind::kMlp, ModelKind::kFm, ModelKind::kWideDeep}) {
+    config.model.kind = kind;
+    config.model.head = ModelHead::kLinear;
+    CHECK(MetadataOf(config, InputForm()).at("model.head") == "linear");
+  }
+}
+
+TEST_CASE("file meaning: the first index of libsvm's rows is said of dense models too") {
+  Config config = SmallConfig();
+  config.data.train.format = DataFormat::kLibsvm;
+  config.data.index_base = 0;
+  for (const ModelKind kind : {ModelKind::kLogistic, ModelKind::kMlp}) {
+    config.model.kind = kind;
+    const auto said = MetadataOf(config, InputForm());
+    CHECK(said.at("data.train.format") == "libsvm");
+    CHECK(said.at("data.index_base") == "0");
+  }
+  CHECK(MetadataOf(SmallConfig(), InputForm()).count("data.index_base") == 0);
+}
+
+TEST_CASE(
+    "file meaning: of a table with hashed columns each has its kind, what fills its gaps, and its seed") {
+  Config config = SmallConfig();
+  config.model.kind = ModelKind::kLogistic;
+  config.data.hash = {"town"};
+  config.data.dates = {"since=DD.MM.YYYY"};
+  config.data.missing = MissingValues::kZero;
+  config.data.missing_values = {"town=nowhere"};
+  InputForm form;
+  form.table_columns = 4;
+  const char* const names[] = {"size", "since", "town"};
+  for (int64_t i = 0; i < 3; ++i) form.columns.emplace_back().column = i, form.columns.back().name = names[i];
+  const auto said = MetadataOf(config, form);
+  CHECK(said.at("data.hash_bits") == "18");
+  const Json columns = Json::Parse(said.at("table_columns"));
+  CHECK(columns[0] ==
+        Json({{"column", 0}, {"name", "size"}, {"kind", "number"}, {"seed", "size"}, {"missing", 0}}));
+  CHECK(columns[1].at("kind") == "date");
+  CHECK(columns[1].at("form") == "DD.MM.YYYY");
+  CHECK(columns[2] == Json({{"column", 2},
+                            {"name", "town"},
+                            {"kind", "hashed"},
+                            {"seed", "town"},
+                            {"missing_values", {"nowhere"}}}));
+  config.data.hash = {"2"};
+  form.columns[2].name.clear();
+  const Json nameless = Json::Parse(MetadataOf(config, form).at("table_columns"));
+  CHECK(nameless[2].at("kind") == "hashed");
+  CHECK(nameless[2].at("seed") == "2");
+}
+
 TEST_CASE("file meaning: another kind of scale, feature or class is refused as a checkpoint's is") {
   Config config = SmallConfig();
   config.data.scale = FeatureScale::kStandard;
@@ -82,7 +194,7 @@ TEST_CASE("file meaning: another kind of scale, feature or class is refused as a
   const auto has = [](const std::string& error, const char* text) {
     CAPTURE(error);
     CHECK(error.find(kPath + ": another model: ") == 0);
-    CHECK(error.find("or take the weights alone, as an npz file") != std::string::npos);
+    CHECK(error.find("or take the weights alone, from an npz file") != std::string::npos);
     CHECK(error.find(text) != std::string::npos);
   };
   Config other = config;

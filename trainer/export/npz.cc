@@ -9,6 +9,7 @@
 #include <cstring>
 #include <set>
 
+#include "base/json.h"
 #include "trainer/config/user_text.h"
 #include "trainer/export/exported_model.h"
 #include "trainer/export/tensor_file.h"
@@ -18,6 +19,9 @@ namespace dtrain {
 namespace {
 
 constexpr std::string_view kSuffix = ".npy";
+// Of ours: ExportedModel::Metadata() as an object of JSON, whose bytes are an array that every reader knows.
+constexpr char kMetadata[] = "metadata";
+constexpr char kBytes[] = "|u1";
 constexpr size_t kMaxHeader = 1 << 20;
 constexpr size_t kMaxDims = 32;  // numpy's limit
 
@@ -55,14 +59,15 @@ class NpzFile : public TensorFile {
   void Read(size_t index, float* out) override;
 
  private:
-  void AddArray(const std::string& name, const ZipMember& member);
-
   struct Array {
+    std::string dtype;
     ElementType type = ElementType::kFloat32;  // of a readable array
     std::string unreadable;
     bool by_columns = false;  // in Fortran's order
     std::vector<int64_t> shape;
   };
+  void AddArray(const std::string& name, const ZipMember& member);
+  bool TakeMetadata(const Array& array, ZipStream* stream);
   // Reads the header in front of the values.
   Array ReadHeader(const ZipMember& member, ZipStream* stream) const;
 
@@ -86,9 +91,23 @@ NpzFile::NpzFile(std::unique_ptr<SourceFile> file) : file_(std::move(file)) {
   }
 }
 
+// Returns whether it is an object of JSON, as ours is.
+bool NpzFile::TakeMetadata(const Array& array, ZipStream* stream) {
+  if (array.dtype != kBytes || stream->left() > kMaxDescription) return false;
+  std::string text(stream->left(), '\0');
+  stream->Read(text.data(), text.size());
+  stream->Finish();
+  Json::Problem problem;
+  const Json json = Json::ParseStrictly(text, kMaxMetadataDepth, &problem);
+  if (!json.is_object()) return false;
+  AddMetadata(json);
+  return true;
+}
+
 void NpzFile::AddArray(const std::string& name, const ZipMember& member) {
   ZipStream stream(*file_, member);
   Array array = ReadHeader(member, &stream);
+  if (name == kMetadata && TakeMetadata(array, &stream)) return;
   FileTensor tensor{name, array.shape, array.unreadable};
   const std::optional<int64_t> bytes = BytesOfShape(array.shape, BytesOf(array.type));
   if (tensor.unreadable.empty() && (!bytes || static_cast<uint64_t>(*bytes) != stream.left())) {
@@ -119,6 +138,7 @@ NpzFile::Array NpzFile::ReadHeader(const ZipMember& member, ZipStream* stream) c
   std::string_view descr = ValueOf(header, "descr");
   if (!descr.empty() && descr.front() == '\'') descr.remove_prefix(1);
   const std::string dtype(descr.substr(0, descr.find('\'')));
+  array.dtype = dtype;
   if (const std::optional<ElementType> type = FromNumpy(dtype)) {
     array.type = *type;
   } else {
@@ -160,10 +180,9 @@ struct Entry {
 };
 
 // Returns a .npy 1.0 header: magic, length, and a Python literal padded so that the values are aligned to 64.
-std::string NpyHeader(const Variable& variable) {
-  const std::vector<int64_t> shape = ExportedModel::ShapeOf(variable);
+std::string NpyHeader(const char* dtype, const std::vector<int64_t>& shape) {
   const std::string sides = fmt::format("{}{}", fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
-  std::string text = fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}), }}", sides);
+  std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", dtype, sides);
   constexpr size_t kBefore = 10;
   text.append(63 - (kBefore + text.size()) % 64, ' ');
   text += '\n';
@@ -173,11 +192,12 @@ std::string NpyHeader(const Variable& variable) {
   return header + text;
 }
 
-// The checksum is known at the end; then the local header is written again.
-Entry WriteEntry(const ExportedModel& model, const Variable& variable, OutputFile* file) {
-  const std::string header = NpyHeader(variable);
-  Entry entry{variable.name + ".npy", 0, 0, static_cast<uint64_t>(file->size())};
-  entry.size = header.size() + static_cast<uint64_t>(variable.size()) * sizeof(float);
+// An array of so many bytes, which `write(add)` gives to `add(bytes, count)`. The checksum is known at the
+// end; then the local header is written again.
+template <typename WriteValues>
+Entry WriteEntry(const std::string& name, const std::string& header, uint64_t bytes, OutputFile* file,
+                 WriteValues write) {
+  Entry entry{name + std::string(kSuffix), 0, header.size() + bytes, static_cast<uint64_t>(file->size())};
   zip::Local local;
   local.name = static_cast<uint16_t>(entry.name.size());
   local.extra = sizeof(zip::Extra64);
@@ -186,16 +206,35 @@ Entry WriteEntry(const ExportedModel& model, const Variable& variable, OutputFil
   file->Write(&local, sizeof local);
   file->Write(entry.name);
   file->Write(&extra, sizeof extra);
-  file->Write(header);
-  uLong crc = crc32_z(0, reinterpret_cast<const Bytef*>(header.data()), header.size());
-  model.ForEachBlock(variable, [&](const float* values, int64_t count) {
-    const size_t bytes = static_cast<size_t>(count) * sizeof(float);
-    crc = crc32_z(crc, reinterpret_cast<const Bytef*>(values), bytes);
-    file->Write(values, bytes);
-  });
+  uLong crc = 0;
+  const auto add = [&](const void* bytes, size_t count) {
+    crc = crc32_z(crc, static_cast<const Bytef*>(bytes), count);
+    file->Write(bytes, count);
+  };
+  add(header.data(), header.size());
+  write(add);
   local.crc = entry.crc = static_cast<uint32_t>(crc);
   file->WriteAt(static_cast<int64_t>(entry.offset), &local, sizeof local);
   return entry;
+}
+
+Entry WriteVariable(const ExportedModel& model, const Variable& variable, OutputFile* file) {
+  const uint64_t bytes = static_cast<uint64_t>(variable.size()) * sizeof(float);
+  const std::string header = NpyHeader("<f4", ExportedModel::ShapeOf(variable));
+  return WriteEntry(variable.name, header, bytes, file, [&](const auto& add) {
+    model.ForEachBlock(variable, [&](const float* values, int64_t count) {
+      add(values, static_cast<size_t>(count) * sizeof(float));
+    });
+  });
+}
+
+Entry WriteMetadata(const ExportedModel& model, OutputFile* file) {
+  Json all;
+  for (const auto& [name, text] : model.Metadata()) all[name] = text;
+  const std::string text = all.dump();
+  const std::string header = NpyHeader(kBytes, {static_cast<int64_t>(text.size())});
+  return WriteEntry(kMetadata, header, text.size(), file,
+                    [&](const auto& add) { add(text.data(), text.size()); });
 }
 
 void WriteCentral(const Entry& entry, OutputFile* file) {
@@ -220,7 +259,8 @@ std::unique_ptr<TensorFile> OpenNpz(std::unique_ptr<SourceFile> file) {
 // Sizes always have 8 bytes (zip64), so that large models need no path of their own.
 void WriteNpz(const ExportedModel& model, OutputFile* file) {
   std::vector<Entry> entries;
-  for (const Variable& variable : model.variables) entries.push_back(WriteEntry(model, variable, file));
+  for (const Variable& variable : model.variables) entries.push_back(WriteVariable(model, variable, file));
+  entries.push_back(WriteMetadata(model, file));
   zip::End64 end64;
   end64.entries = end64.entries_here = entries.size();
   end64.directory = static_cast<uint64_t>(file->size());

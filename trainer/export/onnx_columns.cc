@@ -1,5 +1,7 @@
 // AddColumns (onnx_graph.h): a table's columns as features. Texts are looked up in lists of all that is good,
 // so that no text makes an operator fail.
+#include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <utility>
 
@@ -142,7 +144,7 @@ class ColumnOperators {
     std::vector<float> numbers, all;
     for (size_t i = 0; i < column.categories.size(); ++i) {
       const std::string& category = column.categories[i];
-      const std::set<std::string> spellings = category.empty() ? missing_ : std::set{category};
+      const std::set<std::string> spellings = category.empty() ? Gaps(column) : std::set{category};
       keys.insert(keys.end(), spellings.begin(), spellings.end());
       numbers.resize(keys.size(), static_cast<float>(i));
     }
@@ -162,15 +164,35 @@ class ColumnOperators {
   void AddNumber(const InputColumn& column, const std::string& input) {
     std::string number = column.is_date ? DateOperators(&graph_).Days(input) : input;
     if (!column.fill) return features_.push_back(std::move(number));
-    const std::string gap = column.is_date ? IsGap(input) : graph_.Add("IsNaN", {input});
+    const std::string gap = column.is_date ? IsGap(column, input) : IsNumberGap(column, input);
     const std::string fill = graph_.Constant("fill", std::vector<float>{static_cast<float>(*column.fill)});
     features_.push_back(graph_.Add("Where", {gap, fill, number}));
     if (column.has_indicator) features_.push_back(graph_.Add("Cast", {gap}, {{"to", onnx::FLOAT}}));
   }
 
-  std::string IsGap(const std::string& texts) {
-    const std::string number = graph_.Lookup(texts, {missing_.begin(), missing_.end()},
-                                             std::vector<float>(missing_.size(), 1), /*other=*/0);
+  // All texts for which a value of the column is missing.
+  std::set<std::string> Gaps(const InputColumn& column) const {
+    std::set<std::string> gaps = missing_;
+    for (std::string& marker : MarkersOf(column, model_.config.data)) gaps.insert(std::move(marker));
+    return gaps;
+  }
+
+  std::string IsNumberGap(const InputColumn& column, const std::string& numbers) {
+    std::string gap = graph_.Add("IsNaN", {numbers});
+    for (const std::string& marker : MarkersOf(column, model_.config.data)) {
+      char* end = nullptr;
+      const float number = std::strtof(marker.c_str(), &end);
+      if (end == marker.c_str() || *end != '\0' || std::isnan(number)) continue;
+      const std::string value = graph_.Constant("marker", std::vector<float>{number});
+      gap = graph_.Add("Or", {gap, graph_.Add("Equal", {numbers, value})});
+    }
+    return gap;
+  }
+
+  std::string IsGap(const InputColumn& column, const std::string& texts) {
+    const std::set<std::string> gaps = Gaps(column);
+    const std::string number =
+        graph_.Lookup(texts, {gaps.begin(), gaps.end()}, std::vector<float>(gaps.size(), 1), /*other=*/0);
     return graph_.Add("Cast", {number}, {{"to", onnx::BOOL}});
   }
 

@@ -11,8 +11,6 @@
 namespace dtrain {
 namespace {
 
-constexpr size_t kMaxDepth = 16;  // two are needed
-
 bool IsSizes(const Json& list) {
   return list.is_array() && std::all_of(list.begin(), list.end(), [](const Json& size) {
            return size.is_number_unsigned() && size.get<uint64_t>() < (uint64_t{1} << 62);
@@ -42,7 +40,6 @@ class SafetensorsFile : public TensorFile {
   };
   void ReadHeader();
   Json ParseHeader(const std::string& header) const;
-  void AddMetadata(const Json& metadata);
   void AddTensors(const Json& header);
   void AddTensor(const std::string& name, const Json& entry);
   void CheckPlaces() const;
@@ -80,10 +77,11 @@ void SafetensorsFile::ReadHeader() {
 // A repeated name would hide the values of the first one.
 Json SafetensorsFile::ParseHeader(const std::string& header) const {
   Json::Problem problem;
-  Json json = Json::ParseStrictly(header, kMaxDepth, &problem);
+  Json json = Json::ParseStrictly(header, kMaxMetadataDepth, &problem);
   if (problem.kind == Json::Problem::kDepth) {
-    file_->Refuse(fmt::format(
-        "byte 8: its header is nested more than {} deep. It is damaged, or no safetensors file.", kMaxDepth));
+    file_->Refuse(
+        fmt::format("byte 8: its header is nested more than {} deep. It is damaged, or no safetensors file.",
+                    kMaxMetadataDepth));
   }
   if (problem.kind == Json::Problem::kRepeated) {
     file_->Refuse(fmt::format("{} is there twice.", Quoted(Shown(problem.text))));
@@ -102,12 +100,6 @@ void SafetensorsFile::AddTensors(const Json& header) {
     } else if (entry->is_object()) {
       AddMetadata(*entry);
     }
-  }
-}
-
-void SafetensorsFile::AddMetadata(const Json& metadata) {
-  for (const auto& [name, value] : metadata.items()) {
-    metadata_[name] = value.is_string() ? value.get<std::string>() : value.dump();
   }
 }
 

@@ -146,6 +146,12 @@ std::string FileTensor::ElementText(int64_t element) const {
   return fmt::format("{}[{}]", Shown(name), fmt::join(place, ", "));
 }
 
+void TensorFile::AddMetadata(const Json& metadata) {
+  for (const auto& [name, value] : metadata.items()) {
+    metadata_[name] = value.is_string() ? value.get<std::string>() : value.dump();
+  }
+}
+
 std::unique_ptr<TensorFile> OpenTensorFile(const std::string& path) {
   auto file = std::make_unique<SourceFile>(path);
   char magic[9] = {};

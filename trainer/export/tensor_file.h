@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/json.h"
 
 namespace dtrain {
 
@@ -68,12 +69,16 @@ class TensorFile {
   const std::vector<FileTensor>& tensors() const { return tensors_; }
   // The names of entries that are not tensors.
   const std::vector<std::string>& others() const { return others_; }
-  // The metadata of a safetensors file: texts by name; values that are not texts as JSON.
+  // The metadata of a safetensors file, or of an npz file of ours: texts by name; values that are not texts
+  // as JSON.
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   // Reads all elements of tensors()[index], row by row, into out[size()].
   virtual void Read(size_t index, float* out) = 0;
 
  protected:
+  static constexpr size_t kMaxMetadataDepth = 16;  // two are needed
+  void AddMetadata(const Json& metadata);          // an object
+
   std::vector<FileTensor> tensors_;
   std::vector<std::string> others_;
   std::map<std::string, std::string> metadata_;

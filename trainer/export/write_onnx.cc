@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -32,15 +33,27 @@ const char* OperatorOf(Activation activation) {
 }
 
 // Adds the conversion of raw inputs for the first layer, with the same roundings as dtrain: pixels in
-// float32, scales in double.
+// float32, scales in double. OpenVINO computes double as float32, and makes x * factor - shift * factor of
+// (x - shift) * factor, which leaves no digits of a large number that varies little. So the shift is
+// subtracted in two parts: its nearest float32, which costs a number near it no digits, and the rest. Between
+// them stands what changes nothing and is not folded into them, not even for NaN.
 std::string AddScale(const ExportedModel& model, std::string inputs, OnnxGraph* graph) {
   if (model.pixels) {
     return graph->Add("Mul", {inputs, graph->Constant("scale/factor", std::vector<float>{1.0f / 255})});
   }
   const FittedScale& scale = model.form.scale;
   if (scale.shift.empty()) return inputs;
+  std::vector<double> near, rest;
+  for (const double shift : scale.shift) {
+    const double rounded = static_cast<float>(shift);
+    near.push_back(std::isfinite(rounded) ? rounded : 0);
+    rest.push_back(shift - near.back());
+  }
   inputs = graph->Add("Cast", {inputs}, {{"to", onnx::DOUBLE}});
-  inputs = graph->Add("Sub", {inputs, graph->Constant("scale/shift", scale.shift)});
+  inputs = graph->Add("Sub", {inputs, graph->Constant("scale/shift", near)});
+  const std::string size = graph->Add("Abs", {inputs}), sign = graph->Add("Sign", {inputs});
+  inputs = graph->Add("Mul", {size, sign});
+  inputs = graph->Add("Sub", {inputs, graph->Constant("scale/shift_rest", rest)});
   inputs = graph->Add("Mul", {inputs, graph->Constant("scale/factor", scale.factor)});
   return graph->Add("Cast", {inputs}, {{"to", onnx::FLOAT}});
 }

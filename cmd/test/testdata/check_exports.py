@@ -18,7 +18,9 @@ def check(folder):
     with safetensors.safe_open(folder + "/model.safetensors", "numpy") as file:
         metadata = file.metadata()
     arrays = numpy.load(folder + "/model.npz")
-    assert sorted(tensors) == sorted(arrays.files), (sorted(tensors), arrays.files)
+    assert sorted([*tensors, "metadata"]) == sorted(arrays.files), (sorted(tensors), arrays.files)
+    assert json.loads(bytes(arrays["metadata"])) == metadata
+    assert {p.key: p.value for p in onnx.load(folder + "/model.onnx").metadata_props} == metadata
     for name, values in tensors.items():
         assert values.dtype == arrays[name].dtype == numpy.float32
         assert values.shape == arrays[name].shape

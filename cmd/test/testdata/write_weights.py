@@ -6,6 +6,7 @@ import safetensors.numpy
 
 folder = sys.argv[1]
 arrays = dict(numpy.load(folder + "/model.npz"))
+del arrays["metadata"]
 numpy.savez(folder + "/plain.npz", **arrays)
 numpy.savez_compressed(folder + "/deflated.npz", **arrays)
 numpy.savez(folder + "/double.npz", **{name: values.astype("f8") for name, values in arrays.items()})
