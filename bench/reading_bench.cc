@@ -252,14 +252,14 @@ std::string WordsOf(const std::string& criteo) {
   return text;
 }
 
-using MakeParser = std::unique_ptr<LineParser> (*)(const DataConfig&, std::optional<int64_t>);
+using MakeParser = std::unique_ptr<LineParser> (*)(const DataConfig&, const LineRules&);
 
 void RegisterLines(const std::string& name, DataFormat format, MakeParser make, std::string (*text_of)()) {
   benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) {
     DataConfig data;
     data.train.format = format;
     data.hash_bits = 24;
-    const std::unique_ptr<LineParser> parser = make(data, std::nullopt);
+    const std::unique_ptr<LineParser> parser = make(data, {});
     const std::string text = text_of();
     SparseLine row;
     std::optional<LineFault> fault;

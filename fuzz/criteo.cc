@@ -12,7 +12,7 @@ int FuzzOne(const uint8_t* data, size_t size) {
   config.train.format = DataFormat::kCriteo;
   config.hash_bits = 1 + static_cast<int64_t>(input.Below(40));
   const uint64_t inputs = input.Flag() ? uint64_t{1} << *config.hash_bits : 1 + input.Short();
-  ParseLines(MakeCriteoParser(config, static_cast<int64_t>(inputs)).get(), input.Rest(), inputs);
+  ParseLines(MakeCriteoParser(config, {static_cast<int64_t>(inputs)}).get(), input.Rest(), inputs);
   return 0;
 }
 

@@ -37,7 +37,7 @@ int FuzzOne(const uint8_t* data, size_t size) {
   config.index_base = input.Flag() ? 0 : 1;
   const uint64_t inputs = input.Flag() ? uint64_t{1} << 40 : 1 + input.Short();
   const std::string text = input.Rest();
-  ParseLines(MakeLineParser(config, static_cast<int64_t>(inputs)).get(), text, inputs, /*zeros=*/true);
+  ParseLines(MakeLineParser(config, {static_cast<int64_t>(inputs)}).get(), text, inputs, /*zeros=*/true);
   ReadFile(config, text, static_cast<int64_t>(inputs));
   return 0;
 }

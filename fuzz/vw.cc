@@ -15,7 +15,7 @@ int FuzzOne(const uint8_t* data, size_t size) {
     config.crosses.push_back({static_cast<char>(input.Byte()), static_cast<char>(input.Byte())});
   }
   const uint64_t inputs = input.Flag() ? uint64_t{1} << *config.hash_bits : 1 + input.Short();
-  ParseLines(MakeVwParser(config, static_cast<int64_t>(inputs)).get(), input.Rest(), inputs);
+  ParseLines(MakeVwParser(config, {static_cast<int64_t>(inputs)}).get(), input.Rest(), inputs);
   return 0;
 }
 

@@ -24,6 +24,7 @@
 #include "trainer/config/fields.h"
 #include "trainer/config/load.h"
 #include "trainer/config/user_text.h"
+#include "trainer/input/csv_field.h"
 #include "trainer/input/sources.h"
 #include "trainer/metrics/metrics.h"
 #include "trainer/model/layout.h"
@@ -350,6 +351,22 @@ std::optional<CsvColumns> HashedColumnsFor(const Config& config, const InputForm
 
 }  // namespace
 
+namespace {
+
+// Returns the first whole number from which on none is a label.
+int64_t EndOfLabels(const ModelConfig& model, const InputForm& form) {
+  if (!HasClasses(model)) return INT64_MAX;
+  int64_t end = form.classes.empty() ? ClassesOf(model) : 0;
+  for (const std::string& name : form.classes) {
+    if (const std::optional<double> number = ParseWhole(name)) {
+      end = std::max(end, static_cast<int64_t>(*number) + 1);
+    }
+  }
+  return end;
+}
+
+}  // namespace
+
 RowSpec RowSpecFor(const Config& config, const InputForm& form, const DataSourceConfig& source) {
   RowSpec spec;
   spec.data = config.data;
@@ -359,6 +376,7 @@ RowSpec RowSpecFor(const Config& config, const InputForm& form, const DataSource
   spec.form = form;
   spec.pixels = TakesPixels(config);
   spec.label = source.label;
+  spec.end_of_labels = EndOfLabels(config.model, form);
   if (!HasSparseRows(config.data)) {
     spec.data.missing = MissingValues::kError;  // what takes a gap's place is in the form
     // Other files than data.train may have another delimiter, if auto finds that.

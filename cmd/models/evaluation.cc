@@ -100,6 +100,8 @@ class SetSum {
 void Add(const SkippedRows& of_file, SkippedRows* all) {
   all->bad += of_file.bad;
   all->with_gaps += of_file.with_gaps;
+  all->unlabelled += of_file.unlabelled;
+  all->beyond += of_file.beyond;
   all->faults.insert(all->faults.end(), of_file.faults.begin(), of_file.faults.end());
   all->headers.insert(all->headers.end(), of_file.headers.begin(), of_file.headers.end());
 }

@@ -417,6 +417,50 @@ TEST_CASE("proposal: sparse rows have their format, labels, and indexes from 0 w
   CHECK(Has(UserErrorOf([&] { ProfileTable(WritePlain("rows.svm", libsvm)); }), "dtrain init"));
 }
 
+TEST_CASE("proposal: sparse rows are read as their comments and weights say, and other jobs are refused by name") {
+  const auto propose = [](const std::string& name, const std::string& text) {
+    const std::string path = WritePlain(name, text);
+    return ProposeSparseConfig(ProfileSparseRows(path), path);
+  };
+  const auto repeat = [](const std::string& rows) { return rows + rows + rows; };
+  const Proposal weighted = propose("w.svm", repeat("1:0.5 1:2 3:1\n0:2 2:1\n1 1:1\n0:1 3:2\n"));
+  CHECK(Has(weighted.yaml, "  weight: label "));
+  CHECK(Has(weighted.yaml, "kind: logistic, inputs: 3"));
+  CHECK_FALSE(Has(weighted.yaml, "bad_rows"));
+  const std::string zero = "# Column indices are zero-based\n";
+  const Proposal commented = propose("z.svm", zero + repeat("1 1:2 3:1\n0 2:1\n1 5:1\n"));
+  CHECK(Has(commented.yaml, "inputs: 6}"));
+  CHECK(Has(commented.yaml, "  index_base: 0    # as a comment of the file says\n"));
+  CHECK(Has(UserErrorOf([&] { propose("b.svm", "# one-based indexes\n1 0:1\n0 1:1\n1 0:2\n"); }), "its comment says"));
+  const Proposal some = propose("u.vw", repeat("1 |f a b\n-1 |f c d\n|f a\n1 |f c e\n"));
+  CHECK(Has(Joined(some.notes), "left out: 3 rows without a label"));
+  CHECK_FALSE(Has(some.yaml, "bad_rows"));
+  CHECK(Has(UserErrorOf([&] { propose("c.vw", repeat("1:0.5:0.2 |f a b\n2:1:0.5 |f c d\n")); }), "contextual bandits"));
+  CHECK(Has(UserErrorOf([&] { propose("m.svm", repeat("0,2 1:1.5\n1 2:3\n0,1 1:1\n")); }), "several labels"));
+  CHECK(Has(UserErrorOf([&] { propose("f.svm", repeat("1 0:3:1.5\n0 0:4:1\n")); }), "libffm"));
+}
+
+TEST_CASE("proposal: Criteo's logs are known with numbers as floats, upper case and lost tabs, and without labels refused") {
+  const std::string numbers(12, '\t'), hashes(25, '\t');
+  const auto row = [&](const std::string& label, const std::string& number, const std::string& hash) {
+    return label + number + numbers + "\t" + hash + hashes + "\n";
+  };
+  std::string good, lost;
+  for (int i = 0; i < 20; ++i) {
+    good += row(i % 2 ? "1\t" : "0\t", fmt::format("{}.0", i), fmt::format("0BADCAF{:X}", i % 7));
+    std::string line = row(i % 2 ? "1\t" : "0\t", "3", "0badcafe");
+    if (i % 5 == 0) line.erase(line.size() - 2, 1);
+    lost += line;
+  }
+  const std::string path = WritePlain("good.tsv", good), trimmed = WritePlain("lost.tsv", lost);
+  CHECK(Has(ProposeSparseConfig(ProfileSparseRows(path), path).yaml, "format: criteo"));
+  const Proposal some = ProposeSparseConfig(ProfileSparseRows(trimmed), trimmed);
+  CHECK(Has(some.yaml, "bad_rows: skip"));
+  CHECK(Has(Joined(some.notes), "a row has 39 fields; it must have 40"));
+  const std::string bare = WritePlain("bare.tsv", row("", "3", "0badcafe") + row("", "", "0badcaff"));
+  CHECK(Has(UserErrorOf([&] { ProposeSparseConfig(ProfileSparseRows(bare), bare); }), "39 fields; it must have 40"));
+}
+
 // TableDrawer: tables with all that columns and labels may be.
 class TableDrawer {
  public:

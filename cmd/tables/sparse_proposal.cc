@@ -17,15 +17,29 @@ const char* NameOf(DataFormat format) {
   return format == DataFormat::kLibsvm ? "libsvm" : format == DataFormat::kVw ? "vw" : "criteo";
 }
 
-int64_t CountBad(const SparseProfile& rows) { return rows.faults.count + rows.label.missing; }
+// Those of vw that have no label are left out in any case.
+int64_t CountBad(const SparseProfile& rows) {
+  return rows.faults.count + (rows.format == DataFormat::kVw ? 0 : rows.label.missing);
+}
+
+std::string FaultText(const SparseProfile& rows) {
+  return fmt::format("{}:{}:{}: {}", rows.faults.file, rows.faults.first.line, rows.faults.first.column,
+                     rows.faults.example);
+}
+
+// A config in which the run would refuse a comment about the indexes must not be written.
+void CheckSaidBase(const SparseProfile& rows, int64_t base) {
+  if (rows.said_base.value_or(base) == base) return;
+  throw UserError(
+      "{}: its comment says that indexes begin at {}, and an index of the data is 0, or another comment says "
+      "so. Correct the comment, or remove it.",
+      rows.path, *rows.said_base);
+}
 
 std::string BadRowsNote(const SparseProfile& rows, int64_t bad) {
   return fmt::format("{} left out (data.bad_rows: skip): without a label, or with faults{}",
                      bad == 1 ? "1 row is" : fmt::format("{} rows are", bad),
-                     rows.faults.count == 0
-                         ? ""
-                         : fmt::format(", the first at {}:{}:{}: {}", rows.faults.file, rows.faults.first.line,
-                                       rows.faults.first.column, rows.faults.example));
+                     rows.faults.count == 0 ? "" : ", the first at " + FaultText(rows));
 }
 
 }  // namespace
@@ -36,6 +50,10 @@ Proposal ProposeSparseConfig(const SparseProfile& rows, const std::string& path,
   const char* const format = NameOf(rows.format);
   const ModelPlan plan = PlanModel(rows.label);
   const int64_t good = rows.rows - rows.label.missing;
+  if (rows.faults.count > good) {
+    throw UserError("{} So it is in {} of {}.", FaultText(rows), rows.faults.count,
+                    Plural(rows.rows + rows.faults.count, "row"));
+  }
   if (good < 2) throw UserError("{}: at least 2 rows with a label are needed.", rows.path);
   if (!plan.problem.empty()) {
     throw UserError("{}: its label {}. Is it the right file?", rows.path, plan.problem);
@@ -45,7 +63,12 @@ Proposal ProposeSparseConfig(const SparseProfile& rows, const std::string& path,
         "{}: its lines are not those of {}, as in {}. One config reads both files: make them alike.",
         test.path, format, rows.path);
   }
-  const int64_t inputs = std::max(rows.inputs, test.inputs), bad = CountBad(rows) + CountBad(test);
+  const int64_t bad = CountBad(rows) + CountBad(test);
+  const int64_t base = std::min(rows.index_base, test.index_base);
+  CheckSaidBase(rows, base);
+  CheckSaidBase(test, base);
+  const int64_t inputs = std::max(rows.inputs + rows.index_base - base,
+                                  has_test ? test.inputs + test.index_base - base : 0);
   const RunPlan run = PlanRun(good, has_test, kMaxEpochs);
   const auto source = [&](const char* name, const std::string& of) {
     return fmt::format("  {}: {{format: {}, path: {}}}\n", name, format, YamlText(of));
@@ -57,9 +80,11 @@ Proposal ProposeSparseConfig(const SparseProfile& rows, const std::string& path,
   yaml += plan.Yaml("the label", libsvm ? fmt::format(", inputs: {}", inputs) : "");
   yaml += "data:\n" + source("train", path);
   if (has_test) yaml += source("test", test_path);
-  if (libsvm && std::min(rows.index_base, test.index_base) == 0) {
-    yaml += "  index_base: 0    # a feature has the index 0\n";
+  if (libsvm && base == 0) {
+    yaml += rows.said_base || test.said_base ? "  index_base: 0    # as a comment of the file says\n"
+                                             : "  index_base: 0    # a feature has the index 0\n";
   }
+  if (rows.has_weights || test.has_weights) yaml += "  weight: label    # it stands behind the label\n";
   if (plan.names) yaml += "  label_type: names    # numbers, too\n";
   yaml += run.RowsYaml(bad, plan);
   yaml += fmt::format(
@@ -71,6 +96,9 @@ Proposal ProposeSparseConfig(const SparseProfile& rows, const std::string& path,
   proposal.notes = {fmt::format("{} of {}{}", Plural(rows.rows, "row"), format,
                                 libsvm ? fmt::format(", {}", Plural(inputs, "feature")) : ""),
                     LabelNote(rows.label, plan, "the label")};
+  if (rows.format == DataFormat::kVw && rows.label.missing > 0) {
+    proposal.notes.push_back(fmt::format("left out: {} without a label", Plural(rows.label.missing, "row")));
+  }
   if (bad > 0) proposal.notes.push_back(BadRowsNote(rows, bad));
   run.AddNote(&proposal.notes);
   return proposal;

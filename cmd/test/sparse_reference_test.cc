@@ -302,7 +302,7 @@ Json RowsOf(const Config& config, const std::string& path) {
   SparseLine row;
   std::optional<LineFault> fault;
   for (std::string line; std::getline(text, line);) {
-    REQUIRE(MakeLineParser(config.data, config.model.inputs)->Parse(line, &row, &fault));
+    REQUIRE(MakeLineParser(config.data, {config.model.inputs})->Parse(line, &row, &fault));
     Json ids = Json::array();
     for (size_t i = kCriteoNumbers; i < row.ids.size(); ++i) {
       ids.push_back(static_cast<int64_t>(row.ids[i]));

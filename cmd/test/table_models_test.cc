@@ -124,14 +124,15 @@ TEST_CASE("table models: held-out rows are those of the run") {
 
 TEST_CASE("table models: rows that cannot be read, or have no label, are told with their place by eval") {
   const Trained& model = Standard();
-  WriteFile(model.Path("bad.txt"), "1 1:1\n3001:1\n1 3001:1\n");
+  WriteFile(model.Path("bad.txt"), "1 1:1\n3001:1\n1 0:1\n1 3001:1\n");
   const Done label = Run({"eval", model.checkpoints, "--data", model.Path("bad.txt")});
   CHECK(label.code == 2);
   CHECK(Contains(label.error, "bad.txt:2:1: 3001:1 stands where the label must"));
   const Done skipped = model.Predict(model.Path("bad.txt"), {"--skip-bad", "5"});
   CHECK(skipped.code == 0);
-  CHECK(Contains(skipped.error, "bad.txt:3:3: feature 3001; must be 1 to 3000"));
-  CHECK(Contains(skipped.error, "2 rows could not be read and are left out"));
+  CHECK(Contains(skipped.error, "bad.txt:3:3: feature 0; indexes begin at 1"));
+  CHECK(Contains(skipped.error, "1 row could not be read and is left out"));
+  CHECK(Contains(skipped.error, "2 features that the model has not"));
 }
 
 TEST_CASE("table models: predict takes rows with any label or none, and passes labels and tags on") {

@@ -154,6 +154,30 @@ TEST_CASE("tables: init writes the config for libsvm, vw and criteo, and labels 
   }
 }
 
+TEST_CASE("tables: init reads weights of libsvm's rows and leaves out rows of vw without a label, which are told") {
+  const std::string directory = NewDirectory();
+  std::string weighted, some;
+  for (int i = 0; i < 60; ++i) {
+    weighted += fmt::format("{}:{} {}:1 {}:0.5\n", i % 2, i % 3 + 1, 1 + i % 2, 3 + i % 4);
+    some += i % 4 == 3 ? fmt::format("|f a{}\n", i % 2) : fmt::format("{} |f a{} b\n", i % 2 ? 1 : -1, i % 2);
+  }
+  WriteFile(directory + "/w.svm", weighted);
+  WriteFile(directory + "/s.vw", some);
+  InitAndTrain(directory + "/w.svm", directory + "/w.yaml");
+  CHECK(Contains(FileContent(directory + "/w.yaml"), "  weight: label"));
+  WriteFile(directory + "/new.svm", "0 1:1 9:1\n1:3 2:1\n-1 2:1 8:1\n");
+  const Done answers = Run({"predict", directory + "/w.yaml.run", "--data", directory + "/new.svm"});
+  CHECK(answers.code == 0);
+  CHECK(std::count(answers.output.begin(), answers.output.end(), '\n') == 4);
+  CHECK(Contains(answers.error, "2 features that the model has not"));
+  const Json result = InitAndTrain(directory + "/s.vw", directory + "/s.yaml").second;
+  CHECK_FALSE(Contains(FileContent(directory + "/s.yaml"), "bad_rows"));
+  CHECK(result["workers"].at(0).at("rows_dropped") == 15);
+  CHECK(Contains(Run({"check", directory + "/s.yaml"}).error, "15 rows without a label"));
+  const Done all = Run({"predict", directory + "/s.yaml.run", "--data", directory + "/s.vw"});
+  CHECK(std::count(all.output.begin(), all.output.end(), '\n') == 61);
+}
+
 TEST_CASE("tables: decay_steps: auto is the run's updates in every mode and number of epochs") {
   const std::string directory = NewDirectory(), path = directory + "/linear.csv",
                     config = directory + "/l.yaml";

@@ -167,7 +167,7 @@ void Compare(const std::string& mode, const DataConfig& data, double tolerance) 
   std::istringstream printed(
       OutputOf(fmt::format("{} cmd/test/testdata/vw_features.py {} {} {} {}", Python(), mode, path,
                            *HashBits(data), fmt::join(data.crosses, " "))));
-  const std::unique_ptr<LineParser> parser = MakeVwParser(data, std::nullopt);
+  const std::unique_ptr<LineParser> parser = MakeVwParser(data, {});
   int64_t features = 0;
   for (const std::string& line : lines) {
     std::string theirs;

@@ -166,11 +166,11 @@ std::vector<Field> CommonDataFields() {
           .OnlyWith("data.train.format", {"csv"}),
       Row(DT_KEY(data.weight), FieldType::kColumn, kRun,
           "A column that says how much each row counts: its gradient and its loss are multiplied by it. It "
-          "is no feature.")
+          "is no feature. Of libsvm label: it stands behind the label, as in 1:0.5.")
           .Unit("a column's name, or its number")
           .Try("weight")
           .Unset("all rows count 1")
-          .OnlyWith("data.train.format", {"csv"}),
+          .OnlyWith("data.train.format", {"csv", "libsvm"}),
       Row(DT_KEY(data.class_weights), FieldType::kTexts, kRun,
           "How much the rows of each class count in training: [balanced], which is rows / (classes x rows of "
           "the class), or NAME=WEIGHT for some classes.")

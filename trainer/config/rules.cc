@@ -347,6 +347,8 @@ void Rules::CheckWeights() {
   const DataConfig& data = config_.data;
   const std::string key = WeightsKey(data);
   if (key.empty() || IsBad(key)) return;
+  RefuseIf(key == "data.weight" && data.train.format == DataFormat::kLibsvm && data.weight != "label", key,
+           "must be label for libsvm, whose rows may have their weights behind the label. Try label.");
   const bool by_format = key == "data.train.format";
   RefuseIf(config_.device.kind == DeviceKind::kCuda, "device.kind",
            by_format ? "rows of vw have weights, and GPUs compute all rows alike. Try cpu."

@@ -39,7 +39,7 @@ struct WorkerFigures {
   std::optional<StalenessSpread> staleness;  // async and ssp
   // Of data.train, as this worker has read it.
   int64_t rows_skipped = 0;       // could not be read (data.bad_rows: skip)
-  int64_t rows_dropped = 0;       // had a missing value (data.missing: drop)
+  int64_t rows_dropped = 0;       // had a missing value (data.missing: drop), or of vw no label
   int64_t unseen_categories = 0;  // texts that the fitted rows did not have
 
   double total_s() const {

@@ -3,12 +3,15 @@
 #include <emmintrin.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <utility>
 #include <vector>
 
+#include "trainer/config/user_text.h"
+#include "trainer/input/csv_field.h"
 #include "trainer/rows/hashed_feature.h"
 
 namespace dtrain {
@@ -26,8 +29,11 @@ std::string BucketText(int64_t number) {
 
 class CriteoParser : public LineParser {
  public:
-  CriteoParser(const DataConfig& data, std::optional<int64_t> inputs)
-      : mask_(LowBits(*HashBits(data))), end_(inputs ? static_cast<uint64_t>(*inputs) : UINT64_MAX) {
+  CriteoParser(const DataConfig& data, const LineRules& rules)
+      : mask_(LowBits(*HashBits(data))),
+        end_(rules.inputs ? static_cast<uint64_t>(*rules.inputs) : UINT64_MAX),
+        labels_(rules.labels),
+        width_(rules.labels ? kFeatures + 1 : 0) {
     const int64_t bits = *HashBits(data);
     for (size_t i = 1; i <= kNumbers; ++i) columns_.emplace_back(fmt::format("I{}", i), bits);
     for (int64_t i = 0; i < kCriteoCategories; ++i) {
@@ -60,8 +66,11 @@ class CriteoParser : public LineParser {
       return false;
     };
     const size_t count = FindFields(line);
-    if (count < kFeatures) return fail(line.size(), FieldsRule(count));
-    if (count > kFeatures + 1) return fail(ends_[kFeatures] + 1, FieldsRule(count));
+    if (width_ == 0 && (count == kFeatures + 1 || (count == kFeatures && !HasLostTab(line)))) width_ = count;
+    if (count != width_) {
+      const size_t wanted = width_ == 0 ? kFeatures + 1 : width_;
+      return fail(count < wanted ? line.size() : ends_[wanted - 1] + 1, FieldsRule(count, wanted, line));
+    }
     if (count > kFeatures) row->label = line.substr(0, ends_[0]);
     row->ids.resize(kFeatures);
     row->values.assign(kFeatures, 1);
@@ -73,7 +82,8 @@ class CriteoParser : public LineParser {
       if (i >= kNumbers || (text.empty() && !by_column())) {
         *id = columns_[i].NumberOf(text);
       } else if (by_column() ? !NumberItself(i, text, id, &row->values[i]) : !NumberedFeature(i, text, id)) {
-        return fail(begin, fmt::format("I{} must be a whole number. Correct it, or remove the row.", i + 1));
+        return fail(begin, fmt::format("I{} = {}; must be a whole number. Correct it, or remove the row.",
+                                       i + 1, Shown(std::string(text))));
       }
       if (*id >= end_) return fail(begin, BeyondInputsRule(*id, end_, mask_));
     }
@@ -84,6 +94,17 @@ class CriteoParser : public LineParser {
   int64_t MaxFeatures(std::string_view /*line*/) const override { return kFeatures; }
 
  private:
+  // Whether a row of 39 fields has a label and lacks the tab before its empty last field: a number stands where
+  // the first category would.
+  bool HasLostTab(std::string_view line) const {
+    std::vector<std::string_view> fields;
+    for (size_t i = 0; i < kFeatures; ++i) {
+      const size_t begin = i == 0 ? 0 : ends_[i - 1] + 1;
+      fields.push_back(line.substr(begin, ends_[i] - begin));
+    }
+    return FitsCriteo(fields, true) && !FitsCriteo(fields, false);
+  }
+
   // Fills ends_, with where the fields end. Returns how many there are, or one more than there may be if
   // there are yet more.
   size_t FindFields(std::string_view line) {
@@ -106,11 +127,17 @@ class CriteoParser : public LineParser {
     return count;
   }
 
-  static std::string FieldsRule(size_t count) {
+  std::string FieldsRule(size_t count, size_t wanted, std::string_view line) const {
+    const bool many = count == ends_.size();
+    const auto commas = static_cast<size_t>(std::count(line.begin(), line.end(), ','));
     return fmt::format(
-        "a row has {}{} fields; it must have a label, 13 numbers and 26 categories, separated by tabs. "
-        "Correct it, or remove the row.",
-        count > kFeatures + 1 ? "more than " : "", count > kFeatures + 1 ? kFeatures + 1 : count);
+        "a row has {}{} {}; it must have {}{}: {}13 numbers and 26 categories, separated by tabs. {}",
+        many ? "more than " : "", many ? count - 1 : count, count == 1 ? "field" : "fields", wanted,
+        labels_ || width_ == 0 ? "" : " as the first row", wanted > kFeatures ? "a label, " : "no label, ",
+        count == 1 && commas + 1 >= kFeatures
+            ? "For a table with commas set data.train.format: csv, and name its columns of texts in data.hash."
+        : count + 1 == wanted ? "If its last field is empty, its tab is lost: put it back, or remove the row."
+                              : "Correct it, or remove the row.");
   }
 
   bool by_column() const { return !scaled_.empty(); }
@@ -118,7 +145,15 @@ class CriteoParser : public LineParser {
   static bool ReadNumber(std::string_view text, int64_t* number) {
     const char* const end = text.data() + text.size();
     const auto result = std::from_chars(text.data(), end, *number);
-    return result.ptr == end && result.ec == std::errc();
+    return (result.ptr == end && result.ec == std::errc()) || ReadWhole(text, number);
+  }
+  // Reads other spellings of a whole number, as other programs write a column with gaps: 5.0, 5e0, +5.
+  static bool ReadWhole(std::string_view text, int64_t* number) {
+    constexpr double kEnd = 9.2e18;
+    const std::optional<double> value = ExactNumber(text);
+    if (!value || std::fabs(*value) >= kEnd || *value != std::floor(*value)) return false;
+    *number = static_cast<int64_t>(*value);
+    return true;
   }
   static bool IsTabled(int64_t number) { return number >= 0 && number < kTabled; }
 
@@ -144,6 +179,8 @@ class CriteoParser : public LineParser {
 
   const uint64_t mask_;
   const uint64_t end_;  // of the features
+  const bool labels_;
+  size_t width_;  // fields of a row; 0: the first row says it
   std::vector<HashedColumn> columns_;
   std::array<uint8_t, kTabled> places_{};                 // of a number, in features_
   std::array<std::vector<uint64_t>, kNumbers> features_;  // of each column, of its small numbers
@@ -156,8 +193,26 @@ class CriteoParser : public LineParser {
 
 }  // namespace
 
-std::unique_ptr<LineParser> MakeCriteoParser(const DataConfig& data, std::optional<int64_t> inputs) {
-  return std::make_unique<CriteoParser>(data, inputs);
+bool FitsCriteo(const std::vector<std::string_view>& fields, bool labelled) {
+  const size_t labels = labelled ? 1 : 0;
+  size_t categories = 0;
+  for (size_t i = 0; i < fields.size(); ++i) {
+    const std::string_view text = fields[i];
+    if (text.empty()) continue;
+    if (i < labels + kNumbers) {
+      const std::optional<double> number = ExactNumber(text);
+      if (!number || *number != std::floor(*number)) return false;
+      if (i < labels && *number != 0 && *number != 1) return false;
+    } else {
+      if (text.size() != 8 || text.find_first_not_of("0123456789abcdefABCDEF") != text.npos) return false;
+      ++categories;
+    }
+  }
+  return categories > 0;
+}
+
+std::unique_ptr<LineParser> MakeCriteoParser(const DataConfig& data, const LineRules& rules) {
+  return std::make_unique<CriteoParser>(data, rules);
 }
 
 }  // namespace dtrain

@@ -1,6 +1,7 @@
 // Lines of Criteo's click logs, as the Kaggle files of 2014 and the terabyte have them: a label, 13 whole
-// numbers (I1 to I13) and 26 categories (C1 to C26), separated by tabs. Any of them may be empty; a line of
-// 39 fields has no label, as in Criteo's own test file. Each of the 39 columns is one feature with value 1,
+// numbers (I1 to I13, also as 5.0) and 26 categories (C1 to C26), separated by tabs. Any of them may be empty.
+// Where labels are not needed the lines of a file may have 39 fields, all of them or none, as Criteo's own test
+// file has. Each of the 39 columns is one feature with value 1,
 // whose number is a hash of the column and a text (hashed_feature.h):
 //   - of a category the text that stands there;
 //   - of a number x above 2 its bucket, floor(log(x)^2), as ">5" for bucket 5; of any other x its digits. So
@@ -14,14 +15,19 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
+#include <string_view>
+#include <vector>
 
 #include "trainer/config/config.h"
 #include "trainer/rows/sparse_line.h"
 
 namespace dtrain {
 
-// For `inputs` see MakeLineParser().
-std::unique_ptr<LineParser> MakeCriteoParser(const DataConfig& data, std::optional<int64_t> inputs);
+std::unique_ptr<LineParser> MakeCriteoParser(const DataConfig& data, const LineRules& rules);
+
+// Whether these are fields of Criteo's own files, perhaps without those at the end: a label of 0 or 1, if there
+// is one, whole numbers, and categories as eight hexadecimal digits. Empty ones fit anywhere, but there is a
+// category.
+bool FitsCriteo(const std::vector<std::string_view>& fields, bool labelled);
 
 }  // namespace dtrain

@@ -46,6 +46,7 @@ void Pass::StepOver(int64_t count, TextMark mark, const SkippedRows& skipped) {
   skipped_.bad += skipped.bad;
   skipped_.with_gaps += skipped.with_gaps;
   skipped_.unseen += skipped.unseen;
+  skipped_.unlabelled += skipped.unlabelled;
 }
 
 RowLabels Pass::NewLabels(const LabelRules& rules, const std::vector<std::string>* train_names) const {
@@ -55,11 +56,11 @@ RowLabels Pass::NewLabels(const LabelRules& rules, const std::vector<std::string
 }
 
 void Pass::Finish(RowLabels* labels) const {
-  if (count_ == 0 && skipped_.bad + skipped_.with_gaps > 0) {
+  if (count_ == 0 && skipped_.bad + skipped_.with_gaps + skipped_.unlabelled > 0) {
     throw UserError(
-        "{}: no row is left of {}: {} cannot be read (data.bad_rows) and {} have gaps (data.missing). "
-        "Correct them, or read them otherwise.",
-        context_.first_path, key_, skipped_.bad, skipped_.with_gaps);
+        "{}: no row is left of {}: {} cannot be read (data.bad_rows), {} have gaps (data.missing) and {} no "
+        "label. Correct them, or read them otherwise.",
+        context_.first_path, key_, skipped_.bad, skipped_.with_gaps, skipped_.unlabelled);
   }
   if (count_ == 0) {
     const bool is_train = context_.train == nullptr;

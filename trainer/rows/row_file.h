@@ -29,6 +29,8 @@ struct SkippedRows {
   int64_t bad = 0;                  // could not be read (data.bad_rows: skip)
   int64_t with_gaps = 0;            // data.missing: drop
   int64_t unseen = 0;               // texts of the other rows that are no category of the training rows
+  int64_t unlabelled = 0;           // of vw
+  int64_t beyond = 0;               // features of the other rows that the model has not
   std::vector<std::string> faults;  // the first ones, with their places
   std::vector<std::string> headers{};  // lines that are the header again, the first ones, with their places
 };
@@ -171,6 +173,7 @@ struct RowSpec {
   std::vector<std::string> keep;
   // The columns of data.train, of a table with hashed ones; unset: they are those of each file.
   std::optional<CsvColumns> train_columns;
+  int64_t end_of_labels = INT64_MAX;  // of lines: a whole number from here on is no label of the model
 };
 
 // RowContext: what a file of rows is read by beside its own text. Plain data.

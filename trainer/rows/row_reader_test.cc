@@ -447,7 +447,7 @@ TEST_CASE("rows: what is behind a row that cannot be read is read, in each forma
   const std::tuple<std::string, RowSpec, const char*> files[] = {
       {"id,width,height\n1,3,1\n2,x,1\n3\n\"4\"4,3,1\n5,4,2\n", Named(), "id"},
       {json, Named(), "id"},
-      {"1 1:1\n2 10:1\n3 1\n4 1:x\n5 3:1\n", Sparse(DataFormat::kLibsvm, 9), "label"}};
+      {"1 1:1\n2 0:1\n3 1\n4 1:x\n5 3:1\n", Sparse(DataFormat::kLibsvm, 9), "label"}};
   for (auto [content, spec, keep] : files) {
     CAPTURE(content);
     spec.keep = {keep};
@@ -504,6 +504,32 @@ TEST_CASE("row reader: sparse rows come with their features, and with labels whe
   CHECK(block.AsBatch().sparse.offsets != nullptr);
   CHECK(block.AsBatch().rows == 3);
   CHECK(Begins(ErrorOf("1 1:1\n2:1\n", spec), ":2:1: 2:1 stands where the label must"));
+}
+
+TEST_CASE("row reader: features that the model has not are left out of libsvm rows and counted") {
+  RowSpec spec = Sparse(DataFormat::kLibsvm, 6);
+  for (const bool labels : {false, true}) {
+    if (labels) spec.labels = kTwoClasses;
+    RowReader rows(WritePlain("new.svm", "1 1:1 3:0.5 9:1\n-1 2:1\n1 7:0.25 9:2\n"), spec);
+    RowBlock block(spec.inputs);
+    while (rows.Next(&block)) continue;
+    CHECK(block.rows == 3);
+    CHECK(IdsOf(block, 0) == std::vector<uint64_t>{0, 2});
+    CHECK(IdsOf(block, 2).empty());
+    CHECK(rows.skipped().beyond == 3);
+  }
+}
+
+TEST_CASE("row reader: rows of vw without a label are predicted, and left out and counted where labels are asked") {
+  RowSpec spec = Sparse(DataFormat::kVw, 1 << 18);
+  const std::string text = "1 |a x\n|a y\n'tag |a z\n-1 |a x\n";
+  CHECK(ReadAll(text, spec).rows == 4);
+  spec.labels = kTwoClasses;
+  RowReader rows(WritePlain("some.vw", text), spec);
+  RowBlock block(spec.inputs);
+  while (rows.Next(&block)) continue;
+  CHECK(block.classes == std::vector<int32_t>{1, 0});
+  CHECK(rows.skipped().unlabelled == 2);
 }
 
 TEST_CASE("row reader: a tag of a vw row is its id, and its importance counts with labels alone") {

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "trainer/input/csv_field.h"
 #include "trainer/rows/criteo_line.h"
 #include "trainer/rows/libsvm_line.h"
 #include "trainer/rows/vw_line.h"
@@ -37,15 +38,24 @@ int64_t CountBlanks(std::string_view line) {
   return count;
 }
 
-std::unique_ptr<LineParser> MakeLineParser(const DataConfig& data, std::optional<int64_t> inputs,
-                                           bool labels) {
+bool IsListOfNumbers(std::string_view text) {
+  if (text.find(',') == text.npos) return false;
+  while (true) {
+    const size_t comma = std::min(text.find(','), text.size());
+    if (!ExactNumber(text.substr(0, comma))) return false;
+    if (comma == text.size()) return true;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+std::unique_ptr<LineParser> MakeLineParser(const DataConfig& data, const LineRules& rules) {
   switch (data.train.format) {
     case DataFormat::kLibsvm:
-      return MakeLibsvmParser(data, inputs, labels);
+      return MakeLibsvmParser(data, rules);
     case DataFormat::kVw:
-      return MakeVwParser(data, inputs);
+      return MakeVwParser(data, rules);
     case DataFormat::kCriteo:
-      return MakeCriteoParser(data, inputs);
+      return MakeCriteoParser(data, rules);
     default:
       break;
   }
@@ -72,6 +82,17 @@ void DropZeros(SparseLine* row) {
   row->values.resize(kept);
 }
 
+LineRules RulesOf(const RowContext& context, SkippedRows* skipped) {
+  LineRules rules;
+  if (context.inputs != 0) rules.inputs = context.inputs;
+  rules.labels = context.labels;
+  if (context.labels) rules.unlabelled = &skipped->unlabelled;
+  if (context.spec == nullptr) return rules;
+  rules.beyond = &skipped->beyond;
+  rules.end_of_labels = context.spec->end_of_labels;
+  return rules;
+}
+
 }  // namespace
 
 SparseFile::SparseFile(const DataConfig& data, const RowContext& context, std::unique_ptr<InputBytes> file,
@@ -79,8 +100,7 @@ SparseFile::SparseFile(const DataConfig& data, const RowContext& context, std::u
     : LineFile(data, std::move(file), skipped),
       inputs_(context.inputs),
       weighted_(HasRowWeights(data) && context.labels),
-      parser_(MakeLineParser(data, inputs_ != 0 ? std::optional<int64_t>(inputs_) : std::nullopt,
-                             context.labels)) {}
+      parser_(MakeLineParser(data, RulesOf(context, skipped))) {}
 
 CsvField SparseFile::label() const {
   const int64_t at = line_.label.empty() ? 0 : line_.label.data() - reader().line().data();

@@ -38,9 +38,7 @@ class SparseFile : public LineFile {
   SparseLine line_;
 };
 
-// The parser of data.train.format, for features [0, inputs); unset: of any number. A feature beyond is a
-// fault. `labels`: each row has one; else libsvm's may lack it. Lines of vw and criteo may lack it anyway.
-std::unique_ptr<LineParser> MakeLineParser(const DataConfig& data, std::optional<int64_t> inputs,
-                                           bool labels = true);
+// The parser of data.train.format.
+std::unique_ptr<LineParser> MakeLineParser(const DataConfig& data, const LineRules& rules);
 
 }  // namespace dtrain

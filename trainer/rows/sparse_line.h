@@ -17,7 +17,7 @@ namespace dtrain {
 struct SparseLine {
   std::string_view label;     // empty: it has none
   std::string_view tag;       // of vw; empty: it has none
-  double weight = 1;          // of vw
+  double weight = 1;          // of vw, and of libsvm with data.weight
   std::vector<uint64_t> ids;  // features in the order of the line, from 0; one may come twice
   std::vector<float> values;  // of each
 
@@ -35,6 +35,22 @@ struct LineFault {
   std::string rule;
 };
 
+// LineRules: what lines are read for. Plain data.
+struct LineRules {
+  // Features are [0, inputs), and one beyond is a fault; unset: of any number.
+  std::optional<int64_t> inputs{};
+  // Each row has a label. false: none is needed, and libsvm's and criteo's first row says whether the rows of
+  // the file have them.
+  bool labels = true;
+  // Where labels are not needed: a whole number from here on is none of the model's.
+  int64_t end_of_labels = INT64_MAX;
+  // If set, features beyond `inputs` are left out and counted here.
+  int64_t* beyond = nullptr;
+  // If set, rows of vw without a label, from which Vowpal Wabbit learns nothing, are no rows and are counted
+  // here.
+  int64_t* unlabelled = nullptr;
+};
+
 // LineParser: the parser of one format. Owner: a reader. Thread: one.
 class LineParser {
  public:
@@ -47,6 +63,13 @@ class LineParser {
   // Returns a number of features that the line's row does not exceed, without parsing it.
   virtual int64_t MaxFeatures(std::string_view line) const = 0;
 };
+
+// Whether a text is several numbers with commas between them.
+bool IsListOfNumbers(std::string_view text);
+
+// What a comment of libsvm's says about the first index, as scikit-learn's "Column indices are zero-based"
+// does; unset: nothing.
+std::optional<int64_t> IndexBaseOf(std::string_view line);
 
 // Returns the blanks and tabs of a line.
 int64_t CountBlanks(std::string_view line);

@@ -51,7 +51,11 @@ Line Parse(LineParser* parser, std::string_view text, SparseLine* row) {
 Line Parse(std::string_view text, const DataConfig& data, std::optional<int64_t> inputs = std::nullopt,
            bool labels = true) {
   SparseLine row;
-  return Parse(MakeLineParser(data, inputs, labels).get(), text, &row);
+  LineRules rules;
+  rules.inputs = inputs;
+  rules.labels = labels;
+  rules.end_of_labels = 2;
+  return Parse(MakeLineParser(data, rules).get(), text, &row);
 }
 
 // A line that must be a row.
@@ -62,6 +66,7 @@ Line RowOf(std::string_view text, const DataConfig& data) {
 }
 
 bool Begins(const std::string& text, const std::string& begin) { return text.find(begin) == 0; }
+bool Contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
 
 DataConfig Libsvm(int64_t base = 1) {
   DataConfig data;
@@ -132,8 +137,8 @@ TEST_CASE("libsvm: a fault tells its byte in the line, the rule and a remedy") {
       fault("1 1:1 x:3") ==
       "6: x:3 must be INDEX:VALUE, where INDEX is a whole number from 1 on. Correct it, or remove the row.");
   CHECK(fault("1:2 3:4") ==
-        "0: 1:2 stands where the label must; a row is LABEL INDEX:VALUE INDEX:VALUE. Correct it, or remove "
-        "the row.");
+        "0: 1:2 stands where the label must; a row is LABEL INDEX:VALUE INDEX:VALUE. If it is the label with "
+        "the weight of its row, set data.weight: label. Correct it, or remove the row.");
   CHECK(
       fault("1,2,3") ==
       "0: 1,2,3 is no label: a row has one. For a table with commas set data.train.format: csv. Correct it, "
@@ -146,12 +151,21 @@ TEST_CASE("libsvm: a fault tells its byte in the line, the rule and a remedy") {
   CHECK(Begins(fault("1 3:1", 0, 3), "2: feature 3; must be 0 to 2"));
   CHECK(fault("1 1:1 99999999999:1") ==
         "6: feature 99999999999; must be 1 to 4294967296 where model.inputs is not set. Correct it, or set "
-        "model.inputs.");
+        "model.inputs, or model.table: hash, which takes any index.");
   for (const char* feature : {"4294967297", "18446744073709551617"}) {
     CHECK(Begins(fault(std::string("1 ") + feature + ":1"),
                  std::string("2: feature ") + feature + "; must be 1 to 4294967296 where"));
   }
-  for (const char* value : {"nan", "inf", "-Infinity", "x", "", "1e99", "1,5", "0x10", "1:2"}) {
+  for (const char* labels : {"0,2 1:1.5 3:2", "1,2,3 1:1", "spam,ham 7:1"}) {
+    CHECK(Contains(fault(labels), " are several labels, and a row has one"));
+    CHECK_FALSE(Contains(fault(labels), "csv"));
+  }
+  // libffm's form, whatever the index base.
+  for (const char* row : {"1 0:3:1.5 1:7:2", "1 2:3:1", "0 7:12:0.25", "1 3:1 2:5:1"}) {
+    CHECK(Contains(fault(row), " is FIELD:INDEX:VALUE, libffm's form"));
+    CHECK(Contains(fault(row, 0), " is FIELD:INDEX:VALUE, libffm's form"));
+  }
+  for (const char* value : {"nan", "inf", "-Infinity", "x", "", "1e99", "1,5", "0x10", "1:x"}) {
     CAPTURE(value);
     CHECK(Begins(fault(std::string("1 2:3 11:") + value), "9: the value of feature 11 "));
   }
@@ -176,7 +190,7 @@ Features SimplyRead(std::string line, std::string* label) {
 TEST_CASE("libsvm: 20,000 random lines are read as a ten-line reader reads them") {
   std::mt19937_64 random(20260923);
   const auto below = [&](uint64_t n) { return random() % n; };
-  const auto parser = MakeLineParser(Libsvm(), 1000000000000);
+  const auto parser = MakeLineParser(Libsvm(), {1000000000000});
   SparseLine memory;
   for (int i = 0; i < 20000; ++i) {
     std::string line = std::vector<std::string>{"0", "1", "+1", "-1", "2.5", "name"}[below(6)];
@@ -215,6 +229,96 @@ TEST_CASE("libsvm: where labels are not needed a row may begin with its features
     CHECK(row.features == Features{{2, 1}, {4, 2}});
   }
   CHECK(Begins(Parse("3:x", Libsvm(), 9, /*labels=*/false).fault, "2: "));
+}
+
+TEST_CASE("libsvm: where labels are not needed, the first row says what a word is that may be a label or a feature") {
+  // Of a model with the classes 0 and 1.
+  LineRules rules;
+  rules.inputs = 9;
+  rules.labels = false;
+  rules.end_of_labels = 2;
+  const auto read = [&](std::vector<std::string> lines, int64_t base = 1) {
+    SparseLine row;
+    const auto parser = MakeLineParser(Libsvm(base), rules);
+    std::vector<Line> rows;
+    for (const std::string& line : lines) rows.push_back(Parse(parser.get(), line, &row));
+    return rows;
+  };
+  // A label with the weight of its row, which is passed over.
+  for (const char* first : {"1 2:1", "-1 2:1", "-1:0.5 2:1", "1.0:3 2:1", "spam:1 2:1", "0:0.5 2:1"}) {
+    CAPTURE(first);
+    const std::vector<Line> rows = read({first, "1:0.5 2:2", "7:1 2:2"});
+    CHECK(rows[0].features == Features{{1, 1}});
+    CHECK(rows[1].label == "1");
+    CHECK(rows[1].features == Features{{1, 2}});
+    CHECK(rows[2].features == Features{{6, 1}, {1, 2}});  // no class is 7
+  }
+  const std::vector<Line> none = read({"2:1 3:1", "1:0.5 2:2"});  // no class is 2
+  CHECK(none[1].label == "");
+  CHECK(none[1].features == Features{{0, 0.5f}, {1, 2}});
+  CHECK(none[0].features == Features{{1, 1}, {2, 1}});
+  CHECK(read({"1 2:1", "1:0.5 2:2"})[1].features == Features{{1, 2}});
+  CHECK(read({"2:1", "-1:4 2:2"})[1].features == Features{{1, 2}});
+  CHECK(read({"qid:1 2:1", "1:0.5 2:2"})[1].features.size() == 2);
+  for (const auto& [line, base] : {std::pair("1:0.5 2:2", 1), {"0:0.5 2:2", 0}, {"1:1", 0}}) {
+    CHECK(Contains(read({line}, base)[0].fault, "may be a label with the weight of its row, or the first"));
+  }
+}
+
+TEST_CASE("libsvm: with data.weight a label may have the weight of its row behind it, each row its own") {
+  DataConfig data = Libsvm();
+  data.weight = "label";
+  const auto check = [&](const char* text, const char* label, double weight) {
+    CAPTURE(text);
+    const Line row = RowOf(text, data);
+    CHECK(row.label == label);
+    CHECK(row.weight == weight);
+    CHECK(row.features == Features{{1, 3}});
+  };
+  check("1:0.5 2:3", "1", 0.5);
+  check("-1 2:3", "-1", 1);
+  check("0:0 2:3 # x", "0", 0);
+  check("spam:2e1\t2:3", "spam", 20);
+  check("2.5:4 qid:1 2:3", "2.5", 4);
+  for (const char* bad : {"1:-1 2:3", "1:x 2:3", "1: 2:3", "1:nan 2:3", "1:2:3 2:3"}) {
+    CHECK(Contains(Parse(bad, data).fault, "must be LABEL:WEIGHT, and the weight a number of at least 0"));
+  }
+}
+
+TEST_CASE("libsvm: a comment that contradicts data.index_base is a fault") {
+  const char* const zero = "# Column indices are zero-based";
+  CHECK(Parse(zero, Libsvm(1)).fault ==
+        "0: the comment says that indexes begin at 0, and data.index_base = 1: all features would be one off. "
+        "Set data.index_base to 0, or if the comment is wrong remove the line.");
+  CHECK(MakeLineParser(Libsvm(1), {})->HasRow(zero));
+  CHECK(Parse(zero, Libsvm(0)).fault == "");
+  CHECK_FALSE(MakeLineParser(Libsvm(0), {})->HasRow(zero));
+  CHECK(Contains(Parse("  # Column indices are one-based", Libsvm(0)).fault, "begin at 1"));
+  const std::pair<const char*, std::optional<int64_t>> comments[] = {
+      {"# feature IDs: 0-based", 0},       {"#INDEXES ARE 1-BASED", 1},
+      {"# zero-based labels", {}},         {"# columns, zero-based or one-based", {}},
+      {"# indexed", {}},                   {"1 1:1 # Column indices are zero-based", {}},
+      {"# index from zero, zero based", 0}};
+  for (const auto& [line, base] : comments) {
+    CAPTURE(line);
+    CHECK(IndexBaseOf(line) == base);
+  }
+}
+
+TEST_CASE("libsvm: features that a trained model has not are left out and counted") {
+  int64_t beyond = 0;
+  LineRules rules;
+  rules.inputs = 6;
+  rules.beyond = &beyond;
+  SparseLine row;
+  const auto parser = MakeLineParser(Libsvm(), rules);
+  CHECK(Parse(parser.get(), "1 1:1 7:0.5 3:2 99999999999999999999:1", &row).features ==
+        Features{{0, 1}, {2, 2}});
+  CHECK(beyond == 2);
+  CHECK(Parse(parser.get(), "1 9:1", &row).features.empty());
+  CHECK(beyond == 3);
+  CHECK(Contains(Parse(parser.get(), "1 0:1", &row).fault, "indexes begin at 1"));
+  CHECK(Contains(Parse(parser.get(), "1 9:1:2", &row).fault, "libffm"));
 }
 
 TEST_CASE("murmur3: is that of its published test vectors") {
@@ -334,21 +438,24 @@ TEST_CASE("vw: a fault tells its byte in the line, the rule and a remedy") {
   const std::pair<const char*, const char*> faults[] = {
       {"1 x y", "5: a row must have a \"|\""},
       {"1 1 0.5 |a x", "4: before the first | must be at most a label, a weight and a tag."},
+      {"1 1 0.5 'tag |a x", "4: before the first |"},
+      {"-1 2 3.5 tag|a x", "5: before the first |"},
       {"1 2 3 4 5 |a x", "8: before the first |"},
       {"1\t2 |a x", "1: label, weight and tag must be separated by blanks."},
-      {"1 abc |a x", "2: the weight must be a number. Correct it, or remove the row."},
-      {"1 -1 |a x", "2: the weight must be at least 0"},
-      {"1 |a:x y", "5: the weight of a namespace must be a number"},
-      {"1 |a: y", "5: the weight of a namespace must be a number"},
+      {"1 abc |a x", "2: the weight = abc; must be a number. Correct it, or remove the row."},
+      {"1 -1 |a x", "2: the weight = -1; must be at least 0"},
+      {"1 |a:x y", "5: the weight of a namespace = x; must be a number"},
+      {"1 |a: y", "5: the weight of a namespace is empty; must be"},
       {"1 |:2 y", "3: a namespace with a weight must have a name"},
       {"1 |a y: z", "7: a colon must have a value behind it"},
-      {"1 |a y:1x", "7: the value must be a number"},
-      {"1 |a y:1:2", "7: the value must be a number"},
-      {"1 |a y:nan", "7: the value must be a finite number"},
-      {"1 |a y:INFO", "7: the value must be a number"},
-      {"1 |a y:-", "7: the value must be a number"},
-      {"1 |a y:e5", "7: the value must be a number"},
-      {"1 |a y:1e50", "7: the value must be a number within float32"},
+      {"1 |a y:1x", "7: the value = 1x; must be a number"},
+      {"1 |a y:0x10", "7: the value = 0x10; must be a number. Correct it, or remove the row."},
+      {"1 |a y:1:2", "7: the value = 1:2; must be a number"},
+      {"1 |a y:nan", "7: the value = nan; must be a finite number"},
+      {"1 |a y:INFO", "7: the value = INFO; must be a number"},
+      {"1 |a y:-", "7: the value = -; must be a number"},
+      {"1 |a y:e5", "7: the value = e5; must be a number"},
+      {"1 |a y:1e50", "7: the value = 1e50; must be a number within float32"},
       {"1 |a:1e30 y:1e30", "10: the value times the weight of its namespace"},
       {"1 |a y\rz", "6: behind a name or a value must be a blank or a |."},
       {"|a x:1e30 |b y:1e30", "0: the product of two values"}};
@@ -356,6 +463,51 @@ TEST_CASE("vw: a fault tells its byte in the line, the rule and a remedy") {
     CAPTURE(text);
     CHECK(Begins(Parse(text, Vw({"ab"})).fault, fault));
   }
+}
+
+TEST_CASE("vw: labels of jobs that dtrain has not are refused by their kind") {
+  const std::pair<const char*, const char*> labels[] = {
+      {"1:0.5:0.2 |f x", "0: 1:0.5:0.2 is a label of contextual bandits (ACTION:COST:PROBABILITY)"},
+      {"3:0.5:0.2 1 2 |f x", "0: 3:0.5:0.2 is a label of contextual bandits"},
+      {"1:2.5 2:0.5 3:1 |f x", "0: 1:2.5 is a label of costs (CLASS:COST)"},
+      {"1:2.5 2:0.5 3:1 4:1 5:2 6:1 |f x", "0: 1:2.5 is a label of costs"},
+      {"1 2:0.5 |f x", "2: 2:0.5 is a label of costs"},
+      {"ca 185.1:0.6:0.2 |f x", "3: 185.1:0.6:0.2 is a label of contextual bandits"},
+      {"shared |f x", "0: shared begins an example of contextual bandits, of several lines"},
+      {"ccb action 0:1.0:0.5 |f x", "0: ccb begins an example"},
+      {"slates shared 0.5 |f x", "0: slates begins an example"},
+      {"1,3,7 |f x", "0: 1,3,7 are several labels"}};
+  for (const auto& [line, fault] : labels) {
+    CAPTURE(line);
+    CHECK(Begins(Parse(line, Vw()).fault, fault));
+    CHECK(Contains(Parse(line, Vw()).fault, "no model of dtrain learns"));
+  }
+  for (const char* name : {"spam |f x", "New,York |f x", "1 2 a:b|f x", "1 'a:b |f x", "sharedness |f x"}) {
+    CAPTURE(name);
+    CHECK(Parse(name, Vw()).fault == "");
+  }
+}
+
+TEST_CASE("vw: a row without a label is no row where labels are wanted, and is counted") {
+  int64_t unlabelled = 0;
+  LineRules rules;
+  rules.unlabelled = &unlabelled;
+  SparseLine row;
+  const auto parser = MakeLineParser(Vw(), rules);
+  const char* const without[] = {"|a x", " | x", "'tag |a x", "1|a x", "tag|a x", "'1|a x", "  ' |a x"};
+  for (const char* line : without) {
+    CAPTURE(line);
+    CHECK_FALSE(parser->HasRow(line));
+    CHECK(Parse(parser.get(), line, &row).fault == "");
+  }
+  CHECK(unlabelled == std::size(without));
+  for (const char* line : {"1 |a x", "1 'tag |a x", "1 2 tag|a x", "'a 'b |a x", "no bar", "1 tag|a x"}) {
+    CAPTURE(line);
+    CHECK(parser->HasRow(line));
+  }
+  CHECK(Parse(parser.get(), "1 'tag |a x", &row).label == "1");
+  CHECK_FALSE(parser->HasRow("  "));
+  CHECK(unlabelled == std::size(without));
 }
 
 TEST_CASE("vw: a number beyond model.inputs is a fault, also of a pair") {
@@ -440,28 +592,79 @@ TEST_CASE("criteo: data.hash_bits says how many low bits of a number count, 18 i
   for (size_t i = 0; i < 39; ++i) CHECK(low.features[i].first == (whole.features[i].first & LowBits(18)));
 }
 
-TEST_CASE("criteo: a line without its label field, or with an empty one, has no label") {
-  const Line empty = RowOf(LineOf({"", "5"}), Criteo()), none = RowOf(LineOf({"5"}, 39), Criteo());
+TEST_CASE("criteo: a line without its label field, where labels are not needed, or with an empty one has none") {
+  const Line empty = RowOf(LineOf({"", "5"}), Criteo()),
+             none = Parse(LineOf({"5"}, 39), Criteo(), std::nullopt, /*labels=*/false);
   CHECK(empty.label.empty());
+  CHECK(none.is_row);
   CHECK(none.label.empty());
   CHECK(none.features == empty.features);
+}
+
+TEST_CASE("criteo: all rows of a file have a label or none has, so that no row that lost a tab is shifted") {
+  const std::string labelled = LineOf({"1", "5"}), bare = LineOf({"5"}, 39);
+  const std::string trimmed = labelled.substr(0, labelled.size() - 1);  // its last field is empty
+  CHECK(Parse(trimmed, Criteo()).fault ==
+        std::to_string(trimmed.size()) +
+            ": a row has 39 fields; it must have 40: a label, 13 numbers and 26 categories, separated by tabs. "
+            "If its last field is empty, its tab is lost: put it back, or remove the row.");
+  LineRules rules;
+  rules.labels = false;
+  SparseLine row;
+  const auto with = MakeLineParser(Criteo(), rules);
+  CHECK(Parse(with.get(), labelled, &row).label == "1");
+  CHECK(Contains(Parse(with.get(), trimmed, &row).fault, "a row has 39 fields; it must have 40 as the first row"));
+  CHECK(Parse(with.get(), labelled, &row).is_row);
+  // Also where the first row has lost it, if a number stands where the first category would.
+  std::vector<std::string> fields = {"1", "5", "7"};
+  fields.resize(13);
+  fields.insert(fields.end(), {"42", "0badcafe"});
+  const std::string whole = LineOf(fields);
+  const auto first = MakeLineParser(Criteo(), rules);
+  CHECK(Contains(Parse(first.get(), whole.substr(0, whole.size() - 1), &row).fault,
+                 "a row has 39 fields; it must have 40: a label"));
+  CHECK(Parse(first.get(), whole, &row).is_row);
+  const auto without = MakeLineParser(Criteo(), rules);
+  CHECK(Parse(without.get(), bare, &row).is_row);
+  CHECK(Begins(Parse(without.get(), labelled, &row).fault,
+               "41: a row has 40 fields; it must have 39 as the first row: no label, 13 numbers"));
+}
+
+TEST_CASE("criteo: whole numbers are read in the spellings of other programs") {
+  for (const char* five : {"5.0", "+5", "5e0", "5.", "0.5e1", "005"}) {
+    CAPTURE(five);
+    CHECK(RowOf(LineOf({"1", five}), Criteo()).features[0].first == Number("I1", ">2"));
+  }
+  CHECK(RowOf(LineOf({"1", "-2.0"}), Criteo()).features[0].first == Number("I1", "-2"));
+  CHECK(RowOf(LineOf({"1", "5000.0"}), Criteo(10, true)).features[0].second == std::log1p(5000.0f));
+}
+
+TEST_CASE("criteo: a table with commas is named") {
+  std::string commas = LineOf({"1", "5"});
+  std::replace(commas.begin(), commas.end(), '\t', ',');
+  for (const std::string& line : {commas, commas.substr(1), "label," + commas}) {
+    CHECK(Contains(Parse(line, Criteo()).fault, "a row has 1 field; it must have 40"));
+    CHECK(Contains(Parse(line, Criteo()).fault, "data.train.format: csv, and name its columns of texts in data.hash"));
+  }
 }
 
 TEST_CASE("criteo: a fault tells its byte in the line, the rule and a remedy") {
   const auto fault = [](const std::string& line, std::optional<int64_t> inputs = std::nullopt) {
     return Parse(line, Criteo(), inputs).fault;
   };
-  CHECK(
-      Begins(fault("1\t2\t3"), "5: a row has 3 fields; it must have a label, 13 numbers and 26 categories"));
+  CHECK(Begins(fault("1\t2\t3"),
+               "5: a row has 3 fields; it must have 40: a label, 13 numbers and 26 categories"));
   CHECK(Begins(fault(LineOf({"1"}, 41)), "41: a row has more than 40 fields;"));
   CHECK(Begins(fault(LineOf({"1"}, 400)), "41: a row has more than 40 fields;"));
-  CHECK(fault(LineOf({"1", "", "x"})) == "3: I2 must be a whole number. Correct it, or remove the row.");
-  for (const char* text : {"1.0", " 1", "+1", "1e3", "9223372036854775808", "-"}) {
-    CHECK(Begins(fault(LineOf({"1", text})), "2: I1 must be a whole number"));
+  CHECK(fault(LineOf({"1", "", "x"})) ==
+        "3: I2 = x; must be a whole number. Correct it, or remove the row.");
+  for (const char* text : {"1.5", " 1", "nan", "1e30", "9223372036854775808", "-"}) {
+    CHECK(Begins(fault(LineOf({"1", text})), "2: I1 = "));
+    CHECK(Contains(fault(LineOf({"1", text})), "; must be a whole number"));
   }
   CHECK(Begins(fault(LineOf({"1", "5"}), 1), "2: the feature's hash "));
   CHECK(Parse(LineOf({"1", "x"}), Criteo(10, /*by_column=*/true)).fault ==
-        "2: I1 must be a whole number. Correct it, or remove the row.");
+        "2: I1 = x; must be a whole number. Correct it, or remove the row.");
 }
 
 TEST_CASE("criteo: with columns apart a category has features of its column alone, and a number is itself") {

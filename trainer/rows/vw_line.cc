@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/printable.h"
+#include "trainer/config/user_text.h"
 #include "trainer/input/csv_reader.h"
 #include "trainer/rows/hashed_feature.h"
 
@@ -66,8 +67,10 @@ bool BeginsAsNumber(std::string_view text) {
 
 class VwParser : public LineParser {
  public:
-  VwParser(const DataConfig& data, std::optional<int64_t> inputs)
-      : mask_(LowBits(*HashBits(data))), end_(inputs ? static_cast<uint64_t>(*inputs) : UINT64_MAX) {
+  VwParser(const DataConfig& data, const LineRules& rules)
+      : mask_(LowBits(*HashBits(data))),
+        end_(rules.inputs ? static_cast<uint64_t>(*rules.inputs) : UINT64_MAX),
+        unlabelled_(rules.unlabelled) {
     slots_.fill(kNoSlot);
     std::vector<std::string> crosses = data.crosses;
     std::sort(crosses.begin(), crosses.end());
@@ -84,11 +87,15 @@ class VwParser : public LineParser {
     fault_ = fault;
     const size_t bar = line.find('|');
     if (bar == line.npos) {
-      if (!HasRow(line)) return false;
+      if (line.find_first_not_of(' ') == line.npos) return false;
       return Fail(line.data() + line.size(),
                   R"(a row must have a "|" before its features. For none write "1 |".)");
     }
     if (!ReadHead(line.substr(0, bar))) return false;
+    if (row->label.empty() && unlabelled_ != nullptr) {
+      ++*unlabelled_;
+      return false;
+    }
     at_ = line.data() + bar;
     const char* const end = line.data() + line.size();
     while (at_ < end) {
@@ -97,7 +104,17 @@ class VwParser : public LineParser {
     return AddCrosses(line.data() + bar);
   }
 
-  bool HasRow(std::string_view line) const override { return line.find_first_not_of(' ') != line.npos; }
+  bool HasRow(std::string_view line) const override {
+    const size_t first = line.find_first_not_of(' ');
+    if (first == line.npos) return false;
+    const size_t bar = line.find('|');
+    if (unlabelled_ == nullptr || bar == line.npos) return true;
+    if (first == bar) return false;
+    // A single word is a label, unless it is a tag.
+    const size_t behind = line.find(' ', first);
+    if (behind > bar) return false;
+    return line[first] != '\'' || line.find_first_not_of(' ', behind) < bar;
+  }
   // A blank is before each feature that is not a cross.
   int64_t MaxFeatures(std::string_view line) const override {
     return patterns_.empty() ? CountBlanks(line) : static_cast<int64_t>(kMaxVwFeatures);
@@ -164,7 +181,10 @@ class VwParser : public LineParser {
     std::array<std::string_view, 4> words;
     size_t count = 0;
     for (size_t at = 0; (at = head.find_first_not_of(' ', at)) != head.npos;) {
-      if (count == words.size()) return Fail(head.data() + at, kHeadRule);
+      if (count == words.size()) {
+        const std::string other = OtherLabelRule(words[0]);
+        return other.empty() ? Fail(head.data() + at, kHeadRule) : Fail(words[0].data(), other);
+      }
       const size_t end = std::min(head.find(' ', at), head.size());
       words[count++] = head.substr(at, end - at);
       at = end;
@@ -173,15 +193,37 @@ class VwParser : public LineParser {
       row_->tag = words[--count];
       if (row_->tag.front() == '\'') row_->tag.remove_prefix(1);
     }
+    for (size_t i = 0; i < count; ++i) {
+      if (words[i].size() < 3) continue;  // as most labels
+      const std::string other = OtherLabelRule(words[i]);
+      if (!other.empty()) return Fail(words[i].data(), other);
+    }
     if (count > 2) return Fail(words[2].data(), kHeadRule);
     if (count > 0) row_->label = words[0];
     return count < 2 || ReadWeight(words[1]);
   }
 
+  // What is wrong with a label of a job of Vowpal Wabbit's that dtrain has not; empty: it is none.
+  static std::string OtherLabelRule(std::string_view word) {
+    constexpr std::string_view kJobs[] = {"shared", "ccb", "slates"};
+    const auto colons = std::count(word.begin(), word.end(), ':');
+    const bool job = std::find(std::begin(kJobs), std::end(kJobs), word) != std::end(kJobs);
+    const char* const what = job           ? "begins an example of contextual bandits, of several lines"
+                             : colons == 1 ? "is a label of costs (CLASS:COST)"
+                             : colons > 1  ? "is a label of contextual bandits (ACTION:COST:PROBABILITY)"
+                                           : "are several labels";
+    if (!job && colons == 0 && !IsListOfNumbers(word)) return "";
+    return fmt::format(
+        "{} {}, which no model of dtrain learns: a row has one label, a number or a name. Write that in its "
+        "place.",
+        Shown(std::string(word)), what);
+  }
+
   bool ReadWeight(std::string_view text) {
     float weight = 0;
     if (!ReadNumber(text, "the weight", &weight)) return false;
-    if (weight < 0) return Fail(text.data(), fmt::format("the weight must be at least 0{}", kRemedy));
+    if (weight < 0)
+      return Fail(text.data(), fmt::format("the weight = {}; must be at least 0{}", text, kRemedy));
     row_->weight = weight;
     return true;
   }
@@ -189,7 +231,11 @@ class VwParser : public LineParser {
   bool ReadNumber(std::string_view text, const char* title, float* number) {
     const NumberText state = ParseNumber(text, number);
     if (state == NumberText::kGood) return true;
-    return Fail(text.data(), fmt::format("{} {}{}", title, NumberRule(state), kRemedy));
+    return Fail(text.data(), NumberFault(title, text, state));
+  }
+  static std::string NumberFault(const char* title, std::string_view text, NumberText state) {
+    const std::string shown = text.empty() ? "is empty" : "= " + Shown(std::string(text));
+    return fmt::format("{} {}; {}{}", title, shown, NumberRule(state), kRemedy);
   }
 
   // Reads from a bar to the next.
@@ -262,7 +308,7 @@ class VwParser : public LineParser {
     if (text.empty())
       return Fail(text.data(), "a colon must have a value behind it. Write name:1, or the name alone.");
     if (BeginsAsNumber(text))
-      return Fail(text.data(), fmt::format("the value {}{}", NumberRule(state), kRemedy));
+      return Fail(text.data(), NumberFault("the value", text, state));
     while (at_ < End() && !EndsWord(*at_)) ++at_;
     const std::string_view word(text.data(), static_cast<size_t>(at_ - text.data()));
     return Add(begin, HashName(word, HashName(name, space_)), 1);
@@ -330,6 +376,7 @@ class VwParser : public LineParser {
 
   const uint64_t mask_;
   const uint64_t end_;                 // of the features
+  int64_t* const unlabelled_;          // LineRules
   std::vector<std::string> patterns_;  // of two letters; kAnyLetter stands for all
   bool has_any_ = false;
   std::vector<std::pair<unsigned char, unsigned char>> crosses_;
@@ -380,8 +427,8 @@ void EraseLettersOf(std::string_view line, std::set<char>* letters) {
   }
 }
 
-std::unique_ptr<LineParser> MakeVwParser(const DataConfig& data, std::optional<int64_t> inputs) {
-  return std::make_unique<VwParser>(data, inputs);
+std::unique_ptr<LineParser> MakeVwParser(const DataConfig& data, const LineRules& rules) {
+  return std::make_unique<VwParser>(data, rules);
 }
 
 }  // namespace dtrain

@@ -18,7 +18,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string_view>
 
@@ -27,8 +26,8 @@
 
 namespace dtrain {
 
-// Throws UserError if data.crosses has other than pairs of letters. For `inputs` see MakeLineParser().
-std::unique_ptr<LineParser> MakeVwParser(const DataConfig& data, std::optional<int64_t> inputs);
+// Throws UserError if data.crosses has other than pairs of letters.
+std::unique_ptr<LineParser> MakeVwParser(const DataConfig& data, const LineRules& rules);
 
 // Returns the letters that data.crosses names.
 std::set<char> CrossedLetters(const DataConfig& data);

@@ -136,7 +136,8 @@ std::string Describe(const CacheFile& file, const PassFacts& facts) {
                {"features", facts.fingerprint.features},
                {"bad", facts.skipped.bad},
                {"with_gaps", facts.skipped.with_gaps},
-               {"unseen", facts.skipped.unseen}};
+               {"unseen", facts.skipped.unseen},
+               {"unlabelled", facts.skipped.unlabelled}};
   text["faults"] = Json(facts.skipped.faults);
   text["class_names"] = Json(facts.class_names);
   text["class_rows"] = Json(facts.class_rows);
@@ -156,7 +157,7 @@ std::optional<PassFacts> FactsIn(const CacheFile& file, std::string_view text) {
       facts.class_rows.push_back(one.is_number_integer() ? one.get<int64_t>() : 0);
   }
   facts.skipped = {WholeIn(described, "bad"), WholeIn(described, "with_gaps"), WholeIn(described, "unseen"),
-                   TextsIn(described, "faults")};
+                   WholeIn(described, "unlabelled"), 0, TextsIn(described, "faults")};
   facts.fingerprint = {facts.rows, static_cast<uint32_t>(WholeIn(described, "labels_crc")),
                        static_cast<uint64_t>(WholeIn(described, "features"))};
   return facts;

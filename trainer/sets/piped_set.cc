@@ -291,6 +291,7 @@ class PipeBatches : public BatchSource {
     skipped->bad += now.bad - in_head_.bad;
     skipped->with_gaps += now.with_gaps - in_head_.with_gaps;
     skipped->unseen += now.unseen - in_head_.unseen;
+    skipped->unlabelled += now.unlabelled - in_head_.unlabelled;
     skipped->faults.insert(skipped->faults.end(),
                            now.faults.begin() + static_cast<std::ptrdiff_t>(in_head_.faults.size()),
                            now.faults.end());

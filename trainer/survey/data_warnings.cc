@@ -206,6 +206,12 @@ std::string SkippedText(const std::string& section, const SkippedRows& skipped) 
         fmt::format("{} with a missing value (data.missing: drop)", Plural(skipped.with_gaps, "row")));
   }
   if (!skipped.headers.empty()) parts.push_back(fmt::format("{}", fmt::join(skipped.headers, ", ")));
+  if (skipped.unlabelled > 0) {
+    parts.push_back(fmt::format("{} without a label", Plural(skipped.unlabelled, "row")));
+  }
+  if (skipped.beyond > 0) {
+    parts.push_back(fmt::format("{} that the model has not", Plural(skipped.beyond, "feature")));
+  }
   std::string text;
   if (!parts.empty()) text = fmt::format("{}: left out: {}", section, fmt::join(parts, "; "));
   if (skipped.unseen == 0) return text;

@@ -16,6 +16,7 @@
 #include "trainer/input/iso_date.h"
 #include "trainer/input/sources.h"
 #include "trainer/rows/csv_columns.h"
+#include "trainer/rows/criteo_line.h"
 #include "trainer/rows/sparse_file.h"
 
 namespace dtrain {
@@ -204,14 +205,23 @@ void ReadRows(CsvReader* rows, bool is_read, const std::vector<std::string>& nam
   table->empty_lines.count += rows->empty_lines();
 }
 
-// A label and INDEX:VALUE.
+// Whether a text is numbers with this character between them, `least` of them at least.
+bool AreNumbers(std::string_view text, char between, size_t least) {
+  for (size_t count = 1;; ++count) {
+    const size_t end = std::min(text.find(between), text.size());
+    if (!ExactNumber(text.substr(0, end))) return false;
+    if (end == text.size()) return count >= least;
+    text.remove_prefix(end + 1);
+  }
+}
+
+// A number, or what the parsers refuse by its name or ask about: several labels, costs, a weight.
+bool LooksLikeLabel(std::string_view text) { return AreNumbers(text, ',', 1) || AreNumbers(text, ':', 1); }
+
+// A label and INDEX:VALUE, or FIELD:INDEX:VALUE, which is refused by its name.
 bool LooksLikeLibsvm(const std::vector<CsvField>& words) {
-  const auto is_feature = [](const CsvField& word) {
-    const size_t colon = word.text.find(':');
-    return colon != word.text.npos && ExactNumber(word.text.substr(0, colon)) &&
-           ExactNumber(word.text.substr(colon + 1));
-  };
-  return words.size() > 1 && ExactNumber(words[0].text) &&
+  const auto is_feature = [](const CsvField& word) { return AreNumbers(word.text, ':', 2); };
+  return words.size() > 1 && LooksLikeLabel(words[0].text) &&
          std::all_of(words.begin() + 1, words.end(), is_feature);
 }
 
@@ -222,22 +232,18 @@ bool LooksLikeVw(const std::vector<CsvField>& words) {
       return !word.text.empty() && word.text.front() == '|' && (word.text.size() == 1) == alone;
     });
   };
-  return words.size() > 2 && ExactNumber(words[0].text) &&
+  return words.size() > 2 && LooksLikeLabel(words[0].text) &&
          words.back().text.find('|') == std::string_view::npos &&
          (bars(true) == 1 || (bars(true) == 0 && bars(false) > 0));
 }
 
-// A label of 0 or 1, 13 whole numbers and 26 hashes.
+// What lacks the label, or the tab before an empty last field, is told by the parser.
 bool LooksLikeCriteo(const std::vector<CsvField>& fields) {
-  constexpr size_t kNumbers = static_cast<size_t>(kCriteoNumbers);
-  if (fields.size() != 1 + kNumbers + static_cast<size_t>(kCriteoCategories)) return false;
-  if (fields[0].text != "0" && fields[0].text != "1") return false;
-  for (size_t i = 1; i < fields.size(); ++i) {
-    const std::string_view text = fields[i].text;
-    const bool hash = text.size() == 8 && text.find_first_not_of("0123456789abcdef") == text.npos;
-    if (!text.empty() && !(i <= kNumbers ? ParseWhole(text).has_value() : hash)) return false;
-  }
-  return true;
+  constexpr size_t kFields = static_cast<size_t>(1 + kCriteoNumbers + kCriteoCategories);
+  std::vector<std::string_view> texts;
+  for (const CsvField& field : fields) texts.push_back(field.text);
+  if (texts.size() == kFields) return FitsCriteo(texts, true);
+  return texts.size() + 1 == kFields && (FitsCriteo(texts, true) || FitsCriteo(texts, false));
 }
 
 // Sparse rows are no table: they have no columns that could be described.
@@ -252,7 +258,8 @@ DataFormat SparseFormatOf(CsvReader* rows) {
     if (words.empty() || words[0].text.front() == '#') continue;
     ++lines;
     libsvm += LooksLikeLibsvm(words) ? 1 : 0;
-    vw += LooksLikeVw(words) ? 1 : 0;
+    // Among rows of vw some may have no label.
+    vw += LooksLikeVw(words) || (vw > 0 && words[0].text.front() == '|') ? 1 : 0;
   }
   if (lines > 0 && libsvm == lines) return DataFormat::kLibsvm;
   if (lines > 0 && vw == lines) return DataFormat::kVw;
@@ -293,11 +300,15 @@ class TableReader {
  private:
   // Finds how the table is written, from its first lines.
   void Look(CsvReader* rows) {
-    if (const DataFormat format = SparseFormatOf(rows);
-        format == DataFormat::kLibsvm || format == DataFormat::kVw) {
+    if (const DataFormat format = SparseFormatOf(rows); format != DataFormat::kNone) {
+      const bool pipe = IsPipe(files_[0]);
       throw UserError(
-          "{}: its lines look like those of {} and not like a table. dtrain init {} writes a config for them.",
-          table_.path, format == DataFormat::kLibsvm ? "libsvm" : "Vowpal Wabbit", table_.path);
+          "{}: its lines look like those of {} and not like a table. {}dtrain init {} writes a config for them.",
+          table_.path,
+          format == DataFormat::kLibsvm ? "libsvm"
+          : format == DataFormat::kVw   ? "Vowpal Wabbit"
+                                        : "Criteo's logs",
+          pipe ? "Save them to a file: " : "", pipe ? "FILE" : table_.path);
     }
     const bool arff = FindArff(rows, &names_, &table_);
     if (arff) rows->Begin(Dialect());
@@ -403,20 +414,30 @@ SparseProfile ProfileSparseRows(const std::string& path) {
   DataConfig data;
   data.train.format = profile.format;
   data.index_base = 0;
-  const std::unique_ptr<LineParser> parser = MakeLineParser(data, std::nullopt);
+  const bool libsvm = profile.format == DataFormat::kLibsvm;
+  if (libsvm) data.weight = "label";
+  const std::unique_ptr<LineParser> parser = MakeLineParser(data, {});
   ColumnBuilder label(kMaxDistinct, Decimal::kPoint);
   SparseLine row;
   uint64_t first = 1, end = 0;
   for (const std::string& file : files) {
     LineReader lines(OpenInput(file, kKey));
     while (lines.Next()) {
+      const std::string_view line = lines.line();
+      if (const std::optional<int64_t> said = libsvm ? IndexBaseOf(line) : std::nullopt) {
+        profile.said_base = said;
+        continue;
+      }
       std::optional<LineFault> fault;
-      if (!parser->Parse(lines.line(), &row, &fault)) {
+      if (!parser->Parse(line, &row, &fault)) {
         if (fault) profile.faults.Add({lines.number(), static_cast<int64_t>(fault->at) + 1}, fault->rule);
+        if (fault && profile.faults.count == 1) profile.faults.example = fault->rule;  // in full
         continue;
       }
       ++profile.rows;
       label.Add({row.label, {lines.number(), 1}});
+      const size_t behind = static_cast<size_t>(row.label.data() - line.data()) + row.label.size();
+      if (libsvm && behind < line.size() && line[behind] == ':') profile.has_weights = true;
       for (const uint64_t id : row.ids) {
         first = std::min(first, id);
         end = std::max(end, id + 1);
@@ -425,8 +446,8 @@ SparseProfile ProfileSparseRows(const std::string& path) {
     profile.faults.EndFile(file);
   }
   profile.label = label.Finish("the label");
-  if (profile.format != DataFormat::kLibsvm) return profile;
-  profile.index_base = static_cast<int64_t>(first);
+  if (!libsvm) return profile;
+  profile.index_base = std::min(static_cast<int64_t>(first), profile.said_base.value_or(1));
   profile.inputs = std::max<int64_t>(1, static_cast<int64_t>(end) - profile.index_base);
   return profile;
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -43,7 +44,9 @@ struct SparseProfile {
   DataFormat format = DataFormat::kNone;  // libsvm, vw or criteo; kNone: it is none of them
   int64_t rows = 0;                       // that can be read, with or without a label
   int64_t inputs = 1;                     // of libsvm: the largest index, and one more if they begin at 0
-  int64_t index_base = 1;                 // of libsvm
+  int64_t index_base = 1;                 // of libsvm: as a comment says, or as there is an index 0
+  std::optional<int64_t> said_base;       // by a comment
+  bool has_weights = false;               // of libsvm: behind some label stands the weight of its row
   Faults faults;                          // of rows that cannot be read
   ColumnProfile label;
 };

@@ -504,7 +504,7 @@ void Worker::SayDone() {
   WorkerFigures own = FiguresOf(times_, exchanges_.staleness());
   const SkippedRows skipped = data_.Skipped();
   own.rows_skipped = skipped.bad;
-  own.rows_dropped = skipped.with_gaps;
+  own.rows_dropped = skipped.with_gaps + skipped.unlabelled;
   own.unseen_categories = skipped.unseen;
   const std::string figures = FiguresToJson(own);
   for (size_t ps = peers_.size(); ps-- > 0;) {

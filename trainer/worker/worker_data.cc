@@ -119,6 +119,7 @@ SkippedRows WorkerData::Skipped() {
   all.bad += later.bad;
   all.with_gaps += later.with_gaps;
   all.unseen += later.unseen;
+  all.unlabelled += later.unlabelled;
   return all;
 }
 
