@@ -88,8 +88,8 @@ std::string Aligned(const std::vector<Line>& lines) {
 std::string FaultLine(const TableProfile& table, const Faults& faults, const std::string& what,
                       const std::string& rule, const std::string& counted) {
   if (faults.count == 0) return "";
-  return fmt::format("  {}:{}:{}: {}; {} ({})\n", faults.file.empty() ? table.path : faults.file, faults.first.line, faults.first.column, what,
-                     rule, Plural(faults.count, counted));
+  return fmt::format("  {}:{}:{}: {}; {} ({})\n", faults.file.empty() ? table.path : faults.file,
+                     faults.first.line, faults.first.column, what, rule, Plural(faults.count, counted));
 }
 
 std::string ColumnFaults(const TableProfile& table, size_t column) {
@@ -130,11 +130,11 @@ DelimiterNames NamesOf(char delimiter) {
 }
 
 std::string ColumnsText(const TableProfile& table) {
-  std::string text = fmt::format(
-      "{}: {} of {}, separated by {}; {}\n\n", table.path, Plural(table.rows, "row"),
-      Plural(static_cast<int64_t>(table.columns.size()), "column"), NamesOf(table.delimiter).many,
-      table.has_names() ? "the first line names the columns"
-                        : "no line names the columns: they are called by their numbers, from 0");
+  std::string text =
+      fmt::format("{}: {} of {}, separated by {}; {}\n\n", table.path, Plural(table.rows, "row"),
+                  Plural(static_cast<int64_t>(table.columns.size()), "column"), NamesOf(table.delimiter).many,
+                  table.has_names() ? "the first line names the columns"
+                                    : "no line names the columns: they are called by their numbers, from 0");
   std::vector<Line> lines{{"column", "type", "missing", "distinct", "values"}};
   for (size_t i = 0; i < table.columns.size(); ++i) lines.push_back(ColumnLine(table, i));
   return text + Aligned(lines);
@@ -156,7 +156,8 @@ std::string HeaderDoubts(const TableProfile& table) {
   std::string text = FaultLine(table, table.headers, "the header again", "such a line is no row", "line");
   if (table.arff) {
     text +=
-        "  it is ARFF (Weka): rows are read from behind @DATA on, and columns are called by their numbers, from "
+        "  it is ARFF (Weka): rows are read from behind @DATA on, and columns are called by their numbers, "
+        "from "
         "0\n";
   }
   if (table.names_rows) {

@@ -69,8 +69,8 @@ void CheckRows(const TableProfile& table) {
   }
   if (left_out * 2 <= all) return;
   const std::string faults = FaultsText(table);
-  throw UserError("{}: {} of {} cannot be read:\n{}Correct them, or say how the table is written.", table.path,
-                  left_out, Plural(all, "row"), faults);
+  throw UserError("{}: {} of {} cannot be read:\n{}Correct them, or say how the table is written.",
+                  table.path, left_out, Plural(all, "row"), faults);
 }
 
 // ConfigWriter: writes the proposal for one table.
@@ -160,8 +160,10 @@ class ConfigWriter {
     const auto refuse = [&](const std::string& difference) {
       return UserError("{}: {}. One config reads both files: make them alike.", test.path, difference);
     };
-    if (test.delimiter != table_.delimiter || test.quoting != table_.quoting || (test.decimal_comma && !table_.decimal_comma)) {
-      throw refuse(fmt::format("its delimiter, quotes or decimals are other ones than those of {}", table_.path));
+    if (test.delimiter != table_.delimiter || test.quoting != table_.quoting ||
+        (test.decimal_comma && !table_.decimal_comma)) {
+      throw refuse(
+          fmt::format("its delimiter, quotes or decimals are other ones than those of {}", table_.path));
     }
     if (comment_.empty()) comment_ = test.comment;
     if (!test.comment.empty() && test.comment != comment_) {
@@ -242,8 +244,7 @@ class ConfigWriter {
       }
     }
     faulty_ = bad_rows_ - before;
-    bad_rows_ +=
-        table_.short_rows.count + table_.long_rows.count + table_.quotes.count;
+    bad_rows_ += table_.short_rows.count + table_.long_rows.count + table_.quotes.count;
   }
 
   // Two spellings of a class, one with a dot behind it or with other case or blanks, are one: the more
@@ -314,8 +315,8 @@ class ConfigWriter {
     }
     if (table_.quoting != Quotes::kDouble) {
       Add("  quotes: {}\n", table_.quoting == Quotes::kBackslash ? "backslash"
-                            : table_.quoting == Quotes::kSingle   ? "single"
-                                                                  : "none");
+                            : table_.quoting == Quotes::kSingle  ? "single"
+                                                                 : "none");
     }
     if (!ignored_.empty()) Add("  ignore:\n");
     for (const auto& [key, why] : ignored_) Add("    - {}    # {}\n", key, why);

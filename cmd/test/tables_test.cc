@@ -210,13 +210,16 @@ TEST_CASE("tables: decay_steps: auto is the run's updates in every mode and numb
   CHECK(Contains(none.error, "Set train.steps, or give a number."));
 }
 
-TEST_CASE("tables: parts with other quotes and the header again are initialised, trained on, evaluated and predicted") {
+TEST_CASE(
+    "tables: parts with other quotes and the header again are initialised, trained on, evaluated and "
+    "predicted") {
   const std::string directory = NewDirectory(), parts = directory + "/out", config = directory + "/t.yaml";
   std::filesystem::create_directories(parts);
   for (int part = 0; part < 3; ++part) {
     std::string text = "tilt,side,leak\n";
     for (int i = 0; i < 40; ++i) {
-      text += fmt::format("{},\"{} \\\"x\\\", old\",{}\n", i * 7 % 11, i % 3 ? "north" : "south", i % 3 ? "yes" : "no");
+      text += fmt::format("{},\"{} \\\"x\\\", old\",{}\n", i * 7 % 11, i % 3 ? "north" : "south",
+                          i % 3 ? "yes" : "no");
       if (i == 25) text += "tilt,side,leak\n\n";
     }
     WriteFile(fmt::format("{}/part-{}", parts, part), part == 1 ? "" : text);

@@ -72,9 +72,10 @@ std::vector<size_t> FieldCounts(std::string_view text, char delimiter, const std
   return counts;
 }
 
-// Returns the byte that separates fields in the text that a file begins with: of the usual ones the first that gives every whole line of the text the same number of fields, at least two; if none
-// does, that which the first line has most often; a comma if it has none. Where a comma separates decimals it
-// is not among them.
+// Returns the byte that separates fields in the text that a file begins with: of the usual ones the first
+// that gives every whole line of the text the same number of fields, at least two; if none does, that which
+// the first line has most often; a comma if it has none. Where a comma separates decimals it is not among
+// them.
 char FindDelimiter(std::string_view text, const CsvDialect& dialect) {
   const bool commas = dialect.decimal != Decimal::kComma;
   char most = commas ? ',' : ';';
@@ -141,7 +142,8 @@ std::vector<CsvRecord> CsvReader::PeekNext(size_t count) {
   const TextMark record_mark = record_mark_;
   const TextPlace end = record_end_;
   CsvRecord record = std::move(record_);
-  for (CsvField& field : record.fields) field.text = record.unescaped.emplace_back(field.text);  // Fill() moves
+  for (CsvField& field : record.fields)
+    field.text = record.unescaped.emplace_back(field.text);  // Fill() moves
   record_ = CsvRecord();
   bool is_there = true;
   try {
@@ -367,7 +369,8 @@ void CsvReader::OnQuoteFault(TextPlace place, const char* rule) {
 // Reads a field without quotes around it that begins at `begin`, and whose delimiter is not before `at`.
 CsvReader::After CsvReader::ReadPlain(Cursor* at, const char* begin, TextPlace place) {
   bool escaped = false;
-  for (at->next = ScanTo(stops_, at->next); escapes_ && *at->next == '\\'; at->next = ScanTo(stops_, at->next)) {
+  for (at->next = ScanTo(stops_, at->next); escapes_ && *at->next == '\\';
+       at->next = ScanTo(stops_, at->next)) {
     if (at->next + 1 == end_ && !at_end_) return After::kMoreBytes;
     const bool escape = IsEscape(at->next);
     escaped = escaped || escape;
@@ -418,12 +421,13 @@ CsvReader::After CsvReader::ReadQuoted(Cursor* at, TextPlace place) {
   std::string_view text(open.next + 1, static_cast<size_t>(at->next - open.next - 1));
   at->next = SkipBlanks(at->next + 1);
   if (!stops_[static_cast<unsigned char>(*at->next)] || *at->next == '\\') {
-    OnQuoteFault(PlaceOf(*at),
-                 !text.empty() && text.back() == '\\'
-                     ? "text after a closing quote, before which a backslash stands. If the backslash makes a "
-                       "character of the quote, set data.quotes to backslash."
-                     : "text after a closing quote; the next field or the line's end must follow. Double the "
-                       "quotes inside the field; if quotes are characters of this file, set data.quotes to none.");
+    OnQuoteFault(
+        PlaceOf(*at),
+        !text.empty() && text.back() == '\\'
+            ? "text after a closing quote, before which a backslash stands. If the backslash makes a "
+              "character of the quote, set data.quotes to backslash."
+            : "text after a closing quote; the next field or the line's end must follow. Double the "
+              "quotes inside the field; if quotes are characters of this file, set data.quotes to none.");
     return ReadPlain(at, open.next, place);
   }
   if (escaped) text = Unescape(text);

@@ -72,7 +72,10 @@ std::string NoTextBecause(std::string_view bytes, Packing packing, const std::st
   };
   static constexpr Kind kKinds[] = {
       {4, "1AY&SY"sv, "packed with bzip2", "bzcat"},
-      {0, "\xfd"sv "7zXZ\0"sv, "packed with xz", "xzcat"},
+      {0,
+       "\xfd"sv
+       "7zXZ\0"sv,
+       "packed with xz", "xzcat"},
       {0, "PK\3\4"sv, "a zip archive, as Excel's .xlsx is too", "unzip -p"},
       {kTarMark, "ustar"sv, "a tar archive", "tar -xOf"},
       {0, "7z\xbc\xaf\x27\x1c"sv, "a 7z archive", "7z x -so"},
@@ -100,8 +103,9 @@ std::string NoTextBecause(std::string_view bytes, Packing packing, const std::st
     if (*kind.command == '\0') return is + " Save it as CSV.";
     const std::string file = IsPipe(path) ? "FILE" : ShellQuoted(path);
     return fmt::format("{} Give what unpacks it as the path: \"exec:{}\".", is,
-                       packing == Packing::kNone ? fmt::format("{} {}", kind.command, file)
-                                                 : fmt::format("{} -dc {} | {} -", outer, file, kind.command));
+                       packing == Packing::kNone
+                           ? fmt::format("{} {}", kind.command, file)
+                           : fmt::format("{} -dc {} | {} -", outer, file, kind.command));
   }
   return "";
 }

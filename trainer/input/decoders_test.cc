@@ -186,13 +186,18 @@ TEST_CASE("packing: a reader waits for no byte that decides nothing") {
   CHECK(PackingOf("P*M,") == Packing::kNone);
 }
 
-TEST_CASE("packing: a text in another packing, or none at all, is known by its first bytes, with what unpacks it") {
+TEST_CASE(
+    "packing: a text in another packing, or none at all, is known by its first bytes, with what unpacks it") {
   const auto told = [](const std::string& bytes, Packing packing = Packing::kNone, const char* path = "a b") {
     return NoTextBecause(bytes, packing, path);
   };
   CHECK(told("BZh91AY&SY..") ==
         "is packed with bzip2; rows must be text. Give what unpacks it as the path: \"exec:bzcat 'a b'\".");
-  CHECK(told(std::string("\xfd" "7zXZ\0", 6), Packing::kNone, "t.xz").find("\"exec:xzcat t.xz\"") != std::string::npos);
+  CHECK(told(std::string("\xfd"
+                         "7zXZ\0",
+                         6),
+             Packing::kNone, "t.xz")
+            .find("\"exec:xzcat t.xz\"") != std::string::npos);
   CHECK(told("PK\3\4..").find("is a zip archive") == 0);
   const std::string tar = "t.csv" + std::string(252, '\0') + "ustar";
   CHECK(told(tar, Packing::kNone, "t.tar").find("\"exec:tar -xOf t.tar\"") != std::string::npos);

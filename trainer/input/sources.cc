@@ -50,8 +50,8 @@ void AddFiles(const std::string& path, const std::string& key, std::vector<std::
     if (first != '_' && first != '.' && !entry.is_directory()) found.push_back(entry.path().string());
   }
   if (found.empty()) {
-    throw UserError("{}: a directory without files; {} must name files of rows, or a directory of them.", path,
-                    key);
+    throw UserError("{}: a directory without files; {} must name files of rows, or a directory of them.",
+                    path, key);
   }
   std::sort(found.begin(), found.end());
   files->insert(files->end(), found.begin(), found.end());

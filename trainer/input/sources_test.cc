@@ -61,7 +61,9 @@ TEST_CASE("sources: a directory is its files, and parts of 0 bytes are none") {
   CHECK(SourceFiles({out.string() + "/day=*"}, "k") == std::vector<std::string>{deep});
   fs::create_directories(out / "empty");
   CHECK(UserErrorOf([&] { SourceFiles({out.string() + "/empty"}, "data.train.path"); }) ==
-        out.string() + "/empty: a directory without files; data.train.path must name files of rows, or a directory of them.");
+        out.string() +
+            "/empty: a directory without files; data.train.path must name files of rows, or a directory of "
+            "them.");
 }
 
 TEST_CASE("sources: a file named twice, a pattern that nothing fits and a pipe in a list are refused") {

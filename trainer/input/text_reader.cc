@@ -32,8 +32,8 @@ TextReader::TextReader(std::unique_ptr<InputBytes> file, const char* too_long)
       file_(std::move(file)),
       too_long_(too_long) {
   Fill();
-  const std::string why = NoTextBecause({begin_.next, static_cast<size_t>(end_ - begin_.next)},
-                                        file_->packing(), path());
+  const std::string why =
+      NoTextBecause({begin_.next, static_cast<size_t>(end_ - begin_.next)}, file_->packing(), path());
   if (!why.empty()) throw UserError("{}: {}", path(), why);
   SkipByteOrderMark();
 }

@@ -206,7 +206,8 @@ bool CheckNextFile(const CsvColumns& first, const std::string& first_path, CsvRe
   if (!reader->Next()) return false;
   if (!first.names.empty()) FitHeader(reader);
   const std::vector<CsvField>& fields = reader->fields();
-  if (const auto count = static_cast<int64_t>(fields.size()); !IsWholeRow(fields, static_cast<size_t>(first.count))) {
+  if (const auto count = static_cast<int64_t>(fields.size());
+      !IsWholeRow(fields, static_cast<size_t>(first.count))) {
     throw reader->FaultAtRecord(fmt::format("{}; must be {}, as {} has. Name files of one kind.",
                                             Plural(count, "column"), first.count, first_path));
   }

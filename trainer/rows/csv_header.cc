@@ -131,13 +131,15 @@ class HeaderFinder {
     return whole || rises;
   }
 
-  // In how many columns the first row has a text that is not there again, and the others come again and again.
+  // In how many columns the first row has a text that is not there again, and the others come again and
+  // again.
   size_t NamesOverClasses() const {
     size_t columns = 0;
     for (size_t column = 0; column < columns_; ++column) {
       std::set<std::string_view> texts;
       for (const CsvRecord* const row : rows_) texts.insert(row->fields[column].text);
-      columns += IsName(column) && !Recurs(column) && (texts.size() - 1) * 3 <= (rows_.size() - 1) * 2 ? 1 : 0;
+      columns +=
+          IsName(column) && !Recurs(column) && (texts.size() - 1) * 3 <= (rows_.size() - 1) * 2 ? 1 : 0;
     }
     return columns;
   }
@@ -212,8 +214,8 @@ bool AreNamesOfRows(const std::vector<CsvRecord>& rows, size_t columns) {
   std::set<std::string_view> names;
   return std::all_of(rows.begin(), rows.end(), [&](const CsvRecord& row) {
     const CsvField& first = row.fields[0];
-    const std::optional<double> number = first.quoted ? std::nullopt : ExactNumber(first.text);
-    const bool can_be = names.insert(first.text).second && (!number || *number == std::floor(*number));
+    const double number = first.quoted ? 0 : ExactNumber(first.text).value_or(0);
+    const bool can_be = names.insert(first.text).second && number == std::floor(number);
     return row.fields.size() != columns || can_be;
   });
 }
@@ -309,13 +311,15 @@ bool IsHeaderOf(const CsvReader& reader, const InputForm& form, const std::strin
   const auto is_value = [&](const CsvField& field) {
     const auto knows = [&](const InputColumn& column) {
       const std::vector<std::string>& texts = column.categories;
-      return column.is_category && (names.empty() || std::binary_search(texts.begin(), texts.end(), field.text));
+      return column.is_category &&
+             (names.empty() || std::binary_search(texts.begin(), texts.end(), field.text));
     };
     return ExactNumber(field.text, reader.decimal()) || DaysOfDate(field.text) ||
            (names.empty() && IsMissing(field.text)) ||
            std::any_of(form.columns.begin(), form.columns.end(), knows);
   };
-  const bool gaps = std::all_of(fields.begin(), fields.end(), [](const CsvField& f) { return IsMissing(f.text); });
+  const bool gaps =
+      std::all_of(fields.begin(), fields.end(), [](const CsvField& f) { return IsMissing(f.text); });
   return !gaps && std::none_of(fields.begin(), fields.end(), is_value);
 }
 

@@ -30,7 +30,9 @@ bool CsvRows::Next(SkippedRows* skipped) {
   const int64_t empty_lines = reader_.empty_lines();
   while (!std::exchange(next_is_read_, false)) {
     if (!reader_.Next()) return false;
-    if (!dtrain::IsHeaderAgain(reader_.fields(), layout_.columns.names)) break;
+    const std::vector<std::string>& names = layout_.columns.names;
+    if (names.empty() || (reader_.fields()[0].text != names[0] && !names[0].empty())) break;  // most rows
+    if (!dtrain::IsHeaderAgain(reader_.fields(), names)) break;
     if (skipped->headers.size() < SkippedRows::kToldFaults)
       skipped->headers.emplace_back(reader_.FaultAtRecord(kHeaderAgain).what());
   }

@@ -126,7 +126,9 @@ TEST_CASE("csv reader: a quote that does not begin its field is a character, and
   CHECK(DelimiterIn("5\" a;b\n6\" a;c\n") == ';');
 }
 
-TEST_CASE("csv reader: a backslash makes a character of a quote, a delimiter or a backslash, if data.quotes says so") {
+TEST_CASE(
+    "csv reader: a backslash makes a character of a quote, a delimiter or a backslash, if data.quotes says "
+    "so") {
   const CsvDialect backslash = Of(Delimiter::kComma, Quotes::kBackslash);
   CHECK(Read("\"n \\\"x\\\"\",2\n", backslash) == Records{{"n \"x\"", "2"}});
   CHECK(Read("a\\, b,c\\\\,\\N\n\"d\\\\\",\"e\"\"f\",\"g\nh\"\n", backslash) ==
@@ -145,17 +147,21 @@ TEST_CASE("csv reader: a backslash makes a character of a quote, a delimiter or 
 }
 
 TEST_CASE("csv reader: single quotes, or none, if data.quotes says so") {
-  CHECK(Read("'a, b','it''s',\"x\n", Of(Delimiter::kComma, Quotes::kSingle)) == Records{{"a, b", "it's", "\"x"}});
+  CHECK(Read("'a, b','it''s',\"x\n", Of(Delimiter::kComma, Quotes::kSingle)) ==
+        Records{{"a, b", "it's", "\"x"}});
   CHECK(Read("\"a\tb \"c\"\n'd'\t\"\n", Of(Delimiter::kTab, Quotes::kNone)) ==
         Records{{"\"a", "b \"c\""}, {"'d'", "\""}});
 }
 
-TEST_CASE("csv reader: any number of blanks and tabs, or byte 1, separates fields, if data.delimiter says so") {
+TEST_CASE(
+    "csv reader: any number of blanks and tabs, or byte 1, separates fields, if data.delimiter says so") {
   CHECK(Read(" 8.64   18\t-1 \"unit 0\" \n\n   \n7 6 5 u\t\n1 2 3 4", Of(Delimiter::kBlanks)) ==
         Records{{"8.64", "18", "-1", "unit 0"}, {"7", "6", "5", "u"}, {"1", "2", "3", "4"}});
   CHECK(Places(" a \t b\n", Of(Delimiter::kBlanks)) == std::vector<std::string>{"1:2", "1:6"});
   CHECK(Read("a\x01\x01 b\n", Of(Delimiter::kControlA)) == Records{{"a", "", "b"}});
-  CHECK(DelimiterIn("a\x01" "b,c\n1\x01" "2\n") == '\x01');
+  CHECK(DelimiterIn("a\x01"
+                    "b,c\n1\x01"
+                    "2\n") == '\x01');
   CHECK(Read("1~2\n", Of(Delimiter::kTilde)) == Records{{"1", "2"}});
 }
 
@@ -180,8 +186,9 @@ TEST_CASE("csv reader: a field is given as it is in the file, with the blanks th
 }
 
 TEST_CASE("csv reader: the rows behind a record are looked at, and it stays") {
-  CsvReader reader(std::make_unique<InputBytes>(std::make_unique<Pieces>("\n\"a\"\"\",b\n\n1,2\n3,4\n", 2), "pipe"),
-                   Of(Delimiter::kComma));
+  CsvReader reader(
+      std::make_unique<InputBytes>(std::make_unique<Pieces>("\n\"a\"\"\",b\n\n1,2\n3,4\n", 2), "pipe"),
+      Of(Delimiter::kComma));
   REQUIRE(reader.Next());
   const std::vector<CsvRecord> below = reader.PeekNext(9);
   REQUIRE(!below.empty());
@@ -297,7 +304,8 @@ TEST_CASE("csv reader: a lenient one tells which fields had blanks at their ends
 
 TEST_CASE("csv reader: a look at the first records moves nothing, with any delimiter") {
   LenientReader reader("a;b\n\n\"c;d\";\"e\"\"f\"\ng,h\n");
-  const std::vector<CsvRecord> semicolons = reader.Peek(';', Quotes::kDouble, 2), blanks = reader.Peek(' ', Quotes::kDouble, 9);
+  const std::vector<CsvRecord> semicolons = reader.Peek(';', Quotes::kDouble, 2),
+                               blanks = reader.Peek(' ', Quotes::kDouble, 9);
   REQUIRE(semicolons.size() == 2);
   CHECK(semicolons[1].fields[0].text == "c;d");
   CHECK(semicolons[1].fields[1].text == "e\"f");
@@ -395,9 +403,10 @@ TEST_CASE("csv reader: what is no CSV is refused at its place") {
   CHECK(Error("\"a\"b,c\n") ==
         ":1:4: text after a closing quote; the next field or the line's end must follow. Double the quotes "
         "inside the field; if quotes are characters of this file, set data.quotes to none.");
-  CHECK(Error("\"a \\\"b\\\"\",c\n") ==
-        ":1:6: text after a closing quote, before which a backslash stands. If the backslash makes a character "
-        "of the quote, set data.quotes to backslash.");
+  CHECK(
+      Error("\"a \\\"b\\\"\",c\n") ==
+      ":1:6: text after a closing quote, before which a backslash stands. If the backslash makes a character "
+      "of the quote, set data.quotes to backslash.");
   CHECK(Error(std::string("\xff\xfe"
                           "a\0,\0b\0",
                           8)) == ":1:1: the text is UTF-16; it must be UTF-8. Save the file as CSV UTF-8.");

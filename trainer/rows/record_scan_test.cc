@@ -139,8 +139,8 @@ TEST_CASE("record scan: the texts of all rows are visited once, with blocks that
 TEST_CASE("record scan: the header again is no row, as where rows are parsed") {
   for (const char* again : {"a,y\n", "\"a\",y\r\n", " a , \"y\"\n"}) {
     CAPTURE(again);
-    const DataConfig data =
-        DataOf(DataFormat::kCsv, {std::string("a,y\n1,0\n") + again + again + "2,1\n", std::string("a,y\n") + again + "3,1\n"});
+    const DataConfig data = DataOf(DataFormat::kCsv, {std::string("a,y\n1,0\n") + again + again + "2,1\n",
+                                                      std::string("a,y\n") + again + "3,1\n"});
     const RowFiles files(data, {}, 0);
     std::string rows;
     CHECK(Scanned(files, &rows).find("3 rows") != std::string::npos);

@@ -194,8 +194,9 @@ TEST_CASE("rows: a header has a name less than rows have fields, or one empty on
 }
 
 TEST_CASE("rows: a line that is the header again is no row, and is told with its place") {
-  for (const char* content : {"width,height\n3,1\nwidth,height\n4,2\n", "width,height\n3,1\n\"width\", height\n4,2",
-                              "width,height\nwidth,height\n3,1\n4,2\nwidth,height\n"}) {
+  for (const char* content :
+       {"width,height\n3,1\nwidth,height\n4,2\n", "width,height\n3,1\n\"width\", height\n4,2",
+        "width,height\nwidth,height\n3,1\n4,2\nwidth,height\n"}) {
     CAPTURE(content);
     RowReader rows(WritePlain("rows", content), Named());
     RowBlock block(2);

@@ -93,8 +93,8 @@ TEST_CASE("csv errors: rows with too few or too many fields") {
         "train.csv:3:4: 2 fields; must be 3, as in the first line. Correct the row, or remove it.");
   CHECK(Error("a,b,y\n1,2,0,7,8\n") ==
         "train.csv:2:7: 5 fields; must be 3, as in the first line. Correct the row, or remove it.");
-  CHECK(Error("a,b,y\n1,2,0\n   \n") ==
-        "train.csv:3:4: 1 field; must be 3, as in the first line. Correct the row, or remove it.");
+  CHECK(Error("a,b,y\n1,2,0\n   x\n") ==
+        "train.csv:3:5: 1 field; must be 3, as in the first line. Correct the row, or remove it.");
 }
 
 TEST_CASE("csv errors: a label column that is not there, or there twice") {
@@ -186,7 +186,7 @@ TEST_CASE("csv errors: a file without rows or columns") {
       "data, set data.train.header to false.");
   CHECK(Error("y\n1\n") ==
         "train.csv:1:1: 1 column; a label and at least one feature are needed. Is it the right file? Commas, "
-        "tabs, semicolons or bars separate the fields (data.delimiter).");
+        "tabs, semicolons or bars separate the fields; if blanks do, set data.delimiter to blanks.");
   CHECK(Error("a b y\n1 2 0\n").find("train.csv:1:1: 1 column; ") == 0);
   CHECK(
       Error("5.1,3.5,0\n4.9,3.0,0\n", ModelKind::kSoftmax, "2") ==

@@ -54,8 +54,9 @@ Form FormOf(const std::vector<CsvRecord>& rows, char delimiter, Quotes quotes) {
   return best;
 }
 
-// Of quotes that a delimiter can have those with which most rows are good. Other quotes than "" must be better
-// by rows that have some, or, of '', stand in most rows; quotes that are characters must be better than all.
+// Of quotes that a delimiter can have those with which most rows are good. Other quotes than "" must be
+// better by rows that have some, or, of '', stand in most rows; quotes that are characters must be better
+// than all.
 Form FormWith(CsvReader* table, char delimiter) {
   const auto look = [&](Quotes quotes) {
     return FormOf(table->Peek(delimiter, quotes, kHeaderRows), delimiter, quotes);
@@ -113,8 +114,9 @@ bool FindArff(CsvReader* table, std::vector<std::string>* names, TableProfile* p
   }
   if (line == lines.end()) return false;
   if (line + 1 != lines.end() && line[1].fields[0].text.substr(0, 1) == "{") {
-    throw UserError("{}: is ARFF with sparse rows, {{INDEX VALUE, ..}}, which are not read. Convert it to libsvm.",
-                    table->path());
+    throw UserError(
+        "{}: is ARFF with sparse rows, {{INDEX VALUE, ..}}, which are not read. Convert it to libsvm.",
+        table->path());
   }
   profile->arff = true;
   profile->skip_lines = line->begin().line;
@@ -172,8 +174,9 @@ size_t FaultyColumn(const CsvRecord& row, const std::vector<ColumnProfile>& colu
   return i;
 }
 
-// Reads the rows of a file into `builders`. `is_read`: the reader is at a row. `known`: what the columns are; null: that is not known yet. If
-// it is, rows that cannot be read give no category, class and number, but the fault in their first column.
+// Reads the rows of a file into `builders`. `is_read`: the reader is at a row. `known`: what the columns are;
+// null: that is not known yet. If it is, rows that cannot be read give no category, class and number, but the
+// fault in their first column.
 void ReadRows(CsvReader* rows, bool is_read, const std::vector<std::string>& names,
               const std::vector<ColumnProfile>* known, std::vector<ColumnBuilder>* builders,
               TableProfile* table) {
@@ -201,7 +204,8 @@ void ReadRows(CsvReader* rows, bool is_read, const std::vector<std::string>& nam
       }
     }
   }
-  if (rows->empty_lines() > 0 && table->empty_lines.count == 0) table->empty_lines.first = rows->empty_place();
+  if (rows->empty_lines() > 0 && table->empty_lines.count == 0)
+    table->empty_lines.first = rows->empty_place();
   table->empty_lines.count += rows->empty_lines();
 }
 
@@ -278,7 +282,8 @@ constexpr char kKey[] = "the table's path";
 // TableReader: reads a table, perhaps twice. Owner and thread: ProfileTable().
 class TableReader {
  public:
-  TableReader(const std::string& path, const std::string& label) : files_(SourceFiles({path}, kKey)), label_(label) {
+  TableReader(const std::string& path, const std::string& label)
+      : files_(SourceFiles({path}, kKey)), label_(label) {
     table_.path = files_.size() == 1 ? "" : path;
   }
 
@@ -288,9 +293,9 @@ class TableReader {
     Look(first.get());
     const TableProfile form = table_;
     ReadAll(std::move(first), nullptr);
-    const bool faulty = std::any_of(table_.columns.begin(), table_.columns.end(), [](const ColumnProfile& column) {
-      return column.not_a_number.count + column.not_a_date.count > 0;
-    });
+    const bool faulty = std::any_of(
+        table_.columns.begin(), table_.columns.end(),
+        [](const ColumnProfile& column) { return column.not_a_number.count + column.not_a_date.count > 0; });
     if (!faulty || IsPipe(files_[0])) return std::move(table_);
     const std::vector<ColumnProfile> known = std::exchange(table_, form).columns;
     ReadAll(nullptr, &known);
@@ -337,7 +342,9 @@ class TableReader {
     const size_t fields = first[0].fields.size();
     columns_ = FitHeader(below, &first[0]);
     // Names that do not fit are no reason to read the rows without them: then rows are those at fault.
-    const auto is_text = [&](const CsvField& f) { return !f.text.empty() && !ExactNumber(f.text, DecimalOf()); };
+    const auto is_text = [&](const CsvField& f) {
+      return !f.text.empty() && !ExactNumber(f.text, DecimalOf());
+    };
     const std::vector<CsvField>& names = first[0].fields;
     if (names.size() > 1 && std::all_of(names.begin(), names.end(), is_text)) columns_ = names.size();
     first.resize(1);

@@ -83,7 +83,8 @@ TEST_CASE("table: a line of texts over numbers is a header, a row of numbers is 
   CHECK(ProfileOf("a,age,3,b\nc,30,5,a\nd,41,6,b\n").header == HeaderKind::kNone);
 }
 
-TEST_CASE("table: a text above numbers makes a header, also beside numbers, and texts that come again are values") {
+TEST_CASE(
+    "table: a text above numbers makes a header, also beside numbers, and texts that come again are values") {
   const auto header = [](const std::string& content, const std::string& label = "") {
     return ProfileTable(WritePlain("table.csv", content), label).header;
   };
@@ -128,7 +129,8 @@ TEST_CASE("table: a header may be a name short, end otherwise than rows, and com
 }
 
 TEST_CASE("table: a row that cannot be read gives no category") {
-  std::string text = Table("n,kind", 30, [](int i) { return fmt::format("{},{}", i % 7, i % 3 == 0 ? "a" : "b"); });
+  std::string text =
+      Table("n,kind", 30, [](int i) { return fmt::format("{},{}", i % 7, i % 3 == 0 ? "a" : "b"); });
   const TableProfile table = ProfileOf(text + "metres,of what\n");
   CHECK(table.rows == 31);
   CHECK(table.unreadable == 1);
@@ -154,7 +156,11 @@ TEST_CASE("table: quotes of other kinds and other delimiters are those with whic
   CHECK_FALSE(blanks.finds_delimiter);
   CHECK(rows("a    b\tc", "  2.5\tx").delimiter == ' ');
   CHECK(rows("a\tb", "\tNew York").delimiter == '\t');
-  CHECK(rows("a\x01" "b", "\x01" "2,5").delimiter == '\x01');
+  CHECK(rows("a\x01"
+             "b",
+             "\x01"
+             "2,5")
+            .delimiter == '\x01');
   CHECK(rows("a~b", "~2").delimiter == '~');
   CHECK(rows("a:b", ":2").delimiter == ':');
   CHECK(rows("a,b", ",12:30").delimiter == ',');
@@ -162,7 +168,8 @@ TEST_CASE("table: quotes of other kinds and other delimiters are those with whic
 
 TEST_CASE("table: ARFF is read from behind its attributes, which name the columns for people") {
   const TableProfile table = ProfileOf(
-      "% soil\n@RELATION soil\n\n@attribute 'the tilt' NUMERIC\n@ATTRIBUTE state {wet,dry}\n@DATA\n1,wet\n% x\n?,dry\n");
+      "% soil\n@RELATION soil\n\n@attribute 'the tilt' NUMERIC\n@ATTRIBUTE state {wet,dry}\n@DATA\n1,wet\n% "
+      "x\n?,dry\n");
   CHECK(table.header == HeaderKind::kNone);
   CHECK(table.rows == 2);
   CHECK(table.skip_lines == 6);
@@ -173,7 +180,8 @@ TEST_CASE("table: ARFF is read from behind its attributes, which name the column
 }
 
 TEST_CASE("table: several files are one table, and places name theirs") {
-  const std::string first = WritePlain("many-0.csv", "a,b\n1,x\n2,y\n"), none = WritePlain("many-1.csv", "\n");
+  const std::string first = WritePlain("many-0.csv", "a,b\n1,x\n2,y\n"),
+                    none = WritePlain("many-1.csv", "\n");
   const std::string last = WritePlain("many-2.csv", "a,b\n3,x\n4,5,6\n");
   const std::string pattern = first.substr(0, first.size() - 5) + "*.csv";
   const TableProfile table = ProfileTable(pattern);
@@ -182,7 +190,8 @@ TEST_CASE("table: several files are one table, and places name theirs") {
   CheckFaults(table.long_rows, 1, 3, 1);
   CHECK(table.long_rows.file == last);
   WritePlain("many-3.csv", "a,c\n3,x\n");
-  CHECK(UserErrorOf([&] { ProfileTable(pattern); }).find("many-3.csv:1:3: the column is \"c\"") != std::string::npos);
+  CHECK(UserErrorOf([&] { ProfileTable(pattern); }).find("many-3.csv:1:3: the column is \"c\"") !=
+        std::string::npos);
   CHECK(none != first);
 }
 
