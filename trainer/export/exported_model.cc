@@ -131,6 +131,8 @@ class Reader {
     const Json list = ParseText(text);
     if (!list.is_array()) refuse();
     for (const Json& json : list) {
+      if (json.is_object() && !json.contains("column"))
+        return;  // numbers without gaps, as `features` has them
       const auto is = [&](const char* name, bool (Json::*type)() const) {
         return json.contains(name) && (json[name].*type)();
       };
@@ -310,13 +312,17 @@ std::vector<std::pair<std::string, std::string>> ExportedModel::Metadata() const
   if (config.data.by_column) all.emplace_back("columns", fmt::format("{}", CategoryColumns(config.data)));
   if (!form.classes.empty()) all.emplace_back("classes", NamesText(form.classes));
   if (!form.features.empty()) all.emplace_back("features", NamesText(form.features));
-  if (!form.columns.empty()) {
-    Json columns = Json::array();
-    for (const InputColumn& column : form.columns) {
-      columns.push_back(ColumnJson(column, HasHashedColumns(form), config.data));
-    }
-    all.emplace_back("table_columns", columns.dump());
+  Json columns = Json::array();
+  for (const InputColumn& column : form.columns) {
+    columns.push_back(ColumnJson(column, HasHashedColumns(form), config.data));
   }
+  if (form.columns.empty()) {  // their places are not known
+    for (const std::string& name : form.features) {
+      const Json column = {{"name", name}, {"kind", "number"}};
+      columns.push_back(column);
+    }
+  }
+  if (columns.size() > 0) all.emplace_back("table_columns", columns.dump());
   // For columns without names, it tells which columns are features.
   if (ColumnNames(form).empty() && form.label_column >= 0) {
     all.emplace_back("label_column", fmt::format("{}", form.label_column));

@@ -127,6 +127,13 @@ TEST_CASE("file meaning: how columns become features comes back, with names and 
   }
 }
 
+TEST_CASE("file meaning: columns are data of their own also where their names are alike") {
+  InputForm form;
+  form.features = {"a", "a"};
+  CHECK(Json::Parse(MetadataOf(SmallConfig(), form).at("table_columns")) ==
+        Json::Parse(R"([{"kind":"number","name":"a"},{"kind":"number","name":"a"}])"));
+}
+
 TEST_CASE("file meaning: every kind of model has its head") {
   Config config = SmallConfig();
   const std::pair<ModelKind, const char*> heads[] = {

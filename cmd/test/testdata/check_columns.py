@@ -24,7 +24,7 @@ def inputs_of(session, path):
     """The columns of a file as the graph takes them: texts as they are, numbers as float32."""
     about = session.get_modelmeta().custom_metadata_map
     lines = list(csv.reader(open(path, newline=""), skipinitialspace=True))
-    if "table_columns" not in about:
+    if session.get_inputs()[0].name == "features":
         places = [lines[0].index(name) for name in json.loads(about["features"])]
         return {"features": numpy.array([[line[at] for at in places] for line in lines[1:]]).astype("float32")}
     columns = json.loads(about["table_columns"])
