@@ -52,6 +52,7 @@ Data DataOf(const Config& config, const DataShape& shape) {
     const LoadedData loaded = LoadData(config, &shape.form);
     return {loaded.form, loaded.train->rows()};
   }
+  data.form.classes = shape.form.classes;
   if (shape.rows) data.rows = *shape.rows + shape.held_out;
   return data;
 }
@@ -178,6 +179,7 @@ int RunImportCommand(const ImportArguments& arguments, const ErrorLines& errors)
   const std::string path = SaveAt(WithoutSlashes(arguments.out), config, layout, taken.values, data);
   fmt::print("{}: {} ({}) from {}\n", path, Plural(static_cast<int64_t>(layout.variables.size()), "tensor"),
              Plural(layout.parameters(), "value"), arguments.path);
+  if (!data.form.classes.empty()) fmt::print("outputs are {}\n", ClassNamesText(data.form.classes));
   fmt::print("{}", scale);
   for (const std::string& name : taken.unused) fmt::print("not used: {}\n", Shown(name));
   return 0;

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "trainer/batch/class_names.h"
 #include "trainer/checkpoint/shard_format.h"
 #include "trainer/config/dump.h"
 #include "trainer/config/fields.h"
@@ -110,7 +111,10 @@ void CheckForm(const std::string& path, const InputForm& saved, const InputForm&
                               saved.label_column, words.origin, form.label_column),
                   "Give the data that it was trained with", words);
   }
-  CheckNames(path, "class", saved.classes, form.classes, words);
+  // Rows are read with the checkpoint's order of classes.
+  const auto is_there = [&](const std::string& name) { return FindClass(saved.classes, name).has_value(); };
+  const bool all_there = std::all_of(form.classes.begin(), form.classes.end(), is_there);
+  if (!all_there) CheckNames(path, "class", saved.classes, form.classes, words);
   if (saved.classes.empty() == form.classes.empty()) return;
   // Labels -1 and 1 were 0 and 1 in checkpoints of older versions.
   if (saved.classes == SignedClasses() || form.classes == SignedClasses()) return;

@@ -50,7 +50,7 @@ std::vector<Field> SourceFields(const std::string& section) {
       Row(section + ".label", &SourceMember<source, &DataSourceConfig::label>, FieldType::kColumn, kRun,
           "The column of labels: its name in the header, or its number; the first is 0. A name that looks "
           "like a number stands in quotes. All others but data.ignore are features. Labels are numbers, or "
-          "for classes names: these count from 0 in their sorted order.")
+          "for classes names: these count from 0 in their order, by value where all are numbers.")
           .Unit("a column's name, or its number")
           .Try("0")
           .Required()
@@ -183,14 +183,15 @@ std::vector<Field> CommonDataFields() {
           .Try("[\"yes. -> yes\"]")
           .Unset("none")
           .OnlyWith("data.train.format", Texts()),
-      Choice(DT_KEY(data.label_type), kRun, {{"auto", LabelType::kAuto}, {"names", LabelType::kNames}},
-             "What the labels of classes are. auto: whole numbers from 0, or names, as the first one is; "
-             "names: each different text is a class, also one that looks like a number, such as 1992.")
+      Choice(
+          DT_KEY(data.label_type), kRun, {{"auto", LabelType::kAuto}, {"names", LabelType::kNames}},
+          "What the labels of classes are. auto: whole numbers from 0, or names, as the first one is; whole "
+          "numbers that do not count from 0 are names, unless model.outputs is set. names: each different "
+          "text is a class, also a number, such as 1992.")
           .OnlyWith("data.train.format", Texts()),
       Row(DT_KEY(data.classes), FieldType::kTexts, kRun,
-          "The names of the classes, sorted, as `dtrain init` writes them: labels are these texts. Nothing "
-          "is "
-          "then read to find them.")
+          "The names of the classes, which have the numbers 0, 1 and so on in this order: labels are these "
+          "texts. Nothing is then read to find them.")
           .Unit("names")
           .Try("[no, yes]")
           .Unset("those that come, as data.label_type says")

@@ -402,9 +402,9 @@ void Rules::CheckClasses() {
   const std::vector<std::string>& names = config_.data.classes;
   const ModelConfig& model = config_.model;
   if (names.empty() || IsBad("data.classes") || !IsGood("model.kind") || IsBad("model.head")) return;
-  const auto follows = [](const std::string& name, const std::string& next) { return name >= next; };
-  RefuseIf(std::adjacent_find(names.begin(), names.end(), follows) != names.end(), "data.classes",
-           "names must be in the order of their bytes, each once. Try dtrain init, which writes them so.");
+  const std::set<std::string> different(names.begin(), names.end());
+  RefuseIf(different.size() < names.size(), "data.classes",
+           "must name each class once. Take the others out.");
   RefuseIf(!HasClasses(model), "data.classes",
            "is about classes, and the model's targets are real numbers. Leave it out.");
   const int64_t classes = HasOutputPerClass(model) ? model.outputs.value_or(0) : 2;

@@ -432,7 +432,10 @@ void Restore::TakePositions(StartedFrom* from) const {
 // same.
 InputForm Restore::FitFor(const std::string& path, const InputForm& saved) const {
   if (FormBytes(saved) <= kMaxFormBytes) return saved;
-  if (data_ && data_->scale == ScaleChecksum(saved.scale) && saved.columns.empty()) return {};
+  InputForm classes;
+  classes.classes = saved.classes;
+  const bool same_scale = data_ && data_->scale == ScaleChecksum(saved.scale);
+  if (same_scale && saved.columns.empty() && FormBytes(classes) <= kMaxFormBytes) return classes;
   throw UserError(
       "{}: the rows of data.train may give another form of the columns now (data.scale, data.categories), "
       "and "

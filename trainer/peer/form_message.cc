@@ -112,6 +112,7 @@ InputForm FitOf(const InputForm& form) {
   InputForm fit;
   fit.scale = form.scale;
   fit.columns = form.columns;
+  fit.classes = form.classes;
   if (!form.columns.empty()) fit.features = form.features;
   if (HasHashedColumns(form)) fit.table_columns = form.table_columns;  // without it no such form is sound
   return fit;

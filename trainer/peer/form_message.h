@@ -22,11 +22,12 @@ flatbuffers::Offset<wire::InputForm> EncodeForm(const InputForm& form,
 // Unset: malformed, or larger than kMaxFormBytes.
 std::optional<InputForm> DecodeForm(const wire::InputForm& said);
 
-// Returns the part of a form that rows are read with: the scale, and the columns with the names of their
-// features.
+// Returns the part of a form that rows are read with: the scale, the columns with the names of their
+// features, and the classes.
 InputForm FitOf(const InputForm& form);
 inline bool IsFitted(const InputForm& form) {
-  return !form.scale.shift.empty() || (!form.columns.empty() && !HasHashedColumns(form));
+  const bool has_columns = !form.columns.empty() && !HasHashedColumns(form);
+  return !form.scale.shift.empty() || has_columns || !form.classes.empty();
 }
 
 struct DataFacts {

@@ -323,6 +323,7 @@ FittedColumns FitColumns(const DataConfig& data, SourceInputs* inputs, bool coun
 
   FittedColumns fitted;
   fitted.classes = classes.classes();
+  if (counts_classes && data.classes.empty()) fitted.form.classes = classes.NamedNumbers();
   fitted.form.label_column = columns.label;
   fitted.form.table_columns = columns.count;
   if (fits.empty()) fitted.form.features = InputNames(columns);

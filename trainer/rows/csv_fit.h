@@ -19,7 +19,9 @@ bool HasColumnForms(const DataConfig& data);
 
 // FittedColumns: what FitColumns() has found.
 struct FittedColumns {
-  InputForm form;       // features, label_column and, where HasColumnForms(), columns; no classes, no scale
+  // Features, label_column and, where HasColumnForms(), columns; as classes the labels that are counted, if
+  // they are numbers that do not count from 0 (ClassCounter); no scale.
+  InputForm form;
   int64_t inputs = 0;   // features of a row
   int64_t classes = 0;  // where they are counted (ClassCounter)
 };

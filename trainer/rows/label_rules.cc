@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 
+#include "trainer/batch/class_names.h"
 #include "trainer/config/parse.h"
 
 namespace dtrain {
@@ -12,14 +12,8 @@ namespace {
 
 // Returns the number if `text` is a whole one and not below 0.
 std::optional<double> WholeNumber(std::string_view text) {
-  const bool minus = !text.empty() && text.front() == '-';
-  if (minus || (!text.empty() && text.front() == '+')) text.remove_prefix(1);
-  if (text.empty() || text.front() < '0' || text.front() > '9') return std::nullopt;
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool is_whole = error == std::errc() && end == text.data() + text.size() &&
-                        number == std::floor(number) && !(minus && number > 0);
-  return is_whole ? std::optional<double>(number) : std::nullopt;
+  const std::optional<double> number = LabelNumber(text);
+  return number && *number >= 0 && *number == std::floor(*number) ? number : std::nullopt;
 }
 
 }  // namespace
@@ -45,6 +39,9 @@ LabelRules LabelRulesOf(const Config& config) {
   rules.decimal = config.data.decimal;
   rules.is_text = IsText(config.data.train.format);
   AddLabelKeys(config.data, &rules);
+  // Where rows may be skipped, such a number is taken for a fault.
+  rules.names_pairs =
+      rules.is_text && HeadOf(config.model) == ModelHead::kLogistic && config.data.bad_rows != BadRows::kSkip;
   return rules;
 }
 
@@ -65,9 +62,9 @@ std::string LabelRangeRule(const LabelRules& rules, std::string_view label) {
         range, rules.head_key);
   }
   if (negative) {
-    return range +
-           "; labels start at 0. Number the classes from 0 in all rows, or name them in all; "
-           "otherwise remove the row.";
+    return fmt::format("{}; labels start at 0. {}, or remove the row.", range,
+                       rules.is_text ? "Set data.label_type to names, which may be any numbers"
+                                     : "Number the classes from 0 in all rows");
   }
   if (rules.is_text && !ClassNumber(label, *rules.classes + 1)) {
     return fmt::format(

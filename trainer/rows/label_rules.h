@@ -31,7 +31,9 @@ struct LabelRules {
   Decimal decimal = Decimal::kPoint;  // of real targets
   bool is_text = false;               // data.label_type can be set
   bool names = false;                 // each text is a class, also a number (data.label_type)
-  std::vector<std::string> given{};  // the names of classes, by number (data.classes); empty: those that come
+  // The names of classes, by number: data.classes, or those of the run; empty: those that come.
+  std::vector<std::string> given{};
+  bool names_pairs = false;  // of two numbers that are neither 0 and 1 nor -1 and 1 names are made
 };
 
 // Returns the rules for the labels or targets of such a model.

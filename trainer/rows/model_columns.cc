@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/names.h"
+#include "trainer/batch/class_names.h"
 #include "trainer/config/user_text.h"
 #include "trainer/rows/csv_header.h"
 
@@ -50,10 +51,7 @@ class ColumnFinder {
  private:
   // Whether a label says a class of the model, perhaps in another spelling.
   bool IsClass(std::string_view text) const {
-    const std::vector<std::string>& classes = spec_.form.classes;
-    const std::string_view name = RenamedLabel(rules_, text);
-    if (classes == SignedClasses() && SignedClass(name)) return true;
-    return std::find(classes.begin(), classes.end(), name) != classes.end();
+    return FindClass(spec_.form.classes, RenamedLabel(rules_, text)).has_value();
   }
 
   // The rows are evaluated as they were trained on.

@@ -3,7 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 
+#include "trainer/batch/class_names.h"
 #include "trainer/batch/input_form.h"
 #include "trainer/config/user_text.h"
 
@@ -26,16 +28,21 @@ RowLabels::RowLabels(const LabelRules& rules, std::string path, std::string titl
       kind_(!rules.classes.has_value() ? Kind::kTargets
             : train_names.empty()      ? Kind::kNumbers
                                        : Kind::kNames) {
-  if (kind_ == Kind::kNames && !rules.names && train_names == SignedClasses()) {
-    kind_ = Kind::kNumbers;
-    first_class_is_minus_ = true;
-  }
   NameClasses(train_names);
 }
 
 void RowLabels::NameClasses(const std::vector<std::string>& names) {
-  names_ = names;
-  for (size_t i = 0; i < names_.size(); ++i) number_[names_[i]] = static_cast<int32_t>(i);
+  for (size_t i = 0; i < names.size(); ++i) AddClass(i, names[i]);
+  const auto is_number = [](const std::string& name) { return LabelNumber(name).has_value(); };
+  takes_numbers_ =
+      rules_.names || !rules_.given.empty() || std::any_of(names.begin(), names.end(), is_number);
+}
+
+void RowLabels::AddClass(size_t number, std::string_view text) {
+  if (names_.size() <= number) names_.resize(number + 1);
+  names_[number] = text;
+  number_.emplace(text, static_cast<int32_t>(number));
+  number_.emplace(ClassKey(text), static_cast<int32_t>(number));
 }
 
 void RowLabels::Reserve(size_t rows) {
@@ -57,6 +64,7 @@ void RowLabels::Add(const CsvField& as_written) {
   if (kind_ == Kind::kUnknown) {
     first_ = field.text;
     kind_ = IsName(field) ? Kind::kNames : Kind::kNumbers;
+    takes_numbers_ = rules_.names;
   }
   kind_ == Kind::kNames ? AddName(field) : AddNumber(field);
 }
@@ -85,25 +93,49 @@ void RowLabels::AddNumber(const CsvField& field) {
            "must be as in the rows before: two classes are 0 and 1, or -1 and 1. Correct it, or remove the "
            "row.");
   }
+  if (!number.has_value() && NamePair(field)) return AddName(field);
   if (number == 0) first_class_is_minus_ = minus;
+  has_one_ = has_one_ || number == 1;
   if (!number.has_value())
     Refuse(field, IsName(field) ? KindRule("a number") : LabelRangeRule(rules_, field.text));
   classes_.push_back(*number);
 }
 
+// Makes names of the numbers if `field` is the first or the second one that differs. The class that came
+// keeps its number until Finish().
+bool RowLabels::NamePair(const CsvField& field) {
+  const std::optional<double> number = LabelNumber(field.text);
+  const bool is_whole = number && *number == std::floor(*number);
+  const bool has_first = first_class_is_minus_.has_value();
+  if (!rules_.names_pairs || is_test_ || is_finished_ || !is_whole || (has_first && has_one_)) return false;
+  kind_ = Kind::kNames;
+  takes_numbers_ = numbers_are_pair_ = true;
+  if (has_first || has_one_) AddClass(has_one_ ? 1 : 0, first_);
+  AddClass(has_one_ || !has_first ? 0 : 1, field.text);
+  return true;
+}
+
+// Returns the number of a name that came before, perhaps in another spelling.
+std::optional<int32_t> RowLabels::NumberOf(std::string_view name) {
+  auto found = number_.find(name);
+  if (found == number_.end() && LabelNumber(name) &&
+      (found = number_.find(ClassKey(name))) != number_.end()) {
+    number_.emplace(name, found->second);
+  }
+  return found == number_.end() ? std::nullopt : std::optional<int32_t>(found->second);
+}
+
 void RowLabels::AddName(const CsvField& field) {
-  const auto found = number_.find(field.text);
-  if (found != number_.end()) {
-    classes_.push_back(found->second);
+  if (const std::optional<int32_t> number = NumberOf(field.text)) {
+    classes_.push_back(*number);
     return;
   }
-  if (rules_.given.empty() && !IsName(field)) Refuse(field, KindRule("a name"));
+  if (!takes_numbers_ && !IsName(field)) Refuse(field, KindRule("a name"));
   CheckName(path_, field);
   is_full_ = is_full_ || static_cast<int64_t>(names_.size()) == *rules_.classes;
   if (is_test_ || is_full_) RefuseNewName(field);
   classes_.push_back(static_cast<int32_t>(names_.size()));
-  number_.emplace(field.text, classes_.back());
-  names_.emplace_back(field.text);
+  AddClass(names_.size(), field.text);
 }
 
 // Returns the rule for a name among numbers, or a number among names.
@@ -130,9 +162,13 @@ void RowLabels::RefuseNewName(const CsvField& field) const {
   if (is_test_) {
     Refuse(field, fmt::format("must be a class of data.train: {}.{}", ListNames(names_, "or"), meant));
   }
-  Refuse(field, fmt::format("must be one of {} classes ({}); before it came {}.{} Correct it, {}, or "
+  const std::string quantity =
+      numbers_are_pair_ ? fmt::format(" For labels that are quantities set {} to linear.", rules_.head_key)
+                        : "";
+  Refuse(field, fmt::format("must be one of {} classes ({}); before it came {}.{}{} Correct it, {}, or "
                             "remove the row.",
-                            *rules_.classes, rules_.source, ListNames(names_, "and"), meant, rules_.remedy));
+                            *rules_.classes, rules_.source, ListNames(names_, "and"), meant, quantity,
+                            rules_.remedy));
 }
 
 RowLabels RowLabels::Continued() const {
@@ -143,21 +179,19 @@ RowLabels RowLabels::Continued() const {
 
 bool RowLabels::Append(const RowLabels& next) {
   const std::optional<bool>& minus = next.first_class_is_minus_;
-  if (next.is_full_ || (minus && minus != first_class_is_minus_.value_or(*minus))) return false;
+  if (next.kind_ != kind_ || next.is_full_ || (minus && minus != first_class_is_minus_.value_or(*minus)))
+    return false;
   std::vector<int32_t> numbers;  // here, by those there
   std::vector<const std::string*> fresh;
   for (const std::string& name : next.names_) {
-    const auto found = number_.find(name);
-    numbers.push_back(found != number_.end() ? found->second
-                                             : static_cast<int32_t>(names_.size() + fresh.size()));
-    if (found == number_.end()) fresh.push_back(&name);
+    const std::optional<int32_t> number = NumberOf(name);
+    numbers.push_back(number.value_or(static_cast<int32_t>(names_.size() + fresh.size())));
+    if (!number) fresh.push_back(&name);
   }
   if (!fresh.empty() && static_cast<int64_t>(names_.size() + fresh.size()) > *rules_.classes) return false;
-  for (const std::string* const name : fresh) {
-    number_.emplace(*name, static_cast<int32_t>(names_.size()));
-    names_.push_back(*name);
-  }
+  for (const std::string* const name : fresh) AddClass(names_.size(), *name);
   if (minus) first_class_is_minus_ = minus;
+  has_one_ = has_one_ || next.has_one_;
   const bool renumbers = !is_test_ && kind_ == Kind::kNames;
   for (const int32_t label : next.classes_) {
     classes_.push_back(renumbers ? numbers[static_cast<size_t>(label)] : label);
@@ -173,30 +207,48 @@ void RowLabels::Truncate(size_t rows) {
 
 void RowLabels::GoBack(const Mark& mark) {
   Truncate(mark.rows);
-  for (; names_.size() > mark.names; names_.pop_back()) number_.erase(names_.back());
+  names_.resize(std::min(names_.size(), mark.names));
+  for (auto it = number_.begin(); it != number_.end();) {
+    it = static_cast<size_t>(it->second) < mark.names ? std::next(it) : number_.erase(it);
+  }
   kind_ = mark.kind;
   first_class_is_minus_ = mark.first_class_is_minus;
+  has_one_ = mark.has_one;
+  numbers_are_pair_ = numbers_are_pair_ && kind_ == Kind::kNames;
+}
+
+std::vector<int32_t> RowLabels::FinalNumbers() const {
+  const bool sorts = !is_test_ && kind_ == Kind::kNames && rules_.given.empty();
+  return sorts ? ClassOrder(names_) : std::vector<int32_t>();
 }
 
 void RowLabels::Finish() {
+  is_finished_ = true;
   if (!is_test_ && kind_ == Kind::kNumbers && first_class_is_minus_.value_or(false)) names_ = SignedClasses();
-  if (is_test_ || kind_ != Kind::kNames) return;
-  std::sort(names_.begin(), names_.end());
-  std::vector<int32_t> sorted(names_.size());  // new number by old number
-  for (size_t i = 0; i < names_.size(); ++i) {
-    sorted[static_cast<size_t>(number_[names_[i]])] = static_cast<int32_t>(i);
-  }
+  const std::vector<int32_t> sorted = FinalNumbers();
+  if (sorted.empty()) return;
+  std::vector<std::string> names(names_.size());
+  for (size_t i = 0; i < sorted.size(); ++i) names[static_cast<size_t>(sorted[i])] = std::move(names_[i]);
+  names_ = std::move(names);
+  for (auto& [text, number] : number_) number = sorted[static_cast<size_t>(number)];
   for (int32_t& label : classes_) label = sorted[static_cast<size_t>(label)];
 }
 
 void ClassCounter::Count(const std::string& path, const CsvField& field) {
   constexpr int64_t kMaxClasses = 1'000'000;  // of model.outputs
   const std::string_view label = RenamedLabel(rules_, field.text);
+  if (label.empty() || seen_.find(label) != seen_.end() || IsMissing(label)) return;
   float number = 0;
-  if (label.empty() || IsMissing(label)) return;
   const bool is_number = !rules_.names && ParseNumber(label, &number) == NumberText::kGood;
-  if (is_number) largest_ = std::max(largest_, static_cast<int64_t>(std::min(number, 1e9f)));
-  if (!is_number && names_.find(label) == names_.end()) names_.emplace(label);
+  if (is_number) {
+    const double value = LabelNumber(label).value_or(1e9);
+    are_whole_ = are_whole_ && value == std::floor(value);
+    largest_ = std::max(largest_, std::min(value, 1e9));
+    if (are_whole_) numbers_.emplace(value, label);
+  } else {
+    names_.insert(ClassKey(label));
+  }
+  if (are_whole_ || !is_number) seen_.emplace(label);
   if (classes() <= kMaxClasses) return;
   throw FaultAt(path, field.place,
                 fmt::format("more than {} classes; is it the right label? For real numbers set model.kind to "
@@ -205,7 +257,22 @@ void ClassCounter::Count(const std::string& path, const CsvField& field) {
 }
 
 int64_t ClassCounter::classes() const {
-  return std::max({int64_t{2}, largest_ + 1, static_cast<int64_t>(names_.size())});
+  const int64_t numbers =
+      AreNames() ? static_cast<int64_t>(numbers_.size()) : static_cast<int64_t>(largest_) + 1;
+  return std::max({int64_t{2}, numbers, static_cast<int64_t>(names_.size())});
+}
+
+bool ClassCounter::AreNames() const {
+  const bool count = !numbers_.empty() && numbers_.begin()->first == 0 &&
+                     largest_ + 1 == static_cast<double>(numbers_.size());
+  return names_.empty() && numbers_.size() > 1 && are_whole_ && largest_ < 1e9 && !count;
+}
+
+std::vector<std::string> ClassCounter::NamedNumbers() const {
+  std::vector<std::string> names;
+  if (!AreNames()) return names;
+  for (const auto& [number, text] : numbers_) names.push_back(text);
+  return names;
 }
 
 }  // namespace dtrain

@@ -8,18 +8,19 @@
 
 namespace dtrain {
 
-SparseFacts ScanSparseRows(const DataConfig& data) {
+SparseFacts ScanSparseRows(const DataConfig& data, bool counts_classes) {
   SourceInputs inputs(data.train.path, "data.train.path");
   Pass pass(data, RowContext(), &inputs);
   ClassCounter counter(data);
   SparseFacts facts;
   for (ParsedRows row; pass.Next(&row, nullptr); row.Clear()) {
-    counter.Count(pass.rows().path(), pass.rows().label());
+    if (counts_classes) counter.Count(pass.rows().path(), pass.rows().label());
     for (const uint64_t id : row.sparse.ids) {
       facts.inputs = std::max(facts.inputs, static_cast<int64_t>(id) + 1);
     }
   }
   facts.classes = counter.classes();
+  facts.named_numbers = counter.NamedNumbers();
   return facts;
 }
 

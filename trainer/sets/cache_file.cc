@@ -53,6 +53,7 @@ Json ParsingOf(const DataConfig& data, const LabelRules& rules, const std::vecto
   parsing["files"] = Json(files);
   parsing["inputs"] = inputs;
   parsing["classes"] = rules.classes.value_or(0);
+  parsing["names"] = Json(rules.given);  // sorted by value where they are numbers: another key than before
   Json columns = Json::array();
   for (const InputColumn& column : how) {
     Json one = {{"column", column.column}, {"category", column.is_category}, {"date", column.is_date}};
@@ -103,18 +104,8 @@ std::shared_ptr<const PassFacts> FactsOf(std::vector<std::string> class_names, S
   return facts;
 }
 
-std::vector<int32_t> SortedNumbers(const std::vector<std::string>& names) {
-  std::map<std::string, int32_t> number;
-  for (const std::string& name : names) number.emplace(name, 0);
-  int32_t next = 0;
-  for (auto& entry : number) entry.second = next++;
-  std::vector<int32_t> sorted;
-  for (const std::string& name : names) sorted.push_back(number[name]);
-  return sorted;
-}
-
 void FinishFacts(const Pass& pass, RowLabels* labels, PassFacts* facts) {
-  const std::vector<int32_t> sorted = SortedNumbers(labels->names());
+  const std::vector<int32_t> sorted = labels->FinalNumbers();
   pass.Finish(labels);
   std::vector<int64_t> as_they_came = facts->class_rows;
   as_they_came.resize(

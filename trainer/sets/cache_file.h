@@ -63,8 +63,6 @@ struct PassFacts {
 // The facts of rows in memory.
 std::shared_ptr<const PassFacts> FactsOf(std::vector<std::string> class_names, SkippedRows skipped);
 
-// Returns the numbers that names have in their sorted order.
-std::vector<int32_t> SortedNumbers(const std::vector<std::string>& names);
 // Call it at the end of a pass whose classes were counted as they came: adds what the pass and its labels say
 // to `facts`, and gives the counts the numbers of the names. Throws UserError if there were no rows.
 void FinishFacts(const Pass& pass, RowLabels* labels, PassFacts* facts);

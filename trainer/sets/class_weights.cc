@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "trainer/batch/class_names.h"
 #include "trainer/config/parse.h"
 #include "trainer/config/user_text.h"
 #include "trainer/rows/label_rules.h"
@@ -27,8 +28,7 @@ std::vector<float> Balanced(const std::vector<int64_t>& counts) {
 
 // Returns the number of a class that is given by its name, or by its number where classes have no names.
 size_t ClassOf(const std::string& name, const InputForm& form, int64_t classes) {
-  const auto found = std::find(form.classes.begin(), form.classes.end(), name);
-  if (found != form.classes.end()) return static_cast<size_t>(found - form.classes.begin());
+  if (const std::optional<int32_t> found = FindClass(form.classes, name)) return static_cast<size_t>(*found);
   const std::optional<int32_t> number = ClassNumber(name, classes);
   if (form.classes.empty() && number) return static_cast<size_t>(*number);
   throw UserError("data.class_weights = {}; no class of data.train has this name. The classes are {}.",

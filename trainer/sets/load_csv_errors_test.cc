@@ -128,8 +128,8 @@ TEST_CASE("csv errors: labels that are no classes") {
   }
   for (const char* label : {"-1", "-1.0"}) {
     CHECK(error(label) == expected(label,
-                                   "; labels start at 0. Number the classes from 0 in all rows, or name them "
-                                   "in all; otherwise remove the row."));
+                                   "; labels start at 0. Set data.label_type to names, which may be any "
+                                   "numbers, or remove the row."));
   }
   for (const char* label : {"0.5", "-0.5", "0.99999999", "1e-1", "-inf"}) {
     CHECK(error(label) == expected(label,
@@ -137,13 +137,14 @@ TEST_CASE("csv errors: labels that are no classes") {
                                    "real numbers set model.kind to linear."));
   }
   CHECK(Error("a,y\n1,1\n1,2\n1,3\n").find("train.csv:4:3: y = 3; must be") == 0);
-  CHECK(Error("a,y\n1,2\n", ModelKind::kLogistic) ==
-        "train.csv:2:3: y = 2; must be a whole number in 0..1 (model.kind = logistic); labels start at 0. "
+  CHECK(Error("a,y\n1,0\n1,1\n1,2\n", ModelKind::kLogistic) ==
+        "train.csv:4:3: y = 2; must be a whole number in 0..1 (model.kind = logistic); labels start at 0. "
         "If yours start at 1, set data.label_type to names; otherwise use softmax for more classes, or "
         "remove the row.");
-  CHECK(Error("a,y\n1,68\n", ModelKind::kLogistic) ==
-        "train.csv:2:3: y = 68; must be a whole number in 0..1 (model.kind = logistic). For labels that are "
-        "quantities set model.kind to linear; otherwise use softmax for more classes, or remove the row.");
+  CHECK(Error("a,y\n1,68\n1,71\n1,35\n", ModelKind::kLogistic) ==
+        "train.csv:4:3: y = 35; must be one of 2 classes (model.kind = logistic); before it came 68 and 71. "
+        "For labels that are quantities set model.kind to linear. Correct it, use softmax for more classes, "
+        "or remove the row.");
   CHECK(Error("a,y\n1,\n") ==
         "train.csv:2:3: y is empty; must be a class. Correct it, remove the row, or set data.bad_rows to "
         "skip.");

@@ -84,7 +84,106 @@ TEST_CASE("csv: labels -1 and 1 are the names of their classes, in a test table 
     CHECK(RowsOf(*data.test).labels == std::vector<int32_t>{1, 0});
   }
   config.data.test = CsvSource("test.csv", "a,y\n5,0\n", "y");
-  CHECK(Has(LoadError(config), "y = 0; must be as in the rows before"));
+  CHECK(Has(LoadError(config), "y = 0; must be a class of data.train: -1 or 1."));
+}
+
+constexpr DataCache kAllCaches[] = {DataCache::kMemory, DataCache::kNone, DataCache::kFile};
+using Names = std::vector<std::string>;
+using Numbers = std::vector<int32_t>;
+
+// As all tasks of a run load it: PeekShape() says which numbers are names.
+LoadedData LoadPeeked(Config config) {
+  const DataShape shape = PeekShape(config);
+  ResolveModelShape(shape, &config);
+  return LoadData(config, &shape.form);
+}
+
+TEST_CASE("classes: names that are numbers are in the order of numbers, and their spellings are one class") {
+  Config config = CsvConfig(ModelKind::kSoftmax, "a,y\n1,10.0\n2,9\n3,+1e1\n4,-2\n5,9.0\n", "y");
+  config.model.outputs = 3;
+  config.data.label_type = LabelType::kNames;
+  config.data.test = CsvSource("test.csv", "a,y\n5,-2.0\n6,10\n", "y");
+  for (const DataCache cache : kAllCaches) {
+    SetCache(cache, &config);
+    const LoadedData data = LoadData(config);
+    CHECK(data.form.classes == Names{"-2", "9", "10.0"});
+    CHECK(RowsOf(*data.train).labels == Numbers{2, 1, 2, 0, 1});
+    CHECK(RowsOf(*data.test).labels == Numbers{0, 2});
+  }
+  config.data.train = CsvSource("train.csv", "a,y\n1,10\n2,9a\n3,9\n", "y");  // one is no number
+  config.data.test = {};
+  CHECK(LoadData(config).form.classes == Names{"10", "9", "9a"});
+  config.data.train = CsvSource("train.csv", "a,y\n1,20000000000000001\n2,20000000000000002\n", "y");  // ids
+  CHECK(LoadData(config).form.classes.size() == 2);
+}
+
+TEST_CASE("classes: two whole numbers are the names of a logistic model's classes, unless rows are skipped") {
+  for (const auto& [labels, names] : {std::pair<Names, Names>{{"1", "2"}, {"1", "2"}},
+                                      {{"2001", "1995"}, {"1995", "2001"}},
+                                      {{"0", "5.0"}, {"0", "5.0"}},
+                                      {{"2", "1.0"}, {"1.0", "2"}},
+                                      {{"-7", "-1"}, {"-7", "-1"}}}) {
+    const std::string rows = fmt::format("a,y\n1,{0}\n2,{0}\n3,{1}\n4,{0}\n", labels[0], labels[1]);
+    Config config = CsvConfig(ModelKind::kLogistic, rows, "y");
+    const int32_t first = labels[0] == names[0] ? 0 : 1;
+    for (const DataCache cache : kAllCaches) {
+      CAPTURE(rows);
+      SetCache(cache, &config);
+      const LoadedData data = LoadData(config);
+      CHECK(data.form.classes == names);
+      CHECK(RowsOf(*data.train).labels == Numbers{first, first, 1 - first, first});
+    }
+  }
+  Config config = CsvConfig(ModelKind::kLogistic, "a,y\n1,1\n2,7\n3,0\n", "y");
+  CHECK(Has(LoadError(config),
+            "y = 0; must be one of 2 classes (model.kind = logistic); before it came 7 and 1."));
+  config.data.bad_rows = BadRows::kSkip;
+  CHECK(LoadData(config).form.classes.empty());
+  CHECK(LoadData(config).skipped.bad == 1);
+}
+
+TEST_CASE("classes: whole numbers that do not count from 0 are names, unless model.outputs is set") {
+  const auto config_of = [](const std::string& rows) {
+    Config config = CsvConfig(ModelKind::kSoftmax, "a,y\n" + rows, "y");
+    config.model.outputs.reset();
+    return config;
+  };
+  const auto load = [&](const std::string& rows) { return LoadPeeked(config_of(rows)); };
+  CHECK(load("1,3\n2,1\n3,2.0\n").form.classes == Names{"1", "2.0", "3"});
+  CHECK(load("1,2001\n2,1995\n3,2010\n").form.classes == Names{"1995", "2001", "2010"});
+  const LoadedData data = load("1,0\n2,-1\n3,1\n");
+  CHECK(data.form.classes == Names{"-1", "0", "1"});
+  CHECK(data.train->classes() == 3);
+  CHECK(RowsOf(*data.train).labels == Numbers{1, 0, 2});
+  CHECK(load("1,2\n2,0\n3,4\n").form.classes == Names{"0", "2", "4"});
+  CHECK(load("1,2\n2,0\n3,1\n").form.classes.empty());
+  CHECK(load("1,1\n2,1\n").form.classes.empty());
+  CHECK(load("1,1\n2,-1\n").form.classes == SignedClasses());
+  Config config = config_of("1,3\n2,1\n3,2\n");
+  ResolveModelShape(PeekShape(config), &config);  // as a checkpoint saves it
+  CHECK(config.model.outputs == 3);
+  CHECK(LoadPeeked(config).form.classes == Names{"1", "2", "3"});
+  config.data.label_type = LabelType::kAuto;
+  config.model.outputs = 4;
+  CHECK(LoadPeeked(config).form.classes.empty());
+}
+
+TEST_CASE("classes: those that are given keep their order, of the config or of a checkpoint") {
+  Config config = CsvConfig(ModelKind::kSoftmax, "a,y\n1,2\n2,1.0\n3,10\n", "y");
+  config.model.outputs = 3;
+  config.data.label_type = LabelType::kNames;
+  InputForm fitted;
+  fitted.classes = {"1", "10", "2"};
+  for (const DataCache cache : kAllCaches) {
+    SetCache(cache, &config);
+    CHECK(LoadData(config).form.classes == Names{"1.0", "2", "10"});
+    const LoadedData data = LoadData(config, &fitted);
+    CHECK(data.form.classes == fitted.classes);
+    CHECK(RowsOf(*data.train).labels == Numbers{2, 0, 1});
+  }
+  config.data.classes = {"10", "2", "1"};
+  CHECK(RowsOf(*LoadData(config).train).labels == Numbers{1, 2, 0});
+  CHECK(RowsOf(*LoadData(config, &fitted).train).labels == Numbers{2, 0, 1});
 }
 
 TEST_CASE("csv: a header of counting numbers is a header") {
@@ -319,7 +418,7 @@ TEST_CASE("csv files: those of a list are one table in this order, each with its
 }
 
 TEST_CASE("csv files: errors name the file, also those of labels") {
-  const std::string first = "a,y\n1,0\n";
+  const std::string first = "a,y\n1,0\n1,1\n";
   const auto error = [&](const std::string& second) {
     const Config config = FilesConfig(ModelKind::kLogistic, {first, second});
     const std::string text = LoadError(config);

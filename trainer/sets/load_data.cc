@@ -71,6 +71,13 @@ void CheckPipeWidth(const Config& config, int64_t inputs) {
   throw UserError("model.inputs = {}; must be {}, as data.train has. Set it so.", *given, inputs);
 }
 
+// Classes have the numbers that they have in the run, also where the rows would give others.
+LabelRules RulesFor(const Config& config, const InputForm* fitted) {
+  LabelRules rules = LabelRulesOf(config);
+  if (rules.classes && fitted != nullptr && !fitted->classes.empty()) rules.given = fitted->classes;
+  return rules;
+}
+
 // What rows need to be read for a model of a table with hashed columns.
 void TakeColumns(const CsvColumns& columns, InputForm* form) {
   form->label_column = columns.label;
@@ -92,7 +99,7 @@ class TextLoader {
         checks_(checks),
         sparse_(HasSparseRows(config.data)),
         width_(sparse_ ? config.model.inputs.value() : 0),
-        labels_(LabelRulesOf(config)),
+        labels_(RulesFor(config, fitted)),
         inputs_(config.data.train.path, "data.train.path", environment) {}
 
   // Returns data.train. `form` gets the names of classes and what is known of columns.
@@ -232,6 +239,7 @@ LoadedData LoadData(const Config& config, const InputForm* fitted,
                     const std::vector<std::string>& environment, bool checks) {
   const DataConfig& data = config.data;
   LoadedData loaded;
+  loaded.classes_are_fitted = fitted != nullptr && !fitted->classes.empty();
   std::optional<TextLoader> text;
   if (IsText(data.train.format)) text.emplace(config, fitted, environment, checks);
   DataSet train = text ? text->LoadTrain(&loaded.form) : LoadOther(config, data.train, "train");
@@ -269,7 +277,8 @@ std::shared_ptr<const LoadedData> SharedData::Load(const Config& config, const I
   const std::lock_guard<std::mutex> lock(mutex_);
   if (fault_ != nullptr) std::rethrow_exception(fault_);
   std::shared_ptr<const LoadedData> loaded = loaded_.lock();
-  if (loaded != nullptr && fitted.columns == fitted_.columns && fitted.scale == fitted_.scale) return loaded;
+  const bool same = fitted.columns == fitted_.columns && fitted.scale == fitted_.scale;
+  if (loaded != nullptr && same && fitted.classes == fitted_.classes) return loaded;
   try {
     loaded = load();
   } catch (...) {

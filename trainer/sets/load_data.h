@@ -23,12 +23,13 @@ struct LoadedData {
   InputForm form;
   SkippedRows skipped;  // of data.train
   SkippedRows skipped_of_test;
+  bool classes_are_fitted = false;  // given as `fitted`, and not as the rows say
 };
 // Loads the data of a config. If rows are sparse, model.inputs is set (PeekShape() in trainer/survey finds
-// it). Columns become features and are scaled as `fitted` says, such as DataShape::form; null, or where it
-// has no columns and no scale: as they are fitted on the training rows. `environment` ("NAME=VALUE") is added
-// to that of a command that writes them. `checks`: all rows of files are parsed, also where a run would parse
-// them only when it trains on them.
+// it). Columns become features, are scaled, and classes are numbered, as `fitted` says, such as
+// DataShape::form; null, or where it has no columns, no scale and no classes: as the training rows say.
+// `environment` ("NAME=VALUE") is added to that of a command that writes them. `checks`: all rows of files
+// are parsed, also where a run would parse them only when it trains on them.
 LoadedData LoadData(const Config& config, const InputForm* fitted = nullptr,
                     const std::vector<std::string>& environment = {}, bool checks = false);
 

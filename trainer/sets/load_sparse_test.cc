@@ -56,8 +56,8 @@ TEST_CASE("sparse: what is wrong is told with file, line, column, value and reme
       error(ModelKind::kLogistic, "-1 1:1\r\n0 2:1\r\n") ==
       ":2:1: the label = 0; must be as in the rows before: two classes are 0 and 1, or -1 and 1. Correct it, "
       "or remove the row.");
-  CHECK(error(ModelKind::kLogistic, " 2 1:1\n").find(":1:2: the label = 2; must be a whole number in 0..1") ==
-        0);
+  CHECK(error(ModelKind::kLogistic, "0 1:1\n1 1:1\n 2 1:1\n")
+            .find(":3:2: the label = 2; must be a whole number in 0..1") == 0);
   CHECK(error(ModelKind::kLinear, "1 1:1\nabc 1:1").find(":2:1: the label = abc; must be a number") == 0);
   CHECK(error(ModelKind::kLogistic, "1 0:1\n") ==
         ":1:3: feature 0; indexes begin at 1. If those of this file begin at 0, set data.index_base: 0.");
@@ -96,7 +96,10 @@ TEST_CASE("sparse: the width is that of data.train, and a feature that it lacks 
 }
 
 TEST_CASE("sparse: a softmax counts its classes") {
-  CHECK(PeekShape(LibsvmConfig(ModelKind::kSoftmax, "0 1:1\n4 3:1\n")).classes == 5);
+  CHECK(PeekShape(LibsvmConfig(ModelKind::kSoftmax, "0 1:1\n1 3:1\n2 1:1\n")).classes == 3);
+  const DataShape gap = PeekShape(LibsvmConfig(ModelKind::kSoftmax, "4 1:1\n0.0 3:1\n"));
+  CHECK(gap.classes == 2);
+  CHECK(gap.form.classes == std::vector<std::string>{"0.0", "4"});
   CHECK(PeekShape(LibsvmConfig(ModelKind::kSoftmax, "oak 1:1\nelm 3:1\nash 2:1")).classes == 3);
 }
 

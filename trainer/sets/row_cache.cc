@@ -211,7 +211,7 @@ class CacheMaker {
   }
 
   void Publish(const CacheFile& cache) {
-    const std::vector<int32_t> renumbered = SortedNumbers(labels_.names());
+    const std::vector<int32_t> renumbered = labels_.FinalNumbers();
     FinishFacts(pass_, &labels_, &facts_);
     writer_.Publish(header_, blocks_, renumbered, block_crcs_, [&](uint32_t labels_crc) {
       facts_.fingerprint = {header_.rows, labels_crc};

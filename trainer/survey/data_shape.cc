@@ -93,7 +93,7 @@ void CheckScan(const Config& config, Scan scan) {
   if (scan == Scan::kShort) {
     throw UserError("{}. Set model.inputs to it: dtrain check reads the files and tells it.", large);
   }
-  throw UserError("{}. Set model.inputs: {}.", large, ScanSparseRows(config.data).inputs);
+  throw UserError("{}. Set model.inputs: {}.", large, ScanSparseRows(config.data, false).inputs);
 }
 
 // The features of sparse rows, as far as the config says them.
@@ -122,12 +122,14 @@ DataShape PeekText(const Config& config, Scan scan) {
   SparseFacts facts;
   if (!csv) {
     if (!said) CheckScan(config, scan);
-    if (!said || counts) facts = ScanSparseRows(config.data);
+    if (!said || counts) facts = ScanSparseRows(config.data, counts);
+    if (config.data.classes.empty()) shape.form.classes = facts.named_numbers;
   } else if (is_here && (!sparse || counts)) {
     SourceInputs inputs(train.path, "data.train.path");
     FittedColumns fitted = FitColumns(config.data, &inputs, counts);
     facts.classes = fitted.classes;
     facts.inputs = fitted.inputs;
+    if (sparse) shape.form.classes = std::move(fitted.form.classes);
     if (!sparse) shape.form = std::move(fitted.form);
   }
   if (csv && sparse && !said) facts.inputs = RowFiles(config.data, {}, 0).inputs();
@@ -266,6 +268,8 @@ void ResolveModelShape(const DataShape& shape, Config* config) {
   }
   model.inputs = shape.inputs;
   model.outputs = outputs;
+  // With outputs numbers would be read as those of outputs.
+  if (!shape.form.classes.empty()) config->data.label_type = LabelType::kNames;
 }
 
 int64_t AutoDecaySteps(const Config& config, std::optional<int64_t> updates) {

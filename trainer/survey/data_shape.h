@@ -19,7 +19,7 @@ struct DataShape {
   std::optional<int64_t> rows;     // training rows after the hold-out; unset: without end, or unknown here
   int64_t held_out = 0;            // rows; 0 where `rows` is unknown
   // Of a table that was looked at, its columns as they are fitted, for LoadData(), which then need not look
-  // at it again; else without columns.
+  // at it again; else without columns. Its classes are given where numbers are read as names.
   InputForm form;
 };
 
@@ -32,8 +32,8 @@ enum class Scan { kShort, kAny };
 // large that each task would take long, it must be set, and with Scan::kAny the error says to which number.
 DataShape PeekShape(const Config& config, Scan scan = Scan::kShort);
 
-// Sets model.inputs and model.outputs if the config leaves them out. Throws UserError if they disagree with
-// the data or the kind of model.
+// Sets model.inputs and model.outputs if the config leaves them out, and data.label_type where numbers are
+// read as names. Throws UserError if they disagree with the data or the kind of model.
 void ResolveModelShape(const DataShape& shape, Config* config);
 
 // Returns what train.optimizer.schedule.decay_steps: auto is: the updates of the run behind the warm-up; 0:

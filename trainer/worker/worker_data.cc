@@ -48,7 +48,8 @@ void WorkerData::Open(uint64_t run_id, uint64_t feed_token) {
   if (worker_ == 0) {
     for (const std::string& warning : DataWarnings(config_, *loaded_)) log_.Warning("{}", warning);
   }
-  if (const PassFacts* const facts = loaded_->train->facts(); facts != nullptr && !facts->why_parsed.empty()) {
+  if (const PassFacts* const facts = loaded_->train->facts();
+      facts != nullptr && !facts->why_parsed.empty()) {
     const std::string text = fmt::format("all rows were parsed before the first step: {}", facts->why_parsed);
     worker_ == 0 ? log_.Info("{}", text) : log_.Detail("{}", text);
   }
@@ -157,12 +158,14 @@ bool WorkerData::UseFit(const InputForm& fit) {
   if (!IsFitted(fit) || loaded_->train == nullptr) return false;
   const InputForm& here = loaded_->form;
   const bool same_scale = fit.scale.shift.empty() || fit.scale == here.scale;
-  if (same_scale && (fit.columns.empty() || fit.columns == here.columns)) return false;
+  const bool same_columns = fit.columns.empty() || HasHashedColumns(fit) || fit.columns == here.columns;
+  const bool same_classes = fit.classes.empty() || here.classes.empty() || fit.classes == here.classes;
+  if (same_scale && same_columns && same_classes) return false;
   const bool sparse = HasSparseRows(config_.data);  // only numbers are scaled
   const auto features =
       static_cast<int64_t>(sparse || fit.columns.empty() ? fit.scale.shift.size() : fit.features.size());
   const int64_t there = sparse ? layout_.form.numbers.count : loaded_->train->inputs();
-  if (features != there) {
+  if (features != there && !(same_scale && same_columns)) {
     throw Failure(ExitCode::kInternal,
                   fmt::format("the run has {}, and the data has {}", Plural(features, "feature"), there));
   }
@@ -171,10 +174,14 @@ bool WorkerData::UseFit(const InputForm& fit) {
     throw UserError(
         "standard input: its first rows give another {} than the run has, and they cannot be read again. Use "
         "exec:cat FILE in place of -.",
-        same_scale ? "form of the columns" : "data.scale");
+        !same_scale     ? "data.scale"
+        : !same_columns ? "form of the columns"
+                        : "order of classes");
   }
   log_.Info("{} that of the run; the rows here would give another one. Reading them again",
-            same_scale ? "the form of the columns is" : "data.scale is");
+            !same_scale     ? "data.scale is"
+            : !same_columns ? "the form of the columns is"
+                            : "the order of classes is");
   const std::optional<int64_t> rows = loaded_->train->rows();
   source_.reset();
   loaded_.reset();  // there may be no memory for both
