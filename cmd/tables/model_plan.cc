@@ -43,12 +43,12 @@ ModelPlan PlanForClasses(const ColumnProfile& label) {
   return plan;
 }
 
-// Two values, and whole numbers that count from 0 or 1, are classes. Other numbers are a quantity.
+// Two values, and whole numbers that count from -1, 0 or 1, are classes. Other numbers are a quantity.
 ModelPlan PlanForNumbers(const ColumnProfile& label) {
   ModelPlan plan;
   const bool whole = label.type == ColumnType::kWhole && !label.more_distinct && label.not_float.count == 0;
-  const bool counts = whole && (label.min == 0 || label.min == 1) &&
-                      label.max == label.min + static_cast<double>(label.distinct) - 1;
+  const bool counts =
+      whole && std::abs(label.min) <= 1 && label.max == label.min + static_cast<double>(label.distinct) - 1;
   const bool all_numbers = label.not_a_number.count == 0;
   if (label.distinct < 2 || (!all_numbers && label.distinct <= kMaxNumberClasses)) {
     return PlanForClasses(label);

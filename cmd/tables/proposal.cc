@@ -14,6 +14,8 @@
 
 #include "cmd/tables/model_plan.h"
 #include "cmd/tables/profile_text.h"
+#include "trainer/batch/class_names.h"
+#include "trainer/batch/input_form.h"
 #include "trainer/config/config.h"
 #include "trainer/config/user_text.h"
 
@@ -25,10 +27,14 @@ constexpr double kManyGaps = 0.05;  // share of missing values that may tell som
 constexpr int64_t kFewOf = 20;      // one in so many rows may have a text that is not UTF-8
 constexpr size_t kLineWidth = 100;
 
-// Rows without a label teach nothing, so a column with many gaps is hardly one.
+// Returns why a column cannot be a label; empty: it can. Rows without a label teach nothing, so a column with
+// many gaps is hardly one.
+std::string NoLabelBecause(const ColumnProfile& column) {
+  return column.missing * 10 > column.known ? "has many gaps" : PlanModel(column).problem;
+}
+
 bool CanBeLabel(const ColumnProfile& column) {
-  return PlanModel(column).problem.empty() && !column.index && !column.identifier &&
-         column.missing * 10 <= column.known;
+  return NoLabelBecause(column).empty() && !column.index && !column.identifier;
 }
 
 // "  categories: [Sex, Embarked]", on as many lines as it needs.
@@ -97,6 +103,7 @@ class ConfigWriter {
     FindRenames();
     if (!plan_.problem.empty()) throw refuse(plan_.problem);
     SortColumns();
+    if (test_ != nullptr) CompareColumns();
     if (features_ == 0) {
       throw UserError(
           "{}: no column beside {} can be a feature; left out: {}. Is it the right table, and the right "
@@ -157,9 +164,7 @@ class ConfigWriter {
   void CompareTest() {
     const TableProfile& test = test_->profile;
     CheckRows(test);
-    const auto refuse = [&](const std::string& difference) {
-      return UserError("{}: {}. One config reads both files: make them alike.", test.path, difference);
-    };
+    const auto refuse = [&](const std::string& difference) { return Unlike(difference); };
     if (test.delimiter != table_.delimiter || test.quoting != table_.quoting ||
         (test.decimal_comma && !table_.decimal_comma)) {
       throw refuse(
@@ -182,14 +187,14 @@ class ConfigWriter {
                                Plural(static_cast<int64_t>(test.columns.size()), "column"), table_.path,
                                table_.columns.size()));
     }
-    if (TestLabel() == nullptr) {
+    if (TestColumn(label_) == nullptr) {
       throw refuse(
           fmt::format("no column {}, which is the label of {}", Quoted(Shown(Label().name)), table_.path));
     }
     trims_ = trims_ || test.quoted_blanks;
     bad_rows_ += test.short_rows.count + test.long_rows.count + test.quotes.count;
     for (const ColumnProfile& column : test.columns) {
-      if (&column == TestLabel()) {
+      if (&column == TestColumn(label_)) {
         bad_rows_ += column.missing;
       } else {
         gaps_ = gaps_ || column.missing > 0;
@@ -198,14 +203,70 @@ class ConfigWriter {
     }
   }
 
-  // The label in the test table: by its name, else where it stands in the table. Null: it has none.
-  const ColumnProfile* TestLabel() const {
+  UserError Unlike(const std::string& difference) const {
+    return UserError("{}: {}. One config reads both files: make them alike.", test_->profile.path,
+                     difference);
+  }
+
+  // A column of the table in the test table: by its name, else where it stands. Null: it has none.
+  const ColumnProfile* TestColumn(size_t number) const {
     const std::vector<ColumnProfile>& columns = test_->profile.columns;
     if (!test_->profile.has_names() || !table_.has_names())
-      return label_ < columns.size() ? &columns[label_] : nullptr;
+      return number < columns.size() ? &columns[number] : nullptr;
+    const std::string& name = table_.columns[number].name;
     const auto found = std::find_if(columns.begin(), columns.end(),
-                                    [&](const ColumnProfile& column) { return column.name == Label().name; });
+                                    [&](const ColumnProfile& column) { return column.name == name; });
     return found == columns.end() ? nullptr : &*found;
+  }
+
+  // Each feature is in the test table and of its kind there, and so is the label, whose classes are no
+  // others.
+  void CompareColumns() {
+    std::vector<std::string> lacking;
+    for (size_t i = 0; i < table_.columns.size(); ++i) {
+      if (i != label_ && !Useless(i).empty()) continue;
+      const ColumnProfile &here = table_.columns[i], *there = TestColumn(i);
+      if (there == nullptr) {
+        lacking.push_back(ColumnName(table_, i));
+        continue;
+      }
+      const bool any_text = i == label_ ? !plan_.IsLinear() : here.type == ColumnType::kCategory;
+      const bool alike = here.IsNumber() ? there->IsNumber() : here.type == there->type;
+      if (any_text || alike || there->type == ColumnType::kEmpty) continue;
+      throw Unlike(fmt::format("{} has values such as {}, and in {} such as {}", ColumnName(table_, i),
+                               Quoted(Shown(there->example)), table_.path, Quoted(Shown(here.example))));
+    }
+    if (!lacking.empty()) {
+      throw Unlike(fmt::format("no column {}, which {} has", Some(lacking), table_.path));
+    }
+    if (!plan_.IsLinear() && static_cast<int64_t>(renamed_.frequent.size()) == renamed_.distinct)
+      CompareClasses();
+  }
+
+  void CompareClasses() {
+    std::vector<std::string> classes, others;
+    for (const ValueCount& value : renamed_.frequent) classes.push_back(value.text);
+    int64_t rows = 0;
+    for (const ValueCount& value : TestColumn(label_)->frequent) {
+      const std::string prefix = fmt::format("{} -> ", value.text);
+      const auto renames = [&](const std::string& rename) {
+        return rename.compare(1, prefix.size(), prefix) == 0;
+      };
+      if (FindClass(classes, value.text) || std::any_of(renames_.begin(), renames_.end(), renames)) continue;
+      others.push_back(value.text);
+      rows += value.rows;
+    }
+    if (others.empty()) return;
+    bad_rows_ += rows;
+    Note("{} of {} have a class that {} has not, {}: data.bad_rows: skip leaves them out.",
+         Plural(rows, "row"), test_->profile.path, table_.path, ListNames(others, "or"));
+  }
+
+  // Returns why a column is no feature; empty: it is one.
+  std::string Useless(size_t column) const {
+    constexpr int64_t kFewRows = 10;  // fewer may be equal by chance
+    const bool copy = table_.columns[column].values_hash == Label().values_hash;
+    return copy && Label().known >= kFewRows ? "a copy of the label" : IgnoredBecause(table_.columns[column]);
   }
 
   std::string SourceText(const std::string& path, bool header) const {
@@ -217,7 +278,7 @@ class ConfigWriter {
     const int64_t before = bad_rows_;
     for (size_t i = 0; i < table_.columns.size(); ++i) {
       const ColumnProfile& column = table_.columns[i];
-      const std::string why = i == label_ ? "" : IgnoredBecause(column);
+      const std::string why = i == label_ ? "" : Useless(i);
       const bool category = column.type == ColumnType::kCategory;
       if (category && column.padded && why.empty()) padded_.push_back(ColumnName(table_, i));
       if (i == label_) {
@@ -231,6 +292,9 @@ class ConfigWriter {
       }
       ++features_;
       CountBad(column);
+      const bool repeats =
+          !column.more_distinct && column.distinct > 1 && column.distinct * 4 <= column.known;
+      if (repeats && column.pattern_hash == Label().pattern_hash) telling_.push_back(ColumnName(table_, i));
       gaps_ = gaps_ || column.missing > 0;
       const double share =
           static_cast<double>(column.missing) / static_cast<double>(std::max<int64_t>(table_.rows, 1));
@@ -286,7 +350,7 @@ class ConfigWriter {
       plan_ = PlanModel(renamed_);
     }
     if (test_ == nullptr) return;
-    for (const ValueCount& value : TestLabel()->frequent) add(value.text);
+    for (const ValueCount& value : TestColumn(label_)->frequent) add(value.text);
   }
 
   void CountBad(const ColumnProfile& column) {
@@ -330,10 +394,11 @@ class ConfigWriter {
   void AddClasses() {
     const bool all = static_cast<int64_t>(renamed_.frequent.size()) == renamed_.distinct;
     if (plan_.IsLinear() || !all || !(plan_.names || renamed_.type == ColumnType::kCategory)) return;
-    std::set<std::string> names;
-    for (const ValueCount& value : renamed_.frequent) names.insert(value.text);
-    std::vector<std::string> listed;
-    for (const std::string& name : names) listed.push_back(YamlText(name));
+    std::vector<std::string> names;
+    for (const ValueCount& value : renamed_.frequent) names.push_back(value.text);
+    std::vector<std::string> listed(names.size());
+    const std::vector<int32_t> order = ClassOrder(names);
+    for (size_t i = 0; i < names.size(); ++i) listed[static_cast<size_t>(order[i])] = YamlText(names[i]);
     proposal_.yaml += ListLine("classes", listed);
   }
 
@@ -351,6 +416,12 @@ class ConfigWriter {
   void AddNotes() {
     Note("{}", LabelNote(renamed_, plan_, ColumnName(table_, label_)));
     if (!ignored_.empty()) Note("left out: {}", IgnoredText());
+    if (!telling_.empty()) {
+      Note(
+          "gives the label away: {}: each of its values stands for one of {}. If it is not known when rows "
+          "are predicted, name it in data.ignore.",
+          Some(telling_), ColumnName(table_, label_));
+    }
     if (!dates_.empty()) Note("dates, which become days since 1970: {}", Some(dates_));
     if (!spellings_.empty()) {
       Note("spellings that differ by case or blanks alone are categories of their own: {}",
@@ -391,6 +462,7 @@ class ConfigWriter {
   Proposal proposal_;
   std::vector<Ignored> ignored_;
   std::vector<std::string> categories_, dates_, renames_, spellings_, padded_;
+  std::vector<std::string> telling_;  // features whose values stand for the classes, one for one
   int64_t features_ = 0;
   int64_t bad_rows_ = 0;  // at most: a row may have several faults
   int64_t faulty_ = 0;    // of them those of the table that have all fields
@@ -460,17 +532,23 @@ LabelChoice FindWanted(const TableProfile& table, const std::string& wanted) {
 LabelChoice ChooseLabel(const TableProfile& table, const std::string& wanted) {
   CheckRows(table);
   if (!wanted.empty()) return FindWanted(table, wanted);
-  constexpr const char* kNames[] = {"label",   "target", "class",    "y",       "survived",  "outcome",
-                                    "churned", "churn",  "response", "species", "diagnosis", "income"};
+  constexpr const char* kNames[] = {"label",    "target",   "class",     "y",       "click",   "clicked",
+                                    "clk",      "is_click", "survived",  "outcome", "churned", "churn",
+                                    "response", "species",  "diagnosis", "income"};
+  std::string not_it;  // why a column of such a name is passed over
   for (const char* const name : kNames) {
     for (size_t i = 0; i < table.columns.size(); ++i) {
-      if (LowerCase(table.columns[i].name) == name && CanBeLabel(table.columns[i]))
-        return {i, "its name says so"};
+      if (LowerCase(table.columns[i].name) != name) continue;
+      const std::string why = NoLabelBecause(table.columns[i]);
+      if (why.empty()) return {i, "its name says so"};
+      if (not_it.empty())
+        not_it = fmt::format(", and {} cannot be the label: it {}", ColumnName(table, i), why);
     }
   }
   for (size_t i = table.columns.size(); i-- > 0;) {
     if (!CanBeLabel(table.columns[i])) continue;
-    return {i, i + 1 == table.columns.size() ? "it is the last column" : "it is the last that can be one"};
+    return {i, (i + 1 == table.columns.size() ? "it is the last column" : "it is the last that can be one") +
+                   not_it};
   }
   throw UserError("{}: no column can be a label: classes, or numbers that differ. Choose one: --label NAME.",
                   table.path);

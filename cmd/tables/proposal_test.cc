@@ -596,7 +596,108 @@ TEST_CASE("proposal: classes that are numbers are the same in any notation, for 
     CHECK_FALSE(Has(written, "classes:"));
   }
   CHECK(Has(yaml({"0.0e+00", "1.0e+00", "2.0e+00", "2", "1"}), "model: {kind: softmax, outputs: 3}"));
+  CHECK(Has(yaml({"1", "10", "2", "9"}), "  classes: [\"1\", \"2\", \"9\", \"10\"]\n") ==
+        false);  // a quantity
+  CHECK(Has(yaml({"-1", "0", "1"}),
+            "  label_type: names    # numbers, too\n  classes: [\"-1\", \"0\", \"1\"]\n"));
+  CHECK(Has(yaml({"10", "9.0"}), "  classes: [\"9.0\", \"10\"]\n"));
   CHECK(Has(yaml({"2", "2", "2", "5", "+2"}), "  rename_labels: [\"+2 -> 2\"]\n  classes: [\"2\", \"5\"]\n"));
+}
+
+// What init says of a table with another one to test on, and whether a run takes it.
+std::string WithTest(const std::string& train, const std::string& test, std::string* notes = nullptr) {
+  const std::string path = WritePlain("train.csv", train), other = WritePlain("test.csv", test);
+  const TestTable table{ProfileTable(other), other};
+  Proposal proposal;
+  const std::string refused = UserErrorOf([&] {
+    const TableProfile profile = ProfileTable(path);
+    proposal = ProposeConfig(profile, ChooseLabel(profile, ""), path, &table);
+  });
+  if (!refused.empty()) return refused;
+  if (notes != nullptr) *notes = Joined(proposal.notes);
+  return RefusedByLocal(proposal.yaml);
+}
+
+// Rows of a number, a text and a label, which `row` makes of their number.
+template <typename Row>
+std::string Table(const std::string& header, Row row) {
+  std::string text = header + "\n";
+  for (int i = 0; i < 40; ++i) text += row(i) + "\n";
+  return text;
+}
+
+TEST_CASE("proposal: a test table without a feature, or with other values in it, is refused") {
+  const std::string train = Table("flow,plan,y", [](int i) {
+    return fmt::format("{},{},{}", i % 7, i % 3 ? "a" : "b", i % 2 ? "no" : "yes");
+  });
+  const auto of = [&](const std::string& header, const std::string& rest) {
+    return WithTest(train,
+                    Table(header, [&](int i) { return fmt::format("{},{}", i % 2 ? "no" : "yes", rest); }));
+  };
+  CHECK(Has(of("y,plan", "a"), "test.csv: no column flow, which "));
+  CHECK(Has(of("y,when", "a"), "test.csv: no column flow, plan, which "));
+  CHECK(Has(of("y,plan,flow", "a,wide"), "flow has values such as \"wide\", and in "));
+  CHECK(Has(of("y,plan,flow", "a,2024-01-01"), "flow has values such as \"2024-01-01\", and in "));
+  CHECK(of("y,plan,flow", "7,5") == "");
+  CHECK(of("y,plan,other,flow", "c,x,") == "");
+}
+
+TEST_CASE(
+    "proposal: classes of a test table are those of the table in any spelling, and rows of others are left "
+    "out") {
+  const auto table = [](const std::vector<std::string>& labels) {
+    return Table("flow,y", [&](int i) {
+      return fmt::format("{},{}", i * 3 % 11, labels[static_cast<size_t>(i) % labels.size()]);
+    });
+  };
+  std::string notes;
+  CHECK(WithTest(table({"1.0", "2.0"}), table({"2", "1"}), &notes) == "");
+  CHECK_FALSE(Has(notes, "left out"));
+  CHECK(WithTest(table({"1", "2", "10"}), table({"+2", "1e1"})) == "");
+  CHECK(WithTest(table({"no", "yes"}), table({"yes", "no", "no", "maybe"}), &notes) == "");
+  CHECK(Has(notes, "10 rows of "));
+  CHECK(Has(notes, "have a class that "));
+  CHECK(Has(notes, "has not, maybe: data.bad_rows: skip leaves them out."));
+  CHECK(Has(WithTest(table({"1.5", "2.25", "3.75", "7.5"}), table({"low", "high"})),
+            "y has values such as \"low\""));
+}
+
+TEST_CASE("proposal: a copy of the label is no feature, and a column that stands for it is named") {
+  const auto of = [](auto copy) {
+    const std::string text = Table("flow,other,y", [&](int i) {
+      return fmt::format("{},{},{}", i % 7, copy(i * 7 % 5 < 2), i * 7 % 5 < 2 ? "1.0" : "0.0");
+    });
+    const TableProfile table = ProfileOf(text);
+    const Proposal proposal = ProposeConfig(table, ChooseLabel(table, "y"), "t.csv");
+    return Joined(proposal.notes) + proposal.yaml;
+  };
+  CHECK(Has(of([](bool one) { return one ? "1.0" : "0.0"; }), "    - other    # a copy of the label\n"));
+  CHECK(Has(of([](bool one) { return one ? "1" : "-0"; }), "    - other    # a copy of the label\n"));
+  const std::string recoded = of([](bool one) { return one ? "yes" : "no"; });
+  CHECK(Has(recoded, "gives the label away: other: each of its values stands for one of y."));
+  CHECK(Has(recoded, "categories: [other]"));
+  int rows = 0;
+  CHECK_FALSE(Has(of([&](bool one) { return one == (rows++ != 5) ? "yes" : "no"; }), "gives the label away"));
+}
+
+TEST_CASE(
+    "proposal: a column that is named as a label is it, though it looks like an id, or the reason is told") {
+  const auto chosen = [](const std::string& name, auto value) {
+    const TableProfile table = ProfileOf(Table(
+        "flow," + name + ",kind", [&](int i) { return fmt::format("{},{},{}", i % 7, value(i), i % 2); }));
+    const LabelChoice label = ChooseLabel(table, "");
+    return fmt::format("{}: {}", table.columns[label.column].name, label.reason);
+  };
+  const auto whole = [](int i) { return fmt::format("{}", i * 7 % 41); };
+  CHECK(chosen("y", whole) == "y: its name says so");
+  CHECK(chosen("Target", [](int i) { return fmt::format("{}", i + 1); }) == "Target: its name says so");
+  CHECK(chosen("is_click", [](int i) { return fmt::format("{}", i % 3 == 0 ? 1 : 0); }) ==
+        "is_click: its name says so");
+  CHECK(chosen("label", [](int i) { return fmt::format("text {}", i); }) ==
+        "kind: it is the last column, and label cannot be the label: it has texts that nearly all differ; a "
+        "label "
+        "has classes or numbers");
+  CHECK(chosen("size", whole) == "kind: it is the last column");
 }
 
 TEST_CASE("profile text: a line for each column, and for each kind of fault its place, count and rule") {

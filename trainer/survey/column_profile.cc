@@ -25,6 +25,8 @@ bool IsAscii(std::string_view text) {
   return std::none_of(text.begin(), text.end(), [](char c) { return (c & 0x80) != 0; });
 }
 
+void Mix(uint64_t value, uint64_t* hash) { *hash = (*hash ^ value) * 0x9e3779b97f4a7c15 + (*hash >> 29); }
+
 std::string Example(std::string_view text) { return std::string(text.substr(0, kMaxExample)); }
 
 // PassengerId, customer_id, ID.
@@ -61,11 +63,15 @@ void ColumnBuilder::Add(const CsvField& field, bool trimmed) {
   if (IsMissing(field.text)) {
     ++column_.missing;
     in_order_ = false;
+    Mix(1, &column_.values_hash);
+    Mix(static_cast<uint64_t>(-1), &column_.pattern_hash);
     return;
   }
   if (column_.known++ == 0) column_.example = Example(field.text);
   CountValue(field.text);
   const std::optional<double> number = ExactNumber(field.text, decimal_);
+  Mix(number ? std::hash<double>()(*number) : std::hash<std::string_view>()(field.text),
+      &column_.values_hash);
   if (number) {
     AddNumber(*number, field, row);
   } else {
@@ -102,11 +108,13 @@ void ColumnBuilder::CountValue(std::string_view text) {
     repeats_ = true;
   } else if (values_.size() <= max_distinct_) {
     value.text = Example(text);
-    ++column_.distinct;
+    value.number = column_.distinct++;
   } else {
     column_.more_distinct = true;
     values_ = {};
+    return;
   }
+  Mix(static_cast<uint64_t>(value.number), &column_.pattern_hash);
 }
 
 void ColumnBuilder::AddNumber(double number, const CsvField& field, int64_t row) {
@@ -155,7 +163,7 @@ ColumnType ColumnBuilder::Type() const {
 }
 
 void ColumnBuilder::KeepFrequent() {
-  for (auto& [hash, value] : values_) column_.frequent.push_back({std::move(value.text), value.rows});
+  for (auto& [hash, value] : values_) column_.frequent.push_back(std::move(value));
   std::sort(column_.frequent.begin(), column_.frequent.end(), [](const ValueCount& a, const ValueCount& b) {
     return a.rows != b.rows ? a.rows > b.rows : a.text < b.text;
   });

@@ -43,6 +43,7 @@ const char* TypeName(ColumnType type);
 struct ValueCount {
   std::string text;
   int64_t rows = 0;
+  int64_t number = 0;  // how many other values came before
 };
 
 struct ColumnProfile {
@@ -70,6 +71,9 @@ struct ColumnProfile {
   Faults not_a_date;    // in a column of dates
   Faults not_float;     // infinite, or too large for float32
   Faults not_utf8;
+
+  // Equal for two columns with the same values, and for two whose values stand for each other, one for one.
+  uint64_t values_hash = 0, pattern_hash = 0;
 
   bool constant = false;    // one value in all rows
   bool index = false;       // 0, 1, 2 .. or 1, 2, 3 .. down the rows
