@@ -191,5 +191,44 @@ TEST_CASE(
   CHECK(RunToEnd(*job.Start({"--set", dir, "--set", more_rows, "--set", "train.epochs=3"})) == 0);
 }
 
+TEST_CASE(
+    "resume, start_from, eval: the order of classes is the checkpoint's, where the rows would give another") {
+  const LocalJob job(
+      "model: {kind: softmax}\ntrain: {batch_size: 4, epochs: 30, optimizer: {learning_rate: 0.5}}\n"
+      "data: {label_type: names, train: {format: csv, path: rows.csv, label: y}}\n");
+  std::string rows = "a,b,c,y\n";
+  for (int i = 0; i < 20; ++i) rows += "1,0,0,1\n0,1,0,10\n0,0,1,2.0\n";
+  std::ofstream(job.directory + "/rows.csv") << rows;
+  const std::string dir = "checkpoint.dir=" + job.directory + "/ckpt", next = job.directory + "/next";
+  const std::string by_bytes = "data.classes=[\"1\", \"10\", \"2\"]";  // as older versions had them
+  REQUIRE(RunLocal(job.config, {"--set", dir, "--set", by_bytes}).is_object());
+  REQUIRE(RunLocal(job.config, {"--set", dir, "--set", "train.epochs=31"}).is_object());
+  REQUIRE(RunLocal(job.config, {"--set", "checkpoint.dir=" + next, "--set", "train.epochs=1", "--set",
+                                "checkpoint.start_from=" + job.directory + "/ckpt"})
+              .is_object());
+  for (const std::string& checkpoint : {job.directory + "/ckpt", next}) {
+    const Done predicted = Run({"predict", checkpoint, "--data", job.directory + "/rows.csv"});
+    CHECK(Contains(predicted.output, "probability_1,probability_10,probability_2\n"));
+    const Done figures = Run({"eval", checkpoint, "--data", job.directory + "/rows.csv"});
+    CHECK(figures.code == 0);
+    CHECK(Contains(figures.output, "accuracy 1.0000"));
+  }
+}
+
+TEST_CASE("run: weights that are all 0 at the end are told, and not where l1 makes them so") {
+  const LocalJob job(
+      "model: {kind: logistic}\ntrain: {batch_size: 2, epochs: 2}\n"
+      "data: {train: {format: csv, path: rows.csv, label: y}}\n");
+  const auto told = [&](const std::string& rows, const std::string& l1) {
+    std::ofstream(job.directory + "/rows.csv") << "y,a\n" << rows;
+    const Done done = Run({"local", job.config, "--ps", "2", "--set", "train.optimizer.l1=" + l1});
+    CHECK(done.code == 0);
+    return Contains(done.error, "all weights of the model are 0, biases aside: nothing was learned");
+  };
+  CHECK(told("1,0\n0,0\n1,0\n", "0"));
+  CHECK_FALSE(told("1,0\n0,0\n1,0\n", "0.1"));
+  CHECK_FALSE(told("1,0\n0,1\n1,0\n", "0"));
+}
+
 }  // namespace
 }  // namespace dtrain::testing

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "base/crc32c.h"
 #include "base/fault_point.h"
 #include "trainer/config/config.h"
 #include "trainer/model/finite.h"
@@ -19,6 +20,16 @@ constexpr size_t kMaxEndBytes = net::kMaxHeaderBytes - 64 * 1024;
 constexpr milliseconds kStayForBye{3000};
 // How often a ps that has not reported is asked again.
 constexpr milliseconds kAskAgain{500};
+
+// The CRC-32C of so many bytes that are 0.
+uint32_t CrcOfZeros(uint64_t bytes) {
+  uint32_t crc = 0, of_power = Crc32cExtend(0, "", 1);
+  for (uint64_t power = 1; power <= bytes; power *= 2) {
+    if ((bytes & power) != 0) crc = Crc32cCombine(crc, of_power, power);
+    of_power = Crc32cCombine(of_power, of_power, power);
+  }
+  return crc;
+}
 
 }  // namespace
 
@@ -211,6 +222,26 @@ void RunEnd::SumUpShards() {
   }
 }
 
+// Weights that are all 0 say nothing of the features; l1 may have made them so.
+void RunEnd::CheckLearned(const Reached& reached) const {
+  const auto is_zero = [&](const ShardReport::Part& part) {
+    const ModelPart& sum = part.sum;  // of a table it has the rows that have changed
+    return sum.name.rfind("biases/", 0) == 0 || sum.crc == CrcOfZeros(static_cast<uint64_t>(sum.bytes));
+  };
+  const bool all =
+      std::all_of(reports_.begin(), reports_.end(), [&](const std::optional<ShardReport>& report) {
+        return std::all_of(report->parts.begin(), report->parts.end(), is_zero);
+      });
+  const OptimizerConfig& optimizer = config_.train.optimizer;
+  if (!all || reached.global_step == history_.first_step || optimizer.l1 > 0) return;
+  log_.Warning(
+      "all weights of the model are 0, biases aside: nothing was learned from the features. No feature may "
+      "have a "
+      "value other than 0, no row a weight (data.weight), or features are too large for float32 (data.scale: "
+      "standard), or train.optimizer.learning_rate = {} is too small",
+      optimizer.learning_rate);
+}
+
 void RunEnd::SumUpWorkers(const Reached& reached) {
   const bool nothing_left = reached.global_step == history_.first_step && reached.global_step > 0;
   summary_.status = nothing_left ? "already_done" : "done";
@@ -241,6 +272,7 @@ void RunEnd::SumUpWorkers(const Reached& reached) {
 }
 
 void RunEnd::Tell(const Reached& reached, TimePoint now) {
+  CheckLearned(reached);
   SumUpShards();
   SumUpWorkers(reached);
   if (!history_.checkpoint.empty()) summary_.checkpoint = history_.checkpoint;

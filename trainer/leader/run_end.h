@@ -66,6 +66,7 @@ class RunEnd {
   void AskPs();
   void AskForEvaluation();
   void SumUpShards();
+  void CheckLearned(const Reached& reached) const;
   void SumUpWorkers(const Reached& reached);
   bool TookPart(const Member& member) const;
 

@@ -8,14 +8,18 @@
 #include <numeric>
 #include <set>
 #include <string_view>
+#include <tuple>
 
 #include "base/names.h"
+#include "trainer/batch/class_names.h"
 #include "trainer/config/user_text.h"
 #include "trainer/input/sources.h"
 #include "trainer/input/text_reader.h"
 #include "trainer/order/held_out.h"
 #include "trainer/rows/csv_columns.h"
+#include "trainer/rows/pass.h"
 #include "trainer/rows/vw_line.h"
+#include "trainer/survey/no_effect.h"
 
 namespace dtrain {
 namespace {
@@ -131,17 +135,33 @@ std::vector<int64_t> ColumnsOfFeatures(const CsvColumns& columns, const InputFor
   return of_features;
 }
 
+// ReadValue: a number as a double, and in full where that may have fewer digits.
+struct ReadValue {
+  double number = 0;
+  std::string digits;
+
+  bool operator<(const ReadValue& other) const {
+    return std::tie(number, digits) < std::tie(other.number, other.digits);
+  }
+};
+
+ReadValue ValueOf(std::string_view text, Decimal decimal) {
+  constexpr size_t kExactDigits = 15;
+  const bool is_long = text.size() > kExactDigits && text.find_first_not_of("0123456789+-") == text.npos;
+  return {ExactNumber(text, decimal).value_or(0), is_long ? std::string(text) : ""};
+}
+
 // Returns the values of each of `features` in the file's first rows; none for those that are no numbers of
 // the file. Stops at a row without the file's number of fields, because the file may be changing.
-std::vector<std::vector<double>> FirstValues(const DataConfig& data, const InputForm& form,
-                                             const std::vector<int64_t>& features) {
+std::vector<std::vector<ReadValue>> FirstValues(const DataConfig& data, const InputForm& form,
+                                                const std::vector<int64_t>& features) {
   const SourceInputs inputs(data.train.path, "data.train.path");
   CsvReader reader(inputs.files()[0], inputs.key(), DialectOf(data));
   const CsvColumns columns = ReadTrainColumns(data, &reader);
   const std::vector<int64_t> all = ColumnsOfFeatures(columns, form);
   const auto is_whole = [&] { return static_cast<int64_t>(reader.fields().size()) == columns.count; };
   const size_t rows = std::clamp(kMaxValues / features.size(), size_t{2}, kMaxRows);
-  std::vector<std::vector<double>> values(features.size());
+  std::vector<std::vector<ReadValue>> values(features.size());
   size_t read = 0;
   for (bool more = !data.train.header || reader.Next(); more && is_whole() && read < rows;
        more = reader.Next(), ++read) {
@@ -149,7 +169,7 @@ std::vector<std::vector<double>> FirstValues(const DataConfig& data, const Input
       const int64_t column = all[static_cast<size_t>(features[i])];
       if (column < 0) continue;
       const std::string_view text = reader.fields()[static_cast<size_t>(column)].text;
-      if (!IsMissing(text)) values[i].push_back(ExactNumber(text, data.decimal).value_or(0));
+      if (!IsMissing(text)) values[i].push_back(ValueOf(text, data.decimal));
     }
   }
   return values;
@@ -160,33 +180,42 @@ struct Distinct {
   int64_t rounded = 0;
 };
 
-Distinct CountDistinct(std::vector<double> values) {
+Distinct CountDistinct(std::vector<ReadValue> values) {
   if (values.empty()) return {};
   std::sort(values.begin(), values.end());
   Distinct distinct{1, 1};
-  double before = values.front();  // the last value that was counted
-  for (const double value : values) {
-    if (value - before <= kNoiseOfDouble * std::fabs(value)) continue;
+  const ReadValue* before = &values.front();  // the last value that was counted
+  for (const ReadValue& value : values) {
+    const double number = value.number;
+    const bool is_noise = number - before->number <= kNoiseOfDouble * std::fabs(number);
+    if (value.digits.empty() || before->digits.empty() ? is_noise : value.digits == before->digits) continue;
     ++distinct.exact;
-    if (static_cast<float>(value) != static_cast<float>(before)) ++distinct.rounded;
-    before = value;
+    if (static_cast<float>(number) != static_cast<float>(before->number)) ++distinct.rounded;
+    before = &value;
   }
   return distinct;
 }
 
-// Returns the warning, with the numbers of the first feature and the names of the others.
-std::string Text(const InputForm& form, const std::string& path, const std::vector<double>& values,
-                 const std::vector<int64_t>& told) {
+// Returns the warning about `title`, a feature or the target.
+std::string RoundedText(const std::string& title, const std::string& path,
+                        const std::vector<ReadValue>& values, const std::string& remedy) {
   const Distinct distinct = CountDistinct(values);
+  return fmt::format(
+      "{}: the {} that differ in the first {} of {} are {} in float32, whose steps are {:g} there. Subtract "
+      "a "
+      "constant from the column, {}",
+      title, Plural(distinct.exact, "value"), Plural(static_cast<int64_t>(values.size()), "row"), path,
+      distinct.rounded, StepAt(values[0].number), remedy);
+}
+
+// Returns the same for features, with the numbers of the first and the names of the others.
+std::string Text(const InputForm& form, const std::string& path, const std::vector<ReadValue>& values,
+                 const std::vector<int64_t>& told) {
   std::vector<std::string> others;
   for (size_t i = 1; i < told.size(); ++i) others.push_back(FeatureTitle(form, told[i]));
-  return fmt::format(
-      "feature {}: the {} that differ in the first {} of {} are {} in float32, whose steps are {:g} there. "
-      "Subtract a constant from the column, here and wherever it is predicted from: data.scale comes too "
-      "late for that.{}",
-      Shown(FeatureTitle(form, told[0])), Plural(distinct.exact, "value"),
-      Plural(static_cast<int64_t>(values.size()), "row"), path, distinct.rounded, StepAt(values[0]),
-      others.empty() ? "" : fmt::format(" The same holds for {}.", ListNames(others, "and")));
+  return RoundedText("feature " + Shown(FeatureTitle(form, told[0])), path, values,
+                     "here and wherever it is predicted from: data.scale comes too late for that.") +
+         (others.empty() ? "" : fmt::format(" The same holds for {}.", ListNames(others, "and")));
 }
 
 }  // namespace
@@ -278,7 +307,7 @@ std::string RoundedFeaturesText(const DataConfig& data, const LoadedData& loaded
   const std::vector<int64_t> narrow =
       scaled ? NarrowByScale(loaded.form.scale) : NarrowByRange(loaded.train->floats());
   if (narrow.empty()) return "";
-  const std::vector<std::vector<double>> values = FirstValues(data, loaded.form, narrow);
+  const std::vector<std::vector<ReadValue>> values = FirstValues(data, loaded.form, narrow);
   std::vector<int64_t> told;
   size_t first = 0;  // index into `narrow` of the first that is reported
   for (size_t i = 0; i < narrow.size(); ++i) {
@@ -341,28 +370,42 @@ std::string NeverComeText(const Config& config, const InputForm& form, const Lab
       outputs - 1, ListNames(missing, "or"), missing.size() == 1 ? "that output is" : "those outputs are");
 }
 
-// A column without any value becomes a constant, by data.missing.
-std::string EmptyColumnsText(const LoadedData& loaded) {
-  const gpu::MatrixView<const float> rows = loaded.train->floats();
-  std::vector<std::string> names;
-  int64_t feature = 0;
-  const auto differs = [&] {
-    for (int64_t row = 1; row < rows.rows; ++row) {
-      if (rows.row(row)[feature] != rows.row(0)[feature]) return true;
-    }
-    return false;
-  };
-  for (const InputColumn& column : loaded.form.columns) {
-    const bool no_text = column.features() == 1 && column.categories == std::vector<std::string>{""};
-    const bool is_empty = column.is_category ? no_text : column.fill && rows.rows > 1 && !differs();
-    if (is_empty) names.push_back(column.name.empty() ? fmt::format("{}", column.column) : column.name);
-    feature += column.features();
-  }
-  if (names.empty()) return "";
+// Numbers that do not count from 0, nor are -1 and 1, are read as names unless the config says what they are.
+std::string NamedNumbersText(const Config& config, const LoadedData& loaded) {
+  const DataConfig& data = config.data;
+  const InputForm& form = loaded.form;
+  const bool counted = loaded.classes_are_fitted || data.label_type == LabelType::kAuto;
+  const bool said = !counted || !data.classes.empty();
+  const auto is_number = [](const std::string& name) { return LabelNumber(name).has_value(); };
+  const bool numbers = std::all_of(form.classes.begin(), form.classes.end(), is_number);
+  if (said || form.classes.empty() || form.classes == SignedClasses() || !numbers) return "";
   return fmt::format(
-      "column{} {}: no value in any row, or the same in all of them, and nothing can be learned from that. "
-      "Correct the file, or name {} in data.ignore.",
-      names.size() == 1 ? "" : "s", ListNames(names, "and"), names.size() == 1 ? "it" : "them");
+      "labels are numbers that do not count from 0, and are read as names of {}. Set data.label_type to "
+      "names to "
+      "say so{}.",
+      ClassNamesText(form.classes),
+      HasOutputPerClass(config.model) ? ", or model.outputs for outputs that are numbered from 0" : "");
+}
+
+// Targets that float32 cannot tell apart, as features are. Reads the first rows again.
+std::string RoundedTargetsText(const Config& config) {
+  const DataConfig& data = config.data;
+  if (HasClasses(config.model) || !IsText(data.train.format) || ReadsPipe(data.train)) return "";
+  RowContext context;
+  context.records = data.train.format == DataFormat::kCsv;
+  SourceInputs inputs(data.train.path, "data.train.path");
+  Pass pass(data, context, &inputs);
+  std::vector<ReadValue> values;
+  for (ParsedRows row; values.size() < kMaxRows && pass.Next(&row, nullptr); row.Clear()) {
+    const std::string_view text = pass.rows().label().text;
+    if (!IsMissing(text)) values.push_back(ValueOf(text, data.decimal));
+  }
+  if (values.empty()) return "";
+  const auto [min, max] = std::minmax_element(values.begin(), values.end());
+  const double largest = std::max(std::fabs(min->number), std::fabs(max->number));
+  const Distinct distinct = CountDistinct(values);
+  if (!IsNarrow(max->number - min->number, largest) || distinct.exact == distinct.rounded) return "";
+  return RoundedText("the target", PathText(data.train), values, "and add it to what is predicted.");
 }
 
 // Reads until each letter of data.crosses was found, or as much as the limit. A pipe cannot be read again.
@@ -399,9 +442,10 @@ std::vector<std::string> DataWarnings(const Config& config, const LoadedData& da
   for (const std::string& text :
        {UnusedOutputsText(config.model, data.form, counts), NeverComeText(config, data.form, counts),
         UnseenClassesText(config.data, data.form, counts), RoundedFeaturesText(config.data, data),
+        NamedNumbersText(config, data), RoundedTargetsText(config),
         CountingHeaderText(config.data, data.form), EmptyColumnsText(data),
-        UnknownNamespacesText(config.data), SkippedText("data.train", data.skipped),
-        SkippedText("data.test", data.skipped_of_test)}) {
+        WeightlessText(config.data, data, counts), HugeFeatureText(data), UnknownNamespacesText(config.data),
+        SkippedText("data.train", data.skipped), SkippedText("data.test", data.skipped_of_test)}) {
     if (!text.empty()) warnings.push_back(text);
   }
   return warnings;

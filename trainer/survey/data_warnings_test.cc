@@ -256,6 +256,97 @@ TEST_CASE("classes: labels from 1, or with a gap, name the classes that never co
   CHECK(WarningsWith("label_type", held_out, 3).empty());
 }
 
+TEST_CASE("classes: numbers that are read as names are told, unless the config says so") {
+  Config config = CsvConfig(ModelKind::kLogistic, "a,y\n1,2\n2,1\n", "y");
+  const std::vector<std::string> told = WarningsWith("data.label_type", config, 1);
+  CHECK(told ==
+        std::vector<std::string>{
+            "labels are numbers that do not count from 0, and are read as names of 2 classes: 0 = 1 and 1 "
+            "= 2. Set data.label_type to names to say so."});
+  config.data.label_type = LabelType::kNames;
+  CHECK(WarningsWith("data.label_type", config, 1).empty());
+  for (const char* rows : {"1,-1\n2,1\n", "1,0\n2,1\n", "1,no\n2,yes\n"}) {
+    CHECK(WarningsWith("read as names", CsvConfig(ModelKind::kLogistic, std::string("a,y\n") + rows, "y"), 1)
+              .empty());
+  }
+}
+
+TEST_CASE("targets: those that float32 cannot tell apart are told, of tables and of sparse rows") {
+  std::string table = "a,y\n", lines, apart = "a,y\n";
+  for (int i = 0; i < 50; ++i) {
+    table += fmt::format("{},{}\n", i, 1700000000 + 3 * i);
+    lines += fmt::format("{} 1:{}\n", 1700000000 + 3 * i, i);
+    apart += fmt::format("{},{}\n", i, 1700000.0 + i);
+  }
+  const Config csv = CsvConfig(ModelKind::kLinear, table, "y");
+  CHECK(WarningsWith("target", csv, 1) ==
+        std::vector<std::string>{"the target: the 50 values that differ in the first 50 rows of " +
+                                 PathText(csv.data.train) +
+                                 " are 2 in float32, whose steps are 128 there. Subtract a constant from the "
+                                 "column, and add it to what is predicted."});
+  Config libsvm = CsvConfig(ModelKind::kLinear, table, "y");
+  libsvm.data.train = {};
+  libsvm.data.train.format = DataFormat::kLibsvm;
+  libsvm.data.train.path = {WritePlain("rows.svm", lines)};
+  libsvm.model.inputs = 1;
+  CHECK(WarningsWith("the target: the 50 values", libsvm, 1).size() == 1);
+  CHECK(WarningsWith("target", CsvConfig(ModelKind::kLinear, apart, "y"), 1).empty());
+}
+
+TEST_CASE("rounded features: whole numbers that a double cannot tell apart are told too") {
+  CHECK(Has(RoundedFeatures("a,y\n12345678901234567800,0\n12345678901234567807,1\n12345678901234567811,1\n"),
+            "feature a: the 3 values that differ in the first 3 rows of "));
+  CHECK(RoundedFeatures("a,y\n12345678901234567800,0\n12345678901234567800,1\n") == "");
+}
+
+TEST_CASE("weights: rows or classes whose weights are all 0 are told, wherever they are") {
+  const auto told = [](const std::string& rows, int64_t validation, const std::string& test) {
+    Config config = CsvConfig(ModelKind::kLogistic, "a,w,y\n" + rows, "y");
+    config.data.weight = "w";
+    config.data.validation = validation;
+    if (!test.empty()) config.data.test = CsvSource("test.csv", "a,w,y\n" + test, "y");
+    const std::vector<std::string> found = WarningsWith("weight 0", config, 1);
+    return found.empty() ? "" : found[0];
+  };
+  CHECK(told("1,0,0\n2,0,1\n", 0, "") ==
+        "all rows that are trained on have the weight 0 (data.weight: w), and nothing can be learned. "
+        "Correct the "
+        "column, or set data.weight to null.");
+  CHECK(told("1,0,0\n2,3,1\n1,0,0\n", 0, "") ==
+        "all rows of class 0 that are trained on have the weight 0 (data.weight: w): never learned. Give "
+        "them a "
+        "weight, or leave the class out.");
+  CHECK(told("1,0,no\n2,0,yes\n3,1,no\n4,2,yes\n", 2, "")
+            .find("all rows that are held out have the weight 0 (data.weight: w), and no figure") == 0);
+  CHECK(
+      told("1,1,0\n2,2,1\n", 0, "5,0,1\n6,0,0\n").find("all rows that are in data.test have the weight 0") ==
+      0);
+  CHECK(told("1,0,0\n2,0,1\n3,1,0\n4,1,1\n", 0, "5,0,1\n6,1,0\n") == "");
+  Config config = CsvConfig(ModelKind::kLogistic, "a,y\n1,no\n2,yes\n", "y");
+  config.data.class_weights = {"yes=0"};
+  CHECK(WarningsWith("all rows of class yes that are trained on have the weight 0 (data.class_weights)",
+                     config, 1)
+            .size() == 1);
+}
+
+TEST_CASE("huge features: one whose square float32 cannot hold is told, after scaling") {
+  Config config = CsvConfig(ModelKind::kLogistic, "a,flow,y\n1,2,0\n2,-4e29,1\n", "y");
+  const std::vector<std::string> told = WarningsWith("too large for float32", config, 1);
+  REQUIRE(told.size() == 1);
+  CHECK(told[0].find(
+            "feature flow is as large as -4e+29, whose square is too large for float32: its weight may "
+            "never move") == 0);
+  config.data.scale = FeatureScale::kStandard;
+  CHECK(WarningsWith("too large for float32", config, 1).empty());
+  Config libsvm = config;
+  libsvm.data.scale = FeatureScale::kNone;
+  libsvm.data.train = {};
+  libsvm.data.train.format = DataFormat::kLibsvm;
+  libsvm.data.train.path = {WritePlain("rows.svm", "1 1:2\n0 3:1e25\n")};
+  libsvm.model.inputs = 3;
+  CHECK(WarningsWith("too large for float32", libsvm, 1).size() == 1);
+}
+
 TEST_CASE("columns: one without any value is told, whatever takes the place of gaps") {
   Config config = CsvConfig(ModelKind::kLogistic, "a,z,k,t,y\n1,,,u,1\n2,NA,?,u,0\n3,?,,v,1\n", "y");
   config.data.categories = {"k", "t"};
