@@ -234,7 +234,8 @@ size_t FitHeader(const std::vector<CsvRecord>& below, CsvRecord* header) {
     return row.fields.size() != usual || row.fields.back().text.empty();
   };
   if (usual == names.size() + 1) {
-    if (std::all_of(below.begin(), below.end(), ends_empty)) return names.size();
+    const bool ends_alike = !names.empty() && names.back().text.empty();
+    if (!ends_alike && std::all_of(below.begin(), below.end(), ends_empty)) return names.size();
     if (AreNamesOfRows(below, usual)) names.insert(names.begin(), CsvField{"", header->begin()});
   } else if (usual + 1 == names.size() && names.back().text.empty()) {
     names.pop_back();

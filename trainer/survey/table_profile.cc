@@ -200,7 +200,7 @@ void ReadRows(CsvReader* rows, bool is_read, const std::vector<std::string>& nam
       table->unreadable += faulty < builders->size() ? 1 : 0;
       for (size_t i = 0; i < builders->size(); ++i) {
         if (faulty < builders->size() && i != faulty && !IsIgnored((*known)[i])) continue;
-        (*builders)[i].Add(row.fields[i], rows->IsTrimmed(row.fields[i]));
+        (*builders)[i].Add(row.fields[i], rows->IsTrimmed(row.fields[i]) && table->delimiter != ' ');
       }
     }
   }

@@ -118,6 +118,10 @@ TEST_CASE("table: a header may be a name short, end otherwise than rows, and com
   CHECK(ends.rows == 3);
   CHECK(ends.columns[1].name == "b");
   CHECK(ProfileOf("a,b,\n1,2\n3,4\n").columns.size() == 2);
+  const TableProfile both = ProfileOf("\"a\",\"b\",\n\"1\",2.5,x,\n\"2\",3.5,y,\n");
+  REQUIRE(both.columns.size() == 4);
+  CHECK(both.columns[1].name == "a");
+  CHECK(both.columns[3].type == ColumnType::kEmpty);
   const TableProfile commas = ProfileOf("a,b\n1.5,2,old\n2.5,4,old\n3.5,6,new\n");
   CHECK(commas.rows == 0);
   CHECK(commas.columns[1].name == "b");
