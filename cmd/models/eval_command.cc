@@ -72,7 +72,8 @@ class Evaluator {
   EvaluationOutcome Evaluate(const Config& config, CheckpointReader* checkpoint,
                              const std::function<void()>& between_batches);
   // Prints the figures on one set or on both; with --follow, on one line.
-  void Print(const std::vector<EvaluationOutcome>& outcomes) const;
+  // What was not used of the rows is told once, there and in the result.
+  void Print(const std::vector<EvaluationOutcome>& outcomes, ResultFile* result);
   // Returns the summary for --result.
   RunSummary SummaryOf(const std::vector<EvaluationOutcome>& outcomes) const;
 
@@ -84,6 +85,7 @@ class Evaluator {
   const ErrorLines& errors_;
   std::unique_ptr<gpu::cuda::Runtime> runtime_;
   DeviceChoice devices_;
+  std::set<std::string> warnings_{""};  // those that were told
 };
 
 Config Evaluator::ConfigOf(const CheckpointReader& checkpoint) const {
@@ -109,7 +111,12 @@ EvaluationOutcome Evaluator::Evaluate(const Config& config, CheckpointReader* ch
                             arguments_.data.empty() ? "data.test" : "--data");
 }
 
-void Evaluator::Print(const std::vector<EvaluationOutcome>& outcomes) const {
+void Evaluator::Print(const std::vector<EvaluationOutcome>& outcomes, ResultFile* result) {
+  for (const EvaluationOutcome& outcome : outcomes) {
+    if (!warnings_.insert(outcome.warning).second) continue;
+    errors_.Print(outcome.warning, LogLevel::kWarning);
+    result->Note([&](RunAccount& account) { account.AddWarning("eval", outcome.warning); });
+  }
   if (arguments_.result == kStandardOutput) return;
   fmt::print("{}", arguments_.json     ? EvaluationJson(outcomes)
                    : arguments_.follow ? EvaluationLine(outcomes.front())
@@ -303,7 +310,7 @@ void FollowRun::Evaluate(const std::string& path) {
     if (follower_.signal() != 0) throw Signalled();
   }));
   const EvaluationOutcome& outcome = outcomes.front();
-  evaluator_.Print(outcomes);
+  evaluator_.Print(outcomes, &result_);
   Note(config, checkpoint.manifest());
   summary_ = evaluator_.SummaryOf(outcomes);
   if (!curves_ && !config.summary.dir.empty()) curves_.emplace(config.summary.dir + "/eval");
@@ -375,7 +382,7 @@ int EvaluateOne(const EvalArguments& arguments, Evaluator* evaluator, const Erro
                                outcomes.push_back(evaluator->Evaluate(config, checkpoint, [] {}));
                                if (!NamesSet(arguments))
                                  EvaluateOther(config, checkpoint, evaluator, errors, &outcomes);
-                               evaluator->Print(outcomes);
+                               evaluator->Print(outcomes, result);
                                is_kept = result->Write(evaluator->SummaryOf(outcomes));
                              });
   return is_kept ? code : static_cast<int>(ExitCode::kInternal);

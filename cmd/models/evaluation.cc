@@ -97,15 +97,6 @@ class SetSum {
   const std::function<void()>& between_batches_;
 };
 
-void Add(const SkippedRows& of_file, SkippedRows* all) {
-  all->bad += of_file.bad;
-  all->with_gaps += of_file.with_gaps;
-  all->unlabelled += of_file.unlabelled;
-  all->beyond += of_file.beyond;
-  all->faults.insert(all->faults.end(), of_file.faults.begin(), of_file.faults.end());
-  all->headers.insert(all->headers.end(), of_file.headers.begin(), of_file.headers.end());
-}
-
 // Batches are those of a run, which may have rows of several files. Returns which rows were left out.
 SkippedRows AddRows(const RowSet& set, const RowSpec& spec, int64_t batch_rows, SetSum* sum) {
   const bool idx = set.source.format == DataFormat::kIdx;
@@ -124,7 +115,7 @@ SkippedRows AddRows(const RowSet& set, const RowSpec& spec, int64_t batch_rows, 
       --left;
       if (block.rows == batch_rows) add();
     }
-    Add(rows.skipped(), &skipped);
+    skipped.Add(rows.skipped());
   }
   add();
   if (sum->rows() == 0) throw UserError("{}: no rows in it. Name a set with rows.", set.key);
@@ -153,14 +144,12 @@ int64_t MaxRowsOfBatch(const RowSet& set, const Config& config, const InputForm&
   return std::min({config.train.batch_size, set.max, max});
 }
 
-std::vector<std::string> LinesOf(const EvaluationOutcome& outcome, const std::string& left_out,
-                                 const DataConfig& data) {
+std::vector<std::string> LinesOf(const EvaluationOutcome& outcome, const DataConfig& data) {
   std::vector<std::string> lines =
       VerdictLines(SetName(outcome.set), outcome.reported, outcome.figures.threshold);
   const auto add = [&](const std::string& line) {
     if (!line.empty()) lines.push_back(line);
   };
-  add(left_out);
   add(ClassWeightsLine(data));
   const Evaluation& evaluation = outcome.evaluation;
   if (evaluation.classifies && evaluation.weight != static_cast<double>(evaluation.rows)) {
@@ -216,6 +205,7 @@ EvaluationOutcome EvaluateCheckpoint(const Config& config, const DeviceChoice& d
       Figures(*config.model.outputs, HasClasses(config.model), ScoreTable::kMaxScores, threshold),
       {},
       {},
+      {},
       {}};
   const bool files = IsFiles(set.source.format);
   const bool share = config.eval.on == EvalOn::kValidation && config.data.validation_share > 0;
@@ -248,7 +238,8 @@ EvaluationOutcome EvaluateCheckpoint(const Config& config, const DeviceChoice& d
   }
   outcome.reported =
       ReportedFigures(outcome.evaluation, &outcome.figures, outcome.class_names, between_batches);
-  outcome.lines = LinesOf(outcome, SkippedText(set.key, skipped), config.data);
+  outcome.lines = LinesOf(outcome, config.data);
+  outcome.warning = SkippedText(set.key, skipped);
   return outcome;
 }
 

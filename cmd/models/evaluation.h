@@ -26,6 +26,7 @@ struct EvaluationOutcome {
   EvaluationFigures reported;            // what the result says of these
   std::vector<std::string> class_names;  // by class number; empty: classes have no names
   std::vector<std::string> lines;        // what all this says, for a reader
+  std::string warning;                   // of rows and columns that were not used; empty: none
 };
 
 // Makes the config evaluate on `data` (--data) in place of eval.on; empty: it stays as it is. For IDX it

@@ -174,6 +174,9 @@ std::string KeptCsv(const KeptField& kept) {
 
 std::string KeptJson(const KeptField& kept) { return kept.is_json ? kept.text : JsonText(kept.text); }
 
+// What is no number has no sign.
+std::string CsvNumber(float value) { return std::isnan(value) ? "nan" : fmt::format("{}", value); }
+
 // JSON has no infinity and no NaN.
 std::string JsonNumber(float value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; }
 
@@ -196,7 +199,8 @@ Json JsonOf(const EvaluationOutcome& outcome) {
   Json json = {{"checkpoint", outcome.checkpoint},
                {"global_step", outcome.global_step},
                {"model_crc", outcome.model_crc},
-               {"set", SetName(outcome.set)}};
+               {"set", SetName(outcome.set)},
+               {"warning", outcome.warning.empty() ? Json() : Json(outcome.warning)}};
   const Json figures = Json::Parse(EvaluationToJson(outcome.reported));
   for (const auto& [key, value] : figures.items()) json[key] = value;
   if (!outcome.evaluation.classifies) return json;
@@ -297,9 +301,13 @@ std::string PredictionText::Row(const float* outputs, const std::string& id, con
 std::string PredictionText::CsvRow(const float* outputs, const KeptField* kept) {
   std::string row;
   for (size_t i = 0; i < kept_.size(); ++i) row += KeptCsv(kept[i]) + ",";
-  if (linear_ || raw_) return row + fmt::format("{}\n", fmt::join(outputs, outputs + outputs_, ","));
+  if (linear_ || raw_) {
+    for (int64_t i = 0; i < outputs_; ++i) row += CsvNumber(outputs[i]) + ",";
+    row.back() = '\n';
+    return row;
+  }
   row += ClassText(static_cast<size_t>(PredictedClass(outputs, outputs_, threshold_)));
-  for (const float probability : probabilities_) row += fmt::format(",{}", probability);
+  for (const float probability : probabilities_) row += "," + CsvNumber(probability);
   return row + "\n";
 }
 

@@ -22,6 +22,7 @@
 #include "trainer/input/sources.h"
 #include "trainer/result/verdict.h"
 #include "trainer/rows/row_reader.h"
+#include "trainer/survey/data_warnings.h"
 #include "trainer/task/run_task.h"
 
 namespace dtrain {
@@ -75,8 +76,9 @@ class Predictor {
       RowReader rows(path, spec_);
       if (!text_) Begin(format, rows, output);
       while (PredictNext(&rows, output)) continue;
-      for (const std::string& header : rows.skipped().headers) errors_.Print("left out: " + header);
+      told_.Add(rows.skipped());
     }
+    errors_.Print(SkippedText("--data", told_), LogLevel::kWarning);
     if (skipped_ > 0) {
       errors_.Print(fmt::format("{} could not be read and {} left out", Plural(skipped_, "row"),
                                 skipped_ == 1 ? "is" : "are"));
@@ -165,6 +167,7 @@ class Predictor {
   const std::optional<double> threshold_;
   const ErrorLines& errors_;
   int64_t skipped_ = 0;
+  SkippedRows told_;
   int64_t rows_ = 0;  // that were predicted
   const int64_t max_rows_;
   TrainedModel model_;

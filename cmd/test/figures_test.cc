@@ -142,9 +142,13 @@ TEST_CASE("figures: eval leaves out the rows that the run left out, and says how
   CAPTURE(eval.error);
   REQUIRE(eval.code == 0);
   CHECK(Contains(eval.output, " of 33 rows\n"));
-  CHECK(
-      Contains(eval.output, "data.test: left out: 3 rows could not be read (data.bad_rows: skip), these: "));
-  CHECK(Contains(eval.output, "; 4 rows with a missing value (data.missing: drop)\n"));
+  const std::string told = "data.test: left out: 3 rows could not be read (data.bad_rows: skip), these: ";
+  CHECK(Contains(eval.error, told));
+  CHECK(Contains(eval.error, "; 4 rows with a missing value (data.missing: drop)\n"));
+  const Done json = run.Eval({"--json", "--result", run.directory + "/eval.json"});
+  CHECK(Contains(json.error, told));
+  CHECK(Contains(Json::Parse(json.output).at("warning").get<std::string>(), told));
+  CHECK(Contains(ReadResult(run.directory + "/eval.json").at("warnings").at(0).get<std::string>(), told));
 }
 
 TEST_CASE("figures: errors of a regression weigh rows as its loss does, and stand beside those of the mean") {

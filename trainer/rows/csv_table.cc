@@ -73,6 +73,7 @@ void CsvRows::CheckWhole() const {
 }
 
 bool CsvRows::Read(std::vector<float>* features, RowLabels* labels) {
+  unseen_.clear();
   if (!ReadInputs(0, before_label_, features)) return false;
   if (labels != nullptr) {
     const CsvField& label = reader_.fields()[static_cast<size_t>(layout_.columns.label)];
@@ -143,7 +144,7 @@ bool CsvRows::ReadCategory(size_t input, std::vector<float>* out) {
   const bool listed = !how.categories.empty() && how.categories.front().empty();
   if (missing && !listed && !how.has_other && !layout_.gap_remedy.empty()) Refuse(input, NumberText::kEmpty);
   if (AppendCategory(how, category, out)) return true;
-  ++unseen_;
+  unseen_.push_back(input);
   if (!layout_.refuses_unseen) return true;
   throw FieldError(
       reader_.path(), ColumnTitle(layout_.columns, layout_.columns.inputs[input]), FieldOf(input),
@@ -225,9 +226,11 @@ bool CsvFile::NextText(RowText* row) {
 RowFile::Read CsvFile::ReadRow(ParsedRows* rows, RowLabels* labels) {
   if (!rows_.Next(skipped())) return Read::kEnd;
   if (rows_.layout().records) return rows_.is_whole() ? Read::kRow : Read::kGap;
-  const int64_t unseen = rows_.unseen();
   if (!rows_.Read(&rows->features, labels)) return Read::kGap;
-  skipped()->unseen += rows_.unseen() - unseen;
+  for (const size_t input : rows_.unseen()) {
+    skipped()->AddUnseen(ColumnTitle(rows_.layout().columns, rows_.layout().columns.inputs[input]),
+                         rows_.FieldOf(input).text);
+  }
   if (rows_.layout().columns.weight >= 0) rows->weights.push_back(rows_.weight());
   return Read::kRow;
 }

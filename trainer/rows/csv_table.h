@@ -57,8 +57,11 @@ class CsvRows {
   void SkipFault() { reader_.SkipFault(); }
   // The weight of the row that was read last; 1 without a column of weights.
   float weight() const { return weight_; }
-  // How many texts so far were in no list of categories.
-  int64_t unseen() const { return unseen_; }
+  // The inputs of the row that was read last whose text is in no list of categories.
+  const std::vector<size_t>& unseen() const { return unseen_; }
+  const CsvField& FieldOf(size_t input) const {
+    return reader_.fields()[static_cast<size_t>(layout_.columns.inputs[input])];
+  }
 
   // Whether the reader's current record is the next row.
   bool next_is_read() const { return next_is_read_; }
@@ -80,15 +83,12 @@ class CsvRows {
   bool ReadInput(size_t input, std::vector<float>* out);
   bool ReadCategory(size_t input, std::vector<float>* out);
   bool ReadWeight();
-  const CsvField& FieldOf(size_t input) const {
-    return reader_.fields()[static_cast<size_t>(layout_.columns.inputs[input])];
-  }
   [[noreturn]] void Refuse(size_t input, NumberText state) const;
 
   CsvReader& reader_;
   const CsvLayout layout_;
   size_t before_label_ = 0;  // inputs before the label
-  int64_t unseen_ = 0;
+  std::vector<size_t> unseen_;
   float weight_ = 1;
   bool next_is_read_ = false;  // the reader's current record is the next row
   int64_t row_ = -1;           // 0: it is the first of the file

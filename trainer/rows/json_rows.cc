@@ -73,6 +73,9 @@ class JsonFile : public LineFile {
     has_feature_features_ = std::binary_search(names.begin(), names.end(), kList);
     const auto repeated = std::adjacent_find(names.begin(), names.end());
     if (repeated != names.end()) repeated_ = *repeated;
+    for (const std::string* name : {&spec.label, &spec.data.weight}) known_.insert(ColumnNameIn(*name));
+    for (const auto* listed : {&names_, &spec.keep}) known_.insert(listed->begin(), listed->end());
+    for (const std::string& name : spec.data.ignore) known_.insert(ColumnNameIn(name));
   }
 
   int64_t inputs() const override { return spec_.inputs; }
@@ -128,6 +131,10 @@ class JsonFile : public LineFile {
     }
     CheckKept(row);
     has_id_ = row.is_object() && row.contains("id");
+    if (!row.is_object()) return;
+    for (const auto& item : row.items()) {
+      if (known_.count(item.key()) == 0) skipped()->AddUnused(item.key());
+    }
   }
 
   void AddList(const Json& list, std::vector<float>* features) const {
@@ -189,6 +196,7 @@ class JsonFile : public LineFile {
                         "correct it.",
                         Title(column), Shown(text), ListNames(how.categories, "or")));
       }
+      if (!known) skipped()->AddUnseen(Title(column), text);
     } else if (how.fill && IsMissing(text)) {
       AppendNumber(how, std::nullopt, features);
     } else {
@@ -240,6 +248,7 @@ class JsonFile : public LineFile {
   }
 
   const RowSpec& spec_;
+  std::set<std::string> known_{kList, "id"};  // members that are read, or left out by the config
   const std::vector<std::string> names_;  // of the columns that a row must have; empty: there are none
   const int64_t columns_;                 // their number
   bool has_feature_features_ = false;     // the model has a feature named "features"

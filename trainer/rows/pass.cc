@@ -43,10 +43,7 @@ std::unique_ptr<RowFile> Pass::OpenAgain(size_t file, SkippedRows* skipped) cons
 void Pass::StepOver(int64_t count, TextMark mark, const SkippedRows& skipped) {
   rows_->GoTo(mark, 0);
   count_ += count;
-  skipped_.bad += skipped.bad;
-  skipped_.with_gaps += skipped.with_gaps;
-  skipped_.unseen += skipped.unseen;
-  skipped_.unlabelled += skipped.unlabelled;
+  skipped_.Add(skipped);
 }
 
 RowLabels Pass::NewLabels(const LabelRules& rules, const std::vector<std::string>* train_names) const {

@@ -1,9 +1,67 @@
 #include "trainer/rows/row_file.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "base/error.h"
 
 namespace dtrain {
+
+const std::pair<const std::string, int64_t>& UnseenTexts::MostFrequent() const {
+  const auto fewer = [](const auto& a, const auto& b) { return a.second < b.second; };
+  return *std::max_element(texts.begin(), texts.end(), fewer);
+}
+
+void SkippedRows::AddUnseen(const std::string& column, std::string_view text) {
+  ++unseen;
+  UnseenTexts& of_column = unseen_in[column];
+  ++of_column.rows;
+  if (const auto found = of_column.texts.find(text); found != of_column.texts.end()) {
+    ++found->second;
+  } else if (of_column.texts.size() < kMaxTexts) {
+    of_column.texts.emplace(text, 1);
+  }
+}
+
+void SkippedRows::Add(const SkippedRows& more) {
+  bad += more.bad;
+  with_gaps += more.with_gaps;
+  unseen += more.unseen;
+  unlabelled += more.unlabelled;
+  beyond += more.beyond;
+  for (const std::string& fault : more.faults) {
+    if (faults.size() < kToldFaults) faults.push_back(fault);
+  }
+  for (const std::string& header : more.headers) {
+    if (headers.size() < kToldFaults) headers.push_back(header);
+  }
+  for (const auto& [column, of_column] : more.unseen_in) {
+    UnseenTexts& all = unseen_in[column];
+    all.rows += of_column.rows;
+    for (const auto& [text, rows] : of_column.texts) all.texts[text] += rows;
+  }
+  for (const std::string& name : more.unused) AddUnused(name);
+  notes.insert(more.notes.begin(), more.notes.end());
+}
+
+SkippedRows SkippedRows::Since(const SkippedRows& before) const {
+  SkippedRows since;
+  since.bad = bad - before.bad;
+  since.with_gaps = with_gaps - before.with_gaps;
+  since.unseen = unseen - before.unseen;
+  since.unlabelled = unlabelled - before.unlabelled;
+  since.beyond = beyond - before.beyond;
+  since.faults.assign(faults.begin() + static_cast<std::ptrdiff_t>(before.faults.size()), faults.end());
+  since.headers.assign(headers.begin() + static_cast<std::ptrdiff_t>(before.headers.size()), headers.end());
+  since.unseen_in = unseen_in;
+  for (const auto& [column, of_column] : before.unseen_in) {
+    UnseenTexts& left = since.unseen_in[column];
+    left.rows -= of_column.rows;
+    for (const auto& [text, rows] : of_column.texts) left.texts[text] -= rows;
+    if (left.rows == 0) since.unseen_in.erase(column);
+  }
+  return since;
+}
 
 const CsvColumns& RowFile::columns() const {
   static const CsvColumns kNone;

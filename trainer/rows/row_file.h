@@ -5,8 +5,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,9 +25,28 @@
 
 namespace dtrain {
 
-// SkippedRows: the rows of a file that were left out.
+// UnseenTexts: the texts of one column that are no category of the training rows.
+struct UnseenTexts {
+  // A text and in how many rows it is; there is one.
+  const std::pair<const std::string, int64_t>& MostFrequent() const;
+
+  int64_t rows = 0;
+  std::map<std::string, int64_t, std::less<>> texts;  // the first ones, and in how many rows each is
+};
+
+// SkippedRows: what of a file was not used as it stands: rows that were left out, and what is told of others.
 struct SkippedRows {
   static constexpr size_t kToldFaults = 10;
+  static constexpr size_t kMaxTexts = 100;  // of a column
+  static constexpr size_t kMaxUnused = 100;
+
+  void AddUnseen(const std::string& column, std::string_view text);
+  void AddUnused(std::string_view name) {
+    if (unused.size() < kMaxUnused) unused.emplace(name);
+  }
+  void Add(const SkippedRows& more);
+  // What came behind `before`, without how columns were found.
+  SkippedRows Since(const SkippedRows& before) const;
 
   int64_t bad = 0;                  // could not be read (data.bad_rows: skip)
   int64_t with_gaps = 0;            // data.missing: drop
@@ -33,6 +55,9 @@ struct SkippedRows {
   int64_t beyond = 0;               // features of the other rows that the model has not
   std::vector<std::string> faults;  // the first ones, with their places
   std::vector<std::string> headers{};  // lines that are the header again, the first ones, with their places
+  std::map<std::string, UnseenTexts> unseen_in;  // by column
+  std::set<std::string> unused;  // names of columns that are neither the model's nor left out by the config
+  std::set<std::string> notes;   // how columns were found
 };
 
 // RowText: a row that is not parsed.
@@ -119,7 +144,7 @@ class RowFile {
  protected:
   enum class Read { kRow, kGap, kEnd };  // kGap: a row that is left out because it has a gap
   const DataConfig& data() const { return data_; }
-  SkippedRows* skipped() { return &skipped_; }
+  SkippedRows* skipped() const { return &skipped_; }
 
  private:
   // The same as Next(), for the next row whatever it is. What it has appended of a row that is left out, or

@@ -1,5 +1,6 @@
 #include "trainer/rows/row_files.h"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 #include <utility>
@@ -80,6 +81,39 @@ CsvColumns ColumnsOf(const DataConfig& data, const RowContext& context, CsvReade
   return columns;
 }
 
+// What a table was not trained on, by its names: the config names it, or it is passed on.
+bool IsKnown(const DataConfig& data, const RowSpec* spec, const std::string& name, int64_t column) {
+  const auto names = [&](const std::string& text) {
+    return ColumnNameIn(text) == name || ColumnNumber(text) == column;
+  };
+  const bool kept = spec != nullptr && std::any_of(spec->keep.begin(), spec->keep.end(), names);
+  return kept || names(data.weight) || std::any_of(data.ignore.begin(), data.ignore.end(), names);
+}
+
+// Notes how the columns of a table were found whose header is read, and which ones no model has. `named`:
+// whether those of the training data have names.
+void NoteColumns(const DataConfig& data, const RowSpec* spec, const CsvColumns& columns, bool named,
+                 SkippedRows* skipped) {
+  if (!named) {
+    skipped->notes.insert(
+        "the names in the first line are not used: the model's columns have none, and are taken by their "
+        "places");
+    return;
+  }
+  if (!std::is_sorted(columns.inputs.begin(), columns.inputs.end())) {
+    skipped->notes.insert(
+        "the columns are in another order than in the training data: they are found by their "
+        "names");
+  }
+  std::vector<bool> used(columns.names.size());
+  for (const int64_t input : columns.inputs) used[static_cast<size_t>(input)] = true;
+  for (size_t i = 0; i < used.size(); ++i) {
+    const auto column = static_cast<int64_t>(i);
+    if (used[i] || column == columns.label || IsKnown(data, spec, columns.names[i], column)) continue;
+    skipped->AddUnused(columns.names[i]);
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<RowFile> OpenRowFile(const DataConfig& data, const RowContext& context,
@@ -97,11 +131,16 @@ std::unique_ptr<RowFile> OpenRowFile(const DataConfig& data, const RowContext& c
   auto reader = std::make_unique<CsvReader>(std::move(file), DialectOf(data));
   if (context.spec != nullptr && !HasSparseRows(data)) {
     CsvLayout layout = FindModelColumns(*context.spec, reader.get());
+    const bool named = !ColumnNames(context.spec->form).empty();
+    if (!layout.first_is_row) NoteColumns(data, context.spec, layout.columns, named, skipped);
     return std::make_unique<CsvFile>(data, std::move(reader), std::move(layout), skipped);
   }
   bool is_row = false;
   const CsvColumns columns = ColumnsOf(data, context, reader.get(), &is_row);
   const char* const section = context.train != nullptr ? "data.test" : "data.train";
+  if (context.train != nullptr && !is_row) {
+    NoteColumns(data, context.spec, columns, !context.train->names.empty(), skipped);
+  }
   if (context.records || !HasSparseRows(data)) {
     CsvLayout layout = LayoutOf(data, section, !is_row, columns, context.how);
     layout.records = context.records;

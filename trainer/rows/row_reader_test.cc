@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 #include <memory>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -91,6 +92,80 @@ TEST_CASE("rows: categories and gaps become features in CSV files and JSON lines
   no_gaps.form.columns[1] = {3, "age", false, {}, false, {}, false};
   no_gaps.form.scale = {};
   CHECK(Begins(ErrorOf("plan,age\npro,\n", no_gaps), ":2:5: age is empty; must be a number."));
+}
+
+SkippedRows SkippedOf(const std::string& content, const RowSpec& spec) {
+  RowReader rows(WritePlain("rows", content), spec);
+  RowBlock block(spec.inputs);
+  while (rows.Next(&block)) continue;
+  return rows.skipped();
+}
+
+TEST_CASE("rows: texts of no category are counted by column, with the most frequent one, in each format") {
+  for (const std::string content :
+       {"plan,age\ngold,1\npro,2\ntin,3\ngold,4\n,5\n", "gold,1\npro,2\ntin,3\ngold,4\n,5\n",
+        "{\"plan\": \"gold\", \"age\": 1}\n[\"pro\", 2]\n[\"tin\", 3]\n[\"gold\", 4]\n[null, 5]\n"}) {
+    const SkippedRows skipped = SkippedOf(content, WithColumns());
+    CHECK(skipped.unseen == 4);
+    REQUIRE(skipped.unseen_in.size() == 1);
+    const UnseenTexts& plan = skipped.unseen_in.at("plan");
+    CHECK(plan.rows == 4);
+    CHECK(plan.MostFrequent() == std::pair<const std::string, int64_t>{"gold", 2});
+    CHECK(plan.texts.size() == 3);
+  }
+  CHECK(SkippedOf("plan,age\nfree,1\npro,\n", WithColumns()).unseen_in.empty());
+  RowSpec others = WithColumns();
+  others.form.columns[0].categories = {"free"};
+  others.form.columns[0].has_other = true;
+  CHECK(SkippedOf("plan,age\ngold,1\n", others).unseen == 0);  // training had others too
+}
+
+TEST_CASE("rows: columns that are not used and another order are noted, by name alone") {
+  const auto unused = [](const std::string& content, const RowSpec& spec) {
+    const std::set<std::string> names = SkippedOf(content, spec).unused;
+    return std::vector<std::string>(names.begin(), names.end());
+  };
+  using Names = std::vector<std::string>;
+  RowSpec spec = WithColumns();
+  CHECK(unused("id,plan,y,age\n1,pro,0,2\n", spec) == Names{"id"});
+  spec.data.ignore = {"id"};
+  spec.data.weight = "w";
+  spec.keep = {"note"};
+  CHECK(unused("id,plan,y,age,w,note\n1,pro,0,2,1,n\n", spec).empty());
+  CHECK(unused("more,id,plan,y,age,less,note\n1,1,pro,0,2,1,n\n", spec) == Names{"less", "more"});
+  CHECK(unused("{\"plan\": \"pro\", \"age\": 2, \"id\": 7, \"y\": 1, \"note\": 1}\n", spec).empty());
+  CHECK(unused("{\"plan\": \"pro\", \"age\": 2, \"note\": 1, \"ages\": 3}\n", spec) == Names{"ages"});
+  const auto notes = [](const std::string& content, const RowSpec& spec) {
+    const std::set<std::string> told = SkippedOf(content, spec).notes;
+    return told.empty() ? "" : *told.begin();
+  };
+  CHECK(notes("plan,age\npro,1\n", WithColumns()) == "");
+  CHECK(notes("pro,1\n", WithColumns()) == "");
+  CHECK(Begins(notes("age,plan\n1,pro\n", WithColumns()), "the columns are in another order than in the"));
+  CHECK(Begins(notes("a,b\n1,2\n", Unnamed(2)), "the names in the first line are not used: "));
+  CHECK(notes("1,2\n", Unnamed(2)) == "");
+}
+
+TEST_CASE("skipped rows: what came behind others is the rest of both") {
+  SkippedRows all;
+  all.AddUnseen("c", "x");
+  all.bad = 1;
+  all.faults = {"one"};
+  const SkippedRows head = all;
+  all.AddUnseen("c", "y");
+  all.AddUnseen("c", "x");
+  all.AddUnseen("d", "z");
+  all.bad = 2;
+  all.faults.push_back("two");
+  SkippedRows since = all.Since(head);
+  CHECK(since.bad == 1);
+  CHECK(since.faults == std::vector<std::string>{"two"});
+  CHECK(since.unseen == 3);
+  CHECK(since.unseen_in.at("c").rows == 2);
+  CHECK(all.Since(all).unseen_in.empty());
+  since.Add(head);
+  CHECK(since.unseen_in.at("c").texts == all.unseen_in.at("c").texts);
+  CHECK(since.unseen == all.unseen);
 }
 
 TEST_CASE("rows: without a header columns are the features in order, with or without a label") {

@@ -127,8 +127,12 @@ std::string Describe(const CacheFile& file, const PassFacts& facts) {
                {"features", facts.fingerprint.features},
                {"bad", facts.skipped.bad},
                {"with_gaps", facts.skipped.with_gaps},
-               {"unseen", facts.skipped.unseen},
-               {"unlabelled", facts.skipped.unlabelled}};
+               {"unlabelled", facts.skipped.unlabelled},
+               {"unseen_in", Json::object()}};
+  for (const auto& [column, of_column] : facts.skipped.unseen_in) {
+    const auto& [most, rows] = of_column.MostFrequent();
+    text["unseen_in"][column] = {{"rows", of_column.rows}, {"most", most}, {"rows_of_most", rows}};
+  }
   text["faults"] = Json(facts.skipped.faults);
   text["class_names"] = Json(facts.class_names);
   text["class_rows"] = Json(facts.class_rows);
@@ -147,8 +151,20 @@ std::optional<PassFacts> FactsIn(const CacheFile& file, std::string_view text) {
     for (const Json& one : *rows)
       facts.class_rows.push_back(one.is_number_integer() ? one.get<int64_t>() : 0);
   }
-  facts.skipped = {WholeIn(described, "bad"), WholeIn(described, "with_gaps"), WholeIn(described, "unseen"),
-                   WholeIn(described, "unlabelled"), 0, TextsIn(described, "faults")};
+  facts.skipped.bad = WholeIn(described, "bad");
+  facts.skipped.with_gaps = WholeIn(described, "with_gaps");
+  facts.skipped.unlabelled = WholeIn(described, "unlabelled");
+  facts.skipped.faults = TextsIn(described, "faults");
+  if (const Json* const columns = described.Find("unseen_in"); columns != nullptr && columns->is_object()) {
+    for (const auto& [column, texts] : columns->items()) {
+      const Json* const most = texts.Find("most");
+      if (most == nullptr || !most->is_string()) continue;
+      const UnseenTexts of_column{WholeIn(texts, "rows"),
+                                  {{most->get<std::string>(), WholeIn(texts, "rows_of_most")}}};
+      facts.skipped.unseen += of_column.rows;
+      facts.skipped.unseen_in.emplace(column, of_column);
+    }
+  }
   facts.fingerprint = {facts.rows, static_cast<uint32_t>(WholeIn(described, "labels_crc")),
                        static_cast<uint64_t>(WholeIn(described, "features"))};
   return facts;

@@ -286,19 +286,7 @@ class PipeBatches : public BatchSource {
   }
   void ReadAhead() override {}
   int64_t TakeWaitedNanos() override { return std::exchange(waited_nanos_, 0); }
-  void AddSkipped(SkippedRows* skipped) const override {
-    const SkippedRows now = pipe_->Skipped();
-    skipped->bad += now.bad - in_head_.bad;
-    skipped->with_gaps += now.with_gaps - in_head_.with_gaps;
-    skipped->unseen += now.unseen - in_head_.unseen;
-    skipped->unlabelled += now.unlabelled - in_head_.unlabelled;
-    skipped->faults.insert(skipped->faults.end(),
-                           now.faults.begin() + static_cast<std::ptrdiff_t>(in_head_.faults.size()),
-                           now.faults.end());
-    skipped->headers.insert(skipped->headers.end(),
-                            now.headers.begin() + static_cast<std::ptrdiff_t>(in_head_.headers.size()),
-                            now.headers.end());
-  }
+  void AddSkipped(SkippedRows* skipped) const override { skipped->Add(pipe_->Skipped().Since(in_head_)); }
   void Seek(int64_t) override {}
   void Follow(const DataPlan& plan) override { plan_ = plan; }
   const DataPlan& plan() const override { return plan_; }

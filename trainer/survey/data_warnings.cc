@@ -220,6 +220,24 @@ std::string Text(const InputForm& form, const std::string& path, const std::vect
 
 }  // namespace
 
+namespace {
+
+// Returns "3 unseen texts in data.categories, each taken as other or as none of the features: plan in 3 rows,
+// most often "A" (2)".
+std::string UnseenTextsText(const SkippedRows& skipped) {
+  std::vector<std::string> columns;
+  for (const auto& [column, of_column] : skipped.unseen_in) {
+    const auto& [text, rows] = of_column.MostFrequent();
+    columns.push_back(fmt::format("{} in {}, most often {} ({})", column, Plural(of_column.rows, "row"),
+                                  text.empty() ? "no text" : Quoted(Shown(text)), rows));
+  }
+  return fmt::format("{} in data.categories, each taken as other or as none of the features{}{}",
+                     Plural(skipped.unseen, "unseen text"), columns.empty() ? "" : ": ",
+                     ListNames(columns, "and"));
+}
+
+}  // namespace
+
 std::string SkippedText(const std::string& section, const SkippedRows& skipped) {
   std::vector<std::string> parts;
   if (skipped.bad > 0) {
@@ -241,11 +259,16 @@ std::string SkippedText(const std::string& section, const SkippedRows& skipped) 
   if (skipped.beyond > 0) {
     parts.push_back(fmt::format("{} that the model has not", Plural(skipped.beyond, "feature")));
   }
-  std::string text;
-  if (!parts.empty()) text = fmt::format("{}: left out: {}", section, fmt::join(parts, "; "));
-  if (skipped.unseen == 0) return text;
-  return fmt::format("{}{}{} in data.categories that no fitted row has: other, or none of the features", text,
-                     text.empty() ? section + ": " : "; ", Plural(skipped.unseen, "text"));
+  if (!parts.empty()) parts = {fmt::format("left out: {}", fmt::join(parts, "; "))};
+  if (skipped.unseen > 0) parts.push_back(UnseenTextsText(skipped));
+  if (!skipped.unused.empty()) {
+    std::vector<std::string> names;
+    for (const std::string& name : skipped.unused) names.push_back(Quoted(Shown(name)));
+    parts.push_back("columns that are not used, since the model has none of these names: " +
+                    ListNames(names, "and"));
+  }
+  parts.insert(parts.end(), skipped.notes.begin(), skipped.notes.end());
+  return parts.empty() ? "" : fmt::format("{}: {}", section, fmt::join(parts, "; "));
 }
 
 LabelCounts CountLabels(const LoadedData& data, int64_t validation) {

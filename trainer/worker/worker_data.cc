@@ -117,10 +117,7 @@ SkippedRows WorkerData::Skipped() {
   source_->AddSkipped(&later);
   const std::string text = SkippedText("data.train", later);
   if (worker_ == 0 && !text.empty()) log_.Warning("{}", text);
-  all.bad += later.bad;
-  all.with_gaps += later.with_gaps;
-  all.unseen += later.unseen;
-  all.unlabelled += later.unlabelled;
+  all.Add(later);
   return all;
 }
 
@@ -191,6 +188,8 @@ bool WorkerData::UseFit(const InputForm& fit) {
                     PathText(config_.data.train), Plural(loaded_->train->rows().value_or(0), "row"),
                     rows.value_or(0));
   }
+  if (const std::string text = SkippedText("data.train", loaded_->skipped); worker_ == 0 && !text.empty())
+    log_.Warning("{}", text);
   MakeSource();
   if (feeder_) feeder_->UseRows(loaded_->train);
   return true;
