@@ -111,15 +111,15 @@ std::string StartLine(const Config& config, const Layout& layout, const LoadedDa
   CheckMeaning(start.path, manifest, config, loaded.form, start.begins ? kStartWords : MeaningWords());
   start.begins ? checkpoint.BeginWith(config, layout) : checkpoint.CheckFits(layout, SlotNames(config));
   const std::optional<InputForm>& saved = manifest.inputs;
-  const bool other_scale = saved && !saved->scale.shift.empty() && saved->scale != loaded.form.scale;
-  const std::string scale = other_scale ? ", with its data.scale: that of these rows is another one" : "";
+  const bool fitted = saved && !HasHashedColumns(*saved) && !(saved->columns.empty() && saved->scale.empty());
+  const std::string fit = fitted ? ", and reads its rows with its categories, fill values and scale" : "";
   const std::vector<std::string> changed = ChangedKeys(start.path, config);
   if (!start.begins) {
     Positions positions;
     if (FromJson(manifest.positions, &positions)) {
       *plan = ResumeAt(manifest.step, positions, config, loaded.train->rows()).positions.plan;
     }
-    return fmt::format("start: from {}, at global step {}{}{}{}", start.path, manifest.step, scale,
+    return fmt::format("start: from {}, at global step {}{}{}{}", start.path, manifest.step, fit,
                        changed.empty() ? "" : "\n", fmt::join(changed, "\n"));
   }
   return fmt::format("start: at global step 0, with the weights of {}, of its global step {}{}{}", start.path,
@@ -127,7 +127,7 @@ std::string StartLine(const Config& config, const Layout& layout, const LoadedDa
                      checkpoint.slots_begin_anew()
                          ? fmt::format("; its optimizer was {}: the slots begin anew", manifest.optimizer)
                          : "",
-                     scale);
+                     fit);
 }
 
 // Checks the checkpoint that the run would resume from: reads all of it, verifies every byte, and compares it
@@ -386,8 +386,7 @@ int RunCheckCommand(const CheckArguments& arguments) {
   const bool local = NeedsLocal(arguments.size, config.cluster);
   if (local) MakeLocal(arguments.size, &config);
   CheckFilesExist(config.data);
-  DataShape shape = PeekShape(config, Scan::kAny);
-  ResolveModelShape(shape, &config);
+  DataShape shape = ResolveShape(&config, Scan::kAny);
   const Layout layout = MakeLayout(config, static_cast<int>(config.cluster.ps.size()));
   WarnOfMemory(config, layout);
   CheckFits(DataNeed(EstimateDataSize(config), "dtrain check, which reads the data,"));

@@ -257,8 +257,7 @@ int RunPlanCommand(const PlanArguments& arguments) {
   Config config = LoadConfig(arguments.config.path, arguments.config.sets, options);
   const bool local = NeedsLocal(arguments.size, config.cluster);
   if (local) MakeLocal(arguments.size, &config);
-  const DataShape shape = PeekShape(config);
-  ResolveModelShape(shape, &config);
+  const DataShape shape = ResolveShape(&config);
   const Layout layout = MakeLayout(config, static_cast<int>(config.cluster.ps.size()));
   const auto workers = static_cast<int>(config.cluster.worker.size());
   const std::optional<int64_t> gradients = KnownGradients(config, shape, workers);

@@ -138,8 +138,7 @@ Config LoadLocal(const LocalArguments& arguments, bool* log_json, const std::str
 // All tasks run on this machine, so their sum must fit in its memory. Returns the shape of the data.
 DataShape CheckMemory(const Config& given) {
   Config config = given;
-  DataShape shape = PeekShape(config);
-  ResolveModelShape(shape, &config);
+  DataShape shape = ResolveShape(&config);
   const Layout layout = MakeLayout(config, static_cast<int>(config.cluster.ps.size()));
   CheckFits(ClusterNeed(config, layout, EstimateDataSize(config)));
   return shape;

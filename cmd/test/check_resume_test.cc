@@ -39,23 +39,39 @@ TEST_CASE(
   CHECK(Contains(there.error, "ps 0 reads it where it runs."));
 }
 
-TEST_CASE("check: says where the checkpoint's data.scale is not that of the rows") {
+TEST_CASE("check: says that rows are read as the checkpoint has them, and tells what it has not seen") {
   const LocalJob job(
       "model: {kind: logistic}\ntrain: {batch_size: 2, steps: 2}\ncheckpoint: {dir: ckpt}\n"
-      "data: {scale: unit, train: {format: csv, path: rows.csv, label: y}}\n");
-  const std::string rows = "y,a\n0,1\n1,2\n0,3\n1,4\n";
+      "data: {scale: unit, categories: [c], train: {format: csv, path: rows.csv, label: y}}\n");
+  const std::string rows = "y,a,c\n0,1,p\n1,2,q\n0,3,p\n1,4,q\n";
   const std::string path = job.directory + "/rows.csv";
   const std::string set = "checkpoint.dir=" + job.directory + "/ckpt";
   std::ofstream(path) << rows;
   const auto check = [&] {
     const Done done = Check(job, {set, "train.steps=4"});
+    CAPTURE(done.error);
     CHECK(done.code == 0);
-    return done.output;
+    return done;
   };
   REQUIRE(RunLocal(job.config, {"--set", set}).is_object());
-  CHECK(Contains(check(), "/step-000000002, at global step 2\n"));
-  std::ofstream(path) << rows << "0,50\n";
-  CHECK(Contains(check(), ", at global step 2, with its data.scale: that of these rows is another one\n"));
+  const std::string as_saved =
+      ", at global step 2, and reads its rows with its categories, fill values and scale\n";
+  CHECK(Contains(check().output, as_saved));
+  std::ofstream(path) << rows << "0,50,r\n1,7,q\n1,3,r\n";
+  CHECK(Contains(check().output, as_saved));
+  const std::string told =
+      "data.train: 2 unseen texts in data.categories, each taken as other or as none of the features: c in 2 "
+      "rows, most often \"r\" (2)";
+  CHECK(Contains(check().error, told));
+  // Every task of a cluster of processes reads them so.
+  const std::vector<std::string> cluster = {"local",    job.config, "--ps", "2",     "--workers",
+                                            "2",        "--set",    set,    "--set", "train.steps=6",
+                                            "--result", job.result};
+  const Done done = Run(cluster);
+  CAPTURE(done.error);
+  CHECK(done.code == 0);
+  CHECK(Contains(done.error, told));
+  CHECK(ReadResult(job.result).at("global_step") == 6);
 }
 
 TEST_CASE(

@@ -7,6 +7,8 @@
 
 #include "base/error.h"
 #include "trainer/batch/class_names.h"
+#include "trainer/checkpoint/checkpoint_directory.h"
+#include "trainer/checkpoint/checkpoint_reader.h"
 #include "trainer/checkpoint/shard_format.h"
 #include "trainer/config/dump.h"
 #include "trainer/config/fields.h"
@@ -69,6 +71,41 @@ std::string ValueIn(const std::string& key, const Json& value) {
 
 void CheckKeys(const std::string& path, const Config& config, const MeaningWords& words) {
   if (const std::optional<Config> saved = SavedConfig(path)) CheckKeys(path, *saved, config, words);
+}
+
+namespace {
+
+std::string NewestIn(const std::string& directory) {
+  if (IsOneCheckpoint(directory)) return directory;
+  const CheckpointDirectory checkpoints(directory);
+  const std::vector<ListedCheckpoint> listed = checkpoints.List();
+  return listed.empty() ? "" : checkpoints.PathOf(listed.front().name);
+}
+
+// The checkpoint that a run would take if all here are whole; empty: none.
+std::string CheckpointToTake(const CheckpointConfig& config) {
+  const bool is_auto = config.resume == "auto";
+  if (!is_auto && config.resume != "never") return NewestIn(CheckpointsOf(config.resume));
+  const std::string own = is_auto && !config.dir.empty() ? NewestIn(config.dir) : "";
+  if (!own.empty() || config.start_from.empty()) return own;
+  std::vector<std::string> unreadable;
+  const std::vector<std::string> choices = ChoicesOf(CheckpointsOf(config.start_from), &unreadable);
+  return choices.empty() ? "" : choices.front();
+}
+
+}  // namespace
+
+std::optional<SavedShape> FindSavedShape(const Config& config) {
+  try {
+    const std::string path = CheckpointToTake(config.checkpoint);
+    if (path.empty()) return std::nullopt;
+    const std::optional<Config> saved = SavedConfig(path);
+    if (!saved || OtherMeaning(*saved, config)) return std::nullopt;
+    return SavedShape{ReadManifest(path).inputs.value_or(InputForm()), saved->model.inputs,
+                      saved->model.outputs};
+  } catch (const UserError&) {  // told when the run takes it
+    return std::nullopt;
+  }
 }
 
 std::vector<std::string> ChangedKeys(const std::string& path, const Config& config) {

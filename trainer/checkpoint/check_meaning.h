@@ -40,6 +40,18 @@ void CheckForm(const std::string& path, const InputForm& saved, const InputForm&
 void CheckMeaning(const std::string& path, const Manifest& manifest, const Config& config,
                   const InputForm& form, const MeaningWords& words = {});
 
+// SavedShape: what the rows of a model are, by the checkpoint that a run goes on from or begins with. Rows of
+// now are read by it: a category that came or went since makes no other model.
+struct SavedShape {
+  InputForm form;  // without columns: the checkpoint does not say, or does not have them
+  std::optional<int64_t> inputs;
+  std::optional<int64_t> outputs;
+};
+// Returns that of the checkpoint that a run with this config would take, as this machine sees it. Reads its
+// manifest and config alone; whether it is whole and fits is checked by who takes it. Unset: there is none,
+// or it is of another model.
+std::optional<SavedShape> FindSavedShape(const Config& config);
+
 // The keys that have other values now than in the config saved in the checkpoint at `path`, as lines in
 // columns under a line of titles: key, value there, value now. Leaves out where a run writes; of cluster.ps
 // and cluster.worker the numbers count. Empty where there are none, or where this dtrain cannot read that

@@ -100,14 +100,33 @@ void ChooseCategories(const ColumnFit& fit, int64_t max, InputColumn* column) {
   std::sort(column->categories.begin(), column->categories.end());
 }
 
+bool Fills(const DataConfig& data) {
+  return data.missing != MissingValues::kError && data.missing != MissingValues::kDrop;
+}
+
+// Whether a column that was fitted before is this one, and is read as the config says.
+bool IsFitOf(const InputColumn& saved, const InputColumn& column, const DataConfig& data) {
+  if (saved.name != column.name || (column.name.empty() && saved.column != column.column)) return false;
+  if (saved.is_category != column.is_category || saved.is_date != column.is_date) return false;
+  const bool indicates = data.missing == MissingValues::kIndicator;
+  return column.is_category || (saved.fill.has_value() == Fills(data) && (indicates || !saved.has_indicator));
+}
+
+bool AreFitOf(const InputForm& saved, const std::vector<ColumnFit>& fits, const DataConfig& data) {
+  return !HasHashedColumns(saved) &&
+         std::equal(saved.columns.begin(), saved.columns.end(), fits.begin(), fits.end(),
+                    [&](const InputColumn& column, const ColumnFit& fit) {
+                      return IsFitOf(column, fit.column, data);
+                    });
+}
+
 InputColumn Conclude(const ColumnFit& fit, const DataConfig& data) {
   InputColumn column = fit.column;
   if (column.is_category) {
     ChooseCategories(fit, data.max_categories, &column);
     return column;
   }
-  const bool fills = data.missing != MissingValues::kError && data.missing != MissingValues::kDrop;
-  if (!fills) return column;
+  if (!Fills(data)) return column;
   const bool zero = data.missing == MissingValues::kZero || fit.count == 0;
   column.fill = zero ? 0 : static_cast<double>(static_cast<float>(fit.sum / static_cast<double>(fit.count)));
   column.has_indicator = data.missing == MissingValues::kIndicator && fit.gaps > 0;
@@ -306,7 +325,8 @@ bool HasColumnForms(const DataConfig& data) {
          data.missing != MissingValues::kError;
 }
 
-FittedColumns FitColumns(const DataConfig& data, SourceInputs* inputs, bool counts_classes) {
+FittedColumns FitColumns(const DataConfig& data, SourceInputs* inputs, bool counts_classes,
+                         const InputForm* saved) {
   Pass pass(data, Records(), inputs);
   const CsvColumns& columns = pass.columns();
   std::vector<ColumnFit> fits = StartFit(data, columns, static_cast<const CsvFile&>(pass.rows()).reader());
@@ -315,7 +335,9 @@ FittedColumns FitColumns(const DataConfig& data, SourceInputs* inputs, bool coun
   if (!HasColumnForms(data)) fits.clear();
   ClassCounter classes(data);
   std::vector<ColumnFit> none;
-  const bool counts = std::any_of(fits.begin(), fits.end(), [](const ColumnFit& fit) { return fit.counts; });
+  const bool is_known = saved != nullptr && AreFitOf(*saved, fits, data);
+  const bool counts =
+      !is_known && std::any_of(fits.begin(), fits.end(), [](const ColumnFit& fit) { return fit.counts; });
   if (counts || counts_classes) {
     Look(data, read, std::nullopt, &pass, counts_classes ? &classes : nullptr, counts ? &fits : &none);
   }
@@ -327,14 +349,21 @@ FittedColumns FitColumns(const DataConfig& data, SourceInputs* inputs, bool coun
   fitted.form.label_column = columns.label;
   fitted.form.table_columns = columns.count;
   if (fits.empty()) fitted.form.features = InputNames(columns);
-  for (const ColumnFit& fit : fits) {
-    fitted.form.columns.push_back(Conclude(fit, data));
+  for (size_t i = 0; i < fits.size(); ++i) {
+    fitted.form.columns.push_back(is_known ? saved->columns[i] : Conclude(fits[i], data));
     for (std::string& name : FeatureNamesOf(fitted.form.columns.back())) {
       fitted.form.features.push_back(std::move(name));
     }
   }
   fitted.inputs = fits.empty() ? static_cast<int64_t>(columns.inputs.size())
                                : static_cast<int64_t>(fitted.form.features.size());
+  const bool has_names = saved != nullptr && saved->features == fitted.form.features;
+  const bool has_places =
+      !fitted.form.features.empty() || (has_names && saved->label_column == columns.label);
+  if (is_known && has_names && has_places && data.scale != FeatureScale::kNone &&
+      saved->scale.shift.size() == static_cast<size_t>(fitted.inputs)) {
+    fitted.form.scale = saved->scale;
+  }
   return fitted;
 }
 

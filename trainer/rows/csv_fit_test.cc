@@ -53,6 +53,40 @@ TEST_CASE("fit: a row that is left out gives no class and no category") {
   CHECK(FitColumns(plain.data, &numbers, true).classes == 2);
 }
 
+TEST_CASE(
+    "fit: what was fitted before is taken for columns of these names and kinds, whatever the rows are") {
+  Config config = CsvConfig(ModelKind::kLogistic, "t,n,y\na,1,0\nb,,1\n", "y");
+  config.data.categories = {"t"};
+  config.data.missing = MissingValues::kIndicator;
+  config.data.scale = FeatureScale::kStandard;
+  InputForm saved = Fit(config.data).form;
+  CHECK(saved.features == std::vector<std::string>{"t=a", "t=b", "n", "n=missing"});
+  saved.scale = {{0, 0, 3, 0}, {1, 1, 2, 1}};
+  const auto fit = [&](const std::string& content) {
+    config.data.train = CsvConfig(ModelKind::kLogistic, content, "y").data.train;
+    SourceInputs inputs(config.data.train.path, "data.train.path");
+    return FitColumns(config.data, &inputs, false, &saved).form;
+  };
+  for (const char* const content : {"t,n,y\nc,9,0\n", "y,t,n\n0,a,5\n", "t,n,y\n"}) {
+    const InputForm form = fit(content);
+    CHECK(form.columns == saved.columns);
+    CHECK(form.features == saved.features);
+    CHECK(form.scale == saved.scale);
+  }
+  for (const char* const content : {"u,n,y\nc,9,0\n", "t,n,m,y\nc,9,1,0\n", "t,y\nc,0\n", "n,t,y\n1,a,0\n"}) {
+    CAPTURE(content);
+    if (std::string(content)[0] == 'u') config.data.categories = {"u"};
+    CHECK(fit(content).columns != saved.columns);
+    CHECK(fit(content).scale.empty());
+    config.data.categories = {"t"};
+  }
+  config.data.missing = MissingValues::kMean;  // a feature fewer
+  CHECK(fit("t,n,y\na,1,0\nb,,1\n").columns != saved.columns);
+  config.data.missing = MissingValues::kIndicator;
+  config.data.categories.clear();
+  CHECK(fit("t,n,y\n1,1,0\n2,,1\n").columns != saved.columns);
+}
+
 TEST_CASE("fit: only the first data.fit_rows rows behind those held out are looked at") {
   Config config = Letters(6);
   config.data.validation = 2;

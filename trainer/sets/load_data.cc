@@ -55,13 +55,23 @@ DataSet LoadOther(const Config& config, const DataSourceConfig& source, const st
 
 bool IsInMemory(DataCache cache) { return cache != DataCache::kNone && cache != DataCache::kFile; }
 
+// Names the columns of a form, or their number.
+std::string ColumnsText(const InputForm& form) {
+  const std::vector<std::string> names = ColumnNames(form);
+  return names.empty() ? Plural(ColumnCount(form, static_cast<int64_t>(form.features.size())), "column")
+                       : ListNames(names, "and");
+}
+
 // The form of the columns: the fitted one, or as the rows say. Scale and classes come later.
 InputForm FormOf(const DataConfig& data, const InputForm* fitted, SourceInputs* inputs) {
-  if (fitted == nullptr || fitted->columns.empty()) return FitColumns(data, inputs).form;
-  InputForm form = *fitted;
+  const bool is_fitted = fitted != nullptr && !fitted->columns.empty();
+  InputForm form = FitColumns(data, inputs, false, is_fitted ? fitted : nullptr).form;
   form.scale = FittedScale();
-  form.classes.clear();
-  return form;
+  if (!is_fitted || form.columns == fitted->columns) return form;
+  throw UserError(
+      "{}: its columns are {}, and the model was trained with {}. Give the table with those columns, in that "
+      "order.",
+      PathText(data.train), ColumnsText(form), ColumnsText(*fitted));
 }
 
 // The model was made before anything was read of a pipe.

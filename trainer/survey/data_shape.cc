@@ -108,7 +108,7 @@ std::optional<int64_t> SaidInputs(const Config& config) {
 }
 
 // Leaves the number of rows of texts unset: counting them means reading the whole file.
-DataShape PeekText(const Config& config, Scan scan) {
+DataShape PeekText(const Config& config, Scan scan, const InputForm* saved) {
   const DataSourceConfig& train = config.data.train;
   const bool sparse = HasSparseRows(config.data), csv = train.format == DataFormat::kCsv;
   const bool is_here = !ReadsPipe(train) && FirstMissing(train.path).empty();
@@ -126,7 +126,7 @@ DataShape PeekText(const Config& config, Scan scan) {
     if (config.data.classes.empty()) shape.form.classes = facts.named_numbers;
   } else if (is_here && (!sparse || counts)) {
     SourceInputs inputs(train.path, "data.train.path");
-    FittedColumns fitted = FitColumns(config.data, &inputs, counts);
+    FittedColumns fitted = FitColumns(config.data, &inputs, counts, saved);
     facts.classes = fitted.classes;
     facts.inputs = fitted.inputs;
     if (sparse) shape.form.classes = std::move(fitted.form.classes);
@@ -239,10 +239,10 @@ SetSize SizeOf(const DataConfig& data, const DataSourceConfig& source, const std
 
 }  // namespace
 
-DataShape PeekShape(const Config& config, Scan scan) {
+DataShape PeekShape(const Config& config, Scan scan, const InputForm* saved) {
   const DataConfig& data = config.data;
   DataShape shape = data.train.format == DataFormat::kIdx ? PeekIdx(config)
-                    : IsText(data.train.format)           ? PeekText(config, scan)
+                    : IsText(data.train.format)           ? PeekText(config, scan, saved)
                                                           : PeekSynthetic(config);
   if (!shape.rows.has_value()) return shape;
   shape.held_out = HeldOutRows(data, shape.rows);

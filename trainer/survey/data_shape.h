@@ -30,7 +30,8 @@ enum class Scan { kShort, kAny };
 // (a ps may lack the data), `inputs` is model.inputs and `rows` is unset. Throws UserError if model.inputs is
 // unset too. Sparse rows that are not hashed are all read where model.inputs is unset; in files that are so
 // large that each task would take long, it must be set, and with Scan::kAny the error says to which number.
-DataShape PeekShape(const Config& config, Scan scan = Scan::kShort);
+// `saved`: as for FitColumns().
+DataShape PeekShape(const Config& config, Scan scan = Scan::kShort, const InputForm* saved = nullptr);
 
 // Sets model.inputs and model.outputs if the config leaves them out, and data.label_type where numbers are
 // read as names. Throws UserError if they disagree with the data or the kind of model.

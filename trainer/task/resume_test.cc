@@ -394,19 +394,24 @@ class Job {
     return config;
   }
 
-  FittedScale SavedScale() const {
-    const CheckpointDirectory saved(directory_ + "/ckpt");
+  Manifest Newest(const std::string& directory = "") const {
+    const CheckpointDirectory saved(directory.empty() ? Path("ckpt") : directory);
     const Manifest manifest = ReadManifest(saved.path() + "/" + saved.List().front().name);
     REQUIRE(manifest.inputs.has_value());
-    REQUIRE(manifest.inputs->scale.shift.size() == 2);
-    return manifest.inputs->scale;
+    return manifest;
+  }
+  FittedScale SavedScale() const {
+    const FittedScale scale = Newest().inputs->scale;
+    REQUIRE(scale.shift.size() == 2);
+    return scale;
+  }
+
+  std::string Path(const std::string& name) const { return directory_ + "/" + name; }
+  void Write(const std::string& name, const std::string& content) const {
+    std::ofstream(Path(name)) << content;
   }
 
  private:
-  void Write(const std::string& name, const std::string& content) const {
-    std::ofstream(directory_ + "/" + name) << content;
-  }
-
   const std::string directory_ = testing::NewDirectory();
 };
 
@@ -427,6 +432,116 @@ TEST_CASE("resume: every worker scales as the checkpoint has it, whatever the ro
     CHECK(*accuracy == *first.test.accuracy);
   }
   CHECK(job.SavedScale() == scale);
+}
+
+// A table of a plan, a number with gaps and a label that the plan tells. `name` says how each plan is written
+// on that day.
+template <typename Name>
+std::string Plans(int first, Name&& name) {
+  std::string rows = "plan,a,y\n";
+  for (int i = first; i < first + 60; ++i) {
+    const char plan = "abc"[i % 3];
+    rows +=
+        fmt::format("{},{},{}\n", name(plan), i % 5 == 0 ? "" : std::to_string(i % 7), plan == 'b' ? 1 : 0);
+  }
+  return rows;
+}
+std::string SameName(char plan) { return std::string(1, plan); }
+
+TEST_CASE("resume, start_from: rows are read with the checkpoint's categories, fill values and scale") {
+  struct Day {
+    const char* what;
+    std::string rows;
+    int64_t unseen;
+  };
+  const std::vector<Day> days = {
+      {"a new one", Plans(0, SameName) + "d,3,0\nd,3,1\ne,,0\n", 3},
+      {"one is missing", Plans(0, [](char plan) { return plan == 'c' ? "a" : std::string(1, plan); }), 0},
+      {"renamed", Plans(0, [](char plan) { return plan == 'b' ? "B" : std::string(1, plan); }), 20},
+      {"other gaps and values", Plans(0, SameName) + "a,-90000,0\n,,1\n", 1}};
+  for (const Split split : {Split::kShard, Split::kFeed}) {
+    for (const bool begins : {false, true}) {
+      Job job;
+      const auto config = [&](int64_t steps, double rate) {
+        Config config = job.At(steps, rate, split);
+        config.model.inputs.reset();
+        config.data.categories = {"plan"};
+        config.data.missing = MissingValues::kIndicator;
+        return config;
+      };
+      job.Write("test.csv", Plans(60, SameName));
+      job.Write("train.csv", Plans(0, SameName));
+      const RunSummary first = Run(config(100, 0.5));
+      REQUIRE(first.test.accuracy == 1);
+      const Manifest saved = job.Newest();
+      int64_t steps = begins ? 0 : 100;
+      for (const Day& day : days) {
+        CAPTURE(day.what);
+        CAPTURE(begins);
+        job.Write("train.csv", day.rows);
+        Config next = config(steps += 2, 1e-30);
+        if (begins) {
+          next.checkpoint.start_from = next.checkpoint.dir;
+          next.checkpoint.dir = job.Path(fmt::format("of-{}", steps));
+        }
+        const RunSummary second = Run(next);
+        CHECK(second.global_step == steps);
+        CHECK(*second.test.loss == doctest::Approx(*first.test.loss).epsilon(1e-6));
+        CHECK(second.workers.at(0).unseen_categories == day.unseen);
+        const Manifest now = job.Newest(next.checkpoint.dir);
+        CHECK(now.inputs->columns == saved.inputs->columns);
+        CHECK(now.inputs->features == saved.inputs->features);
+        CHECK(now.inputs->scale == saved.inputs->scale);
+      }
+    }
+  }
+}
+
+TEST_CASE("resume: the last features and classes may be missing in the rows of now") {
+  const Job job;
+  Config config = job.At(20, 0.1, Split::kShard);
+  config.model.kind = ModelKind::kSoftmax;
+  config.model.inputs.reset();
+  config.model.outputs.reset();
+  config.data.scale = FeatureScale::kNone;
+  config.data.test = DataSourceConfig();
+  config.data.train.format = DataFormat::kLibsvm;
+  const auto write = [&](int classes, int features) {
+    std::string rows;
+    for (int i = 0; i < 60; ++i) rows += fmt::format("{} {}:1\n", i % classes, i % features + 1);
+    job.Write("train.csv", rows);
+  };
+  write(3, 6);
+  Run(config);
+  write(2, 4);
+  config.train.steps = 22;
+  CHECK(Run(config).global_step == 22);
+  write(3, 7);
+  config.train.steps = 24;
+  CHECK_THROWS_WITH_AS(Run(config), doctest::Contains("another model: "), UserError);
+}
+
+TEST_CASE("resume: columns of other names are another model, and are no fit of the checkpoint") {
+  Job job;
+  Config config = job.At(4, 0.5, Split::kShard);
+  config.model.inputs.reset();
+  config.data.categories = {"plan"};
+  config.data.test = DataSourceConfig();
+  config.data.missing = MissingValues::kMean;
+  job.Write("train.csv", Plans(0, SameName));
+  Run(config);
+  std::string rows = Plans(0, SameName);
+  job.Write("train.csv", rows.replace(0, 6, "plan,b"));
+  config.train.steps = 6;
+  std::string told;
+  try {
+    Run(config);
+  } catch (const UserError& error) {
+    told = error.what();
+  }
+  CAPTURE(told);
+  CHECK(told.find("another model: feature 1 is \"a\" in the checkpoint and \"b\" in data.train") !=
+        std::string::npos);
 }
 
 TEST_CASE("resume: batches that worker 0 deals out are scaled so too") {

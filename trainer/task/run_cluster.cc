@@ -103,7 +103,8 @@ RunSummary RunClusterInProcess(const Config& config, const LogOptions& log, cons
   PrepareProcess(config);
   TaskOptions options = given;
   std::optional<DataShape> shape;
-  if (options.shape == nullptr) options.shape = &shape.emplace(PeekShape(config));
+  if (Config resolved = config; options.shape == nullptr)
+    options.shape = &shape.emplace(ResolveShape(&resolved));
   const std::unique_ptr<DeviceStore> store = StoreOnDevice(config, log, options);
   options.supervised = true;
   if (store != nullptr) options.store = store.get();

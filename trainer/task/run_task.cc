@@ -11,6 +11,7 @@
 #include "net/tcp.h"
 #include "net/unix_transport.h"
 #include "net/zmq_transport.h"
+#include "trainer/checkpoint/check_meaning.h"
 #include "trainer/config/dump.h"
 #include "trainer/device/choice.h"
 #include "trainer/model/layout.h"
@@ -210,6 +211,19 @@ std::unique_ptr<net::Transport> NewNetworkTransport(const Config& config,
 
 void PrepareProcess(const Config& config) { gpu::SetThreads(static_cast<int>(config.device.threads)); }
 
+DataShape ResolveShape(Config* config, Scan scan) {
+  const std::optional<SavedShape> saved = FindSavedShape(*config);
+  DataShape shape = PeekShape(*config, scan, saved ? &saved->form : nullptr);
+  if (saved) {  // the last classes, and features of lines, may be missing in the rows of now
+    const bool is_lines = HasSparseRows(config->data) && config->data.train.format != DataFormat::kCsv;
+    if (is_lines && !config->model.inputs) shape.inputs = std::max(shape.inputs, saved->inputs.value_or(0));
+    if (shape.classes && HasOutputPerClass(config->model) && !config->model.outputs)
+      shape.classes = std::max(*shape.classes, saved->outputs.value_or(0));
+  }
+  ResolveModelShape(shape, config);
+  return shape;
+}
+
 Layout MakeLayout(const Config& config, int ps_count) {
   // Groups of values that begin with the variable are the same ones however many ps there are.
   const CompressConfig& compress = config.net.compress;
@@ -227,8 +241,13 @@ RunSummary RunTask(const Config& given, TaskId task, net::Transport& transport, 
                    const TaskOptions& options) {
   const TimePoint begun = Clock::now();
   Config config = given;
-  DataShape shape = options.shape != nullptr ? *options.shape : PeekShape(config);
-  ResolveModelShape(shape, &config);
+  DataShape shape;
+  if (options.shape == nullptr) {
+    shape = ResolveShape(&config);
+  } else {
+    shape = *options.shape;
+    ResolveModelShape(shape, &config);
+  }
   const Layout layout = MakeLayout(config, static_cast<int>(config.cluster.ps.size()));
   CheckFits(task.role == Role::kPs ? PsNeed(config, layout, task.index)
                                    : WorkerNeed(config, layout, EstimateDataSize(config), task.index));

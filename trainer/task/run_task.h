@@ -72,6 +72,11 @@ void PrepareProcess(const Config& config);
 // machines can reach it and the config does not allow that: without keys any task that reaches it could join.
 std::string ListenAddress(const Config& config, TaskId task);
 
+// Sets model.inputs and model.outputs where the config leaves them out, to what the data say, read as the
+// checkpoint says that the run takes (FindSavedShape()). Returns the shape of the data, and throws what
+// PeekShape() and ResolveModelShape() throw.
+DataShape ResolveShape(Config* config, Scan scan = Scan::kShort);
+
 // The layout of the parameters on `ps_count` ps. model.inputs and model.outputs must be set. Throws UserError
 // when a range is larger than a message may be.
 Layout MakeLayout(const Config& config, int ps_count);
