@@ -1,8 +1,10 @@
 #include "cmd/models/trained_model.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "cmd/models/checkpoint_model.h"
 #include "trainer/batch/sparse_rows.h"
@@ -16,13 +18,18 @@ namespace {
 class RowsChecksum {
  public:
   RowsChecksum(const RowWeights& initial, const TableLayout& table)
-      : initial_(initial), table_(table), values_(static_cast<size_t>(table.width())) {}
+      : initial_(initial),
+        table_(table),
+        values_(static_cast<size_t>(table.width())),
+        packed_(sizeof(uint64_t) + values_.size() * sizeof(float)) {}
 
   // Adds a row; call it in ascending order.
   void Add(uint64_t row, const float* weights) {
     initial_.Write(table_.FeatureOf(row), values_.data());
     if (std::memcmp(values_.data(), weights, values_.size() * sizeof(float)) == 0) return;
-    AddTableRow(row, weights, table_.width(), &sum_);
+    std::memcpy(packed_.data(), &row, sizeof row);
+    std::memcpy(packed_.data() + sizeof row, weights, values_.size() * sizeof(float));
+    AddTableRows(packed_, &sum_);
   }
   const ModelPart& sum() const { return sum_; }
 
@@ -30,6 +37,7 @@ class RowsChecksum {
   const RowWeights& initial_;
   const TableLayout& table_;
   std::vector<float> values_;
+  std::vector<std::byte> packed_;  // a row, as AddTableRows() has it
   ModelPart sum_{kTableName, 0, 0, 0};
 };
 

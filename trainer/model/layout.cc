@@ -230,11 +230,9 @@ Layout JointLayout(Layout tensors, const Layout& rows, const ModelConfig& config
   return tensors;
 }
 
-void AddTableRow(uint64_t row, const float* weights, int64_t width, ModelPart* part) {
-  const size_t bytes = static_cast<size_t>(width) * sizeof(float);
-  part->crc = Crc32cExtend(part->crc, &row, sizeof row);
-  part->crc = Crc32cExtend(part->crc, weights, bytes);
-  part->bytes += static_cast<int64_t>(sizeof row + bytes);
+void AddTableRows(gpu::Span<const std::byte> rows, ModelPart* part) {
+  part->crc = Crc32cExtend(part->crc, rows.data, static_cast<size_t>(rows.size));
+  part->bytes += rows.size;
 }
 
 std::string ModelChecksum(std::vector<ModelPart> parts) {

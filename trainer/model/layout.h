@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -147,9 +148,9 @@ struct ModelPart {
   uint32_t crc = 0;  // CRC-32C of the little-endian float32 values
 };
 
-// Adds a row of a table, whose weights are not the initial ones, to the part of it: its number and its
-// weights. Rows are added in the order of their numbers.
-void AddTableRow(uint64_t row, const float* weights, int64_t width, ModelPart* part);
+// Adds rows of a table, whose weights are not the initial ones, to the part of it: of each its number (uint64)
+// and its weights behind each other. Rows are added in the order of their numbers.
+void AddTableRows(gpu::Span<const std::byte> rows, ModelPart* part);
 
 // Returns the CRC-32C over all weights, variables by name in byte order, rows in order, as 8 hex digits.
 std::string ModelChecksum(std::vector<ModelPart> parts);

@@ -1,9 +1,11 @@
 #include "trainer/shard/row_shard.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <numeric>
+#include <vector>
 
 #include "base/check.h"
 #include "trainer/model/finite.h"
@@ -170,12 +172,19 @@ void RowShard::ReportSome() {
     rest = blocks_[report.parts.size()].rows;
     report.parts.push_back({{kTableName, static_cast<int64_t>(rest.begin), 0, 0}, {}});
   }
+  std::vector<std::byte>& rows = reporting_->rows;
+  rows.clear();
   rest.begin = VisitChanged(rest, [&](uint64_t row, const float* weights) {
-    AddTableRow(row, weights, table_.width(), &report.parts.back().sum);
-    if (!report.non_finite.empty()) return;
+    const size_t begin = rows.size();
+    rows.resize(begin + sizeof row + row_bytes());
+    std::memcpy(rows.data() + begin, &row, sizeof row);
+    std::memcpy(rows.data() + begin + sizeof row, weights, row_bytes());
+    const auto is_finite = [](float weight) { return std::isfinite(weight); };
+    if (!report.non_finite.empty() || std::all_of(weights, weights + table_.width(), is_finite)) return;
     const auto* const bytes = reinterpret_cast<const std::byte*>(weights);
     report.non_finite = FirstNonFinite(table_, {&row, 1}, bytes, factors_name_).value_or("");
   });
+  AddTableRows(rows, &report.parts.back().sum);
 }
 
 }  // namespace dtrain

@@ -93,7 +93,8 @@ class RowShard : public ParameterShard {
   // A report that has not ended.
   struct Reporting {
     ShardReport report;
-    RowRange rest;  // of the block of the latest part
+    RowRange rest;                // of the block of the latest part
+    std::vector<std::byte> rows;  // that were looked at last, as AddTableRows() has them
   };
 
   void ReportSome();

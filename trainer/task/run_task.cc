@@ -140,16 +140,20 @@ template <typename Task>
   }
 }
 
+// The workers of this worker's machine.
+int64_t WorkersHere(const Config& config, int worker) {
+  const std::vector<std::string>& workers = config.cluster.worker;
+  const std::string here = HostOf(workers[static_cast<size_t>(worker)]);
+  return std::count_if(workers.begin(), workers.end(),
+                       [&](const std::string& other) { return HostOf(other) == here; });
+}
+
 // Says how many threads parse rows. Workers of one machine that all parse them share its processors, unless
 // they also share the rows.
 void ShareProcessors(int worker, bool shares_rows, Config* config) {
   if (config->data.threads != kAutoThreads) return;
-  const std::vector<std::string>& workers = config->cluster.worker;
-  const std::string here = HostOf(workers[static_cast<size_t>(worker)]);
-  const auto is_here = [&](const std::string& other) { return HostOf(other) == here; };
   const bool alone = shares_rows || config->data.split == Split::kFeed;
-  const auto sharing = alone ? 1 : std::count_if(workers.begin(), workers.end(), is_here);
-  config->data.threads = std::max<int64_t>(1, Processors() / sharing);
+  config->data.threads = std::max<int64_t>(1, Processors() / (alone ? 1 : WorkersHere(*config, worker)));
 }
 
 }  // namespace
@@ -297,6 +301,8 @@ RunSummary RunTask(const Config& given, TaskId task, net::Transport& transport, 
     Worker worker(config, task, layout, devices, options.store, *channel, transport, options.stop, hooks, log,
                   std::move(more_hooks));
     worker.UseColumns(std::move(shape.form));
+    const bool has_free_processor = Processors() >= 2 * WorkersHere(config, task.index);
+    if (has_free_processor && config.data.threads > 1) worker.ReadOnThread();
     if (options.data != nullptr) worker.ShareData(options.data);
     worker.set_on_lost(options.on_lost);
     worker.set_on_abort(on_abort);

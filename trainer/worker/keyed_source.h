@@ -1,11 +1,16 @@
 // KeyedSource: batches whose features are numbered by the rows of a table that they touch, read so far ahead
-// that the rows of a batch can be asked for before its step. Owner: the worker. Thread: one.
+// that the rows of a batch can be asked for before its step. Where a processor is free a thread of its own
+// reads and numbers them. Owner: the worker. Thread: one.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <thread>
 
 #include "trainer/model/table_layout.h"
 #include "trainer/sets/source.h"
@@ -17,8 +22,10 @@ namespace dtrain {
 class KeyedSource : public BatchSource {
  public:
   // `table` outlives this. `ahead`: how many batches behind the one that Next() gave may be asked for.
+  // `on_thread`: a thread reads ahead; `source` is then one that waits for nobody, and calls no Attend().
   KeyedSource(std::unique_ptr<BatchSource> source, const TableLayout& table, int64_t ahead,
-              const BatchForm& form = {});
+              const BatchForm& form = {}, bool on_thread = false);
+  ~KeyedSource() override;
 
   bool Next(Batch* batch) override;
   // From now on numbers of rows are scaled so. Call it before batches are read, or before Seek().
@@ -44,7 +51,11 @@ class KeyedSource : public BatchSource {
  private:
   using Owned = std::unique_ptr<KeyedBatch>;
   bool Read();
-  void DropAhead();
+  Owned Make();
+  Owned Take();
+  Owned Memory();
+  void Run();
+  void DropAhead(const std::function<void()>& then);
 
   const std::unique_ptr<BatchSource> source_;
   const TableLayout& table_;
@@ -53,8 +64,18 @@ class KeyedSource : public BatchSource {
   KeySorter sorter_;
   Owned current_;           // never null
   std::deque<Owned> next_;  // those behind it, in order
-  std::deque<Owned> free_;  // their memory is kept; the oldest first
-  bool ended_ = false;      // the source has no more
+
+  std::mutex mutex_;               // guards what follows
+  std::deque<Owned> free_;         // their memory is kept; the oldest first
+  std::deque<Owned> ready_;        // what the thread has read behind next_
+  std::exception_ptr fault_;       // of what comes behind ready_
+  bool ended_ = false;             // the source has no more
+  bool wants_ = false;             // the thread reads ahead
+  bool reads_ = false;             // it is reading: source_ and sorter_ are its own
+  bool stops_ = false;
+  std::condition_variable filled_;  // one more is ready, or the thread has nothing to do
+  std::condition_variable wanted_;
+  std::thread thread_;
 };
 
 }  // namespace dtrain

@@ -21,6 +21,7 @@ class Counted : public BatchSource {
   explicit Counted(int64_t batches) : batches_(batches) {}
   bool Next(Batch* batch) override {
     if (next_ == batches_) return false;
+    if (next_ == fault_at_) throw UserError("batch {} has a fault", next_);
     id_ = static_cast<uint64_t>(next_++);
     *batch = Batch();
     batch->rows = 1;
@@ -35,18 +36,21 @@ class Counted : public BatchSource {
   int64_t batch_in_epoch() const override { return (next_ - 1) % 10; }
   int64_t batches_per_epoch() const override { return 10; }
   int64_t read() const { return next_; }
+  void set_fault_at(int64_t batch) { fault_at_ = batch; }
 
  private:
   const int64_t batches_;
   const std::vector<int64_t> offsets_ = {0, 1};
   uint64_t id_ = 0;
   int64_t next_ = 0;
+  int64_t fault_at_ = -1;
   DataPlan plan_;
 };
 
 struct Source {
-  explicit Source(int64_t batches, int64_t ahead) : counted(new Counted(batches)) {
-    keyed = std::make_unique<KeyedSource>(std::unique_ptr<BatchSource>(counted), table, ahead);
+  explicit Source(int64_t batches, int64_t ahead, bool on_thread = false) : counted(new Counted(batches)) {
+    keyed = std::make_unique<KeyedSource>(std::unique_ptr<BatchSource>(counted), table, ahead, BatchForm(),
+                                          on_thread);
   }
   // The feature of a batch.
   uint64_t FeatureOf(const KeyedBatch& batch) const {
@@ -59,7 +63,10 @@ struct Source {
 };
 
 TEST_CASE("keyed source: batches come in order, and those ahead are the ones that come next") {
-  Source at(30, 3);
+  bool on_thread = false;
+  SUBCASE("read when they are asked for") {}
+  SUBCASE("read on a thread") { on_thread = true; }
+  Source at(30, 3, on_thread);
   CHECK(at.FeatureOf(*at.keyed->Ahead(1)) == 0);
   CHECK(at.FeatureOf(*at.keyed->Ahead(3)) == 2);
   Batch batch;
@@ -74,13 +81,16 @@ TEST_CASE("keyed source: batches come in order, and those ahead are the ones tha
       if (next != nullptr) CHECK(at.FeatureOf(*next) == static_cast<uint64_t>(step + ahead));
     }
     at.keyed->ReadAhead();
-    CHECK(at.counted->read() <= step + 5);
+    if (!on_thread) CHECK(at.counted->read() <= step + 5);
   }
   CHECK_FALSE(at.keyed->Next(&batch));
 }
 
 TEST_CASE("keyed source: a worker that returns goes on at its step, whatever was read ahead") {
-  Source at(30, 2);
+  bool on_thread = false;
+  SUBCASE("read when they are asked for") {}
+  SUBCASE("read on a thread") { on_thread = true; }
+  Source at(30, 2, on_thread);
   Batch batch;
   REQUIRE(at.keyed->Next(&batch));
   at.keyed->Ahead(2);
@@ -90,6 +100,22 @@ TEST_CASE("keyed source: a worker that returns goes on at its step, whatever was
   CHECK(at.FeatureOf(at.keyed->current()) == 20);
   at.keyed->Follow(DataPlan());
   CHECK(at.FeatureOf(*at.keyed->Ahead(1)) == 0);
+}
+
+TEST_CASE("keyed source: what is wrong with a batch is told at its turn, and again, and not behind Seek()") {
+  bool on_thread = false;
+  SUBCASE("read when they are asked for") {}
+  SUBCASE("read on a thread") { on_thread = true; }
+  Source at(30, 1, on_thread);
+  at.counted->set_fault_at(5);
+  Batch batch;
+  for (int64_t step = 0; step < 5; ++step) REQUIRE(at.keyed->Next(&batch));
+  CHECK(at.FeatureOf(at.keyed->current()) == 4);
+  CHECK_THROWS_AS(at.keyed->Next(&batch), UserError);
+  CHECK_THROWS_AS(at.keyed->Next(&batch), UserError);
+  at.keyed->Seek(6);
+  REQUIRE(at.keyed->Next(&batch));
+  CHECK(at.FeatureOf(at.keyed->current()) == 6);
 }
 
 // Exchanges of a table with two ps; the test plays these.

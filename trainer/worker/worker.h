@@ -49,6 +49,8 @@ class Worker {
   }
   // WorkerData::UseColumns(). Call it before Run().
   void UseColumns(InputForm form) { data_.UseColumns(std::move(form)); }
+  // WorkerData::ReadOnThread(). Call it before Run().
+  void ReadOnThread() { data_.ReadOnThread(); }
   // WorkerData::Share(). Call it before Run().
   void ShareData(SharedData* shared) { data_.Share(shared); }
   // Called when ps 0 is given up.

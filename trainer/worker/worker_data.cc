@@ -77,8 +77,9 @@ void WorkerData::MakeSource() {
 // Where the weights are rows of a table, the batches of source_ are numbered by these.
 void WorkerData::Key() {
   if (!layout_.table) return;
+  const bool waits = fed_ != nullptr || loaded_->train->stream() != nullptr;
   auto keyed = std::make_unique<KeyedSource>(std::move(source_), *layout_.table, config_.train.in_flight,
-                                             batch_form());
+                                             batch_form(), reads_on_thread_ && !waits);
   keyed_ = keyed.get();
   source_ = std::move(keyed);
 }

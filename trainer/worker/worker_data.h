@@ -36,6 +36,9 @@ class WorkerData {
   // The columns of data.train as they were fitted before (DataShape::form), so that it is not read for them
   // again.
   void UseColumns(InputForm form) { columns_ = std::move(form); }
+  // From now on a thread reads batches of sparse rows ahead, where they come neither from a pipe nor from
+  // worker 0. Call it before Join().
+  void ReadOnThread() { reads_on_thread_ = true; }
   // Takes rows from what the tasks of this process share.
   void Share(SharedData* shared) { shared_ = shared; }
   // Makes worker 0 serve the other workers through `channel`, which is bound (data.split: feed).
@@ -87,6 +90,7 @@ class WorkerData {
   const std::function<void()> attend_;
   Logger& log_;
   InputForm columns_;
+  bool reads_on_thread_ = false;
   SharedData own_;
   SharedData* shared_ = &own_;
   std::shared_ptr<const LoadedData> loaded_ = std::make_shared<const LoadedData>();  // fed: nothing
