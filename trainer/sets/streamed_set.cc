@@ -38,7 +38,82 @@ std::vector<std::string> StatesOf(const RowFiles& files) {
   return states;
 }
 
+std::vector<int64_t> FirstRows(const RowIndex& index) {
+  std::vector<int64_t> rows;
+  for (const RecordBlock& place : index.places) rows.push_back(place.first_row);
+  return rows;
+}
+
 size_t FileOf(const RecordBlock& place) { return static_cast<size_t>(place.file); }
+
+// BlockMemory: memory for the rows of a block: that of a block which nobody needs any more has grown already,
+// and its pages are there. Thread: any. Outlives all that it gave.
+class BlockMemory {
+ public:
+  std::shared_ptr<ParsedRows> Take() {
+    std::unique_ptr<ParsedRows> rows;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (!spare_.empty()) {
+        rows = std::move(spare_.back());
+        spare_.pop_back();
+      }
+    }
+    rows == nullptr ? void(rows = std::make_unique<ParsedRows>()) : rows->Clear();
+    return {rows.release(), [this](ParsedRows* read) { Keep(std::unique_ptr<ParsedRows>(read)); }};
+  }
+
+ private:
+  void Keep(std::unique_ptr<ParsedRows> rows) {
+    constexpr size_t kMaxSpare = 2;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (spare_.size() < kMaxSpare) spare_.push_back(std::move(rows));
+  }
+
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<ParsedRows>> spare_;
+};
+
+// HeldBlocks: blocks that rows are copied from, by number. One is looked up for each row: in a table that is
+// at most half full, from the place of its number on.
+class HeldBlocks {
+ public:
+  explicit HeldBlocks(size_t max) : max_(max) {
+    size_t places = 2;
+    while (places < 2 * max) places *= 2;
+    places_.resize(places);
+  }
+  // Null: it is not here.
+  const ParsedRows* Find(size_t number) const { return places_[PlaceOf(number)].rows.get(); }
+  bool is_full() const { return count_ == max_; }
+  // One that is not here.
+  const ParsedRows* Add(size_t number, std::shared_ptr<const ParsedRows> rows) {
+    ++count_;
+    Held& held = places_[PlaceOf(number)];
+    held = {number, std::move(rows)};
+    return held.rows.get();
+  }
+  void Clear() {
+    std::fill(places_.begin(), places_.end(), Held());
+    count_ = 0;
+  }
+
+ private:
+  struct Held {
+    size_t number = 0;
+    std::shared_ptr<const ParsedRows> rows;  // null: none is held here
+  };
+  size_t PlaceOf(size_t number) const {
+    const size_t last = places_.size() - 1;
+    size_t place = number & last;
+    while (places_[place].rows != nullptr && places_[place].number != number) place = (place + 1) & last;
+    return place;
+  }
+
+  const size_t max_;
+  size_t count_ = 0;
+  std::vector<Held> places_;
+};
 
 // ParsedFetch: the blocks of rows that are in memory, and the threads that read ahead. Owner: the set.
 // Thread: any.
@@ -110,7 +185,10 @@ class ParsedFetch : public Fetch {
   const RowFiles files_;
   const std::vector<std::string> states_;  // of the files, before they were indexed
   const RowIndex index_;
-  const RowLabels labels_;  // none yet, of the kind that all are
+  const RowLabels labels_;                 // none yet, of the kind that all are
+  const std::vector<int64_t> first_rows_;  // of the blocks; they lie closer than in the index
+
+  mutable BlockMemory memory_;
 
   mutable std::mutex mutex_;  // guards what follows
   mutable std::condition_variable changed_;
@@ -132,7 +210,8 @@ ParsedFetch::ParsedFetch(const DataConfig& data, const LabelRules& rules, const 
       index_(IndexRows(data, rules, how, files_, parses)),
       labels_(index_.labels != nullptr
                   ? *index_.labels
-                  : RowLabels(rules, "", files_.label_title(), index_.facts.class_names)) {
+                  : RowLabels(rules, "", files_.label_title(), index_.facts.class_names)),
+      first_rows_(FirstRows(index_)) {
   // One processor is for what is trained. Each thread has a file open, whose buffer has a MiB.
   constexpr unsigned kMaxThreads = 4;
   const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 2u, kMaxThreads + 1) - 1;
@@ -162,14 +241,13 @@ ParsedFetch::~ParsedFetch() {
 }
 
 size_t ParsedFetch::BlockOf(int64_t row) const {
-  const auto behind =
-      std::upper_bound(index_.places.begin(), index_.places.end(), row,
-                       [](int64_t r, const RecordBlock& place) { return r < place.first_row; });
-  return static_cast<size_t>(behind - index_.places.begin()) - 1;
+  return static_cast<size_t>(std::upper_bound(first_rows_.begin(), first_rows_.end(), row) -
+                             first_rows_.begin()) -
+         1;
 }
 
 int64_t ParsedFetch::EndOf(size_t block) const {
-  return block + 1 < index_.places.size() ? index_.places[block + 1].first_row : index_.facts.rows;
+  return block + 1 < first_rows_.size() ? first_rows_[block + 1] : index_.facts.rows;
 }
 
 void ParsedFetch::Read(gpu::Span<const int64_t> rows, const RowsOut& out) const {
@@ -179,21 +257,23 @@ void ParsedFetch::Read(gpu::Span<const int64_t> rows, const RowsOut& out) const 
     const std::lock_guard<std::mutex> lock(mutex_);
     max_blocks = window_blocks_;
   }
-  std::map<size_t, std::shared_ptr<const ParsedRows>> blocks;
+  HeldBlocks blocks(std::min(max_blocks, static_cast<size_t>(rows.size)));
   std::vector<Place> places;
-  const auto flush = [&] {
-    Copy(places, out);
-    places.clear();
-    blocks.clear();
-  };
+  places.reserve(static_cast<size_t>(rows.size));
   for (int64_t i = 0; i < rows.size; ++i) {
     const size_t number = BlockOf(rows[i]);
-    if (blocks.size() == max_blocks && blocks.count(number) == 0) flush();
-    std::shared_ptr<const ParsedRows>& block = blocks[number];
-    if (block == nullptr) block = Acquire(number);
-    places.push_back({block.get(), rows[i] - index_.places[number].first_row, i});
+    const ParsedRows* block = blocks.Find(number);
+    if (block == nullptr) {
+      if (blocks.is_full()) {
+        Copy(places, out);
+        places.clear();
+        blocks.Clear();
+      }
+      block = blocks.Add(number, Acquire(number));
+    }
+    places.push_back({block, rows[i] - first_rows_[number], i});
   }
-  flush();
+  Copy(places, out);
 }
 
 void ParsedFetch::Copy(const std::vector<Place>& places, const RowsOut& out) const {
@@ -330,7 +410,7 @@ std::shared_ptr<const ParsedRows> ParsedFetch::Parse(size_t number) const {
   GoTo(number, &cursor);
   RowLabels labels = labels_;
   labels.NextFile(files_.path(FileOf(place)));
-  auto parsed = std::make_shared<ParsedRows>();
+  const std::shared_ptr<ParsedRows> parsed = memory_.Take();
   if (!files_.sparse()) parsed->features.reserve(static_cast<size_t>(count * files_.inputs()));
   labels.Reserve(static_cast<size_t>(count));
   for (int64_t row = 0; row < count; ++row) {

@@ -64,7 +64,7 @@ void HashShard::KeepLeaving(const HashRow& row) {
 
 void HashShard::ReadRows(KeySpan keys, float* weights) { rows_.Read(keys, layout().width(), weights); }
 
-uint64_t HashShard::VisitChanged(RowRange range, const VisitRow& visit) const {
+uint64_t HashShard::PackChanged(RowRange range, std::vector<std::byte>* rows) const {
   const RowRange all = rows_.rows();
   const auto turns = static_cast<uint64_t>(rows_.entries() / kRowsAtOnce) + 1;
   range.end = range.begin + std::min(range.end - range.begin, (all.end - all.begin - 1) / turns + 1);
@@ -73,7 +73,9 @@ uint64_t HashShard::VisitChanged(RowRange range, const VisitRow& visit) const {
   rows_.VisitRange(range, [&](const HashRow& row) {
     if (row.values == nullptr) return;
     rows_.InitialRow(row.row, initial.data());
-    if (std::memcmp(row.values, initial.data(), bytes) != 0) visit(row.row, row.values);
+    if (std::memcmp(row.values, initial.data(), bytes) == 0) return;
+    rows->resize(rows->size() + packed_bytes());
+    Pack(row.row, row.values, rows->data() + rows->size() - packed_bytes());
   });
   return range.end;
 }

@@ -174,17 +174,25 @@ void RowShard::ReportSome() {
   }
   std::vector<std::byte>& rows = reporting_->rows;
   rows.clear();
-  rest.begin = VisitChanged(rest, [&](uint64_t row, const float* weights) {
-    const size_t begin = rows.size();
-    rows.resize(begin + sizeof row + row_bytes());
-    std::memcpy(rows.data() + begin, &row, sizeof row);
-    std::memcpy(rows.data() + begin + sizeof row, weights, row_bytes());
-    const auto is_finite = [](float weight) { return std::isfinite(weight); };
-    if (!report.non_finite.empty() || std::all_of(weights, weights + table_.width(), is_finite)) return;
-    const auto* const bytes = reinterpret_cast<const std::byte*>(weights);
-    report.non_finite = FirstNonFinite(table_, {&row, 1}, bytes, factors_name_).value_or("");
-  });
+  rest.begin = PackChanged(rest, &rows);
   AddTableRows(rows, &report.parts.back().sum);
+  for (size_t at = 0; at < rows.size() && report.non_finite.empty(); at += packed_bytes()) {
+    report.non_finite = NonFiniteIn(rows.data() + at);
+  }
+}
+
+// Returns which weight of a packed row is not finite; empty: all are.
+std::string RowShard::NonFiniteIn(const std::byte* packed) const {
+  const std::byte* const weights = packed + sizeof(uint64_t);
+  for (size_t at = 0; at < row_bytes(); at += sizeof(float)) {
+    float weight = 0;
+    std::memcpy(&weight, weights + at, sizeof weight);
+    if (std::isfinite(weight)) continue;
+    uint64_t row = 0;
+    std::memcpy(&row, packed, sizeof row);
+    return FirstNonFinite(table_, {&row, 1}, weights, factors_name_).value_or("");
+  }
+  return "";
 }
 
 }  // namespace dtrain

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <vector>
@@ -75,10 +76,18 @@ class RowShard : public ParameterShard {
   virtual void ReadRows(KeySpan keys, float* weights) = 0;
   // Applies the gradient of a block's update to rows.
   virtual void UpdateRows(int64_t block, const UpdateStep& step, KeySpan keys, const std::byte* gradient) = 0;
-  // Calls `visit` in ascending order for the rows of a range whose weights are not the initial ones, until it
-  // has looked at about kRowsAtOnce. Returns the row to go on with; the range's end: none.
+  // Appends the rows of a range whose weights are not the initial ones, in ascending order and as
+  // AddTableRows() has them, until it has looked at about kRowsAtOnce. Returns the row to go on with; the
+  // range's end: none.
   static constexpr int64_t kRowsAtOnce = 4096;
-  virtual uint64_t VisitChanged(RowRange range, const VisitRow& visit) const = 0;
+  virtual uint64_t PackChanged(RowRange range, std::vector<std::byte>* rows) const = 0;
+  // Writes one, and returns where the next goes.
+  std::byte* Pack(uint64_t row, const float* weights, std::byte* to) const {
+    std::memcpy(to, &row, sizeof row);
+    std::memcpy(to + sizeof row, weights, row_bytes());
+    return to + packed_bytes();
+  }
+  size_t packed_bytes() const { return sizeof(uint64_t) + row_bytes(); }
 
  private:
   struct Block {
@@ -98,6 +107,7 @@ class RowShard : public ParameterShard {
   };
 
   void ReportSome();
+  std::string NonFiniteIn(const std::byte* packed) const;
   Block& At(int64_t block) { return blocks_[static_cast<size_t>(block)]; }
   const Block& At(int64_t block) const { return blocks_[static_cast<size_t>(block)]; }
   size_t row_bytes() const { return static_cast<size_t>(table_.width()) * sizeof(float); }

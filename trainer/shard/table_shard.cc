@@ -10,7 +10,9 @@ namespace dtrain {
 TableShard::TableShard(const Config& config, const Layout& layout, int ps_index)
     : RowShard(config, layout, ps_index),
       rows_(EmptyRows(config, *layout.table, layout.table->PartOf(ps_index))),
-      changed_(config.checkpoint.delta > 0 ? rows_.unit_count() : 0) {}
+      changed_(config.checkpoint.delta > 0 ? rows_.unit_count() : 0) {
+  rows_.Populate();
+}
 
 void TableShard::RestoreRow(uint64_t row, const float* values) {
   if (!initialised()) std::copy_n(values, rows_.values(), rows_.Touch(row));
@@ -70,7 +72,7 @@ void TableShard::ReadRows(KeySpan keys, float* weights) {
   }
 }
 
-uint64_t TableShard::VisitChanged(RowRange range, const VisitRow& visit) const {
+uint64_t TableShard::PackChanged(RowRange range, std::vector<std::byte>* rows) const {
   std::vector<float> initial(static_cast<size_t>(rows_.values()));
   const uint64_t begin = rows_.rows().begin;
   int64_t looked = 0;
@@ -81,10 +83,14 @@ uint64_t TableShard::VisitChanged(RowRange range, const VisitRow& visit) const {
     if (row >= range.end) break;
     if (looked >= kRowsAtOnce) return row;
     looked += rows_.group_rows();
+    const size_t packed = rows->size();
+    rows->resize(packed + static_cast<size_t>(rows_.group_rows()) * packed_bytes());
+    std::byte* end = rows->data() + packed;
     for (int64_t i = 0; i < rows_.group_rows(); ++i, ++row, values += rows_.values()) {
       if (row < range.begin || row >= range.end) continue;
-      if (rows_.IsChanged(row, values, layout().width(), initial.data())) visit(row, values);
+      if (rows_.IsChanged(row, values, layout().width(), initial.data())) end = Pack(row, values, end);
     }
+    rows->resize(static_cast<size_t>(end - rows->data()));
   }
   return range.end;
 }

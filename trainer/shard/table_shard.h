@@ -31,7 +31,7 @@ class TableShard : public RowShard {
   void ClearRows() override { rows_.Clear(); }
   void ReadRows(KeySpan keys, float* weights) override;
   void UpdateRows(int64_t block, const UpdateStep& step, KeySpan keys, const std::byte* gradient) override;
-  uint64_t VisitChanged(RowRange range, const VisitRow& visit) const override;
+  uint64_t PackChanged(RowRange range, std::vector<std::byte>* rows) const override;
 
   void NoteChanges(KeySpan keys);
 

@@ -70,6 +70,8 @@ void MappedMemory::Use(size_t bytes) {
 
 void MappedMemory::Clear() { madvise(data_, bytes_, MADV_DONTNEED); }
 
+void MappedMemory::Populate() { madvise(data_, bytes_, MADV_POPULATE_WRITE); }
+
 RowStore::RowStore(RowRange rows, int64_t values, Initial initial, std::vector<float> constant,
                    TablePages pages, RowMemory memory)
     : rows_(rows),
@@ -92,6 +94,10 @@ RowStore::RowStore(RowRange rows, int64_t values, Initial initial, std::vector<f
   }
   if (whole_ && IsLarge(rows, group_bits_, group_bytes_)) pages_.resize(memory_.bytes() / kHugePage);
   if (whole_) memory_.Use(memory_.bytes());
+}
+
+void RowStore::Populate() {
+  if (whole_ && pages_.empty()) memory_.Populate();
 }
 
 uint64_t RowStore::NextGroup(uint64_t group) const {

@@ -61,6 +61,8 @@ class MappedMemory {
   void Use(size_t bytes);
   // Fills all with zeros again, and gives the memory back.
   void Clear();
+  // Has the system give the memory of all now, where it knows how.
+  void Populate();
 
  private:
   void* mapped_ = nullptr;
@@ -74,8 +76,8 @@ class RowStore {
   // Writes the initial values of a row.
   using Initial = std::function<void(uint64_t row, float* values)>;
 
-  // The max bytes of a range that lies in memory as a whole.
-  static constexpr size_t kMaxWholeBytes = size_t{128} << 20;
+  // The max bytes of a range that lies in memory as a whole: 2^24 rows of two values, and those of a bias.
+  static constexpr size_t kMaxWholeBytes = size_t{129} << 20;
 
   // `values`: of a row. `constant`: where the initial values of all rows are the same, those; else empty.
   // Throws UserError if there are too many rows, Failure if the system gives no address space.
@@ -103,6 +105,9 @@ class RowStore {
   }
   // Forgets all that was written.
   void Clear();
+  // Has the system give the memory of a small range now, for one whose rows are written all over it: the
+  // first steps need not wait for zeroed pages.
+  void Populate();
   // Prefetches the entry of the list of groups that says where the row lies.
   void WillFind(uint64_t row) const {
     if (!whole_) __builtin_prefetch(places() + ((row - rows_.begin) >> group_bits_));

@@ -301,8 +301,9 @@ RunSummary RunTask(const Config& given, TaskId task, net::Transport& transport, 
     Worker worker(config, task, layout, devices, options.store, *channel, transport, options.stop, hooks, log,
                   std::move(more_hooks));
     worker.UseColumns(std::move(shape.form));
-    const bool has_free_processor = Processors() >= 2 * WorkersHere(config, task.index);
-    if (has_free_processor && config.data.threads > 1) worker.ReadOnThread();
+    // With several exchanges open a ps is busy while its worker is.
+    const int64_t busy = WorkersHere(config, task.index) * (config.train.in_flight > 1 ? 2 : 1);
+    if (Processors() > busy && config.data.threads > 1) worker.ReadOnThread();
     if (options.data != nullptr) worker.ShareData(options.data);
     worker.set_on_lost(options.on_lost);
     worker.set_on_abort(on_abort);
