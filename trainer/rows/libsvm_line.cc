@@ -147,12 +147,7 @@ class LibsvmParser : public LineParser {
   // Returns what is behind the feature; null: it has a fault.
   const char* AddFeature(const char* begin, SparseLine* row, std::optional<LineFault>* fault) const {
     uint64_t index = 0;
-    const char* next = begin;
-    for (; next < end_; ++next) {
-      const auto digit = static_cast<unsigned>(*next - '0');
-      if (digit >= 10) break;
-      index = index * 10 + digit;
-    }
+    const char* const next = ReadDigits(begin, end_, &index);
     if (next - begin > kSafeDigits) index = LongNumber(begin, next);
     if (next == begin || next == end_ || *next != ':') {
       Refuse(begin, fmt::format("must be INDEX:VALUE, where INDEX is a whole number from {} on", base_),

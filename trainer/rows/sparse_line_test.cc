@@ -321,6 +321,24 @@ TEST_CASE("libsvm: features that a trained model has not are left out and counte
   CHECK(Contains(Parse(parser.get(), "1 9:1:2", &row).fault, "libffm"));
 }
 
+TEST_CASE("sparse line: digits are read as one after the other would be, up to the first that is none") {
+  std::mt19937 random(7);
+  for (int round = 0; round < 20000; ++round) {
+    std::string text;
+    for (auto left = random() % 22; left > 0; --left) {
+      text += static_cast<char>(random() % 12 != 0 ? '0' + random() % 10 : random() % 256);
+    }
+    uint64_t expected = 0, number = 1;
+    const char* behind = text.data();
+    const char* const end = text.data() + text.size();
+    for (; behind < end && *behind >= '0' && *behind <= '9'; ++behind) {
+      expected = 10 * expected + static_cast<uint64_t>(*behind - '0');
+    }
+    REQUIRE(ReadDigits(text.data(), end, &number) == behind);
+    REQUIRE(number == expected);
+  }
+}
+
 TEST_CASE("murmur3: is that of its published test vectors") {
   CHECK(Murmur3("", 0) == 0);
   CHECK(Murmur3("", 1) == 0x514e28b7);

@@ -271,10 +271,9 @@ class VwParser : public LineParser {
   // Reads a feature whose name is a number, the most frequent case, in one go. False: it is another one, or
   // has a fault, and nothing is read.
   bool ReadNumbered() {
-    const char* at = at_;
     const char* const end = End();
     uint64_t number = 0;
-    for (; at < end && IsDigit(*at); ++at) number = 10 * number + static_cast<uint64_t>(*at - '0');
+    const char* const at = ReadDigits(at_, end, &number);
     if (at == at_) return false;
     float value = 1;
     const char* behind = at;
