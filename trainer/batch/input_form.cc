@@ -13,32 +13,27 @@
 namespace dtrain {
 namespace {
 
+// Of the values of each column.
 struct Range {
-  std::vector<double> min, max;
+  std::vector<double> min, max, mean;
 };
 
 Range RangeOf(size_t columns, const VisitFloats& visit) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  Range range{std::vector<double>(columns, kInfinity), std::vector<double>(columns, -kInfinity)};
+  Range range{std::vector<double>(columns, kInfinity), std::vector<double>(columns, -kInfinity),
+              std::vector<double>(columns)};
+  int64_t rows = 0;
   visit([&](const float* row) {
+    ++rows;
     for (size_t c = 0; c < columns; ++c) {
       const double value = row[c];
       range.min[c] = std::min(range.min[c], value);
       range.max[c] = std::max(range.max[c], value);
+      range.mean[c] += value;
     }
   });
+  for (double& sum : range.mean) sum /= static_cast<double>(rows);
   return range;
-}
-
-std::vector<double> MeanOf(size_t columns, const VisitFloats& visit) {
-  std::vector<double> mean(columns);
-  int64_t rows = 0;
-  visit([&](const float* row) {
-    ++rows;
-    for (size_t c = 0; c < columns; ++c) mean[c] += row[c];
-  });
-  for (double& sum : mean) sum /= static_cast<double>(rows);
-  return mean;
 }
 
 // Uses a second pass with deviations from `mean`: the difference of two large sums would lose all digits.
@@ -74,7 +69,7 @@ FittedScale FitScale(FeatureScale kind, int64_t columns, const VisitFloats& visi
   const Range range = RangeOf(width, visit);
   const bool unit = kind == FeatureScale::kUnit;
   FittedScale scale;
-  scale.shift = unit ? range.min : MeanOf(width, visit);
+  scale.shift = unit ? range.min : range.mean;
   if (!unit) scale.factor = DeviationOf(visit, scale.shift);
   scale.factor.resize(scale.shift.size());
   for (size_t c = 0; c < scale.factor.size(); ++c) {

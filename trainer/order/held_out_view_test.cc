@@ -39,6 +39,12 @@ TEST_CASE("held-out view: held-out rows come first, and both parts keep the orde
       std::vector<int64_t> found;
       for (size_t row = 0; row < rows; ++row) found.push_back(view.FileRow(static_cast<int64_t>(row)));
       CHECK(found == all);
+      for (const int64_t first : {int64_t{0}, int64_t{1}, view.held_out(), view.rows() - 1, view.rows()}) {
+        CAPTURE(first);
+        std::vector<int64_t> visited;
+        view.ForEachRow(first, [&](int64_t row) { visited.push_back(row); });
+        CHECK(visited == std::vector<int64_t>(all.begin() + std::min(first, view.rows()), all.end()));
+      }
     }
   }
 }

@@ -72,9 +72,7 @@ uint64_t DataSet::Checksum() const {
   FeatureSum sum;
   sum.Add(BytesOf(&features, 1));
   if (view_ == nullptr) sum.Add(BytesOf(columns_.weights.data, static_cast<size_t>(columns_.weights.size)));
-  for (int64_t row = 0; view_ != nullptr && row < view_->rows(); ++row) {
-    sum.Add(BytesOf(&columns_.weights[view_->FileRow(row)], 1));
-  }
+  if (view_ != nullptr) view_->ForEachRow(0, [&](int64_t row) { sum.Add(BytesOf(&columns_.weights[row], 1)); });
   return sum.Value(static_cast<FeatureForm>(features & 0xff));
 }
 

@@ -204,11 +204,12 @@ void DrawHeldOut(const DataConfig& data, DataSet* set) {
   auto view = std::make_shared<const HeldOutView>(HeldOutMarks(data, labels));
   std::vector<int64_t> class_rows;
   uint32_t crc = 0;
-  for (int64_t row = 0; row < view->rows(); ++row) {
-    const int32_t label = labels[static_cast<size_t>(view->FileRow(row))];
+  int64_t seen = 0;
+  view->ForEachRow(0, [&](int64_t row) {
+    const int32_t label = labels[static_cast<size_t>(row)];
     crc = ColumnCrc(crc, &label, 1);
-    if (row < view->held_out() && set->classes()) CountClass(label, &class_rows);
-  }
+    if (seen++ < view->held_out() && set->classes()) CountClass(label, &class_rows);
+  });
   set->HoldOut(std::move(view), std::move(class_rows), crc);
 }
 
@@ -221,9 +222,8 @@ FittedScale FitTo(const Config& config, const InputForm& form, const DataSet& se
   const int64_t first = held_out < rows ? held_out : 0;  // else refused when batches are made
   if (const gpu::MatrixView<const float> all = set.floats(); set.blocks() == nullptr && all.data != nullptr) {
     const auto fitted = [&](const auto& visit) {
-      for (int64_t row = first; row < rows; ++row) {
-        visit(all.row(set.view() == nullptr ? row : set.view()->FileRow(row)));
-      }
+      if (set.view() != nullptr) return set.view()->ForEachRow(first, [&](int64_t row) { visit(all.row(row)); });
+      for (int64_t row = first; row < rows; ++row) visit(all.row(row));
     };
     return WithoutFlags(FitScale(data.scale, all.cols, fitted), form.columns);
   }

@@ -18,9 +18,8 @@ template <typename Value>
 uint64_t SumOf(FeatureForm form, gpu::MatrixView<const Value> rows, const HeldOutView* view) {
   if (view == nullptr) return FeatureChecksum(form, {BytesOf(rows.data, static_cast<size_t>(rows.size()))});
   FeatureSum sum;
-  for (int64_t row = 0; row < rows.rows; ++row) {
-    sum.Add(BytesOf(rows.row(view->FileRow(row)), static_cast<size_t>(rows.cols)));
-  }
+  view->ForEachRow(
+      0, [&](int64_t row) { sum.Add(BytesOf(rows.row(row), static_cast<size_t>(rows.cols))); });
   return sum.Value(form);
 }
 
@@ -155,10 +154,10 @@ uint64_t CsrRows::Checksum(const HeldOutView* view) const {
   int64_t offset = 0;
   sum.Add(BytesOf(&offset, 1));
   const auto visit = [&](auto&& add) {
-    for (int64_t row = 0; row < count(); ++row) {
-      const auto at = static_cast<size_t>(view->FileRow(row));
+    view->ForEachRow(0, [&](int64_t row) {
+      const auto at = static_cast<size_t>(row);
       add(offsets_[at], static_cast<size_t>(offsets_[at + 1] - offsets_[at]));
-    }
+    });
   };
   visit([&](int64_t, size_t size) {
     offset += static_cast<int64_t>(size);

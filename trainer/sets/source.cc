@@ -70,8 +70,9 @@ class BatchBuffer {
     const bool writes =
         view != nullptr && numbered_ && set_->blocks() == nullptr && view->rows() <= kMaxWritten;
     if (!writes) return set_->FileRows(rows, &file_rows_);
-    for (int64_t row = written_.empty() ? 0 : view->rows(); row < view->rows(); ++row) {
-      written_.push_back(static_cast<uint32_t>(view->FileRow(row)));
+    if (written_.empty()) {
+      written_.reserve(static_cast<size_t>(view->rows()));
+      view->ForEachRow(0, [&](int64_t row) { written_.push_back(static_cast<uint32_t>(row)); });
     }
     file_rows_.resize(static_cast<size_t>(rows.size));
     for (int64_t i = 0; i < rows.size; ++i) {
