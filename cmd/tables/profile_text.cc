@@ -140,6 +140,51 @@ std::string ColumnsText(const TableProfile& table) {
   return text + Aligned(lines);
 }
 
+std::string ReadingsText(const TableProfile& table) {
+  std::string text;
+  for (size_t i = 0; i < table.columns.size(); ++i) {
+    const ColumnProfile& column = table.columns[i];
+    const auto add = [&](const std::string& what) {
+      text += fmt::format("  {}{}\n", ColumnName(table, i), what);
+    };
+    for (const ValueCount& marker : column.markers) {
+      add(fmt::format(": {} in {} is taken for a missing value (data.missing_values)",
+                      Printable(marker.text, kMaxValue), Plural(marker.rows, "row")));
+    }
+    if (!column.number_format.empty()) {
+      add(fmt::format(": {} and the like are numbers, written as {} (data.number_format)",
+                      Printable(column.spelled, kMaxValue), column.number_format));
+    }
+    if (!column.units.empty()) {
+      add(fmt::format(
+          ": its values are numbers with several units or currencies, {}, and are taken for texts. "
+          "Convert them to one unit.",
+          Printable(column.units, kMaxValue)));
+    }
+    if (column.mixed) {
+      const int64_t percent = 100 * column.numbers / column.known;
+      add(fmt::format(
+          ": {} % of its values are numbers and others are texts, and it is left out. If one text stands "
+          "for a missing value, name it in data.missing_values; correct others.",
+          percent));
+    }
+    const std::string& form = column.date_form;
+    if (!column.other_date_form.empty()) {
+      add(fmt::format(
+          ": {} and the like are dates whose days and months cannot be told apart, and are left out. Name "
+          "the column in data.dates, as NAME={} or NAME={}.",
+          Printable(column.example, kMaxValue), form, column.other_date_form));
+    } else if (column.IsDate() && !form.empty()) {
+      add(fmt::format(": {} and the like are dates, written as {} (data.dates)",
+                      Printable(column.example, kMaxValue), form));
+    } else if (!form.empty()) {
+      add(fmt::format(": {} may be {} since 1970. If so, name the column in data.dates, as NAME={}.",
+                      Printable(column.example, kMaxValue), form, form));
+    }
+  }
+  return text;
+}
+
 std::string FaultsText(const TableProfile& table) {
   std::string text;
   for (size_t i = 0; i < table.columns.size(); ++i) text += ColumnFaults(table, i);

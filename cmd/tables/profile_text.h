@@ -16,6 +16,10 @@ DelimiterNames NamesOf(char delimiter);
 // Returns what the table is, and a line for each column: type, missing and distinct values, and which.
 std::string ColumnsText(const TableProfile& table);
 
+// Returns a line for each column that is read in a way of its own, by data.missing_values, data.number_format
+// or data.dates, or that would be but for something to decide; empty if there are none.
+std::string ReadingsText(const TableProfile& table);
+
 // Returns a line for each kind of fault at which training would stop: its first place, the rule, and how many
 // there are. Empty if there are none.
 std::string FaultsText(const TableProfile& table);

@@ -141,6 +141,22 @@ class ConfigWriter {
     return by_number ? number : YamlText(name);
   }
 
+  // An item of a list that is about one column: "day=MM/DD/YYYY".
+  std::string ItemOf(size_t column, const std::string& value) const {
+    const std::string& name = table_.columns[column].name;
+    const bool by_number = KeyOf(column) == fmt::format("{}", column) || name.find('=') != name.npos;
+    const std::string key = by_number            ? fmt::format("{}", column)
+                            : ColumnNumber(name) ? fmt::format("\"{}\"", name)
+                                                 : name;
+    return Quoted(fmt::format("{}={}", key, value));
+  }
+
+  // The keys for how a column's texts are read.
+  void AddReadings(size_t i, const ColumnProfile& column) {
+    for (const ValueCount& marker : column.markers) markers_.insert(ItemOf(i, marker.text));
+    if (!column.number_format.empty()) formats_.insert(ItemOf(i, column.number_format));
+  }
+
   // Returns which columns are ignored and why: "id (an index: it counts the rows), one (the same in every
   // row)".
   std::string IgnoredText() const {
@@ -193,6 +209,20 @@ class ConfigWriter {
     }
     trims_ = trims_ || test.quoted_blanks;
     bad_rows_ += test.short_rows.count + test.long_rows.count + test.quotes.count;
+    for (size_t i = 0; i < table_.columns.size(); ++i) {
+      const ColumnProfile& column = table_.columns[i];
+      const ColumnProfile* const other = TestColumn(i);
+      if (other == nullptr) continue;
+      const auto differ = [](const std::string& a, const std::string& b) {
+        return !a.empty() && !b.empty() && a != b;
+      };
+      if (differ(column.number_format, other->number_format) ||
+          (column.type == other->type && column.date_form != other->date_form)) {
+        throw Unlike(fmt::format("{} is written as {}, and in {} as {}", ColumnName(table_, i),
+                                 Written(*other), table_.path, Written(column)));
+      }
+      if (i == label_ || Useless(i).empty()) AddReadings(i, *other);
+    }
     for (const ColumnProfile& column : test.columns) {
       if (&column == TestColumn(label_)) {
         bad_rows_ += column.missing;
@@ -269,6 +299,12 @@ class ConfigWriter {
     return copy && Label().known >= kFewRows ? "a copy of the label" : IgnoredBecause(table_.columns[column]);
   }
 
+  static std::string Written(const ColumnProfile& column) {
+    return !column.number_format.empty() ? column.number_format
+           : !column.date_form.empty()   ? column.date_form
+                                         : Shown(column.example);
+  }
+
   std::string SourceText(const std::string& path, bool header) const {
     return fmt::format("{{format: csv, path: {}, label: {}{}}}", YamlText(path),
                        header ? KeyOf(label_) : fmt::format("{}", label_), header ? "" : ", header: false");
@@ -284,6 +320,7 @@ class ConfigWriter {
       if (i == label_) {
         bad_rows_ += column.missing;
         CountBad(column);
+        AddReadings(i, column);
         continue;
       }
       if (!why.empty()) {
@@ -298,9 +335,10 @@ class ConfigWriter {
       gaps_ = gaps_ || column.missing > 0;
       const double share =
           static_cast<double>(column.missing) / static_cast<double>(std::max<int64_t>(table_.rows, 1));
-      const bool date = column.type == ColumnType::kDate;
+      AddReadings(i, column);
+      const bool date = column.IsDate();
       many_gaps_ = many_gaps_ || ((column.IsNumber() || date) && share >= kManyGaps);
-      if (date) dates_.push_back(KeyOf(i));
+      if (date) dates_.push_back(column.date_form.empty() ? KeyOf(i) : ItemOf(i, column.date_form));
       if (!category) continue;
       categories_.push_back(KeyOf(i));
       if (!column.spellings.empty()) {
@@ -386,6 +424,8 @@ class ConfigWriter {
     for (const auto& [key, why] : ignored_) Add("    - {}    # {}\n", key, why);
     if (!categories_.empty()) proposal_.yaml += ListLine("categories", categories_);
     if (!dates_.empty()) proposal_.yaml += ListLine("dates", dates_);
+    if (!formats_.empty()) proposal_.yaml += ListLine("number_format", {formats_.begin(), formats_.end()});
+    if (!markers_.empty()) proposal_.yaml += ListLine("missing_values", {markers_.begin(), markers_.end()});
     if (gaps_) Add("  missing: {}\n", many_gaps_ ? "indicator" : "mean");
     proposal_.yaml += run_.RowsYaml(bad_rows_, plan_) + "  scale: standard\n";
   }
@@ -463,46 +503,12 @@ class ConfigWriter {
   std::vector<Ignored> ignored_;
   std::vector<std::string> categories_, dates_, renames_, spellings_, padded_;
   std::vector<std::string> telling_;  // features whose values stand for the classes, one for one
+  std::set<std::string> markers_, formats_;
   int64_t features_ = 0;
   int64_t bad_rows_ = 0;  // at most: a row may have several faults
   int64_t faulty_ = 0;    // of them those of the table that have all fields
   bool gaps_ = false, many_gaps_ = false;
 };
-
-bool IsMonth(const std::string& text) {
-  for (const std::string month : {"january", "february", "march", "april", "may", "june", "july", "august",
-                                  "september", "october", "november", "december"}) {
-    if (text.size() >= 3 && month.compare(0, text.size(), text) == 0) return true;
-  }
-  return false;
-}
-
-// 31.12.2021, 12/31/2021, 2021/12/31, 31-Dec-2021 or Dec 31, 2021, with or without a time behind it.
-bool LooksLikeDate(const std::string& any_case) {
-  const std::string text = LowerCase(any_case), letters = "abcdefghijklmnopqrstuvwxyz", digits = "0123456789";
-  std::string parts[3], between[2];
-  size_t at = 0;
-  const auto take = [&](const std::string& characters) {
-    const size_t begin = std::min(at, text.size());
-    at = std::min(text.find_first_not_of(characters, begin), text.size());
-    return text.substr(begin, at - begin);
-  };
-  for (size_t i = 0; i < 3; ++i) {
-    if (i > 0 && (between[i - 1] = take("./-, ")).empty()) return false;
-    parts[i] = take(digits);
-    if (parts[i].empty()) parts[i] = take(letters);
-  }
-  if (at < text.size() && text[at] != ' ' && text[at] != 't') return false;  // there the time begins
-  const auto is_number = [&](size_t part, size_t min, size_t max) {
-    const std::string& number = parts[part];
-    return number.size() >= min && number.size() <= max && number.find_first_not_of(digits) == number.npos;
-  };
-  if (is_number(0, 1, 2) && IsMonth(parts[1])) return is_number(2, 2, 4);
-  if (IsMonth(parts[0])) return is_number(1, 1, 2) && is_number(2, 2, 4);
-  const bool same = between[0] == between[1] && between[0].find_first_of(", ") == std::string::npos;
-  return same && is_number(1, 1, 2) &&
-         ((is_number(0, 1, 2) && is_number(2, 4, 4)) || (is_number(0, 4, 4) && is_number(2, 1, 2)));
-}
 
 std::string ColumnList(const TableProfile& table) {
   constexpr size_t kShown = 20;
@@ -562,10 +568,9 @@ Proposal ProposeConfig(const TableProfile& table, const LabelChoice& label, cons
 std::string IgnoredBecause(const ColumnProfile& column) {
   if (column.type == ColumnType::kEmpty) return "no values";
   if (column.index) return "an index: it counts the rows";
-  if (column.type == ColumnType::kText && LooksLikeDate(column.example)) {
-    return "it looks like dates, and YYYY-MM-DD is what is read";
-  }
+  if (!column.other_date_form.empty()) return "dates whose days and months cannot be told apart";
   if (column.identifier) return "an id: all values differ";
+  if (column.type == ColumnType::kText && !column.units.empty()) return "numbers with several units";
   if (column.type == ColumnType::kText) return "too many different texts";
   if (column.constant) return "the same in every row";
   return "";

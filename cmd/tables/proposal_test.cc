@@ -244,27 +244,47 @@ TEST_CASE("proposal: shares of classes count all spellings of a class") {
             "y has 3 classes; the rarest, b, is 30.0 % of the rows; always C is right in 40.0 %"));
 }
 
-TEST_CASE("proposal: a column that looks like dates of another form says which form is read") {
-  const auto notes = [](const std::string& front, const std::string& behind) {
-    std::string text = "day,x,y\n";
-    for (int i = 0; i < 300; ++i) {
-      const std::string day = fmt::format("{:02}", 1 + i % 28), month = fmt::format("{:02}", 1 + i / 28);
-      text += fmt::format(fmt::runtime(front), fmt::arg("d", day), fmt::arg("m", month)) +
-              fmt::format("{},{},{}\n", behind, i * 7 % 11, i % 2);
-    }
-    return NotesOf(ProfileOf(text), "y");
+TEST_CASE("proposal: what is read in a way of its own has its keys, and is told first") {
+  std::string text = "day,either,price,dose,size,flow,y\n";
+  for (int i = 0; i < 60; ++i) {
+    text +=
+        fmt::format("{:02}/{:02}/2024,{:02}/{:02}/2024,\"${},{:03}.50\",{},{} cm,{},{}\n", 1 + i % 12,
+                    1 + i % 28, 1 + i % 12, 1 + i % 11, 1 + i % 9, i, i % 7 == 2 ? "." : std::to_string(i),
+                    50 + i % 20, i % 3 == 0 ? fmt::format("t{}", i) : std::to_string(100 + i), i % 2);
+  }
+  const TableProfile table = ProfileOf(text);
+  const std::string yaml = YamlOf(table, "y");
+  CAPTURE(yaml);
+  CHECK(Has(yaml, "  dates: [\"day=MM/DD/YYYY\"]\n"));
+  CHECK(Has(yaml, "  number_format: [\"price=$1,234.50\", \"size=1,234.50 cm\"]\n"));
+  CHECK(Has(yaml, "  missing_values: [\"dose=.\"]\n"));
+  CHECK(Has(yaml, "  missing: indicator\n"));
+  CHECK(Has(yaml, "    - either    # dates whose days and months cannot be told apart\n"));
+  const std::string told = ReadingsText(table);
+  CAPTURE(told);
+  CHECK(Has(told, "  day: 01/01/2024 and the like are dates, written as MM/DD/YYYY (data.dates)\n"));
+  CHECK(Has(told, "as NAME=MM/DD/YYYY or NAME=DD/MM/YYYY."));
+  CHECK(
+      Has(told, "  price: $1,000.50 and the like are numbers, written as $1,234.50 (data.number_format)\n"));
+  CHECK(Has(told, "  dose: . in 9 rows is taken for a missing value (data.missing_values)\n"));
+  CHECK(Has(told, "  flow: 66 % of its values are numbers and others are texts, and it is left out."));
+  CHECK(ReadingsText(Customers("y", [](int i) { return i % 2; })).empty());
+}
+
+TEST_CASE("proposal: a test table that is written otherwise is refused, and its markers have keys too") {
+  const auto table = [](const char* value, const char* gap) {
+    std::string text = "price,y\n";
+    for (int i = 0; i < 40; ++i)
+      text += (i == 7 ? gap : fmt::format(fmt::runtime(value), i)) + fmt::format(",{}\n", i % 2);
+    return ProfileTable(WritePlain("t.csv", text));
   };
-  const std::string told = "left out: day (it looks like dates, and YYYY-MM-DD is what is read)";
-  for (const char* form : {"{d}.{m}.2021", "{m}/{d}/2021", "2021/{m}/{d}", "{d}-Mar-20{m}", "{d} March 20{m}",
-                           "\"Mar {d}, 20{m}\""}) {
-    CAPTURE(form);
-    CHECK(Has(notes(form, ""), told));
-    if (*form != '"') CHECK(Has(notes(form, " 09:30"), told));
-  }
-  for (const char* form : {"10.{m}.{d}.2", "123-{m}-{d}00", "a/{m}/{d}20", "Marseille {d}/{m}"}) {
-    CAPTURE(form);
-    CHECK(Has(notes(form, ""), "left out: day (an id: all values differ)"));
-  }
+  const auto propose = [&](const char* value) {
+    const TestTable test{table(value, "unknown"), "t2.csv"};
+    const TableProfile train = table("${}.5", "-");
+    return ProposeConfig(train, ChooseLabel(train, "y"), "t.csv", &test).yaml;
+  };
+  CHECK(Has(propose("${}"), "  missing_values: [\"price=-\", \"price=unknown\"]\n"));
+  CHECK(Has(UserErrorOf([&] { propose("€{}"); }), "price is written as €1,234.50, and in "));
 }
 
 TEST_CASE("proposal: a title in front and decimal commas have the keys for it, and quotes with blanks") {

@@ -86,6 +86,7 @@ void PrintJson(const TableProfile& table, const CheckTableArguments& arguments) 
                          {"rows", table.rows},
                          {"columns", columns},
                          {"faults", LinesOf(FaultsText(table))},
+                         {"readings", LinesOf(ReadingsText(table))},
                          {"suspects", LinesOf(SuspectsText(table))},
                          {"label", ColumnName(table, label.column)},
                          {"yaml", Propose(table, label, arguments.path, config, "").yaml}};
@@ -125,6 +126,7 @@ int RunCheckTableCommand(const CheckTableArguments& arguments) {
       "faults, the first of each kind; training stops there unless data.bad_rows is skip or the column is "
       "ignored",
       FaultsText(table));
+  PrintPart("read in a way of its own", ReadingsText(table));
   PrintPart("suspects", SuspectsText(table));
   PrintProposal(table, arguments);
   return 0;
@@ -143,7 +145,15 @@ Proposal ProposeTable(const InitArguments& arguments, const std::string& out) {
   const TableProfile table = ProfileTable(arguments.path, arguments.label);
   const LabelChoice label = ChooseLabel(table, arguments.label);
   Proposal proposal = Propose(table, label, arguments.path, out, arguments.test);
-  proposal.notes.insert(proposal.notes.begin(), LabelText(table, label));
+  constexpr size_t kShown = 6;
+  std::vector<std::string> first = LinesOf(ReadingsText(table));
+  if (first.size() > kShown) {
+    const size_t more = first.size() - kShown + 1;
+    first.resize(kShown - 1);
+    first.push_back(fmt::format("and {} more columns of this kind; dtrain check shows them", more));
+  }
+  first.push_back(LabelText(table, label));
+  proposal.notes.insert(proposal.notes.begin(), first.begin(), first.end());
   if (const std::string fault = FirstOf(FaultsText(table)); !fault.empty()) {
     proposal.notes.push_back("fault; data.bad_rows: skip leaves such rows out: " + fault);
   }

@@ -91,6 +91,36 @@ TEST_CASE(
   CHECK(Contains(predict.output, "\nyes,"));
 }
 
+TEST_CASE(
+    "tables: markers of gaps, money and dates of another form are read alike by init, local, eval and "
+    "predict") {
+  const std::string directory = NewDirectory(), path = directory + "/t.csv", config = directory + "/c.yaml";
+  std::string text = "seen,spent,dose,price\n";
+  for (int i = 0; i < 300; ++i) {
+    text += fmt::format("{:02}/{:02}/2024 9:30 PM,\"$1,{:03}.50\",{},${}\n", 1 + i % 12, 1 + i % 28,
+                        i % 50 * 10, i % 7 == 2 ? "\\N" : std::to_string(i % 11), 10 + i % 50);
+  }
+  WriteFile(path, text);
+  const Done init = Run({"init", path, "--out", config});
+  CAPTURE(init.output);
+  REQUIRE(init.code == 0);
+  CHECK(Contains(init.output, "seen: 01/01/2024 9:30 PM and the like are dates, written as MM/DD/YYYY"));
+  CHECK(Contains(init.output, "dose: \\N in 43 rows is taken for a missing value"));
+  CHECK(Contains(init.output, "label: price, because it is the last column"));
+  const Json result = RunLocal(config, {"--set", "checkpoint.dir=" + directory + "/run"});
+  REQUIRE_FALSE(result.is_null());
+  CHECK(result.at("workers").at(0).at("rows_skipped") == 0);
+  const Done eval = Run({"eval", directory + "/run", "--data", path});
+  CAPTURE(eval.error);
+  CHECK(eval.code == 0);
+  CHECK(Contains(eval.output, " of 300 rows"));
+  const Done predict = Run({"predict", directory + "/run", "--data", path});
+  CAPTURE(predict.error);
+  CHECK(predict.code == 0);
+  CHECK(std::count(predict.output.begin(), predict.output.end(), '\n') == 301);
+  CHECK_FALSE(Contains(predict.output, "$"));
+}
+
 // Runs init and local with two workers. Returns what init said, at most 12 lines, and the result.
 std::pair<std::string, Json> InitAndTrain(const std::string& table, const std::string& config,
                                           const std::vector<std::string>& label = {}) {

@@ -118,9 +118,9 @@ inline bool ParseShort(std::string_view text, float* number) {
 
 // Returns the text as it is in the file, with its quotes.
 std::string TextInFile(const CsvField& field) {
-  if (!field.quoted) return std::string(field.text);
+  if (!field.quoted) return std::string(field.in_file());
   std::string text = "\"";
-  for (const char c : field.text) text += c == '"' ? std::string(2, c) : std::string(1, c);
+  for (const char c : field.in_file()) text += c == '"' ? std::string(2, c) : std::string(1, c);
   return text + '"';
 }
 
@@ -211,7 +211,7 @@ void CheckName(const std::string& path, const CsvField& field) {
 
 RowFault FieldError(const std::string& path, const std::string& title, const CsvField& field,
                     const std::string& rule) {
-  const std::string value = field.text.empty() ? "is empty" : "= " + Shown(TextInFile(field));
+  const std::string value = field.in_file().empty() ? "is empty" : "= " + Shown(TextInFile(field));
   return FaultAt(path, field.place, fmt::format("{} {}; {}", title, value, rule));
 }
 

@@ -13,10 +13,13 @@
 namespace dtrain {
 
 struct CsvField {
-  std::string_view text;  // without the quotes around it
+  std::string_view text;  // without the quotes around it, and plain (FieldReading)
   TextPlace place;        // of its first byte, which may be a quote
   bool quoted = false;
-  bool trimmed = false;  // blanks at the ends of what its quotes enclose were left out
+  bool trimmed = false;                   // blanks at the ends of what its quotes enclose were left out
+  const std::string_view* raw = nullptr;  // the text as it is in the file; null: that is `text`
+
+  std::string_view in_file() const { return raw == nullptr ? text : *raw; }
 };
 
 // Whether a field says that there is no value: it is empty, ?, NA, N/A, null or nan, in any case.

@@ -159,8 +159,9 @@ std::vector<CsvRecord> CsvReader::PeekNext(size_t count) {
 }
 
 std::string_view CsvReader::WholeText(const CsvField& field) const {
-  if (!field.trimmed) return field.text;
-  const char *begin = field.text.data(), *end = begin + field.text.size();  // a quote stands before them
+  const std::string_view text = field.in_file();
+  if (!field.trimmed) return text;
+  const char *begin = text.data(), *end = begin + text.size();  // a quote stands before them
   while (IsBlank(begin[-1])) --begin;
   return {begin, static_cast<size_t>(SkipBlanks(end) - begin)};
 }
@@ -217,7 +218,29 @@ bool CsvReader::FindRecord(Find find) {
 }
 
 bool CsvReader::Next() {
-  return FindRecord([&] { return (simple_ && ReadPlainRecord()) || ReadRecord(); });
+  if (!FindRecord([&] { return (simple_ && ReadPlainRecord()) || ReadRecord(); })) return false;
+  if (!readings_.empty() && !peeks_) MakePlain();
+  return true;
+}
+
+void CsvReader::ReadAs(std::vector<FieldReading> readings) {
+  readings_ = std::move(readings);
+  plain_.resize(readings_.size());  // fields point into them
+  MakePlain();
+}
+
+void CsvReader::MakePlain() {
+  for (size_t i = 0; i < readings_.size(); ++i) {
+    const auto column = static_cast<size_t>(readings_[i].column);
+    if (column >= record_.fields.size()) continue;
+    CsvField& field = record_.fields[column];
+    auto& [plain, raw] = plain_[i];
+    const std::string_view text = PlainText(readings_[i], field.text, dialect_.decimal, &plain);
+    if (text.data() == field.text.data()) continue;
+    raw = field.text;
+    field.raw = &raw;
+    field.text = text;
+  }
 }
 
 bool CsvReader::NextText(std::string_view* text) {

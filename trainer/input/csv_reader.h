@@ -1,13 +1,11 @@
 // CsvReader: reads the records of a CSV file (RFC 4180) one by one. The file is plain or gzip, in UTF-8, with
 // or without a byte order mark. Lines end with LF, CR LF or CR; the last may lack its end. A field in quotes
 // may contain the delimiter, line ends and doubled quotes, and ="007" is one; a quote that does not begin its
-// field is a character. Blanks around a field and lines of blanks are ignored. Lines at the front and comments
-// may be left out (CsvDialect).
-// A lenient reader is for a first look at a table, whatever is wrong with it: it counts faults of quotes in
-// place of throwing, and splits the record as well as can be. Records of other lengths are no fault here; a
-// reader of tables counts the fields.
-// Errors are UserErrors: "file:line:column: what is wrong; rule. remedy". Owner: the reader of the file.
-// Thread: one.
+// field is a character. Blanks around a field and lines of blanks are ignored. Lines at the front and
+// comments may be left out (CsvDialect). A lenient reader is for a first look at a table, whatever is wrong
+// with it: it counts faults of quotes in place of throwing, and splits the record as well as can be. Records
+// of other lengths are no fault here; a reader of tables counts the fields. Errors are UserErrors:
+// "file:line:column: what is wrong; rule. remedy". Owner: the reader of the file. Thread: one.
 #pragma once
 
 #include <array>
@@ -16,10 +14,12 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "trainer/config/config.h"
 #include "trainer/input/csv_field.h"
+#include "trainer/input/field_reading.h"
 #include "trainer/input/text_reader.h"
 
 namespace dtrain {
@@ -68,6 +68,9 @@ class CsvReader : public TextReader {
   std::vector<CsvRecord> PeekNext(size_t count);
   CsvRecord* mutable_record() { return &record_; }
 
+  // From the current record on the fields of some columns are written so, and become plain.
+  void ReadAs(std::vector<FieldReading> readings);
+
   // Reads the next record. Returns false at the end of the file.
   bool Next();
   // Goes behind the next record without splitting it; one with quotes is split to find its end. `text` is all
@@ -105,6 +108,7 @@ class CsvReader : public TextReader {
  private:
   enum class After { kField, kRecord, kMoreBytes };  // kMoreBytes: the buffer ends within the record
 
+  void MakePlain();
   bool More();
   void SetDelimiter(char delimiter, Quotes quotes);
   void SkipLine();
@@ -132,14 +136,17 @@ class CsvReader : public TextReader {
   static TextPlace PlaceOf(const Cursor& at) { return {at.line, at.next - at.line_begin + 1}; }
 
   CsvDialect dialect_;
+  std::vector<FieldReading> readings_;
+  // What MakePlain() has made of fields of the current record, and what they were.
+  std::vector<std::pair<std::string, std::string_view>> plain_;
   const bool lenient_ = false;
-  bool peeks_ = false;      // reads nothing more of the file
-  bool in_record_ = false;  // Next() has failed within a record
-  bool in_quotes_ = false;  // ReadRecord() has seen a quote that is still open
-  char delimiter_ = ',';  // ' ': blanks and tabs
-  char quote_ = '"';      // 0: there is none
-  bool escapes_ = false;  // by backslashes
-  bool simple_ = true;     // most records have nothing but delimiters in them
+  bool peeks_ = false;                    // reads nothing more of the file
+  bool in_record_ = false;                // Next() has failed within a record
+  bool in_quotes_ = false;                // ReadRecord() has seen a quote that is still open
+  char delimiter_ = ',';                  // ' ': blanks and tabs
+  char quote_ = '"';                      // 0: there is none
+  bool escapes_ = false;                  // by backslashes
+  bool simple_ = true;                    // most records have nothing but delimiters in them
   std::array<bool, 256> stops_{};         // the bytes at which a field without quotes ends
   std::array<bool, 256> quoted_stops_{};  // and one in quotes, perhaps
   TextMark record_mark_;

@@ -161,7 +161,36 @@ void FindWeight(const DataConfig& data, const CsvReader& reader, bool labels, Cs
                   ColumnTitle(*columns, columns->label)));
 }
 
+// Throws for a column that is not there, of the keys that say how columns are written.
+void CheckColumnTexts(const DataConfig& data, const CsvColumns& columns, const CsvReader& reader,
+                      bool labels) {
+  for (const auto& [key, items] : {std::pair("data.missing_values", &data.missing_values),
+                                   std::pair("data.number_format", &data.number_format)}) {
+    for (const std::string& item : *items) {
+      const std::string column = ParseColumnItem(item).column;
+      if (!column.empty() && !IsLeftOut(columns, column, labels)) FindColumn(columns, column, key, reader);
+    }
+  }
+}
+
 }  // namespace
+
+void ReadAsWritten(const DataConfig& data, const CsvColumns& train, const CsvColumns& columns,
+                   CsvReader* reader) {
+  std::vector<FieldReading> readings;
+  const auto add = [&](int64_t there, int64_t here) {
+    if (there < 0 || here < 0) return;
+    readings.push_back(
+        ReadingOf(data, there, train.names.empty() ? "" : train.names[static_cast<size_t>(there)]));
+    readings.back().column = here;
+    if (readings.back().is_plain()) readings.pop_back();
+  };
+  const size_t inputs = std::min(train.inputs.size(), columns.inputs.size());
+  for (size_t i = 0; i < inputs; ++i) add(train.inputs[i], columns.inputs[i]);
+  add(train.label, columns.label);
+  add(train.weight, columns.weight);
+  if (!readings.empty()) reader->ReadAs(std::move(readings));
+}
 
 CsvColumns ReadTrainColumns(const DataConfig& data, CsvReader* reader, bool labels) {
   CsvColumns columns = ReadFirst(data.train, "data.train", reader, labels);
@@ -181,6 +210,8 @@ CsvColumns ReadTrainColumns(const DataConfig& data, CsvReader* reader, bool labe
         "no column is left beside the label, data.weight and data.ignore. Ignore fewer.");
   }
   if (!labels) columns.weight = -1;  // how much a row counts matters beside its label alone
+  CheckColumnTexts(data, columns, *reader, labels);
+  ReadAsWritten(data, columns, columns, reader);
   return columns;
 }
 
@@ -192,6 +223,7 @@ CsvColumns ReadTestColumns(const DataConfig& data, const CsvColumns& train, CsvR
       !std::equal(columns.names.begin(), columns.names.end(), train.names.begin(), train.names.end())) {
     columns.inputs = FindNames(columns, InputNames(train), *reader,
                                fmt::format(", which is in {}", train_path), "Name the columns as there.");
+    ReadAsWritten(data, train, columns, reader);
     return columns;
   }
   if (columns.count != train.count) {
@@ -199,6 +231,7 @@ CsvColumns ReadTestColumns(const DataConfig& data, const CsvColumns& train, CsvR
                                             columns.count, train.count, train_path));
   }
   columns.inputs = InputsBesideLabel(columns, train);
+  ReadAsWritten(data, train, columns, reader);
   return columns;
 }
 

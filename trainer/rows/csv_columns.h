@@ -36,6 +36,12 @@ CsvColumns ReadTrainColumns(const DataConfig& data, CsvReader* reader, bool labe
 CsvColumns ReadTestColumns(const DataConfig& data, const CsvColumns& train, CsvReader* reader,
                            bool labels = true);
 
+// The same columns in a file with `columns` are written as data.missing_values, data.number_format and
+// data.dates say: from here on the reader makes them plain. Both functions above call it. Of a
+// model of plain numbers `train` has no inputs.
+void ReadAsWritten(const DataConfig& data, const CsvColumns& train, const CsvColumns& columns,
+                   CsvReader* reader);
+
 // Reads the first record of a later file of a source, which stays the reader's current one. Throws UserError
 // unless the file has the columns of the first one, `first` in `first_path`: as many, and with a header of
 // the same names. False: it has no record, as the parts of an empty share of a table.

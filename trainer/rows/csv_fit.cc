@@ -135,7 +135,7 @@ InputColumn Conclude(const ColumnFit& fit, const DataConfig& data) {
 
 std::vector<ColumnFit> StartFit(const DataConfig& data, const CsvColumns& columns, const CsvReader& reader) {
   const std::vector<int64_t> categories = FindInputs(columns, data.categories, "data.categories", reader);
-  const std::vector<int64_t> dates = FindInputs(columns, data.dates, "data.dates", reader);
+  const std::vector<int64_t> dates = FindInputs(columns, DateColumns(data), "data.dates", reader);
   const bool has_means = data.missing == MissingValues::kMean || data.missing == MissingValues::kIndicator;
   std::vector<ColumnFit> fits;
   for (const int64_t input : columns.inputs) {
@@ -322,7 +322,7 @@ void Look(const DataConfig& data, const std::vector<InputColumn>& inputs,
 
 bool HasColumnForms(const DataConfig& data) {
   return !data.ignore.empty() || !data.categories.empty() || !data.dates.empty() || !data.weight.empty() ||
-         data.missing != MissingValues::kError;
+         !data.missing_values.empty() || !data.number_format.empty() || data.missing != MissingValues::kError;
 }
 
 FittedColumns FitColumns(const DataConfig& data, SourceInputs* inputs, bool counts_classes,

@@ -30,7 +30,8 @@ InputSplit SplitOf(const DataConfig& data, const std::string& section, bool head
     const std::vector<int64_t> found = FindInputs(train, listed, key, reader);
     return std::set<int64_t>(found.begin(), found.end());
   };
-  const std::set<int64_t> hash = inputs(data.hash, "data.hash"), dates = inputs(data.dates, "data.dates");
+  const std::set<int64_t> hash = inputs(data.hash, "data.hash"),
+                          dates = inputs(DateColumns(data), "data.dates");
   for (const int64_t column : hash) {
     if (dates.count(column) == 0) continue;
     throw reader.FaultAtRecord(fmt::format(

@@ -10,6 +10,7 @@
 #include "base/names.h"
 #include "trainer/config/user_text.h"
 #include "trainer/input/csv_field.h"
+#include "trainer/input/field_reading.h"
 
 namespace dtrain {
 namespace {
@@ -61,6 +62,24 @@ std::string_view MemberText(std::string_view object, std::string_view name) {
   return {};
 }
 
+constexpr std::string_view kNaN = "NaN";  // as Python's json writes a missing value
+
+// Returns a line with null in place of NaN, as JSON has it.
+std::string WithoutNaN(std::string_view line) {
+  std::string text(line);
+  bool in_string = false;
+  for (size_t at = 0; at < text.size(); ++at) {
+    if (text[at] == '\\' && in_string) {
+      ++at;
+    } else if (text[at] == '"') {
+      in_string = !in_string;
+    } else if (!in_string && text.compare(at, kNaN.size(), kNaN) == 0) {
+      text.replace(at, kNaN.size(), "null");
+    }
+  }
+  return text;
+}
+
 class JsonFile : public LineFile {
  public:
   JsonFile(const RowSpec& spec, std::unique_ptr<InputBytes> file, SkippedRows* skipped)
@@ -76,6 +95,9 @@ class JsonFile : public LineFile {
     for (const std::string* name : {&spec.label, &spec.data.weight}) known_.insert(ColumnNameIn(*name));
     for (const auto* listed : {&names_, &spec.keep}) known_.insert(listed->begin(), listed->end());
     for (const std::string& name : spec.data.ignore) known_.insert(ColumnNameIn(name));
+    for (const InputColumn& column : spec.form.columns) {
+      readings_.push_back(ReadingOf(spec.data, column.column, column.name));
+    }
   }
 
   int64_t inputs() const override { return spec_.inputs; }
@@ -110,7 +132,8 @@ class JsonFile : public LineFile {
     // The parser takes a zero byte for the end of the line.
     if (const size_t zero = line.find('\0'); zero != std::string_view::npos) RefuseFrom(zero + 1);
     try {
-      AddRow(Json::parse(line, check), &rows->features);
+      const bool plain = line.find(kNaN) == line.npos;
+      AddRow(plain ? Json::parse(line, check) : Json::parse(WithoutNaN(line), check), &rows->features);
     } catch (const Json::out_of_range&) {
       Refuse("a number beyond float64; must be at most 3.4e38 (float32). Correct it, or remove the line.");
     } catch (const Json::parse_error& error) {
@@ -185,9 +208,11 @@ class JsonFile : public LineFile {
   // null is a missing value; a category is a text, or a number as it is written.
   void AppendColumn(const Json& value, size_t column, std::vector<float>* features) const {
     const InputColumn& how = spec_.form.columns[column];
-    const std::string text = value.is_string() ? value.get<std::string>()
-                             : value.is_null() ? ""
-                                               : value.dump();
+    const std::string raw = value.is_string() ? value.get<std::string>()
+                            : value.is_null() ? ""
+                                              : value.dump();
+    std::string plain;
+    const std::string text(PlainText(readings_[column], raw, Decimal::kPoint, &plain));
     if (how.is_category) {
       const bool known = AppendCategory(how, IsMissing(text) ? "" : text, features);
       if (!known && spec_.data.unseen == UnseenCategory::kError) {
@@ -200,8 +225,15 @@ class JsonFile : public LineFile {
     } else if (how.fill && IsMissing(text)) {
       AppendNumber(how, std::nullopt, features);
     } else {
-      AppendNumber(how, how.is_date ? Date(text, column) : Number(value, column), features);
+      const bool respelled = value.is_string() && text != raw;  // as data.number_format says
+      AppendNumber(how, how.is_date ? Date(text, column) : Number(respelled ? Plain(text) : value, column),
+                   features);
     }
+  }
+
+  static Json Plain(const std::string& number) {
+    const std::optional<double> exact = ExactNumber(number);
+    return exact ? Json(*exact) : Json(number);
   }
 
   float Number(const Json& value, size_t column) const {
@@ -253,6 +285,7 @@ class JsonFile : public LineFile {
   const int64_t columns_;                 // their number
   bool has_feature_features_ = false;     // the model has a feature named "features"
   std::string repeated_;                  // a name that two features have
+  std::vector<FieldReading> readings_;    // of the model's columns, if the form has them
   bool has_id_ = false;                   // of the last row
 };
 

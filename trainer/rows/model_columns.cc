@@ -180,10 +180,37 @@ class ColumnFinder {
   CsvColumns& columns_ = layout_.columns;
 };
 
+// The columns of the training data, as far as a checkpoint and the names in this file tell them.
+CsvColumns TrainColumns(const RowSpec& spec, const CsvColumns& here) {
+  CsvColumns train;
+  const auto name = [&](int64_t column, const std::string& as) {
+    if (column < 0) return;
+    if (static_cast<int64_t>(train.names.size()) <= column)
+      train.names.resize(static_cast<size_t>(column) + 1);
+    train.names[static_cast<size_t>(column)] = as;
+  };
+  for (const InputColumn& column : spec.form.columns) {
+    train.inputs.push_back(column.column);
+    name(column.column, column.name);
+  }
+  const bool named = here.label >= 0 && !here.names.empty() && ColumnNumber(spec.label);
+  train.label = spec.form.label_column;
+  name(train.label, named ? here.names[static_cast<size_t>(here.label)] : ColumnNameIn(spec.label));
+  if (here.weight >= 0) {
+    train.weight = ColumnNumber(spec.data.weight).value_or(static_cast<int64_t>(train.names.size()));
+    name(train.weight, ColumnNameIn(spec.data.weight));
+  }
+  return train;
+}
+
 }  // namespace
 
 CsvLayout FindModelColumns(const RowSpec& spec, CsvReader* reader) {
-  if (reader->Next()) return ColumnFinder(spec, reader).Find();
+  if (reader->Next()) {
+    CsvLayout layout = ColumnFinder(spec, reader).Find();
+    ReadAsWritten(spec.data, TrainColumns(spec, layout.columns), layout.columns, reader);
+    return layout;
+  }
   CsvLayout none;
   none.columns.label = -1;
   return none;

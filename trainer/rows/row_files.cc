@@ -72,6 +72,7 @@ RowFormat FormatOf(const DataConfig& data, const RowSpec* spec, InputBytes* file
 CsvColumns ColumnsOf(const DataConfig& data, const RowContext& context, CsvReader* reader, bool* is_row) {
   if (context.first != nullptr) {
     *is_row = CheckNextFile(*context.first, context.first_path, reader) && context.first->names.empty();
+    ReadAsWritten(data, context.train != nullptr ? *context.train : *context.first, *context.first, reader);
     return *context.first;
   }
   CsvColumns columns = context.train != nullptr

@@ -168,6 +168,36 @@ TEST_CASE("skipped rows: what came behind others is the rest of both") {
   CHECK(since.unseen == all.unseen);
 }
 
+TEST_CASE(
+    "rows: markers, spellings of numbers and forms of dates are those of the model, in CSV and in JSON "
+    "lines") {
+  RowSpec spec;
+  spec.inputs = 4;
+  spec.form.columns = {{1, "plan", true, {"", "pro"}, false, {}, false},
+                       {3, "price", false, {}, false, 30, false},
+                       {0, "day", false, {}, false, 7, false, true}};
+  spec.form.features = {"plan=missing", "plan=pro", "price", "day"};
+  spec.form.table_columns = 4;
+  spec.form.label_column = 2;
+  spec.label = "y";
+  spec.data.categories = {"plan"};
+  spec.data.missing_values = {"none", "3=-1"};
+  spec.data.number_format = {"price=$1,234.50"};
+  spec.data.dates = {"day=MM/DD/YYYY"};
+  const Floats expected{0, 1, 1234.5f, 1, 1, 0, 30, 7, 0, 0, -5, 2};
+  CHECK(Features("price,plan,day\n\"$1,234.50\",pro,01/02/1970\n$-1,none,none\n($5),-1,1/3/1970\n", spec) ==
+        expected);
+  CHECK(Features("01/02/1970,pro,0,\"$1,234.50\"\nnone,none,1,-1.0\n1/3/1970,-1,0,($5)\n", spec) == expected);
+  CHECK(Features("[\"pro\", \"$1,234.50\", \"01/02/1970\"]\n[\"none\", -1, NaN]\n"
+                 "{\"day\": \"1/3/1970\", \"price\": -5, \"plan\": \"-1\"}\n",
+                 spec) == expected);
+  CHECK(Begins(ErrorOf("price,plan,day\n5 kg,pro,01/02/1970\n", spec),
+               ":2:1: price = 5 kg; must be a number."));
+  spec.form.columns[1].fill.reset();
+  CHECK(Begins(ErrorOf("price,plan,day\nnone,pro,01/02/1970\n", spec),
+               ":2:1: price = none; must be a number."));
+}
+
 TEST_CASE("rows: without a header columns are the features in order, with or without a label") {
   const Floats expected{4, -4.5, 6, -4};
   CHECK(Features("3,1\n4,2\n", Named()) == expected);

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "trainer/config/user_text.h"
@@ -38,12 +39,107 @@ bool IsNamedAsId(const std::string& name) {
   return name[name.size() - 2] == 'I' || before == '_' || before == '-' || before == ' ' || before == '.';
 }
 
+bool IsLetter(std::string_view text) {
+  return !text.empty() && ((text[0] | 0x20) >= 'a' && (text[0] | 0x20) <= 'z');
+}
+
+// Whether what stands round a number is a currency or a unit: in front of an id there are other letters.
+bool IsUnit(const SpelledNumber& number) {
+  constexpr size_t kLongest = 12;
+  static const std::set<std::string, std::less<>> currencies = {
+      "$",      "\u20ac", "\u00a3", "\u00a5", "\u20b9", "\u20bd", "\u20a9", "\u20ba", "\u20aa",
+      "\u20ab", "\u20b1", "\u0e3f", "\u20b4", "\u20bf", "R$",     "US$",    "A$",     "C$",
+      "CA$",    "AU$",    "NZ$",    "HK$",    "NT$",    "S$",     "Rs",     "Rs.",    "Fr",
+      "Fr.",    "CHF",    "USD",    "EUR",    "GBP",    "JPY",    "CNY",    "INR",    "RUB",
+      "BRL",    "KRW",    "CAD",    "AUD",    "MXN",    "SEK",    "NOK",    "DKK",    "PLN",
+      "CZK",    "HUF",    "TRY",    "ZAR",    "kr",     "kr.",    "%"};
+  if (!number.front.empty() && currencies.count(number.front) == 0) return false;
+  const std::string& behind = number.behind;
+  return behind.empty() ||
+         (behind.size() <= kLongest && behind.find_first_of("-:#_=+*@.'\"?!<>[]{}|\\") == behind.npos);
+}
+
+// Texts that stand for missing values in files of other programs, in small letters.
+bool IsKnownMarker(const std::string& text) {
+  static const std::set<std::string> markers = {
+      "\\n",     "none",  "-",      "--",        "---",           ".",      "..",      "...",
+      "#n/a",    "#na",   "<na>",   "#null!",    "<null>",        "(null)", "[null]",  "unknown",
+      "missing", "n.a.",  "n.d.",   "nil",       "nat",           "n/d",    "#value!", "#div/0!",
+      "#ref!",   "#num!", "#name?", "undefined", "not available", "\u2013", "\u2014"};
+  return markers.count(LowerCase(text)) > 0;
+}
+
+// Whether a name says that a column has dates: created_at, timestamp, Date.
+bool IsNamedAsDate(const std::string& name) {
+  const std::string lower = LowerCase(name);
+  const auto has = [&](const char* word) { return lower.find(word) != std::string::npos; };
+  const auto ends = [&](std::string_view word) {
+    return lower.size() >= word.size() && lower.compare(lower.size() - word.size(), word.size(), word) == 0;
+  };
+  return has("date") || has("time") || has("epoch") || has("stamp") || ends("_at") || lower == "ts" ||
+         ends("_ts") || lower == "day" || lower == "seen" || ends("_seen") || lower == "when" ||
+         lower == "dt";
+}
+
 }  // namespace
 
 void Faults::Add(TextPlace place, std::string_view text) {
   if (count++ > 0) return;
   first = place;
   example = Example(text);
+}
+
+void Faults::Add(const Faults& others) {
+  const auto key = [](const Faults& faults) { return std::pair(faults.first.line, faults.first.column); };
+  if (others.count > 0 && (count == 0 || (others.file == file && key(others) < key(*this)))) {
+    first = others.first;
+    example = others.example;
+    file = others.file;
+  }
+  count += others.count;
+}
+
+ColumnFormat FindFormat(const std::vector<CsvRecord>& rows, size_t column, Decimal decimal) {
+  struct Found {
+    int64_t numbers = 0;
+    std::map<std::string, std::pair<int64_t, SpelledNumber>> units;
+  };
+  int64_t known = 0;
+  const auto read = [&](Decimal as) {
+    Found found;
+    known = 0;
+    for (const CsvRecord& row : rows) {
+      if (column >= row.fields.size() || IsMissing(row.fields[column].text)) continue;
+      ++known;
+      const std::optional<SpelledNumber> number = ReadNumber(row.fields[column].text, as);
+      if (!number || !IsUnit(*number)) continue;
+      ++found.numbers;
+      auto& unit = found.units[number->unit()];
+      if (unit.first++ == 0) unit.second = *number;
+    }
+    return found;
+  };
+  const Decimal other = decimal == Decimal::kPoint ? Decimal::kComma : Decimal::kPoint;
+  Found found = read(decimal), as_other = read(other);
+  const bool takes_other = as_other.numbers > found.numbers;
+  if (takes_other) found = std::move(as_other);
+  ColumnFormat format;
+  format.format.decimal = takes_other ? other : decimal;
+  const SpelledNumber* most = nullptr;
+  const bool is_one = found.units.size() - found.units.count("") == 1;
+  for (const auto& [unit, count] : found.units) {
+    if (!unit.empty()) format.units += (format.units.empty() ? "" : ", ") + unit;
+    if (count.first * 10 >= found.numbers * (is_one ? 5 : 9)) most = &count.second;
+  }
+  constexpr size_t kManyUnits = 6;  // more are parts of names
+  if (found.units.size() > kManyUnits || is_one || most != nullptr || found.numbers * 10 < known * 9)
+    format.units.clear();
+  const char* const digits = format.format.decimal == Decimal::kPoint ? "1,234.50" : "1.234,50";
+  if (most != nullptr) format.format.unit = most->unit();
+  format.example = most == nullptr ? digits
+                                   : fmt::format("{}{}{}{}", most->front, digits,
+                                                 IsLetter(most->behind) ? " " : "", most->behind);
+  return format;
 }
 
 std::string CommonSpelling(const std::string& text) {
@@ -55,6 +151,14 @@ std::string CommonSpelling(const std::string& text) {
 const char* TypeName(ColumnType type) {
   constexpr const char* kNames[] = {"empty", "number", "whole number", "date", "category", "text"};
   return kNames[static_cast<size_t>(type)];
+}
+
+FieldReading ColumnProfile::Reading() const {
+  FieldReading reading;
+  for (const ValueCount& marker : markers) reading.missing.push_back(marker.text);
+  if (!number_format.empty()) reading.number = ParseNumberFormat(number_format);
+  if (type == ColumnType::kDate) reading.date = date_form;
+  return reading;
 }
 
 void ColumnBuilder::Add(const CsvField& field, bool trimmed) {
@@ -69,10 +173,12 @@ void ColumnBuilder::Add(const CsvField& field, bool trimmed) {
   }
   if (column_.known++ == 0) column_.example = Example(field.text);
   CountValue(field.text);
-  const std::optional<double> number = ExactNumber(field.text, decimal_);
+  std::string plain;
+  const std::optional<double> number = NumberOf(field.text, &plain);
   Mix(number ? std::hash<double>()(*number) : std::hash<std::string_view>()(field.text),
       &column_.values_hash);
   if (number) {
+    if (!plain.empty() && column_.spelled.empty()) column_.spelled = Example(field.text);
     AddNumber(*number, field, row);
   } else {
     AddText(field);
@@ -82,16 +188,38 @@ void ColumnBuilder::Add(const CsvField& field, bool trimmed) {
 void ColumnBuilder::EndFile(const std::string& path) {
   for (Faults* faults : {&column_.not_a_number, &column_.not_a_date, &column_.not_float, &column_.not_utf8})
     faults->EndFile(path);
+  for (auto& [text, faults] : texts_) faults.EndFile(path);
+  other_texts_.EndFile(path);
+  for (DateForm& form : dates_) form.others.EndFile(path);
+}
+
+// *plain is the number as it would be plainly, if it is not.
+std::optional<double> ColumnBuilder::NumberOf(std::string_view text, std::string* plain) const {
+  const std::optional<double> number = ExactNumber(text, decimal_);
+  if (!format_ || (number && format_->format.decimal == decimal_)) return number;
+  return ExactNumber(PlainText(reading_, text, decimal_, plain), decimal_);
 }
 
 ColumnProfile ColumnBuilder::Finish(std::string name) {
   column_.name = std::move(name);
+  FindMarkers();
   const auto count = static_cast<double>(finite_);
   if (finite_ > 0) column_.deviation = std::sqrt(squares_ / count);
   if (squares_ > 0) column_.skewness = std::sqrt(count) * cubes_ / std::pow(squares_, 1.5);
   column_.type = Type();
+  Faults texts = other_texts_;
+  for (const auto& [text, faults] : texts_) texts.Add(faults);
+  column_.not_a_number.Add(texts);
+  column_.not_a_date.Add(texts);
+  if (column_.type == ColumnType::kDate) FindDates();
   if (!column_.IsNumber()) column_.not_a_number = column_.not_float = {};
   if (column_.type != ColumnType::kDate) column_.not_a_date = {};
+  const bool spelled = column_.IsNumber() && !column_.spelled.empty();
+  if (spelled) column_.number_format = format_->example;
+  if (column_.IsNumber()) FindNumberDates();
+  const bool is_text = column_.type == ColumnType::kCategory || column_.type == ColumnType::kText;
+  if (format_ && is_text) column_.units = format_->units;
+  column_.mixed = column_.type == ColumnType::kText && column_.numbers * 2 >= column_.known;
   KeepFrequent();
   Suspect();
   return std::move(column_);
@@ -120,6 +248,7 @@ void ColumnBuilder::CountValue(std::string_view text) {
 void ColumnBuilder::AddNumber(double number, const CsvField& field, int64_t row) {
   ++column_.numbers;
   column_.not_a_date.Add(field.place, field.text);
+  if (field.text.size() == 8 && IsoDate(field.text, "YYYYMMDD")) ++packed_dates_;
   if (!std::isfinite(number)) {
     column_.not_float.Add(field.place, field.text);
     return;
@@ -142,20 +271,127 @@ void ColumnBuilder::AddNumber(double number, const CsvField& field, int64_t row)
 }
 
 void ColumnBuilder::AddText(const CsvField& field) {
-  column_.not_a_number.Add(field.place, field.text);
-  if (DaysOfDate(field.text)) {
-    ++dates_;
+  constexpr size_t kKeptTexts = 100;
+  if (AddDate(field)) {
+    column_.not_a_number.Add(field.place, field.text);
+  } else if (const auto found = texts_.find(field.text); found != texts_.end()) {
+    ++found->second.count;
   } else {
-    column_.not_a_date.Add(field.place, field.text);
+    Faults& faults = texts_.size() < kKeptTexts ? texts_[std::string(field.text)] : other_texts_;
+    faults.Add(field.place, field.text);
   }
   if (!IsAscii(field.text) && !IsUtf8(field.text)) column_.not_utf8.Add(field.place, field.text);
+}
+
+// Counts a date for all forms that it has.
+bool ColumnBuilder::AddDate(const CsvField& field) {
+  constexpr int64_t kLooked = 100;
+  const std::vector<std::string>& forms = DateForms();
+  const bool first = column_.known <= kLooked;
+  if (first) dates_.resize(forms.size());
+  bool is_date = false;
+  std::vector<bool> has(forms.size());
+  for (size_t form = 0; form < forms.size(); ++form) {
+    const bool can_be = first || dates_[form].dates > 0;
+    if (can_be)
+      has[form] = forms[form].find('D') != std::string::npos && IsoDate(field.text, forms[form]).has_value();
+    is_date = is_date || has[form];
+  }
+  if (!is_date) return false;
+  if (DaysOfDate(field.text)) ++iso_dates_;
+  for (size_t form = 0; form < forms.size(); ++form) {
+    if (has[form]) {
+      ++dates_[form].dates;
+    } else {
+      dates_[form].others.Add(field.place, field.text);
+    }
+  }
+  return true;
+}
+
+// Of the forms that most dates have the first.
+size_t ColumnBuilder::BestForm() const {
+  const auto fewer = [](const DateForm& a, const DateForm& b) { return a.dates < b.dates; };
+  return static_cast<size_t>(std::max_element(dates_.begin(), dates_.end(), fewer) - dates_.begin());
+}
+
+// Texts that other programs write for missing values, and any one text without digits that comes again and
+// again among different numbers or dates.
+void ColumnBuilder::FindMarkers() {
+  constexpr int64_t kFewNumbers = 10;  // so few different ones may be names
+  const int64_t dates = dates_.empty() ? 0 : dates_[BestForm()].dates;
+  const int64_t values = std::max(column_.numbers, dates);
+  int64_t marked = 0;
+  std::vector<std::string> markers;
+  std::pair<int64_t, const std::string*> most{1, nullptr}, second{1, nullptr};  // of other texts
+  for (const auto& [text, faults] : texts_) {
+    if (IsKnownMarker(text)) {
+      markers.push_back(text);
+      marked += faults.count;
+    } else if (faults.count > most.first) {
+      second = std::exchange(most, {faults.count, &text});
+    } else if (faults.count > second.first) {
+      second = {faults.count, &text};
+    }
+  }
+  const bool many =
+      column_.more_distinct || column_.distinct - static_cast<int64_t>(texts_.size()) > kFewNumbers;
+  const bool alone = most.second != nullptr && (second.second == nullptr || second.first * 5 <= most.first);
+  if (alone && many && values * 3 >= column_.known && most.second->size() < kMaxExample &&
+      most.second->find_first_of("0123456789") == std::string::npos) {
+    markers.push_back(*most.second);
+    marked += most.first;
+  }
+  if (values == 0 || values * 10 < (column_.known - marked) * 9) return;
+  for (const std::string& marker : markers) {
+    column_.markers.push_back({marker, texts_[marker].count});
+    texts_.erase(marker);
+    if (!column_.more_distinct)
+      column_.distinct -= static_cast<int64_t>(values_.erase(std::hash<std::string_view>()(marker)));
+  }
+  if (markers.empty()) return;
+  std::stable_sort(column_.markers.begin(), column_.markers.end(),
+                   [](const ValueCount& a, const ValueCount& b) { return a.rows > b.rows; });
+  column_.missing += marked;
+  column_.known -= marked;
+  in_order_ = false;
+  repeats_ = column_.more_distinct ? repeats_
+                                   : std::any_of(values_.begin(), values_.end(),
+                                                 [](const auto& value) { return value.second.rows > 1; });
+}
+
+void ColumnBuilder::FindDates() {
+  const std::vector<std::string>& forms = DateForms();
+  const size_t best = BestForm();
+  column_.not_a_date.Add(dates_[best].others);
+  if (iso_dates_ == dates_[best].dates) return;
+  column_.date_form = forms[best];
+  for (size_t form = best + 1; form < forms.size(); ++form) {
+    if (dates_[form].dates == dates_[best].dates) column_.other_date_form = forms[form];
+  }
+}
+
+// Seconds since 1970 of the years 1990 to 2040, and dates of eight digits.
+void ColumnBuilder::FindNumberDates() {
+  if (column_.known < kFewRows || column_.numbers != column_.known || column_.distinct < 2) return;
+  const auto within = [&](double unit) {
+    return column_.min >= 631152000 * unit && column_.max <= 2208988800 * unit;
+  };
+  column_.named_as_date = IsNamedAsDate(column_.name);
+  if (packed_dates_ == column_.known) {
+    column_.date_form = "YYYYMMDD";
+  } else if (within(1)) {
+    column_.date_form = "seconds";
+  } else if (within(1000)) {
+    column_.date_form = "milliseconds";
+  }
 }
 
 ColumnType ColumnBuilder::Type() const {
   const auto are_most = [&](int64_t count) { return count * 10 >= column_.known * 9; };
   if (column_.known == 0) return ColumnType::kEmpty;
   if (are_most(column_.numbers)) return whole_ ? ColumnType::kWhole : ColumnType::kNumber;
-  if (are_most(dates_)) return ColumnType::kDate;
+  if (!dates_.empty() && are_most(dates_[BestForm()].dates)) return ColumnType::kDate;
   const int64_t distinct = column_.distinct;
   const bool few = distinct <= kFewTexts && (distinct * 2 <= column_.known || column_.known < kFewRows);
   const bool often = distinct <= kManyTexts && distinct * 20 <= column_.known;
@@ -171,6 +407,9 @@ void ColumnBuilder::KeepFrequent() {
   if (column_.type == ColumnType::kCategory) FindSpellings();
   if (column_.IsNumber()) JoinNumbers();
   column_.frequent.resize(std::min(kFrequent, column_.frequent.size()));
+  const auto is_example = [&](const ValueCount& value) { return value.text == column_.example; };
+  const bool marker = std::any_of(column_.markers.begin(), column_.markers.end(), is_example);
+  if (marker && !column_.frequent.empty()) column_.example = column_.frequent[0].text;
 }
 
 void ColumnBuilder::FindSpellings() {
@@ -189,7 +428,9 @@ void ColumnBuilder::JoinNumbers() {
   std::map<double, size_t> first;  // the most frequent text of each number
   std::vector<ValueCount> joined;
   for (ValueCount& value : column_.frequent) {
-    const std::optional<double> number = ExactNumber(value.text, decimal_);
+    std::string plain;
+    const std::optional<double> number = NumberOf(value.text, &plain);
+    if (!plain.empty()) value.text = std::move(plain);
     const bool is_exact = number && std::abs(*number) < 1e15 && value.text.size() < kMaxExample;
     const auto [same, is_new] =
         is_exact ? first.emplace(*number, joined.size()) : std::pair(first.end(), true);
@@ -199,10 +440,12 @@ void ColumnBuilder::JoinNumbers() {
     }
     ValueCount& other = joined[same->second];
     other.rows += value.rows;
+    if (value.text == other.text) continue;
     column_.respelled.push_back(fmt::format("{} -> {}", value.text, other.text));
   }
+  const bool all = joined.size() == column_.frequent.size();
   column_.frequent = std::move(joined);
-  if (column_.respelled.empty()) return;
+  if (all) return;
   column_.distinct = static_cast<int64_t>(column_.frequent.size());
   std::stable_sort(column_.frequent.begin(), column_.frequent.end(),
                    [](const ValueCount& a, const ValueCount& b) { return a.rows > b.rows; });
@@ -215,8 +458,10 @@ void ColumnBuilder::Suspect() {
   const bool enough = column.known >= kFewRows;
   const bool numbers = column.IsNumber() && column.numbers == column.known;
   column.index = enough && numbers && whole_ && in_order_ && (first_number_ == 0 || first_number_ == 1);
-  column.identifier =
-      enough && !repeats_ && !column.index && (column.type == ColumnType::kText || IsIdOfNumbers());
+  const bool has_values = column.IsDate() || !column.markers.empty() || column.mixed ||
+                          !column.number_format.empty() || !column.units.empty();
+  column.identifier = enough && !repeats_ && !column.index && !has_values &&
+                      (column.type == ColumnType::kText || IsIdOfNumbers());
   const bool grouped = !column_.more_distinct && runs_ == column.distinct && column.known > column.distinct;
   const bool ordered = numbers && (rises_ || falls_);
   column.sorted = enough && column.distinct > 1 && (grouped || ordered);

@@ -4,13 +4,18 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "trainer/config/config.h"
-#include "trainer/input/csv_field.h"
+#include "trainer/input/csv_reader.h"
+#include "trainer/input/field_reading.h"
 
 namespace dtrain {
 
@@ -26,13 +31,14 @@ struct Faults {
   void EndFile(const std::string& path) {
     if (count > 0 && file.empty()) file = path;
   }
+  void Add(const Faults& others);
 };
 
 enum class ColumnType {
   kEmpty,     // no values at all
   kNumber,    // at least nine tenths of the values are numbers
   kWhole,     // the same, and all numbers are whole
-  kDate,      // at least nine tenths are YYYY-MM-DD, with or without a time
+  kDate,      // at least nine tenths are dates in one form, with or without a time
   kCategory,  // few different texts
   kText,
 };
@@ -49,7 +55,7 @@ struct ValueCount {
 struct ColumnProfile {
   std::string name;  // empty: the file does not name it
   ColumnType type = ColumnType::kEmpty;
-  int64_t missing = 0;               // empty, ?, NA, N/A, nan or null, in any case
+  int64_t missing = 0;               // empty, ?, NA, N/A, nan or null, in any case, and `markers`
   int64_t known = 0;                 // all others
   int64_t distinct = 0;              // of the known; in a column of numbers 1 and +1 are the same
   bool more_distinct = false;        // distinct is where counting ended
@@ -67,6 +73,17 @@ struct ColumnProfile {
   std::vector<std::string> respelled;
   bool padded = false;  // blanks stand at the ends of values, and are left out
 
+  // The texts among numbers or dates that stand for missing values (data.missing_values), and their rows.
+  std::vector<ValueCount> markers;
+  // An example of how its numbers are written (data.number_format), and the first that is; empty: plainly.
+  std::string number_format, spelled;
+  std::string units;   // of a column of texts: its numbers have several, "$, EUR"; empty: they have not
+  bool mixed = false;  // a column of texts most of which are numbers
+  // The form of its dates, one of DateForms() (data.dates), and another form that all of them have too.
+  // Empty: YYYY-MM-DD, or it has no dates. A column of numbers has one if they look like dates.
+  std::string date_form, other_date_form;
+  bool named_as_date = false;
+
   Faults not_a_number;  // in a column of numbers
   Faults not_a_date;    // in a column of dates
   Faults not_float;     // infinite, or too large for float32
@@ -80,8 +97,25 @@ struct ColumnProfile {
   bool identifier = false;  // whole numbers or texts that all differ
   bool sorted = false;      // rows of one value stand together, or numbers only rise or only fall
 
+  // Whether it has dates of one form. Numbers are dates of eight digits, or have a name that says so.
+  bool IsDate() const {
+    if (IsNumber()) return !date_form.empty() && (named_as_date || date_form == "YYYYMMDD");
+    return type == ColumnType::kDate && other_date_form.empty();
+  }
+  // How a run reads it.
+  FieldReading Reading() const;
   bool IsNumber() const { return type == ColumnType::kNumber || type == ColumnType::kWhole; }
 };
+
+// How the numbers of a column look to be written.
+struct ColumnFormat {
+  NumberFormat format;
+  std::string example;  // as data.number_format takes it
+  std::string units;    // as in ColumnProfile
+};
+// `rows`: the first rows of the table, the header among them or not. Without a sign of another one it is the
+// plain format with `decimal`, and marks between thousands.
+ColumnFormat FindFormat(const std::vector<CsvRecord>& rows, size_t column, Decimal decimal);
 
 // Returns what spellings of a text that differ by case or blanks alone have in common.
 std::string CommonSpelling(const std::string& text);
@@ -91,7 +125,11 @@ constexpr size_t kMaxDistinct = 10000;  // different values that are counted of 
 // ColumnBuilder: what is known of one column while its rows go by. Owner: ProfileTable(). Thread: one.
 class ColumnBuilder {
  public:
-  ColumnBuilder(size_t max_distinct, Decimal decimal) : max_distinct_(max_distinct), decimal_(decimal) {}
+  // `format`: how numbers may be written; unset: plainly.
+  ColumnBuilder(size_t max_distinct, Decimal decimal, std::optional<ColumnFormat> format = std::nullopt)
+      : max_distinct_(max_distinct), decimal_(decimal), format_(std::move(format)) {
+    if (format_) reading_.number = format_->format;
+  }
 
   // The value of the next row. `trimmed`: it had blanks at its ends.
   void Add(const CsvField& field, bool trimmed = false);
@@ -101,6 +139,18 @@ class ColumnBuilder {
   ColumnProfile Finish(std::string name);
 
  private:
+  // How many dates have one form, and the dates that have it not.
+  struct DateForm {
+    int64_t dates = 0;
+    Faults others;
+  };
+
+  std::optional<double> NumberOf(std::string_view text, std::string* plain) const;
+  bool AddDate(const CsvField& field);
+  size_t BestForm() const;
+  void FindMarkers();
+  void FindDates();
+  void FindNumberDates();
   void CountValue(std::string_view text);
   void AddNumber(double number, const CsvField& field, int64_t row);
   void AddText(const CsvField& field);
@@ -113,13 +163,19 @@ class ColumnBuilder {
 
   const size_t max_distinct_;
   const Decimal decimal_;
+  const std::optional<ColumnFormat> format_;
+  FieldReading reading_;
   ColumnProfile column_;
   int64_t row_ = 0;
   std::unordered_map<size_t, ValueCount> values_;  // by hash, until there are too many
   bool repeats_ = false;
   size_t last_hash_ = 0;
-  int64_t runs_ = 0;  // of equal values
-  int64_t finite_ = 0, dates_ = 0;
+  int64_t runs_ = 0;                                  // of equal values
+  std::map<std::string, Faults, std::less<>> texts_;  // that are neither numbers nor dates: the first ones
+  Faults other_texts_;                                // and all others
+  int64_t iso_dates_ = 0, packed_dates_ = 0;          // YYYY-MM-DD, YYYYMMDD
+  std::vector<DateForm> dates_;                       // as DateForms() has them
+  int64_t finite_ = 0;
   double first_number_ = 0, last_number_ = 0;
   double squares_ = 0;  // the sum of the squares of what the finite numbers are off their mean
   double cubes_ = 0;    // and of the cubes

@@ -166,7 +166,8 @@ bool IsIgnored(const ColumnProfile& column) { return column.index || column.iden
 size_t FaultyColumn(const CsvRecord& row, const std::vector<ColumnProfile>& columns, Decimal decimal) {
   size_t i = 0;
   for (; i < columns.size(); ++i) {
-    const std::string_view text = row.fields[i].text;
+    std::string plain;
+    const std::string_view text = PlainText(columns[i].Reading(), row.fields[i].text, decimal, &plain);
     if (IsMissing(text) || IsIgnored(columns[i])) continue;
     if (columns[i].not_a_number.count > 0 && !ExactNumber(text, decimal)) break;
     if (columns[i].not_a_date.count > 0 && !DaysOfDate(text)) break;
@@ -332,6 +333,7 @@ class TableReader {
     std::vector<CsvRecord> first = rows->Peek(form.delimiter, form.quotes, kHeaderRows);
     table_.decimal_comma = form.delimiter != ',' && HasDecimalCommas(first);
     columns_ = form.columns;
+    for (size_t i = 0; i < columns_; ++i) formats_.push_back(FindFormat(first, i, DecimalOf()));
     if (arff || first.empty()) {
       table_.header = HeaderKind::kNone;
       if (names_.size() != columns_) names_.assign(columns_, "");
@@ -358,7 +360,11 @@ class TableReader {
   // Reads all rows, of the first file by `first`, which has looked at them; null: anew.
   void ReadAll(std::unique_ptr<CsvReader> first, const std::vector<ColumnProfile>* known) {
     const size_t max_distinct = std::clamp(kAllDistinct / columns_, kMinDistinct, kMaxDistinct);
-    std::vector<ColumnBuilder> builders(columns_, ColumnBuilder(max_distinct, DecimalOf()));
+    std::vector<ColumnBuilder> builders;
+    for (size_t i = 0; i < columns_; ++i) {
+      builders.emplace_back(max_distinct, DecimalOf(),
+                            i < formats_.size() ? std::optional(formats_[i]) : std::nullopt);
+    }
     for (const std::string& file : files_) {
       std::unique_ptr<CsvReader> rows = std::move(first);
       if (rows == nullptr) {
@@ -400,7 +406,8 @@ class TableReader {
   const std::vector<std::string> files_;
   const std::string label_;
   size_t columns_ = 1;
-  std::vector<std::string> names_;  // of the columns; empty texts: there are none
+  std::vector<ColumnFormat> formats_;  // of the columns, as the first rows show them
+  std::vector<std::string> names_;     // of the columns; empty texts: there are none
   TableProfile table_;
 };
 

@@ -51,6 +51,134 @@ TEST_CASE("table: columns have types, gaps, distinct values, and the ends of the
   CHECK(table.columns[5].type == ColumnType::kEmpty);
 }
 
+TEST_CASE("table: a text among numbers or dates that stands for a missing value is told, and is no fault") {
+  const auto column = [](const std::string& marker, int every) {
+    return ProfileOf(
+               Table("a,b", 60,
+                     [&](int i) { return (i % every == 1 ? marker : std::to_string(10 + i % 45)) + ",x"; }))
+        .columns[0];
+  };
+  for (const char* marker :
+       {"\\N", ".", "-", "None", "unknown", "#N/A", "<NA>", "#NULL!", "not asked", "n.v."}) {
+    CAPTURE(marker);
+    for (const int every : {3, 7, 20}) {
+      const ColumnProfile found = column(marker, every);
+      CHECK(found.type == ColumnType::kWhole);
+      CHECK(found.missing == (58 + every) / every);
+      CHECK(found.not_a_number.count == 0);
+      REQUIRE(found.markers.size() == 1);
+      CHECK(found.markers[0].text == marker);
+    }
+  }
+  const ColumnProfile dates = ProfileOf(Table("a,b", 60, [](int i) {
+                                return (i % 7 == 1 ? "never" : fmt::format("2024-01-{}", 10 + i % 20)) + ",x";
+                              })).columns[0];
+  CHECK(dates.type == ColumnType::kDate);
+  CHECK(dates.missing == 9);
+  CHECK(dates.not_a_date.count == 0);
+  const ColumnProfile two = ProfileOf(Table("a,b", 60, [](int i) {
+                              return (i % 7 == 1   ? "NULL"
+                                      : i % 7 == 2 ? "."
+                                      : i % 7 == 3 ? "-"
+                                                   : std::to_string(i)) +
+                                     std::string(",x");
+                            })).columns[0];
+  CHECK(two.type == ColumnType::kWhole);
+  CHECK(two.missing == 27);
+  CHECK(two.markers.size() == 2);
+}
+
+TEST_CASE("table: a text that is a value of its own among few numbers is no marker") {
+  const auto type = [](const std::string& other, int numbers) {
+    const ColumnProfile column = ProfileOf(Table("a,b", 60, [&](int i) {
+                                   return (i % 4 == 3 ? other : std::to_string(i % numbers)) + ",x";
+                                 })).columns[0];
+    CHECK(column.markers.empty());
+    return column.type;
+  };
+  CHECK(type("3+", 3) == ColumnType::kCategory);
+  CHECK(type("more", 3) == ColumnType::kCategory);
+  CHECK(type("60up", 59) == ColumnType::kText);
+}
+
+TEST_CASE("table: numbers in other spellings are numbers, and their format is told by an example") {
+  const auto column = [](const char* value) {
+    return ProfileOf(
+               Table("a,b", 60,
+                     [&](int i) { return "\"" + fmt::format(fmt::runtime(value), 1 + i, i % 10) + "\",x"; }))
+        .columns[0];
+  };
+  const auto is = [&](const char* value, const char* example, double max) {
+    CAPTURE(value);
+    const ColumnProfile found = column(value);
+    CHECK(found.IsNumber());
+    CHECK(found.number_format == example);
+    CHECK(found.max == doctest::Approx(max));
+    CHECK_FALSE(found.identifier);
+  };
+  is("${0}.50", "$1,234.50", 60.5);
+  is("€ {0},{1}", "€1.234,50", 60.9);
+  is("{0},000", "1,234.50", 60000);
+  is("{0}.000,5", "1.234,50", 60000.5);
+  is("{0}%", "1,234.50%", 60);
+  is("{0} km", "1,234.50 km", 60);
+  is("({0})", "1,234.50", -1);
+  is("−{0}", "1,234.50", -1);
+  is("0x{0:02X}", "1,234.50", 60);
+  is("USD {0}", "USD1,234.50", 60);
+  CHECK(column("{0}.5").number_format.empty());
+  CHECK(column("A{0}").type == ColumnType::kText);
+  CHECK(column("A{0}").units.empty());
+  const ColumnProfile mixed = ProfileOf(Table("a,b", 60, [&](int i) {
+                                return fmt::format("{}{},x", i % 2 == 0 ? "$" : "€", i);
+                              })).columns[0];
+  CHECK(mixed.type == ColumnType::kText);
+  CHECK(mixed.units == "$, €");
+}
+
+TEST_CASE("table: dates have a form, or two if days and months cannot be told apart") {
+  const auto column = [](const std::string& name, const char* value, int days) {
+    return ProfileOf(Table(name + ",b", 60,
+                           [&](int i) {
+                             return "\"" +
+                                    fmt::format(fmt::runtime(value), fmt::arg("d", 1 + i % days),
+                                                fmt::arg("m", 1 + i % 11), fmt::arg("n", i)) +
+                                    "\",x";
+                           }))
+        .columns[0];
+  };
+  const auto is = [&](const char* value, const char* form) {
+    CAPTURE(value);
+    const ColumnProfile found = column("when", value, 28);
+    CHECK(found.type == ColumnType::kDate);
+    CHECK(found.date_form == form);
+    CHECK(found.IsDate());
+    CHECK(found.not_a_date.count == 0);
+  };
+  is("{m:02}/{d:02}/2024", "MM/DD/YYYY");
+  is("{m}/{d}/24 9:30 PM", "MM/DD/YYYY");
+  is("{d:02}/{m:02}/2024", "DD/MM/YYYY");
+  is("{d}.{m}.2024", "DD.MM.YYYY");
+  is("{d:02}-{m:02}-2024", "DD-MM-YYYY");
+  is("{d:02}-JAN-2024", "DD-MON-YYYY");
+  is("Mar {d}, 2024", "MON DD, YYYY");
+  is("2024/{m}/{d}", "YYYY/MM/DD");
+  is("2024-{m}-{d}", "YYYY-MM-DD");
+  is("2024-{m:02}-{d:02}", "");
+  const ColumnProfile either = column("when", "{m:02}/{d:02}/2024", 12);
+  CHECK(either.type == ColumnType::kDate);
+  CHECK_FALSE(either.IsDate());
+  CHECK(either.date_form == "MM/DD/YYYY");
+  CHECK(either.other_date_form == "DD/MM/YYYY");
+  CHECK(column("x", "2024{m:02}{d:02}", 28).date_form == "YYYYMMDD");
+  CHECK(column("created_at", "17000{n:05}", 1).date_form == "seconds");
+  CHECK(column("created_at", "17000{n:05}", 1).IsDate());
+  CHECK_FALSE(column("x", "17000{n:05}", 1).IsDate());
+  CHECK(column("created_at", "17000{n:05}123", 1).date_form == "milliseconds");
+  CHECK(column("created_at", "7000{n:05}", 1).date_form == "seconds");
+  CHECK(column("created_at", "70{n:05}", 1).date_form.empty());
+}
+
 TEST_CASE("table: the usual words for a missing value are gaps") {
   for (const char* word : {"", "NA", "N/A", "nan", "NaN", "null", "?", "  NA ", "Null"}) {
     CAPTURE(word);
