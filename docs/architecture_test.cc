@@ -193,7 +193,8 @@ TEST_CASE("architecture: runs, eval, predict, init and check read rows by the sa
         Paths{"trainer/rows/row_files.cc"});
   // One parser of dates.
   CHECK(CallersOf(sources, "DaysOfDate", "trainer/input/iso_date") ==
-        Paths{fields + ".cc", header + ".cc", "trainer/survey/column_profile.cc"});
+        Paths{fields + ".cc", header + ".cc", "trainer/survey/column_profile.cc",
+              "trainer/survey/table_profile.cc"});
   // One spelling of labels.
   CHECK(CallersOf(sources, "RenamedLabel", "trainer/rows/label_rules") ==
         Paths{"trainer/rows/model_columns.cc", "trainer/rows/row_labels.cc"});

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <random>
+#include <utility>
 
 #include "base/error.h"
 #include "base/names.h"
@@ -68,8 +69,9 @@ std::string ScaleDifference(const InputForm& form, const FittedScale& file) {
       feature, file.shift[i], file.factor[i], data.shift[i], data.factor[i]);
 }
 
-// Takes from the file, if it has them, how columns become features and how features are scaled: the weights
-// are for features as in their training, so it has precedence over data.train. Returns a note for the user.
+// Takes from the file, if it has them, how columns become features, how features are scaled, and the order of
+// classes: the weights are for rows as in their training, so it has precedence over data.train. Returns a
+// note for the user.
 std::string TakeForm(const TensorFile& file, const std::string& path, const Config& config, InputForm* form,
                      const ErrorLines& errors) {
   const std::optional<FileMeaning> told = MeaningOf(file, path);
@@ -90,6 +92,10 @@ std::string TakeForm(const TensorFile& file, const std::string& path, const Conf
     lines = "the texts of categories, and what stands for gaps: those of the file, not of data.train\n";
     form->columns = told->form.columns;
     form->features = told->form.features;
+  }
+  if (std::vector<std::string> classes = ClassesOf(*told, form->classes); classes != form->classes) {
+    lines += "the names and order of classes: those of the file, not of data.train\n";
+    form->classes = std::move(classes);
   }
   if (scaled && !(told->form.scale == form->scale)) {
     lines += ScaleDifference(*form, told->form.scale);

@@ -437,7 +437,8 @@ TEST_CASE("proposal: sparse rows have their format, labels, and indexes from 0 w
   CHECK(Has(UserErrorOf([&] { ProfileTable(WritePlain("rows.svm", libsvm)); }), "dtrain init"));
 }
 
-TEST_CASE("proposal: sparse rows are read as their comments and weights say, and other jobs are refused by name") {
+TEST_CASE(
+    "proposal: sparse rows are read as their comments and weights say, and other jobs are refused by name") {
   const auto propose = [](const std::string& name, const std::string& text) {
     const std::string path = WritePlain(name, text);
     return ProposeSparseConfig(ProfileSparseRows(path), path);
@@ -451,16 +452,20 @@ TEST_CASE("proposal: sparse rows are read as their comments and weights say, and
   const Proposal commented = propose("z.svm", zero + repeat("1 1:2 3:1\n0 2:1\n1 5:1\n"));
   CHECK(Has(commented.yaml, "inputs: 6}"));
   CHECK(Has(commented.yaml, "  index_base: 0    # as a comment of the file says\n"));
-  CHECK(Has(UserErrorOf([&] { propose("b.svm", "# one-based indexes\n1 0:1\n0 1:1\n1 0:2\n"); }), "its comment says"));
+  CHECK(Has(UserErrorOf([&] { propose("b.svm", "# one-based indexes\n1 0:1\n0 1:1\n1 0:2\n"); }),
+            "its comment says"));
   const Proposal some = propose("u.vw", repeat("1 |f a b\n-1 |f c d\n|f a\n1 |f c e\n"));
   CHECK(Has(Joined(some.notes), "left out: 3 rows without a label"));
   CHECK_FALSE(Has(some.yaml, "bad_rows"));
-  CHECK(Has(UserErrorOf([&] { propose("c.vw", repeat("1:0.5:0.2 |f a b\n2:1:0.5 |f c d\n")); }), "contextual bandits"));
+  CHECK(Has(UserErrorOf([&] { propose("c.vw", repeat("1:0.5:0.2 |f a b\n2:1:0.5 |f c d\n")); }),
+            "contextual bandits"));
   CHECK(Has(UserErrorOf([&] { propose("m.svm", repeat("0,2 1:1.5\n1 2:3\n0,1 1:1\n")); }), "several labels"));
   CHECK(Has(UserErrorOf([&] { propose("f.svm", repeat("1 0:3:1.5\n0 0:4:1\n")); }), "libffm"));
 }
 
-TEST_CASE("proposal: Criteo's logs are known with numbers as floats, upper case and lost tabs, and without labels refused") {
+TEST_CASE(
+    "proposal: Criteo's logs are known with numbers as floats, upper case and lost tabs, and without labels "
+    "refused") {
   const std::string numbers(12, '\t'), hashes(25, '\t');
   const auto row = [&](const std::string& label, const std::string& number, const std::string& hash) {
     return label + number + numbers + "\t" + hash + hashes + "\n";
@@ -478,7 +483,8 @@ TEST_CASE("proposal: Criteo's logs are known with numbers as floats, upper case 
   CHECK(Has(some.yaml, "bad_rows: skip"));
   CHECK(Has(Joined(some.notes), "a row has 39 fields; it must have 40"));
   const std::string bare = WritePlain("bare.tsv", row("", "3", "0badcafe") + row("", "", "0badcaff"));
-  CHECK(Has(UserErrorOf([&] { ProposeSparseConfig(ProfileSparseRows(bare), bare); }), "39 fields; it must have 40"));
+  CHECK(Has(UserErrorOf([&] { ProposeSparseConfig(ProfileSparseRows(bare), bare); }),
+            "39 fields; it must have 40"));
 }
 
 // TableDrawer: tables with all that columns and labels may be.

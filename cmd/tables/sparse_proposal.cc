@@ -67,8 +67,8 @@ Proposal ProposeSparseConfig(const SparseProfile& rows, const std::string& path,
   const int64_t base = std::min(rows.index_base, test.index_base);
   CheckSaidBase(rows, base);
   CheckSaidBase(test, base);
-  const int64_t inputs = std::max(rows.inputs + rows.index_base - base,
-                                  has_test ? test.inputs + test.index_base - base : 0);
+  const int64_t inputs =
+      std::max(rows.inputs + rows.index_base - base, has_test ? test.inputs + test.index_base - base : 0);
   const RunPlan run = PlanRun(good, has_test, kMaxEpochs);
   const auto source = [&](const char* name, const std::string& of) {
     return fmt::format("  {}: {{format: {}, path: {}}}\n", name, format, YamlText(of));

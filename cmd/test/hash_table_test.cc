@@ -113,10 +113,9 @@ TEST_CASE("hash table: the keys of libsvm are the indexes of the file, up to the
   CHECK(Contains(text, "\n1099511627776\t1099511627777\t"));
   CHECK(Contains(text, "\n-\tbias\t"));
   WriteFile(job.Path("c.txt"), "1 18446744073709551616:1\n");
-  const Done refused = Run({"predict", job.checkpoints(), "--data", job.Path("c.txt")});
-  CHECK(refused.code == 2);
-  CHECK(Contains(refused.error,
-                 "c.txt:1:3: feature 18446744073709551616; must be below 18446744073709551615."));
+  const Done predicted = Run({"predict", job.checkpoints(), "--data", job.Path("c.txt")});
+  CHECK(predicted.code == 0);
+  CHECK(Contains(predicted.error, "1 feature that the model has not"));
 }
 
 TEST_CASE("hash table: it is exported as keys and rows, and what numbers features from 0 is refused") {

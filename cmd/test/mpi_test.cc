@@ -60,15 +60,17 @@ TEST_CASE("mpi: ranks on one machine, with keys from one directory, end with the
   CHECK(ended.at("model_crc") == local.at("model_crc"));
 }
 
-TEST_CASE("mpi: rows from standard input, which goes to rank 0 alone, are refused at once and with the remedy") {
+TEST_CASE(
+    "mpi: rows from standard input, which goes to rank 0 alone, are refused at once and with the remedy") {
   if (NoMpirun()) return;
   const std::string config = NewDirectory() + "/job.yaml";
   WriteFile(config,
             "model: {kind: logistic, inputs: 2}\n"
             "data: {train: {format: csv, path: \"-\", label: y}}\ntrain: {steps: 10}\n");
-  const auto run = Mpirun(3, config, {"--ps", "1"});
+  const auto run = Mpirun(2, config, {"--ps", "1"});
   CHECK(RunToEnd(*run) == 2);
-  CHECK(Contains(run->standard_error(), "data.train.path = -; standard input, which mpirun gives to rank 0 alone"));
+  CHECK(Contains(run->standard_error(),
+                 "data.train.path = -; standard input, which mpirun gives to rank 0 alone"));
   CHECK(Contains(run->standard_error(), "exec:cat FILE"));
 }
 

@@ -184,7 +184,8 @@ TEST_CASE("tables: init writes the config for libsvm, vw and criteo, and labels 
   }
 }
 
-TEST_CASE("tables: init reads weights of libsvm's rows and leaves out rows of vw without a label, which are told") {
+TEST_CASE(
+    "tables: init reads weights of libsvm's rows and leaves out rows of vw without a label, which are told") {
   const std::string directory = NewDirectory();
   std::string weighted, some;
   for (int i = 0; i < 60; ++i) {

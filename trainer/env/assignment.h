@@ -54,8 +54,8 @@ Assignment Assign(Scheduler scheduler, const Environment& environment, const Sch
 // --from tf_config: TensorFlow's description of a cluster, which Kubeflow's TFJob gives to each of its pods.
 //   {"cluster": {"chief": ["a:2222"], "ps": ["b:2222"], "worker": ["c:2222"]}, "task": {"type": "ps",
 //   "index": 0}}
-// chief 0 (or master 0) is worker 0 and worker i is worker i + 1; without a chief worker i is worker i. A job's
-// tasks are a list, or {"0": "a:2222", ...}; gaps in these numbers are closed.
+// chief 0 (or master 0) is worker 0 and worker i is worker i + 1; without a chief worker i is worker i. A
+// job's tasks are a list, or {"0": "a:2222", ...}; gaps in these numbers are closed.
 Assignment AssignFromTfConfig(const Environment& environment);
 
 // --from slurm: each process of a step (`srun dtrain --from slurm --ps 1 ...`) is one task of the cluster;

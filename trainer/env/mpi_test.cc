@@ -111,10 +111,11 @@ TEST_CASE("mpi: standard input, which rank 0 alone has, is refused in all ranks,
   const auto refusal = [&](const Environment& environment, bool from_mpi = true) {
     return ErrorOf([&] { RefuseInputOfMpi(environment, from_mpi, data); });
   };
-  CHECK(refusal({{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "3"}}) ==
-        "data.train.path = -; standard input, which mpirun gives to rank 0 alone, a ps that reads no rows "
-        "(OMPI_COMM_WORLD_RANK = 1 here). Name files that each worker sees, or a command that writes the rows: "
-        "--set 'data.train.path=exec:cat FILE'.");
+  CHECK(
+      refusal({{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "3"}}) ==
+      "data.train.path = -; standard input, which mpirun gives to rank 0 alone, a ps that reads no rows "
+      "(OMPI_COMM_WORLD_RANK = 1 here). Name files that each worker sees, or a command that writes the rows: "
+      "--set 'data.train.path=exec:cat FILE'.");
   for (const char* rank : {"0", "1", "2"}) {
     CHECK(Contains(refusal({{"PMI_RANK", rank}, {"PMI_SIZE", "3"}}, false), "data.train.path = -"));
     CHECK(Contains(refusal({{"PMIX_RANK", rank}}), "PMIX_RANK"));

@@ -266,7 +266,8 @@ void CheckComponents(const Environment& environment, const std::vector<std::stri
   const bool single = *std::max_element(tasks_per_node.begin(), tasks_per_node.end()) == 1;
   if (components < 2 || (single && in_order == hosts)) return;
   throw UserError(
-      "this step has {} components of a heterogeneous job: which rank is on which node cannot be told, unless "
+      "this step has {} components of a heterogeneous job: which rank is on which node cannot be told, "
+      "unless "
       "each node has one rank. Start it in one component: srun --het-group=0.",
       components);
 }

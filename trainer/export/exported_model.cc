@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/names.h"
+#include "trainer/batch/class_names.h"
 #include "trainer/checkpoint/check_meaning.h"
 #include "trainer/config/config.h"
 #include "trainer/config/fields.h"
@@ -361,6 +362,19 @@ void CheckMeaning(const std::string& path, const FileMeaning& saved, const Confi
   here.features = ReadableNames(form.features);
   here.classes = ReadableNames(form.classes);
   CheckForm(path, saved.form, here, kWords);
+}
+
+std::vector<std::string> ClassesOf(const FileMeaning& saved, const std::vector<std::string>& here) {
+  std::vector<std::string> classes = saved.form.classes;
+  const std::vector<std::string> readable = ReadableNames(here);
+  if (classes.empty() || readable == classes) return here;
+  for (size_t i = 0; i < here.size(); ++i) {
+    const std::optional<int32_t> found = FindClass(saved.form.classes, readable[i]);
+    if (!found) return here;
+    std::string& name = classes[static_cast<size_t>(*found)];
+    if (name == readable[i]) name = here[i];  // the file has no name that is not UTF-8
+  }
+  return classes;
 }
 
 }  // namespace dtrain

@@ -115,4 +115,8 @@ std::optional<FileMeaning> MeaningOf(const TensorFile& file, const std::string& 
 void CheckMeaning(const std::string& path, const FileMeaning& saved, const Config& config,
                   const InputForm& form);
 
+// Returns the names of the classes in the order of the weights' outputs. `here`: those of the data, which
+// CheckMeaning() has taken.
+std::vector<std::string> ClassesOf(const FileMeaning& saved, const std::vector<std::string>& here);
+
 }  // namespace dtrain

@@ -224,8 +224,22 @@ TEST_CASE("file meaning: another kind of scale, feature or class is refused as a
   has(RefusalOf(saved, config, turned),
       "feature 0 is \"a\" in the file and \"b \\\"quoted\\\"\" in data.train");
   turned = form;
-  std::swap(turned.classes[1], turned.classes[2]);
-  has(RefusalOf(saved, config, turned), "class 1 is \"oak\" in the file and \"yew\" in data.train");
+  turned.classes[1] = "pine";
+  has(RefusalOf(saved, config, turned), "class 1 is \"oak\" in the file and \"pine\" in data.train");
+}
+
+TEST_CASE("file meaning: the order of classes is the file's, where the rows would give another") {
+  InputForm form;
+  form.classes = {"elm", "oak\xff", "10"};  // the second is no UTF-8
+  const FileMeaning saved = *Exported(SmallConfig(), form);
+  CHECK(ClassesOf(saved, form.classes) == form.classes);
+  InputForm turned = form;
+  turned.classes = {"10.0", "elm", "oak\xff"};
+  CHECK(RefusalOf(saved, SmallConfig(), turned) == "");
+  CHECK(ClassesOf(saved, turned.classes) == form.classes);
+  turned.classes = {"oak\xff", "elm"};  // rows of now may lack classes
+  CHECK(ClassesOf(saved, turned.classes) == form.classes);
+  CHECK(ClassesOf(*Exported(SmallConfig(), InputForm()), turned.classes) == turned.classes);
 }
 
 TEST_CASE("file meaning: bytes that are divided by 255 are no features of a CSV file, and the reverse") {

@@ -31,8 +31,8 @@ uint64_t MaxRatio(Packing packing);
 UserError UnreadableError(const std::string& path, int64_t content_byte, const std::string& why);
 
 // Returns what a file is whose content begins with `bytes`, some hundred of them, where that is no text, and
-// what to do about it: "is packed with bzip2; .. exec:bzcat t.bz2"; empty: it may be text. `packing`: what the
-// content was in. `path` is for the command.
+// what to do about it: "is packed with bzip2; .. exec:bzcat t.bz2"; empty: it may be text. `packing`: what
+// the content was in. `path` is for the command.
 std::string NoTextBecause(std::string_view bytes, Packing packing, const std::string& path);
 
 class Decoder {

@@ -14,9 +14,10 @@
 namespace dtrain {
 
 // Returns the files that `paths` name: each path or, for a pattern, what fits it, in the order of names; the
-// order of `paths` is kept. A path that exists is no pattern; a directory stands for its files, but none whose
-// name begins with _ or a dot. Files of 0 bytes are left out if others have more. "-" and exec: stand for
-// themselves. Throws UserError if no file fits a pattern, if a file is there twice, or if a pipe is not alone.
+// order of `paths` is kept. A path that exists is no pattern; a directory stands for its files, but none
+// whose name begins with _ or a dot. Files of 0 bytes are left out if others have more. "-" and exec: stand
+// for themselves. Throws UserError if no file fits a pattern, if a file is there twice, or if a pipe is not
+// alone.
 std::vector<std::string> SourceFiles(const std::vector<std::string>& paths, const std::string& key);
 
 // Returns the first of `paths` that is not here: a file that does not exist, or a pattern that nothing fits;

@@ -8,6 +8,7 @@
 #include "base/fault_point.h"
 #include "base/names.h"
 #include "net/lent_buffer.h"
+#include "trainer/batch/class_names.h"
 #include "trainer/checkpoint/check_meaning.h"
 #include "trainer/checkpoint/checkpoint_errors.h"
 #include "trainer/checkpoint/checkpoint_names.h"
@@ -379,9 +380,11 @@ void Restore::TakeCheckpoint(StartedFrom* from) const {
     }
   }
   if (!manifest.inputs) return;
-  // The last classes may be missing in the rows of now.
-  if (from->inputs && from->inputs->classes.size() < manifest.inputs->classes.size()) {
-    from->inputs->classes = manifest.inputs->classes;
+  // The rows of now may lack classes, or give them in another order or spelling.
+  if (const auto& saved = manifest.inputs->classes; from->inputs && !saved.empty()) {
+    std::vector<std::string>& here = from->inputs->classes;
+    const auto is_saved = [&](const std::string& name) { return FindClass(saved, name).has_value(); };
+    if (std::all_of(here.begin(), here.end(), is_saved)) here = saved;
   }
   if (!IsFitted(*manifest.inputs)) return;
   from->fit = FitFor(path, FitOf(*manifest.inputs));

@@ -148,8 +148,8 @@ struct ModelPart {
   uint32_t crc = 0;  // CRC-32C of the little-endian float32 values
 };
 
-// Adds rows of a table, whose weights are not the initial ones, to the part of it: of each its number (uint64)
-// and its weights behind each other. Rows are added in the order of their numbers.
+// Adds rows of a table, whose weights are not the initial ones, to the part of it: of each its number
+// (uint64) and its weights behind each other. Rows are added in the order of their numbers.
 void AddTableRows(gpu::Span<const std::byte> rows, ModelPart* part);
 
 // Returns the CRC-32C over all weights, variables by name in byte order, rows in order, as 8 hex digits.

@@ -94,8 +94,8 @@ class CriteoParser : public LineParser {
   int64_t MaxFeatures(std::string_view /*line*/) const override { return kFeatures; }
 
  private:
-  // Whether a row of 39 fields has a label and lacks the tab before its empty last field: a number stands where
-  // the first category would.
+  // Whether a row of 39 fields has a label and lacks the tab before its empty last field: a number stands
+  // where the first category would.
   bool HasLostTab(std::string_view line) const {
     std::vector<std::string_view> fields;
     for (size_t i = 0; i < kFeatures; ++i) {
@@ -134,8 +134,8 @@ class CriteoParser : public LineParser {
         "a row has {}{} {}; it must have {}{}: {}13 numbers and 26 categories, separated by tabs. {}",
         many ? "more than " : "", many ? count - 1 : count, count == 1 ? "field" : "fields", wanted,
         labels_ || width_ == 0 ? "" : " as the first row", wanted > kFeatures ? "a label, " : "no label, ",
-        count == 1 && commas + 1 >= kFeatures
-            ? "For a table with commas set data.train.format: csv, and name its columns of texts in data.hash."
+        count == 1 && commas + 1 >= kFeatures ? "For a table with commas set data.train.format: csv, and "
+                                                "name its columns of texts in data.hash."
         : count + 1 == wanted ? "If its last field is empty, its tab is lost: put it back, or remove the row."
                               : "Correct it, or remove the row.");
   }

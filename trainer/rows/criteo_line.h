@@ -1,8 +1,8 @@
 // Lines of Criteo's click logs, as the Kaggle files of 2014 and the terabyte have them: a label, 13 whole
-// numbers (I1 to I13, also as 5.0) and 26 categories (C1 to C26), separated by tabs. Any of them may be empty.
-// Where labels are not needed the lines of a file may have 39 fields, all of them or none, as Criteo's own test
-// file has. Each of the 39 columns is one feature with value 1,
-// whose number is a hash of the column and a text (hashed_feature.h):
+// numbers (I1 to I13, also as 5.0) and 26 categories (C1 to C26), separated by tabs. Any of them may be
+// empty. Where labels are not needed the lines of a file may have 39 fields, all of them or none, as Criteo's
+// own test file has. Each of the 39 columns is one feature with value 1, whose number is a hash of the column
+// and a text (hashed_feature.h):
 //   - of a category the text that stands there;
 //   - of a number x above 2 its bucket, floor(log(x)^2), as ">5" for bucket 5; of any other x its digits. So
 //   a
@@ -25,9 +25,9 @@ namespace dtrain {
 
 std::unique_ptr<LineParser> MakeCriteoParser(const DataConfig& data, const LineRules& rules);
 
-// Whether these are fields of Criteo's own files, perhaps without those at the end: a label of 0 or 1, if there
-// is one, whole numbers, and categories as eight hexadecimal digits. Empty ones fit anywhere, but there is a
-// category.
+// Whether these are fields of Criteo's own files, perhaps without those at the end: a label of 0 or 1, if
+// there is one, whole numbers, and categories as eight hexadecimal digits. Empty ones fit anywhere, but there
+// is a category.
 bool FitsCriteo(const std::vector<std::string_view>& fields, bool labelled);
 
 }  // namespace dtrain

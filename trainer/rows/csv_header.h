@@ -32,8 +32,9 @@ HeaderKind FindHeader(const std::vector<CsvRecord>& records, size_t columns, Dec
 // rows with a delimiter.
 inline bool IsWholeRow(const std::vector<CsvField>& fields, size_t columns) {
   if (fields.size() == columns) return true;
-  return fields.size() > columns && std::all_of(fields.begin() + static_cast<std::ptrdiff_t>(columns),
-                                                fields.end(), [](const CsvField& f) { return f.text.empty(); });
+  return fields.size() > columns &&
+         std::all_of(fields.begin() + static_cast<std::ptrdiff_t>(columns), fields.end(),
+                     [](const CsvField& f) { return f.text.empty(); });
 }
 
 // Makes a header one of as many names as the rows below it have fields: R and pandas write no name above the

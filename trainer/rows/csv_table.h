@@ -47,9 +47,7 @@ class CsvRows {
   // Whether the record of that text, which the reader has gone behind, is the header again. It stays there.
   bool IsHeaderAgain(std::string_view* text);
   // Whether the row has as many fields as there are columns.
-  bool is_whole() const {
-    return IsWholeRow(reader_.fields(), static_cast<size_t>(layout_.columns.count));
-  }
+  bool is_whole() const { return IsWholeRow(reader_.fields(), static_cast<size_t>(layout_.columns.count)); }
   // Appends the row to `features` and `labels`; null: the label is not read. False: a value is missing, and
   // such rows are dropped; what was appended of the row is undefined then, as after a UserError.
   bool Read(std::vector<float>* features, RowLabels* labels);

@@ -281,12 +281,12 @@ class JsonFile : public LineFile {
 
   const RowSpec& spec_;
   std::set<std::string> known_{kList, "id"};  // members that are read, or left out by the config
-  const std::vector<std::string> names_;  // of the columns that a row must have; empty: there are none
-  const int64_t columns_;                 // their number
-  bool has_feature_features_ = false;     // the model has a feature named "features"
-  std::string repeated_;                  // a name that two features have
-  std::vector<FieldReading> readings_;    // of the model's columns, if the form has them
-  bool has_id_ = false;                   // of the last row
+  const std::vector<std::string> names_;      // of the columns that a row must have; empty: there are none
+  const int64_t columns_;                     // their number
+  bool has_feature_features_ = false;         // the model has a feature named "features"
+  std::string repeated_;                      // a name that two features have
+  std::vector<FieldReading> readings_;        // of the model's columns, if the form has them
+  bool has_id_ = false;                       // of the last row
 };
 
 }  // namespace

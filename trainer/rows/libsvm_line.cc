@@ -18,7 +18,8 @@ constexpr char kFields[] =
     "is FIELD:INDEX:VALUE, libffm's form; libsvm's is INDEX:VALUE. Leave out the fields, or write a table: "
     "wide_deep tells columns from each other in formats criteo and csv with data.hash";
 constexpr char kNoLabel[] =
-    "stands where the label must; a row is LABEL INDEX:VALUE INDEX:VALUE. If it is the label with the weight of "
+    "stands where the label must; a row is LABEL INDEX:VALUE INDEX:VALUE. If it is the label with the weight "
+    "of "
     "its row, set data.weight: label";
 constexpr char kLabelOrFeature[] =
     "may be a label with the weight of its row, or the first feature of a row without label. Write a label "
@@ -82,8 +83,9 @@ class LibsvmParser : public LineParser {
     if (row->label.find(',') != std::string_view::npos) {
       const bool table = line.find(':') == line.npos;
       return Refuse(next,
-                    table ? "is no label: a row has one. For a table with commas set data.train.format: csv"
-                          : "are several labels, and a row has one: no model of dtrain learns several at once",
+                    table
+                        ? "is no label: a row has one. For a table with commas set data.train.format: csv"
+                        : "are several labels, and a row has one: no model of dtrain learns several at once",
                     fault);
     }
     if (!row->label.empty()) next = SkipBlanks(behind);
@@ -107,8 +109,8 @@ class LibsvmParser : public LineParser {
   // What the rows of a file begin with.
   enum class Rows { kUnknown, kLabelled, kUnlabelled };
 
-  // Says it of a row whose first word is `before`, a colon and a number. What may be either is as the first row
-  // of the file.
+  // Says it of a row whose first word is `before`, a colon and a number. What may be either is as the first
+  // row of the file.
   Rows RowsBy(std::string_view before) const {
     if (rules_.labels) return Rows::kLabelled;
     if (before == std::string_view(kGroup, sizeof kGroup - 2)) return Rows::kUnlabelled;
@@ -184,7 +186,8 @@ class LibsvmParser : public LineParser {
 
   // Behind the last feature.
   uint64_t Width() const {
-    if (rules_.inputs == kKeyInputs) return UINT64_MAX - base_;  // LongNumber() gives this for all that is larger
+    if (rules_.inputs == kKeyInputs)
+      return UINT64_MAX - base_;  // LongNumber() gives this for all that is larger
     return rules_.inputs ? static_cast<uint64_t>(*rules_.inputs) : kMaxFound;
   }
   size_t At(const char* place) const { return static_cast<size_t>(place - line_.data()); }
@@ -203,15 +206,16 @@ class LibsvmParser : public LineParser {
            ExactNumber(word.substr(second + 1));
   }
   bool RefuseComment(std::optional<LineFault>* fault) const {
-    *fault = LineFault{0, fmt::format("the comment says that indexes begin at {}, and data.index_base = {}: all "
-                                      "features would be one off. {}, or if the comment is wrong remove the "
-                                      "line.",
-                                      1 - base_, base_,
-                                      rules_.beyond == nullptr
-                                          ? fmt::format("Set data.index_base to {}", 1 - base_)
-                                          : fmt::format("The model was trained on indexes from {}: write "
-                                                        "these so",
-                                                        base_))};
+    *fault =
+        LineFault{0, fmt::format("the comment says that indexes begin at {}, and data.index_base = {}: all "
+                                 "features would be one off. {}, or if the comment is wrong remove the "
+                                 "line.",
+                                 1 - base_, base_,
+                                 rules_.beyond == nullptr
+                                     ? fmt::format("Set data.index_base to {}", 1 - base_)
+                                     : fmt::format("The model was trained on indexes from {}: write "
+                                                   "these so",
+                                                   base_))};
     return false;
   }
   void RefuseIndex(const char* begin, const char* end, uint64_t index,

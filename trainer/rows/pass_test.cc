@@ -76,7 +76,8 @@ TEST_CASE("pass: rows that cannot be read are counted over all files, and none a
   CHECK(pass.skipped().bad == 2);
   CHECK(UserErrorOf([&] { pass.Finish(&labels); }) ==
         data.train.path[0] +
-            ": no row is left of data.train.path: 2 cannot be read (data.bad_rows), 0 have gaps (data.missing) and 0 "
+            ": no row is left of data.train.path: 2 cannot be read (data.bad_rows), 0 have gaps "
+            "(data.missing) and 0 "
             "no label. Correct them, or read them otherwise.");
 }
 

@@ -48,12 +48,12 @@ struct SkippedRows {
   // What came behind `before`, without how columns were found.
   SkippedRows Since(const SkippedRows& before) const;
 
-  int64_t bad = 0;                  // could not be read (data.bad_rows: skip)
-  int64_t with_gaps = 0;            // data.missing: drop
-  int64_t unseen = 0;               // texts of the other rows that are no category of the training rows
-  int64_t unlabelled = 0;           // of vw
-  int64_t beyond = 0;               // features of the other rows that the model has not
-  std::vector<std::string> faults;  // the first ones, with their places
+  int64_t bad = 0;                     // could not be read (data.bad_rows: skip)
+  int64_t with_gaps = 0;               // data.missing: drop
+  int64_t unseen = 0;                  // texts of the other rows that are no category of the training rows
+  int64_t unlabelled = 0;              // of vw
+  int64_t beyond = 0;                  // features of the other rows that the model has not
+  std::vector<std::string> faults;     // the first ones, with their places
   std::vector<std::string> headers{};  // lines that are the header again, the first ones, with their places
   std::map<std::string, UnseenTexts> unseen_in;  // by column
   std::set<std::string> unused;  // names of columns that are neither the model's nor left out by the config

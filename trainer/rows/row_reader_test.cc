@@ -626,7 +626,8 @@ TEST_CASE("row reader: features that the model has not are left out of libsvm ro
   }
 }
 
-TEST_CASE("row reader: rows of vw without a label are predicted, and left out and counted where labels are asked") {
+TEST_CASE(
+    "row reader: rows of vw without a label are predicted, and left out and counted where labels are asked") {
   RowSpec spec = Sparse(DataFormat::kVw, 1 << 18);
   const std::string text = "1 |a x\n|a y\n'tag |a z\n-1 |a x\n";
   CHECK(ReadAll(text, spec).rows == 4);

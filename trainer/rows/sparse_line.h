@@ -76,8 +76,8 @@ std::optional<int64_t> IndexBaseOf(std::string_view line);
 int64_t CountBlanks(std::string_view line);
 
 // Reads a whole number from its first digit on, modulo 2^64; returns what is behind its last digit, `at` if
-// there is none. Eight digits are read at once: how many a number has cannot be foretold, and a loop of digits
-// would stumble at each end (Lemire, Number parsing at a gigabyte per second, 2021).
+// there is none. Eight digits are read at once: how many a number has cannot be foretold, and a loop of
+// digits would stumble at each end (Lemire, Number parsing at a gigabyte per second, 2021).
 inline const char* ReadDigits(const char* at, const char* end, uint64_t* number) {
   *number = 0;
   if (end - at >= 8) {
@@ -94,7 +94,8 @@ inline const char* ReadDigits(const char* at, const char* end, uint64_t* number)
     at += count;
     if (count < 8) return at;
   }
-  for (; at < end && *at >= '0' && *at <= '9'; ++at) *number = 10 * *number + static_cast<uint64_t>(*at - '0');
+  for (; at < end && *at >= '0' && *at <= '9'; ++at)
+    *number = 10 * *number + static_cast<uint64_t>(*at - '0');
   return at;
 }
 

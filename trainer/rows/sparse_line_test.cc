@@ -231,7 +231,9 @@ TEST_CASE("libsvm: where labels are not needed a row may begin with its features
   CHECK(Begins(Parse("3:x", Libsvm(), 9, /*labels=*/false).fault, "2: "));
 }
 
-TEST_CASE("libsvm: where labels are not needed, the first row says what a word is that may be a label or a feature") {
+TEST_CASE(
+    "libsvm: where labels are not needed, the first row says what a word is that may be a label or a "
+    "feature") {
   // Of a model with the classes 0 and 1.
   LineRules rules;
   rules.inputs = 9;
@@ -287,17 +289,21 @@ TEST_CASE("libsvm: with data.weight a label may have the weight of its row behin
 
 TEST_CASE("libsvm: a comment that contradicts data.index_base is a fault") {
   const char* const zero = "# Column indices are zero-based";
-  CHECK(Parse(zero, Libsvm(1)).fault ==
-        "0: the comment says that indexes begin at 0, and data.index_base = 1: all features would be one off. "
-        "Set data.index_base to 0, or if the comment is wrong remove the line.");
+  CHECK(
+      Parse(zero, Libsvm(1)).fault ==
+      "0: the comment says that indexes begin at 0, and data.index_base = 1: all features would be one off. "
+      "Set data.index_base to 0, or if the comment is wrong remove the line.");
   CHECK(MakeLineParser(Libsvm(1), {})->HasRow(zero));
   CHECK(Parse(zero, Libsvm(0)).fault == "");
   CHECK_FALSE(MakeLineParser(Libsvm(0), {})->HasRow(zero));
   CHECK(Contains(Parse("  # Column indices are one-based", Libsvm(0)).fault, "begin at 1"));
   const std::pair<const char*, std::optional<int64_t>> comments[] = {
-      {"# feature IDs: 0-based", 0},       {"#INDEXES ARE 1-BASED", 1},
-      {"# zero-based labels", {}},         {"# columns, zero-based or one-based", {}},
-      {"# indexed", {}},                   {"1 1:1 # Column indices are zero-based", {}},
+      {"# feature IDs: 0-based", 0},
+      {"#INDEXES ARE 1-BASED", 1},
+      {"# zero-based labels", {}},
+      {"# columns, zero-based or one-based", {}},
+      {"# indexed", {}},
+      {"1 1:1 # Column indices are zero-based", {}},
       {"# index from zero, zero based", 0}};
   for (const auto& [line, base] : comments) {
     CAPTURE(line);
@@ -610,7 +616,8 @@ TEST_CASE("criteo: data.hash_bits says how many low bits of a number count, 18 i
   for (size_t i = 0; i < 39; ++i) CHECK(low.features[i].first == (whole.features[i].first & LowBits(18)));
 }
 
-TEST_CASE("criteo: a line without its label field, where labels are not needed, or with an empty one has none") {
+TEST_CASE(
+    "criteo: a line without its label field, where labels are not needed, or with an empty one has none") {
   const Line empty = RowOf(LineOf({"", "5"}), Criteo()),
              none = Parse(LineOf({"5"}, 39), Criteo(), std::nullopt, /*labels=*/false);
   CHECK(empty.label.empty());
@@ -622,16 +629,18 @@ TEST_CASE("criteo: a line without its label field, where labels are not needed, 
 TEST_CASE("criteo: all rows of a file have a label or none has, so that no row that lost a tab is shifted") {
   const std::string labelled = LineOf({"1", "5"}), bare = LineOf({"5"}, 39);
   const std::string trimmed = labelled.substr(0, labelled.size() - 1);  // its last field is empty
-  CHECK(Parse(trimmed, Criteo()).fault ==
-        std::to_string(trimmed.size()) +
-            ": a row has 39 fields; it must have 40: a label, 13 numbers and 26 categories, separated by tabs. "
-            "If its last field is empty, its tab is lost: put it back, or remove the row.");
+  CHECK(
+      Parse(trimmed, Criteo()).fault ==
+      std::to_string(trimmed.size()) +
+          ": a row has 39 fields; it must have 40: a label, 13 numbers and 26 categories, separated by tabs. "
+          "If its last field is empty, its tab is lost: put it back, or remove the row.");
   LineRules rules;
   rules.labels = false;
   SparseLine row;
   const auto with = MakeLineParser(Criteo(), rules);
   CHECK(Parse(with.get(), labelled, &row).label == "1");
-  CHECK(Contains(Parse(with.get(), trimmed, &row).fault, "a row has 39 fields; it must have 40 as the first row"));
+  CHECK(Contains(Parse(with.get(), trimmed, &row).fault,
+                 "a row has 39 fields; it must have 40 as the first row"));
   CHECK(Parse(with.get(), labelled, &row).is_row);
   // Also where the first row has lost it, if a number stands where the first category would.
   std::vector<std::string> fields = {"1", "5", "7"};
@@ -662,7 +671,8 @@ TEST_CASE("criteo: a table with commas is named") {
   std::replace(commas.begin(), commas.end(), '\t', ',');
   for (const std::string& line : {commas, commas.substr(1), "label," + commas}) {
     CHECK(Contains(Parse(line, Criteo()).fault, "a row has 1 field; it must have 40"));
-    CHECK(Contains(Parse(line, Criteo()).fault, "data.train.format: csv, and name its columns of texts in data.hash"));
+    CHECK(Contains(Parse(line, Criteo()).fault,
+                   "data.train.format: csv, and name its columns of texts in data.hash"));
   }
 }
 
@@ -674,8 +684,7 @@ TEST_CASE("criteo: a fault tells its byte in the line, the rule and a remedy") {
                "5: a row has 3 fields; it must have 40: a label, 13 numbers and 26 categories"));
   CHECK(Begins(fault(LineOf({"1"}, 41)), "41: a row has more than 40 fields;"));
   CHECK(Begins(fault(LineOf({"1"}, 400)), "41: a row has more than 40 fields;"));
-  CHECK(fault(LineOf({"1", "", "x"})) ==
-        "3: I2 = x; must be a whole number. Correct it, or remove the row.");
+  CHECK(fault(LineOf({"1", "", "x"})) == "3: I2 = x; must be a whole number. Correct it, or remove the row.");
   for (const char* text : {"1.5", " 1", "nan", "1e30", "9223372036854775808", "-"}) {
     CHECK(Begins(fault(LineOf({"1", text})), "2: I1 = "));
     CHECK(Contains(fault(LineOf({"1", text})), "; must be a whole number"));

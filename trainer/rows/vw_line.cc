@@ -306,8 +306,7 @@ class VwParser : public LineParser {
     }
     if (text.empty())
       return Fail(text.data(), "a colon must have a value behind it. Write name:1, or the name alone.");
-    if (BeginsAsNumber(text))
-      return Fail(text.data(), NumberFault("the value", text, state));
+    if (BeginsAsNumber(text)) return Fail(text.data(), NumberFault("the value", text, state));
     while (at_ < End() && !EndsWord(*at_)) ++at_;
     const std::string_view word(text.data(), static_cast<size_t>(at_ - text.data()));
     return Add(begin, HashName(word, HashName(name, space_)), 1);

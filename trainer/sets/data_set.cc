@@ -72,7 +72,8 @@ uint64_t DataSet::Checksum() const {
   FeatureSum sum;
   sum.Add(BytesOf(&features, 1));
   if (view_ == nullptr) sum.Add(BytesOf(columns_.weights.data, static_cast<size_t>(columns_.weights.size)));
-  if (view_ != nullptr) view_->ForEachRow(0, [&](int64_t row) { sum.Add(BytesOf(&columns_.weights[row], 1)); });
+  if (view_ != nullptr)
+    view_->ForEachRow(0, [&](int64_t row) { sum.Add(BytesOf(&columns_.weights[row], 1)); });
   return sum.Value(static_cast<FeatureForm>(features & 0xff));
 }
 

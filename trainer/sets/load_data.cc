@@ -222,7 +222,8 @@ FittedScale FitTo(const Config& config, const InputForm& form, const DataSet& se
   const int64_t first = held_out < rows ? held_out : 0;  // else refused when batches are made
   if (const gpu::MatrixView<const float> all = set.floats(); set.blocks() == nullptr && all.data != nullptr) {
     const auto fitted = [&](const auto& visit) {
-      if (set.view() != nullptr) return set.view()->ForEachRow(first, [&](int64_t row) { visit(all.row(row)); });
+      if (set.view() != nullptr)
+        return set.view()->ForEachRow(first, [&](int64_t row) { visit(all.row(row)); });
       for (int64_t row = first; row < rows; ++row) visit(all.row(row));
     };
     return WithoutFlags(FitScale(data.scale, all.cols, fitted), form.columns);

@@ -18,8 +18,7 @@ template <typename Value>
 uint64_t SumOf(FeatureForm form, gpu::MatrixView<const Value> rows, const HeldOutView* view) {
   if (view == nullptr) return FeatureChecksum(form, {BytesOf(rows.data, static_cast<size_t>(rows.size()))});
   FeatureSum sum;
-  view->ForEachRow(
-      0, [&](int64_t row) { sum.Add(BytesOf(rows.row(row), static_cast<size_t>(rows.cols))); });
+  view->ForEachRow(0, [&](int64_t row) { sum.Add(BytesOf(rows.row(row), static_cast<size_t>(rows.cols))); });
   return sum.Value(form);
 }
 

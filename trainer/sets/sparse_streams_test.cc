@@ -223,11 +223,11 @@ TEST_CASE("sparse streams: through a pipe rows come once, in windows, sparse or 
 }
 
 TEST_CASE("sparse streams: a fault behind the first window of a pipe is told with its place") {
-  Config config = WideConfig(ManyRows(5000) + "1 2:3:4\n");
+  Config config = WideConfig(ManyRows(5000) + "1 2:3x\n");
   config.data.train.path = {"exec:cat " + config.data.train.path[0]};
   config.data.cache = DataCache::kNone;
   config.data.shuffle_rows = 1000;
-  CHECK(Has(UserErrorOf([&] { EpochOf(config); }), ":5001:5: the value of feature 2 = 3:4"));
+  CHECK(Has(UserErrorOf([&] { EpochOf(config); }), ":5001:5: the value of feature 2 = 3x"));
 }
 
 }  // namespace

@@ -272,10 +272,10 @@ void ColumnBuilder::AddNumber(double number, const CsvField& field, int64_t row)
 
 void ColumnBuilder::AddText(const CsvField& field) {
   constexpr size_t kKeptTexts = 100;
-  if (AddDate(field)) {
-    column_.not_a_number.Add(field.place, field.text);
-  } else if (const auto found = texts_.find(field.text); found != texts_.end()) {
+  if (const auto found = texts_.find(field.text); found != texts_.end()) {  // no date, as before
     ++found->second.count;
+  } else if (AddDate(field)) {
+    column_.not_a_number.Add(field.place, field.text);
   } else {
     Faults& faults = texts_.size() < kKeptTexts ? texts_[std::string(field.text)] : other_texts_;
     faults.Add(field.place, field.text);
@@ -283,12 +283,13 @@ void ColumnBuilder::AddText(const CsvField& field) {
   if (!IsAscii(field.text) && !IsUtf8(field.text)) column_.not_utf8.Add(field.place, field.text);
 }
 
-// Counts a date for all forms that it has.
+// Counts a date for all forms that it has. Numbers and texts that came before do not count as looked at, so
+// that dates are seen behind any number of them.
 bool ColumnBuilder::AddDate(const CsvField& field) {
   constexpr int64_t kLooked = 100;
   const std::vector<std::string>& forms = DateForms();
-  const bool first = column_.known <= kLooked;
-  if (first) dates_.resize(forms.size());
+  dates_.resize(forms.size());
+  const bool first = looked_++ < kLooked;
   bool is_date = false;
   std::vector<bool> has(forms.size());
   for (size_t form = 0; form < forms.size(); ++form) {

@@ -174,7 +174,8 @@ class ColumnBuilder {
   std::map<std::string, Faults, std::less<>> texts_;  // that are neither numbers nor dates: the first ones
   Faults other_texts_;                                // and all others
   int64_t iso_dates_ = 0, packed_dates_ = 0;          // YYYY-MM-DD, YYYYMMDD
-  std::vector<DateForm> dates_;                       // as DateForms() has them
+  std::vector<DateForm> dates_;                       // as DateForms() has them; empty: there were no texts
+  int64_t looked_ = 0;                                // texts that were looked at for dates
   int64_t finite_ = 0;
   double first_number_ = 0, last_number_ = 0;
   double squares_ = 0;  // the sum of the squares of what the finite numbers are off their mean

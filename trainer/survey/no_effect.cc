@@ -7,6 +7,7 @@
 #include <numeric>
 #include <vector>
 
+#include "base/error.h"
 #include "base/names.h"
 #include "trainer/config/user_text.h"
 #include "trainer/order/held_out.h"
@@ -30,7 +31,11 @@ std::vector<bool> HaveWeight(const DataSet& set, int64_t begin, int64_t end, siz
     RowsOut out;
     out.labels = labels.data();
     out.weights = weights.data();
-    set.Read(set.FileRows(rows, &memory), out);
+    try {
+      set.Read(set.FileRows(rows, &memory), out);
+    } catch (const UserError&) {  // a row that cannot be read is told by who needs it, such as a step
+      return std::vector<bool>(have.size(), true);
+    }
     MultiplyWeights(class_weights, labels.data(), static_cast<int64_t>(rows.size()), weights.data());
     for (size_t i = 0; i < rows.size(); ++i) {
       const size_t label = classes == 0 ? 0 : static_cast<size_t>(labels[i]);
@@ -65,7 +70,7 @@ std::string EmptyColumnsText(const LoadedData& loaded) {
       names.size() == 1 ? "" : "s", ListNames(names, "and"), names.size() == 1 ? "it" : "them");
 }
 
-std::string WeightlessText(const DataConfig& data, const LoadedData& loaded, const LabelCounts& counts) {
+std::string WeightlessText(const DataConfig& data, const LoadedData& loaded, const ClassCounts& counts) {
   const DataSet& train = *loaded.train;
   const gpu::Span<const float> class_weights = train.class_weights();
   if (!train.rows() || (!train.weighted() && class_weights.size == 0)) return "";
@@ -119,7 +124,7 @@ std::string HugeFeatureText(const LoadedData& loaded) {
   if (const gpu::MatrixView<const float> rows = train.floats(); rows.data != nullptr && !train.sparse()) {
     for (int64_t i = 0; i < rows.size(); ++i) look(i % rows.cols, rows.data[i]);
   } else if (train.bytes().data == nullptr) {
-    VisitRows(train, 0, std::min(kMaxRows, *train.rows()), true, [&](const RowChunk& chunk) {
+    const auto visit = [&](const RowChunk& chunk) {
       if (chunk.sparse != nullptr) {
         for (size_t i = 0; i < chunk.sparse->values.size(); ++i) {
           look(static_cast<int64_t>(chunk.sparse->ids[i]), chunk.sparse->values[i]);
@@ -127,7 +132,11 @@ std::string HugeFeatureText(const LoadedData& loaded) {
       } else {
         for (int64_t i = 0; i < chunk.count * train.inputs(); ++i) look(i % train.inputs(), chunk.inputs[i]);
       }
-    });
+    };
+    try {
+      VisitRows(train, 0, std::min(kMaxRows, *train.rows()), true, visit);
+    } catch (const UserError&) {  // a row that cannot be read is told by who needs it, such as a step
+    }
   }
   if (feature < 0) return "";
   const std::string title =

@@ -15,8 +15,8 @@
 #include "trainer/input/csv_reader.h"
 #include "trainer/input/iso_date.h"
 #include "trainer/input/sources.h"
-#include "trainer/rows/csv_columns.h"
 #include "trainer/rows/criteo_line.h"
+#include "trainer/rows/csv_columns.h"
 #include "trainer/rows/sparse_file.h"
 
 namespace dtrain {
@@ -309,7 +309,8 @@ class TableReader {
     if (const DataFormat format = SparseFormatOf(rows); format != DataFormat::kNone) {
       const bool pipe = IsPipe(files_[0]);
       throw UserError(
-          "{}: its lines look like those of {} and not like a table. {}dtrain init {} writes a config for them.",
+          "{}: its lines look like those of {} and not like a table. {}dtrain init {} writes a config for "
+          "them.",
           table_.path,
           format == DataFormat::kLibsvm ? "libsvm"
           : format == DataFormat::kVw   ? "Vowpal Wabbit"

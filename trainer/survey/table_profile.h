@@ -17,7 +17,7 @@
 namespace dtrain {
 
 struct TableProfile {
-  std::string path;    // as it was given: of a file, or a pattern
+  std::string path;  // as it was given: of a file, or a pattern
   char delimiter = ',';
   bool finds_delimiter = true;  // data.delimiter: auto finds it
   Quotes quoting = Quotes::kDouble;
@@ -55,9 +55,10 @@ struct SparseProfile {
 // be read.
 SparseProfile ProfileSparseRows(const std::string& path);
 
-// Reads all of a table: a file, plain or packed, those that fit a pattern, or what a pipe has (SourceFiles()).
-// `label`: a name that the user has given for the label's column; empty: none. Throws UserError for a file
-// that cannot be read and for one that is no text table; what is wrong with its rows is in the profile.
+// Reads all of a table: a file, plain or packed, those that fit a pattern, or what a pipe has
+// (SourceFiles()). `label`: a name that the user has given for the label's column; empty: none. Throws
+// UserError for a file that cannot be read and for one that is no text table; what is wrong with its rows is
+// in the profile.
 TableProfile ProfileTable(const std::string& path, const std::string& label = "");
 
 // Returns the names that more than one column has.

@@ -3,6 +3,9 @@
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 
+#include <functional>
+#include <string>
+
 #include "trainer/input/data_test_util.h"
 
 namespace dtrain {
@@ -86,6 +89,23 @@ TEST_CASE("table: a text among numbers or dates that stands for a missing value 
   CHECK(two.type == ColumnType::kWhole);
   CHECK(two.missing == 27);
   CHECK(two.markers.size() == 2);
+}
+
+TEST_CASE("table: the first text may come behind any number of numbers, and dates behind any of markers") {
+  const auto column = [](const std::function<std::string(int)>& value) {
+    return ProfileOf(Table("a,b", 601, [&](int i) { return value(i) + ",x"; })).columns[0];
+  };
+  for (const char* last : {"old", "2024-01-31"}) {
+    CAPTURE(last);
+    const ColumnProfile late = column([&](int i) { return i == 600 ? last : std::to_string(i % 50); });
+    CHECK(late.type == ColumnType::kWhole);
+    CheckFaults(late.not_a_number, 1, 602, 1);
+  }
+  const ColumnProfile dates =
+      column([](int i) { return i < 150 ? "-" : fmt::format("{:02}/{:02}/2024", 1 + i % 12, 1 + i % 28); });
+  CHECK(dates.type == ColumnType::kDate);
+  CHECK(dates.missing == 150);
+  CHECK(dates.date_form == "MM/DD/YYYY");
 }
 
 TEST_CASE("table: a text that is a value of its own among few numbers is no marker") {

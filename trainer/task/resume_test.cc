@@ -467,6 +467,7 @@ TEST_CASE("resume, start_from: rows are read with the checkpoint's categories, f
         config.model.inputs.reset();
         config.data.categories = {"plan"};
         config.data.missing = MissingValues::kIndicator;
+        if (split == Split::kFeed) config.eval.by = EvalBy::kChief;  // as a config file must have it
         return config;
       };
       job.Write("test.csv", Plans(60, SameName));

@@ -220,7 +220,8 @@ DataShape ResolveShape(Config* config, Scan scan) {
   DataShape shape = PeekShape(*config, scan, saved ? &saved->form : nullptr);
   if (saved) {  // the last classes, and features of lines, may be missing in the rows of now
     const bool is_lines = HasSparseRows(config->data) && config->data.train.format != DataFormat::kCsv;
-    if (is_lines && !config->model.inputs) shape.inputs = std::max(shape.inputs, saved->inputs.value_or(0));
+    const bool finds_width = !config->model.inputs && shape.inputs != kKeyInputs;
+    if (is_lines && finds_width) shape.inputs = std::max(shape.inputs, saved->inputs.value_or(0));
     if (shape.classes && HasOutputPerClass(config->model) && !config->model.outputs)
       shape.classes = std::max(*shape.classes, saved->outputs.value_or(0));
   }

@@ -65,13 +65,13 @@ class KeyedSource : public BatchSource {
   Owned current_;           // never null
   std::deque<Owned> next_;  // those behind it, in order
 
-  std::mutex mutex_;               // guards what follows
-  std::deque<Owned> free_;         // their memory is kept; the oldest first
-  std::deque<Owned> ready_;        // what the thread has read behind next_
-  std::exception_ptr fault_;       // of what comes behind ready_
-  bool ended_ = false;             // the source has no more
-  bool wants_ = false;             // the thread reads ahead
-  bool reads_ = false;             // it is reading: source_ and sorter_ are its own
+  std::mutex mutex_;          // guards what follows
+  std::deque<Owned> free_;    // their memory is kept; the oldest first
+  std::deque<Owned> ready_;   // what the thread has read behind next_
+  std::exception_ptr fault_;  // of what comes behind ready_
+  bool ended_ = false;        // the source has no more
+  bool wants_ = false;        // the thread reads ahead
+  bool reads_ = false;        // it is reading: source_ and sorter_ are its own
   bool stops_ = false;
   std::condition_variable filled_;  // one more is ready, or the thread has nothing to do
   std::condition_variable wanted_;
