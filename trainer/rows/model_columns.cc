@@ -31,7 +31,7 @@ class ColumnFinder {
     layout_.how = spec_.form.columns;
     layout_.refuses_unseen = spec_.data.unseen == UnseenCategory::kError;
     layout_.drops_gaps = spec_.data.missing == MissingValues::kDrop;
-    const bool header = spec_.header ? *spec_.header || HasNames(reader_, names_)
+    const bool header = spec_.header ? *spec_.header || HasNames(reader_, names_) || CanBeNoRow()
                                      : IsHeaderOf(reader_, spec_.form, spec_.label);
     if (header) FitHeader(&reader_);
     columns_.count = static_cast<int64_t>(reader_.fields().size());
@@ -49,6 +49,21 @@ class ColumnFinder {
   }
 
  private:
+  // Whether the first record cannot be a row of a model without names: all its fields are texts, and the
+  // model has numbers, as they are written in plain files.
+  bool CanBeNoRow() const {
+    const DataConfig& data = spec_.data;
+    const std::vector<InputColumn>& columns = spec_.form.columns;
+    const bool is_plain = data.number_format.empty() && data.missing_values.empty();
+    if (!names_.empty() || !is_plain || HasHashedColumns(spec_.form)) return false;
+    const auto is_number = [](const InputColumn& c) { return !c.is_category && !c.is_date; };
+    const auto is_text = [&](const CsvField& field) {
+      return !IsMissing(field.text) && !ExactNumber(field.text, reader_.decimal());
+    };
+    return (columns.empty() || std::any_of(columns.begin(), columns.end(), is_number)) &&
+           std::all_of(reader_.fields().begin(), reader_.fields().end(), is_text);
+  }
+
   // Whether a label says a class of the model, perhaps in another spelling.
   bool IsClass(std::string_view text) const {
     return FindClass(spec_.form.classes, RenamedLabel(rules_, text)).has_value();

@@ -144,6 +144,10 @@ TEST_CASE("rows: columns that are not used and another order are noted, by name 
   CHECK(Begins(notes("age,plan\n1,pro\n", WithColumns()), "the columns are in another order than in the"));
   CHECK(Begins(notes("a,b\n1,2\n", Unnamed(2)), "the names in the first line are not used: "));
   CHECK(notes("1,2\n", Unnamed(2)) == "");
+  RowSpec without_header = Unnamed(2);
+  without_header.header = false;
+  CHECK(Begins(notes("a,b\n1,2\n", without_header), "the names in the first line are not used: "));
+  CHECK(notes("1,2\n", without_header) == "");
 }
 
 TEST_CASE("skipped rows: what came behind others is the rest of both") {
