@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <mutex>
 #include <optional>
 #include <sstream>
@@ -224,19 +225,32 @@ class TableTrial {
   const std::string directory_;
 };
 
-// The seeds of a round: of the tests, or FIRST to LAST of DTRAIN_DRAWN_TABLES="FIRST LAST".
+// The seeds of the tests. scripts/drawn_tables.sh tries all from FIRST to LAST; a seed that was at fault and
+// is mended comes in here.
+constexpr uint64_t kSeeds[] = {2,   4,   5,   8,   11,  17,  28,  30,  34,  36,  37,  39,  49,  50,  57,  58,
+                               61,  62,  63,  64,  70,  71,  80,  85,  89,  90,  98,  102, 109, 112, 113, 117,
+                               122, 125, 128, 129, 136, 138, 139, 142, 153, 156, 158, 159, 161, 163, 165, 169,
+                               181, 183, 184, 190, 192, 194, 199, 202, 218, 219, 221, 222, 227, 228, 231, 235,
+                               240, 242, 246, 249, 252, 256, 267, 268, 270, 271, 275, 285, 287, 288, 290, 292,
+                               294, 301, 302, 304, 306, 311, 312, 320, 324, 327, 329, 331, 340, 342, 343, 347,
+                               349, 351, 368, 369, 371, 372, 379, 383, 386, 390, 392, 393, 394, 395};
+
+// The seeds of a round: those of the tests, or FIRST to LAST of DTRAIN_DRAWN_TABLES="FIRST LAST".
 struct Round {
-  uint64_t first = 1, last = 150;
+  std::vector<uint64_t> seeds{std::begin(kSeeds), std::end(kSeeds)};
   bool by_hand = false;
   std::string keep;  // a directory for the tables at fault; empty: they go
 
   Round() {
-    const char* const seeds = std::getenv("DTRAIN_DRAWN_TABLES");
+    const char* const range = std::getenv("DTRAIN_DRAWN_TABLES");
     const char* const directory = std::getenv("DTRAIN_DRAWN_KEEP");
     if (directory != nullptr) keep = directory;
-    if (seeds == nullptr) return;
+    if (range == nullptr) return;
     by_hand = true;
-    std::istringstream(seeds) >> first >> last;
+    uint64_t first = 1, last = 0;
+    std::istringstream(range) >> first >> last;
+    seeds.clear();
+    for (uint64_t seed = first; seed <= last; ++seed) seeds.push_back(seed);
   }
 };
 
@@ -257,12 +271,13 @@ TEST_CASE(
     "drawn tables: init refuses with a reason, or what it writes runs, loses no row and reads what is "
     "meant") {
   const Round round;
-  std::atomic<uint64_t> next{round.first};
+  std::atomic<size_t> next{0};
   std::mutex mutex;
   uint64_t refused = 0;
   Texts faults;
   const auto work = [&] {
-    for (uint64_t seed; (seed = next++) <= round.last;) {
+    for (size_t i; (i = next++) < round.seeds.size();) {
+      const uint64_t seed = round.seeds[i];
       Texts traits;
       const Verdict verdict = TrySeed(seed, round, &traits);
       const std::lock_guard<std::mutex> hold(mutex);
@@ -277,8 +292,7 @@ TEST_CASE(
   for (int i = 0; i < 2; ++i) threads.emplace_back(work);
   for (std::thread& thread : threads) thread.join();
   for (const std::string& fault : faults) fmt::print("{}\n", fault);
-  fmt::print("drawn tables: seeds {} to {}: {} at fault, {} refused\n", round.first, round.last,
-             faults.size(), refused);
+  fmt::print("drawn tables: {} of {} are at fault, {} refused\n", faults.size(), round.seeds.size(), refused);
   CHECK(faults.empty());
 }
 
