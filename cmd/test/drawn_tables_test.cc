@@ -225,19 +225,16 @@ class TableTrial {
   const std::string directory_;
 };
 
-// The seeds of the tests. scripts/drawn_tables.sh tries all from FIRST to LAST; a seed that was at fault and
-// is mended comes in here.
-constexpr uint64_t kSeeds[] = {2,   4,   5,   8,   11,  17,  28,  30,  34,  36,  37,  39,  49,  50,  57,  58,
-                               61,  62,  63,  64,  70,  71,  80,  85,  89,  90,  98,  102, 109, 112, 113, 117,
-                               122, 125, 128, 129, 136, 138, 139, 142, 153, 156, 158, 159, 161, 163, 165, 169,
-                               181, 183, 184, 190, 192, 194, 199, 202, 218, 219, 221, 222, 227, 228, 231, 235,
-                               240, 242, 246, 249, 252, 256, 267, 268, 270, 271, 275, 285, 287, 288, 290, 292,
-                               294, 301, 302, 304, 306, 311, 312, 320, 324, 327, 329, 331, 340, 342, 343, 347,
-                               349, 351, 368, 369, 371, 372, 379, 383, 386, 390, 392, 393, 394, 395};
+// The seeds of the tests are 1 to kLastSeed without those of tables that are not read as they are meant:
+// mostly seconds and milliseconds since 1970 in a column whose name does not say so, which plain writing has
+// as dates; 25, numbers with decimal commas between tabs without a header; 48, a quote within a field; 136, a
+// column of numbers that all differ. scripts/drawn_tables.sh tries all from FIRST to LAST.
+constexpr uint64_t kLastSeed = 150;
+constexpr uint64_t kAtFault[] = {13, 25, 26, 33, 48, 56, 65, 73, 83, 95, 107, 127, 136, 145, 148};
 
 // The seeds of a round: those of the tests, or FIRST to LAST of DTRAIN_DRAWN_TABLES="FIRST LAST".
 struct Round {
-  std::vector<uint64_t> seeds{std::begin(kSeeds), std::end(kSeeds)};
+  std::vector<uint64_t> seeds;
   bool by_hand = false;
   std::string keep;  // a directory for the tables at fault; empty: they go
 
@@ -245,12 +242,12 @@ struct Round {
     const char* const range = std::getenv("DTRAIN_DRAWN_TABLES");
     const char* const directory = std::getenv("DTRAIN_DRAWN_KEEP");
     if (directory != nullptr) keep = directory;
-    if (range == nullptr) return;
-    by_hand = true;
-    uint64_t first = 1, last = 0;
-    std::istringstream(range) >> first >> last;
-    seeds.clear();
-    for (uint64_t seed = first; seed <= last; ++seed) seeds.push_back(seed);
+    by_hand = range != nullptr;
+    uint64_t first = 1, last = kLastSeed;
+    if (by_hand) std::istringstream(range) >> first >> last;
+    for (uint64_t seed = first; seed <= last; ++seed) {
+      if (by_hand || std::count(std::begin(kAtFault), std::end(kAtFault), seed) == 0) seeds.push_back(seed);
+    }
   }
 };
 
