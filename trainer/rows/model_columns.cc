@@ -31,8 +31,9 @@ class ColumnFinder {
     layout_.how = spec_.form.columns;
     layout_.refuses_unseen = spec_.data.unseen == UnseenCategory::kError;
     layout_.drops_gaps = spec_.data.missing == MissingValues::kDrop;
-    const bool header = spec_.header ? *spec_.header || HasNames(reader_, names_) || CanBeNoRow()
-                                     : IsHeaderOf(reader_, spec_.form, spec_.label);
+    const bool has_names = spec_.header ? *spec_.header || HasNames(reader_, names_)
+                                        : IsHeaderOf(reader_, spec_.form, spec_.label);
+    const bool header = has_names || CanBeNoRow();
     if (header) FitHeader(&reader_);
     columns_.count = static_cast<int64_t>(reader_.fields().size());
     if (header) columns_.names = HeaderNames(reader_);
