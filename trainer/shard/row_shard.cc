@@ -176,21 +176,21 @@ void RowShard::ReportSome() {
   rows.clear();
   rest.begin = PackChanged(rest, &rows);
   AddTableRows(rows, &report.parts.back().sum);
-  for (size_t at = 0; at < rows.size() && report.non_finite.empty(); at += packed_bytes()) {
-    report.non_finite = NonFiniteIn(rows.data() + at);
-  }
+  if (report.non_finite.empty()) report.non_finite = NonFiniteIn(rows);
 }
 
-// Returns which weight of a packed row is not finite; empty: all are.
-std::string RowShard::NonFiniteIn(const std::byte* packed) const {
-  const std::byte* const weights = packed + sizeof(uint64_t);
-  for (size_t at = 0; at < row_bytes(); at += sizeof(float)) {
-    float weight = 0;
-    std::memcpy(&weight, weights + at, sizeof weight);
-    if (std::isfinite(weight)) continue;
-    uint64_t row = 0;
-    std::memcpy(&row, packed, sizeof row);
-    return FirstNonFinite(table_, {&row, 1}, weights, factors_name_).value_or("");
+// Returns which weight of packed rows is not finite; empty: all are.
+std::string RowShard::NonFiniteIn(const std::vector<std::byte>& rows) const {
+  for (size_t at = 0; at < rows.size(); at += packed_bytes()) {
+    const std::byte* const weights = rows.data() + at + sizeof(uint64_t);
+    for (size_t of_row = 0; of_row < row_bytes(); of_row += sizeof(float)) {
+      float weight = 0;
+      std::memcpy(&weight, weights + of_row, sizeof weight);
+      if (std::isfinite(weight)) continue;
+      uint64_t row = 0;
+      std::memcpy(&row, rows.data() + at, sizeof row);
+      return FirstNonFinite(table_, {&row, 1}, weights, factors_name_).value_or("");
+    }
   }
   return "";
 }

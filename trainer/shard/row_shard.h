@@ -84,7 +84,8 @@ class RowShard : public ParameterShard {
   // Writes one, and returns where the next goes.
   std::byte* Pack(uint64_t row, const float* weights, std::byte* to) const {
     std::memcpy(to, &row, sizeof row);
-    std::memcpy(to + sizeof row, weights, row_bytes());
+    row_bytes() == sizeof(float) ? std::memcpy(to + sizeof row, weights, sizeof(float))
+                                 : std::memcpy(to + sizeof row, weights, row_bytes());
     return to + packed_bytes();
   }
   size_t packed_bytes() const { return sizeof(uint64_t) + row_bytes(); }
@@ -107,7 +108,7 @@ class RowShard : public ParameterShard {
   };
 
   void ReportSome();
-  std::string NonFiniteIn(const std::byte* packed) const;
+  std::string NonFiniteIn(const std::vector<std::byte>& rows) const;
   Block& At(int64_t block) { return blocks_[static_cast<size_t>(block)]; }
   const Block& At(int64_t block) const { return blocks_[static_cast<size_t>(block)]; }
   size_t row_bytes() const { return static_cast<size_t>(table_.width()) * sizeof(float); }

@@ -78,17 +78,19 @@ uint64_t TableShard::PackChanged(RowRange range, std::vector<std::byte>* rows) c
   int64_t looked = 0;
   for (uint64_t group = rows_.NextGroup(rows_.GroupOf(range.begin)); group < rows_.group_count();
        group = rows_.NextGroup(group + 1)) {
-    const float* values = rows_.Group(group);
-    uint64_t row = begin + group * static_cast<uint64_t>(rows_.group_rows());
-    if (row >= range.end) break;
-    if (looked >= kRowsAtOnce) return row;
+    const float* const values = rows_.Group(group);
+    const uint64_t first = begin + group * static_cast<uint64_t>(rows_.group_rows());
+    if (first >= range.end) break;
+    if (looked >= kRowsAtOnce) return first;
     looked += rows_.group_rows();
     const size_t packed = rows->size();
     rows->resize(packed + static_cast<size_t>(rows_.group_rows()) * packed_bytes());
     std::byte* end = rows->data() + packed;
-    for (int64_t i = 0; i < rows_.group_rows(); ++i, ++row, values += rows_.values()) {
-      if (row < range.begin || row >= range.end) continue;
-      if (rows_.IsChanged(row, values, layout().width(), initial.data())) end = Pack(row, values, end);
+    uint64_t changed = rows_.ChangedIn(group, values, layout().width(), initial.data());
+    for (; changed != 0; changed &= changed - 1) {
+      const auto i = static_cast<uint64_t>(__builtin_ctzll(changed));
+      if (first + i < range.begin || first + i >= range.end) continue;
+      end = Pack(first + i, values + i * initial.size(), end);
     }
     rows->resize(static_cast<size_t>(end - rows->data()));
   }

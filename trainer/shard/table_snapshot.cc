@@ -93,18 +93,19 @@ std::optional<size_t> TableSnapshot::Write(int64_t piece, std::byte* bytes) cons
       writer_.Finish(range, bytes);
       return std::nullopt;
     }
-    uint64_t row = begin;
+    uint64_t group = rows_.GroupOf(begin), row = begin;
     const float* values = copied_.data();
-    for (const bool is_written : is_written_) {
-      if (!is_written) {  // most groups of a large table
-        row += group_rows;
-        values += group_rows * initial_.size();
-        continue;
+    for (const bool is_written : is_written_) {  // most groups of a large table are not
+      if (is_written && !changed_.empty()) writer_.Cover(row);
+      uint64_t changed =
+          is_written ? rows_.ChangedIn(group, values, rows_.values(), initial_.data()) : uint64_t{0};
+      for (; changed != 0; changed &= changed - 1) {
+        const auto i = static_cast<uint64_t>(__builtin_ctzll(changed));
+        writer_.Add(row + i, values + i * initial_.size());
       }
-      if (!changed_.empty()) writer_.Cover(row);
-      for (uint64_t i = 0; i < group_rows && row < slice.end; ++i, ++row, values += initial_.size()) {
-        if (rows_.IsChanged(row, values, rows_.values(), initial_.data())) writer_.Add(row, values);
-      }
+      ++group;
+      row += group_rows;
+      values += group_rows * initial_.size();
     }
   }
   return writer_.Finish(range, bytes);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/check.h"
 
@@ -32,16 +33,30 @@ Number Get(const std::byte* at) {
 bool HasBit(const std::byte* bits, uint64_t i) {
   return (bits[i / 8] >> i % 8 & std::byte{1}) != std::byte{0};
 }
-// Writes a bit for each of the `values`, which lie in `range`, at (value - range.begin) / `unit`. Returns
+// Writes a bit for each of `count` values, which lie in `range`, at (value - range.begin) / `unit`. Returns
 // where they end.
-std::byte* PutBits(const std::vector<uint64_t>& values, RowRange range, uint64_t unit, std::byte* at) {
+std::byte* PutBits(const uint64_t* values, size_t count, RowRange range, uint64_t unit, std::byte* at) {
   const size_t bytes = BytesOfBits(UnitsOf(range, unit));
   std::memset(at, 0, bytes);
-  for (const uint64_t value : values) {
-    const uint64_t bit = (value - range.begin) / unit;
+  for (size_t i = 0; i < count; ++i) {
+    const uint64_t number = values[i] - range.begin, bit = unit == 1 ? number : number / unit;
     at[bit / 8] |= std::byte{1} << bit % 8;
   }
   return at + bytes;
+}
+
+// Copies the `width` values at `from` of each of `count` rows of `values`, one after the other. Returns where
+// they end.
+std::byte* PutValues(const float* from, size_t count, size_t values, size_t width, std::byte* at) {
+  const size_t bytes = width * sizeof(float);
+  if (width == values) {
+    std::memcpy(at, from, count * bytes);
+  } else if (width == 1) {
+    for (size_t row = 0; row < count; ++row) Put(at + row * bytes, from[row * values]);
+  } else {
+    for (size_t row = 0; row < count; ++row) std::memcpy(at + row * bytes, from + row * values, bytes);
+  }
+  return at + count * bytes;
 }
 
 }  // namespace
@@ -58,13 +73,14 @@ RowRange RowPieces::At(int64_t piece) const {
   return {begin, std::min(begin + rows_, part_.end)};
 }
 
-void RowPieceWriter::Add(uint64_t row, const float* values) {
-  rows_.push_back(row);
-  row_values_.insert(row_values_.end(), values, values + values_);
+void RowPieceWriter::Grow() {
+  constexpr size_t kFirst = 1024;
+  rows_.resize(std::max(kFirst, 2 * rows_.size()));
+  row_values_.resize(rows_.size() * static_cast<size_t>(values_));
 }
 
 size_t RowPieceWriter::Finish(RowRange range, std::byte* bytes) {
-  const size_t count = rows_.size();
+  const size_t count = std::exchange(count_, 0);
   if (count == 0 && groups_.empty()) return 0;
   const Form form = count * sizeof(uint32_t) <= BytesOfBits(range.size()) ? Form::kNumbers : Form::kBits;
   Put(bytes, static_cast<uint32_t>(count));
@@ -72,25 +88,20 @@ size_t RowPieceWriter::Finish(RowRange range, std::byte* bytes) {
   std::byte* at = bytes + kHeadBytes;
   if (group_rows_ != 0) {
     Put(at, static_cast<uint32_t>(group_rows_));
-    at = PutBits(groups_, range, group_rows_, at + sizeof(uint32_t));
+    at = PutBits(groups_.data(), groups_.size(), range, group_rows_, at + sizeof(uint32_t));
   }
   if (form == Form::kNumbers) {
-    for (const uint64_t row : rows_) {
-      Put(at, static_cast<uint32_t>(row - range.begin));
-      at += sizeof(uint32_t);
+    for (size_t i = 0; i < count; ++i, at += sizeof(uint32_t)) {
+      Put(at, static_cast<uint32_t>(rows_[i] - range.begin));
     }
   } else {
-    at = PutBits(rows_, range, 1, at);
+    at = PutBits(rows_.data(), count, range, 1, at);
   }
-  const size_t part_bytes = static_cast<size_t>(width_) * sizeof(float);
-  for (int64_t slot = 0; slot < values_ / width_; ++slot) {
-    for (size_t row = 0; row < count; ++row, at += part_bytes) {
-      std::memcpy(at, row_values_.data() + row * static_cast<size_t>(values_) + slot * width_, part_bytes);
-    }
+  for (int64_t begin = 0; begin < values_; begin += width_) {
+    at = PutValues(row_values_.data() + begin, count, static_cast<size_t>(values_),
+                   static_cast<size_t>(width_), at);
   }
   groups_.clear();
-  rows_.clear();
-  row_values_.clear();
   DT_CHECK(static_cast<size_t>(at - bytes) <= kMaxRowPieceBytes, at - bytes);
   return static_cast<size_t>(at - bytes);
 }

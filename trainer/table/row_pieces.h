@@ -16,6 +16,7 @@
 // covers its rows count, and those of the base do not; of all others those of the base count.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -58,16 +59,24 @@ class RowPieceWriter {
   // A delta covers the group that begins with this row; call it in ascending order.
   void Cover(uint64_t first_row) { groups_.push_back(first_row); }
   // Adds a row; call it in ascending order. `values`: [1 + slots, width].
-  void Add(uint64_t row, const float* values);
+  void Add(uint64_t row, const float* values) {
+    if (count_ == rows_.size()) Grow();
+    rows_[count_] = row;
+    float* const to = row_values_.data() + count_++ * static_cast<size_t>(values_);
+    values_ == 1 ? void(*to = *values) : void(std::copy_n(values, values_, to));
+  }
   // Writes the piece of these rows, which all lie in `range`, and begins a new one. `bytes` has room for
   // kMaxRowPieceBytes. Returns how many it wrote.
   size_t Finish(RowRange range, std::byte* bytes);
 
  private:
+  void Grow();
+
   const int64_t width_;
   const int64_t values_;
   const uint64_t group_rows_;
   std::vector<uint64_t> groups_;
+  size_t count_ = 0;  // rows so far; behind them is room
   std::vector<uint64_t> rows_;
   std::vector<float> row_values_;  // [rows, values]
 };

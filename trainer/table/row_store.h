@@ -142,14 +142,9 @@ class RowStore {
   // The same, valid until the next call or Touch(). Those that were drawn lately are kept, because a row is
   // read before it is first written.
   const float* InitialRow(uint64_t row);
-  // Whether the first `count` of a row's values differ from its initial ones. `scratch` has room for
-  // values().
-  bool IsChanged(uint64_t row, const float* values, int64_t count, float* scratch) const {
-    if (constant_.empty()) initial_(row, scratch);
-    const float* const initial = constant_.empty() ? scratch : constant_.data();
-    if (count == 1) return std::memcmp(values, initial, sizeof(float)) != 0;  // one comparison, no call
-    return std::memcmp(values, initial, static_cast<size_t>(count) * sizeof(float)) != 0;
-  }
+  // Returns a bit for each row of a group, the lowest for its first: the first `count` of its values differ
+  // from its initial ones. `values`: of the group, [group_rows(), values()]. `scratch` has room for values().
+  uint64_t ChangedIn(uint64_t group, const float* values, int64_t count, float* scratch) const;
 
  private:
   bool IsWritten(uint64_t group) const { return (written_[group / 64] >> group % 64 & 1) != 0; }

@@ -104,16 +104,38 @@ TEST_CASE(
   RowStore same({0, 100}, 2, {}, {0, 0.5f});
   float scratch[2];
   for (RowStore* rows : {&drawn, &same}) {
+    const uint64_t group = rows->GroupOf(7),
+                   bit = uint64_t{1} << (7 - group * static_cast<uint64_t>(rows->group_rows()));
     float* const row = rows->Touch(7);
-    CHECK_FALSE(rows->IsChanged(7, row, 2, scratch));
+    const auto changed = [&](int64_t count) {
+      return rows->ChangedIn(group, rows->Group(group), count, scratch);
+    };
+    CHECK(changed(2) == 0);
     row[1] = 9;
-    CHECK_FALSE(rows->IsChanged(7, row, 1, scratch));
-    CHECK(rows->IsChanged(7, row, 2, scratch));
+    CHECK(changed(1) == 0);
+    CHECK(changed(2) == bit);
     row[0] = -0.5f;
-    CHECK(rows->IsChanged(7, row, 1, scratch));
+    CHECK(changed(1) == bit);
   }
   same.InitialRow(3, scratch);
   CHECK(scratch[1] == 0.5f);
+}
+
+TEST_CASE("row store: of the last group those rows have changed that the range has") {
+  for (const bool is_drawn : {false, true}) {
+    const RowStore::Initial initial = [](uint64_t, float* values) { values[0] = 2; };
+    RowStore rows({1, 71}, 1, initial, is_drawn ? std::vector<float>{} : std::vector<float>{2});
+    for (const uint64_t row : {1, 2, 70}) *rows.Touch(row) = row == 2 ? -2.0f : 0.0f;
+    float scratch = 0;
+    std::vector<uint64_t> changed;
+    for (uint64_t group = rows.NextGroup(0); group < rows.group_count(); group = rows.NextGroup(group + 1)) {
+      const uint64_t bits = rows.ChangedIn(group, rows.Group(group), 1, &scratch);
+      for (uint64_t i = 0; i < 64; ++i) {
+        if ((bits >> i & 1) != 0) changed.push_back(1 + group * static_cast<uint64_t>(rows.group_rows()) + i);
+      }
+    }
+    CHECK(changed == std::vector<uint64_t>{1, 2, 70});
+  }
 }
 
 TEST_CASE("row store: a row that is read and then written is drawn once") {
