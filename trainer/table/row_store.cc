@@ -40,12 +40,6 @@ int GroupBits(const RowRange& rows, int64_t values, bool drawn) {
       rows.size(), (kMaxGroups - 1) << kMaxBits);
 }
 
-uint32_t BitsOf(float value) {
-  uint32_t bits = 0;
-  std::memcpy(&bits, &value, sizeof bits);
-  return bits;
-}
-
 bool IsLarge(const RowRange& rows, int bits, size_t group_bytes) {
   return GroupCount(rows, bits) > RowStore::kMaxWholeBytes / group_bytes;
 }
@@ -113,20 +107,18 @@ uint64_t RowStore::NextGroup(uint64_t group) const {
 }
 
 // Many rows of a large table are compared, and whether one has changed cannot be foretold: no branch for
-// each.
+// each, and no call for those of one or two values.
 uint64_t RowStore::ChangedIn(uint64_t group, const float* values, int64_t count, float* scratch) const {
   const uint64_t first = rows_.begin + (group << group_bits_);
   const auto rows = static_cast<int>(std::min<uint64_t>(uint64_t{1} << group_bits_, rows_.end - first));
-  uint64_t changed = 0;
-  if (count == 1 && !constant_.empty()) {
-    const uint32_t initial = BitsOf(constant_[0]);
-    for (int i = 0; i < rows; ++i, values += values_) changed |= uint64_t{BitsOf(*values) != initial} << i;
-    return changed;
-  }
   const float* const initial = constant_.empty() ? scratch : constant_.data();
+  uint64_t changed = 0;
   for (int i = 0; i < rows; ++i, values += values_) {
     if (constant_.empty()) initial_(first + static_cast<uint64_t>(i), scratch);
-    const bool differs = std::memcmp(values, initial, static_cast<size_t>(count) * sizeof(float)) != 0;
+    const bool differs = count == 1 ? std::memcmp(values, initial, sizeof(float)) != 0
+                         : count == 2
+                             ? std::memcmp(values, initial, 2 * sizeof(float)) != 0
+                             : std::memcmp(values, initial, static_cast<size_t>(count) * sizeof(float)) != 0;
     changed |= uint64_t{differs} << i;
   }
   return changed;
