@@ -190,7 +190,7 @@ TEST_CASE("architecture: runs, eval, predict, init and check read rows by the sa
   CHECK(CallersOf(sources, "FindNames", "trainer/rows/csv_columns") ==
         Paths{"trainer/rows/model_columns.cc"});
   CHECK(CallersOf(sources, "FindModelColumns", "trainer/rows/model_columns") ==
-        Paths{"trainer/rows/row_files.cc"});
+        Paths{"trainer/rows/row_files.cc", "trainer/rows/row_files.h"});
   // One parser of dates.
   CHECK(CallersOf(sources, "DaysOfDate", "trainer/input/iso_date") ==
         Paths{fields + ".cc", header + ".cc", "trainer/survey/column_profile.cc",

@@ -1,5 +1,8 @@
-#include "trainer/rows/all_rows.h"
-
+// ReadAllRows() (pass.h). A plain file is parsed by several threads: it is cut into parts where lines end,
+// each is parsed by a reader of its own, and they are joined in order. Rows, labels, what is left out and
+// errors are those of one thread, whatever the number: a part counts only if the part before has ended where
+// it begins, and not inside of quotes, and if nothing depends on what came before it. Any other is read again
+// by the pass itself. Packed files and pipes are read by the pass.
 #include <algorithm>
 #include <condition_variable>
 #include <memory>
@@ -14,6 +17,7 @@
 #include "base/error.h"
 #include "base/machine_memory.h"
 #include "trainer/input/input_bytes.h"
+#include "trainer/rows/pass.h"
 
 namespace dtrain {
 namespace {

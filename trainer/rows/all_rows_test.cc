@@ -1,6 +1,6 @@
 // What ReadAllRows() promises: any number of threads reads what one reads. Files are of several parts of
 // about a MiB, and the first rows of each show nothing of what comes later.
-#include "trainer/rows/all_rows.h"
+#include "trainer/rows/pass.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

@@ -1,11 +1,15 @@
-#include "trainer/rows/hashed_csv.h"
-
+// A table with columns that have too many texts for a feature each (data.hash): its rows are sparse. A
+// feature of such a column is the hash of the column's name and the text (hashed_feature.h) with value 1, and
+// a missing value is a text of its own. Of any other column it is the hash of the name, with the number as
+// value; with data.by_column it is one behind all hashes, scaled as data.numbers says. A column without a
+// name is named by its number, from 0.
 #include <fmt/core.h>
 
 #include <set>
 #include <utility>
 
 #include "trainer/rows/hashed_feature.h"
+#include "trainer/rows/row_files.h"
 
 namespace dtrain {
 namespace {

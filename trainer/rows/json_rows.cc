@@ -1,5 +1,4 @@
-#include "trainer/rows/json_rows.h"
-
+// OpenJsonFile() (row_files.h).
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -11,6 +10,7 @@
 #include "trainer/config/user_text.h"
 #include "trainer/input/csv_field.h"
 #include "trainer/input/field_reading.h"
+#include "trainer/rows/row_files.h"
 
 namespace dtrain {
 namespace {

@@ -1,5 +1,4 @@
-#include "trainer/rows/model_columns.h"
-
+// FindModelColumns() (row_files.h).
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include "trainer/batch/class_names.h"
 #include "trainer/config/user_text.h"
 #include "trainer/rows/csv_header.h"
+#include "trainer/rows/row_files.h"
 
 namespace dtrain {
 namespace {

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -84,5 +85,10 @@ class Pass {
   int64_t first_row_ = 0;     // of the file
   int64_t bytes_before_ = 0;  // of the files before
 };
+
+// Reads all rows that `pass` has left, to be kept in memory, with data.threads (all_rows.cc). `take` gets
+// them in order, about a MiB at a time; their labels are in `labels` before. Pass::Finish() is left to the
+// caller.
+void ReadAllRows(Pass* pass, RowLabels* labels, const std::function<void(const ParsedRows&)>& take);
 
 }  // namespace dtrain

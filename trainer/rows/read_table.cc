@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "trainer/rows/all_rows.h"
 #include "trainer/rows/pass.h"
 
 namespace dtrain {

@@ -7,11 +7,7 @@
 
 #include "base/error.h"
 #include "trainer/input/sources.h"
-#include "trainer/rows/csv_table.h"
-#include "trainer/rows/hashed_csv.h"
 #include "trainer/rows/idx.h"
-#include "trainer/rows/json_rows.h"
-#include "trainer/rows/model_columns.h"
 #include "trainer/rows/sparse_file.h"
 
 namespace dtrain {
@@ -19,11 +15,6 @@ namespace {
 
 constexpr const char* kKey = "data.train.path";
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-
-// The format of a run's files.
-RowFormat FormatOf(const DataConfig& data) {
-  return data.train.format == DataFormat::kCsv ? RowFormat::kCsv : RowFormat::kLines;
-}
 
 // Whether, behind `blanks` blanks, the name of a column begins and not a JSON row: both may begin with a
 // bracket.
@@ -39,33 +30,29 @@ bool BeginsWithColumn(InputBytes* file, size_t blanks, const RowSpec& spec) {
   return false;
 }
 
-// Returns the format of a file for a trained model. If the spec does not give it, the first byte decides: a
-// brace or bracket means JSON lines, unless it begins the name of a column; a zero means IDX; all else CSV.
-RowFormat FormatOf(InputBytes* file, const RowSpec& spec) {
-  const bool sparse = HasSparseRows(spec.data);
+// Returns the format of a file: of a run's as the config says. Of one for a trained model, if the spec does
+// not give it, the first byte behind a byte order mark, which is read, decides: a brace or bracket means JSON
+// lines, unless it begins the name of a column; a zero means IDX; all else CSV.
+RowFormat FormatOf(const DataConfig& data, const RowSpec* spec, InputBytes* file) {
+  const bool csv = data.train.format == DataFormat::kCsv, sparse = HasSparseRows(data);
+  if (spec != nullptr && file->ContinuesWith(kByteOrderMark)) {
+    std::array<char, kByteOrderMark.size()> mark{};
+    file->Read(mark.data(), mark.size());
+  }
   // In CSV, quotes stand around whole fields, so no CSV file begins this way.
-  if ((sparse || spec.format == RowFormat::kCsv) && file->ContinuesWith("{\"")) {
-    throw UserError("{}: is JSON lines ({}); {}", file->path(), spec.key,
+  if (spec != nullptr && (sparse || spec->format == RowFormat::kCsv) && file->ContinuesWith("{\"")) {
+    throw UserError("{}: is JSON lines ({}); {}", file->path(), spec->key,
                     sparse ? "sparse models have none. Give rows in the form of data.train."
                            : "rows with labels are read of CSV and IDX files only. Save it as CSV, or use "
                              "dtrain predict.");
   }
-  if (sparse) return FormatOf(spec.data);
-  if (spec.format) return *spec.format;
+  if (spec == nullptr || sparse) return csv ? RowFormat::kCsv : RowFormat::kLines;
+  if (spec->format) return *spec->format;
   if (file->ContinuesWith(std::string_view("\0", 1))) return RowFormat::kIdx;
   const size_t blanks = file->CountBlanks(" \t\r\n");
   const bool bracket = file->ContinuesWith("{", blanks) || file->ContinuesWith("[", blanks);
-  const bool json = bracket && !BeginsWithColumn(file, blanks, spec);
+  const bool json = bracket && !BeginsWithColumn(file, blanks, *spec);
   return json ? RowFormat::kJsonLines : RowFormat::kCsv;
-}
-
-RowFormat FormatOf(const DataConfig& data, const RowSpec* spec, InputBytes* file) {
-  if (spec == nullptr) return FormatOf(data);
-  if (file->ContinuesWith(kByteOrderMark)) {
-    std::array<char, kByteOrderMark.size()> mark{};
-    file->Read(mark.data(), mark.size());
-  }
-  return FormatOf(file, *spec);
 }
 
 // The columns of a run's table. *is_row: the reader is at a row, and not at a header or at the end.

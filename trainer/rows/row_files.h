@@ -9,7 +9,7 @@
 
 #include "trainer/batch/input_form.h"
 #include "trainer/config/config.h"
-#include "trainer/rows/csv_columns.h"
+#include "trainer/rows/csv_table.h"
 #include "trainer/rows/row_file.h"
 
 namespace dtrain {
@@ -18,6 +18,27 @@ namespace dtrain {
 // format these are. `data` and what the context points to must outlive it.
 std::unique_ptr<RowFile> OpenRowFile(const DataConfig& data, const RowContext& context,
                                      std::unique_ptr<InputBytes> file, SkippedRows* skipped);
+
+// OpenRowFile() for one format each: json_rows.cc, hashed_csv.cc.
+
+// Opens JSON lines, one row per line: {"features": [1, 2]}, {"width": 1, "height": 2} or [1, 2]. "id" is
+// passed on; members that the model does not know and empty lines are ignored. Labels are not supported.
+std::unique_ptr<RowFile> OpenJsonFile(const RowSpec& spec, std::unique_ptr<InputBytes> file,
+                                      SkippedRows* skipped);
+
+// Opens a table with columns whose texts are hashed (data.hash). `columns` are those of this file and `train`
+// those of data.train, by which data.hash counts; their inputs belong together. The others: as for LayoutOf()
+// and CsvFile.
+std::unique_ptr<RowFile> OpenHashedCsv(const DataConfig& data, const std::string& section, bool header,
+                                       std::unique_ptr<CsvReader> reader, const CsvColumns& columns,
+                                       const CsvColumns& train, SkippedRows* skipped);
+
+// Finds a trained model's columns in a table that it is asked about (model_columns.cc). Reads the first
+// record, which stays the reader's current one. With a header, columns are found by the model's names and
+// others are ignored. Without one, or for a model without names, the columns are the model's features in
+// order. The label's column may stand among them: at its place in the training data, or, for a model of
+// images, under the name "label". A file without a record has no columns.
+CsvLayout FindModelColumns(const RowSpec& spec, CsvReader* reader);
 
 // RowFiles: the files of data.train as one sequence of rows. Thread: any.
 class RowFiles {

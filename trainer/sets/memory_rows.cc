@@ -6,7 +6,6 @@
 
 #include "base/check.h"
 #include "gpu/ops.h"
-#include "trainer/rows/all_rows.h"
 #include "trainer/rows/pass.h"
 #include "trainer/sets/cache_file.h"
 
