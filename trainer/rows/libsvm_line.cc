@@ -1,14 +1,22 @@
-#include "trainer/rows/libsvm_line.h"
-
+// The parser of libsvm's text: LABEL INDEX:VALUE INDEX:VALUE ..., with blanks or tabs between them. "#"
+// begins a comment, which ends with the line; one that says that indexes begin elsewhere than data.index_base
+// is a fault. Indexes need no order, and one that comes twice counts twice. With data.weight the label may be
+// LABEL:WEIGHT, in each row for itself. A group of rows, qid:NUMBER behind the label, is left out: no model
+// here ranks.
+//
+// Where labels are not needed a row may begin with 1, with 1.5:2, which is a label and a weight, or with 7:2,
+// which is a feature if the model has no label 7. What may be both is as the first row, or there a fault.
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <string>
 #include <string_view>
 
 #include "trainer/config/user_text.h"
 #include "trainer/input/csv_reader.h"
+#include "trainer/rows/sparse_line.h"
 
 namespace dtrain {
 namespace {
@@ -34,13 +42,7 @@ constexpr ptrdiff_t kSafeDigits = 19;
 // The number that digits are, or the largest one.
 uint64_t LongNumber(const char* begin, const char* end) {
   uint64_t number = 0;
-  for (const char* next = begin; next < end; ++next) {
-    if (__builtin_mul_overflow(number, uint64_t{10}, &number) ||
-        __builtin_add_overflow(number, static_cast<uint64_t>(*next - '0'), &number)) {
-      return UINT64_MAX;
-    }
-  }
-  return number;
+  return std::from_chars(begin, end, number).ec == std::errc() ? number : UINT64_MAX;
 }
 
 bool IsBlank(char c) { return c == ' ' || c == '\t'; }
@@ -63,16 +65,18 @@ class LibsvmParser : public LineParser {
     row->Clear();
     line_ = line;
     end_ = line.data() + line.size();
+    row_ = row;
+    fault_ = fault;
     if (!HasRow(line)) return false;
     const char* next = SkipBlanks(line.data());
-    if (*next == '#') return RefuseComment(fault);
+    if (*next == '#') return RefuseComment();
     const char* const behind = TokenEnd(next);
     row->label = TextOf(next, behind);
     if (const size_t colon = row->label.find(':'); colon != std::string_view::npos) {
       const Rows rows = RowsBy(row->label.substr(0, colon));
-      if (rows == Rows::kUnknown) return Refuse(next, kLabelOrFeature, fault);
+      if (rows == Rows::kUnknown) return Refuse(next, kLabelOrFeature);
       if (rows == Rows::kLabelled) {
-        if (!ReadWeight(next, colon, row, fault)) return false;
+        if (!ReadWeight(next, colon)) return false;
       } else {
         row->label = {};
       }
@@ -81,18 +85,15 @@ class LibsvmParser : public LineParser {
       rows_ = Rows::kLabelled;
     }
     if (row->label.find(',') != std::string_view::npos) {
-      const bool table = line.find(':') == line.npos;
       return Refuse(next,
-                    table
+                    line.find(':') == line.npos
                         ? "is no label: a row has one. For a table with commas set data.train.format: csv"
-                        : "are several labels, and a row has one: no model of dtrain learns several at once",
-                    fault);
+                        : "are several labels, and a row has one: no model of dtrain learns several at once");
     }
     if (!row->label.empty()) next = SkipBlanks(behind);
     if (TextOf(next, end_).substr(0, sizeof kGroup - 1) == kGroup) next = SkipBlanks(TokenEnd(next));
     while (next < end_ && *next != '#') {
-      next = AddFeature(next, row, fault);
-      if (next == nullptr) return false;
+      if (!AddFeature(&next)) return false;
       next = SkipBlanks(next);
     }
     return true;
@@ -121,15 +122,15 @@ class LibsvmParser : public LineParser {
   }
 
   // Reads LABEL:WEIGHT. Where labels are not needed the weight is not, either.
-  bool ReadWeight(const char* begin, size_t colon, SparseLine* row, std::optional<LineFault>* fault) const {
-    if (rules_.labels && !has_weights_) return Refuse(begin, kNoLabel, fault);
+  bool ReadWeight(const char* begin, size_t colon) const {
+    if (rules_.labels && !has_weights_) return Refuse(begin, kNoLabel);
     float weight = 0;
-    const NumberText state = ParseNumber(row->label.substr(colon + 1), &weight);
+    const NumberText state = ParseNumber(row_->label.substr(colon + 1), &weight);
     if (rules_.labels && (state != NumberText::kGood || weight < 0)) {
-      return Refuse(begin, "must be LABEL:WEIGHT, and the weight a number of at least 0", fault);
+      return Refuse(begin, "must be LABEL:WEIGHT, and the weight a number of at least 0");
     }
-    row->weight = weight;
-    row->label = row->label.substr(0, colon);
+    row_->weight = weight;
+    row_->label = row_->label.substr(0, colon);
     return true;
   }
 
@@ -146,42 +147,36 @@ class LibsvmParser : public LineParser {
     return from;
   }
 
-  // Returns what is behind the feature; null: it has a fault.
-  const char* AddFeature(const char* begin, SparseLine* row, std::optional<LineFault>* fault) const {
+  // Goes behind the feature. False: it has a fault.
+  bool AddFeature(const char** at) const {
+    const char* const begin = *at;
     uint64_t index = 0;
     const char* const next = ReadDigits(begin, end_, &index);
     if (next - begin > kSafeDigits) index = LongNumber(begin, next);
     if (next == begin || next == end_ || *next != ':') {
-      Refuse(begin, fmt::format("must be INDEX:VALUE, where INDEX is a whole number from {} on", base_),
-             fault);
-      return nullptr;
+      return Refuse(begin,
+                    fmt::format("must be INDEX:VALUE, where INDEX is a whole number from {} on", base_));
     }
     const bool known = index >= base_ && index - base_ < width_;
-    if (!known && (index < base_ || rules_.beyond == nullptr)) {
-      RefuseIndex(begin, next, index, fault);
-      return nullptr;
-    }
     const char* const value = next + 1;
-    const char* const behind = TokenEnd(value);
+    *at = TokenEnd(value);
+    if (!known && (index < base_ || rules_.beyond == nullptr)) {
+      return HasField(begin) ? Refuse(begin, kFields) : Fail(begin, IndexRule({begin, next}, index));
+    }
     float number = 0;
-    const NumberText state = ParseNumber(TextOf(value, behind), &number);
+    const NumberText state = ParseNumber(TextOf(value, *at), &number);
     if (state != NumberText::kGood) {
-      if (HasField(begin)) {
-        Refuse(begin, kFields, fault);
-        return nullptr;
-      }
-      const std::string text = value == behind ? "is empty" : "= " + Shown(std::string(value, behind));
-      *fault = LineFault{At(value), fmt::format("the value of feature {} {}; {}. {}", index, text,
-                                                NumberRule(state), kRemedy)};
-      return nullptr;
+      if (HasField(begin)) return Refuse(begin, kFields);
+      return Fail(value,
+                  NumberFault(fmt::format("the value of feature {}", index), TextOf(value, *at), state));
     }
-    if (!known) {
+    if (known) {
+      row_->ids.push_back(index - base_);
+      row_->values.push_back(number);
+    } else {
       ++*rules_.beyond;
-      return behind;
     }
-    row->ids.push_back(index - base_);
-    row->values.push_back(number);
-    return behind;
+    return true;
   }
 
   // Behind the last feature.
@@ -190,13 +185,15 @@ class LibsvmParser : public LineParser {
       return UINT64_MAX - base_;  // LongNumber() gives this for all that is larger
     return rules_.inputs ? static_cast<uint64_t>(*rules_.inputs) : kMaxFound;
   }
-  size_t At(const char* place) const { return static_cast<size_t>(place - line_.data()); }
 
-  // Sets the fault of the token at `place`. Returns false.
-  bool Refuse(const char* place, const std::string& rule, std::optional<LineFault>* fault) const {
-    *fault = LineFault{At(place),
-                       fmt::format("{} {}. {}", Shown(std::string(place, TokenEnd(place))), rule, kRemedy)};
+  // Set the fault: of the text that begins at `place`, with its word in front of the rule in Refuse(). Return
+  // false.
+  bool Fail(const char* place, std::string rule) const {
+    fault_->emplace(LineFault{static_cast<size_t>(place - line_.data()), std::move(rule)});
     return false;
+  }
+  bool Refuse(const char* place, const std::string& rule) const {
+    return Fail(place, fmt::format("{} {}. {}", Shown(std::string(place, TokenEnd(place))), rule, kRemedy));
   }
   // INDEX:VALUE with a field before it.
   bool HasField(const char* begin) const {
@@ -205,40 +202,35 @@ class LibsvmParser : public LineParser {
     return second != word.npos && ParseWhole(word.substr(colon + 1, second - colon - 1)) &&
            ExactNumber(word.substr(second + 1));
   }
-  bool RefuseComment(std::optional<LineFault>* fault) const {
-    *fault =
-        LineFault{0, fmt::format("the comment says that indexes begin at {}, and data.index_base = {}: all "
-                                 "features would be one off. {}, or if the comment is wrong remove the "
-                                 "line.",
-                                 1 - base_, base_,
-                                 rules_.beyond == nullptr
-                                     ? fmt::format("Set data.index_base to {}", 1 - base_)
-                                     : fmt::format("The model was trained on indexes from {}: write "
-                                                   "these so",
-                                                   base_))};
-    return false;
+  bool RefuseComment() const {
+    const std::string remedy =
+        rules_.beyond == nullptr
+            ? fmt::format("Set data.index_base to {}", 1 - base_)
+            : fmt::format("The model was trained on indexes from {}: write these so", base_);
+    return Fail(line_.data(),
+                fmt::format("the comment says that indexes begin at {}, and data.index_base = {}: all "
+                            "features would be one off. {}, or if the comment is wrong remove the line.",
+                            1 - base_, base_, remedy));
   }
-  void RefuseIndex(const char* begin, const char* end, uint64_t index,
-                   std::optional<LineFault>* fault) const {
-    if (HasField(begin)) {
-      Refuse(begin, kFields, fault);
-      return;
+  std::string IndexRule(const std::string& digits, uint64_t index) const {
+    const std::string title = fmt::format("feature {}", Shown(digits));
+    if (index < base_) {
+      return fmt::format("{}; indexes begin at 1. If those of this file begin at 0, set data.index_base: 0.",
+                         title);
     }
-    const std::string title = fmt::format("feature {}", Shown(std::string(begin, end)));
-    *fault = LineFault{
-        At(begin),
-        index < base_ ? fmt::format("{}; indexes begin at 1. If those of this file begin at 0, set "
-                                    "data.index_base: 0.",
-                                    title)
-        : !rules_.inputs
-            ? fmt::format("{}; must be {} to {} where model.inputs is not set. Correct it, or set "
-                          "model.inputs, or model.table: hash, which takes any index.",
-                          title, base_, kMaxFound + base_ - 1)
-        : rules_.inputs != kKeyInputs
-            ? fmt::format("{}; must be {} to {} (model.inputs = {}; where it is not set, the features "
-                          "of data.train). Raise model.inputs, or remove the row.",
-                          title, base_, *rules_.inputs + static_cast<int64_t>(base_) - 1, *rules_.inputs)
-            : fmt::format("{}; must be below {}. {}", title, width_ + base_, kRemedy)};
+    if (!rules_.inputs) {
+      return fmt::format(
+          "{}; must be {} to {} where model.inputs is not set. Correct it, or set model.inputs, or "
+          "model.table: hash, which takes any index.",
+          title, base_, kMaxFound + base_ - 1);
+    }
+    if (rules_.inputs == kKeyInputs) {
+      return fmt::format("{}; must be below {}. {}", title, width_ + base_, kRemedy);
+    }
+    return fmt::format(
+        "{}; must be {} to {} (model.inputs = {}; where it is not set, the features of data.train). Raise "
+        "model.inputs, or remove the row.",
+        title, base_, *rules_.inputs + static_cast<int64_t>(base_) - 1, *rules_.inputs);
   }
 
   const uint64_t base_;
@@ -248,6 +240,8 @@ class LibsvmParser : public LineParser {
   Rows rows_;
   std::string_view line_;
   const char* end_ = nullptr;  // of line_
+  SparseLine* row_ = nullptr;
+  std::optional<LineFault>* fault_ = nullptr;
 };
 
 }  // namespace

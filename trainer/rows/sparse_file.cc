@@ -1,6 +1,7 @@
 #include "trainer/rows/sparse_file.h"
 
 #include <emmintrin.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <optional>
@@ -9,9 +10,8 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "trainer/input/csv_field.h"
+#include "trainer/config/user_text.h"
 #include "trainer/rows/criteo_line.h"
-#include "trainer/rows/libsvm_line.h"
 #include "trainer/rows/vw_line.h"
 
 namespace dtrain {
@@ -36,6 +36,11 @@ int64_t CountBlanks(std::string_view line) {
   }
   for (; at < line.size(); ++at) count += line[at] == ' ' || line[at] == '\t' ? 1 : 0;
   return count;
+}
+
+std::string NumberFault(const std::string& title, std::string_view text, NumberText state) {
+  return fmt::format("{} {}; {}. Correct it, or remove the row.", title,
+                     text.empty() ? "is empty" : "= " + Shown(std::string(text)), NumberRule(state));
 }
 
 bool IsListOfNumbers(std::string_view text) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "trainer/config/config.h"
+#include "trainer/input/csv_field.h"
 
 namespace dtrain {
 
@@ -65,9 +66,14 @@ class LineParser {
   virtual int64_t MaxFeatures(std::string_view line) const = 0;
 };
 
+// What is wrong with a number: "TITLE = x; must be a number. Correct it, or remove the row."
+std::string NumberFault(const std::string& title, std::string_view text, NumberText state);
+
 // Whether a text is several numbers with commas between them.
 bool IsListOfNumbers(std::string_view text);
 
+// The parser of libsvm's text (libsvm_line.cc). The label stays a text, which RowLabels reads.
+std::unique_ptr<LineParser> MakeLibsvmParser(const DataConfig& data, const LineRules& rules);
 // What a comment of libsvm's says about the first index, as scikit-learn's "Column indices are zero-based"
 // does; unset: nothing.
 std::optional<int64_t> IndexBaseOf(std::string_view line);

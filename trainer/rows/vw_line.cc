@@ -233,10 +233,6 @@ class VwParser : public LineParser {
     if (state == NumberText::kGood) return true;
     return Fail(text.data(), NumberFault(title, text, state));
   }
-  static std::string NumberFault(const char* title, std::string_view text, NumberText state) {
-    const std::string shown = text.empty() ? "is empty" : "= " + Shown(std::string(text));
-    return fmt::format("{} {}; {}{}", title, shown, NumberRule(state), kRemedy);
-  }
 
   // Reads from a bar to the next.
   bool ReadNamespace() {
