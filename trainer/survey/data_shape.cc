@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,7 +22,7 @@
 #include "trainer/rows/label_rules.h"
 #include "trainer/rows/pass.h"
 #include "trainer/rows/row_files.h"
-#include "trainer/rows/sparse_scan.h"
+#include "trainer/rows/row_labels.h"
 #include "trainer/sets/generators.h"
 #include "trainer/sets/mapped_images.h"
 
@@ -79,6 +80,31 @@ void CheckCountable(const Config& config, bool is_here) {
       "worker above 0), and all tasks where data.train comes through a pipe, need model.outputs in its "
       "place: give it to all tasks.",
       PathText(config.data.train));
+}
+
+// What a pass over all rows of data.train finds, whose lines are sparse rows. A feature counts also where its
+// value is 0.
+struct SparseFacts {
+  int64_t inputs = 1;   // the largest feature and one
+  int64_t classes = 2;  // where they are counted (ClassCounter), and this
+  std::vector<std::string> named_numbers;
+};
+
+// Rows that cannot be read are left out, where data.bad_rows says so.
+SparseFacts ScanSparseRows(const DataConfig& data, bool counts_classes) {
+  SourceInputs inputs(data.train.path, "data.train.path");
+  Pass pass(data, RowContext(), &inputs);
+  ClassCounter counter(data);
+  SparseFacts facts;
+  for (ParsedRows row; pass.Next(&row, nullptr); row.Clear()) {
+    if (counts_classes) counter.Count(pass.rows().path(), pass.rows().label());
+    for (const uint64_t id : row.sparse.ids) {
+      facts.inputs = std::max(facts.inputs, static_cast<int64_t>(id) + 1);
+    }
+  }
+  facts.classes = counter.classes();
+  facts.named_numbers = counter.NamedNumbers();
+  return facts;
 }
 
 // Throws if the features are to be found in files that are too large for it.
@@ -205,21 +231,33 @@ SetSize CsvSize(const DataSourceConfig& source, const std::string& section, int6
   return {rows, 4 * static_cast<double>(rows) * static_cast<double>(inputs + 1)};
 }
 
-// The same for sparse rows.
-SetSize SparseSizeOf(const DataConfig& data, const DataSourceConfig& source, const std::string& section,
-                     int64_t inputs) {
-  SparseSize size;
+// The same for sparse rows; of lines their features are estimated too, from those of that MiB.
+SetSize SparseSize(const DataConfig& data, const DataSourceConfig& source, const std::string& section,
+                   int64_t inputs) {
+  constexpr int64_t kSampleBytes = 1 << 20;
+  int64_t rows = 0;
+  double features = 0;  // of each
   if (source.format == DataFormat::kCsv) {
-    size.rows = CsvSize(source, section, inputs).rows.value_or(0);
-    size.features = static_cast<double>(RowFiles(data, {}, inputs).columns().inputs.size());
+    rows = CsvSize(source, section, inputs).rows.value_or(0);
+    features = static_cast<double>(RowFiles(data, {}, inputs).columns().inputs.size());
   } else {
-    SourceInputs inputs(source.path, section + ".path");
-    size = EstimateSparseSize(data, &inputs);
+    DataConfig lenient = data;  // what is wrong with a row is told when it is read
+    lenient.bad_rows = BadRows::kSkip;
+    lenient.bad_rows_limit = std::numeric_limits<int64_t>::max();
+    SourceInputs files(source.path, section + ".path");
+    Pass pass(lenient, RowContext(), &files);
+    for (ParsedRows row; pass.read_bytes() < kSampleBytes && pass.Next(&row, nullptr); row.Clear()) {
+      features += static_cast<double>(row.sparse.ids.size());
+    }
+    const auto count = static_cast<double>(pass.count());
+    const auto read = static_cast<double>(std::max<int64_t>(1, pass.read_bytes()));
+    rows = static_cast<int64_t>(static_cast<double>(pass.expected_bytes()) / read * count);
+    features /= std::max(1.0, count);
   }
   const double id_bytes = HasWideNumbers(inputs) ? 8 : 4;
   // An offset, a label, and of each feature its number and its value.
-  const double row_bytes = 12 + size.features * (id_bytes + 4);
-  return {size.rows, static_cast<double>(size.rows) * row_bytes, 0, size.features};
+  const double row_bytes = 12 + features * (id_bytes + 4);
+  return {rows, static_cast<double>(rows) * row_bytes, 0, features};
 }
 
 SetSize SyntheticSize(const DataSourceConfig& source, int64_t digit_rows) {
@@ -234,7 +272,7 @@ SetSize SizeOf(const DataConfig& data, const DataSourceConfig& source, const std
   if (source.format == DataFormat::kSynthetic) return SyntheticSize(source, digit_rows);
   if (ReadsPipe(source)) return {std::nullopt, 0};
   if (!FirstMissing(source.path).empty() || !IsText(source.format)) return {};
-  return HasSparseRows(data) ? SparseSizeOf(data, source, section, inputs) : CsvSize(source, section, inputs);
+  return HasSparseRows(data) ? SparseSize(data, source, section, inputs) : CsvSize(source, section, inputs);
 }
 
 }  // namespace
