@@ -32,7 +32,7 @@ struct RowsOut {
 };
 
 // Fetch: reads rows by their numbers in the files, from 0. Implementations: rows in memory (memory_rows.h),
-// mapped files (mapped_images.h, row_cache.h), files that are parsed again (streamed_set.h) and
+// mapped files (mapped_images.h, row_cache.cc), files that are parsed again (streamed_set.cc) and
 // generators (generators.h). Owner: the DataSets that share it. Thread: any; immutable after Scale().
 class Fetch {
  public:

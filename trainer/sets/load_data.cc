@@ -18,13 +18,11 @@
 #include "trainer/rows/row_files.h"
 #include "trainer/sets/cache_file.h"
 #include "trainer/sets/class_weights.h"
+#include "trainer/sets/file_sets.h"
 #include "trainer/sets/generators.h"
 #include "trainer/sets/mapped_images.h"
 #include "trainer/sets/memory_rows.h"
-#include "trainer/sets/piped_set.h"
-#include "trainer/sets/row_cache.h"
 #include "trainer/sets/running_scale.h"
-#include "trainer/sets/streamed_set.h"
 
 namespace dtrain {
 namespace {

@@ -19,10 +19,9 @@
 #include "base/random.h"
 #include "trainer/order/order.h"
 #include "trainer/sets/cache_file.h"
+#include "trainer/sets/file_sets.h"
 #include "trainer/sets/load_data.h"
-#include "trainer/sets/row_cache.h"
 #include "trainer/sets/sets_test_util.h"
-#include "trainer/sets/streamed_set.h"
 #include "trainer/survey/data_shape.h"
 #include "trainer/survey/data_warnings.h"
 

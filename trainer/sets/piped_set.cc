@@ -1,5 +1,6 @@
-#include "trainer/sets/piped_set.h"
-
+// Rows that come once, through a pipe (data.train.path: "-" or exec:COMMAND, with data.cache: none). The
+// first rows are held out as data.validation says and stay in memory; the next ones, a window, fit the scale,
+// the names of classes and balanced weights of these, and are trained on like all that follow.
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
@@ -25,6 +26,7 @@
 #include "trainer/rows/row_files.h"
 #include "trainer/sets/cache_file.h"
 #include "trainer/sets/class_weights.h"
+#include "trainer/sets/file_sets.h"
 #include "trainer/sets/memory_rows.h"
 #include "trainer/sets/running_scale.h"
 #include "trainer/sets/source.h"

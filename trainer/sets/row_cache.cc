@@ -1,5 +1,6 @@
-#include "trainer/sets/row_cache.h"
-
+// The cache of parsed rows (data.cache: file): one file under data.cache_dir that holds the rows of
+// data.train, their labels and weights, mapped into memory: all features of a row as float32, or of a sparse
+// row those that are not 0.
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/file.h>
@@ -28,6 +29,7 @@
 #include "trainer/rows/row_file.h"
 #include "trainer/sets/cache_file.h"
 #include "trainer/sets/class_weights.h"
+#include "trainer/sets/file_sets.h"
 
 namespace dtrain {
 namespace {

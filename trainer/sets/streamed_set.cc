@@ -1,5 +1,7 @@
-#include "trainer/sets/streamed_set.h"
-
+// Rows of files that do not stay in memory (data.cache: none). Blocks of rows, whose places are those of a
+// RowIndex, are read when they are asked for, parsed, and forgotten. Blocks that are announced are read by
+// threads of the set's own. Plain files are read at any place; a compressed one is a sequence, which is read
+// from its front again for a row that lies behind.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -20,6 +22,7 @@
 #include "base/names.h"
 #include "trainer/rows/row_file.h"
 #include "trainer/rows/row_files.h"
+#include "trainer/sets/file_sets.h"
 #include "trainer/sets/row_index.h"
 
 namespace dtrain {
