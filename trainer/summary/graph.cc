@@ -1,5 +1,4 @@
-#include "trainer/summary/graph.h"
-
+// ModelGraph() (summary.h): which operation runs on which task, and its inputs.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include "base/check.h"
 #include "trainer/model/model.h"
 #include "trainer/summary/event.pb.h"
+#include "trainer/summary/summary.h"
 
 namespace dtrain {
 namespace {
@@ -33,8 +33,12 @@ class GraphBuilder {
   // Each of these adds a node and returns its name, for use as an input.
   std::string Add(const std::string& name, const std::string& op, const std::vector<std::string>& inputs,
                   const Output& output);
-  std::string Placeholder(const std::string& name, const Output& output);
-  std::string Variable(const std::string& name, const Output& output);
+  std::string Placeholder(const std::string& name, const Output& output) {
+    return AddTyped(name, "Placeholder", output);
+  }
+  std::string Variable(const std::string& name, const Output& output) {
+    return AddTyped(name, "VariableV2", output);
+  }
   std::string Constant(const std::string& name, float value);
   // Multiplies a and b; either may be transposed.
   std::string MatMul(const std::string& name, const std::string& a, bool transpose_a, const std::string& b,
@@ -45,6 +49,7 @@ class GraphBuilder {
  private:
   event::NodeDef& AddNode(const std::string& name, const std::string& op,
                           const std::vector<std::string>& inputs, const Output& output);
+  std::string AddTyped(const std::string& name, const std::string& op, const Output& output);
 
   event::GraphDef graph_;
   std::string device_;
@@ -76,15 +81,8 @@ std::string GraphBuilder::Add(const std::string& name, const std::string& op,
   return name;
 }
 
-std::string GraphBuilder::Placeholder(const std::string& name, const Output& output) {
-  auto& attributes = *AddNode(name, "Placeholder", {}, output).mutable_attr();
-  attributes["dtype"].set_type(output.type);
-  SetShape(output.shape, attributes["shape"].mutable_shape());
-  return name;
-}
-
-std::string GraphBuilder::Variable(const std::string& name, const Output& output) {
-  auto& attributes = *AddNode(name, "VariableV2", {}, output).mutable_attr();
+std::string GraphBuilder::AddTyped(const std::string& name, const std::string& op, const Output& output) {
+  auto& attributes = *AddNode(name, op, {}, output).mutable_attr();
   attributes["dtype"].set_type(output.type);
   SetShape(output.shape, attributes["shape"].mutable_shape());
   return name;

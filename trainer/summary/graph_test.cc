@@ -1,4 +1,4 @@
-#include "trainer/summary/graph.h"
+#include "trainer/summary/summary.h"
 
 #include <doctest/doctest.h>
 

@@ -71,7 +71,8 @@ class EvaluationPoints {
 };
 
 // WorkerSummary: the curves of a worker's training in summary.dir; for the first worker also the learning
-// rate, the model's graph, and the run's config and end (session.h). Owner and thread: the worker's.
+// rate, the model's graph, and the run's config and end (TensorBoard's Text and HParams). Owner and thread:
+// the worker's.
 class WorkerSummary {
  public:
   // Returns null without summary.dir. `device` is what the worker computes on, "gpu:0". Throws UserError or
@@ -104,7 +105,7 @@ class WorkerSummary {
  private:
   WorkerSummary(const Config& config, int index, const std::string& device, const Layout& layout,
                 ExitHooks& hooks, Logger& log);
-  void WriteInFront(const std::string& session);
+  void WriteSession(const std::string& session);
 
   const std::string directory_;
   ExitHooks& hooks_;
@@ -155,6 +156,13 @@ class PsSummary {
   TimePoint point_at_;  // of the last point
   int64_t point_step_ = 0;
 };
+
+// Returns a serialised GraphDef, for TensorBoard's Graphs tab, of one training step of the first worker
+// (graph.cc): inputs, layers, loss, gradients and accuracy on the worker; each variable and its update on the
+// ps that owns it, in parts if several do. The layers follow from the layout's variables weights/W1,
+// biases/b1, weights/W2, ... Of wide_deep the rows of its table are tensors too, which the worker gathers
+// from. `device` is that of the worker, "gpu:0". Thread: any.
+std::string ModelGraph(const Config& config, const Layout& layout, const std::string& device);
 
 // EvaluationCurves: the curves of dtrain eval --follow, in a directory of their own. Owner: the command.
 // Thread: one.
