@@ -19,7 +19,6 @@
 #include "trainer/rows/csv_columns.h"
 #include "trainer/rows/pass.h"
 #include "trainer/rows/vw_line.h"
-#include "trainer/survey/no_effect.h"
 
 namespace dtrain {
 namespace {
@@ -94,6 +93,7 @@ std::string UnseenText(const DataConfig& data, const InputForm& form, const Labe
 constexpr double kFewSteps = 1000;
 constexpr size_t kMaxRows = 1000;         // that are read again
 constexpr size_t kMaxValues = 1'000'000;  // of these rows; at least two rows are read
+constexpr int64_t kTarget = -1;           // in place of a feature
 constexpr double kNoiseOfDouble = 1e-12;  // relative to the value: possible rounding noise of a sum in double
 
 // Returns the distance from `value` to the next float32.
@@ -151,24 +151,25 @@ ReadValue ValueOf(std::string_view text, Decimal decimal) {
   return {ExactNumber(text, decimal).value_or(0), is_long ? std::string(text) : ""};
 }
 
-// Returns the values of each of `features` in the file's first rows; none for those that are no numbers of
-// the file. Stops at a row without the file's number of fields, because the file may be changing.
+// Returns the values of each of `features`, or of the target, in the first rows of data.train; none for those
+// that are no numbers of the file.
 std::vector<std::vector<ReadValue>> FirstValues(const DataConfig& data, const InputForm& form,
                                                 const std::vector<int64_t>& features) {
-  const SourceInputs inputs(data.train.path, "data.train.path");
-  CsvReader reader(inputs.files()[0], inputs.key(), DialectOf(data));
-  const CsvColumns columns = ReadTrainColumns(data, &reader);
-  const std::vector<int64_t> all = ColumnsOfFeatures(columns, form);
-  const auto is_whole = [&] { return static_cast<int64_t>(reader.fields().size()) == columns.count; };
-  const size_t rows = std::clamp(kMaxValues / features.size(), size_t{2}, kMaxRows);
+  RowContext context;
+  context.records = data.train.format == DataFormat::kCsv;
+  SourceInputs inputs(data.train.path, "data.train.path");
+  Pass pass(data, context, &inputs);
+  const std::vector<int64_t> all = ColumnsOfFeatures(pass.columns(), form);
+  const auto text_of = [&](int64_t feature) {
+    if (feature == kTarget) return pass.rows().label().text;
+    const int64_t column = all[static_cast<size_t>(feature)];
+    return column < 0 ? std::string_view() : pass.rows().Field(column);
+  };
+  const auto rows = static_cast<int64_t>(std::clamp(kMaxValues / features.size(), size_t{2}, kMaxRows));
   std::vector<std::vector<ReadValue>> values(features.size());
-  size_t read = 0;
-  for (bool more = !data.train.header || reader.Next(); more && is_whole() && read < rows;
-       more = reader.Next(), ++read) {
+  for (ParsedRows row; pass.count() < rows && pass.Next(&row, nullptr); row.Clear()) {
     for (size_t i = 0; i < features.size(); ++i) {
-      const int64_t column = all[static_cast<size_t>(features[i])];
-      if (column < 0) continue;
-      const std::string_view text = reader.fields()[static_cast<size_t>(column)].text;
+      const std::string_view text = text_of(features[i]);
       if (!IsMissing(text)) values[i].push_back(ValueOf(text, data.decimal));
     }
   }
@@ -196,31 +197,17 @@ Distinct CountDistinct(std::vector<ReadValue> values) {
   return distinct;
 }
 
-// Returns the warning about `title`, a feature or the target.
+// Returns the warning about `title`, a feature or the target; empty: float32 tells its values apart.
 std::string RoundedText(const std::string& title, const std::string& path,
                         const std::vector<ReadValue>& values, const std::string& remedy) {
   const Distinct distinct = CountDistinct(values);
+  if (distinct.exact == distinct.rounded) return "";
   return fmt::format(
       "{}: the {} that differ in the first {} of {} are {} in float32, whose steps are {:g} there. Subtract "
-      "a "
-      "constant from the column, {}",
+      "a constant from the column, {}",
       title, Plural(distinct.exact, "value"), Plural(static_cast<int64_t>(values.size()), "row"), path,
       distinct.rounded, StepAt(values[0].number), remedy);
 }
-
-// Returns the same for features, with the numbers of the first and the names of the others.
-std::string Text(const InputForm& form, const std::string& path, const std::vector<ReadValue>& values,
-                 const std::vector<int64_t>& told) {
-  std::vector<std::string> others;
-  for (size_t i = 1; i < told.size(); ++i) others.push_back(FeatureTitle(form, told[i]));
-  return RoundedText("feature " + Shown(FeatureTitle(form, told[0])), path, values,
-                     "here and wherever it is predicted from: data.scale comes too late for that.") +
-         (others.empty() ? "" : fmt::format(" The same holds for {}.", ListNames(others, "and")));
-}
-
-}  // namespace
-
-namespace {
 
 // Returns "3 unseen texts in data.categories, each taken as other or as none of the features: plan in 3 rows,
 // most often "A" (2)".
@@ -326,20 +313,22 @@ std::string RoundedFeaturesText(const DataConfig& data, const LoadedData& loaded
   if (data.train.format != DataFormat::kCsv || data.bad_rows == BadRows::kSkip) return "";
   if (HasSparseRows(data)) return "";    // they have no columns of floats
   if (ReadsPipe(data.train)) return "";  // it cannot be read again
-  const bool scaled = !loaded.form.scale.shift.empty();
+  const InputForm& form = loaded.form;
   const std::vector<int64_t> narrow =
-      scaled ? NarrowByScale(loaded.form.scale) : NarrowByRange(loaded.train->floats());
+      form.scale.shift.empty() ? NarrowByRange(loaded.train->floats()) : NarrowByScale(form.scale);
   if (narrow.empty()) return "";
-  const std::vector<std::vector<ReadValue>> values = FirstValues(data, loaded.form, narrow);
-  std::vector<int64_t> told;
-  size_t first = 0;  // index into `narrow` of the first that is reported
+  const std::vector<std::vector<ReadValue>> values = FirstValues(data, form, narrow);
+  std::string told;  // of the first, with its numbers
+  std::vector<std::string> others;
   for (size_t i = 0; i < narrow.size(); ++i) {
-    const Distinct distinct = CountDistinct(values[i]);
-    if (distinct.exact == distinct.rounded) continue;
-    if (told.empty()) first = i;
-    told.push_back(narrow[i]);
+    const std::string title = FeatureTitle(form, narrow[i]);
+    std::string text =
+        RoundedText("feature " + Shown(title), PathText(data.train), values[i],
+                    "here and wherever it is predicted from: data.scale comes too late for that.");
+    if (!text.empty() && !told.empty()) others.push_back(title);
+    if (told.empty()) told = std::move(text);
   }
-  return told.empty() ? "" : Text(loaded.form, PathText(data.train), values[first], told);
+  return others.empty() ? told : fmt::format("{} The same holds for {}.", told, ListNames(others, "and"));
 }
 
 std::string LargeFeatureText(const DataConfig& data, const LoadedData& loaded) {
@@ -411,23 +400,14 @@ std::string NamedNumbersText(const Config& config, const LoadedData& loaded) {
 }
 
 // Targets that float32 cannot tell apart, as features are. Reads the first rows again.
-std::string RoundedTargetsText(const Config& config) {
+std::string RoundedTargetsText(const Config& config, const InputForm& form) {
   const DataConfig& data = config.data;
   if (HasClasses(config.model) || !IsText(data.train.format) || ReadsPipe(data.train)) return "";
-  RowContext context;
-  context.records = data.train.format == DataFormat::kCsv;
-  SourceInputs inputs(data.train.path, "data.train.path");
-  Pass pass(data, context, &inputs);
-  std::vector<ReadValue> values;
-  for (ParsedRows row; values.size() < kMaxRows && pass.Next(&row, nullptr); row.Clear()) {
-    const std::string_view text = pass.rows().label().text;
-    if (!IsMissing(text)) values.push_back(ValueOf(text, data.decimal));
-  }
+  const std::vector<ReadValue> values = FirstValues(data, form, {kTarget})[0];
   if (values.empty()) return "";
   const auto [min, max] = std::minmax_element(values.begin(), values.end());
   const double largest = std::max(std::fabs(min->number), std::fabs(max->number));
-  const Distinct distinct = CountDistinct(values);
-  if (!IsNarrow(max->number - min->number, largest) || distinct.exact == distinct.rounded) return "";
+  if (!IsNarrow(max->number - min->number, largest)) return "";
   return RoundedText("the target", PathText(data.train), values, "and add it to what is predicted.");
 }
 
@@ -465,7 +445,7 @@ std::vector<std::string> DataWarnings(const Config& config, const LoadedData& da
   for (const std::string& text :
        {UnusedOutputsText(config.model, data.form, counts), NeverComeText(config, data.form, counts),
         UnseenClassesText(config.data, data.form, counts), RoundedFeaturesText(config.data, data),
-        NamedNumbersText(config, data), RoundedTargetsText(config),
+        NamedNumbersText(config, data), RoundedTargetsText(config, data.form),
         CountingHeaderText(config.data, data.form), EmptyColumnsText(data),
         WeightlessText(config.data, data, counts), HugeFeatureText(data), UnknownNamespacesText(config.data),
         SkippedText("data.train", data.skipped), SkippedText("data.test", data.skipped_of_test)}) {

@@ -46,6 +46,17 @@ std::string UnseenClassesText(const DataConfig& data, const InputForm& form, con
 // values have become equal.
 std::string RoundedFeaturesText(const DataConfig& data, const LoadedData& loaded);
 
+// What of the data teaches nothing (no_effect.cc). Each returns a warning; empty: there is none.
+
+// Columns without any value, which data.missing makes constants.
+std::string EmptyColumnsText(const LoadedData& loaded);
+// Rows that are trained on, held out or tested with and all have the weight 0, or classes whose rows have it
+// (data.weight, data.class_weights).
+std::string WeightlessText(const DataConfig& data, const LoadedData& loaded, const ClassCounts& counts);
+// A feature whose square is too large for float32, so that no update may move its weight. Looks at all rows
+// that are floats in memory, of others at the first ones.
+std::string HugeFeatureText(const LoadedData& loaded);
+
 // Returns what may have made a run diverge: "Feature width is as large as 52000, and data.scale is none", of
 // the largest value in all rows. Empty if no value is above 10, or if data.train is not CSV, or is scaled or
 // not here. One pass over the rows.

@@ -1,5 +1,4 @@
-#include "trainer/survey/no_effect.h"
-
+// What of the data teaches nothing (data_warnings.h).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include "base/names.h"
 #include "trainer/config/user_text.h"
 #include "trainer/order/held_out.h"
+#include "trainer/survey/data_warnings.h"
 
 namespace dtrain {
 namespace {
