@@ -6,6 +6,12 @@
 #include "base/error.h"
 
 namespace dtrain {
+namespace {
+
+constexpr int64_t SkippedRows::*kCounts[] = {&SkippedRows::bad, &SkippedRows::with_gaps, &SkippedRows::unseen,
+                                             &SkippedRows::unlabelled, &SkippedRows::beyond};
+
+}  // namespace
 
 const std::pair<const std::string, int64_t>& UnseenTexts::MostFrequent() const {
   const auto fewer = [](const auto& a, const auto& b) { return a.second < b.second; };
@@ -24,11 +30,7 @@ void SkippedRows::AddUnseen(const std::string& column, std::string_view text) {
 }
 
 void SkippedRows::Add(const SkippedRows& more) {
-  bad += more.bad;
-  with_gaps += more.with_gaps;
-  unseen += more.unseen;
-  unlabelled += more.unlabelled;
-  beyond += more.beyond;
+  for (const auto count : kCounts) this->*count += more.*count;
   for (const std::string& fault : more.faults) {
     if (faults.size() < kToldFaults) faults.push_back(fault);
   }
@@ -46,11 +48,7 @@ void SkippedRows::Add(const SkippedRows& more) {
 
 SkippedRows SkippedRows::Since(const SkippedRows& before) const {
   SkippedRows since;
-  since.bad = bad - before.bad;
-  since.with_gaps = with_gaps - before.with_gaps;
-  since.unseen = unseen - before.unseen;
-  since.unlabelled = unlabelled - before.unlabelled;
-  since.beyond = beyond - before.beyond;
+  for (const auto count : kCounts) since.*count = this->*count - before.*count;
   since.faults.assign(faults.begin() + static_cast<std::ptrdiff_t>(before.faults.size()), faults.end());
   since.headers.assign(headers.begin() + static_cast<std::ptrdiff_t>(before.headers.size()), headers.end());
   since.unseen_in = unseen_in;
