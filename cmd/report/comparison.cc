@@ -243,14 +243,6 @@ void Comparison::FindKeys() {
                    [](const std::string& a, const std::string& b) { return RankOf(a) < RankOf(b); });
 }
 
-std::string Comparison::FigureOf(const RunFiles& run, const std::string& figure) {
-  return FigureText(NumberOf(run, figure));
-}
-
-std::string Comparison::ValueOf(const RunFiles& run, const std::string& key) {
-  return Shown(ComparedValue(run, key));
-}
-
 std::vector<Comparison::Column> Comparison::Columns(const std::vector<std::string>& keys) const {
   std::vector<Column> columns = {{figures_.empty() ? by_ : figures_[0], true}};
   for (const std::string& key : keys) columns.push_back({key, false});
@@ -267,8 +259,9 @@ std::vector<std::string> Comparison::FirstKeys() const {
   return first;
 }
 
+// As people read it; "-": there is none.
 std::string Comparison::CellOf(const RunFiles& run, const Column& column) {
-  return column.is_figure ? FigureOf(run, column.name) : ValueOf(run, column.name);
+  return column.is_figure ? FigureText(NumberOf(run, column.name)) : Shown(ComparedValue(run, column.name));
 }
 
 // A heading is the section of a key above its name, so that columns are narrow.
@@ -386,7 +379,8 @@ std::string Comparison::AllKeys() const {
   for (const std::string& key : keys_) {
     std::vector<std::string>& row = rows.emplace_back();
     row.push_back(Html(key));
-    for (const RunFiles& run : runs_) row.push_back("<code>" + Html(ValueOf(run, key)) + "</code>");
+    for (const RunFiles& run : runs_)
+      row.push_back("<code>" + Html(Shown(ComparedValue(run, key))) + "</code>");
   }
   return HtmlDetails(fmt::format("All {} keys that differ", keys_.size()),
                      HtmlTable(heading, rows, heading.size()));

@@ -25,11 +25,6 @@ class Comparison {
   const std::vector<std::string>& figures() const { return figures_; }
   const std::vector<std::string>& keys() const { return keys_; }
 
-  // Returns a figure of a run as people read it.
-  static std::string FigureOf(const RunFiles& run, const std::string& figure);
-  // Returns the value of a key; "-" if it is null or not known.
-  static std::string ValueOf(const RunFiles& run, const std::string& key);
-
   // Each has a row for each run: the figure that counts, the keys, and the other figures. The text has the
   // first keys only, and leaves out the last columns if lines were longer than `width`.
   std::string Text(size_t width) const;
