@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -69,13 +68,8 @@ std::string WarningIn(const std::string& line) {
   const size_t at = line.find(kMark);
   if (at != std::string::npos) return line.substr(at + kMark.size());
   if (line.find("warning") == std::string::npos || line.front() != '{') return std::string();
-  const nlohmann::json object = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-  const auto text_of = [&](const char* key) {
-    return object.is_object() && object.contains(key) && object[key].is_string()
-               ? object[key].get<std::string>()
-               : std::string();
-  };
-  return text_of("level") == "warning" ? text_of("text") : std::string();
+  const Json object = Json::Parse(line);
+  return TextIn(object, "level") == "warning" ? TextIn(object, "text") : std::string();
 }
 
 // Returns ": " and the reason that the child itself gave, the meaning of a signal, or why it does not return.
@@ -331,7 +325,7 @@ void LogClosingLines(const Config& config, const RunSummary& summary, Logger& lo
   }
 }
 
-bool IsJsonObject(const std::string& line) { return line.front() == '{' && nlohmann::json::accept(line); }
+bool IsJsonObject(const std::string& line) { return line.front() == '{' && Json::Parse(line).is_object(); }
 
 bool IsWorthRestart(const ChildEnd& end) {
   return (end.lost_peer && !EndedByFault(end)) || (end.signal != 0 && !AsksToStop(end.signal));
