@@ -101,8 +101,7 @@ LiveLine LiveLineOf(const LogConfig& config, bool quiet) {
 }
 
 LoadOptions SizedOptions(const ClusterSize& size) {
-  LoadOptions options;
-  options.cluster_optional = true;
+  LoadOptions options = LoadOptions::WithoutCluster();
   options.default_workers = kDefaultWorkers;
   options.workers = size.workers;
   return options;

@@ -59,9 +59,7 @@ void ReadConfig(RunFiles* run) {
   std::error_code failed;
   if (run->config.is_object() || !fs::is_regular_file(path, failed)) return;
   try {
-    LoadOptions options;
-    options.cluster_optional = true;
-    run->config = FlatConfig(LoadConfig(path, {}, options));
+    run->config = FlatConfig(LoadConfig(path, {}, LoadOptions::WithoutCluster()));
   } catch (const Failure& failure) {
     run->problems.push_back(fmt::format("config.yaml cannot be read: {}", failure.what()));
   }

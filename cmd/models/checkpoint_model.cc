@@ -69,12 +69,6 @@ void TakeShape(const Manifest& manifest, ModelConfig* model) {
   }
 }
 
-LoadOptions ConfigOptions() {
-  LoadOptions options;
-  options.cluster_optional = true;
-  return options;
-}
-
 // Returns the path of the config that was saved with the checkpoint, verified.
 std::string SavedConfig(const CheckpointReader& checkpoint) {
   checkpoint.Config();
@@ -88,7 +82,7 @@ std::string PathFor(const CheckpointReader& checkpoint, const ConfigArguments& a
 // Compares the keys that say what the weights compute, except shapes, which LayoutFor() compares. With
 // another activation or scale the model would give wrong answers.
 void CheckTrainedWith(const CheckpointReader& checkpoint, const Config& config) {
-  const Config run = LoadConfig(SavedConfig(checkpoint), {}, ConfigOptions());
+  const Config run = LoadConfig(SavedConfig(checkpoint), {}, LoadOptions::WithoutCluster());
   const std::optional<std::string> other = OtherMeaning(run, config);
   if (!other) return;
   throw UserError(
@@ -264,7 +258,7 @@ Config ConfigFor(const CheckpointReader& checkpoint, const ConfigArguments& argu
   // The saved file has the number that its own data.hash_bits gave.
   const bool hashed_otherwise = arguments.path.empty() && IsSet(sets, "data.hash_bits");
   if (hashed_otherwise && !IsSet(sets, "model.inputs")) sets.emplace_back("model.inputs=null");
-  Config config = LoadConfig(PathFor(checkpoint, arguments), sets, ConfigOptions());
+  Config config = LoadConfig(PathFor(checkpoint, arguments), sets, LoadOptions::WithoutCluster());
   if (!arguments.path.empty() || !arguments.sets.empty()) CheckTrainedWith(checkpoint, config);
   TakeShape(checkpoint.manifest(), &config.model);
   if (arguments.path.empty()) {
@@ -277,7 +271,7 @@ Config ConfigFor(const CheckpointReader& checkpoint, const ConfigArguments& argu
 
 std::string OtherHeldOutLine(const CheckpointReader& checkpoint, const Config& config) {
   if (!HoldsOut(config.data)) return "";
-  const DataConfig run = LoadConfig(SavedConfig(checkpoint), {}, ConfigOptions()).data;
+  const DataConfig run = LoadConfig(SavedConfig(checkpoint), {}, LoadOptions::WithoutCluster()).data;
   const DataConfig& here = config.data;
   const bool same = run.validation == here.validation && run.validation_share == here.validation_share &&
                     run.validation_by == here.validation_by &&
@@ -296,7 +290,8 @@ int WithModel(const CheckpointArguments& which, const ConfigArguments& arguments
     if (!arguments.dump) config = ConfigFor(*checkpoint, arguments);
   });
   if (arguments.dump) {
-    return DumpEffectiveConfig({PathFor(*checkpoint, arguments), arguments.sets}, ConfigOptions());
+    return DumpEffectiveConfig({PathFor(*checkpoint, arguments), arguments.sets},
+                               LoadOptions::WithoutCluster());
   }
   use(&*checkpoint, std::move(config));
   return 0;
@@ -348,10 +343,6 @@ std::optional<CsvColumns> HashedColumnsFor(const Config& config, const InputForm
   if (ReadsPipe(train) || train.path[0] == kNotTaken || !FirstMissing(train.path).empty()) return {};
   return RowFiles(config.data, {}, *config.model.inputs).columns();
 }
-
-}  // namespace
-
-namespace {
 
 // Returns the first whole number from which on none is a label.
 int64_t EndOfLabels(const ModelConfig& model, const InputForm& form) {

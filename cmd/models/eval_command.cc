@@ -56,9 +56,7 @@ Config FirstConfig(const ConfigArguments& arguments) {
     }
     return Config();
   }
-  LoadOptions options;
-  options.cluster_optional = true;
-  return LoadConfig(arguments.path, arguments.sets, options);
+  return LoadConfig(arguments.path, arguments.sets, LoadOptions::WithoutCluster());
 }
 
 // Evaluator: evaluates checkpoints as the arguments of dtrain eval ask, on the same devices each time.

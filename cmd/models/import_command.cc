@@ -40,12 +40,6 @@ struct Data {
   std::optional<int64_t> rows;
 };
 
-LoadOptions JobOptions() {
-  LoadOptions options;
-  options.cluster_optional = true;
-  return options;
-}
-
 // Reads a CSV file, so that the checkpoint has names and scale like one that a run writes.
 Data DataOf(const Config& config, const DataShape& shape) {
   Data data;
@@ -159,8 +153,8 @@ std::string SaveAt(const std::string& path, const Config& config, const Layout& 
 }  // namespace
 
 int RunImportCommand(const ImportArguments& arguments, const ErrorLines& errors) {
-  if (arguments.config.dump) return DumpEffectiveConfig(arguments.config, JobOptions());
-  Config config = LoadConfig(arguments.config.path, arguments.config.sets, JobOptions());
+  if (arguments.config.dump) return DumpEffectiveConfig(arguments.config, LoadOptions::WithoutCluster());
+  Config config = LoadConfig(arguments.config.path, arguments.config.sets, LoadOptions::WithoutCluster());
   const DataShape shape = PeekShape(config);
   ResolveModelShape(shape, &config);
   if (UsesTable(config)) {

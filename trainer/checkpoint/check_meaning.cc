@@ -47,10 +47,8 @@ namespace {
 
 // Unset: this dtrain cannot read it.
 std::optional<Config> SavedConfig(const std::string& path) {
-  LoadOptions options;
-  options.cluster_optional = true;
   try {
-    return LoadConfig(path + "/" + kConfigName, {}, options);
+    return LoadConfig(path + "/" + kConfigName, {}, LoadOptions::WithoutCluster());
   } catch (const UserError&) {
     return std::nullopt;
   }

@@ -10,6 +10,13 @@
 namespace dtrain {
 
 struct LoadOptions {
+  // For a config whose tasks are not started here.
+  static LoadOptions WithoutCluster() {
+    LoadOptions options;
+    options.cluster_optional = true;
+    return options;
+  }
+
   // `dtrain local` makes its own cluster: cluster.ps and cluster.worker may be left out.
   bool cluster_optional = false;
   // How many workers the run has where the file names none; 0: that is not known, and no rule is about it.
