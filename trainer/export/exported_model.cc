@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 
 #include "base/error.h"
@@ -120,11 +119,11 @@ class Reader {
   }
 
   void TakeLabelColumn(const std::string& text) {
-    int64_t& column = meaning_.form.label_column;
-    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), column);
-    if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || column < 0) {
+    const Json column = ParseText(text);
+    if (!column.is_number_unsigned() || column.get<int64_t>() < 0) {
       Refuse("label_column", text, "a number from 0");
     }
+    meaning_.form.label_column = column.get<int64_t>();
   }
 
   void TakeColumns(const std::string& text) {
@@ -132,27 +131,25 @@ class Reader {
     const Json list = ParseText(text);
     if (!list.is_array()) refuse();
     for (const Json& json : list) {
-      if (json.is_object() && !json.contains("column"))
-        return;  // numbers without gaps, as `features` has them
-      const auto is = [&](const char* name, bool (Json::*type)() const) {
-        return json.contains(name) && (json[name].*type)();
-      };
-      if (!json.is_object() || !is("column", &Json::is_number_unsigned) || !is("name", &Json::is_string))
+      const Json *const place = json.Find("column"), *const name = json.Find("name"),
+                        *const texts = json.Find("texts");
+      if (json.is_object() && place == nullptr) return;  // numbers without gaps, as `features` has them
+      if (place == nullptr || !place->is_number_unsigned() || name == nullptr || !name->is_string() ||
+          (texts != nullptr && !IsListOf(*texts, &Json::is_string))) {
         refuse();
+      }
       InputColumn column;
-      column.column = json["column"].get<int64_t>();
+      column.column = place->get<int64_t>();
       // Columns without names are called by their places.
-      if (const std::string title = InputName(column); json["name"] != title)
-        column.name = json["name"].get<std::string>();
+      if (*name != InputName(column)) column.name = name->get<std::string>();
       meaning_.form.table_columns = std::max(meaning_.form.table_columns, column.column + 1);
       if (!meaning_.form.features.empty()) {  // else it has hashed columns, and places and names alone
-        column.is_category = is("texts", &Json::is_array);
-        if (column.is_category && !IsListOf(json["texts"], &Json::is_string)) refuse();
-        if (column.is_category) column.categories = json["texts"].get<std::vector<std::string>>();
+        column.is_category = texts != nullptr;
+        if (column.is_category) column.categories = texts->get<std::vector<std::string>>();
         column.has_other = json.contains("other");
-        if (is("missing", &Json::is_number)) column.fill = json["missing"].get<double>();
+        column.fill = NumberIn(json, "missing");
         column.has_indicator = json.contains("indicator");
-        column.is_date = json.contains("kind") && json["kind"] == "date";
+        column.is_date = TextIn(json, "kind") == "date";
       }
       meaning_.form.columns.push_back(std::move(column));
     }
@@ -160,18 +157,16 @@ class Reader {
 
   void TakeScale(const std::string& text) {
     const Json scale = ParseText(text);
-    const auto list = [&](const char* name) {
-      return scale.is_object() && scale.contains(name) ? scale[name] : Json();
-    };
-    if (list("divide_by") == kDivisor) {
+    if (NumberIn(scale, "divide_by") == kDivisor) {
       meaning_.config.data.train.format = DataFormat::kIdx;
       return;
     }
-    const Json shift = list("shift"), factor = list("factor");
-    if (!IsListOf(shift, &Json::is_number) || !IsListOf(factor, &Json::is_number)) {
+    const Json *const shift = scale.Find("shift"), *const factor = scale.Find("factor");
+    if (shift == nullptr || factor == nullptr || !IsListOf(*shift, &Json::is_number) ||
+        !IsListOf(*factor, &Json::is_number)) {
       Refuse("scale", text, "the lists shift and factor, or to divide_by 255");
     }
-    meaning_.form.scale = {shift.get<std::vector<double>>(), factor.get<std::vector<double>>()};
+    meaning_.form.scale = {shift->get<std::vector<double>>(), factor->get<std::vector<double>>()};
   }
 
   void TakeKindOfScale() {
@@ -277,22 +272,20 @@ int64_t ExportedModel::bytes() const {
 }
 
 std::string ExportedModel::EncodingsText() const {
-  std::vector<std::string> categories, dates, filled, marked;
-  for (const InputColumn& column : form.columns) {
-    const std::string name = InputName(column);
-    if (column.is_category) categories.push_back(name);
-    if (column.is_date) dates.push_back(name);
-    if (column.fill) filled.push_back(name);
-    if (column.has_indicator) marked.push_back(name);
-  }
   std::vector<std::string> parts;
-  const auto add = [&](const std::vector<std::string>& names, const char* what) {
+  const auto add = [&](bool (*is_so)(const InputColumn&), const char* what) {
+    std::vector<std::string> names;
+    for (const InputColumn& column : form.columns) {
+      if (is_so(column)) names.push_back(InputName(column));
+    }
     if (!names.empty()) parts.push_back(fmt::format("{}: {}", ListNames(names, "and"), what));
   };
-  add(categories, "a feature for each text, 0 or 1 (data.categories)");
-  add(dates, "days since 1970 (data.dates)");
-  add(filled, "a number for a missing value (data.missing)");
-  add(marked, "a feature that says where values were missing (data.missing)");
+  add([](const InputColumn& c) { return c.is_category; },
+      "a feature for each text, 0 or 1 (data.categories)");
+  add([](const InputColumn& c) { return c.is_date; }, "days since 1970 (data.dates)");
+  add([](const InputColumn& c) { return c.fill.has_value(); }, "a number for a missing value (data.missing)");
+  add([](const InputColumn& c) { return c.has_indicator; },
+      "a feature that says where values were missing (data.missing)");
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
