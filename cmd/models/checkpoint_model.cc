@@ -154,8 +154,7 @@ void RefuseAsCheckpoint(const std::string& path) {
     throw UserError(
         "{0}: this run has no checkpoint: it ended before its first one was written, or they were removed. "
         "dtrain status {0} says how it ended. Run it again: it saves one before its first step, and its "
-        "model "
-        "when it is done.",
+        "model when it is done.",
         run);
   }
   std::error_code failed;
@@ -165,8 +164,8 @@ void RefuseAsCheckpoint(const std::string& path) {
         SimilarPathHint(path));
   }
   throw UserError(
-      "{}: neither a checkpoint nor a directory of checkpoints. Name checkpoint.dir of a run, or "
-      "one of the checkpoints in it.",
+      "{}: neither a checkpoint nor a directory of checkpoints. Name checkpoint.dir of a run, or one of the "
+      "checkpoints in it.",
       path);
 }
 
@@ -308,8 +307,8 @@ InputForm FormFor(const CheckpointReader& checkpoint, const Config& config) {
   CheckForm(checkpoint, config.model, form);
   if (HasHashedColumns(form) && !HasSparseRows(config.data)) {
     throw UserError(
-        "{}: its manifest has columns without features, as of data.hash, and its config has none. "
-        "Use another checkpoint.",
+        "{}: its manifest has columns without features, as of data.hash, and its config has none. Use "
+        "another checkpoint.",
         checkpoint.path());
   }
   return form;

@@ -59,8 +59,7 @@ std::vector<std::string> FilesOf(const RowSet& set) {
   if (paths[0] != kNotTaken) return SourceFiles(paths, set.key);
   throw UserError(
       "{0}.path: is standard input or a command (exec:) in the checkpoint's config, and only you can name "
-      "one. "
-      "Name the rows: --data FILE, or --set {0}.path=...",
+      "one. Name the rows: --data FILE, or --set {0}.path=...",
       set.key);
 }
 
@@ -202,11 +201,7 @@ EvaluationOutcome EvaluateCheckpoint(const Config& config, const DeviceChoice& d
       "",
       config.eval.on,
       {},
-      Figures(*config.model.outputs, HasClasses(config.model), ScoreTable::kMaxScores, threshold),
-      {},
-      {},
-      {},
-      {}};
+      Figures(*config.model.outputs, HasClasses(config.model), ScoreTable::kMaxScores, threshold)};
   const bool files = IsFiles(set.source.format);
   const bool share = config.eval.on == EvalOn::kValidation && config.data.validation_share > 0;
   const InputForm form = files ? FormFor(*checkpoint, config) : InputForm();

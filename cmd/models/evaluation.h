@@ -23,10 +23,10 @@ struct EvaluationOutcome {
   EvalOn set = EvalOn::kTest;
   Evaluation evaluation;
   Figures figures;
-  EvaluationFigures reported;            // what the result says of these
-  std::vector<std::string> class_names;  // by class number; empty: classes have no names
-  std::vector<std::string> lines;        // what all this says, for a reader
-  std::string warning;                   // of rows and columns that were not used; empty: none
+  EvaluationFigures reported{};            // what the result says of these
+  std::vector<std::string> class_names{};  // by class number; empty: classes have no names
+  std::vector<std::string> lines{};        // what all this says, for a reader
+  std::string warning{};                   // of rows and columns that were not used; empty: none
 };
 
 // Makes the config evaluate on `data` (--data) in place of eval.on; empty: it stays as it is. For IDX it

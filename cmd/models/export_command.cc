@@ -140,8 +140,8 @@ std::string ExportRows(const ExportArguments& arguments, const std::string& form
   }
   if (leaves_out) {
     errors.Print(fmt::format(
-        "warning: the file has no row of features that were never trained, whose weights are "
-        "those of model.init and not 0. {}",
+        "warning: the file has no row of features that were never trained, whose weights are those of "
+        "model.init and not 0. {}",
         HasMore(kind) ? fmt::format("They have a weight of 0 and small {}.", deep ? "embeddings" : "factors")
         : TableOf(model.config) == TableKind::kHash ? "Set them where you use it."
                                                     : "With --dense all rows are written."));
@@ -174,8 +174,7 @@ void CheckColumns(const ExportArguments& arguments, const DataConfig& data, cons
     if (dates.empty() || dates == DateForms().front() || HasHashedColumns(form)) continue;
     throw UserError(
         "--out {}: dates of {} are written as {} (data.dates), and an ONNX graph reads those of {} alone. "
-        "With "
-        "--numeric the graph takes days since 1970; or write the dates so, and train on them.",
+        "With --numeric the graph takes days since 1970; or write the dates so, and train on them.",
         arguments.out, InputName(column), dates, DateForms().front());
   }
   if (!HasHashedColumns(form)) return;
@@ -240,8 +239,8 @@ void Export(const ExportArguments& arguments, const Format& format, CheckpointRe
   }
   if (!encodings.empty() && arguments.numeric) {
     errors.Print(
-        fmt::format("warning: the graph takes features and {}. It does not make them from rows, as "
-                    "dtrain predict does: {}",
+        fmt::format("warning: the graph takes features and {}. It does not make them from rows, as dtrain "
+                    "predict does: {}",
                     form.scale.shift.empty() ? "does not scale them" : "scales them", encodings));
   }
 }

@@ -30,21 +30,6 @@ void CheckNames(const std::string& path, const char* kind, const std::vector<std
                 "Give the data that it was trained with, in that order", words);
 }
 
-}  // namespace
-
-void RefuseMeaning(const std::string& path, const std::string& what, const char* remedy,
-                   const MeaningWords& words) {
-  throw UserError("{}: another model: {}. {}, or {}.", path, what, remedy, words.otherwise);
-}
-
-void CheckKeys(const std::string& path, const Config& saved, const Config& config,
-               const MeaningWords& words) {
-  const std::optional<std::string> other = OtherMeaning(saved, config);
-  if (other) RefuseMeaning(path, *other + ", as its weights were trained with", "Leave it as it was", words);
-}
-
-namespace {
-
 // Unset: this dtrain cannot read it.
 std::optional<Config> SavedConfig(const std::string& path) {
   try {
@@ -65,14 +50,6 @@ std::string ValueIn(const std::string& key, const Json& value) {
   return Shown(value.is_string() ? value.get<std::string>() : value.dump());
 }
 
-}  // namespace
-
-void CheckKeys(const std::string& path, const Config& config, const MeaningWords& words) {
-  if (const std::optional<Config> saved = SavedConfig(path)) CheckKeys(path, *saved, config, words);
-}
-
-namespace {
-
 std::string NewestIn(const std::string& directory) {
   if (IsOneCheckpoint(directory)) return directory;
   const CheckpointDirectory checkpoints(directory);
@@ -92,6 +69,21 @@ std::string CheckpointToTake(const CheckpointConfig& config) {
 }
 
 }  // namespace
+
+void RefuseMeaning(const std::string& path, const std::string& what, const char* remedy,
+                   const MeaningWords& words) {
+  throw UserError("{}: another model: {}. {}, or {}.", path, what, remedy, words.otherwise);
+}
+
+void CheckKeys(const std::string& path, const Config& saved, const Config& config,
+               const MeaningWords& words) {
+  const std::optional<std::string> other = OtherMeaning(saved, config);
+  if (other) RefuseMeaning(path, *other + ", as its weights were trained with", "Leave it as it was", words);
+}
+
+void CheckKeys(const std::string& path, const Config& config, const MeaningWords& words) {
+  if (const std::optional<Config> saved = SavedConfig(path)) CheckKeys(path, *saved, config, words);
+}
 
 std::optional<SavedShape> FindSavedShape(const Config& config) {
   try {

@@ -267,8 +267,7 @@ void CheckComponents(const Environment& environment, const std::vector<std::stri
   if (components < 2 || (single && in_order == hosts)) return;
   throw UserError(
       "this step has {} components of a heterogeneous job: which rank is on which node cannot be told, "
-      "unless "
-      "each node has one rank. Start it in one component: srun --het-group=0.",
+      "unless each node has one rank. Start it in one component: srun --het-group=0.",
       components);
 }
 

@@ -146,10 +146,9 @@ ClusterConfig ClusterOf(const std::map<std::string, Tasks>& jobs) {
 int IndexOf(const Json& task) {
   const Json* const found = task.Find("index");
   const Json value = found == nullptr ? Json() : *found;
-  if (value.is_number_unsigned() && value.get<uint64_t>() <= 1000000) return value.get<int>();
-  const std::optional<int> number = value.is_string() ? NumberIn(value.get<std::string>()) : std::nullopt;
-  if (number) return *number;
-  throw UserError("{}must be a whole number >= 0.", At("task.index", value));
+  const std::optional<int> number = NumberIn(value.is_string() ? value.get<std::string>() : value.dump());
+  if (!number) throw UserError("{}must be a whole number >= 0.", At("task.index", value));
+  return *number;
 }
 
 }  // namespace

@@ -23,10 +23,9 @@ namespace {
 constexpr size_t kMaxDepth = 3;   // of the JSON that we write
 constexpr double kDivisor = 255;  // for pixels
 
-constexpr MeaningWords kWords = {
-    "file",
-    "take the weights alone, from an npz file without its metadata (zip -d FILE.npz metadata.npy), where "
-    "they are to mean another thing"};
+constexpr MeaningWords kWords = {"file",
+                                 "take the weights alone, from an npz file without its metadata (zip -d "
+                                 "FILE.npz metadata.npy), where they are to mean another thing"};
 
 // The keys that say what a row means to the model, beside what is fitted on the data. Those of kTableKeys,
 // for tables of text, are also held against the config that a file is imported for.

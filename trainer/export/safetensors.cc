@@ -63,10 +63,9 @@ void SafetensorsFile::ReadHeader() {
                     bytes, file_->size()));
   }
   if (bytes > kMaxDescription) {
-    file_->Refuse(
-        fmt::format("byte 0: a header of {} bytes; must be at most {}. Save fewer tensors or less "
-                    "metadata in one file.",
-                    bytes, kMaxDescription));
+    file_->Refuse(fmt::format(
+        "byte 0: a header of {} bytes; must be at most {}. Save fewer tensors or less metadata in one file.",
+        bytes, kMaxDescription));
   }
   std::string header(bytes, '\0');
   file_->ReadAt(sizeof bytes, bytes, header.data());

@@ -175,8 +175,8 @@ class JsonFile : public LineFile {
     }
     if (!repeated_.empty()) {
       Refuse(
-          fmt::format("features by name, and {} of the model are called {}; give them as "
-                      "{{\"features\": [1, 2]}}, in the training data's order.",
+          fmt::format("features by name, and {} of the model are called {}; give them as {{\"features\": [1, "
+                      "2]}}, in the training data's order.",
                       std::count(names_.begin(), names_.end(), repeated_), Quoted(Shown(repeated_))));
     }
     for (size_t i = 0; i < names_.size(); ++i) {
@@ -216,10 +216,9 @@ class JsonFile : public LineFile {
     if (how.is_category) {
       const bool known = AppendCategory(how, IsMissing(text) ? "" : text, features);
       if (!known && spec_.data.unseen == UnseenCategory::kError) {
-        Refuse(
-            fmt::format("{} = {}; must be a category of the training rows: {}. Set data.unseen to other, or "
-                        "correct it.",
-                        Title(column), Shown(text), ListNames(how.categories, "or")));
+        Refuse(fmt::format(
+            "{} = {}; must be a category of the training rows: {}. Set data.unseen to other, or correct it.",
+            Title(column), Shown(text), ListNames(how.categories, "or")));
       }
       if (!known) skipped()->AddUnseen(Title(column), text);
     } else if (how.fill && IsMissing(text)) {

@@ -27,8 +27,7 @@ constexpr char kFields[] =
     "wide_deep tells columns from each other in formats criteo and csv with data.hash";
 constexpr char kNoLabel[] =
     "stands where the label must; a row is LABEL INDEX:VALUE INDEX:VALUE. If it is the label with the weight "
-    "of "
-    "its row, set data.weight: label";
+    "of its row, set data.weight: label";
 constexpr char kLabelOrFeature[] =
     "may be a label with the weight of its row, or the first feature of a row without label. Write a label "
     "before each row, as in 0 1:0.5 (sed 's/^/0 /'), or take off the weights (sed 's/:[^ ]*//')";

@@ -116,8 +116,8 @@ class ColumnFinder {
     const std::vector<std::string>& classes = spec_.form.classes;
     if (classes.empty() || field.text.empty() || IsClass(field.text)) return;
     throw reader_.FaultAtRecord(
-        fmt::format("{} stands where the label does in the training data, and is no class of the model, "
-                    "as {} is. Give a first line with the columns' names, or leave out the label.",
+        fmt::format("{} stands where the label does in the training data, and is no class of the model, as "
+                    "{} is. Give a first line with the columns' names, or leave out the label.",
                     Quoted(Shown(std::string(field.text))), Quoted(Shown(classes.front()))),
         columns_.label);
   }
@@ -136,8 +136,7 @@ class ColumnFinder {
       const int64_t features = columns_.count - (columns_.label >= 0 ? 1 : 0);
       if (features != inputs_) {
         throw reader_.FaultAtRecord(
-            fmt::format("{}{}; the model has {}, and a row may have a label besides. Is it the right "
-                        "file?",
+            fmt::format("{}{}; the model has {}, and a row may have a label besides. Is it the right file?",
                         Plural(columns_.count, "column"), columns_.label >= 0 ? ", the label among them" : "",
                         Plural(inputs_, "feature")));
       }

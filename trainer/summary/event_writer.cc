@@ -56,12 +56,10 @@ void EventWriter::CreateFile(const std::string& directory, Order order) {
     error = file_.Create(path_);
   }
   if (error == 0) return;
-  ThrowUnwritable(
-      fmt::format(
-          "{}: cannot be made: {}. Free some space, set summary.dir to a writable directory, or leave "
-          "it out for no summaries.",
-          path_, ErrnoText(error)),
-      error);
+  ThrowUnwritable(fmt::format("{}: cannot be made: {}. Free some space, set summary.dir to a writable "
+                              "directory, or leave it out for no summaries.",
+                              path_, ErrnoText(error)),
+                  error);
 }
 
 void EventWriter::WriteStart(int64_t step) {

@@ -393,8 +393,7 @@ std::string NamedNumbersText(const Config& config, const LoadedData& loaded) {
   if (said || form.classes.empty() || form.classes == SignedClasses() || !numbers) return "";
   return fmt::format(
       "labels are numbers that do not count from 0, and are read as names of {}. Set data.label_type to "
-      "names to "
-      "say so{}.",
+      "names to say so{}.",
       ClassNamesText(form.classes),
       HasOutputPerClass(config.model) ? ", or model.outputs for outputs that are numbered from 0" : "");
 }

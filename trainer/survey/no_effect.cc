@@ -96,8 +96,7 @@ std::string WeightlessText(const DataConfig& data, const LoadedData& loaded, con
   if (!classes.empty()) {
     return fmt::format(
         "all rows of class {} that are trained on have the weight 0 ({}): never learned. Give them a weight, "
-        "or "
-        "leave the class out.",
+        "or leave the class out.",
         ListNames(classes, "and of class"), key);
   }
   if (!train.weighted()) return "";  // classes weigh nothing in evaluation
@@ -143,8 +142,7 @@ std::string HugeFeatureText(const LoadedData& loaded) {
       train.sparse() ? fmt::format("{}, from 0,", feature) : Shown(FeatureTitle(loaded.form, feature));
   return fmt::format(
       "feature {} is as large as {:.6g}, whose square is too large for float32: its weight may never move, "
-      "or the "
-      "run diverge. {}.",
+      "or the run diverge. {}.",
       title, value,
       train.sparse() ? "Divide its values" : "Set data.scale to standard, or divide the column");
 }
