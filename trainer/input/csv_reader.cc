@@ -161,9 +161,11 @@ std::vector<CsvRecord> CsvReader::PeekNext(size_t count) {
 std::string_view CsvReader::WholeText(const CsvField& field) const {
   const std::string_view text = field.in_file();
   if (!field.trimmed) return text;
-  const char *begin = text.data(), *end = begin + text.size();  // a quote stands before them
-  while (IsBlank(begin[-1])) --begin;
-  return {begin, static_cast<size_t>(SkipBlanks(end) - begin)};
+  const char *begin = text.data(), *end = begin + text.size();  // quotes stand round them
+  const auto is_blank = [](char c) { return c == ' ' || c == '\t'; };
+  while (is_blank(begin[-1])) --begin;
+  while (is_blank(*end)) ++end;
+  return {begin, static_cast<size_t>(end - begin)};
 }
 
 std::vector<CsvRecord> CsvReader::Peek(char delimiter, Quotes quotes, size_t count) {
@@ -456,8 +458,9 @@ CsvReader::After CsvReader::ReadQuoted(Cursor* at, TextPlace place) {
   if (escaped) text = Unescape(text);
   const size_t size = text.size();
   if (dialect_.trim || lenient_) {
-    while (!text.empty() && IsBlank(text.front())) text.remove_prefix(1);
-    while (!text.empty() && IsBlank(text.back())) text.remove_suffix(1);
+    const std::string_view blanks = " \t";
+    text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
+    text.remove_suffix(text.size() - (text.find_last_not_of(blanks) + 1));
   }
   record_.fields.push_back({text, place, true, text.size() < size});
   return EndField(at);

@@ -253,6 +253,13 @@ TEST_CASE("csv reader: trim leaves out blanks inside quotes, at the ends alone")
   CHECK(Read(content) == Records{{" a b ", "c", "\" "}});
 }
 
+TEST_CASE("csv reader: trim leaves out blanks inside quotes where blanks separate fields, too") {
+  CsvDialect dialect;
+  dialect.trim = true;
+  dialect.delimiter = Delimiter::kBlanks;
+  CHECK(Read("\" a b \"  c \"  \" d\n", dialect) == Records{{"a b", "c", "", "d"}});
+}
+
 // A lenient reader of `content`, whose fields are separated by commas.
 struct LenientReader : CsvReader {
   explicit LenientReader(const std::string& content)
