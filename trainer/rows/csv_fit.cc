@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "trainer/batch/class_names.h"
 #include "trainer/config/user_text.h"
 #include "trainer/input/csv_reader.h"
 #include "trainer/order/held_out.h"
@@ -191,14 +192,10 @@ class RowJudge {
   LabelRules labels_;
 };
 
-// Returns a number for the class of a label: 1 and 1.0 are one class, unless they are names.
-int32_t ClassOf(std::string_view label, const LabelRules& rules,
-                std::map<std::string, int32_t, std::less<>>* classes) {
-  const auto renamed = rules.renamed.find(label);
-  std::string name(renamed == rules.renamed.end() ? label : renamed->second);
-  float number = 0;
-  if (!rules.names && ParseNumber(name, &number) == NumberText::kGood) name = fmt::format("{}", number);
-  return classes->emplace(name, static_cast<int32_t>(classes->size())).first->second;
+// Returns a number for the class of a label: spellings of one number are one class.
+int32_t ClassOf(std::string_view label, const LabelRules& rules, std::map<std::string, int32_t>* classes) {
+  const auto number = static_cast<int32_t>(classes->size());
+  return classes->emplace(ClassKey(RenamedLabel(rules, label)), number).first->second;
 }
 
 // KeptRows: what the fit needs of rows, as long as it is not known which of them are held out. Owner: Look().
@@ -287,7 +284,7 @@ void Look(const DataConfig& data, const std::vector<InputColumn>& inputs,
   const bool stratified = data.validation_by == HeldOutBy::kStratified;
   LabelRules rules;
   AddLabelKeys(data, &rules);
-  std::map<std::string, int32_t, std::less<>> numbers;
+  std::map<std::string, int32_t> numbers;
   std::vector<int32_t> class_of_row;  // while it waits
   KeptRows kept(fits->size());
   int64_t row = 0, left = fits->empty() ? 0 : data.fit_rows;

@@ -131,6 +131,23 @@ TEST_CASE("fit: classes are told by their value and by the names that they are r
   CHECK(CategoriesOf(config) == std::vector<std::string>{"a", "b"});  // two of a and one of b are left
 }
 
+TEST_CASE("fit: spellings of a class that is a number hold out the rows that one spelling does") {
+  const auto fill = [](const std::vector<const char*>& zeros, bool names) {
+    std::string content = "a,y\n";
+    for (size_t i = 0; i < 60; ++i)
+      content += fmt::format("{},{}\n", i % 9 == 4 ? "" : std::to_string(i * i),
+                             i % 3 == 0 ? "1" : zeros[i % zeros.size()]);
+    Config config = CsvConfig(ModelKind::kLogistic, content, "y");
+    if (names) config.data.label_type = LabelType::kNames;
+    config.data.missing = MissingValues::kMean;
+    config.data.validation_share = 0.4;
+    config.data.validation_by = HeldOutBy::kStratified;
+    return Fit(config.data).form.columns[0].fill;
+  };
+  for (const bool names : {false, true})
+    CHECK(fill({"0", "-0", "0.0", "0", "-0.0"}, names) == fill({"0"}, names));
+}
+
 TEST_CASE("fit: the classes are counted, by name or up to the largest number") {
   const auto count_in = [](const DataConfig& data) {
     SourceInputs inputs(data.train.path, "data.train.path");
