@@ -168,6 +168,7 @@ std::vector<std::string> DateColumns(const DataConfig& data) {
 
 std::string_view PlainText(const FieldReading& reading, std::string_view text, Decimal decimal,
                            std::string* plain) {
+  if (IsMissing(text)) return text;
   if (std::find(reading.missing.begin(), reading.missing.end(), text) != reading.missing.end()) return "";
   if (reading.number && !(reading.number->decimal == decimal && ExactNumber(text, decimal))) {
     std::optional<SpelledNumber> number = ReadNumber(text, reading.number->decimal);

@@ -89,6 +89,10 @@ TEST_CASE("fields: markers are gaps, and a number is one in each spelling") {
   CHECK(Plain(reading, "999") == "999");
 }
 
+TEST_CASE("fields: a missing value is one in any format, though it is a number of another spelling") {
+  for (const char* text : {"NaN", "nan", "NA", ""}) CHECK(Plain(Written("1.234,50"), text) == text);
+}
+
 TEST_CASE("fields: the keys are of all columns, or of one by name or number") {
   DataConfig data;
   data.missing_values = {"-200", "price=.", "3=none"};
