@@ -16,22 +16,22 @@ namespace {
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
-// Takes a text like `shape` from the front, in which each 0 is any digit. Its numbers go to `numbers`. False:
-// another text stands there, and nothing is taken.
-bool Take(std::string_view* text, std::string_view shape, int64_t* numbers = nullptr) {
-  if (text->size() < shape.size()) return false;
-  for (size_t i = 0; i < shape.size(); ++i) {
-    const char c = (*text)[i];
-    if (shape[i] == '0' ? !IsDigit(c) : c != shape[i]) return false;
-  }
-  for (size_t i = 0; i < shape.size(); ++i) {
-    if (shape[i] != '0') continue;
-    int64_t number = 0;
-    for (; i < shape.size() && shape[i] == '0'; ++i) number = 10 * number + ((*text)[i] - '0');
-    *numbers++ = number;
-  }
-  text->remove_prefix(shape.size());
+// Takes `word` from the front; false: another text stands there.
+bool Take(std::string_view* text, std::string_view word) {
+  if (text->substr(0, word.size()) != word) return false;
+  text->remove_prefix(word.size());
   return true;
+}
+
+// Takes `min` to `max` digits from the front; -1: there are fewer, and nothing is taken.
+int64_t TakeDigits(std::string_view* text, size_t min, size_t max) {
+  size_t size = 0;
+  int64_t number = 0;
+  for (; size < max && size < text->size() && IsDigit((*text)[size]); ++size)
+    number = 10 * number + ((*text)[size] - '0');
+  if (size < min) return -1;
+  text->remove_prefix(size);
+  return number;
 }
 
 // The days to the first of a month; month 13 is the next January. Counts from March on, so that the leap day
@@ -56,31 +56,25 @@ std::optional<double> TakeFraction(std::string_view* text) {
 
 // Returns the seconds of a time of day, less its offset from UTC: Z or +02:00 or +0200 or +02, or none.
 std::optional<double> SecondsOf(std::string_view text) {
-  int64_t time[] = {0, 0, 0}, offset[] = {0, 0};  // hours, minutes, seconds
-  if (!Take(&text, "00:00", time)) return std::nullopt;
+  int64_t second = 0, zone_hour = 0, zone_minute = 0;
+  const int64_t hour = TakeDigits(&text, 2, 2), minute = Take(&text, ":") ? TakeDigits(&text, 2, 2) : -1;
   std::optional<double> fraction = 0;
-  if (Take(&text, ":00", &time[2]) && Take(&text, ".")) fraction = TakeFraction(&text);
-  const int64_t sign = !text.empty() && text.front() == '-' ? -1 : 1;
+  if (Take(&text, ":") && (second = TakeDigits(&text, 2, 2)) >= 0 && Take(&text, "."))
+    fraction = TakeFraction(&text);
+  const int64_t sign = text.substr(0, 1) == "-" ? -1 : 1;
   if (Take(&text, "+") || Take(&text, "-")) {
-    if (!Take(&text, "00", offset)) return std::nullopt;
-    if ((Take(&text, ":") || !text.empty()) && !Take(&text, "00", &offset[1])) return std::nullopt;
+    zone_hour = TakeDigits(&text, 2, 2);
+    if (Take(&text, ":") || !text.empty()) zone_minute = TakeDigits(&text, 2, 2);
   } else {
     Take(&text, "Z");
   }
-  const bool good = time[0] <= 24 && time[1] <= 59 && time[2] <= 60 && offset[0] <= 23 && offset[1] <= 59;
+  const auto within = [](int64_t number, int64_t max) { return number >= 0 && number <= max; };
+  const bool good = within(hour, 24) && within(minute, 59) && within(second, 60) && within(zone_hour, 23) &&
+                    within(zone_minute, 59);
   if (!text.empty() || !fraction || !good) return std::nullopt;
   const double seconds =
-      static_cast<double>(time[0] * 3600 + time[1] * 60) + (static_cast<double>(time[2]) + *fraction);
-  return seconds - static_cast<double>(sign * (offset[0] * 60 + offset[1]) * 60);
-}
-
-// Takes 1 to `max` digits from the front; -1: there are none.
-int64_t TakeDigits(std::string_view* text, size_t max) {
-  int64_t number = -1;
-  for (size_t i = 0; i < max && !text->empty() && IsDigit(text->front()); ++i, text->remove_prefix(1)) {
-    number = 10 * std::max<int64_t>(number, 0) + (text->front() - '0');
-  }
-  return number;
+      static_cast<double>(hour * 3600 + minute * 60) + (static_cast<double>(second) + *fraction);
+  return seconds - static_cast<double>(sign * (zone_hour * 60 + zone_minute) * 60);
 }
 
 // Takes the name of a month, in English and at least three letters of it; -1: there is none.
@@ -102,7 +96,7 @@ int64_t TakeMonth(std::string_view* text) {
 // Two digits, behind day and month, are a year of 1969 to 2068.
 int64_t TakeYear(std::string_view* text, bool may_be_short) {
   const size_t size = text->size();
-  const int64_t year = TakeDigits(text, 4);
+  const int64_t year = TakeDigits(text, 1, 4);
   const size_t digits = size - text->size();
   if (digits == 2 && may_be_short) return year + (year < 69 ? 2000 : 1900);
   return digits == 4 ? year : -1;
@@ -122,7 +116,7 @@ std::string IsoTime(std::string_view text) {
     while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
     (half.front() == 'a' ? morning : evening) = true;
   }
-  int64_t hour = TakeDigits(&text, 2);
+  int64_t hour = TakeDigits(&text, 1, 2);
   if ((morning || evening) && (hour < 1 || hour > 12)) return "T";
   if (morning || evening) hour = hour % 12 + (evening ? 12 : 0);
   const bool whole = text.empty() && (morning || evening);
@@ -146,10 +140,9 @@ std::optional<std::string> IsoOfEpoch(std::string_view text, double units) {
 }  // namespace
 
 std::optional<double> DaysOfDate(std::string_view text) {
-  int64_t date[3];
-  if (!Take(&text, "0000-00-00", date)) return std::nullopt;
-  const auto [year, month, day] = date;
-  if (month < 1 || month > 12) return std::nullopt;
+  const int64_t year = TakeDigits(&text, 4, 4), month = Take(&text, "-") ? TakeDigits(&text, 2, 2) : -1,
+                day = Take(&text, "-") ? TakeDigits(&text, 2, 2) : -1;
+  if (year < 0 || month < 1 || month > 12) return std::nullopt;
   const int64_t first = DaysSince1970(year, month);
   if (day < 1 || day > DaysSince1970(year, month + 1) - first) return std::nullopt;
   const auto days = static_cast<double>(first + day - 1);
@@ -171,9 +164,9 @@ std::optional<std::string> IsoDate(std::string_view text, std::string_view form)
     } else if (Take(&form, "MON")) {
       month = TakeMonth(&text);
     } else if (Take(&form, "MM")) {
-      month = TakeDigits(&text, 2);
+      month = TakeDigits(&text, 1, 2);
     } else if (Take(&form, "DD")) {
-      day = TakeDigits(&text, 2);
+      day = TakeDigits(&text, 1, 2);
     } else {
       const size_t front = text.find_first_not_of(by_name ? kBetween : form.substr(0, 1));
       if (front == 0 || front == text.npos || (!by_name && front > 1)) return std::nullopt;
