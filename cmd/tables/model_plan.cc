@@ -7,7 +7,10 @@
 #include <cstdlib>
 #include <set>
 
+#include "base/error.h"
 #include "base/printable.h"
+#include "cmd/tables/profile_text.h"
+#include "trainer/config/config.h"
 #include "trainer/config/user_text.h"
 
 namespace dtrain {
@@ -71,6 +74,39 @@ ModelPlan PlanForNumbers(const ColumnProfile& label) {
   return plan;
 }
 
+// Returns why a column cannot be a label; empty: it can. Rows without a label teach nothing, so a column with
+// many gaps is hardly one.
+std::string NoLabelBecause(const ColumnProfile& column) {
+  return column.missing * 10 > column.known ? "has many gaps" : PlanModel(column).problem;
+}
+
+bool CanBeLabel(const ColumnProfile& column) {
+  return NoLabelBecause(column).empty() && !column.index && !column.identifier;
+}
+
+std::string ColumnList(const TableProfile& table) {
+  constexpr size_t kShown = 20;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < std::min(kShown, table.columns.size()); ++i)
+    names.push_back(YamlText(table.has_names() ? table.columns[i].name : fmt::format("{}", i)));
+  return fmt::format("{}{}", fmt::join(names, ", "), table.columns.size() > kShown ? ", ..." : "");
+}
+
+LabelChoice FindWanted(const TableProfile& table, const std::string& wanted) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < table.columns.size(); ++i) {
+    if (table.has_names() && table.columns[i].name == wanted) return {i, ""};
+    names.push_back(table.columns[i].name);
+  }
+  const std::optional<int64_t> number = ColumnNumber(wanted);
+  if (number && *number < static_cast<int64_t>(table.columns.size()))
+    return {static_cast<size_t>(*number), ""};
+  const std::string close = ClosestName(wanted, names);
+  throw UserError("--label {}: {} has no such column; the columns are {}.{}", Shown(wanted), table.path,
+                  ColumnList(table),
+                  close.empty() ? " Choose one of them." : fmt::format(" Did you mean {}?", Shown(close)));
+}
+
 }  // namespace
 
 ModelPlan PlanModel(const ColumnProfile& label) {
@@ -82,6 +118,31 @@ ModelPlan PlanModel(const ColumnProfile& label) {
                      ? "has dates; a label has classes or numbers"
                      : "has texts that nearly all differ; a label has classes or numbers";
   return plan;
+}
+
+LabelChoice ChooseLabel(const TableProfile& table, const std::string& wanted) {
+  CheckRows(table);
+  if (!wanted.empty()) return FindWanted(table, wanted);
+  constexpr const char* kNames[] = {"label",    "target",   "class",     "y",       "click",   "clicked",
+                                    "clk",      "is_click", "survived",  "outcome", "churned", "churn",
+                                    "response", "species",  "diagnosis", "income"};
+  std::string not_it;  // why a column of such a name is passed over
+  for (const char* const name : kNames) {
+    for (size_t i = 0; i < table.columns.size(); ++i) {
+      if (LowerCase(table.columns[i].name) != name) continue;
+      const std::string why = NoLabelBecause(table.columns[i]);
+      if (why.empty()) return {i, "its name says so"};
+      if (not_it.empty())
+        not_it = fmt::format(", and {} cannot be the label: it {}", ColumnName(table, i), why);
+    }
+  }
+  for (size_t i = table.columns.size(); i-- > 0;) {
+    if (!CanBeLabel(table.columns[i])) continue;
+    return {i, (i + 1 == table.columns.size() ? "it is the last column" : "it is the last that can be one") +
+                   not_it};
+  }
+  throw UserError("{}: no column can be a label: classes, or numbers that differ. Choose one: --label NAME.",
+                  table.path);
 }
 
 std::string ModelPlan::Yaml(const std::string& label, const std::string& more) const {

@@ -1,5 +1,5 @@
-// ModelPlan and RunPlan: the model for a label, and how long it trains: what the proposals for tables and for
-// sparse rows share. Thread: any; plain data and free functions.
+// LabelChoice, ModelPlan and RunPlan: which column of a table is the label, the model for it, and how long it
+// trains: the last two are the same for sparse rows. Thread: any; plain data and free functions.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,16 @@
 #include "trainer/survey/table_profile.h"
 
 namespace dtrain {
+
+// LabelChoice: the column that the model predicts.
+struct LabelChoice {
+  size_t column = 0;
+  std::string reason;  // "its name says so"; empty: the user has chosen it
+};
+
+// Returns the column that is named `wanted` or has this number. If `wanted` is empty, returns a column whose
+// name says that it is a label, else the last that can be one. Throws UserError if there is none.
+LabelChoice ChooseLabel(const TableProfile& table, const std::string& wanted);
 
 // ModelPlan: the model for a label. `problem` says why there is none.
 struct ModelPlan {

@@ -6,6 +6,7 @@
 #include <array>
 #include <vector>
 
+#include "base/error.h"
 #include "base/names.h"
 #include "base/printable.h"
 
@@ -168,18 +169,22 @@ std::string ReadingsText(const TableProfile& table) {
           "for a missing value, name it in data.missing_values; correct others.",
           percent));
     }
+    if (!column.other_format.empty()) {
+      add(fmt::format(
+          ": {} and the like are read as they stand, and may be written as {}. If so, name the column in "
+          "data.number_format, as NAME={}.",
+          Printable(column.spelled, kMaxValue), column.other_format, column.other_format));
+    }
     const std::string& form = column.date_form;
     if (!column.other_date_form.empty()) {
       add(fmt::format(
           ": {} and the like are dates whose days and months cannot be told apart, and are left out. Name "
           "the column in data.dates, as NAME={} or NAME={}.",
           Printable(column.example, kMaxValue), form, column.other_date_form));
-    } else if (column.IsDate() && !form.empty()) {
-      add(fmt::format(": {} and the like are dates, written as {} (data.dates)",
-                      Printable(column.example, kMaxValue), form));
     } else if (!form.empty()) {
-      add(fmt::format(": {} may be {} since 1970. If so, name the column in data.dates, as NAME={}.",
-                      Printable(column.example, kMaxValue), form, form));
+      add(fmt::format(": {} and the like are dates, written as {} (data.dates){}",
+                      Printable(column.example, kMaxValue), form,
+                      column.IsNumber() ? ". If they are other numbers, take the column out there." : ""));
     }
   }
   return text;
@@ -195,6 +200,19 @@ std::string FaultsText(const TableProfile& table) {
   }
   return text + FaultLine(table, table.quotes, "text behind a closing quote, or a quote that is not closed",
                           "quotes must stand around whole fields (data.quotes)", "quote");
+}
+
+void CheckRows(const TableProfile& table) {
+  const int64_t others = table.short_rows.count + table.long_rows.count + table.quotes.count;
+  const int64_t left_out = others + table.unreadable, all = table.rows + others;
+  if (all == 0) {
+    throw UserError("{}: it has no rows{} Is it the right file?", table.path,
+                    table.has_names() ? ", only a header." : ".");
+  }
+  if (left_out * 2 <= all) return;
+  const std::string faults = FaultsText(table);
+  throw UserError("{}: {} of {} cannot be read:\n{}Correct them, or say how the table is written.",
+                  table.path, left_out, Plural(all, "row"), faults);
 }
 
 std::string HeaderDoubts(const TableProfile& table) {

@@ -24,6 +24,9 @@ std::string ReadingsText(const TableProfile& table);
 // there are. Empty if there are none.
 std::string FaultsText(const TableProfile& table);
 
+// Throws UserError with these lines if a run would leave out most rows, and if there are none.
+void CheckRows(const TableProfile& table);
+
 // Returns a line for what may be wrong with the names of columns; empty if nothing is.
 std::string HeaderDoubts(const TableProfile& table);
 

@@ -12,7 +12,6 @@
 #include "base/error.h"
 #include "base/names.h"
 
-#include "cmd/tables/model_plan.h"
 #include "cmd/tables/profile_text.h"
 #include "trainer/batch/class_names.h"
 #include "trainer/batch/input_form.h"
@@ -27,33 +26,21 @@ constexpr double kManyGaps = 0.05;  // share of missing values that may tell som
 constexpr int64_t kFewOf = 20;      // one in so many rows may have a text that is not UTF-8
 constexpr size_t kLineWidth = 100;
 
-// Returns why a column cannot be a label; empty: it can. Rows without a label teach nothing, so a column with
-// many gaps is hardly one.
-std::string NoLabelBecause(const ColumnProfile& column) {
-  return column.missing * 10 > column.known ? "has many gaps" : PlanModel(column).problem;
-}
-
-bool CanBeLabel(const ColumnProfile& column) {
-  return NoLabelBecause(column).empty() && !column.index && !column.identifier;
-}
-
 // "  categories: [Sex, Embarked]", on as many lines as it needs.
 std::string ListLine(const std::string& key, const std::vector<std::string>& items) {
-  std::string text = fmt::format("  {}: [", key);
-  const std::string margin(text.size(), ' ');
-  size_t width = text.size();
+  std::string text, line = fmt::format("  {}: [", key);
+  const std::string margin(line.size(), ' ');
   for (size_t i = 0; i < items.size(); ++i) {
-    if (i > 0) text += ",";
-    if (i > 0 && width + items[i].size() + 2 > kLineWidth) {
-      text += "\n" + margin;
-      width = margin.size();
+    const std::string item = items[i] + (i + 1 < items.size() ? "," : "]");
+    if (i > 0 && line.size() + item.size() > kLineWidth) {
+      text += line + "\n";
+      line = margin;
     } else if (i > 0) {
-      text += " ";
+      line += " ";
     }
-    text += items[i];
-    width += items[i].size() + 2;
+    line += item;
   }
-  return text + "]\n";
+  return text + line + "\n";
 }
 
 // The first of some texts, and how many more there are.
@@ -63,20 +50,6 @@ std::string Some(std::vector<std::string> texts, const char* separator = ", ") {
   if (more > 0) texts.resize(kShown);
   return fmt::format("{}{}", fmt::join(texts, separator),
                      more > 0 ? fmt::format("{}and {} more", separator, more) : "");
-}
-
-// Throws if a run would leave out most rows.
-void CheckRows(const TableProfile& table) {
-  const int64_t others = table.short_rows.count + table.long_rows.count + table.quotes.count;
-  const int64_t left_out = others + table.unreadable, all = table.rows + others;
-  if (all == 0) {
-    throw UserError("{}: it has no rows{} Is it the right file?", table.path,
-                    table.has_names() ? ", only a header." : ".");
-  }
-  if (left_out * 2 <= all) return;
-  const std::string faults = FaultsText(table);
-  throw UserError("{}: {} of {} cannot be read:\n{}Correct them, or say how the table is written.",
-                  table.path, left_out, Plural(all, "row"), faults);
 }
 
 // ConfigWriter: writes the proposal for one table.
@@ -151,12 +124,6 @@ class ConfigWriter {
     return Quoted(fmt::format("{}={}", key, value));
   }
 
-  // The keys for how a column's texts are read.
-  void AddReadings(size_t i, const ColumnProfile& column) {
-    for (const ValueCount& marker : column.markers) markers_.insert(ItemOf(i, marker.text));
-    if (!column.number_format.empty()) formats_.insert(ItemOf(i, column.number_format));
-  }
-
   // Returns which columns are ignored and why: "id (an index: it counts the rows), one (the same in every
   // row)".
   std::string IgnoredText() const {
@@ -180,57 +147,33 @@ class ConfigWriter {
   void CompareTest() {
     const TableProfile& test = test_->profile;
     CheckRows(test);
-    const auto refuse = [&](const std::string& difference) { return Unlike(difference); };
     if (test.delimiter != table_.delimiter || test.quoting != table_.quoting ||
         (test.decimal_comma && !table_.decimal_comma)) {
-      throw refuse(
+      throw Unlike(
           fmt::format("its delimiter, quotes or decimals are other ones than those of {}", table_.path));
     }
     if (comment_.empty()) comment_ = test.comment;
     if (!test.comment.empty() && test.comment != comment_) {
-      throw refuse(fmt::format("lines that begin with {} are no rows, and in {} those with {}",
+      throw Unlike(fmt::format("lines that begin with {} are no rows, and in {} those with {}",
                                Quoted(test.comment), table_.path, Quoted(comment_)));
     }
     if (test.skip_lines != table_.skip_lines) {
-      throw refuse(
+      throw Unlike(
           fmt::format("{} at its front no rows, and {} of {} (data.skip_lines)",
                       test.skip_lines == 1 ? "1 line is" : fmt::format("{} lines are", test.skip_lines),
                       table_.skip_lines, table_.path));
     }
-    const bool by_name = test.has_names() && table_.has_names();
-    if (!by_name && test.columns.size() != table_.columns.size()) {
-      throw refuse(fmt::format("{}, and {} has {}",
+    if (!IsByName() && test.columns.size() != table_.columns.size()) {
+      throw Unlike(fmt::format("{}, and {} has {}",
                                Plural(static_cast<int64_t>(test.columns.size()), "column"), table_.path,
                                table_.columns.size()));
     }
     if (TestColumn(label_) == nullptr) {
-      throw refuse(
+      throw Unlike(
           fmt::format("no column {}, which is the label of {}", Quoted(Shown(Label().name)), table_.path));
     }
     trims_ = trims_ || test.quoted_blanks;
     bad_rows_ += test.short_rows.count + test.long_rows.count + test.quotes.count;
-    for (size_t i = 0; i < table_.columns.size(); ++i) {
-      const ColumnProfile& column = table_.columns[i];
-      const ColumnProfile* const other = TestColumn(i);
-      if (other == nullptr) continue;
-      const auto differ = [](const std::string& a, const std::string& b) {
-        return !a.empty() && !b.empty() && a != b;
-      };
-      if (differ(column.number_format, other->number_format) ||
-          (column.type == other->type && column.date_form != other->date_form)) {
-        throw Unlike(fmt::format("{} is written as {}, and in {} as {}", ColumnName(table_, i),
-                                 Written(*other), table_.path, Written(column)));
-      }
-      if (i == label_ || Useless(i).empty()) AddReadings(i, *other);
-    }
-    for (const ColumnProfile& column : test.columns) {
-      if (&column == TestColumn(label_)) {
-        bad_rows_ += column.missing;
-      } else {
-        gaps_ = gaps_ || column.missing > 0;
-      }
-      CountBad(column);
-    }
   }
 
   UserError Unlike(const std::string& difference) const {
@@ -238,37 +181,47 @@ class ConfigWriter {
                      difference);
   }
 
+  bool IsByName() const { return test_->profile.has_names() && table_.has_names(); }
+
   // A column of the table in the test table: by its name, else where it stands. Null: it has none.
   const ColumnProfile* TestColumn(size_t number) const {
     const std::vector<ColumnProfile>& columns = test_->profile.columns;
-    if (!test_->profile.has_names() || !table_.has_names())
-      return number < columns.size() ? &columns[number] : nullptr;
+    if (!IsByName()) return number < columns.size() ? &columns[number] : nullptr;
     const std::string& name = table_.columns[number].name;
     const auto found = std::find_if(columns.begin(), columns.end(),
                                     [&](const ColumnProfile& column) { return column.name == name; });
     return found == columns.end() ? nullptr : &*found;
   }
 
-  // Each feature is in the test table and of its kind there, and so is the label, whose classes are no
-  // others.
+  // Each feature is in the test table, of its kind there and written alike, and so is the label, whose
+  // classes are no others.
   void CompareColumns() {
     std::vector<std::string> lacking;
     for (size_t i = 0; i < table_.columns.size(); ++i) {
       if (i != label_ && !Useless(i).empty()) continue;
       const ColumnProfile &here = table_.columns[i], *there = TestColumn(i);
+      const std::string name = ColumnName(table_, i);
       if (there == nullptr) {
-        lacking.push_back(ColumnName(table_, i));
+        lacking.push_back(name);
         continue;
+      }
+      const bool formats = !here.number_format.empty() && !there->number_format.empty() &&
+                           here.number_format != there->number_format;
+      const bool dates = here.type == ColumnType::kDate && there->type == ColumnType::kDate &&
+                         here.date_form != there->date_form && here.date_form != there->other_date_form;
+      if (formats || dates) {
+        throw Unlike(fmt::format("{} is written as {}, and in {} as {}", name, Written(*there), table_.path,
+                                 Written(here)));
       }
       const bool any_text = i == label_ ? !plan_.IsLinear() : here.type == ColumnType::kCategory;
       const bool alike = here.IsNumber() ? there->IsNumber() : here.type == there->type;
-      if (any_text || alike || there->type == ColumnType::kEmpty) continue;
-      throw Unlike(fmt::format("{} has values such as {}, and in {} such as {}", ColumnName(table_, i),
-                               Quoted(Shown(there->example)), table_.path, Quoted(Shown(here.example))));
+      if (!any_text && !alike && there->type != ColumnType::kEmpty) {
+        throw Unlike(fmt::format("{} has values such as {}, and in {} such as {}", name,
+                                 Quoted(Shown(there->example)), table_.path, Quoted(Shown(here.example))));
+      }
+      AddUsed(i, *there);
     }
-    if (!lacking.empty()) {
-      throw Unlike(fmt::format("no column {}, which {} has", Some(lacking), table_.path));
-    }
+    if (!lacking.empty()) throw Unlike(fmt::format("no column {}, which {} has", Some(lacking), table_.path));
     if (!plan_.IsLinear() && static_cast<int64_t>(renamed_.frequent.size()) == renamed_.distinct)
       CompareClasses();
   }
@@ -293,10 +246,18 @@ class ConfigWriter {
   }
 
   // Returns why a column is no feature; empty: it is one.
-  std::string Useless(size_t column) const {
+  std::string Useless(size_t i) const {
     constexpr int64_t kFewRows = 10;  // fewer may be equal by chance
-    const bool copy = table_.columns[column].values_hash == Label().values_hash;
-    return copy && Label().known >= kFewRows ? "a copy of the label" : IgnoredBecause(table_.columns[column]);
+    const ColumnProfile& column = table_.columns[i];
+    if (column.values_hash == Label().values_hash && Label().known >= kFewRows) return "a copy of the label";
+    if (column.type == ColumnType::kEmpty) return "no values";
+    if (column.index) return "an index: it counts the rows";
+    if (!column.other_date_form.empty()) return "dates whose days and months cannot be told apart";
+    if (column.identifier) return "an id: all values differ";
+    if (column.type == ColumnType::kText && !column.units.empty()) return "numbers with several units";
+    if (column.type == ColumnType::kText) return "too many different texts";
+    if (column.constant) return "the same in every row";
+    return "";
   }
 
   static std::string Written(const ColumnProfile& column) {
@@ -313,40 +274,46 @@ class ConfigWriter {
   void SortColumns() {
     const int64_t before = bad_rows_;
     for (size_t i = 0; i < table_.columns.size(); ++i) {
-      const ColumnProfile& column = table_.columns[i];
       const std::string why = i == label_ ? "" : Useless(i);
-      const bool category = column.type == ColumnType::kCategory;
-      if (category && column.padded && why.empty()) padded_.push_back(ColumnName(table_, i));
-      if (i == label_) {
-        bad_rows_ += column.missing;
-        CountBad(column);
-        AddReadings(i, column);
-        continue;
-      }
       if (!why.empty()) {
         ignored_.push_back({KeyOf(i), why});
         continue;
       }
-      ++features_;
-      CountBad(column);
-      const bool repeats =
-          !column.more_distinct && column.distinct > 1 && column.distinct * 4 <= column.known;
-      if (repeats && column.pattern_hash == Label().pattern_hash) telling_.push_back(ColumnName(table_, i));
-      gaps_ = gaps_ || column.missing > 0;
-      const double share =
-          static_cast<double>(column.missing) / static_cast<double>(std::max<int64_t>(table_.rows, 1));
-      AddReadings(i, column);
-      const bool date = column.IsDate();
-      many_gaps_ = many_gaps_ || ((column.IsNumber() || date) && share >= kManyGaps);
-      if (date) dates_.push_back(column.date_form.empty() ? KeyOf(i) : ItemOf(i, column.date_form));
-      if (!category) continue;
-      categories_.push_back(KeyOf(i));
-      if (!column.spellings.empty()) {
-        spellings_.push_back(fmt::format("{} has {}", ColumnName(table_, i), Some(column.spellings)));
-      }
+      AddUsed(i, table_.columns[i]);
+      if (i != label_) AddFeature(i, table_.columns[i]);
     }
     faulty_ = bad_rows_ - before;
     bad_rows_ += table_.short_rows.count + table_.long_rows.count + table_.quotes.count;
+  }
+
+  // The keys for how the texts of the label or a feature are read, in this table or in that to test on, and
+  // its gaps and faults.
+  void AddUsed(size_t i, const ColumnProfile& column) {
+    for (const ValueCount& marker : column.markers) markers_.insert(ItemOf(i, marker.text));
+    if (!column.number_format.empty()) formats_.insert(ItemOf(i, column.number_format));
+    if (i == label_) {
+      bad_rows_ += column.missing;
+    } else {
+      gaps_ = gaps_ || column.missing > 0;
+    }
+    bad_rows_ +=
+        column.not_a_number.count + column.not_a_date.count + column.not_float.count + column.not_utf8.count;
+  }
+
+  void AddFeature(size_t i, const ColumnProfile& column) {
+    ++features_;
+    const bool repeats = !column.more_distinct && column.distinct > 1 && column.distinct * 4 <= column.known;
+    if (repeats && column.pattern_hash == Label().pattern_hash) telling_.push_back(ColumnName(table_, i));
+    const double share =
+        static_cast<double>(column.missing) / static_cast<double>(std::max<int64_t>(table_.rows, 1));
+    const bool date = column.IsDate();
+    many_gaps_ = many_gaps_ || ((column.IsNumber() || date) && share >= kManyGaps);
+    if (date) dates_.push_back(column.date_form.empty() ? KeyOf(i) : ItemOf(i, column.date_form));
+    if (column.type != ColumnType::kCategory) return;
+    categories_.push_back(KeyOf(i));
+    if (column.padded) padded_.push_back(ColumnName(table_, i));
+    if (!column.spellings.empty())
+      spellings_.push_back(fmt::format("{} has {}", ColumnName(table_, i), Some(column.spellings)));
   }
 
   // Two spellings of a class, one with a dot behind it or with other case or blanks, are one: the more
@@ -366,19 +333,11 @@ class ConfigWriter {
       if (first != text && is_new) renames_.push_back(rename);
       return first;
     };
-    std::vector<ValueCount> classes;
-    for (const ValueCount& value : Label().frequent) {
-      const std::string& name = add(value.text);
-      const auto same = std::find_if(classes.begin(), classes.end(), [&](const ValueCount& other) {
-        return name != value.text && other.text == name;
-      });
-      if (same == classes.end()) {
-        classes.push_back(value);
-      } else {
-        same->rows += value.rows;
-      }
-    }
+    std::map<std::string, int64_t> rows;  // by class
+    for (const ValueCount& value : Label().frequent) rows[add(value.text)] += value.rows;
     if (!renames_.empty()) {
+      std::vector<ValueCount> classes;
+      for (const auto& [name, count] : rows) classes.push_back({name, count});
       std::stable_sort(classes.begin(), classes.end(),
                        [](const ValueCount& a, const ValueCount& b) { return a.rows > b.rows; });
       const bool all = static_cast<int64_t>(Label().frequent.size()) == Label().distinct;
@@ -389,11 +348,6 @@ class ConfigWriter {
     }
     if (test_ == nullptr) return;
     for (const ValueCount& value : TestColumn(label_)->frequent) add(value.text);
-  }
-
-  void CountBad(const ColumnProfile& column) {
-    bad_rows_ +=
-        column.not_a_number.count + column.not_a_date.count + column.not_float.count + column.not_utf8.count;
   }
 
   void AddModel() {
@@ -510,70 +464,11 @@ class ConfigWriter {
   bool gaps_ = false, many_gaps_ = false;
 };
 
-std::string ColumnList(const TableProfile& table) {
-  constexpr size_t kShown = 20;
-  std::vector<std::string> names;
-  for (size_t i = 0; i < std::min(kShown, table.columns.size()); ++i)
-    names.push_back(YamlText(table.has_names() ? table.columns[i].name : fmt::format("{}", i)));
-  return fmt::format("{}{}", fmt::join(names, ", "), table.columns.size() > kShown ? ", ..." : "");
-}
-
-LabelChoice FindWanted(const TableProfile& table, const std::string& wanted) {
-  std::vector<std::string> names;
-  for (size_t i = 0; i < table.columns.size(); ++i) {
-    if (table.has_names() && table.columns[i].name == wanted) return {i, ""};
-    names.push_back(table.columns[i].name);
-  }
-  const std::optional<int64_t> number = ColumnNumber(wanted);
-  if (number && *number < static_cast<int64_t>(table.columns.size()))
-    return {static_cast<size_t>(*number), ""};
-  const std::string close = ClosestName(wanted, names);
-  throw UserError("--label {}: {} has no such column; the columns are {}.{}", Shown(wanted), table.path,
-                  ColumnList(table),
-                  close.empty() ? " Choose one of them." : fmt::format(" Did you mean {}?", Shown(close)));
-}
-
 }  // namespace
-
-LabelChoice ChooseLabel(const TableProfile& table, const std::string& wanted) {
-  CheckRows(table);
-  if (!wanted.empty()) return FindWanted(table, wanted);
-  constexpr const char* kNames[] = {"label",    "target",   "class",     "y",       "click",   "clicked",
-                                    "clk",      "is_click", "survived",  "outcome", "churned", "churn",
-                                    "response", "species",  "diagnosis", "income"};
-  std::string not_it;  // why a column of such a name is passed over
-  for (const char* const name : kNames) {
-    for (size_t i = 0; i < table.columns.size(); ++i) {
-      if (LowerCase(table.columns[i].name) != name) continue;
-      const std::string why = NoLabelBecause(table.columns[i]);
-      if (why.empty()) return {i, "its name says so"};
-      if (not_it.empty())
-        not_it = fmt::format(", and {} cannot be the label: it {}", ColumnName(table, i), why);
-    }
-  }
-  for (size_t i = table.columns.size(); i-- > 0;) {
-    if (!CanBeLabel(table.columns[i])) continue;
-    return {i, (i + 1 == table.columns.size() ? "it is the last column" : "it is the last that can be one") +
-                   not_it};
-  }
-  throw UserError("{}: no column can be a label: classes, or numbers that differ. Choose one: --label NAME.",
-                  table.path);
-}
 
 Proposal ProposeConfig(const TableProfile& table, const LabelChoice& label, const std::string& path,
                        const TestTable* test) {
   return ConfigWriter(table, label, path, test).Write();
-}
-
-std::string IgnoredBecause(const ColumnProfile& column) {
-  if (column.type == ColumnType::kEmpty) return "no values";
-  if (column.index) return "an index: it counts the rows";
-  if (!column.other_date_form.empty()) return "dates whose days and months cannot be told apart";
-  if (column.identifier) return "an id: all values differ";
-  if (column.type == ColumnType::kText && !column.units.empty()) return "numbers with several units";
-  if (column.type == ColumnType::kText) return "too many different texts";
-  if (column.constant) return "the same in every row";
-  return "";
 }
 
 std::string TableName(const std::string& path) {

@@ -6,19 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "cmd/tables/model_plan.h"
 #include "trainer/survey/table_profile.h"
 
 namespace dtrain {
-
-// LabelChoice: the column that the model predicts.
-struct LabelChoice {
-  size_t column = 0;
-  std::string reason;  // "its name says so"; empty: the user has chosen it
-};
-
-// Returns the column that is named `wanted` or has this number. If `wanted` is empty, returns a column whose
-// name says that it is a label, else the last that can be one. Throws UserError if there is none.
-LabelChoice ChooseLabel(const TableProfile& table, const std::string& wanted);
 
 struct Proposal {
   std::string yaml;                // a whole config file
@@ -41,9 +32,6 @@ Proposal ProposeConfig(const TableProfile& table, const LabelChoice& label, cons
 // none to test with.
 Proposal ProposeSparseConfig(const SparseProfile& rows, const std::string& path,
                              const SparseProfile& test = {}, const std::string& test_path = "");
-
-// Returns why a column is no feature: "an index"; empty if it is one.
-std::string IgnoredBecause(const ColumnProfile& column);
 
 // Returns the file's name without directory and endings, with only letters, digits, "-" and "_": "titanic".
 std::string TableName(const std::string& path);

@@ -245,17 +245,18 @@ TEST_CASE("proposal: shares of classes count all spellings of a class") {
 }
 
 TEST_CASE("proposal: what is read in a way of its own has its keys, and is told first") {
-  std::string text = "day,either,price,dose,size,flow,y\n";
+  std::string text = "day,either,price,dose,size,flow,when,count,y\n";
   for (int i = 0; i < 60; ++i) {
-    text +=
-        fmt::format("{:02}/{:02}/2024,{:02}/{:02}/2024,\"${},{:03}.50\",{},{} cm,{},{}\n", 1 + i % 12,
-                    1 + i % 28, 1 + i % 12, 1 + i % 11, 1 + i % 9, i, i % 7 == 2 ? "." : std::to_string(i),
-                    50 + i % 20, i % 3 == 0 ? fmt::format("t{}", i) : std::to_string(100 + i), i % 2);
+    text += fmt::format(
+        "{:02}/{:02}/2024,{:02}/{:02}/2024,\"${},{:03}.50\",{},{} cm,{},{},{},{}\n", 1 + i % 12, 1 + i % 28,
+        1 + i % 12, 1 + i % 11, 1 + i % 9, i, i % 7 == 2 ? "." : std::to_string(i), 50 + i % 20,
+        i % 3 == 0 ? fmt::format("t{}", i) : std::to_string(100 + i), 1600000000 + i * 7919 % 1000000,
+        i % 4 == 0 ? "417" : fmt::format("{}.{}", 1 + i, 417), i % 2);
   }
   const TableProfile table = ProfileOf(text);
   const std::string yaml = YamlOf(table, "y");
   CAPTURE(yaml);
-  CHECK(Has(yaml, "  dates: [\"day=MM/DD/YYYY\"]\n"));
+  CHECK(Has(yaml, "  dates: [\"day=MM/DD/YYYY\", \"when=seconds\"]\n"));
   CHECK(Has(yaml, "  number_format: [\"price=$1,234.50\", \"size=1,234.50 cm\"]\n"));
   CHECK(Has(yaml, "  missing_values: [\"dose=.\"]\n"));
   CHECK(Has(yaml, "  missing: indicator\n"));
@@ -267,6 +268,12 @@ TEST_CASE("proposal: what is read in a way of its own has its keys, and is told 
   CHECK(
       Has(told, "  price: $1,000.50 and the like are numbers, written as $1,234.50 (data.number_format)\n"));
   CHECK(Has(told, "  dose: . in 9 rows is taken for a missing value (data.missing_values)\n"));
+  CHECK(Has(told,
+            "  when: 1600000000 and the like are dates, written as seconds (data.dates). If they are other "
+            "numbers, take the column out there.\n"));
+  CHECK(Has(told,
+            "  count: 2.417 and the like are read as they stand, and may be written as 1.234,50. If so, name "
+            "the column in data.number_format, as NAME=1.234,50.\n"));
   CHECK(Has(told, "  flow: 66 % of its values are numbers and others are texts, and it is left out."));
   CHECK(ReadingsText(Customers("y", [](int i) { return i % 2; })).empty());
 }

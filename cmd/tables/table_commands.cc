@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <sstream>
 #include <vector>
@@ -147,6 +148,9 @@ Proposal ProposeTable(const InitArguments& arguments, const std::string& out) {
   Proposal proposal = Propose(table, label, arguments.path, out, arguments.test);
   constexpr size_t kShown = 6;
   std::vector<std::string> first = LinesOf(ReadingsText(table));
+  std::stable_partition(first.begin(), first.end(), [](const std::string& line) {
+    return line.find(", as NAME=") != line.npos;  // what is asked is in no case left out
+  });
   if (first.size() > kShown) {
     const size_t more = first.size() - kShown + 1;
     first.resize(kShown - 1);

@@ -46,14 +46,11 @@ bool IsLetter(std::string_view text) {
 // Whether what stands round a number is a currency or a unit: in front of an id there are other letters.
 bool IsUnit(const SpelledNumber& number) {
   constexpr size_t kLongest = 12;
-  static const std::set<std::string, std::less<>> currencies = {
-      "$",      "\u20ac", "\u00a3", "\u00a5", "\u20b9", "\u20bd", "\u20a9", "\u20ba", "\u20aa",
-      "\u20ab", "\u20b1", "\u0e3f", "\u20b4", "\u20bf", "R$",     "US$",    "A$",     "C$",
-      "CA$",    "AU$",    "NZ$",    "HK$",    "NT$",    "S$",     "Rs",     "Rs.",    "Fr",
-      "Fr.",    "CHF",    "USD",    "EUR",    "GBP",    "JPY",    "CNY",    "INR",    "RUB",
-      "BRL",    "KRW",    "CAD",    "AUD",    "MXN",    "SEK",    "NOK",    "DKK",    "PLN",
-      "CZK",    "HUF",    "TRY",    "ZAR",    "kr",     "kr.",    "%"};
-  if (!number.front.empty() && currencies.count(number.front) == 0) return false;
+  constexpr std::string_view kCurrencies =
+      " $ \u20ac \u00a3 \u00a5 \u20b9 \u20bd \u20a9 \u20ba \u20aa \u20ab \u20b1 \u0e3f \u20b4 \u20bf % R$ "
+      "US$ A$ C$ CA$ AU$ NZ$ HK$ NT$ S$ Rs Rs. Fr Fr. kr kr. CHF USD EUR GBP JPY CNY INR RUB BRL KRW CAD "
+      "AUD MXN SEK NOK DKK PLN CZK HUF TRY ZAR ";
+  if (kCurrencies.find(" " + number.front + " ") == kCurrencies.npos && !number.front.empty()) return false;
   const std::string& behind = number.behind;
   return behind.empty() ||
          (behind.size() <= kLongest && behind.find_first_of("-:#_=+*@.'\"?!<>[]{}|\\") == behind.npos);
@@ -69,17 +66,37 @@ bool IsKnownMarker(const std::string& text) {
   return markers.count(LowerCase(text)) > 0;
 }
 
-// Whether a name says that a column has dates: created_at, timestamp, Date.
-bool IsNamedAsDate(const std::string& name) {
-  const std::string lower = LowerCase(name);
-  const auto has = [&](const char* word) { return lower.find(word) != std::string::npos; };
-  const auto ends = [&](std::string_view word) {
-    return lower.size() >= word.size() && lower.compare(lower.size() - word.size(), word.size(), word) == 0;
-  };
-  return has("date") || has("time") || has("epoch") || has("stamp") || ends("_at") || lower == "ts" ||
-         ends("_ts") || lower == "day" || lower == "seen" || ends("_seen") || lower == "when" ||
-         lower == "dt";
-}
+// Spellings: the numbers that some texts are with one decimal mark, and their units.
+struct Spellings {
+  int64_t numbers = 0;
+  std::map<std::string, std::pair<int64_t, SpelledNumber>> units;
+
+  // Returns the text as a plain number; empty: it is none.
+  std::string Add(std::string_view text, Decimal decimal) {
+    const std::optional<SpelledNumber> number = ReadNumber(text, decimal);
+    if (!number || !IsUnit(*number)) return "";
+    ++numbers;
+    auto& unit = units[number->unit()];
+    if (unit.first++ == 0) unit.second = *number;
+    return number->plain;
+  }
+
+  // Finds the unit that most have, or several, of `known` texts.
+  void FindUnit(int64_t known, ColumnFormat* format) const {
+    constexpr size_t kManyUnits = 6;  // more are parts of names
+    const SpelledNumber* most = nullptr;
+    const bool is_one = units.size() - units.count("") == 1;
+    for (const auto& [unit, count] : units) {
+      if (!unit.empty()) format->units += (format->units.empty() ? "" : ", ") + unit;
+      if (count.first * 10 >= numbers * (is_one ? 5 : 9)) most = &count.second;
+    }
+    if (units.size() > kManyUnits || is_one || most != nullptr || numbers * 10 < known * 9)
+      format->units.clear();
+    if (most == nullptr) return;
+    format->format.unit = most->unit();
+    format->example = most->front + format->example + (IsLetter(most->behind) ? " " : "") + most->behind;
+  }
+};
 
 }  // namespace
 
@@ -100,45 +117,34 @@ void Faults::Add(const Faults& others) {
 }
 
 ColumnFormat FindFormat(const std::vector<CsvRecord>& rows, size_t column, Decimal decimal) {
-  struct Found {
-    int64_t numbers = 0;
-    std::map<std::string, std::pair<int64_t, SpelledNumber>> units;
-  };
-  int64_t known = 0;
-  const auto read = [&](Decimal as) {
-    Found found;
-    known = 0;
-    for (const CsvRecord& row : rows) {
-      if (column >= row.fields.size() || IsMissing(row.fields[column].text)) continue;
-      ++known;
-      const std::optional<SpelledNumber> number = ReadNumber(row.fields[column].text, as);
-      if (!number || !IsUnit(*number)) continue;
-      ++found.numbers;
-      auto& unit = found.units[number->unit()];
-      if (unit.first++ == 0) unit.second = *number;
-    }
-    return found;
-  };
   const Decimal other = decimal == Decimal::kPoint ? Decimal::kComma : Decimal::kPoint;
-  Found found = read(decimal), as_other = read(other);
-  const bool takes_other = as_other.numbers > found.numbers;
-  if (takes_other) found = std::move(as_other);
+  Spellings plain, others;
+  int64_t known = 0;
+  bool small = false, decides = false;  // numbers below 1,000 without marks; one that has but one reading
+  std::string doubtful;
+  for (const CsvRecord& row : rows) {
+    if (column >= row.fields.size() || IsMissing(row.fields[column].text)) continue;
+    ++known;
+    const std::string_view text = row.fields[column].text;
+    const std::string number = plain.Add(text, decimal), second = others.Add(text, other);
+    if (number != second && !number.empty() && !second.empty()) {
+      if (doubtful.empty()) doubtful = text;
+    } else if (!number.empty() || !second.empty()) {
+      const double size = number == second ? std::abs(ExactNumber(number).value_or(1000)) : 1000;
+      decides = decides || size >= 1000;
+      small = small || (size > 0 && size < 1000);
+    }
+  }
+  const bool takes_other = others.numbers > plain.numbers;
+  const auto example = [](Decimal as) { return as == Decimal::kPoint ? "1,234.50" : "1.234,50"; };
   ColumnFormat format;
   format.format.decimal = takes_other ? other : decimal;
-  const SpelledNumber* most = nullptr;
-  const bool is_one = found.units.size() - found.units.count("") == 1;
-  for (const auto& [unit, count] : found.units) {
-    if (!unit.empty()) format.units += (format.units.empty() ? "" : ", ") + unit;
-    if (count.first * 10 >= found.numbers * (is_one ? 5 : 9)) most = &count.second;
+  format.example = example(format.format.decimal);
+  if (small && !decides) {
+    format.doubtful = doubtful;
+    format.other_format = example(takes_other ? decimal : other);
   }
-  constexpr size_t kManyUnits = 6;  // more are parts of names
-  if (found.units.size() > kManyUnits || is_one || most != nullptr || found.numbers * 10 < known * 9)
-    format.units.clear();
-  const char* const digits = format.format.decimal == Decimal::kPoint ? "1,234.50" : "1.234,50";
-  if (most != nullptr) format.format.unit = most->unit();
-  format.example = most == nullptr ? digits
-                                   : fmt::format("{}{}{}{}", most->front, digits,
-                                                 IsLetter(most->behind) ? " " : "", most->behind);
+  (takes_other ? others : plain).FindUnit(known, &format);
   return format;
 }
 
@@ -190,7 +196,7 @@ void ColumnBuilder::EndFile(const std::string& path) {
     faults->EndFile(path);
   for (auto& [text, faults] : texts_) faults.EndFile(path);
   other_texts_.EndFile(path);
-  for (DateForm& form : dates_) form.others.EndFile(path);
+  for (Faults& faults : other_forms_) faults.EndFile(path);
 }
 
 // *plain is the number as it would be plainly, if it is not.
@@ -211,12 +217,15 @@ ColumnProfile ColumnBuilder::Finish(std::string name) {
   for (const auto& [text, faults] : texts_) texts.Add(faults);
   column_.not_a_number.Add(texts);
   column_.not_a_date.Add(texts);
-  if (column_.type == ColumnType::kDate) FindDates();
+  if (column_.IsNumber() || column_.type == ColumnType::kDate) FindDates();
   if (!column_.IsNumber()) column_.not_a_number = column_.not_float = {};
   if (column_.type != ColumnType::kDate) column_.not_a_date = {};
-  const bool spelled = column_.IsNumber() && !column_.spelled.empty();
-  if (spelled) column_.number_format = format_->example;
-  if (column_.IsNumber()) FindNumberDates();
+  if (column_.IsNumber() && !column_.spelled.empty()) {
+    column_.number_format = format_->example;
+  } else if (column_.IsNumber() && format_ && !format_->doubtful.empty()) {
+    column_.other_format = format_->other_format;
+    column_.spelled = format_->doubtful;
+  }
   const bool is_text = column_.type == ColumnType::kCategory || column_.type == ColumnType::kText;
   if (format_ && is_text) column_.units = format_->units;
   column_.mixed = column_.type == ColumnType::kText && column_.numbers * 2 >= column_.known;
@@ -288,71 +297,62 @@ void ColumnBuilder::AddText(const CsvField& field) {
 bool ColumnBuilder::AddDate(const CsvField& field) {
   constexpr int64_t kLooked = 100;
   const std::vector<std::string>& forms = DateForms();
-  dates_.resize(forms.size());
+  other_forms_.resize(forms.size());
   const bool first = looked_++ < kLooked;
-  bool is_date = false;
-  std::vector<bool> has(forms.size());
+  std::vector<size_t> others;
   for (size_t form = 0; form < forms.size(); ++form) {
-    const bool can_be = first || dates_[form].dates > 0;
-    if (can_be)
-      has[form] = forms[form].find('D') != std::string::npos && IsoDate(field.text, forms[form]).has_value();
-    is_date = is_date || has[form];
+    const bool can_be = (first || DatesOf(form) > 0) && forms[form].find('D') != std::string::npos;
+    if (!can_be || !IsoDate(field.text, forms[form])) others.push_back(form);
   }
-  if (!is_date) return false;
+  if (others.size() == forms.size()) return false;
+  ++dates_;
   if (DaysOfDate(field.text)) ++iso_dates_;
-  for (size_t form = 0; form < forms.size(); ++form) {
-    if (has[form]) {
-      ++dates_[form].dates;
-    } else {
-      dates_[form].others.Add(field.place, field.text);
-    }
-  }
+  for (const size_t form : others) other_forms_[form].Add(field.place, field.text);
   return true;
 }
 
 // Of the forms that most dates have the first.
 size_t ColumnBuilder::BestForm() const {
-  const auto fewer = [](const DateForm& a, const DateForm& b) { return a.dates < b.dates; };
-  return static_cast<size_t>(std::max_element(dates_.begin(), dates_.end(), fewer) - dates_.begin());
+  const auto fewer = [](const Faults& a, const Faults& b) { return a.count < b.count; };
+  return static_cast<size_t>(std::min_element(other_forms_.begin(), other_forms_.end(), fewer) -
+                             other_forms_.begin());
 }
 
 // Texts that other programs write for missing values, and any one text without digits that comes again and
 // again among different numbers or dates.
 void ColumnBuilder::FindMarkers() {
   constexpr int64_t kFewNumbers = 10;  // so few different ones may be names
-  const int64_t dates = dates_.empty() ? 0 : dates_[BestForm()].dates;
-  const int64_t values = std::max(column_.numbers, dates);
-  int64_t marked = 0;
-  std::vector<std::string> markers;
-  std::pair<int64_t, const std::string*> most{1, nullptr}, second{1, nullptr};  // of other texts
+  const int64_t values = std::max(column_.numbers, dates_ == 0 ? 0 : DatesOf(BestForm()));
+  std::vector<ValueCount> markers;
+  ValueCount most{"", 1}, second{"", 1};  // of other texts
   for (const auto& [text, faults] : texts_) {
+    const ValueCount value{text, faults.count};
     if (IsKnownMarker(text)) {
-      markers.push_back(text);
-      marked += faults.count;
-    } else if (faults.count > most.first) {
-      second = std::exchange(most, {faults.count, &text});
-    } else if (faults.count > second.first) {
-      second = {faults.count, &text};
+      markers.push_back(value);
+    } else if (value.rows > most.rows) {
+      second = std::exchange(most, value);
+    } else if (value.rows > second.rows) {
+      second = value;
     }
   }
   const bool many =
       column_.more_distinct || column_.distinct - static_cast<int64_t>(texts_.size()) > kFewNumbers;
-  const bool alone = most.second != nullptr && (second.second == nullptr || second.first * 5 <= most.first);
-  if (alone && many && values * 3 >= column_.known && most.second->size() < kMaxExample &&
-      most.second->find_first_of("0123456789") == std::string::npos) {
-    markers.push_back(*most.second);
-    marked += most.first;
+  const bool alone = !most.text.empty() && (second.text.empty() || second.rows * 5 <= most.rows);
+  if (alone && many && values * 3 >= column_.known && most.text.size() < kMaxExample &&
+      most.text.find_first_of("0123456789") == std::string::npos) {
+    markers.push_back(most);
   }
-  if (values == 0 || values * 10 < (column_.known - marked) * 9) return;
-  for (const std::string& marker : markers) {
-    column_.markers.push_back({marker, texts_[marker].count});
-    texts_.erase(marker);
+  int64_t marked = 0;
+  for (const ValueCount& marker : markers) marked += marker.rows;
+  if (markers.empty() || values == 0 || values * 10 < (column_.known - marked) * 9) return;
+  for (const ValueCount& marker : markers) {
+    texts_.erase(marker.text);
     if (!column_.more_distinct)
-      column_.distinct -= static_cast<int64_t>(values_.erase(std::hash<std::string_view>()(marker)));
+      column_.distinct -= static_cast<int64_t>(values_.erase(std::hash<std::string_view>()(marker.text)));
   }
-  if (markers.empty()) return;
-  std::stable_sort(column_.markers.begin(), column_.markers.end(),
+  std::stable_sort(markers.begin(), markers.end(),
                    [](const ValueCount& a, const ValueCount& b) { return a.rows > b.rows; });
+  column_.markers = std::move(markers);
   column_.missing += marked;
   column_.known -= marked;
   in_order_ = false;
@@ -361,30 +361,28 @@ void ColumnBuilder::FindMarkers() {
                                                  [](const auto& value) { return value.second.rows > 1; });
 }
 
+// Dates of the form that most have. Numbers are dates if all have eight digits and are days, or are the
+// seconds or milliseconds since 1970 of the years 1990 to 2040.
 void ColumnBuilder::FindDates() {
   const std::vector<std::string>& forms = DateForms();
-  const size_t best = BestForm();
-  column_.not_a_date.Add(dates_[best].others);
-  if (iso_dates_ == dates_[best].dates) return;
-  column_.date_form = forms[best];
-  for (size_t form = best + 1; form < forms.size(); ++form) {
-    if (dates_[form].dates == dates_[best].dates) column_.other_date_form = forms[form];
-  }
-}
-
-// Seconds since 1970 of the years 1990 to 2040, and dates of eight digits.
-void ColumnBuilder::FindNumberDates() {
-  if (column_.known < kFewRows || column_.numbers != column_.known || column_.distinct < 2) return;
   const auto within = [&](double unit) {
     return column_.min >= 631152000 * unit && column_.max <= 2208988800 * unit;
   };
-  column_.named_as_date = IsNamedAsDate(column_.name);
-  if (packed_dates_ == column_.known) {
-    column_.date_form = "YYYYMMDD";
-  } else if (within(1)) {
-    column_.date_form = "seconds";
-  } else if (within(1000)) {
-    column_.date_form = "milliseconds";
+  if (column_.IsNumber()) {
+    if (column_.known < kFewRows || column_.numbers != column_.known || column_.distinct < 2) return;
+    if (packed_dates_ == column_.known) {
+      column_.date_form = "YYYYMMDD";
+    } else if (whole_ && (within(1) || within(1000))) {
+      column_.date_form = within(1) ? "seconds" : "milliseconds";
+    }
+    return;
+  }
+  const size_t best = BestForm();
+  column_.not_a_date.Add(other_forms_[best]);
+  if (iso_dates_ == DatesOf(best)) return;
+  column_.date_form = forms[best];
+  for (size_t form = best + 1; form < forms.size(); ++form) {
+    if (DatesOf(form) == DatesOf(best)) column_.other_date_form = forms[form];
   }
 }
 
@@ -392,7 +390,7 @@ ColumnType ColumnBuilder::Type() const {
   const auto are_most = [&](int64_t count) { return count * 10 >= column_.known * 9; };
   if (column_.known == 0) return ColumnType::kEmpty;
   if (are_most(column_.numbers)) return whole_ ? ColumnType::kWhole : ColumnType::kNumber;
-  if (!dates_.empty() && are_most(dates_[BestForm()].dates)) return ColumnType::kDate;
+  if (dates_ > 0 && are_most(DatesOf(BestForm()))) return ColumnType::kDate;
   const int64_t distinct = column_.distinct;
   const bool few = distinct <= kFewTexts && (distinct * 2 <= column_.known || column_.known < kFewRows);
   const bool often = distinct <= kManyTexts && distinct * 20 <= column_.known;
@@ -468,15 +466,16 @@ void ColumnBuilder::Suspect() {
   column.sorted = enough && column.distinct > 1 && (grouped || ordered);
 }
 
-// Amounts of few rows all differ too, so another sign is needed: the name, numbers without many gaps
-// between them that are no years, or long numbers of equal length.
+// Amounts may all differ too, so another sign is needed: the name, numbers without many gaps between them
+// that are no years, or long ones that rise or fall by little.
 bool ColumnBuilder::IsIdOfNumbers() const {
   if (column_.type != ColumnType::kWhole || column_.numbers != column_.known) return false;
-  const bool years = column_.min >= 1500 && column_.max <= 2200;
-  const bool dense = !years && column_.max - column_.min < 2.0 * static_cast<double>(column_.known);
-  const bool alike =
-      column_.min >= 100000 && std::floor(std::log10(column_.min)) == std::floor(std::log10(column_.max));
-  return IsNamedAsId(column_.name) || dense || alike;
+  constexpr int64_t kManyRows = 20;  // in so many, drawn numbers without gaps would repeat
+  const double span = column_.max - column_.min;
+  const bool ordered = rises_ || falls_, years = column_.min >= 1500 && column_.max <= 2200;
+  const bool dense = !years && span < 2.0 * static_cast<double>(column_.known);
+  return IsNamedAsId(column_.name) || (dense && (ordered || column_.known >= kManyRows)) ||
+         (ordered && column_.min >= 100000 && span * 10 < column_.min);
 }
 
 }  // namespace dtrain

@@ -75,14 +75,14 @@ struct ColumnProfile {
 
   // The texts among numbers or dates that stand for missing values (data.missing_values), and their rows.
   std::vector<ValueCount> markers;
-  // An example of how its numbers are written (data.number_format), and the first that is; empty: plainly.
-  std::string number_format, spelled;
+  // An example of how its numbers are written (data.number_format); empty: plainly. `other_format`: their
+  // points or commas may stand between thousands, or before decimals. `spelled` is the first such number.
+  std::string number_format, other_format, spelled;
   std::string units;   // of a column of texts: its numbers have several, "$, EUR"; empty: they have not
   bool mixed = false;  // a column of texts most of which are numbers
   // The form of its dates, one of DateForms() (data.dates), and another form that all of them have too.
-  // Empty: YYYY-MM-DD, or it has no dates. A column of numbers has one if they look like dates.
+  // Empty: YYYY-MM-DD, or it has no dates. A column of numbers has one if all look like dates.
   std::string date_form, other_date_form;
-  bool named_as_date = false;
 
   Faults not_a_number;  // in a column of numbers
   Faults not_a_date;    // in a column of dates
@@ -97,10 +97,9 @@ struct ColumnProfile {
   bool identifier = false;  // whole numbers or texts that all differ
   bool sorted = false;      // rows of one value stand together, or numbers only rise or only fall
 
-  // Whether it has dates of one form. Numbers are dates of eight digits, or have a name that says so.
+  // Whether it has dates of one form, which numbers may be.
   bool IsDate() const {
-    if (IsNumber()) return !date_form.empty() && (named_as_date || date_form == "YYYYMMDD");
-    return type == ColumnType::kDate && other_date_form.empty();
+    return IsNumber() ? !date_form.empty() : type == ColumnType::kDate && other_date_form.empty();
   }
   // How a run reads it.
   FieldReading Reading() const;
@@ -110,11 +109,12 @@ struct ColumnProfile {
 // How the numbers of a column look to be written.
 struct ColumnFormat {
   NumberFormat format;
-  std::string example;  // as data.number_format takes it
-  std::string units;    // as in ColumnProfile
+  std::string example;                 // as data.number_format takes it
+  std::string units;                   // as in ColumnProfile
+  std::string doubtful, other_format;  // a number, and its other format, if it may as well have that
 };
-// `rows`: the first rows of the table, the header among them or not. Without a sign of another one it is the
-// plain format with `decimal`, and marks between thousands.
+// `rows`: the first rows of the table, without a header. Without a sign of another one it is the plain format
+// with `decimal`, and marks between thousands.
 ColumnFormat FindFormat(const std::vector<CsvRecord>& rows, size_t column, Decimal decimal);
 
 // Returns what spellings of a text that differ by case or blanks alone have in common.
@@ -139,18 +139,12 @@ class ColumnBuilder {
   ColumnProfile Finish(std::string name);
 
  private:
-  // How many dates have one form, and the dates that have it not.
-  struct DateForm {
-    int64_t dates = 0;
-    Faults others;
-  };
-
   std::optional<double> NumberOf(std::string_view text, std::string* plain) const;
   bool AddDate(const CsvField& field);
   size_t BestForm() const;
+  int64_t DatesOf(size_t form) const { return dates_ - other_forms_[form].count; }
   void FindMarkers();
   void FindDates();
-  void FindNumberDates();
   void CountValue(std::string_view text);
   void AddNumber(double number, const CsvField& field, int64_t row);
   void AddText(const CsvField& field);
@@ -173,8 +167,9 @@ class ColumnBuilder {
   int64_t runs_ = 0;                                  // of equal values
   std::map<std::string, Faults, std::less<>> texts_;  // that are neither numbers nor dates: the first ones
   Faults other_texts_;                                // and all others
-  int64_t iso_dates_ = 0, packed_dates_ = 0;          // YYYY-MM-DD, YYYYMMDD
-  std::vector<DateForm> dates_;                       // as DateForms() has them; empty: there were no texts
+  int64_t dates_ = 0, iso_dates_ = 0;                 // texts of any form, and of YYYY-MM-DD
+  int64_t packed_dates_ = 0;                          // numbers of YYYYMMDD
+  std::vector<Faults> other_forms_;                   // of each of DateForms() the dates that have it not
   int64_t looked_ = 0;                                // texts that were looked at for dates
   int64_t finite_ = 0;
   double first_number_ = 0, last_number_ = 0;

@@ -31,25 +31,29 @@ struct Form {
   char delimiter = ',';
   Quotes quotes = Quotes::kDouble;
   size_t columns = 1;
-  size_t good = 0;    // of the first rows those that have so many fields, and no fault of quotes
-  size_t quoted = 0;  // of them those with a field in quotes
-  double share = 0;   // of the good ones
+  size_t good = 0;  // of the first rows those that have so many fields, and no fault of quotes
+  // Of the first rows, whatever their length, those with a field in quotes, and those with a fault of quotes.
+  size_t quoted = 0, faulty = 0;
+  double share = 0;  // of the good ones
 };
 
 // Takes the most frequent number of fields.
 Form FormOf(const std::vector<CsvRecord>& rows, char delimiter, Quotes quotes) {
   std::map<size_t, Form> forms;  // by columns
   Form best;
+  size_t quoted = 0, faulty = 0;
   for (const CsvRecord& row : rows) {
-    if (row.quote_faults > 0) continue;
+    if (row.quote_faults > 0 && ++faulty > 0) continue;
     Form& form = forms[row.fields.size()];
     const auto is_quoted = [](const CsvField& field) { return field.quoted; };
-    form.quoted += std::any_of(row.fields.begin(), row.fields.end(), is_quoted) ? 1 : 0;
+    quoted += std::any_of(row.fields.begin(), row.fields.end(), is_quoted) ? 1 : 0;
     form.columns = row.fields.size();
     if (++form.good > best.good) best = form;
   }
   best.delimiter = delimiter;
   best.quotes = quotes;
+  best.quoted = quoted;
+  best.faulty = faulty;
   best.share = static_cast<double>(best.good) / static_cast<double>(std::max<size_t>(rows.size(), 1));
   return best;
 }
@@ -63,7 +67,8 @@ Form FormWith(CsvReader* table, char delimiter) {
   };
   Form best = look(Quotes::kDouble);
   const bool quoted = best.quoted > 0;
-  if (const Form other = look(Quotes::kBackslash); other.share > best.share) best = other;
+  const Form other = look(Quotes::kBackslash);
+  if (other.share > best.share || (other.share == best.share && other.faulty < best.faulty)) best = other;
   const Form single = look(Quotes::kSingle);
   if (single.quoted * 2 > single.good && !quoted && single.share >= best.share) best = single;
   const Form none = look(Quotes::kNone);
@@ -145,14 +150,16 @@ void FindPreamble(const std::vector<CsvRecord>& rows, size_t columns, TableProfi
   }
 }
 
-// Whether numbers are written with a comma before their decimals: some are, and none with a point.
-bool HasDecimalCommas(const std::vector<CsvRecord>& rows) {
+// Whether numbers are written with a comma before their decimals: some are, and none with a point. Where
+// semicolons separate fields, commas stand between thousands hardly ever.
+bool HasDecimalCommas(const std::vector<CsvRecord>& rows, char delimiter) {
   bool commas = false;
   for (const CsvRecord& row : rows) {
     for (const CsvField& field : row.fields) {
       const bool comma = field.text.find(',') != std::string_view::npos;
       if (!comma && field.text.find('.') != std::string_view::npos && ExactNumber(field.text)) return false;
-      commas = commas || (comma && ExactNumber(field.text, Decimal::kComma));
+      commas = commas || (comma && ExactNumber(field.text, Decimal::kComma) &&
+                          (delimiter == ';' || !ReadNumber(field.text, Decimal::kPoint)));
     }
   }
   return commas;
@@ -332,10 +339,10 @@ class TableReader {
     dialect.delimiter = DelimiterOf(form.delimiter);
     rows->Begin(dialect);
     std::vector<CsvRecord> first = rows->Peek(form.delimiter, form.quotes, kHeaderRows);
-    table_.decimal_comma = form.delimiter != ',' && HasDecimalCommas(first);
+    table_.decimal_comma = form.delimiter != ',' && HasDecimalCommas(first, form.delimiter);
     columns_ = form.columns;
-    for (size_t i = 0; i < columns_; ++i) formats_.push_back(FindFormat(first, i, DecimalOf()));
     if (arff || first.empty()) {
+      FindFormats(first);
       table_.header = HeaderKind::kNone;
       if (names_.size() != columns_) names_.assign(columns_, "");
       return;
@@ -356,6 +363,11 @@ class TableReader {
     table_.names_rows = table_.has_names() && fields < first[0].fields.size();
     for (const CsvField& name : first[0].fields) names_.emplace_back(table_.has_names() ? name.text : "");
     names_.resize(columns_);
+    FindFormats(table_.has_names() ? below : first);
+  }
+
+  void FindFormats(const std::vector<CsvRecord>& rows) {
+    for (size_t i = 0; i < columns_; ++i) formats_.push_back(FindFormat(rows, i, DecimalOf()));
   }
 
   // Reads all rows, of the first file by `first`, which has looked at them; null: anew.
@@ -363,8 +375,7 @@ class TableReader {
     const size_t max_distinct = std::clamp(kAllDistinct / columns_, kMinDistinct, kMaxDistinct);
     std::vector<ColumnBuilder> builders;
     for (size_t i = 0; i < columns_; ++i) {
-      builders.emplace_back(max_distinct, DecimalOf(),
-                            i < formats_.size() ? std::optional(formats_[i]) : std::nullopt);
+      builders.emplace_back(max_distinct, DecimalOf(), formats_[i]);
     }
     for (const std::string& file : files_) {
       std::unique_ptr<CsvReader> rows = std::move(first);

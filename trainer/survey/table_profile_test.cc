@@ -193,7 +193,9 @@ TEST_CASE("table: dates have a form, or two if days and months cannot be told ap
   CHECK(column("x", "2024{m:02}{d:02}", 28).date_form == "YYYYMMDD");
   CHECK(column("created_at", "17000{n:05}", 1).date_form == "seconds");
   CHECK(column("created_at", "17000{n:05}", 1).IsDate());
-  CHECK_FALSE(column("x", "17000{n:05}", 1).IsDate());
+  CHECK(column("x", "17000{n:05}", 1).IsDate());
+  CHECK_FALSE(column("x", "17000{n:05}", 1).identifier);
+  CHECK_FALSE(column("x", "17000{n:05}.5", 1).IsDate());
   CHECK(column("created_at", "17000{n:05}123", 1).date_form == "milliseconds");
   CHECK(column("created_at", "7000{n:05}", 1).date_form == "seconds");
   CHECK(column("created_at", "70{n:05}", 1).date_form.empty());
@@ -401,6 +403,77 @@ TEST_CASE("table: ids, indexes, constants and files sorted by a column are suspe
   CHECK(table.columns[4].sorted);
   CHECK_FALSE(table.columns[2].sorted);
   CHECK(table.columns[5].identifier);
+}
+
+TEST_CASE("table: whole numbers that all differ are ids where they lie close, or are long and in order") {
+  const auto is_id = [](auto value, int rows = 60) {
+    return ProfileOf(Table("n,y", rows, [&](int i) { return fmt::format("{},{}", value(i), i % 2); }))
+        .columns[0]
+        .identifier;
+  };
+  CHECK(is_id([](int i) { return i * 7 % 61; }));
+  CHECK_FALSE(is_id([](int i) { return i * 7 % 13; }, 12));
+  CHECK(is_id([](int i) { return 100000000 + i * 7 + i % 3; }));
+  CHECK_FALSE(is_id([](int i) { return 100000 + i * 7919 % 900000; }));
+  CHECK_FALSE(is_id([](int i) { return 100000 + i * 9001; }));  // prices, as the table is sorted by
+}
+
+TEST_CASE("table: points before three digits are doubtful beside numbers below 1,000 without one") {
+  const auto of = [](const std::vector<const char*>& values) {
+    return ProfileOf(Table("n,y", 60,
+                           [&](int i) {
+                             return fmt::format("\"{}\",{}", values[static_cast<size_t>(i) % values.size()],
+                                                i % 2);
+                           }))
+        .columns[0];
+  };
+  const ColumnProfile doubtful = of({"19.839", "131", "4.580", "0", "n.d."});
+  CHECK(doubtful.other_format == "1.234,50");
+  CHECK(doubtful.spelled == "19.839");
+  CHECK(doubtful.number_format.empty());
+  CHECK(of({"19.839", "131.500", "4.580"}).other_format.empty());
+  CHECK(of({"19.839", "131", "4.5"}).other_format.empty());
+  CHECK(of({"19.839", "131", "0.580"}).other_format.empty());
+  CHECK(of({"19.839", "131", "4580"}).other_format.empty());
+  CHECK(of({"19,839", "131", "4,580"}).number_format == "1,234.50");
+  CHECK(of({"19,839", "131", "4,580"}).other_format.empty());
+  const auto below = [](const char* name) {
+    return ProfileOf(Table(std::string(name) + ",y", 60,
+                           [](int i) { return fmt::format("{}.5{},1", i + 1, i + 10); }))
+        .columns[0];
+  };
+  CHECK(below("flow (m3/s)").other_format.empty());
+  CHECK(below("7").other_format.empty());
+}
+
+TEST_CASE("table: commas before three digits make decimals where semicolons separate fields") {
+  const auto has = [](char delimiter, const char* value) {
+    return ProfileOf(Table(fmt::format("n{0}y", delimiter), 40,
+                           [&](int i) {
+                             return fmt::format("{}{}{}", fmt::format(fmt::runtime(value), i % 9 + 1),
+                                                delimiter, i % 2);
+                           }))
+        .decimal_comma;
+  };
+  CHECK(has(';', "{},538"));
+  CHECK_FALSE(has('\t', "{},538"));
+  CHECK(has('\t', "{},53"));
+  CHECK(has('\t', "0,53{}"));
+}
+
+TEST_CASE("table: a name in quotes is quoted where the rows have a field more, for their names") {
+  const TableProfile table =
+      ProfileOf(Table("x,\"a,b\"", 40, [](int i) { return fmt::format("{},{},{}", i + 1, i % 7, i % 2); }));
+  CHECK(table.quoting == Quotes::kDouble);
+  CHECK(table.names_rows);
+  CHECK(table.columns[2].name == "a,b");
+}
+
+TEST_CASE("table: a backslash makes a character of a quote, also where the names alone have some") {
+  const TableProfile table = ProfileOf(
+      Table("x,\"a \\\"b\\\"\",y", 40, [](int i) { return fmt::format("{},{},{},", i, i % 7, i % 2); }));
+  CHECK(table.quoting == Quotes::kBackslash);
+  CHECK(table.columns[1].name == "a \"b\"");
 }
 
 TEST_CASE("table: distinct values are counted exactly up to 10000") {
