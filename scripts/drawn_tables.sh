@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# scripts/drawn_tables.sh [--keep DIR] [FIRST LAST]
+# scripts/drawn_tables.sh [--keep DIR] [FIRST LAST ..]
 #
 # Tries `dtrain init`, check, local, eval and predict on tables that are drawn by the seeds FIRST to LAST (1 to 3000), as
 # cmd/test/drawn_tables_test.cc does with a few. Prints what init refuses and why, then each seed at fault with what was
@@ -14,5 +14,5 @@ if [ "${1:-}" = --keep ]; then
   export DTRAIN_DRAWN_KEEP
   shift 2
 fi
-export DTRAIN_DRAWN_TABLES="${1:-1} ${2:-3000}"
+export DTRAIN_DRAWN_TABLES="${*:-1 3000}"
 exec bazel run //cmd/test:drawn_tables_test </dev/null

@@ -120,12 +120,18 @@ Column ColumnDrawer::Numbers(bool is_signal) {
                        : spelling == "hex"                               ? 4000
                                                                          : size;
   const bool below = spelling != "hex" && (negative || spelling == "brackets" || spelling == "minus");
+  const bool grouped = spelling == "thousands" || spelling == "european";
+  bool small = false, large = false;  // 131 and 19.839, whose points may also stand before decimals
   for (int64_t row = 0; row < rows_; ++row) {
     const double meaning = draws_.Uniform(-1, 1);
     const double value = below ? meaning * limit : (meaning + 1) / 2 * limit + (size > 100 ? 0.1 * size : 0);
     column.cells.push_back({Spelled(spelling, value, decimals), Plain(value, decimals)});
+    const double size = std::abs(std::round(value));
+    small = small || (size > 0 && size < 1000);
+    large = large || size >= 1000;
     column.meaning.push_back(whole && size == 1 ? std::round(meaning) : meaning);
   }
+  column.doubtful = grouped && whole && small && large;
   if (!spelling.empty())
     traits_.push_back(fmt::format("{} numbers {}", is_signal ? "signal" : "a column of", spelling));
   AddGaps(&column, is_signal);
@@ -203,8 +209,8 @@ Column ColumnDrawer::Dates() {
     column.meaning.push_back(static_cast<double>(DaysOf(day) - DaysOf({2019, 1, 1})) / (365.25 * 3) - 1);
   }
   const bool two = spelling == "american" || spelling == "american time" || spelling == "british";
-  column.may_ask = two && !tells;
-  traits_.push_back(fmt::format("dates {}{}", spelling, column.may_ask ? ", ambiguous" : ""));
+  column.doubtful = two && !tells;
+  traits_.push_back(fmt::format("dates {}{}", spelling, column.doubtful ? ", ambiguous" : ""));
   return column;
 }
 

@@ -42,7 +42,7 @@ struct Column {
   std::vector<Cell> cells;
   std::vector<double> meaning;  // of each row, -1 to 1; for a column that can decide the label
   bool numbers = false;
-  bool may_ask = false;
+  bool doubtful = false;  // its texts can be read in two ways
 };
 
 // ColumnDrawer: draws the columns of one table.

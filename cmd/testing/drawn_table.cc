@@ -92,7 +92,8 @@ class TableDrawer {
     } else if (header == 5) {
       form_.header = Form::kIndex;
       Trait("an index without a name");
-    } else if (header == 6 && (form_.delimiter == " " || form_.delimiter == "\t" || form_.delimiter == ",")) {
+    } else if (header == 6 && form_.quotes != Quotes::kEscapes &&  // of names alone a backslash is not known
+               (form_.delimiter == " " || form_.delimiter == "\t" || form_.delimiter == ",")) {
       form_.header = Form::kRowNames;
       Trait("row names");
     }
@@ -151,16 +152,22 @@ class TableDrawer {
     const bool named = form_.header != Form::kNone;
     const auto called = [&](size_t i) { return named ? columns_[i].name : fmt::format("{}", i); };
     table_.label_column = called(label_);
-    table_.signal = named ? columns_[signal_].name : fmt::format("column {}", signal_ + 1);
-    table_.may_ask = columns_[signal_].may_ask;
-    table_.may_differ =
-        std::any_of(columns_.begin(), columns_.end(), [](const Column& column) { return column.may_ask; });
+    const auto shown = [&](size_t i) { return named ? columns_[i].name : fmt::format("column {}", i + 1); };
+    table_.signal = shown(signal_);
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      if (columns_[i].doubtful) table_.doubtful.push_back(shown(i));
+    }
+    // A last field that is always empty looks like a delimiter that ends rows.
+    const auto is_empty = [](const Cell& cell) { return cell.text.empty(); };
+    const std::vector<Cell>& last = columns_.back().cells;
+    if (form_.header == Form::kRowNames && std::all_of(last.begin(), last.end(), is_empty))
+      form_.header = Form::kIndex;
     table_.plain_label = table_.label_column;
     if (names_label_) table_.label = table_.label_column;
     const bool usual_quotes = form_.quotes <= Quotes::kTexts;
     const bool usual_delimiter = form_.delimiter != " " && form_.delimiter != "\x01";
     table_.may_refuse =
-        !usual_quotes || !usual_delimiter || table_.may_ask || form_.header == Form::kRowNames;
+        !usual_quotes || !usual_delimiter || columns_[signal_].doubtful || form_.header == Form::kRowNames;
   }
 
   bool NeedsQuotes(const std::string& text) const {

@@ -31,10 +31,10 @@ struct DrawnTable {
   int64_t unlabelled = 0;            // rows whose label is missing
   int64_t bad_rows = 0;              // more rows, which cannot be read: too short or too long
   int64_t other_lines = 0;           // that are no rows and may be told as such: units, names that come again
-  bool may_ask = false;              // what the signal says is not in the file alone: naming it suffices
-  bool may_differ = false;           // so it is with any column: the plain table may give other answers
-  bool may_refuse = false;           // the writing is so odd that init may refuse it with a reason
-  std::vector<std::string> traits;   // what was drawn, in words
+  // Columns that can be read in two ways, which the file alone does not tell apart: init may ask about these.
+  std::vector<std::string> doubtful;
+  bool may_refuse = false;          // the writing is so odd that init may refuse it with a reason
+  std::vector<std::string> traits;  // what was drawn, in words
 };
 
 DrawnTable DrawTable(uint64_t seed);
