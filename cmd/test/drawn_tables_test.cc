@@ -244,12 +244,11 @@ class TableTrial {
   Texts asked_;  // columns
 };
 
-// The seeds of the tests are 1 to kLastSeed without those that fail. Most of these have seconds or
-// milliseconds since 1970, and other answers than in plain writing; 25 has numbers with decimal commas
-// between tabs, without a header; 48 a quote within a field; 136 a column of numbers that all differ.
+// The seeds of the tests are 1 to kLastSeed without those that fail: 25 has numbers with decimal commas
+// between tabs, without a header; 48 a quote within a field.
 // scripts/drawn_tables.sh tries all from FIRST to LAST.
 constexpr uint64_t kLastSeed = 150;
-constexpr uint64_t kAtFault[] = {13, 25, 26, 33, 48, 56, 65, 73, 83, 95, 107, 127, 136, 145, 148};
+constexpr uint64_t kAtFault[] = {25, 48};
 
 // The seeds of a round: those of the tests, or FIRST to LAST of DTRAIN_DRAWN_TABLES="FIRST LAST ..".
 struct Round {

@@ -238,8 +238,6 @@ ColumnProfile ColumnBuilder::Finish(std::string name) {
 void ColumnBuilder::CountValue(std::string_view text) {
   if (column_.more_distinct) return;
   const size_t hash = std::hash<std::string_view>()(text);
-  if (column_.known == 1 || hash != last_hash_) ++runs_;
-  last_hash_ = hash;
   ValueCount& value = values_[hash];
   if (value.rows++ > 0) {
     repeats_ = true;
@@ -461,9 +459,6 @@ void ColumnBuilder::Suspect() {
                           !column.number_format.empty() || !column.units.empty();
   column.identifier = enough && !repeats_ && !column.index && !has_values &&
                       (column.type == ColumnType::kText || IsIdOfNumbers());
-  const bool grouped = !column_.more_distinct && runs_ == column.distinct && column.known > column.distinct;
-  const bool ordered = numbers && (rises_ || falls_);
-  column.sorted = enough && column.distinct > 1 && (grouped || ordered);
 }
 
 // Amounts may all differ too, so another sign is needed: the name, numbers without many gaps between them

@@ -95,7 +95,6 @@ struct ColumnProfile {
   bool constant = false;    // one value in all rows
   bool index = false;       // 0, 1, 2 .. or 1, 2, 3 .. down the rows
   bool identifier = false;  // whole numbers or texts that all differ
-  bool sorted = false;      // rows of one value stand together, or numbers only rise or only fall
 
   // Whether it has dates of one form, which numbers may be.
   bool IsDate() const {
@@ -163,8 +162,6 @@ class ColumnBuilder {
   int64_t row_ = 0;
   std::unordered_map<size_t, ValueCount> values_;  // by hash, until there are too many
   bool repeats_ = false;
-  size_t last_hash_ = 0;
-  int64_t runs_ = 0;                                  // of equal values
   std::map<std::string, Faults, std::less<>> texts_;  // that are neither numbers nor dates: the first ones
   Faults other_texts_;                                // and all others
   int64_t dates_ = 0, iso_dates_ = 0;                 // texts of any form, and of YYYY-MM-DD

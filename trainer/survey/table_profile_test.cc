@@ -390,7 +390,7 @@ TEST_CASE("table: quoted fields keep delimiters, doubled quotes and line ends of
   CHECK(table.columns[0].known == 5);
 }
 
-TEST_CASE("table: ids, indexes, constants and files sorted by a column are suspected") {
+TEST_CASE("table: ids, indexes and constants are suspected") {
   const TableProfile table = ProfileOf(Table("customer_id,n,amount,same,label,name", 60, [](int i) {
     return fmt::format("{},{},{},7,{},N {}", 1000 + 977 * i % 61 * 3, i + 1, 17 * i * i % 9973, i / 20,
                        i * 7);
@@ -400,8 +400,6 @@ TEST_CASE("table: ids, indexes, constants and files sorted by a column are suspe
   CHECK_FALSE(table.columns[1].identifier);
   CHECK_FALSE(table.columns[2].identifier);  // amounts that happen to differ
   CHECK(table.columns[3].constant);
-  CHECK(table.columns[4].sorted);
-  CHECK_FALSE(table.columns[2].sorted);
   CHECK(table.columns[5].identifier);
 }
 
