@@ -182,6 +182,9 @@ TEST_CASE("architecture: runs, eval, predict, init and check read rows by the sa
         Paths{"cmd/models/evaluation.cc", "cmd/models/predict_command.cc"});
   // One splitter of records, strict for runs and models, lenient for a first look.
   CHECK(CallersOf(sources, "Lenient", "trainer/input/csv_reader") ==
+        Paths{"trainer/survey/sparse_profile.cc", "trainer/survey/table_profile.cc"});
+  // One rule for which texts are sparse rows.
+  CHECK(CallersOf(sources, "SparseFormatOf", "trainer/survey/sparse_profile") ==
         Paths{"trainer/survey/table_profile.cc"});
   // One test for a header, and one finder of columns on top of it.
   CHECK(CallersOf(sources, "CheckHeader", header) == Paths{"trainer/rows/csv_columns.cc"});

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cmd/tables/model_plan.h"
+#include "trainer/survey/sparse_profile.h"
 #include "trainer/survey/table_profile.h"
 
 namespace dtrain {

@@ -43,13 +43,12 @@ std::string NumberFault(const std::string& title, std::string_view text, NumberT
                      text.empty() ? "is empty" : "= " + Shown(std::string(text)), NumberRule(state));
 }
 
-bool IsListOfNumbers(std::string_view text) {
-  if (text.find(',') == text.npos) return false;
-  while (true) {
-    const size_t comma = std::min(text.find(','), text.size());
-    if (!ExactNumber(text.substr(0, comma))) return false;
-    if (comma == text.size()) return true;
-    text.remove_prefix(comma + 1);
+bool AreNumbers(std::string_view text, char between, size_t min_count) {
+  for (size_t count = 1;; ++count) {
+    const size_t end = std::min(text.find(between), text.size());
+    if (!ExactNumber(text.substr(0, end))) return false;
+    if (end == text.size()) return count >= min_count;
+    text.remove_prefix(end + 1);
   }
 }
 

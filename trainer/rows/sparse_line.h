@@ -69,8 +69,8 @@ class LineParser {
 // What is wrong with a number: "TITLE = x; must be a number. Correct it, or remove the row."
 std::string NumberFault(const std::string& title, std::string_view text, NumberText state);
 
-// Whether a text is several numbers with commas between them.
-bool IsListOfNumbers(std::string_view text);
+// Whether a text is numbers with this character between them, at least so many.
+bool AreNumbers(std::string_view text, char between, size_t min_count);
 
 // The parser of libsvm's text (libsvm_line.cc). The label stays a text, which RowLabels reads.
 std::unique_ptr<LineParser> MakeLibsvmParser(const DataConfig& data, const LineRules& rules);

@@ -212,7 +212,7 @@ class VwParser : public LineParser {
                              : colons == 1 ? "is a label of costs (CLASS:COST)"
                              : colons > 1  ? "is a label of contextual bandits (ACTION:COST:PROBABILITY)"
                                            : "are several labels";
-    if (!job && colons == 0 && !IsListOfNumbers(word)) return "";
+    if (!job && colons == 0 && !AreNumbers(word, ',', 2)) return "";
     return fmt::format(
         "{} {}, which no model of dtrain learns: a row has one label, a number or a name. Write that in its "
         "place.",

@@ -15,9 +15,8 @@
 #include "trainer/input/csv_reader.h"
 #include "trainer/input/iso_date.h"
 #include "trainer/input/sources.h"
-#include "trainer/rows/criteo_line.h"
 #include "trainer/rows/csv_columns.h"
-#include "trainer/rows/sparse_file.h"
+#include "trainer/survey/sparse_profile.h"
 
 namespace dtrain {
 namespace {
@@ -217,74 +216,6 @@ void ReadRows(CsvReader* rows, bool is_read, const std::vector<std::string>& nam
   table->empty_lines.count += rows->empty_lines();
 }
 
-// Whether a text is numbers with this character between them, `least` of them at least.
-bool AreNumbers(std::string_view text, char between, size_t least) {
-  for (size_t count = 1;; ++count) {
-    const size_t end = std::min(text.find(between), text.size());
-    if (!ExactNumber(text.substr(0, end))) return false;
-    if (end == text.size()) return count >= least;
-    text.remove_prefix(end + 1);
-  }
-}
-
-// A number, or what the parsers refuse by its name or ask about: several labels, costs, a weight.
-bool LooksLikeLabel(std::string_view text) { return AreNumbers(text, ',', 1) || AreNumbers(text, ':', 1); }
-
-// A label and INDEX:VALUE, or FIELD:INDEX:VALUE, which is refused by its name.
-bool LooksLikeLibsvm(const std::vector<CsvField>& words) {
-  const auto is_feature = [](const CsvField& word) { return AreNumbers(word.text, ':', 2); };
-  return words.size() > 1 && LooksLikeLabel(words[0].text) &&
-         std::all_of(words.begin() + 1, words.end(), is_feature);
-}
-
-// A label, and namespaces with features: bars stand before names, and alone at most once.
-bool LooksLikeVw(const std::vector<CsvField>& words) {
-  const auto bars = [&](bool alone) {
-    return std::count_if(words.begin(), words.end(), [&](const CsvField& word) {
-      return !word.text.empty() && word.text.front() == '|' && (word.text.size() == 1) == alone;
-    });
-  };
-  return words.size() > 2 && LooksLikeLabel(words[0].text) &&
-         words.back().text.find('|') == std::string_view::npos &&
-         (bars(true) == 1 || (bars(true) == 0 && bars(false) > 0));
-}
-
-// What lacks the label, or the tab before an empty last field, is told by the parser.
-bool LooksLikeCriteo(const std::vector<CsvField>& fields) {
-  constexpr size_t kFields = static_cast<size_t>(1 + kCriteoNumbers + kCriteoCategories);
-  std::vector<std::string_view> texts;
-  for (const CsvField& field : fields) texts.push_back(field.text);
-  if (texts.size() == kFields) return FitsCriteo(texts, true);
-  return texts.size() + 1 == kFields && (FitsCriteo(texts, true) || FitsCriteo(texts, false));
-}
-
-// Sparse rows are no table: they have no columns that could be described.
-DataFormat SparseFormatOf(CsvReader* rows) {
-  constexpr size_t kLooked = 20;
-  size_t lines = 0, libsvm = 0, vw = 0;
-  for (const CsvRecord& row : rows->Peek(' ', Quotes::kDouble, kLooked)) {
-    std::vector<CsvField> words;
-    for (const CsvField& field : row.fields) {
-      if (!field.text.empty()) words.push_back(field);
-    }
-    if (words.empty() || words[0].text.front() == '#') continue;
-    ++lines;
-    libsvm += LooksLikeLibsvm(words) ? 1 : 0;
-    // Among rows of vw some may have no label.
-    vw += LooksLikeVw(words) || (vw > 0 && words[0].text.front() == '|') ? 1 : 0;
-  }
-  if (lines > 0 && libsvm == lines) return DataFormat::kLibsvm;
-  if (lines > 0 && vw == lines) return DataFormat::kVw;
-  const std::vector<CsvRecord> tabbed = rows->Peek('\t', Quotes::kDouble, kLooked);
-  const bool criteo = std::all_of(tabbed.begin(), tabbed.end(),
-                                  [](const CsvRecord& row) { return LooksLikeCriteo(row.fields); });
-  return criteo && !tabbed.empty() ? DataFormat::kCriteo : DataFormat::kNone;
-}
-
-}  // namespace
-
-namespace {
-
 constexpr char kKey[] = "the table's path";
 
 // TableReader: reads a table, perhaps twice. Owner and thread: ProfileTable().
@@ -427,55 +358,6 @@ class TableReader {
 
 TableProfile ProfileTable(const std::string& path, const std::string& label) {
   return TableReader(path, label).Read();
-}
-
-SparseProfile ProfileSparseRows(const std::string& path) {
-  SparseProfile profile;
-  profile.path = path;
-  if (path == "-") return profile;  // it is read once, as a table
-  const std::vector<std::string> files = SourceFiles({path}, kKey);
-  CsvReader records(OpenInput(files[0], kKey), CsvReader::Lenient());
-  profile.format = SparseFormatOf(&records);
-  if (profile.format == DataFormat::kNone) return profile;
-  DataConfig data;
-  data.train.format = profile.format;
-  data.index_base = 0;
-  const bool libsvm = profile.format == DataFormat::kLibsvm;
-  if (libsvm) data.weight = "label";
-  const std::unique_ptr<LineParser> parser = MakeLineParser(data, {});
-  ColumnBuilder label(kMaxDistinct, Decimal::kPoint);
-  SparseLine row;
-  uint64_t first = 1, end = 0;
-  for (const std::string& file : files) {
-    LineReader lines(OpenInput(file, kKey));
-    while (lines.Next()) {
-      const std::string_view line = lines.line();
-      if (const std::optional<int64_t> said = libsvm ? IndexBaseOf(line) : std::nullopt) {
-        profile.said_base = said;
-        continue;
-      }
-      std::optional<LineFault> fault;
-      if (!parser->Parse(line, &row, &fault)) {
-        if (fault) profile.faults.Add({lines.number(), static_cast<int64_t>(fault->at) + 1}, fault->rule);
-        if (fault && profile.faults.count == 1) profile.faults.example = fault->rule;  // in full
-        continue;
-      }
-      ++profile.rows;
-      label.Add({row.label, {lines.number(), 1}});
-      const size_t behind = static_cast<size_t>(row.label.data() - line.data()) + row.label.size();
-      if (libsvm && behind < line.size() && line[behind] == ':') profile.has_weights = true;
-      for (const uint64_t id : row.ids) {
-        first = std::min(first, id);
-        end = std::max(end, id + 1);
-      }
-    }
-    profile.faults.EndFile(file);
-  }
-  profile.label = label.Finish("the label");
-  if (!libsvm) return profile;
-  profile.index_base = std::min(static_cast<int64_t>(first), profile.said_base.value_or(1));
-  profile.inputs = std::max<int64_t>(1, static_cast<int64_t>(end) - profile.index_base);
-  return profile;
 }
 
 std::set<std::string> RepeatedNames(const TableProfile& table) {

@@ -38,23 +38,6 @@ struct TableProfile {
   bool has_names() const { return header == HeaderKind::kNames || header == HeaderKind::kNumbered; }
 };
 
-// SparseProfile: what one pass over a text of sparse rows finds.
-struct SparseProfile {
-  std::string path;
-  DataFormat format = DataFormat::kNone;  // libsvm, vw or criteo; kNone: it is none of them
-  int64_t rows = 0;                       // that can be read, with or without a label
-  int64_t inputs = 1;                     // of libsvm: the largest index, and one more if they begin at 0
-  int64_t index_base = 1;                 // of libsvm: as a comment says, or as there is an index 0
-  std::optional<int64_t> said_base;       // by a comment
-  bool has_weights = false;               // of libsvm: behind some label stands the weight of its row
-  Faults faults;                          // of rows that cannot be read
-  ColumnProfile label;
-};
-
-// Looks at the first lines, and if they are sparse rows reads the whole file. Throws UserError if it cannot
-// be read.
-SparseProfile ProfileSparseRows(const std::string& path);
-
 // Reads all of a table: a file, plain or packed, those that fit a pattern, or what a pipe has
 // (SourceFiles()). `label`: a name that the user has given for the label's column; empty: none. Throws
 // UserError for a file that cannot be read and for one that is no text table; what is wrong with its rows is
