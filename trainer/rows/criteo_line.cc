@@ -66,7 +66,7 @@ class CriteoParser : public LineParser {
       return false;
     };
     const size_t count = FindFields(line);
-    if (width_ == 0 && (count == kFeatures + 1 || (count == kFeatures && !HasLostTab(line)))) width_ = count;
+    if (width_ == 0 && (count == kFeatures + 1 || (count == kFeatures && !Fits(line, true)))) width_ = count;
     if (count != width_) {
       const size_t wanted = width_ == 0 ? kFeatures + 1 : width_;
       return fail(count < wanted ? line.size() : ends_[wanted - 1] + 1, FieldsRule(count, wanted, line));
@@ -94,15 +94,15 @@ class CriteoParser : public LineParser {
   int64_t MaxFeatures(std::string_view /*line*/) const override { return kFeatures; }
 
  private:
-  // Whether a row of 39 fields has a label and lacks the tab before its empty last field: a number stands
-  // where the first category would.
-  bool HasLostTab(std::string_view line) const {
+  // Whether a row of 39 fields can only be one with a label, which lacks the tab before its empty last field,
+  // or only one without a label: where the first category is tells it.
+  bool Fits(std::string_view line, bool labelled) const {
     std::vector<std::string_view> fields;
     for (size_t i = 0; i < kFeatures; ++i) {
       const size_t begin = i == 0 ? 0 : ends_[i - 1] + 1;
       fields.push_back(line.substr(begin, ends_[i] - begin));
     }
-    return FitsCriteo(fields, true) && !FitsCriteo(fields, false);
+    return FitsCriteo(fields, labelled) && !FitsCriteo(fields, !labelled);
   }
 
   // Fills ends_, with where the fields end. Returns how many there are, or one more than there may be if
@@ -136,6 +136,8 @@ class CriteoParser : public LineParser {
         labels_ || width_ == 0 ? "" : " as the first row", wanted > kFeatures ? "a label, " : "no label, ",
         count == 1 && commas + 1 >= kFeatures ? "For a table with commas set data.train.format: csv, and "
                                                 "name its columns of texts in data.hash."
+        : count == kFeatures && Fits(line, false)
+            ? "It is a row without a label, as of Criteo's own test file: dtrain predict reads such a file."
         : count + 1 == wanted ? "If its last field is empty, its tab is lost: put it back, or remove the row."
                               : "Correct it, or remove the row.");
   }
