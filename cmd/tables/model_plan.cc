@@ -8,8 +8,10 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/names.h"
 #include "base/printable.h"
 #include "cmd/tables/profile_text.h"
+#include "trainer/batch/class_names.h"
 #include "trainer/config/config.h"
 #include "trainer/config/user_text.h"
 
@@ -171,6 +173,41 @@ std::string LabelNote(const ColumnProfile& label, const ModelPlan& plan, const s
   return fmt::format("{}; the rarest, {}, is {:.1f} % of the rows; always {} is right in {:.1f} %", model,
                      name_of(label.rarest.text), percent(label.rarest.rows), name_of(label.frequent[0].text),
                      percent(label.frequent[0].rows));
+}
+
+std::string BiasText(const ColumnProfile& label, const ModelPlan& plan) {
+  return plan.IsLinear() ? fmt::format(", init: {{output_bias: {:.6g}}}", label.mean) : "";
+}
+
+void CompareLabels(const std::string& path, const ColumnProfile& label, const ModelPlan& plan,
+                   const std::string& test_path, const ColumnProfile& test, int64_t* bad_rows,
+                   std::vector<std::string>* notes) {
+  std::vector<std::string> known, there, others;
+  for (const ValueCount& value : label.frequent) known.push_back(value.text);
+  for (const ValueCount& value : test.frequent) there.push_back(value.text);
+  if (!plan.IsLinear() && static_cast<int64_t>(known.size()) < label.distinct) return;
+  // Beside 0 and 1 a run takes -1 and 1, too.
+  const bool signs = !plan.names && known.size() == 2 && FindClass(known, "0") && !FindClass(there, "0");
+  int64_t rows = 0;
+  for (const ValueCount& value : test.frequent) {
+    const bool minus = signs && ClassKey(value.text) == "-1";
+    if (plan.IsLinear() ? ExactNumber(value.text).has_value() : minus || FindClass(known, value.text))
+      continue;
+    others.push_back(value.text);
+    rows += value.rows;
+  }
+  if (test.known == 0 || rows * 2 > test.known) {
+    throw UserError("{}: {}. One config reads both files: make them alike.", test_path,
+                    test.known == 0
+                        ? "no row has a label"
+                        : fmt::format("its label is {}, and in {} {}", ListNames(others, "or"), path,
+                                      plan.IsLinear() ? plan.comment : ListNames(known, "or")));
+  }
+  if (rows == 0) return;
+  *bad_rows += rows;
+  notes->push_back(
+      fmt::format("{} of {} have a class that {} has not, {}: data.bad_rows: skip leaves them out.",
+                  Plural(rows, "row"), test_path, path, ListNames(others, "or")));
 }
 
 RunPlan PlanRun(int64_t rows, bool has_test, int64_t max_epochs) {

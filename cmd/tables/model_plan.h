@@ -38,6 +38,15 @@ ModelPlan PlanModel(const ColumnProfile& label);
 // naming the most frequent one is right in, or that a quantity is skewed.
 std::string LabelNote(const ColumnProfile& label, const ModelPlan& plan, const std::string& name);
 
+// Returns where a linear model begins, as a key of `model`: at the label's mean; of others empty.
+std::string BiasText(const ColumnProfile& label, const ModelPlan& plan);
+
+// Compares the labels of the table at `path` with those of the table to test on. Adds the rows whose class a
+// run refuses to *bad_rows, with a note. Throws UserError if most have such a class, or none has a label.
+void CompareLabels(const std::string& path, const ColumnProfile& label, const ModelPlan& plan,
+                   const std::string& test_path, const ColumnProfile& test, int64_t* bad_rows,
+                   std::vector<std::string>* notes);
+
 // RunPlan: the rows that are trained on, batches, epochs, and which other rows are evaluated when.
 struct RunPlan {
   bool holds_out = false, has_test = false;

@@ -222,27 +222,20 @@ class ConfigWriter {
       AddUsed(i, *there);
     }
     if (!lacking.empty()) throw Unlike(fmt::format("no column {}, which {} has", Some(lacking), table_.path));
-    if (!plan_.IsLinear() && static_cast<int64_t>(renamed_.frequent.size()) == renamed_.distinct)
-      CompareClasses();
+    if (!plan_.IsLinear()) CompareClasses();
   }
 
   void CompareClasses() {
-    std::vector<std::string> classes, others;
-    for (const ValueCount& value : renamed_.frequent) classes.push_back(value.text);
-    int64_t rows = 0;
-    for (const ValueCount& value : TestColumn(label_)->frequent) {
+    ColumnProfile test = *TestColumn(label_);
+    const auto is_renamed = [&](const ValueCount& value) {
       const std::string prefix = fmt::format("{} -> ", value.text);
-      const auto renames = [&](const std::string& rename) {
+      return std::any_of(renames_.begin(), renames_.end(), [&](const std::string& rename) {
         return rename.compare(1, prefix.size(), prefix) == 0;
-      };
-      if (FindClass(classes, value.text) || std::any_of(renames_.begin(), renames_.end(), renames)) continue;
-      others.push_back(value.text);
-      rows += value.rows;
-    }
-    if (others.empty()) return;
-    bad_rows_ += rows;
-    Note("{} of {} have a class that {} has not, {}: data.bad_rows: skip leaves them out.",
-         Plural(rows, "row"), test_->profile.path, table_.path, ListNames(others, "or"));
+      });
+    };
+    std::vector<ValueCount>& values = test.frequent;
+    values.erase(std::remove_if(values.begin(), values.end(), is_renamed), values.end());
+    CompareLabels(table_.path, renamed_, plan_, test_->profile.path, test, &bad_rows_, &proposal_.notes);
   }
 
   // Returns why a column is no feature; empty: it is one.
@@ -351,9 +344,7 @@ class ConfigWriter {
   }
 
   void AddModel() {
-    const std::string bias =
-        plan_.IsLinear() ? fmt::format(", init: {{output_bias: {:.6g}}}", Label().mean) : "";
-    proposal_.yaml += plan_.Yaml(Shown(ColumnName(table_, label_)), bias);
+    proposal_.yaml += plan_.Yaml(Shown(ColumnName(table_, label_)), BiasText(Label(), plan_));
   }
 
   void AddData() {

@@ -492,6 +492,60 @@ TEST_CASE(
   const std::string bare = WritePlain("bare.tsv", row("", "3", "0badcafe") + row("", "", "0badcaff"));
   CHECK(Has(UserErrorOf([&] { ProposeSparseConfig(ProfileSparseRows(bare), bare); }),
             "39 fields; it must have 40"));
+  CHECK(Has(UserErrorOf([&] { ProposeSparseConfig(ProfileSparseRows(bare), bare); }),
+            "It is a row without a label, as of Criteo's own test file"));
+}
+
+// A config for sparse rows, and its notes.
+struct SparseInit {
+  Proposal Of(const std::string& train, const std::string& test) const {
+    const std::string path = WritePlain("train.txt", train), other = WritePlain("test.txt", test);
+    return ProposeSparseConfig(ProfileSparseRows(path), path, ProfileSparseRows(other), other);
+  }
+  std::string Refusal(const std::string& train, const std::string& test) const {
+    return UserErrorOf([&] { Of(train, test); });
+  }
+};
+
+TEST_CASE(
+    "proposal: sparse rows to test on have the indexes, weights and labels of the others, or are refused") {
+  const SparseInit init;
+  const std::string rows = "0 1:0.5 2:1\n1 1:2 2:3\n0 1:1\n1 2:2\n";
+  CHECK(Has(init.Refusal(rows, "1:0.5 2:1\n1:2 2:3\n2:2\n"), "rows without a label"));
+  CHECK(Has(init.Refusal(rows, "# Column indices are zero-based\n1 0:1 1:2\n0 1:1\n"), "indexes begin at 0"));
+  CHECK(Has(init.Refusal(rows, "1 0:1 1:2\n0 1:1\n"), "indexes begin at 0, and those of"));
+  const std::string zero = "# zero-based indexes\n";
+  CHECK(Has(init.Refusal(zero + rows, "# one-based indexes\n" + rows), "indexes begin at 1"));
+  const Proposal both = init.Of(zero + rows, "0 0:1 4:2\n1 1:1\n");
+  CHECK(Has(both.yaml, "inputs: 5}"));
+  CHECK(Has(both.yaml, "  index_base: 0 "));
+  CHECK(Has(Joined(init.Of(zero + rows, rows).notes), "all are one off"));
+  CHECK(Has(init.Refusal(rows, "yes 1:1 2:2\nno 1:3 2:1\n"), "its label is no or yes, and in"));
+  CHECK(Has(init.Refusal("1 |f x:1\n-1 |f x:2\n1 |f x:2\n", "1 |f x:1\n0 |f x:2\n0 |f x:3\n"),
+            "its label is 0"));
+  CHECK(Has(init.Refusal("1 |f x:1\n-1 |f x:2\n", "|f x:1\n|f x:2\n"), "no row has a label"));
+  const Proposal some = init.Of(rows, rows + "2 1:1\n");
+  CHECK(Has(some.yaml, "bad_rows: skip"));
+  CHECK(Has(Joined(some.notes), "1 row of"));
+  CHECK_FALSE(Has(init.Of(rows, "-1 1:1\n1 2:1\n").yaml, "bad_rows"));
+  CHECK(Has(init.Refusal("1.5 1:1\n2.5 2:1\n4 3:1\n7 1:2\n", "a 1:1 2:1\nb 1:1 2:2\n"),
+            "a quantity, 1.5 to 7"));
+  CHECK(Has(UserErrorOf([&] { init.Of("1:0.5 2:1\n1:2 2:2\n1:1 2:7\n", rows); }), "rows without a label"));
+  CHECK(Has(UserErrorOf([&] { init.Of("1:0.5 3:1\n2:1 3:2\n4:1 7:2\n1:1 2:1\n", rows); }),
+            "rows without a label"));
+}
+
+TEST_CASE("proposal: a quantity of sparse rows begins at its mean, and few features are seen more often") {
+  std::string few, many;
+  for (int i = 0; i < 60; ++i) {
+    few += fmt::format("{} 1:{} 3:{}\n", 50 + i % 17 - 8, i % 5, i % 7);
+    many += fmt::format("{} {}:1 {}:2\n", 50 + i % 17 - 8, 1 + i, 100 + i);
+  }
+  const std::string path = WritePlain("few.svm", few), other = WritePlain("many.svm", many);
+  const Proposal of_few = ProposeSparseConfig(ProfileSparseRows(path), path);
+  CHECK(Has(of_few.yaml, "{kind: linear, inputs: 3, init: {output_bias: 49.4}}"));
+  CHECK(Has(of_few.yaml, "  epochs: 400\n"));
+  CHECK(Has(ProposeSparseConfig(ProfileSparseRows(other), other).yaml, "  epochs: 5\n"));
 }
 
 // TableDrawer: tables with all that columns and labels may be.
@@ -693,6 +747,10 @@ TEST_CASE(
   CHECK(Has(notes, "has not, maybe: data.bad_rows: skip leaves them out."));
   CHECK(Has(WithTest(table({"1.5", "2.25", "3.75", "7.5"}), table({"low", "high"})),
             "y has values such as \"low\""));
+  CHECK(Has(WithTest(table({"0", "1"}), table({"no", "yes"})), "test.csv: its label is no or yes, and in "));
+  CHECK(Has(WithTest(table({"0", "1"}), table({"", "NA"})), "test.csv: no row has a label"));
+  CHECK(WithTest(table({"0", "1"}), table({"-1", "1"}), &notes) == "");
+  CHECK_FALSE(Has(notes, "have a class that "));
 }
 
 TEST_CASE("proposal: a copy of the label is no feature, and a column that stands for it is named") {
