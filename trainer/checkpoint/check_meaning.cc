@@ -21,12 +21,14 @@ namespace {
 // `kind`: "feature" or "class".
 void CheckNames(const std::string& path, const char* kind, const std::vector<std::string>& saved,
                 const std::vector<std::string>& now, const MeaningWords& words) {
-  const auto [then, here] = std::mismatch(
-      saved.begin(), saved.begin() + static_cast<int64_t>(std::min(saved.size(), now.size())), now.begin());
-  if (here == now.end() || then == saved.end()) return;
+  if (saved.empty() || now.empty() || saved == now) return;
+  const auto [then, here] = std::mismatch(saved.begin(), saved.end(), now.begin(), now.end());
+  const auto name = [](const auto& place, const std::vector<std::string>& names) {
+    return place == names.end() ? "missing" : Quoted(Shown(*place));
+  };
   RefuseMeaning(path,
                 fmt::format("{} {} is {} in the {} and {} in data.train", kind, here - now.begin(),
-                            Quoted(Shown(*then)), words.origin, Quoted(Shown(*here))),
+                            name(then, saved), words.origin, name(here, now)),
                 "Give the data that it was trained with, in that order", words);
 }
 

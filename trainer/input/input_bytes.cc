@@ -162,9 +162,14 @@ void InputBytes::SkipTo(int64_t byte) {
   }
 }
 
+// Takes what is there of a pipe: what reads on finds as much as without the look.
 bool InputBytes::HasPeeked(size_t count) {
-  char byte = 0;
-  while (peeked_.size() - peeked_at_ < count && ReadUnpeeked(&byte, 1) == 1) peeked_ += byte;
+  char bytes[4096];
+  int64_t got = 1;
+  while (peeked_.size() - peeked_at_ < count && got > 0) {
+    got = ReadUnpeeked(bytes, sizeof bytes);
+    peeked_.append(bytes, static_cast<size_t>(got));
+  }
   return peeked_.size() - peeked_at_ >= count;
 }
 

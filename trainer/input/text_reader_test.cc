@@ -4,8 +4,10 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "trainer/input/data_test_util.h"
 
 namespace dtrain {
@@ -30,6 +32,14 @@ TEST_CASE("lines: end with LF or CR LF, and the last may lack its end") {
         std::vector<std::string>{"one", "two", "", "", "five"});
   CHECK(LinesOf(WritePlain("a", "one\n")) == std::vector<std::string>{"one"});
   CHECK(LinesOf(WritePlain("a", "\xef\xbb\xbfone\rtwo")) == std::vector<std::string>{"one\rtwo"});
+}
+
+TEST_CASE("lines: what is no text is told, also where its first bytes were looked at before") {
+  for (const bool is_looked_at : {false, true}) {
+    auto file = std::make_unique<InputBytes>(WritePlain("a.bz2", "BZh91AY&SY..."), "data.train.path");
+    if (is_looked_at) CHECK(file->ContinuesWith("B"));
+    CHECK_THROWS_WITH_AS(LineReader(std::move(file)), doctest::Contains("is packed with bzip2"), UserError);
+  }
 }
 
 TEST_CASE("lines: longer than a block are whole, and of packed files the same") {

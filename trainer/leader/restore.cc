@@ -191,9 +191,9 @@ void Restore::TryNext() {
 void Restore::Open(const Candidate& candidate) {
   auto reader = std::make_unique<CheckpointReader>(candidate.path);
   const MeaningWords words = begins_ ? kStartWords : MeaningWords();
-  if (!again_) CheckKeys(candidate.path, parts_.config, words);  // names the key of many a shape that differs
-  begins_ ? reader->BeginWith(parts_.config, parts_.layout) : reader->CheckFits(parts_.layout, slots_);
+  // Keys and names first: they say why a shape differs.
   if (!again_) {
+    CheckKeys(candidate.path, parts_.config, words);
     const std::optional<InputForm>& saved = reader->manifest().inputs;
     if (saved && data_ && data_->form) CheckForm(candidate.path, *saved, *data_->form, words);
     if (!saved) {
@@ -201,6 +201,7 @@ void Restore::Open(const Candidate& candidate) {
                       candidate.path);
     }
   }
+  begins_ ? reader->BeginWith(parts_.config, parts_.layout) : reader->CheckFits(parts_.layout, slots_);
   reader_ = std::move(reader);
 }
 

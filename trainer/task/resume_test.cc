@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -531,17 +532,26 @@ TEST_CASE("resume: columns of other names are another model, and are no fit of t
   config.data.missing = MissingValues::kMean;
   job.Write("train.csv", Plans(0, SameName));
   Run(config);
-  std::string rows = Plans(0, SameName);
-  job.Write("train.csv", rows.replace(0, 6, "plan,b"));
   config.train.steps = 6;
-  std::string told;
-  try {
-    Run(config);
-  } catch (const UserError& error) {
-    told = error.what();
-  }
-  CAPTURE(told);
-  CHECK(told.find("another model: feature 1 is \"a\" in the checkpoint and \"b\" in data.train") !=
+  const auto told = [&](const std::string& rows) -> std::string {
+    job.Write("train.csv", rows);
+    try {
+      Run(config);
+    } catch (const UserError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const std::string other_name = std::string(Plans(0, SameName)).replace(0, 6, "plan,b");
+  CHECK(
+      told(other_name).find("another model: feature 1 is \"a\" in the checkpoint and \"b\" in data.train") !=
+      std::string::npos);
+  std::string one_more;
+  std::istringstream rows(Plans(0, SameName));
+  for (std::string line; std::getline(rows, line);)
+    one_more += (one_more.empty() ? "id," : "1,") + line + '\n';
+  CHECK(told(one_more).find(
+            "another model: feature 0 is \"plan\" in the checkpoint and \"id\" in data.train") !=
         std::string::npos);
 }
 
