@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -386,12 +387,14 @@ TEST_CASE("table models: check and plan say what a table may take and what a ste
   CHECK_FALSE(Contains(huge.output, "as soon as one row"));
 }
 
-// A table of places: numbers, one of them with gaps, a date, texts, and a label by `label`.
+// A table of places: numbers, one of them with gaps, also as -999.0, a date, texts, and a label by `label`.
 std::string Places(int rows, bool header, const std::function<std::string(int)>& label) {
   static const char* const kTowns[] = {"bonn", "ulm", "missing", "", "k\u00f6ln", "?"};
   std::string text = header ? "size,price,since,town,street,y\n" : "";
   for (int i = 0; i < rows; ++i) {
-    const std::string price = i % 9 == 4 ? "" : fmt::format("{:.6g}", 2 + 0.4 * std::cos(i * 2.3));
+    const std::string price = i % 18 == 4  ? "-999.0"
+                              : i % 9 == 4 ? ""
+                                           : fmt::format("{:.6g}", 2 + 0.4 * std::cos(i * 2.3));
     text += fmt::format("{:.5g},{},20{:02}-0{}-1{},{},s{},{}\n", 3 * std::sin(i * 1.7), price, 10 + i % 13,
                         1 + i % 9, i % 10, kTowns[i % 11 % 6], i * 7 % 23, label(i));
   }
@@ -406,9 +409,9 @@ TEST_CASE("export: docs/models.md computes the rows of each kind of model by han
   const auto names = [&](int i) -> std::string {
     return truth(i) > 0.4 ? "high" : truth(i) > -0.4 ? "mid" : "low";
   };
-  const std::string csv = "{format: csv, path: a.txt, label: y}",
-                    all = "ignore: [street], categories: [town], dates: [since], ";
-  const std::string hashed = "hash: [town, street], missing: zero, hash_bits: 12, ";
+  const std::string csv = "{format: csv, path: a.txt, label: y}", gap = "missing_values: [\"price=-999\"], ",
+                    all = gap + "ignore: [street], categories: [town], dates: [since], ",
+                    hashed = gap + "hash: [town, street], missing: zero, hash_bits: 12, ";
   struct Case {
     std::string model, data, rows;  // rows: a table, or what dtrain synth makes, or lines of libsvm
   };
@@ -427,12 +430,15 @@ TEST_CASE("export: docs/models.md computes the rows of each kind of model by han
        "train: " + csv + ", " + all + "missing: indicator, scale: standard", Places(400, true, signs)},
       {"kind: logistic", "train: " + csv + ", " + hashed + "ignore: [since]", Places(400, true, signs)},
       {"kind: fm, head: linear, factors: 3",
-       "train: {format: csv, path: a.txt, label: 5, header: false}, hash: [3, 4], ignore: [2], missing: zero",
+       "train: {format: csv, path: a.txt, label: 5, header: false}, hash: [3, 4], ignore: [2], missing: "
+       "zero, "
+       "missing_values: [\"1=-999\"]",
        Places(400, false, target)},
       {"kind: wide_deep, head: logistic, embedding: 4, hidden: [6], activation: relu",
        "train: " + csv + ", " + hashed + "scale: standard, dates: [since]", Places(400, true, signs)},
       {"kind: wide_deep, head: linear, embedding: 3, hidden: [4], combine: sum, table: hash",
-       "train: " + csv + ", numbers: plain, scale: unit, hash: [town, street], dates: [since], missing: zero",
+       "train: " + csv + ", " + gap +
+           "numbers: plain, scale: unit, hash: [town, street], dates: [since], missing: zero",
        Places(400, true, target)},
       {"kind: logistic, inputs: 13", "train: {format: libsvm, path: a.txt}, index_base: 0", lines},
       {"kind: fm, head: logistic, factors: 2, inputs: 13",
@@ -449,6 +455,11 @@ TEST_CASE("export: docs/models.md computes the rows of each kind of model by han
     CAPTURE(of.model + "; " + of.data);
     Trained& model = *models.emplace_back(std::make_unique<Trained>());
     of.rows.size() < 10 ? model.Synthesize(of.rows, "a.txt", 400) : WriteFile(model.Path("a.txt"), of.rows);
+    if (of.rows == "criteo") {  // its numbers also as other programs write them
+      const std::regex number("(^|\n)([01]\t-?[0-9]+)\t");
+      const std::string lines_of = FileContent(model.Path("a.txt"));
+      WriteFile(model.Path("a.txt"), std::regex_replace(lines_of, number, "$1$2.0\t"));
+    }
     model.Train("model: {" + of.model + "}\ndata: {" + of.data + "}\n", "epochs: 3");
     std::filesystem::copy(model.Path("a.txt"), model.Path("rows.txt"));
     const Done exported = Run({"export", model.checkpoints, "--out", model.Path("model.safetensors")});
