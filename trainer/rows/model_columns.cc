@@ -88,11 +88,19 @@ class ColumnFinder {
     }
   }
 
+  // Where the label and the columns of the model stand as in the training data, others may have their names.
   void FindByName() {
+    const std::vector<InputColumn>& trained = spec_.form.columns;
+    const auto is_there = [&](const InputColumn& column) {
+      return columns_.names[static_cast<size_t>(column.column)] == column.name;
+    };
+    const bool in_place = !trained.empty() && columns_.count == spec_.form.table_columns &&
+                          columns_.label == spec_.form.label_column &&
+                          std::all_of(trained.begin(), trained.end(), is_there);
     std::set<std::string> seen;
     for (size_t i = 0; i < columns_.names.size(); ++i) {
       const auto [name, is_new] = seen.insert(columns_.names[i]);
-      if (is_new || !std::count(names_.begin(), names_.end(), *name)) continue;
+      if (in_place || is_new || !std::count(names_.begin(), names_.end(), *name)) continue;
       throw reader_.FaultAtRecord(
           fmt::format("more than one column {}; a feature must have one. Remove the others.",
                       Quoted(Shown(*name))),
@@ -100,6 +108,7 @@ class ColumnFinder {
     }
     columns_.inputs = FindNames(columns_, names_, reader_, "; the model has this feature",
                                 "Name the columns as the training data has them.");
+    for (size_t i = 0; in_place && i < trained.size(); ++i) columns_.inputs[i] = trained[i].column;
     if (spec_.labels && std::count(columns_.inputs.begin(), columns_.inputs.end(), columns_.label) > 0) {
       throw reader_.FaultAtRecord(
           fmt::format("column {} is the label ({}), and a feature of the model by its name. Order the "

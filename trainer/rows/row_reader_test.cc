@@ -330,6 +330,14 @@ TEST_CASE("rows: columns of one name are told apart by the training data's order
   CHECK(Features("size,tree,size\n3,oak,1\n", spec) == Floats{3, 1});
   CHECK(Features("size,size\n3,1\n", spec) == Floats{3, 1});
   CHECK(Has(ErrorOf("size,other,size\n3,4,1\n", spec), "more than one column"));
+  spec.form.columns.resize(1);
+  spec.form.columns[0].column = 1;
+  spec.form.columns[0].name = "size";
+  spec.form.features = {"size"};
+  spec.form.table_columns = 3;
+  spec.form.label_column = 2;
+  CHECK(Features("size,size,tree\n3,1,oak\n", spec) == Floats{1});
+  CHECK(Has(ErrorOf("size,tree,size\n3,oak,1\n", spec), "more than one column"));
 }
 
 TEST_CASE("rows: a label that is a number is a column's number, as in training, whatever the names") {
