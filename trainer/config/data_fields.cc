@@ -159,7 +159,7 @@ std::vector<Field> CommonDataFields() {
           "or "
           "as COLUMN=FORM says, of these forms: " +
               ListText(DateForms(), "and") +
-              "; MON is a month's name, and seconds and milliseconds count from 1970.")
+              "; MON is a month's name, and seconds, milliseconds and microseconds count from 1970.")
           .Unit("columns by name, or by number, each perhaps with =FORM")
           .Try("[signup, \"seen=MM/DD/YYYY\"]")
           .Unset("none")

@@ -266,9 +266,9 @@ std::optional<NumberFormat> ParseNumberFormat(const std::string& example) {
 }
 
 const std::vector<std::string>& DateForms() {
-  static const std::vector<std::string> forms = {"YYYY-MM-DD",  "MM/DD/YYYY",   "DD/MM/YYYY", "MM-DD-YYYY",
-                                                 "DD-MM-YYYY",  "DD.MM.YYYY",   "YYYY/MM/DD", "YYYYMMDD",
-                                                 "DD-MON-YYYY", "MON DD, YYYY", "seconds",    "milliseconds"};
+  static const std::vector<std::string> forms = {
+      "YYYY-MM-DD", "MM/DD/YYYY",  "DD/MM/YYYY",   "MM-DD-YYYY", "DD-MM-YYYY",   "DD.MM.YYYY",  "YYYY/MM/DD",
+      "YYYYMMDD",   "DD-MON-YYYY", "MON DD, YYYY", "seconds",    "milliseconds", "microseconds"};
   return forms;
 }
 

@@ -54,19 +54,23 @@ std::optional<double> TakeFraction(std::string_view* text) {
   return fraction;
 }
 
-// Returns the seconds of a time of day, less its offset from UTC: Z or +02:00 or +0200 or +02, or none.
+// Returns the seconds of a time of day, 09:30:15 or 093015, less its offset from UTC: Z, UTC, GMT, +02:00,
+// +0200 or +02, or none.
 std::optional<double> SecondsOf(std::string_view text) {
   int64_t second = 0, zone_hour = 0, zone_minute = 0;
-  const int64_t hour = TakeDigits(&text, 2, 2), minute = Take(&text, ":") ? TakeDigits(&text, 2, 2) : -1;
+  const int64_t hour = TakeDigits(&text, 2, 2);
+  const bool colons = Take(&text, ":");
+  const int64_t minute = TakeDigits(&text, 2, 2);
   std::optional<double> fraction = 0;
-  if (Take(&text, ":") && (second = TakeDigits(&text, 2, 2)) >= 0 && Take(&text, "."))
-    fraction = TakeFraction(&text);
+  const bool more = colons ? Take(&text, ":") : !text.empty() && IsDigit(text.front());
+  if (more && (second = TakeDigits(&text, 2, 2)) >= 0 && Take(&text, ".")) fraction = TakeFraction(&text);
   const int64_t sign = text.substr(0, 1) == "-" ? -1 : 1;
   if (Take(&text, "+") || Take(&text, "-")) {
     zone_hour = TakeDigits(&text, 2, 2);
     if (Take(&text, ":") || !text.empty()) zone_minute = TakeDigits(&text, 2, 2);
   } else {
-    Take(&text, "Z");
+    Take(&text, " ");
+    Take(&text, "Z") || Take(&text, "UTC") || Take(&text, "GMT");
   }
   const auto within = [](int64_t number, int64_t max) { return number >= 0 && number <= max; };
   const bool good = within(hour, 24) && within(minute, 59) && within(second, 60) && within(zone_hour, 23) &&
@@ -126,7 +130,8 @@ std::string IsoTime(std::string_view text) {
 std::optional<std::string> IsoOfEpoch(std::string_view text, double units) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool good = error == std::errc() && end == text.data() + text.size() && std::abs(number) < 1e14;
+  const bool good =
+      error == std::errc() && end == text.data() + text.size() && std::abs(number / units) < 1e14;
   if (!good || text.empty()) return std::nullopt;
   const double seconds = number / units, whole = std::floor(seconds);
   const auto time = static_cast<time_t>(whole);
@@ -154,8 +159,11 @@ std::optional<double> DaysOfDate(std::string_view text) {
 
 std::optional<std::string> IsoDate(std::string_view text, std::string_view form) {
   if (form == "seconds") return IsoOfEpoch(text, 1);
-  if (form == "milliseconds") return IsoOfEpoch(text, 1000);
+  if (form == "milliseconds") return IsoOfEpoch(text, 1e3);
+  if (form == "microseconds") return IsoOfEpoch(text, 1e6);
+  constexpr size_t kTimeDigits = 6;  // of 20240131093015
   constexpr std::string_view kBetween = " ,-/.";
+  const bool packed = form == "YYYYMMDD";
   const bool by_name = form.find("MON") != form.npos;  // then what stands between the parts is free
   int64_t year = 0, month = 0, day = 0;
   while (!form.empty()) {
@@ -175,8 +183,8 @@ std::optional<std::string> IsoDate(std::string_view text, std::string_view form)
     }
     if (year < 0 || month < 0 || day < 0) return std::nullopt;
   }
-  if (!text.empty() && std::string_view("T ,").find(text.front()) == std::string_view::npos)
-    return std::nullopt;
+  const bool is_time = text.empty() || std::string_view("T ,").find(text.front()) != text.npos;
+  if (!is_time && !(packed && text.size() == kTimeDigits)) return std::nullopt;
   std::string iso = fmt::format("{:04}-{:02}-{:02}{}", year, month, day, IsoTime(text));
   return DaysOfDate(iso) ? std::optional(std::move(iso)) : std::nullopt;
 }

@@ -19,6 +19,8 @@ TEST_CASE("dates: a day is a whole number of days since 1970, and a time a fract
   CHECK(DaysOfDate("1970-01-01T06:00+06:00") == 0);
   CHECK(DaysOfDate("1970-01-01T06:00-0600") == 0.5);
   CHECK(DaysOfDate("1970-01-01T06:00+06") == 0);
+  CHECK(DaysOfDate("1970-01-01 06:00:00 UTC") == 0.25);
+  CHECK(DaysOfDate("1970-01-01T060000Z") == 0.25);
 }
 
 TEST_CASE("dates: other texts are none") {
@@ -41,6 +43,10 @@ TEST_CASE("dates: each form that data.dates names is read, with or without a tim
   CHECK(iso("16-7-2025", "DD-MM-YYYY") == "2025-07-16");
   CHECK(iso("2025/07/16", "YYYY/MM/DD") == "2025-07-16");
   CHECK(iso("20250716", "YYYYMMDD") == "2025-07-16");
+  CHECK(DaysOfDate(iso("19700102T120000Z", "YYYYMMDD")) == 1.5);
+  CHECK(DaysOfDate(iso("19700102120000", "YYYYMMDD")) == 1.5);
+  CHECK(iso("197001021200", "YYYYMMDD") == "none");
+  CHECK(DaysOfDate(iso("129600000000", "microseconds")) == 1.5);
   CHECK(iso("01-JAN-2024", "DD-MON-YYYY") == "2024-01-01");
   CHECK(iso("1 September 2024", "DD-MON-YYYY") == "2024-09-01");
   CHECK(iso("Mar 5, 2024", "MON DD, YYYY") == "2024-03-05");

@@ -66,6 +66,12 @@ bool IsKnownMarker(const std::string& text) {
   return markers.count(LowerCase(text)) > 0;
 }
 
+// 0000-00-00, as MySQL writes a day that is none, perhaps with a time.
+bool IsDayZero(std::string_view text) {
+  constexpr size_t kDay = 10;
+  return text.size() >= kDay && text[0] == '0' && text.find_first_not_of("0-/.:TZ ") == text.npos;
+}
+
 // Spellings: the numbers that some texts are with one decimal mark, and their units.
 struct Spellings {
   int64_t numbers = 0;
@@ -255,7 +261,8 @@ void ColumnBuilder::CountValue(std::string_view text) {
 void ColumnBuilder::AddNumber(double number, const CsvField& field, int64_t row) {
   ++column_.numbers;
   column_.not_a_date.Add(field.place, field.text);
-  if (field.text.size() == 8 && IsoDate(field.text, "YYYYMMDD")) ++packed_dates_;
+  const bool packed = field.text.size() == 8 || field.text.size() == 14;
+  if (packed && IsoDate(field.text, "YYYYMMDD")) ++packed_dates_;
   if (!std::isfinite(number)) {
     column_.not_float.Add(field.place, field.text);
     return;
@@ -325,7 +332,7 @@ void ColumnBuilder::FindMarkers() {
   ValueCount most{"", 1}, second{"", 1};  // of other texts
   for (const auto& [text, faults] : texts_) {
     const ValueCount value{text, faults.count};
-    if (IsKnownMarker(text)) {
+    if (IsKnownMarker(text) || IsDayZero(text)) {
       markers.push_back(value);
     } else if (value.rows > most.rows) {
       second = std::exchange(most, value);
@@ -359,8 +366,8 @@ void ColumnBuilder::FindMarkers() {
                                                  [](const auto& value) { return value.second.rows > 1; });
 }
 
-// Dates of the form that most have. Numbers are dates if all have eight digits and are days, or are the
-// seconds or milliseconds since 1970 of the years 1990 to 2040.
+// Dates of the form that most have. Numbers are dates if all have eight digits and are days, or 14 and have a
+// time too, or are the seconds, milliseconds or microseconds since 1970 of the years 1990 to 2040.
 void ColumnBuilder::FindDates() {
   const std::vector<std::string>& forms = DateForms();
   const auto within = [&](double unit) {
@@ -370,8 +377,8 @@ void ColumnBuilder::FindDates() {
     if (column_.known < kFewRows || column_.numbers != column_.known || column_.distinct < 2) return;
     if (packed_dates_ == column_.known) {
       column_.date_form = "YYYYMMDD";
-    } else if (whole_ && (within(1) || within(1000))) {
-      column_.date_form = within(1) ? "seconds" : "milliseconds";
+    } else if (whole_ && (within(1) || within(1e3) || within(1e6))) {
+      column_.date_form = within(1) ? "seconds" : within(1e3) ? "milliseconds" : "microseconds";
     }
     return;
   }
