@@ -28,6 +28,7 @@ constexpr int64_t kMinEpochs = 3;
 constexpr int64_t kMinPoints = 6, kMaxPoints = 20;  // of the curve of held-out rows
 constexpr int64_t kWorkers = 2;                     // of dtrain local
 constexpr size_t kMaxName = 24;                     // bytes of a class in a note
+constexpr int64_t kFewOf = 20;                      // one in so many rows may have a class of its own
 constexpr double kSkewed = 3;                       // skewness; that of an exponential distribution is 2
 
 ModelPlan PlanForClasses(const ColumnProfile& label) {
@@ -128,18 +129,25 @@ LabelChoice ChooseLabel(const TableProfile& table, const std::string& wanted) {
   constexpr const char* kNames[] = {"label",    "target",   "class",     "y",       "click",   "clicked",
                                     "clk",      "is_click", "survived",  "outcome", "churned", "churn",
                                     "response", "species",  "diagnosis", "income"};
-  std::string not_it;  // why a column of such a name is passed over
+  std::string not_it;  // why a column of such a name, or the last, is passed over
+  const auto passed_over = [&](size_t i, const std::string& why) {
+    return fmt::format(", and {} cannot be the label: it {}", ColumnName(table, i), why);
+  };
   for (const char* const name : kNames) {
     for (size_t i = 0; i < table.columns.size(); ++i) {
       if (LowerCase(table.columns[i].name) != name) continue;
       const std::string why = NoLabelBecause(table.columns[i]);
       if (why.empty()) return {i, "its name says so"};
-      if (not_it.empty())
-        not_it = fmt::format(", and {} cannot be the label: it {}", ColumnName(table, i), why);
+      if (not_it.empty()) not_it = passed_over(i, why);
     }
   }
   for (size_t i = table.columns.size(); i-- > 0;) {
-    if (!CanBeLabel(table.columns[i])) continue;
+    if (!CanBeLabel(table.columns[i])) {
+      const bool for_gaps = i + 1 == table.columns.size() && PlanModel(table.columns[i]).problem.empty();
+      const std::string why = NoLabelBecause(table.columns[i]);
+      if (for_gaps && not_it.empty() && !why.empty()) not_it = passed_over(i, why);
+      continue;
+    }
     return {i, (i + 1 == table.columns.size() ? "it is the last column" : "it is the last that can be one") +
                    not_it};
   }
@@ -175,6 +183,16 @@ std::string LabelNote(const ColumnProfile& label, const ModelPlan& plan, const s
                      percent(label.frequent[0].rows));
 }
 
+void CheckScale(const std::string& path, const std::string& name, const ColumnProfile& label,
+                const ModelPlan& plan) {
+  constexpr double kMinDeviation = 1e-6, kMaxSize = 1e15;  // optimizers add 1e-8, and squares are float32
+  const double size = std::max(std::abs(label.min), std::abs(label.max));
+  if (!plan.IsLinear() || (label.deviation >= kMinDeviation && size <= kMaxSize)) return;
+  throw UserError("{}: {} is {}: too {} to learn from in float32. Multiply the column by {:g}, or so.", path,
+                  name, plan.comment, size > kMaxSize ? "large" : "small",
+                  std::pow(10, -std::round(std::log10(label.deviation))));
+}
+
 std::string BiasText(const ColumnProfile& label, const ModelPlan& plan) {
   return plan.IsLinear() ? fmt::format(", init: {{output_bias: {:.6g}}}", label.mean) : "";
 }
@@ -189,6 +207,10 @@ void CompareLabels(const std::string& path, const ColumnProfile& label, const Mo
   // Beside 0 and 1 a run takes -1 and 1, too.
   const bool signs = !plan.names && known.size() == 2 && FindClass(known, "0") && !FindClass(there, "0");
   int64_t rows = 0;
+  const bool lacks =
+      !plan.IsLinear() && std::any_of(known.begin(), known.end(), [&](const std::string& text) {
+        return !FindClass(there, signs && ClassKey(text) == "0" ? "-1" : text);
+      });
   for (const ValueCount& value : test.frequent) {
     const bool minus = signs && ClassKey(value.text) == "-1";
     if (plan.IsLinear() ? ExactNumber(value.text).has_value() : minus || FindClass(known, value.text))
@@ -196,7 +218,8 @@ void CompareLabels(const std::string& path, const ColumnProfile& label, const Mo
     others.push_back(value.text);
     rows += value.rows;
   }
-  if (test.known == 0 || rows * 2 > test.known) {
+  // A class that is there alone, where one of these is not, is a spelling of its own.
+  if (test.known == 0 || rows * 2 > test.known || (lacks && rows * kFewOf > test.known)) {
     throw UserError("{}: {}. One config reads both files: make them alike.", test_path,
                     test.known == 0
                         ? "no row has a label"

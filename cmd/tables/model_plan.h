@@ -38,6 +38,10 @@ ModelPlan PlanModel(const ColumnProfile& label);
 // naming the most frequent one is right in, or that a quantity is skewed.
 std::string LabelNote(const ColumnProfile& label, const ModelPlan& plan, const std::string& name);
 
+// Throws UserError for a quantity whose values, or their differences, are too large or small for a run.
+void CheckScale(const std::string& path, const std::string& name, const ColumnProfile& label,
+                const ModelPlan& plan);
+
 // Returns where a linear model begins, as a key of `model`: at the label's mean; of others empty.
 std::string BiasText(const ColumnProfile& label, const ModelPlan& plan);
 

@@ -209,10 +209,16 @@ void CheckRows(const TableProfile& table) {
     throw UserError("{}: it has no rows{} Is it the right file?", table.path,
                     table.has_names() ? ", only a header." : ".");
   }
-  if (left_out * 2 <= all) return;
-  const std::string faults = FaultsText(table);
-  throw UserError("{}: {} of {} cannot be read:\n{}Correct them, or say how the table is written.",
-                  table.path, left_out, Plural(all, "row"), faults);
+  if (left_out * 2 > all) {
+    throw UserError("{}: {} of {} cannot be read:\n{}Correct them, or say how the table is written.",
+                    table.path, left_out, Plural(all, "row"), FaultsText(table));
+  }
+  const Faults& first = table.first_row;
+  if (first.count == 0) return;
+  throw UserError(
+      "{}:{}:{}: the first row tells the number of columns: it has {}, and most rows have {}. Correct it.",
+      first.file.empty() ? table.path : first.file, first.first.line, first.first.column, first.example,
+      Plural(static_cast<int64_t>(table.columns.size()), "field"));
 }
 
 std::string HeaderDoubts(const TableProfile& table) {

@@ -75,6 +75,7 @@ class ConfigWriter {
     CheckText();
     FindRenames();
     if (!plan_.problem.empty()) throw refuse(plan_.problem);
+    CheckScale(table_.path, ColumnName(table_, label_), Label(), plan_);
     SortColumns();
     if (test_ != nullptr) CompareColumns();
     if (features_ == 0) {
@@ -106,12 +107,19 @@ class ConfigWriter {
   // A column as the config names it: by its number if it shares its name, or has none and no other column has
   // the number for a name.
   std::string KeyOf(size_t column) const {
-    const std::string& name = table_.columns[column].name;
-    const std::string number = fmt::format("{}", column);
-    const bool taken = std::any_of(table_.columns.begin(), table_.columns.end(),
-                                   [&](const ColumnProfile& other) { return other.name == number; });
-    const bool by_number = !table_.has_names() || repeated_.count(name) > 0 || (name.empty() && !taken);
-    return by_number ? number : YamlText(name);
+    const std::vector<ColumnProfile>& columns = table_.columns;
+    const std::string &name = columns[column].name, number = fmt::format("{}", column);
+    const auto found = std::find_if(columns.begin(), columns.end(),
+                                    [&](const ColumnProfile& other) { return other.name == number; });
+    const bool taken = table_.has_names() && found != columns.end() && found != columns.begin() + column;
+    const bool repeated = repeated_.count(name) > 0;
+    if (taken && repeated) {
+      throw UserError(
+          "{}: more than one column is named {}, and {}, the number of one, is the name of another. Rename "
+          "it.",
+          table_.path, Quoted(Shown(name)), number);
+    }
+    return !table_.has_names() || repeated || (name.empty() && !taken) ? number : YamlText(name);
   }
 
   // An item of a list that is about one column: "day=MM/DD/YYYY".
@@ -135,12 +143,16 @@ class ConfigWriter {
   // A table in another encoding has such texts everywhere, and its names could not be written to the config.
   void CheckText() const {
     for (const ColumnProfile& column : table_.columns) {
-      if (IsUtf8(column.name) && column.not_utf8.count * kFewOf <= table_.rows) continue;
-      throw UserError(
-          "{}: its texts are not UTF-8. Convert it: iconv -f latin1 -t utf-8 a.csv > b.csv; latin1 is the "
-          "usual encoding.",
-          table_.path);
+      if (!IsUtf8(column.name) || column.not_utf8.count * kFewOf > table_.rows)
+        throw NotUtf8(table_.path, column.not_utf8);
     }
+  }
+  static UserError NotUtf8(const std::string& path, const Faults& texts) {
+    return UserError(
+        "{}{}: its texts are not UTF-8. Convert it: iconv -f latin1 -t utf-8 a.csv > b.csv; latin1 is the "
+        "usual encoding.",
+        texts.file.empty() ? path : texts.file,
+        texts.count == 0 ? "" : fmt::format(":{}:{}", texts.first.line, texts.first.column));
   }
 
   // Both files are read with the same keys.
@@ -219,7 +231,7 @@ class ConfigWriter {
         throw Unlike(fmt::format("{} has values such as {}, and in {} such as {}", name,
                                  Quoted(Shown(there->example)), table_.path, Quoted(Shown(here.example))));
       }
-      AddUsed(i, *there);
+      AddUsed(test_->profile, i, *there);
     }
     if (!lacking.empty()) throw Unlike(fmt::format("no column {}, which {} has", Some(lacking), table_.path));
     if (!plan_.IsLinear()) CompareClasses();
@@ -272,7 +284,7 @@ class ConfigWriter {
         ignored_.push_back({KeyOf(i), why});
         continue;
       }
-      AddUsed(i, table_.columns[i]);
+      AddUsed(table_, i, table_.columns[i]);
       if (i != label_) AddFeature(i, table_.columns[i]);
     }
     faulty_ = bad_rows_ - before;
@@ -281,16 +293,27 @@ class ConfigWriter {
 
   // The keys for how the texts of the label or a feature are read, in this table or in that to test on, and
   // its gaps and faults.
-  void AddUsed(size_t i, const ColumnProfile& column) {
-    for (const ValueCount& marker : column.markers) markers_.insert(ItemOf(i, marker.text));
-    if (!column.number_format.empty()) formats_.insert(ItemOf(i, column.number_format));
+  void AddUsed(const TableProfile& table, size_t i, const ColumnProfile& column) {
+    // ReadingsText() tells those of the table.
+    const bool tells = &table != &table_;
+    for (const ValueCount& marker : column.markers) {
+      if (!markers_.insert(ItemOf(i, marker.text)).second || !tells) continue;
+      Note("{}: {} in {} of {} is taken for a missing value (data.missing_values)", ColumnName(table_, i),
+           Shown(marker.text), Plural(marker.rows, "row"), table.path);
+    }
+    const std::string& format = column.number_format;
+    if (!format.empty() && formats_.insert(ItemOf(i, format)).second && tells) {
+      Note("{}: {} and the like in {} are numbers, written as {} (data.number_format)", ColumnName(table_, i),
+           Shown(column.spelled), table.path, format);
+    }
     if (i == label_) {
       bad_rows_ += column.missing;
     } else {
       gaps_ = gaps_ || column.missing > 0;
     }
-    bad_rows_ +=
-        column.not_a_number.count + column.not_a_date.count + column.not_float.count + column.not_utf8.count;
+    bad_rows_ += column.not_a_number.count + column.not_a_date.count + column.not_float.count;
+    const bool has_texts = i == label_ ? !plan_.IsLinear() : table_.columns[i].type == ColumnType::kCategory;
+    if (has_texts && column.not_utf8.count > 0) throw NotUtf8(table.path, column.not_utf8);
   }
 
   void AddFeature(size_t i, const ColumnProfile& column) {
@@ -391,8 +414,7 @@ class ConfigWriter {
     const double rate = LearningRate(kRate, Label(), plan_);
     Add("train:\n  batch_size: {}\n  epochs: {}\n  optimizer:\n    kind: adam\n    learning_rate: {:g}\n",
         run_.batch, run_.epochs, rate);
-    Add("    schedule: {{kind: cosine, decay_steps: {}, end_learning_rate: {:g}}}    # the run's updates\n",
-        path_ == "-" ? fmt::format("{}", std::max<int64_t>(1, run_.epochs * run_.rows / run_.batch)) : "auto",
+    Add("    schedule: {{kind: cosine, decay_steps: auto, end_learning_rate: {:g}}}    # the run's updates\n",
         rate / 100);
     Add("    l2: {:.2g}    # 1 / rows\n    decay_biases: false\n", 1 / static_cast<double>(run_.rows));
     proposal_.yaml += run_.EvalYaml();

@@ -141,6 +141,26 @@ TEST_CASE("proposal: the label of a test table without a header is given by its 
   CHECK(Has(yaml, "  test: {format: csv, path: bare.csv, label: 4, header: false}\n"));
 }
 
+TEST_CASE("proposal: classes of a test table are those of the table, but for few rows") {
+  const auto table = [](const char* no, const char* yes, const char* once) {
+    std::string text = "x,y\n";
+    for (int i = 0; i < 60; ++i)
+      text += fmt::format("{}.5,{}\n", i * 7 % 60, i == 5 ? once : i % 5 < 3 ? no : yes);
+    return ProfileTable(WritePlain("t.csv", text), "y");
+  };
+  const TableProfile train = table("0", "1", "1");
+  const auto propose = [&](const TableProfile& profile) {
+    const TestTable test{profile, "t2.csv"};
+    return Joined(ProposeConfig(train, ChooseLabel(train, "y"), "t.csv", &test).notes);
+  };
+  const auto error = [&](const TableProfile& test) { return UserErrorOf([&] { propose(test); }); };
+  CHECK(Has(error(table("1", "2", "1")), "its label is 2, and in "));
+  CHECK(Has(error(table("no", "yes", "no")), "its label is no or yes, and in "));
+  CHECK(Has(error(table("", "", "")), "no row has a label"));
+  CHECK_FALSE(Has(propose(table("-1", "1", "1")), "a class that"));
+  CHECK(Has(propose(table("0", "1", "2")), "1 row of "));
+}
+
 TEST_CASE("proposal: a test table that needs other keys is refused with the difference") {
   const auto label = [](int i) { return i % 2; };
   const TableProfile table = Customers("y", label);
@@ -175,6 +195,14 @@ TEST_CASE("proposal: the label is the one that is asked for, named so, or the la
             "NAME."));
 }
 
+TEST_CASE("proposal: why the last column is no label is told") {
+  std::string text = "a,b,z\n";
+  for (int i = 0; i < 60; ++i)
+    text += fmt::format("{}.5,{}.25,{}\n", i * 7 % 60, i % 7, i % 8 == 0 ? "" : i % 3 == 0 ? "1" : "0");
+  CHECK(ChooseLabel(ProfileOf(text), "").reason ==
+        "it is the last that can be one, and z cannot be the label: it has many gaps");
+}
+
 TEST_CASE("proposal: a table without names, with another delimiter and with bad rows has the keys for it") {
   std::string text;
   for (int i = 0; i < 40; ++i) text += fmt::format("{}.5;{};{}\n", i % 9, i % 4 == 0 ? "a" : "b", i % 3 % 2);
@@ -197,6 +225,65 @@ TEST_CASE("proposal: a table in another encoding is refused with the command tha
   }
   CHECK(Has(UserErrorOf([&] { YamlOf(ProfileOf(names)); }), "its texts are not UTF-8. Convert it: iconv"));
   CHECK(Has(UserErrorOf([&] { YamlOf(ProfileOf(values)); }), "its texts are not UTF-8. Convert it: iconv"));
+}
+
+TEST_CASE(
+    "proposal: one text that is not UTF-8 is refused at its place where a run would take it for a name") {
+  const auto table = [](const char* category, const char* label, const char* number) {
+    std::string text = "town,x,y\n";
+    for (int i = 0; i < 60; ++i) {
+      text += fmt::format("{},{},{}\n",
+                          i == 21      ? category
+                          : i % 3 == 0 ? "Bonn"
+                                       : "Rom",
+                          i == 22 ? number : fmt::format("{}.5", i * 7 % 40),
+                          i == 23      ? label
+                          : i % 2 == 0 ? "ja"
+                                       : "nein");
+    }
+    return ProfileOf(text);
+  };
+  const auto error = [](const TableProfile& profile) { return UserErrorOf([&] { YamlOf(profile, "y"); }); };
+  CHECK(Has(error(table("K\xf6ln", "ja", "1")), "table.csv:23:1: its texts are not UTF-8"));
+  CHECK(Has(error(table("Rom", "n\xebin", "1")), "table.csv:25:"));
+  CHECK(Has(YamlOf(table("Rom", "ja", "\xeb"), "y"), "bad_rows: skip"));
+  const TestTable test{table("K\xf6ln", "ja", "1"), "t2.csv"};
+  const TableProfile good = table("Rom", "ja", "1");
+  CHECK(Has(UserErrorOf([&] { ProposeConfig(good, ChooseLabel(good, "y"), "t.csv", &test); }), ":23:1: "));
+}
+
+TEST_CASE(
+    "proposal: without a header the first row tells the number of columns, and is refused with a fault") {
+  const auto error = [](const std::string& first, const char* row = "{}.5,{}.25,{}\n") {
+    std::string text = first;
+    for (int i = 0; i < 40; ++i) text += fmt::format(fmt::runtime(row), i, i * 7 % 11, i % 2);
+    const TableProfile table = ProfileOf(text);
+    return UserErrorOf([&] { ChooseLabel(table, ""); });
+  };
+  CHECK(Has(error("0.5,0\n"),
+            "table.csv:1:1: the first row tells the number of columns: it has 2 fields, and most rows have 3 "
+            "fields."));
+  CHECK(Has(error("0.5,1,1,0\n"), "it has 4 fields"));
+  CHECK(Has(error("0.5,1,1,\n"), "it has 4 fields"));
+  CHECK(Has(error("0.5,\"1\"2,0\n", "{}.5,\"{}\",{}\n"), "it has a fault of quotes"));
+  CHECK(error("0.5,1,1\n0.5,0\n").empty());
+  CHECK(error("a,b,y\n0.5,0\n").empty());
+}
+
+TEST_CASE("proposal: a quantity out of the range that a run learns is refused with a factor") {
+  const auto error = [](double mean, double deviation, const char* kind = "{}.5,{:g}\n") {
+    std::string text = "x,y\n";
+    for (int i = 0; i < 40; ++i)
+      text += fmt::format(fmt::runtime(kind), i * 7 % 40, mean + deviation * (i * 7 % 40 - 20) / 10);
+    const TableProfile table = ProfileOf(text);
+    return UserErrorOf([&] { YamlOf(table, "y"); });
+  };
+  CHECK(
+      Has(error(47e-12, 1e-12), "too small to learn from in float32. Multiply the column by 1e+12, or so."));
+  CHECK(Has(error(3e30, 1e30), "too large to learn from in float32. Multiply the column by 1e-30, or so."));
+  CHECK(Has(error(0, 1e20), "too large"));
+  CHECK(error(0, 1e-5).empty());
+  CHECK(error(3e14, 1e14).empty());
 }
 
 TEST_CASE("proposal: a table without features says why each column is none") {
@@ -291,6 +378,15 @@ TEST_CASE("proposal: a test table that is written otherwise is refused, and its 
     return ProposeConfig(train, ChooseLabel(train, "y"), "t.csv", &test).yaml;
   };
   CHECK(Has(propose("${}"), "  missing_values: [\"price=-\", \"price=unknown\"]\n"));
+  const TestTable test{table("{}", "unknown"), "t2.csv"};
+  const TableProfile train = table("{}", "3");
+  const std::string notes = Joined(ProposeConfig(train, ChooseLabel(train, "y"), "t.csv", &test).notes);
+  CHECK(Has(notes, "price: unknown in 1 row of "));
+  const TestTable other{table("${}", "3"), "t2.csv"};
+  CHECK(Has(Joined(ProposeConfig(train, ChooseLabel(train, "y"), "t.csv", &other).notes),
+            "price: $0 and the like in "));
+  CHECK_FALSE(Has(Joined(ProposeConfig(test.profile, ChooseLabel(test.profile, "y"), "t.csv", &test).notes),
+                  "unknown in 1 row"));
   CHECK(Has(UserErrorOf([&] { propose("€{}"); }), "price is written as €1,234.50, and in "));
 }
 
@@ -325,6 +421,10 @@ TEST_CASE("proposal: a column without a name of its own is called by its number"
   const std::string yaml = YamlOf(ProfileOf(text));
   CHECK(Has(yaml, "    - 0    # an index: it counts the rows\n"));
   CHECK(Has(yaml, "categories: [1]"));
+  std::string number = "1,a,a,y\n";
+  for (int i = 0; i < 40; ++i) number += fmt::format("{}.5,7,{}.25,{}\n", i * 7 % 40, i % 7, i % 3 % 2);
+  CHECK(Has(UserErrorOf([&] { YamlOf(ProfileOf(number)); }),
+            "more than one column is named \"a\", and 1, the number of one, is the name of another."));
 }
 
 TEST_CASE(
@@ -536,16 +636,20 @@ TEST_CASE(
 }
 
 TEST_CASE("proposal: a quantity of sparse rows begins at its mean, and few features are seen more often") {
-  std::string few, many;
+  std::string few, many, small;
   for (int i = 0; i < 60; ++i) {
+    small += fmt::format("{}e-4 1:{}\n", i % 17 - 8, i % 5);
     few += fmt::format("{} 1:{} 3:{}\n", 50 + i % 17 - 8, i % 5, i % 7);
     many += fmt::format("{} {}:1 {}:2\n", 50 + i % 17 - 8, 1 + i, 100 + i);
   }
-  const std::string path = WritePlain("few.svm", few), other = WritePlain("many.svm", many);
+  const std::string path = WritePlain("few.svm", few), other = WritePlain("many.svm", many),
+                    third = WritePlain("small.svm", small);
   const Proposal of_few = ProposeSparseConfig(ProfileSparseRows(path), path);
   CHECK(Has(of_few.yaml, "{kind: linear, inputs: 3, init: {output_bias: 49.4}}"));
   CHECK(Has(of_few.yaml, "  epochs: 400\n"));
   CHECK(Has(ProposeSparseConfig(ProfileSparseRows(other), other).yaml, "  epochs: 5\n"));
+  CHECK(Has(of_few.yaml, "initial_accumulator: 1}"));
+  CHECK(Has(ProposeSparseConfig(ProfileSparseRows(third), third).yaml, "e-07}\n"));
 }
 
 // TableDrawer: tables with all that columns and labels may be.

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "base/names.h"
@@ -84,6 +85,7 @@ Proposal ProposeSparseConfig(const SparseProfile& rows, const std::string& path,
   if (!plan.problem.empty()) {
     throw UserError("{}: its label {}. Is it the right file?", rows.path, plan.problem);
   }
+  CheckScale(rows.path, "its label", rows.label, plan);
   const int64_t inputs = std::max(rows.inputs, has_test ? test.inputs + test.index_base - base : 0);
   int64_t bad = CountBad(rows) + CountBad(test) + (plan.IsLinear() ? rows.label.not_a_number.count : 0);
   Proposal proposal;
@@ -121,8 +123,9 @@ Proposal ProposeSparseConfig(const SparseProfile& rows, const std::string& path,
   yaml += fmt::format(
       "train:\n  batch_size: {}\n  epochs: {}\n"
       "  reduce: sum    # a feature of few rows learns from each of them\n"
-      "  optimizer: {{kind: adagrad, learning_rate: {:g}, initial_accumulator: 1}}\n",
-      run.batch, run.epochs, LearningRate(kRate, rows.label, plan));
+      "  optimizer: {{kind: adagrad, learning_rate: {:g}, initial_accumulator: {:.2g}}}\n",
+      run.batch, run.epochs, LearningRate(kRate, rows.label, plan),
+      plan.IsLinear() ? std::min(1.0, std::pow(rows.label.deviation, 2)) : 1);
   yaml += run.EvalYaml();
   run.AddNote(&notes);
   return proposal;

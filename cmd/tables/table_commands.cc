@@ -59,6 +59,10 @@ void PrintProposal(const TableProfile& table, const CheckTableArguments& argumen
   const Proposal proposal = Propose(table, label, arguments.path, name, "");
   fmt::print("\n{}\n", LabelText(table, label));
   for (const std::string& note : proposal.notes) fmt::print("{}\n", note);
+  if (IsPipe(arguments.path)) {
+    fmt::print("\nOf rows in a file, dtrain init FILE writes a config that would train on them.\n");
+    return;
+  }
   const std::string wanted = arguments.label.empty() ? "" : " --label " + arguments.label;
   fmt::print("\nThis would train on it; dtrain init {}{} writes it to {}:\n\n{}", arguments.path, wanted,
              name, proposal.yaml);
@@ -83,14 +87,15 @@ void PrintJson(const TableProfile& table, const CheckTableArguments& arguments) 
   }
   const LabelChoice label = ChooseLabel(table, arguments.label);
   const std::string config = TableName(arguments.path) + ".yaml";
-  const Json document = {{"file", table.path},
-                         {"rows", table.rows},
-                         {"columns", columns},
-                         {"faults", LinesOf(FaultsText(table))},
-                         {"readings", LinesOf(ReadingsText(table))},
-                         {"suspects", LinesOf(SuspectsText(table))},
-                         {"label", ColumnName(table, label.column)},
-                         {"yaml", Propose(table, label, arguments.path, config, "").yaml}};
+  const Json document = {
+      {"file", table.path},
+      {"rows", table.rows},
+      {"columns", columns},
+      {"faults", LinesOf(FaultsText(table))},
+      {"readings", LinesOf(ReadingsText(table))},
+      {"suspects", LinesOf(SuspectsText(table))},
+      {"label", ColumnName(table, label.column)},
+      {"yaml", IsPipe(arguments.path) ? "" : Propose(table, label, arguments.path, config, "").yaml}};
   fmt::print("{}\n", document.dump(2));
 }
 
@@ -181,7 +186,12 @@ int RunInitCommand(const InitArguments& arguments, const ErrorLines& errors) {
   const bool prints = arguments.out == "-";
   const std::string out = arguments.out.empty() ? TableName(arguments.path) + ".yaml" : arguments.out;
   // Refuses before the table is read, unless that is missing.
-  const bool has_table = arguments.path == "-" || access(arguments.path.c_str(), F_OK) == 0;
+  const bool has_table = access(arguments.path.c_str(), F_OK) == 0;
+  if (IsPipe(arguments.path)) {
+    throw UserError(
+        "{}: init reads files, as a run does that holds out some of the rows. Save them to one: {}{}.",
+        arguments.path, arguments.path == "-" ? "COMMAND" : arguments.path.substr(5), " > FILE");
+  }
   if (!prints && has_table && access(out.c_str(), F_OK) == 0) WriteNew(out, "");
   const std::string config = prints ? "x.yaml" : out;
   const SparseProfile rows = ProfileSparseRows(arguments.path);

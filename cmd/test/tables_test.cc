@@ -304,6 +304,17 @@ TEST_CASE("tables: init replaces no file, and with --out - prints the config alo
   CHECK(Contains(printed.error, "label: species"));
 }
 
+TEST_CASE("tables: init refuses what comes through a pipe, and check proposes no config for it") {
+  const std::string directory = NewDirectory(), config = directory + "/c.yaml";
+  const Done command = Run({"init", "exec:cat configs/data/flowers.csv", "--out", config});
+  CHECK(command.code == 2);
+  CHECK(Contains(command.error, "Save them to one: cat configs/data/flowers.csv > FILE"));
+  CHECK(Run({"init", "-", "--out", config}).code == 2);
+  const Done check = Run({"check", "exec:cat configs/data/flowers.csv"});
+  CHECK(check.code == 0);
+  CHECK(Contains(check.output, "Of rows in a file, dtrain init FILE writes a config"));
+}
+
 TEST_CASE("tables: a label that is none and a table that is not there are exit 2") {
   const Done label = Run({"init", "configs/data/flowers.csv", "--label", "spezies", "--out", "-"});
   CHECK(label.code == 2);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/names.h"
 #include "trainer/config/user_text.h"
 #include "trainer/input/csv_reader.h"
 #include "trainer/input/iso_date.h"
@@ -126,6 +127,20 @@ bool FindArff(CsvReader* table, std::vector<std::string>* names, TableProfile* p
   profile->skip_lines = line->begin().line;
   profile->comment = "%";
   return true;
+}
+
+// Throws for a text whose first line is JSON. A row of a table may begin with a field of JSON.
+void CheckNoJson(CsvReader* table) {
+  const std::vector<CsvRecord> first = table->Peek('\x01', Quotes::kNone, 1);
+  if (first.empty() || first[0].fields[0].text.empty()) return;
+  const std::string_view line = first[0].fields[0].text;
+  const size_t second = std::min(line.find_first_not_of(" \t", 1), line.size() - 1);
+  const auto is_of = [](char c, std::string_view some) { return some.find(c) != some.npos; };
+  if (!is_of(line[0], "{[") || !is_of(line[second], "{[\"") || !is_of(line.back(), "{}[],")) return;
+  throw UserError(
+      "{}: is JSON, and no table. Convert it: python3 -c 'import pandas; pandas.read_json(\"a.json\"{})"
+      ".to_csv(\"a.csv\", index=False)'",
+      table->path(), line[0] == '{' && line.back() == '}' ? ", lines=True" : "");
 }
 
 // Finds lines at the front that have far fewer fields than the rows behind them: a title, or comments.
@@ -255,6 +270,7 @@ class TableReader {
                                         : "Criteo's logs",
           pipe ? "Save them to a file: " : "", pipe ? "FILE" : table_.path);
     }
+    CheckNoJson(rows);
     const bool arff = FindArff(rows, &names_, &table_);
     if (arff) rows->Begin(Dialect());
     const Form form = FindForm(rows);
@@ -280,7 +296,7 @@ class TableReader {
     }
     const std::vector<CsvRecord> below(std::make_move_iterator(first.begin() + 1),
                                        std::make_move_iterator(first.end()));
-    const size_t fields = first[0].fields.size();
+    const auto fields = static_cast<int64_t>(first[0].fields.size()), faults = first[0].quote_faults;
     columns_ = FitHeader(below, &first[0]);
     // Names that do not fit are no reason to read the rows without them: then rows are those at fault.
     const auto is_text = [&](const CsvField& f) {
@@ -291,8 +307,15 @@ class TableReader {
     first.resize(1);
     first.insert(first.end(), below.begin(), below.end());
     table_.header = FindHeader(first, columns_, DecimalOf(), label_);
-    table_.names_rows = table_.has_names() && fields < first[0].fields.size();
-    for (const CsvField& name : first[0].fields) names_.emplace_back(table_.has_names() ? name.text : "");
+    table_.names_rows = table_.has_names() && fields < static_cast<int64_t>(first[0].fields.size());
+    for (const CsvField& name : first[0].fields) {
+      names_.emplace_back(table_.has_names() ? name.text : "");
+      table_.quoted_blanks = table_.quoted_blanks || name.trimmed;
+    }
+    if (!table_.has_names() && (faults > 0 || fields != static_cast<int64_t>(columns_))) {
+      table_.first_row.Add(first[0].begin(), faults > 0 ? "a fault of quotes" : Plural(fields, "field"));
+      if (files_.size() > 1) table_.first_row.EndFile(files_[0]);
+    }
     names_.resize(columns_);
     FindFormats(table_.has_names() ? below : first);
   }

@@ -108,6 +108,30 @@ TEST_CASE("table: the first text may come behind any number of numbers, and date
   CHECK(dates.date_form == "MM/DD/YYYY");
 }
 
+TEST_CASE("table: a day of zeros among dates stands for a missing value") {
+  const auto column = [](const char* date, const char* zero) {
+    std::string text = "d,y\n";
+    for (int i = 0; i < 60; ++i)
+      text += (i % 6 == 0 ? zero : fmt::format(fmt::runtime(date), 1 + i % 28)) + fmt::format(",{}\n", i % 2);
+    return ProfileOf(text).columns[0];
+  };
+  const ColumnProfile day = column("2024-01-{:02}", "0000-00-00");
+  CHECK(day.type == ColumnType::kDate);
+  CHECK(day.missing == 10);
+  CHECK(day.markers[0].text == "0000-00-00");
+  CHECK(column("2024-01-{:02} 10:00:00", "0000-00-00 00:00:00").type == ColumnType::kDate);
+  CHECK(column("{:02}.01.2024", "00.00.0000").missing == 10);
+  CHECK(column("2024-01-{:02} 17:26:21 UTC", "").type == ColumnType::kDate);
+  CHECK(column("202401{:02}T120000Z", "").date_form == "YYYYMMDD");
+  CHECK(column("202401{:02}000000", "").date_form == "YYYYMMDD");
+  CHECK(column("17040672{:02}000000", "").date_form == "microseconds");
+}
+
+TEST_CASE("table: blanks in quotes around a name alone are left out by data.trim") {
+  CHECK(ProfileOf("\"x\",\"city \",\"y\"\n1,a,2\n2,b,3\n").quoted_blanks);
+  CHECK_FALSE(ProfileOf("\"x\",\"city\",\"y\"\n1,a,2\n2,b,3\n").quoted_blanks);
+}
+
 TEST_CASE("table: a text that is a value of its own among few numbers is no marker") {
   const auto type = [](const std::string& other, int numbers) {
     const ColumnProfile column = ProfileOf(Table("a,b", 60, [&](int i) {
@@ -501,6 +525,14 @@ TEST_CASE("table: a file that is no table of text is refused with its reason") {
               "a,b");
         }).find("UTF-16") != std::string::npos);
   CHECK(UserErrorOf([] { ProfileTable("/not/there.csv"); }).find("cannot be opened") != std::string::npos);
+  const auto refuses_json = [](const std::string& text) {
+    return UserErrorOf([&] { ProfileOf(text); }).find("is JSON, and no table") != std::string::npos;
+  };
+  CHECK(refuses_json("{\"x\": 0.5, \"y\": 1}\n{\"x\": 1.5, \"y\": 0}\n"));
+  CHECK(refuses_json("[\n  {\"x\": 0.5},\n  {\"x\": 1.5}\n]\n"));
+  CHECK(refuses_json("[[0.5, 1], [1.5, 0]]\n"));
+  CHECK_FALSE(refuses_json("{\"x\": 1}\t1\n{\"x\": 2}\t0\n"));
+  CHECK_FALSE(refuses_json("[a],[b]\n1,2\n"));
   CHECK(ProfileOf("a,b\n").rows == 0);
   CHECK(ProfileOf("\n\n").rows == 0);
 }
