@@ -369,8 +369,6 @@ RowSpec RowSpecFor(const Config& config, const InputForm& form, const DataSource
   spec.end_of_labels = EndOfLabels(config.model, form);
   if (!HasSparseRows(config.data)) {
     spec.data.missing = MissingValues::kError;  // what takes a gap's place is in the form
-    // Other files than data.train may have another delimiter, if auto finds that.
-    if (spec.data.delimiter <= Delimiter::kControlA) spec.data.delimiter = Delimiter::kAuto;
   } else if (config.data.train.format == DataFormat::kCsv) {
     spec.train_columns = HashedColumnsFor(config, form);
     if (spec.train_columns) return spec;

@@ -63,13 +63,12 @@ std::vector<std::string> FilesOf(const RowSet& set) {
       set.key);
 }
 
-// Rows are left out as in a run. The delimiter is that of data.test; files of --data may have another one.
+// Rows are left out as in a run.
 RowSpec LabelledSpec(const Config& config, const InputForm& form, const RowSet& set) {
   RowSpec spec = RowSpecFor(config, form, set.source);
   const bool csv = set.source.format == DataFormat::kCsv;
   spec.data.bad_rows = config.data.bad_rows;
   spec.data.missing = config.data.missing;
-  if (set.key != "--data") spec.data.delimiter = config.data.delimiter;
   spec.format = csv ? RowFormat::kCsv : RowFormat::kIdx;
   if (csv) spec.header = set.source.header;
   spec.labels = LabelRulesOf(config);

@@ -334,7 +334,7 @@ TEST_CASE(
   CHECK(Contains(bad.error, "bad.csv:2:3: tree = fir; must be a class of data.train: elm or oak."));
 }
 
-TEST_CASE("eval: data.test is read with the delimiter of the config, as the run has read it") {
+TEST_CASE("eval, predict: rows are read with the delimiter of the config, as the run has read its own") {
   std::string text = "place,no;size;tree\n";  // a comma in each line, which auto would take for the delimiter
   for (int i = 0; i < 40; ++i) text += fmt::format("a,b;{};{}\n", i % 7, i % 7 < 3 ? "elm" : "oak");
   const std::string csv = NewDirectory() + "/trees.csv";
@@ -352,6 +352,9 @@ TEST_CASE("eval: data.test is read with the delimiter of the config, as the run 
   CAPTURE(eval.error);
   REQUIRE(eval.code == 0);
   CHECK(eval.result.at("test_loss") == run.result.at("test_loss"));
+  CHECK(Eval({run.checkpoints, "--data", csv}).result.at("test_loss") == run.result.at("test_loss"));
+  const Done predict = Run({"predict", run.checkpoints, "--data", csv});
+  CHECK(predict.code == 0);
 }
 
 TEST_CASE("eval: a training file with other columns than the model's is refused, with both numbers") {

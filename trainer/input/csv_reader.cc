@@ -46,51 +46,6 @@ const char* SkipRun(const char* from) {
   return from;
 }
 
-// The numbers of fields of the first lines of `text` that are no comments, without its last line if that is
-// not whole.
-std::vector<size_t> FieldCounts(std::string_view text, char delimiter, const std::string& comment) {
-  constexpr size_t kLines = 20;
-  std::vector<size_t> counts;
-  size_t fields = 1;
-  bool quoted = false;
-  for (size_t i = 0; i < text.size() && counts.size() < kLines; ++i) {
-    const bool begins_line = i == 0 || text[i - 1] == '\n';
-    if (begins_line && !comment.empty() && text.compare(i, comment.size(), comment) == 0) {
-      i = std::min(text.find('\n', i), text.size());
-      continue;
-    }
-    const bool begins_field = begins_line || text[i - 1] == delimiter;
-    if (text[i] == '"' && (quoted || begins_field)) quoted = !quoted;
-    if (quoted) continue;
-    if (text[i] == delimiter) ++fields;
-    if (text[i] != '\n' && text[i] != '\r') continue;
-    if (text[i] == '\r' && i + 1 < text.size() && text[i + 1] == '\n') ++i;
-    counts.push_back(fields);
-    fields = 1;
-  }
-  if (counts.empty()) counts.push_back(fields);
-  return counts;
-}
-
-// Returns the byte that separates fields in the text that a file begins with: of the usual ones the first
-// that gives every whole line of the text the same number of fields, at least two; if none does, that which
-// the first line has most often; a comma if it has none. Where a comma separates decimals it is not among
-// them.
-char FindDelimiter(std::string_view text, const CsvDialect& dialect) {
-  const bool commas = dialect.decimal != Decimal::kComma;
-  char most = commas ? ',' : ';';
-  size_t most_fields = 1;
-  for (const char delimiter : kUsualDelimiters.substr(commas ? 0 : 1)) {
-    const std::vector<size_t> counts = FieldCounts(text, delimiter, dialect.comment);
-    const auto same = [&](size_t count) { return count == counts[0]; };
-    if (counts[0] > 1 && std::all_of(counts.begin(), counts.end(), same)) return delimiter;
-    if (counts[0] <= most_fields) continue;
-    most_fields = counts[0];
-    most = delimiter;
-  }
-  return most;
-}
-
 }  // namespace
 
 CsvDialect DialectOf(const DataConfig& data) {
@@ -120,11 +75,16 @@ CsvReader::CsvReader(std::unique_ptr<InputBytes> file, Lenient /*lenient*/)
 void CsvReader::Begin(const CsvDialect& dialect) {
   dialect_ = dialect;
   for (int64_t line = 0; line < dialect_.skip_lines; ++line) SkipLine();
-  const Delimiter given = dialect_.delimiter;
-  SetDelimiter(given == Delimiter::kAuto
-                   ? ChooseDelimiter()
-                   : kDelimiters[static_cast<size_t>(given) - static_cast<size_t>(Delimiter::kComma)],
-               dialect_.quotes);
+  const bool finds = dialect_.delimiter == Delimiter::kAuto;
+  char delimiter = finds || dialect_.may_differ ? ChooseDelimiter() : ',';
+  if (!finds) {
+    const char given =
+        kDelimiters[static_cast<size_t>(dialect_.delimiter) - static_cast<size_t>(Delimiter::kComma)];
+    const std::vector<CsvRecord> first =
+        dialect_.may_differ ? Peek(given, dialect_.quotes, 1) : std::vector<CsvRecord>();
+    if (first.empty() || first[0].fields.size() > 1) delimiter = given;
+  }
+  SetDelimiter(delimiter, dialect_.quotes);
 }
 
 void CsvReader::SetDelimiter(char delimiter, Quotes quotes) {
@@ -195,15 +155,33 @@ bool CsvReader::More() {
   return true;
 }
 
-// Reads up to the end of the first line that is no comment.
+// Reads up to the end of the first line that is no comment. Of the usual delimiters takes the first that
+// gives every record that is there the same number of fields, at least two; if none does, that which the
+// first record has most often; a comma if it has none. Where a comma separates decimals it is not among them.
 char CsvReader::ChooseDelimiter() {
+  constexpr size_t kRecords = 20;
+  constexpr int64_t kMaxFirst = 1 << 16;  // bytes of a first record that is waited for
   while (BeginsComment()) SkipLine();
   // Looks at each byte once: a pipe may deliver few at once.
   for (int64_t seen = 0; !at_end_ && ScanTo(kLineEnds, begin_.next + seen) == end_;) {
     seen = end_ - begin_.next;
     Fill();
   }
-  return FindDelimiter({begin_.next, static_cast<size_t>(end_ - begin_.next)}, dialect_);
+  const bool commas = dialect_.decimal != Decimal::kComma;
+  char most = commas ? ',' : ';';
+  size_t most_fields = 0;
+  do {
+    for (const char delimiter : kUsualDelimiters.substr(commas ? 0 : 1)) {
+      const std::vector<CsvRecord> records = Peek(delimiter, dialect_.quotes, kRecords);
+      if (records.empty()) continue;
+      const size_t fields = records[0].fields.size();
+      const auto same = [&](const CsvRecord& record) { return record.fields.size() == fields; };
+      if (fields > 1 && std::all_of(records.begin(), records.end(), same)) return delimiter;
+      if (fields > std::max<size_t>(most_fields, 1)) most = delimiter;
+      most_fields = std::max(most_fields, fields);
+    }
+  } while (most_fields == 0 && !at_end_ && end_ - begin_.next < kMaxFirst && FillLine());
+  return most;
 }
 
 // Goes to the next record and calls `find` for it until it returns true: before, the buffer ends too early.
@@ -219,8 +197,53 @@ bool CsvReader::FindRecord(Find find) {
   return true;
 }
 
+inline void CsvReader::AddPlainField(const char* begin, const char* end) {
+  while (begin < end && IsBlank(*begin)) ++begin;
+  while (begin < end && IsBlank(end[-1])) --end;
+  CsvField& field = record_.fields.emplace_back();  // filled in place: a copy would wait for its parts
+  field.text = std::string_view(begin, static_cast<size_t>(end - begin));
+  field.place = {begin_.line, begin - begin_.line_begin + 1};
+}
+
+// Reads a record without quotes whose line is in the buffer, as most are; else returns false, and
+// ReadRecord() reads it. Finds the ends of fields in blocks of 16 bytes, since a step for each byte took
+// longer than reading the numbers. Without `splits` it only goes behind the record.
+template <bool splits>
+bool CsvReader::ReadPlainRecord() {
+  static_assert(kPadding >= sizeof(__m128i));
+  if (splits) record_.fields.clear();
+  record_.quote_faults = 0;
+  const __m128i delimiters = _mm_set1_epi8(splits ? delimiter_ : '\n'), feeds = _mm_set1_epi8('\n');
+  const __m128i returns = _mm_set1_epi8('\r'), quotes = _mm_set1_epi8('"');
+  const char* field = begin_.next;
+  for (const char* block = field;; block += sizeof(__m128i)) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(block));
+    const __m128i ends = _mm_or_si128(_mm_cmpeq_epi8(bytes, delimiters), _mm_cmpeq_epi8(bytes, feeds));
+    const __m128i others = _mm_or_si128(_mm_cmpeq_epi8(bytes, returns), _mm_cmpeq_epi8(bytes, quotes));
+    auto stops = static_cast<unsigned>(_mm_movemask_epi8(_mm_or_si128(ends, others)));
+    if (record_.fields.size() + sizeof(__m128i) >= kMaxFields) return false;
+    for (; stops != 0; stops &= stops - 1) {
+      const char* const stop = block + __builtin_ctz(stops);
+      if (splits && *stop == delimiter_) {
+        AddPlainField(field, stop);
+        field = stop + 1;
+        continue;
+      }
+      // The added line end is a stop, too: none behind it is looked at.
+      if (stop == end_ || *stop == '"') return false;
+      if (*stop == '\r' && stop + 1 == end_) return false;  // perhaps CR LF
+      if (splits) AddPlainField(field, stop);
+      field = stop + 1;
+      record_end_ = {begin_.line, stop - begin_.line_begin + 1};
+      if (*stop == '\r' && *field == '\n') ++field;
+      begin_ = {field, field, begin_.line + 1};
+      return true;
+    }
+  }
+}
+
 bool CsvReader::Next() {
-  if (!FindRecord([&] { return (simple_ && ReadPlainRecord()) || ReadRecord(); })) return false;
+  if (!FindRecord([&] { return (simple_ && ReadPlainRecord<true>()) || ReadRecord(); })) return false;
   if (!readings_.empty() && !peeks_) MakePlain();
   return true;
 }
@@ -248,7 +271,7 @@ void CsvReader::MakePlain() {
 bool CsvReader::NextText(std::string_view* text) {
   return FindRecord([&] {
     const char* const begin = begin_.next;
-    if (!(simple_ && SkipPlainRecord()) && !ReadRecord()) return false;
+    if (!(simple_ && ReadPlainRecord<false>()) && !ReadRecord()) return false;
     *text = {begin, static_cast<size_t>(begin_.next - begin)};
     return true;
   });
@@ -292,69 +315,6 @@ bool CsvReader::BeginsComment() {
   while (static_cast<size_t>(end_ - begin_.next) < comment.size() && More()) continue;
   return std::string_view(begin_.next, static_cast<size_t>(end_ - begin_.next)).substr(0, comment.size()) ==
          comment;
-}
-
-inline void CsvReader::AddPlainField(const char* begin, const char* end) {
-  while (begin < end && IsBlank(*begin)) ++begin;
-  while (begin < end && IsBlank(end[-1])) --end;
-  CsvField& field = record_.fields.emplace_back();  // filled in place: a copy would wait for its parts
-  field.text = std::string_view(begin, static_cast<size_t>(end - begin));
-  field.place = {begin_.line, begin - begin_.line_begin + 1};
-}
-
-// Reads a record without quotes whose line is in the buffer, as most are; else returns false, and
-// ReadRecord() reads it. Finds the ends of fields in blocks of 16 bytes, since a step for each byte took
-// longer than reading the numbers.
-bool CsvReader::ReadPlainRecord() {
-  static_assert(kPadding >= sizeof(__m128i));
-  record_.fields.clear();
-  record_.quote_faults = 0;
-  const __m128i delimiters = _mm_set1_epi8(delimiter_), feeds = _mm_set1_epi8('\n');
-  const __m128i returns = _mm_set1_epi8('\r'), quotes = _mm_set1_epi8('"');
-  const char* field = begin_.next;
-  for (const char* block = field;; block += sizeof(__m128i)) {
-    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(block));
-    const __m128i ends = _mm_or_si128(_mm_cmpeq_epi8(bytes, delimiters), _mm_cmpeq_epi8(bytes, feeds));
-    const __m128i others = _mm_or_si128(_mm_cmpeq_epi8(bytes, returns), _mm_cmpeq_epi8(bytes, quotes));
-    auto stops = static_cast<unsigned>(_mm_movemask_epi8(_mm_or_si128(ends, others)));
-    if (record_.fields.size() + sizeof(__m128i) >= kMaxFields) return false;
-    for (; stops != 0; stops &= stops - 1) {
-      const char* const stop = block + __builtin_ctz(stops);
-      if (*stop == delimiter_) {
-        AddPlainField(field, stop);
-        field = stop + 1;
-        continue;
-      }
-      // The added line end is a stop, too: none behind it is looked at.
-      if (stop == end_ || *stop == '"') return false;
-      if (*stop == '\r' && stop + 1 == end_) return false;  // perhaps CR LF
-      AddPlainField(field, stop);
-      field = stop + 1;
-      record_end_ = {begin_.line, stop - begin_.line_begin + 1};
-      if (*stop == '\r' && *field == '\n') ++field;
-      begin_ = {field, field, begin_.line + 1};
-      return true;
-    }
-  }
-}
-
-// Goes behind a record without quotes whose line is in the buffer; else returns false.
-bool CsvReader::SkipPlainRecord() {
-  const __m128i feeds = _mm_set1_epi8('\n'), returns = _mm_set1_epi8('\r'), quotes = _mm_set1_epi8('"');
-  for (const char* block = begin_.next;; block += sizeof(__m128i)) {
-    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(block));
-    const __m128i ends = _mm_or_si128(_mm_cmpeq_epi8(bytes, feeds), _mm_cmpeq_epi8(bytes, returns));
-    const auto stops =
-        static_cast<unsigned>(_mm_movemask_epi8(_mm_or_si128(ends, _mm_cmpeq_epi8(bytes, quotes))));
-    if (stops == 0) continue;
-    const char* const stop = block + __builtin_ctz(stops);
-    if (stop == end_ || *stop == '"') return false;  // the added line end is a stop, too
-    Cursor at = begin_;
-    at.next = stop;
-    if (!EndLine(&at)) return false;
-    begin_ = at;
-    return true;
-  }
 }
 
 // Returns false if the buffer ends first.

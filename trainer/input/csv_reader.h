@@ -32,6 +32,7 @@ struct CsvDialect {
   std::string comment{};   // lines that begin with it are left out; empty: there are none
   bool trim = false;       // leaves out blanks at the ends of a field in quotes
   Quotes quotes = Quotes::kDouble;
+  bool may_differ = false;  // if the delimiter is not in the first record, another one is found, as for kAuto
 };
 CsvDialect DialectOf(const DataConfig& data);
 // The key for a delimiter that the first lines can decide for.
@@ -70,6 +71,7 @@ class CsvReader : public TextReader {
 
   // From the current record on the fields of some columns are written so, and become plain.
   void ReadAs(std::vector<FieldReading> readings);
+  const std::vector<FieldReading>& readings() const { return readings_; }
 
   // Reads the next record. Returns false at the end of the file.
   bool Next();
@@ -117,7 +119,7 @@ class CsvReader : public TextReader {
   bool SkipEmptyLines();
   template <typename Find>
   bool FindRecord(Find find);
-  bool SkipPlainRecord();
+  template <bool splits>
   bool ReadPlainRecord();
   void AddPlainField(const char* begin, const char* end);
   bool ReadRecord();
@@ -129,7 +131,7 @@ class CsvReader : public TextReader {
   void OnQuoteFault(TextPlace place, const char* rule);
   bool FillLine();
   // Written so that a byte that is none takes two branches: this is asked twice a field.
-  bool IsBlank(char c) const { return (c == ' ' && delimiter_ != ' ') || (c == '\t' && delimiter_ != '\t'); }
+  bool IsBlank(char c) const { return (c == ' ' || c == '\t') && c != delimiter_ && delimiter_ != ' '; }
   bool HasBlankLine();
   const char* SkipBlanks(const char* from) const;
   std::string_view Unescape(std::string_view text);

@@ -116,7 +116,10 @@ std::unique_ptr<RowFile> OpenRowFile(const DataConfig& data, const RowContext& c
     case RowFormat::kCsv:
       break;
   }
-  auto reader = std::make_unique<CsvReader>(std::move(file), DialectOf(data));
+  CsvDialect dialect = DialectOf(data);
+  const RowSpec* const spec = context.spec;  // rows of the user's own may have another delimiter
+  dialect.may_differ = spec != nullptr && spec->key == "--data" && ColumnCount(spec->form, spec->inputs) > 1;
+  auto reader = std::make_unique<CsvReader>(std::move(file), dialect);
   if (context.spec != nullptr && !HasSparseRows(data)) {
     CsvLayout layout = FindModelColumns(*context.spec, reader.get());
     const bool named = !ColumnNames(context.spec->form).empty();
