@@ -80,7 +80,9 @@ ModelPlan PlanForNumbers(const ColumnProfile& label) {
 // Returns why a column cannot be a label; empty: it can. Rows without a label teach nothing, so a column with
 // many gaps is hardly one.
 std::string NoLabelBecause(const ColumnProfile& column) {
-  return column.missing * 10 > column.known ? "has many gaps" : PlanModel(column).problem;
+  constexpr int64_t kFew = 2;  // are none too many in a table of few rows
+  const bool many = column.missing > kFew && column.missing * 10 > column.known;
+  return many ? "has many gaps" : PlanModel(column).problem;
 }
 
 bool CanBeLabel(const ColumnProfile& column) {

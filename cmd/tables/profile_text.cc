@@ -222,7 +222,7 @@ void CheckRows(const TableProfile& table) {
 }
 
 std::string HeaderDoubts(const TableProfile& table) {
-  std::string text = FaultLine(table, table.headers, "the header again", "such a line is no row", "line");
+  std::string text = FaultLine(table, table.headers, table.headers.example, "such a line is no row", "line");
   if (table.arff) {
     text +=
         "  it is ARFF (Weka): rows are read from behind @DATA on, and columns are called by their numbers, "

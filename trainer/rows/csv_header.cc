@@ -11,10 +11,13 @@
 #include <set>
 #include <tuple>
 
+#include "trainer/config/parse.h"
 #include "trainer/input/iso_date.h"
 
 namespace dtrain {
 namespace {
+
+constexpr size_t kRowsBelow = 100;  // that a run looks at below a header
 
 std::optional<double> FiniteNumber(const CsvReader& reader, int64_t column) {
   const std::string_view text = reader.fields()[static_cast<size_t>(column)].text;
@@ -30,181 +33,204 @@ int64_t TextLabel(const CsvReader& reader, const std::string& label) {
   return FiniteNumber(reader, *column) ? -1 : *column;
 }
 
-// HeaderFinder: decides from the first rows of a table whether the first names the columns.
-class HeaderFinder {
+bool AreEqual(const std::vector<CsvField>& a, const std::vector<CsvField>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const CsvField& x, const CsvField& y) { return x.text == y.text; });
+}
+
+// What the first record has in a column, beside what the others have there.
+enum class Beside {
+  kGap,     // no value, or a text that can hardly be a name, such as \N or <NA>
+  kName,    // a text that is not there again, above numbers or dates
+  kFresh,   // a text that is not there again, where the others come again and again
+  kNumber,  // a plain number above numbers
+  kOdd,     // a plain number above none
+  kValue,   // what is there again, or a number or date in the spelling of the others
+  kOpen,    // a text above texts that all differ
+};
+
+// FirstLine: what the first of some records is, by what the others have in its columns.
+class FirstLine {
  public:
-  HeaderFinder(const std::vector<CsvRecord>& rows, size_t columns, Decimal decimal)
-      : columns_(columns), decimal_(decimal) {
-    for (const CsvRecord& row : rows) {
-      if (IsWholeRow(row.fields, columns)) rows_.push_back(&row);
+  FirstLine(const std::vector<CsvRecord>& rows, size_t columns, Decimal decimal,
+            const std::vector<FieldReading>& readings)
+      : decimal_(decimal), readings_(columns) {
+    for (const FieldReading& reading : readings) {
+      if (static_cast<size_t>(reading.column) < columns)
+        readings_[static_cast<size_t>(reading.column)] = &reading;
     }
-    is_first_whole_ = !rows.empty() && !rows_.empty() && rows_[0] == &rows[0];
+    if (rows.empty() || !IsWholeRow(rows[0].fields, columns)) return;
+    for (const CsvRecord& row : rows) {
+      const bool again = AreEqual(row.fields, rows[0].fields);
+      if (IsWholeRow(row.fields, columns) && (&row == &rows[0] || !again)) rows_.push_back(&row);
+    }
   }
 
-  HeaderKind Find(const std::string& label) const {
-    if (!is_first_whole_) return HeaderKind::kNone;
-    const std::vector<size_t> numbers = NumbersOfFirst();
-    const auto is_label = [&](const CsvField& field) { return !ColumnNumber(label) && field.text == label; };
+  HeaderKind FindHeader(const std::string& label) {
+    if (rows_.empty()) return HeaderKind::kNone;
     const std::vector<CsvField>& first = rows_[0]->fields;
+    const auto is_label = [&](const CsvField& field) { return !ColumnNumber(label) && field.text == label; };
     if (!label.empty() && std::any_of(first.begin(), first.end(), is_label)) return HeaderKind::kNames;
-    const size_t texts = TextsOverNumbers(), values = TextsThatRecur();
-    if (numbers.empty()) return texts >= values ? HeaderKind::kNames : HeaderKind::kNone;
-    if (AreYears(numbers) || AreNumbersBesideNoName(numbers)) return HeaderKind::kNames;
+    for (size_t column = 0; column < readings_.size(); ++column) Count(column);
+    const size_t names = count_[Beside::kName], values = count_[Beside::kValue];
+    if (numbers_.empty()) return names >= values ? HeaderKind::kNames : HeaderKind::kNone;
+    if (AreYears() || AreNumbersBesideNoName()) return HeaderKind::kNames;
     // A column may be named by a number where others have texts over numbers, or new texts over classes.
-    const bool may_name = texts > 1 || (texts == 1 && AreWholeOrRise(numbers));
-    if (may_name && texts > values) return HeaderKind::kNames;
-    const size_t fresh = NamesOverClasses();
-    if (values == 0 && fresh > 1 && AreWholeOrRise(numbers)) return HeaderKind::kNames;
-    if (!IsCounting(numbers)) return HeaderKind::kNone;
-    if (fresh > 0) return HeaderKind::kNames;
-    if (rows_.size() == 1) return HeaderKind::kNumbered;
-    for (const size_t column : numbers) {
-      if (!IsWholeBelow(column)) return HeaderKind::kNumbered;
+    if (names > values && (names > 1 || AreWholeOrRise())) return HeaderKind::kNames;
+    if (values == 0 && count_[Beside::kFresh] > 1 && AreWholeOrRise()) return HeaderKind::kNames;
+    if (!IsCounting()) return HeaderKind::kNone;
+    if (count_[Beside::kFresh] + count_[Beside::kOdd] > 0) return HeaderKind::kNames;
+    const bool whole = rows_.size() > 1 && std::all_of(numbers_.begin(), numbers_.end(),
+                                                       [&](size_t column) { return IsWholeBelow(column); });
+    return whole ? HeaderKind::kCounting : HeaderKind::kNumbered;
+  }
+
+  // Whether it has names or units: texts, of which at least two stand above numbers or classes.
+  bool IsNoRow() {
+    constexpr size_t kFewRows = 3;
+    if (rows_.size() < kFewRows) return false;
+    for (size_t column = 0; column < readings_.size(); ++column) {
+      const Beside beside = Count(column);
+      if (beside != Beside::kName && beside != Beside::kFresh && beside != Beside::kOpen) return false;
     }
-    return HeaderKind::kCounting;
+    return count_[Beside::kName] > 0 && count_[Beside::kName] + count_[Beside::kFresh] > 1;
   }
 
  private:
-  std::optional<double> Number(const CsvField& field) const { return ExactNumber(field.text, decimal_); }
+  enum class Kind { kGap, kNumber, kSpelled, kDate, kText };
+
+  double NumberAt(size_t column) const { return *ExactNumber(First(column).text, decimal_); }
   const CsvField& First(size_t column) const { return rows_[0]->fields[column]; }
 
-  // A number in quotes is a name, unless the rows below have quotes there too, and so is inf, for inflation.
-  bool IsNumber(size_t column) const {
-    const CsvField& field = First(column);
-    const bool digits = field.text.find_first_of("0123456789") != std::string_view::npos;
-    const bool quotes = field.quoted && !(rows_.size() > 1 && rows_[1]->fields[column].quoted);
-    return !quotes && digits && Number(field);
+  Kind KindOf(const CsvField& field, size_t column) const {
+    std::string plain;
+    const FieldReading* const reading = readings_[column];
+    const std::string_view text =
+        reading == nullptr ? field.text : PlainText(*reading, field.text, decimal_, &plain);
+    if (IsMissing(text)) return Kind::kGap;
+    if (ExactNumber(text, decimal_)) return text == field.text ? Kind::kNumber : Kind::kSpelled;
+    return IsDate(text) ? Kind::kDate : Kind::kText;
   }
-  std::vector<size_t> NumbersOfFirst() const {
-    std::vector<size_t> numbers;
-    for (size_t column = 0; column < columns_; ++column) {
-      if (IsNumber(column)) numbers.push_back(column);
-    }
-    return numbers;
+  static bool IsDate(std::string_view text) {
+    const auto has_form = [&](const std::string& form) {
+      return form.find('D') != form.npos && IsoDate(text, form).has_value();
+    };
+    return text.find_first_of("0123456789") != text.npos &&
+           (DaysOfDate(text) || std::any_of(DateForms().begin(), DateForms().end(), has_form));
   }
 
-  bool IsCounting(const std::vector<size_t>& numbers) const {
-    if (numbers.size() < 2) return false;
-    const double begin = *Number(First(numbers[0]));
-    for (size_t i = 0; i < numbers.size(); ++i) {
-      if (*Number(First(numbers[i])) != begin + static_cast<double>(i)) return false;
+  Beside Count(size_t column) {
+    const Beside beside = Look(column);
+    ++count_[beside];
+    if (beside == Beside::kNumber || beside == Beside::kOdd) numbers_.push_back(column);
+    return beside;
+  }
+
+  Beside Look(size_t column) const {
+    std::set<std::string_view> texts;
+    std::map<Kind, size_t> kinds;
+    for (size_t row = 1; row < rows_.size(); ++row) {
+      const CsvField& field = rows_[row]->fields[column];
+      texts.insert(field.text);
+      if (row <= kLooked) ++kinds[KindOf(field, column)];
     }
-    return begin == 0 || begin == 1;
+    const size_t known = std::min(rows_.size() - 1, kLooked) - kinds[Kind::kGap];
+    const bool numbers = (kinds[Kind::kNumber] + kinds[Kind::kSpelled]) * 2 > known;
+    const bool dates = kinds[Kind::kDate] * 2 > known;
+    const CsvField& first = First(column);
+    // A number in quotes is a name, unless the rows below have quotes there too, and so is inf, for
+    // inflation.
+    const bool quotes = first.quoted && !(rows_.size() > 1 && rows_[1]->fields[column].quoted);
+    const bool digits = first.text.find_first_of("0123456789") != std::string_view::npos;
+    const Kind kind = KindOf(first, column);
+    if (kind == Kind::kNumber && !quotes && digits)
+      return numbers || known == 0 ? Beside::kNumber : Beside::kOdd;
+    if (kind == Kind::kGap) return known == 0 ? Beside::kOpen : Beside::kGap;
+    const bool alike = (numbers && kind == Kind::kSpelled) || (dates && kind == Kind::kDate);
+    if (alike || texts.count(first.text) > 0) return Beside::kValue;
+    if (!CanBeName(first)) return Beside::kGap;
+    if (numbers || dates) return Beside::kName;
+    return texts.size() * 3 <= (rows_.size() - 1) * 2 ? Beside::kFresh : Beside::kOpen;
+  }
+
+  // Whether a text may be a name or a unit, and is no marker of a gap.
+  static bool CanBeName(const CsvField& field) {
+    const auto first = static_cast<unsigned char>(field.text[0]);
+    return field.quoted || std::isalpha(first) != 0 || first >= 0x80 ||
+           std::string_view("_[(%").find(field.text[0]) != std::string_view::npos;
+  }
+
+  // Whether the numbers are 0, 1, 2 .. or 1, 2, 3 .., one after the other or as their columns are.
+  bool IsCounting() const {
+    const double begin = NumberAt(numbers_[0]), base = begin - static_cast<double>(numbers_[0]);
+    bool follow = begin == 0 || begin == 1, are_places = base == 0 || base == 1;
+    for (size_t i = 0; i < numbers_.size(); ++i) {
+      const double number = NumberAt(numbers_[i]);
+      follow = follow && number == begin + static_cast<double>(i);
+      are_places = are_places && number == base + static_cast<double>(numbers_[i]);
+    }
+    return numbers_.size() > 1 && (follow || are_places);
   }
 
   // Texts, and years that rise with hardly a gap: "country,1970,1971,1972".
-  bool AreYears(const std::vector<size_t>& numbers) const {
-    if (numbers.size() < 3 || numbers.size() == columns_) return false;
-    const double begin = *Number(First(numbers[0])), end = *Number(First(numbers.back()));
-    if (begin < 1500 || end > 2200 || (end - begin) > 1.1 * static_cast<double>(numbers.size() - 1))
+  bool AreYears() const {
+    if (numbers_.size() < 3 || numbers_.size() == readings_.size()) return false;
+    const double begin = NumberAt(numbers_[0]), end = NumberAt(numbers_.back());
+    if (begin < 1500 || end > 2200 || (end - begin) > 1.1 * static_cast<double>(numbers_.size() - 1))
       return false;
-    for (size_t i = 1; i < numbers.size(); ++i) {
-      const double year = *Number(First(numbers[i]));
-      if (year != std::floor(year) || year <= *Number(First(numbers[i - 1]))) return false;
+    for (size_t i = 1; i < numbers_.size(); ++i) {
+      const double year = NumberAt(numbers_[i]);
+      if (year != std::floor(year) || year <= NumberAt(numbers_[i - 1])) return false;
     }
     return true;
   }
 
   bool IsWholeBelow(size_t column) const {
     return std::all_of(rows_.begin() + 1, rows_.end(), [&](const CsvRecord* row) {
-      const std::optional<double> number = Number(row->fields[column]);
+      const std::optional<double> number = ExactNumber(row->fields[column].text, decimal_);
       return number && std::isfinite(*number) && *number == std::floor(*number);
     });
   }
 
   // ",0,1,2", as pandas writes rows with their numbers: no row has a gap below the empty name.
-  bool AreNumbersBesideNoName(const std::vector<size_t>& numbers) const {
-    if (numbers[0] != 1 || !First(0).text.empty() || *Number(First(1)) != 0) return false;
-    if (numbers.size() > 1 && !IsCounting(numbers)) return false;
+  bool AreNumbersBesideNoName() const {
+    if (numbers_[0] != 1 || !First(0).text.empty() || NumberAt(1) != 0) return false;
+    if (numbers_.size() > 1 && !IsCounting()) return false;
     return std::none_of(rows_.begin() + 1, rows_.end(),
                         [](const CsvRecord* row) { return row->fields[0].text.empty(); });
   }
 
   // Numbers that may be names: whole and not negative, or three and more that rise.
-  bool AreWholeOrRise(const std::vector<size_t>& numbers) const {
-    bool whole = true, rises = numbers.size() > 2;
-    for (size_t i = 0; i < numbers.size(); ++i) {
-      const double number = *Number(First(numbers[i]));
+  bool AreWholeOrRise() const {
+    bool whole = true, rises = numbers_.size() > 2;
+    for (size_t i = 0; i < numbers_.size(); ++i) {
+      const double number = NumberAt(numbers_[i]);
       whole = whole && number >= 0 && number == std::floor(number);
-      rises = rises && (i == 0 || number > *Number(First(numbers[i - 1])));
+      rises = rises && (i == 0 || number > NumberAt(numbers_[i - 1]));
     }
     return whole || rises;
   }
 
-  // In how many columns the first row has a text that is not there again, and the others come again and
-  // again.
-  size_t NamesOverClasses() const {
-    size_t columns = 0;
-    for (size_t column = 0; column < columns_; ++column) {
-      std::set<std::string_view> texts;
-      for (const CsvRecord* const row : rows_) texts.insert(row->fields[column].text);
-      columns +=
-          IsName(column) && !Recurs(column) && (texts.size() - 1) * 3 <= (rows_.size() - 1) * 2 ? 1 : 0;
-    }
-    return columns;
-  }
+  static constexpr size_t kLooked = 100;  // rows whose values are looked at
 
-  // A text that is no number and may be a name: no marker of a gap, such as \N or <NA>.
-  bool IsName(size_t column) const {
-    const CsvField& field = First(column);
-    const std::string_view text = field.text;
-    if (IsMissing(text) || IsNumber(column) || (!field.quoted && Number(field))) return false;
-    const auto first = static_cast<unsigned char>(text[0]);
-    return field.quoted || std::isalpha(first) != 0 || first == '_' || first >= 0x80;
-  }
-
-  // Whether the first row's text stands in its column again, in a line that is not the first one again.
-  bool Recurs(size_t column) const {
-    return std::any_of(rows_.begin() + 1, rows_.end(), [&](const CsvRecord* row) {
-      return row->fields[column].text == First(column).text && !IsFirstAgain(*row);
-    });
-  }
-  bool IsFirstAgain(const CsvRecord& row) const {
-    for (size_t column = 0; column < columns_; ++column) {
-      if (row.fields[column].text != First(column).text) return false;
-    }
-    return true;
-  }
-
-  // In how many columns the first row has a text that is a value: it is there again below.
-  size_t TextsThatRecur() const {
-    size_t columns = 0;
-    for (size_t column = 0; column < columns_; ++column) {
-      const CsvField& first = First(column);
-      columns += !first.text.empty() && !IsNumber(column) && Recurs(column) ? 1 : 0;
-    }
-    return columns;
-  }
-
-  // In how many columns the first row has a text that is not there again and most others have numbers or
-  // dates.
-  size_t TextsOverNumbers() const {
-    size_t columns = 0;
-    for (size_t column = 0; column < columns_; ++column) {
-      const CsvField& first = First(column);
-      if (!IsName(column) || Recurs(column)) continue;
-      int64_t numbers = 0, dates = 0;
-      for (size_t row = 1; row < rows_.size(); ++row) {
-        numbers += Number(rows_[row]->fields[column]) ? 1 : 0;
-        dates += DaysOfDate(rows_[row]->fields[column].text) ? 1 : 0;
-      }
-      const int64_t half = static_cast<int64_t>(rows_.size() - 1) / 2;
-      columns += numbers > half || (dates > half && !DaysOfDate(first.text)) ? 1 : 0;
-    }
-    return columns;
-  }
-
-  const size_t columns_;
   const Decimal decimal_;
-  std::vector<const CsvRecord*> rows_;
-  bool is_first_whole_ = false;
+  std::vector<const FieldReading*> readings_;  // by column; null: plain
+  std::vector<const CsvRecord*> rows_;         // whole ones, the first too; empty: that is not whole
+  std::map<Beside, size_t> count_;             // of columns
+  std::vector<size_t> numbers_;                // columns in which the first has a plain number
 };
 
 }  // namespace
 
 HeaderKind FindHeader(const std::vector<CsvRecord>& records, size_t columns, Decimal decimal,
-                      const std::string& label) {
-  return HeaderFinder(records, columns, decimal).Find(label);
+                      const std::vector<FieldReading>& readings, const std::string& label) {
+  return FirstLine(records, columns, decimal, readings).FindHeader(label);
+}
+
+bool SkipSecondHeader(size_t columns, const std::vector<FieldReading>& readings, CsvReader* reader) {
+  const std::vector<CsvRecord> below = reader->PeekNext(kRowsBelow);
+  if (below.empty() || AreEqual(below[0].fields, reader->fields())) return false;
+  return FirstLine(below, columns, reader->decimal(), readings).IsNoRow() && reader->Next();
 }
 
 namespace {
@@ -213,10 +239,10 @@ namespace {
 bool AreNamesOfRows(const std::vector<CsvRecord>& rows, size_t columns) {
   std::set<std::string_view> names;
   return std::all_of(rows.begin(), rows.end(), [&](const CsvRecord& row) {
+    if (row.fields.size() != columns) return true;
     const CsvField& first = row.fields[0];
     const double number = first.quoted ? 0 : ExactNumber(first.text).value_or(0);
-    const bool can_be = names.insert(first.text).second && number == std::floor(number);
-    return row.fields.size() != columns || can_be;
+    return names.insert(first.text).second && number == std::floor(number);
   });
 }
 
@@ -233,19 +259,21 @@ size_t FitHeader(const std::vector<CsvRecord>& below, CsvRecord* header) {
   const auto ends_empty = [&](const CsvRecord& row) {
     return row.fields.size() != usual || row.fields.back().text.empty();
   };
-  if (usual == names.size() + 1) {
-    const bool ends_alike = !names.empty() && names.back().text.empty();
-    if (!ends_alike && std::all_of(below.begin(), below.end(), ends_empty)) return names.size();
+  // A delimiter may end each row, beside the names of rows or without them.
+  const bool ends_rows = usual > names.size() && !names.back().text.empty() &&
+                         std::all_of(below.begin(), below.end(), ends_empty);
+  const size_t columns = usual - (ends_rows ? 1 : 0);
+  if (columns == names.size()) return columns;
+  if (columns == names.size() + 1) {
     if (AreNamesOfRows(below, usual)) names.insert(names.begin(), CsvField{"", header->begin()});
   } else if (usual + 1 == names.size() && names.back().text.empty()) {
     names.pop_back();
   }
-  return usual;
+  return columns;
 }
 
 void FitHeader(CsvReader* reader) {
-  constexpr size_t kRows = 100;
-  const std::vector<CsvRecord> below = reader->PeekNext(kRows);
+  const std::vector<CsvRecord> below = reader->PeekNext(kRowsBelow);
   FitHeader(below, reader->mutable_record());
 }
 

@@ -23,10 +23,11 @@ enum class HeaderKind {
   kNumbered,  // it is 0, 1, 2 .. or 1, 2, 3 .. over other columns, and is taken for names
 };
 
-// A first look: decides from the first records of a table with so many columns. A name that the user has
-// given for the label makes the record that has it a header; empty: none was given.
+// A first look: decides from the first records of a table with so many columns, which `readings` say how to
+// read. A name that the user has given for the label makes the record that has it a header; empty: none was
+// given.
 HeaderKind FindHeader(const std::vector<CsvRecord>& records, size_t columns, Decimal decimal,
-                      const std::string& label);
+                      const std::vector<FieldReading>& readings, const std::string& label);
 
 // Whether a row has a field for each of so many columns. Empty ones behind them are none: some programs end
 // rows with a delimiter.
@@ -47,8 +48,11 @@ void FitHeader(CsvReader* reader);
 // Whether a record is the header again, as in files that were joined: all fields equal the names. Such a line
 // is no row.
 bool IsHeaderAgain(const std::vector<CsvField>& fields, const std::vector<std::string>& names);
-// What is told of it.
-constexpr char kHeaderAgain[] = "the header again, which is no row";
+// Goes behind the record after the header if that has names or units too: texts above numbers or classes.
+// Such a line is no row either. The reader is at the header, and columns are read by `readings`.
+bool SkipSecondHeader(size_t columns, const std::vector<FieldReading>& readings, CsvReader* reader);
+// What is told of both.
+constexpr char kHeaderAgain[] = "the header again", kSecondHeader[] = "a second line of names or units";
 
 // A run, whose config says that the reader's first record is a header: throws if it is all numbers, so that a
 // row would be lost. Headers of numbers count on: 0, 1, 2. Beside a label with a text name they count from 0

@@ -33,8 +33,7 @@ bool CsvRows::Next(SkippedRows* skipped) {
     const std::vector<std::string>& names = layout_.columns.names;
     if (names.empty() || (reader_.fields()[0].text != names[0] && !names[0].empty())) break;  // most rows
     if (!dtrain::IsHeaderAgain(reader_.fields(), names)) break;
-    if (skipped->headers.size() < SkippedRows::kToldFaults)
-      skipped->headers.emplace_back(reader_.FaultAtRecord(kHeaderAgain).what());
+    NoteHeader(kHeaderAgain, skipped);
   }
   ++row_;
   if (layout_.columns.count == 1 && reader_.empty_lines() > empty_lines) {
@@ -44,6 +43,18 @@ bool CsvRows::Next(SkippedRows* skipped) {
   }
   if (!layout_.records) CheckWhole();
   return true;
+}
+
+void CsvRows::SkipSecondHeader(SkippedRows* skipped) {
+  const bool header = layout_.columns.count > 0 && !layout_.first_is_row;
+  const auto count = static_cast<size_t>(layout_.columns.count);
+  if (header && dtrain::SkipSecondHeader(count, reader_.readings(), &reader_))
+    NoteHeader(kSecondHeader, skipped);
+}
+
+void CsvRows::NoteHeader(const std::string& what, SkippedRows* skipped) const {
+  if (skipped->headers.size() < SkippedRows::kToldFaults)
+    skipped->headers.emplace_back(reader_.FaultAtRecord(what + ", which is no row").what());
 }
 
 // Names are looked for where they can begin, so that most rows are not split.
@@ -201,10 +212,10 @@ int64_t FeaturesOf(const CsvColumns& columns, const std::vector<InputColumn>& ho
 
 CsvFile::CsvFile(const DataConfig& data, std::unique_ptr<CsvReader> reader, CsvLayout layout,
                  SkippedRows* skipped)
-    : RowFile(data, skipped),
-      reader_(std::move(reader)),
-      rows_(reader_.get(), std::move(layout)),
-      first_byte_(CsvFile::mark().byte) {}
+    : RowFile(data, skipped), reader_(std::move(reader)), rows_(reader_.get(), std::move(layout)) {
+  rows_.SkipSecondHeader(skipped);
+  first_byte_ = CsvFile::mark().byte;
+}
 
 int64_t CsvFile::inputs() const { return FeaturesOf(rows_.layout().columns, rows_.layout().how); }
 

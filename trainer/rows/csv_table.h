@@ -41,6 +41,8 @@ class CsvRows {
   // `reader` is at the first record and must outlive this.
   CsvRows(CsvReader* reader, CsvLayout layout);
 
+  // Call it before the first row: a second line of names or units is no row, and is told in `skipped`.
+  void SkipSecondHeader(SkippedRows* skipped);
   // Goes to the next row. Returns false at the end of the file. A header that comes again is no row, and is
   // told in `skipped`. Throws UserError for too few or too many fields, unless rows stay texts.
   bool Next(SkippedRows* skipped);
@@ -75,6 +77,7 @@ class CsvRows {
   const CsvLayout& layout() const { return layout_; }
 
  private:
+  void NoteHeader(const std::string& what, SkippedRows* skipped) const;
   void CheckWhole() const;
   bool ReadInputs(size_t begin, size_t end, std::vector<float>* out);
   void ReadNumbers(size_t begin, size_t end, std::vector<float>* out);
@@ -140,7 +143,7 @@ class CsvFile : public RowFile {
 
   const std::unique_ptr<CsvReader> reader_;
   CsvRows rows_;
-  const int64_t first_byte_;  // of the first row
+  int64_t first_byte_ = 0;  // of the first row
 };
 
 }  // namespace dtrain

@@ -318,6 +318,16 @@ TEST_CASE("rows: a line that is the header again is no row, and is told with its
   CHECK(Has(ErrorOf("width,height\n3,1\nwidth,x\n", Named()), ":3:1: width = width; must be a number"));
 }
 
+TEST_CASE("rows: a second line of names or units is no row, and is told with its place") {
+  const std::string content = "width,height\n[cm],[m]\n3,1\n4,2\n";
+  RowReader rows(WritePlain("rows", content), Named());
+  RowBlock block(2);
+  while (rows.Next(&block)) continue;
+  CHECK(block.features == Floats{4, -4.5, 6, -4});
+  REQUIRE(rows.skipped().headers.size() == 1);
+  CHECK(Has(rows.skipped().headers[0], ":2:1: a second line of names or units, which is no row"));
+}
+
 TEST_CASE("rows: an empty line before a row of one field may be a missing value, and is refused") {
   CHECK(Has(ErrorOf("1\n\n2\n", Unnamed(1)), ":3:1: an empty line stands before this row"));
   CHECK(Features("1\n2\n\n", Unnamed(1)) == Floats{1, 2});

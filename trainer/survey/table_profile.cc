@@ -4,6 +4,7 @@
 #include <strings.h>
 
 #include <algorithm>
+#include <cctype>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -31,31 +32,38 @@ struct Form {
   char delimiter = ',';
   Quotes quotes = Quotes::kDouble;
   size_t columns = 1;
-  size_t good = 0;  // of the first rows those that have so many fields, and no fault of quotes
-  // Of the first rows, whatever their length, those with a field in quotes, and those with a fault of quotes.
-  size_t quoted = 0, faulty = 0;
-  double share = 0;  // of the good ones
+  size_t rows = 0;    // the first ones
+  size_t good = 0;    // of them those that have so many fields, and no fault of quotes
+  size_t faults = 0;  // and those with a fault of quotes
+  size_t quoted = 0;  // of the others those with a field in quotes
+  size_t first = 0;   // fields of the first row
+
+  double share() const { return static_cast<double>(good) / static_cast<double>(std::max<size_t>(rows, 1)); }
+  // Whether the first line may be one of them, or their names, of which R writes one less.
+  bool FitsFirst() const { return first == columns || (first > 1 && first + 1 == columns); }
 };
 
 // Takes the most frequent number of fields.
 Form FormOf(const std::vector<CsvRecord>& rows, char delimiter, Quotes quotes) {
-  std::map<size_t, Form> forms;  // by columns
-  Form best;
-  size_t quoted = 0, faulty = 0;
+  std::map<size_t, size_t> counts;  // of rows, by their fields
+  Form form;
+  form.delimiter = delimiter;
+  form.quotes = quotes;
+  form.rows = rows.size();
+  if (!rows.empty()) form.first = rows[0].fields.size();
   for (const CsvRecord& row : rows) {
-    if (row.quote_faults > 0 && ++faulty > 0) continue;
-    Form& form = forms[row.fields.size()];
+    if (row.quote_faults > 0) {
+      ++form.faults;
+      continue;
+    }
     const auto is_quoted = [](const CsvField& field) { return field.quoted; };
-    quoted += std::any_of(row.fields.begin(), row.fields.end(), is_quoted) ? 1 : 0;
+    form.quoted += std::any_of(row.fields.begin(), row.fields.end(), is_quoted) ? 1 : 0;
+    const size_t count = ++counts[row.fields.size()];
+    if (count <= form.good) continue;
     form.columns = row.fields.size();
-    if (++form.good > best.good) best = form;
+    form.good = count;
   }
-  best.delimiter = delimiter;
-  best.quotes = quotes;
-  best.quoted = quoted;
-  best.faulty = faulty;
-  best.share = static_cast<double>(best.good) / static_cast<double>(std::max<size_t>(rows.size(), 1));
-  return best;
+  return form;
 }
 
 // Of quotes that a delimiter can have those with which most rows are good. Other quotes than "" must be
@@ -67,39 +75,62 @@ Form FormWith(CsvReader* table, char delimiter) {
   };
   Form best = look(Quotes::kDouble);
   const bool quoted = best.quoted > 0;
-  const Form other = look(Quotes::kBackslash);
-  if (other.share > best.share || (other.share == best.share && other.faulty < best.faulty)) best = other;
+  const Form escaped = look(Quotes::kBackslash);
+  const bool better = escaped.faults < best.faults || escaped.columns < best.columns;
+  if (escaped.good > best.good || (escaped.good == best.good && better)) best = escaped;
   const Form single = look(Quotes::kSingle);
-  if (single.quoted * 2 > single.good && !quoted && single.share >= best.share) best = single;
+  if (single.quoted * 2 > single.good && single.good >= best.good + (quoted ? 1 : 0)) best = single;
   const Form none = look(Quotes::kNone);
-  return none.share > best.share && none.good > best.good + best.quoted ? none : best;
+  return none.good > best.good + best.quoted ? none : best;
 }
 
-// Whether most rows have runs of blanks within their fields: these separate fields, too.
-bool HasBlankRuns(CsvReader* table, const Form& form) {
-  size_t rows = 0;
-  for (const CsvRecord& row : table->Peek(form.delimiter, form.quotes, kHeaderRows)) {
-    rows += std::any_of(row.fields.begin(), row.fields.end(), [](const CsvField& field) {
-      return !field.quoted && field.text.find("  ") != std::string_view::npos;
-    });
+// How many of the first values are numbers or dates with such fields, as a share. A text without quotes
+// counts against the form where something else in it may separate fields: runs of blanks, or `other`.
+double ValueShare(CsvReader* table, const Form& form, char other) {
+  constexpr size_t kLooked = 100;
+  int64_t texts = 0, values = 0;
+  for (const CsvRecord& row : table->Peek(form.delimiter, form.quotes, kLooked)) {
+    for (const CsvField& field : row.fields) {
+      if (row.quote_faults > 0 || IsMissing(field.text)) continue;
+      ++texts;
+      const auto is_number = [&](Decimal decimal) {
+        const std::optional<SpelledNumber> number = ReadNumber(field.text, decimal);
+        if (!number || number->unit().find(other) != std::string::npos) return false;
+        const bool blank = field.text.find(' ') != std::string_view::npos && !number->unit().empty();
+        return !blank &&
+               (number->front.empty() || !std::isalpha(static_cast<unsigned char>(number->front[0])));
+      };
+      const bool is_value = DaysOfDate(field.text) || is_number(Decimal::kPoint) ||
+                            (form.delimiter != ',' && is_number(Decimal::kComma));
+      const auto has = [&](std::string_view text) { return field.text.find(text) != text.npos; };
+      values += is_value ? 1 : !field.quoted && (has("  ") || has({&other, 1})) ? -1 : 0;
+    }
   }
-  return rows * 2 > form.good;
+  return static_cast<double>(values) / static_cast<double>(std::max<int64_t>(texts, 1));
 }
 
 // The delimiter with which most of the first rows have the same number of fields. The comma comes last,
 // because it also stands in the numbers and texts of files with other delimiters; bytes that stand in texts
-// more often separate fields only where nothing else does.
+// more often separate fields only where nothing else does, or, of blanks, where more values become numbers.
 Form FindForm(CsvReader* table) {
-  constexpr double kMost = 0.9;
+  const auto are_most = [](const Form& form) { return (form.good + 1) * 10 >= form.rows * 9; };
   Form best;
   for (const char delimiter : {'\t', ';', '|', '\x01', ','}) {
     const Form form = FormWith(table, delimiter);
-    if (form.columns > 1 && form.share > best.share) best = form;
+    if (form.columns > 1 && form.share() > best.share()) best = form;
   }
-  if (best.share > 0.5 && !HasBlankRuns(table, best)) return best;
+  const bool usual = best.share() > 0.5;
   for (const char delimiter : {' ', '^', '~', ':'}) {
+    if (usual && delimiter != ' ') break;
     const Form form = FormWith(table, delimiter);
-    if (form.columns > best.columns && form.share >= kMost) return form;
+    if (form.columns < 2 || !are_most(form)) continue;
+    if (!usual && form.columns > best.columns) return form;
+    if (!usual) continue;
+    const double values = ValueShare(table, form, best.delimiter), others = ValueShare(table, best, '\n');
+    if (best.delimiter == '\t' && others >= 0) break;  // a tab is a blank, too
+    const bool better = values > others && (form.FitsFirst() || !best.FitsFirst());
+    const bool fits = values == others && form.FitsFirst() && !best.FitsFirst();
+    if (better || fits) return form;
   }
   return best;
 }
@@ -143,11 +174,23 @@ void CheckNoJson(CsvReader* table) {
       table->path(), line[0] == '{' && line.back() == '}' ? ", lines=True" : "");
 }
 
-// Finds lines at the front that have far fewer fields than the rows behind them: a title, or comments.
+// Finds lines at the front that have other numbers of fields than the rows behind them: a title, or comments.
 void FindPreamble(const std::vector<CsvRecord>& rows, size_t columns, TableProfile* table) {
   constexpr size_t kMaxLines = 20;
+  // A title of words between blanks may have more; one that could be the names beside those of rows stands
+  // above names.
+  const auto has_number = [](const CsvField& field) { return ExactNumber(field.text).has_value(); };
+  const auto is_words = [&] {
+    if (table->delimiter != ' ' || rows.size() < 2 || rows[0].fields.size() == columns) return false;
+    const std::vector<CsvField>& next = rows[1].fields;
+    if (rows[0].fields.size() + 1 != columns) return next.size() == columns || next.size() + 1 == columns;
+    return next.size() == columns && std::none_of(next.begin(), next.end(), has_number);
+  };
+  const auto is_title = [&](size_t row) {
+    return rows[row].fields.size() * 2 <= columns || (row == 0 && is_words());
+  };
   size_t lines = 0;
-  while (lines < rows.size() && rows[lines].fields.size() * 2 <= columns) ++lines;
+  while (lines < rows.size() && is_title(lines)) ++lines;
   if (lines == 0 || lines > kMaxLines || lines == rows.size()) return;
   const auto begin = [](const CsvRecord& row) {
     const std::string_view text = row.fields[0].text;
@@ -155,8 +198,11 @@ void FindPreamble(const std::vector<CsvRecord>& rows, size_t columns, TableProfi
   };
   const char first = begin(rows[0]);
   const bool marks = std::string_view("#%|;!").find(first) != std::string_view::npos;
-  const bool comments = marks && std::all_of(rows.begin(), rows.begin() + static_cast<int64_t>(lines),
-                                             [&](const CsvRecord& row) { return begin(row) == first; });
+  // Where rows begin so too, as those with #N/A do, they are none.
+  const bool comments = marks && std::all_of(rows.begin(), rows.end(), [&](const CsvRecord& row) {
+                          const bool is_front = &row < &rows[lines], is_short = row.fields.size() < columns;
+                          return is_front ? begin(row) == first : begin(row) != first || is_short;
+                        });
   if (comments && first != table->delimiter) {
     table->comment = std::string(1, first);
   } else {
@@ -212,7 +258,7 @@ void ReadRows(CsvReader* rows, bool is_read, const std::vector<std::string>& nam
     for (const CsvField& field : row.fields) table->quoted_blanks = table->quoted_blanks || field.trimmed;
     const size_t count = row.fields.size();
     if (table->has_names() && IsHeaderAgain(row.fields, names)) {
-      table->headers.Add(row.begin(), "");
+      table->headers.Add(row.begin(), kHeaderAgain);
     } else if (!IsWholeRow(row.fields, builders->size())) {
       Faults& faults = count < builders->size() ? table->short_rows : table->long_rows;
       faults.Add(row.begin(), fmt::format("{}", count));
@@ -288,8 +334,8 @@ class TableReader {
     std::vector<CsvRecord> first = rows->Peek(form.delimiter, form.quotes, kHeaderRows);
     table_.decimal_comma = form.delimiter != ',' && HasDecimalCommas(first, form.delimiter);
     columns_ = form.columns;
+    FindFormats(first);
     if (arff || first.empty()) {
-      FindFormats(first);
       table_.header = HeaderKind::kNone;
       if (names_.size() != columns_) names_.assign(columns_, "");
       return;
@@ -306,7 +352,7 @@ class TableReader {
     if (names.size() > 1 && std::all_of(names.begin(), names.end(), is_text)) columns_ = names.size();
     first.resize(1);
     first.insert(first.end(), below.begin(), below.end());
-    table_.header = FindHeader(first, columns_, DecimalOf(), label_);
+    table_.header = FindHeader(first, columns_, DecimalOf(), readings_, label_);
     table_.names_rows = table_.has_names() && fields < static_cast<int64_t>(first[0].fields.size());
     for (const CsvField& name : first[0].fields) {
       names_.emplace_back(table_.has_names() ? name.text : "");
@@ -321,7 +367,13 @@ class TableReader {
   }
 
   void FindFormats(const std::vector<CsvRecord>& rows) {
-    for (size_t i = 0; i < columns_; ++i) formats_.push_back(FindFormat(rows, i, DecimalOf()));
+    formats_.clear();
+    readings_.resize(columns_);
+    for (size_t i = 0; i < columns_; ++i) {
+      formats_.push_back(FindFormat(rows, i, DecimalOf()));
+      readings_[i].column = static_cast<int64_t>(i);
+      readings_[i].number = formats_[i].format;
+    }
   }
 
   // Reads all rows, of the first file by `first`, which has looked at them; null: anew.
@@ -350,12 +402,15 @@ class TableReader {
 
   // Goes behind the header. Returns whether the reader is at a row. A run refuses a later file that has not
   // the columns of the first.
-  bool GoToRows(const std::string& file, CsvReader* rows) const {
+  bool GoToRows(const std::string& file, CsvReader* rows) {
     CsvColumns columns;
     columns.count = static_cast<int64_t>(columns_);
     if (table_.has_names()) columns.names = names_;
-    if (file != files_[0]) return CheckNextFile(columns, files_[0], rows) && !table_.has_names();
-    if (table_.has_names()) rows->Next();
+    const bool is_read =
+        file == files_[0] ? table_.has_names() && rows->Next() : CheckNextFile(columns, files_[0], rows);
+    if (!table_.has_names()) return is_read;
+    if (is_read && SkipSecondHeader(columns_, readings_, rows))
+      table_.headers.Add(rows->record().begin(), kSecondHeader);
     return false;
   }
 
@@ -373,7 +428,8 @@ class TableReader {
   const std::string label_;
   size_t columns_ = 1;
   std::vector<ColumnFormat> formats_;  // of the columns, as the first rows show them
-  std::vector<std::string> names_;     // of the columns; empty texts: there are none
+  std::vector<FieldReading> readings_;
+  std::vector<std::string> names_;  // of the columns; empty texts: there are none
   TableProfile table_;
 };
 

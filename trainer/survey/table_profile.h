@@ -31,7 +31,7 @@ struct TableProfile {
   std::vector<ColumnProfile> columns;
   Faults short_rows, long_rows;  // too few and too many fields; not looked at any further
   Faults quotes, empty_lines;
-  Faults headers;           // lines that are the header again
+  Faults headers;           // lines that are the header again, or a second line of names or units
   Faults first_row;         // without a header: it has other fields than most rows, or a fault of quotes
   bool arff = false;        // the text is Weka's ARFF, whose rows have no header; columns have their names
   bool names_rows = false;  // the header has no name for the first column, which the table has

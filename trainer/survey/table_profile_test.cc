@@ -281,6 +281,32 @@ TEST_CASE(
   CHECK(header("a,side,n\na,north,1\nc,east,2\n") == HeaderKind::kNames);
 }
 
+TEST_CASE("table: numbers and dates in any spelling are values, and a line of such values is no header") {
+  const auto header = [](const std::string& content) { return ProfileOf(content).header; };
+  CHECK(header("0,label,2\nred,\"1,250.50\",A\nblue,\"2,300.75\",B\nred,\"1,750.25\",A\n") ==
+        HeaderKind::kNames);
+  CHECK(header("0,1,label\n2024-05-01,a,N\n2024-06-11,b,Y\n2024-06-12,a,N\n2024-06-13,b,Y\n") ==
+        HeaderKind::kNames);
+  CHECK(header("0,label,2\n4,a,x\n5,b,y\n7,a,x\n8,b,y\n") == HeaderKind::kNames);
+  CHECK(header("fee,2019\n$5.50,7\n$6.50,8\n$7.50,9\n") == HeaderKind::kNames);
+  CHECK(header("seen,2019\n10/23/2020,7\n11/24/2020,8\n") == HeaderKind::kNames);
+  CHECK(header(",0x3f,2021-06-10\n,0x4a,2021-06-11\n,0x5c,2021-07-12\n") == HeaderKind::kNone);
+}
+
+TEST_CASE("table: a second line of names or units is no row, and gives no class") {
+  for (const char* const header : {"a,b,kind", "\"a\",b,kind"}) {
+    const TableProfile units =
+        ProfileOf(std::string(header) + "\n[m],[kg],[class]\n1.5,2,x\n2.5,3,y\n3.5,4,x\n4.5,5,y\n");
+    CHECK(units.rows == 4);
+    CHECK(units.columns[0].IsNumber());
+    CHECK(units.columns[2].distinct == 2);
+    CheckFaults(units.headers, 1, 2, 1);
+  }
+  // A row that has gaps, and one of texts that come again.
+  CHECK(ProfileOf("a,b,kind\nNone,.,x\n2.5,3,y\n3.5,4,x\n4.5,5,y\n").rows == 4);
+  CHECK(ProfileOf("a,kind\nunknown,x\n2.5,y\n3.5,x\n4.5,y\n").rows == 4);
+}
+
 TEST_CASE("table: a header may be a name short, end otherwise than rows, and come again") {
   const TableProfile r = ProfileOf("\"tilt\",\"leak\"\n\"1\",-1.5,\"yes\"\n\"2\",-.5,\"no\"\n");
   CHECK(r.names_rows);
@@ -296,6 +322,10 @@ TEST_CASE("table: a header may be a name short, end otherwise than rows, and com
   REQUIRE(both.columns.size() == 4);
   CHECK(both.columns[1].name == "a");
   CHECK(both.columns[3].type == ColumnType::kEmpty);
+  const TableProfile ends_rows = ProfileOf("tilt,leak,n\n1,-1.5,yes,4,\n2,-.5,no,5,\n");
+  CHECK(ends_rows.names_rows);
+  CHECK(ends_rows.columns.size() == 4);
+  CHECK(ProfileOf("tilt,leak\n1,-1.5,yes\n2,-.5,no,more\n2,-.5,no\n").names_rows);
   const TableProfile commas = ProfileOf("a,b\n1.5,2,old\n2.5,4,old\n3.5,6,new\n");
   CHECK(commas.rows == 0);
   CHECK(commas.columns[1].name == "b");
@@ -334,14 +364,44 @@ TEST_CASE("table: quotes of other kinds and other delimiters are those with whic
   CHECK_FALSE(blanks.finds_delimiter);
   CHECK(rows("a    b\tc", "  2.5\tx").delimiter == ' ');
   CHECK(rows("a\tb", "\tNew York").delimiter == '\t');
+  CHECK(rows("a\tb", "\t2.5 kg").delimiter == '\t');
   CHECK(rows("a\x01"
              "b",
              "\x01"
              "2,5")
             .delimiter == '\x01');
+  CHECK(rows("a b c", " 2,5 x").delimiter == ' ');
+  CHECK(rows("a \"b b\" c", ",5 \"2,5\" x").delimiter == ' ');
+  CHECK(rows("day,n", " Jan 2024,7").delimiter == ',');
+  CHECK(ProfileOf(Table("", 20, [](int i) { return fmt::format("'0';  {} ;0.4 kg", i); })).delimiter == ';');
+  CHECK(rows("'a' 'b'", " 'said \"no\" or so'").quoting == Quotes::kSingle);
+  CHECK(rows("at,n", "1 10:00:00,7,5").delimiter == ',');
+  CHECK(rows("\"a \\\"b\\\"\",c", ",1,").quoting == Quotes::kBackslash);
+  CHECK(rows("\"a,b\",c", ",1,").quoting == Quotes::kDouble);
+  CHECK(ProfileOf(Table("", 20, [](int i) { return fmt::format("x,{}\\,500", i + 1); })).columns.size() == 2);
   CHECK(rows("a~b", "~2").delimiter == '~');
   CHECK(rows("a:b", ":2").delimiter == ':');
   CHECK(rows("a,b", ",12:30").delimiter == ',');
+}
+
+TEST_CASE("table: lines at the front begin as comments do only where no row does") {
+  const auto rows = [](const std::string& first) {
+    return ProfileOf("# by hand\n" +
+                     Table("a,b,c", 20, [&](int i) { return first + fmt::format(",{},1", i); }));
+  };
+  CHECK(rows("1").comment == "#");
+  CHECK(rows("#N/A").comment.empty());
+  CHECK(rows("#N/A").skip_lines == 1);
+  CHECK(rows("#N/A").rows == 20);
+  const auto words = [](const std::string& header) {
+    return ProfileOf("Report of the year\n" + header +
+                     Table("", 20, [](int i) { return fmt::format("{}.5 a {} 1 {}", i, i % 3, i % 2); }));
+  };
+  CHECK(words("a b c d e\n").skip_lines == 1);
+  CHECK(words("a b c d e\n").columns[4].name == "e");
+  CHECK(ProfileOf("The report of a year\n" +
+                  Table("a b c", 20, [](int i) { return fmt::format("{}.5 a {}", i, i % 3); }))
+            .skip_lines == 1);
 }
 
 TEST_CASE("table: ARFF is read from behind its attributes, which name the columns for people") {
