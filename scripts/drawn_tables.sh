@@ -3,8 +3,8 @@
 #
 # Tries `dtrain init`, check, local, eval and predict on tables that are drawn by the seeds FIRST to LAST (1 to 3000), as
 # cmd/test/drawn_tables_test.cc does with a few. Prints what init refuses and why, then each seed at fault with what was
-# seen and what was drawn, then their numbers. --keep copies the files of seeds at fault to DIR/SEED. Exits non-zero if a
-# seed is at fault.
+# seen and what was drawn, then their numbers. --keep copies the files of seeds at fault or refused to DIR/SEED. Exits
+# non-zero if a seed is at fault.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

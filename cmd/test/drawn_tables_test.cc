@@ -122,11 +122,12 @@ class TableTrial {
   }
 
   Verdict Refused(const Done& made) const {
-    const std::string line = LastLine(made.error), name = table_.files[0].name;
-    if (!Contains(made.error, name.substr(0, 4)))
-      throw Fault{"init refuses and does not say which file: " + line};
-    if (!table_.may_refuse) throw Fault{"init refuses a usual table: " + line};
-    return {"", line};
+    std::string said = made.error;
+    std::replace(said.begin(), said.end(), '\n', ' ');
+    if (!Contains(said, table_.files[0].name.substr(0, 4)))
+      throw Fault{"init refuses and does not say which file: " + said};
+    if (!table_.may_refuse) throw Fault{"init refuses a table: " + said};
+    return {"", said};
   }
 
   void CheckLabel() const {
@@ -244,18 +245,14 @@ class TableTrial {
   Texts asked_;  // columns
 };
 
-// The seeds of the tests are 1 to kLastSeed without those that fail: 25 has numbers with decimal commas
-// between tabs, without a header; 48 and 84 have commas in numbers and names in quotes, which predict takes
-// for a table with commas.
-// scripts/drawn_tables.sh tries all from FIRST to LAST.
+// The seeds of the tests are 1 to kLastSeed. scripts/drawn_tables.sh tries all from FIRST to LAST.
 constexpr uint64_t kLastSeed = 150;
-constexpr uint64_t kAtFault[] = {25, 48, 84};
 
 // The seeds of a round: those of the tests, or FIRST to LAST of DTRAIN_DRAWN_TABLES="FIRST LAST ..".
 struct Round {
   std::vector<uint64_t> seeds;
   bool by_hand = false;
-  std::string keep;  // a directory for the tables at fault; empty: they go
+  std::string keep;  // a directory for the tables at fault or refused; empty: they go
 
   Round() {
     const char* const range = std::getenv("DTRAIN_DRAWN_TABLES");
@@ -264,9 +261,7 @@ struct Round {
     by_hand = range != nullptr;
     std::istringstream ranges(by_hand ? range : fmt::format("1 {}", kLastSeed));
     for (uint64_t first, last; ranges >> first >> last;) {
-      for (uint64_t seed = first; seed <= last; ++seed) {
-        if (by_hand || std::count(std::begin(kAtFault), std::end(kAtFault), seed) == 0) seeds.push_back(seed);
-      }
+      for (uint64_t seed = first; seed <= last; ++seed) seeds.push_back(seed);
     }
   }
 };
@@ -276,7 +271,7 @@ Verdict TrySeed(uint64_t seed, const Round& round, Texts* traits) {
   *traits = table.traits;
   const std::string directory = NewDirectory();
   const Verdict verdict = TableTrial(table, directory).Try();
-  if (!round.keep.empty() && !verdict.fault.empty()) {
+  if (!round.keep.empty() && !(verdict.fault + verdict.refusal).empty()) {
     fs::copy(directory, fs::path(round.keep) / fmt::format("{}", seed),
              fs::copy_options::recursive | fs::copy_options::overwrite_existing);
   }

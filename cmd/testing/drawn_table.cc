@@ -113,6 +113,12 @@ class TableDrawer {
         ++table_.unlabelled;
       }
       if (table_.unlabelled > 0) Trait("{} rows without label", table_.unlabelled);
+      const auto is_gone = [&](const std::string& name) {
+        return std::none_of(label.cells.begin(), label.cells.end(),
+                            [&](const Cell& cell) { return cell.plain == name; });
+      };
+      Texts& classes = table_.classes;
+      classes.erase(std::remove_if(classes.begin(), classes.end(), is_gone), classes.end());
     }
     table_.may_be_quantity = table_.classes == Texts{"-1", "0", "1"};
     static const Texts known = {"label",    "target",   "class",   "y",    "outcome",
@@ -164,10 +170,7 @@ class TableDrawer {
       form_.header = Form::kIndex;
     table_.plain_label = table_.label_column;
     if (names_label_) table_.label = table_.label_column;
-    const bool usual_quotes = form_.quotes <= Quotes::kTexts;
-    const bool usual_delimiter = form_.delimiter != " " && form_.delimiter != "\x01";
-    table_.may_refuse =
-        !usual_quotes || !usual_delimiter || columns_[signal_].doubtful || form_.header == Form::kRowNames;
+    table_.may_refuse = columns_[signal_].doubtful;
   }
 
   bool NeedsQuotes(const std::string& text) const {
@@ -242,8 +245,12 @@ class TableDrawer {
     const bool units = header && parts == 1 && !again && draws_.Rarely(0.08);
     const bool bad = draws_.Rarely(0.16) && form_.delimiter != " " && !trailing_rows && columns_.size() > 2;
     const int bad_kind = draws_.Below(2);
-    const std::string title =
+    std::string title =
         parts == 1 && draws_.Rarely(0.1) ? draws_.Of(Texts{"# made by hand", "Report of the year"}) : "";
+    // Between blanks it has four words, and is the header of as many columns.
+    constexpr size_t kWords = 4;
+    const bool more = form_.header == Form::kIndex || form_.header == Form::kRowNames;
+    if (form_.delimiter == " " && columns_.size() + (more ? 1 : 0) == kWords) title.clear();
     const bool bom = draws_.Rarely(0.16), open_end = draws_.Rarely(0.2);
     table_.gzip = draws_.Rarely(0.16);
     for (int part = 0; part < parts; ++part) {

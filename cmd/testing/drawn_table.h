@@ -33,7 +33,7 @@ struct DrawnTable {
   int64_t other_lines = 0;           // that are no rows and may be told as such: units, names that come again
   // Columns that can be read in two ways, which the file alone does not tell apart: init may ask about these.
   std::vector<std::string> doubtful;
-  bool may_refuse = false;          // the writing is so odd that init may refuse it with a reason
+  bool may_refuse = false;          // the column that decides the label is one of these
   std::vector<std::string> traits;  // what was drawn, in words
 };
 
