@@ -102,7 +102,7 @@ std::string ColumnFaults(const TableProfile& table, size_t column) {
   };
   return line(about.not_a_number, "must be a number") +
          line(about.not_float, "must be a finite number within float32") +
-         line(about.not_utf8, "must be UTF-8") + line(about.not_a_date, "must be a date, as others are");
+         line(about.not_a_date, "must be a date, as others are");
 }
 
 }  // namespace

@@ -23,7 +23,6 @@ namespace {
 
 constexpr double kRate = 0.03;      // of adam on scaled features, for a label whose deviation is 1
 constexpr double kManyGaps = 0.05;  // share of missing values that may tell something
-constexpr int64_t kFewOf = 20;      // one in so many rows may have a text that is not UTF-8
 constexpr size_t kLineWidth = 100;
 
 // "  categories: [Sex, Embarked]", on as many lines as it needs.
@@ -72,7 +71,7 @@ class ConfigWriter {
       return UserError("{}: {} cannot be the label: it {}. Choose another: --label NAME.", table_.path,
                        ColumnName(table_, label_), why);
     };
-    CheckText();
+    CheckNames();
     FindRenames();
     if (!plan_.problem.empty()) throw refuse(plan_.problem);
     CheckScale(table_.path, ColumnName(table_, label_), Label(), plan_);
@@ -140,11 +139,10 @@ class ConfigWriter {
     return texts.empty() ? "none" : Some(texts);
   }
 
-  // A table in another encoding has such texts everywhere, and its names could not be written to the config.
-  void CheckText() const {
+  // Names and texts that the config or a run takes for names. A column that is ignored may have any bytes.
+  void CheckNames() const {
     for (const ColumnProfile& column : table_.columns) {
-      if (!IsUtf8(column.name) || column.not_utf8.count * kFewOf > table_.rows)
-        throw NotUtf8(table_.path, column.not_utf8);
+      if (!IsUtf8(column.name)) throw NotUtf8(table_.path, {});
     }
   }
   static UserError NotUtf8(const std::string& path, const Faults& texts) {

@@ -247,6 +247,10 @@ TEST_CASE(
   CHECK(Has(error(table("K\xf6ln", "ja", "1")), "table.csv:23:1: its texts are not UTF-8"));
   CHECK(Has(error(table("Rom", "n\xebin", "1")), "table.csv:25:"));
   CHECK(Has(YamlOf(table("Rom", "ja", "\xeb"), "y"), "bad_rows: skip"));
+  std::string ignored = "note,x,y\n";
+  for (int i = 0; i < 40; ++i) ignored += fmt::format("K\xf6ln {},{}.5,{}\n", i, i * 7 % 40, i % 2);
+  CHECK(Has(YamlOf(ProfileOf(ignored), "y"), "    - note    # an id: all values differ\n"));
+  CHECK(FaultsText(ProfileOf(ignored)).empty());
   const TestTable test{table("K\xf6ln", "ja", "1"), "t2.csv"};
   const TableProfile good = table("Rom", "ja", "1");
   CHECK(Has(UserErrorOf([&] { ProposeConfig(good, ChooseLabel(good, "y"), "t.csv", &test); }), ":23:1: "));
