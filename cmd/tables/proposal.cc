@@ -96,6 +96,7 @@ class ConfigWriter {
     AddModel();
     AddData();
     AddTrain();
+    if (!IsUtf8(proposal_.yaml)) throw NotUtf8(table_.path, {});  // a unit, or what stands for a gap
     AddNotes();
     return std::move(proposal_);
   }

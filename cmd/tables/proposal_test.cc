@@ -247,6 +247,14 @@ TEST_CASE(
   CHECK(Has(error(table("K\xf6ln", "ja", "1")), "table.csv:23:1: its texts are not UTF-8"));
   CHECK(Has(error(table("Rom", "n\xebin", "1")), "table.csv:25:"));
   CHECK(Has(YamlOf(table("Rom", "ja", "\xeb"), "y"), "bad_rows: skip"));
+  const auto numbers = [&](const char* number) {
+    std::string text = "t,y\n";
+    for (int i = 0; i < 60; ++i)
+      text += (i % 7 == 0 ? "\x96" : fmt::format(fmt::runtime(number), i)) + fmt::format(",{}\n", i % 2);
+    return error(ProfileOf(text));
+  };
+  CHECK(Has(numbers("{}.5"), "table.csv: its texts are not UTF-8"));
+  CHECK(Has(numbers("{}.5 \xb0"), "table.csv: its texts are not UTF-8"));
   std::string ignored = "note,x,y\n";
   for (int i = 0; i < 40; ++i) ignored += fmt::format("K\xf6ln {},{}.5,{}\n", i, i * 7 % 40, i % 2);
   CHECK(Has(YamlOf(ProfileOf(ignored), "y"), "    - note    # an id: all values differ\n"));
