@@ -38,6 +38,20 @@ bool AreEqual(const std::vector<CsvField>& a, const std::vector<CsvField>& b) {
                     [](const CsvField& x, const CsvField& y) { return x.text == y.text; });
 }
 
+// Whether the first row comes again more than now and then, and another one as often.
+bool ComesAsOthers(const std::vector<CsvRecord>& rows) {
+  std::map<std::vector<std::string_view>, size_t> counts;
+  const auto count_of = [&](const CsvRecord& row) -> size_t& {
+    std::vector<std::string_view> texts;
+    for (const CsvField& field : row.fields) texts.push_back(field.text);
+    return counts[std::move(texts)];
+  };
+  for (const CsvRecord& row : rows) ++count_of(row);
+  const size_t first = count_of(rows[0]);
+  const auto is_as_often = [&](const auto& texts) { return texts.second >= first; };
+  return (first - 1) * 100 > rows.size() && std::count_if(counts.begin(), counts.end(), is_as_often) > 1;
+}
+
 // What the first record has in a column, beside what the others have there.
 enum class Beside {
   kGap,     // no value, or a text that can hardly be a name, such as \N or <NA>
@@ -66,13 +80,15 @@ class FirstLine {
     }
   }
 
-  HeaderKind FindHeader(const std::string& label) {
+  // `rows`: those of the constructor.
+  HeaderKind FindHeader(const std::string& label, const std::vector<CsvRecord>& rows) {
     if (rows_.empty()) return HeaderKind::kNone;
     const std::vector<CsvField>& first = rows_[0]->fields;
     const auto is_label = [&](const CsvField& field) { return !ColumnNumber(label) && field.text == label; };
     if (!label.empty() && std::any_of(first.begin(), first.end(), is_label)) return HeaderKind::kNames;
     for (size_t column = 0; column < readings_.size(); ++column) Count(column);
     const size_t names = count_[Beside::kName], values = count_[Beside::kValue];
+    if (names == 0 && ComesAsOthers(rows)) return HeaderKind::kNone;
     if (numbers_.empty()) return names >= values ? HeaderKind::kNames : HeaderKind::kNone;
     if (AreYears() || AreNumbersBesideNoName()) return HeaderKind::kNames;
     // A column may be named by a number where others have texts over numbers, or new texts over classes.
@@ -224,7 +240,7 @@ class FirstLine {
 
 HeaderKind FindHeader(const std::vector<CsvRecord>& records, size_t columns, Decimal decimal,
                       const std::vector<FieldReading>& readings, const std::string& label) {
-  return FirstLine(records, columns, decimal, readings).FindHeader(label);
+  return FirstLine(records, columns, decimal, readings).FindHeader(label, records);
 }
 
 bool SkipSecondHeader(size_t columns, const std::vector<FieldReading>& readings, CsvReader* reader) {
@@ -250,6 +266,9 @@ bool AreNamesOfRows(const std::vector<CsvRecord>& rows, size_t columns) {
 
 size_t FitHeader(const std::vector<CsvRecord>& below, CsvRecord* header) {
   std::vector<CsvField>& names = header->fields;
+  if (!names[0].quoted && names[0].text.substr(0, 2) == "# ") {
+    names[0].text.remove_prefix(std::min(names[0].text.find_first_not_of(' ', 1), names[0].text.size()));
+  }
   std::map<size_t, size_t> counts;  // of rows, by how many fields they have
   for (const CsvRecord& row : below) ++counts[row.fields.size()];
   size_t usual = names.size(), most = 0;
@@ -268,6 +287,8 @@ size_t FitHeader(const std::vector<CsvRecord>& below, CsvRecord* header) {
     if (AreNamesOfRows(below, usual)) names.insert(names.begin(), CsvField{"", header->begin()});
   } else if (usual + 1 == names.size() && names.back().text.empty()) {
     names.pop_back();
+  } else if (usual + 1 == names.size() && names[0].text == "#" && !names[0].quoted) {
+    names.erase(names.begin());
   }
   return columns;
 }

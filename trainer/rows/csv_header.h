@@ -39,8 +39,8 @@ inline bool IsWholeRow(const std::vector<CsvField>& fields, size_t columns) {
 }
 
 // Makes a header one of as many names as the rows below it have fields: R and pandas write no name above the
-// names of rows, which come first then, and a header may end with a delimiter where rows do not.
-// Returns the number of columns, by most rows.
+// names of rows, which come first then, and a header may end with a delimiter where rows do not. "# " in
+// front of the first name, as numpy writes it, is no part of it. Returns the number of columns, by most rows.
 size_t FitHeader(const std::vector<CsvRecord>& below, CsvRecord* header);
 // The same for the reader's last record. Waits for the first row.
 void FitHeader(CsvReader* reader);

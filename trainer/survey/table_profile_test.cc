@@ -336,6 +336,42 @@ TEST_CASE("table: a header may be a name short, end otherwise than rows, and com
   CheckFaults(twice.headers, 2, 4, 1);
 }
 
+TEST_CASE("table: a first line that comes again as often as others is a row, and no header") {
+  const auto again = [](const std::string& lines, int times) {
+    std::string content;
+    for (int i = 0; i < times; ++i) content += lines;
+    return ProfileOf(content);
+  };
+  for (const char* lines : {"p,0,A\nr,1,B\nt,2,C\n", "red,yes\nblue,no\n", "p,A\nr,B\nr,A\n"}) {
+    CAPTURE(lines);
+    const TableProfile rows = again(lines, 20);
+    CHECK(rows.header == HeaderKind::kNone);
+    CHECK(rows.headers.count == 0);
+    CHECK(rows.rows % 20 == 0);
+  }
+  const TableProfile joined = again("a,y\n1,red\n2,blue\n", 20);  // texts over numbers
+  CHECK(joined.header == HeaderKind::kNames);
+  CHECK(joined.headers.count == 19);
+  const TableProfile texts = again("colour,y\nred,p\nblue,q\ngreen,p\nblue,r\nred,q\n", 1);
+  CHECK(texts.header == HeaderKind::kNames);
+  CHECK(ProfileOf("colour,y\nred,p\nblue,q\ncolour,y\ngreen,p\nblue,r\n").headers.count == 1);
+}
+
+TEST_CASE("table: numpy's mark in front of a header is no part of the first name") {
+  for (const char* names : {"# a,b", "# a b", "#  a b"}) {
+    CAPTURE(names);
+    const char between = names[3] == ',' ? ',' : ' ';
+    const TableProfile table =
+        ProfileOf(Table(names, 20, [&](int i) { return fmt::format("{}{}{}", i % 7, between, i % 5); }));
+    REQUIRE(table.columns.size() == 2);
+    CHECK(table.rows == 20);
+    CHECK(table.columns[0].name == "a");
+    CHECK(table.columns[1].name == "b");
+  }
+  CHECK(ProfileOf("#,b\n1,2\n3,5\n").columns[0].name == "#");
+  CHECK(ProfileOf("#CHROM,b\n1,2\n3,5\n").columns[0].name == "#CHROM");
+}
+
 TEST_CASE("table: a row that cannot be read gives no category") {
   std::string text =
       Table("n,kind", 30, [](int i) { return fmt::format("{},{}", i % 7, i % 3 == 0 ? "a" : "b"); });
