@@ -231,6 +231,38 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("run: weights that no step has changed are told, beside biases that have") {
+  const LocalJob job(
+      "model: {kind: mlp, hidden: [4]}\ntrain: {batch_size: 2, epochs: 20, optimizer: {kind: adam}}\n"
+      "data: {train: {format: csv, path: rows.csv, label: y}}\n");
+  std::ofstream(job.directory + "/rows.csv") << "y,a\n1,0.5\n0,-1.5\n1,2.5\n0,-0.5\n";
+  const auto told = [&](const std::string& rate) {
+    const Done done =
+        Run({"local", job.config, "--ps", "2", "--set", "train.optimizer.learning_rate=" + rate});
+    CHECK(done.code == 0);
+    return Contains(done.error,
+                    "all weights of the model are as they began, biases aside: nothing was learned");
+  };
+  CHECK(told("1e-12"));
+  CHECK_FALSE(told("0.01"));
+}
+
+TEST_CASE("run: a class that the checkpoint has not is told, also where it comes first") {
+  const LocalJob job(
+      "model: {kind: logistic}\ntrain: {batch_size: 2, epochs: 2}\n"
+      "data: {train: {format: csv, path: rows.csv, label: y}}\n");
+  const auto run = [&](const std::string& first, const char* epochs) {
+    std::ofstream(job.directory + "/rows.csv") << "y,a\n" << first << ",1\nyes,0\nno,2\nyes,3\n";
+    return Run({"local", job.config, "--set", "checkpoint.dir=ckpt", "--set",
+                std::string("train.epochs=") + epochs});
+  };
+  CHECK(run("no", "2").code == 0);
+  const Done done = run("maybe", "4");
+  CHECK(done.code == 2);
+  CHECK(Contains(done.error,
+                 "rows.csv:2:1: y = maybe; must be no or yes (data.classes, or those of the checkpoint)"));
+}
+
 TEST_CASE("run: weights that are all 0 at the end are told, and not where l1 makes them so") {
   const LocalJob job(
       "model: {kind: logistic}\ntrain: {batch_size: 2, epochs: 2}\n"

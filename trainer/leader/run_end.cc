@@ -8,6 +8,7 @@
 #include "base/fault_point.h"
 #include "trainer/config/config.h"
 #include "trainer/model/finite.h"
+#include "trainer/model/model.h"
 #include "trainer/peer/peer_limits.h"
 #include "trainer/ps/worker_result.h"
 
@@ -222,24 +223,46 @@ void RunEnd::SumUpShards() {
   }
 }
 
-// Weights that are all 0 say nothing of the features; l1 may have made them so.
+namespace {
+
+// The CRC-32C that a part of the model had before the first step.
+uint32_t CrcAtBegin(const ModelConfig& model, const Layout& layout, const ModelPart& part) {
+  const auto variable = std::find_if(layout.variables.begin(), layout.variables.end(),
+                                     [&](const Variable& one) { return one.name == part.name; });
+  if (variable == layout.variables.end()) return part.crc + 1;
+  std::vector<float> values(static_cast<size_t>(part.bytes) / sizeof(float));
+  const int64_t begin = variable->offset + part.first_row * variable->cols;
+  InitialValues(model, layout, {begin, begin + static_cast<int64_t>(values.size())}, values.data());
+  return Crc32cExtend(0, values.data(), values.size() * sizeof(float));
+}
+
+}  // namespace
+
+// Weights that are all 0 say nothing of the features; l1 may have made them so. Nor do those that no step has
+// changed, which is seen of models that are quickly made again.
 void RunEnd::CheckLearned(const Reached& reached) const {
-  const auto is_zero = [&](const ShardReport::Part& part) {
+  constexpr int64_t kMaxSize = int64_t{1} << 24;
+  const bool made = history_.first_step == 0 && config_.checkpoint.start_from.empty() && !layout_.table &&
+                    layout_.size <= kMaxSize;
+  bool zeros = true;
+  const auto is_as_begun = [&](const ShardReport::Part& part) {
     const ModelPart& sum = part.sum;  // of a table it has the rows that have changed
-    return sum.name.rfind("biases/", 0) == 0 || sum.crc == CrcOfZeros(static_cast<uint64_t>(sum.bytes));
+    const bool zero = sum.crc == CrcOfZeros(static_cast<uint64_t>(sum.bytes));
+    if (sum.name.rfind("biases/", 0) == 0 || zero) return true;
+    zeros = false;
+    return made && sum.crc == CrcAtBegin(config_.model, layout_, sum);
   };
   const bool all =
       std::all_of(reports_.begin(), reports_.end(), [&](const std::optional<ShardReport>& report) {
-        return std::all_of(report->parts.begin(), report->parts.end(), is_zero);
+        return std::all_of(report->parts.begin(), report->parts.end(), is_as_begun);
       });
   const OptimizerConfig& optimizer = config_.train.optimizer;
   if (!all || reached.global_step == history_.first_step || optimizer.l1 > 0) return;
   log_.Warning(
-      "all weights of the model are 0, biases aside: nothing was learned from the features. No feature may "
-      "have a "
-      "value other than 0, no row a weight (data.weight), or features are too large for float32 (data.scale: "
-      "standard), or train.optimizer.learning_rate = {} is too small",
-      optimizer.learning_rate);
+      "all weights of the model are {}, biases aside: nothing was learned from the features. No feature may "
+      "have a value other than 0, no row a weight (data.weight), or features are too large or small for "
+      "float32 (data.scale: standard), or train.optimizer.learning_rate = {} is too small",
+      zeros ? "0" : "as they began", optimizer.learning_rate);
 }
 
 void RunEnd::SumUpWorkers(const Reached& reached) {

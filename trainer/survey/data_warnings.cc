@@ -446,7 +446,7 @@ std::vector<std::string> DataWarnings(const Config& config, const LoadedData& da
         UnseenClassesText(config.data, data.form, counts), RoundedFeaturesText(config.data, data),
         NamedNumbersText(config, data), RoundedTargetsText(config, data.form),
         CountingHeaderText(config.data, data.form), EmptyColumnsText(data),
-        WeightlessText(config.data, data, counts), HugeFeatureText(data), UnknownNamespacesText(config.data),
+        WeightlessText(config.data, data, counts), FeatureSizeText(data), UnknownNamespacesText(config.data),
         SkippedText("data.train", data.skipped), SkippedText("data.test", data.skipped_of_test)}) {
     if (!text.empty()) warnings.push_back(text);
   }

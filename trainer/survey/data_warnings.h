@@ -53,9 +53,9 @@ std::string EmptyColumnsText(const LoadedData& loaded);
 // Rows that are trained on, held out or tested with and all have the weight 0, or classes whose rows have it
 // (data.weight, data.class_weights).
 std::string WeightlessText(const DataConfig& data, const LoadedData& loaded, const ClassCounts& counts);
-// A feature whose square is too large for float32, so that no update may move its weight. Looks at all rows
-// that are floats in memory, of others at the first ones.
-std::string HugeFeatureText(const LoadedData& loaded);
+// A feature whose square is too large for float32, so that no update may move its weight, or features that
+// are all too small. Looks at all rows that are floats in memory, of others at the first ones.
+std::string FeatureSizeText(const LoadedData& loaded);
 
 // Returns what may have made a run diverge: "Feature width is as large as 52000, and data.scale is none", of
 // the largest value in all rows. Empty if no value is above 10, or if data.train is not CSV, or is scaled or

@@ -329,6 +329,16 @@ TEST_CASE("weights: rows or classes whose weights are all 0 are told, wherever t
             .size() == 1);
 }
 
+TEST_CASE("tiny features: they are told where all are too small to be learned from") {
+  Config config = CsvConfig(ModelKind::kLogistic, "a,b,y\n1e-20,0,0\n-3e-20,0,1\n", "y");
+  CHECK(WarningsWith("all features are at most 3e-20, and too small to be learned from", config, 1).size() ==
+        1);
+  config.data.scale = FeatureScale::kStandard;
+  CHECK(WarningsWith("too small", config, 1).empty());
+  CHECK(WarningsWith("too small", CsvConfig(ModelKind::kLogistic, "a,b,y\n1e-20,2,0\n3e-20,1,1\n", "y"), 1)
+            .empty());
+}
+
 TEST_CASE("huge features: one whose square float32 cannot hold is told, after scaling") {
   Config config = CsvConfig(ModelKind::kLogistic, "a,flow,y\n1,2,0\n2,-4e29,1\n", "y");
   const std::vector<std::string> told = WarningsWith("too large for float32", config, 1);

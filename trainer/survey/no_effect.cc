@@ -108,14 +108,16 @@ std::string WeightlessText(const DataConfig& data, const LoadedData& loaded, con
   return all_are_0("in data.test", "no figure can be measured on them");
 }
 
-std::string HugeFeatureText(const LoadedData& loaded) {
+std::string FeatureSizeText(const LoadedData& loaded) {
   constexpr float kHuge = 1e18f;        // the largest float32 is 3e38
+  constexpr float kTiny = 1e-12f;       // updates of float32 weights by such features are lost or 0
   constexpr int64_t kMaxRows = 10'000;  // of those that are not in memory as floats
   const DataSet& train = *loaded.train;
   if (!train.rows()) return "";
   int64_t feature = -1;
-  float value = 0;
+  float value = 0, largest = 0;
   const auto look = [&](int64_t number, float x) {
+    largest = std::max(largest, std::fabs(x));
     if (feature >= 0 || !(std::fabs(x) > kHuge)) return;
     feature = number;
     value = x;
@@ -136,6 +138,11 @@ std::string HugeFeatureText(const LoadedData& loaded) {
       VisitRows(train, 0, std::min(kMaxRows, *train.rows()), true, visit);
     } catch (const UserError&) {  // a row that cannot be read is told by who needs it, such as a step
     }
+  }
+  if (feature < 0 && largest > 0 && largest < kTiny) {
+    return fmt::format(
+        "all features are at most {:.6g}, and too small to be learned from. {}.", largest,
+        train.sparse() ? "Multiply their values" : "Set data.scale to standard, or multiply the columns");
   }
   if (feature < 0) return "";
   const std::string title =
