@@ -529,5 +529,29 @@ TEST_CASE("load: data.classes names each class once, in any order, and says how 
   CHECK(error("{kind: linear}", "[a, b]").find("targets are real numbers") != std::string::npos);
 }
 
+TEST_CASE("load: how columns are written is said once for each, by a form or an example that is one") {
+  const auto error = [&](const std::string& keys) {
+    return LoadError(WriteTestFile(
+        "written.yaml",
+        "model: {kind: logistic}\ntrain: {epochs: 1}\ncluster: {ps: [\"a:1\"], worker: [\"a:2\"]}\n"
+        "data: {train: {format: csv, path: t.csv, label: y}, " +
+            keys + "}\n"));
+  };
+  const auto has = [&](const std::string& keys, const std::string& text) {
+    CAPTURE(keys);
+    CHECK(error(keys).find(text) != std::string::npos);
+  };
+  for (const char* form : {"%m/%d/%Y", "MM/DD/YYYY HH:MM", "yyyy.mm.dd"})
+    has(std::string("dates: [\"d=") + form + "\"]", "names no form of dates; the forms are YYYY-MM-DD");
+  has("dates: [\"d=MM/DD/YYYY\", \"d=DD/MM/YYYY\"]", "names its column for the second time");
+  has("dates: [d, \"d=DD/MM/YYYY\"]", "names its column for the second time");
+  has("number_format: [\"p=%.2f\"]", "shows no number");
+  has("number_format: [\"p=$\"]", "shows no number");
+  has("number_format: [\"p=1,234.50\", \"p=1.234,50\"]", "is the second format of the same numbers");
+  has("missing: mean, missing_values: [\"p=\"]", "names no text");
+  CHECK(error("dates: [a, \"b=DD/MM/YYYY\", \"x=y\"], number_format: [\"1,234.50\", \"p=12%\", \"q=% 12\"]")
+            .empty());
+}
+
 }  // namespace
 }  // namespace dtrain

@@ -262,6 +262,7 @@ std::optional<NumberFormat> ParseNumberFormat(const std::string& example) {
   for (const char c : example.substr(0, begin) + example.substr(last + 1)) {
     if (std::string_view(" ()-+").find(c) == std::string_view::npos) format.unit += c;
   }
+  if (format.unit.size() > 1 && format.unit[0] == '%') return std::nullopt;  // of C: %.2f
   return format;
 }
 

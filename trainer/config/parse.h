@@ -55,7 +55,7 @@ struct NumberFormat {
 };
 // Returns the format of a number that is written so, which has the other of comma and point between its
 // thousands: "$1,234.50", "1.234,50 kg". One comma alone is between thousands if three digits follow it.
-// Unset: it has no digits.
+// Unset: it has no digits, or is one of C: %.2f.
 std::optional<NumberFormat> ParseNumberFormat(const std::string& example);
 
 // The forms of dates that data.dates can name.

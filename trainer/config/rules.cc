@@ -380,21 +380,36 @@ void Rules::CheckRenames() {
 }
 
 void Rules::CheckColumnTexts() {
+  std::set<std::string> columns;
   for (const std::string& item : config_.data.number_format) {
-    if (ParseNumberFormat(ParseColumnItem(item).value)) continue;
+    const ColumnItem format = ParseColumnItem(item);
+    const bool twice = !columns.insert(format.column).second;
+    if (ParseNumberFormat(format.value) && !twice) continue;
     Refuse("data.number_format",
-           fmt::format("{} has no digits; it must show how numbers are written. Try [\"1.234,50\"], or "
-                       "[\"price=$1,234.50\"].",
-                       Quoted(item)));
+           fmt::format("{} {}. Try [\"1.234,50\"], or [\"price=$1,234.50\"].", Quoted(item),
+                       twice ? "is the second format of the same numbers; they have one"
+                             : "shows no number; it must show how numbers are written"));
     return;
   }
+  columns.clear();
   for (const std::string& item : config_.data.dates) {
+    const ColumnItem date = ParseDateColumn(item);
     const std::string form = item.substr(std::min(item.find('='), item.size()));
-    const bool is_form = form.size() > 4 && form.find_first_not_of("=YMDONymdon/.-, ") == form.npos;
-    if (!is_form || !ParseDateColumn(item).value.empty()) continue;
-    Refuse("data.dates", fmt::format("{} names no form of dates; the forms are {}. Try one of them.",
-                                     Quoted(item), ListText(DateForms(), "and")));
+    const bool letters = form.size() > 4 && form.find_first_not_of("=YMDONHSTymdonhst:/.-, ") == form.npos;
+    const bool no_form = date.value.empty() && (letters || form.find('%') != form.npos);
+    if (columns.insert(date.column).second && !no_form) continue;
+    Refuse("data.dates",
+           no_form
+               ? fmt::format("{} names no form of dates; the forms are {}, and a time may follow each. Try "
+                             "one of them.",
+                             Quoted(item), ListText(DateForms(), "and"))
+               : fmt::format("{} names its column for the second time. Leave one.", Quoted(item)));
     return;
+  }
+  for (const std::string& item : config_.data.missing_values) {
+    if (!ParseColumnItem(item).value.empty()) continue;
+    return Refuse("data.missing_values",
+                  Quoted(item) + " names no text; empty fields need none. Leave it out.");
   }
 }
 

@@ -190,7 +190,7 @@ NumberText ParseDate(std::string_view text, float* number) {
 const char* NumberRule(NumberText state) {
   switch (state) {
     case NumberText::kNotADate:
-      return "must be a date, as 2024-01-31 or 2024-01-31 09:30 are (data.dates)";
+      return "must be a date, as 2024-01-31 or 2024-01-31 09:30, or in the form of its column (data.dates)";
     case NumberText::kNotFinite:
       return "must be a finite number";
     case NumberText::kTooLarge:

@@ -223,7 +223,7 @@ TEST_CASE("all rows: classes that the config names have the numbers that they wo
   data.label_type = LabelType::kAuto;
   CHECK((Read(data, Classes(3)) == found));
   data.classes = {"a", "b", "m"};
-  CHECK(Has(Read(data, Classes(3)), "y = 7; must be in data.classes: a, b or m."));
+  CHECK(Has(Read(data, Classes(3)), "y = 7; must be a, b or m (data.classes, or those of the checkpoint)."));
 }
 
 TEST_CASE("all rows: lines of sparse rows, with weights, comments and values that are all 1 at first") {

@@ -3,10 +3,14 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cctype>
 #include <numeric>
 #include <utility>
 
 #include "base/names.h"
+#include "trainer/config/parse.h"
+#include "trainer/config/user_text.h"
+#include "trainer/input/iso_date.h"
 
 namespace dtrain {
 namespace {
@@ -164,15 +168,37 @@ bool CsvRows::ReadCategory(size_t input, std::vector<float>* out) {
                   ListNames(how.categories, "or")));
 }
 
+namespace {
+
+// Returns what to do about a number or date in a spelling that the column has not; empty: it is none.
+std::string SpellingRemedy(std::string_view text, NumberText state) {
+  std::vector<std::string> forms;
+  for (const std::string& form : DateForms()) {
+    if (form.find('D') != form.npos && IsoDate(text, form)) forms.push_back(Quoted("COLUMN=" + form));
+  }
+  if (state == NumberText::kNotADate && !forms.empty())
+    return fmt::format("If all of its dates are written so, say it in data.dates: {}.",
+                       ListText(forms, "or"));
+  const bool is_number = state == NumberText::kNotANumber &&
+                         std::isalpha(static_cast<unsigned char>(text[0])) == 0 &&
+                         (ReadNumber(text, Decimal::kPoint) || ReadNumber(text, Decimal::kComma));
+  if (!is_number) return "";
+  return "If all of its numbers are written so, say it in data.number_format (dtrain check TABLE finds it).";
+}
+
+}  // namespace
+
 void CsvRows::Refuse(size_t input, NumberText state) const {
   const CsvField& field = FieldOf(input);
   const bool gap = IsMissing(field.text) && !layout_.gap_remedy.empty();
-  const bool first = row_ == 0 && state == NumberText::kNotANumber;
+  const std::string spelling = row_ == 0 ? SpellingRemedy(field.in_file(), state) : "";
+  const bool first = row_ == 0 && state == NumberText::kNotANumber && spelling.empty();
   throw FieldError(reader_.path(), ColumnTitle(layout_.columns, layout_.columns.inputs[input]), field,
-                   fmt::format("{}. {}", state == NumberText::kGood ? kPixelRule : NumberRule(state),
+                   fmt::format("{}. {}{}", state == NumberText::kGood ? kPixelRule : NumberRule(state),
                                gap     ? layout_.gap_remedy
                                : first ? layout_.first_row_remedy
-                                       : "Correct it, or remove the row."));
+                                       : "Correct it, or remove the row.",
+                               spelling.empty() ? "" : " " + spelling));
 }
 
 namespace {

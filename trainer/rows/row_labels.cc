@@ -59,7 +59,7 @@ void RowLabels::Add(const CsvField& as_written) {
             ? ""
             : fmt::format(" If it is a class, name it otherwise: data.rename_labels: [\"{} -> none\"].",
                           field.text);
-    Refuse(field, "must be a class. Correct it, remove the row, or set data.bad_rows to skip." + rename);
+    Refuse(field, "must be a class. Correct it, or remove the row." + rename);
   }
   if (kind_ == Kind::kUnknown) {
     first_ = field.text;
@@ -156,8 +156,10 @@ void RowLabels::RefuseNewName(const CsvField& field) const {
   const std::string closest = ClosestName(std::string(field.text), names_);
   const std::string meant = closest.empty() ? "" : fmt::format(" Did you mean {}?", Shown(closest));
   if (!is_test_ && !rules_.given.empty()) {
-    Refuse(field, fmt::format("must be in data.classes: {}.{} Correct it, name it there, or remove the row.",
-                              ListNames(names_, "or"), meant));
+    Refuse(
+        field,
+        fmt::format("must be {} (data.classes, or those of the checkpoint).{} Correct it, or remove the row.",
+                    ListNames(names_, "or"), meant));
   }
   if (is_test_) {
     Refuse(field, fmt::format("must be a class of data.train: {}.{}", ListNames(names_, "or"), meant));

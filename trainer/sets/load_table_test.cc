@@ -123,6 +123,15 @@ TEST_CASE("dates: they become days, with a place where they are none") {
   CHECK(RowsOf(*LoadData(config).train).features == std::vector<float>{10, 20.5f});
   config.data.train = CsvSource("bad.csv", "d,y\n1970-01-11,0\n11.1.1970,1\n", "y");
   CHECK(Has(LoadError(config), "bad.csv:3:1: d = 11.1.1970; must be a date, as 2024-01-31"));
+  config.data.train = CsvSource("bad.csv", "d,y\n01/13/1970,0\n", "y");
+  for (const char* form : {"d", "d=DD/MM/YYYY"}) {
+    config.data.dates = {form};
+    CHECK(Has(
+        LoadError(config),
+        "bad.csv:2:1: d = 01/13/1970; must be a date, as 2024-01-31 or 2024-01-31 09:30, or in the form of "
+        "its column (data.dates). Correct it, or remove the row. If all of its dates are written so, say it "
+        "in data.dates: \"COLUMN=MM/DD/YYYY\"."));
+  }
 }
 
 TEST_CASE("decimals: a comma by key, in features, targets and weights") {

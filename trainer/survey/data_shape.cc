@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/names.h"
+#include "trainer/batch/class_names.h"
 #include "trainer/config/parse.h"
 #include "trainer/config/user_text.h"
 #include "trainer/input/input_bytes.h"
@@ -157,6 +158,10 @@ DataShape PeekText(const Config& config, Scan scan, const InputForm* saved) {
     facts.inputs = fitted.inputs;
     if (sparse) shape.form.classes = std::move(fitted.form.classes);
     if (!sparse) shape.form = std::move(fitted.form);
+    // The rows of now may begin with another class than those of the checkpoint.
+    if (!sparse && saved && config.data.classes.empty() && !saved->classes.empty() &&
+        !LabelNumber(saved->classes[0]))
+      shape.form.classes = saved->classes;
   }
   if (csv && sparse && !said) facts.inputs = RowFiles(config.data, {}, 0).inputs();
   shape.inputs = said.value_or(facts.inputs);
