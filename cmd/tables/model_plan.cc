@@ -55,10 +55,7 @@ ModelPlan PlanForNumbers(const ColumnProfile& label) {
   const bool whole = label.type == ColumnType::kWhole && !label.more_distinct && label.not_float.count == 0;
   const bool counts =
       whole && std::abs(label.min) <= 1 && label.max == label.min + static_cast<double>(label.distinct) - 1;
-  const bool all_numbers = label.not_a_number.count == 0;
-  if (label.distinct < 2 || (!all_numbers && label.distinct <= kMaxNumberClasses)) {
-    return PlanForClasses(label);
-  }
+  if (label.distinct < 2) return PlanForClasses(label);
   if (label.distinct == 2) {
     plan.kind = "logistic";
     plan.comment = fmt::format("two classes, {} and {}", label.min, label.max);

@@ -153,8 +153,17 @@ std::string ReadingsText(const TableProfile& table) {
                       Printable(marker.text, kMaxValue), Plural(marker.rows, "row")));
     }
     if (!column.number_format.empty()) {
-      add(fmt::format(": {} and the like are numbers, written as {} (data.number_format)",
-                      Printable(column.spelled, kMaxValue), column.number_format));
+      const Faults& others = column.no_unit;
+      add(fmt::format(
+          ": {} and the like are numbers, written as {} (data.number_format){}{}",
+          Printable(column.spelled, kMaxValue), column.number_format,
+          column.brackets ? "; brackets stand for a minus" : "",
+          others.count == 0
+              ? ""
+              : fmt::format(
+                    "; without the unit: {}, such as {} in line {}, read as if it were there. Correct what "
+                    "means something else.",
+                    Plural(others.count, "value"), Printable(others.example, kMaxValue), others.first.line)));
     }
     if (!column.units.empty()) {
       add(fmt::format(

@@ -397,10 +397,11 @@ class ConfigWriter {
     proposal_.yaml += run_.RowsYaml(bad_rows_, plan_) + "  scale: standard\n";
   }
 
-  // The names of classes, which then no task has to look for.
+  // The names of classes, which then no task has to look for, nor takes a text at fault for one.
   void AddClasses() {
     const bool all = static_cast<int64_t>(renamed_.frequent.size()) == renamed_.distinct;
-    if (plan_.IsLinear() || !all || !(plan_.names || renamed_.type == ColumnType::kCategory)) return;
+    const bool named = plan_.names || renamed_.type == ColumnType::kCategory;
+    if (plan_.IsLinear() || !all || !(named || renamed_.not_a_number.count > 0)) return;
     std::vector<std::string> names;
     for (const ValueCount& value : renamed_.frequent) names.push_back(value.text);
     std::vector<std::string> listed(names.size());

@@ -154,7 +154,8 @@ Proposal ProposeTable(const InitArguments& arguments, const std::string& out) {
   constexpr size_t kShown = 6;
   std::vector<std::string> first = LinesOf(ReadingsText(table));
   std::stable_partition(first.begin(), first.end(), [](const std::string& line) {
-    return line.find(", as NAME=") != line.npos;  // what is asked is in no case left out
+    // What is asked is in no case left out.
+    return line.find(", as NAME=") != line.npos || line.find("; without the unit") != line.npos;
   });
   if (first.size() > kShown) {
     const size_t more = first.size() - kShown + 1;

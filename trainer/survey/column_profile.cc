@@ -74,27 +74,39 @@ bool IsDayZero(std::string_view text) {
 
 // Spellings: the numbers that some texts are with one decimal mark, and their units.
 struct Spellings {
+  struct Unit {
+    int64_t count = 0;
+    SpelledNumber first;
+    bool codes = true;  // letters right behind digits, always as many, of which a unit has fewer: 85123A
+  };
   int64_t numbers = 0;
-  std::map<std::string, std::pair<int64_t, SpelledNumber>> units;
+  std::map<std::string, Unit> units;
 
   // Returns the text as a plain number; empty: it is none.
   std::string Add(std::string_view text, Decimal decimal) {
     const std::optional<SpelledNumber> number = ReadNumber(text, decimal);
     if (!number || !IsUnit(*number)) return "";
     ++numbers;
-    auto& unit = units[number->unit()];
-    if (unit.first++ == 0) unit.second = *number;
+    Unit& unit = units[number->unit()];
+    if (unit.count++ == 0) unit.first = *number;
+    const size_t digits = number->plain.size();
+    unit.codes = unit.codes && digits >= 5 && digits == unit.first.plain.size() && IsLetter(number->behind) &&
+                 text == number->plain + number->behind;
     return number->plain;
   }
 
   // Finds the unit that most have, or several, of `known` texts.
-  void FindUnit(int64_t known, ColumnFormat* format) const {
+  void FindUnit(int64_t known, ColumnFormat* format) {
     constexpr size_t kManyUnits = 6;  // more are parts of names
+    for (auto it = units.begin(); it != units.end();) {
+      if (it->second.codes) numbers -= it->second.count;
+      it = it->second.codes ? units.erase(it) : std::next(it);
+    }
     const SpelledNumber* most = nullptr;
     const bool is_one = units.size() - units.count("") == 1;
     for (const auto& [unit, count] : units) {
       if (!unit.empty()) format->units += (format->units.empty() ? "" : ", ") + unit;
-      if (count.first * 10 >= numbers * (is_one ? 5 : 9)) most = &count.second;
+      if (count.count * 10 >= numbers * (is_one ? 5 : 9)) most = &count.first;
     }
     if (units.size() > kManyUnits || is_one || most != nullptr || numbers * 10 < known * 9)
       format->units.clear();
@@ -122,7 +134,8 @@ void Faults::Add(const Faults& others) {
   count += others.count;
 }
 
-ColumnFormat FindFormat(const std::vector<CsvRecord>& rows, size_t column, Decimal decimal) {
+ColumnFormat FindFormat(const std::vector<CsvRecord>& rows, size_t column, Decimal decimal,
+                        std::optional<Decimal> shown) {
   const Decimal other = decimal == Decimal::kPoint ? Decimal::kComma : Decimal::kPoint;
   Spellings plain, others;
   int64_t known = 0;
@@ -141,12 +154,13 @@ ColumnFormat FindFormat(const std::vector<CsvRecord>& rows, size_t column, Decim
       small = small || (size > 0 && size < 1000);
     }
   }
-  const bool takes_other = others.numbers > plain.numbers;
+  const bool is_other = shown == other && !doubtful.empty() && others.numbers == plain.numbers;
+  const bool takes_other = others.numbers > plain.numbers || is_other;
   const auto example = [](Decimal as) { return as == Decimal::kPoint ? "1,234.50" : "1.234,50"; };
   ColumnFormat format;
   format.format.decimal = takes_other ? other : decimal;
   format.example = example(format.format.decimal);
-  if (small && !decides) {
+  if (small && !decides && !shown) {
     format.doubtful = doubtful;
     format.other_format = example(takes_other ? decimal : other);
   }
@@ -189,8 +203,14 @@ void ColumnBuilder::Add(const CsvField& field, bool trimmed) {
   const std::optional<double> number = NumberOf(field.text, &plain);
   Mix(number ? std::hash<double>()(*number) : std::hash<std::string_view>()(field.text),
       &column_.values_hash);
-  if (number) {
+  const bool is_word = field.text.find_first_of("0123456789") == std::string_view::npos;  // inf
+  if (number && !is_word) {
     if (!plain.empty() && column_.spelled.empty()) column_.spelled = Example(field.text);
+    column_.brackets = column_.brackets || (!plain.empty() && field.text.find('(') != std::string_view::npos);
+    if (format_ && !format_->format.unit.empty()) {
+      const std::optional<SpelledNumber> spelled = ReadNumber(field.text, format_->format.decimal);
+      if (spelled && spelled->unit().empty()) column_.no_unit.Add(field.place, field.text);
+    }
     AddNumber(*number, field, row);
   } else {
     AddText(field);
@@ -198,8 +218,10 @@ void ColumnBuilder::Add(const CsvField& field, bool trimmed) {
 }
 
 void ColumnBuilder::EndFile(const std::string& path) {
-  for (Faults* faults : {&column_.not_a_number, &column_.not_a_date, &column_.not_float, &column_.not_utf8})
+  for (Faults* faults : {&column_.not_a_number, &column_.not_a_date, &column_.not_float, &column_.not_utf8,
+                         &column_.no_unit}) {
     faults->EndFile(path);
+  }
   for (auto& [text, faults] : texts_) faults.EndFile(path);
   other_texts_.EndFile(path);
   for (Faults& faults : other_forms_) faults.EndFile(path);
@@ -218,9 +240,15 @@ ColumnProfile ColumnBuilder::Finish(std::string name) {
   const auto count = static_cast<double>(finite_);
   if (finite_ > 0) column_.deviation = std::sqrt(squares_ / count);
   if (squares_ > 0) column_.skewness = std::sqrt(count) * cubes_ / std::pow(squares_, 1.5);
-  column_.type = Type();
   Faults texts = other_texts_;
-  for (const auto& [text, faults] : texts_) texts.Add(faults);
+  bool recur = false;  // texts
+  for (const auto& [text, faults] : texts_) {
+    const bool infinite = ExactNumber(text, decimal_).has_value();
+    if (infinite) column_.numbers += faults.count;
+    (infinite ? column_.not_float : texts).Add(faults);
+    recur = recur || (!infinite && faults.count > 1 && faults.count * 100 >= column_.known);
+  }
+  column_.type = Type(recur);
   column_.not_a_number.Add(texts);
   column_.not_a_date.Add(texts);
   if (column_.IsNumber() || column_.type == ColumnType::kDate) FindDates();
@@ -324,9 +352,8 @@ size_t ColumnBuilder::BestForm() const {
 }
 
 // Texts that other programs write for missing values, and any one text without digits that comes again and
-// again among different numbers or dates.
+// again among different numbers or dates. 1.#QNAN is such a text, too.
 void ColumnBuilder::FindMarkers() {
-  constexpr int64_t kFewNumbers = 10;  // so few different ones may be names
   const int64_t values = std::max(column_.numbers, dates_ == 0 ? 0 : DatesOf(BestForm()));
   std::vector<ValueCount> markers;
   ValueCount most{"", 1}, second{"", 1};  // of other texts
@@ -340,11 +367,11 @@ void ColumnBuilder::FindMarkers() {
       second = value;
     }
   }
-  const bool many =
-      column_.more_distinct || column_.distinct - static_cast<int64_t>(texts_.size()) > kFewNumbers;
+  const bool many = !HasFewNumbers();
   const bool alone = !most.text.empty() && (second.text.empty() || second.rows * 5 <= most.rows);
   if (alone && many && values * 3 >= column_.known && most.text.size() < kMaxExample &&
-      most.text.find_first_of("0123456789") == std::string::npos) {
+      (most.text.find('#') != std::string::npos ||
+       most.text.find_first_of("0123456789") == std::string::npos)) {
     markers.push_back(most);
   }
   int64_t marked = 0;
@@ -391,10 +418,18 @@ void ColumnBuilder::FindDates() {
   }
 }
 
-ColumnType ColumnBuilder::Type() const {
+// So few different ones may be names.
+bool ColumnBuilder::HasFewNumbers() const {
+  constexpr int64_t kFewNumbers = 10;
+  return !column_.more_distinct && column_.distinct - static_cast<int64_t>(texts_.size()) <= kFewNumbers;
+}
+
+// `recur`: beside numbers a text comes again and again.
+ColumnType ColumnBuilder::Type(bool recur) const {
   const auto are_most = [&](int64_t count) { return count * 10 >= column_.known * 9; };
   if (column_.known == 0) return ColumnType::kEmpty;
-  if (are_most(column_.numbers)) return whole_ ? ColumnType::kWhole : ColumnType::kNumber;
+  if (are_most(column_.numbers) && !(recur && HasFewNumbers()))
+    return whole_ ? ColumnType::kWhole : ColumnType::kNumber;
   if (dates_ > 0 && are_most(DatesOf(BestForm()))) return ColumnType::kDate;
   const int64_t distinct = column_.distinct;
   const bool few = distinct <= kFewTexts && (distinct * 2 <= column_.known || column_.known < kFewRows);
@@ -427,15 +462,17 @@ void ColumnBuilder::FindSpellings() {
   }
 }
 
-// A double tells numbers of more than 15 digits apart no longer, which may be ids.
+// A double tells numbers of more than 15 digits apart no longer, which may be ids. A text that is no number
+// is a fault, and no value.
 void ColumnBuilder::JoinNumbers() {
   std::map<double, size_t> first;  // the most frequent text of each number
   std::vector<ValueCount> joined;
   for (ValueCount& value : column_.frequent) {
     std::string plain;
     const std::optional<double> number = NumberOf(value.text, &plain);
+    if (!number) continue;
     if (!plain.empty()) value.text = std::move(plain);
-    const bool is_exact = number && std::abs(*number) < 1e15 && value.text.size() < kMaxExample;
+    const bool is_exact = std::abs(*number) < 1e15 && value.text.size() < kMaxExample;
     const auto [same, is_new] =
         is_exact ? first.emplace(*number, joined.size()) : std::pair(first.end(), true);
     if (is_new) {

@@ -78,8 +78,10 @@ struct ColumnProfile {
   // An example of how its numbers are written (data.number_format); empty: plainly. `other_format`: their
   // points or commas may stand between thousands, or before decimals. `spelled` is the first such number.
   std::string number_format, other_format, spelled;
-  std::string units;   // of a column of texts: its numbers have several, "$, EUR"; empty: they have not
-  bool mixed = false;  // a column of texts most of which are numbers
+  bool brackets = false;  // some of them have brackets, for a minus
+  Faults no_unit;         // numbers without the unit that most have
+  std::string units;      // of a column of texts: its numbers have several, "$, EUR"; empty: they have not
+  bool mixed = false;     // a column of texts most of which are numbers
   // The form of its dates, one of DateForms() (data.dates), and another form that all of them have too.
   // Empty: YYYY-MM-DD, or it has no dates. A column of numbers has one if all look like dates.
   std::string date_form, other_date_form;
@@ -113,8 +115,10 @@ struct ColumnFormat {
   std::string doubtful, other_format;  // a number, and its other format, if it may as well have that
 };
 // `rows`: the first rows of the table, without a header. Without a sign of another one it is the plain format
-// with `decimal`, and marks between thousands.
-ColumnFormat FindFormat(const std::vector<CsvRecord>& rows, size_t column, Decimal decimal);
+// with `decimal`, and marks between thousands. `shown`: the mark before decimals that other columns show, by
+// which doubtful numbers are read; unset: none.
+ColumnFormat FindFormat(const std::vector<CsvRecord>& rows, size_t column, Decimal decimal,
+                        std::optional<Decimal> shown = std::nullopt);
 
 // Returns what spellings of a text that differ by case or blanks alone have in common.
 std::string CommonSpelling(const std::string& text);
@@ -147,7 +151,8 @@ class ColumnBuilder {
   void CountValue(std::string_view text);
   void AddNumber(double number, const CsvField& field, int64_t row);
   void AddText(const CsvField& field);
-  ColumnType Type() const;
+  bool HasFewNumbers() const;
+  ColumnType Type(bool recur) const;
   void KeepFrequent();
   void FindSpellings();
   void JoinNumbers();

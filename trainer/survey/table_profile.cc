@@ -210,20 +210,31 @@ void FindPreamble(const std::vector<CsvRecord>& rows, size_t columns, TableProfi
   }
 }
 
-// Whether numbers are written with a comma before their decimals: some are, and none with a point. Where
-// semicolons separate fields, commas stand between thousands hardly ever.
-bool HasDecimalCommas(const std::vector<CsvRecord>& rows, char delimiter) {
-  bool commas = false;
-  for (const CsvRecord& row : rows) {
-    for (const CsvField& field : row.fields) {
-      const bool comma = field.text.find(',') != std::string_view::npos;
-      if (!comma && field.text.find('.') != std::string_view::npos && ExactNumber(field.text)) return false;
-      commas = commas || (comma && ExactNumber(field.text, Decimal::kComma) &&
-                          (delimiter == ';' || !ReadNumber(field.text, Decimal::kPoint)));
+// DecimalMarks: which marks stand before the decimals of plain numbers. Those that may stand between
+// thousands as well, 1,234 and 1.234, are told apart.
+struct DecimalMarks {
+  bool commas = false, points = false, maybe_commas = false, maybe_points = false;
+
+  explicit DecimalMarks(const std::vector<CsvRecord>& rows) {
+    for (const CsvRecord& row : rows) {
+      for (const CsvField& field : row.fields) {
+        const bool comma = field.text.find(',') != field.text.npos;
+        const Decimal mark = comma ? Decimal::kComma : Decimal::kPoint;
+        if ((!comma && field.text.find('.') == field.text.npos) || !ExactNumber(field.text, mark)) continue;
+        const bool maybe = ReadNumber(field.text, comma ? Decimal::kPoint : Decimal::kComma).has_value();
+        (comma ? maybe ? maybe_commas : commas : maybe ? maybe_points : points) = true;
+      }
     }
   }
-  return commas;
-}
+  // Where semicolons separate fields, commas stand between thousands hardly ever.
+  bool AreCommas(char delimiter) const {
+    return !points && (commas || (delimiter == ';' && maybe_commas && !maybe_points));
+  }
+  std::optional<Decimal> Shown() const {
+    if (commas == points) return std::nullopt;
+    return commas ? Decimal::kComma : Decimal::kPoint;
+  }
+};
 
 // Whether what a column has decides nothing about its rows: a run ignores it.
 bool IsIgnored(const ColumnProfile& column) { return column.index || column.identifier || column.constant; }
@@ -332,7 +343,7 @@ class TableReader {
     dialect.delimiter = DelimiterOf(form.delimiter);
     rows->Begin(dialect);
     std::vector<CsvRecord> first = rows->Peek(form.delimiter, form.quotes, kHeaderRows);
-    table_.decimal_comma = form.delimiter != ',' && HasDecimalCommas(first, form.delimiter);
+    table_.decimal_comma = form.delimiter != ',' && DecimalMarks(first).AreCommas(form.delimiter);
     columns_ = form.columns;
     FindFormats(first);
     if (arff || first.empty()) {
@@ -367,10 +378,11 @@ class TableReader {
   }
 
   void FindFormats(const std::vector<CsvRecord>& rows) {
+    const std::optional<Decimal> shown = DecimalMarks(rows).Shown();
     formats_.clear();
     readings_.resize(columns_);
     for (size_t i = 0; i < columns_; ++i) {
-      formats_.push_back(FindFormat(rows, i, DecimalOf()));
+      formats_.push_back(FindFormat(rows, i, DecimalOf(), shown));
       readings_[i].column = static_cast<int64_t>(i);
       readings_[i].number = formats_[i].format;
     }

@@ -132,6 +132,51 @@ TEST_CASE("table: blanks in quotes around a name alone are left out by data.trim
   CHECK_FALSE(ProfileOf("\"x\",\"city\",\"y\"\n1,a,2\n2,b,3\n").quoted_blanks);
 }
 
+TEST_CASE("table: a marker may look like a number, and inf is one where it comes again") {
+  const auto column = [](const std::string& other, int every, const char* value) {
+    return ProfileOf(Table("a,b", 60,
+                           [&](int i) {
+                             return (i % every == 3 ? other : fmt::format(fmt::runtime(value), 10 + i % 18)) +
+                                    ",x";
+                           }))
+        .columns[0];
+  };
+  for (const char* other : {"-1.#IND", "1.#QNAN", "inf", "-Infinity"}) {
+    CAPTURE(other);
+    const ColumnProfile found = column(other, 6, "1.{}");
+    CHECK(found.type == ColumnType::kNumber);
+    REQUIRE(found.markers.size() == 1);
+    CHECK(found.markers[0].text == other);
+    CHECK(found.missing == 10);
+    CHECK(found.not_float.count == 0);
+  }
+  const ColumnProfile once = column("inf", 60, "1.{}");
+  CHECK(once.markers.empty());
+  CheckFaults(once.not_float, 1, 5, 1);
+  CHECK(once.not_a_number.count == 0);
+}
+
+TEST_CASE("table: a text that comes again among few numbers is a value, and one that comes once is a fault") {
+  const auto column = [](int odd, const char* text) {
+    return ProfileOf(Table("a,b", 60,
+                           [&](int i) {
+                             return (i % 11 == 4 && i / 11 < odd ? text : std::to_string(i % 3)) +
+                                    std::string(",x");
+                           }))
+        .columns[0];
+  };
+  for (const char* text : {"O", "1*", "l"}) {
+    CAPTURE(text);
+    const ColumnProfile fault = column(1, text), value = column(3, text);
+    CHECK(fault.type == ColumnType::kWhole);
+    CHECK(fault.distinct == 3);
+    CheckFaults(fault.not_a_number, 1, 6, 1);
+    CHECK(value.type == ColumnType::kCategory);
+    CHECK(value.distinct == 4);
+    CHECK(value.not_a_number.count == 0);
+  }
+}
+
 TEST_CASE("table: a text that is a value of its own among few numbers is no marker") {
   const auto type = [](const std::string& other, int numbers) {
     const ColumnProfile column = ProfileOf(Table("a,b", 60, [&](int i) {
@@ -178,6 +223,27 @@ TEST_CASE("table: numbers in other spellings are numbers, and their format is to
                               })).columns[0];
   CHECK(mixed.type == ColumnType::kText);
   CHECK(mixed.units == "$, €");
+}
+
+TEST_CASE("table: letters behind the digits of codes are no unit, and numbers without the unit are counted") {
+  const auto column = [](const std::function<std::string(int)>& value) {
+    return ProfileOf(Table("a,b", 60, [&](int i) { return value(i) + ",x"; })).columns[0];
+  };
+  const auto code = [&](const char* text) {
+    return column([&](int i) { return fmt::format(fmt::runtime(text), 12345 + i % 4 * 7); });
+  };
+  CHECK(code("{}ebd").type == ColumnType::kCategory);
+  CHECK(code("{}A").type == ColumnType::kCategory);
+  CHECK(code("{} km").number_format == "1,234.50 km");
+  CHECK(code("{}%").number_format == "1,234.50%");
+  CHECK(column([](int i) { return fmt::format("{}km", 5000 + i * 977); }).IsNumber());
+  const ColumnProfile mixed =
+      column([](int i) { return fmt::format("{}{}", 100 + i, i % 3 == 1 ? "" : "K"); });
+  CHECK(mixed.number_format == "1,234.50 K");
+  CheckFaults(mixed.no_unit, 20, 3, 1);
+  CHECK(mixed.no_unit.example == "101");
+  CHECK(column([](int i) { return fmt::format("({})", 1990 + i); }).brackets);
+  CHECK_FALSE(column([](int i) { return fmt::format("${}", 1990 + i); }).brackets);
 }
 
 TEST_CASE("table: dates have a form, or two if days and months cannot be told apart") {
@@ -577,6 +643,25 @@ TEST_CASE("table: commas before three digits make decimals where semicolons sepa
   CHECK_FALSE(has('\t', "{},538"));
   CHECK(has('\t', "{},53"));
   CHECK(has('\t', "0,53{}"));
+}
+
+TEST_CASE("table: points before three digits are read as other columns say") {
+  const auto of = [](const char* other, const char* value) {
+    const TableProfile table = ProfileOf(Table("n;m;y", 60, [&](int i) {
+      return fmt::format("{};{};{}", i % 3 == 0 ? fmt::format(fmt::runtime(value), 2 + i % 9) : "853",
+                         fmt::format(fmt::runtime(other), i % 9 + 1), i % 2);
+    }));
+    CHECK(table.columns[0].other_format.empty());
+    return table.columns[0];
+  };
+  const ColumnProfile thousands = of("0,4{}", "{}.142");
+  CHECK(thousands.max == 8142);
+  CHECK(thousands.number_format == "1.234,50");
+  const ColumnProfile decimals = of("0.4{}", "{}.142");
+  CHECK(decimals.max == 853);
+  CHECK(decimals.number_format.empty());
+  CHECK(of("0.4{}", "{},142").max == 8142);
+  CHECK(of("0,4{}", "{},142").max == 853);
 }
 
 TEST_CASE("table: a name in quotes is quoted where the rows have a field more, for their names") {
