@@ -188,8 +188,9 @@ TEST_CASE(
       {data("order.csv", "b,a,y\n" + rows), same,
        "feature 0 is \"a\" in the checkpoint and \"b\" in data.train"},
       {data("classes.csv", "a,b,y\n1,2,yes\n3,4,zno\n5,7,yes\n6,6,zno\n"), same,
-       "class 0 is \"no\" in the checkpoint and \"yes\" in data.train"},
-      {data("numbers.csv", "a,b,y\n1,2,0\n3,4,1\n5,7,0\n6,6,1\n"), same, "its classes have names"},
+       "y = zno; must be no or yes (data.classes, or those of the checkpoint)"},
+      {data("numbers.csv", "a,b,y\n1,2,0\n3,4,1\n5,7,0\n6,6,1\n"), same,
+       "y = 0; must be no or yes (data.classes, or those of the checkpoint)"},
       {trained, "data.scale=unit", "data.scale = unit; must be standard"},
       {trained, "model.activation=tanh", "model.activation = tanh; must be "},
   };
@@ -199,7 +200,7 @@ TEST_CASE(
       const Done done = Check(job, {dir, set, "train.epochs=3", more}, command);
       CHECK(done.code == 2);
       CHECK(Contains(done.error, expected));
-      if (*command == 'l') CHECK(Contains(done.error, "checkpoint.resume: never"));
+      if (*command == 'l') CHECK(Contains(done.error, "checkpoint.resume"));
     }
   }
   // More rows of the same are no other model.

@@ -30,7 +30,7 @@ TEST_CASE(
   CHECK(done.code == 0);
   CHECK(done.error.empty());
   CHECK(Contains(done.output, path + ": 51 rows of 4 columns, separated by commas; the first line names"));
-  CHECK(Contains(done.output, "  age      whole number        1         8  40 to 46\n"));
+  CHECK(Contains(done.output, "  age      whole number        1         7  40 to 46\n"));
   CHECK(Contains(done.output, path + ":52:4: age = old; must be a number (1 value)\n"));
   CHECK(Contains(done.output, path + ":53:1: 3 fields; must be 4 (1 row)\n"));
   CHECK(Contains(done.output, "  id counts the rows: an index\n"));

@@ -381,35 +381,33 @@ void Rules::CheckRenames() {
 
 void Rules::CheckColumnTexts() {
   std::set<std::string> columns;
+  const auto refuse = [&](const char* key, const std::string& item, const std::string& why) {
+    Refuse(key, fmt::format("{} {}", Quoted(item), why));
+  };
   for (const std::string& item : config_.data.number_format) {
     const ColumnItem format = ParseColumnItem(item);
     const bool twice = !columns.insert(format.column).second;
     if (ParseNumberFormat(format.value) && !twice) continue;
-    Refuse("data.number_format",
-           fmt::format("{} {}. Try [\"1.234,50\"], or [\"price=$1,234.50\"].", Quoted(item),
-                       twice ? "is the second format of the same numbers; they have one"
-                             : "shows no number; it must show how numbers are written"));
-    return;
+    return refuse("data.number_format", item,
+                  twice ? "is the second format of the same numbers. Leave one."
+                        : "shows no number; it must show how they are written. Try [\"price=$1,234.50\"].");
   }
   columns.clear();
   for (const std::string& item : config_.data.dates) {
     const ColumnItem date = ParseDateColumn(item);
     const std::string form = item.substr(std::min(item.find('='), item.size()));
     const bool letters = form.size() > 4 && form.find_first_not_of("=YMDONHSTymdonhst:/.-, ") == form.npos;
-    const bool no_form = date.value.empty() && (letters || form.find('%') != form.npos);
-    if (columns.insert(date.column).second && !no_form) continue;
-    Refuse("data.dates",
-           no_form
-               ? fmt::format("{} names no form of dates; the forms are {}, and a time may follow each. Try "
-                             "one of them.",
-                             Quoted(item), ListText(DateForms(), "and"))
-               : fmt::format("{} names its column for the second time. Leave one.", Quoted(item)));
-    return;
+    const bool twice = !columns.insert(date.column).second;
+    if (!twice && (!date.value.empty() || !(letters || form.find('%') != form.npos))) continue;
+    return refuse(
+        "data.dates", item,
+        twice ? "names its column for the second time. Leave one."
+              : fmt::format("names no form of dates; the forms are {}, and a time may follow. Try one.",
+                            ListText(DateForms(), "and")));
   }
   for (const std::string& item : config_.data.missing_values) {
-    if (!ParseColumnItem(item).value.empty()) continue;
-    return Refuse("data.missing_values",
-                  Quoted(item) + " names no text; empty fields need none. Leave it out.");
+    if (ParseColumnItem(item).value.empty())
+      return refuse("data.missing_values", item, "names no text; empty fields need none. Leave it out.");
   }
 }
 

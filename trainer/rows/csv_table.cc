@@ -201,20 +201,6 @@ void CsvRows::Refuse(size_t input, NumberText state) const {
                                spelling.empty() ? "" : " " + spelling));
 }
 
-namespace {
-
-constexpr char kTextColumn[] =
-    "If all of the column is text, name it in data.categories (a feature for each text) or in data.ignore.";
-
-// Returns the remedy for a text in the first row: the column may be text, or the line may be a header.
-std::string FirstRowRemedy(const CsvColumns& columns, const std::string& section) {
-  if (columns.names.empty())
-    return fmt::format("If this line is a header, set {}.header to true. {}", section, kTextColumn);
-  return fmt::format("Correct it, or remove the row. {}", kTextColumn);
-}
-
-}  // namespace
-
 CsvLayout LayoutOf(const DataConfig& data, const std::string& section, bool header, const CsvColumns& columns,
                    std::vector<InputColumn> how) {
   CsvLayout layout;
@@ -223,7 +209,11 @@ CsvLayout LayoutOf(const DataConfig& data, const std::string& section, bool head
   layout.drops_gaps = data.missing == MissingValues::kDrop;
   layout.refuses_unseen = data.unseen == UnseenCategory::kError;
   layout.first_is_row = !header;
-  layout.first_row_remedy = FirstRowRemedy(columns, section);
+  layout.first_row_remedy = fmt::format(
+      "{} If all of the column is text, name it in data.categories (a feature for each text) or in "
+      "data.ignore.",
+      columns.names.empty() ? fmt::format("If this line is a header, set {}.header to true.", section)
+                            : "Correct it, or remove the row.");
   if (data.missing == MissingValues::kError) {
     layout.gap_remedy = "Set data.missing to mean, zero, indicator or drop, correct it, or remove the row.";
   }

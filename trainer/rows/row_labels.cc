@@ -156,10 +156,10 @@ void RowLabels::RefuseNewName(const CsvField& field) const {
   const std::string closest = ClosestName(std::string(field.text), names_);
   const std::string meant = closest.empty() ? "" : fmt::format(" Did you mean {}?", Shown(closest));
   if (!is_test_ && !rules_.given.empty()) {
-    Refuse(
-        field,
-        fmt::format("must be {} (data.classes, or those of the checkpoint).{} Correct it, or remove the row.",
-                    ListNames(names_, "or"), meant));
+    Refuse(field,
+           fmt::format("must be {} (data.classes, or those of the checkpoint).{} Correct it, or remove the "
+                       "row; for other classes set data.classes, or checkpoint.resume to never.",
+                       ListNames(names_, "or"), meant));
   }
   if (is_test_) {
     Refuse(field, fmt::format("must be a class of data.train: {}.{}", ListNames(names_, "or"), meant));

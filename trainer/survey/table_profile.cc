@@ -182,6 +182,7 @@ void FindPreamble(const std::vector<CsvRecord>& rows, size_t columns, TableProfi
   const auto has_number = [](const CsvField& field) { return ExactNumber(field.text).has_value(); };
   const auto is_words = [&] {
     if (table->delimiter != ' ' || rows.size() < 2 || rows[0].fields.size() == columns) return false;
+    if (rows[0].fields.size() == columns + 1 && rows[0].fields[0].text == "#") return false;  // FitHeader()
     const std::vector<CsvField>& next = rows[1].fields;
     if (rows[0].fields.size() + 1 != columns) return next.size() == columns || next.size() + 1 == columns;
     return next.size() == columns && std::none_of(next.begin(), next.end(), has_number);

@@ -248,7 +248,7 @@ TEST_CASE("start_from: classes that the rows of the day lack keep their names") 
   REQUIRE(Newest(second).inputs);
   CHECK(Newest(second).inputs->classes == std::vector<std::string>{"elm", "oak", "yew"});
   CHECK(ErrorOf(From(softmax("fir", ""), first))
-            .find("class 1 is \"oak\" in the checkpoint and \"fir\" in data.train") != std::string::npos);
+            .find("y = fir; must be elm, oak or yew (data.classes, or those of") != std::string::npos);
 }
 
 TEST_CASE("start_from: a run that is done says when the data are others than those that it was trained on") {
