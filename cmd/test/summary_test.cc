@@ -180,7 +180,7 @@ TEST_CASE(
   const Job job(LongJob(fmt::format("steps: {}", kForEver)));
   const std::string saves = "checkpoint={dir: " + job.directory + "/ckpt, every_steps: 20}";
   const auto killed = job.Start({"--set", saves});
-  REQUIRE(killed->WaitForLine("/step-000000040 in "));
+  REQUIRE(killed->WaitForLine("worker 0 | epoch"));
   killed->Signal(SIGKILL);
   REQUIRE(killed->WaitForEnd());
   REQUIRE(NoneLeft());

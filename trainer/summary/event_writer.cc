@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <filesystem>
 
@@ -19,9 +20,31 @@ namespace {
 
 constexpr char kFileVersion[] = "brain.Event:2";
 constexpr int64_t kLastSecond = 9999999999;  // that a name has room for
+constexpr char kPrefix[] = "events.out.tfevents.";
+constexpr size_t kDigits = 10;  // of the number of a file that comes last; one more of one that comes first
 constexpr milliseconds kFlushEvery{1000};
 // Flushes early at this size, to bound the memory.
 constexpr size_t kMaxWaitingBytes = 1 << 20;
+
+// TensorBoard reads the files of a directory in the order of their names. A new one comes behind those that
+// are there, or in front of them, also within their second or where the clock was set back.
+int64_t NumberIn(const std::string& directory, EventWriter::Order order, int64_t second) {
+  using Order = EventWriter::Order;
+  int64_t number = order == Order::kLast ? second : kLastSecond - second;
+  std::error_code failed;
+  for (std::filesystem::directory_iterator entry(directory, failed), end; !failed && entry != end;
+       entry.increment(failed)) {
+    const std::string name = entry->path().filename().string();
+    if (name.rfind(kPrefix, 0) != 0) continue;
+    const size_t begin = sizeof kPrefix - 1, size = std::min(name.find('.', begin), name.size()) - begin;
+    int64_t there = 0;
+    const char* const last = name.data() + begin + size;
+    if (std::from_chars(name.data() + begin, last, there).ptr != last || there >= kLastSecond) continue;
+    if (order == Order::kLast && size == kDigits) number = std::max(number, there + 1);
+    if (order == Order::kFirst && size == kDigits + 1) number = std::min(number, there - 1);
+  }
+  return number;
+}
 
 }  // namespace
 
@@ -44,11 +67,10 @@ EventWriter::EventWriter(const std::string& directory, ExitHooks& hooks, Logger&
 EventWriter::~EventWriter() { Flush(); }
 
 void EventWriter::CreateFile(const std::string& directory, Order order) {
-  const auto second = static_cast<int64_t>(began_wall_s_);
   // A zero before the time left: the later the file, the further in front.
-  const int64_t number = order == Order::kLast ? second : kLastSecond - second;
-  const std::string common = fmt::format("{}/events.out.tfevents.{}{:010}.{}.{}", directory,
-                                         order == Order::kLast ? "" : "0", number, HostName(), getpid());
+  const std::string common = fmt::format(
+      "{}/{}{}{:0{}}.{}.{}", directory, kPrefix, order == Order::kLast ? "" : "0",
+      NumberIn(directory, order, static_cast<int64_t>(began_wall_s_)), kDigits, HostName(), getpid());
   int error = EEXIST;
   // A task that is restarted in a container may have the same process id within the same second.
   for (int copy = 0; error == EEXIST; ++copy) {

@@ -1,7 +1,10 @@
 #include <doctest/doctest.h>
 #include <errno.h>
 
+#include <algorithm>
 #include <fstream>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "base/testing/file_limit.h"
@@ -61,6 +64,31 @@ TEST_CASE("event writer: a description goes with the first point of its curve, w
   CHECK(metadata.plugin_data().plugin_name() == "scalars");
   CHECK(metadata.data_class() == event::SummaryMetadata::SCALAR);
   CHECK_FALSE(events[2].summary().value(0).has_metadata());
+}
+
+TEST_CASE(
+    "event writer: files are read in the order of their starts, also within a second and behind a later "
+    "clock") {
+  using Order = EventWriter::Order;
+  Logger log("worker 0", Quiet());
+  ExitHooks hooks;
+  const std::string directory = testing::NewDirectory();
+  std::vector<std::string> first, last;
+  for (int start = 0; start < 3; ++start) {
+    for (const Order order : {Order::kLast, Order::kFirst}) {
+      const std::string path = EventWriter(directory, hooks, log, order).path();
+      order == Order::kLast ? void(last.push_back(path)) : void(first.insert(first.begin(), path));
+    }
+    if (start == 1) {
+      last.push_back(directory + "/events.out.tfevents.9100000000.other.1.0");
+      std::ofstream(last.back()).put(' ');
+      std::ofstream(directory + "/events.out.tfevents.99999999999999999999.x").put(' ');  // another program's
+    }
+  }
+  std::vector<std::string> all = first;
+  all.insert(all.end(), last.begin(), last.end());
+  CHECK(std::is_sorted(all.begin(), all.end()));
+  CHECK(last.back().find("/events.out.tfevents.9100000001.") != std::string::npos);
 }
 
 TEST_CASE("event writer: points wait in memory for about a second") {
