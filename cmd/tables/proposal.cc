@@ -219,7 +219,8 @@ class ConfigWriter {
       const bool formats = !here.number_format.empty() && !there->number_format.empty() &&
                            here.number_format != there->number_format;
       const bool dates = here.type == ColumnType::kDate && there->type == ColumnType::kDate &&
-                         here.date_form != there->date_form && here.date_form != there->other_date_form;
+                         here.date_form != there->date_form &&
+                         (there->other_date_form.empty() || here.date_form != there->other_date_form);
       if (formats || dates) {
         throw Unlike(fmt::format("{} is written as {}, and in {} as {}", name, Written(*there), table_.path,
                                  Written(here)));

@@ -429,6 +429,19 @@ TEST_CASE("proposal: a test table that is written otherwise is refused, and its 
   CHECK(Has(UserErrorOf([&] { propose("€{}"); }), "price is written as €1,234.50, and in "));
 }
 
+TEST_CASE("proposal: a test table whose dates have another form is refused, also beside YYYY-MM-DD") {
+  const auto table = [](const char* form) {
+    std::string text = "day,y\n";
+    for (int i = 0; i < 40; ++i)
+      text += fmt::format(fmt::runtime(form), 2023, 1 + i % 12, 1 + i % 28) + fmt::format(",{}\n", i % 2);
+    return ProfileTable(WritePlain("t.csv", text));
+  };
+  const TestTable test{table("{1:02}/{2:02}/{0}"), "t2.csv"};
+  const TableProfile train = table("{0}-{1:02}-{2:02}");
+  CHECK(Has(UserErrorOf([&] { ProposeConfig(train, ChooseLabel(train, "y"), "t.csv", &test); }),
+            "day is written as MM/DD/YYYY, and in "));
+}
+
 TEST_CASE("proposal: a title in front and decimal commas have the keys for it, and quotes with blanks") {
   std::string text = "Sales of the year\nin Euro\nsize;price;kind\n";
   for (int i = 0; i < 40; ++i)

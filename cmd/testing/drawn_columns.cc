@@ -113,6 +113,8 @@ Column ColumnDrawer::Numbers(bool is_signal) {
   std::string spelling = draws_.Rarely(0.7) ? draws_.Of(kSpellings) : "";
   if (size == 1 && decimals == 0) decimals = 2;
   if (spelling == "hex") decimals = 0;
+  // A point before three digits alone is one of decimals where other columns have such.
+  if (spelling == "european" && decimals == 0) decimals = 2;
   const bool whole = decimals == 0;
   if (writing_.decimal_comma && spelling != "hex") spelling = "comma";
   // Grouped thousands need numbers that have some, and negative spellings negative ones.

@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "trainer/config/parse.h"
 #include "trainer/input/iso_date.h"
@@ -38,18 +39,33 @@ bool AreEqual(const std::vector<CsvField>& a, const std::vector<CsvField>& b) {
                     [](const CsvField& x, const CsvField& y) { return x.text == y.text; });
 }
 
-// Whether the first row comes again more than now and then, and another one as often.
+// Whether the first row comes again and again, and so do others, which share no text with different rows, as
+// names share none with values.
 bool ComesAsOthers(const std::vector<CsvRecord>& rows) {
   std::map<std::vector<std::string_view>, size_t> counts;
-  const auto count_of = [&](const CsvRecord& row) -> size_t& {
+  std::vector<std::string_view> first;
+  for (const CsvRecord& row : rows) {
     std::vector<std::string_view> texts;
     for (const CsvField& field : row.fields) texts.push_back(field.text);
-    return counts[std::move(texts)];
+    if (&row == &rows[0]) first = texts;
+    ++counts[std::move(texts)];
+  }
+  const size_t times = counts[first];
+  if (times < 3 || counts.size() < 2) return false;
+  std::map<std::pair<size_t, std::string_view>, size_t> different;  // by column and text: rows that differ
+  for (const auto& [texts, count] : counts) {
+    for (size_t column = 0; column < texts.size(); ++column) ++different[{column, texts[column]}];
+  }
+  const auto is_as_first = [&](const auto& row) {
+    for (size_t column = 0; column < row.first.size(); ++column) {
+      if (different[{column, row.first[column]}] > 1) return false;
+    }
+    return true;
   };
-  for (const CsvRecord& row : rows) ++count_of(row);
-  const size_t first = count_of(rows[0]);
-  const auto is_as_often = [&](const auto& texts) { return texts.second >= first; };
-  return (first - 1) * 100 > rows.size() && std::count_if(counts.begin(), counts.end(), is_as_often) > 1;
+  const auto as_often = [&](const auto& row) { return row.second < times || is_as_first(row); };
+  const auto often =
+      std::count_if(counts.begin(), counts.end(), [&](const auto& row) { return row.second >= times; });
+  return often > 1 && std::all_of(counts.begin(), counts.end(), as_often);
 }
 
 // What the first record has in a column, beside what the others have there.
@@ -88,13 +104,14 @@ class FirstLine {
     if (!label.empty() && std::any_of(first.begin(), first.end(), is_label)) return HeaderKind::kNames;
     for (size_t column = 0; column < readings_.size(); ++column) Count(column);
     const size_t names = count_[Beside::kName], values = count_[Beside::kValue];
-    if (names == 0 && ComesAsOthers(rows)) return HeaderKind::kNone;
+    const bool is_counting = IsCounting();
+    if (names == 0 && !is_counting && ComesAsOthers(rows)) return HeaderKind::kNone;
     if (numbers_.empty()) return names >= values ? HeaderKind::kNames : HeaderKind::kNone;
     if (AreYears() || AreNumbersBesideNoName()) return HeaderKind::kNames;
     // A column may be named by a number where others have texts over numbers, or new texts over classes.
     if (names > values && (names > 1 || AreWholeOrRise())) return HeaderKind::kNames;
     if (values == 0 && count_[Beside::kFresh] > 1 && AreWholeOrRise()) return HeaderKind::kNames;
-    if (!IsCounting()) return HeaderKind::kNone;
+    if (!is_counting) return HeaderKind::kNone;
     if (count_[Beside::kFresh] + count_[Beside::kOdd] > 0) return HeaderKind::kNames;
     const bool whole = rows_.size() > 1 && std::all_of(numbers_.begin(), numbers_.end(),
                                                        [&](size_t column) { return IsWholeBelow(column); });
@@ -178,6 +195,7 @@ class FirstLine {
 
   // Whether the numbers are 0, 1, 2 .. or 1, 2, 3 .., one after the other or as their columns are.
   bool IsCounting() const {
+    if (numbers_.size() < 2) return false;
     const double begin = NumberAt(numbers_[0]), base = begin - static_cast<double>(numbers_[0]);
     bool follow = begin == 0 || begin == 1, are_places = base == 0 || base == 1;
     for (size_t i = 0; i < numbers_.size(); ++i) {
@@ -185,7 +203,7 @@ class FirstLine {
       follow = follow && number == begin + static_cast<double>(i);
       are_places = are_places && number == base + static_cast<double>(numbers_[i]);
     }
-    return numbers_.size() > 1 && (follow || are_places);
+    return follow || are_places;
   }
 
   // Texts, and years that rise with hardly a gap: "country,1970,1971,1972".

@@ -421,6 +421,13 @@ TEST_CASE("table: a first line that comes again as often as others is a row, and
   const TableProfile texts = again("colour,y\nred,p\nblue,q\ngreen,p\nblue,r\nred,q\n", 1);
   CHECK(texts.header == HeaderKind::kNames);
   CHECK(ProfileOf("colour,y\nred,p\nblue,q\ncolour,y\ngreen,p\nblue,r\n").headers.count == 1);
+  const TableProfile parts =
+      again("colour,size,y\nred,big,no\nblue,big,yes\nred,small,no\nblue,big,yes\n", 20);
+  CHECK(parts.header == HeaderKind::kNames);
+  CHECK(parts.headers.count == 19);
+  const TableProfile counted = again("0,1,2,label\n,2b,x,False\n,2b,y,True\n", 3);  // names by their places
+  CHECK(counted.header == HeaderKind::kNames);
+  CHECK(counted.headers.count == 2);
 }
 
 TEST_CASE("table: numpy's mark in front of a header is no part of the first name") {
