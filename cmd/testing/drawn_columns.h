@@ -17,7 +17,7 @@ class Draws {
   int Below(int bound) { return static_cast<int>(random_.Below(counter_++, static_cast<uint64_t>(bound))); }
   int Between(int min, int max) { return min + Below(max - min + 1); }
   bool Chance(double share) { return random_.Uniform(counter_++) < share; }
-  // Of what most tables do not have: some tables have little of it, others much, so that a failure has few
+  // What most tables do not have: some tables have little of it, others much, so that a failure has few
   // causes.
   bool Rarely(double share) { return Chance(share * oddity_); }
   double Uniform(double min, double max) { return min + (max - min) * random_.Uniform(counter_++); }

@@ -118,7 +118,7 @@ class FirstLine {
     return whole ? HeaderKind::kCounting : HeaderKind::kNumbered;
   }
 
-  // Whether it has names or units: texts, of which at least two stand above numbers or classes.
+  // Whether it has names or units: texts alone, and at least two of them above numbers or classes.
   bool IsNoRow() {
     constexpr size_t kFewRows = 3;
     if (rows_.size() < kFewRows) return false;

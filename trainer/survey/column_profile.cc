@@ -77,7 +77,7 @@ struct Spellings {
   struct Unit {
     int64_t count = 0;
     SpelledNumber first;
-    bool codes = true;  // letters right behind digits, always as many, of which a unit has fewer: 85123A
+    bool codes = true;  // five or more digits, always as many, and letters right behind: 85123A
   };
   int64_t numbers = 0;
   std::map<std::string, Unit> units;

@@ -81,7 +81,7 @@ struct ColumnProfile {
   bool brackets = false;  // some of them have brackets, for a minus
   Faults no_unit;         // numbers without the unit that most have
   std::string units;      // of a column of texts: its numbers have several, "$, EUR"; empty: they have not
-  bool mixed = false;     // a column of texts most of which are numbers
+  bool mixed = false;     // a column of texts, and most are numbers
   // The form of its dates, one of DateForms() (data.dates), and another form that all of them have too.
   // Empty: YYYY-MM-DD, or it has no dates. A column of numbers has one if all look like dates.
   std::string date_form, other_date_form;

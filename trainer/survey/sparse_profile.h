@@ -19,7 +19,7 @@ struct SparseProfile {
   int64_t inputs = 1;                     // of libsvm: the largest index, and one more if they begin at 0
   int64_t index_base = 1;                 // of libsvm: as a comment says, or as there is an index 0
   std::optional<int64_t> said_base;       // by a comment
-  // Of libsvm: behind most labels stands the weight of the row; and each of these may be the first feature of
+  // libsvm: most labels have the weight of the row behind them; and each of these may be the first feature of
   // a row without label.
   bool has_weights = false, may_lack_labels = false;
   Faults faults;  // of rows that cannot be read

@@ -39,7 +39,7 @@ struct Form {
   size_t first = 0;   // fields of the first row
 
   double share() const { return static_cast<double>(good) / static_cast<double>(std::max<size_t>(rows, 1)); }
-  // Whether the first line may be one of them, or their names, of which R writes one less.
+  // Whether the first line may be one of them, or their names; R writes one name less.
   bool FitsFirst() const { return first == columns || (first > 1 && first + 1 == columns); }
 };
 
