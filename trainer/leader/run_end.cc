@@ -241,7 +241,7 @@ uint32_t CrcAtBegin(const ModelConfig& model, const Layout& layout, const ModelP
 // Weights that are all 0 say nothing of the features; l1 may have made them so. Nor do those that no step has
 // changed, which is seen of models that are quickly made again.
 void RunEnd::CheckLearned(const Reached& reached) const {
-  constexpr int64_t kMaxSize = int64_t{1} << 24;
+  constexpr int64_t kMaxSize = int64_t{1} << 20;  // drawn again within some ms
   const bool made = history_.first_step == 0 && config_.checkpoint.start_from.empty() && !layout_.table &&
                     layout_.size <= kMaxSize;
   bool zeros = true;
