@@ -196,7 +196,7 @@ TEST_CASE("architecture: runs, eval, predict, init and check read rows by the sa
         Paths{"trainer/rows/row_files.cc", "trainer/rows/row_files.h"});
   // One parser of dates.
   CHECK(CallersOf(sources, "DaysOfDate", "trainer/input/iso_date") ==
-        Paths{fields + ".cc", header + ".cc", "trainer/survey/column_profile.cc",
+        Paths{fields + ".cc", header + ".cc", "trainer/survey/column_dates.cc",
               "trainer/survey/table_profile.cc"});
   // One spelling of labels.
   CHECK(CallersOf(sources, "RenamedLabel", "trainer/rows/label_rules") ==

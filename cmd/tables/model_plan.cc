@@ -228,7 +228,7 @@ void CompareLabels(const std::string& path, const ColumnProfile& label, const Mo
   if (rows == 0) return;
   *bad_rows += rows;
   notes->push_back(
-      fmt::format("{} of {} have a class that {} has not, {}: data.bad_rows: skip leaves them out.",
+      fmt::format("{} of {} with a class that {} has not, {}: data.bad_rows: skip leaves them out.",
                   Plural(rows, "row"), test_path, path, ListNames(others, "or")));
 }
 

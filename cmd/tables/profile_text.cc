@@ -172,11 +172,12 @@ std::string ReadingsText(const TableProfile& table) {
           Printable(column.units, kMaxValue)));
     }
     if (column.mixed) {
-      const int64_t percent = 100 * column.numbers / column.known;
+      const bool dates = column.dates >= column.numbers;
       add(fmt::format(
-          ": {} % of its values are numbers and others are texts, and it is left out. If one text stands "
-          "for a missing value, name it in data.missing_values; correct others.",
-          percent));
+          ": {} % of its values are {} and others are texts, and it is {}. If one text stands for a missing "
+          "value, name it in data.missing_values; correct others.",
+          100 * std::max(column.dates, column.numbers) / column.known, dates ? "dates" : "numbers",
+          column.type == ColumnType::kText ? "left out" : "a category"));
     }
     if (!column.other_format.empty()) {
       add(fmt::format(

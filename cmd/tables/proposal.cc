@@ -16,6 +16,7 @@
 #include "trainer/batch/class_names.h"
 #include "trainer/batch/input_form.h"
 #include "trainer/config/config.h"
+#include "trainer/config/parse.h"
 #include "trainer/config/user_text.h"
 
 namespace dtrain {
@@ -216,14 +217,22 @@ class ConfigWriter {
         lacking.push_back(name);
         continue;
       }
-      const bool formats = !here.number_format.empty() && !there->number_format.empty() &&
-                           here.number_format != there->number_format;
+      const bool numbers = here.IsNumber() && there->IsNumber();
+      const bool formats = numbers && (AreOtherNumbers(here, *there) || AreOtherNumbers(*there, here));
+      const bool points = table_.decimal_comma && !test_->profile.decimal_comma && numbers &&
+                          there->type == ColumnType::kNumber && there->number_format.empty();
       const bool dates = here.type == ColumnType::kDate && there->type == ColumnType::kDate &&
                          here.date_form != there->date_form &&
                          (there->other_date_form.empty() || here.date_form != there->other_date_form);
-      if (formats || dates) {
+      if (formats || points || dates) {
         throw Unlike(fmt::format("{} is written as {}, and in {} as {}", name, Written(*there), table_.path,
                                  Written(here)));
+      }
+      if (numbers) CompareSizes(name, here, *there);
+      if (there->no_unit.count > 0 && here.no_unit.count == 0) {
+        Note("{}: {} of {} without the unit of {}, such as {} in line {}, read as if it were there", name,
+             Plural(there->no_unit.count, "value"), test_->profile.path, there->number_format,
+             Shown(there->no_unit.example), there->no_unit.first.line);
       }
       const bool any_text = i == label_ ? !plan_.IsLinear() : here.type == ColumnType::kCategory;
       const bool alike = here.IsNumber() ? there->IsNumber() : here.type == there->type;
@@ -235,6 +244,28 @@ class ConfigWriter {
     }
     if (!lacking.empty()) throw Unlike(fmt::format("no column {}, which {} has", Some(lacking), table_.path));
     if (!plan_.IsLinear()) CompareClasses();
+  }
+
+  // Whether numbers of two columns are unlike ones: in two formats, with % or K in one alone, or 8.007 beside
+  // whole numbers, where it may be 8007.
+  static bool AreOtherNumbers(const ColumnProfile& a, const ColumnProfile& b) {
+    static const std::set<std::string> scales = {"%", "\u2030", "k", "K", "M", "B", "T", "mn", "bn"};
+    const std::string &one = a.number_format, &other = b.number_format;
+    if (!one.empty() && !other.empty() && one != other) return true;
+    const std::optional<NumberFormat> format = ParseNumberFormat(one);
+    if (format && other.empty() && scales.count(format->unit) > 0) return true;
+    return a.type == ColumnType::kWhole && b.type == ColumnType::kNumber && !b.other_format.empty();
+  }
+
+  // Numbers of another size altogether may have another unit.
+  void CompareSizes(const std::string& name, const ColumnProfile& here, const ColumnProfile& there) {
+    constexpr double kFar = 100;  // times
+    const double a = std::abs(here.mean), b = std::abs(there.mean);
+    const bool apart = here.max < there.min || there.max < here.min;
+    if (!apart || here.deviation == 0 || there.deviation == 0 || std::max(a, b) < kFar * std::min(a, b))
+      return;
+    Note("{}: from {:g} to {:g} in {}, and from {:g} to {:g} in {}. Are the units the same?", name, there.min,
+         there.max, test_->profile.path, here.min, here.max, table_.path);
   }
 
   void CompareClasses() {

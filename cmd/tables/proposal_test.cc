@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <functional>
+
 #include "base/error.h"
 #include "base/random.h"
 #include "cmd/tables/profile_text.h"
@@ -427,6 +429,50 @@ TEST_CASE("proposal: a test table that is written otherwise is refused, and its 
   CHECK_FALSE(Has(Joined(ProposeConfig(test.profile, ChooseLabel(test.profile, "y"), "t.csv", &test).notes),
                   "unknown in 1 row"));
   CHECK(Has(UserErrorOf([&] { propose("€{}"); }), "price is written as €1,234.50, and in "));
+}
+
+TEST_CASE("proposal: a test table in another unit is refused, or told where that may be") {
+  const auto table = [](const std::string& name, const std::function<std::string(int)>& value,
+                        char delimiter = ',') {
+    std::string text = fmt::format("x{0}y\n", delimiter);
+    for (int i = 0; i < 40; ++i) text += fmt::format("{}{}{}\n", value(i * 11 % 40), delimiter, i % 2);
+    return ProfileTable(WritePlain(name, text));
+  };
+  const auto propose = [](const TableProfile& train, const TableProfile& other) {
+    const TestTable test{other, "t2.csv"};
+    std::string notes;
+    const std::string error = UserErrorOf(
+        [&] { notes = Joined(ProposeConfig(train, ChooseLabel(train, "y"), "t.csv", &test).notes); });
+    return error.empty() ? notes : error;
+  };
+  const auto percent = table("p", [](int i) { return fmt::format("{}%", 50 + i); });
+  const auto shares = table("s", [](int i) { return fmt::format("{}", 0.5 + 0.01 * i); });
+  const auto both = table("b", [](int i) { return i % 4 == 0 ? "0.5" : fmt::format("{}%", 50 + i); });
+  CHECK(Has(propose(percent, shares), "x is written as 0.5, and in "));
+  CHECK(Has(propose(shares, percent), "x is written as 1,234.50%, and in "));
+  CHECK(Has(propose(percent, both), "x: 10 values of "));
+  CHECK(Has(propose(percent, both), " without the unit of 1,234.50%, such as 0.5 in line 2"));
+  const auto thousands = table("t", [](int i) { return fmt::format("\"8,{:03}\"", 7 * i); });
+  const auto points = table("q", [](int i) { return fmt::format("8.{:03}", 7 * i); });
+  CHECK(Has(propose(thousands, points), "x: from 8 to 8.273 in "));
+  CHECK(Has(propose(points, thousands), "x: from 8000 to 8273 in "));
+  const auto few = table("f", [](int i) { return i % 2 == 0 ? "8.007" : "5"; });
+  CHECK(Has(propose(thousands, few), "x is written as 8.007, and in "));
+  const auto kilos = table("k", [](int i) { return fmt::format("{}K", 400 + 3 * i); });
+  const auto ones = table("o", [](int i) { return fmt::format("{}", 400000 + 3100 * (i % 9)); });
+  CHECK(Has(propose(kilos, ones), "x is written as 400000, and in "));
+  CHECK(Has(propose(ones, kilos), "x is written as 1,234.50 K, and in "));
+  CHECK(Has(propose(ones, table("g", [](int i) { return fmt::format("{}", 400 + 3 * i); })),
+            "x: from 400 to 517 in "));
+  const auto commas = table(
+      "c", [](int i) { return fmt::format("8,{}", i); }, ';');
+  const auto decimals = table(
+      "d", [](int i) { return fmt::format("8.{}", i); }, ';');
+  CHECK(Has(propose(commas, decimals), "x is written as 8.0, and in "));
+  CHECK(Has(propose(decimals, commas), "decimals are other ones"));
+  CHECK_FALSE(Has(propose(commas, table(
+                                      "w", [](int i) { return fmt::format("{}", i); }, ';')),
+                  "written as"));
 }
 
 TEST_CASE("proposal: a test table whose dates have another form is refused, also beside YYYY-MM-DD") {
@@ -899,14 +945,14 @@ TEST_CASE(
   CHECK(WithTest(table({"1", "2", "10"}), table({"+2", "1e1"})) == "");
   CHECK(WithTest(table({"no", "yes"}), table({"yes", "no", "no", "maybe"}), &notes) == "");
   CHECK(Has(notes, "10 rows of "));
-  CHECK(Has(notes, "have a class that "));
+  CHECK(Has(notes, "with a class that "));
   CHECK(Has(notes, "has not, maybe: data.bad_rows: skip leaves them out."));
   CHECK(Has(WithTest(table({"1.5", "2.25", "3.75", "7.5"}), table({"low", "high"})),
             "y has values such as \"low\""));
   CHECK(Has(WithTest(table({"0", "1"}), table({"no", "yes"})), "test.csv: its label is no or yes, and in "));
   CHECK(Has(WithTest(table({"0", "1"}), table({"", "NA"})), "test.csv: no row has a label"));
   CHECK(WithTest(table({"0", "1"}), table({"-1", "1"}), &notes) == "");
-  CHECK_FALSE(Has(notes, "have a class that "));
+  CHECK_FALSE(Has(notes, "with a class that "));
 }
 
 TEST_CASE("proposal: a copy of the label is no feature, and a column that stands for it is named") {

@@ -21,7 +21,6 @@
 namespace dtrain {
 namespace {
 
-constexpr char kGroup[] = "qid:";
 constexpr char kFields[] =
     "is FIELD:INDEX:VALUE, libffm's form; libsvm's is INDEX:VALUE. Leave out the fields, or write a table: "
     "wide_deep tells columns from each other in formats criteo and csv with data.hash";
@@ -90,7 +89,7 @@ class LibsvmParser : public LineParser {
                         : "are several labels, and a row has one: no model of dtrain learns several at once");
     }
     if (!row->label.empty()) next = SkipBlanks(behind);
-    if (TextOf(next, end_).substr(0, sizeof kGroup - 1) == kGroup) next = SkipBlanks(TokenEnd(next));
+    if (IsGroup(TextOf(next, end_))) next = SkipBlanks(TokenEnd(next));
     while (next < end_ && *next != '#') {
       if (!AddFeature(&next)) return false;
       next = SkipBlanks(next);
@@ -113,7 +112,7 @@ class LibsvmParser : public LineParser {
   // row of the file.
   Rows RowsBy(std::string_view before) const {
     if (rules_.labels) return Rows::kLabelled;
-    if (before == std::string_view(kGroup, sizeof kGroup - 2)) return Rows::kUnlabelled;
+    if (before == "qid" || before == "QID") return Rows::kUnlabelled;
     const bool digits = !before.empty() && before.find_first_not_of("0123456789") == before.npos;
     const uint64_t number = digits ? LongNumber(before.data(), before.data() + before.size()) : 0;
     if (!digits || number < base_) return Rows::kLabelled;

@@ -78,6 +78,12 @@ std::unique_ptr<LineParser> MakeLibsvmParser(const DataConfig& data, const LineR
 // does; unset: nothing.
 std::optional<int64_t> IndexBaseOf(std::string_view line);
 
+// Whether a token is the group of libsvm's row, qid:7, which is left out.
+inline bool IsGroup(std::string_view token) {
+  const std::string_view front = token.substr(0, 4);
+  return front == "qid:" || front == "QID:";
+}
+
 // Returns the blanks and tabs of a line.
 int64_t CountBlanks(std::string_view line);
 

@@ -120,6 +120,7 @@ TEST_CASE("libsvm: a row is its label and its features, in their order, with bla
   check("1 4:.5#no blank", "1", {{3, 0.5f}});
   check("3 qid:17 1:2", "3", {{0, 2.0f}});  // the group of a row is left out
   check("3 qid:17", "3", {});
+  check("3 QID:17 1:2", "3", {{0, 2.0f}});
   check("1 4294967296:1", "1", {{4294967295, 1.0f}});
   CHECK(Parse("1 999999999999:1", Libsvm(), 1000000000000).features == Features{{999999999998, 1.0f}});
 }

@@ -11,12 +11,10 @@
 #include <utility>
 
 #include "trainer/config/user_text.h"
-#include "trainer/input/iso_date.h"
 
 namespace dtrain {
 namespace {
 
-constexpr size_t kMaxExample = 40;    // bytes of a text that is kept to be shown
 constexpr size_t kFrequent = 20;      // values that are kept to be shown
 constexpr int64_t kFewRows = 10;      // fewer rows do not make an index, an id or an order
 constexpr int64_t kFewTexts = 100;    // different texts of a category, at most; data.max_categories
@@ -66,12 +64,6 @@ bool IsKnownMarker(const std::string& text) {
   return markers.count(LowerCase(text)) > 0;
 }
 
-// 0000-00-00, as MySQL writes a day that is none, perhaps with a time.
-bool IsDayZero(std::string_view text) {
-  constexpr size_t kDay = 10;
-  return text.size() >= kDay && text[0] == '0' && text.find_first_not_of("0-/.:TZ ") == text.npos;
-}
-
 // Spellings: the numbers that some texts are with one decimal mark, and their units.
 struct Spellings {
   struct Unit {
@@ -117,22 +109,6 @@ struct Spellings {
 };
 
 }  // namespace
-
-void Faults::Add(TextPlace place, std::string_view text) {
-  if (count++ > 0) return;
-  first = place;
-  example = Example(text);
-}
-
-void Faults::Add(const Faults& others) {
-  const auto key = [](const Faults& faults) { return std::pair(faults.first.line, faults.first.column); };
-  if (others.count > 0 && (count == 0 || (others.file == file && key(others) < key(*this)))) {
-    first = others.first;
-    example = others.example;
-    file = others.file;
-  }
-  count += others.count;
-}
 
 ColumnFormat FindFormat(const std::vector<CsvRecord>& rows, size_t column, Decimal decimal,
                         std::optional<Decimal> shown) {
@@ -224,7 +200,7 @@ void ColumnBuilder::EndFile(const std::string& path) {
   }
   for (auto& [text, faults] : texts_) faults.EndFile(path);
   other_texts_.EndFile(path);
-  for (Faults& faults : other_forms_) faults.EndFile(path);
+  dates_.EndFile(path);
 }
 
 // *plain is the number as it would be plainly, if it is not.
@@ -262,7 +238,9 @@ ColumnProfile ColumnBuilder::Finish(std::string name) {
   }
   const bool is_text = column_.type == ColumnType::kCategory || column_.type == ColumnType::kText;
   if (format_ && is_text) column_.units = format_->units;
-  column_.mixed = column_.type == ColumnType::kText && column_.numbers * 2 >= column_.known;
+  column_.dates = dates_.texts();
+  column_.mixed = (is_text && column_.dates * 2 >= column_.known) ||
+                  (column_.type == ColumnType::kText && column_.numbers * 2 >= column_.known);
   KeepFrequent();
   Suspect();
   return std::move(column_);
@@ -288,9 +266,7 @@ void ColumnBuilder::CountValue(std::string_view text) {
 
 void ColumnBuilder::AddNumber(double number, const CsvField& field, int64_t row) {
   ++column_.numbers;
-  column_.not_a_date.Add(field.place, field.text);
-  const bool packed = field.text.size() == 8 || field.text.size() == 14;
-  if (packed && IsoDate(field.text, "YYYYMMDD")) ++packed_dates_;
+  if (!dates_.AddNumber(number, field)) column_.not_a_date.Add(field.place, field.text);
   if (!std::isfinite(number)) {
     column_.not_float.Add(field.place, field.text);
     return;
@@ -316,7 +292,7 @@ void ColumnBuilder::AddText(const CsvField& field) {
   constexpr size_t kKeptTexts = 100;
   if (const auto found = texts_.find(field.text); found != texts_.end()) {  // no date, as before
     ++found->second.count;
-  } else if (AddDate(field)) {
+  } else if (dates_.AddText(field)) {
     column_.not_a_number.Add(field.place, field.text);
   } else {
     Faults& faults = texts_.size() < kKeptTexts ? texts_[std::string(field.text)] : other_texts_;
@@ -325,65 +301,52 @@ void ColumnBuilder::AddText(const CsvField& field) {
   if (!IsAscii(field.text) && !IsUtf8(field.text)) column_.not_utf8.Add(field.place, field.text);
 }
 
-// Counts a date for all forms that it has. Numbers and texts that came before do not count as looked at, so
-// that dates are seen behind any number of them.
-bool ColumnBuilder::AddDate(const CsvField& field) {
-  constexpr int64_t kLooked = 100;
-  const std::vector<std::string>& forms = DateForms();
-  other_forms_.resize(forms.size());
-  const bool first = looked_++ < kLooked;
-  std::vector<size_t> others;
-  for (size_t form = 0; form < forms.size(); ++form) {
-    const bool can_be = (first || DatesOf(form) > 0) && forms[form].find('D') != std::string::npos;
-    if (!can_be || !IsoDate(field.text, forms[form])) others.push_back(form);
-  }
-  if (others.size() == forms.size()) return false;
-  ++dates_;
-  if (DaysOfDate(field.text)) ++iso_dates_;
-  for (const size_t form : others) other_forms_[form].Add(field.place, field.text);
-  return true;
-}
-
-// Of the forms that most dates have the first.
-size_t ColumnBuilder::BestForm() const {
-  const auto fewer = [](const Faults& a, const Faults& b) { return a.count < b.count; };
-  return static_cast<size_t>(std::min_element(other_forms_.begin(), other_forms_.end(), fewer) -
-                             other_forms_.begin());
-}
-
 // Texts that other programs write for missing values, and any one text without digits that comes again and
-// again among different numbers or dates. 1.#QNAN is such a text, too.
+// again among different numbers. Among dates a few such texts, and what stands for no day. 1.#QNAN is such a
+// text, too.
 void ColumnBuilder::FindMarkers() {
-  const int64_t values = std::max(column_.numbers, dates_ == 0 ? 0 : DatesOf(BestForm()));
-  std::vector<ValueCount> markers;
-  ValueCount most{"", 1}, second{"", 1};  // of other texts
+  const int64_t values = std::max(column_.numbers, dates_.texts());
+  const bool are_dates = dates_.texts() * 3 >= column_.known;
+  const size_t max_words = are_dates ? 3 : 1;
+  const auto rows_first = [](const ValueCount& a, const ValueCount& b) { return a.rows > b.rows; };
+  std::vector<ValueCount> markers, words;
   for (const auto& [text, faults] : texts_) {
-    const ValueCount value{text, faults.count};
-    if (IsKnownMarker(text) || IsDayZero(text)) {
-      markers.push_back(value);
-    } else if (value.rows > most.rows) {
-      second = std::exchange(most, value);
-    } else if (value.rows > second.rows) {
-      second = value;
+    const bool is_known = IsKnownMarker(text) || (are_dates && IsDayZero(text));
+    if (is_known || faults.count > 1) (is_known ? markers : words).push_back({text, faults.count});
+  }
+  std::stable_sort(words.begin(), words.end(), rows_first);
+  const bool few = words.size() <= max_words || words[max_words].rows * 5 <= words[max_words - 1].rows;
+  for (const ValueCount& word : words) {
+    const bool is_word =
+        word.text.find('#') != word.text.npos || word.text.find_first_of("0123456789") == word.text.npos;
+    const bool often = !are_dates || word.rows * 100 >= column_.known;
+    const bool can_be = is_word ? !HasFewNumbers() : are_dates && dates_.IsWrittenAsDate(word.text);
+    if (!few || &word - words.data() >= static_cast<ptrdiff_t>(max_words)) break;
+    if (can_be && often && values * 3 >= column_.known && word.text.size() < kMaxExample)
+      markers.push_back(word);
+  }
+  int64_t marked = 0, no_days = 0;
+  for (const ValueCount& marker : markers) marked += marker.rows;
+  for (const auto& [text, faults] : dates_.no_days()) no_days += faults.count;
+  const bool are_days = column_.numbers + marked == column_.known && column_.numbers - no_days >= kFewRows &&
+                        !dates_.NumberForm().empty();
+  const bool most = values * 10 >= (column_.known - marked - (are_dates ? no_days : 0)) * 9;
+  for (const auto& [text, faults] : dates_.no_days()) {
+    if (most && (are_dates || are_days)) {
+      markers.push_back({text, faults.count});
+      marked += faults.count;
+      column_.numbers -= faults.count;
+    } else {
+      column_.not_a_date.Add(faults);
     }
   }
-  const bool many = !HasFewNumbers();
-  const bool alone = !most.text.empty() && (second.text.empty() || second.rows * 5 <= most.rows);
-  if (alone && many && values * 3 >= column_.known && most.text.size() < kMaxExample &&
-      (most.text.find('#') != std::string::npos ||
-       most.text.find_first_of("0123456789") == std::string::npos)) {
-    markers.push_back(most);
-  }
-  int64_t marked = 0;
-  for (const ValueCount& marker : markers) marked += marker.rows;
-  if (markers.empty() || values == 0 || values * 10 < (column_.known - marked) * 9) return;
+  if (markers.empty() || values == 0 || !most) return;
   for (const ValueCount& marker : markers) {
     texts_.erase(marker.text);
     if (!column_.more_distinct)
       column_.distinct -= static_cast<int64_t>(values_.erase(std::hash<std::string_view>()(marker.text)));
   }
-  std::stable_sort(markers.begin(), markers.end(),
-                   [](const ValueCount& a, const ValueCount& b) { return a.rows > b.rows; });
+  std::stable_sort(markers.begin(), markers.end(), rows_first);
   column_.markers = std::move(markers);
   column_.missing += marked;
   column_.known -= marked;
@@ -393,28 +356,12 @@ void ColumnBuilder::FindMarkers() {
                                                  [](const auto& value) { return value.second.rows > 1; });
 }
 
-// Dates of the form that most have. Numbers are dates if all have eight digits and are days, or 14 and have a
-// time too, or are the seconds, milliseconds or microseconds since 1970 of the years 1990 to 2040.
+// Numbers are dates if all are.
 void ColumnBuilder::FindDates() {
-  const std::vector<std::string>& forms = DateForms();
-  const auto within = [&](double unit) {
-    return column_.min >= 631152000 * unit && column_.max <= 2208988800 * unit;
-  };
-  if (column_.IsNumber()) {
-    if (column_.known < kFewRows || column_.numbers != column_.known || column_.distinct < 2) return;
-    if (packed_dates_ == column_.known) {
-      column_.date_form = "YYYYMMDD";
-    } else if (whole_ && (within(1) || within(1e3) || within(1e6))) {
-      column_.date_form = within(1) ? "seconds" : within(1e3) ? "milliseconds" : "microseconds";
-    }
-    return;
-  }
-  const size_t best = BestForm();
-  column_.not_a_date.Add(other_forms_[best]);
-  if (iso_dates_ == DatesOf(best)) return;
-  column_.date_form = forms[best];
-  for (size_t form = best + 1; form < forms.size(); ++form) {
-    if (DatesOf(form) == DatesOf(best)) column_.other_date_form = forms[form];
+  if (!column_.IsNumber()) {
+    dates_.FindForm(&column_.date_form, &column_.other_date_form, &column_.not_a_date);
+  } else if (column_.known >= kFewRows && column_.numbers == column_.known && column_.distinct > 1) {
+    column_.date_form = dates_.NumberForm();
   }
 }
 
@@ -430,7 +377,9 @@ ColumnType ColumnBuilder::Type(bool recur) const {
   if (column_.known == 0) return ColumnType::kEmpty;
   if (are_most(column_.numbers) && !(recur && HasFewNumbers()))
     return whole_ ? ColumnType::kWhole : ColumnType::kNumber;
-  if (dates_ > 0 && are_most(DatesOf(BestForm()))) return ColumnType::kDate;
+  int64_t dates = dates_.texts();
+  for (const auto& [text, faults] : texts_) dates += dates_.IsWrittenAsDate(text) ? faults.count : 0;
+  if (dates_.texts() * 2 > column_.known && are_most(dates)) return ColumnType::kDate;
   const int64_t distinct = column_.distinct;
   const bool few = distinct <= kFewTexts && (distinct * 2 <= column_.known || column_.known < kFewRows);
   const bool often = distinct <= kManyTexts && distinct * 20 <= column_.known;

@@ -16,23 +16,10 @@
 #include "trainer/config/config.h"
 #include "trainer/input/csv_reader.h"
 #include "trainer/input/field_reading.h"
+#include "trainer/survey/column_dates.h"
+#include "trainer/survey/faults.h"
 
 namespace dtrain {
-
-// Faults: how many fields or rows have a fault, and the first of them.
-struct Faults {
-  int64_t count = 0;
-  TextPlace first;
-  std::string example;  // the first one's text, or its number of fields
-  std::string file{};   // where the first is, of several; empty: in the table's one file
-
-  void Add(TextPlace place, std::string_view text);
-  // Those so far, whose file is not named yet, are of this one.
-  void EndFile(const std::string& path) {
-    if (count > 0 && file.empty()) file = path;
-  }
-  void Add(const Faults& others);
-};
 
 enum class ColumnType {
   kEmpty,     // no values at all
@@ -81,7 +68,8 @@ struct ColumnProfile {
   bool brackets = false;  // some of them have brackets, for a minus
   Faults no_unit;         // numbers without the unit that most have
   std::string units;      // of a column of texts: its numbers have several, "$, EUR"; empty: they have not
-  bool mixed = false;     // a column of texts, and most are numbers
+  int64_t dates = 0;      // known values that are dates of one form
+  bool mixed = false;     // a column of texts, and most are numbers or dates
   // The form of its dates, one of DateForms() (data.dates), and another form that all of them have too.
   // Empty: YYYY-MM-DD, or it has no dates. A column of numbers has one if all look like dates.
   std::string date_form, other_date_form;
@@ -143,9 +131,6 @@ class ColumnBuilder {
 
  private:
   std::optional<double> NumberOf(std::string_view text, std::string* plain) const;
-  bool AddDate(const CsvField& field);
-  size_t BestForm() const;
-  int64_t DatesOf(size_t form) const { return dates_ - other_forms_[form].count; }
   void FindMarkers();
   void FindDates();
   void CountValue(std::string_view text);
@@ -169,10 +154,7 @@ class ColumnBuilder {
   bool repeats_ = false;
   std::map<std::string, Faults, std::less<>> texts_;  // that are neither numbers nor dates: the first ones
   Faults other_texts_;                                // and all others
-  int64_t dates_ = 0, iso_dates_ = 0;                 // texts of any form, and of YYYY-MM-DD
-  int64_t packed_dates_ = 0;                          // numbers of YYYYMMDD
-  std::vector<Faults> other_forms_;                   // of each of DateForms() the dates that have it not
-  int64_t looked_ = 0;                                // texts that were looked at for dates
+  DateCounts dates_;
   int64_t finite_ = 0;
   double first_number_ = 0, last_number_ = 0;
   double squares_ = 0;  // the sum of the squares of what the finite numbers are off their mean

@@ -10,6 +10,7 @@
 #include "trainer/input/sources.h"
 #include "trainer/rows/criteo_line.h"
 #include "trainer/rows/sparse_file.h"
+#include "trainer/rows/sparse_line.h"
 
 namespace dtrain {
 namespace {
@@ -32,7 +33,7 @@ Looks LooksLikeLibsvm(const Words& words) {
   if (end == words.begin()) return Looks::kMaybe;
   const bool is_label = IsLabel(words[0]);
   auto first = words.begin() + 1;
-  if (first != end && first->substr(0, 4) == "qid:") ++first;
+  if (first != end && IsGroup(*first)) ++first;
   if (!std::all_of(first, end, [](std::string_view word) { return AreNumbers(word, ':', 2); }))
     return Looks::kNo;
   if (is_label) return first == end ? Looks::kMaybe : Looks::kYes;

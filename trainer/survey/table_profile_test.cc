@@ -127,6 +127,54 @@ TEST_CASE("table: a day of zeros among dates stands for a missing value") {
   CHECK(column("17040672{:02}000000", "").date_form == "microseconds");
 }
 
+TEST_CASE("table: days that are none and words among dates are missing values, in texts and in numbers") {
+  const auto column = [](const char* date, std::vector<std::string> others) {
+    std::string text = "d,y\n";
+    for (size_t i = 0; i < 120; ++i) {
+      text += (i % 6 == 0 ? others[i / 6 % others.size()]
+                          : fmt::format(fmt::runtime(date), 2001 + i % 23, 1 + i % 12, 1 + i % 28)) +
+              fmt::format(",{}\n", i % 2);
+    }
+    return ProfileOf(text).columns[0];
+  };
+  const char* const iso = "{}-{:02}-{:02}";
+  for (const std::vector<std::string>& others :
+       std::vector<std::vector<std::string>>{{"9999-99-99"},
+                                             {"2023-02-30"},
+                                             {"1900-01-00"},
+                                             {"tbd"},
+                                             {"tbd", "never"},
+                                             {"0"},
+                                             {"0000-00-00", "NaT"}}) {
+    CAPTURE(others[0]);
+    const ColumnProfile days = column(iso, others);
+    CHECK(days.type == ColumnType::kDate);
+    CHECK(days.missing == 20);
+    CHECK(days.markers.size() == others.size());
+    CHECK(days.not_a_date.count == 0);
+  }
+  CHECK(column("{1}/{2}/{0}", {"0/0/0000"}).missing == 20);
+  CHECK(column("{2:02}-JAN-{0}", {"00-JAN-0000"}).missing == 20);
+  for (const std::vector<std::string>& others : std::vector<std::vector<std::string>>{
+           {"0"}, {"00000000"}, {"99999999", "0"}, {"19000100"}, {"tbd", "0"}}) {
+    CAPTURE(others[0]);
+    const ColumnProfile days = column("{}{:02}{:02}", others);
+    CHECK(days.date_form == "YYYYMMDD");
+    CHECK(days.missing == 20);
+    CHECK(days.markers.size() == others.size());
+  }
+  CHECK(column("17{:04}{:02}{:02}", {"0", "-1"}).date_form == "seconds");
+  CHECK(column("12{0}", {"0"}).markers.empty());
+  // Many days that are none are faults, and many words are told.
+  const ColumnProfile faulty =
+      column(iso, {"2023-02-30", "2023-02-31", "2023-04-31", "2023-06-31", "2023-00-10"});
+  CHECK(faulty.type == ColumnType::kDate);
+  CHECK(faulty.not_a_date.count == 20);
+  const ColumnProfile mixed = column(iso, {"a", "b", "c", "d", "e"});
+  CHECK(mixed.type == ColumnType::kText);
+  CHECK(mixed.mixed);
+}
+
 TEST_CASE("table: blanks in quotes around a name alone are left out by data.trim") {
   CHECK(ProfileOf("\"x\",\"city \",\"y\"\n1,a,2\n2,b,3\n").quoted_blanks);
   CHECK_FALSE(ProfileOf("\"x\",\"city\",\"y\"\n1,a,2\n2,b,3\n").quoted_blanks);
