@@ -197,7 +197,7 @@ TEST_CASE("architecture: runs, eval, predict, init and check read rows by the sa
   // One parser of dates.
   CHECK(CallersOf(sources, "DaysOfDate", "trainer/input/iso_date") ==
         Paths{fields + ".cc", header + ".cc", "trainer/survey/column_dates.cc",
-              "trainer/survey/table_profile.cc"});
+              "trainer/survey/data_warnings.cc", "trainer/survey/table_profile.cc"});
   // One spelling of labels.
   CHECK(CallersOf(sources, "RenamedLabel", "trainer/rows/label_rules") ==
         Paths{"trainer/rows/csv_fit.cc", "trainer/rows/model_columns.cc", "trainer/rows/row_labels.cc"});

@@ -141,17 +141,18 @@ std::string ColumnsText(const TableProfile& table) {
   return text + Aligned(lines);
 }
 
-std::string ReadingsText(const TableProfile& table) {
+std::string ReadingsText(const TableProfile& table, size_t label) {
   std::string text;
   for (size_t i = 0; i < table.columns.size(); ++i) {
     const ColumnProfile& column = table.columns[i];
     const auto add = [&](const std::string& what) {
       text += fmt::format("  {}{}\n", ColumnName(table, i), what);
     };
-    for (const ValueCount& marker : column.markers) {
+    const auto add_marker = [&](const ValueCount& marker) {
       add(fmt::format(": {} in {} is taken for a missing value (data.missing_values)",
                       Printable(marker.text, kMaxValue), Plural(marker.rows, "row")));
-    }
+    };
+    for (const ValueCount& marker : column.markers) add_marker(marker);
     if (!column.number_format.empty()) {
       const Faults& others = column.no_unit;
       add(fmt::format(
@@ -191,10 +192,17 @@ std::string ReadingsText(const TableProfile& table) {
           ": {} and the like are dates whose days and months cannot be told apart, and are left out. Name "
           "the column in data.dates, as NAME={} or NAME={}.",
           Printable(column.example, kMaxValue), form, column.other_date_form));
-    } else if (!form.empty()) {
+    } else if (!form.empty() && i != label) {
+      for (const ValueCount& marker : column.no_days) add_marker(marker);
       add(fmt::format(": {} and the like are dates, written as {} (data.dates){}",
                       Printable(column.example, kMaxValue), form,
                       column.IsNumber() ? ". If they are other numbers, take the column out there." : ""));
+    } else if (i != label && column.IsNumber() && column.packed * 2 > column.known) {
+      add(fmt::format(
+          ": {} % of its values are dates of YYYYMMDD and others are not: they are read as numbers. If the "
+          "others "
+          "stand for missing values, name them in data.missing_values, and the column in data.dates.",
+          100 * column.packed / column.known));
     }
   }
   return text;

@@ -1,6 +1,8 @@
 // The profile of a table as people read it. Thread: any; free functions.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "trainer/survey/table_profile.h"
@@ -17,8 +19,9 @@ DelimiterNames NamesOf(char delimiter);
 std::string ColumnsText(const TableProfile& table);
 
 // Returns a line for each column that is read in a way of its own, by data.missing_values, data.number_format
-// or data.dates, or that would be but for something to decide; empty if there are none.
-std::string ReadingsText(const TableProfile& table);
+// or data.dates, or that would be but for something to decide; empty if there are none. `label`: a column
+// whose numbers are no dates.
+std::string ReadingsText(const TableProfile& table, size_t label = SIZE_MAX);
 
 // Returns a line for each kind of fault at which training would stop: its first place, the rule, and how many
 // there are. Empty if there are none.

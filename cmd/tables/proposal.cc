@@ -197,12 +197,7 @@ class ConfigWriter {
 
   // A column of the table in the test table: by its name, else where it stands. Null: it has none.
   const ColumnProfile* TestColumn(size_t number) const {
-    const std::vector<ColumnProfile>& columns = test_->profile.columns;
-    if (!IsByName()) return number < columns.size() ? &columns[number] : nullptr;
-    const std::string& name = table_.columns[number].name;
-    const auto found = std::find_if(columns.begin(), columns.end(),
-                                    [&](const ColumnProfile& column) { return column.name == name; });
-    return found == columns.end() ? nullptr : &*found;
+    return FindColumn(test_->profile, IsByName() ? &table_.columns[number].name : nullptr, number);
   }
 
   // Each feature is in the test table, of its kind there and written alike, and so is the label, whose
@@ -221,19 +216,11 @@ class ConfigWriter {
       const bool formats = numbers && (AreOtherNumbers(here, *there) || AreOtherNumbers(*there, here));
       const bool points = table_.decimal_comma && !test_->profile.decimal_comma && numbers &&
                           there->type == ColumnType::kNumber && there->number_format.empty();
-      const bool dates = here.type == ColumnType::kDate && there->type == ColumnType::kDate &&
-                         here.date_form != there->date_form &&
-                         (there->other_date_form.empty() || here.date_form != there->other_date_form);
-      if (formats || points || dates) {
+      if (formats || points || (i != label_ && AreOtherDates(here, *there))) {
         throw Unlike(fmt::format("{} is written as {}, and in {} as {}", name, Written(*there), table_.path,
                                  Written(here)));
       }
-      if (numbers) CompareSizes(name, here, *there);
-      if (there->no_unit.count > 0 && here.no_unit.count == 0) {
-        Note("{}: {} of {} without the unit of {}, such as {} in line {}, read as if it were there", name,
-             Plural(there->no_unit.count, "value"), test_->profile.path, there->number_format,
-             Shown(there->no_unit.example), there->no_unit.first.line);
-      }
+      if (numbers) CompareUnits(name, here, *there);
       const bool any_text = i == label_ ? !plan_.IsLinear() : here.type == ColumnType::kCategory;
       const bool alike = here.IsNumber() ? there->IsNumber() : here.type == there->type;
       if (!any_text && !alike && there->type != ColumnType::kEmpty) {
@@ -246,26 +233,53 @@ class ConfigWriter {
     if (!plan_.IsLinear()) CompareClasses();
   }
 
+  static bool AreZeros(const ColumnProfile& column) { return column.min == 0 && column.max == 0; }
+
   // Whether numbers of two columns are unlike ones: in two formats, with % or K in one alone, or 8.007 beside
   // whole numbers, where it may be 8007.
-  static bool AreOtherNumbers(const ColumnProfile& a, const ColumnProfile& b) {
+  bool AreOtherNumbers(const ColumnProfile& a, const ColumnProfile& b) const {
     static const std::set<std::string> scales = {"%", "\u2030", "k", "K", "M", "B", "T", "mn", "bn"};
     const std::string &one = a.number_format, &other = b.number_format;
     if (!one.empty() && !other.empty() && one != other) return true;
-    const std::optional<NumberFormat> format = ParseNumberFormat(one);
-    if (format && other.empty() && scales.count(format->unit) > 0) return true;
-    return a.type == ColumnType::kWhole && b.type == ColumnType::kNumber && !b.other_format.empty();
+    const bool decimals = b.type == ColumnType::kNumber;
+    if (const std::optional<NumberFormat> format = ParseNumberFormat(one); format && other.empty()) {
+      const Decimal plain = table_.decimal_comma ? Decimal::kComma : Decimal::kPoint;
+      if (scales.count(format->unit) > 0 && !AreZeros(b)) return true;
+      if (format->decimal != plain && decimals) return true;
+    }
+    return a.type == ColumnType::kWhole && decimals && b.maybe_thousands;
   }
 
-  // Numbers of another size altogether may have another unit.
-  void CompareSizes(const std::string& name, const ColumnProfile& here, const ColumnProfile& there) {
-    constexpr double kFar = 100;  // times
-    const double a = std::abs(here.mean), b = std::abs(there.mean);
-    const bool apart = here.max < there.min || there.max < here.min;
-    if (!apart || here.deviation == 0 || there.deviation == 0 || std::max(a, b) < kFar * std::min(a, b))
-      return;
+  static bool AreOtherDates(const ColumnProfile& here, const ColumnProfile& there) {
+    const bool other = here.date_form != there.date_form;
+    if (here.type == ColumnType::kDate && there.type == ColumnType::kDate)
+      return other && (there.other_date_form.empty() || here.date_form != there.other_date_form);
+    if (!here.IsNumber() || !there.IsNumber() || here.date_form.empty()) return false;
+    const bool packed = here.date_form == "YYYYMMDD";
+    return there.date_form.empty() ? packed && there.packed * 10 < there.known * 9 : other;
+  }
+
+  // Tells numbers without the unit that the others have, and numbers of another size altogether.
+  void CompareUnits(const std::string& name, const ColumnProfile& here, const ColumnProfile& there) {
+    constexpr double kFar = 20;  // times
+    const std::string& path = test_->profile.path;
+    const std::optional<NumberFormat> format = ParseNumberFormat(here.number_format);
+    if (there.no_unit.count > 0 && here.no_unit.count == 0) {
+      Note("{}: {} of {} without the unit of {}, such as {} in line {}, read as if it were there", name,
+           Plural(there.no_unit.count, "value"), path, there.number_format, Shown(there.no_unit.example),
+           there.no_unit.first.line);
+    } else if (format && !format->unit.empty() && there.number_format.empty() && !AreZeros(there)) {
+      Note("{}: no value of {} has the unit of {}: they are read as if it were there", name, path,
+           here.number_format);
+    }
+    const bool larger = std::abs(there.mean) > std::abs(here.mean);
+    const ColumnProfile &large = larger ? there : here, &small = larger ? here : there;
+    const double mean = std::abs(large.mean);
+    const bool apart =
+        mean > kFar * std::abs(small.mean) && mean > std::max(std::abs(small.min), std::abs(small.max));
+    if (!apart || AreZeros(small) || here.IsDate()) return;
     Note("{}: from {:g} to {:g} in {}, and from {:g} to {:g} in {}. Are the units the same?", name, there.min,
-         there.max, test_->profile.path, here.min, here.max, table_.path);
+         there.max, path, here.min, here.max, table_.path);
   }
 
   void CompareClasses() {
@@ -327,7 +341,10 @@ class ConfigWriter {
   void AddUsed(const TableProfile& table, size_t i, const ColumnProfile& column) {
     // ReadingsText() tells those of the table.
     const bool tells = &table != &table_;
-    for (const ValueCount& marker : column.markers) {
+    std::vector<ValueCount> markers = column.markers;
+    if (i != label_) markers.insert(markers.end(), column.no_days.begin(), column.no_days.end());
+    for (const ValueCount& marker : markers) {
+      gaps_ = gaps_ || i != label_;
       if (!markers_.insert(ItemOf(i, marker.text)).second || !tells) continue;
       Note("{}: {} in {} of {} is taken for a missing value (data.missing_values)", ColumnName(table_, i),
            Shown(marker.text), Plural(marker.rows, "row"), table.path);
@@ -343,6 +360,8 @@ class ConfigWriter {
       gaps_ = gaps_ || column.missing > 0;
     }
     bad_rows_ += column.not_a_number.count + column.not_a_date.count + column.not_float.count;
+    if (i != label_ && table_.columns[i].date_form == "YYYYMMDD" && column.date_form.empty())
+      bad_rows_ += column.known - column.packed;
     const bool has_texts = i == label_ ? !plan_.IsLinear() : table_.columns[i].type == ColumnType::kCategory;
     if (has_texts && column.not_utf8.count > 0) throw NotUtf8(table.path, column.not_utf8);
   }
@@ -351,8 +370,10 @@ class ConfigWriter {
     ++features_;
     const bool repeats = !column.more_distinct && column.distinct > 1 && column.distinct * 4 <= column.known;
     if (repeats && column.pattern_hash == Label().pattern_hash) telling_.push_back(ColumnName(table_, i));
+    int64_t missing = column.missing;
+    for (const ValueCount& marker : column.no_days) missing += marker.rows;
     const double share =
-        static_cast<double>(column.missing) / static_cast<double>(std::max<int64_t>(table_.rows, 1));
+        static_cast<double>(missing) / static_cast<double>(std::max<int64_t>(table_.rows, 1));
     const bool date = column.IsDate();
     many_gaps_ = many_gaps_ || ((column.IsNumber() || date) && share >= kManyGaps);
     if (date) dates_.push_back(column.date_form.empty() ? KeyOf(i) : ItemOf(i, column.date_form));

@@ -454,8 +454,8 @@ TEST_CASE("proposal: a test table in another unit is refused, or told where that
   CHECK(Has(propose(percent, both), " without the unit of 1,234.50%, such as 0.5 in line 2"));
   const auto thousands = table("t", [](int i) { return fmt::format("\"8,{:03}\"", 7 * i); });
   const auto points = table("q", [](int i) { return fmt::format("8.{:03}", 7 * i); });
-  CHECK(Has(propose(thousands, points), "x: from 8 to 8.273 in "));
-  CHECK(Has(propose(points, thousands), "x: from 8000 to 8273 in "));
+  CHECK(Has(propose(thousands, points), "x is written as 8.000, and in "));
+  CHECK(Has(propose(points, thousands), "x is written as 1,234.50, and in "));
   const auto few = table("f", [](int i) { return i % 2 == 0 ? "8.007" : "5"; });
   CHECK(Has(propose(thousands, few), "x is written as 8.007, and in "));
   const auto kilos = table("k", [](int i) { return fmt::format("{}K", 400 + 3 * i); });
@@ -473,6 +473,57 @@ TEST_CASE("proposal: a test table in another unit is refused, or told where that
   CHECK_FALSE(Has(propose(commas, table(
                                       "w", [](int i) { return fmt::format("{}", i); }, ';')),
                   "written as"));
+}
+
+TEST_CASE("proposal: gaps, dates and units of the table are those of a small test table") {
+  const auto table = [](const std::string& name, int rows, const std::function<std::string(int)>& value) {
+    std::string text = "x,y\n";
+    for (int i = 0; i < rows; ++i) text += fmt::format("{},{}\n", value(i), i % 2);
+    return WritePlain(name, text);
+  };
+  const auto propose = [](const std::string& train, const std::string& other) {
+    const TableProfile profile = ProfileTable(train);
+    const TestTable test{ProfileTable(other, "y", &profile), "t2.csv"};
+    return ProposeConfig(profile, ChooseLabel(profile, "y"), "t.csv", &test);
+  };
+  const auto iso = [](int i) { return fmt::format("2024-{:02}-{:02}", 1 + i % 12, 1 + i * 5 % 28); };
+  const auto packed = [](int i) { return fmt::format("2024{:02}{:02}", 1 + i % 12, 1 + i * 5 % 28); };
+  const auto seconds = [](int i) { return fmt::format("{}", 1500000000 + 86413 * i); };
+  const auto with = [](const auto& value, const char* gap, int every) {
+    return [=](int i) { return i % every == 0 ? gap : value(i); };
+  };
+  const std::string never = table("n", 300, with(iso, "never", 4));
+  CHECK(Has(propose(never, table("n2", 8, with(iso, "never", 2))).yaml, "dates: [x]"));
+  CHECK(Has(propose(never, table("n3", 8, [](int) { return "never"; })).yaml, "dates: [x]"));
+  const auto of_packed = propose(table("p", 300, packed), table("p2", 8, with(packed, "0", 4)));
+  CHECK(Has(of_packed.yaml, "  missing_values: [\"x=0\"]\n"));
+  CHECK(Has(Joined(of_packed.notes), "x: 0 in 2 rows of "));
+  CHECK(Has(propose(table("s", 300, seconds), table("s2", 8, with(seconds, "-1", 2))).yaml,
+            "  missing_values: [\"x=-1\"]\n"));
+  CHECK(Has(UserErrorOf([&] { propose(table("p", 300, packed), table("s3", 300, seconds)); }),
+            "x is written as seconds, and in "));
+  const auto share = [](int i) { return fmt::format("{}.5%", i % 60); };
+  const std::string shares = table("h", 300, with(share, "0", 2));
+  CHECK(Has(propose(shares, table("h2", 12, with(share, "0", 1))).yaml, "number_format: [\"x=1,234.50%\"]"));
+  CHECK(Has(propose(shares, table("h3", 20, [&](int i) { return i % 5 == 0 ? share(i) : "0"; })).yaml,
+            "number_format: [\"x=1,234.50%\"]"));
+  const auto kilos = [](int i) { return fmt::format("{} kg", 50 + i % 60); };
+  CHECK(Has(
+      Joined(propose(table("k", 300, kilos), table("k2", 12, [](int i) { return fmt::format("{}", 90 + i); }))
+                 .notes),
+      "x: no value of "));
+}
+
+TEST_CASE("proposal: numbers that could be dates are numbers where they are the label, and 0 is one") {
+  std::string text = "x,y\n";
+  for (int i = 0; i < 200; ++i)
+    text += fmt::format("{}.5,{}\n", i % 17, i % 3 == 0 ? 0 : 900000000 + 7654321 * (i % 90));
+  const TableProfile table = ProfileOf(text);
+  CHECK(table.columns[1].date_form == "seconds");
+  CHECK_FALSE(Has(YamlOf(table, "y"), "missing_values"));
+  CHECK_FALSE(Has(YamlOf(table, "y"), "bad_rows"));
+  CHECK(Has(ReadingsText(table), "y: 0 in "));
+  CHECK(ReadingsText(table, 1).empty());
 }
 
 TEST_CASE("proposal: a test table whose dates have another form is refused, also beside YYYY-MM-DD") {

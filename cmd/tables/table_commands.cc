@@ -45,7 +45,11 @@ Proposal Propose(const TableProfile& table, const LabelChoice& label, const std:
                  const std::string& config, const std::string& test) {
   const std::string train = PathFrom(config, path);
   if (test.empty()) return ProposeConfig(table, label, train);
-  const TestTable other{ProfileTable(test, table.columns[label.column].name), PathFrom(config, test)};
+  TableProfile like = table;
+  ColumnProfile& target = like.columns[label.column];
+  target.date_form.clear();  // a label is a number then
+  target.no_days.clear();
+  const TestTable other{ProfileTable(test, target.name, &like), PathFrom(config, test)};
   return ProposeConfig(table, label, train, &other);
 }
 
@@ -92,7 +96,7 @@ void PrintJson(const TableProfile& table, const CheckTableArguments& arguments) 
       {"rows", table.rows},
       {"columns", columns},
       {"faults", LinesOf(FaultsText(table))},
-      {"readings", LinesOf(ReadingsText(table))},
+      {"readings", LinesOf(ReadingsText(table, label.column))},
       {"suspects", LinesOf(SuspectsText(table))},
       {"label", ColumnName(table, label.column)},
       {"yaml", IsPipe(arguments.path) ? "" : Propose(table, label, arguments.path, config, "").yaml}};
@@ -152,7 +156,7 @@ Proposal ProposeTable(const InitArguments& arguments, const std::string& out) {
   const LabelChoice label = ChooseLabel(table, arguments.label);
   Proposal proposal = Propose(table, label, arguments.path, out, arguments.test);
   constexpr size_t kShown = 6;
-  std::vector<std::string> first = LinesOf(ReadingsText(table));
+  std::vector<std::string> first = LinesOf(ReadingsText(table, label.column));
   std::stable_partition(first.begin(), first.end(), [](const std::string& line) {
     // What is asked is in no case left out.
     return line.find(", as NAME=") != line.npos || line.find("; without the unit") != line.npos;

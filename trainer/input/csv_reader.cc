@@ -162,6 +162,7 @@ char CsvReader::ChooseDelimiter() {
   constexpr size_t kRecords = 20;
   constexpr int64_t kMaxFirst = 1 << 16;  // bytes of a first record that is waited for
   while (BeginsComment()) SkipLine();
+  while (!file_->is_pipe() && !at_end_ && end_ - begin_.next < kMaxFirst) Fill();
   // Looks at each byte once: a pipe may deliver few at once.
   for (int64_t seen = 0; !at_end_ && ScanTo(kLineEnds, begin_.next + seen) == end_;) {
     seen = end_ - begin_.next;
@@ -172,7 +173,10 @@ char CsvReader::ChooseDelimiter() {
   size_t most_fields = 0;
   do {
     for (const char delimiter : kUsualDelimiters.substr(commas ? 0 : 1)) {
-      const std::vector<CsvRecord> records = Peek(delimiter, dialect_.quotes, kRecords);
+      std::vector<CsvRecord> records = Peek(delimiter, dialect_.quotes, kRecords);
+      // A lenient reader chooses as others do, who see none from a fault on.
+      const auto faulty = [](const CsvRecord& record) { return record.quote_faults > 0; };
+      records.erase(std::find_if(records.begin(), records.end(), faulty), records.end());
       if (records.empty()) continue;
       const size_t fields = records[0].fields.size();
       const auto same = [&](const CsvRecord& record) { return record.fields.size() == fields; };

@@ -183,6 +183,7 @@ std::optional<std::string> IsoDate(std::string_view text, std::string_view form)
     }
     if (year < 0 || month < 0 || day < 0) return std::nullopt;
   }
+  if (packed && text == ".0") text = {};
   const bool is_time = text.empty() || std::string_view("T ,").find(text.front()) != text.npos;
   if (!is_time && !(packed && text.size() == kTimeDigits)) return std::nullopt;
   std::string iso = fmt::format("{:04}-{:02}-{:02}{}", year, month, day, IsoTime(text));

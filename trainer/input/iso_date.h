@@ -13,8 +13,8 @@ namespace dtrain {
 std::optional<double> DaysOfDate(std::string_view text);
 
 // Returns a date that is written in `form`, one of DateForms(), as DaysOfDate() takes it: 07/04/24 9:30 PM as
-// 2024-07-04T21:30. Days and months may have one digit, and years two, from 1969 on. Unset: `text` is no such
-// date.
+// 2024-07-04T21:30. Behind YYYYMMDD ".0" may follow. Days and months may have one digit, and years two, from
+// 1969 on. Unset: `text` is no such date.
 std::optional<std::string> IsoDate(std::string_view text, std::string_view form);
 
 }  // namespace dtrain

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "base/check.h"
 #include "base/crc32c.h"
 #include "base/fault_point.h"
 #include "trainer/config/config.h"
@@ -225,11 +226,11 @@ void RunEnd::SumUpShards() {
 
 namespace {
 
-// The CRC-32C that a part of the model had before the first step.
+// The CRC-32C that a part of the model had before the first step; IsOf() has seen that it is one.
 uint32_t CrcAtBegin(const ModelConfig& model, const Layout& layout, const ModelPart& part) {
   const auto variable = std::find_if(layout.variables.begin(), layout.variables.end(),
                                      [&](const Variable& one) { return one.name == part.name; });
-  if (variable == layout.variables.end()) return part.crc + 1;
+  DT_CHECK(variable != layout.variables.end());
   std::vector<float> values(static_cast<size_t>(part.bytes) / sizeof(float));
   const int64_t begin = variable->offset + part.first_row * variable->cols;
   InitialValues(model, layout, {begin, begin + static_cast<int64_t>(values.size())}, values.data());

@@ -12,23 +12,33 @@ namespace {
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsLetter(char c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'z'; }
 
-// Returns what a date and a day that is none have in common: the digits and letters of its three parts, as
-// "2-2-4" of 31.1.2024 9:30. Empty: the text has fewer parts.
-std::string Shape(std::string_view text) {
+// The digits or letters of the three parts that a date begins with; empty: it has fewer.
+using DateParts = std::vector<std::string_view>;
+
+DateParts PartsOf(std::string_view text) {
   constexpr size_t kParts = 3;
-  std::string shape;
-  for (size_t part = 0; part < kParts; ++part) {
-    const size_t front = part == 0 ? 0 : std::min(text.find_first_not_of(" ,-/."), text.size());
-    if (part > 0 && front == 0) return "";
+  DateParts parts;
+  while (parts.size() < kParts) {
+    const size_t front = parts.empty() ? 0 : std::min(text.find_first_not_of(" ,-/."), text.size());
+    if (!parts.empty() && front == 0) return {};
     text.remove_prefix(front);
-    const auto end = std::find_if_not(text.begin(), text.end(), IsDigit);
-    const auto digits = static_cast<size_t>(end - text.begin());
-    const size_t letters =
-        digits > 0 ? 0
-                   : static_cast<size_t>(std::find_if_not(text.begin(), text.end(), IsLetter) - text.begin());
-    if (digits + letters == 0) return "";
-    shape += digits == 0 ? 'a' : digits <= 2 ? '2' : static_cast<char>('0' + std::min<size_t>(digits, 9));
-    text.remove_prefix(digits + letters);
+    const bool digits = !text.empty() && IsDigit(text[0]);
+    const auto end = std::find_if_not(text.begin(), text.end(), digits ? IsDigit : IsLetter);
+    const auto size = static_cast<size_t>(end - text.begin());
+    if (size == 0) return {};
+    parts.push_back(text.substr(0, size));
+    text.remove_prefix(size);
+  }
+  return parts;
+}
+
+// Returns what dates and days that are none have in common, "2-2-4" of 31.1.2024 9:30 by its digits.
+std::string Shape(std::string_view text) {
+  std::string shape;
+  for (const std::string_view part : PartsOf(text)) {
+    shape += IsLetter(part[0])  ? 'a'
+             : part.size() <= 2 ? '2'
+                                : static_cast<char>('0' + std::min<size_t>(part.size(), 9));
   }
   return shape;
 }
@@ -37,25 +47,35 @@ bool IsOnly(std::string_view text, char digit) {
   return !text.empty() && text.find_first_not_of(digit) == text.npos;
 }
 
+bool IsFarYear(std::string_view year) { return year == "0001" || year == "9999"; }
+
+// Programs that have gaps among floats alone write 20240131.0.
+std::string_view WithoutPoint(std::string_view text) {
+  const bool has_point = text.size() > 2 && text.substr(text.size() - 2) == ".0";
+  return has_point ? text.substr(0, text.size() - 2) : text;
+}
+
 bool IsNoDay(std::string_view text) {
   constexpr size_t kDay = 8;
-  const bool no_day = text.size() == kDay && (text.substr(4, 2) == "00" || text.substr(6) == "00");
+  const bool no_day = text.size() == kDay &&
+                      (text.substr(4, 2) == "00" || text.substr(6) == "00" || IsFarYear(text.substr(0, 4)));
   return IsOnly(text, '0') || (text.size() > 3 && IsOnly(text, '9')) || text == "-1" || no_day;
 }
 
 }  // namespace
 
 bool IsDayZero(std::string_view text) {
-  if (Shape(text).empty()) return false;
+  const DateParts parts = PartsOf(text);
   const auto are = [&](char digit) {
-    return std::all_of(text.begin(), text.end(), [&](char c) { return !IsDigit(c) || c == digit; });
+    return std::all_of(parts.begin(), parts.end(),
+                       [&](std::string_view part) { return IsLetter(part[0]) || IsOnly(part, digit); });
   };
-  const size_t day = std::min(text.find_first_of(" T:", text.find_last_of("-/.")), text.size());
-  return are('0') || (text = text.substr(0, day), are('9'));
+  return !parts.empty() && (are('0') || are('9') || std::any_of(parts.begin(), parts.end(), IsFarYear));
 }
 
 bool DateCounts::AddText(const CsvField& field) {
   constexpr int64_t kLooked = 100;
+  if (IsDayZero(field.text)) return false;
   const std::vector<std::string>& forms = DateForms();
   other_forms_.resize(forms.size());
   // Numbers and texts that came before do not count as looked at, so that dates are seen behind any number of
@@ -75,11 +95,12 @@ bool DateCounts::AddText(const CsvField& field) {
 
 bool DateCounts::AddNumber(double number, const CsvField& field) {
   constexpr size_t kKept = 4;
-  const std::string_view text = field.text;
+  const std::string_view text = WithoutPoint(field.text);
   if (IsNoDay(text)) {
-    const auto found = no_days_.find(text);
+    const auto found = no_days_.find(field.text);
     if (found != no_days_.end() || no_days_.size() < kKept) {
-      (found != no_days_.end() ? found->second : no_days_[std::string(text)]).Add(field.place, text);
+      Faults& faults = found != no_days_.end() ? found->second : no_days_[std::string(field.text)];
+      faults.Add(field.place, field.text);
       return true;
     }
   }
@@ -119,12 +140,23 @@ bool DateCounts::IsWrittenAsDate(std::string_view text) const {
   return !shape_.empty() && Shape(text) == shape_;
 }
 
-std::string DateCounts::NumberForm() const {
+bool DateCounts::IsDayTooMany(std::string_view text) const {
+  if (!IsWrittenAsDate(text)) return false;
+  std::string sooner(text);
+  for (const std::string_view part : PartsOf(text)) {
+    if (part == "29" || part == "30" || part == "31")
+      sooner.replace(static_cast<size_t>(part.data() - text.data()), part.size(), "28");
+  }
+  return IsoDate(sooner, DateForms()[BestForm()]).has_value();
+}
+
+std::string DateCounts::NumberForm(int64_t few) const {
   const auto within = [&](double unit) { return min_ >= 631152000 * unit && max_ <= 2208988800 * unit; };
   int64_t no_days = 0;
   for (const auto& [text, faults] : no_days_) no_days += faults.count;
-  if (numbers_ == 0 || no_days > numbers_ || !whole_) return "";
+  if (numbers_ < std::max<int64_t>(few, 1) || !whole_) return "";
   if (packed_ == numbers_) return "YYYYMMDD";
+  if (no_days > numbers_) return "";
   return within(1) ? "seconds" : within(1e3) ? "milliseconds" : within(1e6) ? "microseconds" : "";
 }
 

@@ -16,7 +16,8 @@
 
 namespace dtrain {
 
-// Whether a text is a day of zeros or nines, which is none: 0000-00-00, 9999-99-99 00:00:00 or 00-JAN-0000.
+// Whether a text is a day that databases write for none: 0000-00-00, 00-JAN-0000, 9999-99-99 00:00:00, and
+// any day of the years 1 and 9999.
 bool IsDayZero(std::string_view text);
 
 class DateCounts {
@@ -36,10 +37,15 @@ class DateCounts {
   // Whether a text that is no date is written as the first one: 2023-02-30, or 1/0/1900.
   bool IsWrittenAsDate(std::string_view text) const;
 
-  // The form of the numbers, without no_days(), which should be but a part of them: YYYYMMDD if all have
-  // eight digits and are days, or 14 and have a time too; or the seconds, milliseconds or microseconds since
-  // 1970 if they are those of the years 1990 to 2040. Empty: they are no dates.
-  std::string NumberForm() const;
+  // Whether it is a day that its month has not: 2023-02-30.
+  bool IsDayTooMany(std::string_view text) const;
+
+  // The form of the numbers without no_days(), if they are `few` at least: YYYYMMDD if all have eight digits
+  // and are days, or 14 and have a time too; or the seconds, milliseconds or microseconds since 1970 if they
+  // are those of the years 1990 to 2040, and no_days() are not more. Empty: they are no dates.
+  std::string NumberForm(int64_t few) const;
+  // How many numbers are of YYYYMMDD.
+  int64_t packed() const { return packed_; }
   // The numbers that stand for no day in files of other programs: 0, -1, 99999999 or 20240100, as they are
   // written, those that came first.
   const std::map<std::string, Faults, std::less<>>& no_days() const { return no_days_; }

@@ -71,7 +71,7 @@ struct Spellings {
     SpelledNumber first;
     bool codes = true;  // five or more digits, always as many, and letters right behind: 85123A
   };
-  int64_t numbers = 0;
+  int64_t numbers = 0, zeros = 0;  // zeros: without a unit, which they need not
   std::map<std::string, Unit> units;
 
   // Returns the text as a plain number; empty: it is none.
@@ -79,6 +79,8 @@ struct Spellings {
     const std::optional<SpelledNumber> number = ReadNumber(text, decimal);
     if (!number || !IsUnit(*number)) return "";
     ++numbers;
+    const bool is_zero = number->plain.find_first_of("123456789") == std::string::npos;
+    zeros += is_zero && number->unit().empty() ? 1 : 0;
     Unit& unit = units[number->unit()];
     if (unit.count++ == 0) unit.first = *number;
     const size_t digits = number->plain.size();
@@ -98,7 +100,8 @@ struct Spellings {
     const bool is_one = units.size() - units.count("") == 1;
     for (const auto& [unit, count] : units) {
       if (!unit.empty()) format->units += (format->units.empty() ? "" : ", ") + unit;
-      if (count.count * 10 >= numbers * (is_one ? 5 : 9)) most = &count.first;
+      const int64_t others = unit.empty() ? 0 : zeros;
+      if (count.count * 10 >= (numbers - others) * (is_one ? 5 : 9)) most = &count.first;
     }
     if (units.size() > kManyUnits || is_one || most != nullptr || numbers * 10 < known * 9)
       format->units.clear();
@@ -136,12 +139,27 @@ ColumnFormat FindFormat(const std::vector<CsvRecord>& rows, size_t column, Decim
   ColumnFormat format;
   format.format.decimal = takes_other ? other : decimal;
   format.example = example(format.format.decimal);
+  format.maybe_thousands = !doubtful.empty() && !decides;
   if (small && !decides && !shown) {
     format.doubtful = doubtful;
     format.other_format = example(takes_other ? decimal : other);
   }
   (takes_other ? others : plain).FindUnit(known, &format);
   return format;
+}
+
+bool IsWrittenSo(const std::vector<CsvRecord>& rows, size_t column, const NumberFormat& format) {
+  int64_t known = 0, good = 0;
+  bool shows = false;
+  for (const CsvRecord& row : rows) {
+    if (column >= row.fields.size() || IsMissing(row.fields[column].text)) continue;
+    ++known;
+    const std::optional<SpelledNumber> number = ReadNumber(row.fields[column].text, format.decimal);
+    if (!number || (!number->unit().empty() && number->unit() != format.unit)) continue;
+    ++good;
+    shows = shows || number->unit() == format.unit;
+  }
+  return shows && good * 10 >= known * 9;
 }
 
 std::string CommonSpelling(const std::string& text) {
@@ -163,10 +181,38 @@ FieldReading ColumnProfile::Reading() const {
   return reading;
 }
 
+ColumnBuilder::ColumnBuilder(size_t max_distinct, Decimal decimal, std::optional<ColumnFormat> format,
+                             const ColumnProfile* like)
+    : max_distinct_(max_distinct),
+      decimal_(decimal),
+      format_(std::move(format)),
+      are_dates_(like != nullptr && like->IsDate()) {
+  if (format_) reading_.number = format_->format;
+  if (like == nullptr) return;
+  for (const std::vector<ValueCount>* markers : {&like->markers, &like->no_days}) {
+    for (const ValueCount& marker : *markers) {
+      gaps_.missing.push_back(marker.text);
+      if (const auto number = ExactNumber(marker.text)) gaps_.missing_numbers.push_back(*number);
+    }
+  }
+}
+
+// Whether the other table has such gaps; then they are markers here, too.
+bool ColumnBuilder::IsGap(std::string_view text) {
+  std::string plain;
+  if (gaps_.is_plain() || IsMissing(text) || !PlainText(gaps_, text, decimal_, &plain).empty()) return false;
+  std::vector<ValueCount>& markers = column_.markers;
+  auto found = std::find_if(markers.begin(), markers.end(),
+                            [&](const ValueCount& marker) { return marker.text == text; });
+  if (found == markers.end()) found = markers.insert(found, {std::string(text)});
+  ++found->rows;
+  return true;
+}
+
 void ColumnBuilder::Add(const CsvField& field, bool trimmed) {
   const int64_t row = row_++;
   column_.padded = column_.padded || trimmed;
-  if (IsMissing(field.text)) {
+  if (IsMissing(field.text) || IsGap(field.text)) {
     ++column_.missing;
     in_order_ = false;
     Mix(1, &column_.values_hash);
@@ -236,6 +282,7 @@ ColumnProfile ColumnBuilder::Finish(std::string name) {
     column_.other_format = format_->other_format;
     column_.spelled = format_->doubtful;
   }
+  column_.maybe_thousands = format_ && format_->maybe_thousands;
   const bool is_text = column_.type == ColumnType::kCategory || column_.type == ColumnType::kText;
   if (format_ && is_text) column_.units = format_->units;
   column_.dates = dates_.texts();
@@ -306,7 +353,11 @@ void ColumnBuilder::AddText(const CsvField& field) {
 // text, too.
 void ColumnBuilder::FindMarkers() {
   const int64_t values = std::max(column_.numbers, dates_.texts());
-  const bool are_dates = dates_.texts() * 3 >= column_.known;
+  int64_t no_days = 0, gaps = 0;  // gaps: what are no values among dates in any case
+  for (const auto& [text, faults] : dates_.no_days()) no_days += faults.count;
+  for (const auto& [text, faults] : texts_) gaps += IsKnownMarker(text) || IsDayZero(text) ? faults.count : 0;
+  const int64_t dates = dates_.texts();
+  const bool are_dates = dates > 0 && dates * 3 >= column_.known - gaps - no_days;
   const size_t max_words = are_dates ? 3 : 1;
   const auto rows_first = [](const ValueCount& a, const ValueCount& b) { return a.rows > b.rows; };
   std::vector<ValueCount> markers, words;
@@ -320,34 +371,30 @@ void ColumnBuilder::FindMarkers() {
     const bool is_word =
         word.text.find('#') != word.text.npos || word.text.find_first_of("0123456789") == word.text.npos;
     const bool often = !are_dates || word.rows * 100 >= column_.known;
-    const bool can_be = is_word ? !HasFewNumbers() : are_dates && dates_.IsWrittenAsDate(word.text);
+    const bool can_be = !HasFewNumbers() && (is_word || (are_dates && dates_.IsWrittenAsDate(word.text)));
     if (!few || &word - words.data() >= static_cast<ptrdiff_t>(max_words)) break;
     if (can_be && often && values * 3 >= column_.known && word.text.size() < kMaxExample)
       markers.push_back(word);
   }
-  int64_t marked = 0, no_days = 0;
+  int64_t marked = are_dates ? no_days : 0;
   for (const ValueCount& marker : markers) marked += marker.rows;
-  for (const auto& [text, faults] : dates_.no_days()) no_days += faults.count;
-  const bool are_days = column_.numbers + marked == column_.known && column_.numbers - no_days >= kFewRows &&
-                        !dates_.NumberForm().empty();
-  const bool most = values * 10 >= (column_.known - marked - (are_dates ? no_days : 0)) * 9;
+  const bool most = values > 0 && values * 10 >= (column_.known - marked) * 9;
   for (const auto& [text, faults] : dates_.no_days()) {
-    if (most && (are_dates || are_days)) {
-      markers.push_back({text, faults.count});
-      marked += faults.count;
-      column_.numbers -= faults.count;
-    } else {
+    if (!most || !are_dates) {
       column_.not_a_date.Add(faults);
+      continue;
     }
+    markers.push_back({text, faults.count});
+    column_.numbers -= faults.count;
   }
-  if (markers.empty() || values == 0 || !most) return;
+  if (markers.empty() || !most) return;
   for (const ValueCount& marker : markers) {
     texts_.erase(marker.text);
     if (!column_.more_distinct)
       column_.distinct -= static_cast<int64_t>(values_.erase(std::hash<std::string_view>()(marker.text)));
   }
   std::stable_sort(markers.begin(), markers.end(), rows_first);
-  column_.markers = std::move(markers);
+  column_.markers.insert(column_.markers.end(), markers.begin(), markers.end());
   column_.missing += marked;
   column_.known -= marked;
   in_order_ = false;
@@ -356,12 +403,16 @@ void ColumnBuilder::FindMarkers() {
                                                  [](const auto& value) { return value.second.rows > 1; });
 }
 
-// Numbers are dates if all are.
+// Numbers are dates if all are, but for those that stand for none. Of a few rows, which may be so by chance,
+// the other table decides.
 void ColumnBuilder::FindDates() {
+  column_.packed = dates_.packed();
   if (!column_.IsNumber()) {
     dates_.FindForm(&column_.date_form, &column_.other_date_form, &column_.not_a_date);
-  } else if (column_.known >= kFewRows && column_.numbers == column_.known && column_.distinct > 1) {
-    column_.date_form = dates_.NumberForm();
+  } else if (column_.numbers == column_.known && (column_.distinct > 1 || are_dates_)) {
+    column_.date_form = dates_.NumberForm(are_dates_ ? 1 : kFewRows);
+    if (column_.date_form.empty()) return;
+    for (const auto& [text, faults] : dates_.no_days()) column_.no_days.push_back({text, faults.count});
   }
 }
 
@@ -378,7 +429,7 @@ ColumnType ColumnBuilder::Type(bool recur) const {
   if (are_most(column_.numbers) && !(recur && HasFewNumbers()))
     return whole_ ? ColumnType::kWhole : ColumnType::kNumber;
   int64_t dates = dates_.texts();
-  for (const auto& [text, faults] : texts_) dates += dates_.IsWrittenAsDate(text) ? faults.count : 0;
+  for (const auto& [text, faults] : texts_) dates += dates_.IsDayTooMany(text) ? faults.count : 0;
   if (dates_.texts() * 2 > column_.known && are_most(dates)) return ColumnType::kDate;
   const int64_t distinct = column_.distinct;
   const bool few = distinct <= kFewTexts && (distinct * 2 <= column_.known || column_.known < kFewRows);
@@ -395,9 +446,16 @@ void ColumnBuilder::KeepFrequent() {
   if (column_.type == ColumnType::kCategory) FindSpellings();
   if (column_.IsNumber()) JoinNumbers();
   column_.frequent.resize(std::min(kFrequent, column_.frequent.size()));
-  const auto is_example = [&](const ValueCount& value) { return value.text == column_.example; };
-  const bool marker = std::any_of(column_.markers.begin(), column_.markers.end(), is_example);
-  if (marker && !column_.frequent.empty()) column_.example = column_.frequent[0].text;
+  const auto has = [](const std::vector<ValueCount>& values, const std::string& text) {
+    return std::any_of(values.begin(), values.end(),
+                       [&](const ValueCount& value) { return value.text == text; });
+  };
+  const auto is_gap = [&](const std::string& text) {
+    return has(column_.markers, text) || has(column_.no_days, text);
+  };
+  const auto value = std::find_if_not(column_.frequent.begin(), column_.frequent.end(),
+                                      [&](const ValueCount& one) { return is_gap(one.text); });
+  if (is_gap(column_.example) && value != column_.frequent.end()) column_.example = value->text;
 }
 
 void ColumnBuilder::FindSpellings() {
@@ -444,9 +502,9 @@ void ColumnBuilder::JoinNumbers() {
 
 void ColumnBuilder::Suspect() {
   ColumnProfile& column = column_;
-  column.constant = column.distinct == 1 && column.missing == 0;
   const bool enough = column.known >= kFewRows;
   const bool numbers = column.IsNumber() && column.numbers == column.known;
+  column.constant = column.distinct == 1 && column.missing == 0 && (numbers || !column.IsNumber());
   column.index = enough && numbers && whole_ && in_order_ && (first_number_ == 0 || first_number_ == 1);
   const bool has_values = column.IsDate() || !column.markers.empty() || column.mixed ||
                           !column.number_format.empty() || !column.units.empty();

@@ -65,14 +65,18 @@ struct ColumnProfile {
   // An example of how its numbers are written (data.number_format); empty: plainly. `other_format`: their
   // points or commas may stand between thousands, or before decimals. `spelled` is the first such number.
   std::string number_format, other_format, spelled;
-  bool brackets = false;  // some of them have brackets, for a minus
-  Faults no_unit;         // numbers without the unit that most have
-  std::string units;      // of a column of texts: its numbers have several, "$, EUR"; empty: they have not
-  int64_t dates = 0;      // known values that are dates of one form
-  bool mixed = false;     // a column of texts, and most are numbers or dates
+  bool brackets = false;         // some of them have brackets, for a minus
+  bool maybe_thousands = false;  // all that look like its decimals may be thousands
+  Faults no_unit;                // numbers without the unit that most have
+  std::string units;   // of a column of texts: its numbers have several, "$, EUR"; empty: they have not
+  int64_t dates = 0;   // known values that are dates of one form
+  bool mixed = false;  // a column of texts, and most are numbers or dates
   // The form of its dates, one of DateForms() (data.dates), and another form that all of them have too.
-  // Empty: YYYY-MM-DD, or it has no dates. A column of numbers has one if all look like dates.
+  // Empty: YYYY-MM-DD, or it has no dates. A column of numbers has one if all look like dates, but for
+  // no_days, those that stand for none, as 0 does.
   std::string date_form, other_date_form;
+  std::vector<ValueCount> no_days;
+  int64_t packed = 0;  // numbers that are dates of YYYYMMDD
 
   Faults not_a_number;  // in a column of numbers
   Faults not_a_date;    // in a column of dates
@@ -101,12 +105,16 @@ struct ColumnFormat {
   std::string example;                 // as data.number_format takes it
   std::string units;                   // as in ColumnProfile
   std::string doubtful, other_format;  // a number, and its other format, if it may as well have that
+  bool maybe_thousands = false;        // so it would be without numbers of other columns
 };
 // `rows`: the first rows of the table, without a header. Without a sign of another one it is the plain format
 // with `decimal`, and marks between thousands. `shown`: the mark before decimals that other columns show, by
 // which doubtful numbers are read; unset: none.
 ColumnFormat FindFormat(const std::vector<CsvRecord>& rows, size_t column, Decimal decimal,
                         std::optional<Decimal> shown = std::nullopt);
+
+// Whether numbers are written in `format`, that of the same column elsewhere; some may be plain.
+bool IsWrittenSo(const std::vector<CsvRecord>& rows, size_t column, const NumberFormat& format);
 
 // Returns what spellings of a text that differ by case or blanks alone have in common.
 std::string CommonSpelling(const std::string& text);
@@ -116,11 +124,10 @@ constexpr size_t kMaxDistinct = 10000;  // different values that are counted of 
 // ColumnBuilder: what is known of one column while its rows go by. Owner: ProfileTable(). Thread: one.
 class ColumnBuilder {
  public:
-  // `format`: how numbers may be written; unset: plainly.
-  ColumnBuilder(size_t max_distinct, Decimal decimal, std::optional<ColumnFormat> format = std::nullopt)
-      : max_distinct_(max_distinct), decimal_(decimal), format_(std::move(format)) {
-    if (format_) reading_.number = format_->format;
-  }
+  // `format`: how numbers may be written; unset: plainly. `like`: the same column of another table, whose
+  // gaps these are too, and which is one of dates or not; null: there is none.
+  ColumnBuilder(size_t max_distinct, Decimal decimal, std::optional<ColumnFormat> format = std::nullopt,
+                const ColumnProfile* like = nullptr);
 
   // The value of the next row. `trimmed`: it had blanks at its ends.
   void Add(const CsvField& field, bool trimmed = false);
@@ -130,6 +137,7 @@ class ColumnBuilder {
   ColumnProfile Finish(std::string name);
 
  private:
+  bool IsGap(std::string_view text);
   std::optional<double> NumberOf(std::string_view text, std::string* plain) const;
   void FindMarkers();
   void FindDates();
@@ -147,6 +155,8 @@ class ColumnBuilder {
   const size_t max_distinct_;
   const Decimal decimal_;
   const std::optional<ColumnFormat> format_;
+  const bool are_dates_;  // in the other table
+  FieldReading gaps_;     // of the other table
   FieldReading reading_;
   ColumnProfile column_;
   int64_t row_ = 0;

@@ -13,6 +13,7 @@
 #include "base/names.h"
 #include "trainer/batch/class_names.h"
 #include "trainer/config/user_text.h"
+#include "trainer/input/iso_date.h"
 #include "trainer/input/sources.h"
 #include "trainer/input/text_reader.h"
 #include "trainer/order/held_out.h"
@@ -129,13 +130,13 @@ std::vector<int64_t> ColumnsOfFeatures(const CsvColumns& columns, const InputFor
   if (form.columns.empty()) return columns.inputs;
   std::vector<int64_t> of_features;
   for (const InputColumn& column : form.columns) {
-    of_features.push_back(column.is_category || column.is_date ? -1 : column.column);
+    of_features.push_back(column.is_category ? -1 : column.column);
     of_features.resize(of_features.size() + static_cast<size_t>(column.features()) - 1, -1);
   }
   return of_features;
 }
 
-// ReadValue: a number as a double, and in full where that may have fewer digits.
+// ReadValue: a number, or the days of a date, as a double, and in full where that may have fewer digits.
 struct ReadValue {
   double number = 0;
   std::string digits;
@@ -148,7 +149,8 @@ struct ReadValue {
 ReadValue ValueOf(std::string_view text, Decimal decimal) {
   constexpr size_t kExactDigits = 15;
   const bool is_long = text.size() > kExactDigits && text.find_first_not_of("0123456789+-") == text.npos;
-  return {ExactNumber(text, decimal).value_or(0), is_long ? std::string(text) : ""};
+  const std::optional<double> number = ExactNumber(text, decimal);
+  return {number ? *number : DaysOfDate(text).value_or(0), is_long ? std::string(text) : ""};
 }
 
 // Returns the values of each of `features`, or of the target, in the first rows of data.train; none for those
@@ -197,15 +199,25 @@ Distinct CountDistinct(std::vector<ReadValue> values) {
   return distinct;
 }
 
+constexpr char kSubtract[] = "Subtract a constant from the column";
+
+// Whether a feature is the days of dates.
+bool IsOfDates(const InputForm& form, int64_t feature) {
+  for (const InputColumn& column : form.columns) {
+    if (feature < column.features()) return column.is_date;
+    feature -= column.features();
+  }
+  return false;
+}
+
 // Returns the warning about `title`, a feature or the target; empty: float32 tells its values apart.
 std::string RoundedText(const std::string& title, const std::string& path,
                         const std::vector<ReadValue>& values, const std::string& remedy) {
   const Distinct distinct = CountDistinct(values);
   if (distinct.exact == distinct.rounded) return "";
   return fmt::format(
-      "{}: the {} that differ in the first {} of {} are {} in float32, whose steps are {:g} there. Subtract "
-      "a constant from the column, {}",
-      title, Plural(distinct.exact, "value"), Plural(static_cast<int64_t>(values.size()), "row"), path,
+      "{}: the {} that differ in the first {} of {} are {} in float32, whose steps are {:g} there. {}", title,
+      Plural(distinct.exact, "value"), Plural(static_cast<int64_t>(values.size()), "row"), path,
       distinct.rounded, StepAt(values[0].number), remedy);
 }
 
@@ -322,9 +334,12 @@ std::string RoundedFeaturesText(const DataConfig& data, const LoadedData& loaded
   std::vector<std::string> others;
   for (size_t i = 0; i < narrow.size(); ++i) {
     const std::string title = FeatureTitle(form, narrow[i]);
-    std::string text =
-        RoundedText("feature " + Shown(title), PathText(data.train), values[i],
-                    "here and wherever it is predicted from: data.scale comes too late for that.");
+    const bool date = IsOfDates(form, narrow[i]);
+    std::string text = RoundedText(
+        "feature " + Shown(title), PathText(data.train), values[i],
+        fmt::format(
+            "{}, here and wherever it is predicted from: data.scale comes too late for that.",
+            date ? "Write the time since a day near them in place of dates, as a number" : kSubtract));
     if (!text.empty() && !told.empty()) others.push_back(title);
     if (told.empty()) told = std::move(text);
   }
@@ -407,7 +422,8 @@ std::string RoundedTargetsText(const Config& config, const InputForm& form) {
   const auto [min, max] = std::minmax_element(values.begin(), values.end());
   const double largest = std::max(std::fabs(min->number), std::fabs(max->number));
   if (!IsNarrow(max->number - min->number, largest)) return "";
-  return RoundedText("the target", PathText(data.train), values, "and add it to what is predicted.");
+  return RoundedText("the target", PathText(data.train), values,
+                     fmt::format("{}, and add it to what is predicted.", kSubtract));
 }
 
 // Reads until each letter of data.crosses was found, or as much as the limit. A pipe cannot be read again.

@@ -294,8 +294,8 @@ constexpr char kKey[] = "the table's path";
 // TableReader: reads a table, perhaps twice. Owner and thread: ProfileTable().
 class TableReader {
  public:
-  TableReader(const std::string& path, const std::string& label)
-      : files_(SourceFiles({path}, kKey)), label_(label) {
+  TableReader(const std::string& path, const std::string& label, const TableProfile* like)
+      : files_(SourceFiles({path}, kKey)), label_(label), like_(like) {
     table_.path = files_.size() == 1 ? "" : path;
   }
 
@@ -384,6 +384,13 @@ class TableReader {
     readings_.resize(columns_);
     for (size_t i = 0; i < columns_; ++i) {
       formats_.push_back(FindFormat(rows, i, DecimalOf(), shown));
+      const ColumnProfile* const like = Like(i);
+      const auto format = like == nullptr ? std::nullopt : ParseNumberFormat(like->number_format);
+      if (format && IsWrittenSo(rows, i, *format)) {
+        formats_[i].format = *format;
+        formats_[i].example = like->number_format;
+        formats_[i].units.clear();
+      }
       readings_[i].column = static_cast<int64_t>(i);
       readings_[i].number = formats_[i].format;
     }
@@ -394,7 +401,7 @@ class TableReader {
     const size_t max_distinct = std::clamp(kAllDistinct / columns_, kMinDistinct, kMaxDistinct);
     std::vector<ColumnBuilder> builders;
     for (size_t i = 0; i < columns_; ++i) {
-      builders.emplace_back(max_distinct, DecimalOf(), formats_[i]);
+      builders.emplace_back(max_distinct, DecimalOf(), formats_[i], Like(i));
     }
     for (const std::string& file : files_) {
       std::unique_ptr<CsvReader> rows = std::move(first);
@@ -427,6 +434,13 @@ class TableReader {
     return false;
   }
 
+  // The same column of the other table; null: there is none.
+  const ColumnProfile* Like(size_t column) const {
+    if (like_ == nullptr) return nullptr;
+    const bool by_name = like_->has_names() && table_.has_names() && column < names_.size();
+    return FindColumn(*like_, by_name ? &names_[column] : nullptr, column);
+  }
+
   Decimal DecimalOf() const { return table_.decimal_comma ? Decimal::kComma : Decimal::kPoint; }
   CsvDialect Dialect() const {
     CsvDialect dialect;
@@ -439,6 +453,7 @@ class TableReader {
 
   const std::vector<std::string> files_;
   const std::string label_;
+  const TableProfile* const like_;  // null: there is none
   size_t columns_ = 1;
   std::vector<ColumnFormat> formats_;  // of the columns, as the first rows show them
   std::vector<FieldReading> readings_;
@@ -448,8 +463,16 @@ class TableReader {
 
 }  // namespace
 
-TableProfile ProfileTable(const std::string& path, const std::string& label) {
-  return TableReader(path, label).Read();
+TableProfile ProfileTable(const std::string& path, const std::string& label, const TableProfile* like) {
+  return TableReader(path, label, like).Read();
+}
+
+const ColumnProfile* FindColumn(const TableProfile& table, const std::string* name, size_t place) {
+  const std::vector<ColumnProfile>& columns = table.columns;
+  if (name == nullptr) return place < columns.size() ? &columns[place] : nullptr;
+  const auto found = std::find_if(columns.begin(), columns.end(),
+                                  [&](const ColumnProfile& one) { return one.name == *name; });
+  return found == columns.end() ? nullptr : &*found;
 }
 
 std::set<std::string> RepeatedNames(const TableProfile& table) {

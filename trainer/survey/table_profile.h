@@ -42,8 +42,13 @@ struct TableProfile {
 // Reads all of a table: a file, plain or packed, those that fit a pattern, or what a pipe has
 // (SourceFiles()). `label`: a name that the user has given for the label's column; empty: none. Throws
 // UserError for a file that cannot be read and for one that is no text table; what is wrong with its rows is
-// in the profile.
-TableProfile ProfileTable(const std::string& path, const std::string& label = "");
+// in the profile. `like`: a table with the same columns, whose gaps, dates and units these are too; null:
+// none.
+TableProfile ProfileTable(const std::string& path, const std::string& label = "",
+                          const TableProfile* like = nullptr);
+
+// Returns the column of this name, or where that is null the one at this place; null: there is none.
+const ColumnProfile* FindColumn(const TableProfile& table, const std::string* name, size_t place);
 
 // Returns the names that more than one column has.
 std::set<std::string> RepeatedNames(const TableProfile& table);

@@ -160,10 +160,18 @@ TEST_CASE("table: days that are none and words among dates are missing values, i
     CAPTURE(others[0]);
     const ColumnProfile days = column("{}{:02}{:02}", others);
     CHECK(days.date_form == "YYYYMMDD");
-    CHECK(days.missing == 20);
-    CHECK(days.markers.size() == others.size());
+    CHECK(days.markers.size() + days.no_days.size() == others.size());
+    CHECK(days.example.substr(0, 2) == "20");
   }
+  CHECK(column("{}{:02}{:02}.0", {"0.0"}).no_days.size() == 1);
   CHECK(column("17{:04}{:02}{:02}", {"0", "-1"}).date_form == "seconds");
+  const ColumnProfile others = column("{}{:02}{:02}", {"-999"});
+  CHECK(others.date_form.empty());
+  CHECK(others.packed * 6 == others.known * 5);
+  CHECK(column(iso, {"9999-12-31", "0001-01-01"}).missing == 20);
+  CHECK(column("{2}.{1}.{0}", {"31.12.9999"}).missing == 20);
+  // Versions are no dates though most could be.
+  CHECK(column("{2}.{1}.{0}", {"3.0.2201", "4.0.2002", "1.0.2003", "2.0.2005"}).type == ColumnType::kText);
   CHECK(column("12{0}", {"0"}).markers.empty());
   // Many days that are none are faults, and many words are told.
   const ColumnProfile faulty =
