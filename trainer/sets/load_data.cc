@@ -296,7 +296,18 @@ std::shared_ptr<const LoadedData> SharedData::Load(const Config& config, const I
   }
   fitted_ = fitted;
   loaded_ = loaded;
+  fingerprint_.reset();
   return loaded;
+}
+
+DataFingerprint SharedData::Fingerprint(const std::shared_ptr<const LoadedData>& loaded) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (loaded_.lock() != loaded) {
+    lock.unlock();
+    return FingerprintOf(*loaded->train);
+  }
+  if (!fingerprint_) fingerprint_ = FingerprintOf(*loaded->train);
+  return *fingerprint_;
 }
 
 }  // namespace dtrain

@@ -5,11 +5,13 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "trainer/batch/input_form.h"
 #include "trainer/config/config.h"
+#include "trainer/order/data_fingerprint.h"
 #include "trainer/rows/read_table.h"
 #include "trainer/sets/source.h"
 
@@ -42,11 +44,14 @@ class SharedData {
   // task's own.
   std::shared_ptr<const LoadedData> Load(const Config& config, const InputForm& fitted,
                                          const std::vector<std::string>& environment);
+  // The fingerprint of the training rows that Load() has given.
+  DataFingerprint Fingerprint(const std::shared_ptr<const LoadedData>& loaded);
 
  private:
   std::mutex mutex_;  // guards what follows
   InputForm fitted_;  // of `loaded_`
   std::weak_ptr<const LoadedData> loaded_;
+  std::optional<DataFingerprint> fingerprint_;  // of `loaded_`, once a task has asked for it
   std::exception_ptr fault_;
 };
 

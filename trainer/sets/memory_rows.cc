@@ -17,7 +17,18 @@ template <typename Value>
 uint64_t SumOf(FeatureForm form, gpu::MatrixView<const Value> rows, const HeldOutView* view) {
   if (view == nullptr) return FeatureChecksum(form, {BytesOf(rows.data, static_cast<size_t>(rows.size()))});
   FeatureSum sum;
-  view->ForEachRow(0, [&](int64_t row) { sum.Add(BytesOf(rows.row(row), static_cast<size_t>(rows.cols))); });
+  RowRun run;  // rows that follow each other are added together
+  const auto add = [&] {
+    sum.Add(BytesOf(rows.row(run.begin), static_cast<size_t>((run.end - run.begin) * rows.cols)));
+  };
+  view->ForEachRow(0, [&](int64_t row) {
+    if (row != run.end) {
+      add();
+      run.begin = row;
+    }
+    run.end = row + 1;
+  });
+  add();
   return sum.Value(form);
 }
 

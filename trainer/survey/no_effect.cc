@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <cstring>
 #include <numeric>
 #include <vector>
 
@@ -108,6 +110,23 @@ std::string WeightlessText(const DataConfig& data, const LoadedData& loaded, con
   return all_are_0("in data.test", "no figure can be measured on them");
 }
 
+namespace {
+
+// By their bits, which are in the order of the numbers: all of the rows are looked at before the first step.
+float LargestMagnitude(const float* values, int64_t count) {
+  uint32_t largest = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    uint32_t bits = 0;
+    std::memcpy(&bits, values + i, sizeof bits);
+    largest = std::max(largest, bits & 0x7fffffff);
+  }
+  float magnitude = 0;
+  std::memcpy(&magnitude, &largest, sizeof magnitude);
+  return magnitude;
+}
+
+}  // namespace
+
 std::string FeatureSizeText(const LoadedData& loaded) {
   constexpr float kHuge = 1e18f;        // the largest float32 is 3e38
   constexpr float kTiny = 1e-12f;       // updates of float32 weights by such features are lost or 0
@@ -123,7 +142,8 @@ std::string FeatureSizeText(const LoadedData& loaded) {
     value = x;
   };
   if (const gpu::MatrixView<const float> rows = train.floats(); rows.data != nullptr && !train.sparse()) {
-    for (int64_t i = 0; i < rows.size(); ++i) look(i % rows.cols, rows.data[i]);
+    largest = LargestMagnitude(rows.data, rows.size());
+    for (int64_t i = 0; largest > kHuge && feature < 0; ++i) look(i % rows.cols, rows.data[i]);
   } else if (train.bytes().data == nullptr) {
     const auto visit = [&](const RowChunk& chunk) {
       if (chunk.sparse != nullptr) {

@@ -60,7 +60,11 @@ MappedMemory::MappedMemory(size_t bytes, Pages pages, const char* what)
   madvise(data_, bytes_, pages == Pages::kHuge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);  // where it has such
 }
 
-MappedMemory::~MappedMemory() { munmap(mapped_, bytes_ + kHugePage); }
+MappedMemory::~MappedMemory() {
+  stops_ = true;
+  if (populates_.joinable()) populates_.join();
+  munmap(mapped_, bytes_ + kHugePage);
+}
 
 void MappedMemory::Use(size_t bytes) {
   if (mprotect(data_, std::min(bytes, bytes_), PROT_READ | PROT_WRITE) == 0) return;
@@ -70,7 +74,13 @@ void MappedMemory::Use(size_t bytes) {
 
 void MappedMemory::Clear() { madvise(data_, bytes_, MADV_DONTNEED); }
 
-void MappedMemory::Populate() { madvise(data_, bytes_, MADV_POPULATE_WRITE); }
+void MappedMemory::Populate() {
+  populates_ = std::thread([this] {
+    constexpr size_t kAtOnce = 2 * kHugePage;
+    for (size_t at = 0; at < bytes_ && !stops_; at += kAtOnce)
+      madvise(data_ + at, std::min(kAtOnce, bytes_ - at), MADV_POPULATE_WRITE);
+  });
+}
 
 RowStore::RowStore(RowRange rows, int64_t values, Initial initial, std::vector<float> constant,
                    TablePages pages, RowMemory memory)

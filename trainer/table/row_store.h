@@ -9,10 +9,12 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <thread>
 #include <type_traits>
 #include <vector>
 
@@ -61,7 +63,8 @@ class MappedMemory {
   void Use(size_t bytes);
   // Fills all with zeros again, and gives the memory back.
   void Clear();
-  // Has the system give the memory of all now, where it knows how.
+  // Has the system give the memory of all from now on, where it knows how, by a thread of its own: what is
+  // used before is filled at its first touch. Call it once.
   void Populate();
 
  private:
@@ -69,6 +72,8 @@ class MappedMemory {
   std::byte* data_ = nullptr;
   const size_t bytes_;
   const char* const what_;
+  std::atomic<bool> stops_{false};
+  std::thread populates_;
 };
 
 class RowStore {
@@ -105,8 +110,8 @@ class RowStore {
   }
   // Forgets all that was written.
   void Clear();
-  // Has the system give the memory of a small range now, for one whose rows are written all over it: the
-  // first steps need not wait for zeroed pages.
+  // Has the system give the memory of a small range from now on, for one whose rows are written all over it:
+  // later steps need not wait for zeroed pages.
   void Populate();
   // Prefetches the entry of the list of groups that says where the row lies.
   void WillFind(uint64_t row) const {

@@ -44,7 +44,7 @@ void WorkerData::Open(uint64_t run_id, uint64_t feed_token) {
   loaded_ = shared_->Load(config_, columns_, Environment());
   // Synthetic rows follow from settings that all tasks have compared.
   const bool read = config_.data.train.format != DataFormat::kSynthetic;
-  if (read) fingerprint_ = FingerprintOf(*loaded_->train);
+  if (read) fingerprint_ = shared_->Fingerprint(loaded_);
   if (worker_ == 0) {
     for (const std::string& warning : DataWarnings(config_, *loaded_)) log_.Warning("{}", warning);
   }
