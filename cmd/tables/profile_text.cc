@@ -172,7 +172,7 @@ std::string ReadingsText(const TableProfile& table, size_t label) {
           "Convert them to one unit.",
           Printable(column.units, kMaxValue)));
     }
-    if (column.mixed) {
+    if (column.mixed && i != label) {
       const bool dates = column.dates >= column.numbers;
       add(fmt::format(
           ": {} % of its values are {} and others are texts, and it is {}. If one text stands for a missing "
@@ -197,12 +197,11 @@ std::string ReadingsText(const TableProfile& table, size_t label) {
       add(fmt::format(": {} and the like are dates, written as {} (data.dates){}",
                       Printable(column.example, kMaxValue), form,
                       column.IsNumber() ? ". If they are other numbers, take the column out there." : ""));
-    } else if (i != label && column.IsNumber() && column.packed * 2 > column.known) {
+    } else if (i != label && column.IsNumber() && !column.likely_form.empty()) {
       add(fmt::format(
-          ": {} % of its values are dates of YYYYMMDD and others are not: they are read as numbers. If the "
-          "others "
+          ": {} % of its values are dates of {} and others are not: they are read as numbers. If the others "
           "stand for missing values, name them in data.missing_values, and the column in data.dates.",
-          100 * column.packed / column.known));
+          100 * column.likely_dates / column.known, column.likely_form));
     }
   }
   return text;

@@ -12,11 +12,11 @@
 #include "base/error.h"
 #include "base/names.h"
 
+#include "cmd/tables/column_pair.h"
 #include "cmd/tables/profile_text.h"
 #include "trainer/batch/class_names.h"
 #include "trainer/batch/input_form.h"
 #include "trainer/config/config.h"
-#include "trainer/config/parse.h"
 #include "trainer/config/user_text.h"
 
 namespace dtrain {
@@ -212,74 +212,21 @@ class ConfigWriter {
         lacking.push_back(name);
         continue;
       }
-      const bool numbers = here.IsNumber() && there->IsNumber();
-      const bool formats = numbers && (AreOtherNumbers(here, *there) || AreOtherNumbers(*there, here));
-      const bool points = table_.decimal_comma && !test_->profile.decimal_comma && numbers &&
-                          there->type == ColumnType::kNumber && there->number_format.empty();
-      if (formats || points || (i != label_ && AreOtherDates(here, *there))) {
-        throw Unlike(fmt::format("{} is written as {}, and in {} as {}", name, Written(*there), table_.path,
-                                 Written(here)));
-      }
-      if (numbers) CompareUnits(name, here, *there);
+      if (std::string unlike = WrittenUnlike(table_, i, test_->profile, *there, i == label_); !unlike.empty())
+        throw Unlike(unlike);
+      for (std::string& note : UnitNotes(table_, i, test_->profile, *there))
+        proposal_.notes.push_back(std::move(note));
       const bool any_text = i == label_ ? !plan_.IsLinear() : here.type == ColumnType::kCategory;
       const bool alike = here.IsNumber() ? there->IsNumber() : here.type == there->type;
       if (!any_text && !alike && there->type != ColumnType::kEmpty) {
-        throw Unlike(fmt::format("{} has values such as {}, and in {} such as {}", name,
-                                 Quoted(Shown(there->example)), table_.path, Quoted(Shown(here.example))));
+        const std::string& odd = there->odd.empty() || any_text ? there->example : there->odd;
+        throw Unlike(fmt::format("{} has values such as {}, and in {} such as {}", name, Quoted(Shown(odd)),
+                                 table_.path, Quoted(Shown(here.example))));
       }
       AddUsed(test_->profile, i, *there);
     }
     if (!lacking.empty()) throw Unlike(fmt::format("no column {}, which {} has", Some(lacking), table_.path));
     if (!plan_.IsLinear()) CompareClasses();
-  }
-
-  static bool AreZeros(const ColumnProfile& column) { return column.min == 0 && column.max == 0; }
-
-  // Whether numbers of two columns are unlike ones: in two formats, with % or K in one alone, or 8.007 beside
-  // whole numbers, where it may be 8007.
-  bool AreOtherNumbers(const ColumnProfile& a, const ColumnProfile& b) const {
-    static const std::set<std::string> scales = {"%", "\u2030", "k", "K", "M", "B", "T", "mn", "bn"};
-    const std::string &one = a.number_format, &other = b.number_format;
-    if (!one.empty() && !other.empty() && one != other) return true;
-    const bool decimals = b.type == ColumnType::kNumber;
-    if (const std::optional<NumberFormat> format = ParseNumberFormat(one); format && other.empty()) {
-      const Decimal plain = table_.decimal_comma ? Decimal::kComma : Decimal::kPoint;
-      if (scales.count(format->unit) > 0 && !AreZeros(b)) return true;
-      if (format->decimal != plain && decimals) return true;
-    }
-    return a.type == ColumnType::kWhole && decimals && b.maybe_thousands;
-  }
-
-  static bool AreOtherDates(const ColumnProfile& here, const ColumnProfile& there) {
-    const bool other = here.date_form != there.date_form;
-    if (here.type == ColumnType::kDate && there.type == ColumnType::kDate)
-      return other && (there.other_date_form.empty() || here.date_form != there.other_date_form);
-    if (!here.IsNumber() || !there.IsNumber() || here.date_form.empty()) return false;
-    const bool packed = here.date_form == "YYYYMMDD";
-    return there.date_form.empty() ? packed && there.packed * 10 < there.known * 9 : other;
-  }
-
-  // Tells numbers without the unit that the others have, and numbers of another size altogether.
-  void CompareUnits(const std::string& name, const ColumnProfile& here, const ColumnProfile& there) {
-    constexpr double kFar = 20;  // times
-    const std::string& path = test_->profile.path;
-    const std::optional<NumberFormat> format = ParseNumberFormat(here.number_format);
-    if (there.no_unit.count > 0 && here.no_unit.count == 0) {
-      Note("{}: {} of {} without the unit of {}, such as {} in line {}, read as if it were there", name,
-           Plural(there.no_unit.count, "value"), path, there.number_format, Shown(there.no_unit.example),
-           there.no_unit.first.line);
-    } else if (format && !format->unit.empty() && there.number_format.empty() && !AreZeros(there)) {
-      Note("{}: no value of {} has the unit of {}: they are read as if it were there", name, path,
-           here.number_format);
-    }
-    const bool larger = std::abs(there.mean) > std::abs(here.mean);
-    const ColumnProfile &large = larger ? there : here, &small = larger ? here : there;
-    const double mean = std::abs(large.mean);
-    const bool apart =
-        mean > kFar * std::abs(small.mean) && mean > std::max(std::abs(small.min), std::abs(small.max));
-    if (!apart || AreZeros(small) || here.IsDate()) return;
-    Note("{}: from {:g} to {:g} in {}, and from {:g} to {:g} in {}. Are the units the same?", name, there.min,
-         there.max, path, here.min, here.max, table_.path);
   }
 
   void CompareClasses() {
@@ -308,12 +255,6 @@ class ConfigWriter {
     if (column.type == ColumnType::kText) return "too many different texts";
     if (column.constant) return "the same in every row";
     return "";
-  }
-
-  static std::string Written(const ColumnProfile& column) {
-    return !column.number_format.empty() ? column.number_format
-           : !column.date_form.empty()   ? column.date_form
-                                         : Shown(column.example);
   }
 
   std::string SourceText(const std::string& path, bool header) const {
@@ -356,12 +297,25 @@ class ConfigWriter {
     }
     if (i == label_) {
       bad_rows_ += column.missing;
+      if (tells && column.missing > 0) {
+        Note("Nothing can be measured on {} of {} without {}: data.bad_rows: skip leaves them out.",
+             Plural(column.missing, "row"), table.path, ColumnName(table_, i));
+      }
     } else {
       gaps_ = gaps_ || column.missing > 0;
     }
     bad_rows_ += column.not_a_number.count + column.not_a_date.count + column.not_float.count;
-    if (i != label_ && table_.columns[i].date_form == "YYYYMMDD" && column.date_form.empty())
-      bad_rows_ += column.known - column.packed;
+    const ColumnProfile& here = table_.columns[i];
+    const bool dates = tells && i != label_ && here.IsNumber() && here.IsDate();
+    const int64_t others = dates ? column.known - DatesAs(here, column) : 0;
+    bad_rows_ += others;
+    if (others > 0) {
+      Note(
+          "{}: no days{} as {}: {} of {}, whose numbers are from {:.10g} to {:.10g}; what is no day at all "
+          "is left out",
+          ColumnName(table_, i), here.date_form == "YYYYMMDD" ? "" : " of 1990 to 2040", here.date_form,
+          Plural(others, "value"), table.path, column.min, column.max);
+    }
     const bool has_texts = i == label_ ? !plan_.IsLinear() : table_.columns[i].type == ColumnType::kCategory;
     if (has_texts && column.not_utf8.count > 0) throw NotUtf8(table.path, column.not_utf8);
   }

@@ -41,6 +41,27 @@ std::string PathFrom(const std::string& config, const std::string& table) {
   return to.lexically_relative(from).string();
 }
 
+std::vector<std::string> LinesOf(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);)
+    lines.push_back(line.substr(line.find_first_not_of(' ')));
+  return lines;
+}
+
+// The first of some lines, and how many more there are; empty if there are none.
+std::string FirstOf(const std::string& text) {
+  const std::vector<std::string> lines = LinesOf(text);
+  if (lines.size() < 2) return lines.empty() ? "" : lines[0];
+  return fmt::format("{} (and {} more; dtrain check shows them)", lines[0], lines.size() - 1);
+}
+
+// What a run leaves out of the rows of a table; empty: nothing is known to be wrong.
+std::string FaultNote(const TableProfile& table) {
+  const std::string fault = FirstOf(FaultsText(table));
+  return fault.empty() ? "" : "fault; data.bad_rows: skip leaves such rows out: " + fault;
+}
+
 Proposal Propose(const TableProfile& table, const LabelChoice& label, const std::string& path,
                  const std::string& config, const std::string& test) {
   const std::string train = PathFrom(config, path);
@@ -50,7 +71,9 @@ Proposal Propose(const TableProfile& table, const LabelChoice& label, const std:
   target.date_form.clear();  // a label is a number then
   target.no_days.clear();
   const TestTable other{ProfileTable(test, target.name, &like), PathFrom(config, test)};
-  return ProposeConfig(table, label, train, &other);
+  Proposal proposal = ProposeConfig(table, label, train, &other);
+  if (const std::string note = FaultNote(other.profile); !note.empty()) proposal.notes.push_back(note);
+  return proposal;
 }
 
 void PrintPart(const char* title, const std::string& lines) {
@@ -70,14 +93,6 @@ void PrintProposal(const TableProfile& table, const CheckTableArguments& argumen
   const std::string wanted = arguments.label.empty() ? "" : " --label " + arguments.label;
   fmt::print("\nThis would train on it; dtrain init {}{} writes it to {}:\n\n{}", arguments.path, wanted,
              name, proposal.yaml);
-}
-
-std::vector<std::string> LinesOf(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);)
-    lines.push_back(line.substr(line.find_first_not_of(' ')));
-  return lines;
 }
 
 void PrintJson(const TableProfile& table, const CheckTableArguments& arguments) {
@@ -144,13 +159,6 @@ int RunCheckTableCommand(const CheckTableArguments& arguments) {
 
 namespace {
 
-// The first of some lines, and how many more there are; empty if there are none.
-std::string FirstOf(const std::string& text) {
-  const std::vector<std::string> lines = LinesOf(text);
-  if (lines.size() < 2) return lines.empty() ? "" : lines[0];
-  return fmt::format("{} (and {} more; dtrain check shows them)", lines[0], lines.size() - 1);
-}
-
 Proposal ProposeTable(const InitArguments& arguments, const std::string& out) {
   const TableProfile table = ProfileTable(arguments.path, arguments.label);
   const LabelChoice label = ChooseLabel(table, arguments.label);
@@ -168,9 +176,7 @@ Proposal ProposeTable(const InitArguments& arguments, const std::string& out) {
   }
   first.push_back(LabelText(table, label));
   proposal.notes.insert(proposal.notes.begin(), first.begin(), first.end());
-  if (const std::string fault = FirstOf(FaultsText(table)); !fault.empty()) {
-    proposal.notes.push_back("fault; data.bad_rows: skip leaves such rows out: " + fault);
-  }
+  if (const std::string note = FaultNote(table); !note.empty()) proposal.notes.push_back(note);
   if (const std::string doubt = FirstOf(HeaderDoubts(table)); !doubt.empty()) proposal.notes.push_back(doubt);
   return proposal;
 }

@@ -47,6 +47,10 @@ bool IsOnly(std::string_view text, char digit) {
   return !text.empty() && text.find_first_not_of(digit) == text.npos;
 }
 
+constexpr const char* kNumberForms[] = {"YYYYMMDD", "seconds", "milliseconds", "microseconds"};
+constexpr double kFirstSecond = 631152000, kLastSecond = 2208988800;  // since 1970, of 1990 and of 2040
+constexpr size_t kFewOthers = 3;
+
 bool IsFarYear(std::string_view year) { return year == "0001" || year == "9999"; }
 
 // Programs that have gaps among floats alone write 20240131.0.
@@ -56,9 +60,9 @@ std::string_view WithoutPoint(std::string_view text) {
 }
 
 bool IsNoDay(std::string_view text) {
-  constexpr size_t kDay = 8;
-  const bool no_day = text.size() == kDay &&
-                      (text.substr(4, 2) == "00" || text.substr(6) == "00" || IsFarYear(text.substr(0, 4)));
+  const bool packed = text.size() == 8 || text.size() == 14;
+  const bool no_day =
+      packed && (text.substr(4, 2) == "00" || text.substr(6, 2) == "00" || IsFarYear(text.substr(0, 4)));
   return IsOnly(text, '0') || (text.size() > 3 && IsOnly(text, '9')) || text == "-1" || no_day;
 }
 
@@ -105,10 +109,15 @@ bool DateCounts::AddNumber(double number, const CsvField& field) {
     }
   }
   ++numbers_;
-  if ((text.size() == 8 || text.size() == 14) && IsoDate(text, "YYYYMMDD")) ++packed_;
-  whole_ = whole_ && number == std::floor(number);
-  min_ = std::min(min_, number);
-  max_ = std::max(max_, number);
+  if ((text.size() == 8 || text.size() == 14) && IsoDate(text, "YYYYMMDD")) ++of_forms_[0];
+  bool is_epoch = false;
+  for (size_t form = 1; form < of_forms_.size() && number == std::floor(number); ++form) {
+    const double unit = form == 1 ? 1 : form == 2 ? 1e3 : 1e6;  // in a second
+    if (number < kFirstSecond * unit || number > kLastSecond * unit) continue;
+    ++of_forms_[form];
+    is_epoch = true;
+  }
+  if (!is_epoch && others_.size() <= kFewOthers) others_.insert(number);
   return false;
 }
 
@@ -151,13 +160,19 @@ bool DateCounts::IsDayTooMany(std::string_view text) const {
 }
 
 std::string DateCounts::NumberForm(int64_t few) const {
-  const auto within = [&](double unit) { return min_ >= 631152000 * unit && max_ <= 2208988800 * unit; };
-  int64_t no_days = 0;
-  for (const auto& [text, faults] : no_days_) no_days += faults.count;
-  if (numbers_ < std::max<int64_t>(few, 1) || !whole_) return "";
-  if (packed_ == numbers_) return "YYYYMMDD";
-  if (no_days > numbers_) return "";
-  return within(1) ? "seconds" : within(1e3) ? "milliseconds" : within(1e6) ? "microseconds" : "";
+  for (size_t form = 0; form < of_forms_.size() && numbers_ >= std::max<int64_t>(few, 1); ++form) {
+    if (of_forms_[form] == numbers_) return kNumberForms[form];
+  }
+  return "";
+}
+
+std::string DateCounts::LikelyForm(int64_t few, int64_t* count) const {
+  const size_t form =
+      static_cast<size_t>(std::max_element(of_forms_.begin(), of_forms_.end()) - of_forms_.begin());
+  *count = of_forms_[form];
+  const bool likely =
+      form == 0 ? *count * 5 >= numbers_ : *count * 2 > numbers_ && others_.size() <= kFewOthers;
+  return *count >= few && likely ? kNumberForms[form] : "";
 }
 
 }  // namespace dtrain

@@ -2,11 +2,12 @@
 // among them. Owner: ColumnBuilder. Thread: one.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,12 +41,13 @@ class DateCounts {
   // Whether it is a day that its month has not: 2023-02-30.
   bool IsDayTooMany(std::string_view text) const;
 
-  // The form of the numbers without no_days(), if they are `few` at least: YYYYMMDD if all have eight digits
-  // and are days, or 14 and have a time too; or the seconds, milliseconds or microseconds since 1970 if they
-  // are those of the years 1990 to 2040, and no_days() are not more. Empty: they are no dates.
+  // The form of all numbers without no_days(), if they are `few` at least: YYYYMMDD if they have eight digits
+  // and are days, or 14 and have a time too; or the seconds, milliseconds or microseconds since 1970 of the
+  // years 1990 to 2040. Empty: they are no dates.
   std::string NumberForm(int64_t few) const;
-  // How many numbers are of YYYYMMDD.
-  int64_t packed() const { return packed_; }
+  // The form of a good part of the numbers, at least `few`, where others are few values or the form is
+  // YYYYMMDD; *count: how many have it. Empty: there is none.
+  std::string LikelyForm(int64_t few, int64_t* count) const;
   // The numbers that stand for no day in files of other programs: 0, -1, 99999999 or 20240100, as they are
   // written, those that came first.
   const std::map<std::string, Faults, std::less<>>& no_days() const { return no_days_; }
@@ -60,9 +62,9 @@ class DateCounts {
   std::string shape_;                  // of the first date
 
   std::map<std::string, Faults, std::less<>> no_days_;
-  int64_t numbers_ = 0, packed_ = 0;  // all but no_days_, and of YYYYMMDD
-  bool whole_ = true;
-  double min_ = std::numeric_limits<double>::infinity(), max_ = -min_;
+  int64_t numbers_ = 0;                // all but no_days_
+  std::array<int64_t, 4> of_forms_{};  // of them those of each form of numbers
+  std::set<double> others_;            // those of none of the epochs: the first values
 };
 
 }  // namespace dtrain

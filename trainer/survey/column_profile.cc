@@ -37,23 +37,6 @@ bool IsNamedAsId(const std::string& name) {
   return name[name.size() - 2] == 'I' || before == '_' || before == '-' || before == ' ' || before == '.';
 }
 
-bool IsLetter(std::string_view text) {
-  return !text.empty() && ((text[0] | 0x20) >= 'a' && (text[0] | 0x20) <= 'z');
-}
-
-// Whether what stands round a number is a currency or a unit: in front of an id there are other letters.
-bool IsUnit(const SpelledNumber& number) {
-  constexpr size_t kLongest = 12;
-  constexpr std::string_view kCurrencies =
-      " $ \u20ac \u00a3 \u00a5 \u20b9 \u20bd \u20a9 \u20ba \u20aa \u20ab \u20b1 \u0e3f \u20b4 \u20bf % R$ "
-      "US$ A$ C$ CA$ AU$ NZ$ HK$ NT$ S$ Rs Rs. Fr Fr. kr kr. CHF USD EUR GBP JPY CNY INR RUB BRL KRW CAD "
-      "AUD MXN SEK NOK DKK PLN CZK HUF TRY ZAR ";
-  if (kCurrencies.find(" " + number.front + " ") == kCurrencies.npos && !number.front.empty()) return false;
-  const std::string& behind = number.behind;
-  return behind.empty() ||
-         (behind.size() <= kLongest && behind.find_first_of("-:#_=+*@.'\"?!<>[]{}|\\") == behind.npos);
-}
-
 // Texts that stand for missing values in files of other programs, in small letters.
 bool IsKnownMarker(const std::string& text) {
   static const std::set<std::string> markers = {
@@ -64,103 +47,7 @@ bool IsKnownMarker(const std::string& text) {
   return markers.count(LowerCase(text)) > 0;
 }
 
-// Spellings: the numbers that some texts are with one decimal mark, and their units.
-struct Spellings {
-  struct Unit {
-    int64_t count = 0;
-    SpelledNumber first;
-    bool codes = true;  // five or more digits, always as many, and letters right behind: 85123A
-  };
-  int64_t numbers = 0, zeros = 0;  // zeros: without a unit, which they need not
-  std::map<std::string, Unit> units;
-
-  // Returns the text as a plain number; empty: it is none.
-  std::string Add(std::string_view text, Decimal decimal) {
-    const std::optional<SpelledNumber> number = ReadNumber(text, decimal);
-    if (!number || !IsUnit(*number)) return "";
-    ++numbers;
-    const bool is_zero = number->plain.find_first_of("123456789") == std::string::npos;
-    zeros += is_zero && number->unit().empty() ? 1 : 0;
-    Unit& unit = units[number->unit()];
-    if (unit.count++ == 0) unit.first = *number;
-    const size_t digits = number->plain.size();
-    unit.codes = unit.codes && digits >= 5 && digits == unit.first.plain.size() && IsLetter(number->behind) &&
-                 text == number->plain + number->behind;
-    return number->plain;
-  }
-
-  // Finds the unit that most have, or several, of `known` texts.
-  void FindUnit(int64_t known, ColumnFormat* format) {
-    constexpr size_t kManyUnits = 6;  // more are parts of names
-    for (auto it = units.begin(); it != units.end();) {
-      if (it->second.codes) numbers -= it->second.count;
-      it = it->second.codes ? units.erase(it) : std::next(it);
-    }
-    const SpelledNumber* most = nullptr;
-    const bool is_one = units.size() - units.count("") == 1;
-    for (const auto& [unit, count] : units) {
-      if (!unit.empty()) format->units += (format->units.empty() ? "" : ", ") + unit;
-      const int64_t others = unit.empty() ? 0 : zeros;
-      if (count.count * 10 >= (numbers - others) * (is_one ? 5 : 9)) most = &count.first;
-    }
-    if (units.size() > kManyUnits || is_one || most != nullptr || numbers * 10 < known * 9)
-      format->units.clear();
-    if (most == nullptr) return;
-    format->format.unit = most->unit();
-    format->example = most->front + format->example + (IsLetter(most->behind) ? " " : "") + most->behind;
-  }
-};
-
 }  // namespace
-
-ColumnFormat FindFormat(const std::vector<CsvRecord>& rows, size_t column, Decimal decimal,
-                        std::optional<Decimal> shown) {
-  const Decimal other = decimal == Decimal::kPoint ? Decimal::kComma : Decimal::kPoint;
-  Spellings plain, others;
-  int64_t known = 0;
-  bool small = false, decides = false;  // numbers below 1,000 without marks; one that has but one reading
-  std::string doubtful;
-  for (const CsvRecord& row : rows) {
-    if (column >= row.fields.size() || IsMissing(row.fields[column].text)) continue;
-    ++known;
-    const std::string_view text = row.fields[column].text;
-    const std::string number = plain.Add(text, decimal), second = others.Add(text, other);
-    if (number != second && !number.empty() && !second.empty()) {
-      if (doubtful.empty()) doubtful = text;
-    } else if (!number.empty() || !second.empty()) {
-      const double size = number == second ? std::abs(ExactNumber(number).value_or(1000)) : 1000;
-      decides = decides || size >= 1000;
-      small = small || (size > 0 && size < 1000);
-    }
-  }
-  const bool is_other = shown == other && !doubtful.empty() && others.numbers == plain.numbers;
-  const bool takes_other = others.numbers > plain.numbers || is_other;
-  const auto example = [](Decimal as) { return as == Decimal::kPoint ? "1,234.50" : "1.234,50"; };
-  ColumnFormat format;
-  format.format.decimal = takes_other ? other : decimal;
-  format.example = example(format.format.decimal);
-  format.maybe_thousands = !doubtful.empty() && !decides;
-  if (small && !decides && !shown) {
-    format.doubtful = doubtful;
-    format.other_format = example(takes_other ? decimal : other);
-  }
-  (takes_other ? others : plain).FindUnit(known, &format);
-  return format;
-}
-
-bool IsWrittenSo(const std::vector<CsvRecord>& rows, size_t column, const NumberFormat& format) {
-  int64_t known = 0, good = 0;
-  bool shows = false;
-  for (const CsvRecord& row : rows) {
-    if (column >= row.fields.size() || IsMissing(row.fields[column].text)) continue;
-    ++known;
-    const std::optional<SpelledNumber> number = ReadNumber(row.fields[column].text, format.decimal);
-    if (!number || (!number->unit().empty() && number->unit() != format.unit)) continue;
-    ++good;
-    shows = shows || number->unit() == format.unit;
-  }
-  return shows && good * 10 >= known * 9;
-}
 
 std::string CommonSpelling(const std::string& text) {
   std::string common = LowerCase(text);
@@ -352,13 +239,15 @@ void ColumnBuilder::AddText(const CsvField& field) {
 // again among different numbers. Among dates a few such texts, and what stands for no day. 1.#QNAN is such a
 // text, too.
 void ColumnBuilder::FindMarkers() {
+  constexpr int64_t kRare = 20;  // dates are a part of this at least, gaps aside
   const int64_t values = std::max(column_.numbers, dates_.texts());
   int64_t no_days = 0, gaps = 0;  // gaps: what are no values among dates in any case
   for (const auto& [text, faults] : dates_.no_days()) no_days += faults.count;
   for (const auto& [text, faults] : texts_) gaps += IsKnownMarker(text) || IsDayZero(text) ? faults.count : 0;
   const int64_t dates = dates_.texts();
-  const bool are_dates = dates > 0 && dates * 3 >= column_.known - gaps - no_days;
+  const bool are_dates = dates > column_.numbers - no_days && dates * kRare >= column_.known - gaps - no_days;
   const size_t max_words = are_dates ? 3 : 1;
+  const bool few_values = HasFewNumbers() && !are_dates_;  // which may be names
   const auto rows_first = [](const ValueCount& a, const ValueCount& b) { return a.rows > b.rows; };
   std::vector<ValueCount> markers, words;
   for (const auto& [text, faults] : texts_) {
@@ -366,14 +255,19 @@ void ColumnBuilder::FindMarkers() {
     if (is_known || faults.count > 1) (is_known ? markers : words).push_back({text, faults.count});
   }
   std::stable_sort(words.begin(), words.end(), rows_first);
+  if (!texts_.empty()) {
+    column_.odd = texts_.count(column_.example) > 0 ? column_.example
+                  : words.empty()                   ? texts_.begin()->first
+                                                    : words[0].text;
+  }
   const bool few = words.size() <= max_words || words[max_words].rows * 5 <= words[max_words - 1].rows;
   for (const ValueCount& word : words) {
     const bool is_word =
         word.text.find('#') != word.text.npos || word.text.find_first_of("0123456789") == word.text.npos;
     const bool often = !are_dates || word.rows * 100 >= column_.known;
-    const bool can_be = !HasFewNumbers() && (is_word || (are_dates && dates_.IsWrittenAsDate(word.text)));
+    const bool can_be = !few_values && (is_word || (are_dates && dates_.IsWrittenAsDate(word.text)));
     if (!few || &word - words.data() >= static_cast<ptrdiff_t>(max_words)) break;
-    if (can_be && often && values * 3 >= column_.known && word.text.size() < kMaxExample)
+    if (can_be && often && (are_dates || values * 3 >= column_.known) && word.text.size() < kMaxExample)
       markers.push_back(word);
   }
   int64_t marked = are_dates ? no_days : 0;
@@ -406,11 +300,12 @@ void ColumnBuilder::FindMarkers() {
 // Numbers are dates if all are, but for those that stand for none. Of a few rows, which may be so by chance,
 // the other table decides.
 void ColumnBuilder::FindDates() {
-  column_.packed = dates_.packed();
+  const int64_t few = are_dates_ ? 1 : kFewRows;
+  column_.likely_form = dates_.LikelyForm(few, &column_.likely_dates);
   if (!column_.IsNumber()) {
     dates_.FindForm(&column_.date_form, &column_.other_date_form, &column_.not_a_date);
   } else if (column_.numbers == column_.known && (column_.distinct > 1 || are_dates_)) {
-    column_.date_form = dates_.NumberForm(are_dates_ ? 1 : kFewRows);
+    column_.date_form = dates_.NumberForm(few);
     if (column_.date_form.empty()) return;
     for (const auto& [text, faults] : dates_.no_days()) column_.no_days.push_back({text, faults.count});
   }
@@ -430,7 +325,7 @@ ColumnType ColumnBuilder::Type(bool recur) const {
     return whole_ ? ColumnType::kWhole : ColumnType::kNumber;
   int64_t dates = dates_.texts();
   for (const auto& [text, faults] : texts_) dates += dates_.IsDayTooMany(text) ? faults.count : 0;
-  if (dates_.texts() * 2 > column_.known && are_most(dates)) return ColumnType::kDate;
+  if (dates_.texts() * 2 > column_.known && (are_most(dates) || are_dates_)) return ColumnType::kDate;
   const int64_t distinct = column_.distinct;
   const bool few = distinct <= kFewTexts && (distinct * 2 <= column_.known || column_.known < kFewRows);
   const bool often = distinct <= kManyTexts && distinct * 20 <= column_.known;

@@ -17,6 +17,7 @@
 #include "trainer/input/csv_reader.h"
 #include "trainer/input/field_reading.h"
 #include "trainer/survey/column_dates.h"
+#include "trainer/survey/column_format.h"
 #include "trainer/survey/faults.h"
 
 namespace dtrain {
@@ -76,7 +77,9 @@ struct ColumnProfile {
   // no_days, those that stand for none, as 0 does.
   std::string date_form, other_date_form;
   std::vector<ValueCount> no_days;
-  int64_t packed = 0;  // numbers that are dates of YYYYMMDD
+  std::string likely_form;  // of numbers: the form of dates that a good part has
+  int64_t likely_dates = 0;
+  std::string odd;  // the most frequent text that is neither number nor date
 
   Faults not_a_number;  // in a column of numbers
   Faults not_a_date;    // in a column of dates
@@ -98,23 +101,6 @@ struct ColumnProfile {
   FieldReading Reading() const;
   bool IsNumber() const { return type == ColumnType::kNumber || type == ColumnType::kWhole; }
 };
-
-// How the numbers of a column look to be written.
-struct ColumnFormat {
-  NumberFormat format;
-  std::string example;                 // as data.number_format takes it
-  std::string units;                   // as in ColumnProfile
-  std::string doubtful, other_format;  // a number, and its other format, if it may as well have that
-  bool maybe_thousands = false;        // so it would be without numbers of other columns
-};
-// `rows`: the first rows of the table, without a header. Without a sign of another one it is the plain format
-// with `decimal`, and marks between thousands. `shown`: the mark before decimals that other columns show, by
-// which doubtful numbers are read; unset: none.
-ColumnFormat FindFormat(const std::vector<CsvRecord>& rows, size_t column, Decimal decimal,
-                        std::optional<Decimal> shown = std::nullopt);
-
-// Whether numbers are written in `format`, that of the same column elsewhere; some may be plain.
-bool IsWrittenSo(const std::vector<CsvRecord>& rows, size_t column, const NumberFormat& format);
 
 // Returns what spellings of a text that differ by case or blanks alone have in common.
 std::string CommonSpelling(const std::string& text);

@@ -344,7 +344,9 @@ class TableReader {
     dialect.delimiter = DelimiterOf(form.delimiter);
     rows->Begin(dialect);
     std::vector<CsvRecord> first = rows->Peek(form.delimiter, form.quotes, kHeaderRows);
-    table_.decimal_comma = form.delimiter != ',' && DecimalMarks(first).AreCommas(form.delimiter);
+    const DecimalMarks marks(first);
+    table_.decimal_comma = form.delimiter != ',' && marks.AreCommas(form.delimiter);
+    if (like_ != nullptr && !marks.commas && !marks.points) table_.decimal_comma = like_->decimal_comma;
     columns_ = form.columns;
     FindFormats(first);
     if (arff || first.empty()) {

@@ -167,7 +167,10 @@ TEST_CASE("table: days that are none and words among dates are missing values, i
   CHECK(column("17{:04}{:02}{:02}", {"0", "-1"}).date_form == "seconds");
   const ColumnProfile others = column("{}{:02}{:02}", {"-999"});
   CHECK(others.date_form.empty());
-  CHECK(others.packed * 6 == others.known * 5);
+  CHECK(others.likely_form == "YYYYMMDD");
+  CHECK(others.likely_dates * 6 == others.known * 5);
+  CHECK(column("17{:04}{:02}{:02}", {"-999"}).likely_form == "seconds");
+  CHECK(column("{}{:02}{:02}120000", {"99991231235959"}).no_days.size() == 1);
   CHECK(column(iso, {"9999-12-31", "0001-01-01"}).missing == 20);
   CHECK(column("{2}.{1}.{0}", {"31.12.9999"}).missing == 20);
   // Versions are no dates though most could be.
