@@ -69,12 +69,15 @@ bool IsNoDay(std::string_view text) {
 }  // namespace
 
 bool IsDayZero(std::string_view text) {
+  if (text.find("00") == text.npos && text.find("99") == text.npos) return false;  // as most texts
   const DateParts parts = PartsOf(text);
   const auto are = [&](char digit) {
     return std::all_of(parts.begin(), parts.end(),
                        [&](std::string_view part) { return IsLetter(part[0]) || IsOnly(part, digit); });
   };
-  return !parts.empty() && (are('0') || are('9') || std::any_of(parts.begin(), parts.end(), IsFarYear));
+  const auto has_digits = [](std::string_view part) { return IsDigit(part[0]); };
+  return std::any_of(parts.begin(), parts.end(), has_digits) &&
+         (are('0') || are('9') || std::any_of(parts.begin(), parts.end(), IsFarYear));
 }
 
 bool DateCounts::AddText(const CsvField& field) {
