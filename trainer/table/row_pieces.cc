@@ -49,6 +49,7 @@ std::byte* PutBits(const uint64_t* values, size_t count, RowRange range, uint64_
 // they end.
 std::byte* PutValues(const float* from, size_t count, size_t values, size_t width, std::byte* at) {
   const size_t bytes = width * sizeof(float);
+  if (count == 0) return at;  // then `from` may be null
   if (width == values) {
     std::memcpy(at, from, count * bytes);
   } else if (width == 1) {
