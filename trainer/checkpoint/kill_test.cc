@@ -84,7 +84,7 @@ TEST_CASE(
 #ifdef __SANITIZE_ADDRESS__
     CHECK(salt >= 2);  // its allocator makes system calls too, not as many each time
 #else
-    CHECK(salt >= seen);  // once the new one is there it stays
+    CHECK(salt >= seen);        // once the new one is there it stays
 #endif
     seen = std::max(seen, salt);
     directory.Prepare();
@@ -139,10 +139,15 @@ TEST_CASE(
     std::vector<std::string> skipped;
     const auto newest = directory.FindNewest(&skipped);
     REQUIRE(newest);
+#ifdef __SANITIZE_ADDRESS__
+    const size_t first = 0;  // as above
+#else
+    const size_t first = seen;  // once the new rows are there they stay
+#endif
     const auto state =
-        std::find(states.begin() + static_cast<int64_t>(seen), states.end(), ReadTable(*newest));
-    REQUIRE(state != states.end());  // once the new rows are there they stay
-    seen = static_cast<size_t>(state - states.begin());
+        std::find(states.begin() + static_cast<int64_t>(first), states.end(), ReadTable(*newest));
+    REQUIRE(state != states.end());
+    seen = std::max(seen, static_cast<size_t>(state - states.begin()));
     std::filesystem::remove_all(root);
   }
   CHECK(seen == 1);
