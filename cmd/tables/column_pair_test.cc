@@ -128,6 +128,13 @@ TEST_CASE("proposal: gaps, dates and units of the table are those of a small tes
   CHECK(Has(
       propose(table("r", 300, three), table("r2", 12, [](int i) { return fmt::format("{}", 20 + i); })).yaml,
       "path: t2.csv"));
+  const auto plain = [](int i) { return fmt::format("{}.{}", i % 60, i % 10); };
+  CHECK(Has(propose(table("j", 300, plain), table("j2", 10, with(plain, "never", 5))).yaml,
+            "  missing_values: [\"x=never\"]\n"));
+  CHECK(
+      Has(propose(table("j", 300, plain), table("j3", 8, [&](int i) { return i == 3 ? "never" : plain(i); }))
+              .yaml,
+          "bad_rows: skip"));
   const auto share = [](int i) { return fmt::format("{}.5%", i % 60); };
   const std::string shares = table("h", 300, with(share, "0", 2));
   CHECK(Has(propose(shares, table("h2", 12, with(share, "0", 1))).yaml, "number_format: [\"x=1,234.50%\"]"));

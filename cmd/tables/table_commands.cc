@@ -68,7 +68,7 @@ Proposal Propose(const TableProfile& table, const LabelChoice& label, const std:
   if (test.empty()) return ProposeConfig(table, label, train);
   TableProfile like = table;
   ColumnProfile& target = like.columns[label.column];
-  target.date_form.clear();  // a label is a number then
+  target.type = ColumnType::kText;  // its values are compared as classes, or as they are
   target.no_days.clear();
   const TestTable other{ProfileTable(test, target.name, &like), PathFrom(config, test)};
   Proposal proposal = ProposeConfig(table, label, train, &other);

@@ -112,6 +112,12 @@ ColumnFormat FindFormat(const std::vector<CsvRecord>& rows, size_t column, Decim
   return format;
 }
 
+bool IsNumberWith(std::string_view text, Decimal decimal) {
+  if (ExactNumber(text, decimal)) return true;
+  const std::optional<SpelledNumber> number = ReadNumber(text, decimal);
+  return number && !number->unit().empty() && IsUnit(*number);
+}
+
 bool IsWrittenSo(const std::vector<CsvRecord>& rows, size_t column, const NumberFormat& format) {
   int64_t known = 0, good = 0;
   bool shows = false;

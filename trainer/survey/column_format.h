@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trainer/config/config.h"
@@ -26,6 +27,8 @@ struct ColumnFormat {
 ColumnFormat FindFormat(const std::vector<CsvRecord>& rows, size_t column, Decimal decimal,
                         std::optional<Decimal> shown = std::nullopt);
 
+// Whether a text is a number with this mark before its decimals, perhaps with a unit or a currency.
+bool IsNumberWith(std::string_view text, Decimal decimal);
 // Whether numbers are written in `format`, that of the same column elsewhere; some may be plain.
 bool IsWrittenSo(const std::vector<CsvRecord>& rows, size_t column, const NumberFormat& format);
 

@@ -73,7 +73,8 @@ ColumnBuilder::ColumnBuilder(size_t max_distinct, Decimal decimal, std::optional
     : max_distinct_(max_distinct),
       decimal_(decimal),
       format_(std::move(format)),
-      are_dates_(like != nullptr && like->IsDate()) {
+      are_dates_(like != nullptr && like->IsDate()),
+      are_numbers_(like != nullptr && like->IsNumber()) {
   if (format_) reading_.number = format_->format;
   if (like == nullptr) return;
   for (const std::vector<ValueCount>* markers : {&like->markers, &like->no_days}) {
@@ -247,7 +248,7 @@ void ColumnBuilder::FindMarkers() {
   const int64_t dates = dates_.texts();
   const bool are_dates = dates > column_.numbers - no_days && dates * kRare >= column_.known - gaps - no_days;
   const size_t max_words = are_dates ? 3 : 1;
-  const bool few_values = HasFewNumbers() && !are_dates_;  // which may be names
+  const bool few_values = HasFewNumbers() && !are_dates_ && !are_numbers_;  // which may be names
   const auto rows_first = [](const ValueCount& a, const ValueCount& b) { return a.rows > b.rows; };
   std::vector<ValueCount> markers, words;
   for (const auto& [text, faults] : texts_) {
@@ -270,18 +271,25 @@ void ColumnBuilder::FindMarkers() {
     if (can_be && often && (are_dates || values * 3 >= column_.known) && word.text.size() < kMaxExample)
       markers.push_back(word);
   }
-  int64_t marked = are_dates ? no_days : 0;
-  for (const ValueCount& marker : markers) marked += marker.rows;
-  const bool most = values > 0 && values * 10 >= (column_.known - marked) * 9;
   for (const auto& [text, faults] : dates_.no_days()) {
-    if (!most || !are_dates) {
-      column_.not_a_date.Add(faults);
-      continue;
-    }
-    markers.push_back({text, faults.count});
-    column_.numbers -= faults.count;
+    if (are_dates) markers.push_back({text, faults.count});
   }
-  if (markers.empty() || !most) return;
+  int64_t marked = 0;
+  for (const ValueCount& marker : markers) marked += marker.rows;
+  // Where dates are few, several words beside them are names, such as yes and no.
+  const auto is_name = [](const ValueCount& marker) { return !IsKnownMarker(marker.text); };
+  const bool names =
+      are_dates && dates * 2 < column_.known && std::count_if(markers.begin(), markers.end(), is_name) > 1;
+  const int64_t left = are_dates ? dates : values;
+  const bool takes = !markers.empty() && !names && left > 0 && left * 10 >= (column_.known - marked) * 9;
+  for (const auto& [text, faults] : dates_.no_days()) {
+    if (takes && are_dates) {
+      column_.numbers -= faults.count;
+    } else {
+      column_.not_a_date.Add(faults);
+    }
+  }
+  if (!takes) return;
   for (const ValueCount& marker : markers) {
     texts_.erase(marker.text);
     if (!column_.more_distinct)
@@ -321,7 +329,8 @@ bool ColumnBuilder::HasFewNumbers() const {
 ColumnType ColumnBuilder::Type(bool recur) const {
   const auto are_most = [&](int64_t count) { return count * 10 >= column_.known * 9; };
   if (column_.known == 0) return ColumnType::kEmpty;
-  if (are_most(column_.numbers) && !(recur && HasFewNumbers()))
+  const bool numbers = are_most(column_.numbers) && !(recur && HasFewNumbers());
+  if (numbers || (are_numbers_ && column_.numbers * 2 > column_.known))
     return whole_ ? ColumnType::kWhole : ColumnType::kNumber;
   int64_t dates = dates_.texts();
   for (const auto& [text, faults] : texts_) dates += dates_.IsDayTooMany(text) ? faults.count : 0;

@@ -141,8 +141,8 @@ class ColumnBuilder {
   const size_t max_distinct_;
   const Decimal decimal_;
   const std::optional<ColumnFormat> format_;
-  const bool are_dates_;  // in the other table
-  FieldReading gaps_;     // of the other table
+  const bool are_dates_, are_numbers_;  // in the other table
+  FieldReading gaps_;                   // of the other table
   FieldReading reading_;
   ColumnProfile column_;
   int64_t row_ = 0;

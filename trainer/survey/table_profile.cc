@@ -211,7 +211,7 @@ void FindPreamble(const std::vector<CsvRecord>& rows, size_t columns, TableProfi
   }
 }
 
-// DecimalMarks: which marks stand before the decimals of plain numbers. Those that may stand between
+// DecimalMarks: which marks stand before the decimals of numbers. Those that may stand between
 // thousands as well, 1,234 and 1.234, are told apart.
 struct DecimalMarks {
   bool commas = false, points = false, maybe_commas = false, maybe_points = false;
@@ -221,7 +221,7 @@ struct DecimalMarks {
       for (const CsvField& field : row.fields) {
         const bool comma = field.text.find(',') != field.text.npos;
         const Decimal mark = comma ? Decimal::kComma : Decimal::kPoint;
-        if ((!comma && field.text.find('.') == field.text.npos) || !ExactNumber(field.text, mark)) continue;
+        if ((!comma && field.text.find('.') == field.text.npos) || !IsNumberWith(field.text, mark)) continue;
         const bool maybe = ReadNumber(field.text, comma ? Decimal::kPoint : Decimal::kComma).has_value();
         (comma ? maybe ? maybe_commas : commas : maybe ? maybe_points : points) = true;
       }

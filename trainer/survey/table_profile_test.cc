@@ -173,6 +173,18 @@ TEST_CASE("table: days that are none and words among dates are missing values, i
   CHECK(column("{}{:02}{:02}120000", {"99991231235959"}).no_days.size() == 1);
   CHECK(column(iso, {"9999-12-31", "0001-01-01"}).missing == 20);
   CHECK(column("{2}.{1}.{0}", {"31.12.9999"}).missing == 20);
+  // Few dates among two words or more are a category's, beside one they are dates with gaps.
+  const auto rare = [](const std::function<const char*(size_t)>& word) {
+    std::string text = "d,y\n";
+    for (size_t i = 0; i < 400; ++i) {
+      text += (i % 20 == 0 ? fmt::format("20{:02}-03-{:02}", 1 + i / 20, 1 + i / 20) : word(i)) +
+              fmt::format(",{}\n", i % 2);
+    }
+    return ProfileOf(text).columns[0];
+  };
+  CHECK(rare([](size_t i) { return i % 3 == 0 ? "yes" : "no"; }).type == ColumnType::kCategory);
+  CHECK(rare([](size_t i) { return i % 3 == 0 ? "0" : "-1"; }).markers.empty());
+  CHECK(rare([](size_t) { return "never"; }).type == ColumnType::kDate);
   // Versions are no dates though most could be.
   CHECK(column("{2}.{1}.{0}", {"3.0.2201", "4.0.2002", "1.0.2003", "2.0.2005"}).type == ColumnType::kText);
   CHECK(column("12{0}", {"0"}).markers.empty());
