@@ -113,6 +113,8 @@ class FirstLine {
     if (values == 0 && count_[Beside::kFresh] > 1 && AreWholeOrRise()) return HeaderKind::kNames;
     if (!is_counting) return HeaderKind::kNone;
     if (count_[Beside::kFresh] + count_[Beside::kOdd] > 0) return HeaderKind::kNames;
+    if (values > names)
+      return HeaderKind::kNone;  // 0 and 1 beside values of other columns: "5,5","1.024,61",0,1
     const bool whole = rows_.size() > 1 && std::all_of(numbers_.begin(), numbers_.end(),
                                                        [&](size_t column) { return IsWholeBelow(column); });
     return whole ? HeaderKind::kCounting : HeaderKind::kNumbered;

@@ -127,6 +127,15 @@ TEST_CASE("table: a day of zeros among dates stands for a missing value") {
   CHECK(column("17040672{:02}000000", "").date_form == "microseconds");
 }
 
+TEST_CASE("table: 0 and 1 beside numbers with commas are a row, and no names that count") {
+  std::string text;
+  for (int i = 0; i < 60; ++i)
+    text +=
+        fmt::format("\"5,5\",\"{}.{:03},51\",{},{}\n", 1 + i % 9, i, i % 7 == 3 ? "0.5" : "0", (i + 1) % 2);
+  CHECK_FALSE(ProfileOf(text).has_names());
+  CHECK(ProfileOf(text).rows == 60);
+}
+
 TEST_CASE("table: days that are none and words among dates are missing values, in texts and in numbers") {
   const auto column = [](const char* date, std::vector<std::string> others) {
     std::string text = "d,y\n";
