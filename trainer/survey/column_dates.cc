@@ -129,7 +129,7 @@ void DateCounts::EndFile(const std::string& path) {
   for (auto& [text, faults] : no_days_) faults.EndFile(path);
 }
 
-// Of the forms that most dates have the first.
+// The first of the forms that most dates have.
 size_t DateCounts::BestForm() const {
   const auto fewer = [](const Faults& a, const Faults& b) { return a.count < b.count; };
   return static_cast<size_t>(std::min_element(other_forms_.begin(), other_forms_.end(), fewer) -
