@@ -60,7 +60,8 @@ std::string_view WithoutPoint(std::string_view text) {
 }
 
 bool IsNoDay(std::string_view text) {
-  const bool packed = text.size() == 8 || text.size() == 14;
+  const bool packed =
+      (text.size() == 8 || text.size() == 14) && std::all_of(text.begin(), text.end(), IsDigit);
   const bool no_day =
       packed && (text.substr(4, 2) == "00" || text.substr(6, 2) == "00" || IsFarYear(text.substr(0, 4)));
   return IsOnly(text, '0') || (text.size() > 3 && IsOnly(text, '9')) || text == "-1" || no_day;

@@ -197,6 +197,7 @@ TEST_CASE("table: days that are none and words among dates are missing values, i
   // Versions are no dates though most could be.
   CHECK(column("{2}.{1}.{0}", {"3.0.2201", "4.0.2002", "1.0.2003", "2.0.2005"}).type == ColumnType::kText);
   CHECK(column("12{0}", {"0"}).markers.empty());
+  CHECK(column("{}{:02}{:02}", {"1234.500"}).date_form.empty());  // an amount, and no day 00
   // Many days that are none are faults, and many words are told.
   const ColumnProfile faulty =
       column(iso, {"2023-02-30", "2023-02-31", "2023-04-31", "2023-06-31", "2023-00-10"});
