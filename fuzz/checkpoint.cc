@@ -42,30 +42,39 @@ Saved Take(const CheckpointDirectory& directory) {
   return saved;
 }
 
-// A hash table of 2 ps, with one slot.
-void SaveHashed(CheckpointDirectory* directory) {
+// A hash table of 2 ps, with one slot; with a base it has what has changed since, and what left. Returns what
+// it is as a base.
+StoredBase SaveHashed(CheckpointDirectory* directory, const StoredBase* base = nullptr) {
   testing::SmallCheckpoint of;
   of.layout = Layout();
   of.layout.table.emplace(TableLayout::kHashed, 2, 2);
   of.layout.ps.resize(2);
   of.slots = {"sum"};
+  of.step += base == nullptr ? 0 : 1;
   const std::string temporary = directory->BeginSave(of.step);
   const float values[] = {1, 2, 3, 4};
   std::vector<dtrain::WrittenPart> parts;
   for (int ps = 0; ps < 2; ++ps) {
     const RowRange part = of.layout.table->PartOf(ps);
     std::vector<HashRow> rows = {{part.begin + 5, 7, 0, values}, {part.begin + 9, 8, 1, nullptr}};
+    if (base != nullptr)
+      rows = {{part.begin + 5, 0, HashRow::kLeft, nullptr}, {part.begin + 9, 9, 0, values}};
     if (ps == 1) rows.push_back({of.layout.table->bias_row(), 8, 0, values});
-    std::vector<std::byte> bytes(HashPieceBytes(3, 2, 4));
+    std::vector<std::byte> bytes(HashPieceBytes(3, 2, 4, true));
     RangeWriter writer(of.layout, ps, 1, temporary);
-    writer.Add({bytes.data(), WriteHashPiece(rows, 2, 4, bytes.data())});
+    const HashCover cover{part, base != nullptr && ps == 1};
+    if (cover.whole) rows.erase(rows.begin());
+    writer.Add({bytes.data(), WriteHashPiece(rows, 2, 4, bytes.data(), base == nullptr ? nullptr : &cover)});
     parts.push_back(writer.Finish());
   }
-  directory->Seal(temporary, testing::ManifestOf(of, parts), "train: {steps: 1}\n");
+  dtrain::Manifest manifest = testing::ManifestOf(of, parts);
+  if (base != nullptr) manifest.base = *base;
+  const StoredBase sealed = directory->Seal(temporary, manifest, "train: {steps: 1}\n");
   directory->Publish(temporary);
+  return sealed;
 }
 
-// The checkpoints have tensors, a hash table, or a table with its base.
+// The checkpoints have tensors, a hash table, a table with its base, or a hash table with its base.
 Saved MakeSaved(size_t kind) {
   CheckpointDirectory directory(testing::NewDirectory());
   directory.Prepare();
@@ -79,13 +88,17 @@ Saved MakeSaved(size_t kind) {
     table.Set(3, 0);
     table.SaveDelta(&directory, 2);
   }
+  if (kind == 3) {
+    const StoredBase base = SaveHashed(&directory);
+    SaveHashed(&directory, &base);
+  }
   return Take(directory);
 }
 
-constexpr size_t kKinds = 3;
+constexpr size_t kKinds = 4;
 
 const Saved& GoodOf(size_t kind) {
-  static const Saved all[kKinds] = {MakeSaved(0), MakeSaved(1), MakeSaved(2)};
+  static const Saved all[kKinds] = {MakeSaved(0), MakeSaved(1), MakeSaved(2), MakeSaved(3)};
   return all[kind];
 }
 

@@ -64,13 +64,37 @@ void ReadHashed(Input& input, const Shape& shape) {
   Require(again == bytes, "rows are stored as they were written");
 }
 
+// The piece is one of a delta of a hash table, with its base, in the range that has the bias.
+void ReadHashedDelta(Input& input, const Shape& shape) {
+  constexpr RowRange kRows{~uint64_t{0} << kHashRangeShift, ~uint64_t{0}};
+  const RowRange window = {kRows.begin + input.Short() % 8, kRows.end - input.Byte() % 2};
+  const std::string delta = input.Text(255), base = input.Rest();
+  std::optional<uint64_t> last;
+  const std::string wrong = ReadHashDelta({ViewOf(delta), kRows}, {ViewOf(base), kRows}, shape.width,
+                                          shape.values, window, [&](const HashRow& row) {
+                                            Require(row.row >= window.begin && row.row < window.end,
+                                                    "rows lie in the range that is asked for");
+                                            Require(!last || *last < row.row, "rows come in ascending order");
+                                            Require(row.count != HashRow::kLeft, "what left is no row");
+                                            last = row.row;
+                                            if (row.values == nullptr) return;
+                                            volatile float sum = row.values[0] + row.values[shape.values - 1];
+                                            static_cast<void>(sum);
+                                          });
+  Require(wrong.empty() || !last, "nothing is visited of a piece that is wrong");
+}
+
 int FuzzOne(const uint8_t* data, size_t size) {
   Input input(data, size);
-  const uint64_t kind = input.Below(3);
+  const uint64_t kind = input.Below(4);
   Shape shape;
   shape.width = 1 + static_cast<int64_t>(input.Below(3));
   shape.values = shape.width * (1 + static_cast<int64_t>(input.Below(3)));
-  kind == 2 ? ReadHashed(input, shape) : ReadRange(input, shape, kind == 1);
+  if (kind == 3) {
+    ReadHashedDelta(input, shape);
+  } else {
+    kind == 2 ? ReadHashed(input, shape) : ReadRange(input, shape, kind == 1);
+  }
   return 0;
 }
 

@@ -72,6 +72,7 @@ void UseTable(uint8_t bits, Config* config) {
     if ((bits & 8) != 0) model.admit_after = 2;
     if ((bits & 16) != 0) model.evict_after = 3;
     if ((bits & 32) != 0) model.max_rows = 2 * TableLayout::kHashRanges;
+    if ((bits & 64) != 0) config->checkpoint.delta = 2;
     return;
   }
   if ((bits & 3) == 2) {
@@ -124,7 +125,7 @@ std::string ZeroPiece(const Layout& layout, int ps, int64_t slots, int64_t piece
 }
 
 // The one piece of the rows of a ps: it has the second of them, of a hash table also the first as a
-// candidate, and the bias. `delta`: it covers their group.
+// candidate, and the bias. `delta`: it is one of a delta, and covers their group.
 std::string RowPieceOf(const Layout& layout, int ps, int64_t slots, bool delta) {
   const TableLayout& table = *layout.table;
   const RowRange part = table.PartOf(ps);
@@ -135,7 +136,8 @@ std::string RowPieceOf(const Layout& layout, int ps, int64_t slots, bool delta) 
   if (table.hashed()) {
     std::vector<HashRow> rows = {{part.begin, 1, 1, nullptr}, {part.begin + 1, 1, 0, zeros.data()}};
     if (part.end == table.rows()) rows.push_back({table.bias_row(), 1, 0, zeros.data()});
-    bytes.resize(WriteHashPiece(rows, table.width(), values, at));
+    const HashCover cover{part};
+    bytes.resize(WriteHashPiece(rows, table.width(), values, at, delta ? &cover : nullptr));
     return bytes;
   }
   RowPieceWriter writer(table.width(), values, delta ? 2 : 0);

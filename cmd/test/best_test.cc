@@ -119,7 +119,7 @@ TEST_CASE("best: rows of a table, where other checkpoints are deltas too") {
 TEST_CASE("best: rows of a hash table that come and leave while they are evaluated") {
   const auto job = RowsJob("kind: logistic, table: hash, admit_after: 3, evict_after: 30, max_rows: 65536");
   for (const char* mode : kModes) CheckBest(*job, mode, 3);
-  CheckBest(*job, "async", 1);
+  CheckBest(*job, "async", 1, {"--set", "checkpoint.delta=3", "--set", "checkpoint.keep=2"});
 }
 
 TEST_CASE("best: a model of tensors and rows") {

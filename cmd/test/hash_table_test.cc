@@ -83,6 +83,40 @@ TEST_CASE(
 }
 
 TEST_CASE(
+    "hash table: saves of what has changed are a part of the bytes, and are read as those of all rows") {
+  const HashJob job("libsvm", kLimits);
+  const std::vector<std::string> often = {"--set", "checkpoint.every_steps=40", "--set",
+                                          "checkpoint.keep=99"};
+  const auto train = [&](const std::string& name, std::vector<std::string> more) {
+    more.insert(more.end(), often.begin(), often.end());
+    more.insert(more.end(), {"--set", "checkpoint.dir=" + job.Path(name)});
+    return job.Train(2, more);
+  };
+  const Json whole = train("whole", {}), deltas = train("deltas", {"--set", "checkpoint.delta=99"});
+  CHECK(deltas.at("model_crc") == whole.at("model_crc"));
+  CHECK(deltas.at("table").at("evicted").get<int64_t>() > 1000);
+  const std::string last = "/step-000000120";
+  CHECK(
+      Contains(Run({"inspect", job.Path("deltas") + last}).output, "\n  a delta: what changed since step-0"));
+  const auto exported = [&](const std::string& name) {
+    const std::string file = job.Path(name + ".tsv");
+    const Done done = Run({"export", job.Path(name) + last, "--out", file});
+    CAPTURE(done.error);
+    CHECK(done.code == 0);
+    return FileContent(file);
+  };
+  CHECK(exported("deltas") == exported("whole"));
+  for (const std::string& ps : {"1", "3", "5"}) {
+    const std::string copy = job.Path("copy-" + ps);
+    std::filesystem::copy(job.Path("deltas"), copy, std::filesystem::copy_options::recursive);
+    std::filesystem::remove_all(copy + last);
+    const Json resumed =
+        RunLocal(job.Path("job.yaml"), {"--ps", ps, "--workers", "2", "--set", "checkpoint.dir=" + copy});
+    CHECK(resumed.at("model_crc") == whole.at("model_crc"));
+  }
+}
+
+TEST_CASE(
     "hash table: eval gives the figures of the run's own evaluation, and predict answers, for each format") {
   for (const std::string format : {"libsvm", "vw", "criteo"}) {
     CAPTURE(format);

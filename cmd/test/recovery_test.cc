@@ -144,7 +144,7 @@ TEST_CASE("recovery: so it is where the weights are rows of a table, or tensors 
   // Rows that come late and leave again do so at the same steps. A row of the data comes every fourth step.
   for (const char* kind : {"kind: logistic", "kind: wide_deep, hidden: [16, 8], embedding: 4"}) {
     const std::string model = std::string(kind) + ", table: hash, admit_after: 2, evict_after: 2";
-    KillEach("sync", SparseJob("sync", rows, model, 0), 1, [](const Json& result, const Json& expected) {
+    KillEach("sync", SparseJob("sync", rows, model), 1, [](const Json& result, const Json& expected) {
       CHECK(expected.at("table").at("evicted").get<int64_t>() > 10000);
       CHECK(result.at("table").at("candidates") == expected.at("table").at("candidates"));
       CheckSame(result, expected);

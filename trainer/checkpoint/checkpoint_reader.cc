@@ -108,8 +108,21 @@ CheckpointReader::CheckpointReader(const std::string& path, Manifest manifest)
   }
   const auto before = [](const Place& a, const Place& b) { return a.first < b.first; };
   for (std::vector<Place>& places : places_) std::sort(places.begin(), places.end(), before);
-  if (manifest_.table && manifest_.table->hashed()) FindHashPlaces();
   if (manifest_.base) OpenBase();
+  if (!manifest_.table || !manifest_.table->hashed()) return;
+  FindHashPlaces();
+  FindHashWindows();
+}
+
+// Calls `call`, which reads the base: an error of it is one of the delta.
+template <typename Call>
+auto CheckpointReader::OfBase(Call&& call) {
+  try {
+    return call();
+  } catch (const BadCheckpoint& bad) {
+    throw BadCheckpoint(path_,
+                        fmt::format("its base {}: {}", CheckpointName(manifest_.base->step), bad.problem()));
+  }
 }
 
 // A rule of manifests is that they are in order.
@@ -125,17 +138,48 @@ void CheckpointReader::FindHashPlaces() {
   }
 }
 
-gpu::Span<const CheckpointReader::HashPlace> CheckpointReader::HashPlaces(RowRange range) const {
+void CheckpointReader::FindHashWindows() {
+  std::vector<uint64_t> begins;
+  uint64_t end = 0;
+  for (CheckpointReader* each : {this, base_.get()}) {
+    if (each == nullptr) continue;
+    for (const HashPlace& place : each->hash_places_) begins.push_back(place.rows.begin);
+    if (!each->hash_places_.empty()) end = std::max(end, each->hash_places_.back().rows.end);
+  }
+  std::sort(begins.begin(), begins.end());
+  begins.erase(std::unique(begins.begin(), begins.end()), begins.end());
+  const auto place_of = [](const std::vector<HashPlace>& places, uint64_t row) -> const HashPlace* {
+    const auto behind = std::partition_point(places.begin(), places.end(),
+                                             [&](const HashPlace& place) { return place.rows.begin <= row; });
+    return behind == places.begin() || (behind - 1)->rows.end <= row ? nullptr : &*(behind - 1);
+  };
+  for (size_t i = 0; i < begins.size(); ++i) {
+    hash_windows_.push_back({{begins[i], i + 1 < begins.size() ? begins[i + 1] : end},
+                             place_of(hash_places_, begins[i]),
+                             base_ ? place_of(base_->hash_places_, begins[i]) : nullptr});
+  }
+}
+
+gpu::Span<const CheckpointReader::HashWindow> CheckpointReader::HashWindows(RowRange range) const {
   const auto first =
-      std::partition_point(hash_places_.begin(), hash_places_.end(),
-                           [&](const HashPlace& place) { return place.rows.end <= range.begin; });
+      std::partition_point(hash_windows_.begin(), hash_windows_.end(),
+                           [&](const HashWindow& window) { return window.rows.end <= range.begin; });
   const auto behind = std::partition_point(
-      first, hash_places_.end(), [&](const HashPlace& place) { return place.rows.begin < range.end; });
-  return {hash_places_.data() + (first - hash_places_.begin()), behind - first};
+      first, hash_windows_.end(), [&](const HashWindow& window) { return window.rows.begin < range.end; });
+  return {hash_windows_.data() + (first - hash_windows_.begin()), behind - first};
+}
+
+// Valid until the next piece is loaded.
+HashPieceView CheckpointReader::LoadHashPiece(const HashPlace* place) {
+  if (place == nullptr) return {};
+  const auto* const bytes = reinterpret_cast<const std::byte*>(Load(place->shard, place->piece));
+  const auto size = static_cast<size_t>(manifest_.shards[place->shard].pieces[place->piece].bytes());
+  return {{bytes, size}, place->rows};
 }
 
 void CheckpointReader::ReadHashPiece(RowRange range, size_t number, const VisitHashRow& visit) {
-  const HashPlace& place = HashPlaces(range).data[number];
+  const HashWindow& window = HashWindows(range).data[number];
+  const RowRange rows{std::max(range.begin, window.rows.begin), std::min(range.end, window.rows.end)};
   const int64_t width = manifest_.table->width;
   const int64_t values = width * static_cast<int64_t>(1 + manifest_.slots.size());
   std::vector<float> anew(static_cast<size_t>(width) * (1 + slot_names_.size()));
@@ -147,27 +191,23 @@ void CheckpointReader::ReadHashPiece(RowRange range, size_t number, const VisitH
     row.values = anew.data();
     visit(row);
   };
-  const auto* const bytes = reinterpret_cast<const std::byte*>(Load(place.shard, place.piece));
-  const auto size = static_cast<size_t>(manifest_.shards[place.shard].pieces[place.piece].bytes());
-  const std::string wrong = dtrain::ReadHashPiece({bytes, size}, place.rows, width, values, range, take);
-  if (!wrong.empty()) FailPiece(place.shard, place.piece, wrong);
+  const HashPieceView own = LoadHashPiece(window.own);
+  if (!base_) {
+    const std::string wrong = dtrain::ReadHashPiece(own.bytes, own.rows, width, values, rows, take);
+    if (!wrong.empty()) FailPiece(window.own->shard, window.own->piece, wrong);
+    return;
+  }
+  const HashPieceView of_base = OfBase([&] { return base_->LoadHashPiece(window.base); });
+  const std::string wrong = ReadHashDelta(own, of_base, width, values, rows, take);
+  if (wrong.empty()) return;
+  if (window.own != nullptr) FailPiece(window.own->shard, window.own->piece, wrong);
+  OfBase([&] { base_->FailPiece(window.base->shard, window.base->piece, wrong); });
 }
 
 void CheckpointReader::FailPiece(size_t shard, size_t piece, const std::string& wrong) const {
   const StoredShard& file = manifest_.shards[shard];
   throw BadCheckpoint(path_, fmt::format("{} is damaged in the piece at byte {}: {}", file.file,
                                          file.pieces[piece].offset, wrong));
-}
-
-// Calls `call`, which reads the base: an error of it is one of the delta.
-template <typename Call>
-auto CheckpointReader::OfBase(Call&& call) {
-  try {
-    return call();
-  } catch (const BadCheckpoint& bad) {
-    throw BadCheckpoint(path_,
-                        fmt::format("its base {}: {}", CheckpointName(manifest_.base->step), bad.problem()));
-  }
 }
 
 void CheckpointReader::OpenBase() {

@@ -81,9 +81,9 @@ class CheckpointReader {
   // beginning, in ascending order, each with its weights and slots. The manifest has a table.
   void ReadRows(RowRange range, const VisitRow& visit);
 
-  // For a hash table: the number of pieces that may have rows of a range, and what one of them has of these
-  // rows, in ascending order.
-  size_t HashPieces(RowRange range) const { return static_cast<size_t>(HashPlaces(range).size); }
+  // For a hash table: the number of parts in which the rows of a range are read, of two pieces at most, and
+  // the rows of one of them that lie in the range, in ascending order.
+  size_t HashPieces(RowRange range) const { return static_cast<size_t>(HashWindows(range).size); }
   void ReadHashPiece(RowRange range, size_t number, const VisitHashRow& visit);
 
   // Whether the checkpoint fits the model of `layout` and an optimizer with these slots. Throws UserError
@@ -111,8 +111,16 @@ class CheckpointReader {
     size_t piece;
     RowRange rows;
   };
-  gpu::Span<const HashPlace> HashPlaces(RowRange range) const;
+  // Rows that lie in one piece, and of a delta in at most one of it and of its base.
+  struct HashWindow {
+    RowRange rows;
+    const HashPlace* own = nullptr;
+    const HashPlace* base = nullptr;
+  };
+  gpu::Span<const HashWindow> HashWindows(RowRange range) const;
   void FindHashPlaces();
+  void FindHashWindows();
+  HashPieceView LoadHashPiece(const HashPlace* place);
   [[noreturn]] void FailPiece(size_t shard, size_t piece, const std::string& wrong) const;
   CheckpointReader(const std::string& path, Manifest manifest);
   void OpenBase();
@@ -131,6 +139,7 @@ class CheckpointReader {
   std::unique_ptr<CheckpointReader> base_;  // of a delta
   std::vector<std::vector<Place>> places_;  // [tensor * (slots + 1) + slot], by first element
   std::vector<HashPlace> hash_places_;      // in order
+  std::vector<HashWindow> hash_windows_;    // in order
   std::vector<float> values_;               // of the last piece read
   // With slots that begin anew: their names and values, and those of a row of a table.
   std::vector<std::string> slot_names_;

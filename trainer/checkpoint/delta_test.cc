@@ -212,7 +212,7 @@ TEST_CASE("delta: its manifest names the base, and one that breaks the rules is 
                               {std::vector<uint64_t>{1, 2, 3}, std::vector<uint64_t>{4, 5, 6, 7, 8, 9}});
   dense.sequence = 2;
   dense.base = {1, 1, 7};
-  CHECK(ManifestProblem(dense) == "a base, and no table of a range");
+  CHECK(ManifestProblem(dense) == "a base, and no table");
 }
 
 }  // namespace

@@ -21,7 +21,13 @@ constexpr uint32_t kFormat = 1;
 constexpr uint32_t kTableFormat = 3;           // has a table; in format 2 its rows had other numbers
 constexpr uint32_t kHashFormat = 4;            // has a hash table
 constexpr uint32_t kDeltaFormat = 5;           // has a table and a base
+constexpr uint32_t kHashDeltaFormat = 6;       // has a hash table and a base
 constexpr size_t kTrailer = sizeof(uint64_t);  // XXH3-64 of the bytes before it, little-endian
+
+uint32_t FormatOf(bool has_table, bool hashed, bool has_base) {
+  if (has_base) return hashed ? kHashDeltaFormat : kDeltaFormat;
+  return hashed ? kHashFormat : has_table ? kTableFormat : kFormat;
+}
 
 Offset<stored::Shard> Encode(const StoredShard& shard, flatbuffers::FlatBufferBuilder* builder) {
   std::vector<stored::Piece> pieces;
@@ -78,12 +84,11 @@ Offset<stored::Manifest> Encode(const Manifest& manifest, flatbuffers::FlatBuffe
   const auto began_with = origin.path.empty() ? 0 : builder->CreateString(origin.path);
   const std::optional<StoredBase>& since = manifest.base;
   const auto base = since ? stored::CreateBase(*builder, since->sequence, since->step, since->checksum) : 0;
-  const uint32_t format = since ? kDeltaFormat : hashed ? kHashFormat : its ? kTableFormat : kFormat;
-  return stored::CreateManifest(*builder, format, manifest.sequence, manifest.step, manifest.saved_unix_ms,
-                                manifest.run_id, version, optimizer, mode, all_tensors, slots, all_shards,
-                                positions, manifest.config_bytes, manifest.config_checksum, manifest.loss,
-                                manifest.accuracy, inputs, manifest.run_epoch, table, began_with,
-                                origin.updates, base);
+  return stored::CreateManifest(
+      *builder, FormatOf(its.has_value(), hashed, since.has_value()), manifest.sequence, manifest.step,
+      manifest.saved_unix_ms, manifest.run_id, version, optimizer, mode, all_tensors, slots, all_shards,
+      positions, manifest.config_bytes, manifest.config_checksum, manifest.loss, manifest.accuracy, inputs,
+      manifest.run_epoch, table, began_with, origin.updates, base);
 }
 
 size_t BytesReferredTo(const stored::InputColumn& column) {
@@ -242,14 +247,12 @@ std::optional<std::string> FromBytes(std::string_view bytes, Manifest* manifest)
                                  static_cast<flatbuffers::uoffset_t>(body.size() / 4));
   if (!stored::VerifyManifestBuffer(verifier)) return "it is no manifest of a dtrain checkpoint";
   const stored::Manifest& from = *stored::GetManifest(data);
-  const uint32_t format = from.base() != nullptr    ? kDeltaFormat
-                          : from.table() == nullptr ? kFormat
-                          : from.table()->hashed()  ? kHashFormat
-                                                    : kTableFormat;
+  const bool has_table = from.table() != nullptr;
+  const uint32_t format = FormatOf(has_table, has_table && from.table()->hashed(), from.base() != nullptr);
   if (from.format() != format) {
     return fmt::format(
-        "its format is {}, and this dtrain reads {}; with a table {} or {}, and with a base {}",
-        from.format(), kFormat, kTableFormat, kHashFormat, kDeltaFormat);
+        "its format is {}, and this dtrain reads {}; with a table {} or {}, and with a base {} or {}",
+        from.format(), kFormat, kTableFormat, kHashFormat, kDeltaFormat, kHashDeltaFormat);
   }
   if (BytesReferredTo(from) > body.size()) return "its parts overlap";
   if (!PiecesAligned(from)) return "its pieces are not at a multiple of 8 bytes";

@@ -75,7 +75,7 @@ Problem TableProblem(const Manifest& manifest) {
 // A delta is of rows, and later than its base.
 Problem BaseProblem(const Manifest& manifest) {
   const StoredBase& base = *manifest.base;
-  if (!manifest.table || manifest.table->hashed()) return "a base, and no table of a range";
+  if (!manifest.table) return "a base, and no table";
   if (base.sequence < 1 || base.sequence >= manifest.sequence || base.step < 0 || base.step > kMaxStep) {
     return fmt::format("a base of sequence {}, step {}", base.sequence, base.step);
   }

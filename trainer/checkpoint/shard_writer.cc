@@ -128,8 +128,12 @@ RangeWriter::RangeWriter(const Layout& layout, int ps, int64_t slots, const std:
 void RangeWriter::Add(net::TensorView values) {
   DT_CHECK(added_ < count_, added_, count_);
   if (added_ < of_range_) return AddRange(values);
-  if (is_hashed_) written_.firsts.push_back(FirstRowOf(values));
   ++added_;
+  if (is_hashed_) {
+    const std::optional<uint64_t> begin = BeginOf(values);
+    if (!begin) return;
+    written_.firsts.push_back(*begin);
+  }
   written_.sizes.push_back(values.size);
   written_.checksums.push_back(values.size == 0 ? 0 : file_.Add(values.data, values.size));
 }

@@ -63,8 +63,6 @@ void SparseRules::CheckSparse() {
   RefuseIf(table && sparse && model.kind == ModelKind::kMlp, "model.table",
            "is not for mlp, whose first layer takes all features of a row. Try auto.");
   if (UsesTable(config_)) CheckTable();
-  RefuseIf(config_.checkpoint.delta > 0 && hash, "checkpoint.delta",
-           "is not for model.table: hash, whose rows come and leave. Try 0.");
   RefuseIf(config_.checkpoint.delta > 0 && !UsesTable(config_) && IsGood("model.kind"), "checkpoint.delta",
            "is for models whose weights are rows of a table (model.table), and this one's change in every "
            "step. Try 0.");

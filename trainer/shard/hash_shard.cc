@@ -4,6 +4,8 @@
 #include <cstring>
 #include <mutex>
 
+#include "base/check.h"
+
 namespace dtrain {
 
 HashShard::HashShard(const Config& config, const Layout& layout, int ps_index)
@@ -18,12 +20,19 @@ void HashShard::RestoreHashRow(const HashRow& row) {
   if (!initialised()) rows_.Put(row);
 }
 
-std::shared_ptr<Snapshot> HashShard::TakeSnapshot(SnapshotOf) {
+std::shared_ptr<Snapshot> HashShard::TakeSnapshot(SnapshotOf of) {
   DropSnapshot();
+  const bool all = of == SnapshotOf::kAll;
+  DT_CHECK(all || !base_steps_.empty());
   std::vector<HashSnapshot::Block> blocks;
   for (int64_t block = 0; block < block_count(); ++block) {
     blocks.push_back({BlockRows(block), version(block)});
+    if (!all) blocks.back().base = base_steps_[static_cast<size_t>(block)];
     snapshot_steps_.push_back(version(block));
+  }
+  if (all && config().checkpoint.delta > 0) {
+    base_steps_ = snapshot_steps_;
+    rows_.BeginBase();
   }
   snapshot_ = std::make_shared<HashSnapshot>(rows_, blocks, layout().width(),
                                              std::min(HashSnapshot::kMaxKeptBytes, MemoryLeft() / 2));
@@ -43,6 +52,7 @@ void HashShard::UpdateRows(int64_t block, const UpdateStep& step, KeySpan keys, 
     lock = snapshot_->BeforeUpdate();
     rows_.TellChanges(snapshot_steps_[static_cast<size_t>(block)], &keep_changing_);
   }
+  if (!base_steps_.empty()) rows_.SetBaseStep(base_steps_[static_cast<size_t>(block)]);
   optimizer().Apply(step, keys, gradient, &rows_);
   rows_.Sweep(BlockRows(block), static_cast<uint64_t>(step.number));
   if (left_.empty()) return;

@@ -38,6 +38,7 @@ class HashShard : public RowShard {
   HashStore rows_;
   std::shared_ptr<HashSnapshot> snapshot_;  // null: none
   std::vector<uint64_t> snapshot_steps_;    // by block, the version that it is of
+  std::vector<uint64_t> base_steps_;        // the same of the latest snapshot of all that deltas may follow
   HashStore::Told keep_changing_;           // for the snapshot
   HashStore::Told keep_leaving_;            // for the version before
   // Rows that leave in an update, as they were.

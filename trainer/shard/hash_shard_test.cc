@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <map>
+#include <numeric>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -172,7 +175,7 @@ Rows RowsOf(const Snapshot& snapshot, const Config& config, const Layout& layout
   for (int64_t piece = 0; piece < snapshot.piece_count(); ++piece) {
     const std::optional<Snapshot::Piece> read = snapshot.Read(piece, scratch.data());
     REQUIRE(read);
-    CHECK(FirstRowOf(read->bytes) >= last);
+    CHECK(*BeginOf(read->bytes) >= last);
     CHECK(ReadHashPiece(read->bytes, all, width, values, all, [&](const HashRow& row) {
             std::vector<float>& kept = rows[row.row];
             kept = {static_cast<float>(row.step), static_cast<float>(row.count)};
@@ -245,6 +248,94 @@ TEST_CASE(
   other.SetRestored(60);
   CHECK(other.Report().parts[0].sum.crc == crc);
   CHECK(RowsOf(*other.TakeSnapshot(), job.config(), job.layout()) == before);
+}
+
+// The pieces of a snapshot, each with the rows up to the next one, as a file has them.
+class PiecesOf {
+ public:
+  PiecesOf(const Snapshot& snapshot, uint64_t end) {
+    std::vector<float> scratch(static_cast<size_t>(kBlockValues));
+    for (int64_t piece = 0; piece < snapshot.piece_count(); ++piece) {
+      const net::TensorView read = snapshot.Read(piece, scratch.data())->bytes;
+      CHECK(read.size <= kMaxRowPieceBytes);
+      const std::optional<uint64_t> begin = BeginOf(read);
+      if (!begin) continue;
+      if (!pieces_.empty()) pieces_.back().rows.end = *begin;
+      pieces_.push_back({{read.data, read.data + read.size}, {*begin, end}});
+    }
+  }
+  size_t bytes() const {
+    return std::accumulate(pieces_.begin(), pieces_.end(), size_t{0},
+                           [](size_t sum, const Piece& piece) { return sum + piece.bytes.size(); });
+  }
+  HashPieceView Of(uint64_t row) const {
+    for (const Piece& piece : pieces_) {
+      if (piece.rows.begin <= row && row < piece.rows.end)
+        return {{piece.bytes.data(), piece.bytes.size()}, piece.rows};
+    }
+    return {};
+  }
+  void AddBegins(std::set<uint64_t>* begins) const {
+    for (const Piece& piece : pieces_) begins->insert(piece.rows.begin);
+  }
+
+ private:
+  struct Piece {
+    std::vector<std::byte> bytes;
+    RowRange rows;
+  };
+  std::vector<Piece> pieces_;
+};
+
+// The rows of a delta and its base together.
+Rows Together(const PiecesOf& delta, const PiecesOf& base, const Config& config, const Layout& layout) {
+  const int64_t width = layout.table->width(), values = RowValues(config, width);
+  std::set<uint64_t> begins{layout.table->rows()};
+  delta.AddBegins(&begins);
+  base.AddBegins(&begins);
+  Rows rows;
+  for (auto begin = begins.begin(); std::next(begin) != begins.end(); ++begin) {
+    CHECK(ReadHashDelta(delta.Of(*begin), base.Of(*begin), width, values, {*begin, *std::next(begin)},
+                        [&](const HashRow& row) {
+                          CHECK((rows.empty() || rows.rbegin()->first < row.row));
+                          std::vector<float>& kept = rows[row.row];
+                          kept = {static_cast<float>(row.step), static_cast<float>(row.count)};
+                          if (row.values != nullptr) kept.insert(kept.end(), row.values, row.values + values);
+                        }) == "");
+  }
+  return rows;
+}
+
+TEST_CASE(
+    "hash shard: a delta has what was named and what left since its base, whatever comes while it is read") {
+  for (const bool often : {true, false}) {  // a few rows change, or most of them come and leave
+    CAPTURE(often);
+    Config config = Busy();
+    config.checkpoint.delta = 5;
+    if (!often) config.model.max_rows = 8 * TableLayout::kHashRanges;
+    if (!often) config.model.evict_after = 300;
+    Job<HashShard> job(config), twin(config);
+    const uint64_t end = job.layout().table->rows();
+    const auto work = [&](unsigned steps, unsigned seed) {
+      Work(&job, steps, seed);
+      Work(&twin, steps, seed);
+    };
+    work(100, 1);
+    for (unsigned chain = 0; chain < 2; ++chain) {
+      const PiecesOf base(*job.shard().TakeSnapshot(), end);
+      for (unsigned delta = 0; delta < 3; ++delta) {
+        work(often ? 60 : 3, 10 * chain + delta + 2);
+        const Rows all = RowsOf(*twin.shard().TakeSnapshot(), config, job.layout());
+        const std::shared_ptr<Snapshot> taken = job.shard().TakeSnapshot(SnapshotOf::kChanges);
+        const PiecesOf at_once(*taken, end);
+        CHECK((Together(at_once, base, config, job.layout()) == all));
+        work(often ? 40 : 2, 10 * chain + delta + 50);
+        CHECK((Together(PiecesOf(*taken, end), base, config, job.layout()) == all));
+        if (!often) CHECK(at_once.bytes() < base.bytes() / 2);
+        CHECK(all.size() > 5000);
+      }
+    }
+  }
 }
 
 TEST_CASE("hash shard: a thread reads a snapshot while rows change") {

@@ -1,11 +1,23 @@
 #include "trainer/shard/hash_snapshot.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/check.h"
 #include "trainer/table/row_pieces.h"
 
 namespace dtrain {
+namespace {
+
+bool IsBefore(const HashRow& a, const HashRow& b) { return a.row < b.row; }
+
+size_t BytesOf(const std::vector<HashRow>& rows, int64_t values) {
+  const auto with_values =
+      std::count_if(rows.begin(), rows.end(), [](const HashRow& row) { return row.values; });
+  return HashPieceBytes(rows.size(), static_cast<size_t>(with_values), values);
+}
+
+}  // namespace
 
 HashSnapshot::HashSnapshot(const HashStore& rows, const std::vector<Block>& blocks, int64_t width,
                            size_t max_kept_bytes)
@@ -18,22 +30,25 @@ HashSnapshot::HashSnapshot(const HashStore& rows, const std::vector<Block>& bloc
   if (!rows_.has_bias()) return;
   // A piece of its own: it is what was kept of no other rows.
   const uint64_t row = rows_.rows().end - 1;
-  pieces_.push_back({{row, row}, 0, HashRowList(rows_.values())});
+  pieces_.push_back({{row, row}, 0, blocks.back().base, HashRowList(rows_.values())});
   pieces_.back().kept.Add(rows_.Bias());
 }
 
-// A piece has the rows of some segments; none has no rows.
+// A piece has the rows of some segments. None of all rows has no rows; where a segment has none, some may
+// have left it since the base.
 void HashSnapshot::AddPieces(const Block& block) {
   size_t rows = 0, with_values = 0;
   rows_.VisitSegments([&](const HashSegment& segment) {
     if (segment.rows().begin < block.rows.begin || segment.rows().begin >= block.rows.end) return;
-    if (segment.count() == 0) return;
+    if (segment.count() == 0 && !block.base) return;
     rows += segment.count();
     with_values += segment.value_rows();
-    if (rows == segment.count() || HashPieceBytes(rows, with_values, rows_.values()) > kMaxRowPieceBytes) {
+    const bool is_first = pieces_.empty() || pieces_.back().rows.end <= block.rows.begin;
+    if (is_first ||
+        HashPieceBytes(rows, with_values, rows_.values(), block.base.has_value()) > kMaxRowPieceBytes) {
       rows = segment.count();
       with_values = segment.value_rows();
-      pieces_.push_back({segment.rows(), block.step, HashRowList(rows_.values())});
+      pieces_.push_back({segment.rows(), block.step, block.base, HashRowList(rows_.values())});
     }
     pieces_.back().rows.end = std::min(segment.rows().end, ~uint64_t{0} - 1);  // without the bias
   });
@@ -60,17 +75,42 @@ void HashSnapshot::Keep(const HashRow& row) {
   Release(piece_count());
 }
 
-// Those that were there and have not changed, and those that were kept. The lock is held.
-size_t HashSnapshot::Write(int64_t number, std::byte* bytes) const {
-  const HashPiece& piece = pieces_[static_cast<size_t>(number)];
+// The rows as they were at the moment, in ascending order. The lock is held.
+void HashSnapshot::Find(const HashPiece& piece) const {
   found_.clear();
   rows_.VisitRange(piece.rows, [&](const HashRow& row) {
     if (row.step <= piece.step) found_.push_back(row);
   });
   piece.kept.AppendTo(&found_);
-  const auto is_before = [](const HashRow& a, const HashRow& b) { return a.row < b.row; };
-  if (!piece.kept.empty()) std::sort(found_.begin(), found_.end(), is_before);
-  return WriteHashPiece(found_, width_, rows_.values(), bytes);
+  if (!piece.kept.empty()) std::sort(found_.begin(), found_.end(), IsBefore);
+}
+
+// Takes from `found_` what has changed since the base. False: it takes more bytes than all of `found_`, or it
+// is not known which rows have left.
+bool HashSnapshot::FindChanges(const HashPiece& piece) const {
+  changed_.clear();
+  left_.clear();
+  if (!rows_.LeftSinceBase(piece.rows, &left_)) return false;
+  std::copy_if(found_.begin(), found_.end(), std::back_inserter(changed_),
+               [&](const HashRow& row) { return row.step > *piece.base; });
+  auto there = found_.begin();
+  for (const uint64_t row : left_) {
+    const HashRow gone{row, 0, HashRow::kLeft, nullptr};
+    there = std::lower_bound(there, found_.end(), gone, IsBefore);
+    if (there == found_.end() || there->row != row) changed_.push_back(gone);  // else it has come again
+  }
+  std::sort(changed_.begin(), changed_.end(), IsBefore);
+  return BytesOf(changed_, rows_.values()) <= BytesOf(found_, rows_.values());
+}
+
+size_t HashSnapshot::Write(int64_t number, std::byte* bytes) const {
+  const HashPiece& piece = pieces_[static_cast<size_t>(number)];
+  Find(piece);
+  if (!piece.base) return WriteHashPiece(found_, width_, rows_.values(), bytes);
+  const bool whole = !FindChanges(piece);
+  const RowRange rows{piece.rows.begin, std::max(piece.rows.end, piece.rows.begin + 1)};  // that of the bias
+  const HashCover cover{rows, whole};
+  return WriteHashPiece(whole ? found_ : changed_, width_, rows_.values(), bytes, &cover);
 }
 
 std::optional<Snapshot::Piece> HashSnapshot::Read(int64_t piece, float* scratch) const {

@@ -1,4 +1,5 @@
-// HashSnapshot: the rows of a hash table on one ps as they were at one moment, while updates go on. Taking it
+// HashSnapshot: the rows of a hash table on one ps as they were at one moment, while updates go on: all, or
+// those that were named since the base, with the numbers of those that left (HashStore::BeginBase). Taking it
 // copies nothing but the bias. A row is kept before it changes for the first time, unless its piece is
 // released already; a row that came later has a later step, by which it is left out. Pieces:
 // table/hash_pieces.h. Owner: HashShard and its readers. Thread: BeforeUpdate() and Keep() the ps loop, the
@@ -23,6 +24,7 @@ class HashSnapshot : public Snapshot {
   struct Block {
     RowRange rows;
     uint64_t step = 0;
+    std::optional<uint64_t> base = std::nullopt;  // that of its latest update at the base; unset: all rows
   };
 
   // The max memory for rows as they were; where they take more the snapshot is given up: it has no pieces any
@@ -49,8 +51,9 @@ class HashSnapshot : public Snapshot {
  private:
   struct HashPiece {
     RowRange rows;
-    uint64_t step = 0;  // of its block
-    HashRowList kept;   // rows that have changed, as they were
+    uint64_t step = 0;             // of its block
+    std::optional<uint64_t> base;  // of its block
+    HashRowList kept;              // rows that have changed, as they were
   };
 
   // Where the values of a kept row are.
@@ -65,6 +68,8 @@ class HashSnapshot : public Snapshot {
   const float* AsItWas(uint64_t row, uint64_t step, float* initial) const;
   void AddPieces(const Block& block);
   void Release(int64_t end);
+  void Find(const HashPiece& piece) const;
+  bool FindChanges(const HashPiece& piece) const;
   size_t Write(int64_t piece, std::byte* bytes) const;
   bool Has(int64_t piece) const { return piece >= released_ && piece < piece_count(); }
 
@@ -79,7 +84,9 @@ class HashSnapshot : public Snapshot {
   size_t kept_bytes_ = 0;
   std::optional<std::unordered_map<uint64_t, Place>> kept_rows_;  // for an evaluation; else unset
   SnapshotCost cost_;
-  mutable std::vector<HashRow> found_;  // of a piece; kept to spare the allocation
+  mutable std::vector<HashRow> found_;  // of a piece; these are kept to spare the allocation
+  mutable std::vector<HashRow> changed_;
+  mutable std::vector<uint64_t> left_;
   mutable std::vector<float> initial_;
 };
 

@@ -4,16 +4,22 @@
 //
 // The bytes of a piece, little-endian:
 //   uint32 count         rows
-//   uint32 with_values   of which so many have values
+//   uint32 with_values   of which so many have values; in a delta also the bits kOfDelta and kWhole
+//   in a delta           uint64 begin, end: it is about the rows from begin on, up to end
 //   uint64 [count]       their numbers, ascending
 //   uint64 [count]       the latest update that named each
-//   uint32 [count]       of a candidate the updates that named it; 0: the row has values
+//   uint32 [count]       of a candidate the updates that named it; 0: the row has values; 2^32 - 1, in a
+//   delta:
+//                        it was in the base, and has left
 //   float32 [with_values, width]: the weights of those, then each of the optimizer's slots in turn
+// A piece of a delta has the rows that were named since the base, and those that left; all others are as in
+// the base. With kWhole it has all rows of [begin, end) that are there, and those of the base do not count.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,23 +30,42 @@ namespace dtrain {
 
 constexpr uint64_t kMaxHashStep = (uint64_t{1} << HashEntry::kStepBits) - 1;
 
-// The min number of bytes of a piece, which has a candidate.
-constexpr size_t kMinHashPieceBytes = 3 * sizeof(uint32_t) + 2 * sizeof(uint64_t);
+// HashCover: what a piece of a delta is about.
+struct HashCover {
+  RowRange rows;
+  bool whole = false;  // it has all of these rows that are there
+
+  bool Has(uint64_t row) const { return whole && rows.begin <= row && row < rows.end; }
+};
+
+// The min number of bytes of a piece: one of a delta may have no rows.
+constexpr size_t kMinHashPieceBytes = 2 * sizeof(uint32_t) + 2 * sizeof(uint64_t);
 
 // The bytes of a piece of so many rows. `values`: of a row with its slots.
-size_t HashPieceBytes(size_t rows, size_t with_values, int64_t values);
+size_t HashPieceBytes(size_t rows, size_t with_values, int64_t values, bool of_delta = false);
 
 // Writes a piece of rows in ascending order. `width`: values of a row without its slots. `bytes` has room for
-// HashPieceBytes(). Returns how many it wrote.
-size_t WriteHashPiece(const std::vector<HashRow>& rows, int64_t width, int64_t values, std::byte* bytes);
+// HashPieceBytes(). `cover`: of a delta; null: it is none. Returns how many it wrote.
+size_t WriteHashPiece(const std::vector<HashRow>& rows, int64_t width, int64_t values, std::byte* bytes,
+                      const HashCover* cover = nullptr);
 
 using VisitHashRow = std::function<void(const HashRow&)>;
 
 // Reads the bytes of a piece, any bytes, whose rows lie in `piece`. Calls `visit` for those in `range`, in
-// ascending order; their values are valid during the call. The row of the bias always has values. Returns
-// what is wrong with them; empty: nothing. Nothing is visited of a piece that is wrong.
+// ascending order; their values are valid during the call. The row of the bias always has values. `cover`:
+// for a piece of a delta, which begins with `piece`, what it is about; null: it is none. Returns what is
+// wrong with the bytes; empty: nothing. Nothing is visited of a piece that is wrong.
 std::string ReadHashPiece(net::TensorView bytes, RowRange piece, int64_t width, int64_t values,
-                          RowRange range, const VisitHashRow& visit);
+                          RowRange range, const VisitHashRow& visit, HashCover* cover = nullptr);
+
+// Visits the rows of a window of a delta and of its base together in ascending order, as ReadHashPiece() does
+// those of one of them. `delta`, `base`: the pieces in which they lie; without bytes: there are none.
+struct HashPieceView {
+  net::TensorView bytes;
+  RowRange rows;
+};
+std::string ReadHashDelta(const HashPieceView& delta, const HashPieceView& base, int64_t width,
+                          int64_t values, RowRange window, const VisitHashRow& visit);
 
 // HashRowList: rows with their values. Owner: any. Thread: one.
 class HashRowList {
@@ -61,7 +86,8 @@ class HashRowList {
   std::vector<float> row_values_;  // of those that have some
 };
 
-// The first row of a piece; `bytes` has one.
-uint64_t FirstRowOf(net::TensorView bytes);
+// Where a piece begins: with its first row, one of a delta with the first row that it is about. Unset: it is
+// of a delta and says nothing, so no file has it.
+std::optional<uint64_t> BeginOf(net::TensorView bytes);
 
 }  // namespace dtrain

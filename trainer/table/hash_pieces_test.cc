@@ -33,7 +33,7 @@ TEST_CASE("hash pieces: rows and candidates are read as they were written") {
   std::vector<HashRow> rows;
   std::vector<float> values;
   const std::vector<std::byte> bytes = Piece();
-  CHECK(FirstRowOf({bytes.data(), bytes.size()}) == 5);
+  CHECK(BeginOf({bytes.data(), bytes.size()}) == 5);
   CHECK(Read(bytes, {5, kAll.end}, kAll, &rows, &values) == "");
   REQUIRE(rows.size() == 3);
   CHECK(rows[1].row == 6);
@@ -79,6 +79,83 @@ TEST_CASE("hash pieces: bytes that are no piece are told, and nothing is visited
     for (int k = 0; k < 3; ++k) bytes[random() % bytes.size()] = static_cast<std::byte>(random());
     bytes.resize(random() % 3 == 0 ? random() % bytes.size() : bytes.size());
     Read(bytes, kAll, kAll, &rows, &values);
+  }
+}
+
+// A piece of a delta about rows [4, 100), with kValues for its rows that have some.
+std::vector<std::byte> Delta(const std::vector<HashRow>& rows, size_t with_values, bool whole = false) {
+  const HashCover cover{{4, 100}, whole};
+  std::vector<std::byte> bytes(HashPieceBytes(rows.size(), with_values, 4, true));
+  REQUIRE(WriteHashPiece(rows, 2, 4, bytes.data(), &cover) == bytes.size());
+  return bytes;
+}
+
+// The rows of a delta and a base in a window: the number of each, and its first value or less its count.
+using Found = std::vector<std::pair<uint64_t, float>>;
+std::string ReadBoth(const std::vector<std::byte>& delta, const std::vector<std::byte>& base, RowRange window,
+                     Found* found) {
+  found->clear();
+  return ReadHashDelta(
+      {{delta.data(), delta.size()}, {4, kAll.end}}, {{base.data(), base.size()}, kAll}, 2, 4, window,
+      [&](const HashRow& row) {
+        found->push_back({row.row, row.values ? *row.values : -static_cast<float>(row.count)});
+      });
+}
+
+TEST_CASE(
+    "hash pieces: of a delta and its base the rows that were named since and those that stayed are read") {
+  Found found;
+  const std::vector<HashRow> rows = {
+      {4, 9, 0, kValues + 4}, {5, 0, HashRow::kLeft, nullptr}, {6, 9, 0, kValues + 4}, {50, 9, 1, nullptr}};
+  const std::vector<std::byte> delta = Delta(rows, 2), whole = Delta({{7, 9, 0, kValues + 4}}, 1, true);
+  CHECK(BeginOf({delta.data(), delta.size()}) == 4);
+  CHECK(ReadBoth(delta, Piece(), kAll, &found) == "");
+  CHECK(found == Found{{4, 3}, {6, 3}, {50, -1}, {kAll.end - 1, 3}});
+  CHECK(ReadBoth(delta, Piece(), {5, 60}, &found) == "");
+  CHECK(found == Found{{6, 3}, {50, -1}});
+  CHECK(ReadBoth(whole, Piece(), kAll, &found) == "");
+  CHECK(found == Found{{7, 3}, {kAll.end - 1, 3}});
+  CHECK(ReadBoth({}, Piece(), kAll, &found) == "");
+  CHECK(found.size() == 3);
+  CHECK(ReadBoth(delta, {}, kAll, &found) == "");
+  CHECK(found == Found{{4, 3}, {6, 3}, {50, -1}});
+  const std::vector<std::byte> nothing = Delta({}, 0), all_left = Delta({}, 0, true);
+  CHECK_FALSE(BeginOf({nothing.data(), nothing.size()}));
+  CHECK(BeginOf({all_left.data(), all_left.size()}) == 4);
+  CHECK(ReadBoth(all_left, Piece(), kAll, &found) == "");
+  CHECK(found == Found{{kAll.end - 1, 3}});
+}
+
+TEST_CASE("hash pieces: a delta that is none is told, and nothing is visited of it or of its base") {
+  Found found;
+  const auto wrong = [&](std::vector<std::byte> delta, const std::vector<std::byte>& base = Piece()) {
+    const std::string text = ReadBoth(delta, base, kAll, &found);
+    CHECK(found.empty());
+    return text;
+  };
+  CHECK(wrong(Piece()) == "its form is unknown");
+  const std::vector<std::byte> delta = Delta({{6, 9, 0, kValues}}, 1);
+  CHECK(wrong(delta, delta) == "in its base its form is unknown");
+  CHECK(wrong({delta.begin(), delta.begin() + 20}) == "it has 20 bytes");
+  CHECK(wrong({delta.begin(), delta.end() - 4}) == "it has 56 bytes, not 60");
+  CHECK(wrong(Delta({{100, 9, 0, kValues}}, 1)) == "row 0 of it is 100, not from 4 to 99");
+  CHECK(wrong(Delta({{6, 0, HashRow::kLeft, nullptr}}, 0, true)) ==
+        "row 0 of it has a count or a step that is none");
+  std::vector<std::byte> early = delta;
+  early[8] = std::byte{3};
+  CHECK(wrong(early) ==
+        "it is about the rows from 3 to 100, and may be about those from 4 to 18446744073709551615");
+  // One that left is none of a piece of all rows.
+  std::vector<std::byte> left = Piece();
+  for (size_t i = 0; i < 4; ++i) left[8 + 48 + 4 + i] = std::byte{0xff};
+  CHECK(wrong({}, left) == "in its base row 1 of it has a count or a step that is none");
+  std::mt19937 random(1);
+  for (int i = 0; i < 20'000; ++i) {  // whatever the bytes are, none outside of them are read
+    std::vector<std::byte> bytes =
+        Delta({{4, 9, 0, kValues}, {5, 0, HashRow::kLeft, nullptr}}, 1, i % 2 == 0);
+    for (int k = 0; k < 3; ++k) bytes[random() % bytes.size()] = static_cast<std::byte>(random());
+    bytes.resize(random() % 3 == 0 ? random() % bytes.size() : bytes.size());
+    ReadBoth(bytes, Piece(), kAll, &found);
   }
 }
 

@@ -68,7 +68,7 @@ std::optional<HashSegment> HashSegment::Make(RowRange rows, gpu::Span<const Hash
 
 // Copies entries and their values. False: they do not leave an empty place at the end.
 bool HashSegment::Fill(gpu::Span<const HashEntry> entries, const HashSegment& from) {
-  const HashEntry empty{HashEntry::kNoRow, 0, 0, 0};
+  const HashEntry empty{HashEntry::kNoRow, 0, 0, 0, 0};
   size_t next = 0;
   for (const HashEntry& entry : entries) {
     const size_t at = std::max(next, HomeOf(entry.row));
@@ -96,7 +96,7 @@ HashEntry* HashSegment::Insert(uint64_t row) {
   while (behind->row != HashEntry::kNoRow) ++behind;
   if (behind + 1 == entries_ + places_) return nullptr;
   std::memmove(static_cast<void*>(at + 1), at, static_cast<size_t>(behind - at) * sizeof(HashEntry));
-  *at = {row, 0, 0, 0};
+  *at = {row, 0, 0, 0, 0};
   ++count_;
   return at;
 }

@@ -24,11 +24,12 @@ inline uint64_t HashRangeOf(uint64_t row) { return row >> kHashRangeShift; }
 struct HashEntry {
   static constexpr uint64_t kNoRow = ~uint64_t{0};
   static constexpr int kStepBits = 40;
-  static constexpr int kPlaceBits = 23;
+  static constexpr int kPlaceBits = 22;
 
   uint64_t row = kNoRow;      // kNoRow: the place is empty
   uint64_t step : kStepBits;  // of the latest update that named it
   uint64_t has_values : 1;
+  uint64_t in_base : 1;         // it was named since HashStore::BeginBase(), and was there before
   uint64_t place : kPlaceBits;  // which values of the segment; of a candidate: the updates that named it
 };
 static_assert(sizeof(HashEntry) == 16);

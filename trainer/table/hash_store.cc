@@ -73,8 +73,10 @@ void HashStore::Begin() {
     range.segments.assign(1,
                           *HashSegment::Make({begin, end}, {}, {}, static_cast<size_t>(values_), &memory_));
     range.count = 0;
+    range.left.clear();
   }
   entries_ = value_rows_ = evicted_ = 0;
+  has_base_ = false;
   bias_step_ = 0;
   if (has_bias()) initial_(rows_.end - 1, bias_.data());
 }
@@ -139,6 +141,7 @@ void HashStore::Name(uint64_t row, uint64_t step) {
   HashEntry* entry = segment.Find(row);
   if (entry != nullptr) {
     Tell(segment, *entry);
+    if (entry->step <= base_step_) entry->in_base = 1;
     entry->step = step;
     if (entry->has_values) return;
     entry->place = entry->place + 1;
@@ -149,6 +152,28 @@ void HashStore::Name(uint64_t row, uint64_t step) {
     entry->place = 1;
   }
   if (static_cast<int64_t>(entry->place) >= limits_.admit_after) Admit(&range, entry);
+}
+
+void HashStore::BeginBase() {
+  for (HashRange& range : ranges_) std::vector<uint64_t>().swap(range.left);
+  left_ = 0;
+  has_base_ = true;
+}
+
+void HashStore::NoteLeaving(HashRange* range, uint64_t row) {
+  if (left_ <= kMaxLeft && ++left_ <= kMaxLeft) range->left.push_back(row);
+}
+
+bool HashStore::LeftSinceBase(RowRange range, std::vector<uint64_t>* rows) const {
+  if (left_ > kMaxLeft) return false;
+  const size_t before = rows->size();
+  for (size_t at = RangeOf(range.begin); at < ranges_.size() && at <= RangeOf(range.end - 1); ++at) {
+    for (const uint64_t row : ranges_[at].left) {
+      if (range.begin <= row && row < range.end) rows->push_back(row);
+    }
+  }
+  std::sort(rows->begin() + static_cast<ptrdiff_t>(before), rows->end());
+  return true;
 }
 
 HashEntry* HashStore::Insert(HashRange* range, uint64_t row) {
@@ -209,6 +234,7 @@ void HashStore::RemoveIf(HashRange* range, HashSegment* segment, Leaves&& leaves
   segment->RemoveIf([&](const HashEntry& entry) {
     if (!leaves(entry)) return false;
     Tell(*segment, entry);
+    if (has_base_ && IsInBase(entry)) NoteLeaving(range, entry.row);
     if (leaving_ != nullptr) (*leaving_)(RowIn(*segment, entry));
     return true;
   });

@@ -33,6 +33,9 @@ struct HashLimits {
 
 // HashRow: what is kept of a row.
 struct HashRow {
+  static constexpr uint32_t kLeft =
+      ~uint32_t{0};  // count, in a delta: it was in the base, and is not any more
+
   uint64_t row = 0;
   uint64_t step = 0;              // the latest update that named it
   uint32_t count = 0;             // of a candidate: the updates that named it; 0: it has values
@@ -43,6 +46,7 @@ class HashStore {
  public:
   static constexpr int64_t kMaxAdmitAfter = 1'000'000;  // what an entry can count
   static constexpr int kMaxSlices = 1 << 16;
+  static constexpr size_t kMaxLeft = size_t{1} << 23;  // rows that are noted as left, 64 MiB
 
   // The memory of all hash ranges that have so many entries each, all rows with values, or all candidates.
   enum class Filled { kRows, kCandidates };
@@ -112,6 +116,15 @@ class HashStore {
   // Called with each row that leaves.
   void TellLeaving(const Told* told) { leaving_ = told; }
 
+  // The rows that are there now are the base: from now on those of it that leave are noted, and what was
+  // noted before is forgotten.
+  void BeginBase();
+  // The updates that follow are of a block whose number of updates was `step` then.
+  void SetBaseStep(uint64_t step) { base_step_ = step; }
+  // Appends the rows of a range that were in the base and have left since, in ascending order, also those
+  // that have come again. False: there were too many to note.
+  bool LeftSinceBase(RowRange range, std::vector<uint64_t>* rows) const;
+
   int64_t entries() const { return entries_; }        // with candidates, without the bias
   int64_t value_rows() const { return value_rows_; }  // without candidates
   int64_t evicted() const { return evicted_; }        // entries that left, of both kinds
@@ -121,6 +134,7 @@ class HashStore {
   struct HashRange {
     std::vector<HashSegment> segments;  // in order; they cover it
     uint64_t count = 0;                 // entries
+    std::vector<uint64_t> left;         // since the base, of which they were
   };
 
   size_t RangeOf(uint64_t row) const { return static_cast<size_t>(HashRangeOf(row) - first_range_); }
@@ -134,6 +148,9 @@ class HashStore {
   void Tell(const HashSegment& segment, const HashEntry& entry) const {
     if (told_ != nullptr && entry.step <= cut_) (*told_)(RowIn(segment, entry));
   }
+  // Before the first change of an entry since the base, and before it leaves.
+  bool IsInBase(const HashEntry& entry) const { return entry.in_base != 0 || entry.step <= base_step_; }
+  void NoteLeaving(HashRange* range, uint64_t row);
   void Begin();
   void FreeAll();
   void Name(uint64_t row, uint64_t step);
@@ -163,6 +180,9 @@ class HashStore {
   uint64_t cut_ = 0;
   const Told* told_ = nullptr;
   const Told* leaving_ = nullptr;
+  bool has_base_ = false;
+  uint64_t base_step_ = 0;
+  size_t left_ = 0;                    // since the base; beyond kMaxLeft they are noted no more
   std::vector<HashEntry> moved_;       // kept to spare the allocation
   std::vector<HashSegment> made_;      // the same
   std::vector<uint64_t> steps_;        // the same

@@ -194,7 +194,10 @@ TEST_CASE("shared checkpoint: deltas follow one of all rows, and any number of p
   for (const auto& [job, see] : {std::pair<Job, See>(SparseRun, See::kAll),
                                  {SparseRun, See::kNone},
                                  {JointRun, See::kAll},
-                                 {JointRun, See::kNone}}) {
+                                 {JointRun, See::kNone},
+                                 {HashRun, See::kAll},
+                                 {HashRun, See::kNone},
+                                 {JointHashRun, See::kNone}}) {
     const std::string undisturbed = *Run(job(2, OptimizerKind::kAdam, kSteps, "")).model_crc;
     const auto own = [seen = see](TaskId task, Config* config) { OwnDisk(seen, task, config); };
     for (const int saves : {1, 2, 3, 5}) {
