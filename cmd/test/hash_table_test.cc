@@ -106,7 +106,7 @@ TEST_CASE(
     return FileContent(file);
   };
   CHECK(exported("deltas") == exported("whole"));
-  for (const std::string& ps : {"1", "3", "5"}) {
+  for (const std::string ps : {"1", "3", "5"}) {
     const std::string copy = job.Path("copy-" + ps);
     std::filesystem::copy(job.Path("deltas"), copy, std::filesystem::copy_options::recursive);
     std::filesystem::remove_all(copy + last);

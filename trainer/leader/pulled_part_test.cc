@@ -126,7 +126,7 @@ TEST_CASE("pulled part: a piece of a hash table that is too short for a row is d
   const auto give = [&](uint64_t piece, size_t size) {
     part.OnPiece(encoder.Piece({}, kNumber, piece, 0, {bytes.data(), size, nullptr, nullptr}));
   };
-  for (size_t size = 4; size < bytes.size(); size += 4) give(0, size);
+  for (size_t size = 4; size < kMinHashPieceBytes; size += 4) give(0, size);
   give(0, bytes.size());
   give(1, 0);
   const auto outcome = PollUntil([&] { return part.Poll(); });
