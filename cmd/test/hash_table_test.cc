@@ -84,8 +84,8 @@ TEST_CASE(
 
 TEST_CASE(
     "hash table: saves of what has changed are a part of the bytes, and are read as those of all rows") {
-  const HashJob job("libsvm", kLimits);
-  const std::vector<std::string> often = {"--set", "checkpoint.every_steps=40", "--set",
+  const HashJob job("criteo", kLimits);
+  const std::vector<std::string> often = {"--set", "checkpoint.every_steps=20", "--set",
                                           "checkpoint.keep=99"};
   const auto train = [&](const std::string& name, std::vector<std::string> more) {
     more.insert(more.end(), often.begin(), often.end());
@@ -95,7 +95,7 @@ TEST_CASE(
   const Json whole = train("whole", {}), deltas = train("deltas", {"--set", "checkpoint.delta=99"});
   CHECK(deltas.at("model_crc") == whole.at("model_crc"));
   CHECK(deltas.at("table").at("evicted").get<int64_t>() > 1000);
-  const std::string last = "/step-000000120";
+  const std::string last = "/step-000000060";
   CHECK(
       Contains(Run({"inspect", job.Path("deltas") + last}).output, "\n  a delta: what changed since step-0"));
   const auto exported = [&](const std::string& name) {
