@@ -293,6 +293,7 @@ std::vector<std::pair<std::string, std::string>> ExportedModel::Metadata() const
       {"producer", std::string(kProducer) + kVersion},
       {"model.kind", KindName(config.model.kind)},
       {"global_step", fmt::format("{}", checkpoint.manifest().step)}};
+  if (since != nullptr) all.emplace_back("since_step", fmt::format("{}", since->manifest().step));
   Config effective = config;
   effective.model.head = HeadOf(config.model);
   const Field& head = *FindField("model.head");

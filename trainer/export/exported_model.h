@@ -37,9 +37,11 @@ struct ExportedModel {
   const InputForm& form;
   bool pixels = false;  // raw inputs are 0 to 255 and become 0 to 1
   CheckpointReader& checkpoint;
-  std::vector<Variable> variables;  // weights and biases of each layer in turn
-  std::vector<float> table = {};    // of a table's model all of their values in turn; else they are read
-  bool from_columns = false;        // of ONNX: the graph takes form.columns and makes features of them
+  std::vector<Variable> variables;    // weights and biases of each layer in turn
+  std::vector<float> table = {};      // of a table's model all of their values in turn; else they are read
+  bool from_columns = false;          // of ONNX: the graph takes form.columns and makes features of them
+  CheckpointReader* since = nullptr;  // of a table: an older checkpoint of the model, whose rows are there
+                                      // already; null: all rows are exported
 
   // Returns the shape for other programs, in which a vector has one dimension.
   static std::vector<int64_t> ShapeOf(const Variable& variable);

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 #include <string_view>
 
@@ -20,6 +21,30 @@ bool IsNotZero(float value) { return value != 0; }
 TableLayout LayoutOf(const CheckpointReader& checkpoint, int64_t parts = 1) {
   const StoredTable& table = *checkpoint.manifest().table;
   return {table.features, table.width, parts};
+}
+
+// Returns the rows of `part`, cut where the pieces of the checkpoint and of its base begin: a range has the
+// rows of one piece of each.
+std::vector<RowRange> CutAtPieces(const CheckpointReader& checkpoint, RowRange part) {
+  std::vector<uint64_t> cuts = {part.begin, part.end};
+  const auto add = [&](const Manifest& manifest) {
+    for (const StoredShard& shard : manifest.shards) {
+      for (const StoredPiece& piece : shard.pieces) {
+        const auto first = static_cast<uint64_t>(piece.first);
+        const bool of_part = first > part.begin && first < part.end;
+        if (of_part && piece.tensor == manifest.table_tensor()) cuts.push_back(first);
+      }
+    }
+  };
+  const Manifest& manifest = checkpoint.manifest();
+  add(manifest);
+  if (manifest.base) add(FindBase(checkpoint.path(), *manifest.base).manifest);
+  std::sort(cuts.begin(), cuts.end());
+  std::vector<RowRange> ranges;
+  for (size_t i = 1; i < cuts.size(); ++i) {
+    if (cuts[i - 1] < cuts[i]) ranges.push_back({cuts[i - 1], cuts[i]});
+  }
+  return ranges;
 }
 
 // TextBlock: text on its way to a file.
@@ -71,23 +96,82 @@ void AddWeights(const float* weights, int64_t width, const char* before, const c
 
 ExportedTable::ExportedTable(const ExportedModel& model, const Part& part)
     : model_(model), part_(part), table_(LayoutOf(model.checkpoint, part.parts)) {
-  const int64_t width = table_.width();
   const RowWeights initial(model.config.model, table_);
+  const RowRange rows = table_.PartOf(part.number);
+  model.since == nullptr ? ReadAll(rows, initial) : ReadChanges(rows, initial);
+  std::sort(order_.begin(), order_.end(),
+            [](const Place& a, const Place& b) { return a.feature < b.feature; });
+  std::sort(left_.begin(), left_.end());
+}
+
+void ExportedTable::ReadAll(RowRange rows, const RowWeights& initial) {
+  const int64_t width = table_.width();
   std::vector<float> row(static_cast<size_t>(width));
   initial.Write(0, row.data());
   leaves_out_ = std::any_of(row.begin(), row.end(), IsNotZero);
-  bias_.resize(static_cast<size_t>(width));
-  initial.Write(static_cast<uint64_t>(features()), bias_.data());
-  model.checkpoint.ReadRows(table_.PartOf(part.number), [&](uint64_t number, const float* weights) {
-    if (number == table_.bias_row()) {
-      std::copy_n(weights, width, bias_.data());
-    } else if (table_.IsUsed(number) && std::any_of(weights, weights + width, IsNotZero)) {
-      order_.push_back({table_.FeatureOf(number), values_.size()});
-      values_.insert(values_.end(), weights, weights + width);
-    }
+  if (part_.is_last()) {
+    bias_.resize(static_cast<size_t>(width));
+    initial.Write(static_cast<uint64_t>(features()), bias_.data());
+  }
+  model_.checkpoint.ReadRows(rows, [&](uint64_t number, const float* weights) {
+    const bool is_bias = number == table_.bias_row();
+    if (is_bias || std::any_of(weights, weights + width, IsNotZero)) Add(number, weights);
   });
-  std::sort(order_.begin(), order_.end(),
-            [](const Place& a, const Place& b) { return a.feature < b.feature; });
+}
+
+void ExportedTable::ReadChanges(RowRange rows, const RowWeights& initial) {
+  const auto width = static_cast<size_t>(table_.width());
+  std::vector<uint64_t> numbers;  // of a range of rows as they were
+  std::vector<float> values;
+  for (const RowRange& range : CutAtPieces(*model_.since, rows)) {
+    numbers.clear();
+    values.clear();
+    model_.since->ReadRows(range, [&](uint64_t number, const float* weights) {
+      numbers.push_back(number);
+      values.insert(values.end(), weights, weights + width);
+    });
+    size_t at = 0;
+    const auto take_gone = [&](uint64_t end) {
+      for (; at < numbers.size() && numbers[at] < end; ++at) {
+        TakeChange(numbers[at], values.data() + at * width, nullptr, initial);
+      }
+    };
+    model_.checkpoint.ReadRows(range, [&](uint64_t number, const float* weights) {
+      take_gone(number);
+      const bool was_there = at < numbers.size() && numbers[at] == number;
+      TakeChange(number, was_there ? values.data() + at++ * width : nullptr, weights, initial);
+    });
+    take_gone(range.end);
+  }
+}
+
+// `then`, `now`: null: the checkpoint does not have the row, whose weights are the initial ones, or which is
+// no row of a hash table.
+void ExportedTable::TakeChange(uint64_t row, const float* then, const float* now, const RowWeights& initial) {
+  const auto width = static_cast<size_t>(table_.width());
+  const bool is_bias = row == table_.bias_row();
+  if (!table_.IsUsed(row)) return;
+  if (now == nullptr && hashed() && !is_bias) return left_.push_back(table_.FeatureOf(row));
+  std::vector<float> first;
+  if (then == nullptr || now == nullptr) {
+    first.resize(width);
+    initial.Write(table_.FeatureOf(row), first.data());
+  }
+  // An export of all rows has this one now, and had none then.
+  const bool appears = then == nullptr && !is_bias && std::any_of(now, now + width, IsNotZero);
+  const float* const before = then == nullptr ? first.data() : then;
+  const float* const after = now == nullptr ? first.data() : now;
+  if (appears || std::memcmp(before, after, width * sizeof(float)) != 0) Add(row, after);
+}
+
+void ExportedTable::Add(uint64_t row, const float* weights) {
+  const int64_t width = table_.width();
+  if (row == table_.bias_row()) {
+    bias_.assign(weights, weights + width);
+  } else if (table_.IsUsed(row)) {
+    order_.push_back({table_.FeatureOf(row), values_.size()});
+    values_.insert(values_.end(), weights, weights + width);
+  }
 }
 
 std::vector<float> DenseRows(const Config& config, CheckpointReader* checkpoint) {
@@ -110,27 +194,44 @@ void WriteTableText(const ExportedTable& table, OutputFile* file) {
   const bool indexed = data.train.format == DataFormat::kLibsvm;
   TextBlock text(file);
   text.Add(fmt::format("feature\tname\t{}\n", fmt::join(ValueNames(table), "\t")));
-  for (size_t i = 0; i < table.count(); ++i) {
-    text.AddNumber(table.feature(i));
+  const auto add_feature = [&](uint64_t feature) {
+    text.AddNumber(feature);
     text.Add("\t");
-    if (indexed) text.AddNumber(table.feature(i) + static_cast<uint64_t>(data.index_base));
+    if (indexed) text.AddNumber(feature + static_cast<uint64_t>(data.index_base));
+  };
+  const std::string no_weights(static_cast<size_t>(table.width()), '\t');
+  auto left = table.left().begin();
+  const auto add_left = [&](uint64_t end) {
+    for (; left != table.left().end() && *left < end; ++left) {
+      add_feature(*left);
+      text.Add(no_weights + "\n");
+    }
+  };
+  for (size_t i = 0; i < table.count(); ++i) {
+    add_left(table.feature(i));
+    add_feature(table.feature(i));
     AddWeights(table.weights(i), table.width(), "\t", "\t", &text);
     text.Add("\n");
   }
-  table.hashed() ? text.Add("-") : text.AddNumber(table.features());
-  text.Add("\tbias");
-  AddWeights(table.bias().data(), table.width(), "\t", "\t", &text);
-  text.Add("\n");
+  add_left(~uint64_t{0});
+  if (!table.bias().empty()) {
+    table.hashed() ? text.Add("-") : text.AddNumber(table.features());
+    text.Add("\tbias");
+    AddWeights(table.bias().data(), table.width(), "\t", "\t", &text);
+    text.Add("\n");
+  }
   text.Flush();
 }
 
 void WriteTableTensors(const ExportedTable& table, const std::vector<Variable>& tensors, OutputFile* file) {
   const auto count = static_cast<int64_t>(table.count()), width = table.width();
-  const auto row_bytes = static_cast<size_t>(width) * sizeof(float);
-  std::vector<SafetensorsEntry> entries = {{"table.keys", table.hashed() ? "U64" : "I64", {count}, 8 * count},
-                                           {"table.rows", "F32", {count, width}, 4 * count * width}};
+  const auto left = static_cast<int64_t>(table.left().size());
+  const char* const key_type = table.hashed() ? "U64" : "I64";
+  std::vector<SafetensorsEntry> entries = {{"table.keys", key_type, {count}, 8 * count}};
+  if (table.model().since != nullptr) entries.push_back({"table.left", key_type, {left}, 8 * left});
+  entries.push_back({"table.rows", "F32", {count, width}, 4 * count * width});
+  if (!table.bias().empty()) entries.push_back({"bias", "F32", {width}, 4 * width});
   const ExportedTable::Part& part = table.part();
-  if (part.is_last()) entries.push_back({"bias", "F32", {width}, 4 * width});
   for (const Variable& tensor : tensors) {
     if (!part.is_last()) break;
     entries.push_back({tensor.name, "F32", ExportedModel::ShapeOf(tensor), 4 * tensor.size()});
@@ -141,20 +242,18 @@ void WriteTableTensors(const ExportedTable& table, const std::vector<Variable>& 
     metadata.emplace_back("parts", fmt::format("{}", part.parts));
   }
   file->Write(SafetensorsHeader(metadata, entries));
-  std::vector<int64_t> keys;
-  for (size_t first = 0; first < table.count(); first += keys.size()) {
-    keys.clear();
-    for (size_t i = first; i < table.count() && keys.size() < kBlockBytes / sizeof(int64_t); ++i) {
-      keys.push_back(static_cast<int64_t>(table.feature(i)));
-    }
-    file->Write(keys.data(), keys.size() * sizeof(int64_t));
-  }
-  TextBlock rows(file);
+  TextBlock bytes(file);
+  const auto add = [&](const auto* values, size_t size) {
+    bytes.Add({reinterpret_cast<const char*>(values), size * sizeof *values});
+  };
   for (size_t i = 0; i < table.count(); ++i) {
-    rows.Add({reinterpret_cast<const char*>(table.weights(i)), row_bytes});
+    const uint64_t key = table.feature(i);
+    add(&key, 1);
   }
-  if (part.is_last()) rows.Add({reinterpret_cast<const char*>(table.bias().data()), row_bytes});
-  rows.Flush();
+  add(table.left().data(), table.left().size());
+  for (size_t i = 0; i < table.count(); ++i) add(table.weights(i), static_cast<size_t>(width));
+  add(table.bias().data(), table.bias().size());
+  bytes.Flush();
   for (const Variable& tensor : tensors) {
     if (!part.is_last()) break;
     table.model().ForEachBlock(tensor, [&](const float* values, int64_t size) {

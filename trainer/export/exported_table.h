@@ -1,5 +1,6 @@
-// ExportedTable: the rows of a table by feature, for formats that have those alone which say something. And
-// these formats. Owner: the command. Thread: one.
+// ExportedTable: the rows of a table by feature, for formats that have those alone which say something: the
+// rows that are not 0, or what has changed since an older checkpoint. And these formats. Owner: the command.
+// Thread: one.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,7 @@
 
 #include "trainer/export/exported_model.h"
 #include "trainer/export/output_file.h"
+#include "trainer/model/model.h"
 #include "trainer/model/table_layout.h"
 
 namespace dtrain {
@@ -23,8 +25,9 @@ class ExportedTable {
   };
   static constexpr int64_t kMaxParts = TableLayout::kHashRanges;
 
-  // Reads the rows that have a weight other than 0, from the model's checkpoint or from a part of it. `model`
-  // outlives this.
+  // Reads the rows that have a weight other than 0, from the model's checkpoint or from a part of it. With
+  // `model.since` these are the rows whose weights differ between both checkpoints, and rows that only the
+  // newer one has; both are read side by side, a piece of the older one at a time. `model` outlives this.
   explicit ExportedTable(const ExportedModel& model) : ExportedTable(model, Part()) {}
   ExportedTable(const ExportedModel& model, const Part& part);
 
@@ -38,7 +41,10 @@ class ExportedTable {
   // The i-th of them in ascending order, and its weights.
   uint64_t feature(size_t i) const { return order_[i].feature; }
   const float* weights(size_t i) const { return values_.data() + order_[i].at; }
-  const std::vector<float>& bias() const { return bias_; }  // of the last part
+  // Empty: the part is not the last one, or the bias has not changed.
+  const std::vector<float>& bias() const { return bias_; }
+  // The keys of a hash table that had a row in `model.since` and have none now, in ascending order.
+  const std::vector<uint64_t>& left() const { return left_; }
   // Whether features that the checkpoint does not have are not 0 either, and so are missing here.
   bool leaves_out() const { return leaves_out_; }
 
@@ -48,10 +54,16 @@ class ExportedTable {
     size_t at = 0;  // in values_
   };
 
+  void ReadAll(RowRange rows, const RowWeights& initial);
+  void ReadChanges(RowRange rows, const RowWeights& initial);
+  void TakeChange(uint64_t row, const float* then, const float* now, const RowWeights& initial);
+  void Add(uint64_t row, const float* weights);
+
   const ExportedModel& model_;
   const Part part_;
   const TableLayout table_;
   std::vector<Place> order_;
+  std::vector<uint64_t> left_;
   std::vector<float> values_;
   std::vector<float> bias_;
   bool leaves_out_ = false;
@@ -66,11 +78,12 @@ std::vector<float> DenseRows(const Config& config, CheckpointReader* checkpoint)
 
 // The formats of dtrain export for tables alone. docs/models.md describes the content.
 
-// A line for each feature, with tabs: number or key, index in the file, weights.
+// A line for each feature, with tabs: number or key, index in the file, weights; without weights: the key has
+// left.
 void WriteTableText(const ExportedTable& table, OutputFile* file);
 
-// Safetensors: table.keys, table.rows, and of the last part bias and behind it `tensors`, variables of the
-// model.
+// Safetensors: table.keys, with `since` table.left, table.rows, the bias if there is one, and of the last
+// part `tensors`, variables of the model.
 void WriteTableTensors(const ExportedTable& table, const std::vector<Variable>& tensors, OutputFile* file);
 
 // LIBLINEAR's text of a model (https://www.csie.ntu.edu.tw/~cjlin/liblinear). `labels`: by class, as whole
