@@ -199,6 +199,7 @@ struct ExportArguments {
   bool dense = false;    // a table as safetensors with all its rows
   bool numeric = false;  // an ONNX graph begins with features, and not with the table's columns
   int64_t parts = 1;     // of a table as safetensors: so many files
+  std::string since;     // of a table: what has changed since this checkpoint, a path, a name or a step
 };
 
 // ImportArguments: dtrain import

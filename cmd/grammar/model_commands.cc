@@ -182,6 +182,7 @@ constexpr char kExportFooter[] =
   dtrain export run/ckpt/step-000012000 --out model.onnx        from features or columns to predictions
   dtrain export run/ckpt --out model.tsv                        with model.table: the features that are not 0
   dtrain export run/ckpt --out model.safetensors --parts 8      with a large model.table: in 8 files
+  dtrain export run/ckpt --out new.safetensors --since 12000    the rows that changed since step 12000, and keys that left
 
 The file is there when it is complete; an older one of that name is replaced then. docs/models.md says what is in it.)";
 
@@ -205,6 +206,11 @@ class ExportGrammar : public CommandGrammar {
             "Of a table as safetensors: so many files, OUT-00001-of-0000N and so on, each with a part "
             "of the rows, so that one machine need not hold them all")
         ->type_name("N");
+    app()
+        ->add_option("--since", export_.since,
+                     "Of a table as safetensors or tsv: only the rows that have changed since this older "
+                     "checkpoint, and the keys that have left. A path, or the name or step of one beside it")
+        ->type_name("CHECKPOINT");
     app()->add_option("--out", export_.out, "The file to write")->type_name("FILE");
     AddConfigOptions(app(), &export_.config);
   }
@@ -212,6 +218,9 @@ class ExportGrammar : public CommandGrammar {
   Arguments ToArguments() const override {
     RequireCheckpoint("export", export_.checkpoint.path);
     ExportArguments arguments = export_;
+    if (export_.since.empty() && app()->count("--since") > 0) {
+      throw UserError("--since: is empty. Name a checkpoint, or leave it out: all rows are written then.");
+    }
     if (!parts_.empty()) arguments.parts = ParseCount("--parts", parts_, 1, "8");
     if (export_.out.empty()) {
       const bool other = export_.to == "npz" || export_.to == "onnx";

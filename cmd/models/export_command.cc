@@ -1,10 +1,13 @@
 #include "cmd/models/models.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -12,6 +15,9 @@
 #include "base/names.h"
 
 #include "cmd/models/checkpoint_model.h"
+#include "trainer/checkpoint/check_meaning.h"
+#include "trainer/checkpoint/checkpoint_directory.h"
+#include "trainer/checkpoint/checkpoint_reader.h"
 #include "trainer/config/config.h"
 #include "trainer/config/parse.h"
 #include "trainer/export/exported_model.h"
@@ -21,6 +27,8 @@
 
 namespace dtrain {
 namespace {
+
+namespace fs = std::filesystem;
 
 using Write = void (*)(const ExportedModel& model, OutputFile* file);
 
@@ -44,7 +52,7 @@ const Format* FindFormat(const std::string& name) {
 
 // If --to and the ending of --out disagree, one of them is a slip, and other programs go by the ending.
 const Format& FormatOf(const ExportArguments& arguments) {
-  std::filesystem::path out = arguments.out;
+  fs::path out = arguments.out;
   const std::string ending = out.extension().string();
   const Format* const ended = ending.empty() ? nullptr : FindFormat(ending.substr(1));
   const Format* const format = arguments.to.empty() ? ended : FindFormat(arguments.to);
@@ -105,14 +113,36 @@ void RefuseHashed(const ExportArguments& arguments, const Config& config) {
 // "model-00002-of-00008.safetensors" of "model.safetensors"; the path itself where there is one part.
 std::string PathOfPart(const std::string& out, const ExportedTable::Part& part) {
   if (part.parts == 1) return out;
-  std::filesystem::path path = out;
+  fs::path path = out;
   const std::string ending = path.extension().string();
   path.replace_filename(
       fmt::format("{}-{:05}-of-{:05}{}", path.stem().string(), part.number + 1, part.parts, ending));
   return path.string();
 }
 
-// Writes the rows of a table that are not 0. Returns what there is of them.
+// What ExportRows() has written.
+struct Written {
+  int64_t files = 1;
+  int64_t rows = 0;
+  int64_t left = 0;  // keys
+  int64_t tensors = 0;
+  int64_t bytes = 0;
+  bool bias = false;
+};
+
+// Returns what there is of the rows. `since`: null: they are all.
+std::string WrittenText(const Written& written, const CheckpointReader* since) {
+  const bool any = written.rows + written.left + written.tensors > 0 || written.bias;
+  std::string what = any ? Plural(written.rows, since == nullptr ? "row" : "changed row") : "no change";
+  if (written.bias) what += " and the bias";
+  if (written.tensors > 0) what += ", " + Plural(written.tensors, "tensor");
+  if (written.left > 0) what += fmt::format(", {} that left", Plural(written.left, "key"));
+  if (written.files > 1) what += fmt::format(" in {} files", written.files);
+  if (since != nullptr) what += fmt::format("{} since step {}", any ? "," : "", since->manifest().step);
+  return fmt::format("{}, {} bytes", what, written.bytes);
+}
+
+// Writes the rows of a table that are not 0, or that have changed. Returns what there is of them.
 std::string ExportRows(const ExportArguments& arguments, const std::string& format,
                        const ExportedModel& model, const ErrorLines& errors) {
   const ModelConfig& kind = model.config.model;
@@ -121,7 +151,9 @@ std::string ExportRows(const ExportArguments& arguments, const std::string& form
   if (format == "liblinear") RefuseHashed(arguments, model.config);
   if (deep && format == "tsv") RefuseKind(arguments, kind, "a table of text");
   const std::vector<Variable> tensors = deep ? model.variables : std::vector<Variable>();
-  int64_t rows = 0, bytes = 0;
+  Written written;
+  written.files = arguments.parts;
+  written.tensors = static_cast<int64_t>(tensors.size());
   bool leaves_out = false;
   for (ExportedTable::Part part{0, arguments.parts}; part.number < part.parts; ++part.number) {
     OutputFile file(PathOfPart(arguments.out, part));
@@ -134,8 +166,10 @@ std::string ExportRows(const ExportArguments& arguments, const std::string& form
       WriteLiblinear(table, WholeLabels(model), &file);
     }
     file.Finish();
-    rows += static_cast<int64_t>(table.count());
-    bytes += file.size();
+    written.rows += static_cast<int64_t>(table.count());
+    written.left += static_cast<int64_t>(table.left().size());
+    written.bytes += file.size();
+    written.bias = !table.bias().empty();
     leaves_out = table.leaves_out();
   }
   if (leaves_out) {
@@ -146,10 +180,7 @@ std::string ExportRows(const ExportArguments& arguments, const std::string& form
         : TableOf(model.config) == TableKind::kHash ? "Set them where you use it."
                                                     : "With --dense all rows are written."));
   }
-  std::string what = fmt::format("{} and the bias", Plural(rows, "row"));
-  if (deep) what += ", " + Plural(static_cast<int64_t>(tensors.size()), "tensor");
-  if (arguments.parts > 1) what += fmt::format(" in {} files", arguments.parts);
-  return fmt::format("{}, {} bytes", what, bytes);
+  return WrittenText(written, model.since);
 }
 
 // Gives the model all rows of its table.
@@ -192,6 +223,17 @@ void CheckChoice(const ExportArguments& arguments, const Format& format, bool ta
     throw UserError("--to {}: is for tables, and this model has none (model.table). Try --to safetensors.",
                     format.name);
   }
+  if (!arguments.since.empty() && !table) {
+    throw UserError(
+        "--since {}: is for tables, and this model has none (model.table): each step changes all of its "
+        "weights. Leave --since out.",
+        arguments.since);
+  }
+  if (!arguments.since.empty() &&
+      (arguments.dense || (format.name != "safetensors" && format.name != "tsv"))) {
+    throw UserError("--since {}: is for rows of a table as safetensors or tsv. {}.", arguments.since,
+                    arguments.dense ? "Leave --dense out" : "Try --to safetensors");
+  }
   if (arguments.parts > 1 && (!table || arguments.dense || format.name != "safetensors")) {
     throw UserError("--parts {}: is for the rows of a table (model.table) as safetensors. Leave it out.",
                     arguments.parts);
@@ -206,14 +248,58 @@ void CheckChoice(const ExportArguments& arguments, const Format& format, bool ta
                         : "is for tables, and this model has none (model.table)");
 }
 
+// Returns the path of the checkpoint that --since names: by its step or name it is beside the exported one.
+std::string FindSince(const std::string& since, const CheckpointReader& exported) {
+  std::error_code ignored;
+  const CheckpointDirectory directory(fs::weakly_canonical(exported.path(), ignored).parent_path().string());
+  const std::vector<ListedCheckpoint> listed = directory.List();  // the last written first
+  for (const ListedCheckpoint& each : listed) {
+    if (each.name == since || fmt::format("{}", each.step) == since) return directory.PathOf(each.name);
+  }
+  if (fs::exists(since, ignored) && IsOneCheckpoint(WithoutSlashes(since))) return since;
+  std::set<int64_t> steps;
+  for (const ListedCheckpoint& each : listed) {
+    if (each.step <= exported.manifest().step) steps.insert(each.step);
+  }
+  constexpr size_t kShown = 9;
+  const bool all = steps.size() <= kShown;
+  while (steps.size() > kShown) steps.erase(steps.begin());
+  throw UserError(
+      "--since {}: neither a checkpoint nor the name or step of one in {}, which has those of steps {}{}. "
+      "Name one of them, or leave --since out: all rows are written then.",
+      since, directory.path(), all ? "" : "..., ", fmt::join(steps, ", "));
+}
+
+// Opens the checkpoint that --since names. Throws UserError unless it is an older one of the exported model.
+std::unique_ptr<CheckpointReader> OpenSince(const std::string& named, const CheckpointReader& exported,
+                                            const Layout& layout, const Config& config,
+                                            const InputForm& form) {
+  auto since = std::make_unique<CheckpointReader>(FindSince(named, exported));
+  constexpr char kOther[] = "another checkpoint of this model as --since";
+  since->CheckFits(layout, since->manifest().slots, kOther);
+  CheckMeaning(since->path(), since->manifest(), config, form, {"checkpoint", kOther});
+  if (since->manifest().step > exported.manifest().step) {
+    throw UserError(
+        "--since {}: is of step {}, and {}, which is exported, of step {}. Name an older one, or export a "
+        "newer "
+        "one, as --newest does.",
+        named, since->manifest().step, exported.path(), exported.manifest().step);
+  }
+  return since;
+}
+
 void Export(const ExportArguments& arguments, const Format& format, CheckpointReader* checkpoint,
             const Config& config, const ErrorLines& errors) {
-  const bool table = LayoutFor(*checkpoint, config).table.has_value();
+  const Layout layout = LayoutFor(*checkpoint, config);
+  const bool table = layout.table.has_value();
   CheckChoice(arguments, format, table);
   const InputForm form = FormFor(*checkpoint, config);
   ExportedModel model{config, form, TakesPixels(config), *checkpoint, ModelVariables(config.model)};
   const bool rows = table && !arguments.dense && format.write != WriteNpz && format.write != WriteOnnx;
   const bool onnx = format.write == WriteOnnx;
+  std::unique_ptr<CheckpointReader> since;
+  if (!arguments.since.empty()) since = OpenSince(arguments.since, *checkpoint, layout, config, form);
+  model.since = since.get();
   if (table && !rows) FillDense(arguments, &model);
   if (onnx) CheckColumns(arguments, config.data, form);
   const std::string encodings = onnx ? model.EncodingsText() : "";
