@@ -90,21 +90,28 @@ const TwoRuns& Range() {
   return job;
 }
 
-TEST_CASE("changes: those of a range, as text, make the newer export of the older one, also of a delta") {
+const char kHash[] =
+    "model: {kind: logistic, table: hash, admit_after: 2, evict_after: 15}\n"
+    "data: {train: {format: criteo, path: rows.txt}}\n";
+
+TEST_CASE("changes: as text they make the newer export of the older one, of a range and of a hash table") {
   CHECK(CheckTexts(Range()) == 0);
-  // The first save of each run has all rows.
-  const TwoRuns job("libsvm", kRange, {"--set", "checkpoint.delta=9", "--set", "checkpoint.every_steps=10"});
-  CHECK(Contains(Run({"inspect", job.Step(20)}).output, "a delta: what changed since step-000000000"));
-  CHECK(Contains(Run({"inspect", job.Step(40)}).output, "a delta: what changed since step-000000030"));
-  CHECK(CheckTexts(job) == 0);
+  const TwoRuns hashed("criteo", kHash);
+  CHECK(CheckTexts(hashed) > 100);
+  CHECK(Contains(hashed.Export(hashed.checkpoints, "x.tsv", "20"), " keys that left, since step 20, "));
 }
 
-TEST_CASE("changes: those of a hash table have the keys that left") {
-  const TwoRuns job("criteo",
-                    "model: {kind: logistic, table: hash, admit_after: 2, evict_after: 15}\n"
-                    "data: {train: {format: criteo, path: rows.txt}}\n");
-  CHECK(CheckTexts(job) > 100);
-  CHECK(Contains(job.Export(job.checkpoints, "x.tsv", "20"), " keys that left, since step 20, "));
+TEST_CASE("changes: those between deltas of different bases") {
+  // The first save of each run has all rows.
+  const std::vector<std::string> deltas = {"--set", "checkpoint.delta=9", "--set",
+                                           "checkpoint.every_steps=10"};
+  const TwoRuns range("libsvm", kRange, deltas), hashed("criteo", kHash, deltas);
+  for (const TwoRuns* job : {&range, &hashed}) {
+    CHECK(Contains(Run({"inspect", job->Step(20)}).output, "a delta: what changed since step-000000000"));
+    CHECK(Contains(Run({"inspect", job->Step(40)}).output, "a delta: what changed since step-000000030"));
+  }
+  CHECK(CheckTexts(range) == 0);
+  CHECK(CheckTexts(hashed) > 100);
 }
 
 TEST_CASE("changes: what docs/models.md says makes the newer tensors of the older ones, bit by bit") {
