@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "net/codec.h"
+#include "net/channel.h"
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/shard_format.h"
 #include "trainer/model/layout.h"

@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "base/log.h"
-#include "net/codec.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/config/config.h"

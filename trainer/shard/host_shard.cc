@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "net/codec.h"
 #include "trainer/config/config.h"
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"

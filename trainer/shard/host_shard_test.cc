@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/crc32c.h"
+#include "net/codec.h"
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
 #include "trainer/testing/small_config.h"

@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "gpu/optimizer_ops.h"
-#include "net/codec.h"
+#include "net/channel.h"
 #include "trainer/config/config.h"
 #include "trainer/model/layout.h"
 #include "trainer/optim/optimizer.h"

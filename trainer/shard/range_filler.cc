@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "net/codec.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/checkpoint/checkpoint_errors.h"
 #include "trainer/checkpoint/checkpoint_names.h"

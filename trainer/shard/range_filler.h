@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "net/codec.h"
+#include "net/channel.h"
 #include "trainer/checkpoint/checkpoint_reader.h"
 #include "trainer/checkpoint/shard_format.h"
 #include "trainer/config/config.h"
@@ -21,6 +21,9 @@
 #include "trainer/shard/parameter_shard.h"
 
 namespace dtrain {
+namespace wire {
+struct Piece;
+}
 
 // An order of ps 0.
 struct FillOrder {

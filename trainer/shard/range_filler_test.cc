@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "net/codec.h"
 #include "trainer/checkpoint/checkpoint_test_util.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/shard/shard_test_util.h"

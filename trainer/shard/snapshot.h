@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "gpu/view.h"
-#include "net/codec.h"
+#include "net/channel.h"
 #include "net/lent_buffer.h"
 #include "trainer/model/layout.h"
 #include "trainer/table/key_list.h"

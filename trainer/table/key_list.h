@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "gpu/view.h"
-#include "net/codec.h"
+#include "net/channel.h"
 #include "trainer/model/table_layout.h"
 
 namespace dtrain {

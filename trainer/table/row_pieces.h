@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-#include "net/codec.h"
+#include "net/channel.h"
 #include "trainer/model/table_layout.h"
 
 namespace dtrain {
