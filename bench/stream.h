@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "net/channel.h"
 #include "net/lent_buffer.h"
-#include "trainer/config/config.h"
+#include "trainer/config/cluster_config.h"
 #include "trainer/keys/run_keys.h"
 #include "trainer/peer/heartbeat.h"
 #include "trainer/worker/ps_client.h"

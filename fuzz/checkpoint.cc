@@ -10,6 +10,7 @@
 #include "trainer/checkpoint/checkpoint_names.h"
 #include "trainer/checkpoint/checkpoint_reader.h"
 #include "trainer/checkpoint/table_test_util.h"
+#include "trainer/config/config.h"
 #include "trainer/table/hash_pieces.h"
 #include "trainer/table/hash_store.h"
 

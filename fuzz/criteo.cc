@@ -1,6 +1,7 @@
 // Lines of Criteo's logs: a row of 39 features, or a fault within the line.
 #include "fuzz/input.h"
 #include "fuzz/sparse_line.h"
+#include "trainer/config/config.h"
 #include "trainer/rows/criteo_line.h"
 
 namespace dtrain::fuzz {

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "fuzz/input.h"
 #include "fuzz/sparse_line.h"
+#include "trainer/config/config.h"
 #include "trainer/input/input_bytes.h"
 #include "trainer/rows/sparse_file.h"
 

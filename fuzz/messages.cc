@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "net/codec.h"
+#include "trainer/config/config.h"
 #include "trainer/config/dump.h"
 #include "trainer/result/run_summary.h"
 #include "trainer/table/key_list.h"

@@ -6,7 +6,7 @@
 
 #include "fuzz/input.h"
 #include "net/codec.h"
-#include "trainer/config/config.h"
+#include "trainer/config/cluster_config.h"
 
 namespace dtrain::fuzz {
 

@@ -17,7 +17,7 @@
 #include "fuzz/target.h"
 #include "net/channel.h"
 #include "net/codec.h"
-#include "trainer/config/config.h"
+#include "trainer/config/cluster_config.h"
 #include "trainer/peer/run_id.h"
 
 namespace dtrain::fuzz {

@@ -1,6 +1,7 @@
 // Lines of Vowpal Wabbit's format: a row, or a fault within the line, whatever is crossed.
 #include "fuzz/input.h"
 #include "fuzz/sparse_line.h"
+#include "trainer/config/config.h"
 #include "trainer/rows/vw_line.h"
 
 namespace dtrain::fuzz {

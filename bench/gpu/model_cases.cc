@@ -12,7 +12,7 @@
 #include "bench/gpu/gpu_cases.h"
 #include "bench/report/rows.h"
 #include "gpu/optimizer_ops.h"
-#include "trainer/config/config.h"
+#include "trainer/config/model_config.h"
 #include "trainer/model/device_model.h"
 
 namespace dtrain::bench {

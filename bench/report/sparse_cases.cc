@@ -14,6 +14,7 @@
 #include "bench/report/job.h"
 #include "bench/report/process.h"
 #include "bench/report/rows.h"
+#include "trainer/config/model_config.h"
 #include "trainer/model/layout.h"
 
 namespace dtrain::bench {

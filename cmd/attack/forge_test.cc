@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include "cmd/attack/honest_run.h"
+#include "trainer/config/config.h"
 #include "trainer/result/run_summary.h"
 
 namespace dtrain::testing {

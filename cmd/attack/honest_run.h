@@ -11,6 +11,7 @@
 #include "cmd/testing/attacker.h"
 #include "cmd/testing/job.h"
 #include "cmd/testing/process.h"
+#include "trainer/config/config.h"
 #include "trainer/config/load.h"
 
 namespace dtrain::testing {

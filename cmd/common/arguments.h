@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "trainer/config/config.h"
+#include "trainer/config/cluster_config.h"
 #include "trainer/env/assignment.h"
 
 namespace dtrain::gpu::cuda {

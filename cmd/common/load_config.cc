@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/names.h"
+#include "trainer/config/config.h"
 #include "trainer/config/dump.h"
 
 namespace dtrain {

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "cmd/common/arguments.h"
-#include "trainer/config/config.h"
+#include "trainer/config/cluster_config.h"
 #include "trainer/config/load.h"
 #include "trainer/env/assignment.h"
 

@@ -15,7 +15,8 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/signals.h"
-#include "trainer/config/config.h"
+#include "trainer/config/cluster_config.h"
+#include "trainer/config/run_config.h"
 #include "trainer/result/run_account.h"
 #include "trainer/result/run_summary.h"
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cmd/grammar/command_line.h"
+#include "trainer/config/config.h"
 #include "trainer/config/fields.h"
 #include "trainer/version.h"
 

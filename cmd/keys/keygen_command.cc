@@ -5,6 +5,7 @@
 
 #include "cmd/common/load_config.h"
 #include "cmd/keys/keys.h"
+#include "trainer/config/config.h"
 #include "trainer/keys/cluster_keys.h"
 
 namespace dtrain {

@@ -18,7 +18,8 @@
 
 #include "cmd/common/program.h"
 
-#include "trainer/config/config.h"
+#include "trainer/config/data_config.h"
+#include "trainer/config/launch_config.h"
 #include "trainer/config/user_text.h"
 
 namespace dtrain {

@@ -18,6 +18,7 @@
 #include "cmd/common/program.h"
 #include "cmd/launch/copy.h"
 #include "cmd/launch/ssh.h"
+#include "trainer/config/config.h"
 #include "trainer/config/user_text.h"
 
 namespace dtrain {

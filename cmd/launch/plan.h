@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "cmd/common/arguments.h"
-#include "trainer/config/config.h"
+#include "trainer/config/cluster_config.h"
+#include "trainer/config/launch_config.h"
 
 namespace dtrain {
 

@@ -10,6 +10,7 @@
 #include "cmd/launch/copy.h"
 
 #include "cmd/launch/ssh.h"
+#include "trainer/config/config.h"
 
 namespace dtrain {
 namespace {

@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/printable.h"
+#include "trainer/config/config.h"
 
 namespace dtrain {
 namespace {

@@ -23,7 +23,7 @@
 #include "cmd/launch/ssh.h"
 #include "cmd/run/child_process.h"
 #include "cmd/run/exit_verdict.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 
 namespace dtrain {
 

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/testing/files.h"
 #include "cmd/common/signal_pipe.h"
+#include "trainer/config/config.h"
 
 namespace dtrain {
 namespace {

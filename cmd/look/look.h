@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cmd/common/arguments.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/model/layout.h"
 
 namespace dtrain {

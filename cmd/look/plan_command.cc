@@ -14,6 +14,7 @@
 #include "cmd/common/load_config.h"
 #include "cmd/common/signal_pipe.h"
 
+#include "trainer/config/config.h"
 #include "trainer/model/layout.h"
 #include "trainer/order/order.h"
 #include "trainer/sets/source.h"

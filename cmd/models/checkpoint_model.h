@@ -10,7 +10,7 @@
 #include "cmd/common/report.h"
 #include "trainer/batch/input_form.h"
 #include "trainer/checkpoint/checkpoint_reader.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/model/layout.h"
 #include "trainer/rows/row_file.h"
 

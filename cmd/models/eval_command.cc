@@ -28,6 +28,7 @@
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/checkpoint/checkpoint_errors.h"
 #include "trainer/checkpoint/checkpoint_names.h"
+#include "trainer/config/config.h"
 #include "trainer/config/load.h"
 #include "trainer/order/held_out.h"
 #include "trainer/order/positions.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "trainer/checkpoint/checkpoint_reader.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/device/choice.h"
 #include "trainer/metrics/metrics.h"
 #include "trainer/model/model.h"

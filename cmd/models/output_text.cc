@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/names.h"
+#include "trainer/config/model_config.h"
 #include "trainer/config/user_text.h"
 #include "trainer/metrics/metrics.h"
 #include "trainer/worker/evaluate.h"

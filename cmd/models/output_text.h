@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cmd/models/evaluation.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/result/run_summary.h"
 #include "trainer/rows/row_reader.h"
 

@@ -17,6 +17,7 @@
 #include "cmd/models/output_text.h"
 #include "cmd/models/trained_model.h"
 
+#include "trainer/config/config.h"
 #include "trainer/export/output_file.h"
 #include "trainer/input/csv_reader.h"
 #include "trainer/input/sources.h"

@@ -8,6 +8,7 @@
 
 #include "cmd/models/checkpoint_model.h"
 #include "trainer/batch/sparse_rows.h"
+#include "trainer/config/config.h"
 #include "trainer/device/make_model.h"
 
 namespace dtrain {

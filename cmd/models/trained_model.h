@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "trainer/checkpoint/checkpoint_reader.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/device/choice.h"
 #include "trainer/metrics/metrics.h"
 #include "trainer/model/layout.h"

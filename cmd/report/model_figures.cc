@@ -12,6 +12,7 @@
 #include "cmd/models/checkpoint_model.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/checkpoint/checkpoint_reader.h"
+#include "trainer/config/config.h"
 #include "trainer/device/choice.h"
 #include "trainer/input/sources.h"
 #include "trainer/task/run_task.h"

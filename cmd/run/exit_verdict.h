@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "cmd/common/report.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/result/run_summary.h"
 
 namespace dtrain {

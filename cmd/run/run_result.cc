@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/machine_memory.h"
 #include "base/names.h"
+#include "trainer/config/config.h"
 #include "trainer/config/user_text.h"
 #include "trainer/model/table_layout.h"
 #include "trainer/result/verdict.h"

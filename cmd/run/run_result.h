@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cmd/common/report.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/result/run_summary.h"
 
 namespace dtrain {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "trainer/config/config.h"
 #include "trainer/result/verdict.h"
 
 namespace dtrain {

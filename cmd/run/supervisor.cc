@@ -13,6 +13,7 @@
 #include "base/printable.h"
 #include "base/signals.h"
 #include "cmd/common/load_config.h"
+#include "trainer/config/config.h"
 
 namespace dtrain {
 namespace {

@@ -14,7 +14,7 @@
 #include "cmd/common/signal_pipe.h"
 #include "cmd/run/child_process.h"
 #include "cmd/run/exit_verdict.h"
-#include "trainer/config/config.h"
+#include "trainer/config/cluster_config.h"
 
 namespace dtrain {
 

@@ -10,6 +10,7 @@
 #include "base/machine_memory.h"
 #include "base/names.h"
 #include "base/printable.h"
+#include "trainer/config/config.h"
 #include "trainer/hooks/progress.h"
 
 namespace dtrain {

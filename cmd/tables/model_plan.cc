@@ -12,7 +12,7 @@
 #include "base/printable.h"
 #include "cmd/tables/profile_text.h"
 #include "trainer/batch/class_names.h"
-#include "trainer/config/config.h"
+#include "trainer/config/data_config.h"
 #include "trainer/config/user_text.h"
 
 namespace dtrain {

@@ -16,7 +16,7 @@
 #include "cmd/tables/profile_text.h"
 #include "trainer/batch/class_names.h"
 #include "trainer/batch/input_form.h"
-#include "trainer/config/config.h"
+#include "trainer/config/data_config.h"
 #include "trainer/config/user_text.h"
 
 namespace dtrain {

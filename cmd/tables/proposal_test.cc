@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "cmd/tables/profile_text.h"
+#include "trainer/config/config.h"
 #include "trainer/config/load.h"
 #include "trainer/input/data_test_util.h"
 #include "trainer/order/held_out.h"

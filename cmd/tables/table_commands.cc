@@ -17,7 +17,7 @@
 #include "cmd/tables/profile_text.h"
 #include "cmd/tables/proposal.h"
 #include "cmd/tables/tables.h"
-#include "trainer/config/config.h"
+#include "trainer/config/data_config.h"
 #include "trainer/survey/table_profile.h"
 
 namespace dtrain {

@@ -12,7 +12,7 @@
 #include "base/testing/files.h"
 #include "cmd/testing/failure_kinds.h"
 #include "cmd/testing/job.h"
-#include "trainer/config/config.h"
+#include "trainer/config/cluster_config.h"
 
 namespace dtrain::testing {
 namespace {

@@ -16,6 +16,7 @@
 #include "base/testing/files.h"
 #include "cmd/testing/job.h"
 #include "cmd/testing/python.h"
+#include "trainer/config/config.h"
 #include "trainer/config/load.h"
 #include "trainer/metrics/metrics.h"
 #include "trainer/model/model.h"

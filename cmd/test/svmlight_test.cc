@@ -15,6 +15,7 @@
 #include "base/testing/files.h"
 #include "cmd/testing/job.h"
 #include "cmd/testing/python.h"
+#include "trainer/config/config.h"
 #include "trainer/sets/load_data.h"
 #include "trainer/survey/data_shape.h"
 

@@ -16,7 +16,7 @@
 #include "cmd/testing/job.h"
 #include "cmd/testing/process.h"
 #include "cmd/testing/python.h"
-#include "trainer/config/config.h"
+#include "trainer/config/data_config.h"
 #include "trainer/rows/vw_line.h"
 
 namespace dtrain::testing {

@@ -3,8 +3,14 @@
 #include <cstddef>
 
 #include "base/check.h"
+#include "trainer/config/model_config.h"
 
 namespace dtrain {
+
+NumberFeatures NumbersOf(const ModelConfig& model) {
+  const int64_t features = TableFeatures(model);
+  return {static_cast<uint64_t>(features), *model.inputs - features};
+}
 
 void ApplyScale(const FittedScale& scale, gpu::MatrixView<float> rows) {
   DT_CHECK(scale.shift.size() == static_cast<size_t>(rows.cols), scale.shift.size(), rows.cols);

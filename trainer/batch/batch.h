@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "gpu/view.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 
 namespace dtrain {
 
@@ -45,10 +45,7 @@ struct NumberFeatures {
   int64_t count = 0;
 };
 // Returns those of a model; model.inputs must be set.
-inline NumberFeatures NumbersOf(const ModelConfig& model) {
-  const int64_t features = TableFeatures(model);
-  return {static_cast<uint64_t>(features), *model.inputs - features};
-}
+NumberFeatures NumbersOf(const ModelConfig& model);
 
 // BatchForm: what a batch of a table has beside the rows that it touches.
 struct BatchForm {

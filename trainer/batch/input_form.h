@@ -12,7 +12,7 @@
 
 #include "gpu/view.h"
 #include "trainer/batch/batch.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 
 namespace dtrain {
 

@@ -9,7 +9,7 @@
 
 #include "trainer/batch/input_form.h"
 #include "trainer/checkpoint/manifest.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 
 namespace dtrain {
 

@@ -23,6 +23,7 @@
 #include "trainer/checkpoint/checkpoint_names.h"
 #include "trainer/checkpoint/checkpoint_reader.h"
 #include "trainer/checkpoint/shard_format.h"
+#include "trainer/config/config.h"
 
 namespace dtrain {
 namespace {

@@ -5,6 +5,7 @@
 #include <regex>
 
 #include "trainer/checkpoint/checkpoint_test_util.h"
+#include "trainer/config/model_config.h"
 #include "trainer/model/layout.h"
 
 namespace dtrain::testing {

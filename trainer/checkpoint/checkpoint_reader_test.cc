@@ -6,6 +6,7 @@
 
 #include "trainer/checkpoint/checkpoint_errors.h"
 #include "trainer/checkpoint/checkpoint_test_util.h"
+#include "trainer/config/config.h"
 #include "trainer/model/layout.h"
 
 namespace dtrain::testing {

@@ -14,6 +14,7 @@
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/checkpoint/shard_format.h"
 #include "trainer/checkpoint/shard_writer.h"
+#include "trainer/config/model_config.h"
 
 namespace dtrain::testing {
 

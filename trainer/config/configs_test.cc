@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 
+#include "trainer/config/config.h"
 #include "trainer/config/dump.h"
 #include "trainer/config/load_test_util.h"
 

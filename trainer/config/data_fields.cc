@@ -1,6 +1,7 @@
 // The table's rows of the section data.
 #include <string>
 
+#include "trainer/config/config.h"
 #include "trainer/config/field_row.h"
 #include "trainer/config/parse.h"
 #include "trainer/config/user_text.h"

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "net/codec.h"
+#include "trainer/config/config.h"
 #include "trainer/config/fields.h"
 #include "trainer/config/user_text.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 
 namespace dtrain {
 

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "base/testing/files.h"
+#include "trainer/config/config.h"
 #include "trainer/config/dump.h"
 #include "trainer/config/fields.h"
 #include "trainer/config/load_test_util.h"

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/config/config.h"
 #include "trainer/config/fields.h"
 
 // Where a member of Config lies, as a plain function: the makers are compiled once for each type of member,

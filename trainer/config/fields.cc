@@ -6,6 +6,7 @@
 #include <iterator>
 #include <utility>
 
+#include "trainer/config/config.h"
 #include "trainer/config/user_text.h"
 
 namespace dtrain {

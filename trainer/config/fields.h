@@ -1,7 +1,7 @@
 // Fields: the one table of config keys. A row gives name, type, limits, scope, help and where the value lies
 // in Config; loader, dump, handshake and docs/config.md all read it. The default is what a fresh Config
-// holds. To add a key: one member in config.h and one row in job_fields.cc, data_fields.cc or
-// task_fields.cc.
+// holds. To add a key: one member in the header of its section (data_config.h, ...) and one row in
+// job_fields.cc, data_fields.cc or task_fields.cc.
 // Thread: any; the table is immutable.
 #pragma once
 
@@ -14,7 +14,7 @@
 #include <variant>
 #include <vector>
 
-#include "trainer/config/config.h"
+#include "trainer/config/launch_config.h"
 
 namespace dtrain {
 
@@ -34,7 +34,7 @@ enum class FieldType {
   kInputPath,
   kOutputPath,
   kText,
-  kColumn,  // ColumnNumber() in config.h
+  kColumn,  // ColumnNumber()
   kHosts,   // a map of maps (host_map.h)
   // Lists.
   kInts,

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <set>
 
+#include "trainer/config/config.h"
+
 namespace dtrain {
 namespace {
 

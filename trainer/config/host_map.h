@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/config/config.h"
+#include "trainer/config/launch_config.h"
 #include "trainer/config/yaml.h"
 
 namespace dtrain {

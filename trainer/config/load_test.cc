@@ -8,6 +8,7 @@
 
 #include "base/random.h"
 #include "base/testing/files.h"
+#include "trainer/config/config.h"
 #include "trainer/config/dump.h"
 #include "trainer/config/load_test_util.h"
 

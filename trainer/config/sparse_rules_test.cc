@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/config/config.h"
 #include "trainer/config/fields.h"
 #include "trainer/config/load_test_util.h"
 

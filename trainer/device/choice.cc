@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "trainer/config/config.h"
 
 namespace dtrain {
 namespace {

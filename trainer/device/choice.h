@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gpu/cuda/runtime.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 
 namespace dtrain {
 

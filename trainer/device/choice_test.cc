@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "gpu/cuda/fake/fake_runtime.h"
+#include "trainer/config/train_config.h"
 
 namespace dtrain {
 namespace {

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/names.h"
+#include "trainer/config/config.h"
 #include "trainer/model/device_model.h"
 #include "trainer/model/fm_model.h"
 #include "trainer/model/tower_model.h"

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/device/choice.h"
 #include "trainer/device/device_store.h"
 #include "trainer/model/layout.h"

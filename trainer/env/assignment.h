@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/config/config.h"
+#include "trainer/config/cluster_config.h"
 
 namespace dtrain {
 

@@ -1,3 +1,4 @@
+#include "trainer/config/data_config.h"
 #include "trainer/env/assignment.h"
 
 #include "base/error.h"

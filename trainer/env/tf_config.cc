@@ -1,3 +1,4 @@
+#include "trainer/config/cluster_config.h"
 #include "trainer/env/assignment.h"
 
 #include <algorithm>
@@ -6,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "trainer/config/config.h"
 #include "trainer/config/user_text.h"
 
 namespace dtrain {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "trainer/config/config.h"
 #include "trainer/order/order.h"
 #include "trainer/sets/class_weights.h"
 

@@ -12,7 +12,7 @@
 #include "net/lent_buffer.h"
 #include "trainer/batch/batch.h"
 #include "trainer/batch/sparse_rows.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/sets/source.h"
 
 namespace dtrain {

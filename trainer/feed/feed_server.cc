@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "trainer/config/config.h"
 #include "trainer/peer/peer_limits.h"
 #include "trainer/peer/run_id.h"
 

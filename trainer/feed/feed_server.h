@@ -19,7 +19,7 @@
 #include "net/channel.h"
 #include "net/codec.h"
 #include "net/lent_buffer.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/feed/feed_batch.h"
 #include "trainer/order/order.h"
 #include "trainer/peer/stranger_budget.h"

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "trainer/config/config.h"
 #include "trainer/peer/peer_limits.h"
 
 namespace dtrain {

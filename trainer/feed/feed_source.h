@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "net/channel.h"
 #include "net/codec.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/feed/feed_batch.h"
 #include "trainer/peer/conversation.h"
 #include "trainer/peer/heartbeat.h"

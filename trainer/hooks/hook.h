@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/config/config.h"
+#include "trainer/config/cluster_config.h"
 #include "trainer/hooks/step_stats.h"
 #include "trainer/model/layout.h"
 #include "trainer/sets/source.h"

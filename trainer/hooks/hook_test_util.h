@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/testing/files.h"
+#include "trainer/config/model_config.h"
 #include "trainer/hooks/hook.h"
 
 namespace dtrain {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "trainer/config/config.h"
 #include "trainer/hooks/progress.h"
 #include "trainer/model/finite.h"
 #include "trainer/order/order.h"

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "trainer/config/config.h"
+#include "trainer/config/cluster_config.h"
 #include "trainer/hooks/hook.h"
 #include "trainer/hooks/progress.h"
 #include "trainer/hooks/step_stats.h"

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/names.h"
+#include "trainer/config/run_config.h"
 
 namespace dtrain {
 

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/hooks/hook.h"
 
 namespace dtrain {

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "trainer/config/run_config.h"
 #include "trainer/hooks/hook_test_util.h"
 
 namespace dtrain {

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/input/text_reader.h"
 
 namespace dtrain {

@@ -11,6 +11,8 @@
 #include <string>
 #include <utility>
 
+#include "trainer/config/config.h"
+
 namespace dtrain {
 namespace {
 

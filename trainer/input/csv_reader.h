@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/input/csv_field.h"
 #include "trainer/input/field_reading.h"
 #include "trainer/input/text_reader.h"

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "trainer/config/config.h"
 
 namespace dtrain {
 namespace {

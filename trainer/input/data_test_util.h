@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/config/config.h"
+#include "trainer/config/data_config.h"
 
 namespace dtrain {
 

@@ -12,7 +12,7 @@
 
 #include "base/check.h"
 #include "base/names.h"
-#include "trainer/config/config.h"
+#include "trainer/config/data_config.h"
 
 namespace dtrain {
 namespace {

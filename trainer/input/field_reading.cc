@@ -4,6 +4,7 @@
 #include <charconv>
 #include <utility>
 
+#include "trainer/config/data_config.h"
 #include "trainer/input/csv_field.h"
 #include "trainer/input/iso_date.h"
 

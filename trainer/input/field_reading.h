@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/config/parse.h"
 
 namespace dtrain {

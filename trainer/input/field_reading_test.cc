@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "trainer/config/data_config.h"
 #include "trainer/input/csv_field.h"
 
 namespace dtrain {

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "trainer/config/config.h"
+#include "trainer/config/data_config.h"
 #include "trainer/config/user_text.h"
 #include "trainer/input/command_output.h"
 

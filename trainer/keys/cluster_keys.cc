@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "net/key_files.h"
 #include "net/keys.h"
+#include "trainer/config/cluster_config.h"
 
 namespace dtrain {
 namespace {

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/testing/files.h"
 #include "net/key_files.h"
+#include "trainer/config/cluster_config.h"
 
 namespace dtrain {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "net/keys.h"
-#include "trainer/config/config.h"
+#include "trainer/config/cluster_config.h"
 
 namespace dtrain {
 

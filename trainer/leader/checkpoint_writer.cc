@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "trainer/checkpoint/checkpoint_errors.h"
 #include "trainer/checkpoint/checkpoint_reader.h"
+#include "trainer/config/config.h"
 #include "trainer/config/dump.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/shard/shared_directory.h"

@@ -17,7 +17,7 @@
 #include "base/log.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/checkpoint/manifest.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/leader/pulled_part.h"
 #include "trainer/model/layout.h"
 #include "trainer/ps/snapshot_keeper.h"

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/names.h"
+#include "trainer/config/config.h"
 
 namespace dtrain {
 namespace {

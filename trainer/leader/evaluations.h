@@ -15,7 +15,7 @@
 
 #include "base/log.h"
 #include "net/codec.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/ps/run_history.h"
 #include "trainer/ps/task_table.h"
 #include "trainer/result/run_summary.h"

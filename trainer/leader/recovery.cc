@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/names.h"
+#include "trainer/config/config.h"
 #include "trainer/peer/peer_limits.h"
 
 namespace dtrain {

@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 #include "net/codec.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/ps/run_history.h"
 
 namespace dtrain {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "trainer/config/config.h"
 #include "trainer/optim/optimizer.h"
 
 namespace dtrain {

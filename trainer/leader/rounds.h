@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "gpu/optimizer_ops.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/leader/round_plan.h"
 #include "trainer/ps/outbox.h"
 #include "trainer/ps/task_table.h"

@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "net/codec.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/leader/restore.h"
 #include "trainer/peer/form_message.h"
 #include "trainer/ps/run_history.h"

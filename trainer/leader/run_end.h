@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "net/codec.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/leader/evaluations.h"
 #include "trainer/model/layout.h"
 #include "trainer/ps/outbox.h"

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/leader/rounds.h"
 #include "trainer/leader/steps.h"
 #include "trainer/order/positions.h"

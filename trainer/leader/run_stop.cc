@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/names.h"
 #include "base/signals.h"
+#include "trainer/config/config.h"
 #include "trainer/peer/abort.h"
 #include "trainer/result/run_summary.h"
 

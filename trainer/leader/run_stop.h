@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "net/channel.h"
-#include "trainer/config/config.h"
+#include "trainer/config/cluster_config.h"
 #include "trainer/ps/outbox.h"
 #include "trainer/ps/run_history.h"
 #include "trainer/ps/task_table.h"

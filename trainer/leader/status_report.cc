@@ -7,6 +7,7 @@
 
 #include "base/machine_memory.h"
 #include "base/printable.h"
+#include "trainer/config/config.h"
 #include "trainer/peer/peer_limits.h"
 #include "trainer/peer/this_host.h"
 #include "trainer/version.h"

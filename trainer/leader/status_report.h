@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "net/codec.h"
-#include "trainer/config/config.h"
+#include "trainer/config/cluster_config.h"
 #include "trainer/peer/heartbeat.h"
 #include "trainer/ps/run_history.h"
 #include "trainer/ps/task_table.h"

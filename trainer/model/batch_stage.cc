@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "trainer/config/config.h"
 
 namespace dtrain {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gpu/ops.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/model/layout.h"
 #include "trainer/model/loss_head.h"
 #include "trainer/model/model.h"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "trainer/config/config.h"
 #include "trainer/model/model_test_util.h"
 #include "trainer/sets/load_data.h"
 #include "trainer/sets/source.h"

@@ -6,6 +6,8 @@
 #include <limits>
 #include <vector>
 
+#include "trainer/config/model_config.h"
+
 namespace dtrain {
 namespace {
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/config/model_config.h"
 #include "trainer/model/model.h"
 
 namespace dtrain {

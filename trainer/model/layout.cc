@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/crc32c.h"
 #include "base/error.h"
+#include "trainer/config/model_config.h"
 
 namespace dtrain {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "trainer/batch/batch.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/model/table_layout.h"
 
 namespace dtrain {

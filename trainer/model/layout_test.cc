@@ -11,6 +11,7 @@
 
 #include "base/crc32c.h"
 #include "base/error.h"
+#include "trainer/config/model_config.h"
 
 namespace dtrain {
 namespace {

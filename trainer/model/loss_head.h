@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "gpu/ops.h"
-#include "trainer/config/config.h"
+#include "trainer/config/model_config.h"
 #include "trainer/model/model.h"
 
 namespace dtrain {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "trainer/config/model_config.h"
 
 namespace dtrain {
 namespace {

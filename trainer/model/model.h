@@ -14,7 +14,7 @@
 
 #include "base/random.h"
 #include "trainer/batch/batch.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/model/layout.h"
 
 namespace dtrain {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "trainer/config/model_config.h"
 #include "trainer/model/model.h"
 
 namespace dtrain {

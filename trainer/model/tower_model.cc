@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "trainer/config/model_config.h"
 
 namespace dtrain {
 namespace {

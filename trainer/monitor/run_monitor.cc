@@ -20,6 +20,7 @@
 #include "net/address.h"
 #include "net/channel.h"
 #include "net/tcp.h"
+#include "trainer/config/config.h"
 #include "trainer/monitor/metrics_port.h"
 #include "trainer/monitor/run_metrics.h"
 

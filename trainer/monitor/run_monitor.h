@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "base/log.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 
 namespace dtrain {
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "trainer/config/config.h"
 #include "trainer/config/load_test_util.h"
 #include "trainer/optim/optimizer.h"
 

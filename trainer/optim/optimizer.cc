@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "gpu/cuda/queue.h"
 #include "gpu/optimizer_ops.h"
+#include "trainer/config/config.h"
 
 namespace dtrain {
 namespace {

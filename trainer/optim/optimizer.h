@@ -12,7 +12,7 @@
 #include "gpu/ops.h"
 #include "gpu/optimizer_ops.h"
 #include "gpu/view.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 
 namespace dtrain::gpu::cuda {
 class Queue;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "trainer/config/config.h"
 #include "trainer/optim/optimizer.h"
 
 namespace dtrain {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/config/config.h"
 #include "trainer/config/load_test_util.h"
 #include "trainer/optim/optimizer.h"
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/random.h"
+#include "trainer/config/config.h"
 #include "trainer/order/order.h"
 #include "trainer/order/positions.h"
 

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/random.h"
+#include "trainer/config/data_config.h"
 
 namespace dtrain {
 namespace {

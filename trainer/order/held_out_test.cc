@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "trainer/config/data_config.h"
+
 namespace dtrain {
 namespace {
 

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/names.h"
+#include "trainer/config/config.h"
 #include "trainer/order/held_out.h"
 
 namespace dtrain {

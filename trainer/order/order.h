@@ -20,7 +20,7 @@
 
 #include "base/random.h"
 #include "gpu/view.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/order/data_plan.h"
 #include "trainer/order/window_order.h"
 

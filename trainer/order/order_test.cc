@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "trainer/config/config.h"
+
 namespace dtrain {
 namespace {
 

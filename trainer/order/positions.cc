@@ -11,6 +11,7 @@
 
 #include "base/json.h"
 #include "base/names.h"
+#include "trainer/config/config.h"
 #include "trainer/config/fields.h"
 #include "trainer/order/held_out.h"
 #include "trainer/order/order.h"

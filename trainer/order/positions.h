@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/order/data_fingerprint.h"
 #include "trainer/order/data_plan.h"
 #include "trainer/result/losses.h"

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "trainer/config/config.h"
 #include "trainer/order/order.h"
 
 namespace dtrain {

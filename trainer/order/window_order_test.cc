@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "trainer/config/config.h"
 #include "trainer/order/order.h"
 
 namespace dtrain {

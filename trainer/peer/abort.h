@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "net/codec.h"
-#include "trainer/config/config.h"
+#include "trainer/config/cluster_config.h"
 #include "trainer/peer/peer_limits.h"
 #include "trainer/result/run_summary.h"
 

@@ -19,7 +19,8 @@
 #include "base/clock.h"
 #include "net/channel.h"
 #include "net/codec.h"
-#include "trainer/config/config.h"
+#include "trainer/config/cluster_config.h"
+#include "trainer/config/train_config.h"
 #include "trainer/peer/run_id.h"
 
 namespace dtrain {

@@ -9,6 +9,7 @@
 #include "base/machine_memory.h"
 #include "base/signals.h"
 #include "net/tcp.h"
+#include "trainer/config/config.h"
 #include "trainer/peer/abort.h"
 #include "trainer/peer/peer_limits.h"
 #include "trainer/peer/this_host.h"
@@ -101,6 +102,8 @@ Conversations::Conversations(const Config& config, TaskId self, const std::vecto
   }
   heartbeat_ = std::make_unique<Heartbeat>(transport, targets, config.failure.detect_s, activity);
 }
+
+bool Conversations::RunRecovers() const { return config_.failure.ps_lost == PsLost::kWait && saves_; }
 
 std::vector<Conversation*> Conversations::all() const {
   std::vector<Conversation*> all;

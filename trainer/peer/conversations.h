@@ -18,7 +18,7 @@
 #include "base/log.h"
 #include "net/channel.h"
 #include "net/codec.h"
-#include "trainer/config/config.h"
+#include "trainer/config/cluster_config.h"
 #include "trainer/config/dump.h"
 #include "trainer/peer/conversation.h"
 #include "trainer/peer/heartbeat.h"
@@ -124,7 +124,7 @@ class Conversations {
   };
 
   // A lost ps takes the run back to a checkpoint.
-  bool RunRecovers() const { return config_.failure.ps_lost == PsLost::kWait && saves_; }
+  bool RunRecovers() const;
   void SayHelloTo(size_t ps);
   std::string Missing() const;
   std::string WhyMissing(const Peer& peer) const;

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/names.h"
-#include "trainer/config/config.h"
+#include "trainer/config/cluster_config.h"
 
 namespace dtrain {
 

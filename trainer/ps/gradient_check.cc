@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "trainer/config/config.h"
 #include "trainer/model/finite.h"
 #include "trainer/model/layout.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "net/codec.h"
-#include "trainer/config/config.h"
+#include "trainer/config/cluster_config.h"
 #include "trainer/model/layout.h"
 #include "trainer/ps/leader.h"
 #include "trainer/ps/task_table.h"

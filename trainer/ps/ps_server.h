@@ -16,7 +16,7 @@
 #include "net/channel.h"
 #include "net/codec.h"
 #include "net/lent_buffer.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/peer/heartbeat.h"
 #include "trainer/peer/stranger_budget.h"
 #include "trainer/ps/gradient_check.h"

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/fault_point.h"
+#include "trainer/config/config.h"
 #include "trainer/peer/heartbeat.h"
 #include "trainer/peer/peer_limits.h"
 

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/fault_point.h"
+#include "trainer/config/config.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/peer/abort.h"
 #include "trainer/peer/peer_limits.h"

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "trainer/config/config.h"
+
 namespace dtrain {
 
 // A gradient names the oldest of in_flight + 1 lists; one more may come when a worker enters again.

@@ -13,7 +13,6 @@
 #include "base/names.h"
 #include "trainer/batch/input_form.h"
 #include "trainer/checkpoint/manifest.h"
-#include "trainer/config/config.h"
 #include "trainer/order/data_fingerprint.h"
 #include "trainer/peer/run_id.h"
 #include "trainer/result/losses.h"

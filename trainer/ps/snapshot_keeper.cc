@@ -8,6 +8,7 @@
 
 #include "base/fault_point.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
+#include "trainer/config/config.h"
 #include "trainer/peer/peer_limits.h"
 #include "trainer/shard/range_filler.h"
 #include "trainer/shard/shared_directory.h"

@@ -13,7 +13,7 @@
 
 #include "base/log.h"
 #include "net/codec.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/model/layout.h"
 #include "trainer/ps/leader.h"
 #include "trainer/ps/outbox.h"

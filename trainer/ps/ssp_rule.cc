@@ -5,6 +5,8 @@
 #include <tuple>
 #include <utility>
 
+#include "trainer/config/config.h"
+
 namespace dtrain {
 namespace {
 

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/names.h"
+#include "trainer/config/config.h"
 #include "trainer/peer/conversation.h"
 #include "trainer/peer/heartbeat.h"
 #include "trainer/peer/peer_limits.h"
@@ -272,6 +273,8 @@ int TaskTable::workers() const {
   }));
 }
 
+int64_t TaskTable::max_workers() const { return static_cast<int64_t>(config_.cluster.worker.size()); }
+
 int64_t TaskTable::min_workers() const { return config_.cluster.min_workers.value_or(max_workers()); }
 
 namespace {
@@ -304,6 +307,10 @@ std::string TaskTable::Missing(int64_t workers) const {
     }
   }
   return FirstOf(names);
+}
+
+bool TaskTable::FeedsOthers(const Member& member) const {
+  return member.is_worker() && member.task.index == 0 && dtrain::FeedsOthers(config_);
 }
 
 std::string TaskTable::WhyOverdue(const Member& member) const {
@@ -341,6 +348,10 @@ void Member::Leave() {
   ready = takes_part = false;
   ready_request = step_request = end_request = next_round = 0;
   waits_for_scale = false;
+}
+
+bool TaskTable::IsAwaited(const Member& member) const {
+  return member.lost && config_.failure.worker_lost == WorkerLost::kWait;
 }
 
 std::vector<uint32_t> TaskTable::Expected() const {

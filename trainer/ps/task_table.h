@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "net/codec.h"
-#include "trainer/config/config.h"
+#include "trainer/config/cluster_config.h"
 #include "trainer/config/dump.h"
 #include "trainer/peer/heartbeat.h"
 #include "trainer/peer/run_id.h"
@@ -137,16 +137,14 @@ class TaskTable {
 
   int joined() const;
   int workers() const;  // connected workers
-  int64_t max_workers() const { return static_cast<int64_t>(config_.cluster.worker.size()); }
+  int64_t max_workers() const;
   // cluster.min_workers, or all workers.
   int64_t min_workers() const;
   // The missing tasks where all ps and so many workers are needed: "ps 1 (10.0.0.2:9001), worker 2 (...)";
   // with fewer workers needed than missing: "1 of worker 1 (...), worker 2 (...)". Empty: none.
   std::string Missing(int64_t workers) const;
   // Whether it is worker 0 with data.split: feed, without which no other worker can do anything.
-  bool FeedsOthers(const Member& member) const {
-    return member.task.role == Role::kWorker && member.task.index == 0 && dtrain::FeedsOthers(config_);
-  }
+  bool FeedsOthers(const Member& member) const;
   // The last refused task and why: it may be the missing one. Empty: none.
   const std::string& last_refusal() const { return last_refusal_; }
   // "worker 1 (...) has not been heard for 1.2 s (failure.detect_s = 1)"; for a member that Tick() returned.
@@ -157,9 +155,7 @@ class TaskTable {
   // The functions below are the leader's.
 
   // The worker is lost, and the run waits for it (failure.worker_lost: wait).
-  bool IsAwaited(const Member& member) const {
-    return member.lost && config_.failure.worker_lost == WorkerLost::kWait;
-  }
+  bool IsAwaited(const Member& member) const;
   // The workers that take part or are waited for.
   std::vector<uint32_t> Expected() const;
   // By worker: whether it takes part, is about to, or is waited for.

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/random.h"
+#include "trainer/config/config.h"
 
 namespace dtrain {
 namespace {
@@ -42,6 +43,13 @@ net::LentBytes CompressedWeights::TakeRows(const net::LentBytes& rows, uint64_t 
   bytes_saved_ += rows.size - bytes;
   return buffer.Lend(0, bytes);
 }
+
+UpdateRule::UpdateRule(const PsParts& parts)
+    : parts_(parts),
+      rows_(parts.config, parts.shard),
+      compressed_(parts.config.net.compress.pull, parts.shard.block_count()) {}
+
+bool UpdateRule::waits_for_lost() const { return parts_.config.failure.worker_lost == WorkerLost::kWait; }
 
 void UpdateRule::OnPull(Member& member, uint64_t request, const wire::Pull& pull) {
   AnswerPull(member, request, pull);

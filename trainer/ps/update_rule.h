@@ -13,7 +13,7 @@
 #include "net/codec.h"
 #include "net/compress.h"
 #include "net/lent_buffer.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/ps/leader.h"
 #include "trainer/ps/outbox.h"
 #include "trainer/ps/row_desk.h"
@@ -60,10 +60,7 @@ struct PsParts {
 
 class UpdateRule {
  public:
-  explicit UpdateRule(const PsParts& parts)
-      : parts_(parts),
-        rows_(parts.config, parts.shard),
-        compressed_(parts.config.net.compress.pull, parts.shard.block_count()) {}
+  explicit UpdateRule(const PsParts& parts);
   virtual ~UpdateRule() = default;
 
   // Takes one block of a worker's gradient, of the right size and in turn. A rule that waits for other
@@ -129,7 +126,7 @@ class UpdateRule {
   bool IsDoneWithSteps(const wire::Pull& pull) const {
     return !pull.enter() && pull.block() == 0 && !parts_.shard.has_table();
   }
-  bool waits_for_lost() const { return parts_.config.failure.worker_lost == WorkerLost::kWait; }
+  bool waits_for_lost() const;
   // The block with which an exchange with this ps ends.
   int64_t last_block() const { return parts_.shard.InOrder(parts_.shard.block_count() - 1); }
   bool IsLast(int64_t block) const { return block == last_block(); }

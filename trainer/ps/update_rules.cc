@@ -1,6 +1,7 @@
 #include "trainer/ps/update_rules.h"
 
 #include "base/check.h"
+#include "trainer/config/config.h"
 #include "trainer/ps/ssp_rule.h"
 #include "trainer/ps/sync_rule.h"
 

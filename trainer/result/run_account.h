@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "trainer/config/config.h"
+#include "trainer/config/cluster_config.h"
 #include "trainer/result/run_summary.h"
 
 namespace dtrain {

@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 
 namespace dtrain {
 

@@ -6,6 +6,7 @@
 
 #include "base/names.h"
 #include "base/printable.h"
+#include "trainer/config/data_config.h"
 
 namespace dtrain {
 namespace {

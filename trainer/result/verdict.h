@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/result/run_summary.h"
 
 namespace dtrain {

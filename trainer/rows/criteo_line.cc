@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/config/data_config.h"
 #include "trainer/config/user_text.h"
 #include "trainer/input/csv_field.h"
 #include "trainer/rows/hashed_feature.h"

@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/rows/sparse_line.h"
 
 namespace dtrain {

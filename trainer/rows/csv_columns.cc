@@ -8,6 +8,7 @@
 
 #include "base/names.h"
 #include "trainer/batch/input_form.h"
+#include "trainer/config/data_config.h"
 #include "trainer/config/user_text.h"
 #include "trainer/rows/csv_header.h"
 

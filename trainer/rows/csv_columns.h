@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/input/csv_reader.h"
 #include "trainer/rows/label_rules.h"
 

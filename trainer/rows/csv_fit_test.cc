@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "trainer/config/config.h"
 #include "trainer/input/data_test_util.h"
 #include "trainer/input/sources.h"
 

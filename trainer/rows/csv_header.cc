@@ -12,6 +12,7 @@
 #include <tuple>
 #include <utility>
 
+#include "trainer/config/data_config.h"
 #include "trainer/config/parse.h"
 #include "trainer/input/iso_date.h"
 

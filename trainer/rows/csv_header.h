@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "trainer/batch/input_form.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/input/csv_reader.h"
 
 namespace dtrain {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "trainer/batch/input_form.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/input/csv_reader.h"
 #include "trainer/rows/csv_columns.h"
 #include "trainer/rows/csv_header.h"

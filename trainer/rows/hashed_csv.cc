@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "trainer/config/model_config.h"
 #include "trainer/rows/hashed_feature.h"
 #include "trainer/rows/row_files.h"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 
 namespace dtrain {
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "trainer/batch/class_names.h"
+#include "trainer/config/config.h"
 #include "trainer/config/parse.h"
 
 namespace dtrain {
@@ -17,6 +18,10 @@ std::optional<double> WholeNumber(std::string_view text) {
 }
 
 }  // namespace
+
+int64_t ClassesOf(const ModelConfig& model) {
+  return HeadOf(model) == ModelHead::kLogistic ? 2 : model.outputs.value_or(kIdxClasses);
+}
 
 LabelRules LabelRulesOf(const ModelConfig& model) {
   const char* const head_key = HasHeadKey(model) ? "model.head" : "model.kind";

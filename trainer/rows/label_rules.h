@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 
 namespace dtrain {
 
@@ -17,9 +17,7 @@ constexpr int64_t kIdxClasses = 10;  // IDX files hold digits unless model.outpu
 
 // Returns the number of classes: labels of IDX and CSV files must be below it. It depends on the config
 // alone, because tasks without data files must get the same answer.
-inline int64_t ClassesOf(const ModelConfig& model) {
-  return HeadOf(model) == ModelHead::kLogistic ? 2 : model.outputs.value_or(kIdxClasses);
-}
+int64_t ClassesOf(const ModelConfig& model);
 
 struct LabelRules {
   std::optional<int64_t> classes;  // labels are in [0, classes); unset: real targets

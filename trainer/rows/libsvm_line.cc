@@ -14,6 +14,8 @@
 #include <string>
 #include <string_view>
 
+#include "trainer/config/data_config.h"
+#include "trainer/config/model_config.h"
 #include "trainer/config/user_text.h"
 #include "trainer/input/csv_reader.h"
 #include "trainer/rows/sparse_line.h"

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/input/sources.h"
 #include "trainer/rows/csv_columns.h"
 #include "trainer/rows/label_rules.h"

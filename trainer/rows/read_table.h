@@ -7,7 +7,7 @@
 
 #include "gpu/view.h"
 #include "trainer/batch/input_form.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/input/sources.h"
 #include "trainer/rows/csv_columns.h"
 #include "trainer/rows/row_file.h"

@@ -17,7 +17,7 @@
 
 #include "trainer/batch/input_form.h"
 #include "trainer/batch/sparse_rows.h"
-#include "trainer/config/config.h"
+#include "trainer/config/data_config.h"
 #include "trainer/input/text_reader.h"
 #include "trainer/rows/csv_columns.h"
 #include "trainer/rows/label_rules.h"

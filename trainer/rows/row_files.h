@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "trainer/batch/input_form.h"
-#include "trainer/config/config.h"
+#include "trainer/config/data_config.h"
 #include "trainer/rows/csv_table.h"
 #include "trainer/rows/row_file.h"
 

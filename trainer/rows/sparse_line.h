@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/input/csv_field.h"
 
 namespace dtrain {

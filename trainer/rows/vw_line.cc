@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/printable.h"
+#include "trainer/config/data_config.h"
 #include "trainer/config/user_text.h"
 #include "trainer/input/csv_reader.h"
 #include "trainer/rows/hashed_feature.h"

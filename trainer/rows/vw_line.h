@@ -21,7 +21,7 @@
 #include <set>
 #include <string_view>
 
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/rows/sparse_line.h"
 
 namespace dtrain {

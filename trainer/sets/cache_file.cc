@@ -23,6 +23,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/names.h"
+#include "trainer/config/config.h"
 #include "trainer/config/fields.h"
 #include "trainer/input/sources.h"
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "trainer/batch/input_form.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/order/data_fingerprint.h"
 #include "trainer/rows/label_rules.h"
 #include "trainer/rows/pass.h"

@@ -12,7 +12,7 @@
 #include "gpu/view.h"
 #include "trainer/batch/batch.h"
 #include "trainer/batch/sparse_rows.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/order/data_fingerprint.h"
 #include "trainer/order/held_out_view.h"
 #include "trainer/order/window_order.h"

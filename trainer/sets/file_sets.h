@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "trainer/batch/input_form.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/input/sources.h"
 #include "trainer/rows/csv_columns.h"
 #include "trainer/rows/label_rules.h"

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/config/config.h"
 #include "trainer/order/held_out.h"
 #include "trainer/sets/class_weights.h"
 #include "trainer/sets/sets_test_util.h"

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/random.h"
+#include "trainer/config/config.h"
 #include "trainer/input/data_test_util.h"
 #include "trainer/sets/load_data.h"
 

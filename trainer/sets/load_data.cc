@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/names.h"
+#include "trainer/config/config.h"
 #include "trainer/order/held_out.h"
 #include "trainer/rows/csv_fit.h"
 #include "trainer/rows/idx.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "trainer/batch/input_form.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/order/data_fingerprint.h"
 #include "trainer/rows/read_table.h"
 #include "trainer/sets/source.h"

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/config/config.h"
 #include "trainer/rows/hashed_feature.h"
 #include "trainer/sets/sets_test_util.h"
 #include "trainer/survey/data_shape.h"

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/config/config.h"
 #include "trainer/sets/sets_test_util.h"
 #include "trainer/survey/data_shape.h"
 #include "trainer/survey/data_warnings.h"

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/config/config.h"
 #include "trainer/order/held_out.h"
 #include "trainer/rows/csv_fit.h"
 #include "trainer/sets/class_weights.h"

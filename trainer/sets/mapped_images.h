@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/rows/idx.h"
 #include "trainer/rows/label_rules.h"
 #include "trainer/sets/data_set.h"

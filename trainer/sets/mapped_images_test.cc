@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "trainer/config/config.h"
 #include "trainer/sets/sets_test_util.h"
 #include "trainer/survey/data_shape.h"
 

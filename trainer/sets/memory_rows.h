@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/large_vector.h"
-#include "trainer/config/config.h"
+#include "trainer/config/model_config.h"
 #include "trainer/input/sources.h"
 #include "trainer/rows/label_rules.h"
 #include "trainer/rows/read_table.h"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "trainer/config/config.h"
 #include "trainer/sets/sets_test_util.h"
 #include "trainer/survey/data_shape.h"
 

@@ -17,6 +17,7 @@
 
 #include "base/file.h"
 #include "base/random.h"
+#include "trainer/config/config.h"
 #include "trainer/order/order.h"
 #include "trainer/sets/cache_file.h"
 #include "trainer/sets/file_sets.h"

@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/random.h"
+#include "trainer/config/config.h"
 #include "trainer/order/order.h"
 #include "trainer/order/window_order.h"
 #include "trainer/rows/pass.h"

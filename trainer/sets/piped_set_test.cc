@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/config/config.h"
 #include "trainer/sets/sets_test_util.h"
 
 namespace dtrain {

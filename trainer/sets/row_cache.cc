@@ -22,6 +22,7 @@
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "trainer/config/model_config.h"
 #include "trainer/input/sources.h"
 #include "trainer/order/data_fingerprint.h"
 #include "trainer/rows/pass.h"

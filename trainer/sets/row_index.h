@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "trainer/batch/input_form.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/rows/label_rules.h"
 #include "trainer/rows/record_scan.h"
 #include "trainer/rows/row_files.h"

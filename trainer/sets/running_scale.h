@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "trainer/batch/input_form.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/sets/data_set.h"
 
 namespace dtrain {

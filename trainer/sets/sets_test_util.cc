@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/random.h"
+#include "trainer/config/config.h"
 #include "trainer/survey/data_shape.h"
 
 namespace dtrain {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "trainer/config/config.h"
 #include "trainer/input/data_test_util.h"
 #include "trainer/sets/load_data.h"
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "trainer/config/config.h"
 #include "trainer/order/held_out.h"
 #include "trainer/order/order.h"
 #include "trainer/sets/class_weights.h"

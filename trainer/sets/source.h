@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "trainer/batch/batch.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/order/data_plan.h"
 #include "trainer/sets/data_set.h"
 

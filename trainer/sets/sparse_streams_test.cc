@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "trainer/config/config.h"
 #include "trainer/sets/sets_test_util.h"
 
 namespace dtrain {

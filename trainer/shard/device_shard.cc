@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "trainer/config/config.h"
 #include "trainer/model/finite.h"
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"

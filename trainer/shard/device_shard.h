@@ -12,7 +12,7 @@
 
 #include "gpu/cuda/queue.h"
 #include "gpu/ops.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/device/device_store.h"
 #include "trainer/model/layout.h"
 #include "trainer/optim/optimizer.h"

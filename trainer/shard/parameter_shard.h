@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "gpu/optimizer_ops.h"
 #include "net/channel.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/model/layout.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/shard/shard_report.h"

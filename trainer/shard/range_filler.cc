@@ -8,6 +8,7 @@
 #include "trainer/checkpoint/checkpoint_errors.h"
 #include "trainer/checkpoint/checkpoint_names.h"
 #include "trainer/checkpoint/shard_format.h"
+#include "trainer/config/config.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/peer/peer_limits.h"
 

@@ -16,7 +16,7 @@
 #include "net/channel.h"
 #include "trainer/checkpoint/checkpoint_reader.h"
 #include "trainer/checkpoint/shard_format.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/model/layout.h"
 #include "trainer/shard/parameter_shard.h"
 

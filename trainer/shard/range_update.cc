@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "trainer/config/train_config.h"
+
 namespace dtrain {
 namespace {
 

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/config/config.h"
 #include "trainer/config/load_test_util.h"
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"

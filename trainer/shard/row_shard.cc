@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "trainer/config/config.h"
 #include "trainer/model/finite.h"
 #include "trainer/optim/optimizer.h"
 

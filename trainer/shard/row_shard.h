@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "net/lent_buffer.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/model/layout.h"
 #include "trainer/shard/parameter_shard.h"
 #include "trainer/table/key_list.h"

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "trainer/checkpoint/manifest.h"
-#include "trainer/config/config.h"
 #include "trainer/model/layout.h"
 #include "trainer/shard/snapshot.h"
 

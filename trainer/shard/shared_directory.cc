@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "trainer/config/config.h"
 #include "trainer/peer/this_host.h"
 
 namespace dtrain {

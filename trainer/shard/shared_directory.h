@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
-#include "trainer/config/config.h"
+#include "trainer/config/cluster_config.h"
 #include "trainer/peer/run_id.h"
 
 namespace dtrain {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/shard/snapshot.h"
 #include "trainer/table/key_list.h"
 #include "trainer/table/row_pieces.h"

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "net/channel.h"
+#include "trainer/config/config.h"
 
 namespace dtrain {
 namespace {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "trainer/config/config.h"
 #include "trainer/model/model.h"
 #include "trainer/summary/event.pb.h"
 #include "trainer/summary/summary.h"

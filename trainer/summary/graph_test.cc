@@ -1,3 +1,4 @@
+#include "trainer/config/config.h"
 #include "trainer/summary/summary.h"
 
 #include <doctest/doctest.h>

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "trainer/config/config.h"
 #include "trainer/config/dump.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/summary/event.pb.h"

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/input/csv_reader.h"
 #include "trainer/input/field_reading.h"
 #include "trainer/survey/column_dates.h"

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/names.h"
 #include "trainer/batch/class_names.h"
+#include "trainer/config/config.h"
 #include "trainer/config/parse.h"
 #include "trainer/config/user_text.h"
 #include "trainer/input/input_bytes.h"

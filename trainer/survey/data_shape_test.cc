@@ -3,6 +3,7 @@
 #include <cstring>
 #include <string>
 
+#include "trainer/config/config.h"
 #include "trainer/config/parse.h"
 #include "trainer/sets/sets_test_util.h"
 #include "trainer/survey/data_shape.h"

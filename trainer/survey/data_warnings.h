@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/sets/class_weights.h"
 #include "trainer/sets/load_data.h"
 #include "trainer/sets/source.h"

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 
+#include "trainer/config/config.h"
 #include "trainer/sets/sets_test_util.h"
 #include "trainer/survey/data_warnings.h"
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "trainer/config/config.h"
 #include "trainer/input/data_test_util.h"
 #include "trainer/sets/load_data.h"
 #include "trainer/survey/data_shape.h"

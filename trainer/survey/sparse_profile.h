@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/survey/column_profile.h"
 
 namespace dtrain {

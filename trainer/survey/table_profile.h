@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/rows/csv_header.h"
 #include "trainer/survey/column_profile.h"
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "trainer/config/config.h"
 #include "trainer/model/model.h"
 
 namespace dtrain {

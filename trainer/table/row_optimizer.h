@@ -12,7 +12,7 @@
 #include <memory>
 #include <vector>
 
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/model/table_layout.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/table/hash_store.h"

@@ -18,7 +18,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/model/table_layout.h"
 #include "trainer/table/block_memory.h"
 

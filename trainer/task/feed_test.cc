@@ -12,6 +12,7 @@
 #include "base/random.h"
 #include "base/testing/files.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
+#include "trainer/config/config.h"
 #include "trainer/config/load.h"
 #include "trainer/task/quiet_run_test_util.h"
 

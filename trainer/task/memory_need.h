@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/machine_memory.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/model/layout.h"
 #include "trainer/survey/data_shape.h"
 

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/machine_memory.h"
 #include "net/inproc_transport.h"
+#include "trainer/config/config.h"
 #include "trainer/device/make_model.h"
 #include "trainer/sets/source.h"
 #include "trainer/survey/data_shape.h"

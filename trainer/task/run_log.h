@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/log.h"
-#include "trainer/config/config.h"
+#include "trainer/config/cluster_config.h"
 #include "trainer/device/choice.h"
 #include "trainer/model/layout.h"
 #include "trainer/result/run_summary.h"

@@ -14,7 +14,7 @@
 #include "gpu/cuda/runtime.h"
 #include "net/channel.h"
 #include "net/keys.h"
-#include "trainer/config/config.h"
+#include "trainer/config/cluster_config.h"
 #include "trainer/device/device_store.h"
 #include "trainer/hooks/hook.h"
 #include "trainer/model/layout.h"

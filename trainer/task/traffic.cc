@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "net/codec.h"
+#include "trainer/config/config.h"
 #include "trainer/feed/feed_batch.h"
 #include "trainer/model/layout.h"
 #include "trainer/order/held_out.h"

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/model/layout.h"
 
 namespace dtrain {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "trainer/config/config.h"
 #include "trainer/order/held_out.h"
 #include "trainer/sets/load_data.h"
 

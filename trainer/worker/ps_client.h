@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "net/channel.h"
 #include "net/codec.h"
-#include "trainer/config/config.h"
+#include "trainer/config/cluster_config.h"
 #include "trainer/model/layout.h"
 #include "trainer/peer/conversations.h"
 #include "trainer/worker/exchanges.h"

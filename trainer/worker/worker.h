@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/signals.h"
 #include "net/channel.h"
-#include "trainer/config/config.h"
+#include "trainer/config/cluster_config.h"
 #include "trainer/device/choice.h"
 #include "trainer/device/device_store.h"
 #include "trainer/hooks/hook.h"

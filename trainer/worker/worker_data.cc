@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/names.h"
 #include "trainer/batch/input_form.h"
+#include "trainer/config/config.h"
 #include "trainer/order/held_out.h"
 #include "trainer/peer/form_message.h"
 #include "trainer/sets/cache_file.h"

@@ -13,7 +13,7 @@
 
 #include "base/log.h"
 #include "net/channel.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/feed/feed_server.h"
 #include "trainer/feed/feed_source.h"
 #include "trainer/model/layout.h"

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "trainer/config/config.h"
 #include "trainer/device/make_model.h"
 #include "trainer/model/layout.h"
 #include "trainer/sets/load_data.h"

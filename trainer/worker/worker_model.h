@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "gpu/cuda/queue.h"
 #include "net/lent_buffer.h"
-#include "trainer/config/config.h"
+#include "trainer/config/choices.h"
 #include "trainer/device/choice.h"
 #include "trainer/device/device_store.h"
 #include "trainer/model/layout.h"
