@@ -19,7 +19,7 @@
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/checkpoint/checkpoint_reader.h"
 #include "trainer/config/config.h"
-#include "trainer/config/parse.h"
+#include "trainer/config/item_text.h"
 #include "trainer/export/exported_model.h"
 #include "trainer/export/exported_table.h"
 #include "trainer/metrics/metrics.h"

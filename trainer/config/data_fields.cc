@@ -3,7 +3,7 @@
 
 #include "trainer/config/config.h"
 #include "trainer/config/field_row.h"
-#include "trainer/config/parse.h"
+#include "trainer/config/item_text.h"
 #include "trainer/config/user_text.h"
 
 namespace dtrain {

@@ -2,7 +2,6 @@
 #include <string>
 
 #include "trainer/config/field_row.h"
-#include "trainer/config/parse.h"
 
 namespace dtrain {
 namespace {

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "trainer/config/item_text.h"
+
 namespace dtrain {
 namespace {
 

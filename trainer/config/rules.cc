@@ -12,6 +12,7 @@
 
 #include "base/names.h"
 #include "trainer/config/config.h"
+#include "trainer/config/item_text.h"
 #include "trainer/config/parse.h"
 #include "trainer/config/user_text.h"
 

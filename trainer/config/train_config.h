@@ -9,6 +9,10 @@
 
 namespace dtrain {
 
+// The member of train.optimizer.schedule.decay_steps where the key says auto: the updates of the run behind
+// the warm-up (AutoDecaySteps() in trainer/survey/data_shape.h).
+constexpr int64_t kAutoDecay = 0;
+
 // The learning rate as a function of the update's number.
 struct ScheduleConfig {
   ScheduleKind kind = ScheduleKind::kConstant;

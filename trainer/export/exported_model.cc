@@ -13,6 +13,7 @@
 #include "trainer/checkpoint/check_meaning.h"
 #include "trainer/config/config.h"
 #include "trainer/config/fields.h"
+#include "trainer/config/item_text.h"
 #include "trainer/config/parse.h"
 #include "trainer/config/user_text.h"
 #include "trainer/version.h"

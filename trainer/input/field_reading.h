@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "trainer/config/choices.h"
-#include "trainer/config/parse.h"
+#include "trainer/config/item_text.h"
 
 namespace dtrain {
 

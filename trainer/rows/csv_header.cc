@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "trainer/config/data_config.h"
-#include "trainer/config/parse.h"
+#include "trainer/config/item_text.h"
 #include "trainer/input/iso_date.h"
 
 namespace dtrain {

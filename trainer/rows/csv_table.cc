@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/names.h"
-#include "trainer/config/parse.h"
+#include "trainer/config/item_text.h"
 #include "trainer/config/user_text.h"
 #include "trainer/input/iso_date.h"
 

@@ -6,7 +6,7 @@
 
 #include "trainer/batch/class_names.h"
 #include "trainer/config/config.h"
-#include "trainer/config/parse.h"
+#include "trainer/config/item_text.h"
 
 namespace dtrain {
 namespace {

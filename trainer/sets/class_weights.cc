@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "trainer/batch/class_names.h"
 #include "trainer/config/data_config.h"
-#include "trainer/config/parse.h"
+#include "trainer/config/item_text.h"
 #include "trainer/config/user_text.h"
 #include "trainer/rows/label_rules.h"
 

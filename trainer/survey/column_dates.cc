@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "trainer/config/parse.h"
+#include "trainer/config/item_text.h"
 #include "trainer/input/iso_date.h"
 
 namespace dtrain {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "trainer/config/choices.h"
-#include "trainer/config/parse.h"
+#include "trainer/config/item_text.h"
 #include "trainer/input/csv_reader.h"
 
 namespace dtrain {

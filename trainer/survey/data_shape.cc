@@ -13,7 +13,6 @@
 #include "base/names.h"
 #include "trainer/batch/class_names.h"
 #include "trainer/config/config.h"
-#include "trainer/config/parse.h"
 #include "trainer/config/user_text.h"
 #include "trainer/input/input_bytes.h"
 #include "trainer/input/sources.h"

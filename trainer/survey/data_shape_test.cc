@@ -4,7 +4,6 @@
 #include <string>
 
 #include "trainer/config/config.h"
-#include "trainer/config/parse.h"
 #include "trainer/sets/sets_test_util.h"
 #include "trainer/survey/data_shape.h"
 
