@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "cmd/attack/honest_run.h"
+#include "cmd/testing/honest_run.h"
 
 namespace dtrain::testing {
 namespace {

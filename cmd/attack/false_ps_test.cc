@@ -6,7 +6,7 @@
 #include <future>
 
 #include "base/check.h"
-#include "cmd/attack/honest_run.h"
+#include "cmd/testing/honest_run.h"
 
 namespace dtrain::testing {
 namespace {

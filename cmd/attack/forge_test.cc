@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 
-#include "cmd/attack/honest_run.h"
+#include "cmd/testing/honest_run.h"
 #include "trainer/config/config.h"
 #include "trainer/result/run_summary.h"
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "cmd/attack/honest_run.h"
+#include "cmd/testing/honest_run.h"
 
 namespace dtrain::testing {
 namespace {

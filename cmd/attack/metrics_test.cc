@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "cmd/attack/honest_run.h"
+#include "cmd/testing/honest_run.h"
 
 namespace dtrain::testing {
 namespace {

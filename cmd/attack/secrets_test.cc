@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "cmd/attack/honest_run.h"
+#include "cmd/testing/honest_run.h"
 
 namespace dtrain::testing {
 namespace {

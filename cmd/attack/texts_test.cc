@@ -6,7 +6,7 @@
 
 #include <limits>
 
-#include "cmd/attack/honest_run.h"
+#include "cmd/testing/honest_run.h"
 
 namespace dtrain::testing {
 namespace {

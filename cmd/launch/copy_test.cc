@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "base/testing/files.h"
-#include "cmd/launch/launch_job.h"
+#include "cmd/testing/launch_job.h"
 #include "cmd/testing/python.h"
 
 namespace dtrain::testing {

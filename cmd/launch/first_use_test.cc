@@ -5,8 +5,8 @@
 #include <filesystem>
 
 #include "base/json.h"
-#include "cmd/launch/launch_job.h"
 #include "cmd/testing/job.h"
+#include "cmd/testing/launch_job.h"
 #include "cmd/testing/python.h"
 #include "cmd/testing/ssh_hosts.h"
 

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "base/names.h"
-#include "cmd/launch/launch_job.h"
 #include "cmd/testing/failure_kinds.h"
+#include "cmd/testing/launch_job.h"
 
 namespace dtrain::testing {
 namespace {

@@ -3,7 +3,7 @@
 #include <signal.h>
 
 #include "base/json.h"
-#include "cmd/launch/launch_job.h"
+#include "cmd/testing/launch_job.h"
 #include "cmd/testing/ssh_hosts.h"
 
 namespace dtrain::testing {

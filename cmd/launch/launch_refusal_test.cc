@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "cmd/launch/launch_job.h"
+#include "cmd/testing/launch_job.h"
 #include "cmd/testing/process.h"
 
 namespace dtrain::testing {

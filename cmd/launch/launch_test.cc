@@ -12,7 +12,7 @@
 #include "base/json.h"
 #include "base/testing/file_limit.h"
 #include "base/testing/files.h"
-#include "cmd/launch/launch_job.h"
+#include "cmd/testing/launch_job.h"
 
 namespace dtrain::testing {
 namespace {

@@ -1,4 +1,4 @@
-#include "cmd/attack/honest_run.h"
+#include "cmd/testing/honest_run.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
