@@ -1,6 +1,7 @@
-// Json: a JSON value. It is read and written by nlohmann's library, whose header is slow to compile and is
-// included by json.cc alone. Members of an object keep their order. A number keeps the kind it was written
-// as: signed, unsigned or real. Reading a value as another type, or an element that is not there, throws
+// Json: a JSON value. It is read and written by nlohmann's library, whose header is slow to compile: in the
+// program json.cc alone includes it, and trainer/rows/json_rows.cc, which drops members of a line while the
+// line is parsed. Members of an object keep their order. A number keeps the kind it was written as: signed,
+// unsigned or real. Reading a value as another type, or an element that is not there, throws
 // std::logic_error. Thread: as for a std::vector.
 #pragma once
 

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/names.h"
+#include "base/printable.h"
 
 #include "cmd/common/signal_pipe.h"
 #include "cmd/models/checkpoint_model.h"
@@ -37,13 +38,6 @@ std::string SizeText(int64_t bytes) {
 
 std::string FigureText(double figure) {
   return std::isnan(figure) ? "not measured" : fmt::format("{:.6g}", figure);
-}
-
-// Makes any text of a file safe to print on a terminal.
-std::string Printable(std::string text) {
-  const auto control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
-  std::replace_if(text.begin(), text.end(), control, ' ');
-  return text;
 }
 
 // The positions without their lists of losses, which are told by their lengths.
