@@ -46,9 +46,9 @@ constexpr const char* kUsual[] = {"validation_accuracy", "test_accuracy",    "va
 
 // Keys that say where a run was and what it wrote, and nothing about its job. A key that ends with a point
 // stands for a section.
-constexpr const char* kNoDifference[] = {"run.",          "log.",           "metrics.", "launch.",
-                                         "security.",     "checkpoint.dir", "summary.", "net.bind",
-                                         "placement.log", "data.cache_dir"};
+constexpr const char* kNoDifference[] = {"run.",          "log.",           "metrics.",         "launch.",
+                                         "security.",     "checkpoint.dir", "summary.",         "net.bind",
+                                         "placement.log", "data.cache_dir", "data.cache_wait_s"};
 
 // The keys that say most about a job, in their order. Seeds come behind all of them.
 constexpr const char* kFirst[] = {"model.kind",

@@ -65,6 +65,7 @@ struct DataConfig {
   DataCache cache = DataCache::kMemory;
   int64_t threads = kAutoThreads;  // that parse rows for memory
   std::string cache_dir;           // of cache: file; empty: "dtrain-cache" in the working directory
+  double cache_wait_s = 3600;      // for another task that makes it
   int64_t shuffle_rows = 65536;    // of cache: none and file
   int64_t fit_rows = 1'000'000;    // behind those held out
   int64_t index_base = 1;          // libsvm: the index of the first feature, 0 or 1

@@ -300,6 +300,11 @@ std::vector<Field> CommonDataFields() {
           "together, and later runs begin at once.")
           .Unset("dtrain-cache in the working directory; with none nothing is kept")
           .OnlyWith("data.cache", {"file", "none"}),
+      Number(DT_KEY(data.cache_wait_s), kTask, {0, 1e6, true},
+             "How many seconds a task waits for another one that makes the file in data.cache_dir which both "
+             "need, such as one of another run; then it ends with an error.")
+          .Unit("seconds")
+          .OnlyWith("data.cache", {"file", "none"}),
       Number(
           DT_KEY(data.shuffle_rows), kRun, {1, 1e9},
           "The rows that are shuffled among each other: so many are in memory at a time, and unless they are "

@@ -34,9 +34,10 @@ namespace fs = std::filesystem;
 
 // Keys that do not change how rows are parsed.
 bool ChangesParsing(const std::string& key) {
-  for (const char* other : {"data.cache", "data.cache_dir", "data.shuffle_rows", "data.fit_rows",
-                            "data.scale", "data.seed", "data.shuffle", "data.split", "data.last_batch",
-                            "data.validation", "data.validation_by", "data.class_weights"}) {
+  for (const char* other :
+       {"data.cache", "data.cache_dir", "data.cache_wait_s", "data.shuffle_rows", "data.fit_rows",
+        "data.scale", "data.seed", "data.shuffle", "data.split", "data.last_batch", "data.validation",
+        "data.validation_by", "data.class_weights"}) {
     if (key == other) return false;
   }
   return key.compare(0, 10, "data.test.") != 0;
@@ -202,10 +203,11 @@ namespace {
 // Waits until this task holds the lock of a file, or for so long. A task that dies lets go of its lock.
 class FileLock {
  public:
-  FileLock(const std::string& path, std::chrono::seconds wait) : state_(std::make_shared<State>()) {
+  FileLock(const std::string& path, std::chrono::duration<double> wait) : state_(std::make_shared<State>()) {
     state_->file = FileDescriptor(open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (state_->file.get() < 0) ThrowNoCache(path, errno);
-    if (flock(state_->file.get(), LOCK_EX | LOCK_NB) == 0) return;
+    held_ = flock(state_->file.get(), LOCK_EX | LOCK_NB) == 0;
+    if (held_) return;
     // The system has no wait for a lock that ends by time: a thread waits, and after that time it is left
     // alone.
     std::thread([state = state_] {
@@ -216,8 +218,10 @@ class FileLock {
       state->changed.notify_all();
     }).detach();
     std::unique_lock<std::mutex> guard(state_->mutex);
-    state_->changed.wait_for(guard, wait, [&] { return state_->ended; });
+    held_ = state_->changed.wait_for(guard, wait, [&] { return state_->ended; });
   }
+
+  bool held() const { return held_; }
 
  private:
   struct State {  // shared with the thread
@@ -227,6 +231,7 @@ class FileLock {
     bool ended = false;
   };
   const std::shared_ptr<State> state_;
+  bool held_ = false;
 };
 
 }  // namespace
@@ -243,13 +248,17 @@ void RemoveLeftOver(const std::string& path) {
   }
 }
 
-void OpenOrMake(const CacheFile& file, const std::function<bool()>& open_it,
+void OpenOrMake(const DataConfig& data, const CacheFile& file, const std::function<bool()>& open_it,
                 const std::function<void()>& make) {
-  // A task that holds the lock for longer is not waited for: this one makes the file, too.
-  constexpr std::chrono::minutes kMaxWait{60};
   if (open_it()) return;
-  const FileLock lock(file.path + ".lock", kMaxWait);
+  const FileLock lock(file.path + ".lock", std::chrono::duration<double>(data.cache_wait_s));
   if (open_it()) return;
+  if (!lock.held()) {
+    throw UserError(
+        "{}: another task makes this cache and is not done after {} s (data.cache_wait_s). Wait for it, or "
+        "end it, or set another data.cache_dir.",
+        file.path, data.cache_wait_s);
+  }
   std::error_code unknown;
   if (fs::is_directory(file.path, unknown)) {
     throw UserError(

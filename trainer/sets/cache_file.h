@@ -40,8 +40,10 @@ CacheFile CacheFileOf(const DataConfig& data, const LabelRules& rules, const std
 std::string FileState(const std::string& path);
 
 // Calls `open` until it finds the file, and `make` when it does not. One task at a time makes it; who dies
-// while it does holds up nobody.
-void OpenOrMake(const CacheFile& file, const std::function<bool()>& open, const std::function<void()>& make);
+// while it does holds up nobody. Throws UserError when another task makes it for longer than
+// data.cache_wait_s.
+void OpenOrMake(const DataConfig& data, const CacheFile& file, const std::function<bool()>& open,
+                const std::function<void()>& make);
 
 // The ending of files that become a cache when they are whole. Who writes one holds its lock (flock).
 constexpr const char* kTemporary = ".tmp";

@@ -193,7 +193,7 @@ void UnpackOnce(const DataConfig& data, std::string* path) {
     Unpack(*path, copy);
   };
   OpenOrMake(
-      copy.file, [&] { return IsThere(copy); }, make);
+      data, copy.file, [&] { return IsThere(copy); }, make);
   *path = copy.file.path;
 }
 

@@ -1,6 +1,8 @@
 // Images that are mapped, in their files or in copies of packed ones.
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -10,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/file.h"
 #include "trainer/config/config.h"
 #include "trainer/sets/sets_test_util.h"
 #include "trainer/survey/data_shape.h"
@@ -197,6 +200,26 @@ TEST_CASE("unpacked images: a directory that cannot be written is named, with th
   Config config = ImagesConfig(WriteGzip("images.gz", IdxImageContent(kImages, 2, 3)));
   config.data.cache_dir = WritePlain("no_directory", "") + "/cache";
   CHECK(Has(LoadError(config), "data.cache_dir"));
+}
+
+TEST_CASE(
+    "unpacked images: a task waits for one that makes the copy as long as the config says, not longer") {
+  Config config = ImagesConfig(WriteGzip("images.gz", IdxImageContent(kImages, 2, 3)));
+  LoadData(config);
+  const std::string copy = Copies(config).at(0);
+  fs::remove(copy);
+  config.data.cache_wait_s = 0.05;
+  {
+    const FileDescriptor other(open((copy + ".lock").c_str(), O_RDWR | O_CLOEXEC));
+    REQUIRE(flock(other.get(), LOCK_EX | LOCK_NB) == 0);
+    CHECK(
+        LoadError(config) ==
+        copy +
+            ": another task makes this cache and is not done after 0.05 s (data.cache_wait_s). Wait for it, "
+            "or end it, or set another data.cache_dir.");
+  }
+  CHECK(LoadError(config).empty());  // the other one has died
+  CHECK(Copies(config).size() == 1);
 }
 
 TEST_CASE("unpacked images: several tasks at once make one copy, and all have it") {

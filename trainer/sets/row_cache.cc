@@ -479,7 +479,7 @@ DataSet CachedSet(const DataConfig& data, const LabelRules& rules, const std::ve
   const CacheFile cache = CacheFileOf(data, rules, how, inputs, "rows");
   std::shared_ptr<CachedRows> rows;
   const auto open_it = [&] { return (rows = CachedRows::Open(cache, rules)) != nullptr; };
-  OpenOrMake(cache, open_it, [&] {
+  OpenOrMake(data, cache, open_it, [&] {
     RowContext context;
     context.how = how;
     context.inputs = inputs;

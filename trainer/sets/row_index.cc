@@ -195,7 +195,7 @@ RowIndex IndexRows(const DataConfig& data, const LabelRules& rules, const std::v
       index = ReadKept(cache, files.count());
       return index && (labels != nullptr || index->facts.fingerprint.labels != 0);
     };
-    OpenOrMake(cache, open_it, [&] { Keep(make(), cache); });
+    OpenOrMake(data, cache, open_it, [&] { Keep(make(), cache); });
   }
   if (labels != nullptr && index->facts.fingerprint.labels == 0) {
     index->facts.class_names = labels->names();
