@@ -60,7 +60,7 @@ class WritingLeader : public FakeLeader {
 
 // ps 0 with its CheckpointWriter, and what a ps 1 writes and reports.
 struct Saving {
-  Saving() { ps0.leader = std::make_unique<WritingLeader>(writer); }
+  Saving() { ps0.Lead(std::make_unique<WritingLeader>(writer)); }
   void Begin(uint64_t number, const SavedMoment& moment) {
     begun = moment;
     ps0.keeper.Take(number, 0);

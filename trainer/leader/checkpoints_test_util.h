@@ -46,7 +46,7 @@ struct CheckpointsFixture : PsTaskFixture {
   // `begun`: the run was begun before and goes on.
   explicit CheckpointsFixture(const Config& of, bool begun = false) : PsTaskFixture(of) {
     history.begun = begun;
-    leader = std::make_unique<SavingLeader>(checkpoints);
+    Lead(std::make_unique<SavingLeader>(checkpoints));
     checkpoints.emplace(Checkpoints::Parts{parts, rounds, steps, positions,
                                            [this](const std::string& error) { ended.push_back(error); }});
     if (config.cluster.ps.size() > 1) {

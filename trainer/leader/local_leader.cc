@@ -548,7 +548,7 @@ void LocalLeader::Tick(TimePoint now) {
 
 void LocalLeader::TellStatus(TimePoint now) {
   next_status_ = now + kStatusEvery;
-  if (parts_.task.on_status) parts_.task.on_status(*StatusJson());
+  if (parts_.task.on_status) parts_.task.on_status(StatusJson());
   if (parts_.task.on_reached && phase_ == RunPhase::kRunning) parts_.task.on_reached(Reached());
 }
 
@@ -565,7 +565,7 @@ std::optional<int64_t> LocalLeader::AllSteps() const {
   return StepsOfRun(config_, data_.facts() ? data_.facts()->rows : std::nullopt, positions_.plan());
 }
 
-std::optional<std::string> LocalLeader::StatusJson() {
+std::string LocalLeader::StatusJson() {
   StatusReport::Now now;
   now.phase = PhaseName();
   if (phase_ == RunPhase::kJoining) now.waiting = barrier_.StatusUntil(Clock::now());

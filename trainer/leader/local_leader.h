@@ -32,11 +32,12 @@
 
 namespace dtrain {
 
-class LocalLeader : public Leader {
+class LocalLeader : public RunLedger, public Leader {
  public:
   // Throws UserError or PeerLost when checkpoint.dir cannot be written or belongs to another run.
   explicit LocalLeader(const LeaderParts& parts);
 
+  RunLedger* ledger() override { return this; }
   RunId run() const override { return history_.run; }
   net::NodeId node() const override { return 0; }
   int64_t global_step() const override { return steps_.applied(); }
@@ -93,9 +94,9 @@ class LocalLeader : public Leader {
   RunSummary Summary() const override { return end_.summary(); }
   void Leave(const std::string& why) override;
   void Abort(int exit_code, const std::string& text, const RunSummary* summary) override;
-  RunSummary Reached() const override;
 
-  std::optional<std::string> StatusJson() override;
+  std::string StatusJson() override;
+  RunSummary Reached() const override;
 
   // The run waits for tasks or for the first weights.
   bool starting() const { return phase_ == RunPhase::kJoining || phase_ == RunPhase::kInitialising; }

@@ -89,11 +89,11 @@ TEST_CASE(
     LeaderFixture f(config);
     Member& worker = *f.members.Worker(0);
     f.AllReady();
-    CHECK_FALSE(f.leader->MayStep(worker));
+    CHECK_FALSE(f.local().MayStep(worker));
     f.local().Begin(StartedFrom());
-    CHECK(f.leader->MayStep(worker));
+    CHECK(f.local().MayStep(worker));
     f.Ask(worker, [](auto& builder) { return wire::CreateDone(builder); });
-    CHECK_FALSE(f.leader->MayStep(worker));
+    CHECK_FALSE(f.local().MayStep(worker));
   }
 }
 
@@ -291,13 +291,13 @@ TEST_CASE("leader: an exchange from before the start, or of a worker that has no
   config.train.mode = TrainMode::kSync;
   LeaderFixture f(config);
   f.AllReady();
-  f.leader->Offer({0, 0}, std::nullopt);
+  f.local().Offer({0, 0}, std::nullopt);
   CHECK(f.rule.rounds.empty());
   f.local().Begin(StartedFrom());
   f.members.Worker(1)->takes_part = false;
-  f.leader->Offer({1, 0}, std::nullopt);
+  f.local().Offer({1, 0}, std::nullopt);
   CHECK(f.rule.rounds.empty());
-  f.leader->Offer({0, 0}, std::nullopt);
+  f.local().Offer({0, 0}, std::nullopt);
   REQUIRE(f.rule.rounds.size() == 1);
   CHECK(f.rule.rounds[0].number == 1);
 }
@@ -307,7 +307,7 @@ TEST_CASE("leader: examples add up to a number that a checkpoint can hold, whate
   f.members.Worker(0)->result.examples = kMaxCount - 1;
   net::Encoder encoder;
   const net::Message push = encoder.Push({}, 0, 0xffffffff, 0, {});
-  f.leader->CountGradient(*f.members.Worker(0), *net::Decode(push)->body_as_Push());
+  f.local().CountGradient(*f.members.Worker(0), *net::Decode(push)->body_as_Push());
   CHECK(f.members.Worker(0)->result.examples == kMaxCount);
 }
 
@@ -320,7 +320,7 @@ TEST_CASE(
     net::Encoder encoder;
     const auto push = [&](uint32_t rows, const net::PushedLoss& loss) {
       const net::Message message = encoder.Push({}, 0, rows, 0, {}, 0, loss);
-      f.leader->CountGradient(*f.members.Worker(0), *net::Decode(message)->body_as_Push());
+      f.local().CountGradient(*f.members.Worker(0), *net::Decode(message)->body_as_Push());
     };
     push(4, {0.5f});
     push(2, {1.0f, 3.0});

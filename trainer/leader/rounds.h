@@ -56,7 +56,7 @@ class Rounds {
 
   // The run goes on at this global step. Member::taken must have its values.
   void BeginAt(int64_t step);
-  // As in Leader.
+  // As in RunLedger and Leader.
   void ExpectTogether(const flatbuffers::Vector<uint32_t>& workers);
   void Offer(RoundExchange exchange, std::optional<uint64_t> version);
   void Leave(const Member& worker, bool comes_back);

@@ -127,8 +127,13 @@ struct OnePs : PsTaskFixture {
     }
   }
 
+  void Lead(std::unique_ptr<Leader> its) {
+    PsTaskFixture::Lead(std::move(its));
+    sync->set_leader(*leader);
+  }
+
   HostShard range{config, layout, task.self.index};
-  std::unique_ptr<UpdateRule> sync = MakeUpdateRule({config, range, members, outbox, leader});
+  std::unique_ptr<UpdateRule> sync = MakeUpdateRule({config, range, members, outbox});
 };
 
 // Two ps and two workers; the test passes the messages one by one.
@@ -137,9 +142,9 @@ class TwoPs {
   explicit TwoPs(const Config& config, uint64_t version = 0)
       : ps0_(config, 0, version), ps1_(config, 1, version) {
     ps0_.members.Ps(1).node = kPs1;
-    ps0_.leader = std::make_unique<RoundsLeader>(ps0_.PartsWith(*ps0_.sync));
+    ps0_.Lead(std::make_unique<RoundsLeader>(ps0_.PartsWith(*ps0_.sync)));
     rounds().BeginAt(static_cast<int64_t>(version));
-    ps1_.leader = std::make_unique<RemoteLeader>(ps1_.PartsWith(*ps1_.sync));
+    ps1_.Lead(std::make_unique<RemoteLeader>(ps1_.PartsWith(*ps1_.sync)));
     Deliver(encoder_.Finish(kTestRun.Envelope(0), wire::CreateWelcome(encoder_.Begin(), 1000)));
     for (int ps = 0; ps < 2; ++ps) {
       for (int worker = 0; worker < 2; ++worker) Enter(ps, worker);

@@ -13,8 +13,8 @@
 namespace dtrain {
 
 GradientCheck::GradientCheck(const Config& config, TaskId self, const Layout& layout,
-                             const ParameterShard& shard, const UpdateRule& rule, const Leader& leader)
-    : config_(config), self_(self), layout_(layout), shard_(shard), rule_(rule), leader_(leader) {}
+                             const ParameterShard& shard, const UpdateRule& rule)
+    : config_(config), self_(self), layout_(layout), shard_(shard), rule_(rule) {}
 
 std::string GradientCheck::WhyNot(const Member& member, const wire::Push& push,
                                   net::TensorView gradient) const {
@@ -40,7 +40,7 @@ std::string GradientCheck::WhyNot(const Member& member, const wire::Push& push,
                        TaskName(self_), bytes);
   }
   if (!shard_.initialised()) return "there are no initial values yet";
-  if (!leader_.MayStep(member)) return "its step was not granted";
+  if (!rule_.MayPush(member)) return "its step was not granted";
   if (rule_.Waits(member, push.block())) return "the one before it is not answered yet";
   if (push.checksum() != 0 && push.checksum() != net::PayloadChecksum(gradient.data, gradient.size)) {
     return "its bytes do not have the checksum that it names (net.checksum)";

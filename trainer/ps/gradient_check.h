@@ -7,7 +7,6 @@
 #include "net/codec.h"
 #include "trainer/config/cluster_config.h"
 #include "trainer/model/layout.h"
-#include "trainer/ps/leader.h"
 #include "trainer/ps/task_table.h"
 #include "trainer/ps/update_rule.h"
 #include "trainer/shard/parameter_shard.h"
@@ -18,7 +17,7 @@ class GradientCheck {
  public:
   // The arguments outlive this.
   GradientCheck(const Config& config, TaskId self, const Layout& layout, const ParameterShard& shard,
-                const UpdateRule& rule, const Leader& leader);
+                const UpdateRule& rule);
 
   // Why this block, as it has come, may not be applied; empty: it may.
   std::string WhyNot(const Member& member, const wire::Push& push, net::TensorView gradient) const;
@@ -35,7 +34,6 @@ class GradientCheck {
   const Layout& layout_;
   const ParameterShard& shard_;
   const UpdateRule& rule_;
-  const Leader& leader_;
 };
 
 }  // namespace dtrain

@@ -1,7 +1,6 @@
-// Leader: the leader of the run as a ps sees it, with one interface on every ps. On ps 0 it is the leader
-// itself (trainer/leader/local_leader.h), and each call acts at once. Any other ps reaches it over the
-// network (remote_leader.h); there the calls about a worker's steps do nothing, since ps 0 hears the worker.
-// Owner: PsServer. Thread: the ps loop.
+// Leader and RunLedger: the leader of the run as a ps sees it. Every ps has a Leader, ps 0 a RunLedger too;
+// there both are the leader itself (trainer/leader/local_leader.h), and each call acts at once. Any other ps
+// reaches it over the network (remote_leader.h). Owner: PsServer. Thread: the ps loop.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +42,7 @@ struct RoundDecision {
   std::vector<RoundExchange> answered;      // the other exchanges, by worker index
 };
 
-// The state of the run that the answer to a heartbeat carries; empty on a ps that does not lead.
+// The state of the run that the answer to a heartbeat carries; empty on a ps i > 0.
 struct RunStatus {
   std::string text;  // until the start: "joined 3 of 5; missing: ..."; then empty
   int workers = 0;   // connected workers
@@ -51,19 +50,16 @@ struct RunStatus {
   KnownCheckpoint newest;
 };
 
-class Leader {
+// RunLedger: counts the run's steps, decides its rounds, and knows its tasks. Workers talk to every ps, and
+// are counted on ps 0 alone.
+class RunLedger {
  public:
-  virtual ~Leader() = default;
-
-  // The run; unknown until this ps has joined it.
-  virtual RunId run() const = 0;
-  // The connection over which the leader sends its orders; 0: it is in this process.
-  virtual net::NodeId node() const = 0;
-  // The number of applied updates; 0 on a ps that does not lead.
-  virtual int64_t global_step() const = 0;
+  virtual ~RunLedger() = default;
 
   // The steps of a worker.
 
+  // The number of applied updates.
+  virtual int64_t global_step() const = 0;
   // Whether the worker may still push.
   virtual bool MayStep(const Member& worker) const = 0;
   // Counts a gradient's examples and loss: in a round (sync), or with its application, which is one global
@@ -75,7 +71,7 @@ class Leader {
   // The local step after which the worker is asked, with an answer, to evaluate; 0: none.
   virtual uint64_t EvaluationDueFor(const Member& worker) const = 0;
 
-  // The rounds of mode sync. The leader decides them; each ps applies them by UpdateRule::OnRound().
+  // The rounds of mode sync. They are decided here; each ps applies them by UpdateRule::OnRound().
 
   // Names the workers that begin together.
   virtual void ExpectTogether(const flatbuffers::Vector<uint32_t>& workers) = 0;
@@ -85,9 +81,6 @@ class Leader {
   virtual void LeaveRounds(const Member& worker, bool comes_back) = 0;
   // This ps has applied a round with contributors.
   virtual void RoundApplied() = 0;
-  // Takes this ps's part of the norm of a round. Returns the factor for the round's mean if every ps has sent
-  // its part; else UpdateRule::OnScale() brings it later.
-  virtual std::optional<double> OnNorm(uint64_t round, const gpu::SquareSum& squares) = 0;
 
   // Tasks that come and go. Each call may throw PeerLost, which ends the run, or RolledBack, which takes it
   // back to a checkpoint.
@@ -96,16 +89,35 @@ class Leader {
   virtual void OnWelcome(Member& member, bool replaces) = 0;
   // The task is gone or starts its conversation anew: drops its requests and grants its open steps again.
   virtual void Left(Member& member) = 0;
-  // The task is overdue; `why` says for how long. The caller then forgets its connection.
+  virtual RunStatus OnHeartbeat(const Member& member, const wire::Heartbeat& beat) = 0;
+  // Takes an unnumbered message of another ps. False: it is not for the leader.
+  virtual bool OnNotice(Member& ps, const wire::Envelope& envelope, net::Message& message) = 0;
+
+  // What the run does now, as JSON, for an operator.
+  virtual std::string StatusJson() = 0;
+  // What the run has reached, of a run that fails; empty: it has not begun.
+  virtual RunSummary Reached() const = 0;
+};
+
+// Leader: gives a ps its orders and takes its reports.
+class Leader {
+ public:
+  virtual ~Leader() = default;
+
+  // The ledger of the run; null: this ps is not ps 0.
+  virtual RunLedger* ledger() { return nullptr; }
+  // The run; unknown until this ps has joined it.
+  virtual RunId run() const = 0;
+  // The connection over which the leader sends its orders; 0: it is in this process.
+  virtual net::NodeId node() const = 0;
+
+  // The task is overdue; `why` says for how long. The caller then forgets its connection. This call and the
+  // next two may throw as those of RunLedger.
   virtual void OnOverdue(Member& member, const std::string& why) = 0;
   // A task says that it fails. `waits`: it stays until the run has ended. Returns whether the task is gone.
   virtual bool OnAbort(Member& member, const wire::Abort& abort, bool waits) = 0;
-  virtual RunStatus OnHeartbeat(const Member& member, const wire::Heartbeat& beat) = 0;
-
   // Takes a numbered request. `repeated`: it was taken before. False: it is not for the leader.
   virtual bool OnRequest(Member& member, const wire::Envelope& request, bool repeated) = 0;
-  // Takes an unnumbered message of another ps. False: it is not for the leader.
-  virtual bool OnNotice(Member& ps, const wire::Envelope& envelope, net::Message& message) = 0;
   // Takes a message from node(). Throws what ends the run here, or RolledBack.
   virtual void OnMessage(const wire::Envelope& envelope, net::Message& message) = 0;
 
@@ -115,16 +127,16 @@ class Leader {
   virtual void OnFilled(const FillOutcome& outcome) = 0;
   // The snapshot for checkpoint `number` is taken. `part`: how writing it has ended; null: it has not.
   virtual void OnSnapshot(uint64_t number, const ShardSaver::Outcome* part) = 0;
+  // This ps's part of the norm of a round. Returns the factor for the round's mean if every ps has sent its
+  // part; else UpdateRule::OnScale() brings it later.
+  virtual std::optional<double> OnNorm(uint64_t round, const gpu::SquareSum& squares) = 0;
   // Asks for a piece of the checkpoint that is restored. The question may get lost.
   virtual void AskForPiece(uint64_t number, int64_t piece) = 0;
   // Whether this ps itself reads and writes the leader's checkpoint.dir.
   virtual bool SeesDirectory() const = 0;
 
-  // What the run does now, as JSON, for an operator. Unset: this ps does not lead.
-  virtual std::optional<std::string> StatusJson() { return std::nullopt; }
-
   // Call this at least every 50 ms: it checks deadlines, logs status lines and repeats questions. Throws as
-  // above, or RunStopped.
+  // OnMessage(), or RunStopped.
   virtual void Tick(TimePoint now) = 0;
   // A checkpoint is being written, or the report on the final weights made: call Tick() soon.
   virtual bool busy() const = 0;
@@ -134,8 +146,6 @@ class Leader {
   virtual RunSummary Summary() const = 0;
   // The run goes back to a checkpoint: tells the connected tasks to join again.
   virtual void Leave(const std::string& why) = 0;
-  // What the run has reached, of a run that fails; empty: this ps does not lead, or the run has not begun.
-  virtual RunSummary Reached() const { return {}; }
   // This task has failed, or was stopped with `summary`: tells the others. Waits a few seconds at most.
   virtual void Abort(int exit_code, const std::string& text, const RunSummary* summary) = 0;
 };

@@ -58,18 +58,21 @@ PsServer::PsServer(const PsTask& task, const MakeLeader& make_leader, RunHistory
       members_(config_, task.self, shard_.block_count()),
       outbox_(channel_, MaxOpenRequests(MaxOpenBlocks(config_.train, shard_.block_count()))),
       activity_(task.stop),
-      rule_(MakeUpdateRule({config_, shard_, members_, outbox_, leader_})),
-      snapshots_({config_, shard_, *rule_, outbox_, leader_, task.layout, task.self.index, log_}),
+      rule_(MakeUpdateRule({config_, shard_, members_, outbox_})),
+      snapshots_({config_, shard_, *rule_, outbox_, task.layout, task.self.index, log_}),
       filler_(FillerParts()),
+      check_(config_, task.self, task.layout, shard_, *rule_),
       tick_(std::min<milliseconds>(Heartbeat::Interval(config_.failure.detect_s), milliseconds(50))),
       dropped_(log_, "dropped frames"),
       dropped_of_strangers_(log_, "dropped frames of strangers") {
   members_.set_on_known([this](net::NodeId node, bool known) { channel_.SetKnown(node, known); });
   leader_ = make_leader({task_, history, activity_, members_, outbox_, *rule_, snapshots_, filler_,
                          [this] { return Report(); }});
+  ledger_ = leader_->ledger();
   leader_node_ = leader_->node();
+  rule_->set_leader(*leader_);
+  snapshots_.set_leader(*leader_);
   outbox_.set_run(leader_->run());
-  check_.emplace(config_, task.self, task.layout, shard_, *rule_, *leader_);
   registrar_.emplace(Registrar::Parts{task_, shard_, *rule_, members_, outbox_, *leader_,
                                       FeedsOthers(config_) ? history.feed_token : 0});
 }
@@ -194,7 +197,7 @@ bool PsServer::TakeRequest(Member& member, uint64_t request, bool* repeated) {
 }
 
 void PsServer::HandleMember(Member& member, const wire::Envelope& envelope, net::Message& message) {
-  if (!member.is_worker() && leader_->OnNotice(member, envelope, message)) return;
+  if (!member.is_worker() && ledger_ != nullptr && ledger_->OnNotice(member, envelope, message)) return;
   const uint64_t request = envelope.request();
   bool repeated = false;
   if (!TakeRequest(member, request, &repeated)) return;
@@ -218,12 +221,12 @@ void PsServer::HandleMember(Member& member, const wire::Envelope& envelope, net:
 }
 
 void PsServer::OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message) {
-  std::string wrong = check_->WhyNot(member, push, net::Tensor(message, push));
+  std::string wrong = check_.WhyNot(member, push, net::Tensor(message, push));
   if (wrong.empty() && !Decompress(member, push, &message)) {
     wrong = "its places do not ascend within their groups";
   }
   const net::TensorView payload = net::Tensor(message, push);
-  if (wrong.empty()) check_->CheckFinite(member, push, payload);
+  if (wrong.empty()) check_.CheckFinite(member, push, payload);
   if (wrong.empty()) wrong = TakeKeys(member, request, push, payload, push.of());
   if (!wrong.empty()) {
     return RefuseRequest(member, request, "a gradient", wrong);

@@ -49,7 +49,7 @@ class PsServer {
     leader_->Abort(exit_code, text, summary);
   }
   // After Abort(), what the run has reached, if this ps leads it.
-  RunSummary Reached() const { return leader_->Reached(); }
+  RunSummary Reached() const { return ledger_ == nullptr ? RunSummary() : ledger_->Reached(); }
 
  private:
   RangeFiller::Parts FillerParts();
@@ -68,7 +68,6 @@ class PsServer {
                        uint32_t count, bool keeps, uint64_t of = 0);
   std::string TakeKeys(const Member& member, uint64_t request, const wire::Push& push,
                        net::TensorView payload, uint64_t of = 0);
-  void SummariseStep();
   std::optional<ShardReport> Report();
   bool TakeRequest(Member& member, uint64_t request, bool* repeated);
   void SendLate();
@@ -85,10 +84,11 @@ class PsServer {
   Outbox outbox_;
   Activity activity_;
   std::unique_ptr<Leader> leader_;  // never null after the constructor
+  RunLedger* ledger_ = nullptr;     // the leader's; null: this is not ps 0
   const std::unique_ptr<UpdateRule> rule_;
   SnapshotKeeper snapshots_;
   RangeFiller filler_;
-  std::optional<GradientCheck> check_;
+  const GradientCheck check_;
   std::optional<Registrar> registrar_;
   const milliseconds tick_;
   net::NodeId leader_node_ = 0;

@@ -26,11 +26,17 @@ struct PsTaskFixture : PsFixture {
       : PsFixture(of, ps),
         log(TaskName({Role::kPs, ps}), LogOptions{LogLevel::kInfo, false, testing::NewDirectory(), false}),
         task{config, {Role::kPs, ps}, layout, channel, transport, hooks, log, {}, {}, {}},
-        keeper({config, shard, rule, outbox, leader, layout, ps, log}),
+        keeper({config, shard, rule, outbox, layout, ps, log}),
         filler({config, layout, ps, shard, log, [this] { return leader->SeesDirectory(); },
                 [this](uint64_t number, int64_t piece) { leader->AskForPiece(number, piece); },
-                [this](const FillOutcome& outcome) { leader->OnFilled(outcome); }}) {}
+                [this](const FillOutcome& outcome) { leader->OnFilled(outcome); }}) {
+    keeper.set_leader(*leader);
+  }
   ~PsTaskFixture() { leader.reset(); }  // it may have threads that use the rest
+  void Lead(std::unique_ptr<Leader> its) {
+    PsFixture::Lead(std::move(its));
+    keeper.set_leader(*leader);
+  }
   // `of`: the rule that gets the leader's rounds.
   LeaderParts PartsWith(UpdateRule& of) {
     return {task, history, activity, members, outbox, of, keeper, filler, [this] {
@@ -61,7 +67,7 @@ struct RegistrarFixture : PsTaskFixture {
   // `make_leader`: makes the leader; empty: a FakeLeader.
   explicit RegistrarFixture(const Config& of, const MakeLeader& make_leader = {}) : PsTaskFixture(of) {
     outbox.set_run(kTestRun);
-    if (make_leader) leader = make_leader(Parts());
+    if (make_leader) Lead(make_leader(Parts()));
     registrar.emplace(Registrar::Parts{task, shard, rule, members, outbox, *leader});
   }
   static net::NodeId NodeOf(TaskId task) {

@@ -65,13 +65,14 @@ class FakeRule : public UpdateRule {
 };
 
 // A leader that does nothing and records what it is told.
-class FakeLeader : public Leader {
+class FakeLeader : public RunLedger, public Leader {
  public:
   struct Told {
     uint64_t number = 0;
     std::optional<ShardSaver::Outcome> part;  // unset: not written yet
   };
 
+  RunLedger* ledger() override { return this; }
   RunId run() const override { return run_id; }
   net::NodeId node() const override { return 0; }
   int64_t global_step() const override { return 0; }
@@ -116,7 +117,8 @@ class FakeLeader : public Leader {
   void AskForPiece(uint64_t, int64_t piece) override { pieces.push_back(piece); }
   bool SeesDirectory() const override { return sees_directory; }
 
-  std::optional<std::string> StatusJson() override { return json; }
+  std::string StatusJson() override { return "{}"; }
+  RunSummary Reached() const override { return {}; }
   void Tick(TimePoint) override {}
   bool busy() const override { return false; }
   bool Finished(TimePoint) const override { return false; }
@@ -128,7 +130,6 @@ class FakeLeader : public Leader {
   bool may_step = true;
   bool sees_directory = true;
   RunStatus status;  // the answer to heartbeats
-  std::optional<std::string> json = "{}";
   int beats = 0;
   std::vector<TaskId> welcome, replaced, left, overdue, aborted;
   std::string why_overdue;
@@ -142,8 +143,13 @@ struct PsFixture : ShardFixture {
       : ShardFixture(of, ps),
         members(config, {Role::kPs, ps}),
         outbox(channel, 16),
-        leader(std::make_unique<FakeLeader>()),
-        rule({config, shard, members, outbox, leader}) {}
+        rule({config, shard, members, outbox}) {
+    Lead(std::make_unique<FakeLeader>());
+  }
+  void Lead(std::unique_ptr<Leader> its) {
+    leader = std::move(its);
+    rule.set_leader(*leader);
+  }
   // The leader, while it is the fixture's own.
   FakeLeader& fake() { return static_cast<FakeLeader&>(*leader); }
   // `build(builder)` returns the offset of the body's table.

@@ -21,6 +21,7 @@ Registrar::Registrar(const Parts& parts)
       members_(parts.members),
       outbox_(parts.outbox),
       leader_(parts.leader),
+      ledger_(parts.leader.ledger()),
       log_(parts.task.log),
       refused_(log_, "refused tasks") {}
 
@@ -71,7 +72,7 @@ void Registrar::RefuseHello(net::NodeId from, const wire::Envelope& envelope, co
 
 // `was_here`: it said Hello on this connection before. `replaces`: another process was here.
 void Registrar::Welcome(Member& member, bool was_here, bool replaces) {
-  leader_.OnWelcome(member, replaces);
+  if (ledger_ != nullptr) ledger_->OnWelcome(member, replaces);
   if (replaces) {
     log_.Warning("{} takes the place of an earlier one whose connection is gone", members_.NameOf(member));
     if (member.task.role == Role::kPs) ForgetWorkers();
@@ -79,7 +80,7 @@ void Registrar::Welcome(Member& member, bool was_here, bool replaces) {
     log_.Debug("{} is here", members_.NameOf(member));
   }
   // Drops what it had open before this Hello.
-  if (replaces || was_here) leader_.Left(member);
+  if (ledger_ != nullptr && (replaces || was_here)) ledger_->Left(member);
   parts_.rule.Lost(member);
   const bool saves = parts_.task.self.index == 0 && !config_.checkpoint.dir.empty();
   const auto heartbeat_ms = static_cast<uint32_t>(Heartbeat::Interval(config_.failure.detect_s).count());
@@ -93,7 +94,7 @@ void Registrar::RefuseStranger(net::NodeId from, uint32_t key, const wire::Envel
   const bool status = key != 0 && parts_.task.channel.MayActAs(key, "status");
   if (status && envelope.body_as_Heartbeat() != nullptr) return SendBeat(from, RunStatus());
   if (const wire::AskStatus* const ask = envelope.body_as_AskStatus()) {
-    if (parts_.task.self.index != 0) {
+    if (ledger_ == nullptr) {
       return outbox_.RefuseQuestion(from, envelope, Reason::WrongTask,
                                     fmt::format("this is {}: ask ps 0 at {}", TaskName(parts_.task.self),
                                                 KnownAddress(config_.cluster, {Role::kPs, 0})));
@@ -133,10 +134,9 @@ bool Registrar::IsToken(const flatbuffers::String* said) const {
 }
 
 void Registrar::TellStatus(net::NodeId to, const wire::Envelope& question) {
-  const std::optional<std::string> json = leader_.StatusJson();
-  if (!json) return outbox_.RefuseQuestion(to, question, Reason::WrongTask, "ps 0 knows the status: ask it");
+  const std::string json = ledger_->StatusJson();
   outbox_.Send(to, question.request(),
-               [&](auto& builder) { return wire::CreateStatus(builder, builder.CreateString(*json)); });
+               [&](auto& builder) { return wire::CreateStatus(builder, builder.CreateString(json)); });
 }
 
 // A member that has not got its Welcome yet names no run.
@@ -146,7 +146,7 @@ void Registrar::OnHeartbeat(Member& member, net::NodeId from, const wire::Envelo
   if (RunIdOf(envelope) != outbox_.run()) {
     return outbox_.RefuseQuestion(from, envelope, Reason::Run, "this is another run");
   }
-  SendBeat(from, leader_.OnHeartbeat(member, beat));
+  SendBeat(from, ledger_ == nullptr ? RunStatus() : ledger_->OnHeartbeat(member, beat));
 }
 
 void Registrar::SendBeat(net::NodeId to, const RunStatus& status) {
@@ -182,7 +182,7 @@ void Registrar::OnAbort(Member& member, const wire::Abort& abort, bool waits) {
 // The member has to say Hello again. When a ps is lost before the start, the workers must register again too:
 // they are registered with the lost ps, but not with its successor.
 void Registrar::Forget(Member& member) {
-  leader_.Left(member);
+  if (ledger_ != nullptr) ledger_->Left(member);
   outbox_.DropLate(member.node);
   members_.Remove(member);
   parts_.rule.Lost(member);

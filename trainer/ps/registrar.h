@@ -62,6 +62,7 @@ class Registrar {
   TaskTable& members_;
   Outbox& outbox_;
   Leader& leader_;
+  RunLedger* const ledger_;  // null: this is not ps 0
   Logger& log_;
   PeerLog refused_;
 };

@@ -193,11 +193,6 @@ TEST_CASE("registrar: the status is told to who has the run's token or, with key
   }
   CHECK_FALSE(told(0, nullptr));
   CHECK(told(0, "0123456789abcdef"));
-  f.fake().json.reset();
-  CHECK_FALSE(told(0, "0123456789abcdef"));
-  CHECK(f.Refused() == wire::Reason::WrongTask);
-
-  f.fake().json = "{}";
   f.channel.keys = {{1, "worker 0"}, {4, "status"}};
   CHECK(told(4, nullptr));
   CHECK_FALSE(told(1, "0123456789abcdef"));

@@ -22,33 +22,15 @@ class RemoteLeader : public Leader {
   RunId run() const override { return peers_.run(); }
   net::NodeId node() const override { return peers_[0].node(); }
 
-  // ps 0 grants and counts a worker's steps; the worker talks to it too.
-  int64_t global_step() const override { return 0; }
-  bool MayStep(const Member&) const override { return true; }
-  void CountGradient(Member&, const wire::Push&) override {}
-  void StepApplied(Member&, const wire::Push&) override {}
-  uint32_t GrantNext(Member&) override { return 0; }
-  uint64_t EvaluationDueFor(const Member&) const override { return 0; }
-
-  void ExpectTogether(const flatbuffers::Vector<uint32_t>&) override {}
-  void Offer(RoundExchange, std::optional<uint64_t>) override {}
-  void LeaveRounds(const Member&, bool) override {}
-  void RoundApplied() override {}
-  std::optional<double> OnNorm(uint64_t round, const gpu::SquareSum& squares) override;
-
-  // Nothing to do when a worker is lost: ps 0 misses it too, and decides.
-  void OnWelcome(Member&, bool) override {}
-  void Left(Member&) override {}
+  // Only logs it: ps 0 misses the worker too, and decides.
   void OnOverdue(Member& member, const std::string& why) override;
   bool OnAbort(Member& member, const wire::Abort& abort, bool waits) override;
-  RunStatus OnHeartbeat(const Member&, const wire::Heartbeat&) override { return {}; }
-
   bool OnRequest(Member& member, const wire::Envelope& request, bool repeated) override;
-  bool OnNotice(Member&, const wire::Envelope&, net::Message&) override { return false; }
   void OnMessage(const wire::Envelope& envelope, net::Message& message) override;
 
   void OnFilled(const FillOutcome& outcome) override;
   void OnSnapshot(uint64_t number, const ShardSaver::Outcome* part) override;
+  std::optional<double> OnNorm(uint64_t round, const gpu::SquareSum& squares) override;
   void AskForPiece(uint64_t number, int64_t piece) override;
   bool SeesDirectory() const override { return shared_.seen(); }
 

@@ -27,7 +27,7 @@ struct Ps1 : PsTaskFixture {
     const CheckpointDirectory directory(config.checkpoint.dir);
     if (sees) std::filesystem::create_directories(directory.TemporaryPath(0, SaveToken(kTestRun, 0)));
     if (!sees) config.checkpoint.dir += "/of-another-disk";
-    leader = std::make_unique<RemoteLeader>(Parts());
+    Lead(std::make_unique<RemoteLeader>(Parts()));
     Receive(encoder.Finish(kTestRun.Envelope(0), wire::CreateWelcome(encoder.Begin(), 100, true)));
   }
   void Receive(net::Message message) { leader->OnMessage(*net::Decode(message), message); }

@@ -25,10 +25,10 @@ SnapshotKeeper::SnapshotKeeper(const Parts& parts)
 
 void SnapshotKeeper::OnOrder(const wire::SnapshotOrder& order) {
   if (order.drop()) return Drop(order.number());
-  if (order.write() && parts_.leader->SeesDirectory()) {
+  if (order.write() && leader_->SeesDirectory()) {
     const auto step = static_cast<int64_t>(std::min<uint64_t>(order.step(), kMaxSteps));
     const CheckpointDirectory directory(parts_.config.checkpoint.dir);
-    const std::string token = SaveToken(parts_.leader->run(), order.number());
+    const std::string token = SaveToken(leader_->run(), order.number());
     if (Write(order.number(), directory.TemporaryPath(step, token))) {
       parts_.log.Debug("writes its part of the checkpoint of global step {}", step);
     }
@@ -79,9 +79,8 @@ void SnapshotKeeper::TellCost(const SnapshotCost& cost) const {
 }
 
 std::string SnapshotKeeper::WhyGivenUp(const SnapshotCost& cost) const {
-  const char* const faster = parts_.leader->SeesDirectory()
-                                 ? "a faster disk for checkpoint.dir"
-                                 : "a checkpoint.dir that this ps shares with ps 0";
+  const char* const faster = leader_->SeesDirectory() ? "a faster disk for checkpoint.dir"
+                                                      : "a checkpoint.dir that this ps shares with ps 0";
   return fmt::format(
       "the rows that changed while it was written took {:.1f} MiB, more than they may. Use {}, "
       "more memory or more ps",
@@ -93,10 +92,10 @@ void SnapshotKeeper::Tell() {
   const ShardSaver::Outcome* const part = saver_.Of(number_);
   const SnapshotCost cost = snapshot_->Cost();
   const bool is_written = part != nullptr && part->error.empty();
-  if (!cost.given_up || is_written) return parts_.leader->OnSnapshot(number_, part);
+  if (!cost.given_up || is_written) return leader_->OnSnapshot(number_, part);
   told_given_up_ = true;
   const ShardSaver::Outcome given_up{{}, WhyGivenUp(cost)};
-  parts_.leader->OnSnapshot(number_, &given_up);  // which may drop it
+  leader_->OnSnapshot(number_, &given_up);  // which may drop it
 }
 
 void SnapshotKeeper::TakeWhenFinished() {

@@ -30,12 +30,13 @@ class SnapshotKeeper {
     ParameterShard& shard;
     const UpdateRule& rule;
     Outbox& outbox;
-    const std::unique_ptr<Leader>& leader;  // set before anything is handled
     const Layout& layout;
     int ps;
     Logger& log;
   };
   explicit SnapshotKeeper(const Parts& parts);
+  // Call this before anything is handled.
+  void set_leader(Leader& leader) { leader_ = &leader; }
 
   // Carries out an order of the leader over the network: take, write or drop. A drop is not answered; if it
   // gets lost, the next checkpoint drops the snapshot.
@@ -72,6 +73,7 @@ class SnapshotKeeper {
   void Tell();
 
   const Parts parts_;
+  Leader* leader_ = nullptr;
   ShardSaver saver_;
   uint64_t number_ = 0;  // of the newest known checkpoint; 0: none yet
   uint64_t round_ = 0;

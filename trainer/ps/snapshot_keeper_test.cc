@@ -93,7 +93,8 @@ TEST_CASE("snapshot keeper: changes are kept since the checkpoint of all that wa
 TEST_CASE("snapshot keeper: before there are values none is taken") {
   Fixture f;
   HostShard empty(f.config, f.layout, 0);
-  SnapshotKeeper keeper({f.config, empty, f.rule, f.outbox, f.leader, f.layout, 0, f.log});
+  SnapshotKeeper keeper({f.config, empty, f.rule, f.outbox, f.layout, 0, f.log});
+  keeper.set_leader(*f.leader);
   keeper.Take(1, 0);
   CHECK(f.Told().empty());
   empty.Initialise();
@@ -294,6 +295,7 @@ class FakeShard : public HostShard {
 struct Faking : Writing {
   explicit Faking(bool sees) {
     fake().sees_directory = sees;
+    its.set_leader(*leader);
     taking.Initialise();
     its.Take(1, 0);
   }
@@ -312,7 +314,7 @@ struct Faking : Writing {
   }
 
   FakeShard taking{config, layout, 1};
-  SnapshotKeeper its{{config, taking, rule, outbox, leader, layout, 1, log}};
+  SnapshotKeeper its{{config, taking, rule, outbox, layout, 1, log}};
 };
 
 TEST_CASE(

@@ -88,10 +88,7 @@ void SspRule::OnPush(Member& member, uint64_t request, const wire::Push& push, n
   clock.held = request;
   clock.held_since = TimePoint();
   if (TakesSlots(block)) member.turn.reset();
-  if (IsLast(block)) {
-    ++member.taken;
-    leader().StepApplied(member, push);
-  }
+  if (IsLast(block)) CountStep(member, push);
   AnswerWithinBound(block, member.task.index);
   if (clock.held == request) clock.held_since = dtrain::Clock::now();  // read only when it waits
 }
@@ -138,7 +135,7 @@ void SspRule::AnswerHeld(int worker, int64_t block) {
   Clock& clock = At(worker, block);
   const uint64_t request = std::exchange(clock.held, 0);
   const bool waited = clock.held_since != TimePoint();
-  if (IsLast(block)) member.GrantOf(request) = leader().GrantNext(member);
+  if (IsLast(block)) Grant(member, request);
   Answer(member, request, block,
          waited ? dtrain::Clock::now() - clock.held_since : dtrain::Clock::duration());
 }

@@ -52,7 +52,7 @@ void SyncRule::OnPull(Member& member, uint64_t request, const wire::Pull& pull) 
     return AnswerPull(member, request, pull);
   }
   if (pull.resume()) return Resume(member, request, pull.block(), pull.version());
-  if (pull.workers() != nullptr) leader().ExpectTogether(*pull.workers());
+  if (ledger_ != nullptr && pull.workers() != nullptr) ledger_->ExpectTogether(*pull.workers());
   Hold(member, request, pull.block(), std::nullopt, false);
 }
 
@@ -79,7 +79,7 @@ void SyncRule::AnswerResuming(int64_t block) {
 
 // This gradient was sent before, and this block has applied the round that had it.
 void SyncRule::AnswerCounted(Member& member, uint64_t request, int64_t block) {
-  if (IsLast(block)) member.GrantOf(request) = leader().GrantNext(member);
+  if (IsLast(block)) Grant(member, request);
   Answer(member, request, block);
 }
 
@@ -90,7 +90,9 @@ void SyncRule::Hold(Member& member, uint64_t request, int64_t block, std::option
   held.is_push = is_push;
   // The worker sends the rest without waiting for anything but answers to this; a round can rely on it, on
   // every ps.
-  if (block == offering_block_) leader().Offer({member.task.index, member.incarnation}, version);
+  if (ledger_ != nullptr && block == offering_block_) {
+    ledger_->Offer({member.task.index, member.incarnation}, version);
+  }
   measured_&& IsLast(block) ? Advance() : AdvanceBlock(block);
   if (held.request == request) held.since = Clock::now();  // read the clock only when it has to wait
 }
@@ -123,7 +125,7 @@ void SyncRule::OnLost(Member& member) { TakeOut(member, waits_for_lost()); }
 void SyncRule::TakeOut(Member& member, bool comes_back) {
   if (member.task.role != Role::kWorker) return;
   DropHeld(member);
-  leader().LeaveRounds(member, comes_back);
+  if (ledger_ != nullptr) ledger_->LeaveRounds(member, comes_back);
   Advance();
 }
 
@@ -236,21 +238,19 @@ void SyncRule::GatherGradients(int64_t block) {
 // Counts a gradient that is in a round.
 void SyncRule::Count(Member& member, const wire::Push& push) {
   ++member.taken;
-  leader().CountGradient(member, push);
+  if (ledger_ != nullptr) ledger_->CountGradient(member, push);
 }
 
 // Counts the round at its last block, and answers every worker in it.
 void SyncRule::Finish(int64_t block, bool with_contributors, TimePoint now) {
   if (IsLast(block)) {
-    if (with_contributors) leader().RoundApplied();
+    if (ledger_ != nullptr && with_contributors) ledger_->RoundApplied();
     for (const Named& late : answered_) late.member->taken += late.held->is_push ? 1 : 0;
   }
   contributors_.insert(contributors_.end(), answered_.begin(), answered_.end());
   for (const Named& named : contributors_) {
     Held held = std::exchange(*named.held, Held());
-    if (IsLast(block) && held.is_push) {  // Start has granted the first step
-      named.member->GrantOf(held.request) = leader().GrantNext(*named.member);
-    }
+    if (IsLast(block) && held.is_push) Grant(*named.member, held.request);  // Start granted the first step
     Answer(*named.member, held.request, block,
            held.since == TimePoint() ? Clock::duration() : now - held.since);
   }
@@ -264,7 +264,7 @@ void SyncRule::MeasureNorm() {
   measured_->Begin(round.number);
   for (const RoundExchange& exchange : round.contributors) TakeMeasured(exchange);
   measured_->Measure(parts_.shard);
-  const std::optional<double> scale = leader().OnNorm(round.number, measured_->squares());
+  const std::optional<double> scale = leader_->OnNorm(round.number, measured_->squares());
   if (scale) measured_->set_scale(*scale);
 }
 

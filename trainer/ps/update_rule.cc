@@ -106,10 +106,10 @@ void UpdateRule::SendRange(Member& member, uint64_t request, int64_t block, uint
 void UpdateRule::SendWeights(Member& member, uint64_t request, int64_t block, uint64_t version,
                              uint64_t checksum, net::LentBytes weights, net::Compression form,
                              Clock::duration held) {
-  const Leader& leader = *parts_.leader;
-  const auto global_step = static_cast<uint64_t>(leader.global_step());
+  const bool counts = ledger_ != nullptr;
+  const auto global_step = counts ? static_cast<uint64_t>(ledger_->global_step()) : 0;
   const uint32_t steps = IsLast(block) ? member.GrantOf(request) : 0;
-  const uint64_t evaluate = IsLast(block) ? leader.EvaluationDueFor(member) : 0;
+  const uint64_t evaluate = counts && IsLast(block) ? ledger_->EvaluationDueFor(member) : 0;
   parts_.outbox.Weights(member.node, request, version, global_step, steps, checksum, weights, Micros(held),
                         evaluate, form);
 }

@@ -55,13 +55,18 @@ struct PsParts {
   ParameterShard& shard;
   TaskTable& members;
   Outbox& outbox;
-  const std::unique_ptr<Leader>& leader;  // set before anything is handled
 };
 
 class UpdateRule {
  public:
   explicit UpdateRule(const PsParts& parts);
   virtual ~UpdateRule() = default;
+
+  // Call this before anything is handled: the leader acts on the rule, so it is made later.
+  void set_leader(Leader& leader) {
+    leader_ = &leader;
+    ledger_ = leader.ledger();
+  }
 
   // Takes one block of a worker's gradient, of the right size and in turn. A rule that waits for other
   // workers keeps `message`, which holds the gradient.
@@ -72,6 +77,8 @@ class UpdateRule {
   virtual void OnRepeatedPull(Member& member, uint64_t request, const wire::Pull& pull) {
     AnswerPull(member, request, pull);
   }
+  // Whether the worker may push: ps 0 has granted it a step.
+  bool MayPush(const Member& worker) const { return ledger_ == nullptr || ledger_->MayStep(worker); }
   // Whether an exchange of the worker has come as far as this block and is not answered.
   virtual bool Waits(const Member&, int64_t /*block*/) const { return false; }
   // The worker takes no more steps: no other worker waits for it.
@@ -130,9 +137,19 @@ class UpdateRule {
   // The block with which an exchange with this ps ends.
   int64_t last_block() const { return parts_.shard.InOrder(parts_.shard.block_count() - 1); }
   bool IsLast(int64_t block) const { return block == last_block(); }
-  Leader& leader() { return *parts_.leader; }
+  // Counts a gradient that was applied alone, with its last block.
+  void CountStep(Member& member, const wire::Push& push) {
+    ++member.taken;
+    if (ledger_ != nullptr) ledger_->StepApplied(member, push);
+  }
+  // Grants the step that the answer to a whole gradient tells; ps 0 alone does.
+  void Grant(Member& member, uint64_t request) {
+    if (ledger_ != nullptr) member.GrantOf(request) = ledger_->GrantNext(member);
+  }
 
   const PsParts parts_;
+  Leader* leader_ = nullptr;
+  RunLedger* ledger_ = nullptr;  // null: this is not ps 0
 
  private:
   void Send(Member& member, uint64_t request, int64_t block, net::Compression form, Clock::duration held);

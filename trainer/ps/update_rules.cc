@@ -17,9 +17,8 @@ class AsyncRule : public UpdateRule {
   void OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message) override {
     parts_.shard.Apply(push.block(), GradientOf(member, push, message));
     if (IsLast(push.block())) {
-      ++member.taken;
-      leader().StepApplied(member, push);
-      member.GrantOf(request) = leader().GrantNext(member);
+      CountStep(member, push);
+      Grant(member, request);
     }
     Answer(member, request, push.block());
   }
