@@ -59,7 +59,7 @@ class Echo {
     while (!end_) {
       if (channel_->Receive(Clock::now() + milliseconds(10), &from, &message) != net::ReceiveResult::kMessage)
         continue;
-      message = encoder.Weights(kEnvelope, 1, 1, 1, 0, weights_.Lend(0, weights_.bytes()));
+      message = encoder.Weights(kEnvelope, {1, 1, 1}, weights_.Lend(0, weights_.bytes()));
       channel_->Send(from, message);
     }
   }

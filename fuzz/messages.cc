@@ -382,7 +382,7 @@ net::Message Maker::Make(Body kind, size_t tensor_bytes, const Config& config, T
       const bool right = in_.Byte() < 240;
       const uint64_t checksum =
           config.net.checksum && right ? net::PayloadChecksum(weights.data, weights.size) : 0;
-      return encoder_.Weights(envelope_, version, step, steps, checksum, weights, held, evaluate, form);
+      return encoder_.Weights(envelope_, {version, step, steps, checksum, held, evaluate, form}, weights);
     }
     case Body::NeedStep:
       return Finish(wire::CreateNeedStep(b_));

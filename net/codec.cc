@@ -226,15 +226,15 @@ Message Encoder::Pull(const Envelope& envelope, const PullHead& head, LentBytes 
   });
 }
 
-Message Encoder::Weights(const Envelope& envelope, uint64_t version, uint64_t global_step, uint32_t steps,
-                         uint64_t checksum, LentBytes weights, uint32_t held_us, uint64_t evaluate,
-                         Compression form) {
-  return AsLast<wire::Weights>(&last_weights_, envelope, weights, [&](auto& table) {
+Message Encoder::Weights(const Envelope& envelope, const WeightsHead& head, LentBytes weights) {
+  // A copy of `head`: with a reference GCC does not inline this.
+  return AsLast<wire::Weights>(&last_weights_, envelope, weights, [head](auto& table) {
     using Field = wire::Weights;
-    return table.Put(Field::VT_EVALUATE, evaluate) && table.Put(Field::VT_CHECKSUM, checksum) &&
-           table.Put(Field::VT_GLOBAL_STEP, global_step) && table.Put(Field::VT_VERSION, version) &&
-           table.Put(Field::VT_HELD_US, held_us) && table.PutTensor(Field::VT_VALUES) &&
-           table.Put(Field::VT_STEPS, steps) && table.Put(Field::VT_FORM, static_cast<uint8_t>(form));
+    return table.Put(Field::VT_EVALUATE, head.evaluate) && table.Put(Field::VT_CHECKSUM, head.checksum) &&
+           table.Put(Field::VT_GLOBAL_STEP, head.global_step) && table.Put(Field::VT_VERSION, head.version) &&
+           table.Put(Field::VT_HELD_US, head.held_us) && table.PutTensor(Field::VT_VALUES) &&
+           table.Put(Field::VT_STEPS, head.steps) &&
+           table.Put(Field::VT_FORM, static_cast<uint8_t>(head.form));
   });
 }
 

@@ -77,6 +77,17 @@ struct PullHead {
   uint64_t snapshot = 0;
 };
 
+// WeightsHead: what a Weights says of its tensor, and of the run.
+struct WeightsHead {
+  uint64_t version = 0;
+  uint64_t global_step = 0;
+  uint32_t steps = 0;  // granted
+  uint64_t checksum = 0;
+  uint32_t held_us = 0;   // how long the answer was held back
+  uint64_t evaluate = 0;  // the local step after which to evaluate; 0: none
+  Compression form = Compression::kNone;
+};
+
 class Encoder {
  public:
   // Usage: auto& b = encoder.Begin(); Message m = encoder.Finish(envelope, wire::CreatePull(b));
@@ -95,11 +106,7 @@ class Encoder {
                LentBytes gradient, uint64_t version = 0, const PushedLoss& loss = {},
                const PushedRows& rows = {}, Compression form = Compression::kNone);
   Message Pull(const Envelope& envelope, const PullHead& head, LentBytes keys);
-  // `held_us`: how long the answer was held back. `evaluate`: the local step after which to evaluate; 0:
-  // none.
-  Message Weights(const Envelope& envelope, uint64_t version, uint64_t global_step, uint32_t steps,
-                  uint64_t checksum, LentBytes weights, uint32_t held_us = 0, uint64_t evaluate = 0,
-                  Compression form = Compression::kNone);
+  Message Weights(const Envelope& envelope, const WeightsHead& head, LentBytes weights);
   Message DataBatch(const Envelope& envelope, const BatchHead& head, LentBytes values);
   Message Piece(const Envelope& envelope, uint64_t number, uint64_t piece, uint64_t checksum,
                 LentBytes values);

@@ -74,7 +74,7 @@ TEST_CASE("codec: the bytes of a push or of weights do not depend on what the en
     CHECK(encoder.Push(envelope, block, 100, 7, lent, version, loss, rows, form).header.text() ==
           PushAlone(envelope, block, tensor, version, loss, rows, form));
     const uint32_t steps = some(random()), held_us = some(random()), evaluate = some(random());
-    CHECK(encoder.Weights(envelope, 11, 12, steps, 13, lent, held_us, evaluate, form).header.text() ==
+    CHECK(encoder.Weights(envelope, {11, 12, steps, 13, held_us, evaluate, form}, lent).header.text() ==
           WeightsAlone(envelope, tensor, steps, held_us, evaluate, form));
   }
 }
@@ -130,7 +130,7 @@ TEST_CASE("codec: a tensor travels inside the header up to kInlineBytes and in i
     const std::vector<float> values = Ramp(count);
     const bool is_inline = count * sizeof(float) <= kInlineBytes;
     const Message push = encoder.Push(kSampleEnvelope, 3, 100, 7, Lent(values));
-    const Message weights = encoder.Weights(kSampleEnvelope, 1, 2, 3, 8, Lent(values));
+    const Message weights = encoder.Weights(kSampleEnvelope, {1, 2, 3, 8}, Lent(values));
     REQUIRE(Decode(push) != nullptr);
     REQUIRE(Decode(weights) != nullptr);
     CHECK(push.payload.empty() == is_inline);
@@ -150,12 +150,12 @@ TEST_CASE("codec: a tensor names its form, and one of an unknown form is no mess
   for (const Compression form :
        {Compression::kNone, Compression::kBf16, Compression::kInt8, Compression::kTopk}) {
     const Message push = encoder.Push({}, 0, 1, 0, Lent(values), 0, {}, {}, form);
-    const Message weights = encoder.Weights({}, 1, 0, 0, 0, Lent(values), 0, 0, form);
+    const Message weights = encoder.Weights({}, {1, 0, 0, 0, 0, 0, form}, Lent(values));
     CHECK(Decode(push)->body_as_Push()->form() == static_cast<uint8_t>(form));
     CHECK(Decode(weights)->body_as_Weights()->form() == static_cast<uint8_t>(form));
   }
   CHECK(Decode(encoder.Push({}, 0, 1, 0, Lent(values), 0, {}, {}, named)) == nullptr);
-  CHECK(Decode(encoder.Weights({}, 1, 0, 0, 0, Lent(values), 0, 0, named)) == nullptr);
+  CHECK(Decode(encoder.Weights({}, {1, 0, 0, 0, 0, 0, named}, Lent(values))) == nullptr);
 }
 
 TEST_CASE("codec: a batch comes back as it was, in the header or in a frame of its own") {

@@ -110,7 +110,7 @@ inline std::vector<Message> SampleMessages() {
   add(encoder.Finish(e, wire::CreateAck(encoder.Begin())));
   add(encoder.Pull(e, {2, true, {0, 1, 5}, 0, false, 0, 3, true}, Lent(Ramp(6))));
   add(encoder.Push(e, 3, 100, 77, Lent(Ramp(11)), 9, {0.5F, 2.0}, {41, 2}, Compression::kTopk));
-  add(encoder.Weights(e, 9, 17, 2, 78, Lent(Ramp(13)), 0, 0, Compression::kInt8));
+  add(encoder.Weights(e, {9, 17, 2, 78, 0, 0, Compression::kInt8}, Lent(Ramp(13))));
   add(encoder.Finish(e, wire::CreateNeedStep(encoder.Begin())));
   add(encoder.Finish(e, wire::CreateGrant(encoder.Begin(), 4, true, 1000, true)));
   add(encoder.Finish(e, wire::CreateDoneDirect(encoder.Begin(), 2, 0.25, 5, 6, 7, 8, 0.9, "{}")));

@@ -172,9 +172,9 @@ std::vector<Case> Cases() {
                    })});
   cases.push_back({"weights of another size", wire::Body::Pull, [](net::Encoder& encoder, net::Envelope of) {
                      static const std::vector<float> values(100, 1.0F);
-                     return encoder.Weights(of, ~uint64_t{0}, ~uint64_t{0}, ~uint32_t{0}, 1,
-                                            {values.data(), 400, nullptr, nullptr}, ~uint32_t{0},
-                                            ~uint64_t{0});
+                     return encoder.Weights(
+                         of, {~uint64_t{0}, ~uint64_t{0}, ~uint32_t{0}, 1, ~uint32_t{0}, ~uint64_t{0}},
+                         {values.data(), 400, nullptr, nullptr});
                    }});
   cases.push_back({"a round", wire::Body::Pull, With([](auto& builder) {
                      const std::vector<wire::Exchange> exchanges(30000, wire::Exchange(~uint64_t{0}, ~0U));

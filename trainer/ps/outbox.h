@@ -46,11 +46,8 @@ class Outbox {
   void Ack(net::NodeId to, uint64_t request) {
     Send(to, request, [](auto& builder) { return wire::CreateAck(builder); });
   }
-  void Weights(net::NodeId to, uint64_t request, uint64_t version, uint64_t global_step, uint32_t steps,
-               uint64_t checksum, net::LentBytes weights, uint32_t held_us, uint64_t evaluate = 0,
-               net::Compression form = net::Compression::kNone) {
-    net::Message message = encoder_.Weights(run_.Envelope(request), version, global_step, steps, checksum,
-                                            weights, held_us, evaluate, form);
+  void Weights(net::NodeId to, uint64_t request, const net::WeightsHead& head, net::LentBytes weights) {
+    net::Message message = encoder_.Weights(run_.Envelope(request), head, weights);
     if (HasLate(to) || channel_.Send(to, message) == net::SendResult::kFull) Keep(to, std::move(message));
   }
   // Drops the piece when the queue is full.

@@ -11,7 +11,7 @@ namespace {
 
 void SendWeights(Outbox& outbox, net::NodeId to, uint64_t request) {
   static const float kValue = 1;
-  outbox.Weights(to, request, 1, 0, 0, 0, {&kValue, sizeof kValue, nullptr, nullptr}, 0);
+  outbox.Weights(to, request, {1}, {&kValue, sizeof kValue, nullptr, nullptr});
 }
 
 std::vector<uint64_t> Requests(const FakeChannel& channel, net::NodeId to) {

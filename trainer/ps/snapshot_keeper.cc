@@ -146,8 +146,9 @@ void SnapshotKeeper::OnPull(const Member& worker, uint64_t request, const wire::
     });
     return;
   }
-  const uint64_t sum = parts_.config.net.checksum ? net::PayloadChecksum(weights->data, weights->size) : 0;
-  parts_.outbox.Weights(worker.node, request, 0, 0, 0, sum, *weights, 0);
+  net::WeightsHead head;
+  if (parts_.config.net.checksum) head.checksum = net::PayloadChecksum(weights->data, weights->size);
+  parts_.outbox.Weights(worker.node, request, head, *weights);
 }
 
 void SnapshotKeeper::Tick() {

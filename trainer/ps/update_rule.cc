@@ -51,67 +51,49 @@ UpdateRule::UpdateRule(const PsParts& parts)
 
 bool UpdateRule::waits_for_lost() const { return parts_.config.failure.worker_lost == WorkerLost::kWait; }
 
-void UpdateRule::OnPull(Member& member, uint64_t request, const wire::Pull& pull) {
-  AnswerPull(member, request, pull);
-}
-
+// Tells granted steps and asks for evaluations with the last block of a step.
 void UpdateRule::Send(Member& member, uint64_t request, int64_t block, net::Compression form,
-                      Clock::duration held) {
-  ParameterShard& shard = parts_.shard;
-  if (shard.table(block) == nullptr) {
-    return SendRange(member, request, block, shard.version(block), shard.checksum(block), shard.Lend(block),
-                     form, held);
+                      Clock::duration held, bool previous) {
+  const bool of_rows = parts_.shard.table(block) != nullptr;
+  const RowDesk::Keys keys = of_rows ? rows_.Find(member.task.index, block, request) : nullptr;
+  if (of_rows && keys == nullptr) return;  // it repeats its question, with the keys
+  net::WeightsHead head;
+  head.version = parts_.shard.version(block) - (previous ? 1 : 0);
+  head.held_us = Micros(held);
+  head.form = form;
+  const net::LentBytes weights =
+      of_rows ? TakeRows(*keys, member, request, block, previous, &head) : TakeRange(block, previous, &head);
+  if (IsLast(block)) head.steps = member.GrantOf(request);
+  if (ledger_ != nullptr) {
+    head.global_step = static_cast<uint64_t>(ledger_->global_step());
+    if (IsLast(block)) head.evaluate = ledger_->EvaluationDueFor(member);
   }
-  const RowDesk::Keys keys = rows_.Find(member.task.index, block, request);
-  if (keys == nullptr) return;  // it repeats its question, with the keys
-  SendRows(member, request, block, shard.version(block), shard.LendRows(block, *keys), form, held);
+  parts_.outbox.Weights(member.node, request, head, weights);
 }
 
-void UpdateRule::AnswerPrevious(Member& member, uint64_t request, int64_t block) {
+net::LentBytes UpdateRule::TakeRows(const KeyList& keys, const Member& member, uint64_t request,
+                                    int64_t block, bool previous, net::WeightsHead* head) {
   ParameterShard& shard = parts_.shard;
-  const uint64_t version = shard.version(block) - 1;
-  if (shard.table(block) == nullptr) {
-    return SendRange(member, request, block, version, shard.previous_checksum(block),
-                     shard.LendPrevious(block), compressed_.form(), {});
-  }
-  const RowDesk::Keys keys = rows_.Find(member.task.index, block, request);
-  if (keys == nullptr) return;
-  SendRows(member, request, block, version, shard.LendPreviousRows(block, *keys), compressed_.form(), {});
-}
-
-void UpdateRule::SendRows(Member& member, uint64_t request, int64_t block, uint64_t version,
-                          net::LentBytes rows, net::Compression form, Clock::duration held) {
-  if (form != net::Compression::kNone) {
+  net::LentBytes rows = previous ? shard.LendPreviousRows(block, keys) : shard.LendRows(block, keys);
+  if (head->form != net::Compression::kNone) {
     constexpr uint64_t kOfWeights = ~uint64_t{0};  // a gradient of the same request has other numbers
     const CounterRandom random = CounterRandom(static_cast<uint64_t>(member.task.index)).Stream(kOfWeights);
-    rows = compressed_.TakeRows(rows, random.Stream(request).Bits(parts_.shard.BlockRows(block).begin));
+    rows = compressed_.TakeRows(rows, random.Stream(request).Bits(shard.BlockRows(block).begin));
   }
-  const uint64_t checksum = parts_.config.net.checksum ? net::PayloadChecksum(rows.data, rows.size) : 0;
-  SendWeights(member, request, block, version, checksum, rows, form, held);
+  if (parts_.config.net.checksum) head->checksum = net::PayloadChecksum(rows.data, rows.size);
+  return rows;
 }
 
-void UpdateRule::SendRange(Member& member, uint64_t request, int64_t block, uint64_t version,
-                           uint64_t checksum, net::LentBytes weights, net::Compression form,
-                           Clock::duration held) {
+net::LentBytes UpdateRule::TakeRange(int64_t block, bool previous, net::WeightsHead* head) {
+  ParameterShard& shard = parts_.shard;
+  head->checksum = previous ? shard.previous_checksum(block) : shard.checksum(block);
+  const net::LentBytes weights = previous ? shard.LendPrevious(block) : shard.Lend(block);
   // A tensor that is an address in a device's memory stays one.
-  if (form == net::Compression::kNone || !parts_.shard.reads_values()) {
-    return SendWeights(member, request, block, version, checksum, weights, net::Compression::kNone, held);
-  }
-  const net::LentBytes compressed = compressed_.Take(block, version, weights);
-  if (checksum != 0) checksum = net::PayloadChecksum(compressed.data, compressed.size);
-  SendWeights(member, request, block, version, checksum, compressed, form, held);
-}
-
-// Grants steps and asks for evaluations with the last block of a step.
-void UpdateRule::SendWeights(Member& member, uint64_t request, int64_t block, uint64_t version,
-                             uint64_t checksum, net::LentBytes weights, net::Compression form,
-                             Clock::duration held) {
-  const bool counts = ledger_ != nullptr;
-  const auto global_step = counts ? static_cast<uint64_t>(ledger_->global_step()) : 0;
-  const uint32_t steps = IsLast(block) ? member.GrantOf(request) : 0;
-  const uint64_t evaluate = counts && IsLast(block) ? ledger_->EvaluationDueFor(member) : 0;
-  parts_.outbox.Weights(member.node, request, version, global_step, steps, checksum, weights, Micros(held),
-                        evaluate, form);
+  if (!shard.reads_values()) head->form = net::Compression::kNone;
+  if (head->form == net::Compression::kNone) return weights;
+  const net::LentBytes compressed = compressed_.Take(block, head->version, weights);
+  if (head->checksum != 0) head->checksum = net::PayloadChecksum(compressed.data, compressed.size);
+  return compressed;
 }
 
 }  // namespace dtrain

@@ -71,7 +71,9 @@ class UpdateRule {
   // Takes one block of a worker's gradient, of the right size and in turn. A rule that waits for other
   // workers keeps `message`, which holds the gradient.
   virtual void OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message) = 0;
-  virtual void OnPull(Member& member, uint64_t request, const wire::Pull& pull);
+  virtual void OnPull(Member& member, uint64_t request, const wire::Pull& pull) {
+    AnswerPull(member, request, pull);
+  }
   // A push (or a pull) that was taken before is repeated. Answers again, unless the first answer is due.
   virtual void OnRepeated(Member& member, uint64_t request, int64_t block) { Answer(member, request, block); }
   virtual void OnRepeatedPull(Member& member, uint64_t request, const wire::Pull& pull) {
@@ -123,7 +125,10 @@ class UpdateRule {
     const bool for_step = of_rows ? !pull.read() : pull.enter();
     Send(member, request, pull.block(), for_step ? compressed_.form() : net::Compression::kNone, {});
   }
-  void AnswerPrevious(Member& member, uint64_t request, int64_t block);
+  // The same as Answer() with the version before.
+  void AnswerPrevious(Member& member, uint64_t request, int64_t block) {
+    Send(member, request, block, compressed_.form(), {}, /*previous=*/true);
+  }
   // The gradient in a message of that worker.
   BlockGradient GradientOf(const Member& member, const wire::Push& push, const net::Message& message) const {
     return GradientIn(message, push, rows_.KeysNamedBy(member.task.index, push).get());
@@ -152,13 +157,11 @@ class UpdateRule {
   RunLedger* ledger_ = nullptr;  // null: this is not ps 0
 
  private:
-  void Send(Member& member, uint64_t request, int64_t block, net::Compression form, Clock::duration held);
-  void SendRange(Member& member, uint64_t request, int64_t block, uint64_t version, uint64_t checksum,
-                 net::LentBytes weights, net::Compression form, Clock::duration held);
-  void SendWeights(Member& member, uint64_t request, int64_t block, uint64_t version, uint64_t checksum,
-                   net::LentBytes weights, net::Compression form, Clock::duration held);
-  void SendRows(Member& member, uint64_t request, int64_t block, uint64_t version, net::LentBytes rows,
-                net::Compression form, Clock::duration held);
+  void Send(Member& member, uint64_t request, int64_t block, net::Compression form, Clock::duration held,
+            bool previous = false);
+  net::LentBytes TakeRange(int64_t block, bool previous, net::WeightsHead* head);
+  net::LentBytes TakeRows(const KeyList& keys, const Member& member, uint64_t request, int64_t block,
+                          bool previous, net::WeightsHead* head);
 
   RowDesk rows_;
   CompressedWeights compressed_;

@@ -76,8 +76,8 @@ int64_t BytesOfTheTimeHeld(const wire::Envelope& envelope, const wire::Weights& 
     const size_t values = weights.values() == nullptr ? 0 : weights.values()->size();
     const net::LentBytes inside{values == 0 ? nullptr : weights.values()->data(), values, nullptr, nullptr};
     const net::Message message = net::Encoder().Weights(
-        {envelope.run_id(), envelope.run_epoch(), envelope.request()}, weights.version(),
-        weights.global_step(), weights.steps(), weights.checksum(), inside, held_us);
+        {envelope.run_id(), envelope.run_epoch(), envelope.request()},
+        {weights.version(), weights.global_step(), weights.steps(), weights.checksum(), held_us}, inside);
     return static_cast<int64_t>(message.header.size());
   };
   return header_bytes(weights.held_us()) - header_bytes(0);

@@ -51,8 +51,8 @@ class Gauge {
   int64_t Weights(uint32_t granted, net::Compression form) {
     return OfAllBlocks([&](int64_t i) {
       const uint32_t steps = coordinates_ && i == 0 ? granted : 0;
-      return encoder_.Weights(kEnvelope, 1, coordinates_ ? 1 : 0, steps, checksum_, Block(i, form), 0, 0,
-                              form);
+      return encoder_.Weights(kEnvelope, {1, coordinates_ ? 1u : 0u, steps, checksum_, 0, 0, form},
+                              Block(i, form));
     });
   }
 
@@ -110,8 +110,10 @@ class RowGauge {
     return blocks_ * Size(encoder_.Pull(kEnvelope, head, Lend(key_bytes_)));
   }
   int64_t Weights(uint32_t granted) {
-    return blocks_ * Size(encoder_.Weights(kEnvelope, 1, coordinates_ ? 1 : 0, coordinates_ ? granted : 0,
-                                           checksum_, Lend(pull_bytes_), 0, 0, pull_form_));
+    return blocks_ * Size(encoder_.Weights(
+                         kEnvelope,
+                         {1, coordinates_ ? 1u : 0u, coordinates_ ? granted : 0, checksum_, 0, 0, pull_form_},
+                         Lend(pull_bytes_)));
   }
 
  private:

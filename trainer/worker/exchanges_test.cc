@@ -93,9 +93,9 @@ struct Fixture {
   void Take(size_t ps, uint64_t request, int64_t size, const Answer& answer = {}, uint64_t checksum = 0) {
     const std::vector<float> values(static_cast<size_t>(size), answer.value);
     net::Encoder encoder;
-    const net::Message message =
-        encoder.Weights({1, 0, request}, answer.version, answer.global_step, answer.steps, checksum,
-                        {values.data(), values.size() * sizeof(float), nullptr, nullptr}, answer.held_us);
+    const net::Message message = encoder.Weights(
+        {1, 0, request}, {answer.version, answer.global_step, answer.steps, checksum, answer.held_us},
+        {values.data(), values.size() * sizeof(float), nullptr, nullptr});
     exchanges->OnWeights(ps, message, *net::Decode(message));
   }
   // The answer to the oldest open request.
@@ -499,8 +499,8 @@ TEST_CASE("exchanges: compressed weights are taken where they were asked for, an
     form == net::Compression::kNone ? static_cast<void>(std::memcpy(bytes.data(), &value, sizeof value))
                                     : net::Compress(form, &value, nullptr, 1, bytes.data());
     net::Encoder encoder;
-    const net::Message message = encoder.Weights({1, 0, at.links[0].oldest_open()}, 1, 0, 0, 0,
-                                                 {bytes.data(), bytes.size(), nullptr, nullptr}, 0, 0, form);
+    const net::Message message = encoder.Weights({1, 0, at.links[0].oldest_open()}, {1, 0, 0, 0, 0, 0, form},
+                                                 {bytes.data(), bytes.size(), nullptr, nullptr});
     at.exchanges->OnWeights(0, message, *net::Decode(message));
     return at.parameters[0];
   };

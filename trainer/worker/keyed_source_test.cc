@@ -150,8 +150,8 @@ struct Fixture {
       std::memcpy(bytes.data(), rows.data(), bytes.size());
     }
     net::Encoder encoder;
-    const net::Message message = encoder.Weights({1, 0, links[ps].oldest_open()}, 1, 1, 0, 0,
-                                                 {bytes.data(), bytes.size(), nullptr, nullptr}, 0, 0, form);
+    const net::Message message = encoder.Weights({1, 0, links[ps].oldest_open()}, {1, 1, 0, 0, 0, 0, form},
+                                                 {bytes.data(), bytes.size(), nullptr, nullptr});
     exchanges->OnWeights(ps, message, *net::Decode(message));
   }
 

@@ -74,7 +74,7 @@ class Cluster : public FakeChannel {
   }
   net::Message Weights(size_t ps, const net::Envelope& envelope) {
     const std::vector<float> values(static_cast<size_t>(layout_.ps[ps].size()));
-    return encoder_.Weights(envelope, version_, version_, 0, 0,
+    return encoder_.Weights(envelope, {version_, version_},
                             {values.data(), values.size() * sizeof(float), nullptr, nullptr});
   }
 
