@@ -10,7 +10,7 @@
 
 #include "trainer/ps/ps_task_test_util.h"
 #include "trainer/ps/remote_leader.h"
-#include "trainer/ps/update_rules.h"
+#include "trainer/ps/update_rule.h"
 
 namespace dtrain {
 namespace {

@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "trainer/peer/conversation.h"
 #include "trainer/peer/heartbeat.h"
-#include "trainer/ps/update_rules.h"
 #include "trainer/shard/device_shard.h"
 #include "trainer/shard/hash_shard.h"
 #include "trainer/shard/host_shard.h"
@@ -60,7 +59,10 @@ PsServer::PsServer(const PsTask& task, const MakeLeader& make_leader, RunHistory
       activity_(task.stop),
       rule_(MakeUpdateRule({config_, shard_, members_, outbox_})),
       snapshots_({config_, shard_, *rule_, outbox_, task.layout, task.self.index, log_}),
-      filler_(FillerParts()),
+      filler_({config_, task.layout, task.self.index, shard_, log_,
+               [this] { return leader_->SeesDirectory(); },
+               [this](uint64_t number, int64_t piece) { leader_->AskForPiece(number, piece); },
+               [this](const FillOutcome& outcome) { leader_->OnFilled(outcome); }}),
       check_(config_, task.self, task.layout, shard_, *rule_),
       tick_(std::min<milliseconds>(Heartbeat::Interval(config_.failure.detect_s), milliseconds(50))),
       dropped_(log_, "dropped frames"),
@@ -75,17 +77,6 @@ PsServer::PsServer(const PsTask& task, const MakeLeader& make_leader, RunHistory
   outbox_.set_run(leader_->run());
   registrar_.emplace(Registrar::Parts{task_, shard_, *rule_, members_, outbox_, *leader_,
                                       FeedsOthers(config_) ? history.feed_token : 0});
-}
-
-RangeFiller::Parts PsServer::FillerParts() {
-  return {config_,
-          task_.layout,
-          task_.self.index,
-          shard_,
-          log_,
-          [this] { return leader_->SeesDirectory(); },
-          [this](uint64_t number, int64_t piece) { leader_->AskForPiece(number, piece); },
-          [this](const FillOutcome& outcome) { leader_->OnFilled(outcome); }};
 }
 
 TimePoint PsServer::NextTick(TimePoint now) const {

@@ -52,7 +52,6 @@ class PsServer {
   RunSummary Reached() const { return ledger_ == nullptr ? RunSummary() : ledger_->Reached(); }
 
  private:
-  RangeFiller::Parts FillerParts();
   TimePoint NextTick(TimePoint now) const;
   void Handle(net::NodeId from, net::Message& message);
   void OnHello(net::NodeId from, uint32_t key, const wire::Envelope& envelope, const wire::Hello& hello);

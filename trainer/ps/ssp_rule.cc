@@ -27,10 +27,7 @@ bool HasSlot(const TaskTable& members, const Member& worker, TimePoint now) {
   return busy < worker.at_once;
 }
 
-SspRule::SspRule(const PsParts& parts)
-    : UpdateRule(parts),
-      workers_(static_cast<int>(parts.config.cluster.worker.size())),
-      clocks_(static_cast<size_t>(parts.shard.block_count()) * static_cast<size_t>(workers_)) {}
+SspRule::SspRule(const PsParts& parts) : UpdateRule(parts), clocks_(blocks_of_all()) {}
 
 // The smallest count of the workers that count; if there is none, the largest integer.
 int64_t SspRule::Slowest(int64_t block) {

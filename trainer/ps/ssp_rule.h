@@ -49,9 +49,6 @@ class SspRule : public UpdateRule {
     TimePoint held_since;
   };
 
-  size_t IndexOf(int worker, int64_t block) const {
-    return static_cast<size_t>(block) * static_cast<size_t>(workers_) + static_cast<size_t>(worker);
-  }
   Clock& At(int worker, int64_t block) { return clocks_[IndexOf(worker, block)]; }
   int64_t Slowest(int64_t block);
   void Enter(int worker, int64_t block, int64_t gradients);
@@ -62,7 +59,6 @@ class SspRule : public UpdateRule {
   // for itself, from the same gradients in nearly the same order; where they differ, a slot is freed by time.
   bool TakesSlots(int64_t block) const { return IsLast(block); }
 
-  const int workers_;
   std::vector<Clock> clocks_;      // by block, then worker
   std::vector<int> within_bound_;  // kept to spare the allocation
   bool together_ = false;          // the workers that start together are known

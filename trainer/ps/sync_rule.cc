@@ -28,10 +28,9 @@ int64_t OfferedAt(const PsParts& parts) {
 
 SyncRule::SyncRule(const PsParts& parts)
     : UpdateRule(parts),
-      workers_(static_cast<int>(parts.config.cluster.worker.size())),
       rounds_wait_(RoundsWaitForLost(parts.config)),
       offering_block_(parts.shard.InOrder(OfferedAt(parts))),
-      held_(static_cast<size_t>(parts.shard.block_count()) * static_cast<size_t>(workers_)),
+      held_(blocks_of_all()),
       next_round_(static_cast<size_t>(parts.shard.block_count()), 1) {
   if (NormOfRounds(parts.config.train)) measured_.emplace(parts.shard.block_count());
 }

@@ -57,9 +57,6 @@ class SyncRule : public UpdateRule {
     Held* held;
   };
 
-  size_t IndexOf(int worker, int64_t block) const {
-    return static_cast<size_t>(block) * static_cast<size_t>(workers_) + static_cast<size_t>(worker);
-  }
   Held& HeldOf(int worker, int64_t block) { return held_[IndexOf(worker, block)]; }
   void Hold(Member& member, uint64_t request, int64_t block, std::optional<uint64_t> version, bool is_push);
   void Resume(Member& member, uint64_t request, int64_t block, uint64_t version);
@@ -88,7 +85,6 @@ class SyncRule : public UpdateRule {
   // The next round of the block that is furthest behind.
   uint64_t OldestNext() const { return *std::min_element(next_round_.begin(), next_round_.end()); }
 
-  const int workers_;
   const bool rounds_wait_;                 // for lost workers
   const int64_t offering_block_;           // the block with which a round may take up an exchange
   std::vector<Held> held_;                 // by block, then worker

@@ -46,6 +46,7 @@ net::LentBytes CompressedWeights::TakeRows(const net::LentBytes& rows, uint64_t 
 
 UpdateRule::UpdateRule(const PsParts& parts)
     : parts_(parts),
+      workers_(static_cast<int>(parts.config.cluster.worker.size())),
       rows_(parts.config, parts.shard),
       compressed_(parts.config.net.compress.pull, parts.shard.block_count()) {}
 

@@ -152,7 +152,14 @@ class UpdateRule {
     if (ledger_ != nullptr) member.GrantOf(request) = ledger_->GrantNext(member);
   }
 
+  // The place of a worker's block among those of all: by block, then worker.
+  size_t IndexOf(int worker, int64_t block) const {
+    return static_cast<size_t>(block) * static_cast<size_t>(workers_) + static_cast<size_t>(worker);
+  }
+  size_t blocks_of_all() const { return IndexOf(0, parts_.shard.block_count()); }
+
   const PsParts parts_;
+  const int workers_;
   Leader* leader_ = nullptr;
   RunLedger* ledger_ = nullptr;  // null: this is not ps 0
 
@@ -166,5 +173,8 @@ class UpdateRule {
   RowDesk rows_;
   CompressedWeights compressed_;
 };
+
+// The rule that train.mode names.
+std::unique_ptr<UpdateRule> MakeUpdateRule(const PsParts& parts);
 
 }  // namespace dtrain

@@ -1,5 +1,3 @@
-#include "trainer/ps/update_rules.h"
-
 #include "base/check.h"
 #include "trainer/config/config.h"
 #include "trainer/ps/ssp_rule.h"
