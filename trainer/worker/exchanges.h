@@ -6,9 +6,6 @@
 // Of a table an exchange asks for the rows of one batch (keyed_source.h), whose weights come into that batch,
 // and its gradient is of the rows that an earlier exchange has asked for. Where the model has both, the flat
 // vector comes into that batch too, and the gradient is that of the flat vector and behind it that of rows.
-// With net.compress.push a block of the flat vector is compressed when it is sent, in the order of the
-// exchanges, into a buffer of its own; what that leaves out stays here, as long as the worker is in the run.
-// Rows of a table are rounded at random, and leave nothing.
 // Owner: PsClient. Thread: the worker's.
 #pragma once
 
@@ -20,48 +17,17 @@
 #include <utility>
 #include <vector>
 
-#include "base/random.h"
 #include "net/codec.h"
 #include "net/lent_buffer.h"
 #include "trainer/config/config.h"
 #include "trainer/hooks/step_stats.h"
 #include "trainer/model/layout.h"
 #include "trainer/peer/conversation.h"
+#include "trainer/worker/gradient_encoder.h"
 #include "trainer/worker/keyed_source.h"
+#include "trainer/worker/round_versions.h"
 
 namespace dtrain {
-
-// RoundVersions: in mode sync, the version of a worker's weights, and the gradients that missed their rounds.
-// One exchange is open at a time. Owner: Exchanges.
-class RoundVersions {
- public:
-  // A block of weights with this version answers exchange `number`.
-  void OnAnswer(int64_t number, uint64_t version) {
-    const bool first = number != counted_;
-    counted_ = number;
-    oldest_ = first ? version : std::min(oldest_, version);
-    newest_ = first ? version : std::max(newest_, version);
-  }
-  // The last block of the exchange has come. `gradient`: it pushed a gradient of the weights before.
-  void OnWhole(bool gradient) {
-    if (gradient && oldest_ != version_ + 1) ++too_late_;
-    version_ = oldest_;
-  }
-
-  // The version of the weights from which the next gradient is computed.
-  uint64_t version() const { return version_; }
-  // The blocks of the latest weights have different versions.
-  bool torn() const { return oldest_ != newest_; }
-  // The number of gradients that missed their round.
-  int64_t too_late() const { return too_late_; }
-
- private:
-  int64_t counted_ = -1;  // the exchange whose answers are counted
-  uint64_t oldest_ = 0;   // among its answers
-  uint64_t newest_ = 0;
-  uint64_t version_ = 0;
-  int64_t too_late_ = 0;
-};
 
 // The rows of a table that an exchange is about. The batches outlive it.
 struct ExchangeRows {
@@ -142,13 +108,10 @@ class Exchanges {
   int64_t TakeEvaluation() { return std::exchange(evaluate_, 0); }
   // The longest time that a ps held back an answer since the last call, in microseconds.
   int64_t TakeHeld() { return std::exchange(held_us_, 0); }
-  // sync: the latest weights have several versions, because an answer got lost while the others went on
-  // without this worker. Entering again gets weights of one version.
-  bool torn() const { return sync() && versions_.torn(); }
-  // sync: the number of gradients that missed their round.
-  int64_t too_late() const { return versions_.too_late(); }
+  // sync: of the answers.
+  const RoundVersions& versions() const { return versions_; }
   // The bytes that compression and packed keys have spared in what was sent.
-  uint64_t bytes_saved() const { return static_cast<uint64_t>(std::max<int64_t>(bytes_saved_, 0)); }
+  uint64_t bytes_saved() const { return gradients_.bytes_saved(); }
 
  private:
   struct Exchange {
@@ -170,55 +133,40 @@ class Exchanges {
     int64_t window = 1;          // the max number of open blocks
     int64_t sent = 0;
     int64_t answered = 0;
-  };
-  // A block's part of a gradient buffer.
-  struct Bytes {
-    size_t offset = 0;
-    size_t size = 0;
-  };
 
-  // Whether a block is of rows, and its number among the blocks of all rows.
-  static bool IsOfRows(const Flow& flow, int64_t block) { return block >= flow.range_blocks; }
-  static int64_t RowBlock(const Flow& flow, int64_t block) {
-    return flow.first_of_rows + block - flow.range_blocks;
-  }
+    // The block that is sent next, and the one that is answered next.
+    int64_t NextSent() const { return InOrder(range_blocks, sent % blocks); }
+    int64_t NextAnswered() const { return InOrder(range_blocks, answered % blocks); }
+    // Whether a block is of rows, and its number among the blocks of all rows.
+    bool IsOfRows(int64_t block) const { return block >= range_blocks; }
+    int64_t RowBlock(int64_t block) const { return first_of_rows + block - range_blocks; }
+  };
 
   void Begin(Exchange exchange);
   void CheckSize(const KeyedBatch& asks) const;
   void SendBlocks(Flow& flow);
   bool MaySend(const Flow& flow) const;
   void SendBlock(const Flow& flow, const Exchange& exchange, int64_t block);
-  // `rows` learns how long the keys are.
-  net::LentBytes GradientOf(const Flow& flow, const Exchange& exchange, int64_t block, uint64_t request,
-                            net::PushedRows* rows);
-  net::LentBytes RowsOf(const Exchange& exchange, int64_t block, uint64_t request, net::PushedRows* rows);
-  net::LentBytes Compressed(const float* gradient, Range block);
+  net::LentBytes TensorOf(const Flow& flow, const Exchange& exchange, int64_t block, uint64_t request,
+                          uint32_t* key_bytes);
   // The form of the gradient of a block, and of the weights of an answer to it.
   net::Compression FormOf(net::Compression configured, const Flow& flow, int64_t block) const {
     if (by_address_) return net::Compression::kNone;
-    return IsOfRows(flow, block) ? net::FormOfRows(configured) : configured;
+    return flow.IsOfRows(block) ? net::FormOfRows(configured) : configured;
   }
   size_t BytesAsked(const Flow& flow, int64_t block);
   float* PlaceOf(const Flow& flow, int64_t block);
-  Bytes PartOf(const Flow& flow, int64_t block) const;
   void DropSent();
-  int64_t ExchangeNumber(const Flow& flow) const { return flow.answered / flow.blocks; }
   // The exchange whose block is answered next.
-  Exchange& Answered(const Flow& flow) { return ExchangeOf(ExchangeNumber(flow)); }
+  Exchange& Answered(const Flow& flow) { return ExchangeOf(flow.answered / flow.blocks); }
   bool TakesAddress(const Flow& flow) { return by_address_ && Answered(flow).rows.snapshot == 0; }
-  void TakeSnapshot(Flow& flow, const net::Message& message, const wire::Weights& weights);
-  // The block that is sent next, and the one that is answered next.
-  static int64_t NextSent(const Flow& flow) { return InOrder(flow.range_blocks, flow.sent % flow.blocks); }
-  static int64_t NextAnswered(const Flow& flow) {
-    return InOrder(flow.range_blocks, flow.answered % flow.blocks);
-  }
   void TakeIn(const Flow& flow, const net::Message& message, const wire::Weights& weights);
   void CountVersion(size_t ps, const wire::Weights& weights);
   bool EveryPsAnswered(int64_t exchanges) const;
-  bool sync() const { return config_.train.mode == TrainMode::kSync; }
   Exchange& ExchangeOf(int64_t number) { return ring_[static_cast<size_t>(number) % ring_.size()]; }
 
   const Config& config_;
+  const Layout& layout_;
   net::Encoder encoder_;
   RunId run_;
   std::vector<Flow> flows_;     // by ps
@@ -238,14 +186,7 @@ class Exchanges {
   float* parameters_ = nullptr;
   std::function<void(const float*, Range)> on_weights_;
   bool by_address_ = false;
-  const TableLayout* const table_;  // null: only the flat vector travels
-  const int64_t flat_;              // values of the flat vector
-  std::vector<Range> variables_;    // of it
-  net::LentBuffers sent_rows_;      // gradients with keys, that a transport may still read
-  net::LentBuffers compressed_;     // blocks of gradients, in the same way
-  std::vector<float> left_out_;     // of the flat vector, by earlier gradients; empty: nothing ever is
-  const CounterRandom rounding_;    // of rows
-  int64_t bytes_saved_ = 0;         // of messages with one key it can be below 0
+  GradientEncoder gradients_;
 };
 
 }  // namespace dtrain

@@ -233,7 +233,7 @@ void Worker::Train() {
   view.local_step = local_step_;
   view.global_step = exchanges_.global_step();
   for (const auto& hook : hooks_) hook->End(view);
-  if (const int64_t late = exchanges_.too_late()) {
+  if (const int64_t late = exchanges_.versions().too_late()) {
     log_.Info("{} came too late for {} and {} dropped", Plural(late, "gradient"),
               late == 1 ? "its round" : "their rounds", late == 1 ? "was" : "were");
   }
@@ -345,7 +345,7 @@ void Worker::CollectWeights() {
   } else {
     client_.CollectArrived();
   }
-  while (exchanges_.torn()) Enter({});
+  while (exchanges_.versions().torn()) Enter({});
 }
 
 void Worker::AfterStep(StepView& view) {
