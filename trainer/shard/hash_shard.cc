@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "base/check.h"
+#include "trainer/config/config.h"
 
 namespace dtrain {
 
