@@ -20,7 +20,7 @@
 #include "base/random.h"
 #include "trainer/config/config.h"
 #include "trainer/model/layout.h"
-#include "trainer/shard/hash_shard.h"
+#include "trainer/shard/hash_part.h"
 #include "trainer/table/hash_store.h"
 
 namespace dtrain::bench {
@@ -117,7 +117,7 @@ class Times {
 void Run(int64_t distinct, int64_t max_rows, int64_t admit_after, int64_t keys) {
   const Config config = JobOf(max_rows, admit_after);
   const Layout layout = TableLayoutOf(config.model, 1);
-  HashShard shard(config, layout, 0);
+  HashPart shard(config, layout, 0);
   shard.Initialise();
   const double before_mib = ResidentMiB();
   const auto planned = [&](HashStore::Filled filled) {
@@ -137,7 +137,7 @@ void Run(int64_t distinct, int64_t max_rows, int64_t admit_after, int64_t keys) 
       const TimePoint begun = Clock::now();
       const double busy = ThreadSeconds();
       shard.Apply(0, {values, rows});
-      const net::LentBytes lent = shard.LendRows(0, rows);
+      const net::LentBytes lent = shard.Lend(0, rows);
       times.Add(SecondsBetween(begun, Clock::now()), ThreadSeconds() - busy);
       lent.release(const_cast<void*>(lent.data), lent.context);
       named += count;

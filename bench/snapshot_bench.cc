@@ -15,12 +15,12 @@
 
 #include "base/clock.h"
 #include "net/codec.h"
+#include "trainer/config/config.h"
 #include "trainer/leader/pulled_part.h"
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
-#include "trainer/shard/host_shard.h"
+#include "trainer/shard/shard.h"
 #include "trainer/shard/shard_saver.h"
-#include "trainer/shard/table_shard.h"
 
 namespace dtrain::bench {
 namespace {
@@ -30,11 +30,11 @@ constexpr int64_t kBlocks = 512;
 class Range512 {
  public:
   Range512() : config_(MakeConfig()), layout_(PlaceVariables(ModelVariables(config_.model), 1, {})) {
-    shard_ = std::make_unique<HostShard>(config_, layout_, 0);
+    shard_ = std::make_unique<Shard>(MakeParts(config_, layout_, 0));
     shard_->Initialise();
     ApplyAll();
   }
-  HostShard& shard() { return *shard_; }
+  Shard& shard() { return *shard_; }
   const Layout& layout() const { return layout_; }
   void ApplyAll() {
     for (int64_t block = 0; block < shard_->block_count(); ++block) {
@@ -58,15 +58,15 @@ class Range512 {
   const Config config_;
   const Layout layout_;
   const std::vector<float> gradient_ = std::vector<float>(kBlockValues, 0.001f);
-  std::unique_ptr<HostShard> shard_;
+  std::unique_ptr<Shard> shard_;
 };
 
 void TakeSnapshot(benchmark::State& state) {
   Range512 range;
   for (auto _ : state) {
-    range.shard().TakeSnapshot();
+    const std::shared_ptr<ShardSnapshot> snapshot = range.shard().TakeSnapshot();
     state.PauseTiming();
-    range.shard().DropSnapshot();
+    range.shard().Drop(*snapshot);
     state.ResumeTiming();
   }
 }
@@ -77,14 +77,20 @@ void TakeSnapshot(benchmark::State& state) {
 enum class Taken { kNone, kFirst, kNext, kLater };
 void Apply(benchmark::State& state, Taken taken) {
   auto range = std::make_unique<Range512>();
+  std::shared_ptr<ShardSnapshot> last;
+  const auto take = [&] {
+    if (last) range->shard().Drop(*last);
+    last = range->shard().TakeSnapshot();
+  };
   if (taken == Taken::kNext || taken == Taken::kLater) {
-    range->shard().TakeSnapshot();
+    take();
     range->ApplyAll();
   }
   for (auto _ : state) {
     state.PauseTiming();
+    if (taken == Taken::kFirst) last.reset();
     if (taken == Taken::kFirst) range = std::make_unique<Range512>();
-    if (taken == Taken::kFirst || taken == Taken::kNext) range->shard().TakeSnapshot();
+    if (taken == Taken::kFirst || taken == Taken::kNext) take();
     state.ResumeTiming();
     range->ApplyAll();
   }
@@ -114,22 +120,24 @@ void SendPart(benchmark::State& state) {
   LongestCall sends, takes;
   for (auto _ : state) {
     std::filesystem::create_directories(directory);
-    const std::shared_ptr<Snapshot> snapshot = range.shard().TakeSnapshot();
-    std::vector<int64_t> asked;
-    PulledPart part(range.layout(), 0, 1, 1, directory, [&](int64_t piece) { asked.push_back(piece); });
+    const std::shared_ptr<ShardSnapshot> snapshot = range.shard().TakeSnapshot();
+    std::vector<Piece> asked;
+    PulledPart part(range.layout(), 0, 1, 1, directory, [&](Piece piece) { asked.push_back(piece); });
     net::Encoder encoder;
     std::optional<ShardSaver::Outcome> outcome;
     while (!outcome) {
-      for (const int64_t piece : std::exchange(asked, {})) {
-        net::Message message = sends.Time(
-            [&] { return encoder.Piece({}, 1, static_cast<uint64_t>(piece), 0, *snapshot->Lend(piece)); });
+      for (const Piece& piece : std::exchange(asked, {})) {
+        net::Message message = sends.Time([&] {
+          return encoder.Piece({}, 1, piece.part, static_cast<uint64_t>(piece.number), 0,
+                               *snapshot->Lend(piece));
+        });
         takes.Time([&] { return part.OnPiece(std::move(message)), 0; });
       }
       outcome = takes.Time([&] { return part.Tick(Clock::now()), part.Poll(); });
       if (asked.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     if (!outcome->error.empty()) state.SkipWithError(outcome->error.c_str());
-    range.shard().DropSnapshot();
+    range.shard().Drop(*snapshot);
     std::filesystem::remove_all(directory);
   }
   state.counters["longest_of_the_ps_ms"] = sends.milliseconds();
@@ -140,11 +148,11 @@ void SendPart(benchmark::State& state) {
 class Table {
  public:
   explicit Table(int64_t delta) : config_(MakeConfig(delta)), layout_(TableLayoutOf(config_.model, 1)) {
-    shard_ = std::make_unique<TableShard>(config_, layout_, 0);
+    shard_ = std::make_unique<Shard>(MakeParts(config_, layout_, 0));
     shard_->Initialise();
     Update(1);
   }
-  TableShard& shard() { return *shard_; }
+  Shard& shard() { return *shard_; }
   const Layout& layout() const { return layout_; }
   // Updates every row of the next `every`, from `first` on.
   void Update(uint64_t every, uint64_t first = 0) {
@@ -177,16 +185,13 @@ class Table {
 
   const Config config_;
   const Layout layout_;
-  std::unique_ptr<TableShard> shard_;
+  std::unique_ptr<Shard> shard_;
 };
 
 // The file of a ps, with one row of each hundredth group of 64 rows updated since the one before.
 void SaveTable(benchmark::State& state, SnapshotOf of) {
   Table table(/*delta=*/1);
-  const auto begin_chain = [&] {
-    table.shard().TakeSnapshot();
-    table.shard().DropSnapshot();
-  };
+  const auto begin_chain = [&] { table.shard().Drop(*table.shard().TakeSnapshot()); };
   begin_chain();
   const std::string directory = std::filesystem::temp_directory_path() / "dtrain_snapshot_bench";
   uint64_t number = 0, bytes = 0;
@@ -196,10 +201,12 @@ void SaveTable(benchmark::State& state, SnapshotOf of) {
     std::filesystem::create_directories(directory);
     state.ResumeTiming();
     ShardSaver saver(table.layout(), 0, 1);
-    saver.Begin(++number, table.shard().TakeSnapshot(of), directory);
+    const std::shared_ptr<ShardSnapshot> snapshot = table.shard().TakeSnapshot(of);
+    saver.Begin(++number, snapshot, directory);
     while (!saver.Poll()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     state.PauseTiming();
     if (!saver.Of(number)->error.empty()) state.SkipWithError(saver.Of(number)->error.c_str());
+    table.shard().Drop(*snapshot);
     begin_chain();
     bytes = std::filesystem::file_size(directory + "/shard-0-of-1");
     std::filesystem::remove_all(directory);

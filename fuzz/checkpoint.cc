@@ -9,6 +9,7 @@
 #include "fuzz/target.h"
 #include "trainer/checkpoint/checkpoint_names.h"
 #include "trainer/checkpoint/checkpoint_reader.h"
+#include "trainer/checkpoint/parts_writer.h"
 #include "trainer/checkpoint/table_test_util.h"
 #include "trainer/config/config.h"
 #include "trainer/table/hash_pieces.h"
@@ -62,10 +63,10 @@ StoredBase SaveHashed(CheckpointDirectory* directory, const StoredBase* base = n
       rows = {{part.begin + 5, 0, HashRow::kLeft, nullptr}, {part.begin + 9, 9, 0, values}};
     if (ps == 1) rows.push_back({of.layout.table->bias_row(), 8, 0, values});
     std::vector<std::byte> bytes(HashPieceBytes(3, 2, 4, true));
-    RangeWriter writer(of.layout, ps, 1, temporary);
+    PartsWriter writer(of.layout, ps, 1, temporary);
     const HashCover cover{part, base != nullptr && ps == 1};
     if (cover.whole) rows.erase(rows.begin());
-    writer.Add({bytes.data(), WriteHashPiece(rows, 2, 4, bytes.data(), base == nullptr ? nullptr : &cover)});
+    writer.Add(0, {bytes.data(), WriteHashPiece(rows, 2, 4, bytes.data(), base == nullptr ? nullptr : &cover)});
     parts.push_back(writer.Finish());
   }
   dtrain::Manifest manifest = testing::ManifestOf(of, parts);

@@ -36,6 +36,10 @@ struct Fields {
   uint8_t bytes[4];
 };
 
+// The part of a ps that a number stands for, and the piece of it: small numbers are pieces of four parts.
+uint8_t PartOf(uint64_t number) { return static_cast<uint8_t>(number < 20 ? number / 4 : number % 2); }
+uint64_t PieceOf(uint64_t number) { return number < 20 ? number % 4 : number; }
+
 // Builds the bodies of one message.
 class Maker {
  public:
@@ -473,12 +477,13 @@ net::Message Maker::Make(Body kind, size_t tensor_bytes, const Config& config, T
       return Finish(Report(config));
     case Body::ReadPiece: {
       const Fields f(in_);
-      return Finish(wire::CreateReadPiece(b_, f[0], f[1]));
+      return Finish(wire::CreateReadPiece(b_, f[0], PartOf(f[1]), PieceOf(f[1])));
     }
     default: {
       const uint64_t number = 1 + in_.Number(), piece = in_.Number();
       const net::LentBytes values = Tensor(tensor_bytes);
-      return encoder_.Piece(envelope_, number, piece, net::PayloadChecksum(values.data, values.size), values);
+      return encoder_.Piece(envelope_, number, PartOf(piece), PieceOf(piece),
+                            net::PayloadChecksum(values.data, values.size), values);
     }
   }
 }

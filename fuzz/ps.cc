@@ -9,10 +9,10 @@
 #include "base/error.h"
 #include "fuzz/script.h"
 #include "fuzz/target.h"
+#include "trainer/checkpoint/build_manifest.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/checkpoint/checkpoint_reader.h"
-#include "trainer/checkpoint/shard_format.h"
-#include "trainer/checkpoint/shard_writer.h"
+#include "trainer/checkpoint/parts_writer.h"
 #include "trainer/config/dump.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/order/positions.h"
@@ -147,6 +147,15 @@ std::string RowPieceOf(const Layout& layout, int ps, int64_t slots, bool delta) 
   return bytes;
 }
 
+// How many pieces a part has here: rows of a hash table are in one.
+int64_t PiecesOfPart(int64_t count) { return count == PartPieces::kOpenEnd ? 1 : count; }
+
+// The range is the first part, if there is one.
+std::string PieceOf(const Layout& layout, int ps, int64_t slots, Piece piece, bool delta) {
+  const bool of_range = piece.part == 0 && RangeBlocksOf(layout, static_cast<size_t>(ps)) > 0;
+  return of_range ? ZeroPiece(layout, ps, slots, piece.number) : RowPieceOf(layout, ps, slots, delta);
+}
+
 // checkpoint.dir as ps 0 leaves it: with a checkpoint, if the run is to restore one, and for a ps that
 // follows with what shows that it is the leader's.
 class Directory {
@@ -188,14 +197,12 @@ class Directory {
     const std::string temporary = directory->BeginSave(step);
     std::vector<WrittenPart> parts;
     for (int ps = 0; ps < static_cast<int>(layout.ps.size()); ++ps) {
-      RangeWriter writer(layout, ps, slot_count, temporary);
-      for (int64_t piece = 0; piece < RangePiecesOf(layout, ps, slot_count); ++piece) {
-        const std::string bytes = ZeroPiece(layout, ps, slot_count, piece);
-        writer.Add({reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()});
-      }
-      if (layout.table) {
-        const std::string bytes = RowPieceOf(layout, ps, slot_count, base->has_value());
-        writer.Add({reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()});
+      PartsWriter writer(layout, ps, slot_count, temporary);
+      for (size_t part = 0; part < writer.parts().size(); ++part) {
+        for (int64_t piece = 0; piece < PiecesOfPart(writer.parts()[part]->count()); ++piece) {
+          const std::string bytes = PieceOf(layout, ps, slot_count, {part, piece}, base->has_value());
+          writer.Add(part, {reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()});
+        }
       }
       parts.push_back(writer.Finish());
     }
@@ -378,16 +385,14 @@ void AnswerHonestly(const Setup& setup, const Layout& layout, ScriptChannel& cha
     return channel.Deliver(index, encoder.Finish(answer, wire::CreateReport(b, 0, taken)));
   }
   if (const auto* read = envelope.body_as_ReadPiece()) {
-    const auto piece = static_cast<int64_t>(read->piece());
+    const Piece piece{read->part(), static_cast<int64_t>(read->piece())};
     const auto slots = static_cast<int64_t>(SlotNames(setup.config).size());
-    const int64_t of_range = RangePiecesOf(layout, 1, slots);
+    const PartsOfPs parts = PartsOf(layout, 1, slots);
     std::string bytes;  // so few that they travel in the header
-    if (piece < of_range) {
-      bytes = ZeroPiece(layout, 1, slots, piece);
-    } else if (piece == of_range) {
-      bytes = RowPieceOf(layout, 1, slots, false);
+    if (piece.part < parts.size() && piece.number < PiecesOfPart(parts[piece.part]->count())) {
+      bytes = PieceOf(layout, 1, slots, piece, false);
     }
-    channel.Deliver(index, encoder.Piece(answer, read->number(), read->piece(), 0,
+    channel.Deliver(index, encoder.Piece(answer, read->number(), piece.part, read->piece(), 0,
                                          {bytes.data(), bytes.size(), nullptr, nullptr}));
   }
 }

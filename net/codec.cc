@@ -247,10 +247,10 @@ Message Encoder::DataBatch(const Envelope& envelope, const BatchHead& head, Lent
   });
 }
 
-Message Encoder::Piece(const Envelope& envelope, uint64_t number, uint64_t piece, uint64_t checksum,
-                       LentBytes data) {
+Message Encoder::Piece(const Envelope& envelope, uint64_t number, size_t part, uint64_t piece,
+                       uint64_t checksum, LentBytes data) {
   return WithTensor(*this, envelope, data, [&](auto& builder, auto values) {
-    return wire::CreatePiece(builder, number, piece, checksum, values);
+    return wire::CreatePiece(builder, number, static_cast<uint8_t>(part), piece, checksum, values);
   });
 }
 

@@ -16,7 +16,7 @@ namespace dtrain::net {
 
 // The version of the protocol. It is raised by each change of the schema, or of the order of messages, that
 // an older program would misread.
-constexpr uint32_t kProtocol = 21;
+constexpr uint32_t kProtocol = 22;
 
 // The largest tensor that travels inside the header frame. One frame costs less than two.
 constexpr size_t kInlineBytes = 2048;
@@ -108,7 +108,7 @@ class Encoder {
   Message Pull(const Envelope& envelope, const PullHead& head, LentBytes keys);
   Message Weights(const Envelope& envelope, const WeightsHead& head, LentBytes weights);
   Message DataBatch(const Envelope& envelope, const BatchHead& head, LentBytes values);
-  Message Piece(const Envelope& envelope, uint64_t number, uint64_t piece, uint64_t checksum,
+  Message Piece(const Envelope& envelope, uint64_t number, size_t part, uint64_t piece, uint64_t checksum,
                 LentBytes values);
 
  private:

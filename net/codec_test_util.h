@@ -66,8 +66,8 @@ inline void AddOrders(Encoder& encoder, std::vector<Message>* all) {
   const auto snapshot = wire::CreateSnapshotOrder(builder, 3, 12, true, 1000, true, 2);
   add(encoder.Finish(e, wire::CreateOrder(builder, fill, snapshot, true)));
   add(SampleReport(encoder));
-  add(encoder.Finish(e, wire::CreateReadPiece(encoder.Begin(), 3, 8)));
-  add(encoder.Piece(e, 3, 8, 81, Lent(Ramp(9))));
+  add(encoder.Finish(e, wire::CreateReadPiece(encoder.Begin(), 3, 1, 8)));
+  add(encoder.Piece(e, 3, 1, 8, 81, Lent(Ramp(9))));
   add(encoder.Finish(e, wire::CreateAskStatusDirect(encoder.Begin(), "0123456789abcdef")));
   add(encoder.Finish(e, wire::CreateStatusDirect(encoder.Begin(), "{}")));
 }

@@ -11,6 +11,7 @@
 #include "cmd/common/load_config.h"
 
 #include "cmd/models/checkpoint_model.h"
+#include "trainer/checkpoint/build_manifest.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/checkpoint/checkpoint_errors.h"
 #include "trainer/checkpoint/manifest.h"
@@ -104,7 +105,7 @@ std::vector<WrittenPart> WriteShard(const std::string& directory, const Config& 
   ShardWriter writer(directory + "/" + ShardName(0, 1));
   std::vector<uint64_t> checksums;
   std::vector<float> values;
-  for (const Piece& piece : PiecesOf(layout, 0, static_cast<int>(slots.size()))) {
+  for (const TensorPiece& piece : PiecesOf(layout, 0, static_cast<int>(slots.size()))) {
     const auto bytes = static_cast<size_t>(piece.count) * sizeof(float);
     const float* from = weights.data() + layout.ps[0].begin + piece.begin;
     if (piece.slot > 0) {

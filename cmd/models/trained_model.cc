@@ -14,7 +14,7 @@
 namespace dtrain {
 namespace {
 
-// RowsChecksum: what the ps report of their rows (TableShard::Report), of all of them: the checksum of those
+// RowsChecksum: what the ps report of their rows (TablePart::Report), of all of them: the checksum of those
 // whose weights are not the initial ones, by number.
 class RowsChecksum {
  public:

@@ -95,6 +95,8 @@ class CheckpointReader {
   // For a run that begins with it (checkpoint.start_from): the same for the model, and any optimizer. If that
   // of `config` has other slots, Read() and ReadRows() give the slots that it begins with from now on.
   void BeginWith(const dtrain::Config& config, const Layout& layout);
+  // The optimizer's slots, as Read() and ReadRows() give them.
+  const std::vector<std::string>& slots() const { return slots_begin_anew() ? slot_names_ : manifest_.slots; }
   bool slots_begin_anew() const { return first_slots_ != nullptr; }
   // The updates that the slots have had, of the run that wrote them and before; 0 if they begin anew.
   int64_t slot_updates() const;

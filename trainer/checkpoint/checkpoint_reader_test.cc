@@ -41,7 +41,7 @@ TEST_CASE("reader: what 2 ps wrote, 1, 3 and 5 read with the same bits, weights 
           const std::string name =
               slot == 0 ? CheckpointReader::kWeights : written.slots[static_cast<size_t>(slot) - 1];
           const std::vector<float> values = ReadRange(&reader, layout, ps, name);
-          for (const Piece& piece : PiecesOf(layout, ps, 0)) {
+          for (const TensorPiece& piece : PiecesOf(layout, ps, 0)) {
             const std::string& variable = layout.variables[static_cast<size_t>(piece.variable)].name;
             for (int64_t i = 0; i < piece.count; ++i) {
               wrong +=

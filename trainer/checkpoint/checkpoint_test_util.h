@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/random.h"
 #include "base/testing/files.h"
+#include "trainer/checkpoint/build_manifest.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/checkpoint/shard_format.h"
 #include "trainer/checkpoint/shard_writer.h"
@@ -57,7 +58,7 @@ inline float ValueOf(uint64_t salt, const std::string& variable, int slot, int64
 inline std::vector<uint64_t> WriteShard(const std::string& directory, const SmallCheckpoint& of, int ps) {
   ShardWriter writer(directory + "/" + ShardName(ps, static_cast<int64_t>(of.layout.ps.size())));
   std::vector<uint64_t> checksums;
-  for (const Piece& piece : PiecesOf(of.layout, ps, static_cast<int>(of.slots.size()))) {
+  for (const TensorPiece& piece : PiecesOf(of.layout, ps, static_cast<int>(of.slots.size()))) {
     const std::string& name = of.layout.variables[static_cast<size_t>(piece.variable)].name;
     std::vector<float> values;
     for (int64_t i = 0; i < piece.count; ++i) {

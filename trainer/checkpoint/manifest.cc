@@ -5,12 +5,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "trainer/checkpoint/manifest_generated.h"
 #include "trainer/checkpoint/shard_format.h"
-#include "trainer/config/fields.h"
-#include "trainer/version.h"
 
 namespace dtrain {
 namespace {
@@ -263,69 +260,6 @@ std::optional<std::string> FromBytes(std::string_view bytes, Manifest* manifest)
   return std::nullopt;
 }
 
-namespace {
-
-Failure WrongNumber(int ps, size_t said, size_t pieces) {
-  return Failure(ExitCode::kInternal,
-                 fmt::format("ps {}: {} checksums for the {} pieces of its part of a checkpoint. Does it run "
-                             "the same dtrain and the same file?",
-                             ps, said, pieces));
-}
-
-void AddPiece(StoredPiece piece, StoredShard* shard) {
-  piece.offset = shard->bytes;
-  shard->bytes += Padded(piece.bytes());
-  shard->pieces.push_back(piece);
-}
-
-// A size that is beyond the limit stays so.
-int64_t ValuesIn(uint64_t bytes) {
-  const auto size = static_cast<int64_t>(std::min<uint64_t>(bytes, 2 * kMaxRowPieceBytes));
-  return size / static_cast<int64_t>(sizeof(float));
-}
-
-void AddRowPieces(const RowPieces& pieces, int64_t tensor, const uint64_t* checksums, const uint64_t* sizes,
-                  StoredShard* shard) {
-  for (int64_t i = 0; i < pieces.count(); ++i) {
-    if (sizes[i] == 0) continue;
-    AddPiece({tensor, 0, static_cast<int64_t>(pieces.At(i).begin), ValuesIn(sizes[i]), 0, checksums[i]},
-             shard);
-  }
-}
-
-// The checksums of `before` other pieces come first.
-void AddHashPieces(const WrittenPart& part, int64_t tensor, size_t before, StoredShard* shard) {
-  for (size_t i = 0; i < part.firsts.size(); ++i) {
-    AddPiece({tensor, 0, static_cast<int64_t>(part.firsts[i]), ValuesIn(part.sizes[i]), 0,
-              part.checksums[before + i]},
-             shard);
-  }
-}
-
-StoredShard BuildShard(const Layout& layout, int ps, size_t slots, const WrittenPart& part) {
-  const std::vector<Piece> pieces = PiecesOf(layout, ps, static_cast<int>(slots));
-  std::optional<RowPieces> rows;
-  const bool hashed = layout.has_hash_table();
-  if (layout.table && !hashed) rows = RowPiecesOf(layout, ps, static_cast<int64_t>(slots));
-  const size_t of_rows = hashed ? part.firsts.size() : rows ? static_cast<size_t>(rows->count()) : 0;
-  const size_t count = pieces.size() + of_rows;
-  if (part.checksums.size() != count || part.sizes.size() != of_rows ||
-      part.firsts.size() != (hashed ? of_rows : 0)) {
-    throw WrongNumber(ps, part.checksums.size(), count);
-  }
-  StoredShard shard{ShardName(ps, static_cast<int64_t>(layout.ps.size())), kShardAlignment, {}};
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    const Piece& piece = pieces[i];
-    AddPiece({piece.variable, piece.slot, piece.first, piece.count, 0, part.checksums[i]}, &shard);
-  }
-  const auto table = static_cast<int64_t>(layout.variables.size());
-  if (hashed) AddHashPieces(part, table, pieces.size(), &shard);
-  if (rows) AddRowPieces(*rows, table, part.checksums.data() + pieces.size(), part.sizes.data(), &shard);
-  return shard;
-}
-
-}  // namespace
-
 RowRange Manifest::RowsOf(size_t shard) const {
   const TableLayout layout(table->features, table->width, static_cast<int64_t>(shards.size()));
   return layout.PartOf(static_cast<int64_t>(shard));
@@ -333,56 +267,6 @@ RowRange Manifest::RowsOf(size_t shard) const {
 
 RowPieces Manifest::RowPiecesOf(size_t shard) const {
   return RowPieces(RowsOf(shard), table->width * static_cast<int64_t>(1 + slots.size()));
-}
-
-Manifest BuildManifest(const Layout& layout, const std::vector<std::string>& slots,
-                       const std::vector<WrittenPart>& parts) {
-  if (parts.size() != layout.ps.size()) {
-    throw Failure(ExitCode::kInternal, fmt::format("a checkpoint of {} ps has the checksums of {}.",
-                                                   layout.ps.size(), parts.size()));
-  }
-  Manifest manifest;
-  manifest.version = kVersion;
-  manifest.slots = slots;
-  for (const Variable& variable : layout.variables) {
-    manifest.tensors.push_back({variable.name, variable.rows, variable.cols});
-  }
-  if (layout.table) {
-    manifest.table = {layout.table->features(), layout.table->width()};
-    manifest.tensors.push_back({kTableName, manifest.table->tensor_rows(), layout.table->width()});
-  }
-  for (size_t ps = 0; ps < layout.ps.size(); ++ps) {
-    manifest.shards.push_back(BuildShard(layout, static_cast<int>(ps), slots.size(), parts[ps]));
-  }
-  return manifest;
-}
-
-namespace {
-
-std::string ChoiceText(const char* key, const Config& config) {
-  const Field& field = *FindField(key);
-  return ValueText(field, field.get(config));
-}
-
-}  // namespace
-
-Manifest RunManifest(const Config& config, const Layout& layout, const std::vector<std::string>& slots,
-                     const std::vector<WrittenPart>& parts, const SavedMoment& moment) {
-  Manifest manifest = BuildManifest(layout, slots, parts);
-  manifest.step = moment.step;
-  manifest.saved_unix_ms = WallNanos() / 1000000;
-  manifest.run_id = moment.run_id;
-  manifest.run_epoch = moment.run_epoch;
-  manifest.version = kVersion;
-  manifest.optimizer = ChoiceText("train.optimizer.kind", config);
-  manifest.mode = ChoiceText("train.mode", config);
-  manifest.positions = moment.positions;
-  manifest.loss = moment.loss;
-  manifest.accuracy = moment.accuracy;
-  manifest.inputs = moment.inputs;
-  manifest.origin = moment.origin;
-  manifest.base = moment.base;
-  return manifest;
 }
 
 }  // namespace dtrain

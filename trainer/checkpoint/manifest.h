@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "trainer/batch/input_form.h"
-#include "trainer/config/choices.h"
 #include "trainer/model/layout.h"
 #include "trainer/table/row_pieces.h"
 
@@ -111,9 +110,9 @@ std::optional<std::string> FromBytes(std::string_view bytes, Manifest* manifest)
 // The rules that every manifest keeps and readers rely on: what breaks one, if anything.
 std::optional<std::string> ManifestProblem(const Manifest& manifest);
 
-// What the writer of a shard file says of it: the checksums of its pieces, in the order of PiecesOf(), and
-// behind them those of rows of a table, of which it also says the bytes; 0: a piece without rows. Of a hash
-// table also their first rows.
+// What the writer of a shard file says of it, part by part (part_pieces.h): the checksums of what it has in
+// the file; of rows of a table also the bytes, 0 for a piece without rows; of a hash table also where each
+// piece begins.
 struct WrittenPart {
   WrittenPart() = default;
   WrittenPart(std::vector<uint64_t> of_pieces) : checksums(std::move(of_pieces)) {}
@@ -121,28 +120,5 @@ struct WrittenPart {
   std::vector<uint64_t> sizes;
   std::vector<uint64_t> firsts;
 };
-
-// The tensors, slots and shards of the ps of `layout`. Throws Failure when a ps has reported another number
-// of pieces.
-Manifest BuildManifest(const Layout& layout, const std::vector<std::string>& slots,
-                       const std::vector<WrittenPart>& parts);
-
-// The moment of a run that a checkpoint holds.
-struct SavedMoment {
-  uint64_t run_id = 0;
-  uint32_t run_epoch = 0;
-  int64_t step = 0;       // global
-  std::string positions;  // of the workers in their data, as JSON
-  bool best = false;      // the best of all evaluations so far, with these figures:
-  double loss = std::numeric_limits<double>::quiet_NaN();
-  double accuracy = std::numeric_limits<double>::quiet_NaN();  // NaN: the model does not classify
-  std::optional<InputForm> inputs = std::nullopt;              // unset: the writer does not know the data
-  Origin origin = {};
-  std::optional<StoredBase> base = std::nullopt;  // set: it has what has changed since that one
-};
-
-// BuildManifest() with the facts about the run, saved now.
-Manifest RunManifest(const Config& config, const Layout& layout, const std::vector<std::string>& slots,
-                     const std::vector<WrittenPart>& parts, const SavedMoment& moment);
 
 }  // namespace dtrain

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "trainer/checkpoint/checkpoint_test_util.h"
 #include "trainer/checkpoint/manifest_generated.h"
+#include "trainer/checkpoint/part_pieces.h"
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
 
@@ -205,12 +206,12 @@ Manifest TableManifest() {
   model.outputs = 1;
   const Layout layout = TableLayoutOf(model, 2);
   WrittenPart first, second;
-  const int64_t pieces = PartPieces(layout, 0, 1);
+  const int64_t pieces = PartsOf(layout, 0, 1)[0]->count();
   for (int64_t piece = 0; piece < pieces; ++piece) {
     first.checksums.push_back(static_cast<uint64_t>(piece));
     first.sizes.push_back(piece % 2 == 0 ? 100 : 0);
   }
-  second.checksums.assign(static_cast<size_t>(PartPieces(layout, 1, 1)), 0);
+  second.checksums.assign(static_cast<size_t>(PartsOf(layout, 1, 1)[0]->count()), 0);
   second.sizes = second.checksums;
   Manifest manifest = BuildManifest(layout, {"accumulator"}, {first, second});
   manifest.sequence = 1;
@@ -350,8 +351,8 @@ TEST_CASE("manifest: another number of checksums than pieces is a failure that n
   const SmallCheckpoint of;
   CHECK_THROWS_WITH(
       BuildManifest(of.layout, of.slots, {Sums{1, 2, 3}, Sums{4}}),
-      "ps 1: 1 checksums for the 6 pieces of its part of a checkpoint. Does it run the same dtrain "
-      "and the same file?");
+      "ps 1: its 1 checksums are not those of the pieces of its part of a checkpoint. Does it run the same "
+      "dtrain and the same file?");
   CHECK_THROWS_AS(BuildManifest(of.layout, of.slots, {Sums{1, 2, 3}}), Failure);
 }
 

@@ -5,10 +5,8 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "trainer/model/layout.h"
-#include "trainer/table/hash_pieces.h"
 
 namespace dtrain {
 
@@ -30,7 +28,7 @@ uint64_t PieceChecksum(const void* data, size_t bytes) {
 namespace {
 
 // Adds one slot of one block, variable by variable.
-void AddBlock(const Layout& layout, Range range, Range block, int slot, std::vector<Piece>* pieces) {
+void AddBlock(const Layout& layout, Range range, Range block, int slot, std::vector<TensorPiece>* pieces) {
   for (size_t i = 0; i < layout.variables.size(); ++i) {
     const Variable& variable = layout.variables[i];
     const int64_t begin = std::max(block.begin, variable.offset);
@@ -42,37 +40,13 @@ void AddBlock(const Layout& layout, Range range, Range block, int slot, std::vec
 
 }  // namespace
 
-std::vector<Piece> PiecesOf(const Layout& layout, int ps, int slots) {
+std::vector<TensorPiece> PiecesOf(const Layout& layout, int ps, int slots) {
   const Range range = layout.ps.at(static_cast<size_t>(ps));
-  std::vector<Piece> pieces;
+  std::vector<TensorPiece> pieces;
   for (int64_t block = 0; block < RangeBlocksOf(layout, static_cast<size_t>(ps)); ++block) {
     for (int slot = 0; slot <= slots; ++slot) AddBlock(layout, range, BlockOf(range, block), slot, &pieces);
   }
   return pieces;
-}
-
-RowPieces RowPiecesOf(const Layout& layout, int ps, int64_t slots) {
-  return RowPieces(layout.table->PartOf(ps), layout.table->width() * (1 + slots));
-}
-
-int64_t RangePiecesOf(const Layout& layout, int ps, int64_t slots) {
-  const Range range = layout.ps.at(static_cast<size_t>(ps));
-  return range.size() == 0 ? 0 : RangePieceCount(range, slots);
-}
-
-int64_t PartPieces(const Layout& layout, int ps, int64_t slots) {
-  if (layout.has_hash_table()) return std::numeric_limits<int64_t>::max();
-  return RangePiecesOf(layout, ps, slots) + (layout.table ? RowPiecesOf(layout, ps, slots).count() : 0);
-}
-
-bool PieceFits(const Layout& layout, int ps, int64_t slots, int64_t piece, size_t bytes) {
-  if (piece < 0 || piece >= PartPieces(layout, ps, slots)) return false;
-  if (piece >= RangePiecesOf(layout, ps, slots)) {
-    const size_t min_bytes = layout.has_hash_table() ? kMinHashPieceBytes : 0;
-    return bytes <= kMaxRowPieceBytes && bytes % sizeof(float) == 0 && (bytes == 0 || bytes >= min_bytes);
-  }
-  const Range elements = RangePieceAt(layout.ps[static_cast<size_t>(ps)], slots, piece).elements;
-  return bytes == static_cast<size_t>(elements.size()) * sizeof(float);
 }
 
 }  // namespace dtrain

@@ -13,8 +13,6 @@
 #include "base/file.h"
 #include "trainer/checkpoint/checkpoint_errors.h"
 #include "trainer/checkpoint/shard_format.h"
-#include "trainer/model/layout.h"
-#include "trainer/table/hash_pieces.h"
 
 namespace dtrain {
 namespace {
@@ -113,47 +111,5 @@ void ShardWriter::PushOut() {
 }
 
 void ShardWriter::Fail(int error) const { throw SaveError(path_, "written", error); }
-
-RangeWriter::RangeWriter(const Layout& layout, int ps, int64_t slots, const std::string& directory)
-    : range_(layout.ps.at(static_cast<size_t>(ps))),
-      slots_(slots),
-      is_hashed_(layout.has_hash_table()),
-      of_range_(RangePiecesOf(layout, ps, slots)),
-      count_(PartPieces(layout, ps, slots)),
-      pieces_(PiecesOf(layout, ps, static_cast<int>(slots))),
-      file_(directory + "/" + ShardName(ps, static_cast<int64_t>(layout.ps.size()))) {
-  if (!is_hashed_) written_.checksums.reserve(pieces_.size() + static_cast<size_t>(count_ - of_range_));
-}
-
-void RangeWriter::Add(net::TensorView values) {
-  DT_CHECK(added_ < count_, added_, count_);
-  if (added_ < of_range_) return AddRange(values);
-  ++added_;
-  if (is_hashed_) {
-    const std::optional<uint64_t> begin = BeginOf(values);
-    if (!begin) return;
-    written_.firsts.push_back(*begin);
-  }
-  written_.sizes.push_back(values.size);
-  written_.checksums.push_back(values.size == 0 ? 0 : file_.Add(values.data, values.size));
-}
-
-// What lies between variables is not written.
-void RangeWriter::AddRange(net::TensorView values) {
-  const auto [slot, elements] = RangePieceAt(range_, slots_, added_++);
-  for (size_t i = written_.checksums.size(); i < pieces_.size(); ++i) {
-    const Piece& piece = pieces_[i];
-    if (piece.slot != slot || piece.begin >= elements.end) return;
-    const size_t offset = static_cast<size_t>(piece.begin - elements.begin) * sizeof(float);
-    const size_t bytes = static_cast<size_t>(piece.count) * sizeof(float);
-    written_.checksums.push_back(file_.Add(values.data + offset, bytes));
-  }
-}
-
-WrittenPart RangeWriter::Finish() {
-  DT_CHECK(added_ == count_ || is_hashed_, added_, count_);
-  file_.Finish();
-  return std::move(written_);
-}
 
 }  // namespace dtrain

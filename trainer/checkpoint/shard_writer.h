@@ -9,12 +9,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
-
-#include "net/channel.h"
-#include "trainer/checkpoint/manifest.h"
-#include "trainer/checkpoint/shard_format.h"
-#include "trainer/model/layout.h"
 
 namespace dtrain {
 
@@ -53,35 +47,6 @@ class ShardWriter {
   int64_t bytes_ = 0;
   int64_t flushed_ = 0;  // bytes in the file
   int64_t pushed_ = 0;   // bytes that the system was told to write to the disk
-};
-
-// RangeWriter: writes the shard file of one ps from the pieces of its range (trainer/model/layout.h), which
-// in the file are also cut where variables meet, and behind them of its rows of a table
-// (trainer/table/row_pieces.h).
-// Owner: a ps that writes a part. Thread: one at a time.
-class RangeWriter {
- public:
-  // Makes the file in `directory`. `slots`: the number of optimizer slots. Throws IoError, like all calls.
-  RangeWriter(const Layout& layout, int ps, int64_t slots, const std::string& directory);
-
-  int64_t piece_count() const { return count_; }  // PartPieces()
-  // Appends the next piece, with all its values.
-  void Add(net::TensorView values);
-  // Waits until all pieces are on the disk.
-  WrittenPart Finish();
-
- private:
-  void AddRange(net::TensorView values);
-
-  const Range range_;
-  const int64_t slots_;
-  const bool is_hashed_;
-  const int64_t of_range_;           // pieces
-  const int64_t count_;              // of all
-  const std::vector<Piece> pieces_;  // of the file, of a range
-  ShardWriter file_;
-  int64_t added_ = 0;
-  WrittenPart written_;
 };
 
 }  // namespace dtrain

@@ -94,7 +94,7 @@ TEST_CASE("pieces: each element of each range and slot is in one, within a block
         const Range range = layout.ps[static_cast<size_t>(ps)];
         int64_t due = 0, begin = 0;  // `begin`: of the block
         int slot = 0;
-        for (const Piece& piece : PiecesOf(layout, ps, 2)) {
+        for (const TensorPiece& piece : PiecesOf(layout, ps, 2)) {
           if (due == std::min(range.size(), begin + kBlockValues)) {
             slot = (slot + 1) % 3;
             if (slot == 0) begin = due;

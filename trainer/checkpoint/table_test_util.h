@@ -10,6 +10,7 @@
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/checkpoint/checkpoint_reader.h"
 #include "trainer/checkpoint/checkpoint_test_util.h"
+#include "trainer/checkpoint/parts_writer.h"
 #include "trainer/table/row_pieces.h"
 
 namespace dtrain::testing {
@@ -70,7 +71,7 @@ class SmallTable {
   }
 
   dtrain::WrittenPart WritePart(const std::string& temporary, int ps) const {
-    RangeWriter writer(layout_, ps, 0, temporary);
+    PartsWriter writer(layout_, ps, 0, temporary);
     const RowRange part = layout_.table->PartOf(ps);
     const RowPieces pieces(part, 1);
     std::vector<std::byte> bytes(kMaxRowPieceBytes);
@@ -86,7 +87,7 @@ class SmallTable {
         const uint64_t group = row->first - (row->first - part.begin) % kGroupRows;
         if (!base_ || groups.count(group) != 0) piece.Add(row->first, &row->second);
       }
-      writer.Add({bytes.data(), piece.Finish(range, bytes.data())});
+      writer.Add(0, {bytes.data(), piece.Finish(range, bytes.data())});
     }
     return writer.Finish();
   }

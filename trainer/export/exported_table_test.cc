@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/random.h"
 #include "trainer/checkpoint/checkpoint_test_util.h"
+#include "trainer/checkpoint/parts_writer.h"
 #include "trainer/checkpoint/table_test_util.h"
 #include "trainer/export/export_test_util.h"
 #include "trainer/export/exported_table.h"
@@ -177,10 +178,10 @@ std::string SaveHashed(CheckpointDirectory* directory, const HashTable& table, i
   std::vector<std::byte> bytes(kMaxRowPieceBytes);
   for (int ps = 0; ps < ps_count; ++ps) {
     const RowRange part = of.layout.table->PartOf(ps);
-    RangeWriter writer(of.layout, ps, 0, temporary);
+    PartsWriter writer(of.layout, ps, 0, temporary);
     std::vector<HashRow> piece;
     const auto add_piece = [&] {
-      if (!piece.empty()) writer.Add({bytes.data(), WriteHashPiece(piece, 2, 2, bytes.data())});
+      if (!piece.empty()) writer.Add(0, {bytes.data(), WriteHashPiece(piece, 2, 2, bytes.data())});
       piece.clear();
     };
     for (auto row = all.lower_bound(part.begin); row != all.lower_bound(part.end); ++row) {

@@ -94,7 +94,7 @@ void CheckpointWriter::PullParts() {
   }
   if (pulling_ == pulled_.size()) return;
   log_.Debug("writes the part of ps {} of the checkpoint of global step {}", pulling_, moment_.step);
-  const auto ask = [this, ps = pulling_](int64_t piece) { ask_(ps, number_, piece); };
+  const auto ask = [this, ps = pulling_](Piece piece) { ask_(ps, number_, piece); };
   pull_ = std::make_unique<PulledPart>(layout_, static_cast<int>(pulling_),
                                        static_cast<int64_t>(slots_.size()), number_, temporary_, ask);
 }

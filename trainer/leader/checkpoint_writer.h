@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "trainer/checkpoint/build_manifest.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/config/choices.h"
@@ -35,7 +36,7 @@ class CheckpointWriter {
   };
 
   // Asks a ps for a piece of its range; the question may get lost.
-  using AskForPiece = std::function<void(size_t ps, uint64_t number, int64_t piece)>;
+  using AskForPiece = std::function<void(size_t ps, uint64_t number, Piece piece)>;
 
   // `self`: the name of ps 0 in error messages. `own`: writes the part of ps 0.
   CheckpointWriter(const Config& config, const Layout& layout, CheckpointDirectory& directory,

@@ -110,9 +110,8 @@ struct Saving {
   PsTaskFixture ps0{config, 0};
   PsFixture ps1{config, 1};
   CheckpointDirectory directory{config.checkpoint.dir};
-  CheckpointWriter writer{ps0.config,     ps0.layout, directory,
-                          "ps 0 on here", ps0.keeper, [](size_t, uint64_t, int64_t) {},
-                          ps0.log};
+  CheckpointWriter writer{
+      ps0.config, ps0.layout, directory, "ps 0 on here", ps0.keeper, [](size_t, uint64_t, Piece) {}, ps0.log};
   SavedMoment begun;
 };
 

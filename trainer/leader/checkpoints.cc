@@ -33,11 +33,12 @@ Clock::duration Seconds(double seconds) {
 
 // Asks a ps for a piece of its range.
 CheckpointWriter::AskForPiece PieceQuestion(TaskTable& members, Outbox& outbox) {
-  return [&members, &outbox](size_t ps, uint64_t number, int64_t piece) {
+  return [&members, &outbox](size_t ps, uint64_t number, Piece piece) {
     const Member& member = members.Ps(ps);
     if (!member.here()) return;
     outbox.Send(member.node, 0, [&](auto& builder) {
-      return wire::CreateReadPiece(builder, number, static_cast<uint64_t>(piece));
+      return wire::CreateReadPiece(builder, number, static_cast<uint8_t>(piece.part),
+                                   static_cast<uint64_t>(piece.number));
     });
   };
 }

@@ -83,7 +83,7 @@ class LocalLeader : public RunLedger, public Leader {
 
   void OnFilled(const FillOutcome& outcome) override { restore_.OnOutcome(0, outcome); }
   void OnSnapshot(uint64_t number, const ShardSaver::Outcome* part) override;
-  void AskForPiece(uint64_t, int64_t) override {}
+  void AskForPiece(uint64_t, Piece) override {}
   bool SeesDirectory() const override { return true; }
 
   void Tick(TimePoint now) override;

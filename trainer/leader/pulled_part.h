@@ -1,5 +1,6 @@
-// PulledPart: writes the part of a ps that does not see checkpoint.dir. It asks that ps for the pieces of its
-// range, holds kOpenPieces of them at most, and appends them in order to the shard file on a thread.
+// PulledPart: writes what a ps that does not see checkpoint.dir has of a checkpoint. It asks that ps for the
+// pieces of its parts, holds kOpenPieces of them at most, and appends them in order to the shard file on a
+// thread.
 // Owner: CheckpointWriter. Thread: the ps loop, which waits for the disk only in the destructor.
 #pragma once
 
@@ -14,6 +15,7 @@
 
 #include "base/clock.h"
 #include "net/codec.h"
+#include "trainer/checkpoint/part_pieces.h"
 #include "trainer/model/layout.h"
 #include "trainer/shard/shard_saver.h"
 
@@ -23,7 +25,7 @@ class PulledPart {
  public:
   // `number`: of the checkpoint. `ask`: asks the ps for a piece; the question may get lost.
   PulledPart(const Layout& layout, int ps, int64_t slots, uint64_t number, const std::string& directory,
-             std::function<void(int64_t piece)> ask);
+             std::function<void(Piece piece)> ask);
   // Gives up a part that is not complete.
   ~PulledPart();
   PulledPart(const PulledPart&) = delete;
@@ -43,20 +45,21 @@ class PulledPart {
   ShardSaver::Outcome Write(const std::string& directory);
   // The next piece in order; unset: the part is given up.
   std::optional<net::Message> WaitForPiece();
+  void GoTo(Piece piece);
   bool Fits(const wire::Piece& piece, net::TensorView values) const;
 
   const Layout& layout_;
   const int ps_;
   const int64_t slots_;
   const uint64_t number_;
-  const std::function<void(int64_t)> ask_;
-  const int64_t count_;
-  int64_t asked_ = 0;  // all pieces before this one have been asked for; used by the ps loop
+  const std::function<void(Piece)> ask_;
+  const PartsOfPs parts_;
+  Piece asked_;  // all pieces before this one have been asked for; used by the ps loop
   TimePoint ask_again_;
   mutable std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   std::map<int64_t, net::Message> here_;  // pieces that wait for the thread
-  int64_t written_ = 0;
+  Piece next_;  // all pieces before this one are written; those that are here are of its part
   bool given_up_ = false;
   // The last member: its destructor waits for the thread, which uses the others.
   std::future<ShardSaver::Outcome> writing_;

@@ -32,12 +32,12 @@ struct Pull : PsFixture {
   PulledPart& part() {
     if (!part_) {
       part_ = std::make_unique<PulledPart>(layout, 1, kSlots, kNumber, directory,
-                                           [this](int64_t piece) { asked.push_back(piece); });
+                                           [this](dtrain::Piece piece) { asked.push_back(piece.number); });
     }
     return *part_;
   }
   net::Message Piece(int64_t piece, uint64_t number = kNumber, uint64_t checksum = 0) {
-    return encoder.Piece({}, number, static_cast<uint64_t>(piece), checksum, *snapshot->Lend(piece));
+    return encoder.Piece({}, number, 0, static_cast<uint64_t>(piece), checksum, *snapshot->Lend({0, piece}));
   }
   void Answer() {
     for (const int64_t piece : std::exchange(asked, {})) part().OnPiece(Piece(piece));
@@ -59,7 +59,7 @@ struct Pull : PsFixture {
   }
 
   const std::string directory = testing::NewDirectory();
-  std::shared_ptr<Snapshot> snapshot;
+  std::shared_ptr<ShardSnapshot> snapshot;
   std::vector<int64_t> asked;
 
  private:
@@ -104,7 +104,7 @@ TEST_CASE("pulled part: what was not asked for, is of another save, or is not wh
   f.part().OnPiece(f.Piece(9));
   f.part().OnPiece(f.Piece(0, kNumber, 12345));
   const float one = 1;
-  f.part().OnPiece(f.encoder.Piece({}, kNumber, 0, 0, {&one, sizeof one, nullptr, nullptr}));
+  f.part().OnPiece(f.encoder.Piece({}, kNumber, 0, 0, 0, {&one, sizeof one, nullptr, nullptr}));
   f.part().Tick(Clock::now() + 2 * kAskForPieceAgain);
   CHECK(f.asked.size() == kOpenPieces);
   CHECK(f.End().error == "");
@@ -118,13 +118,13 @@ TEST_CASE("pulled part: a piece of a hash table that is too short for a row is d
   config.model.table = TableKind::kHash;
   config.model.inputs = kKeyInputs;
   const Layout layout = TableLayoutOf(config.model, 2);
-  PulledPart part(layout, 1, 0, kNumber, testing::NewDirectory(), [](int64_t) {});
+  PulledPart part(layout, 1, 0, kNumber, testing::NewDirectory(), [](Piece) {});
   const HashRow row = {layout.table->PartOf(1).begin + 3, 7, 1, nullptr};
   std::vector<std::byte> bytes(HashPieceBytes(1, 0, 1));
   WriteHashPiece({row}, 1, 1, bytes.data());
   net::Encoder encoder;
   const auto give = [&](uint64_t piece, size_t size) {
-    part.OnPiece(encoder.Piece({}, kNumber, piece, 0, {bytes.data(), size, nullptr, nullptr}));
+    part.OnPiece(encoder.Piece({}, kNumber, 0, piece, 0, {bytes.data(), size, nullptr, nullptr}));
   };
   for (size_t size = 4; size < kMinHashPieceBytes; size += 4) give(0, size);
   give(0, bytes.size());
@@ -165,10 +165,10 @@ TEST_CASE("pulled part: a piece that comes again while it is written is not kept
   const ShardSaver::Outcome outcome = *PollUntil([&] {
     f.part().Tick(Clock::now());
     for (const int64_t piece : std::exchange(f.asked, {})) {
-      const std::optional<net::LentBytes> values = f.snapshot->Lend(piece);
+      const std::optional<net::LentBytes> values = f.snapshot->Lend({0, piece});
       for (int copy = 0; copy < 20; ++copy) {
         ++kept;
-        f.part().OnPiece(f.encoder.Piece({}, kNumber, static_cast<uint64_t>(piece), 0,
+        f.part().OnPiece(f.encoder.Piece({}, kNumber, 0, static_cast<uint64_t>(piece), 0,
                                          {values->data, values->size, release, nullptr}));
       }
       lent.push_back(*values);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <utility>
 
 #include "base/error.h"
@@ -12,7 +13,6 @@
 #include "trainer/checkpoint/check_meaning.h"
 #include "trainer/checkpoint/checkpoint_errors.h"
 #include "trainer/checkpoint/checkpoint_names.h"
-#include "trainer/checkpoint/shard_format.h"
 #include "trainer/config/config.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/order/order.h"
@@ -266,9 +266,11 @@ void Restore::GoOnWhenAllHave() {
 
 void Restore::OnReadPiece(const Member& ps, const wire::ReadPiece& question) {
   if (phase_ != Phase::kFilling || !reader_ || question.number() != order_.number) return;
+  constexpr uint64_t kLast = std::numeric_limits<int64_t>::max();
+  const Piece piece{question.part(), static_cast<int64_t>(std::min(question.piece(), kLast))};
   net::LentBytes values;
   try {
-    const std::optional<net::LentBytes> read = ReadPiece(ps.task.index, question.piece());
+    const std::optional<net::LentBytes> read = ReadPiece(static_cast<size_t>(ps.task.index), piece);
     if (!read) return;
     values = *read;
   } catch (const BadCheckpoint& bad) {
@@ -277,62 +279,28 @@ void Restore::OnReadPiece(const Member& ps, const wire::ReadPiece& question) {
   }
   const uint64_t sum = parts_.config.net.checksum ? net::PayloadChecksum(values.data, values.size) : 0;
   const FaultScope fault("start.piece");
-  parts_.outbox.Piece(ps.node, question.number(), question.piece(), sum, values);
+  parts_.outbox.Piece(ps.node, question.number(), piece, sum, values);
 }
 
-// A piece of that ps's range, or behind them of its rows; unset: there is none of this number.
-std::optional<net::LentBytes> Restore::ReadPiece(int ps, uint64_t number) {
-  std::vector<Piece>& pieces = pieces_[static_cast<size_t>(ps)];
-  if (pieces.empty()) pieces = PiecesOf(parts_.layout, ps, static_cast<int>(slots_.size()));
-  if (number >= pieces.size()) return ReadRows(ps, number - pieces.size());
-  const Piece& piece = pieces[number];
-  const std::string& slot =
-      piece.slot == 0 ? CheckpointReader::kWeights : slots_[static_cast<size_t>(piece.slot) - 1];
-  const net::LentBuffer values(static_cast<size_t>(piece.count) * sizeof(float));
-  reader_->Read(parts_.layout.variables[static_cast<size_t>(piece.variable)].name, slot, piece.first,
-                piece.count, values.floats());
-  return values.Lend(0, values.bytes());
-}
-
-std::optional<net::LentBytes> Restore::ReadRows(int ps, uint64_t number) {
-  if (!parts_.layout.table) return std::nullopt;
-  const auto slots = static_cast<int64_t>(slots_.size());
-  if (parts_.layout.has_hash_table()) return ReadHashRows(ps, number);
-  const RowPieces pieces = RowPiecesOf(parts_.layout, ps, slots);
-  if (number >= static_cast<uint64_t>(pieces.count())) return std::nullopt;
-  const RowRange rows = pieces.At(static_cast<int64_t>(number));
-  const int64_t width = parts_.layout.table->width();
-  RowPieceWriter writer(width, width * (1 + slots));
-  reader_->ReadRows(rows, [&](uint64_t row, const float* values) { writer.Add(row, values); });
-  const net::LentBuffer piece(kMaxRowPieceBytes);
-  return piece.Lend(0, writer.Finish(rows, reinterpret_cast<std::byte*>(piece.floats())));
-}
-
-// A piece behind the last one has no bytes. With the slots of another optimizer one takes more than in its
-// file.
-net::LentBytes Restore::ReadHashRows(int ps, uint64_t number) {
-  const RowRange rows = parts_.layout.table->PartOf(ps);
-  if (number >= reader_->HashPieces(rows)) {
-    const net::LentBuffer none(sizeof(float));
-    return none.Lend(0, 0);
-  }
-  const int64_t width = parts_.layout.table->width();
-  const int64_t values = width * static_cast<int64_t>(1 + slots_.size());
-  HashRowList list(values);
-  size_t with_values = 0;
-  reader_->ReadHashPiece(rows, number, [&](const HashRow& row) {
-    list.Add(row);
-    with_values += row.values != nullptr ? 1 : 0;
-  });
-  std::vector<HashRow> found;
-  list.AppendTo(&found);
-  const net::LentBuffer piece(HashPieceBytes(found.size(), with_values, values));
-  return piece.Lend(0, WriteHashPiece(found, width, values, reinterpret_cast<std::byte*>(piece.floats())));
+// Unset: there is none of this number. Where a part has as many pieces as its rows need, one behind the last
+// has no bytes.
+std::optional<net::LentBytes> Restore::ReadPiece(size_t ps, Piece piece) {
+  PartsOfPs& parts = pieces_[ps];
+  if (parts.empty())
+    parts = PartsOf(parts_.layout, static_cast<int>(ps), static_cast<int64_t>(slots_.size()));
+  if (piece.part >= parts.size()) return std::nullopt;
+  const PartPieces& part = *parts[piece.part];
+  if (piece.number >= part.count()) return std::nullopt;
+  std::vector<std::byte> read;
+  if (piece.number < part.CountIn(*reader_)) part.Read(reader_.get(), piece.number, &read);
+  const net::LentBuffer bytes(std::max(read.size(), sizeof(float)));
+  std::copy(read.begin(), read.end(), reinterpret_cast<std::byte*>(bytes.floats()));
+  return bytes.Lend(0, read.size());
 }
 
 void Restore::Finish() {
   phase_ = Phase::kIdle;
-  pieces_.assign(pieces_.size(), {});
+  for (PartsOfPs& parts : pieces_) parts.clear();
   StartedFrom from;
   from.positions = StartOfData(parts_.config, TrainRows());
   parts_.history.decay_steps = order_.decay_steps;

@@ -17,7 +17,7 @@
 #include "net/codec.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/checkpoint/checkpoint_reader.h"
-#include "trainer/checkpoint/shard_format.h"
+#include "trainer/checkpoint/part_pieces.h"
 #include "trainer/config/choices.h"
 #include "trainer/model/layout.h"
 #include "trainer/order/positions.h"
@@ -89,9 +89,7 @@ class Restore {
   bool IsNewest(const Candidate& candidate) const {
     return ShortText(parts_.history.checkpoint) == ShortText(candidate.path);
   }
-  std::optional<net::LentBytes> ReadPiece(int ps, uint64_t number);
-  std::optional<net::LentBytes> ReadRows(int ps, uint64_t number);
-  net::LentBytes ReadHashRows(int ps, uint64_t number);
+  std::optional<net::LentBytes> ReadPiece(size_t ps, Piece piece);
   void OrderAll();
   void Order(size_t ps);
   void GoOnWhenAllHave();
@@ -115,7 +113,7 @@ class Restore {
   FillOrder order_;
   std::unique_ptr<CheckpointReader> reader_;  // of the current candidate; null: initial values
   std::vector<bool> have_;                    // by ps: it has carried out the order
-  std::vector<std::vector<Piece>> pieces_;    // by ps that asks for them: those of its range
+  std::vector<PartsOfPs> pieces_;             // by ps that asks for some
   TimePoint begun_;
   TimePoint next_order_;
 };

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "trainer/checkpoint/checkpoint_test_util.h"
+#include "trainer/checkpoint/parts_writer.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/ps/ps_task_test_util.h"
 #include "trainer/table/hash_pieces.h"
@@ -72,7 +73,7 @@ struct Leader : PsTaskFixture {
   const wire::Piece* Read(uint64_t number, uint64_t piece) {
     channel.sent.clear();
     const net::Message question =
-        Make([&](auto& builder) { return wire::CreateReadPiece(builder, number, piece); });
+        Make([&](auto& builder) { return wire::CreateReadPiece(builder, number, 0, piece); });
     restore->OnReadPiece(members.At({Role::kPs, 1}), *net::Decode(question)->body_as_ReadPiece());
     return channel.sent.empty() ? nullptr : channel.sent.back().envelope().body_as_Piece();
   }
@@ -224,8 +225,8 @@ TEST_CASE(
     CheckpointDirectory directory(config.checkpoint.start_from);
     const std::string temporary = directory.BeginSave(of_ps1 ? 5 : 6);
     std::vector<std::byte> bytes(kMaxRowPieceBytes);
-    RangeWriter writer(one, 0, 0, temporary);
-    writer.Add({bytes.data(), WriteHashPiece(rows, 1, 1, bytes.data())});
+    PartsWriter writer(one, 0, 0, temporary);
+    writer.Add(0, {bytes.data(), WriteHashPiece(rows, 1, 1, bytes.data())});
     SmallCheckpoint of;
     of.layout = one;
     of.slots = {};
@@ -287,7 +288,7 @@ TEST_CASE("restore: pieces are read for a ps that asks, and damage found there i
   CHECK(piece->number() == f.own.number);
   CHECK(piece->piece() == 0);
   CHECK(f.Read(f.own.number, 1) != nullptr);
-  CHECK(f.Read(f.own.number, PiecesOf(f.layout, 1, 0).size()) == nullptr);
+  CHECK(f.Read(f.own.number, static_cast<uint64_t>(PartsOf(f.layout, 1, 0)[0]->count())) == nullptr);
   CHECK(f.Read(f.own.number + 1, 0) == nullptr);
   std::fstream shard(f.PathOf("step-000000007/shard-1-of-2"),
                      std::ios::in | std::ios::out | std::ios::binary);

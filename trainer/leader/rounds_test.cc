@@ -132,7 +132,7 @@ struct OnePs : PsTaskFixture {
     sync->set_leader(*leader);
   }
 
-  HostShard range{config, layout, task.self.index};
+  Shard range{MakeParts(config, layout, task.self.index)};
   std::unique_ptr<UpdateRule> sync = MakeUpdateRule({config, range, members, outbox});
 };
 

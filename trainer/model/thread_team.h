@@ -1,7 +1,7 @@
 // ThreadTeam: threads that run the same job in parallel, again and again, as OpenMP's teams do. They live as
 // long as the team, so that a job costs a hand-over and not a thread's start: 7 us for two members, 18 us for
 // four. A waiting member sleeps and does not spin: on processors shared with a ps or other workers, a short
-// spin first made it 70 us. The caller is member 0. Owner: a TowerModel or a HostShard. Thread: one caller at
+// spin first made it 70 us. The caller is member 0. Owner: a TowerModel or a RangePart. Thread: one caller at
 // a time.
 #pragma once
 

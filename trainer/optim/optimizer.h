@@ -1,6 +1,6 @@
 // Optimizer: turns gradients into new weights for one range of the flat vector, on the ps that owns it. Its
 // slots hold what it remembers between gradients, for each element of the range: 4 bytes times the number of
-// slots. Formulas and their sources: docs/optimizers.md. Owner: ParameterShard. Thread: the ps loop only.
+// slots. Formulas and their sources: docs/optimizers.md. Owner: Part. Thread: the ps loop only.
 #pragma once
 
 #include <cstddef>

@@ -13,7 +13,7 @@
 namespace dtrain {
 
 GradientCheck::GradientCheck(const Config& config, TaskId self, const Layout& layout,
-                             const ParameterShard& shard, const UpdateRule& rule)
+                             const Shard& shard, const UpdateRule& rule)
     : config_(config), self_(self), layout_(layout), shard_(shard), rule_(rule) {}
 
 std::string GradientCheck::WhyNot(const Member& member, const wire::Push& push,

@@ -9,14 +9,14 @@
 #include "trainer/model/layout.h"
 #include "trainer/ps/task_table.h"
 #include "trainer/ps/update_rule.h"
-#include "trainer/shard/parameter_shard.h"
+#include "trainer/shard/shard.h"
 
 namespace dtrain {
 
 class GradientCheck {
  public:
   // The arguments outlive this.
-  GradientCheck(const Config& config, TaskId self, const Layout& layout, const ParameterShard& shard,
+  GradientCheck(const Config& config, TaskId self, const Layout& layout, const Shard& shard,
                 const UpdateRule& rule);
 
   // Why this block, as it has come, may not be applied; empty: it may.
@@ -32,7 +32,7 @@ class GradientCheck {
   const Config& config_;
   const TaskId self_;
   const Layout& layout_;
-  const ParameterShard& shard_;
+  const Shard& shard_;
   const UpdateRule& rule_;
 };
 

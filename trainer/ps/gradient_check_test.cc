@@ -77,7 +77,7 @@ TEST_CASE("gradient check: bytes that are not those of the checksum are refused"
 
 TEST_CASE("gradient check: without initial values there is nothing to apply it to") {
   Ps ps;
-  const HostShard fresh(ps.config, ps.layout, 0);
+  const Shard fresh(MakeParts(ps.config, ps.layout, 0));
   const GradientCheck check(ps.config, {Role::kPs, 0}, ps.layout, fresh, ps.rule);
   const Pushed pushed;
   CHECK(check.WhyNot(*ps.members.Worker(0), pushed.push(), pushed.gradient()) ==

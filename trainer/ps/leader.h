@@ -131,7 +131,7 @@ class Leader {
   // part; else UpdateRule::OnScale() brings it later.
   virtual std::optional<double> OnNorm(uint64_t round, const gpu::SquareSum& squares) = 0;
   // Asks for a piece of the checkpoint that is restored. The question may get lost.
-  virtual void AskForPiece(uint64_t number, int64_t piece) = 0;
+  virtual void AskForPiece(uint64_t number, Piece piece) = 0;
   // Whether this ps itself reads and writes the leader's checkpoint.dir.
   virtual bool SeesDirectory() const = 0;
 

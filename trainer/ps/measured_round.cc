@@ -12,7 +12,7 @@ void MeasuredRound::Begin(uint64_t number) {
   }
 }
 
-void MeasuredRound::Measure(ParameterShard& shard) {
+void MeasuredRound::Measure(Shard& shard) {
   for (int64_t block = 0; block < static_cast<int64_t>(parts_.size()); ++block) {
     Gradients(block, &gradients_);
     shard.AddSquaresOfMean(block, gradients_, &squares_);

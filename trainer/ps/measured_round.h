@@ -13,7 +13,7 @@
 #include "net/codec.h"
 #include "trainer/ps/leader.h"
 #include "trainer/ps/row_desk.h"
-#include "trainer/shard/parameter_shard.h"
+#include "trainer/shard/shard.h"
 
 namespace dtrain {
 
@@ -40,7 +40,7 @@ class MeasuredRound {
     PartOf(block).gradients.push_back({std::move(message), std::move(keys)});
   }
   // Computes squares() of all gradients taken.
-  void Measure(ParameterShard& shard);
+  void Measure(Shard& shard);
   void set_scale(double scale) { scale_ = scale; }
 
   uint64_t number() const { return number_; }  // 0: none yet

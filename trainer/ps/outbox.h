@@ -13,6 +13,7 @@
 
 #include "net/channel.h"
 #include "net/codec.h"
+#include "trainer/checkpoint/part_pieces.h"
 #include "trainer/peer/peer_limits.h"
 #include "trainer/peer/run_id.h"
 
@@ -51,8 +52,9 @@ class Outbox {
     if (HasLate(to) || channel_.Send(to, message) == net::SendResult::kFull) Keep(to, std::move(message));
   }
   // Drops the piece when the queue is full.
-  void Piece(net::NodeId to, uint64_t number, uint64_t piece, uint64_t checksum, net::LentBytes values) {
-    net::Message message = encoder_.Piece(run_.Envelope(0), number, piece, checksum, values);
+  void Piece(net::NodeId to, uint64_t number, dtrain::Piece piece, uint64_t checksum, net::LentBytes values) {
+    net::Message message = encoder_.Piece(run_.Envelope(0), number, piece.part,
+                                          static_cast<uint64_t>(piece.number), checksum, values);
     channel_.Send(to, message);
   }
   // Sends the waiting weights while the queues have room. Call it while late().

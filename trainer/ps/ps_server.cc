@@ -1,3 +1,4 @@
+#include "trainer/config/config.h"
 #include "trainer/ps/ps_server.h"
 
 #include <algorithm>
@@ -6,11 +7,7 @@
 #include "base/error.h"
 #include "trainer/peer/conversation.h"
 #include "trainer/peer/heartbeat.h"
-#include "trainer/shard/device_shard.h"
-#include "trainer/shard/hash_shard.h"
-#include "trainer/shard/host_shard.h"
-#include "trainer/shard/joint_shard.h"
-#include "trainer/shard/table_shard.h"
+#include "trainer/shard/shard.h"
 
 namespace dtrain {
 namespace {
@@ -30,21 +27,6 @@ constexpr char kNotInitialised[] = "a pull before the initial values";
 constexpr char kBadKeys[] = "it asks for rows that are not here";
 constexpr char kNoSuchBlock[] = "it asks for a block that is not here";
 
-std::unique_ptr<RowShard> MakeRowShard(const Config& config, const Layout& layout, int ps) {
-  if (layout.has_hash_table()) return std::make_unique<HashShard>(config, layout, ps);
-  return std::make_unique<TableShard>(config, layout, ps);
-}
-
-std::unique_ptr<ParameterShard> MakeShard(const PsTask& task) {
-  if (task.layout.table) {
-    std::unique_ptr<RowShard> rows = MakeRowShard(task.config, task.layout, task.self.index);
-    if (RangeBlocksOf(task.layout, static_cast<size_t>(task.self.index)) == 0) return rows;
-    return std::make_unique<JointShard>(task.config, task.layout, task.self.index, std::move(rows));
-  }
-  if (task.store == nullptr) return std::make_unique<HostShard>(task.config, task.layout, task.self.index);
-  return std::make_unique<DeviceShard>(task.config, task.layout, task.self.index, *task.store);
-}
-
 }  // namespace
 
 PsServer::PsServer(const PsTask& task, const MakeLeader& make_leader, RunHistory& history)
@@ -52,8 +34,7 @@ PsServer::PsServer(const PsTask& task, const MakeLeader& make_leader, RunHistory
       config_(task.config),
       channel_(task.channel),
       log_(task.log),
-      shard_owner_(MakeShard(task)),
-      shard_(*shard_owner_),
+      shard_(MakeParts(config_, task.layout, task.self.index, task.store)),
       members_(config_, task.self, shard_.block_count()),
       outbox_(channel_, MaxOpenRequests(MaxOpenBlocks(config_.train, shard_.block_count()))),
       activity_(task.stop),
@@ -61,7 +42,7 @@ PsServer::PsServer(const PsTask& task, const MakeLeader& make_leader, RunHistory
       snapshots_({config_, shard_, *rule_, outbox_, task.layout, task.self.index, log_}),
       filler_({config_, task.layout, task.self.index, shard_, log_,
                [this] { return leader_->SeesDirectory(); },
-               [this](uint64_t number, int64_t piece) { leader_->AskForPiece(number, piece); },
+               [this](uint64_t number, Piece piece) { leader_->AskForPiece(number, piece); },
                [this](const FillOutcome& outcome) { leader_->OnFilled(outcome); }}),
       check_(config_, task.self, task.layout, shard_, *rule_),
       tick_(std::min<milliseconds>(Heartbeat::Interval(config_.failure.detect_s), milliseconds(50))),

@@ -29,8 +29,8 @@
 #include "trainer/ps/task_table.h"
 #include "trainer/ps/update_rule.h"
 #include "trainer/result/run_summary.h"
-#include "trainer/shard/parameter_shard.h"
 #include "trainer/shard/range_filler.h"
+#include "trainer/shard/shard.h"
 
 namespace dtrain {
 
@@ -77,8 +77,7 @@ class PsServer {
   const Config& config_;
   net::Channel& channel_;
   Logger& log_;
-  const std::unique_ptr<ParameterShard> shard_owner_;
-  ParameterShard& shard_;
+  Shard shard_;
   TaskTable members_;
   Outbox outbox_;
   Activity activity_;

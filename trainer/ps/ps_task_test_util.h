@@ -28,7 +28,7 @@ struct PsTaskFixture : PsFixture {
         task{config, {Role::kPs, ps}, layout, channel, transport, hooks, log, {}, {}, {}},
         keeper({config, shard, rule, outbox, layout, ps, log}),
         filler({config, layout, ps, shard, log, [this] { return leader->SeesDirectory(); },
-                [this](uint64_t number, int64_t piece) { leader->AskForPiece(number, piece); },
+                [this](uint64_t number, Piece piece) { leader->AskForPiece(number, piece); },
                 [this](const FillOutcome& outcome) { leader->OnFilled(outcome); }}) {
     keeper.set_leader(*leader);
   }

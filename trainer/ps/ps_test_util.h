@@ -114,7 +114,7 @@ class FakeLeader : public RunLedger, public Leader {
   void OnSnapshot(uint64_t number, const ShardSaver::Outcome* part) override {
     snapshots.push_back({number, part == nullptr ? std::nullopt : std::make_optional(*part)});
   }
-  void AskForPiece(uint64_t, int64_t piece) override { pieces.push_back(piece); }
+  void AskForPiece(uint64_t, Piece piece) override { pieces.push_back(piece.number); }
   bool SeesDirectory() const override { return sees_directory; }
 
   std::string StatusJson() override { return "{}"; }

@@ -13,7 +13,7 @@
 #include "trainer/ps/ps_task.h"
 #include "trainer/ps/task_table.h"
 #include "trainer/ps/update_rule.h"
-#include "trainer/shard/parameter_shard.h"
+#include "trainer/shard/shard.h"
 
 namespace dtrain {
 
@@ -21,7 +21,7 @@ class Registrar {
  public:
   struct Parts {
     const PsTask& task;
-    const ParameterShard& shard;
+    const Shard& shard;
     UpdateRule& rule;
     TaskTable& members;
     Outbox& outbox;

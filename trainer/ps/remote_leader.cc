@@ -198,9 +198,10 @@ void RemoteLeader::OnSnapshot(uint64_t number, const ShardSaver::Outcome* part) 
   });
 }
 
-void RemoteLeader::AskForPiece(uint64_t number, int64_t piece) {
+void RemoteLeader::AskForPiece(uint64_t number, Piece piece) {
   leader().Tell(run(), [&](auto& builder) {
-    return wire::CreateReadPiece(builder, number, static_cast<uint64_t>(piece));
+    return wire::CreateReadPiece(builder, number, static_cast<uint8_t>(piece.part),
+                                 static_cast<uint64_t>(piece.number));
   });
 }
 

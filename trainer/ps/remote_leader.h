@@ -31,7 +31,7 @@ class RemoteLeader : public Leader {
   void OnFilled(const FillOutcome& outcome) override;
   void OnSnapshot(uint64_t number, const ShardSaver::Outcome* part) override;
   std::optional<double> OnNorm(uint64_t round, const gpu::SquareSum& squares) override;
-  void AskForPiece(uint64_t number, int64_t piece) override;
+  void AskForPiece(uint64_t number, Piece piece) override;
   bool SeesDirectory() const override { return shared_.seen(); }
 
   void Tick(TimePoint now) override;

@@ -8,7 +8,7 @@
 namespace dtrain {
 
 // A gradient names the oldest of in_flight + 1 lists; one more may come when a worker enters again.
-RowDesk::RowDesk(const Config& config, const ParameterShard& shard)
+RowDesk::RowDesk(const Config& config, const Shard& shard)
     : shard_(shard),
       max_kept_(static_cast<size_t>(config.train.in_flight) + 2),
       lists_(shard.has_table() ? config.cluster.worker.size() * static_cast<size_t>(shard.block_count())

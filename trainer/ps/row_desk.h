@@ -12,7 +12,7 @@
 
 #include "net/codec.h"
 #include "trainer/config/choices.h"
-#include "trainer/shard/parameter_shard.h"
+#include "trainer/shard/shard.h"
 #include "trainer/table/key_list.h"
 
 namespace dtrain {
@@ -22,7 +22,7 @@ class RowDesk {
   using Keys = std::shared_ptr<const KeyList>;  // shared with gradients that wait for their round
 
   // `shard` outlives this. For one without a table, it does nothing.
-  RowDesk(const Config& config, const ParameterShard& shard);
+  RowDesk(const Config& config, const Shard& shard);
 
   // Takes the `count` keys of a request of `worker`; one that is here already is not read again. `keeps`: a
   // gradient will name them, and as many lists are kept as exchanges may be open; the oldest goes first, but
@@ -66,7 +66,7 @@ class RowDesk {
   // Keeps the memory of a list that nothing names any more.
   void Drop(Asked asked);
 
-  const ParameterShard& shard_;
+  const Shard& shard_;
   const size_t max_kept_;
   std::vector<Lists> lists_;  // by worker, then block
   std::vector<std::shared_ptr<KeyList>> free_;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "trainer/model/layout.h"
-#include "trainer/shard/table_shard.h"
+#include "trainer/shard/shard.h"
 #include "trainer/testing/small_config.h"
 
 namespace dtrain {
@@ -20,7 +20,7 @@ Config SparseJob() {
 
 class Desk {
  public:
-  Desk() : layout_(TableLayoutOf(config_.model, 1)), shard_(config_, layout_, 0), desk_(config_, shard_) {}
+  Desk() : layout_(TableLayoutOf(config_.model, 1)), shard_(MakeParts(config_, layout_, 0)), desk_(config_, shard_) {}
   std::string Take(int worker, uint64_t request, const std::vector<uint32_t>& keys, bool keeps = true,
                    uint64_t of = 0) {
     const KeyList wide(keys.begin(), keys.end());
@@ -35,7 +35,7 @@ class Desk {
  private:
   const Config config_ = SparseJob();
   const Layout layout_;
-  const TableShard shard_;
+  const Shard shard_;
   RowDesk desk_;
 };
 

@@ -59,8 +59,9 @@ bool SnapshotKeeper::Write(uint64_t number, const std::string& directory) {
 void SnapshotKeeper::Drop(uint64_t number) {
   if (number != number_) return;
   due_ = false;
-  if (snapshot_) TellCost(snapshot_->Cost());
-  parts_.shard.DropSnapshot();
+  if (!snapshot_) return;
+  TellCost(snapshot_->Cost());
+  parts_.shard.Drop(*snapshot_);
   snapshot_.reset();
 }
 
@@ -113,26 +114,27 @@ void SnapshotKeeper::TakeWhenFinished() {
 void SnapshotKeeper::OnReadPiece(net::NodeId from, const wire::ReadPiece& read) {
   if (!Kept(read.number())) return;
   const uint64_t last = std::numeric_limits<int64_t>::max();
-  const auto piece = static_cast<int64_t>(std::min(read.piece(), last));
-  snapshot_->ReleaseBefore(piece - kOpenPieces + 1);  // the leader has written them
+  const Piece piece{read.part(), static_cast<int64_t>(std::min(read.piece(), last))};
+  snapshot_->ReleaseBefore({piece.part, piece.number - kOpenPieces + 1});  // the leader has written them
   const std::optional<net::LentBytes> values = snapshot_->Lend(piece);
   if (!values) return snapshot_->Cost().given_up ? Tell() : void();
   const uint64_t sum = parts_.config.net.checksum ? net::PayloadChecksum(values->data, values->size) : 0;
   const FaultScope fault("save.piece");
-  parts_.outbox.Piece(from, read.number(), read.piece(), sum, *values);
+  parts_.outbox.Piece(from, read.number(), piece, sum, *values);
 }
 
 // The weights of a block as they were; unset: they are not here any more.
 std::optional<net::LentBytes> SnapshotKeeper::Lend(const Member& worker, uint64_t request, int64_t block) {
-  ParameterShard& shard = parts_.shard;
-  if (shard.table(block) == nullptr) {
-    return snapshot_->Lend(block * static_cast<int64_t>(1 + shard.slot_names().size()));
+  Shard& shard = parts_.shard;
+  const Shard::Place& place = shard.At(block);
+  if (place.part->table() == nullptr) {
+    return snapshot_->Lend({place.number, place.block * static_cast<int64_t>(1 + shard.slot_names().size())});
   }
   const RowDesk::Keys keys = parts_.rule.rows().Find(worker.task.index, block, request);
   if (keys == nullptr) return std::nullopt;
-  const net::LentBytes rows = shard.LendRows(block, *keys);
+  const net::LentBytes rows = shard.Lend(block, *keys);
   void* const values = const_cast<void*>(rows.data);
-  if (snapshot_->GoBack(*keys, static_cast<float*>(values))) return rows;
+  if (snapshot_->parts()[place.number]->GoBack(*keys, static_cast<float*>(values))) return rows;
   rows.release(values, rows.context);
   return std::nullopt;
 }

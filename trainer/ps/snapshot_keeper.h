@@ -18,7 +18,7 @@
 #include "trainer/ps/leader.h"
 #include "trainer/ps/outbox.h"
 #include "trainer/ps/update_rule.h"
-#include "trainer/shard/parameter_shard.h"
+#include "trainer/shard/shard.h"
 #include "trainer/shard/shard_saver.h"
 
 namespace dtrain {
@@ -27,7 +27,7 @@ class SnapshotKeeper {
  public:
   struct Parts {
     const Config& config;
-    ParameterShard& shard;
+    Shard& shard;
     const UpdateRule& rule;
     Outbox& outbox;
     const Layout& layout;
@@ -82,7 +82,7 @@ class SnapshotKeeper {
   uint64_t last_full_ = 0;  // the latest that was taken of all; 0: none yet
   bool due_ = false;        // ordered and not taken yet
   bool told_given_up_ = false;
-  std::shared_ptr<Snapshot> snapshot_;  // shared with the thread that writes it
+  std::shared_ptr<ShardSnapshot> snapshot_;  // shared with the thread that writes it
 };
 
 }  // namespace dtrain

@@ -12,6 +12,7 @@
 
 #include "trainer/checkpoint/checkpoint_test_util.h"
 #include "trainer/ps/ps_task_test_util.h"
+#include "trainer/shard/range_part.h"
 #include "trainer/shard/shared_directory.h"
 
 namespace dtrain {
@@ -92,7 +93,7 @@ TEST_CASE("snapshot keeper: changes are kept since the checkpoint of all that wa
 
 TEST_CASE("snapshot keeper: before there are values none is taken") {
   Fixture f;
-  HostShard empty(f.config, f.layout, 0);
+  Shard empty(MakeParts(f.config, f.layout, 0));
   SnapshotKeeper keeper({f.config, empty, f.rule, f.outbox, f.layout, 0, f.log});
   keeper.set_leader(*f.leader);
   keeper.Take(1, 0);
@@ -269,7 +270,7 @@ TEST_CASE("snapshot keeper: what is written ends with its checkpoint, and that i
 class FakeSnapshot : public Snapshot {
  public:
   int64_t piece_count() const override { return 20; }
-  std::optional<Piece> Read(int64_t, float*) const override { return std::nullopt; }
+  std::optional<Held> Read(int64_t, float*) const override { return std::nullopt; }
   std::optional<net::LentBytes> Lend(int64_t) const override {
     if (cost.given_up) return std::nullopt;
     return net::LentBuffer(4).Lend(0, 4);
@@ -283,13 +284,20 @@ class FakeSnapshot : public Snapshot {
   bool updates_wait = false;
 };
 
-class FakeShard : public HostShard {
+class FakePart : public RangePart {
  public:
-  using HostShard::HostShard;
+  using RangePart::RangePart;
   std::shared_ptr<Snapshot> TakeSnapshot(SnapshotOf) override { return snapshot; }
+  void Drop(const std::shared_ptr<Snapshot>&) override { snapshot->Release(); }
 
   const std::shared_ptr<FakeSnapshot> snapshot = std::make_shared<FakeSnapshot>();
 };
+
+std::vector<std::unique_ptr<Part>> ListOf(std::unique_ptr<Part> part) {
+  std::vector<std::unique_ptr<Part>> parts;
+  parts.push_back(std::move(part));
+  return parts;
+}
 
 // ps 1 with a FakeSnapshot for checkpoint 1.
 struct Faking : Writing {
@@ -300,12 +308,12 @@ struct Faking : Writing {
     its.Take(1, 0);
   }
   void GiveUp() {
-    taking.snapshot->cost.max_bytes = size_t{512} << 20;
-    taking.snapshot->cost.given_up = true;
+    fake_part.snapshot->cost.max_bytes = size_t{512} << 20;
+    fake_part.snapshot->cost.given_up = true;
   }
   void Ask(uint64_t piece) {
     const net::Message message =
-        Make([&](auto& builder) { return wire::CreateReadPiece(builder, 1, piece); });
+        Make([&](auto& builder) { return wire::CreateReadPiece(builder, 1, 0, piece); });
     its.OnReadPiece(kLeader, *net::Decode(message)->body_as_ReadPiece());
   }
   bool HasReason(const std::string& remedy) {
@@ -313,14 +321,16 @@ struct Faking : Writing {
            Part()->error.find(remedy) != std::string::npos;
   }
 
-  FakeShard taking{config, layout, 1};
+  std::unique_ptr<FakePart> owned = std::make_unique<FakePart>(config, layout, 1);
+  FakePart& fake_part = *owned;
+  Shard taking{ListOf(std::move(owned))};
   SnapshotKeeper its{{config, taking, rule, outbox, layout, 1, log}};
 };
 
 TEST_CASE(
     "snapshot keeper: where the leader asks for the pieces, it is told at once of a snapshot given up") {
   Faking ps(/*sees=*/false);
-  CHECK_FALSE(ps.taking.snapshot->updates_wait);
+  CHECK_FALSE(ps.fake_part.snapshot->updates_wait);
   ps.Ask(0);
   ps.its.Tick();
   CHECK_FALSE(ps.Part());
@@ -341,7 +351,7 @@ TEST_CASE("snapshot keeper: a part that was given up while it was written is tol
   Faking ps(/*sees=*/true);
   ps.GiveUp();
   CHECK(ps.its.Write(1, ps.directory));
-  CHECK(ps.taking.snapshot->updates_wait);
+  CHECK(ps.fake_part.snapshot->updates_wait);
   PollUntil([&] {
     ps.its.Tick();
     return !ps.its.writing();
@@ -352,12 +362,12 @@ TEST_CASE("snapshot keeper: a part that was given up while it was written is tol
 TEST_CASE("snapshot keeper: pieces that the leader has written, as its questions show, are released") {
   Faking ps(/*sees=*/false);
   for (uint64_t piece = 0; piece < 8; ++piece) ps.Ask(piece);
-  CHECK(ps.taking.snapshot->released == 0);
+  CHECK(ps.fake_part.snapshot->released == 0);
   ps.Ask(8);
-  CHECK(ps.taking.snapshot->released == 1);
+  CHECK(ps.fake_part.snapshot->released == 1);
   ps.Ask(3);
   ps.Ask(15);
-  CHECK(ps.taking.snapshot->released == 8);
+  CHECK(ps.fake_part.snapshot->released == 8);
 }
 
 }  // namespace

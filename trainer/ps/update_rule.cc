@@ -74,8 +74,8 @@ void UpdateRule::Send(Member& member, uint64_t request, int64_t block, net::Comp
 
 net::LentBytes UpdateRule::TakeRows(const KeyList& keys, const Member& member, uint64_t request,
                                     int64_t block, bool previous, net::WeightsHead* head) {
-  ParameterShard& shard = parts_.shard;
-  net::LentBytes rows = previous ? shard.LendPreviousRows(block, keys) : shard.LendRows(block, keys);
+  Shard& shard = parts_.shard;
+  net::LentBytes rows = previous ? shard.LendPrevious(block, keys) : shard.Lend(block, keys);
   if (head->form != net::Compression::kNone) {
     constexpr uint64_t kOfWeights = ~uint64_t{0};  // a gradient of the same request has other numbers
     const CounterRandom random = CounterRandom(static_cast<uint64_t>(member.task.index)).Stream(kOfWeights);
@@ -86,7 +86,7 @@ net::LentBytes UpdateRule::TakeRows(const KeyList& keys, const Member& member, u
 }
 
 net::LentBytes UpdateRule::TakeRange(int64_t block, bool previous, net::WeightsHead* head) {
-  ParameterShard& shard = parts_.shard;
+  Shard& shard = parts_.shard;
   head->checksum = previous ? shard.previous_checksum(block) : shard.checksum(block);
   const net::LentBytes weights = previous ? shard.LendPrevious(block) : shard.Lend(block);
   // A tensor that is an address in a device's memory stays one.

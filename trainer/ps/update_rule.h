@@ -18,7 +18,7 @@
 #include "trainer/ps/outbox.h"
 #include "trainer/ps/row_desk.h"
 #include "trainer/ps/task_table.h"
-#include "trainer/shard/parameter_shard.h"
+#include "trainer/shard/shard.h"
 
 namespace dtrain {
 
@@ -52,7 +52,7 @@ class CompressedWeights {
 // The parts that a rule acts on. PsServer owns them and outlives its rule.
 struct PsParts {
   const Config& config;
-  ParameterShard& shard;
+  Shard& shard;
   TaskTable& members;
   Outbox& outbox;
 };

@@ -25,12 +25,13 @@ HashSnapshot::HashSnapshot(const HashStore& rows, const std::vector<Block>& bloc
       blocks_(blocks),
       width_(width),
       max_kept_bytes_(max_kept_bytes),
-      initial_(static_cast<size_t>(rows.values())) {
+      initial_(static_cast<size_t>(rows.values())),
+      copied_(rows.values()) {
   for (const Block& block : blocks) AddPieces(block);
   if (!rows_.has_bias()) return;
   // A piece of its own: it is what was kept of no other rows.
   const uint64_t row = rows_.rows().end - 1;
-  pieces_.push_back({{row, row}, 0, blocks.back().base, HashRowList(rows_.values())});
+  pieces_.push_back({{row, row}, 0, blocks.back().base, 1, HashRowList(rows_.values())});
   pieces_.back().kept.Add(rows_.Bias());
 }
 
@@ -48,8 +49,9 @@ void HashSnapshot::AddPieces(const Block& block) {
         HashPieceBytes(rows, with_values, rows_.values(), block.base.has_value()) > kMaxRowPieceBytes) {
       rows = segment.count();
       with_values = segment.value_rows();
-      pieces_.push_back({segment.rows(), block.step, block.base, HashRowList(rows_.values())});
+      pieces_.push_back({segment.rows(), block.step, block.base, 0, HashRowList(rows_.values())});
     }
+    pieces_.back().count = rows;
     pieces_.back().rows.end = std::min(segment.rows().end, ~uint64_t{0} - 1);  // without the bias
   });
 }
@@ -58,9 +60,9 @@ void HashSnapshot::Keep(const HashRow& row) {
   const auto behind =
       std::upper_bound(pieces_.begin(), pieces_.end(), row.row,
                        [](uint64_t its, const HashPiece& piece) { return its < piece.rows.begin; });
-  DT_CHECK(behind != pieces_.begin(), row.row);  // it was there, so it is in a piece
   if (behind - pieces_.begin() <= released_) return;
   HashPiece& piece = *(behind - 1);
+  if (row.row >= piece.rows.end || row.step > piece.step) return;  // it came later
   kept_bytes_ -= piece.kept.bytes();
   const size_t values = piece.kept.Add(row);
   kept_bytes_ += piece.kept.bytes();
@@ -72,17 +74,43 @@ void HashSnapshot::Keep(const HashRow& row) {
   cost_.max_bytes = std::max(cost_.max_bytes, kept_bytes_);
   if (kept_bytes_ <= max_kept_bytes_) return;
   cost_.given_up = true;
-  Release(piece_count());
+  ReleasePieces(piece_count());
 }
 
-// The rows as they were at the moment, in ascending order. The lock is held.
-void HashSnapshot::Find(const HashPiece& piece) const {
+// Whoever waits comes next: a reader that locks again at once would keep an update from the lock for many
+// pieces.
+std::unique_lock<std::mutex> HashSnapshot::LockInTurn() const {
+  const std::lock_guard next(next_);
+  return std::unique_lock(mutex_);
+}
+
+// Copies the rows of a piece as they were at the moment. False: it is released. A row that changes between
+// two slices is kept, so all slices are of the one moment.
+bool HashSnapshot::Find(int64_t number) const {
+  constexpr uint64_t kSliceRows = 1 << 12;
+  const HashPiece& piece = pieces_[static_cast<size_t>(number)];
+  const uint64_t slices = piece.count / kSliceRows + 1, size = piece.rows.size() / slices + 1;
+  copied_.Clear();
+  bool is_in_order = true;
+  RowRange slice{piece.rows.begin, piece.rows.begin};
+  do {
+    slice = {slice.end, std::min(piece.rows.end - slice.end, size) + slice.end};
+    const std::unique_lock lock = LockInTurn();
+    if (!Has(number)) return false;
+    rows_.VisitRange(slice, [&](const HashRow& row) {
+      if (row.step <= piece.step) copied_.Add(row);
+    });
+    piece.kept.VisitEach([&](const HashRow& row) {
+      const bool is_bias = piece.rows.size() == 0;
+      if (!is_bias && (row.row < slice.begin || row.row >= slice.end)) return;
+      copied_.Add(row);
+      is_in_order = false;
+    });
+  } while (slice.end < piece.rows.end);
   found_.clear();
-  rows_.VisitRange(piece.rows, [&](const HashRow& row) {
-    if (row.step <= piece.step) found_.push_back(row);
-  });
-  piece.kept.AppendTo(&found_);
-  if (!piece.kept.empty()) std::sort(found_.begin(), found_.end(), IsBefore);
+  copied_.AppendTo(&found_);
+  if (!is_in_order) std::sort(found_.begin(), found_.end(), IsBefore);
+  return true;
 }
 
 // Takes from `found_` what has changed since the base. False: it takes more bytes than all of `found_`, or it
@@ -90,7 +118,10 @@ void HashSnapshot::Find(const HashPiece& piece) const {
 bool HashSnapshot::FindChanges(const HashPiece& piece) const {
   changed_.clear();
   left_.clear();
-  if (!rows_.LeftSinceBase(piece.rows, &left_)) return false;
+  {
+    const std::unique_lock lock = LockInTurn();
+    if (!rows_.LeftSinceBase(piece.rows, &left_)) return false;
+  }
   std::copy_if(found_.begin(), found_.end(), std::back_inserter(changed_),
                [&](const HashRow& row) { return row.step > *piece.base; });
   auto there = found_.begin();
@@ -103,9 +134,12 @@ bool HashSnapshot::FindChanges(const HashPiece& piece) const {
   return BytesOf(changed_, rows_.values()) <= BytesOf(found_, rows_.values());
 }
 
-size_t HashSnapshot::Write(int64_t number, std::byte* bytes) const {
+// Unset: the piece is released.
+std::optional<size_t> HashSnapshot::Write(int64_t number, std::byte* bytes) const {
+  if (number < 0 || number >= piece_count()) return std::nullopt;
+  const std::lock_guard reading(reading_);
+  if (!Find(number)) return std::nullopt;
   const HashPiece& piece = pieces_[static_cast<size_t>(number)];
-  Find(piece);
   if (!piece.base) return WriteHashPiece(found_, width_, rows_.values(), bytes);
   const bool whole = !FindChanges(piece);
   const RowRange rows{piece.rows.begin, std::max(piece.rows.end, piece.rows.begin + 1)};  // that of the bias
@@ -113,20 +147,19 @@ size_t HashSnapshot::Write(int64_t number, std::byte* bytes) const {
   return WriteHashPiece(whole ? found_ : changed_, width_, rows_.values(), bytes, &cover);
 }
 
-std::optional<Snapshot::Piece> HashSnapshot::Read(int64_t piece, float* scratch) const {
-  const std::lock_guard lock(mutex_);
-  if (!Has(piece)) return std::nullopt;
+std::optional<Snapshot::Held> HashSnapshot::Read(int64_t piece, float* scratch) const {
   auto* const bytes = reinterpret_cast<std::byte*>(scratch);
-  const size_t size = Write(piece, bytes);
-  return Piece{{bytes, size}, std::nullopt};
+  const std::optional<size_t> size = Write(piece, bytes);
+  if (!size) return std::nullopt;
+  return Held{{bytes, *size}, std::nullopt};
 }
 
 std::optional<net::LentBytes> HashSnapshot::Lend(int64_t piece) const {
   const net::LentBuffer buffer(kMaxRowPieceBytes);
-  const std::lock_guard lock(mutex_);
   if (piece >= piece_count()) return buffer.Lend(0, 0);
-  if (!Has(piece)) return std::nullopt;
-  return buffer.Lend(0, Write(piece, reinterpret_cast<std::byte*>(buffer.floats())));
+  const std::optional<size_t> size = Write(piece, reinterpret_cast<std::byte*>(buffer.floats()));
+  if (!size) return std::nullopt;
+  return buffer.Lend(0, *size);
 }
 
 // What a row was; null: it is as it was.
@@ -158,11 +191,11 @@ bool HashSnapshot::GoBack(KeySpan keys, float* weights) const {
 
 void HashSnapshot::ReleaseBefore(int64_t piece) {
   const std::lock_guard lock(mutex_);
-  Release(std::min(piece, piece_count()));
+  ReleasePieces(std::min(piece, piece_count()));
 }
 
 // The lock is held.
-void HashSnapshot::Release(int64_t end) {
+void HashSnapshot::ReleasePieces(int64_t end) {
   for (; released_ < end; ++released_) {
     HashPiece& its = pieces_[static_cast<size_t>(released_)];
     kept_bytes_ -= std::min(kept_bytes_, its.kept.bytes());  // the bias was never counted

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
 #include "net/codec.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/checkpoint/checkpoint_errors.h"
 #include "trainer/checkpoint/checkpoint_names.h"
-#include "trainer/checkpoint/shard_format.h"
 #include "trainer/config/config.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/peer/peer_limits.h"
@@ -20,7 +20,10 @@ constexpr milliseconds kTurn{20};
 
 }  // namespace
 
-RangeFiller::RangeFiller(Parts parts) : parts_(std::move(parts)), slots_(SlotNames(parts_.config)) {}
+RangeFiller::RangeFiller(Parts parts)
+    : parts_(std::move(parts)),
+      slots_(SlotNames(parts_.config)),
+      pieces_(PartsOf(parts_.layout, parts_.ps, static_cast<int64_t>(slots_.size()))) {}
 
 void RangeFiller::Take(const FillOrder& order) {
   if (order.number < order_.number || order.number == 0) return;
@@ -42,21 +45,12 @@ void RangeFiller::Begin() {
   outcome_ = {order_.number, "", false};
   tells_ = false;
   reader_.reset();
-  next_ = asked_ = 0;
   parts_.shard.SetCounts(order_.earlier_updates, order_.decay_steps);
   if (order_.checkpoint.empty()) {
     state_ = State::kMaking;
     return;
   }
-  parts_.shard.BeginRestore();
-  const auto slots = static_cast<int64_t>(slots_.size());
-  pieces_ = PiecesOf(parts_.layout, parts_.ps, static_cast<int>(slots));
-  count_ = pieces_.size();
-  if (parts_.layout.has_hash_table()) {
-    count_ = static_cast<size_t>(PartPieces(parts_.layout, parts_.ps, slots));
-  } else if (parts_.layout.table) {
-    count_ += static_cast<size_t>(RowPiecesOf(parts_.layout, parts_.ps, slots).count());
-  }
+  parts_.shard.BeginRestore(static_cast<uint64_t>(order_.step));
   const std::string path = PathHere();
   if (!path.empty() && OpenHere(path)) return;
   if (state_ != State::kDone) BeginToFetch();
@@ -83,9 +77,7 @@ bool RangeFiller::OpenHere(const std::string& path) {
     order_.begins ? reader_->BeginWith(parts_.config, parts_.layout)
                   : reader_->CheckFits(parts_.layout, slots_);
     if (reader_->manifest().checksum == order_.manifest) {
-      if (parts_.layout.has_hash_table()) {
-        count_ = pieces_.size() + reader_->HashPieces(parts_.layout.table->PartOf(parts_.ps));
-      }
+      GoTo(0);
       return true;
     }
   } catch (const BadCheckpoint& bad) {
@@ -103,107 +95,69 @@ bool RangeFiller::OpenHere(const std::string& path) {
   return false;
 }
 
+// Goes to the first piece of a part, or of a later one if it has none.
+void RangeFiller::GoTo(size_t part) {
+  here_.clear();
+  asked_ = 0;
+  for (next_ = {part, 0}; !has_all(); ++next_.part) {
+    const PartPieces& its = *pieces_[next_.part];
+    count_ = reader_ ? its.CountIn(*reader_) : its.count();
+    if (count_ > 0) return;
+  }
+}
+
 void RangeFiller::BeginToFetch() {
   state_ = State::kFetching;
-  here_.clear();
-  AskForMore(Clock::now());
-  if (count_ == 0) End("");
+  GoTo(0);
+  has_all() ? End("") : AskForMore(Clock::now());
 }
 
 void RangeFiller::AskForMore(TimePoint now) {
   ask_again_ = now + kAskForPieceAgain;
-  for (; asked_ < std::min(count_, next_ + kOpenPieces); ++asked_) {
-    parts_.ask(order_.number, static_cast<int64_t>(asked_));
+  for (; asked_ < std::min(count_, next_.number + kOpenPieces); ++asked_) {
+    parts_.ask(order_.number, {next_.part, asked_});
   }
-  here_.resize(asked_);
+  here_.resize(static_cast<size_t>(asked_));
 }
 
 void RangeFiller::OnPiece(const wire::Piece& piece, net::TensorView values) {
-  if (state_ != State::kFetching || piece.number() != order_.number) return;
-  if (piece.piece() >= asked_ || here_[piece.piece()]) return;
+  if (state_ != State::kFetching || piece.number() != order_.number || piece.part() != next_.part) return;
+  if (piece.piece() >= static_cast<uint64_t>(asked_) || here_[piece.piece()]) return;
   const uint64_t sum = piece.checksum();
   if (sum != 0 && sum != net::PayloadChecksum(values.data, values.size)) return;
-  if (!TakePiece(piece.piece(), values)) return;
+  const auto number = static_cast<int64_t>(piece.piece());
+  if (values.size == 0 && pieces_[next_.part]->count() == PartPieces::kOpenEnd) {
+    count_ = std::min(count_, number);  // it is behind the last one
+  } else if (!parts_.shard.Put({next_.part, number}, values).empty()) {
+    return;
+  }
   here_[piece.piece()] = true;
-  while (next_ < asked_ && here_[next_]) ++next_;
-  AskForMore(Clock::now());
-  if (next_ >= count_) End("");
-}
-
-// Of a piece behind those of the range.
-RowRange RangeFiller::RowsOf(size_t piece) const {
-  return RowPiecesOf(parts_.layout, parts_.ps, static_cast<int64_t>(slots_.size()))
-      .At(static_cast<int64_t>(piece - pieces_.size()));
-}
-
-// False: these are no values of that piece.
-bool RangeFiller::TakePiece(size_t number, net::TensorView values) {
-  const auto slots = static_cast<int64_t>(slots_.size());
-  if (number >= pieces_.size()) {
-    if (parts_.layout.has_hash_table()) return TakeHashPiece(number, values);
-    const RowRange rows = RowsOf(number);
-    const int64_t width = parts_.layout.table->width();
-    return ReadRowPiece(values, rows, width, width * (1 + slots), rows,
-                        [this](uint64_t row, const float* of_row) { TakeRow(row, of_row); })
-        .empty();
-  }
-  const Piece& asked = pieces_[number];
-  if (values.size != static_cast<size_t>(asked.count) * sizeof(float)) return false;
-  parts_.shard.Restore(asked.slot, asked.begin, values);
-  return true;
-}
-
-// A piece without bytes is behind the last one.
-bool RangeFiller::TakeHashPiece(size_t number, net::TensorView values) {
-  if (values.size == 0) {
-    count_ = std::min(count_, number);
-    return true;
-  }
-  const RowRange rows = parts_.layout.table->PartOf(parts_.ps);
-  const int64_t width = parts_.layout.table->width();
-  return ReadHashPiece(values, rows, width, width * static_cast<int64_t>(1 + slots_.size()), rows,
-                       [this](const HashRow& row) { TakeHashRow(row); })
-      .empty();
-}
-
-// A run that begins with a checkpoint has made no steps yet.
-void RangeFiller::TakeHashRow(HashRow row) {
-  row.step = std::min(row.step, static_cast<uint64_t>(order_.step));
-  parts_.shard.RestoreHashRow(row);
+  while (next_.number < asked_ && here_[static_cast<size_t>(next_.number)]) ++next_.number;
+  if (next_.number >= count_) GoTo(next_.part + 1);
+  has_all() ? End("") : AskForMore(Clock::now());
 }
 
 void RangeFiller::ReadNext() {
-  if (next_ >= pieces_.size() && parts_.layout.has_hash_table()) {
-    return reader_->ReadHashPiece(parts_.layout.table->PartOf(parts_.ps), next_++ - pieces_.size(),
-                                  [this](const HashRow& row) { TakeHashRow(row); });
-  }
-  if (next_ >= pieces_.size()) {
-    return reader_->ReadRows(RowsOf(next_++),
-                             [this](uint64_t row, const float* values) { TakeRow(row, values); });
-  }
-  const Piece& piece = pieces_[next_++];
-  const std::string& slot =
-      piece.slot == 0 ? CheckpointReader::kWeights : slots_[static_cast<size_t>(piece.slot) - 1];
-  values_.resize(static_cast<size_t>(piece.count));
-  reader_->Read(parts_.layout.variables[static_cast<size_t>(piece.variable)].name, slot, piece.first,
-                piece.count, values_.data());
-  parts_.shard.Restore(piece.slot, piece.begin,
-                       {reinterpret_cast<const std::byte*>(values_.data()), values_.size() * sizeof(float)});
+  pieces_[next_.part]->Read(reader_.get(), next_.number, &read_);
+  const std::string wrong = parts_.shard.Put(next_, {read_.data(), read_.size()});
+  DT_CHECK(wrong.empty(), wrong, next_.part, next_.number);
+  if (++next_.number == count_) GoTo(next_.part + 1);
 }
 
 void RangeFiller::ReadSome() {
   const TimePoint end = Clock::now() + kTurn;
   try {
-    while (next_ < count_ && Clock::now() < end) ReadNext();
+    while (!has_all() && Clock::now() < end) ReadNext();
   } catch (const BadCheckpoint& bad) {
     return End(bad.problem());
   }
-  if (next_ == count_) End("");
+  if (has_all()) End("");
 }
 
 void RangeFiller::End(const std::string& error) {
   state_ = State::kDone;
   reader_.reset();
+  std::vector<std::byte>().swap(read_);
   outcome_.error = ShortText(error);
   outcome_.kept = parts_.shard.initialised();
   tells_ = true;
@@ -215,8 +169,8 @@ void RangeFiller::Turn(TimePoint now) {
   if (state_ == State::kReading) ReadSome();
   if (state_ == State::kFetching && now >= ask_again_) {
     ask_again_ = now + kAskForPieceAgain;
-    for (size_t piece = next_; piece < asked_; ++piece) {
-      if (!here_[piece]) parts_.ask(order_.number, static_cast<int64_t>(piece));
+    for (int64_t piece = next_.number; piece < asked_; ++piece) {
+      if (!here_[static_cast<size_t>(piece)]) parts_.ask(order_.number, {next_.part, piece});
     }
   }
   if (std::exchange(tells_, false)) parts_.tell_outcome(outcome_);

@@ -15,10 +15,10 @@
 #include "base/log.h"
 #include "net/channel.h"
 #include "trainer/checkpoint/checkpoint_reader.h"
-#include "trainer/checkpoint/shard_format.h"
+#include "trainer/checkpoint/part_pieces.h"
 #include "trainer/config/choices.h"
 #include "trainer/model/layout.h"
-#include "trainer/shard/parameter_shard.h"
+#include "trainer/shard/shard.h"
 
 namespace dtrain {
 namespace wire {
@@ -56,11 +56,11 @@ class RangeFiller {
     const Config& config;
     const Layout& layout;
     int ps;
-    ParameterShard& shard;
+    Shard& shard;
     Logger& log;
     std::function<bool()>
         sees_directory;  // whether this ps sees the checkpoint.dir of ps 0; not called on ps 0
-    std::function<void(uint64_t number, int64_t piece)> ask;       // asks ps 0 for a piece; may get lost
+    std::function<void(uint64_t number, Piece piece)> ask;         // asks ps 0 for a piece; may get lost
     std::function<void(const FillOutcome& outcome)> tell_outcome;  // tells ps 0; may get lost
   };
   explicit RangeFiller(Parts parts);
@@ -84,26 +84,23 @@ class RangeFiller {
   void AskForMore(TimePoint now);
   void ReadSome();
   void ReadNext();
-  bool TakePiece(size_t piece, net::TensorView values);
-  bool TakeHashPiece(size_t piece, net::TensorView values);
-  void TakeHashRow(HashRow row);
-  RowRange RowsOf(size_t piece) const;
-  void TakeRow(uint64_t row, const float* values) { parts_.shard.RestoreRow(row, values); }
+  void GoTo(size_t part);
+  bool has_all() const { return next_.part == pieces_.size(); }
   void End(const std::string& error);
 
   const Parts parts_;
   const std::vector<std::string> slots_;  // the optimizer's
+  const PartsOfPs pieces_;                // by part
   State state_ = State::kIdle;
   FillOrder order_;
   FillOutcome outcome_;
   bool tells_ = false;                        // the outcome must be told
-  size_t count_ = 0;                          // of the pieces of this ps's part
-  std::vector<Piece> pieces_;                 // those of its range; behind them are those of rows
-  size_t next_ = 0;                           // all pieces before this one are here
+  Piece next_;                                // all pieces before this one are here
+  int64_t count_ = 0;                         // of the pieces of its part
   std::unique_ptr<CheckpointReader> reader_;  // set while it reads
-  std::vector<float> values_;
-  std::vector<bool> here_;  // by piece, while it fetches
-  size_t asked_ = 0;        // all pieces before this one have been asked for
+  std::vector<std::byte> read_;               // a piece
+  std::vector<bool> here_;                    // by piece of the part, while it fetches
+  int64_t asked_ = 0;                         // all pieces of the part before this one have been asked for
   TimePoint ask_again_;
 };
 

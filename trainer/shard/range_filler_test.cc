@@ -45,7 +45,7 @@ uint64_t ChecksumOf(const std::string& path) { return ReadManifest(path).checksu
 // A ps that sees the directory of ps 0, or gets the pieces from `leader`.
 struct Filling : ShardFixture {
   Filling(Config of, int ps, const std::string& dir)
-      : ShardFixture((of.checkpoint.dir = dir, of), ps), empty(config, layout, ps), index(ps) {}
+      : ShardFixture((of.checkpoint.dir = dir, of), ps), empty(MakeParts(config, layout, ps)), index(ps) {}
 
   FillOrder OrderOf(const std::string& path, uint64_t number = 1) const {
     return {number, kName, kStep, ChecksumOf(path)};
@@ -64,21 +64,18 @@ struct Filling : ShardFixture {
   // Answers the questions from the checkpoint at `path`. `spoil`: with values that do not match the checksum.
   void Answer(const std::string& path, bool spoil = false, uint64_t order = 1) {
     CheckpointReader reader(path);
-    const std::vector<std::string> slots = SlotNames(config);
-    const std::vector<Piece> pieces = PiecesOf(layout, index, static_cast<int>(slots.size()));
+    const PartsOfPs parts = PartsOf(layout, index, static_cast<int64_t>(SlotNames(config).size()));
     for (const int64_t number : std::exchange(asked, {})) {
-      const Piece& piece = pieces[static_cast<size_t>(number)];
-      std::vector<float> values(static_cast<size_t>(piece.count));
-      reader.Read(layout.variables[static_cast<size_t>(piece.variable)].name,
-                  piece.slot == 0 ? "" : slots[static_cast<size_t>(piece.slot - 1)], piece.first, piece.count,
-                  values.data());
-      Send(order, number, values, spoil);
+      std::vector<std::byte> piece;
+      parts[0]->Read(&reader, number, &piece);
+      const auto* const values = reinterpret_cast<const float*>(piece.data());
+      Send(order, number, {values, values + piece.size() / sizeof(float)}, spoil);
     }
   }
   void Send(uint64_t order, int64_t number, const std::vector<float>& values, bool spoil = false) {
     const size_t bytes = values.size() * sizeof(float);
     const uint64_t sum = net::PayloadChecksum(values.data(), bytes) + (spoil ? 1 : 0);
-    const net::Message message = encoder.Piece({}, order, static_cast<uint64_t>(number), sum,
+    const net::Message message = encoder.Piece({}, order, 0, static_cast<uint64_t>(number), sum,
                                                {values.data(), bytes, nullptr, nullptr});
     const wire::Piece& piece = *net::Decode(message)->body_as_Piece();
     filler.OnPiece(piece, net::Tensor(message, piece));
@@ -87,7 +84,7 @@ struct Filling : ShardFixture {
   int Wrong(uint64_t salt = SmallCheckpoint().salt) {
     int wrong = 0;
     const auto values = ValuesOf(*empty.TakeSnapshot(), empty.slot_names().size());
-    for (const Piece& piece : PiecesOf(layout, index, static_cast<int>(values.size()) - 1)) {
+    for (const TensorPiece& piece : PiecesOf(layout, index, static_cast<int>(values.size()) - 1)) {
       const std::string& variable = layout.variables[static_cast<size_t>(piece.variable)].name;
       const std::vector<float>& slot = values[static_cast<size_t>(piece.slot)];
       for (int64_t i = 0; i < piece.count; ++i) {
@@ -98,7 +95,7 @@ struct Filling : ShardFixture {
     return wrong;
   }
 
-  HostShard empty;  // the shard to fill
+  Shard empty;  // the shard to fill
   const int index;
   bool sees = true;
   Logger log{"ps", LogOptions{LogLevel::kInfo, false, testing::NewDirectory(), false}};
@@ -106,7 +103,7 @@ struct Filling : ShardFixture {
   std::vector<FillOutcome> told;
   net::Encoder encoder;
   RangeFiller filler{{config, layout, index, empty, log, [this] { return sees; },
-                      [this](uint64_t, int64_t piece) { asked.push_back(piece); },
+                      [this](uint64_t, Piece piece) { asked.push_back(piece.number); },
                       [this](const FillOutcome& outcome) { told.push_back(outcome); }}};
 };
 

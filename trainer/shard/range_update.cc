@@ -1,5 +1,7 @@
 #include "trainer/shard/range_update.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "trainer/config/train_config.h"
@@ -40,6 +42,11 @@ void ApplyUpdate(const RangeUpdate& update, const OptimizerConfig& config, const
     part.step.decay = !variable.bias;
     ApplyWhole(part, range_begin, optimizer);
   }
+}
+
+std::string WrongBytes(net::TensorView piece, Range elements) {
+  const auto bytes = static_cast<size_t>(elements.size()) * sizeof(float);
+  return piece.size == bytes ? "" : fmt::format("it has {} bytes, not {}", piece.size, bytes);
 }
 
 }  // namespace dtrain

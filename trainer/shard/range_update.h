@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
+#include "net/channel.h"
 #include "trainer/config/choices.h"
 #include "trainer/model/layout.h"
 #include "trainer/optim/optimizer.h"
@@ -25,5 +27,8 @@ struct RangeUpdate {
 // decay. The bits do not depend on how the elements are cut.
 void ApplyUpdate(const RangeUpdate& update, const OptimizerConfig& config, const Layout& layout,
                  int64_t range_begin, Optimizer* optimizer);
+
+// What is wrong with a piece of a checkpoint, which has these elements; empty: nothing.
+std::string WrongBytes(net::TensorView piece, Range elements);
 
 }  // namespace dtrain

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "trainer/model/model.h"
-#include "trainer/shard/host_shard.h"
+#include "trainer/shard/range_part.h"
 #include "trainer/shard/shard_test_util.h"
 #include "trainer/testing/small_config.h"
 
@@ -46,7 +46,7 @@ std::vector<std::vector<float>> Updated(const Config& config) {
   const Layout layout = PlaceVariables(ModelVariables(config.model), ps_count, config.placement);
   std::vector<float> flat;
   for (int ps = 0; ps < ps_count; ++ps) {
-    HostShard shard(config, layout, ps);
+    RangePart shard(config, layout, ps);
     shard.Initialise();
     const size_t values = shard.bytes(0) / sizeof(float);
     const std::vector<float> gradient(values, 0.25f);
@@ -121,7 +121,7 @@ TEST_CASE("reduce: the sum of a round is its mean times the number of gradients,
   config.model.init.kind = InitKind::kZeros;
   config.train.reduce = Reduce::kSum;
   const Layout layout = PlaceVariables(ModelVariables(config.model), 1, config.placement);
-  HostShard shard(config, layout, 0);
+  RangePart shard(config, layout, 0);
   shard.Initialise();
   const std::vector<float> gradient(shard.bytes(0) / sizeof(float), 0.5f);
   const net::TensorView view{reinterpret_cast<const std::byte*>(gradient.data()), shard.bytes(0)};
@@ -145,7 +145,7 @@ std::vector<std::vector<float>> UpdatedBy(int64_t threads, OptimizerKind kind) {
   config.train.optimizer.decay_biases = false;
   config.device.threads = threads;
   const Layout layout = PlaceVariables(ModelVariables(config.model), 1, config.placement);
-  HostShard shard(config, layout, 0);
+  RangePart shard(config, layout, 0);
   shard.Initialise();
   std::vector<float> values(static_cast<size_t>(kBlockValues) + 5);
   for (size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(i));

@@ -16,7 +16,7 @@
 #include "trainer/config/load_test_util.h"
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
-#include "trainer/shard/table_shard.h"
+#include "trainer/shard/table_part.h"
 
 namespace dtrain {
 namespace {
@@ -83,7 +83,7 @@ class Table {
         layout_(TableLayoutOf(config.model, static_cast<int>(config.cluster.ps.size()))),
         workers_(config.cluster.worker.size()) {
     for (size_t ps = 0; ps < config.cluster.ps.size(); ++ps) {
-      shards_.push_back(std::make_unique<TableShard>(config_, layout_, static_cast<int>(ps)));
+      shards_.push_back(std::make_unique<TablePart>(config_, layout_, static_cast<int>(ps)));
       shards_.back()->Initialise();
     }
   }
@@ -112,7 +112,7 @@ class Table {
         for (int64_t block = 0; block < shard->block_count(); ++block) {
           const RowRange rows = shard->BlockRows(block);
           if (key[0] < rows.begin || key[0] >= rows.end) continue;
-          const net::LentBytes lent = shard->LendRows(block, key);
+          const net::LentBytes lent = shard->Lend(block, key);
           const auto* const values = static_cast<const float*>(lent.data);
           weights.insert(weights.end(), values, values + kWidth);
           lent.release(const_cast<void*>(lent.data), lent.context);
@@ -123,7 +123,7 @@ class Table {
   }
 
  private:
-  static void ApplyTo(TableShard* shard, int64_t block,
+  static void ApplyTo(TablePart* shard, int64_t block,
                       const std::vector<std::map<uint64_t, const float*>>& of_workers) {
     const RowRange rows = shard->BlockRows(block);
     std::vector<KeyList> keys(of_workers.size());
@@ -145,7 +145,7 @@ class Table {
   const Config config_;
   const Layout layout_;
   const size_t workers_;
-  std::vector<std::unique_ptr<TableShard>> shards_;
+  std::vector<std::unique_ptr<TablePart>> shards_;
 };
 
 void CheckCase(const Recording& recording, const Case& recorded, int ps) {

@@ -1,4 +1,4 @@
-// ShardSaver: writes the shard file of a ps that sees checkpoint.dir, from a snapshot of its range, on a
+// ShardSaver: writes the shard file of a ps that sees checkpoint.dir, from a snapshot, on a
 // thread while training goes on; one file at a time. Dropping the snapshot ends the writing.
 // Owner: SnapshotKeeper. Thread: the ps loop, which waits for the disk only in the destructor.
 #pragma once
@@ -12,7 +12,7 @@
 
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/model/layout.h"
-#include "trainer/shard/snapshot.h"
+#include "trainer/shard/shard.h"
 
 namespace dtrain {
 
@@ -32,7 +32,7 @@ class ShardSaver {
 
   // Starts to write checkpoint `number` into `directory`, which exists. Does nothing if this number was
   // started already, or if an earlier one has not ended; call it again then.
-  void Begin(uint64_t number, std::shared_ptr<Snapshot> snapshot, const std::string& directory);
+  void Begin(uint64_t number, std::shared_ptr<ShardSnapshot> snapshot, const std::string& directory);
   bool busy() const { return writing_.valid(); }
   // True once, when writing has ended.
   bool Poll();
@@ -40,13 +40,13 @@ class ShardSaver {
   const Outcome* Of(uint64_t number) const { return number == number_ && outcome_ ? &*outcome_ : nullptr; }
 
  private:
-  Outcome Write(Snapshot& snapshot, const std::string& directory) const;
+  Outcome Write(ShardSnapshot& snapshot, const std::string& directory) const;
 
   const Layout& layout_;
   const int ps_;
   const int64_t slots_;
   uint64_t number_ = 0;
-  std::shared_ptr<Snapshot> snapshot_;  // shared with ParameterShard and the thread
+  std::shared_ptr<ShardSnapshot> snapshot_;  // shared with the thread
   std::future<Outcome> writing_;
   std::optional<Outcome> outcome_;
 };

@@ -31,7 +31,7 @@ Config Adam(int64_t inputs) {
 // Checks that the bytes of a shard file are these values with these checksums.
 void CheckFile(const std::string& bytes, const Layout& layout, int ps, const std::vector<Values>& values,
                const std::vector<uint64_t>& checksums) {
-  const std::vector<Piece> pieces = PiecesOf(layout, ps, kSlots);
+  const std::vector<TensorPiece> pieces = PiecesOf(layout, ps, kSlots);
   REQUIRE(checksums.size() == pieces.size());
   size_t at = kShardAlignment;
   int wrong = 0;
@@ -57,7 +57,7 @@ TEST_CASE(
     for (const int ps : {0, 1}) {
       ShardFixture f(Adam(inputs), ps);
       f.Update();
-      const std::shared_ptr<Snapshot> snapshot = f.shard.TakeSnapshot();
+      const std::shared_ptr<ShardSnapshot> snapshot = f.shard.TakeSnapshot();
       const std::vector<Values> expected = ValuesOf(*snapshot, kSlots);
       const std::string directory = testing::NewDirectory();
       ShardSaver saver(f.layout, ps, kSlots);
@@ -125,16 +125,16 @@ TEST_CASE("shard saver: a directory that is not there, or full, is told by the f
 
 TEST_CASE("shard saver: a snapshot that is dropped ends the writing, and so does the end of the saver") {
   ShardFixture f(Adam(1200000));
-  const std::shared_ptr<Snapshot> dropped = f.shard.TakeSnapshot();
-  f.shard.DropSnapshot();
+  const std::shared_ptr<ShardSnapshot> dropped = f.shard.TakeSnapshot();
+  f.shard.Drop(*dropped);
   ShardSaver saver(f.layout, 0, kSlots);
   saver.Begin(1, dropped, testing::NewDirectory());
   Wait(saver);
   CHECK(saver.Of(1)->error == "the checkpoint was given up");
 
-  const std::shared_ptr<Snapshot> snapshot = f.shard.TakeSnapshot();
+  const std::shared_ptr<ShardSnapshot> snapshot = f.shard.TakeSnapshot();
   ShardSaver(f.layout, 0, kSlots).Begin(1, snapshot, testing::NewDirectory());
-  CHECK_FALSE(snapshot->Lend(snapshot->piece_count() - 1));
+  CHECK_FALSE(snapshot->Lend({0, snapshot->parts()[0]->piece_count() - 1}));
 }
 
 TEST_CASE("shard saver: a range with more pieces than one message tells checksums of has too many") {

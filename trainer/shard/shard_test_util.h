@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <map>
 #include <thread>
 #include <vector>
 
@@ -10,8 +11,9 @@
 #include "base/clock.h"
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
-#include "trainer/shard/host_shard.h"
+#include "trainer/shard/shard.h"
 #include "trainer/shard/snapshot.h"
+#include "trainer/table/row_pieces.h"
 #include "trainer/testing/small_config.h"
 
 namespace dtrain {
@@ -21,7 +23,7 @@ struct ShardFixture {
       : config(of),
         layout(PlaceVariables(ModelVariables(config.model), static_cast<int>(config.cluster.ps.size()),
                               config.placement)),
-        shard(config, layout, ps) {
+        shard(MakeParts(config, layout, ps)) {
     shard.Initialise();
   }
   // Applies a gradient of ones.
@@ -35,7 +37,7 @@ struct ShardFixture {
 
   Config config;
   Layout layout;
-  HostShard shard;
+  Shard shard;
 };
 
 // Where a piece of a snapshot of a range is.
@@ -48,12 +50,32 @@ inline std::vector<std::vector<float>> ValuesOf(const Snapshot& snapshot, size_t
   std::vector<std::vector<float>> values(1 + slots);
   std::vector<float> scratch(static_cast<size_t>(kBlockValues));
   for (int64_t piece = 0; piece < snapshot.piece_count(); ++piece) {
-    const Snapshot::Piece read = *snapshot.Read(piece, scratch.data());
+    const Snapshot::Held read = *snapshot.Read(piece, scratch.data());
     const auto* const begin = reinterpret_cast<const float*>(read.bytes.data);
     std::vector<float>& slot = values[static_cast<size_t>(PieceOf(snapshot, piece).slot)];
     slot.insert(slot.end(), begin, begin + read.bytes.size / sizeof(float));
   }
   return values;
+}
+
+inline std::vector<std::vector<float>> ValuesOf(const ShardSnapshot& snapshot, size_t slots) {
+  return ValuesOf(*snapshot.parts()[0], slots);
+}
+
+// Restores these rows of a table, as values of a checkpoint.
+inline void PutRows(Part* part, RowRange rows, int64_t width,
+                    const std::map<uint64_t, std::vector<float>>& values) {
+  const auto of_row = static_cast<int64_t>(values.begin()->second.size());
+  const RowPieces pieces(rows, of_row);
+  std::vector<std::byte> bytes(kMaxRowPieceBytes);
+  for (auto next = values.begin(); next != values.end();) {
+    const int64_t piece = pieces.Of(next->first);
+    RowPieceWriter writer(width, of_row);
+    for (; next != values.end() && pieces.Of(next->first) == piece; ++next) {
+      writer.Add(next->first, next->second.data());
+    }
+    DT_CHECK(part->Put(piece, {bytes.data(), writer.Finish(pieces.At(piece), bytes.data())}).empty(), piece);
+  }
 }
 
 // Calls `poll` until its result converts to true, and returns that. Another thread does the work.

@@ -58,7 +58,7 @@ void RangeSnapshot::CopySlot(int64_t piece, float* to) const {
   if (where.elements.size() > 0) std::memcpy(to, values, BytesOf(piece));
 }
 
-std::optional<Snapshot::Piece> RangeSnapshot::Read(int64_t piece, float* scratch) const {
+std::optional<Snapshot::Held> RangeSnapshot::Read(int64_t piece, float* scratch) const {
   const std::lock_guard lock(mutex_);
   if (!Has(piece)) return std::nullopt;
   std::optional<net::LentBuffer> hold;
@@ -68,7 +68,7 @@ std::optional<Snapshot::Piece> RangeSnapshot::Read(int64_t piece, float* scratch
     CopySlot(piece, scratch);
   }
   const float* const values = hold ? hold->floats() : scratch;
-  return Piece{{reinterpret_cast<const std::byte*>(values), BytesOf(piece)}, std::move(hold)};
+  return Held{{reinterpret_cast<const std::byte*>(values), BytesOf(piece)}, std::move(hold)};
 }
 
 // A copy that is made only for the transport lives as long as its frame.

@@ -5,15 +5,17 @@
 // released before its update needs no copy, so a ps that reads the pieces itself, in order, releases each to
 // stay ahead of the updates. Of the pieces for ps 0 the last few that it has asked for are kept, since it may
 // ask again. Pieces: model/layout.h.
-// Owner: ParameterShard and its readers. Thread: BeforeUpdate() the ps loop, the other calls any. The lock is
+// Owner: Part and its readers. Thread: BeforeUpdate() the ps loop, the other calls any. The lock is
 // held for the copy of one block at most.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "gpu/view.h"
@@ -27,7 +29,7 @@ namespace dtrain {
 // SnapshotBuffers: the buffers of a snapshot: for each block that is updated before it is read, one for the
 // weights and one for each slot. They are kept for the next checkpoint, because the first touch of memory
 // costs several times what writing it again costs. So a ps keeps as many as its checkpoints have needed at
-// once, at most one copy of the weights and slots. Owner: ParameterShard and its snapshots. Thread: any.
+// once, at most one copy of the weights and slots. Owner: Part and its snapshots. Thread: any.
 class SnapshotBuffers {
  public:
   // `bytes`: of each buffer. `max`: the number needed at once at most.
@@ -60,7 +62,7 @@ struct SnapshotCost {
 class Snapshot {
  public:
   // The bytes of a piece and the buffer that keeps them; no buffer: the bytes are in the reader's scratch.
-  struct Piece {
+  struct Held {
     net::TensorView bytes;
     std::optional<net::LentBuffer> hold;
   };
@@ -69,11 +71,12 @@ class Snapshot {
   virtual int64_t piece_count() const = 0;
   // Reads a piece; unset: it is released, or there is no such piece. `scratch` has room for kBlockValues, for
   // values that have no copy. The result outlives the snapshot.
-  virtual std::optional<Piece> Read(int64_t piece, float* scratch) const = 0;
+  virtual std::optional<Held> Read(int64_t piece, float* scratch) const = 0;
   // Lends a piece; send it exactly once.
   virtual std::optional<net::LentBytes> Lend(int64_t piece) const = 0;
   // Releases all pieces before this one: their memory is given back, and updates no longer copy them.
   virtual void ReleaseBefore(int64_t piece) = 0;
+  void Release() { ReleaseBefore(piece_count()); }
   virtual SnapshotCost Cost() const { return {}; }
   // A thread reads all pieces: from now on updates wait where the rows as they were take much memory. They
   // must not where the ps loop itself reads: an update would wait for itself. Thread: the ps loop.
@@ -84,6 +87,31 @@ class Snapshot {
   // Sets the weights of rows of a block, [keys, width] as they are now, to what they were. False: the rows
   // are released. Thread: the ps loop.
   virtual bool GoBack(KeySpan /*keys*/, float* /*weights*/) const { return false; }
+};
+
+// Snapshots: those of a part that were not dropped. They read the part's memory, so this is a member behind
+// it. Thread: the ps loop.
+template <typename Kind>
+class Snapshots {
+ public:
+  Snapshots() = default;
+  ~Snapshots() {
+    for (const std::shared_ptr<Kind>& each : all_) each->Release();
+  }
+  Snapshots(const Snapshots&) = delete;
+  Snapshots& operator=(const Snapshots&) = delete;
+
+  std::shared_ptr<Kind> Add(std::shared_ptr<Kind> taken) { return all_.emplace_back(std::move(taken)); }
+  void Drop(const std::shared_ptr<Snapshot>& snapshot) {
+    snapshot->Release();
+    all_.erase(std::remove(all_.begin(), all_.end(), snapshot), all_.end());
+  }
+  bool empty() const { return all_.empty(); }
+  auto begin() const { return all_.begin(); }
+  auto end() const { return all_.end(); }
+
+ private:
+  std::vector<std::shared_ptr<Kind>> all_;
 };
 
 class RangeSnapshot : public Snapshot {
@@ -103,7 +131,7 @@ class RangeSnapshot : public Snapshot {
     return RangePieceAt(range_, static_cast<int64_t>(slots_.size()), piece);
   }
 
-  std::optional<Piece> Read(int64_t piece, float* scratch) const override;
+  std::optional<Held> Read(int64_t piece, float* scratch) const override;
   std::optional<net::LentBytes> Lend(int64_t piece) const override;
   void ReleaseBefore(int64_t piece) override;
 

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <numeric>
 #include <random>
 #include <utility>
 #include <vector>
@@ -62,14 +63,16 @@ class Walk {
     plain_.Apply(block, gradient);
   }
   void Take() {
+    Drop();
     snapshot_ = shard_.TakeSnapshot();
     copy_ = std::make_shared<const std::vector<Values>>(plain_.Copy());
     released_ = 0;
     CHECK(snapshot_->piece_count() == RangePieceCount(job_.range(), Size(*copy_) - 1));
   }
   void Drop() {
-    shard_.DropSnapshot();
-    if (snapshot_) released_ = snapshot_->piece_count();
+    if (!snapshot_) return;
+    shard_.Drop(snapshot_);
+    released_ = snapshot_->piece_count();
   }
   void Release() {
     if (!snapshot_ || Below(3) > 0) return;
@@ -91,7 +94,7 @@ class Walk {
   const Job job_;
   const Values pattern_ = Pattern();
   PlainRange plain_;
-  HostShard shard_;
+  RangePart shard_;
   std::mt19937 random_;
   std::vector<net::Frame> replies_;
   std::vector<Out> out_;
@@ -124,7 +127,7 @@ TEST_CASE("snapshot: frames over it outlive it and its shard") {
   const Job job(OptimizerKind::kMomentum, 7, false);
   std::vector<net::Frame> frames;
   {
-    HostShard shard(job.config, job.layout, 0);
+    RangePart shard(job.config, job.layout, 0);
     shard.Initialise();
     const std::shared_ptr<Snapshot> snapshot = shard.TakeSnapshot();
     for (int64_t piece = 0; piece < 2; ++piece) frames.push_back(FrameOver(*snapshot->Lend(piece)));
@@ -138,10 +141,11 @@ TEST_CASE("snapshot: one that its shard has dropped has no pieces, whoever keeps
   const Job job(OptimizerKind::kMomentum, 7, false);
   std::shared_ptr<Snapshot> first, second;
   {
-    HostShard shard(job.config, job.layout, 0);
+    RangePart shard(job.config, job.layout, 0);
     shard.Initialise();
     first = shard.TakeSnapshot();
     second = shard.TakeSnapshot();
+    shard.Drop(first);
     CHECK_FALSE(first->Lend(0));
     CHECK_FALSE(first->Read(0, nullptr));
     Values scratch(7);
@@ -150,44 +154,27 @@ TEST_CASE("snapshot: one that its shard has dropped has no pieces, whoever keeps
   CHECK_FALSE(second->Read(1, nullptr));
 }
 
-// Restores all of `snapshot`, in pieces with random bounds and in random order.
-void RestoreFrom(const Snapshot& snapshot, unsigned seed, HostShard& shard) {
-  struct Part {
-    RangePiece where;
-    Values values;
-  };
-  std::mt19937 random(seed);
-  std::vector<Part> parts;
-  for (int64_t piece = 0; piece < snapshot.piece_count(); ++piece) {
-    const RangePiece where = PieceOf(snapshot, piece);
-    Values scratch(kBlockValues);
-    const std::optional<Snapshot::Piece> read = snapshot.Read(piece, scratch.data());
-    const float* const values = reinterpret_cast<const float*>(read->bytes.data);
-    for (int64_t begin = where.elements.begin, end = begin; begin < where.elements.end; begin = end) {
-      end = std::min<int64_t>(where.elements.end,
-                              begin + 1 + static_cast<int64_t>(random() % (kBlockValues / 2)));
-      parts.push_back(
-          {{where.slot, {begin, end}},
-           Values(values + (begin - where.elements.begin), values + (end - where.elements.begin))});
-    }
-  }
-  std::shuffle(parts.begin(), parts.end(), random);
-  for (const Part& part : parts) {
-    const size_t bytes = part.values.size() * sizeof(float);
-    shard.Restore(part.where.slot, part.where.elements.begin,
-                  {reinterpret_cast<const std::byte*>(part.values.data()), bytes});
-  }
+// Restores all of `snapshot`, its pieces in random order.
+void RestoreFrom(const Snapshot& snapshot, unsigned seed, RangePart& shard) {
+  std::vector<int64_t> pieces(static_cast<size_t>(snapshot.piece_count()));
+  std::iota(pieces.begin(), pieces.end(), 0);
+  std::shuffle(pieces.begin(), pieces.end(), std::mt19937(seed));
+  Values scratch(kBlockValues);
+  for (const int64_t piece : pieces)
+    CHECK(shard.Put(piece, snapshot.Read(piece, scratch.data())->bytes) == "");
 }
 
-TEST_CASE("shard: restored from any pieces it has the bits that were saved, and goes on as it would have") {
+TEST_CASE(
+    "shard: restored from its pieces in any order it has the bits that were saved, and goes on as it would "
+    "have") {
   for (const OptimizerKind kind : {OptimizerKind::kSgd, OptimizerKind::kAdam, OptimizerKind::kFtrl}) {
     for (const int64_t values : {int64_t{7}, kThreeBlocks}) {
       const Job job(kind, values, false);
       PlainRange plain(job);
-      HostShard saved(job.config, job.layout, 0), restored(job.config, job.layout, 0);
+      RangePart saved(job.config, job.layout, 0), restored(job.config, job.layout, 0);
       saved.Initialise();
       const Values gradient = Pattern();
-      const auto apply = [&](HostShard& shard, int64_t block) {
+      const auto apply = [&](RangePart& shard, int64_t block) {
         shard.Apply(block,
                     net::TensorView{reinterpret_cast<const std::byte*>(gradient.data()), shard.bytes(block)});
       };
@@ -212,6 +199,35 @@ TEST_CASE("shard: restored from any pieces it has the bits that were saved, and 
         CHECK(SamePiece(expected, *snapshot, piece));
       }
     }
+  }
+}
+
+TEST_CASE("snapshot: two of different moments are read beside updates, each as it was") {
+  for (const bool keeps_previous : {false, true}) {
+    const Job job(OptimizerKind::kAdam, kThreeBlocks, keeps_previous);
+    RangePart shard(job.config, job.layout, 0);
+    PlainRange plain(job);
+    shard.Initialise();
+    const Values gradient = Pattern();
+    const auto update = [&](int64_t block) {
+      shard.Apply(block,
+                  net::TensorView{reinterpret_cast<const std::byte*>(gradient.data()), shard.bytes(block)});
+      plain.Apply(block, gradient);
+    };
+    update(0);
+    const std::shared_ptr<Snapshot> first = shard.TakeSnapshot();
+    const std::vector<Values> of_first = plain.Copy();
+    update(0);
+    update(1);
+    const std::shared_ptr<Snapshot> second = shard.TakeSnapshot();
+    const std::vector<Values> of_second = plain.Copy();
+    for (int64_t block = 0; block < 3; ++block) update(block);
+    CHECK(ValuesOf(*first, 2) == of_first);
+    shard.Drop(first);
+    CHECK_FALSE(first->Lend(0));
+    update(2);
+    CHECK(ValuesOf(*second, 2) == of_second);
+    shard.Drop(second);
   }
 }
 

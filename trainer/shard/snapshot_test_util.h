@@ -8,7 +8,7 @@
 
 #include "net/channel.h"
 #include "trainer/model/model.h"
-#include "trainer/shard/host_shard.h"
+#include "trainer/shard/range_part.h"
 #include "trainer/shard/shard_test_util.h"
 #include "trainer/shard/snapshot.h"
 #include "trainer/testing/small_config.h"
@@ -85,7 +85,7 @@ inline bool Same(const std::vector<Values>& copy, const RangePiece& where, const
 
 inline bool SamePiece(const std::vector<Values>& copy, const Snapshot& snapshot, int64_t piece) {
   Values scratch(static_cast<size_t>(PieceOf(snapshot, piece).elements.size()));
-  const std::optional<Snapshot::Piece> read = snapshot.Read(piece, scratch.data());
+  const std::optional<Snapshot::Held> read = snapshot.Read(piece, scratch.data());
   return read && Same(copy, PieceOf(snapshot, piece), read->bytes.data, read->bytes.size);
 }
 

@@ -11,7 +11,7 @@ namespace dtrain {
 namespace {
 
 // Updates every block while a snapshot is alive, and after it was dropped.
-void UpdateAround(HostShard& shard, int snapshots) {
+void UpdateAround(RangePart& shard, int snapshots) {
   const Values gradient = Pattern();
   const auto update = [&] {
     for (int64_t block = 0; block < shard.block_count(); ++block) {
@@ -24,7 +24,7 @@ void UpdateAround(HostShard& shard, int snapshots) {
     const std::shared_ptr<Snapshot> snapshot = shard.TakeSnapshot();
     for (int times = 0; times < 3; ++times) update();
     const net::Frame late = FrameOver(*snapshot->Lend(0));
-    shard.DropSnapshot();
+    shard.Drop(snapshot);
     for (int times = 0; times < 3; ++times) update();
   }
 }
@@ -32,7 +32,7 @@ void UpdateAround(HostShard& shard, int snapshots) {
 TEST_CASE("snapshot: those that are dropped leave no spare buffers behind") {
   for (const bool keeps_previous : {false, true}) {
     const Job job(OptimizerKind::kAdam, kThreeBlocks, keeps_previous);
-    HostShard shard(job.config, job.layout, 0);
+    RangePart shard(job.config, job.layout, 0);
     shard.Initialise();
     UpdateAround(shard, 4);
     CHECK(shard.spare_count() <= 1);
@@ -53,7 +53,7 @@ TEST_CASE("snapshot: a thread reads one while the ps loop applies gradients") {
   for (const bool keeps_previous : {false, true}) {
     const Job job(OptimizerKind::kAdam, kThreeBlocks, keeps_previous);
     PlainRange plain(job);
-    HostShard shard(job.config, job.layout, 0);
+    RangePart shard(job.config, job.layout, 0);
     shard.Initialise();
     const Values gradient = Pattern();
     int64_t block = 0;
@@ -82,7 +82,7 @@ TEST_CASE("snapshot: a thread reads one while the ps loop applies gradients") {
 
 TEST_CASE("snapshot: one may be dropped while a thread reads it") {
   const Job job(OptimizerKind::kMomentum, kThreeBlocks, false);
-  HostShard shard(job.config, job.layout, 0);
+  RangePart shard(job.config, job.layout, 0);
   shard.Initialise();
   const Values gradient = Pattern();
   for (int64_t updates = 0; updates < 4; ++updates) {
@@ -95,14 +95,14 @@ TEST_CASE("snapshot: one may be dropped while a thread reads it") {
       shard.Apply(i % 3,
                   net::TensorView{reinterpret_cast<const std::byte*>(gradient.data()), shard.bytes(i % 3)});
     }
-    shard.DropSnapshot();
+    shard.Drop(snapshot);
     shard.Apply(2, net::TensorView{reinterpret_cast<const std::byte*>(gradient.data()), shard.bytes(2)});
     reader.join();
   }
 }
 
 // The number of buffers when pieces are read and released in order, `ahead` blocks before every update.
-size_t BuffersNeeded(HostShard& shard, int64_t ahead) {
+size_t BuffersNeeded(RangePart& shard, int64_t ahead) {
   const Values gradient = Pattern();
   Values scratch(kBlockValues);
   for (int i = 0; i < 3; ++i) {
@@ -113,21 +113,21 @@ size_t BuffersNeeded(HostShard& shard, int64_t ahead) {
       shard.Apply(block,
                   net::TensorView{reinterpret_cast<const std::byte*>(gradient.data()), shard.bytes(block)});
     }
-    shard.DropSnapshot();
+    shard.Drop(snapshot);
   }
   return shard.snapshot_buffer_count();
 }
 
 TEST_CASE("snapshot: blocks that are released before their update are not copied") {
   const Job job(OptimizerKind::kAdam, kThreeBlocks, false);
-  HostShard shard(job.config, job.layout, 0);
+  RangePart shard(job.config, job.layout, 0);
   shard.Initialise();
   CHECK(BuffersNeeded(shard, 1) == 0);
 }
 
 TEST_CASE("snapshot: buffers are kept for the next one, never more than weights and slots have blocks") {
   const Job job(OptimizerKind::kAdam, kThreeBlocks, false);
-  HostShard shard(job.config, job.layout, 0);
+  RangePart shard(job.config, job.layout, 0);
   shard.Initialise();
   CHECK(BuffersNeeded(shard, 0) > 0);
   for (int i = 0; i < 3; ++i) CHECK(BuffersNeeded(shard, -3) == 9);

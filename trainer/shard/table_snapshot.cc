@@ -112,12 +112,12 @@ std::optional<size_t> TableSnapshot::Write(int64_t piece, std::byte* bytes) cons
   return writer_.Finish(range, bytes);
 }
 
-std::optional<Snapshot::Piece> TableSnapshot::Read(int64_t piece, float* scratch) const {
+std::optional<Snapshot::Held> TableSnapshot::Read(int64_t piece, float* scratch) const {
   static_assert(kBlockValues * sizeof(float) >= kMaxRowPieceBytes);
   auto* const bytes = reinterpret_cast<std::byte*>(scratch);
   const std::optional<size_t> size = Write(piece, bytes);
   if (!size) return std::nullopt;
-  return Piece{{bytes, *size}, std::nullopt};
+  return Held{{bytes, *size}, std::nullopt};
 }
 
 std::optional<net::LentBytes> TableSnapshot::Lend(int64_t piece) const {

@@ -3,7 +3,7 @@
 // what was updated since the moment. Where that comes near its limit, updates wait, each a little, so that
 // the limit lasts until the end of the reading; beyond a second limit the snapshot is given up. Pieces:
 // table/row_pieces.h.
-// Owner: TableShard and its readers. Thread: BeforeUpdate() the ps loop, the other calls any. The lock is
+// Owner: TablePart and its readers. Thread: BeforeUpdate() the ps loop, the other calls any. The lock is
 // held while some thousand rows are copied, and while rows are updated.
 #pragma once
 
@@ -48,7 +48,7 @@ class TableSnapshot : public Snapshot {
                 std::vector<bool> changed = {});
 
   int64_t piece_count() const override { return pieces_.count(); }
-  std::optional<Piece> Read(int64_t piece, float* scratch) const override;
+  std::optional<Held> Read(int64_t piece, float* scratch) const override;
   std::optional<net::LentBytes> Lend(int64_t piece) const override;
   void ReleaseBefore(int64_t piece) override;
   SnapshotCost Cost() const override;

@@ -1,4 +1,4 @@
-// The memory and the waits of updates beside a reader; what a snapshot has is tested with TableShard, too.
+// The memory and the waits of updates beside a reader; what a snapshot has is tested with TablePart, too.
 #include "trainer/shard/table_snapshot.h"
 
 #include <doctest/doctest.h>

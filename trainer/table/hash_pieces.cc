@@ -108,16 +108,6 @@ size_t HashRowList::Add(const HashRow& row) {
   return place;
 }
 
-void HashRowList::AppendTo(std::vector<HashRow>* rows) const {
-  const float* values = row_values_.data();
-  for (const HashRow& row : rows_) {
-    rows->push_back(row);
-    if (row.count != 0) continue;
-    rows->back().values = values;
-    values += values_;
-  }
-}
-
 // Behind the head of a delta its first row, of any other its first number.
 std::optional<uint64_t> BeginOf(net::TensorView bytes) {
   const auto count = Get<uint32_t>(bytes.data), form = Get<uint32_t>(bytes.data, 1);

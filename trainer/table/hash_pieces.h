@@ -75,9 +75,28 @@ class HashRowList {
   // Returns the place of its values.
   size_t Add(const HashRow& row);
   const float* At(size_t place) const { return row_values_.data() + place; }
+  // Calls `visit(row)` in the order in which they came.
+  template <typename Visit>
+  void VisitEach(Visit&& visit) const {
+    const float* values = row_values_.data();
+    for (HashRow row : rows_) {
+      if (row.count == 0) {
+        row.values = values;
+        values += values_;
+      }
+      visit(row);
+    }
+  }
   // Appends them to `rows`, whose values are those here.
-  void AppendTo(std::vector<HashRow>* rows) const;
+  void AppendTo(std::vector<HashRow>* rows) const {
+    VisitEach([&](const HashRow& row) { rows->push_back(row); });
+  }
+  void Clear() {
+    rows_.clear();
+    row_values_.clear();
+  }
   bool empty() const { return rows_.empty(); }
+  size_t value_rows() const { return row_values_.size() / values_; }
   size_t bytes() const { return rows_.capacity() * sizeof(HashRow) + row_values_.capacity() * sizeof(float); }
 
  private:

@@ -10,7 +10,7 @@
 // entries, a sixteenth of them, those that were named longest ago, makes room for the next one.
 // All of it depends on the keys of a hash range and the numbers of updates alone, neither on segments nor on
 // how ranges are spread over ps. The row of the bias is always there.
-// Owner: HashShard, or an evaluator. Thread: one; the const calls any while nothing changes.
+// Owner: HashPart, or an evaluator. Thread: one; the const calls any while nothing changes.
 #pragma once
 
 #include <cstdint>

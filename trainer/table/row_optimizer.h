@@ -2,7 +2,7 @@
 // them: [weights, slot 1, slot 2 ...], each of the table's width. It copies some rows into arrays, applies
 // the optimizer of dense ranges to these (optim/optimizer.h) and copies the result back: the same arithmetic,
 // with the same bits. A gradient of a row that a hash table has no values for is dropped. What depends on
-// time alone, as the decay of a momentum, happens to a row only when it has a gradient. Owner: RowShard.
+// time alone, as the decay of a momentum, happens to a row only when it has a gradient. Owner: RowPart.
 // Thread: one.
 #pragma once
 

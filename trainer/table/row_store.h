@@ -5,7 +5,7 @@
 // rows are spread; a list of one number for each group, which the system fills with zeros page by page, says
 // where the group lies. With TablePages::kHuge a large range lies as a small one does, which saves the access
 // to the list, and takes 2 MiB with the first group of each.
-// Owner: TableShard. Thread: one; Find() any while nothing is written.
+// Owner: TablePart. Thread: one; Find() any while nothing is written.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // RowSum: the sum of gradients of rows, each of which has rows of its own. A row that a gradient has not
-// counts as 0 there. Owner: TableShard. Thread: one.
+// counts as 0 there. Owner: TablePart. Thread: one.
 #pragma once
 
 #include <cstddef>

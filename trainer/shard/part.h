@@ -1,8 +1,9 @@
-// ParameterShard: one contiguous range of the model's parameters and its optimizer slots, on one ps, in
-// blocks (model/layout.h). Implementations: host_shard.h (host memory), device_shard.h (a GPU, when ps and
-// workers are threads of one process), table_shard.h and hash_shard.h (rows of a table), joint_shard.h (a
-// range and rows). Owner: PsServer. Thread: the ps loop, hence no lock. Invariant: version(block) is the
-// number of gradients applied to the block since global step 0, across restores from checkpoints.
+// Part: one part of the parameters on a ps, with its optimizer slots, in blocks (model/layout.h). A ps has a
+// list of them (shard.h). Kinds: range_part.h (a range of the flat vector in host memory), device_part.h (the
+// same on a GPU, when ps and workers are threads of one process), table_part.h and hash_part.h (rows of a
+// table). Blocks here are numbered from 0 in each part. Owner: Shard. Thread: the ps loop, hence no lock.
+// Invariant: version(block) is the number of gradients applied to the block since global step 0, across
+// restores from checkpoints.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +23,6 @@
 #include "trainer/table/hash_store.h"
 
 namespace dtrain {
-
-// Whether `bytes` of float32 fit into a slot (0: the weights) of a range from element `first` on.
-inline bool FitsRange(Range range, size_t slots, uint64_t slot, uint64_t first, size_t bytes) {
-  const auto size = static_cast<uint64_t>(range.size()),
-             values = static_cast<uint64_t>(bytes / sizeof(float));
-  return slot <= slots && bytes % sizeof(float) == 0 && first <= size && values <= size - first;
-}
 
 // BlockGradient: the values of one block of a gradient; of a table those of the rows `keys`.
 struct BlockGradient {
@@ -64,28 +58,24 @@ struct RoundGradients {
 // latest snapshot of everything (checkpoint.delta).
 enum class SnapshotOf { kAll, kChanges };
 
-class ParameterShard {
+class Part {
  public:
-  virtual ~ParameterShard() = default;
+  virtual ~Part() = default;
 
-  // Fills the range with initial values, block by block, until the time `until`; true when all blocks are
-  // done. Once initialised(), neither this nor Restore() and SetRestored() change anything.
+  // Fills the part with initial values, block by block, until the time `until`; true when all blocks are
+  // done. Once initialised(), neither this nor Put() and SetRestored() change anything.
   virtual bool Initialise(TimePoint until) = 0;
   bool Initialise() { return Initialise(TimePoint::max()); }
-  // A checkpoint is to be restored. What an earlier one that was given up has left in rows of a table is
-  // forgotten: a row that the next one does not have is as it was in the beginning.
-  virtual void BeginRestore() {}
-  // Writes saved values to the elements from `first` on; they must fit. `slot`: 0 for the weights, then the
-  // optimizer's slots in the order of slot_names(). Initialise() may still follow.
-  virtual void Restore(int64_t slot, int64_t first, net::TensorView values);
-  virtual bool Fits(uint64_t /*slot*/, uint64_t /*first*/, size_t /*bytes*/) const { return false; }
-  // The same for a row of a table: its weights, then its slots.
-  virtual void RestoreRow(uint64_t row, const float* values);
-  virtual void RestoreHashRow(const HashRow& row);  // of a hash table
-  // All of the range is restored: it is initialised and has `version`, below 2^62.
+  // A checkpoint is to be restored, at `version`, below 2^62. What an earlier one that was given up has left
+  // in rows of a table is forgotten: a row that the next one does not have is as it was in the beginning.
+  virtual void BeginRestore(uint64_t /*version*/) {}
+  // Takes piece `number` of the checkpoint (checkpoint/part_pieces.h). Returns what is wrong with its bytes;
+  // empty: nothing. Initialise() may still follow.
+  virtual std::string Put(int64_t number, net::TensorView piece) = 0;
+  // All of the part is restored: it is initialised and has `version`.
   virtual void SetRestored(uint64_t version) = 0;
   // UpdateStep::earlier and decay_steps, below 2^62, of all updates from now on.
-  virtual void SetCounts(int64_t earlier, int64_t decay_steps) {
+  void SetCounts(int64_t earlier, int64_t decay_steps) {
     earlier_updates_ = earlier;
     decay_steps_ = decay_steps;
   }
@@ -93,27 +83,22 @@ class ParameterShard {
 
   // The optimizer's slots.
   virtual std::vector<std::string> slot_names() const = 0;
-  // The range as it is now. The snapshot has its pieces until DropSnapshot() or the next TakeSnapshot();
-  // readers on any thread may keep the object longer. kChanges is for a run with checkpoint.delta that has
-  // taken one of kAll; a range of the flat vector is whole all the same.
+  // The part as it is now. Snapshots do not know of each other. One has its pieces until Drop(); readers on
+  // any thread may keep the object longer. kChanges is for a run with checkpoint.delta that has taken one of
+  // kAll; a range of the flat vector is whole all the same.
   virtual std::shared_ptr<Snapshot> TakeSnapshot(SnapshotOf of) = 0;
   std::shared_ptr<Snapshot> TakeSnapshot() { return TakeSnapshot(SnapshotOf::kAll); }
-  virtual void DropSnapshot() = 0;
+  virtual void Drop(const std::shared_ptr<Snapshot>& snapshot) = 0;
 
-  // The rows that a block is a part of; null: it is a part of the flat vector. Rows are behind those.
-  virtual const TableLayout* table(int64_t /*block*/) const { return nullptr; }
-  bool has_table() const { return range_blocks() < block_count(); }
+  // The table whose rows these are; null: it is a part of the flat vector.
+  virtual const TableLayout* table() const { return nullptr; }
   virtual RowRange BlockRows(int64_t /*block*/) const { return {}; }
   virtual int64_t block_count() const = 0;
-  // The first of them, which are of the flat vector.
-  virtual int64_t range_blocks() const { return block_count(); }
-  // See InOrder().
-  int64_t InOrder(int64_t i) const { return dtrain::InOrder(range_blocks(), i); }
-  virtual size_t bytes(int64_t block) const = 0;  // of the block's values
+  virtual size_t bytes(int64_t block) const = 0;  // of the block's values; 0: of rows
   // The size of a tensor in a message: of its values, or of an address in a device's memory.
   virtual size_t tensor_bytes(int64_t block) const = 0;
   // Whether a tensor in a message holds values that this processor can read.
-  virtual bool reads_values() const = 0;
+  virtual bool reads_values() const { return true; }
   virtual uint64_t version(int64_t block) const = 0;
 
   // Applies one gradient's part of a block: exactly tensor_bytes(block) bytes, of a table the values of its
@@ -126,17 +111,15 @@ class ParameterShard {
   // Adds the squares of that mean, or sum, to `sum`. Applies nothing.
   virtual void AddSquaresOfMean(int64_t block, const RoundGradients& gradients, gpu::SquareSum* sum) = 0;
 
-  // The current version; send it exactly once.
-  virtual net::LentBytes Lend(int64_t block) const = 0;
+  // The current version, of a table that of the rows `keys`, copied out: [keys, width]. Send it exactly once.
+  virtual net::LentBytes Lend(int64_t block, KeySpan keys) = 0;
+  net::LentBytes Lend(int64_t block) { return Lend(block, {}); }
   // Whether the previous version is kept (RoundsWaitForLost).
-  virtual bool has_previous(int64_t block) const = 0;
-  virtual net::LentBytes LendPrevious(int64_t block) const = 0;
-  // The same of rows of a table, copied out: [keys, width]. Send them exactly once.
-  virtual net::LentBytes LendRows(int64_t block, gpu::Span<const uint64_t> keys);
-  virtual net::LentBytes LendPreviousRows(int64_t block, gpu::Span<const uint64_t> keys);
-  virtual uint64_t previous_checksum(int64_t block) const = 0;
-  // xxh3 of the current version; 0 without net.checksum.
-  virtual uint64_t checksum(int64_t block) const = 0;
+  virtual bool has_previous(int64_t /*block*/) const { return false; }
+  virtual net::LentBytes LendPrevious(int64_t /*block*/, KeySpan /*keys*/) { return {}; }
+  virtual uint64_t previous_checksum(int64_t /*block*/) const { return 0; }
+  // xxh3 of the current version; 0 without net.checksum, and of rows.
+  virtual uint64_t checksum(int64_t /*block*/) const { return 0; }
 
   // Of a hash table: what there is of it now.
   virtual std::optional<TableFigures> Figures() const { return std::nullopt; }

@@ -1,29 +1,27 @@
-// HashShard: the rows of a hash table on one ps (model/table_layout.h), with their optimizer slots: those of
+// HashPart: the rows of a hash table on one ps (model/table_layout.h), with their optimizer slots: those of
 // the keys that came, as admission and eviction have it (table/hash_store.h). A key without a row reads as
 // its initial values. Owner: PsServer. Thread: the ps loop.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "trainer/shard/hash_snapshot.h"
-#include "trainer/shard/row_shard.h"
+#include "trainer/shard/row_part.h"
 #include "trainer/table/hash_store.h"
 
 namespace dtrain {
 
-class HashShard : public RowShard {
+class HashPart : public RowPart {
  public:
-  HashShard(const Config& config, const Layout& layout, int ps_index);
-  ~HashShard() override { DropSnapshot(); }
-  HashShard(const HashShard&) = delete;
-  HashShard& operator=(const HashShard&) = delete;
+  HashPart(const Config& config, const Layout& layout, int ps_index);
 
-  void RestoreHashRow(const HashRow& row) override;
-  using RowShard::TakeSnapshot;
+  std::string Put(int64_t number, net::TensorView piece) override;
+  using RowPart::TakeSnapshot;
   std::shared_ptr<Snapshot> TakeSnapshot(SnapshotOf of) override;
-  void DropSnapshot() override;
+  void Drop(const std::shared_ptr<Snapshot>& snapshot) override;
 
   std::optional<TableFigures> Figures() const override;
   const HashStore& rows() const { return rows_; }
@@ -36,9 +34,8 @@ class HashShard : public RowShard {
   void KeepLeaving(const HashRow& row);
 
   HashStore rows_;
-  std::shared_ptr<HashSnapshot> snapshot_;  // null: none
-  std::vector<uint64_t> snapshot_steps_;    // by block, the version that it is of
-  std::vector<uint64_t> base_steps_;        // the same of the latest snapshot of all that deltas may follow
+  Snapshots<HashSnapshot> snapshots_;
+  std::vector<uint64_t> base_steps_;  // by block, its version at the latest snapshot of all; deltas may follow
   HashStore::Told keep_changing_;           // for the snapshot
   HashStore::Told keep_leaving_;            // for the version before
   // Rows that leave in an update, as they were.

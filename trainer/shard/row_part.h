@@ -1,11 +1,12 @@
-// RowShard: what the shards of all tables do alike (model/table_layout.h): the versions of blocks, the sums
+// RowPart: what the shards of all tables do alike (model/table_layout.h): the versions of blocks, the sums
 // of rounds, the version before, and answers with rows. Where rows lie and how they are updated is the part
-// of a subclass, which is asked for spans of keys: TableShard (ranges of numbers), HashShard (keys of 64
+// of a subclass, which is asked for spans of keys: TablePart (ranges of numbers), HashPart (keys of 64
 // bits). Owner: PsServer. Thread: the ps loop.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
+#include <future>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,7 +14,7 @@
 #include "net/lent_buffer.h"
 #include "trainer/config/choices.h"
 #include "trainer/model/layout.h"
-#include "trainer/shard/parameter_shard.h"
+#include "trainer/shard/part.h"
 #include "trainer/table/key_list.h"
 #include "trainer/table/row_optimizer.h"
 #include "trainer/table/row_pieces.h"
@@ -21,43 +22,36 @@
 
 namespace dtrain {
 
-class RowShard : public ParameterShard {
+class RowPart : public Part {
  public:
-  RowShard(const Config& config, const Layout& layout, int ps_index);
+  RowPart(const Config& config, const Layout& layout, int ps_index);
 
-  using ParameterShard::ApplyMean;
-  using ParameterShard::Initialise;
-  using ParameterShard::TakeSnapshot;
+  using Part::ApplyMean;
+  using Part::Initialise;
+  using Part::TakeSnapshot;
   bool Initialise(TimePoint until) override;
-  void BeginRestore() override;
+  void BeginRestore(uint64_t version) override;
   void SetRestored(uint64_t version) override;
   bool initialised() const override { return initialised_; }
 
   std::vector<std::string> slot_names() const override { return slot_names_; }
 
-  const TableLayout* table(int64_t) const override { return &table_; }
+  const TableLayout* table() const override { return &table_; }
   int64_t block_count() const override { return static_cast<int64_t>(blocks_.size()); }
-  int64_t range_blocks() const override { return 0; }
   RowRange BlockRows(int64_t block) const override { return At(block).rows; }
   size_t bytes(int64_t) const override { return 0; }
   size_t tensor_bytes(int64_t) const override { return 0; }
-  bool reads_values() const override { return true; }
   uint64_t version(int64_t block) const override { return At(block).version; }
 
   void Apply(int64_t block, const BlockGradient& gradient) override;
   void ApplyMean(int64_t block, const RoundGradients& gradients, double scale) override;
   void AddSquaresOfMean(int64_t block, const RoundGradients& gradients, gpu::SquareSum* sum) override;
 
-  // Only rows are lent.
-  net::LentBytes Lend(int64_t) const override { return {}; }
-  net::LentBytes LendPrevious(int64_t) const override { return {}; }
-  uint64_t checksum(int64_t) const override { return 0; }
-  uint64_t previous_checksum(int64_t) const override { return 0; }
-  net::LentBytes LendRows(int64_t block, KeySpan keys) override;
+  net::LentBytes Lend(int64_t block, KeySpan keys) override;
   bool has_previous(int64_t block) const override { return At(block).has_previous; }
-  net::LentBytes LendPreviousRows(int64_t block, KeySpan keys) override;
+  net::LentBytes LendPrevious(int64_t block, KeySpan keys) override;
 
-  using ParameterShard::Report;
+  using Part::Report;
   std::optional<ShardReport> Report(TimePoint until) override;
 
  protected:
@@ -65,8 +59,10 @@ class RowShard : public ParameterShard {
   const TableLayout& layout() const { return table_; }
   RowOptimizer& optimizer() { return optimizer_; }
   bool keeps_previous() const { return keeps_previous_; }
+  // Of the checkpoint that is being restored.
+  uint64_t restored_version() const { return restored_version_; }
   // Returns the bytes of free memory that this ps may take: the ps of one host share it. SIZE_MAX: unknown.
-  size_t MemoryLeft() const;
+  size_t MemoryLeft();
   // Adds rows to those that the latest update of a block changed, as they were. `weights`: [keys, width].
   void KeepPrevious(int64_t block, KeySpan keys, const float* weights);
 
@@ -107,6 +103,7 @@ class RowShard : public ParameterShard {
     std::vector<std::byte> rows;  // that were looked at last, as AddTableRows() has them
   };
 
+  void MeasureMemory();
   void ReportSome();
   std::string NonFiniteIn(const std::vector<std::byte>& rows) const;
   Block& At(int64_t block) { return blocks_[static_cast<size_t>(block)]; }
@@ -129,6 +126,9 @@ class RowShard : public ParameterShard {
   std::vector<RowSum::Part> parts_;  // of a round; kept to spare the allocation
   std::vector<float> shares_;
   std::optional<Reporting> reporting_;
+  size_t memory_left_ = SIZE_MAX;
+  std::future<size_t> measuring_;  // the memory left
+  uint64_t restored_version_ = 0;
   bool initialised_ = false;
 };
 

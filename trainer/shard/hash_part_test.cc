@@ -1,4 +1,4 @@
-#include "trainer/shard/hash_shard.h"
+#include "trainer/shard/hash_part.h"
 
 #include <doctest/doctest.h>
 
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "net/channel.h"
-#include "trainer/shard/table_shard.h"
+#include "trainer/shard/table_part.h"
 #include "trainer/table/hash_pieces.h"
 #include "trainer/testing/small_config.h"
 
@@ -63,7 +63,7 @@ class Job {
   }
   std::vector<float> WeightsOf(uint64_t feature, bool previous = false) {
     const KeyList key{RowOf(feature)};
-    const net::LentBytes lent = previous ? shard_.LendPreviousRows(0, key) : shard_.LendRows(0, key);
+    const net::LentBytes lent = previous ? shard_.LendPrevious(0, key) : shard_.Lend(0, key);
     std::vector<float> weights(3);
     std::memcpy(weights.data(), lent.data, lent.size);
     lent.release(const_cast<void*>(lent.data), lent.context);
@@ -100,8 +100,8 @@ TEST_CASE("hash shard: with every optimizer a row has the bits of the same row o
       config->model.init.kind = InitKind::kNormal;
       config->model.init.bias = BiasInit::kSame;
     }
-    Job<TableShard> plain(range);
-    Job<HashShard> hashed(hash);
+    Job<TablePart> plain(range);
+    Job<HashPart> hashed(hash);
     std::mt19937 random(1);
     for (unsigned step = 0; step < 40; ++step) {
       const std::vector<uint64_t> features = SomeFeatures(&random);
@@ -119,7 +119,7 @@ TEST_CASE("hash shard: an evaluation gets the rows of its snapshot, whatever cam
   config.model.admit_after = 2;
   config.model.evict_after = 12;
   config.model.init.kind = InitKind::kNormal;
-  Job<HashShard> job(config);
+  Job<HashPart> job(config);
   std::mt19937 random(5);
   const auto train = [&](unsigned from, unsigned to) {
     for (unsigned step = from; step < to; ++step) job.Apply(SomeFeatures(&random), step);
@@ -148,7 +148,7 @@ TEST_CASE(
   Config config = JobOf(OptimizerKind::kSgd, TableKind::kHash);
   config.model.admit_after = 3;
   config.model.evict_after = 16;
-  Job<HashShard> job(config);
+  Job<HashPart> job(config);
   const std::vector<float> initial = job.WeightsOf(7);
   job.Apply({7}, 1);
   job.Apply({7}, 2);
@@ -173,7 +173,7 @@ Rows RowsOf(const Snapshot& snapshot, const Config& config, const Layout& layout
   std::vector<float> scratch(static_cast<size_t>(kBlockValues));
   uint64_t last = 0;
   for (int64_t piece = 0; piece < snapshot.piece_count(); ++piece) {
-    const std::optional<Snapshot::Piece> read = snapshot.Read(piece, scratch.data());
+    const std::optional<Snapshot::Held> read = snapshot.Read(piece, scratch.data());
     REQUIRE(read);
     CHECK(*BeginOf(read->bytes) >= last);
     CHECK(ReadHashPiece(read->bytes, all, width, values, all, [&](const HashRow& row) {
@@ -194,7 +194,7 @@ Config Busy() {
   return config;
 }
 
-void Work(Job<HashShard>* job, unsigned steps, unsigned seed) {
+void Work(Job<HashPart>* job, unsigned steps, unsigned seed) {
   std::mt19937 random(seed);
   for (unsigned step = 0; step < steps; ++step) {
     std::vector<uint64_t> features = SomeFeatures(&random, 100);
@@ -206,14 +206,14 @@ void Work(Job<HashShard>* job, unsigned steps, unsigned seed) {
 }
 
 TEST_CASE("hash shard: a report on few rows of all keys ends") {
-  Job<HashShard> job(JobOf(OptimizerKind::kSgd, TableKind::kHash));
+  Job<HashPart> job(JobOf(OptimizerKind::kSgd, TableKind::kHash));
   job.Apply({1, 7, 900}, 1);
   int parts = 1;
   while (!job.shard().Report(TimePoint::min())) REQUIRE(++parts < 10);
 }
 
 TEST_CASE("hash shard: a report is made in parts") {
-  Job<HashShard> job(Busy());
+  Job<HashPart> job(Busy());
   Work(&job, 60, 1);
   const uint32_t whole = job.shard().Report().parts[0].sum.crc;
   int parts = 1;
@@ -226,7 +226,7 @@ TEST_CASE("hash shard: a report is made in parts") {
 
 TEST_CASE(
     "hash shard: a snapshot stays as it was while rows come, change and leave, and fills another shard") {
-  Job<HashShard> job(Busy());
+  Job<HashPart> job(Busy());
   Work(&job, 60, 1);
   const std::shared_ptr<Snapshot> snapshot = job.shard().TakeSnapshot();
   const Rows before = RowsOf(*snapshot, job.config(), job.layout());
@@ -237,13 +237,12 @@ TEST_CASE(
   CHECK(RowsOf(*snapshot, job.config(), job.layout()) == before);
   CHECK(snapshot->Cost().max_bytes > 0);
 
-  HashShard other(job.config(), job.layout(), 0);
-  const RowRange all{0, job.layout().table->rows()};
+  HashPart other(job.config(), job.layout(), 0);
+  other.BeginRestore(60);
   std::vector<float> scratch(static_cast<size_t>(kBlockValues));
   for (int64_t piece = 0; piece < snapshot->piece_count(); ++piece) {
     const net::TensorView bytes = snapshot->Read(piece, scratch.data())->bytes;
-    ReadHashPiece(bytes, all, 3, RowValues(job.config(), 3), all,
-                  [&](const HashRow& row) { other.RestoreHashRow(row); });
+    CHECK(other.Put(piece, bytes) == "");
   }
   other.SetRestored(60);
   CHECK(other.Report().parts[0].sum.crc == crc);
@@ -314,7 +313,7 @@ TEST_CASE(
     config.checkpoint.delta = 5;
     if (!often) config.model.max_rows = 8 * TableLayout::kHashRanges;
     if (!often) config.model.evict_after = 300;
-    Job<HashShard> job(config), twin(config);
+    Job<HashPart> job(config), twin(config);
     const uint64_t end = job.layout().table->rows();
     const auto work = [&](unsigned steps, unsigned seed) {
       Work(&job, steps, seed);
@@ -338,8 +337,25 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("hash shard: two snapshots of different moments are read beside updates, each as it was") {
+  Job<HashPart> job(Busy());
+  Work(&job, 60, 1);
+  const std::shared_ptr<Snapshot> first = job.shard().TakeSnapshot();
+  const Rows of_first = RowsOf(*first, job.config(), job.layout());
+  Work(&job, 20, 2);
+  const std::shared_ptr<Snapshot> second = job.shard().TakeSnapshot();
+  const Rows of_second = RowsOf(*second, job.config(), job.layout());
+  CHECK(of_first != of_second);
+  Work(&job, 40, 3);
+  CHECK(RowsOf(*first, job.config(), job.layout()) == of_first);
+  CHECK(RowsOf(*second, job.config(), job.layout()) == of_second);
+  job.shard().Drop(first);
+  Work(&job, 20, 4);
+  CHECK(RowsOf(*second, job.config(), job.layout()) == of_second);
+}
+
 TEST_CASE("hash shard: a thread reads a snapshot while rows change") {
-  Job<HashShard> job(Busy());
+  Job<HashPart> job(Busy());
   Work(&job, 30, 1);
   const std::shared_ptr<Snapshot> snapshot = job.shard().TakeSnapshot();
   Rows read;
@@ -347,7 +363,7 @@ TEST_CASE("hash shard: a thread reads a snapshot while rows change") {
   Work(&job, 30, 2);
   reader.join();
   CHECK(RowsOf(*snapshot, job.config(), job.layout()) == read);
-  job.shard().DropSnapshot();
+  job.shard().Drop(snapshot);
   CHECK_FALSE(snapshot->Lend(0));
   const std::optional<net::LentBytes> end = snapshot->Lend(snapshot->piece_count());
   REQUIRE(end.has_value());
@@ -376,7 +392,7 @@ TEST_CASE("hash shard: the version before has the rows that left with the latest
   config.train.mode = TrainMode::kSync;
   config.failure.worker_lost = WorkerLost::kWait;
   config.model.evict_after = 8;
-  Job<HashShard> job(config);
+  Job<HashPart> job(config);
   job.Apply({7, 8}, 1);
   const std::vector<float> seven = job.WeightsOf(7);
   CHECK(job.WeightsOf(7, /*previous=*/true) == std::vector<float>(3));

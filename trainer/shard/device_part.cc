@@ -1,4 +1,4 @@
-#include "trainer/shard/device_shard.h"
+#include "trainer/shard/device_part.h"
 
 #include <algorithm>
 #include <utility>
@@ -17,7 +17,7 @@ int64_t BytesOf(int64_t values) { return values * static_cast<int64_t>(sizeof(fl
 
 }  // namespace
 
-DeviceShard::DeviceShard(const Config& config, const Layout& layout, int ps_index, DeviceStore& store)
+DevicePart::DevicePart(const Config& config, const Layout& layout, int ps_index, DeviceStore& store)
     : config_(config),
       layout_(layout),
       ps_index_(ps_index),
@@ -33,7 +33,7 @@ DeviceShard::DeviceShard(const Config& config, const Layout& layout, int ps_inde
   for (int64_t i = 0; i < block_count(); ++i) addresses_.push_back(WeightsOf(BlockOf(range_, i)));
 }
 
-bool DeviceShard::Initialise(TimePoint until) {
+bool DevicePart::Initialise(TimePoint until) {
   if (initialised_) return true;
   if (made_ == 0 && restoring_) optimizer_ = MakeOptimizer(config_, range_.size(), &queue_);
   for (; made_ < block_count(); ++made_) {
@@ -46,35 +46,32 @@ bool DeviceShard::Initialise(TimePoint until) {
   return true;
 }
 
-bool DeviceShard::Fits(uint64_t slot, uint64_t first, size_t bytes) const {
-  return FitsRange(range_, optimizer_->Slots().size(), slot, first, bytes);
-}
-
-void DeviceShard::Restore(int64_t slot, int64_t first, net::TensorView values) {
-  if (initialised_) return;
-  DT_CHECK(Fits(static_cast<uint64_t>(slot), static_cast<uint64_t>(first), values.size), slot, first);
+std::string DevicePart::Put(int64_t number, net::TensorView piece) {
+  const std::vector<Slot> slots = optimizer_->Slots();
+  const auto [slot, elements] = RangePieceAt(range_, static_cast<int64_t>(slots.size()), number);
+  std::string wrong = WrongBytes(piece, elements);
+  if (initialised_ || !wrong.empty()) return wrong;
   restoring_ = true;
   made_ = 0;
-  float* const all =
-      slot == 0 ? WeightsOf(range_) : optimizer_->Slots()[static_cast<size_t>(slot - 1)].values.data;
-  queue_.Copy(all + first, values.data, static_cast<int64_t>(values.size));
+  float* const all = slot == 0 ? WeightsOf(range_) : slots[static_cast<size_t>(slot - 1)].values.data;
+  queue_.Copy(all + elements.begin, piece.data, static_cast<int64_t>(piece.size));
+  return wrong;
 }
 
-void DeviceShard::SetRestored(uint64_t version) {
+void DevicePart::SetRestored(uint64_t version) {
   if (initialised_) return;
   std::fill(versions_.begin(), versions_.end(), version);
   initialised_ = true;
 }
 
-std::vector<std::string> DeviceShard::slot_names() const {
+std::vector<std::string> DevicePart::slot_names() const {
   std::vector<std::string> names;
   for (const Slot& slot : optimizer_->Slots()) names.push_back(slot.name);
   return names;
 }
 
 // Never saves a value that is not finite: throws Diverged. A worker would notice it only a moment later.
-std::shared_ptr<Snapshot> DeviceShard::TakeSnapshot(SnapshotOf) {
-  DropSnapshot();
+std::shared_ptr<Snapshot> DevicePart::TakeSnapshot(SnapshotOf) {
   const std::vector<Slot> slots = optimizer_->Slots();
   const auto slot_count = static_cast<int64_t>(slots.size());
   std::vector<net::LentBuffer> pieces;
@@ -91,20 +88,15 @@ std::shared_ptr<Snapshot> DeviceShard::TakeSnapshot(SnapshotOf) {
     if (wrong)
       throw Diverged(fmt::format("{}: at a checkpoint {}", TaskName({Role::kPs, ps_index_}), *wrong));
   }
-  snapshot_ = std::make_shared<RangeSnapshot>(range_, slot_count, std::move(pieces), snapshot_buffers_);
-  return snapshot_;
+  return snapshots_.Add(
+      std::make_shared<RangeSnapshot>(range_, slot_count, std::move(pieces), snapshot_buffers_));
 }
 
-void DeviceShard::DropSnapshot() {
-  if (snapshot_) snapshot_->ReleaseBefore(snapshot_->piece_count());
-  snapshot_.reset();
-}
-
-void DeviceShard::Apply(int64_t block, const BlockGradient& gradient) {
+void DevicePart::Apply(int64_t block, const BlockGradient& gradient) {
   ApplyScaled(block, AddressIn(gradient.values), 1);
 }
 
-void DeviceShard::ApplyScaled(int64_t index, const float* gradient, float scale) {
+void DevicePart::ApplyScaled(int64_t index, const float* gradient, float scale) {
   uint64_t& version = versions_[static_cast<size_t>(index)];
   const Range block = BlockOf(range_, index);
   const UpdateStep step = StepAfter(version, scale);
@@ -115,7 +107,7 @@ void DeviceShard::ApplyScaled(int64_t index, const float* gradient, float scale)
   ++version;
 }
 
-void DeviceShard::ApplyMean(int64_t index, const RoundGradients& gradients, double scale) {
+void DevicePart::ApplyMean(int64_t index, const RoundGradients& gradients, double scale) {
   if (gradients.empty()) {
     ++versions_[static_cast<size_t>(index)];
     return;
@@ -127,7 +119,7 @@ void DeviceShard::ApplyMean(int64_t index, const RoundGradients& gradients, doub
 }
 
 // The exact sum uses integers that the device does not add, so the mean is fetched.
-void DeviceShard::AddSquaresOfMean(int64_t index, const RoundGradients& gradients, gpu::SquareSum* sum) {
+void DevicePart::AddSquaresOfMean(int64_t index, const RoundGradients& gradients, gpu::SquareSum* sum) {
   if (gradients.empty()) return;
   const int64_t size = BlockOf(range_, index).size();
   const float* mean = AddressIn(gradients.tensors[0].values);
@@ -143,7 +135,7 @@ void DeviceShard::AddSquaresOfMean(int64_t index, const RoundGradients& gradient
 }
 
 // Valid until the next call.
-gpu::Span<float> DeviceShard::SumOf(int64_t index, const RoundGradients& gradients) {
+gpu::Span<float> DevicePart::SumOf(int64_t index, const RoundGradients& gradients) {
   if (sum_.data() == nullptr) {
     sum_ = gpu::cuda::Buffer<float>(queue_, static_cast<int64_t>(fetched_.size()), "a sum of gradients");
   }
@@ -158,7 +150,7 @@ gpu::Span<float> DeviceShard::SumOf(int64_t index, const RoundGradients& gradien
   return sum;
 }
 
-std::optional<ShardReport> DeviceShard::Report(TimePoint) {
+std::optional<ShardReport> DevicePart::Report(TimePoint) {
   return ReportShard(layout_, ps_index_, [&](int64_t index) {
     const Range block = BlockOf(range_, index);
     return Fetch(WeightsOf(block), block.size());
@@ -166,7 +158,7 @@ std::optional<ShardReport> DeviceShard::Report(TimePoint) {
 }
 
 // Fetches at most one block; valid until the next call.
-const float* DeviceShard::Fetch(const float* values, int64_t size) const {
+const float* DevicePart::Fetch(const float* values, int64_t size) const {
   queue_.Copy(fetched_.data(), values, BytesOf(size));
   return fetched_.data();
 }

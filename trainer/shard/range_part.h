@@ -1,4 +1,4 @@
-// HostShard: a ParameterShard in host memory. A version that is lent to a reply is never written again: while
+// RangePart: a Part in host memory. A version that is lent to a reply is never written again: while
 // it is out, the next update goes to another buffer; otherwise the update is made in place. So a reply costs
 // no copy. A snapshot (snapshot.h) shares its version in the same way.
 // device.threads share the sums of large rounds; the bits do not depend on their number.
@@ -17,51 +17,47 @@
 #include "trainer/model/layout.h"
 #include "trainer/model/thread_team.h"
 #include "trainer/optim/optimizer.h"
-#include "trainer/shard/parameter_shard.h"
+#include "trainer/shard/part.h"
 #include "trainer/shard/range_update.h"
 #include "trainer/shard/snapshot.h"
 
 namespace dtrain {
 
-class HostShard : public ParameterShard {
+class RangePart : public Part {
  public:
-  HostShard(const Config& config, const Layout& layout, int ps_index);
-  ~HostShard() override { DropSnapshot(); }
-  HostShard(const HostShard&) = delete;
-  HostShard& operator=(const HostShard&) = delete;
+  RangePart(const Config& config, const Layout& layout, int ps_index);
 
-  using ParameterShard::ApplyMean;
-  using ParameterShard::Initialise;
+  using Part::ApplyMean;
+  using Part::Initialise;
   bool Initialise(TimePoint until) override;
-  void Restore(int64_t slot, int64_t first, net::TensorView values) override;
-  bool Fits(uint64_t slot, uint64_t first, size_t bytes) const override;
+  std::string Put(int64_t number, net::TensorView piece) override;
   void SetRestored(uint64_t version) override;
   bool initialised() const override { return initialised_; }
 
   std::vector<std::string> slot_names() const override;
-  using ParameterShard::TakeSnapshot;
+  using Part::TakeSnapshot;
   std::shared_ptr<Snapshot> TakeSnapshot(SnapshotOf of) override;
-  void DropSnapshot() override;
+  void Drop(const std::shared_ptr<Snapshot>& snapshot) override { snapshots_.Drop(snapshot); }
 
   int64_t block_count() const override { return static_cast<int64_t>(blocks_.size()); }
   size_t bytes(int64_t block) const override { return At(block).bytes(); }
   size_t tensor_bytes(int64_t block) const override { return bytes(block); }
-  bool reads_values() const override { return true; }
   uint64_t version(int64_t block) const override { return At(block).version; }
 
   void Apply(int64_t block, const BlockGradient& gradient) override;
   void ApplyMean(int64_t block, const RoundGradients& gradients, double scale) override;
   void AddSquaresOfMean(int64_t block, const RoundGradients& gradients, gpu::SquareSum* sum) override;
 
-  net::LentBytes Lend(int64_t block) const override { return At(block).weights.Lend(0, bytes(block)); }
+  using Part::Lend;
+  net::LentBytes Lend(int64_t block, KeySpan) override { return At(block).weights.Lend(0, bytes(block)); }
   bool has_previous(int64_t block) const override { return At(block).previous.has_value(); }
-  net::LentBytes LendPrevious(int64_t block) const override {
+  net::LentBytes LendPrevious(int64_t block, KeySpan) override {
     return At(block).previous->Lend(0, bytes(block));
   }
   uint64_t previous_checksum(int64_t block) const override { return At(block).previous_checksum; }
   uint64_t checksum(int64_t block) const override { return At(block).checksum; }
 
-  using ParameterShard::Report;
+  using Part::Report;
   std::optional<ShardReport> Report(TimePoint) override;
   // Buffers that belong to no block and no snapshot, and those kept for the next snapshot.
   size_t spare_count() const { return spares_.size(); }
@@ -107,7 +103,6 @@ class HostShard : public ParameterShard {
   net::LentBuffer TakeSpare(bool in_snapshot);
   void KeepSpare(net::LentBuffer buffer, bool in_snapshot);
   net::LentBuffer& NextVersion(Block& block);
-  void RestoreWeights(int64_t first, net::TensorView values);
   void Checksum(Block& block);
 
   const Config& config_;
@@ -120,12 +115,12 @@ class HostShard : public ParameterShard {
   std::vector<Block> blocks_;
   std::vector<net::LentBuffer> spares_;                // bounded by the replies that can be out
   std::shared_ptr<SnapshotBuffers> snapshot_buffers_;  // shared with snapshots, which may outlive this
-  std::shared_ptr<RangeSnapshot> snapshot_;            // null: none
+  Snapshots<RangeSnapshot> snapshots_;
   std::optional<ThreadTeam> team_;                     // unset: one thread sums
   std::vector<Adder> adders_;                          // by member of the team
   std::vector<float> shares_;                          // by gradient; empty: the sum is plain
   size_t made_ = 0;                                    // the blocks that have initial values
-  bool restoring_ = false;                             // Restore() has written something
+  bool restoring_ = false;                             // Put() has written something
   bool initialised_ = false;
 };
 

@@ -1,4 +1,4 @@
-#include "trainer/shard/table_shard.h"
+#include "trainer/shard/table_part.h"
 
 #include <algorithm>
 #include <array>
@@ -8,47 +8,46 @@
 #include "trainer/config/config.h"
 
 namespace dtrain {
-TableShard::TableShard(const Config& config, const Layout& layout, int ps_index)
-    : RowShard(config, layout, ps_index),
+TablePart::TablePart(const Config& config, const Layout& layout, int ps_index)
+    : RowPart(config, layout, ps_index),
       rows_(EmptyRows(config, *layout.table, layout.table->PartOf(ps_index))),
+      pieces_(rows_.rows(), rows_.values()),
       changed_(config.checkpoint.delta > 0 ? rows_.unit_count() : 0) {
   rows_.Populate();
 }
 
-void TableShard::RestoreRow(uint64_t row, const float* values) {
-  if (!initialised()) std::copy_n(values, rows_.values(), rows_.Touch(row));
+std::string TablePart::Put(int64_t number, net::TensorView piece) {
+  const RowRange rows = pieces_.At(number);
+  return ReadRowPiece(piece, rows, layout().width(), rows_.values(), rows,
+                      [this](uint64_t row, const float* values) {
+                        if (!initialised()) std::copy_n(values, rows_.values(), rows_.Touch(row));
+                      });
 }
 
-std::shared_ptr<Snapshot> TableShard::TakeSnapshot(SnapshotOf of) {
-  DropSnapshot();
+std::shared_ptr<Snapshot> TablePart::TakeSnapshot(SnapshotOf of) {
   const bool all = of == SnapshotOf::kAll;
   DT_CHECK(all || config().checkpoint.delta > 0);
-  snapshot_ = std::make_shared<TableSnapshot>(rows_, layout().width(),
-                                              UndoLimitsFor(config(), block_count(), MemoryLeft()),
-                                              all ? std::vector<bool>() : changed_);
+  const auto taken = snapshots_.Add(std::make_shared<TableSnapshot>(
+      rows_, layout().width(), UndoLimitsFor(config(), block_count(), MemoryLeft()),
+      all ? std::vector<bool>() : changed_));
   if (all) changed_.assign(changed_.size(), false);
-  return snapshot_;
+  return taken;
 }
 
-void TableShard::DropSnapshot() {
-  if (snapshot_) snapshot_->ReleaseBefore(snapshot_->piece_count());
-  snapshot_.reset();
-}
-
-void TableShard::UpdateRows(int64_t, const UpdateStep& step, KeySpan keys, const std::byte* gradient) {
-  std::unique_lock<std::mutex> lock;  // a reader of the snapshot sees no row that is half updated
-  if (snapshot_) lock = snapshot_->BeforeUpdate(keys);
+void TablePart::UpdateRows(int64_t, const UpdateStep& step, KeySpan keys, const std::byte* gradient) {
+  std::vector<std::unique_lock<std::mutex>> locks;  // a reader of a snapshot sees no row that is half updated
+  for (const auto& snapshot : snapshots_) locks.push_back(snapshot->BeforeUpdate(keys));
   if (!changed_.empty()) NoteChanges(keys);
   optimizer().Apply(step, keys, gradient, &rows_);
 }
 
-void TableShard::NoteChanges(KeySpan keys) {
+void TablePart::NoteChanges(KeySpan keys) {
   for (const uint64_t key : keys) changed_[rows_.UnitOf(key)] = true;
 }
 
 // Copies the weights of rows to [keys, width]. A row that was never written stays so. All rows of a tile are
 // found, and on their way from memory, before the first is read.
-void TableShard::ReadRows(KeySpan keys, float* weights) {
+void TablePart::ReadRows(KeySpan keys, float* weights) {
   constexpr int64_t kTile = 256, kAheadOfList = 32;
   const int64_t width = layout().width();
   std::array<const float*, kTile> found;
@@ -73,7 +72,7 @@ void TableShard::ReadRows(KeySpan keys, float* weights) {
   }
 }
 
-uint64_t TableShard::PackChanged(RowRange range, std::vector<std::byte>* rows) const {
+uint64_t TablePart::PackChanged(RowRange range, std::vector<std::byte>* rows) const {
   std::vector<float> initial(static_cast<size_t>(rows_.values()));
   const uint64_t begin = rows_.rows().begin;
   int64_t looked = 0;

@@ -1,4 +1,4 @@
-#include "trainer/shard/host_shard.h"
+#include "trainer/shard/range_part.h"
 
 #include <algorithm>
 #include <cstring>
@@ -20,7 +20,7 @@ constexpr int64_t kMinToShare = 1 << 20;
 
 }  // namespace
 
-HostShard::HostShard(const Config& config, const Layout& layout, int ps_index)
+RangePart::RangePart(const Config& config, const Layout& layout, int ps_index)
     : config_(config),
       layout_(layout),
       ps_index_(ps_index),
@@ -40,7 +40,7 @@ HostShard::HostShard(const Config& config, const Layout& layout, int ps_index)
 }
 
 // Makes the optimizer anew if an unfinished restore has left values in its slots.
-bool HostShard::Initialise(TimePoint until) {
+bool RangePart::Initialise(TimePoint until) {
   if (initialised_) return true;
   if (made_ == 0 && restoring_) optimizer_ = MakeOptimizer(config_, range_.size());
   for (; made_ < blocks_.size(); ++made_) {
@@ -52,33 +52,21 @@ bool HostShard::Initialise(TimePoint until) {
   return true;
 }
 
-bool HostShard::Fits(uint64_t slot, uint64_t first, size_t bytes) const {
-  return FitsRange(range_, optimizer_->Slots().size(), slot, first, bytes);
-}
-
-void HostShard::Restore(int64_t slot, int64_t first, net::TensorView values) {
-  if (initialised_) return;
-  DT_CHECK(Fits(static_cast<uint64_t>(slot), static_cast<uint64_t>(first), values.size), slot, first);
+// A piece is one block of the weights or of a slot.
+std::string RangePart::Put(int64_t number, net::TensorView piece) {
+  const std::vector<Slot> slots = optimizer_->Slots();
+  const auto [slot, elements] = RangePieceAt(range_, static_cast<int64_t>(slots.size()), number);
+  std::string wrong = WrongBytes(piece, elements);
+  if (initialised_ || !wrong.empty() || piece.size == 0) return wrong;
   restoring_ = true;
   made_ = 0;
-  if (values.size == 0) return;
-  if (slot == 0) return RestoreWeights(first, values);
-  const gpu::Span<float> all = optimizer_->Slots()[static_cast<size_t>(slot - 1)].values;
-  std::memcpy(all.data + first, values.data, values.size);
+  float* const values = slot == 0 ? At(number / static_cast<int64_t>(1 + slots.size())).weights.floats()
+                                  : slots[static_cast<size_t>(slot - 1)].values.data + elements.begin;
+  std::memcpy(values, piece.data, piece.size);
+  return wrong;
 }
 
-void HostShard::RestoreWeights(int64_t first, net::TensorView values) {
-  const int64_t begin = range_.begin + first, end = begin + static_cast<int64_t>(values.size / sizeof(float));
-  for (Block& block : blocks_) {
-    const int64_t from = std::max(begin, block.range.begin), to = std::min(end, block.range.end);
-    if (from >= to) continue;
-    std::memcpy(block.weights.floats() + (from - block.range.begin),
-                values.data + static_cast<size_t>(from - begin) * sizeof(float),
-                static_cast<size_t>(to - from) * sizeof(float));
-  }
-}
-
-void HostShard::SetRestored(uint64_t version) {
+void RangePart::SetRestored(uint64_t version) {
   if (initialised_) return;
   for (Block& block : blocks_) {
     block.version = version;
@@ -87,14 +75,13 @@ void HostShard::SetRestored(uint64_t version) {
   initialised_ = true;
 }
 
-std::vector<std::string> HostShard::slot_names() const {
+std::vector<std::string> RangePart::slot_names() const {
   std::vector<std::string> names;
   for (const Slot& slot : optimizer_->Slots()) names.push_back(slot.name);
   return names;
 }
 
-std::shared_ptr<Snapshot> HostShard::TakeSnapshot(SnapshotOf) {
-  DropSnapshot();
+std::shared_ptr<Snapshot> RangePart::TakeSnapshot(SnapshotOf) {
   std::vector<net::LentBuffer> weights;
   for (Block& block : blocks_) {
     weights.push_back(block.weights.Share());
@@ -102,20 +89,14 @@ std::shared_ptr<Snapshot> HostShard::TakeSnapshot(SnapshotOf) {
   }
   std::vector<gpu::Span<const float>> slots;
   for (const Slot& slot : optimizer_->Slots()) slots.push_back(slot.values);
-  snapshot_ =
-      std::make_shared<RangeSnapshot>(range_, std::move(weights), std::move(slots), snapshot_buffers_);
-  return snapshot_;
-}
-
-void HostShard::DropSnapshot() {
-  if (snapshot_) snapshot_->ReleaseBefore(snapshot_->piece_count());
-  snapshot_.reset();
+  return snapshots_.Add(
+      std::make_shared<RangeSnapshot>(range_, std::move(weights), std::move(slots), snapshot_buffers_));
 }
 
 // `make(weights, updated)` writes the new version; both are one buffer when nobody reads the old version.
 template <typename Make>
-void HostShard::Update(int64_t index, Make&& make) {
-  if (snapshot_) snapshot_->BeforeUpdate(index);
+void RangePart::Update(int64_t index, Make&& make) {
+  for (const auto& snapshot : snapshots_) snapshot->BeforeUpdate(index);
   Block& block = At(index);
   float* const weights = block.weights.floats();
   if (keeps_previous_) {
@@ -140,7 +121,7 @@ void HostShard::Update(int64_t index, Make&& make) {
 // Calls job(begin, end, adder) for parts of [0, size) that begin at tiles, on several threads if there are
 // many values in the gradients.
 template <typename Job>
-void HostShard::Share(int64_t size, int64_t gradients, const Job& job) {
+void RangePart::Share(int64_t size, int64_t gradients, const Job& job) {
   if (!team_ || size * gradients < kMinToShare) return job(0, size, &adders_[0]);
   const auto members = static_cast<int64_t>(adders_.size());
   const int64_t tiles = (size + kTile - 1) / kTile;
@@ -150,11 +131,11 @@ void HostShard::Share(int64_t size, int64_t gradients, const Job& job) {
   });
 }
 
-void HostShard::Apply(int64_t index, const BlockGradient& gradient) {
+void RangePart::Apply(int64_t index, const BlockGradient& gradient) {
   ApplyScaled(index, gradient.values, 1);
 }
 
-void HostShard::ApplyScaled(int64_t index, net::TensorView gradient, float scale) {
+void RangePart::ApplyScaled(int64_t index, net::TensorView gradient, float scale) {
   const Block& block = At(index);
   DT_CHECK(gradient.size == block.bytes(), gradient.size, block.bytes());
   const UpdateStep step = StepAfter(block.version, scale);
@@ -164,7 +145,7 @@ void HostShard::ApplyScaled(int64_t index, net::TensorView gradient, float scale
 }
 
 // A worker that returns may still ask for the version before.
-void HostShard::RepeatVersion(int64_t index) {
+void RangePart::RepeatVersion(int64_t index) {
   if (!keeps_previous_) {
     ++At(index).version;
     return;
@@ -173,7 +154,7 @@ void HostShard::RepeatVersion(int64_t index) {
   Update(index, [&](const float* weights, float* updated) { std::memcpy(updated, weights, bytes); });
 }
 
-void HostShard::ApplyMean(int64_t index, const RoundGradients& gradients, double scale) {
+void RangePart::ApplyMean(int64_t index, const RoundGradients& gradients, double scale) {
   if (gradients.empty()) return RepeatVersion(index);
   const auto factor = static_cast<float>(scale / gradients.Divisor(config_.train.reduce, &shares_));
   if (gradients.tensors.size() == 1) return ApplyScaled(index, gradients.tensors[0].values, factor);
@@ -197,7 +178,7 @@ void HostShard::ApplyMean(int64_t index, const RoundGradients& gradients, double
 }
 
 // The buffer for the next version: that of the version before the previous one. The caller swaps the two.
-net::LentBuffer& HostShard::NextVersion(Block& block) {
+net::LentBuffer& RangePart::NextVersion(Block& block) {
   if (!block.previous) block.previous.emplace(capacity_);
   if (block.previous->lent()) {
     net::LentBuffer next = TakeSpare(block.previous_in_snapshot);
@@ -207,7 +188,7 @@ net::LentBuffer& HostShard::NextVersion(Block& block) {
   return *block.previous;
 }
 
-void HostShard::AddSquaresOfMean(int64_t index, const RoundGradients& gradients, gpu::SquareSum* sum) {
+void RangePart::AddSquaresOfMean(int64_t index, const RoundGradients& gradients, gpu::SquareSum* sum) {
   const int64_t values = At(index).range.size();
   if (gradients.empty()) return;
   Adder& adder = adders_[0];
@@ -223,7 +204,7 @@ void HostShard::AddSquaresOfMean(int64_t index, const RoundGradients& gradients,
 }
 
 // The sum of elements [begin, begin + size) of a block; valid until the next call with the same adder.
-gpu::Span<float> HostShard::SumOf(const RoundGradients& gradients, int64_t begin, int64_t size,
+gpu::Span<float> RangePart::SumOf(const RoundGradients& gradients, int64_t begin, int64_t size,
                                   Adder* by) const {
   const size_t from = static_cast<size_t>(begin) * sizeof(float),
                bytes = static_cast<size_t>(size) * sizeof(float);
@@ -239,7 +220,7 @@ gpu::Span<float> HostShard::SumOf(const RoundGradients& gradients, int64_t begin
   return sum;
 }
 
-void HostShard::AddWeighted(gpu::Span<float> sum, Adder* by) const {
+void RangePart::AddWeighted(gpu::Span<float> sum, Adder* by) const {
   by->copies.resize(by->inputs.size() * static_cast<size_t>(kTile));
   by->copied.resize(by->inputs.size());
   for (size_t i = 0; i < by->inputs.size(); ++i) {
@@ -251,7 +232,7 @@ void HostShard::AddWeighted(gpu::Span<float> sum, Adder* by) const {
 }
 
 // `in_snapshot`: the version in the replaced buffer is in a snapshot.
-net::LentBuffer HostShard::TakeSpare(bool in_snapshot) {
+net::LentBuffer RangePart::TakeSpare(bool in_snapshot) {
   if (in_snapshot) return snapshot_buffers_->Take();
   for (net::LentBuffer& spare : spares_) {
     if (spare.lent()) continue;
@@ -264,16 +245,16 @@ net::LentBuffer HostShard::TakeSpare(bool in_snapshot) {
 }
 
 // Keeps a buffer. When a snapshot shares its version, the last user returns it to the snapshot buffers.
-void HostShard::KeepSpare(net::LentBuffer buffer, bool in_snapshot) {
+void RangePart::KeepSpare(net::LentBuffer buffer, bool in_snapshot) {
   if (in_snapshot) return snapshot_buffers_->Give(std::move(buffer));
   spares_.push_back(std::move(buffer));
 }
 
-void HostShard::Checksum(Block& block) {
+void RangePart::Checksum(Block& block) {
   if (config_.net.checksum) block.checksum = net::PayloadChecksum(block.weights.floats(), block.bytes());
 }
 
-std::optional<ShardReport> HostShard::Report(TimePoint) {
+std::optional<ShardReport> RangePart::Report(TimePoint) {
   return ReportShard(layout_, ps_index_, [&](int64_t block) { return At(block).weights.floats(); });
 }
 

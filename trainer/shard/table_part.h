@@ -1,28 +1,26 @@
-// TableShard: the rows of a table on one ps (model/table_layout.h), with their optimizer slots. A row that
+// TablePart: the rows of a table on one ps (model/table_layout.h), with their optimizer slots. A row that
 // was never written costs nothing and reads as its initial values. Owner: PsServer. Thread: the ps loop.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
-#include "trainer/shard/row_shard.h"
+#include "trainer/shard/row_part.h"
 #include "trainer/shard/table_snapshot.h"
 #include "trainer/table/row_store.h"
 
 namespace dtrain {
 
-class TableShard : public RowShard {
+class TablePart : public RowPart {
  public:
-  TableShard(const Config& config, const Layout& layout, int ps_index);
-  ~TableShard() override { DropSnapshot(); }
-  TableShard(const TableShard&) = delete;
-  TableShard& operator=(const TableShard&) = delete;
+  TablePart(const Config& config, const Layout& layout, int ps_index);
 
-  using RowShard::TakeSnapshot;
-  void RestoreRow(uint64_t row, const float* values) override;
+  using RowPart::TakeSnapshot;
+  std::string Put(int64_t number, net::TensorView piece) override;
   std::shared_ptr<Snapshot> TakeSnapshot(SnapshotOf of) override;
-  void DropSnapshot() override;
+  void Drop(const std::shared_ptr<Snapshot>& snapshot) override { snapshots_.Drop(snapshot); }
 
   // Rows whose group takes memory, and the bytes that all take.
   int64_t rows_written() const { return rows_.groups_written() * rows_.group_rows(); }
@@ -36,9 +34,10 @@ class TableShard : public RowShard {
   void NoteChanges(KeySpan keys);
 
   RowStore rows_;
-  std::shared_ptr<TableSnapshot> snapshot_;  // null: none
+  const RowPieces pieces_;
   // With checkpoint.delta, by unit: it has changed since the latest snapshot of all; else empty.
   std::vector<bool> changed_;
+  Snapshots<TableSnapshot> snapshots_;
 };
 
 }  // namespace dtrain

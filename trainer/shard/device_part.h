@@ -1,4 +1,4 @@
-// DeviceShard: a ParameterShard on a GPU (device_store.h). Updates are made in place and queued in the
+// DevicePart: a Part on a GPU (device_store.h). Updates are made in place and queued in the
 // store's stream; the workers compute in the same stream, so each computation sees one version. Tensors in
 // messages are device addresses. A snapshot copies the whole range at once, in the order of the stream. The
 // previous version is not kept, because a lost thread does not come back.
@@ -16,30 +16,26 @@
 #include "trainer/device/device_store.h"
 #include "trainer/model/layout.h"
 #include "trainer/optim/optimizer.h"
-#include "trainer/shard/parameter_shard.h"
+#include "trainer/shard/part.h"
 
 namespace dtrain {
 
-class DeviceShard : public ParameterShard {
+class DevicePart : public Part {
  public:
   // `store` outlives this.
-  DeviceShard(const Config& config, const Layout& layout, int ps_index, DeviceStore& store);
-  ~DeviceShard() override { DropSnapshot(); }
-  DeviceShard(const DeviceShard&) = delete;
-  DeviceShard& operator=(const DeviceShard&) = delete;
+  DevicePart(const Config& config, const Layout& layout, int ps_index, DeviceStore& store);
 
-  using ParameterShard::ApplyMean;
-  using ParameterShard::Initialise;
+  using Part::ApplyMean;
+  using Part::Initialise;
   bool Initialise(TimePoint until) override;
-  void Restore(int64_t slot, int64_t first, net::TensorView values) override;
-  bool Fits(uint64_t slot, uint64_t first, size_t bytes) const override;
+  std::string Put(int64_t number, net::TensorView piece) override;
   void SetRestored(uint64_t version) override;
   bool initialised() const override { return initialised_; }
 
   std::vector<std::string> slot_names() const override;
-  using ParameterShard::TakeSnapshot;
+  using Part::TakeSnapshot;
   std::shared_ptr<Snapshot> TakeSnapshot(SnapshotOf of) override;
-  void DropSnapshot() override;
+  void Drop(const std::shared_ptr<Snapshot>& snapshot) override { snapshots_.Drop(snapshot); }
 
   int64_t block_count() const override { return static_cast<int64_t>(versions_.size()); }
   size_t bytes(int64_t block) const override {
@@ -53,15 +49,12 @@ class DeviceShard : public ParameterShard {
   void ApplyMean(int64_t block, const RoundGradients& gradients, double scale) override;
   void AddSquaresOfMean(int64_t block, const RoundGradients& gradients, gpu::SquareSum* sum) override;
 
-  net::LentBytes Lend(int64_t block) const override {
+  using Part::Lend;
+  net::LentBytes Lend(int64_t block, KeySpan) override {
     return {&addresses_[static_cast<size_t>(block)], sizeof(DeviceAddress)};
   }
-  bool has_previous(int64_t) const override { return false; }
-  net::LentBytes LendPrevious(int64_t) const override { return {}; }
-  uint64_t previous_checksum(int64_t) const override { return 0; }
-  uint64_t checksum(int64_t) const override { return 0; }
 
-  using ParameterShard::Report;
+  using Part::Report;
   std::optional<ShardReport> Report(TimePoint) override;
 
  private:
@@ -86,7 +79,7 @@ class DeviceShard : public ParameterShard {
   gpu::cuda::Buffer<float> sum_;          // of one block's gradients
   mutable std::vector<float> fetched_;    // one block, in host memory
   std::shared_ptr<SnapshotBuffers> snapshot_buffers_;
-  std::shared_ptr<RangeSnapshot> snapshot_;
+  Snapshots<RangeSnapshot> snapshots_;
   int64_t made_ = 0;  // the blocks that have initial values
   bool restoring_ = false;
   bool initialised_ = false;

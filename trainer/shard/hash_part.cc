@@ -1,4 +1,4 @@
-#include "trainer/shard/hash_shard.h"
+#include "trainer/shard/hash_part.h"
 
 #include <algorithm>
 #include <cstring>
@@ -9,50 +9,55 @@
 
 namespace dtrain {
 
-HashShard::HashShard(const Config& config, const Layout& layout, int ps_index)
-    : RowShard(config, layout, ps_index),
+HashPart::HashPart(const Config& config, const Layout& layout, int ps_index)
+    : RowPart(config, layout, ps_index),
       rows_(EmptyHashRows(config, *layout.table, layout.table->PartOf(ps_index))),
-      keep_changing_([this](const HashRow& row) { snapshot_->Keep(row); }),
+      keep_changing_([this](const HashRow& row) {
+        for (const auto& snapshot : snapshots_) snapshot->Keep(row);
+      }),
       keep_leaving_([this](const HashRow& row) { KeepLeaving(row); }) {
   if (keeps_previous()) rows_.TellLeaving(&keep_leaving_);
 }
 
-void HashShard::RestoreHashRow(const HashRow& row) {
-  if (!initialised()) rows_.Put(row);
+// A run that begins with a checkpoint has made no steps yet.
+std::string HashPart::Put(int64_t, net::TensorView piece) {
+  const RowRange all = rows_.rows();
+  return ReadHashPiece(piece, all, layout().width(), rows_.values(), all, [this](HashRow row) {
+    row.step = std::min(row.step, restored_version());
+    if (!initialised()) rows_.Put(row);
+  });
 }
 
-std::shared_ptr<Snapshot> HashShard::TakeSnapshot(SnapshotOf of) {
-  DropSnapshot();
+std::shared_ptr<Snapshot> HashPart::TakeSnapshot(SnapshotOf of) {
   const bool all = of == SnapshotOf::kAll;
   DT_CHECK(all || !base_steps_.empty());
   std::vector<HashSnapshot::Block> blocks;
   for (int64_t block = 0; block < block_count(); ++block) {
     blocks.push_back({BlockRows(block), version(block)});
     if (!all) blocks.back().base = base_steps_[static_cast<size_t>(block)];
-    snapshot_steps_.push_back(version(block));
   }
   if (all && config().checkpoint.delta > 0) {
-    base_steps_ = snapshot_steps_;
+    base_steps_.clear();
+    for (const HashSnapshot::Block& block : blocks) base_steps_.push_back(block.step);
     rows_.BeginBase();
   }
-  snapshot_ = std::make_shared<HashSnapshot>(rows_, blocks, layout().width(),
-                                             std::min(HashSnapshot::kMaxKeptBytes, MemoryLeft() / 2));
-  return snapshot_;
+  return snapshots_.Add(std::make_shared<HashSnapshot>(
+      rows_, blocks, layout().width(), std::min(HashSnapshot::kMaxKeptBytes, MemoryLeft() / 2)));
 }
 
-void HashShard::DropSnapshot() {
-  if (snapshot_) snapshot_->ReleaseBefore(snapshot_->piece_count());
-  snapshot_.reset();
-  snapshot_steps_.clear();
-  rows_.TellChanges(0, nullptr);
+void HashPart::Drop(const std::shared_ptr<Snapshot>& snapshot) {
+  snapshots_.Drop(snapshot);
+  if (snapshots_.empty()) rows_.TellChanges(0, nullptr);
 }
 
-void HashShard::UpdateRows(int64_t block, const UpdateStep& step, KeySpan keys, const std::byte* gradient) {
-  std::unique_lock<std::mutex> lock;  // a reader of the snapshot sees no row that is half updated
-  if (snapshot_) {
-    lock = snapshot_->BeforeUpdate();
-    rows_.TellChanges(snapshot_steps_[static_cast<size_t>(block)], &keep_changing_);
+void HashPart::UpdateRows(int64_t block, const UpdateStep& step, KeySpan keys, const std::byte* gradient) {
+  std::vector<std::unique_lock<std::mutex>> locks;  // a reader of a snapshot sees no row that is half updated
+  uint64_t latest = 0;
+  for (const auto& snapshot : snapshots_) {
+    locks.push_back(snapshot->BeforeUpdate());
+    latest = std::max(latest, snapshot->StepOf(block));
   }
+  if (!snapshots_.empty()) rows_.TellChanges(latest, &keep_changing_);
   if (!base_steps_.empty()) rows_.SetBaseStep(base_steps_[static_cast<size_t>(block)]);
   optimizer().Apply(step, keys, gradient, &rows_);
   rows_.Sweep(BlockRows(block), static_cast<uint64_t>(step.number));
@@ -62,20 +67,20 @@ void HashShard::UpdateRows(int64_t block, const UpdateStep& step, KeySpan keys, 
   left_weights_.clear();
 }
 
-std::optional<TableFigures> HashShard::Figures() const {
+std::optional<TableFigures> HashPart::Figures() const {
   return TableFigures{rows_.value_rows(), rows_.entries() - rows_.value_rows(), rows_.evicted(),
                       static_cast<int64_t>(rows_.bytes())};
 }
 
-void HashShard::KeepLeaving(const HashRow& row) {
+void HashPart::KeepLeaving(const HashRow& row) {
   if (row.values == nullptr) return;
   left_.push_back(row.row);
   left_weights_.insert(left_weights_.end(), row.values, row.values + layout().width());
 }
 
-void HashShard::ReadRows(KeySpan keys, float* weights) { rows_.Read(keys, layout().width(), weights); }
+void HashPart::ReadRows(KeySpan keys, float* weights) { rows_.Read(keys, layout().width(), weights); }
 
-uint64_t HashShard::PackChanged(RowRange range, std::vector<std::byte>* rows) const {
+uint64_t HashPart::PackChanged(RowRange range, std::vector<std::byte>* rows) const {
   const RowRange all = rows_.rows();
   const auto turns = static_cast<uint64_t>(rows_.entries() / kRowsAtOnce) + 1;
   range.end = range.begin + std::min(range.end - range.begin, (all.end - all.begin - 1) / turns + 1);

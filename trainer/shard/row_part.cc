@@ -1,4 +1,4 @@
-#include "trainer/shard/row_shard.h"
+#include "trainer/shard/row_part.h"
 
 #include <algorithm>
 #include <cmath>
@@ -14,7 +14,7 @@
 
 namespace dtrain {
 
-RowShard::RowShard(const Config& config, const Layout& layout, int ps_index)
+RowPart::RowPart(const Config& config, const Layout& layout, int ps_index)
     : config_(config),
       table_(*layout.table),
       factors_name_(layout.factors_name()),
@@ -24,38 +24,49 @@ RowShard::RowShard(const Config& config, const Layout& layout, int ps_index)
       sum_(table_.width()) {
   blocks_.resize(static_cast<size_t>(table_.blocks_of_ps()));
   for (int64_t block = 0; block < block_count(); ++block) At(block).rows = table_.BlockOf(ps_index, block);
+  MeasureMemory();
 }
 
-size_t RowShard::MemoryLeft() const {
-  const RowMemory memory = RowMemoryOf(config_);
-  const int64_t left = memory.left().bytes;
-  return left == 0 ? SIZE_MAX : static_cast<size_t>(left / memory.sharers);
+void RowPart::MeasureMemory() {
+  measuring_ = std::async(std::launch::async, [memory = RowMemoryOf(config_)] {
+    const int64_t left = memory.left().bytes;
+    return left == 0 ? SIZE_MAX : static_cast<size_t>(left / memory.sharers);
+  });
 }
 
-void RowShard::BeginRestore() {
+// To read it takes a fraction of a millisecond, but half a second where the kernel first has to sum up a
+// control group (memory.stat). Then the latest that is known counts, so that no update waits.
+size_t RowPart::MemoryLeft() {
+  if (!measuring_.valid()) MeasureMemory();
+  if (measuring_.wait_for(milliseconds(2)) == std::future_status::ready) memory_left_ = measuring_.get();
+  return memory_left_;
+}
+
+void RowPart::BeginRestore(uint64_t version) {
+  restored_version_ = version;
   reporting_.reset();
   if (!initialised_) ClearRows();
 }
 
-bool RowShard::Initialise(TimePoint) {
-  BeginRestore();  // an unfinished restore may have left rows
+bool RowPart::Initialise(TimePoint) {
+  BeginRestore(0);  // an unfinished restore may have left rows
   initialised_ = true;
   return true;
 }
 
-void RowShard::SetRestored(uint64_t version) {
+void RowPart::SetRestored(uint64_t version) {
   if (initialised_) return;
   for (Block& block : blocks_) block.version = version;
   initialised_ = true;
 }
 
-void RowShard::Apply(int64_t index, const BlockGradient& gradient) {
+void RowPart::Apply(int64_t index, const BlockGradient& gradient) {
   DT_CHECK(gradient.values.size == static_cast<size_t>(gradient.keys.size) * row_bytes(),
            gradient.values.size);
   Update(index, gradient.keys, gradient.values.data, 1);
 }
 
-void RowShard::Update(int64_t index, KeySpan keys, const std::byte* gradient, float scale) {
+void RowPart::Update(int64_t index, KeySpan keys, const std::byte* gradient, float scale) {
   Block& block = At(index);
   reporting_.reset();
   if (keeps_previous_) BeginPrevious(&block, keys);
@@ -63,7 +74,7 @@ void RowShard::Update(int64_t index, KeySpan keys, const std::byte* gradient, fl
   ++block.version;
 }
 
-void RowShard::BeginPrevious(Block* block, KeySpan keys) {
+void RowPart::BeginPrevious(Block* block, KeySpan keys) {
   block->has_previous = true;
   block->previous_keys.assign(keys.begin(), keys.end());
   block->previous_weights.resize(static_cast<size_t>(keys.size * table_.width()));
@@ -71,7 +82,7 @@ void RowShard::BeginPrevious(Block* block, KeySpan keys) {
 }
 
 // Of a row that is there twice the first counts.
-void RowShard::KeepPrevious(int64_t index, KeySpan keys, const float* weights) {
+void RowPart::KeepPrevious(int64_t index, KeySpan keys, const float* weights) {
   Block& block = At(index);
   const auto width = static_cast<size_t>(table_.width());
   KeyList all = block.previous_keys;
@@ -91,7 +102,7 @@ void RowShard::KeepPrevious(int64_t index, KeySpan keys, const float* weights) {
   }
 }
 
-void RowShard::ApplyMean(int64_t index, const RoundGradients& gradients, double scale) {
+void RowPart::ApplyMean(int64_t index, const RoundGradients& gradients, double scale) {
   if (gradients.empty()) {
     if (keeps_previous_) BeginPrevious(&At(index), {});
     ++At(index).version;
@@ -106,7 +117,7 @@ void RowShard::ApplyMean(int64_t index, const RoundGradients& gradients, double 
   Update(index, sum_.keys(), reinterpret_cast<const std::byte*>(sum_.values().data), factor);
 }
 
-void RowShard::Sum(int64_t index, const RoundGradients& gradients) {
+void RowPart::Sum(int64_t index, const RoundGradients& gradients) {
   parts_.clear();
   for (size_t i = 0; i < gradients.tensors.size(); ++i) {
     const BlockGradient& gradient = gradients.tensors[i];
@@ -115,7 +126,7 @@ void RowShard::Sum(int64_t index, const RoundGradients& gradients) {
   sum_.Add(parts_, At(index).rows);
 }
 
-void RowShard::AddSquaresOfMean(int64_t index, const RoundGradients& gradients, gpu::SquareSum* sum) {
+void RowPart::AddSquaresOfMean(int64_t index, const RoundGradients& gradients, gpu::SquareSum* sum) {
   if (gradients.empty()) return;
   const auto divisor = static_cast<float>(gradients.Divisor(config_.train.reduce, &shares_));
   if (gradients.tensors.size() == 1) {
@@ -128,7 +139,7 @@ void RowShard::AddSquaresOfMean(int64_t index, const RoundGradients& gradients, 
   gpu::AddSquares(stream_, reinterpret_cast<const std::byte*>(mean.data), mean.size, sum);
 }
 
-net::LentBytes RowShard::LendRows(int64_t, KeySpan keys) {
+net::LentBytes RowPart::Lend(int64_t, KeySpan keys) {
   const size_t bytes = static_cast<size_t>(keys.size) * row_bytes();
   const net::LentBuffer& buffer = answers_.Free(bytes);
   ReadRows(keys, buffer.floats());
@@ -136,9 +147,9 @@ net::LentBytes RowShard::LendRows(int64_t, KeySpan keys) {
 }
 
 // The rows as they are now, but those that the latest update changed as they were before it.
-net::LentBytes RowShard::LendPreviousRows(int64_t index, KeySpan keys) {
+net::LentBytes RowPart::LendPrevious(int64_t index, KeySpan keys) {
   const Block& block = At(index);
-  const net::LentBytes now = LendRows(index, keys);
+  const net::LentBytes now = Lend(index, keys);
   auto* const weights = static_cast<std::byte*>(const_cast<void*>(now.data));
   auto changed = block.previous_keys.begin();
   for (int64_t i = 0; i < keys.size; ++i) {
@@ -152,7 +163,7 @@ net::LentBytes RowShard::LendPreviousRows(int64_t index, KeySpan keys) {
   return now;
 }
 
-std::optional<ShardReport> RowShard::Report(TimePoint until) {
+std::optional<ShardReport> RowPart::Report(TimePoint until) {
   if (!reporting_) reporting_.emplace();
   while (reporting_->report.parts.size() < blocks_.size() || reporting_->rest.begin < reporting_->rest.end) {
     ReportSome();
@@ -166,7 +177,7 @@ std::optional<ShardReport> RowShard::Report(TimePoint until) {
 
 // The checksum is over the rows whose weights differ from their initial values, in the order of their
 // numbers, each as its number and its weights: it does not depend on what was written with the values it had.
-void RowShard::ReportSome() {
+void RowPart::ReportSome() {
   ShardReport& report = reporting_->report;
   RowRange& rest = reporting_->rest;
   if (rest.begin == rest.end) {
@@ -181,7 +192,7 @@ void RowShard::ReportSome() {
 }
 
 // Returns which weight of packed rows is not finite; empty: all are.
-std::string RowShard::NonFiniteIn(const std::vector<std::byte>& rows) const {
+std::string RowPart::NonFiniteIn(const std::vector<std::byte>& rows) const {
   for (size_t at = 0; at < rows.size(); at += packed_bytes()) {
     const std::byte* const weights = rows.data() + at + sizeof(uint64_t);
     for (size_t of_row = 0; of_row < row_bytes(); of_row += sizeof(float)) {

@@ -1,4 +1,4 @@
-#include "trainer/shard/host_shard.h"
+#include "trainer/shard/range_part.h"
 
 #include <doctest/doctest.h>
 
@@ -44,7 +44,7 @@ const float* Floats(const net::LentBytes& bytes) { return static_cast<const floa
 
 TEST_CASE("shard: each gradient raises the version by one and is applied once") {
   Fixture f(false);
-  HostShard shard(f.config, f.layout, 0);
+  RangePart shard(f.config, f.layout, 0);
   shard.Initialise();
   const float gradient[] = {1, -2};
   shard.Apply(0, View(gradient, 2));
@@ -58,7 +58,7 @@ TEST_CASE("shard: each gradient raises the version by one and is applied once") 
 
 TEST_CASE("shard: initial values are made until a time, and go on where they were") {
   Fixture f(false);
-  HostShard shard(f.config, f.layout, 0);
+  RangePart shard(f.config, f.layout, 0);
   CHECK_FALSE(shard.Initialise(TimePoint()));
   CHECK_FALSE(shard.initialised());
   CHECK(shard.Initialise());
@@ -71,7 +71,7 @@ TEST_CASE("shard: the norm of a mean is that of a plain loop, and the update is 
   f.layout = PlaceVariables(ModelVariables(f.config.model), 1, PlacementConfig());
   const size_t size = 10001;
   for (const size_t count : {1, 2, 3}) {
-    HostShard shard(f.config, f.layout, 0);
+    RangePart shard(f.config, f.layout, 0);
     shard.Initialise();
     std::vector<std::vector<float>> gradients(count, std::vector<float>(size));
     std::vector<net::TensorView> views;
@@ -107,7 +107,7 @@ TEST_CASE("shard: a mean of batches of unequal sizes is the mean over all their 
   f.layout = PlaceVariables(ModelVariables(f.config.model), 1, PlacementConfig());
   const size_t size = 10001;
   const std::vector<uint32_t> rows = {50, 0, 7, 50};
-  HostShard shard(f.config, f.layout, 0);
+  RangePart shard(f.config, f.layout, 0);
   shard.Initialise();
   std::vector<std::byte> memory(rows.size() * size * sizeof(float) + 1);
   std::vector<net::TensorView> views;
@@ -141,7 +141,7 @@ TEST_CASE("shard: gradients of equally many rows have one mean, to the bit, what
                                      four = {View(first, 2), View(second, 2), View(none, 2), View(third, 2)};
   std::vector<float> expected;
   for (const RoundGradients& round : {Round(three), Round(three, {1, 1, 1}), Round(four, {7, 7, 0, 7})}) {
-    HostShard shard(f.config, f.layout, 0);
+    RangePart shard(f.config, f.layout, 0);
     shard.Initialise();
     shard.ApplyMean(0, round);
     const net::LentBytes now = shard.Lend(0);
@@ -157,7 +157,7 @@ TEST_CASE("shard: a round without rows is a new version of the same weights, and
     Fixture f(true);
     f.config.train.mode = TrainMode::kSync;
     f.config.failure.worker_lost = lost;
-    HostShard shard(f.config, f.layout, 0);
+    RangePart shard(f.config, f.layout, 0);
     shard.Initialise();
     const float none[] = {0, 0};
     const uint64_t sum = shard.checksum(0);
@@ -171,7 +171,7 @@ TEST_CASE("shard: a round without rows is a new version of the same weights, and
 
 TEST_CASE("shard: of no gradient the norm is nothing") {
   Fixture f(false);
-  HostShard shard(f.config, f.layout, 0);
+  RangePart shard(f.config, f.layout, 0);
   gpu::SquareSum squares;
   shard.AddSquaresOfMean(0, {}, &squares);
   CHECK(gpu::Total(squares) == 0);
@@ -179,7 +179,7 @@ TEST_CASE("shard: of no gradient the norm is nothing") {
 
 TEST_CASE("shard: a version that is lent out is not written again") {
   Fixture f(true);
-  HostShard shard(f.config, f.layout, 0);
+  RangePart shard(f.config, f.layout, 0);
   shard.Initialise();
   const net::LentBytes first = shard.Lend(0);
   const uint64_t first_sum = shard.checksum(0);
@@ -198,7 +198,7 @@ TEST_CASE("shard: a version that is lent out is not written again") {
 TEST_CASE("shard: the optimizer is told which update of its block each gradient makes") {
   Fixture f(false);
   f.config.train.optimizer.kind = OptimizerKind::kAdam;
-  HostShard shard(f.config, f.layout, 0);
+  RangePart shard(f.config, f.layout, 0);
   shard.Initialise();
   const float gradient[] = {1, -2};
   std::vector<net::LentBytes> versions;
@@ -216,7 +216,7 @@ TEST_CASE("shard: the optimizer is told which update of its block each gradient 
 
 TEST_CASE("shard: initial values are set once") {
   Fixture f(false);
-  HostShard shard(f.config, f.layout, 0);
+  RangePart shard(f.config, f.layout, 0);
   CHECK_FALSE(shard.initialised());
   shard.Initialise();
   const float gradient[] = {1, 1};
@@ -233,7 +233,7 @@ TEST_CASE("shard: checksums of the parts of two ps combine to that of one") {
   const Layout two = PlaceVariables(ModelVariables(f.config.model), 2, PlacementConfig());
   uint32_t combined = 0;
   for (int ps = 0; ps < 2; ++ps) {
-    HostShard shard(f.config, two, ps);
+    RangePart shard(f.config, two, ps);
     shard.Initialise();
     for (const ShardReport::Part& part : shard.Report().parts) {
       combined = Crc32cCombine(combined, part.sum.crc, static_cast<uint64_t>(part.sum.bytes));
@@ -247,7 +247,7 @@ TEST_CASE("shard: a block is applied, lent and versioned apart from the others")
   Fixture f(true);
   f.config.model.inputs = 2 * kBlockValues + 3;
   f.layout = PlaceVariables(ModelVariables(f.config.model), 1, PlacementConfig());
-  HostShard shard(f.config, f.layout, 0);
+  RangePart shard(f.config, f.layout, 0);
   shard.Initialise();
   REQUIRE(shard.block_count() == 3);
   REQUIRE(shard.bytes(2) == 4 * sizeof(float));
@@ -268,7 +268,7 @@ TEST_CASE("shard: checksums of parts go across blocks") {
   Fixture f(false);
   f.config.model.inputs = kBlockValues + 7;
   f.layout = PlaceVariables(ModelVariables(f.config.model), 1, PlacementConfig());
-  HostShard shard(f.config, f.layout, 0);
+  RangePart shard(f.config, f.layout, 0);
   shard.Initialise();
   const std::vector<float> weights(kBlockValues + 7, 2);
   const std::vector<ShardReport::Part> parts = shard.Report().parts;
@@ -282,7 +282,7 @@ TEST_CASE("shard: where rounds wait for lost workers the version before is kept,
   Fixture f(true);
   f.config.train.mode = TrainMode::kSync;
   f.config.failure.worker_lost = WorkerLost::kWait;
-  HostShard shard(f.config, f.layout, 0);
+  RangePart shard(f.config, f.layout, 0);
   shard.Initialise();
   CHECK_FALSE(shard.has_previous(0));
   const float gradient[] = {1, 1};
@@ -292,7 +292,7 @@ TEST_CASE("shard: where rounds wait for lost workers the version before is kept,
     shard.Apply(0, View(gradient, 2));
     REQUIRE(shard.has_previous(0));
     CHECK(shard.previous_checksum(0) == sum);
-    out.push_back(shard.LendPrevious(0));
+    out.push_back(shard.LendPrevious(0, {}));
     out.push_back(shard.Lend(0));
   }
   for (size_t i = 0; i < out.size(); ++i) {
@@ -306,16 +306,16 @@ TEST_CASE("shard: restored it has checksums, its version, and nothing before it"
   Fixture f(true);
   f.config.train.mode = TrainMode::kSync;
   f.config.failure.worker_lost = WorkerLost::kWait;
-  HostShard shard(f.config, f.layout, 0);
+  RangePart shard(f.config, f.layout, 0);
   const float values[] = {7, 8};
-  shard.Restore(0, 1, View(values + 1, 1));
-  shard.Restore(0, 0, View(values, 1));
+  CHECK(shard.Put(0, View(values, 2)) == "");
   shard.SetRestored(41);
   CHECK(shard.version(0) == 41);
   CHECK(shard.checksum(0) == net::PayloadChecksum(values, sizeof values));
   CHECK_FALSE(shard.has_previous(0));
   shard.Initialise();
-  shard.Restore(0, 0, View(values + 1, 1));
+  const float others[] = {1, 2};
+  CHECK(shard.Put(0, View(others, 2)) == "");  // it is initialised
   const net::LentBytes now = shard.Lend(0);
   CHECK(Floats(now)[0] == 7.0f);
   Release(now);
@@ -325,10 +325,10 @@ TEST_CASE("shard: initial values after a restore that came to no end leave nothi
   Fixture f(false);
   f.config.train.optimizer.kind = OptimizerKind::kAdagrad;
   f.config.train.optimizer.initial_accumulator = 0.5;
-  HostShard shard(f.config, f.layout, 0);
+  RangePart shard(f.config, f.layout, 0);
   const float values[] = {7, 8};
-  shard.Restore(0, 0, View(values, 2));
-  shard.Restore(1, 0, View(values, 2));
+  CHECK(shard.Put(0, View(values, 2)) == "");
+  CHECK(shard.Put(1, View(values, 2)) == "");
   shard.Initialise();
   CHECK(shard.version(0) == 0);
   const std::shared_ptr<Snapshot> snapshot = shard.TakeSnapshot();
@@ -337,20 +337,15 @@ TEST_CASE("shard: initial values after a restore that came to no end leave nothi
   CHECK(reinterpret_cast<const float*>(snapshot->Read(1, scratch.data())->bytes.data)[1] == 0.5f);
 }
 
-TEST_CASE("shard: what is restored has to be whole values inside the range and of a slot that there is") {
+TEST_CASE("shard: what is restored has to be the bytes of its piece") {
   Fixture f(false);
   f.config.train.optimizer.kind = OptimizerKind::kAdam;
-  const HostShard shard(f.config, f.layout, 0);
+  RangePart shard(f.config, f.layout, 0);
   CHECK(shard.slot_names() == std::vector<std::string>{"m", "v"});
-  CHECK(shard.Fits(0, 0, 8));
-  CHECK(shard.Fits(2, 1, 4));
-  CHECK(shard.Fits(2, 2, 0));
-  CHECK_FALSE(shard.Fits(3, 0, 8));
-  CHECK_FALSE(shard.Fits(0, 1, 8));
-  CHECK_FALSE(shard.Fits(0, 3, 0));
-  CHECK_FALSE(shard.Fits(0, 0, 3));
-  CHECK_FALSE(shard.Fits(0, ~uint64_t{0}, 8));
-  CHECK_FALSE(shard.Fits(uint64_t{1} << 63, 0, 8));
+  const float values[] = {7, 8, 9};
+  CHECK(shard.Put(2, View(values, 2)) == "");
+  CHECK(shard.Put(2, View(values, 1)) == "it has 4 bytes, not 8");
+  CHECK(shard.Put(0, View(values, 3)) == "it has 12 bytes, not 8");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "trainer/shard/joint_shard.h"
+#include "trainer/shard/shard.h"
 
 #include <doctest/doctest.h>
 
@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "trainer/model/model.h"
-#include "trainer/shard/hash_shard.h"
+#include "trainer/shard/hash_part.h"
 #include "trainer/shard/shard_test_util.h"
-#include "trainer/shard/table_shard.h"
+#include "trainer/shard/table_part.h"
 #include "trainer/testing/small_config.h"
 
 namespace dtrain {
@@ -31,8 +31,8 @@ struct Joint {
     for (int i = 0; i < ps; ++i) shards.push_back(NewShard(i));
     for (const auto& shard : shards) shard->Initialise();
   }
-  std::unique_ptr<JointShard> NewShard(int ps) const {
-    return std::make_unique<JointShard>(config, layout, ps, std::make_unique<TableShard>(config, layout, ps));
+  std::unique_ptr<Shard> NewShard(int ps) const {
+    return std::make_unique<Shard>(MakeParts(config, layout, ps));
   }
   // A gradient of 1 for all values.
   void Apply() {
@@ -58,12 +58,12 @@ struct Joint {
 
   Config config;
   Layout layout;
-  std::vector<std::unique_ptr<JointShard>> shards;
+  std::vector<std::unique_ptr<Shard>> shards;
 };
 
 TEST_CASE("joint shard: blocks of rows are behind those of the range, and each counts its own versions") {
   Joint joint(1);
-  JointShard& shard = *joint.shards[0];
+  Shard& shard = *joint.shards[0];
   REQUIRE(shard.block_count() == 2);
   CHECK(BlocksOf(joint.layout, 0) == 2);
   CHECK(shard.table(0) == nullptr);
@@ -89,45 +89,43 @@ TEST_CASE("joint shard: the weights have one checksum for any number of ps") {
 
 TEST_CASE("joint shard: a snapshot has the pieces of the range, then those of rows, as they were") {
   Joint joint(1);
-  JointShard& shard = *joint.shards[0];
+  Shard& shard = *joint.shards[0];
   joint.Apply();
-  const std::shared_ptr<Snapshot> snapshot = shard.TakeSnapshot();
-  REQUIRE(snapshot->piece_count() == 3);  // weights, accumulator, rows
+  const std::shared_ptr<ShardSnapshot> snapshot = shard.TakeSnapshot();
+  REQUIRE(snapshot->parts().size() == 2);
+  CHECK(snapshot->parts()[0]->piece_count() == 2);  // weights, accumulator
+  CHECK(snapshot->parts()[1]->piece_count() == 1);
+  const Piece all[] = {{0, 0}, {0, 1}, {1, 0}};
   std::vector<float> scratch(kBlockValues);
-  const auto copy = [&](int64_t piece) {
-    const auto read = snapshot->Read(piece, scratch.data());
+  const auto copy = [&](Piece piece) {
+    const auto read = snapshot->parts()[piece.part]->Read(piece.number, scratch.data());
     REQUIRE(read.has_value());
     return std::vector<std::byte>(read->bytes.data, read->bytes.data + read->bytes.size);
   };
   std::vector<std::vector<std::byte>> before;
-  for (int64_t piece = 0; piece < 3; ++piece) before.push_back(copy(piece));
+  for (const Piece& piece : all) before.push_back(copy(piece));
   joint.Apply();
-  for (int64_t piece = 0; piece < 3; ++piece) CHECK(copy(piece) == before[static_cast<size_t>(piece)]);
-  snapshot->ReleaseBefore(2);
-  CHECK_FALSE(snapshot->Read(1, scratch.data()).has_value());
-  CHECK(copy(2) == before[2]);
-  shard.DropSnapshot();
-  CHECK_FALSE(snapshot->Read(2, scratch.data()).has_value());
+  for (size_t i = 0; i < 3; ++i) CHECK(copy(all[i]) == before[i]);
+  CHECK_FALSE(snapshot->Lend({2, 0}).has_value());
+  snapshot->ReleaseBefore({1, 0});
+  CHECK_FALSE(snapshot->Lend({0, 1}).has_value());
+  CHECK(copy(all[2]) == before[2]);
+  shard.Drop(*snapshot);
+  CHECK_FALSE(snapshot->Lend({1, 0}).has_value());
 }
 
 TEST_CASE("joint shard: restored values are those of both parts, and count once both are there") {
   Joint trained(1);
   trained.Apply();
-  const std::unique_ptr<JointShard> restored_owner = trained.NewShard(0);
-  JointShard& restored = *restored_owner;
-  const net::LentBytes range = trained.shards[0]->Lend(0);
-  CHECK(restored.Fits(0, 0, range.size));
-  restored.Restore(0, 0, {static_cast<const std::byte*>(range.data), range.size});
-  range.release(const_cast<void*>(range.data), range.context);
-  KeyList keys;
-  for (uint64_t row = 0; row < trained.layout.table->rows(); ++row) keys.push_back(row);
-  const net::LentBytes rows = trained.shards[0]->LendRows(1, keys);
-  for (const uint64_t row : keys) {
-    std::vector<float> values(8, 0.5f);  // weights and slots
-    std::memcpy(values.data(), static_cast<const float*>(rows.data) + 4 * row, 4 * sizeof(float));
-    restored.RestoreRow(row, values.data());
+  const std::unique_ptr<Shard> restored_owner = trained.NewShard(0);
+  Shard& restored = *restored_owner;
+  const std::shared_ptr<ShardSnapshot> snapshot = trained.shards[0]->TakeSnapshot();
+  std::vector<float> scratch(kBlockValues);
+  restored.BeginRestore(7);
+  for (const Piece& piece : {Piece{0, 0}, Piece{0, 1}, Piece{1, 0}}) {
+    const auto read = snapshot->parts()[piece.part]->Read(piece.number, scratch.data());
+    CHECK(restored.Put(piece, read->bytes) == "");
   }
-  rows.release(const_cast<void*>(rows.data), rows.context);
   CHECK_FALSE(restored.initialised());
   restored.SetRestored(7);
   CHECK(restored.initialised());

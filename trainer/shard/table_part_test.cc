@@ -1,4 +1,4 @@
-#include "trainer/shard/table_shard.h"
+#include "trainer/shard/table_part.h"
 
 #include <doctest/doctest.h>
 
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "trainer/model/model.h"
-#include "trainer/shard/host_shard.h"
+#include "trainer/shard/range_part.h"
 #include "trainer/shard/shard_test_util.h"
 #include "trainer/table/row_pieces.h"
 #include "trainer/testing/small_config.h"
@@ -73,7 +73,7 @@ class Beside {
   int Differ() {
     KeyList keys(table_layout_.table->rows());
     std::iota(keys.begin(), keys.end(), 0);
-    const net::LentBytes rows = table_.LendRows(0, keys);
+    const net::LentBytes rows = table_.Lend(0, keys);
     const net::LentBytes dense = dense_.Lend(0);
     int differ = 0;
     for (uint64_t feature = 0; feature <= static_cast<uint64_t>(*config_.model.inputs); ++feature) {
@@ -89,7 +89,7 @@ class Beside {
   static net::TensorView Bytes(const std::vector<float>& values) {
     return {reinterpret_cast<const std::byte*>(values.data()), values.size() * sizeof(float)};
   }
-  TableShard& table() { return table_; }
+  TablePart& table() { return table_; }
   uint64_t bias() const { return static_cast<uint64_t>(*config_.model.inputs); }
 
  private:
@@ -99,8 +99,8 @@ class Beside {
   const Config config_;
   const Layout table_layout_;
   const Layout dense_layout_;
-  TableShard table_;
-  HostShard dense_;
+  TablePart table_;
+  RangePart dense_;
   const size_t width_;
 };
 
@@ -160,7 +160,7 @@ std::map<uint64_t, std::vector<float>> RowsOf(Snapshot& snapshot, const Config& 
   const RowPieces pieces(layout.table->PartOf(0), values);
   std::vector<float> scratch(static_cast<size_t>(kBlockValues));
   for (int64_t piece = 0; piece < snapshot.piece_count(); ++piece) {
-    const std::optional<Snapshot::Piece> read = snapshot.Read(piece, scratch.data());
+    const std::optional<Snapshot::Held> read = snapshot.Read(piece, scratch.data());
     REQUIRE(read);
     const RowRange range = pieces.At(piece);
     CHECK(ReadRowPiece(read->bytes, range, width, values, range, [&](uint64_t row, const float* of_row) {
@@ -211,7 +211,7 @@ class LargeTable {
       : config_(JobOf(optimizer, inputs, 1)), layout_(TableLayoutOf(config_.model, 1)) {
     config_.model.kind = ModelKind::kLogistic;
     config_.checkpoint.delta = delta;
-    shard_ = std::make_unique<TableShard>(config_, layout_, 0);
+    shard_ = std::make_unique<TablePart>(config_, layout_, 0);
     shard_->Initialise();
   }
   void Touch(int rows) {
@@ -226,14 +226,14 @@ class LargeTable {
     }
     shard_->Apply(0, {Beside::Bytes(gradient), keys});
   }
-  TableShard& shard() { return *shard_; }
+  TablePart& shard() { return *shard_; }
   const Config& config() const { return config_; }
   const Layout& layout() const { return layout_; }
 
  private:
   Config config_;
   Layout layout_;
-  std::unique_ptr<TableShard> shard_;
+  std::unique_ptr<TablePart> shard_;
   std::mt19937_64 random_{5};
 };
 
@@ -248,8 +248,8 @@ TEST_CASE("table shard: a snapshot stays as it was while rows change, and fills 
   CHECK(RowsOf(*snapshot, table.config(), table.layout()) == before);
   CHECK(std::to_string(table.shard().Report().parts[0].sum.crc) != report);
 
-  TableShard other(table.config(), table.layout(), 0);
-  for (const auto& [row, values] : before) other.RestoreRow(row, values.data());
+  TablePart other(table.config(), table.layout(), 0);
+  PutRows(&other, table.layout().table->PartOf(0), table.layout().table->width(), before);
   other.SetRestored(20);
   CHECK(other.version(0) == 20);
   CHECK(std::to_string(other.Report().parts[0].sum.crc) == report);
@@ -272,7 +272,7 @@ TEST_CASE(
       CHECK((saves > 0 || SizeOf(delta) < SizeOf(base) / 5));
       for (int i = 0; i < 3; ++i) table.Touch(500);
       CHECK(BytesOf(*snapshot) == delta);
-      table.shard().DropSnapshot();
+      table.shard().Drop(snapshot);
     }
     const PieceBytes delta = BytesOf(*table.shard().TakeSnapshot(SnapshotOf::kChanges));
     const std::shared_ptr<Snapshot> all = table.shard().TakeSnapshot();
@@ -287,17 +287,18 @@ TEST_CASE("table shard: of a restore that is given up no row stays") {
   // One lies in memory as a whole, the other does not.
   for (const int64_t inputs : {int64_t{1} << 16, int64_t{1} << 25}) {
     LargeTable table(inputs);
-    TableShard shard(table.config(), table.layout(), 0);
+    TablePart shard(table.config(), table.layout(), 0);
     const std::vector<float> first = {1, 2, 3}, second = {4, 5, 6};
-    shard.BeginRestore();
-    shard.RestoreRow(7, first.data());
-    shard.RestoreRow(8, first.data());
-    shard.BeginRestore();
-    shard.RestoreRow(8, second.data());
+    const RowRange rows = table.layout().table->PartOf(0);
+    const int64_t width = table.layout().table->width();
+    shard.BeginRestore(1);
+    PutRows(&shard, rows, width, {{7, first}, {8, first}});
+    shard.BeginRestore(1);
+    PutRows(&shard, rows, width, {{8, second}});
     shard.SetRestored(1);
     CHECK(RowsOf(*shard.TakeSnapshot(), table.config(), table.layout()) ==
           std::map<uint64_t, std::vector<float>>{{8, second}});
-    shard.BeginRestore();  // its values count
+    shard.BeginRestore(1);  // its values count
     CHECK(RowsOf(*shard.TakeSnapshot(), table.config(), table.layout()).size() == 1);
   }
 }
@@ -328,7 +329,7 @@ TEST_CASE("table shard: a piece that is released is not copied any more, and a d
   CHECK_FALSE(snapshot->Read(0, scratch.data()));
   CHECK(snapshot->Read(1, scratch.data()));
   CHECK_FALSE(snapshot->Read(snapshot->piece_count(), scratch.data()));
-  table.shard().DropSnapshot();
+  table.shard().Drop(snapshot);
   CHECK_FALSE(snapshot->Read(1, scratch.data()));
   CHECK_FALSE(snapshot->Lend(1));
   table.Touch(500);
@@ -364,7 +365,7 @@ TEST_CASE("table shard: the version before is there where rounds wait for a lost
   config.train.mode = TrainMode::kSync;
   config.failure.worker_lost = WorkerLost::kWait;
   const Layout layout = TableLayoutOf(config.model, 1);
-  TableShard shard(config, layout, 0);
+  TablePart shard(config, layout, 0);
   shard.Initialise();
   CHECK_FALSE(shard.has_previous(0));
   const KeyList first = {1, 5, 9}, second = {5, 7}, all = {1, 5, 7, 9};
@@ -378,25 +379,25 @@ TEST_CASE("table shard: the version before is there where rounds wait for a lost
   RoundGradients round;
   round.Add({Beside::Bytes(ones), first}, 10);
   shard.ApplyMean(0, round);
-  const std::vector<float> now = weights(shard.LendRows(0, all));
+  const std::vector<float> now = weights(shard.Lend(0, all));
   CHECK(shard.has_previous(0));
-  CHECK(weights(shard.LendPreviousRows(0, all)) == std::vector<float>(4));
+  CHECK(weights(shard.LendPrevious(0, all)) == std::vector<float>(4));
   round.Clear();
   const std::vector<float> twos = {1, 1};
   round.Add({Beside::Bytes(twos), second}, 10);
   shard.ApplyMean(0, round);
-  CHECK(weights(shard.LendPreviousRows(0, all)) == now);
-  CHECK(weights(shard.LendRows(0, all)) != now);
+  CHECK(weights(shard.LendPrevious(0, all)) == now);
+  CHECK(weights(shard.Lend(0, all)) != now);
   round.Clear();
   shard.ApplyMean(0, round);  // of no rows: the same weights, a new version
   CHECK(shard.version(0) == 3);
-  CHECK(weights(shard.LendPreviousRows(0, all)) == weights(shard.LendRows(0, all)));
+  CHECK(weights(shard.LendPrevious(0, all)) == weights(shard.Lend(0, all)));
 }
 
 TEST_CASE("table shard: a value that is not finite is named by its feature") {
   Config config = JobOf(OptimizerKind::kSgd, 50, 2);
   const Layout layout = TableLayoutOf(config.model, 1);
-  TableShard shard(config, layout, 0);
+  TablePart shard(config, layout, 0);
   shard.Initialise();
   const KeyList keys = {layout.table->RowOf(17)};
   config.train.optimizer.clip_value.reset();
@@ -404,7 +405,7 @@ TEST_CASE("table shard: a value that is not finite is named by its feature") {
   shard.Apply(0, {Beside::Bytes(gradient), keys});
   CHECK(shard.Report().non_finite == "weights/W1[17, 1] is nan");
   const KeyList bias = {layout.table->bias_row()};
-  TableShard other(config, layout, 0);
+  TablePart other(config, layout, 0);
   other.Initialise();
   other.Apply(0, {Beside::Bytes(gradient), bias});
   CHECK(other.Report().non_finite == "biases/b1[1] is nan");
@@ -432,7 +433,7 @@ TEST_CASE("table shard: a few rows of many take memory for few") {
   Config config = JobOf(OptimizerKind::kAdagrad, (int64_t{1} << 28) - 1, 1);
   config.model.kind = ModelKind::kLogistic;
   const Layout layout = TableLayoutOf(config.model, 1);
-  TableShard shard(config, layout, 0);
+  TablePart shard(config, layout, 0);
   shard.Initialise();
   KeyList keys;
   for (uint64_t i = 0; i < 1000; ++i) keys.push_back(i * 200000);
