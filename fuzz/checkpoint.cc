@@ -66,7 +66,8 @@ StoredBase SaveHashed(CheckpointDirectory* directory, const StoredBase* base = n
     PartsWriter writer(of.layout, ps, 1, temporary);
     const HashCover cover{part, base != nullptr && ps == 1};
     if (cover.whole) rows.erase(rows.begin());
-    writer.Add(0, {bytes.data(), WriteHashPiece(rows, 2, 4, bytes.data(), base == nullptr ? nullptr : &cover)});
+    writer.Add(0,
+               {bytes.data(), WriteHashPiece(rows, 2, 4, bytes.data(), base == nullptr ? nullptr : &cover)});
     parts.push_back(writer.Finish());
   }
   dtrain::Manifest manifest = testing::ManifestOf(of, parts);

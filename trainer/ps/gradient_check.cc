@@ -12,8 +12,8 @@
 
 namespace dtrain {
 
-GradientCheck::GradientCheck(const Config& config, TaskId self, const Layout& layout,
-                             const Shard& shard, const UpdateRule& rule)
+GradientCheck::GradientCheck(const Config& config, TaskId self, const Layout& layout, const Shard& shard,
+                             const UpdateRule& rule)
     : config_(config), self_(self), layout_(layout), shard_(shard), rule_(rule) {}
 
 std::string GradientCheck::WhyNot(const Member& member, const wire::Push& push,

@@ -1,5 +1,5 @@
-#include "trainer/config/config.h"
 #include "trainer/ps/ps_server.h"
+#include "trainer/config/config.h"
 
 #include <algorithm>
 #include <cstring>

@@ -20,7 +20,10 @@ Config SparseJob() {
 
 class Desk {
  public:
-  Desk() : layout_(TableLayoutOf(config_.model, 1)), shard_(MakeParts(config_, layout_, 0)), desk_(config_, shard_) {}
+  Desk()
+      : layout_(TableLayoutOf(config_.model, 1)),
+        shard_(MakeParts(config_, layout_, 0)),
+        desk_(config_, shard_) {}
   std::string Take(int worker, uint64_t request, const std::vector<uint32_t>& keys, bool keeps = true,
                    uint64_t of = 0) {
     const KeyList wide(keys.begin(), keys.end());

@@ -26,7 +26,8 @@ ShardSaver::~ShardSaver() {
   if (snapshot_) snapshot_->Release();
 }
 
-void ShardSaver::Begin(uint64_t number, std::shared_ptr<ShardSnapshot> snapshot, const std::string& directory) {
+void ShardSaver::Begin(uint64_t number, std::shared_ptr<ShardSnapshot> snapshot,
+                       const std::string& directory) {
   if (number == number_ || busy()) return;
   number_ = number;
   outcome_.reset();
