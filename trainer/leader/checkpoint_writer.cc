@@ -79,6 +79,12 @@ void CheckpointWriter::OnPart(size_t ps, const std::string& name, const ShardSav
   PublishWhenComplete();
 }
 
+bool CheckpointWriter::GiveUp(const std::string& error) {
+  if (phase_ == Phase::kBeginning) given_up_ = error;
+  if (phase_ == Phase::kWriting) Fail(error);
+  return phase_ != Phase::kEnding || !settled_.exchange(true);
+}
+
 // One ps after the other bounds the memory that the pieces take.
 void CheckpointWriter::PullParts() {
   if (pull_) {
@@ -101,6 +107,7 @@ void CheckpointWriter::PullParts() {
 
 void CheckpointWriter::Fail(const std::string& error) {
   phase_ = Phase::kEnding;
+  settled_ = false;
   if (pull_) pull_->GiveUp();
   own_.Drop(number_);  // its part is not needed any more
   ending_ = std::async(std::launch::async, [this, error]() -> Outcome {
@@ -116,6 +123,7 @@ void CheckpointWriter::PublishWhenComplete() {
     written.push_back(*part);
   }
   phase_ = Phase::kEnding;
+  settled_ = false;
   ending_ = std::async(std::launch::async, [this, written = std::move(written)] { return Publish(written); });
 }
 
@@ -151,6 +159,10 @@ CheckpointWriter::Outcome CheckpointWriter::Publish(const std::vector<WrittenPar
       return {"", wrong};
     }
     outcome.sealed = directory_.Seal(temporary_, manifest, DumpConfig(WithoutSecrets(config_)));
+    if (settled_.exchange(true)) {
+      directory_.Abandon(temporary_);
+      return {"", "the checkpoint was given up"};
+    }
     outcome.path = directory_.Publish(temporary_);
   } catch (const PeerLost&) {
     directory_.Abandon(temporary_);

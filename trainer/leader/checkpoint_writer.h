@@ -6,6 +6,7 @@
 // Owner: Checkpoints. Thread: the ps loop, which waits for the disk only in the destructor.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <future>
@@ -56,11 +57,9 @@ class CheckpointWriter {
   void OnPiece(size_t ps, net::Message message) {
     if (phase_ == Phase::kWriting && pull_ && ps == pulling_) pull_->OnPiece(std::move(message));
   }
-  // Abandons a checkpoint that is not complete. Poll() reports it when the disk has let go of it.
-  void GiveUp(const std::string& error) {
-    if (phase_ == Phase::kBeginning) given_up_ = error;
-    if (phase_ == Phase::kWriting) Fail(error);
-  }
+  // Abandons a checkpoint that is not complete. Poll() reports it when the disk has let go of it. False: it
+  // is being published, so it is too late.
+  bool GiveUp(const std::string& error);
   // The outcome, once; unset until then. Throws PeerLost when another process has taken the directory.
   std::optional<Outcome> Poll();
 
@@ -88,6 +87,7 @@ class CheckpointWriter {
   SavedMoment moment_;
   std::string temporary_;
   std::string given_up_;                           // why, before the directory was made; else empty
+  std::atomic<bool> settled_{false};               // in kEnding: it is given up, or being published
   std::vector<std::optional<WrittenPart>> parts_;  // by ps
   std::vector<std::string> names_;                 // by ps: who reported the part, for errors
   std::vector<bool> pulled_;                       // by ps

@@ -8,9 +8,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/testing/file_limit.h"
+#include "trainer/checkpoint/checkpoint_names.h"
 #include "trainer/checkpoint/checkpoint_reader.h"
 #include "trainer/checkpoint/checkpoint_test_util.h"
 #include "trainer/ps/ps_task_test_util.h"
@@ -255,6 +257,27 @@ TEST_CASE(
   CHECK(f.End().error == "too late");
   CHECK(f.There().empty());
   CHECK(f.Save(2, 13).error == "");
+}
+
+TEST_CASE(
+    "checkpoint writer: a save that is given up is never published, and one that is published says so") {
+  Saving f;
+  for (uint64_t number = 1; number <= 20; ++number) {
+    const auto step = static_cast<int64_t>(number);
+    f.BeginAndWait(number, step);
+    f.Tell(f.WritePart1(number));
+    PollUntil([&] {
+      if (f.writer.writing()) f.ps0.keeper.Tick();
+      return !f.writer.writing();
+    });
+    const TimePoint later = Clock::now() + std::chrono::microseconds(100 * number);
+    while (Clock::now() < later) std::this_thread::yield();
+    const bool given_up = f.writer.GiveUp("too late");
+    const CheckpointWriter::Outcome outcome = f.End();
+    CHECK(outcome.path == (given_up ? "" : f.PathOf(CheckpointName(step))));
+    CHECK(outcome.error == (given_up ? "the checkpoint was given up" : ""));
+    CHECK(std::filesystem::exists(f.PathOf(CheckpointName(step))) == !given_up);
+  }
 }
 
 TEST_CASE("checkpoint writer: ps 0 that cannot write its own part, or make the directory, is named too") {

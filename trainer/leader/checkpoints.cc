@@ -145,7 +145,7 @@ void Checkpoints::Begin() {
   best_ = is_candidate_ ? std::nullopt : std::exchange(asked_best_, std::nullopt);
   phase_ = Phase::kTaking;
   ++history_.last_save;
-  kept_here_ = given_up_ = false;
+  kept_here_ = given_up_ = is_late_ = false;
   ForOthers([](Member& ps) { ps.kept = false; });
   held_since_ = Clock::now();
   deadline_ = held_since_ + Seconds(config_.checkpoint.timeout_s);
@@ -266,7 +266,7 @@ void Checkpoints::WatchWriter(TimePoint now) {
   if (writer_.writing() && now >= next_order_) OrderOthers(now);
 }
 
-// A disk that hangs may hold the writing thread for ever.
+// A disk that hangs may hold the writing thread for ever. One that is being published has as long again.
 void Checkpoints::GiveUp(TimePoint now) {
   const double max_s = config_.checkpoint.timeout_s;
   const std::string error = fmt::format("it is not complete after {} s (checkpoint.timeout_s)", max_s);
@@ -278,10 +278,10 @@ void Checkpoints::GiveUp(TimePoint now) {
   if (phase_ == Phase::kTaking) LetRoundsGoOn();
   if (phase_ == Phase::kTaking) return End({"", error});
   deadline_ = now + Seconds(max_s);
+  if (!writer_.GiveUp(error) && !std::exchange(is_late_, true)) return;
   NoteFailure(error);
   given_up_ = true;
   if (candidate_) EndCandidate();
-  writer_.GiveUp(error);
   parts_.ended(error);  // tells the requester now; the next checkpoint begins when this one has ended
 }
 

@@ -186,6 +186,7 @@ class Checkpoints {
   std::optional<EvaluationFigures> best_;
   bool kept_here_ = false;
   bool given_up_ = false;
+  bool is_late_ = false;  // it was being published when its time was over
   TimePoint held_since_;
   TimePoint writing_since_;
   TimePoint next_order_;
