@@ -104,6 +104,14 @@ TEST_CASE("sparse: a softmax counts its classes") {
   CHECK(PeekShape(LibsvmConfig(ModelKind::kSoftmax, "oak 1:1\nelm 3:1\nash 2:1")).classes == 3);
 }
 
+TEST_CASE("sparse: a softmax of a hash table counts its classes, whatever keys the rows have") {
+  Config config = LibsvmConfig(ModelKind::kSoftmax, "0 5000000000:1\n2 1:1\n1 18446744073709551000:1\n");
+  config.model.table = TableKind::kHash;
+  config.data.whole_keys = true;
+  CHECK(PeekShape(config).classes == 3);
+  CHECK(PeekShape(config).inputs == kKeyInputs);
+}
+
 TEST_CASE("sparse: where files are not here, or come through a pipe, model.inputs says the width") {
   Config config = LibsvmConfig(ModelKind::kLogistic, "1 1:1\n");
   config.data.train.path = {"not-here.txt"};

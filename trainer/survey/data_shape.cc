@@ -83,6 +83,9 @@ void CheckCountable(const Config& config, bool is_here) {
       PathText(config.data.train));
 }
 
+// Whether features are keys of a hash table, any numbers.
+bool TakesAnyKey(const DataConfig& data) { return data.whole_keys && !data.by_column; }
+
 // What a pass over all rows of data.train finds, whose lines are sparse rows. A feature counts also where its
 // value is 0.
 struct SparseFacts {
@@ -94,7 +97,9 @@ struct SparseFacts {
 // Rows that cannot be read are left out, where data.bad_rows says so.
 SparseFacts ScanSparseRows(const DataConfig& data, bool counts_classes) {
   SourceInputs inputs(data.train.path, "data.train.path");
-  Pass pass(data, RowContext(), &inputs);
+  RowContext context;
+  if (TakesAnyKey(data)) context.inputs = kKeyInputs;
+  Pass pass(data, context, &inputs);
   ClassCounter counter(data);
   SparseFacts facts;
   for (ParsedRows row; pass.Next(&row, nullptr); row.Clear()) {
@@ -126,7 +131,7 @@ void CheckScan(const Config& config, Scan scan) {
 // The features of sparse rows, as far as the config says them.
 std::optional<int64_t> SaidInputs(const Config& config) {
   const DataConfig& data = config.data;
-  if (data.whole_keys && !data.by_column) return kKeyInputs;
+  if (TakesAnyKey(data)) return kKeyInputs;
   const std::optional<int64_t> bits = HashBits(data);
   if (!bits) return config.model.inputs;
   if (!data.by_column) return int64_t{1} << *bits;
