@@ -176,7 +176,7 @@ CheckpointArguments FollowBest(CheckpointArguments arguments) {
   arguments.path = CheckpointsOf(arguments.path);
   const fs::path path(arguments.path);
   std::error_code ignored;
-  if (path.filename() != "best" || !fs::is_regular_file(path, ignored)) return arguments;
+  if (path.filename() != kBestName || !fs::is_regular_file(path, ignored)) return arguments;
   return {path.has_parent_path() ? path.parent_path().string() : ".", /*best=*/true, arguments.newest};
 }
 

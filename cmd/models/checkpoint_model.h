@@ -19,6 +19,9 @@ namespace dtrain {
 // The path of data in place of "-" or exec: in a checkpoint's config, which runs nothing. It is no file.
 constexpr char kNotTaken[] = "";
 
+// The file in a directory of checkpoints that names the best one.
+constexpr char kBestName[] = "best";
+
 [[noreturn]] void RefuseAsCheckpoint(const std::string& path);
 
 // Returns the checkpoint if the path names one. In a directory that is the best one, and a line says so, or

@@ -17,7 +17,9 @@
 #include "cmd/models/checkpoint_model.h"
 #include "trainer/checkpoint/check_meaning.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
+#include "trainer/checkpoint/checkpoint_names.h"
 #include "trainer/checkpoint/checkpoint_reader.h"
+#include "trainer/checkpoint/shard_format.h"
 #include "trainer/config/config.h"
 #include "trainer/config/item_text.h"
 #include "trainer/export/exported_model.h"
@@ -248,6 +250,32 @@ void CheckChoice(const ExportArguments& arguments, const Format& format, bool ta
                         : "is for tables, and this model has none (model.table)");
 }
 
+// `option`: the one that gave the directory, for messages.
+bool HasCheckpoints(const std::string& directory, const char* option) {
+  std::error_code ignored;
+  if (!fs::is_directory(directory, ignored)) return false;
+  std::vector<std::string> unreadable;
+  return !CheckpointDirectory(directory, option).List(&unreadable).empty() || !unreadable.empty();
+}
+
+// Throws UserError if the file would be one of a checkpoint, or one by which a run keeps its checkpoints.
+void CheckOut(const std::string& out) {
+  std::error_code failed;
+  const fs::path file = fs::weakly_canonical(fs::absolute(out, failed), failed);
+  if (failed) return;  // told when the file is made
+  const std::string directory = file.parent_path().string(), name = file.filename().string();
+  if (fs::exists(directory + "/" + kManifestName, failed)) {
+    throw UserError("--out {}: lies in the checkpoint {}. Name a file in another directory.", out, directory);
+  }
+  const bool is_kept = name == kBestName || IsCheckpointName(name) || name.rfind('.', 0) == 0;
+  if (is_kept && HasCheckpoints(directory, "--out")) {
+    throw UserError(
+        "--out {}: lies in a directory of checkpoints, where best, step-... and names that begin with a dot "
+        "are those of the run. Name another file.",
+        out);
+  }
+}
+
 // Returns the path of the checkpoint that --since names: by its step or name it is beside the exported one.
 std::string FindSince(const std::string& since, const CheckpointReader& exported) {
   std::error_code ignored;
@@ -335,6 +363,7 @@ void Export(const ExportArguments& arguments, const Format& format, CheckpointRe
 
 int RunExportCommand(const ExportArguments& arguments, const ErrorLines& errors) {
   const Format& format = FormatOf(arguments);
+  CheckOut(arguments.out);
   return WithModel(arguments.checkpoint, arguments.config, errors,
                    [&](CheckpointReader* checkpoint, const Config& config) {
                      Export(arguments, format, checkpoint, config, errors);

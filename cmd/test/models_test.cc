@@ -288,6 +288,35 @@ TEST_CASE("export: --numeric begins with features, and hashed texts need it") {
   CHECK(Run({"export", hashed.checkpoints, "--numeric", "--out", hashed.Path("model.onnx")}).code == 0);
 }
 
+TEST_CASE("export: no file takes the place of one of a checkpoint, or of what keeps them") {
+  const Model model("kind: logistic", Rows("a,b,y\n", 200, kTwoNumbers));
+  std::string step;
+  for (const auto& entry : std::filesystem::directory_iterator(model.checkpoints)) {
+    if (std::filesystem::exists(entry.path() / "manifest")) step = entry.path().string();
+  }
+  const std::string shard = step + "/shard-0-of-1", before = FileContent(shard);
+  REQUIRE(!before.empty());
+  std::filesystem::create_symlink(step, model.Path("link"));
+  const auto refused = [&](const std::string& out, const char* to) {
+    const Done done = Run({"export", model.checkpoints, "--to", to, "--out", out});
+    CHECK(done.code == 2);
+    return done.error;
+  };
+  for (const char* to : {"safetensors", "npz", "onnx"}) {
+    for (const std::string& out : {shard, step + "/new", model.Path("link/shard-0-of-1")}) {
+      CHECK(Contains(refused(out, to),
+                     "--out " + out + ": lies in the checkpoint " + step + ". Name a file in "));
+    }
+  }
+  for (const char* name : {"/best", "/step-000000999", "/.in-use"}) {
+    CHECK(Contains(refused(model.checkpoints + name, "npz"),
+                   ": lies in a directory of checkpoints, where best"));
+  }
+  CHECK(FileContent(shard) == before);
+  CHECK(Run({"export", model.checkpoints, "--out", model.checkpoints + "/model.npz"}).code == 0);
+  CHECK(Run({"export", model.checkpoints, "--to", "npz", "--out", model.Path("best")}).code == 0);
+}
+
 TEST_CASE("import: what numpy and safetensors write comes back, and an evaluation of it is the same") {
   if (Python().empty()) return;
   const Model model("kind: mlp, outputs: 3, hidden: [5]", Rows("a,b,y\n", 200, kThreeNames));
