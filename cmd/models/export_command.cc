@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -21,6 +23,7 @@
 #include "trainer/checkpoint/checkpoint_reader.h"
 #include "trainer/checkpoint/shard_format.h"
 #include "trainer/config/config.h"
+#include "trainer/config/fields.h"
 #include "trainer/config/item_text.h"
 #include "trainer/export/exported_model.h"
 #include "trainer/export/exported_table.h"
@@ -276,15 +279,54 @@ void CheckOut(const std::string& out) {
   }
 }
 
+std::string DirectoryOf(const std::string& path) {
+  std::error_code ignored;
+  return fs::weakly_canonical(path, ignored).parent_path().string();
+}
+
+// Returns the checkpoint beside the exported one that has this name or step; empty: none has. Of several of a
+// step it is the last one that is not newer than the exported one, but a damaged one is not passed over.
+std::string FindBeside(const std::string& since, const CheckpointDirectory& directory,
+                       const std::vector<ListedCheckpoint>& listed, const CheckpointReader& exported) {
+  std::error_code ignored;
+  const auto is_there = [&](const std::string& name) {
+    return IsCheckpointName(name) && fs::exists(directory.PathOf(name), ignored);
+  };
+  if (is_there(since)) return directory.PathOf(since);
+  int64_t step = 0;
+  const auto read = std::from_chars(since.data(), since.data() + since.size(), step);
+  if (read.ec != std::errc() || read.ptr != since.data() + since.size()) return "";
+  const std::string name = CheckpointName(step);
+  const bool is_listed = std::any_of(listed.begin(), listed.end(),
+                                     [&](const ListedCheckpoint& each) { return each.name == name; });
+  if (is_there(name) && !is_listed) return directory.PathOf(name);
+  for (const ListedCheckpoint& each : listed) {  // the last written first
+    if (each.step == step && each.sequence <= exported.manifest().sequence) {
+      return directory.PathOf(each.name);
+    }
+  }
+  return is_listed ? directory.PathOf(name) : "";  // a newer one
+}
+
 // Returns the path of the checkpoint that --since names: by its step or name it is beside the exported one.
 std::string FindSince(const std::string& since, const CheckpointReader& exported) {
-  std::error_code ignored;
-  const CheckpointDirectory directory(fs::weakly_canonical(exported.path(), ignored).parent_path().string());
-  const std::vector<ListedCheckpoint> listed = directory.List();  // the last written first
-  for (const ListedCheckpoint& each : listed) {
-    if (each.name == since || fmt::format("{}", each.step) == since) return directory.PathOf(each.name);
+  const CheckpointDirectory directory(DirectoryOf(exported.path()));
+  const std::vector<ListedCheckpoint> listed = directory.List();
+  if (const std::string beside = FindBeside(since, directory, listed, exported); !beside.empty()) {
+    return beside;
   }
-  if (fs::exists(since, ignored) && IsOneCheckpoint(WithoutSlashes(since))) return since;
+  const std::string path = WithoutSlashes(since), place = CheckpointsOf(path);
+  std::error_code ignored;
+  if (fs::exists(path, ignored) && IsOneCheckpoint(path)) return since;
+  if (fs::path(path).filename() == kBestName && fs::is_regular_file(path, ignored)) {
+    const CheckpointDirectory of_best(DirectoryOf(path));
+    if (const std::optional<std::string> best = of_best.ReadBest()) return of_best.PathOf(*best);
+  }
+  if (HasCheckpoints(place, "--since")) {
+    throw UserError(
+        "--since {}: is a directory of checkpoints. Name one of them: dtrain inspect {} shows them.", since,
+        since);
+  }
   std::set<int64_t> steps;
   for (const ListedCheckpoint& each : listed) {
     if (each.step <= exported.manifest().step) steps.insert(each.step);
@@ -292,26 +334,70 @@ std::string FindSince(const std::string& since, const CheckpointReader& exported
   constexpr size_t kShown = 9;
   const bool all = steps.size() <= kShown;
   while (steps.size() > kShown) steps.erase(steps.begin());
+  const std::string there = steps.empty() ? "has none. Name the path of one"
+                                          : fmt::format("has those of steps {}{}. Name one of them",
+                                                        all ? "" : "..., ", fmt::join(steps, ", "));
   throw UserError(
-      "--since {}: neither a checkpoint nor the name or step of one in {}, which has those of steps {}{}. "
-      "Name one of them, or leave --since out: all rows are written then.",
-      since, directory.path(), all ? "" : "..., ", fmt::join(steps, ", "));
+      "--since {}: neither a checkpoint nor the name or step of one in {}, which {}, or leave --since out: "
+      "all rows are written then.",
+      since, directory.path(), there);
+}
+
+// An older checkpoint, and its own config.
+struct Since {
+  explicit Since(const std::string& path) : checkpoint(path), config(ConfigFor(checkpoint, {})) {}
+
+  CheckpointReader checkpoint;
+  Config config;
+};
+
+// Returns the first key or tensor by which `since` is of another model than the exported one; unset: none.
+std::optional<std::string> OtherModel(const Since& since, const CheckpointReader& exported,
+                                      const Config& config) {
+  if (const std::optional<std::string> key = OtherMeaning(config, since.config)) return key;
+  struct Shapes {
+    std::string there = "missing", here = "missing";
+  };
+  std::map<std::string, Shapes> tensors;
+  const auto add = [&](const Manifest& manifest, std::string Shapes::*shape) {
+    for (const StoredTensor& tensor : manifest.tensors) {
+      const bool hashed = manifest.table && manifest.table->hashed() && tensor.name == kTableName;
+      tensors[tensor.name].*shape = hashed ? fmt::format("any keys x {}", tensor.cols)
+                                           : fmt::format("{} x {}", tensor.rows, tensor.cols);
+    }
+  };
+  add(since.checkpoint.manifest(), &Shapes::there);
+  add(exported.manifest(), &Shapes::here);
+  for (const auto& [name, shapes] : tensors) {
+    if (shapes.there != shapes.here) {
+      return fmt::format("{} is {}; must be {}", name, shapes.there, shapes.here);
+    }
+  }
+  return std::nullopt;
 }
 
 // Opens the checkpoint that --since names. Throws UserError unless it is an older one of the exported model.
-std::unique_ptr<CheckpointReader> OpenSince(const std::string& named, const CheckpointReader& exported,
-                                            const Layout& layout, const Config& config,
-                                            const InputForm& form) {
-  auto since = std::make_unique<CheckpointReader>(FindSince(named, exported));
-  constexpr char kOther[] = "another checkpoint of this model as --since";
-  since->CheckFits(layout, since->manifest().slots, kOther);
-  CheckMeaning(since->path(), since->manifest(), config, form, {"checkpoint", kOther});
-  if (since->manifest().step > exported.manifest().step) {
+std::unique_ptr<Since> OpenSince(const std::string& named, const CheckpointReader& exported,
+                                 const Config& config, const InputForm& form) {
+  auto since = std::make_unique<Since>(FindSince(named, exported));
+  const std::string& path = since->checkpoint.path();
+  if (const std::optional<std::string> other = OtherModel(*since, exported, config)) {
     throw UserError(
-        "--since {}: is of step {}, and {}, which is exported, of step {}. Name an older one, or export a "
-        "newer "
-        "one, as --newest does.",
-        named, since->manifest().step, exported.path(), exported.manifest().step);
+        "--since {}: is of another model than {}, which is exported: {}. Name an older checkpoint of the "
+        "same run.",
+        named, exported.path(), *other);
+  }
+  const Manifest &then = since->checkpoint.manifest(), &now = exported.manifest();
+  constexpr MeaningWords kWords = {"checkpoint", "name another checkpoint of this model as --since"};
+  if (then.inputs) CheckForm(path, *then.inputs, form, kWords);
+  constexpr char kRemedy[] = "Name an older one, or export a newer one, as --newest does.";
+  if (then.step > now.step) {
+    throw UserError("--since {}: is of step {}, and {}, which is exported, of step {}. {}", named, then.step,
+                    exported.path(), now.step, kRemedy);
+  }
+  if (then.sequence > now.sequence && DirectoryOf(path) == DirectoryOf(exported.path())) {
+    throw UserError("--since {}: {} was saved after {}, which is exported (sequence {} and {}). {}", named,
+                    path, exported.path(), then.sequence, now.sequence, kRemedy);
   }
   return since;
 }
@@ -325,9 +411,12 @@ void Export(const ExportArguments& arguments, const Format& format, CheckpointRe
   ExportedModel model{config, form, TakesPixels(config), *checkpoint, ModelVariables(config.model)};
   const bool rows = table && !arguments.dense && format.write != WriteNpz && format.write != WriteOnnx;
   const bool onnx = format.write == WriteOnnx;
-  std::unique_ptr<CheckpointReader> since;
-  if (!arguments.since.empty()) since = OpenSince(arguments.since, *checkpoint, layout, config, form);
-  model.since = since.get();
+  std::unique_ptr<Since> since;
+  if (!arguments.since.empty()) {
+    since = OpenSince(arguments.since, *checkpoint, config, form);
+    model.since = &since->checkpoint;
+    model.since_config = &since->config;
+  }
   if (table && !rows) FillDense(arguments, &model);
   if (onnx) CheckColumns(arguments, config.data, form);
   const std::string encodings = onnx ? model.EncodingsText() : "";

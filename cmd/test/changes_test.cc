@@ -162,7 +162,7 @@ TEST_CASE("changes: what --since cannot name, and what has no changes, is refuse
     return done.error;
   };
   const std::string out = job.Path("no.safetensors");
-  for (const std::string& since : {std::string("7"), job.Step(7), job.checkpoints}) {
+  for (const std::string& since : {std::string("7"), job.Step(7)}) {
     CHECK(Contains(refused({job.checkpoints, "--out", out, "--since", since}),
                    "--since " + since + ": neither a checkpoint nor the name or step of one in " +
                        job.checkpoints + ", which has those of steps 0, 20, 40. Name one of them"));
@@ -175,17 +175,82 @@ TEST_CASE("changes: what --since cannot name, and what has no changes, is refuse
                    "--since 20: is for rows of a table as safetensors or tsv. Try --to safetensors."));
   }
   CHECK(Contains(refused({job.checkpoints, "--out", out, "--since", "20", "--dense"}), "Leave --dense out."));
-  const TwoRuns other("libsvm",
-                      "model: {kind: logistic, inputs: 4000}\n"
-                      "data: {train: {format: libsvm, path: rows.txt}}\n");
-  CHECK(Contains(refused({job.checkpoints, "--out", out, "--since", other.Step(20)}),
-                 other.Step(20) + ": another model: table is 4001 x 1 in the checkpoint and 3001 x 1 in "));
+  for (const std::string& since : {job.checkpoints, job.checkpoints + "/"}) {
+    CHECK(Contains(refused({job.checkpoints, "--out", out, "--since", since}),
+                   "--since " + since + ": is a directory of checkpoints. Name one of them: dtrain inspect " +
+                       since + " shows them."));
+  }
+  const auto other = [&](const char* model) {
+    const TwoRuns run(
+        "libsvm", fmt::format("model: {{{}}}\ndata: {{train: {{format: libsvm, path: rows.txt}}}}\n", model));
+    return refused({job.checkpoints, "--out", out, "--since", run.Step(20)});
+  };
+  const std::string than = ": is of another model than " + job.Step(40) + ", which is exported: ",
+                    name = ". Name an older checkpoint of the same run.";
+  CHECK(Contains(other("kind: logistic, inputs: 4000"), than + "table is 4001 x 1; must be 3001 x 1" + name));
+  CHECK(Contains(other("kind: linear, inputs: 3000"), than + "model.kind = linear; must be logistic" + name));
   const TwoRuns dense("libsvm",
                       "model: {kind: logistic, inputs: 3000, table: none}\n"
                       "data: {train: {format: libsvm, path: rows.txt}}\n");
   CHECK(Contains(refused({dense.checkpoints, "--out", out, "--since", "20"}),
                  "--since 20: is for tables, and this model has none (model.table): each step changes all "));
   CHECK(!std::filesystem::exists(out));
+}
+
+// A copy of the checkpoints of Range(), to change.
+std::string CopyOfRange() {
+  const std::string copy = NewDirectory() + "/ckpt";
+  std::filesystem::copy(Range().checkpoints, copy, std::filesystem::copy_options::recursive);
+  return copy;
+}
+
+std::string RefusedSince(const std::string& checkpoint, const std::string& since) {
+  const Done done = Run({"export", checkpoint, "--out", NewDirectory() + "/x.tsv", "--since", since});
+  CHECK(done.code == 2);
+  return done.error;
+}
+
+TEST_CASE("changes: a damaged checkpoint is told however --since names it, and where there is none that") {
+  const std::string copy = CopyOfRange(), damaged = copy + "/step-000000020";
+  std::filesystem::resize_file(damaged + "/manifest", 10);
+  const std::string by_path = RefusedSince(copy, damaged);
+  CHECK(Contains(by_path, damaged + ": manifest"));
+  CHECK(RefusedSince(copy, "20") == by_path);
+  CHECK(RefusedSince(copy, "step-000000020") == by_path);
+
+  const std::string alone = NewDirectory() + "/model";
+  std::filesystem::copy(copy + "/step-000000040", alone);
+  CHECK(Contains(RefusedSince(alone, "20"), ", which has none. Name the path of one, or leave --since out"));
+}
+
+TEST_CASE("changes: the file best stands for the checkpoint that it names") {
+  const std::string copy = CopyOfRange();
+  WriteFile(copy + "/best", "step-000000020\n");
+  const Done done =
+      Run({"export", copy + "/step-000000040", "--out", copy + ".tsv", "--since", copy + "/best"});
+  CHECK(Contains(done.output, " changed rows and the bias, since step 20, "));
+}
+
+TEST_CASE("changes: of a step that was saved twice --since means the last save before the exported one") {
+  const TwoRuns job("libsvm", kRange);
+  job.Train(20, {"--set", "checkpoint.resume=" + job.Step(0), "--set", "train.optimizer.learning_rate=0.5"});
+  const std::string replaced = job.checkpoints + "/replaced-step-000000020-2";
+  REQUIRE(std::filesystem::exists(replaced));
+  job.Export(job.Step(40), "by-step.tsv", "20");
+  job.Export(job.Step(40), "by-path.tsv", replaced);
+  CHECK(FileContent(job.Path("by-step.tsv")) == FileContent(job.Path("by-path.tsv")));
+  CHECK(Contains(job.Export(replaced, "x.tsv", "20"), ": no change since step 20, "));
+  CHECK(Contains(job.Export(job.Step(20), "x.tsv", replaced), " changed rows and the bias, since step 20, "));
+  CHECK(Contains(RefusedSince(replaced, "step-000000020"), "--since step-000000020: " + job.Step(20) +
+                                                               " was saved after " + replaced +
+                                                               ", which is exported (sequence "));
+}
+
+TEST_CASE("changes: a bias with which another run began is written though no update has changed it") {
+  const TwoRuns other("libsvm", kRange, {"--set", "model.init.output_bias=0.5"});
+  const std::string said = other.Export(other.Step(0), "x.tsv", Range().Step(0));
+  CHECK(Contains(said, ": 0 changed rows and the bias, since step 0, "));
+  CHECK(FileContent(other.Path("x.tsv")) == "feature\tname\tweight\n3000\tbias\t0.5\n");
 }
 
 }  // namespace

@@ -42,6 +42,8 @@ struct ExportedModel {
   bool from_columns = false;          // of ONNX: the graph takes form.columns and makes features of them
   CheckpointReader* since = nullptr;  // of a table: an older checkpoint of the model, whose rows are there
                                       // already; null: all rows are exported
+  // With `since`: its own, as `config`. Rows of features begin alike in both, the bias need not.
+  const Config* since_config = nullptr;
 
   // Returns the shape for other programs, in which a vector has one dimension.
   static std::vector<int64_t> ShapeOf(const Variable& variable);

@@ -121,12 +121,17 @@ void ExportedTable::ReadAll(RowRange rows, const RowWeights& initial) {
 
 void ExportedTable::ReadChanges(RowRange rows, const RowWeights& initial) {
   const auto width = static_cast<size_t>(table_.width());
+  // Rows of features begin alike in both; the biases need not (model.init.output_bias).
+  std::vector<float> bias_then(width), bias_now(width);
+  RowWeights(model_.since_config->model, table_).Write(static_cast<uint64_t>(features()), bias_then.data());
+  initial.Write(static_cast<uint64_t>(features()), bias_now.data());
   std::vector<uint64_t> numbers;  // of a range of rows as they were
   std::vector<float> values;
   for (const RowRange& range : CutAtPieces(*model_.since, rows)) {
     numbers.clear();
     values.clear();
     model_.since->ReadRows(range, [&](uint64_t number, const float* weights) {
+      if (number == table_.bias_row()) return bias_then.assign(weights, weights + width);
       numbers.push_back(number);
       values.insert(values.end(), weights, weights + width);
     });
@@ -138,27 +143,29 @@ void ExportedTable::ReadChanges(RowRange rows, const RowWeights& initial) {
     };
     model_.checkpoint.ReadRows(range, [&](uint64_t number, const float* weights) {
       take_gone(number);
+      if (number == table_.bias_row()) return bias_now.assign(weights, weights + width);
       const bool was_there = at < numbers.size() && numbers[at] == number;
       TakeChange(number, was_there ? values.data() + at++ * width : nullptr, weights, initial);
     });
     take_gone(range.end);
   }
+  const bool differ = std::memcmp(bias_then.data(), bias_now.data(), width * sizeof(float)) != 0;
+  if (part_.is_last() && differ) bias_ = bias_now;
 }
 
-// `then`, `now`: null: the checkpoint does not have the row, whose weights are the initial ones, or which is
-// no row of a hash table.
+// `row`: not that of the bias. `then`, `now`: null: the checkpoint does not have the row, whose weights are
+// the initial ones, or which is no row of a hash table.
 void ExportedTable::TakeChange(uint64_t row, const float* then, const float* now, const RowWeights& initial) {
   const auto width = static_cast<size_t>(table_.width());
-  const bool is_bias = row == table_.bias_row();
   if (!table_.IsUsed(row)) return;
-  if (now == nullptr && hashed() && !is_bias) return left_.push_back(table_.FeatureOf(row));
+  if (now == nullptr && hashed()) return left_.push_back(table_.FeatureOf(row));
   std::vector<float> first;
   if (then == nullptr || now == nullptr) {
     first.resize(width);
     initial.Write(table_.FeatureOf(row), first.data());
   }
   // An export of all rows has this one now, and had none then.
-  const bool appears = then == nullptr && !is_bias && std::any_of(now, now + width, IsNotZero);
+  const bool appears = then == nullptr && std::any_of(now, now + width, IsNotZero);
   const float* const before = then == nullptr ? first.data() : then;
   const float* const after = now == nullptr ? first.data() : now;
   if (appears || std::memcmp(before, after, width * sizeof(float)) != 0) Add(row, after);

@@ -41,13 +41,14 @@ Config TableConfig(int64_t features, InitKind init = InitKind::kZeros) {
 
 // Exports the table of a checkpoint, or what has changed in it since another one.
 Exported Export(const Config& config, const std::string& path, const std::string& since_path = "",
-                int64_t parts = 1) {
+                int64_t parts = 1, const Config* since_config = nullptr) {
   CheckpointReader checkpoint(path);
   std::optional<CheckpointReader> since;
   if (!since_path.empty()) since.emplace(since_path);
   const InputForm form;
   ExportedModel model{config, form, false, checkpoint, {}};
   if (since) model.since = &*since;
+  model.since_config = since_config == nullptr ? &config : since_config;
   Exported exported;
   for (ExportedTable::Part part{0, parts}; part.number < parts; ++part.number) {
     const ExportedTable table(model, part);
@@ -156,6 +157,26 @@ TEST_CASE("changes: a row of a range that is back at its initial values is writt
   CHECK(changed(InitKind::kNormal) == Rows{{5, {initial}}});
 }
 
+TEST_CASE("changes: a bias that no update has changed is that with which each run began") {
+  CheckpointDirectory directory(NewDirectory());
+  directory.Prepare();
+  SmallTable table;
+  const std::string older = table.SaveAll(&directory, 10), newer = table.SaveAll(&directory, 20);
+  table.Set(table.row_count() - 1, 0.5F);
+  const std::string with_bias = table.SaveAll(&directory, 30);
+  const Config then = TableConfig(SmallTable::kFeatures);
+  Config now = then;
+  now.model.init.output_bias = 0.5;
+  for (const int64_t parts : {1, 3}) {
+    const auto bias = [&](const std::string& path, const std::string& since) {
+      return Export(now, path, since, parts, &then).bias;
+    };
+    CHECK(bias(newer, older) == std::vector<float>{0.5F});
+    CHECK(bias(with_bias, older) == std::vector<float>{0.5F});
+    CHECK(bias(newer, with_bias).empty());
+  }
+}
+
 // The rows of a hash table of width 2, and candidates.
 struct HashTable {
   std::map<uint64_t, std::vector<float>> rows;
@@ -254,6 +275,7 @@ TEST_CASE("changes: a file says since which step they are, and has the keys that
   const InputForm form;
   ExportedModel model{config, form, false, checkpoint, {}};
   model.since = &since;
+  model.since_config = &config;
   const auto written = [&](const auto& write) {
     OutputFile file(directory.path() + "/file");
     write(ExportedTable(model), &file);
