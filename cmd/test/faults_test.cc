@@ -197,23 +197,27 @@ TEST_CASE("faults: the same where the part of a ps goes over the network") {
 
 // All rows are saved at steps 0 and 15, what has changed at 5, 10 and 20. The second time that a point is
 // reached is in a save of what has changed, or where a delta makes room; a temporary directory is renamed
-// once.
-TEST_CASE("faults: so it is in a save of what has changed, whether a ps sees the directory or not") {
+// once. Rows of a hash table come and leave meanwhile.
+TEST_CASE(
+    "faults: so it is in a save of what has changed, of a range or a hash table, seen by all ps or not") {
   const std::string rows = NewDirectory() + "/rows.txt";
   const std::vector<std::string> synth = {"synth",   "libsvm", "--rows", "400",
                                           "--width", "3000",   "--out",  rows};
   REQUIRE(testing::Run(synth).code == 0);
   Stage stage{{"--set", "train.steps=20"}};
-  stage.job = fmt::format(
-      "model: {{kind: logistic, inputs: 3000}}\n"
-      "data: {{train: {{format: libsvm, path: \"{}\"}}}}\n"
-      "train: {{batch_size: 20, mode: sync, optimizer: {{kind: adagrad, learning_rate: 0.1}}}}\n"
-      "checkpoint: {{every_secs: 0, every_steps: 5, delta: 2, keep: 1}}\n"
-      "failure: {{detect_s: 2, worker_lost: wait, restarts: 3}}\n",
-      rows);
+  const auto job = [&](const char* table) {
+    return fmt::format(
+        "model: {{kind: logistic, {}}}\n"
+        "data: {{train: {{format: libsvm, path: \"{}\"}}}}\n"
+        "train: {{batch_size: 20, mode: sync, optimizer: {{kind: adagrad, learning_rate: 0.1}}}}\n"
+        "checkpoint: {{every_secs: 0, every_steps: 5, delta: 2, keep: 1}}\n"
+        "failure: {{detect_s: 2, worker_lost: wait, restarts: 3}}\n",
+        table, rows);
+  };
   const std::set<std::string> of_saves = {"shard", "config", "manifest", "directory", "checkpoint", "save"};
   for (const bool streamed : {false, true}) {
     stage.streamed = streamed;
+    stage.job = job(streamed ? "table: hash, admit_after: 2, evict_after: 4" : "inputs: 3000");
     const Stage traced = RunTraced(stage, NewDirectory());
     int killed = 0;
     for (const std::string& name : traced.reached) {

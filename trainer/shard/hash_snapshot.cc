@@ -91,6 +91,7 @@ bool HashSnapshot::Find(int64_t number) const {
   const HashPiece& piece = pieces_[static_cast<size_t>(number)];
   const uint64_t slices = piece.count / kSliceRows + 1, size = piece.rows.size() / slices + 1;
   copied_.Clear();
+  left_.clear();
   bool is_in_order = true;
   RowRange slice{piece.rows.begin, piece.rows.begin};
   do {
@@ -106,6 +107,7 @@ bool HashSnapshot::Find(int64_t number) const {
       copied_.Add(row);
       is_in_order = false;
     });
+    if (piece.base && slice.end == piece.rows.end) knows_left_ = rows_.LeftSinceBase(piece.rows, &left_);
   } while (slice.end < piece.rows.end);
   found_.clear();
   copied_.AppendTo(&found_);
@@ -113,15 +115,11 @@ bool HashSnapshot::Find(int64_t number) const {
   return true;
 }
 
-// Takes from `found_` what has changed since the base. False: it takes more bytes than all of `found_`, or it
-// is not known which rows have left.
+// Takes from what Find() has found what has changed since the base. False: it takes more bytes than all of
+// `found_`, or it is not known which rows have left.
 bool HashSnapshot::FindChanges(const HashPiece& piece) const {
+  if (!knows_left_) return false;
   changed_.clear();
-  left_.clear();
-  {
-    const std::unique_lock lock = LockInTurn();
-    if (!rows_.LeftSinceBase(piece.rows, &left_)) return false;
-  }
   std::copy_if(found_.begin(), found_.end(), std::back_inserter(changed_),
                [&](const HashRow& row) { return row.step > *piece.base; });
   auto there = found_.begin();

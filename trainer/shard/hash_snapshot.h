@@ -95,7 +95,8 @@ class HashSnapshot : public Snapshot {
   mutable HashRowList copied_;
   mutable std::vector<HashRow> found_;  // in `copied_`, in ascending order
   mutable std::vector<HashRow> changed_;
-  mutable std::vector<uint64_t> left_;
+  mutable std::vector<uint64_t> left_;  // since the base
+  mutable bool knows_left_ = false;     // `left_` has all
 };
 
 }  // namespace dtrain
