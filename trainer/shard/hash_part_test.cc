@@ -90,7 +90,7 @@ std::vector<uint64_t> SomeFeatures(std::mt19937* random, unsigned of = 200) {
   return features;
 }
 
-TEST_CASE("hash shard: with every optimizer a row has the bits of the same row of a range table") {
+TEST_CASE("hash part: with every optimizer a row has the bits of the same row of a range table") {
   for (const OptimizerKind kind :
        {OptimizerKind::kSgd, OptimizerKind::kMomentum, OptimizerKind::kAdagrad, OptimizerKind::kAdam,
         OptimizerKind::kAdamw, OptimizerKind::kRmsprop, OptimizerKind::kFtrl}) {
@@ -114,7 +114,7 @@ TEST_CASE("hash shard: with every optimizer a row has the bits of the same row o
   }
 }
 
-TEST_CASE("hash shard: an evaluation gets the rows of its snapshot, whatever came, changed and left since") {
+TEST_CASE("hash part: an evaluation gets the rows of its snapshot, whatever came, changed and left since") {
   Config config = JobOf(OptimizerKind::kAdagrad, TableKind::kHash);
   config.model.admit_after = 2;
   config.model.evict_after = 12;
@@ -144,7 +144,7 @@ TEST_CASE("hash shard: an evaluation gets the rows of its snapshot, whatever cam
 }
 
 TEST_CASE(
-    "hash shard: gradients before the update that admits a key are dropped, and its row then begins anew") {
+    "hash part: gradients before the update that admits a key are dropped, and its row then begins anew") {
   Config config = JobOf(OptimizerKind::kSgd, TableKind::kHash);
   config.model.admit_after = 3;
   config.model.evict_after = 16;
@@ -205,14 +205,14 @@ void Work(Job<HashPart>* job, unsigned steps, unsigned seed) {
   }
 }
 
-TEST_CASE("hash shard: a report on few rows of all keys ends") {
+TEST_CASE("hash part: a report on few rows of all keys ends") {
   Job<HashPart> job(JobOf(OptimizerKind::kSgd, TableKind::kHash));
   job.Apply({1, 7, 900}, 1);
   int parts = 1;
   while (!job.shard().Report(TimePoint::min())) REQUIRE(++parts < 10);
 }
 
-TEST_CASE("hash shard: a report is made in parts") {
+TEST_CASE("hash part: a report is made in parts") {
   Job<HashPart> job(Busy());
   Work(&job, 60, 1);
   const uint32_t whole = job.shard().Report().parts[0].sum.crc;
@@ -225,7 +225,7 @@ TEST_CASE("hash shard: a report is made in parts") {
 }
 
 TEST_CASE(
-    "hash shard: a snapshot stays as it was while rows come, change and leave, and fills another shard") {
+    "hash part: a snapshot stays as it was while rows come, change and leave, and fills another shard") {
   Job<HashPart> job(Busy());
   Work(&job, 60, 1);
   const std::shared_ptr<Snapshot> snapshot = job.shard().TakeSnapshot();
@@ -306,7 +306,7 @@ Rows Together(const PiecesOf& delta, const PiecesOf& base, const Config& config,
 }
 
 TEST_CASE(
-    "hash shard: a delta has what was named and what left since its base, whatever comes while it is read") {
+    "hash part: a delta has what was named and what left since its base, whatever comes while it is read") {
   for (const bool often : {true, false}) {  // a few rows change, or most of them come and leave
     CAPTURE(often);
     Config config = Busy();
@@ -337,7 +337,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("hash shard: two snapshots of different moments are read beside updates, each as it was") {
+TEST_CASE("hash part: two snapshots of different moments are read beside updates, each as it was") {
   Job<HashPart> job(Busy());
   Work(&job, 60, 1);
   const std::shared_ptr<Snapshot> first = job.shard().TakeSnapshot();
@@ -354,7 +354,7 @@ TEST_CASE("hash shard: two snapshots of different moments are read beside update
   CHECK(RowsOf(*second, job.config(), job.layout()) == of_second);
 }
 
-TEST_CASE("hash shard: a thread reads a snapshot while rows change") {
+TEST_CASE("hash part: a thread reads a snapshot while rows change") {
   Job<HashPart> job(Busy());
   Work(&job, 30, 1);
   const std::shared_ptr<Snapshot> snapshot = job.shard().TakeSnapshot();
@@ -372,7 +372,7 @@ TEST_CASE("hash shard: a thread reads a snapshot while rows change") {
   Work(&job, 2, 3);
 }
 
-TEST_CASE("hash shard: a snapshot whose changed rows take too much memory is given up") {
+TEST_CASE("hash part: a snapshot whose changed rows take too much memory is given up") {
   HashStore store({0, ~uint64_t{0}}, 1, [](uint64_t, float* values) { *values = 0; });
   KeyList keys;
   for (uint64_t key = 0; key < 1000; ++key) keys.push_back(key << 50);
@@ -387,7 +387,7 @@ TEST_CASE("hash shard: a snapshot whose changed rows take too much memory is giv
   CHECK(snapshot.Cost().max_bytes < 2000);
 }
 
-TEST_CASE("hash shard: the version before has the rows that left with the latest update") {
+TEST_CASE("hash part: the version before has the rows that left with the latest update") {
   Config config = JobOf(OptimizerKind::kSgd, TableKind::kHash);
   config.train.mode = TrainMode::kSync;
   config.failure.worker_lost = WorkerLost::kWait;

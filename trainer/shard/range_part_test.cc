@@ -42,7 +42,7 @@ void Release(const net::LentBytes& bytes) { bytes.release(nullptr, bytes.context
 
 const float* Floats(const net::LentBytes& bytes) { return static_cast<const float*>(bytes.data); }
 
-TEST_CASE("shard: each gradient raises the version by one and is applied once") {
+TEST_CASE("range part: each gradient raises the version by one and is applied once") {
   Fixture f(false);
   RangePart shard(f.config, f.layout, 0);
   shard.Initialise();
@@ -56,7 +56,7 @@ TEST_CASE("shard: each gradient raises the version by one and is applied once") 
   Release(now);
 }
 
-TEST_CASE("shard: initial values are made until a time, and go on where they were") {
+TEST_CASE("range part: initial values are made until a time, and go on where they were") {
   Fixture f(false);
   RangePart shard(f.config, f.layout, 0);
   CHECK_FALSE(shard.Initialise(TimePoint()));
@@ -65,7 +65,8 @@ TEST_CASE("shard: initial values are made until a time, and go on where they wer
   CHECK(shard.initialised());
 }
 
-TEST_CASE("shard: the norm of a mean is that of a plain loop, and the update is scaled by what follows") {
+TEST_CASE(
+    "range part: the norm of a mean is that of a plain loop, and the update is scaled by what follows") {
   Fixture f(false);
   f.config.model.inputs = 10000;  // more than one tile
   f.layout = PlaceVariables(ModelVariables(f.config.model), 1, PlacementConfig());
@@ -101,7 +102,7 @@ TEST_CASE("shard: the norm of a mean is that of a plain loop, and the update is 
   }
 }
 
-TEST_CASE("shard: a mean of batches of unequal sizes is the mean over all their rows") {
+TEST_CASE("range part: a mean of batches of unequal sizes is the mean over all their rows") {
   Fixture f(false);
   f.config.model.inputs = 10000;  // more than one tile
   f.layout = PlaceVariables(ModelVariables(f.config.model), 1, PlacementConfig());
@@ -134,7 +135,7 @@ TEST_CASE("shard: a mean of batches of unequal sizes is the mean over all their 
   Release(now);
 }
 
-TEST_CASE("shard: gradients of equally many rows have one mean, to the bit, whatever that number is") {
+TEST_CASE("range part: gradients of equally many rows have one mean, to the bit, whatever that number is") {
   Fixture f(false);
   const float first[] = {0.1f, -2.3f}, second[] = {0.7f, 1.9f}, none[] = {0, 0}, third[] = {-0.3f, 0.2f};
   const std::vector<net::TensorView> three = {View(first, 2), View(second, 2), View(third, 2)},
@@ -152,7 +153,7 @@ TEST_CASE("shard: gradients of equally many rows have one mean, to the bit, what
   }
 }
 
-TEST_CASE("shard: a round without rows is a new version of the same weights, and keeps the one before") {
+TEST_CASE("range part: a round without rows is a new version of the same weights, and keeps the one before") {
   for (const WorkerLost lost : {WorkerLost::kContinue, WorkerLost::kWait}) {
     Fixture f(true);
     f.config.train.mode = TrainMode::kSync;
@@ -169,7 +170,7 @@ TEST_CASE("shard: a round without rows is a new version of the same weights, and
   }
 }
 
-TEST_CASE("shard: of no gradient the norm is nothing") {
+TEST_CASE("range part: of no gradient the norm is nothing") {
   Fixture f(false);
   RangePart shard(f.config, f.layout, 0);
   gpu::SquareSum squares;
@@ -177,7 +178,7 @@ TEST_CASE("shard: of no gradient the norm is nothing") {
   CHECK(gpu::Total(squares) == 0);
 }
 
-TEST_CASE("shard: a version that is lent out is not written again") {
+TEST_CASE("range part: a version that is lent out is not written again") {
   Fixture f(true);
   RangePart shard(f.config, f.layout, 0);
   shard.Initialise();
@@ -195,7 +196,7 @@ TEST_CASE("shard: a version that is lent out is not written again") {
   CHECK(shard.version(0) == 5);
 }
 
-TEST_CASE("shard: the optimizer is told which update of its block each gradient makes") {
+TEST_CASE("range part: the optimizer is told which update of its block each gradient makes") {
   Fixture f(false);
   f.config.train.optimizer.kind = OptimizerKind::kAdam;
   RangePart shard(f.config, f.layout, 0);
@@ -214,7 +215,7 @@ TEST_CASE("shard: the optimizer is told which update of its block each gradient 
   }
 }
 
-TEST_CASE("shard: initial values are set once") {
+TEST_CASE("range part: initial values are set once") {
   Fixture f(false);
   RangePart shard(f.config, f.layout, 0);
   CHECK_FALSE(shard.initialised());
@@ -227,7 +228,7 @@ TEST_CASE("shard: initial values are set once") {
   Release(now);
 }
 
-TEST_CASE("shard: checksums of the parts of two ps combine to that of one") {
+TEST_CASE("range part: checksums of the parts of two ps combine to that of one") {
   Fixture f(false);
   f.config.cluster.ps.push_back("127.0.0.1:10002");
   const Layout two = PlaceVariables(ModelVariables(f.config.model), 2, PlacementConfig());
@@ -243,7 +244,7 @@ TEST_CASE("shard: checksums of the parts of two ps combine to that of one") {
   CHECK(combined == Crc32cExtend(0, whole, sizeof whole));
 }
 
-TEST_CASE("shard: a block is applied, lent and versioned apart from the others") {
+TEST_CASE("range part: a block is applied, lent and versioned apart from the others") {
   Fixture f(true);
   f.config.model.inputs = 2 * kBlockValues + 3;
   f.layout = PlaceVariables(ModelVariables(f.config.model), 1, PlacementConfig());
@@ -264,7 +265,7 @@ TEST_CASE("shard: a block is applied, lent and versioned apart from the others")
   for (const net::LentBytes& bytes : {before, after, other}) Release(bytes);
 }
 
-TEST_CASE("shard: checksums of parts go across blocks") {
+TEST_CASE("range part: checksums of parts go across blocks") {
   Fixture f(false);
   f.config.model.inputs = kBlockValues + 7;
   f.layout = PlaceVariables(ModelVariables(f.config.model), 1, PlacementConfig());
@@ -278,7 +279,7 @@ TEST_CASE("shard: checksums of parts go across blocks") {
   CHECK(parts[1].sum.bytes == sizeof(float));
 }
 
-TEST_CASE("shard: where rounds wait for lost workers the version before is kept, whoever reads it") {
+TEST_CASE("range part: where rounds wait for lost workers the version before is kept, whoever reads it") {
   Fixture f(true);
   f.config.train.mode = TrainMode::kSync;
   f.config.failure.worker_lost = WorkerLost::kWait;
@@ -302,7 +303,7 @@ TEST_CASE("shard: where rounds wait for lost workers the version before is kept,
   }
 }
 
-TEST_CASE("shard: restored it has checksums, its version, and nothing before it") {
+TEST_CASE("range part: restored it has checksums, its version, and nothing before it") {
   Fixture f(true);
   f.config.train.mode = TrainMode::kSync;
   f.config.failure.worker_lost = WorkerLost::kWait;
@@ -321,7 +322,7 @@ TEST_CASE("shard: restored it has checksums, its version, and nothing before it"
   Release(now);
 }
 
-TEST_CASE("shard: initial values after a restore that came to no end leave nothing of it") {
+TEST_CASE("range part: initial values after a restore that came to no end leave nothing of it") {
   Fixture f(false);
   f.config.train.optimizer.kind = OptimizerKind::kAdagrad;
   f.config.train.optimizer.initial_accumulator = 0.5;
@@ -337,7 +338,7 @@ TEST_CASE("shard: initial values after a restore that came to no end leave nothi
   CHECK(reinterpret_cast<const float*>(snapshot->Read(1, scratch.data())->bytes.data)[1] == 0.5f);
 }
 
-TEST_CASE("shard: what is restored has to be the bytes of its piece") {
+TEST_CASE("range part: what is restored has to be the bytes of its piece") {
   Fixture f(false);
   f.config.train.optimizer.kind = OptimizerKind::kAdam;
   RangePart shard(f.config, f.layout, 0);

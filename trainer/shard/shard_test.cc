@@ -61,7 +61,7 @@ struct Joint {
   std::vector<std::unique_ptr<Shard>> shards;
 };
 
-TEST_CASE("joint shard: blocks of rows are behind those of the range, and each counts its own versions") {
+TEST_CASE("shard: blocks of rows are behind those of the range, and each counts its own versions") {
   Joint joint(1);
   Shard& shard = *joint.shards[0];
   REQUIRE(shard.block_count() == 2);
@@ -78,7 +78,7 @@ TEST_CASE("joint shard: blocks of rows are behind those of the range, and each c
   CHECK(shard.version(1) == 1);
 }
 
-TEST_CASE("joint shard: the weights have one checksum for any number of ps") {
+TEST_CASE("shard: the weights have one checksum for any number of ps") {
   Joint one(1), three(3);
   CHECK(one.Crc() == three.Crc());
   const std::string before = one.Crc();
@@ -87,7 +87,7 @@ TEST_CASE("joint shard: the weights have one checksum for any number of ps") {
   CHECK(one.Crc() == three.Crc());
 }
 
-TEST_CASE("joint shard: a snapshot has the pieces of the range, then those of rows, as they were") {
+TEST_CASE("shard: a snapshot has the pieces of the range, then those of rows, as they were") {
   Joint joint(1);
   Shard& shard = *joint.shards[0];
   joint.Apply();
@@ -114,7 +114,7 @@ TEST_CASE("joint shard: a snapshot has the pieces of the range, then those of ro
   CHECK_FALSE(snapshot->Lend({1, 0}).has_value());
 }
 
-TEST_CASE("joint shard: restored values are those of both parts, and count once both are there") {
+TEST_CASE("shard: restored values are those of both parts, and count once both are there") {
   Joint trained(1);
   trained.Apply();
   const std::unique_ptr<Shard> restored_owner = trained.NewShard(0);

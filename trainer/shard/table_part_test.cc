@@ -110,7 +110,7 @@ std::vector<uint64_t> AllFeatures(const Beside& both) {
   return all;
 }
 
-TEST_CASE("table shard: where every row has a gradient in each step it has the bits of a dense model") {
+TEST_CASE("table part: where every row has a gradient in each step it has the bits of a dense model") {
   for (const OptimizerKind kind : kKinds) {
     CAPTURE(static_cast<int>(kind));
     for (const bool decays : {false, true}) {
@@ -126,7 +126,7 @@ TEST_CASE("table shard: where every row has a gradient in each step it has the b
 }
 
 TEST_CASE(
-    "table shard: rows that some steps leave out have the bits of a dense model where zeros change nothing") {
+    "table part: rows that some steps leave out have the bits of a dense model where zeros change nothing") {
   for (const OptimizerKind kind : {OptimizerKind::kSgd, OptimizerKind::kAdagrad, OptimizerKind::kFtrl}) {
     CAPTURE(static_cast<int>(kind));
     Beside both(JobOf(kind));
@@ -142,7 +142,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("table shard: rows begin as those of a dense model, and reading one takes no memory") {
+TEST_CASE("table part: rows begin as those of a dense model, and reading one takes no memory") {
   Config config = JobOf(OptimizerKind::kAdagrad);
   config.model.init.kind = InitKind::kNormal;
   config.model.init.bias = BiasInit::kSame;
@@ -237,7 +237,7 @@ class LargeTable {
   std::mt19937_64 random_{5};
 };
 
-TEST_CASE("table shard: a snapshot stays as it was while rows change, and fills another table") {
+TEST_CASE("table part: a snapshot stays as it was while rows change, and fills another table") {
   LargeTable table;
   for (int i = 0; i < 20; ++i) table.Touch(500);
   const std::shared_ptr<Snapshot> snapshot = table.shard().TakeSnapshot();
@@ -258,7 +258,7 @@ TEST_CASE("table shard: a snapshot stays as it was while rows change, and fills 
 }
 
 TEST_CASE(
-    "table shard: a snapshot of changes has what has changed since the latest of all, beside updates too") {
+    "table part: a snapshot of changes has what has changed since the latest of all, beside updates too") {
   // One lies in memory as a whole, the other does not.
   for (const int64_t inputs : {int64_t{1} << 16, int64_t{1} << 25}) {
     LargeTable table(inputs, /*delta=*/1);
@@ -283,7 +283,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("table shard: of a restore that is given up no row stays") {
+TEST_CASE("table part: of a restore that is given up no row stays") {
   // One lies in memory as a whole, the other does not.
   for (const int64_t inputs : {int64_t{1} << 16, int64_t{1} << 25}) {
     LargeTable table(inputs);
@@ -303,7 +303,7 @@ TEST_CASE("table shard: of a restore that is given up no row stays") {
   }
 }
 
-TEST_CASE("table shard: a row that has its initial values again is not that of the base any more") {
+TEST_CASE("table part: a row that has its initial values again is not that of the base any more") {
   LargeTable table(1 << 16, 1, OptimizerKind::kSgd);
   const KeyList keys = {77, 5000};
   const auto update = [&](float gradient) {
@@ -319,7 +319,7 @@ TEST_CASE("table shard: a row that has its initial values again is not that of t
   CHECK(RowsOf(delta, base, table.config(), table.layout()).empty());
 }
 
-TEST_CASE("table shard: a piece that is released is not copied any more, and a dropped snapshot has none") {
+TEST_CASE("table part: a piece that is released is not copied any more, and a dropped snapshot has none") {
   LargeTable table;
   table.Touch(500);
   const std::shared_ptr<Snapshot> snapshot = table.shard().TakeSnapshot();
@@ -337,7 +337,7 @@ TEST_CASE("table shard: a piece that is released is not copied any more, and a d
 
 // What is copied for a snapshot is found by piece: to look at all copies for each of 65,536 pieces would take
 // minutes.
-TEST_CASE("table shard: a snapshot of 2^32 rows is read piece by piece after many of them have changed") {
+TEST_CASE("table part: a snapshot of 2^32 rows is read piece by piece after many of them have changed") {
   LargeTable table((int64_t{1} << 32) - 1);
   table.Touch(1000);
   const std::shared_ptr<Snapshot> snapshot = table.shard().TakeSnapshot();
@@ -348,7 +348,7 @@ TEST_CASE("table shard: a snapshot of 2^32 rows is read piece by piece after man
   CHECK(before.size() == 1000);
 }
 
-TEST_CASE("table shard: a thread reads a snapshot while rows change") {
+TEST_CASE("table part: a thread reads a snapshot while rows change") {
   LargeTable table;
   for (int i = 0; i < 5; ++i) table.Touch(2000);
   const std::shared_ptr<Snapshot> snapshot = table.shard().TakeSnapshot();
@@ -359,7 +359,7 @@ TEST_CASE("table shard: a thread reads a snapshot while rows change") {
   CHECK(RowsOf(*snapshot, table.config(), table.layout()) == read);
 }
 
-TEST_CASE("table shard: the version before is there where rounds wait for a lost worker") {
+TEST_CASE("table part: the version before is there where rounds wait for a lost worker") {
   Config config = JobOf(OptimizerKind::kSgd, 50, 1);
   config.model.kind = ModelKind::kLogistic;
   config.train.mode = TrainMode::kSync;
@@ -394,7 +394,7 @@ TEST_CASE("table shard: the version before is there where rounds wait for a lost
   CHECK(weights(shard.LendPrevious(0, all)) == weights(shard.Lend(0, all)));
 }
 
-TEST_CASE("table shard: a value that is not finite is named by its feature") {
+TEST_CASE("table part: a value that is not finite is named by its feature") {
   Config config = JobOf(OptimizerKind::kSgd, 50, 2);
   const Layout layout = TableLayoutOf(config.model, 1);
   TablePart shard(config, layout, 0);
@@ -411,7 +411,7 @@ TEST_CASE("table shard: a value that is not finite is named by its feature") {
   CHECK(other.Report().non_finite == "biases/b1[1] is nan");
 }
 
-TEST_CASE("table shard: a report is made in parts, and begins anew after an update") {
+TEST_CASE("table part: a report is made in parts, and begins anew after an update") {
   LargeTable table;
   for (int i = 0; i < 40; ++i) table.Touch(500);
   const uint32_t whole = table.shard().Report().parts[0].sum.crc;
@@ -429,7 +429,7 @@ TEST_CASE("table shard: a report is made in parts, and begins anew after an upda
   CHECK(anew == table.shard().Report().parts[0].sum.crc);
 }
 
-TEST_CASE("table shard: a few rows of many take memory for few") {
+TEST_CASE("table part: a few rows of many take memory for few") {
   Config config = JobOf(OptimizerKind::kAdagrad, (int64_t{1} << 28) - 1, 1);
   config.model.kind = ModelKind::kLogistic;
   const Layout layout = TableLayoutOf(config.model, 1);
