@@ -115,7 +115,7 @@ TEST_CASE("attack: real frames with changed bytes, over 100 connections") {
     frames.emplace_back(EncodeHello(words).header.text());
     add([](auto& builder) { return wire::CreatePull(builder, 0, true); });
     add([](auto& builder) { return wire::CreateNeedStep(builder); });
-    add([](auto& builder) { return wire::CreateReadPiece(builder, 1, 0); });
+    add([](auto& builder) { return wire::CreateReadPiece(builder, 1, 0, 0); });
     add([](auto& builder) {
       return wire::CreateAbort(builder, 3, wire::Role::Worker, 0, builder.CreateString("forged"));
     });

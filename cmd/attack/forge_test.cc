@@ -52,8 +52,8 @@ void Order(Stranger& stranger) {
   stranger.Send(0, [](auto& builder) {
     return wire::CreateOrder(builder, 0, wire::CreateSnapshotOrder(builder, 99, 0, false, 7, true));
   });
-  stranger.Send(0, [](auto& builder) { return wire::CreateReadPiece(builder, 99, 0); });
-  stranger.Send(0, [](auto& builder) { return wire::CreateReadPiece(builder, 1, 0); });
+  stranger.Send(0, [](auto& builder) { return wire::CreateReadPiece(builder, 99, 0, 0); });
+  stranger.Send(0, [](auto& builder) { return wire::CreateReadPiece(builder, 1, 0, 0); });
   stranger.Send(0, [](auto& builder) { return wire::CreateOrder(builder, 0, 0, true); });
   stranger.Send(0, [](auto& builder) {
     const std::vector<uint64_t> sums = {1, 2, 3};
@@ -221,7 +221,7 @@ TEST_CASE("attack: pieces of a checkpoint that nobody asked for fill neither mem
   net::Encoder encoder;
   // The first piece never comes, so that none can be written.
   for (uint64_t piece = 1; piece < 300; ++piece) {
-    run.other.Send(encoder.Piece(run.other.run().Envelope(0), number + piece / 200, piece, 0,
+    run.other.Send(encoder.Piece(run.other.run().Envelope(0), number + piece / 200, 0, piece, 0,
                                  {values.data(), values.size() * sizeof(float), nullptr, nullptr}));
   }
   run.other.ReceiveA<wire::End>(milliseconds(500));  // until ps 0 has read them

@@ -33,7 +33,7 @@ void AskEverything(Stranger& stranger) {
     stranger.Send(request, [](auto& builder) { return wire::CreatePull(builder, 0, true); });
     stranger.Send(request, [](auto& builder) { return wire::CreateNeedStep(builder); });
     stranger.Send(request, [](auto& builder) { return wire::CreateWaitEnd(builder); });
-    stranger.Send(request, [](auto& builder) { return wire::CreateReadPiece(builder, 1, 0); });
+    stranger.Send(request, [](auto& builder) { return wire::CreateReadPiece(builder, 1, 0, 0); });
     stranger.Send(request, [](auto& builder) { return wire::CreateNeedBatch(builder, 1, 0, true, 1); });
     stranger.Send(request, [](auto& builder) { return wire::CreateHookRequest(builder, true); });
     stranger.Send(request, [](auto& builder) { return wire::CreateBye(builder); });

@@ -12,7 +12,6 @@
 #include "base/json.h"
 #include "base/names.h"
 #include "base/printable.h"
-
 #include "cmd/common/signal_pipe.h"
 #include "cmd/models/checkpoint_model.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
@@ -38,6 +37,13 @@ std::string SizeText(int64_t bytes) {
 
 std::string FigureText(double figure) {
   return std::isnan(figure) ? "not measured" : fmt::format("{:.6g}", figure);
+}
+
+// A tab would move the columns behind it.
+std::string InColumn(const std::string& name) {
+  std::string text = Printable(name);
+  std::replace(text.begin(), text.end(), '\t', ' ');
+  return text;
 }
 
 // The positions without their lists of losses, which are told by their lengths.
@@ -197,7 +203,7 @@ std::vector<size_t> FeaturesToShow(const std::vector<float>& weights, size_t fea
 }
 
 void PrintRow(const std::string& name, const float* weights, size_t columns) {
-  fmt::print("  {:<24}", Printable(name));
+  fmt::print("  {:<24}", InColumn(name));
   for (size_t i = 0; i < columns; ++i) fmt::print("  {:>12.6g}", weights[i]);
   fmt::print("\n");
 }
@@ -229,7 +235,7 @@ void PrintHeading(const InputForm& form, size_t columns) {
       features > kMaxFeatures ? fmt::format(" ({} of {})", kMaxFeatures, features) : std::string();
   fmt::print("  {:<24}", what + some);
   for (size_t i = 0; i < columns; ++i) {
-    const std::string name = i < form.classes.size() ? Printable(form.classes[i]) : fmt::format("{}", i);
+    const std::string name = i < form.classes.size() ? InColumn(form.classes[i]) : fmt::format("{}", i);
     fmt::print("  {:>12}", columns == 1 ? "weight" : name);
   }
   fmt::print("\n");

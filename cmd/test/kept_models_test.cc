@@ -397,9 +397,9 @@ TEST_CASE("kept models: on a full disk the last model takes the room of the olde
   WriteFile(directory + "/job.yaml",
             DigitsJob("kind: mlp, hidden: [100]", 300, 100, "batch_size: 50, steps: 200") +
                 "checkpoint: {every_steps: 10, keep: 100}\n");
-  // Each checkpoint has 310 KiB.
+  // Each checkpoint has 310 KiB: two have room.
   const std::string command = fmt::format(
-      "mount -t tmpfs -o size=2m none {0} && {2} local {1}/job.yaml --workers 1 --run none --set "
+      "mount -t tmpfs -o size=800k none {0} && {2} local {1}/job.yaml --workers 1 --run none --set "
       "checkpoint.dir={0}/ckpt; code=$?; ls {0}/ckpt; exit $code",
       disk, directory, fs::absolute("cmd/dtrain").string());
   Process run({"-rm", "/bin/bash", "-c", command}, Program{"/usr/bin/unshare", {}});

@@ -50,13 +50,14 @@ ShardSaver::Outcome ShardSaver::Write(ShardSnapshot& snapshot, const std::string
     PartsWriter writer(layout_, ps_, slots_, directory);
     for (size_t part = 0; part < writer.parts().size(); ++part) {
       Snapshot& its = *snapshot.parts()[part];
-      const int64_t count = std::min(writer.parts()[part]->count(), its.piece_count());
+      const int64_t of_part = writer.parts()[part]->count(), count = std::min(of_part, its.piece_count());
+      const bool is_open = of_part == PartPieces::kOpenEnd;  // of others HasTooManyPieces() knows before
       for (int64_t piece = 0; piece < count; ++piece) {
         const std::optional<Snapshot::Held> read = its.Read(piece, scratch.data());
         if (!read) return {{}, "the checkpoint was given up"};
         writer.Add(part, read->bytes);
         its.ReleaseBefore(piece + 1);
-        if (writer.numbers() <= kMaxChecksums) continue;
+        if (!is_open || writer.numbers() <= kMaxChecksums) continue;
         return {{}, "its rows are too many pieces of 1 MiB for one message. Use more ps"};
       }
     }
