@@ -1,6 +1,6 @@
 // Failure: an exception that ends a task, with the exit code for the shell or the orchestrator. It is thrown
 // when a task cannot go on. What a healthy run meets (a timeout, a late peer, a bad frame) is a returned enum
-// instead. cmd/main.cc and the task runner catch it, which know the exit code. So does whoever can go on
+// instead. The task runner and cmd/main.cc catch it and know the exit code. So does code that can go on
 // without what failed (an optional file, one checkpoint of several) or hands it on (a thread, an order of ps
 // 0).
 #pragma once

@@ -187,7 +187,7 @@ class HashTablePieces : public PiecesOfRows {
 
 int64_t PartPieces::CountIn(const CheckpointReader&) const { return count(); }
 
-// The one place, beside the making of parts, that asks of which kinds they are.
+// Only this and MakeParts() of shards ask which kinds of parts a ps has.
 PartsOfPs PartsOf(const Layout& layout, int ps, int64_t slots) {
   PartsOfPs parts;
   if (RangeBlocksOf(layout, static_cast<size_t>(ps)) > 0) {

@@ -87,7 +87,7 @@ void CheckSame(const Exported& a, const Exported& b) {
       [](const auto& x, const auto& y) { return x.first == y.first && SameBits(x.second, y.second); }));
 }
 
-// Of every two checkpoints the older one's export and the changes since are the newer one's export.
+// For every two checkpoints: the older export with the changes since is the newer export.
 void CheckEvery(const Config& config, const std::vector<std::string>& paths) {
   for (size_t newer = 0; newer < paths.size(); ++newer) {
     for (size_t older = 0; older <= newer; ++older) {

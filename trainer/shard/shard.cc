@@ -36,7 +36,7 @@ void ShardSnapshot::KeepForEvaluation() {
   for (const auto& part : parts_) part->KeepForEvaluation();
 }
 
-// The one place, beside PartsOf() of checkpoints, that asks of which kinds they are.
+// Only this and PartsOf() of checkpoints ask which kinds of parts a ps has.
 std::vector<std::unique_ptr<Part>> MakeParts(const Config& config, const Layout& layout, int ps,
                                              DeviceStore* store) {
   std::vector<std::unique_ptr<Part>> parts;
