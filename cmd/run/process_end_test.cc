@@ -108,8 +108,8 @@ TEST_CASE("process end: of several deadlines the earliest ends the process, with
 
 TEST_CASE("process end: a deadline counts no longer when its owner is gone") {
   const ProcessEnding ending = EndWhile([](SignalPipe& pipe, ResultFile& result, const RunningTasks& tasks) {
-    { ProcessEnd(pipe, result, tasks).EndBy(4, milliseconds(50)); }
-    std::this_thread::sleep_for(milliseconds(200));
+    { ProcessEnd(pipe, result, tasks).EndBy(4, milliseconds(1000)); }
+    std::this_thread::sleep_for(milliseconds(1200));
   });
   CHECK(ending.exit_code == 77);
 }

@@ -151,7 +151,9 @@ TEST_CASE("snapshot keeper: a pull is answered with the weights of the snapshot,
     return f.Last().envelope().body_as_Weights();
   };
   f.keeper.Take(1, 0, 0, /*evaluate=*/true);
-  const float before = *reinterpret_cast<const float*>(f.shard.Lend(0).data);
+  const net::LentBytes lent = f.shard.Lend(0);
+  const float before = *static_cast<const float*>(lent.data);
+  lent.release(const_cast<void*>(lent.data), lent.context);
   const std::vector<float> gradient(f.shard.bytes(0) / sizeof(float), 1);
   f.shard.Apply(0, net::TensorView{reinterpret_cast<const std::byte*>(gradient.data()), f.shard.bytes(0)});
   const wire::Weights* const weights = pull(1);
