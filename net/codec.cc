@@ -206,7 +206,7 @@ flatbuffers::FlatBufferBuilder& Encoder::Begin() {
 
 Message Encoder::Push(const Envelope& envelope, uint32_t block, uint32_t examples, uint64_t checksum,
                       LentBytes gradient, uint64_t version, const PushedLoss& loss, const PushedRows& rows,
-                      Compression form) {
+                      Compression form, bool empty) {
   return AsLast<wire::Push>(&last_push_, envelope, gradient, [&](auto& table) {
     using Field = wire::Push;
     return table.Put(Field::VT_WEIGHT, loss.weight) && table.Put(Field::VT_OF, rows.of) &&
@@ -214,6 +214,7 @@ Message Encoder::Push(const Envelope& envelope, uint32_t block, uint32_t example
            table.Put(Field::VT_KEY_BYTES, rows.key_bytes) && table.Put(Field::VT_KEYS, rows.keys) &&
            table.Put(Field::VT_LOSS, loss.mean) && table.Put(Field::VT_BLOCK, block) &&
            table.PutTensor(Field::VT_VALUES) && table.Put(Field::VT_EXAMPLES, examples) &&
+           table.Put(Field::VT_EMPTY, static_cast<uint8_t>(empty)) &&
            table.Put(Field::VT_FORM, static_cast<uint8_t>(form));
   });
 }
@@ -222,7 +223,7 @@ Message Encoder::Pull(const Envelope& envelope, const PullHead& head, LentBytes 
   return WithTensor(*this, envelope, keys, [&](auto& builder, auto values) {
     const auto workers = head.workers.empty() ? 0 : builder.CreateVector(head.workers);
     return wire::CreatePull(builder, head.block, head.enter, workers, head.clock, head.resume, head.version,
-                            values, head.keys, head.read, head.snapshot);
+                            values, head.keys, head.read, head.snapshot, head.leaves);
   });
 }
 
@@ -230,7 +231,11 @@ Message Encoder::Weights(const Envelope& envelope, const WeightsHead& head, Lent
   // A copy of `head`: with a reference GCC does not inline this.
   return AsLast<wire::Weights>(&last_weights_, envelope, weights, [head](auto& table) {
     using Field = wire::Weights;
-    return table.Put(Field::VT_EVALUATE, head.evaluate) && table.Put(Field::VT_CHECKSUM, head.checksum) &&
+    return table.Put(Field::VT_LEASE_BATCHES, head.lease.batches) &&
+           table.Put(Field::VT_LEASE_FIRST, head.lease.first) &&
+           table.Put(Field::VT_LEASE_EPOCH, head.lease.epoch) &&
+           table.Put(Field::VT_LEASE_STEP, head.lease.step) && table.Put(Field::VT_EVALUATE, head.evaluate) &&
+           table.Put(Field::VT_CHECKSUM, head.checksum) &&
            table.Put(Field::VT_GLOBAL_STEP, head.global_step) && table.Put(Field::VT_VERSION, head.version) &&
            table.Put(Field::VT_HELD_US, head.held_us) && table.PutTensor(Field::VT_VALUES) &&
            table.Put(Field::VT_STEPS, head.steps) &&

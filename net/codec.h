@@ -16,7 +16,7 @@ namespace dtrain::net {
 
 // The version of the protocol. It is raised by each change of the schema, or of the order of messages, that
 // an older program would misread.
-constexpr uint32_t kProtocol = 22;
+constexpr uint32_t kProtocol = 23;
 
 // The largest tensor that travels inside the header frame. One frame costs less than two.
 constexpr size_t kInlineBytes = 2048;
@@ -75,6 +75,7 @@ struct PullHead {
   uint32_t keys = 0;
   bool read = false;
   uint64_t snapshot = 0;
+  bool leaves = false;
 };
 
 // WeightsHead: what a Weights says of its tensor, and of the run.
@@ -86,6 +87,14 @@ struct WeightsHead {
   uint32_t held_us = 0;   // how long the answer was held back
   uint64_t evaluate = 0;  // the local step after which to evaluate; 0: none
   Compression form = Compression::kNone;
+  // The worker's newest lease (data.split: dynamic); without batches: none.
+  struct Lease {
+    uint64_t step = 0;
+    uint64_t epoch = 0;
+    uint64_t first = 0;
+    uint64_t batches = 0;
+  };
+  Lease lease = {};
 };
 
 class Encoder {
@@ -102,9 +111,10 @@ class Encoder {
   // These make the messages with a tensor. A tensor of up to kInlineBytes is copied into the header and
   // released before the call returns. `version`: in sync, the version of the weights that the gradient was
   // computed from. `loss`: of the latest step that told none yet. `rows`: of a table. `form`: of the values.
+  // `empty`: the weights have this block of the batch already.
   Message Push(const Envelope& envelope, uint32_t block, uint32_t examples, uint64_t checksum,
                LentBytes gradient, uint64_t version = 0, const PushedLoss& loss = {},
-               const PushedRows& rows = {}, Compression form = Compression::kNone);
+               const PushedRows& rows = {}, Compression form = Compression::kNone, bool empty = false);
   Message Pull(const Envelope& envelope, const PullHead& head, LentBytes keys);
   Message Weights(const Envelope& envelope, const WeightsHead& head, LentBytes weights);
   Message DataBatch(const Envelope& envelope, const BatchHead& head, LentBytes values);

@@ -26,7 +26,8 @@ Message Copied(const Message& message) {
 
 // Bytes of a header, as the schema's own code makes them.
 std::string PushAlone(const Envelope& envelope, uint32_t block, const std::vector<uint8_t>& tensor,
-                      uint64_t version, const PushedLoss& loss, const PushedRows& rows, Compression form) {
+                      uint64_t version, const PushedLoss& loss, const PushedRows& rows, Compression form,
+                      bool empty) {
   Encoder encoder;
   auto& builder = encoder.Begin();
   const auto mean = loss.mean ? flatbuffers::Optional<float>(*loss.mean) : flatbuffers::nullopt;
@@ -35,21 +36,25 @@ std::string PushAlone(const Envelope& envelope, uint32_t block, const std::vecto
   const auto values = tensor.empty() ? 0 : builder.CreateVector(tensor);
   return std::string(
       encoder
-          .Finish(envelope, wire::CreatePush(builder, 100, 7, values, block, version, mean, rows.of,
-                                             rows.keys, weight, static_cast<uint8_t>(form), rows.key_bytes))
+          .Finish(envelope,
+                  wire::CreatePush(builder, 100, 7, values, block, version, mean, rows.of, rows.keys, weight,
+                                   static_cast<uint8_t>(form), rows.key_bytes, empty))
           .header.text());
 }
 
 std::string WeightsAlone(const Envelope& envelope, const std::vector<uint8_t>& tensor, uint32_t steps,
-                         uint32_t held_us, uint64_t evaluate, Compression form) {
+                         uint32_t held_us, uint64_t evaluate, Compression form,
+                         const WeightsHead::Lease& lease) {
   Encoder encoder;
   auto& builder = encoder.Begin();
   builder.ForceVectorAlignment(tensor.size(), sizeof(uint8_t), 8);
   const auto values = tensor.empty() ? 0 : builder.CreateVector(tensor);
-  return std::string(encoder
-                         .Finish(envelope, wire::CreateWeights(builder, 11, 12, steps, 13, values, held_us,
-                                                               evaluate, static_cast<uint8_t>(form)))
-                         .header.text());
+  return std::string(
+      encoder
+          .Finish(envelope, wire::CreateWeights(builder, 11, 12, steps, 13, values, held_us, evaluate,
+                                                static_cast<uint8_t>(form), false, lease.step, lease.epoch,
+                                                lease.first, lease.batches))
+          .header.text());
 }
 
 }  // namespace
@@ -71,11 +76,14 @@ TEST_CASE("codec: the bytes of a push or of weights do not depend on what the en
     if (some(1)) loss.weight = random() % 2 ? 0.0 : 3.0;
     const PushedRows rows{some(random()), some(random()), some(random())};
     const auto form = static_cast<Compression>(some(random() % 3));
-    CHECK(encoder.Push(envelope, block, 100, 7, lent, version, loss, rows, form).header.text() ==
-          PushAlone(envelope, block, tensor, version, loss, rows, form));
+    const bool empty = some(1) != 0;
+    CHECK(encoder.Push(envelope, block, 100, 7, lent, version, loss, rows, form, empty).header.text() ==
+          PushAlone(envelope, block, tensor, version, loss, rows, form, empty));
     const uint32_t steps = some(random()), held_us = some(random()), evaluate = some(random());
-    CHECK(encoder.Weights(envelope, {11, 12, steps, 13, held_us, evaluate, form}, lent).header.text() ==
-          WeightsAlone(envelope, tensor, steps, held_us, evaluate, form));
+    const WeightsHead::Lease lease{some(random()), some(random()), some(random()), some(random())};
+    CHECK(
+        encoder.Weights(envelope, {11, 12, steps, 13, held_us, evaluate, form, lease}, lent).header.text() ==
+        WeightsAlone(envelope, tensor, steps, held_us, evaluate, form, lease));
   }
 }
 
@@ -121,6 +129,11 @@ TEST_CASE("codec: texts, lists and numbers come back as they were") {
   CHECK(done.first_step_nanos() == -5);
   CHECK(done.loss().value() == 0.25f);
   CHECK(std::isnan(done.accuracy()));
+
+  const Message pull_message = encoder.Pull({}, {2, false, {}, 0, false, 0, 0, true, 0, true}, {});
+  const wire::Pull& pull = *Decode(pull_message)->body_as_Pull();
+  CHECK(pull.read());
+  CHECK(pull.leaves());
 }
 
 TEST_CASE("codec: a tensor travels inside the header up to kInlineBytes and in its own frame above") {

@@ -48,7 +48,8 @@ inline Message SampleReport(Encoder& encoder) {
       wire::CreatePartDirect(b, "softmax/weight", 5, 15680, 0x1f22b870)};
   const auto table = wire::CreateTableFigures(b, 7, 3, 2, 4096);
   const auto list = wire::CreateChecksumListDirect(b, &parts, 1000, 2000, nullptr, table);
-  return encoder.Finish(kSampleEnvelope, wire::CreateReport(b, filled, state, list));
+  const auto taken = wire::CreateTakenState(b, 5, 72, 1000, 3, true);
+  return encoder.Finish(kSampleEnvelope, wire::CreateReport(b, filled, state, list, taken));
 }
 
 inline Message SampleRound(Encoder& encoder) {
@@ -64,7 +65,8 @@ inline void AddOrders(Encoder& encoder, std::vector<Message>* all) {
   flatbuffers::FlatBufferBuilder& builder = encoder.Begin();
   const auto fill = wire::CreateFillDirect(builder, 2, "step-000001000", 1000, 99, true, true, 7, 90);
   const auto snapshot = wire::CreateSnapshotOrder(builder, 3, 12, true, 1000, true, 2);
-  add(encoder.Finish(e, wire::CreateOrder(builder, fill, snapshot, true)));
+  const auto gone = wire::CreateIncarnation(builder, 5, 72);
+  add(encoder.Finish(e, wire::CreateOrder(builder, fill, snapshot, true, gone)));
   add(SampleReport(encoder));
   add(encoder.Finish(e, wire::CreateReadPiece(encoder.Begin(), 3, 1, 8)));
   add(encoder.Piece(e, 3, 1, 8, 81, Lent(Ramp(9))));
@@ -87,13 +89,29 @@ inline Message SampleReady(Encoder& encoder) {
                                                                  "host-a:/run/ckpt/step-7", 7, true));
 }
 
+using SampleLeases = flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<wire::Lease>>>;
+inline SampleLeases MakeSampleLeases(flatbuffers::FlatBufferBuilder& builder) {
+  const std::vector<uint32_t> taken = {0, 16, 2};
+  const std::vector<flatbuffers::Offset<wire::Lease>> leases = {
+      wire::CreateLeaseDirect(builder, 40, 2, 1000, 1, &taken), wire::CreateLease(builder, 41, 3, 7, 50)};
+  return builder.CreateVector(leases);
+}
+
 inline Message SampleStart(Encoder& encoder) {
   flatbuffers::FlatBufferBuilder& builder = encoder.Begin();
   const auto form = SampleForm(builder);
-  const std::vector<uint32_t> workers = {0, 1, 5};
-  return encoder.Finish(
-      kSampleEnvelope, wire::CreateStartDirect(builder, 12, true, 3, &workers, 0, false, 0, false, "{}", form,
-                                               60, 7, "host-a:/run/ckpt/step-7", 7));
+  const auto leases = MakeSampleLeases(builder);
+  const auto workers = builder.CreateVector(std::vector<uint32_t>{0, 1, 5});
+  const auto dealt = builder.CreateString("{}"), checkpoint = builder.CreateString("host-a:/run/ckpt/step-7");
+  return encoder.Finish(kSampleEnvelope, wire::CreateStart(builder, 12, true, 3, workers, 0, false, 0, false,
+                                                           dealt, form, 60, 7, checkpoint, 7, 0, 0, leases));
+}
+
+inline Message SampleGrant(Encoder& encoder) {
+  flatbuffers::FlatBufferBuilder& builder = encoder.Begin();
+  const auto leases = MakeSampleLeases(builder);
+  return encoder.Finish(kSampleEnvelope,
+                        wire::CreateGrant(builder, 4, true, 1000, true, 0, leases, true, 30));
 }
 
 // Returns the samples in the order of the Body union.
@@ -108,11 +126,11 @@ inline std::vector<Message> SampleMessages() {
   add(SampleReady(encoder));
   add(SampleStart(encoder));
   add(encoder.Finish(e, wire::CreateAck(encoder.Begin())));
-  add(encoder.Pull(e, {2, true, {0, 1, 5}, 0, false, 0, 3, true}, Lent(Ramp(6))));
-  add(encoder.Push(e, 3, 100, 77, Lent(Ramp(11)), 9, {0.5F, 2.0}, {41, 2}, Compression::kTopk));
-  add(encoder.Weights(e, {9, 17, 2, 78, 0, 0, Compression::kInt8}, Lent(Ramp(13))));
-  add(encoder.Finish(e, wire::CreateNeedStep(encoder.Begin())));
-  add(encoder.Finish(e, wire::CreateGrant(encoder.Begin(), 4, true, 1000, true)));
+  add(encoder.Pull(e, {2, true, {0, 1, 5}, 0, false, 0, 3, true, 0, true}, Lent(Ramp(6))));
+  add(encoder.Push(e, 3, 100, 77, Lent(Ramp(11)), 9, {0.5F, 2.0}, {41, 2}, Compression::kTopk, true));
+  add(encoder.Weights(e, {9, 17, 2, 78, 0, 0, Compression::kInt8, {40, 2, 1000, 50}}, Lent(Ramp(13))));
+  add(encoder.Finish(e, wire::CreateNeedStep(encoder.Begin(), true)));
+  add(SampleGrant(encoder));
   add(encoder.Finish(e, wire::CreateDoneDirect(encoder.Begin(), 2, 0.25, 5, 6, 7, 8, 0.9, "{}")));
   add(encoder.Finish(e, wire::CreateEvaluatedDirect(encoder.Begin(), 500, 1500, nullptr, "{}", 70, 80)));
   const std::vector<uint64_t> squares = {1, 2, 3};
@@ -205,12 +223,20 @@ inline uint64_t Walk(const wire::InputForm* form) {
          static_cast<uint64_t>(form->label_column());
 }
 
+inline uint64_t Walk(const flatbuffers::Vector<flatbuffers::Offset<wire::Lease>>* leases) {
+  uint64_t sum = 0;
+  if (leases == nullptr) return sum;
+  for (const wire::Lease* lease : *leases) sum += lease->step() + lease->batches() + Walk(lease->taken());
+  return sum;
+}
+
 inline uint64_t Walk(const wire::Order& order) {
   uint64_t sum = order.checksums();
   if (const wire::Fill* fill = order.fill())
     sum += Walk(fill->checkpoint()) + fill->manifest() + fill->earlier_updates() + fill->decay_steps();
   if (const wire::SnapshotOrder* snapshot = order.snapshot())
     sum += snapshot->number() + snapshot->step() + snapshot->base();
+  if (const wire::Incarnation* gone = order.gone()) sum += gone->worker() + gone->incarnation();
   return sum;
 }
 
@@ -220,6 +246,7 @@ inline uint64_t Walk(const wire::Report& report) {
   if (const wire::SnapshotState* state = report.snapshot()) {
     sum += Walk(state->error()) + Walk(state->checksums()) + Walk(state->sizes()) + Walk(state->firsts());
   }
+  if (const wire::TakenState* taken = report.taken()) sum += taken->gradients() + taken->blocks();
   if (report.checksums() == nullptr) return sum;
   for (const wire::Part* part : *report.checksums()->parts()) {
     const bool any = part->values() != nullptr && part->values()->size() > 0;
@@ -267,7 +294,7 @@ inline uint64_t Walk(const Message& message, const wire::Envelope& e) {
     case wire::Body::Start:
       return sum + e.body_as_Start()->steps() + e.body_as_Start()->initial() +
              Walk(e.body_as_Start()->workers()) + Walk(e.body_as_Start()->inputs()) +
-             Walk(e.body_as_Start()->checkpoint());
+             Walk(e.body_as_Start()->checkpoint()) + Walk(e.body_as_Start()->leases());
     case wire::Body::Pull:
       return sum + e.body_as_Pull()->block() + Walk(e.body_as_Pull()->workers()) +
              Walk(Tensor(message, *e.body_as_Pull())) + e.body_as_Pull()->keys();
@@ -279,7 +306,8 @@ inline uint64_t Walk(const Message& message, const wire::Envelope& e) {
       return sum + Walk(Tensor(message, *e.body_as_Weights()), e.body_as_Weights()->form()) +
              e.body_as_Weights()->version();
     case wire::Body::Grant:
-      return sum + e.body_as_Grant()->steps() + e.body_as_Grant()->global_step();
+      return sum + e.body_as_Grant()->steps() + e.body_as_Grant()->global_step() +
+             Walk(e.body_as_Grant()->leases());
     case wire::Body::Done:
       return sum + e.body_as_Done()->bytes_received() + e.body_as_Done()->local_steps() +
              (e.body_as_Done()->figures() == nullptr ? 0 : Walk(*e.body_as_Done()->figures()));

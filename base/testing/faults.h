@@ -30,6 +30,7 @@ constexpr const char* kFaultScopes[] = {
     "start.filled",       // a ps has done so
     "start.piece",        // a ps that does not see the checkpoint gets a piece of it
     "start.begin",        // a task that is ready is told to begin
+    "step.block",         // a worker sends a block of a step to a ps
     "save.order",         // a ps is told to take a snapshot of its range, or to write it
     "save.range_kept",    // a ps has taken a snapshot of its range for the checkpoint
     "save.part_written",  // a ps has written its range

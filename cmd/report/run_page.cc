@@ -191,7 +191,8 @@ std::string Time(const RunFiles& run) {
 
 std::string Tasks(const RunFiles& run) {
   std::vector<std::vector<std::string>> rows;
-  const Json &steps = ListOf(run.result, "local_steps"), &hosts = PartOf(run.result, "hosts");
+  const Json &steps = ListOf(run.result, "local_steps"), &hosts = PartOf(run.result, "hosts"),
+             &workers = ListOf(run.result, "workers");
   for (const Json& task : ListOf(run.status, "tasks")) {
     const auto index = static_cast<size_t>(std::clamp(NumberIn(task, "index").value_or(0), 0.0, 1e9));
     const bool worker = TextIn(task, "role") == "worker";
@@ -200,12 +201,19 @@ std::string Tasks(const RunFiles& run) {
     const bool known = worker && index < steps.size() && steps.at(index).is_number();
     const auto local =
         known ? std::make_optional(steps.at(index).get<double>()) : NumberIn(task, "local_steps");
+    const bool ended = worker && index < workers.size();
+    const auto taken = ended ? NumberIn(workers.at(index), "rows") : NumberIn(task, "examples");
+    const auto leases = NumberIn(task, "leases");
     const std::string process = TextIn(task, "process");
     rows.push_back({Html(name), Html(process.empty() ? TextIn(hosts, name.c_str()) : process),
                     Html(TextIn(task, "state")), worker ? FigureText(local) : "",
+                    worker ? FigureText(taken) : "", leases ? FigureText(leases) : "",
                     memory ? Html(BytesText(*memory)) : "-"});
   }
-  return rows.empty() ? "" : HtmlTable({"task", "process", "last state", "local steps", "memory"}, rows, 3);
+  return rows.empty()
+             ? ""
+             : HtmlTable({"task", "process", "last state", "local steps", "rows", "leases", "memory"}, rows,
+                         3);
 }
 
 std::string Placement(const ModelFigures& model) {

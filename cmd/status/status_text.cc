@@ -100,24 +100,32 @@ std::string TimeText(const Json& task) {
 
 using Row = std::vector<std::string>;
 
-Row RowOf(const Json& task) {
+// `leases`: the run deals batches to workers as they ask (data.split: dynamic).
+Row RowOf(const Json& task, bool leases) {
   const std::string process = TextOf(task, "process");
   const auto heard = NumberIn(task, "heard_s");
   const auto memory = NumberIn(task, "memory_bytes");
   const bool worker = TextOf(task, "role") == "worker";
-  return {NameOf(task),
+  Row row{NameOf(task),
           TextOf(task, "state"),
           process.empty() ? TextOf(task, "address") : process,
           Figure(heard, "{:.1f} s"),
           memory ? BytesText(*memory) : "-",
           worker ? PaceText(NumberIn(task, "steps_per_s")) : "",
           worker ? TimeText(task) : ""};
+  if (!leases) return row;
+  row.insert(row.end() - 1, {worker ? Figure(NumberIn(task, "examples"), "{:.0f}") : "",
+                             worker ? Figure(NumberIn(task, "leases"), "{:.0f}") : ""});
+  return row;
 }
 
 std::string TableOf(const Json& tasks, int columns) {
+  const bool leases = std::any_of(tasks.begin(), tasks.end(),
+                                  [](const Json& task) { return NumberIn(task, "leases").has_value(); });
   std::vector<Row> rows = {{"task", "state", "process", "heard", "memory", "steps/s", "time of steps"}};
+  if (leases) rows[0].insert(rows[0].end() - 1, {"rows", "leases"});
   for (const Json& task : tasks) {
-    if (task.is_object()) rows.push_back(RowOf(task));
+    if (task.is_object()) rows.push_back(RowOf(task, leases));
   }
   return AlignedTable(rows, columns);
 }

@@ -45,7 +45,7 @@ enum class BiasInit { kSame, kZeros };
 enum class LabelType { kAuto, kNames };
 enum class DataFormat { kNone, kIdx, kCsv, kLibsvm, kVw, kCriteo, kSynthetic };
 enum class SyntheticName { kLinear, kDigits };
-enum class Split { kShard, kFull, kFeed };
+enum class Split { kShard, kFull, kFeed, kDynamic };
 enum class DataCache { kMemory, kDevice, kNone, kFile };
 enum class LastBatch { kKeep, kDrop };
 enum class MissingValues { kError, kMean, kZero, kDrop, kIndicator };

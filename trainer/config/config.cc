@@ -72,6 +72,7 @@ std::string FirstNondeterministicKey(const Config& config) {
     return fmt::format("train.aggregate: {}", *train.aggregate);
   if (config.cluster.min_workers.value_or(workers) < workers)
     return fmt::format("cluster.min_workers: {}", *config.cluster.min_workers);
+  if (config.data.split == Split::kDynamic && workers > 1) return "data.split: dynamic";
   if (config.failure.on_sigterm == OnSigterm::kLeave) return "failure.on_sigterm: leave";
   if (ReadsPipe(config.data.train) && config.data.cache == DataCache::kNone) return "data.train.path: a pipe";
   if (train.max_secs) return fmt::format("train.max_secs: {}", *train.max_secs);

@@ -112,9 +112,13 @@ std::vector<Field> CommonDataFields() {
           "Which training rows are held out. seed: rows drawn by data.seed; stratified: drawn so that each "
           "class has its share of them. Both need a share in data.validation."),
       Choice(DT_KEY(data.split), kRun,
-             {{"shard", Split::kShard}, {"full", Split::kFull}, {"feed", Split::kFeed}},
+             {{"shard", Split::kShard},
+              {"full", Split::kFull},
+              {"feed", Split::kFeed},
+              {"dynamic", Split::kDynamic}},
              "shard: each worker trains on its own 1/n of the rows; full: each on all of them; feed: as "
-             "shard, but worker 0 alone reads data and sends the others their batches."),
+             "shard, but worker 0 alone reads data and sends the others their batches; dynamic: ps 0 gives "
+             "each worker rows as it gets on, so a slow one trains on fewer, and those of a lost one go on."),
       Flag(DT_KEY(data.shuffle), kRun, "Another order of the rows in each epoch."),
       Number(DT_KEY(data.seed), kRun, kFromZero, "Seed of the order and of synthetic data."),
       Choice(DT_KEY(data.last_batch), kRun, {{"keep", LastBatch::kKeep}, {"drop", LastBatch::kDrop}},

@@ -439,6 +439,31 @@ TEST_CASE("load: standard input goes to one worker, of those of a file, else of 
   CHECK(LoadError(path, {}, options) == "");
 }
 
+TEST_CASE("load: rows are leased of data with an end that do not come through a pipe") {
+  const std::string path = WriteTestFile(
+      "leased.yaml",
+      "model: {kind: linear, inputs: 2}\ndata: {split: dynamic, train: {format: csv, path: a.csv, "
+      "label: y}}\ntrain: {steps: 5}\n");
+  LoadOptions options;
+  options.cluster_optional = true;
+  options.default_workers = 1;
+  CHECK(LoadError(path, {}, options) == "");
+  const std::string key = path + ":2: data.split = dynamic; ";
+  for (const char* pipe : {"-", "exec:cat a.csv"}) {
+    CHECK(LoadError(path, {std::string("data.train.path=") + pipe}, options) ==
+          key + "deals rows by their numbers in the data, and data.train comes through a pipe. Try shard.");
+  }
+  const std::string synthetic = WriteTestFile(
+      "leased_synthetic.yaml",
+      "model: {kind: linear, inputs: 2}\ndata: {split: dynamic, train: {format: synthetic, name: linear}}\n"
+      "train: {steps: 5}\n");
+  CHECK(LoadError(synthetic, {}, options) ==
+        synthetic +
+            ":2: data.split = dynamic; deals what is left of an epoch, and needs data with an end. Give "
+            "data.train.rows, or try shard.");
+  CHECK(LoadError(synthetic, {"data.train.rows=100"}, options) == "");
+}
+
 TEST_CASE(
     "load: a cluster from elsewhere takes the place of the file's, and its errors name where it is from") {
   const std::string path = WriteTestFile(

@@ -110,7 +110,7 @@ TEST_CASE("parse: only true and false are truth values") {
 TEST_CASE("parse: choices are names, quoted or not") {
   CHECK(Parse("model.kind", "softmax").value == Value(std::string("softmax")));
   CHECK(Parse("model.kind", "softmax", true).value == Value(std::string("softmax")));
-  CHECK(Parse("data.split", "part").problem == "must be shard, full or feed. Try shard.");
+  CHECK(Parse("data.split", "part").problem == "must be shard, full, feed or dynamic. Try shard.");
 }
 
 TEST_CASE("parse: a choice in capitals, or as others call it, is not taken but led to its name") {

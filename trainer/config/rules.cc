@@ -310,6 +310,13 @@ void Rules::CheckRows() {
   RefuseIf(data.cache == DataCache::kNone && feed && ReadsPipe(data.train), "data.cache",
            "with data.split = feed worker 0 gives rows of many places to all, and keeps none of a pipe. Try "
            "memory, or data.split: shard.");
+  if (data.split == Split::kDynamic) {
+    RefuseIf(ReadsPipe(data.train), "data.split",
+             "deals rows by their numbers in the data, and data.train comes through a pipe. Try shard.");
+    RefuseIf(
+        IsEndless(data.train) && !IsBad("data.train.rows") && !IsBad("data.train.name"), "data.split",
+        "deals what is left of an epoch, and needs data with an end. Give data.train.rows, or try shard.");
+  }
   CheckHeldOut();
   CheckWeights();
   CheckRenames();

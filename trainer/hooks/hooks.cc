@@ -133,7 +133,8 @@ HookList MakeHooks(const HookParts& parts) {
         std::make_unique<SummaryHook>(*parts.summary, parts.staleness, parts.config.train.in_flight));
   }
   if (config.LogEverySecs() > 0 || config.log_every_steps > 0 || config.log_every_epochs > 0) {
-    hooks.push_back(std::make_unique<Progress>(config, parts.log));
+    const bool leased = parts.config.data.split == Split::kDynamic;
+    hooks.push_back(std::make_unique<Progress>(config, parts.log, leased));
   }
   if (config.count_every_steps > 0) {
     hooks.push_back(std::make_unique<StepCounter>(config.count_every_steps, parts.log));

@@ -4,14 +4,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/names.h"
 #include "trainer/config/run_config.h"
 
 namespace dtrain {
 
-Progress::Progress(const HooksConfig& hooks, Logger& log)
-    : hooks_(hooks), log_(log), file_only_(hooks.HasDefaultRows() && log.live()), row_began_(Clock::now()) {
+Progress::Progress(const HooksConfig& hooks, Logger& log, bool leased)
+    : hooks_(hooks),
+      log_(log),
+      file_only_(hooks.HasDefaultRows() && log.live()),
+      leased_(leased),
+      row_began_(Clock::now()) {
   const std::chrono::duration<double> every(hooks.LogEverySecs());
   if (every.count() > 0) timer_.emplace(std::chrono::duration_cast<Clock::duration>(every), row_began_);
 }
@@ -20,6 +25,10 @@ bool Progress::Due(const StepView& view) {
   const BatchSource& source = view.source;
   if (timer_ && timer_->Due()) return true;
   if (hooks_.log_every_steps > 0 && view.local_step % hooks_.log_every_steps == 0) return true;
+  if (leased_ && hooks_.log_every_epochs > 0) {
+    const int64_t ended = std::exchange(epoch_, source.epoch());
+    return source.epoch() / hooks_.log_every_epochs > ended / hooks_.log_every_epochs;
+  }
   return hooks_.log_every_epochs > 0 && source.batches_per_epoch() > 0 &&
          source.batch_in_epoch() + 1 == source.batches_per_epoch() &&
          (source.epoch() + 1) % hooks_.log_every_epochs == 0;

@@ -22,7 +22,9 @@ namespace dtrain {
 // go to the log file only.
 class Progress : public Hook {
  public:
-  Progress(const HooksConfig& hooks, Logger& log);
+  // `leased`: the worker's batches of an epoch are those that it is given (data.split: dynamic), so an epoch of it
+  // has ended when it comes to a later one.
+  Progress(const HooksConfig& hooks, Logger& log, bool leased = false);
 
   // The time before this was start-up, and steps before it are of a run that has gone back.
   void Begin(const StepView&) override {
@@ -40,6 +42,8 @@ class Progress : public Hook {
   const HooksConfig& hooks_;
   Logger& log_;
   const bool file_only_;
+  const bool leased_;
+  int64_t epoch_ = 0;  // of the last step
   std::optional<PacedTimer> timer_;  // unset: no rows by time
   TimePoint row_began_;
   int64_t steps_ = 0;  // since the last row, like the two below

@@ -145,12 +145,22 @@ void Checkpoints::Begin() {
   best_ = is_candidate_ ? std::nullopt : std::exchange(asked_best_, std::nullopt);
   phase_ = Phase::kTaking;
   ++history_.last_save;
-  kept_here_ = given_up_ = is_late_ = false;
+  taken_ = kept_here_ = given_up_ = is_late_ = false;
   ForOthers([](Member& ps) { ps.kept = false; });
   held_since_ = Clock::now();
   deadline_ = held_since_ + Seconds(config_.checkpoint.timeout_s);
   round_ = parts_.rounds.Hold();
   ChooseBase();
+  TakeWhenAllPause();
+}
+
+// A run that is to stop has little time: what is on its way then is missed by some ps, as with the other
+// splits.
+void Checkpoints::TakeWhenAllPause() {
+  if (phase_ != Phase::kTaking || taken_) return;
+  const bool hurries = stays_ && !finished_ && SecondsSince(held_since_) > config_.failure.grace_s / 4;
+  if (!parts_.leases.Hold(stays_) && !hurries) return;
+  taken_ = true;
   own_.Take(number(), round_, base_number(), is_candidate_);
 }
 
@@ -170,7 +180,7 @@ void Checkpoints::OnOwnSnapshot(uint64_t number_here, const ShardSaver::Outcome*
   if (phase_ != Phase::kTaking || kept_here_) return;
   kept_here_ = true;
   step_ = global_step();
-  positions_ = parts_.positions.Now(history_.patience, history_.disturbed);
+  positions_ = parts_.positions.Now(history_.patience, history_.disturbed, parts_.leases.Taken());
   OrderOthers(Clock::now());
   GoOnWhenAllAreKept();
 }
@@ -256,7 +266,11 @@ SavedMoment Checkpoints::MomentOfSnapshot() const {
 void Checkpoints::LetRoundsGoOn() {
   const bool wait = candidate_ && !is_candidate_;
   if (finished_) parts_.rounds.EndHere();
-  if (finished_ || (!stays_ && !wait)) parts_.rounds.GoOn();
+  if (!finished_ && (stays_ || wait)) return;
+  parts_.rounds.GoOn();
+  if (!parts_.leases.held()) return;
+  parts_.leases.GoOn();
+  parts_.steps.ServeWaiting();
 }
 
 void Checkpoints::WatchWriter(TimePoint now) {
@@ -376,6 +390,7 @@ bool Checkpoints::NothingNew() const {
 }
 
 void Checkpoints::Tick(TimePoint now) {
+  TakeWhenAllPause();
   if (phase_ == Phase::kTaking && kept_here_ && now >= next_order_) OrderOthers(now);
   if (writing()) WatchWriter(now);
   if (phase_ != Phase::kIdle && phase_ != Phase::kEvaluating && now > deadline_) GiveUp(now);

@@ -1,11 +1,12 @@
 // Checkpoints: decides when the leader takes a checkpoint, has every ps take its snapshot, and reports how
 // the checkpoint ended. One at a time. In mode sync no round is decided until every ps has its snapshot, so
-// all have one version; in the other modes each ps takes it when the order arrives. CheckpointWriter writes
-// the files. A disk that stays full fails every checkpoint: a failure is told when its cause is another one
-// than before, and else every ten minutes. With eval.keep_best an evaluation that is due begins with a
-// snapshot too, the candidate: a worker evaluates it, and then it is written as the best checkpoint or
-// dropped. Other checkpoints wait meanwhile. Messages: docs/wire.md, Orders to a ps. Owner: LocalLeader.
-// Thread: the ps loop.
+// all have one version; in the other modes each ps takes it when the order arrives, and with data.split:
+// dynamic no step is granted meanwhile, and those that were are on every ps. CheckpointWriter writes the
+// files. A disk that stays full fails every checkpoint: a failure is told when its cause is another one than
+// before, and else every ten minutes. With eval.keep_best an evaluation that is due begins with a snapshot
+// too, the candidate: a worker evaluates it, and then it is written as the best checkpoint or dropped. Other
+// checkpoints wait meanwhile. Messages: docs/wire.md, Orders to a ps. Owner: LocalLeader. Thread: the ps
+// loop.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +22,7 @@
 #include "trainer/config/config.h"
 #include "trainer/leader/checkpoint_writer.h"
 #include "trainer/leader/evaluations.h"
+#include "trainer/leader/leases.h"
 #include "trainer/leader/rounds.h"
 #include "trainer/leader/run_start.h"
 #include "trainer/leader/steps.h"
@@ -38,7 +40,8 @@ class Checkpoints {
   struct Parts {
     const LeaderParts& leader;
     Rounds& rounds;
-    const Steps& steps;
+    Steps& steps;
+    Leases& leases;
     const RunPositions& positions;
     Ended ended;
   };
@@ -84,6 +87,8 @@ class Checkpoints {
     const int64_t every = config_.checkpoint.every_steps;
     if (running_ && every > 0 && global_step() % every == 0) Ask(false);
   }
+  // With data.split: dynamic, a worker pauses: takes the snapshots if no other one is on its way to a ps.
+  void TakeWhenAllPause();
   // Reports of ps 0 and of the other ps about their snapshots and their parts.
   void OnOwnSnapshot(uint64_t number, const ShardSaver::Outcome* part);
   void OnSnapshotState(Member& ps, const wire::SnapshotState& state);
@@ -103,7 +108,7 @@ class Checkpoints {
   // are several ps: each takes its snapshot on its own, without the gradients still on their way to it.
   bool HasAllOf(int64_t step) const {
     return saved_step_ == step && is_there() &&
-           (alone_ || config_.train.mode == TrainMode::kSync || restored_);
+           (alone_ || config_.train.mode == TrainMode::kSync || parts_.leases.on() || restored_);
   }
   // Whether ps 0 itself has seen every byte of the newest checkpoint. Of a restored one the other ps have
   // read their parts.
@@ -184,6 +189,7 @@ class Checkpoints {
   int64_t step_ = 0;
   std::string positions_;
   std::optional<EvaluationFigures> best_;
+  bool taken_ = false;  // ps 0 was told to keep its snapshot
   bool kept_here_ = false;
   bool given_up_ = false;
   bool is_late_ = false;  // it was being published when its time was over

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/error.h"
@@ -178,6 +179,58 @@ TEST_CASE(
     CHECK(f.Held() == last);
     f.Written(1, 5);
     CHECK(f.Held() == last);
+  }
+}
+
+// Worker 0 has leases, and a step under way.
+struct Leasing : CheckpointsFixture {
+  static Config Of(double grace_s) {
+    Config config = Saving(TrainMode::kAsync);
+    config.data.split = Split::kDynamic;
+    config.failure.grace_s = grace_s;
+    return config;
+  }
+  explicit Leasing(double grace_s) : CheckpointsFixture(Of(grace_s)) {
+    leases.BeginAt(DataPlan(), 100);
+    worker.incarnation = 7;
+    leases.Start(worker);
+    steps.GrantFirst(worker);
+  }
+  // Whether a snapshot was ordered since the last call.
+  bool Ordered() {
+    Tick(Clock::now());
+    return LastOrder() != nullptr;
+  }
+
+  Member& worker = *members.Worker(0);
+};
+
+TEST_CASE("checkpoints: with leases steps are held until all workers pause, and the log tells how long") {
+  Leasing f(/*grace_s=*/0);
+  f.checkpoints->Ask(false);
+  std::this_thread::sleep_for(milliseconds(20));
+  CHECK_FALSE(f.Ordered());
+  CHECK_FALSE(f.Keeps(1));
+  CHECK(f.steps.GrantNext(f.worker) == 0);
+  f.leases.Pauses(f.worker);
+  f.checkpoints->TakeWhenAllPause();
+  CHECK(f.Ordered());
+  CHECK(f.Keeps(1));
+  CHECK(f.leases.held());
+  f.Kept(1);
+  CHECK_FALSE(f.leases.held());
+  f.Written(1, 0);
+  const std::string log = f.Logged(), told = "steps were held for ";
+  REQUIRE(log.find(told) != std::string::npos);
+  CHECK(std::stod(log.substr(log.find(told) + told.size())) >= 20);
+}
+
+TEST_CASE("checkpoints: that of a run which stops waits for steps a quarter of failure.grace_s at most") {
+  for (const double grace_s : {0.08, 4000.0}) {
+    Leasing f(grace_s);
+    f.checkpoints->Ask(/*stays=*/true);
+    std::this_thread::sleep_for(milliseconds(20));
+    CHECK(f.Ordered() == (grace_s < 1));
   }
 }
 

@@ -47,7 +47,7 @@ struct CheckpointsFixture : PsTaskFixture {
   explicit CheckpointsFixture(const Config& of, bool begun = false) : PsTaskFixture(of) {
     history.begun = begun;
     Lead(std::make_unique<SavingLeader>(checkpoints));
-    checkpoints.emplace(Checkpoints::Parts{parts, rounds, steps, positions,
+    checkpoints.emplace(Checkpoints::Parts{parts, rounds, steps, leases, positions,
                                            [this](const std::string& error) { ended.push_back(error); }});
     if (config.cluster.ps.size() > 1) {
       members.Ps(1).node = kPs1;
@@ -193,7 +193,8 @@ struct CheckpointsFixture : PsTaskFixture {
 
   const LeaderParts parts = Parts();
   Rounds rounds{config, members, outbox, rule};
-  Steps steps{config, members, outbox};
+  Leases leases{config, layout, members, history, outbox, log};
+  Steps steps{config, members, outbox, leases};
   RunPositions positions{config, members};
   std::unique_ptr<PsFixture> ps1;
   std::vector<std::string> ended;

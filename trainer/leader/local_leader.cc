@@ -40,9 +40,11 @@ LocalLeader::LocalLeader(const LeaderParts& parts)
       data_(config_, members_, history_, log_),
       positions_(config_, members_),
       evaluations_(config_, members_, history_, log_),
-      steps_(config_, members_, outbox_),
+      leases_(config_, parts.task.layout, members_, history_, outbox_, log_),
+      steps_(config_, members_, outbox_, leases_,
+             [this](Member& worker) { return parts_.rule.StartClock(worker); }),
       rounds_(config_, members_, outbox_, parts.rule),
-      start_({members_, positions_, history_, steps_, rounds_, parts.rule, outbox_, log_}),
+      start_({members_, positions_, history_, steps_, leases_, rounds_, parts.rule, outbox_, log_}),
       stop_(config_, members_, history_, log_),
       end_(config_, parts.task.layout, members_, evaluations_, history_, outbox_, log_),
       lost_workers_(config_, members_, history_, log_),
@@ -51,9 +53,10 @@ LocalLeader::LocalLeader(const LeaderParts& parts)
       checkpoints_(config_.checkpoint.dir.empty()
                        ? nullptr
                        : std::make_unique<Checkpoints>(
-                             Checkpoints::Parts{parts_, rounds_, steps_, positions_,
+                             Checkpoints::Parts{parts_, rounds_, steps_, leases_, positions_,
                                                 [this](const std::string& error) { OnSaved(error); }})),
       restore_(RestoreParts()) {
+  leases_.set_on_free([this] { OnFreeBatches(); });
   if (!checkpoints_ || history_.begun || config_.checkpoint.resume != "auto") return;
   const std::vector<ListedCheckpoint> found = checkpoints_->directory().List();
   if (!found.empty()) goes_on_at_ = found[0].step;
@@ -93,13 +96,15 @@ bool LocalLeader::OnWorkerRequest(Member& worker, const wire::Envelope& request,
   switch (request.body_type()) {
     case Body::NeedStep:
       // Before the start nothing is granted: grants count from the step that the run begins with.
-      if (phase_ == RunPhase::kRunning || phase_ == RunPhase::kEnded) steps_.OnNeedStep(worker, number);
+      if (phase_ == RunPhase::kRunning || phase_ == RunPhase::kEnded) {
+        OnNeedStep(worker, number, *request.body_as_NeedStep(), repeated);
+      }
       return true;
     case Body::Done:
       OnDone(worker, number, *request.body_as_Done());
       return true;
     case Body::NeedSnapshot:
-      OnNeedSnapshot(worker, number, *request.body_as_NeedSnapshot());
+      OnNeedSnapshot(worker, number, *request.body_as_NeedSnapshot(), repeated);
       return true;
     case Body::Evaluated:
       OnEvaluated(worker, number, *request.body_as_Evaluated());
@@ -136,6 +141,7 @@ void LocalLeader::OnReport(Member& ps, const wire::Report& report) {
   }
   if (report.snapshot() != nullptr && checkpoints_) checkpoints_->OnSnapshotState(ps, *report.snapshot());
   if (report.checksums() != nullptr) end_.OnChecksums(ps, *report.checksums());
+  if (report.taken() != nullptr) leases_.OnTaken(ps, *report.taken());
 }
 
 void LocalLeader::OnHookRequest(const Member& worker, const wire::HookRequest& asked) {
@@ -170,7 +176,12 @@ void LocalLeader::LearnOfReturning(const Member& member, const wire::Ready& read
   history_.disturbed |= !RoundsWaitForLost(config_) || config_.eval.patience > 0;
 }
 
+// A worker waits until it is known what its last process has done.
 void LocalLeader::Start(Member& member, uint64_t request) {
+  if (member.is_worker() && leases_.IsUnknown(member)) {
+    member.ready_request = request;
+    return;
+  }
   start_.Tell(member, request, phase_ == RunPhase::kEnded || all_done_);
   if (!member.takes_part) return;
   history_.took_part.resize(config_.cluster.worker.size());
@@ -225,6 +236,7 @@ void LocalLeader::TakeStart(const StartedFrom& from) {
   const std::string warning = history_.begun ? "" : ScheduleWarning(config_.train.optimizer, AllSteps());
   if (!warning.empty()) log_.Warning("{}", warning);
   progressive_.BeginAt(positions_.Progress());
+  leases_.BeginAt(from.positions.plan, data_.facts() ? data_.facts()->rows : std::nullopt);
   steps_.BeginAt(positions_.first_step());
   rounds_.BeginAt(positions_.first_step());
 }
@@ -280,6 +292,7 @@ void LocalLeader::OnDone(Member& member, uint64_t request, const wire::Done& don
     outbox_.Ack(member.node, request);
   }
   steps_.GiveBack(member);
+  leases_.Release(member);
   steps_.ServeWaiting();
   if (member.done) return;
   member.done = true;
@@ -289,7 +302,34 @@ void LocalLeader::OnDone(Member& member, uint64_t request, const wire::Done& don
   CloseWhenAllDone(Clock::now());
 }
 
-void LocalLeader::OnNeedSnapshot(const Member& worker, uint64_t request, const wire::NeedSnapshot& question) {
+// With leases a worker that asks has sent all of its gradients, and every ps has answered them.
+void LocalLeader::OnNeedStep(Member& worker, uint64_t request, const wire::NeedStep& question,
+                             bool repeated) {
+  if (leases_.on() && !repeated) {
+    steps_.GiveBack(worker);
+    leases_.Pauses(worker);
+  }
+  steps_.OnNeedStep(worker, request, question.paused());
+  if (checkpoints_) checkpoints_->TakeWhenAllPause();
+}
+
+// Batches are free, or it is known what a worker has done that was lost.
+void LocalLeader::OnFreeBatches() {
+  if (phase_ != RunPhase::kRunning) return;
+  for (Member& member : members_.all()) {
+    const uint64_t waiting = member.is_worker() ? member.ready_request : 0;
+    if (waiting != 0 && member.here() && !leases_.IsUnknown(member)) Start(member, waiting);
+  }
+  steps_.ServeWaiting();
+}
+
+void LocalLeader::OnNeedSnapshot(Member& worker, uint64_t request, const wire::NeedSnapshot& question,
+                                 bool repeated) {
+  if (leases_.on() && !repeated) {
+    steps_.GiveBack(worker);
+    leases_.Pauses(worker);
+    if (checkpoints_) checkpoints_->TakeWhenAllPause();
+  }
   const uint64_t due = evaluations_.DueFor(worker);
   const bool is_due = due != 0 && due == question.local_step();
   if (is_due && keeps_best() && checkpoints_->OnNeedSnapshot(worker, request)) return;
@@ -411,12 +451,14 @@ void LocalLeader::OnWaitEnd(Member& member, uint64_t request, const wire::WaitEn
 
 void LocalLeader::Left(Member& member) {
   steps_.GiveBack(member);
+  const bool was_done = member.done;
   if (member.takes_part && begun() && !member.done) {
     member.lost = true;
     member.lost_at = Clock::now();
     history_.disturbed |= !RoundsWaitForLost(config_);
   }
   member.Leave();
+  if (member.is_worker() && !was_done) leases_.Lost(member);
   if (member.is_worker()) slow_workers_.Forget(member.task.index);
   if (member.is_worker() && checkpoints_) checkpoints_->ForgetCandidate(member);
   status_.Forget(member);
@@ -542,6 +584,7 @@ void LocalLeader::Tick(TimePoint now) {
   }
   if (checkpoints_) checkpoints_->Tick(now);
   restore_.Tick(now);
+  leases_.Tick(now);
   status_.Tick(now, global_step());
   if (now >= next_status_) TellStatus(now);
 }

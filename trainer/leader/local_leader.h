@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "trainer/leader/checkpoints.h"
 #include "trainer/leader/evaluations.h"
+#include "trainer/leader/leases.h"
 #include "trainer/leader/lost_workers.h"
 #include "trainer/leader/progressive_loss.h"
 #include "trainer/leader/recovery.h"
@@ -43,14 +44,24 @@ class LocalLeader : public RunLedger, public Leader {
   int64_t global_step() const override { return steps_.applied(); }
 
   bool MayStep(const Member& worker) const override {
-    return sync() ? phase_ == RunPhase::kRunning && !worker.done : worker.open_steps > 0;
+    if (sync()) return phase_ == RunPhase::kRunning && !worker.done;
+    return worker.open_steps > 0 && leases_.Has(worker);
   }
   void CountGradient(Member& worker, const wire::Push& push) override {
+    leases_.Taken(worker, int64_t{push.examples()});
     worker.result.examples = AddCounts(worker.result.examples, int64_t{push.examples()});
     if (const auto loss = push.loss()) CountLoss(worker, push, *loss);
   }
   void StepApplied(Member& worker, const wire::Push& push) override;
+  void StepTakenBefore(Member& worker) override {
+    steps_.WasApplied(worker);
+    leases_.Taken(worker, 0);
+    steps_.ServeWaiting();
+  }
+  void StepDropped(Member& worker) override { leases_.Dropped(worker); }
+  net::WeightsHead::Lease LeaseFor(const Member& worker) const override { return leases_.NewestFor(worker); }
   uint32_t GrantNext(Member& worker) override {
+    leases_.Refill(worker);
     evaluations_.OnStep(worker);
     if (keeps_best() && evaluations_.DueFor(worker) != 0) checkpoints_->AskForCandidate(worker);
     return steps_.GrantNext(worker);
@@ -127,7 +138,9 @@ class LocalLeader : public RunLedger, public Leader {
   void Start(Member& member, uint64_t request);
   void AfterStep();
   void OnDone(Member& member, uint64_t request, const wire::Done& done);
-  void OnNeedSnapshot(const Member& worker, uint64_t request, const wire::NeedSnapshot& question);
+  void OnNeedStep(Member& worker, uint64_t request, const wire::NeedStep& question, bool repeated);
+  void OnNeedSnapshot(Member& worker, uint64_t request, const wire::NeedSnapshot& question, bool repeated);
+  void OnFreeBatches();
   void OnEvaluated(const Member& member, uint64_t request, const wire::Evaluated& said);
   void OnHookRequest(const Member& worker, const wire::HookRequest& asked);
   void OnReport(Member& ps, const wire::Report& report);
@@ -161,6 +174,7 @@ class LocalLeader : public RunLedger, public Leader {
   RunPositions positions_;
   ProgressiveLoss progressive_;  // with hooks.progressive
   Evaluations evaluations_;
+  Leases leases_;
   Steps steps_;
   Rounds rounds_;
   RunStart start_;

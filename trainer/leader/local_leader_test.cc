@@ -113,6 +113,62 @@ TEST_CASE("leader: a worker that asks for a step before the start gets none, and
   CHECK(f.Sent(worker, wire::Body::Ack) == 1);
 }
 
+// A run with data.split: dynamic over an epoch of four batches, of which worker 0 has three.
+struct Leasing : LeaderFixture {
+  static Config Of(int ps) {
+    Config config = LinearCluster(ps, 2, 100);
+    config.data.split = Split::kDynamic;
+    config.train.mode = TrainMode::kAsync;
+    config.train.epochs = 1;
+    config.train.in_flight = 2;
+    return config;
+  }
+  explicit Leasing(int ps) : LeaderFixture(Of(ps)) {
+    AllJoin();
+    for (Member& member : members.all()) Ready(member);
+    local().Begin(StartedFrom());
+  }
+  void Ready(Member& member) {
+    member.incarnation = member.node;
+    Ask(member, [](auto& builder) {
+      return wire::CreateReady(builder, false, 0, 0, wire::CreateDataFacts(builder, 0, 0, /*rows=*/4));
+    });
+  }
+};
+
+TEST_CASE("leader: a worker that asks gives back the steps that it has no batches for, and pauses") {
+  Leasing f(1);
+  Member& worker = *f.members.Worker(1);
+  CHECK(worker.open_steps == 2);
+  CHECK(f.local().MayStep(worker));
+  net::Encoder encoder;
+  const net::Message push = encoder.Push({}, 0, 1, 0, {});
+  ++worker.taken;
+  f.local().StepApplied(worker, *net::Decode(push)->body_as_Push());
+  CHECK(worker.open_steps == 1);
+  CHECK_FALSE(f.local().MayStep(worker));
+  f.Ask(worker, [](auto& builder) { return wire::CreateNeedStep(builder); });
+  CHECK(worker.open_steps == 0);
+  CHECK(f.Sent(worker, wire::Body::Grant) == 0);
+}
+
+TEST_CASE("leader: a worker that comes back starts when every ps has said what its last process has done") {
+  Leasing f(2);
+  Member& worker = *f.members.Worker(0);
+  const auto gone = static_cast<uint64_t>(worker.incarnation);
+  f.Abort(worker, ExitCode::kInternal);
+  f.Hello(kNew, kWorker0);
+  f.Ready(worker);
+  CHECK(f.Sent(worker, wire::Body::Start) == 0);
+  const net::Message report = f.Make([&](auto& builder) {
+    return wire::CreateReport(builder, 0, 0, 0, wire::CreateTakenState(builder, 0, gone));
+  });
+  net::Message notice;
+  f.local().OnNotice(f.members.At(kPs1), *net::Decode(report), notice);
+  REQUIRE(f.Sent(worker, wire::Body::Start) == 1);
+  CHECK(f.Last().envelope().body_as_Start()->leases()->size() == 1);
+}
+
 TEST_CASE("leader: a heartbeat asks the run to stop by SIGINT, SIGTERM or SIGHUP, by no other number") {
   LeaderFixture f(LinearCluster(1, 2, 10));
   f.AllJoin();

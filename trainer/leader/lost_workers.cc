@@ -59,6 +59,7 @@ std::string LostWorkers::WhatIsLost(int64_t global_step) const {
 
 std::string LostWorkers::RowsText(const Member& member) const {
   if (!member.is_worker() || !member.takes_part || member.done) return std::string();
+  if (config_.data.split == Split::kDynamic) return "; the others take its rows (data.split: dynamic)";
   if (config_.data.split == Split::kFull) return "; the others read the same rows (data.split: full)";
   return fmt::format("; nobody trains on its share of the rows (1 of {}) until it is back",
                      members_.max_workers());

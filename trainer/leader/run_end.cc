@@ -300,6 +300,7 @@ void RunEnd::Tell(const Reached& reached, TimePoint now) {
   SumUpShards();
   SumUpWorkers(reached);
   if (!history_.checkpoint.empty()) summary_.checkpoint = history_.checkpoint;
+  summary_.steps_given_again = history_.steps_given_again;
   if (Shorten(kMaxEndBytes, &summary_)) {
     log_.Warning("too many workers: {} left out of the result",
                  summary_.local_steps.empty() ? "the figures of each are" : "where the time of each went is");

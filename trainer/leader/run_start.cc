@@ -113,8 +113,10 @@ void RunPositions::Take(const Positions& positions, int64_t step) {
   first_step_ = step;
 }
 
-std::string RunPositions::Now(const std::optional<Patience>& patience, bool disturbed) const {
+std::string RunPositions::Now(const std::optional<Patience>& patience, bool disturbed,
+                              const TakenSteps& taken) const {
   Positions now = first_;
+  now.runs = taken.runs;
   now.disturbed = disturbed;
   now.evaluations = patience ? patience->counted() : std::nullopt;
   for (size_t worker = 0; worker < now.local_steps.size(); ++worker) {
@@ -157,6 +159,7 @@ void RunStart::Tell(Member& member, uint64_t request, bool over) {
     member.takes_part = true;
     member.lost = false;
     if (!over) member.done = false;  // it left, but has more to do
+    parts_.leases.Start(member);
     const StartPoint begins{member.taken, parts_.rule.StartClock(member)};
     point = parts_.rounds.Return(member).value_or(begins);
   }
@@ -178,12 +181,13 @@ void RunStart::SendStart(const Member& member, uint64_t request, uint32_t steps,
     const auto dealt_text = dealt.empty() ? 0 : builder.CreateString(dealt);
     const auto inputs = IsFitted(fit) ? EncodeForm(fit, builder) : 0;
     const auto checkpoint = newest.where.empty() ? 0 : builder.CreateString(newest.where);
-    return wire::CreateStart(builder, steps, first && parts_.history.from_initial,
-                             static_cast<uint64_t>(point.local_step), builder.CreateVector(together),
-                             point.clock, point.resume, point.version, false, dealt_text, inputs,
-                             static_cast<uint64_t>(parts_.history.data.rows), parts_.history.data.labels,
-                             checkpoint, static_cast<uint64_t>(newest.step),
-                             static_cast<uint64_t>(parts_.history.decay_steps), parts_.history.data.features);
+    const auto leases = member.is_worker() ? parts_.leases.Encode(member, builder) : 0;
+    return wire::CreateStart(
+        builder, steps, first && parts_.history.from_initial, static_cast<uint64_t>(point.local_step),
+        builder.CreateVector(together), point.clock, point.resume, point.version, false, dealt_text, inputs,
+        static_cast<uint64_t>(parts_.history.data.rows), parts_.history.data.labels, checkpoint,
+        static_cast<uint64_t>(newest.step), static_cast<uint64_t>(parts_.history.decay_steps),
+        parts_.history.data.features, leases);
   });
 }
 

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "trainer/config/choices.h"
+#include "trainer/leader/leases.h"
 #include "trainer/leader/rounds.h"
 #include "trainer/leader/steps.h"
 #include "trainer/order/positions.h"
@@ -70,8 +71,10 @@ class RunPositions {
 
   // The run starts with `positions` at the global step `step`; sets the workers to them.
   void Take(const Positions& positions, int64_t step);
-  // The current positions, what eval.patience has counted, and RunHistory::disturbed, as JSON.
-  std::string Now(const std::optional<Patience>& patience, bool disturbed = false) const;
+  // The current positions, what eval.patience has counted, RunHistory::disturbed, and which batches were
+  // taken (data.split: dynamic), as JSON.
+  std::string Now(const std::optional<Patience>& patience, bool disturbed = false,
+                  const TakenSteps& taken = {}) const;
 
   int64_t first_step() const { return first_step_; }  // the global step at which the run began
   int64_t first_examples() const;                     // in the gradients up to that step
@@ -99,6 +102,7 @@ class RunStart {
     const RunPositions& positions;
     const RunHistory& history;
     Steps& steps;
+    Leases& leases;
     Rounds& rounds;
     UpdateRule& rule;
     Outbox& outbox;

@@ -188,9 +188,11 @@ struct Run : PsFixture {
   RunHistory history;
   RunPositions positions{config, members};
   Logger log{"ps 0", LogOptions{LogLevel::kError, false, "", false}};
-  Steps steps{config, members, outbox};
+  const Layout layout;
+  Leases leases{config, layout, members, history, outbox, log};
+  Steps steps{config, members, outbox, leases};
   Rounds rounds{config, members, outbox, rule};
-  RunStart start{{members, positions, history, steps, rounds, rule, outbox, log}};
+  RunStart start{{members, positions, history, steps, leases, rounds, rule, outbox, log}};
 };
 
 TEST_CASE(

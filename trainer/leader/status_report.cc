@@ -154,6 +154,7 @@ Json StatusReport::OfTask(const Member& member, const Now& now) const {
   task["local_steps"] = member.done ? member.result.local_steps : pace.window.latest()[0];
   task["steps_per_s"] = OrNull(pace.window.PerSecond(0));
   task["examples"] = member.result.examples;
+  task["leases"] = history_.steps_given_again ? Json(member.result.leases) : Json(nullptr);
   task["loss"] = OrNull(has_loss ? std::make_optional(member.result.losses.Mean()) : std::nullopt);
   task["time"] = SharesOf(pace.window);
   const auto gradients = static_cast<double>(pace.window.Of(kStalenessCount));
@@ -204,6 +205,7 @@ std::string StatusReport::ToJson(const Now& now) const {
       {"bytes_sent", nullptr},
       {"bytes_received", nullptr},
       {"bytes_saved", nullptr},
+      {"steps_given_again", OrNull(history_.steps_given_again)},
       {"saving", now.saving},
       {"checkpoint", nullptr},
       {"evaluation", nullptr},

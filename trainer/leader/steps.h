@@ -1,17 +1,19 @@
 // Steps: grants the steps of a run to the workers. A worker gets its next grant with the answer to its last
 // step, or asks for it and waits until there is one, or until the run has no more. In sync a step belongs to
-// the round, and a grant only lets the worker take part.
-// Owner: LocalLeader. Thread: the ps loop.
+// the round, and a grant only lets the worker take part. With data.split: dynamic a worker has steps only
+// while it has batches (leases.h), and gives them back when it asks. Owner: LocalLeader. Thread: the ps loop.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 
 #include "base/check.h"
 #include "base/clock.h"
 #include "trainer/config/config.h"
+#include "trainer/leader/leases.h"
 #include "trainer/ps/outbox.h"
 #include "trainer/ps/task_table.h"
 
@@ -62,7 +64,9 @@ class StepGrants {
 
 class Steps {
  public:
-  Steps(const Config& config, TaskTable& members, Outbox& outbox);
+  // `clock_of`: how a worker enters again that has paused (UpdateRule::StartClock).
+  Steps(const Config& config, TaskTable& members, Outbox& outbox, Leases& leases,
+        std::function<uint64_t(Member&)> clock_of = nullptr);
 
   void BeginAt(int64_t step) { grants_ = StepGrants(config_.train.steps, step); }
   // Outside sync: grants no more steps, since the last checkpoint would not have them.
@@ -75,8 +79,9 @@ class Steps {
   uint32_t GrantFirst(Member& member);
   // Grants the worker's next step: 1, or 0 near the end of the run.
   uint32_t GrantNext(Member& member);
-  // Answers a worker that asks for a step, now or when there is one or the run has no more.
-  void OnNeedStep(Member& member, uint64_t request);
+  // Answers a worker that asks for a step, now or when there is one or the run has no more. `paused`: nobody
+  // waits for it meanwhile.
+  void OnNeedStep(Member& member, uint64_t request, bool paused = false);
   // Answers the waiting workers that can now be answered.
   void ServeWaiting();
   // Takes back the worker's open steps; others may get them.
@@ -87,19 +92,26 @@ class Steps {
     --member.open_steps;
     Count();
   }
+  // The step of `member` was counted before, as another worker's.
+  void WasApplied(Member& member) {
+    if (sync()) return;
+    --member.open_steps;
+    grants_.GiveBack(1);
+  }
   void RoundApplied() {
     grants_.Take(1);
     Count();
   }
 
   int64_t applied() const { return grants_.applied(); }  // the global step
-  bool over() const { return grants_.over(); }
+  bool over() const { return grants_.over() || leases_.over(); }
   // Wall clock of the first applied step; 0: none yet.
   int64_t first_applied_nanos() const { return first_applied_nanos_; }
 
  private:
   bool sync() const { return config_.train.mode == TrainMode::kSync; }
   uint32_t Grant(Member& member, int64_t wanted);
+  void Answer(Member& member, uint64_t request, uint32_t steps, bool pause);
   void Count() {
     if (first_applied_nanos_ == 0) first_applied_nanos_ = WallNanos();
     grants_.Applied();
@@ -108,6 +120,8 @@ class Steps {
   const Config& config_;
   TaskTable& members_;
   Outbox& outbox_;
+  Leases& leases_;
+  const std::function<uint64_t(Member&)> clock_of_;
   StepGrants grants_;
   bool closed_ = false;
   int64_t first_applied_nanos_ = 0;

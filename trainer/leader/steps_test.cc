@@ -78,7 +78,7 @@ TEST_CASE("step grants: a checkpoint that has all of the steps, or more, leaves 
   }
 }
 
-constexpr uint64_t kRequest = 7;
+constexpr uint64_t kRequest = 7, kClock = 9;
 
 // Two workers, both connected.
 class Run {
@@ -96,9 +96,13 @@ class Run {
   TaskTable members_{config_, {Role::kPs, 0}};
   FakeChannel channel_;
   Outbox outbox_{channel_, 16};
+  RunHistory history_;
+  const Layout layout_;
+  Logger log_{"ps 0", LogOptions{LogLevel::kError, false, "", false}};
 
  public:
-  Steps steps{config_, members_, outbox_};
+  Leases leases{config_, layout_, members_, history_, outbox_, log_};
+  Steps steps{config_, members_, outbox_, leases, [](Member&) { return kClock; }};
 };
 
 Config OfSteps(int64_t steps, TrainMode mode = TrainMode::kAsync) {
@@ -192,6 +196,117 @@ TEST_CASE("steps: a worker that asks again and again holds no more than it may h
   run.steps.Applied(run.Worker(0));
   run.steps.ServeWaiting();
   CHECK(run.Worker(0).open_steps == 2);
+}
+
+// A run with data.split: dynamic over an epoch of four batches. Worker 0 has the first two.
+struct LeasedRun : Run {
+  static Config Of(TrainMode mode) {
+    Config config = OfSteps(100, mode);
+    config.data.split = Split::kDynamic;
+    config.train.epochs = 1;
+    return config;
+  }
+  explicit LeasedRun(TrainMode mode) : Run(Of(mode)) {
+    leases.set_on_free([] {});
+    leases.BeginAt(DataPlan(), 4);
+    for (int worker = 0; worker < 2; ++worker)
+      Worker(worker).incarnation = 70 + static_cast<uint64_t>(worker);
+    leases.Start(Worker(0));
+    CHECK(steps.GrantFirst(Worker(0)) == 1);
+  }
+  // Worker 1 has the rest, and takes it.
+  void TakeRest() {
+    leases.Start(Worker(1));
+    Take(1, 2);
+  }
+  void Take(int index, int count) {
+    for (int step = 0; step < count; ++step) {
+      ++Worker(index).taken;
+      leases.Taken(Worker(index), 1);
+    }
+  }
+};
+
+TEST_CASE(
+    "steps: with leases a worker gets its batches with a step, and enters with the clock of the grant") {
+  LeasedRun run(TrainMode::kSsp);
+  run.steps.OnNeedStep(run.Worker(1), kRequest);
+  REQUIRE(run.sent() == 1);
+  CHECK(run.Granted().steps() == 1);
+  CHECK(run.Granted().clock() == kClock);
+  CHECK_FALSE(run.Granted().pause());
+  REQUIRE(run.Granted().leases() != nullptr);
+  CHECK(run.Granted().leases()->Get(0)->first() == 2);
+}
+
+TEST_CASE("steps: with leases no next step is granted without a batch for it") {
+  for (const TrainMode mode : {TrainMode::kAsync, TrainMode::kSsp}) {
+    LeasedRun run(mode);
+    run.steps.Applied(run.Worker(0));
+    CHECK(run.steps.GrantNext(run.Worker(0)) == 1);
+    run.steps.Applied(run.Worker(0));
+    run.Take(0, 2);
+    CHECK(run.steps.GrantNext(run.Worker(0)) == 0);
+  }
+}
+
+TEST_CASE("steps: who finds no batch waits; where others would wait for it, it is to pause first") {
+  for (const TrainMode mode : {TrainMode::kAsync, TrainMode::kSsp, TrainMode::kSync}) {
+    LeasedRun run(mode);
+    run.TakeRest();
+    run.steps.OnNeedStep(run.Worker(1), kRequest);
+    if (mode != TrainMode::kAsync) {
+      REQUIRE(run.sent() == 1);
+      CHECK(run.Granted().pause());
+      CHECK_FALSE(run.Granted().over());
+      run.steps.ServeWaiting();  // who pauses has its answer
+      run.steps.OnNeedStep(run.Worker(1), kRequest + 1, /*paused=*/true);
+    }
+    const size_t before = run.sent();
+    CHECK(before == (mode == TrainMode::kAsync ? 0 : 1));
+    run.steps.ServeWaiting();
+    CHECK(run.sent() == before);
+    run.leases.Release(run.Worker(0));
+    run.steps.ServeWaiting();
+    REQUIRE(run.sent() == before + 1);
+    CHECK_FALSE(run.Granted().pause());
+    CHECK(run.Granted().steps() == 1);
+  }
+}
+
+TEST_CASE("steps: none is granted while they are held, and then to those that wait") {
+  LeasedRun run(TrainMode::kAsync);
+  run.leases.Hold(false);
+  run.steps.Applied(run.Worker(0));
+  CHECK(run.steps.GrantNext(run.Worker(0)) == 0);
+  run.leases.Start(run.Worker(1));
+  CHECK(run.steps.GrantFirst(run.Worker(1)) == 0);
+  run.steps.OnNeedStep(run.Worker(0), kRequest);
+  run.steps.ServeWaiting();
+  CHECK(run.sent() == 0);
+  run.leases.Pauses(run.Worker(0));
+  CHECK(run.leases.Hold(false));
+  run.leases.GoOn();
+  run.steps.ServeWaiting();
+  REQUIRE(run.sent() == 1);
+  CHECK(run.Granted().steps() == 1);
+  CHECK_FALSE(run.leases.Hold(false));  // it goes on
+}
+
+TEST_CASE("steps: with leases the run is over when every ps has all batches, and those that wait hear it") {
+  LeasedRun run(TrainMode::kAsync);
+  run.TakeRest();
+  run.leases.Pauses(run.Worker(1));
+  run.steps.OnNeedStep(run.Worker(1), kRequest);
+  run.Take(0, 2);
+  run.steps.ServeWaiting();
+  CHECK_FALSE(run.steps.over());
+  CHECK(run.sent() == 0);
+  run.leases.Pauses(run.Worker(0));
+  CHECK(run.steps.over());
+  run.steps.ServeWaiting();
+  REQUIRE(run.sent() == 1);
+  CHECK(run.Granted().over());
 }
 
 }  // namespace

@@ -12,7 +12,8 @@ namespace {
 constexpr int64_t kMaxWork = int64_t{1} << 24;
 
 bool IsEmpty(const TakenSteps& steps) {
-  return std::all_of(steps.local_steps.begin(), steps.local_steps.end(), [](int64_t n) { return n == 0; });
+  return steps.runs.empty() &&
+         std::all_of(steps.local_steps.begin(), steps.local_steps.end(), [](int64_t n) { return n == 0; });
 }
 
 void DropEmpty(std::vector<TakenSteps>* taken) {
@@ -21,14 +22,14 @@ void DropEmpty(std::vector<TakenSteps>* taken) {
 
 int64_t CountTurns(const std::vector<TakenSteps>& taken) {
   return std::accumulate(taken.begin(), taken.end(), int64_t{1}, [](int64_t sum, const TakenSteps& steps) {
-    return sum + static_cast<int64_t>(steps.local_steps.size());
+    return sum + static_cast<int64_t>(steps.local_steps.size() + steps.runs.size());
   });
 }
 
 // Returns the batches left in an epoch. Afterwards `taken` is what was taken from later epochs.
-RemainingBatches TakeEpoch(std::vector<TakenSteps>* taken, int64_t batches) {
+RemainingBatches TakeEpoch(int64_t epoch, std::vector<TakenSteps>* taken, int64_t batches) {
   RemainingBatches left(batches);
-  for (TakenSteps& steps : *taken) left.Take(&steps);
+  for (TakenSteps& steps : *taken) left.Take(epoch, &steps);
   return left;
 }
 
@@ -37,6 +38,14 @@ RemainingBatches TakeEpoch(std::vector<TakenSteps>* taken, int64_t batches) {
 void SkipComplete(DataPlan* plan, int64_t batches) {
   if (plan->taken.size() != 1) return;
   TakenSteps& steps = plan->taken[0];
+  if (!steps.runs.empty()) {
+    TakenRun& run = steps.runs.front();
+    if (run.epoch != plan->epoch || run.first != 0 || batches <= 0) return;
+    run.epoch = plan->epoch += run.batches / batches;
+    run.batches %= batches;
+    if (run.batches == 0) steps.runs.erase(steps.runs.begin());
+    return;
+  }
   const auto workers = static_cast<int64_t>(steps.local_steps.size());
   std::vector<int64_t> per_epoch;  // steps, by worker
   int64_t epochs = std::numeric_limits<int64_t>::max();
@@ -55,7 +64,7 @@ void SkipComplete(DataPlan* plan, int64_t batches) {
 bool operator==(const DataPlan& a, const DataPlan& b) {
   const auto same = [](const TakenSteps& x, const TakenSteps& y) {
     return x.devices == y.devices && x.local_steps == y.local_steps && x.in_step == y.in_step &&
-           x.chunk == y.chunk;
+           x.chunk == y.chunk && x.runs == y.runs;
   };
   return a.epoch == b.epoch && a.first_batch == b.first_batch && a.earlier_steps == b.earlier_steps &&
          std::equal(a.taken.begin(), a.taken.end(), b.taken.begin(), b.taken.end(), same);
@@ -69,7 +78,7 @@ std::optional<DataPlan> Replan(const DataPlan& before, const TakenSteps& last, i
     SkipComplete(&plan, batches);
     DropEmpty(&plan.taken);
     std::vector<TakenSteps> later = plan.taken;
-    if (later.empty() || TakeEpoch(&later, batches).count() > 0) {
+    if (later.empty() || TakeEpoch(plan.epoch, &later, batches).count() > 0) {
       if (RemainingData::Of(plan, batches) == nullptr) return std::nullopt;
       return plan;
     }
@@ -97,7 +106,39 @@ int64_t RemainingBatches::EndOf(size_t piece) const {
   return pieces_[piece].begin + behind - pieces_[piece].before;
 }
 
-void RemainingBatches::Take(TakenSteps* steps) {
+void RemainingBatches::AddLeft(const RemainingBatches& from, int64_t first, int64_t end) {
+  for (size_t piece = 0; piece < from.pieces_.size() && first < end; ++piece) {
+    const int64_t to_batch = from.pieces_[piece].begin - from.pieces_[piece].before;
+    const int64_t behind = from.EndOf(piece) - to_batch;
+    if (behind <= first) continue;
+    Add(to_batch + first, to_batch + std::min(behind, end));
+    first = behind;
+  }
+}
+
+void RemainingBatches::TakeRuns(int64_t epoch, std::vector<TakenRun>* runs) {
+  std::vector<TakenRun> here, later;
+  for (const TakenRun& run : *runs) {
+    if (run.epoch > epoch) later.push_back(run);
+    if (run.epoch != epoch) continue;
+    const int64_t rest = run.batches - std::max<int64_t>(0, count_ - run.first);
+    if (rest > 0) later.push_back({epoch + 1, 0, rest});
+    here.push_back(run);
+  }
+  std::sort(here.begin(), here.end(), [](const TakenRun& a, const TakenRun& b) { return a.first < b.first; });
+  RemainingBatches left(0);
+  int64_t next = 0;
+  for (const TakenRun& run : here) {
+    left.AddLeft(*this, next, std::min(run.first, count_));
+    next = std::max(next, run.first + run.batches);
+  }
+  left.AddLeft(*this, next, count_);
+  *this = std::move(left);
+  *runs = std::move(later);
+}
+
+void RemainingBatches::Take(int64_t epoch, TakenSteps* steps) {
+  if (steps->local_steps.empty()) return TakeRuns(epoch, &steps->runs);
   const auto workers = static_cast<int64_t>(steps->local_steps.size());
   const int64_t chunk = steps->chunk;
   std::vector<int64_t> taken;  // batches, by worker
@@ -136,7 +177,7 @@ std::shared_ptr<const RemainingData> RemainingData::Of(const DataPlan& plan, int
     DropEmpty(&taken);
     if (taken.empty()) return remaining;
     if (work > kMaxWork) return nullptr;
-    remaining->begun_.push_back(TakeEpoch(&taken, batches));
+    remaining->begun_.push_back(TakeEpoch(remaining->first_whole(), &taken, batches));
   }
 }
 

@@ -3,8 +3,9 @@
 // batches that no worker took go in order to worker 0, 1, ... in turn, one or a chunk of them; later epochs
 // are whole. A plan holds
 // how many steps each worker took, not which batches: these follow from it, so a plan stays small however
-// uneven the workers were. Plans are for split shard and feed, and for data without end; with split full,
-// workers share nothing. Thread: any; plain values and immutable classes.
+// uneven the workers were. With split dynamic, where batches are leased, it holds runs of batches. Plans are
+// for split shard, feed and dynamic, and for data without end; with split full, workers share nothing.
+// Thread: any; plain values and immutable classes.
 #pragma once
 
 #include <cstdint>
@@ -38,12 +39,24 @@ inline int64_t StepsOf(int64_t batches, int64_t worker, int64_t workers, int64_t
   return CeilDiv(ShareOf(batches, in_step ? 0 : worker, workers, chunk), devices);
 }
 
-// TakenSteps: the steps that workers took under one numbering of workers and devices.
+// A run of batches, numbered among those that were left of its epoch. It may go on in the epochs behind, each
+// from its first batch that was left.
+struct TakenRun {
+  int64_t epoch = 0;
+  int64_t first = 0;
+  int64_t batches = 0;
+};
+inline bool operator==(const TakenRun& a, const TakenRun& b) {
+  return a.epoch == b.epoch && a.first == b.first && a.batches == b.batches;
+}
+
+// TakenSteps: what workers took under one numbering of workers and devices, by steps or by runs.
 struct TakenSteps {
   int64_t devices = 1;               // of each worker
   std::vector<int64_t> local_steps;  // by worker
   bool in_step = false;              // the workers ended their epochs in step
   int64_t chunk = 1;                 // batches of a turn
+  std::vector<TakenRun> runs{};      // of split dynamic; then there are no local_steps
 };
 
 struct DataPlan {
@@ -77,8 +90,9 @@ class RemainingBatches {
   int64_t At(int64_t index) const;
   // The number of runs of consecutive batches.
   int64_t gaps() const { return static_cast<int64_t>(pieces_.size()); }
-  // Removes the batches that the workers took, and subtracts those steps from `steps`.
-  void Take(TakenSteps* steps);
+  // Removes the batches that were taken of this epoch, and subtracts them from `steps`. Call it for the
+  // epochs of a plan in their order.
+  void Take(int64_t epoch, TakenSteps* steps);
 
  private:
   struct Piece {
@@ -86,7 +100,10 @@ class RemainingBatches {
     int64_t before;  // how many remain before this run
   };
 
+  void TakeRuns(int64_t epoch, std::vector<TakenRun>* runs);
   void Add(int64_t begin, int64_t end);
+  // Adds the batches number [first, end) of those that `from` has left.
+  void AddLeft(const RemainingBatches& from, int64_t first, int64_t end);
   int64_t EndOf(size_t piece) const;
 
   std::vector<Piece> pieces_;

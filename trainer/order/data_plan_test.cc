@@ -7,6 +7,7 @@
 
 #include "base/random.h"
 #include "trainer/config/config.h"
+#include "trainer/order/lease_ledger.h"
 #include "trainer/order/order.h"
 #include "trainer/order/positions.h"
 
@@ -31,7 +32,6 @@ class Draw {
 class ManyRuns {
  public:
   explicit ManyRuns(uint64_t seed) : draw_(seed) {
-    config_.data.split = draw_(0, 1) == 0 ? Split::kShard : Split::kFeed;
     config_.data.seed = seed;
     config_.data.shuffle = draw_(0, 3) > 0;
     config_.data.validation = draw_(0, 5);
@@ -70,15 +70,53 @@ class ManyRuns {
     // With backup workers epochs do not end in step.
     config_.train.aggregate.reset();
     if (config_.train.mode == TrainMode::kSync && draw_(0, 2) == 0) config_.train.aggregate = 1;
-    Positions now = positions_ ? Resume(*positions_, config_, rows_).positions : StartOfData(config_, rows_);
+    config_.data.split = std::vector{Split::kShard, Split::kFeed, Split::kDynamic}[draw_(0, 2)];
+    Positions now =
+        positions_ ? ResumeAt(steps_, *positions_, config_, rows_).positions : StartOfData(config_, rows_);
     REQUIRE(FromJson(ToJson(now), &now));
     total_ = TotalSteps(config_, rows_ - config_.data.validation, workers, now.plan);
     const int64_t most = draw_(0, 1) == 0 ? 5 : 100;
-    for (int worker = 0; worker < workers; ++worker) {
-      const int64_t steps = to_end ? INT64_MAX : draw_(0, most);
-      Read(worker, workers, steps, &now);
+    if (config_.data.split == Split::kDynamic) {
+      ReadLeased(workers, to_end ? INT64_MAX : draw_(0, workers * most), &now);
+    } else {
+      for (int worker = 0; worker < workers; ++worker) {
+        const int64_t steps = to_end ? INT64_MAX : draw_(0, most);
+        Read(worker, workers, steps, &now);
+      }
     }
     positions_ = now;
+    if (to_end) CHECK(AllEpochsTaken(now, config_));
+  }
+
+  // Workers take steps in any order, each of its leases.
+  void ReadLeased(int workers, int64_t steps, Positions* now) {
+    std::vector<std::unique_ptr<StepRows>> rows;
+    for (int worker = 0; worker < workers; ++worker) {
+      rows.push_back(std::make_unique<StepRows>(config_, rows_, worker, workers, nullptr, blocks_));
+      rows.back()->Follow(rows.back()->RemainingOf(now->plan));
+    }
+    LeaseLedger ledger(OrderSpecOf(config_, rows_, 0, workers), config_.train.epochs,
+                       rows[0]->RemainingOf(now->plan), now->local_steps);
+    while (steps > 0 && !ledger.over()) {
+      const auto worker = static_cast<int>(draw_(0, workers - 1));
+      StepRows& of_worker = *rows[static_cast<size_t>(worker)];
+      int64_t& step = now->local_steps[static_cast<size_t>(worker)];
+      gpu::Span<const int64_t> read;
+      while (!of_worker.Read(step, &read)) {
+        const Lease* const lease = ledger.Deal(worker, draw_(1, 5), draw_(1, 3), false);
+        if (lease == nullptr) break;
+        of_worker.Take(*lease);
+      }
+      if (ledger.Left(worker) == 0) continue;
+      const StepPlace place = of_worker.PlaceOf(step);
+      CHECK(place.batch < place.batches);
+      for (const int64_t row : read) ++read_[{place.epoch, row}];
+      ledger.Taken(worker, read.size);
+      ledger.Confirm(worker, ++step);
+      --steps;
+      ++steps_;
+    }
+    now->runs = ledger.Taken().runs;
   }
 
   void Read(int worker, int workers, int64_t steps, Positions* now) {
@@ -187,6 +225,22 @@ TEST_CASE("data plan: steps that ended epochs in step took what they read") {
   CHECK(rest->begun()[0].At(0) == 1);
   CHECK(rest->begun()[0].At(1) == 2);
   CHECK(Replan({}, {1, {4, 4}, true}, 3)->taken.empty());
+}
+
+TEST_CASE("data plan: runs are of what was left of their epoch, and one may go on in the next epochs") {
+  const DataPlan plan = *Replan(*Replan({}, {1, {3, 1}}, 10), {1, {}, false, 1, {{0, 1, 1}, {0, 4, 13}}}, 10);
+  CHECK(plan.epoch == 0);
+  const std::shared_ptr<const RemainingData> rest = RemainingData::Of(plan, 10);
+  REQUIRE(rest->begun().size() == 3);  // of 3, 5, 6, 7, 8 and 9
+  CHECK(rest->begun()[0].count() == 3);
+  CHECK(rest->begun()[0].At(1) == 6);
+  CHECK(rest->begun()[1].count() == 0);
+  CHECK(rest->begun()[2].count() == 9);
+  CHECK(rest->begun()[2].At(0) == 1);
+  DataPlan read;
+  REQUIRE(FromJson(ToJson(plan), &read));
+  CHECK(read == plan);
+  CHECK(Replan({}, {1, {}, false, 1, {{0, 0, int64_t{10} << 40}}}, 10)->epoch == int64_t{1} << 40);
 }
 
 TEST_CASE("data plan: data with more gaps than can be dealt anew are told from those that can") {

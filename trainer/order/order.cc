@@ -18,6 +18,7 @@ namespace {
 int64_t StepsPerEpoch(int64_t batches, const OrderSpec& spec) {
   const int64_t workers = spec.workers;
   if (spec.split == Split::kFull) return workers * CeilDiv(batches, spec.devices);
+  if (spec.split == Split::kDynamic) return CeilDiv(batches, spec.devices);
   const auto steps = [&](int64_t worker) {
     return StepsOf(batches, worker, workers, spec.devices, spec.in_step, spec.chunk);
   };
@@ -71,7 +72,7 @@ void CheckEnough(const Config& config, const OrderSpec& spec) {
 bool EndsInStep(const Config& config) {
   const auto workers = static_cast<int64_t>(config.cluster.worker.size());
   return config.train.mode == TrainMode::kSync && config.train.aggregate.value_or(workers) == workers &&
-         config.data.split != Split::kFull;
+         config.data.split != Split::kFull && config.data.split != Split::kDynamic;
 }
 
 int64_t WindowRows(const Config& config) {
@@ -91,6 +92,7 @@ namespace {
 // Returns the batches of a turn: a window, so that each is read by one worker, but so few that the workers
 // have about equally many.
 int64_t ChunkOf(const Config& config, const OrderSpec& spec) {
+  if (spec.window > 0 && spec.split == Split::kDynamic) return spec.window / spec.batch_size;
   constexpr int64_t kTurns = 4;  // of each worker in an epoch, at least
   const bool uneven = config.train.mode == TrainMode::kSync && !spec.in_step;  // rounds would wait for nobody
   if (spec.window == 0 || spec.split == Split::kFull || uneven) return 1;
@@ -220,6 +222,7 @@ StepRows::StepRows(const OrderSpec& spec, std::optional<int64_t> epochs,
 void StepRows::Follow(std::shared_ptr<const RemainingData> remaining) {
   remaining_ = std::move(remaining);
   begins_ = {0};
+  leases_.clear();
   if (remaining_ == nullptr) return;
   for (const RemainingBatches& left : remaining_->begun()) {
     begins_.push_back(begins_.back() + StepsOfEpoch(&left));
@@ -235,8 +238,62 @@ std::shared_ptr<const RemainingData> StepRows::RemainingOf(const DataPlan& plan)
                 "where the workers are in their data cannot be read: the checkpoint is not of this data");
 }
 
+const RemainingBatches* StepRows::LeftOf(int64_t epoch) const {
+  return remaining_ == nullptr ? nullptr : remaining_->OfEpoch(epoch);
+}
+
+void StepRows::Take(const Lease& lease) {
+  DT_CHECK(spec_.split == Split::kDynamic);
+  const RemainingBatches* const left = LeftOf(lease.epoch);
+  const int64_t batches = left == nullptr ? BatchesPerEpoch(spec_) : left->count();
+  if (lease.step < 0 || lease.epoch < 0 || lease.first < 0 || lease.batches < 1 || lease.first >= batches ||
+      lease.batches > batches - lease.first) {
+    throw Failure(ExitCode::kInternal, "ps 0 leases batches that the data do not have");
+  }
+  while (!leases_.empty() && leases_.back().step >= lease.step) leases_.pop_back();
+  if (!leases_.empty()) {
+    Lease& before = leases_.back();
+    const int64_t steps = lease.step - before.step;
+    if (steps < before.Steps(spec_.devices)) before.batches = steps * spec_.devices;
+  }
+  leases_.push_back(lease);
+  if (!will_need_ || leases_.size() == 1) return;
+  // Where the last window of the lease before it is being read, nothing was told behind that.
+  const Lease& before = leases_[leases_.size() - 2];
+  const int64_t end = before.first + before.batches;
+  if (before.epoch == window_epoch_ && WindowOf(before.epoch, end - 1) == window_) {
+    Announce(WindowBehind(before.epoch, end));
+  }
+}
+
+// Returns the lease that has the step; null: none has.
+const Lease* StepRows::LeaseOf(int64_t local_step) const {
+  for (const Lease& lease : leases_) {
+    if (local_step >= lease.step && local_step - lease.step < lease.Steps(spec_.devices)) return &lease;
+  }
+  return nullptr;
+}
+
+bool StepRows::ReadLeased(int64_t local_step, gpu::Span<const int64_t>* rows) {
+  // The step before this one may be the last that was returned, and its place is asked for.
+  while (!leases_.empty() && local_step - leases_.front().step > leases_.front().Steps(spec_.devices)) {
+    leases_.erase(leases_.begin());
+  }
+  const Lease* const lease = LeaseOf(local_step);
+  if (lease == nullptr) return false;
+  const int64_t begin = lease->first + (local_step - lease->step) * spec_.devices;
+  const int64_t share = lease->first + lease->batches;
+  *rows = Gather(lease->epoch, begin, std::min(share, begin + spec_.devices), share);
+  return true;
+}
+
 StepPlace StepRows::PlaceOf(int64_t local_step) const {
   if (spec_.endless) return {0, local_step, 0};
+  if (spec_.split == Split::kDynamic) {
+    const Lease* const lease = LeaseOf(local_step);
+    if (lease == nullptr) return {remaining_ == nullptr ? 0 : remaining_->plan().epoch, 0, 0};
+    return {lease->epoch, local_step - lease->step, lease->Steps(spec_.devices)};
+  }
   // The last epoch that begins there: an epoch in which this worker has nothing begins with the next one.
   const auto next = std::upper_bound(begins_.begin(), begins_.end(), local_step);
   const int64_t step = local_step - *std::prev(next);
@@ -246,6 +303,7 @@ StepPlace StepRows::PlaceOf(int64_t local_step) const {
 }
 
 bool StepRows::Read(int64_t local_step, gpu::Span<const int64_t>* rows) {
+  if (spec_.split == Split::kDynamic) return ReadLeased(local_step, rows);
   const StepPlace place = PlaceOf(local_step);
   if (!spec_.endless && epochs_.has_value() && place.epoch >= *epochs_) return false;
   *rows = spec_.endless ? EndlessRows(local_step) : Rows(place.epoch, place.batch);
@@ -269,29 +327,33 @@ gpu::Span<const int64_t> StepRows::EndlessRows(int64_t local_step) {
 // Returns how many batches of one device this worker has in an epoch with `left`; null: it is whole.
 int64_t StepRows::ShareOfEpoch(const RemainingBatches* left) const {
   const int64_t batches = left == nullptr ? BatchesPerEpoch(spec_) : left->count();
-  return spec_.split == Split::kFull ? batches : ShareOf(batches, spec_.worker, spec_.workers, spec_.chunk);
+  return InTurn() ? ShareOf(batches, spec_.worker, spec_.workers, spec_.chunk) : batches;
 }
 
 int64_t StepRows::StepsOfEpoch(const RemainingBatches* left) const {
   const int64_t batches = left == nullptr ? BatchesPerEpoch(spec_) : left->count();
-  return spec_.split == Split::kFull
-             ? CeilDiv(batches, spec_.devices)
-             : StepsOf(batches, spec_.worker, spec_.workers, spec_.devices, spec_.in_step, spec_.chunk);
+  return InTurn() ? StepsOf(batches, spec_.worker, spec_.workers, spec_.devices, spec_.in_step, spec_.chunk)
+                  : CeilDiv(batches, spec_.devices);
 }
 
 gpu::Span<const int64_t> StepRows::Rows(int64_t epoch, int64_t index) {
-  const RemainingBatches* const left = remaining_ == nullptr ? nullptr : remaining_->OfEpoch(epoch);
-  const int64_t batches = ShareOfEpoch(left);
-  DT_CHECK(index >= 0 && index < StepsOfEpoch(left), index, batches);
+  const RemainingBatches* const left = LeftOf(epoch);
+  const int64_t share = ShareOfEpoch(left);
+  DT_CHECK(index >= 0 && index < StepsOfEpoch(left), index, share);
+  return Gather(epoch, index * spec_.devices, std::min(share, (index + 1) * spec_.devices), share);
+}
+
+// Returns the rows of this worker's batches [begin, end) of those before `share`.
+gpu::Span<const int64_t> StepRows::Gather(int64_t epoch, int64_t begin, int64_t end, int64_t share) {
+  const RemainingBatches* const left = LeftOf(epoch);
   if (spec_.shuffle && !windows_ && epoch != epoch_) {
     permutation_ = nullptr;  // frees its memory before the next is computed
     permutation_ = permutations_->Of(spec_, epoch);
     epoch_ = epoch;
   }
   batch_rows_.clear();
-  const int64_t end = std::min(batches, (index + 1) * spec_.devices);
-  for (int64_t batch = index * spec_.devices; batch < end; ++batch) {
-    if (windows_) AnnounceNext(epoch, left, batch);
+  for (int64_t batch = begin; batch < end; ++batch) {
+    if (windows_) AnnounceNext(epoch, batch, share);
     Append(epoch, left, batch);
   }
   return batch_rows_;
@@ -299,28 +361,45 @@ gpu::Span<const int64_t> StepRows::Rows(int64_t epoch, int64_t index) {
 
 // Returns the number in the epoch of this worker's batch number `batch`, of one device.
 int64_t StepRows::BatchAt(const RemainingBatches* left, int64_t batch) const {
-  const int64_t dealt =
-      spec_.split != Split::kFull ? DealtBatch(batch, spec_.worker, spec_.workers, spec_.chunk) : batch;
+  const int64_t dealt = InTurn() ? DealtBatch(batch, spec_.worker, spec_.workers, spec_.chunk) : batch;
   return left == nullptr ? dealt : left->At(dealt);
 }
 
+// Returns the window of this worker's batch number `batch`.
+int64_t StepRows::WindowOf(int64_t epoch, int64_t batch) const {
+  return BatchAt(LeftOf(epoch), batch) * spec_.batch_size / spec_.window;
+}
+
+// Returns the first window of the lease behind the one that ends before batch `share`; unset: it is not
+// known, or of another epoch. The first window of the next epoch is not told: blocks of this one may be in
+// memory.
+std::optional<int64_t> StepRows::WindowBehind(int64_t epoch, int64_t share) const {
+  for (size_t i = 0; i + 1 < leases_.size(); ++i) {
+    const Lease &lease = leases_[i], &next = leases_[i + 1];
+    if (lease.epoch != epoch || lease.first + lease.batches != share) continue;
+    return next.epoch == epoch ? std::make_optional(WindowOf(epoch, next.first)) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
 // At the first batch of a window: tells which rows come after those of this window.
-void StepRows::AnnounceNext(int64_t epoch, const RemainingBatches* left, int64_t batch) {
-  const auto window_of = [&](int64_t of_all) { return of_all * spec_.batch_size / spec_.window; };
-  const int64_t window = window_of(BatchAt(left, batch));
+void StepRows::AnnounceNext(int64_t epoch, int64_t batch, int64_t share) {
+  const int64_t window = WindowOf(epoch, batch);
   if (!will_need_ || (epoch == window_epoch_ && window == window_)) return;
   window_epoch_ = epoch;
   window_ = window;
-  std::vector<RowRun> runs = windows_->RunsOf(epoch, window);
-  const int64_t batches = ShareOfEpoch(left);
   int64_t next = batch;
-  const int64_t step = spec_.split == Split::kFull ? spec_.window / spec_.batch_size : spec_.chunk;
+  const int64_t step = InTurn() ? spec_.chunk : spec_.window / spec_.batch_size;
   do {
     next = (next / step + 1) * step;
-  } while (next < batches && window_of(BatchAt(left, next)) == window);
-  // The first window of the next epoch is not told: blocks of this one may be in memory.
-  if (next < batches) {
-    for (const RowRun& run : windows_->RunsOf(epoch, window_of(BatchAt(left, next)))) runs.push_back(run);
+  } while (next < share && WindowOf(epoch, next) == window);
+  Announce(next < share ? WindowOf(epoch, next) : WindowBehind(epoch, share));
+}
+
+void StepRows::Announce(std::optional<int64_t> next) {
+  std::vector<RowRun> runs = windows_->RunsOf(window_epoch_, window_);
+  if (next) {
+    for (const RowRun& run : windows_->RunsOf(window_epoch_, *next)) runs.push_back(run);
   }
   will_need_(runs);
 }

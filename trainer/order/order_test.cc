@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/error.h"
 #include "trainer/config/config.h"
 
 namespace dtrain {
@@ -274,6 +275,88 @@ TEST_CASE("order: a large permutation is made with pauses for other work, one fo
   CHECK(pauses == 3);
   CHECK((shared.Of(spec, 4) == first));
   CHECK(pauses == 3);
+}
+
+std::vector<int64_t> RowsAt(StepRows* order, int64_t step) {
+  gpu::Span<const int64_t> rows;
+  REQUIRE(order->Read(step, &rows));
+  return {rows.begin(), rows.end()};
+}
+
+TEST_CASE("order: a leased step has the rows of its batches, cut short where the lease ends") {
+  OrderSpec spec = SpecOf(95, 10, Split::kDynamic, 1, 2);
+  spec.devices = 2;
+  StepRows order(spec, 2), whole(SpecOf(95, 10));
+  gpu::Span<const int64_t> none;
+  CHECK_FALSE(order.Read(7, &none));
+  order.Take({7, 1, 2, 3, {}});
+  order.Take({9, 0, 9, 1, {}});
+  const auto batches = [&](int64_t epoch, int64_t first, int64_t end) {
+    std::vector<int64_t> rows;
+    for (int64_t batch = first; batch < end; ++batch) Append(whole.Rows(epoch, batch), &rows);
+    return rows;
+  };
+  CHECK(RowsAt(&order, 7) == batches(1, 2, 4));
+  CHECK(RowsAt(&order, 8) == batches(1, 4, 5));
+  CHECK(RowsAt(&order, 9) == batches(0, 9, 10));
+  CHECK(order.PlaceOf(8).epoch == 1);  // it may be the last one that was returned
+  CHECK(order.PlaceOf(8).batch == 1);
+  CHECK(order.PlaceOf(8).batches == 2);
+  CHECK_FALSE(order.Read(10, &none));
+  order.Take({9, 1, 0, 4, {}});  // what was known of step 9 is gone
+  CHECK(RowsAt(&order, 9) == batches(1, 0, 2));
+  CHECK(RowsAt(&order, 10) == batches(1, 2, 4));
+  order.Take({10, 0, 0, 2, {}});
+  CHECK(RowsAt(&order, 9) == batches(1, 0, 2));
+  CHECK(RowsAt(&order, 10) == batches(0, 0, 2));
+  order.Follow(nullptr);
+  CHECK_FALSE(order.Read(10, &none));
+}
+
+TEST_CASE("order: a lease of batches that the data do not have is a failure of the task") {
+  StepRows order(SpecOf(100, 10, Split::kDynamic));
+  for (const Lease& lease :
+       {Lease{0, 0, 9, 2, {}}, Lease{0, 0, 10, 1, {}}, Lease{0, 0, -1, 2, {}}, Lease{0, -1, 0, 1, {}},
+        Lease{-1, 0, 0, 1, {}}, Lease{0, 0, 0, 0, {}}, Lease{0, 0, 1, INT64_MAX, {}}}) {
+    CHECK_THROWS_AS(order.Take(lease), Failure);
+  }
+}
+
+TEST_CASE("order: the next window of a lease, and the first one of the lease behind it, are announced") {
+  OrderSpec spec = SpecOf(100, 5, Split::kDynamic);
+  spec.shuffle = false;
+  spec.window = 20;
+  std::vector<std::pair<int64_t, int64_t>> told;
+  StepRows order(spec, std::nullopt, nullptr, [&](const std::vector<RowRun>& runs) {
+    for (const RowRun& run : runs) told.emplace_back(run.begin, run.end);
+  });
+  order.Take({0, 0, 3, 3, {}});  // rows 15 to 30
+  RowsAt(&order, 0);
+  CHECK(told == std::vector<std::pair<int64_t, int64_t>>{{0, 20}, {20, 40}});
+  told.clear();
+  RowsAt(&order, 1);
+  CHECK(told == std::vector<std::pair<int64_t, int64_t>>{{20, 40}});
+  told.clear();
+  order.Take({3, 0, 12, 2, {}});  // rows 60 to 70
+  CHECK(told == std::vector<std::pair<int64_t, int64_t>>{{20, 40}, {60, 80}});
+  order.Take({5, 0, 16, 2, {}});
+  told.clear();
+  RowsAt(&order, 3);
+  CHECK(told == std::vector<std::pair<int64_t, int64_t>>{{60, 80}, {80, 100}});
+}
+
+TEST_CASE("order: leased batches are those of shard, so an epoch has as many steps as all devices need") {
+  Config config;
+  config.data.split = Split::kDynamic;
+  config.cluster.worker.assign(3, "");
+  config.device.ids = {0, 1};
+  config.train.batch_size = 10;
+  config.train.epochs = 3;
+  CHECK(TotalSteps(config, 95, 3) == 15);
+  config.train.mode = TrainMode::kSync;
+  CHECK_FALSE(EndsInStep(config));
+  CHECK(TotalSteps(config, 95, 3) == 6);
+  CHECK_THROWS_AS(StepRows(config, 50, 0, 3), UserError);  // five batches for six devices
 }
 
 }  // namespace

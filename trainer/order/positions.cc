@@ -20,8 +20,9 @@ namespace dtrain {
 namespace {
 
 constexpr const char* kHeldOut = "data.validation";
-constexpr const char* kOrderKeys[] = {"data.split", "data.seed",       "data.shuffle",
-                                      kHeldOut,     "data.last_batch", "train.batch_size"};
+constexpr const char* kSplit = "data.split";
+constexpr const char* kOrderKeys[] = {kSplit,   "data.seed",       "data.shuffle",
+                                      kHeldOut, "data.last_batch", "train.batch_size"};
 constexpr const char* kCache = "data.cache";  // has no value where all rows lie in memory
 constexpr const char* kRows = "rows of data.train";
 
@@ -50,10 +51,27 @@ std::string Size(const Positions& positions, bool with_devices) {
   return Plural(Workers(positions), "worker") + devices;
 }
 
+// Whether the local steps do not tell which batches they are of: data.split is dynamic.
+bool IsLeased(const Positions& positions) {
+  const std::string* const split = OrderText(positions, kSplit);
+  return split != nullptr && *split == "dynamic";
+}
+
+// What was taken since the plan.
+TakenSteps TakenOf(const Positions& positions) {
+  TakenSteps taken{positions.devices, positions.local_steps, positions.in_step, positions.chunk};
+  if (IsLeased(positions)) taken = {positions.devices, {}, false, 1, positions.runs};
+  return taken;
+}
+
 // Returns how the numbering of local steps has changed.
 std::string Sizes(const Positions& saved, const Positions& now) {
   const bool with_devices = saved.devices != now.devices;
   if (!with_devices && Workers(saved) == Workers(now)) {
+    if (IsLeased(saved) != IsLeased(now)) {
+      return fmt::format("{} = {} here and {} in the checkpoint", kSplit, *OrderText(now, kSplit),
+                         *OrderText(saved, kSplit));
+    }
     return now.in_step ? "the workers end each epoch in step here, and did not in the checkpoint"
                        : "the workers ended each epoch in step in the checkpoint, and do not here";
   }
@@ -124,8 +142,7 @@ std::string EpochsText(const RemainingData& remaining) {
 }
 
 std::string ResumeShares(const Positions& saved, int64_t batches, Positions* now) {
-  const TakenSteps last{saved.devices, saved.local_steps, saved.in_step, saved.chunk};
-  const std::optional<DataPlan> plan = Replan(saved.plan, last, batches);
+  const std::optional<DataPlan> plan = Replan(saved.plan, TakenOf(saved), batches);
   if (!plan) {
     // As many epochs as the fastest worker has begun.
     const int64_t steps = *std::max_element(saved.local_steps.begin(), saved.local_steps.end());
@@ -146,9 +163,9 @@ std::string ResumeShares(const Positions& saved, int64_t batches, Positions* now
                      Plural(left, "batch", "batches"), EpochsText(*remaining), left == 1 ? "is" : "are");
 }
 
-// feed deals the same batches as shard.
+// feed and dynamic deal the same batches as shard.
 std::string Meaning(const std::string& key, const std::string& text) {
-  return key == "data.split" && text == "feed" ? "shard" : text;
+  return key == kSplit && (text == "feed" || text == "dynamic") ? "shard" : text;
 }
 
 // Whether a local step has the same rows in step or not: all workers have as many steps in each epoch.
@@ -170,12 +187,25 @@ constexpr const char* kProgress = "progressive_losses";
 constexpr size_t kMaxLosses = 10000;  // of all workers: a manifest has no room for more of very many
 constexpr int64_t kMaxNumber = int64_t{1} << 53;  // exact in every reader of JSON
 constexpr int64_t kMaxDevices = 1 << 16;
+constexpr const char* kRuns = "runs";
+
+// A run is [epoch, first, batches].
+Json ToValue(const std::vector<TakenRun>& runs) {
+  Json value = Json::array();
+  for (const TakenRun& run : runs) {
+    Json one = Json::array();
+    for (const int64_t number : {run.epoch, run.first, run.batches}) one.push_back(number);
+    value.push_back(std::move(one));
+  }
+  return value;
+}
 
 // The member names are those of existing checkpoints.
 Json ToValue(const DataPlan& plan) {
   Json taken = Json::array();
   for (const TakenSteps& steps : plan.taken) {
-    Json one = {{"devices", steps.devices}, {"local_steps", steps.local_steps}};
+    Json one = {{"devices", steps.devices}};
+    steps.runs.empty() ? one["local_steps"] = steps.local_steps : one[kRuns] = ToValue(steps.runs);
     if (steps.in_step) one["in_step"] = true;
     if (steps.chunk > 1) one["chunk"] = steps.chunk;
     taken.push_back(std::move(one));
@@ -203,6 +233,25 @@ bool Read(const Json& object, const char* key, std::vector<int64_t>* out) {
     if (!value.is_number_unsigned() || value.get<uint64_t>() > static_cast<uint64_t>(kMaxNumber))
       return false;
     out->push_back(value.get<int64_t>());
+  }
+  return true;
+}
+
+// Reads runs; only with data.split: dynamic are there any.
+bool ReadRuns(const Json& object, std::vector<TakenRun>* out) {
+  const Json* const found = object.Find(kRuns);
+  if (found == nullptr) return true;
+  if (!found->is_array() || found->empty()) return false;
+  for (const Json& one : *found) {
+    int64_t numbers[3] = {};
+    if (!one.is_array() || one.size() != std::size(numbers)) return false;
+    for (size_t i = 0; i < std::size(numbers); ++i) {
+      if (!one.at(i).is_number_unsigned() || one.at(i).get<uint64_t>() > static_cast<uint64_t>(kMaxNumber))
+        return false;
+      numbers[i] = one.at(i).get<int64_t>();
+    }
+    if (numbers[2] == 0) return false;
+    out->push_back({numbers[0], numbers[1], numbers[2]});
   }
   return true;
 }
@@ -236,7 +285,8 @@ bool FromValue(const Json& value, DataPlan* plan) {
   if (taken == nullptr || !taken->is_array()) return false;
   for (const Json& one : *taken) {
     TakenSteps steps;
-    if (!ReadDevices(one, &steps.devices) || !Read(one, "local_steps", &steps.local_steps) ||
+    if (!ReadDevices(one, &steps.devices) || !ReadRuns(one, &steps.runs) ||
+        (steps.runs.empty() && !Read(one, "local_steps", &steps.local_steps)) ||
         !ReadFlag(one, "in_step", &steps.in_step) || !ReadChunk(one, &steps.chunk)) {
       return false;
     }
@@ -344,7 +394,8 @@ bool FromValue(const Json& value, Positions* positions) {
       !ReadProgress(value, positions->local_steps.size(), positions) ||
       !Read(value, "other_examples", 0, kMaxNumber, &positions->other_examples) ||
       !ReadDevices(value, &positions->devices) || !ReadFlag(value, "in_step", &positions->in_step) ||
-      !ReadFlag(value, "disturbed", &positions->disturbed) || !ReadChunk(value, &positions->chunk)) {
+      !ReadFlag(value, "disturbed", &positions->disturbed) || !ReadChunk(value, &positions->chunk) ||
+      !ReadRuns(value, &positions->runs)) {
     return false;
   }
   const Json *const dealt = value.Find("dealt"), *const order = value.Find("order");
@@ -438,11 +489,17 @@ DataFingerprint FingerprintIn(const Positions& saved) {
 bool AllEpochsTaken(const Positions& saved, const Config& config) {
   const std::optional<int64_t> rows = RowsOf(saved);
   if (!config.train.epochs || !rows || *rows <= HeldOutRows(config.data, rows)) return false;
+  if (IsLeased(saved)) {
+    const int64_t batches = BatchesPerEpoch(OrderSpecOf(config, *rows, 0, 1));
+    const std::optional<DataPlan> plan = Replan(saved.plan, TakenOf(saved), batches);
+    return plan && plan->epoch >= *config.train.epochs;
+  }
   for (size_t worker = 0; worker < saved.local_steps.size(); ++worker) {
     OrderSpec spec = OrderSpecOf(config, *rows, static_cast<int>(worker), static_cast<int>(Workers(saved)));
     spec.devices = saved.devices;
     spec.in_step = saved.in_step;
     spec.chunk = saved.chunk;
+    if (spec.split == Split::kDynamic) spec.split = Split::kShard;  // as the checkpoint's steps were dealt
     StepRows order(spec);
     if (order.steps_per_epoch() == 0) continue;
     order.Follow(RemainingData::Of(saved.plan, BatchesPerEpoch(spec)));
@@ -470,7 +527,8 @@ Resumption Resume(const Positions& saved, const Config& config, std::optional<in
   Positions now = StartOfData(config, train_rows);
   const std::string other = PositionsDiffer(saved, now);
   const int64_t batches = train_rows ? BatchesPerEpoch(OrderSpecOf(config, *train_rows, 0, 1)) : 0;
-  if (other.empty() && Workers(saved) == Workers(now) && saved.devices == now.devices &&
+  const bool by_steps = !IsLeased(saved) && !IsLeased(now);
+  if (other.empty() && by_steps && Workers(saved) == Workers(now) && saved.devices == now.devices &&
       saved.chunk == now.chunk && (saved.in_step == now.in_step || StepsAreEqual(saved, batches))) {
     Positions same = saved;
     same.in_step = now.in_step;
@@ -486,6 +544,11 @@ Resumption Resume(const Positions& saved, const Config& config, std::optional<in
     said = config.data.split == Split::kFull ? ResumeFull(saved, batches, &now)
                                              : ResumeShares(saved, batches, &now);
   }
+  if (IsLeased(saved) && IsLeased(now) && Workers(saved) == Workers(now)) {
+    // The leases tell which batches come, and the workers count their steps on.
+    now.local_steps = saved.local_steps;
+    if (saved.devices == now.devices) said.clear();
+  }
   return {now, said};
 }
 
@@ -496,6 +559,7 @@ namespace {
 int64_t StepsThatCount(const Positions& now, const Config& config, std::optional<int64_t> train_rows) {
   const int64_t batches = train_rows ? BatchesPerEpoch(OrderSpecOf(config, *train_rows, 0, 1)) : 0;
   const auto remaining = RemainingData::Of(now.plan, batches);
+  if (config.data.split == Split::kDynamic) return 0;  // `now.plan` has them
   if (!config.train.epochs || batches <= 0 || remaining == nullptr) return SumOfSteps(now);
   const bool full = config.data.split == Split::kFull;  // every worker has all batches
   const int64_t epochs = *config.train.epochs, first_whole = remaining->first_whole();
@@ -545,6 +609,7 @@ std::string ToJson(const Positions& positions) {
   if (positions.in_step) value["in_step"] = true;
   if (positions.disturbed) value["disturbed"] = true;
   if (positions.chunk > 1) value["chunk"] = positions.chunk;
+  if (!positions.runs.empty()) value[kRuns] = ToValue(positions.runs);
   if (const std::optional<CountedEvaluations>& counted = positions.evaluations) {
     value["evaluations"] = {
         {"best_loss", counted->best_loss}, {"best_step", counted->best_step}, {"in_vain", counted->in_vain}};

@@ -25,7 +25,8 @@ struct Positions {
   int64_t devices = 1;               // of each worker, as a local step counts them
   bool in_step = false;              // the workers end each epoch in step (order.h)
   int64_t chunk = 1;                 // batches of a turn, as they are dealt to workers
-  DataPlan plan;                     // what had been taken before these local steps began
+  std::vector<TakenRun> runs;  // with split dynamic: the batches of these local steps, of what `plan` left
+  DataPlan plan;               // what had been taken before these local steps began
   // What else determines the order of the data: keys of the config with their YAML values, and the number of
   // rows before the hold-out.
   std::vector<std::pair<std::string, std::string>> order;

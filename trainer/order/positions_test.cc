@@ -111,6 +111,56 @@ TEST_CASE("positions: full goes on worker by worker, and new ones begin with the
   CHECK(Resume(saved, fewer, 95).positions.local_steps == std::vector<int64_t>{3 * 4 + 2});
 }
 
+TEST_CASE("positions: with split dynamic workers count on, and what they took is part of the plan") {
+  Positions saved = At(Workers(2, Split::kDynamic), 1000, {40, 20});
+  saved.runs = {{0, 0, 55}, {0, 60, 5}};
+  const auto left = [&](const Config& config) {
+    const Resumption resumption = ResumeAt(60, saved, config, 1000);
+    CHECK(resumption.positions.runs.empty());
+    CHECK(RemainingData::Of(resumption.positions.plan, 100)->begun()[0].count() == 40);
+    Config until = config;
+    until.train.epochs = 2;
+    CHECK(StepsOfRun(until, 1000, resumption.positions.plan) == 60 + 140);
+    return resumption;
+  };
+  const Resumption same = left(Workers(2, Split::kDynamic));
+  CHECK(same.said.empty());
+  CHECK(same.positions.local_steps == saved.local_steps);
+  CHECK(same.positions.examples == saved.examples);
+  const Resumption more = left(Workers(3, Split::kDynamic));
+  CHECK(more.positions.local_steps == std::vector<int64_t>{0, 0, 0});
+  CHECK(more.said ==
+        "the checkpoint has 2 workers, this run 3 workers: the 40 batches left of epoch 1 are dealt anew");
+  const Resumption shard = left(Workers(2));
+  CHECK(shard.positions.local_steps == std::vector<int64_t>{0, 0});
+  CHECK(
+      shard.said ==
+      "data.split = shard here and dynamic in the checkpoint: the 40 batches left of epoch 1 are dealt anew");
+  saved = same.positions;  // and on once more
+  saved.local_steps = {50, 30};
+  saved.runs = {{0, 0, 20}};
+  const Positions again = ResumeAt(80, saved, Workers(2, Split::kDynamic), 1000).positions;
+  CHECK(again.local_steps == saved.local_steps);
+  CHECK(RemainingData::Of(again.plan, 100)->begun()[0].count() == 20);
+  // The steps of a checkpoint of shard are part of the plan too.
+  saved = At(Workers(2), 1000, {40, 20});
+  const Positions leased = ResumeAt(60, saved, Workers(2, Split::kDynamic), 1000).positions;
+  CHECK(leased.local_steps == std::vector<int64_t>{0, 0});
+  CHECK(RemainingData::Of(leased.plan, 100)->begun()[0].count() == 40);
+}
+
+TEST_CASE("positions: with split dynamic all epochs are taken when the runs have all batches") {
+  Config config = Workers(2, Split::kDynamic);
+  config.train.epochs = 2;
+  Positions saved = At(config, 1000, {150, 50});
+  saved.runs = {{0, 0, 200}};
+  CHECK(AllEpochsTaken(saved, config));
+  CHECK(AllEpochsTaken(saved, Workers(2)) == false);  // without end
+  saved.runs = {{0, 0, 150}, {1, 51, 49}};
+  CHECK_FALSE(AllEpochsTaken(saved, config));
+  CHECK(AllEpochsTaken(At(Workers(2), 1000, {100, 100}), config));  // a checkpoint of shard
+}
+
 TEST_CASE("positions: of data without end no batch is given out twice") {
   const CounterRandom random(11);
   uint64_t drawn = 0;
@@ -250,6 +300,8 @@ Positions Rich() {
   positions = Resume(positions, Workers(4, Split::kShard, 2), 1000).positions;
   positions.local_steps = {3, 1, 4, 1};
   positions.in_step = positions.plan.taken[1].in_step = true;
+  positions.plan.taken.push_back({2, {}, false, 1, {{0, 7, 3}, {1, 0, 12}}});
+  positions.runs = {{0, 2, 9}};
   positions.evaluations = CountedEvaluations{0.25, 40, 2};
   for (const float loss : {0.1f, 2.5f}) positions.losses[3].Add(loss);
   positions.progress[2] = {100, 50.5, 0.1 + 0.2};
@@ -308,7 +360,8 @@ TEST_CASE("positions: as JSON and back they are the same") {
   CHECK(ToJson(read) == ToJson(positions));
   CHECK(read.local_steps == positions.local_steps);
   CHECK(read.plan == positions.plan);
-  CHECK(read.plan.taken.size() == 2);
+  CHECK(read.plan.taken.size() == 3);
+  CHECK(read.runs == positions.runs);
   CHECK(read.order == positions.order);
   CHECK(read.evaluations.value().best_loss == 0.25);
   CHECK(read.evaluations->best_step == 40);
@@ -403,6 +456,12 @@ TEST_CASE("positions: text that is none is refused and changes nothing") {
        {"[-100,50.5,1]", "[100,-1,1]", "[100,50.5]", "[100,\"x\",1]", "100", "[1.5,1,1]"}) {
     refused(replaced("[100,50.5,0.30000000000000004]", sums));
   }
+  for (const char* run : {"[0,7]", "[0,7,0]", "[0,7,-3]", "[0,7,1.5]", "[0,7,9223372036854775807]",
+                          "[0,7,3,1]", "3", "[\"0\",7,3]"}) {
+    refused(replaced("[0,7,3]", run));
+    refused(replaced("[0,2,9]", run));
+  }
+  refused(replaced("[[0,2,9]]", "[]"));
   refused(replaced("\"devices\":2", "\"devices\":0"));
   refused(replaced("\"in_step\":true", "\"in_step\":1"));
   refused(replaced("\"examples\":[", "\"examples\":[1,"));

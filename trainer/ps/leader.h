@@ -66,10 +66,17 @@ class RunLedger {
   // step.
   virtual void CountGradient(Member& worker, const wire::Push& push) = 0;
   virtual void StepApplied(Member& worker, const wire::Push& push) = 0;
+  // In place of these: the gradient was counted before, as another worker's (Push.empty). It is no global
+  // step, and its granted step is given back.
+  virtual void StepTakenBefore(Member& worker) = 0;
+  // sync: a gradient came too late for its round, and is answered.
+  virtual void StepDropped(Member& worker) = 0;
   // The steps granted to a worker with the answer to a whole gradient: 1, or 0 near the end of the run.
   virtual uint32_t GrantNext(Member& worker) = 0;
   // The local step after which the worker is asked, with an answer, to evaluate; 0: none.
   virtual uint64_t EvaluationDueFor(const Member& worker) const = 0;
+  // The worker's newest lease, until it must know it (data.split: dynamic).
+  virtual net::WeightsHead::Lease LeaseFor(const Member& /*worker*/) const { return {}; }
 
   // The rounds of mode sync. They are decided here; each ps applies them by UpdateRule::OnRound().
 

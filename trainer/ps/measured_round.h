@@ -22,6 +22,9 @@ inline const wire::Push& PushIn(const net::Message& message) {
   return *wire::GetEnvelope(message.header.data())->body_as_Push();
 }
 
+// The rows that a gradient counts with in its round: none if the weights have it already.
+inline uint32_t RowsIn(const wire::Push& push) { return push.empty() ? 0 : push.examples(); }
+
 class MeasuredRound {
  public:
   // An exchange that waits for its answer.

@@ -25,7 +25,7 @@ class HelloMessage {
  public:
   // `tells`: with the list of its settings, as if the ps had asked for it.
   HelloMessage(const Config& config, wire::Role role, uint32_t index, uint32_t ps_index = 0,
-               uint32_t protocol = net::kProtocol, bool tells = true) {
+               uint32_t protocol = net::kProtocol, bool tells = true, uint64_t incarnation = 0) {
     flatbuffers::FlatBufferBuilder& b = encoder_.Begin();
     std::vector<flatbuffers::Offset<wire::Setting>> settings;
     for (const auto& [key, value] : RunSettings(config)) {
@@ -34,8 +34,8 @@ class HelloMessage {
     const auto dir = config.checkpoint.dir.empty() ? 0 : b.CreateString(config.checkpoint.dir);
     message_ = encoder_.Finish({}, wire::CreateHello(b, protocol, role, index, ps_index, b.CreateString("a"),
                                                      b.CreateString("host, pid 7"), b.CreateString("1"),
-                                                     tells ? b.CreateVector(settings) : 0, 0, 0, 0, dir,
-                                                     SettingsHash(RunSettings(config))));
+                                                     tells ? b.CreateVector(settings) : 0, incarnation, 0, 0,
+                                                     dir, SettingsHash(RunSettings(config))));
   }
   const wire::Envelope& envelope() const { return *net::Decode(message_); }
   const wire::Hello& get() const { return *envelope().body_as_Hello(); }
@@ -78,8 +78,11 @@ class FakeLeader : public RunLedger, public Leader {
   int64_t global_step() const override { return 0; }
 
   bool MayStep(const Member&) const override { return may_step; }
-  void CountGradient(Member&, const wire::Push&) override {}
+  void CountGradient(Member&, const wire::Push&) override { ++counted; }
   void StepApplied(Member&, const wire::Push&) override {}
+  void StepTakenBefore(Member&) override { ++taken_before; }
+  void StepDropped(Member&) override { ++dropped; }
+  net::WeightsHead::Lease LeaseFor(const Member&) const override { return lease; }
   uint32_t GrantNext(Member&) override { return 1; }
   uint64_t EvaluationDueFor(const Member&) const override { return 0; }
 
@@ -129,6 +132,8 @@ class FakeLeader : public RunLedger, public Leader {
   RunId run_id = kTestRun;
   bool may_step = true;
   bool sees_directory = true;
+  int counted = 0, taken_before = 0, dropped = 0;  // gradients
+  net::WeightsHead::Lease lease;
   RunStatus status;  // the answer to heartbeats
   int beats = 0;
   std::vector<TaskId> welcome, replaced, left, overdue, aborted;

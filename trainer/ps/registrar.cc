@@ -109,8 +109,8 @@ void Registrar::RefuseStranger(net::NodeId from, uint32_t key, const wire::Envel
   outbox_.RefuseQuestion(
       from, envelope, Reason::Unregistered,
       fmt::format("it gave this task up, which it had not heard for {} s (failure.detect_s), or "
-                  "another took its index",
-                  config_.failure.detect_s));
+                  "another took its index{}",
+                  config_.failure.detect_s, RowsOfGoneText(config_)));
 }
 
 std::string Registrar::WhoMayAsk(uint32_t key, const flatbuffers::String* token) const {

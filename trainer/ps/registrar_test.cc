@@ -143,6 +143,19 @@ TEST_CASE("registrar: a stranger of this run was given up here; one of another, 
   CHECK(refusal({}) == wire::Reason::Run);
 }
 
+TEST_CASE("registrar: a worker that was given up is told that its rows go to the others, unless they wait") {
+  for (const WorkerLost lost : {WorkerLost::kContinue, WorkerLost::kWait}) {
+    Config config = LinearCluster(1, 1, 10);
+    config.data.split = Split::kDynamic;
+    config.failure.worker_lost = lost;
+    RegistrarFixture f(config);
+    const net::Message message = f.encoder.Finish(kTestRun.Envelope(3), wire::CreatePull(f.encoder.Begin()));
+    f.registrar->RefuseStranger(kNew, 0, *net::Decode(message));
+    const std::string text = f.Last().envelope().body_as_Refuse()->text()->str();
+    CHECK((text.find("its rows go to the others") != std::string::npos) == (lost == WorkerLost::kContinue));
+  }
+}
+
 TEST_CASE("registrar: a task is let in with its own key alone, which its record remembers") {
   RegistrarFixture f(LinearCluster(2, 2, 10));
   f.channel.keys = {{1, "ps 1"}, {2, "worker 0"}, {3, "worker 1"}, {4, "status"}};

@@ -133,6 +133,32 @@ void RemoteLeader::CarryOut(const wire::Order& order) {
   }
   if (order.snapshot() != nullptr) parts_.snapshots.OnOrder(*order.snapshot());
   if (order.checksums()) SendReport();
+  if (order.gone() != nullptr) TakeNoMore(*order.gone());
+}
+
+// Nothing of the process is taken behind this report. Its later messages are a stranger's, and its Hello is
+// refused. async and ssp keep nothing back to apply it later. In sync a decided round may name an exchange of
+// it that some blocks have not applied: these go on without it (SyncRule::Here), as behind any loss. The
+// gradients of a round that is measured stay in it, and were counted when they were measured. Where rounds
+// wait for the lost (RoundsWaitForLost) its blocks are dropped too; the next process sends that gradient once
+// more.
+void RemoteLeader::TakeNoMore(const wire::Incarnation& gone) {
+  Member* const member = parts_.members.Worker(gone.worker());
+  if (member == nullptr) return;
+  if (member->here() && member->incarnation == gone.incarnation()) {
+    parts_.task.log.Debug("{} was given up", parts_.members.NameOf(*member));
+    parts_.outbox.Refuse(member->node, 0, wire::Reason::Unregistered,
+                         "the run gave this task up" + RowsOfGoneText(parts_.task.config));
+    parts_.outbox.DropLate(member->node);
+    parts_.members.Remove(*member);
+    parts_.rule.Lost(*member);
+  }
+  const TakenOfProcess taken = member->TakeNoMoreOf(gone.incarnation());
+  leader().Tell(run(), [&](auto& builder) {
+    return wire::CreateReport(builder, 0, 0, 0,
+                              wire::CreateTakenState(builder, gone.worker(), taken.incarnation,
+                                                     taken.gradients, taken.blocks, taken.dropped));
+  });
 }
 
 void RemoteLeader::TakeAnswer(const wire::Envelope& envelope) {

@@ -47,6 +47,7 @@ class RemoteLeader : public Leader {
   void AskForEnd();
   void TakeAnswer(const wire::Envelope& envelope);
   void CarryOut(const wire::Order& order);
+  void TakeNoMore(const wire::Incarnation& gone);
   void TakeRound(const wire::Round& round);
   void SendReport();
 

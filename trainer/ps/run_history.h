@@ -94,7 +94,8 @@ struct RunHistory {
   // The weights differ from those of an undisturbed run: rounds went on without a worker that was lost or
   // came late, or one came back with other rows.
   bool disturbed = false;
-  uint64_t last_save = 0;            // the number of the last checkpoint that was ordered
+  std::optional<int64_t> steps_given_again;  // of lost workers, that only some ps had; with leases
+  uint64_t last_save = 0;                    // the number of the last checkpoint that was ordered
   std::string checkpoint;            // the path of the newest complete one; empty: none
   int64_t checkpoint_step = 0;       // its global step
   bool from_initial = false;         // the run began with initial values and has not gone back since

@@ -79,7 +79,7 @@ void SspRule::OnPull(Member& member, uint64_t request, const wire::Pull& pull) {
 
 void SspRule::OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message) {
   const int64_t block = push.block();
-  parts_.shard.Apply(block, GradientOf(member, push, message));
+  ApplyAlone(member, push, message);
   Clock& clock = At(member.task.index, block);
   ++clock.gradients;
   clock.held = request;

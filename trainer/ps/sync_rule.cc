@@ -78,6 +78,7 @@ void SyncRule::AnswerResuming(int64_t block) {
 
 // This gradient was sent before, and this block has applied the round that had it.
 void SyncRule::AnswerCounted(Member& member, uint64_t request, int64_t block) {
+  Take(member, block);
   if (IsLast(block)) Grant(member, request);
   Answer(member, request, block);
 }
@@ -229,7 +230,8 @@ void SyncRule::GatherGradients(int64_t block) {
   for (const Named& named : contributors_) {
     if (!named.held->is_push) continue;
     const wire::Push& push = PushIn(named.held->message);
-    gradients_.Add(GradientIn(named.held->message, push, named.held->keys.get()), push.examples());
+    gradients_.Add(GradientIn(named.held->message, push, named.held->keys.get()), RowsIn(push));
+    Take(*named.member, block);
     if (IsLast(block)) Count(*named.member, push);
   }
 }
@@ -237,14 +239,24 @@ void SyncRule::GatherGradients(int64_t block) {
 // Counts a gradient that is in a round.
 void SyncRule::Count(Member& member, const wire::Push& push) {
   ++member.taken;
-  if (ledger_ != nullptr) ledger_->CountGradient(member, push);
+  if (ledger_ == nullptr) return;
+  push.empty() ? ledger_->StepTakenBefore(member) : ledger_->CountGradient(member, push);
+}
+
+// Counts a gradient that was too late for its round.
+void SyncRule::CountLate(Member& member) {
+  ++member.taken;
+  TakeDropped(member);
+  if (ledger_ != nullptr) ledger_->StepDropped(member);
 }
 
 // Counts the round at its last block, and answers every worker in it.
 void SyncRule::Finish(int64_t block, bool with_contributors, TimePoint now) {
   if (IsLast(block)) {
     if (ledger_ != nullptr && with_contributors) ledger_->RoundApplied();
-    for (const Named& late : answered_) late.member->taken += late.held->is_push ? 1 : 0;
+    for (const Named& late : answered_) {
+      if (late.held->is_push) CountLate(*late.member);
+    }
   }
   contributors_.insert(contributors_.end(), answered_.begin(), answered_.end());
   for (const Named& named : contributors_) {
@@ -271,10 +283,12 @@ void SyncRule::MeasureNorm() {
 void SyncRule::TakeMeasured(const RoundExchange& exchange) {
   Member* const member = Contributor(exchange);
   if (member == nullptr) return;
-  for (int64_t block = 0; block < parts_.shard.block_count(); ++block) {
+  for (int64_t i = 0; i < parts_.shard.block_count(); ++i) {
+    const int64_t block = parts_.shard.InOrder(i);
     Held& held = HeldOf(exchange.worker, block);
     if (held.request == 0) continue;
     if (held.is_push) {
+      Take(*member, block);
       if (IsLast(block)) Count(*member, PushIn(held.message));
       measured_->TakeGradient(block, std::move(held.message), held.keys);
     }

@@ -78,6 +78,7 @@ class SyncRule : public UpdateRule {
   void GatherGradients(int64_t block);
   void GatherMeasured(int64_t block);
   void Count(Member& member, const wire::Push& push);
+  void CountLate(Member& member);
   // `now`: when the last block of the round had come.
   void Finish(int64_t block, bool with_contributors, TimePoint now);
   void DropFinishedRounds();

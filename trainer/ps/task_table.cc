@@ -34,6 +34,11 @@ Settings SettingsOf(const wire::Hello& hello) {
 
 }  // namespace
 
+std::string RowsOfGoneText(const Config& config) {
+  const bool dealt = config.data.split == Split::kDynamic && config.failure.worker_lost != WorkerLost::kWait;
+  return dealt ? "; its rows go to the others (data.split: dynamic)" : "";
+}
+
 TaskId TaskOf(const wire::Hello& hello) {
   return {hello.role() == wire::Role::Ps ? Role::kPs : Role::kWorker, static_cast<int>(hello.index())};
 }
@@ -168,6 +173,9 @@ TaskTable::Decision TaskTable::Admit(net::NodeId node, const wire::Hello& hello,
             fmt::format("{} has no business with {}", TaskName(task), TaskName(self_)), std::nullopt};
   }
   Member& member = *found;
+  if (member.IsGone(hello.incarnation())) {
+    return Refusal(Reason::Unregistered, "the run gave this task up" + RowsOfGoneText(config_));
+  }
   if (const Member* const owner = Find(node); owner != nullptr && owner != &member) {
     return Refusal(Reason::WrongTask, fmt::format("this connection is that of {}", TaskName(owner->task)));
   }
@@ -348,6 +356,20 @@ void Member::Leave() {
   ready = takes_part = false;
   ready_request = step_request = end_request = next_round = 0;
   waits_for_scale = false;
+}
+
+bool Member::IsGone(uint64_t its_incarnation) const {
+  return std::any_of(gone.begin(), gone.end(),
+                     [&](const TakenOfProcess& of) { return of.incarnation == its_incarnation; });
+}
+
+TakenOfProcess Member::TakeNoMoreOf(uint64_t its_incarnation) {
+  for (const TakenOfProcess& of : gone) {
+    if (of.incarnation == its_incarnation) return of;
+  }
+  const bool took = of_process.incarnation == its_incarnation;
+  gone.push_back(took ? of_process : TakenOfProcess{its_incarnation});
+  return gone.back();
 }
 
 bool TaskTable::IsAwaited(const Member& member) const {

@@ -23,6 +23,14 @@
 
 namespace dtrain {
 
+// What a ps has taken of the gradients of one process of a worker: what its weights have, or are sure to get.
+struct TakenOfProcess {
+  uint64_t incarnation = 0;
+  uint64_t gradients = 0;  // whole ones, in the order of its steps; dropped ones count
+  uint64_t blocks = 0;     // of the one behind them, in the order in which they are sent
+  bool dropped = false;    // sync: nothing came behind the last one, and that was too late for its round
+};
+
 // One task of the spec. Durations are counted in ticks of the loop.
 struct Member {
   TaskId task;
@@ -43,12 +51,14 @@ struct Member {
   milliseconds stuck{0};           // how long its heartbeats have not changed
 
   // A worker's exchanges.
-  uint64_t last_request = 0;      // requests are taken in order, without gaps; 0: none was
-  uint64_t first_request = 0;     // the first one to take; 0: whichever comes
-  std::vector<uint32_t> granted;  // steps granted by recent answers, by request modulo size
-  int64_t blocks_come = 0;        // of the gradient that is arriving
-  int64_t taken = 0;              // whole gradients taken here, over all incarnations
-  std::optional<TimePoint> turn;  // ssp: when it was answered; it computes since (HasSlot)
+  uint64_t last_request = 0;         // requests are taken in order, without gaps; 0: none was
+  uint64_t first_request = 0;        // the first one to take; 0: whichever comes
+  std::vector<uint32_t> granted;     // steps granted by recent answers, by request modulo size
+  int64_t blocks_come = 0;           // of the gradient that is arriving
+  int64_t taken = 0;                 // whole gradients taken here, over all incarnations
+  TakenOfProcess of_process;         // the latest that had a gradient taken; it may have left
+  std::vector<TakenOfProcess> gone;  // those of which nothing more is taken, with what was
+  std::optional<TimePoint> turn;     // ssp: when it was answered; it computes since (HasSlot)
 
   // The fields below are the leader's. A request is 0 when none waits.
   bool ready = false;
@@ -61,6 +71,7 @@ struct Member {
   bool told = false;       // it has said Bye, or left after the end
   uint64_t ready_request = 0;
   uint64_t step_request = 0;
+  bool step_paused = false;  // with that, nobody waits for the worker
   uint64_t end_request = 0;
   uint64_t next_round = 0;       // sync: the round that a ps asks for with its end_request; 0: none
   bool waits_for_scale = false;  // sync: the ps asks for the scale of the round before first
@@ -72,9 +83,17 @@ struct Member {
   bool is_ready() const { return here() && ready; }
   bool is_worker() const { return task.role == Role::kWorker; }
   uint32_t& GrantOf(uint64_t request) { return granted[request % granted.size()]; }
+  // A process of a worker, which has left, is never let in again. Returns what was taken of it, the same each
+  // time, so that a later process changes nothing.
+  TakenOfProcess TakeNoMoreOf(uint64_t its_incarnation);
+  bool IsGone(uint64_t its_incarnation) const;
   // The task has left: it is not ready, takes no part, and what it asked is not answered.
   void Leave();
 };
+
+// What becomes of the rows of a process that was given up, for its people: "; its rows go to the others ...";
+// empty: they wait for it.
+std::string RowsOfGoneText(const Config& config);
 
 class TaskTable;
 // The run as ps 0 knows it.

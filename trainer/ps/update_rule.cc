@@ -52,7 +52,7 @@ UpdateRule::UpdateRule(const PsParts& parts)
 
 bool UpdateRule::waits_for_lost() const { return parts_.config.failure.worker_lost == WorkerLost::kWait; }
 
-// Tells granted steps and asks for evaluations with the last block of a step.
+// Tells granted steps and leases, and asks for evaluations, with the last block of a step.
 void UpdateRule::Send(Member& member, uint64_t request, int64_t block, net::Compression form,
                       Clock::duration held, bool previous) {
   const bool of_rows = parts_.shard.table(block) != nullptr;
@@ -67,7 +67,10 @@ void UpdateRule::Send(Member& member, uint64_t request, int64_t block, net::Comp
   if (IsLast(block)) head.steps = member.GrantOf(request);
   if (ledger_ != nullptr) {
     head.global_step = static_cast<uint64_t>(ledger_->global_step());
-    if (IsLast(block)) head.evaluate = ledger_->EvaluationDueFor(member);
+    if (IsLast(block)) {
+      head.evaluate = ledger_->EvaluationDueFor(member);
+      head.lease = ledger_->LeaseFor(member);
+    }
   }
   parts_.outbox.Weights(member.node, request, head, weights);
 }

@@ -133,19 +133,39 @@ class UpdateRule {
   BlockGradient GradientOf(const Member& member, const wire::Push& push, const net::Message& message) const {
     return GradientIn(message, push, rows_.KeysNamedBy(member.task.index, push).get());
   }
-  // Whether a pull says that the worker has no gradients any more: it evaluates the whole model, and must not
-  // hold up the others. Rows of a table are pulled by an evaluation too, and by a worker that reads ahead.
+  // Whether a pull says that the worker has no gradients any more, and must not hold up the others: it says
+  // so itself, or evaluates the whole model. Rows of a table are pulled by an evaluation too, and by a worker
+  // that reads ahead.
   bool IsDoneWithSteps(const wire::Pull& pull) const {
-    return !pull.enter() && pull.block() == 0 && !parts_.shard.has_table();
+    return !pull.enter() && (pull.leaves() || (pull.block() == 0 && !parts_.shard.has_table()));
   }
   bool waits_for_lost() const;
   // The block with which an exchange with this ps ends.
   int64_t last_block() const { return parts_.shard.InOrder(parts_.shard.block_count() - 1); }
   bool IsLast(int64_t block) const { return block == last_block(); }
+  // Applies a block of a gradient alone, unless the weights have it already.
+  void ApplyAlone(Member& member, const wire::Push& push, const net::Message& message) {
+    if (!push.empty()) parts_.shard.Apply(push.block(), GradientOf(member, push, message));
+    Take(member, push.block());
+  }
+  // Counts a block of the worker's process that is in the weights here, or is sure to be.
+  void Take(Member& member, int64_t block) {
+    TakenOfProcess& taken = TakenOf(member);
+    ++taken.blocks;
+    taken.dropped = false;
+    if (IsLast(block)) EndGradient(&taken);
+  }
+  // sync: counts a gradient that came too late for its round, and is in no weights.
+  void TakeDropped(Member& member) {
+    TakenOfProcess& taken = TakenOf(member);
+    taken.dropped = true;
+    EndGradient(&taken);
+  }
   // Counts a gradient that was applied alone, with its last block.
   void CountStep(Member& member, const wire::Push& push) {
     ++member.taken;
-    if (ledger_ != nullptr) ledger_->StepApplied(member, push);
+    if (ledger_ == nullptr) return;
+    push.empty() ? ledger_->StepTakenBefore(member) : ledger_->StepApplied(member, push);
   }
   // Grants the step that the answer to a whole gradient tells; ps 0 alone does.
   void Grant(Member& member, uint64_t request) {
@@ -164,6 +184,14 @@ class UpdateRule {
   RunLedger* ledger_ = nullptr;  // null: this is not ps 0
 
  private:
+  static TakenOfProcess& TakenOf(Member& member) {
+    if (member.of_process.incarnation != member.incarnation) member.of_process = {member.incarnation};
+    return member.of_process;
+  }
+  static void EndGradient(TakenOfProcess* taken) {
+    ++taken->gradients;
+    taken->blocks = 0;
+  }
   void Send(Member& member, uint64_t request, int64_t block, net::Compression form, Clock::duration held,
             bool previous = false);
   net::LentBytes TakeRange(int64_t block, bool previous, net::WeightsHead* head);

@@ -13,7 +13,7 @@ class AsyncRule : public UpdateRule {
   using UpdateRule::UpdateRule;
 
   void OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message) override {
-    parts_.shard.Apply(push.block(), GradientOf(member, push, message));
+    ApplyAlone(member, push, message);
     if (IsLast(push.block())) {
       CountStep(member, push);
       Grant(member, request);

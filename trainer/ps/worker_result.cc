@@ -40,6 +40,8 @@ void SumUp(const std::vector<WorkerResult>& workers, int64_t first_applied_nanos
     summary->worker_accuracy.push_back(std::isnan(result.accuracy) ? std::nullopt
                                                                    : std::optional<double>(result.accuracy));
     summary->workers.push_back(result.figures);
+    summary->workers.back().rows = result.examples;
+    summary->workers.back().leases = result.leases;
     summary->examples = AddCounts(summary->examples, result.examples);
     summary->bytes_sent = AddCounts(summary->bytes_sent, result.bytes_sent);
     summary->bytes_received = AddCounts(summary->bytes_received, result.bytes_received);

@@ -19,6 +19,7 @@ struct WorkerResult {
 
   bool done = false;     // the worker has reported
   int64_t examples = 0;  // in applied gradients
+  int64_t leases = 0;    // with data.split: dynamic
   RecentLosses losses;   // of applied gradients
   LossSums progress;     // the same, with hooks.progressive
   int64_t local_steps = 0;

@@ -66,6 +66,7 @@ void VisitKeys(Summary& summary, Visitor& visit) {
   visit("device", summary.device);
   visit("lost_workers", summary.lost_workers);
   visit("table", summary.table);
+  visit("steps_given_again", summary.steps_given_again);
 }
 
 // The members of the structs in these lists.
@@ -83,6 +84,8 @@ void VisitMembers(Figures& figures, Visitor& visit) {
     visit("rows_skipped", figures.rows_skipped);
     visit("rows_dropped", figures.rows_dropped);
     visit("unseen_categories", figures.unseen_categories);
+    visit("rows", figures.rows);
+    visit("leases", figures.leases);
   } else if constexpr (std::is_same_v<Struct, TimeSpread>) {
     visit("total_s", figures.total_s);
     visit("p50_ms", figures.p50_ms);

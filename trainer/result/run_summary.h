@@ -41,6 +41,9 @@ struct WorkerFigures {
   int64_t rows_skipped = 0;       // could not be read (data.bad_rows: skip)
   int64_t rows_dropped = 0;       // had a missing value (data.missing: drop), or of vw no label
   int64_t unseen_categories = 0;  // texts that the fitted rows did not have
+  // As ps 0 knows.
+  int64_t rows = 0;    // of its gradients that are in the weights
+  int64_t leases = 0;  // of batches that it was given (data.split: dynamic)
 
   double total_s() const {
     return data.total_s + compute.total_s + hooks.total_s + wait.total_s + network.total_s;
@@ -136,6 +139,7 @@ struct RunSummary {
   std::optional<std::string> device;                  // of the first worker: "cpu", "cuda:0", "cuda:0,1"
   std::vector<int64_t> lost_workers;                  // took part and were gone at the end
   std::optional<TableFigures> table;                  // of a hash table, on all ps
+  std::optional<int64_t> steps_given_again;           // of lost workers, that only some ps had; with leases
   RunIdentity identity;                               // keys of RunAccount
   // These are not keys of the result, but needed to print or complete it.
   int64_t steps_before = 0;                            // those that train_s has no time of

@@ -168,7 +168,8 @@ TEST_CASE("run summary: the result has the documented figures in the documented 
                                                "workers",
                                                "device",
                                                "lost_workers",
-                                               "table"};
+                                               "table",
+                                               "steps_given_again"};
   CHECK(keys == documented);
 }
 

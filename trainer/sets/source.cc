@@ -125,6 +125,10 @@ class StepSource : public BatchSource {
     next_ = local_step;
     is_read_ = false;
   }
+  void Take(const Lease& lease) override {
+    rows_.Take(lease);
+    is_read_ &= next_ < lease.step;
+  }
   void Follow(const DataPlan& plan) override {
     rows_.Follow(rows_.RemainingOf(plan));
     plan_ = plan;

@@ -1,5 +1,6 @@
 // Data in batches, for training and for evaluation. The order is a function of (data.seed, epoch, local step,
-// worker, number of workers) alone. Errors of the files are UserErrors with file, place, value and rule.
+// worker, number of workers) alone, or of leases. Errors of the files are UserErrors with file, place, value
+// and rule.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +8,11 @@
 #include <memory>
 #include <optional>
 
+#include "base/check.h"
 #include "trainer/batch/batch.h"
 #include "trainer/config/choices.h"
 #include "trainer/order/data_plan.h"
+#include "trainer/order/lease.h"
 #include "trainer/sets/data_set.h"
 
 namespace dtrain {
@@ -40,12 +43,17 @@ class BatchSource {
   virtual int64_t TakeWaitedNanos() { return 0; }
   // Makes the next batch that of `local_step` (from 0), for a worker that returns.
   virtual void Seek(int64_t local_step) = 0;
-  // From now on, batches are those that `plan` has left; the next one is that of local step 0.
+  // With data.split: dynamic: the steps from lease.step on are of this lease; what was known of them and of
+  // later steps is forgotten. Next() returns false at a step of no lease, and goes on once there is one. If
+  // such steps were read ahead, Seek() must follow.
+  virtual void Take(const Lease&) { DT_CHECK(false); }
+  // From now on, batches are those that `plan` has left; the next one is that of local step 0. No lease is
+  // known.
   virtual void Follow(const DataPlan& plan) = 0;
   virtual const DataPlan& plan() const = 0;
   virtual int64_t epoch() const = 0;              // of the last batch, from 0
-  virtual int64_t batch_in_epoch() const = 0;     // of the last batch, from 0
-  virtual int64_t batches_per_epoch() const = 0;  // of this worker in that epoch; 0: without end
+  virtual int64_t batch_in_epoch() const = 0;     // of the last batch, from 0; or in its lease
+  virtual int64_t batches_per_epoch() const = 0;  // of this worker in that epoch or lease; 0: without end
 };
 std::unique_ptr<BatchSource> MakeBatchSource(const Config& config, std::shared_ptr<const DataSet> train,
                                              int worker, int workers);

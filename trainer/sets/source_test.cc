@@ -64,6 +64,37 @@ TEST_CASE("batch source: ends after its epochs and says where each batch lies") 
   CHECK_FALSE(source->Next(&batch));
 }
 
+TEST_CASE(
+    "batch source: with split dynamic batches are those of leases, and there are more once one has come") {
+  Config config = Batches(4, 2);
+  config.data.split = Split::kDynamic;
+  const auto source = MakeBatchSource(config, Counting(22), 0, 2);  // 6 batches
+  Batch batch;
+  source->ReadAhead();
+  CHECK((source->ahead() == nullptr));
+  CHECK_FALSE(source->Next(&batch));
+  source->Take({0, 0, 1, 2, {}});
+  REQUIRE(source->Next(&batch));
+  CHECK(TargetsOf(batch) == std::vector<float>{4, 5, 6, 7});
+  REQUIRE(source->Next(&batch));
+  source->ReadAhead();
+  CHECK_FALSE(source->Next(&batch));
+  CHECK(source->batch_in_epoch() == 1);
+  CHECK(source->batches_per_epoch() == 2);
+  source->Take({2, 1, 5, 1, {}});
+  source->ReadAhead();
+  CHECK(source->epoch() == 0);  // of the batch that was returned
+  CHECK(source->batch_in_epoch() == 1);
+  source->Take({2, 1, 0, 3, {}});  // instead
+  source->Seek(2);
+  REQUIRE(source->Next(&batch));
+  CHECK(TargetsOf(batch) == std::vector<float>{0, 1, 2, 3});
+  CHECK(source->epoch() == 1);
+  CHECK(source->batches_per_epoch() == 3);
+  source->Follow(DataPlan());
+  CHECK_FALSE(source->Next(&batch));
+}
+
 TEST_CASE("batch source: with several devices a step's batch is one of each, and a seek counts steps") {
   Config config = Batches(4, 2);
   config.device.ids = {0, 1};

@@ -26,11 +26,13 @@ class Hostile {
     const auto send = [&](auto&& build) { worker_.Send(request, build); };
     switch (Pick(20)) {
       case 0:
-        return worker_.SendPush(request, {1, 2}, block, any);
+        return worker_.SendPush(request, {1, 2}, block, any, Pick(2) == 0);
       case 1:
         return worker_.SendPush(request, {1, 2, 3}, block, any);
       case 2:
-        return send([&](auto& b) { return wire::CreatePull(b, block); });
+        return send([&](auto& b) {
+          return wire::CreatePull(b, block, false, 0, 0, false, 0, 0, 0, false, 0, Pick(2) == 0);
+        });
       case 3:
         return send([&](auto& b) {
           const std::vector<uint32_t> together = {0, 7, 0xffffffff};
@@ -38,7 +40,7 @@ class Hostile {
           return wire::CreatePull(b, block, true, list, any, Pick(2) == 0, any);
         });
       case 4:
-        return send([](auto& b) { return wire::CreateNeedStep(b); });
+        return send([&](auto& b) { return wire::CreateNeedStep(b, Pick(2) == 0); });
       case 5:
         return send([&](auto& b) {
           return wire::CreateDone(b, any, -1e38f, -1, 1, any, any, 7, b.CreateString("{\"steps\":1e999}"));
@@ -61,7 +63,8 @@ class Hostile {
           const auto sums = b.CreateVector(std::vector<uint64_t>(3, any));
           const auto state = wire::CreateSnapshotState(b, Pick(3), true, 0, sums);
           const auto parts = b.CreateVector(std::vector<flatbuffers::Offset<wire::Part>>());
-          return wire::CreateReport(b, filled, state, wire::CreateChecksumList(b, parts, any, any));
+          const auto list = wire::CreateChecksumList(b, parts, any, any);
+          return wire::CreateReport(b, filled, state, list, wire::CreateTakenState(b, block, any, any, any));
         });
       case 10:
         return send([&](auto& b) { return wire::CreateReadPiece(b, Pick(3), any); });
@@ -76,7 +79,10 @@ class Hostile {
       case 15:
         return send([&](auto& b) { return wire::CreateEnd(b, b.CreateString("{}")); });
       case 16:
-        return send([&](auto& b) { return wire::CreateOrder(b, 0, wire::CreateSnapshotOrder(b, any, any)); });
+        return send([&](auto& b) {
+          const auto snapshot = wire::CreateSnapshotOrder(b, any, any);
+          return wire::CreateOrder(b, 0, snapshot, false, wire::CreateIncarnation(b, 0, any));
+        });
       case 17:
         return send([&](auto& b) { return wire::CreateRefuse(b, wire::Reason::Run, b.CreateString("no")); });
       case 18:

@@ -45,6 +45,32 @@ TEST_CASE("exchange: a push sent twice is answered twice and applied once") {
   CHECK(run.ps.Wait().global_step == 1);
 }
 
+TEST_CASE("exchange: an empty push is answered, but not applied, and its granted step goes to another") {
+  Config config = OneWorker();
+  config.train.steps = 1;
+  OneWorkerRun run(config);
+  RawWorker& worker = run.worker;
+  for (int copy = 0; copy < 2; ++copy) {
+    worker.SendPush(4, {7, 7}, 0, 0, /*empty=*/true);
+    const wire::Weights* weights = worker.Expect<wire::Weights>();
+    REQUIRE(weights != nullptr);
+    CHECK(weights->version() == 0);
+    CHECK(weights->global_step() == 0);
+    CHECK(weights->steps() == 1);
+    CHECK(worker.Values(*weights) == std::vector<float>{0, 0});
+  }
+  worker.SendPush(5, {1, 2});
+  const wire::Weights* weights = worker.Expect<wire::Weights>();
+  REQUIRE(weights != nullptr);
+  CHECK(weights->global_step() == 1);
+  CHECK(weights->steps() == 0);
+  CHECK(worker.Values(*weights) == std::vector<float>{-1, -2});
+  worker.End(6);
+  const RunSummary summary = run.ps.Wait();
+  CHECK(summary.global_step == 1);
+  CHECK(summary.examples == 1);
+}
+
 Config OneSparseWorker() {
   Config config = OneWorker();
   config.model.inputs = 7;  // the rows 0 to 6, and 7 for the bias
@@ -215,6 +241,53 @@ TEST_CASE(
   CHECK(run.ps.Wait().global_step == 0);
 }
 
+TEST_CASE("blocks: a gradient some of whose blocks are empty is a step if its last one is not") {
+  const std::vector<float> first(kBlockValues, 1), second(5, 1);  // lent to the ps
+  OneWorkerRun run(TwoBlocks());
+  RawWorker& worker = run.worker;
+  const auto push = [&](uint64_t request, uint32_t block, bool empty) {
+    worker.SendPush(request, block == 0 ? first : second, block, 0, empty);
+    const wire::Weights* weights = worker.Expect<wire::Weights>();
+    REQUIRE(weights != nullptr);
+    return std::make_pair(weights->version(), weights->global_step());
+  };
+  using Answer = std::pair<uint64_t, uint64_t>;
+  CHECK(push(4, 1, true) == Answer(0, 0));
+  CHECK(push(5, 0, false) == Answer(1, 1));
+  CHECK(push(6, 1, false) == Answer(1, 1));
+  CHECK(push(7, 0, true) == Answer(1, 1));
+  worker.End(8);
+  CHECK(run.ps.Wait().global_step == 1);
+}
+
+TEST_CASE("sync: an empty gradient is one of its round, and adds nothing to the mean") {
+  for (const bool measured : {false, true}) {
+    Config config = Driven(TrainMode::kSync);
+    if (measured) config.train.optimizer.clip_norm = 1e9;
+    DrivenRun run(config);
+    run.At(0)->SendPush(5, {9, 9}, 0, 0, /*empty=*/true);
+    run.At(0).CheckNothing();
+    run.At(1)->SendPush(5, {1, 2}, 0, 0);
+    for (const int worker : {0, 1}) run.At(worker).CheckWeights(0, 1, {-1, -2});
+  }
+}
+
+TEST_CASE("sync: no round waits for a worker that has left, until it enters again") {
+  DrivenRun run(Driven(TrainMode::kSync));
+  run.At(1)->SendLeaves(5);
+  run.At(1).CheckWeights(0, 0, {0, 0});
+  run.At(0)->SendPush(5, {1, 1}, 0, 0);
+  run.At(0).CheckWeights(0, 1, {-1, -1});
+  run.At(1)->Send(6, [](auto& builder) { return wire::CreatePull(builder, 0, true); });
+  run.At(1).CheckNothing();
+  run.At(0)->SendPush(6, {1, 1}, 0, 1);
+  for (const int worker : {0, 1}) run.At(worker).CheckWeights(0, 2, {-2, -2});
+  run.At(0)->SendPush(7, {1, 1}, 0, 2);
+  run.At(0).CheckNothing();
+  run.At(1)->SendPush(7, {3, 3}, 0, 2);
+  for (const int worker : {0, 1}) run.At(worker).CheckWeights(0, 3, {-4, -4});
+}
+
 TEST_CASE("sync: the workers begin together, and a round is the mean of their gradients, applied once") {
   DrivenRun run(Driven(TrainMode::kSync), 2, /*enters=*/false);
   run.Enter(0);
@@ -344,6 +417,49 @@ TEST_CASE("ssp: a worker counts from the start, also before its first pull") {
   run.At(1).CheckWeights(0, 1, {-1, -1});
   run.At(1)->SendPush(5, {1, 1});
   run.At(0).CheckWeights(0, 2, {-2, -2});
+}
+
+TEST_CASE("ssp: an empty gradient is not applied, and counts for the bound") {
+  DrivenRun run(Driven(TrainMode::kSsp));
+  run.At(0)->SendPush(5, {9, 9}, 0, 0, /*empty=*/true);
+  run.At(0).CheckNothing();
+  run.At(1)->SendPush(5, {1, 1});
+  for (const int worker : {0, 1}) run.At(worker).CheckWeights(0, 1, {-1, -1});
+}
+
+TEST_CASE("ssp: nobody waits for a worker that has left, until it enters again, of tables too") {
+  for (const bool table : {false, true}) {
+    CAPTURE(table);
+    Config config = Driven(TrainMode::kSsp);
+    if (table) {
+      config.model.inputs = 7;
+      config.data.train.format = DataFormat::kLibsvm;
+      config.data.train.path = {"rows.svm"};
+    }
+    DrivenRun run(config);
+    const auto push = [&](int worker, uint64_t request) {
+      if (!table) return run.At(worker)->SendPush(request, {1, 1});
+      run.At(worker)->SendRows(request, {}, request - 1);  // the gradient of no rows
+    };
+    const auto answered = [&](int worker, uint64_t version) {
+      const wire::Weights* weights = run.At(worker)->Expect<wire::Weights>();
+      REQUIRE(weights != nullptr);
+      CHECK(weights->version() == version);
+    };
+    run.At(1)->SendLeaves(5);
+    answered(1, 0);
+    for (const uint64_t step : {1, 2}) {
+      push(0, 4 + step);
+      answered(0, step);
+    }
+    run.At(1)->Send(6, [](auto& builder) { return wire::CreatePull(builder, 0, true, 0, 2); });
+    answered(1, 2);
+    push(0, 7);
+    run.At(0).CheckNothing();
+    push(1, 7);
+    answered(0, 4);
+    answered(1, 4);
+  }
 }
 
 TEST_CASE("async: an answer waits for nobody") {

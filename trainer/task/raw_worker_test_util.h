@@ -58,12 +58,13 @@ class RawWorker {
     while (channel_->Send(node_, message) == net::SendResult::kFull && Clock::now() < deadline) {
     }
   }
-  // `version`: in sync, that of the weights from which the gradient was computed.
+  // `version`: in sync, that of the weights from which the gradient was computed. `empty`: the weights have
+  // it.
   void SendPush(uint64_t request, const std::vector<float>& gradient, uint32_t block = 0,
-                uint64_t version = 0) {
-    net::Message message =
-        encoder_.Push({run_id_, 0, request}, block, 1, 0,
-                      {gradient.data(), gradient.size() * sizeof(float), nullptr, nullptr}, version);
+                uint64_t version = 0, bool empty = false) {
+    net::Message message = encoder_.Push({run_id_, 0, request}, block, 1, 0,
+                                         {gradient.data(), gradient.size() * sizeof(float), nullptr, nullptr},
+                                         version, {}, {}, net::Compression::kNone, empty);
     channel_->Send(node_, message);
   }
   // Asks for rows of a table, with the gradient of those that request `of` asked for; without it a pull, of
@@ -94,6 +95,12 @@ class RawWorker {
                                    : encoder_.Push(envelope, 0, 1, 0, payload, 0, {},
                                                    {of, count, static_cast<uint32_t>(key_bytes)}, form);
     channel_->Send(node_, message);
+  }
+  // Says that the worker has no step to take until it enters again.
+  void SendLeaves(uint64_t request) {
+    Send(request, [](auto& builder) {
+      return wire::CreatePull(builder, 0, false, 0, 0, false, 0, 0, 0, true, 0, true);
+    });
   }
   void SendHello() {
     Send(0, [&](flatbuffers::FlatBufferBuilder& builder) {

@@ -8,8 +8,10 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/fault_point.h"
 #include "trainer/device/device_store.h"
 #include "trainer/model/layout.h"
+#include "trainer/peer/lease_message.h"
 #include "trainer/peer/peer_limits.h"
 
 namespace dtrain {
@@ -35,13 +37,14 @@ int64_t Exchanges::WindowOf(const TrainConfig& train, const Layout& layout, size
   return MaxOpenBlocks(train, BlocksOf(layout, ps));
 }
 
-void Exchanges::Announce(const net::LentBuffer& buffer, uint32_t examples) {
+void Exchanges::Announce(const net::LentBuffer& buffer, uint32_t examples,
+                         const std::vector<uint32_t>& taken) {
   awaited_.clear();
   for (const Variable& variable : layout_.variables) {
     awaited_.push_back({variable.offset, variable.offset + variable.size()});
   }
   announced_ = true;
-  Begin({&buffer, buffer.KeepLent(), examples, {}, {}, {}});
+  Begin({&buffer, buffer.KeepLent(), examples, {}, {}, {}, taken});
 }
 
 void Exchanges::Ready(Range elements) {
@@ -53,7 +56,7 @@ void Exchanges::Ready(Range elements) {
 }
 
 void Exchanges::Push(const net::LentBuffer& buffer, uint32_t examples, const net::PushedLoss& loss,
-                     ExchangeRows rows) {
+                     ExchangeRows rows, const std::vector<uint32_t>& taken) {
   staleness_.OnPushed();
   --steps_;
   if (std::exchange(announced_, false)) {
@@ -62,12 +65,19 @@ void Exchanges::Push(const net::LentBuffer& buffer, uint32_t examples, const net
     for (Flow& flow : flows_) SendBlocks(flow);
     return;
   }
-  Begin({&buffer, buffer.KeepLent(), examples, loss, {}, rows});
+  Begin({&buffer, buffer.KeepLent(), examples, loss, {}, rows, taken});
 }
 
 void Exchanges::Pull(std::optional<Entry> entry, ExchangeRows rows) {
   DT_CHECK(open() == 0 || layout_.table.has_value(), open());
   Begin({nullptr, {}, 0, {}, std::move(entry), rows});
+}
+
+void Exchanges::Leave() {
+  DT_CHECK(open() == 0, open());
+  Exchange pull;
+  pull.leaves = true;
+  Begin(std::move(pull));
 }
 
 void Exchanges::Begin(Exchange exchange) {
@@ -116,6 +126,7 @@ bool Exchanges::MaySend(const Flow& flow) const {
 }
 
 void Exchanges::SendBlock(const Flow& flow, const Exchange& exchange, int64_t index) {
+  const FaultScope fault("step.block");
   const uint64_t request = flow.link->NextRequest();
   const auto number = static_cast<uint32_t>(index);
   const bool of_rows = flow.IsOfRows(index);
@@ -136,7 +147,8 @@ void Exchanges::SendBlock(const Flow& flow, const Exchange& exchange, int64_t in
                              entry.version,
                              rows.keys,
                              exchange.rows.read,
-                             exchange.rows.snapshot};
+                             exchange.rows.snapshot,
+                             exchange.leaves};
     return flow.link->Send(request, encoder_.Pull(run_.Envelope(request), head, tensor));
   }
   if (of_rows) rows.of = exchange.rows.of->RequestOf(of_all);
@@ -144,9 +156,11 @@ void Exchanges::SendBlock(const Flow& flow, const Exchange& exchange, int64_t in
   // What ps 0 counts it by is its last block.
   const bool is_counted = &flow == &flows_.front() && (flow.sent + 1) % flow.blocks == 0;
   const net::PushedLoss loss = is_counted ? exchange.loss : net::PushedLoss();
+  const auto ps = static_cast<size_t>(&flow - flows_.data());
+  const bool empty = !exchange.taken.empty() && flow.sent % flow.blocks < exchange.taken[ps];
   flow.link->Send(request, encoder_.Push(run_.Envelope(request), number, exchange.examples, sum, tensor,
                                          versions_.version(), loss, rows,
-                                         FormOf(config_.net.compress.push, flow, index)));
+                                         FormOf(config_.net.compress.push, flow, index), empty));
 }
 
 // What goes with a block: its part of the gradient, and of a table the keys that are asked for.
@@ -189,6 +203,7 @@ void Exchanges::OnWeights(size_t ps, const net::Message& message, const wire::En
     steps_ += weights.steps();
     global_step_ = CountIn(weights.global_step());
     if (weights.evaluate() != 0) evaluate_ = CountIn(weights.evaluate());
+    if (weights.lease_batches() != 0) lease_ = LeaseIn(weights);
   }
   ++flow.answered;
   CountVersion(ps, weights);
@@ -275,6 +290,7 @@ void Exchanges::DropOpen() {
   closed_ = begun_;
   announced_ = false;
   steps_ = evaluate_ = 0;
+  lease_.reset();
   gone_ = false;
   staleness_.DropOpen();
   gradients_.Forget();

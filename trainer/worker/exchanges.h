@@ -22,6 +22,7 @@
 #include "trainer/config/config.h"
 #include "trainer/hooks/step_stats.h"
 #include "trainer/model/layout.h"
+#include "trainer/order/lease.h"
 #include "trainer/peer/conversation.h"
 #include "trainer/worker/gradient_encoder.h"
 #include "trainer/worker/keyed_source.h"
@@ -72,16 +73,20 @@ class Exchanges {
   // Opens an exchange for a gradient that is about to be computed into `buffer`. A block goes out when
   // Ready() has named all variables that it has elements of; the last block of each ps, with which the
   // gradient counts, waits for Push().
-  void Announce(const net::LentBuffer& buffer, uint32_t examples);
+  // `taken`: as Push().
+  void Announce(const net::LentBuffer& buffer, uint32_t examples, const std::vector<uint32_t>& taken = {});
   void Ready(Range elements);
   // Opens an exchange for the gradient in `buffer` (the whole flat vector or the rows of rows.of), which is
-  // lent until it is sent; of both, in this order. `loss`: as in the message. If the gradient was
-  // announced, this sends the rest of it.
+  // lent until it is sent; of both, in this order. `loss`: as in the message. `taken`: by ps, so many blocks
+  // of it are in the weights already (Lease::taken); empty: none. If the gradient was announced, this sends
+  // the rest of it.
   void Push(const net::LentBuffer& buffer, uint32_t examples, const net::PushedLoss& loss = {},
-            ExchangeRows rows = {});
+            ExchangeRows rows = {}, const std::vector<uint32_t>& taken = {});
   // Opens an exchange without a gradient. With `entry` the worker enters the run. No other may be open, but
   // of a table.
   void Pull(std::optional<Entry> entry = std::nullopt, ExchangeRows rows = {});
+  // The same, of nothing but the flat vector: nobody waits for the worker until it enters again.
+  void Leave();
   // Takes weights from a ps; `envelope` is that of `message`.
   void OnWeights(size_t ps, const net::Message& message, const wire::Envelope& envelope);
   // Closes the oldest open exchange. False: not every ps has answered all of it.
@@ -100,6 +105,9 @@ class Exchanges {
   // Steps granted and not yet used by Push().
   int64_t steps() const { return steps_; }
   void AddSteps(int64_t steps) { steps_ += steps; }
+  void DropSteps() { steps_ = 0; }
+  // The lease that ps 0 has told since the last call (data.split: dynamic); unset: none.
+  std::optional<Lease> TakeLease() { return std::exchange(lease_, std::nullopt); }
   // The global step that ps 0 last reported.
   int64_t global_step() const { return global_step_; }
   // Of the answered gradients.
@@ -121,6 +129,8 @@ class Exchanges {
     net::PushedLoss loss;
     std::optional<Entry> entry;  // set for a pull with which the worker enters
     ExchangeRows rows;
+    std::vector<uint32_t> taken = {};  // of a gradient, by ps
+    bool leaves = false;               // a pull with which nobody waits for the worker any more
   };
   // The progress of one ps: the blocks sent to it and answered by it, over all exchanges.
   struct Flow {
@@ -177,6 +187,7 @@ class Exchanges {
   bool announced_ = false;      // the newest one's gradient is not complete
   std::vector<Range> awaited_;  // the variables that are missing of it
   int64_t steps_ = 0;
+  std::optional<Lease> lease_;
   int64_t global_step_ = 0;
   Staleness staleness_;
   RoundVersions versions_;  // sync

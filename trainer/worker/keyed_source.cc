@@ -60,10 +60,12 @@ void KeyedSource::Run() {
     wanted_.wait(lock, [&] { return stops_ || (wants_ && ready_.size() <= kMaxReady / 2); });
     while (!stops_ && wants_ && ready_.size() < kMaxReady) {
       reads_ = true;
+      const std::deque<Lease> leases = std::exchange(leases_, {});
       lock.unlock();
       Owned batch;
       std::exception_ptr fault;
       try {
+        for (const Lease& lease : leases) source_->Take(lease);
         batch = Make();
       } catch (...) {
         fault = std::current_exception();
@@ -71,8 +73,9 @@ void KeyedSource::Run() {
       lock.lock();
       reads_ = false;
       fault_ = fault;
-      ended_ = batch == nullptr && fault == nullptr;
-      wants_ &= batch != nullptr;
+      // Nobody is told that there is no more if a lease has come since.
+      ended_ = batch == nullptr && fault == nullptr && leases_.empty();
+      wants_ &= batch != nullptr || (fault == nullptr && !leases_.empty());
       if (batch != nullptr) ready_.push_back(std::move(batch));
       filled_.notify_one();
     }
@@ -81,7 +84,7 @@ void KeyedSource::Run() {
 }
 
 // Returns what the thread has read next; null: there is no more.
-KeyedSource::Owned KeyedSource::Take() {
+KeyedSource::Owned KeyedSource::TakeReady() {
   std::unique_lock<std::mutex> lock(mutex_);
   if (ready_.empty() && !ended_ && fault_ == nullptr) {
     wants_ = true;
@@ -102,7 +105,7 @@ KeyedSource::Owned KeyedSource::Take() {
 bool KeyedSource::Read() {
   Owned batch;
   if (thread_.joinable()) {
-    batch = Take();
+    batch = TakeReady();
   } else if (!ended_) {
     batch = Make();
     ended_ = batch == nullptr;
@@ -153,8 +156,23 @@ void KeyedSource::Seek(int64_t local_step) {
   DropAhead([&] { source_->Seek(local_step); });
 }
 
+void KeyedSource::Take(const Lease& lease) {
+  if (!thread_.joinable()) {
+    source_->Take(lease);
+    ended_ = false;
+    return;
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  leases_.push_back(lease);
+  wants_ |= std::exchange(ended_, false);
+  wanted_.notify_one();
+}
+
 void KeyedSource::Follow(const DataPlan& plan) {
-  DropAhead([&] { source_->Follow(plan); });
+  DropAhead([&] {
+    leases_.clear();
+    source_->Follow(plan);
+  });
 }
 
 }  // namespace dtrain

@@ -42,6 +42,7 @@ class KeyedSource : public BatchSource {
   void AddSkipped(SkippedRows* skipped) const override { source_->AddSkipped(skipped); }
   int64_t TakeWaitedNanos() override { return source_->TakeWaitedNanos(); }
   void Seek(int64_t local_step) override;
+  void Take(const Lease& lease) override;
   void Follow(const DataPlan& plan) override;
   const DataPlan& plan() const override { return source_->plan(); }
   int64_t epoch() const override { return current_->epoch; }
@@ -52,7 +53,7 @@ class KeyedSource : public BatchSource {
   using Owned = std::unique_ptr<KeyedBatch>;
   bool Read();
   Owned Make();
-  Owned Take();
+  Owned TakeReady();
   Owned Memory();
   void Run();
   void DropAhead(const std::function<void()>& then);
@@ -69,6 +70,7 @@ class KeyedSource : public BatchSource {
   std::deque<Owned> free_;    // their memory is kept; the oldest first
   std::deque<Owned> ready_;   // what the thread has read behind next_
   std::exception_ptr fault_;  // of what comes behind ready_
+  std::deque<Lease> leases_;  // for the thread, which hands them to the source before it reads
   bool ended_ = false;        // the source has no more
   bool wants_ = false;        // the thread reads ahead
   bool reads_ = false;        // it is reading: source_ and sorter_ are its own

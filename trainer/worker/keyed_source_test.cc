@@ -15,14 +15,14 @@
 namespace dtrain {
 namespace {
 
-// Batch `step` has one row with the feature `step`.
+// Batch `step` has one row with the feature `step`, up to the last one or the end of the lease.
 class Counted : public BatchSource {
  public:
   explicit Counted(int64_t batches) : batches_(batches) {}
   bool Next(Batch* batch) override {
     if (next_ == batches_) return false;
     if (next_ == fault_at_) throw UserError("batch {} has a fault", next_);
-    id_ = static_cast<uint64_t>(next_++);
+    id_ = static_cast<uint64_t>(next_++) % 1000;
     *batch = Batch();
     batch->rows = 1;
     batch->sparse = {offsets_.data(), &id_, nullptr};
@@ -31,6 +31,7 @@ class Counted : public BatchSource {
   void ReadAhead() override {}
   void Seek(int64_t local_step) override { next_ = local_step; }
   void Follow(const DataPlan&) override { next_ = 0; }
+  void Take(const Lease& lease) override { batches_ = lease.step + lease.batches; }
   const DataPlan& plan() const override { return plan_; }
   int64_t epoch() const override { return (next_ - 1) / 10; }
   int64_t batch_in_epoch() const override { return (next_ - 1) % 10; }
@@ -39,7 +40,7 @@ class Counted : public BatchSource {
   void set_fault_at(int64_t batch) { fault_at_ = batch; }
 
  private:
-  const int64_t batches_;
+  int64_t batches_;
   const std::vector<int64_t> offsets_ = {0, 1};
   uint64_t id_ = 0;
   int64_t next_ = 0;
@@ -100,6 +101,32 @@ TEST_CASE("keyed source: a worker that returns goes on at its step, whatever was
   CHECK(at.FeatureOf(at.keyed->current()) == 20);
   at.keyed->Follow(DataPlan());
   CHECK(at.FeatureOf(*at.keyed->Ahead(1)) == 0);
+}
+
+TEST_CASE("keyed source: it ends with the last lease, and goes on when another one has come") {
+  bool on_thread = false;
+  SUBCASE("read when they are asked for") {}
+  SUBCASE("read on a thread") { on_thread = true; }
+  Source at(0, 2, on_thread);
+  Batch batch;
+  CHECK((at.keyed->Ahead(1) == nullptr));
+  int64_t step = 0;
+  for (int64_t lease = 0; lease < 300; ++lease) {
+    CHECK_FALSE(at.keyed->Next(&batch));
+    at.keyed->Take({step, 0, 0, lease % 7 + 1, {}});
+    if (lease % 3 == 0) at.keyed->Ahead(1);
+    if (lease % 5 == 0) at.keyed->Take({step + lease % 7 + 1, 0, 0, 2, {}});
+    const int64_t end = step + lease % 7 + (lease % 5 == 0 ? 3 : 1);
+    for (; step < end; ++step) {
+      REQUIRE(at.keyed->Next(&batch));
+      CHECK(at.FeatureOf(at.keyed->current()) == static_cast<uint64_t>(step) % 1000);
+      at.keyed->ReadAhead();
+    }
+  }
+  at.keyed->Take({step, 0, 0, 4, {}});
+  at.keyed->Seek(step + 2);
+  REQUIRE(at.keyed->Next(&batch));
+  CHECK(at.FeatureOf(at.keyed->current()) == static_cast<uint64_t>(step + 2) % 1000);
 }
 
 TEST_CASE("keyed source: what is wrong with a batch is told at its turn, and again, and not behind Seek()") {

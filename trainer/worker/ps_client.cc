@@ -113,6 +113,11 @@ void PsClient::Pull() {
   Collect();
 }
 
+void PsClient::Leave() {
+  exchanges_.Leave();
+  Collect();
+}
+
 // Outside async an answer waits for other workers, for as long as they are alive.
 void PsClient::Collect() {
   while (!exchanges_.CloseOldest()) Wait(config_.train.mode == TrainMode::kAsync ? "an exchange" : nullptr);

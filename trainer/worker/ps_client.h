@@ -49,6 +49,8 @@ class PsClient {
   bool Read(KeyedBatch* rows, uint64_t snapshot = 0, float* into = nullptr);
   // Gets all current weights.
   void Pull();
+  // Tells every ps that nobody needs to wait for this worker until it enters again.
+  void Leave();
   // Waits until every ps has answered the oldest exchange; its weights are then copied.
   void Collect();
   // Takes the messages that have arrived. Does not wait.

@@ -15,6 +15,7 @@
 #include "trainer/optim/optimizer.h"
 #include "trainer/peer/abort.h"
 #include "trainer/peer/form_message.h"
+#include "trainer/peer/lease_message.h"
 #include "trainer/peer/peer_limits.h"
 #include "trainer/peer/this_host.h"
 #include "trainer/result/run_account.h"
@@ -172,10 +173,20 @@ Exchanges::Entry Worker::Start() {
 // here when this returns.
 void Worker::Enter(const Exchanges::Entry& entry) {
   KeyedSource* const keyed = data_.keyed();
-  client_.Enter(entry, keyed == nullptr ? nullptr : keyed->Ahead(1));
-  if (keyed == nullptr) return;
-  for (int64_t ahead = 2; ahead <= config_.train.in_flight; ++ahead) {
-    exchanges_.Pull(std::nullopt, {nullptr, keyed->Ahead(ahead)});
+  if (keyed == nullptr) return client_.Enter(entry);
+  KeyedBatch* const first = keyed->Ahead(1);
+  client_.Enter(entry, first);
+  AskAhead(1);
+  if (first == nullptr) asked_ = local_step_;
+}
+
+// Opens as many exchanges as may be open, of which `asked` were, each for the rows of one batch more.
+void Worker::AskAhead(int64_t asked) {
+  asked_ = local_step_ + asked;
+  for (int64_t ahead = asked + 1; ahead <= config_.train.in_flight; ++ahead) {
+    KeyedBatch* const batch = data_.keyed()->Ahead(ahead);
+    exchanges_.Pull(std::nullopt, {nullptr, batch});
+    if (batch != nullptr) ++asked_;
   }
 }
 
@@ -208,6 +219,7 @@ Exchanges::Entry Worker::WaitForStart() {
   }
   if (summary_) summary_->set_decay_steps(CountIn(start->decay_steps()));
   exchanges_.AddSteps(start->steps());
+  for (const Lease& lease : DecodeLeases(start->leases())) data_.Take(lease);
   local_step_ = CountIn(start->local_step());
   if (local_step_ > 0) log_.Info("goes on at local step {}", local_step_);
   if (local_step_ > 0 || peers_.returning()) data_.source().Seek(local_step_);
@@ -239,23 +251,58 @@ void Worker::Train() {
   }
 }
 
-// Waits until ps 0 has granted a step. False: the run's last step is applied.
+// Waits until ps 0 has granted a step, and leased a batch for it. False: the run's last step is applied.
 bool Worker::HaveStep() {
-  while (exchanges_.steps() == 0) {
+  TakeLease();
+  while (exchanges_.steps() == 0 || !data_.HasBatch(local_step_)) {
     if (exchanges_.open() > 0) {
       client_.Collect();
       times_.MarkAnswer(Clock::now(), exchanges_.TakeHeld());
-      continue;
+      TakeLease();
+    } else if (!AskForStep()) {
+      return false;
     }
-    const wire::Grant* grant =
-        client_.Call(0, true, "step", [](auto& builder) { return wire::CreateNeedStep(builder); })
+  }
+  AskForRows();
+  return true;
+}
+
+void Worker::TakeLease() {
+  if (const std::optional<Lease> lease = exchanges_.TakeLease()) data_.Take(*lease);
+}
+
+// False: the run is over. Outside async the others do not wait for a worker that has nothing to do.
+bool Worker::AskForStep() {
+  exchanges_.DropSteps();
+  bool paused = false;
+  while (true) {
+    const wire::Grant* const grant =
+        client_.Call(0, true, "step", [&](auto& builder) { return wire::CreateNeedStep(builder, paused); })
             .body_as_Grant();
     if (grant == nullptr) throw Failure(ExitCode::kInternal, "ps 0 answered NeedStep with something else");
     if (grant->over()) return false;
+    if (grant->pause()) {
+      client_.Leave();
+      paused = true;
+      continue;
+    }
     exchanges_.AddSteps(grant->steps());
+    for (const Lease& lease : DecodeLeases(grant->leases())) data_.Take(lease);
+    const uint64_t clock = grant->clock();
+    if (paused) Enter({{}, clock});
     times_.Mark(StepPart::kWait, Clock::now());  // the other workers' steps
+    return true;
   }
-  return true;
+}
+
+// Of a table, after a time without batches: no answer brings the rows of the next one.
+void Worker::AskForRows() {
+  if (data_.keyed() == nullptr || asked_ > local_step_) return;
+  while (exchanges_.open() > 0) client_.Collect();
+  if (data_.keyed()->Ahead(1) == nullptr) return;
+  if (config_.train.mode == TrainMode::kSync) return Enter({});
+  AskAhead(0);
+  client_.Collect();
 }
 
 // Reads the clock four times per step, between parts that are reported apart, so that a slow data source,
@@ -272,7 +319,8 @@ void Worker::Step(const Batch& batch, StepView& view) {
     values += view.keys.size * layout_.table->width();
   }
   const net::LentBuffer& gradient = model_.NextGradient(values);
-  if (SendsEarly()) exchanges_.Announce(gradient, static_cast<uint32_t>(view.rows));
+  const std::vector<uint32_t>& taken = data_.TakenOf(local_step_);
+  if (SendsEarly()) exchanges_.Announce(gradient, static_cast<uint32_t>(view.rows), taken);
   model_.model().Begin(view.weights, batch, model_.gradient(), count_correct);
   if (!model_.by_address()) {
     if (devices_.on_gpu()) StageNext();
@@ -282,9 +330,13 @@ void Worker::Step(const Batch& batch, StepView& view) {
     }
   }
   ExchangeRows rows;
-  if (keyed != nullptr) rows = {&keyed->current(), keyed->Ahead(config_.train.in_flight)};
+  if (keyed != nullptr) {
+    rows.of = &keyed->current();
+    if (asked_ == local_step_ + config_.train.in_flight) rows.asks = keyed->Ahead(config_.train.in_flight);
+    if (rows.asks != nullptr) ++asked_;
+  }
   exchanges_.Push(gradient, static_cast<uint32_t>(view.rows),
-                  {std::exchange(untold_loss_, std::nullopt), view.weight}, rows);
+                  {std::exchange(untold_loss_, std::nullopt), view.weight}, rows, taken);
   times_.Mark(StepPart::kCompute, Clock::now());
   StageNext();  // while the gradient travels
   times_.Mark(StepPart::kData, Clock::now());
@@ -439,7 +491,9 @@ void Worker::EvaluateAfter(int64_t local_step) {
   if (local_step > local_step_ || local_step <= evaluated_step_) return;
   const EvalOn set = config_.eval.on;
   int64_t global_step = exchanges_.global_step();
-  uint64_t snapshot = config_.eval.keep_best ? AskForSnapshot(local_step, &global_step) : 0;
+  // With leases ps 0 must know that it takes no step meanwhile.
+  const bool asks = config_.eval.keep_best || config_.data.split == Split::kDynamic;
+  uint64_t snapshot = asks ? AskForSnapshot(local_step, &global_step) : 0;
   std::optional<Evaluation> evaluation = Evaluate(set, nullptr, snapshot);
   if (!evaluation && snapshot != 0) {  // it is gone
     snapshot = 0;
@@ -462,6 +516,7 @@ void Worker::EvaluateAfter(int64_t local_step) {
 // step; 0: there is none.
 uint64_t Worker::AskForSnapshot(int64_t local_step, int64_t* global_step) {
   while (exchanges_.open() > 0) client_.Collect();
+  if (config_.data.split == Split::kDynamic) exchanges_.DropSteps();
   const wire::Grant* const grant =
       client_
           .Call(0, true, "the snapshot to evaluate",

@@ -90,6 +90,10 @@ class Worker {
   void TellTraffic();
   void Ask(const HookRequests& requests);
   bool HaveStep();
+  void TakeLease();
+  bool AskForStep();
+  void AskForRows();
+  void AskAhead(int64_t asked);
   uint64_t AskForSnapshot(int64_t local_step, int64_t* global_step);
   std::optional<Evaluation> Evaluate(EvalOn set, Figures* figures = nullptr, uint64_t snapshot = 0);
   EvaluationFigures EvaluateFinal(EvalOn set);
@@ -126,6 +130,7 @@ class Worker {
   std::optional<Evaluation> own_evaluation_;
   bool came_too_late_ = false;  // the run was over when this worker was ready
   int64_t local_step_ = 0;
+  int64_t asked_ = 0;       // of a table: the rows of the batches before this local step were asked for
   net::ChannelStats told_;  // the bytes that the last Done reported
   int64_t first_step_nanos_ = 0;
   int64_t last_step_nanos_ = 0;

@@ -25,7 +25,9 @@ WorkerData::WorkerData(const Config& config, int worker, const Layout& layout, n
       transport_(transport),
       activity_(activity),
       attend_(std::move(attend)),
-      log_(log) {}
+      log_(log),
+      leased_(config.data.split == Split::kDynamic),
+      devices_(config.device.towers()) {}
 
 void WorkerData::Join(uint64_t run_id, uint64_t feed_token) {
   if (source_ == nullptr) Open(run_id, feed_token);
@@ -197,6 +199,18 @@ bool WorkerData::UseFit(const InputForm& fit) {
   return true;
 }
 
+void WorkerData::Take(const Lease& lease) {
+  if (!leases_.empty() && lease.step < EndOf(leases_.back())) return;
+  leases_.push_back(lease);
+  source_->Take(lease);
+}
+
+const std::vector<uint32_t>& WorkerData::TakenOf(int64_t local_step) {
+  static const std::vector<uint32_t> kNone;
+  while (!leases_.empty() && EndOf(leases_.front()) <= local_step) leases_.pop_front();
+  return leases_.empty() ? kNone : leases_.front().taken;
+}
+
 bool WorkerData::TakeUp(const wire::Start& start) {
   std::optional<InputForm> form;
   if (start.inputs() != nullptr) form = DecodeForm(*start.inputs());
@@ -208,7 +222,8 @@ bool WorkerData::TakeUp(const wire::Start& start) {
   if (!dealt.empty() && !FromJson(dealt, &taken)) {
     throw Failure(ExitCode::kInternal, "ps 0 said something unreadable of the data that was taken before");
   }
-  if (taken != source_->plan()) source_->Follow(taken);
+  leases_.clear();
+  if (leased_ || taken != source_->plan()) source_->Follow(taken);
   if (feeder_) feeder_->Follow(taken);
   if (feeder_) feeder_->Start();
   if (fed_ != nullptr) fed_->Start();

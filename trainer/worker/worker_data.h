@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -18,6 +19,7 @@
 #include "trainer/feed/feed_source.h"
 #include "trainer/model/layout.h"
 #include "trainer/order/data_plan.h"
+#include "trainer/order/lease.h"
 #include "trainer/peer/form_message.h"
 #include "trainer/peer/heartbeat.h"
 #include "trainer/sets/load_data.h"
@@ -54,6 +56,15 @@ class WorkerData {
   const LoadedData& loaded() const { return *loaded_; }
   // How batches are numbered by the rows of a table.
   BatchForm batch_form() const;
+  // With data.split: dynamic: the batches from lease.step on are of this lease. One that is known is nothing
+  // new.
+  void Take(const Lease& lease);
+  // Whether the batch of a local step is known, or may be without a lease.
+  bool HasBatch(int64_t local_step) const {
+    return !leased_ || (!leases_.empty() && local_step < EndOf(leases_.back()));
+  }
+  // By ps: so many blocks of the gradient of a local step are in the weights already; empty: none.
+  const std::vector<uint32_t>& TakenOf(int64_t local_step);
   // The rows of data.train that were left out. Call it at the end of the run: worker 0 warns of those that it
   // has not told when the data was loaded.
   SkippedRows Skipped();
@@ -74,6 +85,7 @@ class WorkerData {
   net::ChannelStats feeding_stats() const { return feeder_ ? feeder_->stats() : net::ChannelStats(); }
 
  private:
+  int64_t EndOf(const Lease& lease) const { return lease.step + lease.Steps(devices_); }
   void Open(uint64_t run_id, uint64_t feed_token);
   void MakeSource();
   void Key();
@@ -97,6 +109,9 @@ class WorkerData {
   DataFingerprint fingerprint_;
   bool told_other_rows_ = false;
   bool told_too_long_ = false;
+  const bool leased_;
+  const int64_t devices_;
+  std::deque<Lease> leases_;  // with data.split: dynamic, the oldest first
   std::unique_ptr<BatchSource> source_;
   KeyedSource* keyed_ = nullptr;                // source_, with a table
   FeedSource* fed_ = nullptr;                   // in source_, when worker 0 deals out the batches
