@@ -86,7 +86,7 @@ inline Message SampleReady(Encoder& encoder) {
   flatbuffers::FlatBufferBuilder& builder = encoder.Begin();
   const auto facts = wire::CreateDataFacts(builder, SampleForm(builder), 77, 60, true, 7, true, false);
   return encoder.Finish(kSampleEnvelope, wire::CreateReadyDirect(builder, true, 12, 30, facts,
-                                                                 "host-a:/run/ckpt/step-7", 7, true));
+                                                                 "host-a:/run/ckpt/step-7", 7, true, 2));
 }
 
 using SampleLeases = flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<wire::Lease>>>;

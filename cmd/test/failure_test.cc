@@ -139,6 +139,34 @@ std::string Rows(int count, const std::string& first = "0.5,1,0") {
   return rows;
 }
 
+TEST_CASE("failure: with data.split: dynamic all workers have as many devices and the same rows") {
+  const Cluster cluster(1, 2,
+                        "model: {kind: mlp, hidden: [400], outputs: 2}\n"
+                        "data: {train: {format: csv, path: PATH, label: y}, split: dynamic}\n"
+                        "train: {mode: async, batch_size: 100, steps: 100000}\n"
+                        "hooks: {log_every_steps: 10}\nfailure: {detect_s: 2}\n");
+  for (const int rows : {390, 400})
+    WriteFile(fmt::format("{}/{}.csv", cluster.directory(), rows), Rows(rows));
+  const auto start = [&](const std::string& role, int index, int rows,
+                         const std::string& devices = "[0, 1]") {
+    return cluster.Start(role, index,
+                         {"--set", "cluster.min_workers=1", "--set",
+                          fmt::format("data.train.path={}/{}.csv", cluster.directory(), rows), "--set",
+                          "device.ids=" + devices});
+  };
+  const auto ps = start("ps", 0, 400, "[0]"), worker = start("worker", 0, 400);
+  REQUIRE(worker->WaitForLine("global step"));
+  const auto other = start("worker", 1, 400, "[0]");
+  CheckEnd(*other, 2);
+  CHECK(Contains(other->standard_error(), "its device.ids are 1, and those of worker 0 are 2."));
+  const auto fewer = start("worker", 1, 390);
+  CheckEnd(*fewer, 2);
+  CHECK(Contains(fewer->standard_error(), "data.train has 390 rows here, and 400 where the run began."));
+  worker->Signal(SIGTERM);
+  CheckEnd(*ps, 1);
+  CHECK(Contains(ps->standard_error(), "applied once: 400 of 400 rows"));
+}
+
 TEST_CASE("failure: a worker that comes back with other rows is told of, and the run is not deterministic") {
   const struct {
     std::string rows, difference;

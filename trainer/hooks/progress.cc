@@ -21,44 +21,54 @@ Progress::Progress(const HooksConfig& hooks, Logger& log, bool leased)
   if (every.count() > 0) timer_.emplace(std::chrono::duration_cast<Clock::duration>(every), row_began_);
 }
 
+Progress::Place Progress::PlaceOf(const StepView& view) {
+  return {view.source.epoch(), view.source.batch_in_epoch(), view.source.batches_per_epoch(),
+          view.global_step, view.local_step};
+}
+
+bool Progress::EndsByNumber(int64_t epoch) const { return (epoch + 1) % hooks_.log_every_epochs == 0; }
+
 bool Progress::Due(const StepView& view) {
-  const BatchSource& source = view.source;
   if (timer_ && timer_->Due()) return true;
   if (hooks_.log_every_steps > 0 && view.local_step % hooks_.log_every_steps == 0) return true;
-  if (leased_ && hooks_.log_every_epochs > 0) {
-    const int64_t ended = std::exchange(epoch_, source.epoch());
-    return source.epoch() / hooks_.log_every_epochs > ended / hooks_.log_every_epochs;
-  }
-  return hooks_.log_every_epochs > 0 && source.batches_per_epoch() > 0 &&
-         source.batch_in_epoch() + 1 == source.batches_per_epoch() &&
-         (source.epoch() + 1) % hooks_.log_every_epochs == 0;
+  if (hooks_.log_every_epochs == 0 || leased_) return false;
+  const Place place = PlaceOf(view);
+  return place.batches > 0 && place.batch + 1 == place.batches && EndsByNumber(place.epoch);
 }
 
 void Progress::AfterStep(const StepView& view, HookRequests*) {
+  if (leased_ && hooks_.log_every_epochs > 0) {
+    const Place place = PlaceOf(view);
+    if (last_ && place.epoch > last_->epoch && EndsByNumber(last_->epoch)) WriteRow(*last_);
+    last_ = place;
+  }
   ++steps_;
   examples_ += view.rows;
   loss_.Add(view.loss, view.rows, view.weight);
-  if (!Due(view) || loss_.empty()) return;
-  const TimePoint now = Clock::now();
-  WriteRow(view, std::max(SecondsBetween(row_began_, now), 1e-9));
-  row_began_ = now;
-  steps_ = examples_ = 0;
+  if (Due(view)) WriteRow(PlaceOf(view));
 }
 
-void Progress::WriteRow(const StepView& view, double seconds) {
+void Progress::End(const StepView&) {
+  if (last_ && EndsByNumber(last_->epoch)) WriteRow(*last_);
+  last_.reset();
+}
+
+void Progress::WriteRow(const Place& place) {
+  if (loss_.empty()) return;
+  const TimePoint now = Clock::now();
+  const double seconds = std::max(SecondsBetween(row_began_, now), 1e-9);
+  const auto steps = static_cast<double>(std::exchange(steps_, 0));
+  const double examples_per_s = static_cast<double>(std::exchange(examples_, 0)) / seconds;
+  const double ms_per_step = seconds * 1000 / steps;
+  row_began_ = now;
   const double loss = loss_.Take();
   if (!log_.Enabled(LogLevel::kInfo)) return;
-  const BatchSource& source = view.source;
-  const int64_t epoch = source.epoch() + 1, batch = source.batch_in_epoch() + 1;
-  const int64_t batches = source.batches_per_epoch();  // 0: an endless epoch
-  const auto steps = static_cast<double>(steps_);
-  const double examples_per_s = static_cast<double>(examples_) / seconds;
-  const double ms_per_step = seconds * 1000 / steps;
+  const int64_t epoch = place.epoch + 1, batch = place.batch + 1, batches = place.batches;
   const std::string text = fmt::format(
       "epoch {:>4}  batch {:>6}/{:<6}  global step {:>9}  local step {:>9}  loss {:<11.6g}  "
       "examples/s {:>9.0f}  ms/step {:.3f}",
       epoch, batches > 0 ? fmt::format("{}", batch) : "-", batches > 0 ? fmt::format("{}", batches) : "-",
-      view.global_step, view.local_step, loss, examples_per_s, ms_per_step);
+      place.global_step, place.local_step, loss, examples_per_s, ms_per_step);
   LogField in_epoch{"batch", {}}, of_epoch{"batches", {}};
   if (batches > 0) {
     in_epoch.value = batch;
@@ -69,8 +79,8 @@ void Progress::WriteRow(const StepView& view, double seconds) {
               {{"epoch", epoch},
                in_epoch,
                of_epoch,
-               {"global_step", view.global_step},
-               {"local_step", view.local_step},
+               {"global_step", place.global_step},
+               {"local_step", place.local_step},
                {"loss", loss},
                {"examples_per_s", examples_per_s},
                {"ms_per_step", ms_per_step}});

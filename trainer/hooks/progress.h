@@ -22,8 +22,8 @@ namespace dtrain {
 // go to the log file only.
 class Progress : public Hook {
  public:
-  // `leased`: the worker's batches of an epoch are those that it is given (data.split: dynamic), so an epoch of it
-  // has ended when it comes to a later one.
+  // `leased`: the worker's batches of an epoch are those that it is given (data.split: dynamic), so the row
+  // of an epoch is written when it comes to a later one, or is done.
   Progress(const HooksConfig& hooks, Logger& log, bool leased = false);
 
   // The time before this was start-up, and steps before it are of a run that has gone back.
@@ -31,19 +31,28 @@ class Progress : public Hook {
     row_began_ = Clock::now();
     steps_ = examples_ = 0;
     loss_ = {};
+    last_.reset();
   }
   // Reads the clock only when a row may be due.
   void AfterStep(const StepView& view, HookRequests* requests) override;
+  void End(const StepView&) override;
 
  private:
-  void WriteRow(const StepView& view, double seconds);
+  // Where the worker was at a step.
+  struct Place {
+    int64_t epoch = 0, batch = 0, batches = 0;  // from 0; 0 batches: an endless epoch
+    int64_t global_step = 0, local_step = 0;
+  };
+  static Place PlaceOf(const StepView& view);
+  void WriteRow(const Place& place);
   bool Due(const StepView& view);
+  bool EndsByNumber(int64_t epoch) const;
 
   const HooksConfig& hooks_;
   Logger& log_;
   const bool file_only_;
   const bool leased_;
-  int64_t epoch_ = 0;  // of the last step
+  std::optional<Place> last_;        // with leases, and rows by epochs
   std::optional<PacedTimer> timer_;  // unset: no rows by time
   TimePoint row_began_;
   int64_t steps_ = 0;  // since the last row, like the two below

@@ -8,9 +8,9 @@
 namespace dtrain {
 namespace {
 
-std::vector<std::string> RowsOf(HooksConfig hooks, int64_t steps) {
+std::vector<std::string> RowsOf(HooksConfig hooks, int64_t steps, bool leased = false) {
   FileLog file;
-  Progress progress(hooks, file.log());
+  Progress progress(hooks, file.log(), leased);
   FakeStep step;
   HookRequests requests;
   progress.Begin(step.view);
@@ -23,6 +23,7 @@ std::vector<std::string> RowsOf(HooksConfig hooks, int64_t steps) {
     step.view.rows = 3;
     progress.AfterStep(step.view, &requests);
   }
+  progress.End(step.view);
   return file.Lines();
 }
 
@@ -103,6 +104,18 @@ TEST_CASE("progress: a row at the end of every log_every_epochs-th epoch") {
   const std::vector<std::string> rows = RowsOf(hooks, 50);
   REQUIRE(rows.size() == 2);
   CHECK(rows[0].find("epoch    2  batch     10/10 ") != std::string::npos);
+  CHECK(rows[1].find("epoch    4  batch     10/10 ") != std::string::npos);
+}
+
+TEST_CASE("progress: with leases the row of an epoch comes when the worker is at a later one, or done") {
+  HooksConfig hooks;
+  hooks.log_every_steps = 0;
+  hooks.log_every_epochs = 2;
+  const std::vector<std::string> rows = RowsOf(hooks, 40, /*leased=*/true);
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[0].find(
+            "epoch    2  batch     10/10      global step        40  local step        20  loss 10.5 ") !=
+        std::string::npos);
   CHECK(rows[1].find("epoch    4  batch     10/10 ") != std::string::npos);
 }
 

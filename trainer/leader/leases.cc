@@ -37,7 +37,11 @@ Leases::Leases(const Config& config, const Layout& layout, TaskTable& members, R
 
 void Leases::BeginAt(const DataPlan& plan, std::optional<int64_t> train_rows) {
   if (config_.data.split != Split::kDynamic || !train_rows) return;
-  const OrderSpec spec = OrderSpecOf(config_, *train_rows, 0, static_cast<int>(paces_.size()));
+  OrderSpec spec = OrderSpecOf(config_, *train_rows, 0, static_cast<int>(paces_.size()));
+  for (const Member& member : members_.all()) {
+    if (member.is_worker() && member.is_ready()) devices_ = member.devices;
+  }
+  spec.devices = devices_;
   std::vector<int64_t> taken;
   for (Pace& pace : paces_) {
     pace.end = members_.Worker(static_cast<int64_t>(taken.size()))->taken;
@@ -45,6 +49,23 @@ void Leases::BeginAt(const DataPlan& plan, std::optional<int64_t> train_rows) {
   }
   ledger_.emplace(spec, config_.train.epochs, RemainingData::Of(plan, BatchesPerEpoch(spec)), taken);
   if (!history_.steps_given_again) history_.steps_given_again = 0;
+}
+
+std::string Leases::WhyNot(const Member& worker) const {
+  if (config_.data.split != Split::kDynamic || !worker.is_worker()) return "";
+  for (const Member& other : members_.all()) {
+    const bool counts = other.is_worker() && &other != &worker && other.is_ready();
+    if (!counts || other.devices == worker.devices) continue;
+    return fmt::format(
+        "its device.ids are {}, and those of {} are {}. With data.split: dynamic all workers need as many",
+        worker.devices, TaskName(other.task), other.devices);
+  }
+  return on() && worker.devices != devices_
+             ? fmt::format(
+                   "its device.ids are {}, and those of the run's workers were {}. With data.split: dynamic "
+                   "all workers need as many",
+                   worker.devices, devices_)
+             : "";
 }
 
 void Leases::Start(const Member& worker) {
@@ -84,7 +105,7 @@ const Lease* Leases::Deal(const Member& worker, bool asks) {
       static_cast<int64_t>(pace.at == TimePoint() ? 0 : taken / std::max(seconds, 1e-3) * kLeaseSeconds);
   const Lease* const lease = ledger_->Deal(worker.task.index, std::max(wanted, ahead_), ahead_, asks);
   if (lease == nullptr) return nullptr;
-  const int64_t steps = lease->Steps(config_.device.towers());
+  const int64_t steps = lease->Steps(devices_);
   const int64_t known_at = worker.taken + (asks ? 0 : config_.train.in_flight);
   pace = {worker.taken, now, steps, lease->step + steps, known_at};
   ++members_.Worker(worker.task.index)->result.leases;
@@ -130,10 +151,9 @@ void Leases::Pauses(const Member& worker) {
 void Leases::TellEnded() {
   if (!ledger_->has_ended()) return;
   for (const LeaseLedger::EndedEpoch& epoch : ledger_->TakeEnded()) {
-    if (epoch.of == 0) continue;  // nothing was left of it
     const std::string of = config_.train.epochs ? fmt::format(" of {}", *config_.train.epochs) : "";
-    log_.Info("epoch {}{} is over: applied once: {} of {}", epoch.epoch + 1, of, epoch.rows,
-              Plural(epoch.of, "row"));
+    log_.Info("epoch {}{} is over: applied once: {} of {}{}", epoch.epoch + 1, of, epoch.rows,
+              Plural(epoch.of, "row"), epoch.whole ? "" : " that were left of it");
   }
   on_free_();
 }
@@ -207,8 +227,7 @@ void Leases::Resolve(size_t index) {
   const std::deque<Lease>& own_leases = ledger_->Of(worker.task.index);
   Pace& pace = paces_[index];
   pace.end = worker.taken;
-  if (!own_leases.empty())
-    pace.end = own_leases.back().step + own_leases.back().Steps(config_.device.towers());
+  if (!own_leases.empty()) pace.end = own_leases.back().step + own_leases.back().Steps(devices_);
   if (left > 0) {
     log_.Info("{}: the {} left of its lease {}", TaskName(worker.task), Plural(left, "step"),
               keeps ? "stay its own" : "go to the others");

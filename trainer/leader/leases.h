@@ -36,6 +36,9 @@ class Leases {
   // The run goes on with what `plan` has left of data of so many rows. Member::taken must have its values.
   void BeginAt(const DataPlan& plan, std::optional<int64_t> train_rows);
 
+  // Why this worker cannot take part; empty: it can. All have as many devices, so that any may go on with
+  // what another one leaves.
+  std::string WhyNot(const Member& worker) const;
   // A worker is told to start: leases it its first batches. From now on its process may push.
   void Start(const Member& worker);
   // With the answer to a gradient: leases more if it will need them soon.
@@ -119,6 +122,7 @@ class Leases {
   std::vector<Pace> paces_;
   std::vector<bool> pauses_;
   TimePoint next_order_;
+  int64_t devices_ = 1;  // of a worker
   const int64_t ahead_;  // how many steps a worker must know behind the one that ps 0 has taken
   bool held_ = false;
 };

@@ -156,6 +156,10 @@ void LocalLeader::OnSnapshot(uint64_t number, const ShardSaver::Outcome* part) {
 }
 
 void LocalLeader::OnReady(Member& member, uint64_t request, const wire::Ready& ready) {
+  member.devices = std::max<int64_t>(ready.devices(), 1);
+  if (const std::string why = leases_.WhyNot(member); !why.empty()) {
+    return outbox_.Refuse(member.node, request, wire::Reason::Config, why);
+  }
   member.ready = true;
   member.sees_directory = ready.sees_directory();
   if (ready.data() != nullptr && member.is_worker()) data_.Learn(member, *ready.data());

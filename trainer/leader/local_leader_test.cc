@@ -136,6 +136,30 @@ struct Leasing : LeaderFixture {
   }
 };
 
+TEST_CASE(
+    "leader: leases are of the workers' devices, whatever ps 0 has, and a worker with others is refused") {
+  LeaderFixture f(Leasing::Of(1));
+  f.AllJoin();
+  const auto ready = [&](int worker, uint32_t devices) {
+    f.Ask(*f.members.Worker(worker), [&](auto& builder) {
+      return wire::CreateReady(builder, false, 0, 0, wire::CreateDataFacts(builder, 0, 0, /*rows=*/400), 0, 0,
+                               false, devices);
+    });
+  };
+  ready(0, 2);
+  ready(1, 3);
+  REQUIRE(f.Last().envelope().body_as_Refuse() != nullptr);
+  CHECK(
+      f.Last().envelope().body_as_Refuse()->text()->str() ==
+      "its device.ids are 3, and those of worker 0 are 2. With data.split: dynamic all workers need as many");
+  CHECK_FALSE(f.members.Worker(1)->ready);
+  ready(1, 2);
+  f.local().Begin(StartedFrom());
+  REQUIRE(f.Last().envelope().body_as_Start() != nullptr);
+  // As many steps as a worker of train.in_flight: 2 must know, of two batches each.
+  CHECK(f.Last().envelope().body_as_Start()->leases()->Get(0)->batches() == 6);
+}
+
 TEST_CASE("leader: a worker that asks gives back the steps that it has no batches for, and pauses") {
   Leasing f(1);
   Member& worker = *f.members.Worker(1);

@@ -288,7 +288,7 @@ void RunEnd::SumUpWorkers(const Reached& reached) {
   if (!history_.peers_returned) summary_.steps_before = history_.first_step;
   SumUp(results, reached.first_applied_nanos, {history_.first_step, history_.first_examples, since},
         &summary_);
-  if (config_.train.mode == TrainMode::kSync && reached.disturbed) {
+  if (config_.train.mode == TrainMode::kSync && config_.data.split != Split::kDynamic && reached.disturbed) {
     log_.Info(
         "not the weights of an undisturbed run: rounds went on without a worker or before it came, or one "
         "came with other rows");

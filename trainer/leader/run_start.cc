@@ -117,6 +117,7 @@ std::string RunPositions::Now(const std::optional<Patience>& patience, bool dist
                               const TakenSteps& taken) const {
   Positions now = first_;
   now.runs = taken.runs;
+  now.disturbed |= !FirstNondeterministicKey(config_).empty() && config_.data.split == Split::kDynamic;
   now.disturbed = disturbed;
   now.evaluations = patience ? patience->counted() : std::nullopt;
   for (size_t worker = 0; worker < now.local_steps.size(); ++worker) {

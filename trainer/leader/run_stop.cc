@@ -37,6 +37,7 @@ RunSummary SummarySoFar(const TaskTable& members, const RunHistory& history, int
     if (member.lost && !member.here() && !member.done) summary.lost_workers.push_back(member.task.index);
   }
   if (!history.checkpoint.empty()) summary.checkpoint = history.checkpoint;
+  summary.steps_given_again = history.steps_given_again;
   return summary;
 }
 

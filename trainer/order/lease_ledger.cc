@@ -48,7 +48,8 @@ void LeaseLedger::CloseDone() {
     if (open_.empty() && !over() && BatchesLeft(next_epoch_) == 0) Open();
     if (open_.empty() || open_.front().undone > 0) return;
     const Epoch& epoch = open_.front();
-    ended_.push_back({epoch.number, epoch.rows, RowsLeft(epoch.number)});
+    const bool whole = epoch.batches == BatchesPerEpoch(spec_);
+    ended_.push_back({epoch.number, epoch.rows, RowsLeft(epoch.number), whole});
     done_batches_ += epoch.batches;
     open_.pop_front();
   }

@@ -77,7 +77,8 @@ class LeaseLedger {
   struct EndedEpoch {
     int64_t epoch = 0;  // from 0
     int64_t rows = 0;   // that were taken in this run
-    int64_t of = 0;     // that it had
+    int64_t of = 0;     // that the plan had left of it
+    bool whole = true;  // which is all
   };
   // Those that have ended since the last call.
   std::vector<EndedEpoch> TakeEnded();

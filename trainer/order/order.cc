@@ -58,7 +58,8 @@ void CheckEnough(const Config& config, const OrderSpec& spec) {
                     spec.rows, UINT32_MAX);
   }
   const int64_t batches = BatchesPerEpoch(spec);
-  const int64_t needed = (spec.split == Split::kFull ? 1 : spec.workers) * spec.devices;
+  const bool each = spec.split != Split::kFull && spec.split != Split::kDynamic;  // each must have one
+  const int64_t needed = (each ? spec.workers : 1) * spec.devices;
   if (batches < needed) {
     throw UserError(
         "train.batch_size = {}; makes {} of {}, and {} at least {}. Use a smaller batch or fewer {}.",

@@ -63,6 +63,7 @@ struct Member {
   // The fields below are the leader's. A request is 0 when none waits.
   bool ready = false;
   bool sees_directory = false;  // a ps that itself reads and writes the leader's checkpoint.dir
+  int64_t devices = 1;          // of a worker, each of which takes a batch in a step
   bool takes_part = false;      // a worker that was told to start and has not left since
   bool lost = false;            // it took part and left before it was done
   TimePoint lost_at;

@@ -221,6 +221,9 @@ TEST_CASE("batch source: too few batches for the workers is a user error") {
   dropping.data.last_batch = LastBatch::kDrop;
   CHECK(Has(error(dropping, 1), "makes 0 batches of 10 training rows, and 1 worker needs at least 1."));
   CHECK(Has(error(Batches(10, 1), 2), "makes 1 batch of 10 training rows, and 2 workers need at least 2."));
+  Config dynamic = Batches(4, 1);
+  dynamic.data.split = Split::kDynamic;
+  CHECK(error(dynamic, 4).empty());
   Config holding = Batches(1, 1);
   holding.data.validation = 10;
   CHECK(Has(error(holding, 1), "data.validation = 10; must be below the number of training rows, 10"));

@@ -199,7 +199,8 @@ flatbuffers::Offset<wire::Ready> Worker::MakeReady(flatbuffers::FlatBufferBuilde
   const auto checkpoint = knows ? builder.CreateString(newest_.where) : 0;
   return wire::CreateReady(builder, returning, static_cast<uint64_t>(exchanges_.global_step()),
                            static_cast<uint64_t>(quiet_s * 1000), data, checkpoint,
-                           static_cast<uint64_t>(knows ? newest_.step : 0));
+                           static_cast<uint64_t>(knows ? newest_.step : 0), false,
+                           static_cast<uint32_t>(config_.device.towers()));
 }
 
 Exchanges::Entry Worker::WaitForStart() {

@@ -216,7 +216,15 @@ bool WorkerData::TakeUp(const wire::Start& start) {
   if (start.inputs() != nullptr) form = DecodeForm(*start.inputs());
   const bool is_new = form && UseFit(*form);
   TakeScale(form);
-  CompareRows({static_cast<int64_t>(start.rows()), start.labels(), start.features()});
+  const DataFingerprint chief{static_cast<int64_t>(start.rows()), start.labels(), start.features()};
+  CompareRows(chief);
+  if (leased_ && chief.rows > 0 && fingerprint_.rows > 0 && chief.rows != fingerprint_.rows) {
+    throw UserError(
+        "data.train has {} here, and {} where the run began. With data.split: dynamic every worker reads any "
+        "of "
+        "them: copy one file to all machines.",
+        Plural(fingerprint_.rows, "row"), chief.rows);
+  }
   const std::string dealt = start.dealt() == nullptr ? "" : start.dealt()->str();
   DataPlan taken;
   if (!dealt.empty() && !FromJson(dealt, &taken)) {
