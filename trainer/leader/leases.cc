@@ -1,6 +1,7 @@
 #include "trainer/leader/leases.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "base/names.h"
@@ -27,6 +28,9 @@ Leases::Leases(const Config& config, const Layout& layout, TaskTable& members, R
       history_(history),
       outbox_(outbox),
       log_(log),
+      in_step_(config.train.mode == TrainMode::kSync &&
+               config.train.aggregate.value_or(static_cast<int64_t>(config.cluster.worker.size())) >=
+                   static_cast<int64_t>(config.cluster.worker.size())),
       ahead_((layout.table ? 2 : 1) * config.train.in_flight + 1) {
   const size_t workers = config.cluster.worker.size();
   processes_.resize(workers);
@@ -96,6 +100,18 @@ bool Leases::Ask(const Member& worker) {
   return Left(worker) > 0;
 }
 
+// So many steps more, at most, that all workers run out in the same round: of a round of a few a batch would
+// count for more than of a round of all.
+int64_t Leases::MaxInStep(const Member& worker) const {
+  int64_t left = CeilDiv(ledger_->FreeBatches(), devices_), workers = 0;
+  for (const Member& other : members_.all()) {
+    if (!other.is_worker() || processes_[Index(other)].incarnation == 0) continue;
+    left += Left(other);
+    ++workers;
+  }
+  return left == 0 ? ahead_ : CeilDiv(left, std::max<int64_t>(workers, 1)) - Left(worker);
+}
+
 const Lease* Leases::Deal(const Member& worker, bool asks) {
   Pace& pace = paces_[Index(worker)];
   const TimePoint now = Clock::now();
@@ -103,7 +119,10 @@ const Lease* Leases::Deal(const Member& worker, bool asks) {
   const auto taken = static_cast<double>(worker.taken - pace.taken);
   const auto wanted =
       static_cast<int64_t>(pace.at == TimePoint() ? 0 : taken / std::max(seconds, 1e-3) * kLeaseSeconds);
-  const Lease* const lease = ledger_->Deal(worker.task.index, std::max(wanted, ahead_), ahead_, asks);
+  const int64_t max = in_step_ ? MaxInStep(worker) : std::numeric_limits<int64_t>::max();
+  if (max <= 0) return nullptr;
+  const int64_t min = std::min(ahead_, max);
+  const Lease* const lease = ledger_->Deal(worker.task.index, std::clamp(wanted, min, max), min, asks);
   if (lease == nullptr) return nullptr;
   const int64_t steps = lease->Steps(devices_);
   const int64_t known_at = worker.taken + (asks ? 0 : config_.train.in_flight);

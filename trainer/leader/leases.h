@@ -103,6 +103,7 @@ class Leases {
   static size_t Index(const Member& worker) { return static_cast<size_t>(worker.task.index); }
   int64_t Left(const Member& worker) const { return paces_[Index(worker)].end - worker.taken; }
   const Lease* Deal(const Member& worker, bool asks);
+  int64_t MaxInStep(const Member& worker) const;
   void TellEnded();
   void OrderReports(const Gone& gone) const;
   void TakeReport(size_t worker, size_t ps, const TakenOfProcess& count);
@@ -123,6 +124,7 @@ class Leases {
   std::vector<bool> pauses_;
   TimePoint next_order_;
   int64_t devices_ = 1;  // of a worker
+  const bool in_step_;   // sync: a round waits for all workers
   const int64_t ahead_;  // how many steps a worker must know behind the one that ps 0 has taken
   bool held_ = false;
 };

@@ -131,6 +131,12 @@ const Lease* LeaseLedger::Deal(int index, int64_t steps, int64_t min_steps, bool
   return Give({0, epoch->number, free.first, batches, {}}, &worker);
 }
 
+int64_t LeaseLedger::FreeBatches() const {
+  const auto has_free = [](const Epoch& epoch) { return epoch.free_batches > 0; };
+  const auto found = std::find_if(open_.begin(), open_.end(), has_free);
+  return found == open_.end() ? 0 : found->free_batches;
+}
+
 const std::deque<Lease>& LeaseLedger::Of(int worker) const {
   return workers_[static_cast<size_t>(worker)].leases;
 }

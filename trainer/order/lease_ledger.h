@@ -32,6 +32,8 @@ class LeaseLedger {
   // call.
   const Lease* Deal(int worker, int64_t steps, int64_t min_steps, bool alone);
 
+  // The batches that are free in the first epoch that has any.
+  int64_t FreeBatches() const;
   // The leases of a worker, the oldest first, from the one with its first step that is not confirmed.
   const std::deque<Lease>& Of(int worker) const;
   // Its leased steps that ps 0 has not taken.
