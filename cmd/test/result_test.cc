@@ -82,6 +82,15 @@ TEST_CASE("result: of a ps that was killed it has the signal") {
   CHECK(result.at("run_id").get<std::string>().size() == 16);
 }
 
+TEST_CASE("result: a worker that is not back in time is named once") {
+  const LocalJob job(EndlessJob() + "failure: {detect_s: 2, worker_lost: wait, wait_s: 1}\n");
+  const auto run = job.Start();
+  REQUIRE(run->WaitForLine("worker 1 | epoch"));
+  kill(ChildOf(*run, "worker", 1), SIGKILL);
+  CheckEnd(*run, 4);
+  CHECK(ReadResult(job.result).at("lost_workers").dump() == "[1]");
+}
+
 TEST_CASE("result: of a run whose ps, or whose workers, were killed it has what is left of it") {
   const LocalJob job(EndlessJob() + "failure: {detect_s: 2}\n");
   for (const std::string role : {"ps", "worker"}) {

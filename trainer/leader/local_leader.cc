@@ -643,9 +643,9 @@ RunSummary LocalLeader::Reached() const {
   if (!history_.begun) return {};
   RunSummary summary = SummarySoFar(members_, history_, starting() ? history_.lost_step : global_step());
   if (starting()) summary.local_steps.clear();  // those of a run that goes back are known when it goes on
-  if (failed_ && failed_by_loss_ && failed_->role == Role::kWorker) {
-    summary.lost_workers.push_back(failed_->index);
-  }
+  std::vector<int64_t>& lost = summary.lost_workers;
+  const bool by_worker = failed_ && failed_by_loss_ && failed_->role == Role::kWorker;
+  if (by_worker && std::count(lost.begin(), lost.end(), failed_->index) == 0) lost.push_back(failed_->index);
   return summary;
 }
 

@@ -151,7 +151,9 @@ Json StatusReport::OfTask(const Member& member, const Now& now) const {
   AddTraffic(TrafficOf(member), &task);
   if (!member.is_worker()) return task;
   const bool has_loss = !member.result.losses.empty();
-  task["local_steps"] = member.done ? member.result.local_steps : pace.window.latest()[0];
+  // Of a worker that is gone ps 0 knows how many gradients it has taken.
+  const int64_t steps = std::max(pace.window.latest()[0], member.here() ? 0 : member.taken);
+  task["local_steps"] = member.done ? member.result.local_steps : steps;
   task["steps_per_s"] = OrNull(pace.window.PerSecond(0));
   task["examples"] = member.result.examples;
   task["leases"] = history_.steps_given_again ? Json(member.result.leases) : Json(nullptr);
