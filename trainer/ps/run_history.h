@@ -96,12 +96,12 @@ struct RunHistory {
   bool disturbed = false;
   std::optional<int64_t> steps_given_again;  // of lost workers, that only some ps had; with leases
   uint64_t last_save = 0;                    // the number of the last checkpoint that was ordered
-  std::string checkpoint;            // the path of the newest complete one; empty: none
-  int64_t checkpoint_step = 0;       // its global step
-  bool from_initial = false;         // the run began with initial values and has not gone back since
-  std::optional<Patience> patience;  // with all evaluations so far; unset: none
-  Origin origin;                     // what the run began with
-  int64_t decay_steps = 0;           // what schedule.decay_steps: auto is; 0: the config has a number
+  std::string checkpoint;                    // the path of the newest complete one; empty: none
+  int64_t checkpoint_step = 0;               // its global step
+  bool from_initial = false;                 // the run began with initial values and has not gone back since
+  std::optional<Patience> patience;          // with all evaluations so far; unset: none
+  Origin origin;                             // what the run began with
+  int64_t decay_steps = 0;                   // what schedule.decay_steps: auto is; 0: the config has a number
   std::string other_data;  // how the data differ from those of its checkpoint; empty: not, as far as known
   std::optional<InputForm> inputs;       // of the data, for checkpoints; unset: not known
   InputForm fit;                         // FitOf() the data, for all workers; empty: not fitted, or not known
