@@ -95,6 +95,7 @@ TEST_CASE("status report: where a worker's time goes comes from its heartbeats")
 
   run.report.Forget(*run.members.Worker(0));
   run.members.Worker(0)->taken = 139;
+  run.members.Worker(0)->node = 0;
   CHECK(run.Now(140, 1000)["tasks"][1]["time"].is_null());
   CHECK(run.Now(140, 1000)["tasks"][1]["local_steps"] == 139);
 }
