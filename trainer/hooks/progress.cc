@@ -40,7 +40,8 @@ void Progress::AfterStep(const StepView& view, HookRequests*) {
   if (leased_ && hooks_.log_every_epochs > 0) {
     const Place place = PlaceOf(view);
     if (last_ && place.epoch > last_->epoch && EndsByNumber(last_->epoch)) WriteRow(*last_);
-    last_ = place;
+    // What is left of an earlier one, of a lost worker, is in the row of this one.
+    if (!last_ || place.epoch >= last_->epoch) last_ = place;
   }
   ++steps_;
   examples_ += view.rows;

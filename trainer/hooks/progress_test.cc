@@ -1,6 +1,7 @@
 #include "trainer/hooks/progress.h"
 
 #include <doctest/doctest.h>
+#include <fmt/core.h>
 
 #include "trainer/config/run_config.h"
 #include "trainer/hooks/hook_test_util.h"
@@ -117,6 +118,28 @@ TEST_CASE("progress: with leases the row of an epoch comes when the worker is at
             "epoch    2  batch     10/10      global step        40  local step        20  loss 10.5 ") !=
         std::string::npos);
   CHECK(rows[1].find("epoch    4  batch     10/10 ") != std::string::npos);
+}
+
+TEST_CASE("progress: with leases steps of an earlier epoch make no row of it again") {
+  HooksConfig hooks;
+  hooks.log_every_steps = 0;
+  hooks.log_every_epochs = 1;
+  FileLog file;
+  Progress progress(hooks, file.log(), /*leased=*/true);
+  FakeStep step;
+  HookRequests requests;
+  step.view.rows = 3;
+  for (const int64_t epoch : {0, 1, 0, 1, 2, 1}) {
+    step.source.epoch_ = epoch;
+    ++step.view.local_step;
+    progress.AfterStep(step.view, &requests);
+  }
+  progress.End(step.view);
+  const std::vector<std::string> rows = file.Lines();
+  REQUIRE(rows.size() == 3);
+  for (size_t row = 0; row < rows.size(); ++row) {
+    CHECK(rows[row].find(fmt::format("epoch {:>4} ", row + 1)) != std::string::npos);
+  }
 }
 
 TEST_CASE("live progress: the line shows what is known and leaves out what is not") {

@@ -117,8 +117,9 @@ std::string RunPositions::Now(const std::optional<Patience>& patience, bool dist
                               const TakenSteps& taken) const {
   Positions now = first_;
   now.runs = taken.runs;
-  now.disturbed |= !FirstNondeterministicKey(config_).empty() && config_.data.split == Split::kDynamic;
-  now.disturbed = disturbed;
+  // Which rows a round had depends on timing.
+  const bool by_timing = config_.data.split == Split::kDynamic && !FirstNondeterministicKey(config_).empty();
+  now.disturbed = disturbed || by_timing;
   now.evaluations = patience ? patience->counted() : std::nullopt;
   for (size_t worker = 0; worker < now.local_steps.size(); ++worker) {
     const Member& member = *members_.Worker(static_cast<int64_t>(worker));

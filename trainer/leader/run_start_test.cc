@@ -311,5 +311,17 @@ TEST_CASE("run start: when the run is over only the ps are told anything else") 
   CHECK(run.Tell(run.Worker(0), true).over());
 }
 
+TEST_CASE("run positions: of a synchronous run they say whether its bits depended on timing") {
+  for (const Split split : {Split::kShard, Split::kDynamic}) {
+    Config config = ThreeWorkers(10, TrainMode::kSync);
+    config.data.split = split;
+    Run run(config);
+    run.positions.Take(StartOfData(config, 100), 0);
+    Positions now;
+    REQUIRE(FromJson(run.positions.Now(std::nullopt), &now));
+    CHECK(now.disturbed == (split == Split::kDynamic));
+  }
+}
+
 }  // namespace
 }  // namespace dtrain
