@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/check.h"
 #include "gpu/cuda/queue.h"
 #include "gpu/ops.h"
 #include "trainer/config/choices.h"
@@ -48,6 +49,14 @@ class DevicePart : public Part {
   void Apply(int64_t block, const BlockGradient& gradient) override;
   void ApplyMean(int64_t block, const RoundGradients& gradients, double scale) override;
   void AddSquaresOfMean(int64_t block, const RoundGradients& gradients, gpu::SquareSum* sum) override;
+
+  // There are no replicas of parameters on a GPU.
+  RoundSum SumOf(int64_t, const RoundGradients&, double) override { return {}; }
+  void ApplySum(int64_t, const RoundSum&) override { DT_CHECK(false); }
+  int64_t unit_count() const override { return 0; }
+  net::LentBytes CopyUnit(int64_t) override { return {}; }
+  void BeginCopy() override { DT_CHECK(false); }
+  std::string PutUnit(int64_t, net::TensorView) override { return "it has no units"; }
 
   using Part::Lend;
   net::LentBytes Lend(int64_t block, KeySpan) override {

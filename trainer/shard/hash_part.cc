@@ -1,5 +1,7 @@
 #include "trainer/shard/hash_part.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstring>
 #include <mutex>
@@ -15,7 +17,8 @@ HashPart::HashPart(const Config& config, const Layout& layout, int ps_index)
       keep_changing_([this](const HashRow& row) {
         for (const auto& snapshot : snapshots_) snapshot->Keep(row);
       }),
-      keep_leaving_([this](const HashRow& row) { KeepLeaving(row); }) {
+      keep_leaving_([this](const HashRow& row) { KeepLeaving(row); }),
+      put_(rows_.values()) {
   if (keeps_previous()) rows_.TellLeaving(&keep_leaving_);
 }
 
@@ -26,6 +29,58 @@ std::string HashPart::Put(int64_t, net::TensorView piece) {
     row.step = std::min(row.step, restored_version());
     if (!initialised()) rows_.Put(row);
   });
+}
+
+void HashPart::ClearRows() {
+  snapshots_.DropAll();
+  rows_.TellChanges(0, nullptr);
+  base_steps_.clear();
+  rows_.Clear();
+}
+
+int64_t HashPart::row_units() const {
+  const uint64_t ranges = HashRangeOf(rows_.rows().end - 1) - HashRangeOf(rows_.rows().begin) + 1;
+  return (static_cast<int64_t>(ranges) + kUnitRanges - 1) / kUnitRanges;
+}
+
+RowRange HashPart::UnitRows(int64_t unit) const {
+  constexpr uint64_t kRows = uint64_t{kUnitRanges} << kHashRangeShift;
+  const RowRange all = rows_.rows();
+  const uint64_t begin = all.begin + static_cast<uint64_t>(unit) * kRows;
+  return {begin, begin + std::min(kRows, all.end - begin)};
+}
+
+// How many entries have left, then the bytes of a piece.
+net::LentBytes HashPart::CopyRows(int64_t unit) {
+  copied_.clear();
+  size_t with_values = 0;
+  rows_.VisitRange(UnitRows(unit), [&](const HashRow& row) {
+    copied_.push_back(row);
+    with_values += row.values != nullptr ? 1 : 0;
+  });
+  const int64_t evicted = rows_.evicted();
+  const size_t head = head_bytes() + sizeof evicted;
+  const net::LentBuffer& copy =
+      TakeUnit(sizeof evicted + HashPieceBytes(copied_.size(), with_values, rows_.values()));
+  std::memcpy(BytesOf(copy) + head_bytes(), &evicted, sizeof evicted);
+  return copy.Lend(0, head + WriteHashPiece(copied_, layout().width(), rows_.values(), BytesOf(copy) + head));
+}
+
+std::string HashPart::PutRows(int64_t unit, net::TensorView bytes) {
+  const RowRange rows = UnitRows(unit);
+  int64_t evicted = 0;
+  if (bytes.size < sizeof evicted) return fmt::format("it has {} bytes", bytes.size);
+  std::memcpy(&evicted, bytes.data, sizeof evicted);
+  put_.Clear();
+  std::string wrong =
+      ReadHashPiece({bytes.data + sizeof evicted, bytes.size - sizeof evicted}, rows, layout().width(),
+                    rows_.values(), rows, [this](const HashRow& row) { put_.Add(row); });
+  if (!wrong.empty()) return wrong;
+  copied_.clear();
+  put_.AppendTo(&copied_);
+  rows_.PutRanges(copied_);
+  rows_.SetEvicted(evicted);
+  return wrong;
 }
 
 std::shared_ptr<Snapshot> HashPart::TakeSnapshot(SnapshotOf of) {

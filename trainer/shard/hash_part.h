@@ -27,7 +27,14 @@ class HashPart : public RowPart {
   const HashStore& rows() const { return rows_; }
 
  private:
-  void ClearRows() override { rows_.Clear(); }
+  // A unit has so many hash ranges: what a range does depends on all rows of it.
+  static constexpr int64_t kUnitRanges = 2;
+
+  void ClearRows() override;
+  int64_t row_units() const override;
+  RowRange UnitRows(int64_t unit) const override;
+  net::LentBytes CopyRows(int64_t unit) override;
+  std::string PutRows(int64_t unit, net::TensorView bytes) override;
   void ReadRows(KeySpan keys, float* weights) override;
   void UpdateRows(int64_t block, const UpdateStep& step, KeySpan keys, const std::byte* gradient) override;
   uint64_t PackChanged(RowRange range, std::vector<std::byte>* rows) const override;
@@ -41,6 +48,9 @@ class HashPart : public RowPart {
   // Rows that leave in an update, as they were.
   KeyList left_;
   std::vector<float> left_weights_;
+  // Rows of a unit.
+  std::vector<HashRow> copied_;
+  HashRowList put_;
 };
 
 }  // namespace dtrain

@@ -54,9 +54,20 @@ struct RoundGradients {
   double Divisor(Reduce reduce, std::vector<float>* shares) const;
 };
 
+// RoundSum: what a round changes of a block: the sum of its gradients, and the factor that makes it the mean.
+struct RoundSum {
+  float factor = 1;
+  KeySpan keys = {};  // of a table: the rows of the sum
+  // float32, whose release is the receiver's to call; no data: no gradient counts.
+  net::LentBytes values = {};
+};
+
 // SnapshotOf: what a snapshot has: everything, or of a table the groups of rows that have changed since the
 // latest snapshot of everything (checkpoint.delta).
 enum class SnapshotOf { kAll, kChanges };
+
+// The max number of updates of a block.
+constexpr uint64_t kMaxVersion = (uint64_t{1} << 62) - 1;
 
 class Part {
  public:
@@ -79,6 +90,8 @@ class Part {
     earlier_updates_ = earlier;
     decay_steps_ = decay_steps;
   }
+  int64_t earlier_updates() const { return earlier_updates_; }
+  int64_t decay_steps() const { return decay_steps_; }
   virtual bool initialised() const = 0;
 
   // The optimizer's slots.
@@ -108,6 +121,11 @@ class Part {
   // update, in one pass over memory. Without gradients it makes a new version of the same weights.
   virtual void ApplyMean(int64_t block, const RoundGradients& gradients, double scale) = 0;
   void ApplyMean(int64_t block, const RoundGradients& gradients) { ApplyMean(block, gradients, 1); }
+  // The same in two steps, for a ps with a replica: the sum, valid until the next call but for `values`,
+  // which are lent; and its application, whose bits are those of ApplyMean(). Of a RoundSum without data it
+  // makes a new version of the same weights.
+  virtual RoundSum SumOf(int64_t block, const RoundGradients& gradients, double scale) = 0;
+  virtual void ApplySum(int64_t block, const RoundSum& sum) = 0;
   // Adds the squares of that mean, or sum, to `sum`. Applies nothing.
   virtual void AddSquaresOfMean(int64_t block, const RoundGradients& gradients, gpu::SquareSum* sum) = 0;
 
@@ -120,6 +138,22 @@ class Part {
   virtual uint64_t previous_checksum(int64_t /*block*/) const { return 0; }
   // xxh3 of the current version; 0 without net.checksum, and of rows.
   virtual uint64_t checksum(int64_t /*block*/) const { return 0; }
+
+  // A copy of the part on another ps, while updates go on at both. The part is cut into units: a unit is
+  // copied at one moment between two updates, with all that a later update of it depends on: weights, slots,
+  // versions, the version before where it is kept; of a hash table whole hash ranges with candidates, counts
+  // and steps. An update changes those units of the copy that are there already and counts for the others,
+  // which come later and have it. Units are put in their order, from 0; with the last one the copy is
+  // initialised(). Both parts are of the same layout and ps.
+  virtual int64_t unit_count() const = 0;
+  // The unit as it is now. It takes some milliseconds at most. Send it exactly once.
+  virtual net::LentBytes CopyUnit(int64_t unit) = 0;
+  // Forgets all: no unit is here, and snapshots have no pieces any more. Apply() and ApplySum() may follow.
+  // Call it again to give up a copy: then initial values or a restore may follow. The first snapshot of a
+  // copy is of kAll.
+  virtual void BeginCopy() = 0;
+  // Returns what is wrong with the bytes; empty: nothing.
+  virtual std::string PutUnit(int64_t unit, net::TensorView bytes) = 0;
 
   // Of a hash table: what there is of it now.
   virtual std::optional<TableFigures> Figures() const { return std::nullopt; }

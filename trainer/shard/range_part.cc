@@ -1,5 +1,7 @@
 #include "trainer/shard/range_part.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -18,6 +20,12 @@ constexpr int64_t kTile = 4096;
 // applied, which a thread does at the rate of its memory (docs/performance.md, Many workers).
 constexpr int64_t kMinToShare = 1 << 20;
 
+// What a unit of a copy begins with; behind it are its values.
+struct UnitHead {
+  uint64_t version = 0;
+  uint64_t has_previous = 0;
+};
+
 }  // namespace
 
 RangePart::RangePart(const Config& config, const Layout& layout, int ps_index)
@@ -30,7 +38,8 @@ RangePart::RangePart(const Config& config, const Layout& layout, int ps_index)
       capacity_(static_cast<size_t>(BlockOf(range_, 0).size()) * sizeof(float)),
       snapshot_buffers_(std::make_shared<SnapshotBuffers>(
           capacity_, static_cast<size_t>(BlockCount(range_)) * (1 + optimizer_->Slots().size()))) {
-  for (int64_t i = 0; i < BlockCount(range_); ++i) blocks_.emplace_back(BlockOf(range_, i), capacity_);
+  here_ = BlockCount(range_);
+  for (int64_t i = 0; i < here_; ++i) blocks_.emplace_back(BlockOf(range_, i), capacity_);
   const auto workers = static_cast<int64_t>(config.cluster.worker.size());
   if (config.device.threads > 1 && config.train.mode == TrainMode::kSync &&
       BlockOf(range_, 0).size() * workers >= kMinToShare) {
@@ -46,9 +55,9 @@ bool RangePart::Initialise(TimePoint until) {
   for (; made_ < blocks_.size(); ++made_) {
     if (Clock::now() >= until) return false;
     InitialValues(config_.model, layout_, blocks_[made_].range, blocks_[made_].weights.floats());
-    Checksum(blocks_[made_]);
+    blocks_[made_].checksum = Checksum(blocks_[made_], blocks_[made_].weights);
   }
-  initialised_ = true;
+  SetWhole();
   return true;
 }
 
@@ -70,8 +79,13 @@ void RangePart::SetRestored(uint64_t version) {
   if (initialised_) return;
   for (Block& block : blocks_) {
     block.version = version;
-    Checksum(block);
+    block.checksum = Checksum(block, block.weights);
   }
+  SetWhole();
+}
+
+void RangePart::SetWhole() {
+  here_ = block_count();
   initialised_ = true;
 }
 
@@ -93,9 +107,11 @@ std::shared_ptr<Snapshot> RangePart::TakeSnapshot(SnapshotOf) {
       std::make_shared<RangeSnapshot>(range_, std::move(weights), std::move(slots), snapshot_buffers_));
 }
 
-// `make(weights, updated)` writes the new version; both are one buffer when nobody reads the old version.
+// `make(weights, updated)` writes the new version; both are one buffer when nobody reads the old version. Of
+// a copy nothing is done to a block that is not here.
 template <typename Make>
 void RangePart::Update(int64_t index, Make&& make) {
+  if (index >= here_) return;
   for (const auto& snapshot : snapshots_) snapshot->BeforeUpdate(index);
   Block& block = At(index);
   float* const weights = block.weights.floats();
@@ -115,7 +131,7 @@ void RangePart::Update(int64_t index, Make&& make) {
   }
   block.in_snapshot = false;
   ++block.version;
-  Checksum(block);
+  block.checksum = Checksum(block, block.weights);
 }
 
 // Calls job(begin, end, adder) for parts of [0, size) that begin at tiles, on several threads if there are
@@ -165,7 +181,7 @@ void RangePart::ApplyMean(int64_t index, const RoundGradients& gradients, double
     Share(block.range.size(), count, [&](int64_t begin, int64_t end, Adder* adder) {
       for (int64_t tile = begin; tile < end; tile += kTile) {
         const int64_t size = std::min(kTile, end - tile);
-        const gpu::Span<float> sum = SumOf(gradients, tile, size, adder);
+        const gpu::Span<float> sum = SumTile(gradients, tile, size, adder);
         const int64_t first = block.range.begin + tile;
         UpdateElements({step,
                         {first, first + size},
@@ -175,6 +191,24 @@ void RangePart::ApplyMean(int64_t index, const RoundGradients& gradients, double
       }
     });
   });
+}
+
+RoundSum RangePart::SumOf(int64_t index, const RoundGradients& gradients, double scale) {
+  if (gradients.empty()) return {};
+  const auto factor = static_cast<float>(scale / gradients.Divisor(config_.train.reduce, &shares_));
+  const Block& block = At(index);
+  const net::LentBuffer& sum = sums_.Free(block.bytes());
+  Share(block.range.size(), static_cast<int64_t>(gradients.tensors.size()),
+        [&](int64_t begin, int64_t end, Adder* adder) {
+          for (int64_t tile = begin; tile < end; tile += kTile)
+            AddTile(gradients, tile, {sum.floats() + tile, std::min(kTile, end - tile)}, adder);
+        });
+  return {factor, {}, sum.Lend(0, block.bytes())};
+}
+
+void RangePart::ApplySum(int64_t index, const RoundSum& sum) {
+  if (sum.values.data == nullptr) return RepeatVersion(index);
+  ApplyScaled(index, {static_cast<const std::byte*>(sum.values.data), sum.values.size}, sum.factor);
 }
 
 // The buffer for the next version: that of the version before the previous one. The caller swaps the two.
@@ -197,27 +231,33 @@ void RangePart::AddSquaresOfMean(int64_t index, const RoundGradients& gradients,
     return gpu::AddSquares(adder.stream, gradients.tensors[0].values.data, values, sum);
   }
   for (int64_t begin = 0; begin < values; begin += kTile) {
-    const gpu::Span<float> mean = SumOf(gradients, begin, std::min(kTile, values - begin), &adder);
+    const gpu::Span<float> mean = SumTile(gradients, begin, std::min(kTile, values - begin), &adder);
     if (divisor != 1) gpu::Scale(adder.stream, 1 / divisor, mean);
     gpu::AddSquares(adder.stream, reinterpret_cast<const std::byte*>(mean.data), mean.size, sum);
   }
 }
 
 // The sum of elements [begin, begin + size) of a block; valid until the next call with the same adder.
-gpu::Span<float> RangePart::SumOf(const RoundGradients& gradients, int64_t begin, int64_t size,
-                                  Adder* by) const {
-  const size_t from = static_cast<size_t>(begin) * sizeof(float),
-               bytes = static_cast<size_t>(size) * sizeof(float);
+gpu::Span<float> RangePart::SumTile(const RoundGradients& gradients, int64_t begin, int64_t size,
+                                    Adder* by) const {
   by->sum.resize(static_cast<size_t>(kTile));
+  const gpu::Span<float> sum{by->sum.data(), size};
+  AddTile(gradients, begin, sum, by);
+  return sum;
+}
+
+// The same, written to `sum`, which has at most kTile elements.
+void RangePart::AddTile(const RoundGradients& gradients, int64_t begin, gpu::Span<float> sum,
+                        Adder* by) const {
+  const size_t from = static_cast<size_t>(begin) * sizeof(float),
+               bytes = static_cast<size_t>(sum.size) * sizeof(float);
   by->inputs.resize(gradients.tensors.size());
   for (size_t i = 0; i < by->inputs.size(); ++i) {
     const net::TensorView gradient = gradients.tensors[i].values;
     DT_CHECK(from + bytes <= gradient.size, from, bytes, gradient.size);
     by->inputs[i] = gradient.data + from;
   }
-  const gpu::Span<float> sum{by->sum.data(), size};
   shares_.empty() ? gpu::Sum(by->stream, by->inputs, sum) : AddWeighted(sum, by);
-  return sum;
 }
 
 void RangePart::AddWeighted(gpu::Span<float> sum, Adder* by) const {
@@ -250,8 +290,67 @@ void RangePart::KeepSpare(net::LentBuffer buffer, bool in_snapshot) {
   spares_.push_back(std::move(buffer));
 }
 
-void RangePart::Checksum(Block& block) {
-  if (config_.net.checksum) block.checksum = net::PayloadChecksum(block.weights.floats(), block.bytes());
+uint64_t RangePart::Checksum(const Block& block, const net::LentBuffer& weights) const {
+  return config_.net.checksum ? net::PayloadChecksum(weights.floats(), block.bytes()) : 0;
+}
+
+// Where the values of a unit are, in their order: the weights, each slot, and the version before if there is
+// one.
+std::vector<float*> RangePart::UnitValues(const Block& block) {
+  std::vector<float*> values{block.weights.floats()};
+  for (const Slot& slot : optimizer_->Slots())
+    values.push_back(slot.values.data + (block.range.begin - range_.begin));
+  if (block.previous) values.push_back(block.previous->floats());
+  return values;
+}
+
+net::LentBytes RangePart::CopyUnit(int64_t unit) {
+  const Block& block = At(unit);
+  const std::vector<float*> values = UnitValues(block);
+  const size_t size = sizeof(UnitHead) + values.size() * block.bytes();
+  const net::LentBuffer& copy = units_.Free(size);
+  const UnitHead head{block.version, block.previous ? uint64_t{1} : 0};
+  std::memcpy(copy.floats(), &head, sizeof head);
+  float* to = copy.floats() + sizeof head / sizeof(float);
+  for (const float* each : values) to = std::copy_n(each, block.range.size(), to);
+  return copy.Lend(0, size);
+}
+
+// Initial values may follow: then the optimizer is made anew, and so are its slots.
+void RangePart::BeginCopy() {
+  snapshots_.DropAll();
+  for (Block& block : blocks_) {
+    block.version = 0;
+    block.previous.reset();
+    block.in_snapshot = block.previous_in_snapshot = false;
+  }
+  made_ = 0;
+  restoring_ = true;
+  here_ = 0;
+  initialised_ = false;
+}
+
+std::string RangePart::PutUnit(int64_t unit, net::TensorView bytes) {
+  Block& block = At(unit);
+  UnitHead head;
+  if (bytes.size < sizeof head) return fmt::format("it has {} bytes", bytes.size);
+  std::memcpy(&head, bytes.data, sizeof head);
+  if (head.version > kMaxVersion || head.has_previous > (keeps_previous_ ? 1 : 0)) return "its head is wrong";
+  const size_t needed = sizeof head + (1 + optimizer_->Slots().size() + head.has_previous) * block.bytes();
+  if (bytes.size != needed) return fmt::format("it has {} bytes, not {}", bytes.size, needed);
+  if (block.weights.lent()) KeepSpare(std::exchange(block.weights, TakeSpare(false)), false);
+  if (head.has_previous != 0) block.previous.emplace(capacity_);
+  const std::byte* from = bytes.data + sizeof head;
+  for (float* const each : UnitValues(block)) {
+    std::copy_n(from, block.bytes(), reinterpret_cast<std::byte*>(each));
+    from += block.bytes();
+  }
+  block.version = head.version;
+  block.checksum = Checksum(block, block.weights);
+  if (block.previous) block.previous_checksum = Checksum(block, *block.previous);
+  here_ = unit + 1;
+  if (here_ == block_count()) SetWhole();
+  return "";
 }
 
 std::optional<ShardReport> RangePart::Report(TimePoint) {

@@ -46,7 +46,15 @@ class RangePart : public Part {
 
   void Apply(int64_t block, const BlockGradient& gradient) override;
   void ApplyMean(int64_t block, const RoundGradients& gradients, double scale) override;
+  RoundSum SumOf(int64_t block, const RoundGradients& gradients, double scale) override;
+  void ApplySum(int64_t block, const RoundSum& sum) override;
   void AddSquaresOfMean(int64_t block, const RoundGradients& gradients, gpu::SquareSum* sum) override;
+
+  // A unit is a block.
+  int64_t unit_count() const override { return block_count(); }
+  net::LentBytes CopyUnit(int64_t unit) override;
+  void BeginCopy() override;
+  std::string PutUnit(int64_t unit, net::TensorView bytes) override;
 
   using Part::Lend;
   net::LentBytes Lend(int64_t block, KeySpan) override { return At(block).weights.Lend(0, bytes(block)); }
@@ -95,7 +103,8 @@ class RangePart : public Part {
   void Share(int64_t size, int64_t gradients, const Job& job);
   void ApplyScaled(int64_t index, net::TensorView gradient, float scale);
   void RepeatVersion(int64_t index);
-  gpu::Span<float> SumOf(const RoundGradients& gradients, int64_t begin, int64_t size, Adder* by) const;
+  gpu::Span<float> SumTile(const RoundGradients& gradients, int64_t begin, int64_t size, Adder* by) const;
+  void AddTile(const RoundGradients& gradients, int64_t begin, gpu::Span<float> sum, Adder* by) const;
   void AddWeighted(gpu::Span<float> sum, Adder* by) const;
   void UpdateElements(const RangeUpdate& update) {
     ApplyUpdate(update, config_.train.optimizer, layout_, range_.begin, optimizer_.get());
@@ -103,7 +112,9 @@ class RangePart : public Part {
   net::LentBuffer TakeSpare(bool in_snapshot);
   void KeepSpare(net::LentBuffer buffer, bool in_snapshot);
   net::LentBuffer& NextVersion(Block& block);
-  void Checksum(Block& block);
+  uint64_t Checksum(const Block& block, const net::LentBuffer& weights) const;
+  std::vector<float*> UnitValues(const Block& block);
+  void SetWhole();
 
   const Config& config_;
   const Layout& layout_;
@@ -116,11 +127,14 @@ class RangePart : public Part {
   std::vector<net::LentBuffer> spares_;                // bounded by the replies that can be out
   std::shared_ptr<SnapshotBuffers> snapshot_buffers_;  // shared with snapshots, which may outlive this
   Snapshots<RangeSnapshot> snapshots_;
-  std::optional<ThreadTeam> team_;                     // unset: one thread sums
-  std::vector<Adder> adders_;                          // by member of the team
-  std::vector<float> shares_;                          // by gradient; empty: the sum is plain
-  size_t made_ = 0;                                    // the blocks that have initial values
-  bool restoring_ = false;                             // Put() has written something
+  net::LentBuffers sums_;           // bounded by the records that can be out
+  net::LentBuffers units_;          // the same
+  int64_t here_ = 0;                // of a copy: the blocks that are here
+  std::optional<ThreadTeam> team_;  // unset: one thread sums
+  std::vector<Adder> adders_;       // by member of the team
+  std::vector<float> shares_;       // by gradient; empty: the sum is plain
+  size_t made_ = 0;                 // the blocks that have initial values
+  bool restoring_ = false;          // Put() has written something
   bool initialised_ = false;
 };
 

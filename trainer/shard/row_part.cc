@@ -1,5 +1,7 @@
 #include "trainer/shard/row_part.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -13,6 +15,15 @@
 #include "trainer/optim/optimizer.h"
 
 namespace dtrain {
+namespace {
+
+// Returns where the next one goes.
+std::byte* PutNumber(uint64_t number, std::byte* to) {
+  std::memcpy(to, &number, sizeof number);
+  return to + sizeof number;
+}
+
+}  // namespace
 
 RowPart::RowPart(const Config& config, const Layout& layout, int ps_index)
     : config_(config),
@@ -50,13 +61,18 @@ void RowPart::BeginRestore(uint64_t version) {
 
 bool RowPart::Initialise(TimePoint) {
   BeginRestore(0);  // an unfinished restore may have left rows
-  initialised_ = true;
+  SetWhole();
   return true;
 }
 
 void RowPart::SetRestored(uint64_t version) {
   if (initialised_) return;
   for (Block& block : blocks_) block.version = version;
+  SetWhole();
+}
+
+void RowPart::SetWhole() {
+  here_ = kAll;
   initialised_ = true;
 }
 
@@ -66,9 +82,11 @@ void RowPart::Apply(int64_t index, const BlockGradient& gradient) {
   Update(index, gradient.keys, gradient.values.data, 1);
 }
 
+// Of a copy the rows that are not here come later, and have the update; keys ascend.
 void RowPart::Update(int64_t index, KeySpan keys, const std::byte* gradient, float scale) {
   Block& block = At(index);
   reporting_.reset();
+  if (here_ < block.rows.end) keys.size = std::lower_bound(keys.begin(), keys.end(), here_) - keys.begin();
   if (keeps_previous_) BeginPrevious(&block, keys);
   UpdateRows(index, StepAfter(block.version, scale), keys, gradient);
   ++block.version;
@@ -102,19 +120,40 @@ void RowPart::KeepPrevious(int64_t index, KeySpan keys, const float* weights) {
   }
 }
 
+void RowPart::RepeatVersion(int64_t index) {
+  if (keeps_previous_) BeginPrevious(&At(index), {});
+  ++At(index).version;
+}
+
 void RowPart::ApplyMean(int64_t index, const RoundGradients& gradients, double scale) {
-  if (gradients.empty()) {
-    if (keeps_previous_) BeginPrevious(&At(index), {});
-    ++At(index).version;
-    return;
-  }
+  if (gradients.empty()) return RepeatVersion(index);
+  const RoundSum sum = SumInPlace(index, gradients, scale);
+  Update(index, sum.keys, static_cast<const std::byte*>(sum.values.data), sum.factor);
+}
+
+RoundSum RowPart::SumOf(int64_t index, const RoundGradients& gradients, double scale) {
+  if (gradients.empty()) return {};
+  RoundSum sum = SumInPlace(index, gradients, scale);
+  const net::LentBuffer& copy = sums_.Free(sum.values.size);
+  std::copy_n(static_cast<const std::byte*>(sum.values.data), sum.values.size, BytesOf(copy));
+  sum.values = copy.Lend(0, sum.values.size);
+  return sum;
+}
+
+void RowPart::ApplySum(int64_t index, const RoundSum& sum) {
+  if (sum.values.data == nullptr) return RepeatVersion(index);
+  Update(index, sum.keys, static_cast<const std::byte*>(sum.values.data), sum.factor);
+}
+
+// The values are where they are, without a release; of no rows they may have no data.
+RoundSum RowPart::SumInPlace(int64_t index, const RoundGradients& gradients, double scale) {
   const auto factor = static_cast<float>(scale / gradients.Divisor(config_.train.reduce, &shares_));
   if (gradients.tensors.size() == 1) {
     const BlockGradient& only = gradients.tensors[0];
-    return Update(index, only.keys, only.values.data, factor);
+    return {factor, only.keys, {only.values.data, only.values.size}};
   }
   Sum(index, gradients);
-  Update(index, sum_.keys(), reinterpret_cast<const std::byte*>(sum_.values().data), factor);
+  return {factor, sum_.keys(), {sum_.values().data, static_cast<size_t>(sum_.keys().size) * row_bytes()}};
 }
 
 void RowPart::Sum(int64_t index, const RoundGradients& gradients) {
@@ -161,6 +200,84 @@ net::LentBytes RowPart::LendPrevious(int64_t index, KeySpan keys) {
                 block.previous_weights.data() + at * static_cast<size_t>(table_.width()), row_bytes());
   }
   return now;
+}
+
+const net::LentBuffer& RowPart::TakeUnit(size_t bytes) {
+  const net::LentBuffer& unit = units_.Free(head_bytes() + bytes);
+  std::byte* to = BytesOf(unit);
+  for (const Block& block : blocks_) to = PutNumber(block.version, to);
+  return unit;
+}
+
+net::LentBytes RowPart::CopyUnit(int64_t unit) {
+  return unit < row_units() ? CopyRows(unit) : CopyPrevious();
+}
+
+void RowPart::BeginCopy() {
+  initialised_ = false;
+  BeginRestore(0);
+  for (Block& block : blocks_) block = {block.rows};
+  here_ = 0;
+}
+
+std::string RowPart::PutUnit(int64_t unit, net::TensorView bytes) {
+  if (bytes.size < head_bytes()) return fmt::format("it has {} bytes", bytes.size);
+  std::vector<uint64_t> versions(blocks_.size());
+  std::memcpy(versions.data(), bytes.data, head_bytes());
+  for (size_t block = 0; block < versions.size(); ++block) {
+    const uint64_t here = unit == 0 ? versions[block] : blocks_[block].version;
+    if (versions[block] > kMaxVersion || versions[block] != here)
+      return fmt::format("it has version {} of block {}, not {}", versions[block], block, here);
+  }
+  const net::TensorView rest{bytes.data + head_bytes(), bytes.size - head_bytes()};
+  std::string wrong = unit < row_units() ? PutRows(unit, rest) : PutPrevious(rest);
+  if (!wrong.empty()) return wrong;
+  for (size_t block = 0; block < versions.size(); ++block) blocks_[block].version = versions[block];
+  if (unit < row_units()) here_ = UnitRows(unit).end;
+  if (unit + 1 == unit_count()) SetWhole();
+  return wrong;
+}
+
+// Of each block: whether there is a version before, how many rows it has, their keys and their weights.
+net::LentBytes RowPart::CopyPrevious() {
+  const auto width = static_cast<size_t>(table_.width());
+  size_t size = 0;
+  for (const Block& block : blocks_)
+    size += 2 * sizeof(uint64_t) + block.previous_keys.size() * packed_bytes();
+  const net::LentBuffer& unit = TakeUnit(size);
+  std::byte* to = BytesOf(unit) + head_bytes();
+  for (const Block& block : blocks_) {
+    to = PutNumber(block.has_previous ? 1 : 0, to);
+    to = PutNumber(block.previous_keys.size(), to);
+    for (size_t i = 0; i < block.previous_keys.size(); ++i)
+      to = Pack(block.previous_keys[i], block.previous_weights.data() + i * width, to);
+  }
+  return unit.Lend(0, head_bytes() + size);
+}
+
+std::string RowPart::PutPrevious(net::TensorView bytes) {
+  const auto width = static_cast<size_t>(table_.width());
+  size_t at = 0;
+  for (Block& block : blocks_) {
+    uint64_t head[2] = {};
+    if (bytes.size - at < sizeof head) return fmt::format("it has {} bytes", bytes.size);
+    std::memcpy(head, bytes.data + at, sizeof head);
+    at += sizeof head;
+    if (head[0] > 1 || head[1] > (bytes.size - at) / packed_bytes()) return "its version before is wrong";
+    block.has_previous = head[0] != 0;
+    block.previous_keys.resize(head[1]);
+    block.previous_weights.resize(head[1] * width);
+    uint64_t next = block.rows.begin;
+    for (size_t i = 0; i < head[1]; ++i, at += packed_bytes()) {
+      uint64_t& key = block.previous_keys[i];
+      std::memcpy(&key, bytes.data + at, sizeof key);
+      std::memcpy(block.previous_weights.data() + i * width, bytes.data + at + sizeof key, row_bytes());
+      if (key < next || key >= block.rows.end)
+        return fmt::format("row {} of its version before is {}", i, key);
+      next = key + 1;
+    }
+  }
+  return at == bytes.size ? "" : fmt::format("it has {} bytes, not {}", bytes.size, at);
 }
 
 std::optional<ShardReport> RowPart::Report(TimePoint until) {

@@ -45,7 +45,16 @@ class RowPart : public Part {
 
   void Apply(int64_t block, const BlockGradient& gradient) override;
   void ApplyMean(int64_t block, const RoundGradients& gradients, double scale) override;
+  RoundSum SumOf(int64_t block, const RoundGradients& gradients, double scale) override;
+  void ApplySum(int64_t block, const RoundSum& sum) override;
   void AddSquaresOfMean(int64_t block, const RoundGradients& gradients, gpu::SquareSum* sum) override;
+
+  // The units of rows, and behind them one of the version before, where it is kept. Each begins with the
+  // versions of all blocks.
+  int64_t unit_count() const override { return row_units() + (keeps_previous_ ? 1 : 0); }
+  net::LentBytes CopyUnit(int64_t unit) override;
+  void BeginCopy() override;
+  std::string PutUnit(int64_t unit, net::TensorView bytes) override;
 
   net::LentBytes Lend(int64_t block, KeySpan keys) override;
   bool has_previous(int64_t block) const override { return At(block).has_previous; }
@@ -66,8 +75,21 @@ class RowPart : public Part {
   // Adds rows to those that the latest update of a block changed, as they were. `weights`: [keys, width].
   void KeepPrevious(int64_t block, KeySpan keys, const float* weights);
 
-  // Forgets what an unfinished restore has left.
+  // Forgets all rows: an unfinished restore may have left some. Snapshots have no pieces any more.
   virtual void ClearRows() = 0;
+  // The units of rows of a copy, at least one, in the order of their rows.
+  virtual int64_t row_units() const = 0;
+  virtual RowRange UnitRows(int64_t unit) const = 0;
+  // Copies a unit of rows behind the head of one that TakeUnit() has begun, and lends it.
+  virtual net::LentBytes CopyRows(int64_t unit) = 0;
+  // Takes what CopyRows() has put behind the head. Returns what is wrong with it; empty: nothing.
+  virtual std::string PutRows(int64_t unit, net::TensorView bytes) = 0;
+  // Returns a buffer that has the head of a unit, and behind these head_bytes() room for so many bytes.
+  const net::LentBuffer& TakeUnit(size_t bytes);
+  static std::byte* BytesOf(const net::LentBuffer& buffer) {
+    return reinterpret_cast<std::byte*>(buffer.floats());
+  }
+  size_t head_bytes() const { return blocks_.size() * sizeof(uint64_t); }
   // Copies the weights of rows to [keys, width]. A row that was never made stays so.
   virtual void ReadRows(KeySpan keys, float* weights) = 0;
   // Applies the gradient of a block's update to rows.
@@ -87,13 +109,15 @@ class RowPart : public Part {
   size_t packed_bytes() const { return sizeof(uint64_t) + row_bytes(); }
 
  private:
+  static constexpr uint64_t kAll = ~uint64_t{0};
+
   struct Block {
     RowRange rows;
     uint64_t version = 0;
     // The version before, where it is kept: the rows that the latest update changed, as they were.
     bool has_previous = false;
-    KeyList previous_keys;
-    std::vector<float> previous_weights;  // [keys, width]
+    KeyList previous_keys = {};
+    std::vector<float> previous_weights = {};  // [keys, width]
   };
 
   // A report that has not ended.
@@ -110,7 +134,12 @@ class RowPart : public Part {
   const Block& At(int64_t block) const { return blocks_[static_cast<size_t>(block)]; }
   size_t row_bytes() const { return static_cast<size_t>(table_.width()) * sizeof(float); }
   void Update(int64_t index, KeySpan keys, const std::byte* gradient, float scale);
+  void RepeatVersion(int64_t index);
   void BeginPrevious(Block* block, KeySpan keys);
+  net::LentBytes CopyPrevious();
+  std::string PutPrevious(net::TensorView bytes);
+  void SetWhole();
+  RoundSum SumInPlace(int64_t index, const RoundGradients& gradients, double scale);
   void Sum(int64_t index, const RoundGradients& gradients);
 
   const Config& config_;
@@ -122,6 +151,9 @@ class RowPart : public Part {
   RowSum sum_;
   std::vector<Block> blocks_;
   net::LentBuffers answers_;  // bounded by the replies that can be out
+  net::LentBuffers sums_;     // bounded by the records that can be out
+  net::LentBuffers units_;    // the same
+  uint64_t here_ = kAll;      // of a copy: the rows before this one are here
   gpu::Stream stream_;
   std::vector<RowSum::Part> parts_;  // of a round; kept to spare the allocation
   std::vector<float> shares_;

@@ -1,8 +1,11 @@
 #include "trainer/shard/shard.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <iterator>
 
+#include "base/check.h"
 #include "trainer/shard/device_part.h"
 #include "trainer/shard/hash_part.h"
 #include "trainer/shard/range_part.h"
@@ -91,6 +94,43 @@ std::shared_ptr<ShardSnapshot> Shard::TakeSnapshot(SnapshotOf of) {
 
 void Shard::Drop(const ShardSnapshot& snapshot) {
   for (size_t part = 0; part < parts_.size(); ++part) parts_[part]->Drop(snapshot.parts()[part]);
+}
+
+int64_t Shard::unit_count() const {
+  int64_t count = 0;
+  for (const auto& part : parts_) count += part->unit_count();
+  return count;
+}
+
+Piece Shard::UnitAt(int64_t unit) const {
+  DT_CHECK(unit >= 0 && unit < unit_count(), unit);
+  size_t part = 0;
+  while (unit >= parts_[part]->unit_count()) unit -= parts_[part++]->unit_count();
+  return {part, unit};
+}
+
+net::LentBytes Shard::CopyUnit(int64_t unit) {
+  const Piece where = UnitAt(unit);
+  return parts_[where.part]->CopyUnit(where.number);
+}
+
+void Shard::BeginCopy() {
+  for (const auto& part : parts_) part->BeginCopy();
+  next_unit_ = 0;
+}
+
+std::string Shard::PutUnit(int64_t unit, net::TensorView bytes) {
+  if (unit != next_unit_ || unit >= unit_count())
+    return fmt::format("it is unit {} of {}, and the next is {}", unit, unit_count(), next_unit_);
+  const Piece where = UnitAt(unit);
+  std::string wrong = parts_[where.part]->PutUnit(where.number, bytes);
+  if (wrong.empty()) ++next_unit_;
+  return wrong;
+}
+
+std::string Shard::UnitName(int64_t unit) const {
+  const Piece where = UnitAt(unit);
+  return fmt::format("part {}, unit {}", where.part, where.number);
 }
 
 std::optional<TableFigures> Shard::Figures() const {

@@ -60,6 +60,8 @@ class Shard {
   std::string Put(Piece piece, net::TensorView bytes) { return parts_[piece.part]->Put(piece.number, bytes); }
   void SetRestored(uint64_t version);
   void SetCounts(int64_t earlier, int64_t decay_steps);
+  int64_t earlier_updates() const { return parts_[0]->earlier_updates(); }
+  int64_t decay_steps() const { return parts_[0]->decay_steps(); }
   bool initialised() const;
   std::vector<std::string> slot_names() const { return parts_[0]->slot_names(); }
   std::shared_ptr<ShardSnapshot> TakeSnapshot(SnapshotOf of);
@@ -88,6 +90,18 @@ class Shard {
   void ApplyMean(int64_t block, const RoundGradients& gradients, double scale = 1) {
     At(block).part->ApplyMean(At(block).block, gradients, scale);
   }
+  RoundSum SumOf(int64_t block, const RoundGradients& gradients, double scale = 1) {
+    return At(block).part->SumOf(At(block).block, gradients, scale);
+  }
+  void ApplySum(int64_t block, const RoundSum& sum) { At(block).part->ApplySum(At(block).block, sum); }
+  // Units of a copy, as in the parts: those of the first part come first. PutUnit() refuses a unit that
+  // is not the next one.
+  int64_t unit_count() const;
+  net::LentBytes CopyUnit(int64_t unit);
+  void BeginCopy();
+  std::string PutUnit(int64_t unit, net::TensorView bytes);
+  // "part 0, unit 3", for people.
+  std::string UnitName(int64_t unit) const;
   void AddSquaresOfMean(int64_t block, const RoundGradients& gradients, gpu::SquareSum* sum) {
     At(block).part->AddSquaresOfMean(At(block).block, gradients, sum);
   }
@@ -102,6 +116,8 @@ class Shard {
   uint64_t checksum(int64_t block) const { return Of(block, &Part::checksum); }
 
  private:
+  // The part that has a unit, and the number of the unit there.
+  Piece UnitAt(int64_t unit) const;
   template <typename Result>
   Result Of(int64_t block, Result (Part::*get)(int64_t) const) const {
     const Place& place = At(block);
@@ -111,6 +127,7 @@ class Shard {
   const std::vector<std::unique_ptr<Part>> parts_;
   std::vector<Place> places_;  // by block
   int64_t range_blocks_ = 0;   // the first of them, which are of the flat vector
+  int64_t next_unit_ = -1;     // that PutUnit() takes; -1: no copy was begun
 };
 
 }  // namespace dtrain

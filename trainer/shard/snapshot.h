@@ -95,9 +95,7 @@ template <typename Kind>
 class Snapshots {
  public:
   Snapshots() = default;
-  ~Snapshots() {
-    for (const std::shared_ptr<Kind>& each : all_) each->Release();
-  }
+  ~Snapshots() { DropAll(); }
   Snapshots(const Snapshots&) = delete;
   Snapshots& operator=(const Snapshots&) = delete;
 
@@ -105,6 +103,10 @@ class Snapshots {
   void Drop(const std::shared_ptr<Snapshot>& snapshot) {
     snapshot->Release();
     all_.erase(std::remove(all_.begin(), all_.end(), snapshot), all_.end());
+  }
+  void DropAll() {
+    for (const std::shared_ptr<Kind>& each : all_) each->Release();
+    all_.clear();
   }
   bool empty() const { return all_.empty(); }
   auto begin() const { return all_.begin(); }

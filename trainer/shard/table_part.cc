@@ -12,13 +12,39 @@ TablePart::TablePart(const Config& config, const Layout& layout, int ps_index)
     : RowPart(config, layout, ps_index),
       rows_(EmptyRows(config, *layout.table, layout.table->PartOf(ps_index))),
       pieces_(rows_.rows(), rows_.values()),
-      changed_(config.checkpoint.delta > 0 ? rows_.unit_count() : 0) {
+      changed_(config.checkpoint.delta > 0 ? rows_.unit_count() : 0),
+      writer_(this->layout().width(), rows_.values()),
+      initial_(static_cast<size_t>(rows_.values())) {
   rows_.Populate();
 }
 
-std::string TablePart::Put(int64_t number, net::TensorView piece) {
+std::string TablePart::Put(int64_t number, net::TensorView piece) { return PutRows(number, piece); }
+
+void TablePart::ClearRows() {
+  snapshots_.DropAll();
+  rows_.Clear();
+}
+
+// Rows that are as they were in the beginning are left out.
+net::LentBytes TablePart::CopyRows(int64_t unit) {
+  const RowRange range = UnitRows(unit);
+  uint64_t group = rows_.GroupOf(range.begin);
+  for (uint64_t row = range.begin; row < range.end; row += static_cast<uint64_t>(rows_.group_rows())) {
+    const float* const values = rows_.Group(group++);
+    if (values == nullptr) continue;
+    uint64_t changed = rows_.ChangedIn(group - 1, values, rows_.values(), initial_.data());
+    for (; changed != 0; changed &= changed - 1) {
+      const auto i = static_cast<uint64_t>(__builtin_ctzll(changed));
+      writer_.Add(row + i, values + i * initial_.size());
+    }
+  }
+  const net::LentBuffer& copy = TakeUnit(writer_.MaxBytes());
+  return copy.Lend(0, head_bytes() + writer_.Finish(range, BytesOf(copy) + head_bytes()));
+}
+
+std::string TablePart::PutRows(int64_t number, net::TensorView bytes) {
   const RowRange rows = pieces_.At(number);
-  return ReadRowPiece(piece, rows, layout().width(), rows_.values(), rows,
+  return ReadRowPiece(bytes, rows, layout().width(), rows_.values(), rows,
                       [this](uint64_t row, const float* values) {
                         if (!initialised()) std::copy_n(values, rows_.values(), rows_.Touch(row));
                       });

@@ -86,6 +86,13 @@ bool HashSegment::Fill(gpu::Span<const HashEntry> entries, const HashSegment& fr
   return true;
 }
 
+HashSegment HashSegment::Over(float* row_values, size_t values) {
+  HashSegment over;
+  over.values_ = row_values;
+  over.row_values_ = static_cast<uint32_t>(values);
+  return over;
+}
+
 void HashSegment::Free(BlockMemory* memory) { memory->Give(reinterpret_cast<std::byte*>(entries_), bytes_); }
 
 HashEntry* HashSegment::Insert(uint64_t row) {

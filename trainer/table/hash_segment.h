@@ -46,6 +46,8 @@ class HashSegment {
   // The bytes of a segment that has so many entries and rows with values, and may get one more, in hash range
   // `range`: segments that fill alike grow at different times.
   static size_t BytesFor(size_t entries, size_t rows, size_t values, uint64_t range);
+  // Values alone, for Make(): those of an entry are at its place, [places, values].
+  static HashSegment Over(float* row_values, size_t values);
   void Free(BlockMemory* memory);
 
   const RowRange& rows() const { return rows_; }

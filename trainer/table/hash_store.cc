@@ -329,4 +329,44 @@ void HashStore::Put(const HashRow& row) {
   std::copy_n(row.values, values_, const_cast<float*>(Find(row.row)));
 }
 
+void HashStore::PutRanges(gpu::Span<const HashRow> rows) {
+  const HashRow* begin = rows.begin();
+  while (begin != rows.end()) {
+    if (IsBias(begin->row)) return Put(*begin);
+    const HashRow* const end = std::find_if(begin, rows.end(), [&](const HashRow& row) {
+      return HashRangeOf(row.row) != HashRangeOf(begin->row) || IsBias(row.row);
+    });
+    PutRange({begin, end - begin});
+    begin = end;
+  }
+}
+
+// So many rows at once do not fit into one segment.
+void HashStore::PutRange(gpu::Span<const HashRow> rows) {
+  constexpr int64_t kAtOnce = HashSegment::kMaxBytes / sizeof(HashEntry);
+  HashRange& range = ranges_[RangeOf(rows[0].row)];
+  DT_CHECK(range.count == 0, rows[0].row);
+  const RowRange all{range.segments.front().rows().begin, range.segments.back().rows().end};
+  made_.clear();
+  for (int64_t begin = 0; begin < rows.size; begin += kAtOnce) {
+    const int64_t end = std::min(begin + kAtOnce, rows.size);
+    moved_.clear();
+    put_.clear();
+    uint64_t with_values = 0;
+    for (int64_t i = begin; i < end; ++i) {
+      const HashRow& row = rows[i];
+      const bool has_values = row.values != nullptr;
+      moved_.push_back({row.row, row.step, has_values, 0, has_values ? with_values++ : row.count});
+      if (has_values) put_.insert(put_.end(), row.values, row.values + values_);
+    }
+    Make({begin == 0 ? all.begin : rows[begin].row, end == rows.size ? all.end : rows[end].row}, moved_,
+         HashSegment::Over(put_.data(), static_cast<size_t>(values_)));
+    value_rows_ += static_cast<int64_t>(with_values);
+  }
+  for (HashSegment& segment : range.segments) segment.Free(&memory_);
+  range.segments = made_;
+  range.count = static_cast<uint64_t>(rows.size);
+  entries_ += rows.size;
+}
+
 }  // namespace dtrain

@@ -66,6 +66,19 @@ std::vector<HashRow> RowsOf(const HashStore& store, RowRange range = kAll) {
   return rows;
 }
 
+void CheckSame(const HashStore& store, const HashStore& other) {
+  const std::vector<HashRow> ours = RowsOf(store, store.rows()), theirs = RowsOf(other, other.rows());
+  REQUIRE(ours.size() == theirs.size());
+  for (size_t i = 0; i < ours.size(); ++i) {
+    CHECK(ours[i].row == theirs[i].row);
+    CHECK(ours[i].step == theirs[i].step);
+    CHECK(ours[i].count == theirs[i].count);
+    if (ours[i].values != nullptr) CHECK(std::equal(ours[i].values, ours[i].values + 2, theirs[i].values));
+  }
+  CHECK(store.entries() == other.entries());
+  CHECK(store.value_rows() == other.value_rows());
+}
+
 void CheckSame(const HashStore& store, const Plain& plain, int64_t admit_after) {
   std::vector<HashRow> rows = RowsOf(store);
   REQUIRE(rows.size() == plain.rows().size() + 1);  // and the bias
@@ -171,6 +184,47 @@ TEST_CASE("hash store: keys that lie as close together as can be are kept as wel
   const KeyList others{0, kRangeSize, 2 * kRangeSize - 1, kAll.end - 2};
   Touch(&store, others, 1);
   for (const uint64_t key : others) CHECK(store.Find(key) != nullptr);
+}
+
+TEST_CASE("hash store: hash ranges whose rows are set together are as those that updates have made") {
+  const RowRange last{kAll.end - kAll.end % kRangeSize - 3 * kRangeSize, kAll.end};
+  const HashLimits limits{2, 0, 55'000};
+  HashStore made(last, 2, Fill, limits), put(last, 2, Fill, limits);
+  std::mt19937_64 random(9);
+  std::vector<KeyList> updates;
+  for (const uint64_t count : {60'000, 300, 0, 1}) {  // one of more rows than a segment has, and one of none
+    const uint64_t begin = last.begin + updates.size() * kRangeSize;
+    std::set<uint64_t> keys;
+    while (keys.size() < count) keys.insert(begin + random() % (count < 1000 ? kRangeSize - 2 : 2 * count));
+    updates.emplace_back(keys.begin(), keys.end());
+    Touch(&made, updates.back(), 5);
+    KeyList again;
+    for (const uint64_t key : keys) {
+      if (random() % 3 != 0) again.push_back(key);
+    }
+    Touch(&made, again, 6);
+  }
+  Touch(&made, {kAll.end - 1}, 7);
+  std::vector<HashRow> rows;
+  made.VisitRange(last, [&](const HashRow& row) { rows.push_back(row); });
+  put.PutRanges(rows);
+  const int64_t before = made.evicted();
+  CheckSame(put, made);
+  uint64_t next = last.begin;
+  put.VisitSegments([&](const HashSegment& segment) {
+    CHECK(segment.rows().begin == next);
+    next = segment.rows().end;
+  });
+  CHECK(next == last.end);
+  for (KeyList& keys : updates) {
+    for (uint64_t& key : keys) key += 1;
+    for (HashStore* const store : {&made, &put}) Touch(store, keys, 8);
+  }
+  CheckSame(put, made);
+  CHECK(put.evicted() > 1000);
+  CHECK(put.evicted() == made.evicted() - before);
+  put.SetEvicted(4);
+  CHECK(put.evicted() == 4);
 }
 
 TEST_CASE("hash store: a sweep removes what no update has named for long, and nothing else") {
@@ -302,14 +356,7 @@ TEST_CASE("hash store: what was visited and put elsewhere is the same") {
   }
   HashStore other(kAll, 2, Fill, limits);
   store.VisitRange(kAll, [&](const HashRow& row) { other.Put(row); });
-  const std::vector<HashRow> ours = RowsOf(store), theirs = RowsOf(other);
-  REQUIRE(ours.size() == theirs.size());
-  for (size_t i = 0; i < ours.size(); ++i) {
-    CHECK(ours[i].row == theirs[i].row);
-    CHECK(ours[i].step == theirs[i].step);
-    CHECK(ours[i].count == theirs[i].count);
-    if (ours[i].values != nullptr) CHECK(std::equal(ours[i].values, ours[i].values + 2, theirs[i].values));
-  }
+  CheckSame(store, other);
 }
 
 TEST_CASE("hash store: a row that has values keeps them when it is put as a candidate") {

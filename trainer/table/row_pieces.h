@@ -65,8 +65,12 @@ class RowPieceWriter {
     float* const to = row_values_.data() + count_++ * static_cast<size_t>(values_);
     values_ == 1 ? void(*to = *values) : void(std::copy_n(values, values_, to));
   }
+  // The bytes of the piece of these rows, at most; not of a delta.
+  size_t MaxBytes() const {
+    return 2 * sizeof(uint32_t) + count_ * (sizeof(uint32_t) + static_cast<size_t>(values_) * sizeof(float));
+  }
   // Writes the piece of these rows, which all lie in `range`, and begins a new one. `bytes` has room for
-  // kMaxRowPieceBytes. Returns how many it wrote.
+  // kMaxRowPieceBytes, or for MaxBytes(). Returns how many it wrote.
   size_t Finish(RowRange range, std::byte* bytes);
 
  private:

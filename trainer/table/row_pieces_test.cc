@@ -20,7 +20,9 @@ std::vector<std::byte> Written(const Rows& rows, RowRange range) {
   RowPieceWriter writer(kWidth, kValues);
   for (const auto& [row, values] : rows) writer.Add(row, values.data());
   std::vector<std::byte> bytes(kMaxRowPieceBytes);
+  const size_t max = writer.MaxBytes();
   bytes.resize(writer.Finish(range, bytes.data()));
+  CHECK(bytes.size() <= max);
   return bytes;
 }
 
