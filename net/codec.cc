@@ -57,6 +57,12 @@ bool IsReadable(const wire::Envelope& envelope) {
     return IsAligned(round->contributors()) && IsAligned(round->answered());
   }
   if (const wire::Heartbeat* beat = envelope.body_as_Heartbeat()) return IsAligned(beat->parts_us());
+  if (const wire::ReplicaWorker* worker = envelope.body_as_ReplicaWorker()) {
+    return IsAligned(worker->clocks()) && IsAligned(worker->next_rounds());
+  }
+  if (const wire::ReplicaRound* round = envelope.body_as_ReplicaRound()) {
+    return IsAligned(round->exchanges()) && round->what() <= wire::RoundRecord::MAX;
+  }
   if (const wire::Start* start = envelope.body_as_Start()) return IsAligned(start->inputs());
   if (const wire::Ready* ready = envelope.body_as_Ready()) {
     return ready->data() == nullptr || IsAligned(ready->data()->inputs());
@@ -74,6 +80,7 @@ bool PayloadFits(const wire::Envelope& envelope, const Frame& payload) {
   if (const wire::Weights* weights = envelope.body_as_Weights()) return weights->values() == nullptr;
   if (const wire::DataBatch* batch = envelope.body_as_DataBatch()) return batch->values() == nullptr;
   if (const wire::Piece* piece = envelope.body_as_Piece()) return piece->values() == nullptr;
+  if (const wire::ReplicaRound* round = envelope.body_as_ReplicaRound()) return round->values() == nullptr;
   return false;
 }
 
@@ -206,11 +213,12 @@ flatbuffers::FlatBufferBuilder& Encoder::Begin() {
 
 Message Encoder::Push(const Envelope& envelope, uint32_t block, uint32_t examples, uint64_t checksum,
                       LentBytes gradient, uint64_t version, const PushedLoss& loss, const PushedRows& rows,
-                      Compression form, bool empty) {
+                      Compression form, bool empty, const RecordOf& record) {
   return AsLast<wire::Push>(&last_push_, envelope, gradient, [&](auto& table) {
     using Field = wire::Push;
-    return table.Put(Field::VT_WEIGHT, loss.weight) && table.Put(Field::VT_OF, rows.of) &&
-           table.Put(Field::VT_VERSION, version) && table.Put(Field::VT_CHECKSUM, checksum) &&
+    return table.Put(Field::VT_RECORD, record.number) && table.Put(Field::VT_WEIGHT, loss.weight) &&
+           table.Put(Field::VT_OF, rows.of) && table.Put(Field::VT_VERSION, version) &&
+           table.Put(Field::VT_CHECKSUM, checksum) && table.Put(Field::VT_WORKER, record.worker) &&
            table.Put(Field::VT_KEY_BYTES, rows.key_bytes) && table.Put(Field::VT_KEYS, rows.keys) &&
            table.Put(Field::VT_LOSS, loss.mean) && table.Put(Field::VT_BLOCK, block) &&
            table.PutTensor(Field::VT_VALUES) && table.Put(Field::VT_EXAMPLES, examples) &&
@@ -223,7 +231,8 @@ Message Encoder::Pull(const Envelope& envelope, const PullHead& head, LentBytes 
   return WithTensor(*this, envelope, keys, [&](auto& builder, auto values) {
     const auto workers = head.workers.empty() ? 0 : builder.CreateVector(head.workers);
     return wire::CreatePull(builder, head.block, head.enter, workers, head.clock, head.resume, head.version,
-                            values, head.keys, head.read, head.snapshot, head.leaves);
+                            values, head.keys, head.read, head.snapshot, head.leaves, head.worker,
+                            head.record);
   });
 }
 
@@ -252,10 +261,18 @@ Message Encoder::DataBatch(const Envelope& envelope, const BatchHead& head, Lent
   });
 }
 
+Message Encoder::Round(const Envelope& envelope, const RoundHead& head, LentBytes sum) {
+  return WithTensor(*this, envelope, sum, [&](auto& builder, auto values) {
+    const auto exchanges = builder.CreateVectorOfStructs(head.exchanges);
+    return wire::CreateReplicaRound(builder, head.block, head.number, head.what, head.factor, values,
+                                    head.keys, head.key_bytes, exchanges);
+  });
+}
+
 Message Encoder::Piece(const Envelope& envelope, uint64_t number, size_t part, uint64_t piece,
-                       uint64_t checksum, LentBytes data) {
+                       uint64_t checksum, LentBytes data, bool replica) {
   return WithTensor(*this, envelope, data, [&](auto& builder, auto values) {
-    return wire::CreatePiece(builder, number, static_cast<uint8_t>(part), piece, checksum, values);
+    return wire::CreatePiece(builder, number, static_cast<uint8_t>(part), piece, checksum, values, replica);
   });
 }
 
@@ -269,7 +286,7 @@ Message Encoder::FinishUnion(const Envelope& envelope, wire::Body type, flatbuff
   // frequent.
   const bool is_tensor = type == wire::Body::Push || type == wire::Body::Pull ||
                          type == wire::Body::Weights || type == wire::Body::DataBatch ||
-                         type == wire::Body::Piece;
+                         type == wire::Body::Piece || type == wire::Body::ReplicaRound;
   if (is_tensor || Decode(message) != nullptr) return message;
   throw Failure(
       ExitCode::kInternal,
@@ -298,6 +315,10 @@ TensorView Tensor(const Message& message, const wire::Weights& weights) { return
 TensorView Tensor(const Message& message, const wire::DataBatch& batch) { return TensorOf(message, batch); }
 
 TensorView Tensor(const Message& message, const wire::Piece& piece) { return TensorOf(message, piece); }
+
+TensorView Tensor(const Message& message, const wire::ReplicaRound& round) {
+  return TensorOf(message, round);
+}
 
 uint64_t PayloadChecksum(const void* data, size_t size) {
   const uint64_t hash = XXH3_64bits(data, size);

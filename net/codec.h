@@ -16,7 +16,7 @@ namespace dtrain::net {
 
 // The version of the protocol. It is raised by each change of the schema, or of the order of messages, that
 // an older program would misread.
-constexpr uint32_t kProtocol = 23;
+constexpr uint32_t kProtocol = 24;
 
 // The largest tensor that travels inside the header frame. One frame costs less than two.
 constexpr size_t kInlineBytes = 2048;
@@ -76,6 +76,25 @@ struct PullHead {
   bool read = false;
   uint64_t snapshot = 0;
   bool leaves = false;
+  uint32_t worker = 0;  // in a record, as in RecordOf
+  uint64_t record = 0;
+};
+
+// RecordOf: whose message a record for a replica is.
+struct RecordOf {
+  uint32_t worker = 0;
+  uint64_t number = 0;  // in that worker's conversation; 0: it is no record
+};
+
+// RoundHead: what a ReplicaRound says of its tensor.
+struct RoundHead {
+  uint32_t block = 0;
+  uint64_t number = 0;
+  wire::RoundRecord what = wire::RoundRecord::Answers;
+  float factor = 1;
+  uint32_t keys = 0;
+  uint32_t key_bytes = 0;
+  std::vector<wire::ReplicaExchange> exchanges;
 };
 
 // WeightsHead: what a Weights says of its tensor, and of the run.
@@ -114,12 +133,14 @@ class Encoder {
   // `empty`: the weights have this block of the batch already.
   Message Push(const Envelope& envelope, uint32_t block, uint32_t examples, uint64_t checksum,
                LentBytes gradient, uint64_t version = 0, const PushedLoss& loss = {},
-               const PushedRows& rows = {}, Compression form = Compression::kNone, bool empty = false);
+               const PushedRows& rows = {}, Compression form = Compression::kNone, bool empty = false,
+               const RecordOf& record = {});
   Message Pull(const Envelope& envelope, const PullHead& head, LentBytes keys);
   Message Weights(const Envelope& envelope, const WeightsHead& head, LentBytes weights);
   Message DataBatch(const Envelope& envelope, const BatchHead& head, LentBytes values);
+  Message Round(const Envelope& envelope, const RoundHead& head, LentBytes sum);
   Message Piece(const Envelope& envelope, uint64_t number, size_t part, uint64_t piece, uint64_t checksum,
-                LentBytes values);
+                LentBytes values, bool replica = false);
 
  private:
   using Bytes = std::vector<uint8_t>;
@@ -145,6 +166,7 @@ TensorView Tensor(const Message& message, const wire::Pull& pull);
 TensorView Tensor(const Message& message, const wire::Weights& weights);
 TensorView Tensor(const Message& message, const wire::DataBatch& batch);
 TensorView Tensor(const Message& message, const wire::Piece& piece);
+TensorView Tensor(const Message& message, const wire::ReplicaRound& round);
 
 // Returns the xxh3-64 of the bytes, which net.checksum puts into tensor messages. Never 0.
 uint64_t PayloadChecksum(const void* data, size_t size);

@@ -27,7 +27,7 @@ Message Copied(const Message& message) {
 // Bytes of a header, as the schema's own code makes them.
 std::string PushAlone(const Envelope& envelope, uint32_t block, const std::vector<uint8_t>& tensor,
                       uint64_t version, const PushedLoss& loss, const PushedRows& rows, Compression form,
-                      bool empty) {
+                      bool empty, const RecordOf& record) {
   Encoder encoder;
   auto& builder = encoder.Begin();
   const auto mean = loss.mean ? flatbuffers::Optional<float>(*loss.mean) : flatbuffers::nullopt;
@@ -36,9 +36,9 @@ std::string PushAlone(const Envelope& envelope, uint32_t block, const std::vecto
   const auto values = tensor.empty() ? 0 : builder.CreateVector(tensor);
   return std::string(
       encoder
-          .Finish(envelope,
-                  wire::CreatePush(builder, 100, 7, values, block, version, mean, rows.of, rows.keys, weight,
-                                   static_cast<uint8_t>(form), rows.key_bytes, empty))
+          .Finish(envelope, wire::CreatePush(builder, 100, 7, values, block, version, mean, rows.of,
+                                             rows.keys, weight, static_cast<uint8_t>(form), rows.key_bytes,
+                                             empty, record.worker, record.number))
           .header.text());
 }
 
@@ -77,8 +77,10 @@ TEST_CASE("codec: the bytes of a push or of weights do not depend on what the en
     const PushedRows rows{some(random()), some(random()), some(random())};
     const auto form = static_cast<Compression>(some(random() % 3));
     const bool empty = some(1) != 0;
-    CHECK(encoder.Push(envelope, block, 100, 7, lent, version, loss, rows, form, empty).header.text() ==
-          PushAlone(envelope, block, tensor, version, loss, rows, form, empty));
+    const RecordOf record{some(random()), some(random())};
+    CHECK(
+        encoder.Push(envelope, block, 100, 7, lent, version, loss, rows, form, empty, record).header.text() ==
+        PushAlone(envelope, block, tensor, version, loss, rows, form, empty, record));
     const uint32_t steps = some(random()), held_us = some(random()), evaluate = some(random());
     const WeightsHead::Lease lease{some(random()), some(random()), some(random()), some(random())};
     CHECK(
@@ -198,6 +200,93 @@ TEST_CASE("codec: a batch comes back as it was, in the header or in a frame of i
   }
 }
 
+TEST_CASE("codec: a record says whose gradient or keys it has, and a round what it made of a block") {
+  Encoder encoder;
+  for (const size_t count : {size_t{6}, size_t{7850}}) {
+    const std::vector<float> values = Ramp(count);
+    const RecordOf of{1, uint64_t{1} << 40};
+    const Message push_message = encoder.Push({}, 3, 100, 0, Lent(values), 0, {}, {}, {}, false, of);
+    REQUIRE(Decode(push_message) != nullptr);
+    const wire::Push& push = *Decode(push_message)->body_as_Push();
+    CHECK(push.worker() == 1);
+    CHECK(push.record() == of.number);
+    PullHead head;
+    head.keys = 5;
+    head.worker = 1;
+    head.record = of.number;
+    const Message pull_message = encoder.Pull({}, head, Lent(values));
+    REQUIRE(Decode(pull_message) != nullptr);
+    const wire::Pull& pull = *Decode(pull_message)->body_as_Pull();
+    CHECK(pull.worker() == 1);
+    CHECK(pull.record() == of.number);
+    CHECK(Floats(Tensor(pull_message, pull)) == values);
+
+    const RoundHead sent = SampleRoundHead();
+    const Message round_message = encoder.Round(kSampleEnvelope, sent, Lent(values));
+    REQUIRE(Decode(round_message) != nullptr);
+    const wire::ReplicaRound& round = *Decode(round_message)->body_as_ReplicaRound();
+    CHECK(round_message.payload.empty() == (count == 6));
+    CHECK(Floats(Tensor(round_message, round)) == values);
+    CHECK(round.block() == sent.block);
+    CHECK(round.number() == sent.number);
+    CHECK(round.what() == wire::RoundRecord::Sum);
+    CHECK(round.factor() == sent.factor);
+    CHECK(round.keys() == sent.keys);
+    CHECK(round.key_bytes() == sent.key_bytes);
+    REQUIRE(round.exchanges()->size() == 2);
+    const wire::ReplicaExchange& exchange = *round.exchanges()->Get(0);
+    CHECK(exchange.request() == 61);
+    CHECK(exchange.taken() == 1005);
+    CHECK(exchange.incarnation() == 72);
+    CHECK(exchange.gradients() == 1000);
+    CHECK(exchange.blocks() == 3);
+    CHECK(exchange.worker() == 1);
+    CHECK(exchange.blocks_come() == 2);
+    CHECK(exchange.dropped());
+    CHECK_FALSE(round.exchanges()->Get(1)->dropped());
+  }
+}
+
+TEST_CASE("codec: a round of an unknown kind, or a list of a record that is not aligned, is refused") {
+  flatbuffers::FlatBufferBuilder b;
+  const auto decodes = [&b](wire::Body type, flatbuffers::Offset<void> body) {
+    wire::FinishEnvelopeBuffer(b, wire::CreateEnvelope(b, 1, 1, 1, type, body));
+    return Decode({Frame::Copy(b.GetBufferPointer(), b.GetSize()), Frame()}) != nullptr;
+  };
+  for (const int what : {0, 2, 3, 255}) {
+    b.Clear();
+    const auto round = wire::CreateReplicaRound(b, 0, 1, static_cast<wire::RoundRecord>(what));
+    CHECK(decodes(wire::Body::ReplicaRound, round.Union()) == (what <= 2));
+  }
+  // One element of `words` words, at a multiple of 8 or not.
+  const auto list = [&b](size_t words, bool aligned) {
+    const std::vector<uint8_t> zeros(4 * words);
+    b.Clear();
+    if ((b.GetSize() + zeros.size()) % 8 == (aligned ? 4 : 0)) b.PushElement(uint32_t{0});
+    b.StartVector(words, 4);
+    b.PushBytes(zeros.data(), zeros.size());
+    return b.EndVector(1);
+  };
+  for (const bool aligned : {true, false}) {
+    CAPTURE(aligned);
+    using Exchanges = flatbuffers::Vector<const wire::ReplicaExchange*>;
+    const flatbuffers::Offset<Exchanges> exchanges(list(sizeof(wire::ReplicaExchange) / 4, aligned));
+    const auto round =
+        wire::CreateReplicaRound(b, 0, 1, wire::RoundRecord::Answers, 1, 0, 0, 0, exchanges).Union();
+    CHECK(decodes(wire::Body::ReplicaRound, round) == aligned);
+    using Clocks = flatbuffers::Vector<const wire::ReplicaClock*>;
+    const flatbuffers::Offset<Clocks> clocks(list(sizeof(wire::ReplicaClock) / 4, aligned));
+    auto text = b.CreateString("a");
+    auto worker = wire::CreateReplicaWorker(b, 0, 0, 0, 0, text, text, 0, 0, 0, 0, 0, 0, 0, false, clocks);
+    CHECK(decodes(wire::Body::ReplicaWorker, worker.Union()) == aligned);
+    const flatbuffers::Offset<flatbuffers::Vector<uint64_t>> rounds(list(2, aligned));
+    text = b.CreateString("a");
+    worker =
+        wire::CreateReplicaWorker(b, 0, 0, 0, 0, text, text, 0, 0, 0, 0, 0, 0, 0, false, 0, false, rounds);
+    CHECK(decodes(wire::Body::ReplicaWorker, worker.Union()) == aligned);
+  }
+}
+
 TEST_CASE("codec: an empty gradient is a push without bytes") {
   Encoder encoder;
   int released = 0;
@@ -267,7 +356,8 @@ TEST_CASE("codec: an unknown kind, role or file identifier is refused") {
 
 TEST_CASE("codec: a message without its required texts and lists is refused") {
   using wire::Body;
-  for (const Body type : {Body::Hello, Body::Refuse, Body::End, Body::Heartbeat, Body::Abort}) {
+  for (const Body type : {Body::Hello, Body::Refuse, Body::End, Body::Heartbeat, Body::Abort,
+                          Body::ReplicaOpen, Body::ReplicaWorker}) {
     CAPTURE(wire::EnumNameBody(type));
     flatbuffers::FlatBufferBuilder b;
     const flatbuffers::Offset<void> empty_table(b.EndTable(b.StartTable()));

@@ -49,7 +49,8 @@ inline Message SampleReport(Encoder& encoder) {
   const auto table = wire::CreateTableFigures(b, 7, 3, 2, 4096);
   const auto list = wire::CreateChecksumListDirect(b, &parts, 1000, 2000, nullptr, table);
   const auto taken = wire::CreateTakenState(b, 5, 72, 1000, 3, true);
-  return encoder.Finish(kSampleEnvelope, wire::CreateReport(b, filled, state, list, taken));
+  const auto replica = wire::CreateReplicaStateDirect(b, 4, wire::ReplicaPhase::Filled, 31, "part 0, unit 2");
+  return encoder.Finish(kSampleEnvelope, wire::CreateReport(b, filled, state, list, taken, replica));
 }
 
 inline Message SampleRound(Encoder& encoder) {
@@ -58,7 +59,36 @@ inline Message SampleRound(Encoder& encoder) {
                         wire::CreateRoundDirect(encoder.Begin(), 12, &contributors, &answered, 0.5));
 }
 
+inline Message SampleReplicaWorker(Encoder& encoder) {
+  flatbuffers::FlatBufferBuilder& b = encoder.Begin();
+  const auto of_process = wire::CreateTakenState(b, 1, 72, 1000, 3, true);
+  const std::vector<flatbuffers::Offset<wire::TakenState>> gone = {wire::CreateTakenState(b, 1, 71, 5, 1)};
+  const std::vector<wire::ReplicaClock> clocks = {{7, true}, {8, false}};
+  const std::vector<uint64_t> next_rounds = {12, 13, 14};
+  return encoder.Finish(kSampleEnvelope, wire::CreateReplicaWorkerDirect(
+                                             b, 1, 90, 3, 72, "host-b, pid 123", "host-b", 2, 4, 61, 1, 1005,
+                                             of_process, &gone, true, &clocks, true, &next_rounds));
+}
+
+inline RoundHead SampleRoundHead() {
+  RoundHead head = {2, 12, wire::RoundRecord::Sum, 0.5F, 3, 5, {}};
+  head.exchanges = {{61, 1005, 72, 1000, 3, 1, 2, true}, {62, 4, 73, 3, 0, 0, 0, false}};
+  return head;
+}
+
 // The last ones of the Body union.
+inline void AddReplicas(Encoder& encoder, std::vector<Message>* all) {
+  const Envelope& e = kSampleEnvelope;
+  const auto add = [all](Message message) { all->push_back(std::move(message)); };
+  add(encoder.Finish(e, wire::CreateReplicaOpenDirect(encoder.Begin(), 1, 4, "dtrain 1 on x86-64",
+                                                      "host-a, pid 9", true, 99, 90)));
+  add(encoder.Finish(e, wire::CreateReplicaAck(encoder.Begin(), 17, 99, 90)));
+  add(encoder.Finish(e, wire::CreateReplicaRead(encoder.Begin(), 16)));
+  add(SampleReplicaWorker(encoder));
+  add(encoder.Round(e, SampleRoundHead(), Lent(Ramp(11))));
+  add(encoder.Finish(e, wire::CreateReplicaCheck(encoder.Begin(), 5, 82)));
+}
+
 inline void AddOrders(Encoder& encoder, std::vector<Message>* all) {
   const Envelope& e = kSampleEnvelope;
   const auto add = [all](Message message) { all->push_back(std::move(message)); };
@@ -66,7 +96,7 @@ inline void AddOrders(Encoder& encoder, std::vector<Message>* all) {
   const auto fill = wire::CreateFillDirect(builder, 2, "step-000001000", 1000, 99, true, true, 7, 90);
   const auto snapshot = wire::CreateSnapshotOrder(builder, 3, 12, true, 1000, true, 2);
   const auto gone = wire::CreateIncarnation(builder, 5, 72);
-  add(encoder.Finish(e, wire::CreateOrder(builder, fill, snapshot, true, gone)));
+  add(encoder.Finish(e, wire::CreateOrder(builder, fill, snapshot, true, gone, 4)));
   add(SampleReport(encoder));
   add(encoder.Finish(e, wire::CreateReadPiece(encoder.Begin(), 3, 1, 8)));
   add(encoder.Piece(e, 3, 1, 8, 81, Lent(Ramp(9))));
@@ -126,8 +156,9 @@ inline std::vector<Message> SampleMessages() {
   add(SampleReady(encoder));
   add(SampleStart(encoder));
   add(encoder.Finish(e, wire::CreateAck(encoder.Begin())));
-  add(encoder.Pull(e, {2, true, {0, 1, 5}, 0, false, 0, 3, true, 0, true}, Lent(Ramp(6))));
-  add(encoder.Push(e, 3, 100, 77, Lent(Ramp(11)), 9, {0.5F, 2.0}, {41, 2}, Compression::kTopk, true));
+  add(encoder.Pull(e, {2, true, {0, 1, 5}, 0, false, 0, 3, true, 0, true, 1, 61}, Lent(Ramp(6))));
+  add(encoder.Push(e, 3, 100, 77, Lent(Ramp(11)), 9, {0.5F, 2.0}, {41, 2}, Compression::kTopk, true,
+                   {1, 61}));
   add(encoder.Weights(e, {9, 17, 2, 78, 0, 0, Compression::kInt8, {40, 2, 1000, 50}}, Lent(Ramp(13))));
   add(encoder.Finish(e, wire::CreateNeedStep(encoder.Begin(), true)));
   add(SampleGrant(encoder));
@@ -147,6 +178,7 @@ inline std::vector<Message> SampleMessages() {
   add(encoder.Finish(e, wire::CreateHookRequestDirect(encoder.Begin(), true, "no better loss")));
   AddOrders(encoder, &all);
   add(encoder.Finish(e, wire::CreateNeedSnapshot(encoder.Begin(), 500)));
+  AddReplicas(encoder, &all);
   return all;
 }
 
@@ -203,6 +235,11 @@ inline uint64_t Walk(const flatbuffers::Vector<const wire::Exchange*>* exchanges
   return sum;
 }
 
+template <typename Struct>
+const Struct* Last(const flatbuffers::Vector<const Struct*>* structs) {
+  return structs == nullptr || structs->size() == 0 ? nullptr : structs->Get(structs->size() - 1);
+}
+
 inline uint64_t Walk(const flatbuffers::String* text) { return text == nullptr ? 0 : Walk(*text); }
 
 inline uint64_t Walk(const flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>* texts) {
@@ -247,6 +284,9 @@ inline uint64_t Walk(const wire::Report& report) {
     sum += Walk(state->error()) + Walk(state->checksums()) + Walk(state->sizes()) + Walk(state->firsts());
   }
   if (const wire::TakenState* taken = report.taken()) sum += taken->gradients() + taken->blocks();
+  if (const wire::ReplicaState* replica = report.replica()) {
+    sum += replica->epoch() + replica->behind() + Walk(replica->differs());
+  }
   if (report.checksums() == nullptr) return sum;
   for (const wire::Part* part : *report.checksums()->parts()) {
     const bool any = part->values() != nullptr && part->values()->size() > 0;
@@ -254,6 +294,49 @@ inline uint64_t Walk(const wire::Report& report) {
   }
   if (const wire::TableFigures* table = report.checksums()->table()) sum += table->rows() + table->bytes();
   return sum + Walk(report.checksums()->non_finite());
+}
+
+inline uint64_t Walk(const wire::ReplicaWorker& worker) {
+  uint64_t sum = worker.node() + Walk(*worker.process()) + Walk(*worker.host()) + Walk(worker.next_rounds());
+  if (const wire::TakenState* taken = worker.of_process()) sum += taken->gradients();
+  for (size_t i = 0; worker.gone() != nullptr && i < worker.gone()->size(); ++i) {
+    sum += worker.gone()->Get(static_cast<flatbuffers::uoffset_t>(i))->incarnation();
+  }
+  if (const wire::ReplicaClock* clock = Last(worker.clocks())) {
+    if (reinterpret_cast<uintptr_t>(clock) % alignof(uint64_t) != 0) FAIL("a list is not aligned");
+    sum += clock->gradients() + clock->counts();
+  }
+  return sum;
+}
+
+inline uint64_t Walk(const Message& message, const wire::ReplicaRound& round) {
+  uint64_t sum = Walk(Tensor(message, round)) + round.number() + round.keys() + round.key_bytes();
+  if (const wire::ReplicaExchange* exchange = Last(round.exchanges())) {
+    if (reinterpret_cast<uintptr_t>(exchange) % alignof(uint64_t) != 0) FAIL("a list is not aligned");
+    sum += exchange->request() + exchange->worker() + exchange->dropped();
+  }
+  if (round.what() > wire::RoundRecord::MAX) FAIL("a round of an unknown kind");
+  return sum;
+}
+
+// The messages between a ps and the one that holds its replica.
+inline uint64_t WalkReplica(const Message& message, const wire::Envelope& e) {
+  switch (e.body_type()) {
+    case wire::Body::ReplicaOpen:
+      return Walk(*e.body_as_ReplicaOpen()->kernels()) + Walk(*e.body_as_ReplicaOpen()->process());
+    case wire::Body::ReplicaAck:
+      return e.body_as_ReplicaAck()->items() + e.body_as_ReplicaAck()->decay_steps();
+    case wire::Body::ReplicaRead:
+      return e.body_as_ReplicaRead()->item();
+    case wire::Body::ReplicaWorker:
+      return Walk(*e.body_as_ReplicaWorker());
+    case wire::Body::ReplicaRound:
+      return Walk(message, *e.body_as_ReplicaRound());
+    case wire::Body::ReplicaCheck:
+      return e.body_as_ReplicaCheck()->unit() + e.body_as_ReplicaCheck()->checksum();
+    default:
+      return 0;
+  }
 }
 
 // The messages between ps 0 and another ps.
@@ -266,7 +349,7 @@ inline uint64_t WalkOrder(const Message& message, const wire::Envelope& e) {
     case wire::Body::Piece:
       return Walk(Tensor(message, *e.body_as_Piece())) + e.body_as_Piece()->checksum();
     default:
-      return 0;
+      return WalkReplica(message, e);
   }
 }
 
@@ -297,11 +380,11 @@ inline uint64_t Walk(const Message& message, const wire::Envelope& e) {
              Walk(e.body_as_Start()->checkpoint()) + Walk(e.body_as_Start()->leases());
     case wire::Body::Pull:
       return sum + e.body_as_Pull()->block() + Walk(e.body_as_Pull()->workers()) +
-             Walk(Tensor(message, *e.body_as_Pull())) + e.body_as_Pull()->keys();
+             Walk(Tensor(message, *e.body_as_Pull())) + e.body_as_Pull()->keys() + e.body_as_Pull()->record();
     case wire::Body::Push:
       return sum + Walk(Tensor(message, *e.body_as_Push()), e.body_as_Push()->form()) +
              e.body_as_Push()->checksum() + e.body_as_Push()->of() + e.body_as_Push()->keys() +
-             e.body_as_Push()->weight().has_value();
+             e.body_as_Push()->weight().has_value() + e.body_as_Push()->record();
     case wire::Body::Weights:
       return sum + Walk(Tensor(message, *e.body_as_Weights()), e.body_as_Weights()->form()) +
              e.body_as_Weights()->version();

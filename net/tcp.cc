@@ -10,8 +10,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <memory>
+#include <set>
+#include <sstream>
 
 #include "base/error.h"
 #include "net/address.h"
@@ -73,10 +78,42 @@ namespace {
 
 constexpr int kBacklog = 4096;  // a whole cluster may connect at once, beside strangers
 
-const char* Remedy(int error_number) {
+// The processes that may be whose port it is: " (pid 1234)"; empty: none can be seen. /proc/net/tcp has the
+// socket of each port (proc(5)), and a process the links to its sockets.
+std::string WhoListens(uint16_t port) {
+  std::set<std::string> sockets;
+  for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
+    std::ifstream lines(table);
+    for (std::string line; std::getline(lines, line);) {
+      std::istringstream fields(line);
+      std::string number, local, remote, state, other, inode;
+      fields >> number >> local >> remote >> state;
+      for (int i = 0; i < 6; ++i) fields >> (i == 5 ? inode : other);
+      const size_t colon = local.rfind(':');
+      constexpr char kListens[] = "0A";
+      if (state != kListens || colon == std::string::npos) continue;
+      if (std::strtoul(local.c_str() + colon + 1, nullptr, 16) == port)
+        sockets.insert("socket:[" + inode + "]");
+    }
+  }
+  using Entries = std::filesystem::directory_iterator;
+  std::error_code ignored;  // of processes that end meanwhile, or are another user's
+  for (Entries process("/proc", ignored); process != Entries(); process.increment(ignored)) {
+    const std::string pid = process->path().filename();
+    if (pid.find_first_not_of("0123456789") != std::string::npos) continue;
+    for (Entries open(process->path() / "fd", ignored); open != Entries(); open.increment(ignored)) {
+      const std::string target = std::filesystem::read_symlink(open->path(), ignored).string();
+      if (sockets.count(target) != 0) return " (pid " + pid + ")";
+    }
+  }
+  return "";
+}
+
+std::string Remedy(int error_number, uint16_t port) {
   switch (error_number) {
     case EADDRINUSE:
-      return "Another program has this port; stop it or name another port in cluster.ps.";
+      return "Another program" + WhoListens(port) +
+             " has this port; stop it or name another port in cluster.ps.";
     case EADDRNOTAVAIL:
       return "This host does not have that address; run this task on its own host, or name an address of "
              "this host in net.bind.";
@@ -108,7 +145,8 @@ int ListenOne(const SocketAddress& address) {
 }  // namespace
 
 int Listen(const std::string& address) {
-  const Resolved resolved = Resolve(ParseAddress(address));
+  const Address parsed = ParseAddress(address);
+  const Resolved resolved = Resolve(parsed);
   if (resolved.addresses.empty()) {
     throw UserError(
         "{}: cannot listen: {}. The name of this host is not known here; correct cluster.ps, or name an "
@@ -121,7 +159,8 @@ int Listen(const std::string& address) {
     if (descriptor >= 0) return descriptor;
     if (error_number == 0) error_number = errno;  // of the first address, which is the one that people mean
   }
-  throw UserError("{}: cannot listen: {}. {}", address, ErrnoText(error_number), Remedy(error_number));
+  throw UserError("{}: cannot listen: {}. {}", address, ErrnoText(error_number),
+                  Remedy(error_number, parsed.port));
 }
 
 std::string ListeningAddress(int descriptor) {

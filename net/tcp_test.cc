@@ -38,10 +38,9 @@ TEST_CASE("listener: a name is looked up, as an IPv4 name where it is one") {
 TEST_CASE("listener: a taken port is an error with address, errno and remedy") {
   const int descriptor = Listen("127.0.0.1:0");
   const std::string address = ListeningAddress(descriptor);
-  CHECK(ListenError(address) == address +
-                                    ": cannot listen: Address already in use (98). Another program has this "
-                                    "port; stop it or name another "
-                                    "port in cluster.ps.");
+  CHECK(ListenError(address) ==
+        address + ": cannot listen: Address already in use (98). Another program (pid " +
+            std::to_string(getpid()) + ") has this port; stop it or name another port in cluster.ps.");
   close(descriptor);
 }
 

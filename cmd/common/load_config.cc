@@ -105,6 +105,8 @@ LoadOptions SizedOptions(const ClusterSize& size) {
   LoadOptions options = LoadOptions::WithoutCluster();
   options.default_workers = kDefaultWorkers;
   options.workers = size.workers;
+  options.default_ps = kDefaultPs;
+  options.ps = size.ps;
   return options;
 }
 

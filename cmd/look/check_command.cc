@@ -406,6 +406,8 @@ int RunCheckCommand(const CheckArguments& arguments) {
   std::vector<std::string> warnings = DataWarnings(config, loaded);
   const std::string of_schedule = ScheduleWarning(config.train.optimizer, steps);
   if (!of_schedule.empty()) warnings.push_back(of_schedule);
+  const std::string of_hosts = ReplicaHostWarning(config);
+  if (!of_hosts.empty()) warnings.push_back(of_hosts);
   const bool evaluator = scheduled.assignment && !scheduled.assignment->task;
   if (evaluator) EvaluatedDirectory(config, scheduled);
   if (arguments.json) {

@@ -75,8 +75,9 @@ void PrintBalance(const Layout& layout) {
 
 // PsLoad: what one ps holds, and what travels to and from it.
 struct PsLoad {
-  int64_t bytes = 0;  // or kNoLimit
-  double share = 0;   // of all parameters, or of the table's rows
+  int64_t bytes = 0;         // or kNoLimit
+  double replica_bytes = 0;  // of the ps whose replica it holds; may be infinite
+  double share = 0;          // of all parameters, or of the table's rows
   Traffic step;
   double step_us = 0;          // of its processor
   std::optional<Traffic> run;  // unset: the run's length is not known
@@ -100,6 +101,7 @@ std::vector<PsLoad> LoadsOf(const Config& config, const Layout& layout, int work
     const int ps = static_cast<int>(i);
     PsLoad& load = loads.emplace_back();
     load.bytes = BytesOf(config, layout, i);
+    load.replica_bytes = ReplicaBytes(config, layout, ps);
     load.share = ShareOf(layout, i);
     load.step = StepTraffic(config, layout, ps, keys);
     load.step_us = PushMicroseconds(layout, ps, local, keys);
@@ -128,15 +130,18 @@ Json LoadJson(const Layout& layout, size_t ps, const PsLoad& load) {
   for (const Segment& segment : layout.SegmentsOf(static_cast<int>(ps))) {
     tensors.push_back(layout.RowsText(segment));
   }
-  Json json = {{"index", static_cast<int64_t>(ps)},
-               {"bytes", load.bytes == kNoLimit ? Json(nullptr) : Json(load.bytes)},
-               {"share", load.share},
-               {"in_bytes_per_step", load.step.in},
-               {"out_bytes_per_step", load.step.out},
-               {"processor_us_per_step", load.step_us},
-               {"in_bytes_per_run", load.run ? Json(load.run->in) : Json(nullptr)},
-               {"out_bytes_per_run", load.run ? Json(load.run->out) : Json(nullptr)},
-               {"tensors", tensors}};
+  Json json = {
+      {"index", static_cast<int64_t>(ps)},
+      {"bytes", load.bytes == kNoLimit ? Json(nullptr) : Json(load.bytes)},
+      {"replica_bytes",
+       std::isfinite(load.replica_bytes) ? Json(static_cast<int64_t>(load.replica_bytes)) : Json(nullptr)},
+      {"share", load.share},
+      {"in_bytes_per_step", load.step.in},
+      {"out_bytes_per_step", load.step.out},
+      {"processor_us_per_step", load.step_us},
+      {"in_bytes_per_run", load.run ? Json(load.run->in) : Json(nullptr)},
+      {"out_bytes_per_run", load.run ? Json(load.run->out) : Json(nullptr)},
+      {"tensors", tensors}};
   if (layout.table) {
     const RowRange rows = layout.table->PartOf(static_cast<int64_t>(ps));
     json["first_row"] = rows.begin;
@@ -164,15 +169,16 @@ std::string TwoDigits(double value) {
 }
 
 // Says how many steps the processor of the busiest ps allows.
-void PrintProcessorTime(const std::vector<PsLoad>& loads, int workers, bool local) {
+void PrintProcessorTime(const std::vector<PsLoad>& loads, int workers, bool local, bool replicas) {
   const auto less = [](const PsLoad& a, const PsLoad& b) { return a.step_us < b.step_us; };
   const auto busiest = std::max_element(loads.begin(), loads.end(), less);
   const double steps_per_s = 1e6 / busiest->step_us;
   fmt::print(
-      "A step takes ps {} about {} us of a processor, measured {} on another machine: at most {} steps/s of "
-      "all workers, {} of each of {}.\n",
-      busiest - loads.begin(), TwoDigits(busiest->step_us), local ? "with dtrain local" : "over TCP",
-      TwoDigits(steps_per_s), TwoDigits(steps_per_s / workers), workers);
+      "A step takes ps {} about {} us of a processor{}, measured {} on another machine: at most {} "
+      "steps/s of all workers, {} of each of {}.\n",
+      busiest - loads.begin(), TwoDigits(busiest->step_us), replicas ? " without replicas" : "",
+      local ? "with dtrain local" : "over TCP", TwoDigits(steps_per_s), TwoDigits(steps_per_s / workers),
+      workers);
 }
 
 // Says what the traffic of a table was reckoned from.
@@ -190,6 +196,26 @@ void PrintKeys(const Config& config, const std::optional<BatchKeys>& keys) {
       "A batch touches {:.0f} rows, as in the first {} of {}, on all ps alike: that is assumed of all "
       "batches.\n",
       keys->keys, Plural(keys->rows, "row"), PathText(config.data.train));
+}
+
+// Says what replicas take, which the bytes of the table do not have and the traffic does.
+void PrintReplicas(const Config& config, const Layout& layout) {
+  if (config.failure.replicas == 0) return;
+  double all = 0, largest = -1;
+  int where = 0;
+  for (int ps = 0; ps < static_cast<int>(layout.ps.size()); ++ps) {
+    const double bytes = ReplicaBytes(config, layout, ps);
+    all += bytes;
+    if (bytes > largest) where = ps;
+    largest = std::max(largest, bytes);
+  }
+  const auto text = [](double bytes) { return std::isfinite(bytes) ? BytesText(bytes) : "no limit"; };
+  fmt::print(
+      "Replicas (failure.replicas) take {} more on all ps, with the optimizer's slots, of which ps {} holds "
+      "{}, and up to 64 MiB on each ps i > 0 for what is on its way.\nIn and out have what a ps i > 0 sends "
+      "to the next ps: {}.\n",
+      text(all), where, text(largest),
+      config.train.mode == TrainMode::kSync ? "the sum of each round" : "each gradient once more");
 }
 
 // Says what huge pages would cost and bring, where rows lie in the order in which they come. The rates are
@@ -264,6 +290,9 @@ int RunPlanCommand(const PlanArguments& arguments) {
   const std::optional<int64_t> gradients = KnownGradients(config, shape, workers);
   std::optional<BatchKeys> keys;
   if (layout.table) keys = MeasureBatchKeys(config);
+  if (const std::string warning = ReplicaHostWarning(config); !warning.empty()) {
+    StandardError().Write(fmt::format("dtrain: warning: {}\n", warning));
+  }
   const std::vector<PsLoad> loads = LoadsOf(config, layout, workers, gradients, local, keys ? keys->keys : 0);
   if (arguments.json) {
     PrintJson(layout, loads, workers, gradients, keys);
@@ -287,6 +316,7 @@ int RunPlanCommand(const PlanArguments& arguments) {
         "A step is one gradient of one worker: to each ps its part of the gradient, and back its new "
         "weights.\n");
   }
+  PrintReplicas(config, layout);
   fmt::print("In and out are messages with their headers; ZMTP, TCP and IP add their own.\n");
   if (gradients && layout.table) {
     fmt::print(
@@ -300,7 +330,7 @@ int RunPlanCommand(const PlanArguments& arguments) {
   } else {
     fmt::print("How long a run is depends on the rows of the data: dtrain check reads them.\n");
   }
-  if (keys || !layout.table) PrintProcessorTime(loads, workers, local);
+  if (keys || !layout.table) PrintProcessorTime(loads, workers, local, config.failure.replicas > 0);
   PrintFeed(config, workers, gradients);
   WarnOfMemory(config, layout);
   return 0;

@@ -164,8 +164,8 @@ std::string WhatIsLost(const Config& config, const ChildEnd& cause, RunStage sta
     return lost ? " " + LostStepsText(config, steps, newest->step) : "";
   }
   const char* const not_again = " It was not started again, since its parameters are in no checkpoint.";
-  return fmt::format("{} {}", config.failure.restarts > 0 ? not_again : "",
-                     LostStepsText(config, steps, std::nullopt));
+  const bool never = config.failure.restarts > 0 && config.failure.replicas == 0;
+  return fmt::format("{} {}", never ? not_again : "", LostStepsText(config, steps, std::nullopt));
 }
 
 // Returns the name of the task that ps 0 says has ended the run, as in its last status; empty: it says none.

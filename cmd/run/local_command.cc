@@ -128,6 +128,7 @@ Config LoadLocal(const LocalArguments& arguments, bool* log_json, const std::str
   LoadOptions options = SizedOptions(arguments.size);
   options.log_json = log_json;
   options.made_up_run = made_up;
+  options.one_process = arguments.in_process;
   Config config = LoadConfig(arguments.config.path, arguments.config.sets, options);
   if (!arguments.in_process) RequireRegularFile(arguments.config.path);
   MakeLocal(arguments.size, &config);

@@ -86,6 +86,24 @@ std::string CheckpointLine(const Json& status) {
   return fmt::format("{}: {}", line, TextOf(*found, "path"));
 }
 
+// "replica of ps 1 on ps 2: complete, 3 records behind" of each ps that has one.
+std::string ReplicaLines(const Json& status) {
+  std::string lines;
+  const Json* const tasks = status.Find("tasks");
+  if (tasks == nullptr || !tasks->is_array()) return lines;
+  for (const Json& task : *tasks) {
+    const Json* const replica = task.is_object() ? task.Find("replica") : nullptr;
+    if (replica == nullptr || !replica->is_object()) continue;
+    const Json* const counts = replica->Find("counts");
+    const bool complete = counts != nullptr && counts->is_boolean() && counts->get<bool>();
+    const double behind = NumberIn(*replica, "behind").value_or(0);
+    lines += fmt::format("replica of {} on {}: {}{}\n", NameOf(task), TextOf(*replica, "on"),
+                         complete ? "complete" : "not complete yet",
+                         behind > 0 ? ", " + Plural(static_cast<int64_t>(behind), "record") + " behind" : "");
+  }
+  return lines;
+}
+
 // The parts of the time that count: "compute 62 % network 30 %".
 std::string TimeText(const Json& task) {
   const Json* const found = task.Find("time");
@@ -165,6 +183,7 @@ std::string StatusText(const Json& status, int columns, bool with_run) {
   if (const std::string waiting = TextOf(status, "waiting"); !waiting.empty()) text += waiting + "\n";
   if (const std::string line = TrafficLine(status); !line.empty()) text += line + "\n";
   if (const std::string line = CheckpointLine(status); !line.empty()) text += line + "\n";
+  text += ReplicaLines(status);
   const Json* const best = status.Find("evaluation");
   if (best != nullptr && best->is_object()) {
     const std::string set = TextOf(*best, "set");  // empty: of an older dtrain

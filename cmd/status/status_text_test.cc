@@ -46,6 +46,17 @@ TEST_CASE(
   CHECK(text(R"("bytes_sent": 2097152)") == "joining\nsent 2.0 MiB\n");
 }
 
+TEST_CASE("status text: a line tells of each replica whether the run can go on from it") {
+  const Json status = Json::Parse(R"({"phase": "training", "tasks": [{"role": "ps", "index": 0},
+    {"role": "ps", "index": 1, "replica": {"on": "ps 2", "counts": true, "epoch": 3, "behind": 3}},
+    {"role": "ps", "index": 2, "replica": {"on": "ps 0", "counts": false, "epoch": 4}}]})");
+  CHECK(StatusText(status, 80)
+            .find("training\n"
+                  "replica of ps 1 on ps 2: complete, 3 records behind\n"
+                  "replica of ps 2 on ps 0: not complete yet\n"
+                  "\n") == 0);
+}
+
 TEST_CASE("status text: no line is longer than the terminal is wide") {
   const std::string text = StatusText(Json::Parse(kStatus), 40);
   for (size_t begin = 0; begin < text.size();) {

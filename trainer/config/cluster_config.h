@@ -37,6 +37,8 @@ struct FailureConfig {
   OnSigterm on_sigterm = OnSigterm::kSaveAndEnd;
   double grace_s = 30;
   int64_t peer_lost_exit = 4;
+  int64_t replicas = 0;        // of each ps but ps 0, in the memory of the next ps
+  int64_t replica_check = 60;  // pieces of a replica that are compared, a minute
 };
 
 // In which form the values of tensors travel. `pull` is never kTopk.

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <charconv>
 #include <limits>
+#include <map>
 
 #include "base/error.h"
 #include "base/names.h"
@@ -61,6 +62,37 @@ bool RoundsWaitForLost(const Config& config) {
   const auto workers = static_cast<int64_t>(config.cluster.worker.size());
   return config.train.mode == TrainMode::kSync && config.failure.worker_lost == WorkerLost::kWait &&
          config.train.aggregate.value_or(workers) >= workers;
+}
+
+std::optional<int> HeldReplica(const Config& config, int ps) {
+  if (config.failure.replicas == 0 || ps == 1) return std::nullopt;
+  const int count = static_cast<int>(config.cluster.ps.size());
+  return (ps + count - 1) % count;
+}
+
+std::string ReplicaHostWarning(const Config& config) {
+  const std::vector<std::string>& addresses = config.cluster.ps;
+  const int count = static_cast<int>(addresses.size());
+  std::map<std::string, int> ps_of_host;
+  for (const std::string& address : addresses) ++ps_of_host[HostOf(address)];
+  int largest = 0;
+  for (const auto& [host, ps] : ps_of_host) largest = std::max(largest, ps);
+  const auto host_of = [&](int ps) { return HostOf(addresses[static_cast<size_t>(ps)]); };
+  std::vector<int> together;
+  for (int ps = 1; ps < count; ++ps) {
+    if (HasReplica(config, ps) && host_of(ps) == host_of((ps + 1) % count)) together.push_back(ps);
+  }
+  // ps 1, ..., ps 0 are a row: between two of one host there is room for one of another.
+  const int unavoidable = std::max(0, 2 * largest - count - 1);
+  if (static_cast<int>(together.size()) <= unavoidable) return "";
+  const int ps = together.front();
+  return fmt::format(
+      "failure.replicas = 1: ps {} and ps {}, which holds its replica, are both on {}: a host that is lost "
+      "takes both{}. Order cluster.ps so that those of one host do not follow each other.",
+      ps, (ps + 1) % count, host_of(ps),
+      together.size() > 1
+          ? fmt::format(" (and {} more)", Plural(static_cast<int64_t>(together.size()) - 1, "pair"))
+          : "");
 }
 
 std::string FirstNondeterministicKey(const Config& config) {

@@ -4,6 +4,7 @@
 // section includes that one: each new key of any section compiles again what includes this header.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "trainer/config/choices.h"
@@ -59,6 +60,14 @@ inline bool WorkerMayBeLost(const Config& config, int worker) {
 inline bool IsFed(const Config& config, int worker) {
   return config.data.split == Split::kFeed && worker != 0;
 }
+
+// failure.replicas: the next ps holds the replica of a ps i > 0; ps 0 has none.
+inline bool HasReplica(const Config& config, int ps) { return config.failure.replicas > 0 && ps > 0; }
+// The ps whose replica this one holds, the one before it; unset: it holds none.
+std::optional<int> HeldReplica(const Config& config, int ps);
+// A warning if a ps and the holder of its replica are on one host, and another order of cluster.ps would put
+// fewer of them so; empty: that is not so.
+std::string ReplicaHostWarning(const Config& config);
 
 // Whether each round of a synchronous run has a gradient of every worker, also of one that is lost meanwhile:
 // the round waits until it is back and has sent it again. `cluster` is set.

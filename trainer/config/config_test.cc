@@ -54,6 +54,40 @@ TEST_CASE("determinism: a synchronous run with all workers in every round ends w
   CHECK(FirstNondeterministicKey(config) == "train.aggregate: 2");
 }
 
+std::string HostWarning(std::vector<std::string> ps, int64_t replicas = 1) {
+  Config config;
+  config.failure.replicas = replicas;
+  config.cluster.ps = std::move(ps);
+  return ReplicaHostWarning(config);
+}
+
+TEST_CASE("replicas: the next ps holds each but that of ps 0") {
+  Config config;
+  config.cluster.ps = {"a:1", "b:1", "c:1"};
+  for (int ps = 0; ps < 3; ++ps) CHECK_FALSE((HasReplica(config, ps) || HeldReplica(config, ps)));
+  config.failure.replicas = 1;
+  CHECK_FALSE(HasReplica(config, 0));
+  CHECK(HasReplica(config, 2));
+  CHECK(HeldReplica(config, 0) == 2);
+  CHECK(HeldReplica(config, 1) == std::nullopt);
+  CHECK(HeldReplica(config, 2) == 1);
+}
+
+TEST_CASE("replicas: a ps and its holder on one host are told where another order would part more of them") {
+  CHECK(HostWarning({"a:1", "b:1", "a:2", "b:2"}).empty());
+  CHECK(HostWarning({"a:1", "a:2", "b:1"}).empty());  // ps 0 has none that ps 1 would hold
+  CHECK(HostWarning({"a:1", "a:2", "a:3"}).empty());  // all are on one host
+  CHECK(HostWarning({"a:1", "a:2", "b:1", "a:3"}).empty());
+  CHECK(HostWarning({"a:1", "a:2", "b:1", "b:2"}, 0).empty());
+  CHECK(HostWarning({"a:1", "a:2", "b:1", "b:2"}) ==
+        "failure.replicas = 1: ps 2 and ps 3, which holds its replica, are both on b: a host that is lost "
+        "takes "
+        "both. Order cluster.ps so that those of one host do not follow each other.");
+  CHECK(HostWarning({"a:1", "b:1", "b:2", "a:2"})
+            .find("are both on b: a host that is lost takes both (and 1 "
+                  "pair more). Order") != std::string::npos);
+}
+
 ClusterConfig Workers(std::vector<std::string> addresses) {
   ClusterConfig cluster;
   cluster.ps = {"127.0.0.1:9001"};

@@ -23,6 +23,11 @@ struct LoadOptions {
   int default_workers = 0;
   // How many it has whatever the file names, by --workers; unset: as it names.
   std::optional<int> workers;
+  // The same of ps: where the file names none, and by --ps.
+  int default_ps = 0;
+  std::optional<int> ps;
+  // All tasks will be threads of one process.
+  bool one_process = false;
   // The tasks will run where the file says: launch.hosts must not name other machines.
   bool placed = false;
   // Where to say whether log.format is json, as far as that is known, before errors are thrown; null:

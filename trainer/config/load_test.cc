@@ -439,6 +439,52 @@ TEST_CASE("load: standard input goes to one worker, of those of a file, else of 
   CHECK(LoadError(path, {}, options) == "");
 }
 
+TEST_CASE("load: replicas are of two ps or more, in processes of their own, and of a ps that is waited for") {
+  const std::string job =
+      "model: {kind: linear, inputs: 2}\ndata: {train: {format: synthetic, name: linear}}\n"
+      "train: {steps: 5}\nfailure: {replicas: 1}\n";
+  const auto of = [&](const std::string& ps) {
+    return WriteTestFile("replicas.yaml", job + "cluster: {ps: [" + ps + "], worker: [\"w:1\"]}\n");
+  };
+  const std::string two = of("\"a:1\", \"b:1\"");
+  CHECK(Load(two).failure.replicas == 1);
+  CHECK(Load(two).checkpoint.dir.empty());
+  CHECK(Load(two, {"failure.replicas=0", "failure.ps_lost=fail"}).failure.replicas == 0);
+  CHECK(LoadError(two, {"failure.replicas=2"}).find("failure.replicas = 2; must be <= 1 (replicas).") !=
+        std::string::npos);
+  const std::string key = two + ":4: failure.replicas = 1; ";
+  CHECK(LoadError(two, {"failure.ps_lost=fail"}) ==
+        key +
+            "has no effect with failure.ps_lost = fail, which ends the run when a ps is lost. Try 0, or "
+            "failure.ps_lost: wait.");
+  LoadOptions options;
+  options.one_process = true;
+  CHECK(LoadError(two, {}, options) ==
+        key +
+            "has no effect with --in-process: all ps are threads of one process, and end with it. Try 0, or "
+            "start without --in-process.");
+  CHECK(LoadError(two, {"failure.replicas=0"}, options) == "");
+  options = LoadOptions::WithoutCluster();
+  options.ps = 1;
+  CHECK(LoadError(two, {}, options) == key +
+                                           "needs two ps or more, and the run has 1, by --ps: the next ps "
+                                           "holds what a ps has. Try 0, or --ps 2.");
+  const std::string one = of("\"a:1\"");
+  CHECK(LoadError(one) == key +
+                              "needs two ps or more, and the run has 1: the next ps holds what a ps has. Try "
+                              "0, or name another ps in cluster.ps.");
+  options.ps = 2;
+  CHECK(LoadError(one, {}, options) == "");
+  options.ps.reset();
+  const std::string none = WriteTestFile("replicas.yaml", job);
+  CHECK(LoadError(none, {}, options) == "");  // eval and others, which start no ps
+  options.default_ps = 1;
+  CHECK(LoadError(none, {}, options) ==
+        key +
+            "needs two ps or more, and the run has 1, that of dtrain local where cluster.ps is not set: the "
+            "next ps holds what a ps has. Try 0, or --ps 2.");
+}
+
 TEST_CASE("load: rows are leased of data with an end that do not come through a pipe") {
   const std::string path = WriteTestFile(
       "leased.yaml",

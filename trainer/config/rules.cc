@@ -45,6 +45,7 @@ class Rules : private DraftRules {
   void CheckExitCode();
   int64_t Workers() const;
   void CheckWorkers();
+  void CheckReplicas();
   void CheckMetrics();
   void CheckDevices();
   void CheckAddresses();
@@ -90,6 +91,7 @@ void Rules::Run() {
   CheckExitCode();
   CheckMetrics();
   CheckWorkers();
+  CheckReplicas();
   CheckDevices();
   CheckAddresses();
   CheckRows();
@@ -233,6 +235,28 @@ void Rules::CheckWorkers() {
     Refuse(key, fmt::format("must be at most the number of workers ({}{}). Try {}{}.", workers, source,
                             workers, options_.workers ? fmt::format(", or --workers {}", given) : ""));
   }
+}
+
+// The next ps has the replica of a ps. Parameters stay on a GPU only where all tasks share a process.
+void Rules::CheckReplicas() {
+  const std::string key = "failure.replicas";
+  if (config_.failure.replicas == 0 || !IsGood(key)) return;
+  const auto named = static_cast<int64_t>(config_.cluster.ps.size());
+  const int64_t ps = options_.ps.value_or(named > 0 ? named : options_.default_ps);
+  RefuseIf(
+      ps == 1, key,
+      fmt::format("needs two ps or more, and the run has 1{}: the next ps holds what a ps has. Try 0, or {}.",
+                  options_.ps  ? ", by --ps"
+                  : named == 0 ? ", that of dtrain local where cluster.ps is not set"
+                               : "",
+                  options_.ps || named == 0 ? "--ps 2" : "name another ps in cluster.ps"));
+  RefuseIf(config_.failure.ps_lost == PsLost::kFail && !IsBad("failure.ps_lost"), key,
+           "has no effect with failure.ps_lost = fail, which ends the run when a ps is lost. Try 0, or "
+           "failure.ps_lost: wait.");
+  RefuseIf(
+      options_.one_process, key,
+      "has no effect with --in-process: all ps are threads of one process, and end with it. Try 0, or start "
+      "without --in-process.");
 }
 
 void Rules::CheckMetrics() {

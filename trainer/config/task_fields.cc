@@ -124,7 +124,17 @@ std::vector<Field> RunningFields() {
              "feed the loss of worker 0 ends the run, and so does that of the last worker."),
       Choice(DT_KEY(failure.ps_lost), kRun, {{"wait", PsLost::kWait}, {"fail", PsLost::kFail}},
              "When a ps is lost during the run. wait: until it is back; then all go on from the newest "
-             "checkpoint, which needs checkpoint.dir; fail: the run ends with exit code 4."),
+             "checkpoint, which needs checkpoint.dir, unless it has a replica (failure.replicas); fail: the "
+             "run ends with exit code 4."),
+      Number(DT_KEY(failure.replicas), kRun, {0, 1},
+             "1: what a ps i > 0 has is also in the memory of the next ps. A ps i > 0 that is lost goes on "
+             "from there when it is back, and no step is undone (docs/operations.md). It needs two ps or "
+             "more, takes twice the memory, and slows each step.")
+          .Unit("replicas"),
+      Number(DT_KEY(failure.replica_check), kRun, kFromZero,
+             "How many pieces of each replica are compared with the ps that it is of, a minute; a difference "
+             "ends the run with exit code 1. 0: none.")
+          .Unit("pieces a minute"),
       Number(DT_KEY(failure.wait_s), kRun, {0, kMaxSeconds, true},
              "How many seconds a run waits for a lost task before it ends with exit code 4.")
           .Unit("seconds"),
@@ -182,7 +192,8 @@ std::vector<Field> CheckpointFields() {
   return {
       Row(DT_KEY(checkpoint.dir), FieldType::kOutputPath, kTask,
           "A directory for checkpoints (docs/checkpoint.md), of ps 0; another ps that sees it writes its "
-          "part there itself. Without it a lost ps ends the run, and so does a signal, with nothing saved.")
+          "part there itself. Without it a lost ps ends the run, unless it has a replica (failure.replicas), "
+          "and so does a signal, with nothing saved.")
           .Try("run/ckpt")
           .Unset("checkpoints/ in run.dir; without run.dir none are written"),
       Number(DT_KEY(checkpoint.every_secs), kRun, {0, kMaxSeconds},

@@ -62,6 +62,7 @@ std::string WhyParametersAreSent(const Config& config, const DeviceChoice& devic
   if (!devices.on_gpu()) return std::string();
   if (devices.gpus.size() > 1) return "device.ids: towers on several GPUs share them";
   if (config.net.checksum) return "net.checksum: true reads every value";
+  if (config.failure.replicas > 0) return "failure.replicas: a replica is of what is in memory";
   if (config.train.optimizer.clip_norm && !NormOfRounds(config.train)) {
     return "train.optimizer.clip_norm: each gradient's norm is taken on the processor";
   }

@@ -36,7 +36,10 @@ CheckpointWriter::CheckpointWriter(const Config& config, const Layout& layout, C
       names_(layout.ps.size()),
       pulled_(layout.ps.size()) {}
 
-void CheckpointWriter::Begin(uint64_t number, SavedMoment moment, std::vector<bool> pulled, bool lacks_room) {
+void CheckpointWriter::Begin(uint64_t number, SavedMoment moment, std::vector<bool> pulled, bool lacks_room,
+                             SnapshotKeeper* held, size_t held_ps) {
+  held_ = held;
+  held_ps_ = held_ps;
   number_ = number;
   moment_ = std::move(moment);
   pulled_ = std::move(pulled);
@@ -110,6 +113,7 @@ void CheckpointWriter::Fail(const std::string& error) {
   settled_ = false;
   if (pull_) pull_->GiveUp();
   own_.Drop(number_);  // its part is not needed any more
+  if (held_ != nullptr) held_->Drop(number_);
   ending_ = std::async(std::launch::async, [this, error]() -> Outcome {
     directory_.Abandon(temporary_);
     return {"", error};
@@ -195,10 +199,12 @@ std::optional<CheckpointWriter::Outcome> CheckpointWriter::Poll() {
     temporary_ = begun.path;
     // Other ps look for checkpoint.dir.
     if (directory_.path() != config_.checkpoint.dir) std::fill(pulled_.begin() + 1, pulled_.end(), true);
+    if (held_ != nullptr) pulled_[held_ps_] = false;
     phase_ = Phase::kWriting;
     if (!given_up_.empty()) Fail(given_up_);
   }
   if (phase_ == Phase::kWriting && !parts_[0]) own_.Write(number_, temporary_);
+  if (phase_ == Phase::kWriting && held_ != nullptr && !parts_[held_ps_]) held_->Write(number_, temporary_);
   if (phase_ == Phase::kWriting) PullParts();
   const bool pulls = pull_ && !pull_->ended();
   if (phase_ == Phase::kEnding && !pulls && IsReady(ending_)) return End(ending_.get());

@@ -46,11 +46,15 @@ class CheckpointWriter {
   // Starts to write checkpoint `number`, of which every ps has its snapshot. `pulled[ps]`: that ps does not
   // see the directory, and its part is pulled and written here. `lacks_room`: on a full disk, in the room of
   // the oldest one.
-  void Begin(uint64_t number, SavedMoment moment, std::vector<bool> pulled, bool lacks_room = false);
+  // `held`: keeps the part of another ps in this process.
+  void Begin(uint64_t number, SavedMoment moment, std::vector<bool> pulled, bool lacks_room = false,
+             SnapshotKeeper* held = nullptr, size_t held_ps = 0);
   // The directory exists, and the other ps may write.
   bool writing() const { return phase_ == Phase::kWriting; }
   // Whether `ps` must still be told to write its part.
   bool Wants(size_t ps) const { return !pulled_[ps] && !parts_[ps].has_value(); }
+  // Whether a part is not on the disk yet.
+  bool NeedsParts() const { return phase_ == Phase::kBeginning || phase_ == Phase::kWriting; }
   // Takes the result of a ps that writes its own part, or why a ps has no part. `name`: of a ps other than 0,
   // for errors.
   void OnPart(size_t ps, const std::string& name, const ShardSaver::Outcome& part);
@@ -82,6 +86,8 @@ class CheckpointWriter {
   Logger& log_;
   const std::vector<std::string> slots_;  // the optimizer's
   SnapshotKeeper& own_;
+  SnapshotKeeper* held_ = nullptr;  // of the ps `held_ps_`; null: none
+  size_t held_ps_ = 0;
   Phase phase_ = Phase::kIdle;
   uint64_t number_ = 0;
   SavedMoment moment_;

@@ -52,7 +52,7 @@ void Flip(const std::string& file, size_t at) {
 class WritingLeader : public FakeLeader {
  public:
   explicit WritingLeader(CheckpointWriter& writer) : writer_(writer) {}
-  void OnSnapshot(uint64_t, const ShardSaver::Outcome* part) override {
+  void OnSnapshot(int, uint64_t, const ShardSaver::Outcome* part) override {
     if (part != nullptr) writer_.OnPart(0, "", *part);
   }
 

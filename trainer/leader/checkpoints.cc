@@ -9,6 +9,7 @@
 #include "base/names.h"
 #include "trainer/checkpoint/checkpoint_names.h"
 #include "trainer/ps/ps_task.h"
+#include "trainer/ps/replica_holder.h"
 #include "trainer/shard/shared_directory.h"
 
 namespace dtrain {
@@ -31,18 +32,6 @@ Clock::duration Seconds(double seconds) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
-// Asks a ps for a piece of its range.
-CheckpointWriter::AskForPiece PieceQuestion(TaskTable& members, Outbox& outbox) {
-  return [&members, &outbox](size_t ps, uint64_t number, Piece piece) {
-    const Member& member = members.Ps(ps);
-    if (!member.here()) return;
-    outbox.Send(member.node, 0, [&](auto& builder) {
-      return wire::CreateReadPiece(builder, number, static_cast<uint8_t>(piece.part),
-                                   static_cast<uint64_t>(piece.number));
-    });
-  };
-}
-
 }  // namespace
 
 Checkpoints::Checkpoints(const Parts& parts)
@@ -56,12 +45,22 @@ Checkpoints::Checkpoints(const Parts& parts)
       alone_(config_.cluster.ps.size() == 1),
       directory_(
           ShowSharedDirectory(config_, history_.run, !history_.begun, parts.leader.task.run_directory)),
-      writer_(config_, parts.leader.task.layout, *directory_,
-              fmt::format("{} on {}", TaskNameAndAddress(config_.cluster, {Role::kPs, 0}), HostName()), own_,
-              PieceQuestion(members_, outbox_), log_) {
+      writer_(
+          config_, parts.leader.task.layout, *directory_,
+          fmt::format("{} on {}", TaskNameAndAddress(config_.cluster, {Role::kPs, 0}), HostName()), own_,
+          [this](size_t ps, uint64_t of, Piece piece) { AskForPiece(members_.Ps(ps), of, piece); }, log_) {
   if (directory_->path() == config_.checkpoint.dir) return;
   log_.Warning("{} cannot be made: the run has its checkpoints in {}", config_.checkpoint.dir,
                directory_->path());
+}
+
+void Checkpoints::AskForPiece(const Member& ps, uint64_t number, Piece piece) {
+  const Member* const carrier = CarrierOf(ps);
+  if (carrier == nullptr || !carrier->here()) return;
+  outbox_.Send(carrier->node, 0, [&](auto& builder) {
+    return wire::CreateReadPiece(builder, number, static_cast<uint8_t>(piece.part),
+                                 static_cast<uint64_t>(piece.number), IsHeld(ps));
+  });
 }
 
 void Checkpoints::Run() {
@@ -140,8 +139,10 @@ void Checkpoints::EndCandidate() {
 }
 
 void Checkpoints::Begin() {
+  if (suspended_) return;
   is_candidate_ = candidate_.has_value();
   if (!is_candidate_) asked_ = false;
+  best_asked_ = !is_candidate_ && asked_best_;
   best_ = is_candidate_ ? std::nullopt : std::exchange(asked_best_, std::nullopt);
   phase_ = Phase::kTaking;
   ++history_.last_save;
@@ -159,15 +160,22 @@ void Checkpoints::Begin() {
 void Checkpoints::TakeWhenAllPause() {
   if (phase_ != Phase::kTaking || taken_) return;
   const bool hurries = stays_ && !finished_ && SecondsSince(held_since_) > config_.failure.grace_s / 4;
-  if (!parts_.leases.Hold(stays_) && !hurries) return;
+  const bool hold = parts_.leases.Hold(stays_);
+  if (!hurries && !(hold && AllHaveTheSame())) return;
   taken_ = true;
   own_.Take(number(), round_, base_number(), is_candidate_);
+}
+
+// A step that waits for a lost ps is whole when the worker asks for another one. In sync a round is.
+bool Checkpoints::AllHaveTheSame() {
+  return !stand_in_ || config_.train.mode == TrainMode::kSync || parts_.steps.AllWait();
 }
 
 // A full one begins a chain of at most checkpoint.delta others, each of which needs that one alone. The ps
 // know what has changed since the latest full one that they have taken, whatever became of it: so it is no
 // base any more when the next one begins, and after any failure.
 void Checkpoints::ChooseBase() {
+  if (std::exchange(full_next_, false)) base_.reset();
   is_delta_ = base_ && base_->deltas < config_.checkpoint.delta;
   if (!is_delta_) base_.reset();
 }
@@ -190,24 +198,59 @@ void Checkpoints::OrderOthers(TimePoint now) {
   ForOthers([&](const Member& ps) {
     const bool write = phase_ == Phase::kWriting;
     const bool wanted = write ? writer_.Wants(static_cast<size_t>(ps.task.index)) : !ps.kept;
-    if (!wanted || !ps.here()) return;
+    const Member* const carrier = CarrierOf(ps);
+    if (!wanted || carrier == nullptr || !carrier->here()) return;
     const FaultScope fault("save.order");
-    outbox_.Send(ps.node, 0, [&](auto& builder) {
+    outbox_.Send(carrier->node, 0, [&](auto& builder) {
       const auto step = static_cast<uint64_t>(step_);
       return wire::CreateOrder(builder, 0,
                                wire::CreateSnapshotOrder(builder, number(), round_, false, step, write,
-                                                         base_number(), is_candidate_));
+                                                         base_number(), is_candidate_, HeldEpoch(ps)));
     });
   });
 }
 
-void Checkpoints::OnSnapshotState(Member& ps, const wire::SnapshotState& state) {
-  if (phase_ == Phase::kIdle || state.number() != number()) return;
+// What ps 0 keeps of the lost ps; null: nothing.
+SnapshotKeeper* Checkpoints::HeldHere() const {
+  return stand_in_ && stand_in_->holder == nullptr ? parts_.leader.holder->Keeper(stand_in_->epoch) : nullptr;
+}
+
+void Checkpoints::OrderStandIn() {
+  ReplicaHolder* const here = parts_.leader.holder;
+  if (const Member* const holder = stand_in_->holder) {
+    outbox_.Send(holder->node, 0, [this](auto& builder) {
+      return wire::CreateOrder(builder, 0, 0, false, 0, 0, stand_in_->epoch);
+    });
+  } else {
+    here->StandIn(stand_in_->epoch);
+  }
+  parts_.rounds.TellStandIn(stand_in_->holder, here);
+  if (!kept_here_ || stand_in_->holder != nullptr) return;
+  if (SnapshotKeeper* const keeper = HeldHere()) return keeper->Take(number(), round_);
+  const ShardSaver::Outcome none{{}, "its replica is not whole on ps 0"};
+  OnSnapshot(*stand_in_->lost, number(), &none);
+}
+
+// Whose part a message is about; null: of none that the sender has.
+Member* Checkpoints::PartOf(Member& sender, bool replica) const {
+  Member* const of = !replica ? &sender : stand_in_ ? stand_in_->lost : nullptr;
+  return of != nullptr && CarrierOf(*of) == &sender ? of : nullptr;
+}
+
+void Checkpoints::OnSnapshot(Member& ps, uint64_t number_there, const ShardSaver::Outcome* part) {
+  if (phase_ == Phase::kIdle || number_there != number()) return;
   if (phase_ == Phase::kTaking) {
+    if (IsHeld(ps) && part != nullptr && !part->error.empty()) return End({"", part->error});
     ps.kept = true;
     return GoOnWhenAllAreKept();
   }
-  if (phase_ != Phase::kWriting) return;
+  if (phase_ != Phase::kWriting || part == nullptr) return;
+  writer_.OnPart(static_cast<size_t>(ps.task.index), members_.NameOf(ps), *part);
+}
+
+void Checkpoints::OnSnapshotState(Member& sender, const wire::SnapshotState& state) {
+  Member* const ps = PartOf(sender, state.replica());
+  if (ps == nullptr) return;
   ShardSaver::Outcome part;
   if (state.error() != nullptr) {
     part.error = state.error()->size() == 0 ? "it gives no reason" : ShortText(state.error()->str());
@@ -216,13 +259,13 @@ void Checkpoints::OnSnapshotState(Member& ps, const wire::SnapshotState& state) 
     part.part.checksums.assign(state.checksums()->begin(), state.checksums()->end());
   if (state.sizes() != nullptr) part.part.sizes.assign(state.sizes()->begin(), state.sizes()->end());
   if (state.firsts() != nullptr) part.part.firsts.assign(state.firsts()->begin(), state.firsts()->end());
-  if (state.written() || state.error() != nullptr) {
-    writer_.OnPart(static_cast<size_t>(ps.task.index), members_.NameOf(ps), part);
-  }
+  OnSnapshot(*ps, state.number(), state.written() || state.error() != nullptr ? &part : nullptr);
 }
 
-void Checkpoints::OnPiece(const Member& ps, net::Message message) {
-  if (phase_ == Phase::kWriting) writer_.OnPiece(static_cast<size_t>(ps.task.index), std::move(message));
+void Checkpoints::OnPiece(Member& sender, net::Message message) {
+  const Member* const ps = PartOf(sender, net::Decode(message)->body_as_Piece()->replica());
+  if (phase_ != Phase::kWriting || ps == nullptr) return;
+  writer_.OnPiece(static_cast<size_t>(ps->task.index), std::move(message));
 }
 
 void Checkpoints::GoOnWhenAllAreKept() {
@@ -241,10 +284,14 @@ void Checkpoints::GoOnWhenAllAreKept() {
 
 void Checkpoints::Write() {
   std::vector<bool> pulled(config_.cluster.ps.size());
-  ForOthers([&](const Member& ps) { pulled[static_cast<size_t>(ps.task.index)] = !ps.sees_directory; });
+  ForOthers([&](const Member& ps) {
+    const Member* const carrier = CarrierOf(ps);
+    pulled[static_cast<size_t>(ps.task.index)] = carrier != nullptr && !carrier->sees_directory;
+  });
   phase_ = Phase::kWriting;
   writing_since_ = next_order_ = Clock::now();
-  writer_.Begin(number(), MomentOfSnapshot(), std::move(pulled), std::exchange(lacks_room_, false));
+  writer_.Begin(number(), MomentOfSnapshot(), std::move(pulled), std::exchange(lacks_room_, false),
+                HeldHere(), stand_in_ ? static_cast<size_t>(stand_in_->lost->task.index) : 0);
 }
 
 SavedMoment Checkpoints::MomentOfSnapshot() const {
@@ -299,11 +346,44 @@ void Checkpoints::GiveUp(TimePoint now) {
   parts_.ended(error);  // tells the requester now; the next checkpoint begins when this one has ended
 }
 
+void Checkpoints::Suspend(const std::string& lost) {
+  suspended_ = full_next_ = true;
+  const std::string error = lost + " before it was complete";
+  if (is_candidate_) {
+    NoteFailure(error);
+    return EndCandidate();
+  }
+  if (phase_ == Phase::kTaking) {
+    if (!kept_here_) step_ = global_step();
+    LetRoundsGoOn();
+    again_ = true;
+    End({"", error});
+  } else if (phase_ == Phase::kWriting && writer_.NeedsParts()) {
+    again_ = writer_.GiveUp(error);
+  }
+}
+
+void Checkpoints::Resume() {
+  suspended_ = false;
+  if (phase_ == Phase::kIdle && (candidate_ || asked_)) BeginNext("");
+}
+
+void Checkpoints::StandIn(Member& lost, Member* holder, uint64_t epoch) {
+  suspended_ = false;
+  stand_in_ = Stand{&lost, holder, epoch};
+  Ask(true);
+}
+
 void Checkpoints::DropSnapshots() {
   own_.Drop(number());
+  if (SnapshotKeeper* const keeper = HeldHere()) keeper->Drop(number());
   ForOthers([&](const Member& ps) {
-    outbox_.Send(ps.node, 0, [&](auto& builder) {
-      return wire::CreateOrder(builder, 0, wire::CreateSnapshotOrder(builder, number(), 0, true, 0));
+    const Member* const carrier = CarrierOf(ps);
+    if (carrier == nullptr || !carrier->here()) return;
+    outbox_.Send(carrier->node, 0, [&](auto& builder) {
+      return wire::CreateOrder(
+          builder, 0,
+          wire::CreateSnapshotOrder(builder, number(), 0, true, 0, false, 0, false, HeldEpoch(ps)));
     });
   });
 }
@@ -368,6 +448,12 @@ void Checkpoints::End(const CheckpointWriter::Outcome& outcome) {
                fmt::format("saved {} in {:.2f} s; steps were held for {:.1f} ms{}{}", path,
                            SecondsSince(writing_since_), held_ms_, of, after));
   }
+  if (std::exchange(again_, false) && path.empty()) {
+    asked_ = true;
+    if (best_asked_) asked_best_ = best_;
+    NoteBase(outcome);
+    return Begin();
+  }
   const bool again = path.empty() && TriesAgain(error);
   NoteBase(outcome);
   if (again) return Begin();
@@ -391,7 +477,11 @@ bool Checkpoints::NothingNew() const {
 
 void Checkpoints::Tick(TimePoint now) {
   TakeWhenAllPause();
-  if (phase_ == Phase::kTaking && kept_here_ && now >= next_order_) OrderOthers(now);
+  if (phase_ == Phase::kTaking && now >= next_order_) {
+    next_order_ = now + kOrderAgain;
+    if (kept_here_) OrderOthers(now);
+    if (stand_in_ && !stand_in_->lost->kept) OrderStandIn();
+  }
   if (writing()) WatchWriter(now);
   if (phase_ != Phase::kIdle && phase_ != Phase::kEvaluating && now > deadline_) GiveUp(now);
   const double every_secs = config_.checkpoint.every_secs;

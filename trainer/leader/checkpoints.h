@@ -89,10 +89,20 @@ class Checkpoints {
   }
   // With data.split: dynamic, a worker pauses: takes the snapshots if no other one is on its way to a ps.
   void TakeWhenAllPause();
+  // A ps is lost, and fills itself from its replica when it is back: it has no snapshot then. Gives up the
+  // current checkpoint, which is taken once more, and a candidate; takes none until Resume(), and then one of
+  // all rows. `lost`: "ps 1 (10.0.0.3:9001; node3, pid 17) was lost".
+  void Suspend(const std::string& lost);
+  void Resume();
+  // The ps does not come back: takes the last checkpoint, in which its part is from its replica of this
+  // epoch, on `holder` (null: on ps 0). That stands in for the ps until every worker waits for a step, so
+  // that all ps have the same ones.
+  void StandIn(Member& lost, Member* holder, uint64_t epoch);
   // Reports of ps 0 and of the other ps about their snapshots and their parts.
   void OnOwnSnapshot(uint64_t number, const ShardSaver::Outcome* part);
+  void OnSnapshot(Member& ps, uint64_t number, const ShardSaver::Outcome* part);
   void OnSnapshotState(Member& ps, const wire::SnapshotState& state);
-  void OnPiece(const Member& ps, net::Message message);
+  void OnPiece(Member& ps, net::Message message);
   void Tick(TimePoint now);
 
   bool idle() const { return phase_ == Phase::kIdle && !asked_; }
@@ -128,7 +138,16 @@ class Checkpoints {
   uint64_t base_number() const { return is_delta_ ? base_->number : 0; }
   void Begin();
   bool NothingNew() const;
+  void AskForPiece(const Member& ps, uint64_t number, Piece piece);
   void OrderOthers(TimePoint now);
+  void OrderStandIn();
+  bool IsHeld(const Member& ps) const { return stand_in_ && stand_in_->lost == &ps; }
+  // Who has the part of this ps; null: ps 0.
+  const Member* CarrierOf(const Member& ps) const { return IsHeld(ps) ? stand_in_->holder : &ps; }
+  uint64_t HeldEpoch(const Member& ps) const { return IsHeld(ps) ? stand_in_->epoch : 0; }
+  SnapshotKeeper* HeldHere() const;
+  Member* PartOf(Member& sender, bool replica) const;
+  bool AllHaveTheSame();
   void GoOnWhenAllAreKept();
   void Write();
   void ChooseBase();
@@ -166,6 +185,13 @@ class Checkpoints {
   bool asked_ = false;
   bool stays_ = false;
   bool finished_ = false;
+  bool suspended_ = false;
+  struct Stand {
+    Member* lost;
+    Member* holder;  // null: ps 0
+    uint64_t epoch;
+  };
+  std::optional<Stand> stand_in_;
   bool lacks_room_ = false;                      // the last checkpoint did not fit on the disk
   bool tried_anew_ = false;                      // to make a directory that is gone, for the last checkpoint
   std::optional<EvaluationFigures> asked_best_;  // for the next checkpoint
@@ -182,6 +208,7 @@ class Checkpoints {
     int64_t deltas = 0;  // that have followed
   };
   std::optional<Base> base_;
+  bool full_next_ = false;  // the next one has no base
   // The current checkpoint.
   bool is_candidate_ = false;  // nobody knows yet whether it is written
   bool is_delta_ = false;      // since base_
@@ -189,7 +216,9 @@ class Checkpoints {
   int64_t step_ = 0;
   std::string positions_;
   std::optional<EvaluationFigures> best_;
-  bool taken_ = false;  // ps 0 was told to keep its snapshot
+  bool best_asked_ = false;  // by AskBest()
+  bool again_ = false;       // it was given up since a ps was lost
+  bool taken_ = false;       // ps 0 was told to keep its snapshot
   bool kept_here_ = false;
   bool given_up_ = false;
   bool is_late_ = false;  // it was being published when its time was over

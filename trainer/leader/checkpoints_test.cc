@@ -296,6 +296,74 @@ TEST_CASE(
   }
 }
 
+TEST_CASE(
+    "checkpoints: one that a ps is lost from is given up, and taken once more, of all, when it is back") {
+  for (const bool writing : {false, true}) {
+    CAPTURE(writing);
+    Config config = Saving(TrainMode::kSync);
+    config.checkpoint.delta = 2;
+    CheckpointsFixture f(config);
+    f.rule.finished = 9;
+    f.checkpoints->Run();
+    f.SetStep(7);
+    f.checkpoints->Ask(false);
+    f.Complete(1);
+    f.SetStep(8);
+    f.checkpoints->Ask(false);
+    if (writing) f.Kept(2);
+    f.checkpoints->Suspend("ps 1 was lost");
+    CHECK_FALSE(f.Held());
+    PollUntil([&] {
+      f.Tick(Clock::now());
+      return !f.checkpoints->writing();
+    });
+    CHECK(f.Logged().find("the checkpoint of global step 8 could not be written: ps 1 was lost before it was "
+                          "complete") != std::string::npos);
+    CHECK(f.NewNames() == std::vector<std::string>{"step-000000007"});
+    f.checkpoints->Ask(false);
+    CHECK(f.history.last_save == 2);
+    CHECK_FALSE(f.checkpoints->idle());
+    f.checkpoints->Resume();
+    const wire::SnapshotOrder* const order = f.LastOrder();
+    REQUIRE(order != nullptr);
+    CHECK(order->number() == 3);
+    CHECK(order->base() == 0);
+    f.Complete(3);
+    CHECK(f.checkpoints->saved_step() == 8);
+    CHECK(f.checkpoints->idle());
+    CHECK(f.ended == std::vector<std::string>{"", ""});
+  }
+}
+
+TEST_CASE("checkpoints: the last one, and the figures of the best, are not lost with a ps") {
+  for (const bool best : {false, true}) {
+    CAPTURE(best);
+    CheckpointsFixture f(Saving(TrainMode::kAsync));
+    f.SetStep(7);
+    best ? f.Save(true, 0.25) : f.checkpoints->Finish();
+    f.checkpoints->Suspend("ps 1 was lost");
+    f.Tick(Clock::now() + Seconds(f.config.checkpoint.timeout_s + 1));
+    CHECK(f.ended.empty());
+    f.checkpoints->Resume();
+    f.Complete(2);
+    CHECK(f.ended == std::vector<std::string>{""});
+    CHECK(f.checkpoints->saved_step() == 7);
+    if (best) CHECK(f.directory().ReadBestLoss() == 0.25);
+  }
+}
+
+TEST_CASE("checkpoints: nothing is taken once more where none was under way, and what is written stays") {
+  CheckpointsFixture f(Saving(TrainMode::kAsync));
+  f.SetStep(7);
+  f.checkpoints->Ask(false);
+  f.Complete(1);
+  f.checkpoints->Suspend("ps 1 was lost");
+  CHECK(f.checkpoints->idle());
+  f.checkpoints->Resume();
+  CHECK(f.history.last_save == 1);
+  CHECK(f.checkpoints->saved_step() == 7);
+}
+
 TEST_CASE("checkpoints: the best one has the figures of its evaluation, and only it") {
   CheckpointsFixture f(Saving(TrainMode::kSync));
   f.Save(true, 0.25);
@@ -454,6 +522,26 @@ TEST_CASE("candidate: one that a ps does not take in time is given up, and its e
   CHECK(f.Told() == 0);
   CHECK(f.checkpoints->idle());
   CHECK_FALSE(f.Held());
+}
+
+TEST_CASE("candidate: one that a ps is lost from is dropped, and the next begins when the ps is back") {
+  for (const bool taken : {false, true}) {
+    CAPTURE(taken);
+    Evaluating f(TrainMode::kSync, 2);
+    f.rule.finished = 9;
+    CHECK_FALSE(f.Snapshot());
+    if (taken) f.Kept(1);
+    f.channel.sent.clear();
+    f.checkpoints->Suspend("ps 1 was lost");
+    CHECK(f.Told() == (taken ? std::nullopt : std::make_optional<uint64_t>(0)));
+    CHECK(f.checkpoints->idle());
+    CHECK_FALSE(f.Held());
+    CHECK_FALSE(f.checkpoints->IsCandidate(1));
+    CHECK_FALSE(f.Snapshot());
+    f.checkpoints->Resume();
+    f.Kept(2);
+    CHECK(f.Told() == 2);
+  }
 }
 
 TEST_CASE("candidate: one that is dropped is no base, and leaves a chain of deltas as it is") {

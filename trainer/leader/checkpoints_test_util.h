@@ -34,7 +34,7 @@ inline Clock::duration Seconds(double seconds) {
 class SavingLeader : public FakeLeader {
  public:
   explicit SavingLeader(std::optional<Checkpoints>& checkpoints) : checkpoints_(checkpoints) {}
-  void OnSnapshot(uint64_t number, const ShardSaver::Outcome* part) override {
+  void OnSnapshot(int, uint64_t number, const ShardSaver::Outcome* part) override {
     checkpoints_->OnOwnSnapshot(number, part);
   }
 

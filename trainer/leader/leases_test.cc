@@ -162,6 +162,17 @@ TEST_CASE("leases: answers name the newest until the worker must have it, and me
   CHECK(f.leases.NewestFor(worker).epoch == 1);
 }
 
+TEST_CASE("leases: a ps that fills itself is asked what it has taken when it is filled") {
+  Leasing f(Dynamic(3), 4);
+  Member& lost = f.Start(0);
+  f.members.Ps(1).fills = true;
+  f.leases.Lost(lost);
+  CHECK(f.Ordered() == std::vector<net::NodeId>{200});
+  f.members.Ps(1).fills = false;
+  f.leases.Tick(Clock::now());
+  CHECK(f.Ordered() == std::vector<net::NodeId>{100, 200});
+}
+
 TEST_CASE("leases: a lost worker's batches are leased again when every ps has reported, and not before") {
   Leasing f(Dynamic(3), 4);
   Member& lost = f.Start(0);

@@ -36,6 +36,7 @@ LocalLeader::LocalLeader(const LeaderParts& parts)
       log_(parts.task.log),
       history_(parts.history),
       recovery_(history_, log_),
+      replicas_(config_, members_, outbox_, log_),
       barrier_(config_, members_, history_, log_, Clock::now()),
       data_(config_, members_, history_, log_),
       positions_(config_, members_),
@@ -142,6 +143,13 @@ void LocalLeader::OnReport(Member& ps, const wire::Report& report) {
   if (report.snapshot() != nullptr && checkpoints_) checkpoints_->OnSnapshotState(ps, *report.snapshot());
   if (report.checksums() != nullptr) end_.OnChecksums(ps, *report.checksums());
   if (report.taken() != nullptr) leases_.OnTaken(ps, *report.taken());
+  const wire::ReplicaState* const replica = report.replica();
+  if (replica != nullptr && replica->differs() != nullptr)
+    OnReplicaDiffers(ShortText(replica->differs()->str()));
+  if (replica != nullptr && !replicas_.OnReport(ps, *replica)) {
+    GiveUpPs(fmt::format("{} could not be filled from its replica on {}", members_.NameOf(ps),
+                         replicas_.HolderOf(ps)));
+  }
 }
 
 void LocalLeader::OnHookRequest(const Member& worker, const wire::HookRequest& asked) {
@@ -151,8 +159,10 @@ void LocalLeader::OnHookRequest(const Member& worker, const wire::HookRequest& a
   EndEarly();
 }
 
-void LocalLeader::OnSnapshot(uint64_t number, const ShardSaver::Outcome* part) {
-  if (checkpoints_) checkpoints_->OnOwnSnapshot(number, part);
+void LocalLeader::OnSnapshot(int ps, uint64_t number, const ShardSaver::Outcome* part) {
+  if (!checkpoints_) return;
+  ps == 0 ? checkpoints_->OnOwnSnapshot(number, part)
+          : checkpoints_->OnSnapshot(members_.Ps(static_cast<size_t>(ps)), number, part);
 }
 
 void LocalLeader::OnReady(Member& member, uint64_t request, const wire::Ready& ready) {
@@ -164,8 +174,10 @@ void LocalLeader::OnReady(Member& member, uint64_t request, const wire::Ready& r
   member.sees_directory = ready.sees_directory();
   if (ready.data() != nullptr && member.is_worker()) data_.Learn(member, *ready.data());
   if (phase_ == RunPhase::kJoining && ready.returning()) LearnOfReturning(member, ready);
+  if (!gone_.empty() && replicas_.IsRecovering(member)) return;  // too late
   if (phase_ == RunPhase::kRunning || phase_ == RunPhase::kEnded) {
     Start(member, request);
+    if (replicas_.IsRecovering(member)) EndRecovery(member);
   } else {
     member.ready_request = request;
     BeginWhenEnoughAreReady();
@@ -253,6 +265,7 @@ void LocalLeader::StartAll() {
   status_.Begin();
   if (parts_.task.summary != nullptr) parts_.task.summary->Begin(global_step());
   if (checkpoints_) checkpoints_->Run();
+  replicas_.Begin();
   if (parts_.task.on_begun) parts_.task.on_begun(IdentityOf(history_.run, members_));
   for (Member& other : members_.all()) {
     if (const uint64_t waiting = other.ready_request) Start(other, waiting);
@@ -381,7 +394,8 @@ void LocalLeader::EndWhenOutOfTime(TimePoint now) {
 }
 
 void LocalLeader::CloseWhenAllDone(TimePoint now) {
-  if (phase_ != RunPhase::kRunning || all_done_ || !members_.AllDone() || WaitsAtEnd()) return;
+  const bool open = phase_ == RunPhase::kRunning && !all_done_ && gone_.empty();
+  if (!open || !members_.AllDone() || WaitsAtEnd()) return;
   if (progressive_.rows_since_line() > 0) progressive_.Log(positions_.Progress(), log_);
   if (checkpoints_) checkpoints_->Finish();
   all_done_ = true;
@@ -400,6 +414,7 @@ void LocalLeader::WorkOnEnd(TimePoint now) {
 void LocalLeader::EndWhenComplete(TimePoint now) {
   if (phase_ != RunPhase::kRunning || !end_.Complete() || (checkpoints_ && !checkpoints_->idle())) return;
   phase_ = RunPhase::kEnded;
+  replicas_.End();
   std::optional<double> progressive;
   if (config_.hooks.progressive) progressive = MeanOf(positions_.Progress());
   end_.Tell({global_step(), positions_.other_examples(), steps_.first_applied_nanos(), history_.disturbed,
@@ -411,6 +426,7 @@ void LocalLeader::EndWhenComplete(TimePoint now) {
 // A requested checkpoint has ended. The run waits for the first and the last one, which must succeed, and for
 // the one after a signal.
 void LocalLeader::OnSaved(const std::string& error) {
+  if (!gone_.empty()) EndWithoutPs(error);
   if (stop_.asked()) EndStopped(error);
   const bool again = all_done_ && checkpoints_->HasAllOf(global_step());  // as the best
   if (again && !error.empty()) {
@@ -426,7 +442,7 @@ void LocalLeader::Stop(int signal, const std::string& to) {
   if (stop_.asked() || phase_ == RunPhase::kEnded) return;
   // The signal of a supervisor goes to every task, and whose news come first says nothing.
   stop_.Ask(signal, parts_.task.supervised ? "" : to, Clock::now());
-  SaveAndEnd();
+  if (gone_.empty()) SaveAndEnd();
 }
 
 void LocalLeader::SaveAndEnd() {
@@ -440,8 +456,8 @@ void LocalLeader::SaveAndEnd() {
   checkpoints_->Ask(true);
 }
 
-void LocalLeader::EndStopped(const std::string& unsaved, bool goes_back) const {
-  stop_.End({global_step(), checkpoints_ ? checkpoints_->saved_step() : -1, goes_back || starting()},
+void LocalLeader::EndStopped(const std::string& unsaved, bool goes_back, const std::string& more) const {
+  stop_.End({global_step(), checkpoints_ ? checkpoints_->saved_step() : -1, goes_back || starting(), more},
             unsaved);
 }
 
@@ -471,19 +487,77 @@ void LocalLeader::Left(Member& member) {
   CloseWhenAllDone(Clock::now());
 }
 
-// A ps that comes back has lost its weights. A worker may come back before its loss was noticed.
+// A worker or a ps may come back before its loss was noticed.
 void LocalLeader::OnWelcome(Member& member, bool replaces) {
   if (member.is_worker()) lost_workers_.NoteProcess(member);
-  if (!member.is_worker() && begun()) {
-    const std::string why =
-        members_.NameOf(member) + " was restarted during the run and has lost its weights";
-    if (RecoversPs(config_)) RollBack(why);
-    throw PeerLost("{}. {}", why, lost_workers_.WhatIsLost(global_step()));
-  }
+  if (!member.is_worker() && begun()) OnPsAgain(member, replaces);
   const bool fatal = config_.failure.worker_lost == WorkerLost::kFail && replaces;
   if (fatal && lost_workers_.WhatIfLost(member, phase_) == Loss::kEnds) {
     OnLost(member, members_.NameOf(member) + " was restarted during the run");
   }
+}
+
+// One that comes back has lost its weights.
+void LocalLeader::OnPsAgain(Member& ps, bool replaces) {
+  if (replicas_.IsRecovering(ps) && !replaces) return;  // it was missed
+  const std::string why = members_.NameOf(ps) + " was restarted during the run";
+  if (replicas_.CanRecover(ps)) return Recover(ps, why);
+  GiveUpPs(why + " and has lost its weights" + replicas_.WhyNot(ps));
+}
+
+void LocalLeader::GiveUpPs(const std::string& why) {
+  if (RecoversPs(config_)) RollBack(why);
+  throw PeerLost("{}. {}", why, lost_workers_.WhatIsLost(global_step()));
+}
+
+void LocalLeader::Recover(Member& ps, const std::string& why) {
+  if (!gone_.empty()) return;  // nobody waits for it any more
+  replicas_.Lost(ps, Clock::now());
+  if (checkpoints_) checkpoints_->Suspend(members_.NameOf(ps) + " was lost");
+  log_.Event(
+      kEventPsLost, LogLevel::kWarning,
+      fmt::format(
+          "{}; the run waits for it up to {} s (failure.wait_s), and it goes on from its replica on {}", why,
+          config_.failure.wait_s, replicas_.HolderOf(ps)));
+}
+
+void LocalLeader::EndRecovery(Member& ps) {
+  recovery_.Returned(members_.NameOf(ps), replicas_.Recovered(ps));
+  if (steps_.over() || members_.AllDone()) recovery_.End(global_step());
+  if (checkpoints_) checkpoints_->Resume();
+}
+
+// In sync with a norm of rounds the others have counted a round that they cannot apply without the ps.
+void LocalLeader::EndWithout(Member& ps, const std::string& why) {
+  const bool saved = !checkpoints_ || checkpoints_->HasAllOf(global_step());
+  if (saved && !stop_.asked()) {
+    throw PeerLost("{}. Look at its log. {}", why, lost_workers_.WhatIsLost(global_step()));
+  }
+  gone_ = why;
+  if (NormOfRounds(config_.train)) {
+    EndWithoutPs("with train.optimizer.clip_norm its round cannot be ended from its replica");
+  }
+  log_.Event(kEventPsLost, LogLevel::kWarning,
+             fmt::format("{}: its part of the last checkpoint is from its replica on {}; then the run ends",
+                         why, replicas_.HolderOf(ps)));
+  steps_.Close();
+  checkpoints_->StandIn(ps, replicas_.Holder(ps), replicas_.EpochFor(ps));
+}
+
+void LocalLeader::EndWithoutPs(const std::string& error) {
+  const std::string from = fmt::format("has its part from its replica on {}", replicas_.AwaitedHolder());
+  if (stop_.asked()) {
+    const std::string unsaved = error.empty() ? "" : fmt::format("{}: {}", gone_, error);
+    EndStopped(unsaved, false, fmt::format("; {}, and it {}", gone_, from));
+  }
+  if (error.empty()) {
+    throw PeerLost("{}. The checkpoint of global step {} in {} {}. Start the run again.", gone_,
+                   history_.checkpoint_step, history_.checkpoint, from);
+  }
+  throw PeerLost(
+      "{}. Look at its log. The last checkpoint, which was to have its part from its replica, "
+      "failed: {}. {}",
+      gone_, error, lost_workers_.WhatIsLost(global_step()));
 }
 
 void LocalLeader::OnOverdue(Member& member, const std::string& why) {
@@ -500,13 +574,18 @@ void LocalLeader::OnOverdue(Member& member, const std::string& why) {
 // Ends the run if it diverges or has not begun, or, behind a checkpoint, if the worker waits for that;
 // otherwise counts the task as lost.
 bool LocalLeader::OnAbort(Member& member, const wire::Abort& abort, bool waits) {
-  const bool of_run = abort.exit_code() == static_cast<int>(ExitCode::kDiverged);
+  // A ps that the user must mend does not come back by itself, and no checkpoint helps.
+  const bool mends = replicas_.on() && !member.is_worker() && !replicas_.IsRecovering(member) &&
+                     abort.exit_code() == static_cast<int>(ExitCode::kUser);
+  const bool of_run = mends || abort.exit_code() == static_cast<int>(ExitCode::kDiverged);
   const std::string name = members_.NameOf(member);
   const std::string how =
       fmt::format("with exit code {}: {}", abort.exit_code(), ShortText(abort.text()->str()));
-  const bool ends = !waits && lost_workers_.WhatIfLost(member, phase_) == Loss::kEnds;
+  const bool ends = !waits && !EndsAnyhow(member) && !replicas_.CanRecover(member) &&
+                    lost_workers_.WhatIfLost(member, phase_) == Loss::kEnds;
   if (of_run || starting() || ends) {
-    throw RunEnded(CauseOf(abort), fmt::format("{} ended the run {}", name, how));
+    throw RunEnded(CauseOf(abort),
+                   fmt::format("{} ended the run {}{}", name, how, ends ? replicas_.WhyNot(member) : ""));
   }
   if (waits && phase_ == RunPhase::kRunning) {
     if (stop_.asked()) return false;
@@ -520,11 +599,13 @@ bool LocalLeader::OnAbort(Member& member, const wire::Abort& abort, bool waits) 
 
 // Ends the run, or lets it go on, by failure.worker_lost.
 void LocalLeader::OnLost(Member& member, const std::string& why) {
-  const bool needless = stop_.asked() && member.is_worker();  // the run only has to be saved
+  if (replicas_.CanRecover(member)) return Recover(member, why);
+  const bool needless = (stop_.asked() && member.is_worker()) || EndsAnyhow(member);
   const Loss loss = needless ? Loss::kGoesOn : lost_workers_.WhatIfLost(member, phase_);
-  if (loss == Loss::kRollsBack) RollBack(why);
+  if (loss == Loss::kRollsBack) RollBack(why + replicas_.WhyNot(member));
   if (loss == Loss::kEnds) {
-    throw PeerLost("{}{}. Look at its log.{}", why, lost_workers_.WhyNeeded(member),
+    throw PeerLost("{}{}{}. Look at its log.{}", why, lost_workers_.WhyNeeded(member),
+                   replicas_.WhyNot(member),
                    member.is_worker() ? "" : " " + lost_workers_.WhatIsLost(global_step()));
   }
   const std::string waits =
@@ -577,10 +658,17 @@ void LocalLeader::Tick(TimePoint now) {
     Stop(signal,
          fmt::format("{} ({}; {})", TaskName(self), KnownAddress(config_.cluster, self), ProcessText()));
   }
-  if (const std::string why = stop_.Overdue(now); !why.empty()) EndStopped(why);
+  if (const std::string why = stop_.Overdue(now); !why.empty()) {
+    const std::string ps = replicas_.Awaited();
+    EndStopped(why + (ps.empty() ? "" : "; it waited for " + ps));
+  }
+  if (Member* const ps = gone_.empty() ? replicas_.Away() : nullptr) {
+    const std::string over = replicas_.WhyOver(now);
+    if (!over.empty() || stop_.asked()) EndWithout(*ps, over.empty() ? replicas_.LostText(now) : over);
+  }
   if (phase_ == RunPhase::kJoining) BeginWhenEnoughAreReady();
   if (phase_ == RunPhase::kJoining) barrier_.Check(now);
-  if (begun()) lost_workers_.Tick(now, WaitsAtEnd());
+  if (begun() && gone_.empty()) lost_workers_.Tick(now, WaitsAtEnd());
   if (phase_ == RunPhase::kRunning) {
     if (!all_done_) EndWhenOutOfTime(now);
     CloseWhenAllDone(now);  // a lost worker that might have returned may be too late now
@@ -589,6 +677,7 @@ void LocalLeader::Tick(TimePoint now) {
   if (checkpoints_) checkpoints_->Tick(now);
   restore_.Tick(now);
   leases_.Tick(now);
+  replicas_.Tick(now);
   status_.Tick(now, global_step());
   if (now >= next_status_) TellStatus(now);
 }
@@ -603,7 +692,7 @@ const char* LocalLeader::PhaseName() const {
   if (aborted_) return "ended";
   if (phase_ == RunPhase::kJoining) return "joining";
   if (phase_ == RunPhase::kEnded) return "ended";
-  if (stop_.asked()) return "stopping";
+  if (stop_.asked() || !gone_.empty()) return "stopping";
   if (phase_ == RunPhase::kInitialising) return "initialising";
   return all_done_ ? "ending" : "training";
 }
@@ -612,11 +701,17 @@ std::optional<int64_t> LocalLeader::AllSteps() const {
   return StepsOfRun(config_, data_.facts() ? data_.facts()->rows : std::nullopt, positions_.plan());
 }
 
+std::string LocalLeader::WaitingText(TimePoint now) const {
+  const std::string ps = replicas_.WaitingText(now), workers = lost_workers_.WaitingText(now, WaitsAtEnd());
+  return ps + (ps.empty() || workers.empty() ? "" : "; ") + workers;
+}
+
 std::string LocalLeader::StatusJson() {
   StatusReport::Now now;
   now.phase = PhaseName();
   if (phase_ == RunPhase::kJoining) now.waiting = barrier_.StatusUntil(Clock::now());
-  if (begun()) now.waiting = lost_workers_.WaitingText(Clock::now(), WaitsAtEnd());
+  if (begun()) now.waiting = WaitingText(Clock::now());
+  now.replicas = replicas_.Figures();
   // A run that goes on from a checkpoint is there already, before all tasks are here.
   now.global_step = !starting() ? global_step() : history_.begun ? history_.checkpoint_step : goes_on_at_;
   now.steps = AllSteps();

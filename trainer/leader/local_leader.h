@@ -18,6 +18,7 @@
 #include "trainer/leader/lost_workers.h"
 #include "trainer/leader/progressive_loss.h"
 #include "trainer/leader/recovery.h"
+#include "trainer/leader/replicas.h"
 #include "trainer/leader/restore.h"
 #include "trainer/leader/rounds.h"
 #include "trainer/leader/run_data.h"
@@ -90,10 +91,12 @@ class LocalLeader : public RunLedger, public Leader {
 
   bool OnRequest(Member& member, const wire::Envelope& request, bool repeated) override;
   bool OnNotice(Member& ps, const wire::Envelope& envelope, net::Message& message) override;
+  uint64_t ReplicaFor(const Member& ps) const override { return replicas_.EpochFor(ps); }
   void OnMessage(const wire::Envelope&, net::Message&) override {}
 
+  void OnReplicaDiffers(const std::string& why) override { throw Failure(ExitCode::kInternal, why); }
   void OnFilled(const FillOutcome& outcome) override { restore_.OnOutcome(0, outcome); }
-  void OnSnapshot(uint64_t number, const ShardSaver::Outcome* part) override;
+  void OnSnapshot(int ps, uint64_t number, const ShardSaver::Outcome* part) override;
   void AskForPiece(uint64_t, Piece) override {}
   bool SeesDirectory() const override { return true; }
 
@@ -151,13 +154,27 @@ class LocalLeader : public RunLedger, public Leader {
   bool WaitsAtEnd() const;
   void OnWaitEnd(Member& member, uint64_t request, const wire::WaitEnd& question);
   void OnLost(Member& member, const std::string& why);
+  void OnPsAgain(Member& ps, bool replaces);
+  // Waits for a ps that is lost, and fills itself from its replica when it is back.
+  void Recover(Member& ps, const std::string& why);
+  void EndRecovery(Member& ps);
+  // The ps does not come back: takes the last checkpoint with the help of its replica, and ends the run.
+  void EndWithout(Member& ps, const std::string& why);
+  [[noreturn]] void EndWithoutPs(const std::string& error);
+  // Goes back to a checkpoint, or ends the run.
+  [[noreturn]] void GiveUpPs(const std::string& why);
+  std::string WaitingText(TimePoint now) const;
   [[noreturn]] void RollBack(const std::string& why);
   void OnSaved(const std::string& error);
   // The run ends if the checkpoint fails that is being written.
   bool MustSave() const { return stop_.asked() || phase_ == RunPhase::kInitialising || all_done_; }
   void EndWhenComplete(TimePoint now);
-  // `goes_back`: a ps was lost, so that the run would go on from its newest checkpoint.
-  [[noreturn]] void EndStopped(const std::string& unsaved, bool goes_back = false) const;
+  // `goes_back`: a ps was lost, so that the run would go on from its newest checkpoint. `more`: to say of
+  // that.
+  [[noreturn]] void EndStopped(const std::string& unsaved, bool goes_back = false,
+                               const std::string& more = {}) const;
+  // The run ends with its checkpoint, whatever becomes of the worker.
+  bool EndsAnyhow(const Member& member) const { return !gone_.empty() && member.is_worker(); }
   bool sync() const { return config_.train.mode == TrainMode::kSync; }
   bool keeps_best() const { return config_.eval.keep_best && checkpoints_ != nullptr; }
 
@@ -169,6 +186,7 @@ class LocalLeader : public RunLedger, public Leader {
   RunHistory& history_;
   RunPhase phase_ = RunPhase::kJoining;
   RecoveryStats recovery_;
+  Replicas replicas_;
   StartBarrier barrier_;
   RunData data_;
   RunPositions positions_;
@@ -190,6 +208,7 @@ class LocalLeader : public RunLedger, public Leader {
   bool out_of_time_ = false;      // train.max_secs have passed
   bool all_done_ = false;         // no worker takes another step
   bool aborted_ = false;          // the run has failed, or was stopped
+  std::string gone_;              // why the run ends without a ps, once it is saved; empty: it does not
   std::optional<TaskId> failed_;  // the task that is to blame for a failure; unset: none
   bool failed_by_loss_ = false;   // since it was lost
 };

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -262,6 +263,279 @@ TEST_CASE("leader: a ps that is restarted during the run ends it, or takes it ba
                            doctest::Contains("was restarted during the run and has lost its weights"),
                            PeerLost);
     }
+  }
+}
+
+// Three ps and two workers, with replicas; those of ps 1 and ps 2 count.
+struct Replicating : LeaderFixture {
+  static Config Of(bool saves = false) {
+    Config config = LinearCluster(3, 2, 10);
+    config.train.mode = TrainMode::kAsync;
+    config.failure.replicas = 1;
+    config.failure.wait_s = 30;
+    config.checkpoint.every_secs = 0;
+    if (saves) config.checkpoint.dir = testing::NewDirectory();
+    return config;
+  }
+  explicit Replicating(const Config& of) : LeaderFixture(of) {
+    AllReady();
+    StartedFrom from;
+    if (!of.checkpoint.dir.empty()) from.path = of.checkpoint.dir + "/step-000000000";
+    if (!from.path.empty()) std::filesystem::create_directory(from.path);
+    local().Begin(from);
+    for (const int ps : {1, 2}) Report(ps, 1, wire::ReplicaPhase::Filled);
+    for (const Member& member : members.all()) nodes.push_back(member.node);
+    channel.sent.clear();
+  }
+  Member& Ps(int index) { return members.At({Role::kPs, index}); }
+  void Report(int ps, uint64_t epoch, wire::ReplicaPhase phase) {
+    const net::Message report = Make([&](auto& builder) {
+      return wire::CreateReport(builder, 0, 0, 0, 0, wire::CreateReplicaState(builder, epoch, phase));
+    });
+    net::Message notice;
+    local().OnNotice(Ps(ps), *net::Decode(report), notice);
+  }
+  enum class How { kSilent, kFails, kReplaced };
+  // Unless it is replaced, the next process of it says Hello later.
+  void Lose(int ps, How how) {
+    if (how == How::kFails) return Abort(Ps(ps), ExitCode::kInternal);
+    if (how == How::kReplaced) {
+      channel.gone.insert(Ps(ps).node);
+      return Hello(kNew, {Role::kPs, ps});
+    }
+    std::vector<Member*> others;
+    for (Member& member : members.all()) {
+      if (&member != &Ps(ps)) others.push_back(&member);
+    }
+    Silence(others);
+  }
+  void SayReady(int ps) {
+    Ask(Ps(ps), [](auto& builder) { return wire::CreateReady(builder); });
+  }
+  void Applied(Member& worker) {
+    net::Encoder its;
+    const net::Message push = its.Push({}, 0, 1, 0, {});
+    ++worker.taken;
+    local().StepApplied(worker, *net::Decode(push)->body_as_Push());
+  }
+  // The epochs that a ps was told since the last call.
+  std::vector<uint64_t> Told(int ps) {
+    std::vector<uint64_t> told;
+    for (const FakeChannel::Sent& sent : channel.sent) {
+      const wire::Order* const order = sent.envelope().body_as_Order();
+      if (order != nullptr && sent.to == Ps(ps).node && order->replica() != 0)
+        told.push_back(order->replica());
+    }
+    channel.sent.clear();
+    return told;
+  }
+  std::string Waiting() { return Json::Parse(local().StatusJson())["waiting"].dump(); }
+
+  std::vector<net::NodeId> nodes;  // of all tasks, at the start
+};
+using How = Replicating::How;
+
+TEST_CASE("leader: the run waits for a ps that has a replica; nothing goes back and no worker is forgotten") {
+  for (const bool saves : {false, true}) {
+    for (const How how : {How::kSilent, How::kFails, How::kReplaced}) {
+      CAPTURE(static_cast<int>(how));
+      Replicating f(Replicating::Of(saves));
+      int told = 0;
+      f.task.on_lost = [&](TaskId task, const std::string&) { told += task.index == 1; };
+      f.Lose(1, how);
+      CHECK(told == (how == How::kSilent ? 1 : 0));
+      const auto text = how == How::kReplaced ? " was restarted during the run"
+                        : how == How::kFails  ? "it broke"
+                                              : "2)";
+      CHECK(f.Logged().find(std::string(text) +
+                            "; the run waits for it up to 30 s (failure.wait_s), and it goes on "
+                            "from its replica on ps 2") != std::string::npos);
+      if (how != How::kReplaced) {
+        CHECK_FALSE(f.Ps(1).here());
+        CHECK(f.Waiting() == "\"waits for ps 1, whose replica is on ps 2; gives up in 30 s\"");
+        f.leader->Tick(Clock::now());
+        f.Hello(kNew, kPs1);
+      }
+      CHECK(f.Ps(1).node == kNew);
+      CHECK(f.Last().envelope().body_as_Welcome()->replica() == 1);
+      CHECK(f.Waiting() == "\"waits for ps 1, which fills itself from its replica on ps 2\"");
+      f.Hello(kNew, kPs1);  // the first Welcome is on its way
+      CHECK(f.Last().envelope().body_as_Welcome()->replica() == 1);
+      f.leader->Tick(Clock::now() + std::chrono::seconds(99));  // it is here
+      for (const Member& member : f.members.all()) {
+        const bool is_ps1 = &member == &f.Ps(1);
+        if (!is_ps1) CHECK(member.node == f.nodes[static_cast<size_t>(&member - f.members.all().data())]);
+        CHECK(f.Sent(member, wire::Body::Refuse) == 0);
+        CHECK(f.Sent(member, wire::Body::Start) == 0);
+      }
+      f.SayReady(1);
+      CHECK(f.Sent(f.Ps(1), wire::Body::Start) == 1);
+      CHECK(f.Waiting() == "null");
+      CHECK(f.Logged().find("stepping again") == std::string::npos);
+      f.Applied(*f.members.Worker(0));
+      CHECK(f.Logged().find("stepping again 0.0") != std::string::npos);
+      CHECK_FALSE(f.history.disturbed);
+      // The same once more: the replica that filled it goes on as its own.
+      f.Lose(1, How::kFails);
+      f.Hello(kNew + 2, kPs1);
+      CHECK(f.Last().envelope().body_as_Welcome()->replica() == 1);
+    }
+  }
+}
+
+TEST_CASE(
+    "leader: a ps with replicas that the user must mend ends the run, unless it has yet to take its place") {
+  Replicating f(Replicating::Of(/*saves=*/true));
+  CHECK_THROWS_WITH_AS(f.Abort(f.Ps(1), ExitCode::kUser), doctest::Contains("ended the run with exit code 2"),
+                       RunEnded);
+  Replicating other(Replicating::Of());
+  other.Lose(1, How::kReplaced);
+  CHECK_NOTHROW(other.Abort(other.Ps(1), ExitCode::kUser));
+}
+
+TEST_CASE(
+    "leader: who has lost its replica with a ps is told at once to go on without, and to begin another") {
+  Replicating f(Replicating::Of());
+  f.Lose(2, How::kFails);
+  CHECK(f.Told(1) == std::vector<uint64_t>{2});
+  f.Report(1, 2, wire::ReplicaPhase::Filling);
+  f.Hello(kNew, {Role::kPs, 2});
+  f.SayReady(2);
+  CHECK(f.Told(1).empty());
+  CHECK_THROWS_WITH_AS(
+      f.Lose(1, How::kFails),
+      doctest::Contains("ended the run with exit code 1: it broke; its replica on ps 2 does not count yet"),
+      RunEnded);
+}
+
+TEST_CASE(
+    "leader: without a replica that helps the run goes back to its checkpoint or ends, and why is said") {
+  const auto why = [](const Config& config, const std::function<void(Replicating&)>& lose) {
+    Replicating f(config);
+    try {
+      lose(f);
+    } catch (const RolledBack& back) {
+      return "back: " + back.why;
+    } catch (const PeerLost& lost) {
+      return std::string("end: ") + lost.what();
+    }
+    return std::string();
+  };
+  const struct {
+    const char* text;
+    std::function<void(Replicating&)> lose;
+  } cases[] = {
+      {"; its replica on ps 2 does not count yet",
+       [](Replicating& f) {
+         f.Report(1, 1, wire::ReplicaPhase::Broken);
+         f.Lose(1, How::kSilent);
+       }},
+      {"; its replica on ps 2 does not count yet",
+       [](Replicating& f) {
+         f.Report(1, 1, wire::ReplicaPhase::Broken);
+         f.Lose(1, How::kReplaced);
+       }},
+      {"; it had the replica of ps 1, which is lost too",
+       [](Replicating& f) {
+         f.Lose(1, How::kFails);
+         f.Lose(2, How::kReplaced);
+       }},
+      {"; its replica was on ps 2, which is lost too",
+       [](Replicating& f) {
+         f.Lose(2, How::kFails);
+         f.Lose(1, How::kReplaced);
+       }},
+      {"pid 7) could not be filled from its replica on ps 2",
+       [](Replicating& f) {
+         f.Lose(1, How::kReplaced);
+         f.Report(1, 1, wire::ReplicaPhase::Broken);
+       }},
+  };
+  for (const auto& each : cases) {
+    CAPTURE(each.text);
+    const std::string back = why(Replicating::Of(/*saves=*/true), each.lose);
+    CHECK(back.find("back: ps ") == 0);
+    CHECK(back.find(each.text) == back.size() - std::string(each.text).size());
+    const std::string end = why(Replicating::Of(), each.lose);
+    CHECK(end.find("end: ps ") == 0);
+    CHECK(end.find(std::string(each.text) + ". ") != std::string::npos);
+    CHECK(end.find("Set checkpoint.dir, or give ps 0 a directory of the run (--run DIR)") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("leader: a ps that is not back in failure.wait_s, or again not, ends the run") {
+  Replicating f(Replicating::Of(/*saves=*/true));
+  f.Lose(1, How::kFails);
+  CHECK_NOTHROW(f.leader->Tick(Clock::now() + std::chrono::seconds(29)));
+  f.Hello(kNew, kPs1);
+  f.leader->Tick(Clock::now() + std::chrono::seconds(31));
+  f.Abort(f.Ps(1), ExitCode::kInternal);
+  CHECK_NOTHROW(f.leader->Tick(Clock::now() + std::chrono::seconds(29)));
+  CHECK_THROWS_WITH_AS(
+      f.leader->Tick(Clock::now() + std::chrono::seconds(31)),
+      doctest::Contains("ps 1 (127.0.0.1:10002; host, pid 7) was lost and is not back after 30 s "
+                        "(failure.wait_s). Look at its log. Start the run again."),
+      PeerLost);
+}
+
+TEST_CASE(
+    "leader: stopped while a ps is lost, the run is saved with its replica, or ends after failure.grace_s") {
+  for (const bool back : {false, true}) {
+    Replicating f(Replicating::Of(/*saves=*/true));
+    f.Applied(*f.members.Worker(0));
+    f.Lose(1, How::kFails);
+    f.Beat(*f.members.Worker(0), SIGTERM);
+    f.leader->Tick(Clock::now());
+    CHECK(f.history.last_save == 1);
+    if (back) {  // too late: its holder stands in for it
+      f.Hello(kNew, kPs1);
+      f.SayReady(1);
+      CHECK(f.history.last_save == 1);
+      continue;
+    }
+    CHECK_THROWS_WITH_AS(
+        f.leader->Tick(Clock::now() + std::chrono::seconds(28)),
+        doctest::Contains("nothing was saved: it took longer than 27 s (failure.grace_s); it waited "
+                          "for ps 1, whose replica is on ps 2"),
+        RunStopped);
+  }
+}
+
+TEST_CASE("leader: behind the end of the run a ps that comes back gets no replica, and learns of the end") {
+  for (const bool fills : {false, true}) {
+    Config config = Replicating::Of();
+    config.eval.at_end = false;
+    Replicating f(config);
+    for (const int worker : {0, 1}) {
+      f.Ask(*f.members.Worker(worker), [](auto& builder) { return wire::CreateDone(builder); });
+    }
+    for (const int ps : {1, 2}) {
+      const net::Message report = f.Make([&](auto& builder) {
+        std::vector<flatbuffers::Offset<wire::Part>> parts;
+        for (const Segment& segment : f.layout.SegmentsOf(ps)) {
+          const Variable& variable = f.layout.variables[static_cast<size_t>(segment.variable)];
+          parts.push_back(wire::CreatePart(
+              builder, builder.CreateString(variable.name), static_cast<uint64_t>(segment.first_row),
+              static_cast<uint64_t>(segment.rows * variable.cols) * sizeof(float), 12));
+        }
+        const auto list = builder.CreateVector(parts);
+        return wire::CreateReport(builder, 0, 0, wire::CreateChecksumList(builder, list));
+      });
+      net::Message notice;
+      if (ps == 2) f.Lose(1, fills ? How::kReplaced : How::kFails);  // it has reported
+      f.local().OnNotice(f.Ps(ps), *net::Decode(report), notice);
+    }
+    f.reporting = 0;
+    f.leader->Tick(Clock::now());
+    CHECK(Json::Parse(f.local().StatusJson())["phase"] == "ended");
+    CHECK(f.Sent(f.Ps(1), wire::Body::Refuse) == (fills ? 1 : 0));
+    if (fills) f.channel.gone.insert(f.Ps(1).node);
+    f.Hello(kNew + 2, kPs1);
+    CHECK(f.Last().envelope().body_as_Welcome()->replica() == 0);
+    f.SayReady(1);
+    f.Ask(f.Ps(1), [](auto& builder) { return wire::CreateWaitEnd(builder); });
+    CHECK(f.Last().envelope().body_type() == wire::Body::End);
   }
 }
 

@@ -1,6 +1,7 @@
 #include "trainer/leader/recovery.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/names.h"
 #include "trainer/config/config.h"
@@ -53,6 +54,12 @@ void RecoveryStats::Learn(const std::string& task, const wire::Ready& returning)
 }
 
 void RecoveryStats::End(int64_t global_step) {
+  if (!returned_.ps.empty()) {
+    log_.Event(kEventRecovered, LogLevel::kInfo,
+               fmt::format("stepping again {:.2f} s after the loss of {}, from its replica: nothing is lost",
+                           SecondsSince(returned_.since), std::exchange(returned_.ps, "")));
+    if (!open()) return;
+  }
   const int64_t lost = std::max<int64_t>(0, history_.lost_step - global_step);
   log_.Event(
       kEventRecovered, LogLevel::kInfo,

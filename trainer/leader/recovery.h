@@ -40,14 +40,20 @@ class RecoveryStats {
   // A task returns that was in the run before this process of ps 0; only such tasks know of the loss, and of
   // checkpoints that this host may not have.
   void Learn(const std::string& task, const wire::Ready& returning);
-  // The run has applied no step since the loss.
-  bool open() const { return history_.lost_since != TimePoint(); }
+  // A ps that was lost at `since` is back with all that it had, from its replica.
+  void Returned(const std::string& ps, TimePoint since) { returned_ = {ps, since}; }
+  // The run has applied no step since the loss, or the return.
+  bool open() const { return history_.lost_since != TimePoint() || !returned_.ps.empty(); }
   // The run goes on at this global step: logs what the loss has cost.
   void End(int64_t global_step);
 
  private:
   RunHistory& history_;
   Logger& log_;
+  struct {
+    std::string ps;  // empty: none
+    TimePoint since;
+  } returned_;
 };
 
 }  // namespace dtrain

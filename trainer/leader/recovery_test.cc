@@ -108,6 +108,16 @@ TEST_CASE("recovery: what a loss has cost is told when the run steps again, and 
   CHECK_FALSE(run.recovery.open());
 }
 
+TEST_CASE("recovery: that nothing is lost with a ps that has a replica is told with the next step, once") {
+  Lost run;
+  run.recovery.Returned("ps 1", Clock::now() - milliseconds(2000));
+  CHECK(run.recovery.open());
+  run.recovery.End(7);
+  CHECK(run.Logged("stepping again 2.00 s after the loss of ps 1, from its replica: nothing is lost"));
+  CHECK_FALSE(run.recovery.open());
+  CHECK_FALSE(run.Logged("from global step 7"));
+}
+
 TEST_CASE(
     "recovery: of those who were in the run before ps 0 was, who saw the last of it knows of the loss") {
   Lost run;

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "trainer/config/config.h"
 #include "trainer/optim/optimizer.h"
+#include "trainer/ps/replica_holder.h"
 
 namespace dtrain {
 namespace {
@@ -38,8 +39,7 @@ void RoundNorm::Begin(uint64_t round, const gpu::SquareSum& own) {
 
 bool RoundNorm::Complete() {
   if (missing_ > 0) return false;
-  complete_ = round_;
-  scale_ = ClipScale(sum_, clip_norm_);
+  known_.push_back({round_, ClipScale(sum_, clip_norm_)});
   return true;
 }
 
@@ -53,8 +53,14 @@ bool RoundNorm::Add(uint64_t round, int ps, const gpu::SquareSum& part) {
 }
 
 std::optional<double> RoundNorm::Scale(uint64_t round) const {
-  if (round == 0 || round != complete_) return std::nullopt;
-  return scale_;
+  for (const Known& known : known_) {
+    if (known.round == round) return known.scale;
+  }
+  return std::nullopt;
+}
+
+void RoundNorm::DropBefore(uint64_t round) {
+  while (!known_.empty() && known_.front().round < round) known_.pop_front();
 }
 
 std::optional<gpu::SquareSum> SquaresIn(const wire::WaitEnd& question) {
@@ -134,11 +140,13 @@ void Rounds::GoOn() {
 
 std::optional<double> Rounds::OnNorm(uint64_t round, const gpu::SquareSum& own) {
   norm_->Begin(round, own);
+  if (alone_) norm_->DropBefore(round);
   return norm_->Scale(round);
 }
 
 void Rounds::Ask(Member& ps, const wire::WaitEnd& question) {
   ps.next_round = question.round();
+  ps.oldest_round = question.oldest() == 0 ? question.round() : std::min(question.oldest(), question.round());
   ps.waits_for_scale = false;
   const bool complete = AddNorm(ps, question);
   for (const Member& other : members_.all()) {
@@ -175,7 +183,7 @@ void Rounds::SendScale(const Member& ps) {
                [&](auto& builder) { return wire::CreateRound(builder, round, 0, 0, *scale); });
 }
 
-void Rounds::SendRound(const Member& ps, const RoundDecision& round) {
+void Rounds::SendRound(const Member& ps, const RoundDecision& round, bool of_replica) {
   const auto list = [](auto& builder, const std::vector<RoundExchange>& exchanges) {
     std::vector<wire::Exchange> structs;
     for (const RoundExchange& exchange : exchanges) {
@@ -183,10 +191,17 @@ void Rounds::SendRound(const Member& ps, const RoundDecision& round) {
     }
     return builder.CreateVectorOfStructs(structs);
   };
-  outbox_.Send(ps.node, ps.end_request, [&](auto& builder) {
+  outbox_.Send(ps.node, of_replica ? 0 : ps.end_request, [&](auto& builder) {
     const auto contributors = list(builder, round.contributors);
-    return wire::CreateRound(builder, round.number, contributors, list(builder, round.answered));
+    return wire::CreateRound(builder, round.number, contributors, list(builder, round.answered), {},
+                             of_replica);
   });
+}
+
+void Rounds::TellStandIn(const Member* holder, ReplicaHolder* here) {
+  for (const RoundDecision& round : rounds_) {
+    holder == nullptr ? here->OnRound(round) : SendRound(*holder, round, /*of_replica=*/true);
+  }
 }
 
 void Rounds::Announce(const RoundDecision& round) {
@@ -200,13 +215,15 @@ void Rounds::Announce(const RoundDecision& round) {
   }
 }
 
-// A ps that asks for a round has all earlier ones. The rounds kept are few: each names a worker, and a worker
-// goes on only when every ps has answered it.
+// A ps that asks for a round has all earlier ones, and its replica those before the oldest that it names,
+// also while the ps is away. The rounds kept are few: each names a worker, and a worker goes on only when
+// every ps has answered it. A ps that waits for the scale of a round asks for the next one.
 void Rounds::DropKnown() {
   uint64_t oldest = last_ + 1;
   for (const Member& member : members_.all()) {
-    if (!member.is_worker()) oldest = std::min(oldest, member.next_round);
+    if (!member.is_worker()) oldest = std::min(oldest, member.oldest_round);
   }
+  if (norm_ && oldest > 0) norm_->DropBefore(oldest - 1);
   for (; !rounds_.empty() && rounds_.front().number < oldest; rounds_.pop_front()) {
     kept_ -= ExchangesIn(rounds_.front());
   }
@@ -216,12 +233,12 @@ void Rounds::DropKnown() {
 void Rounds::GiveUpSlowest() const {
   const Member* slowest = nullptr;
   for (const Member& member : members_.all()) {
-    if (!member.is_worker() && (slowest == nullptr || member.next_round < slowest->next_round)) {
+    if (!member.is_worker() && (slowest == nullptr || member.oldest_round < slowest->oldest_round)) {
       slowest = &member;
     }
   }
   throw PeerLost("{} does not ask for its rounds: it is at round {} of {}. Look at its log.",
-                 members_.NameOf(*slowest), slowest->next_round, last_);
+                 members_.NameOf(*slowest), slowest->oldest_round, last_);
 }
 
 }  // namespace dtrain

@@ -1,7 +1,8 @@
 // Rounds: the leader's part in synchronous rounds (train.mode: sync). It decides the rounds (round_plan.h),
 // hands each to the rule of ps 0, and answers the other ps. Another ps asks for its next round and gets the
 // answer once the round is decided; with train.optimizer.clip_norm it first sends its part of the norm and
-// gets the round's scale. A repeated question is answered again from the state.
+// gets the round's scale. A repeated question is answered again from the state. With failure.replicas a ps
+// that has filled itself from its replica asks for rounds, and tells its part of their norms, once more.
 // Owner: LocalLeader. Thread: the ps loop. docs/wire.md: WaitEnd, Round.
 #pragma once
 
@@ -31,9 +32,11 @@ class RoundNorm {
   // Takes the part of another ps. Drops it when it is of another round, a repeat, or of an unknown ps; the ps
   // sends a dropped part again. Returns whether all parts are here now.
   bool Add(uint64_t round, int ps, const gpu::SquareSum& part);
-  // The factor of `round`, if it is the latest round with all parts; else unset. No ps can ask for an older
-  // one, because a round needs a part of each.
+  // The factor of `round`, if all its parts were here and it was not dropped; else unset. Only a ps that has
+  // filled itself from its replica can ask for another round than the latest, because a round needs a part of
+  // each.
   std::optional<double> Scale(uint64_t round) const;
+  void DropBefore(uint64_t round);
 
  private:
   bool Complete();
@@ -43,8 +46,11 @@ class RoundNorm {
   std::vector<bool> here_;  // by ps
   size_t missing_ = 0;
   gpu::SquareSum sum_;
-  uint64_t complete_ = 0;  // the latest round with all parts
-  double scale_ = 1;       // the factor of that round
+  struct Known {
+    uint64_t round = 0;
+    double scale = 1;
+  };
+  std::deque<Known> known_;  // the rounds that had all parts, in their order
 };
 
 // The part of the norm in a question of a ps; unset: there is none, or it is malformed.
@@ -76,13 +82,15 @@ class Rounds {
 
   // Takes the question of another ps, whose request number is in Member::end_request.
   void Ask(Member& ps, const wire::WaitEnd& question);
+  // Tells the rounds that a lost ps may lack to the holder of its replica, which stands in for it.
+  void TellStandIn(const Member* holder, ReplicaHolder* here);
 
  private:
   void Announce(const RoundDecision& round);
   bool AddNorm(Member& ps, const wire::WaitEnd& question);
   void Answer(const Member& ps);
   void SendScale(const Member& ps);
-  void SendRound(const Member& ps, const RoundDecision& round);
+  void SendRound(const Member& ps, const RoundDecision& round, bool of_replica = false);
   void DropKnown();
   [[noreturn]] void GiveUpSlowest() const;
 

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -57,7 +58,7 @@ TEST_CASE("round norm: a part that comes again, of another round or of nobody ch
   CHECK(norm.Scale(5) == 1.0 / 13);
 }
 
-TEST_CASE("round norm: the latest scale is known until the next is, for a ps that asks again") {
+TEST_CASE("round norm: a scale is known until it is dropped, for a ps that asks again") {
   RoundNorm norm(2, 1);
   norm.Begin(5, SquaresOf({3}));
   CHECK(norm.Add(5, 1, SquaresOf({4})));
@@ -66,7 +67,10 @@ TEST_CASE("round norm: the latest scale is known until the next is, for a ps tha
   CHECK_FALSE(norm.Scale(6).has_value());
   CHECK(norm.Add(6, 1, SquaresOf({8})));
   CHECK(norm.Scale(6) == 0.1);
+  CHECK(norm.Scale(5) == 0.2);
+  norm.DropBefore(6);
   CHECK_FALSE(norm.Scale(5).has_value());
+  CHECK(norm.Scale(6) == 0.1);
 }
 
 TEST_CASE("round norm: one value that is not finite, on whatever ps, leaves all unscaled") {
@@ -301,6 +305,82 @@ TEST_CASE("rounds: a gradient that was measured is applied though its worker lea
     for (int ps = 0; ps < 2; ++ps) CHECK(run.version(ps) == 2);
     for (int ps = 0; ps < 2; ++ps) CHECK_FALSE(run.rule(ps).Waits(run.worker(ps, 1), 0));
   }
+}
+
+// ps 0 of three, with clip_norm; the test plays both other ps. The rule of ps 0 applies nothing.
+struct Asking : PsTaskFixture {
+  static Config Of() {
+    Config config = LinearCluster(3, 2, 100);
+    config.train.mode = TrainMode::kSync;
+    config.train.optimizer.clip_norm = 1;
+    return config;
+  }
+  Asking() : PsTaskFixture(Of()) {
+    for (const size_t ps : {1, 2}) members.Ps(ps).node = 100 * ps;
+    for (const int worker : {0, 1}) rounds.Offer({worker, 0}, std::nullopt);
+  }
+  // A round in which both workers have a gradient.
+  void Decide() {
+    const auto version = static_cast<uint64_t>(rounds.version());
+    for (const int worker : {0, 1}) rounds.Offer({worker, 0}, version);
+  }
+  // What ps `index` is answered at once: the round, or the scale with a minus; 0: nothing.
+  double Ask(size_t index, uint64_t round, uint64_t oldest, const std::vector<float>& norm = {}) {
+    Member& ps = members.Ps(index);
+    ++ps.end_request;
+    channel.sent.clear();
+    const net::Message question = Make([&](auto& builder) {
+      const gpu::SquareSum sum = SquaresOf(norm);
+      const auto words = norm.empty() ? 0 : builder.CreateVector(sum.words.data(), sum.words.size());
+      return wire::CreateWaitEnd(builder, round, words, false, oldest);
+    });
+    rounds.Ask(ps, *net::Decode(question)->body_as_WaitEnd());
+    for (const FakeChannel::Sent& sent : channel.sent) {
+      if (sent.to != ps.node) continue;
+      const wire::Round& answer = *sent.envelope().body_as_Round();
+      return answer.scale() ? -*answer.scale() : static_cast<double>(answer.number());
+    }
+    return 0;
+  }
+
+  Rounds rounds{config, members, outbox, rule};
+};
+
+TEST_CASE("rounds: those that a replica may lack are kept, also while its ps is away, and no longer") {
+  Asking run;
+  for (int i = 0; i < 4; ++i) run.Decide();  // rounds 2 to 5 behind the first
+  CHECK(run.Ask(1, 5, 3) == 5);
+  CHECK(run.Ask(2, 6, 0) == 0);
+  Member& ps1 = run.members.Ps(1);
+  ps1.Leave();
+  run.members.Remove(ps1);
+  CHECK(run.Ask(2, 6, 0) == 0);
+  ps1.node = 300;
+  CHECK(run.Ask(1, 2, 0) == 0);  // its replica has it
+  for (const uint64_t round : {3, 4, 5}) CHECK(run.Ask(1, round, 3) == static_cast<double>(round));
+  CHECK(run.Ask(1, 6, 6) == 0);
+  CHECK(run.Ask(1, 5, 5) == 0);
+}
+
+TEST_CASE(
+    "rounds: a ps that measures a round again is told the scale that the round had, also of an older one") {
+  Asking run;
+  run.Decide();
+  run.Decide();
+  for (const size_t ps : {1, 2}) CHECK(run.Ask(ps, 2, ps == 1 ? 2 : 0) == 2);
+  CHECK_FALSE(run.rounds.OnNorm(2, SquaresOf({3})).has_value());
+  CHECK(run.Ask(1, 3, 2, {4}) == 0);
+  CHECK(run.Ask(2, 3, 3, {12}) == -1.0 / 13);
+  CHECK(run.rule.scales == std::vector<std::pair<uint64_t, double>>{{2, 1.0 / 13}});
+  for (const size_t ps : {1, 2}) CHECK(run.Ask(ps, 3, ps == 1 ? 2 : 0) == 3);
+  CHECK_FALSE(run.rounds.OnNorm(3, SquaresOf({3})).has_value());
+  for (const size_t ps : {1, 2}) run.Ask(ps, 4, ps == 1 ? 2 : 0, {4});
+  // Another process of ps 1, whose replica has round 1.
+  CHECK(run.Ask(1, 2, 2) == 2);
+  CHECK(run.Ask(1, 3, 2, {4}) == -1.0 / 13);
+  CHECK(run.Ask(1, 3, 3) == 3);
+  CHECK(run.Ask(1, 4, 3, {4}) == -1 / std::sqrt(9.0 + 16 + 16));
+  CHECK(run.rule.scales.size() == 2);
 }
 
 TEST_CASE("rounds: begun at a checkpoint, gradients are of its version and local steps go on from it") {

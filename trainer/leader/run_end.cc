@@ -66,7 +66,7 @@ void RunEnd::Tick(TimePoint now) {
 void RunEnd::AskPs() {
   for (size_t ps = 1; ps < reports_.size(); ++ps) {
     const Member& member = members_.Ps(ps);
-    if (reports_[ps] || !member.here()) continue;
+    if (reports_[ps] || !member.here() || member.fills) continue;
     outbox_.Send(member.node, 0, [](auto& builder) { return wire::CreateOrder(builder, 0, 0, true); });
   }
 }

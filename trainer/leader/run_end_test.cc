@@ -117,6 +117,16 @@ TEST_CASE(
   CHECK(summary.progressive_loss == 0.875);
 }
 
+TEST_CASE("run end: a ps that fills itself is asked for its report when it is filled") {
+  Ended run;
+  run.members.Ps(1).fills = true;
+  run.end.Begin(run.now);
+  CHECK(run.Asked(100, wire::Body::Order) == 0);
+  run.members.Ps(1).fills = false;
+  run.end.Tick(run.now + milliseconds(1000));
+  CHECK(run.Asked(100, wire::Body::Order) == 1);
+}
+
 TEST_CASE("run end: a worker that is lost while it evaluates is replaced; without one there are no figures") {
   Ended run;
   const Member& first = run.Waits(1);

@@ -93,7 +93,7 @@ void RunStop::End(const Reached& reached, const std::string& unsaved) const {
                        history_.begun ? "the run went on from its newest checkpoint" : "a step was taken",
                        config_.checkpoint.dir);
   } else {
-    text += which + lost;
+    text += which + lost + reached.more;
   }
   if (!fault_.empty()) {
     const bool goes_on = saves && !newest.empty();

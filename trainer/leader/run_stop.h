@@ -39,6 +39,7 @@ class RunStop {
     int64_t global_step = 0;
     int64_t saved_step = -1;  // of the newest complete checkpoint; -1: none in this run epoch
     bool starting = false;    // no step has been taken
+    std::string more = {};    // what else is to say of the newest checkpoint
   };
   // Throws RunStopped, or RunEnded for a fault. `unsaved`: why the run was not saved; empty: it was.
   [[noreturn]] void End(const Reached& reached, const std::string& unsaved) const;

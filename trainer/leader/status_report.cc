@@ -149,6 +149,13 @@ Json StatusReport::OfTask(const Member& member, const Now& now) const {
   task["heard_s"] = member.here() ? Json(heard_s) : Json(nullptr);
   task["memory_bytes"] = pace.memory_bytes > 0 ? Json(pace.memory_bytes) : Json(nullptr);
   AddTraffic(TrafficOf(member), &task);
+  if (!member.is_worker() && !now.replicas.empty()) {
+    const ReplicaFigures& replica = now.replicas[static_cast<size_t>(member.task.index)];
+    task["replica"] = Json{{"on", replica.on},
+                           {"counts", replica.counts},
+                           {"epoch", replica.epoch},
+                           {"behind", CountIn(replica.behind)}};
+  }
   if (!member.is_worker()) return task;
   const bool has_loss = !member.result.losses.empty();
   // Of a worker that is gone ps 0 knows how many gradients it has taken.

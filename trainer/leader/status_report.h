@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "net/codec.h"
 #include "trainer/config/cluster_config.h"
+#include "trainer/leader/replicas.h"
 #include "trainer/peer/heartbeat.h"
 #include "trainer/ps/run_history.h"
 #include "trainer/ps/task_table.h"
@@ -69,10 +70,11 @@ class StatusReport {
     bool saving = false;           // a checkpoint is being written
     bool ended = false;            // and how, in the fields below
     bool done = false;
-    std::optional<TaskId> failed = {};  // the task that is to blame; unset: none
-    bool failed_by_loss = false;        // since it was lost
-    std::string warning = {};           // what must be mended while the run goes on; empty: nothing
-    Traffic traffic = {};               // of ps 0
+    std::optional<TaskId> failed = {};          // the task that is to blame; unset: none
+    bool failed_by_loss = false;                // since it was lost
+    std::string warning = {};                   // what must be mended while the run goes on; empty: nothing
+    Traffic traffic = {};                       // of ps 0
+    std::vector<ReplicaFigures> replicas = {};  // by ps; empty: there are none
   };
 
   // Takes a sample of the run when one is due. Cheap enough for every tick.

@@ -69,6 +69,13 @@ void Steps::ServeWaiting() {
   }
 }
 
+bool Steps::AllWait() const {
+  return std::none_of(members_.all().begin(), members_.all().end(), [](const Member& member) {
+    return member.is_worker() && member.here() && member.takes_part && !member.done &&
+           member.step_request == 0;
+  });
+}
+
 void Steps::GiveBack(Member& member) { grants_.GiveBack(std::exchange(member.open_steps, 0)); }
 
 }  // namespace dtrain

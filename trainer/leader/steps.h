@@ -84,6 +84,8 @@ class Steps {
   void OnNeedStep(Member& member, uint64_t request, bool paused = false);
   // Answers the waiting workers that can now be answered.
   void ServeWaiting();
+  // Whether every worker waits for a step or is done: every ps has answered all of its gradients.
+  bool AllWait() const;
   // Takes back the worker's open steps; others may get them.
   void GiveBack(Member& member);
 

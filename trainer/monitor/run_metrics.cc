@@ -113,6 +113,13 @@ void AddTask(const Json& task, Families* families) {
   families->AddChoice({"state", "dtrain_task_state", "1 for the state that the task is in"}, kStates,
                       TextIn(task, "state"), labels);
   families->AddAll(kOfTasks, task, labels);
+  const Json* const replica = task.Find("replica");
+  const Json* const counts = replica != nullptr && replica->is_object() ? replica->Find("counts") : nullptr;
+  if (counts != nullptr && counts->is_boolean()) {
+    families->Add(
+        {"", "dtrain_replica_counts", "1 if the run can go on from the replica of this ps, 0 if not"},
+        counts->get<bool>() ? 1 : 0, labels);
+  }
   const Json* const time = task.Find("time");
   if (time == nullptr || !time->is_object()) return;
   for (const char* const part : kParts) {

@@ -15,6 +15,8 @@ const char kStatus[] =
   "checkpoint": {"path": "run/step-200", "step": 200, "age_s": 2.5},
   "tasks": [
     {"role": "ps", "index": 0, "process": "node1, pid 7", "state": "here", "heard_s": 0.0, "memory_bytes": 1048576},
+    {"role": "ps", "index": 1, "process": "node3, pid 7", "state": "here", "replica": {"on": "ps 0", "counts": true}},
+    {"role": "ps", "index": 2, "process": "node3, pid 8", "state": "here", "replica": {"on": "ps 0", "counts": false}},
     {"role": "worker", "index": 0, "process": "node2, pid 9", "state": "lost", "heard_s": null,
      "local_steps": 150, "bytes_sent": 900, "staleness": 0.5, "time": {"data": 0.25, "compute": 0.75}}]})";
 
@@ -30,6 +32,8 @@ TEST_CASE("metrics: the figures of the run and of each task, with the run's name
         "dtrain_phase{run=\"monday\",phase=\"joining\"} 0\n",
         "dtrain_checkpoint_age_seconds{run=\"monday\"} 2.5\n",
         "dtrain_checkpoint_disk_free_bytes{run=\"monday\"} 5000\n",
+        "dtrain_replica_counts{run=\"monday\",role=\"ps\",index=\"1\",host=\"node3\"} 1\n",
+        "dtrain_replica_counts{run=\"monday\",role=\"ps\",index=\"2\",host=\"node3\"} 0\n",
         "dtrain_task_memory_bytes{run=\"monday\",role=\"ps\",index=\"0\",host=\"node1\"} 1048576\n",
         "dtrain_task_state{run=\"monday\",role=\"worker\",index=\"0\",host=\"node2\",state=\"lost\"} 1\n",
         "dtrain_task_state{run=\"monday\",role=\"worker\",index=\"0\",host=\"node2\",state=\"here\"} 0\n",
@@ -42,6 +46,7 @@ TEST_CASE("metrics: the figures of the run and of each task, with the run's name
     CHECK(Contains(text, line));
   }
   CHECK_FALSE(Contains(text, "dtrain_planned_steps"));
+  CHECK_FALSE(Contains(text, "dtrain_replica_counts{run=\"monday\",role=\"ps\",index=\"0\""));
   CHECK_FALSE(Contains(text, "dtrain_task_heard_seconds{run=\"monday\",role=\"worker\""));
 }
 

@@ -89,13 +89,20 @@ bool Conversation::ConnectedAnew() {
   return anew;
 }
 
-void Conversation::OnQuiet(TimePoint now) {
-  if (ConnectedAnew()) {
-    posted_ = 0;
-    repeat_until_ = 0;
-    quiet_ = false;
-  }
+void Conversation::MoveTo(const std::string& address) {
+  channel_.Disconnect(node_);
+  channel_.Connect(node_, address);
+}
+
+void Conversation::SendAgain() {
+  posted_ = 0;
+  repeat_until_ = 0;
+  quiet_ = false;
   PostWaiting();
+}
+
+void Conversation::OnQuiet(TimePoint now) {
+  ConnectedAnew() ? SendAgain() : PostWaiting();
   if (open_count_ == 0) return;
   if (!quiet_) {
     quiet_ = true;

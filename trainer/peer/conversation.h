@@ -84,6 +84,14 @@ class Conversation {
   void OnQuiet(TimePoint now);
   // Whether the oldest open request has waited longer than this, as far as OnQuiet() has seen.
   bool Overdue(TimePoint now, int64_t timeout_ms) const;
+  // The peer is away: the time that Overdue() counts begins now.
+  void CountFrom(TimePoint now) { quiet_since_ = now; }
+  // Another process of the peer goes on with this conversation: sends all open requests again at once, in
+  // order.
+  void SendAgain();
+  // Goes on with the conversation at another address, where another task stands in for the peer, or at the
+  // peer's own. Call SendAgain() or Clear() then.
+  void MoveTo(const std::string& address);
   // Drops the open requests: the peer was restarted and does not know them, or its answers no longer count.
   void Clear();
 

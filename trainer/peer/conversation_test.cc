@@ -165,6 +165,36 @@ TEST_CASE("conversation: on a new connection all open requests are sent again at
   CHECK(TakeSent(channel) == Requests{2});
 }
 
+TEST_CASE(
+    "conversation: for another process of the peer all open requests are sent again at once, and once") {
+  FakeChannel channel;
+  Link link(channel, 4);
+  SendPulls(link, 3);
+  CHECK(link.Answered(1));
+  TakeSent(channel);
+  link.SendAgain();
+  CHECK(TakeSent(channel) == Requests{2, 3});
+  const TimePoint start = Clock::now();
+  StayQuiet(link, start, start + milliseconds(900));
+  CHECK(TakeSent(channel).empty());
+  CHECK(link.Answered(2));
+  CHECK(link.Answered(3));
+  link.SendAgain();
+  CHECK(TakeSent(channel).empty());
+}
+
+TEST_CASE("conversation: the time in which a peer is away is no time that it takes to answer") {
+  FakeChannel channel;
+  Link link(channel, 1);
+  SendPulls(link, 1);
+  const TimePoint start = Clock::now();
+  StayQuiet(link, start, start + milliseconds(2000));
+  CHECK(link.Overdue(start + milliseconds(2000), 1000));
+  link.CountFrom(start + milliseconds(2000));
+  CHECK_FALSE(link.Overdue(start + milliseconds(3000), 1000));
+  CHECK(link.Overdue(start + milliseconds(3001), 1000));
+}
+
 TEST_CASE("conversation: after Clear nothing is open, and nothing of it is sent again") {
   FakeChannel channel;
   Link link(channel, 3);

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/machine_memory.h"
+#include "base/names.h"
 #include "base/signals.h"
 #include "net/tcp.h"
 #include "trainer/config/config.h"
@@ -126,6 +127,9 @@ void Conversations::BeginAnew() {
   for (Peer& peer : peers_) {
     peer.conversation->Clear();
     peer.welcomed = false;
+    peer.away.reset();
+    peer.unknown_since = TimePoint();
+    if (std::exchange(peer.moved, false)) peer.conversation->MoveTo(peer.conversation->address());
   }
 }
 
@@ -259,12 +263,15 @@ bool Conversations::Take(size_t ps, const wire::Envelope& envelope) {
 }
 
 void Conversations::OnWelcome(size_t ps, RunId run, const wire::Welcome& welcome) {
+  if (welcome.stands_for() != 0) return run == run_ ? OnStandIn(ps, welcome.stands_for()) : void();
+  if (joined_ && LeaderDecides(ps) && run == run_) return OnBack(ps);
   if (joined_) return;  // a repeated Welcome
   peers_[ps].welcomed = true;
   peers_[ps].run = run;
   heartbeat_->InRun(ps, run);
   if (ps == 0) saves_ = welcome.saves();
   if (ps == 0) feed_token_ = welcome.feed_token();
+  if (ps == 0) replica_ = welcome.replica();
   const auto all = [&](auto is) { return std::all_of(peers_.begin(), peers_.end(), is); };
   if (!all([](const Peer& peer) { return peer.welcomed; })) return;
   if (!all([&](const Peer& peer) { return peer.run == peers_[0].run; })) {
@@ -299,6 +306,7 @@ void Conversations::OnRefuse(size_t ps, const wire::Refuse& refuse) {
       break;
     case Reason::Unregistered:
     case Reason::Run:
+      if (LeaderDecides(ps)) return OnUnknown(ps, refuse, text);
       peer.welcomed = false;
       if (joined_) OnForgotten(peer, refuse.reason() == Reason::Run ? "" : text);
       return;
@@ -331,17 +339,21 @@ void Conversations::OnAbort(const wire::Abort& abort) {
 }
 
 void Conversations::CheckAlive() {
-  for (size_t ps = 0; ps < size(); ++ps) CheckAlive(ps);
+  for (size_t ps = 0; ps < size(); ++ps) CheckAlive(ps, Clock::now());
 }
 
-void Conversations::CheckAlive(size_t ps) {
+void Conversations::CheckAlive(size_t ps, TimePoint now) {
   if (ps == 0) {
     const net::Message abort = heartbeat_->TakeAbort();
     if (!abort.header.empty()) OnAbort(*net::Decode(abort)->body_as_Abort());
   }
-  if (heartbeat_->Lost(ps)) OnLost(heartbeat_->SilentLongest());
+  if (LeaderDecides(ps)) return peers_[ps].moved ? void() : CheckAway(ps, now);
+  if (heartbeat_->Lost(ps)) {
+    const size_t longest = heartbeat_->SilentLongest();
+    OnLost(LeaderDecides(longest) ? ps : longest);
+  }
   if (joined_ && heartbeat_->Left(ps, run_)) OnForgotten(peers_[ps], "");
-  if (ps == 0) CheckStopWithoutLeader(Clock::now());
+  if (ps == 0) CheckStopWithoutLeader(now);
 }
 
 void Conversations::OnLost(size_t ps) {
@@ -353,6 +365,71 @@ void Conversations::OnLost(size_t ps) {
   throw RolledBack{why, true};
 }
 
+bool Conversations::LeaderDecides(size_t ps) const {
+  return joined_ && ps > 0 && config_.failure.replicas > 0;
+}
+
+void Conversations::CheckAway(size_t ps, TimePoint now) {
+  Peer& peer = peers_[ps];
+  if (!heartbeat_->IsAway(ps)) {
+    peer.away.reset();
+    peer.unknown_since = TimePoint();
+    return;
+  }
+  if (!peer.away) peer.away = Peer::Away{now, WaitPace(now)};
+  const std::string& name = peer.conversation->name();
+  const double max_s = config_.failure.wait_s + config_.failure.detect_s;
+  if (SecondsBetween(peer.away->since, now) > max_s) {
+    throw PeerLost(
+        "{} was lost, and ps 0 has not said within {} s (failure.wait_s and failure.detect_s) how the run "
+        "goes on. "
+        "Look at their logs. {}",
+        name, max_s, WhatIsLost());
+  }
+  if (peer.away->tells.IsDue(now)) {
+    log_.Info("waiting for {}; {}", name, GivesUpText(config_, peer.away->since, max_s));
+  }
+}
+
+// A ps that has just taken the place of a lost one may say this before it knows all of its workers.
+void Conversations::OnUnknown(size_t ps, const wire::Refuse& refuse, const std::string& why) {
+  if (refuse.reason() != Reason::Unregistered) return;
+  Peer& peer = peers_[ps];
+  const TimePoint now = Clock::now();
+  if (peer.unknown_since == TimePoint()) peer.unknown_since = now;
+  if (SecondsBetween(peer.unknown_since, now) > config_.failure.detect_s) OnForgotten(peer, why);
+}
+
+void Conversations::OnBack(size_t ps) {
+  Peer& peer = peers_[ps];
+  peer.unknown_since = TimePoint();
+  heartbeat_->InRun(ps, run_);
+  if (std::exchange(peer.away, std::nullopt)) {
+    log_.Detail("{} is back: {} sent again", peer.conversation->name(),
+                Plural(static_cast<int64_t>(peer.conversation->open()), "request is", "requests are"));
+  }
+  peer.conversation->SendAgain();
+}
+
+// The run ends when what is open is saved.
+void Conversations::OnStandIn(size_t ps, size_t of) {
+  if (of >= size() || of == ps || !LeaderDecides(of) || std::exchange(peers_[of].moved, true)) return;
+  Conversation& conversation = *peers_[of].conversation;
+  log_.Info("{} does not come back: {} stands in for it, until the run is saved", conversation.name(),
+            peers_[ps].conversation->name());
+  conversation.MoveTo(peers_[ps].conversation->address());
+  conversation.SendAgain();
+}
+
+// A ps that only ps 0 gives up has net.timeout_ms for what it is asked while it is heard.
+bool Conversations::IsOverdue(size_t ps, TimePoint now) {
+  Conversation& conversation = (*this)[ps];
+  if (!LeaderDecides(ps)) return conversation.Overdue(now, config_.net.timeout_ms);
+  if (heartbeat_->IsAway(ps)) conversation.CountFrom(now);
+  const int64_t beats_ms = 3 * Heartbeat::Interval(config_.failure.detect_s).count();
+  return conversation.Overdue(now, std::max(config_.net.timeout_ms, beats_ms));
+}
+
 std::string Conversations::WhatIsLost() const {
   const int64_t steps = activity_.global_step.load();
   const KnownCheckpoint newest = heartbeat_->checkpoint();
@@ -362,9 +439,9 @@ std::string Conversations::WhatIsLost() const {
 
 void Conversations::OnQuiet(TimePoint now, const char* what) {
   for (size_t ps = 0; ps < size(); ++ps) {
-    CheckAlive(ps);
+    CheckAlive(ps, now);
     Conversation& conversation = (*this)[ps];
-    if (what != nullptr && conversation.Overdue(now, config_.net.timeout_ms)) {
+    if (IsOverdue(ps, now) && what != nullptr) {
       throw PeerLost(
           "{}: no reply to {} at local step {} in {} ms (net.timeout_ms). Is it alive? See its log.",
           conversation.name(), what, activity_.local_step.load(std::memory_order_relaxed),

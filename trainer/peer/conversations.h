@@ -1,7 +1,10 @@
 // Conversations: the conversations of a task with the ps of its run. The task says Hello until every ps has
 // welcomed it for the same run; then heartbeats watch every ps. Every wait has a deadline, and an error names
 // the ps with role, index and address, and a remedy.
-// Owner and thread: the task's main loop; heartbeats have a thread.
+// With failure.replicas only ps 0 decides what the loss of another ps means. A worker waits for a ps i > 0
+// that is silent or does not know it, and sends what is open again when that ps, or another process in its
+// place, says Welcome. If a ps does not come back, the holder of its replica may stand in for it: what is
+// open is sent there. Owner and thread: the task's main loop; heartbeats have a thread.
 #pragma once
 
 #include <algorithm>
@@ -78,6 +81,9 @@ class Conversations {
   bool saves() const { return saves_; }
   // From ps 0: with it worker 0 answers (data.split: feed); 0: none.
   uint64_t feed_token() const { return feed_token_; }
+  // From ps 0 to a ps that takes the place of a lost one: the epoch of the replica from which it fills
+  // itself; 0: it does not.
+  uint64_t replica() const { return replica_; }
   // Call this until joined(): it says Hello when due and logs now and then which ps are missing. Returns the
   // latest time for the next call. Throws PeerLost at failure.startup_timeout_s (failure.wait_s for a task
   // that returns), and RunStopped when the task is to stop and ps 0 does not let it in.
@@ -121,6 +127,15 @@ class Conversations {
     std::string refusal;  // the latest one whose reason may pass
     bool held = false;    // its reason: whether the task whose index this one has is alive will show
     TimePoint refused;
+    // With failure.replicas, of a ps i > 0 that is silent or does not know this task.
+    struct Away {
+      TimePoint since;
+      WaitPace tells;
+    };
+    std::optional<Away> away;
+    bool moved = false;  // another ps stands in for it
+    TimePoint
+        unknown_since;  // since when it says that it knows the run, but not this task; unset: it does not
   };
 
   // A lost ps takes the run back to a checkpoint.
@@ -133,8 +148,15 @@ class Conversations {
   void OnRefuse(size_t ps, const wire::Refuse& refuse);
   [[noreturn]] void OnForgotten(const Peer& peer, const std::string& why);
   [[noreturn]] void OnAbort(const wire::Abort& abort);
-  void CheckAlive(size_t ps);
+  void CheckAlive(size_t ps, TimePoint now);
   [[noreturn]] void OnLost(size_t ps);
+  // Whether only ps 0 decides what the loss of this ps means.
+  bool LeaderDecides(size_t ps) const;
+  void CheckAway(size_t ps, TimePoint now);
+  void OnUnknown(size_t ps, const wire::Refuse& refuse, const std::string& why);
+  void OnBack(size_t ps);
+  void OnStandIn(size_t ps, size_t of);
+  bool IsOverdue(size_t ps, TimePoint now);
   std::string WhatIsLost() const;  // with a ps, and what to do: a sentence
   void CheckStop(TimePoint now);
   void CheckStopWithoutLeader(TimePoint now);
@@ -153,6 +175,7 @@ class Conversations {
   RunId run_;
   bool saves_ = false;
   uint64_t feed_token_ = 0;
+  uint64_t replica_ = 0;
   bool joined_ = false;
   bool running_ = false;  // joined and started
   bool started_once_;

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "net/inproc_transport.h"
@@ -9,6 +10,7 @@
 #include "trainer/peer/conversations.h"
 #include "trainer/testing/fake_channel.h"
 #include "trainer/testing/small_config.h"
+#include "trainer/testing/stepped_channel.h"
 
 namespace dtrain {
 namespace {
@@ -17,11 +19,12 @@ using wire::Reason;
 
 constexpr RunId kRun{17, 0};
 
-// A worker's conversations with every ps; the test plays the ps. No heartbeat ever arrives.
-struct Fixture {
-  explicit Fixture(const Config& of, bool was_in_run = false, int worker = 0)
+// A worker's conversations with every ps; the test plays the ps.
+template <typename Transport>
+struct FixtureOver {
+  explicit FixtureOver(const Config& of, bool was_in_run = false, int worker = 0)
       : config(of),
-        peers(config, {Role::kWorker, worker}, std::vector<size_t>(config.cluster.ps.size(), 2), channel,
+        peers(config, {Role::kWorker, worker}, std::vector<size_t>(config.cluster.ps.size(), 3), channel,
               transport, activity, log, was_in_run) {}
 
   void Welcome(size_t ps, RunId run = kRun, bool saves = false) {
@@ -29,7 +32,7 @@ struct Fixture {
         encoder.Finish(run.Envelope(0), wire::CreateWelcome(encoder.Begin(), 100, saves));
     peers.Take(ps, *net::Decode(message));
   }
-  void Refuse(size_t ps, Reason reason, const std::string& text) {
+  void Refuse(size_t ps, Reason reason, const std::string& text = "no") {
     flatbuffers::FlatBufferBuilder& builder = encoder.Begin();
     const net::Message message =
         encoder.Finish({}, wire::CreateRefuse(builder, reason, builder.CreateString(text)));
@@ -56,12 +59,14 @@ struct Fixture {
 
   const Config config;
   FakeChannel channel;
-  net::InprocTransport transport;
+  Transport transport;
   Activity activity;
   Logger log{"worker 0", LogOptions{LogLevel::kError, false, "", false}};
   Conversations peers;
   net::Encoder encoder;
 };
+// No heartbeat ever arrives.
+using Fixture = FixtureOver<net::InprocTransport>;
 
 Config Recovering(int ps) {
   Config config = LinearCluster(ps, 1, 10);
@@ -226,6 +231,146 @@ TEST_CASE("conversations: what was asked gets net.timeout_ms, and a patient ques
                        "ps 0 (127.0.0.1:10001): no reply to an exchange at local step 812 in 500 ms "
                        "(net.timeout_ms). Is it alive? See its log.",
                        PeerLost);
+}
+
+Config Replicated() {
+  Config config = LinearCluster(2, 1, 10);
+  config.failure.replicas = 1;
+  config.failure.detect_s = 0.11;  // a beat every 20 ms; lost at the sixth unanswered one
+  config.failure.wait_s = 30;
+  config.net.timeout_ms = 500;
+  return config;
+}
+
+// Takes part in a run with two ps. The test says when a beat goes out, and who answers it.
+struct Replicating : FixtureOver<SteppedTransport> {
+  explicit Replicating(const Config& of = Replicated()) : FixtureOver(of) {
+    transport.channel->Take(0);
+    for (const size_t ps : {0, 1}) Welcome(ps);
+    peers.Started();
+    for (int i = 0; i < 3; ++i) AskPs1();
+    channel.sent.clear();
+  }
+  ~Replicating() { transport.channel->Open(); }
+  void AskPs1() {
+    peers[1].Ask(kRun, [](auto& builder) { return wire::CreatePull(builder); });
+  }
+  // `beats` go out, each after answers of these ps.
+  void Beat(int beats, const std::vector<size_t>& answering, bool refuses = false) {
+    for (int i = 0; i < beats; ++i) {
+      for (const size_t ps : answering) {
+        flatbuffers::FlatBufferBuilder& builder = encoder.Begin();
+        const auto text = builder.CreateString("serve");
+        net::Message answer =
+            refuses && ps == 1
+                ? encoder.Finish(kRun.Envelope(0), wire::CreateRefuse(builder, Reason::Run, text))
+                : encoder.Finish(kRun.Envelope(0), wire::CreateHeartbeat(builder, text, 0, text));
+        transport.channel->incoming.push_back({peers[ps].node() | 1, std::move(answer)});
+      }
+      transport.channel->Take(2);
+    }
+  }
+  // The requests that were sent since the last call.
+  std::vector<uint64_t> TakeRequests() {
+    std::vector<uint64_t> requests;
+    for (const auto& sent : channel.sent) {
+      CHECK(sent.envelope().body_type() == wire::Body::Pull);
+      requests.push_back(sent.envelope().request());
+    }
+    channel.sent.clear();
+    return requests;
+  }
+  // As a wait for ps 1 does, with net.timeout_ms, for two seconds from now on.
+  void Wait() {
+    for (const TimePoint end = now + milliseconds(2000); now < end;) {
+      peers.OnQuiet(now += milliseconds(100), "an exchange");
+    }
+  }
+
+  TimePoint now = Clock::now();
+};
+
+TEST_CASE(
+    "conversations: with replicas ps 0 decides what it means that another ps is silent or refuses the task") {
+  for (const bool refuses : {false, true}) {
+    Replicating task;
+    for (const Reason reason : {Reason::Run, Reason::NotReady, Reason::Unregistered}) task.Refuse(1, reason);
+    task.Beat(1, {0, 1});
+    task.Beat(8, refuses ? std::vector<size_t>{0, 1} : std::vector<size_t>{0}, refuses);
+    CHECK(task.peers.heartbeat().Lost(1) == !refuses);
+    task.Wait();
+    CHECK(task.peers.joined());
+    task.now += std::chrono::seconds(28);
+    CHECK_NOTHROW(task.peers.OnQuiet(task.now, nullptr));
+    CHECK_THROWS_WITH_AS(
+        task.peers.OnQuiet(task.now + milliseconds(211), nullptr),
+        doctest::Contains("ps 1 (127.0.0.1:10002) was lost, and ps 0 has not said within 30.11 s "
+                          "(failure.wait_s and failure.detect_s) how the run goes on"),
+        PeerLost);
+  }
+}
+
+TEST_CASE(
+    "conversations: with replicas ps 0 itself is lost as without, also while another ps is away for longer") {
+  Replicating task;
+  task.Beat(1, {0, 1});
+  task.Beat(7, {0});
+  task.Beat(8, {});
+  REQUIRE(task.peers.heartbeat().SilentLongest() == 1);
+  CHECK_THROWS_WITH_AS(task.peers.CheckAlive(),
+                       doctest::Contains("ps 0 (127.0.0.1:10001) has not been heard for"), PeerLost);
+  Replicating other;
+  CHECK_THROWS_AS(other.Refuse(0, Reason::Run), PeerLost);
+}
+
+TEST_CASE("conversations: a ps that says Welcome once more gets what is open again, and nothing else") {
+  Replicating task;
+  task.Refuse(1, Reason::Run);
+  task.Welcome(1, {kRun.id, kRun.epoch + 1});
+  CHECK(task.TakeRequests().empty());
+  task.Welcome(1);
+  CHECK(task.TakeRequests() == std::vector<uint64_t>{1, 2, 3});
+  CHECK(task.peers.joined());
+  task.Welcome(0);
+  CHECK(task.channel.sent.empty());
+  Config without = Replicated();
+  without.failure.replicas = 0;
+  Replicating plain(without);
+  plain.Welcome(1);
+  CHECK(plain.channel.sent.empty());
+}
+
+TEST_CASE("conversations: with replicas a ps has net.timeout_ms for an answer while it is heard") {
+  Replicating task;
+  task.Beat(2, {0, 1});
+  CHECK_THROWS_WITH_AS(task.Wait(), doctest::Contains("ps 1 (127.0.0.1:10002): no reply to an exchange"),
+                       PeerLost);
+  task.Beat(2, {0});
+  task.Welcome(1);
+  CHECK_NOTHROW(task.Wait());
+  task.Beat(1, {0, 1});
+  CHECK_THROWS_AS(task.Wait(), PeerLost);
+}
+
+TEST_CASE("conversations: a ps that knows the run, and goes on not to know the task, has given it up") {
+  Config config = Replicated();
+  config.failure.detect_s = 0;
+  Replicating task(config);
+  task.Refuse(1, Reason::Unregistered);
+  task.Welcome(1);
+  task.Refuse(1, Reason::Unregistered, "it gave this task up");
+  CHECK_THROWS_WITH_AS(task.Refuse(1, Reason::Unregistered, "it gave this task up"),
+                       doctest::Contains("ps 1 (127.0.0.1:10002) does not know this task any more: it gave"),
+                       PeerLost);
+}
+
+TEST_CASE("conversations: a ps is told the replica from which it fills itself") {
+  Fixture task(LinearCluster(1, 1, 10));
+  const net::Message welcome =
+      task.encoder.Finish(kRun.Envelope(0), wire::CreateWelcome(task.encoder.Begin(), 100, false, 0, 7));
+  CHECK(task.peers.replica() == 0);
+  task.peers.Take(0, *net::Decode(welcome));
+  CHECK(task.peers.replica() == 7);
 }
 
 }  // namespace

@@ -57,6 +57,7 @@ Heartbeat::Heartbeat(net::Transport& transport, const std::vector<Target>& targe
       channel_(transport.NewChannel()),
       silent_beats_(targets.size()),
       counted_beats_(targets.size()),
+      refuses_(targets.size()),
       runs_(targets.size()),
       refused_(targets.size()) {
   for (const Target& target : targets) {
@@ -78,6 +79,7 @@ Heartbeat::~Heartbeat() {
 void Heartbeat::InRun(size_t target, RunId run) {
   std::lock_guard<std::mutex> hold(mutex_);
   refused_[target] = RunId();
+  refuses_[target].store(false);
   runs_[target] = run;
 }
 
@@ -215,6 +217,7 @@ void Heartbeat::Take(size_t target, const wire::Envelope& envelope, net::Message
   if (const wire::Abort* abort = envelope.body_as_Abort(); abort != nullptr && target == 0) {
     return KeepAbort(*abort, message);
   }
+  refuses_[target].store(envelope.body_as_Refuse() != nullptr);
   if (const wire::Refuse* refuse = envelope.body_as_Refuse()) {
     if (refuse->reason() != wire::Reason::Run) return;
     std::lock_guard<std::mutex> hold(mutex_);

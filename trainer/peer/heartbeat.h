@@ -108,6 +108,9 @@ class Heartbeat {
   // Whether the target has said since Watch() that it is not, or no longer, in `run`: it was restarted, or
   // has gone back to a checkpoint. Its notice on the main connection may be lost.
   bool Left(size_t target, RunId run) const;
+  // Thread: any. Whether the target has not answered the last two beats, or has refused the latest one: it
+  // does not know this task now.
+  bool IsAway(size_t target) const { return silent_beats_[target].load() > 1 || refuses_[target].load(); }
   // The Abort of ps 0; empty: none. It comes here too, since the main connection may close before a busy task
   // reads.
   net::Message TakeAbort();
@@ -138,6 +141,7 @@ class Heartbeat {
   std::vector<net::NodeId> nodes_;
   std::vector<std::atomic<int>> silent_beats_;   // since the target was last heard
   std::vector<std::atomic<int>> counted_beats_;  // likewise; below 0: the extra time of Watch()
+  std::vector<std::atomic<bool>> refuses_;       // the target has refused the latest beat
   mutable std::mutex mutex_;
   std::condition_variable stop_changed_;
   bool stop_ = false;

@@ -178,6 +178,24 @@ TEST_CASE("heartbeat: a ps has left the run when it refuses that run, until it i
   CHECK_FALSE(task.heartbeat.Left(1, kRun));
 }
 
+TEST_CASE("heartbeat: a ps is away that has not answered two beats or has refused the latest one") {
+  Task task;
+  task.heartbeat.Watch(1, kRun);
+  task.ReceiveBeat(kPs1, kRun);
+  task.Beat();
+  CHECK_FALSE(task.heartbeat.IsAway(1));
+  task.Beat();
+  CHECK(task.heartbeat.IsAway(1));
+  for (const wire::Reason reason : {wire::Reason::Run, wire::Reason::NotReady, wire::Reason::Unregistered}) {
+    task.ReceiveBeat(kPs1, kRun);
+    CHECK_FALSE(task.heartbeat.IsAway(1));
+    task.ReceiveRefusal(kPs1, kRun, reason);
+    CHECK(task.heartbeat.IsAway(1));
+  }
+  task.heartbeat.InRun(1, kRun);
+  CHECK_FALSE(task.heartbeat.IsAway(1));
+}
+
 TEST_CASE("heartbeat: the first Abort of ps 0 is kept and told once; no other ps ends the run") {
   Task task;
   std::vector<ExitCode> told;

@@ -18,6 +18,18 @@ GradientCheck::GradientCheck(const Config& config, TaskId self, const Layout& la
 
 std::string GradientCheck::WhyNot(const Member& member, const wire::Push& push,
                                   net::TensorView gradient) const {
+  if (std::string wrong = WhyMalformed(member, push, gradient); !wrong.empty()) return wrong;
+  if (!shard_.initialised()) return "there are no initial values yet";
+  if (!rule_.MayPush(member)) return "its step was not granted";
+  if (rule_.Waits(member, push.block())) return "the one before it is not answered yet";
+  if (push.checksum() != 0 && push.checksum() != net::PayloadChecksum(gradient.data, gradient.size)) {
+    return "its bytes do not have the checksum that it names (net.checksum)";
+  }
+  return std::string();
+}
+
+std::string GradientCheck::WhyMalformed(const Member& member, const wire::Push& push,
+                                        net::TensorView gradient) const {
   if (const int64_t next = shard_.InOrder(member.blocks_come); push.block() != next) {
     return fmt::format("it has block {}, and block {} is the next", push.block(), next);
   }
@@ -38,12 +50,6 @@ std::string GradientCheck::WhyNot(const Member& member, const wire::Push& push,
   } else if (gradient.size != bytes) {
     return fmt::format("block {} has {} bytes, that of {} has {}", push.block(), gradient.size,
                        TaskName(self_), bytes);
-  }
-  if (!shard_.initialised()) return "there are no initial values yet";
-  if (!rule_.MayPush(member)) return "its step was not granted";
-  if (rule_.Waits(member, push.block())) return "the one before it is not answered yet";
-  if (push.checksum() != 0 && push.checksum() != net::PayloadChecksum(gradient.data, gradient.size)) {
-    return "its bytes do not have the checksum that it names (net.checksum)";
   }
   return std::string();
 }

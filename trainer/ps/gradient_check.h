@@ -21,6 +21,8 @@ class GradientCheck {
 
   // Why this block, as it has come, may not be applied; empty: it may.
   std::string WhyNot(const Member& member, const wire::Push& push, net::TensorView gradient) const;
+  // The same of one that another ps has found to be right: its form and size.
+  std::string WhyMalformed(const Member& member, const wire::Push& push, net::TensorView gradient) const;
   // Throws Failure when a value, which is a float32, is not finite (hooks.stop_on_nan), except for a gradient
   // on a device, which its worker checks.
   void CheckFinite(const Member& member, const wire::Push& push, net::TensorView gradient) const;

@@ -23,6 +23,8 @@
 namespace dtrain {
 
 class Outbox;
+class ReplicaHolder;
+class ReplicaLink;
 class SnapshotKeeper;
 class UpdateRule;
 struct Activity;
@@ -100,6 +102,10 @@ class RunLedger {
   // Takes an unnumbered message of another ps. False: it is not for the leader.
   virtual bool OnNotice(Member& ps, const wire::Envelope& envelope, net::Message& message) = 0;
 
+  // The epoch of the replica from which this ps, which was lost, fills itself while the run waits for it; 0:
+  // it does not.
+  virtual uint64_t ReplicaFor(const Member& /*ps*/) const { return 0; }
+
   // What the run does now, as JSON, for an operator.
   virtual std::string StatusJson() = 0;
   // What the run has reached, of a run that fails; empty: it has not begun.
@@ -117,6 +123,9 @@ class Leader {
   virtual RunId run() const = 0;
   // The connection over which the leader sends its orders; 0: it is in this process.
   virtual net::NodeId node() const = 0;
+  // This ps has taken the place of a lost one, and does not have all of its replica yet: it knows none of its
+  // workers, and lets nobody in.
+  virtual bool fills() const { return false; }
 
   // The task is overdue; `why` says for how long. The caller then forgets its connection. This call and the
   // next two may throw as those of RunLedger.
@@ -128,12 +137,16 @@ class Leader {
   // Takes a message from node(). Throws what ends the run here, or RolledBack.
   virtual void OnMessage(const wire::Envelope& envelope, net::Message& message) = 0;
 
+  // The replica that this ps holds is not what it is a copy of: the run ends.
+  virtual void OnReplicaDiffers(const std::string& /*why*/) {}
+
   // The ps reports what became of the leader's orders to it.
 
   // The range is filled, or could not be.
   virtual void OnFilled(const FillOutcome& outcome) = 0;
-  // The snapshot for checkpoint `number` is taken. `part`: how writing it has ended; null: it has not.
-  virtual void OnSnapshot(uint64_t number, const ShardSaver::Outcome* part) = 0;
+  // The snapshot for checkpoint `number` is taken. `part`: how writing it has ended; null: it has not. `ps`:
+  // whose it is: this one's, or that of the lost one whose replica this one holds.
+  virtual void OnSnapshot(int ps, uint64_t number, const ShardSaver::Outcome* part) = 0;
   // This ps's part of the norm of a round. Returns the factor for the round's mean if every ps has sent its
   // part; else UpdateRule::OnScale() brings it later.
   virtual std::optional<double> OnNorm(uint64_t round, const gpu::SquareSum& squares) = 0;
@@ -171,6 +184,8 @@ struct LeaderParts {
   RangeFiller& filler;
   // Works on the report on the final weights for a few milliseconds; unset: call it again.
   std::function<std::optional<ShardReport>()> report;
+  ReplicaLink* replica = nullptr;   // null: this ps has none
+  ReplicaHolder* holder = nullptr;  // null: this ps holds none
 };
 // Makes the leader of a PsServer, which owns it.
 using MakeLeader = std::function<std::unique_ptr<Leader>(const LeaderParts&)>;

@@ -1,11 +1,12 @@
 // Outbox: sends the messages of a ps. Each is an answer to a request, or a notice that may get lost; a peer
 // that missed one asks again. Weights for a peer whose queue is full wait here, in order, because a round
 // with a norm answers all blocks of a range at once. As many wait as a worker may have requests open; for a
-// peer that asks for more and does not read, more answers are dropped.
-// Thread: the ps loop.
+// peer that asks for more and does not read, more answers are dropped. With a replica an answer waits here
+// until that has all records which came before the answer (replica_link.h). Thread: the ps loop.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <string>
 #include <unordered_map>
@@ -23,6 +24,14 @@ class Outbox {
  public:
   // `max_late`: how many weights may wait for one peer.
   Outbox(net::Channel& channel, size_t max_late) : channel_(channel), max_late_(max_late) {}
+  // One of a replica answers nobody until that stands in for its ps.
+  void SetMute(bool mute) { mute_ = mute; }
+  bool mute() const { return mute_; }
+
+  // Answers from now on wait for this record; 0: for none. Those that wait for a later one wait for this too.
+  void WaitForRecord(uint64_t record);
+  // The replica has all records up to this one.
+  void Release(uint64_t record);
 
   void set_run(RunId run) { run_ = run; }
   RunId run() const { return run_; }
@@ -35,6 +44,14 @@ class Outbox {
     return channel_.Send(to, message);
   }
 
+  // The same of an answer that may have to wait.
+  template <typename Build>
+  void Answer(net::NodeId to, uint64_t request, Build&& build) {
+    flatbuffers::FlatBufferBuilder& builder = encoder_.Begin();
+    net::Message message = encoder_.Finish(run_.Envelope(request), build(builder));
+    if (!Waits(to, &message)) channel_.Send(to, message);
+  }
+
   void Refuse(net::NodeId to, uint64_t request, wire::Reason reason, const std::string& text) {
     Refuse(to, run_.Envelope(request), reason, text);
   }
@@ -45,23 +62,24 @@ class Outbox {
     Refuse(to, RunIdOf(question).Envelope(question.request()), reason, text);
   }
   void Ack(net::NodeId to, uint64_t request) {
-    Send(to, request, [](auto& builder) { return wire::CreateAck(builder); });
+    Answer(to, request, [](auto& builder) { return wire::CreateAck(builder); });
   }
   void Weights(net::NodeId to, uint64_t request, const net::WeightsHead& head, net::LentBytes weights) {
     net::Message message = encoder_.Weights(run_.Envelope(request), head, weights);
-    if (HasLate(to) || channel_.Send(to, message) == net::SendResult::kFull) Keep(to, std::move(message));
+    if (!Waits(to, &message)) SendOrKeep(to, std::move(message));
   }
   // Drops the piece when the queue is full.
-  void Piece(net::NodeId to, uint64_t number, dtrain::Piece piece, uint64_t checksum, net::LentBytes values) {
+  void Piece(net::NodeId to, uint64_t number, dtrain::Piece piece, uint64_t checksum, net::LentBytes values,
+             bool replica = false) {
     net::Message message = encoder_.Piece(run_.Envelope(0), number, piece.part,
-                                          static_cast<uint64_t>(piece.number), checksum, values);
+                                          static_cast<uint64_t>(piece.number), checksum, values, replica);
     channel_.Send(to, message);
   }
   // Sends the waiting weights while the queues have room. Call it while late().
   void SendLate();
   bool late() const { return !late_.empty(); }
   // Drops the weights that wait for a peer which has left or begins anew.
-  void DropLate(net::NodeId to) { late_.erase(to); }
+  void DropLate(net::NodeId to);
   // Returns the last peer whose answers were dropped since the last call because too many wait; 0: none.
   net::NodeId TakeOverfull() { return std::exchange(overfull_, 0); }
 
@@ -72,15 +90,33 @@ class Outbox {
     net::Message message = encoder_.Finish(envelope, wire::CreateRefuse(builder, reason, why));
     channel_.Send(to, message);
   }
+  // Keeps an answer that has to wait for its record.
+  bool Waits(net::NodeId to, net::Message* message) {
+    if (waits_for_ <= released_) return false;
+    waiting_.push_back({waits_for_, to, std::move(*message)});
+    return true;
+  }
+  void SendOrKeep(net::NodeId to, net::Message message) {
+    if (HasLate(to) || channel_.Send(to, message) == net::SendResult::kFull) Keep(to, std::move(message));
+  }
   bool HasLate(net::NodeId to) const { return !late_.empty() && late_.count(to) != 0; }
   void Keep(net::NodeId to, net::Message message);
 
   net::Channel& channel_;
   const size_t max_late_;
+  bool mute_ = false;
   net::Encoder encoder_;
   std::unordered_map<net::NodeId, std::deque<net::Message>> late_;  // by peer; none is empty
   net::NodeId overfull_ = 0;                                        // the result of TakeOverfull()
   RunId run_;
+  struct Waiting {
+    uint64_t record = 0;
+    net::NodeId to = 0;
+    net::Message message;
+  };
+  std::deque<Waiting> waiting_;  // oldest first
+  uint64_t waits_for_ = 0;
+  uint64_t released_ = 0;
 };
 
 }  // namespace dtrain

@@ -44,32 +44,50 @@ PsServer::PsServer(const PsTask& task, const MakeLeader& make_leader, RunHistory
                [this] { return leader_->SeesDirectory(); },
                [this](uint64_t number, Piece piece) { leader_->AskForPiece(number, piece); },
                [this](const FillOutcome& outcome) { leader_->OnFilled(outcome); }}),
-      check_(config_, task.self, task.layout, shard_, *rule_),
+      gradients_(config_, task.self, task.layout, shard_, *rule_),
       tick_(std::min<milliseconds>(Heartbeat::Interval(config_.failure.detect_s), milliseconds(50))),
       dropped_(log_, "dropped frames"),
       dropped_of_strangers_(log_, "dropped frames of strangers") {
   members_.set_on_known([this](net::NodeId node, bool known) { channel_.SetKnown(node, known); });
-  leader_ = make_leader({task_, history, activity_, members_, outbox_, *rule_, snapshots_, filler_,
-                         [this] { return Report(); }});
+  MakeReplicas();
+  leader_ =
+      make_leader({task_, history, activity_, members_, outbox_, *rule_, snapshots_, filler_,
+                   [this] { return Report(); }, link_ ? &*link_ : nullptr, holder_ ? &*holder_ : nullptr});
   ledger_ = leader_->ledger();
   leader_node_ = leader_->node();
   rule_->set_leader(*leader_);
   snapshots_.set_leader(*leader_);
+  if (holder_) holder_->set_leader(*leader_);
   outbox_.set_run(leader_->run());
   registrar_.emplace(Registrar::Parts{task_, shard_, *rule_, members_, outbox_, *leader_,
                                       FeedsOthers(config_) ? history.feed_token : 0});
 }
 
+void PsServer::MakeReplicas() {
+  if (const std::optional<int> of = HeldReplica(config_, task_.self.index))
+    holder_.emplace(task_, outbox_, members_, *of,
+                    [this](const std::string& why) { leader_->OnReplicaDiffers(why); });
+  if (!HasReplica(config_, task_.self.index)) return;
+  link_.emplace(
+      ReplicaLink::Parts{task_, {config_, task_.self, task_.layout, shard_, members_, *rule_}, outbox_});
+  rule_->set_replica(*link_);
+  told_.resize(config_.cluster.worker.size());
+}
+
 TimePoint PsServer::NextTick(TimePoint now) const {
-  if (filler_.busy()) return now;
+  if (filler_.busy() || (link_ && link_->busy())) return now;
   if (outbox_.late()) return now + kLateTick;
-  return now + (leader_->busy() || snapshots_.writing() ? std::min(tick_, kSavingTick) : tick_);
+  const bool saves = leader_->busy() || snapshots_.writing() || (holder_ && holder_->busy());
+  return now + (saves ? std::min(tick_, kSavingTick) : tick_);
 }
 
 RunSummary PsServer::Run() {
-  const auto handle = [this](net::NodeId from, net::Message& message) {
+  bool polls = false;  // takes what is there, and then acknowledges the records in it together
+  const auto handle = [&](net::NodeId from, net::Message& message) {
     Handle(from, message);
     snapshots_.AfterMessage();
+    if (holder_) holder_->AfterMessage();
+    if ((holder_ && holder_->owes() && !polls) || (link_ && link_->fetched() != restored_)) return false;
     return !filler_.busy();  // every task waits for the values
   };
   TimePoint now = Clock::now();
@@ -78,7 +96,9 @@ RunSummary PsServer::Run() {
     Tick(now);
     if (outbox_.late()) SendLate();
     filler_.Turn(now);
-    channel_.Serve(NextTick(now), handle);
+    polls = holder_ && holder_->owes();
+    channel_.Serve(polls ? now : NextTick(now), handle);
+    if (polls) holder_->Acknowledge();
     snapshots_.AfterMessage();
     now = Clock::now();
   }
@@ -92,10 +112,26 @@ void PsServer::Tick(TimePoint now) {
   leader_->Tick(now);
   outbox_.set_run(leader_->run());
   snapshots_.Tick();
+  if (holder_) holder_->Tick();
   registrar_->Watch(now);
+  if (link_) TendReplica(now);
   dropped_.Tick(now);
   dropped_of_strangers_.Tick(now);
   rule_->Tick();
+}
+
+void PsServer::TendReplica(TimePoint now) {
+  link_->Tick(now);
+  if (link_->fetched() && !restored_) registrar_->WelcomeBack();
+  restored_ = link_->fetched();
+  for (size_t worker = 0; worker < told_.size(); ++worker) {
+    const Member& member = *members_.Worker(static_cast<int64_t>(worker));
+    if (std::exchange(told_[worker], member.node) != member.node && !member.here())
+      link_->Worker(member, true);
+  }
+  if (!refused_ || link_->full()) return;
+  refused_ = false;
+  registrar_->WelcomeBack();
 }
 
 void PsServer::SendLate() {
@@ -118,6 +154,9 @@ void PsServer::DropFrame(net::NodeId from, const char* why) {
 }
 
 void PsServer::Handle(net::NodeId from, net::Message& message) {
+  if (link_ && from == link_->node()) return link_->OnMessage(message);
+  if (holder_ && holder_->IsFrom(from)) return holder_->OnMessage(message);
+  if (holder_ && holder_->StandsInFor(from)) return holder_->OnWorker(from, message);
   const bool of_leader = from == leader_node_ && from != 0;
   Member* const member = of_leader ? nullptr : members_.Find(from);
   if (!of_leader && member == nullptr) return HandleStranger(from, message);
@@ -145,7 +184,7 @@ void PsServer::HandleStranger(net::NodeId from, const net::Message& message) {
     DropFrame(from, kNoMessage);
   } else if (const auto* hello = envelope->body_as_Hello()) {
     OnHello(from, message.key, *envelope, *hello);
-  } else {
+  } else if (!holder_ || !holder_->OnStranger(from, message.key, *envelope)) {
     registrar_->RefuseStranger(from, message.key, *envelope);
   }
   strangers_.Used(Clock::now() - begun);
@@ -154,25 +193,26 @@ void PsServer::HandleStranger(net::NodeId from, const net::Message& message) {
 void PsServer::OnHello(net::NodeId from, uint32_t key, const wire::Envelope& envelope,
                        const wire::Hello& hello) {
   if (from & 1) return DropFrame(from, "it says Hello from a connection for heartbeats");
+  if (link_ && link_->fetching()) {
+    return outbox_.RefuseQuestion(from, envelope, Reason::NotReady, "this ps fills itself from its replica");
+  }
+  if (link_) link_->ExpectRecord();
   registrar_->OnHello(from, key, envelope, hello);
-}
-
-// Requests are taken in the order of their numbers. A gap means that one was lost; its sender repeats it.
-bool PsServer::TakeRequest(Member& member, uint64_t request, bool* repeated) {
-  *repeated = request <= member.last_request;
-  if (*repeated) return true;
-  const uint64_t next = member.last_request == 0 ? member.first_request : member.last_request + 1;
-  if (request != next && next != 0) return false;
-  member.last_request = request;
-  member.GrantOf(request) = 0;
-  return true;
+  if (!link_) return;
+  if (const Member* const member = members_.Find(from)) link_->Worker(*member, true);
+  link_->Recorded();
 }
 
 void PsServer::HandleMember(Member& member, const wire::Envelope& envelope, net::Message& message) {
   if (!member.is_worker() && ledger_ != nullptr && ledger_->OnNotice(member, envelope, message)) return;
   const uint64_t request = envelope.request();
   bool repeated = false;
-  if (!TakeRequest(member, request, &repeated)) return;
+  if (link_ && link_->fetching()) return;  // asked for again when all is here
+  if (link_ && link_->full()) {
+    refused_ = true;
+    return;
+  }
+  if (!member.TakeRequest(request, &repeated)) return;
   if (const auto* abort = envelope.body_as_Abort()) return registrar_->OnAbort(member, *abort, request != 0);
   const bool tensor = envelope.body_type() == Body::Push || envelope.body_type() == Body::Pull;
   if (tensor && !member.is_worker()) return DropFrame(member.node, "only workers exchange tensors");
@@ -183,7 +223,7 @@ void PsServer::HandleMember(Member& member, const wire::Envelope& envelope, net:
     case Body::Pull:
       return OnPull(member, request, repeated, *envelope.body_as_Pull(), message);
     case Body::Done:
-      if (!repeated) rule_->Left(member);
+      if (!repeated) OnDone(member, request);
       break;
     default:
       break;
@@ -193,43 +233,37 @@ void PsServer::HandleMember(Member& member, const wire::Envelope& envelope, net:
 }
 
 void PsServer::OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message) {
-  std::string wrong = check_.WhyNot(member, push, net::Tensor(message, push));
-  if (wrong.empty() && !Decompress(member, push, &message)) {
-    wrong = "its places do not ascend within their groups";
-  }
-  const net::TensorView payload = net::Tensor(message, push);
-  if (wrong.empty()) check_.CheckFinite(member, push, payload);
-  if (wrong.empty()) wrong = TakeKeys(member, request, push, payload, push.of());
+  const net::TensorView as_it_came = net::Tensor(message, push);
+  net::Frame payload;
+  if (link_ && link_->records() && !message.payload.empty()) payload = message.payload.Share();
+  const std::string wrong = gradients_.Read(member, request, push, &message);
   if (!wrong.empty()) {
     return RefuseRequest(member, request, "a gradient", wrong);
   }
-  if (++member.blocks_come == shard_.block_count()) member.blocks_come = 0;
+  if (link_) Record(member, request, push, std::move(payload), as_it_came);
   rule_->OnPush(member, request, push, message);
 }
 
-// Puts the float32 in the place of what came, and behind them the keys, as they are. False: that is
-// malformed.
-bool PsServer::Decompress(const Member& member, const wire::Push& push, net::Message* message) {
-  const auto form = static_cast<net::Compression>(push.form());
-  if (form == net::Compression::kNone) return true;
-  RowDesk::Parts parts{net::Tensor(*message, push), {}};
-  size_t bytes = shard_.bytes(push.block());
-  if (const TableLayout* const table = shard_.table(push.block())) {
-    RowDesk::Split(parts.values, push.key_bytes(), &parts);
-    bytes = rule_->rows().KeysNamedBy(member.task.index, push)->size() * static_cast<size_t>(table->width()) *
-            sizeof(float);
+// In sync the parameters get it with its round, which is recorded then.
+void PsServer::Record(Member& member, uint64_t request, const wire::Push& push, net::Frame payload,
+                      net::TensorView as_it_came) {
+  if (config_.train.mode != TrainMode::kSync) {
+    member.settled = request;
+    member.settled_blocks = member.blocks_come;
+    return link_->Push(member, request, push, std::move(payload), as_it_came);
   }
-  const net::LentBuffer& values = decompressed_.Free(bytes + parts.keys.size);
-  if (!net::Decompress(form, parts.values.data, parts.values.size,
-                       static_cast<int64_t>(bytes / sizeof(float)), values.floats())) {
-    return false;
-  }
-  if (parts.keys.size > 0) {
-    std::memcpy(reinterpret_cast<std::byte*>(values.floats()) + bytes, parts.keys.data, parts.keys.size);
-  }
-  const net::LentBytes lent = values.Lend(0, bytes + parts.keys.size);
-  message->payload = net::Frame::Lend(lent.data, lent.size, lent.release, lent.context);
-  return true;
+  RowDesk::Parts parts;
+  if (shard_.table(push.block()) == nullptr || !RowDesk::Split(as_it_came, push.key_bytes(), &parts)) return;
+  link_->Keys(member, request, push.block(), push.keys(), parts.keys);
+}
+
+void PsServer::OnDone(Member& member, uint64_t request) {
+  if (link_) link_->ExpectRecord();
+  rule_->Left(member);
+  if (!link_) return;
+  member.settled = request;
+  link_->Worker(member);
+  link_->Recorded();
 }
 
 // The number is not taken: a repeat is judged anew, and requests after it wait.
@@ -239,31 +273,6 @@ void PsServer::RefuseRequest(Member& member, uint64_t request, const char* what,
   outbox_.Refuse(member.node, request, Reason::BadRequest, why);
 }
 
-// Takes the rows of a table that a message asks for. Returns what is wrong with them; empty: nothing.
-std::string PsServer::TakeKeys(const Member& member, uint64_t request, int64_t block, net::TensorView keys,
-                               uint32_t count, bool keeps, uint64_t of) {
-  const TableLayout* const table = shard_.table(block);
-  if (table == nullptr) return std::string();
-  // Few bytes may name many rows: bounded are their answer, and their keys as they are kept here.
-  const size_t bytes =
-      count * std::max(static_cast<size_t>(table->width()) * sizeof(float), table->key_bytes());
-  if (bytes > static_cast<size_t>(config_.net.max_message_mb) << 20) {
-    return fmt::format("it asks for {} rows, {} MiB, and net.max_message_mb = {}", count, bytes >> 20,
-                       config_.net.max_message_mb);
-  }
-  return rule_->rows().Take(member.task.index, block, request, keys, count, keeps, of);
-}
-
-std::string PsServer::TakeKeys(const Member& member, uint64_t request, const wire::Push& push,
-                               net::TensorView payload, uint64_t of) {
-  if (shard_.table(push.block()) == nullptr) return std::string();
-  RowDesk::Parts parts;
-  if (!RowDesk::Split(payload, push.key_bytes(), &parts)) {
-    return fmt::format("its {} bytes are fewer than the {} of its keys", payload.size, push.key_bytes());
-  }
-  return TakeKeys(member, request, push.block(), parts.keys, push.keys(), true, of);
-}
-
 void PsServer::OnPull(Member& member, uint64_t request, bool repeated, const wire::Pull& pull,
                       const net::Message& message) {
   if (!shard_.initialised()) return DropFrame(member.node, kNotInitialised);
@@ -271,11 +280,30 @@ void PsServer::OnPull(Member& member, uint64_t request, bool repeated, const wir
   if (!repeated && (member.blocks_come != 0 || rule_->Waits(member, pull.block()))) {
     return DropFrame(member.node, "a pull before its gradient was answered");
   }
-  const std::string wrong =
-      TakeKeys(member, request, pull.block(), net::Tensor(message, pull), pull.keys(), !pull.read());
+  const std::string wrong = gradients_.TakeKeys(member, request, pull, message);
   if (!wrong.empty()) {
     return repeated ? DropFrame(member.node, kBadKeys) : RefuseRequest(member, request, "a pull", wrong);
   }
+  if (!link_) return AnswerPull(member, request, repeated, pull);
+  if (shard_.table(pull.block()) != nullptr && !pull.read()) {
+    link_->Keys(member, request, pull.block(), pull.keys(), net::Tensor(message, pull));
+  }
+  link_->ExpectRecord();
+  AnswerPull(member, request, repeated, pull);
+  if (member.settled < request && !rule_->Waits(member, pull.block())) {
+    member.settled = request;
+    link_->Worker(member);
+  }
+  if (pull.workers() != nullptr) {
+    for (const uint32_t worker : *pull.workers()) {
+      const Member* const other = members_.Worker(worker);
+      if (other != nullptr && other != &member && other->here()) link_->Worker(*other);
+    }
+  }
+  link_->Recorded();
+}
+
+void PsServer::AnswerPull(Member& member, uint64_t request, bool repeated, const wire::Pull& pull) {
   if (pull.snapshot() != 0) return snapshots_.OnPull(member, request, pull);
   repeated ? rule_->OnRepeatedPull(member, request, pull) : rule_->OnPull(member, request, pull);
 }
@@ -284,7 +312,7 @@ void PsServer::OnRepeated(Member& member, uint64_t request, const wire::Push& pu
                           const net::Message& message) {
   if (!shard_.initialised()) return DropFrame(member.node, kNotInitialised);
   if (push.block() >= shard_.block_count()) return DropFrame(member.node, kNoSuchBlock);
-  const std::string wrong = TakeKeys(member, request, push, net::Tensor(message, push));
+  const std::string wrong = gradients_.TakeKeys(member, request, push, net::Tensor(message, push));
   if (!wrong.empty()) return DropFrame(member.node, kBadKeys);
   rule_->OnRepeated(member, request, push.block());
 }

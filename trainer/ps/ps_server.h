@@ -9,21 +9,23 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/peer_log.h"
 #include "net/channel.h"
 #include "net/codec.h"
-#include "net/lent_buffer.h"
 #include "trainer/config/choices.h"
 #include "trainer/peer/heartbeat.h"
 #include "trainer/peer/stranger_budget.h"
-#include "trainer/ps/gradient_check.h"
+#include "trainer/ps/gradient_reader.h"
 #include "trainer/ps/leader.h"
 #include "trainer/ps/outbox.h"
 #include "trainer/ps/ps_task.h"
 #include "trainer/ps/registrar.h"
+#include "trainer/ps/replica_holder.h"
+#include "trainer/ps/replica_link.h"
 #include "trainer/ps/run_history.h"
 #include "trainer/ps/snapshot_keeper.h"
 #include "trainer/ps/task_table.h"
@@ -58,18 +60,18 @@ class PsServer {
   void HandleStranger(net::NodeId from, const net::Message& message);
   void HandleMember(Member& member, const wire::Envelope& request, net::Message& message);
   void OnPush(Member& member, uint64_t request, const wire::Push& push, net::Message& message);
-  bool Decompress(const Member& member, const wire::Push& push, net::Message* message);
+  void Record(Member& member, uint64_t request, const wire::Push& push, net::Frame payload,
+              net::TensorView as_it_came);
+  void OnDone(Member& member, uint64_t request);
+  void AnswerPull(Member& member, uint64_t request, bool repeated, const wire::Pull& pull);
   void OnPull(Member& member, uint64_t request, bool repeated, const wire::Pull& pull,
               const net::Message& message);
   void OnRepeated(Member& member, uint64_t request, const wire::Push& push, const net::Message& message);
   void RefuseRequest(Member& member, uint64_t request, const char* what, const std::string& why);
-  std::string TakeKeys(const Member& member, uint64_t request, int64_t block, net::TensorView keys,
-                       uint32_t count, bool keeps, uint64_t of = 0);
-  std::string TakeKeys(const Member& member, uint64_t request, const wire::Push& push,
-                       net::TensorView payload, uint64_t of = 0);
   std::optional<ShardReport> Report();
-  bool TakeRequest(Member& member, uint64_t request, bool* repeated);
   void SendLate();
+  void MakeReplicas();
+  void TendReplica(TimePoint now);
   void DropFrame(net::NodeId from, const char* why);
   void Tick(TimePoint now);
 
@@ -86,13 +88,17 @@ class PsServer {
   const std::unique_ptr<UpdateRule> rule_;
   SnapshotKeeper snapshots_;
   RangeFiller filler_;
-  const GradientCheck check_;
+  GradientReader gradients_;
+  std::optional<ReplicaHolder> holder_;  // of the ps before, with replicas
+  std::optional<ReplicaLink> link_;      // to the replica of this ps
+  std::vector<net::NodeId> told_;        // by worker, the conversation that the replica knows
+  bool refused_ = false;                 // a request, since too many records wait
+  bool restored_ = false;                // from the replica
   std::optional<Registrar> registrar_;
   const milliseconds tick_;
   net::NodeId leader_node_ = 0;
   StrangerBudget strangers_;
-  net::LentBuffers decompressed_;  // gradients, until they are applied
-  PeerLog dropped_;                // of members: a flood of strangers does not silence it
+  PeerLog dropped_;  // of members: a flood of strangers does not silence it
   PeerLog dropped_of_strangers_;
 };
 

@@ -114,7 +114,7 @@ class FakeLeader : public RunLedger, public Leader {
   void OnMessage(const wire::Envelope&, net::Message&) override {}
 
   void OnFilled(const FillOutcome& outcome) override { filled.push_back(outcome); }
-  void OnSnapshot(uint64_t number, const ShardSaver::Outcome* part) override {
+  void OnSnapshot(int, uint64_t number, const ShardSaver::Outcome* part) override {
     snapshots.push_back({number, part == nullptr ? std::nullopt : std::make_optional(*part)});
   }
   void AskForPiece(uint64_t, Piece piece) override { pieces.push_back(piece.number); }

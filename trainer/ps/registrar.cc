@@ -31,6 +31,7 @@ void Registrar::OnHello(net::NodeId from, uint32_t key, const wire::Envelope& en
     return outbox_.RefuseQuestion(from, envelope, Reason::NotReady,
                                   fmt::format("{} has not joined ps 0 yet", TaskName(parts_.task.self)));
   }
+  if (leader_.fills()) return RefuseWhileItFills(from, envelope);
   outbox_.set_run(leader_.run());
   const std::string task = TaskName(TaskOf(hello));
   if (!parts_.task.channel.MayActAs(key, task)) {
@@ -44,6 +45,11 @@ void Registrar::OnHello(net::NodeId from, uint32_t key, const wire::Envelope& en
   outbox_.DropLate(decision.replaced.value_or(from));
   members_.Find(from)->key = key;
   Welcome(*members_.Find(from), was_here, decision.replaced.has_value());
+}
+
+void Registrar::RefuseWhileItFills(net::NodeId from, const wire::Envelope& envelope) {
+  outbox_.RefuseQuestion(from, envelope, Reason::NotReady,
+                         fmt::format("{} fills itself from its replica", TaskName(parts_.task.self)));
 }
 
 bool Registrar::IsClosed(net::NodeId node) {
@@ -75,19 +81,31 @@ void Registrar::Welcome(Member& member, bool was_here, bool replaces) {
   if (ledger_ != nullptr) ledger_->OnWelcome(member, replaces);
   if (replaces) {
     log_.Warning("{} takes the place of an earlier one whose connection is gone", members_.NameOf(member));
-    if (member.task.role == Role::kPs) ForgetWorkers();
+    ForgetWorkersOf(member);
   } else {
     log_.Debug("{} is here", members_.NameOf(member));
   }
   // Drops what it had open before this Hello.
   if (ledger_ != nullptr && (replaces || was_here)) ledger_->Left(member);
   parts_.rule.Lost(member);
+  SendWelcome(member);
+}
+
+void Registrar::SendWelcome(const Member& member) {
   const bool saves = parts_.task.self.index == 0 && !config_.checkpoint.dir.empty();
   const auto heartbeat_ms = static_cast<uint32_t>(Heartbeat::Interval(config_.failure.detect_s).count());
   const FaultScope fault("start.welcome");
   const uint64_t feed_token = member.is_worker() ? parts_.feed_token : 0;
-  outbox_.Send(member.node, 0,
-               [&](auto& builder) { return wire::CreateWelcome(builder, heartbeat_ms, saves, feed_token); });
+  const uint64_t replica = ledger_ == nullptr ? 0 : ledger_->ReplicaFor(member);
+  outbox_.Answer(member.node, 0, [&](auto& builder) {
+    return wire::CreateWelcome(builder, heartbeat_ms, saves, feed_token, replica);
+  });
+}
+
+void Registrar::WelcomeBack() {
+  for (const Member& member : members_.all()) {
+    if (member.here()) SendWelcome(member);
+  }
 }
 
 void Registrar::RefuseStranger(net::NodeId from, uint32_t key, const wire::Envelope& envelope) {
@@ -106,10 +124,11 @@ void Registrar::RefuseStranger(net::NodeId from, uint32_t key, const wire::Envel
   if (!run.known() || run != outbox_.run()) {
     return outbox_.RefuseQuestion(from, envelope, Reason::Run, "it was restarted, or has not met this task");
   }
+  if (leader_.fills()) return RefuseWhileItFills(from, envelope);
   outbox_.RefuseQuestion(
       from, envelope, Reason::Unregistered,
       fmt::format("it gave this task up, which it had not heard for {} s (failure.detect_s), or "
-                  "another took its index{}",
+                  "another took its place{}",
                   config_.failure.detect_s, RowsOfGoneText(config_)));
 }
 
@@ -180,16 +199,18 @@ void Registrar::OnAbort(Member& member, const wire::Abort& abort, bool waits) {
 }
 
 // The member has to say Hello again. When a ps is lost before the start, the workers must register again too:
-// they are registered with the lost ps, but not with its successor.
+// they are registered with the lost ps, but not with its successor. One that fills itself from its replica
+// knows them.
 void Registrar::Forget(Member& member) {
   if (ledger_ != nullptr) ledger_->Left(member);
   outbox_.DropLate(member.node);
   members_.Remove(member);
   parts_.rule.Lost(member);
-  if (!member.is_worker()) ForgetWorkers();
+  ForgetWorkersOf(member);
 }
 
-void Registrar::ForgetWorkers() {
+void Registrar::ForgetWorkersOf(const Member& ps) {
+  if (ps.is_worker() || (ledger_ != nullptr && ledger_->ReplicaFor(ps) != 0)) return;
   for (Member& member : members_.all()) {
     if (!member.is_worker() || !member.here()) continue;
     outbox_.Refuse(member.node, 0, Reason::Unregistered, "a ps was lost before the run began");

@@ -34,6 +34,9 @@ class Registrar {
   // `key`: the message's. A task is let in with a key of its own, and no other key speaks for it then.
   void OnHello(net::NodeId from, uint32_t key, const wire::Envelope& envelope, const wire::Hello& hello);
   void OnAbort(Member& member, const wire::Abort& abort, bool waits);
+  // This ps has filled itself from its replica, the table of its tasks too: each worker sends again what is
+  // open.
+  void WelcomeBack();
   // Gives up the tasks that have not been heard for too long, and those that were killed.
   void Watch(TimePoint now);
 
@@ -45,17 +48,19 @@ class Registrar {
   void RefuseStranger(net::NodeId from, uint32_t key, const wire::Envelope& envelope);
 
  private:
+  void RefuseWhileItFills(net::NodeId from, const wire::Envelope& envelope);
   bool IsClosed(net::NodeId node);
   void RefuseHello(net::NodeId from, const wire::Envelope& envelope, const wire::Hello& hello,
                    const TaskTable::Decision& decision);
   void Welcome(Member& member, bool was_here, bool replaces);
+  void SendWelcome(const Member& member);
   std::string WhoMayAsk(uint32_t key, const flatbuffers::String* token) const;
   bool IsToken(const flatbuffers::String* said) const;
   void TellStatus(net::NodeId to, const wire::Envelope& question);
   void SendBeat(net::NodeId to, const RunStatus& status);
   void GiveUp(Member& member, const std::string& why);
   void Forget(Member& member);
-  void ForgetWorkers();
+  void ForgetWorkersOf(const Member& ps);
 
   const Parts parts_;
   const Config& config_;

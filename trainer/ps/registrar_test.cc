@@ -244,6 +244,50 @@ TEST_CASE("registrar: before the start a ps that is lost or replaced has the wor
   }
 }
 
+// ps 1 is recovered, as ps 0 sees it; and as ps 1 itself does.
+struct Recovering : FakeLeader {
+  uint64_t ReplicaFor(const Member& ps) const override { return ps.is_worker() ? 0 : 5; }
+};
+struct Filling : FakeLeader {
+  bool fills() const override { return true; }
+};
+
+TEST_CASE(
+    "registrar: a ps that fills itself from its replica learns of its epoch, and no worker is forgotten") {
+  for (const bool replaced : {false, true}) {
+    RegistrarFixture f(LinearCluster(2, 2, 10),
+                       [](const LeaderParts&) { return std::make_unique<Recovering>(); });
+    f.AllJoin();
+    replaced ? void(f.channel.gone.insert(f.NodeOf(kPs1)))
+             : f.Silence({f.members.Worker(0), f.members.Worker(1)});
+    f.Hello(kNew, kPs1);
+    REQUIRE(f.Last().envelope().body_as_Welcome() != nullptr);
+    CHECK(f.Last().envelope().body_as_Welcome()->replica() == 5);
+    CHECK(ToldToRegister(f) == 0);
+    CHECK(f.members.workers() == 2);
+  }
+}
+
+TEST_CASE("registrar: while a ps fills itself it lets nobody in, and says that this passes") {
+  RegistrarFixture f(LinearCluster(2, 2, 10), [](const LeaderParts&) { return std::make_unique<Filling>(); });
+  f.Hello(kNew, kWorker1);
+  CHECK(f.Refused() == wire::Reason::NotReady);
+  const net::Message pull = f.encoder.Finish(kTestRun.Envelope(3), wire::CreatePull(f.encoder.Begin()));
+  f.registrar->RefuseStranger(kNew, 0, *net::Decode(pull));
+  CHECK(f.Refused() == wire::Reason::NotReady);
+  CHECK(f.members.joined() == 0);
+}
+
+TEST_CASE("registrar: workers whom the process before has let in are welcomed once more") {
+  RegistrarFixture f(LinearCluster(2, 2, 10));
+  f.members.Restore(*f.members.Worker(1), kNew);
+  f.registrar->WelcomeBack();
+  REQUIRE(f.channel.sent.size() == 1);
+  CHECK(f.Last().to == kNew);
+  CHECK(RunIdOf(f.Last().envelope()) == kTestRun);
+  CHECK(f.Last().envelope().body_type() == wire::Body::Welcome);
+}
+
 TEST_CASE("registrar: a task that is silent for too long is told to the leader, why too, and is forgotten") {
   RegistrarFixture f(LinearCluster(1, 2, 10));
   f.AllJoin();

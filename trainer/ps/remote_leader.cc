@@ -11,6 +11,8 @@
 #include "trainer/peer/peer_limits.h"
 #include "trainer/ps/outbox.h"
 #include "trainer/ps/ps_task.h"
+#include "trainer/ps/replica_holder.h"
+#include "trainer/ps/replica_link.h"
 #include "trainer/ps/run_history.h"
 #include "trainer/ps/snapshot_keeper.h"
 #include "trainer/ps/update_rule.h"
@@ -79,9 +81,17 @@ bool RemoteLeader::OnRequest(Member& member, const wire::Envelope& request, bool
   return true;
 }
 
-// Sends Ready when it is known whether this ps sees checkpoint.dir.
-void RemoteLeader::SayReadyWhenDirectoryIsKnown() {
-  if (ready_ || !shared_.Seen(run(), peers_.saves())) return;
+// Sends Ready when it is known whether this ps sees checkpoint.dir. One that comes in the place of a lost ps
+// has all that it had, and goes on.
+void RemoteLeader::SayReadyWhenFilledAndDirectoryIsKnown() {
+  if (ready_) return;
+  if (const uint64_t epoch = peers_.replica(); epoch != 0 && parts_.replica != nullptr) {
+    parts_.outbox.set_run(run());
+    parts_.replica->Fetch(epoch);
+    if (!parts_.replica->fetched()) return;
+    if (next_round_ != 0) next_round_ = parts_.rule.NextRound();
+  }
+  if (!shared_.Seen(run(), peers_.saves())) return;
   ready_ = true;
   leader().Ask(run(), [&](auto& builder) {
     const KnownCheckpoint& known = parts_.history.known;
@@ -98,25 +108,32 @@ void RemoteLeader::AskForEnd() {
   asking_ = true;
   leader().Ask(run(), [&](auto& builder) {
     const auto words = squares_ ? builder.CreateVector(squares_->words.data(), squares_->words.size()) : 0;
-    return wire::CreateWaitEnd(builder, next_round_, words, squares_ && !squares_->finite);
+    return wire::CreateWaitEnd(builder, next_round_, words, squares_ && !squares_->finite,
+                               parts_.replica == nullptr ? 0 : parts_.replica->oldest_round());
   });
 }
 
 void RemoteLeader::OnMessage(const wire::Envelope& envelope, net::Message& message) {
   if (peers_.Take(0, envelope)) {
-    if (peers_.joined()) SayReadyWhenDirectoryIsKnown();
+    if (peers_.joined()) SayReadyWhenFilledAndDirectoryIsKnown();
     return;
   }
   switch (envelope.body_type()) {
     case Body::Order:
       return CarryOut(*envelope.body_as_Order());
-    case Body::ReadPiece:
-      return parts_.snapshots.OnReadPiece(node(), *envelope.body_as_ReadPiece());
+    case Body::ReadPiece: {
+      const wire::ReadPiece& read = *envelope.body_as_ReadPiece();
+      if (!read.replica()) return parts_.snapshots.OnReadPiece(node(), read);
+      SnapshotKeeper* const held = parts_.holder == nullptr ? nullptr : parts_.holder->Keeper();
+      return held == nullptr ? void() : held->OnReadPiece(node(), read);
+    }
     case Body::Piece:
       return parts_.filler.OnPiece(*envelope.body_as_Piece(),
                                    net::Tensor(message, *envelope.body_as_Piece()));
-    case Body::Start:
     case Body::Round:
+      if (envelope.body_as_Round()->replica()) return TakeRoundOfReplica(*envelope.body_as_Round());
+      return TakeAnswer(envelope);
+    case Body::Start:
     case Body::End:
       return TakeAnswer(envelope);
     default:
@@ -131,9 +148,16 @@ void RemoteLeader::CarryOut(const wire::Order& order) {
                         fill->begins(), static_cast<int64_t>(fill->earlier_updates() & kMaxSteps),
                         static_cast<int64_t>(fill->decay_steps() & kMaxSteps)});
   }
-  if (order.snapshot() != nullptr) parts_.snapshots.OnOrder(*order.snapshot());
+  if (const wire::SnapshotOrder* const snapshot = order.snapshot()) {
+    if (snapshot->replica() == 0)
+      parts_.snapshots.OnOrder(*snapshot);
+    else if (parts_.holder != nullptr)
+      parts_.holder->OnOrder(*snapshot);
+  }
+  if (order.stands_in() != 0 && parts_.holder != nullptr) parts_.holder->StandIn(order.stands_in());
   if (order.checksums()) SendReport();
   if (order.gone() != nullptr) TakeNoMore(*order.gone());
+  if (order.replica() != 0 && parts_.replica != nullptr) parts_.replica->OnEpoch(order.replica());
 }
 
 // Nothing of the process is taken behind this report. Its later messages are a stranger's, and its Hello is
@@ -154,7 +178,8 @@ void RemoteLeader::TakeNoMore(const wire::Incarnation& gone) {
     parts_.rule.Lost(*member);
   }
   const TakenOfProcess taken = member->TakeNoMoreOf(gone.incarnation());
-  leader().Tell(run(), [&](auto& builder) {
+  if (parts_.replica != nullptr) parts_.replica->Worker(*member, true);
+  parts_.outbox.Answer(node(), 0, [&](auto& builder) {
     return wire::CreateReport(builder, 0, 0, 0,
                               wire::CreateTakenState(builder, gone.worker(), taken.incarnation,
                                                      taken.gradients, taken.blocks, taken.dropped));
@@ -179,6 +204,18 @@ void RemoteLeader::TakeAnswer(const wire::Envelope& envelope) {
   AskForEnd();
 }
 
+void RemoteLeader::TakeRoundOfReplica(const wire::Round& round) {
+  if (parts_.holder != nullptr) parts_.holder->OnRound(DecisionIn(round));
+}
+
+// Throws when it is not sound.
+RoundDecision RemoteLeader::DecisionIn(const wire::Round& round) const {
+  RoundDecision decision{round.number(), FromWire(round.contributors()), FromWire(round.answered())};
+  if (IsSound(decision, parts_.task.config.cluster.worker.size())) return decision;
+  throw Failure(ExitCode::kInternal,
+                fmt::format("ps 0 sent round {} with a worker that is not there, or twice", round.number()));
+}
+
 // A round, or the scale of the round before.
 void RemoteLeader::TakeRound(const wire::Round& round) {
   if (round.scale()) {
@@ -191,12 +228,7 @@ void RemoteLeader::TakeRound(const wire::Round& round) {
   }
   if (round.number() != next_round_) return;
   ++next_round_;
-  RoundDecision decision{round.number(), FromWire(round.contributors()), FromWire(round.answered())};
-  if (!IsSound(decision, parts_.task.config.cluster.worker.size())) {
-    throw Failure(
-        ExitCode::kInternal,
-        fmt::format("ps 0 sent round {} with a worker that is not there, or twice", round.number()));
-  }
+  RoundDecision decision = DecisionIn(round);
   owes_norm_ = NormOfRounds(parts_.task.config.train) && !decision.contributors.empty();
   parts_.rule.OnRound(std::move(decision));
   parts_.rule.Advance();
@@ -210,7 +242,7 @@ void RemoteLeader::OnFilled(const FillOutcome& outcome) {
   });
 }
 
-void RemoteLeader::OnSnapshot(uint64_t number, const ShardSaver::Outcome* part) {
+void RemoteLeader::OnSnapshot(int ps, uint64_t number, const ShardSaver::Outcome* part) {
   const bool failed = part != nullptr && !part->error.empty();
   const bool written = part != nullptr && !failed;
   const FaultScope fault(part == nullptr ? "save.range_kept" : "save.part_written");
@@ -219,8 +251,9 @@ void RemoteLeader::OnSnapshot(uint64_t number, const ShardSaver::Outcome* part) 
     const auto checksums = written ? builder.CreateVector(part->part.checksums) : 0;
     const auto sizes = written && !part->part.sizes.empty() ? builder.CreateVector(part->part.sizes) : 0;
     const auto firsts = written && !part->part.firsts.empty() ? builder.CreateVector(part->part.firsts) : 0;
-    return wire::CreateReport(
-        builder, 0, wire::CreateSnapshotState(builder, number, written, error, checksums, sizes, firsts));
+    return wire::CreateReport(builder, 0,
+                              wire::CreateSnapshotState(builder, number, written, error, checksums, sizes,
+                                                        firsts, ps != parts_.task.self.index));
   });
 }
 
@@ -270,7 +303,28 @@ void RemoteLeader::Tick(TimePoint now) {
   }
   peers_.OnQuiet(now, nullptr);
   if (reporting_) SendReport();
-  SayReadyWhenDirectoryIsKnown();
+  if (parts_.replica != nullptr) TellOfReplica(now);
+  SayReadyWhenFilledAndDirectoryIsKnown();
+}
+
+bool RemoteLeader::fills() const { return parts_.replica != nullptr && parts_.replica->fetching(); }
+
+void RemoteLeader::OnReplicaDiffers(const std::string& why) {
+  parts_.task.log.Error("{}", why);
+  leader().Tell(run(), [&](auto& builder) {
+    const auto differs = builder.CreateString(ShortText(why));
+    return wire::CreateReport(builder, 0, 0, 0, 0,
+                              wire::CreateReplicaState(builder, 0, wire::ReplicaPhase::Broken, 0, differs));
+  });
+}
+
+void RemoteLeader::TellOfReplica(TimePoint now) {
+  const std::optional<ReplicaLink::Report> report = parts_.replica->TakeReport(now);
+  if (!report) return;
+  leader().Tell(run(), [&](auto& builder) {
+    return wire::CreateReport(
+        builder, 0, 0, 0, 0, wire::CreateReplicaState(builder, report->epoch, report->phase, report->behind));
+  });
 }
 
 RunSummary RemoteLeader::Summary() const {

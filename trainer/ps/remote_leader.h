@@ -28,8 +28,10 @@ class RemoteLeader : public Leader {
   bool OnRequest(Member& member, const wire::Envelope& request, bool repeated) override;
   void OnMessage(const wire::Envelope& envelope, net::Message& message) override;
 
+  bool fills() const override;
+  void OnReplicaDiffers(const std::string& why) override;
   void OnFilled(const FillOutcome& outcome) override;
-  void OnSnapshot(uint64_t number, const ShardSaver::Outcome* part) override;
+  void OnSnapshot(int ps, uint64_t number, const ShardSaver::Outcome* part) override;
   std::optional<double> OnNorm(uint64_t round, const gpu::SquareSum& squares) override;
   void AskForPiece(uint64_t number, Piece piece) override;
   bool SeesDirectory() const override { return shared_.seen(); }
@@ -43,12 +45,15 @@ class RemoteLeader : public Leader {
 
  private:
   Conversation& leader() { return peers_[0]; }
-  void SayReadyWhenDirectoryIsKnown();
+  void SayReadyWhenFilledAndDirectoryIsKnown();
+  void TellOfReplica(TimePoint now);
   void AskForEnd();
   void TakeAnswer(const wire::Envelope& envelope);
   void CarryOut(const wire::Order& order);
   void TakeNoMore(const wire::Incarnation& gone);
   void TakeRound(const wire::Round& round);
+  void TakeRoundOfReplica(const wire::Round& round);
+  RoundDecision DecisionIn(const wire::Round& round) const;
   void SendReport();
 
   const LeaderParts parts_;

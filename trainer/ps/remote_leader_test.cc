@@ -90,14 +90,14 @@ TEST_CASE("remote leader: an order is handed on, and what became of the snapshot
   CHECK(ps.State().error() == nullptr);
   CHECK(ps.Last().envelope().request() == 0);
   const ShardSaver::Outcome written{std::vector<uint64_t>{5, 7}, ""};
-  ps.leader->OnSnapshot(3, &written);
+  ps.leader->OnSnapshot(1, 3, &written);
   CHECK(ps.State().written());
   CHECK(ps.State().error() == nullptr);
   REQUIRE(ps.State().checksums() != nullptr);
   CHECK(std::vector<uint64_t>(ps.State().checksums()->begin(), ps.State().checksums()->end()) ==
         written.part.checksums);
   const ShardSaver::Outcome failed{{}, "the disk is full"};
-  ps.leader->OnSnapshot(3, &failed);
+  ps.leader->OnSnapshot(1, 3, &failed);
   CHECK_FALSE(ps.State().written());
   REQUIRE(ps.State().error() != nullptr);
   CHECK(ps.State().error()->str() == "the disk is full");

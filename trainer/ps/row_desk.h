@@ -36,6 +36,18 @@ class RowDesk {
   Keys KeysNamedBy(int worker, const wire::Push& push) const {
     return shard_.table(push.block()) == nullptr ? nullptr : Find(worker, push.block(), push.of());
   }
+  // Calls `visit(worker, block, request, keys)` for the lists that gradients may name, the oldest of each
+  // worker and block first.
+  template <typename Visit>
+  void VisitKept(Visit&& visit) const {
+    for (size_t at = 0; at < lists_.size(); ++at) {
+      const auto blocks = static_cast<size_t>(shard_.block_count());
+      for (const Asked& asked : lists_[at].kept) {
+        visit(static_cast<int>(at / blocks), static_cast<int64_t>(at % blocks), asked.request,
+              Keys(asked.keys));
+      }
+    }
+  }
   // Forgets all of a worker that has left or begins anew.
   void Forget(int worker);
 

@@ -93,10 +93,10 @@ void SnapshotKeeper::Tell() {
   const ShardSaver::Outcome* const part = saver_.Of(number_);
   const SnapshotCost cost = snapshot_->Cost();
   const bool is_written = part != nullptr && part->error.empty();
-  if (!cost.given_up || is_written) return leader_->OnSnapshot(number_, part);
+  if (!cost.given_up || is_written) return leader_->OnSnapshot(parts_.ps, number_, part);
   told_given_up_ = true;
   const ShardSaver::Outcome given_up{{}, WhyGivenUp(cost)};
-  leader_->OnSnapshot(number_, &given_up);  // which may drop it
+  leader_->OnSnapshot(parts_.ps, number_, &given_up);  // which may drop it
 }
 
 void SnapshotKeeper::TakeWhenFinished() {
@@ -120,7 +120,7 @@ void SnapshotKeeper::OnReadPiece(net::NodeId from, const wire::ReadPiece& read) 
   if (!values) return snapshot_->Cost().given_up ? Tell() : void();
   const uint64_t sum = parts_.config.net.checksum ? net::PayloadChecksum(values->data, values->size) : 0;
   const FaultScope fault("save.piece");
-  parts_.outbox.Piece(from, read.number(), piece, sum, *values);
+  parts_.outbox.Piece(from, read.number(), piece, sum, *values, parts_.of_replica);
 }
 
 // The weights of a block as they were; unset: they are not here any more.

@@ -33,6 +33,7 @@ class SnapshotKeeper {
     const Layout& layout;
     int ps;
     Logger& log;
+    bool of_replica = false;  // of another ps
   };
   explicit SnapshotKeeper(const Parts& parts);
   // Call this before anything is handled.

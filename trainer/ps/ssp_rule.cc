@@ -12,9 +12,9 @@ namespace {
 
 constexpr int kNobody = -1;
 
-// Bounds the peer's number, so that a sum with it does not overflow.
-int64_t ClockIn(const wire::Pull& pull) {
-  return static_cast<int64_t>(std::min<uint64_t>(pull.clock(), std::numeric_limits<int64_t>::max() / 2));
+// Bounds a peer's number, so that a sum with it does not overflow.
+int64_t Bounded(uint64_t clock) {
+  return static_cast<int64_t>(std::min<uint64_t>(clock, std::numeric_limits<int64_t>::max() / 2));
 }
 
 }  // namespace
@@ -71,7 +71,7 @@ void SspRule::OnPull(Member& member, uint64_t request, const wire::Pull& pull) {
       EnterEverywhere(other->task.index, 0);
     }
   }
-  if (pull.enter()) Enter(member.task.index, pull.block(), ClockIn(pull));
+  if (pull.enter()) Enter(member.task.index, pull.block(), Bounded(pull.clock()));
   if (pull.enter() && TakesSlots(pull.block())) member.turn = dtrain::Clock::now();
   if (IsDoneWithSteps(pull)) Left(member);
   AnswerPull(member, request, pull);
@@ -82,6 +82,7 @@ void SspRule::OnPush(Member& member, uint64_t request, const wire::Push& push, n
   ApplyAlone(member, push, message);
   Clock& clock = At(member.task.index, block);
   ++clock.gradients;
+  clock.may_wait = false;
   clock.held = request;
   clock.held_since = TimePoint();
   if (TakesSlots(block)) member.turn.reset();
@@ -91,7 +92,33 @@ void SspRule::OnPush(Member& member, uint64_t request, const wire::Push& push, n
 }
 
 void SspRule::OnRepeated(Member& member, uint64_t request, int64_t block) {
-  if (At(member.task.index, block).held != request) Answer(member, request, block);
+  Clock& clock = At(member.task.index, block);
+  if (clock.held == request) return;
+  if (!std::exchange(clock.may_wait, false)) return Answer(member, request, block);
+  clock.held = request;
+  clock.held_since = dtrain::Clock::now();
+  AnswerWithinBound(block, member.task.index);
+}
+
+RuleOfWorker SspRule::OfWorker(int worker) const {
+  RuleOfWorker of;
+  of.together = together_;
+  for (int64_t block = 0; block < parts_.shard.block_count(); ++block) {
+    const Clock& clock = clocks_[IndexOf(worker, block)];
+    of.clocks.emplace_back(static_cast<uint64_t>(clock.gradients), clock.counts);
+  }
+  return of;
+}
+
+void SspRule::SetOfWorker(int worker, const RuleOfWorker& of) {
+  together_ = of.together;
+  for (size_t block = 0; block < of.clocks.size() && block < clocks_.size(); ++block) {
+    Clock& clock = At(worker, static_cast<int64_t>(block));
+    clock = Clock();
+    clock.counts = of.clocks[block].counts();
+    clock.gradients = Bounded(of.clocks[block].gradients());
+    clock.may_wait = true;
+  }
 }
 
 bool SspRule::Waits(const Member& member, int64_t block) const {

@@ -36,6 +36,8 @@ class SspRule : public UpdateRule {
   void Left(Member& member) override;
   void Tick() override;
   uint64_t StartClock(Member& member) override;
+  RuleOfWorker OfWorker(int worker) const override;
+  void SetOfWorker(int worker, const RuleOfWorker& of) override;
 
  protected:
   void OnLost(Member& member) override;
@@ -47,6 +49,7 @@ class SspRule : public UpdateRule {
     int64_t gradients = 0;
     uint64_t held = 0;  // the request whose answer waits; 0: none
     TimePoint held_since;
+    bool may_wait = false;  // from a replica, which does not know whether the latest gradient was answered
   };
 
   Clock& At(int worker, int64_t block) { return clocks_[IndexOf(worker, block)]; }

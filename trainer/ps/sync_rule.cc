@@ -5,6 +5,7 @@
 
 #include "trainer/config/config.h"
 #include "trainer/peer/conversation.h"
+#include "trainer/ps/replica_link.h"
 
 namespace dtrain {
 
@@ -72,6 +73,7 @@ void SyncRule::AnswerResuming(int64_t block) {
   for (int worker = 0; worker < workers_; ++worker) {
     if (!HeldOf(worker, block).resumes) continue;
     const Held held = std::exchange(HeldOf(worker, block), Held());
+    RecordOne(*parts_.members.Worker(worker), held.request);
     Answer(*parts_.members.Worker(worker), held.request, block);
   }
 }
@@ -80,6 +82,8 @@ void SyncRule::AnswerResuming(int64_t block) {
 void SyncRule::AnswerCounted(Member& member, uint64_t request, int64_t block) {
   Take(member, block);
   if (IsLast(block)) Grant(member, request);
+  Settle(member, request, block);
+  RecordOne(member, request);
   Answer(member, request, block);
 }
 
@@ -130,7 +134,7 @@ void SyncRule::TakeOut(Member& member, bool comes_back) {
 }
 
 void SyncRule::OnRound(RoundDecision round) {
-  if (round.number == NextRound()) rounds_.push_back(std::move(round));
+  if (round.number == NextDecided()) rounds_.push_back(std::move(round));
 }
 
 void SyncRule::Advance() {
@@ -150,7 +154,7 @@ void SyncRule::AdvanceBlocks() {
 
 void SyncRule::AdvanceBlock(int64_t block) {
   uint64_t& next = next_round_[static_cast<size_t>(block)];
-  while (next < NextRound() && Apply(rounds_[next - first_round_], block)) {
+  while (next < NextDecided() && Apply(rounds_[next - first_round_], block)) {
     ++next;
     if (rounds_wait_) AnswerResuming(block);
   }
@@ -214,14 +218,38 @@ bool SyncRule::Apply(const RoundDecision& round, int64_t block) {
   const TimePoint now = Clock::now();  // the rest is the ps's own work, not a wait for workers
   if (measured) {
     GatherMeasured(block);
-    parts_.shard.ApplyMean(block, gradients_, *measured_->scale());
+    ApplyGradients(block, *measured_->scale());
     measured_->Drop(block);
   } else if (!round.contributors.empty()) {
     GatherGradients(block);
-    parts_.shard.ApplyMean(block, gradients_);
+    ApplyGradients(block, 1);
   }
-  Finish(block, !round.contributors.empty(), now);
+  Finish(round, block, now);
   return true;
+}
+
+void SyncRule::ApplyGradients(int64_t block, double scale) {
+  if (replica_ == nullptr || !replica_->records()) return parts_.shard.ApplyMean(block, gradients_, scale);
+  sum_ = parts_.shard.SumOf(block, gradients_, scale);
+  parts_.shard.ApplySum(block, sum_);
+}
+
+RuleOfWorker SyncRule::OfWorker(int) const {
+  RuleOfWorker of;
+  of.next_rounds = next_round_;
+  return of;
+}
+
+void SyncRule::SetOfWorker(int, const RuleOfWorker& of) {
+  if (of.next_rounds.size() != next_round_.size()) return;
+  next_round_ = of.next_rounds;
+  first_round_ = OldestNext();
+}
+
+void SyncRule::TakeRound(int64_t block, uint64_t round, const RoundSum* sum) {
+  if (sum != nullptr) parts_.shard.ApplySum(block, *sum);
+  next_round_[static_cast<size_t>(block)] = round + 1;
+  first_round_ = OldestNext();
 }
 
 // Collects the contributors' gradients; counts them at their last block.
@@ -251,20 +279,45 @@ void SyncRule::CountLate(Member& member) {
 }
 
 // Counts the round at its last block, and answers every worker in it.
-void SyncRule::Finish(int64_t block, bool with_contributors, TimePoint now) {
+void SyncRule::Finish(const RoundDecision& round, int64_t block, TimePoint now) {
   if (IsLast(block)) {
-    if (ledger_ != nullptr && with_contributors) ledger_->RoundApplied();
+    if (ledger_ != nullptr && !round.contributors.empty()) ledger_->RoundApplied();
     for (const Named& late : answered_) {
       if (late.held->is_push) CountLate(*late.member);
     }
   }
   contributors_.insert(contributors_.end(), answered_.begin(), answered_.end());
+  Record(round, block);
   for (const Named& named : contributors_) {
     Held held = std::exchange(*named.held, Held());
     if (IsLast(block) && held.is_push) Grant(*named.member, held.request);  // Start granted the first step
     Answer(*named.member, held.request, block,
            held.since == TimePoint() ? Clock::duration() : now - held.since);
   }
+}
+
+void SyncRule::Record(const RoundDecision& round, int64_t block) {
+  if (replica_ == nullptr) return;
+  exchanges_.clear();
+  for (const Named& named : contributors_) {
+    if (named.held->is_push) Settle(*named.member, named.held->request, block);
+    named.member->settled = named.held->request;
+    exchanges_.push_back(named.member);
+  }
+  if (!replica_->records()) return;
+  replica_->Round(block, round.number, !round.contributors.empty(), std::exchange(sum_, RoundSum()),
+                  exchanges_);
+}
+
+void SyncRule::RecordOne(Member& member, uint64_t request) {
+  member.settled = request;
+  if (replica_ != nullptr) replica_->Worker(member);
+}
+
+// The block of a worker's gradient needs nothing more.
+void SyncRule::Settle(Member& member, uint64_t request, int64_t block) {
+  member.settled = request;
+  member.settled_blocks = IsLast(block) ? 0 : parts_.shard.InOrder(block) + 1;
 }
 
 // Measures the next round when its gradients are complete here.

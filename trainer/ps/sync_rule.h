@@ -38,6 +38,10 @@ class SyncRule : public UpdateRule {
   void Advance() override;
   void OnScale(uint64_t round, double scale) override;
   bool HasFinished(uint64_t round) const override { return round < OldestNext(); }
+  RuleOfWorker OfWorker(int worker) const override;
+  void SetOfWorker(int worker, const RuleOfWorker& of) override;
+  void TakeRound(int64_t block, uint64_t round, const RoundSum* sum) override;
+  uint64_t NextRound() const override { return OldestNext(); }
 
  protected:
   void OnLost(Member& member) override;
@@ -77,12 +81,16 @@ class SyncRule : public UpdateRule {
   Member* Contributor(const RoundExchange& exchange);
   void GatherGradients(int64_t block);
   void GatherMeasured(int64_t block);
+  void ApplyGradients(int64_t block, double scale);
   void Count(Member& member, const wire::Push& push);
   void CountLate(Member& member);
   // `now`: when the last block of the round had come.
-  void Finish(int64_t block, bool with_contributors, TimePoint now);
+  void Finish(const RoundDecision& round, int64_t block, TimePoint now);
+  void Record(const RoundDecision& round, int64_t block);
+  void RecordOne(Member& member, uint64_t request);
+  void Settle(Member& member, uint64_t request, int64_t block);
   void DropFinishedRounds();
-  uint64_t NextRound() const { return first_round_ + rounds_.size(); }
+  uint64_t NextDecided() const { return first_round_ + rounds_.size(); }
   // The next round of the block that is furthest behind.
   uint64_t OldestNext() const { return *std::min_element(next_round_.begin(), next_round_.end()); }
 
@@ -96,6 +104,8 @@ class SyncRule : public UpdateRule {
   // Of the current round; kept to spare the allocations.
   std::vector<Named> contributors_, answered_;
   RoundGradients gradients_;
+  RoundSum sum_;                          // that is to be recorded
+  std::vector<const Member*> exchanges_;  // of the record
 };
 
 }  // namespace dtrain

@@ -194,11 +194,23 @@ TaskTable::Decision TaskTable::Admit(net::NodeId node, const wire::Hello& hello,
   member.at_once = hello.at_once();
   member.last_request = 0;
   member.first_request = hello.first_request();
-  member.blocks_come = 0;
+  member.blocks_come = member.settled_blocks = 0;
+  member.settled = 0;
   member.silent = member.stuck = member.since_beat = milliseconds(0);
+  Register(member, node);
+  return decision;
+}
+
+void TaskTable::Register(const Member& member, net::NodeId node) {
   const bool is_new = by_node_.insert_or_assign(node, static_cast<size_t>(&member - members_.data())).second;
   if (is_new && on_known_) on_known_(node, true);
-  return decision;
+}
+
+void TaskTable::Restore(Member& member, net::NodeId node) {
+  if (member.here() && member.node != node) Remove(member);
+  member.node = node;
+  member.silent = member.stuck = member.since_beat = milliseconds(0);
+  if (node != 0) Register(member, node);
 }
 
 // A run that goes back to a checkpoint makes another table, and its tasks say Hello anew.
@@ -231,7 +243,7 @@ void TaskTable::Remove(Member& member) {
   if (by_node_.erase(member.node) > 0 && on_known_) on_known_(member.node, false);
   member.node = 0;
   member.asked.reset();
-  member.last_request = 0;
+  member.last_request = member.settled = 0;
 }
 
 // Counts only the time between two beats, so that a silent task is not taken for a stuck one.
@@ -350,6 +362,16 @@ std::string TaskTable::NameOf(const Member& member) const {
   const std::string address = KnownAddress(config_.cluster, member.task);
   return fmt::format("{} ({}{}{})", TaskName(member.task), address, address.empty() ? "" : "; ",
                      member.process.empty() ? "never seen" : member.process);
+}
+
+bool Member::TakeRequest(uint64_t request, bool* repeated) {
+  *repeated = request <= last_request;
+  if (*repeated) return true;
+  const uint64_t next = last_request == 0 ? first_request : last_request + 1;
+  if (request != next && next != 0) return false;
+  last_request = request;
+  GrantOf(request) = 0;
+  return true;
 }
 
 void Member::Leave() {

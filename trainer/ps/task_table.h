@@ -55,6 +55,8 @@ struct Member {
   uint64_t first_request = 0;        // the first one to take; 0: whichever comes
   std::vector<uint32_t> granted;     // steps granted by recent answers, by request modulo size
   int64_t blocks_come = 0;           // of the gradient that is arriving
+  uint64_t settled = 0;              // the latest request that needs nothing more: the parameters have it
+  int64_t settled_blocks = 0;        // blocks_come, as of that
   int64_t taken = 0;                 // whole gradients taken here, over all incarnations
   TakenOfProcess of_process;         // the latest that had a gradient taken; it may have left
   std::vector<TakenOfProcess> gone;  // those of which nothing more is taken, with what was
@@ -75,15 +77,19 @@ struct Member {
   bool step_paused = false;  // with that, nobody waits for the worker
   uint64_t end_request = 0;
   uint64_t next_round = 0;       // sync: the round that a ps asks for with its end_request; 0: none
+  uint64_t oldest_round = 0;     // sync: the first that it, or its replica, may lack; 0: not known
   bool waits_for_scale = false;  // sync: the ps asks for the scale of the round before first
   bool kept = false;             // a ps that has its snapshot for the current checkpoint
-  int64_t open_steps = 0;        // granted, neither applied nor given back
-  WorkerResult result;           // of a worker
+  bool fills = false;      // a ps that was lost and fills itself from its replica, or will when it is back
+  int64_t open_steps = 0;  // granted, neither applied nor given back
+  WorkerResult result;     // of a worker
 
   bool here() const { return node != 0; }
   bool is_ready() const { return here() && ready; }
   bool is_worker() const { return task.role == Role::kWorker; }
   uint32_t& GrantOf(uint64_t request) { return granted[request % granted.size()]; }
+  // Requests are taken in the order of their numbers. False: one before it was lost; its sender repeats it.
+  bool TakeRequest(uint64_t request, bool* repeated);
   // A process of a worker, which has left, is never let in again. Returns what was taken of it, the same each
   // time, so that a later process changes nothing.
   TakenOfProcess TakeNoMoreOf(uint64_t its_incarnation);
@@ -146,6 +152,8 @@ class TaskTable {
   const std::vector<Member>& all() const { return members_; }
 
   void Remove(Member& member);
+  // The member is here, over this conversation: as the ps knew it in whose place this one came.
+  void Restore(Member& member, net::NodeId node);
   // Called with each conversation that becomes one of a member, and when it no longer is; may be empty.
   void set_on_known(std::function<void(net::NodeId, bool known)> on_known) {
     on_known_ = std::move(on_known);
@@ -194,6 +202,7 @@ class TaskTable {
   std::optional<Decision> CompareSettings(const wire::Hello& hello);
   bool IsClosed(Member& member, const std::function<bool(net::NodeId)>& closed);
   Decision Hold(net::NodeId node, const Member& old, const wire::Hello& hello);
+  void Register(const Member& member, net::NodeId node);
 
   const Config& config_;
   const Settings settings_;

@@ -240,6 +240,27 @@ TEST_CASE("task table: each conversation of a member is told, and when it is one
   CHECK(told == all);
 }
 
+TEST_CASE(
+    "task table: a worker that another process had let in goes on with its conversation, and is heard "
+    "again") {
+  const Config config = LinearCluster(2, 1, 10);
+  TaskTable members(config, {Role::kPs, 1});
+  std::vector<std::pair<net::NodeId, bool>> told;
+  members.set_on_known([&](net::NodeId node, bool known) { told.emplace_back(node, known); });
+  Member& worker = *members.Worker(0);
+  worker.last_request = 7;
+  members.Restore(worker, kFirst);
+  CHECK(members.Find(kFirst | 1) == &worker);
+  CHECK(worker.last_request == 7);
+  members.Restore(worker, kSecond);
+  CHECK(members.Find(kFirst) == nullptr);
+  CHECK(members.Find(kSecond) == &worker);
+  members.Restore(worker, 0);
+  CHECK_FALSE(worker.here());
+  using Told = std::vector<std::pair<net::NodeId, bool>>;
+  CHECK(told == Told{{kFirst, true}, {kFirst, false}, {kSecond, true}, {kSecond, false}});
+}
+
 TEST_CASE("task table: an index is free at once when the old connection is closed or overdue") {
   Config config = LinearCluster(1, 1, 10);
   config.failure.detect_s = 1;

@@ -55,6 +55,7 @@ bool UpdateRule::waits_for_lost() const { return parts_.config.failure.worker_lo
 // Tells granted steps and leases, and asks for evaluations, with the last block of a step.
 void UpdateRule::Send(Member& member, uint64_t request, int64_t block, net::Compression form,
                       Clock::duration held, bool previous) {
+  if (parts_.outbox.mute()) return;  // of a replica
   const bool of_rows = parts_.shard.table(block) != nullptr;
   const RowDesk::Keys keys = of_rows ? rows_.Find(member.task.index, block, request) : nullptr;
   if (of_rows && keys == nullptr) return;  // it repeats its question, with the keys

@@ -22,6 +22,8 @@
 
 namespace dtrain {
 
+class ReplicaLink;
+
 // CompressedWeights: blocks of weights as net.compress.pull has them. A version is compressed once, however
 // many workers get it. Each is rounded from the full weights, so nothing of one version is left for the next.
 // Rows of a table are rounded at random: a weight that is small beside another one would always be the same.
@@ -55,6 +57,13 @@ struct PsParts {
   Shard& shard;
   TaskTable& members;
   Outbox& outbox;
+};
+
+// RuleOfWorker: what a rule knows of a worker, for a replica.
+struct RuleOfWorker {
+  std::vector<wire::ReplicaClock> clocks;  // ssp: by block
+  bool together = false;                   // ssp: the workers that start together are known
+  std::vector<uint64_t> next_rounds;       // sync: by block, of all workers
 };
 
 class UpdateRule {
@@ -102,6 +111,16 @@ class UpdateRule {
   virtual void OnScale(uint64_t /*round*/, double /*scale*/) {}
   // Whether every block here has applied all rounds up to this one.
   virtual bool HasFinished(uint64_t /*round*/) const { return true; }
+
+  // With a replica: what changes without the message of a worker is recorded there.
+  void set_replica(ReplicaLink& replica) { replica_ = &replica; }
+  // What the rule of a ps tells that of its replica.
+  virtual RuleOfWorker OfWorker(int /*worker*/) const { return {}; }
+  virtual void SetOfWorker(int /*worker*/, const RuleOfWorker& /*of*/) {}
+  // sync: a replica gets what a round has made of a block. Null: nothing.
+  virtual void TakeRound(int64_t /*block*/, uint64_t /*round*/, const RoundSum* /*sum*/) {}
+  // sync: the first round that some block here has not applied; else 0.
+  virtual uint64_t NextRound() const { return 0; }
 
   // Called at least every 50 ms, also when no message comes.
   virtual void Tick() {}
@@ -181,7 +200,8 @@ class UpdateRule {
   const PsParts parts_;
   const int workers_;
   Leader* leader_ = nullptr;
-  RunLedger* ledger_ = nullptr;  // null: this is not ps 0
+  RunLedger* ledger_ = nullptr;     // null: this is not ps 0
+  ReplicaLink* replica_ = nullptr;  // null: there is none
 
  private:
   static TakenOfProcess& TakenOf(Member& member) {

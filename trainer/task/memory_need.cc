@@ -129,6 +129,26 @@ const MemoryPart& MemoryNeed::largest() const {
                            [](const MemoryPart& a, const MemoryPart& b) { return a.bytes < b.bytes; });
 }
 
+namespace {
+
+// The records that wait at a ps for the holder of its replica, at most.
+constexpr double kMaxRecordBytes = 64 << 20;
+
+// What a replica has of a range: weights, slots, and the version before where it is kept.
+double RangeBytes(const Config& config, Range range) {
+  const auto slots = static_cast<int64_t>(SlotNames(config).size());
+  return Product(1 + slots + (RoundsWaitForLost(config) ? 1 : 0), 4 * range.size());
+}
+
+}  // namespace
+
+double ReplicaBytes(const Config& config, const Layout& layout, int ps) {
+  const std::optional<int> of = HeldReplica(config, ps);
+  if (!of) return 0;
+  const double of_range = RangeBytes(config, layout.ps.at(static_cast<size_t>(*of)));
+  return layout.table ? of_range + MaxTableBytes(config, *layout.table, *of) : of_range;
+}
+
 MemoryNeed PsNeed(const Config& config, const Layout& layout, int ps) {
   const Range range = layout.ps.at(static_cast<size_t>(ps));
   // Whole gradients wait for their norm; late ones may add to them.
@@ -155,6 +175,14 @@ MemoryNeed PsNeed(const Config& config, const Layout& layout, int ps) {
     need.parts.push_back(
         {"the version before, on ps", "Use failure.worker_lost: continue", BytesOfFloats(range.size())});
   }
+  const char* const remedy = "Use more ps, or failure.replicas: 0";
+  if (const std::optional<int> of = HeldReplica(config, ps)) {
+    const bool all = !layout.table || (layout.has_hash_table() && config.model.max_rows);
+    need.parts.push_back({"the replica of another ps (failure.replicas)", remedy,
+                          all ? ReplicaBytes(config, layout, ps)
+                              : RangeBytes(config, layout.ps.at(static_cast<size_t>(*of)))});
+  }
+  if (HasReplica(config, ps)) need.parts.push_back({"records for its replica", remedy, kMaxRecordBytes});
   return need;
 }
 

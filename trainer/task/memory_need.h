@@ -19,6 +19,10 @@ std::string TableText(const Config& config, const TableLayout& table);
 // The bytes of a ps's part of a table if all of its rows are written, with the optimizer's slots.
 double MaxTableBytes(const Config& config, const TableLayout& table, int ps);
 
+// The bytes of the replica that a ps holds of another one (failure.replicas), with the optimizer's slots; 0:
+// it holds none. Of a table as MaxTableBytes() says.
+double ReplicaBytes(const Config& config, const Layout& layout, int ps);
+
 // MemoryNeed: roughly the bytes that a task needs, from the config and the size of the data alone. Only large
 // and certain parts count, so it is slightly less than the truth.
 struct MemoryPart {

@@ -17,6 +17,7 @@
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
 #include "trainer/monitor/run_monitor.h"
+#include "trainer/optim/optimizer.h"
 #include "trainer/peer/abort.h"
 #include "trainer/peer/conversation.h"
 #include "trainer/sets/source.h"
@@ -39,12 +40,31 @@ int QueueMessages(const TrainConfig& train) {
 
 // They encrypt, each for connections of its own.
 constexpr int kIoThreadsWithKeys = 2;
+// A block of a tensor.
+constexpr int64_t kBlockBytes = kBlockValues * static_cast<int64_t>(sizeof(float));
+// What is around a tensor.
+constexpr int64_t kRoom = 64 << 10;
+// The longest unit of a part (trainer/shard/part.h), which travels between a ps and the holder of its replica
+// in either direction; 0: no ps has a replica. Of a range it is a block, with the optimizer's slots and the
+// version before. Of a hash table it is a hash range, as large as its rows are many.
+int64_t MaxUnitBytes(const Config& config) {
+  constexpr int64_t kOfTable = int64_t{1} << 30;
+  if (config.failure.replicas == 0) return 0;
+  const int64_t of_range = (2 + static_cast<int64_t>(SlotNames(config).size())) * kBlockBytes + kRoom;
+  return std::max(of_range, UsesTable(config) ? kOfTable : 0);
+}
 // The longest frame that is sent to who listens: a block of a tensor, or of a table the gradient of as many
-// rows as an answer may have, and as many keys; and room for what is around it.
+// rows as an answer may have, and as many keys; and room for what is around it. A ps also sends its replica
+// the sum of a round, which may have the rows of all workers, and units.
 int64_t MaxRequestBytes(const Config& config) {
-  constexpr int64_t kRoom = 64 << 10;
   const int64_t answer = config.net.max_message_mb << 20;
-  return (UsesTable(config) ? 2 * answer : kBlockValues * static_cast<int64_t>(sizeof(float))) + kRoom;
+  const bool sums = config.failure.replicas > 0 && config.train.mode == TrainMode::kSync;
+  const int64_t gradients = sums ? static_cast<int64_t>(config.cluster.worker.size()) : 1;
+  return std::max((UsesTable(config) ? 2 * answer * gradients : kBlockBytes) + kRoom, MaxUnitBytes(config));
+}
+// The longest one that is sent to who has connected.
+int64_t MaxMessageBytes(const Config& config) {
+  return std::max(config.net.max_message_mb << 20, MaxUnitBytes(config));
 }
 // What a connection may hold of a message that is not whole, beside the longest frame.
 constexpr uint64_t kRoomOfPart = 192 << 10;
@@ -186,13 +206,13 @@ std::unique_ptr<net::Transport> NewNetworkTransport(const Config& config,
   const int64_t descriptors = net::RaiseDescriptorLimit();
   if (keys == nullptr && net::IsUnix(config.cluster.ps.at(0))) {
     net::UnixOptions options;
-    options.max_message_bytes = config.net.max_message_mb << 20;
+    options.max_message_bytes = MaxMessageBytes(config);
     options.max_request_bytes = MaxRequestBytes(config);
     options.queue_messages = static_cast<size_t>(QueueMessages(config.train));
     return std::make_unique<net::UnixTransport>(options);
   }
   net::ZmqOptions options;
-  options.max_message_bytes = config.net.max_message_mb << 20;
+  options.max_message_bytes = MaxMessageBytes(config);
   options.max_request_bytes = MaxRequestBytes(config);
   options.queue_messages = QueueMessages(config.train);
   options.guard.emplace();

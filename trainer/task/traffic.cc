@@ -8,6 +8,7 @@
 #include "trainer/config/config.h"
 #include "trainer/feed/feed_batch.h"
 #include "trainer/model/layout.h"
+#include "trainer/optim/optimizer.h"
 #include "trainer/order/held_out.h"
 #include "trainer/table/key_list.h"
 
@@ -18,6 +19,24 @@ int64_t Size(const net::Message& message) {
   return static_cast<int64_t>(message.header.size() + message.payload.size());
 }
 
+// The gradients of one record for a replica: in sync those of a round, whose sum it has; 0: it has one as it
+// came.
+int64_t GradientsOfSum(const Config& config) {
+  const auto workers = static_cast<int64_t>(config.cluster.worker.size());
+  return config.train.mode == TrainMode::kSync ? config.train.aggregate.value_or(workers) : 0;
+}
+
+// The head of such a sum.
+net::RoundHead SumHead(int64_t block, int64_t gradients) {
+  net::RoundHead head;
+  head.block = static_cast<uint32_t>(block);
+  head.number = 1;
+  head.what = wire::RoundRecord::Sum;
+  head.factor = 0.5f;
+  head.exchanges.resize(static_cast<size_t>(gradients));
+  return head;
+}
+
 // Gauge: encodes the messages of a run; its numbers are not 0, since a 0 takes no bytes.
 class Gauge {
  public:
@@ -25,7 +44,8 @@ class Gauge {
       : range_(layout.ps[static_cast<size_t>(ps)]),
         checksum_(config.net.checksum ? 1 : 0),
         compress_(config.net.compress),
-        coordinates_(ps == 0) {
+        coordinates_(ps == 0),
+        sum_of_(GradientsOfSum(config)) {
     values_.resize(static_cast<size_t>(BlockOf(range_, 0).size()));
   }
 
@@ -36,6 +56,17 @@ class Gauge {
       return encoder_.Push(kEnvelope, static_cast<uint32_t>(i), 1, checksum_, Block(i, compress_.push), 0,
                            loss, {}, compress_.push);
     });
+  }
+  // What goes to a replica for one gradient.
+  double Record() {
+    const int64_t bytes = OfAllBlocks([this](int64_t i) {
+      if (sum_of_ > 0) {
+        return encoder_.Round(kEnvelope, SumHead(i, sum_of_), Block(i, net::Compression::kNone));
+      }
+      return encoder_.Push(kEnvelope, static_cast<uint32_t>(i), 1, checksum_, Block(i, compress_.push), 0, {},
+                           {}, compress_.push, false, {1, 1});
+    });
+    return static_cast<double>(bytes) / static_cast<double>(std::max<int64_t>(1, sum_of_));
   }
   int64_t Pull() {
     return OfAllBlocks([this](int64_t i) {
@@ -77,6 +108,7 @@ class Gauge {
   const uint64_t checksum_;
   const CompressConfig compress_;
   const bool coordinates_;
+  const int64_t sum_of_;
   std::vector<float> values_;  // of the largest block
   net::Encoder encoder_;
 };
@@ -88,14 +120,17 @@ class RowGauge {
       : blocks_(layout.table->blocks_of_ps()),
         keys_(static_cast<size_t>(
             keys / static_cast<double>(layout.ps.size() * static_cast<size_t>(blocks_)) + 0.5)),
-        key_bytes_(PackedBytes(layout.table->BlockOf(ps, 0), keys_)),
+        rows_(layout.table->BlockOf(ps, 0)),
+        width_(static_cast<size_t>(layout.table->width())),
+        sum_of_(GradientsOfSum(config)),
+        key_bytes_(PackedBytes(rows_, keys_)),
         push_form_(net::FormOfRows(config.net.compress.push)),
         pull_form_(config.net.compress.pull),
         push_bytes_(net::CompressedBytes(push_form_, static_cast<int64_t>(keys_) * layout.table->width())),
         pull_bytes_(net::CompressedBytes(pull_form_, static_cast<int64_t>(keys_) * layout.table->width())),
         checksum_(config.net.checksum ? 1 : 0),
         coordinates_(ps == 0),
-        values_(std::min(std::max(push_bytes_ + key_bytes_, pull_bytes_), net::kInlineBytes)) {}
+        values_(net::kInlineBytes) {}
 
   // The gradient of the rows of a batch, and the keys of another one.
   int64_t Push() {
@@ -103,6 +138,23 @@ class RowGauge {
     return blocks_ * Size(encoder_.Push(kEnvelope, 0, 1, checksum_, Lend(push_bytes_ + key_bytes_), 1, loss,
                                         {1, static_cast<uint32_t>(keys_), static_cast<uint32_t>(key_bytes_)},
                                         push_form_));
+  }
+  // What goes to a replica for one gradient: it and its keys. The gradients of a round are taken to have no
+  // rows in common, which is the most.
+  double Record() {
+    if (sum_of_ == 0) {
+      return static_cast<double>(
+          blocks_ * Size(encoder_.Push(kEnvelope, 0, 1, checksum_, Lend(push_bytes_ + key_bytes_), 1, {},
+                                       {1, static_cast<uint32_t>(keys_), static_cast<uint32_t>(key_bytes_)},
+                                       push_form_, false, {1, 1})));
+    }
+    const size_t rows = keys_ * static_cast<size_t>(sum_of_), key_bytes = PackedBytes(rows_, rows);
+    net::RoundHead head = SumHead(0, sum_of_);
+    head.keys = static_cast<uint32_t>(rows);
+    head.key_bytes = static_cast<uint32_t>(key_bytes);
+    const int64_t sum =
+        Size(encoder_.Round(kEnvelope, head, Lend(rows * width_ * sizeof(float) + key_bytes)));
+    return static_cast<double>(blocks_ * sum) / static_cast<double>(sum_of_) + static_cast<double>(Pull());
   }
   int64_t Pull() {
     net::PullHead head;
@@ -130,7 +182,10 @@ class RowGauge {
   net::LentBytes Lend(size_t bytes) const { return {values_.data(), bytes, nullptr, nullptr}; }
 
   const int64_t blocks_;
-  const size_t keys_;       // of a block
+  const size_t keys_;    // of a block
+  const RowRange rows_;  // of it
+  const size_t width_;
+  const int64_t sum_of_;
   const size_t key_bytes_;  // of all of them, packed
   const net::Compression push_form_;
   const net::Compression pull_form_;
@@ -177,8 +232,29 @@ Traffic PullOf(Of gauge) {
 
 }  // namespace
 
+namespace {
+
+// What a ps i > 0 sends to its replica for one gradient.
+double RecordBytes(const Config& config, const Layout& layout, int ps, double keys) {
+  double bytes = 0;
+  if (RangeBlocksOf(layout, static_cast<size_t>(ps)) > 0) bytes += Gauge(config, layout, ps).Record();
+  if (layout.table) bytes += RowGauge(config, layout, ps, keys).Record();
+  return bytes;
+}
+
+// The weights and slots with which a replica begins. A table begins without rows.
+double CopyBytes(const Config& config, const Layout& layout, int ps) {
+  const size_t copies = 1 + SlotNames(config).size();
+  return static_cast<double>(copies * sizeof(float)) *
+         static_cast<double>(layout.ps[static_cast<size_t>(ps)].size());
+}
+
+}  // namespace
+
 Traffic StepTraffic(const Config& config, const Layout& layout, int ps, double keys) {
   Traffic traffic;
+  if (HasReplica(config, ps)) traffic.out += RecordBytes(config, layout, ps, keys);
+  if (const auto of = HeldReplica(config, ps)) traffic.in += RecordBytes(config, layout, *of, keys);
   if (RangeBlocksOf(layout, static_cast<size_t>(ps)) > 0) traffic += StepOf(Gauge(config, layout, ps));
   if (layout.table) traffic += StepOf(RowGauge(config, layout, ps, keys));
   return traffic;
@@ -199,6 +275,8 @@ double PushMicroseconds(const Layout& layout, int ps, bool local, double keys) {
 Traffic RunTraffic(const Config& config, const Layout& layout, int ps, int workers, int64_t steps,
                    double keys) {
   Traffic traffic = static_cast<double>(steps) * StepTraffic(config, layout, ps, keys);
+  if (HasReplica(config, ps)) traffic.out += CopyBytes(config, layout, ps);
+  if (const auto of = HeldReplica(config, ps)) traffic.in += CopyBytes(config, layout, *of);
   if (RangeBlocksOf(layout, static_cast<size_t>(ps)) > 0) {
     Gauge gauge(config, layout, ps);
     const Traffic evaluation{static_cast<double>(gauge.Pull()), static_cast<double>(gauge.FullWeights())};

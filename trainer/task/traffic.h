@@ -18,11 +18,13 @@ struct Traffic {
 };
 Traffic operator*(double count, const Traffic& traffic);
 
-// One gradient of one worker, and the weights that answer it. `keys`: of a table, how many of its rows a
-// batch touches on all ps, over which they are spread evenly.
+// One gradient of one worker, and the weights that answer it; with failure.replicas also what goes from ps to
+// ps for it: the gradient again, in sync its share of the sum of a round. `keys`: of a table, how many of its
+// rows a batch touches on all ps, over which they are spread evenly.
 Traffic StepTraffic(const Config& config, const Layout& layout, int ps, double keys = 0);
 // `steps` steps, and the weights that workers pull at the start, at the end and for their evaluation; of a
-// table the rows for evaluations are not counted. `config`: as RunTask() completes it.
+// table the rows for evaluations are not counted. With failure.replicas also the first copy of a ps that has
+// one. `config`: as RunTask() completes it.
 Traffic RunTraffic(const Config& config, const Layout& layout, int ps, int workers, int64_t steps,
                    double keys = 0);
 

@@ -65,6 +65,53 @@ TEST_CASE("traffic: a push takes a ps's processor a time for each message and ea
   CHECK(push(1, false) > push(1, true));
 }
 
+TEST_CASE("traffic: with replicas a ps i > 0 sends each gradient on, in sync each round's sum") {
+  Config config = LinearCluster(3, 4, 1);
+  config.model.inputs = 3 * kBlockValues - 1;  // and a bias
+  const Layout layout = MakeLayout(config, 3);
+  const auto step = [&](int ps) { return StepTraffic(config, layout, ps); };
+  const double block = 4.0 * kBlockValues, messages = 300;
+  Traffic plain[3];
+  const auto sent_on = [&](int ps) { return step(ps).out - plain[ps].out; };
+  for (const auto& [mode, of_gradient] :
+       {std::pair{TrainMode::kAsync, 1.0}, {TrainMode::kSsp, 1.0}, {TrainMode::kSync, 0.25}}) {
+    config.train.mode = mode;
+    config.failure.replicas = 0;
+    for (int ps = 0; ps < 3; ++ps) plain[ps] = step(ps);
+    config.failure.replicas = 1;
+    CHECK(sent_on(0) == 0);
+    CHECK(sent_on(1) > of_gradient * block);
+    CHECK(sent_on(1) < of_gradient * block + messages);
+    CHECK(step(0).in - plain[0].in == sent_on(2));
+    CHECK(step(1).in == plain[1].in);
+    CHECK(step(2).in - plain[2].in == sent_on(1));
+  }
+  config.train.aggregate = 2;
+  CHECK(sent_on(1) > 0.5 * block);
+  config.train.optimizer.kind = OptimizerKind::kAdam;
+  const double of_ten = RunTraffic(config, layout, 1, 4, 10).out, in_ten = 10 * sent_on(1);
+  config.failure.replicas = 0;
+  CHECK(of_ten - RunTraffic(config, layout, 1, 4, 10).out == doctest::Approx(in_ten + 3 * block));
+}
+
+TEST_CASE(
+    "traffic: with replicas the rows of a gradient and its keys are sent on, in sync with those of a sum") {
+  Config config = LinearCluster(2, 2, 1);
+  config.data.train.format = DataFormat::kLibsvm;
+  config.model.inputs = 1 << 20;
+  const Layout layout = TableLayoutOf(config.model, 2);
+  const auto sent_on = [&](double keys) {
+    config.failure.replicas = 1;
+    const double with = StepTraffic(config, layout, 1, keys).out;
+    config.failure.replicas = 0;
+    return with - StepTraffic(config, layout, 1, keys).out;
+  };
+  const auto of_row = [&] { return (sent_on(20000) - sent_on(10000)) / 5000; };
+  CHECK(of_row() == doctest::Approx(4 + 0.95).epsilon(0.1));
+  config.train.mode = TrainMode::kSync;
+  CHECK(of_row() == doctest::Approx(4 + 0.85 + 0.95).epsilon(0.1));
+}
+
 // The max share of the messages that are not counted: greetings, and a few repeats on a busy machine.
 constexpr double kTolerance = 0.04;
 
