@@ -51,8 +51,10 @@ struct Order {
 };
 
 bool IsName(const std::string& name) {
-  const std::vector<std::string> names = FaultNames();
-  return std::find(names.begin(), names.end(), name) != names.end();
+  static const std::vector<std::string> lists[] = {FaultNames(), ReplicaFaultNames()};
+  return std::any_of(std::begin(lists), std::end(lists), [&](const std::vector<std::string>& names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  });
 }
 
 Order ReadOrder() {

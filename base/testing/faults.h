@@ -43,13 +43,29 @@ constexpr const char* kFaultScopes[] = {
     "end.results",        // the results of the run are reported
 };
 
+// The same around messages of replicas (failure.replicas). A run that no ps is lost in reaches all but the
+// last two.
+constexpr const char* kReplicaFaultScopes[] = {
+    "replica.open",    // a ps begins its replica, or the way to that of the one before it
+    "replica.unit",    // it sends a unit of a part
+    "replica.push",    // a record of a gradient
+    "replica.round",   // a record of a round (sync)
+    "replica.record",  // the next ps takes a record
+    "replica.ack",     // and acknowledges what it has
+    "replica.read",    // it answers a ps that fills itself
+    "replica.item",    // which takes the answer
+};
+
 // Returns each scope with ".before" and with ".after".
-inline std::vector<std::string> FaultNames() {
+template <size_t kCount>
+std::vector<std::string> FaultNamesOf(const char* const (&scopes)[kCount]) {
   std::vector<std::string> names;
-  for (const char* scope : kFaultScopes) {
+  for (const char* scope : scopes) {
     for (const char* moment : {"before", "after"}) names.push_back(fmt::format("{}.{}", scope, moment));
   }
   return names;
 }
+inline std::vector<std::string> FaultNames() { return FaultNamesOf(kFaultScopes); }
+inline std::vector<std::string> ReplicaFaultNames() { return FaultNamesOf(kReplicaFaultScopes); }
 
 }  // namespace dtrain::testing

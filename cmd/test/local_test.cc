@@ -86,6 +86,12 @@ TEST_CASE("local: what it refuses of its cluster, by --workers or of itself, che
        {"--set", "train.aggregate=5", "--workers", "4"},
        "train.aggregate = 5; must be at most the number of workers (4, by --workers). Try 4, or --workers "
        "5."},
+      {{"local", "check", "plan"},
+       {"--set", "failure.replicas=1"},
+       "failure.replicas = 1; needs two ps or more, and the run has 1, that of dtrain local"},
+      {{"local"},
+       {"--set", "failure.replicas=1", "--ps", "2", "--in-process"},
+       "failure.replicas = 1; has no effect with --in-process"},
       {{"local"},
        {"--set", "train.mode=async", "--set", "cluster.min_workers=3", "--workers", "2"},
        "Try 2, or --workers 3."},
@@ -116,6 +122,35 @@ TEST_CASE("local: --ps and --workers make check and plan see the cluster that lo
   CHECK(Contains(said("check"), "tasks: 2 ps and 5 workers, of dtrain local\n"));
   CHECK(Contains(said("plan"), "on 2 ps; 5 workers\n"));
   said("local");
+}
+
+TEST_CASE(
+    "local: check and plan tell of a ps beside the holder of its replica, and plan what replicas take") {
+  const LocalJob job(DigitsJob("kind: softmax", 600, 100, "batch_size: 50, steps: 10, mode: sync") +
+                     "cluster: {ps: [\"localhost:1\", \"127.0.0.1:1\", \"127.0.0.1:2\"], worker: [\"a:1\"]}\n"
+                     "failure: {replicas: 1}\n");
+  for (const char* command : {"check", "plan"}) {
+    CAPTURE(command);
+    const Done done = Run({command, "--config", job.config});
+    CHECK(done.code == 0);
+    CHECK(Contains(done.error,
+                   "warning: failure.replicas = 1: ps 1 and ps 2, which holds its replica, are both on "
+                   "127.0.0.1: a host that is lost takes both."));
+  }
+  const Done check = Run({"check", "--config", job.config, "--json"});
+  CHECK(Json::Parse(check.output).at("warnings").size() == 1);
+  const Done plan = Run({"plan", "--config", job.config});
+  CHECK(Contains(plan.output,
+                 "\nReplicas (failure.replicas) take 20.4 KiB more on all ps, with the optimizer's slots, "
+                 "of which ps 0 holds 10.2 KiB, and up to 64 MiB on each ps i > 0 for what is on its "
+                 "way.\nIn and out have what a ps i > 0 sends to the next ps: the sum of each round.\n"));
+  CHECK(Contains(plan.output, " of a processor without replicas, measured "));
+  const Json ps = Json::Parse(Run({"plan", "--config", job.config, "--json"}).output).at("ps");
+  CHECK(ps.at(1).at("replica_bytes") == 0);
+  CHECK(ps.at(2).at("replica_bytes") == ps.at(1).at("bytes"));
+  const Done without = Run({"plan", "--config", job.config, "--set", "failure.replicas=0"});
+  CHECK(without.error.empty());
+  CHECK_FALSE(Contains(without.output, "eplica"));
 }
 
 TEST_CASE("local: what can be read only once is no config, and too few open files are told with the remedy") {
