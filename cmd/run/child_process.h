@@ -73,6 +73,7 @@ struct ChildCommand {
   std::vector<int> inherited;              // descriptors that stay open in the child, under the same numbers
   bool may_be_lost = false;                // once the run has begun, it may go on without this child
   bool can_return = false;                 // once the run has begun, a new process can replace this one
+  bool has_replica = false;                // the others can save what it had
   std::string program = "/proc/self/exe";  // this program; a name without a slash is searched in PATH
   std::function<void()> run;               // if set, runs in the child in place of a program
   int input = -1;                          // standard input; -1: none

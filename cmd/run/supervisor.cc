@@ -67,7 +67,8 @@ ChildCommand ChildFor(const Config& spec, TaskId task) {
   ChildCommand command;
   const bool ps = task.role == Role::kPs;
   command.name = TaskName(task);
-  command.can_return = !ps || RecoversPs(spec) || HasReplica(spec, task.index);
+  command.has_replica = ps && HasReplica(spec, task.index);
+  command.can_return = !ps || RecoversPs(spec) || command.has_replica;
   command.may_be_lost = !ps && WorkerMayBeLost(spec, task.index);
   return command;
 }
@@ -284,6 +285,11 @@ void Supervisor::Finish(Task& task) {
       Say(GoesOnReport(*task.end, rules_.max), LogLevel::kWarning, kEventWorkerLost);
     }
     return;
+  }
+  const bool running = phase_ == Phase::kRunning && Stage() == RunStage::kRunning;
+  if (task.command.has_replica && running && task.end->signal != 0) {
+    TellPs(*task.end);
+    return Enter(Phase::kEnding, timeouts_.after_stop);
   }
   const milliseconds timeout = Failed(*task.end) ? (IsSettled() ? timeouts_.settled : timeouts_.after_failure)
                                : OnlyOptionalLeft() ? timeouts_.after_last

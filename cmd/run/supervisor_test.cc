@@ -307,6 +307,26 @@ TEST_CASE(
   CHECK(EndOf(outcome, "worker 0").exit_code == 2);
 }
 
+TEST_CASE("supervisor: the others are told of a ps with a replica that is killed, and have time to save") {
+  for (const bool has_replica : {true, false}) {
+    const Folder folder;
+    ShutdownTimeouts timeouts;
+    timeouts.after_stop = std::chrono::hours(1);
+    timeouts.after_failure = milliseconds(0);
+    Pipe orders("the test");
+    ChildCommand first =
+        Child(folder, "ps 0",
+              has_replica ? "read x; test \"$x\" = '@lost ps 1: was killed by SIGKILL'" : Waits(folder));
+    first.input = orders.read_fd();
+    first.orders = orders.write_fd();
+    ChildCommand lost = Child(folder, "ps 1", "kill -KILL $$");
+    lost.has_replica = has_replica;
+    const Outcome outcome = Runner(0, milliseconds(0), timeouts).Run({first, lost});
+    CHECK(EndOf(outcome, "ps 0").ended_by_us == !has_replica);
+    if (has_replica) CHECK(EndOf(outcome, "ps 0").exit_code == 0);
+  }
+}
+
 TEST_CASE("supervisor: a signal is passed on as it is, and the children's ends are theirs") {
   for (const int signal : {SIGINT, SIGTERM}) {
     CAPTURE(signal);

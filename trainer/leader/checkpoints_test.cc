@@ -721,6 +721,67 @@ TEST_CASE("checkpoints: a checkpoint that takes longer than checkpoint.timeout_s
   }
 }
 
+TEST_CASE("checkpoints: the holder of a replica has the part of a ps that does not come back") {
+  CheckpointsFixture f(Saving(TrainMode::kAsync, 3));
+  constexpr net::NodeId kHolder = 102;
+  constexpr uint64_t kEpoch = 7;
+  Member &lost = f.members.Ps(1), &holder = f.members.Ps(2), &worker = *f.members.Worker(0);
+  holder.node = kHolder;
+  holder.sees_directory = true;
+  worker.node = 300;
+  worker.takes_part = true;
+  f.SetStep(5);
+  lost.node = 0;
+  f.checkpoints->Suspend("ps 1 was lost");
+  // What the holder is told since the last call: "answers", "its", "the other's", or "to write" one of these.
+  TimePoint now = Clock::now();
+  const auto told = [&] {
+    f.channel.sent.clear();
+    f.Tick(now += Seconds(0.2));
+    std::vector<std::string> told;
+    for (const FakeChannel::Sent& sent : f.Take(kHolder)) {
+      const wire::Order& order = *sent.envelope().body_as_Order();
+      if (order.stands_in() != 0) {
+        CHECK(order.stands_in() == kEpoch);
+        told.push_back("answers");
+        continue;
+      }
+      CHECK((order.snapshot()->replica() == 0 || order.snapshot()->replica() == kEpoch));
+      told.push_back(std::string(order.snapshot()->write() ? "to write " : "") +
+                     (order.snapshot()->replica() == 0 ? "its" : "the other's"));
+    }
+    return told;
+  };
+  const auto says = [&](Member& sender, bool replica, const char* error = nullptr) {
+    const net::Message state = f.Make([&](auto& builder) {
+      const auto why = error == nullptr ? 0 : builder.CreateString(error);
+      return wire::CreateReport(builder, 0,
+                                wire::CreateSnapshotState(builder, 1, false, why, 0, 0, 0, replica));
+    });
+    f.checkpoints->OnSnapshotState(sender, *net::Decode(state)->body_as_Report()->snapshot());
+  };
+  f.checkpoints->StandIn(lost, &holder, kEpoch);
+  CHECK(told() == std::vector<std::string>{"answers"});
+  CHECK_FALSE(f.Keeps(1));  // a step may be on some ps only
+  worker.step_request = 9;
+  f.Tick(now);
+  CHECK(f.Keeps(1));
+  CHECK(told() == std::vector<std::string>{"the other's", "its", "answers"});
+  says(holder, false);
+  says(lost, false);  // that of who came too late
+  says(lost, true);
+  CHECK(told() == std::vector<std::string>{"the other's", "answers"});
+  CHECK_FALSE(f.checkpoints->writing());
+  says(holder, true);
+  CHECK(f.checkpoints->writing());
+  PollUntil([&] { return told() == std::vector<std::string>{"to write the other's", "to write its"}; });
+  says(holder, true, "the disk is slow");
+  f.WaitForEnd();
+  REQUIRE(f.ended.size() == 1);
+  CHECK(f.ended[0].find("ps 1 (127.0.0.1:10002") == 0);
+  CHECK(f.ended[0].find("the disk is slow") != std::string::npos);
+}
+
 TEST_CASE("checkpoints: what a ps says before its part is on the disk is no part") {
   CheckpointsFixture f(Saving(TrainMode::kAsync));
   f.checkpoints->Ask(false);

@@ -329,6 +329,26 @@ struct Replicating : LeaderFixture {
     channel.sent.clear();
     return told;
   }
+  // The epoch of the replica with which a ps was last told to stand in for another one; 0: it was not.
+  uint64_t StandsIn(int ps) {
+    uint64_t epoch = 0;
+    for (const FakeChannel::Sent& sent : channel.sent) {
+      const wire::Order* const order = sent.envelope().body_as_Order();
+      if (order != nullptr && sent.to == Ps(ps).node && order->stands_in() != 0) epoch = order->stands_in();
+    }
+    return epoch;
+  }
+  // A ps has no snapshot of the replica that it holds.
+  void SayOfReplica(int ps, const std::string& error) {
+    const net::Message report = Make([&](auto& builder) {
+      const auto why = builder.CreateString(error);
+      return wire::CreateReport(
+          builder, 0,
+          wire::CreateSnapshotState(builder, history.last_save, false, why, 0, 0, 0, /*replica=*/true));
+    });
+    net::Message notice;
+    local().OnNotice(Ps(ps), *net::Decode(report), notice);
+  }
   std::string Waiting() { return Json::Parse(local().StatusJson())["waiting"].dump(); }
 
   std::vector<net::NodeId> nodes;  // of all tasks, at the start
@@ -480,18 +500,63 @@ TEST_CASE("leader: a ps that is not back in failure.wait_s, or again not, ends t
 }
 
 TEST_CASE(
-    "leader: stopped while a ps is lost, the run is saved with its replica, or ends after failure.grace_s") {
-  for (const bool back : {false, true}) {
+    "leader: a ps that is not back in time ends the run when the holder of its replica has saved its part") {
+  Replicating f(Replicating::Of(/*saves=*/true));
+  f.Applied(*f.members.Worker(0));
+  f.Lose(1, How::kFails);
+  f.leader->Tick(Clock::now() + std::chrono::seconds(29));
+  CHECK(f.StandsIn(2) == 0);
+  f.leader->Tick(Clock::now() + std::chrono::seconds(31));
+  CHECK(f.history.last_save == 1);
+  CHECK(f.StandsIn(2) == 1);
+  CHECK(Json::Parse(f.local().StatusJson())["phase"] == "stopping");
+  f.Hello(kNew, kPs1);  // too late
+  f.SayReady(1);
+  CHECK(f.Sent(f.Ps(1), wire::Body::Start) == 0);
+  for (const int worker : {0, 1}) f.Abort(*f.members.Worker(worker), ExitCode::kPeerLost);
+  CHECK_THROWS_WITH_AS(
+      f.SayOfReplica(2, "it is not whole"),
+      doctest::Contains("ps 1 (127.0.0.1:10002; host, pid 7) was lost and is not back after 30 s "
+                        "(failure.wait_s). Look at its log. The last checkpoint, which was to have its part "
+                        "from its replica, failed: it is not whole. 1 step is lost behind the newest "
+                        "checkpoint"),
+      PeerLost);
+}
+
+TEST_CASE("leader: a ps that nobody starts again ends the run at once") {
+  Replicating f(Replicating::Of());
+  f.Ps(1).never_back = true;
+  f.Lose(1, How::kFails);
+  CHECK_THROWS_WITH_AS(f.leader->Tick(Clock::now()),
+                       doctest::Contains("was lost, and nobody starts it again (failure.restarts)"),
+                       PeerLost);
+}
+
+TEST_CASE("leader: in sync with a norm of rounds the newest checkpoint stays, and why is said at once") {
+  Config config = Replicating::Of(/*saves=*/true);
+  config.train.mode = TrainMode::kSync;
+  config.train.optimizer.clip_norm = 1;
+  Replicating f(config);
+  f.local().RoundApplied();
+  f.Lose(1, How::kFails);
+  CHECK_THROWS_WITH_AS(f.leader->Tick(Clock::now() + std::chrono::seconds(31)),
+                       doctest::Contains("failed: with train.optimizer.clip_norm"), PeerLost);
+}
+
+TEST_CASE(
+    "leader: stopped while a ps is lost, the run is saved with its replica, or when it has filled itself") {
+  for (const bool fills : {false, true}) {
     Replicating f(Replicating::Of(/*saves=*/true));
     f.Applied(*f.members.Worker(0));
-    f.Lose(1, How::kFails);
+    f.Lose(1, fills ? How::kReplaced : How::kFails);
     f.Beat(*f.members.Worker(0), SIGTERM);
     f.leader->Tick(Clock::now());
-    CHECK(f.history.last_save == 1);
-    if (back) {  // too late: its holder stands in for it
-      f.Hello(kNew, kPs1);
+    CHECK(f.history.last_save == (fills ? 0 : 1));
+    CHECK(f.StandsIn(2) == (fills ? 0 : 1));
+    if (fills) {
       f.SayReady(1);
       CHECK(f.history.last_save == 1);
+      CHECK(f.StandsIn(2) == 0);
       continue;
     }
     CHECK_THROWS_WITH_AS(

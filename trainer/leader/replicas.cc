@@ -115,6 +115,9 @@ TimePoint Replicas::Recovered(Member& ps) {
 
 std::string Replicas::WhyOver(TimePoint now) const {
   const double max_s = config_.failure.wait_s;
+  if (Away() != nullptr && Away()->never_back) {
+    return members_.NameOf(*Away()) + " was lost, and nobody starts it again (failure.restarts)";
+  }
   if (!recovery_ || recovery_->ps->here() || SecondsBetween(recovery_->away_since, now) <= max_s) return "";
   return fmt::format("{} was lost and is not back after {} s (failure.wait_s)",
                      members_.NameOf(*recovery_->ps), max_s);

@@ -362,6 +362,23 @@ TEST_CASE("rounds: those that a replica may lack are kept, also while its ps is 
   CHECK(run.Ask(1, 5, 5) == 0);
 }
 
+TEST_CASE("rounds: those that a replica may lack are told to who stands in for its ps, without a question") {
+  Asking run;
+  for (int i = 0; i < 4; ++i) run.Decide();  // rounds 2 to 5 behind the first
+  CHECK(run.Ask(1, 5, 4) == 5);
+  CHECK(run.Ask(2, 6, 6) == 0);
+  run.channel.sent.clear();
+  run.rounds.TellStandIn(&run.members.Ps(2), nullptr);
+  REQUIRE(run.channel.sent.size() == 2);
+  for (const uint64_t round : {4, 5}) {
+    const FakeChannel::Sent& sent = run.channel.sent[round - 4];
+    CHECK(sent.to == run.members.Ps(2).node);
+    CHECK(sent.envelope().request() == 0);
+    CHECK(sent.envelope().body_as_Round()->replica());
+    CHECK(sent.envelope().body_as_Round()->number() == round);
+  }
+}
+
 TEST_CASE(
     "rounds: a ps that measures a round again is told the scale that the round had, also of an older one") {
   Asking run;

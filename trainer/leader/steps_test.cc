@@ -164,6 +164,22 @@ TEST_CASE("steps: closed, it grants no next step outside sync") {
   CHECK(run.steps.GrantNext(run.Worker(0)) == 0);
 }
 
+TEST_CASE("steps: all wait when each worker that takes part has asked for a step, or is done") {
+  Run run(OfSteps(9));
+  for (int worker = 0; worker < 2; ++worker) {
+    run.Worker(worker).takes_part = true;
+    CHECK(run.steps.GrantFirst(run.Worker(worker)) == 1);
+  }
+  run.steps.Close();
+  run.steps.OnNeedStep(run.Worker(0), kRequest);
+  CHECK_FALSE(run.steps.AllWait());
+  run.Worker(1).done = true;
+  CHECK(run.steps.AllWait());
+  run.Worker(1).done = false;
+  run.steps.OnNeedStep(run.Worker(1), kRequest);
+  CHECK(run.steps.AllWait());
+}
+
 TEST_CASE("steps: in sync every worker is granted its next step until the rounds are over") {
   Run run(OfSteps(1, TrainMode::kSync));
   CHECK(run.steps.GrantNext(run.Worker(0)) == 1);

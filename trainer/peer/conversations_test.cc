@@ -340,6 +340,30 @@ TEST_CASE("conversations: a ps that says Welcome once more gets what is open aga
   CHECK(plain.channel.sent.empty());
 }
 
+TEST_CASE("conversations: what is open with a ps that does not come back is sent to who stands in for it") {
+  Replicating task;
+  const auto stands_in = [&](uint32_t of, RunId run = kRun) {
+    const net::Message message =
+        task.encoder.Finish(run.Envelope(0), wire::CreateWelcome(task.encoder.Begin(), 0, false, 0, 0, of));
+    task.peers.Take(0, *net::Decode(message));
+  };
+  const auto address = [&] { return task.channel.connected.at(task.peers[1].node()); };
+  task.Beat(8, {0});
+  for (const uint32_t none : {0, 2, 9}) stands_in(none);
+  stands_in(1, {kRun.id, kRun.epoch + 1});
+  CHECK(address() == "127.0.0.1:10002");
+  CHECK(task.TakeRequests().empty());
+  stands_in(1);
+  CHECK(address() == "127.0.0.1:10001");
+  CHECK(task.TakeRequests() == std::vector<uint64_t>{1, 2, 3});
+  stands_in(1);
+  CHECK(task.TakeRequests().empty());
+  task.now += std::chrono::hours(1);  // ps 0 knows that it is lost
+  CHECK_NOTHROW(task.Wait());
+  task.peers.BeginAnew();
+  CHECK(address() == "127.0.0.1:10002");
+}
+
 TEST_CASE("conversations: with replicas a ps has net.timeout_ms for an answer while it is heard") {
   Replicating task;
   task.Beat(2, {0, 1});

@@ -70,6 +70,7 @@ class FakeLeader : public RunLedger, public Leader {
   struct Told {
     uint64_t number = 0;
     std::optional<ShardSaver::Outcome> part;  // unset: not written yet
+    int ps = 0;
   };
 
   RunLedger* ledger() override { return this; }
@@ -114,8 +115,8 @@ class FakeLeader : public RunLedger, public Leader {
   void OnMessage(const wire::Envelope&, net::Message&) override {}
 
   void OnFilled(const FillOutcome& outcome) override { filled.push_back(outcome); }
-  void OnSnapshot(int, uint64_t number, const ShardSaver::Outcome* part) override {
-    snapshots.push_back({number, part == nullptr ? std::nullopt : std::make_optional(*part)});
+  void OnSnapshot(int ps, uint64_t number, const ShardSaver::Outcome* part) override {
+    snapshots.push_back({number, part == nullptr ? std::nullopt : std::make_optional(*part), ps});
   }
   void AskForPiece(uint64_t, Piece piece) override { pieces.push_back(piece.number); }
   bool SeesDirectory() const override { return sees_directory; }

@@ -183,9 +183,13 @@ void Registrar::Watch(TimePoint now) {
   for (Member* member : members_.Tick(now)) GiveUp(*member, members_.WhyOverdue(*member));
   if (!parts_.task.take_killed) return;
   for (const auto& [task, how] : parts_.task.take_killed()) {
-    Member* const worker = task.role == Role::kWorker ? members_.Worker(task.index) : nullptr;
-    if (worker == nullptr || !worker->here()) continue;
-    GiveUp(*worker, fmt::format("{} {}", members_.NameOf(*worker), how));
+    const bool ps = task.role == Role::kPs && ledger_ != nullptr && HasReplica(config_, task.index);
+    Member* const member = ps                           ? &members_.At(task)
+                           : task.role == Role::kWorker ? members_.Worker(task.index)
+                                                        : nullptr;
+    if (member == nullptr) continue;
+    member->never_back = ps;
+    if (member->here()) GiveUp(*member, fmt::format("{} {}", members_.NameOf(*member), how));
   }
 }
 

@@ -316,6 +316,19 @@ TEST_CASE(
   CHECK(f.members.Ps(1).here());
 }
 
+TEST_CASE("registrar: with replicas a ps that was killed, and that nobody starts again, is given up too") {
+  Config config = LinearCluster(2, 2, 10);
+  config.failure.replicas = 1;
+  RegistrarFixture f(config);
+  f.AllJoin();
+  f.task.take_killed = [] { return std::vector<std::pair<TaskId, std::string>>{{kPs1, "was killed"}}; };
+  f.registrar->Watch(Clock::now());
+  REQUIRE(f.fake().overdue.size() == 1);
+  CHECK(TaskName(f.fake().overdue[0]) == "ps 1");
+  CHECK_FALSE(f.members.Ps(1).here());
+  CHECK(f.members.Ps(1).never_back);
+}
+
 TEST_CASE("registrar: a task that says that it failed is told to the leader and forgotten") {
   RegistrarFixture f(LinearCluster(1, 2, 10));
   f.AllJoin();

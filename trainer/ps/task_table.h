@@ -80,6 +80,7 @@ struct Member {
   uint64_t oldest_round = 0;     // sync: the first that it, or its replica, may lack; 0: not known
   bool waits_for_scale = false;  // sync: the ps asks for the scale of the round before first
   bool kept = false;             // a ps that has its snapshot for the current checkpoint
+  bool never_back = false;       // a ps that was lost, and whose parent does not start it again
   bool fills = false;      // a ps that was lost and fills itself from its replica, or will when it is back
   int64_t open_steps = 0;  // granted, neither applied nor given back
   WorkerResult result;     // of a worker

@@ -25,8 +25,8 @@ class FakeChannel : public net::Channel {
 
   std::string Bind(const std::string& address) override { return address; }
   std::string BindDescriptor(int) override { return "fake:0"; }
-  void Connect(net::NodeId, const std::string&) override {}
-  void Disconnect(net::NodeId) override {}
+  void Connect(net::NodeId id, const std::string& address) override { connected[id] = address; }
+  void Disconnect(net::NodeId id) override { connected.erase(id); }
   net::SendResult Send(net::NodeId peer, net::Message& message) override {
     if (gone.count(peer)) return net::SendResult::kGone;
     if (full) return net::SendResult::kFull;
@@ -51,6 +51,7 @@ class FakeChannel : public net::Channel {
   std::vector<Sent> sent;
   std::deque<Sent> incoming;
   std::set<net::NodeId> gone;
+  std::map<net::NodeId, std::string> connected;
   bool full = false;
   uint64_t connections = 0;
   std::string handshake;                 // why it has failed; empty: it has not
