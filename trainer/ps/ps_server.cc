@@ -82,12 +82,11 @@ TimePoint PsServer::NextTick(TimePoint now) const {
 }
 
 RunSummary PsServer::Run() {
-  bool polls = false;  // takes what is there, and then acknowledges the records in it together
   const auto handle = [&](net::NodeId from, net::Message& message) {
     Handle(from, message);
     snapshots_.AfterMessage();
     if (holder_) holder_->AfterMessage();
-    if ((holder_ && holder_->owes() && !polls) || (link_ && link_->fetched() != restored_)) return false;
+    if ((holder_ && holder_->owes()) || (link_ && link_->fetched() != restored_)) return false;
     return !filler_.busy();  // every task waits for the values
   };
   TimePoint now = Clock::now();
@@ -96,9 +95,8 @@ RunSummary PsServer::Run() {
     Tick(now);
     if (outbox_.late()) SendLate();
     filler_.Turn(now);
-    polls = holder_ && holder_->owes();
-    channel_.Serve(polls ? now : NextTick(now), handle);
-    if (polls) holder_->Acknowledge();
+    channel_.Serve(NextTick(now), handle);
+    if (holder_ && holder_->owes()) holder_->Acknowledge();
     snapshots_.AfterMessage();
     now = Clock::now();
   }
@@ -199,7 +197,10 @@ void PsServer::OnHello(net::NodeId from, uint32_t key, const wire::Envelope& env
   if (link_) link_->ExpectRecord();
   registrar_->OnHello(from, key, envelope, hello);
   if (!link_) return;
-  if (const Member* const member = members_.Find(from)) link_->Worker(*member, true);
+  if (const Member* const member = members_.Find(from); member != nullptr && member->is_worker()) {
+    link_->Worker(*member, true);
+    told_[static_cast<size_t>(member->task.index)] = from;  // it may leave before the next tick
+  }
   link_->Recorded();
 }
 

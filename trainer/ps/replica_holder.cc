@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/fault_point.h"
+#include "base/machine_memory.h"
 #include "trainer/config/config.h"
 #include "trainer/peer/peer_limits.h"
 #include "trainer/peer/this_host.h"
@@ -13,6 +16,21 @@ namespace dtrain {
 
 using wire::Reason;
 
+namespace {
+
+// Whether the host of this ps has more processors than tasks.
+bool HasFreeProcessor(const ClusterConfig& cluster, int ps) {
+  const std::string host = HostOf(cluster.ps[static_cast<size_t>(ps)]);
+  int64_t tasks = 0;
+  for (const auto* const addresses : {&cluster.ps, &cluster.worker}) {
+    tasks += std::count_if(addresses->begin(), addresses->end(),
+                           [&](const std::string& address) { return HostOf(address) == host; });
+  }
+  return Processors() > tasks;
+}
+
+}  // namespace
+
 ReplicaHolder::Shadow::Shadow(const PsTask& task, int of, Outbox& to_leader)
     : shard(MakeParts(task.config, task.layout, of)),
       members(task.config, {Role::kPs, of}, shard.block_count()),
@@ -20,8 +38,32 @@ ReplicaHolder::Shadow::Shadow(const PsTask& task, int of, Outbox& to_leader)
       rule(MakeUpdateRule({task.config, shard, members, outbox})),
       reader(StateOf(task, of, *this)),
       gradients(task.config, {Role::kPs, of}, task.layout, shard, *rule),
-      keeper({task.config, shard, *rule, to_leader, task.layout, of, task.log, /*of_replica=*/true}) {
+      keeper({task.config, shard, *rule, to_leader, task.layout, of, task.log, /*of_replica=*/true}),
+      records(shard.has_table() || HasFreeProcessor(task.config.cluster, task.self.index),
+              [this](net::Message& record) { Apply(record); }) {
   outbox.SetMute(true);
+}
+
+// On the thread of records.
+void ReplicaHolder::Shadow::Apply(net::Message& record) {
+  if (!wrong.empty()) return;
+  const FaultScope fault("replica.record");
+  const wire::Envelope& envelope = *net::Decode(record);
+  if (const wire::ReplicaCheck* const check = envelope.body_as_ReplicaCheck()) {
+    if (std::string unit = Compare(*check); !unit.empty()) difference = std::move(unit);
+  } else {
+    wrong_record = envelope.request();
+    wrong = reader.Take(envelope, &record);
+  }
+  if (!wrong.empty() || !difference.empty()) has_news = true;
+}
+
+// The bytes of a unit are the same on both sides. Returns which are not.
+std::string ReplicaHolder::Shadow::Compare(const wire::ReplicaCheck& check) {
+  if (check.unit() >= static_cast<uint64_t>(shard.unit_count())) return std::string();
+  const auto unit = static_cast<int64_t>(check.unit());
+  const bool same = ChecksumOf(shard.CopyUnit(unit)) == check.checksum();
+  return same ? std::string() : shard.UnitName(unit);
 }
 
 PsState ReplicaHolder::StateOf(const PsTask& task, int of, Shadow& shadow) {
@@ -66,6 +108,7 @@ bool ReplicaHolder::OnStranger(net::NodeId from, uint32_t key, const wire::Envel
   if (stands_in_) {
     return Refuse(from, request, Reason::NotReady, "this ps stands in for it until the run has ended"), true;
   }
+  if (shadow_ != nullptr) Settle();
   const net::NodeId before = session_.node();
   if (session_.Open(from, request, open->epoch(), open->fetches()) != ReplicaSession::Take::kTake) {
     return Refuse(from, request, Reason::Unregistered,
@@ -110,33 +153,32 @@ void ReplicaHolder::OnRecord(const wire::Envelope& envelope, net::Message& messa
   }
   owes_ = true;
   items_.reset();
-  const FaultScope fault("replica.record");
-  if (const wire::ReplicaCheck* const check = envelope.body_as_ReplicaCheck()) return Compare(*check);
-  const std::string wrong = shadow_->reader.Take(envelope, &message);
-  if (!wrong.empty()) {
-    task_.log.Error("a record of {} is refused: {}", TaskName({Role::kPs, of_}), wrong);
-    Refuse(session_.node(), envelope.request(), Reason::BadRequest, wrong);
-    task_.channel.SetKnown(session_.node(), false);
-    session_.Close();
-    return;
+  shadow_->records.Add(std::move(message));
+}
+
+// Waits until all records are applied, so that the shadow can be used here.
+void ReplicaHolder::Settle() {
+  Shadow& shadow = *shadow_;
+  shadow.records.Wait();
+  if (!session_.complete() && session_.node() != 0 && shadow.shard.initialised()) session_.SetComplete();
+  if (!shadow.has_news.exchange(false)) return;
+  const TaskId ps{Role::kPs, of_};
+  if (!shadow.difference.empty()) {
+    on_difference_(
+        fmt::format("{} of {} differs from its replica on {} ({}): one of the two computes wrongly, or its "
+                    "memory is damaged. "
+                    "Checkpoints since then may be damaged too (failure.replica_check)",
+                    std::exchange(shadow.difference, ""), TaskNameAndAddress(task_.config.cluster, ps),
+                    TaskName(task_.self), ProcessText()));
   }
-  if (!session_.complete() && shadow_->shard.initialised()) session_.SetComplete();
+  if (shadow.wrong.empty() || session_.node() == 0) return;
+  task_.log.Error("a record of {} is refused: {}", TaskName(ps), shadow.wrong);
+  Refuse(session_.node(), shadow.wrong_record, Reason::BadRequest, shadow.wrong);
+  task_.channel.SetKnown(session_.node(), false);
+  session_.Close();
 }
 
-// The bytes of a unit are the same on both sides.
-void ReplicaHolder::Compare(const wire::ReplicaCheck& check) {
-  Shard& shard = shadow_->shard;
-  if (check.unit() >= static_cast<uint64_t>(shard.unit_count())) return;
-  const auto unit = static_cast<int64_t>(check.unit());
-  if (ChecksumOf(shard.CopyUnit(unit)) == check.checksum()) return;
-  on_difference_(
-      fmt::format("{} of {} differs from its replica on {} ({}): one of the two computes wrongly, or its "
-                  "memory is damaged. "
-                  "Checkpoints since then may be damaged too (failure.replica_check)",
-                  shard.UnitName(unit), TaskNameAndAddress(task_.config.cluster, {Role::kPs, of_}),
-                  TaskName(task_.self), ProcessText()));
-}
-
+// Before the records are applied, since answers wait for it.
 void ReplicaHolder::Acknowledge() {
   owes_ = false;
   if (session_.node() == 0) return;
@@ -147,6 +189,7 @@ void ReplicaHolder::Acknowledge() {
                                   static_cast<uint64_t>(shadow_->shard.earlier_updates()),
                                   static_cast<uint64_t>(shadow_->shard.decay_steps()));
   });
+  shadow_->records.Begin();
 }
 
 void ReplicaHolder::OnRead(const wire::ReplicaRead& read) {
@@ -158,6 +201,7 @@ void ReplicaHolder::OnRead(const wire::ReplicaRead& read) {
 }
 
 SnapshotKeeper* ReplicaHolder::Keeper(uint64_t epoch) {
+  if (shadow_ != nullptr) Settle();
   const bool here = session_.complete() && (epoch == 0 || epoch == session_.epoch());
   return here ? &shadow_->keeper : nullptr;
 }
@@ -248,7 +292,12 @@ void ReplicaHolder::OnOrder(const wire::SnapshotOrder& order) {
 }
 
 void ReplicaHolder::Tick() {
-  if (shadow_ != nullptr) shadow_->keeper.Tick();  // its part may be asked for before it stands in
+  if (shadow_ == nullptr) return;
+  if (shadow_->has_news) Settle();
+  if (shadow_->keeper.keeps()) {  // its part may be asked for before it stands in
+    shadow_->records.Wait();
+    shadow_->keeper.Tick();
+  }
   if (!stands_in_) return;
   DropLostWorkers();
   shadow_->rule->Tick();

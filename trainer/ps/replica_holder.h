@@ -1,11 +1,13 @@
 // ReplicaHolder: holds the replica of the ps before this one (failure.replicas): its parameters and what it
 // knows of its workers, kept up to date by its records (replica_link.h). It takes and acknowledges records
 // whatever this ps itself waits for, so that no ring of ps can block; the parameters of a lost ps come back
-// from here. If that ps does not come back, this one stands in for it: it answers the workers what is open
-// there, so that their last steps become whole, and has the part of that ps in the last checkpoint. Owner:
-// PsServer. Thread: the ps loop. Messages: docs/wire.md, Replicas.
+// from here. A thread of its own applies them, behind the acknowledgement: what is acknowledged is in the
+// memory of this process. If that ps does not come back, this one stands in for it: it answers the workers
+// what is open there, so that their last steps become whole, and has the part of that ps in the last
+// checkpoint. Owner: PsServer. Thread: the ps loop. Messages: docs/wire.md, Replicas.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -17,6 +19,7 @@
 #include "trainer/peer/replica_protocol.h"
 #include "trainer/ps/outbox.h"
 #include "trainer/ps/ps_task.h"
+#include "trainer/ps/record_thread.h"
 #include "trainer/ps/replica_copy.h"
 #include "trainer/ps/snapshot_keeper.h"
 
@@ -72,6 +75,8 @@ class ReplicaHolder {
   // What the lost ps would be.
   struct Shadow {
     Shadow(const PsTask& task, int of, Outbox& to_leader);
+    void Apply(net::Message& record);
+    std::string Compare(const wire::ReplicaCheck& check);
     Shard shard;
     TaskTable members;
     Outbox outbox;
@@ -79,10 +84,15 @@ class ReplicaHolder {
     RecordReader reader;
     GradientReader gradients;
     SnapshotKeeper keeper;
+    std::atomic<bool> has_news{false};  // one of the next two, for the ps loop
+    std::string wrong;                  // with a record, after which nothing is applied
+    std::string difference;             // the name of a unit that is not what it is a copy of
+    uint64_t wrong_record = 0;
+    RecordThread records;  // uses the rest, so that it must end first
   };
   static PsState StateOf(const PsTask& task, int of, Shadow& shadow);
   void OnRecord(const wire::Envelope& envelope, net::Message& message);
-  void Compare(const wire::ReplicaCheck& check);
+  void Settle();
   void OnRead(const wire::ReplicaRead& read);
   void Refuse(net::NodeId to, uint64_t request, wire::Reason reason, const std::string& text);
   void DropLostWorkers();

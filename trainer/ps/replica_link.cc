@@ -17,7 +17,6 @@ namespace {
 
 constexpr milliseconds kReportEvery{1000};
 constexpr milliseconds kReportBrokenEvery{100};
-constexpr milliseconds kAskAgain{500};
 constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
 
 }  // namespace
@@ -141,7 +140,8 @@ void ReplicaLink::OnAck(uint64_t number, const wire::ReplicaAck& ack) {
     if (sent_.front().is_unit) unit_bytes_ -= sent_.front().bytes;
     sent_.pop_front();
   }
-  if (fetching() && !items_) {
+  if (fetching()) {
+    if (items_) return;  // its first message came twice, since the way to the holder is slow
     items_ = static_cast<int64_t>(std::min<uint64_t>(ack.items(), kMaxSteps));
     Shard& shard = parts_.state.shard;
     shard.SetCounts(static_cast<int64_t>(ack.earlier_updates() & kMaxSteps),
@@ -161,9 +161,12 @@ void ReplicaLink::OnAck(uint64_t number, const wire::ReplicaAck& ack) {
   }
 }
 
-// Items come in order over one connection; what was lost with it is asked for again.
+// Items come in order over one connection; what was lost with it is asked for again. Over a slow link one
+// item may take long, and each that is asked for twice comes twice: so only where the connection is another
+// one, or nothing has come for half of the time after which the holder is given up.
 void ReplicaLink::AskForItems(TimePoint now) {
-  ask_again_ = now + kAskAgain;
+  connections_ = parts_.task.channel.Connections(conversation_->node());
+  ask_again_ = now + milliseconds(static_cast<int64_t>(500 * config_.failure.detect_s));
   for (; asked_ < std::min(*items_, next_item_ + kOpenItems); ++asked_) {
     conversation_->Tell(parts_.outbox.run(), [&](auto& builder) {
       return wire::CreateReplicaRead(builder, static_cast<uint64_t>(asked_));
@@ -219,7 +222,8 @@ void ReplicaLink::Tick(TimePoint now) {
     return Break(fmt::format("the connection to {} broke while it was opened", conversation_->name()));
   }
   conversation_->OnQuiet(now);
-  if (items_ && fetching() && now >= ask_again_) {
+  const bool another = parts_.task.channel.Connections(conversation_->node()) != connections_;
+  if (items_ && fetching() && (another || now >= ask_again_)) {
     asked_ = next_item_;
     AskForItems(now);
   }
@@ -321,7 +325,6 @@ void ReplicaLink::Recorded() {
 }
 
 uint64_t ReplicaLink::oldest_round() const {
-  if (!gate_.answers_wait()) return 0;
   uint64_t oldest = parts_.state.rule.NextRound();
   for (const Sent& sent : sent_) {
     if (sent.round != 0) oldest = std::min(oldest, sent.round);

@@ -84,7 +84,7 @@ class ReplicaLink {
 
   // More records wait than memory allows: requests of workers must not be taken.
   bool full() const { return bytes_ - unit_bytes_ > kMaxBytes || conversation_full(); }
-  // sync: the first round that the replica may not have; 0: it does not count.
+  // sync: the first round that the replica may not have, or one that is filled later.
   uint64_t oldest_round() const;
 
  private:
@@ -135,6 +135,7 @@ class ReplicaLink {
   std::optional<int64_t> items_;  // known with the answer to ReplicaOpen
   int64_t asked_ = 0;
   TimePoint ask_again_;
+  uint64_t connections_ = 0;  // to the holder, when it was asked
   std::unique_ptr<RecordReader> reader_;
   TimePoint begun_;
   TimePoint broken_;

@@ -77,19 +77,25 @@ void FinishRounds(ReplicaRun& run) {
   REQUIRE(run.primary->rule().HasFinished(run.rounds.size()));
 }
 
+// A ps that fills itself gets some of it, and asks for the rest again.
+void FillInPart(ReplicaRun& run) {
+  for (unsigned i = run.Below(6); i > 0; --i) {
+    run.CarryRecords(run.Below(4));
+    run.CarryAnswers(run.Below(4));
+    if (run.Below(2) == 0) run.Later(milliseconds(1100));
+  }
+}
+
 // ps 1 is lost. What is on its way to the holder is there first, or some of it, or is lost too.
 void Lose(ReplicaRun& run) {
   const bool all = run.Below(2) == 0;
   if (all && NormOfRounds(run.job.config.train)) FinishRounds(run);
   if (all) run.CarryAll();
   if (!all) run.to_holder.resize(run.Below(run.to_holder.size() + 1));
-  const bool twice = run.Below(3) == 0;
-  const std::unique_ptr<TestPs> old = run.ReplacePrimary(/*fills=*/!twice);
-  if (twice) {
-    run.CarryRecords(run.Below(4));
-    run.CarryAnswers(run.Below(4));
-    run.ReplacePrimary();
-  }
+  const std::unique_ptr<TestPs> old = run.ReplacePrimary(/*fills=*/false);
+  if (run.Below(3) == 0) FillInPart(run), run.ReplacePrimary(/*fills=*/false);
+  if (run.Below(2) == 0) FillInPart(run);
+  run.Fill();
   if (!all) return;
   const size_t workers = run.workers.size();
   CHECK(TablesOf(*run.primary, false, workers) == TablesOf(*old, true, workers));
@@ -136,6 +142,29 @@ TEST_CASE("replica: a ps that fills itself from it is as the lost one was, and e
   }
 }
 
+TEST_CASE("replica: a ps that fills itself asks again for what a connection has lost, not for what is slow") {
+  const ReplicaJob job(TrainMode::kAsync, Kind::kDense);
+  ReplicaRun run(job, 1);
+  run.Order();
+  run.CarryAll();
+  run.HearReport();
+  run.ReplacePrimary(/*fills=*/false);
+  for (int turn = 0; turn < 1000 && run.Asked().empty(); ++turn) {
+    run.CarryRecords();
+    for (int i = 0; i < 3; ++i) run.Later(milliseconds(700));  // the first message is repeated
+    run.CarryRecords();
+    run.CarryAnswers();
+  }
+  const std::vector<uint64_t> asked = run.Asked();
+  REQUIRE_FALSE(asked.empty());
+  run.Later(milliseconds(1000));
+  CHECK(run.Asked() == asked);
+  run.BreakConnection();
+  run.Later(milliseconds(0));
+  CHECK(run.Asked() == asked);
+  run.Fill();
+}
+
 TEST_CASE("replica: the same where the others wait for a worker that is lost") {
   for (const TrainMode mode : {TrainMode::kSsp, TrainMode::kSync}) {
     for (const Kind kind : {Kind::kDense, Kind::kTable}) {
@@ -168,6 +197,45 @@ TEST_CASE("replica: the same of gradients that come compressed, and of a hash ta
     }
     LoseAgainAndAgain(ReplicaJob(mode, Kind::kHash), 11);
   }
+}
+
+TEST_CASE("replica: a ps whose question for its replica is answered twice has all of it") {
+  for (const Kind kind : {Kind::kDense, Kind::kTable}) {
+    CAPTURE(static_cast<int>(kind));
+    ReplicaRun run(ReplicaJob(TrainMode::kAsync, kind), 12);
+    FillReplica(run);
+    run.CarryAll();
+    const std::unique_ptr<TestPs> old = run.ReplacePrimary(/*fills=*/false);
+    run.Later(milliseconds(0));
+    run.Later(milliseconds(1100));
+    REQUIRE(run.to_holder.size() == 2);
+    run.Fill();
+    const size_t workers = run.workers.size();
+    CHECK(TablesOf(*run.primary, false, workers) == TablesOf(*old, true, workers));
+    CheckSameShard(old->shard(), run.shard());
+    Finish(run);
+  }
+}
+
+TEST_CASE("replica: ps 0 keeps the rounds that a replica which is filled later lacks") {
+  ReplicaJob job(TrainMode::kSync);
+  job.config.failure.worker_lost = WorkerLost::kWait;
+  ReplicaRun run(job, 13);
+  TestWorker& worker = run.workers[0];
+  run.Begin(worker);
+  run.Step(worker);
+  REQUIRE(worker.begun == 1);
+  run.DecideRound();  // it has asked for one block of two
+  run.TellRound();
+  REQUIRE(run.wait.round == 2);
+  run.Order();
+  run.CarryAll();
+  run.HearReport();
+  REQUIRE(run.note.counts());
+  run.ReplacePrimary();
+  CHECK(run.wait.round == 1);
+  CHECK(run.kept_from == 1);
+  Finish(run);
 }
 
 }  // namespace

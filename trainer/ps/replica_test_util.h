@@ -239,7 +239,11 @@ struct TestWorker {
 class ReplicaRun {
  public:
   ReplicaRun(const ReplicaJob& its_job, unsigned seed)
-      : job(its_job), random(seed), pattern(2 * kBlockValues), workers(job.config.cluster.worker.size()) {
+      : job(its_job),
+        random(seed),
+        together(Below(2) == 0),
+        pattern(2 * kBlockValues),
+        workers(job.config.cluster.worker.size()) {
     for (float& value : pattern) value = static_cast<float>(random() % 2001) / 1000 - 1;
     primary = std::make_unique<TestPs>(job, 1);
     holder = std::make_unique<TestPs>(job, 2);
@@ -310,6 +314,15 @@ class ReplicaRun {
       CarryRecords();
       CarryAnswers();
     } while (!to_holder.empty() || !to_primary.empty() || link().busy());
+  }
+  // Items that the primary has asked for, where the holder has not heard it yet.
+  std::vector<uint64_t> Asked() const {
+    std::vector<uint64_t> items;
+    for (const FakeChannel::Sent& sent : to_holder) {
+      if (const wire::ReplicaRead* read = sent.envelope().body_as_ReplicaRead())
+        items.push_back(read->item());
+    }
+    return items;
   }
   // The connection between the two breaks, with what is on it, and is made anew.
   void BreakConnection() {
@@ -523,6 +536,7 @@ class ReplicaRun {
 
   const ReplicaJob job;
   std::mt19937 random;
+  const bool together;  // the workers that enter name each other
   std::vector<float> pattern;
   std::unique_ptr<TestPs> primary, holder;
   std::vector<TestWorker> workers;
@@ -635,8 +649,9 @@ class ReplicaRun {
     head.enter = true;
     head.resume = worker.next == TestWorker::Next::kResume;
     if (head.resume) head.version = worker.version[static_cast<size_t>(block)];
-    if (!head.resume && Below(2) == 0) head.workers = {0, 1, 2};
-    if (!head.resume) head.clock = worker.clock = SlowestClock(worker);
+    if (!head.resume && together) head.workers = {0, 1, 2};
+    if (!head.resume && worker.place == 0) worker.clock = SlowestClock(worker);
+    if (!head.resume) head.clock = worker.clock;
     Ask(worker, block, MakePull(worker, head));
   }
   // ssp: that of the others with which the worker begins.

@@ -64,6 +64,8 @@ class SnapshotKeeper {
   // Tells the leader when writing has ended, or the snapshot is given up.
   void Tick();
   bool writing() const { return saver_.busy(); }
+  // A snapshot is here, or its writing has not ended.
+  bool keeps() const { return snapshot_ != nullptr || saver_.busy(); }
 
  private:
   bool Kept(uint64_t number) const { return snapshot_ && number == number_; }

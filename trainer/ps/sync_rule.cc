@@ -219,12 +219,12 @@ bool SyncRule::Apply(const RoundDecision& round, int64_t block) {
   if (measured) {
     GatherMeasured(block);
     ApplyGradients(block, *measured_->scale());
-    measured_->Drop(block);
   } else if (!round.contributors.empty()) {
     GatherGradients(block);
     ApplyGradients(block, 1);
   }
   Finish(round, block, now);
+  if (measured) measured_->Drop(block);  // the record of the round has their keys
   return true;
 }
 

@@ -57,7 +57,7 @@ struct RoundGradients {
 // RoundSum: what a round changes of a block: the sum of its gradients, and the factor that makes it the mean.
 struct RoundSum {
   float factor = 1;
-  KeySpan keys = {};  // of a table: the rows of the sum
+  KeySpan keys = {};  // of a table: the rows of the sum; those of the gradients or of the part's next sum
   // float32, whose release is the receiver's to call; no data: no gradient counts.
   net::LentBytes values = {};
 };
