@@ -1,11 +1,13 @@
 """What replicas cost (failure.replicas), and how soon a run steps again behind the loss of a ps.
 
     python bench/replicas.py rate    [--rounds 5] [--seconds 3] [--jobs mlp softmax sparse hash] [--nets unix tcp]
+    python bench/replicas.py cost    [--rounds 5] [--seconds 3] [--jobs mlp softmax sparse hash 1GiB]
     python bench/replicas.py recover [--rounds 3] [--sizes 64MiB 1GiB hash]
     [--dtrain bazel-bin/cmd/dtrain] [--beside PROGRAM]
 
 rate: 2 ps and 2 workers, steps/s with replicas: 1 beside replicas: 0, by turns; over Unix sockets by `dtrain local`, over TCP
 by tasks of role and index on 127.0.0.1. With --beside the sides are replicas: 0 of this program and of another one.
+cost: the same over TCP, the processor time of both ps for a step, and the MiB of the larger one.
 recover: 2 ps and 1 worker by tasks; ps 1 is killed by SIGKILL and started again at once: the seconds until the worker's next step.
 """
 import argparse
@@ -24,6 +26,7 @@ import scale
 import slow_worker
 
 SPARSE_ROWS, SPARSE_FEATURES, WIDTH = 20000, 39, 10_000_000
+HASH_ROWS = 10_000_000  # of each ps
 
 
 def write_rows(work):
@@ -89,12 +92,33 @@ def rates(options, work):
                       "the other program" if options.beside else "replicas: 0", "ratio", "of the rounds"], table)
 
 
+def cost(options, work):
+    table = []
+    for name in options.jobs:
+        job = jobs(work)[name] if name in jobs(work) else sized(work, name)
+
+        def run(replicas):
+            cluster = scale.Cluster(options.dtrain, work, prepared(job, options, replicas), 2, 2, None, {})
+            return cluster.processor_s["ps"] / cluster.steps * 1e6, cluster.max_mib["ps"]
+
+        measured = race.by_turns({f"{name}, {count}": lambda count=count: run(count) for count in (0, 1)}, options.rounds)
+        (us0, mib0), (us1, mib1) = ([round(statistics.median(of)) for of in zip(*runs)] for runs in measured.values())
+        table.append([name, us0, us1, mib0, mib1])
+    race.print_table(["job", "us of the ps a step, replicas: 0", "replicas: 1", "MiB of the larger ps, replicas: 0",
+                      "replicas: 1"], table)
+
+
 def sized(work, size):
     """A job whose ps 1 has so much, weights and slots together."""
     if size == "hash":
+        rows = work / "wide.svm"
+        if not rows.exists():
+            with open(rows, "w") as out:
+                for first in range(1, 2 * HASH_ROWS, 100):
+                    out.write("1 " + " ".join(f"{feature}:1" for feature in range(first, first + 100)) + "\n")
         return {"model": {"kind": "logistic", "table": "hash"},
-                "data": {"train": {"format": "synthetic", "name": "criteo", "rows": 2_000_000}, "shuffle": False},
-                "train": {"batch_size": 1024, "optimizer": {"kind": "sgd", "learning_rate": 0.01}}}
+                "data": {"train": {"format": "libsvm", "path": str(rows)}, "shuffle": False},
+                "train": {"batch_size": 1000, "optimizer": {"kind": "sgd", "learning_rate": 0.01}}}
     # Half of it are weights, half the momentum of them; each of two ps has a half of both.
     first, second = {"64MiB": (4096, 3300), "1GiB": (16384, 15500)}[size]
     return {"model": {"kind": "mlp", "inputs": 784, "hidden": [first, second], "outputs": 10},
@@ -129,6 +153,10 @@ class Recovery:
             time.sleep(0.002)
         return said
 
+    def step_s(self):
+        """Seconds of the latest step, as the worker tells."""
+        return float(re.findall(r"ms/step ([\d.]+)", (self.work / "worker0").read_text())[-1]) / 1000
+
     def kill(self):
         """Seconds until the next step, as ps 0 and the worker tell."""
         killed = time.time()
@@ -148,23 +176,27 @@ class Recovery:
 def recover(options, work):
     table = []
     for size in options.sizes:
-        times = []
+        times, steps = [], []
         for _ in range(options.rounds):
             for log in ("ps0", "ps1", "worker0"):
                 (work / log).unlink(missing_ok=True)
             cluster = Recovery(options, work, size)
+            if size == "hash":
+                cluster.wait_for("worker0", "epoch    2", 300)
             time.sleep(options.seconds)
+            steps.append(cluster.step_s())
             times.append(cluster.kill())
             cluster.end()
             print(size, times[-1], file=sys.stderr, flush=True)
         seconds = sorted(time for time, _ in times)
-        table.append([size, f"{statistics.median(seconds):.2f}", f"{seconds[0]:.2f} to {seconds[-1]:.2f}"])
-    race.print_table(["ps 1 has", "s until the next step", "of the rounds"], table)
+        table.append([size, f"{statistics.median(seconds):.2f}", f"{seconds[0]:.2f} to {seconds[-1]:.2f}",
+                      f"{statistics.median(steps):.2f}"])
+    race.print_table(["ps 1 has", "s until the next step", "of the rounds", "s of another step"], table)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["rate", "recover"])
+    parser.add_argument("what", choices=["rate", "cost", "recover"])
     parser.add_argument("--jobs", nargs="+", default=["mlp", "softmax", "sparse", "hash"])
     parser.add_argument("--nets", nargs="+", default=["unix", "tcp"])
     parser.add_argument("--sizes", nargs="+", default=["64MiB", "1GiB", "hash"])
@@ -177,11 +209,9 @@ def main():
     options.beside = options.beside and options.beside.resolve()
     race.print_machine()
     work = race.work_directory()
-    if options.what == "rate":
+    if options.what != "recover":
         write_rows(work)
-        rates(options, work)
-    else:
-        recover(options, work)
+    {"rate": rates, "cost": cost, "recover": recover}[options.what](options, work)
 
 
 if __name__ == "__main__":

@@ -92,7 +92,7 @@ def namespaces(link):
 
 
 class Cluster:
-    """One run of a job on a link: its steps/s, and the processor seconds of its ps and workers."""
+    """One run of a job on a link: its steps/s, the processor seconds of its ps and workers, and the MiB of the largest."""
 
     def __init__(self, program, work, job, ps, workers, link, hosts):
         where = hosts.get(link, race.LOOPBACK)
@@ -113,6 +113,7 @@ class Cluster:
                 tasks[role, index] = race.start(command, cwd=work, stdout=subprocess.DEVNULL,
                                                 stderr=open(work / f"{role}{index}", "w"))
         self.processor_s = {"ps": 0.0, "worker": 0.0}
+        self.max_mib = {"ps": 0, "worker": 0}
         for (role, index), task in tasks.items():
             end = time.monotonic() + race.LIMIT_S
             while not (waited := os.wait4(task.pid, os.WNOHANG))[0]:
@@ -125,6 +126,7 @@ class Cluster:
             if task.returncode != 0:
                 sys.exit(f"{role} {index}: exit {task.returncode}\n{(work / f'{role}{index}').read_text()[-2000:]}")
             self.processor_s[role] += usage.ru_utime + usage.ru_stime
+            self.max_mib[role] = max(self.max_mib[role], usage.ru_maxrss // 1024)
         result = json.loads((work / "result.json").read_text())
         self.steps, self.rate = result["global_step"], result["steps_per_s"]
 

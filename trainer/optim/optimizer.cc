@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/large_vector.h"
 #include "gpu/cuda/queue.h"
 #include "gpu/optimizer_ops.h"
 #include "trainer/config/config.h"
@@ -23,10 +24,13 @@ class Floats {
   // the array.
   Floats(gpu::cuda::Queue& queue, int64_t size, float value, const char* what);
 
-  gpu::Span<float> span() { return there_.data() == nullptr ? gpu::Span<float>(here_) : there_.span(); }
+  gpu::Span<float> span() {
+    return there_.data() == nullptr ? gpu::Span<float>{here_.data(), static_cast<int64_t>(here_.size())}
+                                    : there_.span();
+  }
 
  private:
-  std::vector<float> here_;
+  LargeVector<float> here_;
   gpu::cuda::Buffer<float> there_;
 };
 
