@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Real runs with random disturbances; see scripts/chaos/chaos.py.
-# scripts/chaos.sh [--seed S] [--minutes M] [--steps N] [--deep] [--binary PATH]; without --binary it builds one.
+# scripts/chaos.sh [--seed S] [--minutes M] [--steps N] [--deep] [--replicas] [--binary PATH]; without --binary it builds one.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,7 +1,8 @@
-// failure.replicas where the network between two ps fails: a replica that may lack an answered update is not
-// used.
+// failure.replicas where the network fails, is slow, or gives the address of a ps to another host: a replica
+// that may lack an answered update is not used, and no update is lost or applied twice.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -10,43 +11,84 @@
 #include "cmd/testing/counted_job.h"
 #include "cmd/testing/job.h"
 #include "cmd/testing/network_hosts.h"
+#include "cmd/testing/running_job.h"
 
 namespace dtrain::testing {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kHosts = 3;  // each has a ps, the first one the worker too
+constexpr int kHosts = 3;  // each has a ps
 constexpr double kDetectS = 1;
+constexpr char kIp[] = "/usr/sbin/ip", kTc[] = "/usr/sbin/tc";
+const std::vector<std::string> kEndless = {"--set", "train.steps=1000000000"};
 
-// Each disk has the job and its data.
-void WriteJob(const NetworkHosts& hosts, const CountedJob& job, bool saves) {
-  std::vector<std::string> addresses;
-  for (int host = 0; host < kHosts; ++host) addresses.push_back(NetworkHosts::Address(host) + ":9001");
+// How the job is run, beside its model.
+struct Ring {
+  bool saves = true;
+  int every = 0;  // global steps between two checkpoints; 0: at the beginning and the end
+  double detect_s = kDetectS;
+  int hosts = kHosts;  // that have its files
+};
+
+// Each disk has the job and its data. Worker i is on host i.
+void WriteJob(const NetworkHosts& hosts, const CountedJob& job, const Ring& ring) {
+  std::vector<std::string> ps, workers;
+  for (int host = 0; host < kHosts; ++host) ps.push_back(NetworkHosts::Address(host) + ":9001");
+  for (int host = 0; host < job.workers; ++host) workers.push_back(NetworkHosts::Address(host) + ":9002");
   const std::string text =
-      fmt::format("cluster: {{ps: ['{}'], worker: ['{}:9002']}}\n", fmt::join(addresses, "', '"),
-                  NetworkHosts::Address(0)) +
+      fmt::format("cluster: {{ps: ['{}'], worker: ['{}']}}\n", fmt::join(ps, "', '"),
+                  fmt::join(workers, "', '")) +
       job.Sections() + "security: {insecure: true}\nlog: {level: debug}\n" +
-      fmt::format("failure: {{replicas: 1, detect_s: {}, wait_s: 30}}\n", kDetectS) +
-      (saves ? "checkpoint: {dir: /srv/checkpoints, every_secs: 0, every_steps: 100}\n" : "");
-  for (int host = 0; host < kHosts; ++host) {
+      fmt::format("failure: {{replicas: 1, detect_s: {}, wait_s: 30}}\n", ring.detect_s) +
+      (ring.saves ? fmt::format("checkpoint: {{dir: /srv/checkpoints, every_secs: 0, every_steps: {}}}\n",
+                                ring.every)
+                  : "");
+  for (int host = 0; host < ring.hosts; ++host) {
     WriteFile(hosts.Disk(host) + "/job.yaml", text);
     job.WriteFiles(hosts.Disk(host));
   }
 }
 
-Process& StartTask(NetworkHosts& hosts, int host, const std::string& role) {
-  return hosts.Start(host, {fs::absolute("cmd/dtrain").string(), "--config", "/srv/job.yaml", "--role", role,
-                            "--index", std::to_string(host), "--result", fmt::format("/srv/{}.json", role)});
+Process& StartTask(NetworkHosts& hosts, int host, const std::string& role, int index,
+                   const std::vector<std::string>& more = {}) {
+  std::vector<std::string> words = {fs::absolute("cmd/dtrain").string(),
+                                    "--config",
+                                    "/srv/job.yaml",
+                                    "--role",
+                                    role,
+                                    "--index",
+                                    std::to_string(index),
+                                    "--result",
+                                    fmt::format("/srv/{}.json", role)};
+  words.insert(words.end(), more.begin(), more.end());
+  return hosts.Start(host, words);
+}
+
+Process& StartTask(NetworkHosts& hosts, int host, const std::string& role,
+                   const std::vector<std::string>& more = {}) {
+  return StartTask(hosts, host, role, host, more);
+}
+
+// A signal to what nsenter runs.
+void SignalTask(const Process& task, int signal) {
+  const std::vector<pid_t> children = task.Children();
+  REQUIRE(children.size() == 1);
+  REQUIRE(kill(children[0], signal) == 0);
+}
+
+// Runs ip there.
+void Ip(NetworkHosts& hosts, int host, std::vector<std::string> words) {
+  words.insert(words.begin(), kIp);
+  REQUIRE(RunToEnd(hosts.Start(host, words)) == 0);
 }
 
 // Messages from one host to the other get lost, or come again.
 void SetCut(NetworkHosts& hosts, int from, int to, bool cut) {
-  std::vector<std::string> words = {"/usr/sbin/ip", "neigh", cut ? "replace" : "del",
-                                    NetworkHosts::Address(to)};
+  std::vector<std::string> words = {"neigh", cut ? "replace" : "del", NetworkHosts::Address(to)};
   if (cut) words.insert(words.end(), {"lladdr", "02:00:00:00:00:01", "nud", "permanent"});
   words.insert(words.end(), {"dev", "eth0"});
-  REQUIRE(RunToEnd(hosts.Start(from, words)) == 0);
+  Ip(hosts, from, words);
 }
 
 // The worker tells a step that it has not told yet.
@@ -66,7 +108,7 @@ TEST_CASE("replica: behind a cut between two ps steps go on, and a stale copy is
     job.workers = 1;
     job.length = 8;
     job.split = "dynamic";  // a run that goes back counts each step once
-    WriteJob(hosts, job, saves);
+    WriteJob(hosts, job, {saves, 100});
     Process& ps0 = StartTask(hosts, 0, "ps");
     Process& ps1 = StartTask(hosts, 1, "ps");
     Process& ps2 = StartTask(hosts, 2, "ps");
@@ -100,6 +142,142 @@ TEST_CASE("replica: behind a cut between two ps steps go on, and a stale copy is
     CHECK(Contains(next.standard_error(), " has a replica of this ps, "));
     CHECK(ReadResult(hosts.Disk(0) + "/ps.json").at("global_step") == job.GlobalSteps());
     CHECK(job.Wrong(hosts.Disk(0) + "/checkpoints", job.GlobalSteps()) == "");
+  }
+}
+
+// The log of the task has a text so often by the deadline.
+bool WaitForLines(Process& task, const std::string& text, int times) {
+  const TimePoint deadline = Clock::now() + kPatience;
+  while (CountOf(task.standard_error(), text) < times) {
+    if (Clock::now() > deadline || task.WaitForEnd(milliseconds(10))) return false;
+  }
+  return true;
+}
+
+// Nothing was undone, and each update is in the weights once.
+void CheckCounts(const NetworkHosts& hosts, const CountedJob& job, Process& ps0, Process& next) {
+  const std::string said = ps0.standard_error(), said_next = next.standard_error();
+  CAPTURE(said);
+  CAPTURE(said_next);
+  CHECK_FALSE(Contains(said, "goes back"));
+  CHECK(Contains(said_next, "this ps has filled itself from its replica"));
+  const Json result = ReadResult(hosts.Disk(0) + "/ps.json");
+  CHECK(job.Wrong(hosts.Disk(0) + "/checkpoints", result.at("global_step").get<int64_t>()) == "");
+}
+
+// Ends an endless run. What it saves then is one version of the model in sync alone.
+void Stop(Process& ps0, const std::vector<Process*>& others) {
+  SignalTask(ps0, SIGTERM);
+  CheckEnd(ps0, 143);
+  for (Process* const task : others) CheckEnd(*task, 143);
+}
+
+TEST_CASE("replica: where each link is slow a ps is killed and comes back, and nothing is lost") {
+  if (!fs::exists(kTc)) return Skip(std::string("links are made slow by ") + kTc + ", which is not there");
+  NetworkHosts hosts(kHosts);
+  if (!hosts.running()) return;
+  for (int host = 0; host < kHosts; ++host) {
+    Process& slow = hosts.Start(host, {kTc, "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "8mbit",
+                                       "burst", "32kb", "latency", "100ms"});
+    if (RunToEnd(slow) != 0) return Skip("the system makes no link slow: " + slow.standard_error());
+  }
+  CountedJob job;
+  job.workers = 2;
+  job.compress = "int8";
+  Ring ring;
+  ring.detect_s = 5;
+  WriteJob(hosts, job, ring);
+  constexpr int64_t kSteps = 6;  // a step takes seconds
+  const std::vector<std::string> steps = {"--set", fmt::format("train.steps={}", kSteps), "--set",
+                                          "hooks.log_every_steps=1"};
+  std::vector<Process*> ps, workers;
+  for (int host = 0; host < kHosts; ++host) ps.push_back(&StartTask(hosts, host, "ps", steps));
+  for (int host = 0; host < 2; ++host) workers.push_back(&StartTask(hosts, host, "worker", steps));
+  REQUIRE(ps[0]->WaitForLine("ps 1 has its replica on ps 2"));
+  REQUIRE(workers[0]->WaitForLine("  local step "));
+  SignalTask(*ps[1], SIGKILL);
+  CheckEnd(*ps[1], 128 + SIGKILL);
+  ps[1] = &StartTask(hosts, 1, "ps", steps);
+  CheckEnds(ps);
+  CheckEnds(workers);
+  CHECK(ReadResult(hosts.Disk(0) + "/ps.json").at("global_step") == kSteps);
+  CheckCounts(hosts, job, *ps[0], *ps[1]);
+}
+
+TEST_CASE("replica: a ps whose replica counts again behind a cut in one direction may be killed") {
+  NetworkHosts hosts(kHosts);
+  if (!hosts.running()) return;
+  CountedJob job;
+  job.workers = 1;
+  job.mode = "sync";
+  Ring ring;
+  ring.detect_s = 2;
+  WriteJob(hosts, job, ring);
+  Process& ps0 = StartTask(hosts, 0, "ps", kEndless);
+  Process& ps1 = StartTask(hosts, 1, "ps", kEndless);
+  Process& ps2 = StartTask(hosts, 2, "ps", kEndless);
+  Process& worker = StartTask(hosts, 0, "worker", kEndless);
+  REQUIRE(ps0.WaitForLine("ps 1 has its replica on ps 2"));
+  REQUIRE(GoesOn(job, worker));
+  SetCut(hosts, 1, 2, true);
+  REQUIRE(ps1.WaitForLine("the replica of this ps does not count: "));
+  CHECK(GoesOn(job, worker));
+  SetCut(hosts, 1, 2, false);
+  REQUIRE(WaitForLines(ps0, "ps 1 has its replica on ps 2", 2));
+  CHECK(CountOf(ps1.standard_error(), " has a replica of this ps, ") == 2);
+  CHECK(GoesOn(job, worker));
+  SignalTask(ps1, SIGKILL);
+  CheckEnd(ps1, 128 + SIGKILL);
+  Process& next = StartTask(hosts, 1, "ps", kEndless);
+  CHECK(next.WaitForLine("this ps has filled itself from its replica"));
+  CHECK(GoesOn(job, worker));
+  Stop(ps0, {&next, &ps2, &worker});
+  CheckCounts(hosts, job, ps0, next);
+}
+
+// ps 1 sleeps, another host takes its address, and a new ps 1 goes on there. Then its host is back: at
+// another address, where the old ps 1 is a newcomer; or still at its own, where the others get what it had to
+// say.
+TEST_CASE("replica: a ps that sleeps while its address moves to another host changes nothing when it wakes") {
+  for (const bool moves : {true, false}) {
+    CAPTURE(moves);
+    NetworkHosts hosts(kHosts + 1);
+    if (!hosts.running()) return;
+    CountedJob job;
+    job.workers = 1;
+    job.mode = "sync";
+    Ring ring;
+    ring.hosts = kHosts + 1;
+    ring.detect_s = 2;
+    WriteJob(hosts, job, ring);
+    Process& ps0 = StartTask(hosts, 0, "ps", kEndless);
+    Process& old = StartTask(hosts, 1, "ps", kEndless);
+    Process& ps2 = StartTask(hosts, 2, "ps", kEndless);
+    Process& worker = StartTask(hosts, 0, "worker", kEndless);
+    REQUIRE(ps0.WaitForLine("ps 1 has its replica on ps 2"));
+    REQUIRE(GoesOn(job, worker));
+    SignalTask(old, SIGSTOP);
+    hosts.Cut(1);
+    const std::string address = NetworkHosts::Address(1) + "/24";
+    Ip(hosts, kHosts, {"address", "add", address, "dev", "eth0"});
+    for (const int host : {0, 2}) Ip(hosts, host, {"neigh", "flush", "dev", "eth0"});
+    Process& next = StartTask(hosts, kHosts, "ps", 1, kEndless);
+    REQUIRE(ps0.WaitForLine("stepping again "));
+    CHECK(GoesOn(job, worker));
+    if (moves) {
+      Ip(hosts, 1, {"address", "del", address, "dev", "eth0"});
+      Ip(hosts, 1, {"address", "add", NetworkHosts::Address(kHosts + 1) + "/24", "dev", "eth0"});
+    }
+    hosts.Mend(1);
+    old.Signal(SIGCONT);  // nsenter stops with its child, and wakes it
+    CheckEnd(old, moves ? 2 : 4);
+    CHECK(Contains(old.standard_error(),
+                   moves ? "refuses ps 1: index in use by ps 1 (" : "does not know this task any more: "));
+    hosts.Cut(1);
+    for (const int host : {0, 2}) Ip(hosts, host, {"neigh", "flush", "dev", "eth0"});
+    CHECK(GoesOn(job, worker));
+    Stop(ps0, {&next, &ps2, &worker});
+    CheckCounts(hosts, job, ps0, next);
   }
 }
 

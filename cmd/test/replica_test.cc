@@ -143,7 +143,8 @@ std::string Config(const DrawnRun& run, const std::string& directory, int replic
     checkpoint += fmt::format("{}start_from: \"{}\"", checkpoint.empty() ? "" : ", ", beginning);
   }
   if (!checkpoint.empty()) text += fmt::format("checkpoint: {{{}}}\n", checkpoint);
-  text += fmt::format("failure: {{detect_s: 5, wait_s: 30, worker_lost: {}",
+  // So long that a crowded machine loses no healthy task. A new process takes the place of one at once.
+  text += fmt::format("failure: {{detect_s: 60, wait_s: 120, worker_lost: {}",
                       run.job.mode == "sync" ? "wait" : "continue");
   if (replicas > 0)
     text += fmt::format(", restarts: 6, replicas: 1, replica_check: {}", run.checks ? 6000 : 60);

@@ -19,7 +19,7 @@ import data
 import deeds
 from cluster import Cluster, Failed
 
-PS, WORKERS = 2, 3
+WORKERS = 3
 GRACE_S = 10
 ROUND_LIMIT_S = 240
 NEAR = 0.02  # of the accuracy, in async
@@ -40,6 +40,8 @@ class Chaos:
     def __init__(self, arguments, folder):
         self.seed, self.binary, self.steps = arguments.seed, arguments.binary, arguments.steps
         self.random = random.Random(self.seed)
+        self.ps = 3 if arguments.replicas else 2
+        self.own_sets = ["failure.replicas=1"] if arguments.replicas else []
         self.folder, self.disk = folder, os.path.join(folder, "disk")
         self.config = os.path.join(folder, "job.yaml")
         self.grace_s = GRACE_S
@@ -103,12 +105,12 @@ class Chaos:
         self.removed = self.ended = self.changed = False
         self.data.put_back()
         self.checkpoints = checkpoints
-        sets = ["train.mode=" + mode, "train.steps=%d" % self.steps]
+        sets = ["train.mode=" + mode, "train.steps=%d" % self.steps] + self.own_sets
         if checkpoints:
             sets.append("checkpoint.dir=" + checkpoints)
         run = tempfile.mkdtemp(prefix=mode + "-", dir=self.folder)
         own = ["data.train.path=" + self.data.of_worker(worker) for worker in range(WORKERS)]
-        self.cluster = Cluster(self.binary, self.config, run, PS, WORKERS, sets, own, self.allow)
+        self.cluster = Cluster(self.binary, self.config, run, self.ps, WORKERS, sets, own, self.allow)
         self.cluster.start()
         return run
 
@@ -236,6 +238,7 @@ def parse():
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--steps", type=int, default=6000, help="of each run")
     parser.add_argument("--deep", action="store_true", help="a perceptron whose gradients travel layer by layer")
+    parser.add_argument("--replicas", action="store_true", help="with failure.replicas: 1")
     parser.add_argument("--binary", required=True)
     arguments = parser.parse_args()
     arguments.binary = os.path.abspath(arguments.binary)
