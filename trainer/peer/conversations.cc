@@ -378,12 +378,12 @@ void Conversations::CheckAway(size_t ps, TimePoint now) {
   }
   if (!peer.away) peer.away = Peer::Away{now, WaitPace(now)};
   const std::string& name = peer.conversation->name();
-  const double max_s = config_.failure.wait_s + config_.failure.detect_s;
+  // ps 0 may have noticed by silence what a broken connection has told here at once.
+  const double max_s = config_.failure.wait_s + 2 * config_.failure.detect_s;
   if (SecondsBetween(peer.away->since, now) > max_s) {
     throw PeerLost(
-        "{} was lost, and ps 0 has not said within {} s (failure.wait_s and failure.detect_s) how the run "
-        "goes on. "
-        "Look at their logs. {}",
+        "{} was lost, and ps 0 has not said within {} s (failure.wait_s and twice failure.detect_s) how the "
+        "run goes on. Look at their logs. {}",
         name, max_s, WhatIsLost());
   }
   if (peer.away->tells.IsDue(now)) {
