@@ -3,8 +3,7 @@
 // threads pass messages and blocks to each other. Calls from them (memcpy, memset, send, recv, free) are
 // suppressed; our own code stays checked. OpenBLAS has two executable segments, which ends a program with
 // called_from_lib; its reports are suppressed by its name on their stacks. Nor is libstdc++, which counts who
-// holds an exception, while libzmq counts who holds a frame: it looks as if the last holder frees what
-// another thread still reads (AddressSanitizer would see a real one).
+// holds an exception: it looks as if the last holder frees what another thread still reads.
 
 #ifdef __SANITIZE_THREAD__
 
@@ -12,7 +11,7 @@ extern "C" const char* __tsan_default_suppressions();
 
 extern "C" const char* __tsan_default_suppressions() {
   return "called_from_lib:libzmq.so\ncalled_from_lib:libsodium.so\nrace:libopenblas.so\n"
-         "race:std::__exception_ptr::exception_ptr::_M_release\nrace:dtrain::net::LentBuffer::Release\n";
+         "race:std::__exception_ptr::exception_ptr::_M_release\n";
 }
 
 #endif

@@ -20,8 +20,9 @@ zmq_msg_t* Native(Frame& frame) { return static_cast<zmq_msg_t*>(frame.native())
 // zmq_msg_copy and the getters take a non-const message, but change only its reference count.
 zmq_msg_t* Native(const Frame& frame) { return static_cast<zmq_msg_t*>(const_cast<void*>(frame.native())); }
 
-// ThreadSanitizer does not see how libzmq passes a message to another thread. Under it, a loan itself records
-// that the lender's writes happened before the release.
+// ThreadSanitizer does not see how libzmq passes a message to another thread, nor how it counts who holds
+// one. Under it, a loan itself records that the lender's writes happened before the release, and a frame that
+// all who held it have read the bytes then.
 #ifdef __SANITIZE_THREAD__
 struct Loan {
   ReleaseFn release;
@@ -30,6 +31,7 @@ struct Loan {
 
 void ReleaseLoan(void* data, void* loan) {
   __tsan_acquire(loan);
+  __tsan_acquire(data);
   const Loan taken = *static_cast<Loan*>(loan);
   delete static_cast<Loan*>(loan);
   taken.release(data, taken.context);
@@ -41,8 +43,11 @@ void MarkLoan(ReleaseFn* release, void** context) {
   *release = &ReleaseLoan;
   __tsan_release(*context);
 }
+
+void MarkEnd(zmq_msg_t* message) { __tsan_release(zmq_msg_data(message)); }
 #else
 void MarkLoan(ReleaseFn*, void**) {}
+void MarkEnd(zmq_msg_t*) {}
 #endif
 
 }  // namespace
@@ -51,7 +56,10 @@ static_assert(sizeof(zmq_msg_t) <= sizeof(Frame) && alignof(zmq_msg_t) <= aligno
 
 Frame::Frame() { zmq_msg_init(Native(*this)); }
 
-Frame::~Frame() { zmq_msg_close(Native(*this)); }
+Frame::~Frame() {
+  MarkEnd(Native(*this));
+  zmq_msg_close(Native(*this));
+}
 
 Frame::Frame(Frame&& other) noexcept : Frame() { zmq_msg_move(Native(*this), Native(other)); }
 
