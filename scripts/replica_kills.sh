@@ -16,4 +16,7 @@ export DTRAIN_REPLICA_KILLS="${1:-1} ${2:-300}"
 bazel build //cmd/test:replica_test
 # Not by bazel run, behind which the last lines may be missing.
 cd bazel-bin/cmd/test/replica_test.runfiles/dtrain
-exec cmd/test/replica_test --test-case='*no update is lost*' </dev/null
+TEST_TMPDIR=$(mktemp -d)
+export TEST_TMPDIR
+trap 'rm -rf "$TEST_TMPDIR"' EXIT
+cmd/test/replica_test --test-case='*no update is lost*' </dev/null
