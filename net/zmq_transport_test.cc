@@ -115,7 +115,15 @@ struct Deaf {
       REQUIRE(SendSoon(*peer.channel, peer.id, TextMessage("hello")) == SendResult::kSent);
       ReceiveSoon(*server);
     }
-    for (size_t i = 1; i < peers.size(); ++i) peers[i].unread = SendUntilStuck(*server, peers[i].id, 100'000);
+    bool found_room = true;  // a thread of libzmq that waits for a processor makes room late
+    while (found_room) {
+      found_room = false;
+      for (size_t i = 1; i < peers.size(); ++i) {
+        const int sent = SendUntilStuck(*server, peers[i].id, 100'000);
+        peers[i].unread += sent;
+        if (sent > 0) found_room = true;
+      }
+    }
   }
   Peer& asker() { return peers[0]; }
   bool Send(const Peer& peer, const std::string& text) {
