@@ -1,7 +1,7 @@
 // Fault points: named moments at which a test kills, stops or ends this process. They stand around every
-// fsync and rename, and around every answer that a ps gives while a run starts, restores or saves; on the
-// path of a step there is one, where a worker sends a block. //cmd:dtrain_faults acts at them (the names are
-// in base/testing/faults.h). In every other program FaultPoint() is empty. Thread: any.
+// fsync and rename, around every answer that a ps gives while a run starts, restores or saves, and around
+// what the leader decides; a step has one where a worker sends a block. //cmd:dtrain_faults acts at them (the
+// names are in base/testing/faults.h). In every other program FaultPoint() is empty. Thread: any.
 #pragma once
 
 namespace dtrain {

@@ -106,6 +106,7 @@ struct ChannelStats {
 // many, of so many bytes at most, and only so soon after one was received: then the owner is sure to be back.
 constexpr size_t kBatchMessages = 16;
 constexpr size_t kShortBytes = 1024;
+constexpr size_t kGatheredBytes = 64 << 10;
 constexpr std::chrono::microseconds kAtOnce{20};
 
 // The messages without a pause after which Serve() returns.
@@ -140,6 +141,10 @@ class Channel {
   // before has written, and none after Serve() has returned.
   // What the handler has sent is on its way then.
   virtual void Serve(TimePoint deadline, const MessageHandler& handler);
+
+  // From now on messages of up to kGatheredBytes may wait until Serve() ends, or has nothing more to hand
+  // over, so that those to one peer leave together and wake it once.
+  virtual void Gather() {}
 
   virtual ChannelStats stats() const = 0;
   // Returns how often a conversation made by Connect() has been connected, as far as Receive() has noticed.

@@ -81,12 +81,16 @@ inline void AddReplicas(Encoder& encoder, std::vector<Message>* all) {
   const Envelope& e = kSampleEnvelope;
   const auto add = [all](Message message) { all->push_back(std::move(message)); };
   add(encoder.Finish(e, wire::CreateReplicaOpenDirect(encoder.Begin(), 1, 4, "dtrain 1 on x86-64",
-                                                      "host-a, pid 9", true, 99, 90)));
+                                                      "host-a, pid 9", true, 99, 90, 72)));
   add(encoder.Finish(e, wire::CreateReplicaAck(encoder.Begin(), 17, 99, 90)));
   add(encoder.Finish(e, wire::CreateReplicaRead(encoder.Begin(), 16)));
   add(SampleReplicaWorker(encoder));
   add(encoder.Round(e, SampleRoundHead(), Lent(Ramp(11))));
   add(encoder.Finish(e, wire::CreateReplicaCheck(encoder.Begin(), 5, 82)));
+  const std::vector<uint8_t> changes = {1, 2, 3};
+  add(encoder.Finish(e, wire::CreateReplicaLeaderDirect(encoder.Begin(), &changes, true)));
+  add(encoder.Finish(e, wire::CreateReplicaAskDirect(encoder.Begin(), "host-a, pid 9", 73)));
+  add(encoder.Finish(e, wire::CreateReplicaHeld(encoder.Begin(), 4, 250)));
 }
 
 inline void AddOrders(Encoder& encoder, std::vector<Message>* all) {
@@ -334,6 +338,12 @@ inline uint64_t WalkReplica(const Message& message, const wire::Envelope& e) {
       return Walk(message, *e.body_as_ReplicaRound());
     case wire::Body::ReplicaCheck:
       return e.body_as_ReplicaCheck()->unit() + e.body_as_ReplicaCheck()->checksum();
+    case wire::Body::ReplicaLeader:
+      return e.body_as_ReplicaLeader()->changes()->size() + e.body_as_ReplicaLeader()->more();
+    case wire::Body::ReplicaAsk:
+      return Walk(*e.body_as_ReplicaAsk()->process());
+    case wire::Body::ReplicaHeld:
+      return e.body_as_ReplicaHeld()->epoch() + e.body_as_ReplicaHeld()->quiet_ms();
     default:
       return 0;
   }

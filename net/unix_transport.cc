@@ -56,6 +56,7 @@ class UnixChannel final : public Channel {
   SendResult Send(NodeId peer, Message& message) override;
   // Returns kTimeout early when a signal handler has run, so that the caller can check its flags.
   ReceiveResult Receive(TimePoint deadline, NodeId* from, Message* message) override;
+  void Gather() override { gathers_ = true; }
   ChannelStats stats() const override { return stats_; }
   uint64_t Connections(NodeId id) const override;
 
@@ -95,6 +96,7 @@ class UnixChannel final : public Channel {
   std::deque<int> ready_;  // descriptors to look at before the next wait, each once
   int since_look_ = 0;     // messages since the last wait
   std::vector<int> held_;  // of connections some of whose messages were not offered to the system yet
+  bool gathers_ = false;   // Gather() was called
   TimePoint received_;     // when Receive() last returned a message of a peer that has sent more
   LentBuffers payloads_;
   ChannelStats stats_;
@@ -278,8 +280,10 @@ SendResult UnixChannel::Send(NodeId peer, Message& message) {
 
 // Whether a message is kept until the owner has read what this peer has sent: its answers go together then.
 bool UnixChannel::IsHeld(const UnixStream& connection, const Outgoing& out) const {
-  return connection.buffered() > 0 && out.size() <= kShortBytes && !connection.full &&
-         connection.queue.size() + 1 < kBatchMessages && Clock::now() - received_ < kAtOnce;
+  if (out.size() > (gathers_ ? kGatheredBytes : kShortBytes) || connection.full ||
+      connection.queue.size() + 1 >= kBatchMessages)
+    return false;
+  return gathers_ || (connection.buffered() > 0 && Clock::now() - received_ < kAtOnce);
 }
 
 void UnixChannel::Flush() {

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <mutex>
 #include <sstream>
 
@@ -51,7 +52,7 @@ struct Order {
 };
 
 bool IsName(const std::string& name) {
-  static const std::vector<std::string> lists[] = {FaultNames(), ReplicaFaultNames()};
+  static const std::vector<std::string> lists[] = {FaultNames(), LeaderFaultNames(), ReplicaFaultNames()};
   return std::any_of(std::begin(lists), std::end(lists), [&](const std::vector<std::string>& names) {
     return std::find(names.begin(), names.end(), name) != names.end();
   });
@@ -84,6 +85,16 @@ void Trace(const std::string& name) {
   close(fd);
 }
 
+// Whether this process has the arguments of DTRAIN_FAULT_ONLY.
+bool IsMeant() {
+  const char* const words = getenv("DTRAIN_FAULT_ONLY");
+  if (words == nullptr) return true;
+  std::ifstream file("/proc/self/cmdline");
+  std::string own{std::istreambuf_iterator<char>(file), {}};
+  std::replace(own.begin(), own.end(), '\0', ' ');
+  return own.find(fmt::format(" {} ", words)) != own.npos;
+}
+
 bool IsFirst(const std::string& marker) {
   if (marker.empty()) return true;
   const int fd = open(marker.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
@@ -100,6 +111,7 @@ class Faults {
  public:
   void Reach(const std::string& name) {
     if (!IsName(name)) Refuse(fmt::format("{} is not in the list of base/testing/faults.h", name));
+    if (!is_meant_) return;
     Trace(name);
     if (name == order_.name && Count() == order_.occurrence && IsFirst(order_.marker)) Act(order_.action);
   }
@@ -111,6 +123,7 @@ class Faults {
   }
 
   const Order order_ = ReadOrder();
+  const bool is_meant_ = IsMeant();
   std::mutex mutex_;
   int reached_ = 0;  // how often the point of order_ was reached
 };

@@ -5,6 +5,7 @@
 //     or SIGSTOP (stop), or exits with code 1 (exit). With MARKER only the first process that reaches the
 //     point acts: it creates the file MARKER, and a process that finds the file continues.
 //   DTRAIN_FAULT_TRACE=FILE    appends the name of each point that is reached, one per line
+//   DTRAIN_FAULT_ONLY=WORDS    both only in a process that has these arguments, as in "--role ps --index 0"
 //
 // A point whose name is not listed below aborts the program, and so does a malformed DTRAIN_FAULT. The list
 // defines "any moment" of a start, a save and a restore for the chaos tests.
@@ -43,6 +44,13 @@ constexpr const char* kFaultScopes[] = {
     "end.results",        // the results of the run are reported
 };
 
+// What the leader decides.
+constexpr const char* kLeaderFaultScopes[] = {
+    "leader.grant",     // steps are granted
+    "leader.round",     // a round is decided (sync)
+    "leader.patience",  // the run ends early (eval.patience)
+};
+
 // The same around messages of replicas (failure.replicas). A run that no ps is lost in reaches all but the
 // last two.
 constexpr const char* kReplicaFaultScopes[] = {
@@ -50,6 +58,7 @@ constexpr const char* kReplicaFaultScopes[] = {
     "replica.unit",    // it sends a unit of a part
     "replica.push",    // a record of a gradient
     "replica.round",   // a record of a round (sync)
+    "replica.turn",    // ps 0 ends a turn of records
     "replica.record",  // the next ps takes a record
     "replica.ack",     // and acknowledges what it has
     "replica.read",    // it answers a ps that fills itself
@@ -66,6 +75,7 @@ std::vector<std::string> FaultNamesOf(const char* const (&scopes)[kCount]) {
   return names;
 }
 inline std::vector<std::string> FaultNames() { return FaultNamesOf(kFaultScopes); }
+inline std::vector<std::string> LeaderFaultNames() { return FaultNamesOf(kLeaderFaultScopes); }
 inline std::vector<std::string> ReplicaFaultNames() { return FaultNamesOf(kReplicaFaultScopes); }
 
 }  // namespace dtrain::testing
