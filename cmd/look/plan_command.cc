@@ -212,8 +212,8 @@ void PrintReplicas(const Config& config, const Layout& layout) {
   const auto text = [](double bytes) { return std::isfinite(bytes) ? BytesText(bytes) : "no limit"; };
   fmt::print(
       "Replicas (failure.replicas) take {} more on all ps, with the optimizer's slots, of which ps {} holds "
-      "{}, and up to 64 MiB on each ps i > 0 for what is on its way.\nIn and out have what a ps i > 0 sends "
-      "to the next ps: {}.\n",
+      "{}, and up to 64 MiB on each ps for what is on its way.\nIn and out have what a ps sends to the next "
+      "ps: {}.\n",
       text(all), where, text(largest),
       config.train.mode == TrainMode::kSync ? "the sum of each round" : "each gradient once more");
 }

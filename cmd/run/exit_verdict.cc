@@ -160,8 +160,10 @@ std::string WhatIsLost(const Config& config, const ChildEnd& cause, RunStage sta
   if (!ps || !killed) return "";
   if (!config.checkpoint.dir.empty()) {
     const std::optional<ListedCheckpoint> newest = NewestOf(config);
-    const bool lost = newest && steps > newest->step;
-    return lost ? " " + LostStepsText(config, steps, newest->step) : "";
+    if (newest && steps > newest->step) return " " + LostStepsText(config, steps, newest->step);
+    if (!newest || config.failure.replicas == 0) return "";
+    return fmt::format(" Nothing is lost: {}/{} has all steps, {} in all. Start the run again.",
+                       config.checkpoint.dir, newest->name, newest->step);
   }
   const char* const not_again = " It was not started again, since its parameters are in no checkpoint.";
   const bool never = config.failure.restarts > 0 && config.failure.replicas == 0;

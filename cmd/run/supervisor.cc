@@ -67,7 +67,7 @@ ChildCommand ChildFor(const Config& spec, TaskId task) {
   ChildCommand command;
   const bool ps = task.role == Role::kPs;
   command.name = TaskName(task);
-  command.has_replica = ps && HasReplica(spec, task.index);
+  command.has_replica = ps && HasReplica(spec);
   command.can_return = !ps || RecoversPs(spec) || command.has_replica;
   command.may_be_lost = !ps && WorkerMayBeLost(spec, task.index);
   return command;

@@ -41,6 +41,10 @@ struct InputColumn {
     if (!is_category) return has_indicator ? 2 : 1;
     return static_cast<int64_t>(categories.size()) + (has_other ? 1 : 0);
   }
+  template <typename Archive>
+  void State(Archive& archive) {
+    archive(column, name, is_category, categories, has_other, fill, has_indicator, is_date);
+  }
   bool operator==(const InputColumn& other) const;
 };
 
@@ -54,6 +58,11 @@ struct InputForm {
   // has the place and the name of each, and `features` is empty.
   std::vector<InputColumn> columns{};
   int64_t table_columns = 0;  // of the training data, ignored ones and the label included; 0: unknown
+
+  template <typename Archive>
+  void State(Archive& archive) {
+    archive(features, classes, scale.shift, scale.factor, label_column, columns, table_columns);
+  }
 };
 
 // The names of the classes 0 and 1 where the labels are -1 and 1.

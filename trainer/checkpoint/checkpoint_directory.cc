@@ -189,6 +189,20 @@ void CheckpointDirectory::ClaimAgain(const std::string& who, uint64_t run_id) {
   if (!holder.empty()) ThrowTaken(holder);
 }
 
+void CheckpointDirectory::TakeClaimOver(const std::string& who, uint64_t run_id) {
+  claimant_ = who;
+  run_id_ = run_id;
+  const std::string holder = claim_.Take(path_, who, run_id, /*replaces=*/true);
+  if (!holder.empty()) ThrowTaken(holder);
+  // A process that is frozen directly before it names its checkpoint cannot do so any more.
+  const std::string of_run = fmt::format(".tmp-{:016x}-", run_id);
+  for (const std::string& name : EntriesOf(path_, setting_)) {
+    if (name.find(of_run) == std::string::npos || !IsTemporaryName(name)) continue;
+    const std::string path = PathOf(name);
+    WriterLock::RemoveAnyhow(WriterLock::IsLock(path) ? fs::path(path).replace_extension().string() : path);
+  }
+}
+
 void CheckpointDirectory::CheckClaim() const {
   if (IsGone(path_)) return;
   if (const std::string holder = claim_.TakenBy(); !holder.empty()) ThrowTaken(holder);
@@ -306,7 +320,8 @@ void CheckpointDirectory::Abandon(const std::string& temporary) {
   const auto save = saves_.find(temporary);
   if (save == saves_.end()) return;  // it was published
   std::error_code failed;            // the next Prepare() tries again
-  fs::remove_all(temporary, failed);
+  const bool mine = save->second.lock.held();
+  if (mine) fs::remove_all(temporary, failed);
   if (failed) fs::remove_all(temporary, failed);  // another writer has just made its shard file there
   saves_.erase(save);
 }

@@ -70,6 +70,8 @@ class CheckpointDirectory {
   void Claim(const std::string& who, uint64_t run_id);
   // Claims it for a run that goes on. Throws PeerLost when another living process has it.
   void ClaimAgain(const std::string& who, uint64_t run_id);
+  // Takes the claim from a process of the same run, in whose place the caller leads that.
+  void TakeClaimOver(const std::string& who, uint64_t run_id);
   // Throws PeerLost when another process has taken the claim. A directory that is gone is nobody's.
   void CheckClaim() const;
   // If the directory was removed or renamed since, makes it anew and claims it for the same run. Where it

@@ -52,10 +52,12 @@ bool WriterLock::Take(const std::string& path) {
 
 void WriterLock::Release() {
   if (fd_ < 0) return;
-  unlink(path_.c_str());
+  if (held()) unlink(path_.c_str());
   close(fd_);
   fd_ = -1;
 }
+
+bool WriterLock::held() const { return fd_ >= 0 && StillThere(fd_); }
 
 bool WriterLock::IsLock(const std::string& path) {
   return std::filesystem::path(path).extension() == kSuffix;
@@ -72,6 +74,13 @@ void WriterLock::RemoveIfDead(const std::string& path) {
     if (fd >= 0) unlink(lock.c_str());
   }
   if (fd >= 0) close(fd);
+}
+
+// The lock goes first: from then on the writer leaves the path alone.
+void WriterLock::RemoveAnyhow(const std::string& path) {
+  unlink(PathOf(path).c_str());
+  std::error_code ignored;  // the next RemoveIfDead() tries again
+  std::filesystem::remove_all(path, ignored);
 }
 
 namespace {
@@ -108,8 +117,10 @@ void DirectoryClaim::Forget() {
   fd_ = -1;
 }
 
-std::string DirectoryClaim::Take(const std::string& directory, const std::string& who, uint64_t run_id) {
+std::string DirectoryClaim::Take(const std::string& directory, const std::string& who, uint64_t run_id,
+                                 bool replaces) {
   if (fd_ >= 0) return "";
+  const std::string run = fmt::format("\nrun {:016x}, claim ", run_id);
   while (fd_ < 0) {
     path_ = directory + kName;
     const int fd = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
@@ -119,9 +130,11 @@ std::string DirectoryClaim::Take(const std::string& directory, const std::string
     }
     if (fd < 0) return "";  // a problem of the directory shows when something is saved
     if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-      const std::string holder = HolderIn(Content(fd));
+      const std::string content = Content(fd);
       close(fd);
-      return holder;
+      if (!replaces || content.find(run) == std::string::npos) return HolderIn(content);
+      unlink(path_.c_str());  // the other one sees it before it names a checkpoint
+      continue;
     }
     if (StillThere(fd)) {
       fd_ = fd;
@@ -129,7 +142,7 @@ std::string DirectoryClaim::Take(const std::string& directory, const std::string
       close(fd);
     }
   }
-  content_ = fmt::format("{}\nrun {:016x}, claim {}\n", who.substr(0, kMaxName), run_id, RandomToken());
+  content_ = who.substr(0, kMaxName) + run + RandomToken() + "\n";
   // Removes what a killed owner left. Where the disk is full, what is there now tells whether it is replaced.
   if (ftruncate(fd_, 0) == 0 && WriteAll(fd_, content_) != 0) content_ = Content(fd_);
   return "";

@@ -22,11 +22,15 @@ class WriterLock {
   bool Take(const std::string& path);
   // Removes PATH.lock.
   void Release();
+  // False: RemoveAnyhow() has removed it, and what is there now is another process's.
+  bool held() const;
 
   static bool IsLock(const std::string& path);
   static std::string PathOf(const std::string& path) { return path + kSuffix; }
   // Removes the directory PATH and PATH.lock if their writer is dead.
   static void RemoveIfDead(const std::string& path);
+  // Removes them though their writer may live: it is not to write there any more.
+  static void RemoveAnyhow(const std::string& path);
 
  private:
   static constexpr char kSuffix[] = ".lock";
@@ -49,7 +53,9 @@ class DirectoryClaim {
   // Claims `directory`, which exists, for `who` in the run `run_id`; does nothing if this has it already.
   // Returns the living process that has it; empty: the claim was taken. Throws UserError if a link is in the
   // place of the file, because the file that it leads to would be overwritten.
-  std::string Take(const std::string& directory, const std::string& who, uint64_t run_id);
+  // `replaces`: takes it from a process of the same run too, which may live.
+  std::string Take(const std::string& directory, const std::string& who, uint64_t run_id,
+                   bool replaces = false);
   // The directory is gone: Take() claims the next one.
   void Forget();
   // The process that has taken the claim since; empty: none, or Take() was never called.

@@ -56,6 +56,10 @@ struct StoredTable {
 struct Origin {
   std::string path;     // of the checkpoint, as ps 0 saw it; empty: initial values
   int64_t updates = 0;  // that the optimizer's slots had had there; 0: they began anew, or there are none
+  template <typename Archive>
+  void State(Archive& archive) {
+    archive(path, updates);
+  }
 };
 
 // StoredBase: the checkpoint of all rows since which those of a delta have changed. Both are in one

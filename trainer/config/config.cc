@@ -65,7 +65,7 @@ bool RoundsWaitForLost(const Config& config) {
 }
 
 std::optional<int> HeldReplica(const Config& config, int ps) {
-  if (config.failure.replicas == 0 || ps == 1) return std::nullopt;
+  if (!HasReplica(config)) return std::nullopt;
   const int count = static_cast<int>(config.cluster.ps.size());
   return (ps + count - 1) % count;
 }
@@ -79,11 +79,11 @@ std::string ReplicaHostWarning(const Config& config) {
   for (const auto& [host, ps] : ps_of_host) largest = std::max(largest, ps);
   const auto host_of = [&](int ps) { return HostOf(addresses[static_cast<size_t>(ps)]); };
   std::vector<int> together;
-  for (int ps = 1; ps < count; ++ps) {
-    if (HasReplica(config, ps) && host_of(ps) == host_of((ps + 1) % count)) together.push_back(ps);
+  for (int ps = 0; ps < count && HasReplica(config); ++ps) {
+    if (host_of(ps) == host_of((ps + 1) % count)) together.push_back(ps);
   }
-  // ps 1, ..., ps 0 are a row: between two of one host there is room for one of another.
-  const int unavoidable = std::max(0, 2 * largest - count - 1);
+  // They are a ring: between two of one host there is room for one of another.
+  const int unavoidable = std::max(0, 2 * largest - count);
   if (static_cast<int>(together.size()) <= unavoidable) return "";
   const int ps = together.front();
   return fmt::format(

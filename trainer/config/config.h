@@ -61,8 +61,8 @@ inline bool IsFed(const Config& config, int worker) {
   return config.data.split == Split::kFeed && worker != 0;
 }
 
-// failure.replicas: the next ps holds the replica of a ps i > 0; ps 0 has none.
-inline bool HasReplica(const Config& config, int ps) { return config.failure.replicas > 0 && ps > 0; }
+// failure.replicas: the next ps holds the replica of a ps, and ps 0 that of the last one.
+inline bool HasReplica(const Config& config) { return config.failure.replicas > 0; }
 // The ps whose replica this one holds, the one before it; unset: it holds none.
 std::optional<int> HeldReplica(const Config& config, int ps);
 // A warning if a ps and the holder of its replica are on one host, and another order of cluster.ps would put

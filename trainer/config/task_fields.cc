@@ -127,7 +127,7 @@ std::vector<Field> RunningFields() {
              "checkpoint, which needs checkpoint.dir, unless it has a replica (failure.replicas); fail: the "
              "run ends with exit code 4."),
       Number(DT_KEY(failure.replicas), kRun, {0, 1},
-             "1: what a ps i > 0 has is also in the memory of the next ps. A ps i > 0 that is lost goes on "
+             "1: what a ps has is also in the memory of the next ps. Any one task may be lost: a ps goes on "
              "from there when it is back, and no step is undone (docs/operations.md). It needs two ps or "
              "more, takes twice the memory, and slows each step.")
           .Unit("replicas"),

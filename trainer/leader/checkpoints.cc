@@ -43,8 +43,11 @@ Checkpoints::Checkpoints(const Parts& parts)
       own_(parts.leader.snapshots),
       log_(parts.leader.task.log),
       alone_(config_.cluster.ps.size() == 1),
-      directory_(
-          ShowSharedDirectory(config_, history_.run, !history_.begun, parts.leader.task.run_directory)),
+      directory_(ShowSharedDirectory(config_, history_.run,
+                                     history_.replica != 0 ? Claim::kOver
+                                     : history_.begun      ? Claim::kAgain
+                                                           : Claim::kNew,
+                                     parts.leader.task.run_directory)),
       writer_(
           config_, parts.leader.task.layout, *directory_,
           fmt::format("{} on {}", TaskNameAndAddress(config_.cluster, {Role::kPs, 0}), HostName()), own_,
@@ -108,18 +111,28 @@ void Checkpoints::AnswerEvaluator(uint64_t number) {
   const Member& worker = *members_.Worker(candidate_->worker);
   if (candidate_->request == 0 || !worker.here()) return;
   const FaultScope fault("evaluate.snapshot");
-  outbox_.Send(worker.node, candidate_->request, [&](auto& builder) {
+  outbox_.Answer(worker.node, candidate_->request, [&](auto& builder) {
     return wire::CreateGrant(builder, 0, false, static_cast<uint64_t>(step_), false, number);
   });
 }
 
 void Checkpoints::OnEvaluated(const Member& worker, const std::optional<EvaluationFigures>& best) {
+  if (best && IsLostCandidate(evaluated_.number)) {
+    holds_best_ = true;
+    parts_.rounds.Hold();
+    AskBest(*best);
+  }
+  evaluated_ = {};
   if (!candidate_ || candidate_->worker != worker.task.index) return;
   if (best && phase_ == Phase::kEvaluating) {
     candidate_.reset();
     is_candidate_ = false;
     best_ = best;
     deadline_ = Clock::now() + Seconds(config_.checkpoint.timeout_s);
+    if (HasReplica(config_) && config_.train.mode == TrainMode::kSync) {
+      holds_best_ = parts_.rounds.Hold() == round_;  // else rounds went on without the evaluator
+      LetRoundsGoOn();
+    }
     return Write();
   }
   EndCandidate();
@@ -168,7 +181,7 @@ void Checkpoints::TakeWhenAllPause() {
 
 // A step that waits for a lost ps is whole when the worker asks for another one. In sync a round is.
 bool Checkpoints::AllHaveTheSame() {
-  return !stand_in_ || config_.train.mode == TrainMode::kSync || parts_.steps.AllWait();
+  return !(stand_in_ || whole_) || config_.train.mode == TrainMode::kSync || parts_.steps.AllWait();
 }
 
 // A full one begins a chain of at most checkpoint.delta others, each of which needs that one alone. The ps
@@ -201,10 +214,12 @@ void Checkpoints::OrderOthers(TimePoint now) {
     const Member* const carrier = CarrierOf(ps);
     if (!wanted || carrier == nullptr || !carrier->here()) return;
     const FaultScope fault("save.order");
-    outbox_.Send(carrier->node, 0, [&](auto& builder) {
+    outbox_.Answer(carrier->node, 0, [&](auto& builder) {
       const auto step = static_cast<uint64_t>(step_);
+      // It may see the directory of a ps 0 that does not come back, and this one has another.
+      const bool there = write && carrier->sees_directory;
       return wire::CreateOrder(builder, 0,
-                               wire::CreateSnapshotOrder(builder, number(), round_, false, step, write,
+                               wire::CreateSnapshotOrder(builder, number(), round_, false, step, there,
                                                          base_number(), is_candidate_, HeldEpoch(ps)));
     });
   });
@@ -218,7 +233,7 @@ SnapshotKeeper* Checkpoints::HeldHere() const {
 void Checkpoints::OrderStandIn() {
   ReplicaHolder* const here = parts_.leader.holder;
   if (const Member* const holder = stand_in_->holder) {
-    outbox_.Send(holder->node, 0, [this](auto& builder) {
+    outbox_.Answer(holder->node, 0, [this](auto& builder) {
       return wire::CreateOrder(builder, 0, 0, false, 0, 0, stand_in_->epoch);
     });
   } else {
@@ -313,7 +328,7 @@ SavedMoment Checkpoints::MomentOfSnapshot() const {
 void Checkpoints::LetRoundsGoOn() {
   const bool wait = candidate_ && !is_candidate_;
   if (finished_) parts_.rounds.EndHere();
-  if (!finished_ && (stays_ || wait)) return;
+  if (!finished_ && (stays_ || wait || holds_best_)) return;
   parts_.rounds.GoOn();
   if (!parts_.leases.held()) return;
   parts_.leases.GoOn();
@@ -325,6 +340,16 @@ void Checkpoints::WatchWriter(TimePoint now) {
     return End(*outcome);
   }
   if (writer_.writing() && now >= next_order_) OrderOthers(now);
+}
+
+void Checkpoints::LetBestGo() {
+  if (std::exchange(holds_best_, false) && phase_ != Phase::kTaking) LetRoundsGoOn();
+}
+
+double Checkpoints::BestLoss() const {
+  const bool is_written = phase_ != Phase::kIdle && !is_candidate_ && !asked_best_;
+  const std::optional<EvaluationFigures>& best = is_written ? best_ : asked_best_;
+  return best && best->loss ? *best->loss : directory_->ReadBestLoss();
 }
 
 // A disk that hangs may hold the writing thread for ever. One that is being published has as long again.
@@ -343,6 +368,7 @@ void Checkpoints::GiveUp(TimePoint now) {
   NoteFailure(error);
   given_up_ = true;
   if (candidate_) EndCandidate();
+  LetBestGo();
   parts_.ended(error);  // tells the requester now; the next checkpoint begins when this one has ended
 }
 
@@ -368,6 +394,26 @@ void Checkpoints::Resume() {
   if (phase_ == Phase::kIdle && (candidate_ || asked_)) BeginNext("");
 }
 
+// A save under way is taken once more. One that was published just before the loss is the newest. The ps know
+// another base than this one.
+void Checkpoints::TakeOver() {
+  full_next_ = true;
+  const std::vector<ListedCheckpoint> found = directory_->List();
+  if (!found.empty() && found[0].step > history_.checkpoint_step && found[0].step <= global_step()) {
+    history_.checkpoint = directory_->PathOf(found[0].name);
+    history_.checkpoint_step = saved_step_ = found[0].step;
+    restored_ = saved_again_ = false;
+    if (asked_best_ && asked_best_->loss == directory_->ReadBestLoss()) asked_best_.reset();
+  } else {
+    asked_ |= saves_;
+  }
+  asked_ |= asked_best_.has_value();
+  holds_best_ &= asked_best_.has_value();
+  DropSnapshots();
+  LetRoundsGoOn();
+  if (asked_ || saves_) BeginNext("");
+}
+
 void Checkpoints::StandIn(Member& lost, Member* holder, uint64_t epoch) {
   suspended_ = false;
   stand_in_ = Stand{&lost, holder, epoch};
@@ -380,7 +426,7 @@ void Checkpoints::DropSnapshots() {
   ForOthers([&](const Member& ps) {
     const Member* const carrier = CarrierOf(ps);
     if (carrier == nullptr || !carrier->here()) return;
-    outbox_.Send(carrier->node, 0, [&](auto& builder) {
+    outbox_.Answer(carrier->node, 0, [&](auto& builder) {
       return wire::CreateOrder(
           builder, 0,
           wire::CreateSnapshotOrder(builder, number(), 0, true, 0, false, 0, false, HeldEpoch(ps)));
@@ -390,6 +436,8 @@ void Checkpoints::DropSnapshots() {
 
 // The first and the last checkpoint, and that of a stop, are not told here: the run ends and tells why.
 void Checkpoints::NoteFailure(const std::string& error) {
+  if (HasReplica(config_))
+    directory_->CheckClaim();  // another ps 0, which leads on, may have removed the save
   const TimePoint now = Clock::now();
   const bool same = failures_ && CauseOf(failures_->error) == CauseOf(error);
   if (!failures_) failures_ = Failures{0, "", now};
@@ -450,14 +498,16 @@ void Checkpoints::End(const CheckpointWriter::Outcome& outcome) {
   }
   if (std::exchange(again_, false) && path.empty()) {
     asked_ = true;
-    if (best_asked_) asked_best_ = best_;
+    if (best_asked_ || holds_best_) asked_best_ = best_;
     NoteBase(outcome);
     return Begin();
   }
   const bool again = path.empty() && TriesAgain(error);
   NoteBase(outcome);
   if (again) return Begin();
+  const bool is_next = asked_best_.has_value();
   BeginNext(path.empty() ? error : "");
+  if (!is_next) LetBestGo();
 }
 
 // `error`: of the one that has ended.

@@ -76,7 +76,9 @@ class Checkpoints {
   // and there is no candidate.
   bool OnNeedSnapshot(const Member& worker, uint64_t request);
   // Whether `number` is the candidate that is being evaluated.
-  bool IsCandidate(uint64_t number) const { return phase_ == Phase::kEvaluating && number == this->number(); }
+  bool IsCandidate(uint64_t number) const {
+    return (phase_ == Phase::kEvaluating && number == this->number()) || IsLostCandidate(number);
+  }
   // The worker has told the figures of its evaluation. `best`: of the candidate, if it is the best; it is
   // written.
   void OnEvaluated(const Member& worker, const std::optional<EvaluationFigures>& best);
@@ -94,10 +96,28 @@ class Checkpoints {
   // all rows. `lost`: "ps 1 (10.0.0.3:9001; node3, pid 17) was lost".
   void Suspend(const std::string& lost);
   void Resume();
+  template <typename Archive>
+  void State(Archive& archive) {
+    const std::optional<EvaluationFigures>& best = SavesAgain() && !asked_best_ ? best_ : asked_best_;
+    std::string figures = best && !archive.reads() ? EvaluationToJson(*best) : "";
+    if (!archive.reads()) saves_ = phase_ != Phase::kIdle && !is_candidate_;
+    if (!archive.reads() && phase_ == Phase::kEvaluating) evaluated_ = {number(), round_};
+    archive(running_, asked_, saves_, stays_, finished_, holds_best_, evaluated_, lacks_room_, figures,
+            saved_step_, saved_again_, restored_, next_due_);
+    if (!archive.reads()) return;
+    if (!figures.empty()) asked_best_ = EvaluationFromJson(figures);
+  }
+  // This ps 0 goes on in the place of a lost one, whose state was read.
+  void TakeOver();
   // The ps does not come back: takes the last checkpoint, in which its part is from its replica of this
   // epoch, on `holder` (null: on ps 0). That stands in for the ps until every worker waits for a step, so
   // that all ps have the same ones.
   void StandIn(Member& lost, Member* holder, uint64_t epoch);
+  // Takes the last checkpoint when every worker waits for a step, so that all ps have the same ones.
+  void AskWhole() {
+    whole_ = true;
+    Ask(true);
+  }
   // Reports of ps 0 and of the other ps about their snapshots and their parts.
   void OnOwnSnapshot(uint64_t number, const ShardSaver::Outcome* part);
   void OnSnapshot(Member& ps, uint64_t number, const ShardSaver::Outcome* part);
@@ -112,6 +132,8 @@ class Checkpoints {
   bool is_there() const { return history_.checkpoint.empty() || !IsGone(history_.checkpoint); }
   // A checkpoint is being taken or written, or has to be.
   bool saving() const { return !idle() && phase_ != Phase::kEvaluating; }
+  // The loss of the best checkpoint, also of one that is being written or has to be; infinity: there is none.
+  double BestLoss() const;
   // The global step of the newest complete checkpoint; -1: none yet.
   int64_t saved_step() const { return saved_step_; }
   // Whether the newest checkpoint has every gradient up to `step`. Outside sync it may lack some when there
@@ -138,6 +160,13 @@ class Checkpoints {
   uint64_t base_number() const { return is_delta_ ? base_->number : 0; }
   void Begin();
   bool NothingNew() const;
+  // The weights of the best that is being written are still those of the run.
+  // A candidate of before a loss of ps 0. In sync the weights are the same while no round follows.
+  bool IsLostCandidate(uint64_t number) const {
+    return phase_ != Phase::kEvaluating && number != 0 && number == evaluated_.number &&
+           config_.train.mode == TrainMode::kSync && parts_.rounds.last() == evaluated_.round;
+  }
+  bool SavesAgain() const { return phase_ != Phase::kIdle && !is_candidate_ && (best_asked_ || holds_best_); }
   void AskForPiece(const Member& ps, uint64_t number, Piece piece);
   void OrderOthers(TimePoint now);
   void OrderStandIn();
@@ -152,6 +181,7 @@ class Checkpoints {
   void Write();
   void ChooseBase();
   void LetRoundsGoOn();
+  void LetBestGo();
   SavedMoment MomentOfSnapshot() const;
   void GiveUp(TimePoint now);
   void DropSnapshots();
@@ -183,9 +213,11 @@ class Checkpoints {
   Phase phase_ = Phase::kIdle;
   bool running_ = false;
   bool asked_ = false;
+  bool saves_ = false;  // the ps 0 that was lost had a save under way
   bool stays_ = false;
   bool finished_ = false;
   bool suspended_ = false;
+  bool whole_ = false;  // AskWhole() was called
   struct Stand {
     Member* lost;
     Member* holder;  // null: ps 0
@@ -217,8 +249,19 @@ class Checkpoints {
   std::string positions_;
   std::optional<EvaluationFigures> best_;
   bool best_asked_ = false;  // by AskBest()
-  bool again_ = false;       // it was given up since a ps was lost
-  bool taken_ = false;       // ps 0 was told to keep its snapshot
+  // In sync with replicas no round is decided while a candidate is written: if a ps is lost meanwhile, the
+  // same weights are saved once more.
+  bool holds_best_ = false;
+  struct Evaluated {
+    uint64_t number = 0, round = 0;
+    template <typename Archive>
+    void State(Archive& archive) {
+      archive(number, round);
+    }
+  };
+  Evaluated evaluated_;  // the newest candidate, as the replica knows it
+  bool again_ = false;   // it was given up since a ps was lost
+  bool taken_ = false;   // ps 0 was told to keep its snapshot
   bool kept_here_ = false;
   bool given_up_ = false;
   bool is_late_ = false;  // it was being published when its time was over

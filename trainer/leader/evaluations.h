@@ -37,6 +37,8 @@ class Evaluations {
   void OnStep(const Member& worker) {
     if (every_steps_ > 0 && worker.taken % every_steps_ == 0) AskFor(worker);
   }
+  // That of a best checkpoint may not be, where a ps was lost that had a part of it.
+  void set_best_saved(double loss) { best_saved_ = loss; }
   // The local step whose weights `worker` is asked to evaluate; 0: none.
   uint64_t DueFor(const Member& worker) const {
     return due_ != 0 && worker.task.index == evaluator_ ? static_cast<uint64_t>(due_) : 0;
@@ -51,6 +53,10 @@ class Evaluations {
   Verdict Take(const Member& worker, const wire::Evaluated& said, bool kept);
   // Takes the figures of the final weights. Returns them if eval.keep_best has these saved as the best.
   std::optional<EvaluationFigures> TakeFinal(const wire::Evaluated& said);
+  template <typename Archive>
+  void State(Archive& archive) {
+    archive(evaluator_, due_, passed_, taken_from_, taken_, best_saved_, ended_);
+  }
   // eval.patience is exhausted.
   bool ended() const { return ended_; }
 

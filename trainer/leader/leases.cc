@@ -205,7 +205,7 @@ void Leases::OrderReports(const Gone& gone) const {
   for (size_t ps = 1; ps < gone.by_ps.size(); ++ps) {
     const Member& member = members_.Ps(ps);
     if (gone.by_ps[ps] || !member.here() || member.fills) continue;  // it does not know what it has taken yet
-    outbox_.Send(member.node, 0, [&](auto& builder) {
+    outbox_.Answer(member.node, 0, [&](auto& builder) {
       return wire::CreateOrder(builder, 0, 0, false,
                                wire::CreateIncarnation(builder, gone.worker, gone.process.incarnation));
     });

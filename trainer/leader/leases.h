@@ -75,6 +75,12 @@ class Leases {
   void GoOn() { held_ = false; }
   bool held() const { return held_; }
 
+  // To read it, call BeginAt() first.
+  template <typename Archive>
+  void State(Archive& archive) {
+    if (on()) archive(devices_, *ledger_, processes_, gone_, paces_, pauses_, held_);
+  }
+
   // Every batch of all epochs is in the weights.
   bool over() const { return on() && ledger_->over(); }
   // What was taken, for a checkpoint.
@@ -84,12 +90,20 @@ class Leases {
   struct Process {
     uint64_t incarnation = 0;  // that was told to start; 0: none
     int64_t first_step = 0;
+    template <typename Archive>
+    void State(Archive& archive) {
+      archive(incarnation, first_step);
+    }
   };
   // A process that is gone, and what each ps has taken of it as far as it has said so.
   struct Gone {
     uint32_t worker = 0;
     Process process;
     std::vector<std::optional<TakenOfProcess>> by_ps;
+    template <typename Archive>
+    void State(Archive& archive) {
+      archive(worker, process, by_ps);
+    }
   };
   // How fast a worker takes steps, and its newest lease.
   struct Pace {
@@ -98,6 +112,10 @@ class Leases {
     int64_t steps = 0;     // of the newest
     int64_t end = 0;       // its leases end before this local step
     int64_t known_at = 0;  // it knows the newest when it has taken so many steps
+    template <typename Archive>
+    void State(Archive& archive) {
+      archive(taken, at, steps, end, known_at);
+    }
   };
 
   static size_t Index(const Member& worker) { return static_cast<size_t>(worker.task.index); }

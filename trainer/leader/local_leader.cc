@@ -36,7 +36,7 @@ LocalLeader::LocalLeader(const LeaderParts& parts)
       log_(parts.task.log),
       history_(parts.history),
       recovery_(history_, log_),
-      replicas_(config_, members_, outbox_, log_),
+      replicas_(config_, members_, outbox_, parts.replica, log_),
       barrier_(config_, members_, history_, log_, Clock::now()),
       data_(config_, members_, history_, log_),
       positions_(config_, members_),
@@ -261,7 +261,7 @@ void LocalLeader::StartAll() {
   phase_ = RunPhase::kRunning;
   history_.begun = true;
   if (history_.training_since == TimePoint()) history_.training_since = Clock::now();
-  evaluations_.Begin(global_step(), keeps_best() ? checkpoints_->directory().ReadBestLoss() : 0);
+  evaluations_.Begin(global_step(), keeps_best() ? checkpoints_->BestLoss() : 0);
   status_.Begin();
   if (parts_.task.summary != nullptr) parts_.task.summary->Begin(global_step());
   if (checkpoints_) checkpoints_->Run();
@@ -350,7 +350,7 @@ void LocalLeader::OnNeedSnapshot(Member& worker, uint64_t request, const wire::N
   const uint64_t due = evaluations_.DueFor(worker);
   const bool is_due = due != 0 && due == question.local_step();
   if (is_due && keeps_best() && checkpoints_->OnNeedSnapshot(worker, request)) return;
-  outbox_.Send(worker.node, request, [](auto& builder) { return wire::CreateGrant(builder); });
+  outbox_.Answer(worker.node, request, [](auto& builder) { return wire::CreateGrant(builder); });
 }
 
 void LocalLeader::OnEvaluated(const Member& member, uint64_t request, const wire::Evaluated& said) {
@@ -366,13 +366,14 @@ void LocalLeader::OnEvaluated(const Member& member, uint64_t request, const wire
     const Evaluations::Verdict verdict = evaluations_.Take(member, said, kept);
     if (checkpoints_) checkpoints_->OnEvaluated(member, verdict.best);
     if (!verdict.end.empty()) {
+      const FaultScope fault("leader.patience");
       log_.Info("the run ends early: {}", verdict.end);
       EndEarly();
     }
   }
   {
     const FaultScope fault("evaluate.taken");
-    outbox_.Send(member.node, request, [&](auto& builder) {
+    outbox_.Answer(member.node, request, [&](auto& builder) {
       return wire::CreateGrant(builder, 0, evaluations_.ended(), static_cast<uint64_t>(global_step()));
     });
   }
@@ -426,6 +427,10 @@ void LocalLeader::EndWhenComplete(TimePoint now) {
 // A requested checkpoint has ended. The run waits for the first and the last one, which must succeed, and for
 // the one after a signal.
 void LocalLeader::OnSaved(const std::string& error) {
+  if (!gone_.empty() && in_place_ && !all_hear_) {
+    end_error_ = error;
+    return;
+  }
   if (!gone_.empty()) EndWithoutPs(error);
   if (stop_.asked()) EndStopped(error);
   const bool again = all_done_ && checkpoints_->HasAllOf(global_step());  // as the best
@@ -525,6 +530,7 @@ void LocalLeader::EndRecovery(Member& ps) {
   recovery_.Returned(members_.NameOf(ps), replicas_.Recovered(ps));
   if (steps_.over() || members_.AllDone()) recovery_.End(global_step());
   if (checkpoints_) checkpoints_->Resume();
+  if (keeps_best()) evaluations_.set_best_saved(checkpoints_->BestLoss());
 }
 
 // In sync with a norm of rounds the others have counted a round that they cannot apply without the ps.
@@ -534,6 +540,7 @@ void LocalLeader::EndWithout(Member& ps, const std::string& why) {
     throw PeerLost("{}. Look at its log. {}", why, lost_workers_.WhatIsLost(global_step()));
   }
   gone_ = why;
+  if (ps.task.index == 1) replicas_.GiveUp();
   if (NormOfRounds(config_.train)) {
     EndWithoutPs("with train.optimizer.clip_norm its round cannot be ended from its replica");
   }
@@ -545,7 +552,9 @@ void LocalLeader::EndWithout(Member& ps, const std::string& why) {
 }
 
 void LocalLeader::EndWithoutPs(const std::string& error) {
-  const std::string from = fmt::format("has its part from its replica on {}", replicas_.AwaitedHolder());
+  const std::string from =
+      in_place_ ? fmt::format("has the part of ps 0 from its replica on ps 1 ({})", HostName())
+                : fmt::format("has its part from its replica on {}", replicas_.AwaitedHolder());
   if (stop_.asked()) {
     const std::string unsaved = error.empty() ? "" : fmt::format("{}: {}", gone_, error);
     EndStopped(unsaved, false, fmt::format("; {}, and it {}", gone_, from));
@@ -604,6 +613,7 @@ void LocalLeader::OnLost(Member& member, const std::string& why) {
   const Loss loss = needless ? Loss::kGoesOn : lost_workers_.WhatIfLost(member, phase_);
   if (loss == Loss::kRollsBack) RollBack(why + replicas_.WhyNot(member));
   if (loss == Loss::kEnds) {
+    if (checkpoints_) checkpoints_->directory().CheckClaim();  // another ps 0 may have it by now
     throw PeerLost("{}{}{}. Look at its log.{}", why, lost_workers_.WhyNeeded(member),
                    replicas_.WhyNot(member),
                    member.is_worker() ? "" : " " + lost_workers_.WhatIsLost(global_step()));
@@ -631,6 +641,7 @@ void LocalLeader::RollBack(const std::string& why) {
 }
 
 RunStatus LocalLeader::OnHeartbeat(const Member& member, const wire::Heartbeat& beat) {
+  if (fills()) return {};
   status_.OnHeartbeat(member, beat, Clock::now());
   if (member.is_worker()) {
     const std::optional<SlowWorkers::Change> change =
@@ -653,6 +664,7 @@ void LocalLeader::EndEarly() {
 }
 
 void LocalLeader::Tick(TimePoint now) {
+  if (fills()) return Fill();
   if (const int signal = parts_.activity.stop_signal()) {
     const TaskId self = parts_.task.self;
     Stop(signal,
@@ -674,6 +686,7 @@ void LocalLeader::Tick(TimePoint now) {
     CloseWhenAllDone(now);  // a lost worker that might have returned may be too late now
     WorkOnEnd(now);
   }
+  if (phase_ == RunPhase::kEnded) end_.TellHolder(now);
   if (checkpoints_) checkpoints_->Tick(now);
   restore_.Tick(now);
   leases_.Tick(now);
@@ -749,6 +762,7 @@ void LocalLeader::Abort(int exit_code, const std::string& text, const RunSummary
   if (summary == nullptr) failed_ = BlameFor(parts_.task.self, "", text).task;
   failed_by_loss_ = exit_code == static_cast<int>(ExitCode::kPeerLost);
   TellStatus(Clock::now());
+  if (in_place_) members_.Remove(members_.Ps(1));  // this process, which ends by itself
   const milliseconds every =
       std::min<milliseconds>(Heartbeat::Interval(config_.failure.detect_s), milliseconds(50));
   TellOfAbort({parts_.task.self, exit_code, text, summary, parts_.task.supervised}, every, members_,

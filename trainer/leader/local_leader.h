@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "base/archive.h"
 #include "base/clock.h"
 #include "trainer/leader/checkpoints.h"
 #include "trainer/leader/evaluations.h"
@@ -92,6 +93,14 @@ class LocalLeader : public RunLedger, public Leader {
   bool OnRequest(Member& member, const wire::Envelope& request, bool repeated) override;
   bool OnNotice(Member& ps, const wire::Envelope& envelope, net::Message& message) override;
   uint64_t ReplicaFor(const Member& ps) const override { return replicas_.EpochFor(ps); }
+  void TellState(bool all, const PutSection& put) override;
+  void TakeOver(const StateImage& state) override;
+  void EndInPlace(const std::string& why) override;
+  uint64_t Incarnation() const override {
+    return parts_.replica == nullptr ? 0 : parts_.replica->incarnation();
+  }
+  void AllHear() override;
+  bool fills() const override { return history_.replica != 0; }
   void OnMessage(const wire::Envelope&, net::Message&) override {}
 
   void OnReplicaDiffers(const std::string& why) override { throw Failure(ExitCode::kInternal, why); }
@@ -119,6 +128,11 @@ class LocalLeader : public RunLedger, public Leader {
 
  private:
   Restore::Parts RestoreParts();
+  // The state that a replica of ps 0 has, in its sections.
+  void RunState(Archive& archive);
+  void StateNow(Archive& archive);
+  void MemberState(Member& member, Archive& archive);
+  void Fill();
   const char* PhaseName() const;
   void TellStatus(TimePoint now);
   std::optional<int64_t> AllSteps() const;
@@ -203,11 +217,15 @@ class LocalLeader : public RunLedger, public Leader {
   StatusReport status_;
   TimePoint next_status_;
   const std::unique_ptr<Checkpoints> checkpoints_;  // null without checkpoint.dir
+  Archive archive_;                                 // for TellState()
   Restore restore_;
-  int64_t goes_on_at_ = 0;        // the step of the checkpoint that a new run resumes from, as it seems now
-  bool out_of_time_ = false;      // train.max_secs have passed
-  bool all_done_ = false;         // no worker takes another step
-  bool aborted_ = false;          // the run has failed, or was stopped
+  int64_t goes_on_at_ = 0;    // the step of the checkpoint that a new run resumes from, as it seems now
+  bool out_of_time_ = false;  // train.max_secs have passed
+  bool all_done_ = false;     // no worker takes another step
+  bool aborted_ = false;      // the run has failed, or was stopped
+  bool in_place_ = false;     // on ps 1, since ps 0 does not come back
+  bool all_hear_ = false;     // AllHear() was called
+  std::optional<std::string> end_error_;  // of the last checkpoint, which waits for that
   std::string gone_;              // why the run ends without a ps, once it is saved; empty: it does not
   std::optional<TaskId> failed_;  // the task that is to blame for a failure; unset: none
   bool failed_by_loss_ = false;   // since it was lost

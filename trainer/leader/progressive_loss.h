@@ -38,6 +38,10 @@ class ProgressiveLoss {
 
   // Returns the line of `total`, and the next one is since here. Also if none is due, as at the end of a run.
   ProgressLine TakeLine(const LossSums& total);
+  template <typename Archive>
+  void State(Archive& archive) {
+    archive(rows_, next_, lines_, last_);
+  }
   // Logs that line, the first one below the header of the table.
   void Log(const LossSums& total, Logger& log);
 

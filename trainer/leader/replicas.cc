@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/error.h"
 #include "base/names.h"
 #include "trainer/config/config.h"
 
@@ -16,10 +17,11 @@ constexpr milliseconds kOrderAgain{100};
 
 }  // namespace
 
-Replicas::Replicas(const Config& config, TaskTable& members, Outbox& outbox, Logger& log)
+Replicas::Replicas(const Config& config, TaskTable& members, Outbox& outbox, ReplicaLink* own, Logger& log)
     : config_(config),
       members_(members),
       outbox_(outbox),
+      own_(own),
       log_(log),
       on_(config.failure.replicas > 0),
       notes_(on_ ? config.cluster.ps.size() : 0),
@@ -35,6 +37,7 @@ std::string Replicas::HolderOf(const Member& ps) const {
 
 void Replicas::Begin() {
   begun_ = true;
+  if (own_ != nullptr) own_->OnEpoch(notes_[0].epoch());
   next_order_ = TimePoint();
   Tick(Clock::now());
 }
@@ -49,17 +52,49 @@ void Replicas::End() {
 
 void Replicas::Tell(const Member& ps) {
   if (!ps.is_ready()) return;
-  outbox_.Send(ps.node, 0,
-               [&](auto& builder) { return wire::CreateOrder(builder, 0, 0, false, 0, NoteOf(ps).epoch()); });
+  outbox_.Answer(ps.node, 0, [&](auto& builder) {
+    return wire::CreateOrder(builder, 0, 0, false, 0, NoteOf(ps).epoch());
+  });
 }
 
 void Replicas::Tick(TimePoint now) {
   if (recovery_ && recovery_->tells.IsDue(now)) log_.Info("{}", WaitingText(now));
+  if (own_ != nullptr && !given_up_) TendOwn(now);
   if (!on_ || !begun_ || now < next_order_) return;
   next_order_ = now + kOrderAgain;
   for (size_t ps = 1; ps < notes_.size(); ++ps) {
     if (!notes_[ps].counts()) Tell(members_.Ps(ps));
   }
+}
+
+// A holder that is here and cannot be reached would have the run stand still.
+void Replicas::TendOwn(TimePoint now) {
+  ReplicaNote& note = notes_[0];
+  if (const std::optional<ReplicaLink::Report> report = own_->TakeReport(now)) {
+    const bool counted = note.counts();
+    behind_[0] = report->behind;
+    note.OnReport(report->epoch, report->phase);
+    if (note.counts() && !counted) log_.Detail("ps 0 has its replica on ps 1");
+    if (report->phase == wire::ReplicaPhase::Broken)
+      begun_ ? own_->OnEpoch(note.epoch()), void() : own_->GiveUp();
+  }
+  if (own_since_ == TimePoint() || !own_->stands_still() || recovery_) own_since_ = now;
+  if (SecondsBetween(own_since_, now) <= config_.failure.wait_s) return;
+  throw PeerLost(
+      "{} is here, and has not taken the replica of ps 0 for {} s (failure.wait_s): it cannot be reached at "
+      "its address. Look at its log.",
+      members_.NameOf(members_.Ps(1)), config_.failure.wait_s);
+}
+
+void Replicas::GiveUp() {
+  if (own_ == nullptr) return;
+  given_up_ = true;
+  own_->GiveUp();
+}
+
+void Replicas::TakeOver() {
+  if (notes_.size() > 1) notes_.back().BeginNext();
+  next_order_ = TimePoint();
 }
 
 bool Replicas::OnReport(const Member& ps, const wire::ReplicaState& state) {
@@ -102,10 +137,9 @@ void Replicas::Lost(Member& ps, TimePoint now) {
   if (!recovery_) recovery_ = Recovery{&ps, now, now, WaitPace(now)};
   recovery_->away_since = now;
   ps.fills = true;
-  if (ps.task.index == 1) return;  // it holds that of ps 0, which has none
   const auto before = static_cast<size_t>(ps.task.index) - 1;
   notes_[before].BeginNext();
-  Tell(members_.Ps(before));
+  before == 0 ? own_->OnEpoch(notes_[0].epoch()) : Tell(members_.Ps(before));
 }
 
 TimePoint Replicas::Recovered(Member& ps) {
@@ -145,8 +179,9 @@ std::string Replicas::WaitingText(TimePoint now) const {
 
 std::vector<ReplicaFigures> Replicas::Figures() const {
   std::vector<ReplicaFigures> figures(notes_.size());
-  for (size_t ps = 1; ps < notes_.size(); ++ps) {
-    figures[ps] = {HolderOf(members_.Ps(ps)), notes_[ps].counts(), notes_[ps].epoch(), behind_[ps]};
+  for (size_t ps = 0; ps < notes_.size(); ++ps) {
+    figures[ps] = {TaskName({Role::kPs, static_cast<int>((ps + 1) % notes_.size())}), notes_[ps].counts(),
+                   notes_[ps].epoch(), behind_[ps]};
   }
   return figures;
 }

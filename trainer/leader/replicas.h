@@ -1,7 +1,8 @@
 // Replicas: the leader's part in failure.replicas. It names the epoch of each replica to its ps, notes which
 // replicas count (replica_protocol.h), and decides whether the run can wait for a ps that is lost, which then
-// fills itself from its replica. ps 0 has no replica; that of ps i is on ps (i + 1) mod n, its holder. One ps
-// at a time can be recovered. Owner: LocalLeader. Thread: the ps loop. docs/wire.md: Order, Report, Welcome.
+// fills itself from its replica. That of ps i is on ps (i + 1) mod n, its holder; the epochs of its own ps 0
+// names to itself. One ps at a time can be recovered. Owner: LocalLeader. Thread: the ps loop. docs/wire.md:
+// Order, Report, Welcome.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +18,7 @@
 #include "trainer/peer/conversations.h"
 #include "trainer/peer/replica_protocol.h"
 #include "trainer/ps/outbox.h"
+#include "trainer/ps/replica_link.h"
 #include "trainer/ps/task_table.h"
 
 namespace dtrain {
@@ -32,7 +34,8 @@ struct ReplicaFigures {
 class Replicas {
  public:
   // With failure.replicas: 0 it does nothing.
-  Replicas(const Config& config, TaskTable& members, Outbox& outbox, Logger& log);
+  // `own`: the link of ps 0 to its replica; null: it has none.
+  Replicas(const Config& config, TaskTable& members, Outbox& outbox, ReplicaLink* own, Logger& log);
 
   bool on() const { return on_; }
   // The run takes steps: names each ps the epoch of its replica, and repeats that until it counts.
@@ -49,6 +52,15 @@ class Replicas {
   std::string WhyNot(const Member& ps) const;
   // The ps is lost, and the run waits for it; or its next process was lost before it was filled.
   void Lost(Member& ps, TimePoint now);
+  // ps 0 goes on without its replica: the run ends.
+  void GiveUp();
+  template <typename Archive>
+  void State(Archive& archive) {
+    archive(begun_, notes_);
+  }
+  // This ps 0 goes on in the place of a lost one, whose state was read, and the replica that it held is gone
+  // with it.
+  void TakeOver();
   // The ps has filled itself. Returns since when it was lost.
   TimePoint Recovered(Member& ps);
   // The epoch of the replica from which the ps fills itself; 0: it is not being recovered.
@@ -73,7 +85,7 @@ class Replicas {
   std::string WaitingText(TimePoint now) const;
   // "ps 2": who holds the replica of this ps.
   std::string HolderOf(const Member& ps) const;
-  // By ps, of ps 0 nothing; empty: there are no replicas.
+  // By ps; empty: there are no replicas.
   std::vector<ReplicaFigures> Figures() const;
 
  private:
@@ -83,6 +95,7 @@ class Replicas {
     TimePoint away_since;  // and its latest one
     WaitPace tells;
   };
+  void TendOwn(TimePoint now);
   size_t HolderIndex(const Member& ps) const;
   ReplicaNote& NoteOf(const Member& ps) { return notes_[static_cast<size_t>(ps.task.index)]; }
   const ReplicaNote& NoteOf(const Member& ps) const { return notes_[static_cast<size_t>(ps.task.index)]; }
@@ -91,10 +104,13 @@ class Replicas {
   const Config& config_;
   TaskTable& members_;
   Outbox& outbox_;
+  ReplicaLink* const own_;
   Logger& log_;
   const bool on_;
   bool begun_ = false;
-  std::vector<ReplicaNote> notes_;  // by ps; the first is of nobody
+  bool given_up_ = false;           // the own one
+  TimePoint own_since_;             // when ps 0 could answer last, or did not have to
+  std::vector<ReplicaNote> notes_;  // by ps
   std::vector<uint64_t> behind_;    // by ps
   std::optional<Recovery> recovery_;
   TimePoint next_order_;

@@ -227,7 +227,7 @@ void Restore::Order(size_t ps) {
   const Member& member = parts_.members.At({Role::kPs, static_cast<int>(ps)});
   if (!member.here()) return;
   const FaultScope fault("start.fill");
-  parts_.outbox.Send(member.node, 0, [&](auto& builder) {
+  parts_.outbox.Answer(member.node, 0, [&](auto& builder) {
     const auto checkpoint = order_.checkpoint.empty() ? 0 : builder.CreateString(order_.checkpoint);
     return wire::CreateOrder(
         builder, wire::CreateFill(builder, order_.number, checkpoint, static_cast<uint64_t>(order_.step),

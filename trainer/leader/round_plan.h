@@ -64,6 +64,11 @@ class RoundPlan {
   // The number of decided rounds with contributors, the version of the next gradients.
   uint64_t version() const { return version_; }
 
+  template <typename Archive>
+  void State(Archive& archive) {
+    archive(total_, workers_, version_, last_number_);
+  }
+
  private:
   enum class Open { kNone, kFresh, kOther };
   struct WorkerState {
@@ -73,6 +78,10 @@ class RoundPlan {
     bool absent = false;           // lost, and rounds wait for it
     int64_t contributions = 0;     // the rounds that have a gradient of it
     std::optional<uint64_t> last;  // the version of the weights of its latest gradient in a round
+    template <typename Archive>
+    void State(Archive& archive) {
+      archive(expected, open, incarnation, absent, contributions, last);
+    }
   };
 
   bool Over() const { return total_ && version_ >= static_cast<uint64_t>(*total_); }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/fault_point.h"
 #include "trainer/config/config.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/ps/replica_holder.h"
@@ -29,6 +30,7 @@ RoundPlan PlanFrom(const Config& config, TaskTable& members, int64_t step) {
 }  // namespace
 
 void RoundNorm::Begin(uint64_t round, const gpu::SquareSum& own) {
+  if (round == round_) return;
   round_ = round;
   here_.assign(here_.size(), false);
   here_[0] = true;
@@ -101,8 +103,24 @@ void Rounds::ExpectTogether(const flatbuffers::Vector<uint32_t>& workers) {
 // Where rounds wait for a lost worker, a gradient of older weights is in a round already.
 void Rounds::Offer(RoundExchange exchange, std::optional<uint64_t> version) {
   if (wait_for_lost_ && version && *version < plan_.version()) return;
+  if (IsDecided(exchange)) return;
   plan_.Offer(exchange, version);
   Decide();
+}
+
+// Whether the exchange is in a round that ps 0 has not finished: after a loss of ps 0 it is sent again.
+bool Rounds::IsDecided(const RoundExchange& exchange) const {
+  const auto is_it = [&](const RoundExchange& other) {
+    return other.worker == exchange.worker && other.incarnation == exchange.incarnation;
+  };
+  const uint64_t next = rule_.NextRound();
+  for (auto round = rounds_.rbegin(); next != 0 && round != rounds_.rend() && round->number >= next;
+       ++round) {
+    for (const auto* exchanges : {&round->contributors, &round->answered}) {
+      if (std::any_of(exchanges->begin(), exchanges->end(), is_it)) return true;
+    }
+  }
+  return false;
 }
 
 void Rounds::Leave(const Member& worker, bool comes_back) {
@@ -120,6 +138,7 @@ void Rounds::Decide() {
   if (held_) return;
   bool decided = false;
   while (std::optional<RoundDecision> round = plan_.Next()) {
+    const FaultScope fault("leader.round");
     decided = true;
     last_ = round->number;
     Announce(*round);
@@ -179,8 +198,8 @@ void Rounds::SendScale(const Member& ps) {
   const uint64_t round = ps.next_round - 1;
   const std::optional<double> scale = norm_->Scale(round);
   if (!scale) return;
-  outbox_.Send(ps.node, ps.end_request,
-               [&](auto& builder) { return wire::CreateRound(builder, round, 0, 0, *scale); });
+  outbox_.Answer(ps.node, ps.end_request,
+                 [&](auto& builder) { return wire::CreateRound(builder, round, 0, 0, *scale); });
 }
 
 void Rounds::SendRound(const Member& ps, const RoundDecision& round, bool of_replica) {
@@ -191,7 +210,7 @@ void Rounds::SendRound(const Member& ps, const RoundDecision& round, bool of_rep
     }
     return builder.CreateVectorOfStructs(structs);
   };
-  outbox_.Send(ps.node, of_replica ? 0 : ps.end_request, [&](auto& builder) {
+  outbox_.Answer(ps.node, of_replica ? 0 : ps.end_request, [&](auto& builder) {
     const auto contributors = list(builder, round.contributors);
     return wire::CreateRound(builder, round.number, contributors, list(builder, round.answered), {},
                              of_replica);
@@ -202,6 +221,11 @@ void Rounds::TellStandIn(const Member* holder, ReplicaHolder* here) {
   for (const RoundDecision& round : rounds_) {
     holder == nullptr ? here->OnRound(round) : SendRound(*holder, round, /*of_replica=*/true);
   }
+}
+
+void Rounds::TakeOver() {
+  for (const RoundDecision& round : rounds_) rule_.OnRound(round);
+  rule_.Advance();
 }
 
 void Rounds::Announce(const RoundDecision& round) {

@@ -27,7 +27,8 @@ class RoundNorm {
  public:
   RoundNorm(size_t ps, double clip_norm) : clip_norm_(clip_norm), here_(ps) {}
 
-  // Takes the part of ps 0 and starts to collect the parts of `round`.
+  // Takes the part of ps 0 and starts to collect the parts of `round`, unless it has it, from before ps 0 was
+  // lost.
   void Begin(uint64_t round, const gpu::SquareSum& own);
   // Takes the part of another ps. Drops it when it is of another round, a repeat, or of an unknown ps; the ps
   // sends a dropped part again. Returns whether all parts are here now.
@@ -37,6 +38,10 @@ class RoundNorm {
   // each.
   std::optional<double> Scale(uint64_t round) const;
   void DropBefore(uint64_t round);
+  template <typename Archive>
+  void State(Archive& archive) {
+    archive(round_, here_, missing_, sum_.words, sum_.finite, known_);
+  }
 
  private:
   bool Complete();
@@ -49,6 +54,10 @@ class RoundNorm {
   struct Known {
     uint64_t round = 0;
     double scale = 1;
+    template <typename Archive>
+    void State(Archive& archive) {
+      archive(round, scale);
+    }
   };
   std::deque<Known> known_;  // the rounds that had all parts, in their order
 };
@@ -72,6 +81,7 @@ class Rounds {
   std::optional<StartPoint> Return(const Member& worker);
   // Decides no round until GoOn(). Returns the number of the last decided round, which every ps will finish.
   uint64_t Hold();
+  uint64_t last() const { return last_; }
   void GoOn();
   // Decides no more rounds with contributors. Workers that begin or return get the current weights.
   void EndHere() { plan_.EndHere(); }
@@ -84,8 +94,16 @@ class Rounds {
   void Ask(Member& ps, const wire::WaitEnd& question);
   // Tells the rounds that a lost ps may lack to the holder of its replica, which stands in for it.
   void TellStandIn(const Member* holder, ReplicaHolder* here);
+  template <typename Archive>
+  void State(Archive& archive) {
+    archive(plan_, last_, held_, together_, rounds_, kept_);
+    if (norm_) archive(*norm_);
+  }
+  // The state was read: hands the rule the rounds that it has not applied.
+  void TakeOver();
 
  private:
+  bool IsDecided(const RoundExchange& exchange) const;
   void Announce(const RoundDecision& round);
   bool AddNorm(Member& ps, const wire::WaitEnd& question);
   void Answer(const Member& ps);

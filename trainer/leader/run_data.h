@@ -25,6 +25,10 @@ class RunData {
   // The run starts. If this process of ps 0 does not know the rows of before, warns of other rows than those
   // that the weights were trained on.
   void Start(const StartedFrom& from);
+  template <typename Archive>
+  void State(Archive& archive) {
+    archive(facts_, from_);
+  }
   // The facts of the lowest worker; unset: none has said any.
   const std::optional<DataFacts>& facts() const { return facts_; }
 

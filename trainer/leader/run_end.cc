@@ -67,7 +67,7 @@ void RunEnd::AskPs() {
   for (size_t ps = 1; ps < reports_.size(); ++ps) {
     const Member& member = members_.Ps(ps);
     if (reports_[ps] || !member.here() || member.fills) continue;
-    outbox_.Send(member.node, 0, [](auto& builder) { return wire::CreateOrder(builder, 0, 0, true); });
+    outbox_.Answer(member.node, 0, [](auto& builder) { return wire::CreateOrder(builder, 0, 0, true); });
   }
 }
 
@@ -170,8 +170,8 @@ void RunEnd::OnWorkerWaits(const Member& worker) {
   if (!begun_ || missing_reports_ > 0 || !evaluating_ || evaluations_.FinalEvaluator() != &worker) return;
   evaluator_ = worker.task.index;
   const FaultScope fault("end.evaluate");
-  outbox_.Send(worker.node, worker.end_request,
-               [](auto& builder) { return wire::CreateGrant(builder, 0, true, 0, /*evaluate=*/true); });
+  outbox_.Answer(worker.node, worker.end_request,
+                 [](auto& builder) { return wire::CreateGrant(builder, 0, true, 0, /*evaluate=*/true); });
 }
 
 bool RunEnd::OnEvaluated(const Member& worker, const wire::Evaluated& said) {
@@ -315,10 +315,27 @@ void RunEnd::Tell(const Reached& reached, TimePoint now) {
   }
 }
 
+bool RunEnd::HoldsRun(const Member& member) const {
+  return HasReplica(config_) && !member.is_worker() && member.task.index == 1;
+}
+
+void RunEnd::TellHolder(TimePoint now) {
+  if (!HasReplica(config_) || told_holder_) return;
+  const Member& holder = members_.Ps(1);
+  const bool others = std::all_of(members_.all().begin(), members_.all().end(), [&](const Member& member) {
+    return !member.here() || member.told || &member == &holder;
+  });
+  if (!others && now - told_at_ < kStayForBye / 2) return;
+  told_holder_ = true;
+  if (holder.end_request != 0) Send(holder);
+}
+
 void RunEnd::Send(const Member& member) {
+  if (HoldsRun(member) && !told_holder_) return;
   const FaultScope fault("end.results");
-  outbox_.Send(member.node, member.end_request,
-               [&](auto& builder) { return wire::CreateEnd(builder, builder.CreateString(summary_json_)); });
+  outbox_.Answer(member.node, member.end_request, [&](auto& builder) {
+    return wire::CreateEnd(builder, builder.CreateString(summary_json_));
+  });
 }
 
 bool RunEnd::Finished(TimePoint now) const { return now - told_at_ > kStayForBye || members_.AllTold(); }

@@ -54,11 +54,22 @@ class RunEnd {
   // Sends the summary to each task that has asked for the end or asks from now on. Call it after Complete().
   void Tell(const Reached& reached, TimePoint now);
   void Send(const Member& member);
+  // Tells the ps that holds the replica of ps 0 when all others know the end.
+  void TellHolder(TimePoint now);
   // Every task knows the end or has had time to ask.
   bool Finished(TimePoint now) const;
   const RunSummary& summary() const { return summary_; }
 
+  // Reports are asked for again.
+  template <typename Archive>
+  void State(Archive& archive) {
+    std::string so_far = begun_ && !archive.reads() ? ToWireJson(summary_) : "";
+    archive(begun_, evaluating_, evaluator_, so_far, summary_json_, told_at_);
+    if (archive.reads() && begun_) FromWireJson(so_far, &summary_);
+  }
+
  private:
+  bool HoldsRun(const Member& member) const;
   bool IsOf(size_t ps, const wire::ChecksumList& list) const;
   bool AreOfRows(size_t ps, const wire::ChecksumList& list, flatbuffers::uoffset_t first) const;
   void TakeReport(size_t ps, ShardReport report);
@@ -86,6 +97,7 @@ class RunEnd {
   RunSummary summary_;
   std::string summary_json_;
   bool told_misfit_ = false;  // a report was not of its ps's part of the model
+  bool told_holder_ = false;
   TimePoint told_at_;
 };
 

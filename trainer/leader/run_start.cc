@@ -179,7 +179,7 @@ void RunStart::SendStart(const Member& member, uint64_t request, uint32_t steps,
   const InputForm& fit = parts_.history.fit;
   const KnownCheckpoint newest = parts_.history.Newest();
   const FaultScope fault("start.begin");
-  parts_.outbox.Send(member.node, request, [&](auto& builder) {
+  parts_.outbox.Answer(member.node, request, [&](auto& builder) {
     const auto dealt_text = dealt.empty() ? 0 : builder.CreateString(dealt);
     const auto inputs = IsFitted(fit) ? EncodeForm(fit, builder) : 0;
     const auto checkpoint = newest.where.empty() ? 0 : builder.CreateString(newest.where);
@@ -196,7 +196,7 @@ void RunStart::SendStart(const Member& member, uint64_t request, uint32_t steps,
 void RunStart::SendOver(const Member& member, uint64_t request) {
   parts_.log.Info("{} came when the run was over", TaskName(member.task));
   const FaultScope fault("start.begin");
-  parts_.outbox.Send(member.node, request, [&](auto& builder) {
+  parts_.outbox.Answer(member.node, request, [&](auto& builder) {
     return wire::CreateStart(builder, 0, false, static_cast<uint64_t>(member.taken), 0, 0, false, 0, true);
   });
 }

@@ -83,6 +83,12 @@ class RunPositions {
   // parts give equal bits.
   LossSums Progress() const;
   const DataPlan& plan() const { return first_.plan; }
+  template <typename Archive>
+  void State(Archive& archive) {
+    std::string text = archive.reads() ? "" : ToJson(first_);
+    archive(text, first_step_);
+    if (archive.reads()) FromJson(text, &first_);
+  }
   // The plan of the data as JSON; empty: the data was never dealt anew.
   std::string DealtText() const { return first_.plan == DataPlan() ? "" : ToJson(first_.plan); }
 

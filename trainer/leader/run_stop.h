@@ -30,6 +30,10 @@ class RunStop {
   // For a fault in the data of `worker`, "worker 1 (10.0.0.4:9002; node3, pid 17)". `how`: "with exit code 2:
   // table.csv:5:2: ...".
   void AskForFault(const std::string& worker, const std::string& how, TimePoint now);
+  template <typename Archive>
+  void State(Archive& archive) {
+    archive(signal_, cause_, fault_, asked_at_);
+  }
   bool asked() const { return asked_at_ != TimePoint(); }
   int signal() const { return signal_; }  // 0: none
   // Why saving is given up, once it has taken too long; empty before.

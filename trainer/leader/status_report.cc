@@ -141,6 +141,15 @@ Json StatusReport::Named(TaskId task, const std::string& process, const char* st
           {"state", state}};
 }
 
+void StatusReport::AddReplica(int ps, const Now& now, Json* task) {
+  if (now.replicas.empty()) return;
+  const ReplicaFigures& replica = now.replicas[static_cast<size_t>(ps)];
+  (*task)["replica"] = Json{{"on", replica.on},
+                            {"counts", replica.counts},
+                            {"epoch", replica.epoch},
+                            {"behind", CountIn(replica.behind)}};
+}
+
 Json StatusReport::OfTask(const Member& member, const Now& now) const {
   const Pace& pace = PaceOf(member.task);
   Json task = Named(member.task, member.process, StateOf(member, now, history_.begun));
@@ -149,14 +158,7 @@ Json StatusReport::OfTask(const Member& member, const Now& now) const {
   task["heard_s"] = member.here() ? Json(heard_s) : Json(nullptr);
   task["memory_bytes"] = pace.memory_bytes > 0 ? Json(pace.memory_bytes) : Json(nullptr);
   AddTraffic(TrafficOf(member), &task);
-  if (!member.is_worker() && !now.replicas.empty()) {
-    const ReplicaFigures& replica = now.replicas[static_cast<size_t>(member.task.index)];
-    task["replica"] = Json{{"on", replica.on},
-                           {"counts", replica.counts},
-                           {"epoch", replica.epoch},
-                           {"behind", CountIn(replica.behind)}};
-  }
-  if (!member.is_worker()) return task;
+  if (!member.is_worker()) return AddReplica(member.task.index, now, &task), task;
   const bool has_loss = !member.result.losses.empty();
   // Of a worker that is gone ps 0 knows how many gradients it has taken.
   const int64_t steps = std::max(pace.window.latest()[0], member.here() ? 0 : member.taken);
@@ -184,6 +186,7 @@ std::string StatusReport::ToJson(const Now& now) const {
   constexpr TaskId kSelf{Role::kPs, 0};
   const char* const at_end = now.done ? "done" : IsFailed(kSelf, now) ? "failed" : "ended";
   Json own = Named(kSelf, ProcessText(), now.ended ? at_end : "here");
+  AddReplica(0, now, &own);
   own["activity"] = "serve";
   own["heard_s"] = 0.0;
   own["memory_bytes"] = ReadOwnMemory();

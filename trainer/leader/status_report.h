@@ -103,6 +103,7 @@ class StatusReport {
   int64_t Examples() const;
   Traffic TrafficOf(const Member& member) const;
   Json Named(TaskId task, const std::string& process, const char* state) const;
+  static void AddReplica(int ps, const Now& now, Json* task);
   Json OfTask(const Member& member, const Now& now) const;
 
   const Config& config_;

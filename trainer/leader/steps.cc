@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/fault_point.h"
+
 namespace dtrain {
 
 Steps::Steps(const Config& config, TaskTable& members, Outbox& outbox, Leases& leases,
@@ -54,7 +56,8 @@ void Steps::OnNeedStep(Member& member, uint64_t request, bool paused) {
 void Steps::Answer(Member& member, uint64_t request, uint32_t steps, bool pause) {
   const bool ended = steps == 0 && !pause;
   const uint64_t clock = leases_.on() && steps > 0 ? clock_of_(member) : 0;
-  outbox_.Send(member.node, request, [&](auto& builder) {
+  const FaultScope fault("leader.grant");
+  outbox_.Answer(member.node, request, [&](auto& builder) {
     const auto leases = leases_.Encode(member, builder);
     return wire::CreateGrant(builder, steps, ended, static_cast<uint64_t>(applied()), false, 0, leases, pause,
                              clock);

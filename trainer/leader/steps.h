@@ -51,6 +51,11 @@ class StepGrants {
     ++applied_;
   }
 
+  template <typename Archive>
+  void State(Archive& archive) {
+    archive(total_, ended_, applied_, open_);
+  }
+
   int64_t applied() const { return applied_; }  // the global step
   int64_t open() const { return open_; }
   bool over() const { return applied_ == total_; }
@@ -103,6 +108,11 @@ class Steps {
   void RoundApplied() {
     grants_.Take(1);
     Count();
+  }
+
+  template <typename Archive>
+  void State(Archive& archive) {
+    archive(grants_, closed_, first_applied_nanos_);
   }
 
   int64_t applied() const { return grants_.applied(); }  // the global step

@@ -60,6 +60,10 @@ struct DataFingerprint {
   uint32_t labels = 0;    // CRC-32 of all labels or targets in row order; 0: not known
   uint64_t features = 0;  // FeatureChecksum() of the rows and their weights; 0: not known
 
+  template <typename Archive>
+  void State(Archive& archive) {
+    archive(rows, labels, features);
+  }
   bool operator==(const DataFingerprint& other) const {
     return rows == other.rows && !HasOtherLabels(labels, other.labels) &&
            !HasOtherFeatures(features, other.features);

@@ -18,6 +18,11 @@ struct Lease {
   // them, since another worker was lost while it sent them. Then the lease is one step. Empty: no ps has any.
   std::vector<uint32_t> taken;
 
+  template <typename Archive>
+  void State(Archive& archive) {
+    archive(step, epoch, first, batches, taken);
+  }
+
   // The steps of a worker of so many devices.
   int64_t Steps(int64_t devices) const { return CeilDiv(batches, devices); }
 };

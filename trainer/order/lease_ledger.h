@@ -81,10 +81,19 @@ class LeaseLedger {
     int64_t rows = 0;   // that were taken in this run
     int64_t of = 0;     // that the plan had left of it
     bool whole = true;  // which is all
+    template <typename Archive>
+    void State(Archive& archive) {
+      archive(epoch, rows, of, whole);
+    }
   };
   // Those that have ended since the last call.
   std::vector<EndedEpoch> TakeEnded();
   bool has_ended() const { return !ended_.empty(); }
+  // All but the arguments of the constructor.
+  template <typename Archive>
+  void State(Archive& archive) {
+    archive(workers_, open_, next_epoch_, done_batches_, torn_, ended_);
+  }
   // The batches that ps 0 has taken, for a checkpoint. With steps that some ps have it has those too.
   TakenSteps Taken() const;
 
@@ -96,6 +105,10 @@ class LeaseLedger {
     int64_t free_batches = 0;
     int64_t undone = 0;  // batches that are not in the weights of every ps
     int64_t rows = 0;    // that were taken
+    template <typename Archive>
+    void State(Archive& archive) {
+      archive(number, batches, free, free_batches, undone, rows);
+    }
   };
   struct Worker {
     int64_t confirmed = 0;        // the local step before which every ps has all
@@ -106,6 +119,13 @@ class LeaseLedger {
     int64_t first_end = 0;        // the step behind the first of these leases; without one as large as can be
     int64_t now_end = 0;          // behind the one of step `taken`, and the rows of its epoch; 0: not known
     int64_t* now_rows = nullptr;
+    template <typename Archive>
+    void State(Archive& archive) {
+      archive(confirmed, taken, end, leases, dropped, first_end);
+      if (!archive.reads()) return;
+      now_end = 0;
+      now_rows = nullptr;
+    }
   };
   // The batches [first, end) of a lease.
   struct Run {

@@ -27,10 +27,16 @@ Conversation::Conversation(net::Channel& channel, const ClusterConfig& cluster, 
   channel_.Connect(node_, address_);
 }
 
+net::SendResult Conversation::Hand(net::Message& message) {
+  if (!take_) return channel_.Send(node_, message);
+  take_(std::move(message));
+  return net::SendResult::kSent;
+}
+
 bool Conversation::Post(const Open& open) {
   const net::Frame& payload = open.message.payload;
   net::Message copy{open.message.header.Share(), payload.empty() ? net::Frame() : payload.Share()};
-  return channel_.Send(node_, copy) == net::SendResult::kSent;
+  return Hand(copy) == net::SendResult::kSent;
 }
 
 void Conversation::PostWaiting() {

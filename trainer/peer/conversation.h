@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -67,7 +68,7 @@ class Conversation {
   template <typename Build>
   void Tell(RunId run, Build&& build, uint64_t request = 0) {
     net::Message notice = encoder_.Finish(run.Envelope(request), build(encoder_.Begin()));
-    channel_.Send(node_, notice);
+    Hand(notice);
   }
   uint64_t NextRequest() { return ++last_request_; }
   // The number that NextRequest() will give.
@@ -92,6 +93,8 @@ class Conversation {
   // Goes on with the conversation at another address, where another task stands in for the peer, or at the
   // peer's own. Call SendAgain() or Clear() then.
   void MoveTo(const std::string& address);
+  // From now on the peer is in this process: hands what is sent to `take`.
+  void MoveHere(std::function<void(net::Message)> take) { take_ = std::move(take); }
   // Drops the open requests: the peer was restarted and does not know them, or its answers no longer count.
   void Clear();
 
@@ -101,6 +104,7 @@ class Conversation {
     net::Message message;
   };
   Open& At(size_t i) { return open_[(head_ + i) % open_.size()]; }
+  net::SendResult Hand(net::Message& message);
   bool Post(const Open& open);
   void PostWaiting();
   void OnAnsweredTwice();
@@ -108,6 +112,7 @@ class Conversation {
   milliseconds FirstWait() const;
   bool ConnectedAnew();
 
+  std::function<void(net::Message)> take_;  // empty: the peer is elsewhere
   net::Channel& channel_;
   const net::NodeId node_;
   const std::string name_;

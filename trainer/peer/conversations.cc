@@ -200,6 +200,14 @@ void Conversations::CheckStopWithoutLeader(TimePoint now) {
   if (silent_s <= beat_s || !leader.WasConnected()) return;
   next_probe_ = now + kProbeEvery;
   const net::ProbeResult probe = net::Probe(leader.address(), kProbeTimeout);
+  if (probe.status == net::ProbeStatus::kRefused && LeaderDecides() && self_.role == Role::kPs) {
+    return LoseLeader("is gone, and the run is to stop");
+  }
+  if (probe.status == net::ProbeStatus::kRefused && LeaderDecides() && !heartbeat_->IsAway(1)) {
+    // ps 1 is told to stop too, and leads the run to its end: it needs this worker to have whole steps.
+    if (stop_asked_ == TimePoint()) stop_asked_ = now;
+    if (SecondsBetween(stop_asked_, now) < config_.failure.grace_s) return;
+  }
   if (probe.status == net::ProbeStatus::kRefused) {
     StopAlone(signal, fmt::format("when {} was gone: {}", leader.name(), probe.text));
   }
@@ -263,8 +271,10 @@ bool Conversations::Take(size_t ps, const wire::Envelope& envelope) {
 }
 
 void Conversations::OnWelcome(size_t ps, RunId run, const wire::Welcome& welcome) {
+  if (welcome.leads()) return ps == 1 && run == run_ && LeaderDecides() ? MoveLeader() : void();
   if (welcome.stands_for() != 0) return run == run_ ? OnStandIn(ps, welcome.stands_for()) : void();
-  if (joined_ && LeaderDecides(ps) && run == run_) return OnBack(ps);
+  const bool repeated = ps == 0 && !running_ && welcome.incarnation() == leader_incarnation_;
+  if (joined_ && LeaderDecides() && run == run_ && !repeated) return OnBack(ps);
   if (joined_) return;  // a repeated Welcome
   peers_[ps].welcomed = true;
   peers_[ps].run = run;
@@ -272,6 +282,7 @@ void Conversations::OnWelcome(size_t ps, RunId run, const wire::Welcome& welcome
   if (ps == 0) saves_ = welcome.saves();
   if (ps == 0) feed_token_ = welcome.feed_token();
   if (ps == 0) replica_ = welcome.replica();
+  if (ps == 0) leader_incarnation_ = welcome.incarnation();
   const auto all = [&](auto is) { return std::all_of(peers_.begin(), peers_.end(), is); };
   if (!all([](const Peer& peer) { return peer.welcomed; })) return;
   if (!all([&](const Peer& peer) { return peer.run == peers_[0].run; })) {
@@ -306,7 +317,8 @@ void Conversations::OnRefuse(size_t ps, const wire::Refuse& refuse) {
       break;
     case Reason::Unregistered:
     case Reason::Run:
-      if (LeaderDecides(ps)) return OnUnknown(ps, refuse, text);
+      if (ps == 0 && peer.moved) return;  // ps 1 may not lead yet
+      if (ps > 0 && LeaderDecides()) return OnUnknown(ps, refuse, text);
       peer.welcomed = false;
       if (joined_) OnForgotten(peer, refuse.reason() == Reason::Run ? "" : text);
       return;
@@ -347,10 +359,15 @@ void Conversations::CheckAlive(size_t ps, TimePoint now) {
     const net::Message abort = heartbeat_->TakeAbort();
     if (!abort.header.empty()) OnAbort(*net::Decode(abort)->body_as_Abort());
   }
-  if (LeaderDecides(ps)) return peers_[ps].moved ? void() : CheckAway(ps, now);
+  if (ps > 0 && LeaderDecides()) return peers_[ps].moved ? void() : CheckAway(ps, now);
+  if (LeaderDecides()) {
+    if (heartbeat_->Left(0, run_)) OnForgotten(peers_[0], "");
+    CheckLeaderAway(now);
+    return peers_[0].moved ? void() : CheckStopWithoutLeader(now);
+  }
   if (heartbeat_->Lost(ps)) {
     const size_t longest = heartbeat_->SilentLongest();
-    OnLost(LeaderDecides(longest) ? ps : longest);
+    OnLost(longest);
   }
   if (joined_ && heartbeat_->Left(ps, run_)) OnForgotten(peers_[ps], "");
   if (ps == 0) CheckStopWithoutLeader(now);
@@ -365,8 +382,62 @@ void Conversations::OnLost(size_t ps) {
   throw RolledBack{why, true};
 }
 
-bool Conversations::LeaderDecides(size_t ps) const {
-  return joined_ && ps > 0 && config_.failure.replicas > 0;
+bool Conversations::LeaderDecides() const { return joined_ && config_.failure.replicas > 0; }
+
+void Conversations::CheckLeaderAway(TimePoint now) {
+  Peer& peer = peers_[0];
+  const double wait_s = config_.failure.wait_s;
+  if (peer.moved) {
+    const bool lost = size() > 1 && heartbeat_->Lost(1);
+    const bool late = SecondsBetween(peer.away->since, now) > wait_s + config_.checkpoint.timeout_s;
+    if (!lost && !late) return;
+    throw PeerLost("{} was lost, and ps 1, which was to lead the run to its end, {}. {}",
+                   peer.conversation->name(), lost ? "was lost too" : "has not", WhatIsLost());
+  }
+  if (!heartbeat_->IsAway(0) && leader_gone_.empty()) {
+    peer.away.reset();
+    peer.told_lost = false;
+    return;
+  }
+  const std::string& name = peer.conversation->name();
+  if (on_lost_ && heartbeat_->Lost(0) && !std::exchange(peer.told_lost, true)) {
+    on_lost_({Role::kPs, 0}, fmt::format("{} has not been heard for {:.1f} s (failure.detect_s = {})", name,
+                                         heartbeat_->SilentSeconds(0), config_.failure.detect_s));
+  }
+  if (!peer.away) peer.away = Peer::Away{now, WaitPace(now)};
+  const bool over = SecondsBetween(peer.away->since, now) > wait_s;
+  if (over || !leader_gone_.empty()) {
+    const bool here = self_.role == Role::kPs && self_.index == 1;
+    if (!here) return MoveLeader();
+    why_leads_ = over ? fmt::format("{} was lost and is not back after {} s (failure.wait_s)", name, wait_s)
+                      : fmt::format("{} {}", name, leader_gone_);
+    if (leader_gone_.empty() &&
+        SecondsBetween(peer.away->since, now) > wait_s + 4 * config_.failure.detect_s) {
+      throw PeerLost("{}, and no other task has come to ps 1, which was to lead the run to its end. {}",
+                     why_leads_, WhatIsLost());
+    }
+    return;
+  }
+  if (peer.away->tells.IsDue(now)) {
+    log_.Info("waiting for {}; {}", name, GivesUpText(config_, peer.away->since, wait_s));
+  }
+}
+
+void Conversations::MoveLeader() {
+  Peer& peer = peers_[0];
+  if (std::exchange(peer.moved, true)) return;
+  if (!peer.away) peer.away = Peer::Away{Clock::now(), WaitPace(Clock::now())};
+  log_.Info("{} does not come back: ps 1 leads the run to its end", peer.conversation->name());
+  peer.conversation->MoveTo(config_.cluster.ps[1]);
+  peer.conversation->SendAgain();
+}
+
+void Conversations::MoveLeaderHere(std::function<void(net::Message)> take) {
+  Peer& peer = peers_[0];
+  peer.moved = true;
+  if (!peer.away) peer.away = Peer::Away{Clock::now(), WaitPace(Clock::now())};
+  peer.conversation->MoveHere(std::move(take));
+  peer.conversation->SendAgain();
 }
 
 void Conversations::CheckAway(size_t ps, TimePoint now) {
@@ -404,6 +475,7 @@ void Conversations::OnBack(size_t ps) {
   Peer& peer = peers_[ps];
   peer.unknown_since = TimePoint();
   heartbeat_->InRun(ps, run_);
+  if (peer.moved) return peer.conversation->SendAgain();
   if (std::exchange(peer.away, std::nullopt)) {
     log_.Detail("{} is back: {} sent again", peer.conversation->name(),
                 Plural(static_cast<int64_t>(peer.conversation->open()), "request is", "requests are"));
@@ -413,7 +485,7 @@ void Conversations::OnBack(size_t ps) {
 
 // The run ends when what is open is saved.
 void Conversations::OnStandIn(size_t ps, size_t of) {
-  if (of >= size() || of == ps || !LeaderDecides(of) || std::exchange(peers_[of].moved, true)) return;
+  if (of >= size() || of == ps || !LeaderDecides() || std::exchange(peers_[of].moved, true)) return;
   Conversation& conversation = *peers_[of].conversation;
   log_.Info("{} does not come back: {} stands in for it, until the run is saved", conversation.name(),
             peers_[ps].conversation->name());
@@ -424,8 +496,10 @@ void Conversations::OnStandIn(size_t ps, size_t of) {
 // A ps that only ps 0 gives up has net.timeout_ms for what it is asked while it is heard.
 bool Conversations::IsOverdue(size_t ps, TimePoint now) {
   Conversation& conversation = (*this)[ps];
-  if (!LeaderDecides(ps)) return conversation.Overdue(now, config_.net.timeout_ms);
-  if (heartbeat_->IsAway(ps)) conversation.CountFrom(now);
+  if (!LeaderDecides()) return conversation.Overdue(now, config_.net.timeout_ms);
+  // Answers of ps 0 wait for its replica on ps 1.
+  const bool waits = ps == 0 && size() > 1 && heartbeat_->IsAway(1);
+  if (waits || heartbeat_->IsAway(ps)) conversation.CountFrom(now);
   const int64_t beats_ms = 3 * Heartbeat::Interval(config_.failure.detect_s).count();
   return conversation.Overdue(now, std::max(config_.net.timeout_ms, beats_ms));
 }

@@ -1,7 +1,8 @@
 // Conversations: the conversations of a task with the ps of its run. The task says Hello until every ps has
 // welcomed it for the same run; then heartbeats watch every ps. Every wait has a deadline, and an error names
 // the ps with role, index and address, and a remedy.
-// With failure.replicas only ps 0 decides what the loss of another ps means. A worker waits for a ps i > 0
+// With failure.replicas only ps 0 decides what the loss of another ps means, and all wait for a lost ps 0. A
+// task waits for a ps
 // that is silent or does not know it, and sends what is open again when that ps, or another process in its
 // place, says Welcome. If a ps does not come back, the holder of its replica may stand in for it: what is
 // open is sent there. Owner and thread: the task's main loop; heartbeats have a thread.
@@ -84,6 +85,8 @@ class Conversations {
   // From ps 0 to a ps that takes the place of a lost one: the epoch of the replica from which it fills
   // itself; 0: it does not.
   uint64_t replica() const { return replica_; }
+  // From ps 0: of its process; 0: it has no replica.
+  uint64_t leader_incarnation() const { return leader_incarnation_; }
   // Call this until joined(): it says Hello when due and logs now and then which ps are missing. Returns the
   // latest time for the next call. Throws PeerLost at failure.startup_timeout_s (failure.wait_s for a task
   // that returns), and RunStopped when the task is to stop and ps 0 does not let it in.
@@ -114,6 +117,15 @@ class Conversations {
     on_lost_ = std::move(on_lost);
   }
 
+  // ps 0 was killed, and nobody starts it again. Then, or if it is not back after failure.wait_s, ps 1 leads
+  // the run to its end: other tasks talk to that.
+  void LoseLeader(const std::string& how) { leader_gone_ = how; }
+  // Why ps 1 has to lead; empty: it has not. `sought`: another task has come to it for that. Without one it
+  // may be ps 1 alone that is cut off.
+  std::string why_leads(bool sought) const { return sought || !leader_gone_.empty() ? why_leads_ : ""; }
+  // The leader is in this process from now on.
+  void MoveLeaderHere(std::function<void(net::Message)> take);
+
   // Tells ps 0, which tells the others, that this task has failed.
   void Abort(int exit_code, const std::string& text, const RunSummary* summary = nullptr);
   void SayBye();
@@ -127,13 +139,14 @@ class Conversations {
     std::string refusal;  // the latest one whose reason may pass
     bool held = false;    // its reason: whether the task whose index this one has is alive will show
     TimePoint refused;
-    // With failure.replicas, of a ps i > 0 that is silent or does not know this task.
+    // With failure.replicas, of a ps that is silent or does not know this task.
     struct Away {
       TimePoint since;
       WaitPace tells;
     };
     std::optional<Away> away;
     bool moved = false;  // another ps stands in for it
+    bool told_lost = false;
     TimePoint
         unknown_since;  // since when it says that it knows the run, but not this task; unset: it does not
   };
@@ -150,9 +163,11 @@ class Conversations {
   [[noreturn]] void OnAbort(const wire::Abort& abort);
   void CheckAlive(size_t ps, TimePoint now);
   [[noreturn]] void OnLost(size_t ps);
-  // Whether only ps 0 decides what the loss of this ps means.
-  bool LeaderDecides(size_t ps) const;
+  // Whether only the leader decides what the loss of this ps means: ps 0, or the next one in its place.
+  bool LeaderDecides() const;
   void CheckAway(size_t ps, TimePoint now);
+  void CheckLeaderAway(TimePoint now);
+  void MoveLeader();
   void OnUnknown(size_t ps, const wire::Refuse& refuse, const std::string& why);
   void OnBack(size_t ps);
   void OnStandIn(size_t ps, size_t of);
@@ -176,6 +191,7 @@ class Conversations {
   bool saves_ = false;
   uint64_t feed_token_ = 0;
   uint64_t replica_ = 0;
+  uint64_t leader_incarnation_ = 0;
   bool joined_ = false;
   bool running_ = false;  // joined and started
   bool started_once_;
@@ -183,9 +199,11 @@ class Conversations {
   TimePoint lost_since_;  // when a started task lost a ps; unset: none is lost
   TimePoint next_hello_;
   WaitPace tells_;
-  TimePoint stop_asked_;    // unset: the task need not stop
-  TimePoint next_probe_;    // of a ps 0 that is silent while the task is to stop
-  bool told_wait_ = false;  // for it
+  TimePoint stop_asked_;     // unset: the task need not stop
+  TimePoint next_probe_;     // of a ps 0 that is silent while the task is to stop
+  bool told_wait_ = false;   // for it
+  std::string leader_gone_;  // how ps 0 was killed, if it does not come back
+  std::string why_leads_;
 };
 
 }  // namespace dtrain

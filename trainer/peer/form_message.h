@@ -39,6 +39,11 @@ struct DataFacts {
   uint64_t features = 0;          // and the checksum of the features, 0 if not known (DataFingerprint)
   bool has_test = false;
   bool has_validation = false;
+
+  template <typename Archive>
+  void State(Archive& archive) {
+    archive(form, scale, rows, read, labels, features, has_test, has_validation);
+  }
 };
 
 // XXH3-64 of the numbers; 0: not scaled.

@@ -4,9 +4,11 @@
 //   ReplicaNote     ps 0, of each ps: which epoch its replica has, and whether it counts
 //   ReplicaGate     a ps: whether its answers wait for its replica
 //   ReplicaSession  the next ps, which holds the replica: which records it takes
-// A ps answers without its replica only after ps 0 has noted that the replica does not count, which OnEpoch()
-// of its gate tells. A ps that was lost is filled only from a replica that counts, of that epoch.
-// What these rules rely on:
+// A ps i > 0 answers without its replica only after ps 0 has noted that the replica does not count, which
+// OnEpoch() of its gate tells. A ps that was lost is filled only from a replica that counts, of that epoch.
+// Nobody notes that for ps 0: it names the epochs of its own, and answers without it only after ps 1,
+// whatever process that is, has opened the next one and dropped what it had. It is filled from what ps 1 has
+// whole. What these rules rely on:
 // - ps 0 takes no report of a process that was replaced. A ps that fills itself gets no orders, and if it
 //   cannot be filled, the run goes back.
 // - The numbers of a conversation go on when an epoch begins, or the conversation is a new one.
@@ -40,6 +42,10 @@ class ReplicaNote {
     counts_ = false;
     ++epoch_;
   }
+  template <typename Archive>
+  void State(Archive& archive) {
+    archive(epoch_, counts_);
+  }
 
  private:
   uint64_t epoch_ = 1;
@@ -48,6 +54,9 @@ class ReplicaNote {
 
 class ReplicaGate {
  public:
+  // `own`: of ps 0, which names its epochs itself.
+  explicit ReplicaGate(bool own = false) : own_(own) {}
+
   // 0: ps 0 has named none yet.
   uint64_t epoch() const { return epoch_; }
   wire::ReplicaPhase phase() const { return phase_; }
@@ -67,8 +76,17 @@ class ReplicaGate {
     if (epoch <= epoch_) return false;
     epoch_ = epoch;
     phase_ = wire::ReplicaPhase::Filling;
-    waits_ = false;
+    if (!own_) waits_ = false;
     return true;
+  }
+  // The holder has opened the replica of this epoch, and has no older one any more.
+  void SetOpened() {
+    if (phase_ == wire::ReplicaPhase::Filling) waits_ = false;
+  }
+  // The run ends without the holder.
+  void GiveUp() {
+    SetBroken();
+    waits_ = false;
   }
   // This ps was filled from the replica of this epoch, which goes on as its own.
   void GoOn(uint64_t epoch) {
@@ -90,6 +108,7 @@ class ReplicaGate {
   void SetBroken() { phase_ = wire::ReplicaPhase::Broken; }
 
  private:
+  bool own_;
   uint64_t epoch_ = 0;
   wire::ReplicaPhase phase_ = wire::ReplicaPhase::Broken;
   bool waits_ = false;

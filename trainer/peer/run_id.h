@@ -31,6 +31,10 @@ struct KnownCheckpoint {
     where = ShortText(said->str());
     step = static_cast<int64_t>(said_step & kMaxSteps);
   }
+  template <typename Archive>
+  void State(Archive& archive) {
+    archive(where, step);
+  }
   std::string name() const { return where.substr(where.rfind('/') + 1); }
 };
 

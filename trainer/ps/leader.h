@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -26,6 +27,7 @@ class Outbox;
 class ReplicaHolder;
 class ReplicaLink;
 class SnapshotKeeper;
+class StateImage;
 class UpdateRule;
 struct Activity;
 struct PsTask;
@@ -35,6 +37,11 @@ struct RunHistory;
 struct RoundExchange {
   int worker = 0;
   uint64_t incarnation = 0;  // of the worker: rounds do not wait for an earlier incarnation
+
+  template <typename Archive>
+  void State(Archive& archive) {
+    archive(worker, incarnation);
+  }
 };
 
 // sync: a round, the same for every ps.
@@ -42,6 +49,11 @@ struct RoundDecision {
   uint64_t number = 0;                      // counts from 1 without gaps, empty rounds included
   std::vector<RoundExchange> contributors;  // by worker index
   std::vector<RoundExchange> answered;      // the other exchanges, by worker index
+
+  template <typename Archive>
+  void State(Archive& archive) {
+    archive(number, contributors, answered);
+  }
 };
 
 // The state of the run that the answer to a heartbeat carries; empty on a ps i > 0.
@@ -106,6 +118,20 @@ class RunLedger {
   // it does not.
   virtual uint64_t ReplicaFor(const Member& /*ps*/) const { return 0; }
 
+  // Of this process, with a replica: ps 1 takes that of no other; 0: it has none.
+  virtual uint64_t Incarnation() const { return 0; }
+  // With a replica: the state of the leader, in sections. `all`: else those that only a message other than of
+  // a tensor changes may be left out.
+  using PutSection = std::function<void(size_t section, std::string_view bytes)>;
+  virtual void TellState(bool /*all*/, const PutSection& /*put*/) {}
+  // This ps 0 has filled itself from the replica of a lost one: leads its run on from that state. May throw
+  // RolledBack.
+  virtual void TakeOver(const StateImage& /*state*/) {}
+  // This one leads in the place of a ps 0 that does not come back: saves the run, and ends it.
+  virtual void EndInPlace(const std::string& /*why*/) {}
+  // All tasks hear it since then: ends a run that has nothing to save.
+  virtual void AllHear() {}
+
   // What the run does now, as JSON, for an operator.
   virtual std::string StatusJson() = 0;
   // What the run has reached, of a run that fails; empty: it has not begun.
@@ -126,6 +152,17 @@ class Leader {
   // This ps has taken the place of a lost one, and does not have all of its replica yet: it knows none of its
   // workers, and lets nobody in.
   virtual bool fills() const { return false; }
+
+  // On ps 1: RunLedger::Incarnation() of the ps 0 that has let it in; 0: not known.
+  virtual uint64_t LeaderIncarnation() const { return 0; }
+  // On ps 1: why it has to lead the run to its end in the place of ps 0, whose replica it holds; empty: it
+  // has not.
+  // `sought`: another task has come here for ps 0.
+  virtual std::string WhyLeads(bool /*sought*/) const { return ""; }
+  // ps 0 was killed, and nobody starts it again.
+  virtual void LoseLeader(const std::string& /*how*/) {}
+  // The leader is in this process from now on: hands what is sent to it to `take`.
+  virtual void MoveLeaderHere(std::function<void(net::Message)> /*take*/) {}
 
   // The task is overdue; `why` says for how long. The caller then forgets its connection. This call and the
   // next two may throw as those of RunLedger.

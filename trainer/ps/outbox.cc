@@ -35,7 +35,7 @@ void Outbox::DropLate(net::NodeId to) {
 void Outbox::SendLate() {
   for (auto peer = late_.begin(); peer != late_.end();) {
     std::deque<net::Message>& waiting = peer->second;
-    while (!waiting.empty() && channel_.Send(peer->first, waiting.front()) != net::SendResult::kFull) {
+    while (!waiting.empty() && Post(peer->first, waiting.front()) != net::SendResult::kFull) {
       waiting.pop_front();
     }
     peer = waiting.empty() ? late_.erase(peer) : std::next(peer);

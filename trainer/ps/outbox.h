@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
+#include <limits>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -30,8 +32,20 @@ class Outbox {
 
   // Answers from now on wait for this record; 0: for none. Those that wait for a later one wait for this too.
   void WaitForRecord(uint64_t record);
+  // Answers from now on wait for a record that is made later: for the next call of WaitForRecord().
+  void WaitForLater() { waits_for_ = std::numeric_limits<uint64_t>::max(); }
+  // An answer waits for such a record.
+  bool owes_record() const {
+    return !waiting_.empty() && waiting_.back().record == std::numeric_limits<uint64_t>::max();
+  }
   // The replica has all records up to this one.
   void Release(uint64_t record);
+
+  // This peer is in this process: hands what is sent to it to `take`.
+  void MoveHere(net::NodeId peer, std::function<void(net::Message)> take) {
+    here_ = peer;
+    take_ = std::move(take);
+  }
 
   void set_run(RunId run) { run_ = run; }
   RunId run() const { return run_; }
@@ -41,7 +55,7 @@ class Outbox {
   net::SendResult Send(net::NodeId to, uint64_t request, Build&& build) {
     flatbuffers::FlatBufferBuilder& builder = encoder_.Begin();
     net::Message message = encoder_.Finish(run_.Envelope(request), build(builder));
-    return channel_.Send(to, message);
+    return Post(to, message);
   }
 
   // The same of an answer that may have to wait.
@@ -49,7 +63,7 @@ class Outbox {
   void Answer(net::NodeId to, uint64_t request, Build&& build) {
     flatbuffers::FlatBufferBuilder& builder = encoder_.Begin();
     net::Message message = encoder_.Finish(run_.Envelope(request), build(builder));
-    if (!Waits(to, &message)) channel_.Send(to, message);
+    if (!Waits(to, &message)) Post(to, message);
   }
 
   void Refuse(net::NodeId to, uint64_t request, wire::Reason reason, const std::string& text) {
@@ -73,7 +87,7 @@ class Outbox {
              bool replica = false) {
     net::Message message = encoder_.Piece(run_.Envelope(0), number, piece.part,
                                           static_cast<uint64_t>(piece.number), checksum, values, replica);
-    channel_.Send(to, message);
+    Post(to, message);
   }
   // Sends the waiting weights while the queues have room. Call it while late().
   void SendLate();
@@ -88,7 +102,12 @@ class Outbox {
     flatbuffers::FlatBufferBuilder& builder = encoder_.Begin();
     const auto why = builder.CreateString(ShortText(text));
     net::Message message = encoder_.Finish(envelope, wire::CreateRefuse(builder, reason, why));
-    channel_.Send(to, message);
+    Post(to, message);
+  }
+  net::SendResult Post(net::NodeId to, net::Message& message) {
+    if (to != here_ || to == 0) return channel_.Send(to, message);
+    take_(std::move(message));
+    return net::SendResult::kSent;
   }
   // Keeps an answer that has to wait for its record.
   bool Waits(net::NodeId to, net::Message* message) {
@@ -97,13 +116,15 @@ class Outbox {
     return true;
   }
   void SendOrKeep(net::NodeId to, net::Message message) {
-    if (HasLate(to) || channel_.Send(to, message) == net::SendResult::kFull) Keep(to, std::move(message));
+    if (HasLate(to) || Post(to, message) == net::SendResult::kFull) Keep(to, std::move(message));
   }
   bool HasLate(net::NodeId to) const { return !late_.empty() && late_.count(to) != 0; }
   void Keep(net::NodeId to, net::Message message);
 
   net::Channel& channel_;
   const size_t max_late_;
+  net::NodeId here_ = 0;  // 0: no peer is
+  std::function<void(net::Message)> take_;
   bool mute_ = false;
   net::Encoder encoder_;
   std::unordered_map<net::NodeId, std::deque<net::Message>> late_;  // by peer; none is empty

@@ -17,6 +17,10 @@ using wire::Reason;
 
 // How soon to try again to send weights that a full queue did not take.
 constexpr milliseconds kLateTick{1};
+// Ticks are not closer than this, however short the turns of the loop are.
+constexpr milliseconds kTurnsTick{1};
+// The messages of a turn behind the first one.
+constexpr int kMoreInTurn = 16;
 // How soon to look again at a checkpoint that is being written here, and to go on with a report.
 constexpr milliseconds kSavingTick{5};
 // How long to work on the report on the final weights before the next messages.
@@ -31,6 +35,7 @@ constexpr char kNoSuchBlock[] = "it asks for a block that is not here";
 
 PsServer::PsServer(const PsTask& task, const MakeLeader& make_leader, RunHistory& history)
     : task_(task),
+      make_leader_(make_leader),
       config_(task.config),
       channel_(task.channel),
       log_(task.log),
@@ -48,6 +53,7 @@ PsServer::PsServer(const PsTask& task, const MakeLeader& make_leader, RunHistory
       tick_(std::min<milliseconds>(Heartbeat::Interval(config_.failure.detect_s), milliseconds(50))),
       dropped_(log_, "dropped frames"),
       dropped_of_strangers_(log_, "dropped frames of strangers") {
+  if (HasReplica(config_)) channel_.Gather();
   members_.set_on_known([this](net::NodeId node, bool known) { channel_.SetKnown(node, known); });
   MakeReplicas();
   leader_ =
@@ -67,7 +73,7 @@ void PsServer::MakeReplicas() {
   if (const std::optional<int> of = HeldReplica(config_, task_.self.index))
     holder_.emplace(task_, outbox_, members_, *of,
                     [this](const std::string& why) { leader_->OnReplicaDiffers(why); });
-  if (!HasReplica(config_, task_.self.index)) return;
+  if (!HasReplica(config_)) return;
   link_.emplace(
       ReplicaLink::Parts{task_, {config_, task_.self, task_.layout, shard_, members_, *rule_}, outbox_});
   rule_->set_replica(*link_);
@@ -75,32 +81,59 @@ void PsServer::MakeReplicas() {
 }
 
 TimePoint PsServer::NextTick(TimePoint now) const {
-  if (filler_.busy() || (link_ && link_->busy())) return now;
+  if (IsUrgent() || OwesTurn()) return now;
   if (outbox_.late()) return now + kLateTick;
+  if (in_place_) return now + kSavingTick;
   const bool saves = leader_->busy() || snapshots_.writing() || (holder_ && holder_->busy());
   return now + (saves ? std::min(tick_, kSavingTick) : tick_);
 }
 
 RunSummary PsServer::Run() {
   const auto handle = [&](net::NodeId from, net::Message& message) {
-    Handle(from, message);
-    snapshots_.AfterMessage();
-    if (holder_) holder_->AfterMessage();
-    if ((holder_ && holder_->owes()) || (link_ && link_->fetched() != restored_)) return false;
-    return !filler_.busy();  // every task waits for the values
+    Take(from, message);
+    return !OwesTurn() && !IsUrgent();
   };
-  TimePoint now = Clock::now();
+  int more = 0;
+  const auto handle_more = [&](net::NodeId from, net::Message& message) {
+    Take(from, message);
+    return --more > 0 && !IsUrgent();
+  };
+  TimePoint now = Clock::now(), next_tick;
   while (!leader_->Finished(now)) {
-    activity_.Turn();
-    Tick(now);
+    if (now >= next_tick || IsUrgent()) {
+      next_tick = now + kTurnsTick;
+      activity_.Turn();
+      Tick(now);
+      filler_.Turn(now);
+    }
     if (outbox_.late()) SendLate();
-    filler_.Turn(now);
     channel_.Serve(NextTick(now), handle);
+    if (OwesTurn()) {  // what has come meanwhile belongs to the same turn
+      more = kMoreInTurn;
+      channel_.Serve(Clock::now(), handle_more);
+    }
+    EndTurn();
     if (holder_ && holder_->owes()) holder_->Acknowledge();
     snapshots_.AfterMessage();
     now = Clock::now();
   }
   return leader_->Summary();
+}
+
+// The holder of a replica owes an acknowledgement, or answers of ps 0 wait for the end of the turn.
+bool PsServer::OwesTurn() const {
+  return (holder_ && holder_->owes()) || (link_ && link_->records() && outbox_.owes_record());
+}
+
+// Every task waits for the values, or a unit can be sent.
+bool PsServer::IsUrgent() const {
+  return filler_.busy() || (link_ && (link_->busy() || link_->fetched() != restored_));
+}
+
+void PsServer::Take(net::NodeId from, net::Message& message) {
+  Handle(from, message);
+  snapshots_.AfterMessage();
+  if (holder_) holder_->AfterMessage();
 }
 
 void PsServer::Tick(TimePoint now) {
@@ -113,6 +146,9 @@ void PsServer::Tick(TimePoint now) {
   if (holder_) holder_->Tick();
   registrar_->Watch(now);
   if (link_) TendReplica(now);
+  const std::string why = in_place_ || !holder_ ? "" : leader_->WhyLeads(holder_->sought());
+  if (!why.empty()) LeadInPlace(why);
+  if (in_place_) TendInPlace(now);
   dropped_.Tick(now);
   dropped_of_strangers_.Tick(now);
   rule_->Tick();
@@ -120,16 +156,32 @@ void PsServer::Tick(TimePoint now) {
 
 void PsServer::TendReplica(TimePoint now) {
   link_->Tick(now);
-  if (link_->fetched() && !restored_) registrar_->WelcomeBack();
-  restored_ = link_->fetched();
+  if (link_->fetched() && !std::exchange(restored_, link_->fetched())) {
+    if (ledger_ != nullptr) ledger_->TakeOver(link_->leader_state());
+    registrar_->WelcomeBack();
+  }
+  TellWorkersLeft();
+  if (!refused_ || link_->full()) return;
+  refused_ = false;
+  registrar_->WelcomeBack();
+}
+
+void PsServer::TellWorkersLeft() {
   for (size_t worker = 0; worker < told_.size(); ++worker) {
     const Member& member = *members_.Worker(static_cast<int64_t>(worker));
     if (std::exchange(told_[worker], member.node) != member.node && !member.here())
       link_->Worker(member, true);
   }
-  if (!refused_ || link_->full()) return;
-  refused_ = false;
-  registrar_->WelcomeBack();
+}
+
+// On ps 0.
+void PsServer::EndTurn() {
+  if (ledger_ == nullptr || !link_) return;
+  TellWorkersLeft();
+  if (!link_->records() || leader_->fills()) return;
+  ledger_->TellState(std::exchange(leads_, false) || link_->lacks_state(),
+                     [this](size_t section, std::string_view bytes) { link_->PutState(section, bytes); });
+  link_->EndTurn();
 }
 
 void PsServer::SendLate() {
@@ -155,6 +207,7 @@ void PsServer::Handle(net::NodeId from, net::Message& message) {
   if (link_ && from == link_->node()) return link_->OnMessage(message);
   if (holder_ && holder_->IsFrom(from)) return holder_->OnMessage(message);
   if (holder_ && holder_->StandsInFor(from)) return holder_->OnWorker(from, message);
+  if (PsServer* const leads = in_place_ ? InPlaceFor(from) : nullptr) return leads->Take(from, message);
   const bool of_leader = from == leader_node_ && from != 0;
   Member* const member = of_leader ? nullptr : members_.Find(from);
   if (!of_leader && member == nullptr) return HandleStranger(from, message);
@@ -194,6 +247,7 @@ void PsServer::OnHello(net::NodeId from, uint32_t key, const wire::Envelope& env
   if (link_ && link_->fetching()) {
     return outbox_.RefuseQuestion(from, envelope, Reason::NotReady, "this ps fills itself from its replica");
   }
+  leads_ = true;
   if (link_) link_->ExpectRecord();
   registrar_->OnHello(from, key, envelope, hello);
   if (!link_) return;
@@ -205,7 +259,10 @@ void PsServer::OnHello(net::NodeId from, uint32_t key, const wire::Envelope& env
 }
 
 void PsServer::HandleMember(Member& member, const wire::Envelope& envelope, net::Message& message) {
-  if (!member.is_worker() && ledger_ != nullptr && ledger_->OnNotice(member, envelope, message)) return;
+  if (!member.is_worker() && ledger_ != nullptr && ledger_->OnNotice(member, envelope, message)) {
+    leads_ = true;
+    return;
+  }
   const uint64_t request = envelope.request();
   bool repeated = false;
   if (link_ && link_->fetching()) return;  // asked for again when all is here
@@ -213,6 +270,7 @@ void PsServer::HandleMember(Member& member, const wire::Envelope& envelope, net:
     refused_ = true;
     return;
   }
+  const bool in_order = member.settled == member.last_request;  // no request before waits for anything
   if (!member.TakeRequest(request, &repeated)) return;
   if (const auto* abort = envelope.body_as_Abort()) return registrar_->OnAbort(member, *abort, request != 0);
   const bool tensor = envelope.body_type() == Body::Push || envelope.body_type() == Body::Pull;
@@ -229,7 +287,11 @@ void PsServer::HandleMember(Member& member, const wire::Envelope& envelope, net:
     default:
       break;
   }
-  if (leader_->OnRequest(member, envelope, repeated)) return;
+  leads_ = true;
+  if (leader_->OnRequest(member, envelope, repeated)) {
+    if (in_order && !repeated) member.settled = request;
+    return;
+  }
   DropFrame(member.node, "its kind is not for this ps");
 }
 

@@ -47,14 +47,13 @@ class PsServer {
   RunSummary Run();
   void Leave(const std::string& why) { leader_->Leave(why); }
   // Tells the tasks that have to know that this one has failed, or was stopped with `summary`.
-  void Abort(int exit_code, const std::string& text, const RunSummary* summary = nullptr) {
-    leader_->Abort(exit_code, text, summary);
-  }
+  void Abort(int exit_code, const std::string& text, const RunSummary* summary = nullptr);
   // After Abort(), what the run has reached, if this ps leads it.
-  RunSummary Reached() const { return ledger_ == nullptr ? RunSummary() : ledger_->Reached(); }
+  RunSummary Reached() const;
 
  private:
   TimePoint NextTick(TimePoint now) const;
+  void Take(net::NodeId from, net::Message& message);
   void Handle(net::NodeId from, net::Message& message);
   void OnHello(net::NodeId from, uint32_t key, const wire::Envelope& envelope, const wire::Hello& hello);
   void HandleStranger(net::NodeId from, const net::Message& message);
@@ -72,10 +71,19 @@ class PsServer {
   void SendLate();
   void MakeReplicas();
   void TendReplica(TimePoint now);
+  void TellWorkersLeft();
+  bool OwesTurn() const;
+  bool IsUrgent() const;
+  void EndTurn();
+  void LeadInPlace(const std::string& why);
+  void TendInPlace(TimePoint now);
+  // The ps 0 in this process, if that has this conversation; null: it has not.
+  PsServer* InPlaceFor(net::NodeId from) const;
   void DropFrame(net::NodeId from, const char* why);
   void Tick(TimePoint now);
 
   const PsTask task_;
+  const MakeLeader make_leader_;
   const Config& config_;
   net::Channel& channel_;
   Logger& log_;
@@ -94,6 +102,11 @@ class PsServer {
   std::vector<net::NodeId> told_;        // by worker, the conversation that the replica knows
   bool refused_ = false;                 // a request, since too many records wait
   bool restored_ = false;                // from the replica
+  // ps 0, in this turn of the loop: something else than tensors has come.
+  bool leads_ = false;
+  // On ps 1, once ps 0 does not come back: the ps 0 that leads the run to its end, in this process.
+  struct InPlace;
+  std::shared_ptr<InPlace> in_place_;
   std::optional<Registrar> registrar_;
   const milliseconds tick_;
   net::NodeId leader_node_ = 0;

@@ -39,7 +39,7 @@ struct PsTask {
   std::string status_token = {};      // ps 0, without keys: lets an operator ask; empty: nobody may
   // ps 0: called each second with StatusJson(); may be empty.
   std::function<void(std::string)> on_status = {};
-  // ps 0: called as often with what the run has reached, once it has begun; may be empty.
+  // Who leads: called as often with what the run has reached, once it has begun; may be empty.
   std::function<void(const RunSummary&)> on_reached = {};
   // A ps: returns the tasks whose processes its parent has seen killed since the last call, and how. Called
   // with each tick; may be empty.

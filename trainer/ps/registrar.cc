@@ -97,9 +97,13 @@ void Registrar::SendWelcome(const Member& member) {
   const FaultScope fault("start.welcome");
   const uint64_t feed_token = member.is_worker() ? parts_.feed_token : 0;
   const uint64_t replica = ledger_ == nullptr ? 0 : ledger_->ReplicaFor(member);
-  outbox_.Answer(member.node, 0, [&](auto& builder) {
-    return wire::CreateWelcome(builder, heartbeat_ms, saves, feed_token, replica);
-  });
+  const uint64_t incarnation = ledger_ == nullptr ? 0 : ledger_->Incarnation();
+  const auto welcome = [&](auto& builder) {
+    return wire::CreateWelcome(builder, heartbeat_ms, saves, feed_token, replica, 0, false, incarnation);
+  };
+  // Who is to hold the replica of ps 0 cannot wait for that.
+  const bool holds = ledger_ != nullptr && !member.is_worker() && member.task.index == 1;
+  holds ? static_cast<void>(outbox_.Send(member.node, 0, welcome)) : outbox_.Answer(member.node, 0, welcome);
 }
 
 void Registrar::WelcomeBack() {
@@ -120,11 +124,11 @@ void Registrar::RefuseStranger(net::NodeId from, uint32_t key, const wire::Envel
     if (status || (key == 0 && IsToken(ask->token()))) return TellStatus(from, envelope);
     return outbox_.RefuseQuestion(from, envelope, Reason::Unregistered, WhoMayAsk(key, ask->token()));
   }
+  if (leader_.fills()) return RefuseWhileItFills(from, envelope);
   const RunId run = RunIdOf(envelope);
   if (!run.known() || run != outbox_.run()) {
     return outbox_.RefuseQuestion(from, envelope, Reason::Run, "it was restarted, or has not met this task");
   }
-  if (leader_.fills()) return RefuseWhileItFills(from, envelope);
   outbox_.RefuseQuestion(
       from, envelope, Reason::Unregistered,
       fmt::format("it gave this task up, which it had not heard for {} s (failure.detect_s), or "
@@ -181,9 +185,11 @@ void Registrar::SendBeat(net::NodeId to, const RunStatus& status) {
 void Registrar::Watch(TimePoint now) {
   refused_.Tick(now);
   for (Member* member : members_.Tick(now)) GiveUp(*member, members_.WhyOverdue(*member));
-  if (!parts_.task.take_killed) return;
+  if (!parts_.task.take_killed || leader_.fills()) return;
   for (const auto& [task, how] : parts_.task.take_killed()) {
-    const bool ps = task.role == Role::kPs && ledger_ != nullptr && HasReplica(config_, task.index);
+    const bool ps = task.role == Role::kPs && ledger_ != nullptr && HasReplica(config_) && task.index > 0;
+    if (task.role == Role::kPs && task.index == 0 && HasReplica(config_))
+      leader_.LoseLeader(how + ", and nobody starts it again (failure.restarts)");
     Member* const member = ps                           ? &members_.At(task)
                            : task.role == Role::kWorker ? members_.Worker(task.index)
                                                         : nullptr;

@@ -28,6 +28,12 @@ class RemoteLeader : public Leader {
   bool OnRequest(Member& member, const wire::Envelope& request, bool repeated) override;
   void OnMessage(const wire::Envelope& envelope, net::Message& message) override;
 
+  uint64_t LeaderIncarnation() const override { return peers_.leader_incarnation(); }
+  std::string WhyLeads(bool sought) const override { return peers_.why_leads(sought); }
+  void LoseLeader(const std::string& how) override { peers_.LoseLeader(how); }
+  void MoveLeaderHere(std::function<void(net::Message)> take) override {
+    peers_.MoveLeaderHere(std::move(take));
+  }
   bool fills() const override;
   void OnReplicaDiffers(const std::string& why) override;
   void OnFilled(const FillOutcome& outcome) override;

@@ -12,6 +12,8 @@ namespace dtrain {
 namespace {
 
 constexpr char kNoWorker[] = "it names a worker that is not there";
+// Of the leader's state in one record.
+constexpr size_t kLeaderBytes = net::kMaxHeaderBytes / 2;
 constexpr char kNoBlock[] = "it names a block that is not there";
 
 flatbuffers::Offset<wire::TakenState> Encode(flatbuffers::FlatBufferBuilder& builder, const Member& member,
@@ -63,18 +65,28 @@ wire::ReplicaExchange ExchangeOf(const Member& member) {
 }
 
 CopyItems::CopyItems(const PsState& state)
-    : state_(state), workers_(static_cast<int64_t>(state.config.cluster.worker.size())) {
+    : state_(state),
+      leader_(state.leader == nullptr ? std::string() : state.leader->All()),
+      first_worker_(static_cast<int64_t>((leader_.size() + kLeaderBytes - 1) / kLeaderBytes)),
+      first_key_(first_worker_ + static_cast<int64_t>(state.config.cluster.worker.size())) {
   state.rule.rows().VisitKept([this](int worker, int64_t block, uint64_t request, const RowDesk::Keys& keys) {
     keys_.push_back({worker, block, request, keys});
   });
-  first_unit_ = workers_ + static_cast<int64_t>(keys_.size());
+  first_unit_ = first_key_ + static_cast<int64_t>(keys_.size());
 }
 
 net::Message CopyItems::Make(int64_t item, const net::Envelope& envelope, net::Encoder* encoder) {
-  if (item < workers_) {
-    return WorkerRecord(state_, *state_.members.Worker(item), false, envelope, encoder);
+  if (item < first_worker_) {
+    const std::string_view part =
+        std::string_view(leader_).substr(static_cast<size_t>(item) * kLeaderBytes, kLeaderBytes);
+    flatbuffers::FlatBufferBuilder& builder = encoder->Begin();
+    const auto changes = builder.CreateVector(reinterpret_cast<const uint8_t*>(part.data()), part.size());
+    return encoder->Finish(envelope, wire::CreateReplicaLeader(builder, changes, item + 1 < first_worker_));
   }
-  if (item < first_unit_) return MakeKeys(keys_[static_cast<size_t>(item - workers_)], envelope, encoder);
+  if (item < first_key_) {
+    return WorkerRecord(state_, *state_.members.Worker(item - first_worker_), false, envelope, encoder);
+  }
+  if (item < first_unit_) return MakeKeys(keys_[static_cast<size_t>(item - first_key_)], envelope, encoder);
   const int64_t unit = item - first_unit_;
   const net::LentBytes bytes = state_.shard.CopyUnit(unit);
   const uint64_t sum = state_.config.net.checksum ? net::PayloadChecksum(bytes.data, bytes.size) : 0;
@@ -106,6 +118,8 @@ std::string RecordReader::Take(const wire::Envelope& envelope, net::Message* rec
       return TakeRound(*envelope.body_as_ReplicaRound(), *record);
     case wire::Body::ReplicaWorker:
       return TakeWorker(*envelope.body_as_ReplicaWorker());
+    case wire::Body::ReplicaLeader:
+      return TakeLeader(*envelope.body_as_ReplicaLeader());
     case wire::Body::Piece:
       return TakeUnit(*envelope.body_as_Piece(), *record);
     default:
@@ -201,6 +215,15 @@ std::string RecordReader::TakeWorker(const wire::ReplicaWorker& worker) {
   }
   state_.rule.SetOfWorker(member->task.index, of_rule);
   return std::string();
+}
+
+std::string RecordReader::TakeLeader(const wire::ReplicaLeader& leader) {
+  if (state_.leader == nullptr) return "it is of a leader, and this is no replica of ps 0";
+  changes_.append(reinterpret_cast<const char*>(leader.changes()->data()), leader.changes()->size());
+  if (leader.more()) return std::string();
+  const bool sound = state_.leader->Take(changes_);
+  changes_.clear();
+  return sound ? std::string() : "it is of a state that cannot be";
 }
 
 std::string RecordReader::TakeUnit(const wire::Piece& unit, const net::Message& record) {

@@ -67,7 +67,13 @@ std::string ReplicaHolder::Shadow::Compare(const wire::ReplicaCheck& check) {
 }
 
 PsState ReplicaHolder::StateOf(const PsTask& task, int of, Shadow& shadow) {
-  return {task.config, {Role::kPs, of}, task.layout, shadow.shard, shadow.members, *shadow.rule};
+  return {task.config,
+          {Role::kPs, of},
+          task.layout,
+          shadow.shard,
+          shadow.members,
+          *shadow.rule,
+          of == 0 ? &shadow.leader : nullptr};
 }
 
 ReplicaHolder::~ReplicaHolder() {
@@ -81,16 +87,22 @@ void ReplicaHolder::Refuse(net::NodeId to, uint64_t request, Reason reason, cons
 // With keys the sender must be that ps. A conversation that is not the one whose records are taken any more
 // is told so: its replica does not count.
 bool ReplicaHolder::OnStranger(net::NodeId from, uint32_t key, const wire::Envelope& envelope) {
+  if (of_ == 0 && !sought_ && RunIdOf(envelope) == outbox_.run() && Keeper() != nullptr) {
+    sought_ = shadow_->members.Find(from) != nullptr;
+  }
   const wire::ReplicaOpen* const open = envelope.body_as_ReplicaOpen();
-  const bool record = envelope.body_as_ReplicaWorker() != nullptr ||
-                      envelope.body_as_ReplicaRound() != nullptr ||
-                      envelope.body_as_ReplicaRead() != nullptr || envelope.body_as_ReplicaCheck() != nullptr;
-  if (open == nullptr && !record) return false;
+  const bool record =
+      envelope.body_as_ReplicaWorker() != nullptr || envelope.body_as_ReplicaRound() != nullptr ||
+      envelope.body_as_ReplicaRead() != nullptr || envelope.body_as_ReplicaCheck() != nullptr ||
+      envelope.body_as_ReplicaLeader() != nullptr;
+  const bool asks = envelope.body_as_ReplicaAsk() != nullptr;
+  if (open == nullptr && !record && !asks) return false;
   const uint64_t request = envelope.request();
   const TaskId sender{Role::kPs, of_};
   if (!task_.channel.MayActAs(key, TaskName(sender))) {
     return Refuse(from, request, Reason::WrongTask, "its key is not the one of " + TaskName(sender)), true;
   }
+  if (asks) return OnAsk(from, envelope), true;
   if (RunIdOf(envelope) != outbox_.run() || !outbox_.run().known()) {
     return Refuse(from, request, Reason::NotReady, "this ps is in another run, or in none yet"), true;
   }
@@ -108,6 +120,10 @@ bool ReplicaHolder::OnStranger(net::NodeId from, uint32_t key, const wire::Envel
   if (stands_in_) {
     return Refuse(from, request, Reason::NotReady, "this ps stands in for it until the run has ended"), true;
   }
+  const uint64_t owner = owner_ != 0 ? owner_ : leader_->LeaderIncarnation();
+  if (of_ == 0 && !open->fetches() && owner != 0 && open->incarnation() != owner) {
+    return Refuse(from, request, Reason::Duplicate, "another process has taken the place of this ps 0"), true;
+  }
   if (shadow_ != nullptr) Settle();
   const net::NodeId before = session_.node();
   if (session_.Open(from, request, open->epoch(), open->fetches()) != ReplicaSession::Take::kTake) {
@@ -118,6 +134,8 @@ bool ReplicaHolder::OnStranger(net::NodeId from, uint32_t key, const wire::Envel
   if (before != 0) task_.channel.SetKnown(before, false);
   task_.channel.SetKnown(from, true);
   owes_ = true;
+  owner_ = open->incarnation();
+  turn_.clear();
   if (open->fetches()) {
     task_.log.Info("{} ({}) fills itself from its replica here", TaskName(sender),
                    ShortText(open->process()->str()));
@@ -153,14 +171,19 @@ void ReplicaHolder::OnRecord(const wire::Envelope& envelope, net::Message& messa
   }
   owes_ = true;
   items_.reset();
-  shadow_->records.Add(std::move(message));
+  const bool ends = of_ != 0 || envelope.body_as_ReplicaLeader() != nullptr;
+  turn_.push_back(std::move(message));
+  if (!ends) return;
+  for (net::Message& record : turn_) shadow_->records.Add(std::move(record));
+  turn_.clear();
 }
 
 // Waits until all records are applied, so that the shadow can be used here.
 void ReplicaHolder::Settle() {
   Shadow& shadow = *shadow_;
   shadow.records.Wait();
-  if (!session_.complete() && session_.node() != 0 && shadow.shard.initialised()) session_.SetComplete();
+  const bool whole = shadow.shard.initialised() && (of_ != 0 || !shadow.leader.empty());
+  if (!session_.complete() && session_.node() != 0 && whole) session_.SetComplete();
   if (!shadow.has_news.exchange(false)) return;
   const TaskId ps{Role::kPs, of_};
   if (!shadow.difference.empty()) {
@@ -178,10 +201,28 @@ void ReplicaHolder::Settle() {
   session_.Close();
 }
 
+// A new ps 0, which goes on with this run if its replica is whole here.
+void ReplicaHolder::OnAsk(net::NodeId from, const wire::Envelope& envelope) {
+  const bool here = of_ == 0 && !stands_in_ && outbox_.run().known() && Keeper() != nullptr;
+  if (here && envelope.body_as_ReplicaAsk()->settings_hash() != members_.settings_hash()) {
+    return outbox_.RefuseQuestion(
+        from, envelope, Reason::Config,
+        "the run has other settings; give every task the same file and --set flags");
+  }
+  const net::Envelope answer = (here ? outbox_.run() : RunId()).Envelope(envelope.request());
+  const auto quiet = std::chrono::duration_cast<milliseconds>(Clock::now() - heard_);
+  flatbuffers::FlatBufferBuilder& builder = encoder_.Begin();
+  net::Message message =
+      encoder_.Finish(answer, wire::CreateReplicaHeld(builder, here ? session_.epoch() : 0,
+                                                      here ? static_cast<uint64_t>(quiet.count()) : 0));
+  task_.channel.Send(from, message);  // asked for again
+}
+
 // Before the records are applied, since answers wait for it.
 void ReplicaHolder::Acknowledge() {
   owes_ = false;
   if (session_.node() == 0) return;
+  if (of_ == 0) heard_ = Clock::now();
   const FaultScope fault("replica.ack");
   outbox_.Send(session_.node(), session_.last(), [this](auto& builder) {
     if (!items_) return wire::CreateReplicaAck(builder);
@@ -190,6 +231,24 @@ void ReplicaHolder::Acknowledge() {
                                   static_cast<uint64_t>(shadow_->shard.decay_steps()));
   });
   shadow_->records.Begin();
+}
+
+std::string ReplicaHolder::HandOver(const PsState& to) {
+  if (Keeper() == nullptr)
+    return fmt::format("the replica of {} is not whole here", TaskName({Role::kPs, of_}));
+  to.shard.SetCounts(shadow_->shard.earlier_updates(), shadow_->shard.decay_steps());
+  to.shard.BeginCopy();
+  CopyItems items(StateOf(task_, of_, *shadow_));
+  RecordReader reader(to);
+  std::string wrong;
+  for (int64_t item = 0; item < items.size() && wrong.empty(); ++item) {
+    net::Message record = items.Make(item, outbox_.run().Envelope(1), &encoder_);
+    wrong = reader.Take(*net::Decode(record), &record);
+  }
+  task_.channel.SetKnown(session_.node(), false);
+  session_.Close();
+  shadow_.reset();
+  return wrong;
 }
 
 void ReplicaHolder::OnRead(const wire::ReplicaRead& read) {

@@ -14,7 +14,9 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "base/clock.h"
 #include "net/codec.h"
 #include "trainer/peer/replica_protocol.h"
 #include "trainer/ps/outbox.h"
@@ -22,6 +24,7 @@
 #include "trainer/ps/record_thread.h"
 #include "trainer/ps/replica_copy.h"
 #include "trainer/ps/snapshot_keeper.h"
+#include "trainer/ps/state_image.h"
 
 namespace dtrain {
 
@@ -59,6 +62,13 @@ class ReplicaHolder {
   // Keeps the part of the lost ps, as SnapshotKeeper does. Null: the replica of this epoch (0: of any) is not
   // whole here.
   SnapshotKeeper* Keeper(uint64_t epoch = 0);
+  // Fills `to`, in this process, with the replica, which is not here any more then. Returns why it cannot;
+  // empty: it is done.
+  std::string HandOver(const PsState& to);
+  uint64_t epoch() const { return session_.epoch(); }
+  TimePoint heard() const { return heard_; }
+  // A worker has come here with its conversation with ps 0, whose replica this is.
+  bool sought() const { return sought_; }
   // An order to that. If there is none, tells the leader so.
   void OnOrder(const wire::SnapshotOrder& order);
   // As of SnapshotKeeper.
@@ -79,6 +89,7 @@ class ReplicaHolder {
     std::string Compare(const wire::ReplicaCheck& check);
     Shard shard;
     TaskTable members;
+    StateImage leader;  // of ps 0: the leader's state
     Outbox outbox;
     std::unique_ptr<UpdateRule> rule;
     RecordReader reader;
@@ -93,6 +104,7 @@ class ReplicaHolder {
   static PsState StateOf(const PsTask& task, int of, Shadow& shadow);
   void OnRecord(const wire::Envelope& envelope, net::Message& message);
   void Settle();
+  void OnAsk(net::NodeId from, const wire::Envelope& envelope);
   void OnRead(const wire::ReplicaRead& read);
   void Refuse(net::NodeId to, uint64_t request, wire::Reason reason, const std::string& text);
   void DropLostWorkers();
@@ -108,6 +120,10 @@ class ReplicaHolder {
   std::unique_ptr<Shadow> shadow_;
   std::optional<CopyItems> items_;  // for the ps that fills itself
   net::Encoder encoder_;
+  std::vector<net::Message> turn_;  // of ps 0: records that do not count before the turn has ended
+  uint64_t owner_ = 0;              // the process whose replica this is
+  TimePoint heard_;
+  bool sought_ = false;
   bool owes_ = false;
   bool stands_in_ = false;
 };

@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/error.h"
 #include "base/fault_point.h"
 #include "trainer/config/config.h"
 #include "trainer/peer/peer_limits.h"
@@ -15,6 +16,8 @@
 namespace dtrain {
 namespace {
 
+// How soon a holder is asked again that is not in the run yet.
+constexpr milliseconds kAgain{20};
 constexpr milliseconds kReportEvery{1000};
 constexpr milliseconds kReportBrokenEvery{100};
 constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
@@ -30,7 +33,13 @@ std::string KernelsText() {
 }
 
 ReplicaLink::ReplicaLink(const Parts& parts)
-    : parts_(parts), config_(parts.task.config), log_(parts.task.log) {}
+    : parts_(parts),
+      config_(parts.task.config),
+      log_(parts.task.log),
+      in_turns_(parts.task.self.index == 0),
+      gate_(in_turns_) {
+  if (in_turns_) parts_.state.leader = &leader_state_;
+}
 
 void ReplicaLink::Close() {
   if (!conversation_) return;
@@ -38,6 +47,9 @@ void ReplicaLink::Close() {
   conversation_.reset();
   sent_.clear();
   recording_ = false;
+  again_ = TimePoint();
+  leader_state_.Clear();
+  changes_.clear();
   units_.reset();
   bytes_ = unit_bytes_ = 0;
 }
@@ -52,7 +64,7 @@ void ReplicaLink::Send(const net::Envelope& envelope, net::Message record, uint6
   bytes_ += bytes;
   if (is_unit) unit_bytes_ += bytes;
   last_ = envelope.request;
-  if (gate_.answers_wait()) parts_.outbox.WaitForRecord(last_ + (expects_ ? 1 : 0));
+  if (gate_.answers_wait() && !in_turns_) parts_.outbox.WaitForRecord(last_ + (expects_ ? 1 : 0));
   conversation_->Send(envelope.request, std::move(record));
 }
 
@@ -62,10 +74,8 @@ void ReplicaLink::Open(bool fetches) {
   const TaskId holder{Role::kPs, (parts_.task.self.index + 1) % static_cast<int>(config_.cluster.ps.size())};
   conversation_ = std::make_unique<Conversation>(parts_.task.channel, config_.cluster, holder, kMaxRecords);
   heard_ = begun_ = Clock::now();
-  last_ = 0;
-  parts_.outbox.WaitForRecord(0);
-  parts_.outbox.Release(kNever);  // what has waited for a replica that does not count
-  parts_.outbox.Release(0);
+  last_ = turn_ = 0;
+  gate_.answers_wait() ? parts_.outbox.WaitForLater() : ReleaseAll();
   const net::Envelope envelope = NextEnvelope();
   flatbuffers::FlatBufferBuilder& builder = encoder_.Begin();
   const auto kernels = builder.CreateString(KernelsText());
@@ -74,9 +84,21 @@ void ReplicaLink::Open(bool fetches) {
   const auto earlier = static_cast<uint64_t>(shard.earlier_updates());
   const auto decay = static_cast<uint64_t>(shard.decay_steps());
   const FaultScope fault("replica.open");
-  Send(envelope, encoder_.Finish(envelope, wire::CreateReplicaOpen(
-                                               builder, static_cast<uint32_t>(parts_.task.self.index),
-                                               gate_.epoch(), kernels, process, fetches, earlier, decay)));
+  Send(envelope,
+       encoder_.Finish(envelope, wire::CreateReplicaOpen(
+                                     builder, static_cast<uint32_t>(parts_.task.self.index), gate_.epoch(),
+                                     kernels, process, fetches, earlier, decay, incarnation_)));
+}
+
+// What has waited for a replica that does not count.
+void ReplicaLink::ReleaseAll() {
+  parts_.outbox.WaitForRecord(0);
+  parts_.outbox.Release(kNever);
+  parts_.outbox.Release(0);
+}
+
+void ReplicaLink::WaitForLast() {
+  in_turns_ ? parts_.outbox.WaitForLater() : parts_.outbox.WaitForRecord(last_);
 }
 
 void ReplicaLink::OnEpoch(uint64_t epoch) {
@@ -90,7 +112,7 @@ void ReplicaLink::OnEpoch(uint64_t epoch) {
 void ReplicaLink::BeginCopy() {
   recording_ = true;
   units_.emplace(parts_.state);
-  for (next_item_ = 0; next_item_ < units_->first_unit(); ++next_item_) {
+  for (next_item_ = units_->first_worker(); next_item_ < units_->first_unit(); ++next_item_) {
     const net::Envelope envelope = NextEnvelope();
     Send(envelope, units_->Make(next_item_, envelope, &encoder_));
   }
@@ -106,7 +128,7 @@ void ReplicaLink::SendUnits() {
   if (next_item_ < units_->size()) return;
   last_unit_ = last_;
   gate_.BeginWait();
-  parts_.outbox.WaitForRecord(last_);
+  WaitForLast();
 }
 
 void ReplicaLink::Fetch(uint64_t epoch) {
@@ -123,9 +145,13 @@ void ReplicaLink::OnMessage(net::Message& message) {
   if (const wire::ReplicaAck* const ack = envelope->body_as_ReplicaAck())
     return OnAck(envelope->request(), *ack);
   if (const wire::Refuse* const refuse = envelope->body_as_Refuse()) {
-    if (refuse->reason() == wire::Reason::NotReady) return;
+    if (refuse->reason() == wire::Reason::NotReady) {
+      if (again_ == TimePoint()) again_ = heard_ + kAgain;
+      return;
+    }
     const std::string why =
         fmt::format("{} refuses it: {}", conversation_->name(), ShortText(refuse->text()->str()));
+    if (refuse->reason() == wire::Reason::Duplicate) throw PeerLost("{}", why);
     if (refuse->reason() == wire::Reason::Config)
       throw UserError("the replica of this ps (failure.replicas): {}", why);
     return Break(why);
@@ -150,7 +176,11 @@ void ReplicaLink::OnAck(uint64_t number, const wire::ReplicaAck& ack) {
     reader_ = std::make_unique<RecordReader>(parts_.state);
     return AskForItems(Clock::now());
   }
-  if (!recording_) return BeginCopy();
+  if (!recording_) {
+    gate_.SetOpened();
+    ReleaseAll();
+    return BeginCopy();
+  }
   if (gate_.answers_wait()) parts_.outbox.Release(number);
   if (units_ && next_item_ == units_->size() && number >= last_unit_) {
     units_.reset();
@@ -183,6 +213,7 @@ void ReplicaLink::OnItem(const wire::Envelope& envelope, net::Message& message) 
   ++next_item_;
   if (next_item_ < *items_) return AskForItems(Clock::now());
   fetched_ = recording_ = true;
+  turn_ = last_;
   reader_.reset();
   parts_.outbox.Release(last_);
   next_item_ = 0;
@@ -222,6 +253,10 @@ void ReplicaLink::Tick(TimePoint now) {
     return Break(fmt::format("the connection to {} broke while it was opened", conversation_->name()));
   }
   conversation_->OnQuiet(now);
+  if (again_ != TimePoint() && now >= again_) {
+    again_ = TimePoint();
+    conversation_->SendAgain();
+  }
   const bool another = parts_.task.channel.Connections(conversation_->node()) != connections_;
   if (items_ && fetching() && (another || now >= ask_again_)) {
     asked_ = next_item_;
@@ -314,14 +349,41 @@ void ReplicaLink::Worker(const Member& member, bool forgets) {
   Send(envelope, WorkerRecord(parts_.state, member, forgets, envelope, &encoder_));
 }
 
+void ReplicaLink::EndTurn() {
+  if (!records()) return;
+  constexpr size_t kMaxChanges = net::kMaxHeaderBytes / 2;
+  for (size_t at = 0; turn_ != last_ || at < changes_.size();) {
+    const FaultScope fault("replica.turn");
+    const size_t bytes = std::min(kMaxChanges, changes_.size() - at);
+    const net::Envelope envelope = NextEnvelope();
+    flatbuffers::FlatBufferBuilder& builder = encoder_.Begin();
+    const auto changes = builder.CreateVector(reinterpret_cast<const uint8_t*>(changes_.data()) + at, bytes);
+    at += bytes;
+    Send(envelope,
+         encoder_.Finish(envelope, wire::CreateReplicaLeader(builder, changes, at < changes_.size())));
+    if (at == changes_.size()) turn_ = last_;
+  }
+  changes_.clear();
+  if (!gate_.answers_wait()) return;
+  parts_.outbox.WaitForRecord(last_);
+  parts_.outbox.WaitForLater();
+}
+
+void ReplicaLink::GiveUp() {
+  Close();
+  gate_.GiveUp();
+  ReleaseAll();
+}
+
 void ReplicaLink::ExpectRecord() {
+  if (in_turns_) return;
   expects_ = true;
   if (records() && gate_.answers_wait()) parts_.outbox.WaitForRecord(last_ + 1);
 }
 
 void ReplicaLink::Recorded() {
   expects_ = false;
-  if (records() && gate_.answers_wait()) parts_.outbox.WaitForRecord(last_);
+  if (!in_turns_ && records() && gate_.answers_wait()) parts_.outbox.WaitForRecord(last_);
 }
 
 uint64_t ReplicaLink::oldest_round() const {

@@ -3,7 +3,8 @@
 // the change leaves: the answers wait in the outbox. A new replica is filled unit by unit while updates go
 // on. A ps that comes in the place of a lost one fills itself from the replica, which then goes on as its
 // own. When the holder does not answer, nobody is answered until ps 0 has noted that the replica does not
-// count (trainer/peer/replica_protocol.h). Owner: PsServer. Thread: the ps loop. Messages: docs/wire.md,
+// count (trainer/peer/replica_protocol.h). ps 0 adds the state of the leader, and its records count turn by
+// turn of its loop: all of one, or none. Owner: PsServer. Thread: the ps loop. Messages: docs/wire.md,
 // Replicas.
 #pragma once
 
@@ -13,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -22,6 +24,7 @@
 #include "trainer/ps/outbox.h"
 #include "trainer/ps/ps_task.h"
 #include "trainer/ps/replica_copy.h"
+#include "trainer/ps/state_image.h"
 
 namespace dtrain {
 
@@ -39,6 +42,7 @@ class ReplicaLink {
   explicit ReplicaLink(const Parts& parts);
   ~ReplicaLink() { Close(); }
 
+  uint64_t incarnation() const { return incarnation_; }  // of this process
   // Its conversation with the holder; 0: none.
   net::NodeId node() const { return conversation_ ? conversation_->node() : 0; }
   // Takes a message of the holder.
@@ -57,6 +61,8 @@ class ReplicaLink {
   // It has not ended yet.
   bool fetching() const { return fetching_ && !fetched_; }
   bool fetched() const { return fetched_; }
+  // What a ps 0 that has filled itself has of the leader's state.
+  const StateImage& leader_state() const { return leader_state_; }
   // What ps 0 has to hear: when the phase changes, and now and then.
   struct Report {
     uint64_t epoch = 0;
@@ -77,6 +83,16 @@ class ReplicaLink {
              const std::vector<const Member*>& exchanges);
   // What is known of a worker. `forgets`: its keys are forgotten too.
   void Worker(const Member& member, bool forgets = false);
+  // On ps 0, at the end of a turn: a section of the leader's state as it is now. All are told if
+  // lacks_state().
+  void PutState(size_t section, std::string_view bytes) { leader_state_.Put(section, bytes, &changes_); }
+  bool lacks_state() const { return leader_state_.empty(); }
+  // The records of this turn count. Those of its answers that wait leave when the holder has all of them.
+  void EndTurn();
+  // ps 0 cannot answer before its replica is open again.
+  bool stands_still() const { return gate_.answers_wait() && !recording_; }
+  // ps 0: the run ends without the holder.
+  void GiveUp();
   // Answers from now on wait for the last record before Recorded(), or for one more: those that rounds make
   // meanwhile are not the last.
   void ExpectRecord();
@@ -104,6 +120,8 @@ class ReplicaLink {
   net::Envelope NextEnvelope();
   void Send(const net::Envelope& envelope, net::Message record, uint64_t round = 0, bool is_unit = false);
   void Open(bool fetches);
+  void ReleaseAll();
+  void WaitForLast();
   void Close();
   void BeginCopy();
   void SendUnits();
@@ -113,15 +131,21 @@ class ReplicaLink {
   void Break(const std::string& why);
   void Check(TimePoint now);
 
-  const Parts parts_;
+  Parts parts_;
   const Config& config_;
   Logger& log_;
+  const bool in_turns_;  // of ps 0
+  const uint64_t incarnation_ = net::NewNodeId();
   ReplicaGate gate_;
+  StateImage leader_state_;
+  std::string changes_;  // of it in this turn
+  uint64_t turn_ = 0;    // the last record of the turn before
   std::unique_ptr<Conversation> conversation_;
   net::Encoder encoder_;
   std::deque<Sent> sent_;           // not acknowledged
   size_t bytes_ = 0;                // in them
   size_t unit_bytes_ = 0;           // in those that are units
+  TimePoint again_;                 // when to send it again, which was not ready; unset: it was
   uint64_t last_ = 0;               // record sent
   TimePoint heard_;                 // when the holder acknowledged something, or nothing was open
   bool expects_ = false;            // a record follows those that are sent now

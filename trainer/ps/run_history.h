@@ -54,6 +54,11 @@ class Patience {
     return CountedEvaluations{best_loss(), best_step(), in_vain()};
   }
 
+  template <typename Archive>
+  void State(Archive& archive) {
+    archive(seen_);
+  }
+
   double best_loss() const { return last().best_loss; }
   int64_t best_step() const { return last().best_step; }  // global
   int64_t in_vain() const { return last().in_vain; }      // evaluations since the best
@@ -64,15 +69,21 @@ class Patience {
     double best_loss = std::numeric_limits<double>::infinity();
     int64_t best_step = 0;
     int64_t in_vain = 0;
+    template <typename Archive>
+    void State(Archive& archive) {
+      archive(step, best_loss, best_step, in_vain);
+    }
   };
   Seen last() const { return seen_.empty() ? Seen() : seen_.back(); }
 
-  const int64_t max_;
+  int64_t max_;
   std::vector<Seen> seen_;  // one per evaluation
 };
 
 struct RunHistory {
-  bool begun = false;  // the run had started, and goes on from its newest checkpoint
+  bool begun =
+      false;  // the run had started, and goes on from its newest checkpoint, or from a replica of ps 0
+  uint64_t replica = 0;  // ps 0: the epoch of that replica, until this ps has filled itself; 0: it does not
   // ps 0 uses the members below; every ps uses `known`.
   RunId run;
   uint64_t feed_token = 0;     // lets workers in at worker 0 (data.split: feed)
@@ -87,6 +98,10 @@ struct RunHistory {
   struct Processes {
     std::string latest;  // "host, pid 123"
     int64_t count = 0;
+    template <typename Archive>
+    void State(Archive& archive) {
+      archive(latest, count);
+    }
   };
   std::vector<Processes> processes;  // empty: none was seen
   std::vector<bool> took_part;       // by worker: it was told to start, now or before a rollback

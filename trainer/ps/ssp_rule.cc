@@ -106,6 +106,7 @@ RuleOfWorker SspRule::OfWorker(int worker) const {
   for (int64_t block = 0; block < parts_.shard.block_count(); ++block) {
     const Clock& clock = clocks_[IndexOf(worker, block)];
     of.clocks.emplace_back(static_cast<uint64_t>(clock.gradients), clock.counts);
+    of.held.push_back(clock.held);
   }
   return of;
 }
@@ -117,7 +118,7 @@ void SspRule::SetOfWorker(int worker, const RuleOfWorker& of) {
     clock = Clock();
     clock.counts = of.clocks[block].counts();
     clock.gradients = Bounded(of.clocks[block].gradients());
-    clock.may_wait = true;
+    clock.may_wait = block >= of.held.size() || of.held[block] != 0;
   }
 }
 

@@ -237,11 +237,13 @@ void SyncRule::ApplyGradients(int64_t block, double scale) {
 RuleOfWorker SyncRule::OfWorker(int) const {
   RuleOfWorker of;
   of.next_rounds = next_round_;
+  of.measured = measured_ ? measured_->number() : 0;
   return of;
 }
 
 void SyncRule::SetOfWorker(int, const RuleOfWorker& of) {
   if (of.next_rounds.size() != next_round_.size()) return;
+  counted_ = of.measured;
   next_round_ = of.next_rounds;
   first_round_ = OldestNext();
 }
@@ -326,14 +328,14 @@ void SyncRule::MeasureNorm() {
   const RoundDecision& round = rounds_.front();
   if (measured_->number() == round.number || !GatherContributors(round, last_block())) return;
   measured_->Begin(round.number);
-  for (const RoundExchange& exchange : round.contributors) TakeMeasured(exchange);
+  for (const RoundExchange& exchange : round.contributors) TakeMeasured(exchange, round.number > counted_);
   measured_->Measure(parts_.shard);
   const std::optional<double> scale = leader_->OnNorm(round.number, measured_->squares());
   if (scale) measured_->set_scale(*scale);
 }
 
 // The gradient counts from now on, even if its worker leaves.
-void SyncRule::TakeMeasured(const RoundExchange& exchange) {
+void SyncRule::TakeMeasured(const RoundExchange& exchange, bool counts) {
   Member* const member = Contributor(exchange);
   if (member == nullptr) return;
   for (int64_t i = 0; i < parts_.shard.block_count(); ++i) {
@@ -341,8 +343,8 @@ void SyncRule::TakeMeasured(const RoundExchange& exchange) {
     Held& held = HeldOf(exchange.worker, block);
     if (held.request == 0) continue;
     if (held.is_push) {
-      Take(*member, block);
-      if (IsLast(block)) Count(*member, PushIn(held.message));
+      if (counts) Take(*member, block);
+      if (counts && IsLast(block)) Count(*member, PushIn(held.message));
       measured_->TakeGradient(block, std::move(held.message), held.keys);
     }
     measured_->Take(block, {exchange, held.request});

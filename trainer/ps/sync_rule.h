@@ -71,7 +71,7 @@ class SyncRule : public UpdateRule {
   void AdvanceBlocks();
   void AdvanceBlock(int64_t block);
   void MeasureNorm();
-  void TakeMeasured(const RoundExchange& exchange);
+  void TakeMeasured(const RoundExchange& exchange, bool counts);
   bool Measured(const RoundDecision& round) const { return measured_ && !round.contributors.empty(); }
   bool Apply(const RoundDecision& round, int64_t block);
   Member* Here(const RoundExchange& exchange);
@@ -101,6 +101,7 @@ class SyncRule : public UpdateRule {
   uint64_t first_round_ = 1;               // the number of the first of rounds_
   std::vector<uint64_t> next_round_;       // by block
   std::optional<MeasuredRound> measured_;  // with clip_norm
+  uint64_t counted_ = 0;                   // the round whose gradients a ps 0 that was lost has counted last
   // Of the current round; kept to spare the allocations.
   std::vector<Named> contributors_, answered_;
   RoundGradients gradients_;

@@ -29,6 +29,11 @@ struct TakenOfProcess {
   uint64_t gradients = 0;  // whole ones, in the order of its steps; dropped ones count
   uint64_t blocks = 0;     // of the one behind them, in the order in which they are sent
   bool dropped = false;    // sync: nothing came behind the last one, and that was too late for its round
+
+  template <typename Archive>
+  void State(Archive& archive) {
+    archive(incarnation, gradients, blocks, dropped);
+  }
 };
 
 // One task of the spec. Durations are counted in ticks of the loop.
@@ -95,6 +100,17 @@ struct Member {
   // time, so that a later process changes nothing.
   TakenOfProcess TakeNoMoreOf(uint64_t its_incarnation);
   bool IsGone(uint64_t its_incarnation) const;
+  // What the leader of a run that goes on has to know of it, and from which request on it is asked again.
+  template <typename Archive>
+  void State(Archive& archive) {
+    archive(key, incarnation, process, host, at_once, first_request, granted, settled, settled_blocks, taken,
+            of_process, gone, ready, sees_directory, devices, takes_part, lost, lost_at, done, evaluates,
+            told, ready_request, step_request, step_paused, end_request, next_round, oldest_round,
+            waits_for_scale, never_back, open_steps, result);
+    if (!archive.reads()) return;
+    last_request = settled;
+    blocks_come = settled_blocks;
+  }
   // The task has left: it is not ready, takes no part, and what it asked is not answered.
   void Leave();
 };
@@ -142,6 +158,8 @@ class TaskTable {
   // another hash of settings and no list of them is refused with Reason::Config and no text.
   Decision Admit(net::NodeId node, const wire::Hello& hello, const std::function<bool(net::NodeId)>& closed);
 
+  // Of the run-scope keys here, as tasks say it.
+  uint64_t settings_hash() const { return settings_hash_; }
   // The member of a main or heartbeat connection; null: not registered.
   Member* Find(net::NodeId node);
   Member& At(TaskId task);

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -64,6 +65,18 @@ struct RuleOfWorker {
   std::vector<wire::ReplicaClock> clocks;  // ssp: by block
   bool together = false;                   // ssp: the workers that start together are known
   std::vector<uint64_t> next_rounds;       // sync: by block, of all workers
+  // Of ps 0:
+  std::vector<uint64_t> held;  // ssp: by block, the request whose answer is due
+  uint64_t measured = 0;       // sync: the round whose gradients were counted last, before it is applied
+
+  template <typename Archive>
+  void State(Archive& archive) {
+    std::vector<std::pair<uint64_t, bool>> list;
+    for (const wire::ReplicaClock& clock : clocks) list.emplace_back(clock.gradients(), clock.counts());
+    archive(list, together, next_rounds, held, measured);
+    clocks.clear();
+    for (const auto& [gradients, counts] : list) clocks.emplace_back(gradients, counts);
+  }
 };
 
 class UpdateRule {

@@ -32,6 +32,14 @@ struct WorkerResult {
   WorkerFigures figures;
   std::string device;
   double first_loss = std::numeric_limits<double>::quiet_NaN();  // of its first steps, from local step 0
+
+  template <typename Archive>
+  void State(Archive& archive) {
+    std::string text = done && !archive.reads() ? FiguresToJson(figures) : "";
+    archive(done, examples, leases, losses, progress, local_steps, first_step_nanos, last_step_nanos,
+            bytes_sent, bytes_received, bytes_saved, accuracy, text, device, first_loss);
+    if (archive.reads() && done) FiguresFromJson(text, &figures);
+  }
 };
 
 // What was done before the part of the run whose pace is measured.

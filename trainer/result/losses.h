@@ -26,6 +26,11 @@ class RecentLosses {
   double Mean() const;                           // NaN if there are none
   std::vector<float> Latest(size_t most) const;  // the oldest first
 
+  template <typename Archive>
+  void State(Archive& archive) {
+    archive(losses_, count_);
+  }
+
  private:
   std::array<float, kMax> losses_{};  // a ring
   size_t count_ = 0;                  // of all that were added
@@ -37,6 +42,10 @@ struct LossSums {
   double weight = 0;
   double loss = 0;  // weight times loss
 
+  template <typename Archive>
+  void State(Archive& archive) {
+    archive(rows, weight, loss);
+  }
   LossSums& operator+=(const LossSums& other) {
     rows += other.rows;
     weight += other.weight;

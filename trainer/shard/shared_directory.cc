@@ -19,13 +19,15 @@ std::string SaveToken(RunId run, uint64_t number) {
   return fmt::format("{:016x}-{}-{}", run.id, run.epoch, number);
 }
 
-std::unique_ptr<CheckpointDirectory> ShowSharedDirectory(const Config& config, RunId run, bool begins,
+std::unique_ptr<CheckpointDirectory> ShowSharedDirectory(const Config& config, RunId run, Claim claim,
                                                          std::string run_directory) {
   auto directory = std::make_unique<CheckpointDirectory>(config.checkpoint.dir);
   directory->set_run(std::move(run_directory));
   directory->Prepare();
   const std::string self = TaskAndProcess(config.cluster, {Role::kPs, 0});
-  begins ? directory->Claim(self, run.id) : directory->ClaimAgain(self, run.id);
+  if (claim == Claim::kNew) directory->Claim(self, run.id);
+  if (claim == Claim::kAgain) directory->ClaimAgain(self, run.id);
+  if (claim == Claim::kOver) directory->TakeClaimOver(self, run.id);
   directory->BeginSave(0, SaveToken(run, 0));
   return directory;
 }

@@ -24,10 +24,11 @@ namespace dtrain {
 std::string SaveToken(RunId run, uint64_t number);
 
 // On ps 0: prepares and claims the directory and shows it to the other ps for as long as the result lives.
-// Throws UserError when it cannot be written or, with `begins`, another run uses it; PeerLost when a run that
-// goes on finds that another process has taken it.
-// `run_directory`: as CheckpointDirectory::set_run().
-std::unique_ptr<CheckpointDirectory> ShowSharedDirectory(const Config& config, RunId run, bool begins,
+// Throws UserError when it cannot be written or, of a new run, another one uses it; PeerLost when a run that
+// goes on again finds that another process has taken it. A ps 0 that leads on in the place of a lost one
+// takes it over. `run_directory`: as CheckpointDirectory::set_run().
+enum class Claim { kNew, kAgain, kOver };
+std::unique_ptr<CheckpointDirectory> ShowSharedDirectory(const Config& config, RunId run, Claim claim,
                                                          std::string run_directory = {});
 
 // On any other ps.

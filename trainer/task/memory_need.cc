@@ -182,7 +182,7 @@ MemoryNeed PsNeed(const Config& config, const Layout& layout, int ps) {
                           all ? ReplicaBytes(config, layout, ps)
                               : RangeBytes(config, layout.ps.at(static_cast<size_t>(*of)))});
   }
-  if (HasReplica(config, ps)) need.parts.push_back({"records for its replica", remedy, kMaxRecordBytes});
+  if (HasReplica(config)) need.parts.push_back({"records for its replica", remedy, kMaxRecordBytes});
   return need;
 }
 

@@ -31,6 +31,9 @@ class PsRun {
   RunSummary Reached() const { return server_ ? server_->Reached() : RunSummary(); }
 
  private:
+  void BeginRun();
+  void GoOnIfHeld();
+
   std::unique_ptr<PsSummary> summary_;  // of ps 0 with summary.dir
   PsTask task_;
   RunHistory history_;

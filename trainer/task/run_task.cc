@@ -297,7 +297,7 @@ RunSummary RunTask(const Config& given, TaskId task, net::Transport& transport, 
               options.on_lost, on_abort, options.on_begun, options.stop, options.store};
     ps.supervised = options.supervised;
     ps.take_killed = options.take_killed;
-    if (task.index == 0) ps.on_reached = options.on_reached;
+    ps.on_reached = options.on_reached;
     if (task.index == 0) ps.run_directory = options.status_directory;
     if (monitor) {
       ps.status_token = monitor->token();

@@ -234,7 +234,7 @@ Traffic PullOf(Of gauge) {
 
 namespace {
 
-// What a ps i > 0 sends to its replica for one gradient.
+// What a ps sends to its replica for one gradient.
 double RecordBytes(const Config& config, const Layout& layout, int ps, double keys) {
   double bytes = 0;
   if (RangeBlocksOf(layout, static_cast<size_t>(ps)) > 0) bytes += Gauge(config, layout, ps).Record();
@@ -253,7 +253,7 @@ double CopyBytes(const Config& config, const Layout& layout, int ps) {
 
 Traffic StepTraffic(const Config& config, const Layout& layout, int ps, double keys) {
   Traffic traffic;
-  if (HasReplica(config, ps)) traffic.out += RecordBytes(config, layout, ps, keys);
+  if (HasReplica(config)) traffic.out += RecordBytes(config, layout, ps, keys);
   if (const auto of = HeldReplica(config, ps)) traffic.in += RecordBytes(config, layout, *of, keys);
   if (RangeBlocksOf(layout, static_cast<size_t>(ps)) > 0) traffic += StepOf(Gauge(config, layout, ps));
   if (layout.table) traffic += StepOf(RowGauge(config, layout, ps, keys));
@@ -275,7 +275,7 @@ double PushMicroseconds(const Layout& layout, int ps, bool local, double keys) {
 Traffic RunTraffic(const Config& config, const Layout& layout, int ps, int workers, int64_t steps,
                    double keys) {
   Traffic traffic = static_cast<double>(steps) * StepTraffic(config, layout, ps, keys);
-  if (HasReplica(config, ps)) traffic.out += CopyBytes(config, layout, ps);
+  if (HasReplica(config)) traffic.out += CopyBytes(config, layout, ps);
   if (const auto of = HeldReplica(config, ps)) traffic.in += CopyBytes(config, layout, *of);
   if (RangeBlocksOf(layout, static_cast<size_t>(ps)) > 0) {
     Gauge gauge(config, layout, ps);

@@ -496,6 +496,11 @@ void Worker::EvaluateAfter(int64_t local_step) {
   const bool asks = config_.eval.keep_best || config_.data.split == Split::kDynamic;
   uint64_t snapshot = asks ? AskForSnapshot(local_step, &global_step) : 0;
   std::optional<Evaluation> evaluation = Evaluate(set, nullptr, snapshot);
+  if (!evaluation && snapshot != 0 && HasReplica(config_)) {  // it is gone with a ps that was lost
+    global_step = exchanges_.global_step();
+    snapshot = AskForSnapshot(local_step, &global_step);
+    evaluation = Evaluate(set, nullptr, snapshot);
+  }
   if (!evaluation && snapshot != 0) {  // it is gone
     snapshot = 0;
     global_step = exchanges_.global_step();
