@@ -124,7 +124,7 @@ std::string KilledAt(const std::string& name) {
   Running run(JobOf(CountedModel::kRange, sync ? "sync" : "async"), losses);
   run.job.Start();
   if (fills) {
-    if (!run.job.WaitFor(kCounts, 2)) return "no replica counts";
+    if (!run.job.WaitFor(kCounts, 3)) return "no replica counts";
     run.job.Kill({{"ps", 1}});
   }
   const bool ended = run.job.WaitForEnd();
@@ -162,17 +162,21 @@ TEST_CASE(
 
 TEST_CASE(
     "replica: a ps that is stopped is ended by dtrain local, and another one goes on from its replica") {
-  Losses losses;
-  losses.tcp = false;
-  losses.failure = "detect_s: 5, wait_s: 60, restarts: 2";
-  Running run(JobOf(CountedModel::kRange, "async", 2), losses);
-  run.job.Start();
-  REQUIRE(run.job.WaitFor(kCounts, 2));
-  CHECK(run.job.Signal({"ps", 1}, SIGSTOP));
-  CHECK(run.job.WaitFor("dtrain: ps 1 was given up by the others and killed; started again"));
-  run.CheckDone();
-  CHECK(Contains(run.job.log(), kFilled));
-  CHECK_FALSE(Contains(run.job.log(), kRollsBack));
+  for (const int ps : {0, 1}) {
+    CAPTURE(ps);
+    Losses losses;
+    losses.tcp = false;
+    losses.failure = "detect_s: 5, wait_s: 60, restarts: 2";
+    Running run(JobOf(CountedModel::kRange, "async", 2), losses);
+    run.job.Start();
+    REQUIRE(run.job.WaitFor(kCounts, 3));
+    CHECK(run.job.Signal({"ps", ps}, SIGSTOP));
+    CHECK(run.job.WaitFor(
+        fmt::format("dtrain: ps {} was given up by the others and killed; started again", ps)));
+    run.CheckDone();
+    CHECK(Contains(run.job.log(), kFilled));
+    CHECK_FALSE(Contains(run.job.log(), kRollsBack));
+  }
 }
 
 TEST_CASE(
@@ -182,7 +186,7 @@ TEST_CASE(
   losses.failure = "detect_s: 5, wait_s: 120";
   Running run(JobOf(CountedModel::kRange, "async", 2), losses);
   run.job.Start();
-  REQUIRE(run.job.WaitFor(kCounts, 2));
+  REQUIRE(run.job.WaitFor(kCounts, 3));
   CHECK(run.job.Signal({"ps", 1}, SIGSTOP));
   REQUIRE(run.job.WaitFor({"ps", 0}, kAway));
   const auto newcomer = run.job.Another({"ps", 1});
@@ -228,7 +232,7 @@ TEST_CASE(
     Running run(job, losses);
     if (gone.elsewhere) run.job.Give({"ps", gone.ps + 1}, {"--set", "checkpoint.dir=" + NewDirectory()});
     run.job.Start();
-    REQUIRE(run.job.WaitFor(kCounts, 2));
+    REQUIRE(run.job.WaitFor(kCounts, 3));
     REQUIRE(GoesOn(&run));
     const TimePoint killed = Clock::now();
     CHECK(run.job.Signal({"ps", gone.ps}, SIGKILL));
@@ -263,6 +267,122 @@ TEST_CASE(
   }
 }
 
+// A run whose ps 0 does not come back, started by hand or by dtrain local.
+struct Leaderless {
+  const char* what;
+  CountedModel model;
+  const char* mode;
+  int ps;
+  bool by_hand = true;
+  bool saves = true;
+  bool keys = false;
+  bool elsewhere = false;  // ps 1 does not see the checkpoints of ps 0
+  bool stops = false;      // all tasks are told to stop while ps 0 is away
+  bool goes_on = false;    // another run goes on from there
+};
+
+// What is wrong with its end; empty: nothing.
+std::string WrongWithout(const Leaderless& gone) {
+  Losses losses;
+  losses.ps = gone.ps;
+  losses.tcp = gone.by_hand;
+  losses.saves = gone.saves;
+  losses.keys = gone.keys;
+  losses.failure = !gone.by_hand ? "detect_s: 100, wait_s: 100"
+                   : gone.stops  ? "detect_s: 5, wait_s: 120"
+                                 : "detect_s: 5, wait_s: 2";
+  CountedJob job = JobOf(gone.model, gone.mode, 2);
+  const bool each = gone.model == CountedModel::kDense;  // step is in each weight
+  if (each) job.split = "shard";
+  Running run(job, losses);
+  std::string checkpoints = run.checkpoints();
+  const std::string result_of_ps1 = run.directory + "/result_of_ps1.json";
+  std::vector<std::string> words = {"--result", result_of_ps1};
+  if (gone.elsewhere) {
+    checkpoints = NewDirectory();
+    words.insert(words.end(), {"--set", "checkpoint.dir=" + checkpoints});
+  }
+  run.job.Give({"ps", 1}, words);
+  run.job.Start();
+  if (!run.job.WaitFor(kCounts, gone.ps) || !GoesOn(&run)) return "it does not begin\n" + run.job.log();
+  std::vector<TaskName> others = {{"worker", 0}, {"worker", 1}};
+  for (int i = 1; i < gone.ps; ++i) others.push_back({"ps", i});
+  if (!run.job.Signal({"ps", 0}, SIGKILL)) return "ps 0 is not there";
+  if (gone.stops) {
+    if (!run.job.WaitFor({"ps", 1}, "waiting for ps 0")) return "ps 0 is not missed";
+    for (const TaskName& task : others) run.job.Signal(task, SIGTERM);
+  }
+  const bool ended = run.job.WaitForEnd();
+  const std::string said = run.job.log();
+  if (!ended) return "hangs\n" + said;
+  const Json result = ReadResult(gone.by_hand ? result_of_ps1 : run.job.result());
+  if (!result.is_object() || result.at("status") != (gone.stops ? "stopped" : "peer_lost"))
+    return "result\n" + result.dump() + said;
+  int64_t steps = 0;
+  for (const auto& entry : fs::directory_iterator(gone.saves ? checkpoints : run.directory)) {
+    const std::string name = entry.path().filename().string();
+    if (name.rfind("step-", 0) == 0) steps = std::max<int64_t>(steps, std::atoll(name.c_str() + 5));
+  }
+  if (gone.saves && steps == 0) return "nothing was saved\n" + said;
+  const std::string newest = fmt::format("step-{:09}", steps);
+  const int code = gone.stops ? 143 : 4;
+  if (!gone.by_hand && run.job.exit_code() != code) return "another exit code\n" + said;
+  for (const TaskName& task : gone.by_hand ? others : std::vector<TaskName>()) {
+    if (run.job.process(task).exit_code() != code) return task.text() + ": another exit code\n" + said;
+    if (gone.saves && !Contains(run.job.process(task).standard_error(), newest))
+      return fmt::format("{} does not name {}\n{}", task.text(), newest, said);
+  }
+  if (!gone.saves) return Contains(said, "the run keeps no checkpoints") ? "" : "no steps are lost\n" + said;
+  // One that was ended while it told its parent has no figures.
+  const Json& told = result.at("checkpoint");
+  if (told.is_string() && (!Contains(told.get<std::string>(), newest) || result.at("global_step") != steps))
+    return "checkpoint\n" + result.dump();
+  const std::string wrong = each ? job.Wrong(checkpoints, steps) : "";
+  if (!wrong.empty()) return wrong + "\n" + said;
+  if (!gone.goes_on) return "";
+  // A new run goes on from the last step.
+  losses.ps = 2;
+  losses.tcp = losses.keys = false;
+  losses.failure = kPatient;
+  if (gone.elsewhere) {
+    fs::remove_all(run.checkpoints());
+    fs::rename(checkpoints, run.checkpoints());
+  }
+  Running again(run.counted, losses, run.directory);
+  again.job.Start();
+  if (!again.job.WaitFor({"ps", 0}, fmt::format("global step {}", steps)) || !again.job.WaitForEnd())
+    return "it does not go on\n" + again.job.log();
+  if (again.job.exit_code() != 0) return again.job.log();
+  return again.counted.Wrong(again.checkpoints(), again.steps());
+}
+
+TEST_CASE("replica: a ps 0 that does not come back ends the run, and ps 1 saves what all ps have") {
+  const std::vector<Leaderless> all = {
+      {"async", CountedModel::kDense, "async", 3},
+      {"sync, two ps", CountedModel::kDense, "sync", 2, true, true, false, false, false, /*goes_on=*/true},
+      {"keys", CountedModel::kRange, "ssp", 3, true, true, /*keys=*/true},
+      {"elsewhere", CountedModel::kHash, "sync", 3, true, true, false, /*elsewhere=*/true, false, true},
+      {"no checkpoints", CountedModel::kDense, "async", 3, true, /*saves=*/false},
+      {"no checkpoints, local", CountedModel::kDense, "async", 3, /*by_hand=*/false, /*saves=*/false},
+      {"stops", CountedModel::kDense, "async", 3, true, true, false, false, /*stops=*/true},
+      {"local", CountedModel::kDense, "sync", 3, /*by_hand=*/false},
+      {"local, two ps", CountedModel::kRange, "async", 2, false, true, false, false, false, true}};
+  std::atomic<size_t> next{0};
+  std::mutex mutex;
+  const auto work = [&] {
+    for (size_t i; (i = next++) < all.size();) {
+      const std::string wrong = WrongWithout(all[i]);
+      const std::lock_guard<std::mutex> hold(mutex);
+      const std::string which = all[i].what;
+      CAPTURE(which);
+      CHECK(wrong == "");
+    }
+  };
+  std::thread other(work);  // runs wait more than they compute
+  work();
+  other.join();
+}
+
 TEST_CASE(
     "replica: dtrain local says when it does not start a ps again, and the others save what it had at once") {
   Losses losses;
@@ -270,7 +390,7 @@ TEST_CASE(
   losses.failure = "detect_s: 100, wait_s: 100";
   Running run(JobOf(CountedModel::kDense, "async", 2), losses);
   run.job.Start();
-  REQUIRE(run.job.WaitFor(kCounts, 2));
+  REQUIRE(run.job.WaitFor(kCounts, 3));
   REQUIRE(GoesOn(&run));
   CHECK(run.job.Signal({"ps", 1}, SIGKILL));
   REQUIRE(run.job.WaitForEnd(std::chrono::seconds(60)));
@@ -292,7 +412,7 @@ TEST_CASE("replica: of 64 workers each update is in the weights once when a ps i
   job.workers = 64;
   Running run(job, losses);
   run.job.Start();
-  REQUIRE(run.job.WaitFor(kCounts, 2));
+  REQUIRE(run.job.WaitFor(kCounts, 3));
   REQUIRE(GoesOn(&run));
   CHECK(run.job.Kill({{"ps", 1}}) == 1);
   run.CheckDone();
@@ -309,7 +429,7 @@ int Begins(bool kills) {
   losses.program = {"cmd/dtrain_faults", {"DTRAIN_FAULT_TRACE=" + trace}};
   Running run(JobOf(CountedModel::kDense, "async"), losses);
   run.job.Start();
-  REQUIRE(run.job.WaitFor(kCounts, 2));
+  REQUIRE(run.job.WaitFor(kCounts, 3));
   if (kills) {
     run.job.Kill({{"ps", 1}});
     CHECK(run.job.WaitFor(kFilled));
@@ -319,7 +439,9 @@ int Begins(bool kills) {
 }
 
 TEST_CASE("replica: of the tasks of a run only the ps that comes back is told to begin again") {
-  CHECK(Begins(true) == Begins(false) + 1);
+  const int more = Begins(true) - Begins(false);
+  CHECK(more >= 1);
+  CHECK(more <= 2);  // it may ask twice; the workers would be two more
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// failure.replicas: a ps i > 0 that is killed at any moment takes nothing along. Nobody rolls back, no worker
+// failure.replicas: a ps that is killed at any moment takes nothing along, ps 0 in half of the cases. Nobody rolls back, no worker
 // begins anew, and each update is in the final weights once (cmd/testing/counted_job.h). Runs are drawn by
 // seeds: a printed one and those behind it. scripts/replica_kills.sh tries as many as one likes.
 #include <doctest/doctest.h>
@@ -117,7 +117,7 @@ DrawnRun Draw(uint64_t seed) {
   const int64_t kills = between(1, 3), rows = job.LocalSteps() / job.LogEvery();
   for (int64_t i = 0; i < kills; ++i) {
     Kill kill;
-    kill.ps = static_cast<int>(between(1, run.ps - 1));
+    kill.ps = chance(2) ? 0 : static_cast<int>(between(1, run.ps - 1));
     // Worker 0 stays, and tells the step.
     if (kills_worker) kill.worker = static_cast<int>(between(1, job.workers - 1));
     const int64_t first = 1 + i * rows * 8 / 10 / kills,
@@ -258,7 +258,7 @@ std::string RunJob(const DrawnRun& run, const std::string& directory, int* kills
   RunningJob job({run.ps, static_cast<int>(run.job.workers), run.tcp, directory, Config(run, directory, 1),
                   WordsOf(run), run.keys});
   job.Start();
-  int counting = run.ps - 1;  // replicas that have been told to count
+  int counting = run.ps;  // replicas that have been told to count
   std::map<std::string, int> hellos;
   for (const Kill& kill : run.kills) {
     if (!job.WaitFor({"worker", 0}, fmt::format("local step {:9}", kill.step))) break;
@@ -270,7 +270,7 @@ std::string RunJob(const DrawnRun& run, const std::string& directory, int* kills
     if (kill.second >= 0) tasks.push_back({"ps", kill.second});
     if (job.Kill(tasks) == 0) break;
     ++*kills;
-    if (kill.ps > 1) ++counting;  // it held the replica of the one before
+    ++counting;  // it held the replica of the one before
     if (!job.WaitFor(kBack, *kills)) break;
   }
   const bool ended = job.WaitForEnd();

@@ -107,5 +107,40 @@ TEST_CASE("claim: a checkpoint gets no name from a process that has lost the cla
   CHECK(next.List().size() == 1);
 }
 
+TEST_CASE("claim: one of a process of the same run is taken over though that lives, one of another is not") {
+  const std::string root = NewDirectory();
+  DirectoryClaim first, next;
+  REQUIRE(first.Take(root, "the old ps 0", 7).empty());
+  CHECK(next.Take(root, "a stranger", 8, /*replaces=*/true) == "the old ps 0");
+  CHECK(next.Take(root, "a new ps 0", 7) == "the old ps 0");
+  CHECK(first.TakenBy() == "");
+  CHECK(next.Take(root, "a new ps 0", 7, /*replaces=*/true).empty());
+  CHECK(first.TakenBy() == "a new ps 0");
+  CHECK(next.TakenBy() == "");
+}
+
+TEST_CASE(
+    "claim: a save of a process whose claim is taken over is gone, and that one touches the next's no more") {
+  const std::string root = NewDirectory(), token = "0000000000000007-0-1", other = "0000000000000008-0-1";
+  auto old = std::make_unique<CheckpointDirectory>(root);
+  old->Claim("the old ps 0", 7);
+  const std::string save = old->BeginSave(3, token),
+                    alien = CheckpointDirectory(root).TemporaryPath(3, other);
+  std::filesystem::create_directory(alien);
+  std::ofstream(save + "/shard-0-of-1") << "of the old one";
+  CheckpointDirectory next(root);
+  next.TakeClaimOver("a new ps 0", 7);
+  CHECK_FALSE(std::filesystem::exists(save));
+  CHECK(std::filesystem::exists(alien));
+  CHECK(next.BeginSave(3, token) == save);
+  std::ofstream(save + "/shard-0-of-1") << "of the new one";
+  CHECK_THROWS_AS(old->Publish(save), PeerLost);
+  old->Abandon(save);
+  old.reset();
+  CHECK(FileContent(save + "/shard-0-of-1") == "of the new one");
+  CHECK(std::filesystem::exists(save + ".lock"));
+  CHECK_NOTHROW(next.CheckClaim());
+}
+
 }  // namespace
 }  // namespace dtrain::testing

@@ -61,28 +61,30 @@ std::string HostWarning(std::vector<std::string> ps, int64_t replicas = 1) {
   return ReplicaHostWarning(config);
 }
 
-TEST_CASE("replicas: the next ps holds each but that of ps 0") {
+TEST_CASE("replicas: the next ps holds each, and ps 0 that of the last one") {
   Config config;
   config.cluster.ps = {"a:1", "b:1", "c:1"};
-  for (int ps = 0; ps < 3; ++ps) CHECK_FALSE((HasReplica(config, ps) || HeldReplica(config, ps)));
+  CHECK_FALSE(HasReplica(config));
+  for (int ps = 0; ps < 3; ++ps) CHECK_FALSE(HeldReplica(config, ps));
   config.failure.replicas = 1;
-  CHECK_FALSE(HasReplica(config, 0));
-  CHECK(HasReplica(config, 2));
+  CHECK(HasReplica(config));
   CHECK(HeldReplica(config, 0) == 2);
-  CHECK(HeldReplica(config, 1) == std::nullopt);
+  CHECK(HeldReplica(config, 1) == 0);
   CHECK(HeldReplica(config, 2) == 1);
 }
 
 TEST_CASE("replicas: a ps and its holder on one host are told where another order would part more of them") {
   CHECK(HostWarning({"a:1", "b:1", "a:2", "b:2"}).empty());
-  CHECK(HostWarning({"a:1", "a:2", "b:1"}).empty());  // ps 0 has none that ps 1 would hold
+  CHECK(HostWarning({"a:1", "a:2", "b:1"}).empty());  // any order has such a pair
   CHECK(HostWarning({"a:1", "a:2", "a:3"}).empty());  // all are on one host
   CHECK(HostWarning({"a:1", "a:2", "b:1", "a:3"}).empty());
   CHECK(HostWarning({"a:1", "a:2", "b:1", "b:2"}, 0).empty());
-  CHECK(HostWarning({"a:1", "a:2", "b:1", "b:2"}) ==
-        "failure.replicas = 1: ps 2 and ps 3, which holds its replica, are both on b: a host that is lost "
+  CHECK(HostWarning({"a:1", "b:1", "c:1", "c:2"}) ==
+        "failure.replicas = 1: ps 2 and ps 3, which holds its replica, are both on c: a host that is lost "
         "takes "
         "both. Order cluster.ps so that those of one host do not follow each other.");
+  CHECK(HostWarning({"a:1", "b:1", "c:1", "a:2"}).find("ps 3 and ps 0, which holds its replica, are both") !=
+        std::string::npos);
   CHECK(HostWarning({"a:1", "b:1", "b:2", "a:2"})
             .find("are both on b: a host that is lost takes both (and 1 "
                   "pair more). Order") != std::string::npos);

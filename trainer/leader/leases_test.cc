@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/testing/copied_state.h"
 #include "trainer/ps/ps_task_test_util.h"
 
 namespace dtrain {
@@ -251,6 +252,29 @@ TEST_CASE(
     CHECK(f.TakeAll(f.Start(1)) == "0 1 2 3 ");
     CHECK(f.leases.over());
   }
+}
+
+TEST_CASE("leases: those of a lost ps 0 go on in the next one, which asks again for what is not known") {
+  Leasing run(Dynamic(2), 8), next(Dynamic(2), 8);
+  Member& lost = run.Start(0);
+  run.Start(1);
+  run.Take(lost);
+  run.TookHere(1);
+  run.leases.Lost(lost);
+  CHECK(run.Ordered() == std::vector<net::NodeId>{100});
+  CopyState(run.leases, &next.leases);
+  for (const int worker : {0, 1}) CopyState(run.Worker(worker), &next.Worker(worker));
+  next.leases.Tick(Clock::now());
+  CHECK(next.Ordered() == std::vector<net::NodeId>{100});
+  for (Leasing* each : {&run, &next}) {
+    CHECK(each->leases.IsUnknown(each->Worker(0)));
+    each->Report(1, kFirst, 1);
+    CHECK_FALSE(each->leases.IsUnknown(each->Worker(0)));
+  }
+  const std::string batches = run.TakeAll(run.Worker(1));
+  CHECK(std::count(batches.begin(), batches.end(), ' ') == 7);
+  CHECK(next.TakeAll(next.Worker(1)) == batches);
+  CHECK(next.leases.over());
 }
 
 TEST_CASE("leases: a lost worker that is waited for keeps its batches") {

@@ -5,8 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/copied_state.h"
 #include "base/testing/files.h"
-#include "trainer/ps/ps_test_util.h"
+#include "trainer/ps/ps_task_test_util.h"
 
 namespace dtrain {
 namespace {
@@ -16,13 +17,14 @@ using wire::ReplicaPhase;
 using Epochs = std::vector<uint64_t>;
 
 // ps 0 of four; the test plays the others, which are ready.
-struct FourPs : PsFixture {
+struct FourPs : PsTaskFixture {
   static Config Of(int64_t replicas) {
     Config config = LinearCluster(4, 1, 10);
     config.failure.replicas = replicas;
     return config;
   }
-  explicit FourPs(int64_t replicas = 1) : PsFixture(Of(replicas)) {
+  explicit FourPs(int64_t replicas = 1) : PsTaskFixture(Of(replicas)) {
+    outbox.set_run(kTestRun);
     for (const size_t ps : {1, 2, 3}) {
       Ps(ps).node = 100 * ps;
       Ps(ps).ready = true;
@@ -46,18 +48,19 @@ struct FourPs : PsFixture {
     Ps(ps).Leave();
     Ps(ps).node = 0;
   }
-  // The epochs that ps 1, ps 2 and ps 3 were told since the last call; 0: none.
+  // The epochs that ps 0 to ps 3 were told since the last call, ps 0 by itself; 0: none.
   Epochs Told() {
-    Epochs told(3);
+    Epochs told(4);
     for (const FakeChannel::Sent& sent : channel.sent) {
-      told[sent.to / 100 - 1] = sent.envelope().body_as_Order()->replica();
+      const wire::ReplicaOpen* const own = sent.envelope().body_as_ReplicaOpen();
+      own != nullptr ? told[0] = own->epoch()
+                     : told[sent.to / 100] = sent.envelope().body_as_Order()->replica();
     }
     channel.sent.clear();
     return told;
   }
 
-  Logger log{"ps 0", LogOptions{LogLevel::kInfo, false, testing::NewDirectory(), false}};
-  Replicas replicas{config, members, outbox, log};
+  Replicas replicas{config, members, outbox, link ? &*link : nullptr, log};
   const TimePoint now = Clock::now();
 };
 
@@ -66,17 +69,17 @@ TEST_CASE(
     "counts") {
   FourPs run;
   run.replicas.Tick(run.now);
-  CHECK(run.Told() == Epochs{0, 0, 0});
+  CHECK(run.Told() == Epochs{0, 0, 0, 0});
   run.Ps(2).ready = false;
   run.replicas.Begin();
-  CHECK(run.Told() == Epochs{1, 0, 1});
+  CHECK(run.Told() == Epochs{1, 1, 0, 1});
   run.Ps(2).ready = true;
   CHECK(run.Report(1, 1, ReplicaPhase::Filled));
   CHECK(run.Report(2, 9, ReplicaPhase::Filling));
   run.replicas.Tick(run.now);
-  CHECK(run.Told() == Epochs{0, 0, 0});
+  CHECK(run.Told() == Epochs{0, 0, 0, 0});
   run.replicas.Tick(run.now + seconds(1));
-  CHECK(run.Told() == Epochs{0, 1, 1});
+  CHECK(run.Told() == Epochs{0, 0, 1, 1});
 }
 
 TEST_CASE("replicas: one counts from when its ps says that it is filled until it says that it is broken") {
@@ -96,7 +99,7 @@ TEST_CASE("replicas: one counts from when its ps says that it is filled until it
   CHECK_FALSE(run.replicas.Figures()[3].counts);
   run.Report(1, 1, ReplicaPhase::Broken);
   run.Report(1, 1, ReplicaPhase::Broken);
-  CHECK(run.Told() == Epochs{2, 0, 0});
+  CHECK(run.Told() == Epochs{0, 2, 0, 0});
   CHECK_FALSE(run.replicas.CanRecover(run.Ps(1)));
   CHECK(run.replicas.Figures()[1].epoch == 2);
   run.Report(1, 1, ReplicaPhase::Filled);  // of before
@@ -111,7 +114,7 @@ TEST_CASE("replicas: with a ps the replica that it held is lost, and its own sta
   run.Begin();
   run.Lose(2);
   CHECK(run.Ps(2).fills);
-  CHECK(run.Told() == Epochs{2, 0, 0});
+  CHECK(run.Told() == Epochs{0, 2, 0, 0});
   CHECK(run.replicas.EpochFor(run.Ps(2)) == 1);
   CHECK(run.replicas.EpochFor(run.Ps(1)) == 0);
   run.Ps(2).node = 200;
@@ -119,7 +122,7 @@ TEST_CASE("replicas: with a ps the replica that it held is lost, and its own sta
   CHECK(run.Report(2, 7, ReplicaPhase::Broken));
   CHECK_FALSE(run.Report(2, 1, ReplicaPhase::Broken));
   run.Lose(2);  // the next process too
-  CHECK(run.Told() == Epochs{3, 0, 0});
+  CHECK(run.Told() == Epochs{0, 3, 0, 0});
   CHECK(run.replicas.CanRecover(run.Ps(2)));
   run.Ps(2).node = 200;
   run.Ps(2).ready = true;
@@ -131,11 +134,43 @@ TEST_CASE("replicas: with a ps the replica that it held is lost, and its own sta
   CHECK_FALSE(run.replicas.CanRecover(run.Ps(1)));
 }
 
-TEST_CASE("replicas: the ps before ps 1 is ps 0, which has no replica") {
+TEST_CASE("replicas: ps 0 names the epochs of its own to itself, and needs no order") {
+  FourPs run;
+  run.replicas.Begin();
+  CHECK(run.Told()[0] == 1);
+  CHECK(run.replicas.Figures()[0].on == "ps 1");
+  CHECK_FALSE(run.replicas.Figures()[0].counts);
+  for (const size_t ps : {1, 2, 3}) run.Report(ps, 1, ReplicaPhase::Filled);
+  run.replicas.Tick(run.now + seconds(1));
+  CHECK(run.Told() == Epochs{0, 0, 0, 0});
+  run.Lose(1);
+  CHECK(run.Told() == Epochs{2, 0, 0, 0});
+  CHECK(run.replicas.Figures()[0].epoch == 2);
+}
+
+TEST_CASE("replicas: ps 0 gives its own up where the run ends without it, and names no epoch any more") {
   FourPs run;
   run.Begin();
-  run.Lose(1);
-  CHECK(run.Told() == Epochs{0, 0, 0});
+  CHECK(run.link->node() != 0);
+  run.replicas.GiveUp();
+  CHECK(run.link->node() == 0);
+  run.replicas.Tick(run.now + seconds(1));
+  CHECK(run.Told() == Epochs{0, 0, 0, 0});
+}
+
+TEST_CASE("replicas: a ps 0 that takes over goes on with the notes, but the replica that it held is gone") {
+  FourPs run;
+  run.Begin();
+  run.Report(2, 1, ReplicaPhase::Broken);
+  FourPs next;
+  CopyState(run.replicas, &next.replicas);
+  CHECK(next.replicas.CanRecover(next.Ps(1)));
+  CHECK_FALSE(next.replicas.CanRecover(next.Ps(2)));
+  CHECK(next.replicas.CanRecover(next.Ps(3)));
+  next.replicas.TakeOver();
+  CHECK_FALSE(next.replicas.CanRecover(next.Ps(3)));
+  next.replicas.Tick(next.now);
+  CHECK(next.Told() == Epochs{0, 0, 2, 2});
 }
 
 TEST_CASE("replicas: while a ps is recovered no other can be, and why is said") {

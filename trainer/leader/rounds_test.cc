@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/testing/copied_state.h"
 #include "trainer/ps/ps_task_test_util.h"
 #include "trainer/ps/remote_leader.h"
 #include "trainer/ps/update_rule.h"
@@ -56,6 +57,21 @@ TEST_CASE("round norm: a part that comes again, of another round or of nobody ch
   CHECK_FALSE(norm.Scale(5).has_value());
   CHECK(norm.Add(5, 2, SquaresOf({12})));
   CHECK(norm.Scale(5) == 1.0 / 13);
+}
+
+TEST_CASE("round norm: a round that it has is not begun again, since other ps have sent their parts") {
+  RoundNorm norm(3, 1);
+  norm.Begin(5, SquaresOf({3}));
+  CHECK_FALSE(norm.Add(5, 1, SquaresOf({4})));
+  RoundNorm next(3, 1);
+  CopyState(norm, &next);
+  next.Begin(5, SquaresOf({3}));
+  CHECK_FALSE(next.Scale(5).has_value());
+  CHECK(next.Add(5, 2, SquaresOf({12})));
+  next.Begin(5, SquaresOf({3}));
+  CHECK(next.Scale(5) == 1.0 / 13);
+  next.Begin(6, SquaresOf({3}));
+  CHECK_FALSE(next.Scale(6).has_value());
 }
 
 TEST_CASE("round norm: a scale is known until it is dropped, for a ps that asks again") {
@@ -398,6 +414,29 @@ TEST_CASE(
   CHECK(run.Ask(1, 3, 3) == 3);
   CHECK(run.Ask(1, 4, 3, {4}) == -1 / std::sqrt(9.0 + 16 + 16));
   CHECK(run.rule.scales.size() == 2);
+}
+
+TEST_CASE("rounds: those of a lost ps 0 go on in the next one, and its rule gets them once more") {
+  Asking run, next;
+  for (int i = 0; i < 2; ++i) run.Decide();  // rounds 2 and 3 behind the first
+  CHECK(run.Ask(1, 2, 2) == 2);
+  CHECK_FALSE(run.rounds.OnNorm(2, SquaresOf({3})).has_value());
+  CHECK(run.Ask(1, 3, 2, {4}) == 0);
+  CopyState(run.rounds, &next.rounds);
+  for (const size_t ps : {1, 2}) CopyState(run.members.Ps(ps), &next.members.Ps(ps));
+  next.rule.rounds.clear();
+  next.rounds.TakeOver();
+  REQUIRE(next.rule.rounds.size() >= 2);
+  CHECK(next.rule.rounds.back().number == run.rule.rounds.back().number);
+  CHECK(next.rule.rounds.back().contributors.size() == run.rule.rounds.back().contributors.size());
+  for (Asking* each : {&run, &next}) {
+    CHECK_FALSE(each->rounds.OnNorm(2, SquaresOf({3})).has_value());
+    CHECK(each->Ask(2, 3, 3, {12}) == -1.0 / 13);
+    CHECK(each->rounds.version() == 2);
+    each->Decide();  // from what each worker has open
+    CHECK(each->rounds.version() == 3);
+    CHECK(each->Ask(2, 4, 4) == 4);
+  }
 }
 
 TEST_CASE("rounds: begun at a checkpoint, gradients are of its version and local steps go on from it") {

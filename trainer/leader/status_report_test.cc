@@ -100,14 +100,14 @@ TEST_CASE("status report: where a worker's time goes comes from its heartbeats")
   CHECK(run.Now(140, 1000)["tasks"][1]["local_steps"] == 139);
 }
 
-TEST_CASE("status report: of each ps but ps 0 it says who has its replica, in a run with replicas") {
+TEST_CASE("status report: of each ps it says who has its replica, in a run with replicas") {
   Reported run(LinearCluster(3, 1, 1000));
   StatusReport::Now now{"training", "", 7, 1000, false};
   Json tasks = Json::Parse(run.report.ToJson(now))["tasks"];
   for (const Json& task : tasks) CHECK(task.Find("replica") == nullptr);
-  now.replicas = {{}, {"ps 2", true, 3, 5}, {"ps 0", false, 4, 0}};
+  now.replicas = {{"ps 1", true, 2, 1}, {"ps 2", true, 3, 5}, {"ps 0", false, 4, 0}};
   tasks = Json::Parse(run.report.ToJson(now))["tasks"];
-  CHECK(tasks[0].Find("replica") == nullptr);
+  CHECK(tasks[0]["replica"].dump() == R"({"on":"ps 1","counts":true,"epoch":2,"behind":1})");
   CHECK(tasks[1]["replica"].dump() == R"({"on":"ps 2","counts":true,"epoch":3,"behind":5})");
   CHECK(tasks[2]["replica"].dump() == R"({"on":"ps 0","counts":false,"epoch":4,"behind":0})");
   CHECK(tasks[3].Find("replica") == nullptr);

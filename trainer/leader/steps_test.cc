@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "base/testing/copied_state.h"
 #include "trainer/testing/fake_channel.h"
 #include "trainer/testing/small_config.h"
 
@@ -155,6 +156,24 @@ TEST_CASE("steps: a request that is repeated is granted the same step") {
   run.steps.OnNeedStep(run.Worker(0), kRequest + 2);
   run.steps.GiveBack(run.Worker(0));
   CHECK(run.steps.GrantFirst(run.Worker(1)) == 3);
+}
+
+TEST_CASE("steps: those of a lost ps 0 go on in the next one") {
+  Run run(OfSteps(3)), next(OfSteps(3));
+  for (int worker = 0; worker < 2; ++worker) CHECK(run.steps.GrantFirst(run.Worker(worker)) == 1);
+  run.steps.Applied(run.Worker(0));
+  CopyState(run.steps, &next.steps);
+  for (int worker = 0; worker < 2; ++worker) CopyState(run.Worker(worker), &next.Worker(worker));
+  for (Run* each : {&run, &next}) {
+    CHECK(each->steps.applied() == 1);
+    CHECK(each->steps.GrantNext(each->Worker(0)) == 1);
+    CHECK(each->steps.GrantNext(each->Worker(0)) == 0);
+    each->steps.GiveBack(each->Worker(1));
+    CHECK(each->steps.GrantFirst(each->Worker(1)) == 1);
+    for (int worker = 0; worker < 2; ++worker) each->steps.Applied(each->Worker(worker));
+    CHECK(each->steps.over());
+  }
+  CHECK(next.steps.first_applied_nanos() == run.steps.first_applied_nanos());
 }
 
 TEST_CASE("steps: closed, it grants no next step outside sync") {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/random.h"
+#include "base/testing/copied_state.h"
 
 namespace dtrain {
 namespace {
@@ -49,8 +50,8 @@ class Draw {
 };
 
 // A run of some workers and ps, which take the blocks of gradients of leased steps in any order that a
-// worker's requests allow, and lose workers at any of them. Blocks are counted by batch. Now and then all
-// stop at a cut, and other workers go on with what was left.
+// worker's requests allow, and lose workers at any of them, and ps 0. Blocks are counted by batch. Now and
+// then all stop at a cut, and other workers go on with what was left.
 class Run {
  public:
   explicit Run(uint64_t seed) : draw_(seed), spec_(SpecOf(0, draw_(1, 4), draw_(1, 3))) {
@@ -132,6 +133,7 @@ class Run {
     Start(*plan);
   }
   void Happen() {
+    if (++events_ % 40 == 0) Replace();
     const auto index = static_cast<size_t>(draw_(0, static_cast<int64_t>(workers_.size()) - 1));
     Worker& worker = workers_[index];
     const int number = static_cast<int>(index);
@@ -157,6 +159,14 @@ class Run {
       const auto ps = static_cast<size_t>(draw_(0, static_cast<int64_t>(of_.size()) - 1));
       if (worker.at[ps].steps < worker.min_steps() + 3) Block(index, ps);
     }
+  }
+
+  // ps 0 is lost, and another one goes on.
+  void Replace() {
+    auto next =
+        std::make_unique<LeaseLedger>(spec_, epochs_, remaining_, std::vector<int64_t>(workers_.size()));
+    CopyState(*ledger_, next.get());
+    ledger_ = std::move(next);
   }
 
   int64_t RowsOf(int64_t batch) const {
@@ -249,6 +259,7 @@ class Run {
   }
 
   Draw draw_;
+  int64_t events_ = 0;
   OrderSpec spec_;
   int64_t epochs_ = 0;
   std::vector<uint32_t> of_;  // blocks of a gradient, by ps

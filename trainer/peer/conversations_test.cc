@@ -23,9 +23,11 @@ constexpr RunId kRun{17, 0};
 template <typename Transport>
 struct FixtureOver {
   explicit FixtureOver(const Config& of, bool was_in_run = false, int worker = 0)
+      : FixtureOver(of, {Role::kWorker, worker}, was_in_run) {}
+  FixtureOver(const Config& of, TaskId self, bool was_in_run = false)
       : config(of),
-        peers(config, {Role::kWorker, worker}, std::vector<size_t>(config.cluster.ps.size(), 3), channel,
-              transport, activity, log, was_in_run) {}
+        peers(config, self, std::vector<size_t>(config.cluster.ps.size(), 3), channel, transport, activity,
+              log, was_in_run) {}
 
   void Welcome(size_t ps, RunId run = kRun, bool saves = false) {
     const net::Message message =
@@ -244,7 +246,8 @@ Config Replicated() {
 
 // Takes part in a run with two ps. The test says when a beat goes out, and who answers it.
 struct Replicating : FixtureOver<SteppedTransport> {
-  explicit Replicating(const Config& of = Replicated()) : FixtureOver(of) {
+  explicit Replicating(const Config& of = Replicated(), TaskId self = {Role::kWorker, 0})
+      : FixtureOver(of, self) {
     transport.channel->Take(0);
     for (const size_t ps : {0, 1}) Welcome(ps);
     peers.Started();
@@ -311,17 +314,123 @@ TEST_CASE(
   }
 }
 
-TEST_CASE(
-    "conversations: with replicas ps 0 itself is lost as without, also while another ps is away for longer") {
+TEST_CASE("conversations: with replicas a silent ps 0 is waited for, and then ps 1 leads") {
   Replicating task;
+  std::vector<std::string> told;
+  task.peers.set_on_lost([&](TaskId lost, const std::string& why) {
+    CHECK(TaskName(lost) == "ps 0");
+    told.push_back(why);
+  });
+  const auto lose = [&] {
+    task.Beat(8, {1});
+    REQUIRE(task.peers.heartbeat().Lost(0));
+    for (const int64_t ms : {0, 29'900}) {
+      CHECK_NOTHROW(task.peers.OnQuiet(task.now + milliseconds(ms), nullptr));
+    }
+  };
   task.Beat(1, {0, 1});
-  task.Beat(7, {0});
+  lose();
+  REQUIRE(told.size() == 1);
+  CHECK(told[0].find("ps 0 (127.0.0.1:10001) has not been heard for") == 0);
+  task.Beat(1, {0, 1});
+  CHECK_NOTHROW(task.peers.CheckAlive());
+  task.now += std::chrono::hours(1);
+  lose();
+  CHECK(told.size() == 2);
+  const auto address = [&] { return task.channel.connected.at(task.peers[0].node()); };
+  CHECK(address() == "127.0.0.1:10001");
+  CHECK_NOTHROW(task.peers.OnQuiet(task.now + milliseconds(30'100), nullptr));
+  CHECK(address() == "127.0.0.1:10002");
+  CHECK_NOTHROW(task.peers.OnQuiet(task.now + milliseconds(30'200), nullptr));
   task.Beat(8, {});
-  REQUIRE(task.peers.heartbeat().SilentLongest() == 1);
-  CHECK_THROWS_WITH_AS(task.peers.CheckAlive(),
-                       doctest::Contains("ps 0 (127.0.0.1:10001) has not been heard for"), PeerLost);
-  Replicating other;
-  CHECK_THROWS_AS(other.Refuse(0, Reason::Run), PeerLost);
+  CHECK_THROWS_WITH_AS(task.peers.OnQuiet(task.now + milliseconds(30'300), nullptr),
+                       doctest::Contains("ps 0 (127.0.0.1:10001) was lost, and ps 1, which was to lead the "
+                                         "run to its end, was lost too"),
+                       PeerLost);
+}
+
+// Of a ps 0 that is silent.
+struct Leaderless : Replicating {
+  explicit Leaderless(const Config& of = Replicated(), TaskId self = {Role::kWorker, 0})
+      : Replicating(of, self) {
+    peers[0].Ask(kRun, [](auto& builder) { return wire::CreatePull(builder); });
+    Beat(1, {0, 1});
+    Beat(8, {1});
+    channel.sent.clear();
+    peers.OnQuiet(now, nullptr);
+  }
+  bool moved() const { return channel.connected.at(peers[0].node()) == "127.0.0.1:10002"; }
+  void Leads(size_t from, RunId run = kRun) {
+    const net::Message message = encoder.Finish(
+        run.Envelope(0), wire::CreateWelcome(encoder.Begin(), 0, false, 0, 0, 0, /*leads=*/true));
+    peers.Take(from, *net::Decode(message));
+  }
+};
+
+TEST_CASE("conversations: what is open with a ps 0 that is not back after failure.wait_s is sent to ps 1") {
+  Leaderless task;
+  task.channel.sent.clear();
+  task.peers.OnQuiet(task.now + milliseconds(30'000), nullptr);
+  CHECK_FALSE(task.moved());
+  task.channel.sent.clear();
+  task.peers.OnQuiet(task.now + milliseconds(30'001), nullptr);
+  CHECK(task.moved());
+  CHECK(task.TakeRequests() == std::vector<uint64_t>{1});
+  CHECK(task.peers.why_leads(true) == "");   // this is not ps 1
+  task.Refuse(0, Reason::Unregistered);  // which does not lead yet
+  CHECK(task.peers.joined());
+  const auto late_ms = static_cast<int64_t>(1000 * (30 + task.config.checkpoint.timeout_s));
+  CHECK_NOTHROW(task.peers.OnQuiet(task.now + milliseconds(late_ms), nullptr));
+  CHECK_THROWS_WITH_AS(task.peers.OnQuiet(task.now + milliseconds(late_ms + 1), nullptr),
+                       doctest::Contains("ps 0 (127.0.0.1:10001) was lost, and ps 1, which was to lead the "
+                                         "run to its end, has not"),
+                       PeerLost);
+}
+
+TEST_CASE("conversations: a ps 1 that leads is followed at once, and a run that loses it too ends") {
+  Leaderless task;
+  task.Leads(0);  // who is not ps 1
+  task.Leads(1, {kRun.id, kRun.epoch + 1});
+  CHECK_FALSE(task.moved());
+  task.channel.sent.clear();
+  task.Leads(1);
+  CHECK(task.moved());
+  CHECK(task.TakeRequests() == std::vector<uint64_t>{1});
+  task.Leads(1);
+  CHECK(task.TakeRequests().empty());
+  task.Beat(8, {});
+  CHECK_THROWS_WITH_AS(task.peers.CheckAlive(), doctest::Contains("was lost too"), PeerLost);
+}
+
+TEST_CASE("conversations: a ps 0 that the parent does not start again is not waited for") {
+  Leaderless task;
+  task.peers.LoseLeader("was killed");
+  task.peers.OnQuiet(task.now, nullptr);
+  CHECK(task.moved());
+}
+
+TEST_CASE("conversations: ps 1 does not move its own conversation, but is told why it has to lead") {
+  for (const bool killed : {false, true}) {
+    Leaderless task(Replicated(), TaskId{Role::kPs, 1});
+    if (killed) task.peers.LoseLeader("was killed");
+    CHECK(task.peers.why_leads(true) == "");
+    task.peers.OnQuiet(task.now + milliseconds(killed ? 0 : 30'001), nullptr);
+    CHECK_FALSE(task.moved());
+    CHECK(task.peers.why_leads(true) ==
+          (killed ? "ps 0 (127.0.0.1:10001) was killed"
+                  : "ps 0 (127.0.0.1:10001) was lost and is not back after 30 s (failure.wait_s)"));
+    std::vector<net::Message> taken;
+    task.channel.sent.clear();
+    task.peers.MoveLeaderHere([&](net::Message message) { taken.push_back(std::move(message)); });
+    CHECK(task.channel.sent.empty());
+    REQUIRE(taken.size() == 1);
+    CHECK(net::Decode(taken[0])->request() == 1);
+  }
+}
+
+TEST_CASE("conversations: with replicas a ps 0 of another run has lost this one") {
+  Replicating task;
+  CHECK_THROWS_AS(task.Refuse(0, Reason::Run), PeerLost);
 }
 
 TEST_CASE("conversations: a ps that says Welcome once more gets what is open again, and nothing else") {
@@ -334,6 +443,10 @@ TEST_CASE("conversations: a ps that says Welcome once more gets what is open aga
   CHECK(task.peers.joined());
   task.Welcome(0);
   CHECK(task.channel.sent.empty());
+  task.peers[0].Ask(kRun, [](auto& builder) { return wire::CreatePull(builder); });
+  task.channel.sent.clear();
+  task.Welcome(0);
+  CHECK(task.TakeRequests() == std::vector<uint64_t>{1});
   Config without = Replicated();
   without.failure.replicas = 0;
   Replicating plain(without);
@@ -375,6 +488,17 @@ TEST_CASE("conversations: with replicas a ps has net.timeout_ms for an answer wh
   CHECK_NOTHROW(task.Wait());
   task.Beat(1, {0, 1});
   CHECK_THROWS_AS(task.Wait(), PeerLost);
+}
+
+TEST_CASE("conversations: an answer of ps 0 has no time limit while ps 1, which has its replica, is away") {
+  Replicating task;
+  task.peers[0].Ask(kRun, [](auto& builder) { return wire::CreatePull(builder); });
+  task.Beat(2, {0, 1});
+  task.Beat(8, {0});
+  CHECK_NOTHROW(task.Wait());
+  task.Beat(2, {0, 1});
+  CHECK_THROWS_WITH_AS(task.Wait(), doctest::Contains("ps 0 (127.0.0.1:10001): no reply to an exchange"),
+                       PeerLost);
 }
 
 TEST_CASE("conversations: a ps that knows the run, and goes on not to know the task, has given it up") {

@@ -77,5 +77,28 @@ TEST_CASE(
   CHECK(outbox.TakeOverfull() == 2);
 }
 
+TEST_CASE("outbox: what waits for a later record leaves with the one that is named next, in its order") {
+  FakeChannel channel;
+  Outbox outbox(channel, 3);
+  outbox.WaitForRecord(4);
+  outbox.Ack(2, 1);
+  outbox.WaitForLater();
+  CHECK_FALSE(outbox.owes_record());
+  outbox.Ack(2, 2);
+  CHECK(outbox.owes_record());
+  outbox.Release(4);
+  CHECK(Requests(channel, 2) == std::vector<uint64_t>{1});
+  outbox.WaitForRecord(6);
+  CHECK_FALSE(outbox.owes_record());
+  outbox.WaitForLater();
+  outbox.Ack(2, 3);
+  outbox.Release(6);
+  CHECK(Requests(channel, 2) == std::vector<uint64_t>{1, 2});
+  outbox.Send(2, 9, [](auto& builder) { return wire::CreateAck(builder); });
+  CHECK(Requests(channel, 2).back() == 9);
+  outbox.WaitForRecord(6);  // this turn has made none
+  CHECK(Requests(channel, 2) == std::vector<uint64_t>{1, 2, 9, 3});
+}
+
 }  // namespace
 }  // namespace dtrain

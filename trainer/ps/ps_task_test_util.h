@@ -8,10 +8,12 @@
 
 #include "base/testing/files.h"
 #include "net/inproc_transport.h"
+#include "trainer/config/config.h"
 #include "trainer/peer/abort.h"
 #include "trainer/ps/ps_server.h"
 #include "trainer/ps/ps_test_util.h"
 #include "trainer/ps/registrar.h"
+#include "trainer/ps/replica_link.h"
 
 namespace dtrain {
 
@@ -31,6 +33,8 @@ struct PsTaskFixture : PsFixture {
                 [this](uint64_t number, Piece piece) { leader->AskForPiece(number, piece); },
                 [this](const FillOutcome& outcome) { leader->OnFilled(outcome); }}) {
     keeper.set_leader(*leader);
+    if (ps > 0 || !HasReplica(config)) return;
+    link.emplace(ReplicaLink::Parts{task, {config, task.self, layout, shard, members, rule}, outbox});
   }
   ~PsTaskFixture() { leader.reset(); }  // it may have threads that use the rest
   void Lead(std::unique_ptr<Leader> its) {
@@ -39,9 +43,16 @@ struct PsTaskFixture : PsFixture {
   }
   // `of`: the rule that gets the leader's rounds.
   LeaderParts PartsWith(UpdateRule& of) {
-    return {task, history, activity, members, outbox, of, keeper, filler, [this] {
-              return reporting-- > 0 ? std::nullopt : std::optional<ShardReport>(shard.Report());
-            }};
+    return {task,
+            history,
+            activity,
+            members,
+            outbox,
+            of,
+            keeper,
+            filler,
+            [this] { return reporting-- > 0 ? std::nullopt : std::optional<ShardReport>(shard.Report()); },
+            link ? &*link : nullptr};
   }
   LeaderParts Parts() { return PartsWith(rule); }
   std::string Logged() const { return testing::FileContent(log.path()); }
@@ -59,7 +70,8 @@ struct PsTaskFixture : PsFixture {
   PsTask task;
   SnapshotKeeper keeper;
   RangeFiller filler;
-  int reporting = 0;  // how often the report is not ready
+  std::optional<ReplicaLink> link;  // of ps 0 with failure.replicas
+  int reporting = 0;                // how often the report is not ready
 };
 
 // The Registrar of ps 0; the test plays all other tasks.

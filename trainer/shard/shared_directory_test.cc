@@ -34,7 +34,7 @@ struct Ps {
 
 TEST_CASE("shared directory: a ps that finds the mark of this run sees the directory, by whatever path") {
   const std::string root = testing::NewDirectory(), dir = root + "/ckpt";
-  const auto shown = ShowSharedDirectory(In(dir), kRun, true);
+  const auto shown = ShowSharedDirectory(In(dir), kRun, Claim::kNew);
   std::filesystem::create_directory_symlink(dir, root + "/link");
   for (const std::string& path : {dir, root + "/link"}) {
     Ps ps(path);
@@ -62,7 +62,7 @@ TEST_CASE("shared directory: one without a directory, or whose directory is not 
 TEST_CASE(
     "shared directory: a directory without the mark may be slow to show it, and is another one in the end") {
   const std::string dir = testing::NewDirectory();
-  const auto of_another_run = ShowSharedDirectory(In(dir), {78, 1}, true);
+  const auto of_another_run = ShowSharedDirectory(In(dir), {78, 1}, Claim::kNew);
   Ps ps(dir);
   CHECK_FALSE(ps.shared.Seen(kRun, true).has_value());
   CheckpointDirectory late(dir);
@@ -75,9 +75,9 @@ TEST_CASE(
 
 TEST_CASE("shared directory: ps 0 of a run that begins refuses one in use; one that goes on has lost it") {
   const std::string dir = testing::NewDirectory();
-  const auto first = ShowSharedDirectory(In(dir), kRun, true);
-  CHECK_THROWS_AS(ShowSharedDirectory(In(dir), {78, 0}, true), UserError);
-  CHECK_THROWS_AS(ShowSharedDirectory(In(dir), {78, 1}, false), PeerLost);
+  const auto first = ShowSharedDirectory(In(dir), kRun, Claim::kNew);
+  CHECK_THROWS_AS(ShowSharedDirectory(In(dir), {78, 0}, Claim::kNew), UserError);
+  CHECK_THROWS_AS(ShowSharedDirectory(In(dir), {78, 1}, Claim::kAgain), PeerLost);
 }
 
 TEST_CASE("shared directory: the mark's name is a function of the run, its epoch and the save") {
