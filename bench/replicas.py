@@ -1,14 +1,14 @@
 """What replicas cost (failure.replicas), and how soon a run steps again behind the loss of a ps.
 
-    python bench/replicas.py rate    [--rounds 5] [--seconds 3] [--jobs mlp softmax sparse hash] [--nets unix tcp]
+    python bench/replicas.py rate    [--rounds 5] [--seconds 3] [--jobs mlp softmax sparse hash async linear] [--nets unix tcp]
     python bench/replicas.py cost    [--rounds 5] [--seconds 3] [--jobs mlp softmax sparse hash 1GiB]
-    python bench/replicas.py recover [--rounds 3] [--sizes 64MiB 1GiB hash]
+    python bench/replicas.py recover [--rounds 3] [--sizes softmax 64MiB 1GiB hash] [--ps 1]
     [--dtrain bazel-bin/cmd/dtrain] [--beside PROGRAM]
 
 rate: 2 ps and 2 workers, steps/s with replicas: 1 beside replicas: 0, by turns; over Unix sockets by `dtrain local`, over TCP
-by tasks of role and index on 127.0.0.1. With --beside the sides are replicas: 0 of this program and of another one.
+by tasks of role and index on 127.0.0.1. The jobs async and linear have all parameters on ps 0. With --beside the sides are replicas: 0 of this program and of another one.
 cost: the same over TCP, the processor time of both ps for a step, and the MiB of the larger one.
-recover: 2 ps and 1 worker by tasks; ps 1 is killed by SIGKILL and started again at once: the seconds until the worker's next step.
+recover: 2 ps and 1 worker by tasks; the ps is killed by SIGKILL and started again at once: the seconds until the worker's next step.
 """
 import argparse
 import json
@@ -44,11 +44,15 @@ def jobs(work):
                        "labels": slow_worker.copy(work, "train-labels-idx1-ubyte.gz", 0)}}
     sparse = {"train": {"format": "libsvm", "path": str(work / "rows.svm")}, "shuffle": False}
     sgd = {"kind": "sgd", "learning_rate": 0.01}
+    on_ps_0 = {"policy": "pin", "pin": ["weights/*=0", "biases/*=0"]}
     return {
         "mlp": {"model": {"kind": "mlp", "inputs": 784, "hidden": [100], "outputs": 10}, "data": mnist,
                 "train": {"batch_size": 100, "in_flight": 2, "optimizer": sgd}},
         "softmax": {"model": {"kind": "softmax"}, "data": mnist,
                     "train": {"mode": "sync", "batch_size": 100, "optimizer": sgd}},
+        "async": {"model": {"kind": "softmax"}, "data": mnist, "train": {"batch_size": 100, "optimizer": sgd}, "placement": on_ps_0},
+        "linear": {"model": {"kind": "linear", "inputs": 1}, "data": {"train": {"format": "synthetic", "name": "linear"}},
+                   "train": {"batch_size": 1, "in_flight": 16, "optimizer": sgd}, "placement": on_ps_0},
         "sparse": {"model": {"kind": "logistic", "inputs": WIDTH}, "data": sparse,
                    "train": {"batch_size": 128, "in_flight": 2, "optimizer": {"kind": "adagrad", "learning_rate": 0.02}}},
         "hash": {"model": {"kind": "logistic", "table": "hash"}, "data": sparse,
@@ -109,7 +113,11 @@ def cost(options, work):
 
 
 def sized(work, size):
-    """A job whose ps 1 has so much, weights and slots together."""
+    """A job whose ps have so much each, weights and slots together."""
+    if size == "softmax":
+        return {"model": {"kind": "softmax", "inputs": 784, "outputs": 10},
+                "data": {"train": {"format": "synthetic", "name": "digits", "rows": 1000}},
+                "train": {"batch_size": 100, "optimizer": {"kind": "sgd", "learning_rate": 0.01}}}
     if size == "hash":
         rows = work / "wide.svm"
         if not rows.exists():
@@ -139,7 +147,8 @@ class Recovery:
         (work / "cluster.yaml").write_text(json.dumps(config))
         self.work, self.program = work, options.dtrain
         self.tasks = {task: self.start(*task) for task in (("ps", 0), ("ps", 1), ("worker", 0))}
-        self.wait_for("ps1", "has a replica of this ps", 600)
+        self.killed = "ps", options.ps
+        self.wait_for(f"ps{options.ps}", "has a replica of this ps", 600)
 
     def start(self, role, index):
         command = [self.program, "--config", "cluster.yaml", "--run", "none", "--role", role, "--index", index]
@@ -160,9 +169,10 @@ class Recovery:
     def kill(self):
         """Seconds until the next step, as ps 0 and the worker tell."""
         killed = time.time()
-        self.tasks["ps", 1].send_signal(signal.SIGKILL)
-        self.tasks["ps", 1].wait()
-        self.tasks["ps", 1] = self.start("ps", 1)
+        self.tasks[self.killed].send_signal(signal.SIGKILL)
+        self.tasks[self.killed].wait()
+        race._running.discard(self.tasks[self.killed])
+        self.tasks[self.killed] = self.start(*self.killed)
         said = self.wait_for("ps0", "stepping again", 120)
         return time.time() - killed, re.findall(r"stepping again.*", said)[-1]
 
@@ -191,7 +201,7 @@ def recover(options, work):
         seconds = sorted(time for time, _ in times)
         table.append([size, f"{statistics.median(seconds):.2f}", f"{seconds[0]:.2f} to {seconds[-1]:.2f}",
                       f"{statistics.median(steps):.2f}"])
-    race.print_table(["ps 1 has", "s until the next step", "of the rounds", "s of another step"], table)
+    race.print_table([f"ps {options.ps} has", "s until the next step", "of the rounds", "s of another step"], table)
 
 
 def main():
@@ -200,6 +210,7 @@ def main():
     parser.add_argument("--jobs", nargs="+", default=["mlp", "softmax", "sparse", "hash"])
     parser.add_argument("--nets", nargs="+", default=["unix", "tcp"])
     parser.add_argument("--sizes", nargs="+", default=["64MiB", "1GiB", "hash"])
+    parser.add_argument("--ps", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--dtrain", type=pathlib.Path, default=race.DTRAIN)

@@ -2,7 +2,7 @@
 # scripts/replica_kills.sh [FIRST LAST]
 #
 # Runs jobs with failure.replicas that are drawn by the seeds FIRST to LAST (1 to 300), as cmd/test/replica_test.cc does with
-# a few: kills ps i > 0 with kill -9 at random moments, in a third of the jobs a worker too, and checks that no update is lost
+# a few: kills ps with kill -9 at random moments, ps 0 in half of the kills, in a third of the jobs a worker too, and checks that no update is lost
 # or applied twice. A seed takes about 3 s; 15 that follow each other have each model in each mode. Prints a line for each
 # seed; exits non-zero if one is at fault.
 set -euo pipefail
