@@ -2,10 +2,9 @@
 // welcomed it for the same run; then heartbeats watch every ps. Every wait has a deadline, and an error names
 // the ps with role, index and address, and a remedy.
 // With failure.replicas only ps 0 decides what the loss of another ps means, and all wait for a lost ps 0. A
-// task waits for a ps
-// that is silent or does not know it, and sends what is open again when that ps, or another process in its
-// place, says Welcome. If a ps does not come back, the holder of its replica may stand in for it: what is
-// open is sent there. Owner and thread: the task's main loop; heartbeats have a thread.
+// task waits for a ps that is silent or does not know it, and sends what is open again when that ps, or
+// another process in its place, says Welcome. If a ps does not come back, the holder of its replica may stand
+// in for it: what is open is sent there. Owner and thread: the task's main loop; heartbeats have a thread.
 #pragma once
 
 #include <algorithm>
@@ -145,8 +144,8 @@ class Conversations {
       WaitPace tells;
     };
     std::optional<Away> away;
-    bool moved = false;  // another ps stands in for it
-    bool told_lost = false;
+    bool moved = false;      // another ps stands in for it
+    bool told_lost = false;  // of ps 0: whoever has started this task was told that it is lost
     TimePoint
         unknown_since;  // since when it says that it knows the run, but not this task; unset: it does not
   };
