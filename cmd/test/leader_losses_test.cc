@@ -63,8 +63,8 @@ Left Run(const std::string& directory, const std::vector<std::string>& environme
   return left;
 }
 
-// The figures of a result that a loss does not change, one per line. A run that goes back to a checkpoint may
-// have cut an evaluation short, and says so.
+// The figures of a result that a loss does not change, one per line. A run that goes back to a checkpoint, or
+// to its beginning, may have cut an evaluation short, and says so, and counts the steps that it takes again.
 std::string Figures(const Json& result, bool goes_back) {
   std::string text;
   for (const auto& [key, value] : result.items()) {
@@ -77,7 +77,8 @@ std::string Figures(const Json& result, bool goes_back) {
   }
   if (!result.at("workers").is_array()) return text + "no workers\n";
   for (const Json& worker : result.at("workers")) {
-    text += fmt::format("{} steps, {} rows\n", worker.at("steps").dump(), worker.at("rows").dump());
+    if (!goes_back) text += fmt::format("{} steps, ", worker.at("steps").dump());
+    text += fmt::format("{} rows\n", worker.at("rows").dump());
   }
   return text + fs::path(result.at("checkpoint").get<std::string>()).filename().string();
 }

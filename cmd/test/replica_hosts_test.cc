@@ -231,7 +231,7 @@ TEST_CASE("replica: a ps whose replica counts again behind a cut in one directio
   CHECK(GoesOn(job, worker));
   SetCut(hosts, 1, 2, false);
   REQUIRE(WaitForLines(ps0, "ps 1 has its replica on ps 2", 2));
-  CHECK(CountOf(ps1.standard_error(), " has a replica of this ps, ") == 2);
+  CHECK(WaitForLines(ps1, " has a replica of this ps, ", 2));
   CHECK(GoesOn(job, worker));
   SignalTask(ps1, SIGKILL);
   CheckEnd(ps1, 128 + SIGKILL);
