@@ -383,6 +383,28 @@ TEST_CASE("replica: a ps 0 that does not come back ends the run, and ps 1 saves 
   other.join();
 }
 
+TEST_CASE("replica: a run that loses ps 0 and another ps for good ends, wherever ps 1 leads it or not") {
+  for (const int other : {1, 2}) {
+    CAPTURE(other);
+    Losses losses;
+    losses.failure = "detect_s: 2, wait_s: 1";
+    Running run(JobOf(CountedModel::kDense, "async", 2), losses);
+    run.job.Start();
+    REQUIRE(run.job.WaitFor(kCounts, 3));
+    REQUIRE(GoesOn(&run));
+    for (const int ps : {0, other}) CHECK(run.job.Signal({"ps", ps}, SIGKILL));
+    const bool ended = run.job.WaitForEnd(std::chrono::seconds(60));
+    const std::string said = run.job.log();
+    CAPTURE(said);
+    REQUIRE(ended);
+    for (const TaskName& task : {TaskName{"ps", 3 - other}, {"worker", 0}, {"worker", 1}}) {
+      CAPTURE(task.text());
+      CHECK(run.job.process(task).exit_code() == 4);
+      CHECK(Contains(run.job.process(task).standard_error(), fmt::format("ps {}", other)));
+    }
+  }
+}
+
 TEST_CASE(
     "replica: dtrain local says when it does not start a ps again, and the others save what it had at once") {
   Losses losses;

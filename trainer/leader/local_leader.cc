@@ -611,8 +611,8 @@ void LocalLeader::OnLost(Member& member, const std::string& why) {
   if (replicas_.CanRecover(member)) return Recover(member, why);
   const bool needless = (stop_.asked() && member.is_worker()) || EndsAnyhow(member);
   const Loss loss = needless ? Loss::kGoesOn : lost_workers_.WhatIfLost(member, phase_);
-  if (loss == Loss::kRollsBack) RollBack(why + replicas_.WhyNot(member));
-  if (loss == Loss::kEnds) {
+  if (loss == Loss::kRollsBack && !in_place_) RollBack(why + replicas_.WhyNot(member));
+  if (loss == Loss::kEnds || loss == Loss::kRollsBack) {
     if (checkpoints_) checkpoints_->directory().CheckClaim();  // another ps 0 may have it by now
     throw PeerLost("{}{}{}. Look at its log.{}", why, lost_workers_.WhyNeeded(member),
                    replicas_.WhyNot(member),

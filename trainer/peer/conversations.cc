@@ -129,7 +129,9 @@ void Conversations::BeginAnew() {
     peer.welcomed = false;
     peer.away.reset();
     peer.unknown_since = TimePoint();
-    if (std::exchange(peer.moved, false)) peer.conversation->MoveTo(peer.conversation->address());
+    if (!std::exchange(peer.moved, false)) continue;
+    peer.conversation->MoveTo(peer.conversation->address());
+    if (&peer == &peers_[0]) heartbeat_->Move(0, peer.conversation->address());
   }
 }
 
@@ -388,11 +390,14 @@ void Conversations::CheckLeaderAway(TimePoint now) {
   Peer& peer = peers_[0];
   const double wait_s = config_.failure.wait_s;
   if (peer.moved) {
-    const bool lost = size() > 1 && heartbeat_->Lost(1);
-    const bool late = SecondsBetween(peer.away->since, now) > wait_s + config_.checkpoint.timeout_s;
-    if (!lost && !late) return;
+    const bool lost = !IsPs1() && (heartbeat_->Lost(0) || (size() > 1 && heartbeat_->Lost(1)));
+    const double limit_s = wait_s + config_.checkpoint.timeout_s;
+    if (!lost && SecondsBetween(peer.away->since, now) <= limit_s) return;
+    const std::string how =
+        lost ? "was lost too"
+             : fmt::format("has not within {} s (failure.wait_s and checkpoint.timeout_s)", limit_s);
     throw PeerLost("{} was lost, and ps 1, which was to lead the run to its end, {}. {}",
-                   peer.conversation->name(), lost ? "was lost too" : "has not", WhatIsLost());
+                   peer.conversation->name(), how, WhatIsLost());
   }
   if (!heartbeat_->IsAway(0) && leader_gone_.empty()) {
     peer.away.reset();
@@ -407,8 +412,7 @@ void Conversations::CheckLeaderAway(TimePoint now) {
   if (!peer.away) peer.away = Peer::Away{now, WaitPace(now)};
   const bool over = SecondsBetween(peer.away->since, now) > wait_s;
   if (over || !leader_gone_.empty()) {
-    const bool here = self_.role == Role::kPs && self_.index == 1;
-    if (!here) return MoveLeader();
+    if (!IsPs1()) return MoveLeader();
     why_leads_ = over ? fmt::format("{} was lost and is not back after {} s (failure.wait_s)", name, wait_s)
                       : fmt::format("{} {}", name, leader_gone_);
     if (leader_gone_.empty() &&
@@ -429,6 +433,7 @@ void Conversations::MoveLeader() {
   if (!peer.away) peer.away = Peer::Away{Clock::now(), WaitPace(Clock::now())};
   log_.Info("{} does not come back: ps 1 leads the run to its end", peer.conversation->name());
   peer.conversation->MoveTo(config_.cluster.ps[1]);
+  heartbeat_->Move(0, config_.cluster.ps[1]);
   peer.conversation->SendAgain();
 }
 

@@ -164,6 +164,7 @@ class Conversations {
   [[noreturn]] void OnLost(size_t ps);
   // Whether only the leader decides what the loss of this ps means: ps 0, or the next one in its place.
   bool LeaderDecides() const;
+  bool IsPs1() const { return self_.role == Role::kPs && self_.index == 1; }
   void CheckAway(size_t ps, TimePoint now);
   void CheckLeaderAway(TimePoint now);
   void MoveLeader();

@@ -89,6 +89,28 @@ void Heartbeat::Watch(size_t target, RunId run) {
   counted_beats_[target].store(-static_cast<int>(kFirstBeatPatience / interval_));
 }
 
+void Heartbeat::Move(size_t target, const std::string& address) {
+  RunId run;
+  {
+    std::lock_guard<std::mutex> hold(mutex_);
+    moves_.push_back({nodes_[target], address});
+    run = runs_[target];
+  }
+  Watch(target, run);
+}
+
+void Heartbeat::CarryOutMoves() {
+  std::vector<std::pair<net::NodeId, std::string>> moves;
+  {
+    std::lock_guard<std::mutex> hold(mutex_);
+    moves.swap(moves_);
+  }
+  for (const auto& [node, address] : moves) {
+    channel_->Disconnect(node);
+    channel_->Connect(node, address);
+  }
+}
+
 size_t Heartbeat::SilentLongest() const {
   size_t longest = 0;
   for (size_t i = 1; i < silent_beats_.size(); ++i) {
@@ -114,6 +136,7 @@ void Heartbeat::Run() {
   TimePoint next_beat;
   while (!stop_) {
     hold.unlock();
+    CarryOutMoves();
     Drain();
     const int signal = activity_.stop_signal();
     const TimePoint now = Clock::now();

@@ -92,6 +92,8 @@ class Heartbeat {
   // from now on, with some extra time at first, because this connection may still wait for its next attempt.
   // Takes the checkpoints that ps 0 reports for `run`.
   void Watch(size_t target, RunId run = {});
+  // The task of another address has taken the target's place: watches that one.
+  void Move(size_t target, const std::string& address);
   // Thread: any. Seconds since the target was last heard or watched, in whole beats.
   double SilentSeconds(size_t target) const { return Seconds(silent_beats_[target].load()); }
   // Thread: any. Whether that is above detect_s, after the extra time of Watch(). Call it after Watch().
@@ -128,6 +130,7 @@ class Heartbeat {
   void Run();
   double Seconds(int beats) const { return beats * 1e-3 * static_cast<double>(interval_.count()); }
   uint64_t Progress() const;
+  void CarryOutMoves();
   void SendBeats(int signal, bool due);
   uint64_t Connections() const;
   void Drain();
@@ -149,8 +152,9 @@ class Heartbeat {
   KnownCheckpoint checkpoint_;
   net::Message abort_;
   std::function<void(ExitCode, const std::string& why)> on_abort_;
-  std::vector<RunId> runs_;     // by target: the run that heartbeats to it name
-  std::vector<RunId> refused_;  // by target: the run that it said not to be in
+  std::vector<std::pair<net::NodeId, std::string>> moves_;  // to carry out
+  std::vector<RunId> runs_;                                 // by target: the run that heartbeats to it name
+  std::vector<RunId> refused_;                              // by target: the run that it said not to be in
   std::atomic<int> workers_{0};
   std::thread thread_;
 };

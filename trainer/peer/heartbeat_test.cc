@@ -123,6 +123,22 @@ TEST_CASE("heartbeat: one that is watched from now on is given time for its firs
   CHECK(task.heartbeat.Lost(1));
 }
 
+TEST_CASE(
+    "heartbeat: a target that has moved is asked at its new address, and given time for its first answer") {
+  Task task;
+  task.heartbeat.InRun(0, kRun);
+  task.Beat(8);
+  REQUIRE(task.heartbeat.Lost(0));
+  task.heartbeat.Move(0, "c:1");
+  task.Beat(2);
+  CHECK_FALSE(task.heartbeat.Lost(0));
+  CHECK(task.channel().connected.at(kPs0 | 1) == "c:1");
+  CHECK(RunIdOf(task.channel().sent.back().envelope()) == RunId());
+  CHECK(RunIdOf(task.channel().sent[task.channel().sent.size() - 2].envelope()) == kRun);
+  task.Beat(160);
+  CHECK(task.heartbeat.Lost(0));
+}
+
 TEST_CASE("heartbeat: the cause is who is silent for longest, also where another is lost earlier") {
   Task task;
   task.ReceiveBeat(kPs1, {});

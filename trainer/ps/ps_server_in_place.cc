@@ -14,6 +14,8 @@ namespace {
 
 // How often the workers are told, who may miss it.
 constexpr milliseconds kWelcomeAgain{500};
+// How long another ps may take to come here, beside failure.detect_s.
+constexpr double kComesInS = 5;
 
 }  // namespace
 
@@ -71,12 +73,14 @@ void PsServer::LeadInPlace(const std::string& why) {
   leads.registrar_->WelcomeBack();
 }
 
-// Who is heard here is heard there.
+// Who is heard here is heard there. Another ps is waited for until its heartbeats come here.
 void PsServer::TendInPlace(TimePoint now) {
   PsServer& leads = *in_place_->server;
   for (Member& member : leads.members_.all()) {
     const Member* const here = member.is_worker() ? members_.Worker(member.task.index) : nullptr;
-    member.heard |= here == nullptr || (here->here() && here->incarnation == member.incarnation);
+    const bool comes = member.node == leader_node_ || (in_place_->hear.count(member.node | 1) == 0 &&
+                                                       SecondsBetween(in_place_->begun, now) < kComesInS);
+    member.heard |= here == nullptr ? comes : here->here() && here->incarnation == member.incarnation;
   }
   leads.Tick(now);
   if (leads.outbox_.late()) leads.SendLate();
