@@ -333,10 +333,9 @@ std::string WrongWithout(const Leaderless& gone) {
       return fmt::format("{} does not name {}\n{}", task.text(), newest, said);
   }
   if (!gone.saves) return Contains(said, "the run keeps no checkpoints") ? "" : "no steps are lost\n" + said;
-  // One that was ended while it told its parent has no figures.
   const Json& told = result.at("checkpoint");
-  if (told.is_string() && (!Contains(told.get<std::string>(), newest) || result.at("global_step") != steps))
-    return "checkpoint\n" + result.dump();
+  if (!told.is_string() || !Contains(told.get<std::string>(), newest) || result.at("global_step") != steps)
+    return "checkpoint\n" + result.dump() + "\n" + said;
   const std::string wrong = each ? job.Wrong(checkpoints, steps) : "";
   if (!wrong.empty()) return wrong + "\n" + said;
   if (!gone.goes_on) return "";
