@@ -8,6 +8,7 @@
 #include <atomic>
 #include <filesystem>
 #include <mutex>
+#include <regex>
 #include <thread>
 
 #include "base/json.h"
@@ -327,6 +328,8 @@ std::string WrongWithout(const Leaderless& gone) {
   const std::string newest = fmt::format("step-{:09}", steps);
   const int code = gone.stops ? 143 : 4;
   if (!gone.by_hand && run.job.exit_code() != code) return "another exit code\n" + said;
+  static const std::regex by_ps_1("worker . \\| .*: ps 1 \\(\\S+\\) ended the run with exit code 4: ");
+  if (gone.by_hand && !gone.stops && !std::regex_search(said, by_ps_1)) return "who ended it?\n" + said;
   for (const TaskName& task : gone.by_hand ? others : std::vector<TaskName>()) {
     if (run.job.process(task).exit_code() != code) return task.text() + ": another exit code\n" + said;
     if (gone.saves && !Contains(run.job.process(task).standard_error(), newest))

@@ -762,11 +762,12 @@ void LocalLeader::Abort(int exit_code, const std::string& text, const RunSummary
   if (summary == nullptr) failed_ = BlameFor(parts_.task.self, "", text).task;
   failed_by_loss_ = exit_code == static_cast<int>(ExitCode::kPeerLost);
   TellStatus(Clock::now());
+  const TaskId self{Role::kPs, in_place_ ? 1 : 0};
   if (in_place_) members_.Remove(members_.Ps(1));  // this process, which ends by itself
   const milliseconds every =
       std::min<milliseconds>(Heartbeat::Interval(config_.failure.detect_s), milliseconds(50));
-  TellOfAbort({parts_.task.self, exit_code, text, summary, parts_.task.supervised}, every, members_,
-              parts_.task.channel, outbox_);
+  TellOfAbort({self, exit_code, text, summary, parts_.task.supervised}, every, members_, parts_.task.channel,
+              outbox_);
 }
 
 }  // namespace dtrain
