@@ -15,7 +15,7 @@ namespace {
 constexpr milliseconds kAskAgain{200};
 constexpr milliseconds kTryAgain{2};
 
-// Of an answer that came; nothing: it was none.
+// What an answer says; nothing: it is no answer.
 StatusAnswer Read(const net::Message& message) {
   const wire::Envelope* const envelope = net::Decode(message);
   if (envelope == nullptr) return {};

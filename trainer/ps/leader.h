@@ -118,10 +118,10 @@ class RunLedger {
   // it does not.
   virtual uint64_t ReplicaFor(const Member& /*ps*/) const { return 0; }
 
-  // Of this process, with a replica: ps 1 takes that of no other; 0: it has none.
+  // The random number of this process, with a replica: ps 1 takes the replica of no other process; 0: none.
   virtual uint64_t Incarnation() const { return 0; }
-  // With a replica: the state of the leader, in sections. `all`: else those that only a message other than of
-  // a tensor changes may be left out.
+  // With a replica: the state of the leader, in sections. Without `all` it leaves out sections that the
+  // messages about tensors do not change.
   using PutSection = std::function<void(size_t section, std::string_view bytes)>;
   virtual void TellState(bool /*all*/, const PutSection& /*put*/) {}
   // This ps 0 has filled itself from the replica of a lost one: leads its run on from that state. May throw

@@ -12,7 +12,7 @@ namespace dtrain {
 namespace {
 
 constexpr char kNoWorker[] = "it names a worker that is not there";
-// Of the leader's state in one record.
+// One record has at most so many bytes of the leader's state.
 constexpr size_t kLeaderBytes = net::kMaxHeaderBytes / 2;
 constexpr char kNoBlock[] = "it names a block that is not there";
 

@@ -153,7 +153,7 @@ class ReplicaLink {
   std::optional<CopyItems> units_;  // while the replica is filled
   int64_t next_item_ = 0;
   uint64_t last_unit_ = 0;  // the record of it
-  // Of a ps that fills itself.
+  // Of a ps that fills itself from its replica:
   bool fetching_ = false;
   bool fetched_ = false;
   std::optional<int64_t> items_;  // known with the answer to ReplicaOpen
