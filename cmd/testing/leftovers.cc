@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <filesystem>
 #include <fstream>
@@ -39,7 +40,7 @@ std::optional<pid_t> FindCarrier(const std::string& mark) {
 }  // namespace
 
 std::string NewMark() {
-  static int64_t count = 0;
+  static std::atomic<int64_t> count{0};
   return fmt::format("DTRAIN_TEST_PROCESS={}-{}", getpid(), ++count);
 }
 

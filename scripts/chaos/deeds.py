@@ -158,6 +158,7 @@ def remove_directory(state):
     state.tell("removes %s" % state.checkpoints)
     shutil.rmtree(state.checkpoints, ignore_errors=True)
     state.removed = True
+    state.anew |= state.changed
 
 
 ALL = [(kill, 5), (kill_two, 1), (sleep, 2), (nap, 1), (terminate, 2), (cut, 2), (silence, 2), (fill_disk, 1),
