@@ -208,6 +208,37 @@ TEST_CASE("failure: a worker that comes back with other rows is told of, and the
   }
 }
 
+TEST_CASE("failure: a run that goes on from a checkpoint knows what rows each worker had") {
+  for (const bool others : {false, true}) {
+    CAPTURE(others);
+    const Cluster cluster(1, 2,
+                          "model: {kind: mlp, hidden: [4], outputs: 2}\n"
+                          "data: {train: {format: csv, path: PATH, label: y}}\n"
+                          "train: {mode: sync, batch_size: 100}\n");
+    const std::string& directory = cluster.directory();
+    WriteFile(directory + "/0.csv", Rows(400));
+    WriteFile(directory + "/1.csv", Rows(400, "0.25,1,0"));
+    const auto run = [&](int steps) {
+      const auto start = [&](const std::string& role, int index) {
+        return cluster.Start(
+            role, index,
+            {"--result", directory + "/" + role + ".json", "--set", "checkpoint.dir=" + directory + "/saved",
+             "--set", fmt::format("train.steps={}", steps), "--set",
+             fmt::format("data.train.path={}/{}.csv", directory, index)});
+      };
+      const auto ps = start("ps", 0), first = start("worker", 0), second = start("worker", 1);
+      for (Process* const task : {ps.get(), first.get(), second.get()}) CheckEnd(*task);
+      return ReadResult(directory + "/ps.json");
+    };
+    CHECK(run(10).at("deterministic") == true);
+    if (others) WriteFile(directory + "/1.csv", Rows(400));  // those of worker 0
+    const Json result = run(20);
+    CHECK(result.at("deterministic") == !others);
+    CHECK(Contains(result.at("warnings").dump(),
+                   "came with other rows of data.train: other features than before") == others);
+  }
+}
+
 TEST_CASE(
     "failure: a run that fails while it goes back tells the step it had reached and no damaged checkpoint") {
   for (const bool damaged : {false, true}) {

@@ -201,7 +201,8 @@ void Checkpoints::OnOwnSnapshot(uint64_t number_here, const ShardSaver::Outcome*
   if (phase_ != Phase::kTaking || kept_here_) return;
   kept_here_ = true;
   step_ = global_step();
-  positions_ = parts_.positions.Now(history_.patience, history_.disturbed, parts_.leases.Taken());
+  positions_ =
+      parts_.positions.Now(history_.patience, history_.disturbed, history_.data_of, parts_.leases.Taken());
   OrderOthers(Clock::now());
   GoOnWhenAllAreKept();
 }

@@ -390,8 +390,11 @@ void Restore::TakePositions(StartedFrom* from) const {
   if (HasOtherHoldOut(saved, from->positions)) {
     saved.labels.reset();
     saved.features = 0;
+    saved.of_workers.clear();
   }
-  from->trained_on = FingerprintIn(saved);
+  for (size_t worker = 0; worker < parts_.config.cluster.worker.size(); ++worker) {
+    from->trained_on.push_back(FingerprintIn(saved, worker));
+  }
   if (!again_ && data_) from->other_data = OtherData(saved, from->positions);
   from->positions = std::move(resumption.positions);
   if (from->other_data.empty()) return;

@@ -31,11 +31,11 @@ namespace dtrain {
 
 // What all ps have filled their ranges from.
 struct StartedFrom {
-  std::string path;            // of the run's own checkpoint; empty: the run is new
-  int64_t step = 0;            // the checkpoint's global step
-  Origin origin;               // what the run began with
-  std::string other_data;      // how the data differ from those of `path`; empty: not, as far as known
-  DataFingerprint trained_on;  // the data of `path`, as far as known
+  std::string path;        // of the run's own checkpoint; empty: the run is new
+  int64_t step = 0;        // the checkpoint's global step
+  Origin origin;           // what the run began with
+  std::string other_data;  // how the data differ from those of `path`; empty: not, as far as known
+  std::vector<DataFingerprint> trained_on;  // the data of `path` by worker, as far as known
   Positions positions;
   std::optional<InputForm> inputs;  // the form of the data; unset: not known
   InputForm fit;                    // FitOf() what all workers use; empty: not fitted, or not known

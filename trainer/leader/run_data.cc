@@ -39,9 +39,12 @@ void RunData::Learn(Member& worker, const wire::DataFacts& said) {
 void RunData::Start(const StartedFrom& from) {
   if (facts_ && facts_->read) history_.data = FingerprintOf(*facts_);
   history_.disturbed |= from.positions.disturbed || !from.other_data.empty();
-  if (history_.first_step >= 0 || !from.other_data.empty()) return;
+  if (history_.first_step >= 0 || !from.other_data.empty() || from.trained_on.empty()) return;
   for (const Member& member : members_.all()) {
-    if (member.is_worker() && member.is_ready()) Compare(member, from.trained_on);
+    if (!member.is_worker()) continue;
+    const auto worker = static_cast<size_t>(member.task.index);
+    if (member.is_ready()) Compare(member, from.trained_on[worker]);
+    if (history_.data_of[worker].rows == 0) history_.data_of[worker] = from.trained_on[worker];
   }
 }
 

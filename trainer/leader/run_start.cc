@@ -114,9 +114,13 @@ void RunPositions::Take(const Positions& positions, int64_t step) {
 }
 
 std::string RunPositions::Now(const std::optional<Patience>& patience, bool disturbed,
-                              const TakenSteps& taken) const {
+                              const std::vector<DataFingerprint>& data_of, const TakenSteps& taken) const {
   Positions now = first_;
   now.runs = taken.runs;
+  now.of_workers.clear();
+  const DataFingerprint chief = FingerprintIn(now, 0);
+  const auto is_other = [&](const DataFingerprint& of) { return !DataDifference(of, chief).empty(); };
+  if (std::any_of(data_of.begin(), data_of.end(), is_other)) now.of_workers = data_of;
   // Which rows a round had depends on timing.
   const bool by_timing = config_.data.split == Split::kDynamic && !FirstNondeterministicKey(config_).empty();
   now.disturbed = disturbed || by_timing;

@@ -71,10 +71,10 @@ class RunPositions {
 
   // The run starts with `positions` at the global step `step`; sets the workers to them.
   void Take(const Positions& positions, int64_t step);
-  // The current positions, what eval.patience has counted, RunHistory::disturbed, and which batches were
-  // taken (data.split: dynamic), as JSON.
+  // The current positions, what eval.patience has counted, RunHistory::disturbed and data_of, and which
+  // batches were taken (data.split: dynamic), as JSON.
   std::string Now(const std::optional<Patience>& patience, bool disturbed = false,
-                  const TakenSteps& taken = {}) const;
+                  const std::vector<DataFingerprint>& data_of = {}, const TakenSteps& taken = {}) const;
 
   int64_t first_step() const { return first_step_; }  // the global step at which the run began
   int64_t first_examples() const;                     // in the gradients up to that step

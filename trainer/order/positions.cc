@@ -188,6 +188,7 @@ constexpr size_t kMaxLosses = 10000;  // of all workers: a manifest has no room 
 constexpr int64_t kMaxNumber = int64_t{1} << 53;  // exact in every reader of JSON
 constexpr int64_t kMaxDevices = 1 << 16;
 constexpr const char* kRuns = "runs";
+constexpr const char* kDataOfWorkers = "data_of_workers";
 
 // A run is [epoch, first, batches].
 Json ToValue(const std::vector<TakenRun>& runs) {
@@ -324,6 +325,26 @@ bool ReadLosses(const Json& object, size_t workers, std::vector<RecentLosses>* o
   return true;
 }
 
+bool ReadDataOfWorkers(const Json& object, size_t workers, std::vector<DataFingerprint>* out) {
+  const Json* const found = object.Find(kDataOfWorkers);
+  if (found == nullptr) return true;
+  if (!found->is_array() || found->size() != workers) return false;
+  for (const Json& one : *found) {
+    const auto known = [](const Json& number) { return number.is_number_unsigned(); };
+    if (!one.is_array() || one.size() != 3 || !std::all_of(one.begin(), one.end(), known)) return false;
+    const auto rows = one[0].get<uint64_t>(), labels = one[1].get<uint64_t>();
+    if (rows > uint64_t{kMaxNumber} || labels > std::numeric_limits<uint32_t>::max()) return false;
+    out->push_back({static_cast<int64_t>(rows), static_cast<uint32_t>(labels), one[2].get<uint64_t>()});
+  }
+  return true;
+}
+
+Json ToValue(const std::vector<DataFingerprint>& of_workers) {
+  Json value = Json::array();
+  for (const DataFingerprint& of : of_workers) value.push_back({of.rows, of.labels, of.features});
+  return value;
+}
+
 Json ToValue(const std::vector<RecentLosses>& losses) {
   Json value = Json::array();
   for (const RecentLosses& of_worker : losses) {
@@ -395,7 +416,8 @@ bool FromValue(const Json& value, Positions* positions) {
       !Read(value, "other_examples", 0, kMaxNumber, &positions->other_examples) ||
       !ReadDevices(value, &positions->devices) || !ReadFlag(value, "in_step", &positions->in_step) ||
       !ReadFlag(value, "disturbed", &positions->disturbed) || !ReadChunk(value, &positions->chunk) ||
-      !ReadRuns(value, &positions->runs)) {
+      !ReadRuns(value, &positions->runs) ||
+      !ReadDataOfWorkers(value, positions->local_steps.size(), &positions->of_workers)) {
     return false;
   }
   const Json *const dealt = value.Find("dealt"), *const order = value.Find("order");
@@ -481,8 +503,9 @@ std::string OtherData(const Positions& saved, const Positions& now) {
              : "";
 }
 
-DataFingerprint FingerprintIn(const Positions& saved) {
-  if (!saved.labels) return {};
+DataFingerprint FingerprintIn(const Positions& saved, size_t worker) {
+  if (worker < saved.of_workers.size()) return saved.of_workers[worker];
+  if (!saved.labels || !saved.of_workers.empty()) return {};
   return {RowsOf(saved).value_or(0), *saved.labels, saved.features};
 }
 
@@ -606,6 +629,7 @@ std::string ToJson(const Positions& positions) {
   if (AnyProgress(positions)) value[kProgress] = ProgressValue(positions);
   if (positions.labels) value["labels"] = *positions.labels;
   if (positions.features != 0) value["features"] = positions.features;
+  if (!positions.of_workers.empty()) value[kDataOfWorkers] = ToValue(positions.of_workers);
   if (positions.in_step) value["in_step"] = true;
   if (positions.disturbed) value["disturbed"] = true;
   if (positions.chunk > 1) value["chunk"] = positions.chunk;

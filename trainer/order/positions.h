@@ -33,6 +33,7 @@ struct Positions {
   std::optional<CountedEvaluations> evaluations;  // unset: none, or none counts
   std::optional<uint32_t> labels;                 // of the data (DataFingerprint); unset: not known
   uint64_t features = 0;                          // the same; 0: not known
+  std::vector<DataFingerprint> of_workers;        // of each worker's data, where one has others; else empty
   bool disturbed = false;                         // the weights differ from those of an undisturbed run
 };
 
@@ -60,8 +61,8 @@ bool HasOtherHoldOut(const Positions& saved, const Positions& now);
 // Returns how the data of `saved` differ from those of `now`, as far as both are known: "data.train has 40
 // rows here and had 30 there"; empty: they do not.
 std::string OtherData(const Positions& saved, const Positions& now);
-// The data of `saved`, as far as they are known.
-DataFingerprint FingerprintIn(const Positions& saved);
+// The data that a worker of `saved` had, as far as they are known.
+DataFingerprint FingerprintIn(const Positions& saved, size_t worker);
 
 // Resumption: where a run begins that resumes from a checkpoint with `saved`.
 struct Resumption {

@@ -398,9 +398,19 @@ TEST_CASE("positions: other data are known by the number of rows, or by their la
   CHECK(OtherData(read, saved) == "");
   REQUIRE(FromJson(ToJson(saved), &read));
   CHECK(read.disturbed);
-  CHECK(FingerprintIn(read) == FingerprintIn(saved));
-  CHECK(FingerprintIn(read).rows == 40);
-  CHECK(FingerprintIn(read).features == saved.features);
+  CHECK(FingerprintIn(read, 1) == FingerprintIn(saved, 1));
+  CHECK(FingerprintIn(read, 1).rows == 40);
+  CHECK(FingerprintIn(read, 1).features == saved.features);
+  saved.of_workers = {FingerprintIn(saved, 0)};
+  saved.of_workers[0].features = 5;
+  REQUIRE(FromJson(ToJson(saved), &read));
+  CHECK(FingerprintIn(read, 0).features == 5);
+  CHECK(FingerprintIn(read, 0).rows == 40);
+  CHECK(FingerprintIn(read, 1).rows == 0);  // not known
+  saved.of_workers.push_back({});           // more than workers
+  CHECK_FALSE(FromJson(ToJson(saved), &read));
+  saved.of_workers.clear();
+  REQUIRE(FromJson(ToJson(saved), &read));
   saved.features = 0x7fffffffffffef01;
   CHECK(OtherData(read, saved) == "the rows of data.train have other features here than there");
 }
