@@ -44,9 +44,9 @@ Saved Take(const CheckpointDirectory& directory) {
   return saved;
 }
 
-// A hash table of 2 ps, with one slot; with a base it has what has changed since, and what left. Returns what
-// it is as a base.
-StoredBase SaveHashed(CheckpointDirectory* directory, const StoredBase* base = nullptr) {
+// A hash table of 2 ps, with one slot; with a base it has what has changed since, and what left. `two`: the
+// first value of a row has two slots. Returns what it is as a base.
+StoredBase SaveHashed(CheckpointDirectory* directory, const StoredBase* base = nullptr, bool two = false) {
   testing::SmallCheckpoint of;
   of.layout = Layout();
   of.layout.table.emplace(TableLayout::kHashed, 2, 2);
@@ -54,7 +54,8 @@ StoredBase SaveHashed(CheckpointDirectory* directory, const StoredBase* base = n
   of.slots = {"sum"};
   of.step += base == nullptr ? 0 : 1;
   const std::string temporary = directory->BeginSave(of.step);
-  const float values[] = {1, 2, 3, 4};
+  const float values[] = {1, 2, 3, 4, 5};
+  const int64_t of_row = two ? 5 : 4;
   std::vector<dtrain::WrittenPart> parts;
   for (int ps = 0; ps < 2; ++ps) {
     const RowRange part = of.layout.table->PartOf(ps);
@@ -62,22 +63,24 @@ StoredBase SaveHashed(CheckpointDirectory* directory, const StoredBase* base = n
     if (base != nullptr)
       rows = {{part.begin + 5, 0, HashRow::kLeft, nullptr}, {part.begin + 9, 9, 0, values}};
     if (ps == 1) rows.push_back({of.layout.table->bias_row(), 8, 0, values});
-    std::vector<std::byte> bytes(HashPieceBytes(3, 2, 4, true));
+    std::vector<std::byte> bytes(HashPieceBytes(3, 2, of_row, true));
     PartsWriter writer(of.layout, ps, 1, temporary);
     const HashCover cover{part, base != nullptr && ps == 1};
     if (cover.whole) rows.erase(rows.begin());
-    writer.Add(0,
-               {bytes.data(), WriteHashPiece(rows, 2, 4, bytes.data(), base == nullptr ? nullptr : &cover)});
+    writer.Add(
+        0, {bytes.data(), WriteHashPiece(rows, 2, of_row, bytes.data(), base == nullptr ? nullptr : &cover)});
     parts.push_back(writer.Finish());
   }
   dtrain::Manifest manifest = testing::ManifestOf(of, parts);
   if (base != nullptr) manifest.base = *base;
+  if (two) manifest.table->linear_slots = {"z", "n"};
   const StoredBase sealed = directory->Seal(temporary, manifest, "train: {steps: 1}\n");
   directory->Publish(temporary);
   return sealed;
 }
 
-// The checkpoints have tensors, a hash table, a table with its base, or a hash table with its base.
+// The checkpoints have tensors, a hash table, a table with its base, or a hash table with its base,
+// of one optimizer or of two.
 Saved MakeSaved(size_t kind) {
   CheckpointDirectory directory(testing::NewDirectory());
   directory.Prepare();
@@ -91,17 +94,17 @@ Saved MakeSaved(size_t kind) {
     table.Set(3, 0);
     table.SaveDelta(&directory, 2);
   }
-  if (kind == 3) {
-    const StoredBase base = SaveHashed(&directory);
-    SaveHashed(&directory, &base);
+  if (kind >= 3) {
+    const StoredBase base = SaveHashed(&directory, nullptr, kind == 4);
+    SaveHashed(&directory, &base, kind == 4);
   }
   return Take(directory);
 }
 
-constexpr size_t kKinds = 4;
+constexpr size_t kKinds = 5;
 
 const Saved& GoodOf(size_t kind) {
-  static const Saved all[kKinds] = {MakeSaved(0), MakeSaved(1), MakeSaved(2), MakeSaved(3)};
+  static const Saved all[kKinds] = {MakeSaved(0), MakeSaved(1), MakeSaved(2), MakeSaved(3), MakeSaved(4)};
   return all[kind];
 }
 
@@ -113,7 +116,7 @@ std::string WithChecksum(std::string body) {
 // Restores rows of a hash table as a ps does.
 void ReadHashed(CheckpointReader* reader) {
   const StoredTable& table = *reader->manifest().table;
-  const int64_t values = table.width * static_cast<int64_t>(1 + reader->manifest().slots.size());
+  const int64_t values = reader->manifest().row_values();
   const RowRange all = {0, TableLayout(table.features, table.width, 1).rows()};
   HashStore store(all, values, [&](uint64_t, float* row) { std::fill_n(row, values, 0.F); });
   for (size_t piece = 0; piece < reader->HashPieces(all); ++piece) {

@@ -119,17 +119,17 @@ Setup SetupOf(Input& input) {
 }
 
 // A piece of the range of a ps.
-std::string ZeroPiece(const Layout& layout, int ps, int64_t slots, int64_t piece) {
-  const Range elements = RangePieceAt(layout.ps[static_cast<size_t>(ps)], slots, piece).elements;
+std::string ZeroPiece(const Layout& layout, int ps, SlotCounts slots, int64_t piece) {
+  const Range elements = RangePieceAt(layout.ps[static_cast<size_t>(ps)], slots.other, piece).elements;
   return std::string(static_cast<size_t>(elements.size()) * sizeof(float), '\0');
 }
 
 // The one piece of the rows of a ps: it has the second of them, of a hash table also the first as a
 // candidate, and the bias. `delta`: it is one of a delta, and covers their group.
-std::string RowPieceOf(const Layout& layout, int ps, int64_t slots, bool delta) {
+std::string RowPieceOf(const Layout& layout, int ps, SlotCounts slots, bool delta) {
   const TableLayout& table = *layout.table;
   const RowRange part = table.PartOf(ps);
-  const int64_t values = table.width() * (1 + slots);
+  const int64_t values = slots.RowValues(table.width());
   const std::vector<float> zeros(static_cast<size_t>(values));
   std::string bytes(kMaxRowPieceBytes, '\0');
   auto* const at = reinterpret_cast<std::byte*>(bytes.data());
@@ -151,7 +151,7 @@ std::string RowPieceOf(const Layout& layout, int ps, int64_t slots, bool delta) 
 int64_t PiecesOfPart(int64_t count) { return count == PartPieces::kOpenEnd ? 1 : count; }
 
 // The range is the first part, if there is one.
-std::string PieceOf(const Layout& layout, int ps, int64_t slots, Piece piece, bool delta) {
+std::string PieceOf(const Layout& layout, int ps, SlotCounts slots, Piece piece, bool delta) {
   const bool of_range = piece.part == 0 && RangeBlocksOf(layout, static_cast<size_t>(ps)) > 0;
   return of_range ? ZeroPiece(layout, ps, slots, piece.number) : RowPieceOf(layout, ps, slots, delta);
 }
@@ -192,15 +192,14 @@ class Directory {
   // Saves what has changed since `base`, or all, and that is the base then. Returns the name.
   std::string SaveOne(const Layout& layout, int64_t step, CheckpointDirectory* directory,
                       std::optional<StoredBase>* base) const {
-    const std::vector<std::string> slots = SlotNames(config_);
-    const auto slot_count = static_cast<int64_t>(slots.size());
+    const ModelSlots slots = SlotsOf(config_);
     const std::string temporary = directory->BeginSave(step);
     std::vector<WrittenPart> parts;
     for (int ps = 0; ps < static_cast<int>(layout.ps.size()); ++ps) {
-      PartsWriter writer(layout, ps, slot_count, temporary);
+      PartsWriter writer(layout, ps, slots.counts(), temporary);
       for (size_t part = 0; part < writer.parts().size(); ++part) {
         for (int64_t piece = 0; piece < PiecesOfPart(writer.parts()[part]->count()); ++piece) {
-          const std::string bytes = PieceOf(layout, ps, slot_count, {part, piece}, base->has_value());
+          const std::string bytes = PieceOf(layout, ps, slots.counts(), {part, piece}, base->has_value());
           writer.Add(part, {reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()});
         }
       }
@@ -386,7 +385,7 @@ void AnswerHonestly(const Setup& setup, const Layout& layout, ScriptChannel& cha
   }
   if (const auto* read = envelope.body_as_ReadPiece()) {
     const Piece piece{read->part(), static_cast<int64_t>(read->piece())};
-    const auto slots = static_cast<int64_t>(SlotNames(setup.config).size());
+    const SlotCounts slots = SlotsOf(setup.config).counts();
     const PartsOfPs parts = PartsOf(layout, 1, slots);
     std::string bytes;  // so few that they travel in the header
     if (piece.part < parts.size() && piece.number < PiecesOfPart(parts[piece.part]->count())) {

@@ -109,7 +109,7 @@ std::string StartLine(const Config& config, const Layout& layout, const LoadedDa
   CheckpointReader checkpoint(start.path);
   const Manifest& manifest = checkpoint.manifest();
   CheckMeaning(start.path, manifest, config, loaded.form, start.begins ? kStartWords : MeaningWords());
-  start.begins ? checkpoint.BeginWith(config, layout) : checkpoint.CheckFits(layout, SlotNames(config));
+  start.begins ? checkpoint.BeginWith(config, layout) : checkpoint.CheckFits(layout, SlotsOf(config));
   const std::optional<InputForm>& saved = manifest.inputs;
   const bool fitted = saved && !HasHashedColumns(*saved) && !(saved->columns.empty() && saved->scale.empty());
   const std::string fit = fitted ? ", and reads its rows with its categories, fill values and scale" : "";
@@ -210,11 +210,14 @@ void PrintTable(const Config& config, const Layout& layout) {
   const TableLayout& table = *layout.table;
   fmt::print("  {}: {}\n", kTableName, TableText(config, table));
   const TrainConfig& train = config.train;
-  const bool scaled =
-      train.optimizer.kind == OptimizerKind::kAdagrad || train.optimizer.kind == OptimizerKind::kFtrl;
-  constexpr double kSmall = 0.001;  // the squares of mean gradients count beside such an accumulator
-  if (scaled && train.reduce == Reduce::kMean && train.batch_size >= 32 &&
-      train.optimizer.initial_accumulator > kSmall) {
+  const std::vector<NamedOptimizer> optimizers = OptimizersOf(train);
+  const bool scaled = std::any_of(optimizers.begin(), optimizers.end(), [](const NamedOptimizer& each) {
+    constexpr double kSmall = 0.001;  // the squares of mean gradients count beside such an accumulator
+    const OptimizerKind kind = each.values.kind;
+    return (kind == OptimizerKind::kAdagrad || kind == OptimizerKind::kFtrl) &&
+           each.values.initial_accumulator > kSmall;
+  });
+  if (scaled && train.reduce == Reduce::kMean && train.batch_size >= 32) {
     fmt::print(
         "  train.reduce = mean: a feature of one row gets 1/{} of its gradient; for rare features try sum\n",
         train.batch_size);
@@ -284,7 +287,8 @@ void PrintData(const DataConfig& data, const LoadedData& loaded) {
   if (data.split == Split::kFeed) fmt::print("  only worker 0 needs it: it sends the others their batches\n");
 }
 
-void PrintLength(const Config& config, const DataShape& shape, std::optional<int64_t> steps) {
+void PrintLength(const Config& config, const DataShape& shape, std::optional<int64_t> steps,
+                 int64_t auto_decay) {
   std::string epochs;
   if (config.train.epochs && shape.rows) {
     epochs = fmt::format(", {} per worker", Plural(*config.train.epochs, "epoch"));
@@ -295,10 +299,13 @@ void PrintLength(const Config& config, const DataShape& shape, std::optional<int
   const std::string by_time = config.train.max_secs
                                   ? fmt::format(", ends after {} s of training", *config.train.max_secs)
                                   : std::string();
-  const ScheduleConfig& schedule = config.train.optimizer.schedule;
-  const std::string decay = schedule.kind == ScheduleKind::kConstant
-                                ? std::string()
-                                : fmt::format(", decay_steps {}", schedule.decay_steps);
+  std::string decay;
+  for (const auto& [key, optimizer] : OptimizersOf(config.train)) {
+    const ScheduleConfig& schedule = optimizer.schedule;
+    if (schedule.kind == ScheduleKind::kConstant) continue;
+    decay = fmt::format(", decay_steps {}",
+                        schedule.decay_steps == kAutoDecay ? auto_decay : schedule.decay_steps);
+  }
   fmt::print("run: batches of {}{}{}{}{}{}\n", config.train.batch_size, where, epochs, by_steps, by_time,
              decay);
 }
@@ -398,13 +405,12 @@ int RunCheckCommand(const CheckArguments& arguments) {
     shape.rows = *loaded.train->rows() - HeldOutRows(config.data, loaded.train->rows());
   const std::optional<int64_t> steps =
       TotalSteps(config, shape.rows, static_cast<int>(config.cluster.worker.size()), plan);
-  ScheduleConfig& schedule = config.train.optimizer.schedule;
-  if (const int64_t decay = AutoDecaySteps(config, steps)) schedule.decay_steps = decay;
+  const int64_t auto_decay = AutoDecaySteps(config, steps);
   CheckTasks(config, loaded);
   if (LeadsHere(config)) CheckMetrics(config);
   const std::string keys = local ? "" : CheckKeys(config);
   std::vector<std::string> warnings = DataWarnings(config, loaded);
-  const std::string of_schedule = ScheduleWarning(config.train.optimizer, steps);
+  const std::string of_schedule = ScheduleWarning(config.train, steps);
   if (!of_schedule.empty()) warnings.push_back(of_schedule);
   const std::string of_hosts = ReplicaHostWarning(config);
   if (!of_hosts.empty()) warnings.push_back(of_hosts);
@@ -432,7 +438,7 @@ int RunCheckCommand(const CheckArguments& arguments) {
   if (!keys.empty()) fmt::print("{}\n", keys);
   PrintModel(config, layout);
   PrintData(config.data, loaded);
-  PrintLength(config, shape, steps);
+  PrintLength(config, shape, steps, auto_decay);
   if (!start.empty()) fmt::print("{}\n", start);
   return 0;
 }

@@ -298,7 +298,7 @@ int WithModel(const CheckpointArguments& which, const ConfigArguments& arguments
 
 Layout LayoutFor(const CheckpointReader& checkpoint, const Config& config) {
   Layout layout = MakeLayout(config, 1);
-  checkpoint.CheckFits(layout, checkpoint.manifest().slots);  // for any optimizer
+  checkpoint.CheckFits(layout, checkpoint.manifest().all_slots());  // for any optimizer
   return layout;
 }
 

@@ -101,7 +101,7 @@ std::string TakeForm(const TensorFile& file, const std::string& path, const Conf
 
 std::vector<WrittenPart> WriteShard(const std::string& directory, const Config& config, const Layout& layout,
                                     const std::vector<float>& weights) {
-  const std::vector<float> slots = InitialSlots(config);
+  const std::vector<float> slots = InitialSlots(config.train.optimizer);
   ShardWriter writer(directory + "/" + ShardName(0, 1));
   std::vector<uint64_t> checksums;
   std::vector<float> values;
@@ -135,7 +135,7 @@ std::string Save(const std::string& path, const Config& config, const Layout& la
   moment.positions = ToJson(StartOfData(run, data.rows));
   const std::string temporary = directory.BeginSave(0);
   const auto parts = WriteShard(temporary, config, layout, weights);
-  Manifest manifest = RunManifest(config, layout, SlotNames(config), parts, moment);
+  Manifest manifest = RunManifest(config, layout, SlotsOf(config), parts, moment);
   manifest.inputs = data.form;
   directory.Seal(temporary, std::move(manifest), DumpConfig(WithoutSecrets(config)));
   return directory.Publish(temporary);

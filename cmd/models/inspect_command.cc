@@ -62,8 +62,7 @@ void PrintRun(const CheckpointReader& reader) {
   const Manifest& manifest = reader.manifest();
   fmt::print("  step {}, sequence {}, saved {}\n", manifest.step, manifest.sequence, TimeText(manifest));
   fmt::print("  by dtrain {}, run {:016x}, mode {}, optimizer {} ({})\n", manifest.version, manifest.run_id,
-             manifest.mode, manifest.optimizer,
-             manifest.slots.empty() ? "no slots" : fmt::format("{}", fmt::join(manifest.slots, ", ")));
+             manifest.mode, manifest.optimizer, manifest.all_slots().Text());
   if (const std::optional<StoredBase>& base = manifest.base) {
     fmt::print("  a delta: what changed since {} (sequence {}), which it needs\n", CheckpointName(base->step),
                base->sequence);
@@ -122,7 +121,7 @@ void PrintTensor(CheckpointReader* reader, const StoredTensor& tensor, const std
 
 // TableStatistics: of the rows that are in the checkpoint, the weights first and then each slot.
 struct TableStatistics {
-  std::vector<std::string> slots;
+  std::vector<RowSlot> slots;
   std::vector<TensorStatistics> of;
   int64_t rows = 0;
 };
@@ -131,15 +130,14 @@ TableStatistics StatisticsOfTable(CheckpointReader* reader) {
   const Manifest& manifest = reader->manifest();
   const StoredTable& table = *manifest.table;
   TableStatistics statistics;
-  statistics.slots = {CheckpointReader::kWeights};
-  statistics.slots.insert(statistics.slots.end(), manifest.slots.begin(), manifest.slots.end());
+  statistics.slots = manifest.all_slots().OfRow(table.width);
+  statistics.slots.insert(statistics.slots.begin(), {CheckpointReader::kWeights, 0, 0, table.width});
   statistics.of.resize(statistics.slots.size());
   const auto rows = TableLayout(table.features, table.width, 1).rows();
   reader->ReadRows({0, rows}, [&](uint64_t, const float* values) {
     ++statistics.rows;
-    for (TensorStatistics& each : statistics.of) {
-      each.Add(values, table.width);
-      values += table.width;
+    for (size_t i = 0; i < statistics.slots.size(); ++i) {
+      statistics.of[i].Add(values + statistics.slots[i].begin, statistics.slots[i].count);
     }
   });
   return statistics;
@@ -149,15 +147,15 @@ void PrintTable(CheckpointReader* reader) {
   const StoredTable& table = *reader->manifest().table;
   const auto width = table.width;
   const auto [slots, statistics, rows] = StatisticsOfTable(reader);
-  const double row_bytes = static_cast<double>(slots.size()) * static_cast<double>(width) * sizeof(float);
+  const double row_bytes = static_cast<double>(reader->manifest().row_values()) * sizeof(float);
   fmt::print("  {}: {} and the bias, {} each; {} stored, {} with slots; all others are as they began\n",
              kTableName, table.hashed() ? "any keys" : Plural(table.features, "feature"),
              Plural(width, "value"), Plural(rows, "row"), BytesText(static_cast<double>(rows) * row_bytes));
   PrintStatisticsHeading();
   fmt::print("  {:>12}\n", "not zero");
   for (size_t i = 0; i < slots.size(); ++i) {
-    PrintStatistics(i == 0 ? kTableName : "", i == 0 ? fmt::format("{} x {}", rows, width) : "", slots[i],
-                    statistics[i]);
+    PrintStatistics(i == 0 ? kTableName : "", i == 0 ? fmt::format("{} x {}", rows, width) : "",
+                    slots[i].name, statistics[i]);
     fmt::print("  {:>12}\n", statistics[i].not_zero());
   }
 }
@@ -278,7 +276,7 @@ Json TensorsJson(CheckpointReader* reader) {
     const TableStatistics table = StatisticsOfTable(reader);
     for (size_t i = 0; i < table.slots.size(); ++i) {
       tensors.push_back(
-          StatisticsJson(kTableName, table.rows, manifest.table->width, table.slots[i], table.of[i]));
+          StatisticsJson(kTableName, table.rows, table.slots[i].count, table.slots[i].name, table.of[i]));
     }
   }
   std::vector<std::string> slots = manifest.slots;

@@ -341,20 +341,30 @@ TEST_CASE("wide_deep: the losses of 100 steps are those of its formulas in numpy
   if (Python().empty()) return;
   const std::string directory = NewDirectory();
   REQUIRE(Run({"synth", "criteo", "--rows", "2000", "--out", directory + "/train"}).code == 0);
-  for (const std::string combine : {"join", "sum"}) {
+  struct Case {
+    std::string combine;
+    std::string wide, deep;  // the optimizers
+  };
+  const std::string sgd = R"({"kind": "sgd", "learning_rate": 0.02})";
+  const std::string ftrl = R"({"kind": "ftrl", "learning_rate": 0.05, "beta": 0.5, "l1": 0.02, "l2": 0.1})";
+  const std::string adagrad = R"({"kind": "adagrad", "learning_rate": 0.03})";
+  for (const auto& [combine, wide, deep] : {Case{"join", sgd, sgd}, Case{"sum", sgd, sgd},
+                                            Case{"join", ftrl, adagrad}, Case{"sum", adagrad, ftrl}}) {
     CAPTURE(combine);
+    CAPTURE(wide);
     const Steps ours = RunRecorded(
         directory, fmt::format("model: {{kind: wide_deep, embedding: 4, hidden: [16, 8], activation: relu,\n"
                                "  combine: {}, init: {{stddev: 0.3}}}}\n"
                                "data: {{train: {{format: criteo, path: train}}, shuffle: false}}\n"
-                               "train: {{batch_size: 20, epochs: 1, optimizer: {{learning_rate: 0.02}}}}\n",
-                               combine));
+                               "train: {{batch_size: 20, epochs: 1, optimizer: {{wide: {}, deep: {}}}}}\n",
+                               combine, wide, deep));
     Config config = LoadConfig(directory + "/job.yaml", {}, {});
     config.model.inputs = (config.model.columns << config.model.column_bits) + kCriteoNumbers;
     config.model.outputs = 1;
     WriteFile(directory + "/rows.json", RowsOf(config, directory + "/train").dump());
-    const std::vector<double> theirs = NumbersOf(
-        fmt::format("{} cmd/test/testdata/wide_deep_train.py {}/rows.json 20 0.02", Python(), directory));
+    const std::vector<double> theirs =
+        NumbersOf(fmt::format("{} cmd/test/testdata/wide_deep_train.py {}/rows.json 20 '{}' '{}'", Python(),
+                              directory, wide, deep));
     REQUIRE(theirs.size() == 100);
     REQUIRE(ours.losses.size() == 100);
     for (size_t step = 0; step < 100; ++step) {

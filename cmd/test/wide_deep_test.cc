@@ -99,6 +99,89 @@ TEST_CASE("wide_deep: clip_norm, checksums, ssp and several open exchanges are a
   CHECK(best.at("status") == "done");
 }
 
+// An optimizer for each part, in place of the job's.
+const char kTwo[] =
+    "train.optimizer={kind: adagrad, learning_rate: 0.05, wide: {kind: ftrl, l1: 0.02}, deep: "
+    "{initial_accumulator: 0.5}}";
+
+TEST_CASE("wide_deep: two optimizers have the same bits for any number of ps, whole or in two halves") {
+  for (const bool hashed : {false, true}) {
+    CAPTURE(hashed);
+    const WideDeepJob job(hashed ? kHashed : kModel, hashed ? "scale: standard" : "hash_bits: 12");
+    const auto with = [](std::vector<std::string> sets) {
+      sets.insert(sets.begin(), kTwo);
+      std::vector<std::string> more;
+      for (const std::string& set : sets) more.insert(more.end(), {"--set", set});
+      return more;
+    };
+    const Json whole = job.Run(1, with({}));
+    const std::string crc = whole.at("model_crc");
+    CHECK(whole.at("deterministic") == true);
+    CHECK(whole.at("test_loss").get<double>() < 0.6);
+    CHECK(job.Crc(3, with({})) == crc);
+    CHECK(job.Crc(1, {"--set", "train.optimizer={kind: adagrad, learning_rate: 0.05}"}) != crc);
+    // The second half goes on from a delta.
+    const std::string dir = "checkpoint.dir=" + job.checkpoints();
+    CHECK(job.Crc(2, with({dir, "train.epochs=1", "checkpoint.every_steps=7", "checkpoint.delta=3"})) != crc);
+    const Done inspected = Run({"inspect", job.checkpoints()});
+    CHECK(inspected.code == 0);
+    CHECK(Contains(inspected.output, "a delta: "));
+    CHECK(job.Crc(3, with({dir})) == crc);
+    const std::string clip = "train.optimizer.clip_norm=0.05";
+    const std::string clipped = job.Crc(1, with({clip}));
+    CHECK(clipped != crc);
+    CHECK(job.Crc(3, with({clip, "failure.replicas=1"})) == clipped);
+    for (const char* mode : {"ssp", "async"}) {
+      CAPTURE(mode);
+      CHECK(job.Run(2, with({std::string("train.mode=") + mode})).at("test_loss").get<double>() < 0.6);
+    }
+  }
+}
+
+TEST_CASE("wide_deep: a checkpoint of two optimizers is read by all commands, and begins and is begun with") {
+  const WideDeepJob job;
+  const std::string dir = "checkpoint.dir=" + job.checkpoints();
+  const Json result = job.Run(
+      2, {"--set", kTwo, "--set", dir, "--set", "eval.every_steps=20", "--set", "eval.keep_best=true"});
+  const Done inspected = Run({"inspect", job.checkpoints()});
+  CHECK(inspected.code == 0);
+  CHECK(Contains(inspected.output, "optimizer ftrl and adagrad (z, n for the linear part, and accumulator)"));
+  CHECK(Contains(inspected.output, "  z "));
+  const Done json = Run({"inspect", job.checkpoints(), "--json"});
+  CHECK(json.code == 0);
+  std::string columns;
+  for (const Json& tensor : Json::Parse(json.output).at("checkpoints").at(0).at("tensors")) {
+    if (tensor.at("tensor") == "table")
+      columns += tensor.at("slot").get<std::string>() + tensor.at("columns").dump() + " ";
+  }
+  CHECK(columns == "weights5 z1 accumulator4 n1 ");
+  CHECK(Run({"predict", job.checkpoints(), "--data", job.Path("test")}).code == 0);
+  CHECK(Run({"export", job.checkpoints(), "--out", job.Path("model.safetensors")}).code == 0);
+  const std::string out = job.Path("eval.json");
+  REQUIRE(Run({"eval", job.checkpoints(), "--result", out}).code == 0);
+  CHECK(ReadResult(out).at("test_loss").get<double>() < 0.6);
+  const Done plan = Run({"plan", "--config", job.config(), "--ps", "2", "--set", kTwo});
+  CHECK(plan.code == 0);
+  CHECK(Contains(plan.output, "5 values each, 11 with the optimizer's slots; at most 4.5 MiB on all ps"));
+  // The run's own optimizer is one, adam.
+  const Done refused = Run({"check", "--config", job.config(), "--set", dir});
+  CHECK(refused.code == 2);
+  CHECK(Contains(refused.error,
+                 "another optimizer: the checkpoint is of ftrl and adagrad (z, n for the linear part, and "
+                 "accumulator), and train.optimizer of this run has m, v."));
+  const std::string from = "checkpoint.start_from=" + job.checkpoints();
+  const std::string one = "checkpoint.dir=" + job.Path("one");
+  CHECK(job.Run(1, {"--set", from, "--set", one}).at("test_loss").get<double>() < 0.6);
+  const Done begins = Run({"check", "--config", job.config(), "--set",
+                           "checkpoint.start_from=" + job.Path("one"), "--set", kTwo});
+  CHECK(begins.code == 0);
+  CHECK(Contains(begins.output, "its optimizer was adam: the slots begin anew"));
+  const std::string crc = job.Crc(1, {"--set", "checkpoint.start_from=" + job.Path("one"), "--set", kTwo});
+  CHECK(job.Crc(3, {"--set", "checkpoint.start_from=" + job.Path("one"), "--set", kTwo}) == crc);
+  const Json more = job.Run(3, {"--set", from, "--set", kTwo});
+  CHECK(more.at("test_loss").get<double>() < 0.6);
+}
+
 TEST_CASE("wide_deep: a checkpoint is evaluated, predicted from, looked at and exported") {
   const WideDeepJob job;
   const Json result = job.Run(2, {"--set", "checkpoint.dir=" + job.checkpoints()});

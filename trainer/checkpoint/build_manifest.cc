@@ -6,17 +6,18 @@
 #include "base/error.h"
 #include "trainer/checkpoint/part_pieces.h"
 #include "trainer/checkpoint/shard_format.h"
+#include "trainer/config/config.h"
 #include "trainer/config/fields.h"
 #include "trainer/version.h"
 
 namespace dtrain {
 namespace {
 
-StoredShard BuildShard(const Layout& layout, int ps, size_t slots, const WrittenPart& part) {
+StoredShard BuildShard(const Layout& layout, int ps, SlotCounts slots, const WrittenPart& part) {
   StoredShard shard{ShardName(ps, static_cast<int64_t>(layout.ps.size())), kShardAlignment, {}};
   WrittenNumbers said{part};
   bool enough = true;
-  for (const auto& pieces : PartsOf(layout, ps, static_cast<int64_t>(slots))) {
+  for (const auto& pieces : PartsOf(layout, ps, slots)) {
     enough = enough && pieces->AddTo(&shard, &said);
   }
   if (enough && said.all_taken()) return shard;
@@ -29,38 +30,47 @@ StoredShard BuildShard(const Layout& layout, int ps, size_t slots, const Written
 
 }  // namespace
 
-Manifest BuildManifest(const Layout& layout, const std::vector<std::string>& slots,
-                       const std::vector<WrittenPart>& parts) {
+Manifest BuildManifest(const Layout& layout, const ModelSlots& slots, const std::vector<WrittenPart>& parts) {
   if (parts.size() != layout.ps.size()) {
     throw Failure(ExitCode::kInternal, fmt::format("a checkpoint of {} ps has the checksums of {}.",
                                                    layout.ps.size(), parts.size()));
   }
   Manifest manifest;
   manifest.version = kVersion;
-  manifest.slots = slots;
+  manifest.slots = slots.names;
   for (const Variable& variable : layout.variables) {
     manifest.tensors.push_back({variable.name, variable.rows, variable.cols});
   }
   if (layout.table) {
-    manifest.table = {layout.table->features(), layout.table->width()};
+    manifest.table = {layout.table->features(), layout.table->width(), {}};
+    if (slots.differ()) manifest.table->linear_slots = slots.linear;
     manifest.tensors.push_back({kTableName, manifest.table->tensor_rows(), layout.table->width()});
   }
   for (size_t ps = 0; ps < layout.ps.size(); ++ps) {
-    manifest.shards.push_back(BuildShard(layout, static_cast<int>(ps), slots.size(), parts[ps]));
+    manifest.shards.push_back(BuildShard(layout, static_cast<int>(ps), slots.counts(), parts[ps]));
   }
   return manifest;
 }
 
 namespace {
 
-std::string ChoiceText(const char* key, const Config& config) {
+std::string ChoiceText(const std::string& key, const Config& config) {
   const Field& field = *FindField(key);
-  return ValueText(field, field.get(config));
+  return ValueText(field, ValueOrCommon(field, config));
+}
+
+// "adam", or "ftrl and adagrad".
+std::string OptimizerText(const Config& config) {
+  std::string text;
+  for (const NamedOptimizer& each : OptimizersOf(config.train)) {
+    text += (text.empty() ? "" : " and ") + ChoiceText(each.key + ".kind", config);
+  }
+  return text;
 }
 
 }  // namespace
 
-Manifest RunManifest(const Config& config, const Layout& layout, const std::vector<std::string>& slots,
+Manifest RunManifest(const Config& config, const Layout& layout, const ModelSlots& slots,
                      const std::vector<WrittenPart>& parts, const SavedMoment& moment) {
   Manifest manifest = BuildManifest(layout, slots, parts);
   manifest.step = moment.step;
@@ -68,7 +78,7 @@ Manifest RunManifest(const Config& config, const Layout& layout, const std::vect
   manifest.run_id = moment.run_id;
   manifest.run_epoch = moment.run_epoch;
   manifest.version = kVersion;
-  manifest.optimizer = ChoiceText("train.optimizer.kind", config);
+  manifest.optimizer = OptimizerText(config);
   manifest.mode = ChoiceText("train.mode", config);
   manifest.positions = moment.positions;
   manifest.loss = moment.loss;

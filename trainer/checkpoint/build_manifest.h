@@ -15,8 +15,7 @@ namespace dtrain {
 
 // The tensors, slots and shards of the ps of `layout`. Throws Failure when a ps has reported another number
 // of pieces.
-Manifest BuildManifest(const Layout& layout, const std::vector<std::string>& slots,
-                       const std::vector<WrittenPart>& parts);
+Manifest BuildManifest(const Layout& layout, const ModelSlots& slots, const std::vector<WrittenPart>& parts);
 
 // The moment of a run that a checkpoint holds.
 struct SavedMoment {
@@ -33,7 +32,7 @@ struct SavedMoment {
 };
 
 // BuildManifest() with the facts about the run, saved now.
-Manifest RunManifest(const Config& config, const Layout& layout, const std::vector<std::string>& slots,
+Manifest RunManifest(const Config& config, const Layout& layout, const ModelSlots& slots,
                      const std::vector<WrittenPart>& parts, const SavedMoment& moment);
 
 }  // namespace dtrain

@@ -27,7 +27,7 @@ std::string ExampleCheckpoint() {
     checksums.push_back(writer.Add(values.data(), values.size() * sizeof(float)));
   }
   writer.Finish();
-  Manifest manifest = BuildManifest(layout, {"velocity"}, {checksums});
+  Manifest manifest = BuildManifest(layout, std::vector<std::string>{"velocity"}, {checksums});
   manifest.step = 300;
   manifest.saved_unix_ms = 1767225600000;  // 2026-01-01 00:00 UTC
   manifest.run_id = 0x1122334455667788;

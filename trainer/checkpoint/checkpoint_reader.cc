@@ -2,7 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -182,8 +182,8 @@ void CheckpointReader::ReadHashPiece(RowRange range, size_t number, const VisitH
   const HashWindow& window = HashWindows(range).data[number];
   const RowRange rows{std::max(range.begin, window.rows.begin), std::min(range.end, window.rows.end)};
   const int64_t width = manifest_.table->width;
-  const int64_t values = width * static_cast<int64_t>(1 + manifest_.slots.size());
-  std::vector<float> anew(static_cast<size_t>(width) * (1 + slot_names_.size()));
+  const int64_t values = manifest_.row_values();
+  std::vector<float> anew(static_cast<size_t>(new_slots_.counts().RowValues(width)));
   const auto take = [&](const HashRow& stored) {
     if (!slots_begin_anew() || stored.values == nullptr) return visit(stored);
     std::copy_n(stored.values, width, anew.begin());
@@ -215,7 +215,8 @@ void CheckpointReader::OpenBase() {
   FoundBase found = FindBase(path_, *manifest_.base);
   const Manifest& base = found.manifest;
   const bool fits = base.table && base.table->features == manifest_.table->features &&
-                    base.table->width == manifest_.table->width && base.slots == manifest_.slots &&
+                    base.table->width == manifest_.table->width &&
+                    base.all_slots() == manifest_.all_slots() &&
                     base.shards.size() == manifest_.shards.size();
   if (!fits) throw BadCheckpoint(path_, "its base is of another model");
   OfBase([&] {
@@ -266,9 +267,10 @@ const std::vector<CheckpointReader::Place>& CheckpointReader::PlacesOf(const std
 void CheckpointReader::Read(const std::string& tensor, const std::string& slot, int64_t first, int64_t count,
                             float* out) {
   if (slots_begin_anew() && slot != kWeights) {
-    const auto found = std::find(slot_names_.begin(), slot_names_.end(), slot);
-    DT_CHECK(found != slot_names_.end(), slot);
-    std::fill_n(out, count, slot_values_[static_cast<size_t>(found - slot_names_.begin())]);
+    const std::vector<std::string>& names = new_slots_.names;
+    const auto found = std::find(names.begin(), names.end(), slot);
+    DT_CHECK(found != names.end(), slot);
+    std::fill_n(out, count, slot_values_[static_cast<size_t>(found - names.begin())]);
     return;
   }
   const std::vector<Place>& places = PlacesOf(tensor, slot);
@@ -299,7 +301,7 @@ void CheckpointReader::ReadRows(RowRange range, const VisitRow& visit) {
     return;
   }
   if (!slots_begin_anew()) return ReadStoredRows(range, visit);
-  std::vector<float> values(static_cast<size_t>(width) * (1 + slot_names_.size()));
+  std::vector<float> values(static_cast<size_t>(new_slots_.counts().RowValues(width)));
   ReadStoredRows(range, [&](uint64_t row, const float* stored) {
     std::copy_n(stored, width, values.begin());
     first_slots_(values.data());
@@ -322,7 +324,7 @@ void CheckpointReader::ReadStoredRows(RowRange range, const VisitRow& visit) {
 
 void CheckpointReader::ReadPieceRows(size_t shard, RowRange piece, RowRange range, const VisitRow& visit) {
   const int64_t width = manifest_.table->width;
-  const int64_t values = width * static_cast<int64_t>(1 + manifest_.slots.size());
+  const int64_t values = manifest_.row_values();
   const net::TensorView bytes = LoadRows(shard, piece);
   std::string wrong;
   if (base_) {
@@ -408,14 +410,9 @@ std::string ShapeText(bool hashed, int64_t rows, int64_t cols) {
   return hashed ? fmt::format("any keys x {}", cols) : fmt::format("{} x {}", rows, cols);
 }
 
-std::string SlotsText(const std::vector<std::string>& slots) {
-  return slots.empty() ? "no slots" : fmt::format("{}", fmt::join(slots, ", "));
-}
-
 }  // namespace
 
-void CheckpointReader::CheckFits(const Layout& layout, const std::vector<std::string>& slots,
-                                 const char* otherwise) const {
+void CheckpointReader::CheckFits(const Layout& layout, const ModelSlots& slots, const char* otherwise) const {
   std::map<std::string, Shapes> tensors;
   for (const StoredTensor& tensor : manifest_.tensors) {
     const bool hashed = manifest_.table && manifest_.table->hashed() && tensor.name == kTableName;
@@ -435,23 +432,23 @@ void CheckpointReader::CheckFits(const Layout& layout, const std::vector<std::st
         "with ({}/config.yaml), or {}.",
         path_, name, shapes.here, shapes.there, path_, otherwise);
   }
-  if (manifest_.slots == slots) return;
+  if (manifest_.all_slots() == slots) return;
   throw UserError(
       "{}: another optimizer: the checkpoint is of {} ({}), and train.optimizer of this run has {}. Use the "
       "file that it was written with ({}/config.yaml), or {}.",
-      path_, manifest_.optimizer, SlotsText(manifest_.slots), SlotsText(slots), path_, otherwise);
+      path_, manifest_.optimizer, manifest_.all_slots().Text(), slots.Text(), path_, otherwise);
 }
 
 void CheckpointReader::BeginWith(const dtrain::Config& config, const Layout& layout) {
-  CheckFits(layout, manifest_.slots, "another checkpoint");
-  slot_names_ = SlotNames(config);
-  if (slot_names_ == manifest_.slots) return;
-  slot_values_ = InitialSlots(config);
+  CheckFits(layout, manifest_.all_slots(), "another checkpoint");
+  new_slots_ = SlotsOf(config);
+  if (new_slots_ == manifest_.all_slots()) return;
+  slot_values_ = InitialSlots(OptimizerOf(config.train, ModelHalf::kOther).values);
   first_slots_ = FirstSlots(config, layout.table ? layout.table->width() : 1);
 }
 
 int64_t CheckpointReader::slot_updates() const {
-  if (slots_begin_anew() || manifest_.slots.empty()) return 0;
+  if (slots_begin_anew() || manifest_.all_slots() == ModelSlots()) return 0;
   return std::min(manifest_.step + manifest_.origin.updates, kMaxStep);
 }
 

@@ -89,14 +89,16 @@ class CheckpointReader {
   // Whether the checkpoint fits the model of `layout` and an optimizer with these slots. Throws UserError
   // with the first tensor, by name, that is missing or has another shape, or with the optimizer that differs.
   // `otherwise`: what the user may name in its place.
-  void CheckFits(const Layout& layout, const std::vector<std::string>& slots,
+  void CheckFits(const Layout& layout, const ModelSlots& slots,
                  const char* otherwise = "another checkpoint.dir") const;
 
   // For a run that begins with it (checkpoint.start_from): the same for the model, and any optimizer. If that
   // of `config` has other slots, Read() and ReadRows() give the slots that it begins with from now on.
   void BeginWith(const dtrain::Config& config, const Layout& layout);
-  // The optimizer's slots, as Read() and ReadRows() give them.
-  const std::vector<std::string>& slots() const { return slots_begin_anew() ? slot_names_ : manifest_.slots; }
+  // The slots of tensors, as Read() gives them.
+  const std::vector<std::string>& slots() const {
+    return slots_begin_anew() ? new_slots_.names : manifest_.slots;
+  }
   bool slots_begin_anew() const { return first_slots_ != nullptr; }
   // The updates that the slots have had, of the run that wrote them and before; 0 if they begin anew.
   int64_t slot_updates() const;
@@ -143,8 +145,8 @@ class CheckpointReader {
   std::vector<HashPlace> hash_places_;      // in order
   std::vector<HashWindow> hash_windows_;    // in order
   std::vector<float> values_;               // of the last piece read
-  // With slots that begin anew: their names and values, and those of a row of a table.
-  std::vector<std::string> slot_names_;
+  // With slots that begin anew: their names, the values of those of tensors, and those of a row of a table.
+  ModelSlots new_slots_;
   std::vector<float> slot_values_;
   std::function<void(float* row)> first_slots_;
   size_t loaded_shard_ = 0;

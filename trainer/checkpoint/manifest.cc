@@ -19,11 +19,22 @@ constexpr uint32_t kTableFormat = 3;           // has a table; in format 2 its r
 constexpr uint32_t kHashFormat = 4;            // has a hash table
 constexpr uint32_t kDeltaFormat = 5;           // has a table and a base
 constexpr uint32_t kHashDeltaFormat = 6;       // has a hash table and a base
+constexpr uint32_t kTwoOptimizers = 4;         // added to these where the first value of rows has other slots
 constexpr size_t kTrailer = sizeof(uint64_t);  // XXH3-64 of the bytes before it, little-endian
 
-uint32_t FormatOf(bool has_table, bool hashed, bool has_base) {
-  if (has_base) return hashed ? kHashDeltaFormat : kDeltaFormat;
-  return hashed ? kHashFormat : has_table ? kTableFormat : kFormat;
+struct Facts {
+  bool has_table;
+  bool hashed;
+  bool has_two;  // optimizers
+  bool has_base;
+};
+
+uint32_t FormatOf(const Facts& of) {
+  const uint32_t of_one = of.has_base    ? of.hashed ? kHashDeltaFormat : kDeltaFormat
+                          : of.hashed    ? kHashFormat
+                          : of.has_table ? kTableFormat
+                                         : kFormat;
+  return of_one + (of.has_two ? kTwoOptimizers : 0);
 }
 
 Offset<stored::Shard> Encode(const StoredShard& shard, flatbuffers::FlatBufferBuilder* builder) {
@@ -75,17 +86,20 @@ Offset<stored::Manifest> Encode(const Manifest& manifest, flatbuffers::FlatBuffe
   const auto inputs = manifest.inputs ? Encode(*manifest.inputs, builder) : 0;
   const std::optional<StoredTable>& its = manifest.table;
   const bool hashed = its && its->hashed();
+  const bool has_two = its && its->linear_slots;
+  const auto linear_slots = has_two ? builder->CreateVectorOfStrings(*its->linear_slots) : 0;
   const auto table =
-      its ? stored::CreateRowTable(*builder, hashed ? 0 : its->features, its->width, hashed) : 0;
+      its ? stored::CreateRowTable(*builder, hashed ? 0 : its->features, its->width, hashed, linear_slots)
+          : 0;
   const Origin& origin = manifest.origin;
   const auto began_with = origin.path.empty() ? 0 : builder->CreateString(origin.path);
   const std::optional<StoredBase>& since = manifest.base;
   const auto base = since ? stored::CreateBase(*builder, since->sequence, since->step, since->checksum) : 0;
   return stored::CreateManifest(
-      *builder, FormatOf(its.has_value(), hashed, since.has_value()), manifest.sequence, manifest.step,
-      manifest.saved_unix_ms, manifest.run_id, version, optimizer, mode, all_tensors, slots, all_shards,
-      positions, manifest.config_bytes, manifest.config_checksum, manifest.loss, manifest.accuracy, inputs,
-      manifest.run_epoch, table, began_with, origin.updates, base);
+      *builder, FormatOf({its.has_value(), hashed, has_two, since.has_value()}), manifest.sequence,
+      manifest.step, manifest.saved_unix_ms, manifest.run_id, version, optimizer, mode, all_tensors, slots,
+      all_shards, positions, manifest.config_bytes, manifest.config_checksum, manifest.loss,
+      manifest.accuracy, inputs, manifest.run_epoch, table, began_with, origin.updates, base);
 }
 
 size_t BytesReferredTo(const stored::InputColumn& column) {
@@ -102,6 +116,9 @@ size_t BytesReferredTo(const stored::Manifest& from) {
   size_t bytes = 0;
   for (const auto* tensor : *from.tensors()) bytes += kTable + tensor->name()->size();
   for (const auto* slot : *from.slots()) bytes += sizeof(uint32_t) + slot->size();
+  if (from.table() != nullptr && from.table()->linear_slots() != nullptr) {
+    for (const auto* slot : *from.table()->linear_slots()) bytes += sizeof(uint32_t) + slot->size();
+  }
   for (const auto* shard : *from.shards()) {
     bytes += kTable + shard->file()->size() + sizeof(stored::Piece) * shard->pieces()->size();
   }
@@ -193,7 +210,12 @@ Manifest Decode(const stored::Manifest& from) {
     const stored::RowTable& table = *from.table();
     constexpr uint64_t kMax = TableLayout::kMaxFeatures;  // which is refused
     const auto features = static_cast<int64_t>(std::min(table.features(), kMax));
-    manifest.table = {table.hashed() ? TableLayout::kHashed : features, static_cast<int64_t>(table.width())};
+    manifest.table = {
+        table.hashed() ? TableLayout::kHashed : features, static_cast<int64_t>(table.width()), {}};
+    if (table.linear_slots() != nullptr) {
+      std::vector<std::string>& slots = manifest.table->linear_slots.emplace();
+      for (const auto* slot : *table.linear_slots()) slots.push_back(slot->str());
+    }
   }
   if (from.base() != nullptr) {
     manifest.base = {static_cast<int64_t>(from.base()->sequence()), static_cast<int64_t>(from.base()->step()),
@@ -245,11 +267,15 @@ std::optional<std::string> FromBytes(std::string_view bytes, Manifest* manifest)
   if (!stored::VerifyManifestBuffer(verifier)) return "it is no manifest of a dtrain checkpoint";
   const stored::Manifest& from = *stored::GetManifest(data);
   const bool has_table = from.table() != nullptr;
-  const uint32_t format = FormatOf(has_table, has_table && from.table()->hashed(), from.base() != nullptr);
+  const uint32_t format =
+      FormatOf({has_table, has_table && from.table()->hashed(),
+                has_table && from.table()->linear_slots() != nullptr, from.base() != nullptr});
   if (from.format() != format) {
     return fmt::format(
-        "its format is {}, and this dtrain reads {}; with a table {} or {}, and with a base {} or {}",
-        from.format(), kFormat, kTableFormat, kHashFormat, kDeltaFormat, kHashDeltaFormat);
+        "its format is {}, and this dtrain reads {}; with a table {} or {}, with a base {} or {}, and {} "
+        "more "
+        "with two optimizers",
+        from.format(), kFormat, kTableFormat, kHashFormat, kDeltaFormat, kHashDeltaFormat, kTwoOptimizers);
   }
   if (BytesReferredTo(from) > body.size()) return "its parts overlap";
   if (!PiecesAligned(from)) return "its pieces are not at a multiple of 8 bytes";
@@ -265,8 +291,10 @@ RowRange Manifest::RowsOf(size_t shard) const {
   return layout.PartOf(static_cast<int64_t>(shard));
 }
 
-RowPieces Manifest::RowPiecesOf(size_t shard) const {
-  return RowPieces(RowsOf(shard), table->width * static_cast<int64_t>(1 + slots.size()));
+RowPieces Manifest::RowPiecesOf(size_t shard) const { return RowPieces(RowsOf(shard), row_values()); }
+
+ModelSlots Manifest::all_slots() const {
+  return table && table->linear_slots ? ModelSlots(slots, *table->linear_slots) : ModelSlots(slots);
 }
 
 }  // namespace dtrain

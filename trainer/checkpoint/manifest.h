@@ -12,6 +12,7 @@
 
 #include "trainer/batch/input_form.h"
 #include "trainer/model/layout.h"
+#include "trainer/optim/model_slots.h"
 #include "trainer/table/row_pieces.h"
 
 namespace dtrain {
@@ -48,6 +49,7 @@ struct StoredShard {
 struct StoredTable {
   int64_t features = 0;
   int64_t width = 0;
+  std::optional<std::vector<std::string>> linear_slots;  // of the first value of a row; unset: those of all
   bool hashed() const { return features == TableLayout::kHashed; }
   int64_t tensor_rows() const { return hashed() ? 1 : features + 1; }
 };
@@ -80,7 +82,7 @@ struct Manifest {
   std::string optimizer;
   std::string mode;
   std::vector<StoredTensor> tensors;
-  std::vector<std::string> slots;
+  std::vector<std::string> slots;  // of tensors, and of rows but for table.linear_slots
   std::vector<StoredShard> shards;
   std::string positions;     // JSON: the workers' places in their data; opaque here
   int64_t config_bytes = 0;  // of config.yaml
@@ -93,6 +95,10 @@ struct Manifest {
   std::optional<StoredBase> base;  // set: this is a delta
   uint64_t checksum = 0;           // that the file ends with; 0: it was not read from one
 
+  // Those of the table's rows among them.
+  ModelSlots all_slots() const;
+  // The values of a row with its slots. `table` is set.
+  int64_t row_values() const { return all_slots().counts().RowValues(table->width); }
   // The index of the table in `tensors`, of which it is the last. `table` is set.
   int64_t table_tensor() const { return static_cast<int64_t>(tensors.size()) - 1; }
   // The rows that the pieces of the table in shard file `shard` are of. `table` is set, and no hash table.

@@ -44,17 +44,21 @@ Problem TensorProblem(const Manifest& manifest) {
   return std::nullopt;
 }
 
+Problem SlotProblem(const std::vector<std::string>& slots) {
+  std::set<std::string_view> names;
+  for (const std::string& slot : slots) {
+    if (!IsName(slot)) return "a slot has a name that is none";
+    if (!names.insert(slot).second) return fmt::format("slot {} is there twice", slot);
+  }
+  return std::nullopt;
+}
+
 Problem TextProblem(const Manifest& manifest) {
   for (const std::string* text : {&manifest.version, &manifest.optimizer, &manifest.mode}) {
     if (!IsName(*text)) return "version, optimizer or mode is no name";
   }
   if (!manifest.origin.path.empty() && !IsPath(manifest.origin.path)) return "what it began with is no path";
-  std::set<std::string_view> names;
-  for (const std::string& slot : manifest.slots) {
-    if (!IsName(slot)) return "a slot has a name that is none";
-    if (!names.insert(slot).second) return fmt::format("slot {} is there twice", slot);
-  }
-  return std::nullopt;
+  return SlotProblem(manifest.slots);
 }
 
 Problem TableProblem(const Manifest& manifest) {
@@ -65,6 +69,13 @@ Problem TableProblem(const Manifest& manifest) {
       manifest.slots.size() > kMaxTableSlots) {
     return fmt::format("a table of {} features, {} wide, with {} slots", table.features, table.width,
                        manifest.slots.size());
+  }
+  if (table.linear_slots) {
+    if (Problem problem = SlotProblem(*table.linear_slots)) return problem;
+    if (table.width < 2 || table.linear_slots->size() > kMaxTableSlots || !manifest.all_slots().differ()) {
+      return fmt::format("a table {} wide, with {} slots of its linear part", table.width,
+                         table.linear_slots->size());
+    }
   }
   const StoredTensor& last = manifest.tensors.back();
   const bool same = last.name == kTableName && last.rows == table.tensor_rows() && last.cols == table.width;

@@ -213,7 +213,7 @@ Manifest TableManifest() {
   }
   second.checksums.assign(static_cast<size_t>(PartsOf(layout, 1, 1)[0]->count()), 0);
   second.sizes = second.checksums;
-  Manifest manifest = BuildManifest(layout, {"accumulator"}, {first, second});
+  Manifest manifest = BuildManifest(layout, std::vector<std::string>{"accumulator"}, {first, second});
   manifest.sequence = 1;
   manifest.optimizer = "adagrad";
   manifest.mode = "sync";
@@ -265,7 +265,8 @@ TEST_CASE("manifest: pieces of a table that begin elsewhere, come twice or are t
 }
 
 // Of a model with layers and a table over two ps, each with a slot.
-Manifest JointManifest(TableKind kind = TableKind::kRange) {
+Manifest JointManifest(TableKind kind = TableKind::kRange,
+                       const ModelSlots& slots = std::vector<std::string>{"accumulator"}) {
   ModelConfig model;
   model.table = kind;
   model.kind = ModelKind::kWideDeep;
@@ -285,11 +286,45 @@ Manifest JointManifest(TableKind kind = TableKind::kRange) {
     if (kind == TableKind::kHash) part.firsts.push_back(layout.table->PartOf(ps).begin + 5);
     parts.push_back(part);
   }
-  Manifest manifest = BuildManifest(layout, {"accumulator"}, parts);
+  Manifest manifest = BuildManifest(layout, slots, parts);
   manifest.sequence = 1;
   manifest.optimizer = "adagrad";
   manifest.mode = "sync";
   return manifest;
+}
+
+TEST_CASE("manifest: slots of the linear part are in formats of their own, and come back") {
+  const ModelSlots two({"accumulator"}, {"z", "n"});
+  for (const TableKind kind : {TableKind::kRange, TableKind::kHash}) {
+    for (const bool delta : {false, true}) {
+      CAPTURE(delta);
+      Manifest manifest = JointManifest(kind, two);
+      if (delta) manifest.base = {1, 0, 5};
+      manifest.sequence = 2;
+      const std::string bytes = ToBytes(manifest);
+      Manifest read;
+      REQUIRE(FromBytes(bytes, &read) == std::nullopt);
+      CHECK(read.all_slots() == two);
+      CHECK(read.slots == two.names);
+      CHECK(read.row_values() == read.table->width + 2 + (read.table->width - 1));
+      const uint32_t format = (delta ? 9 : 7) + (kind == TableKind::kHash ? 1 : 0);
+      CHECK(stored::GetManifest(bytes.data())->format() == format);
+      manifest.table->linear_slots.reset();
+      CHECK(stored::GetManifest(ToBytes(manifest).data())->format() == format - 4);
+    }
+  }
+  const auto problem = [&](std::vector<std::string> linear, int64_t width) {
+    Manifest manifest = JointManifest(TableKind::kRange, two);
+    manifest.table->linear_slots = std::move(linear);
+    manifest.table->width = manifest.tensors.back().cols = width;
+    return ManifestProblem(manifest).value_or("");
+  };
+  CHECK(problem({"z", "n"}, 3) == "");
+  CHECK(problem({}, 3) == "");
+  CHECK(problem({"z", "z"}, 3) == "slot z is there twice");
+  CHECK(problem({""}, 3) == "a slot has a name that is none");
+  CHECK(problem({"accumulator"}, 3) == "a table 3 wide, with 1 slots of its linear part");
+  CHECK(problem({"z", "n"}, 1) == "a table 1 wide, with 2 slots of its linear part");
 }
 
 TEST_CASE("manifest: of tensors and a table it is read as it was written, with the table behind them") {

@@ -90,11 +90,11 @@ class RangePieces : public PartPieces {
 // What the pieces of rows of both kinds do alike. `table`: the index of its tensor.
 class PiecesOfRows : public PartPieces {
  public:
-  PiecesOfRows(const Layout& layout, int ps, int64_t slots)
+  PiecesOfRows(const Layout& layout, int ps, SlotCounts slots)
       : tensor_(static_cast<int64_t>(layout.variables.size())),
         rows_(layout.table->PartOf(ps)),
         width_(layout.table->width()),
-        values_(width_ * (1 + slots)) {}
+        values_(slots.RowValues(width_)) {}
 
  protected:
   void Add(uint64_t first, WrittenNumbers* said, StoredShard* shard) const {
@@ -119,7 +119,7 @@ class PiecesOfRows : public PartPieces {
 
 class TablePieces : public PiecesOfRows {
  public:
-  TablePieces(const Layout& layout, int ps, int64_t slots)
+  TablePieces(const Layout& layout, int ps, SlotCounts slots)
       : PiecesOfRows(layout, ps, slots), pieces_(rows_, values_) {}
 
   int64_t count() const override { return pieces_.count(); }
@@ -188,10 +188,10 @@ class HashTablePieces : public PiecesOfRows {
 int64_t PartPieces::CountIn(const CheckpointReader&) const { return count(); }
 
 // Only this and MakeParts() of shards ask which kinds of parts a ps has.
-PartsOfPs PartsOf(const Layout& layout, int ps, int64_t slots) {
+PartsOfPs PartsOf(const Layout& layout, int ps, SlotCounts slots) {
   PartsOfPs parts;
   if (RangeBlocksOf(layout, static_cast<size_t>(ps)) > 0) {
-    parts.push_back(std::make_unique<RangePieces>(layout, ps, slots));
+    parts.push_back(std::make_unique<RangePieces>(layout, ps, slots.other));
   }
   if (layout.has_hash_table()) {
     parts.push_back(std::make_unique<HashTablePieces>(layout, ps, slots));

@@ -60,8 +60,8 @@ class PartPieces {
   virtual void Read(CheckpointReader* from, int64_t number, std::vector<std::byte>* piece) const = 0;
 };
 
-// The parts of a ps, in their order. `slots`: of the optimizer.
+// The parts of a ps, in their order.
 using PartsOfPs = std::vector<std::unique_ptr<const PartPieces>>;
-PartsOfPs PartsOf(const Layout& layout, int ps, int64_t slots);
+PartsOfPs PartsOf(const Layout& layout, int ps, SlotCounts slots);
 
 }  // namespace dtrain

@@ -7,7 +7,7 @@
 
 namespace dtrain {
 
-PartsWriter::PartsWriter(const Layout& layout, int ps, int64_t slots, const std::string& directory)
+PartsWriter::PartsWriter(const Layout& layout, int ps, SlotCounts slots, const std::string& directory)
     : parts_(PartsOf(layout, ps, slots)),
       file_(directory + "/" + ShardName(ps, static_cast<int64_t>(layout.ps.size()))) {}
 

@@ -16,8 +16,8 @@ namespace dtrain {
 
 class PartsWriter {
  public:
-  // Makes the file in `directory`. `slots`: the number of optimizer slots. Throws SaveError, like all calls.
-  PartsWriter(const Layout& layout, int ps, int64_t slots, const std::string& directory);
+  // Makes the file in `directory`. Throws SaveError, like all calls.
+  PartsWriter(const Layout& layout, int ps, SlotCounts slots, const std::string& directory);
 
   const PartsOfPs& parts() const { return parts_; }
   // Appends the next piece of a part, with all its values. All parts before this one are complete.

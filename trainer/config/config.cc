@@ -14,6 +14,22 @@
 
 namespace dtrain {
 
+NamedOptimizer OptimizerOf(const TrainConfig& train, ModelHalf half) {
+  for (const PartKey& part : kPartKeys) {
+    const PartOptimizer& its = train.*part.at;
+    if (part.half == half && !its.own.empty())
+      return {std::string("train.optimizer.") + part.name, its.values};
+  }
+  return {"train.optimizer", train.optimizer};
+}
+
+std::vector<NamedOptimizer> OptimizersOf(const TrainConfig& train) {
+  const NamedOptimizer linear = OptimizerOf(train, ModelHalf::kLinear),
+                       other = OptimizerOf(train, ModelHalf::kOther);
+  if (&linear.values == &other.values) return {other};
+  return {linear, other};
+}
+
 const char* KindName(ModelKind kind) {
   switch (kind) {
     case ModelKind::kLinear:

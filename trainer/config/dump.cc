@@ -18,15 +18,21 @@ Value EffectiveValue(const Field& field, const Config& config) {
   return Applies(field, config) ? field.get(config) : Value();
 }
 
+// A second name is not, and of a part's optimizer only what it has of its own.
+bool IsDumped(const Field& field, const Config& config) {
+  return field.alias_of.empty() && (field.common_key.empty() || !IsNull(field.get(config)));
+}
+
 void DumpSection(const Config& config, const std::string& section, int depth, std::string* text) {
   const std::string indent(static_cast<size_t>(depth) * 2, ' ');
   for (const std::string& name : NamesIn(section)) {
     const std::string key = JoinKey(section, name);
     const Field* field = FindField(key);
     if (field == nullptr) {
-      *text += fmt::format("{}{}:\n", indent, name);
-      DumpSection(config, key, depth + 1, text);
-    } else if (field->alias_of.empty()) {
+      std::string under;
+      DumpSection(config, key, depth + 1, &under);
+      if (!under.empty()) *text += fmt::format("{}{}:\n{}", indent, name, under);
+    } else if (IsDumped(*field, config)) {
       *text += fmt::format("{}{}: {}\n", indent, name, ValueText(*field, EffectiveValue(*field, config)));
     }
   }
@@ -51,7 +57,7 @@ Json FlatConfig(const Config& config) {
   const Config shown = WithoutSecrets(config);
   Json flat = Json::object();
   for (const Field& field : Fields()) {
-    if (!field.alias_of.empty()) continue;
+    if (!IsDumped(field, shown)) continue;
     const Value value = EffectiveValue(field, shown);
     flat[field.key] = std::visit(
         [&](const auto& given) -> Json {
@@ -195,6 +201,16 @@ std::string Meaning(const Field& field) {
   return fmt::format("Only with `{}: {}`. {}", field.only_key, ListText(field.only_values, "or"), help);
 }
 
+// One row for all keys of a part's optimizer, of which `kind` is the first.
+std::string PartRow(const Field& kind) {
+  return fmt::format(
+      "| `{}` | map | null ({}) |  | run | Only with `model.kind: {}`. The optimizer of this part of the "
+      "model "
+      "([models.md](models.md)): all keys of `train.optimizer` but `clip_norm`. What is not given here is as "
+      "there. |\n",
+      kind.key.substr(0, kind.key.rfind('.')), kind.unset, kind.only_model);
+}
+
 }  // namespace
 
 std::string ConfigReference() {
@@ -205,6 +221,10 @@ std::string ConfigReference() {
         "\n## {}\n\n| key | type | default | range | scope | meaning |\n|---|---|---|---|---|---|\n",
         section);
     for (const Field* field : FieldsIn(section)) {
+      if (!field->common_key.empty()) {
+        if (field->common_key == "train.optimizer.kind") text += PartRow(*field);
+        continue;
+      }
       text += fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", field->key, TypeName(field->type),
                           DefaultText(*field, defaults), LimitsText(*field),
                           field->scope == Scope::kRun ? "run" : "task", Meaning(*field));

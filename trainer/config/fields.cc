@@ -86,11 +86,24 @@ std::string JoinKey(const std::string& section, const std::string& name) {
   return section.empty() ? name : section + "." + name;
 }
 
+Value ValueOrCommon(const Field& field, const Config& config) {
+  const Value own = field.get(config);
+  return field.common_key.empty() || !IsNull(own) ? own : FindField(field.common_key)->get(config);
+}
+
 bool Applies(const Field& field, const Config& config) {
+  if (!field.only_model.empty() && FindField("model.kind")->get(config) != Value(field.only_model))
+    return false;
   if (field.only_key.empty()) return true;
-  const Value chosen = FindField(field.only_key)->get(config);
-  return std::any_of(field.only_values.begin(), field.only_values.end(),
-                     [&](const std::string& value) { return chosen == Value(value); });
+  const auto chosen_by = [&](const Field& chooser) {
+    const Value chosen = ValueOrCommon(chooser, config);
+    return std::any_of(field.only_values.begin(), field.only_values.end(),
+                       [&](const std::string& value) { return chosen == Value(value); });
+  };
+  if (chosen_by(*FindField(field.only_key))) return true;
+  return std::any_of(Fields().begin(), Fields().end(), [&](const Field& of_part) {
+    return of_part.common_key == field.only_key && !IsNull(of_part.get(config)) && chosen_by(of_part);
+  });
 }
 
 namespace {
@@ -147,6 +160,7 @@ constexpr size_t kMaxElsewhere = 2;  // more keys of one name say nothing
 std::vector<std::string> AllNames() {
   std::vector<std::string> names;
   for (const Field& field : Fields()) {
+    if (!field.common_key.empty()) continue;  // all names of optimizers are there already
     for (size_t dot = field.key.find('.'); dot != std::string::npos; dot = field.key.find('.', dot + 1)) {
       names.push_back(field.key.substr(0, dot));
     }

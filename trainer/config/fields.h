@@ -73,6 +73,10 @@ struct Field {
   std::string only_key;
   std::vector<std::string> only_values;
   std::string alias_of;  // another name of this key; not dumped
+  // Of a key of one part's optimizer (train.optimizer.wide.kind): the key of train.optimizer that it is given
+  // in place of, and the model.kind that has the part. Null: as that one. Not dumped then.
+  std::string common_key;
+  std::string only_model;
   std::string help;
   std::function<Value(const Config&)> get;
   std::function<void(const Value&, Config*)>
@@ -102,8 +106,12 @@ std::vector<std::string> NamesIn(const std::string& section);
 // "train" + "mode" = "train.mode"; "" + "train" = "train".
 std::string JoinKey(const std::string& section, const std::string& name);
 
-// Whether the key has an effect in this config (only_key, only_values).
+// Whether the key has an effect in this config (only_key, only_values, only_model). One of train.optimizer
+// has it for all parts that do not have it themselves.
 bool Applies(const Field& field, const Config& config);
+
+// The value of a key, or, where it is the key of a part and null, of the common one.
+Value ValueOrCommon(const Field& field, const Config& config);
 
 // The first key of which `config` has another value than `saved`, the config of the run that has trained the
 // weights, although they are of no use with another: "model.activation = tanh; must be relu". Unset: none.

@@ -73,7 +73,8 @@ TEST_CASE("fields: keys are unique, explained, and refer to keys that exist") {
     CHECK(field.help.back() == '.');
     const bool takes_words = field.type == FieldType::kChoice || field.key == "security.keys" ||
                              field.key == "run.dir" || field.key == "data.threads" ||
-                             field.key == "train.optimizer.schedule.decay_steps";
+                             field.key == "train.optimizer.schedule.decay_steps" ||
+                             field.common_key == "train.optimizer.schedule.decay_steps";
     CHECK(takes_words == !field.choices.empty());
     if (IsNull(field.get(Config{})) && !field.required) CHECK(field.unset != "");
     if (!field.only_key.empty()) {
@@ -91,7 +92,7 @@ TEST_CASE("fields: keys are unique, explained, and refer to keys that exist") {
 TEST_CASE("fields: defaults lie within the limits") {
   for (const Field& field : Fields()) {
     CAPTURE(field.key);
-    const Value value = field.get(Config{});
+    const Value value = ValueOrCommon(field, Config{});
     double number = field.limits.min + 1;
     if (const auto* whole = std::get_if<int64_t>(&value)) number = static_cast<double>(*whole);
     if (const auto* real = std::get_if<double>(&value)) number = *real;

@@ -284,10 +284,51 @@ std::vector<Field> LoopFields() {
   };
 }
 
+// The keys of the optimizer of each part of a model: those of train.optimizer but clip_norm, which is of the
+// whole model.
+std::vector<Field> PartFields(const std::vector<Field>& common) {
+  const std::string section = "train.optimizer.";
+  std::vector<Field> fields;
+  for (const PartKey& part : kPartKeys) {
+    for (const Field& base : common) {
+      const std::string name = base.key.substr(section.size());
+      if (name == "clip_norm") continue;
+      const auto in_part = [&](const std::string& key) {
+        return key.empty() ? key : section + part.name + "." + key.substr(section.size());
+      };
+      Field field = base;
+      field.key = in_part(base.key);
+      field.only_key = in_part(base.only_key);
+      field.common_key = base.key;
+      field.only_model = part.model;
+      field.unset = "as train.optimizer";
+      field.get = [=, get = base.get, at = part.at](const Config& config) {
+        const PartOptimizer& its = config.train.*at;
+        if (its.own.count(name) == 0) return Value();
+        Config as_common;
+        as_common.train.optimizer = its.values;
+        return get(as_common);
+      };
+      field.set = [=, set = base.set, at = part.at](const Value& value, Config* config) {
+        PartOptimizer& its = config->train.*at;
+        Config as_common;
+        as_common.train.optimizer = its.values;
+        set(value, &as_common);
+        its.values = as_common.train.optimizer;
+        IsNull(value) ? void(its.own.erase(name)) : void(its.own.insert(name));
+      };
+      fields.push_back(std::move(field));
+    }
+  }
+  return fields;
+}
+
 }  // namespace
 
 std::vector<Field> JobFields() {
-  return Joined({ClusterFields(), ModelFields(), DataFields(), LoopFields(), RuleFields(), ScheduleFields()});
+  const std::vector<Field> optimizer = Joined({RuleFields(), ScheduleFields()});
+  return Joined(
+      {ClusterFields(), ModelFields(), DataFields(), LoopFields(), optimizer, PartFields(optimizer)});
 }
 
 }  // namespace dtrain

@@ -625,5 +625,92 @@ TEST_CASE("load: how columns are written is said once for each, by a form or an 
             .empty());
 }
 
+// A job of wide_deep with this optimizer.
+std::string PartsJob(const std::string& optimizer,
+                     const std::string& model = "kind: wide_deep, hidden: [4]") {
+  return WriteTestFile("parts.yaml", "cluster: {ps: [\"a:1\"], worker: [\"a:2\"]}\nmodel: {" + model +
+                                         "}\ndata: {train: {format: criteo, path: a.txt}}\n"
+                                         "train:\n  steps: 9\n  optimizer:\n" +
+                                         optimizer);
+}
+
+TEST_CASE("load: a part has what it says, else what train.optimizer says, and a rate that is its kind's") {
+  const Config config = LoadConfig(PartsJob("    kind: adagrad\n    l2: 0.5\n    clip_norm: 3\n"
+                                            "    wide: {kind: ftrl, l1: 2, l2: 0.25}\n"
+                                            "    deep: adam\n"),
+                                   {}, {});
+  const OptimizerConfig& wide = OptimizerOf(config.train, ModelHalf::kLinear).values;
+  const OptimizerConfig& deep = OptimizerOf(config.train, ModelHalf::kOther).values;
+  CHECK(wide.kind == OptimizerKind::kFtrl);
+  CHECK(wide.l1 == 2);
+  CHECK(wide.l2 == 0.25);
+  CHECK(wide.learning_rate == 0.01);
+  CHECK(deep.kind == OptimizerKind::kAdam);
+  CHECK(deep.l1 == 0);
+  CHECK(deep.l2 == 0.5);
+  CHECK(deep.learning_rate == 0.001);
+  CHECK(*config.train.optimizer.clip_norm == 3);
+  const Config rate = LoadConfig(PartsJob("    learning_rate: 0.5\n    deep: adam\n"), {}, {});
+  CHECK(OptimizerOf(rate.train, ModelHalf::kOther).values.learning_rate == 0.5);
+  CHECK(OptimizerOf(rate.train, ModelHalf::kLinear).key == "train.optimizer");
+  CHECK(OptimizersOf(rate.train).size() == 2);
+  const Config fm = LoadConfig(PartsJob("    kind: adagrad\n    linear: {kind: ftrl}\n", "kind: fm"), {}, {});
+  CHECK(OptimizersOf(fm.train)[0].key == "train.optimizer.linear");
+  CHECK(OptimizersOf(fm.train)[1].key == "train.optimizer");
+}
+
+TEST_CASE("load: the keys of parts are dumped where they are given, and load to themselves") {
+  CHECK(DumpConfig(LoadConfig(PartsJob("    kind: adam\n"), {}, {})).find(" wide:") == std::string::npos);
+  const Config config = LoadConfig(PartsJob("    momentum: 0.5\n    schedule: {warmup_steps: 7}\n"
+                                            "    wide: {kind: momentum}\n    deep: {kind: adam}\n"),
+                                   {}, {});
+  const std::string text = DumpConfig(config);
+  CHECK(text.find(
+            "    wide:\n      kind: momentum\n    deep:\n      kind: adam\n      learning_rate: 0.001\n") !=
+        std::string::npos);
+  const Config again = LoadConfig(WriteTestFile("again.yaml", text), {}, {});
+  CHECK(DumpConfig(again) == text);
+  CHECK(OptimizerOf(again.train, ModelHalf::kLinear).values.momentum == 0.5);
+  CHECK(OptimizerOf(again.train, ModelHalf::kLinear).values.schedule.warmup_steps == 7);
+  CHECK(OptimizerOf(again.train, ModelHalf::kOther).values.learning_rate == 0.001);
+  // A flag takes the part away again, and gives it another kind.
+  const Config none = LoadConfig(PartsJob("    wide: {kind: ftrl}\n"), {"train.optimizer.wide=null"}, {});
+  CHECK(OptimizersOf(none.train).size() == 1);
+  const Config other =
+      LoadConfig(PartsJob("    wide: {kind: ftrl, beta: 1}\n"), {"train.optimizer.wide.kind=adam"}, {});
+  CHECK(OptimizersOf(other.train)[0].values.kind == OptimizerKind::kAdam);
+}
+
+TEST_CASE("load: what a part cannot have is refused with its place, key and rule") {
+  const auto says = [](const std::string& optimizer, const std::string& text,
+                       const std::string& model = "kind: wide_deep, hidden: [4]") {
+    CAPTURE(text);
+    const std::string error = LoadError(PartsJob(optimizer, model));
+    CAPTURE(error);
+    CHECK(error.find(text) != std::string::npos);
+  };
+  says("    wide: {momentum: 0.5}\n",
+       "parts.yaml:7: train.optimizer.wide.momentum = 0.5; has no effect with "
+       "train.optimizer.wide.kind = sgd. Leave it out, or set train.optimizer.wide.kind to momentum.");
+  says("    momentum: 0.5\n    wide: {kind: ftrl}\n",
+       "parts.yaml:7: train.optimizer.momentum = 0.5; has no effect");
+  says("    wide: {kind: ftrl}\n",
+       "parts.yaml:7: train.optimizer.wide.kind = ftrl; has no effect with model.kind = fm. "
+       "Leave it out, or set model.kind to wide_deep.",
+       "kind: fm");
+  says("    linear: {momentum: 1}\n", "train.optimizer.linear.momentum = 1; must be");
+  says("    linear: {momentum: 0.5}\n",
+       "has no effect with model.kind = wide_deep. Leave it out, or set model.kind to fm.");
+  says("    deep: {clip_norm: 1}\n", "unknown key \"clip_norm\" in train.optimizer.deep; ");
+  says("    deep: {schedule: {kind: cosine}}\n",
+       "train.optimizer.deep.schedule.decay_steps is missing; "
+       "train.optimizer.deep.schedule.kind = cosine needs it.");
+  says("    wide: {kind: ftrl}\n    schedule: {warmup_steps: 3}\n",
+       "parts.yaml:8: train.optimizer.schedule.warmup_steps = 3; is not for ftrl on rows of a table");
+  says("    schedule: {kind: cosine, decay_steps: auto}\n    wide: {schedule: {warmup_steps: 3}}\n",
+       "is auto for both parts of the model, and their warm-ups differ.");
+  says("    wides: {kind: ftrl}\n", "unknown key \"wides\" in train.optimizer; did you mean \"wide\"?");
+}
+
 }  // namespace
 }  // namespace dtrain

@@ -36,12 +36,14 @@ class Rules : private DraftRules {
  private:
   void DropOverridden();
   void SetDefaults();
+  void SetPartDefaults();
   void SetFactorDefaults();
   void SetColumns();
   void CheckEffect(const Field& field);
   void CheckRequired(const Field& field);
   void CheckTraining();
   void CheckSchedule();
+  void CheckAutoDecay(const ScheduleConfig& schedule, const std::string& key);
   void CheckExitCode();
   int64_t Workers() const;
   void CheckWorkers();
@@ -116,11 +118,16 @@ void Rules::DropOverridden() {
   }
 }
 
+double DefaultRate(OptimizerKind kind) {
+  const bool adam = kind == OptimizerKind::kAdam || kind == OptimizerKind::kAdamw;
+  return adam ? kAdamLearningRate : OptimizerConfig().learning_rate;
+}
+
 // Sets the defaults that another key decides.
 void Rules::SetDefaults() {
   OptimizerConfig& optimizer = config_.train.optimizer;
-  const bool adam = optimizer.kind == OptimizerKind::kAdam || optimizer.kind == OptimizerKind::kAdamw;
-  if (adam && Find("train.optimizer.learning_rate") == nullptr) optimizer.learning_rate = kAdamLearningRate;
+  if (Find("train.optimizer.learning_rate") == nullptr) optimizer.learning_rate = DefaultRate(optimizer.kind);
+  SetPartDefaults();
   const bool deep = config_.model.kind == ModelKind::kWideDeep;
   if (config_.model.kind == ModelKind::kFm || deep) SetFactorDefaults();
   if (deep) SetColumns();
@@ -132,6 +139,25 @@ void Rules::SetDefaults() {
   // The kernels of GPUs know no weights.
   if (!WeightsKey(config_.data).empty() && config_.device.kind == DeviceKind::kAuto) {
     config_.device.kind = DeviceKind::kCpu;
+  }
+}
+
+// Completes the optimizers of parts. A learning rate that nobody has given is that of the part's own kind.
+void Rules::SetPartDefaults() {
+  for (const PartKey& part : kPartKeys) {
+    PartOptimizer& its = config_.train.*part.at;
+    if (its.own.empty()) continue;
+    const std::string section = fmt::format("train.optimizer.{}", part.name);
+    Config merged;
+    merged.train.optimizer = config_.train.optimizer;
+    for (const Field* field : FieldsIn(section)) {
+      const Value own = field->get(config_);
+      if (!IsNull(own)) FindField(field->common_key)->set(own, &merged);
+    }
+    its.values = merged.train.optimizer;
+    const double rate = DefaultRate(its.values.kind);
+    if (its.own.count("learning_rate") > 0 || Find("train.optimizer.learning_rate") != nullptr) continue;
+    if (its.values.learning_rate != rate) FindField(section + ".learning_rate")->set(rate, &config_);
   }
 }
 
@@ -154,15 +180,21 @@ void Rules::SetColumns() {
 }
 
 void Rules::CheckEffect(const Field& field) {
-  if (!IsGood(field.key) || Applies(field, config_) || IsBad(field.only_key)) return;
-  const Field& chooser = *FindField(field.only_key);
+  if (!IsGood(field.key) || Applies(field, config_)) return;
+  const Field& kind = *FindField("model.kind");
+  const bool other_model = !field.only_model.empty() && kind.get(config_) != Value(field.only_model);
+  const Field& chooser = other_model ? kind : *FindField(field.only_key);
+  if (IsBad(chooser.key)) return;
   Refuse(field.key, fmt::format("has no effect with {} = {}. Leave it out, or set {} to {}.", chooser.key,
-                                ValueText(chooser, chooser.get(config_)), chooser.key,
-                                ListText(field.only_values, "or")));
+                                ValueText(chooser, ValueOrCommon(chooser, config_)), chooser.key,
+                                other_model ? field.only_model : ListText(field.only_values, "or")));
 }
 
 void Rules::CheckRequired(const Field& field) {
   if (!field.required || Find(field.key) != nullptr || !Applies(field, config_)) return;
+  // A part and train.optimizer need what their own choice needs.
+  const bool of_optimizer = field.only_key.rfind("train.optimizer.", 0) == 0;
+  if (of_optimizer && (Find(field.only_key) == nullptr || Find(field.common_key) != nullptr)) return;
   const size_t dot = field.key.rfind('.');
   const Field* const chooser = FindField(field.only_key);
   // Where the line lists the choices none is proposed: only the user knows the data and the model.
@@ -192,9 +224,23 @@ void Rules::CheckTraining() {
 
 // The updates of a run are train.steps, or follow from the number of rows.
 void Rules::CheckSchedule() {
-  const std::string key = "train.optimizer.schedule.decay_steps";
-  const ScheduleConfig& schedule = config_.train.optimizer.schedule;
-  if (!IsGood(key) || schedule.decay_steps != kAutoDecay) return;
+  std::optional<int64_t> warmup;  // of the schedule before
+  for (const auto& [section, optimizer] : OptimizersOf(config_.train)) {
+    const ScheduleConfig& schedule = optimizer.schedule;
+    if (schedule.kind == ScheduleKind::kConstant || schedule.decay_steps != kAutoDecay) continue;
+    const std::string own = section + ".schedule.decay_steps";
+    const std::string key = Find(own) != nullptr ? own : "train.optimizer.schedule.decay_steps";
+    if (!IsGood(key)) continue;
+    RefuseIf(
+        warmup.value_or(schedule.warmup_steps) != schedule.warmup_steps, key,
+        "is auto for both parts of the model, and their warm-ups differ. Give both one warmup_steps, or a "
+        "number here. Try 10000.");
+    warmup = schedule.warmup_steps;
+    CheckAutoDecay(schedule, key);
+  }
+}
+
+void Rules::CheckAutoDecay(const ScheduleConfig& schedule, const std::string& key) {
   RefuseIf(
       schedule.kind == ScheduleKind::kStep, key,
       "is one step as long as the run, which never comes. Give the updates from one step to the next. Try "

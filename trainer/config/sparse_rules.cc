@@ -20,12 +20,12 @@ class SparseRules : private DraftRules {
 
  private:
   void CheckTable();
+  void CheckRates(const std::string& section, const OptimizerConfig& optimizer);
   void CheckFactors();
   void CheckColumns();
 };
 
 void SparseRules::CheckTable() {
-  const OptimizerConfig& optimizer = config_.train.optimizer;
   RefuseIf(config_.device.towers() > 1, "device.ids",
            "must be one device where weights are rows of a table. Start more workers in their place.");
   const bool all_rows = config_.model.kind != ModelKind::kWideDeep;
@@ -33,11 +33,15 @@ void SparseRules::CheckTable() {
            "is for tensors, and all weights are rows of a table, which are spread evenly. Try bytes.");
   RefuseIf(all_rows && config_.net.compress.push == net::Compression::kTopk, "net.compress.push",
            "must be none, bf16 or int8: topk is for tensors, and all weights are rows of a table. Try int8.");
+  for (const auto& [section, optimizer] : OptimizersOf(config_.train)) CheckRates(section, optimizer);
+}
+
+void SparseRules::CheckRates(const std::string& section, const OptimizerConfig& optimizer) {
   const bool constant =
       optimizer.schedule.kind == ScheduleKind::kConstant && optimizer.schedule.warmup_steps == 0;
-  RefuseIf(optimizer.kind == OptimizerKind::kFtrl && !constant,
-           optimizer.schedule.warmup_steps == 0 ? "train.optimizer.schedule.kind"
-                                                : "train.optimizer.schedule.warmup_steps",
+  const std::string name = optimizer.schedule.warmup_steps == 0 ? ".schedule.kind" : ".schedule.warmup_steps";
+  const bool is_own = Find(section + name) != nullptr;
+  RefuseIf(optimizer.kind == OptimizerKind::kFtrl && !constant, (is_own ? section : "train.optimizer") + name,
            "is not for ftrl on rows of a table: a row that comes seldom would not know the rates that it has "
            "missed. Try adagrad.");
 }

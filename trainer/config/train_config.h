@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "trainer/config/choices.h"
@@ -42,6 +44,15 @@ struct OptimizerConfig {
   ScheduleConfig schedule;
 };
 
+// PartOptimizer: the optimizer of one part of a model (train.optimizer.wide, ...).
+struct PartOptimizer {
+  // Complete once the file is loaded: keys that the part does not have are those of train.optimizer.
+  // clip_norm is that of the model alone.
+  OptimizerConfig values;
+  // The names of the keys that it has: "kind", "schedule.kind". Empty: the part has train.optimizer itself.
+  std::set<std::string> own;
+};
+
 struct TrainConfig {
   TrainMode mode = TrainMode::kAsync;
   int64_t staleness = 4;             // ssp
@@ -53,7 +64,36 @@ struct TrainConfig {
   Reduce reduce = Reduce::kMean;
   std::optional<double> max_secs;  // unset: no limit
   OptimizerConfig optimizer;
+  PartOptimizer wide, deep;       // of wide_deep
+  PartOptimizer linear, factors;  // of fm
 };
+
+// A part of a model that may have an optimizer of its own. Models whose key model.kind names no parts are
+// alike in both.
+enum class ModelHalf {
+  kLinear,  // the weights of features and the bias: the first value of each row of a table
+  kOther,   // the other values of rows, and all tensors
+};
+
+struct PartKey {
+  const char* name;   // in train.optimizer
+  const char* model;  // the model.kind that has the part
+  ModelHalf half;
+  PartOptimizer TrainConfig::*at;
+};
+constexpr PartKey kPartKeys[] = {{"wide", "wide_deep", ModelHalf::kLinear, &TrainConfig::wide},
+                                 {"deep", "wide_deep", ModelHalf::kOther, &TrainConfig::deep},
+                                 {"linear", "fm", ModelHalf::kLinear, &TrainConfig::linear},
+                                 {"factors", "fm", ModelHalf::kOther, &TrainConfig::factors}};
+
+// The optimizer of a part, and the section of the file that it is from: "train.optimizer.wide".
+struct NamedOptimizer {
+  std::string key;
+  const OptimizerConfig& values;
+};
+NamedOptimizer OptimizerOf(const TrainConfig& train, ModelHalf half);
+// All that the model has: one, or that of the linear part and the other one.
+std::vector<NamedOptimizer> OptimizersOf(const TrainConfig& train);
 
 // In sync clip_norm is of a round's mean, and the ps find its norm together; else of each worker's gradient.
 inline bool NormOfRounds(const TrainConfig& train) {

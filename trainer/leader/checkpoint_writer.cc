@@ -30,7 +30,7 @@ CheckpointWriter::CheckpointWriter(const Config& config, const Layout& layout, C
       self_(std::move(self)),
       ask_(std::move(ask)),
       log_(log),
-      slots_(SlotNames(config)),
+      slots_(SlotsOf(config)),
       own_(own),
       parts_(layout.ps.size()),
       names_(layout.ps.size()),
@@ -104,8 +104,8 @@ void CheckpointWriter::PullParts() {
   if (pulling_ == pulled_.size()) return;
   log_.Debug("writes the part of ps {} of the checkpoint of global step {}", pulling_, moment_.step);
   const auto ask = [this, ps = pulling_](Piece piece) { ask_(ps, number_, piece); };
-  pull_ = std::make_unique<PulledPart>(layout_, static_cast<int>(pulling_),
-                                       static_cast<int64_t>(slots_.size()), number_, temporary_, ask);
+  pull_ = std::make_unique<PulledPart>(layout_, static_cast<int>(pulling_), slots_.counts(), number_,
+                                       temporary_, ask);
 }
 
 void CheckpointWriter::Fail(const std::string& error) {

@@ -84,7 +84,7 @@ class CheckpointWriter {
   const std::string self_;
   const AskForPiece ask_;
   Logger& log_;
-  const std::vector<std::string> slots_;  // the optimizer's
+  const ModelSlots slots_;
   SnapshotKeeper& own_;
   SnapshotKeeper* held_ = nullptr;  // of the ps `held_ps_`; null: none
   size_t held_ps_ = 0;

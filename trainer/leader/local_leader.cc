@@ -248,7 +248,7 @@ void LocalLeader::TakeStart(const StartedFrom& from) {
     history_.first_nanos = WallNanos();
     history_.first_examples = positions_.first_examples();
   }
-  const std::string warning = history_.begun ? "" : ScheduleWarning(config_.train.optimizer, AllSteps());
+  const std::string warning = history_.begun ? "" : ScheduleWarning(config_.train, AllSteps());
   if (!warning.empty()) log_.Warning("{}", warning);
   progressive_.BeginAt(positions_.Progress());
   leases_.BeginAt(from.positions.plan, data_.facts() ? data_.facts()->rows : std::nullopt);

@@ -11,7 +11,7 @@
 
 namespace dtrain {
 
-PulledPart::PulledPart(const Layout& layout, int ps, int64_t slots, uint64_t number,
+PulledPart::PulledPart(const Layout& layout, int ps, SlotCounts slots, uint64_t number,
                        const std::string& directory, std::function<void(Piece piece)> ask)
     : layout_(layout),
       ps_(ps),

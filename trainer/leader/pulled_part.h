@@ -24,7 +24,7 @@ namespace dtrain {
 class PulledPart {
  public:
   // `number`: of the checkpoint. `ask`: asks the ps for a piece; the question may get lost.
-  PulledPart(const Layout& layout, int ps, int64_t slots, uint64_t number, const std::string& directory,
+  PulledPart(const Layout& layout, int ps, SlotCounts slots, uint64_t number, const std::string& directory,
              std::function<void(Piece piece)> ask);
   // Gives up a part that is not complete.
   ~PulledPart();
@@ -50,7 +50,7 @@ class PulledPart {
 
   const Layout& layout_;
   const int ps_;
-  const int64_t slots_;
+  const SlotCounts slots_;
   const uint64_t number_;
   const std::function<void(Piece)> ask_;
   const PartsOfPs parts_;

@@ -41,7 +41,7 @@ constexpr milliseconds kOrderAgain{100};
 
 Restore::Restore(Parts parts)
     : parts_(std::move(parts)),
-      slots_(SlotNames(parts_.config)),
+      slots_(SlotsOf(parts_.config)),
       have_(parts_.config.cluster.ps.size()),
       pieces_(have_.size()) {}
 
@@ -286,8 +286,7 @@ void Restore::OnReadPiece(const Member& ps, const wire::ReadPiece& question) {
 // has no bytes.
 std::optional<net::LentBytes> Restore::ReadPiece(size_t ps, Piece piece) {
   PartsOfPs& parts = pieces_[ps];
-  if (parts.empty())
-    parts = PartsOf(parts_.layout, static_cast<int>(ps), static_cast<int64_t>(slots_.size()));
+  if (parts.empty()) parts = PartsOf(parts_.layout, static_cast<int>(ps), slots_.counts());
   if (piece.part >= parts.size()) return std::nullopt;
   const PartPieces& part = *parts[piece.part];
   if (piece.number >= part.count()) return std::nullopt;
@@ -333,9 +332,10 @@ void Restore::TakeCheckpoint(StartedFrom* from) const {
   const std::string& path = reader_->path();
   if (begins_) {
     from->origin = {ShortText(path), reader_->slot_updates()};
-    parts_.log.Info("begins with the weights{} of {}, of global step {}, read in {:.2f} s",
-                    manifest.slots.empty() || reader_->slots_begin_anew() ? "" : " and optimizer slots", path,
-                    manifest.step, SecondsSince(begun_));
+    parts_.log.Info(
+        "begins with the weights{} of {}, of global step {}, read in {:.2f} s",
+        manifest.all_slots() == ModelSlots() || reader_->slots_begin_anew() ? "" : " and optimizer slots",
+        path, manifest.step, SecondsSince(begun_));
     if (reader_->slots_begin_anew()) {
       parts_.log.Info("its optimizer was {}: the slots of this run's begin anew", manifest.optimizer);
     }

@@ -102,7 +102,7 @@ class Restore {
   InputForm FitFor(const std::string& path, const InputForm& saved) const;
 
   const Parts parts_;
-  const std::vector<std::string> slots_;  // the optimizer's
+  const ModelSlots slots_;
   Phase phase_ = Phase::kIdle;
   bool again_ = false;
   std::optional<DataFacts> data_;

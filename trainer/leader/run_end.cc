@@ -257,13 +257,15 @@ void RunEnd::CheckLearned(const Reached& reached) const {
       std::all_of(reports_.begin(), reports_.end(), [&](const std::optional<ShardReport>& report) {
         return std::all_of(report->parts.begin(), report->parts.end(), is_as_begun);
       });
-  const OptimizerConfig& optimizer = config_.train.optimizer;
-  if (!all || reached.global_step == history_.first_step || optimizer.l1 > 0) return;
+  const std::vector<NamedOptimizer> optimizers = OptimizersOf(config_.train);
+  const bool has_l1 = std::any_of(optimizers.begin(), optimizers.end(),
+                                  [](const NamedOptimizer& each) { return each.values.l1 > 0; });
+  if (!all || reached.global_step == history_.first_step || has_l1) return;
   log_.Warning(
       "all weights of the model are {}, biases aside: nothing was learned from the features. No feature may "
       "have a value other than 0, no row a weight (data.weight), or features are too large or small for "
-      "float32 (data.scale: standard), or train.optimizer.learning_rate = {} is too small",
-      zeros ? "0" : "as they began", optimizer.learning_rate);
+      "float32 (data.scale: standard), or {}.learning_rate = {} is too small",
+      zeros ? "0" : "as they began", optimizers[0].key, optimizers[0].values.learning_rate);
 }
 
 void RunEnd::SumUpWorkers(const Reached& reached) {

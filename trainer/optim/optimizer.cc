@@ -214,8 +214,8 @@ class Ftrl : public SlottedOptimizer {
 
 }  // namespace
 
-std::unique_ptr<Optimizer> MakeOptimizer(const Config& config, int64_t size, gpu::cuda::Queue* queue) {
-  const OptimizerConfig& optimizer = config.train.optimizer;
+std::unique_ptr<Optimizer> MakeOptimizer(const OptimizerConfig& optimizer, int64_t size,
+                                         gpu::cuda::Queue* queue) {
   switch (optimizer.kind) {
     case OptimizerKind::kSgd:
       return std::make_unique<Sgd>(optimizer, size, queue);
@@ -236,13 +236,29 @@ std::unique_ptr<Optimizer> MakeOptimizer(const Config& config, int64_t size, gpu
   return nullptr;
 }
 
-std::vector<std::string> SlotNames(const Config& config) {
+std::unique_ptr<Optimizer> MakeOptimizer(const Config& config, int64_t size, gpu::cuda::Queue* queue) {
+  return MakeOptimizer(OptimizerOf(config.train, ModelHalf::kOther).values, size, queue);
+}
+
+namespace {
+
+std::vector<std::string> NamesOf(const OptimizerConfig& optimizer) {
   std::vector<std::string> names;
-  for (const Slot& slot : MakeOptimizer(config, 1)->Slots()) names.push_back(slot.name);
+  for (const Slot& slot : MakeOptimizer(optimizer, 1)->Slots()) names.push_back(slot.name);
   return names;
 }
 
-std::vector<float> InitialSlots(const Config& config) {
+}  // namespace
+
+ModelSlots SlotsOf(const Config& config) {
+  return ModelSlots(SlotNames(config), NamesOf(OptimizerOf(config.train, ModelHalf::kLinear).values));
+}
+
+std::vector<std::string> SlotNames(const Config& config) {
+  return NamesOf(OptimizerOf(config.train, ModelHalf::kOther).values);
+}
+
+std::vector<float> InitialSlots(const OptimizerConfig& config) {
   const std::unique_ptr<Optimizer> optimizer = MakeOptimizer(config, 1);  // owns the values of the slots
   std::vector<float> values;
   for (const Slot& slot : optimizer->Slots()) values.push_back(slot.values[0]);
@@ -289,7 +305,7 @@ double LearningRate(const OptimizerConfig& optimizer, int64_t number, int64_t de
   }
   if (schedule.kind == ScheduleKind::kConstant) return full;
   const int64_t updates = number - 1 - schedule.warmup_steps;
-  const int64_t all = decay_steps > 0 ? decay_steps : schedule.decay_steps;
+  const int64_t all = schedule.decay_steps == kAutoDecay ? decay_steps : schedule.decay_steps;
   const double share = static_cast<double>(updates) / static_cast<double>(all);
   if (schedule.kind != ScheduleKind::kCosine) {
     return std::min(full * Decay(schedule, updates, share), kMaxRate);

@@ -13,6 +13,7 @@
 #include "gpu/optimizer_ops.h"
 #include "gpu/view.h"
 #include "trainer/config/choices.h"
+#include "trainer/optim/model_slots.h"
 
 namespace dtrain::gpu::cuda {
 class Queue;
@@ -55,15 +56,21 @@ class Optimizer {
   virtual std::vector<Slot> Slots() = 0;
 };
 
-// Returns the optimizer that train.optimizer names, for a range of `size` elements. With a queue, which
-// outlives it, everything is in that device's memory and Apply() is queued there.
+// Returns the optimizer of these settings, for a range of `size` elements. With a queue, which outlives it,
+// everything is in that device's memory and Apply() is queued there.
+std::unique_ptr<Optimizer> MakeOptimizer(const OptimizerConfig& optimizer, int64_t size,
+                                         gpu::cuda::Queue* queue = nullptr);
+// The same for a range of the flat vector, of a run.
 std::unique_ptr<Optimizer> MakeOptimizer(const Config& config, int64_t size,
                                          gpu::cuda::Queue* queue = nullptr);
-// Returns the names of the optimizer's slots, in the order of Slots().
+
+// The slots that a model's optimizers keep, by name.
+ModelSlots SlotsOf(const Config& config);
+// Returns the names of the slots of the flat vector's tensors, in the order of Slots().
 std::vector<std::string> SlotNames(const Config& config);
 
 // Returns the value of each slot before the first update, the same for all elements.
-std::vector<float> InitialSlots(const Config& config);
+std::vector<float> InitialSlots(const OptimizerConfig& optimizer);
 
 // Returns the learning rate of update `number`, from 1 (train.optimizer.schedule): 0 to 1e30. During the
 // warm-up it is number / warmup_steps of the full rate. `decay_steps`: what schedule.decay_steps: auto is; 0:

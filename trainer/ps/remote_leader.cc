@@ -45,8 +45,7 @@ bool IsSound(const RoundDecision& round, size_t workers) {
 }
 
 std::string WhyNotShared(const PsTask& task) {
-  const auto slots = static_cast<int64_t>(SlotNames(task.config).size());
-  const bool too_many = HasTooManyPieces(task.layout, task.self.index, slots);
+  const bool too_many = HasTooManyPieces(task.layout, task.self.index, SlotsOf(task.config).counts());
   return too_many ? "its range has too many pieces for one message" : "";
 }
 

@@ -9,6 +9,7 @@
 #include "base/fault_point.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/config/config.h"
+#include "trainer/optim/optimizer.h"
 #include "trainer/peer/peer_limits.h"
 #include "trainer/shard/range_filler.h"
 #include "trainer/shard/shared_directory.h"
@@ -21,7 +22,7 @@ double MiB(const SnapshotCost& cost) { return static_cast<double>(cost.max_bytes
 }  // namespace
 
 SnapshotKeeper::SnapshotKeeper(const Parts& parts)
-    : parts_(parts), saver_(parts.layout, parts.ps, static_cast<int64_t>(parts.shard.slot_names().size())) {}
+    : parts_(parts), saver_(parts.layout, parts.ps, SlotsOf(parts.config).counts()) {}
 
 void SnapshotKeeper::OnOrder(const wire::SnapshotOrder& order) {
   if (order.drop()) return Drop(order.number());

@@ -24,8 +24,8 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-enum class Kind { kRange, kTable, kHash, kJoint };
-constexpr Kind kKinds[] = {Kind::kRange, Kind::kTable, Kind::kHash, Kind::kJoint};
+enum class Kind { kRange, kTable, kHash, kJoint, kTwo };  // kTwo: kJoint with an optimizer for each part
+constexpr Kind kKinds[] = {Kind::kRange, Kind::kTable, Kind::kHash, Kind::kJoint, Kind::kTwo};
 constexpr int64_t kFeatures = 40'000;  // of a table; the keys of a hash table
 constexpr int64_t kLastBlock = 1030;   // values of a range
 
@@ -54,7 +54,12 @@ struct Job {
       config.model.evict_after = 150;
       config.model.max_rows = 8 * TableLayout::kHashRanges;
     }
-    if (kind == Kind::kJoint) {
+    if (kind == Kind::kTwo) {
+      config.train.wide = {config.train.optimizer, {"kind"}};
+      config.train.wide.values.kind =
+          optimizer == OptimizerKind::kFtrl ? OptimizerKind::kMomentum : OptimizerKind::kFtrl;
+    }
+    if (kind == Kind::kJoint || kind == Kind::kTwo) {
       config.model.kind = ModelKind::kWideDeep;
       config.model.head = ModelHead::kLogistic;
       config.model.hidden = {5};

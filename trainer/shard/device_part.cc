@@ -25,7 +25,8 @@ DevicePart::DevicePart(const Config& config, const Layout& layout, int ps_index,
       store_(store),
       queue_(store.stream()),
       stream_(queue_),
-      optimizer_(MakeOptimizer(config, range_.size(), &queue_)),
+      settings_(OptimizerOf(config.train, ModelHalf::kOther).values),
+      optimizer_(MakeOptimizer(settings_, range_.size(), &queue_)),
       versions_(static_cast<size_t>(BlockCount(range_))),
       fetched_(static_cast<size_t>(BlockOf(range_, 0).size())),
       snapshot_buffers_(std::make_shared<SnapshotBuffers>(
@@ -35,7 +36,7 @@ DevicePart::DevicePart(const Config& config, const Layout& layout, int ps_index,
 
 bool DevicePart::Initialise(TimePoint until) {
   if (initialised_) return true;
-  if (made_ == 0 && restoring_) optimizer_ = MakeOptimizer(config_, range_.size(), &queue_);
+  if (made_ == 0 && restoring_) optimizer_ = MakeOptimizer(settings_, range_.size(), &queue_);
   for (; made_ < block_count(); ++made_) {
     if (Clock::now() >= until) return false;
     const Range block = BlockOf(range_, made_);
@@ -102,8 +103,8 @@ void DevicePart::ApplyScaled(int64_t index, const float* gradient, float scale) 
   const UpdateStep step = StepAfter(version, scale);
   float* const weights = WeightsOf(block);
   const std::lock_guard order(store_.stream()->order());
-  ApplyUpdate({step, block, weights, weights, reinterpret_cast<const std::byte*>(gradient)},
-              config_.train.optimizer, layout_, range_.begin, optimizer_.get());
+  ApplyUpdate({step, block, weights, weights, reinterpret_cast<const std::byte*>(gradient)}, settings_,
+              layout_, range_.begin, optimizer_.get());
   ++version;
 }
 

@@ -79,6 +79,7 @@ class DevicePart : public Part {
   DeviceStore& store_;
   mutable gpu::cuda::Queue queue_;  // of the store's stream
   gpu::Stream stream_;
+  const OptimizerConfig& settings_;  // of optimizer_
   std::unique_ptr<Optimizer> optimizer_;
   std::vector<uint64_t> versions_;        // by block
   std::vector<DeviceAddress> addresses_;  // of the blocks' weights

@@ -22,8 +22,8 @@ constexpr milliseconds kTurn{20};
 
 RangeFiller::RangeFiller(Parts parts)
     : parts_(std::move(parts)),
-      slots_(SlotNames(parts_.config)),
-      pieces_(PartsOf(parts_.layout, parts_.ps, static_cast<int64_t>(slots_.size()))) {}
+      slots_(SlotsOf(parts_.config)),
+      pieces_(PartsOf(parts_.layout, parts_.ps, slots_.counts())) {}
 
 void RangeFiller::Take(const FillOrder& order) {
   if (order.number < order_.number || order.number == 0) return;

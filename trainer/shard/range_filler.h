@@ -89,8 +89,8 @@ class RangeFiller {
   void End(const std::string& error);
 
   const Parts parts_;
-  const std::vector<std::string> slots_;  // the optimizer's
-  const PartsOfPs pieces_;                // by part
+  const ModelSlots slots_;
+  const PartsOfPs pieces_;  // by part
   State state_ = State::kIdle;
   FillOrder order_;
   FillOutcome outcome_;

@@ -33,7 +33,8 @@ RangePart::RangePart(const Config& config, const Layout& layout, int ps_index)
       layout_(layout),
       ps_index_(ps_index),
       range_(layout.ps.at(static_cast<size_t>(ps_index))),
-      optimizer_(MakeOptimizer(config, range_.size())),
+      settings_(OptimizerOf(config.train, ModelHalf::kOther).values),
+      optimizer_(MakeOptimizer(settings_, range_.size())),
       keeps_previous_(RoundsWaitForLost(config)),
       capacity_(static_cast<size_t>(BlockOf(range_, 0).size()) * sizeof(float)),
       snapshot_buffers_(std::make_shared<SnapshotBuffers>(
@@ -51,7 +52,7 @@ RangePart::RangePart(const Config& config, const Layout& layout, int ps_index)
 // Makes the optimizer anew if an unfinished restore has left values in its slots.
 bool RangePart::Initialise(TimePoint until) {
   if (initialised_) return true;
-  if (made_ == 0 && restoring_) optimizer_ = MakeOptimizer(config_, range_.size());
+  if (made_ == 0 && restoring_) optimizer_ = MakeOptimizer(settings_, range_.size());
   for (; made_ < blocks_.size(); ++made_) {
     if (Clock::now() >= until) return false;
     InitialValues(config_.model, layout_, blocks_[made_].range, blocks_[made_].weights.floats());

@@ -107,7 +107,7 @@ class RangePart : public Part {
   void AddTile(const RoundGradients& gradients, int64_t begin, gpu::Span<float> sum, Adder* by) const;
   void AddWeighted(gpu::Span<float> sum, Adder* by) const;
   void UpdateElements(const RangeUpdate& update) {
-    ApplyUpdate(update, config_.train.optimizer, layout_, range_.begin, optimizer_.get());
+    ApplyUpdate(update, settings_, layout_, range_.begin, optimizer_.get());
   }
   net::LentBuffer TakeSpare(bool in_snapshot);
   void KeepSpare(net::LentBuffer buffer, bool in_snapshot);
@@ -120,6 +120,7 @@ class RangePart : public Part {
   const Layout& layout_;
   const int ps_index_;
   const Range range_;
+  const OptimizerConfig& settings_;  // of optimizer_
   std::unique_ptr<Optimizer> optimizer_;
   const bool keeps_previous_;
   const size_t capacity_;  // of every buffer: the largest block's, because blocks exchange buffers

@@ -16,7 +16,7 @@ constexpr size_t kMaxChecksums = (net::kMaxHeaderBytes - 64 * 1024) / sizeof(uin
 
 }  // namespace
 
-bool HasTooManyPieces(const Layout& layout, int ps, int64_t slots) {
+bool HasTooManyPieces(const Layout& layout, int ps, SlotCounts slots) {
   size_t numbers = 0;
   for (const auto& part : PartsOf(layout, ps, slots)) numbers += part->numbers();
   return numbers > kMaxChecksums;

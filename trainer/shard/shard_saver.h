@@ -24,7 +24,7 @@ class ShardSaver {
     std::string error;
   };
 
-  ShardSaver(const Layout& layout, int ps, int64_t slots) : layout_(layout), ps_(ps), slots_(slots) {}
+  ShardSaver(const Layout& layout, int ps, SlotCounts slots) : layout_(layout), ps_(ps), slots_(slots) {}
   // Gives up a file that is not complete.
   ~ShardSaver();
   ShardSaver(const ShardSaver&) = delete;
@@ -44,7 +44,7 @@ class ShardSaver {
 
   const Layout& layout_;
   const int ps_;
-  const int64_t slots_;
+  const SlotCounts slots_;
   uint64_t number_ = 0;
   std::shared_ptr<ShardSnapshot> snapshot_;  // shared with the thread
   std::future<Outcome> writing_;
@@ -52,6 +52,6 @@ class ShardSaver {
 };
 
 // Whether the checksums of a ps's pieces do not fit into one message. ps 0 pulls the part of such a ps.
-bool HasTooManyPieces(const Layout& layout, int ps, int64_t slots);
+bool HasTooManyPieces(const Layout& layout, int ps, SlotCounts slots);
 
 }  // namespace dtrain

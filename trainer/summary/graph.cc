@@ -386,12 +386,16 @@ void TrainingStep::AddRowGradients(const std::string& slope, const std::string& 
 }
 
 void TrainingStep::AddUpdates(const VariableNodes& nodes, const std::string& gradient) {
+  const std::string& name = nodes.variable->name;
+  const bool linear = name == kTableWeights || name == kTableBiases;
+  const OptimizerConfig& optimizer =
+      OptimizerOf(config_.train, linear ? ModelHalf::kLinear : ModelHalf::kOther).values;
   for (const VariablePart& part : nodes.parts) {
     graph_.OnDevice(PsDevice(part.ps));
     const std::string scope = "train/" + part.name;
     const std::string rate =
-        graph_.Constant(scope + "/learning_rate", static_cast<float>(config_.train.optimizer.learning_rate));
-    const std::string op = UpdateOp(config_.train.optimizer.kind);
+        graph_.Constant(scope + "/learning_rate", static_cast<float>(optimizer.learning_rate));
+    const std::string op = UpdateOp(optimizer.kind);
     graph_.Add(scope + "/" + op, op, {part.name, rate, gradient}, {part.shape});
   }
 }

@@ -21,6 +21,7 @@ constexpr char kLoss[] =
     "The loss of each row before its update: the mean over the rows since the last point, by their weights.";
 constexpr char kAccuracy[] =
     "The fraction of the rows since the last point that were classified correctly before their update.";
+constexpr char kLinearRate[] = "The same of the linear part (train.optimizer.wide, .linear).";
 constexpr char kLearningRate[] = "The learning rate of the update (train.optimizer.schedule).";
 constexpr char kStepsPerS[] = "Global steps of all workers in a second, since the last point.";
 constexpr char kExamplesPerS[] = "Examples of this worker in a second, since the last point.";
@@ -175,7 +176,9 @@ WorkerSummary::WorkerSummary(const Config& config, int index, const std::string&
     : directory_(DirectoryOf(config.summary.dir, index)),
       hooks_(hooks),
       log_(log),
-      optimizer_(config.train.optimizer),
+      optimizer_(OptimizerOf(config.train, ModelHalf::kOther).values),
+      linear_(OptimizerOf(config.train, ModelHalf::kLinear).values),
+      has_two_(OptimizersOf(config.train).size() > 1),
       saves_(!config.checkpoint.dir.empty()),
       is_first_(index == 0),
       classifies_(HasClasses(config.model)),
@@ -228,6 +231,9 @@ void WorkerSummary::OnStep(const StepFigures& step) {
   if (is_first_) {
     const int64_t update = std::max<int64_t>(step.global_step, 1);
     writer_.Add("learning_rate", LearningRate(optimizer_, update, decay_steps_), kLearningRate);
+    if (has_two_) {
+      writer_.Add("learning_rate/linear", LearningRate(linear_, update, decay_steps_), kLinearRate);
+    }
   }
   writer_.Add("global_step/sec", static_cast<double>(step.global_step - point_step_) / seconds, kStepsPerS);
   writer_.Add("examples/sec", static_cast<double>(examples_) / seconds, kExamplesPerS);

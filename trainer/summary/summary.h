@@ -112,6 +112,8 @@ class WorkerSummary {
   ExitHooks& hooks_;
   Logger& log_;
   const OptimizerConfig optimizer_;
+  const OptimizerConfig linear_;  // of the linear part, where it has its own
+  const bool has_two_;
   const bool saves_;  // there are checkpoints
   int64_t decay_steps_ = 0;
   const bool is_first_;

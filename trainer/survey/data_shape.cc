@@ -321,23 +321,31 @@ void ResolveModelShape(const DataShape& shape, Config* config) {
 }
 
 int64_t AutoDecaySteps(const Config& config, std::optional<int64_t> updates) {
-  const ScheduleConfig& schedule = config.train.optimizer.schedule;
-  if (schedule.kind == ScheduleKind::kConstant || schedule.decay_steps != kAutoDecay) return 0;
+  const std::vector<NamedOptimizer> optimizers = OptimizersOf(config.train);
+  const auto found = std::find_if(optimizers.begin(), optimizers.end(), [](const NamedOptimizer& each) {
+    const ScheduleConfig& its = each.values.schedule;
+    return its.kind != ScheduleKind::kConstant && its.decay_steps == kAutoDecay;
+  });
+  if (found == optimizers.end()) return 0;
   if (!updates) {
     const TrainConfig& train = config.train;
     throw UserError(
-        "train.optimizer.schedule.decay_steps = auto; how many updates the run has nobody knows{}. Set "
+        "{}.schedule.decay_steps = auto; how many updates the run has nobody knows{}. Set "
         "train.steps, or give a number.",
+        found->key,
         train.mode == TrainMode::kSync && train.aggregate
             ? fmt::format(", since with train.aggregate = {} that depends on who is slow", *train.aggregate)
             : "");
   }
-  return std::max<int64_t>(1, *updates - schedule.warmup_steps);
+  return std::max<int64_t>(1, *updates - found->values.schedule.warmup_steps);
 }
 
-std::string ScheduleWarning(const OptimizerConfig& optimizer, std::optional<int64_t> updates) {
+namespace {
+
+// `key`: of the optimizer.
+std::string WarningOf(const std::string& key, const ScheduleConfig& schedule,
+                      std::optional<int64_t> updates) {
   constexpr double kLong = 1.25;
-  const ScheduleConfig& schedule = optimizer.schedule;
   if (schedule.kind != ScheduleKind::kCosine || !updates || *updates == 0) return "";
   const int64_t left = *updates - schedule.warmup_steps;
   const int64_t decay_steps =
@@ -346,13 +354,23 @@ std::string ScheduleWarning(const OptimizerConfig& optimizer, std::optional<int6
   const double share = static_cast<double>(end) / static_cast<double>(*updates);  // of the run
   if (share <= kLong && share * kLong >= 1) return "";
   return fmt::format(
-      "train.optimizer.schedule.decay_steps = {}: {}. {}", decay_steps,
+      "{}.schedule.decay_steps = {}: {}. {}", key, decay_steps,
       share < 1 ? fmt::format("the learning rate is at its end, {}, after {} of the run's {} updates",
                               schedule.end_learning_rate, end, *updates)
                 : fmt::format("the run ends after {}, long before the learning rate comes to its end at {}",
                               Plural(*updates, "update"), end),
       left > 0 ? fmt::format("Set it to auto, or to {}.", left)
                : fmt::format("The warm-up alone has {}: set warmup_steps lower.", schedule.warmup_steps));
+}
+
+}  // namespace
+
+std::string ScheduleWarning(const TrainConfig& train, std::optional<int64_t> updates) {
+  std::string warning;
+  for (const auto& [key, optimizer] : OptimizersOf(train)) {
+    if (warning.empty()) warning = WarningOf(key, optimizer.schedule, updates);
+  }
+  return warning;
 }
 
 DataSize EstimateDataSize(const Config& config) {

@@ -44,7 +44,7 @@ int64_t AutoDecaySteps(const Config& config, std::optional<int64_t> updates);
 
 // Returns a warning if a cosine is at its end long before or after the run; else an empty text. `updates`: of
 // the run; unset: not known.
-std::string ScheduleWarning(const OptimizerConfig& optimizer, std::optional<int64_t> updates);
+std::string ScheduleWarning(const TrainConfig& train, std::optional<int64_t> updates);
 
 struct DataSize {
   double bytes = 0;                   // in memory, of both sets; for CSV an estimate

@@ -35,18 +35,55 @@ int64_t MaxPsOfOneHost(const std::vector<std::string>& addresses) {
 
 }  // namespace
 
-int64_t RowValues(const Config& config, int64_t width) {
-  return width * static_cast<int64_t>(1 + SlotNames(config).size());
+int64_t RowValues(const Config& config, int64_t width) { return SlotsOf(config).counts().RowValues(width); }
+
+namespace {
+
+// Columns: weights [first, first + count) of each row, which one optimizer updates, and where the row has
+// each of its slots for them.
+struct Columns {
+  OptimizerConfig optimizer;
+  int64_t first = 0;
+  int64_t count = 0;
+  std::vector<int64_t> slots;
+};
+
+std::vector<Columns> ColumnsOf(const Config& config, int64_t width) {
+  const std::vector<NamedOptimizer> optimizers = OptimizersOf(config.train);
+  const std::vector<RowSlot> slots = SlotsOf(config).OfRow(width);
+  std::vector<Columns> all;
+  for (const NamedOptimizer& optimizer : optimizers) {
+    const bool is_last = &optimizer == &optimizers.back();
+    Columns columns;
+    columns.optimizer = optimizer.values;
+    columns.first = static_cast<int64_t>(all.size());
+    columns.count = is_last ? width - columns.first : 1;
+    for (const RowSlot& slot : slots) {
+      const int64_t skip = columns.first - slot.first;
+      if (skip >= 0 && skip < slot.count) columns.slots.push_back(slot.begin + skip);
+    }
+    all.push_back(std::move(columns));
+  }
+  return all;
 }
 
+}  // namespace
+
 std::function<void(float* row)> FirstSlots(const Config& config, int64_t width) {
-  const std::vector<float> slots = InitialSlots(config);
-  const bool ftrl = config.train.optimizer.kind == OptimizerKind::kFtrl;
-  return [=, optimizer = config.train.optimizer](float* row) {
-    for (size_t slot = 0; slot < slots.size(); ++slot) {
-      std::fill_n(row + static_cast<int64_t>(slot + 1) * width, width, slots[slot]);
+  std::vector<std::pair<Columns, std::vector<float>>> all;  // with the values of their slots
+  for (const Columns& columns : ColumnsOf(config, width)) {
+    all.emplace_back(columns, InitialSlots(columns.optimizer));
+  }
+  return [all](float* row) {
+    for (const auto& [columns, values] : all) {
+      for (size_t slot = 0; slot < values.size(); ++slot) {
+        std::fill_n(row + columns.slots[slot], columns.count, values[slot]);
+      }
+      if (columns.optimizer.kind != OptimizerKind::kFtrl) continue;
+      for (int64_t i = 0; i < columns.count; ++i) {
+        row[columns.slots[0] + i] = FirstZ(columns.optimizer, values[1], row[columns.first + i]);
+      }
     }
-    for (int64_t i = 0; ftrl && i < width; ++i) row[width + i] = FirstZ(optimizer, slots[1], row[i]);
   };
 }
 
@@ -103,13 +140,19 @@ HashStore EmptyHashRows(const Config& config, const TableLayout& table, RowRange
 RowOptimizer::RowOptimizer(const Config& config, const TableLayout& table)
     : width_(table.width()),
       tile_rows_(std::max<int64_t>(1, kTileValues / width_)),
-      decay_biases_(config.train.optimizer.decay_biases),
       bias_row_(table.bias_row()),
-      is_ftrl_(config.train.optimizer.kind == OptimizerKind::kFtrl),
-      optimizer_(MakeOptimizer(config, tile_rows_ * width_)),
-      slots_(optimizer_->Slots()),
       rows_(static_cast<size_t>(tile_rows_)),
-      weights_(static_cast<size_t>(tile_rows_ * width_)) {}
+      weights_(static_cast<size_t>(tile_rows_ * width_)) {
+  for (const Columns& of : ColumnsOf(config, width_)) {
+    Updater updater{of.first, of.count, of.slots, of.optimizer.decay_biases,
+                    of.optimizer.kind == OptimizerKind::kFtrl};
+    updater.optimizer = MakeOptimizer(of.optimizer, tile_rows_ * of.count);
+    for (const Slot& slot : updater.optimizer->Slots()) updater.values.push_back(slot.values.data);
+    decay_biases_ = decay_biases_ && updater.decay_biases;
+    updaters_.push_back(std::move(updater));
+  }
+  if (updaters_.size() > 1) part_.resize(weights_.size());
+}
 
 template <typename Rows>
 void RowOptimizer::Apply(const UpdateStep& step, KeySpan keys, const std::byte* gradient, Rows* rows) {
@@ -130,10 +173,12 @@ void RowOptimizer::Apply(const UpdateStep& step, KeySpan keys, const std::byte* 
 template void RowOptimizer::Apply(const UpdateStep&, KeySpan, const std::byte*, RowStore*);
 template void RowOptimizer::Apply(const UpdateStep&, KeySpan, const std::byte*, HashStore*);
 
-// FTRL's first update is for ranges whose z is not that of their weights yet.
-UpdateStep RowOptimizer::StepOf(const UpdateStep& step) const {
+// FTRL's first update is for ranges whose z is not that of their weights yet. A step without decay is of the
+// bias.
+UpdateStep RowOptimizer::StepOf(const Updater& updater, const UpdateStep& step) {
   UpdateStep of_rows = step;
-  if (is_ftrl_) of_rows.number = std::max<int64_t>(step.number, 2);
+  if (updater.is_ftrl) of_rows.number = std::max<int64_t>(step.number, 2);
+  of_rows.decay = step.decay || updater.decay_biases;
   return of_rows;
 }
 
@@ -172,33 +217,50 @@ void RowOptimizer::ApplyRun(const UpdateStep& step, KeySpan keys, const std::byt
 }
 
 void RowOptimizer::ApplyTile(const UpdateStep& step, int64_t count, const std::byte* gradient) {
-  Copy(0, count, weights_.data());
-  for (size_t slot = 0; slot < slots_.size(); ++slot) Copy(slot + 1, count, slots_[slot].values.data);
-  optimizer_->Apply(StepOf(step), 0, weights_.data(), weights_.data(), gradient, count * width_);
-  CopyBack(0, count, weights_.data());
-  for (size_t slot = 0; slot < slots_.size(); ++slot) CopyBack(slot + 1, count, slots_[slot].values.data);
+  for (const Updater& by : updaters_) {
+    Copy(by.first, by.count, count, weights_.data());
+    for (size_t slot = 0; slot < by.values.size(); ++slot)
+      Copy(by.slots[slot], by.count, count, by.values[slot]);
+    by.optimizer->Apply(StepOf(by, step), 0, weights_.data(), weights_.data(), PartOf(by, count, gradient),
+                        count * by.count);
+    CopyBack(by.first, by.count, count, weights_.data());
+    for (size_t slot = 0; slot < by.values.size(); ++slot) {
+      CopyBack(by.slots[slot], by.count, count, by.values[slot]);
+    }
+  }
 }
 
-// Copies the weights (0) or a slot of the tile's rows into an array.
-void RowOptimizer::Copy(size_t part, int64_t count, float* array) const {
-  const auto offset = static_cast<int64_t>(part) * width_;
-  if (width_ == 1) {
+// Returns the part of a tile's gradient that is for the columns of an updater.
+const std::byte* RowOptimizer::PartOf(const Updater& by, int64_t count, const std::byte* gradient) {
+  if (updaters_.size() == 1) return gradient;
+  const auto row_bytes = static_cast<size_t>(width_) * sizeof(float);
+  const auto bytes = static_cast<size_t>(by.count) * sizeof(float);
+  auto* const part = reinterpret_cast<std::byte*>(part_.data());
+  gradient += static_cast<size_t>(by.first) * sizeof(float);
+  for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+    std::memcpy(part + i * bytes, gradient + i * row_bytes, bytes);
+  }
+  return part;
+}
+
+// Copies `values` values from `offset` on of each of the tile's rows into an array.
+void RowOptimizer::Copy(int64_t offset, int64_t values, int64_t count, float* array) const {
+  if (values == 1) {
     for (int64_t i = 0; i < count; ++i) array[i] = rows_[static_cast<size_t>(i)][offset];
     return;
   }
   for (int64_t i = 0; i < count; ++i) {
-    CopyRow(rows_[static_cast<size_t>(i)] + offset, width_, array + i * width_);
+    CopyRow(rows_[static_cast<size_t>(i)] + offset, values, array + i * values);
   }
 }
 
-void RowOptimizer::CopyBack(size_t part, int64_t count, const float* array) const {
-  const auto offset = static_cast<int64_t>(part) * width_;
-  if (width_ == 1) {
+void RowOptimizer::CopyBack(int64_t offset, int64_t values, int64_t count, const float* array) const {
+  if (values == 1) {
     for (int64_t i = 0; i < count; ++i) rows_[static_cast<size_t>(i)][offset] = array[i];
     return;
   }
   for (int64_t i = 0; i < count; ++i) {
-    CopyRow(array + i * width_, width_, rows_[static_cast<size_t>(i)] + offset);
+    CopyRow(array + i * values, values, rows_[static_cast<size_t>(i)] + offset);
   }
 }
 

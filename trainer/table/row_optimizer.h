@@ -1,9 +1,9 @@
 // RowOptimizer: updates rows of a table, each of which holds its weights and then the optimizer's slots for
-// them: [weights, slot 1, slot 2 ...], each of the table's width. It copies some rows into arrays, applies
-// the optimizer of dense ranges to these (optim/optimizer.h) and copies the result back: the same arithmetic,
-// with the same bits. A gradient of a row that a hash table has no values for is dropped. What depends on
-// time alone, as the decay of a momentum, happens to a row only when it has a gradient. Owner: RowPart.
-// Thread: one.
+// them (optim/model_slots.h). It copies some rows into arrays, applies the optimizer of dense ranges to these
+// (optim/optimizer.h) and copies the result back: the same arithmetic, with the same bits. Where the parts of
+// a model have optimizers of their own, it does so for the columns of each part. A gradient of a row that a
+// hash table has no values for is dropped. What depends on time alone, as the decay of a momentum, happens to
+// a row only when it has a gradient. Owner: RowPart. Thread: one.
 #pragma once
 
 #include <cstddef>
@@ -47,20 +47,31 @@ class RowOptimizer {
  private:
   void ApplyRun(const UpdateStep& step, KeySpan keys, const std::byte* gradient, RowStore* rows);
   void ApplyRun(const UpdateStep& step, KeySpan keys, const std::byte* gradient, HashStore* rows);
+  // Updates weights [first, first + count) of the rows of one tile.
+  struct Updater {
+    int64_t first;
+    int64_t count;
+    std::vector<int64_t> slots;  // where a row has them
+    bool decay_biases;
+    bool is_ftrl;
+    std::unique_ptr<Optimizer> optimizer = nullptr;
+    std::vector<float*> values = {};  // of its slots
+  };
+
   void ApplyTile(const UpdateStep& step, int64_t count, const std::byte* gradient);
-  UpdateStep StepOf(const UpdateStep& step) const;
-  void Copy(size_t part, int64_t count, float* array) const;
-  void CopyBack(size_t part, int64_t count, const float* array) const;
+  const std::byte* PartOf(const Updater& by, int64_t count, const std::byte* gradient);
+  static UpdateStep StepOf(const Updater& updater, const UpdateStep& step);
+  void Copy(int64_t offset, int64_t values, int64_t count, float* array) const;
+  void CopyBack(int64_t offset, int64_t values, int64_t count, const float* array) const;
 
   const int64_t width_;
   const int64_t tile_rows_;
-  const bool decay_biases_;
+  bool decay_biases_ = true;  // of all parts
   const uint64_t bias_row_;
-  const bool is_ftrl_;
-  const std::unique_ptr<Optimizer> optimizer_;  // of the rows of one tile
-  const std::vector<Slot> slots_;               // its own
-  std::vector<float*> rows_;                    // of the tile
+  std::vector<Updater> updaters_;
+  std::vector<float*> rows_;  // of the tile
   std::vector<float> weights_;
+  std::vector<float> part_;      // of the gradient, where there are several updaters
   std::vector<float> gradient_;  // of the rows of a tile of a hash table that have values
 };
 

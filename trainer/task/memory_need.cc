@@ -17,13 +17,10 @@
 #include "trainer/order/order.h"
 #include "trainer/sets/source.h"
 #include "trainer/table/hash_store.h"
+#include "trainer/table/row_optimizer.h"
 
 namespace dtrain {
 namespace {
-
-int64_t RowValues(const Config& config, const TableLayout& table) {
-  return table.width() * static_cast<int64_t>(1 + SlotNames(config).size());
-}
 
 constexpr const char* kSmallerModel = "Use a smaller model";
 constexpr const char* kSmallerBatch = "Lower train.batch_size";
@@ -82,7 +79,7 @@ namespace {
 double HashBytes(const Config& config, const TableLayout& table, int64_t rows,
                  HashStore::Filled filled = HashStore::Filled::kRows) {
   const auto of_range = static_cast<uint64_t>(rows / TableLayout::kHashRanges);
-  return static_cast<double>(HashStore::BytesOfRanges(of_range, RowValues(config, table), filled));
+  return static_cast<double>(HashStore::BytesOfRanges(of_range, RowValues(config, table.width()), filled));
 }
 
 }  // namespace
@@ -93,11 +90,11 @@ double MaxTableBytes(const Config& config, const TableLayout& table, int ps) {
     const double share = static_cast<double>(table.PartOf(ps).size()) / static_cast<double>(table.rows());
     return share * HashBytes(config, table, *config.model.max_rows);
   }
-  return 4 * Product(static_cast<int64_t>(table.PartOf(ps).size()), RowValues(config, table));
+  return 4 * Product(static_cast<int64_t>(table.PartOf(ps).size()), RowValues(config, table.width()));
 }
 
 std::string TableText(const Config& config, const TableLayout& table) {
-  const int64_t values = RowValues(config, table);
+  const int64_t values = RowValues(config, table.width());
   const std::string slots =
       values == table.width() ? "" : fmt::format(", {} with the optimizer's slots", values);
   if (table.hashed()) {
