@@ -396,7 +396,7 @@ TEST_CASE("manifest: a table to which nothing was written comes back") {
     Manifest from = SmallManifest();
     from.positions = name;  // which moves what is behind it
     from.tensors = {{kTableName, 9, 1}};
-    from.table = {8, 1};
+    from.table = {8, 1, {}};
     for (StoredShard& shard : from.shards) {
       shard.pieces.clear();
       shard.bytes = 64;

@@ -14,7 +14,7 @@ namespace {
 Value OtherValue(const Field& field) {
   switch (field.type) {
     case FieldType::kBool:
-      return !std::get<bool>(field.get(Config{}));
+      return !std::get<bool>(ValueOrCommon(field, Config{}));
     case FieldType::kInt:
       return int64_t{7};
     case FieldType::kDouble:

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace dtrain {
@@ -90,8 +91,8 @@ size_t WriteHashPiece(const std::vector<HashRow>& rows, int64_t width, int64_t v
   for (const HashRow& row : rows) Put(row.row, &at);
   for (const HashRow& row : rows) Put(row.step, &at);
   for (const HashRow& row : rows) Put(row.count, &at);
-  const size_t part_bytes = static_cast<size_t>(width) * sizeof(float);
   for (int64_t first = 0; first < values; first += width) {
+    const size_t part_bytes = static_cast<size_t>(std::min(width, values - first)) * sizeof(float);
     for (const HashRow& row : rows) {
       if (row.values == nullptr) continue;
       std::memcpy(at, row.values + first, part_bytes);
@@ -131,7 +132,6 @@ std::string ReadHashPiece(net::TensorView bytes, RowRange piece, int64_t width, 
     wrong = RowProblem(parts, rows, with_values, of_delta ? cover->rows : piece, cover);
   }
   if (!wrong.empty()) return wrong;
-  const size_t part_bytes = static_cast<size_t>(width) * sizeof(float);
   std::vector<float> row_values(static_cast<size_t>(values));
   size_t at = 0;  // among those with values
   for (size_t i = 0; i < rows; ++i) {
@@ -141,9 +141,11 @@ std::string ReadHashPiece(net::TensorView bytes, RowRange piece, int64_t width, 
     at += row.count == 0 ? 1 : 0;
     if (row.row < range.begin || row.row >= range.end) continue;
     if (row.count == 0) {
-      for (int64_t slot = 0; slot < values / width; ++slot) {
-        std::memcpy(row_values.data() + slot * width,
-                    parts.values + (static_cast<size_t>(slot) * with_values + here) * part_bytes, part_bytes);
+      for (int64_t first = 0; first < values; first += width) {
+        const auto part = static_cast<size_t>(std::min(width, values - first));
+        std::memcpy(row_values.data() + first,
+                    parts.values + (static_cast<size_t>(first) * with_values + here * part) * sizeof(float),
+                    part * sizeof(float));
       }
       row.values = row_values.data();
     }

@@ -11,7 +11,7 @@
 //   uint32 [count]       of a candidate the updates that named it; 0: the row has values; 2^32 - 1, in a
 //   delta:
 //                        it was in the base, and has left
-//   float32 [with_values, width]: the weights of those, then each of the optimizer's slots in turn
+//   float32 [with_values, width]: the weights of those, then their other values as in row_pieces.h
 // A piece of a delta has the rows that were named since the base, and those that left; all others are as in
 // the base. With kWhole it has all rows of [begin, end) that are there, and those of the base do not count.
 #pragma once

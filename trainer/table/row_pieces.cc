@@ -100,7 +100,7 @@ size_t RowPieceWriter::Finish(RowRange range, std::byte* bytes) {
   }
   for (int64_t begin = 0; begin < values_; begin += width_) {
     at = PutValues(row_values_.data() + begin, count, static_cast<size_t>(values_),
-                   static_cast<size_t>(width_), at);
+                   static_cast<size_t>(std::min(width_, values_ - begin)), at);
   }
   groups_.clear();
   DT_CHECK(static_cast<size_t>(at - bytes) <= kMaxRowPieceBytes, at - bytes);
@@ -170,13 +170,14 @@ std::string ReadRowPiece(net::TensorView bytes, RowRange piece, int64_t width, i
   std::string wrong = ReadNumbers(bytes.data + head_bytes, form, piece, &rows);
   if (!wrong.empty()) return wrong;
   const std::byte* const first = bytes.data + head_bytes + number_bytes;
-  const size_t part_bytes = static_cast<size_t>(width) * sizeof(float);
   std::vector<float> row_values(static_cast<size_t>(values));
   for (size_t row = 0; row < count; ++row) {
     if (rows[row] < range.begin || rows[row] >= range.end) continue;
-    for (int64_t slot = 0; slot < values / width; ++slot) {
-      std::memcpy(row_values.data() + slot * width,
-                  first + (static_cast<size_t>(slot) * count + row) * part_bytes, part_bytes);
+    for (int64_t begin = 0; begin < values; begin += width) {
+      const size_t part = static_cast<size_t>(std::min(width, values - begin));
+      std::memcpy(row_values.data() + begin,
+                  first + (static_cast<size_t>(begin) * count + row * part) * sizeof(float),
+                  part * sizeof(float));
     }
     visit(rows[row], row_values.data());
   }

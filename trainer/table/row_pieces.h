@@ -11,7 +11,9 @@
 //                     piece has all of its rows that are not as they were in the beginning
 //   numbers           uint32 of each row: its number less the piece's first, ascending;
 //   or bits           a bit for each row of the range, the lowest bit of a byte first, padded to 4 bytes
-//   values            float32 [count, width]: the weights, then each of the optimizer's slots in turn
+//   values            float32 [count, width]: the weights, then the same of the next `width` values of each
+//   row (the optimizer's slots in turn, optim/model_slots.h) until none are left; the last part may have
+//   fewer
 // The shorter form is taken. A delta has the groups that have changed since its base: of a group that it
 // covers its rows count, and those of the base do not; of all others those of the base count.
 #pragma once
@@ -58,7 +60,7 @@ class RowPieceWriter {
       : width_(width), values_(values), group_rows_(static_cast<uint64_t>(group_rows)) {}
   // A delta covers the group that begins with this row; call it in ascending order.
   void Cover(uint64_t first_row) { groups_.push_back(first_row); }
-  // Adds a row; call it in ascending order. `values`: [1 + slots, width].
+  // Adds a row; call it in ascending order. `values`: with its slots.
   void Add(uint64_t row, const float* values) {
     if (count_ == rows_.size()) Grow();
     rows_[count_] = row;
