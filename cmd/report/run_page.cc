@@ -120,8 +120,13 @@ std::string Curves(const RunFiles& run, const RunCurves& curves) {
   chart("test/auc", {"Test AUC", "", false, false, true});
   chart("loss", {"Training loss", "", false, false, false});
   chart("accuracy", {"Training accuracy", "", false, false, false});
-  const bool scheduled = TextIn(run.config, "train.optimizer.schedule.kind") != "constant" ||
-                         NumberIn(run.config, "train.optimizer.schedule.warmup_steps").value_or(0) > 0;
+  const auto moves = [&](const std::string& part) {
+    const std::string schedule = "train.optimizer." + part + "schedule.";
+    const std::string kind = TextIn(run.config, schedule + "kind");
+    return (kind != "constant" && !(kind.empty() && !part.empty())) ||
+           NumberIn(run.config, schedule + "warmup_steps").value_or(0) > 0;
+  };
+  const bool scheduled = moves("") || moves("deep.") || moves("factors.");
   if (scheduled) chart("learning_rate", {"Learning rate", "", false, false, false});
   chart("global_step/sec", {"Pace: global steps/s", "", true, true, false});
   chart("examples/sec", {"Pace: examples/s of each worker", "", true, true, false});

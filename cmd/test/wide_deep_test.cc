@@ -150,7 +150,8 @@ TEST_CASE("wide_deep: a checkpoint of two optimizers is read by all commands, an
   const Done json = Run({"inspect", job.checkpoints(), "--json"});
   CHECK(json.code == 0);
   std::string columns;
-  for (const Json& tensor : Json::Parse(json.output).at("checkpoints").at(0).at("tensors")) {
+  const Json document = Json::Parse(json.output);
+  for (const Json& tensor : document.at("newest").at("tensors")) {
     if (tensor.at("tensor") == "table")
       columns += tensor.at("slot").get<std::string>() + tensor.at("columns").dump() + " ";
   }
@@ -162,7 +163,7 @@ TEST_CASE("wide_deep: a checkpoint of two optimizers is read by all commands, an
   CHECK(ReadResult(out).at("test_loss").get<double>() < 0.6);
   const Done plan = Run({"plan", "--config", job.config(), "--ps", "2", "--set", kTwo});
   CHECK(plan.code == 0);
-  CHECK(Contains(plan.output, "5 values each, 11 with the optimizer's slots; at most 4.5 MiB on all ps"));
+  CHECK(Contains(plan.output, "5 values each, 11 with the optimizer's slots; at most 4.8 MiB on all ps"));
   // The run's own optimizer is one, adam.
   const Done refused = Run({"check", "--config", job.config(), "--set", dir});
   CHECK(refused.code == 2);
@@ -178,6 +179,11 @@ TEST_CASE("wide_deep: a checkpoint of two optimizers is read by all commands, an
   CHECK(Contains(begins.output, "its optimizer was adam: the slots begin anew"));
   const std::string crc = job.Crc(1, {"--set", "checkpoint.start_from=" + job.Path("one"), "--set", kTwo});
   CHECK(job.Crc(3, {"--set", "checkpoint.start_from=" + job.Path("one"), "--set", kTwo}) == crc);
+  // A run goes on with another rate of a part, and says so.
+  const Done goes_on = Run({"check", "--config", job.config(), "--set", dir, "--set", kTwo, "--set",
+                            "train.optimizer.wide.learning_rate=0.25", "--set", "train.epochs=3"});
+  CHECK(goes_on.code == 0);
+  CHECK(Contains(goes_on.output, "  train.optimizer.wide.learning_rate  null               0.25\n"));
   const Json more = job.Run(3, {"--set", from, "--set", kTwo});
   CHECK(more.at("test_loss").get<double>() < 0.6);
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/error.h"
 #include "trainer/batch/class_names.h"
@@ -104,7 +105,13 @@ std::optional<SavedShape> FindSavedShape(const Config& config) {
 std::vector<std::string> ChangedKeys(const std::string& path, const Config& config) {
   const std::optional<Config> saved = SavedConfig(path);
   if (!saved) return {};
-  const Json then = FlatConfig(*saved), now = FlatConfig(config);
+  Json then = FlatConfig(*saved), now = FlatConfig(config);
+  // The keys of a part's optimizer are there where they are given.
+  for (auto [all, some] : {std::pair(&now, &then), std::pair(&then, &now)}) {
+    for (const auto& [key, value] : some->items()) {
+      if (all->Find(key) == nullptr) (*all)[key] = nullptr;
+    }
+  }
   std::vector<std::array<std::string, 3>> rows = {{"key", "in the checkpoint", "now"}};
   for (const auto& [key, value] : now.items()) {
     const std::string before = ValueIn(key, then.at(key)), here = ValueIn(key, value);

@@ -26,7 +26,7 @@ using Settings = std::vector<std::pair<std::string, std::string>>;
 Settings RunSettings(const Config& config);
 
 // Every key of WithoutSecrets() with its value in effect, by its name in full: {"train.batch_size": 100,
-// ...}.
+// ...}; those of a part's optimizer (train.optimizer.wide) where they are given.
 Json FlatConfig(const Config& config);
 
 // XXH3-64 over key, a zero byte, value and a zero byte of each setting, in their order. Two tasks whose
