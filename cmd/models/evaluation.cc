@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/tfrecord.h"
 
 #include "cmd/models/checkpoint_model.h"
 #include "cmd/models/trained_model.h"
@@ -67,7 +68,7 @@ std::vector<std::string> FilesOf(const RowSet& set) {
 // Rows are left out as in a run.
 RowSpec LabelledSpec(const Config& config, const InputForm& form, const RowSet& set) {
   RowSpec spec = RowSpecFor(config, form, set.source);
-  const bool csv = set.source.format == DataFormat::kCsv;
+  const bool csv = IsTable(set.source.format);
   spec.data.bad_rows = config.data.bad_rows;
   spec.data.missing = config.data.missing;
   spec.format = csv ? RowFormat::kCsv : RowFormat::kIdx;
@@ -124,12 +125,13 @@ SkippedRows AddRows(const RowSet& set, const RowSpec& spec, int64_t batch_rows, 
 bool IsFiles(DataFormat format) { return format == DataFormat::kIdx || IsText(format); }
 
 // Returns an upper bound of the number of rows: a field of CSV, or a row of sparse features, ends with a
-// byte.
+// byte, and a record of TFRecord has 16 beside its fields.
 int64_t MaxRowsOf(const std::string& file, const RowSet& set, int64_t fields) {
   if (IsPipe(file)) return INT64_MAX;
   if (set.source.format == DataFormat::kIdx) return PeekIdxImages(file, set.key).count;
   const InputBytes bytes(file, set.key);
-  return bytes.compressed() ? INT64_MAX : static_cast<int64_t>(bytes.file_size()) / fields + 1;
+  const auto row_bytes = std::min<int64_t>(fields, kTfrecordHead + kTfrecordTail);
+  return bytes.compressed() ? INT64_MAX : static_cast<int64_t>(bytes.file_size()) / row_bytes + 1;
 }
 
 // Returns the rows of the largest batch of one device that is read from files, for which memory is allocated.

@@ -43,7 +43,7 @@ enum class Activation { kSigmoid, kTanh, kRelu };
 enum class InitKind { kZeros, kConstant, kNormal, kGlorot };
 enum class BiasInit { kSame, kZeros };
 enum class LabelType { kAuto, kNames };
-enum class DataFormat { kNone, kIdx, kCsv, kLibsvm, kVw, kCriteo, kSynthetic };
+enum class DataFormat { kNone, kIdx, kCsv, kLibsvm, kVw, kCriteo, kSynthetic, kTfrecord };
 enum class SyntheticName { kLinear, kDigits };
 enum class Split { kShard, kFull, kFeed, kDynamic };
 enum class DataCache { kMemory, kDevice, kNone, kFile };

@@ -12,7 +12,7 @@ namespace dtrain {
 
 struct DataSourceConfig {
   DataFormat format = DataFormat::kNone;
-  // csv, libsvm, vw, criteo: files, patterns of names, "-" or "exec:COMMAND"; never empty there
+  // csv, tfrecord, libsvm, vw, criteo: files, patterns of names, "-" or "exec:COMMAND"; never empty there
   std::vector<std::string> path;
   std::string label;  // a column's name, or its number (ColumnNumber)
   bool header = true;
@@ -40,7 +40,7 @@ struct DataConfig {
   // Hashed features are numbered column by column, and numbers are features of their own behind those of
   // categories. Loading a file sets it for wide_deep.
   bool by_column = false;
-  // csv: columns by name or number (ColumnNumber)
+  // csv, tfrecord: columns by name or number (ColumnNumber)
   std::vector<std::string> ignore;
   std::vector<std::string> categories;
   int64_t max_categories = 100;  // of one column; rarer ones are one
@@ -75,7 +75,7 @@ struct DataConfig {
   // Set by loading a file: features are keys of 64 bits (model.table: hash), with by_column of 63, and
   // hash_bits is not read.
   bool whole_keys = false;
-  std::vector<std::string> hash;     // csv: columns whose texts are hashed, by name or number
+  std::vector<std::string> hash;     // csv, tfrecord: columns whose texts are hashed, by name or number
   std::vector<std::string> crosses;  // vw: pairs of namespaces, by their first letters: "ab"
 };
 
@@ -105,9 +105,13 @@ std::string ColumnNameIn(const std::string& column);
 inline bool IsStandardInput(const std::string& path) { return path == "-"; }
 inline bool IsCommand(const std::string& path) { return path.compare(0, 5, "exec:") == 0; }
 inline bool IsPipe(const std::string& path) { return IsStandardInput(path) || IsCommand(path); }
-// Whether rows are lines of a text, which `path` names.
+// Whether rows have columns with names, as a table has them.
+inline bool IsTable(DataFormat format) {
+  return format == DataFormat::kCsv || format == DataFormat::kTfrecord;
+}
+// Whether rows are lines or records of what `path` names.
 inline bool IsText(DataFormat format) {
-  return format == DataFormat::kCsv || format == DataFormat::kLibsvm || format == DataFormat::kVw ||
+  return IsTable(format) || format == DataFormat::kLibsvm || format == DataFormat::kVw ||
          format == DataFormat::kCriteo;
 }
 inline bool ReadsPipe(const DataSourceConfig& source) {

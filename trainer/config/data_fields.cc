@@ -14,7 +14,8 @@ constexpr Scope kTask = Scope::kTask;
 constexpr Limits kFromZero = {0};
 
 // Formats of which each row is a line of text, or a record.
-std::vector<std::string> Texts() { return {"csv", "libsvm", "vw", "criteo"}; }
+std::vector<std::string> Tables() { return {"csv", "tfrecord"}; }
+std::vector<std::string> Texts() { return {"csv", "tfrecord", "libsvm", "vw", "criteo"}; }
 
 // Where a member of data.train or of data.test lies.
 template <DataSourceConfig DataConfig::*source, auto DataSourceConfig::*member>
@@ -31,18 +32,20 @@ std::vector<Field> SourceFields(const std::string& section) {
       format, &SourceMember<source, &DataSourceConfig::format>, kRun,
       {{"idx", DataFormat::kIdx},
        {"csv", DataFormat::kCsv},
+       {"tfrecord", DataFormat::kTfrecord},
        {"libsvm", DataFormat::kLibsvm},
        {"vw", DataFormat::kVw},
        {"criteo", DataFormat::kCriteo},
        {"synthetic", DataFormat::kSynthetic}},
       train ? "What workers train on. idx: MNIST's form, plain or gzip, bytes / 255; csv: a table with a "
-              "label; libsvm: LABEL INDEX:VALUE...; vw: Vowpal Wabbit's text; criteo: its table of clicks; "
+              "label; tfrecord: TensorFlow's records, each a tf.train.Example; libsvm: LABEL INDEX:VALUE...; "
+              "vw: Vowpal Wabbit's text; criteo: its table of clicks; "
               "synthetic: made here."
             : "What is evaluated on; as for data.train.");
   return {
       train ? kind.Required() : kind.Unset("no test set"),
       Row(section + ".path", &SourceMember<source, &DataSourceConfig::path>, FieldType::kInputPaths, kTask,
-          "Files of text, plain, .gz or .zst, which are one table in this order: a path, a pattern "
+          "Files of rows, plain, .gz or .zst, which are one table in this order: a path, a pattern "
           "(part-*.csv, in the order of names) or a list of them. exec:COMMAND reads what a shell's command "
           "prints, and - standard input.")
           .Try("table.csv")
@@ -55,7 +58,7 @@ std::vector<Field> SourceFields(const std::string& section) {
           .Unit("a column's name, or its number")
           .Try("0")
           .Required()
-          .OnlyWith(format, {"csv"}),
+          .OnlyWith(format, Tables()),
       Flag(section + ".header", &SourceMember<source, &DataSourceConfig::header>, kRun,
            "Whether the first line names the columns.")
           .OnlyWith(format, {"csv"}),
@@ -131,7 +134,7 @@ std::vector<Field> CommonDataFields() {
              "greatest become 0 to 1; standard: mean 0, standard deviation 1. Features that stand for a "
              "category or a gap stay 0 and 1. Of wide_deep it is for the numbers of a row, as data.numbers "
              "has them.")
-          .OnlyWith("data.train.format", {"csv", "criteo"}),
+          .OnlyWith("data.train.format", {"csv", "tfrecord", "criteo"}),
       Choice(DT_KEY(data.numbers), kRun, {{"log", NumberScale::kLog}, {"plain", NumberScale::kPlain}},
              "What becomes of a number x of a row before layers take it. log: ln(1 + x), and of one below 0 "
              "-ln(1 - x); plain: x itself. A missing one is 0.")
@@ -141,24 +144,24 @@ std::vector<Field> CommonDataFields() {
           .Unit("columns by name, or by number")
           .Try("[customer_id]")
           .Unset("none")
-          .OnlyWith("data.train.format", {"csv"}),
+          .OnlyWith("data.train.format", Tables()),
       Row(DT_KEY(data.categories), FieldType::kColumns, kRun,
           "Columns of texts: each text that the training rows have becomes a feature of its own, 0 or 1.")
           .Unit("columns by name, or by number")
           .Try("[country]")
           .Unset("none")
-          .OnlyWith("data.train.format", {"csv"}),
+          .OnlyWith("data.train.format", Tables()),
       Number(DT_KEY(data.max_categories), kRun, {1, 100000},
              "The features of one column of data.categories: those of its most frequent texts, and if it has "
              "more texts one for all others together.")
           .Unit("texts of a column")
-          .OnlyWith("data.train.format", {"csv"}),
+          .OnlyWith("data.train.format", Tables()),
       Choice(
           DT_KEY(data.unseen), kRun, {{"other", UnseenCategory::kOther}, {"error", UnseenCategory::kError}},
           "What becomes of a text in a column of categories that the training rows did not have. other: the "
           "feature of all others, or where there is none no feature at all, and counted; error: the row "
           "cannot be read.")
-          .OnlyWith("data.train.format", {"csv"}),
+          .OnlyWith("data.train.format", Tables()),
       Row(DT_KEY(data.dates), FieldType::kColumns, kRun,
           "Columns of dates, with or without a time: they become days since 1970. Dates are as 2024-01-31, "
           "or "
@@ -168,14 +171,14 @@ std::vector<Field> CommonDataFields() {
           .Unit("columns by name, or by number, each perhaps with =FORM")
           .Try("[signup, \"seen=MM/DD/YYYY\"]")
           .Unset("none")
-          .OnlyWith("data.train.format", {"csv"}),
+          .OnlyWith("data.train.format", Tables()),
       Row(DT_KEY(data.weight), FieldType::kColumn, kRun,
           "A column that says how much each row counts: its gradient and its loss are multiplied by it. It "
           "is no feature. Of libsvm label: it stands behind the label, as in 1:0.5.")
           .Unit("a column's name, or its number")
           .Try("weight")
           .Unset("all rows count 1")
-          .OnlyWith("data.train.format", {"csv", "libsvm"}),
+          .OnlyWith("data.train.format", {"csv", "tfrecord", "libsvm"}),
       Row(DT_KEY(data.class_weights), FieldType::kTexts, kRun,
           "How much the rows of each class count in training: [balanced], which is rows / (classes x rows of "
           "the class), or NAME=WEIGHT for some classes.")
@@ -212,14 +215,14 @@ std::vector<Field> CommonDataFields() {
           "the "
           "training rows; drop: the row is left out; indicator: the mean, and one more feature says where it "
           "was missing. In a column of categories it is a category of its own.")
-          .OnlyWith("data.train.format", {"csv"}),
+          .OnlyWith("data.train.format", Tables()),
       Row(DT_KEY(data.missing_values), FieldType::kTexts, kRun,
           "Other texts, or numbers, that stand for a missing value (data.missing): in all columns, or as "
           "COLUMN=MARKER in one of them. Of a number all spellings are meant: -999 and -999.0.")
           .Unit("MARKER, or COLUMN=MARKER")
           .Try("[unknown, \"age=-999\"]")
           .Unset("none")
-          .OnlyWith("data.train.format", {"csv"}),
+          .OnlyWith("data.train.format", Tables()),
       Row(DT_KEY(data.number_format), FieldType::kTexts, kRun,
           "How numbers are written, by an example: in all columns of numbers, or as COLUMN=EXAMPLE in one of "
           "them. The example has the marks of decimals and thousands, and a currency, a unit or % if there "
@@ -319,7 +322,7 @@ std::vector<Field> CommonDataFields() {
              "Categories, means and with data.cache: none or file the scale are those of the first so many "
              "training rows behind data.validation.")
           .Unit("rows")
-          .OnlyWith("data.train.format", {"csv", "criteo"}),
+          .OnlyWith("data.train.format", {"csv", "tfrecord", "criteo"}),
       Number(
           DT_KEY(data.index_base), kRun, {0, 1},
           "The index of the first feature. scikit-learn's dump_svmlight_file begins at 0 unless it is told "
@@ -331,15 +334,15 @@ std::vector<Field> CommonDataFields() {
           "of one number are one feature.")
           .Unit("bits")
           .Try("20")
-          .Unset("18, as Vowpal Wabbit has it; csv without data.hash: features are not hashed")
-          .OnlyWith("data.train.format", {"csv", "vw", "criteo"}),
+          .Unset("18, as Vowpal Wabbit has it; a table without data.hash: features are not hashed")
+          .OnlyWith("data.train.format", {"csv", "tfrecord", "vw", "criteo"}),
       Row(DT_KEY(data.hash), FieldType::kColumns, kRun,
           "Columns with more texts than data.categories is for: each text is a feature, whose "
           "number is a hash of column and text. Rows are then sparse, and all other columns are numbers.")
           .Unit("columns by name, or by number")
           .Try("[url]")
           .Unset("none")
-          .OnlyWith("data.train.format", {"csv"}),
+          .OnlyWith("data.train.format", Tables()),
       Row(DT_KEY(data.crosses), FieldType::kTexts, kRun,
           "Pairs of namespaces, each by its first letter, or : for any: a pair of their features is a "
           "feature, too, as with Vowpal Wabbit's -q.")

@@ -56,7 +56,7 @@ void SparseRules::CheckSparse() {
   if ((factors || table) && !sparse && IsGood("data.train.format") && !IsBad("data.hash")) {
     Refuse(
         factors ? "model.kind" : "model.table",
-        fmt::format("needs sparse rows: data.train.format libsvm, vw or criteo, or csv with data.hash. Try "
+        fmt::format("needs sparse rows: data.train.format libsvm, vw or criteo, or a table with data.hash. Try "
                     "{}.",
                     model.kind == ModelKind::kWideDeep ? "mlp"
                     : factors                          ? "logistic"
@@ -70,7 +70,7 @@ void SparseRules::CheckSparse() {
   RefuseIf(config_.checkpoint.delta > 0 && !UsesTable(config_) && IsGood("model.kind"), "checkpoint.delta",
            "is for models whose weights are rows of a table (model.table), and this one's change in every "
            "step. Try 0.");
-  RefuseIf(data.train.format == DataFormat::kCsv && data.hash.empty() && IsGood("data.hash_bits"),
+  RefuseIf(IsTable(data.train.format) && data.hash.empty() && IsGood("data.hash_bits"),
            "data.hash_bits", "has no effect without data.hash. Leave it out, or name columns in data.hash.");
   if (!data.hash.empty() && !IsBad("data.hash")) {
     RefuseIf(!data.categories.empty(), "data.categories",
@@ -117,7 +117,7 @@ void SparseRules::CheckColumns() {
   const ModelConfig& model = config_.model;
   const DataConfig& data = config_.data;
   RefuseIf(model.combine == Combine::kJoin && !data.by_column && IsGood("model.combine"), "model.combine",
-           "needs rows with columns: data.train.format criteo, or csv with data.hash. Try sum.");
+           "needs rows with columns: data.train.format criteo, or a table with data.hash. Try sum.");
   if (!data.by_column || data.whole_keys || IsBad("data.hash") || IsBad("data.hash_bits")) return;
   constexpr int kMaxBits = 39;  // of all features of a table
   int bits_of_columns = 0;

@@ -118,6 +118,7 @@ inline bool ParseShort(std::string_view text, float* number) {
 
 // Returns the text as it is in the file, with its quotes.
 std::string TextInFile(const CsvField& field) {
+  if (field.is_number) return fmt::format("{}", field.number);
   if (!field.quoted) return std::string(field.in_file());
   std::string text = "\"";
   for (const char c : field.in_file()) text += c == '"' ? std::string(2, c) : std::string(1, c);

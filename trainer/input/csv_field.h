@@ -16,7 +16,10 @@ struct CsvField {
   std::string_view text;  // without the quotes around it, and plain (FieldReading)
   TextPlace place;        // of its first byte, which may be a quote
   bool quoted = false;
-  bool trimmed = false;                   // blanks at the ends of what its quotes enclose were left out
+  bool trimmed = false;  // blanks at the ends of what its quotes enclose were left out
+  // The file has a number here and no text, and the reader was asked for numbers: `text` is not the value.
+  bool is_number = false;
+  float number = 0;
   const std::string_view* raw = nullptr;  // the text as it is in the file; null: that is `text`
 
   std::string_view in_file() const { return raw == nullptr ? text : *raw; }
@@ -32,6 +35,12 @@ enum class NumberText { kGood, kEmpty, kNotANumber, kNotFinite, kTooLarge, kNotA
 NumberText ParseNumber(std::string_view text, float* number);
 // The same with a comma before the decimals, if `decimal` says so; then a point is no number's.
 NumberText ParseNumber(std::string_view text, Decimal decimal, float* number);
+// The same for a field, which may be a number already.
+inline NumberText ParseNumber(const CsvField& field, Decimal decimal, float* number) {
+  if (!field.is_number) return ParseNumber(field.text, decimal, number);
+  *number = field.number;
+  return NumberText::kGood;
+}
 // Returns a whole number of up to 15 digits, as most numbers of most tables are; unset: it is none.
 std::optional<double> ParseWhole(std::string_view text);
 // Returns the number in double, and infinity if float32 cannot hold it; unset: it is none.

@@ -5,7 +5,8 @@
 // comments may be left out (CsvDialect). A lenient reader is for a first look at a table, whatever is wrong
 // with it: it counts faults of quotes in place of throwing, and splits the record as well as can be. Records
 // of other lengths are no fault here; a reader of tables counts the fields. Errors are UserErrors:
-// "file:line:column: what is wrong; rule. remedy". Owner: the reader of the file. Thread: one.
+// "file:line:column: what is wrong; rule. remedy". Owner: the reader of the file. Thread: one. What is
+// virtual is otherwise where a table is no text (trainer/rows/example_reader.h).
 #pragma once
 
 #include <array>
@@ -47,7 +48,9 @@ struct CsvRecord {
   int64_t quote_faults = 0;
   TextPlace quote_place;
 
-  TextPlace begin() const { return {fields[0].place.line, 1}; }
+  TextPlace begin() const {
+    return fields[0].place.is_record ? fields[0].place : TextPlace{fields[0].place.line, 1};
+  }
 };
 
 class CsvReader : public TextReader {
@@ -59,9 +62,17 @@ class CsvReader : public TextReader {
   // A lenient reader. Reads the first block, which Peek() looks at.
   struct Lenient {};
   CsvReader(std::unique_ptr<InputBytes> file, Lenient lenient);
+  virtual ~CsvReader() = default;
+
+  // Whether the first record is the names of the columns in any case, and no other is a header: the file is
+  // no text, and its records have the names.
+  virtual bool names_columns() const { return false; }
+  // The caller reads this column, as a number if there is one (CsvField::is_number) or as text. Before the
+  // first call all columns are texts; after it others are undefined where the file is no text.
+  virtual void Take(int64_t /*column*/, bool /*as_number*/) {}
 
   // From here on the text is written so. Call it before Next() of a lenient reader, once or more.
-  void Begin(const CsvDialect& dialect);
+  virtual void Begin(const CsvDialect& dialect);
   // Splits up to `count` records with `delimiter`, those whose text was read already, and stays where it is.
   // They are valid until Next() or Begin().
   std::vector<CsvRecord> Peek(char delimiter, Quotes quotes, size_t count);
@@ -74,16 +85,17 @@ class CsvReader : public TextReader {
   const std::vector<FieldReading>& readings() const { return readings_; }
 
   // Reads the next record. Returns false at the end of the file.
-  bool Next();
+  virtual bool Next();
   // Goes behind the next record without splitting it; one with quotes is split to find its end. `text` is all
   // of it, with its end, and valid until the next call; fields() are undefined. Returns false at the end of
   // the file.
-  bool NextText(std::string_view* text);
+  virtual bool NextText(std::string_view* text);
   // The fields of the last record, at least one; valid until the next call.
   const std::vector<CsvField>& fields() const { return record_.fields; }
   const CsvRecord& record() const { return record_; }
   // Whether blanks behind the field, or inside its quotes, were left out.
   bool IsTrimmed(const CsvField& field) const {
+    if (names_columns()) return false;
     return field.quoted ? field.trimmed : IsBlank(*(field.text.data() + field.text.size()));
   }
   // Returns the error "file:line:column: text" about a field of the last record.
@@ -95,11 +107,11 @@ class CsvReader : public TextReader {
   TextPlace record_end() const { return record_end_; }   // just behind its last field
   TextMark record_mark() const { return record_mark_; }  // the begin of the last record
   // After Next() has thrown: goes on behind the line with the fault.
-  void SkipFault();
+  virtual void SkipFault();
   void GoTo(TextMark mark, int64_t bytes = 0);
 
   // Whether Next() can return without waiting for more of the file, as far as is known.
-  bool HasWholeLine() const;
+  virtual bool HasWholeLine() const;
 
   Decimal decimal() const { return dialect_.decimal; }
   char delimiter() const { return delimiter_; }
@@ -107,11 +119,22 @@ class CsvReader : public TextReader {
   int64_t empty_lines() const { return empty_lines_; }
   TextPlace empty_place() const { return {empty_line_, 1}; }
 
+ protected:
+  // Of a file that is no text.
+  struct Records {};
+  CsvReader(std::unique_ptr<InputBytes> file, Records /*records*/) : TextReader(std::move(file), nullptr) {}
+
+  bool More();
+  void MakePlain();
+
+  bool peeks_ = false;  // reads nothing more of the file
+  std::vector<FieldReading> readings_;
+  TextMark record_mark_;
+  CsvRecord record_;
+
  private:
   enum class After { kField, kRecord, kMoreBytes };  // kMoreBytes: the buffer ends within the record
 
-  void MakePlain();
-  bool More();
   void SetDelimiter(char delimiter, Quotes quotes);
   void SkipLine();
   bool BeginsComment();
@@ -138,11 +161,9 @@ class CsvReader : public TextReader {
   static TextPlace PlaceOf(const Cursor& at) { return {at.line, at.next - at.line_begin + 1}; }
 
   CsvDialect dialect_;
-  std::vector<FieldReading> readings_;
   // What MakePlain() has made of fields of the current record, and what they were.
   std::vector<std::pair<std::string, std::string_view>> plain_;
   const bool lenient_ = false;
-  bool peeks_ = false;                    // reads nothing more of the file
   bool in_record_ = false;                // Next() has failed within a record
   bool in_quotes_ = false;                // ReadRecord() has seen a quote that is still open
   char delimiter_ = ',';                  // ' ': blanks and tabs
@@ -151,9 +172,7 @@ class CsvReader : public TextReader {
   bool simple_ = true;                    // most records have nothing but delimiters in them
   std::array<bool, 256> stops_{};         // the bytes at which a field without quotes ends
   std::array<bool, 256> quoted_stops_{};  // and one in quotes, perhaps
-  TextMark record_mark_;
   TextPlace record_end_;
-  CsvRecord record_;
   int64_t empty_lines_ = 0;
   int64_t empty_line_ = 0;  // the first of them
 };

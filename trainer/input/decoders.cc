@@ -44,6 +44,14 @@ Packing PackingOf(std::string_view bytes) {
   return bytes.size() >= kZstdMark.size() && AgreesWithZstd(bytes) ? Packing::kZstd : Packing::kNone;
 }
 
+bool BeginsZlib(std::string_view bytes) {
+  if (bytes.size() < 2) return false;
+  const unsigned method = static_cast<unsigned char>(bytes[0]), flags = static_cast<unsigned char>(bytes[1]);
+  constexpr unsigned kDictionary = 0x20;
+  return (method & 0xf) == Z_DEFLATED && method >> 4 <= 7 && (method * 256 + flags) % 31 == 0 &&
+         (flags & kDictionary) == 0;
+}
+
 bool MayBePacked(std::string_view bytes) {
   if (bytes.empty()) return true;
   if (bytes.size() < kGzipMark.size() && Agree(bytes, kGzipMark)) return true;
@@ -51,7 +59,8 @@ bool MayBePacked(std::string_view bytes) {
 }
 
 uint64_t MaxRatio(Packing packing) {
-  if (packing == Packing::kGzip) return 1032;  // zlib's "Technical Details": the limit of deflate
+  if (packing == Packing::kGzip || packing == Packing::kZlib)
+    return 1032;  // zlib's "Technical Details": the limit of deflate
   // RFC 8878, 3.1.1.2: a block of 128 KiB of one byte takes four bytes.
   return packing == Packing::kZstd ? 1 << 15 : 1;
 }
@@ -140,18 +149,27 @@ void Decoder::ThrowUnreadable(const std::string& why) const { throw UnreadableEr
 
 namespace {
 
-// GzipFile: zlib's gzread is not used because it ends silently if anything but another member follows a
-// member, and rows would be missing.
-class GzipFile : public Decoder {
+// DeflatedFile: gzip or zlib. zlib's gzread is not used because it ends silently if anything but another
+// member follows a member, and rows would be missing.
+class DeflatedFile : public Decoder {
  public:
-  GzipFile(const std::string& path, Source source) : Decoder(path, std::move(source)) {
-    if (inflateInit2(&stream_, MAX_WBITS + kGzipOnly) != Z_OK) throw std::bad_alloc();
+  DeflatedFile(const std::string& path, Source source, bool is_gzip)
+      : Decoder(path, std::move(source)), is_gzip_(is_gzip) {
+    if (inflateInit2(&stream_, MAX_WBITS + (is_gzip_ ? kGzipOnly : 0)) != Z_OK) throw std::bad_alloc();
   }
-  ~GzipFile() override { inflateEnd(&stream_); }
+  ~DeflatedFile() override { inflateEnd(&stream_); }
 
  private:
   bool BeginMember() override {
     if (!HasInput(1)) return false;
+    if (!is_gzip_) {
+      if (offset() == 0) return true;
+      throw UserError(
+          "{}: byte {}: a zlib stream ends here, and it must be the only one. Fetch the file anew, or cut "
+          "off "
+          "what follows if it is no data: head -c {}.",
+          path(), offset(), offset());
+    }
     HasInput(2);
     if (input()[0] == '\0') {
       SkipPadding();
@@ -196,6 +214,7 @@ class GzipFile : public Decoder {
         path(), member_end, member_end);
   }
 
+  const bool is_gzip_;
   z_stream stream_{};
 };
 
@@ -253,9 +272,9 @@ class ZstdFile : public Decoder {
 }  // namespace
 
 std::unique_ptr<Decoder> MakeDecoder(Packing packing, const std::string& path, Decoder::Source source) {
-  if (packing == Packing::kGzip) return std::make_unique<GzipFile>(path, std::move(source));
+  if (packing == Packing::kNone) return nullptr;
   if (packing == Packing::kZstd) return std::make_unique<ZstdFile>(path, std::move(source));
-  return nullptr;
+  return std::make_unique<DeflatedFile>(path, std::move(source), packing == Packing::kGzip);
 }
 
 }  // namespace dtrain

@@ -1,5 +1,6 @@
 // Decoders: the content of a compressed data file: gzip (RFC 1952) or zstd (RFC 8878), chosen by its first
-// bytes and not by its name. A file is one member after the other, as gzip and zstd write them joined.
+// bytes and not by its name. A file is one member after the other, as gzip and zstd write them joined. Of
+// TFRecord it may be zlib (RFC 1950) too, one stream.
 // Errors are UserErrors that begin with the path. Owner: InputBytes. Thread: one.
 #pragma once
 
@@ -14,12 +15,15 @@
 
 namespace dtrain {
 
-enum class Packing { kNone, kGzip, kZstd };
+enum class Packing { kNone, kGzip, kZstd, kZlib };
 
 // The bytes of a file by which PackingOf() decides.
 constexpr size_t kPackingBytes = 4;
-// Returns how a file is packed that begins with `bytes`, kPackingBytes of them or the whole file.
+// Returns how a file is packed that begins with `bytes`, kPackingBytes of them or the whole file. Never says
+// zlib, since texts may begin as its streams do.
 Packing PackingOf(std::string_view bytes);
+// Whether bytes may be the begin of a zlib stream.
+bool BeginsZlib(std::string_view bytes);
 // Whether more bytes behind `bytes` could make a file of either packing. A reader of a pipe waits for no byte
 // that decides nothing.
 bool MayBePacked(std::string_view bytes);
@@ -49,7 +53,7 @@ class Decoder {
   // Reads up to `size` bytes of content, and waits for no more of the file than the first of them needs.
   // Returns 0 at the end. Throws UserError if the data is damaged or truncated, and for anything behind a
   // member that is neither another member nor, for gzip, zeros up to the file's end (the padding of tapes and
-  // block devices).
+  // block devices); a zlib stream is the only one.
   int64_t Read(char* out, int64_t size);
 
   // The bytes of the file that the content so far came from.

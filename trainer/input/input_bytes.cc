@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/tfrecord.h"
 #include "trainer/config/user_text.h"
 
 namespace dtrain {
@@ -86,9 +87,26 @@ void InputBytes::FindPacking() {
   char byte = 0;
   while (first.size() < kPackingBytes && MayBePacked(first) && ReadRaw(&byte, 1) == 1) first += byte;
   first_ = std::move(first);
+  SetPacking(PackingOf(first_));
+}
+
+void InputBytes::SetPacking(Packing packing) {
   knows_packing_ = true;
-  packing_ = PackingOf(first_);
+  packing_ = packing;
   decoder_ = MakeDecoder(packing_, path_, [this](char* out, int64_t size) { return ReadRaw(out, size); });
+}
+
+bool InputBytes::BeginsRecords(bool is_expected) {
+  if (offset_ == 0 && peeked_.empty()) {
+    std::string first;
+    char byte = 0;
+    while (first.size() < kTfrecordHead && ReadRaw(&byte, 1) == 1) first += byte;
+    first_ = std::move(first);
+    const Packing packing = PackingOf(first_);
+    const bool is_zlib = is_expected && packing == Packing::kNone && BeginsZlib(first_);
+    SetPacking(BeginsTfrecord(first_) ? Packing::kNone : is_zlib ? Packing::kZlib : packing);
+  }
+  return HasPeeked(kTfrecordHead) && BeginsTfrecord(std::string_view(peeked_).substr(peeked_at_));
 }
 
 int64_t InputBytes::Read(void* out, int64_t size) {

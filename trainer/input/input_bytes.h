@@ -27,8 +27,9 @@ class PipeSource {
 };
 
 // InputBytes: the content of one data file or pipe, read from front to back; unpacked if its first bytes are
-// those of gzip or zstd (decoders.h). From a pipe it comes as it arrives. Errors are UserErrors that begin
-// with the path and name the config key. Owner: the reader of the file. Thread: one.
+// those of gzip or zstd (decoders.h), of TFRecord also of zlib. From a pipe it comes as it arrives. Errors
+// are UserErrors that begin with the path and name the config key. Owner: the reader of the file. Thread:
+// one.
 class InputBytes {
  public:
   // Opens a file, or standard input for "-". Never runs a command: a path of exec: is a file here, and
@@ -40,6 +41,9 @@ class InputBytes {
   InputBytes(const InputBytes&) = delete;
   InputBytes& operator=(const InputBytes&) = delete;
 
+  // Whether the content begins with a record of TFRecord. Call it before anything is read: a length may look
+  // like the mark of a packing, which is found anew then. `is_expected`: else zlib is none.
+  bool BeginsRecords(bool is_expected);
   // Reads up to `size` bytes of content; fewer only at the end. Throws UserError for damaged packed data and
   // for other data behind it, and at the end of a command that failed.
   int64_t Read(void* out, int64_t size);
@@ -81,6 +85,7 @@ class InputBytes {
   int64_t ReadUnpeeked(char* out, int64_t size);
   int64_t ReadContent(char* out, int64_t size);
   void FindPacking();
+  void SetPacking(Packing packing);
   int64_t ReadRaw(char* out, int64_t size);  // before it is unpacked
 
   const std::string path_;                  // for messages

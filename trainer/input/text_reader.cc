@@ -11,7 +11,6 @@ namespace {
 
 constexpr int64_t kBlockBytes = 1 << 20;
 constexpr int64_t kMinBlockBytes = 1 << 12;
-constexpr int64_t kMaxRecordBytes = 64 << 20;
 
 // The bytes of a buffer at first. A small file needs no large one, and there may be thousands of them.
 int64_t FirstBlockBytes(const InputBytes& file) {
@@ -22,6 +21,7 @@ int64_t FirstBlockBytes(const InputBytes& file) {
 }  // namespace
 
 RowFault FaultAt(const std::string& path, TextPlace place, const std::string& text) {
+  if (place.is_record) return RowFault("{}, record {} at byte {}: {}", path, place.line, place.column, text);
   return RowFault("{}:{}:{}: {}", path, place.line, place.column, text);
 }
 
@@ -32,6 +32,7 @@ TextReader::TextReader(std::unique_ptr<InputBytes> file, const char* too_long)
       file_(std::move(file)),
       too_long_(too_long) {
   Fill();
+  if (too_long == nullptr) return;
   const std::string why =
       NoTextBecause({begin_.next, static_cast<size_t>(end_ - begin_.next)}, file_->packing(), path());
   if (!why.empty()) throw UserError("{}: {}", path(), why);

@@ -15,16 +15,18 @@
 
 namespace dtrain {
 
-// TextPlace: a place in the file's content, from 1. Lines are physical lines; the column counts bytes.
+// TextPlace: a place in the file's content, from 1. Lines are physical lines; the column counts bytes. In a
+// file of records (is_record) it is the record's number, and the byte of the content, from 0.
 struct TextPlace {
   int64_t line = 1;
   int64_t column = 1;
+  bool is_record = false;
 };
 
-// TextMark: where a line begins, so that a reader of the same file can go there.
+// TextMark: where a line or a record begins, so that a reader of the same file can go there.
 struct TextMark {
   int64_t byte = 0;  // of the content, from 0
-  int64_t line = 1;
+  int64_t line = 1;  // or the record's number
 };
 
 // RowFault: what is wrong with a row, or at one place of a file. Only such faults may be skipped with their
@@ -34,7 +36,7 @@ class RowFault : public UserError {
   using UserError::UserError;
 };
 
-// Returns the error "file:line:column: text".
+// Returns the error "file:line:column: text"; of a record "file, record 3 at byte 38: text".
 RowFault FaultAt(const std::string& path, TextPlace place, const std::string& text);
 
 class TextReader {
@@ -65,7 +67,10 @@ class TextReader {
     int64_t line;
   };
 
-  // Reads the first bytes. `too_long` is the rule for a line that does not fit into memory.
+  static constexpr int64_t kMaxRecordBytes = 64 << 20;
+
+  // Reads the first bytes. `too_long` is the rule for a line that does not fit into memory; null: these are
+  // records and no text.
   TextReader(std::unique_ptr<InputBytes> file, const char* too_long);
   ~TextReader() = default;
 

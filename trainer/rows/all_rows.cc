@@ -1,8 +1,9 @@
-// ReadAllRows() (pass.h). A plain file is parsed by several threads: it is cut into parts where lines end,
-// each is parsed by a reader of its own, and they are joined in order. Rows, labels, what is left out and
-// errors are those of one thread, whatever the number: a part counts only if the part before has ended where
-// it begins, and not inside of quotes, and if nothing depends on what came before it. Any other is read again
-// by the pass itself. Packed files and pipes are read by the pass.
+// ReadAllRows() (pass.h). A plain file is parsed by several threads: it is cut into parts where lines end, or
+// where a length of TFRecord and its checksum stand; each is parsed by a reader of its own, and they are
+// joined in order. Rows, labels, what is left out and errors are those of one thread, whatever the number: a
+// part counts only if the part before has ended where it begins, and not inside of quotes, and if nothing
+// depends on what came before it. Any other is read again by the pass itself. Packed files and pipes are read
+// by the pass.
 #include <algorithm>
 #include <condition_variable>
 #include <memory>
@@ -16,6 +17,7 @@
 
 #include "base/error.h"
 #include "base/machine_memory.h"
+#include "base/tfrecord.h"
 #include "trainer/input/input_bytes.h"
 #include "trainer/rows/pass.h"
 
@@ -104,7 +106,7 @@ class PartReaders {
     if (next_ >= end_) return nullptr;
     Part& part = At(claimed_++);
     part.begin = next_;
-    part.end = next_ = LineBehind(next_ + kPartBytes);
+    part.end = next_ = RowBehind(next_ + kPartBytes);
     part.has_failed = false;
     part.count = 0;
     part.rows.Clear();
@@ -112,19 +114,34 @@ class PartReaders {
     return &part;
   }
 
-  // Returns where the first line begins behind `byte`. What is wrong with the file is told by who reads it.
-  int64_t LineBehind(int64_t byte) {
+  // Returns where the first line, or what looks like a record, begins behind `byte`. What is wrong with the
+  // file is told by who reads it.
+  int64_t RowBehind(int64_t byte) {
     constexpr int64_t kPiece = 1 << 14;
+    const bool records = pass_.data().train.format == DataFormat::kTfrecord;
+    const int64_t overlap = records ? static_cast<int64_t>(kTfrecordHead) - 1 : 0;
     std::string piece(kPiece, '\0');
     try {
-      for (file_.SkipTo(std::min(byte, end_)); byte < end_; byte += kPiece) {
-        const auto got = static_cast<size_t>(file_.ReadSome(piece.data(), kPiece));
-        const size_t feed = std::string_view(piece.data(), got).find('\n');
-        if (feed != std::string_view::npos) return byte + static_cast<int64_t>(feed) + 1;
+      for (; byte < end_; byte += kPiece - overlap) {
+        file_.SkipTo(byte);
+        const auto got = static_cast<size_t>(file_.Read(piece.data(), kPiece));
+        const size_t row = FindRow({piece.data(), got}, records);
+        if (row != std::string_view::npos) return byte + static_cast<int64_t>(row);
       }
     } catch (const UserError&) {
     }
     return end_;
+  }
+
+  static size_t FindRow(std::string_view text, bool records) {
+    if (!records) {
+      const size_t feed = text.find('\n');
+      return feed == text.npos ? feed : feed + 1;
+    }
+    for (size_t at = 0; at + kTfrecordHead <= text.size(); ++at) {
+      if (BeginsTfrecord(text.substr(at, kTfrecordHead))) return at;
+    }
+    return text.npos;
   }
 
   template <typename Action>

@@ -59,16 +59,16 @@ void CountText(const CsvReader& reader, const CsvField& field, ColumnFit* fit) {
                   fit->title, kMaxTexts));
 }
 
-NumberText NumberOf(const CsvReader& reader, const InputColumn& column, std::string_view text,
+NumberText NumberOf(const CsvReader& reader, const InputColumn& column, const CsvField& field,
                     float* number) {
-  return column.is_date ? ParseDate(text, number) : ParseNumber(text, reader.decimal(), number);
+  return column.is_date ? ParseDate(field.text, number) : ParseNumber(field, reader.decimal(), number);
 }
 
 // The number in a field; not a number: there is none. Without a gap that is refused, or its row skipped, when
 // it is read.
 float NumberIn(const CsvReader& reader, const CsvField& field, const InputColumn& column) {
   float number = 0;
-  const bool is_good = NumberOf(reader, column, field.text, &number) == NumberText::kGood;
+  const bool is_good = NumberOf(reader, column, field, &number) == NumberText::kGood;
   return is_good ? number : std::numeric_limits<float>::quiet_NaN();
 }
 
@@ -172,18 +172,18 @@ class RowJudge {
     const bool renamed = labels_.renamed.find(label) != labels_.renamed.end();
     if (IsMissing(label) && (!renamed || data_.missing == MissingValues::kDrop)) return false;
     return std::all_of(inputs_.begin(), inputs_.end(), [&](const InputColumn& input) {
-      return IsGood(reader, fields[static_cast<size_t>(input.column)].text, input);
+      return IsGood(reader, fields[static_cast<size_t>(input.column)], input);
     });
   }
 
  private:
-  bool IsGood(const CsvReader& reader, std::string_view text, const InputColumn& column) const {
-    if (IsMissing(text)) {
+  bool IsGood(const CsvReader& reader, const CsvField& field, const InputColumn& column) const {
+    if (IsMissing(field.text)) {
       const bool left_out = data_.missing == MissingValues::kDrop;
       return !left_out && (column.is_category || data_.missing != MissingValues::kError);
     }
     float number = 0;
-    return column.is_category || NumberOf(reader, column, text, &number) == NumberText::kGood;
+    return column.is_category || NumberOf(reader, column, field, &number) == NumberText::kGood;
   }
 
   const DataConfig& data_;
@@ -257,7 +257,7 @@ class KeptRows {
 
 RowContext Records() {
   RowContext context;
-  context.records = true;
+  context.records = context.numbers = true;
   return context;
 }
 

@@ -265,6 +265,7 @@ HeaderKind FindHeader(const std::vector<CsvRecord>& records, size_t columns, Dec
 }
 
 bool SkipSecondHeader(size_t columns, const std::vector<FieldReading>& readings, CsvReader* reader) {
+  if (reader->names_columns()) return false;
   const std::vector<CsvRecord> below = reader->PeekNext(kRowsBelow);
   if (below.empty() || AreEqual(below[0].fields, reader->fields())) return false;
   return FirstLine(below, columns, reader->decimal(), readings).IsNoRow() && reader->Next();
@@ -315,6 +316,7 @@ size_t FitHeader(const std::vector<CsvRecord>& below, CsvRecord* header) {
 }
 
 void FitHeader(CsvReader* reader) {
+  if (reader->names_columns()) return;
   const std::vector<CsvRecord> below = reader->PeekNext(kRowsBelow);
   FitHeader(below, reader->mutable_record());
 }
@@ -328,6 +330,7 @@ bool IsHeaderAgain(const std::vector<CsvField>& fields, const std::vector<std::s
 }
 
 void CheckHeader(const CsvReader& reader, const DataSourceConfig& source, const std::string& section) {
+  if (reader.names_columns()) return;
   const int64_t label = TextLabel(reader, source.label);
   double before = -1;
   bool counting = true;

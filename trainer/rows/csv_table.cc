@@ -24,10 +24,21 @@ CsvRows::CsvRows(CsvReader* reader, CsvLayout layout)
       layout_(std::move(layout)),
       before_label_(layout_.columns.inputs.size()),
       next_is_read_(layout_.first_is_row) {
+  TakeColumns();
   const std::vector<int64_t>& inputs = layout_.columns.inputs;
   if (layout_.columns.label < 0 || !std::is_sorted(inputs.begin(), inputs.end())) return;
   before_label_ = static_cast<size_t>(std::lower_bound(inputs.begin(), inputs.end(), layout_.columns.label) -
                                       inputs.begin());
+}
+
+void CsvRows::TakeColumns() {
+  const CsvColumns& columns = layout_.columns;
+  for (size_t i = 0; i < columns.inputs.size(); ++i) {
+    const bool is_text = !layout_.how.empty() && (layout_.how[i].is_category || layout_.how[i].is_date);
+    reader_.Take(columns.inputs[i], layout_.takes_numbers && !is_text);
+  }
+  if (columns.label >= 0) reader_.Take(columns.label, false);
+  if (columns.weight >= 0) reader_.Take(columns.weight, true);
 }
 
 bool CsvRows::Next(SkippedRows* skipped) {
@@ -35,7 +46,8 @@ bool CsvRows::Next(SkippedRows* skipped) {
   while (!std::exchange(next_is_read_, false)) {
     if (!reader_.Next()) return false;
     const std::vector<std::string>& names = layout_.columns.names;
-    if (names.empty() || (reader_.fields()[0].text != names[0] && !names[0].empty())) break;  // most rows
+    if (names.empty() || reader_.names_columns()) break;
+    if ((reader_.fields()[0].text != names[0] && !names[0].empty())) break;  // most rows
     if (!dtrain::IsHeaderAgain(reader_.fields(), names)) break;
     NoteHeader(kHeaderAgain, skipped);
   }
@@ -64,7 +76,7 @@ void CsvRows::NoteHeader(const std::string& what, SkippedRows* skipped) const {
 // Names are looked for where they can begin, so that most rows are not split.
 bool CsvRows::IsHeaderAgain(std::string_view* text) {
   const std::vector<std::string>& names = layout_.columns.names;
-  if (names.empty()) return false;
+  if (names.empty() || reader_.names_columns()) return false;
   const std::string& name = names[names[0].empty() && names.size() > 1 ? 1 : 0];
   const std::string_view begin = std::string_view(name).substr(0, name.find_first_of("\"'\\"));
   if (text->substr(0, name.size() + kMaxBefore).find(begin) == text->npos) return false;
@@ -102,7 +114,7 @@ bool CsvRows::ReadWeight() {
   if (layout_.columns.weight < 0) return true;
   const CsvField& field = reader_.fields()[static_cast<size_t>(layout_.columns.weight)];
   if (layout_.drops_gaps && IsMissing(field.text)) return false;
-  const NumberText state = ParseNumber(field.text, reader_.decimal(), &weight_);
+  const NumberText state = ParseNumber(field, reader_.decimal(), &weight_);
   if (state == NumberText::kGood && weight_ >= 0) return true;
   throw FieldError(reader_.path(), ColumnTitle(layout_.columns, layout_.columns.weight), field,
                    "must be a finite number >= 0 (data.weight). Correct it, or remove the row.");
@@ -124,7 +136,7 @@ void CsvRows::ReadNumbers(size_t begin, size_t end, std::vector<float>* out) {
   out->resize(size + end - begin);
   float* number = out->data() + size;
   for (size_t input = begin; input < end; ++input, ++number) {
-    const NumberText state = ParseNumber(FieldOf(input).text, reader_.decimal(), number);
+    const NumberText state = ParseNumber(FieldOf(input), reader_.decimal(), number);
     if (state != NumberText::kGood || (layout_.pixels && !IsPixel(*number))) Refuse(input, state);
   }
 }
@@ -137,7 +149,7 @@ bool CsvRows::ReadInput(size_t input, std::vector<float>* out) {
   if (how.is_category) return ReadCategory(input, out);
   float number = 0;
   const NumberText state =
-      how.is_date ? ParseDate(text, &number) : ParseNumber(text, reader_.decimal(), &number);
+      how.is_date ? ParseDate(text, &number) : ParseNumber(FieldOf(input), reader_.decimal(), &number);
   if (state == NumberText::kGood) {
     AppendNumber(how, number, out);
   } else if (!IsMissing(text) || (!how.fill && !layout_.drops_gaps)) {
@@ -234,6 +246,13 @@ CsvFile::CsvFile(const DataConfig& data, std::unique_ptr<CsvReader> reader, CsvL
 }
 
 int64_t CsvFile::inputs() const { return FeaturesOf(rows_.layout().columns, rows_.layout().how); }
+
+int64_t CsvFile::FindField(const std::string& name) const {
+  if (columns().count == 0) return 0;
+  const int64_t field = FindColumn(columns(), name, "--keep", *reader_);
+  reader_->Take(field, false);
+  return field;
+}
 
 void CsvFile::GoTo(TextMark mark, int64_t bytes) {
   reader_->GoTo(mark, bytes);

@@ -31,6 +31,7 @@ struct CsvLayout {
   bool first_is_row = false;     // the reader's current record is a row and not a header
   bool pixels = false;           // features are in 0 to 255
   bool records = false;          // rows stay texts (RowContext::records)
+  bool takes_numbers = true;     // as RowContext::numbers
   // What to do about a value that is no number: in the first row, and in others.
   std::string first_row_remedy = "Correct it, or remove the row.";
   std::string gap_remedy;  // about a missing value; empty: as for others
@@ -77,6 +78,7 @@ class CsvRows {
   const CsvLayout& layout() const { return layout_; }
 
  private:
+  void TakeColumns();
   void NoteHeader(const std::string& what, SkippedRows* skipped) const;
   void CheckWhole() const;
   bool ReadInputs(size_t begin, size_t end, std::vector<float>* out);
@@ -122,15 +124,13 @@ class CsvFile : public RowFile {
   bool HasMore() const override { return rows_.HasMore(); }
   void SkipFault() override { rows_.SkipFault(); }
   // A file without a record has no columns, and no row that could be asked for a field.
-  int64_t FindField(const std::string& name) const override {
-    return columns().count == 0 ? 0 : FindColumn(columns(), name, "--keep", *reader_);
-  }
+  int64_t FindField(const std::string& name) const override;
   std::string_view Field(int64_t field) const override {
     return reader_->WholeText(reader_->fields()[static_cast<size_t>(field)]);
   }
   CsvField label() const override { return reader_->fields()[static_cast<size_t>(columns().label)]; }
 
-  const CsvReader& reader() const { return *reader_; }
+  CsvReader& reader() const { return *reader_; }
   // Gives the bytes back. Nothing may be read from this any more.
   std::unique_ptr<InputBytes> Release() { return reader_->Release(); }
 

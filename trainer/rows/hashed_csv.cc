@@ -80,7 +80,9 @@ class HashedCsvFile : public CsvFile {
         columns_(columns),
         inputs_(data.whole_keys && !data.by_column ? kKeyInputs : split.inputs),
         number_ids_(std::move(split.ids)),
-        hashed_(std::move(split.hashed)) {}
+        hashed_(std::move(split.hashed)) {
+    for (const Hashed& column : hashed_) CsvFile::reader().Take(column.column, false);
+  }
 
   int64_t inputs() const override { return inputs_; }
   const CsvColumns& columns() const override { return columns_; }

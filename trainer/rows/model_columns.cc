@@ -33,7 +33,7 @@ class ColumnFinder {
     layout_.drops_gaps = spec_.data.missing == MissingValues::kDrop;
     const bool has_names = spec_.header ? *spec_.header || HasNames(reader_, names_)
                                         : IsHeaderOf(reader_, spec_.form, spec_.label);
-    const bool header = has_names || CanBeNoRow();
+    const bool header = has_names || reader_.names_columns() || CanBeNoRow();
     if (header) FitHeader(&reader_);
     columns_.count = static_cast<int64_t>(reader_.fields().size());
     if (header) columns_.names = HeaderNames(reader_);

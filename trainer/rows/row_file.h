@@ -178,7 +178,13 @@ class LineFile : public RowFile {
   LineReader reader_;
 };
 
-enum class RowFormat { kCsv, kJsonLines, kIdx, kLines };  // kLines: sparse rows, as data.train.format says
+enum class RowFormat {
+  kCsv,
+  kRecords,
+  kJsonLines,
+  kIdx,
+  kLines
+};  // kLines: sparse rows, as data.train.format says
 
 // RowSpec: what rows are read for that a trained model is asked about (dtrain eval and predict). Plain data.
 struct RowSpec {
@@ -214,6 +220,7 @@ struct RowContext {
   // For a table: nothing of a row is parsed, CsvFile::reader() has its texts, and a row with too few or too
   // many fields is left out. It is a first look at what may be a pipe (SourceInputs::OpenHead).
   bool records = false;
+  bool numbers = false;  // with `records`: numbers of a file that is no text are no texts
   // The rows are for a trained model, which this says. Null: they are those of a run. It must outlive the
   // file.
   const RowSpec* spec = nullptr;

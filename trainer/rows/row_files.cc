@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "trainer/input/sources.h"
+#include "trainer/rows/example_reader.h"
 #include "trainer/rows/idx.h"
 #include "trainer/rows/sparse_file.h"
 
@@ -30,11 +31,15 @@ bool BeginsWithColumn(InputBytes* file, size_t blanks, const RowSpec& spec) {
   return false;
 }
 
-// Returns the format of a file: of a run's as the config says. Of one for a trained model, if the spec does
-// not give it, the first byte behind a byte order mark, which is read, decides: a brace or bracket means JSON
-// lines, unless it begins the name of a column; a zero means IDX; all else CSV.
+// Returns the format of a file: of a run's as the config says. Of one for a trained model, a
+// record of TFRecord tells itself, and if the spec does not give the format, the first byte behind a byte
+// order mark, which is read, decides: a brace or bracket means JSON lines, unless it begins the name of a
+// column; a zero means IDX; all else CSV.
 RowFormat FormatOf(const DataConfig& data, const RowSpec* spec, InputBytes* file) {
-  const bool csv = data.train.format == DataFormat::kCsv, sparse = HasSparseRows(data);
+  const bool table = IsTable(data.train.format), sparse = HasSparseRows(data);
+  const bool records = data.train.format == DataFormat::kTfrecord;
+  const bool may_be_records = spec == nullptr ? records : (table || !sparse) && (records || !file->is_pipe());
+  if (may_be_records && (file->BeginsRecords(records) || spec == nullptr)) return RowFormat::kRecords;
   if (spec != nullptr && file->ContinuesWith(kByteOrderMark)) {
     std::array<char, kByteOrderMark.size()> mark{};
     file->Read(mark.data(), mark.size());
@@ -46,7 +51,7 @@ RowFormat FormatOf(const DataConfig& data, const RowSpec* spec, InputBytes* file
                            : "rows with labels are read of CSV and IDX files only. Save it as CSV, or use "
                              "dtrain predict.");
   }
-  if (spec == nullptr || sparse) return csv ? RowFormat::kCsv : RowFormat::kLines;
+  if (spec == nullptr || sparse) return table ? RowFormat::kCsv : RowFormat::kLines;
   if (spec->format) return *spec->format;
   if (file->ContinuesWith(std::string_view("\0", 1))) return RowFormat::kIdx;
   const size_t blanks = file->CountBlanks(" \t\r\n");
@@ -102,11 +107,54 @@ void NoteColumns(const DataConfig& data, const RowSpec* spec, const CsvColumns& 
   }
 }
 
+std::unique_ptr<CsvReader> OpenText(const DataConfig& data, const RowSpec* spec,
+                                    std::unique_ptr<InputBytes> file) {
+  CsvDialect dialect = DialectOf(data);  // rows of the user's own may have another delimiter
+  dialect.may_differ = spec != nullptr && spec->key == "--data" && ColumnCount(spec->form, spec->inputs) > 1;
+  return std::make_unique<CsvReader>(std::move(file), dialect);
+}
+
+// A file need not have all features in its first records where others have them, or the config names them.
+std::unique_ptr<CsvReader> OpenRecords(const DataConfig& data, const RowContext& context,
+                                       std::unique_ptr<InputBytes> file) {
+  ExampleRules rules;
+  const auto add = [&](const std::vector<std::string>& columns) {
+    for (const std::string& column : columns) {
+      if (!ColumnNumber(column)) rules.names.push_back(ColumnNameIn(column));
+    }
+  };
+  for (const std::vector<std::string>& listed :
+       {data.ignore, data.categories, data.hash, DateColumns(data)}) {
+    add(listed);
+  }
+  if (context.first != nullptr) rules.names = context.first->names;
+  if (context.train != nullptr) rules.names = InputNames(*context.train);
+  if (context.spec != nullptr) {
+    rules.names = ColumnNames(context.spec->form);
+    add(context.spec->keep);
+    rules.waits = !file->is_pipe();
+  }
+  rules.all_known = context.spec == nullptr && context.train == nullptr;
+  rules.empty_is_gap = data.missing != MissingValues::kError;
+  return std::make_unique<ExampleReader>(std::move(file), rules);
+}
+
+// The columns whose texts the fit of columns looks at.
+void TakeTexts(const DataConfig& data, const CsvColumns& columns, CsvReader* reader) {
+  if (!reader->names_columns()) return;
+  for (const auto& [key, listed] :
+       {std::pair("data.categories", data.categories), std::pair("data.dates", DateColumns(data)),
+        std::pair("data.hash", data.hash)}) {
+    for (const int64_t column : FindInputs(columns, listed, key, *reader)) reader->Take(column, false);
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<RowFile> OpenRowFile(const DataConfig& data, const RowContext& context,
                                      std::unique_ptr<InputBytes> file, SkippedRows* skipped) {
-  switch (FormatOf(data, context.spec, file.get())) {
+  const RowFormat format = FormatOf(data, context.spec, file.get());
+  switch (format) {
     case RowFormat::kIdx:
       return OpenIdxFile(*context.spec, std::move(file), context.idx_labels, skipped);
     case RowFormat::kJsonLines:
@@ -114,12 +162,12 @@ std::unique_ptr<RowFile> OpenRowFile(const DataConfig& data, const RowContext& c
     case RowFormat::kLines:
       return std::make_unique<SparseFile>(data, context, std::move(file), skipped);
     case RowFormat::kCsv:
+    case RowFormat::kRecords:
       break;
   }
-  CsvDialect dialect = DialectOf(data);
-  const RowSpec* const spec = context.spec;  // rows of the user's own may have another delimiter
-  dialect.may_differ = spec != nullptr && spec->key == "--data" && ColumnCount(spec->form, spec->inputs) > 1;
-  auto reader = std::make_unique<CsvReader>(std::move(file), dialect);
+  std::unique_ptr<CsvReader> reader = format == RowFormat::kRecords
+                                          ? OpenRecords(data, context, std::move(file))
+                                          : OpenText(data, context.spec, std::move(file));
   if (context.spec != nullptr && !HasSparseRows(data)) {
     CsvLayout layout = FindModelColumns(*context.spec, reader.get());
     const bool named = !ColumnNames(context.spec->form).empty();
@@ -135,6 +183,8 @@ std::unique_ptr<RowFile> OpenRowFile(const DataConfig& data, const RowContext& c
   if (context.records || !HasSparseRows(data)) {
     CsvLayout layout = LayoutOf(data, section, !is_row, columns, context.how);
     layout.records = context.records;
+    layout.takes_numbers = !context.records || context.numbers;
+    if (context.records) TakeTexts(data, columns, reader.get());
     return std::make_unique<CsvFile>(data, std::move(reader), std::move(layout), skipped);
   }
   return OpenHashedCsv(data, section, !is_row, std::move(reader), columns,

@@ -120,7 +120,7 @@ class TextLoader {
     DataSet set = in_memory ? ReadAll(form) : OpenFiles(form);
     if (form->classes.empty()) form->classes = set.facts()->class_names;
     CheckPipeWidth(config_, set.inputs());
-    if (sparse_ && data.train.format == DataFormat::kCsv) TakeColumns(columns(), form);
+    if (sparse_ && IsTable(data.train.format)) TakeColumns(columns(), form);
     return set;
   }
 

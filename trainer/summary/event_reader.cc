@@ -8,14 +8,12 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/tfrecord.h"
 #include "trainer/summary/event.pb.h"
-#include "trainer/summary/event_writer.h"
 
 namespace dtrain {
 namespace {
 
-constexpr size_t kHeadBytes = 12;  // the length of the record, and the checksum of that
-constexpr size_t kTailBytes = 4;
 // The largest records that dtrain writes are graphs; a file from somebody else may claim any length.
 constexpr uint64_t kMaxRecordBytes = 64 << 20;
 
@@ -36,14 +34,14 @@ std::string ReadRecords(const std::string& path, const std::function<void(std::s
     return fmt::format("{} in the record at byte {}", what, at);
   };
   std::string record;
-  for (uint64_t at = 0; at < size; at += kHeadBytes + record.size()) {
-    char head[kHeadBytes];
-    if (!file.read(head, kHeadBytes)) return wrong("cut off", at);
+  for (uint64_t at = 0; at < size; at += kTfrecordHead + record.size()) {
+    char head[kTfrecordHead];
+    if (!file.read(head, kTfrecordHead)) return wrong("cut off", at);
     if (LittleEndian(head + 8, 4) != MaskedCrc({head, 8})) return wrong("damaged", at);
     const uint64_t bytes = LittleEndian(head, 8);
     if (bytes > kMaxRecordBytes) return wrong("more than 64 MiB", at);
-    if (bytes > size || at + kHeadBytes + bytes + kTailBytes > size) return wrong("cut off", at);
-    record.resize(bytes + kTailBytes);
+    if (bytes > size || at + kTfrecordHead + bytes + kTfrecordTail > size) return wrong("cut off", at);
+    record.resize(bytes + kTfrecordTail);
     if (!file.read(record.data(), static_cast<std::streamsize>(record.size()))) return wrong("cut off", at);
     const std::string_view content(record.data(), bytes);
     if (LittleEndian(record.data() + bytes, 4) != MaskedCrc(content)) return wrong("damaged", at);

@@ -9,10 +9,10 @@
 #include <cstdint>
 #include <filesystem>
 
-#include "base/crc32c.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/names.h"
+#include "base/tfrecord.h"
 #include "trainer/summary/event.pb.h"
 
 namespace dtrain {
@@ -149,19 +149,6 @@ void EventWriter::FlushLocked() {
   }
 }
 
-namespace {
-
-void AppendLittleEndian(uint64_t value, int bytes, std::string* out) {
-  for (int i = 0; i < bytes; ++i) out->push_back(static_cast<char>(value >> (8 * i) & 0xff));
-}
-
-}  // namespace
-
-uint32_t MaskedCrc(std::string_view data) {
-  const uint32_t crc = Crc32cExtend(0, data.data(), data.size());
-  return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
-}
-
 RecordFile::~RecordFile() {
   Flush();
   if (fd_ >= 0) close(fd_);
@@ -173,12 +160,7 @@ int RecordFile::Create(const std::string& path) {
 }
 
 void RecordFile::Append(std::string_view record) {
-  if (fd_ < 0) return;
-  const size_t begin = waiting_.size();
-  AppendLittleEndian(record.size(), 8, &waiting_);
-  AppendLittleEndian(MaskedCrc(std::string_view(waiting_).substr(begin, 8)), 4, &waiting_);
-  waiting_.append(record);
-  AppendLittleEndian(MaskedCrc(record), 4, &waiting_);
+  if (fd_ >= 0) AppendTfrecord(record, &waiting_);
 }
 
 int RecordFile::Flush() {

@@ -1,6 +1,5 @@
-// RecordFile: a file of framed records that grows at its end (TFRecord). Each record is
-//   length u64le, masked CRC-32C of those 8 bytes u32le, the record, masked CRC-32C of the record u32le
-// so that a reader finds where a truncated file ends. Records are buffered in memory; only Flush() writes.
+// RecordFile: a file of framed records that grows at its end (base/tfrecord.h), so that a reader finds where a
+// truncated file ends. Records are buffered in memory; only Flush() writes.
 // Owner: EventWriter. Thread: the owner's.
 #pragma once
 
@@ -17,10 +16,6 @@
 #include "base/signals.h"
 
 namespace dtrain {
-
-// Returns the checksum of a part of a record: its CRC-32C, masked as the format requires, since a checksum
-// over data that contains checksums would be weak.
-uint32_t MaskedCrc(std::string_view data);
 
 class RecordFile {
  public:

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/names.h"
+#include "base/tfrecord.h"
 #include "trainer/batch/class_names.h"
 #include "trainer/config/config.h"
 #include "trainer/config/user_text.h"
@@ -135,14 +136,14 @@ std::optional<int64_t> SaidInputs(const Config& config) {
   const std::optional<int64_t> bits = HashBits(data);
   if (!bits) return config.model.inputs;
   if (!data.by_column) return int64_t{1} << *bits;
-  if (data.train.format == DataFormat::kCsv) return config.model.inputs;  // its header says the numbers
+  if (IsTable(data.train.format)) return config.model.inputs;  // its header says the numbers
   return (CategoryColumns(data) << *bits) + kCriteoNumbers;
 }
 
 // Leaves the number of rows of texts unset: counting them means reading the whole file.
 DataShape PeekText(const Config& config, Scan scan, const InputForm* saved) {
   const DataSourceConfig& train = config.data.train;
-  const bool sparse = HasSparseRows(config.data), csv = train.format == DataFormat::kCsv;
+  const bool sparse = HasSparseRows(config.data), csv = IsTable(train.format);
   const bool is_here = !ReadsPipe(train) && FirstMissing(train.path).empty();
   const bool in_header = csv && is_here && (!sparse || config.data.by_column);
   std::optional<int64_t> said;
@@ -226,14 +227,24 @@ SetSize IdxSize(const DataSourceConfig& source, const std::string& section) {
           files.size()};
 }
 
-// Estimates the rows from the lines of the first MiB of the first file, because a number takes from two to
-// more than twenty bytes.
+int64_t CountRows(std::string_view text, bool records) {
+  if (!records) return std::count(text.begin(), text.end(), '\n');
+  int64_t count = 0;
+  for (Tfrecord record; (record = TfrecordAt(text, text.size(), false)).state == TfrecordState::kWhole;
+       ++count)
+    text.remove_prefix(record.size());
+  return count;
+}
+
+// Estimates the rows from the lines, or records, of the first MiB of the first file, because a number takes
+// from two to more than twenty bytes.
 SetSize CsvSize(const DataSourceConfig& source, const std::string& section, int64_t inputs) {
   const SourceInputs files(source.path, section + ".path");
   InputBytes file(files.files()[0], files.key());
-  std::vector<char> sample(1 << 20);
+  const bool records = source.format == DataFormat::kTfrecord && file.BeginsRecords(true);
+  std::string sample(1 << 20, '\0');
   sample.resize(static_cast<size_t>(file.Read(sample.data(), static_cast<int64_t>(sample.size()))));
-  const auto lines = std::max<int64_t>(1, std::count(sample.begin(), sample.end(), '\n'));
+  const auto lines = std::max<int64_t>(1, CountRows(sample, records));
   const double line_bytes = static_cast<double>(sample.size()) / static_cast<double>(lines);
   const double content = static_cast<double>(file.ExpectedContent()) / static_cast<double>(file.file_size()) *
                          static_cast<double>(files.FileBytesFrom(0));
@@ -247,7 +258,7 @@ SetSize SparseSize(const DataConfig& data, const DataSourceConfig& source, const
   constexpr int64_t kSampleBytes = 1 << 20;
   int64_t rows = 0;
   double features = 0;  // of each
-  if (source.format == DataFormat::kCsv) {
+  if (IsTable(source.format)) {
     rows = CsvSize(source, section, inputs).rows.value_or(0);
     features = static_cast<double>(RowFiles(data, {}, inputs).columns().inputs.size());
   } else {

@@ -54,6 +54,8 @@ std::string ShuffleRemedy(const DataSourceConfig& train) {
     case DataFormat::kVw:
     case DataFormat::kCriteo:
       return fmt::format("Shuffle the rows of {} (shuf)", PathText(train));
+    case DataFormat::kTfrecord:
+      return fmt::format("Shuffle the records of {}", PathText(train));
     case DataFormat::kIdx:
       return "Shuffle the images and their labels together";
     default:
@@ -159,7 +161,7 @@ ReadValue ValueOf(std::string_view text, Decimal decimal) {
 std::vector<std::vector<ReadValue>> FirstValues(const DataConfig& data, const InputForm& form,
                                                 const std::vector<int64_t>& features) {
   RowContext context;
-  context.records = data.train.format == DataFormat::kCsv;
+  context.records = IsTable(data.train.format);
   SourceInputs inputs(data.train.path, "data.train.path");
   Pass pass(data, context, &inputs);
   const std::vector<int64_t> all = ColumnsOfFeatures(pass.columns(), form);
@@ -323,7 +325,7 @@ std::string UnseenClassesText(const DataConfig& data, const InputForm& form, con
 }
 
 std::string RoundedFeaturesText(const DataConfig& data, const LoadedData& loaded) {
-  if (data.train.format != DataFormat::kCsv || data.bad_rows == BadRows::kSkip) return "";
+  if (!IsTable(data.train.format) || data.bad_rows == BadRows::kSkip) return "";
   if (HasSparseRows(data)) return "";    // they have no columns of floats
   if (ReadsPipe(data.train)) return "";  // it cannot be read again
   const InputForm& form = loaded.form;
@@ -350,7 +352,7 @@ std::string RoundedFeaturesText(const DataConfig& data, const LoadedData& loaded
 std::string LargeFeatureText(const DataConfig& data, const LoadedData& loaded) {
   // The default learning rate of 0.01 is too large for squares of such features.
   constexpr float kLarge = 10;
-  const bool raw = data.train.format == DataFormat::kCsv && data.scale == FeatureScale::kNone;
+  const bool raw = IsTable(data.train.format) && data.scale == FeatureScale::kNone;
   if (!raw || loaded.train == nullptr) return "";
   const gpu::MatrixView<const float> rows = loaded.train->floats();
   int64_t largest = 0;

@@ -238,7 +238,7 @@ std::string RisenLossLine(const Config& config, const RunSummary& summary) {
   const double first = *summary.first_loss, last = *summary.final_loss;
   const auto rows = static_cast<double>(config.train.batch_size * config.device.towers());
   if (!std::isfinite(last) || !(last > kRisen * std::max(kRows / rows, 1.0) * first)) return "";
-  const bool raw = config.data.train.format == DataFormat::kCsv && !HasSparseRows(config.data) &&
+  const bool raw = IsTable(config.data.train.format) && !HasSparseRows(config.data) &&
                    config.data.scale == FeatureScale::kNone;
   return fmt::format(
       "the loss has risen from {:.6g} in the first step to {:.6g}: the training may have diverged. {}", first,

@@ -239,7 +239,7 @@ DataShape ResolveShape(Config* config, Scan scan) {
   const std::optional<SavedShape> saved = FindSavedShape(*config);
   DataShape shape = PeekShape(*config, scan, saved ? &saved->form : nullptr);
   if (saved) {  // the last classes, and features of lines, may be missing in the rows of now
-    const bool is_lines = HasSparseRows(config->data) && config->data.train.format != DataFormat::kCsv;
+    const bool is_lines = HasSparseRows(config->data) && !IsTable(config->data.train.format);
     const bool finds_width = !config->model.inputs && shape.inputs != kKeyInputs;
     if (is_lines && finds_width) shape.inputs = std::max(shape.inputs, saved->inputs.value_or(0));
     if (shape.classes && HasOutputPerClass(config->model) && !config->model.outputs)

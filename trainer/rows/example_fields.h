@@ -1,0 +1,145 @@
+// tf.train.Example on the wire, read without protobuf and without a copy:
+//   Example.features (1) -> Features.feature (1), an entry for each: key (1), value (2) = Feature, which has
+//   one of bytes_list (1), float_list (2), int64_list (3); each has value (1): bytes; float32; int64 as
+//   varint
+// Numbers may be packed or not, or both: all values of a list count. Unknown fields are skipped. What
+// protobuf and TensorFlow read as different values is a fault: two lists in a Feature, two Features in an
+// entry. So is a SequenceExample. ExampleWriter makes Examples. Views point into the bytes. Owner: a reader
+// of records. Thread: one.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dtrain {
+
+enum class ListKind : uint8_t { kNone, kBytes, kFloat, kInt64 };  // kNone: the Feature has no list
+
+// How a message calls it: "a bytes_list".
+const char* ListKindName(ListKind kind);
+
+// ExampleFeature: one entry of the map.
+struct ExampleFeature {
+  std::string_view key;
+  ListKind kind = ListKind::kNone;
+  std::string_view list;  // the bytes of its list, for the functions below
+};
+
+// WireFields: the fields of one message, in their order.
+class WireFields {
+ public:
+  explicit WireFields(std::string_view message)
+      : at_(message.data()), end_(message.data() + message.size()) {}
+
+  bool at_end() const { return at_ == end_; }
+  // Goes to the next field. False: the bytes are no message.
+  bool Next() {
+    uint64_t tag = 0;
+    if (!ReadVarint(&tag) || tag >> 3 == 0 || tag >> 3 > 0x1fffffff) return false;
+    number = static_cast<uint32_t>(tag >> 3);
+    type = static_cast<Type>(tag & 7);
+    if (type == kVarint) return ReadVarint(&varint);
+    uint64_t size = type == kFixed64 ? 8 : 4;
+    if (type == kBytes ? !ReadVarint(&size) : type != kFixed64 && type != kFixed32) return false;
+    if (size > static_cast<uint64_t>(end_ - at_)) return false;
+    bytes = std::string_view(at_, size);
+    at_ += size;
+    return true;
+  }
+  bool ReadVarint(uint64_t* value) {
+    if (at_ != end_ && static_cast<int8_t>(*at_) >= 0) {
+      *value = static_cast<uint64_t>(*at_++);
+      return true;
+    }
+    return ReadLongVarint(value);
+  }
+
+  enum Type : uint32_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
+  uint32_t number = 0;
+  Type type = kVarint;
+  uint64_t varint = 0;     // of kVarint
+  std::string_view bytes;  // of the others
+
+ private:
+  bool ReadLongVarint(uint64_t* value);
+
+  const char* at_;
+  const char* end_;
+};
+
+// ExampleFeatures: the entries of an Example's map, in the order in which they stand. A key may come twice;
+// the last entry counts.
+class ExampleFeatures {
+ public:
+  explicit ExampleFeatures(std::string_view example) : example_(example), map_({}) {}
+
+  // Goes to the next entry. False: there is none, or what is wrong is in fault().
+  bool Next(ExampleFeature* feature);
+  // What is wrong with the bytes; null: nothing.
+  const char* fault() const { return fault_; }
+
+ private:
+  bool Fail(const char* fault) {
+    fault_ = fault;
+    return false;
+  }
+  bool ReadFeature(std::string_view message, ExampleFeature* feature);
+
+  WireFields example_;
+  WireFields map_;
+  const char* fault_ = nullptr;
+};
+
+// ExampleWriter: makes Examples, feature by feature, as TensorFlow writes them: numbers are packed.
+class ExampleWriter {
+ public:
+  void AddInts(std::string_view key, const std::vector<int64_t>& values);
+  void AddFloats(std::string_view key, const std::vector<float>& values);
+  void AddTexts(std::string_view key, const std::vector<std::string_view>& values);
+  // Returns the Example of the features so far, and begins the next.
+  std::string Take();
+
+ private:
+  void Add(std::string_view key, ListKind kind, std::string_view list);
+
+  std::string map_;
+};
+
+// Calls on_value(value) for each value of a list, in order; Value: std::string_view of a bytes_list, float or
+// int64_t. Returns false if the bytes are no such list, or when on_value does.
+template <ListKind kind, typename OnValue>
+bool ForEachValue(std::string_view list, OnValue&& on_value) {
+  WireFields fields(list);
+  while (!fields.at_end()) {
+    if (!fields.Next()) return false;
+    if (fields.number != 1) continue;
+    if constexpr (kind == ListKind::kBytes) {
+      if (fields.type != WireFields::kBytes || !on_value(fields.bytes)) return false;
+    } else if constexpr (kind == ListKind::kFloat) {
+      const bool packed = fields.type == WireFields::kBytes;
+      if ((!packed && fields.type != WireFields::kFixed32) || fields.bytes.size() % sizeof(float) != 0)
+        return false;
+      for (size_t at = 0; at < fields.bytes.size(); at += sizeof(float)) {
+        float value = 0;
+        std::memcpy(&value, fields.bytes.data() + at, sizeof value);
+        if (!on_value(value)) return false;
+      }
+    } else {
+      if (fields.type == WireFields::kVarint) {
+        if (!on_value(static_cast<int64_t>(fields.varint))) return false;
+        continue;
+      }
+      if (fields.type != WireFields::kBytes) return false;
+      WireFields values(fields.bytes);
+      for (uint64_t value = 0; !values.at_end();) {
+        if (!values.ReadVarint(&value) || !on_value(static_cast<int64_t>(value))) return false;
+      }
+    }
+  }
+  return true;
+}
+
+}  // namespace dtrain

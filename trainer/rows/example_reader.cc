@@ -1,0 +1,368 @@
+#include "trainer/rows/example_reader.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <type_traits>
+#include <utility>
+
+#include "base/names.h"
+#include "base/tfrecord.h"
+#include "trainer/config/user_text.h"
+
+namespace dtrain {
+namespace {
+
+constexpr size_t kMaxColumns = 1 << 20;
+constexpr size_t kFirstRecords = 1000;      // that say the columns, at most
+constexpr int64_t kFirstBytes = 1 << 19;    // and about so many bytes of them
+constexpr char kNumberText[] = "a number";  // the text of a field that has none
+
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+// Takes the digits at *at off a text, without zeros in front.
+std::string_view TakeDigits(std::string_view text, size_t* at) {
+  while (*at < text.size() && text[*at] == '0') ++*at;
+  const size_t begin = *at;
+  while (*at < text.size() && IsDigit(text[*at])) ++*at;
+  return text.substr(begin, *at - begin);
+}
+
+// The order of names: by bytes, and of numbers in them by value. A map has no order of its own.
+struct NameOrder {
+  using is_transparent = void;
+  bool operator()(std::string_view a, std::string_view b) const {
+    size_t i = 0, j = 0;
+    while (i < a.size() && j < b.size()) {
+      if (IsDigit(a[i]) && IsDigit(b[j])) {
+        const std::string_view x = TakeDigits(a, &i), y = TakeDigits(b, &j);
+        if (x != y) return x.size() != y.size() ? x.size() < y.size() : x < y;
+        continue;
+      }
+      if (a[i] != b[j]) return static_cast<unsigned char>(a[i]) < static_cast<unsigned char>(b[j]);
+      ++i;
+      ++j;
+    }
+    return i == a.size() && j == b.size() ? a < b : i == a.size();
+  }
+};
+
+// Whether a name is that of a value of a list, "x[3]": then it becomes the list's.
+bool TakeIndex(std::string* name, size_t* index) {
+  const size_t open = name->rfind('[');
+  if (open == 0 || open == name->npos || name->back() != ']') return false;
+  const char *const begin = name->data() + open + 1, *const end = name->data() + name->size() - 1;
+  const auto result = std::from_chars(begin, end, *index);
+  if (result.ptr != end || result.ec != std::errc() || *index >= kMaxColumns) return false;
+  name->resize(open);
+  return true;
+}
+
+// The shortest text that is read as this number.
+template <typename Number>
+std::string_view TextOf(Number number, std::array<char, 24>* digits) {
+  char* const begin = digits->data();
+  char* end = begin + digits->size();
+  if constexpr (std::is_same_v<Number, float>) {
+    constexpr float kAllWhole = 1 << 24;  // larger ones have no fraction, and may be long
+    const bool is_whole =
+        std::fabs(number) < kAllWhole && number == std::trunc(number) && !std::signbit(number);
+    end = is_whole ? std::to_chars(begin, end, static_cast<int64_t>(number)).ptr
+                   : std::to_chars(begin, end, number).ptr;
+  } else {
+    end = std::to_chars(begin, end, number).ptr;
+  }
+  return {begin, static_cast<size_t>(end - begin)};
+}
+
+std::string Title(std::string_view name) { return Quoted(Shown(std::string(name))); }
+
+size_t LengthOf(const ExampleFeature& feature) {
+  size_t length = 0;
+  const auto count = [&](const auto& /*value*/) { return ++length > 0; };
+  if (feature.kind == ListKind::kBytes) ForEachValue<ListKind::kBytes>(feature.list, count);
+  if (feature.kind == ListKind::kFloat) ForEachValue<ListKind::kFloat>(feature.list, count);
+  if (feature.kind == ListKind::kInt64) ForEachValue<ListKind::kInt64>(feature.list, count);
+  return length;
+}
+
+}  // namespace
+
+// KeyFinder: the features of the first records.
+class ExampleReader::KeyFinder {
+ public:
+  void Note(std::string_view data) {
+    ExampleFeature feature;
+    for (ExampleFeatures features(data); features.Next(&feature);) {
+      auto found = keys_.find(feature.key);
+      if (found == keys_.end()) {
+        if (keys_.size() == kMaxColumns) return;
+        found = keys_.emplace(feature.key, Key()).first;
+        found->second.count = 0;
+      }
+      Key& key = found->second;
+      if (key.kind == ListKind::kNone) key.kind = feature.kind;
+      const size_t length = feature.kind == key.kind ? LengthOf(feature) : 0;
+      key.varies = key.varies || (length > 0 && key.count > 0 && length != key.count);
+      if (length > 0) key.count = length;
+    }
+  }
+
+  // Adds columns that none of the records has.
+  void AddNames(const std::vector<std::string>& names) {
+    std::map<std::string, size_t, NameOrder> lists;  // and how many values each has
+    for (std::string name : names) {
+      size_t index = 0;
+      const bool is_there = name.empty() || keys_.count(name) > 0;
+      if (is_there || (TakeIndex(&name, &index) && keys_.count(name) > 0)) continue;
+      size_t& length = lists[name];
+      length = std::max(length, index + 1);
+    }
+    for (const auto& [name, length] : lists) keys_[name].count = length;
+  }
+
+  // Returns them in the order of their columns.
+  std::vector<Key> Keys() const {
+    std::vector<Key> keys;
+    size_t first = 0;
+    for (const auto& [name, found] : keys_) {
+      Key& key = keys.emplace_back(found);
+      key.name = name;
+      key.first = first;
+      if (key.varies || key.count == 0) key.count = 1;
+      first += key.count;
+    }
+    return keys;
+  }
+
+ private:
+  std::map<std::string, Key, NameOrder> keys_;
+};
+
+ExampleReader::ExampleReader(std::unique_ptr<InputBytes> file, const ExampleRules& rules)
+    : CsvReader(std::move(file), Records()), rules_(rules) {
+  KeyFinder finder;
+  int64_t at = 0;  // behind the records so far
+  for (size_t records = 0; at < kFirstBytes && records < (rules.waits ? kFirstRecords : 1);) {
+    const std::string_view bytes(begin_.next + at, static_cast<size_t>(end_ - begin_.next - at));
+    const Tfrecord record = TfrecordAt(bytes, kMaxData);
+    if (record.state == TfrecordState::kCut && More()) continue;
+    if (record.state != TfrecordState::kWhole) break;  // it is told when it is read
+    finder.Note(record.data);
+    at += static_cast<int64_t>(record.size());
+    ++records;
+  }
+  is_empty_ = begin_.next == end_;
+  finder.AddNames(rules.names);
+  keys_ = finder.Keys();
+  for (size_t i = 0; i < keys_.size(); ++i) {
+    const Key& key = keys_[i];
+    number_.emplace(key.name, i);
+    if (names_.size() + key.count > kMaxColumns) {
+      Throw(fmt::format("more than {} values in a record; dtrain reads no more columns. Leave out features.",
+                        kMaxColumns));
+    }
+    if (key.count == 1) names_.push_back(key.name);
+    for (size_t value = 0; value < key.count && key.count > 1; ++value)
+      names_.push_back(fmt::format("{}[{}]", key.name, value));
+  }
+  taken_.assign(names_.size(), Taken::kText);
+  digits_.resize(names_.size());
+  order_.resize(2 * keys_.size());  // room for features that are no columns
+}
+
+void ExampleReader::Throw(const std::string& text) const { throw FaultAt(path(), place_, text); }
+
+// Rows are read until the column of one is missing or superfluous, and damage is told by who reads it.
+void ExampleReader::ReadHeader() {
+  if (names_.empty()) {
+    std::string_view data;
+    if (FindRecord(true, &data)) ReadExample(data);  // tells what is wrong with it
+    Throw("no feature; a tf.train.Example must have some. Is it the right file?");
+  }
+  record_mark_ = mark();
+  record_.fields.clear();
+  for (const std::string& name : names_) {
+    CsvField& field = record_.fields.emplace_back();
+    field.text = name;
+    field.place = place_;
+  }
+}
+
+bool ExampleReader::Next() {
+  if (!std::exchange(is_begun_, true)) {
+    if (!is_empty_) ReadHeader();
+    return !is_empty_;
+  }
+  std::string_view data;
+  if (!FindRecord(true, &data)) return false;
+  ReadExample(data);
+  if (!readings_.empty() && !peeks_) MakePlain();
+  return true;
+}
+
+bool ExampleReader::NextText(std::string_view* text) {
+  std::string_view data;
+  if (!FindRecord(false, &data)) return false;
+  *text = {data.data() - kTfrecordHead, kTfrecordHead + data.size() + kTfrecordTail};
+  return true;
+}
+
+bool ExampleReader::HasWholeLine() const {
+  const std::string_view bytes(begin_.next, static_cast<size_t>(end_ - begin_.next));
+  return TfrecordAt(bytes, kMaxData, false).state != TfrecordState::kCut;
+}
+
+// Goes behind the next record. Returns false at the end of the file.
+bool ExampleReader::FindRecord(bool checks_data, std::string_view* data) {
+  record_mark_ = mark();
+  Tfrecord record;
+  do {
+    const std::string_view bytes(begin_.next, static_cast<size_t>(end_ - begin_.next));
+    record = TfrecordAt(bytes, kMaxData, checks_data);
+  } while (record.state == TfrecordState::kCut && More());
+  place_ = {record_mark_.line, record_mark_.byte, true};
+  std::string damage;
+  switch (record.state) {
+    case TfrecordState::kWhole:
+      *data = record.data;
+      begin_ = {begin_.next + record.size(), begin_.next, begin_.line + 1};
+      return true;
+    case TfrecordState::kCut:
+      if (begin_.next == end_ || peeks_) return false;
+      damage = "the file ends within the record";
+      break;
+    case TfrecordState::kWrongLength:
+      damage = begin_.line == 1 ? "the file is no TFRecord, or damaged" : "the file is damaged";
+      damage += ": the checksum of the record's length is wrong";
+      break;
+    case TfrecordState::kWrongData:
+      place_.column += kTfrecordHead;
+      damage = "the file is damaged: the checksum of the data that begin here is wrong";
+      break;
+    case TfrecordState::kTooLong:
+      damage = fmt::format("a record of more than {} bytes, which is the limit", kMaxData);
+  }
+  // As a UserError, since the rows behind it cannot be found.
+  throw UserError(FaultAt(path(), place_, damage + ". Fetch it anew, or write it anew."));
+}
+
+void ExampleReader::Take(int64_t column, bool as_number) {
+  if (std::exchange(takes_all_, false)) {
+    std::fill(taken_.begin(), taken_.end(), Taken::kNot);
+    for (Key& key : keys_) key.is_taken = false;
+  }
+  const auto at = static_cast<size_t>(column);
+  const bool is_written = std::any_of(readings_.begin(), readings_.end(),
+                                      [&](const FieldReading& reading) { return reading.column == column; });
+  if (!as_number || is_written || taken_[at] == Taken::kText) {
+    taken_[at] = Taken::kText;
+  } else {
+    taken_[at] = Taken::kNumber;
+  }
+  const auto behind = [](size_t place, const Key& key) { return place < key.first; };
+  (std::upper_bound(keys_.begin(), keys_.end(), at, behind) - 1)->is_taken = true;
+}
+
+ExampleReader::Key* ExampleReader::FindKey(const ExampleFeature& feature, size_t entry) {
+  // The order of a map differs from record to record, but mostly does not.
+  if (entry < order_.size() && keys_[order_[entry]].name == feature.key) return &keys_[order_[entry]];
+  const auto found = number_.find(feature.key);
+  if (found == number_.end()) {
+    if (rules_.all_known) {
+      Throw(fmt::format(
+          "the feature {} is in none of the first records, which say the columns. Name it in data.ignore, or "
+          "in data.categories, data.hash or data.dates if it is one; else put a record that has it in front.",
+          Title(feature.key)));
+    }
+    return nullptr;
+  }
+  if (entry < order_.size()) order_[entry] = found->second;
+  return &keys_[found->second];
+}
+
+void ExampleReader::ReadExample(std::string_view data) {
+  ++record_count_;
+  record_.fields.resize(names_.size());
+  record_.unescaped.clear();
+  if (!names_.empty()) record_.fields[0].place = place_;  // messages about the whole record have it
+  ExampleFeatures features(data);
+  ExampleFeature feature;
+  for (size_t entry = 0; features.Next(&feature); ++entry) {
+    Key* const key = FindKey(feature, entry);
+    if (key == nullptr || !key->is_taken) continue;
+    key->seen_in = ReadValues(feature, *key) ? record_count_ : 0;
+  }
+  if (features.fault() != nullptr) Throw(fmt::format("{}. Write the record anew.", features.fault()));
+  for (const Key& key : keys_) {
+    if (!key.is_taken || key.seen_in == record_count_) continue;
+    for (size_t i = 0; i < key.count; ++i) FieldAt(key.first + i)->text = "";
+  }
+}
+
+CsvField* ExampleReader::FieldAt(size_t column) {
+  CsvField& field = record_.fields[column];
+  field = CsvField();
+  field.place = place_;
+  return &field;
+}
+
+void ExampleReader::Put(size_t column, std::string_view text) {
+  if (taken_[column] != Taken::kNot) FieldAt(column)->text = text;
+}
+
+template <typename Number>
+void ExampleReader::Put(size_t column, Number number) {
+  if (taken_[column] == Taken::kNot) return;
+  CsvField* const field = FieldAt(column);
+  const auto value = static_cast<float>(number);
+  if (taken_[column] == Taken::kNumber && std::isfinite(value)) {
+    field->text = kNumberText;
+    field->is_number = true;
+    field->number = value;
+    return;
+  }
+  field->text = TextOf(number, &digits_[column]);
+  if (peeks_) field->text = record_.unescaped.emplace_back(field->text);
+}
+
+// False: there is no value, which is no fault.
+bool ExampleReader::ReadValues(const ExampleFeature& feature, const Key& key) {
+  if (feature.kind == ListKind::kNone) return false;
+  if (feature.kind != key.kind && key.kind != ListKind::kNone) {
+    Throw(fmt::format("the feature {} is {}; must be {}, as in the first records. Write the record anew.",
+                      Title(key.name), ListKindName(feature.kind), ListKindName(key.kind)));
+  }
+  size_t length = 0;
+  const auto put = [&](auto value) {
+    if (length < key.count) Put(key.first + length, value);
+    ++length;
+    return true;
+  };
+  const bool is_list = feature.kind == ListKind::kBytes   ? ForEachValue<ListKind::kBytes>(feature.list, put)
+                       : feature.kind == ListKind::kFloat ? ForEachValue<ListKind::kFloat>(feature.list, put)
+                                                          : ForEachValue<ListKind::kInt64>(feature.list, put);
+  if (!is_list) {
+    Throw(fmt::format("the list of the feature {} is damaged. Write the record anew.", Title(key.name)));
+  }
+  if (length == key.count && !key.varies) return true;
+  if (length == 0 && (rules_.empty_is_gap || takes_all_)) return false;
+  if (takes_all_) return true;
+  if (key.varies) {
+    Throw(
+        fmt::format("the feature {} has lists of different lengths in the first records, and one column has "
+                    "one value. Name "
+                    "it in data.ignore.",
+                    Title(key.name)));
+  }
+  Throw(fmt::format("the feature {} has {}; must have {}, as in the first records. {}", Title(key.name),
+                    Plural(static_cast<int64_t>(length), "value"), key.count,
+                    length == 0 ? "Set data.missing to what becomes of it, or remove the row."
+                                : "Correct it, or remove the row."));
+}
+
+}  // namespace dtrain

@@ -1,0 +1,88 @@
+// ExampleReader: the records of a file of TFRecord (base/tfrecord.h), each a tf.train.Example, as those of a
+// table: a column for each feature, in the order of names, in which x2 comes before x10. A list of n > 1
+// values is the columns x[0] to x[n-1]. The first records say which columns there are, and their kinds: a
+// later one of another kind or length is a fault of its row, and so is a feature that none of them has where
+// all are needed. Values are as a table's text would have them: an int64 5 and a float 5.0 are "5", and a NaN
+// is missing, as is a feature that is not there, or has no list. A list without values is a fault, or missing
+// where the config says what becomes of missing values. The first record that Next() gives is the names.
+// Damage to the file, which the checksums tell, ends the reading. Errors are UserErrors: "file, record 3 at
+// byte 38: what is wrong; rule". Owner: the reader of the file. Thread: one.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "trainer/input/csv_reader.h"
+#include "trainer/rows/example_fields.h"
+
+namespace dtrain {
+
+// ExampleRules: what records are read for. Plain data.
+struct ExampleRules {
+  // Names of columns that are there in any case, such as those of a model or of the first file.
+  std::vector<std::string> names;
+  bool all_known = false;     // a feature that is no column is a fault; else it is left out
+  bool empty_is_gap = false;  // a list without values is missing
+  bool waits = true;          // for the first records that say the columns; false: for the first alone
+};
+
+class ExampleReader : public CsvReader {
+ public:
+  // The records say the names of columns that `rules` lack.
+  ExampleReader(std::unique_ptr<InputBytes> file, const ExampleRules& rules);
+
+  bool names_columns() const override { return true; }
+  void Take(int64_t column, bool as_number) override;
+  void Begin(const CsvDialect& /*dialect*/) override { is_begun_ = false; }  // the names come again
+  bool Next() override;
+  bool NextText(std::string_view* text) override;
+  void SkipFault() override {}  // the reader is behind the record
+  bool HasWholeLine() const override;
+
+ private:
+  class KeyFinder;
+  enum class Taken : uint8_t { kNot, kNumber, kText };
+
+  // Key: a feature. Its values are in the columns from `first` on.
+  struct Key {
+    std::string name;
+    ListKind kind = ListKind::kNone;  // kNone: any
+    size_t first = 0;
+    size_t count = 1;
+    bool varies = false;  // the first records have lists of different lengths
+    bool is_taken = true;
+    uint64_t seen_in = 0;  // of the records that were read, from 1
+  };
+  static constexpr int64_t kMaxData = kMaxRecordBytes - (1 << 10);
+
+  void ReadHeader();
+  bool FindRecord(bool checks_data, std::string_view* data);
+  Key* FindKey(const ExampleFeature& feature, size_t entry);
+  void ReadExample(std::string_view data);
+  bool ReadValues(const ExampleFeature& feature, const Key& key);
+  void Put(size_t column, std::string_view text);
+  template <typename Number>
+  void Put(size_t column, Number number);
+  CsvField* FieldAt(size_t column);
+  [[noreturn]] void Throw(const std::string& text) const;
+
+  const ExampleRules rules_;
+  std::vector<Key> keys_;                                // in the order of their columns
+  std::unordered_map<std::string_view, size_t> number_;  // of a key, by name
+  std::vector<std::string> names_;                       // of the columns
+  std::vector<Taken> taken_;                             // by column
+  bool takes_all_ = true;                                // no column was taken yet
+  std::vector<size_t> order_;                            // the keys of the record before, entry by entry
+  std::vector<std::array<char, 24>> digits_;             // the texts of numbers, by column
+  bool is_empty_ = false;                                // the file has no record
+  bool is_begun_ = false;                                // the names were given
+  uint64_t record_count_ = 0;
+  TextPlace place_{1, 0, true};  // of the last record
+};
+
+}  // namespace dtrain
