@@ -134,6 +134,7 @@ struct SynthArguments {
   int64_t features = 1;     // linear; libsvm and vw: of a row
   int64_t width = 1000000;  // libsvm, vw: of all rows
   bool header = false;      // criteo: CSV with names
+  bool tfrecord = false;    // criteo: records
   bool truth = false;       // criteo, libsvm, vw: the true model's figures on standard error
 };
 

@@ -60,6 +60,7 @@ constexpr char kSynthFooter[] =
   dtrain synth digits --rows 5000 --seed 2 > digits.csv
   dtrain synth criteo --rows 1000000 --truth | head
   dtrain synth criteo --rows 1000 --first 1000000 --header --out test.csv    other rows of the same table
+  dtrain synth criteo --rows 1000000 --tfrecord --out clicks.tfrecord
   dtrain synth libsvm --rows 1000 --features 39 --width 10000000 --out rows.svm
 
 linear: x1, x2, ... and y = 2 (x1 + x2 + ...) + 10 and noise. digits: drawn digits as label and 784 bytes. criteo:
@@ -82,6 +83,8 @@ class SynthGrammar : public CommandGrammar {
         ->type_name("N");
     app()->add_option("--width", width_, "libsvm, vw: how many features there are; 1000000")->type_name("N");
     app()->add_flag("--header", synth_.header, "criteo: CSV with a header in place of tabs without one");
+    app()->add_flag("--tfrecord", synth_.tfrecord,
+                    "criteo: TFRecord in place of text, a tf.train.Example for each row");
     app()->add_flag(
         "--truth", synth_.truth,
         "criteo, libsvm, vw: print the log loss and AUC of the true probabilities on standard error");
@@ -140,6 +143,9 @@ class SynthGrammar : public CommandGrammar {
       refuse("--features", "linear, libsvm or vw");
     if (!width_.empty() && !IsSparse()) refuse("--width", "libsvm or vw");
     if (synth_.header && !criteo) refuse("--header", "criteo");
+    if (synth_.tfrecord && !criteo) refuse("--tfrecord", "criteo");
+    if (synth_.tfrecord && synth_.header)
+      throw UserError("--header: has no effect with --tfrecord. Leave it out.");
     if (synth_.truth && !criteo && !IsSparse()) refuse("--truth", "criteo, libsvm or vw");
   }
 

@@ -89,8 +89,9 @@ std::string Aligned(const std::vector<Line>& lines) {
 std::string FaultLine(const TableProfile& table, const Faults& faults, const std::string& what,
                       const std::string& rule, const std::string& counted) {
   if (faults.count == 0) return "";
-  return fmt::format("  {}:{}:{}: {}; {} ({})\n", faults.file.empty() ? table.path : faults.file,
-                     faults.first.line, faults.first.column, what, rule, Plural(faults.count, counted));
+  const std::string text = fmt::format("{}; {} ({})", what, rule, Plural(faults.count, counted));
+  return fmt::format("  {}\n",
+                     FaultAt(faults.file.empty() ? table.path : faults.file, faults.first, text).what());
 }
 
 std::string ColumnFaults(const TableProfile& table, size_t column) {
@@ -131,11 +132,13 @@ DelimiterNames NamesOf(char delimiter) {
 }
 
 std::string ColumnsText(const TableProfile& table) {
-  std::string text =
-      fmt::format("{}: {} of {}, separated by {}; {}\n\n", table.path, Plural(table.rows, "row"),
-                  Plural(static_cast<int64_t>(table.columns.size()), "column"), NamesOf(table.delimiter).many,
-                  table.has_names() ? "the first line names the columns"
-                                    : "no line names the columns: they are called by their numbers, from 0");
+  std::string text = fmt::format(
+      "{}: {} of {}, {}; {}\n\n", table.path, Plural(table.rows, "row"),
+      Plural(static_cast<int64_t>(table.columns.size()), "column"),
+      table.tfrecord ? "TFRecord" : fmt::format("separated by {}", NamesOf(table.delimiter).many),
+      table.tfrecord      ? "features are columns, in the order of their names"
+      : table.has_names() ? "the first line names the columns"
+                          : "no line names the columns: they are called by their numbers, from 0");
   std::vector<Line> lines{{"column", "type", "missing", "distinct", "values"}};
   for (size_t i = 0; i < table.columns.size(); ++i) lines.push_back(ColumnLine(table, i));
   return text + Aligned(lines);

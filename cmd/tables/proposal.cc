@@ -158,6 +158,10 @@ class ConfigWriter {
   // Both files are read with the same keys.
   void CompareTest() {
     const TableProfile& test = test_->profile;
+    if (test.tfrecord != table_.tfrecord) {
+      throw UserError("{}: is {} TFRecord, unlike {}; one config reads both. Give tables of one form.",
+                      test.path, test.tfrecord ? "a" : "no", table_.path);
+    }
     CheckRows(test);
     if (test.delimiter != table_.delimiter || test.quoting != table_.quoting ||
         (test.decimal_comma && !table_.decimal_comma)) {
@@ -248,6 +252,7 @@ class ConfigWriter {
     const ColumnProfile& column = table_.columns[i];
     if (column.values_hash == Label().values_hash && Label().known >= kFewRows) return "a copy of the label";
     if (column.type == ColumnType::kEmpty) return "no values";
+    if (column.varies) return "lists of different lengths";
     if (column.index) return "an index: it counts the rows";
     if (!column.other_date_form.empty()) return "dates whose days and months cannot be told apart";
     if (column.identifier) return "an id: all values differ";
@@ -258,8 +263,9 @@ class ConfigWriter {
   }
 
   std::string SourceText(const std::string& path, bool header) const {
-    return fmt::format("{{format: csv, path: {}, label: {}{}}}", YamlText(path),
-                       header ? KeyOf(label_) : fmt::format("{}", label_), header ? "" : ", header: false");
+    return fmt::format("{{format: {}, path: {}, label: {}{}}}", table_.tfrecord ? "tfrecord" : "csv",
+                       YamlText(path), header ? KeyOf(label_) : fmt::format("{}", label_),
+                       header ? "" : ", header: false");
   }
 
   void SortColumns() {

@@ -54,6 +54,7 @@ class Output {
 std::unique_ptr<SynthTable> NewTable(const SynthArguments& arguments) {
   if (arguments.name == "linear") return NewLinearTable(arguments.seed, arguments.features);
   if (arguments.name == "digits") return NewDigitsTable(arguments.seed);
+  if (arguments.tfrecord) return NewCriteoRecords(arguments.seed);
   if (arguments.name == "criteo") return NewCriteoTable(arguments.seed, arguments.header);
   const SparseForm form = arguments.name == "vw" ? SparseForm::kVw : SparseForm::kLibsvm;
   return NewSparseTable(arguments.seed, form, arguments.features, arguments.width);

@@ -264,8 +264,12 @@ void ExampleReader::Take(int64_t column, bool as_number) {
   } else {
     taken_[at] = Taken::kNumber;
   }
-  const auto behind = [](size_t place, const Key& key) { return place < key.first; };
-  (std::upper_bound(keys_.begin(), keys_.end(), at, behind) - 1)->is_taken = true;
+  keys_[static_cast<size_t>(&KeyOf(at) - keys_.data())].is_taken = true;
+}
+
+const ExampleReader::Key& ExampleReader::KeyOf(size_t column) const {
+  const auto is_before = [](size_t place, const Key& key) { return place < key.first; };
+  return *(std::upper_bound(keys_.begin(), keys_.end(), column, is_before) - 1);
 }
 
 ExampleReader::Key* ExampleReader::FindKey(const ExampleFeature& feature, size_t entry) {

@@ -37,6 +37,8 @@ class ExampleReader : public CsvReader {
   ExampleReader(std::unique_ptr<InputBytes> file, const ExampleRules& rules);
 
   bool names_columns() const override { return true; }
+  // Whether a column is a feature whose lists have different lengths: it can be left out alone.
+  bool Varies(size_t column) const { return KeyOf(column).varies; }
   void Take(int64_t column, bool as_number) override;
   void Begin(const CsvDialect& /*dialect*/) override { is_begun_ = false; }  // the names come again
   bool Next() override;
@@ -62,6 +64,7 @@ class ExampleReader : public CsvReader {
 
   void ReadHeader();
   bool FindRecord(bool checks_data, std::string_view* data);
+  const Key& KeyOf(size_t column) const;
   Key* FindKey(const ExampleFeature& feature, size_t entry);
   void ReadExample(std::string_view data);
   bool ReadValues(const ExampleFeature& feature, const Key& key);

@@ -178,13 +178,8 @@ class LineFile : public RowFile {
   LineReader reader_;
 };
 
-enum class RowFormat {
-  kCsv,
-  kRecords,
-  kJsonLines,
-  kIdx,
-  kLines
-};  // kLines: sparse rows, as data.train.format says
+// kLines: sparse rows, as data.train.format says; kRecords: TFRecord.
+enum class RowFormat { kCsv, kJsonLines, kIdx, kLines, kRecords };
 
 // RowSpec: what rows are read for that a trained model is asked about (dtrain eval and predict). Plain data.
 struct RowSpec {

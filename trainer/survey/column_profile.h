@@ -90,6 +90,7 @@ struct ColumnProfile {
   uint64_t values_hash = 0, pattern_hash = 0;
 
   bool constant = false;    // one value in all rows
+  bool varies = false;      // of TFRecord: it is lists of different lengths
   bool index = false;       // 0, 1, 2 .. or 1, 2, 3 .. down the rows
   bool identifier = false;  // whole numbers or texts that all differ
 

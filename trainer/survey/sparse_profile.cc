@@ -157,7 +157,9 @@ SparseProfile ProfileSparseRows(const std::string& path) {
   none.path = path;
   if (path == "-") return none;  // it is read once, as a table
   const std::vector<std::string> files = SourceFiles({path}, kKey);
-  CsvReader first(OpenInput(files[0], kKey), CsvReader::Lenient());
+  std::unique_ptr<InputBytes> input = OpenInput(files[0], kKey);
+  if (input->BeginsRecords(false)) return none;
+  CsvReader first(std::move(input), CsvReader::Lenient());
   const DataFormat format = SparseFormatOf(&first);
   return format == DataFormat::kNone ? none : ReadRows(path, files, format, format == DataFormat::kLibsvm);
 }

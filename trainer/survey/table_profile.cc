@@ -19,6 +19,7 @@
 #include "trainer/input/iso_date.h"
 #include "trainer/input/sources.h"
 #include "trainer/rows/csv_columns.h"
+#include "trainer/rows/example_reader.h"
 #include "trainer/survey/sparse_profile.h"
 
 namespace dtrain {
@@ -301,7 +302,7 @@ class TableReader {
   }
 
   TableProfile Read() {
-    auto first = std::make_unique<CsvReader>(OpenInput(files_[0], kKey), CsvReader::Lenient());
+    std::unique_ptr<CsvReader> first = Open(files_[0]);
     if (table_.path.empty()) table_.path = first->path();
     Look(first.get());
     const TableProfile form = table_;
@@ -318,6 +319,7 @@ class TableReader {
  private:
   // Finds how the table is written, from its first lines.
   void Look(CsvReader* rows) {
+    if (rows->names_columns()) return LookAtRecords(static_cast<ExampleReader*>(rows));
     if (const DataFormat format = SparseFormatOf(rows); format != DataFormat::kNone) {
       const bool pipe = IsPipe(files_[0]);
       throw UserError(
@@ -381,6 +383,26 @@ class TableReader {
     FindFormats(table_.has_names() ? below : first);
   }
 
+  void LookAtRecords(ExampleReader* rows) {
+    table_.tfrecord = rows->Next();
+    for (const CsvField& name : rows->fields()) names_.emplace_back(name.text);
+    columns_ = names_.size();
+    for (size_t i = 0; i < columns_; ++i) varies_.push_back(rows->Varies(i));
+    FindFormats({});
+    rows->Begin({});
+  }
+
+  // Opens a file, whatever it is. One of records may lack columns of the first in its own first ones.
+  std::unique_ptr<CsvReader> Open(const std::string& file) const {
+    std::unique_ptr<InputBytes> input = OpenInput(file, kKey);
+    if (!input->BeginsRecords(false)) {
+      return std::make_unique<CsvReader>(std::move(input), CsvReader::Lenient());
+    }
+    ExampleRules rules;
+    rules.names = names_;
+    return std::make_unique<ExampleReader>(std::move(input), rules);
+  }
+
   void FindFormats(const std::vector<CsvRecord>& rows) {
     const std::optional<Decimal> shown = DecimalMarks(rows).Shown();
     formats_.clear();
@@ -409,7 +431,7 @@ class TableReader {
     for (const std::string& file : files_) {
       std::unique_ptr<CsvReader> rows = std::move(first);
       if (rows == nullptr) {
-        rows = std::make_unique<CsvReader>(OpenInput(file, kKey), CsvReader::Lenient());
+        rows = Open(file);
         rows->Begin(Dialect());
       }
       ReadRows(rows.get(), GoToRows(file, rows.get()), names_, known, &builders, &table_);
@@ -420,7 +442,10 @@ class TableReader {
         faults->EndFile(file);
       }
     }
-    for (size_t i = 0; i < columns_; ++i) table_.columns.push_back(builders[i].Finish(names_[i]));
+    for (size_t i = 0; i < columns_; ++i) {
+      table_.columns.push_back(builders[i].Finish(names_[i]));
+      table_.columns[i].varies = table_.tfrecord && varies_[i];
+    }
   }
 
   // Goes behind the header. Returns whether the reader is at a row. A run refuses a later file that has not
@@ -461,6 +486,7 @@ class TableReader {
   std::vector<ColumnFormat> formats_;  // of the columns, as the first rows show them
   std::vector<FieldReading> readings_;
   std::vector<std::string> names_;  // of the columns; empty texts: there are none
+  std::vector<bool> varies_;        // of the columns of TFRecord
   TableProfile table_;
 };
 

@@ -33,6 +33,7 @@ struct TableProfile {
   Faults quotes, empty_lines;
   Faults headers;           // lines that are the header again, or a second line of names or units
   Faults first_row;         // without a header: it has other fields than most rows, or a fault of quotes
+  bool tfrecord = false;    // it is no text: records of tf.train.Example, which name the columns
   bool arff = false;        // the text is Weka's ARFF, whose rows have no header; columns have their names
   bool names_rows = false;  // the header has no name for the first column, which the table has
 

@@ -8,6 +8,9 @@
 #include <numeric>
 #include <vector>
 
+#include "base/tfrecord.h"
+#include "trainer/config/data_config.h"
+#include "trainer/rows/example_fields.h"
 #include "trainer/sets/data_set.h"
 #include "trainer/sets/generators.h"
 
@@ -96,7 +99,62 @@ class DigitsTable : public SynthTable {
   std::optional<DataSet> digits_;  // the first drawn_ rows of the block
 };
 
+// Records of a table with commas and a header.
+class RecordTable : public SynthTable {
+ public:
+  // The first `numbers` columns are whole numbers.
+  RecordTable(std::unique_ptr<SynthTable> table, size_t numbers)
+      : table_(std::move(table)), numbers_(numbers) {
+    const std::string header = table_->Header();
+    ForEachField(header, [&](std::string_view name) { names_.emplace_back(name); });
+  }
+
+  std::string Header() const override { return ""; }
+  std::string Truth() const override { return table_->Truth(); }
+  void KeepTruth() override { table_->KeepTruth(); }
+
+  void Append(int64_t begin, int64_t end, std::string* out) override {
+    rows_.clear();
+    table_->Append(begin, end, &rows_);
+    size_t column = 0;
+    ForEachField(rows_, [&](std::string_view text) {
+      AddFeature(column, text);
+      if (++column < names_.size()) return;
+      AppendTfrecord(example_.Take(), out);
+      column = 0;
+    });
+  }
+
+ private:
+  template <typename OnField>
+  static void ForEachField(std::string_view text, OnField&& on_field) {
+    while (!text.empty()) {
+      const size_t end = text.find_first_of(",\n");
+      on_field(text.substr(0, end));
+      text.remove_prefix(end + 1);
+    }
+  }
+
+  void AddFeature(size_t column, std::string_view text) {
+    if (text.empty()) return;
+    int64_t number = 0;
+    if (column >= numbers_) return example_.AddTexts(names_[column], {text});
+    std::from_chars(text.data(), text.data() + text.size(), number);
+    example_.AddInts(names_[column], {number});
+  }
+
+  const std::unique_ptr<SynthTable> table_;
+  const size_t numbers_;
+  std::vector<std::string> names_;
+  std::string rows_;
+  ExampleWriter example_;
+};
+
 }  // namespace
+
+std::unique_ptr<SynthTable> NewCriteoRecords(uint64_t seed) {
+  return std::make_unique<RecordTable>(NewCriteoTable(seed, true), 1 + kCriteoNumbers);
+}
 
 std::unique_ptr<SynthTable> NewLinearTable(uint64_t seed, int64_t features) {
   return std::make_unique<LinearTable>(seed, features);

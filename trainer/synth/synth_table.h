@@ -33,6 +33,10 @@ std::unique_ptr<SynthTable> NewDigitsTable(uint64_t seed);
 // table is CSV with names; else it is separated by tabs and has none, as Criteo's.
 std::unique_ptr<SynthTable> NewCriteoTable(uint64_t seed, bool header);
 
+// The same as TFRecord, a tf.train.Example for each row: the label and the numbers are int64, categories
+// texts, and what is missing is no feature.
+std::unique_ptr<SynthTable> NewCriteoRecords(uint64_t seed);
+
 // "libsvm" and "vw": rows of `features` features out of `width`, which is at least as much
 // (planted_tables.cc).
 enum class SparseForm { kLibsvm, kVw };
