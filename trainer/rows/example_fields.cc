@@ -28,7 +28,7 @@ bool WireFields::ReadLongVarint(uint64_t* value) {
   return false;
 }
 
-bool ExampleFeatures::Next(ExampleFeature* feature) {
+bool ExampleFeatures::NextAny(ExampleFeature* feature) {
   constexpr const char* kNoExample = "the data is no tf.train.Example";
   do {
     while (map_.at_end()) {

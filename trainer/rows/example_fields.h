@@ -35,6 +35,8 @@ class WireFields {
       : at_(message.data()), end_(message.data() + message.size()) {}
 
   bool at_end() const { return at_ == end_; }
+  std::string_view rest() const { return {at_, static_cast<size_t>(end_ - at_)}; }
+  void Skip(size_t bytes) { at_ += bytes; }
   // Goes to the next field. False: the bytes are no message.
   bool Next() {
     uint64_t tag = 0;
@@ -77,7 +79,7 @@ class ExampleFeatures {
   explicit ExampleFeatures(std::string_view example) : example_(example), map_({}) {}
 
   // Goes to the next entry. False: there is none, or what is wrong is in fault().
-  bool Next(ExampleFeature* feature);
+  bool Next(ExampleFeature* feature) { return NextShort(feature) || NextAny(feature); }
   // What is wrong with the bytes; null: nothing.
   const char* fault() const { return fault_; }
 
@@ -86,12 +88,34 @@ class ExampleFeatures {
     fault_ = fault;
     return false;
   }
+  bool NextShort(ExampleFeature* feature);
+  bool NextAny(ExampleFeature* feature);
   bool ReadFeature(std::string_view message, ExampleFeature* feature);
 
   WireFields example_;
   WireFields map_;
   const char* fault_ = nullptr;
 };
+
+// As TensorFlow writes most entries: key, value and in it one list, all shorter than 128 bytes. False: it is
+// another one.
+inline bool ExampleFeatures::NextShort(ExampleFeature* feature) {
+  const std::string_view rest = map_.rest();
+  if (rest.size() < 8) return false;
+  const auto* const entry = reinterpret_cast<const unsigned char*>(rest.data());
+  const size_t size = entry[1], key = entry[3];
+  if (entry[0] != 0x0a || entry[2] != 0x0a || size >= 128 || size + 2 > rest.size() || key + 6 > size)
+    return false;
+  const unsigned char* const value = entry + 4 + key;
+  const size_t kind = value[2] >> 3, list = value[3];
+  if (value[0] != 0x12 || key + 4 + value[1] != size || list + 2 != value[1]) return false;
+  if ((value[2] & 7) != WireFields::kBytes || kind == 0 || kind > 3) return false;
+  feature->key = rest.substr(4, key);
+  feature->kind = static_cast<ListKind>(kind);
+  feature->list = rest.substr(8 + key, list);
+  map_.Skip(2 + size);
+  return true;
+}
 
 // ExampleWriter: makes Examples, feature by feature, as TensorFlow writes them: numbers are packed.
 class ExampleWriter {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <map>
 #include <type_traits>
@@ -81,6 +82,13 @@ std::string_view TextOf(Number number, std::array<char, 24>* digits) {
 
 std::string Title(std::string_view name) { return Quoted(Shown(std::string(name))); }
 
+// The first 8 bytes of a name, and zeros.
+uint64_t HeadOf(std::string_view name) {
+  uint64_t head = 0;
+  std::memcpy(&head, name.data(), std::min(name.size(), sizeof head));
+  return head;
+}
+
 size_t LengthOf(const ExampleFeature& feature) {
   size_t length = 0;
   const auto count = [&](const auto& /*value*/) { return ++length > 0; };
@@ -132,6 +140,8 @@ class ExampleReader::KeyFinder {
     for (const auto& [name, found] : keys_) {
       Key& key = keys.emplace_back(found);
       key.name = name;
+      key.size = name.size();
+      key.head = HeadOf(name);
       key.first = first;
       if (key.varies || key.count == 0) key.count = 1;
       first += key.count;
@@ -157,6 +167,7 @@ ExampleReader::ExampleReader(std::unique_ptr<InputBytes> file, const ExampleRule
     ++records;
   }
   is_empty_ = begin_.next == end_;
+  has_first_ = at > 0;
   finder.AddNames(rules.names);
   keys_ = finder.Keys();
   for (size_t i = 0; i < keys_.size(); ++i) {
@@ -172,14 +183,15 @@ ExampleReader::ExampleReader(std::unique_ptr<InputBytes> file, const ExampleRule
   }
   taken_.assign(names_.size(), Taken::kText);
   digits_.resize(names_.size());
-  order_.resize(2 * keys_.size());  // room for features that are no columns
+  next_.resize(keys_.size() + 1);
+  for (size_t i = 0; i < keys_.size(); ++i) next_[i] = i + 1;
 }
 
 void ExampleReader::Throw(const std::string& text) const { throw FaultAt(path(), place_, text); }
 
 // Rows are read until the column of one is missing or superfluous, and damage is told by who reads it.
 void ExampleReader::ReadHeader() {
-  if (names_.empty()) {
+  if (names_.empty() || !has_first_) {
     std::string_view data;
     if (FindRecord(true, &data)) ReadExample(data);  // tells what is wrong with it
     Throw("no feature; a tf.train.Example must have some. Is it the right file?");
@@ -272,21 +284,36 @@ const ExampleReader::Key& ExampleReader::KeyOf(size_t column) const {
   return *(std::upper_bound(keys_.begin(), keys_.end(), column, is_before) - 1);
 }
 
-ExampleReader::Key* ExampleReader::FindKey(const ExampleFeature& feature, size_t entry) {
-  // The order of a map differs from record to record, but mostly does not.
-  if (entry < order_.size() && keys_[order_[entry]].name == feature.key) return &keys_[order_[entry]];
-  const auto found = number_.find(feature.key);
-  if (found == number_.end()) {
-    if (rules_.all_known) {
-      Throw(fmt::format(
-          "the feature {} is in none of the first records, which say the columns. Name it in data.ignore, or "
-          "in data.categories, data.hash or data.dates if it is one; else put a record that has it in front.",
-          Title(feature.key)));
-    }
-    return nullptr;
+// A name lies in a record's data, behind which there is a checksum and more of the buffer.
+inline bool ExampleReader::Is(const Key& key, std::string_view name) {
+  if (key.size != name.size()) return false;
+  if (key.size > sizeof key.head) return key.name == name;
+  uint64_t head = 0;
+  std::memcpy(&head, name.data(), sizeof head);
+  return key.size == 0 || (head ^ key.head) << (64 - 8 * key.size) == 0;
+}
+
+// Returns null for a feature that is no column. The order of a map may differ from record to record, but
+// mostly a key comes behind the one that it has come behind before, or behind few that are missing.
+ExampleReader::Key* ExampleReader::FindKey(std::string_view name) {
+  constexpr int kMaxMissing = 4;
+  size_t key = next_[last_];
+  for (int missing = 0; missing <= kMaxMissing && key < keys_.size(); ++missing, key = next_[key]) {
+    if (!Is(keys_[key], name)) continue;
+    last_ = key;
+    return &keys_[key];
   }
-  if (entry < order_.size()) order_[entry] = found->second;
-  return &keys_[found->second];
+  const auto found = number_.find(name);
+  if (found != number_.end()) {
+    next_[last_] = found->second;
+    last_ = found->second;
+    return &keys_[last_];
+  }
+  if (!rules_.all_known) return nullptr;
+  Throw(fmt::format(
+      "the feature {} is in none of the first records, which say the columns. Name it in data.ignore, or in "
+      "data.categories, data.hash or data.dates if it is one; else put a record that has it in front.",
+      Title(name)));
 }
 
 void ExampleReader::ReadExample(std::string_view data) {
@@ -296,10 +323,11 @@ void ExampleReader::ReadExample(std::string_view data) {
   if (!names_.empty()) record_.fields[0].place = place_;  // messages about the whole record have it
   ExampleFeatures features(data);
   ExampleFeature feature;
-  for (size_t entry = 0; features.Next(&feature); ++entry) {
-    Key* const key = FindKey(feature, entry);
+  last_ = keys_.size();
+  while (features.Next(&feature)) {
+    Key* const key = FindKey(feature.key);
     if (key == nullptr || !key->is_taken) continue;
-    key->seen_in = ReadValues(feature, *key) ? record_count_ : 0;
+    key->seen_in = ReadValue(feature, *key) || ReadValues(feature, *key) ? record_count_ : 0;
   }
   if (features.fault() != nullptr) Throw(fmt::format("{}. Write the record anew.", features.fault()));
   for (const Key& key : keys_) {
@@ -310,8 +338,9 @@ void ExampleReader::ReadExample(std::string_view data) {
 
 CsvField* ExampleReader::FieldAt(size_t column) {
   CsvField& field = record_.fields[column];
-  field = CsvField();
   field.place = place_;
+  field.is_number = false;
+  field.raw = nullptr;
   return &field;
 }
 
@@ -332,6 +361,31 @@ void ExampleReader::Put(size_t column, Number number) {
   }
   field->text = TextOf(number, &digits_[column]);
   if (peeks_) field->text = record_.unescaped.emplace_back(field->text);
+}
+
+// Reads the list as TensorFlow writes one value, of less than 128 bytes. False: it is another one, or none is
+// expected.
+bool ExampleReader::ReadValue(const ExampleFeature& feature, const Key& key) {
+  const std::string_view list = feature.list;
+  const bool is_one = key.count == 1 && !key.varies && feature.kind == key.kind && list.size() > 2 &&
+                      list.size() < 128 && list[0] == 0x0a && static_cast<size_t>(list[1]) == list.size() - 2;
+  if (!is_one) return false;
+  if (key.kind == ListKind::kBytes) {
+    Put(key.first, list.substr(2));
+    return true;
+  }
+  if (key.kind == ListKind::kFloat) {
+    float value = 0;
+    if (list.size() != 2 + sizeof value) return false;
+    std::memcpy(&value, list.data() + 2, sizeof value);
+    Put(key.first, value);
+    return true;
+  }
+  WireFields number(list.substr(2));
+  uint64_t value = 0;
+  if (!number.ReadVarint(&value) || !number.at_end()) return false;
+  Put(key.first, static_cast<int64_t>(value));
+  return true;
 }
 
 // False: there is no value, which is no fault.

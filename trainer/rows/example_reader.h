@@ -52,21 +52,25 @@ class ExampleReader : public CsvReader {
 
   // Key: a feature. Its values are in the columns from `first` on.
   struct Key {
-    std::string name;
+    uint64_t head = 0;                // the first bytes of its name
+    size_t size = 0;                  // of its name
     ListKind kind = ListKind::kNone;  // kNone: any
     size_t first = 0;
     size_t count = 1;
     bool varies = false;  // the first records have lists of different lengths
     bool is_taken = true;
     uint64_t seen_in = 0;  // of the records that were read, from 1
+    std::string name;
   };
   static constexpr int64_t kMaxData = kMaxRecordBytes - (1 << 10);
 
   void ReadHeader();
   bool FindRecord(bool checks_data, std::string_view* data);
   const Key& KeyOf(size_t column) const;
-  Key* FindKey(const ExampleFeature& feature, size_t entry);
+  Key* FindKey(std::string_view name);
   void ReadExample(std::string_view data);
+  static bool Is(const Key& key, std::string_view name);
+  bool ReadValue(const ExampleFeature& feature, const Key& key);
   bool ReadValues(const ExampleFeature& feature, const Key& key);
   void Put(size_t column, std::string_view text);
   template <typename Number>
@@ -80,10 +84,12 @@ class ExampleReader : public CsvReader {
   std::vector<std::string> names_;                       // of the columns
   std::vector<Taken> taken_;                             // by column
   bool takes_all_ = true;                                // no column was taken yet
-  std::vector<size_t> order_;                            // the keys of the record before, entry by entry
-  std::vector<std::array<char, 24>> digits_;             // the texts of numbers, by column
-  bool is_empty_ = false;                                // the file has no record
-  bool is_begun_ = false;                                // the names were given
+  std::vector<size_t> next_;  // the key that comes behind each, and at the end of the list the first one
+  size_t last_ = 0;           // of the record so far; at first the end of the list
+  std::vector<std::array<char, 24>> digits_;  // the texts of numbers, by column
+  bool is_empty_ = false;                     // the file has no record
+  bool is_begun_ = false;                     // the names were given
+  bool has_first_ = false;                    // the first record is whole
   uint64_t record_count_ = 0;
   TextPlace place_{1, 0, true};  // of the last record
 };
