@@ -84,16 +84,16 @@ TEST_CASE("sparse rules: features of a hash table are keys, of which nothing say
         "hash.");
   CHECK(
       Error("kind: logistic, table: hash", kCsv) ==
-      "model.table = hash; needs sparse rows: data.train.format libsvm, vw or criteo, or csv with data.hash. "
+      "model.table = hash; needs sparse rows: data.train.format libsvm, vw or criteo, or a table with data.hash. "
       "Try auto.");
 }
 
 TEST_CASE("sparse rules: tables and factorization machines need sparse rows") {
   CHECK(Error("kind: fm", kCsv) ==
-        "model.kind = fm; needs sparse rows: data.train.format libsvm, vw or criteo, or csv with data.hash. "
+        "model.kind = fm; needs sparse rows: data.train.format libsvm, vw or criteo, or a table with data.hash. "
         "Try logistic.");
   CHECK(Error("kind: linear, table: range", kCsv) ==
-        "model.table = range; needs sparse rows: data.train.format libsvm, vw or criteo, or csv with "
+        "model.table = range; needs sparse rows: data.train.format libsvm, vw or criteo, or a table with "
         "data.hash. Try auto.");
   CHECK(Error("kind: mlp, hidden: [4], table: range", kVw) ==
         "model.table = range; is not for mlp, whose first layer takes all features of a row. Try auto.");
@@ -297,10 +297,10 @@ TEST_CASE("sparse rules: what wide_deep cannot have is refused by its key, with 
   const std::string model = "kind: wide_deep, hidden: [4]";
   const std::string criteo = "train: {format: criteo, path: a.txt}";
   CHECK(Error(model, kCsv) ==
-        "model.kind = wide_deep; needs sparse rows: data.train.format libsvm, vw or criteo, or csv with "
+        "model.kind = wide_deep; needs sparse rows: data.train.format libsvm, vw or criteo, or a table with "
         "data.hash. Try mlp.");
   CHECK(Error(model + ", combine: join", kVw) ==
-        "model.combine = join; needs rows with columns: data.train.format criteo, or csv with data.hash. Try "
+        "model.combine = join; needs rows with columns: data.train.format criteo, or a table with data.hash. Try "
         "sum.");
   CHECK(Error(model + ", head: softmax", kVw) ==
         "model.head = softmax; must be logistic or linear: wide_deep has one output. Try logistic.");
