@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/testing/files.h"
+#include "base/tfrecord.h"
 #include "trainer/summary/event_writer.h"
 
 namespace dtrain {
