@@ -129,7 +129,8 @@ bool IsFiles(DataFormat format) { return format == DataFormat::kIdx || IsText(fo
 int64_t MaxRowsOf(const std::string& file, const RowSet& set, int64_t fields) {
   if (IsPipe(file)) return INT64_MAX;
   if (set.source.format == DataFormat::kIdx) return PeekIdxImages(file, set.key).count;
-  const InputBytes bytes(file, set.key);
+  InputBytes bytes(file, set.key);
+  if (set.source.format == DataFormat::kTfrecord) bytes.BeginsRecords(true);
   const auto row_bytes = std::min<int64_t>(fields, kTfrecordHead + kTfrecordTail);
   return bytes.compressed() ? INT64_MAX : static_cast<int64_t>(bytes.file_size()) / row_bytes + 1;
 }

@@ -409,7 +409,8 @@ bool ExampleReader::ReadValues(const ExampleFeature& feature, const Key& key) {
   }
   if (length == key.count && !key.varies) return true;
   if (length == 0 && (rules_.empty_is_gap || takes_all_)) return false;
-  if (takes_all_) return true;
+  if (takes_all_)
+    return key.varies;  // the first value tells something; of too few or too many nothing is told
   if (key.varies) {
     Throw(
         fmt::format("the feature {} has lists of different lengths in the first records, and one column has "
