@@ -73,8 +73,9 @@ struct Field {
   std::string only_key;
   std::vector<std::string> only_values;
   std::string alias_of;  // another name of this key; not dumped
-  // Of a key of one part's optimizer (train.optimizer.wide.kind): the key of train.optimizer that it is given
-  // in place of, and the model.kind that has the part. Null: as that one. Not dumped then.
+  // A key of one part's optimizer (train.optimizer.wide.kind) has these: the key of train.optimizer that it is
+  // given in place of, and the model.kind that has the part. If it is null, that key's value holds, and it is
+  // not dumped.
   std::string common_key;
   std::string only_model;
   std::string help;

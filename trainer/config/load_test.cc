@@ -654,6 +654,10 @@ TEST_CASE("load: a part has what it says, else what train.optimizer says, and a 
   CHECK(OptimizerOf(rate.train, ModelHalf::kOther).values.learning_rate == 0.5);
   CHECK(OptimizerOf(rate.train, ModelHalf::kLinear).key == "train.optimizer");
   CHECK(OptimizersOf(rate.train).size() == 2);
+  const std::string schedules =
+      "    kind: adagrad\n    schedule: {kind: cosine, decay_steps: 9}\n"
+      "    linear: {kind: sgd, schedule: {kind: exponential, decay_rate: 0.5, decay_steps: 5}}\n";
+  CHECK_NOTHROW(LoadConfig(PartsJob(schedules, "kind: fm"), {}, {}));
   const Config fm = LoadConfig(PartsJob("    kind: adagrad\n    linear: {kind: ftrl}\n", "kind: fm"), {}, {});
   CHECK(OptimizersOf(fm.train)[0].key == "train.optimizer.linear");
   CHECK(OptimizersOf(fm.train)[1].key == "train.optimizer");

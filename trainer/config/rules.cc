@@ -193,8 +193,12 @@ void Rules::CheckEffect(const Field& field) {
 void Rules::CheckRequired(const Field& field) {
   if (!field.required || Find(field.key) != nullptr || !Applies(field, config_)) return;
   // A part and train.optimizer need what their own choice needs.
-  const bool of_optimizer = field.only_key.rfind("train.optimizer.", 0) == 0;
-  if (of_optimizer && (Find(field.only_key) == nullptr || Find(field.common_key) != nullptr)) return;
+  if (field.only_key.rfind("train.optimizer.", 0) == 0) {
+    if (Find(field.only_key) == nullptr || Find(field.common_key) != nullptr) return;
+    const Value own = ValueOrCommon(*FindField(field.only_key), config_);
+    const auto is_own = [&](const std::string& value) { return own == Value(value); };
+    if (std::none_of(field.only_values.begin(), field.only_values.end(), is_own)) return;
+  }
   const size_t dot = field.key.rfind('.');
   const Field* const chooser = FindField(field.only_key);
   // Where the line lists the choices none is proposed: only the user knows the data and the model.

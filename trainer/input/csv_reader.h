@@ -120,7 +120,7 @@ class CsvReader : public TextReader {
   TextPlace empty_place() const { return {empty_line_, 1}; }
 
  protected:
-  // Of a file that is no text.
+  // For a reader of a file that is no text.
   struct Records {};
   CsvReader(std::unique_ptr<InputBytes> file, Records /*records*/) : TextReader(std::move(file), nullptr) {}
 

@@ -134,7 +134,7 @@ class ExampleReader::KeyFinder {
   }
 
   // Returns them in the order of their columns.
-  std::vector<Key> Keys() const {
+  std::vector<Key> Keys(const std::vector<std::string>& ignored) const {
     std::vector<Key> keys;
     size_t first = 0;
     for (const auto& [name, found] : keys_) {
@@ -143,6 +143,8 @@ class ExampleReader::KeyFinder {
       key.size = name.size();
       key.head = HeadOf(name);
       key.first = first;
+      const bool is_ignored = std::find(ignored.begin(), ignored.end(), name) != ignored.end();
+      key.varies |= is_ignored && key.count > 1;
       if (key.varies || key.count == 0) key.count = 1;
       first += key.count;
     }
@@ -152,6 +154,34 @@ class ExampleReader::KeyFinder {
  private:
   std::map<std::string, Key, NameOrder> keys_;
 };
+
+std::vector<std::string> ExampleReader::NamesIn(std::unique_ptr<InputBytes> file,
+                                                const std::vector<std::string>& names) {
+  std::vector<std::string> found;
+  std::multimap<std::string, std::string, NameOrder> wanted;  // by the feature that it may be of
+  for (const std::string& name : names) {
+    wanted.emplace(name, name);
+    std::string list = name;
+    size_t index = 0;
+    if (TakeIndex(&list, &index)) wanted.emplace(list, name);
+  }
+  ExampleRules rules;
+  rules.waits = false;
+  ExampleReader reader(std::move(file), rules);
+  for (std::string_view data; !wanted.empty() && reader.FindRecord(true, &data);) {
+    ExampleFeature feature;
+    for (ExampleFeatures features(data); features.Next(&feature);) {
+      const auto [begin, end] = wanted.equal_range(feature.key);
+      for (auto of = begin; of != end; ++of) found.push_back(of->second);
+      wanted.erase(begin, end);
+    }
+    const auto is_found = [&](const auto& name) {
+      return std::find(found.begin(), found.end(), name.second) != found.end();
+    };
+    if (std::all_of(wanted.begin(), wanted.end(), is_found)) break;
+  }
+  return found;
+}
 
 ExampleReader::ExampleReader(std::unique_ptr<InputBytes> file, const ExampleRules& rules)
     : CsvReader(std::move(file), Records()), rules_(rules) {
@@ -169,7 +199,7 @@ ExampleReader::ExampleReader(std::unique_ptr<InputBytes> file, const ExampleRule
   is_empty_ = begin_.next == end_;
   has_first_ = at > 0;
   finder.AddNames(rules.names);
-  keys_ = finder.Keys();
+  keys_ = finder.Keys(rules.ignored);
   for (size_t i = 0; i < keys_.size(); ++i) {
     const Key& key = keys_[i];
     number_.emplace(key.name, i);

@@ -26,13 +26,19 @@ namespace dtrain {
 struct ExampleRules {
   // Names of columns that are there in any case, such as those of a model or of the first file.
   std::vector<std::string> names;
-  bool all_known = false;     // a feature that is no column is a fault; else it is left out
-  bool empty_is_gap = false;  // a list without values is missing
-  bool waits = true;          // for the first records that say the columns; false: for the first alone
+  std::vector<std::string> ignored;  // features that are not read: a list is one column, however long it is
+  bool all_known = false;            // a feature that is no column is a fault; else it is left out
+  bool empty_is_gap = false;         // a list without values is missing
+  bool waits = true;                 // for the first records that say the columns; false: for the first alone
 };
 
 class ExampleReader : public CsvReader {
  public:
+  // Returns those of `names` that are features of a record, or values of one, such as x[3]. Reads no further
+  // than to the record where all were found.
+  static std::vector<std::string> NamesIn(std::unique_ptr<InputBytes> file,
+                                          const std::vector<std::string>& names);
+
   // The records say the names of columns that `rules` lack.
   ExampleReader(std::unique_ptr<InputBytes> file, const ExampleRules& rules);
 

@@ -114,28 +114,34 @@ std::unique_ptr<CsvReader> OpenText(const DataConfig& data, const RowSpec* spec,
   return std::make_unique<CsvReader>(std::move(file), dialect);
 }
 
-// A file need not have all features in its first records where others have them, or the config names them.
+// A file need not have all features in its first records where another one has them, or where the config
+// names them and a later record of the first file has them.
 std::unique_ptr<CsvReader> OpenRecords(const DataConfig& data, const RowContext& context,
                                        std::unique_ptr<InputBytes> file) {
   ExampleRules rules;
-  const auto add = [&](const std::vector<std::string>& columns) {
+  const auto add = [](const std::vector<std::string>& columns, std::vector<std::string>* names) {
     for (const std::string& column : columns) {
-      if (!ColumnNumber(column)) rules.names.push_back(ColumnNameIn(column));
+      if (!ColumnNumber(column)) names->push_back(ColumnNameIn(column));
     }
   };
-  for (const std::vector<std::string>& listed :
-       {data.ignore, data.categories, data.hash, DateColumns(data)}) {
-    add(listed);
-  }
-  if (context.first != nullptr) rules.names = context.first->names;
-  if (context.train != nullptr) rules.names = InputNames(*context.train);
+  add(data.ignore, &rules.ignored);
   if (context.spec != nullptr) {
     rules.names = ColumnNames(context.spec->form);
-    add(context.spec->keep);
     rules.waits = !file->is_pipe();
+  } else if (context.train != nullptr) {
+    rules.names = InputNames(*context.train);
+  } else if (context.first != nullptr) {
+    rules.names = context.first->names;
+  } else if (!file->is_pipe()) {
+    std::vector<std::string> listed = rules.ignored;
+    for (const std::vector<std::string>& more : {data.categories, data.hash, DateColumns(data)})
+      add(more, &listed);
+    std::unique_ptr<InputBytes> again = listed.empty() ? nullptr : OpenInput(file->path(), kKey);
+    if (again != nullptr) again->BeginsRecords(true);
+    if (again != nullptr) rules.names = ExampleReader::NamesIn(std::move(again), listed);
   }
   rules.all_known = context.spec == nullptr && context.train == nullptr;
-  rules.empty_is_gap = data.missing != MissingValues::kError;
+  rules.empty_is_gap = context.spec != nullptr || data.missing != MissingValues::kError;
   return std::make_unique<ExampleReader>(std::move(file), rules);
 }
 

@@ -139,6 +139,34 @@ TEST_CASE("records: several files are one table, also where one has no value of 
   CHECK((Given(records) == Given(DenseConfig(DataFormat::kCsv, WritePlain("a.csv", csv)))));
 }
 
+TEST_CASE("records: a name in the config is that of a feature that some record has, however late") {
+  const Both both(3000);
+  ExampleWriter example;
+  example.AddFloats("w", {1});
+  example.AddFloats("x", {0.5f, 0.25f});
+  example.AddInts("y", {1});
+  example.AddInts("late", {1, 2, 3});
+  std::string last;
+  AppendTfrecord(example.Take(), &last);
+  for (const std::string& path : {WritePlain("late.tfrecord", both.records + last),
+                                  WriteGzip("late.tfrecord.gz", both.records + last)}) {
+    Config config = DenseConfig(DataFormat::kTfrecord, path);
+    CHECK(Has(LoadError(config), ", record 3001 at byte "));
+    config.data.ignore = {"late"};
+    CHECK(Given(config).size() > 2700);
+    config.data.ignore = {"late", "Late"};
+    CHECK(Has(LoadError(config), "no column \"Late\" (data.ignore)"));
+    CHECK(Has(LoadError(config), "Did you mean \"late\"?"));
+    config.data.ignore = {"late", "x"};  // all of a list
+    CHECK(Given(config)[0] != "x");
+    config.data.ignore = {"late", "x[1]"};
+    CHECK(Given(config).size() > 2700);
+    config.data.ignore = {"late"};
+    config.data.categories = {"City"};
+    CHECK(Has(LoadError(config), "no column \"City\" (data.categories)"));
+  }
+}
+
 TEST_CASE(
     "records: a record at fault ends the run with its place, or is left out, and damage always ends it") {
   const Both both(5);
