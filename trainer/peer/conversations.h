@@ -145,7 +145,7 @@ class Conversations {
     };
     std::optional<Away> away;
     bool moved = false;      // another ps stands in for it
-    bool told_lost = false;  // of ps 0: whoever has started this task was told that it is lost
+    bool told_lost = false;  // for ps 0: the parent of this task was told that it is lost
     TimePoint
         unknown_since;  // since when it says that it knows the run, but not this task; unset: it does not
   };

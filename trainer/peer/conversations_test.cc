@@ -349,7 +349,7 @@ TEST_CASE("conversations: with replicas a silent ps 0 is waited for, and then ps
                        PeerLost);
 }
 
-// Of a ps 0 that is silent.
+// A worker's, or a ps's, when ps 0 is silent.
 struct Leaderless : Replicating {
   explicit Leaderless(const Config& of = Replicated(), TaskId self = {Role::kWorker, 0})
       : Replicating(of, self) {
@@ -376,8 +376,8 @@ TEST_CASE("conversations: what is open with a ps 0 that is not back after failur
   task.peers.OnQuiet(task.now + milliseconds(30'001), nullptr);
   CHECK(task.moved());
   CHECK(task.TakeRequests() == std::vector<uint64_t>{1});
-  CHECK(task.peers.why_leads(true) == "");   // this is not ps 1
-  task.Refuse(0, Reason::Unregistered);  // which does not lead yet
+  CHECK(task.peers.why_leads(true) == "");  // this is not ps 1
+  task.Refuse(0, Reason::Unregistered);     // which does not lead yet
   CHECK(task.peers.joined());
   const auto late_ms = static_cast<int64_t>(1000 * (30 + task.config.checkpoint.timeout_s));
   CHECK_NOTHROW(task.peers.OnQuiet(task.now + milliseconds(late_ms), nullptr));

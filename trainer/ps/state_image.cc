@@ -7,7 +7,7 @@
 namespace dtrain {
 namespace {
 
-// Of changed bytes of a section: followed by the bytes. The last one of a section has none.
+// Changed bytes of a section, which follow it. Without bytes it tells only the section's new size.
 struct Run {
   uint32_t section = 0;
   uint32_t size = 0;  // of the section, from now on
