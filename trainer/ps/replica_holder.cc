@@ -122,7 +122,7 @@ bool ReplicaHolder::OnStranger(net::NodeId from, uint32_t key, const wire::Envel
   }
   const uint64_t owner = owner_ != 0 ? owner_ : leader_->LeaderIncarnation();
   if (of_ == 0 && !open->fetches() && owner != 0 && open->incarnation() != owner) {
-    return Refuse(from, request, Reason::Duplicate, "another process has taken the place of this ps 0"), true;
+    return Refuse(from, request, Reason::Duplicate, "another ps 0 has taken its place"), true;
   }
   if (shadow_ != nullptr) Settle();
   const net::NodeId before = session_.node();
