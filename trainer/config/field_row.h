@@ -115,7 +115,7 @@ FieldRow Row(std::string key, MemberAt<Member> at, FieldType type, Scope scope, 
   row.get = [at](const Config& config) { return ToValue(MemberIn(at, config)); };
   row.set = [at](const Value& value, Config* config) {
     if (IsNull(value)) {
-      at(*config) = MemberIn(at, Config{});
+      at(*config) = MemberIn(at, Defaults());
     } else {
       FromValue(value, &at(*config));
     }
@@ -167,7 +167,7 @@ FieldRow Choice(std::string key, MemberAt<Member> at, Scope scope,
     return Value();
   };
   row.set = [at, codes](const Value& value, Config* config) {
-    if (IsNull(value)) at(*config) = MemberIn(at, Config{});
+    if (IsNull(value)) at(*config) = MemberIn(at, Defaults());
     for (const auto& [name, code] : codes) {
       if (value == Value(name)) at(*config) = code;
     }

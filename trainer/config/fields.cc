@@ -55,6 +55,11 @@ const std::vector<Field>& Fields() {
   return fields;
 }
 
+const Config& Defaults() {
+  static const Config defaults;
+  return defaults;
+}
+
 const Field* FindField(const std::string& key) {
   for (const Field& field : Fields()) {
     if (field.key == key) return &field;

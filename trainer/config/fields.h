@@ -89,6 +89,8 @@ struct Field {
 
 // In the order of the documentation; the keys of a section are neighbours.
 const std::vector<Field>& Fields();
+// A config in which no key is set.
+const Config& Defaults();
 // Its rows: those of job_fields.cc and of task_fields.cc, which follow each other in the documentation.
 // Those of data_fields.cc are among the first.
 std::vector<Field> JobFields();

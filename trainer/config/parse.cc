@@ -204,7 +204,7 @@ std::string RuleText(const Field& field) {
 
 std::string ExampleOf(const Field& field) {
   if (!field.example.empty() || field.required) return field.example;
-  const Value standard = field.get(Config{});
+  const Value standard = field.get(Defaults());
   return IsNull(standard) ? "" : ValueText(field, standard);
 }
 
