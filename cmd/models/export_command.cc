@@ -215,7 +215,7 @@ void CheckColumns(const ExportArguments& arguments, const DataConfig& data, cons
   }
   if (!HasHashedColumns(form)) return;
   throw UserError(
-      "--out {}: texts are hashed (data.hash), and ONNX has no operator for that. With --numeric the graph "
+      "--out {}: texts are hashed (data.hash, data.bags), and ONNX has no operator for that. With --numeric the graph "
       "takes the hashed features; or train with data.categories in place of data.hash.",
       arguments.out);
 }

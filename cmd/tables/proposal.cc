@@ -252,7 +252,7 @@ class ConfigWriter {
     const ColumnProfile& column = table_.columns[i];
     if (column.values_hash == Label().values_hash && Label().known >= kFewRows) return "a copy of the label";
     if (column.type == ColumnType::kEmpty) return "no values";
-    if (column.varies) return "lists of different lengths";
+    if (column.varies) return "lists of different lengths; data.bags takes them";
     if (column.index) return "an index: it counts the rows";
     if (!column.other_date_form.empty()) return "dates whose days and months cannot be told apart";
     if (column.identifier) return "an id: all values differ";

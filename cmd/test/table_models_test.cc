@@ -401,6 +401,24 @@ std::string Places(int rows, bool header, const std::function<std::string(int)>&
   return text;
 }
 
+// A table of bags: texts with weights behind colons, texts with weights in a column of their own, and texts
+// with colons.
+std::string BagsOf(int rows, const std::function<std::string(int)>& label) {
+  std::string text = "size,tags,words,tfidf,links,y\n";
+  for (int i = 0; i < rows; ++i) {
+    std::string tags, words, weights;
+    for (int j = 0; j < i % 4; ++j) {
+      tags += fmt::format("{}t{}{}", j > 0 ? "|" : "", (i + j) % 7,
+                          j % 2 == 1 ? fmt::format(":{:.3g}", std::cos(i)) : "");
+      words += fmt::format("{}w{}", j > 0 ? " | " : "", i * j % 11);
+      weights += fmt::format("{}{:.3g}", j > 0 ? "|" : "", std::sin(i + j));
+    }
+    text += fmt::format("{:.5g},{},{},{},http://{}|b,{}\n", std::sin(i * 1.7), tags, words, weights, i % 5,
+                        label(i));
+  }
+  return text;
+}
+
 TEST_CASE("export: docs/models.md computes the rows of each kind of model by hand, from its file alone") {
   if (Python().empty()) return;
   const auto truth = [](int i) { return std::sin(i * 1.7) + (i % 11 % 6 == 1 ? 0.8 : -0.2); };
@@ -440,6 +458,9 @@ TEST_CASE("export: docs/models.md computes the rows of each kind of model by han
        "train: " + csv + ", " + gap +
            "numbers: plain, scale: unit, hash: [town, street], dates: [since], missing: zero",
        Places(400, true, target)},
+      {"kind: wide_deep, head: logistic, embedding: 2, hidden: [4]",
+       "train: " + csv + ", bags: [tags, \"words=tfidf\", \"links=none\"], bag_separator: bar, hash_bits: 12",
+       BagsOf(400, signs)},
       {"kind: logistic, inputs: 13", "train: {format: libsvm, path: a.txt}, index_base: 0", lines},
       {"kind: fm, head: logistic, factors: 2, inputs: 13",
        "train: {format: libsvm, path: a.txt}, index_base: 0", lines},

@@ -142,7 +142,7 @@ bool HasSparseRows(const DataConfig& data) {
     case DataFormat::kCriteo:
       return true;
     default:
-      return !data.hash.empty();
+      return HashesColumns(data);
   }
 }
 
@@ -172,12 +172,12 @@ std::optional<int64_t> HashBits(const DataConfig& data) {
   constexpr int64_t kDefaultBits = 18;  // Vowpal Wabbit's
   const bool hashes = data.train.format == DataFormat::kVw || data.train.format == DataFormat::kCriteo;
   const int64_t bits = data.whole_keys ? KeyBits(data) : data.hash_bits.value_or(kDefaultBits);
-  return hashes || !data.hash.empty() ? bits : data.hash_bits;
+  return hashes || HashesColumns(data) ? bits : data.hash_bits;
 }
 
 int64_t CategoryColumns(const DataConfig& data) {
   return data.train.format == DataFormat::kCriteo ? kCriteoCategories
-                                                  : static_cast<int64_t>(data.hash.size());
+                                                  : static_cast<int64_t>(data.hash.size() + data.bags.size());
 }
 
 bool TakesPixels(const Config& config) {

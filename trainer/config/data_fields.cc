@@ -334,7 +334,8 @@ std::vector<Field> CommonDataFields() {
           "of one number are one feature.")
           .Unit("bits")
           .Try("20")
-          .Unset("18, as Vowpal Wabbit has it; a table without data.hash: features are not hashed")
+          .Unset(
+              "18, as Vowpal Wabbit has it; a table without data.hash and data.bags: features are not hashed")
           .OnlyWith("data.train.format", {"csv", "tfrecord", "vw", "criteo"}),
       Row(DT_KEY(data.hash), FieldType::kColumns, kRun,
           "Columns with more texts than data.categories is for: each text is a feature, whose "
@@ -342,6 +343,22 @@ std::vector<Field> CommonDataFields() {
           .Unit("columns by name, or by number")
           .Try("[url]")
           .Unset("none")
+          .OnlyWith("data.train.format", Tables()),
+      Row(DT_KEY(data.bags), FieldType::kColumns, kRun,
+          "Columns of several texts, each of which is a feature as of data.hash: lists of any length in "
+          "TFRecord, a;b;c in CSV, or a:0.5;b:2 with weights. COLUMN=WEIGHTS names a column that has the "
+          "weights, one for each text; COLUMN=none takes colons for a part of the text.")
+          .Unit("columns by name, or by number, each perhaps with =WEIGHTS")
+          .Try("[tags]")
+          .Unset("none")
+          .OnlyWith("data.train.format", Tables()),
+      Choice(DT_KEY(data.bag_separator), kRun,
+             {{"semicolon", Delimiter::kSemicolon},
+              {"comma", Delimiter::kComma},
+              {"bar", Delimiter::kBar},
+              {"blanks", Delimiter::kBlanks}},
+             "What separates the texts of data.bags in CSV. blanks: any number of them.")
+          .Unset("semicolon")
           .OnlyWith("data.train.format", Tables()),
       Row(DT_KEY(data.crosses), FieldType::kTexts, kRun,
           "Pairs of namespaces, each by its first letter, or : for any: a pair of their features is a "

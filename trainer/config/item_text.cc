@@ -39,6 +39,12 @@ ColumnItem ParseColumnItem(const std::string& text) {
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
+BagItem ParseBag(const std::string& text) {
+  const ColumnItem item = ParseColumnItem(text);
+  if (item.column.empty()) return {text, ""};
+  return {item.column, item.value == "none" ? "" : item.value, false};
+}
+
 std::optional<NumberFormat> ParseNumberFormat(const std::string& example) {
   constexpr char kDigits[] = "0123456789";
   const size_t begin = example.find_first_of(kDigits), last = example.find_last_of(kDigits);

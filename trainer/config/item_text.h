@@ -42,4 +42,12 @@ const std::vector<std::string>& DateForms();
 // Returns the two parts of an item of data.dates: the column, and the form or "" where none is named.
 ColumnItem ParseDateColumn(const std::string& text);
 
+// BagItem: an item of data.bags: COLUMN, COLUMN=WEIGHTS or COLUMN=none.
+struct BagItem {
+  std::string column;
+  std::string weights;     // a column; empty: none has them
+  bool has_colons = true;  // a text of CSV may have its weight behind a colon
+};
+BagItem ParseBag(const std::string& text);
+
 }  // namespace dtrain

@@ -83,7 +83,7 @@ std::vector<Field> ModelFields() {
       Choice(DT_KEY(model.combine), kRun, {{"sum", Combine::kSum}, {"join", Combine::kJoin}},
              "How the embeddings of a row become inputs of the first layer. sum: all are added up; join: one "
              "sum for each column of categories, side by side. Left out it is join where rows have columns "
-             "(criteo, csv with data.hash).")
+             "(criteo, data.hash, data.bags).")
           .OnlyWith("model.kind", {"wide_deep"}),
       Choice(
           DT_KEY(model.table), kRun,
@@ -93,7 +93,8 @@ std::vector<Field> ModelFields() {
            {"hash", TableKind::kHash}},
           "Where the weights of features lie. range: in a table of rows over all ps: a step moves only "
           "those of its batch; hash: the same, and features are keys of 64 bits, as many as come; none: in a "
-          "tensor that travels whole; auto: range where rows are sparse (libsvm, vw, criteo, data.hash), "
+          "tensor that travels whole; auto: range where rows are sparse (libsvm, vw, criteo, data.hash, "
+          "data.bags), "
           "else none."),
       Choice(DT_KEY(model.table_pages), kTask, {{"auto", TablePages::kAuto}, {"huge", TablePages::kHuge}},
              "How the rows of a range lie in memory. auto: those of a table above 128 MiB a ps in groups, in "

@@ -172,7 +172,7 @@ void Rules::SetFactorDefaults() {
 void Rules::SetColumns() {
   ModelConfig& model = config_.model;
   DataConfig& data = config_.data;
-  data.by_column = data.train.format == DataFormat::kCriteo || !data.hash.empty();
+  data.by_column = data.train.format == DataFormat::kCriteo || HashesColumns(data);
   if (!data.by_column) return;
   model.columns = CategoryColumns(data);
   model.column_bits = static_cast<int>(*HashBits(data));
@@ -486,6 +486,11 @@ void Rules::CheckColumnTexts() {
         twice ? "names its column for the second time. Leave one."
               : fmt::format("names no form of dates; the forms are {}, and a time may follow. Try one.",
                             ListText(DateForms(), "and")));
+  }
+  columns.clear();
+  for (const std::string& item : config_.data.bags) {
+    if (!columns.insert(ParseBag(item).column).second)
+      return refuse("data.bags", item, "names its column for the second time. Leave one.");
   }
   for (const std::string& item : config_.data.missing_values) {
     if (ParseColumnItem(item).value.empty())

@@ -54,13 +54,13 @@ void SparseRules::CheckSparse() {
   const bool hash = model.table == TableKind::kHash;
   const bool table = hash || model.table == TableKind::kRange;
   if ((factors || table) && !sparse && IsGood("data.train.format") && !IsBad("data.hash")) {
-    Refuse(
-        factors ? "model.kind" : "model.table",
-        fmt::format("needs sparse rows: data.train.format libsvm, vw or criteo, or a table with data.hash. Try "
-                    "{}.",
-                    model.kind == ModelKind::kWideDeep ? "mlp"
-                    : factors                          ? "logistic"
-                                                       : "auto"));
+    Refuse(factors ? "model.kind" : "model.table",
+           fmt::format("needs sparse rows: data.train.format libsvm, vw or criteo, or a table with data.hash "
+                       "or data.bags. Try "
+                       "{}.",
+                       model.kind == ModelKind::kWideDeep ? "mlp"
+                       : factors                          ? "logistic"
+                                                          : "auto"));
   }
   if (factors) CheckFactors();
   if (model.kind == ModelKind::kWideDeep) CheckColumns();
@@ -70,13 +70,16 @@ void SparseRules::CheckSparse() {
   RefuseIf(config_.checkpoint.delta > 0 && !UsesTable(config_) && IsGood("model.kind"), "checkpoint.delta",
            "is for models whose weights are rows of a table (model.table), and this one's change in every "
            "step. Try 0.");
-  RefuseIf(IsTable(data.train.format) && data.hash.empty() && IsGood("data.hash_bits"),
-           "data.hash_bits", "has no effect without data.hash. Leave it out, or name columns in data.hash.");
-  if (!data.hash.empty() && !IsBad("data.hash")) {
+  RefuseIf(IsTable(data.train.format) && !HashesColumns(data) && IsGood("data.hash_bits"), "data.hash_bits",
+           "has no effect without data.hash and data.bags. Leave it out, or name columns in data.hash.");
+  RefuseIf(data.bags.empty() && data.bag_separator.has_value(), "data.bag_separator",
+           "has no effect without data.bags. Leave it out, or name columns there.");
+  if (HashesColumns(data) && !IsBad("data.hash") && !IsBad("data.bags")) {
+    const char* const key = data.hash.empty() ? "data.bags" : "data.hash";
     RefuseIf(!data.categories.empty(), "data.categories",
-             "is not read with data.hash. Name all columns of texts in data.hash.");
+             fmt::format("is not read with {}. Name all columns of texts in data.hash.", key));
     RefuseIf(data.missing == MissingValues::kMean || data.missing == MissingValues::kIndicator,
-             "data.missing", "is for tables without data.hash. Try zero.");
+             "data.missing", fmt::format("is for tables without {}. Try zero.", key));
   }
   RefuseIf(sparse && data.scale != FeatureScale::kNone && !data.by_column && IsGood("model.kind"),
            "data.scale",
@@ -116,8 +119,9 @@ void SparseRules::CheckFactors() {
 void SparseRules::CheckColumns() {
   const ModelConfig& model = config_.model;
   const DataConfig& data = config_.data;
-  RefuseIf(model.combine == Combine::kJoin && !data.by_column && IsGood("model.combine"), "model.combine",
-           "needs rows with columns: data.train.format criteo, or a table with data.hash. Try sum.");
+  RefuseIf(
+      model.combine == Combine::kJoin && !data.by_column && IsGood("model.combine"), "model.combine",
+      "needs rows with columns: data.train.format criteo, or a table with data.hash or data.bags. Try sum.");
   if (!data.by_column || data.whole_keys || IsBad("data.hash") || IsBad("data.hash_bits")) return;
   constexpr int kMaxBits = 39;  // of all features of a table
   int bits_of_columns = 0;

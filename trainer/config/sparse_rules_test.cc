@@ -82,19 +82,20 @@ TEST_CASE("sparse rules: features of a hash table are keys, of which nothing say
   CHECK(Error("kind: logistic, admit_after: 3", kVw) ==
         "model.admit_after = 3; has no effect with model.table = auto. Leave it out, or set model.table to "
         "hash.");
-  CHECK(
-      Error("kind: logistic, table: hash", kCsv) ==
-      "model.table = hash; needs sparse rows: data.train.format libsvm, vw or criteo, or a table with data.hash. "
-      "Try auto.");
+  CHECK(Error("kind: logistic, table: hash", kCsv) ==
+        "model.table = hash; needs sparse rows: data.train.format libsvm, vw or criteo, or a table with "
+        "data.hash or data.bags. "
+        "Try auto.");
 }
 
 TEST_CASE("sparse rules: tables and factorization machines need sparse rows") {
   CHECK(Error("kind: fm", kCsv) ==
-        "model.kind = fm; needs sparse rows: data.train.format libsvm, vw or criteo, or a table with data.hash. "
+        "model.kind = fm; needs sparse rows: data.train.format libsvm, vw or criteo, or a table with "
+        "data.hash or data.bags. "
         "Try logistic.");
   CHECK(Error("kind: linear, table: range", kCsv) ==
         "model.table = range; needs sparse rows: data.train.format libsvm, vw or criteo, or a table with "
-        "data.hash. Try auto.");
+        "data.hash or data.bags. Try auto.");
   CHECK(Error("kind: mlp, hidden: [4], table: range", kVw) ==
         "model.table = range; is not for mlp, whose first layer takes all features of a row. Try auto.");
 }
@@ -129,7 +130,8 @@ TEST_CASE("sparse rules: keys of other formats have no effect, and are told") {
           std::string::npos);
   }
   CHECK(Error("kind: logistic", With(kCsv, "hash_bits: 20")) ==
-        "data.hash_bits = 20; has no effect without data.hash. Leave it out, or name columns in data.hash.");
+        "data.hash_bits = 20; has no effect without data.hash and data.bags. Leave it out, or name columns "
+        "in data.hash.");
   CHECK(Error("kind: logistic", "train: {format: libsvm, path: a, label: y}")
             .find("has no effect with data.train.format = libsvm") != std::string::npos);
   CHECK(Error("kind: logistic", "train: {format: libsvm}") ==
@@ -298,9 +300,10 @@ TEST_CASE("sparse rules: what wide_deep cannot have is refused by its key, with 
   const std::string criteo = "train: {format: criteo, path: a.txt}";
   CHECK(Error(model, kCsv) ==
         "model.kind = wide_deep; needs sparse rows: data.train.format libsvm, vw or criteo, or a table with "
-        "data.hash. Try mlp.");
+        "data.hash or data.bags. Try mlp.");
   CHECK(Error(model + ", combine: join", kVw) ==
-        "model.combine = join; needs rows with columns: data.train.format criteo, or a table with data.hash. Try "
+        "model.combine = join; needs rows with columns: data.train.format criteo, or a table with data.hash "
+        "or data.bags. Try "
         "sum.");
   CHECK(Error(model + ", head: softmax", kVw) ==
         "model.head = softmax; must be logistic or linear: wide_deep has one output. Try logistic.");

@@ -30,11 +30,11 @@ constexpr MeaningWords kWords = {"file",
 
 // The keys that say what a row means to the model, beside what is fitted on the data. Those of kTableKeys,
 // for tables of text, are also held against the config that a file is imported for.
-constexpr const char* kRowKeys[] = {"model.activation", "model.combine",     "model.embedding",
-                                    "model.factors",    "data.train.format", "data.index_base",
-                                    "data.crosses",     "data.numbers",      "data.scale"};
+constexpr const char* kRowKeys[] = {
+    "model.activation", "model.combine", "model.embedding", "model.factors", "data.train.format",
+    "data.index_base",  "data.crosses",  "data.numbers",    "data.scale",    "data.bag_separator"};
 constexpr const char* kTableKeys[] = {
-    "data.ignore",         "data.categories",    "data.dates",  "data.hash", "data.missing",
+    "data.ignore",         "data.categories",    "data.dates",  "data.hash", "data.bags",   "data.missing",
     "data.missing_values", "data.number_format", "data.unseen", "data.trim", "data.decimal"};
 
 [[noreturn]] void RefuseDamaged(const std::string& path, const std::string& what) {
@@ -61,7 +61,7 @@ class Reader {
     for (const char* key : kTableKeys) {
       if (Find(key) != nullptr) TakeKey(key);
     }
-    if (Find("data.hash") != nullptr && Find("data.hash_bits") != nullptr) TakeKey("data.hash_bits");
+    if (HashesColumns(meaning_.config.data) && Find("data.hash_bits") != nullptr) TakeKey("data.hash_bits");
     meaning_.form.features = Names("features");
     meaning_.form.classes = Names("classes");
     if (const std::string* text = Find("label_column")) TakeLabelColumn(*text);
@@ -209,15 +209,40 @@ bool IsIn(const std::vector<std::string>& list, const InputColumn& column) {
                      [&](const std::string& listed) { return IsColumn(listed, column); });
 }
 
+// What a column is of a table with hashed ones.
+std::string HashedKind(const InputColumn& column, const DataConfig& data) {
+  if (IsIn(data.hash, column)) return "hashed";
+  for (const std::string& item : data.bags) {
+    const BagItem bag = ParseBag(item);
+    if (IsColumn(bag.column, column)) return "bag";
+    if (!bag.weights.empty() && IsColumn(bag.weights, column)) return "weights";
+  }
+  return "number";
+}
+
+// Adds how the texts of a bag have their weights.
+void AddWeights(const InputColumn& column, const InputForm& form, const DataConfig& data, Json* json) {
+  for (const std::string& item : data.bags) {
+    const BagItem bag = ParseBag(item);
+    if (!IsColumn(bag.column, column)) continue;
+    if (bag.has_colons) (*json)["colons"] = true;
+    for (const InputColumn& other : form.columns) {
+      if (bag.weights.empty() || !IsColumn(bag.weights, other)) continue;
+      (*json)["weights"] = {{"column", other.column}, {"name", InputName(other)}};
+    }
+  }
+}
+
 // Returns what becomes of a column, as JSON with the members that it has. A form with hashed columns has
 // their places and names alone, and the config says the rest.
-Json ColumnJson(const InputColumn& column, bool with_hashed, const DataConfig& data) {
+Json ColumnJson(const InputColumn& column, const InputForm& form, const DataConfig& data) {
+  const bool with_hashed = HasHashedColumns(form);
   Json json = {{"column", column.column}, {"name", InputName(column)}};
-  const bool hash = with_hashed && IsIn(data.hash, column);
-  const std::string form = DateFormOf(column, data);
-  const bool date = column.is_date || !form.empty();
-  json["kind"] = column.is_category ? "category" : date ? "date" : hash ? "hashed" : "number";
-  if (date) json["form"] = form;
+  const std::string kind = with_hashed ? HashedKind(column, data) : "number";
+  const std::string date_form = DateFormOf(column, data);
+  const bool date = column.is_date || !date_form.empty();
+  json["kind"] = column.is_category ? "category" : date ? "date" : kind;
+  if (date) json["form"] = date_form;
   if (column.is_category) json["texts"] = column.categories;
   if (column.has_other) json["other"] = true;
   if (column.fill) json["missing"] = *column.fill;
@@ -225,7 +250,8 @@ Json ColumnJson(const InputColumn& column, bool with_hashed, const DataConfig& d
   if (const auto markers = MarkersOf(column, data); !markers.empty()) json["missing_values"] = markers;
   if (!with_hashed) return json;
   json["seed"] = column.name.empty() ? fmt::format("{}", column.column) : column.name;
-  if (!hash && data.missing == MissingValues::kZero) json["missing"] = 0;
+  if (kind == "bag") AddWeights(column, form, data, &json);
+  if (kind == "number" && data.missing == MissingValues::kZero) json["missing"] = 0;
   return json;
 }
 
@@ -309,7 +335,7 @@ std::vector<std::pair<std::string, std::string>> ExportedModel::Metadata() const
   if (!form.features.empty()) all.emplace_back("features", NamesText(form.features));
   Json columns = Json::array();
   for (const InputColumn& column : form.columns) {
-    columns.push_back(ColumnJson(column, HasHashedColumns(form), config.data));
+    columns.push_back(ColumnJson(column, form, config.data));
   }
   if (form.columns.empty()) {  // their places are not known
     for (const std::string& name : form.features) {

@@ -58,6 +58,10 @@ Delimiter DelimiterOf(char delimiter) {
   return static_cast<Delimiter>(kDelimiters.find(delimiter) + static_cast<size_t>(Delimiter::kComma));
 }
 
+char CharacterOf(Delimiter delimiter) {
+  return kDelimiters[static_cast<size_t>(delimiter) - static_cast<size_t>(Delimiter::kComma)];
+}
+
 const char* CsvReader::SkipBlanks(const char* from) const {
   while (IsBlank(*from)) ++from;
   return from;
@@ -80,8 +84,7 @@ void CsvReader::Begin(const CsvDialect& dialect) {
   const bool finds = dialect_.delimiter == Delimiter::kAuto;
   char delimiter = finds || dialect_.may_differ ? ChooseDelimiter() : ',';
   if (!finds) {
-    const char given =
-        kDelimiters[static_cast<size_t>(dialect_.delimiter) - static_cast<size_t>(Delimiter::kComma)];
+    const char given = CharacterOf(dialect_.delimiter);
     const std::vector<CsvRecord> first =
         dialect_.may_differ ? Peek(given, dialect_.quotes, 1) : std::vector<CsvRecord>();
     if (first.empty() || first[0].fields.size() > 1) delimiter = given;
@@ -128,6 +131,25 @@ std::string_view CsvReader::WholeText(const CsvField& field) const {
   while (is_blank(begin[-1])) --begin;
   while (is_blank(*end)) ++end;
   return {begin, static_cast<size_t>(end - begin)};
+}
+
+bool CsvReader::ReadList(int64_t column, char separator,
+                         const std::function<void(const CsvField&)>& on_value) const {
+  constexpr std::string_view kBlank = " \t";
+  CsvField value = record_.fields[static_cast<size_t>(column)];
+  std::string_view rest = value.text;
+  if (IsMissing(rest)) return false;
+  for (bool more = true; more;) {
+    const size_t begin = std::min(rest.find_first_not_of(kBlank), rest.size());
+    size_t end = rest.find(separator, begin);
+    if (separator == ' ') end = rest.find_first_of(kBlank, begin);
+    more = end < rest.size();
+    value.text = rest.substr(begin, end - begin);
+    value.text = value.text.substr(0, value.text.find_last_not_of(kBlank) + 1);
+    if (more) rest.remove_prefix(end + 1);
+    if (separator != ' ' || !value.text.empty()) on_value(value);
+  }
+  return true;
 }
 
 std::vector<CsvRecord> CsvReader::Peek(char delimiter, Quotes quotes, size_t count) {

@@ -12,6 +12,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -38,6 +39,8 @@ struct CsvDialect {
 CsvDialect DialectOf(const DataConfig& data);
 // The key for a delimiter that the first lines can decide for.
 Delimiter DelimiterOf(char delimiter);
+// The character of a delimiter; kBlanks: ' '. Not for kAuto.
+char CharacterOf(Delimiter delimiter);
 
 // CsvRecord: one record. Its texts point into the reader's buffer, or into `unescaped`.
 struct CsvRecord {
@@ -70,6 +73,8 @@ class CsvReader : public TextReader {
   // The caller reads this column, as a number if there is one (CsvField::is_number) or as text. Before the
   // first call all columns are texts; after it others are undefined where the file is no text.
   virtual void Take(int64_t /*column*/, bool /*as_number*/) {}
+  // The same for a column of which a field is several values, which ReadList() reads.
+  virtual void TakeList(int64_t column, bool as_number) { Take(column, as_number); }
 
   // From here on the text is written so. Call it before Next() of a lenient reader, once or more.
   virtual void Begin(const CsvDialect& dialect);
@@ -93,6 +98,10 @@ class CsvReader : public TextReader {
   // The fields of the last record, at least one; valid until the next call.
   const std::vector<CsvField>& fields() const { return record_.fields; }
   const CsvRecord& record() const { return record_; }
+  // Calls on_value for each of the values of a field, which `separator` separates, with the blanks round it
+  // left out. False: the field says that there is none.
+  virtual bool ReadList(int64_t column, char separator,
+                        const std::function<void(const CsvField&)>& on_value) const;
   // Whether blanks behind the field, or inside its quotes, were left out.
   bool IsTrimmed(const CsvField& field) const {
     if (names_columns()) return false;

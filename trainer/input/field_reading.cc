@@ -150,7 +150,9 @@ FieldReading ReadingOf(const DataConfig& data, int64_t place, const std::string&
     reading.date = date.value;
   }
   const bool texts = is_date || std::any_of(data.categories.begin(), data.categories.end(), is_it) ||
-                     std::any_of(data.hash.begin(), data.hash.end(), is_it);
+                     std::any_of(data.hash.begin(), data.hash.end(), is_it) ||
+                     std::any_of(data.bags.begin(), data.bags.end(),
+                                 [&](const std::string& item) { return is_it(ParseBag(item).column); });
   bool by_name = false;
   for (const std::string& item : data.number_format) {
     const ColumnItem format = ParseColumnItem(item);

@@ -261,11 +261,11 @@ void CsvFile::GoTo(TextMark mark, int64_t bytes) {
 
 bool CsvFile::NextText(RowText* row) {
   if (rows_.next_is_read()) GoTo(mark(), 0);
-  row->feature_bytes = MaxRowBytes();
   row->is_exact = !HasSparseRows(data());
   do {
     if (!reader_->NextText(&row->text)) return false;
   } while (rows_.IsHeaderAgain(&row->text));
+  row->feature_bytes = MaxRowBytes(row->text);
   return true;
 }
 

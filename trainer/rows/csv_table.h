@@ -139,7 +139,9 @@ class CsvFile : public RowFile {
 
  private:
   // As RowText has them.
-  virtual int64_t MaxRowBytes() const { return static_cast<int64_t>(sizeof(float)) * inputs(); }
+  virtual int64_t MaxRowBytes(std::string_view /*row*/) const {
+    return static_cast<int64_t>(sizeof(float)) * inputs();
+  }
 
   const std::unique_ptr<CsvReader> reader_;
   CsvRows rows_;

@@ -19,9 +19,9 @@ namespace dtrain {
 namespace {
 
 constexpr size_t kMaxColumns = 1 << 20;
-constexpr size_t kFirstRecords = 1000;      // that say the columns, at most
-constexpr int64_t kFirstBytes = 1 << 19;    // and about so many bytes of them
-constexpr char kNumberText[] = "a number";  // the text of a field that has none
+constexpr size_t kFirstRecords = 1000;                // that say the columns, at most
+constexpr int64_t kFirstBytes = 1 << 19;              // and about so many bytes of them
+constexpr std::string_view kNumberText = "a number";  // the text of a field that has none
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
@@ -89,12 +89,17 @@ uint64_t HeadOf(std::string_view name) {
   return head;
 }
 
+// As ForEachValue(), of any kind of list.
+template <typename OnValue>
+bool ForEachOf(ListKind kind, std::string_view list, OnValue&& on_value) {
+  if (kind == ListKind::kBytes) return ForEachValue<ListKind::kBytes>(list, on_value);
+  if (kind == ListKind::kFloat) return ForEachValue<ListKind::kFloat>(list, on_value);
+  return kind == ListKind::kNone || ForEachValue<ListKind::kInt64>(list, on_value);
+}
+
 size_t LengthOf(const ExampleFeature& feature) {
   size_t length = 0;
-  const auto count = [&](const auto& /*value*/) { return ++length > 0; };
-  if (feature.kind == ListKind::kBytes) ForEachValue<ListKind::kBytes>(feature.list, count);
-  if (feature.kind == ListKind::kFloat) ForEachValue<ListKind::kFloat>(feature.list, count);
-  if (feature.kind == ListKind::kInt64) ForEachValue<ListKind::kInt64>(feature.list, count);
+  ForEachOf(feature.kind, feature.list, [&](const auto& /*value*/) { return ++length > 0; });
   return length;
 }
 
@@ -134,7 +139,7 @@ class ExampleReader::KeyFinder {
   }
 
   // Returns them in the order of their columns.
-  std::vector<Key> Keys(const std::vector<std::string>& ignored) const {
+  std::vector<Key> Keys(const std::vector<std::string>& whole) const {
     std::vector<Key> keys;
     size_t first = 0;
     for (const auto& [name, found] : keys_) {
@@ -143,8 +148,8 @@ class ExampleReader::KeyFinder {
       key.size = name.size();
       key.head = HeadOf(name);
       key.first = first;
-      const bool is_ignored = std::find(ignored.begin(), ignored.end(), name) != ignored.end();
-      key.varies |= is_ignored && key.count > 1;
+      const bool is_whole = std::find(whole.begin(), whole.end(), name) != whole.end();
+      key.varies |= is_whole && key.count > 1;
       if (key.varies || key.count == 0) key.count = 1;
       first += key.count;
     }
@@ -199,7 +204,7 @@ ExampleReader::ExampleReader(std::unique_ptr<InputBytes> file, const ExampleRule
   is_empty_ = begin_.next == end_;
   has_first_ = at > 0;
   finder.AddNames(rules.names);
-  keys_ = finder.Keys(rules.ignored);
+  keys_ = finder.Keys(rules.whole);
   for (size_t i = 0; i < keys_.size(); ++i) {
     const Key& key = keys_[i];
     number_.emplace(key.name, i);
@@ -299,6 +304,10 @@ void ExampleReader::Take(int64_t column, bool as_number) {
     for (Key& key : keys_) key.is_taken = false;
   }
   const auto at = static_cast<size_t>(column);
+  if (KeyOf(at).is_list) {
+    Throw(fmt::format("the feature {} is a list (data.bags), and no single value. Do not keep it.",
+                      Title(KeyOf(at).name)));
+  }
   const bool is_written = std::any_of(readings_.begin(), readings_.end(),
                                       [&](const FieldReading& reading) { return reading.column == column; });
   if (!as_number || is_written || taken_[at] == Taken::kText) {
@@ -307,6 +316,37 @@ void ExampleReader::Take(int64_t column, bool as_number) {
     taken_[at] = Taken::kNumber;
   }
   keys_[static_cast<size_t>(&KeyOf(at) - keys_.data())].is_taken = true;
+}
+
+void ExampleReader::TakeList(int64_t column, bool as_number) {
+  Take(column, as_number);
+  Key& key = keys_[static_cast<size_t>(&KeyOf(static_cast<size_t>(column)) - keys_.data())];
+  if (key.count > 1) {
+    Throw(
+        fmt::format("the column of data.bags is a value of the list {}. Give the list's name, not a number.",
+                    Title(key.name)));
+  }
+  key.is_list = true;
+}
+
+bool ExampleReader::ReadList(int64_t column, char /*separator*/,
+                             const std::function<void(const CsvField&)>& on_value) const {
+  const auto at = static_cast<size_t>(column);
+  const Key& key = KeyOf(at);
+  if (key.seen_in != record_count_) return false;
+  CsvField field = record_.fields[at];
+  std::array<char, 24> digits{};
+  const auto give = [&](auto value) {
+    if constexpr (std::is_same_v<decltype(value), std::string_view>) {
+      field.text = value;
+    } else {
+      SetNumber(value, taken_[at], &digits, &field);
+    }
+    on_value(field);
+    return true;
+  };
+  if (!ForEachOf(key.kind, key.list, give)) ThrowDamaged(key);
+  return true;
 }
 
 const ExampleReader::Key& ExampleReader::KeyOf(size_t column) const {
@@ -342,7 +382,8 @@ ExampleReader::Key* ExampleReader::FindKey(std::string_view name) {
   if (!rules_.all_known) return nullptr;
   Throw(fmt::format(
       "the feature {} is in none of the first records, which say the columns. Name it in data.ignore, or in "
-      "data.categories, data.hash or data.dates if it is one; else put a record that has it in front.",
+      "data.categories, data.hash, data.bags or data.dates if it is one; else put a record that has it in "
+      "front.",
       Title(name)));
 }
 
@@ -357,6 +398,14 @@ void ExampleReader::ReadExample(std::string_view data) {
   while (features.Next(&feature)) {
     Key* const key = FindKey(feature.key);
     if (key == nullptr || !key->is_taken) continue;
+    if (key->is_list) {
+      CheckKind(feature, *key);
+      key->kind = feature.kind;
+      key->list = feature.list;
+      FieldAt(key->first)->text = kNumberText;
+      key->seen_in = feature.kind == ListKind::kNone ? 0 : record_count_;
+      continue;
+    }
     key->seen_in = ReadValue(feature, *key) || ReadValues(feature, *key) ? record_count_ : 0;
   }
   if (features.fault() != nullptr) Throw(fmt::format("{}. Write the record anew.", features.fault()));
@@ -379,17 +428,18 @@ void ExampleReader::Put(size_t column, std::string_view text) {
 }
 
 template <typename Number>
+void ExampleReader::SetNumber(Number number, Taken taken, std::array<char, 24>* digits, CsvField* field) {
+  const auto value = static_cast<float>(number);
+  field->is_number = taken == Taken::kNumber && std::isfinite(value);
+  field->number = value;
+  field->text = field->is_number ? kNumberText : TextOf(number, digits);
+}
+
+template <typename Number>
 void ExampleReader::Put(size_t column, Number number) {
   if (taken_[column] == Taken::kNot) return;
   CsvField* const field = FieldAt(column);
-  const auto value = static_cast<float>(number);
-  if (taken_[column] == Taken::kNumber && std::isfinite(value)) {
-    field->text = kNumberText;
-    field->is_number = true;
-    field->number = value;
-    return;
-  }
-  field->text = TextOf(number, &digits_[column]);
+  SetNumber(number, taken_[column], &digits_[column], field);
   if (peeks_) field->text = record_.unescaped.emplace_back(field->text);
 }
 
@@ -418,25 +468,27 @@ bool ExampleReader::ReadValue(const ExampleFeature& feature, const Key& key) {
   return true;
 }
 
+void ExampleReader::CheckKind(const ExampleFeature& feature, const Key& key) const {
+  if (feature.kind == key.kind || feature.kind == ListKind::kNone || key.kind == ListKind::kNone) return;
+  Throw(fmt::format("the feature {} is {}; must be {}, as in the first records. Write the record anew.",
+                    Title(key.name), ListKindName(feature.kind), ListKindName(key.kind)));
+}
+
+void ExampleReader::ThrowDamaged(const Key& key) const {
+  Throw(fmt::format("the list of the feature {} is damaged. Write the record anew.", Title(key.name)));
+}
+
 // False: there is no value, which is no fault.
 bool ExampleReader::ReadValues(const ExampleFeature& feature, const Key& key) {
   if (feature.kind == ListKind::kNone) return false;
-  if (feature.kind != key.kind && key.kind != ListKind::kNone) {
-    Throw(fmt::format("the feature {} is {}; must be {}, as in the first records. Write the record anew.",
-                      Title(key.name), ListKindName(feature.kind), ListKindName(key.kind)));
-  }
+  CheckKind(feature, key);
   size_t length = 0;
   const auto put = [&](auto value) {
     if (length < key.count) Put(key.first + length, value);
     ++length;
     return true;
   };
-  const bool is_list = feature.kind == ListKind::kBytes   ? ForEachValue<ListKind::kBytes>(feature.list, put)
-                       : feature.kind == ListKind::kFloat ? ForEachValue<ListKind::kFloat>(feature.list, put)
-                                                          : ForEachValue<ListKind::kInt64>(feature.list, put);
-  if (!is_list) {
-    Throw(fmt::format("the list of the feature {} is damaged. Write the record anew.", Title(key.name)));
-  }
+  if (!ForEachOf(feature.kind, feature.list, put)) ThrowDamaged(key);
   if (length == key.count && !key.varies) return true;
   if (length == 0 && (rules_.empty_is_gap || takes_all_)) return false;
   if (takes_all_)
@@ -445,7 +497,7 @@ bool ExampleReader::ReadValues(const ExampleFeature& feature, const Key& key) {
     Throw(
         fmt::format("the feature {} has lists of different lengths in the first records, and one column has "
                     "one value. Name "
-                    "it in data.ignore.",
+                    "it in data.bags or data.ignore.",
                     Title(key.name)));
   }
   Throw(fmt::format("the feature {} has {}; must have {}, as in the first records. {}", Title(key.name),

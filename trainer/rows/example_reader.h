@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -26,10 +27,10 @@ namespace dtrain {
 struct ExampleRules {
   // Names of columns that are there in any case, such as those of a model or of the first file.
   std::vector<std::string> names;
-  std::vector<std::string> ignored;  // features that are not read: a list is one column, however long it is
-  bool all_known = false;            // a feature that is no column is a fault; else it is left out
-  bool empty_is_gap = false;         // a list without values is missing
-  bool waits = true;                 // for the first records that say the columns; false: for the first alone
+  std::vector<std::string> whole;  // features of which a list is one column, however long it is
+  bool all_known = false;          // a feature that is no column is a fault; else it is left out
+  bool empty_is_gap = false;       // a list without values is missing
+  bool waits = true;               // for the first records that say the columns; false: for the first alone
 };
 
 class ExampleReader : public CsvReader {
@@ -46,6 +47,9 @@ class ExampleReader : public CsvReader {
   // Whether a column is a feature whose lists have different lengths: it can be left out alone.
   bool Varies(size_t column) const { return KeyOf(column).varies; }
   void Take(int64_t column, bool as_number) override;
+  void TakeList(int64_t column, bool as_number) override;
+  bool ReadList(int64_t column, char separator,
+                const std::function<void(const CsvField&)>& on_value) const override;
   void Begin(const CsvDialect& /*dialect*/) override { is_begun_ = false; }  // the names come again
   bool Next() override;
   bool NextText(std::string_view* text) override;
@@ -65,7 +69,9 @@ class ExampleReader : public CsvReader {
     size_t count = 1;
     bool varies = false;  // the first records have lists of different lengths
     bool is_taken = true;
-    uint64_t seen_in = 0;  // of the records that were read, from 1
+    bool is_list = false;   // ReadList() reads `list`
+    std::string_view list;  // of the last record that has one
+    uint64_t seen_in = 0;   // of the records that were read, from 1
     std::string name;
   };
   static constexpr int64_t kMaxData = kMaxRecordBytes - (1 << 10);
@@ -78,9 +84,13 @@ class ExampleReader : public CsvReader {
   static bool Is(const Key& key, std::string_view name);
   bool ReadValue(const ExampleFeature& feature, const Key& key);
   bool ReadValues(const ExampleFeature& feature, const Key& key);
+  void CheckKind(const ExampleFeature& feature, const Key& key) const;
+  [[noreturn]] void ThrowDamaged(const Key& key) const;
   void Put(size_t column, std::string_view text);
   template <typename Number>
   void Put(size_t column, Number number);
+  template <typename Number>
+  static void SetNumber(Number number, Taken taken, std::array<char, 24>* digits, CsvField* field);
   CsvField* FieldAt(size_t column);
   [[noreturn]] void Throw(const std::string& text) const;
 

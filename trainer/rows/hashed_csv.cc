@@ -1,14 +1,20 @@
 // A table with columns that have too many texts for a feature each (data.hash): its rows are sparse. A
 // feature of such a column is the hash of the column's name and the text (hashed_feature.h) with value 1, and
-// a missing value is a text of its own. Of any other column it is the hash of the name, with the number as
+// a missing value is a text of its own. A column of data.bags has any number of such texts, whose values are
+// their weights. Of any other column it is the hash of the name, with the number as
 // value; with data.by_column it is one behind all hashes, scaled as data.numbers says. A column without a
 // name is named by its number, from 0.
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
+#include "base/names.h"
+#include "trainer/config/item_text.h"
 #include "trainer/config/model_config.h"
+#include "trainer/config/user_text.h"
 #include "trainer/rows/hashed_feature.h"
 #include "trainer/rows/row_files.h"
 
@@ -19,6 +25,9 @@ namespace {
 struct Hashed {
   int64_t column = 0;
   HashedColumn texts;
+  bool is_bag = false;
+  bool has_colons = false;  // a text may have its weight behind a colon
+  int64_t weights = -1;     // the column that has those of a bag; -1: none has
 };
 
 // Which inputs of a table become what.
@@ -29,19 +38,39 @@ struct InputSplit {
   int64_t inputs = 0;
 };
 
+// Where an input of data.train stands in a file with `columns`.
+int64_t PlaceOf(const CsvColumns& train, const CsvColumns& columns, int64_t input) {
+  const auto found = std::find(train.inputs.begin(), train.inputs.end(), input);
+  return columns.inputs[static_cast<size_t>(found - train.inputs.begin())];
+}
+
 InputSplit SplitOf(const DataConfig& data, const std::string& section, bool header, const CsvReader& reader,
                    const CsvColumns& columns, const CsvColumns& train) {
   const auto inputs = [&](const std::vector<std::string>& listed, const char* key) {
     const std::vector<int64_t> found = FindInputs(train, listed, key, reader);
     return std::set<int64_t>(found.begin(), found.end());
   };
+  std::map<int64_t, const char*> keys;  // that a column is in
+  const auto add = [&](int64_t column, const char* key) {
+    const auto [other, is_new] = keys.emplace(column, key);
+    if (is_new) return;
+    throw reader.FaultAtRecord(fmt::format("{} is in {} and {}; it is one of them. Take it out.",
+                                           ColumnTitle(train, column), other->second, key));
+  };
   const std::set<int64_t> hash = inputs(data.hash, "data.hash"),
                           dates = inputs(DateColumns(data), "data.dates");
-  for (const int64_t column : hash) {
-    if (dates.count(column) == 0) continue;
-    throw reader.FaultAtRecord(fmt::format(
-        "{} is in data.hash and data.dates; it is one of them. Take it out.", ColumnTitle(train, column)));
+  for (const int64_t column : hash) add(column, "data.hash");
+  std::map<int64_t, BagItem> bags;
+  std::set<int64_t> weights;
+  for (const std::string& item : data.bags) {
+    BagItem bag = ParseBag(item);
+    const int64_t column = FindInputs(train, {bag.column}, "data.bags", reader)[0];
+    add(column, "data.bags");
+    if (!bag.weights.empty()) weights.insert(FindInputs(train, {bag.weights}, "data.bags", reader)[0]);
+    bags.emplace(column, std::move(bag));
   }
+  for (const int64_t column : weights) add(column, "the weights of data.bags");
+  for (const int64_t column : dates) add(column, "data.dates");
   InputSplit split;
   CsvColumns numbers = columns;
   numbers.inputs.clear();
@@ -52,9 +81,16 @@ InputSplit SplitOf(const DataConfig& data, const std::string& section, bool head
     const int64_t column = train.inputs[i];
     const std::string name =
         train.names.empty() ? fmt::format("{}", column) : train.names[static_cast<size_t>(column)];
-    if (hash.count(column) > 0) {
+    if (weights.count(column) > 0) continue;
+    const auto bag = bags.find(column);
+    if (hash.count(column) > 0 || bag != bags.end()) {
       const auto at = static_cast<int64_t>(split.hashed.size());
-      split.hashed.push_back({columns.inputs[i], HashedColumn(name, bits, first_of(at))});
+      Hashed& hashed =
+          split.hashed.emplace_back(Hashed{columns.inputs[i], HashedColumn(name, bits, first_of(at))});
+      hashed.is_bag = bag != bags.end();
+      hashed.has_colons = hashed.is_bag && bag->second.has_colons && !reader.names_columns();
+      if (hashed.is_bag && !bag->second.weights.empty())
+        hashed.weights = PlaceOf(train, columns, FindColumn(train, bag->second.weights, "data.bags", reader));
       continue;
     }
     InputColumn number;
@@ -81,7 +117,11 @@ class HashedCsvFile : public CsvFile {
         inputs_(data.whole_keys && !data.by_column ? kKeyInputs : split.inputs),
         number_ids_(std::move(split.ids)),
         hashed_(std::move(split.hashed)) {
-    for (const Hashed& column : hashed_) CsvFile::reader().Take(column.column, false);
+    for (const Hashed& column : hashed_) {
+      CsvReader& all = CsvFile::reader();
+      column.is_bag ? all.TakeList(column.column, false) : all.Take(column.column, false);
+      if (column.weights >= 0) all.TakeList(column.weights, true);
+    }
   }
 
   int64_t inputs() const override { return inputs_; }
@@ -101,6 +141,10 @@ class HashedCsvFile : public CsvFile {
                                          : numbers_.features[i]);
     }
     for (const Hashed& column : hashed_) {
+      if (column.is_bag) {
+        if (!AddBag(column)) return Read::kGap;
+        continue;
+      }
       const std::string_view text = reader().fields()[static_cast<size_t>(column.column)].text;
       const bool missing = IsMissing(text);
       if (missing && data().missing == MissingValues::kDrop) return Read::kGap;
@@ -111,8 +155,63 @@ class HashedCsvFile : public CsvFile {
     rows->weights.insert(rows->weights.end(), numbers_.weights.begin(), numbers_.weights.end());
     return Read::kRow;
   }
-  int64_t MaxRowBytes() const override {
-    return kSparseFeatureBytes * static_cast<int64_t>(number_ids_.size() + hashed_.size());
+  // A text of a bag takes a byte and a separator, or two bytes in a record.
+  int64_t MaxRowBytes(std::string_view row) const override {
+    const size_t bag = data().bags.empty() ? 0 : row.size() / 2 + 1;
+    return kSparseFeatureBytes * static_cast<int64_t>(number_ids_.size() + hashed_.size() + bag);
+  }
+
+  // False: it is missing, and such rows are left out.
+  bool AddBag(const Hashed& bag) {
+    const char separator = CharacterOf(data().bag_separator.value_or(Delimiter::kSemicolon));
+    weights_.clear();
+    if (bag.weights >= 0) {
+      reader().ReadList(bag.weights, separator, [&](const CsvField& field) {
+        weights_.push_back(0);
+        if (ParseNumber(field, reader().decimal(), &weights_.back()) != NumberText::kGood)
+          RefuseWeight(bag.weights, field.text);
+      });
+    }
+    size_t count = 0;
+    const bool is_there = reader().ReadList(bag.column, separator, [&](const CsvField& field) {
+      std::string_view text = field.text;
+      float weight = count < weights_.size() ? weights_[count] : 1;
+      const size_t colon = bag.has_colons ? text.rfind(':') : text.npos;
+      if (colon != text.npos) {
+        if (ParseNumber(text.substr(colon + 1), reader().decimal(), &weight) != NumberText::kGood)
+          RefuseWeight(bag.column, text);
+        text = text.substr(0, colon);
+        text = text.substr(0, text.find_last_not_of(" \t") + 1);
+      }
+      if (text.empty() && !reader().names_columns()) {
+        Refuse(bag.column,
+               "has an empty text; must have texts between its separators (data.bag_separator). "
+               "Correct it, or remove the row.");
+      }
+      ids_.push_back(bag.texts.NumberOf(text));
+      values_.push_back(weight);
+      ++count;
+    });
+    if (bag.weights >= 0 && count != weights_.size()) {
+      Refuse(bag.weights,
+             fmt::format("has {}; must have {}, as many as {} has texts (data.bags). Correct it, "
+                         "or remove the row.",
+                         Plural(static_cast<int64_t>(weights_.size()), "value"), count,
+                         ColumnTitle(columns_, bag.column)));
+    }
+    return is_there || data().missing != MissingValues::kDrop;
+  }
+  [[noreturn]] void RefuseWeight(int64_t column, std::string_view text) {
+    Refuse(
+        column,
+        fmt::format("has {}; a weight must be a finite number{}. Correct it, or remove the row.",
+                    Quoted(Shown(std::string(text))),
+                    text.find(':') == text.npos
+                        ? ""
+                        : " behind the colon (data.bags: COLUMN=none takes colons for a part of the text)"));
+  }
+  [[noreturn]] void Refuse(int64_t column, const std::string& what) {
+    throw reader().FaultAtRecord(fmt::format("{} {}", ColumnTitle(columns_, column), what), column);
   }
 
   const CsvColumns columns_;
@@ -122,6 +221,7 @@ class HashedCsvFile : public CsvFile {
   ParsedRows numbers_;  // of the row that is read, and its weight
   std::vector<uint64_t> ids_;
   std::vector<float> values_;
+  std::vector<float> weights_;  // of the texts of a bag
 };
 
 }  // namespace

@@ -25,7 +25,7 @@ namespace {
 
 constexpr char kFields[] =
     "is FIELD:INDEX:VALUE, libffm's form; libsvm's is INDEX:VALUE. Leave out the fields, or write a table: "
-    "wide_deep tells columns from each other in formats criteo and csv with data.hash";
+    "wide_deep tells columns from each other in format criteo and in tables with data.hash or data.bags";
 constexpr char kNoLabel[] =
     "stands where the label must; a row is LABEL INDEX:VALUE INDEX:VALUE. If it is the label with the weight "
     "of its row, set data.weight: label";

@@ -56,7 +56,7 @@ class ColumnFinder {
     const DataConfig& data = spec_.data;
     const std::vector<InputColumn>& columns = spec_.form.columns;
     const bool is_plain = data.number_format.empty() && data.missing_values.empty();
-    if (!names_.empty() || !is_plain || !data.hash.empty()) return false;
+    if (!names_.empty() || !is_plain || HashesColumns(data)) return false;
     const auto is_number = [](const InputColumn& c) { return !c.is_category && !c.is_date; };
     const auto is_text = [&](const CsvField& field) {
       return !IsMissing(field.text) && !ExactNumber(field.text, reader_.decimal());

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "trainer/config/item_text.h"
 #include "trainer/input/sources.h"
 #include "trainer/rows/example_reader.h"
 #include "trainer/rows/idx.h"
@@ -124,7 +125,12 @@ std::unique_ptr<CsvReader> OpenRecords(const DataConfig& data, const RowContext&
       if (!ColumnNumber(column)) names->push_back(ColumnNameIn(column));
     }
   };
-  add(data.ignore, &rules.ignored);
+  add(data.ignore, &rules.whole);
+  for (const std::string& item : data.bags) {
+    const BagItem bag = ParseBag(item);
+    add({bag.column}, &rules.whole);
+    if (!bag.weights.empty()) add({bag.weights}, &rules.whole);
+  }
   if (context.spec != nullptr) {
     rules.names = ColumnNames(context.spec->form);
     rules.waits = !file->is_pipe();
@@ -133,7 +139,7 @@ std::unique_ptr<CsvReader> OpenRecords(const DataConfig& data, const RowContext&
   } else if (context.first != nullptr) {
     rules.names = context.first->names;
   } else if (!file->is_pipe()) {
-    std::vector<std::string> listed = rules.ignored;
+    std::vector<std::string> listed = rules.whole;
     for (const std::vector<std::string>& more : {data.categories, data.hash, DateColumns(data)})
       add(more, &listed);
     std::unique_ptr<InputBytes> again = listed.empty() ? nullptr : OpenInput(file->path(), kKey);
