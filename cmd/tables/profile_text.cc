@@ -89,7 +89,8 @@ std::string Aligned(const std::vector<Line>& lines) {
 std::string FaultLine(const TableProfile& table, const Faults& faults, const std::string& what,
                       const std::string& rule, const std::string& counted) {
   if (faults.count == 0) return "";
-  const std::string text = fmt::format("{}; {} ({})", what, rule, Plural(faults.count, counted));
+  const std::string text =
+      fmt::format("{}{}{} ({})", what, rule.empty() ? "" : "; ", rule, Plural(faults.count, counted));
   return fmt::format("  {}\n",
                      FaultAt(faults.file.empty() ? table.path : faults.file, faults.first, text).what());
 }
@@ -218,12 +219,14 @@ std::string FaultsText(const TableProfile& table) {
     text += FaultLine(table, *faults, faults->example == "1" ? "1 field" : faults->example + " fields", rule,
                       "row");
   }
+  text += FaultLine(table, table.records, table.records.example, "", "record");
   return text + FaultLine(table, table.quotes, "text behind a closing quote, or a quote that is not closed",
                           "quotes must stand around whole fields (data.quotes)", "quote");
 }
 
 void CheckRows(const TableProfile& table) {
-  const int64_t others = table.short_rows.count + table.long_rows.count + table.quotes.count;
+  const int64_t others =
+      table.short_rows.count + table.long_rows.count + table.quotes.count + table.records.count;
   const int64_t left_out = others + table.unreadable, all = table.rows + others;
   if (all == 0) {
     throw UserError("{}: it has no rows{} Is it the right file?", table.path,

@@ -97,7 +97,7 @@ class ConfigWriter {
     AddModel();
     AddData();
     AddTrain();
-    if (!IsUtf8(proposal_.yaml)) throw NotUtf8(table_.path, {});  // a unit, or what stands for a gap
+    if (!IsUtf8(proposal_.yaml)) throw NotUtf8(table_, {});  // a unit, or what stands for a gap
     AddNotes();
     return std::move(proposal_);
   }
@@ -144,15 +144,16 @@ class ConfigWriter {
   // Names and texts that the config or a run takes for names. A column that is ignored may have any bytes.
   void CheckNames() const {
     for (const ColumnProfile& column : table_.columns) {
-      if (!IsUtf8(column.name)) throw NotUtf8(table_.path, {});
+      if (!IsUtf8(column.name)) throw NotUtf8(table_, {});
     }
   }
-  static UserError NotUtf8(const std::string& path, const Faults& texts) {
-    return UserError(
-        "{}{}: its texts are not UTF-8. Convert it: iconv -f latin1 -t utf-8 a.csv > b.csv; latin1 is the "
-        "usual encoding.",
-        texts.file.empty() ? path : texts.file,
-        texts.count == 0 ? "" : fmt::format(":{}:{}", texts.first.line, texts.first.column));
+  static UserError NotUtf8(const TableProfile& table, const Faults& texts) {
+    const std::string rule = fmt::format(
+        "its texts are not UTF-8. {}",
+        table.tfrecord ? "Write them so."
+                       : "Convert it: iconv -f latin1 -t utf-8 a.csv > b.csv; latin1 is the usual encoding.");
+    if (texts.count == 0) return UserError("{}: {}", table.path, rule);
+    return FaultAt(texts.file.empty() ? table.path : texts.file, texts.first, rule);
   }
 
   // Both files are read with the same keys.
@@ -189,7 +190,7 @@ class ConfigWriter {
           fmt::format("no column {}, which is the label of {}", Quoted(Shown(Label().name)), table_.path));
     }
     trims_ = trims_ || test.quoted_blanks;
-    bad_rows_ += test.short_rows.count + test.long_rows.count + test.quotes.count;
+    bad_rows_ += test.short_rows.count + test.long_rows.count + test.quotes.count + test.records.count;
   }
 
   UserError Unlike(const std::string& difference) const {
@@ -280,7 +281,8 @@ class ConfigWriter {
       if (i != label_) AddFeature(i, table_.columns[i]);
     }
     faulty_ = bad_rows_ - before;
-    bad_rows_ += table_.short_rows.count + table_.long_rows.count + table_.quotes.count;
+    bad_rows_ +=
+        table_.short_rows.count + table_.long_rows.count + table_.quotes.count + table_.records.count;
   }
 
   // The keys for how the texts of the label or a feature are read, in this table or in that to test on, and
@@ -323,7 +325,7 @@ class ConfigWriter {
           Plural(others, "value"), table.path, column.min, column.max);
     }
     const bool has_texts = i == label_ ? !plan_.IsLinear() : table_.columns[i].type == ColumnType::kCategory;
-    if (has_texts && column.not_utf8.count > 0) throw NotUtf8(table.path, column.not_utf8);
+    if (has_texts && column.not_utf8.count > 0) throw NotUtf8(table, column.not_utf8);
   }
 
   void AddFeature(size_t i, const ColumnProfile& column) {

@@ -2,12 +2,16 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <zlib.h>
+
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "base/testing/files.h"
+#include "base/tfrecord.h"
 #include "cmd/testing/job.h"
+#include "trainer/rows/example_fields.h"
 
 namespace dtrain::testing {
 namespace {
@@ -87,6 +91,13 @@ TEST_CASE("tfrecord: init, check, eval and predict take records, also of a model
   CHECK(Run({"check", "--config", yaml}).code == 0);
   CHECK(Contains(Run({"check", job.Path("a.tfrecord")}).output,
                  ": 3000 rows of 40 columns, TFRecord; features are columns, in the order of their names\n"));
+  const std::string plain = FileContent(job.Path("a.tfrecord"));
+  std::string packed(compressBound(plain.size()), '\0');
+  uLongf size = packed.size();
+  REQUIRE(compress(reinterpret_cast<Bytef*>(packed.data()), &size,
+                   reinterpret_cast<const Bytef*>(plain.data()), plain.size()) == Z_OK);
+  WriteFile(job.Path("zlib"), packed.substr(0, size));
+  CHECK(Contains(Run({"check", job.Path("zlib")}).output, ": 3000 rows of 40 columns, TFRecord; "));
   const std::string data = "missing: mean, ignore: [" + Categories() + "]";
   const std::string checkpoints = job.Path("ckpt");
   const Json result = job.Train("csv", "kind: logistic", data, {"--set", "checkpoint.dir=" + checkpoints});
@@ -109,6 +120,33 @@ TEST_CASE("tfrecord: init, check, eval and predict take records, also of a model
   job.Train("tfrecord", "kind: logistic", data, {"--set", "checkpoint.dir=" + others});
   CHECK(predict(others, "exec:gzip -c '" + job.Path("b.tfrecord") + "'") == answers);
   CHECK(predict(others, job.Path("b.csv")) == answers);
+}
+
+TEST_CASE("tfrecord: init and check count the records that a run would not take, and tell the first") {
+  const std::string directory = NewDirectory(), path = directory + "/odd.tfrecord";
+  std::string content;
+  for (int row = 0; row < 3000; ++row) {
+    ExampleWriter example;
+    example.AddInts("y", {row % 2});
+    const auto value = static_cast<float>(row % 7);
+    row == 10 ? example.AddFloats("x", {value}) : example.AddFloats("x", {value, 1 / (1 + value)});
+    if (row == 2000) example.AddInts("z", {1});
+    AppendTfrecord(example.Take(), &content);
+  }
+  WriteFile(path, content);
+  const Done check = Run({"check", path});
+  CHECK(check.code == 0);
+  CHECK(Contains(check.output, ": 2998 rows of 3 columns, TFRecord; "));
+  CHECK(Contains(check.output, ", record 11 at byte "));
+  CHECK(Contains(check.output,
+                 ": the feature \"x\" has 1 value; must have 2, as in most of the first records. "));
+  CHECK(Contains(check.output, " (2 records)\n"));
+  const std::string yaml = directory + "/odd.yaml";
+  REQUIRE(Run({"init", path, "--label", "y", "--out", yaml}).code == 0);
+  CHECK(Contains(FileContent(yaml), "bad_rows: skip"));
+  const Json result = RunLocal(yaml, {"--set", "train.epochs=1", "--workers", "1"});
+  REQUIRE(result.is_object());
+  CHECK(result["workers"][0]["rows_skipped"] == 2);
 }
 
 }  // namespace

@@ -103,7 +103,9 @@ bool InputBytes::BeginsRecords(bool is_expected) {
     while (first.size() < kTfrecordHead && ReadRaw(&byte, 1) == 1) first += byte;
     first_ = std::move(first);
     const Packing packing = PackingOf(first_);
-    const bool is_zlib = is_expected && packing == Packing::kNone && BeginsZlib(first_);
+    // No text is likely to begin with a byte beyond ASCII behind an x.
+    const bool may_be = is_expected || (first_.size() > 1 && static_cast<signed char>(first_[1]) < 0);
+    const bool is_zlib = may_be && packing == Packing::kNone && BeginsZlib(first_);
     SetPacking(BeginsTfrecord(first_) ? Packing::kNone : is_zlib ? Packing::kZlib : packing);
   }
   return HasPeeked(kTfrecordHead) && BeginsTfrecord(std::string_view(peeked_).substr(peeked_at_));

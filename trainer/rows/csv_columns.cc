@@ -1,6 +1,7 @@
 #include "trainer/rows/csv_columns.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -236,14 +237,36 @@ CsvColumns ReadTestColumns(const DataConfig& data, const CsvColumns& train, CsvR
   return columns;
 }
 
+namespace {
+
+// Says which names a header has, or lacks, unlike the first one; empty: none.
+std::string OtherNames(const std::vector<CsvField>& fields, const std::vector<std::string>& first) {
+  if (first.empty()) return "";
+  std::vector<std::string> names, more, fewer;
+  for (const CsvField& field : fields) names.emplace_back(field.text);
+  const auto lacks = [](const std::vector<std::string>& list, const std::string& name) {
+    return std::find(list.begin(), list.end(), name) == list.end();
+  };
+  std::copy_if(names.begin(), names.end(), std::back_inserter(more),
+               [&](const std::string& name) { return lacks(first, name); });
+  std::copy_if(first.begin(), first.end(), std::back_inserter(fewer),
+               [&](const std::string& name) { return lacks(names, name); });
+  std::string text = more.empty() ? "" : fmt::format(", without {}", ListQuoted(more));
+  if (!fewer.empty()) text += fmt::format(", and {}", ListQuoted(fewer));
+  return text;
+}
+
+}  // namespace
+
 bool CheckNextFile(const CsvColumns& first, const std::string& first_path, CsvReader* reader) {
   if (!reader->Next()) return false;
   if (!first.names.empty()) FitHeader(reader);
   const std::vector<CsvField>& fields = reader->fields();
   if (const auto count = static_cast<int64_t>(fields.size());
       !IsWholeRow(fields, static_cast<size_t>(first.count))) {
-    throw reader->FaultAtRecord(fmt::format("{}; must be {}, as {} has. Name files of one kind.",
-                                            Plural(count, "column"), first.count, first_path));
+    throw reader->FaultAtRecord(fmt::format("{}; must be {}, as {} has{}. Name files of one kind.",
+                                            Plural(count, "column"), first.count, first_path,
+                                            OtherNames(fields, first.names)));
   }
   for (size_t i = 0; i < first.names.size(); ++i) {
     if (fields[i].text == first.names[i]) continue;

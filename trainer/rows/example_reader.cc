@@ -114,14 +114,9 @@ class ExampleReader::KeyFinder {
       auto found = keys_.find(feature.key);
       if (found == keys_.end()) {
         if (keys_.size() == kMaxColumns) return;
-        found = keys_.emplace(feature.key, Key()).first;
-        found->second.count = 0;
+        found = keys_.emplace(feature.key, Seen()).first;
       }
-      Key& key = found->second;
-      if (key.kind == ListKind::kNone) key.kind = feature.kind;
-      const size_t length = feature.kind == key.kind ? LengthOf(feature) : 0;
-      key.varies = key.varies || (length > 0 && key.count > 0 && length != key.count);
-      if (length > 0) key.count = length;
+      if (feature.kind != ListKind::kNone) ++found->second[{feature.kind, LengthOf(feature)}];
     }
   }
 
@@ -135,15 +130,15 @@ class ExampleReader::KeyFinder {
       size_t& length = lists[name];
       length = std::max(length, index + 1);
     }
-    for (const auto& [name, length] : lists) keys_[name].count = length;
+    for (const auto& [name, length] : lists) keys_[name][{ListKind::kNone, length}] = 1;
   }
 
   // Returns them in the order of their columns.
   std::vector<Key> Keys(const std::vector<std::string>& whole) const {
     std::vector<Key> keys;
     size_t first = 0;
-    for (const auto& [name, found] : keys_) {
-      Key& key = keys.emplace_back(found);
+    for (const auto& [name, seen] : keys_) {
+      Key& key = keys.emplace_back(KeyOf(seen));
       key.name = name;
       key.size = name.size();
       key.head = HeadOf(name);
@@ -157,7 +152,29 @@ class ExampleReader::KeyFinder {
   }
 
  private:
-  std::map<std::string, Key, NameOrder> keys_;
+  // In how many records a feature has such a list.
+  using Seen = std::map<std::pair<ListKind, size_t>, int64_t>;
+
+  // A feature is as it is in most records. Where a tenth has lists of other lengths, these vary.
+  static Key KeyOf(const Seen& seen) {
+    std::map<ListKind, int64_t> kinds;
+    for (const auto& [list, count] : seen) kinds[list.first] += count;
+    Key key;
+    const auto is_less = [](const auto& a, const auto& b) { return a.second < b.second; };
+    if (!kinds.empty()) key.kind = std::max_element(kinds.begin(), kinds.end(), is_less)->first;
+    int64_t all = 0, most = 0;
+    key.count = 0;
+    for (const auto& [list, count] : seen) {
+      if (list.first != key.kind || list.second == 0) continue;
+      all += count;
+      if (count > most) key.count = list.second;
+      most = std::max(most, count);
+    }
+    key.varies = most * 10 < all * 9;
+    return key;
+  }
+
+  std::map<std::string, Seen, NameOrder> keys_;
 };
 
 std::vector<std::string> ExampleReader::NamesIn(std::unique_ptr<InputBytes> file,
@@ -470,7 +487,7 @@ bool ExampleReader::ReadValue(const ExampleFeature& feature, const Key& key) {
 
 void ExampleReader::CheckKind(const ExampleFeature& feature, const Key& key) const {
   if (feature.kind == key.kind || feature.kind == ListKind::kNone || key.kind == ListKind::kNone) return;
-  Throw(fmt::format("the feature {} is {}; must be {}, as in the first records. Write the record anew.",
+  Throw(fmt::format("the feature {} is {}; must be {}, as in most of the first records. Write the record anew.",
                     Title(key.name), ListKindName(feature.kind), ListKindName(key.kind)));
 }
 
@@ -491,8 +508,7 @@ bool ExampleReader::ReadValues(const ExampleFeature& feature, const Key& key) {
   if (!ForEachOf(feature.kind, feature.list, put)) ThrowDamaged(key);
   if (length == key.count && !key.varies) return true;
   if (length == 0 && (rules_.empty_is_gap || takes_all_)) return false;
-  if (takes_all_)
-    return key.varies;  // the first value tells something; of too few or too many nothing is told
+  if (key.varies && takes_all_) return true;  // the first value tells something
   if (key.varies) {
     Throw(
         fmt::format("the feature {} has lists of different lengths in the first records, and one column has "
@@ -500,7 +516,7 @@ bool ExampleReader::ReadValues(const ExampleFeature& feature, const Key& key) {
                     "it in data.bags or data.ignore.",
                     Title(key.name)));
   }
-  Throw(fmt::format("the feature {} has {}; must have {}, as in the first records. {}", Title(key.name),
+  Throw(fmt::format("the feature {} has {}; must have {}, as in most of the first records. {}", Title(key.name),
                     Plural(static_cast<int64_t>(length), "value"), key.count,
                     length == 0 ? "Set data.missing to what becomes of it, or remove the row."
                                 : "Correct it, or remove the row."));

@@ -1,7 +1,7 @@
 // ExampleReader: the records of a file of TFRecord (base/tfrecord.h), each a tf.train.Example, as those of a
 // table: a column for each feature, in the order of names, in which x2 comes before x10. A list of n > 1
-// values is the columns x[0] to x[n-1]. The first records say which columns there are, and their kinds: a
-// later one of another kind or length is a fault of its row, and so is a feature that none of them has where
+// values is the columns x[0] to x[n-1]. The first records say which columns there are, and most of them their kinds and lengths: a
+// record of another kind or length is a fault of its row, and so is a feature that none of them has where
 // all are needed. Values are as a table's text would have them: an int64 5 and a float 5.0 are "5", and a NaN
 // is missing, as is a feature that is not there, or has no list. A list without values is a fault, or missing
 // where the config says what becomes of missing values. The first record that Next() gives is the names.

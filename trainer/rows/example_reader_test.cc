@@ -205,9 +205,10 @@ TEST_CASE(
   const std::string none = WithFeature(""), empty = WithFeature("\x1a\0"s);
   CHECK(ReadExamples({kOne, none, "", kOne}) == std::vector<Texts>{kA, {"1"}, {""}, {""}, {"1"}});
   CHECK(ReadExamples({kOne, empty})[2][0] ==
-        fmt::format("a.tfrecord, record 2 at byte {}: the feature \"a\" has 0 values; must have 1, as in the "
-                    "first records. Set data.missing to what becomes of it, or remove the row.",
-                    kSize));
+        fmt::format(
+            "a.tfrecord, record 2 at byte {}: the feature \"a\" has 0 values; must have 1, as in most of the "
+            "first records. Set data.missing to what becomes of it, or remove the row.",
+            kSize));
   ExampleRules rules;
   rules.empty_is_gap = true;
   CHECK(ReadExamples({kOne, empty}, rules)[2] == Texts{""});
@@ -231,10 +232,26 @@ TEST_CASE("tfrecord: another kind or length than that of the first records is a 
   REQUIRE(rows.size() == 6);
   CHECK(rows[2][0] ==
         fmt::format("a.tfrecord, record 2 at byte {}: the feature \"a\" is a float_list; must be "
-                    "an int64_list, as in the first records. Write the record anew.",
+                    "an int64_list, as in most of the first records. Write the record anew.",
                     kSize));
   // The first records say that lengths differ.
   CHECK(rows[1][0].find("the feature \"a\" has lists of different lengths") != std::string::npos);
+}
+
+TEST_CASE("tfrecord: what most of the first records have is the rule, also for the first one") {
+  ExampleWriter writer;
+  writer.AddFloats("a", {1.0f});
+  std::vector<std::string> examples(12, kOne);
+  examples[0] = writer.Take();
+  examples[5] = Ints("a", {1, 2});
+  const std::vector<Texts> rows = ReadExamples(examples);
+  REQUIRE(rows.size() == 13);
+  CHECK(rows[1][0].find("record 1 at byte 0: the feature \"a\" is a float_list; must be an int64_list") !=
+        std::string::npos);
+  CHECK(rows[6][0].find("record 6 at byte") != std::string::npos);
+  CHECK(rows[6][0].find("the feature \"a\" has 2 values; must have 1, as in most of the first records.") !=
+        std::string::npos);
+  CHECK(std::count(rows.begin(), rows.end(), Texts{"1"}) == 10);
 }
 
 TEST_CASE("tfrecord: a SequenceExample is refused by its name, and other bytes are no Example") {

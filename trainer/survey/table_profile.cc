@@ -256,6 +256,22 @@ size_t FaultyColumn(const CsvRecord& row, const std::vector<ColumnProfile>& colu
   return i;
 }
 
+// Goes to the next row. Records that cannot be rows are counted.
+bool NextRow(CsvReader* rows, TableProfile* table) {
+  while (true) {
+    try {
+      return rows->Next();
+    } catch (const RowFault& fault) {
+      if (!rows->names_columns()) throw;
+      const TextPlace place = rows->record().begin();
+      const size_t begin = std::string_view(FaultAt(rows->path(), place, "").what()).size();
+      table->records.Add(place, "");
+      if (table->records.count == 1) table->records.example = std::string(fault.what()).substr(begin);
+      rows->SkipFault();
+    }
+  }
+}
+
 // Reads the rows of a file into `builders`. `is_read`: the reader is at a row. `known`: what the columns are;
 // null: that is not known yet. If it is, rows that cannot be read give no category, class and number, but the
 // fault in their first column.
@@ -263,7 +279,7 @@ void ReadRows(CsvReader* rows, bool is_read, const std::vector<std::string>& nam
               const std::vector<ColumnProfile>* known, std::vector<ColumnBuilder>* builders,
               TableProfile* table) {
   const Decimal decimal = table->decimal_comma ? Decimal::kComma : Decimal::kPoint;
-  while (std::exchange(is_read, false) || rows->Next()) {
+  while (std::exchange(is_read, false) || NextRow(rows, table)) {
     const CsvRecord& row = rows->record();
     if (row.quote_faults > 0) {
       table->quotes.Add(row.quote_place, "");
@@ -400,6 +416,8 @@ class TableReader {
     }
     ExampleRules rules;
     rules.names = names_;
+    rules.all_known = true;
+    rules.empty_is_gap = true;
     return std::make_unique<ExampleReader>(std::move(input), rules);
   }
 
@@ -437,8 +455,8 @@ class TableReader {
       ReadRows(rows.get(), GoToRows(file, rows.get()), names_, known, &builders, &table_);
       if (files_.size() == 1) break;
       for (ColumnBuilder& builder : builders) builder.EndFile(file);
-      for (Faults* faults :
-           {&table_.short_rows, &table_.long_rows, &table_.quotes, &table_.empty_lines, &table_.headers}) {
+      for (Faults* faults : {&table_.short_rows, &table_.long_rows, &table_.quotes, &table_.records,
+                             &table_.empty_lines, &table_.headers}) {
         faults->EndFile(file);
       }
     }

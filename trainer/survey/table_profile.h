@@ -31,6 +31,7 @@ struct TableProfile {
   std::vector<ColumnProfile> columns;
   Faults short_rows, long_rows;  // too few and too many fields; not looked at any further
   Faults quotes, empty_lines;
+  Faults records;           // of TFRecord that have not the features of the first ones
   Faults headers;           // lines that are the header again, or a second line of names or units
   Faults first_row;         // without a header: it has other fields than most rows, or a fault of quotes
   bool tfrecord = false;    // it is no text: records of tf.train.Example, which name the columns
