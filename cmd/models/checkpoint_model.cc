@@ -369,7 +369,7 @@ RowSpec RowSpecFor(const Config& config, const InputForm& form, const DataSource
   spec.end_of_labels = EndOfLabels(config.model, form);
   if (!HasSparseRows(config.data)) {
     spec.data.missing = MissingValues::kError;  // what takes a gap's place is in the form
-  } else if (config.data.train.format == DataFormat::kCsv) {
+  } else if (IsTable(config.data.train.format)) {
     spec.train_columns = HashedColumnsFor(config, form);
     if (spec.train_columns) return spec;
     spec.data.train.label = source.label;

@@ -69,7 +69,9 @@ std::vector<std::string> CommonArguments(const ConfigArguments& config, const Co
 // Adds what all rows of a text were read for, so that no child reads them for it again.
 ConfigArguments WithFound(const DataShape& shape, const Config& config, ConfigArguments arguments) {
   const DataFormat format = config.data.train.format;
-  if (IsText(format) && !config.model.outputs && HasOutputPerClass(config.model)) {
+  // With model.outputs whole numbers are no names.
+  const bool named = !shape.form.classes.empty();
+  if (IsText(format) && !config.model.outputs && HasOutputPerClass(config.model) && !named) {
     arguments.sets.push_back(fmt::format("model.outputs={}", shape.classes.value_or(0)));
   }
   if (format == DataFormat::kLibsvm && !config.model.inputs && !config.data.whole_keys) {

@@ -209,6 +209,18 @@ TEST_CASE(
   CHECK(std::count(all.output.begin(), all.output.end(), '\n') == 61);
 }
 
+TEST_CASE("tables: classes whose numbers count from 1 are names for every task of a run") {
+  const std::string directory = NewDirectory(), config = directory + "/c.yaml";
+  std::string rows = "x,y\n";
+  for (int i = 0; i < 60; ++i) rows += fmt::format("{},{}\n", i, 1 + i % 3);
+  WriteFile(directory + "/rows.csv", rows);
+  WriteFile(config,
+            "model: {kind: softmax}\ndata: {train: {format: csv, path: rows.csv, label: y}}\n"
+            "train: {batch_size: 10, epochs: 1, optimizer: {kind: sgd, learning_rate: 0.1}}\n");
+  for (const std::vector<std::string>& more : {std::vector<std::string>(), {"--in-process"}})
+    CHECK(RunLocal(config, more).is_object());
+}
+
 TEST_CASE("tables: decay_steps: auto is the run's updates in every mode and number of epochs") {
   const std::string directory = NewDirectory(), path = directory + "/linear.csv",
                     config = directory + "/l.yaml";

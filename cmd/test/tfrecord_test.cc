@@ -120,6 +120,21 @@ TEST_CASE("tfrecord: init, check, eval and predict take records, also of a model
   job.Train("tfrecord", "kind: logistic", data, {"--set", "checkpoint.dir=" + others});
   CHECK(predict(others, "exec:gzip -c '" + job.Path("b.tfrecord") + "'") == answers);
   CHECK(predict(others, job.Path("b.csv")) == answers);
+  // Features that the model has not are left out, as columns of a table are.
+  const std::string hashed = job.Path("hashed"), extra = job.Path("extra");
+  std::string plain_record, record;
+  ExampleWriter example;
+  for (int i = 1; i <= 13; ++i) example.AddInts(fmt::format("I{}", i), {i});
+  for (int i = 1; i <= 26; ++i) example.AddTexts(fmt::format("C{}", i), {"x"});
+  const std::string known = example.Take();
+  example.AddTexts("Z", {"text"});
+  AppendTfrecord(known, &plain_record);
+  AppendTfrecord(known + example.Take(), &record);
+  WriteFile(job.Path("known"), plain_record);
+  WriteFile(extra, record);
+  job.Train("tfrecord", "kind: logistic", "missing: zero, hash: [" + Categories() + "]",
+            {"--set", "checkpoint.dir=" + hashed});
+  CHECK(predict(hashed, extra) == predict(hashed, job.Path("known")));
 }
 
 TEST_CASE("tfrecord: init and check count the records that a run would not take, and tell the first") {

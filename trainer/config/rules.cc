@@ -489,8 +489,17 @@ void Rules::CheckColumnTexts() {
   }
   columns.clear();
   for (const std::string& item : config_.data.bags) {
-    if (!columns.insert(ParseBag(item).column).second)
+    const BagItem bag = ParseBag(item);
+    if (!columns.insert(bag.column).second)
       return refuse("data.bags", item, "names its column for the second time. Leave one.");
+    if (item.back() == '=')
+      return refuse("data.bags", item, "names no column of weights. Name it, or try =none.");
+    for (const std::string& format : config_.data.number_format) {
+      const std::string column = ParseColumnItem(format).column;
+      if (column.empty() || (column != bag.column && column != bag.weights)) continue;
+      return refuse("data.number_format", format,
+                    "names a column of data.bags, whose numbers are plain. Leave it out.");
+    }
   }
   for (const std::string& item : config_.data.missing_values) {
     if (ParseColumnItem(item).value.empty())

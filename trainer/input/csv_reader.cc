@@ -51,7 +51,9 @@ const char* SkipRun(const char* from) {
 }  // namespace
 
 CsvDialect DialectOf(const DataConfig& data) {
-  return {data.delimiter, data.decimal, data.skip_lines, data.comment, data.trim, data.quotes};
+  CsvDialect dialect = {data.delimiter, data.decimal, data.skip_lines, data.comment, data.trim, data.quotes};
+  if (!data.bags.empty()) dialect.within = SeparatorOf(data);
+  return dialect;
 }
 
 Delimiter DelimiterOf(char delimiter) {
@@ -60,6 +62,10 @@ Delimiter DelimiterOf(char delimiter) {
 
 char CharacterOf(Delimiter delimiter) {
   return kDelimiters[static_cast<size_t>(delimiter) - static_cast<size_t>(Delimiter::kComma)];
+}
+
+char SeparatorOf(const DataConfig& data) {
+  return CharacterOf(data.bag_separator.value_or(Delimiter::kSemicolon));
 }
 
 const char* CsvReader::SkipBlanks(const char* from) const {
@@ -193,10 +199,14 @@ char CsvReader::ChooseDelimiter() {
     Fill();
   }
   const bool commas = dialect_.decimal != Decimal::kComma;
+  std::string delimiters(kUsualDelimiters.substr(commas ? 0 : 1));
+  if (const size_t at = delimiters.find(dialect_.within); at != delimiters.npos)
+    std::rotate(delimiters.begin() + static_cast<ptrdiff_t>(at),
+                delimiters.begin() + static_cast<ptrdiff_t>(at) + 1, delimiters.end());
   char most = commas ? ',' : ';';
   size_t most_fields = 0;
   do {
-    for (const char delimiter : kUsualDelimiters.substr(commas ? 0 : 1)) {
+    for (const char delimiter : delimiters) {
       std::vector<CsvRecord> records = Peek(delimiter, dialect_.quotes, kRecords);
       // A lenient reader chooses as others do, who see none from a fault on.
       const auto faulty = [](const CsvRecord& record) { return record.quote_faults > 0; };

@@ -35,12 +35,15 @@ struct CsvDialect {
   bool trim = false;       // leaves out blanks at the ends of a field in quotes
   Quotes quotes = Quotes::kDouble;
   bool may_differ = false;  // if the delimiter is not in the first record, another one is found, as for kAuto
+  char within = '\0';       // separates texts of a field: kAuto takes another delimiter, if there is one
 };
 CsvDialect DialectOf(const DataConfig& data);
 // The key for a delimiter that the first lines can decide for.
 Delimiter DelimiterOf(char delimiter);
 // The character of a delimiter; kBlanks: ' '. Not for kAuto.
 char CharacterOf(Delimiter delimiter);
+// What separates the texts of data.bags.
+char SeparatorOf(const DataConfig& data);
 
 // CsvRecord: one record. Its texts point into the reader's buffer, or into `unescaped`.
 struct CsvRecord {

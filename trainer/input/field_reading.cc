@@ -151,8 +151,10 @@ FieldReading ReadingOf(const DataConfig& data, int64_t place, const std::string&
   }
   const bool texts = is_date || std::any_of(data.categories.begin(), data.categories.end(), is_it) ||
                      std::any_of(data.hash.begin(), data.hash.end(), is_it) ||
-                     std::any_of(data.bags.begin(), data.bags.end(),
-                                 [&](const std::string& item) { return is_it(ParseBag(item).column); });
+                     std::any_of(data.bags.begin(), data.bags.end(), [&](const std::string& item) {
+                       const BagItem bag = ParseBag(item);
+                       return is_it(bag.column) || (!bag.weights.empty() && is_it(bag.weights));
+                     });
   bool by_name = false;
   for (const std::string& item : data.number_format) {
     const ColumnItem format = ParseColumnItem(item);

@@ -140,9 +140,11 @@ CsvColumns ReadFirst(const DataSourceConfig& source, const std::string& section,
   CsvColumns columns;
   columns.count = static_cast<int64_t>(reader->fields().size());
   if (labels && columns.count < 2) {
-    throw reader->FaultAtRecord(
-        "1 column; a label and at least one feature are needed. Is it the right file? Commas, tabs, "
-        "semicolons or bars separate the fields; if blanks do, set data.delimiter to blanks.");
+    throw reader->FaultAtRecord(fmt::format(
+        "1 column; a label and at least one feature are needed. Is it the right file?{}",
+        reader->names_columns() ? ""
+                                : " Commas, tabs, semicolons or bars separate the fields; if blanks do, set "
+                                  "data.delimiter to blanks."));
   }
   if (header) {
     CheckHeader(*reader, source, section);

@@ -8,11 +8,13 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "trainer/batch/class_names.h"
+#include "trainer/config/item_text.h"
 #include "trainer/config/user_text.h"
 #include "trainer/input/csv_reader.h"
 #include "trainer/order/held_out.h"
@@ -155,6 +157,18 @@ std::vector<ColumnFit> StartFit(const DataConfig& data, const CsvColumns& column
     fits.push_back(std::move(fit));
   }
   return fits;
+}
+
+// The columns that may have any text: those that are hashed, and the weights of bags.
+std::set<int64_t> HashedInputs(const DataConfig& data, const CsvColumns& columns, const CsvReader& reader) {
+  std::vector<std::string> listed = data.hash;
+  for (const std::string& item : data.bags) {
+    const BagItem bag = ParseBag(item);
+    listed.push_back(bag.column);
+    if (!bag.weights.empty()) listed.push_back(bag.weights);
+  }
+  const std::vector<int64_t> found = FindInputs(columns, listed, "data.hash", reader);
+  return {found.begin(), found.end()};
 }
 
 // RowJudge: whether a whole record becomes a row of the table, as far as the run goes on at all. Rows are
@@ -328,7 +342,12 @@ FittedColumns FitColumns(const DataConfig& data, SourceInputs* inputs, bool coun
   const CsvColumns& columns = pass.columns();
   std::vector<ColumnFit> fits = StartFit(data, columns, static_cast<const CsvFile&>(pass.rows()).reader());
   std::vector<InputColumn> read;
-  for (const ColumnFit& fit : fits) read.push_back(fit.column);
+  const std::set<int64_t> texts =
+      HashedInputs(data, columns, static_cast<const CsvFile&>(pass.rows()).reader());
+  for (const ColumnFit& fit : fits) {
+    read.push_back(fit.column);
+    read.back().is_category = fit.column.is_category || texts.count(fit.column.column) > 0;
+  }
   if (!HasColumnForms(data)) fits.clear();
   ClassCounter classes(data);
   std::vector<ColumnFit> none;

@@ -222,10 +222,10 @@ CsvLayout LayoutOf(const DataConfig& data, const std::string& section, bool head
   layout.refuses_unseen = data.unseen == UnseenCategory::kError;
   layout.first_is_row = !header;
   layout.first_row_remedy = fmt::format(
-      "{} If all of the column is text, name it in data.categories (a feature for each text) or in "
-      "data.ignore.",
+      "{} If all of the column is text, name it in {} (a feature for each text) or in data.ignore.",
       columns.names.empty() ? fmt::format("If this line is a header, set {}.header to true.", section)
-                            : "Correct it, or remove the row.");
+                            : "Correct it, or remove the row.",
+      HashesColumns(data) ? "data.hash" : "data.categories");
   if (data.missing == MissingValues::kError) {
     layout.gap_remedy = "Set data.missing to mean, zero, indicator or drop, correct it, or remove the row.";
   }

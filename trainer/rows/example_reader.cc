@@ -321,10 +321,7 @@ void ExampleReader::Take(int64_t column, bool as_number) {
     for (Key& key : keys_) key.is_taken = false;
   }
   const auto at = static_cast<size_t>(column);
-  if (KeyOf(at).is_list) {
-    Throw(fmt::format("the feature {} is a list (data.bags), and no single value. Do not keep it.",
-                      Title(KeyOf(at).name)));
-  }
+  if (KeyOf(at).is_list) return;
   const bool is_written = std::any_of(readings_.begin(), readings_.end(),
                                       [&](const FieldReading& reading) { return reading.column == column; });
   if (!as_number || is_written || taken_[at] == Taken::kText) {
@@ -417,7 +414,7 @@ void ExampleReader::ReadExample(std::string_view data) {
     if (key == nullptr || !key->is_taken) continue;
     if (key->is_list) {
       CheckKind(feature, *key);
-      key->kind = feature.kind;
+      if (feature.kind != ListKind::kNone) key->kind = feature.kind;
       key->list = feature.list;
       FieldAt(key->first)->text = kNumberText;
       key->seen_in = feature.kind == ListKind::kNone ? 0 : record_count_;
@@ -487,8 +484,9 @@ bool ExampleReader::ReadValue(const ExampleFeature& feature, const Key& key) {
 
 void ExampleReader::CheckKind(const ExampleFeature& feature, const Key& key) const {
   if (feature.kind == key.kind || feature.kind == ListKind::kNone || key.kind == ListKind::kNone) return;
-  Throw(fmt::format("the feature {} is {}; must be {}, as in most of the first records. Write the record anew.",
-                    Title(key.name), ListKindName(feature.kind), ListKindName(key.kind)));
+  Throw(
+      fmt::format("the feature {} is {}; must be {}, as in most of the first records. Write the record anew.",
+                  Title(key.name), ListKindName(feature.kind), ListKindName(key.kind)));
 }
 
 void ExampleReader::ThrowDamaged(const Key& key) const {
@@ -516,8 +514,8 @@ bool ExampleReader::ReadValues(const ExampleFeature& feature, const Key& key) {
                     "it in data.bags or data.ignore.",
                     Title(key.name)));
   }
-  Throw(fmt::format("the feature {} has {}; must have {}, as in most of the first records. {}", Title(key.name),
-                    Plural(static_cast<int64_t>(length), "value"), key.count,
+  Throw(fmt::format("the feature {} has {}; must have {}, as in most of the first records. {}",
+                    Title(key.name), Plural(static_cast<int64_t>(length), "value"), key.count,
                     length == 0 ? "Set data.missing to what becomes of it, or remove the row."
                                 : "Correct it, or remove the row."));
 }

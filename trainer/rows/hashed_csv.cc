@@ -88,7 +88,8 @@ InputSplit SplitOf(const DataConfig& data, const std::string& section, bool head
       Hashed& hashed =
           split.hashed.emplace_back(Hashed{columns.inputs[i], HashedColumn(name, bits, first_of(at))});
       hashed.is_bag = bag != bags.end();
-      hashed.has_colons = hashed.is_bag && bag->second.has_colons && !reader.names_columns();
+      hashed.has_colons = hashed.is_bag && bag->second.has_colons && data.train.format == DataFormat::kCsv &&
+                          !reader.names_columns();
       if (hashed.is_bag && !bag->second.weights.empty())
         hashed.weights = PlaceOf(train, columns, FindColumn(train, bag->second.weights, "data.bags", reader));
       continue;
@@ -126,6 +127,15 @@ class HashedCsvFile : public CsvFile {
 
   int64_t inputs() const override { return inputs_; }
   const CsvColumns& columns() const override { return columns_; }
+  int64_t FindField(const std::string& name) const override {
+    const int64_t field = CsvFile::FindField(name);
+    for (const Hashed& bag : hashed_) {
+      if (!reader().names_columns() || !bag.is_bag || (field != bag.column && field != bag.weights)) continue;
+      throw UserError("--keep {}: is a list of TFRecord (data.bags), and no single value. Leave it out.",
+                      name);
+    }
+    return field;
+  }
 
  private:
   Read ReadRow(ParsedRows* rows, RowLabels* labels) override {
@@ -155,15 +165,15 @@ class HashedCsvFile : public CsvFile {
     rows->weights.insert(rows->weights.end(), numbers_.weights.begin(), numbers_.weights.end());
     return Read::kRow;
   }
-  // A text of a bag takes a byte and a separator, or two bytes in a record.
+  // A text of a bag takes a byte and a separator, and a number of a record one byte.
   int64_t MaxRowBytes(std::string_view row) const override {
-    const size_t bag = data().bags.empty() ? 0 : row.size() / 2 + 1;
+    const size_t bag = data().bags.empty() ? 0 : reader().names_columns() ? row.size() : row.size() / 2 + 1;
     return kSparseFeatureBytes * static_cast<int64_t>(number_ids_.size() + hashed_.size() + bag);
   }
 
   // False: it is missing, and such rows are left out.
   bool AddBag(const Hashed& bag) {
-    const char separator = CharacterOf(data().bag_separator.value_or(Delimiter::kSemicolon));
+    const char separator = SeparatorOf(data());
     weights_.clear();
     if (bag.weights >= 0) {
       reader().ReadList(bag.weights, separator, [&](const CsvField& field) {
@@ -178,7 +188,9 @@ class HashedCsvFile : public CsvFile {
       float weight = count < weights_.size() ? weights_[count] : 1;
       const size_t colon = bag.has_colons ? text.rfind(':') : text.npos;
       if (colon != text.npos) {
-        if (ParseNumber(text.substr(colon + 1), reader().decimal(), &weight) != NumberText::kGood)
+        std::string_view number = text.substr(colon + 1);
+        number.remove_prefix(std::min(number.find_first_not_of(" \t"), number.size()));
+        if (ParseNumber(number, reader().decimal(), &weight) != NumberText::kGood)
           RefuseWeight(bag.column, text);
         text = text.substr(0, colon);
         text = text.substr(0, text.find_last_not_of(" \t") + 1);
@@ -192,6 +204,7 @@ class HashedCsvFile : public CsvFile {
       values_.push_back(weight);
       ++count;
     });
+    if (!is_there && data().missing == MissingValues::kDrop) return false;
     if (bag.weights >= 0 && count != weights_.size()) {
       Refuse(bag.weights,
              fmt::format("has {}; must have {}, as many as {} has texts (data.bags). Correct it, "
@@ -199,7 +212,7 @@ class HashedCsvFile : public CsvFile {
                          Plural(static_cast<int64_t>(weights_.size()), "value"), count,
                          ColumnTitle(columns_, bag.column)));
     }
-    return is_there || data().missing != MissingValues::kDrop;
+    return true;
   }
   [[noreturn]] void RefuseWeight(int64_t column, std::string_view text) {
     Refuse(

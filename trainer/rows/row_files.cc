@@ -159,6 +159,12 @@ void TakeTexts(const DataConfig& data, const CsvColumns& columns, CsvReader* rea
         std::pair("data.hash", data.hash)}) {
     for (const int64_t column : FindInputs(columns, listed, key, *reader)) reader->Take(column, false);
   }
+  for (const std::string& item : data.bags) {
+    const BagItem bag = ParseBag(item);
+    reader->TakeList(FindInputs(columns, {bag.column}, "data.bags", *reader)[0], false);
+    if (!bag.weights.empty())
+      reader->TakeList(FindInputs(columns, {bag.weights}, "data.bags", *reader)[0], true);
+  }
 }
 
 }  // namespace

@@ -11,9 +11,12 @@
 #include "trainer/rows/example_fields.h"
 #include "trainer/rows/hashed_feature.h"
 #include "trainer/sets/sets_test_util.h"
+#include "trainer/survey/data_shape.h"
 
 namespace dtrain {
 namespace {
+
+using namespace std::string_literals;
 
 constexpr int64_t kBits = 20;
 
@@ -72,6 +75,50 @@ TEST_CASE("bags: a column may have the weights, and is then no feature") {
   CHECK(Has(error("1;2;3,,1\n"), ":2:1: w has 3 values; must have 0, as many as b has texts"));
   CHECK(Has(error("1;x,a;b,1\n"), ":2:1: w has \"x\"; a weight must be a finite number."));
   CHECK(Has(error("1;inf,a;b,1\n"), ":2:1: w has \"inf\"; a weight must be a finite number."));
+  Config config = CsvBags("w,b,y\n1;2,a;b,1\n1,,0\n", {"b=w"});
+  config.data.missing = MissingValues::kDrop;
+  CHECK(EpochOf(config) == std::vector<std::string>{Row(1, {{"a", "1"}, {"b", "2"}}), ""});
+  // Numbers are plain there, also where those of the table are written otherwise.
+  config = CsvBags("w,b,y\n1.234,a,1\n1.234;1.234,a;b,0\n", {"b=w"});
+  config.data.number_format = {"1.234,5"};
+  CHECK(EpochOf(config) ==
+        std::vector<std::string>{Row(1, {{"a", "1.234"}}), Row(0, {{"a", "1.234"}, {"b", "1.234"}}), ""});
+}
+
+TEST_CASE("bags: what separates their texts is not taken for the delimiter, unless nothing else is one") {
+  Config config = CsvBags("a;b0|1\na;b1|0\n", {"0"});
+  config.data.train.header = false;
+  config.data.train.label = "1";
+  CHECK(EpochOf(config).size() == 3);
+  config = CsvBags("b,y\n\"a,b\",1\n\"a,c\",0\n", {"b"});
+  config.data.bag_separator = Delimiter::kComma;
+  CHECK(EpochOf(config)[0] == Row(1, {{"a", "1"}, {"b", "1"}}));
+}
+
+TEST_CASE("bags: classes are counted in the rows that a run takes") {
+  for (const BadRows bad : {BadRows::kStop, BadRows::kSkip}) {
+    for (const MissingValues missing : {MissingValues::kError, MissingValues::kDrop}) {
+      std::string csv = "b,h,w,y\n", records;
+      for (int row = 0; row < 6; ++row) {
+        csv += fmt::format("a;b,text,1;2,c{}\n", row % 3);
+        ExampleWriter example;
+        example.AddTexts("b", {"a", "b"});
+        example.AddTexts("h", {"text"});
+        example.AddFloats("w", {1, 2});
+        example.AddTexts("y", {fmt::format("c{}", row % 3)});
+        AppendTfrecord(example.Take(), &records);
+      }
+      for (const bool is_csv : {true, false}) {
+        Config config =
+            Bags(is_csv ? DataFormat::kCsv : DataFormat::kTfrecord, is_csv ? csv : records, {"b=w"});
+        config.model.kind = ModelKind::kSoftmax;
+        config.data.hash = {"h"};
+        config.data.bad_rows = bad;
+        config.data.missing = missing;
+        CHECK(PeekShape(config).classes == 3);
+      }
+    }
+  }
 }
 
 TEST_CASE("bags: an empty field has no feature, and data.missing: drop leaves its row out") {
@@ -174,6 +221,29 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("bags: packed numbers of one byte each come in one order from files and from a cache") {
+  const CounterRandom random(3);
+  std::string content;
+  for (int row = 0; row < 3000; ++row) {
+    ExampleWriter example;
+    example.AddInts("y", {row % 2});
+    std::vector<int64_t> numbers;
+    for (int i = 0; i < 150; ++i)
+      numbers.push_back(static_cast<int64_t>(random.Bits(static_cast<uint64_t>(row * 150 + i)) % 100));
+    example.AddInts("b", numbers);
+    AppendTfrecord(example.Take(), &content);
+  }
+  Config config = Bags(DataFormat::kTfrecord, content, {"b"});
+  config.data.shuffle = true;
+  config.data.shuffle_rows = 500;
+  std::vector<std::string> epochs[2];
+  for (const bool cached : {false, true}) {
+    SetCache(cached ? DataCache::kFile : DataCache::kNone, &config);
+    epochs[cached] = EpochOf(config);
+  }
+  CHECK((epochs[0] == epochs[1]));
+}
+
 TEST_CASE("bags: an absent list of TFRecord is missing, and an empty one has no texts") {
   std::string content;
   for (const int with : {0, 1, 2}) {
@@ -203,6 +273,21 @@ TEST_CASE("bags: a list of another kind, or with other weights, is a fault of it
     return LoadError(Bags(DataFormat::kTfrecord, content, {"b=w"}));
   };
   CHECK(error(false, {3, 4}).empty());
+  // A Feature without a kind says nothing of the kind.
+  std::string content;
+  for (int row = 0; row < 30; ++row) {
+    ExampleWriter example;
+    example.AddInts("y", {1});
+    row < 29 ? example.AddTexts("b", {"x"}) : example.AddInts("b", {1});
+    std::string record = example.Take();
+    if (row == 28)
+      record =
+          "\x0a\x0c\x0a\x0a\x0a\x01y\x12\x05\x1a\x03\x0a\x01\x01\x0a\x07\x0a\x05\x0a\x01"
+          "b\x12\x00"s;
+    AppendTfrecord(record, &content);
+  }
+  CHECK(
+      Has(LoadError(Bags(DataFormat::kTfrecord, content, {"b"})), "is an int64_list; must be a bytes_list"));
   CHECK(Has(error(true, {3, 4}), "record 2 at byte"));
   CHECK(Has(error(true, {3, 4}), "the feature \"b\" is an int64_list; must be a bytes_list"));
   CHECK(Has(error(false, {3}), "record 2 at byte"));
