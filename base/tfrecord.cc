@@ -24,10 +24,9 @@ void AppendNumber(Number number, std::string* out) {
 
 }  // namespace
 
-uint32_t MaskedCrc(std::string_view bytes) {
-  const uint32_t crc = Crc32cExtend(0, bytes.data(), bytes.size());
-  return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
-}
+uint32_t MaskCrc(uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xa282ead8u; }
+
+uint32_t MaskedCrc(std::string_view bytes) { return MaskCrc(Crc32cExtend(0, bytes.data(), bytes.size())); }
 
 bool BeginsTfrecord(std::string_view bytes) {
   return bytes.size() >= kTfrecordHead &&

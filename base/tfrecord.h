@@ -15,6 +15,8 @@ constexpr size_t kTfrecordHead = 12, kTfrecordTail = 4;  // bytes in front of th
 // Returns the CRC-32C of bytes, masked as the format requires, since a checksum over data that contains
 // checksums would be weak.
 uint32_t MaskedCrc(std::string_view bytes);
+// The same of a CRC-32C.
+uint32_t MaskCrc(uint32_t crc);
 
 // Whether bytes begin with a record's length and the checksum of it: kTfrecordHead of them decide.
 bool BeginsTfrecord(std::string_view bytes);

@@ -1,7 +1,7 @@
 """Rows per second and processor seconds of other readers of CSV: pandas' C engine, pyarrow, LightGBM; and of Vowpal
-Wabbit's reader of its own text.
+Wabbit's reader of its own text, and TensorFlow's of TFRecord.
 
-usage: reading.py FILE   (a CSV file with a header, whose label is y, or FILE.vw)
+usage: reading.py FILE   (a CSV file with a header, whose label is y, or FILE.vw, or FILE.tfrecord of `dtrain synth criteo`)
 
 Each reads the file as numbers on one thread where it can be told to; a reader that is not installed is left out. Vowpal
 Wabbit reads on a thread of its own beside its learner, which does nothing here (--noop).
@@ -43,9 +43,20 @@ def with_vowpalwabbit(path):
     return read
 
 
+def with_tensorflow(path):
+    import tensorflow
+    number = tensorflow.io.FixedLenFeature([], tensorflow.int64, 0)
+    features = {"label": number, **{f"I{i}": number for i in range(1, 14)}}
+    features.update({f"C{i}": tensorflow.io.FixedLenFeature([], tensorflow.string, "") for i in range(1, 27)})
+    batches = tensorflow.data.TFRecordDataset(path).batch(1024)
+    batches = batches.map(lambda records: tensorflow.io.parse_example(records, features))
+    return lambda: sum(batch["label"].shape[0] for batch in batches)
+
+
 def main():
     path = sys.argv[1]
-    readers = (with_vowpalwabbit,) if path.endswith(".vw") else (with_pandas, with_pyarrow, with_lightgbm)
+    of_ending = {".vw": (with_vowpalwabbit,), ".tfrecord": (with_tensorflow,)}
+    readers = of_ending.get(os.path.splitext(path)[1], (with_pandas, with_pyarrow, with_lightgbm))
     for reader in readers:
         name = reader.__name__[len("with_"):]
         try:

@@ -2,15 +2,18 @@
 // and of a limit that only finds the separators and reads the digits, of the same file in the same run. Both
 // are one thread, so the processor's seconds are those of the clock. Beside it the finding of the ends of
 // rows, and as its limit memchr for line ends, both with the reading of the file; the rows of a cache that
-// was made of the file, and of a table the copying of as many bytes. Other readers: reading.py.
+// was made of the file, and of a table the copying of as many bytes. The limit of TFRecord is our reader of
+// CSV with the same rows. Other readers: reading.py.
 //   reading_bench [--benchmark_...] [FILE...]: of these CSV files with a header, whose label is y
 // Without FILE it measures a made table of 20 numbers a row, made rows of 39 features in libsvm's, Vowpal
-// Wabbit's and Criteo's formats, and the parsers of such lines alone, in memory, also with words as names.
+// Wabbit's and Criteo's formats, tables as TFRecord, and the parsers of such lines alone, in memory, also
+// with words as names.
 #include <benchmark/benchmark.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -19,14 +22,17 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
+#include "base/tfrecord.h"
 #include "trainer/config/config.h"
 #include "trainer/input/sources.h"
 #include "trainer/rows/criteo_line.h"
+#include "trainer/rows/example_fields.h"
 #include "trainer/rows/read_table.h"
 #include "trainer/rows/record_scan.h"
 #include "trainer/rows/row_files.h"
@@ -41,15 +47,22 @@ namespace {
 
 constexpr int64_t kRows = 200'000;
 constexpr int64_t kFeatures = 19;
+constexpr int64_t kNumbers = 13, kTexts = 26, kListLength = 64;  // of tables that are TFRecord too
 
 constexpr int64_t kLines = 50'000;  // of those in memory
 constexpr int64_t kLineFeatures = 39, kLineWidth = 10'000'000;
+
+// A table that is read both as TFRecord and as CSV: Criteo's, of which all columns are hashed, or those of
+// texts, or which has whole numbers alone; or a linear one, as features or as a list.
+enum class Both { kNone, kHashed, kMixed, kWhole, kFloats, kList };
 
 // A text to read: a CSV file of the user, or one that is made.
 struct Text {
   std::string name = "csv_linear";
   DataFormat format = DataFormat::kCsv;
   std::string given;  // the user's file; empty: it is made
+  Both both = Both::kNone;
+  bool is_criteo() const { return both == Both::kHashed || both == Both::kMixed || both == Both::kWhole; }
 };
 
 Config ConfigOf(const Text& text, const std::string& path) {
@@ -58,7 +71,16 @@ Config ConfigOf(const Text& text, const std::string& path) {
   config.data.train.format = text.format;
   config.data.train.path = {path};
   config.data.train.label = "y";
-  config.data.hash_bits = 22;
+  config.data.threads = 1;
+  if (text.is_criteo()) {
+    config.data.train.label = "label";
+    config.data.missing = MissingValues::kZero;
+  }
+  for (int64_t i = 1; i <= kNumbers && text.both == Both::kHashed; ++i)
+    config.data.hash.push_back(fmt::format("I{}", i));
+  for (int64_t i = 1; i <= kTexts && (text.both == Both::kHashed || text.both == Both::kMixed); ++i)
+    config.data.hash.push_back(fmt::format("C{}", i));
+  if (text.both == Both::kNone || !config.data.hash.empty()) config.data.hash_bits = 22;
   if (text.format == DataFormat::kLibsvm) config.model.inputs = kLineWidth;
   return config;
 }
@@ -72,7 +94,7 @@ int64_t ReadText(const Text& text, const std::string& path) {
   const Config config = ConfigOf(text, path);
   const LabelRules rules{std::nullopt, "model.kind = linear", ""};
   SourceInputs inputs(config.data.train.path, "data.train.path");
-  if (text.format == DataFormat::kCsv) return ReadTrainTable(config.data, rules, {}, &inputs).Rows().rows;
+  if (!HasSparseRows(config.data)) return ReadTrainTable(config.data, rules, {}, &inputs).Rows().rows;
   return ReadSparseTable(config.data, rules, WidthOf(config), &inputs).rows.count();
 }
 
@@ -189,6 +211,52 @@ std::string MadeText(DataFormat format, int64_t rows) {
                 rows);
 }
 
+// Returns the fields of a line of CSV without quotes.
+std::vector<std::string> FieldsOf(const std::string& line) {
+  std::vector<std::string> fields;
+  std::istringstream text(line + ',');
+  for (std::string field; std::getline(text, field, ',');) fields.push_back(field);
+  return fields;
+}
+
+// A table as CSV, or the same rows as TFRecord.
+std::string MadeTable(const Text& text) {
+  const bool has_list = text.both == Both::kList;
+  std::istringstream lines(TextOf(
+      text.is_criteo() ? NewCriteoTable(1, true) : NewLinearTable(1, has_list ? kListLength : kNumbers),
+      kRows));
+  std::vector<std::string> names;
+  std::string csv, records;
+  ExampleWriter example;
+  for (std::string line; std::getline(lines, line);) {
+    std::vector<std::string> fields = FieldsOf(line);
+    if (text.both == Both::kWhole) fields.resize(1 + kNumbers);
+    if (text.both == Both::kWhole)
+      std::replace(fields.begin(), fields.end(), std::string(), std::string("0"));
+    csv += fmt::format("{}\n", fmt::join(fields, ","));
+    if (names.empty()) {
+      names = fields;
+      continue;
+    }
+    std::vector<float> list;
+    for (size_t i = 0; i < fields.size(); ++i) {
+      if (fields[i].empty()) continue;
+      if (!text.is_criteo() && has_list && names[i] != "y") {
+        list.push_back(std::stof(fields[i]));
+      } else if (!text.is_criteo()) {
+        example.AddFloats(names[i], {std::stof(fields[i])});
+      } else if (i > kNumbers) {
+        example.AddTexts(names[i], {fields[i]});
+      } else {
+        example.AddInts(names[i], {std::stoll(fields[i])});
+      }
+    }
+    if (has_list) example.AddFloats("x", list);
+    AppendTfrecord(example.Take(), &records);
+  }
+  return text.format == DataFormat::kCsv ? csv : records;
+}
+
 // A text in the temporary directory, which is removed at the end of the process.
 class MadeFile {
  public:
@@ -209,10 +277,11 @@ class MadeFile {
 // The file to read, which is made when it is first measured.
 std::string PathOf(const Text& text) {
   if (!text.given.empty()) return text.given;
-  static std::map<std::string, std::unique_ptr<MadeFile>> made;
-  std::unique_ptr<MadeFile>& file = made[text.name];
+  static std::map<std::pair<std::string, DataFormat>, std::unique_ptr<MadeFile>> made;
+  std::unique_ptr<MadeFile>& file = made[{text.name, text.format}];
   if (file == nullptr) {
-    file = std::make_unique<MadeFile>(MadeText(text.format, kRows));
+    file =
+        std::make_unique<MadeFile>(text.both == Both::kNone ? MadeText(text.format, kRows) : MadeTable(text));
   }
   return file->path();
 }
@@ -287,6 +356,17 @@ void RegisterSparse() {
                 [] { return WordsOf(MadeText(DataFormat::kCriteo, kLines)); });
 }
 
+void RegisterRecords() {
+  for (const auto& [name, both] : {std::pair("tfrecord_hashed", Both::kHashed),
+                                   {"tfrecord_mixed", Both::kMixed},
+                                   {"tfrecord_whole", Both::kWhole},
+                                   {"tfrecord_floats", Both::kFloats},
+                                   {"tfrecord_list", Both::kList}}) {
+    Register("/dtrain", {name, DataFormat::kTfrecord, "", both}, ReadText);
+    Register("/limit", {name, DataFormat::kCsv, "", both}, ReadText);
+  }
+}
+
 int Main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   std::vector<Text> texts;
@@ -299,6 +379,7 @@ int Main(int argc, char** argv) {
       texts.push_back({name, format, ""});
     }
     RegisterSparse();
+    RegisterRecords();
   }
   for (const Text& text : texts) {
     Register("/dtrain", text, ReadText);

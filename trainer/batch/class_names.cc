@@ -15,6 +15,7 @@ std::optional<double> LabelNumber(std::string_view text) {
   const size_t digit = !text.empty() && text.front() == '-' ? 1 : 0;
   if (text.size() == digit || (text[digit] != '.' && (text[digit] < '0' || text[digit] > '9')))
     return std::nullopt;
+  if (text.size() == 1 && text[0] != '.') return text[0] - '0';  // most labels
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size() || std::fabs(number) >= kExact)

@@ -135,12 +135,11 @@ std::optional<std::string> WithPoint(std::string_view text) {
 
 }  // namespace
 
-bool IsMissing(std::string_view text) {
-  if (text.empty() || text == "?") return true;
+bool IsMissingWord(std::string_view text) {
   const auto is = [&](std::string_view word) {
     return text.size() == word.size() && strncasecmp(text.data(), word.data(), word.size()) == 0;
   };
-  return text.size() <= 4 && (is("na") || is("n/a") || is("nan") || is("null"));
+  return is("?") || is("na") || is("n/a") || is("nan") || is("null");
 }
 
 NumberText ParseNumber(std::string_view text, float* number) {

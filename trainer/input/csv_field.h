@@ -25,8 +25,11 @@ struct CsvField {
   std::string_view in_file() const { return raw == nullptr ? text : *raw; }
 };
 
+bool IsMissingWord(std::string_view text);  // for the next function
 // Whether a field says that there is no value: it is empty, ?, NA, N/A, null or nan, in any case.
-bool IsMissing(std::string_view text);
+inline bool IsMissing(std::string_view text) {
+  return text.empty() || ((text[0] == '?' || (text[0] | 0x20) == 'n') && IsMissingWord(text));
+}
 
 enum class NumberText { kGood, kEmpty, kNotANumber, kNotFinite, kTooLarge, kNotADate };
 

@@ -126,7 +126,12 @@ bool CsvRows::ReadInputs(size_t begin, size_t end, std::vector<float>* out) {
     return true;
   }
   for (size_t input = begin; input < end; ++input) {
-    if (!ReadInput(input, out)) return false;
+    const CsvField& field = FieldOf(input);
+    if (field.is_number && !layout_.how.empty()) {
+      AppendNumber(layout_.how[input], field.number, out);
+    } else if (!ReadInput(input, out)) {
+      return false;
+    }
   }
   return true;
 }

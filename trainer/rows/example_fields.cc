@@ -17,17 +17,6 @@ const char* ListKindName(ListKind kind) {
   }
 }
 
-// As protobuf, takes ten bytes at most, and leaves out bits beyond 64.
-bool WireFields::ReadLongVarint(uint64_t* value) {
-  *value = 0;
-  for (unsigned shift = 0; shift < 70 && at_ != end_; shift += 7) {
-    const auto byte = static_cast<unsigned char>(*at_++);
-    if (shift < 64) *value |= static_cast<uint64_t>(byte & 0x7f) << shift;
-    if (byte < 0x80) return true;
-  }
-  return false;
-}
-
 bool ExampleFeatures::NextAny(ExampleFeature* feature) {
   constexpr const char* kNoExample = "the data is no tf.train.Example";
   do {
@@ -78,11 +67,6 @@ bool ExampleFeatures::ReadFeature(std::string_view message, ExampleFeature* feat
 }
 
 namespace {
-
-void AppendVarint(uint64_t value, std::string* out) {
-  for (; value >= 0x80; value >>= 7) *out += static_cast<char>(value | 0x80);
-  *out += static_cast<char>(value);
-}
 
 void AppendField(uint32_t number, std::string_view bytes, std::string* out) {
   AppendVarint(number << 3 | WireFields::kBytes, out);

@@ -14,6 +14,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/wire_fields.h"
+
 namespace dtrain {
 
 enum class ListKind : uint8_t { kNone, kBytes, kFloat, kInt64 };  // kNone: the Feature has no list
@@ -28,56 +30,20 @@ struct ExampleFeature {
   std::string_view list;  // the bytes of its list, for the functions below
 };
 
-// WireFields: the fields of one message, in their order.
-class WireFields {
- public:
-  explicit WireFields(std::string_view message)
-      : at_(message.data()), end_(message.data() + message.size()) {}
-
-  bool at_end() const { return at_ == end_; }
-  std::string_view rest() const { return {at_, static_cast<size_t>(end_ - at_)}; }
-  void Skip(size_t bytes) { at_ += bytes; }
-  // Goes to the next field. False: the bytes are no message.
-  bool Next() {
-    uint64_t tag = 0;
-    if (!ReadVarint(&tag) || tag >> 3 == 0 || tag >> 3 > 0x1fffffff) return false;
-    number = static_cast<uint32_t>(tag >> 3);
-    type = static_cast<Type>(tag & 7);
-    if (type == kVarint) return ReadVarint(&varint);
-    uint64_t size = type == kFixed64 ? 8 : 4;
-    if (type == kBytes ? !ReadVarint(&size) : type != kFixed64 && type != kFixed32) return false;
-    if (size > static_cast<uint64_t>(end_ - at_)) return false;
-    bytes = std::string_view(at_, size);
-    at_ += size;
-    return true;
-  }
-  bool ReadVarint(uint64_t* value) {
-    if (at_ != end_ && static_cast<int8_t>(*at_) >= 0) {
-      *value = static_cast<uint64_t>(*at_++);
-      return true;
-    }
-    return ReadLongVarint(value);
-  }
-
-  enum Type : uint32_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
-  uint32_t number = 0;
-  Type type = kVarint;
-  uint64_t varint = 0;     // of kVarint
-  std::string_view bytes;  // of the others
-
- private:
-  bool ReadLongVarint(uint64_t* value);
-
-  const char* at_;
-  const char* end_;
-};
-
 // ExampleFeatures: the entries of an Example's map, in the order in which they stand. A key may come twice;
 // the last entry counts.
 class ExampleFeatures {
  public:
-  explicit ExampleFeatures(std::string_view example) : example_(example), map_({}) {}
+  explicit ExampleFeatures(std::string_view example) : example_(example), map_({}) {
+    WireFields fields(example);
+    if (!fields.Next() || fields.number != 1 || fields.type != WireFields::kBytes) return;  // told by Next()
+    example_ = fields;
+    map_ = WireFields(fields.bytes);
+  }
 
+  // The bytes of the entries to come, of this field of the Example; the caller may skip whole ones.
+  std::string_view rest() const { return map_.rest(); }
+  void Skip(size_t bytes) { map_.Skip(bytes); }
   // Goes to the next entry. False: there is none, or what is wrong is in fault().
   bool Next(ExampleFeature* feature) { return NextShort(feature) || NextAny(feature); }
   // What is wrong with the bytes; null: nothing.

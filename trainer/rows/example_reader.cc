@@ -1,6 +1,7 @@
 #include "trainer/rows/example_reader.h"
 
 #include <fmt/core.h>
+#include <nmmintrin.h>
 
 #include <algorithm>
 #include <charconv>
@@ -63,6 +64,20 @@ bool TakeIndex(std::string* name, size_t* index) {
   return true;
 }
 
+// Writes a whole number below 10^8 in steps that do not depend on its value: it has 8 digits, and then those
+// in front are taken off.
+inline std::string_view WriteDigits(uint64_t number, char* text) {
+  uint64_t x = number / 10000 | number % 10000 << 32;           // the first 4 digits are lowest
+  const uint64_t tens = (x * 5243 >> 19) & 0x0000007f0000007f;  // of 4 digits the first 2
+  x = tens | (x - tens * 100) << 16;
+  const uint64_t ones = (x * 103 >> 10) & 0x000f000f000f000f;
+  x = ones | (x - ones * 10) << 8;
+  const auto zeros = static_cast<size_t>(__builtin_ctzll(x | uint64_t{1} << 56)) / 8;
+  x = (x | 0x3030303030303030) >> 8 * zeros;
+  std::memcpy(text, &x, sizeof x);
+  return {text, sizeof x - zeros};
+}
+
 // The shortest text that is read as this number.
 template <typename Number>
 std::string_view TextOf(Number number, std::array<char, 24>* digits) {
@@ -74,6 +89,8 @@ std::string_view TextOf(Number number, std::array<char, 24>* digits) {
         std::fabs(number) < kAllWhole && number == std::trunc(number) && !std::signbit(number);
     end = is_whole ? std::to_chars(begin, end, static_cast<int64_t>(number)).ptr
                    : std::to_chars(begin, end, number).ptr;
+  } else if (static_cast<uint64_t>(number) < 100'000'000) {
+    return WriteDigits(static_cast<uint64_t>(number), begin);
   } else {
     end = std::to_chars(begin, end, number).ptr;
   }
@@ -82,11 +99,34 @@ std::string_view TextOf(Number number, std::array<char, 24>* digits) {
 
 std::string Title(std::string_view name) { return Quoted(Shown(std::string(name))); }
 
-// The first 8 bytes of a name, and zeros.
-uint64_t HeadOf(std::string_view name) {
-  uint64_t head = 0;
-  std::memcpy(&head, name.data(), std::min(name.size(), sizeof head));
-  return head;
+// As TensorFlow writes an entry with a list of one value, all shorter than 128 bytes:
+//   0x0a, size; 0x0a, size of the key, key; 0x12, size; number of the list << 3 | 2, size; 0x0a, size, value
+constexpr size_t kKeyAt = 4, kValueHead = 6;  // bytes in front of the key, and between it and the value
+constexpr uint64_t kValueHeadBits = (uint64_t{1} << 8 * kValueHead) - 1;
+constexpr uint64_t kSizes = 1 << 8 | 1 << 24 | uint64_t{1} << 40;  // that grow with the value, in its head
+constexpr uint64_t kNoHead = uint64_t{1} << 56;                    // as that of no value
+
+uint64_t ValueHead(ListKind kind) {
+  return 0x12 | 4 << 8 | (static_cast<uint64_t>(kind) << 3 | WireFields::kBytes) << 16 | 2 << 24 |
+         uint64_t{0x0a} << 32;
+}
+
+// Reads a varint of `size` bytes, with 8 bytes from `bytes` on to look at. False: it has more bytes, or
+// fewer.
+bool ReadVarintOf(size_t size, const char* bytes, uint64_t* value) {
+  if (size == 0 || size > sizeof *value) {
+    WireFields fields({bytes, size});
+    return fields.ReadVarint(value) && fields.at_end();
+  }
+  std::memcpy(value, bytes, sizeof *value);
+  constexpr uint64_t kMore = 0x8080808080808080;
+  const uint64_t bits = UINT64_MAX >> (64 - 8 * size);
+  if ((*value & bits & kMore) != (kMore & bits >> 8)) return false;
+  uint64_t x = *value & bits & ~kMore;  // in groups of 7 bits, 14, 28 and 56
+  x = (x & 0x007f007f007f007f) | (x & 0x7f007f007f007f00) >> 1;
+  x = (x & 0x00003fff00003fff) | (x & 0x3fff00003fff0000) >> 2;
+  *value = (x & 0x000000000fffffff) | (x & 0x0fffffff00000000) >> 4;
+  return true;
 }
 
 // As ForEachValue(), of any kind of list.
@@ -140,11 +180,16 @@ class ExampleReader::KeyFinder {
     for (const auto& [name, seen] : keys_) {
       Key& key = keys.emplace_back(KeyOf(seen));
       key.name = name;
-      key.size = name.size();
-      key.head = HeadOf(name);
+      key.begin = {0x0a, 0, 0x0a, static_cast<char>(name.size())};
+      key.mask = {-1, -128, -1, -1};
+      const size_t known = std::min(name.size(), key.begin.size() - kKeyAt);
+      std::copy_n(name.data(), known, key.begin.data() + kKeyAt);
+      std::fill_n(key.mask.data() + kKeyAt, known, -1);
       key.first = first;
       const bool is_whole = std::find(whole.begin(), whole.end(), name) != whole.end();
       key.varies |= is_whole && key.count > 1;
+      const bool is_one = key.count == 1 && !key.varies && key.kind != ListKind::kNone;
+      key.head = is_one ? ValueHead(key.kind) : kNoHead;
       if (key.varies || key.count == 0) key.count = 1;
       first += key.count;
     }
@@ -235,8 +280,7 @@ ExampleReader::ExampleReader(std::unique_ptr<InputBytes> file, const ExampleRule
   }
   taken_.assign(names_.size(), Taken::kText);
   digits_.resize(names_.size());
-  next_.resize(keys_.size() + 1);
-  for (size_t i = 0; i < keys_.size(); ++i) next_[i] = i + 1;
+  for (size_t i = 0; i < keys_.size(); ++i) (i == 0 ? first_ : keys_[i - 1]).next = &keys_[i];
 }
 
 void ExampleReader::Throw(const std::string& text) const { throw FaultAt(path(), place_, text); }
@@ -341,13 +385,14 @@ void ExampleReader::TakeList(int64_t column, bool as_number) {
                     Title(key.name)));
   }
   key.is_list = true;
+  key.head = kNoHead;
 }
 
 bool ExampleReader::ReadList(int64_t column, char /*separator*/,
                              const std::function<void(const CsvField&)>& on_value) const {
   const auto at = static_cast<size_t>(column);
   const Key& key = KeyOf(at);
-  if (key.seen_in != record_count_) return false;
+  if (record_.fields[at].text.empty()) return false;
   CsvField field = record_.fields[at];
   std::array<char, 24> digits{};
   const auto give = [&](auto value) {
@@ -368,31 +413,28 @@ const ExampleReader::Key& ExampleReader::KeyOf(size_t column) const {
   return *(std::upper_bound(keys_.begin(), keys_.end(), column, is_before) - 1);
 }
 
-// A name lies in a record's data, behind which there is a checksum and more of the buffer.
-inline bool ExampleReader::Is(const Key& key, std::string_view name) {
-  if (key.size != name.size()) return false;
-  if (key.size > sizeof key.head) return key.name == name;
-  uint64_t head = 0;
-  std::memcpy(&head, name.data(), sizeof head);
-  return key.size == 0 || (head ^ key.head) << (64 - 8 * key.size) == 0;
+// Returns the key of the next entry if it is as most are: the order of a map may differ from record to
+// record, but mostly a key comes behind the one that it has come behind before, or behind few that are
+// missing. Null: another one. Behind a record's data there are a checksum and more of the buffer.
+inline ExampleReader::Key* ExampleReader::ExpectedKey(const Key& last, std::string_view entries) {
+  constexpr int kMaxMissing = 4;
+  if (entries.size() < kKeyAt) return nullptr;
+  const __m128i begin = _mm_loadu_si128(reinterpret_cast<const __m128i*>(entries.data()));
+  Key* key = last.next;
+  for (int missing = 0; missing <= kMaxMissing && key != nullptr; ++missing, key = key->next) {
+    const __m128i mask = _mm_loadu_si128(reinterpret_cast<const __m128i*>(key->mask.data()));
+    const __m128i wanted = _mm_loadu_si128(reinterpret_cast<const __m128i*>(key->begin.data()));
+    if (_mm_testz_si128(_mm_xor_si128(begin, wanted), mask) == 0) continue;
+    const size_t size = key->name.size();
+    if (size <= key->begin.size() - kKeyAt || entries.compare(kKeyAt, size, key->name) == 0) return key;
+  }
+  return nullptr;
 }
 
-// Returns null for a feature that is no column. The order of a map may differ from record to record, but
-// mostly a key comes behind the one that it has come behind before, or behind few that are missing.
+// Returns null for a feature that is no column.
 ExampleReader::Key* ExampleReader::FindKey(std::string_view name) {
-  constexpr int kMaxMissing = 4;
-  size_t key = next_[last_];
-  for (int missing = 0; missing <= kMaxMissing && key < keys_.size(); ++missing, key = next_[key]) {
-    if (!Is(keys_[key], name)) continue;
-    last_ = key;
-    return &keys_[key];
-  }
   const auto found = number_.find(name);
-  if (found != number_.end()) {
-    next_[last_] = found->second;
-    last_ = found->second;
-    return &keys_[last_];
-  }
+  if (found != number_.end()) return &keys_[found->second];
   if (!rules_.all_known) return nullptr;
   Throw(fmt::format(
       "the feature {} is in none of the first records, which say the columns. Name it in data.ignore, or in "
@@ -402,43 +444,42 @@ ExampleReader::Key* ExampleReader::FindKey(std::string_view name) {
 }
 
 void ExampleReader::ReadExample(std::string_view data) {
-  ++record_count_;
-  record_.fields.resize(names_.size());
+  CsvField none;
+  none.text = "";
+  none.place = place_;
+  record_.fields.assign(names_.size(), none);
   record_.unescaped.clear();
-  if (!names_.empty()) record_.fields[0].place = place_;  // messages about the whole record have it
   ExampleFeatures features(data);
   ExampleFeature feature;
-  last_ = keys_.size();
-  while (features.Next(&feature)) {
-    Key* const key = FindKey(feature.key);
+  Key* last = &first_;
+  for (std::string_view rest = features.rest();;) {
+    Key* key = ExpectedKey(*last, rest);
+    if (key != nullptr) {
+      last = key;
+      const size_t size = ReadValue(*key, rest);
+      rest.remove_prefix(size);
+      if (size > 0) continue;
+    }
+    features.Skip(features.rest().size() - rest.size());
+    if (!features.Next(&feature)) break;
+    rest = features.rest();
+    if (key == nullptr && (key = FindKey(feature.key)) != nullptr) last = last->next = key;
     if (key == nullptr || !key->is_taken) continue;
     if (key->is_list) {
       CheckKind(feature, *key);
       if (feature.kind != ListKind::kNone) key->kind = feature.kind;
       key->list = feature.list;
-      FieldAt(key->first)->text = kNumberText;
-      key->seen_in = feature.kind == ListKind::kNone ? 0 : record_count_;
+      record_.fields[key->first].text = feature.kind == ListKind::kNone ? std::string_view() : kNumberText;
       continue;
     }
-    key->seen_in = ReadValue(feature, *key) || ReadValues(feature, *key) ? record_count_ : 0;
+    if (ReadValues(feature, *key)) continue;
+    std::fill_n(record_.fields.begin() + static_cast<std::ptrdiff_t>(key->first), key->count, none);
   }
   if (features.fault() != nullptr) Throw(fmt::format("{}. Write the record anew.", features.fault()));
-  for (const Key& key : keys_) {
-    if (!key.is_taken || key.seen_in == record_count_) continue;
-    for (size_t i = 0; i < key.count; ++i) FieldAt(key.first + i)->text = "";
-  }
-}
-
-CsvField* ExampleReader::FieldAt(size_t column) {
-  CsvField& field = record_.fields[column];
-  field.place = place_;
-  field.is_number = false;
-  field.raw = nullptr;
-  return &field;
 }
 
 void ExampleReader::Put(size_t column, std::string_view text) {
-  if (taken_[column] != Taken::kNot) FieldAt(column)->text = text;
+  if (taken_[column] != Taken::kNot) record_.fields[column].text = text;
 }
 
 template <typename Number>
@@ -452,34 +493,35 @@ void ExampleReader::SetNumber(Number number, Taken taken, std::array<char, 24>* 
 template <typename Number>
 void ExampleReader::Put(size_t column, Number number) {
   if (taken_[column] == Taken::kNot) return;
-  CsvField* const field = FieldAt(column);
+  CsvField* const field = &record_.fields[column];
   SetNumber(number, taken_[column], &digits_[column], field);
   if (peeks_) field->text = record_.unescaped.emplace_back(field->text);
 }
 
-// Reads the list as TensorFlow writes one value, of less than 128 bytes. False: it is another one, or none is
-// expected.
-bool ExampleReader::ReadValue(const ExampleFeature& feature, const Key& key) {
-  const std::string_view list = feature.list;
-  const bool is_one = key.count == 1 && !key.varies && feature.kind == key.kind && list.size() > 2 &&
-                      list.size() < 128 && list[0] == 0x0a && static_cast<size_t>(list[1]) == list.size() - 2;
-  if (!is_one) return false;
+// Reads the first entry, whose key that is, if it is as TensorFlow writes one value. Returns its bytes; 0: it
+// is another one, or none is expected.
+inline size_t ExampleReader::ReadValue(const Key& key, std::string_view entries) {
+  const size_t size = static_cast<size_t>(entries[1]) + 2, value = kKeyAt + key.name.size() + kValueHead;
+  if (size > entries.size() || size < value) return 0;
+  const char* const bytes = entries.data() + value;
+  const size_t length = size - value;
+  uint64_t head = 0;
+  std::memcpy(&head, bytes - kValueHead, sizeof head);
+  if ((head & kValueHeadBits) != key.head + length * kSizes) return 0;
+  if (!key.is_taken) return size;
   if (key.kind == ListKind::kBytes) {
-    Put(key.first, list.substr(2));
-    return true;
+    record_.fields[key.first].text = std::string_view(bytes, length);
+  } else if (key.kind == ListKind::kFloat) {
+    float number = 0;
+    if (length != sizeof number) return 0;
+    std::memcpy(&number, bytes, sizeof number);
+    Put(key.first, number);
+  } else {
+    uint64_t number = 0;
+    if (!ReadVarintOf(length, bytes, &number)) return 0;
+    Put(key.first, static_cast<int64_t>(number));
   }
-  if (key.kind == ListKind::kFloat) {
-    float value = 0;
-    if (list.size() != 2 + sizeof value) return false;
-    std::memcpy(&value, list.data() + 2, sizeof value);
-    Put(key.first, value);
-    return true;
-  }
-  WireFields number(list.substr(2));
-  uint64_t value = 0;
-  if (!number.ReadVarint(&value) || !number.at_end()) return false;
-  Put(key.first, static_cast<int64_t>(value));
-  return true;
+  return size;
 }
 
 void ExampleReader::CheckKind(const ExampleFeature& feature, const Key& key) const {

@@ -1,12 +1,12 @@
 // ExampleReader: the records of a file of TFRecord (base/tfrecord.h), each a tf.train.Example, as those of a
 // table: a column for each feature, in the order of names, in which x2 comes before x10. A list of n > 1
-// values is the columns x[0] to x[n-1]. The first records say which columns there are, and most of them their kinds and lengths: a
-// record of another kind or length is a fault of its row, and so is a feature that none of them has where
-// all are needed. Values are as a table's text would have them: an int64 5 and a float 5.0 are "5", and a NaN
-// is missing, as is a feature that is not there, or has no list. A list without values is a fault, or missing
-// where the config says what becomes of missing values. The first record that Next() gives is the names.
-// Damage to the file, which the checksums tell, ends the reading. Errors are UserErrors: "file, record 3 at
-// byte 38: what is wrong; rule". Owner: the reader of the file. Thread: one.
+// values is the columns x[0] to x[n-1]. The first records say which columns there are, and most of them their
+// kinds and lengths: a record of another kind or length is a fault of its row, and so is a feature that none
+// of them has where all are needed. Values are as a table's text would have them: an int64 5 and a float 5.0
+// are "5", and a NaN is missing, as is a feature that is not there, or has no list. A list without values is
+// a fault, or missing where the config says what becomes of missing values. The first record that Next()
+// gives is the names. Damage to the file, which the checksums tell, ends the reading. Errors are UserErrors:
+// "file, record 3 at byte 38: what is wrong; rule". Owner: the reader of the file. Thread: one.
 #pragma once
 
 #include <array>
@@ -62,8 +62,10 @@ class ExampleReader : public CsvReader {
 
   // Key: a feature. Its values are in the columns from `first` on.
   struct Key {
-    uint64_t head = 0;                // the first bytes of its name
-    size_t size = 0;                  // of its name
+    // The first bytes of its entry, and which bits of them are the same in each entry of less than 128 bytes.
+    std::array<char, 16> begin{}, mask{};
+    uint64_t head = 0;                // the bytes between its name and one value, if that is of 0 bytes
+    Key* next = nullptr;              // that comes behind it, mostly
     ListKind kind = ListKind::kNone;  // kNone: any
     size_t first = 0;
     size_t count = 1;
@@ -71,7 +73,6 @@ class ExampleReader : public CsvReader {
     bool is_taken = true;
     bool is_list = false;   // ReadList() reads `list`
     std::string_view list;  // of the last record that has one
-    uint64_t seen_in = 0;   // of the records that were read, from 1
     std::string name;
   };
   static constexpr int64_t kMaxData = kMaxRecordBytes - (1 << 10);
@@ -79,10 +80,10 @@ class ExampleReader : public CsvReader {
   void ReadHeader();
   bool FindRecord(bool checks_data, std::string_view* data);
   const Key& KeyOf(size_t column) const;
+  static Key* ExpectedKey(const Key& last, std::string_view entries);
   Key* FindKey(std::string_view name);
   void ReadExample(std::string_view data);
-  static bool Is(const Key& key, std::string_view name);
-  bool ReadValue(const ExampleFeature& feature, const Key& key);
+  size_t ReadValue(const Key& key, std::string_view entries);
   bool ReadValues(const ExampleFeature& feature, const Key& key);
   void CheckKind(const ExampleFeature& feature, const Key& key) const;
   [[noreturn]] void ThrowDamaged(const Key& key) const;
@@ -91,7 +92,6 @@ class ExampleReader : public CsvReader {
   void Put(size_t column, Number number);
   template <typename Number>
   static void SetNumber(Number number, Taken taken, std::array<char, 24>* digits, CsvField* field);
-  CsvField* FieldAt(size_t column);
   [[noreturn]] void Throw(const std::string& text) const;
 
   const ExampleRules rules_;
@@ -100,14 +100,12 @@ class ExampleReader : public CsvReader {
   std::vector<std::string> names_;                       // of the columns
   std::vector<Taken> taken_;                             // by column
   bool takes_all_ = true;                                // no column was taken yet
-  std::vector<size_t> next_;  // the key that comes behind each, and at the end of the list the first one
-  size_t last_ = 0;           // of the record so far; at first the end of the list
-  std::vector<std::array<char, 24>> digits_;  // the texts of numbers, by column
-  bool is_empty_ = false;                     // the file has no record
-  bool is_begun_ = false;                     // the names were given
-  bool has_first_ = false;                    // the first record is whole
-  uint64_t record_count_ = 0;
-  TextPlace place_{1, 0, true};  // of the last record
+  Key first_;                                            // its next is the first one of a record
+  std::vector<std::array<char, 24>> digits_;             // the texts of numbers, by column
+  bool is_empty_ = false;                                // the file has no record
+  bool is_begun_ = false;                                // the names were given
+  bool has_first_ = false;                               // the first record is whole
+  TextPlace place_{1, 0, true};                          // of the last record
 };
 
 }  // namespace dtrain

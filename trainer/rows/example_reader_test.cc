@@ -223,6 +223,14 @@ TEST_CASE("tfrecord: of a key that comes twice the last value counts, also where
   CHECK(ReadExamples({twice}) == std::vector<Texts>{{"a", "b"}, {"2", "7"}});
   CHECK(ReadExamples({kOne + Ints("b", {7}) + Ints("a", {2})})[1] == Texts{"2", "7"});
   CHECK(ReadExamples({kOne + WithFeature("")})[1] == Texts{""});
+  writer.AddFloats("a", {5});
+  const std::string number = writer.Take();
+  writer.AddFloats("a", {NAN});
+  ExampleReader reader(Input(Framed({number + writer.Take()})), {});
+  reader.Next();
+  reader.Take(0, true);
+  REQUIRE(reader.Next());
+  CHECK_FALSE(reader.fields()[0].is_number);
 }
 
 TEST_CASE("tfrecord: another kind or length than that of the first records is a fault of its row alone") {
@@ -288,6 +296,25 @@ TEST_CASE("tfrecord: columns are in the order of names and of the numbers in the
   CHECK(rows[0] == Texts{"C1", "I2", "label", "x2", "x10"});
   CHECK(rows[2] == Texts{"49", "50", "97", "50", "49"});
   CHECK(rows[3] == Texts(5, "1"));
+}
+
+TEST_CASE("tfrecord: values and names of all lengths are read, whatever stands behind them") {
+  Texts names = {""}, texts = {"0"};
+  for (size_t size = 1; size < 150; ++size)
+    names.push_back(std::string(size, 'a') + std::to_string(size % 10));
+  for (int64_t power = 1; power <= INT64_MAX / 12; power *= 2)
+    for (const int64_t value : {power - 1, power, power * 10, -power}) texts.push_back(std::to_string(value));
+  std::vector<std::string> examples;
+  ExampleWriter writer;
+  for (const std::string& text : texts) {
+    for (const std::string& name : names) writer.AddInts(name, {std::stoll(text)});
+    writer.AddTexts("t", {text});
+    examples.push_back(writer.Take());
+  }
+  std::vector<Texts> rows = ReadExamples(examples);
+  rows.erase(rows.begin());
+  REQUIRE(rows.size() == texts.size());
+  for (size_t i = 0; i < texts.size(); ++i) CHECK(rows[i] == Texts(names.size() + 1, texts[i]));
 }
 
 TEST_CASE("tfrecord: a feature that no first record has is a fault where all are needed, and else left out") {

@@ -117,7 +117,9 @@ class HashedCsvFile : public CsvFile {
         columns_(columns),
         inputs_(data.whole_keys && !data.by_column ? kKeyInputs : split.inputs),
         number_ids_(std::move(split.ids)),
-        hashed_(std::move(split.hashed)) {
+        hashed_(std::move(split.hashed)),
+        ids_(number_ids_.size() + hashed_.size()),
+        values_(ids_.size()) {
     for (const Hashed& column : hashed_) {
       CsvReader& all = CsvFile::reader();
       column.is_bag ? all.TakeList(column.column, false) : all.Take(column.column, false);
@@ -142,26 +144,27 @@ class HashedCsvFile : public CsvFile {
     numbers_.Clear();
     const Read read = CsvFile::ReadRow(&numbers_, labels);
     if (read != Read::kRow) return read;
-    ids_.clear();
-    values_.clear();
+    count_ = 0;
     for (size_t i = 0; i < number_ids_.size(); ++i) {
-      if (numbers_.features[i] == 0) continue;
-      ids_.push_back(number_ids_[i]);
-      values_.push_back(data().by_column ? ScaledNumber(numbers_.features[i], data().numbers)
-                                         : numbers_.features[i]);
+      const float number = numbers_.features[i];
+      if (number == 0) continue;
+      ids_[count_] = number_ids_[i];
+      values_[count_++] = data().by_column ? ScaledNumber(number, data().numbers) : number;
     }
+    const std::vector<CsvField>& fields = reader().fields();
+    const bool drops = data().missing == MissingValues::kDrop;
     for (const Hashed& column : hashed_) {
       if (column.is_bag) {
         if (!AddBag(column)) return Read::kGap;
         continue;
       }
-      const std::string_view text = reader().fields()[static_cast<size_t>(column.column)].text;
+      const std::string_view text = fields[static_cast<size_t>(column.column)].text;
       const bool missing = IsMissing(text);
-      if (missing && data().missing == MissingValues::kDrop) return Read::kGap;
-      ids_.push_back(column.texts.NumberOf(missing ? std::string_view() : text));
-      values_.push_back(1);
+      if (missing && drops) return Read::kGap;
+      ids_[count_] = column.texts.NumberOf(missing ? std::string_view() : text);
+      values_[count_++] = 1;
     }
-    rows->sparse.Add(ids_.data(), values_.data(), ids_.size());
+    rows->sparse.Add(ids_.data(), values_.data(), count_);
     rows->weights.insert(rows->weights.end(), numbers_.weights.begin(), numbers_.weights.end());
     return Read::kRow;
   }
@@ -200,8 +203,12 @@ class HashedCsvFile : public CsvFile {
                "has an empty text; must have texts between its separators (data.bag_separator). "
                "Correct it, or remove the row.");
       }
-      ids_.push_back(bag.texts.NumberOf(text));
-      values_.push_back(weight);
+      if (count_ + hashed_.size() >= ids_.size()) {
+        ids_.resize(2 * (count_ + hashed_.size()));
+        values_.resize(ids_.size());
+      }
+      ids_[count_] = bag.texts.NumberOf(text);
+      values_[count_++] = weight;
       ++count;
     });
     if (!is_there && data().missing == MissingValues::kDrop) return false;
@@ -232,8 +239,10 @@ class HashedCsvFile : public CsvFile {
   const std::vector<uint64_t> number_ids_;
   const std::vector<Hashed> hashed_;
   ParsedRows numbers_;  // of the row that is read, and its weight
+  // The features of the row that is read, with room for those of the columns.
   std::vector<uint64_t> ids_;
   std::vector<float> values_;
+  size_t count_ = 0;
   std::vector<float> weights_;  // of the texts of a bag
 };
 
