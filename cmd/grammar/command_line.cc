@@ -373,8 +373,9 @@ void RequireConfig(const ConfigArguments& config) {
 
 const std::string& RequireCheckpoint(const char* command, const std::string& path) {
   const bool names_best = std::filesystem::path(path).filename() == "best";  // a checkpoint.dir's
-  if (std::filesystem::is_regular_file(path) && !names_best) {
-    const bool config = IsConfigName(path);
+  const bool config = IsConfigName(path);
+  const bool may_be_foreign = std::string_view(command) == "inspect" && !config;  // the command looks into it
+  if (std::filesystem::is_regular_file(path) && !names_best && !may_be_foreign) {
     throw UserError(
         "{0} {1}: a {2}, and {0} takes a model: the directory of a run, such as runs/NAME, or a checkpoint. "
         "dtrain {3} {1} {4}.",

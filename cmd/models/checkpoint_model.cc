@@ -163,6 +163,13 @@ void RefuseAsCheckpoint(const std::string& path) {
         "{}: does not exist. Name the directory of a run, such as runs/NAME, or a checkpoint of one.{}", path,
         SimilarPathHint(path));
   }
+  if (fs::is_regular_file(path, failed)) {
+    throw UserError(
+        "{0}: a file, and no checkpoint of dtrain or TensorFlow. Name the directory of a run, such as "
+        "runs/NAME, "
+        "or a checkpoint. dtrain check {0} shows what is in a table.",
+        path);
+  }
   throw UserError(
       "{}: neither a checkpoint nor a directory of checkpoints. Name checkpoint.dir of a run, or one of the "
       "checkpoints in it.",

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <numeric>
 
 #include "base/clock.h"
@@ -22,6 +23,7 @@
 #include "trainer/checkpoint/tensor_statistics.h"
 #include "trainer/model/layout.h"
 #include "trainer/task/memory_need.h"
+#include "trainer/tf/tf_paths.h"
 
 namespace dtrain {
 namespace {
@@ -452,7 +454,15 @@ void PrintDirectory(const std::string& path, bool json) {
 
 int RunInspectCommand(const InspectArguments& arguments) {
   EndWithReader();
+  if (const std::optional<TfPaths> tf = FindTfCheckpoint(arguments.path)) {
+    InspectTf(*tf, arguments.json);
+    return 0;
+  }
   const std::string path = CheckpointsOf(arguments.path);
+  std::error_code ignored;
+  const std::filesystem::path file(path);
+  if (std::filesystem::is_regular_file(file, ignored) && file.filename() != kBestName)
+    RefuseAsCheckpoint(path);
   if (IsOneCheckpoint(path)) {
     PrintCheckpoint(path, arguments.json);
   } else {

@@ -7,9 +7,14 @@
 
 namespace dtrain {
 
+struct TfPaths;
+
 // dtrain inspect: verifies the checkpoints of a directory, or one of them, in full and prints what they
 // contain. Also throws UserError if only some of them are damaged.
 int RunInspectCommand(const InspectArguments& arguments);
+
+// The same of a checkpoint of TensorFlow: its tensors, and what their names say.
+void InspectTf(const TfPaths& paths, bool json);
 
 // dtrain eval: evaluates the weights on held-out rows and data.test; with --follow, each new checkpoint until
 // the run has ended. Throws UserError if the checkpoint is of another model or there is nothing to evaluate

@@ -5,9 +5,11 @@
 
 #include <atomic>
 #include <cmath>
+#include <filesystem>
 #include <thread>
 
 #include "base/clock.h"
+#include "base/testing/files.h"
 #include "cmd/testing/job.h"
 #include "cmd/testing/process.h"
 #include "trainer/checkpoint/checkpoint_test_util.h"
@@ -173,6 +175,37 @@ TEST_CASE("inspect: a directory in which a run saves and prunes meanwhile is goo
   }
   over = true;
   run.join();
+}
+
+TEST_CASE(
+    "inspect: a checkpoint of TensorFlow is listed with slices, slots and its step, and damage is exit 2") {
+  const std::string directory = NewDirectory();
+  std::filesystem::copy("testdata/tensorflow/run", directory + "/run");
+  const Done done = Run({"inspect", directory + "/run"});
+  CAPTURE(done.error);
+  CHECK(done.code == 0);
+  CHECK(Contains(done.output,
+                 fmt::format("{0}/run/model.ckpt-1: a checkpoint of TensorFlow, V2, 3 tensors in 2 files; "
+                             "{0}/run/checkpoint names it\n",
+                             directory)));
+  CHECK(Contains(done.output, "  emb          [7, 4]  float32       3\n"));
+  CHECK(Contains(done.output, "  emb/Adagrad  [7, 4]  float32       3  slot Adagrad of emb\n"));
+  CHECK(Contains(done.output, "  global_step  []      int64            the step: 1\n"));
+  const std::string data = directory + "/run/model.ckpt-1.data-00001-of-00002";
+  std::string bytes = FileContent(data);
+  bytes[5] ^= 1;
+  WriteFile(data, bytes);
+  const Done damaged = Run({"inspect", "--json", directory + "/run/model.ckpt-1.index"});
+  CHECK(damaged.code == 2);
+  const Json document = Json::Parse(damaged.output);
+  CHECK(document["format"] == "TensorFlow V2");
+  int64_t bad = 0;
+  for (const Json& tensor : document["tensors"]) bad += tensor["state"] == "good" ? 0 : 1;
+  CHECK(bad == 1);
+  CHECK(Contains(damaged.error, "/run/model.ckpt-1: 1 of 3 tensors cannot be read (see above)."));
+  CHECK(Run({"inspect", "testdata/tensorflow/old"}).code == 0);
+  CHECK(Contains(Run({"inspect", "configs/data/flowers.csv"}).error,
+                 "a file, and no checkpoint of dtrain or TensorFlow."));
 }
 
 }  // namespace

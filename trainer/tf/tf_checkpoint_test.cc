@@ -1,0 +1,238 @@
+// Checkpoints that TensorFlow 2.21 wrote (testdata/tensorflow/write.py), and the same damaged.
+#include "trainer/tf/tf_checkpoint.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/testing/files.h"
+#include "trainer/tf/tf_names.h"
+
+namespace dtrain {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::string_literals;
+
+std::string Path(const std::string& name) { return "testdata/tensorflow/" + name; }
+
+TfCheckpoint Open(const std::string& path) {
+  const std::optional<TfPaths> paths = FindTfCheckpoint(path);
+  REQUIRE(paths);
+  return TfCheckpoint(*paths);
+}
+
+std::vector<std::string> NamesOf(const TfCheckpoint& checkpoint) {
+  std::vector<std::string> names;
+  for (const TfTensor& tensor : checkpoint.tensors()) names.push_back(tensor.name);
+  return names;
+}
+
+const TfTensor& Tensor(const TfCheckpoint& checkpoint, const std::string& name) {
+  const TfTensor* const tensor = checkpoint.Find(name);
+  REQUIRE_MESSAGE(tensor != nullptr, name);
+  return *tensor;
+}
+
+std::vector<float> ValuesOf(const TfCheckpoint& checkpoint, const std::string& name) {
+  const TfTensor& tensor = Tensor(checkpoint, name);
+  std::vector<float> values(static_cast<size_t>(tensor.size()), -1);
+  int64_t count = 0;
+  checkpoint.Read(tensor, [&](int64_t first, const float* from, int64_t size) {
+    REQUIRE(first >= 0);
+    REQUIRE(first + size <= tensor.size());
+    std::copy(from, from + size, values.begin() + first);
+    count += size;
+  });
+  CHECK(count == tensor.size());
+  return values;
+}
+
+std::vector<float> Ramp(int64_t size) {
+  std::vector<float> values;
+  for (int64_t i = 0; i < size; ++i) values.push_back(static_cast<float>(i));
+  return values;
+}
+
+// Writes a copy of a checkpoint's files, of which `damage` changes the bytes of one; returns the error of
+// reading all of it.
+template <typename Damage>
+std::string ErrorWith(const std::string& prefix, const std::string& suffix, const Damage& damage) {
+  const std::string directory = testing::NewDirectory();
+  for (const std::string& end : {".index"s, ".data-00000-of-00001"s}) {
+    std::string bytes = testing::FileContent(Path(prefix + end));
+    if (end == suffix) damage(&bytes);
+    WriteFileAtomically(directory + "/x" + end, bytes);
+  }
+  std::string error;
+  try {
+    const TfCheckpoint checkpoint = Open(directory + "/x");
+    for (const TfTensor& tensor : checkpoint.tensors()) {
+      if (!tensor.unreadable.empty()) error = tensor.unreadable;
+      checkpoint.Verify(tensor);
+    }
+  } catch (const UserError& thrown) {
+    error = thrown.what();
+  }
+  fs::remove_all(directory);
+  return error;
+}
+
+bool Has(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
+
+TEST_CASE("tf: a checkpoint of objects has its variables under their paths, and its counter") {
+  const TfCheckpoint checkpoint = Open(Path("c-1"));
+  CHECK(NamesOf(checkpoint) == std::vector<std::string>{"_CHECKPOINTABLE_OBJECT_GRAPH",
+                                                        "save_counter/.ATTRIBUTES/VARIABLE_VALUE",
+                                                        "w/.ATTRIBUTES/VARIABLE_VALUE"});
+  CHECK(ValuesOf(checkpoint, "w/.ATTRIBUTES/VARIABLE_VALUE") == std::vector<float>{1, 2});
+  CHECK(checkpoint.ReadInteger(Tensor(checkpoint, "save_counter/.ATTRIBUTES/VARIABLE_VALUE")) == 1);
+  for (const TfTensor& tensor : checkpoint.tensors()) checkpoint.Verify(tensor);
+}
+
+TEST_CASE("tf: slices by rows and by columns, of several types and in several files, are whole tensors") {
+  const TfCheckpoint slices = Open(Path("slices"));
+  CHECK(Tensor(slices, "w").shape == std::vector<int64_t>{5, 3});
+  CHECK(Tensor(slices, "w").pieces.size() == 2);
+  CHECK(ValuesOf(slices, "w") == Ramp(15));
+  CHECK(ValuesOf(slices, "b") == Ramp(14));
+  CHECK(Tensor(slices, "c").pieces.size() == 3);
+  CHECK(ValuesOf(slices, "c") == Ramp(600));
+  for (const char* const path : {"run/model.ckpt-1", "run", "run/model.ckpt-1.index",
+                                 "run/model.ckpt-1.data-00001-of-00002", "old_parts",
+                                 "old_parts-"
+                                 "?????"
+                                 "-of-00002"}) {
+    CAPTURE(path);
+    const TfCheckpoint sharded = Open(Path(path));
+    CHECK(sharded.files() == 2);
+    std::vector<float> expected = Ramp(28);
+    for (float& value : expected) value -= 0.5f / std::sqrt(1.1f);  // adagrad's first step of a gradient of 1
+    const std::vector<float> values = ValuesOf(sharded, "emb");
+    for (size_t i = 0; i < values.size(); ++i) CHECK(values[i] == doctest::Approx(expected[i]).epsilon(1e-6));
+    CHECK(ValuesOf(sharded, "emb/Adagrad") == std::vector<float>(28, 1.1f));
+    CHECK(sharded.ReadInteger(Tensor(sharded, "global_step")) == 1);
+    const std::vector<TfMeaning> meanings = MeaningsOf(sharded);
+    CHECK(meanings[1].role == TfRole::kSlot);
+    CHECK(meanings[1].of == "emb");
+    CHECK(meanings[1].slot == "Adagrad");
+    CHECK(meanings[2].role == TfRole::kStep);
+  }
+}
+
+TEST_CASE("tf: the types of values are read, or named") {
+  const TfCheckpoint types = Open(Path("types"));
+  CHECK(ValuesOf(types, "bf") == Ramp(4));
+  CHECK(ValuesOf(types, "scalar") == std::vector<float>{2.5f});
+  CHECK(ValuesOf(types, "none").empty());
+  const std::vector<float> odd = ValuesOf(types, "odd");
+  CHECK(std::isnan(odd[0]));
+  CHECK((odd[1] == 0 && std::signbit(odd[1])));
+  CHECK(std::isinf(odd[2]));
+  CHECK(types.ReadInteger(Tensor(types, "n")) == -3);
+  for (const auto& [name, type] : std::vector<std::pair<std::string, std::string>>{
+           {"i", "int32"}, {"flag", "bool"}, {"u8", "uint8"}, {"c64", "complex64"}, {"texts", "string"}}) {
+    CHECK(NameOf(Tensor(types, name).type) == type);
+    CHECK_THROWS_WITH_AS(
+        ValuesOf(types, name),
+        fmt::format("testdata/tensorflow/types: {}: its type is {}, and weights are real numbers.", name,
+                    type)
+            .c_str(),
+        UserError);
+  }
+  for (const TfTensor& tensor : types.tensors()) types.Verify(tensor);
+}
+
+TEST_CASE("tf: V1 has values of all types, whole and in slices") {
+  const TfCheckpoint old = Open(Path("old"));
+  CHECK(old.is_v1());
+  CHECK(ValuesOf(old, "w") == Ramp(15));
+  CHECK(ValuesOf(old, "d") == Ramp(14));
+  CHECK(ValuesOf(old, "h") == Ramp(6));
+  CHECK(old.ReadInteger(Tensor(old, "n")) == -3);
+  CHECK(NamesOf(old) == std::vector<std::string>{"d", "flag", "h", "i", "n", "w"});
+}
+
+TEST_CASE("tf: a name may have any bytes, also where it is in slices") {
+  const TfCheckpoint names = Open(Path("names"));
+  const std::string any = "a\xff\x00 \xc3\xa9\n/part"s;
+  CHECK(NamesOf(names) == std::vector<std::string>{any, "one blank"});
+  CHECK(ValuesOf(names, any) == Ramp(6));
+  CHECK(ValuesOf(names, "one blank") == std::vector<float>{1.5f});
+}
+
+TEST_CASE("tf: names of Keras tell the slots and the step of its optimizer") {
+  const TfCheckpoint keras = Open(Path("keras"));
+  const std::vector<TfMeaning> meanings = MeaningsOf(keras);
+  int64_t slots = 0;
+  for (size_t i = 0; i < meanings.size(); ++i) {
+    if (meanings[i].role == TfRole::kStep) CHECK(keras.ReadInteger(keras.tensors()[i]) == 1);
+    slots += meanings[i].role == TfRole::kSlot ? 1 : 0;
+  }
+  CHECK(slots == 4);  // m and v of kernel and bias
+  CHECK(meanings[0].role == TfRole::kBookkeeping);
+}
+
+TEST_CASE("tf: the file checkpoint is text of protobuf, and may be written in any of its ways") {
+  CHECK(LatestCheckpoint("model_checkpoint_path: \"m-7\"\nall_model_checkpoint_paths: \"m-3\"\n") == "m-7");
+  CHECK(LatestCheckpoint("# \"x\"\nmodel_checkpoint_path:'c' \"-1\"") == "c-1");
+  CHECK(LatestCheckpoint("model_checkpoint_path : \"m\\0557\\x2e\\\"\\n\"") == "m-7.\"\n");
+  CHECK(LatestCheckpoint("all_model_checkpoint_paths: \"m-3\"").empty());
+  CHECK(LatestCheckpoint("model_checkpoint_path: \"m").size() == 1);
+  const std::string directory = testing::NewDirectory();
+  WriteFileAtomically(directory + "/checkpoint", "model_checkpoint_path: \"/old/place/m-1\"");
+  CHECK_THROWS_WITH_AS(
+      FindTfCheckpoint(directory),
+      (directory + "/checkpoint: names \"/old/place/m-1\", which is not there. Name the checkpoint itself.")
+          .c_str(),
+      UserError);
+  WriteFileAtomically(directory + "/m-1.index", "");  // the directory has been moved
+  CHECK(FindTfCheckpoint(directory)->prefix == directory + "/m-1");
+  WriteFileAtomically(directory + "/m-2.index", "");
+  fs::remove(directory + "/checkpoint");
+  CHECK_THROWS_AS(FindTfCheckpoint(directory), UserError);  // which of the two?
+  fs::remove(directory + "/m-1.index");
+  CHECK(FindTfCheckpoint(directory)->prefix == directory + "/m-2");
+  CHECK_FALSE(FindTfCheckpoint("testdata/tensorflow/nothing"));
+  CHECK_FALSE(FindTfCheckpoint("testdata/tensorflow/c-1.data"));
+  fs::remove_all(directory);
+}
+
+TEST_CASE("tf: damage is refused with file, tensor and byte") {
+  const std::string data = ".data-00000-of-00001", index = ".index";
+  const auto none = [](std::string* /*bytes*/) {};
+  CHECK(ErrorWith("c-1", index, none).empty());
+  const std::string changed = ErrorWith("c-1", data, [](std::string* bytes) { bytes->back() ^= 1; });
+  CHECK(Has(changed, "x.data-00000-of-00001: "));
+  CHECK(Has(changed, "_CHECKPOINTABLE_OBJECT_GRAPH: its "));
+  CHECK(Has(changed, " on are damaged: the checksum is wrong."));
+  const std::string cut = ErrorWith("c-1", data, [](std::string* bytes) { bytes->pop_back(); });
+  CHECK(Has(cut, "on are not there: the file ends at byte 195. Fetch it anew."));
+  const std::string texts = ErrorWith("types", data, [](std::string* bytes) {
+    const size_t at = bytes->find("hello");
+    (*bytes)[at] = 'j';
+  });
+  CHECK(Has(texts, "text: its "));
+  CHECK(Has(ErrorWith("c-1", index, [](std::string* bytes) { bytes->pop_back(); }),
+            "x.index: does not end as TensorFlow's tables do"));
+  CHECK(Has(ErrorWith("c-1", index, [](std::string* bytes) { (*bytes)[20] ^= 1; }),
+            "x.index: the block at byte 0 is damaged: its checksum is wrong."));
+  const std::string content = testing::FileContent(Path("slices.index"));
+  for (size_t size = 0; size < content.size(); ++size) {
+    CHECK_FALSE(ErrorWith("slices", index, [&](std::string* bytes) { bytes->resize(size); }).empty());
+  }
+  // A flipped bit of the index is found by a checksum, or changes nothing that is read.
+  for (size_t bit = 0; bit < 8 * content.size(); bit += 3) {
+    ErrorWith("slices", index,
+              [&](std::string* bytes) { (*bytes)[bit / 8] ^= static_cast<char>(1 << bit % 8); });
+  }
+}
+
+}  // namespace
+}  // namespace dtrain
