@@ -34,6 +34,7 @@ class TensorTaker {
     result.values.resize(static_cast<size_t>(layout_.size));
     for (const auto& [variable, index] : taken) {
       Read(*variable, index, result.values.data() + variable->offset);
+      result.names.push_back(file_.tensors()[index].name);
       place_.erase(file_.tensors()[index].name);
     }
     for (const auto& unused : place_) result.unused.push_back(unused.first);
@@ -98,9 +99,9 @@ class TensorTaker {
     if (place == place_.end()) {
       if (mapped == theirs_.end()) {
         problems_.push_back(
-            fmt::format("{}: no tensor {} ({} in the model); it has {}.{} Rename it: --map THEIRS={}.", path_,
-                        variable.name, ShapeText(variable), List(FileNames()), SuggestName(name, FileNames()),
-                        variable.name));
+            fmt::format("{}: no tensor {} ({} in the model); it has {}{}.{} Rename it: --map THEIRS={}.",
+                        path_, variable.name, ShapeText(variable), List(FileNames()), OfShape(variable),
+                        SuggestName(name, FileNames()), variable.name));
       }
       return std::nullopt;
     }
@@ -112,12 +113,22 @@ class TensorTaker {
     return Fits(variable, tensor) ? place->second : std::optional<size_t>();
   }
 
+  bool HasShape(const Variable& variable, const FileTensor& tensor, bool transpose) const {
+    return Squeezed(tensor.shape) ==
+           (transpose ? Squeezed({variable.cols, variable.rows}) : Squeezed({variable.rows, variable.cols}));
+  }
+
+  std::string OfShape(const Variable& variable) const {
+    std::vector<std::string> names;
+    for (const FileTensor& tensor : file_.tensors()) {
+      if (HasShape(variable, tensor, options_.transpose)) names.push_back(tensor.name);
+    }
+    return names.empty() ? "" : fmt::format("; of this shape {}", List(names));
+  }
+
   bool Fits(const Variable& variable, const FileTensor& tensor) {
-    const std::vector<int64_t> straight = Squeezed({variable.rows, variable.cols});
-    const std::vector<int64_t> turned = Squeezed({variable.cols, variable.rows});
-    const std::vector<int64_t> here = Squeezed(tensor.shape);
-    if (here == (options_.transpose ? turned : straight)) return true;
-    const bool other = here == (options_.transpose ? straight : turned);
+    if (HasShape(variable, tensor, options_.transpose)) return true;
+    const bool other = HasShape(variable, tensor, !options_.transpose);
     problems_.push_back(
         fmt::format("{}: {} is {} in the file and {} in the model.{}", path_, Shown(tensor.name),
                     tensor.ShapeText(), ShapeText(variable),

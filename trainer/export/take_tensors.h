@@ -17,6 +17,7 @@ struct TakeOptions {
 
 struct TakenTensors {
   std::vector<float> values;        // the layout's flat vector
+  std::vector<std::string> names;   // the file's, by variable
   std::vector<std::string> unused;  // the other tensors of the file
 };
 
