@@ -195,12 +195,13 @@ struct PredictArguments {
 struct ExportArguments {
   CheckpointArguments checkpoint;
   ConfigArguments config;
-  std::string to;  // safetensors, npz, onnx, tsv or liblinear; empty: by the ending of `out`
+  std::string to;  // safetensors, npz, onnx, tf, tsv or liblinear; empty: by the ending of `out`
   std::string out;
   bool dense = false;    // a table as safetensors with all its rows
   bool numeric = false;  // an ONNX graph begins with features, and not with the table's columns
   int64_t parts = 1;     // of a table as safetensors: so many files
   std::string since;     // of a table: what has changed since this checkpoint, a path, a name or a step
+  std::vector<std::string> maps;  // of a checkpoint of TensorFlow: "theirs=ours", in order
 };
 
 // ImportArguments: dtrain import

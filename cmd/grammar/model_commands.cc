@@ -14,6 +14,7 @@ constexpr char kInspectFooter[] =
     R"(Examples:
   dtrain inspect run/ckpt                      all that are in checkpoint.dir, and the newest good one in full
   dtrain inspect run/ckpt/step-000012000       one of them
+  dtrain inspect model.ckpt-1000               one of TensorFlow: its tensors, slices, slots and step
 
 Reads every byte. Exit code 0 when all that was named is good; 2 when it is damaged, or no checkpoint.)";
 
@@ -173,13 +174,14 @@ class PredictGrammar : public CommandGrammar {
 };
 
 constexpr char kExportAbout[] =
-    "Write a checkpoint's model as safetensors, npz or ONNX, one with a table also as text";
+    "Write a checkpoint's model as safetensors, npz, ONNX or for TensorFlow, one with a table also as text";
 
 constexpr char kExportFooter[] =
     R"(Examples:
   dtrain export run/ckpt --to safetensors --out model.safetensors
   dtrain export run/ckpt --out model.npz                        numpy.load reads it
   dtrain export run/ckpt/step-000012000 --out model.onnx        from features or columns to predictions
+  dtrain export run/ckpt --to tf --out tf/model.ckpt            a checkpoint of TensorFlow
   dtrain export run/ckpt --out model.tsv                        with model.table: the features that are not 0
   dtrain export run/ckpt --out model.safetensors --parts 8      with a large model.table: in 8 files
   dtrain export run/ckpt --out new.safetensors --since 12000    the rows that changed since step 12000, and keys that left
@@ -192,9 +194,14 @@ class ExportGrammar : public CommandGrammar {
       : CommandGrammar(root->add_subcommand("export", kExportAbout), kExportFooter) {
     AddCheckpointOptions(app(), &export_.checkpoint);
     app()
-        ->add_option("--to", export_.to,
-                     "safetensors, npz or onnx, and with model.table also tsv or liblinear; as --out ends")
+        ->add_option(
+            "--to", export_.to,
+            "safetensors, npz, onnx or tf, and with model.table also tsv or liblinear; as --out ends")
         ->type_name("FORMAT");
+    app()
+        ->add_option("--map", export_.maps,
+                     "Of tf: the name of a tensor there, and ours: dense/kernel=weights/W1; repeatable")
+        ->type_name("THEIRS=OURS");
     app()->add_flag("--dense", export_.dense,
                     "Of a table: all its rows as weights/W1 and biases/b1, as of a dense model");
     app()->add_flag("--numeric", export_.numeric,
@@ -211,7 +218,9 @@ class ExportGrammar : public CommandGrammar {
                      "Of a table as safetensors or tsv: only the rows that have changed since this older "
                      "checkpoint, and the keys that have left. A path, or the name or step of one beside it")
         ->type_name("CHECKPOINT");
-    app()->add_option("--out", export_.out, "The file to write")->type_name("FILE");
+    app()
+        ->add_option("--out", export_.out, "The file to write; of tf the prefix of its files")
+        ->type_name("FILE");
     AddConfigOptions(app(), &export_.config);
   }
 
@@ -235,7 +244,7 @@ class ExportGrammar : public CommandGrammar {
 };
 
 constexpr char kImportAbout[] =
-    "Take weights of a safetensors or npz file as a checkpoint that training starts from";
+    "Take weights of safetensors, npz or TensorFlow as a checkpoint that training starts from";
 
 constexpr char kImportFooter[] =
     R"(Examples:
@@ -252,7 +261,9 @@ class ImportGrammar : public CommandGrammar {
  public:
   explicit ImportGrammar(CLI::App* root)
       : CommandGrammar(root->add_subcommand("import", kImportAbout), kImportFooter) {
-    app()->add_option("path", import_.path, "A .safetensors or .npz file")->type_name("");
+    app()
+        ->add_option("path", import_.path, "A .safetensors or .npz file, or a checkpoint of TensorFlow")
+        ->type_name("");
     AddConfigOptions(app(), &import_.config);
     app()
         ->add_option("--out", import_.out,

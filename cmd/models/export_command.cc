@@ -25,10 +25,12 @@
 #include "trainer/config/config.h"
 #include "trainer/config/fields.h"
 #include "trainer/config/item_text.h"
+#include "trainer/config/user_text.h"
 #include "trainer/export/exported_model.h"
 #include "trainer/export/exported_table.h"
 #include "trainer/metrics/metrics.h"
 #include "trainer/model/model.h"
+#include "trainer/tf/tf_export.h"
 
 namespace dtrain {
 namespace {
@@ -39,7 +41,8 @@ using Write = void (*)(const ExportedModel& model, OutputFile* file);
 
 struct Format {
   std::string name;  // also the ending of its files
-  Write write;       // null: it is for tables
+  Write write;       // null: it is for tables, or is no single file
+  bool is_tf() const { return name == "tf"; }
 };
 
 // Returns null if there is no format with this name.
@@ -47,6 +50,7 @@ const Format* FindFormat(const std::string& name) {
   static const Format formats[] = {{"safetensors", WriteSafetensors},
                                    {"npz", WriteNpz},
                                    {"onnx", WriteOnnx},
+                                   {"tf", nullptr},
                                    {"tsv", nullptr},
                                    {"liblinear", nullptr}};
   for (const Format& format : formats) {
@@ -62,9 +66,9 @@ const Format& FormatOf(const ExportArguments& arguments) {
   const Format* const ended = ending.empty() ? nullptr : FindFormat(ending.substr(1));
   const Format* const format = arguments.to.empty() ? ended : FindFormat(arguments.to);
   if (format == nullptr) {
-    throw UserError("--to {}: must be safetensors, npz or onnx, or of a table tsv or liblinear. Try --to {}.",
-                    arguments.to.empty() ? "is missing, and --out does not end with it" : arguments.to,
-                    "safetensors");
+    throw UserError(
+        "--to {}: must be safetensors, npz, onnx or tf, or of a table tsv or liblinear. Try --to {}.",
+        arguments.to.empty() ? "is missing, and --out does not end with it" : arguments.to, "safetensors");
   }
   if (ended != nullptr && ended != format) {
     throw UserError(
@@ -215,7 +219,8 @@ void CheckColumns(const ExportArguments& arguments, const DataConfig& data, cons
   }
   if (!HasHashedColumns(form)) return;
   throw UserError(
-      "--out {}: texts are hashed (data.hash, data.bags), and ONNX has no operator for that. With --numeric the graph "
+      "--out {}: texts are hashed (data.hash, data.bags), and ONNX has no operator for that. With --numeric "
+      "the graph "
       "takes the hashed features; or train with data.categories in place of data.hash.",
       arguments.out);
 }
@@ -224,7 +229,7 @@ void CheckChoice(const ExportArguments& arguments, const Format& format, bool ta
   if (arguments.numeric && format.write != WriteOnnx) {
     throw UserError("--numeric: is for ONNX. Leave it out, or try --to onnx.");
   }
-  if (!table && format.write == nullptr) {
+  if (!table && format.write == nullptr && !format.is_tf()) {
     throw UserError("--to {}: is for tables, and this model has none (model.table). Try --to safetensors.",
                     format.name);
   }
@@ -247,7 +252,9 @@ void CheckChoice(const ExportArguments& arguments, const Format& format, bool ta
     throw UserError("--parts {}: must be at most {}. Try --parts 8.", arguments.parts,
                     ExportedTable::kMaxParts);
   }
-  if (!arguments.dense || (table && format.write != nullptr)) return;
+  if (!arguments.maps.empty() && !format.is_tf())
+    throw UserError("--map: is for checkpoints of TensorFlow. Leave it out, or try --to tf.");
+  if (!arguments.dense || (table && (format.write != nullptr || format.is_tf()))) return;
   throw UserError("--dense: {}. Leave it out.",
                   table ? "a file of " + format.name + " has the rows that are not 0"
                         : "is for tables, and this model has none (model.table)");
@@ -402,6 +409,23 @@ std::unique_ptr<Since> OpenSince(const std::string& named, const CheckpointReade
   return since;
 }
 
+// Returns what --map calls our tensors.
+std::map<std::string, std::string> NamesThere(const ExportArguments& arguments, const ExportedModel& model) {
+  std::map<std::string, std::string> names;
+  for (const std::string& map : arguments.maps) {
+    const size_t equals = map.rfind('=');
+    const std::string ours = equals == map.npos ? "" : map.substr(equals + 1);
+    std::vector<std::string> ones;
+    for (const Variable& variable : model.variables) ones.push_back(variable.name);
+    if (equals == 0 || std::count(ones.begin(), ones.end(), ours) == 0 ||
+        !names.emplace(ours, map.substr(0, equals)).second) {
+      throw UserError("--map {}: must be THEIRS=OURS, once for each tensor; ours are {}.", map,
+                      ListText(ones, "and"));
+    }
+  }
+  return names;
+}
+
 void Export(const ExportArguments& arguments, const Format& format, CheckpointReader* checkpoint,
             const Config& config, const ErrorLines& errors) {
   const Layout layout = LayoutFor(*checkpoint, config);
@@ -409,7 +433,8 @@ void Export(const ExportArguments& arguments, const Format& format, CheckpointRe
   CheckChoice(arguments, format, table);
   const InputForm form = FormFor(*checkpoint, config);
   ExportedModel model{config, form, TakesPixels(config), *checkpoint, ModelVariables(config.model)};
-  const bool rows = table && !arguments.dense && format.write != WriteNpz && format.write != WriteOnnx;
+  const bool rows =
+      table && !arguments.dense && !format.is_tf() && format.write != WriteNpz && format.write != WriteOnnx;
   const bool onnx = format.write == WriteOnnx;
   std::unique_ptr<Since> since;
   if (!arguments.since.empty()) {
@@ -422,14 +447,17 @@ void Export(const ExportArguments& arguments, const Format& format, CheckpointRe
   const std::string encodings = onnx ? model.EncodingsText() : "";
   model.from_columns = !encodings.empty() && !arguments.numeric;
   std::string what;
+  const std::string tensors = Plural(static_cast<int64_t>(model.variables.size()), "tensor");
   if (rows) {
     what = ExportRows(arguments, format.name, model, errors);
+  } else if (format.is_tf()) {
+    what = fmt::format("{} and global_step, {} bytes", tensors,
+                       WriteTfCheckpoint(model, NamesThere(arguments, model), arguments.out));
   } else {
     OutputFile file(arguments.out);
     format.write(model, &file);
     file.Finish();
-    what = fmt::format("{}, {} bytes", Plural(static_cast<int64_t>(model.variables.size()), "tensor"),
-                       file.size());
+    what = fmt::format("{}, {} bytes", tensors, file.size());
   }
   const ExportedTable::Part first{0, arguments.parts};
   fmt::print("{}: {}, from {}\n", PathOfPart(arguments.out, first), what, checkpoint->path());

@@ -99,6 +99,7 @@ class Checkout {
   Checkout() : main_(NewDirectory() + "/main") {
     fs::create_directories(main_ + "/bazel-bin/cmd");
     fs::copy("configs", main_ + "/configs", fs::copy_options::recursive);
+    fs::copy("testdata", main_ + "/testdata", fs::copy_options::recursive);
     const char* data = std::getenv("DTRAIN_SHARED_DATA");
     has_mnist_ = data != nullptr && fs::is_directory(std::string(data) + "/mnist");
     fs::create_directories(main_ + "/../shared");

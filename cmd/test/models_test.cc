@@ -283,8 +283,9 @@ TEST_CASE("export: --numeric begins with features, and hashed texts need it") {
                      "ignore: [since], hash: [plan], hash_bits: 8, missing: zero");
   const Done refused = Run({"export", hashed.checkpoints, "--out", hashed.Path("model.onnx")});
   CHECK(refused.code == 2);
-  CHECK(Contains(refused.error,
-                 "texts are hashed (data.hash), and ONNX has no operator for that. With --numeric"));
+  CHECK(
+      Contains(refused.error,
+               "texts are hashed (data.hash, data.bags), and ONNX has no operator for that. With --numeric"));
   CHECK(Run({"export", hashed.checkpoints, "--numeric", "--out", hashed.Path("model.onnx")}).code == 0);
 }
 
@@ -371,6 +372,86 @@ TEST_CASE("import: a run goes on from the weights, with the optimizer at its beg
   CHECK(result.at("status") == "done");
   CHECK(result.at("global_step") == 100);
   CHECK(result.at("test_loss").get<double>() < before.at("loss").get<double>());
+}
+
+TEST_CASE("import: a run goes on from a checkpoint of TensorFlow, with its slots and at its step") {
+  const std::string directory = NewDirectory(), out = directory + "/ckpt", job = directory + "/job.yaml";
+  std::string rows = "a,b,c,y\n";
+  for (int i = 0; i < 40; ++i) rows += fmt::format("{},{},1,{}\n", i % 5, i % 3, i % 2);
+  WriteFile(directory + "/train.csv", rows);
+  WriteFile(job,
+            "model: {kind: mlp, hidden: [3, 3], outputs: 2, activation: tanh}\n"
+            "data: {train: {format: csv, path: train.csv, label: y}}\n"
+            "train: {mode: sync, batch_size: 20, steps: 5, optimizer: adam}\n");
+  const Done done = Run({"import", "testdata/tensorflow/trained/adam", "--config", job, "--out", out});
+  CAPTURE(done.error);
+  REQUIRE(done.code == 0);
+  CHECK(Contains(done.output, "  dense_1/kernel [3, 3]  is weights/W2, with Adam and Adam_1\n"));
+  CHECK(Contains(done.output, out + "/step-000000001: 6 tensors (32 values) from"));
+  CHECK(Contains(Run({"inspect", out}).output, "began with the weights of testdata/tensorflow/trained/adam"));
+  const Json result = RunLocal(job, {"--workers", "2", "--set", "checkpoint.dir=" + out});
+  CHECK(result.at("status") == "done");
+  CHECK(result.at("global_step") == 5);
+  const Done other = Run({"import", "testdata/tensorflow/trained/adam", "--config", job, "--out", out + "2",
+                          "--set", "model.hidden=[3]"});
+  CHECK(other.code == 2);
+  CHECK(Contains(other.error, "of this shape dense/kernel and dense_1/kernel"));
+}
+
+TEST_CASE("export: a checkpoint of TensorFlow comes back by import with the same bits and step") {
+  const std::string directory = NewDirectory(), job = directory + "/job.yaml";
+  WriteFile(directory + "/train.csv", "a,b,c,d,y\n1,2,3,4,0\n2,1,0,1,1\n");
+  WriteFile(job,
+            "model: {kind: softmax}\ndata: {train: {format: csv, path: train.csv, label: y}}\n"
+            "train: {batch_size: 1, steps: 5, optimizer: {kind: sgd, learning_rate: 0.1}}\n");
+  const std::string once = directory + "/once", again = directory + "/again",
+                    prefix = directory + "/tf/model.ckpt-1";
+  REQUIRE(Run({"import", "testdata/tensorflow/trained/sgd", "--config", job, "--out", once}).code == 0);
+  const Done done = Run({"export", once, "--to", "tf", "--out", prefix, "--map", "dense/kernel=weights/W1"});
+  CAPTURE(done.error);
+  REQUIRE(done.code == 0);
+  CHECK(Contains(done.output, "2 tensors and global_step, "));
+  CHECK(Contains(Run({"inspect", directory + "/tf"}).output, "  dense/kernel  [4, 2]  float32\n"));
+  REQUIRE(Run({"import", prefix, "--config", job, "--out", again}).code == 0);
+  for (const std::string& from : {once, again})
+    REQUIRE(Run({"export", from, "--out", from + ".npz"}).code == 0);
+  CHECK(FileContent(once + ".npz") == FileContent(again + ".npz"));
+  for (const char* const map : {"a=b", "weights/W1", "global_step=weights/W1"}) {
+    const Done refused = Run({"export", once, "--to", "tf", "--out", directory + "/x", "--map", map});
+    CHECK(refused.code == 2);
+    CHECK_FALSE(std::filesystem::exists(directory + "/x.index"));
+  }
+}
+
+TEST_CASE("import: rows of a table are those of TensorFlow, and go on as a dense model does") {
+  const std::string directory = NewDirectory(), job = directory + "/job.yaml";
+  std::string rows;
+  for (int i = 0; i < 40; ++i) rows += fmt::format("{} {}:1 {}:0.5\n", i % 2, i % 3, 3);
+  WriteFile(directory + "/rows.svm", rows);
+  WriteFile(job,
+            "model: {kind: softmax, inputs: 4, outputs: 2}\n"
+            "data: {train: {format: libsvm, path: rows.svm}, index_base: 0, validation: 10}\n"
+            "train: {mode: sync, batch_size: 5, steps: 9, optimizer: adagrad}\n");
+  const auto import = [&](const std::string& out, const std::string& set) {
+    return Run(
+        {"import", "testdata/tensorflow/trained/adagrad", "--config", job, "--out", out, "--set", set});
+  };
+  Json results[2];
+  for (const std::string kind : {"range", "none"}) {
+    CAPTURE(kind);
+    const std::string out = directory + "/" + kind, set = "model.table=" + kind;
+    const Done done = import(out, set);
+    CAPTURE(done.error);
+    REQUIRE(done.code == 0);
+    CHECK(Contains(done.output, "  dense/kernel [4, 2]  is weights/W1, with Adagrad\n"));
+    results[kind == "none"] = RunLocal(job, {"--set", "checkpoint.dir=" + out, "--set", set});
+    CHECK(Contains(Run({"inspect", out}).output, "step-000000009: good"));
+  }
+  CHECK(results[0].at("global_step") == 9);
+  CHECK(results[0].at("validation_loss") == results[1].at("validation_loss"));
+  const Done hashed = import(directory + "/hash", "model.table=hash");
+  CHECK(hashed.code == 2);
+  CHECK(Contains(hashed.error, "a table takes rows of TensorFlow by their numbers"));
 }
 
 TEST_CASE("import: the scale is that of the file, whatever rows the config has") {
@@ -615,7 +696,7 @@ TEST_CASE("models: what the command line lacks is exit code 2 and a remedy") {
   CHECK(Contains(Run({"predict"}).error, "predict: which checkpoint?"));
   CHECK(Contains(Run({"predict", "ckpt", "--data", "x", "--format", "xml"}).error, "must be csv or jsonl"));
   CHECK(Contains(Run({"export", "ckpt"}).error, "--out is missing"));
-  CHECK(Contains(Run({"export", "ckpt", "--out", "model.bin"}).error, "must be safetensors, npz or onnx"));
+  CHECK(Contains(Run({"export", "ckpt", "--out", "model.bin"}).error, "must be safetensors, npz, onnx or tf"));
   CHECK(Contains(Run({"import", "x.npz", "--config", "y"}).error, "--out is missing"));
   CHECK(Run({"import"}).code == 2);
 }
