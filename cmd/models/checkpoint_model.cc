@@ -149,6 +149,13 @@ void CheckForm(const CheckpointReader& checkpoint, const ModelConfig& model, con
 
 namespace fs = std::filesystem;
 
+bool HasCheckpoints(const std::string& directory, const char* option) {
+  std::error_code ignored;
+  if (!fs::is_directory(directory, ignored)) return false;
+  std::vector<std::string> unreadable;
+  return !CheckpointDirectory(directory, option).List(&unreadable).empty() || !unreadable.empty();
+}
+
 void RefuseAsCheckpoint(const std::string& path) {
   if (const std::string run = fs::path(path).parent_path(); IsRun(run)) {
     throw UserError(

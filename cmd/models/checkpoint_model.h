@@ -22,6 +22,9 @@ constexpr char kNotTaken[] = "";
 // The file in a directory of checkpoints that names the best one.
 constexpr char kBestName[] = "best";
 
+// Whether a directory has checkpoints of dtrain, good or not. `option`: the one that gave it, for messages.
+bool HasCheckpoints(const std::string& directory, const char* option);
+
 [[noreturn]] void RefuseAsCheckpoint(const std::string& path);
 
 // Returns the checkpoint if the path names one. In a directory that is the best one, and a line says so, or

@@ -260,14 +260,6 @@ void CheckChoice(const ExportArguments& arguments, const Format& format, bool ta
                         : "is for tables, and this model has none (model.table)");
 }
 
-// `option`: the one that gave the directory, for messages.
-bool HasCheckpoints(const std::string& directory, const char* option) {
-  std::error_code ignored;
-  if (!fs::is_directory(directory, ignored)) return false;
-  std::vector<std::string> unreadable;
-  return !CheckpointDirectory(directory, option).List(&unreadable).empty() || !unreadable.empty();
-}
-
 // Throws UserError if the file would be one of a checkpoint, or one by which a run keeps its checkpoints.
 void CheckOut(const std::string& out) {
   std::error_code failed;
@@ -426,6 +418,19 @@ std::map<std::string, std::string> NamesThere(const ExportArguments& arguments, 
   return names;
 }
 
+// A checkpoint of TensorFlow has no place for what stands between a row and the weights.
+void WarnOfMeaning(const ExportedModel& model, const ErrorLines& errors) {
+  std::vector<std::string> parts;
+  if (!model.form.scale.shift.empty()) parts.emplace_back("the scale of features (data.scale)");
+  if (model.pixels) parts.emplace_back("the division of pixels by 255");
+  if (const std::string encodings = model.EncodingsText(); !encodings.empty()) parts.push_back(encodings);
+  if (!model.form.classes.empty()) parts.emplace_back("the names of classes");
+  if (parts.empty()) return;
+  errors.Print(
+      fmt::format("warning: the checkpoint has weights alone, without {}. Another format has all of it",
+                  ListText(parts, "and")));
+}
+
 void Export(const ExportArguments& arguments, const Format& format, CheckpointReader* checkpoint,
             const Config& config, const ErrorLines& errors) {
   const Layout layout = LayoutFor(*checkpoint, config);
@@ -453,6 +458,7 @@ void Export(const ExportArguments& arguments, const Format& format, CheckpointRe
   } else if (format.is_tf()) {
     what = fmt::format("{} and global_step, {} bytes", tensors,
                        WriteTfCheckpoint(model, NamesThere(arguments, model), arguments.out));
+    WarnOfMeaning(model, errors);
   } else {
     OutputFile file(arguments.out);
     format.write(model, &file);
@@ -480,6 +486,12 @@ void Export(const ExportArguments& arguments, const Format& format, CheckpointRe
 
 int RunExportCommand(const ExportArguments& arguments, const ErrorLines& errors) {
   const Format& format = FormatOf(arguments);
+  const fs::path out = arguments.out;
+  if (format.is_tf() && (out.filename().empty() || out.extension() == ".index")) {
+    throw UserError(
+        "--out {}: must be the prefix of a checkpoint's files, as OUT.index is one. Try --out tf/model.ckpt.",
+        arguments.out);
+  }
   CheckOut(arguments.out);
   return WithModel(arguments.checkpoint, arguments.config, errors,
                    [&](CheckpointReader* checkpoint, const Config& config) {

@@ -454,11 +454,13 @@ void PrintDirectory(const std::string& path, bool json) {
 
 int RunInspectCommand(const InspectArguments& arguments) {
   EndWithReader();
-  if (const std::optional<TfPaths> tf = FindTfCheckpoint(arguments.path)) {
-    InspectTf(*tf, arguments.json);
-    return 0;
-  }
   const std::string path = CheckpointsOf(arguments.path);
+  if (!IsOneCheckpoint(path) && !HasCheckpoints(path, "path")) {
+    if (const std::optional<TfPaths> tf = FindTfCheckpoint(arguments.path)) {
+      InspectTf(*tf, arguments.json);
+      return 0;
+    }
+  }
   std::error_code ignored;
   const std::filesystem::path file(path);
   if (std::filesystem::is_regular_file(file, ignored) && file.filename() != kBestName)

@@ -204,6 +204,13 @@ TEST_CASE(
   CHECK(bad == 1);
   CHECK(Contains(damaged.error, "/run/model.ckpt-1: 1 of 3 tensors cannot be read (see above)."));
   CHECK(Run({"inspect", "testdata/tensorflow/old"}).code == 0);
+  // A directory of checkpoints of dtrain is one, whatever else lies there.
+  const std::string own = directory + "/own";
+  std::filesystem::copy("testdata/checkpoints/sync_linear/ckpt", own,
+                        std::filesystem::copy_options::recursive);
+  WriteFile(own + "/notes.index", "notes");
+  WriteFile(own + "/checkpoint", "model_checkpoint_path: \"x\"");
+  CHECK(Contains(Run({"inspect", own}).output, own + ": 1 checkpoint\n"));
   CHECK(Contains(Run({"inspect", "configs/data/flowers.csv"}).error,
                  "a file, and no checkpoint of dtrain or TensorFlow."));
 }

@@ -416,6 +416,9 @@ TEST_CASE("export: a checkpoint of TensorFlow comes back by import with the same
   for (const std::string& from : {once, again})
     REQUIRE(Run({"export", from, "--out", from + ".npz"}).code == 0);
   CHECK(FileContent(once + ".npz") == FileContent(again + ".npz"));
+  for (const std::string& bad : {directory + "/e/", directory + "/e.index"})
+    CHECK(Contains(Run({"export", once, "--to", "tf", "--out", bad}).error,
+                   "must be the prefix of a checkpoint's files"));
   for (const char* const map : {"a=b", "weights/W1", "global_step=weights/W1"}) {
     const Done refused = Run({"export", once, "--to", "tf", "--out", directory + "/x", "--map", map});
     CHECK(refused.code == 2);
@@ -696,7 +699,8 @@ TEST_CASE("models: what the command line lacks is exit code 2 and a remedy") {
   CHECK(Contains(Run({"predict"}).error, "predict: which checkpoint?"));
   CHECK(Contains(Run({"predict", "ckpt", "--data", "x", "--format", "xml"}).error, "must be csv or jsonl"));
   CHECK(Contains(Run({"export", "ckpt"}).error, "--out is missing"));
-  CHECK(Contains(Run({"export", "ckpt", "--out", "model.bin"}).error, "must be safetensors, npz, onnx or tf"));
+  CHECK(
+      Contains(Run({"export", "ckpt", "--out", "model.bin"}).error, "must be safetensors, npz, onnx or tf"));
   CHECK(Contains(Run({"import", "x.npz", "--config", "y"}).error, "--out is missing"));
   CHECK(Run({"import"}).code == 2);
 }

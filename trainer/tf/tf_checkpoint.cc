@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <iterator>
 #include <optional>
@@ -495,18 +496,30 @@ void TfCheckpoint::ReadValues(const TfTensor& tensor, const TfPiece& piece,
 }
 
 int64_t TfCheckpoint::ReadInteger(const TfTensor& tensor) const {
+  const auto refuse = [&] {
+    throw UserError("{}: {} is of {} with {} values{}; must be one whole number.", prefix(),
+                    Shown(tensor.name), NameOf(tensor.type), tensor.size(),
+                    tensor.unreadable.empty() ? "" : ", and " + tensor.unreadable);
+  };
+  const bool is_real = tensor.type == TfType::kFloat32 || tensor.type == TfType::kFloat64;
+  const bool is_whole = tensor.type == TfType::kInt32 || tensor.type == TfType::kInt64;
+  if (tensor.size() != 1 || !tensor.unreadable.empty() || (!is_real && !is_whole)) refuse();
   int64_t number = 0;
-  for (const TfPiece& piece : tensor.pieces) {
-    ReadValues(tensor, piece, [&](std::string_view bytes) {
-      int32_t narrow = 0;
-      if (bytes.size() == sizeof narrow) {
-        std::memcpy(&narrow, bytes.data(), sizeof narrow);
-        number = narrow;
-      } else if (bytes.size() == sizeof number) {
-        std::memcpy(&number, bytes.data(), sizeof number);
-      }
-    });
-  }
+  ReadValues(tensor, tensor.pieces[0], [&](std::string_view bytes) {
+    if (is_whole) {
+      std::memcpy(&number, bytes.data(), bytes.size());
+      if (tensor.type == TfType::kInt32) number = static_cast<int32_t>(number);
+      return;
+    }
+    constexpr double kExact = 9007199254740992;  // 2^53
+    float narrow = 0;
+    double real = 0;
+    std::memcpy(tensor.type == TfType::kFloat32 ? static_cast<void*>(&narrow) : &real, bytes.data(),
+                bytes.size());
+    if (tensor.type == TfType::kFloat32) real = narrow;
+    if (!(std::fabs(real) <= kExact) || real != std::trunc(real)) refuse();
+    number = static_cast<int64_t>(real);
+  });
   return number;
 }
 

@@ -76,7 +76,8 @@ class TfCheckpoint {
   // of neighbours in the tensor's row-major order.
   void Read(const TfTensor& tensor,
             const std::function<void(int64_t first, const float* values, int64_t count)>& take) const;
-  // Returns a number of a type of integers with one value, as global_step has.
+  // Returns a whole number of one value, as global_step has, of int32, int64, float32 or float64. Throws
+  // UserError for others.
   int64_t ReadInteger(const TfTensor& tensor) const;
   // Reads all bytes of a tensor of any type, and verifies their checksums.
   void Verify(const TfTensor& tensor) const;

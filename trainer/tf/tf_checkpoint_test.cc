@@ -136,6 +136,8 @@ TEST_CASE("tf: the types of values are read, or named") {
   CHECK((odd[1] == 0 && std::signbit(odd[1])));
   CHECK(std::isinf(odd[2]));
   CHECK(types.ReadInteger(Tensor(types, "n")) == -3);
+  for (const char* const none : {"scalar", "i", "flag", "odd", "text"})
+    CHECK_THROWS_AS(types.ReadInteger(Tensor(types, none)), UserError);
   for (const auto& [name, type] : std::vector<std::pair<std::string, std::string>>{
            {"i", "int32"}, {"flag", "bool"}, {"u8", "uint8"}, {"c64", "complex64"}, {"texts", "string"}}) {
     CHECK(NameOf(Tensor(types, name).type) == type);
@@ -177,6 +179,36 @@ TEST_CASE("tf: names of Keras tell the slots and the step of its optimizer") {
   }
   CHECK(slots == 4);  // m and v of kernel and bias
   CHECK(meanings[0].role == TfRole::kBookkeeping);
+}
+
+TEST_CASE("tf: slots are those of a variable, whatever scope their optimizer was made in") {
+  SortedTableBuilder index;
+  index.Add("", "\x08\x01");
+  for (const char* const name :
+       {"net/w", "net/w/Adagrad", "train/net/net/w/Adam", "train/net/w/Adam_1", "x/Adam"})
+    index.Add(name, "\x08\x01\x12\x04\x12\x02\x08\x00\x28\x00"s);
+  const std::string directory = testing::NewDirectory();
+  WriteFileAtomically(directory + "/m.index", index.Finish());
+  const TfCheckpoint checkpoint = Open(directory + "/m");
+  const std::vector<TfMeaning> meanings = MeaningsOf(checkpoint);
+  REQUIRE(meanings.size() == 5);
+  for (size_t i = 1; i < 4; ++i) CHECK(meanings[i].of == "net/w");
+  CHECK(meanings[3].slot == "Adam_1");
+  CHECK(meanings[4].role == TfRole::kWeights);
+  fs::remove_all(directory);
+}
+
+TEST_CASE("tf: parts of V1 are of one set, and a path is no pattern") {
+  const std::string directory = testing::NewDirectory() + "/a[1]";
+  fs::create_directories(directory);
+  for (const std::string part : {"-00000-of-00002", "-00001-of-00002"}) {
+    fs::copy(Path("old_parts" + part), directory + "/y" + part);
+    if (part[5] == '0') CHECK_THROWS_AS(FindTfCheckpoint(directory + "/y"), UserError);
+  }
+  CHECK(FindTfCheckpoint(directory + "/y")->tables.size() == 2);
+  fs::copy(Path("old_parts-00000-of-00002"), directory + "/y-00000-of-00003");
+  CHECK_THROWS_AS(FindTfCheckpoint(directory + "/y"), UserError);
+  fs::remove_all(fs::path(directory).parent_path());
 }
 
 TEST_CASE("tf: the file checkpoint is text of protobuf, and may be written in any of its ways") {

@@ -77,9 +77,9 @@ int64_t WriteTfCheckpoint(const ExportedModel& model, const std::map<std::string
   SortedTableBuilder table;
   table.Add("", {kHeader, sizeof kHeader - 1});
   for (const auto& [name, entry] : entries) table.Add(name, entry);
-  data.Finish();
   OutputFile index(prefix + ".index");
   index.Write(table.Finish());
+  data.Finish();
   index.Finish();
   return data.size() + index.size();
 }

@@ -11,8 +11,8 @@
 namespace dtrain {
 
 // Writes the model's tensors as float32, and the step as global_step. `names`: how they are called there, by
-// our names; others keep these. Returns the bytes of both files. Each file is there when it is complete, the
-// index, which readers begin with, as the last one. Throws UserError for two tensors of one name.
+// our names; others keep these. Returns the bytes of both files. They get their names
+// when both are complete. Throws UserError for two tensors of one name.
 int64_t WriteTfCheckpoint(const ExportedModel& model, const std::map<std::string, std::string>& names,
                           const std::string& prefix);
 

@@ -92,9 +92,11 @@ class Proposer {
     for (const FileTensor& tensor : tensors) {
       bool is_taken = false;
       for (size_t i = 0; i < variables.size(); ++i) {
+        const auto ends = [&](const std::string& map) { return EndsWith(map, "=" + variables[i].name); };
+        const bool has_map = std::any_of(maps.begin(), maps.end(), ends);
         const bool is_mapped =
             std::count(maps.begin(), maps.end(), tensor.name + "=" + variables[i].name) > 0;
-        if (!is_mapped && (tensor.name != variables[i].name || found_[i] != nullptr)) continue;
+        if (has_map ? !is_mapped : tensor.name != variables[i].name || found_[i] != nullptr) continue;
         found_[i] = &tensor;
         is_taken = true;
       }
@@ -175,14 +177,22 @@ class Proposer {
 // update.
 int64_t AdamUpdates(const std::string& path, const TfCounters& counters, double beta2) {
   constexpr double kRounding = 6e-8, kSmallest = 1.2e-38;
-  if (!counters.beta2_power || beta2 <= 0) {
+  if (counters.beta2_powers.empty() || beta2 <= 0) {
     if (counters.step) return *counters.step;
     throw UserError(
         "{}: has neither beta2_power nor a global_step, so the number of Adam's updates is not known. Import "
         "the weights alone: --set train.optimizer.kind=sgd.",
         path);
   }
-  const double power = *counters.beta2_power;
+  const double power = counters.beta2_powers[0];
+  if (std::any_of(counters.beta2_powers.begin() + 1, counters.beta2_powers.end(),
+                  [&](double other) { return other != power; })) {
+    throw UserError(
+        "{}: has a beta2_power of each of several optimizers, which have made different numbers of updates. "
+        "Import "
+        "the weights alone: --set train.optimizer.kind=sgd.",
+        path);
+  }
   const double shrinks = -std::log(static_cast<double>(static_cast<float>(beta2)));
   const double updates = -std::log(std::max(power, kSmallest)) / shrinks - 1, whole = std::round(updates);
   const double error = 0.01 + (updates + 1) * kRounding / shrinks;
@@ -198,21 +208,46 @@ int64_t AdamUpdates(const std::string& path, const TfCounters& counters, double 
   return agrees ? *counters.step : static_cast<int64_t>(whole);
 }
 
+// beta1_power is beta1^(updates + 1), as beta2_power is; in the end too small to tell anything.
+void CheckBeta1(const std::string& path, const TfCounters& counters, double beta1, int64_t updates) {
+  constexpr double kRounding = 6e-8, kSmallest = 1.2e-38;
+  for (const double power : counters.beta1_powers) {
+    if (power <= kSmallest || beta1 <= 0) continue;
+    const double count = static_cast<double>(updates) + 1,
+                 expected = count * std::log(static_cast<double>(static_cast<float>(beta1)));
+    if (std::abs(std::log(power) - expected) <= count * kRounding + 1e-6) continue;
+    throw UserError(
+        "{}: beta1_power is {:.7g} after {}, which is no power of train.optimizer.beta1 = {}. Set that to "
+        "what it was "
+        "in the training.",
+        path, power, Plural(updates, "update"), beta1);
+  }
+}
+
 }  // namespace
 
 TfTensors::TfTensors(const TfCheckpoint& checkpoint, const std::vector<TfMeaning>& meanings,
-                     const std::string& slot)
+                     const std::string& slot, const std::vector<std::string>& maps)
     : checkpoint_(checkpoint) {
   for (size_t i = 0; i < meanings.size(); ++i) {
     const TfTensor& tensor = checkpoint.tensors()[i];
     const TfMeaning& meaning = meanings[i];
-    const bool is_weights = meaning.role == TfRole::kWeights;
+    // A slot that --map names is taken for weights, as that of an average.
+    const bool is_mapped = std::any_of(maps.begin(), maps.end(), [&](const std::string& map) {
+      return map.compare(0, tensor.name.size() + 1, tensor.name + "=") == 0;
+    });
+    const bool is_weights = meaning.role == TfRole::kWeights || (slot.empty() && is_mapped);
     if (slot.empty() ? !is_weights
                      : meaning.role != TfRole::kSlot || meaning.slot != slot || meaning.of.empty())
       continue;
     std::string unreadable = tensor.unreadable;
     if (unreadable.empty() && !IsReal(tensor.type)) unreadable = "its type is " + NameOf(tensor.type);
-    tensors_.push_back({is_weights ? tensor.name : meaning.of, tensor.shape, unreadable});
+    const std::string& name = is_weights ? tensor.name : meaning.of;
+    for (FileTensor& other : tensors_) {
+      if (!slot.empty() && other.name == name)
+        other.unreadable = unreadable = "two optimizers have a slot of it";
+    }
+    tensors_.push_back({name, tensor.shape, unreadable});
     places_.push_back(i);
   }
 }
@@ -246,6 +281,7 @@ TfCounts CountsOf(const std::string& path, const TfCounters& counters, const Opt
   if (kind == OptimizerKind::kFtrl && !counters.step) counts.updates = 1;
   if (!is_adam) return counts;
   const int64_t updates = AdamUpdates(path, counters, optimizer.beta2);
+  CheckBeta1(path, counters, optimizer.beta1, updates);
   if (!counters.step) return {updates, 0, fmt::format("no global_step: the step is Adam's, {}", updates)};
   if (updates == counts.step) return counts;
   counts.said =
@@ -265,8 +301,17 @@ TfCounters CountersOf(const TfCheckpoint& checkpoint, const std::vector<TfMeanin
     const TfTensor& tensor = checkpoint.tensors()[i];
     if (meanings[i].role == TfRole::kStep && (!counters.step || tensor.name == "global_step"))
       counters.step = checkpoint.ReadInteger(tensor);
-    if (tensor.shape.empty() && IsReal(tensor.type) && EndsWith(tensor.name, "beta2_power"))
-      checkpoint.Read(tensor, [&](int64_t, const float* value, int64_t) { counters.beta2_power = *value; });
+    if (!tensor.shape.empty() || !IsReal(tensor.type)) continue;
+    for (const auto& [what, powers] : {std::pair("beta1_power", &counters.beta1_powers),
+                                       std::pair("beta2_power", &counters.beta2_powers)}) {
+      const size_t at = tensor.name.rfind(what);
+      if (at == tensor.name.npos) continue;
+      const std::string_view behind =
+          std::string_view(tensor.name).substr(at + std::string_view(what).size());
+      if (behind.find_first_not_of("_0123456789") != behind.npos) continue;
+      checkpoint.Read(tensor,
+                      [&, to = powers](int64_t, const float* value, int64_t) { to->push_back(*value); });
+    }
   }
   return counters;
 }
@@ -277,7 +322,7 @@ TfImport ImportTf(const TfCheckpoint& checkpoint, const Layout& layout, const Op
                   const std::vector<std::string>& slots, const TakeOptions& options) {
   const std::string& path = checkpoint.prefix();
   const std::vector<TfMeaning> meanings = MeaningsOf(checkpoint);
-  TfTensors weights(checkpoint, meanings, "");
+  TfTensors weights(checkpoint, meanings, "", options.maps);
   TakeOptions all = options;
   for (std::string& map : ProposeMaps(weights.tensors(), layout.variables, options.maps))
     all.maps.push_back(std::move(map));

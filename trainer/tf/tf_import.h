@@ -21,8 +21,9 @@ namespace dtrain {
 // weights.
 class TfTensors : public TensorFile {
  public:
-  // `slot`: "Adam_1"; empty: the weights. The checkpoint outlives this.
-  TfTensors(const TfCheckpoint& checkpoint, const std::vector<TfMeaning>& meanings, const std::string& slot);
+  // `slot`: "Adam_1"; empty: the weights, and what `maps` ("theirs=ours") name. The checkpoint outlives this.
+  TfTensors(const TfCheckpoint& checkpoint, const std::vector<TfMeaning>& meanings, const std::string& slot,
+            const std::vector<std::string>& maps = {});
   void Read(size_t index, float* out) override;
 
  private:
@@ -46,8 +47,9 @@ struct TfCounts {
 
 // What a checkpoint says of its steps and updates.
 struct TfCounters {
-  std::optional<int64_t> step;  // global_step
-  std::optional<double> beta2_power;
+  std::optional<int64_t> step;       // global_step
+  std::vector<double> beta1_powers;
+  std::vector<double> beta2_powers;  // of each of its Adams
 };
 
 // Returns them for slots that were taken (`has_slots`), or begin anew. Throws UserError if Adam's updates are

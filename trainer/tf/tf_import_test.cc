@@ -218,23 +218,23 @@ TEST_CASE("counts: Adam's updates are told by its powers, whatever they have bee
   const OptimizerConfig adam = Kind(OptimizerKind::kAdam);
   for (const int updates : {0, 1, 20, 1000, 20000, 80000, 200000}) {
     CAPTURE(updates);
-    const TfCounts counts = CountsOf("x", {updates, Power(0.999, updates)}, adam, true);
+    const TfCounts counts = CountsOf("x", {updates, {}, {Power(0.999, updates)}}, adam, true);
     CHECK(counts.step == updates);
     CHECK(counts.updates == 0);
     CHECK(counts.said.empty());
   }
-  const TfCounts unsaid = CountsOf("x", {std::nullopt, Power(0.999, 20)}, adam, true);
+  const TfCounts unsaid = CountsOf("x", {std::nullopt, {}, {Power(0.999, 20)}}, adam, true);
   CHECK(unsaid.step == 20);
   CHECK(unsaid.said == "no global_step: the step is Adam's, 20");
 }
 
 TEST_CASE("counts: where Adam's updates and global_step disagree, both count, and a line says so") {
   const OptimizerConfig adam = Kind(OptimizerKind::kAdam);
-  const TfCounts more = CountsOf("x", {5, Power(0.999, 20)}, adam, true);
+  const TfCounts more = CountsOf("x", {5, {}, {Power(0.999, 20)}}, adam, true);
   CHECK(more.step == 5);
   CHECK(more.updates == 15);
   CHECK(more.said == "beta2_power is that of 20 updates, and global_step is 5");
-  const TfCounts fewer = CountsOf("x", {40, Power(0.999, 20)}, adam, true);
+  const TfCounts fewer = CountsOf("x", {40, {}, {Power(0.999, 20)}}, adam, true);
   CHECK(fewer.step == 20);
   CHECK(fewer.updates == 0);
   CHECK(fewer.said == "beta2_power is that of 20 updates, and global_step is 40: the step is 20");
@@ -245,19 +245,31 @@ TEST_CASE("counts: a power of another beta2, and none at all without a step, are
   for (const double power : {Power(0.99, 20), Power(0.9995, 20), 1.0, -0.5, static_cast<double>(NAN)}) {
     CAPTURE(power);
     CHECK(ErrorOf([&] {
-            CountsOf("x", {20, power}, adam, true);
+            CountsOf("x", {20, {}, {power}}, adam, true);
           }).find("no power of train.optimizer.beta2") != std::string::npos);
   }
   CHECK(ErrorOf([&] { CountsOf("x", {}, adam, true); }).find("number of Adam's updates is not known") !=
         std::string::npos);
-  CHECK(CountsOf("x", {20, std::nullopt}, adam, true).step == 20);
+  CHECK(CountsOf("x", {20, {}, {}}, adam, true).step == 20);
+  for (const int updates : {0, 20, 500, 5000}) {
+    CAPTURE(updates);
+    CHECK(CountsOf("x", {updates, {Power(0.9, updates)}, {Power(0.999, updates)}}, adam, true).step ==
+          updates);
+  }
+  CHECK(ErrorOf([&] {
+          CountsOf("x", {20, {Power(0.5, 20)}, {Power(0.999, 20)}}, adam, true);
+        }).find("no power of train.optimizer.beta1 = 0.9") != std::string::npos);
+  CHECK(CountsOf("x", {20, {}, {Power(0.999, 20), Power(0.999, 20)}}, adam, true).step == 20);
+  CHECK(ErrorOf([&] {
+          CountsOf("x", {20, {}, {Power(0.999, 4), Power(0.999, 20)}}, adam, true);
+        }).find("several optimizers, which have made different numbers of updates") != std::string::npos);
 }
 
 TEST_CASE("counts: FTRL's z without a step is not that of a first update") {
   const OptimizerConfig ftrl = Kind(OptimizerKind::kFtrl);
   CHECK(CountsOf("x", {}, ftrl, true).updates == 1);
-  CHECK(CountsOf("x", {7, std::nullopt}, ftrl, true).updates == 0);
-  CHECK(CountsOf("x", {7, std::nullopt}, ftrl, false).step == 0);
+  CHECK(CountsOf("x", {7, {}, {}}, ftrl, true).updates == 0);
+  CHECK(CountsOf("x", {7, {}, {}}, ftrl, false).step == 0);
 }
 
 }  // namespace

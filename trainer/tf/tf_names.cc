@@ -30,7 +30,9 @@ bool IsScalar(const TfTensor& tensor) {
 
 TfMeaning MeaningOf(const TfCheckpoint& checkpoint, const TfTensor& tensor) {
   std::string_view name = tensor.name;
-  if (tensor.type == TfType::kString) return {TfRole::kBookkeeping, "", ""};
+  // A SavedModel of Keras has each variable twice.
+  if (tensor.type == TfType::kString || name.substr(0, 15) == "_all_variables/")
+    return {TfRole::kBookkeeping, "", ""};
   if (EndsWith(name, kValue)) {
     name.remove_suffix(kValue.size());
     if (const size_t mark = name.find(kSlotMark); mark != name.npos) {
@@ -57,10 +59,13 @@ TfMeaning MeaningOf(const TfCheckpoint& checkpoint, const TfTensor& tensor) {
   const size_t slash = name.rfind('/');
   if (slash == name.npos) return {};
   const std::string_view slot = name.substr(slash + 1);
-  const bool is_known = std::find(std::begin(kSlots), std::end(kSlots), slot) != std::end(kSlots);
-  const std::string of(name.substr(0, slash));
-  if (!is_known || checkpoint.Find(of) == nullptr) return {};
-  return {TfRole::kSlot, of, std::string(slot)};
+  if (std::find(std::begin(kSlots), std::end(kSlots), slot) == std::end(kSlots)) return {};
+  // An optimizer that was made in a scope has it in front of the variable's own.
+  for (std::string_view of = name.substr(0, slash);; of.remove_prefix(of.find('/') + 1)) {
+    if (checkpoint.Find(std::string(of)) != nullptr)
+      return {TfRole::kSlot, std::string(of), std::string(slot)};
+    if (of.find('/') == of.npos) return {};
+  }
 }
 
 }  // namespace

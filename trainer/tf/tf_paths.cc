@@ -41,6 +41,32 @@ std::vector<std::string> Glob(const std::string& pattern) {
   return paths;
 }
 
+// The text as a part of a pattern.
+std::string Escaped(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (std::string_view("*?[]\\").find(c) != std::string_view::npos) escaped += '\\';
+    escaped += c;
+  }
+  return escaped;
+}
+
+constexpr char kParts[] = "-[0-9][0-9][0-9][0-9][0-9]-of-[0-9][0-9][0-9][0-9][0-9]";
+
+// Returns the files PREFIX-00000-of-00002 and so on. Throws UserError unless they are all of one set.
+std::vector<std::string> PartsOf(const std::string& prefix) {
+  const std::vector<std::string> parts = Glob(Escaped(prefix) + kParts);
+  for (const std::string& part : parts) {
+    if (std::stoul(part.substr(part.size() - 5)) == parts.size()) continue;
+    throw UserError(
+        "{}: is one of other parts than are there, which are {}. Fetch those that are missing, or remove "
+        "those of "
+        "another checkpoint.",
+        part, parts.size());
+  }
+  return parts;
+}
+
 // The text in quotes that begins at *at, without them and its escapes; *at goes behind it.
 std::string TakeQuoted(std::string_view text, size_t* at) {
   const char quote = text[(*at)++];
@@ -75,12 +101,11 @@ std::string TakeQuoted(std::string_view text, size_t* at) {
 std::optional<TfPaths> FromPrefix(const std::string& prefix) {
   if (IsFile(prefix + std::string(kIndex))) return TfPaths{prefix, "", prefix + std::string(kIndex), {}};
   std::vector<std::string> tables;
+  const size_t any = prefix.find("-?");
   if (IsFile(prefix)) {
     tables = {prefix};
-  } else if (prefix.find('?') != prefix.npos) {
-    tables = Glob(prefix);
   } else {
-    tables = Glob(prefix + "-[0-9][0-9][0-9][0-9][0-9]-of-[0-9][0-9][0-9][0-9][0-9]");
+    tables = PartsOf(prefix.substr(0, any));
   }
   const bool are_tables = std::all_of(tables.begin(), tables.end(), [](const std::string& path) {
     return IsFile(path) && SortedTable::IsTable(SourceFile(path));
@@ -111,7 +136,7 @@ std::optional<TfPaths> FromDirectory(const std::string& directory) {
   }
   if (auto saved_model = FromPrefix(directory + "/variables/variables")) return saved_model;
   std::vector<std::string> prefixes;
-  for (const std::string& index : Glob(directory + "/*" + std::string(kIndex)))
+  for (const std::string& index : Glob(Escaped(directory) + "/*" + std::string(kIndex)))
     prefixes.push_back(index.substr(0, index.size() - kIndex.size()));
   if (prefixes.size() < 2) return prefixes.empty() ? std::nullopt : FromPrefix(prefixes[0]);
   throw UserError(
