@@ -52,7 +52,7 @@ constexpr int64_t kNumbers = 13, kTexts = 26, kListLength = 64;  // of tables th
 constexpr int64_t kLines = 50'000;  // of those in memory
 constexpr int64_t kLineFeatures = 39, kLineWidth = 10'000'000;
 
-// A table that is read both as TFRecord and as CSV: Criteo's, of which all columns are hashed, or those of
+// A table that is read both as TFRecord and as CSV: Criteo's, with all columns hashed, or those of
 // texts, or which has whole numbers alone; or a linear one, as features or as a list.
 enum class Both { kNone, kHashed, kMixed, kWhole, kFloats, kList };
 

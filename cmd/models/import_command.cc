@@ -294,7 +294,8 @@ int RunImportCommand(const ImportArguments& arguments, const ErrorLines& errors)
              import.counts.step,
              {Printable(paths->prefix, kMaxOrigin), import.counts.updates}};
     unused = std::move(import.weights.unused);
-    for (const std::vector<float>& slot : taken.slots) CheckFinite(arguments.path, tensors, slot);
+    for (size_t i = 0; i < taken.slots.size(); ++i)
+      CheckFinite(fmt::format("{}: slot {}", arguments.path, import.slots_of[i]), tensors, taken.slots[i]);
     PrintTaken(checkpoint, tensors, import);
   } else {
     file = OpenTensorFile(arguments.path);

@@ -119,11 +119,18 @@ class TensorTaker {
   }
 
   std::string OfShape(const Variable& variable) const {
-    std::vector<std::string> names;
-    for (const FileTensor& tensor : file_.tensors()) {
-      if (HasShape(variable, tensor, options_.transpose)) names.push_back(tensor.name);
+    for (const bool other : {false, true}) {
+      std::vector<std::string> names;
+      for (const FileTensor& tensor : file_.tensors()) {
+        if (!HasShape(variable, tensor, options_.transpose != other)) continue;
+        names.push_back(tensor.unreadable.empty() ? tensor.name : tensor.name + ", but " + tensor.unreadable);
+      }
+      const char* const how = !other               ? ""
+                              : options_.transpose ? ", without --transpose,"
+                                                   : ", with --transpose,";
+      if (!names.empty()) return fmt::format("; of this shape{} {}", how, List(names));
     }
-    return names.empty() ? "" : fmt::format("; of this shape {}", List(names));
+    return "";
   }
 
   bool Fits(const Variable& variable, const FileTensor& tensor) {

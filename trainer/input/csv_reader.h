@@ -76,7 +76,7 @@ class CsvReader : public TextReader {
   // The caller reads this column, as a number if there is one (CsvField::is_number) or as text. Before the
   // first call all columns are texts; after it others are undefined where the file is no text.
   virtual void Take(int64_t /*column*/, bool /*as_number*/) {}
-  // The same for a column of which a field is several values, which ReadList() reads.
+  // The same for a column whose fields have several values each, which ReadList() reads.
   virtual void TakeList(int64_t column, bool as_number) { Take(column, as_number); }
 
   // From here on the text is written so. Call it before Next() of a lenient reader, once or more.

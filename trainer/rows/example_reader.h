@@ -27,7 +27,7 @@ namespace dtrain {
 struct ExampleRules {
   // Names of columns that are there in any case, such as those of a model or of the first file.
   std::vector<std::string> names;
-  std::vector<std::string> whole;  // features of which a list is one column, however long it is
+  std::vector<std::string> whole;  // features whose lists are one column, however long they are
   bool all_known = false;          // a feature that is no column is a fault; else it is left out
   bool empty_is_gap = false;       // a list without values is missing
   bool waits = true;               // for the first records that say the columns; false: for the first alone

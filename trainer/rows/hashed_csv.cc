@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <utility>
@@ -179,14 +180,15 @@ class HashedCsvFile : public CsvFile {
     const char separator = SeparatorOf(data());
     weights_.clear();
     if (bag.weights >= 0) {
-      reader().ReadList(bag.weights, separator, [&](const CsvField& field) {
+      const auto add_weight = [&](const CsvField& field) {
         weights_.push_back(0);
         if (ParseNumber(field, reader().decimal(), &weights_.back()) != NumberText::kGood)
           RefuseWeight(bag.weights, field.text);
-      });
+      };
+      reader().ReadList(bag.weights, separator, std::ref(add_weight));  // without memory of its own
     }
     size_t count = 0;
-    const bool is_there = reader().ReadList(bag.column, separator, [&](const CsvField& field) {
+    const auto add_text = [&](const CsvField& field) {
       std::string_view text = field.text;
       float weight = count < weights_.size() ? weights_[count] : 1;
       const size_t colon = bag.has_colons ? text.rfind(':') : text.npos;
@@ -210,7 +212,8 @@ class HashedCsvFile : public CsvFile {
       ids_[count_] = bag.texts.NumberOf(text);
       values_[count_++] = weight;
       ++count;
-    });
+    };
+    const bool is_there = reader().ReadList(bag.column, separator, std::ref(add_text));
     if (!is_there && data().missing == MissingValues::kDrop) return false;
     if (bag.weights >= 0 && count != weights_.size()) {
       Refuse(bag.weights,

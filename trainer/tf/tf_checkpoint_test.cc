@@ -60,7 +60,7 @@ std::vector<float> Ramp(int64_t size) {
   return values;
 }
 
-// Writes a copy of a checkpoint's files, of which `damage` changes the bytes of one; returns the error of
+// Writes a copy of a checkpoint's files, and `damage` changes the bytes of one; returns the error of
 // reading all of it.
 template <typename Damage>
 std::string ErrorWith(const std::string& prefix, const std::string& suffix, const Damage& damage) {

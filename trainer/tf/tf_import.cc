@@ -348,7 +348,8 @@ TfImport ImportTf(const TfCheckpoint& checkpoint, const Layout& layout, const Op
             path, name, Shown(without[0]));
       }
       import.slots_of.push_back(name);
-      import.slots.push_back(TakeTensors(&there, path, layout, all).values);
+      const std::string what = fmt::format("{}: slot {} of the optimizer", path, name);
+      import.slots.push_back(TakeTensors(&there, what, layout, all).values);
     }
   };
   take_slots(&SlotName::saver);

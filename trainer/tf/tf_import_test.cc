@@ -207,6 +207,20 @@ TEST_CASE("import: a weight without a tensor is an error that names those of its
   CHECK(mapped.weights.unused == Strings{"dense/bias", "dense/kernel"});
 }
 
+TEST_CASE("import: what has no name here is told with what it may be, turned round or unreadable") {
+  const auto error = [](const std::vector<int64_t>& widths) {
+    return ErrorOf([&] { Import("sgd", widths, OptimizerKind::kSgd, {}); });
+  };
+  CHECK(error({2, 4}).find(
+            "no tensor weights/W1 (2 x 4 in the model); it has dense/bias and dense/kernel; of this "
+            "shape, with --transpose, dense/kernel.") != std::string::npos);
+  CHECK(error({5, 3}).find("it has dense/bias and dense/kernel.") != std::string::npos);
+  // An average is a slot, and is taken for weights where a map names it.
+  const TfImport average = Import("adagrad", {4, 2}, OptimizerKind::kSgd, {},
+                                  {"dense/kernel/Adagrad=weights/W1", "dense/bias=biases/b1"});
+  CHECK(average.weights.names == Strings{"dense/kernel/Adagrad", "dense/bias"});
+}
+
 // beta^(updates + 1) as TensorFlow has it: a float32, multiplied at each update.
 double Power(double beta, int updates) {
   auto power = static_cast<float>(beta);
