@@ -332,7 +332,11 @@ std::string WrongWithout(const Leaderless& gone) {
   if (gone.by_hand && !gone.stops && !std::regex_search(said, by_ps_1)) return "who ended it?\n" + said;
   for (const TaskName& task : gone.by_hand ? others : std::vector<TaskName>()) {
     if (run.job.process(task).exit_code() != code) return task.text() + ": another exit code\n" + said;
-    if (gone.saves && !Contains(run.job.process(task).standard_error(), newest))
+    // A worker that comes to ps 1 when that has ended knows no more than that.
+    const std::string error = run.job.process(task).standard_error();
+    const bool is_late =
+        Contains(error, "which was to lead the run to its end, was lost too. Start the run again.");
+    if (gone.saves && !Contains(error, newest) && (!is_late || task.role != "worker"))
       return fmt::format("{} does not name {}\n{}", task.text(), newest, said);
   }
   if (!gone.saves) return Contains(said, "the run keeps no checkpoints") ? "" : "no steps are lost\n" + said;
