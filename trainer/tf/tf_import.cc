@@ -35,7 +35,7 @@ bool EndsWith(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
 }
 
-// Of "net/dense_1/kernel/.ATTRIBUTES/VARIABLE_VALUE" "net/dense_1" and "kernel".
+// Returns "net/dense_1" and "kernel" for "net/dense_1/kernel/.ATTRIBUTES/VARIABLE_VALUE".
 std::pair<std::string_view, std::string_view> ScopeAndLeaf(std::string_view name) {
   name = name.substr(0, name.find("/.ATTRIBUTES/"));
   const size_t slash = name.rfind('/');

@@ -31,7 +31,7 @@ class TfTensors : public TensorFile {
   std::vector<size_t> places_;  // in checkpoint.tensors()
 };
 
-// Returns "theirs=ours" for each variable that `maps` have not, and of which names and shapes leave no doubt:
+// Returns "theirs=ours" for each variable that `maps` have not, where names and shapes leave no doubt:
 // the only tensor of its shape, the layer's bias beside its kernel, or layers of one shape whose names differ
 // in a number alone, as dense, dense_1 and dense_2 do.
 std::vector<std::string> ProposeMaps(const std::vector<FileTensor>& tensors,
@@ -47,7 +47,7 @@ struct TfCounts {
 
 // What a checkpoint says of its steps and updates.
 struct TfCounters {
-  std::optional<int64_t> step;       // global_step
+  std::optional<int64_t> step;  // global_step
   std::vector<double> beta1_powers;
   std::vector<double> beta2_powers;  // of each of its Adams
 };

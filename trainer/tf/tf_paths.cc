@@ -57,12 +57,12 @@ constexpr char kParts[] = "-[0-9][0-9][0-9][0-9][0-9]-of-[0-9][0-9][0-9][0-9][0-
 std::vector<std::string> PartsOf(const std::string& prefix) {
   const std::vector<std::string> parts = Glob(Escaped(prefix) + kParts);
   for (const std::string& part : parts) {
-    if (std::stoul(part.substr(part.size() - 5)) == parts.size()) continue;
+    const size_t count = std::stoul(part.substr(part.size() - 5));
+    if (count == parts.size()) continue;
     throw UserError(
-        "{}: is one of other parts than are there, which are {}. Fetch those that are missing, or remove "
-        "those of "
-        "another checkpoint.",
-        part, parts.size());
+        "{}: its name says that the checkpoint has {} parts, and {} are there. Fetch those that are missing, "
+        "or remove those of another checkpoint.",
+        part, count, parts.size());
   }
   return parts;
 }

@@ -15,7 +15,7 @@ struct TfPaths {
 };
 
 // Takes a prefix, an .index or .data file, a directory whose file `checkpoint` names one, that has one, or is
-// a SavedModel, and a file of V1, of which ????? may stand for the numbers of parts. Unset: the path names
+// a SavedModel, and a file of V1, where ????? may stand for the numbers of parts. Unset: the path names
 // nothing of these. Throws UserError for a directory that does not say which of several, and for one whose
 // `checkpoint` names what is not there.
 std::optional<TfPaths> FindTfCheckpoint(const std::string& path);
