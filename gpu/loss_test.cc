@@ -223,6 +223,119 @@ TEST_CASE("softmax cross-entropy: a logit that is not a number shows in the loss
   }
 }
 
+// Losses of one output with a parameter where they have one, and targets in their range.
+struct PointCase {
+  PointLoss loss;
+  std::vector<float> outputs, targets;
+  std::vector<int32_t> labels;  // of classes
+  bool of_classes() const { return LossRowOf(loss.kind).of_classes; }
+};
+
+std::vector<PointCase> PointCases(int64_t n) {
+  std::vector<PointCase> cases;
+  for (const LossRow& row : LossTable()) {
+    const double parameter = row.kind == LossKind::kQuantile  ? 0.9
+                             : row.kind == LossKind::kTweedie ? 1.3
+                                                              : 0.5;
+    PointCase one{{row.kind, parameter}, Normals(n, "z"), Normals(n, "t", 2), Classes(n, 2)};
+    for (float& target : one.targets) {
+      if (row.range == TargetRange::kAny) continue;
+      target = std::abs(target);
+      if (row.range == TargetRange::kFromZero && target < 1) target = 0;
+    }
+    if (row.of_classes) {
+      for (size_t i = 0; i < one.targets.size(); ++i) one.targets[i] = one.labels[i] == 1 ? 1.0f : -1.0f;
+    }
+    cases.push_back(std::move(one));
+  }
+  return cases;
+}
+
+Result Point(Place& place, const PointCase& of, Where where = Where::kApart) {
+  const auto loss = [&](Stream& stream, auto& z, auto& targets, auto& dz, float* result) {
+    MeanPointLoss(stream, of.loss, z.span(), targets.span(), dz.span(), result);
+  };
+  return of.of_classes() ? ResultOf(place, of.outputs, of.labels, where, loss)
+                         : ResultOf(place, of.outputs, of.targets, where, loss);
+}
+
+TEST_CASE("point losses: loss and gradient agree with ref over odd sizes, also written over the outputs") {
+  for (const int64_t n : Rows()) {
+    for (const PointCase& of : PointCases(n)) {
+      std::vector<double> gradient(n);
+      const double loss = ref::MeanPointLoss(of.loss, Doubles(of.outputs), Doubles(of.targets), gradient);
+      for (Place* place : Places()) {
+        CAPTURE(place->name());
+        CAPTURE(n);
+        CAPTURE(std::string(LossRowOf(of.loss.kind).name));
+        const Result result = Point(*place, of);
+        CHECK(result.loss == doctest::Approx(loss).epsilon(2e-6));
+        // Where prediction and target nearly meet, the rounding of both stays.
+        CHECK(LargestError(result.gradient, gradient, 0.5 / static_cast<double>(n + 1)) <= 2e-6);
+        if (n <= 1000) CHECK(Point(*place, of, Where::kOverLogits).gradient == result.gradient);
+      }
+    }
+  }
+}
+
+TEST_CASE("point losses: squared is the mean squared error, to the bit") {
+  const PointCase squared = PointCases(330)[0];
+  for (Place* place : Places()) {
+    const Result plain = Squared(*place, squared.outputs, squared.targets);
+    CHECK(Point(*place, squared).loss == plain.loss);
+    CHECK(Point(*place, squared).gradient == plain.gradient);
+  }
+}
+
+TEST_CASE("point losses: values worked out by hand") {
+  const auto value = [](LossKind kind, double output, double target, double parameter = 0) {
+    return LossRowOf(kind).value(output, target, parameter);
+  };
+  CHECK(value(LossKind::kAbsolute, 1, 3) == 2);
+  CHECK(value(LossKind::kHuber, 1, 1.5, 1) == 0.125);
+  CHECK(value(LossKind::kHuber, 4, 1, 1) == 2.5);
+  CHECK(value(LossKind::kQuantile, 1, 3, 0.75) == 1.5);
+  CHECK(value(LossKind::kQuantile, 3, 1, 0.75) == 0.5);
+  CHECK(value(LossKind::kHinge, 0.25, 1) == 0.75);
+  CHECK(value(LossKind::kHinge, 0.25, -1) == 1.25);
+  CHECK(value(LossKind::kSquaredHinge, 0.5, -1) == 2.25);
+  // Half deviances: of a mean of 2 and a target of 1, and 0 where both agree.
+  const double z = std::log(2.0);
+  CHECK(value(LossKind::kPoisson, z, 1) == doctest::Approx(1 - z));
+  CHECK(value(LossKind::kGamma, z, 1) == doctest::Approx(z - 0.5));
+  CHECK(value(LossKind::kTweedie, z, 1, 1.5) == doctest::Approx(2 * std::sqrt(2.0) + std::sqrt(2.0) - 4));
+  for (const LossKind kind : {LossKind::kPoisson, LossKind::kGamma, LossKind::kTweedie}) {
+    CHECK(value(kind, z, 2, 1.5) == doctest::Approx(0).scale(1));
+  }
+  CHECK(value(LossKind::kPoisson, z, 0) == doctest::Approx(2));
+  CHECK(value(LossKind::kTweedie, z, 0, 1.5) == doctest::Approx(2 * std::sqrt(2.0)));
+}
+
+TEST_CASE("point losses: at a kink the slope is 0, and hinge has none from its margin on") {
+  for (Place* place : Places()) {
+    for (const LossKind kind : {LossKind::kAbsolute, LossKind::kQuantile}) {
+      CHECK(Point(*place, {{kind, 0.9}, {2}, {2}, {}}).gradient[0] == 0);
+    }
+    CHECK(Point(*place, {{LossKind::kHinge}, {1, 1, 0}, {}, {1, 0, 0}}).gradient ==
+          std::vector<float>{0, 1 / 3.0f, 1 / 3.0f});
+  }
+}
+
+TEST_CASE("point losses: outputs of any size give finite values, and no number shows in the loss") {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (Place* place : Places()) {
+    for (PointCase of : PointCases(4)) {
+      CAPTURE(std::string(LossRowOf(of.loss.kind).name));
+      of.outputs = {1000, -1000, 41, -41};
+      const Result result = Point(*place, of);
+      CHECK(std::isfinite(result.loss));
+      for (const float slope : result.gradient) CHECK(std::isfinite(slope * slope));
+      of.outputs[1] = nan;
+      CHECK(std::isnan(Point(*place, of).loss));
+    }
+  }
+}
+
 TEST_CASE("losses: the gradient may be written over the logits") {
   const std::vector<float> z = Normals(33 * 330, "z"), targets = Normals(33 * 330, "t");
   const std::vector<int32_t> ten = Classes(33 * 33, 10), two = Classes(33 * 330, 2);
@@ -278,6 +391,13 @@ TEST_CASE("losses: ref's gradients are those of finite differences") {
   ref::MeanSquaredError(z, t, dz);
   CheckDifferences<double>(
       z, dz, [&](auto& v) { return ref::MeanSquaredError(v, t, scratch); }, 1e-5, 1e-9);
+  for (const PointCase& of : PointCases(20)) {
+    const std::vector<double> targets = Doubles(of.targets);
+    const auto loss = [&](auto& v) { return ref::MeanPointLoss(of.loss, v, targets, scratch); };
+    CAPTURE(std::string(LossRowOf(of.loss.kind).name));
+    ref::MeanPointLoss(of.loss, z, targets, dz);
+    CheckDifferences<double>(z, dz, loss, 1e-5, 1e-9);
+  }
   ref::SigmoidXent(z, two, dz);
   CheckDifferences<double>(
       z, dz, [&](auto& v) { return ref::SigmoidXent(v, two, scratch); }, 1e-5, 1e-9);
@@ -286,6 +406,20 @@ TEST_CASE("losses: ref's gradients are those of finite differences") {
     return ref::SoftmaxXent({v.data(), 4, 5}, five, {scratch.data(), 4, 5});
   };
   CheckDifferences<double>(z, dz, softmax, 1e-5, 1e-9);
+}
+
+TEST_CASE("point losses: beyond the largest exponent they go on as a straight line") {
+  for (const LossRow& row : LossTable()) {
+    if (!row.log_link) continue;
+    CAPTURE(row.name);
+    const double power = 1.25;  // of tweedie: one exponent is 3/4 of the output, the other -1/4
+    for (const double z : {60.0, -200.0}) {
+      const double here = row.slope(z, 2, power), width = 0.5;
+      CHECK((row.value(z + width, 2, power) - row.value(z - width, 2, power)) / (2 * width) ==
+            doctest::Approx(here).epsilon(1e-9));
+      CHECK(row.slope(z + width, 2, power) == doctest::Approx(here).epsilon(1e-9));
+    }
+  }
 }
 
 TEST_CASE("losses: the gradients are those of finite differences") {

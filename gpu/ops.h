@@ -14,6 +14,7 @@
 #include <optional>
 #include <vector>
 
+#include "gpu/point_loss.h"
 #include "gpu/view.h"
 
 namespace dtrain::gpu {
@@ -119,6 +120,19 @@ void MeanSquaredError(Stream& stream, Span<const float> y, Span<const float> t, 
 // 2e-6 relative.
 void SigmoidXent(Stream& stream, Span<const float> logits, Span<const int32_t> labels, Span<float> dlogits,
                  float* loss);
+
+// The mean of a loss of one output and its gradient.
+//   loss     which; the table and the kernels of gpu/point_loss.h say what it is
+//   outputs  [n] f32, read: before the link      targets [n], read: f32 in the loss's range, or for losses of
+//            classes i32, each 0 or 1
+//   slopes   [n] f32, OVERWRITTEN: the derivative / n, may alias outputs
+//   result   OVERWRITTEN: the mean over n
+// Each row in f32, summed in f64: agrees with ref to 2e-6 relative to the terms of a row. Squared error is
+// MeanSquaredError(), to the bit.
+void MeanPointLoss(Stream& stream, const PointLoss& loss, Span<const float> outputs,
+                   Span<const float> targets, Span<float> slopes, float* result);
+void MeanPointLoss(Stream& stream, const PointLoss& loss, Span<const float> outputs,
+                   Span<const int32_t> labels, Span<float> slopes, float* result);
 
 // Mean softmax cross-entropy and its gradient.
 //   logits  [n, classes] f32, read     labels [n] i32, each in [0, classes)

@@ -244,9 +244,10 @@ void PrintTensors(const Layout& layout) {
 
 void PrintModel(const Config& config, const Layout& layout) {
   const ModelConfig& model = config.model;
-  const char* const head = !HasHeadKey(model) || HasOutputPerClass(model) ? ""
-                           : HasClasses(model)                            ? " with a logistic head"
-                                                                          : " with a linear head";
+  std::string head = !HasHeadKey(model) || HasOutputPerClass(model) ? ""
+                     : HasClasses(model)                            ? " with a logistic head"
+                                                                    : " with a linear head";
+  if (model.loss) head += fmt::format(", loss {}", gpu::LossRowOf(*model.loss).name);
   if (layout.table) {
     fmt::print("model: {}{}, {}, {}\n", KindName(model.kind), head,
                layout.table->hashed() ? "any keys" : Plural(*model.inputs, "input"),

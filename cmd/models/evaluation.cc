@@ -184,6 +184,12 @@ void EvaluateOn(const std::vector<std::string>& data, Config* config) {
 void CheckThreshold(std::optional<double> threshold, const ModelConfig& model) {
   if (!threshold) return;
   const int64_t classes = HasClasses(model) ? ClassCount(*model.outputs) : 0;
+  if (HasScores(model)) {
+    throw UserError(
+        "--threshold {:g}: is a probability, and a model with model.loss = {} has scores alone. Leave it "
+        "out.",
+        *threshold, gpu::LossRowOf(*model.loss).name);
+  }
   if (classes == 2) return;
   throw UserError("--threshold {:g}: is for a model of two classes, and this one {}. Leave it out.",
                   *threshold, classes == 0 ? "has none" : fmt::format("has {}", classes));
@@ -198,13 +204,13 @@ EvaluationOutcome EvaluateCheckpoint(const Config& config, const DeviceChoice& d
   PrepareProcess(config);
   const RowSet set = RowsOf(config, key);
   if (set.source.format == DataFormat::kNone || set.max == 0) throw UserError(kNoSet);
-  EvaluationOutcome outcome{
-      checkpoint->path(),
-      checkpoint->manifest().step,
-      "",
-      config.eval.on,
-      {},
-      Figures(*config.model.outputs, HasClasses(config.model), ScoreTable::kMaxScores, threshold)};
+  EvaluationOutcome outcome{checkpoint->path(),
+                            checkpoint->manifest().step,
+                            "",
+                            config.eval.on,
+                            {},
+                            Figures(*config.model.outputs, HasClasses(config.model), ScoreTable::kMaxScores,
+                                    threshold, LossOf(config.model))};
   const bool files = IsFiles(set.source.format);
   const bool share = config.eval.on == EvalOn::kValidation && config.data.validation_share > 0;
   const InputForm form = files ? FormFor(*checkpoint, config) : InputForm();

@@ -158,6 +158,12 @@ std::string ExportRows(const ExportArguments& arguments, const std::string& form
   const bool deep = kind.kind == ModelKind::kWideDeep;
   if (HasMore(kind) && format == "liblinear") RefuseKind(arguments, kind, "LIBLINEAR");
   if (format == "liblinear") RefuseHashed(arguments, model.config);
+  if (format == "liblinear" && HasLogLink(kind)) {
+    throw UserError(
+        "--out {}: LIBLINEAR predicts sums, and with model.loss = {} a prediction is e^sum. Try --to "
+        "safetensors.",
+        arguments.out, gpu::LossRowOf(*kind.loss).name);
+  }
   if (deep && format == "tsv") RefuseKind(arguments, kind, "a table of text");
   const std::vector<Variable> tensors = deep ? model.variables : std::vector<Variable>();
   Written written;

@@ -62,6 +62,8 @@ std::string FiguresText(const EvaluationOutcome& outcome) {
   add(" loss {:.6g}", figures.loss);
   add(", accuracy {:.4f}", figures.accuracy);
   add(", AUC {:.4f}", figures.auc);
+  add(", deviance {:.6g}", figures.deviance);
+  add(", D2 {:.4f}", figures.d2);
   add(", RMSE {:.6g}", figures.rmse);
   add(", MAE {:.6g}", figures.mae);
   add(", R2 {:.6g}", figures.r2);
@@ -249,13 +251,15 @@ PredictionText::PredictionText(PredictionFormat format, const ModelConfig& model
                                std::optional<double> threshold)
     : format_(format),
       linear_(!HasClasses(model)),
+      log_link_(HasLogLink(model)),
+      scores_(HasScores(model)),
       raw_(raw && !linear_),
       outputs_(*model.outputs),
       threshold_(threshold) {
   std::set<std::string> names;
   if (!raw_) names.insert("prediction");
   if (format == PredictionFormat::kJsonLines)
-    names.insert(!raw_ ? "probabilities" : outputs_ == 1 ? "logit" : "logits");
+    names.insert(scores_ ? "score" : !raw_ ? "probabilities" : outputs_ == 1 ? "logit" : "logits");
   AddClasses(class_names, &names);
   for (const std::string& name : kept) {
     if (!names.insert(name).second) {
@@ -272,16 +276,19 @@ PredictionText::PredictionText(PredictionFormat format, const ModelConfig& model
 void PredictionText::AddClasses(const std::vector<std::string>& class_names, std::set<std::string>* names) {
   if (linear_) return;
   const auto classes = static_cast<size_t>(raw_ ? outputs_ : ClassCount(outputs_));
-  probabilities_.resize(classes);
+  probabilities_.resize(scores_ ? 1 : classes);
   for (size_t k = 0; k < classes; ++k) {
     const bool named = k < class_names.size();
     const std::string name = named ? class_names[k] : fmt::format("{}", k);
     const std::string column = !raw_ ? "probability_" + name : outputs_ == 1 ? "logit" : "logit_" + name;
     const bool csv = format_ == PredictionFormat::kCsv;
-    if (csv) names->insert(column);
+    if (csv && !scores_) names->insert(column);
     texts_.push_back(csv ? CsvFieldText(name) : named ? JsonText(name) : name);
     columns_.push_back(csv ? CsvFieldText(column) : JsonText(name));
   }
+  if (!scores_) return;
+  columns_ = {"score"};
+  names->insert("score");
 }
 
 std::string PredictionText::Header() const {
@@ -295,7 +302,13 @@ std::string PredictionText::Header() const {
 }
 
 std::string PredictionText::Row(const float* outputs, const std::string& id, const KeptField* kept) {
-  if (!linear_ && !raw_) Probabilities(outputs, outputs_, probabilities_.data());
+  float mean = 0;
+  if (log_link_) {
+    mean = static_cast<float>(std::exp(static_cast<double>(*outputs)));
+    outputs = &mean;
+  }
+  if (scores_) probabilities_[0] = *outputs;
+  if (!linear_ && !raw_ && !scores_) Probabilities(outputs, outputs_, probabilities_.data());
   return format_ == PredictionFormat::kCsv ? CsvRow(outputs, kept) : JsonRow(outputs, id, kept);
 }
 
@@ -316,9 +329,11 @@ std::string PredictionText::JsonRow(const float* outputs, const std::string& id,
   std::string row = id.empty() || keeps_id_ ? "{" : "{\"id\":" + id + ",";
   for (size_t i = 0; i < kept_.size(); ++i) row += kept_[i] + ":" + KeptJson(kept[i]) + ",";
   if (linear_) return row + "\"prediction\":" + JsonNumber(*outputs) + "}\n";
+  if (raw_ && scores_) return row + "\"score\":" + JsonNumber(*outputs) + "}\n";
   if (raw_ && outputs_ == 1) return row + "\"logit\":" + JsonNumber(*outputs) + "}\n";
   if (raw_) return row + "\"logits\":" + ByClass(outputs) + "}\n";
   row += "\"prediction\":" + ClassText(static_cast<size_t>(PredictedClass(outputs, outputs_, threshold_)));
+  if (scores_) return row + ",\"score\":" + JsonNumber(*outputs) + "}\n";
   return row + ",\"probabilities\":" + ByClass(probabilities_.data()) + "}\n";
 }
 

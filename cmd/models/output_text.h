@@ -53,14 +53,16 @@ class PredictionText {
 
   const PredictionFormat format_;
   const bool linear_;
-  const bool raw_;  // and it classifies
+  const bool log_link_;  // predictions are e^output
+  const bool scores_;    // of two classes, without probabilities
+  const bool raw_;       // and it classifies
   const int64_t outputs_;
   const std::optional<double> threshold_;
   std::vector<std::string> texts_;    // the class names, escaped for the format
   std::vector<std::string> columns_;  // the names of the probabilities, or of the logits
   std::vector<std::string> kept_;     // the names of what is kept, escaped for the format
   bool keeps_id_ = false;             // an id is among it
-  std::vector<float> probabilities_;
+  std::vector<float> probabilities_;  // or the score
 };
 
 }  // namespace dtrain

@@ -27,8 +27,8 @@ namespace {
 std::vector<std::string> Figures() {
   std::vector<std::string> figures;
   for (const std::string set : {"validation_", "test_"}) {
-    for (const char* const name :
-         {"accuracy", "auc", "average_precision", "loss", "log_loss", "rmse", "mae", "r2"}) {
+    for (const char* const name : {"accuracy", "auc", "average_precision", "loss", "log_loss", "deviance",
+                                   "d2", "rmse", "mae", "r2"}) {
       figures.push_back(set + name);
     }
   }

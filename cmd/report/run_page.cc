@@ -45,6 +45,7 @@ std::string Tiles(const RunFiles& run) {
     add(result, (set + "_auc").c_str(), (set + " AUC").c_str());
     add(result, (set + "_average_precision").c_str(), (set + " average precision").c_str());
     add(result, (set + "_loss").c_str(), (set + " loss").c_str());
+    add(result, (set + "_d2").c_str(), (set + " D²").c_str());
     add(result, (set + "_rmse").c_str(), (set + " RMSE").c_str());
     add(result, (set + "_r2").c_str(), (set + " R²").c_str());
   }

@@ -213,7 +213,8 @@ std::string ResultLine(const Json& result) {
   for (const std::string set : {"validation_", "test_"}) {
     for (const auto& [key, name] :
          {std::pair("loss", "loss"), std::pair("accuracy", "accuracy"), std::pair("auc", "AUC"),
-          std::pair("rmse", "RMSE"), std::pair("mae", "MAE"), std::pair("r2", "R2")}) {
+          std::pair("deviance", "deviance"), std::pair("d2", "D2"), std::pair("rmse", "RMSE"),
+          std::pair("mae", "MAE"), std::pair("r2", "R2")}) {
       add((set + key).c_str(), (set.substr(0, set.size() - 1) + " " + name).c_str());
       const auto base = NumberIn(result, (set + "base_" + key).c_str());
       if (base && *base != 0) line += fmt::format(" (without a model {:.4g})", *base);

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "gpu/cpu/ops.h"
+#include "gpu/point_loss_rows.h"
 
 namespace dtrain::gpu::cpu {
 namespace {
@@ -91,6 +92,24 @@ void SigmoidXent(Span<const float> logits, Span<const int32_t> labels, Span<floa
   }
   *loss = MeanOf(sum, logits.size);
 }
+
+template <typename Target>
+void MeanPointLoss(const PointLoss& loss, Span<const float> outputs, Span<const Target> targets,
+                   Span<float> slopes, float* result) {
+  const float scale = 1.0f / static_cast<float>(outputs.size);
+  const auto parameter = static_cast<float>(loss.parameter);
+  VisitLossRow<Target>(loss.kind, [&](auto row) {
+    double sum = 0;
+    for (int64_t i = 0; i < outputs.size; ++i) {
+      float slope = 0;
+      sum += static_cast<double>(row.Of(outputs[i], TargetOf(targets[i]), parameter, &slope));
+      slopes[i] = scale * slope;
+    }
+    *result = MeanOf(sum, outputs.size);
+  });
+}
+template void MeanPointLoss(const PointLoss&, Span<const float>, Span<const float>, Span<float>, float*);
+template void MeanPointLoss(const PointLoss&, Span<const float>, Span<const int32_t>, Span<float>, float*);
 
 void SoftmaxXent(MatrixView<const float> logits, Span<const int32_t> labels, MatrixView<float> dlogits,
                  float* loss) {

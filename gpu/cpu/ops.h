@@ -37,6 +37,10 @@ void Exponentiate(Span<float> values);
 
 void MeanSquaredError(Span<const float> y, Span<const float> t, Span<float> dy, float* loss);
 void SigmoidXent(Span<const float> logits, Span<const int32_t> labels, Span<float> dlogits, float* loss);
+// `Target`: float or int32_t, as gpu/ops.h has them.
+template <typename Target>
+void MeanPointLoss(const PointLoss& loss, Span<const float> outputs, Span<const Target> targets,
+                   Span<float> slopes, float* result);
 void SoftmaxXent(MatrixView<const float> logits, Span<const int32_t> labels, MatrixView<float> dlogits,
                  float* loss);
 void CountArgmaxCorrect(MatrixView<const float> scores, Span<const int32_t> labels, int64_t* correct);

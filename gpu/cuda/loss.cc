@@ -7,11 +7,11 @@ namespace {
 
 template <typename Loss>
 void LaunchMeanLoss(Queue& queue, Span<const float> outputs, Span<const typename Loss::Target> targets,
-                    Span<float> gradient, float scale, float* loss) {
+                    Span<float> gradient, float scale, float* loss, Loss of = {}) {
   const Grid grid = GridForSum(queue, outputs.size);
   Launch(queue, grid,
          MeanLossKernel<Loss>{outputs.data, targets.data, gradient.data, outputs.size, scale,
-                              GridSumFor<double>(queue, grid), loss});
+                              GridSumFor<double>(queue, grid), loss, of});
 }
 
 template <int group>
@@ -33,6 +33,20 @@ void SigmoidXent(Queue& queue, Span<const float> logits, Span<const int32_t> lab
                  float* loss) {
   LaunchMeanLoss<LogisticLoss>(queue, logits, labels, dlogits, 1.0f / static_cast<float>(logits.size), loss);
 }
+
+template <typename Target>
+void MeanPointLoss(Queue& queue, const PointLoss& loss, Span<const float> outputs, Span<const Target> targets,
+                   Span<float> slopes, float* result) {
+  const float scale = 1.0f / static_cast<float>(outputs.size);
+  VisitLossRow<Target>(loss.kind, [&](auto row) {
+    LaunchMeanLoss(queue, outputs, targets, slopes, scale, result,
+                   PointLossOf<decltype(row)>{static_cast<float>(loss.parameter)});
+  });
+}
+template void MeanPointLoss(Queue&, const PointLoss&, Span<const float>, Span<const float>, Span<float>,
+                            float*);
+template void MeanPointLoss(Queue&, const PointLoss&, Span<const float>, Span<const int32_t>, Span<float>,
+                            float*);
 
 void CountArgmaxCorrect(Queue& queue, MatrixView<const float> scores, Span<const int32_t> labels,
                         int64_t* correct) {

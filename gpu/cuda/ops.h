@@ -34,6 +34,9 @@ void ActivationGradient(Queue& queue, Activation kind, Span<const float> outputs
 void MeanSquaredError(Queue& queue, Span<const float> y, Span<const float> t, Span<float> dy, float* loss);
 void SigmoidXent(Queue& queue, Span<const float> logits, Span<const int32_t> labels, Span<float> dlogits,
                  float* loss);
+template <typename Target>
+void MeanPointLoss(Queue& queue, const PointLoss& loss, Span<const float> outputs, Span<const Target> targets,
+                   Span<float> slopes, float* result);
 void SoftmaxXent(Queue& queue, MatrixView<const float> logits, Span<const int32_t> labels,
                  MatrixView<float> dlogits, float* loss);
 void CountArgmaxCorrect(Queue& queue, MatrixView<const float> scores, Span<const int32_t> labels,

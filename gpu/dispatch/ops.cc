@@ -12,6 +12,14 @@ namespace {
 
 bool OnDevice(const Stream& stream) { return stream.backend() == Backend::kCuda; }
 
+template <typename Target>
+void CheckPointLoss(const PointLoss& loss, bool of_classes, Span<const float> outputs,
+                    Span<const Target> targets, Span<float> slopes) {
+  DT_CHECK(LossRowOf(loss.kind).of_classes == of_classes, LossRowOf(loss.kind).name);
+  DT_CHECK(outputs.size == targets.size && outputs.size == slopes.size, outputs.size, targets.size,
+           slopes.size);
+}
+
 void CheckForward(int64_t rows, int64_t inputs, MatrixView<const float> w, Span<const float> b,
                   MatrixView<float> out) {
   DT_CHECK(inputs == w.rows && b.size == w.cols && out.rows == rows && out.cols == w.cols, inputs, w.rows,
@@ -111,6 +119,23 @@ void SigmoidXent(Stream& stream, Span<const float> logits, Span<const int32_t> l
   DT_CHECK(logits.size == labels.size && logits.size == dlogits.size, logits.size, labels.size, dlogits.size);
   if (OnDevice(stream)) return cuda::SigmoidXent(stream.queue(), logits, labels, dlogits, loss);
   cpu::SigmoidXent(logits, labels, dlogits, loss);
+}
+
+void MeanPointLoss(Stream& stream, const PointLoss& loss, Span<const float> outputs,
+                   Span<const float> targets, Span<float> slopes, float* result) {
+  if (loss.kind == LossKind::kSquared) return MeanSquaredError(stream, outputs, targets, slopes, result);
+  CheckPointLoss(loss, false, outputs, targets, slopes);
+  if (OnDevice(stream)) {
+    return cuda::MeanPointLoss(stream.queue(), loss, outputs, targets, slopes, result);
+  }
+  cpu::MeanPointLoss(loss, outputs, targets, slopes, result);
+}
+
+void MeanPointLoss(Stream& stream, const PointLoss& loss, Span<const float> outputs,
+                   Span<const int32_t> labels, Span<float> slopes, float* result) {
+  CheckPointLoss(loss, true, outputs, labels, slopes);
+  if (OnDevice(stream)) return cuda::MeanPointLoss(stream.queue(), loss, outputs, labels, slopes, result);
+  cpu::MeanPointLoss(loss, outputs, labels, slopes, result);
 }
 
 void SoftmaxXent(Stream& stream, MatrixView<const float> logits, Span<const int32_t> labels,

@@ -74,6 +74,16 @@ double SigmoidXent(Vector logits, Labels labels, Span<double> dlogits) {
   return logits.size == 0 ? 0 : sum / static_cast<double>(logits.size);
 }
 
+double MeanPointLoss(const PointLoss& loss, Vector z, Vector t, Span<double> dz) {
+  const LossRow& row = LossRowOf(loss.kind);
+  double sum = 0;
+  for (int64_t i = 0; i < z.size; ++i) {
+    sum += row.value(z[i], t[i], loss.parameter);
+    dz[i] = row.slope(z[i], t[i], loss.parameter) / static_cast<double>(z.size);
+  }
+  return z.size == 0 ? 0 : sum / static_cast<double>(z.size);
+}
+
 double SoftmaxXent(Matrix logits, Labels labels, MatrixView<double> dlogits) {
   double loss = 0;
   for (int64_t i = 0; i < logits.rows; ++i) {

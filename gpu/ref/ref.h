@@ -20,6 +20,8 @@ void Activate(Activation kind, Span<double> values);
 void ActivationGradient(Activation kind, Vector outputs, Span<double> gradient);
 double MeanSquaredError(Vector y, Vector t, Span<double> dy);
 double SigmoidXent(Vector logits, Labels labels, Span<double> dlogits);
+// `t`: of classes 1 and -1.
+double MeanPointLoss(const PointLoss& loss, Vector z, Vector t, Span<double> dz);
 double SoftmaxXent(Matrix logits, Labels labels, MatrixView<double> dlogits);
 int64_t CountArgmaxCorrect(Matrix scores, Labels labels);
 int64_t CountSignCorrect(Vector logits, Labels labels);

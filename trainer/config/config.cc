@@ -48,6 +48,14 @@ const char* KindName(ModelKind kind) {
   return "";
 }
 
+gpu::PointLoss LossOf(const ModelConfig& model) {
+  const gpu::LossKind kind = model.loss.value_or(gpu::LossKind::kSquared);
+  return {kind, kind == gpu::LossKind::kHuber      ? model.loss_delta
+                : kind == gpu::LossKind::kQuantile ? model.loss_level
+                : kind == gpu::LossKind::kTweedie  ? model.loss_power
+                                                   : 0};
+}
+
 std::string HeadText(const ModelConfig& model) {
   if (!HasHeadKey(model)) return fmt::format("model.kind = {}", KindName(model.kind));
   switch (model.head) {

@@ -124,10 +124,11 @@ InitKind InitOf(const ModelConfig& model) { return model.init.kind.value_or(Init
 
 std::optional<std::string> OtherMeaning(const Config& saved, const Config& config) {
   std::vector<const char*> keys = {
-      "model.kind",      "model.activation",    "model.head",        "data.scale",      "data.ignore",
-      "data.categories", "data.dates",          "data.missing",      "model.factors",   "data.index_base",
-      "data.hash",       "data.bags",           "data.crosses",      "model.embedding", "model.combine",
-      "data.numbers",    "data.missing_values", "data.number_format"};
+      "model.kind",       "model.activation",    "model.head",         "data.scale",      "data.ignore",
+      "data.categories",  "data.dates",          "data.missing",       "model.factors",   "data.index_base",
+      "data.hash",        "data.bags",           "data.crosses",       "model.embedding", "model.combine",
+      "data.numbers",     "data.missing_values", "data.number_format", "model.loss",      "model.loss_delta",
+      "model.loss_level", "model.loss_power"};
   // Rows of a table that were never updated are in no checkpoint.
   const InitKind init = InitOf(saved.model);
   if (UsesTable(saved)) {

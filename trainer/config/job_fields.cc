@@ -31,6 +31,12 @@ std::vector<Field> ClusterFields() {
   };
 }
 
+std::vector<std::pair<std::string, gpu::LossKind>> LossNames() {
+  std::vector<std::pair<std::string, gpu::LossKind>> names;
+  for (const gpu::LossRow& row : gpu::LossTable()) names.emplace_back(row.name, row.kind);
+  return names;
+}
+
 std::vector<Field> ModelFields() {
   return {
       Choice(
@@ -72,6 +78,22 @@ std::vector<Field> ModelFields() {
              "labels 0 and 1; linear: one output, real targets, mean squared error. fm and wide_deep: "
              "logistic, their default, or linear.")
           .OnlyWith("model.kind", {"mlp", "fm", "wide_deep"}),
+      Choice(
+          DT_KEY(model.loss), kRun, LossNames(),
+          "What training minimises; docs/models.md has the formulas. poisson (labels >= 0), gamma (> 0) and "
+          "tweedie (>= 0) predict e^output. For linear heads; hinge and squared_hinge are for logistic "
+          "ones, and give scores, not probabilities.")
+          .Unset("squared of a linear head; cross-entropy of classes"),
+      Number(DT_KEY(model.loss_delta), kRun, {0, 1e30, true},
+             "Errors above it count linearly, those below by their square.")
+          .OnlyWith("model.loss", {"huber"}),
+      Number(DT_KEY(model.loss_level), kRun, {0, 0.999999, true},
+             "The share of labels that are to be below the prediction.")
+          .OnlyWith("model.loss", {"quantile"}),
+      Number(DT_KEY(model.loss_power), kRun, {1, 1.999, true},
+             "The variance grows with the mean to this power: near 1 as counts, near 2 as gamma.")
+          .Try("1.5")
+          .OnlyWith("model.loss", {"tweedie"}),
       Number(
           DT_KEY(model.factors), kRun, {1, 1024},
           "Factors of each feature. The sum of the products of two features' factors is the weight of their "
@@ -145,7 +167,7 @@ std::vector<Field> ModelFields() {
              "Initial biases. same: drawn as the weights are."),
       Number(DT_KEY(model.init.output_bias), kRun, {-1e30, 1e30},
              "The initial biases of the last layer. For a linear head: about the mean of the labels, so that "
-             "training need not find it.")
+             "training need not find it; with poisson, gamma and tweedie its logarithm.")
           .OnlyWith("model.init.bias", {"zeros"}),
   };
 }

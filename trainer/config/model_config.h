@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "gpu/point_loss.h"
 #include "trainer/config/choices.h"
 
 namespace dtrain {
@@ -33,6 +34,12 @@ struct ModelConfig {
   Activation activation = Activation::kSigmoid;
   // mlp; fm, wide_deep: logistic or linear, and loading a file sets logistic. HeadOf() is that of any kind
   ModelHead head = ModelHead::kSoftmax;
+  // Unset: squared of a linear head, and cross-entropy of classes; loading a file leaves squared unset, so
+  // that a model has one loss, however it is written. LossOf() has the parameter too
+  std::optional<gpu::LossKind> loss;
+  double loss_delta = 1;            // huber
+  double loss_level = 0.5;          // quantile
+  double loss_power = 1.5;          // tweedie
   int64_t factors = 8;              // fm: of each feature
   int64_t embedding = 8;            // wide_deep: values of each feature's
   Combine combine = Combine::kSum;  // wide_deep; loading a file: join where rows have columns
@@ -79,6 +86,16 @@ inline int64_t TableFeatures(const ModelConfig& model) {
 inline bool HasClasses(const ModelConfig& model) { return HeadOf(model) != ModelHead::kLinear; }
 // Whether it has an output for each class; else it has one output.
 inline bool HasOutputPerClass(const ModelConfig& model) { return HeadOf(model) == ModelHead::kSoftmax; }
+// The loss of a model with a linear head, or with model.loss.
+gpu::PointLoss LossOf(const ModelConfig& model);
+// Whether its predictions are e^output (a log link).
+inline bool HasLogLink(const ModelConfig& model) {
+  return model.loss && gpu::LossRowOf(*model.loss).log_link;
+}
+// Whether its outputs are scores of two classes without probabilities (hinge, squared_hinge).
+inline bool HasScores(const ModelConfig& model) {
+  return model.loss && gpu::LossRowOf(*model.loss).of_classes;
+}
 // The key that decides the head, with its value: "model.kind = logistic", "model.head = linear".
 std::string HeadText(const ModelConfig& model);
 

@@ -60,6 +60,7 @@ class Rules : private DraftRules {
   void CheckClasses();
   void CheckPipes(const std::string& section, const DataSourceConfig& source);
   void CheckEvaluation();
+  void CheckLoss();
   void CheckOutputs();
   std::string HeadKey() const;
   void CheckTargets(const std::string& section, const DataSourceConfig& source);
@@ -99,6 +100,7 @@ void Rules::Run() {
   CheckRows();
   CheckEvaluation();
   CheckOutputs();
+  CheckLoss();
   CheckTargets("data.train", config_.data.train);
   CheckTargets("data.test", config_.data.test);
   CheckText();
@@ -574,6 +576,18 @@ void Rules::CheckEvaluation() {
            "needs checkpoint.dir. Try checkpoint.dir: run/ckpt.");
 }
 
+void Rules::CheckLoss() {
+  ModelConfig& model = config_.model;
+  if (!model.loss || !IsGood("model.kind") || IsBad("model.head") || IsBad("model.loss")) return;
+  const ModelHead head = HeadOf(model);
+  const bool of_classes = HasScores(model);
+  RefuseIf(head != (of_classes ? ModelHead::kLogistic : ModelHead::kLinear), "model.loss",
+           fmt::format("is for {}, and {}. Try {}: {}.",
+                       of_classes ? "two classes" : "labels that are numbers", HeadText(model),
+                       HasHeadKey(model) ? "model.head" : "model.kind", of_classes ? "logistic" : "linear"));
+  if (model.loss == gpu::LossKind::kSquared) model.loss.reset();
+}
+
 void Rules::CheckOutputs() {
   if (!config_.model.outputs || !IsGood("model.kind") || IsBad("model.head")) return;
   const bool per_class = HasOutputPerClass(config_.model);
@@ -603,6 +617,11 @@ void Rules::CheckTargets(const std::string& section, const DataSourceConfig& sou
     Refuse(HeadKey(), fmt::format("needs classes, and {} has real targets. Try linear{}.", section,
                                   unsaid ? ", or model.head: linear" : ""));
   }
+  RefuseIf(
+      !classes && real_targets && gpu::LossRowOf(LossOf(config_.model).kind).range != gpu::TargetRange::kAny,
+      "model.loss",
+      fmt::format("needs labels from 0 on, and those of {} are drawn on both sides of it. Try huber.",
+                  section));
   const bool digits = synthetic && source.name == SyntheticName::kDigits;
   if (HeadOf(config_.model) == ModelHead::kLogistic && digits) {
     Refuse(HeadKey(),

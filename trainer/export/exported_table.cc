@@ -274,9 +274,12 @@ void WriteTableTensors(const ExportedTable& table, const std::vector<Variable>& 
 // whatever solver; MCSVM_CS is one that promises no probabilities, which would be others than a softmax's.
 void WriteLiblinear(const ExportedTable& table, const std::vector<std::string>& labels, OutputFile* file) {
   const ModelKind kind = table.model().config.model.kind;
-  const char* const solver = kind == ModelKind::kSoftmax    ? "MCSVM_CS"
-                             : kind == ModelKind::kLogistic ? "L2R_LR"
-                                                            : "L2R_L2LOSS_SVR";
+  const std::optional<gpu::LossKind> loss = table.model().config.model.loss;
+  const char* const solver = loss == gpu::LossKind::kHinge          ? "L2R_L1LOSS_SVC_DUAL"
+                             : loss == gpu::LossKind::kSquaredHinge ? "L2R_L2LOSS_SVC"
+                             : kind == ModelKind::kSoftmax          ? "MCSVM_CS"
+                             : kind == ModelKind::kLogistic         ? "L2R_LR"
+                                                                    : "L2R_L2LOSS_SVR";
   std::vector<std::string> order = labels;
   if (kind == ModelKind::kLogistic) std::reverse(order.begin(), order.end());
   const uint64_t lines = table.count() == 0 ? 1 : table.feature(table.count() - 1) + 1;

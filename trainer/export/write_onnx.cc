@@ -79,7 +79,8 @@ std::string AddCheck(const std::string& features, OnnxGraph* graph) {
 // Returns the outputs of the last layer. `check`: AddCheck(); empty: there is none.
 std::string AddLayers(const ExportedModel& model, std::string inputs, const std::string& check,
                       OnnxGraph* graph) {
-  const std::string name = HasClasses(model.config.model) ? "" : "prediction";
+  const ModelConfig& of = model.config.model;
+  const std::string name = HasClasses(of) || HasLogLink(of) ? "" : "prediction";
   for (size_t i = 0; i + 1 < model.variables.size(); i += 2) {
     const std::string weights = AddTensor(model, model.variables[i], graph);
     const std::string biases = AddTensor(model, model.variables[i + 1], graph);
@@ -133,12 +134,14 @@ void AddLabels(const ExportedModel& model, OnnxGraph* graph) {
 
 void AddPrediction(const ExportedModel& model, const std::string& logits, const std::string& check,
                    OnnxGraph* graph) {
+  if (HasLogLink(model.config.model)) graph->Add("Exp", {logits}, {}, "prediction");
   if (!HasClasses(model.config.model)) return graph->Output("prediction", onnx::FLOAT, 1);
   const int64_t outputs = *model.config.model.outputs;
-  AddProbabilities(model, logits, graph);
+  const bool scores = HasScores(model.config.model);
+  scores ? void(graph->Add("Identity", {logits}, {}, "score")) : AddProbabilities(model, logits, graph);
   const std::string classes = AddClass(model, logits, check.empty() ? "prediction" : "", graph);
   graph->Output("prediction", onnx::INT64, 0);
-  graph->Output("probabilities", onnx::FLOAT, outputs == 1 ? 2 : outputs);
+  graph->Output(scores ? "score" : "probabilities", onnx::FLOAT, scores ? 1 : outputs == 1 ? 2 : outputs);
   if (!check.empty()) AddRefusal(classes, check, graph);
   AddLabels(model, graph);
 }
@@ -177,7 +180,7 @@ void AddVersions(const ExportedModel& model, onnx::Model* onnx) {
 }
 
 void FillGraph(const ExportedModel& model, OnnxGraph* graph) {
-  for (const char* output : {"prediction", "probabilities", "label"}) graph->Reserve(output);
+  for (const char* output : {"prediction", "probabilities", "score", "label"}) graph->Reserve(output);
   const bool columns = model.from_columns;
   const std::string features =
       columns ? AddColumns(model, graph) : graph->Input("features", onnx::FLOAT, *model.config.model.inputs);

@@ -105,8 +105,41 @@ Ranking ScoreTable::Rank(const std::function<void()>& before_class) const {
   return {*sum.auc / classes, *sum.average_precision / classes};
 }
 
-void Regression::Add(double value, float target, double weight) {
+double BestConstant(const gpu::PointLoss& loss, std::vector<std::pair<float, float>>* rows) {
+  std::sort(rows->begin(), rows->end());
+  const auto sum = [&](auto of) {
+    double all = 0;
+    for (const auto& [target, weight] : *rows) all += weight * of(static_cast<double>(target));
+    return all;
+  };
+  const double weight = sum([](double) { return 1; });
+  const gpu::LossRow& row = gpu::LossRowOf(loss.kind);
+  if (loss.kind == gpu::LossKind::kAbsolute || loss.kind == gpu::LossKind::kQuantile) {
+    const double level = loss.kind == gpu::LossKind::kAbsolute ? 0.5 : loss.parameter;
+    double below = 0;
+    for (const auto& [target, its] : *rows) {
+      if ((below += its) >= level * weight) return target;
+    }
+    return rows->back().first;
+  }
+  if (loss.kind == gpu::LossKind::kHuber) {
+    double low = rows->front().first, high = rows->back().first;
+    for (int i = 0; i < 60; ++i) {
+      const double middle = low + (high - low) / 2;
+      const double slope = sum([&](double target) { return row.slope(middle, target, loss.parameter); });
+      (slope > 0 ? high : low) = middle;
+    }
+    return low;
+  }
+  const double mean = sum([](double target) { return target; }) / weight;
+  return row.log_link ? std::log(mean) : mean;
+}
+
+void Regression::Add(double output, float target, double weight) {
   if (weight == 0) return;
+  const double value = gpu::LossRowOf(loss_.kind).log_link ? std::exp(output) : output;
+  if (has_deviance()) deviances_ += weight * DevianceOf(output, target);
+  if (target <= value) below_ += weight;
   const double error = value - target;
   squares_ += weight * error * error;
   absolutes_ += weight * std::abs(error);
@@ -122,6 +155,15 @@ std::optional<double> Regression::mean_mae() const {
   if (!keeps_all_) return std::nullopt;
   double sum = 0;
   for (const auto& [target, weight] : kept_) sum += weight * std::abs(target - mean_);
+  return Mean(sum, false);
+}
+
+std::optional<double> Regression::base_deviance() const {
+  if (!has_deviance() || !keeps_all_ || weight_ == 0) return std::nullopt;
+  std::vector<std::pair<float, float>> rows = kept_;
+  const double constant = BestConstant(loss_, &rows);
+  double sum = 0;
+  for (const auto& [target, weight] : rows) sum += weight * DevianceOf(constant, target);
   return Mean(sum, false);
 }
 

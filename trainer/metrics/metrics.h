@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "gpu/point_loss.h"
 #include "gpu/view.h"
 #include "trainer/batch/batch.h"
 #include "trainer/metrics/probability_figures.h"
@@ -128,17 +129,27 @@ class Confusion {
   std::vector<int64_t> matrix_;  // [label, predicted]
 };
 
+// The constant that has the least loss on these targets and their weights, as an output before the link: the
+// mean, of absolute and quantile the lower quantile, of huber by bisection. `rows` has some, which weigh
+// something; sorts them.
+double BestConstant(const gpu::PointLoss& loss, std::vector<std::pair<float, float>>* rows);
+
 // Regression: root mean squared error, mean absolute error and R squared = 1 - residuals / variation about
 // the mean (Draper and Smith, "Applied Regression Analysis", 1998, chapter 1), beside what always answering
 // with the mean of these targets gives. Rows count by their weights. The variation is summed about a running
 // mean (West, "Updating mean and variance estimates", CACM 22, 1979), because the difference of two large
-// sums would lose all digits. All are unset if the rows weigh nothing.
+// sums would lose all digits. All are unset if the rows weigh nothing. With model.loss there are, too, the
+// mean of the unit deviance (McCullagh and Nelder, "Generalized linear models", 1989, chapter 2), which for
+// a loss without a likelihood is the loss, that of BestConstant(), and the share of targets at or below
+// their prediction.
 class Regression {
  public:
-  // Keeps the targets of at most `max_rows` rows, 8 bytes for each, for the error of the mean.
-  explicit Regression(int64_t max_rows = ScoreTable::kMaxScores) : max_rows_(max_rows) {}
+  // Keeps the targets of at most `max_rows` rows, 8 bytes for each, for the errors of constants.
+  explicit Regression(int64_t max_rows = ScoreTable::kMaxScores, const gpu::PointLoss& loss = {})
+      : max_rows_(max_rows), loss_(loss) {}
 
-  void Add(double value, float target, double weight = 1);
+  // `output`: before the link.
+  void Add(double output, float target, double weight = 1);
 
   std::optional<double> rmse() const { return Mean(squares_, true); }
   std::optional<double> mae() const { return Mean(absolutes_, false); }
@@ -150,6 +161,13 @@ class Regression {
   std::optional<double> mean_rmse() const { return Mean(variation_, true); }
   // Unset also with more than `max_rows` rows.
   std::optional<double> mean_mae() const;
+  // These are unset of squared, which the others say all of; the second also with more than `max_rows` rows.
+  std::optional<double> deviance() const { return has_deviance() ? Mean(deviances_, false) : std::nullopt; }
+  std::optional<double> base_deviance() const;
+  // Of quantile alone.
+  std::optional<double> share_below() const {
+    return loss_.kind == gpu::LossKind::kQuantile ? Mean(below_, false) : std::nullopt;
+  }
 
  private:
   std::optional<double> Mean(double sum, bool root) const {
@@ -157,8 +175,16 @@ class Regression {
     return root ? std::sqrt(sum / weight_) : sum / weight_;
   }
 
+  bool has_deviance() const { return loss_.kind != gpu::LossKind::kSquared; }
+  double DevianceOf(double output, double target) const {
+    return gpu::DevianceFactor(loss_.kind) *
+           gpu::LossRowOf(loss_.kind).value(output, target, loss_.parameter);
+  }
+
   const int64_t max_rows_;
+  const gpu::PointLoss loss_;
   double weight_ = 0;  // of all rows
+  double deviances_ = 0, below_ = 0;
   double squares_ = 0;
   double absolutes_ = 0;
   double mean_ = 0;                            // of the targets
@@ -171,14 +197,15 @@ class Regression {
 struct Figures {
   // For a model with these outputs, which is linear unless it classifies. `max_scores`: see ScoreTable.
   Figures(int64_t model_outputs, bool model_classifies, int64_t max_scores = ScoreTable::kMaxScores,
-          std::optional<double> threshold_of_one = {})
+          std::optional<double> threshold_of_one = {}, const gpu::PointLoss& model_loss = {})
       : outputs(model_outputs),
         classifies(model_classifies),
+        loss(model_loss),
         threshold(threshold_of_one),
         scores(model_outputs, max_scores),
         probabilities(model_outputs),
         confusion(model_classifies ? ClassCount(model_outputs) : 0),
-        regression(max_scores) {}
+        regression(max_scores, model_loss) {}
 
   // Adds a batch. `values` [batch.rows, outputs] are those of Model::Evaluate().
   void Add(const Batch& batch, const float* values) {
@@ -204,6 +231,7 @@ struct Figures {
 
   const int64_t outputs;
   const bool classifies;
+  const gpu::PointLoss loss;              // of a linear head, or of scores
   const std::optional<double> threshold;  // as for PredictedClass()
   ScoreTable scores;
   // If the model classifies. Rows count by their weights everywhere but in `confusion`, which counts them.

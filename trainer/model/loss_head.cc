@@ -32,8 +32,10 @@ void LossHead::Loss(const LabelledRows& rows, gpu::MatrixView<float> outputs, fl
   const gpu::Span<const int32_t> labels(rows.labels, rows.rows);
   switch (head_) {
     case ModelHead::kLinear:
-      return gpu::MeanSquaredError(stream_, column, {rows.targets, rows.rows}, column, loss);
+      return gpu::MeanPointLoss(stream_, loss_, column, gpu::Span<const float>(rows.targets, rows.rows),
+                                column, loss);
     case ModelHead::kLogistic:
+      if (scores_) return gpu::MeanPointLoss(stream_, loss_, column, labels, column, loss);
       return gpu::SigmoidXent(stream_, column, labels, column, loss);
     case ModelHead::kSoftmax:
       return gpu::SoftmaxXent(stream_, outputs, labels, outputs, loss);

@@ -29,7 +29,11 @@ struct NetResults {
 class LossHead {
  public:
   LossHead(const ModelConfig& config, Reduce reduce, gpu::Stream& stream)
-      : head_(HeadOf(config)), reduce_(reduce), stream_(stream) {}
+      : head_(HeadOf(config)),
+        scores_(HasScores(config)),
+        loss_(LossOf(config)),
+        reduce_(reduce),
+        stream_(stream) {}
 
   bool classifies() const { return head_ != ModelHead::kLinear; }
   // Computes the mean loss and the other results that are wanted. Replaces `outputs` [rows, outputs] by the
@@ -45,6 +49,8 @@ class LossHead {
   void CopyOut(gpu::MatrixView<const float> from, float* to);
 
   const ModelHead head_;
+  const bool scores_;          // a logistic head has loss_
+  const gpu::PointLoss loss_;  // of a linear head
   const Reduce reduce_;
   gpu::Stream& stream_;
 };

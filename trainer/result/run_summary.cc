@@ -37,6 +37,10 @@ void VisitEvaluation(const std::string& prefix, Figures& figures, Visitor& visit
   visit(prefix + "mae", figures.mae);
   visit(prefix + "base_mae", figures.base_mae);
   visit(prefix + "r2", figures.r2);
+  visit(prefix + "deviance", figures.deviance);
+  visit(prefix + "base_deviance", figures.base_deviance);
+  visit(prefix + "d2", figures.d2);
+  visit(prefix + "share_below", figures.share_below);
 }
 
 // The keys of `--result` in the order in which they are printed. Writing and reading both use this list.

@@ -95,6 +95,11 @@ struct EvaluationFigures {
   std::optional<double> mae;
   std::optional<double> base_mae;
   std::optional<double> r2;
+  // With model.loss; trainer/metrics defines each. base_: the best constant for these rows.
+  std::optional<double> deviance;
+  std::optional<double> base_deviance;
+  std::optional<double> d2;           // 1 - deviance / base_deviance
+  std::optional<double> share_below;  // quantile: of labels at or below the prediction
 };
 // Returns the name of a set of rows in lines, keys and curves.
 inline const char* SetName(EvalOn set) { return set == EvalOn::kTest ? "test" : "validation"; }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/names.h"
@@ -70,6 +71,17 @@ std::vector<std::string> NumberLines(const EvaluationFigures& figures) {
                             std::fmax(0, 100 * *figures.r2));
   } else if (figures.base_rmse == 0) {
     lines[0] += "; all of these targets are equal, so R2 has no meaning";
+  }
+  if (figures.deviance) {
+    lines.push_back(fmt::format("deviance {:.6g}", *figures.deviance) +
+                    Beside(*figures.deviance, figures.base_deviance, "always the best constant"));
+    if (figures.d2) lines.back() += fmt::format("; D2 {:.4f}", *figures.d2);
+    if (figures.loss) lines.back() += fmt::format(", loss {:.6g}", *figures.loss);
+    std::rotate(lines.begin(), lines.end() - 1, lines.end());
+  }
+  if (figures.share_below) {
+    lines.push_back(
+        fmt::format("{:.2f} % of the labels are at or below their prediction", 100 * *figures.share_below));
   }
   if (figures.mae) {
     lines.push_back(fmt::format("MAE {:.6g}", *figures.mae) + Beside(*figures.mae, figures.base_mae, kMean));

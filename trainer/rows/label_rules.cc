@@ -25,7 +25,13 @@ int64_t ClassesOf(const ModelConfig& model) {
 
 LabelRules LabelRulesOf(const ModelConfig& model) {
   const char* const head_key = HasHeadKey(model) ? "model.head" : "model.kind";
-  if (!HasClasses(model)) return {std::nullopt, HeadText(model), "", head_key};
+  if (!HasClasses(model)) {
+    const gpu::LossRow& loss = gpu::LossRowOf(LossOf(model).kind);
+    LabelRules rules{std::nullopt, HeadText(model), "", head_key};
+    if (model.loss) rules.source = fmt::format("model.loss = {}", loss.name);
+    rules.range = loss.range;
+    return rules;
+  }
   const int64_t classes = ClassesOf(model);
   if (HeadOf(model) == ModelHead::kLogistic) {
     return {classes, HeadText(model), "use softmax for more classes", head_key};

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gpu/point_loss.h"
 #include "trainer/config/choices.h"
 
 namespace dtrain {
@@ -25,10 +26,11 @@ struct LabelRules {
   std::string remedy;              // for a label beyond the classes: "raise model.outputs"
   std::string head_key{};          // that makes labels classes: "model.kind", "model.head"
   std::map<std::string, std::string, std::less<>>
-      renamed{};                      // other spellings of labels (data.rename_labels)
-  Decimal decimal = Decimal::kPoint;  // of real targets
-  bool is_text = false;               // data.label_type can be set
-  bool names = false;                 // each text is a class, also a number (data.label_type)
+      renamed{};                                    // other spellings of labels (data.rename_labels)
+  Decimal decimal = Decimal::kPoint;                // of real targets
+  gpu::TargetRange range = gpu::TargetRange::kAny;  // of real targets, by model.loss
+  bool is_text = false;                             // data.label_type can be set
+  bool names = false;                               // each text is a class, also a number (data.label_type)
   // The names of classes, by number: data.classes, or those of the run; empty: those that come.
   std::vector<std::string> given{};
   bool names_pairs = false;  // of two numbers that are neither 0 and 1 nor -1 and 1 names are made

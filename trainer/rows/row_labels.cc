@@ -81,6 +81,12 @@ void RowLabels::AddTarget(const CsvField& field) {
   if (state != NumberText::kGood) {
     Refuse(field, fmt::format("{} ({}). Correct it, or remove the row.", NumberRule(state), rules_.source));
   }
+  const bool from_zero = rules_.range != gpu::TargetRange::kAny;
+  const bool above = rules_.range == gpu::TargetRange::kAboveZero;
+  if (from_zero && !(above ? number > 0 : number >= 0)) {
+    Refuse(field, fmt::format("must be {} 0 ({}). Correct it, or remove the row.",
+                              above ? ">" : ">=", rules_.source));
+  }
   targets_.push_back(number);
 }
 

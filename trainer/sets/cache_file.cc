@@ -55,6 +55,7 @@ Json ParsingOf(const DataConfig& data, const LabelRules& rules, const std::vecto
   parsing["files"] = Json(files);
   parsing["inputs"] = inputs;
   parsing["classes"] = rules.classes.value_or(0);
+  if (rules.range != gpu::TargetRange::kAny) parsing["targets"] = rules.source;
   parsing["names"] = Json(rules.given);  // sorted by value where they are numbers: another key than before
   Json columns = Json::array();
   for (const InputColumn& column : how) {

@@ -310,7 +310,7 @@ void TrainingStep::AddForward() {
     const bool last = &layer == &layers_.back();
     if (last && deep()) layer.sums = graph_.Add(layer.scope + "/Wide", "Add", {layer.sums, wide_}, {shape});
     const std::string op = !last        ? ActivationOp(config_.model.activation)
-                           : linear()   ? ""
+                           : linear()   ? (HasLogLink(config_.model) ? "Exp" : "")
                            : logistic() ? "Sigmoid"
                                         : "Softmax";
     layer.outputs = op.empty() ? layer.sums : graph_.Add(layer.scope + "/" + op, op, {layer.sums}, {shape});
@@ -321,7 +321,9 @@ void TrainingStep::AddForward() {
 
 void TrainingStep::AddCost() {
   const std::string& sums = layers_.back().sums;
-  const std::string op = linear()     ? "SquaredDifference"
+  const ModelConfig& model = config_.model;
+  const std::string op = model.loss   ? gpu::LossRowOf(*model.loss).name
+                         : linear()   ? "SquaredDifference"
                          : logistic() ? "SigmoidCrossEntropyWithLogits"
                                       : "SparseSoftmaxCrossEntropyWithLogits";
   const std::string losses = graph_.Add("loss/" + op, op, {sums, kTarget}, {{-1}});
@@ -339,9 +341,12 @@ void TrainingStep::AddAccuracy() {
 void TrainingStep::AddGradients() {
   const std::string gradients = "gradients/";
   const Shape last = Rows(layers_.back().weights->variable->cols);
-  // The difference of prediction and target is the slope of every loss here, up to a factor.
+  // Without model.loss the difference of prediction and target is the slope of every loss, up to a factor.
+  const gpu::LossKind* const loss = config_.model.loss ? &*config_.model.loss : nullptr;
+  const std::string op = loss == nullptr ? "Sub" : fmt::format("{}_grad", gpu::LossRowOf(*loss).name);
   const std::string slope =
-      graph_.Add(gradients + "loss/Sub", "Sub", {predictions_, kTarget, "^loss/Mean"}, {last});
+      graph_.Add(gradients + "loss/" + op, op,
+                 {loss == nullptr ? predictions_ : layers_.back().sums, kTarget, "^loss/Mean"}, {last});
   std::string delta = slope;
   for (size_t i = layers_.size(); i-- > 0;) {
     const LayerNodes& layer = layers_[i];

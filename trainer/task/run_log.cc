@@ -83,8 +83,9 @@ const char* ActivationName(Activation activation) {
   return "relu";
 }
 
-const char* LossName(ModelHead head) {
-  switch (head) {
+const char* LossName(const ModelConfig& model) {
+  if (model.loss) return gpu::LossRowOf(*model.loss).name;
+  switch (HeadOf(model)) {
     case ModelHead::kLinear:
       return "mean_squared_error";
     case ModelHead::kLogistic:
@@ -138,7 +139,7 @@ std::vector<std::string> OperationLines(const Config& config, const Layout& layo
                                 config.model.embedding, where));
   }
   if (fm) lines.push_back(fmt::format("pairs of features, {} factors -> {}", config.model.factors, where));
-  lines.push_back(fmt::format("loss {} -> {}", LossName(HeadOf(config.model)), where));
+  lines.push_back(fmt::format("loss {} -> {}", LossName(config.model), where));
   for (size_t i = layout.variables.empty() ? 0 : hidden + 1; i > 0; --i) {
     const LayerNames names = LayerNamesOf(config.model, i);
     lines.push_back(fmt::format("gradient {}, {} -> {}", names.weights, names.biases, where));
@@ -252,7 +253,7 @@ std::string SaturatedLine(const Config& config, const RunSummary& summary) {
   const bool exact = summary.final_loss == 0.0;
   const auto wrong_on = [](const EvaluationFigures& set) { return set.loss && *set.loss > kSaturated; };
   const bool wrong = wrong_on(summary.validation) || wrong_on(summary.test);
-  if (!HasClasses(config.model) || (!exact && !wrong)) return "";
+  if (!HasClasses(config.model) || HasScores(config.model) || (!exact && !wrong)) return "";
   std::vector<std::string> losses;
   const auto add = [&](const char* of, const std::optional<double>& loss) {
     if (loss) losses.push_back(fmt::format("{} {:.6g}", of, *loss));

@@ -45,11 +45,15 @@ void ReportClasses(const Figures& figures, const std::vector<std::string>& class
   };
   reported->base_accuracy = *largest;
   reported->base_class = name_of(static_cast<size_t>(largest - shares.begin()));
-  reported->log_loss = probabilities.log_loss();
-  reported->base_log_loss = probabilities.shares_log_loss();
+  const bool has_scores = gpu::LossRowOf(figures.loss.kind).of_classes;
+  if (!has_scores) {
+    reported->log_loss = probabilities.log_loss();
+    reported->base_log_loss = probabilities.shares_log_loss();
+  }
   if (shares.size() != 2) return;
   reported->positive_class = name_of(1);
   reported->positive_share = shares[1];
+  if (has_scores) return;
   reported->calibration = probabilities.calibration();
   const std::vector<ThresholdFigures> thresholds = figures.reliability.Thresholds();
   if (!thresholds.empty()) reported->thresholds = thresholds;
@@ -64,6 +68,12 @@ void ReportErrors(const Regression& errors, EvaluationFigures* reported) {
   reported->r2 = finite(errors.r_squared());
   reported->base_rmse = errors.mean_rmse();
   reported->base_mae = errors.mean_mae();
+  reported->deviance = finite(errors.deviance());
+  reported->base_deviance = finite(errors.base_deviance());
+  if (reported->deviance && reported->base_deviance && *reported->base_deviance > 0) {
+    reported->d2 = 1 - *reported->deviance / *reported->base_deviance;
+  }
+  reported->share_below = errors.share_below();
 }
 
 }  // namespace

@@ -597,7 +597,8 @@ void Worker::EvaluateFinalWeights() {
 }
 
 EvaluationFigures Worker::EvaluateFinal(EvalOn set) {
-  Figures figures(model_.model().outputs(), HasClasses(config_.model), ScoreTable::kMaxScoresInRun);
+  Figures figures(model_.model().outputs(), HasClasses(config_.model), ScoreTable::kMaxScoresInRun, {},
+                  LossOf(config_.model));
   const std::optional<Evaluation> evaluation = Evaluate(set, &figures);
   if (!evaluation) return {};
   const EvaluationFigures reported = ReportedFigures(*evaluation, &figures, data_.loaded().form.classes,

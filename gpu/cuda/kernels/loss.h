@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "gpu/cuda/kernels/reduce.h"
+#include "gpu/point_loss_rows.h"
 
 namespace dtrain::gpu::cuda {
 
@@ -31,6 +32,19 @@ struct LogisticLoss {
   }
 };
 
+// A row of gpu/point_loss_rows.h.
+template <typename Row>
+struct PointLossOf {
+  using Target = typename Row::Target;
+  float parameter;
+  DT_KERNEL_BODY double Of(float output, Target target, float scale, float* gradient) const {
+    float slope = 0;
+    const float value = Row::Of(output, TargetOf(target), parameter, &slope);
+    *gradient = scale * slope;
+    return static_cast<double>(value);
+  }
+};
+
 // The mean of a loss over all rows. 12 bytes per row.
 template <typename Loss>
 struct MeanLossKernel {
@@ -42,6 +56,7 @@ struct MeanLossKernel {
   float scale;  // of the gradient
   GridSum<double> sum;
   float* loss;
+  Loss of;
 
   template <typename Thread>
   DT_KERNEL_BODY void operator()(Thread& thread) const {
@@ -49,7 +64,7 @@ struct MeanLossKernel {
     const int64_t step = thread.blocks() * thread.threads();
     for (int64_t i = thread.block() * thread.threads() + thread.index(); i < rows; i += step) {
       float slope = 0;
-      own += Loss::Of(outputs[i], targets[i], scale, &slope);
+      own += of.Of(outputs[i], targets[i], scale, &slope);
       gradient[i] = slope;
     }
     if (sum.Add(thread, own, &total)) {
