@@ -111,6 +111,17 @@ Prepare MeanSquaredError(int64_t rows) {
   };
 }
 
+Prepare PointLoss(gpu::LossKind kind, int64_t rows) {
+  return [=]() -> Timed {
+    Floats targets = RandomFloats(rows);
+    for (float& target : targets) target = std::abs(target) + 0.1f;
+    return [=, z = RandomFloats(rows), slopes = Floats(rows), loss = 0.0f]() mutable {
+      gpu::MeanPointLoss(Cpu(), {kind, 1.5}, gpu::Span<const float>(z), gpu::Span<const float>(targets),
+                         slopes, &loss);
+    };
+  };
+}
+
 Prepare Exponentials(int64_t count) {
   return [=]() -> Timed {
     return [=, values = RandomFloats(count), out = Floats(count)]() mutable {
@@ -299,6 +310,10 @@ void RegisterAll() {
   Compare("SoftmaxXent 100x1000", SoftmaxXent(100, 1000), Exponentials(100000));
   Compare("SigmoidXent 100", SigmoidXent(100), Exponentials(100));
   Compare("MeanSquaredError 100", MeanSquaredError(100), Update(100));
+  for (const gpu::LossRow& row : gpu::LossTable()) {
+    if (!row.of_classes)
+      Compare(std::string(row.name) + " 1000", PointLoss(row.kind, 1000), MeanSquaredError(1000));
+  }
   Compare("SgdStep 7850", Step(Sgd, 7850), Update(7850), UpdateBytes(7850, 0));
   Compare("SgdStep 79510", Step(Sgd, 79510), Update(79510), UpdateBytes(79510, 0));
   Compare("SgdStep 16Mi", Step(Sgd, 16 << 20), Update(16 << 20), UpdateBytes(16 << 20, 0));

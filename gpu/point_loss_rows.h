@@ -15,11 +15,10 @@ namespace dtrain::gpu {
 // e^x and, as `value`, the same continued as a straight line above kMaxExponent.
 struct Exponent {
   float slope, value;
-  DT_KERNEL_BODY explicit Exponent(float x) {
-    const float above = x > kMaxExponent ? x - kMaxExponent : 0.0f;
-    slope = expf(x > kMaxExponent ? kMaxExponent : x);
-    value = slope * (1.0f + above);
-  }
+  // `power`: e^Bounded(x).
+  DT_KERNEL_BODY Exponent(float x, float power)
+      : slope(power), value(power * (1.0f + (x > kMaxExponent ? x - kMaxExponent : 0.0f))) {}
+  DT_KERNEL_BODY static float Bounded(float x) { return x > kMaxExponent ? kMaxExponent : x; }
 };
 
 struct AbsoluteRow {
@@ -49,34 +48,54 @@ struct QuantileRow {
   }
 };
 
-struct PoissonRow {
+// LogLinkRow: a loss of a log link as what it takes of exponents, so that a caller may compute those of many
+// rows together: e^First(), with kTwo e^Second() too, and OfTarget() of ln t where t is above 0, as its
+// exponential with kPower. Loss::Finish() makes value and slope of them.
+template <typename Loss>
+struct LogLinkRow {
   using Target = float;
-  DT_KERNEL_BODY static float Of(float z, float t, float, float* slope) {
-    const Exponent mean(z);
+  DT_KERNEL_BODY static float Second(float, float) { return 0; }
+  DT_KERNEL_BODY static float Of(float z, float t, float p, float* slope) {
+    const float first = Loss::First(z, p), second = Loss::Second(z, p);
+    const float log = t > 0 ? Loss::OfTarget(logf(t), p) : 0.0f;
+    return Loss::Finish(z, t, p, {first, expf(Exponent::Bounded(first))},
+                        {second, Loss::kTwo ? expf(Exponent::Bounded(second)) : 0.0f},
+                        Loss::kPower ? expf(log) : log, slope);
+  }
+};
+
+struct PoissonRow : LogLinkRow<PoissonRow> {
+  static constexpr bool kTwo = false, kPower = false;
+  DT_KERNEL_BODY static float First(float z, float) { return z; }
+  DT_KERNEL_BODY static float OfTarget(float log, float) { return log; }
+  DT_KERNEL_BODY static float Finish(float z, float t, float, Exponent mean, Exponent, float log,
+                                     float* slope) {
     *slope = mean.slope - t;
-    return t > 0 ? mean.value + t * (logf(t) - 1.0f - z) : mean.value;
+    return t > 0 ? mean.value + t * (log - 1.0f - z) : mean.value;
   }
 };
 
-struct GammaRow {
-  using Target = float;
-  DT_KERNEL_BODY static float Of(float z, float t, float, float* slope) {
-    const Exponent inverse(-z);
+struct GammaRow : LogLinkRow<GammaRow> {
+  static constexpr bool kTwo = false, kPower = false;
+  DT_KERNEL_BODY static float First(float z, float) { return -z; }
+  DT_KERNEL_BODY static float OfTarget(float log, float) { return log; }
+  DT_KERNEL_BODY static float Finish(float z, float t, float, Exponent inverse, Exponent, float log,
+                                     float* slope) {
     *slope = 1.0f - t * inverse.slope;
-    return z - logf(t) - 1.0f + t * inverse.value;
+    return z - log - 1.0f + t * inverse.value;
   }
 };
 
-struct TweedieRow {
-  using Target = float;
-  DT_KERNEL_BODY static float Of(float z, float t, float power, float* slope) {
+struct TweedieRow : LogLinkRow<TweedieRow> {
+  static constexpr bool kTwo = true, kPower = true;
+  DT_KERNEL_BODY static float First(float z, float p) { return (2.0f - p) * z; }
+  DT_KERNEL_BODY static float Second(float z, float p) { return (1.0f - p) * z; }
+  DT_KERNEL_BODY static float OfTarget(float log, float p) { return (2.0f - p) * log; }
+  DT_KERNEL_BODY static float Finish(float, float t, float power, Exponent mean, Exponent inverse,
+                                     float of_target, float* slope) {
     const float p = power - 1.0f, q = 2.0f - power;
-    const Exponent mean(q * z);
-    *slope = mean.slope;
-    if (!(t > 0)) return mean.value / q;
-    const Exponent inverse(-p * z);
-    *slope -= t * inverse.slope;
-    return mean.value / q + t * inverse.value / p - expf(q * logf(t)) / (p * q);
+    *slope = t > 0 ? mean.slope - t * inverse.slope : mean.slope;
+    return t > 0 ? mean.value / q + t * inverse.value / p - of_target / (p * q) : mean.value / q;
   }
 };
 

@@ -31,6 +31,49 @@ constexpr size_t kMaxName = 24;                     // bytes of a class in a not
 constexpr int64_t kFewOf = 20;                      // one in so many rows may have a class of its own
 constexpr double kSkewed = 3;                       // skewness; that of an exponential distribution is 2
 
+// Chooses the loss of a quantity where its values say clearly what they are; the comment says why.
+void PlanLoss(const ColumnProfile& label, bool whole, ModelPlan* plan) {
+  constexpr double kFewZeros = 0.01, kManyZeros = 0.1;  // shares of the rows
+  constexpr double kMoney = 50;                         // a larger mean of what is not 0 is no small count
+  constexpr double kLongTail = 2;                       // skewness, that of an exponential distribution
+  constexpr double kCountsSkewed = 0.5;                 // of poisson with a mean of 4
+  constexpr double kAboutMean = 0.8;                    // variance over mean, which is 1 of poisson
+  constexpr double kHeavy = 15, kFarOff = 5;            // kurtosis; deviations
+  const double zeros =
+      static_cast<double>(label.zeros) / static_cast<double>(std::max<int64_t>(label.numbers, 1));
+  const double variance = label.deviation * label.deviation;
+  const auto choose = [&](std::string keys, bool log_link, const std::string& why) {
+    plan->loss = std::move(keys);
+    plan->log_link = log_link;
+    plan->comment += why;
+  };
+  if (label.min == 0 && label.mean > 0) {
+    const double others = label.mean / (1 - zeros);  // the mean of what is not 0
+    if (zeros >= kManyZeros && label.skewness >= kLongTail && (!whole || others >= kMoney)) {
+      choose("loss: tweedie, loss_power: 1.5", true,
+             fmt::format("; {:.0f} % are 0 and the others have a long tail, so tweedie", 100 * zeros));
+    } else if (whole && zeros >= kFewZeros && others < kMoney && label.skewness >= kCountsSkewed &&
+               variance >= kAboutMean * label.mean) {
+      choose("loss: poisson", true,
+             fmt::format("; whole from 0 on with a variance {:.2g} times the mean, as counts have: poisson",
+                         variance / label.mean));
+    }
+  } else if (label.kurtosis >= kHeavy && label.max - label.mean > kFarOff * label.deviation &&
+             label.mean - label.min > kFarOff * label.deviation) {
+    choose(fmt::format("loss: huber, loss_delta: {:.2g}", label.deviation), false,
+           fmt::format("; heavy tails on both sides (kurtosis {:.0f}), so huber", label.kurtosis));
+  }
+}
+
+// Whether whole numbers from 0 on become rarer as they grow and spread as counts do.
+bool MayCount(const ColumnProfile& label) {
+  const double spread = label.deviation * label.deviation / label.mean;
+  for (size_t i = 0; i < label.frequent.size(); ++i) {
+    if (std::strtod(label.frequent[i].text.c_str(), nullptr) != static_cast<double>(i)) return false;
+  }
+  return label.min == 0 && spread > 0.8 && spread < 3;
+}
+
 ModelPlan PlanForClasses(const ColumnProfile& label) {
   ModelPlan plan;
   if (label.distinct < 2) {
@@ -64,12 +107,14 @@ ModelPlan PlanForNumbers(const ColumnProfile& label) {
     plan.kind = "softmax";
     plan.outputs = label.distinct;
     plan.names = label.min != 0;
-    plan.comment = fmt::format("the classes {} to {}; for a quantity: kind: linear", label.min, label.max);
+    plan.comment = fmt::format("the classes {} to {}; for a quantity: kind: linear{}", label.min, label.max,
+                               MayCount(label) ? ", for counts with loss: poisson" : "");
   } else {
     plan.comment = fmt::format("a quantity, {:.6g} to {:.6g}{}", label.min, label.max,
                                whole && label.distinct <= kMaybeClasses
                                    ? "; for classes: kind: softmax, and data.label_type: names"
                                    : "");
+    PlanLoss(label, whole, &plan);
   }
   return plan;
 }
@@ -156,12 +201,14 @@ LabelChoice ChooseLabel(const TableProfile& table, const std::string& wanted) {
 
 std::string ModelPlan::Yaml(const std::string& label, const std::string& more) const {
   const std::string wide = outputs > 1 ? fmt::format(", outputs: {}", outputs) : "";
-  return fmt::format("model: {{kind: {}{}{}}}    # {}: {}\n", kind, wide, more, label, comment);
+  const std::string of_loss = loss.empty() ? "" : ", " + loss;
+  return fmt::format("model: {{kind: {}{}{}{}}}    # {}: {}\n", kind, wide, of_loss, more, label, comment);
 }
 
 std::string LabelNote(const ColumnProfile& label, const ModelPlan& plan, const std::string& name) {
   if (plan.IsLinear()) {
-    if (std::abs(label.skewness) < kSkewed) return fmt::format("model: linear; {} is {}", name, plan.comment);
+    if (!plan.loss.empty() || std::abs(label.skewness) < kSkewed)
+      return fmt::format("model: linear; {} is {}", name, plan.comment);
     return fmt::format(
         "model: linear; {} is {}, and skewed (skewness {:.1f}): few rows decide the squared error. Its "
         "logarithm, or weights, may serve you better: docs/data.md, A skewed target.",
@@ -193,7 +240,8 @@ void CheckScale(const std::string& path, const std::string& name, const ColumnPr
 }
 
 std::string BiasText(const ColumnProfile& label, const ModelPlan& plan) {
-  return plan.IsLinear() ? fmt::format(", init: {{output_bias: {:.6g}}}", label.mean) : "";
+  const double mean = plan.log_link ? std::log(label.mean) : label.mean;
+  return plan.IsLinear() ? fmt::format(", init: {{output_bias: {:.6g}}}", mean) : "";
 }
 
 void CompareLabels(const std::string& path, const ColumnProfile& label, const ModelPlan& plan,
@@ -269,7 +317,7 @@ void RunPlan::AddNote(std::vector<std::string>* notes) const {
 }
 
 double LearningRate(double rate, const ColumnProfile& label, const ModelPlan& plan) {
-  if (!plan.IsLinear() || label.deviation == 0) return rate;
+  if (!plan.IsLinear() || plan.log_link || label.deviation == 0) return rate;
   rate *= label.deviation;
   const double unit = std::pow(10, std::floor(std::log10(rate)) - 1);
   return std::round(rate / unit) * unit;

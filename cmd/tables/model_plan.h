@@ -25,7 +25,9 @@ LabelChoice ChooseLabel(const TableProfile& table, const std::string& wanted);
 struct ModelPlan {
   const char* kind = "linear";
   int64_t outputs = 1;
-  bool names = false;  // numbers are names of classes: data.label_type
+  bool names = false;     // numbers are names of classes: data.label_type
+  std::string loss;       // keys of `model` beside the kind: "loss: poisson"; empty: squared, or of classes
+  bool log_link = false;  // its predictions are e^output
   std::string comment, problem;
 
   bool IsLinear() const { return std::string_view(kind) == "linear"; }
@@ -42,7 +44,8 @@ std::string LabelNote(const ColumnProfile& label, const ModelPlan& plan, const s
 void CheckScale(const std::string& path, const std::string& name, const ColumnProfile& label,
                 const ModelPlan& plan);
 
-// Returns where a linear model begins, as a key of `model`: at the label's mean; of others empty.
+// Returns where a linear model begins, as a key of `model`: at the label's mean, or with a log link at its
+// logarithm; of others empty.
 std::string BiasText(const ColumnProfile& label, const ModelPlan& plan);
 
 // Compares the labels of the table at `path` with those of the table to test on. Adds the rows whose class a

@@ -65,6 +65,40 @@ TEST_CASE(
   CHECK_FALSE(Has(yaml, "delimiter"));
 }
 
+// A table of 1000 rows with a feature and such a label.
+std::string LossOf(const std::function<double(CounterRandom&, uint64_t)>& label) {
+  CounterRandom random(7);
+  std::string text = "x,y\n";
+  for (uint64_t i = 0; i < 1000; ++i) text += fmt::format("{},{:.6g}\n", i % 37, label(random, i));
+  const std::string yaml = YamlOf(ProfileOf(text));
+  const size_t begin = yaml.find("model: ");
+  return yaml.substr(begin, yaml.find('\n', begin) - begin);
+}
+
+TEST_CASE("proposal: a label whose values say clearly what they are gets a loss, and others get none") {
+  const auto exponential = [](CounterRandom& random, uint64_t i) { return -std::log(1 - random.Uniform(i)); };
+  // Geometric counts, of a mean of 5.
+  const std::string counts = LossOf([&](auto& r, uint64_t i) { return std::floor(exponential(r, i) * 5.5); });
+  CHECK(Has(counts, "{kind: linear, loss: poisson, init: {output_bias: 1.6"));
+  CHECK(Has(counts, " times the mean, as counts have: poisson"));
+  const std::string money =
+      LossOf([&](auto& r, uint64_t i) { return i % 3 > 0 ? 0 : std::exp(2 * r.Normal(i)) * 1000; });
+  CHECK(Has(money, "loss: tweedie, loss_power: 1.5"));
+  CHECK(Has(money, "# y: a quantity"));
+  CHECK(Has(money, "67 % are 0 and the others have a long tail, so tweedie"));
+  const std::string tails =
+      LossOf([](auto& r, uint64_t i) { return r.Normal(i) / (0.02 + r.Uniform(i + 5000)); });
+  CHECK(Has(tails, "loss: huber, loss_delta: "));
+  // A normal one, prices in whole numbers, marks of 0 to 20, ages.
+  for (const double mean : {0.0, 100.0}) {
+    CHECK_FALSE(Has(LossOf([&](auto& r, uint64_t i) { return mean + r.Normal(i); }), "loss"));
+  }
+  CHECK_FALSE(
+      Has(LossOf([&](auto& r, uint64_t i) { return std::floor(1e4 * (1 + exponential(r, i))); }), "loss"));
+  CHECK_FALSE(Has(LossOf([](auto& r, uint64_t i) { return std::floor(r.Uniform(i) * 21); }), "loss"));
+  CHECK_FALSE(Has(LossOf([](auto& r, uint64_t i) { return std::floor(r.Uniform(i) * 90); }), "loss"));
+}
+
 TEST_CASE("proposal: the label decides the model") {
   const auto model = [](const TableProfile& table) {
     const std::string yaml = YamlOf(table);

@@ -125,7 +125,7 @@ Proposal ProposeSparseConfig(const SparseProfile& rows, const std::string& path,
       "  reduce: sum    # a feature of few rows learns from each of them\n"
       "  optimizer: {{kind: adagrad, learning_rate: {:g}, initial_accumulator: {:.2g}}}\n",
       run.batch, run.epochs, LearningRate(kRate, rows.label, plan),
-      plan.IsLinear() ? std::min(1.0, std::pow(rows.label.deviation, 2)) : 1);
+      plan.IsLinear() && !plan.log_link ? std::min(1.0, std::pow(rows.label.deviation, 2)) : 1);
   yaml += run.EvalYaml();
   run.AddNote(&notes);
   return proposal;

@@ -30,6 +30,7 @@ std::string Rows(const char* header, int count, Label label) {
 
 const auto kThreeNames = [](double a, double b) { return a > 10 ? "elm" : b > 0 ? "\"oak, red\"" : "yew"; };
 const auto kTwoNumbers = [](double a, double b) { return a + b > 0 ? 1 : 0; };
+const auto kSquare = [](double a, double b) { return std::floor((0.1 * a - 0.05 * b) * (0.1 * a) + 1); };
 const auto kTarget = [](double a, double b) { return 0.1 * a - 0.05 * b + 2; };
 
 // A model that was trained on `rows`, and its folder.
@@ -111,12 +112,15 @@ TEST_CASE("export: numpy, safetensors and onnxruntime read every kind of model, 
                          Rows("a,b,y\n", 200, kTarget));
   const Model two("kind: mlp, hidden: [5], activation: relu, head: logistic",
                   Rows("a,b,y\n", 200, kTwoNumbers));
+  const Model tweedie("kind: linear, loss: tweedie, loss_power: 1.3", Rows("a,b,y\n", 200, kSquare));
+  const Model hinge("kind: logistic, loss: squared_hinge", Rows("a,b,y\n", 200, kTwoNumbers));
   std::string folders;
-  for (const Model* model : {&softmax, &logistic, &linear, &sigmoid, &tanh, &regression, &two})
+  for (const Model* model :
+       {&softmax, &logistic, &linear, &sigmoid, &tanh, &regression, &two, &tweedie, &hinge})
     model->Export(Features(300));
   for (const Model* model : {&relu, &images}) model->Export(Pixels(300));
-  const std::vector<const Model*> all = {&softmax, &logistic, &linear,     &sigmoid, &tanh,
-                                         &relu,    &images,   &regression, &two};
+  const std::vector<const Model*> all = {&softmax, &logistic,   &linear, &sigmoid, &tanh, &relu,
+                                         &images,  &regression, &two,    &tweedie, &hinge};
   for (const Model* model : all) folders += " " + model->directory;
   std::istringstream lines(OutputOf(Python() + " cmd/test/testdata/check_exports.py" + folders));
   for (const Model* model : all) {

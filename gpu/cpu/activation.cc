@@ -91,6 +91,10 @@ void ExponentiateAll(float* values, int64_t size) {
   Map(values, size, [](Vector x) HWY_ATTR { return KeepNan(x, hn::Exp(kFloats, x)); });
 }
 
+void LogarithmsOfAll(float* values, int64_t size) {
+  Map(values, size, [](Vector x) HWY_ATTR { return hn::Log(kFloats, x); });
+}
+
 void MultiplyBySlope(Activation kind, const float* outputs, float* gradient, int64_t size) {
   switch (kind) {
     case Activation::kSigmoid:
@@ -114,6 +118,7 @@ namespace dtrain::gpu::cpu {
 
 HWY_EXPORT(ActivateAll);
 HWY_EXPORT(ExponentiateAll);
+HWY_EXPORT(LogarithmsOfAll);
 HWY_EXPORT(MultiplyBySlope);
 
 void Activate(Activation kind, Span<float> values) {
@@ -121,6 +126,8 @@ void Activate(Activation kind, Span<float> values) {
 }
 
 void Exponentiate(Span<float> values) { HWY_DYNAMIC_DISPATCH(ExponentiateAll)(values.data, values.size); }
+
+void Logarithms(Span<float> values) { HWY_DYNAMIC_DISPATCH(LogarithmsOfAll)(values.data, values.size); }
 
 void ActivationGradient(Activation kind, Span<const float> outputs, Span<float> gradient) {
   HWY_DYNAMIC_DISPATCH(MultiplyBySlope)(kind, outputs.data, gradient.data, gradient.size);

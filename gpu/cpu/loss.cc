@@ -1,6 +1,7 @@
 // Losses and counts over the rows of a batch, as plain loops; exponentials are vectorised (activation.cc).
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "gpu/cpu/ops.h"
 #include "gpu/point_loss_rows.h"
@@ -93,6 +94,54 @@ void SigmoidXent(Span<const float> logits, Span<const int32_t> labels, Span<floa
   *loss = MeanOf(sum, logits.size);
 }
 
+namespace {
+
+template <typename Row, typename Target>
+double PointLossRows(Row, const Target* targets, float parameter, float scale, Span<const float> outputs,
+                     float* slopes) {
+  double sum = 0;
+  for (int64_t i = 0; i < outputs.size; ++i) {
+    float slope = 0;
+    sum += static_cast<double>(Row::Of(outputs[i], TargetOf(targets[i]), parameter, &slope));
+    slopes[i] = scale * slope;
+  }
+  return sum;
+}
+
+// The same with the exponents of some rows computed together.
+template <typename Loss>
+double LogLinkRows(Loss, const float* targets, float parameter, float scale, Span<const float> outputs,
+                   float* slopes) {
+  constexpr int64_t kRows = 256;
+  float first[kRows], second[kRows], of_target[kRows];
+  double sum = 0;
+  for (int64_t begin = 0; begin < outputs.size; begin += kRows) {
+    const int64_t count = std::min(kRows, outputs.size - begin);
+    const float* const z = outputs.data + begin;
+    const float* const t = targets + begin;
+    for (int64_t i = 0; i < count; ++i) {
+      first[i] = Exponent::Bounded(Loss::First(z[i], parameter));
+      if constexpr (Loss::kTwo) second[i] = Exponent::Bounded(Loss::Second(z[i], parameter));
+      of_target[i] = t[i] > 0 ? t[i] : 1.0f;
+    }
+    Exponentiate({first, count});
+    if constexpr (Loss::kTwo) Exponentiate({second, count});
+    Logarithms({of_target, count});
+    for (int64_t i = 0; i < count; ++i) of_target[i] = Loss::OfTarget(of_target[i], parameter);
+    if constexpr (Loss::kPower) Exponentiate({of_target, count});
+    for (int64_t i = 0; i < count; ++i) {
+      const Exponent two(Loss::Second(z[i], parameter), Loss::kTwo ? second[i] : 0.0f);
+      float slope = 0;
+      sum += static_cast<double>(Loss::Finish(z[i], t[i], parameter, {Loss::First(z[i], parameter), first[i]},
+                                              two, of_target[i], &slope));
+      slopes[begin + i] = scale * slope;
+    }
+  }
+  return sum;
+}
+
+}  // namespace
+
 template <typename Target>
 void MeanPointLoss(const PointLoss& loss, Span<const float> outputs, Span<const Target> targets,
                    Span<float> slopes, float* result) {
@@ -100,10 +149,10 @@ void MeanPointLoss(const PointLoss& loss, Span<const float> outputs, Span<const 
   const auto parameter = static_cast<float>(loss.parameter);
   VisitLossRow<Target>(loss.kind, [&](auto row) {
     double sum = 0;
-    for (int64_t i = 0; i < outputs.size; ++i) {
-      float slope = 0;
-      sum += static_cast<double>(row.Of(outputs[i], TargetOf(targets[i]), parameter, &slope));
-      slopes[i] = scale * slope;
+    if constexpr (std::is_base_of_v<LogLinkRow<decltype(row)>, decltype(row)>) {
+      sum = LogLinkRows(row, targets.data, parameter, scale, outputs, slopes.data);
+    } else {
+      sum = PointLossRows(row, targets.data, parameter, scale, outputs, slopes.data);
     }
     *result = MeanOf(sum, outputs.size);
   });

@@ -34,6 +34,8 @@ void Activate(Activation kind, Span<float> values);
 void ActivationGradient(Activation kind, Span<const float> outputs, Span<float> gradient);
 // values = e^values, for values below 88; agrees with the exact result to 2^-23 relative.
 void Exponentiate(Span<float> values);
+// values = ln(values), for finite values above 0; agrees to 2^-21 relative.
+void Logarithms(Span<float> values);
 
 void MeanSquaredError(Span<const float> y, Span<const float> t, Span<float> dy, float* loss);
 void SigmoidXent(Span<const float> logits, Span<const int32_t> labels, Span<float> dlogits, float* loss);

@@ -249,6 +249,42 @@ TEST_CASE(
         "");
 }
 
+TEST_CASE("loss rules: each loss is for its head, and its parameter for it alone") {
+  CHECK(Error("kind: linear, loss: tweedie, loss_power: 1.2", kLibsvm) == "");
+  CHECK(Error("kind: fm, head: linear, loss: poisson", kVw) == "");
+  CHECK(Error("kind: mlp, hidden: [3], head: logistic, loss: hinge", kCsv) == "");
+  CHECK(Error("kind: softmax, loss: hinge", kCsv) ==
+        "model.loss = hinge; is for two classes, and model.kind = softmax. Try model.kind: logistic.");
+  CHECK(Error("kind: fm, loss: huber", kVw) ==
+        "model.loss = huber; is for labels that are numbers, and model.head = logistic. Try model.head: "
+        "linear.");
+  CHECK(Error("kind: linear, loss: squared_hinge", kCsv) ==
+        "model.loss = squared_hinge; is for two classes, and model.kind = linear. Try model.kind: logistic.");
+  CHECK(Error("kind: linear, loss: huber, loss_power: 1.2", kCsv) ==
+        "model.loss_power = 1.2; has no effect with model.loss = huber. Leave it out, or set model.loss to "
+        "tweedie.");
+  CHECK(Error("kind: linear, loss: tweedie, loss_power: 2", kCsv) ==
+        "model.loss_power = 2; must be <= 1.999. Try 1.5.");
+  CHECK(Error("kind: linear, loss: tweedie, loss_power: 1", kCsv) ==
+        "model.loss_power = 1; must be > 1. Try 1.5.");
+  CHECK(Error("kind: linear, loss: quantile, loss_level: 1", kCsv).find("must be <= 0.999999") == 22);
+  CHECK(Error("kind: linear, loss: gamma", "train: {format: synthetic, name: linear}") ==
+        "model.loss = gamma; needs labels from 0 on, and those of data.train are drawn on both sides of it. "
+        "Try huber.");
+}
+
+TEST_CASE("loss rules: squared is what a model without the key has, and another one is another model") {
+  const auto other = [](const std::string& then, const std::string& now) {
+    return OtherMeaning(Load(then, kCsv), Load(now, kCsv)).value_or("");
+  };
+  CHECK(other("kind: linear", "kind: linear, loss: squared") == "");
+  CHECK(other("kind: linear, loss: huber", "kind: linear, loss: huber, loss_delta: 1") == "");
+  CHECK(other("kind: linear", "kind: linear, loss: poisson") == "model.loss = poisson; must be null");
+  CHECK(other("kind: linear, loss: huber", "kind: linear, loss: huber, loss_delta: 2") ==
+        "model.loss_delta = 2; must be 1");
+  CHECK(other("kind: logistic", "kind: logistic, loss: hinge") == "model.loss = hinge; must be null");
+}
+
 TEST_CASE("sparse rules: hashes of one format mean nothing to another") {
   CHECK(OtherMeaning(Load("kind: logistic", kVw),
                      Load("kind: logistic", "train: {format: criteo, path: a.txt}")) ==

@@ -243,6 +243,63 @@ TEST_CASE("regression: a row of weight 3 counts as three rows, one of weight 0 n
   CHECK_FALSE(nothing.mean_mae());
 }
 
+// `outputs`: before the link.
+Regression Of(const gpu::PointLoss& loss, const std::vector<double>& outputs,
+              const std::vector<float>& targets, const std::vector<double>& weights = {}) {
+  Regression regression(ScoreTable::kMaxScores, loss);
+  for (size_t i = 0; i < targets.size(); ++i) {
+    regression.Add(outputs[i], targets[i], weights.empty() ? 1 : weights[i]);
+  }
+  return regression;
+}
+
+TEST_CASE("regression: of a log link predictions are exponentials, and deviances those of scikit-learn") {
+  const std::vector<float> targets{1, 2, 4, 0.5};
+  const std::vector<double> outputs{std::log(1.0), std::log(1.5), std::log(3.0), std::log(1.0)};
+  CHECK(*Of({gpu::LossKind::kPoisson}, outputs, targets).mae() == doctest::Approx(0.5));
+  // sklearn.metrics: mean_tweedie_deviance with power 1, 2 and 1.5, and d2_tweedie_score.
+  const struct {
+    gpu::PointLoss loss;
+    double deviance, d2;
+  } cases[] = {{{gpu::LossKind::kPoisson}, 0.18975942221535602, 0.7970849096314302},
+               {{gpu::LossKind::kGamma}, 0.14222485116152495, 0.7478596339207118},
+               {{gpu::LossKind::kTweedie, 1.5}, 0.1565492304551357, 0.780068938859295}};
+  for (const auto& each : cases) {
+    const Regression regression = Of(each.loss, outputs, targets);
+    CHECK(*regression.deviance() == doctest::Approx(each.deviance).epsilon(1e-9));
+    CHECK(1 - *regression.deviance() / *regression.base_deviance() == doctest::Approx(each.d2).epsilon(1e-9));
+    CHECK_FALSE(regression.share_below());
+  }
+  CHECK_FALSE(Of({}, outputs, targets).deviance());
+}
+
+TEST_CASE("regression: a quantile beside the quantile of the targets, and its share below") {
+  const std::vector<float> targets{1, 2, 3, 10};
+  const Regression median = Of({gpu::LossKind::kAbsolute}, {1, 1, 1, 1}, targets);
+  CHECK(*median.deviance() == doctest::Approx(3));
+  CHECK(*median.base_deviance() == doctest::Approx(2.5));
+  const Regression upper = Of({gpu::LossKind::kQuantile, 0.75}, {1, 2, 2, 2}, targets);
+  CHECK(*upper.share_below() == 0.5);
+  CHECK(*upper.deviance() == doctest::Approx((0.75 * 1 + 0.75 * 8) / 4));
+  CHECK(*upper.base_deviance() == doctest::Approx((0.25 * 2 + 0.25 * 1 + 0.75 * 7) / 4));
+  // The best constant of huber: 2 here, from where three small slopes hold the large one.
+  const Regression huber = Of({gpu::LossKind::kHuber, 1}, {2, 2, 2, 2}, {1.5f, 1.5f, 2, 10});
+  CHECK(*huber.deviance() == doctest::Approx(*huber.base_deviance()));
+}
+
+TEST_CASE("regression: with a loss a row of weight 3 counts as three rows, and one of weight 0 not at all") {
+  for (const gpu::LossRow& row : gpu::LossTable()) {
+    if (row.of_classes || row.kind == gpu::LossKind::kSquared) continue;
+    const gpu::PointLoss loss{row.kind, row.kind == gpu::LossKind::kTweedie ? 1.5 : 0.7};
+    Regression weighted = Of(loss, {0.1, 0.5, 1}, {1, 2, 5}, {3, 0, 2});
+    Regression repeated = Of(loss, {0.1, 0.1, 0.1, 1, 1}, {1, 1, 1, 5, 5});
+    CHECK(*weighted.deviance() == doctest::Approx(*repeated.deviance()).epsilon(1e-12));
+    CHECK(*weighted.base_deviance() == doctest::Approx(*repeated.base_deviance()).epsilon(1e-12));
+    CHECK(weighted.share_below() == repeated.share_below());
+    CHECK_FALSE(Of(loss, {1}, {1}, {0}).base_deviance());
+  }
+}
+
 TEST_CASE("scores: probabilities are those of a softmax and a sigmoid, however large the logits") {
   float p[3];
   const float logits[3] = {1000, 999, -1000};

@@ -163,6 +163,32 @@ TEST_CASE("csv errors: labels that are no classes") {
         "train.csv:2:3: y = oak; must be a number (model.kind = linear). Correct it, or remove the row.");
 }
 
+TEST_CASE("csv errors: a label outside the range of model.loss, also of a cache that another loss has made") {
+  const auto config = [](gpu::LossKind loss, const std::string& label) {
+    Config config = CsvConfig(ModelKind::kLinear, "a,y\n1,2\n1," + label + "\n1,3\n", "y");
+    config.model.loss = loss;
+    return config;
+  };
+  CHECK(LoadError(config(gpu::LossKind::kPoisson, "-0.5")) ==
+        "train.csv:3:3: y = -0.5; must be >= 0 (model.loss = poisson). Correct it, or remove the row.");
+  CHECK(LoadError(config(gpu::LossKind::kTweedie, "-1")).find("must be >= 0 (model.loss = tweedie)") !=
+        std::string::npos);
+  CHECK(LoadError(config(gpu::LossKind::kGamma, "0")) ==
+        "train.csv:3:3: y = 0; must be > 0 (model.loss = gamma). Correct it, or remove the row.");
+  CHECK(LoadError(config(gpu::LossKind::kPoisson, "oak")).find("must be a number (model.loss = poisson)") !=
+        std::string::npos);
+  CHECK(LoadError(config(gpu::LossKind::kPoisson, "0")) == "");
+  CHECK(LoadError(config(gpu::LossKind::kQuantile, "-5")) == "");
+  Config skips = config(gpu::LossKind::kGamma, "0");
+  skips.data.bad_rows = BadRows::kSkip;
+  CHECK(LoadData(skips).train->rows() == 2);
+  Config cached = config(gpu::LossKind::kHuber, "-5");
+  cached.data.cache = DataCache::kFile;
+  CHECK(LoadError(cached) == "");
+  cached.model.loss = gpu::LossKind::kPoisson;
+  CHECK(LoadError(cached).find("must be >= 0") != std::string::npos);
+}
+
 TEST_CASE("csv errors: classes are numbers in all rows of both files, or names in all") {
   const std::string rule =
       ": classes are numbers in all rows, or names in all. Set data.label_type to names if numbers are "

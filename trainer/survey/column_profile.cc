@@ -150,6 +150,7 @@ ColumnProfile ColumnBuilder::Finish(std::string name) {
   const auto count = static_cast<double>(finite_);
   if (finite_ > 0) column_.deviation = std::sqrt(squares_ / count);
   if (squares_ > 0) column_.skewness = std::sqrt(count) * cubes_ / std::pow(squares_, 1.5);
+  if (squares_ > 0) column_.kurtosis = count * fourths_ / (squares_ * squares_) - 3;
   Faults texts = other_texts_;
   bool recur = false;  // texts
   for (const auto& [text, faults] : texts_) {
@@ -215,10 +216,13 @@ void ColumnBuilder::AddNumber(double number, const CsvField& field, int64_t row)
   last_number_ = number;
   column_.min = first ? number : std::min(column_.min, number);
   column_.max = first ? number : std::max(column_.max, number);
-  const double off = number - column_.mean;  // Welford's method, and its third moment
+  if (number == 0) ++column_.zeros;
+  const double off = number - column_.mean;  // Welford's method, and its third and fourth moments
   const auto count = static_cast<double>(finite_);
   const double part = off / count, square = off * part * (count - 1);
   column_.mean += part;
+  fourths_ +=
+      square * part * part * (count * count - 3 * count + 3) + 6 * part * part * squares_ - 4 * part * cubes_;
   cubes_ += square * part * (count - 2) - 3 * part * squares_;
   squares_ += square;
 }

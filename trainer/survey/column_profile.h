@@ -51,6 +51,8 @@ struct ColumnProfile {
   double min = 0, max = 0;           // of the numbers
   double mean = 0, deviation = 0;    // of the numbers
   double skewness = 0;               // the same; 0: they lie evenly about their mean
+  double kurtosis = 0;               // the same, above that of a normal distribution
+  int64_t zeros = 0;                 // numbers that are 0
   std::string example;               // the first known value
   std::vector<ValueCount> frequent;  // the most frequent first, if all distinct ones were counted
   ValueCount rarest;                 // with `frequent`
@@ -156,6 +158,7 @@ class ColumnBuilder {
   double first_number_ = 0, last_number_ = 0;
   double squares_ = 0;  // the sum of the squares of what the finite numbers are off their mean
   double cubes_ = 0;    // and of the cubes
+  double fourths_ = 0;  // and of the fourth powers
   bool whole_ = true, in_order_ = true, rises_ = true, falls_ = true;
 };
 

@@ -25,10 +25,13 @@ constexpr int64_t kInputs = 2;
 constexpr int64_t kHidden = 4;
 
 // 60 rows of two features. The targets of a linear head are a curve, those of a logistic one its sign.
-std::string Table(ModelHead head) {
+std::string Table(ModelHead head, gpu::TargetRange range = gpu::TargetRange::kAny) {
   std::string text = "a,b,y\n";
   for (int i = 0; i < 60; ++i) {
-    const double a = std::sin(i * 1.7), b = std::cos(i * 2.3), y = a * b + 0.5 * a;
+    const double a = std::sin(i * 1.7), b = std::cos(i * 2.3), curve = a * b + 0.5 * a;
+    const double y = range == gpu::TargetRange::kAny        ? curve
+                     : range == gpu::TargetRange::kFromZero ? std::max(0.0, curve)
+                                                            : curve * curve + 0.1;
     text += head == ModelHead::kLinear ? fmt::format("{:.6g},{:.6g},{:.6g}\n", a, b, y)
                                        : fmt::format("{:.6g},{:.6g},{}\n", a, b, y > 0 ? 1 : 0);
   }
@@ -54,10 +57,20 @@ Config MlpJob(ModelHead head, int ps, int workers) {
   return config;
 }
 
+Config LossJob(const gpu::LossRow& row, int ps, int workers) {
+  Config config = MlpJob(row.of_classes ? ModelHead::kLogistic : ModelHead::kLinear, ps, workers);
+  config.model.loss = row.kind;
+  config.model.loss_delta = 0.3;
+  config.model.loss_level = 0.8;
+  std::ofstream(config.data.train.path.front()) << Table(config.model.head, row.range);
+  return config;
+}
+
 // The mlp and its gradient as plain loops.
 class PlainMlp {
  public:
-  explicit PlainMlp(const Config& config) : head_(config.model.head) {
+  explicit PlainMlp(const Config& config)
+      : head_(config.model.head), has_loss_(config.model.loss.has_value()), loss_(LossOf(config.model)) {
     const Layout layout = PlaceVariables(ModelVariables(config.model), 1, {});
     std::vector<float> values(static_cast<size_t>(layout.size));
     InitialValues(config.model, layout, {0, layout.size}, values.data());
@@ -98,6 +111,7 @@ class PlainMlp {
   double Loss(const Batch& batch, int64_t row) const {
     std::array<double, kHidden> hidden{};
     const double output = Output(batch.inputs + row * batch.columns, &hidden);
+    if (has_loss_) return gpu::LossRowOf(loss_.kind).value(output, TargetOf(batch, row), loss_.parameter);
     if (head_ == ModelHead::kLinear) return std::pow(output - batch.targets[row], 2);
     return std::log1p(std::exp(batch.labels[row] == 1 ? -output : output));
   }
@@ -117,13 +131,20 @@ class PlainMlp {
     return output;
   }
 
+  double TargetOf(const Batch& batch, int64_t row) const {
+    return head_ == ModelHead::kLinear ? batch.targets[row] : batch.labels[row] == 1 ? 1 : -1;
+  }
+
   // The slope of a row's loss for its output.
   double SlopeOf(double output, const Batch& batch, int64_t row) const {
+    if (has_loss_) return gpu::LossRowOf(loss_.kind).slope(output, TargetOf(batch, row), loss_.parameter);
     if (head_ == ModelHead::kLinear) return 2 * (output - batch.targets[row]);
     return 1 / (1 + std::exp(-output)) - batch.labels[row];
   }
 
   const ModelHead head_;
+  const bool has_loss_;
+  const gpu::PointLoss loss_;
   std::vector<std::vector<double>> variables_;
 };
 
@@ -180,6 +201,87 @@ TEST_CASE("heads: an mlp for real targets, and one for two classes by one output
     for (const int ps : {1, 2}) {
       for (const int workers : {1, 2}) CheckAgainstPlainRun(MlpJob(head, ps, workers));
     }
+  }
+}
+
+TEST_CASE("losses: each trains an mlp as plain loops do") {
+  for (const gpu::LossRow& row : gpu::LossTable()) {
+    CAPTURE(std::string(row.name));
+    CheckAgainstPlainRun(LossJob(row, 2, 1));
+    if (row.kind == gpu::LossKind::kPoisson) CheckAgainstPlainRun(LossJob(row, 1, 2));
+  }
+}
+
+// Rows of libsvm: the label of a range, and five of 300 features.
+std::string SparseRows(gpu::TargetRange range) {
+  const std::string path = testing::NewDirectory() + "/rows.svm";
+  std::ofstream file(path);
+  for (int i = 0; i < 400; ++i) {
+    file << (range == gpu::TargetRange::kAboveZero ? 0.5 + i % 7 : i % 5);
+    for (int k = 0; k < 5; ++k)
+      file << " " << 1 + 60 * k + i * (k + 3) % 60 << ":" << 0.5 * (1 + (i + k) % 3);
+    file << "\n";
+  }
+  return path;
+}
+
+TEST_CASE("losses: sync has one checksum for 1, 3 and 5 ps, dense and of range and hash tables") {
+  for (const gpu::LossKind kind :
+       {gpu::LossKind::kPoisson, gpu::LossKind::kGamma, gpu::LossKind::kTweedie, gpu::LossKind::kQuantile}) {
+    const gpu::LossRow& row = gpu::LossRowOf(kind);
+    for (const TableKind table : {TableKind::kNone, TableKind::kRange, TableKind::kHash}) {
+      CAPTURE(std::string(row.name));
+      std::string crc;
+      for (const int ps : {1, 3, 5}) {
+        Config config = LossJob(row, ps, 2);
+        if (table != TableKind::kNone) {
+          config.model.kind = ModelKind::kFm;
+          config.model.factors = 2;
+          config.model.init = {InitKind::kNormal, 0, 0.01};
+          config.model.table = table;
+          config.model.inputs = table == TableKind::kHash ? kKeyInputs : 300;
+          config.data.train.format = DataFormat::kLibsvm;
+          config.data.train.path = {SparseRows(row.range)};
+          config.data.whole_keys = table == TableKind::kHash;
+          config.data.test = {};
+        }
+        const RunSummary summary = Run(config);
+        CHECK(summary.status == "done");
+        if (crc.empty()) crc = *summary.model_crc;
+        CHECK(*summary.model_crc == crc);
+      }
+    }
+  }
+}
+
+TEST_CASE("losses: weighted rows train as repeated ones do") {
+  for (const gpu::LossRow& row : gpu::LossTable()) {
+    CAPTURE(std::string(row.name));
+    std::vector<std::vector<float>> found;
+    for (const bool weighted : {true, false}) {
+      Config config = LossJob(row, 1, 1);
+      std::ofstream file(config.data.train.path.front());
+      file << (weighted ? "a,b,w,y\n" : "a,b,y\n");
+      for (int i = 0; i < 30; ++i) {
+        const double y = row.of_classes ? i % 2 : 0.5 + i % 4;
+        const int weight = i % 3;
+        for (int k = 0; k < (weighted ? 1 : weight); ++k) {
+          file << fmt::format("{},{},{}{}\n", i * 0.1, i % 5, weighted ? fmt::format("{},", weight) : "", y);
+        }
+      }
+      file.close();
+      if (weighted) config.data.weight = "w";
+      config.train.batch_size = 30;
+      config.train.reduce = Reduce::kSum;
+      config.train.optimizer.learning_rate = 0.001;
+      config.train.steps = 20;
+      config.data.test = {};
+      const RunSummary summary = Run(config);
+      CHECK(summary.status == "done");
+      found.push_back(summary.weights.at("weights/W1"));
+    }
+    for (size_t i = 0; i < found[0].size(); ++i)
+      CHECK(found[0][i] == doctest::Approx(found[1][i]).epsilon(1e-5));
   }
 }
 
