@@ -1,6 +1,6 @@
 // The losses of gpu/point_loss.h for one row, in float, on this processor and on devices alike: each writes
 // the slope and returns the value. A target that is a class is 1 or -1 here. An output that is no number
-// gives no number, so comparisons are written such that it passes through.
+// gives a value that is none. Signs are multiplied in and not branched on, since they come in no order.
 #pragma once
 
 #include <cmath>
@@ -21,11 +21,13 @@ struct Exponent {
   DT_KERNEL_BODY static float Bounded(float x) { return x > kMaxExponent ? kMaxExponent : x; }
 };
 
+DT_KERNEL_BODY inline float IsAbove(float a, float b) { return static_cast<float>(a > b); }
+
 struct AbsoluteRow {
   using Target = float;
   DT_KERNEL_BODY static float Of(float y, float t, float, float* slope) {
     const float off = y - t;
-    *slope = off > 0 ? 1.0f : off < 0 ? -1.0f : off;
+    *slope = IsAbove(off, 0) - IsAbove(0, off);
     return fabsf(off);
   }
 };
@@ -33,9 +35,9 @@ struct AbsoluteRow {
 struct HuberRow {
   using Target = float;
   DT_KERNEL_BODY static float Of(float y, float t, float delta, float* slope) {
-    const float off = y - t, size = fabsf(off);
-    *slope = off > delta ? delta : off < -delta ? -delta : off;
-    return size > delta ? delta * (size - 0.5f * delta) : 0.5f * off * off;
+    const float off = y - t, up_to = delta < off ? delta : off;
+    *slope = -delta > up_to ? -delta : up_to;
+    return *slope * (off - 0.5f * *slope);
   }
 };
 
@@ -43,7 +45,7 @@ struct QuantileRow {
   using Target = float;
   DT_KERNEL_BODY static float Of(float y, float t, float level, float* slope) {
     const float off = y - t;
-    *slope = off < 0 ? -level : off > 0 ? 1.0f - level : off;
+    *slope = IsAbove(off, 0) * (1.0f - level) - IsAbove(0, off) * level;
     return *slope * off;
   }
 };
@@ -71,7 +73,7 @@ struct PoissonRow : LogLinkRow<PoissonRow> {
   DT_KERNEL_BODY static float Finish(float z, float t, float, Exponent mean, Exponent, float log,
                                      float* slope) {
     *slope = mean.slope - t;
-    return t > 0 ? mean.value + t * (log - 1.0f - z) : mean.value;
+    return mean.value + t * (log - 1.0f - z);
   }
 };
 
@@ -93,9 +95,9 @@ struct TweedieRow : LogLinkRow<TweedieRow> {
   DT_KERNEL_BODY static float OfTarget(float log, float p) { return (2.0f - p) * log; }
   DT_KERNEL_BODY static float Finish(float, float t, float power, Exponent mean, Exponent inverse,
                                      float of_target, float* slope) {
-    const float p = power - 1.0f, q = 2.0f - power;
-    *slope = t > 0 ? mean.slope - t * inverse.slope : mean.slope;
-    return t > 0 ? mean.value / q + t * inverse.value / p - of_target / (p * q) : mean.value / q;
+    const float of_p = 1.0f / (power - 1.0f), of_q = 1.0f / (2.0f - power);
+    *slope = mean.slope - t * inverse.slope;
+    return mean.value * of_q + t * inverse.value * of_p - IsAbove(t, 0) * of_target * (of_p * of_q);
   }
 };
 
@@ -103,22 +105,22 @@ struct HingeRow {
   using Target = int32_t;
   DT_KERNEL_BODY static float Of(float z, float t, float, float* slope) {
     const float short_of = 1.0f - t * z;
-    *slope = short_of <= 0 ? 0.0f : -t;
-    return short_of <= 0 ? 0.0f : short_of;
+    *slope = -t * IsAbove(short_of, 0);
+    return 0.5f * (short_of + fabsf(short_of));
   }
 };
 
 struct SquaredHingeRow {
   using Target = int32_t;
   DT_KERNEL_BODY static float Of(float z, float t, float, float* slope) {
-    const float short_of = 1.0f - t * z, counts = short_of <= 0 ? 0.0f : short_of;
+    const float short_of = 1.0f - t * z, counts = 0.5f * (short_of + fabsf(short_of));
     *slope = -2.0f * t * counts;
     return counts * counts;
   }
 };
 
 DT_KERNEL_BODY inline float TargetOf(float target) { return target; }
-DT_KERNEL_BODY inline float TargetOf(int32_t label) { return label == 1 ? 1.0f : -1.0f; }
+DT_KERNEL_BODY inline float TargetOf(int32_t label) { return static_cast<float>(2 * (label == 1) - 1); }
 
 // Calls visit(Row()) with the row of a loss that is not squared; `Target`: float, or int32_t for classes.
 // Returns false if the loss has no such targets.
