@@ -1,6 +1,6 @@
 // The losses of gpu/point_loss.h for one row, in float, on this processor and on devices alike: each writes
 // the slope and returns the value. A target that is a class is 1 or -1 here. An output that is no number
-// gives a value that is none. Signs are multiplied in and not branched on, since they come in no order.
+// gives a value that is none. There are no branches: signs come in no order.
 #pragma once
 
 #include <cmath>
@@ -12,16 +12,20 @@
 
 namespace dtrain::gpu {
 
+// In the forms that become minima, maxima and masks; `x` may be no number and stays so.
+DT_KERNEL_BODY inline float AtMost(float x, float bound) { return bound < x ? bound : x; }
+DT_KERNEL_BODY inline float AtLeast(float x, float bound) { return bound > x ? bound : x; }
+DT_KERNEL_BODY inline float PartAbove0(float x) { return 0.5f * (x + fabsf(x)); }
+DT_KERNEL_BODY inline float IsAbove(float a, float b) { return a > b ? 1.0f : 0.0f; }
+
 // e^x and, as `value`, the same continued as a straight line above kMaxExponent.
 struct Exponent {
   float slope, value;
   // `power`: e^Bounded(x).
   DT_KERNEL_BODY Exponent(float x, float power)
-      : slope(power), value(power * (1.0f + (x > kMaxExponent ? x - kMaxExponent : 0.0f))) {}
-  DT_KERNEL_BODY static float Bounded(float x) { return x > kMaxExponent ? kMaxExponent : x; }
+      : slope(power), value(power * (1.0f + PartAbove0(x - kMaxExponent))) {}
+  DT_KERNEL_BODY static float Bounded(float x) { return AtMost(x, kMaxExponent); }
 };
-
-DT_KERNEL_BODY inline float IsAbove(float a, float b) { return static_cast<float>(a > b); }
 
 struct AbsoluteRow {
   using Target = float;
@@ -35,8 +39,8 @@ struct AbsoluteRow {
 struct HuberRow {
   using Target = float;
   DT_KERNEL_BODY static float Of(float y, float t, float delta, float* slope) {
-    const float off = y - t, up_to = delta < off ? delta : off;
-    *slope = -delta > up_to ? -delta : up_to;
+    const float off = y - t;
+    *slope = AtLeast(AtMost(off, delta), -delta);
     return *slope * (off - 0.5f * *slope);
   }
 };
@@ -106,14 +110,14 @@ struct HingeRow {
   DT_KERNEL_BODY static float Of(float z, float t, float, float* slope) {
     const float short_of = 1.0f - t * z;
     *slope = -t * IsAbove(short_of, 0);
-    return 0.5f * (short_of + fabsf(short_of));
+    return PartAbove0(short_of);
   }
 };
 
 struct SquaredHingeRow {
   using Target = int32_t;
   DT_KERNEL_BODY static float Of(float z, float t, float, float* slope) {
-    const float short_of = 1.0f - t * z, counts = 0.5f * (short_of + fabsf(short_of));
+    const float short_of = 1.0f - t * z, counts = PartAbove0(short_of);
     *slope = -2.0f * t * counts;
     return counts * counts;
   }

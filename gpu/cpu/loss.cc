@@ -96,48 +96,41 @@ void SigmoidXent(Span<const float> logits, Span<const int32_t> labels, Span<floa
 
 namespace {
 
-template <typename Row, typename Target>
-double PointLossRows(Row, const Target* targets, float parameter, float scale, Span<const float> outputs,
-                     float* slopes) {
-  double sum = 0;
-  for (int64_t i = 0; i < outputs.size; ++i) {
-    float slope = 0;
-    sum += static_cast<double>(Row::Of(outputs[i], TargetOf(targets[i]), parameter, &slope));
-    slopes[i] = scale * slope;
+// PointLossBlock: some rows in arrays of their own, since loops over these vectorise: slopes may lie over
+// outputs, and a sum in double is made in order.
+struct PointLossBlock {
+  static constexpr int64_t kRows = 256;
+  float z[kRows], t[kRows], slopes[kRows], values[kRows];
+};
+
+template <typename Row>
+std::enable_if_t<!std::is_base_of_v<LogLinkRow<Row>, Row>> FillRows(Row, float parameter, int64_t count,
+                                                                    PointLossBlock* rows) {
+  for (int64_t i = 0; i < count; ++i) {
+    rows->values[i] = Row::Of(rows->z[i], rows->t[i], parameter, &rows->slopes[i]);
   }
-  return sum;
 }
 
-// The same with the exponents of some rows computed together.
+// Computes the exponents of all rows together.
 template <typename Loss>
-double LogLinkRows(Loss, const float* targets, float parameter, float scale, Span<const float> outputs,
-                   float* slopes) {
-  constexpr int64_t kRows = 256;
-  float first[kRows], second[kRows], of_target[kRows];
-  double sum = 0;
-  for (int64_t begin = 0; begin < outputs.size; begin += kRows) {
-    const int64_t count = std::min(kRows, outputs.size - begin);
-    const float* const z = outputs.data + begin;
-    const float* const t = targets + begin;
-    for (int64_t i = 0; i < count; ++i) {
-      first[i] = Exponent::Bounded(Loss::First(z[i], parameter));
-      if constexpr (Loss::kTwo) second[i] = Exponent::Bounded(Loss::Second(z[i], parameter));
-      of_target[i] = t[i] > 0 ? t[i] : 1.0f;
-    }
-    Exponentiate({first, count});
-    if constexpr (Loss::kTwo) Exponentiate({second, count});
-    Logarithms({of_target, count});
-    for (int64_t i = 0; i < count; ++i) of_target[i] = Loss::OfTarget(of_target[i], parameter);
-    if constexpr (Loss::kPower) Exponentiate({of_target, count});
-    for (int64_t i = 0; i < count; ++i) {
-      const Exponent two(Loss::Second(z[i], parameter), Loss::kTwo ? second[i] : 0.0f);
-      float slope = 0;
-      sum += static_cast<double>(Loss::Finish(z[i], t[i], parameter, {Loss::First(z[i], parameter), first[i]},
-                                              two, of_target[i], &slope));
-      slopes[begin + i] = scale * slope;
-    }
+std::enable_if_t<std::is_base_of_v<LogLinkRow<Loss>, Loss>> FillRows(Loss, float parameter, int64_t count,
+                                                                     PointLossBlock* rows) {
+  float first[PointLossBlock::kRows], second[PointLossBlock::kRows], of_target[PointLossBlock::kRows];
+  for (int64_t i = 0; i < count; ++i) {
+    first[i] = Exponent::Bounded(Loss::First(rows->z[i], parameter));
+    second[i] = Exponent::Bounded(Loss::Second(rows->z[i], parameter));
+    of_target[i] = rows->t[i] > 0 ? rows->t[i] : 1.0f;
   }
-  return sum;
+  Exponentiate({first, count});
+  if constexpr (Loss::kTwo) Exponentiate({second, count});
+  Logarithms({of_target, count});
+  for (int64_t i = 0; i < count; ++i) of_target[i] = Loss::OfTarget(of_target[i], parameter);
+  if constexpr (Loss::kPower) Exponentiate({of_target, count});
+  for (int64_t i = 0; i < count; ++i) {
+    const float z = rows->z[i];
+    rows->values[i] = Loss::Finish(z, rows->t[i], parameter, {Loss::First(z, parameter), first[i]},
+                                   {Loss::Second(z, parameter), second[i]}, of_target[i], &rows->slopes[i]);
+  }
 }
 
 }  // namespace
@@ -148,11 +141,15 @@ void MeanPointLoss(const PointLoss& loss, Span<const float> outputs, Span<const 
   const float scale = 1.0f / static_cast<float>(outputs.size);
   const auto parameter = static_cast<float>(loss.parameter);
   VisitLossRow<Target>(loss.kind, [&](auto row) {
+    PointLossBlock rows;
     double sum = 0;
-    if constexpr (std::is_base_of_v<LogLinkRow<decltype(row)>, decltype(row)>) {
-      sum = LogLinkRows(row, targets.data, parameter, scale, outputs, slopes.data);
-    } else {
-      sum = PointLossRows(row, targets.data, parameter, scale, outputs, slopes.data);
+    for (int64_t begin = 0; begin < outputs.size; begin += PointLossBlock::kRows) {
+      const int64_t count = std::min(PointLossBlock::kRows, outputs.size - begin);
+      std::copy_n(outputs.data + begin, count, rows.z);
+      for (int64_t i = 0; i < count; ++i) rows.t[i] = TargetOf(targets[begin + i]);
+      FillRows(row, parameter, count, &rows);
+      for (int64_t i = 0; i < count; ++i) slopes[begin + i] = scale * rows.slopes[i];
+      for (int64_t i = 0; i < count; ++i) sum += static_cast<double>(rows.values[i]);
     }
     *result = MeanOf(sum, outputs.size);
   });
