@@ -63,10 +63,11 @@ struct LogLinkRow {
   DT_KERNEL_BODY static float Second(float, float) { return 0; }
   DT_KERNEL_BODY static float Of(float z, float t, float p, float* slope) {
     const float first = Loss::First(z, p), second = Loss::Second(z, p);
-    const float log = t > 0 ? Loss::OfTarget(logf(t), p) : 0.0f;
-    return Loss::Finish(z, t, p, {first, expf(Exponent::Bounded(first))},
-                        {second, Loss::kTwo ? expf(Exponent::Bounded(second)) : 0.0f},
-                        Loss::kPower ? expf(log) : log, slope);
+    const Exponent one(first, expf(Exponent::Bounded(first)));
+    if (!(t > 0)) return Loss::Finish(z, t, p, one, {second, 0}, 0, slope);
+    const float of_target = Loss::OfTarget(logf(t), p);
+    return Loss::Finish(z, t, p, one, {second, Loss::kTwo ? expf(Exponent::Bounded(second)) : 0.0f},
+                        Loss::kPower ? expf(of_target) : of_target, slope);
   }
 };
 
