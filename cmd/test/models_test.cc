@@ -30,7 +30,7 @@ std::string Rows(const char* header, int count, Label label) {
 
 const auto kThreeNames = [](double a, double b) { return a > 10 ? "elm" : b > 0 ? "\"oak, red\"" : "yew"; };
 const auto kTwoNumbers = [](double a, double b) { return a + b > 0 ? 1 : 0; };
-const auto kSquare = [](double a, double b) { return std::floor((0.1 * a - 0.05 * b) * (0.1 * a) + 1); };
+const auto kAmount = [](double a, double b) { return a + b > 0 ? 0.02 * (a + b) : 0.0; };
 const auto kTarget = [](double a, double b) { return 0.1 * a - 0.05 * b + 2; };
 
 // A model that was trained on `rows`, and its folder.
@@ -112,7 +112,7 @@ TEST_CASE("export: numpy, safetensors and onnxruntime read every kind of model, 
                          Rows("a,b,y\n", 200, kTarget));
   const Model two("kind: mlp, hidden: [5], activation: relu, head: logistic",
                   Rows("a,b,y\n", 200, kTwoNumbers));
-  const Model tweedie("kind: linear, loss: tweedie, loss_power: 1.3", Rows("a,b,y\n", 200, kSquare));
+  const Model tweedie("kind: linear, loss: tweedie, loss_power: 1.3", Rows("a,b,y\n", 200, kAmount));
   const Model hinge("kind: logistic, loss: squared_hinge", Rows("a,b,y\n", 200, kTwoNumbers));
   std::string folders;
   for (const Model* model :
@@ -133,6 +133,41 @@ TEST_CASE("export: numpy, safetensors and onnxruntime read every kind of model, 
     CHECK(read.at("metadata").at("global_step") == "300");
     CHECK(read.at("shapes").at("biases/b1").size() == 1);
   }
+}
+
+TEST_CASE("losses: eval tells what is explained, and predict answers in the units of the label") {
+  const Model poisson("kind: linear, loss: poisson", Rows("a,b,y\n", 200, kAmount));
+  const auto eval = Json::Parse(Run({"eval", poisson.checkpoints, "--json"}).output);
+  CHECK(eval.at("deviance").get<double>() ==
+        doctest::Approx(2 * eval.at("loss").get<double>()).epsilon(1e-4));
+  CHECK(eval.at("d2").get<double>() > 0.3);
+  CHECK(eval.at("r2").get<double>() > 0.3);
+  CHECK(eval.at("share_below").is_null());
+  CHECK(Contains(Run({"eval", poisson.checkpoints}).output, "below that of always the best constant"));
+  WriteFile(poisson.Path("rows.csv"), "a,b\n70,-0.01\n130,0.01\n");
+  std::istringstream answers(
+      Run({"predict", poisson.checkpoints, "--data", poisson.Path("rows.csv")}).output);
+  std::string header;
+  double low = 0, high = 0;
+  answers >> header >> low >> high;
+  CHECK(header == "prediction");
+  CHECK(low > 0);
+  CHECK(high > 2 * low);
+  const Model hinge("kind: logistic, loss: hinge", Rows("a,b,y\n", 200, kTwoNumbers));
+  const auto figures = Json::Parse(Run({"eval", hinge.checkpoints, "--json"}).output);
+  CHECK(figures.at("auc").get<double>() > 0.9);
+  CHECK(figures.at("accuracy").get<double>() > 0.9);
+  CHECK(figures.at("log_loss").is_null());
+  CHECK(figures.at("calibration").is_null());
+  const auto predict = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"predict", hinge.checkpoints, "--data", poisson.Path("rows.csv")};
+    words.insert(words.end(), more.begin(), more.end());
+    return Run(words);
+  };
+  CHECK(predict({}).output.find("prediction,score\n0,-") == 0);
+  CHECK(predict({"--raw"}).output.find("score\n-") == 0);
+  CHECK(predict({"--format", "jsonl"}).output.find("{\"prediction\":0,\"score\":-") == 0);
+  CHECK(Contains(predict({"--threshold", "0.3"}).error, "has scores alone"));
 }
 
 // How a table writes what is known of person `i`. Of those who come later, a plan that training has not seen.

@@ -34,7 +34,8 @@ def check(folder):
     assert len(said) == len(rows), (len(said), len(rows))
     if "score" in result:
         assert result["prediction"].tolist() == [row["prediction"] for row in said]
-        difference = numpy.abs(result["score"][:, 0] - [row["score"] for row in said])
+        values = numpy.array([row["score"] for row in said])
+        difference = numpy.abs(result["score"][:, 0] - values) / numpy.maximum(1, numpy.abs(values))
         assert len(set(result["prediction"])) > 1, "the test's model must tell rows apart"
     elif "probabilities" not in result:
         values = numpy.array([row["prediction"] for row in said])
