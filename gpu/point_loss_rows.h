@@ -130,7 +130,7 @@ DT_KERNEL_BODY inline float TargetOf(int32_t label) { return static_cast<float>(
 // Calls visit(Row()) with the row of a loss that is not squared; `Target`: float, or int32_t for classes.
 // Returns false if the loss has no such targets.
 template <typename Target, typename Visit>
-bool VisitLossRow(LossKind kind, const Visit& visit) {
+DT_KERNEL_BODY bool VisitLossRow(LossKind kind, const Visit& visit) {
   const auto visit_one = [&](auto row) {
     visit(row);
     return true;

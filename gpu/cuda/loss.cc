@@ -38,10 +38,8 @@ template <typename Target>
 void MeanPointLoss(Queue& queue, const PointLoss& loss, Span<const float> outputs, Span<const Target> targets,
                    Span<float> slopes, float* result) {
   const float scale = 1.0f / static_cast<float>(outputs.size);
-  VisitLossRow<Target>(loss.kind, [&](auto row) {
-    LaunchMeanLoss(queue, outputs, targets, slopes, scale, result,
-                   PointLossOf<decltype(row)>{static_cast<float>(loss.parameter)});
-  });
+  LaunchMeanLoss(queue, outputs, targets, slopes, scale, result,
+                 PointLossOf<Target>{loss.kind, static_cast<float>(loss.parameter)});
 }
 template void MeanPointLoss(Queue&, const PointLoss&, Span<const float>, Span<const float>, Span<float>,
                             float*);

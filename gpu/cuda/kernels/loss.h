@@ -32,14 +32,16 @@ struct LogisticLoss {
   }
 };
 
-// A row of gpu/point_loss_rows.h.
-template <typename Row>
+// Any loss of gpu/point_loss_rows.h with such targets: one kernel for all, since memory decides the time.
+template <typename T>
 struct PointLossOf {
-  using Target = typename Row::Target;
+  using Target = T;
+  LossKind kind;
   float parameter;
   DT_KERNEL_BODY double Of(float output, Target target, float scale, float* gradient) const {
-    float slope = 0;
-    const float value = Row::Of(output, TargetOf(target), parameter, &slope);
+    float slope = 0, value = 0;
+    VisitLossRow<Target>(kind,
+                         [&](auto row) { value = row.Of(output, TargetOf(target), parameter, &slope); });
     *gradient = scale * slope;
     return static_cast<double>(value);
   }
