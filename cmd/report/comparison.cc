@@ -39,7 +39,7 @@ std::vector<std::string> Figures() {
   return figures;
 }
 // How the names of those end that are better the larger they are.
-constexpr const char* kMoreIsBetter[] = {"accuracy", "auc", "precision", "r2", "global_step", "per_s"};
+constexpr const char* kMoreIsBetter[] = {"accuracy", "auc", "precision", "r2", "d2", "global_step", "per_s"};
 // What makes a run the best one if nobody says.
 constexpr const char* kUsual[] = {"validation_accuracy", "test_accuracy",    "validation_loss",
                                   "test_loss",           "progressive_loss", "final_loss"};
