@@ -57,7 +57,7 @@ struct Commands {
   int operator()(const SynthArguments& arguments) const { return RunSynthCommand(arguments); }
   int operator()(const PlanArguments& arguments) const { return RunPlanCommand(arguments); }
   int operator()(const KeygenArguments& arguments) const { return RunKeygenCommand(arguments); }
-  int operator()(const InspectArguments& arguments) const { return RunInspectCommand(arguments); }
+  int operator()(const InspectArguments& arguments) const { return RunInspectCommand(arguments, errors); }
   int operator()(const EvalArguments& arguments) const {
     return RunEvalCommand(arguments, gpu::cuda::MakeRuntime, errors);
   }

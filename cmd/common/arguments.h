@@ -157,6 +157,8 @@ struct KeygenArguments {
 struct InspectArguments {
   std::string path;  // a checkpoint, or a directory of them
   bool json = false;
+  int64_t weights = 0;            // so many of the largest, in place of all that is in it
+  std::vector<std::string> data;  // rows with the texts of their features; empty: data.train
 };
 
 // CheckpointArguments: which checkpoint a command takes. In a directory that is the best one if a run kept it
@@ -188,6 +190,7 @@ struct PredictArguments {
   int64_t skip_bad = 0;             // rows that may be left out
   std::string format;               // csv or jsonl; empty: the format of the input
   bool raw = false;                 // the model's outputs in place of classes and probabilities
+  int64_t why = 0;                  // so many of the largest contributions of each row
   std::optional<double> threshold;  // as for eval
 };
 

@@ -8,6 +8,12 @@
 namespace dtrain {
 namespace {
 
+int64_t ParseCountUpTo(const std::string& option, const std::string& text, int64_t max) {
+  const int64_t count = ParseCount(option, text, 1, "10");
+  if (count > max) throw UserError("{} {}: must be at most {}. Try 10.", option, text, max);
+  return count;
+}
+
 constexpr char kInspectAbout[] = "Verify checkpoints, and show what is in them";
 
 constexpr char kInspectFooter[] =
@@ -15,6 +21,7 @@ constexpr char kInspectFooter[] =
   dtrain inspect run/ckpt                      all that are in checkpoint.dir, and the newest good one in full
   dtrain inspect run/ckpt/step-000012000       one of them
   dtrain inspect model.ckpt-1000               one of TensorFlow: its tensors, slices, slots and step
+  dtrain inspect run/ckpt --weights 20         the 20 largest weights by the names of their features
 
 Reads every byte. Exit code 0 when all that was named is good; 2 when it is damaged, or no checkpoint.)";
 
@@ -24,15 +31,35 @@ class InspectGrammar : public CommandGrammar {
       : CommandGrammar(root->add_subcommand("inspect", kInspectAbout), kInspectFooter) {
     AddCheckpointArgument(app(), &inspect_.path);
     AddJsonFlag(app(), &inspect_.json, "the lists");
+    app()
+        ->add_option("--weights", weights_,
+                     "Only the N largest weights, each with its feature and what one unit of that does; of a "
+                     "directory those of the best checkpoint, else of the newest")
+        ->type_name("N");
+    app()
+        ->add_option_function<std::string>(
+            "--data", [this](const std::string& path) { inspect_.data.push_back(path); },
+            "With --weights: the rows that have the texts of hashed features, in place of data.train; "
+            "repeatable")
+        ->type_name("FILE")
+        ->trigger_on_parse();
   }
 
   Arguments ToArguments() const override {
     RequireCheckpoint("inspect", inspect_.path);
-    return inspect_;
+    InspectArguments inspect = inspect_;
+    if (!weights_.empty()) inspect.weights = ParseCountUpTo("--weights", weights_, kMaxWeights);
+    if (weights_.empty() && !inspect.data.empty()) {
+      throw UserError("--data: is for --weights N, which looks for texts in it. Leave it out.");
+    }
+    return inspect;
   }
 
  private:
+  static constexpr int64_t kMaxWeights = 100'000;  // with their texts in memory
+
   InspectArguments inspect_;
+  std::string weights_;
 };
 
 void AddThresholdOption(CLI::App* app, std::optional<double>* threshold) {
@@ -109,6 +136,7 @@ constexpr char kPredictFooter[] =
   dtrain predict run/ckpt --data t10k-images-idx3-ubyte.gz --format jsonl
   producer | dtrain predict run/ckpt --data - | consumer        each row is answered at once
   dtrain predict run/ckpt --data new.csv --keep id name --skip-bad 10
+  dtrain predict run/ckpt --data new.csv --why 5                the features that made each answer so
 
 Rows are CSV, JSON lines ({"features": [1, 2]}, or features by name) or IDX images; the first byte tells. For a model
 of sparse rows they are in the form of its training data: libsvm, vw, criteo, or CSV with hashed columns. CSV columns
@@ -146,6 +174,11 @@ class PredictGrammar : public CommandGrammar {
         "--raw", predict_.raw,
         "The model's outputs in place of classes and probabilities: logits, with all their digits");
     app()
+        ->add_option("--why", why_,
+                     "Behind each answer: the model's output, and the K features that add the most to it or "
+                     "take the most off, what the rest adds, and the bias")
+        ->type_name("K");
+    app()
         ->add_option("--format", predict_.format, "csv or jsonl; as the rows, else csv")
         ->type_name("csv|jsonl");
     AddConfigOptions(app(), &predict_.config);
@@ -162,6 +195,7 @@ class PredictGrammar : public CommandGrammar {
     PredictArguments predict = predict_;
     if (predict.out == "-") predict.out.clear();
     if (!skip_bad_.empty()) predict.skip_bad = ParseCount("--skip-bad", skip_bad_, 0, "10");
+    if (!why_.empty()) predict.why = ParseCountUpTo("--why", why_, kMaxReasons);
     if (predict.threshold && predict.raw) {
       throw UserError("--threshold: --raw answers with logits and no class. Leave one of them out.");
     }
@@ -169,8 +203,11 @@ class PredictGrammar : public CommandGrammar {
   }
 
  private:
+  static constexpr int64_t kMaxReasons = 1000;  // columns of the output
+
   PredictArguments predict_;
   std::string skip_bad_;
+  std::string why_;
 };
 
 constexpr char kExportAbout[] =

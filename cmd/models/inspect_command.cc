@@ -15,6 +15,7 @@
 #include "base/printable.h"
 #include "cmd/common/signal_pipe.h"
 #include "cmd/models/checkpoint_model.h"
+#include "cmd/models/largest_weights.h"
 #include "trainer/checkpoint/checkpoint_directory.h"
 #include "trainer/checkpoint/checkpoint_errors.h"
 #include "trainer/checkpoint/checkpoint_names.h"
@@ -452,8 +453,9 @@ void PrintDirectory(const std::string& path, bool json) {
 
 }  // namespace
 
-int RunInspectCommand(const InspectArguments& arguments) {
+int RunInspectCommand(const InspectArguments& arguments, const ErrorLines& errors) {
   EndWithReader();
+  if (arguments.weights > 0) return InspectWeights(arguments, errors);
   const std::string path = CheckpointsOf(arguments.path);
   if (!IsOneCheckpoint(path) && !HasCheckpoints(path, "path")) {
     if (const std::optional<TfPaths> tf = FindTfCheckpoint(arguments.path)) {

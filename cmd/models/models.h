@@ -10,8 +10,9 @@ namespace dtrain {
 struct TfPaths;
 
 // dtrain inspect: verifies the checkpoints of a directory, or one of them, in full and prints what they
-// contain. Also throws UserError if only some of them are damaged.
-int RunInspectCommand(const InspectArguments& arguments);
+// contain. Also throws UserError if only some of them are damaged. With --weights it prints the largest
+// weights of the checkpoint that predict takes, by the names of their features.
+int RunInspectCommand(const InspectArguments& arguments, const ErrorLines& errors);
 
 // The same of a checkpoint of TensorFlow: its tensors, and what their names say.
 void InspectTf(const TfPaths& paths, bool json);

@@ -16,6 +16,17 @@
 #include "trainer/worker/evaluate.h"
 
 namespace dtrain {
+
+std::string CsvFieldText(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos && !text.empty() && text.front() != ' ' &&
+      text.back() != ' ') {
+    return text;
+  }
+  std::string field = "\"";
+  for (const char c : text) field += c == '"' ? std::string(2, c) : std::string(1, c);
+  return field + '"';
+}
+
 namespace {
 
 constexpr size_t kMaxShownInMatrix = 20;
@@ -153,17 +164,6 @@ Json ConfusionJson(const Confusion& confusion) {
     rows.push_back(std::move(row));
   }
   return rows;
-}
-
-// Quotes a field as RFC 4180 says.
-std::string CsvFieldText(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos && !text.empty() && text.front() != ' ' &&
-      text.back() != ' ') {
-    return text;
-  }
-  std::string field = "\"";
-  for (const char c : text) field += c == '"' ? std::string(2, c) : std::string(1, c);
-  return field + '"';
 }
 
 std::string JsonText(const std::string& text) { return Json(text).dump(); }

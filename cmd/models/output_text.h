@@ -25,6 +25,9 @@ std::string EvaluationJson(const std::vector<EvaluationOutcome>& outcomes);
 // Returns the summary for --result.
 RunSummary EvaluationSummary(const std::vector<EvaluationOutcome>& outcomes);
 
+// Quotes a field as RFC 4180 says.
+std::string CsvFieldText(const std::string& text);
+
 enum class PredictionFormat { kCsv, kJsonLines };
 
 // PredictionText: formats predictions as rows of CSV or as JSON lines. Numbers are the shortest text that

@@ -16,11 +16,13 @@
 #include "cmd/models/evaluation.h"
 #include "cmd/models/output_text.h"
 #include "cmd/models/trained_model.h"
+#include "cmd/models/why.h"
 
 #include "trainer/config/config.h"
 #include "trainer/export/output_file.h"
 #include "trainer/input/csv_reader.h"
 #include "trainer/input/sources.h"
+#include "trainer/metrics/metrics.h"
 #include "trainer/result/verdict.h"
 #include "trainer/rows/row_reader.h"
 #include "trainer/survey/data_warnings.h"
@@ -63,10 +65,11 @@ class Predictor {
   Predictor(const Config& config, const Layout& layout, CheckpointReader* checkpoint, const InputForm& form,
             const PredictArguments& arguments, const ErrorLines& errors)
       : config_(config),
-        spec_(SpecFor(config, form, arguments.keep)),
+        spec_(SpecFor(config, form, arguments.keep, arguments.why > 0 ? &all_names_ : nullptr)),
         skip_bad_(arguments.skip_bad),
         raw_(arguments.raw),
         threshold_(arguments.threshold),
+        reasons_(arguments.why),
         errors_(errors),
         max_rows_(layout.table ? kMaxRows : std::clamp<int64_t>(kMaxValues / spec_.inputs, 1, kMaxRows)),
         model_(DeviceChoice(), config, layout, form.scale, max_rows_, checkpoint),
@@ -76,6 +79,7 @@ class Predictor {
     for (const std::string& path : files) {
       RowReader rows(path, spec_);
       if (!text_) Begin(format, rows, output);
+      number_names_ = rows.NumberNames();
       while (PredictNext(&rows, output)) continue;
       told_.Add(rows.skipped());
     }
@@ -97,9 +101,11 @@ class Predictor {
   }
 
  private:
-  static RowSpec SpecFor(const Config& config, const InputForm& form, const std::vector<std::string>& keep) {
+  static RowSpec SpecFor(const Config& config, const InputForm& form, const std::vector<std::string>& keep,
+                         const NameWish* names) {
     RowSpec spec = RowSpecFor(config, form, config.data.train);
     spec.keep = keep;
+    spec.names = names;
     return spec;
   }
 
@@ -107,7 +113,13 @@ class Predictor {
     const bool lines = asked.empty() ? rows.is_json() : asked == "jsonl";
     text_.emplace(lines ? PredictionFormat::kJsonLines : PredictionFormat::kCsv, config_.model, raw_,
                   spec_.form.classes, rows.KeptNames(), threshold_);
-    if (const std::string header = text_->Header(); !header.empty()) output->Write(header);
+    std::string header = text_->Header();
+    if (reasons_ > 0) {
+      why_text_.emplace(lines ? PredictionFormat::kJsonLines : PredictionFormat::kCsv, reasons_,
+                        rows.KeptNames());
+      why_text_->AddToHeader(&header);
+    }
+    if (!header.empty()) output->Write(header);
   }
 
   // Predicts the next rows: all that are there, but at least one. Returns false at the end. If a row cannot
@@ -156,16 +168,28 @@ class Predictor {
     for (int64_t row = 0; row < block_.rows; ++row) {
       answer += text_->Row(outputs.row(row), block_.ids[static_cast<size_t>(row)],
                            block_.kept.data() + static_cast<size_t>(row) * block_.keeps);
+      if (reasons_ > 0) why_text_->AddToRow(WhyOf(row, outputs.row(row)), &answer);
     }
     output->Write(answer);
     rows_ += block_.rows;
   }
 
+  // Of a softmax it is about the predicted class.
+  Why WhyOf(int64_t row, const float* outputs) {
+    const int64_t output =
+        HasOutputPerClass(config_.model) ? PredictedClass(outputs, *config_.model.outputs, threshold_) : 0;
+    model_.Explain(row, output, &shares_);
+    return FindReasons({config_, spec_.form, model_.form(), block_, number_names_}, row, shares_,
+                       static_cast<double>(outputs[output]), reasons_);
+  }
+
   const Config& config_;
+  const NameWish all_names_{true, {}};
   const RowSpec spec_;
   const int64_t skip_bad_;
   const bool raw_;
   const std::optional<double> threshold_;
+  const int64_t reasons_;  // of each row; 0: none are asked for
   const ErrorLines& errors_;
   int64_t skipped_ = 0;
   SkippedRows told_;
@@ -174,6 +198,9 @@ class Predictor {
   TrainedModel model_;
   RowBlock block_;
   std::optional<PredictionText> text_;
+  std::optional<WhyText> why_text_;
+  std::vector<std::string> number_names_;
+  RowShares shares_;
   float max_feature_ = 0;  // the largest feature of an image so far, as scaled for the model
 };
 

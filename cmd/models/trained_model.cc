@@ -87,7 +87,8 @@ TrainedModel::TrainedModel(const DeviceChoice& devices, const Config& config, co
     : inputs_(*config.model.inputs),
       model_(MakeModelOn(devices, config, layout, max_rows, nullptr)),
       layout_(layout),
-      form_(layout.form) {
+      form_(layout.form),
+      contributions_(config.model, layout) {
   if (form_.numbers.count > 0) form_.scale = scale;
   std::vector<ModelPart> parts;
   weights_ = ReadWeights(layout_, checkpoint, &parts);
@@ -133,10 +134,17 @@ gpu::MatrixView<const float> TrainedModel::Outputs(Batch batch) {
   targets_.resize(std::max(targets_.size(), rows));
   batch.labels = labels_.data();
   batch.targets = targets_.data();
+  latest_ = batch;
   const float* const parameters = Bring(&batch);
+  if (table_ != nullptr) latest_ = batch;
   outputs_.resize(std::max(outputs_.size(), rows * static_cast<size_t>(outputs())));
   model_->Evaluate(parameters, batch, outputs_.data());
   return {outputs_.data(), batch.rows, outputs()};
+}
+
+void TrainedModel::Explain(int64_t row, int64_t output, RowShares* shares) {
+  const float* const parameters = table_ != nullptr ? keyed_.parameters() : weights_.data();
+  contributions_.Of(parameters, latest_, row, output, shares);
 }
 
 }  // namespace dtrain

@@ -12,6 +12,7 @@
 #include "trainer/config/choices.h"
 #include "trainer/device/choice.h"
 #include "trainer/metrics/metrics.h"
+#include "trainer/model/contributions.h"
 #include "trainer/model/layout.h"
 #include "trainer/model/model.h"
 #include "trainer/table/hash_store.h"
@@ -56,6 +57,10 @@ class TrainedModel {
   void Evaluate(const Batch& batch, Figures* figures, Evaluation* sum);
   // Returns the outputs [rows, outputs()] of a batch whose labels do not matter; valid until the next call.
   gpu::MatrixView<const float> Outputs(Batch batch);
+  // What each feature of a row adds to an output, of the batch that Outputs() got last, which must still be
+  // there. Features that stand for numbers are not among those of sparse rows (BatchForm::numbers).
+  void Explain(int64_t row, int64_t output, RowShares* shares);
+  const BatchForm& form() const { return form_; }
 
  private:
   const float* Bring(Batch* batch);
@@ -67,6 +72,8 @@ class TrainedModel {
   std::unique_ptr<TableWeights> table_;  // null: the model has none
   const Layout layout_;
   BatchForm form_;
+  Contributions contributions_;
+  Batch latest_;  // of Outputs(), as Contributions take it
   KeySorter sorter_;
   KeyedBatch keyed_;
   std::vector<float> dense_;  // of a dense model, sparse rows with all their features

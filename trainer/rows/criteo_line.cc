@@ -34,6 +34,7 @@ class CriteoParser : public LineParser {
       : mask_(LowBits(*HashBits(data))),
         end_(rules.inputs ? static_cast<uint64_t>(*rules.inputs) : UINT64_MAX),
         labels_(rules.labels),
+        names_(rules.names),
         width_(rules.labels ? kFeatures + 1 : 0) {
     const int64_t bits = *HashBits(data);
     for (size_t i = 1; i <= kNumbers; ++i) columns_.emplace_back(fmt::format("I{}", i), bits);
@@ -87,6 +88,9 @@ class CriteoParser : public LineParser {
                                        i + 1, Shown(std::string(text))));
       }
       if (*id >= end_) return fail(begin, BeyondInputsRule(*id, end_, mask_));
+      if (names_ != nullptr && names_->Has(*id) && row->values[i] != 0) {
+        row->names.push_back({*id, NameOf(i, text)});
+      }
     }
     return true;
   }
@@ -145,6 +149,16 @@ class CriteoParser : public LineParser {
 
   bool by_column() const { return !scaled_.empty(); }
 
+  std::string NameOf(size_t i, std::string_view text) const {
+    if (i >= kNumbers) return FeatureNameOf(fmt::format("C{}", i - kNumbers + 1), text);
+    const std::string column = fmt::format("I{}", i + 1);
+    int64_t number = 0;
+    if (by_column() || text.empty() || !ReadNumber(text, &number)) {
+      return by_column() ? column : FeatureNameOf(column, "");
+    }
+    return FeatureNameOf(column, BucketText(number));
+  }
+
   static bool ReadNumber(std::string_view text, int64_t* number) {
     const char* const end = text.data() + text.size();
     const auto result = std::from_chars(text.data(), end, *number);
@@ -183,6 +197,7 @@ class CriteoParser : public LineParser {
   const uint64_t mask_;
   const uint64_t end_;  // of the features
   const bool labels_;
+  const NameWish* const names_;
   size_t width_;  // fields of a row; 0: the first row says it
   std::vector<HashedColumn> columns_;
   std::array<uint8_t, kTabled> places_{};                 // of a number, in features_

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -25,6 +26,7 @@ namespace {
 // A column whose texts are hashed.
 struct Hashed {
   int64_t column = 0;
+  std::string name;
   HashedColumn texts;
   bool is_bag = false;
   bool has_colons = false;  // a text may have its weight behind a colon
@@ -35,6 +37,7 @@ struct Hashed {
 struct InputSplit {
   CsvLayout numbers;
   std::vector<uint64_t> ids;  // of `numbers`
+  std::vector<std::string> names;
   std::vector<Hashed> hashed;
   int64_t inputs = 0;
 };
@@ -82,12 +85,14 @@ InputSplit SplitOf(const DataConfig& data, const std::string& section, bool head
     const int64_t column = train.inputs[i];
     const std::string name =
         train.names.empty() ? fmt::format("{}", column) : train.names[static_cast<size_t>(column)];
+    const std::string title =
+        train.names.empty() || name.empty() ? fmt::format("column {}", column + 1) : name;
     if (weights.count(column) > 0) continue;
     const auto bag = bags.find(column);
     if (hash.count(column) > 0 || bag != bags.end()) {
       const auto at = static_cast<int64_t>(split.hashed.size());
       Hashed& hashed =
-          split.hashed.emplace_back(Hashed{columns.inputs[i], HashedColumn(name, bits, first_of(at))});
+          split.hashed.emplace_back(Hashed{columns.inputs[i], title, HashedColumn(name, bits, first_of(at))});
       hashed.is_bag = bag != bags.end();
       hashed.has_colons = hashed.is_bag && bag->second.has_colons && data.train.format == DataFormat::kCsv &&
                           !reader.names_columns();
@@ -101,6 +106,7 @@ InputSplit SplitOf(const DataConfig& data, const std::string& section, bool head
     if (data.missing == MissingValues::kZero) number.fill = 0;
     how.push_back(number);
     numbers.inputs.push_back(columns.inputs[i]);
+    split.names.push_back(title);
     split.ids.push_back(data.by_column ? first_of(CategoryColumns(data)) + split.ids.size()
                                        : HashedColumn(name, bits).NumberOf(""));
   }
@@ -113,11 +119,13 @@ InputSplit SplitOf(const DataConfig& data, const std::string& section, bool head
 class HashedCsvFile : public CsvFile {
  public:
   HashedCsvFile(const DataConfig& data, std::unique_ptr<CsvReader> reader, InputSplit split,
-                const CsvColumns& columns, SkippedRows* skipped)
+                const CsvColumns& columns, SkippedRows* skipped, const NameWish* names)
       : CsvFile(data, std::move(reader), std::move(split.numbers), skipped),
         columns_(columns),
         inputs_(data.whole_keys && !data.by_column ? kKeyInputs : split.inputs),
+        names_(names),
         number_ids_(std::move(split.ids)),
+        number_names_(std::move(split.names)),
         hashed_(std::move(split.hashed)),
         ids_(number_ids_.size() + hashed_.size()),
         values_(ids_.size()) {
@@ -130,6 +138,7 @@ class HashedCsvFile : public CsvFile {
 
   int64_t inputs() const override { return inputs_; }
   const CsvColumns& columns() const override { return columns_; }
+  std::vector<std::string> NumberNames() const override { return number_names_; }
   int64_t FindField(const std::string& name) const override {
     const int64_t field = CsvFile::FindField(name);
     for (const Hashed& bag : hashed_) {
@@ -146,10 +155,12 @@ class HashedCsvFile : public CsvFile {
     const Read read = CsvFile::ReadRow(&numbers_, labels);
     if (read != Read::kRow) return read;
     count_ = 0;
+    row_names_.clear();
     for (size_t i = 0; i < number_ids_.size(); ++i) {
       const float number = numbers_.features[i];
       if (number == 0) continue;
       ids_[count_] = number_ids_[i];
+      if (Wants(number_ids_[i])) row_names_.push_back({number_ids_[i], number_names_[i]});
       values_[count_++] = data().by_column ? ScaledNumber(number, data().numbers) : number;
     }
     const std::vector<CsvField>& fields = reader().fields();
@@ -163,16 +174,24 @@ class HashedCsvFile : public CsvFile {
       const bool missing = IsMissing(text);
       if (missing && drops) return Read::kGap;
       ids_[count_] = column.texts.NumberOf(missing ? std::string_view() : text);
+      if (Wants(ids_[count_])) AddName(column, missing ? std::string_view() : text);
       values_[count_++] = 1;
     }
     rows->sparse.Add(ids_.data(), values_.data(), count_);
     rows->weights.insert(rows->weights.end(), numbers_.weights.begin(), numbers_.weights.end());
+    std::move(row_names_.begin(), row_names_.end(), std::back_inserter(rows->names));
     return Read::kRow;
   }
   // A text of a bag takes a byte and a separator, and a number of a record one byte.
   int64_t MaxRowBytes(std::string_view row) const override {
     const size_t bag = data().bags.empty() ? 0 : reader().names_columns() ? row.size() : row.size() / 2 + 1;
     return kSparseFeatureBytes * static_cast<int64_t>(number_ids_.size() + hashed_.size() + bag);
+  }
+
+  bool Wants(uint64_t id) const { return names_ != nullptr && names_->Has(id); }
+  // Of the feature that is the next one of the row.
+  void AddName(const Hashed& column, std::string_view text) {
+    row_names_.push_back({ids_[count_], FeatureNameOf(column.name, text)});
   }
 
   // False: it is missing, and such rows are left out.
@@ -210,6 +229,7 @@ class HashedCsvFile : public CsvFile {
         values_.resize(ids_.size());
       }
       ids_[count_] = bag.texts.NumberOf(text);
+      if (Wants(ids_[count_])) AddName(bag, text);
       values_[count_++] = weight;
       ++count;
     };
@@ -239,13 +259,16 @@ class HashedCsvFile : public CsvFile {
 
   const CsvColumns columns_;
   const int64_t inputs_;
+  const NameWish* const names_;
   const std::vector<uint64_t> number_ids_;
+  const std::vector<std::string> number_names_;
   const std::vector<Hashed> hashed_;
   ParsedRows numbers_;  // of the row that is read, and its weight
   // The features of the row that is read, with room for those of the columns.
   std::vector<uint64_t> ids_;
   std::vector<float> values_;
   size_t count_ = 0;
+  std::vector<NamedFeature> row_names_;
   std::vector<float> weights_;  // of the texts of a bag
 };
 
@@ -253,9 +276,9 @@ class HashedCsvFile : public CsvFile {
 
 std::unique_ptr<RowFile> OpenHashedCsv(const DataConfig& data, const std::string& section, bool header,
                                        std::unique_ptr<CsvReader> reader, const CsvColumns& columns,
-                                       const CsvColumns& train, SkippedRows* skipped) {
+                                       const CsvColumns& train, SkippedRows* skipped, const NameWish* names) {
   InputSplit split = SplitOf(data, section, header, *reader, columns, train);
-  return std::make_unique<HashedCsvFile>(data, std::move(reader), std::move(split), columns, skipped);
+  return std::make_unique<HashedCsvFile>(data, std::move(reader), std::move(split), columns, skipped, names);
 }
 
 }  // namespace dtrain

@@ -21,6 +21,10 @@ float ScaledNumber(float number, NumberScale scale) {
   return scale == NumberScale::kPlain ? number : std::copysign(std::log1p(std::fabs(number)), number);
 }
 
+std::string FeatureNameOf(std::string_view column, std::string_view text) {
+  return fmt::format("{}={}", column, text.empty() ? "missing" : text);
+}
+
 std::string BeyondInputsRule(uint64_t number, uint64_t inputs, uint64_t mask) {
   return fmt::format(
       "the feature's hash {} must be below model.inputs = {}. Set model.inputs: {}, or smaller "

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 
 #include "trainer/config/choices.h"
 
@@ -33,6 +34,23 @@ class HashedColumn {
 inline uint64_t FirstOfColumn(int64_t column, int64_t bits) { return static_cast<uint64_t>(column) << bits; }
 // The value of such a number (data.numbers).
 float ScaledNumber(float number, NumberScale scale);
+
+// NamedFeature: a feature of a row as the text that it was hashed from, with its column: "plan=pro", and of a
+// number "age"; of vw "namespace^name", and of a pair "a^x*b^y".
+struct NamedFeature {
+  uint64_t id = 0;
+  std::string name;
+};
+
+// NameWish: the features whose names are wanted. A name is made for these alone.
+struct NameWish {
+  bool all = false;
+  std::unordered_set<uint64_t> ids;
+  bool Has(uint64_t id) const { return all || ids.count(id) > 0; }
+};
+
+// The name of a text of a column; the empty one stands for a missing value.
+std::string FeatureNameOf(std::string_view column, std::string_view text);
 
 // The rule that a feature breaks whose number is not below `inputs`, with the remedy. `mask`: LowBits().
 std::string BeyondInputsRule(uint64_t number, uint64_t inputs, uint64_t mask);

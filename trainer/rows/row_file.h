@@ -20,6 +20,7 @@
 #include "trainer/config/data_config.h"
 #include "trainer/input/text_reader.h"
 #include "trainer/rows/csv_columns.h"
+#include "trainer/rows/hashed_feature.h"
 #include "trainer/rows/label_rules.h"
 #include "trainer/rows/row_labels.h"
 
@@ -78,6 +79,8 @@ struct ParsedRows {
   std::vector<int32_t> classes;  // or targets
   std::vector<float> targets;
   std::vector<float> weights;  // empty where all rows count 1
+  // The names that RowSpec::names wants, of hashed features in the order of `sparse`.
+  std::vector<NamedFeature> names;
 
   int64_t feature_bytes() const {
     return static_cast<int64_t>(sizeof(float) * features.size()) +
@@ -90,6 +93,7 @@ struct ParsedRows {
     classes.clear();
     targets.clear();
     weights.clear();
+    names.clear();
   }
 };
 
@@ -137,6 +141,8 @@ class RowFile {
   virtual std::string Id() const { return {}; }
 
   virtual int64_t inputs() const = 0;  // features of a row
+  // The names of BatchForm::numbers, where the model tells columns from each other.
+  virtual std::vector<std::string> NumberNames() const { return {}; }
   // The columns of a table; other files have none.
   virtual const CsvColumns& columns() const;
   virtual bool has_header() const { return false; }
@@ -199,6 +205,9 @@ struct RowSpec {
   std::vector<std::string> keep;
   // The columns of data.train, of a table with hashed ones; unset: they are those of each file.
   std::optional<CsvColumns> train_columns;
+  // Whose names are read along with sparse rows; other rows keep their features as they are before they are
+  // scaled (RowBlock::raw). Null: neither. It must outlive the file.
+  const NameWish* names = nullptr;
   int64_t end_of_labels = INT64_MAX;  // of lines: a whole number from here on is no label of the model
 };
 

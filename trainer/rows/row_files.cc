@@ -206,7 +206,8 @@ std::unique_ptr<RowFile> OpenRowFile(const DataConfig& data, const RowContext& c
     return std::make_unique<CsvFile>(data, std::move(reader), std::move(layout), skipped);
   }
   return OpenHashedCsv(data, section, !is_row, std::move(reader), columns,
-                       context.train != nullptr ? *context.train : columns, skipped);
+                       context.train != nullptr ? *context.train : columns, skipped,
+                       context.spec != nullptr ? context.spec->names : nullptr);
 }
 
 RowFiles::RowFiles(const DataConfig& data, std::vector<InputColumn> how, int64_t inputs)

@@ -27,11 +27,12 @@ std::unique_ptr<RowFile> OpenJsonFile(const RowSpec& spec, std::unique_ptr<Input
                                       SkippedRows* skipped);
 
 // Opens a table with columns whose texts are hashed (data.hash). `columns` are those of this file and `train`
-// those of data.train, by which data.hash counts; their inputs belong together. The others: as for LayoutOf()
-// and CsvFile.
+// those of data.train, by which data.hash counts; their inputs belong together. `names`: as RowSpec::names.
+// The others: as for LayoutOf() and CsvFile.
 std::unique_ptr<RowFile> OpenHashedCsv(const DataConfig& data, const std::string& section, bool header,
                                        std::unique_ptr<CsvReader> reader, const CsvColumns& columns,
-                                       const CsvColumns& train, SkippedRows* skipped);
+                                       const CsvColumns& train, SkippedRows* skipped,
+                                       const NameWish* names = nullptr);
 
 // Finds a trained model's columns in a table that it is asked about (model_columns.cc). Reads the first
 // record, which stays the reader's current one. With a header, columns are found by the model's names and

@@ -13,6 +13,7 @@ void RowBlock::Clear() {
   rows = 0;
   ids.clear();
   kept.clear();
+  raw.clear();
 }
 
 void RowBlock::DropUnfinished() {
@@ -81,6 +82,10 @@ void RowReader::Scale(float* features, size_t count) const {
 bool RowReader::Next(RowBlock* block) {
   const size_t begin = block->features.size();
   if (!file_->Next(block, labels_ ? &*labels_ : nullptr)) return false;
+  if (spec_.names != nullptr) {
+    block->raw.insert(block->raw.end(), block->features.begin() + static_cast<std::ptrdiff_t>(begin),
+                      block->features.end());
+  }
   Scale(block->features.data() + begin, block->features.size() - begin);
   if (labels_) {
     block->classes.insert(block->classes.end(), labels_->classes().begin(), labels_->classes().end());

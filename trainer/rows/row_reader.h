@@ -39,6 +39,7 @@ struct RowBlock : ParsedRows {
   int64_t rows = 0;
   std::vector<std::string> ids;  // as written, in JSON; empty if a row has none
   std::vector<KeptField> kept;   // [rows, keeps]
+  std::vector<float> raw;        // [rows, inputs] features before they are scaled, if RowSpec::names is set
 
  private:
   std::vector<int64_t> numbers_;  // 0, 1, ...
@@ -61,6 +62,7 @@ class RowReader {
   const SkippedRows& skipped() const { return skipped_; }
   // What to call what is kept of each row: names of the header, or as RowSpec::keep has them.
   std::vector<std::string> KeptNames() const;
+  std::vector<std::string> NumberNames() const { return file_->NumberNames(); }
   // Whether Next() can return without waiting for more input.
   bool HasMore() const { return file_->HasMore(); }
   bool is_json() const { return file_->is_json(); }

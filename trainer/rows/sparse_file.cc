@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -94,6 +95,7 @@ LineRules RulesOf(const RowContext& context, SkippedRows* skipped) {
   if (context.spec == nullptr) return rules;
   rules.beyond = &skipped->beyond;
   rules.end_of_labels = context.spec->end_of_labels;
+  rules.names = context.spec->names;
   return rules;
 }
 
@@ -119,6 +121,14 @@ int64_t SparseFile::FindField(const std::string& name) const {
                   tags ? "tag, or label" : "label");
 }
 
+std::vector<std::string> SparseFile::NumberNames() const {
+  std::vector<std::string> names;
+  for (int64_t i = 1; data().train.format == DataFormat::kCriteo && i <= kCriteoNumbers; ++i) {
+    names.push_back(fmt::format("I{}", i));
+  }
+  return names;
+}
+
 std::string SparseFile::Id() const {
   return line_.tag.empty() ? std::string() : Json(std::string(line_.tag)).dump();
 }
@@ -141,6 +151,7 @@ RowFile::Read SparseFile::ReadRow(ParsedRows* rows, RowLabels* labels) {
   if (inputs_ != 0) DropZeros(&line_);
   rows->sparse.Add(line_.ids.data(), line_.values.data(), line_.ids.size());
   if (weighted_) rows->weights.push_back(static_cast<float>(line_.weight));
+  std::move(line_.names.begin(), line_.names.end(), std::back_inserter(rows->names));
   return Read::kRow;
 }
 

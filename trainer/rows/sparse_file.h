@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "trainer/config/choices.h"
 #include "trainer/input/input_bytes.h"
@@ -28,6 +29,7 @@ class SparseFile : public LineFile {
   // A label that is not there has the place of the line.
   CsvField label() const override;
   std::string Id() const override;  // of vw the tag
+  std::vector<std::string> NumberNames() const override;
 
  private:
   Read ReadRow(ParsedRows* rows, RowLabels* labels) override;

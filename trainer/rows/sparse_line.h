@@ -12,6 +12,7 @@
 
 #include "trainer/config/choices.h"
 #include "trainer/input/csv_field.h"
+#include "trainer/rows/hashed_feature.h"
 
 namespace dtrain {
 
@@ -22,12 +23,15 @@ struct SparseLine {
   double weight = 1;          // of vw, and of libsvm with data.weight
   std::vector<uint64_t> ids;  // features in the order of the line, from 0; one may come twice
   std::vector<float> values;  // of each
+  // Of those whose names are wanted, in the same order; libsvm's have no names, and what is 0 needs none.
+  std::vector<NamedFeature> names;
 
   void Clear() {
     label = tag = {};
     weight = 1;
     ids.clear();
     values.clear();
+    names.clear();
   }
 };
 
@@ -51,6 +55,7 @@ struct LineRules {
   // If set, rows of vw without a label, from which Vowpal Wabbit learns nothing, are no rows and are counted
   // here.
   int64_t* unlabelled = nullptr;
+  const NameWish* names = nullptr;  // null: none are wanted
 };
 
 // LineParser: the parser of one format. Owner: a reader. Thread: one.

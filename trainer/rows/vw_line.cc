@@ -71,7 +71,8 @@ class VwParser : public LineParser {
   VwParser(const DataConfig& data, const LineRules& rules)
       : mask_(LowBits(*HashBits(data))),
         end_(rules.inputs ? static_cast<uint64_t>(*rules.inputs) : UINT64_MAX),
-        unlabelled_(rules.unlabelled) {
+        unlabelled_(rules.unlabelled),
+        names_(rules.names) {
     slots_.fill(kNoSlot);
     std::vector<std::string> crosses = data.crosses;
     std::sort(crosses.begin(), crosses.end());
@@ -83,6 +84,7 @@ class VwParser : public LineParser {
   bool Parse(std::string_view line, SparseLine* row, std::optional<LineFault>* fault) override {
     row->Clear();
     for (std::vector<uint32_t>& crossed : crossed_) crossed.clear();
+    words_.clear();
     line_ = line;
     row_ = row;
     fault_ = fault;
@@ -241,6 +243,7 @@ class VwParser : public LineParser {
     SkipName();
     const std::string_view text(name, static_cast<size_t>(at_ - name));
     space_ = text.empty() ? 0 : HashName(text, 0);
+    space_name_ = text;
     nameless_ = 0;
     weight_ = 1;
     if (at_ < End() && *at_ == ':') {
@@ -268,6 +271,7 @@ class VwParser : public LineParser {
   // Reads a feature whose name is a number, the most frequent case, in one go. False: it is another one, or
   // has a fault, and nothing is read.
   bool ReadNumbered() {
+    if (names_ != nullptr) return false;  // ReadFeature() gives names
     const char* const end = End();
     uint64_t number = 0;
     const char* const at = ReadDigits(at_, end, &number);
@@ -294,19 +298,47 @@ class VwParser : public LineParser {
     const char* const begin = at_;
     SkipName();
     const std::string_view name(begin, static_cast<size_t>(at_ - begin));
-    if (at_ == End() || *at_ != ':') return Add(begin, HashName(name, space_), weight_);
+    if (at_ == End() || *at_ != ':') return AddWord(begin, HashName(name, space_), weight_, {name});
     const std::string_view text = TakeNumber();
     float value = 0;
     const NumberText state = ParseNumber(text, &value);
     if (state == NumberText::kGood) {
-      return Add(begin, name.empty() ? space_ + nameless_++ : HashName(name, space_), weight_ * value);
+      if (!name.empty()) return AddWord(begin, HashName(name, space_), weight_ * value, {name});
+      const uint64_t place = nameless_++;
+      return AddWord(begin, space_ + place, weight_ * value, {name, {}, place});
     }
     if (text.empty())
       return Fail(text.data(), "a colon must have a value behind it. Write name:1, or the name alone.");
     if (BeginsAsNumber(text)) return Fail(text.data(), NumberFault("the value", text, state));
     while (at_ < End() && !EndsWord(*at_)) ++at_;
     const std::string_view word(text.data(), static_cast<size_t>(at_ - text.data()));
-    return Add(begin, HashName(word, HashName(name, space_)), 1);
+    return AddWord(begin, HashName(word, HashName(name, space_)), 1, {name, word});
+  }
+
+  // What a feature's name is made of, beside its namespace.
+  struct Word {
+    std::string_view name;  // empty: it has its place among such
+    std::string_view text{};
+    uint64_t place = 0;
+    std::string_view space{};
+  };
+
+  static std::string NameOf(const Word& word) {
+    std::string name(word.space);
+    if (!name.empty()) name += '^';
+    name += word.name.empty() ? fmt::format("[{}]", word.place) : std::string(word.name);
+    return word.text.empty() ? name : name + "^" + std::string(word.text);
+  }
+
+  // The features that are no crosses are those of words_.
+  bool AddWord(const char* at, uint64_t hash, float value, Word word) {
+    const size_t before = row_->ids.size();
+    if (!Add(at, hash, value)) return false;
+    if (names_ == nullptr || row_->ids.size() == before) return true;
+    word.space = space_name_;
+    words_.push_back(word);
+    if (names_->Has(row_->ids.back())) row_->names.push_back({row_->ids.back(), NameOf(word)});
+    return true;
   }
 
   bool Add(const char* at, uint64_t hash, float value) {
@@ -332,7 +364,11 @@ class VwParser : public LineParser {
         const uint64_t half = kPairFactor * row_->ids[ones[i]];
         const float value = row_->values[ones[i]];
         for (size_t k = first == second ? i : 0; k < others.size(); ++k) {
+          const size_t before = row_->ids.size();
           if (!AddPair(bar, half ^ row_->ids[others[k]], value * row_->values[others[k]])) return false;
+          if (names_ == nullptr || row_->ids.size() == before || !names_->Has(row_->ids.back())) continue;
+          row_->names.push_back(
+              {row_->ids.back(), NameOf(words_[ones[i]]) + "*" + NameOf(words_[others[k]])});
         }
       }
     }
@@ -370,13 +406,15 @@ class VwParser : public LineParser {
   static constexpr char kRemedy[] = ". Correct it, or remove the row.";
 
   const uint64_t mask_;
-  const uint64_t end_;                 // of the features
-  int64_t* const unlabelled_;          // LineRules
+  const uint64_t end_;         // of the features
+  int64_t* const unlabelled_;  // LineRules
+  const NameWish* const names_;
   std::vector<std::string> patterns_;  // of two letters; kAnyLetter stands for all
   bool has_any_ = false;
   std::vector<std::pair<unsigned char, unsigned char>> crosses_;
   std::array<int16_t, 256> slots_{};            // of crossed_, by letter
   std::vector<std::vector<uint32_t>> crossed_;  // the features of a letter, by their places in the row
+  std::vector<Word> words_;                     // if names are wanted
 
   std::string_view line_;
   SparseLine* row_ = nullptr;
@@ -384,6 +422,7 @@ class VwParser : public LineParser {
   const char* at_ = nullptr;
   // Of the namespace that is read.
   uint64_t space_ = 0;
+  std::string_view space_name_;
   uint64_t nameless_ = 0;
   float weight_ = 1;
 };
