@@ -17,7 +17,6 @@
 #include "trainer/model/model.h"
 #include "trainer/rows/hashed_feature.h"
 #include "trainer/rows/row_reader.h"
-#include "trainer/sets/load_data.h"
 
 namespace dtrain {
 namespace {
@@ -207,87 +206,65 @@ void FindTexts(const std::vector<std::string>& files, const Config& config, cons
   }
 }
 
-// WeightList: what is printed of the weights.
-struct WeightList {
-  const Config& config;
-  const InputForm& form;
-  const LargestWeights& found;
-  const FeatureTexts& texts;
+// The texts of a feature that was hashed, "plan=pro or city=c3, and 1 more"; without any its hash.
+std::string NameOf(const Config& config, const InputForm& form, const FeatureTexts& texts, uint64_t feature) {
+  const std::vector<std::string> told = texts.Told(feature);
+  if (told.empty()) return FeatureName(config, form, feature);
+  std::string name = fmt::format("{}", fmt::join(told, " or "));
+  const size_t more = texts.Untold(feature);
+  const bool is_cut = texts.IsCut(feature);
+  if (more > 0 || is_cut) name += fmt::format(", and {}{} more", is_cut ? "at least " : "", more);
+  return name;
+}
 
-  bool by_class() const { return found.bias.size() > 1; }
-  bool has_norm() const { return layers() == false ? HasFactors() : false; }
-  bool layers() const { return config.model.kind == ModelKind::kMlp; }
-  bool HasFactors() const {
-    return config.model.kind == ModelKind::kFm || config.model.kind == ModelKind::kWideDeep;
-  }
-  std::string ClassOf(int64_t output) const {
-    const auto at = static_cast<size_t>(output);
-    return at < form.classes.size() ? form.classes[at] : fmt::format("{}", output);
-  }
-  std::string NameOf(uint64_t feature) const {
-    const std::vector<std::string> told = texts.Told(feature);
-    if (told.empty()) return FeatureName(config, form, feature);
-    std::string name = fmt::format("{}", fmt::join(told, " or "));
-    const size_t more = texts.Untold(feature);
-    const char* const at_least = texts.IsCut(feature) ? "at least " : "";
-    if (more > 0 || texts.IsCut(feature)) name += fmt::format(", and {}{} more", at_least, more);
-    return name;
-  }
-};
+std::string ClassOf(const InputForm& form, int64_t output) {
+  const auto at = static_cast<size_t>(output);
+  return at < form.classes.size() ? form.classes[at] : fmt::format("{}", output);
+}
 
-void PrintWeights(const WeightList& list, const std::string& path, int64_t step) {
-  const LargestWeights& found = list.found;
-  fmt::print("{}: step {}, {}\n", path, step,
-             list.layers()
-                 ? "the inputs with the largest weights to the first layer: by their norm, which says "
-                   "how strongly they act, and not which way"
-                 : "its largest weights, and what one unit of the feature adds to the output");
-  const auto print = [&](double weight, double unit, int64_t output, const std::string& norm,
-                         const std::string& name) {
-    fmt::print("  {:>12.6g}  {:>12.6g}", weight, unit);
-    if (list.by_class()) fmt::print("  {:>12}", Printable(list.ClassOf(output)));
-    if (list.has_norm()) fmt::print("  {:>12}", norm);
-    fmt::print("  {}\n", Printable(name));
-  };
-  fmt::print("  {:>12}  {:>12}", list.layers() ? "norm" : "weight", "one unit");
-  if (list.by_class()) fmt::print("  {:>12}", "class");
-  if (list.has_norm()) {
-    fmt::print("  {:>12}", list.config.model.kind == ModelKind::kFm ? "factors" : "embedding");
-  }
-  fmt::print("  feature\n");
-  for (const LargeWeight& each : found.weights) {
-    print(each.weight, each.unit, each.output, fmt::format("{:.6g}", each.norm), list.NameOf(each.feature));
-  }
-  for (size_t i = 0; i < found.bias.size(); ++i) {
-    print(found.bias[i], found.at_zero[i], static_cast<int64_t>(i), "", "(bias)");
+bool IsByClass(const LargestWeights& found) { return found.bias.size() > 1; }
+
+// What the values of a feature beside its weight are called; null: it has none.
+const char* NormName(const Config& config) {
+  return config.model.kind == ModelKind::kFm         ? "factors"
+         : config.model.kind == ModelKind::kWideDeep ? "embedding"
+                                                     : nullptr;
+}
+
+void Print(const WeightTable& table) {
+  std::vector<std::vector<std::string>> lines = table.rows;
+  lines.insert(lines.begin(), table.heading);
+  for (const std::vector<std::string>& line : lines) {
+    for (size_t i = 1; i < line.size(); ++i) fmt::print("  {:>12}", Printable(line[i]));
+    fmt::print("  {}\n", Printable(line[0]));
   }
 }
 
 Json NumberJson(double number) { return std::isfinite(number) ? Json(number) : Json(nullptr); }
 
-void PrintWeightsJson(const WeightList& list, const std::string& path, int64_t step) {
+Json WeightsJson(const Config& config, const InputForm& form, const LargestWeights& found,
+                 const FeatureTexts& texts) {
   Json weights = Json::array(), bias = Json::array();
-  for (const LargeWeight& each : list.found.weights) {
-    Json json = {{"feature", FeatureName(list.config, list.form, each.feature)},
+  for (const LargeWeight& each : found.weights) {
+    Json json = {{"feature", FeatureName(config, form, each.feature)},
                  {"number", each.feature},
-                 {list.layers() ? "norm" : "weight", NumberJson(each.weight)},
+                 {config.model.kind == ModelKind::kMlp ? "norm" : "weight", NumberJson(each.weight)},
                  {"one_unit", NumberJson(each.unit)}};
-    if (list.by_class()) json["class"] = list.ClassOf(each.output);
-    if (list.has_norm()) json["norm"] = NumberJson(each.norm);
-    if (HasTexts(list.config)) {
-      json["texts"] = Json(list.texts.Told(each.feature));
-      json["more_texts"] = list.texts.Untold(each.feature);
-      json["texts_counted"] = !list.texts.IsCut(each.feature);
+    if (IsByClass(found)) json["class"] = ClassOf(form, each.output);
+    if (const char* const norm = NormName(config)) json[norm] = NumberJson(each.norm);
+    if (HasTexts(config)) {
+      json["texts"] = Json(texts.Told(each.feature));
+      json["more_texts"] = texts.Untold(each.feature);
+      json["all_texts_counted"] = !texts.IsCut(each.feature);
     }
     weights.push_back(std::move(json));
   }
-  for (size_t i = 0; i < list.found.bias.size(); ++i) {
-    Json json = {{"weight", NumberJson(list.found.bias[i])}, {"at_zero", NumberJson(list.found.at_zero[i])}};
-    if (list.by_class()) json["class"] = list.ClassOf(static_cast<int64_t>(i));
+  for (size_t i = 0; i < found.bias.size(); ++i) {
+    Json json = {{"weight", NumberJson(found.bias[i])}, {"at_zero", NumberJson(found.at_zero[i])}};
+    if (IsByClass(found)) json["class"] = ClassOf(form, static_cast<int64_t>(i));
     bias.push_back(std::move(json));
   }
-  const Json document = {{"path", path}, {"step", step}, {"weights", weights}, {"bias", bias}};
-  fmt::print("{}\n", document.dump(2));
+  return {{"weights", weights}, {"bias", bias}};
 }
 
 }  // namespace
@@ -315,6 +292,28 @@ LargestWeights FindLargestWeights(const Config& config, const Layout& layout, co
   return found;
 }
 
+WeightTable TableOf(const Config& config, const InputForm& form, const LargestWeights& found,
+                    const std::vector<std::string>& names) {
+  const char* const norm = NormName(config);
+  WeightTable table;
+  table.heading = {"feature", config.model.kind == ModelKind::kMlp ? "norm" : "weight", "one unit"};
+  if (IsByClass(found)) table.heading.emplace_back("class");
+  if (norm != nullptr) table.heading.emplace_back(norm);
+  const auto add = [&](const std::string& name, const LargeWeight& each, const std::string& norm_text) {
+    std::vector<std::string>& row = table.rows.emplace_back();
+    row = {name, fmt::format("{:.6g}", each.weight), fmt::format("{:.6g}", each.unit)};
+    if (IsByClass(found)) row.push_back(ClassOf(form, each.output));
+    if (norm != nullptr) row.push_back(norm_text);
+  };
+  for (size_t i = 0; i < found.weights.size(); ++i) {
+    add(names[i], found.weights[i], fmt::format("{:.6g}", found.weights[i].norm));
+  }
+  for (size_t i = 0; i < found.bias.size(); ++i) {
+    add("(bias)", {0, static_cast<int64_t>(i), found.bias[i], found.at_zero[i], 0}, "");
+  }
+  return table;
+}
+
 int InspectWeights(const InspectArguments& arguments, const ErrorLines& errors) {
   return WithModel({arguments.path}, {}, errors, [&](CheckpointReader* checkpoint, const Config& config) {
     const Layout layout = LayoutFor(*checkpoint, config);
@@ -325,10 +324,22 @@ int InspectWeights(const InspectArguments& arguments, const ErrorLines& errors) 
       for (const LargeWeight& each : found.weights) texts.Want(each.feature);
       FindTexts(FilesOf(arguments, config, errors), config, form, &texts);
     }
-    const WeightList list{config, form, found, texts};
+    const std::string& path = checkpoint->path();
     const int64_t step = checkpoint->manifest().step;
-    arguments.json ? PrintWeightsJson(list, checkpoint->path(), step)
-                   : PrintWeights(list, checkpoint->path(), step);
+    if (arguments.json) {
+      Json document = {{"path", path}, {"step", step}};
+      for (const auto& [key, value] : WeightsJson(config, form, found, texts).items()) document[key] = value;
+      fmt::print("{}\n", document.dump(2));
+      return;
+    }
+    std::vector<std::string> names;
+    for (const LargeWeight& each : found.weights) names.push_back(NameOf(config, form, texts, each.feature));
+    fmt::print("{}: step {}, {}\n", path, step,
+               config.model.kind == ModelKind::kMlp
+                   ? "the norms of the largest weights from the inputs to the first layer, which say how "
+                     "strongly an input acts, and not which way"
+                   : "the largest weights, and what one unit of each feature adds to the output");
+    Print(TableOf(config, form, found, names));
   });
 }
 

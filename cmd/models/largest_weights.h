@@ -39,6 +39,15 @@ struct LargestWeights {
 LargestWeights FindLargestWeights(const Config& config, const Layout& layout, const InputForm& form,
                                   CheckpointReader* checkpoint, int64_t count);
 
+// A row for each weight and each bias: its name, and figures as texts.
+struct WeightTable {
+  std::vector<std::string> heading;
+  std::vector<std::vector<std::string>> rows;
+};
+// `names`: of the features of `found.weights`.
+WeightTable TableOf(const Config& config, const InputForm& form, const LargestWeights& found,
+                    const std::vector<std::string>& names);
+
 // dtrain inspect --weights. Throws UserError as the commands do.
 int InspectWeights(const InspectArguments& arguments, const ErrorLines& errors);
 

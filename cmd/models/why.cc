@@ -56,8 +56,10 @@ double NumberIn(const ExplainedRows& rows, int64_t row, int64_t number) {
        ++i) {
     if (sparse.ids[static_cast<size_t>(i)] == id) value += static_cast<double>(ValueIn(sparse, i));
   }
-  const bool is_log = rows.config.data.numbers == NumberScale::kLog;
-  return is_log ? std::copysign(std::expm1(std::abs(value)), value) : value;
+  if (rows.config.data.numbers != NumberScale::kLog) return value;
+  constexpr double kRounding = 1e-5;  // of a float32's logarithm
+  const double raw = std::copysign(std::expm1(std::abs(value)), value), whole = std::round(raw);
+  return std::abs(raw - whole) < kRounding * std::abs(raw) ? whole : raw;
 }
 
 Reason ReasonOf(const ExplainedRows& rows, int64_t row, const Part& part) {
@@ -76,10 +78,14 @@ Reason ReasonOf(const ExplainedRows& rows, int64_t row, const Part& part) {
           block.bytes.empty() ? static_cast<double>(block.raw[at]) : block.bytes[at], part.contribution};
 }
 
-// Enough digits that a sum of them is right to 1e-6 of any output below 100.
-std::string Digits(double value) { return std::isnan(value) ? "nan" : fmt::format("{:.9g}", value); }
+// Enough digits that a sum of some is right to 1e-6 of an output below 100. JSON has no infinity and no NaN.
+std::string Digits(double value, bool json = false) {
+  if (json && !std::isfinite(value)) return "null";
+  return std::isnan(value) ? "nan" : fmt::format("{:.9g}", value);
+}
 
-Json NumberJson(double number) { return std::isfinite(number) ? Json(number) : Json(nullptr); }
+// Of a float32, such as the rows have.
+std::string ValueDigits(double value) { return fmt::format("{:.7g}", value); }
 
 }  // namespace
 
@@ -127,18 +133,16 @@ void WhyText::AddToHeader(std::string* line) const {
 void WhyText::AddToRow(const Why& why, std::string* line) const {
   line->pop_back();
   if (format_ == PredictionFormat::kJsonLines) {
-    Json features = Json::array();
-    for (const Reason& each : why.reasons) {
-      features.push_back({{"feature", each.feature},
-                          {"value", NumberJson(each.value)},
-                          {"contribution", NumberJson(each.contribution)}});
-    }
-    const Json json = {{"output", NumberJson(why.output)},
-                       {"bias", NumberJson(why.bias)},
-                       {"rest", NumberJson(why.rest)},
-                       {"features", features}};
     line->back() = ',';  // in place of the brace
-    *line += "\"why\":" + json.dump() + "}\n";
+    *line += fmt::format("\"why\":{{\"output\":{},\"bias\":{},\"rest\":{},\"features\":[",
+                         Digits(why.output, true), Digits(why.bias, true), Digits(why.rest, true));
+    for (size_t i = 0; i < why.reasons.size(); ++i) {
+      const Reason& each = why.reasons[i];
+      *line +=
+          fmt::format("{}{{\"feature\":{},\"value\":{},\"contribution\":{}}}", i == 0 ? "" : ",",
+                      Json(each.feature).dump(), ValueDigits(each.value), Digits(each.contribution, true));
+    }
+    *line += "]}}\n";
     return;
   }
   *line += fmt::format(",{},{},{}", Digits(why.output), Digits(why.bias), Digits(why.rest));
@@ -148,7 +152,8 @@ void WhyText::AddToRow(const Why& why, std::string* line) const {
       continue;
     }
     const Reason& each = why.reasons[i];
-    *line += fmt::format(",{},{:.7g},{}", CsvFieldText(each.feature), each.value, Digits(each.contribution));
+    *line += fmt::format(",{},{},{}", CsvFieldText(each.feature), ValueDigits(each.value),
+                         Digits(each.contribution));
   }
   *line += "\n";
 }

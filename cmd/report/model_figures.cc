@@ -27,6 +27,7 @@ constexpr int64_t kMaxBytes = 256 << 20;
 constexpr int64_t kMaxRows = 200000;  // of data that are made
 constexpr double kMaxSeconds = 10;
 constexpr int64_t kMaxPictures = 32;
+constexpr int64_t kMaxWeights = 20;
 constexpr int64_t kMinSide = 8, kMaxSide = 128;  // of a picture, in pixels
 
 // Thrown when an evaluation takes too long.
@@ -83,6 +84,25 @@ void AddPictures(CheckpointReader* reader, const Config& config, ModelFigures* f
           fmt::format("{} of the {} pictures of weights are shown.", kMaxPictures, tensor.cols));
     }
   }
+}
+
+void AddWeights(CheckpointReader* reader, const Config& config, ModelFigures* figures) {
+  if (TakesPixels(config)) return;  // they are pictures
+  if (HasTexts(config)) {
+    figures->notes.push_back(
+        fmt::format("The weights are of hashed features: `dtrain inspect RUN --weights {}` shows the largest "
+                    "ones with the "
+                    "texts of the rows.",
+                    kMaxWeights));
+    return;
+  }
+  if (!reader->manifest().inputs) return;  // of an older dtrain: names are in the rows
+  const InputForm form = FormFor(*reader, config);
+  const LargestWeights found =
+      FindLargestWeights(config, LayoutFor(*reader, config), form, reader, kMaxWeights);
+  std::vector<std::string> names;
+  for (const LargeWeight& each : found.weights) names.push_back(FeatureName(config, form, each.feature));
+  figures->weights = TableOf(config, form, found, names);
 }
 
 // Why the set is not evaluated here; empty: it is. A config may come from anybody: what is no
@@ -151,6 +171,7 @@ void LookInside(const std::string& path, ModelFigures* figures) {
     return;
   }
   Try("The weights cannot be shown", figures, [&] { AddPictures(&reader, config, figures); });
+  Try("The largest weights cannot be shown", figures, [&] { AddWeights(&reader, config, figures); });
   Try("The model was not evaluated for this page", figures, [&] { Evaluate(&reader, config, figures); });
 }
 

@@ -1,5 +1,5 @@
-// ModelFigures: what the newest checkpoint of a run tells of its model: where its parameters lay, its weights
-// as pictures if its inputs are pixels, and its evaluation if that is quickly done. Thread: one.
+// ModelFigures: what the newest checkpoint of a run tells of its model: where its parameters lay, its largest
+// weights, as pictures if its inputs are pixels, and its evaluation if that is quickly done. Thread: one.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 
 #include "cmd/common/run_files.h"
 #include "cmd/models/evaluation.h"
+#include "cmd/models/largest_weights.h"
 
 namespace dtrain {
 
@@ -28,6 +29,7 @@ struct ModelFigures {
   std::vector<Place> placement;  // by ps; empty: not known
   std::vector<Picture> pictures;
   std::string pictures_of;  // "the first layer"
+  WeightTable weights;  // the largest ones, where names need no look at the rows; else without rows
   std::optional<EvaluationOutcome> evaluation;
   std::vector<std::string> notes;  // sentences on what is left out, and why
 };

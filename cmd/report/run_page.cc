@@ -337,6 +337,17 @@ std::string Pictures(const ModelFigures& model) {
   return html + "</div>\n";
 }
 
+std::string LargestWeightsHtml(const ModelFigures& model) {
+  if (model.weights.rows.empty()) return "";
+  std::vector<std::vector<std::string>> rows = model.weights.rows;
+  for (std::vector<std::string>& row : rows) {
+    for (std::string& cell : row) cell = Html(cell);
+  }
+  return "<p class=\"soft\">The largest ones. One unit: what a step of 1 of the feature adds, before "
+         "data.scale.</p>\n" +
+         HtmlTable(model.weights.heading, rows);
+}
+
 std::string ValueText(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
@@ -403,8 +414,8 @@ std::string RunPage(const RunFiles& run) {
                       HtmlSection("Where the time of the workers went", Time(run)) +
                       HtmlSection("Tasks", Tasks(run) + Placement(model)) +
                       HtmlSection("The model", Evaluated(model) + HtmlNotes(model.notes)) +
-                      HtmlSection("Weights", Pictures(model)) + HtmlSection("Config", ConfigHtml(run)) +
-                      HtmlSection("The run", Provenance(run)));
+                      HtmlSection("Weights", LargestWeightsHtml(model) + Pictures(model)) +
+                      HtmlSection("Config", ConfigHtml(run)) + HtmlSection("The run", Provenance(run)));
 }
 
 }  // namespace dtrain

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "trainer/model/contributions.h"
 #include "trainer/model/finite.h"
 
 namespace dtrain {
@@ -218,6 +219,34 @@ TEST_CASE("fm: a value that is not finite is named by its variable, feature and 
   CHECK(named(0) == "weights/W1[7] is nan");
   CHECK(named(2) == "factors/V1[7, 1] is nan");
   CHECK(named(3) == "biases/b1[0] is nan");
+}
+
+TEST_CASE("fm: a feature's contribution is its weight and half of each of its pairs, and they add up") {
+  for (const bool with_values : {true, false}) {
+    const Problem problem(ModelHead::kLinear, 9, with_values);
+    const std::vector<double> at(problem.parameters.begin(), problem.parameters.end());
+    Contributions contributions(problem.config, problem.layout);
+    RowShares shares;
+    for (int64_t row = 0; row < problem.batch.rows; ++row) {
+      contributions.Of(problem.parameters.data(), problem.batch, row, 0, &shares);
+      const int64_t begin = problem.offsets[row], end = problem.offsets[row + 1];
+      REQUIRE(shares.features.size() == static_cast<size_t>(end - begin));
+      double sum = shares.bias;
+      for (int64_t i = begin; i < end; ++i) {
+        const double* const own = at.data() + problem.places[i] * problem.width();
+        double expected = own[0] * problem.ValueAt(i);
+        for (int64_t j = begin; j < end; ++j) {
+          const double* const other = at.data() + problem.places[j] * problem.width();
+          for (int64_t f = 1; f < problem.width() && j != i; ++f) {
+            expected += 0.5 * own[f] * other[f] * problem.ValueAt(i) * problem.ValueAt(j);
+          }
+        }
+        CHECK(shares.features[static_cast<size_t>(i - begin)] == doctest::Approx(expected).epsilon(1e-12));
+        sum += shares.features[static_cast<size_t>(i - begin)];
+      }
+      CHECK(sum == doctest::Approx(problem.Output(at, row)).epsilon(1e-12));
+    }
+  }
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "trainer/model/contributions.h"
 
 namespace dtrain {
 namespace {
@@ -230,6 +231,27 @@ TEST_CASE("wide_deep: weights begin at 0, embeddings as normal says, layers as g
   CHECK(static_cast<double>(*std::max_element(begin, begin + first.size())) > 0.9 * limit);
   CHECK(static_cast<double>(*std::max_element(begin, begin + first.size())) <= limit);
   CHECK(flat[static_cast<size_t>(layout.Find("deep/b3").offset)] == 0);
+}
+
+TEST_CASE("wide_deep: the contributions of features and numbers add up to the output with that of zeros") {
+  for (const Combine combine : {Combine::kJoin, Combine::kSum}) {
+    for (const Activation activation : {Activation::kTanh, Activation::kSigmoid}) {
+      const Problem problem(ConfigOf(ModelHead::kLinear, combine, activation));
+      const std::vector<double> at(problem.parameters.begin(), problem.parameters.end());
+      Contributions contributions(problem.config, problem.layout);
+      RowShares shares;
+      for (int64_t row = 0; row < problem.batch.rows; ++row) {
+        contributions.Of(problem.parameters.data(), problem.batch, row, 0, &shares);
+        REQUIRE(shares.features.size() ==
+                static_cast<size_t>(problem.offsets[row + 1] - problem.offsets[row]));
+        REQUIRE(shares.numbers.size() == static_cast<size_t>(kNumbers));
+        double sum = shares.bias;
+        for (const double one : shares.features) sum += one;
+        for (const double one : shares.numbers) sum += one;
+        CHECK(sum == doctest::Approx(problem.Output(at, row)).epsilon(1e-9));
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -722,5 +722,50 @@ TEST_CASE("criteo: with columns apart a category has features of its column alon
   CHECK(keys.features[13].first == (13509463285594505790u & LowBits(58)));
 }
 
+// The names of a line's features, in their order. Names change neither features nor values.
+std::vector<std::string> NamesOf(std::string_view text, const DataConfig& data, const NameWish& wish) {
+  LineRules rules;
+  SparseLine row;
+  const auto plain = MakeLineParser(data, rules);
+  rules.names = &wish;
+  const auto named = MakeLineParser(data, rules);
+  CHECK(Parse(named.get(), text, &row).features == Parse(plain.get(), text, &row).features);
+  const Line line = Parse(named.get(), text, &row);
+  CHECK(line.fault == "");
+  std::vector<std::string> names;
+  for (const NamedFeature& feature : row.names) {
+    names.push_back(feature.name);
+    if (wish.all) CHECK(feature.id == line.features[names.size() - 1].first);
+  }
+  return names;
+}
+
+TEST_CASE("vw: features have the names that they were hashed from, and pairs those of both") {
+  const NameWish all{true, {}};
+  CHECK(NamesOf("1 |a x:2 7 zero:0 |b:0.5 red:3 color:blue :0.5 :2 | plain", Vw(), all) ==
+        std::vector<std::string>{"a^x", "a^7", "b^red", "b^color^blue", "b^[0]", "b^[1]", "plain"});
+  CHECK(NamesOf("1 |a x 7:2 |b y", Vw({"ab"}), all) ==
+        std::vector<std::string>{"a^x", "a^7", "b^y", "a^x*b^y", "a^7*b^y"});
+  const auto parser = MakeLineParser(Vw({"ab"}), {});
+  SparseLine row;
+  const Features features = Parse(parser.get(), "1 |a x 7:2 |b y", &row).features;
+  const NameWish some{false, {features[1].first, features[3].first}};
+  CHECK(NamesOf("1 |a x 7:2 |b y", Vw({"ab"}), some) == std::vector<std::string>{"a^7", "a^x*b^y"});
+}
+
+TEST_CASE("criteo: features have the names of their columns and texts, numbers those of their buckets") {
+  const NameWish all{true, {}};
+  std::vector<std::string> fields = {"1", "1", "", "80"};
+  fields.resize(14);
+  fields.emplace_back("0badcafe");
+  const std::vector<std::string> names = NamesOf(LineOf(fields), Criteo(), all);
+  REQUIRE(names.size() == 39);
+  CHECK(names[0] == "I1=1");
+  CHECK(names[1] == "I2=missing");
+  CHECK(names[2] == "I3=>19");
+  CHECK(names[13] == "C1=0badcafe");
+  CHECK(names[38] == "C26=missing");
+}
+
 }  // namespace
 }  // namespace dtrain
