@@ -56,7 +56,7 @@ class InspectGrammar : public CommandGrammar {
   }
 
  private:
-  static constexpr int64_t kMaxWeights = 100'000;  // with their texts in memory
+  static constexpr int64_t kMaxWeights = 10'000;  // with their texts in memory
 
   InspectArguments inspect_;
   std::string weights_;

@@ -21,6 +21,8 @@
 namespace dtrain {
 namespace {
 
+constexpr size_t kMaxBiases = 20;  // in a table; of more classes they are in JSON alone
+
 double NormOf(const float* values, int64_t count) {
   double sum = 0;
   for (int64_t i = 0; i < count; ++i) sum += static_cast<double>(values[i]) * values[i];
@@ -243,7 +245,7 @@ void Print(const WeightTable& table) {
 Json NumberJson(double number) { return std::isfinite(number) ? Json(number) : Json(nullptr); }
 
 Json WeightsJson(const Config& config, const InputForm& form, const LargestWeights& found,
-                 const FeatureTexts& texts) {
+                 const FeatureTexts& texts, const std::string& path, int64_t step) {
   Json weights = Json::array(), bias = Json::array();
   for (const LargeWeight& each : found.weights) {
     Json json = {{"feature", FeatureName(config, form, each.feature)},
@@ -264,7 +266,7 @@ Json WeightsJson(const Config& config, const InputForm& form, const LargestWeigh
     if (IsByClass(found)) json["class"] = ClassOf(form, static_cast<int64_t>(i));
     bias.push_back(std::move(json));
   }
-  return {{"weights", weights}, {"bias", bias}};
+  return {{"path", path}, {"step", step}, {"weights", weights}, {"bias", bias}};
 }
 
 }  // namespace
@@ -308,7 +310,7 @@ WeightTable TableOf(const Config& config, const InputForm& form, const LargestWe
   for (size_t i = 0; i < found.weights.size(); ++i) {
     add(names[i], found.weights[i], fmt::format("{:.6g}", found.weights[i].norm));
   }
-  for (size_t i = 0; i < found.bias.size(); ++i) {
+  for (size_t i = 0; i < found.bias.size() && found.bias.size() <= kMaxBiases; ++i) {
     add("(bias)", {0, static_cast<int64_t>(i), found.bias[i], found.at_zero[i], 0}, "");
   }
   return table;
@@ -327,9 +329,7 @@ int InspectWeights(const InspectArguments& arguments, const ErrorLines& errors) 
     const std::string& path = checkpoint->path();
     const int64_t step = checkpoint->manifest().step;
     if (arguments.json) {
-      Json document = {{"path", path}, {"step", step}};
-      for (const auto& [key, value] : WeightsJson(config, form, found, texts).items()) document[key] = value;
-      fmt::print("{}\n", document.dump(2));
+      fmt::print("{}\n", WeightsJson(config, form, found, texts, path, step).dump(2));
       return;
     }
     std::vector<std::string> names;

@@ -298,21 +298,21 @@ class VwParser : public LineParser {
     const char* const begin = at_;
     SkipName();
     const std::string_view name(begin, static_cast<size_t>(at_ - begin));
-    if (at_ == End() || *at_ != ':') return AddWord(begin, HashName(name, space_), weight_, {name});
+    if (at_ == End() || *at_ != ':') return AddWord(begin, HashName(name, space_), weight_, name);
     const std::string_view text = TakeNumber();
     float value = 0;
     const NumberText state = ParseNumber(text, &value);
     if (state == NumberText::kGood) {
-      if (!name.empty()) return AddWord(begin, HashName(name, space_), weight_ * value, {name});
+      if (!name.empty()) return AddWord(begin, HashName(name, space_), weight_ * value, name);
       const uint64_t place = nameless_++;
-      return AddWord(begin, space_ + place, weight_ * value, {name, {}, place});
+      return AddWord(begin, space_ + place, weight_ * value, name, {}, place);
     }
     if (text.empty())
       return Fail(text.data(), "a colon must have a value behind it. Write name:1, or the name alone.");
     if (BeginsAsNumber(text)) return Fail(text.data(), NumberFault("the value", text, state));
     while (at_ < End() && !EndsWord(*at_)) ++at_;
     const std::string_view word(text.data(), static_cast<size_t>(at_ - text.data()));
-    return AddWord(begin, HashName(word, HashName(name, space_)), 1, {name, word});
+    return AddWord(begin, HashName(word, HashName(name, space_)), 1, name, word);
   }
 
   // What a feature's name is made of, beside its namespace.
@@ -331,11 +331,16 @@ class VwParser : public LineParser {
   }
 
   // The features that are no crosses are those of words_.
-  bool AddWord(const char* at, uint64_t hash, float value, Word word) {
+  bool AddWord(const char* at, uint64_t hash, float value, std::string_view name, std::string_view text = {},
+               uint64_t place = 0) {
+    return names_ == nullptr ? Add(at, hash, value)
+                             : AddNamed(at, hash, value, {name, text, place, space_name_});
+  }
+  // A function of its own, so that nothing is copied where no names are wanted.
+  [[gnu::noinline]] bool AddNamed(const char* at, uint64_t hash, float value, const Word& word) {
     const size_t before = row_->ids.size();
     if (!Add(at, hash, value)) return false;
-    if (names_ == nullptr || row_->ids.size() == before) return true;
-    word.space = space_name_;
+    if (row_->ids.size() == before) return true;
     words_.push_back(word);
     if (names_->Has(row_->ids.back())) row_->names.push_back({row_->ids.back(), NameOf(word)});
     return true;
