@@ -179,7 +179,7 @@ TEST_CASE("architecture: runs, eval, predict, init and check read rows by the sa
   CHECK(CallersOf(sources, "OpenRowFile", "trainer/rows/row_files") ==
         Paths{"trainer/rows/pass.cc", "trainer/rows/row_reader.cc"});
   CHECK(CallersOf(sources, "RowReader", "trainer/rows/row_reader") ==
-        Paths{"cmd/models/evaluation.cc", "cmd/models/predict_command.cc"});
+        Paths{"cmd/models/evaluation.cc", "cmd/models/largest_weights.cc", "cmd/models/predict_command.cc"});
   // One splitter of records, strict for runs and models, lenient for a first look.
   CHECK(CallersOf(sources, "Lenient", "trainer/input/csv_reader") ==
         Paths{"trainer/survey/sparse_profile.cc", "trainer/survey/table_profile.cc"});

@@ -3,8 +3,8 @@
 //   linear, logistic, softmax   w_i x_i
 //   fm          w_i x_i, and half of each pair that the feature is in: x_i <v_i, sum_j v_j x_j - v_i x_i> / 2
 //   mlp         DeepLIFT's rescale rule from the row of zeros (Shrikumar, Greenside and Kundaje, "Learning
-//               Important Features Through Propagating Activation Differences", ICML 2017, section 3.5.1): a
-//               unit passes on (f(z) - f(z0)) / (z - z0) of what came to it, where z0 is its sum for zeros
+//               Important Features Through Propagating Activation Differences", ICML 2017): a unit passes on
+//               (f(z) - f(z0)) / (z - z0) of what came to it, where z0 is its sum for zeros
 //   wide_deep   w_i x_i, and what the rule gives the inputs of the layers, of which a feature has its
 //               embedding's part; numbers are inputs of the layers alone
 // All in double: they differ from the model's output by its rounding in float32. Owner: an evaluator. Thread:
