@@ -455,14 +455,20 @@ void PrintDirectory(const std::string& path, bool json) {
 
 int RunInspectCommand(const InspectArguments& arguments, const ErrorLines& errors) {
   EndWithReader();
-  if (arguments.weights > 0) return InspectWeights(arguments, errors);
   const std::string path = CheckpointsOf(arguments.path);
   if (!IsOneCheckpoint(path) && !HasCheckpoints(path, "path")) {
     if (const std::optional<TfPaths> tf = FindTfCheckpoint(arguments.path)) {
+      if (arguments.weights > 0) {
+        throw UserError(
+            "--weights: {} is of TensorFlow, and does not say what its inputs are. dtrain import makes a "
+            "checkpoint of it that does.",
+            arguments.path);
+      }
       InspectTf(*tf, arguments.json);
       return 0;
     }
   }
+  if (arguments.weights > 0) return InspectWeights(arguments, errors);
   std::error_code ignored;
   const std::filesystem::path file(path);
   if (std::filesystem::is_regular_file(file, ignored) && file.filename() != kBestName)

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 
+#include "base/check.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "cmd/models/largest_weights.h"
@@ -26,6 +27,7 @@ struct Part {
 std::vector<Part> PartsOf(const ExplainedRows& rows, int64_t row, const RowShares& shares) {
   std::vector<Part> parts;
   const SparseBuffer& sparse = rows.block.sparse;
+  DT_CHECK(!HasTexts(rows.config) || rows.block.names.size() == sparse.ids.size(), rows.block.names.size());
   const bool is_sparse = sparse.count() > 0;
   const NumberFeatures& numbers = rows.batch_form.numbers;
   const auto at = static_cast<size_t>(row);

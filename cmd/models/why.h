@@ -34,8 +34,8 @@ struct ExplainedRows {
   const Config& config;
   const InputForm& form;
   const BatchForm& batch_form;
-  const RowBlock& block;                  // read with RowSpec::names of all features
-  std::vector<std::string> number_names;  // RowReader::NumberNames()
+  const RowBlock& block;                         // read with RowSpec::names of all features
+  const std::vector<std::string>& number_names;  // RowReader::NumberNames()
 };
 
 // Returns up to `count` reasons. `shares`: of this row.

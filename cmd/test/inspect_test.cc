@@ -204,6 +204,9 @@ TEST_CASE(
   CHECK(bad == 1);
   CHECK(Contains(damaged.error, "/run/model.ckpt-1: 1 of 3 tensors cannot be read (see above)."));
   CHECK(Run({"inspect", "testdata/tensorflow/old"}).code == 0);
+  const Done weights = Run({"inspect", "testdata/tensorflow/old", "--weights", "3"});
+  CHECK(weights.code == 2);
+  CHECK(Contains(weights.error, "--weights: testdata/tensorflow/old is of TensorFlow"));
   // A directory of checkpoints of dtrain is one, whatever else lies there.
   const std::string own = directory + "/own";
   std::filesystem::copy("testdata/checkpoints/sync_linear/ckpt", own,

@@ -24,6 +24,8 @@ Contributions::Contributions(const ModelConfig& config, const Layout& layout)
 
 void Contributions::Of(const float* parameters, const Batch& batch, int64_t row, int64_t output,
                        RowShares* shares) {
+  shares->features.clear();
+  shares->numbers.clear();
   layout_.table ? OfTable(parameters, batch, row, output, shares)
                 : OfDense(parameters, batch, row, output, shares);
 }
@@ -48,26 +50,22 @@ double Contributions::Rescaled(double sum, double zero_sum) const {
   return std::abs(step) < kMinStep ? 0 : (Activated(sum) - Activated(zero_sum)) / step;
 }
 
-void Contributions::BeginLayers(const float* parameters) {
-  Level& first = levels_.front();
-  const float* const biases = parameters + first.biases;
-  first.sums.assign(biases, biases + first.sums.size());
-  first.zero_sums = first.sums;
-}
-
-void Contributions::AddInput(const float* parameters, int64_t input, double value) {
-  Level& first = levels_.front();
-  const float* const weights = parameters + first.weights + input * static_cast<int64_t>(first.sums.size());
-  for (size_t i = 0; i < first.sums.size(); ++i) first.sums[i] += value * weights[i];
-}
-
-void Contributions::FinishLayers(const float* parameters, int64_t output) {
-  for (size_t at = 1; at < levels_.size(); ++at) {
-    const Level& below = levels_[at - 1];
-    Level& level = levels_[at];
+void Contributions::ComputeLayers(const float* parameters, const std::vector<Input>& inputs, int64_t output) {
+  for (Level& level : levels_) {
     const float* const biases = parameters + level.biases;
     level.sums.assign(biases, biases + level.sums.size());
     level.zero_sums = level.sums;
+  }
+  Level& first = levels_.front();
+  const auto width = static_cast<int64_t>(first.sums.size());
+  for (const Input& input : inputs) {
+    if (input.value == 0) continue;
+    const float* const weights = parameters + first.weights + input.number * width;
+    for (size_t i = 0; i < first.sums.size(); ++i) first.sums[i] += input.value * weights[i];
+  }
+  for (size_t at = 1; at < levels_.size(); ++at) {
+    const Level& below = levels_[at - 1];
+    Level& level = levels_[at];
     const float* weights = parameters + level.weights;
     for (size_t i = 0; i < below.sums.size(); ++i, weights += level.sums.size()) {
       const double value = Activated(below.sums[i]), zero = Activated(below.zero_sums[i]);
@@ -106,26 +104,19 @@ void Contributions::OfDense(const float* parameters, const Batch& batch, int64_t
   const bool is_sparse = sparse.offsets != nullptr;
   const int64_t first = is_sparse ? sparse.offsets[row] : 0;
   const int64_t count = is_sparse ? sparse.offsets[row + 1] - first : levels_.front().inputs;
-  const auto input_of = [&](int64_t i) {
-    return is_sparse ? static_cast<int64_t>(sparse.ids[first + i]) : i;
-  };
   const auto value_of = [&](int64_t i) -> double {
     if (is_sparse) return ValueOf(sparse, first + i);
     if (batch.inputs != nullptr) return batch.inputs[row * batch.columns + i];
     return batch.bytes.table.row(batch.bytes.rows[row])[i] * (1.0 / 255);
   };
-  BeginLayers(parameters);
+  std::vector<Input> inputs;
   for (int64_t i = 0; i < count; ++i) {
-    if (const double value = value_of(i); value != 0) AddInput(parameters, input_of(i), value);
+    inputs.push_back({is_sparse ? static_cast<int64_t>(sparse.ids[first + i]) : i, value_of(i)});
   }
-  FinishLayers(parameters, output);
+  ComputeLayers(parameters, inputs, output);
   shares->bias = levels_.back().zero_sums[static_cast<size_t>(output)];
-  shares->numbers.clear();
-  shares->features.assign(static_cast<size_t>(count), 0.0);
-  for (int64_t i = 0; i < count; ++i) {
-    const double value = value_of(i);
-    if (value == 0) continue;
-    shares->features[static_cast<size_t>(i)] = value * GainOf(parameters, 0, input_of(i));
+  for (const Input& input : inputs) {
+    shares->features.push_back(input.value == 0 ? 0 : input.value * GainOf(parameters, 0, input.number));
   }
 }
 
@@ -135,8 +126,6 @@ void Contributions::OfTable(const float* parameters, const Batch& batch, int64_t
   const float* const rows = parameters + layout_.size;
   const int64_t width = layout_.table->width();
   shares->bias = rows[of.bias * width + output];
-  shares->numbers.clear();
-  shares->features.clear();
   for (int64_t i = of.offsets[row]; i < of.offsets[row + 1]; ++i) {
     shares->features.push_back(static_cast<double>(ValueOf(of, i)) * rows[of.places[i] * width + output]);
   }
@@ -168,21 +157,19 @@ void Contributions::AddDeep(const float* parameters, const Batch& batch, int64_t
   const auto first_of = [&](int64_t i) {
     return of.columns == nullptr ? 0 : static_cast<int64_t>(of.columns[i]) * embedding_;
   };
-  std::vector<double> values(static_cast<size_t>(inputs));
+  std::vector<Input> values(static_cast<size_t>(inputs));
+  for (int64_t i = 0; i < inputs; ++i) values[static_cast<size_t>(i)].number = i;
   for (int64_t i = begin; i < end; ++i) {
     const float* const embedding = rows + of.places[i] * width + 1;
     for (int64_t d = 0; d < embedding_; ++d) {
-      values[static_cast<size_t>(first_of(i) + d)] += static_cast<double>(ValueOf(of, i)) * embedding[d];
+      values[static_cast<size_t>(first_of(i) + d)].value +=
+          static_cast<double>(ValueOf(of, i)) * embedding[d];
     }
   }
   for (int64_t n = 0; n < numbers; ++n) {
-    values[static_cast<size_t>(inputs - numbers + n)] = batch.numbers[row * numbers + n];
+    values[static_cast<size_t>(inputs - numbers + n)].value = batch.numbers[row * numbers + n];
   }
-  BeginLayers(parameters);
-  for (int64_t i = 0; i < inputs; ++i) {
-    if (const double value = values[static_cast<size_t>(i)]; value != 0) AddInput(parameters, i, value);
-  }
-  FinishLayers(parameters, 0);
+  ComputeLayers(parameters, values, 0);
   std::vector<double> gains;
   for (int64_t i = 0; i < inputs; ++i) gains.push_back(GainOf(parameters, 0, i));
   shares->bias += levels_.back().zero_sums[0];
@@ -195,7 +182,7 @@ void Contributions::AddDeep(const float* parameters, const Batch& batch, int64_t
     shares->features[static_cast<size_t>(i - begin)] += sum * static_cast<double>(ValueOf(of, i));
   }
   for (auto n = static_cast<size_t>(inputs - numbers); n < gains.size(); ++n) {
-    shares->numbers.push_back(gains[n] * values[n]);
+    shares->numbers.push_back(gains[n] * values[n].value);
   }
 }
 

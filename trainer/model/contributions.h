@@ -32,7 +32,7 @@ class Contributions {
   Contributions(const ModelConfig& config, const Layout& layout);
 
   // Of one row of a batch for one output. `parameters`: as Model::Evaluate() takes them, in this process's
-  // memory, which need no table where `batch` is sparse and the model is not: features are then its inputs.
+  // memory. A model without a table takes sparse rows here as well: their features are its inputs.
   void Of(const float* parameters, const Batch& batch, int64_t row, int64_t output, RowShares* shares);
 
  private:
@@ -45,9 +45,12 @@ class Contributions {
     std::vector<double> sums, zero_sums, gains;
   };
 
-  void BeginLayers(const float* parameters);
-  void AddInput(const float* parameters, int64_t input, double value);
-  void FinishLayers(const float* parameters, int64_t output);
+  struct Input {
+    int64_t number = 0;
+    double value = 0;
+  };
+
+  void ComputeLayers(const float* parameters, const std::vector<Input>& inputs, int64_t output);
   double GainOf(const float* parameters, size_t level, int64_t input) const;
   double Activated(double sum) const;
   double Rescaled(double sum, double zero_sum) const;
