@@ -17,6 +17,10 @@ std::set<std::string> OwnNames();
 // Returns "1 row" or "2 rows". `one` is the singular; `many` is the plural if it is not `one` with an s.
 std::string Plural(int64_t count, std::string_view one, std::string_view many = "");
 
+inline bool EndsWith(std::string_view text, std::string_view end) {
+  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
+}
+
 // Quotes `word` for a POSIX shell, whatever it contains except a line break.
 std::string ShellQuoted(const std::string& word);
 

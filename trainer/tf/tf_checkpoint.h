@@ -3,9 +3,6 @@
 // servers with partitioned variables write it. All checksums are verified as bytes are read; V1 has those of
 // blocks alone. Errors are UserErrors that name file, tensor and byte. What is refused: damage, slices that
 // leave a hole or overlap, big-endian bundles. Owner: the command. Thread: one.
-//
-// Formats: tensorflow/core/protobuf/tensor_bundle.proto, saved_tensor_slice.proto, tensor_slice.proto, and of
-// the keys of slices tensorflow/core/lib/strings/ordered_code.h.
 #pragma once
 
 #include <cstdint>
@@ -17,26 +14,10 @@
 #include <vector>
 
 #include "trainer/tf/sorted_table.h"
+#include "trainer/tf/tf_entries.h"
 #include "trainer/tf/tf_paths.h"
 
 namespace dtrain {
-
-// The numbers of tensorflow/core/framework/types.proto.
-enum class TfType : uint32_t {
-  kFloat32 = 1,
-  kFloat64 = 2,
-  kInt32 = 3,
-  kString = 7,
-  kInt64 = 9,
-  kBfloat16 = 14,
-  kFloat16 = 19,
-};
-// "float32"; of a number that has no name here "type 21".
-std::string NameOf(TfType type);
-// The bytes of a value; 0: strings, and types that are not known.
-int64_t BytesOf(TfType type);
-// Whether values can be read as float32: float32, float64, float16 and bfloat16.
-bool IsReal(TfType type);
 
 // TfPiece: where values of a tensor lie.
 struct TfPiece {

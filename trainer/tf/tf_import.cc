@@ -31,10 +31,6 @@ constexpr SlotName kSlots[] = {{"velocity", "Momentum", ""},
                                {"z", "Ftrl_1", "linear"},
                                {"n", "Ftrl", "accumulator"}};
 
-bool EndsWith(std::string_view text, std::string_view end) {
-  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
-}
-
 // Returns "net/dense_1" and "kernel" for "net/dense_1/kernel/.ATTRIBUTES/VARIABLE_VALUE".
 std::pair<std::string_view, std::string_view> ScopeAndLeaf(std::string_view name) {
   name = name.substr(0, name.find("/.ATTRIBUTES/"));

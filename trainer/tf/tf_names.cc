@@ -4,6 +4,8 @@
 #include <iterator>
 #include <string_view>
 
+#include "base/names.h"
+
 namespace dtrain {
 namespace {
 
@@ -19,10 +21,6 @@ constexpr const char* kSlots[] = {"Adam",        "Adam_1",
                                   "RMSProp_2",   "Adadelta",
                                   "Adadelta_1",  "AdagradDA",
                                   "AdagradDA_1", "ExponentialMovingAverage"};
-
-bool EndsWith(std::string_view text, std::string_view end) {
-  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
-}
 
 bool IsScalar(const TfTensor& tensor) {
   return tensor.shape.empty() && (tensor.type == TfType::kInt64 || tensor.type == TfType::kInt32);

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/names.h"
 #include "trainer/config/user_text.h"
 #include "trainer/tf/sorted_table.h"
 
@@ -22,10 +23,6 @@ namespace fs = std::filesystem;
 constexpr std::string_view kIndex = ".index";
 constexpr char kState[] = "checkpoint", kField[] = "model_checkpoint_path";
 constexpr size_t kMaxStateBytes = 1 << 20;
-
-bool EndsWith(std::string_view text, std::string_view end) {
-  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
-}
 
 bool IsFile(const std::string& path) {
   std::error_code error;
