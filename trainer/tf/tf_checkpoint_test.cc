@@ -181,6 +181,37 @@ TEST_CASE("tf: names of Keras tell the slots and the step of its optimizer") {
   CHECK(meanings[0].role == TfRole::kBookkeeping);
 }
 
+TEST_CASE(
+    "tf: Estimator's names tell the slots, the step and what no model needs, of both its kinds of "
+    "optimizers") {
+  const auto roles = [](const std::string& name) {
+    const TfCheckpoint checkpoint = Open(Path("estimator/" + name));
+    const std::vector<TfMeaning> meanings = MeaningsOf(checkpoint);
+    std::vector<std::string> weights, slots;
+    for (size_t i = 0; i < meanings.size(); ++i) {
+      const std::string& tensor = checkpoint.tensors()[i].name;
+      if (meanings[i].role == TfRole::kWeights) weights.push_back(tensor);
+      if (meanings[i].role == TfRole::kSlot) slots.push_back(meanings[i].of + " " + meanings[i].slot);
+    }
+    return std::pair(weights, slots);
+  };
+  const std::vector<std::string> linear = {
+      "linear/linear_model/age/weights", "linear/linear_model/bias_weights",
+      "linear/linear_model/color/weights", "linear/linear_model/size/weights"};
+  std::vector<std::string> slots;
+  for (const std::string& name : linear) {
+    slots.push_back(name + " accumulator");
+    slots.push_back(name + " linear");
+  }
+  CHECK(roles("linear") == std::pair(linear, slots));
+  const auto [both, both_slots] = roles("both");
+  const auto [both_v1, both_v1_slots] = roles("both_v1");
+  CHECK(both.size() == 7);
+  CHECK(both == both_v1);
+  CHECK(both_slots.size() == 9);  // of 5 variables one, of 2 two
+  CHECK(both_v1_slots.size() == 9);
+}
+
 TEST_CASE("tf: slots are those of a variable, whatever scope their optimizer was made in") {
   SortedTableBuilder index;
   index.Add("", "\x08\x01");

@@ -168,6 +168,24 @@ TEST_CASE("import: slots of TF2's Checkpoint are taken, and the step is that of 
   CHECK(import.counts.step == 7);
 }
 
+TEST_CASE("import: a DNNClassifier of Estimator is an mlp with Adagrad") {
+  const std::optional<TfPaths> paths = FindTfCheckpoint("testdata/tensorflow/estimator/dnn");
+  REQUIRE(paths);
+  const TfCheckpoint checkpoint(*paths);
+  const Layout layout = LayoutOf({2, 3, 2, 1});
+  const TfImport import = ImportTf(checkpoint, layout, Kind(OptimizerKind::kAdagrad), {"accumulator"}, {});
+  CHECK(import.weights.names == Strings{"dnn/hiddenlayer_0/kernel", "dnn/hiddenlayer_0/bias",
+                                        "dnn/hiddenlayer_1/kernel", "dnn/hiddenlayer_1/bias",
+                                        "dnn/logits/kernel", "dnn/logits/bias"});
+  for (size_t i = 0; i < layout.variables.size(); ++i) {
+    const std::string slot = "training/Adagrad/" + import.weights.names[i] + "/accumulator";
+    CHECK(Holds(import.slots[0], layout.variables[i], checkpoint, slot));
+  }
+  CHECK(import.counts.step == 2);
+  CHECK(import.weights.unused.empty());
+  CHECK(import.said.empty());
+}
+
 TEST_CASE("import: another optimizer's slots are named, and those of the job begin anew") {
   const TfImport momentum = Import("adagrad", {4, 2}, OptimizerKind::kMomentum, {"velocity"});
   CHECK(momentum.slots.empty());
