@@ -9,6 +9,7 @@ import sys
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.distribute.sharded_variable import ShardedVariable
 
 v1 = tf.compat.v1
 
@@ -45,6 +46,11 @@ def slices():
     partitioned("w", ramp(5, 3), 2)
     partitioned("b", ramp(7, 2, dtype=np.float64), 3)
     partitioned("c", ramp(2, 300, dtype=np.float16), 3, axis=1)
+
+
+def many():
+    for number in range(300):
+        variable(f"v{number:03}", np.float32(number))
 
 
 def types():
@@ -126,7 +132,14 @@ def main():
     model.compile("adam", "mse")
     model.fit(np.ones((4, 3)), np.ones((4, 2)), verbose=0)
     tf.train.Checkpoint(model=model).write(out + "keras")
+    # What ParameterServerStrategy makes of a variable on two servers, and a policy of one that is cut unevenly.
+    table = ShardedVariable([tf.Variable(ramp(7, 4)[:4]), tf.Variable(ramp(7, 4)[4:])], name="table")
+    tf.train.Checkpoint(table=table).write(out + "server_shards")
+    policy = tf.train.experimental.MaxShardSizePolicy(1600)
+    tf.train.Checkpoint(w=tf.Variable(ramp(100, 10))).write(
+        out + "max_shard_size", options=tf.train.CheckpointOptions(experimental_sharding_callback=policy))
     v1.disable_eager_execution()
+    save(out + "many", many)
     save(out + "slices", slices)
     save(out + "types", types)
     os.makedirs(out + "run", exist_ok=True)

@@ -126,6 +126,23 @@ TEST_CASE("tf: slices by rows and by columns, of several types and in several fi
   }
 }
 
+TEST_CASE(
+    "tf: what ParameterServerStrategy and MaxShardSizePolicy cut is whole again, and 300 variables are "
+    "found") {
+  const std::string value = "/.ATTRIBUTES/VARIABLE_VALUE";
+  CHECK(ValuesOf(Open(Path("server_shards")), "table" + value) == Ramp(28));
+  const TfCheckpoint uneven = Open(Path("max_shard_size"));
+  CHECK(uneven.files() == 3);
+  const TfTensor& tensor = Tensor(uneven, "w" + value);
+  CHECK(tensor.pieces.size() > 2);
+  CHECK(tensor.pieces.front().size() != tensor.pieces[1].size());
+  CHECK(ValuesOf(uneven, "w" + value) == Ramp(1000));
+  const TfCheckpoint many = Open(Path("many"));
+  REQUIRE(many.tensors().size() == 300);
+  for (int i = 0; i < 300; ++i)
+    CHECK(ValuesOf(many, fmt::format("v{:03}", i)) == std::vector<float>{static_cast<float>(i)});
+}
+
 TEST_CASE("tf: the types of values are read, or named") {
   const TfCheckpoint types = Open(Path("types"));
   CHECK(ValuesOf(types, "bf") == Ramp(4));
